@@ -142,15 +142,19 @@ def boxes_of(table: Table) -> Boxes | None:
     """Return the boxes of the targets, or None where no column holds any that can be read."""
     for name in BOX_COLUMNS:
         column = table.columns.get(name)
-        if isinstance(column, list) and column and all(isinstance(one, Mapping) and "boxes" in one for one in column):
-            targets = [one for one in column if isinstance(one, Mapping)]
+        if (
+            isinstance(column, list)
+            and column
+            and all(isinstance(target, Mapping) and "boxes" in target for target in column)
+        ):
+            targets = [target for target in column if isinstance(target, Mapping)]
             found = list(_each(targets, _image_sizes(table, len(targets))))
             if not found:
                 return None
             values, rows, classes, sizes = (np.concatenate(parts) for parts in zip(*found, strict=True))
             fits = len(classes) == len(values)
             named = (target.get("class_names") for target in targets)
-            names: dict[int, str] = next((one for one in named if isinstance(one, dict)), {})
+            names: dict[int, str] = next((class_names for class_names in named if isinstance(class_names, dict)), {})
             return Boxes(values, rows, classes if fits else classes[:0], _form(targets), sizes, names)
     return None
 
@@ -213,7 +217,7 @@ def coco_table(value: Mapping[str, Any]) -> Table:
             found.append(annotation)
         else:
             lost += 1
-    categories = [one for one in value.get("categories") or [] if isinstance(one, dict)]
+    categories = [category for category in value.get("categories") or [] if isinstance(category, dict)]
     names = {
         category["id"]: shorten(str(category.get("name", category["id"])), 40)
         for category in categories
@@ -254,8 +258,10 @@ def _is_whole(value: object) -> bool:
 MOST_COLUMNS = 1000
 LEAST_ROWS = 10
 """Rows from which a file of single numbers is taken for a table of measurements, not for a few settings. Chosen."""
-_SPLITMIX_INCREMENT, _MIX = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)
-"""Odd constants of the generator SplitMix64."""
+_SPLITMIX_INCREMENT = np.uint64(0x9E3779B97F4A7C15)
+"""The odd constant that the generator SplitMix64 adds."""
+_MIX = np.uint64(0xBF58476D1CE4E5B9)
+"""The odd constant by which SplitMix64 multiplies."""
 
 
 def cells_of(table: Table) -> dict[str, Column]:
@@ -265,7 +271,7 @@ def cells_of(table: Table) -> dict[str, Column]:
         return {}
     if len({row_count(column) for column in columns.values()}) != 1:
         return {}
-    return {name: one for name, one in columns.items() if name.lower() not in ROW_NUMBERS}
+    return {name: column for name, column in columns.items() if name.lower() not in ROW_NUMBERS}
 
 
 def is_numeric(column: Column) -> bool:

@@ -71,11 +71,11 @@ def _inferred(ids: Ragged, attention: Ragged | None, labels: Ragged | None) -> i
     if not len(ids.flat):
         return None
     if attention is not None:
-        seen = attention.flat != 0
-        for part in (ids.flat[~seen], ids.flat[seen]):  # the second is for a mask that is the wrong way round
+        attended = attention.flat != 0
+        for part in (ids.flat[~attended], ids.flat[attended]):  # the second is for a mask that is the wrong way round
             if len(part) and bool(np.all(part == part[0])) and len(part) < len(ids.flat):
                 return int(part[0])
-        if bool((~seen).any()):
+        if bool((~attended).any()):
             return None
     return _from_edges(ids, labels)
 
@@ -323,10 +323,10 @@ def infer_purpose(
     has_targets: bool,
 ) -> Inferred:
     """Return the purpose that the columns and labels suggest, and what suggests it."""
-    seen = {side.name for side in sides}
-    if seen & {"chosen", "rejected"}:
+    side_names = {side.name for side in sides}
+    if side_names & {"chosen", "rejected"}:
         return Inferred("dpo", "it has chosen and rejected rows")
-    if others := seen - {"", "prompt", "completion"}:
+    if others := side_names - {"", "prompt", "completion"}:
         return Inferred(
             "embedding", f"its texts are compared: {', '.join(shorten(other, 30) for other in sorted(others))}"
         )

@@ -43,7 +43,7 @@ def chat_problems(table: Table, tokenizer: Tokenizer | None, first: int = 0) -> 
     found = [*_pairs(table), *_empty_sides(table)]
     chats = _conversations(table)
     tools = table.columns.get("tools")
-    given = [place for place, one in enumerate(tools) if one] if isinstance(tools, list) else []
+    given = [place for place, row_tools in enumerate(tools) if row_tools] if isinstance(tools, list) else []
     found += [*_empty_answers(chats), *_rendering(chats, tokenizer, given), *_empty_reasoning(table)]
     for check, summary, places in found:
         numbers = (first + place if table.numbers is None else int(table.numbers[place]) for place in places)
@@ -73,12 +73,12 @@ def _empty_reasoning(table: Table) -> Iterator[_Found]:
     for name in ANSWERS:
         column = table.columns.get(name)
         texts = (
-            [(place, one) for place, one in enumerate(column) if isinstance(one, str)]
+            [(place, text) for place, text in enumerate(column) if isinstance(text, str)]
             if isinstance(column, list)
             else []
         )
-        opened = [(place, one) for place, one in texts if _OPENS_THINKING.match(one)]
-        empty = [place for place, one in opened if EMPTY_THINKING.match(one.lstrip())]
+        opened = [(place, text) for place, text in texts if _OPENS_THINKING.match(text)]
+        empty = [place for place, text in opened if EMPTY_THINKING.match(text.lstrip())]
         if empty and 2 * len(opened) > len(texts) and len(empty) >= MIN_SHARE_EMPTY * len(opened):
             yield "empty_thinking", _EVERY_BLOCK_EMPTY, empty[:MAX_ROWS]
 

@@ -254,7 +254,7 @@ def is_float(column: Column) -> bool:
         return column.dtype.kind == "f"
     value: object = next((row for row in column if row is not None), None)
     while isinstance(value, (list, tuple)):
-        value = next((one for one in value if one is not None), None)
+        value = next((item for item in value if item is not None), None)
     return isinstance(value, float) or (isinstance(value, np.ndarray) and value.dtype.kind == "f")
 
 

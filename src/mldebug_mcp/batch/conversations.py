@@ -74,7 +74,7 @@ def messages_of(value: object) -> list[dict[str, object]]:
         if not isinstance(message, dict):
             raise NotAConversationError("a message is not an object")
         if "role" in message:
-            found.append({key: one for key, one in message.items() if one is not None})
+            found.append({key: content for key, content in message.items() if content is not None})
         elif "from" in message and "value" in message:
             speaker = str(message["from"])
             found.append({"role": _SPEAKERS.get(speaker, speaker), "content": message["value"]})
@@ -120,10 +120,10 @@ def _header(tokenizer: Encoder, ids: list[int]) -> int:
     return min(len(shared(other, ids)) for other in others)
 
 
-def shared(one: list[int], two: list[int]) -> list[int]:
+def shared(ids: list[int], other: list[int]) -> list[int]:
     """Return what two rows begin with."""
-    least = min(len(one), len(two))
-    return one[: next((place for place in range(least) if one[place] != two[place]), least)]
+    least = min(len(ids), len(other))
+    return ids[: next((place for place in range(least) if ids[place] != other[place]), least)]
 
 
 # Text → tokens as the trainer would make them: chat template, completion masks, an end token where TRL adds one.
@@ -168,7 +168,9 @@ def tokenize(table: Table, tokenizer: Encoder, purpose: str | None) -> Table:
 def _strange_roles(table: Table) -> str:
     """Return the roles of the first conversations, if there are any."""
     chats = next((_listed(table.columns[name]) for name in _CHATS if name in table.columns), [])
-    messages = [one for chat in chats[:100] if isinstance(chat, list) for one in chat if isinstance(one, dict)]
+    messages = [
+        message for chat in chats[:100] if isinstance(chat, list) for message in chat if isinstance(message, dict)
+    ]
     roles = dict.fromkeys(str(message.get("role", message.get("from"))) for message in messages)
     return ", ".join(shorten(role, 30) for role in list(roles)[:8])
 
@@ -376,7 +378,9 @@ def _shared_names(values: list[object]) -> tuple[str, ...]:
     """Return the names under which every one of these objects holds a text, if they hold nothing else."""
     first = values[0] if values else None
     if not isinstance(first, dict) or not all(
-        isinstance(value, dict) and value.keys() == first.keys() and all(isinstance(one, str) for one in value.values())
+        isinstance(value, dict)
+        and value.keys() == first.keys()
+        and all(isinstance(item, str) for item in value.values())
         for value in values
     ):
         return ()

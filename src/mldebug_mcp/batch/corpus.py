@@ -173,15 +173,15 @@ class Composition:
         if len(kept) < 2:
             return 0.0, 0.0
         within = [_divergence(block[0], block[1]) for block in kept]
-        between = [_divergence(one[0], two[1]) for number, one in enumerate(kept) for two in kept[:number]]
+        between = [_divergence(block[0], other[1]) for number, block in enumerate(kept) for other in kept[:number]]
         return float(np.quantile(between, DISTANCE_QUANTILE)), float(np.quantile(within, DISTANCE_QUANTILE))
 
 
-def _divergence(one: Floats, two: Floats) -> float:
+def _divergence(counts: Floats, others: Floats) -> float:
     """Return the Jensen-Shannon divergence of two lists of counts in bits."""
-    one, two = one / one.sum(), two / two.sum()
-    middle = (one + two) / 2
-    return _entropy(middle) - (_entropy(one) + _entropy(two)) / 2
+    counts, others = counts / counts.sum(), others / others.sum()
+    middle = (counts + others) / 2
+    return _entropy(middle) - (_entropy(counts) + _entropy(others)) / 2
 
 
 def _entropy(shares: Floats) -> float:
@@ -484,8 +484,8 @@ def _zeros_of(flat: npt.NDArray[np.integer]) -> tuple[int, tuple[int, int]]:
     return pairs, (even, odd)
 
 
-def _sum(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
-    return one[0] + other[0], one[1] + other[1]
+def _sum(pair: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
+    return pair[0] + other[0], pair[1] + other[1]
 
 
 TAILS = 0.005

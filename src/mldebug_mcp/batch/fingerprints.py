@@ -352,14 +352,14 @@ def _near_across(anchors: Hashes, owners: Ints, theirs: Hashes, their_owners: In
     return _mostly(owners[here], their_owners[found], owners, their_owners)
 
 
-def _mostly(one: Ints, two: Ints, owners: Ints, their_owners: Ints) -> Ints:
+def _mostly(ours: Ints, theirs: Ints, owners: Ints, their_owners: Ints) -> Ints:
     """Return the pairs that occur for at least `MIN_ROW_SIMILARITY` of the anchors of either row."""
-    if not len(one):
+    if not len(ours):
         return np.empty((0, 2), np.int64)
-    checkpoint(f"{len(one):,} pairs of rows share something")
+    checkpoint(f"{len(ours):,} pairs of rows share something")
     # As one number each: sorting pairs takes ten times as long.
-    width = int(two.max()) + 1
-    codes, shared = np.unique(one * width + two, return_counts=True)
+    width = int(theirs.max()) + 1
+    codes, shared = np.unique(ours * width + theirs, return_counts=True)
     pairs = np.stack([codes // width, codes % width], axis=1)
     rows, counts = np.unique(owners, return_counts=True)
     there, counts_there = np.unique(their_owners, return_counts=True)

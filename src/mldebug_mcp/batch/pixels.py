@@ -121,7 +121,7 @@ def _scaling_in(settings: object) -> Scaling | None:
     mean, deviation = (settings.get(name) for name in ("image_mean", "image_std"))
     if not isinstance(mean, list) or not isinstance(deviation, list) or len(mean) != len(deviation) or not mean:
         return None
-    if not all(isinstance(one, (int, float)) for one in (*mean, *deviation)) or min(deviation) <= 0:
+    if not all(isinstance(number, (int, float)) for number in (*mean, *deviation)) or min(deviation) <= 0:
         return None
     return Scaling("its processor", tuple(map(float, mean)), tuple(map(float, deviation)), factor)
 

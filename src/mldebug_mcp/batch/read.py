@@ -191,8 +191,8 @@ def _lines(path: Path) -> Iterator[bytes]:
 def _joined(columns: Sequence[Column]) -> Column:
     if all(isinstance(column, Ragged) for column in columns):
         ragged = [column for column in columns if isinstance(column, Ragged)]
-        lengths = np.concatenate([one.lengths for one in ragged])
-        return Ragged(np.concatenate([one.flat for one in ragged]), offsets_of(lengths))
+        lengths = np.concatenate([part.lengths for part in ragged])
+        return Ragged(np.concatenate([part.flat for part in ragged]), offsets_of(lengths))
     arrays = [column for column in columns if isinstance(column, np.ndarray)]
     if len(arrays) == len(columns) and len({array.shape[1:] for array in arrays}) == 1:
         return np.concatenate(arrays)

@@ -105,8 +105,10 @@ KEPT_WORDS = 200_000
 """Words whose texts are kept to show rows."""
 LONGEST_WORD = 200
 """Letters of a word that are shown: encoded pictures and hashes are single words of megabytes."""
-_OPEN, _CLOSE = "\x02", "\x03"
-"""Control characters around a role's name and behind a turn; they are taken out of the text itself."""
+_OPEN = "\x02"
+"""Control character before a role's name; it is taken out of the text itself."""
+_CLOSE = "\x03"
+"""Control character behind a turn; it is taken out of the text itself."""
 _BY_LETTER = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 """Japanese, Chinese and Korean, which are read letter by letter."""
 _WORD = re.compile(rf"\x02[^\x02\n]*\n|\x03|\s*(?:[{_BY_LETTER}]|[^\W{_BY_LETTER}]+|[^\w\s\x02\x03])|\s+", re.UNICODE)

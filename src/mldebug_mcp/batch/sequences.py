@@ -227,10 +227,10 @@ class Sequences:
 
     def _attended_bounds(self, start: Ints, stop: Ints) -> tuple[Ints, Ints]:
         assert self.attended is not None  # noqa: S101 - asked only where there is a mask
-        seen = self.ids.runs(self.attended)
+        stretches = self.ids.runs(self.attended)
         first, last = stop.copy(), start.copy()
-        np.minimum.at(first, seen.row, seen.start)
-        np.maximum.at(last, seen.row, seen.stop)
+        np.minimum.at(first, stretches.row, stretches.start)
+        np.maximum.at(last, stretches.row, stretches.stop)
         return np.minimum(first, np.maximum(first, stop)), np.maximum(last, np.minimum(first, last))
 
     def _without_padding(self, start: Ints, stop: Ints, found: Runs) -> tuple[Ints, Ints]:
@@ -253,8 +253,8 @@ class Sequences:
             array: Ints = np.minimum(edge + 1, limit)
             return array
         last = self.ids.offsets[:-1].copy()
-        seen = self.ids.runs(self.attended)
-        np.maximum.at(last, seen.row, seen.stop)
+        stretches = self.ids.runs(self.attended)
+        np.maximum.at(last, stretches.row, stretches.stop)
         # An all-ones mask tells nothing of a run of padding: then one end token is taken as real.
         end = np.clip(last[row], edge, limit)
         return np.where((end == limit) & (limit - edge > 2), np.minimum(edge + 1, limit), end)
@@ -263,8 +263,8 @@ class Sequences:
         if self.attended is None:
             return edge
         first = self.ids.offsets[1:].copy()
-        seen = self.ids.runs(self.attended)
-        np.minimum.at(first, seen.row, seen.start)
+        stretches = self.ids.runs(self.attended)
+        np.minimum.at(first, stretches.row, stretches.start)
         start = np.clip(first[row], limit, edge)
         return np.where((start == limit) & (edge - limit > 2), edge, start)
 

@@ -95,7 +95,7 @@ def _listed(value: object) -> Column:
 
 def records_in(value: object) -> list[Mapping[str, object]] | None:
     """Return the rows if a value is a list of objects, else None."""
-    if isinstance(value, list) and value and all(isinstance(one, dict) for one in value):
+    if isinstance(value, list) and value and all(isinstance(row, dict) for row in value):
         return value
     return None
 

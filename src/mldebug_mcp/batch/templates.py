@@ -134,7 +134,10 @@ def marker_before(words: str) -> Family | None:
     return next((family for family in FAMILIES if not family.plain and family.header.match(text)), None)
 
 
-_ASKED, _SAID, _AGAIN, _LAST = "Qone", "Aone", "Qtwo", "Atwo"
+_ASKED = "Qone"
+_SAID = "Aone"
+_AGAIN = "Qtwo"
+_LAST = "Atwo"
 
 
 def template_of(render: Callable[[Sequence[Mapping[str, object]]], str], special: Mapping[str, int]) -> Template | None:
@@ -148,7 +151,7 @@ def template_of(render: Callable[[Sequence[Mapping[str, object]]], str], special
     if min(places) < 0 or places != sorted(places):
         return None
     after = text[places[3] + len(_LAST) :]
-    end = min((one for one in special if one in after), key=after.find, default="")
+    end = min((token for token in special if token in after), key=after.find, default="")
     family = family_of(text)
     if family is None:
         family = _learnt(text, places)

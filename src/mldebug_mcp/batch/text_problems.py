@@ -108,7 +108,7 @@ _BYTES |= {chr(byte): byte for byte in range(128, 256)}
 
 
 def _any_of(first: int, last: int) -> str:
-    return "[" + re.escape("".join(one for one, byte in _BYTES.items() if first <= byte <= last)) + "]"
+    return "[" + re.escape("".join(character for character, byte in _BYTES.items() if first <= byte <= last)) + "]"
 
 
 _GOES_ON = _any_of(0x80, 0xBF)
@@ -181,7 +181,7 @@ def _holds_text(column: object) -> bool:
     """Return whether a column holds strings or conversations."""
     if not isinstance(column, list):
         return False
-    value = next((one for one in column if one), None)
+    value = next((item for item in column if item), None)
     return isinstance(value, str) or (isinstance(value, list) and isinstance(value[0], dict))
 
 

@@ -133,9 +133,9 @@ class _Generation(Extension):
         """Take the tag as a call with what it encloses."""
         tag = next(parser.stream)
         inside = parser.parse_statements(("name:endgeneration",), drop_needle=True)
-        return nodes.CallBlock(self.call_method("said"), [], [], inside).set_lineno(tag.lineno)
+        return nodes.CallBlock(self.call_method("enclosed"), [], [], inside).set_lineno(tag.lineno)
 
-    def said(self, caller: Macro) -> str:
+    def enclosed(self, caller: Macro) -> str:
         """Return what is enclosed, and note where it stands."""
         text = str(caller())
         before = sum(map(len, self.written))
@@ -200,11 +200,11 @@ def _message(message: Mapping[str, object]) -> dict[str, object]:
 def _plain(value: object) -> object:
     """Return a value built of plain types alone: an object of any other has methods that a template could call."""
     if isinstance(value, Mapping):
-        return {_plain(key): _plain(one) for key, one in value.items()}
+        return {_plain(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_plain(one) for one in value]
+        return [_plain(item) for item in value]
     if isinstance(value, tuple):
-        return tuple(_plain(one) for one in value)
+        return tuple(_plain(item) for item in value)
     if isinstance(value, np.generic):
         value = value.item()
     return value if value is None or type(value) in (str, int, float, bool) else f"<{type(value).__name__}>"

@@ -180,14 +180,14 @@ def _write_configurations(folder: Path, copy: Path, name: str) -> None:
         if (found := _read(folder / file, name)) is not None:
             _write(copy / file, name, _with_tokens(model, found, f"{name}: {file}"))
     if (added := _read(folder / ADDED, name)) is not None:
-        with _told(f"{name}: {ADDED}"):
+        with _validated(f"{name}: {ADDED}"):
             _write(copy / ADDED, name, _ADDED_IDS.validate_python(added))
     _write_templates(folder, copy)
 
 
 def _with_tokens(model: type[_Checked], settings: dict[str, Any], where: str) -> dict[str, Any]:
     """Return the keys of a model, and the named special tokens where there can be any."""
-    with _told(where):
+    with _validated(where):
         known = model.model_validate(settings).model_dump(by_alias=True, exclude_none=True, mode="json")
         if model is not _ModelConfig:
             named = {key: value for key, value in settings.items() if _NAMED_TOKEN.fullmatch(key)}
@@ -198,7 +198,7 @@ def _with_tokens(model: type[_Checked], settings: dict[str, Any], where: str) ->
 
 
 @contextmanager
-def _told(where: str) -> Iterator[None]:
+def _validated(where: str) -> Iterator[None]:
     try:
         yield
     except ValidationError as error:
@@ -387,7 +387,7 @@ def _add(backend: Backend, listed: Mapping[str, Any], named: Mapping[str, Any], 
         if _text(text) not in known:
             tokens.append(_token(_as_special(text) if isinstance(text, str) else text))
             known.add(_text(text))
-    names = {_text(one) for one in named.values()}
+    names = {_text(special) for special in named.values()}
     for token in tokens:
         token.special = token.special or token.content in names
     backend.add_tokens(tokens)
@@ -415,7 +415,7 @@ def _chat_template(folder: Path, settings: Mapping[str, Any]) -> str | dict[str,
         texts = {name: file.read_text(encoding="utf-8") for name, file in files.items()}
         return texts["default"] if list(texts) == ["default"] else texts
     found: str | dict[str, str] | list[dict[str, str]] | None = settings.get("chat_template")
-    return {one["name"]: one["template"] for one in found} if isinstance(found, list) else found
+    return {template["name"]: template["template"] for template in found} if isinstance(found, list) else found
 
 
 def _fast_tokenizer_read(file: Path) -> dict[str, Any]:

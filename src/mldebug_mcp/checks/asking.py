@@ -101,7 +101,7 @@ def answer(asked: Question, subject: object) -> tuple[list[Answer], str | None]:
         note = note or problem
         if len(parts) > 1:
             where = f"in the stretch of {run.step_name}s {figure(part.first_step)} to {figure(part.last_step)}: "
-            given = [_located(one, where) for one in given]
+            given = [_located(outcome_answer, where) for outcome_answer in given]
         answers.append(given)
     return [_together(of_outcome) for of_outcome in zip(*answers, strict=True)], note
 
@@ -151,7 +151,7 @@ def _answer_part(asked: Question, subject: object) -> tuple[list[Answer], str | 
 
 def _exclusive(asked: Question, answers: Answers, subject: object) -> list[Answer]:
     """Return an answer for each outcome: where one is seen, the others are unknown, for they exclude each other."""
-    present = {name for name, seen in answers.items() if isinstance(seen, Evidence) and seen.present}
+    present = {name for name, evidence in answers.items() if isinstance(evidence, Evidence) and evidence.present}
     leading = [outcome.id for outcome in asked.outcomes if outcome.id in present and not outcome.of]
     if len(leading) > 1:
         raise ValueError(f"outcomes exclude each other, and here are {', '.join(leading)}")
@@ -160,7 +160,7 @@ def _exclusive(asked: Question, answers: Answers, subject: object) -> list[Answe
 
 def _answer_of(
     outcome: Outcome,
-    seen: Evidence | CannotTell | None,
+    result: Evidence | CannotTell | None,
     present: Collection[str],
     leading: Sequence[str],
     subject: object,
@@ -168,10 +168,10 @@ def _answer_of(
     unknown: CannotTell | None = None
     if outcome.of and outcome.of not in present:
         unknown = CannotTell(f"reported only with {outcome.of}", "excluded")
-    elif isinstance(seen, CannotTell):
-        unknown = seen
-    elif isinstance(seen, Evidence):
-        return Answer(outcome, State.PRESENT if seen.present else State.ABSENT, seen)
+    elif isinstance(result, CannotTell):
+        unknown = result
+    elif isinstance(result, Evidence):
+        return Answer(outcome, State.PRESENT if result.present else State.ABSENT, result)
     elif leading and not outcome.of:
         unknown = CannotTell(f"{leading[0]} is seen instead", "excluded")
     elif outcome.needs and (missing := missing_metrics(outcome.needs, (), cast("Run", subject))):
@@ -250,33 +250,38 @@ def ask_in_turn(
     def ask(run: Run) -> Answers:
         return first_of(run, readings)
 
-    add(Question(name, tuple(one.outcome for one in readings), needs, any_of, 1, False, not_for, whole, ask))
+    add(
+        Question(name, tuple(candidate.outcome for candidate in readings), needs, any_of, 1, False, not_for, whole, ask)
+    )
 
 
 def first_of(run: Run, readings: Sequence[Reading]) -> Answers:
     """Return the first outcome that is present, the remarks before it, and why others cannot be judged."""
     answers: dict[str, Evidence | CannotTell] = {}
-    for one in readings:
+    for candidate in readings:
         try:
-            seen: Evidence | CannotTell | None = _reading_lacks(one, run) or one.read(run)
+            result: Evidence | CannotTell | None = _reading_lacks(candidate, run) or candidate.read(run)
         except CannotTell as why:
-            seen = why
-        if seen is None:
+            result = why
+        if result is None:
             continue
-        answers[one.outcome.id] = seen
-        if isinstance(seen, Evidence) and seen.present:
+        answers[candidate.outcome.id] = result
+        if isinstance(result, Evidence) and result.present:
             break
     return answers
 
 
-def _reading_lacks(one: Reading, run: Run) -> CannotTell | None:
-    if run.kind in one.not_for:
+def _reading_lacks(candidate: Reading, run: Run) -> CannotTell | None:
+    if run.kind in candidate.not_for:
         return CannotTell(f"not judged for a run of kind {run.kind}", "not_for_kind")
-    if missing := missing_metrics(one.outcome.needs, (), run):
+    if missing := missing_metrics(candidate.outcome.needs, (), run):
         return not_logged(missing)
-    if one.outcome.points > 1 and (count := len(run[one.outcome.needs[0]].finite)) < one.outcome.points:
-        return too_few(one.outcome.needs[0], count, one.outcome.points)
-    return too_early(run) if one.settled and is_young(run) else None
+    if (
+        candidate.outcome.points > 1
+        and (count := len(run[candidate.outcome.needs[0]].finite)) < candidate.outcome.points
+    ):
+        return too_few(candidate.outcome.needs[0], count, candidate.outcome.points)
+    return too_early(run) if candidate.settled and is_young(run) else None
 
 
 # How a question hears several judges: each says what it sees, or that it cannot tell.
@@ -321,7 +326,7 @@ def with_attribute(
     answers: Answers, leading: str, judge: Callable[[Evidence, *Given], Evidence | None], *given: *Given
 ) -> Answers:
     """Return the answers and, where the leading outcome is among them, what a judge says of an attribute of it."""
-    seen = answers.get(leading)
-    if not isinstance(seen, Evidence):
+    evidence = answers.get(leading)
+    if not isinstance(evidence, Evidence):
         return answers
-    return {**answers, **answers_of({judge.__name__: partial(judge, seen, *given)})}
+    return {**answers, **answers_of({judge.__name__: partial(judge, evidence, *given)})}

@@ -42,9 +42,10 @@ TURN_WOBBLES = 6.0
 4.1 of them on average, and above 6 once in a hundred times."""
 TURN_SHARE = 0.1
 """... and by this share of the whole range. Chosen: smaller ones are not worth the words."""
-REST_SHARE, REST_WOBBLES = 0.03, 3.0
-"""A curve rests while it keeps within this share of its range, or so many standard deviations, of its last level.
-Chosen: what the eye calls level."""
+REST_SHARE = 0.03
+"""Share of its range within which a curve rests at its last level. Chosen: what the eye calls level."""
+REST_WOBBLES = 3.0
+"""Standard deviations within which a curve rests at its last level, too. Chosen: what the eye calls level."""
 LEAST_REST = 0.2
 """Share of the stretches over which it does, to be called so. Chosen: less is the end of any curve that slows down."""
 MIN_RANGE_FOR_LOGARITHM = 20.0
@@ -53,9 +54,10 @@ SUDDEN = 0.6
 """Share of a move that is made from one stretch to the next, for it to be a jump or a drop. Chosen: more than half."""
 MAX_LISTED_RECORDS = 5
 """Records that are listed one by one. Chosen: they take no more room than a summary of them."""
-FROZEN_SHARE, LEAST_FROZEN = 0.1, 4
-"""Share of the records, and their least number, that are exactly alike at the end of a frozen curve. Chosen: two
-roundings in a row may agree."""
+FROZEN_SHARE = 0.1
+"""Share of the records that are exactly alike at the end of a frozen curve. Chosen: by hand."""
+LEAST_FROZEN = 4
+"""The least number of such records. Chosen: two roundings in a row may agree."""
 MOST_TURNS = 4
 """Turns that are listed one by one. Chosen: more are a swing to and fro."""
 
@@ -319,9 +321,11 @@ MOST_POINTS = 10_000
 """Stretches of a longer curve; only their extremes are used. Chosen: finer than any picture of it."""
 MAX_RECORDS_APART = 3
 """Records within which jumps of several curves are one event. Chosen: what brings a jump about precedes it by one."""
-AT_ONCE, UNLIKE = 0.4, 3.0
-"""A rate jumps where its logarithm moves by this much between records. It also moves so many times as far as before
-and after. Chosen: a factor of 1.5, which no smooth schedule makes at once."""
+AT_ONCE = 0.4
+"""What the logarithm of a rate moves by between two records where it jumps. Chosen: a factor of 1.5, which no smooth
+schedule makes at once."""
+UNLIKE = 3.0
+"""Times as far as before and after that a rate then moves. Chosen: by hand."""
 MOST_SERIES = 60
 """Curves that are looked at. Chosen: those of hundreds of layers move together."""
 
@@ -384,11 +388,13 @@ def events_of(run: Run, names: Sequence[str]) -> list[Event]:
 
 def _together(changes: Iterable[Change]) -> list[Event]:
     groups: list[list[Change]] = []
-    for one in sorted(changes, key=lambda change: (change.step, change.metric)):
-        if groups and one.step - groups[-1][0].step <= MAX_RECORDS_APART * min(one.records, groups[-1][0].records):
-            groups[-1].append(one)
+    for current in sorted(changes, key=lambda change: (change.step, change.metric)):
+        if groups and current.step - groups[-1][0].step <= MAX_RECORDS_APART * min(
+            current.records, groups[-1][0].records
+        ):
+            groups[-1].append(current)
         else:
-            groups.append([one])
+            groups.append([current])
     return [Event(tuple({change.metric: change for change in reversed(group)}.values())[::-1]) for group in groups]
 
 

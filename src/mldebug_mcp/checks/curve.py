@@ -167,16 +167,16 @@ def positive(values: Floats) -> bool:
     return bool(len(values)) and float(values.min()) > 0
 
 
-def aligned(one: Series, other: Series) -> tuple[Floats, Floats, Floats]:
+def aligned(series: Series, other: Series) -> tuple[Floats, Floats, Floats]:
     """Return the steps of `other` and both metrics there.
 
-    Of `one`, the value at a step is the last that was logged at or before it.
+    Of `series`, the value at a step is the last that was logged at or before it.
     """
-    if not len(one) or not len(other):
+    if not len(series) or not len(other):
         return np.empty(0), np.empty(0), np.empty(0)
-    index = np.searchsorted(one.step, other.step, side="right") - 1
+    index = np.searchsorted(series.step, other.step, side="right") - 1
     keep = index >= 0
-    return other.step[keep], one.value[index[keep]], other.value[keep]
+    return other.step[keep], series.value[index[keep]], other.value[keep]
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,7 +301,7 @@ def stretches_of(series: Series, count: int) -> Stretches:
     place = np.linspace(0, count, 1 + count)[1:-1] / count
     part = np.searchsorted(step[0] + place * (step[-1] - step[0]), step, side="right")
     parts = distinct(part)
-    level = np.array([median(value[part == one]) for one in parts])
+    level = np.array([median(value[part == number]) for number in parts])
     first = step[np.searchsorted(part, parts)]
     return Stretches(level, first, MEDIAN_ERROR * noise(value) / math.sqrt(len(value) / len(parts)))
 

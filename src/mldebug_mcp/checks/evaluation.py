@@ -47,16 +47,27 @@ hand."""
 EXPLODED = 100.0
 """Times the loss at the start: no evaluation of weights that a run began with, or made better, comes there. Chosen: by
 hand."""
-IN_STEP, TIMES, MIN_FALL_OF_BOTH, LEAST_IN_STEP = 1.35, 3.0, 2.0, 4
-"""How far apart the ratios of evaluation and training loss may lie, how large they are at least; how many times both
-fall, and over how many evaluations, for them to be one quantity on two scales. Chosen: by hand."""
-MANY_TIMES, EVALUATION_FALLS = 10.0, 1.3
-"""... and a ratio from which it is enough that evaluation falls less. Chosen: no held-out set is so much harder."""
+IN_STEP = 1.35
+"""How far apart the ratios of evaluation and training loss may lie for both to be one quantity on two scales. Chosen:
+by hand."""
+TIMES = 3.0
+"""The ratio of evaluation and training loss, at least, where both are one quantity on two scales. Chosen: by hand."""
+MIN_FALL_OF_BOTH = 2.0
+"""How many times both losses fall where they are one quantity on two scales. Chosen: by hand."""
+LEAST_IN_STEP = 4
+"""Evaluations over which both losses are compared. Chosen: by hand."""
+MANY_TIMES = 10.0
+"""The ratio from which it is enough that evaluation falls less. Chosen: no held-out set is so much harder."""
+EVALUATION_FALLS = 1.3
+"""How many times evaluation then falls. Chosen: by hand."""
 SUM_OF_BATCHES = 4.0
 """Times the evaluation loss: dropout and augmentation do not raise a training loss so far. Chosen: by hand."""
-EVALUATION_STANDS, LEAST_STANDING, EVALUATION_EARLY = 0.01, 4, 0.2
-"""An evaluation loss within 1 % of its level does not move, as a fixed set has no sampling noise: over so many
-evaluations, the first of them within this share of the run. Chosen: by hand."""
+EVALUATION_STANDS = 0.01
+"""Share of its level within which an evaluation loss does not move. Chosen: a fixed set has no sampling noise."""
+LEAST_STANDING = 4
+"""Evaluations that show that a loss does not move. Chosen: by hand."""
+EVALUATION_EARLY = 0.2
+"""Share of the run within which the first of those evaluations lies. Chosen: by hand."""
 _ERRORS = (Quantity.SQUARED_ERROR, Quantity.ROOT_SQUARED_ERROR, Quantity.ABSOLUTE_ERROR)
 _COMPONENTS = frozenset(["box", "bbox", "cls", "dfl", "obj", "kl", "aux", "value", "policy", "reward"])
 """Parts of a detector's or a VAE's loss, which move by rules of their own."""
@@ -83,9 +94,12 @@ def _of_whole_sets(run: Run, *quantities: Quantity) -> list[Series]:
     return sorted(found, key=lambda series: (series.name != "eval_loss", series.name))
 
 
-LEAST_THIRD, SURE, RESTS = 5, 2.0, 0.05
-"""Values of a third, standard errors of what it may be apart from another, and the share of the level that this may
-come to. Chosen: 1 in 40, and what a run that learns gains at least."""
+LEAST_THIRD = 5
+"""Values of a third from which its median is compared. Chosen: by hand."""
+SURE = 2.0
+"""Standard errors of what a third may be apart from another. Chosen: 1 in 40 is beyond."""
+RESTS = 0.05
+"""Share of the level that this may come to. Chosen: what a run that learns gains at least."""
 
 
 def evaluation_stands(run: Run) -> bool:
@@ -268,13 +282,19 @@ _RANKINGS = (Quantity.NDCG, Quantity.MRR, Quantity.HIT_RATE)
 _AT_RANKS = (Quantity.RECALL, Quantity.PRECISION, Quantity.AVERAGE_PRECISION, Quantity.F1, Quantity.CORRELATION)
 _AT_RANK = regex(r"@[_ ]?\d")
 """... and what is a ranking where the name says of how many; without that it counts with one of the sure ones."""
-NEAR_AUC, LEAST_AUC = 0.04, 8
-"""How far above 0.5 the AUC of a guess may be, over so many evaluations. Chosen: the error over some hundred rows."""
+NEAR_AUC = 0.04
+"""How far above 0.5 the AUC of a guess may be. Chosen: the error over some hundred rows."""
+LEAST_AUC = 8
+"""Evaluations of an AUC that is a guess. Chosen: by hand."""
 LOW_AUC = 0.4
 """An AUC below which a model is wrong more often than a guess. Chosen: hundreds of rows bring a guess nearer."""
-QUALITY_EARLY, FALL, LEAST_LOSSES = 4, 0.03, 4
-"""Part of the evaluations in which the frequencies of classes are learnt, the share by which a loss falls at all, and
-evaluations. Chosen: a quarter, as frequencies come first; beyond noise; both halves then hold two."""
+QUALITY_EARLY = 4
+"""Part of the evaluations in which the frequencies of classes are learnt. Chosen: a quarter, as frequencies come
+first."""
+FALL = 0.03
+"""Share by which a loss falls at all. Chosen: beyond noise."""
+LEAST_LOSSES = 4
+"""Evaluations that show a fall. Chosen: both halves then hold two."""
 _CLOCKS = regex(
     r"time|second|per_s|speed|throughput|steps?$|epoch|samples|num_|_num|count|total|size|tokens|flos|memory|mem_|lr$"
     r"|learning_rate|momentum|weight_decay|length|ppl_max|std|support|threshold"
@@ -361,9 +381,10 @@ def goes_on_falling(run: Run) -> bool:
 
 ANSWERS_LEAST = 5
 """Evaluations. Chosen: a translator or recogniser that learns may need some until anything is right."""
-MIN_ERROR_RATE, BEGINNING = 0.98, 0.2
-"""An error rate from which on all answers are wrong, and the first share of the evaluations, in which it may be lower.
-Chosen: that of empty answers, and that of random ones at first."""
+MIN_ERROR_RATE = 0.98
+"""An error rate from which on all answers are wrong. Chosen: that of empty answers."""
+BEGINNING = 0.2
+"""The first share of the evaluations, in which the rate may be lower. Chosen: that of random answers at first."""
 PER_CENT = 5.0
 """Above this an error rate is in per cent. Chosen: insertions alone make one of five hundred per cent."""
 ANSWERS_STANDS = 0.05
@@ -372,9 +393,11 @@ ANSWERS_FALLS = 0.5
 """... and one that ends at this share of what it was at the first evaluation has fallen far. Chosen by hand."""
 GAINS = 0.02
 """A share of wrong answers that falls by so much of itself still gets better. Chosen: by hand."""
-OF_THE_MEAN, FAR_WORSE = 0.02, -1.0
-"""R² of answers that tell nothing, at most and at least. Chosen: held-out targets have a mean of their own, and answers
-with twice the variance of the targets are no one answer."""
+OF_THE_MEAN = 0.02
+"""R² of answers that tell nothing, at most. Chosen: held-out targets have a mean of their own."""
+FAR_WORSE = -1.0
+"""R² of answers that tell nothing, at least. Chosen: answers with twice the variance of the targets are no one
+answer."""
 _SCORES = (Quantity.BLEU, Quantity.CHRF)
 
 
@@ -462,11 +485,14 @@ def has_fallen_far(loss: Series, since: float) -> bool:
 
 TERMS_LEAST = 5
 """Records in a row at zero, from the first on, and then others mostly not. Chosen: terms are delayed by more."""
-SHORTLY, SHORTLY_OF_RUN = 2, 0.02
-"""Records, and share of them, by which a loss is seen to rise after a term set in. Chosen: it may grow."""
-STRIDES, RAISED = 3, 1.2
-"""Different strides that a plan takes at most, and times what it was that it raises. Chosen: rounding makes two of
-one, and the last is cut short."""
+SHORTLY = 2
+"""Records by which a loss is seen to rise after a term set in. Chosen: it may grow."""
+SHORTLY_OF_RUN = 0.02
+"""The same as a share of the records. Chosen: it may grow."""
+STRIDES = 3
+"""Different strides that a plan takes at most. Chosen: rounding makes two of one, and the last is cut short."""
+RAISED = 1.2
+"""Times what it was that a plan raises it to. Chosen: by hand."""
 NEAR_LOG = 0.4
 """Logarithms by which a term and the evaluation loss may differ, in the median, to be one. Chosen: dropout and rows
 learnt by heart move it so far."""
@@ -492,7 +518,7 @@ class SetsIn:
 def terms_set_in(run: Run) -> list[SetsIn]:
     """Return the terms of the loss that set in: before and after, the loss is not the same quantity."""
     names = (name for name in run.series if _TERM.search(name) and not _NO_TERM.search(name))
-    return [one for name in names if (one := _sets_in(run[name].finite)) is not None]
+    return [term for name in names if (term := _sets_in(run[name].finite)) is not None]
 
 
 def refuse_new_terms(run: Run) -> None:
@@ -529,7 +555,7 @@ def planned_rise(run: Run, onset: float, end: float) -> Series | None:
         if len(value) < 2 * TERMS_LEAST or not (strides >= 0).all() or _counts(step, value):
             continue
         wide = strides[strides > 0]
-        if len(wide) < TERMS_LEAST or len({f"{one:.2g}" for one in wide}) > STRIDES:
+        if len(wide) < TERMS_LEAST or len({f"{stride:.2g}" for stride in wide}) > STRIDES:
             continue
         before, after = series.finite.at(onset), series.finite.at(end)
         if before is not None and after is not None and after > RAISED * before >= 0:

@@ -21,14 +21,25 @@ MAX_NORM_DIFFERENCE = 2e-3
 """Norms this near to each other are one value. Chosen: clipping divides by the norm plus 1e-6, and logs round."""
 LEAST_LAYERS = 4
 """Layers whose order can be judged. Chosen: four are in order by chance once in twelve."""
-JUMPS, SPREADS = 10.0, 8.0
-"""Times the recent level: norms of 0.1 to 10 are healthy in fine-tuning, 100 unstable; and standard deviations of the
-logarithm, beyond heavy tails of small batches. Source: axolotl_stability."""
-WINDOWS, WIDEST, NARROWEST = 20, 50, 6
-"""The part of the norms that is the window before a jump, at most and at least. Chosen: six show a level."""
-LEAST_LOSSES, NOISES, SMALL_LOSS = 5, 5.0, 0.2
-"""Losses from which a level is known; times their noise, to have moved; the share of its start by which a loss moves
-that is learnt, or below which it explains a small norm. Chosen: sound norms fall about as the loss."""
+JUMPS = 10.0
+"""Times the recent level that a norm jumps to: 0.1 to 10 are healthy in fine-tuning, 100 unstable. Source:
+axolotl_stability."""
+SPREADS = 8.0
+"""Standard deviations of the logarithm of a norm that jumps, beyond heavy tails of small batches. Source:
+axolotl_stability."""
+WINDOWS = 20
+"""Windows that the norms make; one of them is compared with a jump behind it. Chosen: by hand."""
+WIDEST = 50
+"""Norms of such a window at most. Chosen: by hand."""
+NARROWEST = 6
+"""Norms of such a window at least. Chosen: six show a level."""
+LEAST_LOSSES = 5
+"""Losses from which a level is known. Chosen: by hand."""
+NOISES = 5.0
+"""Times its noise by which a loss has moved. Chosen: by hand."""
+SMALL_LOSS = 0.2
+"""Share of its start by which a loss moves that is learnt, or below which it explains a small norm. Chosen: healthy
+norms fall about as the loss."""
 _FIRST = frozenset({"first", "input", "in", "bottom", "embed", "embedding", "embeddings", "wte", "stem"})
 _LAST = frozenset({"last", "output", "out", "top", "head", "classifier", "logits"})
 """Words that name the two ends of a model."""

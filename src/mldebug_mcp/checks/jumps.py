@@ -167,23 +167,35 @@ SHARE_OF_LEVEL = 0.08
 """... and is at least this share of the best level. Chosen: by hand."""
 MIN_RECORDS_FOR_RISE = 2
 """Finite records without which a rise cannot be judged."""
-LEAST_EXPLOSION, DOUBLES, EXPLOSION_TIMES = 3, 2.0, 100.0
-"""Records of a loss that explodes, what each is of the one before at least, and the last of the first. Chosen: by
-hand; losses that are sums grow less from record to record."""
-MAX_EXCERPT_RECORDS, SHORT_FACTOR = 8, 1.4
-"""In an excerpt of fewer records the last two must be at this multiple of the level of its first half. Chosen: by
-hand."""
+LEAST_EXPLOSION = 3
+"""Records of a loss that explodes. Chosen: by hand."""
+DOUBLES = 2.0
+"""Times the record before that each of them is, at least. Chosen: losses that are sums grow less from record to
+record."""
+EXPLOSION_TIMES = 100.0
+"""Times the first record that the last is, at least. Chosen: by hand."""
+MAX_EXCERPT_RECORDS = 8
+"""An excerpt has fewer records. Chosen: by hand."""
+SHORT_FACTOR = 1.4
+"""Times the level of its first half that the last two records of an excerpt must be at. Chosen: by hand."""
 MANIFOLD = 10.0
 """Times the lowest level: a higher rise is followed on the logarithm. Chosen: else the last of its jumps would be its
 onset."""
-EPOCHS, SHARE_BY_EPOCHS = 4, 0.05
-"""Means over so many epochs in a row go up, to this share above the lowest. Chosen: they have hardly any noise; by
-chance one in 24 level curves ends so, and none so high."""
-FEW, TIMES, MOST_OF_PROGRESS = 20, 2.0, 0.5
-"""Of so few records the last go up smoothly, to this multiple of the lowest and by this share of the progress made.
-Chosen: such a slope is not noise."""
-STEEP, STEEP_TIMES = 3, 4.0
-"""... and so few in a row are enough where they go up to this multiple of the lowest. Chosen: by hand."""
+EPOCHS = 4
+"""Means over epochs in a row that go up. Chosen: they have hardly any noise; by chance one in 24 level curves ends
+so."""
+SHARE_BY_EPOCHS = 0.05
+"""Share above the lowest that the last of them reaches. Chosen: by chance no level curve ends so high."""
+FEW = 20
+"""Records of a log in which the last go up smoothly. Chosen: by hand."""
+TIMES = 2.0
+"""Times the lowest loss to which they go up. Chosen: such a slope is not noise."""
+MOST_OF_PROGRESS = 0.5
+"""Share of the progress made by which they go up. Chosen: such a slope is not noise."""
+STEEP = 3
+"""Records in a row that go up steeply, which is enough. Chosen: by hand."""
+STEEP_TIMES = 4.0
+"""Times the lowest loss to which they go up. Chosen: by hand."""
 RISE_SIGMAS = 6.0
 """A rise stands this far above the noise of block medians. Chosen: by hand."""
 
@@ -275,10 +287,14 @@ def _onset(values: Floats, after: int, lowest: float, rise: float) -> int:
 # Where the training loss fails: where it is no longer finite, or turns up for good.
 
 
-RISE, TURNING_SIGMAS = 0.05, 6.0
-"""Share above its lowest level, and times the noise of block medians. Chosen: healthy losses hardly ever rise."""
-BLOCKS, LAST = 20, 3
-"""Blocks of records, and those at the end that are its level. Chosen: an outlier in one moves no median."""
+RISE = 0.05
+"""Share above its lowest level by which a loss rises. Chosen: healthy losses hardly ever rise."""
+TURNING_SIGMAS = 6.0
+"""Times the noise of block medians by which a loss rises. Chosen: healthy losses hardly ever rise."""
+BLOCKS = 20
+"""Blocks of records that a loss is cut into. Chosen: by hand."""
+LAST = 3
+"""Blocks at the end that are its level. Chosen: an outlier in one moves no median."""
 
 
 def fails_at(loss: Series) -> float | None:
@@ -301,17 +317,27 @@ def fails_at(loss: Series) -> float | None:
 # down as it went up; noise goes up as it goes down.
 
 
-SAWTOOTH_SIGMAS, OF_LEVEL = 6.0, 0.04
-"""Standard deviations of the changes from record to record, and share of the level, that a jump is. Chosen: no noise
-goes so far."""
-STAYS, BACK, MAX_JUMP_RECORDS = 0.5, 0.5, 40
-"""Share of a jump that is left a record after its top, and that is gone before the next, within so many records.
-Chosen: half separates a jump from its starting level."""
-FEWEST, SHORTEST = 3, 4
-"""Teeth, and records of each. Chosen: two may be a change of the data."""
-SHARE_OF_LARGEST_CHANGES, SUDDEN, EVENLY = 0.1, 0.8, 1.3
-"""Share of the changes that are the largest; their share of all that the loss goes up; and times that of all that it
-goes down. Fitted: noise and spikes have 0.9 to 1.2 in benchmarks/faults and loops, rows in blocks 1.34 and more."""
+SAWTOOTH_SIGMAS = 6.0
+"""Standard deviations of the changes from record to record that a jump is. Chosen: no noise goes so far."""
+OF_LEVEL = 0.04
+"""Share of the level that a jump is. Chosen: no noise goes so far."""
+STAYS = 0.5
+"""Share of a jump that is left a record after its top. Chosen: half separates a jump from its starting level."""
+BACK = 0.5
+"""Share of a jump that is gone before the next. Chosen: half separates a jump from its starting level."""
+MAX_JUMP_RECORDS = 40
+"""Records within which a jump ends. Chosen: by hand."""
+FEWEST = 3
+"""Teeth of a sawtooth. Chosen: two may be a change of the data."""
+SHORTEST = 4
+"""Records of each tooth. Chosen: by hand."""
+SHARE_OF_LARGEST_CHANGES = 0.1
+"""Share of the changes that are the largest. Fitted: on runs of benchmarks/faults and loops."""
+SUDDEN = 0.8
+"""Share of all that the loss goes up which the largest changes make. Fitted: on runs of benchmarks/faults and loops."""
+EVENLY = 1.3
+"""Times the share of the largest changes in all that the loss goes down. Fitted: noise and spikes have 0.9 to 1.2 in
+benchmarks/faults and loops, rows in blocks 1.34 and more."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -142,7 +142,7 @@ def decay_of(run: Run, since: float = 1.0) -> Decay | None:
     floor = min(1.0, (run.facts.schedule.floor or 0.0) / peak.value)
     far = rate.step[rate.step >= since * rate.step[-1]] / rate.step[-1] if rate.step[-1] > 0 else np.ones(1)
     done = np.clip((far * plan.reached / planned - warmup) / (1 - warmup), 0.0, 1.0)
-    line, cosine = (floor + (1 - floor) * one for one in (1 - done, (1 + np.cos(np.pi * done)) / 2))
+    line, cosine = (floor + (1 - floor) * share for share in (1 - done, (1 + np.cos(np.pi * done)) / 2))
     shares, expected = rate.value[-len(far) :] / peak.value, np.maximum(line, cosine)
     at = int(np.argmax(shares - expected))
     if done[at] <= 0:
@@ -162,8 +162,8 @@ def _share_of_warmup(run: Run, planned: float, peak: Peak) -> float:
     configured, total = run.facts.schedule.warmup_steps or 0.0, run.facts.plan or planned
     rate = rate_of(run)
     rose = rate is not None and float(rate.value[0]) < (1 - GROWS) * peak.value
-    seen = (peak.step - run.first_step) / max(planned, run.last_step) if rose else 0.0
-    return min(MOST_WARMUP, max(configured / total, seen))
+    observed = (peak.step - run.first_step) / max(planned, run.last_step) if rose else 0.0
+    return min(MOST_WARMUP, max(configured / total, observed))
 
 
 def is_scaled(run: Run, factor: float) -> bool:
@@ -172,8 +172,13 @@ def is_scaled(run: Run, factor: float) -> bool:
     counts = [run.setting(name) or 1.0 for name in ("world_size", "gradient_accumulation_steps", "nproc_per_node")]
     whole = [*counts, math.prod(counts), *([batch] if batch else [])]
     scales = [*whole, *((batch or 1.0) / base for base in BASE_BATCHES)]
-    known = [one for scale in scales if scale > 0 for one in (scale, 1 / scale, math.sqrt(scale), 1 / math.sqrt(scale))]
-    return any(abs(factor / one - 1) < MAX_FACTOR_DIFFERENCE for one in known)
+    known = [
+        multiple
+        for scale in scales
+        if scale > 0
+        for multiple in (scale, 1 / scale, math.sqrt(scale), 1 / math.sqrt(scale))
+    ]
+    return any(abs(factor / multiple - 1) < MAX_FACTOR_DIFFERENCE for multiple in known)
 
 
 def is_unit(factor: float, highest: float) -> bool:
@@ -195,9 +200,10 @@ def still_rising(run: Run) -> bool:
 # Learning rates that come back: warm restarts and cycles, which the loss follows.
 
 
-MIN_TIMES_LOWEST_RATE, OF_PEAK = 2.0, 0.2
-"""A rate comes back where it is so many times what it had come down to, and this share of its highest. Chosen: by
-hand."""
+MIN_TIMES_LOWEST_RATE = 2.0
+"""Times what it had come down to that a rate comes back to. Chosen: by hand."""
+OF_PEAK = 0.2
+"""Share of its highest that a rate comes back to. Chosen: by hand."""
 
 
 def rate_comes_back(run: Run) -> list[float]:

@@ -38,7 +38,7 @@ def odd_rows(batch: Batch, rows: Collection[int]) -> list[Oddity]:
     """Return what some rows of a batch differ in from its other rows, what differs most first."""
     found = [token for side in batch.sides for token in _in_tokens(side, rows, batch.unit)]
     found += _in_numbers({**batch.floats, **batch.cells}, batch.numbers, rows)
-    return sorted((one for one in found if one.by > MIN_ODD_DEVIATIONS), key=lambda one: -one.by)
+    return sorted((oddity for oddity in found if oddity.by > MIN_ODD_DEVIATIONS), key=lambda oddity: -oddity.by)
 
 
 def _in_tokens(side: Sequences, rows: Collection[int], unit: str) -> Iterator[Oddity]:
@@ -100,8 +100,8 @@ def _unknown(rows: list[Ints], here: Bools) -> Floats:
     around = [np.unique(row) for row, inside in zip(rows, here.tolist(), strict=True) if not inside]
     if not around:
         return np.zeros(len(rows))
-    seen, counts = np.unique(np.concatenate(around), return_counts=True)
-    in_one, in_two = seen, seen[counts > 1]  # of a row around, itself does not count
+    tokens, counts = np.unique(np.concatenate(around), return_counts=True)
+    in_one, in_two = tokens, tokens[counts > 1]  # of a row around, itself does not count
     return np.array(
         [
             1 - float(np.isin(row, in_one if inside else in_two).mean()) if len(row) else 0.0

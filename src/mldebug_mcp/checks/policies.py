@@ -45,8 +45,12 @@ ERRORS = 5.0
 states that it meets is less."""
 MIN_RECORDS_FOR_TREND = 5
 """Records without which no trend is computed. Chosen: by hand."""
-LEAST_OF_A_RISE, RISES, KEPT = 10, 4.0, 0.25
-"""Records of a reward, standard errors by which it rises, and what it may lose again of the rise. Chosen: by hand."""
+LEAST_OF_A_RISE = 10
+"""Records of a reward that show a rise. Chosen: by hand."""
+RISES = 4.0
+"""Standard errors by which a reward rises. Chosen: by hand."""
+KEPT = 0.25
+"""Share of the rise that a reward may lose again. Chosen: by hand."""
 SUNK = 0.1
 """Share of its rise that a reward has lost which has been falling since its best. Chosen: by hand."""
 _SCORED_BY = (
@@ -327,9 +331,13 @@ MAX_EPISODE_DIFFERENCE = 0.01
 NEARLY_ALWAYS = 0.95
 """Share of the records in which all is the price of steps. Chosen: by hand."""
 
-MAX_FIRST_RECORDS, HALF, OFTEN = 3, 0.5, 3.0
-"""First records within which a reward is lost, and no later one brings half of it; where the spread of completions was
-at most so many times their mean, it was more than luck. Chosen: of right and wrong answers, a tenth were right."""
+MAX_FIRST_RECORDS = 3
+"""First records within which a reward is lost. Chosen: by hand."""
+HALF = 0.5
+"""Share of the first reward that no later one brings. Chosen: by hand."""
+OFTEN = 3.0
+"""Times their mean that the spread of completions may be for a reward to be more than luck. Chosen: of right and wrong
+answers, a tenth were right."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -117,7 +117,9 @@ def training_losses(run: Run) -> list[Series]:
 
 def first_lost(several: list[Series]) -> Lost | None:
     """Return the series that is the first not to be finite, None if all are finite throughout."""
-    return min((one for series in several if (one := lost(series)) is not None), key=lambda one: one.step, default=None)
+    return min(
+        (place for series in several if (place := lost(series)) is not None), key=lambda first: first.step, default=None
+    )
 
 
 def climb(loss: Lost) -> Climb | None:
@@ -176,8 +178,10 @@ OCTAVES = 6
 """Halvings, net, that are a fall. Chosen: a healthy scaler goes up and down by one or two."""
 BELOW_HEALTHY = 2
 """Halvings below the least healthy scale that are a fall. Chosen: there a healthy scaler never is."""
-DESCENT, DESCENT_SHARE = 20, 0.05
-"""Records, or share of the log, in which a scaler comes down from its start. Chosen: torch's 2 ** 16 takes sixteen."""
+DESCENT = 20
+"""Records in which a scaler comes down from its start. Chosen: torch's 2 ** 16 takes sixteen."""
+DESCENT_SHARE = 0.05
+"""The same as a share of the log. Chosen: by hand."""
 AGAIN = 3
 """Overflows at the smallest scale that are more than probing. Chosen: one or two may come by chance."""
 
@@ -308,8 +312,10 @@ def descent_of(scale: Series, *, skips_at_end: bool) -> Descent | None:
 # In what precision a run computes, as its settings or the loss scaler of half precision tell, and what is lost.
 
 
-MIN_LOST_GRADIENTS, MIN_SHARE_OF_LOST_GRADIENTS = 3, 0.02
-"""Records with a lost gradient behind the scaler's descent, and their share. Chosen: scalers lose one in a hundred."""
+MIN_LOST_GRADIENTS = 3
+"""Records with a lost gradient behind the scaler's descent. Chosen: by hand."""
+MIN_SHARE_OF_LOST_GRADIENTS = 0.02
+"""Share of the records with a lost gradient. Chosen: scalers lose one in a hundred."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -349,7 +355,7 @@ def overflow(run: Run) -> Overflow | None:
     norm = gradient_norm(run)
     of_norm = None if norm is None else _again_and_again(norm)
     of_loss = None if loss is None else Overflow(loss.series.name, loss.step, loss.count, len(loss.bad))
-    return min((one for one in (of_norm, of_loss) if one is not None), key=lambda one: one.step, default=None)
+    return min((found for found in (of_norm, of_loss) if found is not None), key=lambda found: found.step, default=None)
 
 
 def _again_and_again(norm: Series) -> Overflow | None:

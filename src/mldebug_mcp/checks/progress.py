@@ -20,8 +20,10 @@ FIRST_STEPS = 40
 
 Fitted: healthy runs that were cut short (`python -m benchmarks.faults young`)."""
 
-LEAST_RATES, CLIMBS = 4, 1.05
-"""Records of a rate that climbs, and times that of a quarter of the log before. Chosen: a constant one is rounded."""
+LEAST_RATES = 4
+"""Records of a rate that climbs. Chosen: by hand."""
+CLIMBS = 1.05
+"""Times its value a quarter of the log before that a rate climbs to. Chosen: a constant one is rounded."""
 
 
 def is_young(run: Run) -> bool:
@@ -109,8 +111,10 @@ _OF_A_CLASS = re.compile(r"(?:^|[_/.])(?:class|cls|label)[_/ -]?(?P<number>\d{1,
 KNOWS = 0.8
 """Of the loss of a uniform guess: a model that begins below it knows something. Chosen: by hand."""
 
-CLASSES, NEAR_GUESS = (2, 3, 4, 5, 10, 100, 1000), 0.03
-"""Usual numbers of classes, and the share by which a first loss may be off the guess of one. Chosen: by hand."""
+CLASSES = (2, 3, 4, 5, 10, 100, 1000)
+"""Usual numbers of classes. Chosen: by hand."""
+NEAR_GUESS = 0.03
+"""Share by which a first loss may be off the guess of one of them. Chosen: by hand."""
 TUNING = (5e-6, 5e-5)
 """Peaks of the learning rate in full fine-tuning. Chosen: around the 1e-5 to 5e-5 of axolotl_stability; few models from
 scratch are trained so."""

@@ -47,7 +47,8 @@ class Usual:
         return self.range_in_words or f"{figure(self.low)} to {figure(self.high)}"
 
 
-ADAM, AGENTS = "default of torch.optim.Adam", "default of PPO in Stable-Baselines3"
+ADAM = "default of torch.optim.Adam"
+AGENTS = "default of PPO in Stable-Baselines3"
 MANY = 1e9
 """As good as no upper end. Chosen: nothing that is set is larger."""
 USUAL: Mapping[str, tuple[Usual, ...]] = {
@@ -111,19 +112,26 @@ def usual_instead(run: Run, name: str, value: float) -> str:
 # Is the model so small, or so new, that it is trained like one from scratch?
 
 
-SMALL, NARROW = 2e7, 384
-"""Parameters, and the width of a model whose parameters are unknown, below which usual rates are those of a model
-trained from scratch. Chosen: the smallest published language models that people tune have 1e8 and 576."""
+SMALL = 2e7
+"""Parameters below which usual rates are those of a model trained from scratch. Chosen: the smallest published language
+models that people tune have 1e8."""
+NARROW = 384
+"""Width of a model below which they are, where its parameters are unknown. Chosen: the smallest published language
+models that people tune have 576."""
 QUICK = 0.025
 """Seconds of an optimizer's step. Chosen: one of 1e8 parameters takes 6e8 operations for a token; as much memory
 is read and written for its optimizer as takes a fast device a hundredth of a second."""
 FLOPS = 6
 """Operations of training for each parameter and token. Source: Kaplan et al. 2020, arXiv 2001.08361."""
-TOTAL_FLOPS, STEPS_A_SECOND = "total_flos", "train_steps_per_second"
-"""What the Trainer sums up at the end of a run."""
-GUESSED, WIDE = 0.15, 2.2
-"""Share of tokens that are right, and nats of entropy, at the first record of a language model that has learnt nothing
-yet. Chosen: a pretrained one has 0.3 at least, and seldom more than 1.5 nats."""
+TOTAL_FLOPS = "total_flos"
+"""Floating-point operations that the Trainer sums up at the end of a run."""
+STEPS_A_SECOND = "train_steps_per_second"
+"""Steps a second that the Trainer sums up at the end of a run."""
+GUESSED = 0.15
+"""Share of tokens right at the first record of a language model that has learnt nothing yet. Chosen: a pretrained one
+has 0.3 at least."""
+WIDE = 2.2
+"""Nats of entropy at that record. Chosen: a pretrained one has seldom more than 1.5."""
 
 
 def is_small(run: Run) -> bool:
@@ -214,8 +222,10 @@ def family_of(run: Run) -> Family | None:
 # How a run is tuned (with adapters or in full), and the learning rates that are usual for that.
 
 
-GENEROUS_ABOVE, GENEROUS_BELOW = 5.0, 10.0
-"""How far outside a usual range a rate must lie, as a factor. Source: axolotl_stability, which changes it by 2 to 5."""
+GENEROUS_ABOVE = 5.0
+"""How far above a usual range a rate must lie, as a factor. Source: axolotl_stability, which changes it by 2 to 5."""
+GENEROUS_BELOW = 10.0
+"""How far below a usual range a rate must lie, as a factor. Source: axolotl_stability, which changes it by 2 to 5."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +247,8 @@ class Range:
     wide: bool = False
 
 
-FULL, ADAPTERS = "full", "adapters"
+FULL = "full"
+ADAPTERS = "adapters"
 TENFOLD = "chosen: ten times the rate in full, as in preference optimisation"
 _POLICY = {
     FULL: Range(5e-7, 5e-6, "RL on a language model in full", "remote_gpu_trainer"),
@@ -274,9 +285,11 @@ RATES_OF_FAMILY = {
 """Usual rates of other optimizers. Chosen: wide, for SGD multiplies a gradient of unknown scale."""
 
 
-OF_MOMENTUM, OF_ROWS = 4.0, 256
-"""Highest usual rate of SGD, summed over all steps that a momentum repeats, up to so many rows. Chosen: four times that
-of the linear scaling rule."""
+OF_MOMENTUM = 4.0
+"""Highest usual rate of SGD, summed over all steps that a momentum repeats. Chosen: four times that of the linear
+scaling rule."""
+OF_ROWS = 256
+"""Rows of a batch up to which it holds. Chosen: as in the linear scaling rule."""
 
 
 def tuning(run: Run) -> str | None:
@@ -310,7 +323,7 @@ def usual_rates(run: Run) -> tuple[Range, ...]:
             return (_TRAINER,)
         if family is None:
             raise CannotTell("no usual learning rate is known for this kind of run and optimizer")
-        return tuple(RATES[one] for one in (("sft", FULL), ("sft", ADAPTERS), ("pretraining", FULL)))
+        return tuple(RATES[key] for key in (("sft", FULL), ("sft", ADAPTERS), ("pretraining", FULL)))
     if scores_pairs(run):
         return (RATES["supervised", FULL],)  # the lower rates of preference optimisation are for policies
     return _of_kind(run, tuning(run))
@@ -341,7 +354,7 @@ def _of_kind(run: Run, how: str | None) -> tuple[Range, ...]:
 
 def refuse_wide(ranges: tuple[Range, ...], rate: float) -> None:
     """Raise CannotTell if a rate within the usual range may be wrong all the same."""
-    if any(one.wide for one in ranges):
+    if any(usual_range.wide for usual_range in ranges):
         raise CannotTell(f"{figure(rate)} is a usual rate for {ranges[0].usual_for}, but too many kinds exist")
 
 

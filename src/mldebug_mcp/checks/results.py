@@ -147,7 +147,9 @@ def among_siblings(run: Run) -> AmongSiblings | None:
     if result is None:
         return None
     until = run[result.metric].finite.step[-1]
-    others = [one for one in (_of(sibling.run, result.metric, until) for sibling in run.siblings) if one is not None]
+    others = [
+        other for other in (_of(sibling.run, result.metric, until) for sibling in run.siblings) if other is not None
+    ]
     if len(others) < MIN_SIBLINGS:
         return None
     better = 1 if result.higher_is_better else -1

@@ -357,12 +357,18 @@ def _at_this_pace(at: Floats, level: Floats, goal: float) -> tuple[float, float,
     line, decay = _crossing(at, level, goal), _crossing(at, np.log(level), math.log(goal))
     errors = _squared(at, level, level), _squared(at, np.log(level), level)
     found = [
-        one for one, own in zip((line, decay), errors, strict=True) if one is not None and own <= BETTER * min(errors)
+        crossing
+        for crossing, own in zip((line, decay), errors, strict=True)
+        if crossing is not None and own <= BETTER * min(errors)
     ]
     if not found:
         return None
     best = line if line is not None and (errors[0] <= errors[1] or decay is None) else decay
-    return None if best is None else (best[0], min(one[1] for one in found), max(one[2] for one in found))
+    return (
+        None
+        if best is None
+        else (best[0], min(crossing[1] for crossing in found), max(crossing[2] for crossing in found))
+    )
 
 
 def _middles(step: Floats, first: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Floats:

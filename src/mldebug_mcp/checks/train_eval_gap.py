@@ -124,22 +124,30 @@ def refuse_known_by_heart(run: Run, step: float, train: float, start: float) -> 
 LEAST_RISE = 0.01
 """Of the minimum: by so much it rises for good. Chosen: evaluation on a fixed set is nearly free of sampling noise from
 time to time."""
-SHARE_OF_START, SHARE_OF_START_OF_TOKENS = 0.03, 0.01
-"""... and of the first evaluation loss, or what training began with where larger. Chosen: near zero a doubling is
-nothing; small sets move by 3 % as the model wanders, means over many tokens by less."""
-LEAST_FALL, FALL_OF_RISE = 0.02, 0.25
-"""Means over epochs, one to an evaluation, are free of noise: a training loss that falls by less than the smaller of
-these shares, of itself and of the rise, stands still. Rows are not learnt by heart so. Chosen: by hand."""
-BELOW_TRAINING, TIMES_BELOW = 0.05, 2.0
-"""An evaluation that stays below the training loss must rise by this share, and by so many times what counts else:
-training then has noise of its own, of dropout or of a high rate, and the evaluation wanders with it. Chosen: by
-hand."""
-IN_A_ROW, SHARE_IN_A_ROW = 4, 0.008
-"""After so many evaluations that each rise above the one before, this share of the first suffices. Chosen: noise would
-turn back."""
-LEARNS_ON, LEAST_LATE = 0.1, 4
-"""Of the training loss at the lowest evaluation, by which it falls on; evaluations that tell their noise. Chosen: a
-rise that goes on from one to the next, while the training loss goes on falling, is not scatter."""
+SHARE_OF_START = 0.03
+"""Share of the first evaluation loss, or of what training began with where larger, that a rise is. Chosen: near zero a
+doubling is nothing; small sets move by 3 % as the model wanders."""
+SHARE_OF_START_OF_TOKENS = 0.01
+"""The same of a language model. Chosen: means over many tokens move by less."""
+LEAST_FALL = 0.02
+"""Share of itself by which a training loss that stands still falls, over means of epochs, which are free of noise. Rows
+are not learnt by heart so. Chosen: by hand."""
+FALL_OF_RISE = 0.25
+"""The same as a share of the rise; the smaller of both counts. Chosen: by hand."""
+BELOW_TRAINING = 0.05
+"""Share that an evaluation must rise by that stays below the training loss: training then has noise of its own, of
+dropout or of a high rate. Chosen: by hand."""
+TIMES_BELOW = 2.0
+"""Times what counts else that it must rise by: the evaluation wanders with that noise. Chosen: by hand."""
+IN_A_ROW = 4
+"""Evaluations that each rise above the one before. Chosen: noise would turn back."""
+SHARE_IN_A_ROW = 0.008
+"""Share of the first that then suffices. Chosen: noise would turn back."""
+LEARNS_ON = 0.1
+"""Share of the training loss at the lowest evaluation, by which it falls on. Chosen: a rise while the training loss
+goes on falling is not scatter."""
+LEAST_LATE = 4
+"""Evaluations that tell their noise. Chosen: by hand."""
 MIN_RECORDS_PER_EVALUATION = 6
 """Records to an evaluation that give a median. Chosen: fewer show how the training loss moved between."""
 SLIGHT = 0.05
@@ -153,8 +161,10 @@ WANDERS = 2.0
 Chosen: by hand."""
 LEAST_POINTS = 3
 """Finite values of an evaluation loss. Chosen: a minimum and two behind it."""
-LEAST_OF_EXCERPT, MIDDLE = 6, 0.5
-"""... unless the log begins in the later half of the run. Chosen: by hand."""
+LEAST_OF_EXCERPT = 6
+"""Evaluations from which the first may be the lowest although the log begins late. Chosen: by hand."""
+MIDDLE = 0.5
+"""Share of the run after which a log begins late. Chosen: by hand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +209,7 @@ def rise_of_evaluation(run: Run) -> EvalRise | None:
     if not series:
         raise CannotTell(f"no evaluation loss has {LEAST_POINTS} finite values")
     refuse_after_explosion(run, series[0])
-    found = [rise for one in series if (rise := _rise(run, one)) is not None]
+    found = [rise for evaluation in series if (rise := _rise(run, evaluation)) is not None]
     if not found or 2 * len(found) < len(series):
         return None
     return replace(max(found, key=lambda eval_rise: eval_rise.relative), rising=len(found), sets=len(series))
@@ -292,8 +302,10 @@ MAX_ROWS_TRIED = 2000
 CHANCE = 1e-3
 """How likely numbers drawn at random may be multiples of some 1 / n that small, for n to be believed. Chosen: by
 hand."""
-LEAST_DECIMALS, MOST_DECIMALS = 2, 6
-"""Digits that shares are printed with. Chosen: single precision has no more that can be relied on."""
+LEAST_DECIMALS = 2
+"""Digits that shares are printed with at least. Chosen: by hand."""
+MOST_DECIMALS = 6
+"""Digits that shares are printed with at most. Chosen: single precision has no more that can be relied on."""
 
 
 def rows_behind(shares: Floats) -> int | None:

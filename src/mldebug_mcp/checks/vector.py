@@ -26,9 +26,12 @@ from mldebug_mcp.logs.run import Run, Series
 MAX_CURVE_VALUES = 4096
 """Values of a curve that its numbers are taken from, evenly spaced. Chosen: a median of so many is off by 2 % of the
 noise."""
-TENTH, LEAST_OF_COURSE, LEAST_OF_SHAPE = 10, 4, 8
-"""Part of the records that stand for an end, records from which a curve has a course, and from which a memory and
-tails. Chosen: by hand."""
+TENTH = 10
+"""Part of the records that stands for an end. Chosen: by hand."""
+LEAST_OF_COURSE = 4
+"""Records from which a curve has a course. Chosen: by hand."""
+LEAST_OF_SHAPE = 8
+"""Records from which a curve has a memory and tails. Chosen: by hand."""
 MOST_PARTS = 1000
 """Parts of a model whose gradients are compared. Chosen: more than any model is logged by."""
 MIN_RELATIVE_CHANGE = 1e-3

@@ -38,10 +38,10 @@ def running(command: str, path: str) -> Alarm:
     """
 
     def run(news: News) -> None:
-        told = os.environ | {"MLDEBUG_TEXT": news.text, "MLDEBUG_PATH": path}
+        environment = os.environ | {"MLDEBUG_TEXT": news.text, "MLDEBUG_PATH": path}
         try:
             done = subprocess.run(  # noqa: S602 - the user's own command, and nothing else in it
-                command, shell=True, env=told, input=news.to_json(), text=True, timeout=PATIENCE, check=False
+                command, shell=True, env=environment, input=news.to_json(), text=True, timeout=PATIENCE, check=False
             )
             failed = f"it ended with {done.returncode}" if done.returncode else ""
         except subprocess.TimeoutExpired:

@@ -22,8 +22,12 @@ if TYPE_CHECKING:
 # What every command of the parser has.
 
 
-DONE, FOUND, UNUSABLE = 0, 1, 2
-"""Exit codes: done; something was found, with --check; the input cannot be used."""
+DONE = 0
+"""Exit code where all is done."""
+FOUND = 1
+"""Exit code where something was found, with --check."""
+UNUSABLE = 2
+"""Exit code where the input cannot be used."""
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 

@@ -147,10 +147,10 @@ def do_probe(options: argparse.Namespace) -> int:
         name: getattr(options, name)
         for name in ("device", "dtype", "steps", "learning_rate", "optimizer", "time_limit")
     }
-    with show_progress() as told:
+    with show_progress() as on_progress:
         answer = probe_overfit(
             options.batch, options.model, options.entry, options.python,
-            memory_gb=options.memory_limit, on_progress=told, **settings,
+            memory_gb=options.memory_limit, on_progress=on_progress, **settings,
         )  # fmt: skip
     if options.plot:
         from mldebug_mcp.report.chart import plot_probe

@@ -78,13 +78,13 @@ def do_watch(options: argparse.Namespace) -> int:
         while True:
             news = watch.look()
             show_line("")
-            for one in news:
-                print(one.to_json(), flush=True) if options.json else print_news(one)
-                for alarm in alarms if one.alarm else ():
-                    alarm(one)
+            for item in news:
+                print(item.to_json(), flush=True) if options.json else print_news(item)
+                for alarm in alarms if item.alarm else ():
+                    alarm(item)
             if watch.has_grown and not options.json and not sys.stderr.isatty():
                 print_status(watch.status)
-            if options.until_alarm and any(one.alarm for one in news):
+            if options.until_alarm and any(entry.alarm for entry in news):
                 if not options.json:
                     print(what_now(options.path))
                 return FOUND

@@ -37,10 +37,10 @@ _ELSEWHERE = (
 
 def install(options: argparse.Namespace) -> None:
     """Write or print a client's configuration."""
-    pythons = [_python(one) for one in options.python if one != NO_PYTHON] if options.python else None
+    pythons = [_python(path) for path in options.python if path != NO_PYTHON] if options.python else None
     found = None if options.python else training_environment(Path.cwd())
     entry = Entry(
-        CLIENTS[options.client], _name(options.name), launch_command(), [_root(one) for one in options.root], pythons,
+        CLIENTS[options.client], _name(options.name), launch_command(), [_root(path) for path in options.root], pythons,
         None if found is None else str(found.absolute()),
     )  # fmt: skip
     if options.skill and options.client != "claude-code":

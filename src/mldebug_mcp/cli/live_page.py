@@ -46,8 +46,8 @@ class LivePage:
         try:
             run = self._log.read()
         except InputError as error:
-            told = f"<h1>{escape(self._path)}</h1><p class=verdict>Waiting for a log: {escape(str(error))}</p>"
-            return self._html if self._come is not None else live_html(self._path, [told])
+            waiting = f"<h1>{escape(self._path)}</h1><p class=verdict>Waiting for a log: {escape(str(error))}</p>"
+            return self._html if self._come is not None else live_html(self._path, [waiting])
         come = (run.records, run.last_step)
         if come != self._come:
             self._grew = self._grew or self._come is not None
@@ -65,7 +65,7 @@ class LivePage:
 def _was_just_written(path: Path) -> bool:
     """Say whether a file, or one that stands in a folder, was written within the time after which a run is silent."""
     try:
-        files = [one for one in path.iterdir() if one.is_file()] if path.is_dir() else [path]
+        files = [entry for entry in path.iterdir() if entry.is_file()] if path.is_dir() else [path]
         return any(time.time() - file.stat().st_mtime < SILENT for file in files)
     except OSError:
         return False

@@ -102,8 +102,8 @@ def _code(answer: Diagnosis, options: argparse.Namespace) -> int:
 def _diagnose_several(paths: Sequence[str], options: argparse.Namespace) -> int:
     """Print a line for each run; one that cannot be read is reported on standard error, and the others go on."""
     if options.html or options.png or "-" in paths:
-        told = "--html" if options.html else "--png" if options.png else "- (standard input)"
-        raise InputError(f"{told} takes one run at a time; name one, without --short")
+        option = "--html" if options.html else "--png" if options.png else "- (standard input)"
+        raise InputError(f"{option} takes one run at a time; name one, without --short")
     from mldebug_mcp.report.diagnosis_terminal import short_line
 
     codes, beside = {DONE}, _Beside.of(options)

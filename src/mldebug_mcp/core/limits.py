@@ -273,9 +273,9 @@ def listening(listener: Listener | None) -> Iterator[None]:
     outer = _listener.get()
 
     def both(doing: str) -> None:
-        for one in (outer, listener):
-            if one is not None:
-                one(doing)
+        for each in (outer, listener):
+            if each is not None:
+                each(doing)
 
     token = _listener.set(both if outer is not None else listener)
     try:

@@ -20,7 +20,10 @@ from mldebug_mcp.core.crc32c import masked_crc32c, masked_crc32c_of
 # Source of the format: https://protobuf.dev/programming-guides/encoding/
 
 
-VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
+VARINT = 0
+FIXED64 = 1
+BYTES = 2
+FIXED32 = 5
 
 
 class Field(NamedTuple):
@@ -94,7 +97,8 @@ def text(data: bytes, field: Field) -> str:
 # Source: https://www.tensorflow.org/tutorials/load_data/tfrecord
 
 
-HEADER, FOOTER = 12, 4
+HEADER = 12
+FOOTER = 4
 CHECKED_BYTES = 1024
 """Records up to this size are checked; larger ones are images and histograms."""
 LARGE_BYTES = 8 * 1024 * 1024

@@ -168,7 +168,9 @@ class Menu(Entry):
 # `choose` the one that is to be mended from those that follow.
 
 
-LINKS, CAUSES, NEAR_CAUSES = "links.csv", "causes.csv", "near_causes.csv"
+LINKS = "links.csv"
+CAUSES = "causes.csv"
+NEAR_CAUSES = "near_causes.csv"
 FOLDER = Path(__file__).parent
 """Where the tables are."""
 ANY = "any"
@@ -279,7 +281,7 @@ def read_links(folder: Path = FOLDER) -> list[Link]:
 
 
 def _link(row: Sequence[str], line: int) -> Link:
-    cause, outcome, word, quotes, seen, runs = row
+    cause, outcome, word, quotes, present, runs = row
     if not cause or not outcome:
         raise CatalogueError(LINKS, line, "the cause or the outcome is missing")
     if word and word not in map(str, Frequency):
@@ -287,9 +289,9 @@ def _link(row: Sequence[str], line: int) -> Link:
     if not word and not runs:
         raise CatalogueError(LINKS, line, f"{cause} and {outcome}: give a word for how often, or counts")
     try:
-        counted = (float(seen), float(runs)) if seen or runs else None
+        counted = (float(present), float(runs)) if present or runs else None
     except ValueError:
-        raise CatalogueError(LINKS, line, f"seen and runs are numbers, not {seen!r} and {runs!r}") from None
+        raise CatalogueError(LINKS, line, f"seen and runs are numbers, not {present!r} and {runs!r}") from None
     return Link(cause, outcome, word, tuple(quotes.split()), counted)
 
 

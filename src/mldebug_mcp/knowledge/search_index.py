@@ -37,7 +37,7 @@ def asked() -> Mapping[str, tuple[str, ...]]:
         row = json.loads(line)
         for tag in row["about"]:
             phrases.setdefault(tag, []).extend(row["asked"])
-    return {tag: tuple(said) for tag, said in phrases.items()}
+    return {tag: tuple(texts) for tag, texts in phrases.items()}
 
 
 def asked_for(tags: Iterable[str]) -> tuple[str, ...]:
@@ -159,8 +159,8 @@ def _logarithm(number: str, question: str, named: Collection[int]) -> Meaning | 
     """Return that a number is the loss of a uniform guess: rounded or cut off behind its last digit."""
     digits = len(number.partition(".")[2])
     usual = (*CLASSES, *VOCABULARIES) if digits > 1 else ROUND_CLASS_COUNTS if digits and "loss" in question else ()
-    known = (*(sorted(one for one in named if one > 1) if digits else ()), *usual)
-    count = next((one for one in known if _equals(number, math.log(one))), None)
+    known = (*(sorted(candidate for candidate in named if candidate > 1) if digits else ()), *usual)
+    count = next((candidate for candidate in known if _equals(number, math.log(candidate))), None)
     if count is None:
         return None
     is_ = f"ln {count}, the cross entropy of a uniform guess among {count}"
@@ -251,7 +251,9 @@ class Answer:
 # multiplies how often the word stands in it).
 
 
-K1, B, LEAST_IDF = 1.2, 0.75, 1e-6
+K1 = 1.2
+B = 0.75
+LEAST_IDF = 1e-6
 MOST_HELD = 5_000
 """Stems that are remembered of words in no text (chosen: beyond, a question's words are stemmed anew)."""
 _TOKENIZE = "tokenize='porter unicode61'"
@@ -379,8 +381,10 @@ REPEATED_SOURCE_WEIGHT = 0.85
 """What each further quote of one source counts of the one before (chosen: an answer is of several)."""
 RANKED = 120
 """Documents that are looked at, best first (measured: more changes no answer of benchmarks/search)."""
-LEADING, BEHIND = 1.5, 1.0
-"""Times the score of the best other entry: the likeliest cause, and one that is not likelier than the others."""
+LEADING = 1.5
+"""Times the score of the best other entry that the likeliest cause has."""
+BEHIND = 1.0
+"""The same of a cause that is not likelier than the others."""
 LEADERS = 3
 """Causes that lead so, the likeliest ones (chosen: an answer's first five hold other entries too)."""
 FURTHER = 0.5
@@ -407,7 +411,7 @@ class Index:
 
     def __init__(self, documents: Iterable[Document]) -> None:
         self.documents: Mapping[str, Document] = {f"{document.kind}:{document.id}": document for document in documents}
-        self.words = frozenset(re.findall(r"[^\W\d_]+", " ".join(map(_said, self.documents.values())).lower()))
+        self.words = frozenset(re.findall(r"[^\W\d_]+", " ".join(map(_full_text, self.documents.values())).lower()))
         tags = {tag for document in self.documents.values() for tag in document.tags}
         stems = Stems({*self.words, *map(_token, tags)})
         self._stems = stems
@@ -423,12 +427,12 @@ class Index:
             shown: Keys of documents that are known to be meant, such as an error whose message the question holds.
         """
         question = spelt(reworded(query), self.words)
-        said = _words(question)
-        words = [word for word in said if self._holders(word) or not _is_name(word)]
+        question_words = _words(question)
+        words = [word for word in question_words if self._holders(word) or not _is_name(word)]
         numbers = tuple(meanings(question))
         named = _tags(question, numbers)
-        tags = {tag: said for tag, said in named.items() if self._holders(_token(tag))}
-        reading = learnt().read(self._stemmed(said), list(named), question, query)
+        tags = {tag: naming for tag, naming in named.items() if self._holders(_token(tag))}
+        reading = learnt().read(self._stemmed(question_words), list(named), question, query)
         covered, unknown = self._coverage(words, tags)
         if not shown and reading.evidence < EVIDENCE:
             return Answer([], unknown)
@@ -464,10 +468,10 @@ class Index:
 
         Messages of errors that the question does not hold come behind them: most are of something else.
         """
-        others = [one for one in found if one.document.kind != "cause"]
+        others = [hit for hit in found if hit.document.kind != "cause"]
         most = max(likely.values(), default=1.0)
         scores = {f"cause:{cause}": share / most for cause, share in likely.items()}
-        by_words = {one.key: one.score for one in found if one.document.kind == "cause"}
+        by_words = {hit.key: hit.score for hit in found if hit.document.kind == "cause"}
         highest = max(by_words.values(), default=1.0)
         for key in scores:
             scores[key] += WORDS_COUNT * by_words.get(key, 0.0) / highest
@@ -502,7 +506,7 @@ class Index:
         shares: dict[str, float] = {}
         unknown = []
         for word in words:
-            named = [self._holders(_token(tag)) for tag, said in tags.items() if word in said]
+            named = [self._holders(_token(tag)) for tag, naming in tags.items() if word in naming]
             holders = self._holders(word)
             weights[word] = math.log(1 + len(self.documents) / (1 + len(holders)))
             about = holders.union(*named)
@@ -517,16 +521,16 @@ class Index:
 
 
 def _ordered(found: Iterable[Found]) -> list[Found]:
-    return sorted(found, key=lambda one: (-one.score, one.document.kind, one.document.id))
+    return sorted(found, key=lambda hit: (-hit.score, hit.document.kind, hit.document.id))
 
 
 def _varied(found: Iterable[Found]) -> Iterator[Found]:
     """Yield what was found, further quotes of one source with less than their score."""
-    told: Counter[str] = Counter()
-    for one in found:
-        source = one.document.source
-        yield Found(one.document, one.score * REPEATED_SOURCE_WEIGHT ** told[source]) if source else one
-        told[source] += 1
+    by_source: Counter[str] = Counter()
+    for hit in found:
+        source = hit.document.source
+        yield Found(hit.document, hit.score * REPEATED_SOURCE_WEIGHT ** by_source[source]) if source else hit
+        by_source[source] += 1
 
 
 def _is_named(document: Document, words: list[str], tags: Mapping[str, set[str]]) -> bool:
@@ -549,7 +553,7 @@ def _asked(document: Document) -> str:
     return ". ".join((*asked_for((*document.tags, document.id)), *document.asked))
 
 
-def _said(document: Document) -> str:
+def _full_text(document: Document) -> str:
     tags = " ".join(document.tags).replace("_", " ")
     return f"{document.title.replace('_', ' ')} {document.text} {tags} {_asked(document)}"
 
@@ -578,9 +582,9 @@ def _tags(question: str, numbers: Iterable[Meaning]) -> dict[str, set[str]]:
     for concept in concepts():
         for match in concept.pattern.finditer(question):
             end = re.match(r"[^\W_]*", question[match.end() :])
-            said = match[0] + (end[0] if end else "")
+            phrase = match[0] + (end[0] if end else "")
             for tag in concept.tags:
-                tags.setdefault(tag, set()).update(_words(said))
+                tags.setdefault(tag, set()).update(_words(phrase))
     return tags
 
 

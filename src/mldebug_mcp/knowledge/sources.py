@@ -188,7 +188,7 @@ def read_catalogue(folder: Path, tables: Path = FOLDER) -> Catalogue:
     """
     quotes, links, rows = _quotes(folder), read_links(tables), read_cause_rows(tables)
     parts, further = read_sections(folder, FILE), read_sections(folder, FURTHER)
-    causes = {one.id: one for one in read_causes(parts.get(CAUSES, []), further.get(CAUSES, []), links, rows)}
+    causes = {entry.id: entry for entry in read_causes(parts.get(CAUSES, []), further.get(CAUSES, []), links, rows)}
     menus = {menu.id: menu for menu in read_menus(parts.get(MENUS, []), further.get(MENUS, []))}
     for line, link in enumerate(links, start=2):
         if link.cause not in causes:

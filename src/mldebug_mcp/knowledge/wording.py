@@ -46,9 +46,9 @@ def concepts() -> tuple[Concept, ...]:
     )
 
 
-def _concepts_pattern(said: list[str]) -> re.Pattern[str]:
+def _concepts_pattern(phrases: list[str]) -> re.Pattern[str]:
     """Return a pattern that begins with a word, so that `hang` is not found in `change`."""
-    return re.compile(rf"(?<![^\W_])(?:un|re|non-?|pre|mis)?(?:{'|'.join(said)})")
+    return re.compile(rf"(?<![^\W_])(?:un|re|non-?|pre|mis)?(?:{'|'.join(phrases)})")
 
 
 DOMAINS = {
@@ -136,11 +136,11 @@ def wordings() -> tuple[Wording, ...]:
     return tuple(Wording(_pattern(row["said"]), f" {row['means']} ") for row in map(json.loads, lines))
 
 
-def _pattern(said: list[str]) -> re.Pattern[str]:
+def _pattern(beginnings: list[str]) -> re.Pattern[str]:
     """Return a pattern for words that begin so; Chinese is written without spaces, so that it may stand anywhere."""
-    if re.search(_HAN, said[0]):
-        return re.compile("|".join(said))
-    return re.compile(rf"(?<![^\W_])(?:{'|'.join(said)})[^\W\d_]*")
+    if re.search(_HAN, beginnings[0]):
+        return re.compile("|".join(beginnings))
+    return re.compile(rf"(?<![^\W_])(?:{'|'.join(beginnings)})[^\W\d_]*")
 
 
 def reworded(question: str) -> str:
@@ -190,14 +190,20 @@ def _by_first_letter(known: frozenset[str]) -> dict[str, list[str]]:
 LEARNT_FILE = "learnt.npz"
 MAX_WORDS_APART = 3
 """Words at most so far from each other are a pair (fitted on half of the questions of benchmarks/search)."""
-ALONE, NEXT, PIECE = ".", "_", "~"
-"""What features begin with that are words as they were put, two such words in a row, and pieces of words."""
+ALONE = "."
+"""What a feature begins with that is a word as it was put."""
+NEXT = "_"
+"""What a feature begins with that is two such words in a row."""
+PIECE = "~"
+"""What a feature begins with that is a piece of a word."""
 PIECES = (4, 5)
 """Characters of a piece (fitted as above)."""
 _LEARNT_WORD = re.compile(r"(?<!\d)[^\W\d_]+")
 """A word, but no unit of a number."""
-OTHER, NO_CAUSE = "", "*"
-"""The classes of questions of other fields, and of what is known here and leads to no cause, such as some errors."""
+OTHER = ""
+"""The class of questions of other fields."""
+NO_CAUSE = "*"
+"""The class of what is known here and leads to no cause, such as some errors."""
 
 
 def features(words: Sequence[str], tags: Sequence[str], question: str, put: str) -> Iterator[str]:
@@ -216,7 +222,7 @@ def features(words: Sequence[str], tags: Sequence[str], question: str, put: str)
         yield from (" ".join(sorted((word, near))) for near in words[place + 1 : place + 1 + MAX_WORDS_APART])
     each = _letters(question)
     yield from (f"{ALONE}{word}" for word in each)
-    yield from (f"{NEXT}{one} {other}" for one, other in pairwise(each))
+    yield from (f"{NEXT}{letter} {other}" for letter, other in pairwise(each))
     for word in _letters(put):
         whole = f"<{word}>"
         for length in PIECES if len(word) >= min(PIECES) else ():
@@ -271,8 +277,8 @@ class Learnt:
         speaks = (rarity * self.scale[known]) @ self.weights[known].astype(np.float32)
         scores = speaks / np.linalg.norm(rarity) + self.bias
         shares = np.exp(scores - scores.max())
-        told = zip(self.causes, (shares / shares.sum()).tolist(), strict=True)
-        likely = {cause: share for cause, share in told if cause not in (OTHER, NO_CAUSE)}
+        by_cause = zip(self.causes, (shares / shares.sum()).tolist(), strict=True)
+        likely = {cause: share for cause, share in by_cause if cause not in (OTHER, NO_CAUSE)}
         other = self.causes.index(OTHER) if OTHER in self.causes else None
         return Reading(likely, float(speaks.max() - (0.0 if other is None else speaks[other])))
 

@@ -14,8 +14,10 @@ from mldebug_mcp.models.memory import Precision
 
 Attention = Literal["flash", "eager"]
 
-FP32, BYTES_OF_HALF = 4, 2
-"""Bytes of a number in 32 and in 16 bits."""
+FP32 = 4
+"""Bytes of a number in 32 bits."""
+BYTES_OF_HALF = 2
+"""Bytes of a number in 16 bits."""
 GELU_PARTS: dict[str, int] = {"mixed": 12, "bf16": 6, "fp16": 6, "fp32": 12}
 """Bytes that a composed GELU keeps for each number besides input and output: half the input, tanh and one plus tanh;
 under autocast, which computes powers in float32, also its input in float32."""

@@ -82,7 +82,7 @@ def tables_of(tree: object, path: str, length: int) -> SnapshotTables:
             "torch.cuda.memory._record_memory_history() and torch.cuda.memory._dump_snapshot('snapshot.pickle')"
         )
     segments = _dicts(tree.get("segments"))
-    traces = [one if isinstance(one, list) else [] for one in _list(tree.get("device_traces"))[:MAX_DEVICES]]
+    traces = [events if isinstance(events, list) else [] for events in _list(tree.get("device_traces"))[:MAX_DEVICES]]
     _check_budget(segments, traces, length, path)
     result = SnapshotTables(path, "snapshot" if any(traces) else "segments only", [], Stacks())
     by_device: dict[int, list[Mapping[str, Any]]] = {}

@@ -121,7 +121,7 @@ def gpu_of(text: str | float) -> Gpu:
         return Gpu(name, int(CAPACITY[name] * GIB))
     if number and 0 < float(number["number"]) <= LARGEST:
         return Gpu(f"{float(number['number']):g} GiB", int(float(number["number"]) * GIB))
-    near = [known[one] for one in nearest(_plain(str(text)[:60]), known)]
+    near = [known[match] for match in nearest(_plain(str(text)[:60]), known)]
     guess = did_you_mean(list(dict.fromkeys(near)))
     raise InputError(
         f"gpu={shorten(str(text), 60)!r} is not known; {guess}give its memory in GiB (24), or one of "
@@ -391,8 +391,10 @@ _SOURCES = (
     "Dettmers et al. 2023, QLoRA, arXiv 2305.14314: 4 bits and 0.127 bits of constants per frozen weight",
     "Bekman, ML Engineering: 18 bytes per parameter; CUDA's context of 0.5 to 2 GiB",
 )
-MEASURED, MEASURED_ERROR = 28, 0.014
-"""Peaks in benchmarks/gpu/peaks.json, and the largest relative error of the estimate on them."""
+MEASURED = 28
+"""Peaks in benchmarks/gpu/peaks.json."""
+MEASURED_ERROR = 0.014
+"""The largest relative error of the estimate on them."""
 MEASURED_ON = "one NVIDIA H200 (four architectures, torch 2.11, Transformers 5.17)"
 _NOTES = (
     "CUDA's context and libraries take another 0.5 to 2 GiB, fragmentation a few percent",
@@ -539,7 +541,7 @@ def _next_call(config: str, setup: Setup, largest: str) -> Call:
         name, value = "frozen", "4bit"
     if getattr(setup, name) == value or clean(config) != config:
         return Call(tool="explain", arguments={"id": "menu_out_of_memory"}, why="other ways to save memory")
-    given = {word: one for word, one in asdict(setup).items() if one is not None}
+    given = {word: setting for word, setting in asdict(setup).items() if setting is not None}
     return Call(
         tool="estimate_memory", arguments={"config": config, **given, name: value}, why=f"what that saves of {largest}"
     )

@@ -166,7 +166,7 @@ def parts_of(shape: ModelShape, setup: Setup) -> dict[str, MemoryPart]:
     """Return what takes memory on the fullest device, by name, each with its formula."""
     if setup.pipeline_parallel == 1:
         return _stage(Stage(shape, setup, first=True, last=True))
-    first, last = (_stage(Stage(shape, setup, first=one, last=not one)) for one in (True, False))
+    first, last = (_stage(Stage(shape, setup, first=is_first, last=not is_first)) for is_first in (True, False))
     return max(first, last, key=lambda parts: peak_of(parts, setup))
 
 

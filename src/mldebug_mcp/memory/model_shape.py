@@ -269,7 +269,9 @@ def read_shape(path: str | Path) -> ModelShape:
 def shape_of(config: Mapping[str, Any], name: str = "config") -> ModelShape:
     """Return the shape that a configuration describes; raises InputError naming what is missing."""
     whole = config
-    inner = next((one for name in _TEXT if isinstance(one := config.get(name), Mapping) and "hidden_size" in one), None)
+    inner = next(
+        (nested for name in _TEXT if isinstance(nested := config.get(name), Mapping) and "hidden_size" in nested), None
+    )
     if inner is not None:
         config = {**config, **inner}
     numbers = {what: _number(config, names) for what, names in _NAMES.items()}
@@ -343,12 +345,12 @@ _ATTENTION_DROPOUTS = ("attn_pdrop", "attention_probs_dropout_prob", "attention_
 
 
 def _probability(config: Mapping[str, Any], names: tuple[str, ...], default: bool) -> bool:
-    given = next((one for name in names if isinstance(one := config.get(name), int | float)), None)
+    given = next((probability for name in names if isinstance(probability := config.get(name), int | float)), None)
     return default if given is None else given > 0
 
 
 def _named(config: Mapping[str, Any], names: tuple[str, ...], default: str) -> str:
-    return next((one for name in names if isinstance(one := config.get(name), str)), default)
+    return next((value for name in names if isinstance(value := config.get(name), str)), default)
 
 
 def _is_gated(config: Mapping[str, Any]) -> bool:
@@ -357,7 +359,7 @@ def _is_gated(config: Mapping[str, Any]) -> bool:
 
 def _towers(config: Mapping[str, Any], hidden: int) -> dict[str, Any]:
     """Return the parameters of vision and audio towers with their projectors, as far as they can be read."""
-    found = {name: one for name in _TOWERS if isinstance(one := config.get(name), Mapping)}
+    found = {name: tower for name in _TOWERS if isinstance(tower := config.get(name), Mapping)}
     sizes = [_tower_parameters(mapping, hidden) for mapping in found.values()]
     whole = None if None in sizes else sum(size for size in sizes if size is not None)
     return {"tower": whole, "towers": tuple(found)}

@@ -107,7 +107,10 @@ def read_json(text: bytes, path: str) -> MemorySnapshot:
     for category, bytes_ in zip(_ORDER, held[peak].tolist(), strict=True):
         stated[category] = stated.get(category, 0) + int(bytes_)
     device = DeviceMemory(
-        0, allocated=int(total[-1]), peak_allocated=int(total[peak]), stated={one: n for one, n in stated.items() if n}
+        0,
+        allocated=int(total[-1]),
+        peak_allocated=int(total[peak]),
+        stated={kind: n for kind, n in stated.items() if n},
     )
     moment = f"at the peak (moment {peak:,} of {len(total):,})"
     return MemorySnapshot(
@@ -141,7 +144,7 @@ def _sizes(rows: list[object]) -> Ints | None:
 def _changes(rows: list[object]) -> Ints | None:
     """Return the sums of rows of (time, action, bytes, category), where those that free have bytes below 0."""
     for row in rows:
-        if not (isinstance(row, list) and len(row) == 4 and all(isinstance(one, int) for one in row)):
+        if not (isinstance(row, list) and len(row) == 4 and all(isinstance(number, int) for number in row)):
             return None
         if not (1 <= row[1] <= 4 and abs(row[2]) < _HUGE and 0 <= row[3] < len(_ORDER)):
             return None
@@ -270,14 +273,14 @@ def _frames(profile: _Profile, locations: Sequence[int]) -> Iterator[dict[str, o
 
 def _device(number: int, blocks: list[tuple[int, int]]) -> DeviceTables:
     none = np.zeros(0, np.int64)
-    size = np.array([one for one, _ in blocks], np.int64)
+    size = np.array([bytes_ for bytes_, _ in blocks], np.int64)
     count = len(blocks)
     flags = np.zeros(count, np.bool_)
     return DeviceTables(
         number,
         Segments(none, none, none, none.astype(np.bool_), none.astype(np.bool_), none),
         Blocks(
-            np.cumsum(size) - size, size, size, ~flags, flags, np.array([one for _, one in blocks], np.int64),
+            np.cumsum(size) - size, size, size, ~flags, flags, np.array([stack for _, stack in blocks], np.int64),
             np.zeros(count, np.int64),
         ),
         Events(none, none, none, none, none, none),
@@ -325,7 +328,7 @@ def _part(value: int | bytes) -> bytes:
 
 
 def _first(parts: Sequence[tuple[int, int | bytes]], tag: int) -> int:
-    return next((value for one, value in parts if one == tag and isinstance(value, int)), 0)
+    return next((value for number, value in parts if number == tag and isinstance(value, int)), 0)
 
 
 def _number(value: int | bytes, tag: int) -> int:

@@ -238,7 +238,7 @@ def _one_summary(device: int, text: str) -> DeviceMemory:
 def _nvidia_smi(text: str) -> list[DeviceMemory]:
     found: list[DeviceMemory] = []
     if "MiB" in text and ("NVIDIA-SMI" in text or "memory.used" in text or _SMI_MEMORY.search(text)):
-        numbers = [int(one) for one in _SMI_DEVICE.findall(text)]
+        numbers = [int(index) for index in _SMI_DEVICE.findall(text)]
         pairs = [(int(used), int(total)) for used, total in _SMI_MEMORY.findall(text)]
         if not pairs:
             pairs, numbers = _csv_rows(text)
@@ -261,16 +261,16 @@ def _rocm_smi(text: str) -> list[DeviceMemory]:
     for number, used, size in _ROCM_SMI.findall(text):
         sizes.setdefault(int(number), {})["used" if used else "total"] = int(size)
     return [
-        DeviceMemory(number, reserved=one["used"], peak_reserved=one["used"], capacity=one["total"])
-        for number, one in sorted(sizes.items())
-        if len(one) == 2
+        DeviceMemory(number, reserved=device["used"], peak_reserved=device["used"], capacity=device["total"])
+        for number, device in sorted(sizes.items())
+        if len(device) == 2
     ]
 
 
 def _csv_rows(text: str) -> tuple[list[tuple[int, int]], list[int]]:
     """Read `nvidia-smi --query-gpu=...,memory.used,memory.total --format=csv`; the larger of the two is the total."""
     rows = _SMI_CSV.findall(text)
-    pairs = [(min(int(one), int(two)), max(int(one), int(two))) for _, one, two in rows]
+    pairs = [(min(int(first), int(second)), max(int(first), int(second))) for _, first, second in rows]
     numbers = [int(index) if index else place for place, (index, _, _) in enumerate(rows)]
     return pairs, numbers
 

@@ -113,7 +113,7 @@ def _by_optimizer(events: Events, stacks: Stacks, annotations: Sequence[Annotati
     code = _Code(events, stacks)
     if annotations and events.time.any():
         times = sorted(annotation.time for annotation in annotations)
-        ends = [int(one) for one in np.searchsorted(events.time, times) if 0 < one < len(events)]
+        ends = [int(place) for place in np.searchsorted(events.time, times) if 0 < place < len(events)]
         how = "steps of the optimizer, as torch annotates them"
     else:
         ends = code.stretches(code.optimizer)[0]
@@ -276,7 +276,7 @@ def _freed_groups(at: Ints, key: Ints, is_freed: Bools) -> list[tuple[int, Ints]
     often = [
         (name, moments) for name, moments in zip(names.tolist(), groups, strict=True) if len(moments) >= LEAST_STEPS
     ]
-    rarest = sorted(often, key=lambda one: len(one[1]))[:MAX_KEYS]
+    rarest = sorted(often, key=lambda group: len(group[1]))[:MAX_KEYS]
     return [(name, moments) for name, moments in rarest if is_freed[moments].mean() >= FREED]
 
 
@@ -295,8 +295,8 @@ def _best(regular: list[tuple[int, Ints]], accept: Callable[[Ints], bool]) -> In
     spans = np.array([(starts[0], starts[-1]) for _, starts in regular])
     if not accept(np.array([spans[:, 0].min(), spans[:, 1].max()])):
         return None
-    ordered = sorted(regular, key=lambda one: (one[0], len(one[1]), int(one[1][0])))
-    best = next((one for one in ordered if accept(one[1])), None)
+    ordered = sorted(regular, key=lambda candidate: (candidate[0], len(candidate[1]), int(candidate[1][0])))
+    best = next((candidate for candidate in ordered if accept(candidate[1])), None)
     if best is None:
         return None
     rank, count = best[0], len(best[1])

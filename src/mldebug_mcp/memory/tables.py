@@ -228,8 +228,8 @@ class Stacks:
             return ()
         # Between the first and the last in sorted order lie all others: what these two share, all share.
         pairs = zip(min(outermost_first), max(outermost_first), strict=False)
-        same = [one for one, other in takewhile(lambda pair: pair[0] == pair[1], pairs)]
-        parting = {_function(one[len(same)]) for one in outermost_first if len(one) > len(same)}
+        same = [frame for frame, other in takewhile(lambda pair: pair[0] == pair[1], pairs)]
+        parting = {_function(stack[len(same)]) for stack in outermost_first if len(stack) > len(same)}
         return (*map(_function, same), *(parting if len(parting) == 1 else ()))
 
     def within(self, functions: Sequence[str]) -> list[int]:

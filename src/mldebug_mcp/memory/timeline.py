@@ -147,7 +147,7 @@ def growers(history: History, steps: Steps) -> list[Grower]:
             grower = _grower(history, steps, group)
             if grower is not None:
                 found.append(grower)
-    return sorted(found, key=lambda one: -one.total)
+    return sorted(found, key=lambda site: -site.total)
 
 
 def _grower(history: History, steps: Steps, group: Ints) -> Grower | None:

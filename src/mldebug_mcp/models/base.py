@@ -60,11 +60,17 @@ Text = Annotated[str, Room(5000)]
 Page = Annotated[str, Room(50_000)]
 """A whole document: an entry of the catalogue, a row of a batch. Clients put answers beyond 45,000 into a file."""
 
-MOST_TOLD, LONGEST_TOLD, LONGEST_REPR = 5, 80, 240
-"""Fields in the line that stands for a model in a console, and characters of one and of all of them (chosen)."""
+MOST_TOLD = 5
+"""Fields in the line that stands for a model in a console (chosen)."""
+LONGEST_TOLD = 80
+"""Characters of one field in that line (chosen)."""
+LONGEST_REPR = 240
+"""Characters of the whole line (chosen)."""
 
-SOUND, OTHER = "healthy", "unknown"
-"""The two hypotheses that blame nothing: that nothing is wrong, and that a cause is at work which has no name here."""
+SOUND = "healthy"
+"""The hypothesis that nothing is wrong."""
+OTHER = "unknown"
+"""The hypothesis that a cause is at work which has no name here."""
 NO_FAULTS = (SOUND, OTHER)
 Severity = Literal["error", "warning", "info"]
 GRAVEST_FIRST: tuple[Severity, ...] = ("error", "warning", "info")
@@ -112,9 +118,9 @@ class Model(Frozen):
 
     def __repr__(self) -> str:
         """Return a line, as a console shows a value; `to_json` has all of it."""
-        told = [_told(name, getattr(self, name)) for name in type(self).model_fields]
-        said = ", ".join([text for text in told if text][:MOST_TOLD])
-        return shorten(f"<{type(self).__name__} {said}", LONGEST_REPR - 1) + ">"
+        field_texts = [_field_text(name, getattr(self, name)) for name in type(self).model_fields]
+        shown = ", ".join([text for text in field_texts if text][:MOST_TOLD])
+        return shorten(f"<{type(self).__name__} {shown}", LONGEST_REPR - 1) + ">"
 
     __str__ = __repr__
 
@@ -123,7 +129,7 @@ class Model(Frozen):
         return self.model_dump_json(indent=indent)
 
 
-def _told(name: str, value: object) -> str:
+def _field_text(name: str, value: object) -> str:
     """Return a field for a line: short values themselves, of long ones how many there are."""
     if value is None or value == "" or isinstance(value, Model):
         return ""
@@ -174,7 +180,7 @@ def _safe(value: object, room: int) -> object:
     if isinstance(value, str):
         return cut(value, room)
     if isinstance(value, list | tuple):
-        return type(value)(_safe(one, room) for one in value)
+        return type(value)(_safe(item, room) for item in value)
     if isinstance(value, dict):
         return _safe_mapping(value, room)
     return value
@@ -186,7 +192,7 @@ def _safe_mapping(mapping: Mapping[Any, Any], room: int) -> dict[Any, Any]:
     for key, value in mapping.items():
         name = _safe(key, LONGEST_NAME)
         if name in safe:
-            name = next(one for number in count(2) if (one := f"{name} ({number})") not in safe)
+            name = next(numbered for number in count(2) if (numbered := f"{name} ({number})") not in safe)
         safe[name] = _safe(value, room)
     return safe
 

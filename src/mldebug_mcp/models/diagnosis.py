@@ -79,9 +79,9 @@ class EventFact(Model):
     size: Number = Field(0.0, description="In standard deviations of what is usual; 0 without a jump.")
 
     def __str__(self) -> str:
-        seen = f" ({', '.join(self.findings)})" if self.findings else ""
+        findings = f" ({', '.join(self.findings)})" if self.findings else ""
         first = f"; first: {self.first_mover}" if self.first_mover else ""
-        return f"{self.text}{first}{seen}"
+        return f"{self.text}{first}{findings}"
 
 
 class DerivedFact(Model):
@@ -381,7 +381,7 @@ class Diagnosis(Model):
         causes = ", ".join(
             f"{hypothesis.cause} {percent(hypothesis.probability)}" for hypothesis in self.hypotheses[:_SHOWN]
         )
-        seen = ", ".join(finding.symptom for finding in self.present) or "nothing unusual"
-        return f"<Diagnosis of {_in_words(self.run.path)}: {causes}; seen: {seen}>"
+        symptoms = ", ".join(finding.symptom for finding in self.present) or "nothing unusual"
+        return f"<Diagnosis of {_in_words(self.run.path)}: {causes}; seen: {symptoms}>"
 
     __str__ = __repr__

@@ -107,7 +107,7 @@ def find_python(python: str | Path | None) -> str:
     path = expanded(chosen)
     check_interpreter(path)
     if path.is_dir():
-        inside = next((path / one for one in ("bin/python", "Scripts/python.exe") if (path / one).is_file()), None)
+        inside = next((path / name for name in ("bin/python", "Scripts/python.exe") if (path / name).is_file()), None)
         if inside is None:
             raise InputError(f"{shorten(str(path), 200)}: a folder without bin/python; name the interpreter itself")
         return str(inside)
@@ -128,7 +128,7 @@ def check_interpreter(path: Path) -> None:
         return
     program = path / "bin" / "python" if is_folder(path) else path
     inside = access.allows(str(program.parent.resolve()))
-    if inside and all(_PYTHON.fullmatch(one.name) for one in (program, program.resolve())):
+    if inside and all(_PYTHON.fullmatch(file.name) for file in (program, program.resolve())):
         return
     raise OutsideError(
         f"{shorten(str(path), 200)}: not an interpreter that this server may run: name an environment inside the "

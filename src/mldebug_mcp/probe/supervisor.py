@@ -30,7 +30,9 @@ from pathlib import Path
 
 _PR_SET_CHILD_SUBREAPER = 36
 """From linux/prctl.h."""
-_CLONE_NEWUSER, _CLONE_NEWNET = 0x10000000, 0x40000000
+_CLONE_NEWUSER = 0x10000000
+"""From linux/sched.h."""
+_CLONE_NEWNET = 0x40000000
 """From linux/sched.h; the next two from linux/sockios.h and linux/if.h."""
 _SIOCSIFFLAGS = 0x8914
 _IFF_UP = 1

@@ -61,7 +61,7 @@ class Looks:
     def __init__(self, path: Path, every: float, call: Callable[[Alarm], None]) -> None:
         self._path, self._every, self._call = path, every, call
         self._over = Event()
-        self._last, self._told = "", set[str]()
+        self._last, self._alarmed = "", set[str]()
         self._thread = Thread(target=self._run, name="mldebug-alarm", daemon=True)
         self._thread.start()
 
@@ -80,8 +80,8 @@ class Looks:
 
     def _take(self, found: Alarm) -> None:
         again, self._last = found.cause == self._last, found.cause
-        if again and found.cause not in NOT_WRONG | self._told:
-            self._told.add(found.cause)
+        if again and found.cause not in NOT_WRONG | self._alarmed:
+            self._alarmed.add(found.cause)
             try:
                 self._call(found)
             except Exception as error:  # noqa: BLE001 - the user's own function, on a thread that nobody waits for
@@ -99,7 +99,9 @@ def look(path: Path) -> Alarm | None:
         first = json.loads(done.stdout)["hypotheses"][0]
     except (subprocess.SubprocessError, OSError, ValueError, LookupError):
         return None
-    because = tuple(str(one.get("symptom", one)) if isinstance(one, dict) else str(one) for one in first["because"])
+    because = tuple(
+        str(reason.get("symptom", reason)) if isinstance(reason, dict) else str(reason) for reason in first["because"]
+    )
     return Alarm(first["cause"], first["probability"], because, path)
 
 

@@ -105,7 +105,7 @@ class Batches:
     def __init__(self, describe: Callable[[Mapping[str, object]], None], place: tuple[int, int]) -> None:
         self._describe, self._place = describe, place
         self._noting: NotedBatches | None = None
-        self._told: set[str] = set()
+        self._written: set[str] = set()
         self._tokens = 0
         self.waited = 0.0
         """Seconds that the loop waited for the batches of the next step."""
@@ -128,9 +128,9 @@ class Batches:
         self._noting = noted(loader)
         if self._noting is not None and skipped:
             self._noting.skip(skipped, accumulation)
-        if "loader" in self._told:
+        if "loader" in self._written:
             return
-        self._told.add("loader")
+        self._written.add("loader")
         facts = facts_of(loader)
         rank, world = self._place
         facts["sampler"] |= {"accumulation": accumulation, "world": world, "rank": rank}
@@ -145,15 +145,15 @@ class Batches:
     @guarded
     def take(self, step: Step, batch: Value) -> None:
         """Take the rows and the labels of a batch, and count its tokens."""
-        step.labels = labels_of(batch) if step.deep or "batch" not in self._told else None
+        step.labels = labels_of(batch) if step.deep or "batch" not in self._written else None
         column = step.column = column_of(batch)
         rows = keys_of(batch, column) if self._noting is None else self._noting.next_rows()
         if rows is not None:
             step.rows.append(rows)
         if hasattr(column, "numel") and column.ndim == 2 and not column.dtype.is_floating_point:
             step.tokens += _tokens_of(batch, column)
-        if "batch" not in self._told and hasattr(column, "__len__"):
-            self._told.add("batch")
+        if "batch" not in self._written and hasattr(column, "__len__"):
+            self._written.add("batch")
             self._describe({"settings": {"batch_size": len(column)}})
 
     def count(self, step: Step) -> None:

@@ -455,12 +455,12 @@ def _outputs(model: nn.Module, inputs: tuple[Value, Value]) -> list[str]:
 
 def _inputs(inputs: tuple[Value, Value]) -> list[str]:
     """Return the names of the columns that hold values which are not finite; of unnamed ones the number."""
-    return [name for name, one in named_inputs(inputs).items() if not _all_finite(one)]
+    return [name for name, value in named_inputs(inputs).items() if not _all_finite(value)]
 
 
 def named_inputs(inputs: tuple[Value, Value]) -> dict[str, Value]:
     """Return what a model is called with by name; of what has none by its place."""
-    return {**{str(at): one for at, one in enumerate(inputs[0])}, **inputs[1]}
+    return {**{str(at): value for at, value in enumerate(inputs[0])}, **inputs[1]}
 
 
 def _all_finite(value: Value) -> bool:
@@ -472,11 +472,11 @@ def _tensors(value: Value) -> Iterator[Value]:
     if isinstance(value, torch.Tensor):
         yield value
     elif isinstance(value, dict):
-        for one in value.values():
-            yield from _tensors(one)
+        for item in value.values():
+            yield from _tensors(item)
     elif isinstance(value, tuple | list):
-        for one in value:
-            yield from _tensors(one)
+        for item in value:
+            yield from _tensors(item)
 
 
 def _is_finite(tensor: Value) -> bool:
@@ -486,9 +486,11 @@ def _is_finite(tensor: Value) -> bool:
 # What a model is fed: how much its numbers vary, and how far the inputs of evaluation are from those of training.
 
 
-SPREAD, APART = "inputs_spread", "inputs_apart"
-"""The standard deviation of the numbers of a batch; the largest difference between the shares of numbers up to a bound
-in a batch of training and in the evaluation (Kolmogorov and Smirnov). Whole numbers, such as tokens, have neither."""
+SPREAD = "inputs_spread"
+"""The standard deviation of the numbers of a batch. Whole numbers, such as tokens, have none."""
+APART = "inputs_apart"
+"""The largest difference between the shares of numbers up to a bound in a batch of training and in the evaluation
+(Kolmogorov and Smirnov). Whole numbers, such as tokens, have none."""
 INPUTS_MOST_NUMBERS = 1024
 """Numbers of a batch that give its spread, drawn evenly. Chosen: known to 2 %."""
 FEWEST_SPREAD = 16
@@ -520,7 +522,7 @@ class Inputs:
         torch = sys.modules["torch"]
         here, there = _some(inputs, MOST_COMPARED).sort().values, torch.cat(self._evaluated).sort().values
         values = torch.cat([here, there])
-        up_to = [torch.searchsorted(one, values, right=True) / len(one) for one in (here, there)]
+        up_to = [torch.searchsorted(side, values, right=True) / len(side) for side in (here, there)]
         found: Tensor = (up_to[0] - up_to[1]).abs().amax()
         return found
 
@@ -573,9 +575,12 @@ def _some(tensor: Tensor, most: int) -> Tensor:
 # Told at the steps that are looked into, where the loop shows its batches and they hold labels that are whole numbers.
 
 
-ONCE, TWICE, SHIFTED = "recomputed/once", "recomputed/twice", "recomputed/shifted"
-"""Of the outputs as logits; of their softmax as logits, as where a loss takes it once more; of each position's outputs
-with the label of the next one, as language models have it."""
+ONCE = "recomputed/once"
+"""The loss worked out anew of the outputs as logits."""
+TWICE = "recomputed/twice"
+"""The same of their softmax as logits, as where a loss takes it once more."""
+SHIFTED = "recomputed/shifted"
+"""The same of each position's outputs with the label of the next one, as language models have it."""
 LABELS = ("labels", "label", "targets", "target", "y")
 """Columns that hold labels, the first that a batch has; of a pair the second."""
 NO_LABEL = -100

@@ -47,7 +47,7 @@ def thinned(lines: Iterable[bytes], times: int) -> list[bytes]:
             if before is None:
                 waiting[deep] = (number, bare)
                 continue
-            chosen = max(before, (number, bare), key=lambda one: _distance(one[1], level))
+            chosen = max(before, (number, bare), key=lambda record: _distance(record[1], level))
             kept.append(chosen)
             level = _loss(chosen[1], level)
     kept += waiting.values()

@@ -120,7 +120,7 @@ def columns_of(batch: Value) -> dict[str, Value]:
         return {str(name): value for name, value in batch.items() if value is not None}
     if not isinstance(batch, tuple | list):
         return {"inputs": batch}
-    if batch and all(isinstance(one, Mapping) for one in batch):
+    if batch and all(isinstance(row, Mapping) for row in batch):
         return {str(name): [row.get(name) for row in batch] for name in batch[0]}
     names = ["inputs", "labels"] if len(batch) == 2 else [f"column_{at}" for at in range(len(batch))]
     return dict(zip(names, batch, strict=True))
@@ -177,8 +177,8 @@ class Stream:
             self._late.put(draft, now)
             what = "" if draft.away else self._follow(draft)
             incidents = self._settle(now) if draft.away else [(what, draft)] if what else []
-        for what, one in incidents:
-            self._tell(what, one)
+        for what, odd in incidents:
+            self._tell(what, odd)
         if now - self._flushed >= OVERDUE:
             self.write()
 

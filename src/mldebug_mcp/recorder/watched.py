@@ -163,7 +163,7 @@ class Watched:
         self._kept = KeptGradients(model, _total_norm)
         self._forward_began: Value = None
         self._optimizer_began: Value = None
-        self._told: set[str] = set()
+        self._written: set[str] = set()
         self._handles: list[Any] = []
         layers.listen(self)
         if not _is_compiled(model):
@@ -277,8 +277,8 @@ class Watched:
                 for name, value in recomputed(logits_of(output), step.labels).items():
                     step.recomputed.setdefault(name, []).append(number_of(value))
             step.cost += time.thread_time() - began
-        if "output" not in self._told:
-            self._told.add("output")
+        if "output" not in self._written:
+            self._written.add("output")
             labels = kwargs.get("labels")
             self._of_output(logits_of(output), step.labels if labels is None else labels)
 
@@ -387,8 +387,8 @@ class Watched:
             step.draft.put(name, value)
 
     def _tell(self, name: str, value: object) -> None:
-        if name not in self._told:
-            self._told.add(name)
+        if name not in self._written:
+            self._written.add(name)
             self._settings({name: value})
 
     def _of_output(self, logits: Tensor | None, labels: Value) -> None:

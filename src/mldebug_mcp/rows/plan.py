@@ -182,7 +182,7 @@ class Plan:
             for micro in range((number - 1) * self.accumulation, number * self.accumulation):
                 yield divmod(micro, self.batches)
             return
-        resumed = max((one for one in self.resumed_at if one < number), default=0)
+        resumed = max((step for step in self.resumed_at if step < number), default=0)
         epoch, update = divmod(number - resumed - 1, self.steps)
         epoch += resumed // self.steps
         for index in range(update * self.accumulation, min((update + 1) * self.accumulation, self.batches)):
@@ -356,7 +356,7 @@ def recordings_in(path: Path) -> list[list[Path]]:
     """
     require(path)
     if not is_folder(path):
-        return _by_rank(one for one in _listed(path.parent) if one.name.startswith(path.name))
+        return _by_rank(file for file in _listed(path.parent) if file.name.startswith(path.name))
     found = [_by_rank(_listed(path))]
     if not found[0]:
         found = [ranks for place in _listed(path) if is_folder(place) and (ranks := _by_rank(_listed(place)))] or [[]]
@@ -469,12 +469,12 @@ def _ids(record: Mapping[str, object]) -> list[RowId]:
     """Return the ids of a record; micro-batches may be lists of their own. Other values are left out."""
     rows = record.get("rows")
     parts = rows if isinstance(rows, list) else []
-    flat = [one for part in parts for one in (part if isinstance(part, list) else [part])]
+    flat = [row_id for part in parts for row_id in (part if isinstance(part, list) else [part])]
     return [text for text in flat if _is_index(text) or (isinstance(text, str) and _KEY.fullmatch(text))]
 
 
-def _is_index(one: object) -> bool:
-    return isinstance(one, int) and not isinstance(one, bool) and 0 <= one < 2**53
+def _is_index(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53
 
 
 def _listed(folder: Path) -> list[Path]:

@@ -43,7 +43,7 @@ def rows_by_pace(run: Run, passes: object) -> Pace | None:
 
     It rounds samples per second to 3 digits behind the point and the runtime to 4 (`speed_metrics` of Transformers).
     """
-    summaries = [run.series.get(f"summary/train_{one}") for one in ("samples_per_second", "runtime")]
+    summaries = [run.series.get(f"summary/train_{name}") for name in ("samples_per_second", "runtime")]
     pace, seconds = [None if series is None or not len(series) else float(series.value[-1]) for series in summaries]
     if not isinstance(passes, int | float) or passes <= 0 or not pace or not seconds:
         return None
@@ -101,7 +101,8 @@ def _slack(epoch: float) -> float:
 # The folder of a Transformers Trainer → how its rows were dealt out, or why that cannot be told.
 
 
-ARGUMENTS, STATE = "training_args.bin", "trainer_state.json"
+ARGUMENTS = "training_args.bin"
+STATE = "trainer_state.json"
 MAX_STATE = 64 * 1024 * 1024
 MAX_CHECKPOINTS = 1000
 RECORD = "record the rows (mldebug_mcp.recorder) to know those of the next run"
@@ -178,7 +179,7 @@ def _why_not(arguments: Mapping[str, object], accelerator: Mapping[str, object])
 
 def _train_batch_size(folder: Path) -> int | None:
     """Return the batch size that the Trainer's state says was used in the end."""
-    file = next((one for place in (folder, *_checkpoints(folder)) if is_file(one := place / STATE)), None)
+    file = next((state_file for place in (folder, *_checkpoints(folder)) if is_file(state_file := place / STATE)), None)
     if file is None:
         return None
     try:

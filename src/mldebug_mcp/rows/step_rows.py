@@ -135,10 +135,10 @@ def _drawn(settled: Settled, step: int, run: Run | None) -> Fed:
             f"the log has a record every {interval} steps: where it tells means, what it shows at step {step} was "
             f"fed from step {max(first, step - interval + 1)} on"
         )
-    near = [one for one in range(max(1, number - AROUND), number + AROUND + 1) if one != number]
+    near = [neighbour for neighbour in range(max(1, number - AROUND), number + AROUND + 1) if neighbour != number]
     return Fed(
         batches=[FedBatch(rank=micro.rank, epoch=micro.epoch, rows=_rows(orders, micro)) for micro in micros],
-        around=[row for one in near for micro in plan.step(one) for row in _rows(orders, micro)],
+        around=[row for neighbour in near for micro in plan.step(neighbour) for row in _rows(orders, micro)],
         before=_before(orders, micros, number, first),
         recorded=False,
         basis=settled.basis,

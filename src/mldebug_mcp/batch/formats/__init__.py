@@ -170,7 +170,11 @@ def format_of(path: Path, stated: Stated = NOTHING_STATED) -> Format:
         raise InputError(f"{unreadable(path, error)}; check the path") from None
     if not folder and not head.strip():
         raise InputError(f"{name}: the file is empty; save the batch again, as {KINDS}")
-    found = _named(stated.format) if stated.format else next((one for one in READERS if one.matches(path, head)), None)
+    found = (
+        _named(stated.format)
+        if stated.format
+        else next((reader for reader in READERS if reader.matches(path, head)), None)
+    )
     if stated.dtype and (found is None or found.NAME in RAW_IDS):
         if stated.dtype not in token_file.DTYPES:
             raise InputError(
@@ -240,8 +244,12 @@ def at_prefix(path: Path) -> Path:
         listed = entries(path.parent)
     except (OSError, InputError):
         return path
-    found = [one for one in listed if one.name.startswith(path.name) and one.suffix in PREFIX_ENDINGS and is_file(one)]
-    if len({one.with_suffix("") for one in found}) > 1:
+    found = [
+        entry
+        for entry in listed
+        if entry.name.startswith(path.name) and entry.suffix in PREFIX_ENDINGS and is_file(entry)
+    ]
+    if len({entry.with_suffix("") for entry in found}) > 1:
         raise InputError(
             f"{shorten(str(path), 200)}: stands for {len(found)} files (such as {found[0].name} and {found[-1].name}); "
             "give the folder, to read them as one corpus, or one of them"

@@ -220,7 +220,7 @@ def _shard(folder: Path, listed: Mapping[str, object]) -> _Shard:
     encoding = "" if column is None else str(encodings[column])
     readable = encoding == "bytes" or _is_array(encoding)
     if column is None or not readable:
-        columns = ", ".join(f"{one} ({kind})" for one, kind in zip(names[:8], encodings[:8], strict=False))
+        columns = ", ".join(f"{name} ({kind})" for name, kind in zip(names[:8], encodings[:8], strict=False))
         raise InputError(
             f"{shorten(str(folder), 200)}: a folder of MDS whose columns are {shorten(columns, 200)}; token ids are "
             "read from input_ids or tokens as ndarray of whole numbers or bytes; read it with "
@@ -239,6 +239,6 @@ def _shard(folder: Path, listed: Mapping[str, object]) -> _Shard:
             "unpack each shard in this folder under its name in the index, or save its samples as parquet"
         )
     stated = [size if isinstance(size, int) else None for size in sizes]
-    ours = [IDS if place == column else str(one) for place, one in enumerate(names)]
+    ours = [IDS if place == column else str(name) for place, name in enumerate(names)]
     kinds = [str(kind) for kind in encodings]
     return _Shard(file, samples, stated, ours, kinds, encoding, compression, int(raw["bytes"]))

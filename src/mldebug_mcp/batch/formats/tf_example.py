@@ -20,7 +20,9 @@ from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.protobuf import fields
 from mldebug_mcp.core.text import shorten
 
-BYTES_LIST, FLOAT_LIST, INT64_LIST = 1, 2, 3
+BYTES_LIST = 1
+FLOAT_LIST = 2
+INT64_LIST = 3
 LAST_BYTE = 127
 """Greatest value of the last byte of a number; the bytes before it are greater."""
 MOST_BYTES = 10

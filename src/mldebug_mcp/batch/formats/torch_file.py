@@ -54,8 +54,8 @@ def tables(path: Path) -> Iterator[Table]:
             f"{name}: not a file of plain tensors, so nothing in it was run ({problem}); "
             "save a dict of tensors, or use mldebug_mcp.capture.save_batch"
         ) from None
-    if isinstance(value, list) and value and all(isinstance(one, dict) for one in value):
-        yield from_records([{key: _plain(item) for key, item in one.items()} for one in value])
+    if isinstance(value, list) and value and all(isinstance(record, dict) for record in value):
+        yield from_records([{key: _plain(item) for key, item in record.items()} for record in value])
     elif isinstance(value, Mapping):
         yield from_mapping({str(key): item for key, item in value.items()})
     elif hasattr(value, "shape"):
@@ -71,11 +71,11 @@ def _tensors(value: Loaded) -> Iterator[Loaded]:
     if isinstance(value, torch.Tensor):
         yield value
     elif isinstance(value, Mapping):
-        for one in value.values():
-            yield from _tensors(one)
+        for item in value.values():
+            yield from _tensors(item)
     elif isinstance(value, (list, tuple)):
-        for one in value:
-            yield from _tensors(one)
+        for item in value:
+            yield from _tensors(item)
 
 
 def _numbers(value: Loaded) -> Loaded:
@@ -86,7 +86,7 @@ def _numbers(value: Loaded) -> Loaded:
         value = value.detach()
         return (value.float() if value.is_floating_point() else value).cpu().numpy()
     if isinstance(value, Mapping):
-        return {key: _numbers(one) for key, one in value.items()}
+        return {key: _numbers(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [
             _plain(_numbers(mapping)) if not isinstance(mapping, Mapping) else _numbers(mapping) for mapping in value

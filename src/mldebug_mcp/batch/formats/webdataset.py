@@ -27,7 +27,8 @@ from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.text import shorten
 
 NAME = "webdataset"
-MAGIC, MAGIC_AT = b"ustar", 257
+MAGIC = b"ustar"
+MAGIC_AT = 257
 PIECE_BYTES = 64 * 1024**2
 """Bytes of members that one piece holds at least, unless the file ends before."""
 MAX_MEMBER = 1024**3

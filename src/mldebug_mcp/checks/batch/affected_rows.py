@@ -47,9 +47,9 @@ def of_rows(rows: Ints, total: int) -> str:
     return f"rows {shown}{more} ({len(rows)} of {total})"
 
 
-def rows_that(rows: Ints, total: int, one: str, several: str) -> str:
+def rows_that(rows: Ints, total: int, singular: str, plural: str) -> str:
     """Return the rows as the subject of a sentence, with its verb in the form for one row or for several."""
-    return f"{of_rows(rows, total)} {one if len(rows) == 1 else several}"
+    return f"{of_rows(rows, total)} {singular if len(rows) == 1 else plural}"
 
 
 def spots_at(side: Sequences, positions: Ints, width: int = 1) -> tuple[Spot, ...]:

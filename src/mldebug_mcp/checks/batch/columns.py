@@ -49,18 +49,18 @@ def schema_mismatch(batch: Batch) -> Evidence | None:
 def _lacking(batch: Batch) -> list[str]:
     """Return what the purpose needs and the batch lacks."""
     names = {side.name for side in batch.sides}
-    seen = ", ".join(batch.columns[:8])
+    columns = ", ".join(batch.columns[:8])
     if batch.purpose == "dpo" and not {"chosen", "rejected"} <= names:
-        return [f"dpo needs chosen and rejected sequences; the columns are {seen}"]
+        return [f"dpo needs chosen and rejected sequences; the columns are {columns}"]
     if batch.purpose in ("sft", "pretraining", "vlm") and batch.purpose_given:
         if "" not in names and "completion" not in names:
-            return [f"{batch.purpose} needs input_ids; the columns are {seen}"]
+            return [f"{batch.purpose} needs input_ids; the columns are {columns}"]
         if batch.classes is not None:
             return [f"{batch.purpose} needs one label for each token; there is one for each row"]
     if batch.purpose == "classification" and batch.purpose_given and batch.classes is None and not batch.trained_sides:
-        return [f"classification needs labels; the columns are {seen}"]
+        return [f"classification needs labels; the columns are {columns}"]
     if batch.purpose == "generation" and not names:
-        return [f"generation needs input_ids; the columns are {seen}"]
+        return [f"generation needs input_ids; the columns are {columns}"]
     return []
 
 
@@ -213,34 +213,36 @@ def _problem(values: Floats, array: Floats) -> tuple[str, Severity] | None:
         return None
     mean, spread = float(values.mean()), float(values.std())
     low, high = float(values.min()), float(values.max())
-    seen = f"has mean {mean:.3g} and deviation {spread:.3g} (from {low:.3g} to {high:.3g})"
+    description = f"has mean {mean:.3g} and deviation {spread:.3g} (from {low:.3g} to {high:.3g})"
     if spread < 1e-6 * max(1.0, abs(mean)):
         return f"is constant ({mean:.3g})", "warning"
     if max(-low, high) < LEAST_LARGEST:
-        return seen, "warning"
+        return description, "warning"
     if abs(mean) > MOST_MEAN or spread > MOST_SPREAD:
-        return seen, "warning"
+        return description, "warning"
     if array.ndim == 2 and len(array) >= INPUT_NOT_NORMALIZED_LEAST_ROWS:
         finite = np.where(np.isfinite(array), array, np.nan)
         columns = np.nanstd(finite, axis=0), np.abs(np.nanmean(finite, axis=0))
         wide = int(((columns[0] > 100 * MOST_SPREAD) | (columns[1] > 100 * MOST_MEAN)).sum())
         return (f"has {counted(wide, 'feature')} on a scale of hundreds", "warning") if wide else None
-    return _of_images(array, seen, low, high) if array.ndim >= 4 else None
+    return _of_images(array, description, low, high) if array.ndim >= 4 else None
 
 
-def _of_images(array: Floats, seen: str, low: float, high: float) -> tuple[str, Severity] | None:
+def _of_images(array: Floats, description: str, low: float, high: float) -> tuple[str, Severity] | None:
     if (within := _within_images(array)) < LEAST_WITHIN:
-        return f"{seen}, but deviates by {within:.2g} at most within any image", "warning"
+        return f"{description}, but deviates by {within:.2g} at most within any image", "warning"
     if low >= 0 and high <= 1 and high > 0.5:
-        return f"{seen}: pixels between 0 and 1, not normalised by mean and deviation", "info"
+        return f"{description}: pixels between 0 and 1, not normalised by mean and deviation", "info"
     return None
 
 
 # Images of one colour.
 
 
-IMAGES, FILMS = 4, 5
-"""Axes of a batch of images and of films. Source: Transformers' `pixel_values`."""
+IMAGES = 4
+"""Axes of a batch of images. Source: Transformers' `pixel_values`."""
+FILMS = 5
+"""Axes of a batch of films. Source: Transformers' `pixel_values`."""
 MIN_SPREAD_OF_IMAGE = 1e-6
 """Deviation of the pixels of an image that is not blank. Chosen: rounding alone gives less."""
 

@@ -71,11 +71,13 @@ def _inside_turns(batch: Batch) -> Evidence | None:
     at_rows = [row for problem in batch.problems if problem.check == "chat_template_mismatch" for row in problem.rows]
     rows = np.unique(at_rows).astype(np.int64)
     if not len(rows):
-        seen = [row for row in batch.roles if row.turns]
-        marked = np.unique([row.number for row in seen if any(marker_before(row.words(turn)) for turn in row.turns)])
+        with_turns = [row for row in batch.roles if row.turns]
+        marked = np.unique(
+            [row.number for row in with_turns if any(marker_before(row.words(turn)) for turn in row.turns)]
+        )
         rows = (
             marked.astype(np.int64)
-            if len(marked) >= max(MIN_REPEATED_CHATS, MIN_SHARE_OF_CONVERSATIONS * len(seen))
+            if len(marked) >= max(MIN_REPEATED_CHATS, MIN_SHARE_OF_CONVERSATIONS * len(with_turns))
             else rows
         )
     if not len(rows):

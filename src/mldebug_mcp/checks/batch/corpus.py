@@ -194,7 +194,7 @@ def document_end_twice(batch: Batch) -> Evidence | None:
     if corpus is None or corpus.is_stream or corpus.documents < MIN_DOCUMENTS:
         return None
     edges = batch.ends | ({batch.bos} if batch.bos is not None else frozenset())
-    number, count = max(((edge, corpus.doubled[edge]) for edge in edges), key=lambda one: one[1], default=(-1, 0))
+    number, count = max(((edge, corpus.doubled[edge]) for edge in edges), key=lambda pair: pair[1], default=(-1, 0))
     if not batch.ends:
         number, count = _top(corpus.doubled)
         if count < NEARLY_ALL * corpus.documents:

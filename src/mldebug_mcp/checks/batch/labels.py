@@ -126,17 +126,20 @@ def labels_misplaced(batch: Batch) -> Evidence | None:
     if batch.tokenizer is None:
         return None
     special = np.fromiter(batch.tokenizer.special_ids, np.int64)
-    rows, spots, seen = NO_ROWS, NO_SPOTS, 0
+    rows, spots, count = NO_ROWS, NO_SPOTS, 0
     for side in batch.sides:
         if side.labels is None:
             continue
         wrong = np.flatnonzero((side.labels.flat > 0) & np.isin(side.ids.flat, special) & side.content)
         rows = np.union1d(rows, side.numbers[np.unique(side.ids.row_of(wrong))])
-        spots, seen = spots or spots_at(side, wrong), seen + len(wrong)
-    if not seen:
+        spots, count = spots or spots_at(side, wrong), count + len(wrong)
+    if not count:
         return None
     return batch_evidence(
-        f"{seen} special tokens in {of_rows(rows, batch.rows)} have the class of a word", rows, spots, {"labels": seen}
+        f"{count} special tokens in {of_rows(rows, batch.rows)} have the class of a word",
+        rows,
+        spots,
+        {"labels": count},
     )
 
 
@@ -373,17 +376,17 @@ def label_out_of_range(batch: Batch) -> Evidence | None:
     limit = classes if classes is not None and classes > 1 else 2**62
     if _is_black_and_white(batch):
         limit = min(limit, 2)
-    seen, rows, example = 0, NO_ROWS, 0
+    count, rows, example = 0, NO_ROWS, 0
     for labels, numbers in _labels(batch):
         wrong = np.flatnonzero(((labels < 0) | (labels >= limit)) & (labels != IGNORE))
         if len(wrong):
-            seen, example = seen + len(wrong), int(labels[wrong[0]])
+            count, example = count + len(wrong), int(labels[wrong[0]])
             rows = np.union1d(rows, numbers[wrong])
-    if not seen:
+    if not count:
         return None
     known = f"0 to {limit - 1}" if limit < 2**62 else "0 and above"
-    summary = f"{seen} labels are outside {known} (such as {example})"
-    return batch_evidence(summary, rows.astype(np.int64), values={"labels": seen, "example": example})
+    summary = f"{count} labels are outside {known} (such as {example})"
+    return batch_evidence(summary, rows.astype(np.int64), values={"labels": count, "example": example})
 
 
 def _is_black_and_white(batch: Batch) -> bool:

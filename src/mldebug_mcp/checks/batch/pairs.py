@@ -74,7 +74,8 @@ def _begins_there(chosen: Sequences, pair: Pair) -> bool:
 # Pairs and triplets for embeddings in which two of a row's texts are the same.
 
 
-_POSITIVE, _NEGATIVE = ("positive", "pos"), ("negative", "neg")
+_POSITIVE = ("positive", "pos")
+_NEGATIVE = ("negative", "neg")
 
 
 @batch_check(

@@ -53,7 +53,7 @@ def token_id_out_of_range(batch: Batch) -> Evidence | None:
     Not this when: the size is not known and the ids could be some model's; a LLaVA batch marks images by -200.
     """
     limit = batch.vocabulary or UNKNOWN_LIMIT
-    rows, spots, seen, worst = NO_ROWS, NO_SPOTS, 0, 0
+    rows, spots, count, worst = NO_ROWS, NO_SPOTS, 0, 0
     for side in (*batch.sides, *(() if batch.targets is None else (batch.targets,))):
         allowed = LLAVA_IMAGE if batch.purpose == "vlm" else None
         labels = None if batch.purpose == "classification" else side.labels
@@ -67,14 +67,14 @@ def token_id_out_of_range(batch: Batch) -> Evidence | None:
             wrong = np.flatnonzero(((column.flat < 0) | (column.flat >= limit)) & (column.flat != exempt))
             if len(wrong):
                 worst = max(worst, int(column.flat[wrong[0]]), int(column.flat[wrong].max()), key=abs)
-                seen += len(wrong)
+                count += len(wrong)
                 rows = np.union1d(rows, side.numbers[np.unique(side.ids.row_of(wrong))])
                 spots = spots or spots_at(side, wrong)
-    if not seen:
+    if not count:
         return None
     known = f"a vocabulary of {limit}" if batch.vocabulary else "any vocabulary"
-    summary = f"{seen} ids or labels in {of_rows(rows, batch.rows)} are outside {known} (such as {worst})"
-    return batch_evidence(summary, rows, spots, {"count": seen, "example": worst})
+    summary = f"{count} ids or labels in {of_rows(rows, batch.rows)} are outside {known} (such as {worst})"
+    return batch_evidence(summary, rows, spots, {"count": count, "example": worst})
 
 
 # Tokenizer and model vocabulary sizes do not fit.
@@ -297,11 +297,11 @@ def tokenizer_mismatch(batch: Batch) -> Evidence | None:
         if _are_of_another(compared, tokenizer):
             rows.append(row.number)
         found += compared
-    tokens = sum(one.tokens for one in found)
+    tokens = sum(comparison.tokens for comparison in found)
     if tokens < MIN_TOKENS_COMPARED or not _are_of_another(found, tokenizer):
         return None
     numbers = np.unique(np.array(rows, np.int64))
-    kept = sum(one.kept for one in found)
+    kept = sum(comparison.kept for comparison in found)
     return batch_evidence(
         f"of {tokens} tokens this tokenizer makes {kept} again from their own text: they may be those of another one",
         numbers,
@@ -328,16 +328,16 @@ class _Comparison(NamedTuple):
 
 
 def _are_of_another(found: list[_Comparison], tokenizer: Tokenizer) -> bool:
-    tokens = sum(one.tokens for one in found)
-    lost = tokens - sum(one.kept for one in found)
-    unreadable = sum(one.unreadable for one in found) - EDGE_TOKENS * len(found)
+    tokens = sum(comparison.tokens for comparison in found)
+    lost = tokens - sum(comparison.kept for comparison in found)
+    unreadable = sum(comparison.unreadable for comparison in found) - EDGE_TOKENS * len(found)
     if unreadable > MAX_SHARE_UNREADABLE * tokens:
         return True
-    if sum(one.repeated for one in found) < MIN_SHARE_REPEATED * tokens:
+    if sum(comparison.repeated for comparison in found) < MIN_SHARE_REPEATED * tokens:
         return False
     if lost > MAX_SHARE_LOST * tokens:
         return True
-    length = sum(one.length for one in found) / max(1, tokens)
+    length = sum(comparison.length for comparison in found) / max(1, tokens)
     return lost > MAX_SHARE_LOST_OF_LONG * tokens and length > MAX_LENGTH_SHARE * _mean_length(tokenizer)
 
 

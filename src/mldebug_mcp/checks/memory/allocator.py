@@ -35,7 +35,7 @@ def oom(snapshot: MemorySnapshot) -> Evidence | None:
     failed = [(device.device, device.oom) for device in snapshot.devices if device.oom is not None]
     if not failed:
         return None
-    device, event = max(failed, key=lambda one: one[1].requested)
+    device, event = max(failed, key=lambda pair: pair[1].requested)
     return memory_evidence(
         _summary(device, event),
         bytes=event.requested,

@@ -38,7 +38,7 @@ def leak(snapshot: MemorySnapshot) -> Evidence | None:
         if all(len(device.history.steps) < MIN_TIMELINE_STEPS for device in snapshot.recorded if device.history):
             raise CannotTell(f"fewer than {MIN_TIMELINE_STEPS} steps found in the history")
         return None
-    device, worst = max(found, key=lambda one: one[1].total)
+    device, worst = max(found, key=lambda pair: pair[1].total)
     here = [grower for where, grower in found if where is device]
     rate = sum(grower.per_step for grower in here)
     left = _steps_left(device, rate)

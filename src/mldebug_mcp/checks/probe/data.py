@@ -15,16 +15,16 @@ from mldebug_mcp.probe.measured import Measured
     effects={"no_signal": "often", "dead_units": "often", "vanishing_gradients": "sometimes"},
     sources=("karpathy_recipe",),
 )
-def probe_input_ignored(seen: Measured) -> Evidence | None:
+def probe_input_ignored(measured: Measured) -> Evidence | None:
     """The output does not change with the input."""
-    assert seen.dependence is not None
-    if is_random(seen):
+    assert measured.dependence is not None
+    if is_random(measured):
         raise CannotTell("each call draws what it computes the loss of")
-    if seen.dependence.inputs_change is None:
+    if measured.dependence.inputs_change is None:
         raise CannotTell("the output could not be compared")
-    if seen.alike_units:
+    if measured.alike_units:
         raise CannotTell("units with the same weights give the same for all inputs")
-    return Evidence("the output stays the same with other inputs") if seen.dependence.inputs_change < 1e-6 else None
+    return Evidence("the output stays the same with other inputs") if measured.dependence.inputs_change < 1e-6 else None
 
 
 # All rows have the same input though their labels differ.
@@ -34,14 +34,14 @@ def probe_input_ignored(seen: Measured) -> Evidence | None:
     needs=("distinct_inputs", "reference"),
     effects={"no_signal": "sometimes", "bad_batch": "rarely"},
 )
-def probe_inputs_constant(seen: Measured) -> Evidence | None:
+def probe_inputs_constant(measured: Measured) -> Evidence | None:
     """All rows have the same input, or the model is given the same for all, though their labels differ."""
-    known = seen.reference
+    known = measured.reference
     assert known is not None
-    if seen.distinct_inputs == 1 and known.least > 0:
+    if measured.distinct_inputs == 1 and known.least > 0:
         return Evidence("all rows have the same input, with different labels")
     differ = (known.distinct_labels or 0) > 1 or (known.variance or 0.0) > 0
-    if seen.distinct_given != 1 or not differ or seen.memorised:
+    if measured.distinct_given != 1 or not differ or measured.memorised:
         return None
     return Evidence("the model is given the same for all rows, with different labels")
 
@@ -58,14 +58,14 @@ MIN_ROWS_OF_ONE_LABEL = 8
     effects={"class_imbalance": "usually", "no_signal": "sometimes", "unshuffled_data": "sometimes"},
     background=0.0005,
 )
-def probe_labels_constant(seen: Measured) -> Evidence | None:
+def probe_labels_constant(measured: Measured) -> Evidence | None:
     """All labels of at least 8 are the same, so that an output that ignores its input is right.
 
     Not this when: labels are 0 and 1 alone, which losses on pairs take as marks; there are fewer.
     """
-    known = seen.reference
+    known = measured.reference
     assert known is not None
-    if known.trained_labels < MIN_ROWS_OF_ONE_LABEL or seen.targets == "binary":
+    if known.trained_labels < MIN_ROWS_OF_ONE_LABEL or measured.targets == "binary":
         return None
     if known.distinct_labels != 1 and known.variance != 0:
         return None
@@ -80,18 +80,18 @@ def probe_labels_constant(seen: Measured) -> Evidence | None:
     effects={"label_noise": "usually", "unknown": "rarely"},
     background=0.0002,
 )
-def probe_targets_drawn(seen: Measured) -> Evidence | None:
+def probe_targets_drawn(measured: Measured) -> Evidence | None:
     """Labels or targets are drawn anew at each call: the model is given others, or only its outputs stay the same.
 
     Not this when: the batch is learnt all the same, as where words are hidden at random.
     """
-    if not is_random(seen):
+    if not is_random(measured):
         raise CannotTell("calls with nothing changed give the same loss")
-    if not seen.targets_drawn or seen.memorised or learns(seen):
+    if not measured.targets_drawn or measured.memorised or learns(measured):
         return None
-    if seen.targets_drawn == "order":
+    if measured.targets_drawn == "order":
         return Evidence("each call gives the model the same rows in another order, and their order changes the loss")
-    if seen.targets_drawn == "labels":
+    if measured.targets_drawn == "labels":
         return Evidence("the model is given other labels at each call of the loss")
     return Evidence("the outputs stay the same from call to call and the loss does not: targets are drawn anew")
 
@@ -104,14 +104,14 @@ def probe_targets_drawn(seen: Measured) -> Evidence | None:
     effects={"bad_batch": "sometimes", "no_signal": "rarely", "unknown": "sometimes"},
     background=0.0002,
 )
-def probe_batch_changed(seen: Measured) -> Evidence | None:
+def probe_batch_changed(measured: Measured) -> Evidence | None:
     """Each call of the loss changes the batch in place, so that no two steps train on the same.
 
     Not this when: the batch is memorised; a second call leaves it as it is.
     """
-    if not seen.changed_in_call or seen.memorised:
+    if not measured.changed_in_call or measured.memorised:
         return None
-    return Evidence(f"each call of the loss changes the batch in place: {', '.join(seen.changed_in_call)}")
+    return Evidence(f"each call of the loss changes the batch in place: {', '.join(measured.changed_in_call)}")
 
 
 # The batch itself holds NaN or infinity.
@@ -121,9 +121,9 @@ def probe_batch_changed(seen: Measured) -> Evidence | None:
     needs=("inputs_finite",),
     effects={"bad_batch": "always"},
 )
-def probe_inputs_nonfinite(seen: Measured) -> Evidence | None:
+def probe_inputs_nonfinite(measured: Measured) -> Evidence | None:
     """The batch itself holds NaN or infinity."""
-    return None if seen.inputs_finite else Evidence("the inputs of the batch hold NaN or infinity")
+    return None if measured.inputs_finite else Evidence("the inputs of the batch hold NaN or infinity")
 
 
 # No label of the batch is trained on: all are the ignored index (-100), or masked by another column.
@@ -133,12 +133,12 @@ def probe_inputs_nonfinite(seen: Measured) -> Evidence | None:
     needs=("trained_labels",),
     effects={"all_labels_masked": "always"},
 )
-def probe_labels_masked(seen: Measured) -> Evidence | None:
+def probe_labels_masked(measured: Measured) -> Evidence | None:
     """No label of the batch is trained on: all are the ignored index (-100), or masked by another column.
 
     Not this when: the batch is memorised, so that its labels are trained on after all.
     """
-    if seen.trained_labels or seen.memorised:
+    if measured.trained_labels or measured.memorised:
         return None
     return Evidence(
         "0 labels of the batch are trained on: all are -100, masked by another column, or in the first place, which "
@@ -157,16 +157,16 @@ CLEAR = 0.9
     needs=("labels_against_ids", "causal"),
     effects={"label_shift_error": "usually"},
 )
-def probe_labels_shifted(seen: Measured) -> Evidence | None:
+def probe_labels_shifted(measured: Measured) -> Evidence | None:
     """The labels are shifted twice, or not at all, against the logits.
 
     Not this when: the labels repeat the inputs so much that positions cannot be distinguished.
     """
-    assert seen.labels_against_ids is not None
-    same, following = seen.labels_against_ids["same"], seen.labels_against_ids["next"]
-    if seen.loss_formula is None or "cross_entropy" not in seen.loss_formula or not seen.causal:
+    assert measured.labels_against_ids is not None
+    same, following = measured.labels_against_ids["same"], measured.labels_against_ids["next"]
+    if measured.loss_formula is None or "cross_entropy" not in measured.loss_formula or not measured.causal:
         raise CannotTell("not a language model whose loss is a known form of cross-entropy")
-    shifted = "shifted" in seen.loss_formula
+    shifted = "shifted" in measured.loss_formula
     if shifted and following > CLEAR > 0.5 > same:
         what = f"{following:.0%} of the labels are the next token already, and the loss shifts them once more"
     elif not shifted and same > CLEAR > 0.5 > following:
@@ -188,16 +188,16 @@ FEW_CLASSES = 16
     effects={"no_signal": "often"},
     background=0.0001,
 )
-def probe_labels_unrelated(seen: Measured) -> Evidence | None:
+def probe_labels_unrelated(measured: Measured) -> Evidence | None:
     """The labels of a language model are not its inputs, at no shift: shuffled or another text.
 
     Not this when: positions are tagged with few classes, or one mask token stands for what is to be predicted.
     """
-    assert seen.labels_against_ids is not None
-    assert seen.reference is not None
-    if not seen.causal or seen.targets != "tokens" or (seen.reference.distinct_labels or 0) <= FEW_CLASSES:
+    assert measured.labels_against_ids is not None
+    assert measured.reference is not None
+    if not measured.causal or measured.targets != "tokens" or (measured.reference.distinct_labels or 0) <= FEW_CLASSES:
         raise CannotTell("not a causal language model")
-    shares = seen.labels_against_ids
+    shares = measured.labels_against_ids
     best = max(shares["same"], shares["next"], shares["previous"])
     if best > 0.5 or shares["under_one_id"] > 0.5:
         return None
@@ -210,8 +210,10 @@ def probe_labels_unrelated(seen: Measured) -> Evidence | None:
 # Equal inputs carry different labels, so that no model can learn them all.
 
 
-FLOOR_ROWS, FLOOR_TOKENS = 0.02, 0.10
-"""Share of a uniform guess's loss that contradictions leave. Chosen: texts that only begin alike leave up to 6 %."""
+FLOOR_ROWS = 0.02
+"""Share of a uniform guess's loss that contradictions leave. Chosen: by hand."""
+FLOOR_TOKENS = 0.10
+"""The same of tokens. Chosen: texts that only begin alike leave up to 6 %."""
 
 
 @probe_symptom(
@@ -219,17 +221,17 @@ FLOOR_ROWS, FLOOR_TOKENS = 0.02, 0.10
     effects={"label_noise": "usually"},
     background=0.001,
 )
-def probe_rows_contradict(seen: Measured) -> Evidence | None:
+def probe_rows_contradict(measured: Measured) -> Evidence | None:
     """Equal inputs carry different labels, so that no model can learn them all.
 
     Not this when: texts only begin alike (the first words of different rows), or all inputs are the same.
     """
-    assert seen.reference is not None
-    known = seen.reference
-    if seen.distinct_inputs == 1:
+    assert measured.reference is not None
+    known = measured.reference
+    if measured.distinct_inputs == 1:
         return None
     floor = known.least / (known.variance or known.uniform or 1.0)
-    if floor <= (FLOOR_TOKENS if seen.targets == "tokens" else FLOOR_ROWS):
+    if floor <= (FLOOR_TOKENS if measured.targets == "tokens" else FLOOR_ROWS):
         return None
     rows = ", ".join(map(str, known.contradicting_rows[:10]))
     return Evidence(
@@ -246,19 +248,20 @@ def probe_rows_contradict(seen: Measured) -> Evidence | None:
     effects={"rows_mixed": "always", "eval_mode_bug": "rarely"},
     sources=("karpathy_recipe", "karpathy_mistakes"),
 )
-def probe_rows_mixed(seen: Measured) -> Evidence | None:
+def probe_rows_mixed(measured: Measured) -> Evidence | None:
     """The output of a row changes with another row, in evaluation mode.
 
     Not this when: rows are compared on purpose, as in a contrastive loss.
     """
-    assert seen.dependence is not None
-    if seen.dependence.rows_mixed is None:
+    assert measured.dependence is not None
+    if measured.dependence.rows_mixed is None:
         raise CannotTell("the output has no rows that belong to those of the batch")
-    if not seen.dependence.rows_mixed or seen.dependence.batch_statistics:
+    if not measured.dependence.rows_mixed or measured.dependence.batch_statistics:
         return None
     return Evidence(
-        f"outputs of other rows change by {figure(seen.dependence.row_change or 0)} of their size with the last row",
-        values={"change": seen.dependence.row_change or 0.0},
+        f"outputs of other rows change by {figure(measured.dependence.row_change or 0)} of their size with the last "
+        "row",
+        values={"change": measured.dependence.row_change or 0.0},
     )
 
 
@@ -270,15 +273,15 @@ def probe_rows_mixed(seen: Measured) -> Evidence | None:
     effects={"train_eval_mismatch": "often", "no_signal": "sometimes", "unknown": "sometimes"},
     background=0.0005,
 )
-def probe_padding_seen(seen: Measured) -> Evidence | None:
+def probe_padding_seen(measured: Measured) -> Evidence | None:
     """The output changes with what stands in the padding, though the model uses the mask: it may be inverted.
 
     Not this when: the model uses no mask, or the batch has no padding.
     """
-    assert seen.dependence is not None
-    if seen.dependence.padding_seen is None:
+    assert measured.dependence is not None
+    if measured.dependence.padding_seen is None:
         raise CannotTell("the batch has no tokens with padding and a mask")
-    if not seen.dependence.padding_seen or not seen.dependence.mask_used:
+    if not measured.dependence.padding_seen or not measured.dependence.mask_used:
         return None
     return Evidence("outputs change with the tokens that the mask leaves out; the mask may be inverted on its way")
 
@@ -291,21 +294,22 @@ def probe_padding_seen(seen: Measured) -> Evidence | None:
     effects={"causal_mask_missing": "always"},
     sources=("karpathy_recipe",),
 )
-def probe_future_visible(seen: Measured) -> Evidence | None:
+def probe_future_visible(measured: Measured) -> Evidence | None:
     """Predictions of the next token change with tokens that come after it.
 
     Not this when: the model fills in masked tokens, where it is meant to see both sides.
     """
-    assert seen.dependence is not None
-    assert seen.loss_formula is not None
-    if seen.dependence.sees_future is None:
+    assert measured.dependence is not None
+    assert measured.loss_formula is not None
+    if measured.dependence.sees_future is None:
         raise CannotTell("not a model of token positions")
-    follows = (seen.labels_against_ids or {}).get("next", 0.0) > 0.9
-    if not seen.dependence.sees_future or not ("shifted" in seen.loss_formula or follows):
+    follows = (measured.labels_against_ids or {}).get("next", 0.0) > 0.9
+    if not measured.dependence.sees_future or not ("shifted" in measured.loss_formula or follows):
         return None
     return Evidence(
-        f"outputs change by {figure(seen.dependence.future_change or 0)} of their size when only later tokens change",
-        values={"change": seen.dependence.future_change or 0.0},
+        f"outputs change by {figure(measured.dependence.future_change or 0)} of their size when only later tokens "
+        "change",
+        values={"change": measured.dependence.future_change or 0.0},
     )
 
 
@@ -316,6 +320,6 @@ def probe_future_visible(seen: Measured) -> Evidence | None:
     needs=("vocabulary",),
     effects={"tokenizer_mismatch": "often"},
 )
-def probe_vocabulary_small(seen: Measured) -> Evidence | None:
+def probe_vocabulary_small(measured: Measured) -> Evidence | None:
     """A token id has no row in its embedding."""
-    return Evidence(seen.vocabulary) if seen.vocabulary else None
+    return Evidence(measured.vocabulary) if measured.vocabulary else None

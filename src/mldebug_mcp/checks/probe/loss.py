@@ -12,9 +12,10 @@ from mldebug_mcp.probe.measured import Measured
 # The first loss lies far above that of a uniform guess.
 
 
-MAX_TIMES_UNIFORM_LOSS, MARGIN = 1.5, 0.5
-"""Times the loss of a uniform guess, and nats. Chosen: a sound start is near the guess; usual output scales add
-less."""
+MAX_TIMES_UNIFORM_LOSS = 1.5
+"""Times the loss of a uniform guess that a first loss is at most. Chosen: a healthy start is near the guess."""
+MARGIN = 0.5
+"""Nats more that it may have. Chosen: usual output scales add less."""
 
 
 @probe_symptom(
@@ -23,26 +24,30 @@ less."""
     sources=("karpathy_recipe", "cs231n_nn3"),
     background=0.002,
 )
-def probe_initial_loss_high(seen: Measured) -> Evidence | None:
+def probe_initial_loss_high(measured: Measured) -> Evidence | None:
     """The first loss lies far above that of a uniform guess.
 
     Not this when: the loss is a sum over labels, or another quantity than the reference.
     """
-    assert seen.initial_loss is not None
-    assert seen.reference is not None
-    if seen.loss_formula is None:
+    assert measured.initial_loss is not None
+    assert measured.reference is not None
+    if measured.loss_formula is None:
         raise CannotTell("the loss has no known form to compare with")
-    if seen.alike_units:
+    if measured.alike_units:
         raise CannotTell("units with the same weights give the same for all classes")
-    if "summed" in seen.loss_formula or "negated" in seen.loss_formula or not math.isfinite(seen.initial_loss):
-        raise CannotTell(f"the loss is {seen.loss_formula}, which has no uniform guess to compare with")
-    uniform = seen.reference.uniform
-    most = 10 * uniform if seen.targets == "values" else MAX_TIMES_UNIFORM_LOSS * uniform + MARGIN
-    if seen.initial_loss <= most:
+    if (
+        "summed" in measured.loss_formula
+        or "negated" in measured.loss_formula
+        or not math.isfinite(measured.initial_loss)
+    ):
+        raise CannotTell(f"the loss is {measured.loss_formula}, which has no uniform guess to compare with")
+    uniform = measured.reference.uniform
+    most = 10 * uniform if measured.targets == "values" else MAX_TIMES_UNIFORM_LOSS * uniform + MARGIN
+    if measured.initial_loss <= most:
         return None
     return Evidence(
-        f"the first loss is {figure(seen.initial_loss)}; a uniform guess has {figure(uniform)}",
-        values={"first": seen.initial_loss, "uniform_guess": uniform},
+        f"the first loss is {figure(measured.initial_loss)}; a uniform guess has {figure(uniform)}",
+        values={"first": measured.initial_loss, "uniform_guess": uniform},
     )
 
 
@@ -59,18 +64,18 @@ FAR_TARGETS = 10.0
     sources=("karpathy_recipe",),
     background=0.0001,
 )
-def probe_targets_far(seen: Measured) -> Evidence | None:
+def probe_targets_far(measured: Measured) -> Evidence | None:
     """Values to be predicted are on a scale that outputs do not begin at, and the batch is not memorised.
 
     karpathy_recipe: the last bias is to begin at the mean of the targets.
 
     Not this when: the batch is memorised; targets have a size near one.
     """
-    known = seen.reference
+    known = measured.reference
     assert known is not None
-    if seen.targets != "values" or known.variance is None:
+    if measured.targets != "values" or known.variance is None:
         raise CannotTell("no values are to be predicted")
-    if seen.memorised:
+    if measured.memorised:
         return None
     size, deviation = math.sqrt(max(known.uniform, 0.0)), math.sqrt(max(known.variance, 0.0))
     if not math.isfinite(size) or size < FAR_TARGETS * max(1.0, deviation if deviation < FAR_TARGETS else 1.0):
@@ -89,15 +94,15 @@ def probe_targets_far(seen: Measured) -> Evidence | None:
     effects={"wrong_loss": "sometimes"},
     sources=("fsdl_2021_l7",),
 )
-def probe_loss_broadcast(seen: Measured) -> Evidence | None:
+def probe_loss_broadcast(measured: Measured) -> Evidence | None:
     """The loss compares each output with every label: shapes (n, 1) and (n) were broadcast to (n, n).
 
     Its floor is the variance of the labels, which an output that ignores its input reaches.
     """
-    assert seen.loss_formula is not None
-    if "broadcast" not in seen.loss_formula:
+    assert measured.loss_formula is not None
+    if "broadcast" not in measured.loss_formula:
         return None
-    name = seen.loss_formula.removesuffix(" broadcast").replace("_", " ")
+    name = measured.loss_formula.removesuffix(" broadcast").replace("_", " ")
     return Evidence(f"the loss equals the {name} of each output against every label: two shapes were broadcast")
 
 
@@ -108,12 +113,12 @@ def probe_loss_broadcast(seen: Measured) -> Evidence | None:
     needs=("loss_formula",),
     effects={"wrong_loss": "sometimes"},
 )
-def probe_loss_over_another_axis(seen: Measured) -> Evidence | None:
+def probe_loss_over_another_axis(measured: Measured) -> Evidence | None:
     """The loss is a cross-entropy whose softmax runs over the rows or the positions, so that they compete."""
-    assert seen.loss_formula is not None
-    if " over " not in seen.loss_formula:
+    assert measured.loss_formula is not None
+    if " over " not in measured.loss_formula:
         return None
-    axis = seen.loss_formula.partition(" over ")[2].removesuffix(" shifted")
+    axis = measured.loss_formula.partition(" over ")[2].removesuffix(" shifted")
     return Evidence(f"the loss equals the cross-entropy of a softmax over the {axis}, not over the classes")
 
 
@@ -130,13 +135,13 @@ learned variance go to a few nats below zero."""
     effects={"wrong_loss": "often"},
     background=0.0002,
 )
-def probe_loss_unbounded(seen: Measured) -> Evidence | None:
+def probe_loss_unbounded(measured: Measured) -> Evidence | None:
     """The loss falls below zero faster and faster: it has no floor, so its sign may be wrong.
 
     Not this when: the fall slows down, as that of a likelihood with a learned variance.
     """
-    assert seen.curve is not None
-    losses = seen.curve.losses
+    assert measured.curve is not None
+    losses = measured.curve.losses
     if len(losses) < MIN_LOSSES_OF_FALL or not all(map(math.isfinite, losses)):
         raise CannotTell(f"{len(losses)} finite losses; {MIN_LOSSES_OF_FALL} are needed")
     half = losses[: len(losses) // 2]
@@ -166,10 +171,10 @@ MIN_LOSSES_OF_FALL = 20
     },
     background=0.001,
 )
-def probe_loss_constant(seen: Measured) -> Evidence | None:
+def probe_loss_constant(measured: Measured) -> Evidence | None:
     """The loss does not change at all from step to step."""
-    assert seen.curve is not None
-    losses = seen.curve.losses
+    assert measured.curve is not None
+    losses = measured.curve.losses
     if (
         len(losses) < 3
         or not all(map(math.isfinite, losses))
@@ -187,15 +192,20 @@ def probe_loss_constant(seen: Measured) -> Evidence | None:
     effects={"wrong_loss": "sometimes"},
     background=0.0001,
 )
-def probe_loss_zero(seen: Measured) -> Evidence | None:
+def probe_loss_zero(measured: Measured) -> Evidence | None:
     """The loss is 0 at the first call and its gradient is 0 everywhere, though labels are there to be trained on.
 
     Not this when: no label is trained on (`probe_labels_masked`).
     """
-    assert seen.gradients is not None
-    if seen.trained_labels == 0:
+    assert measured.gradients is not None
+    if measured.trained_labels == 0:
         raise CannotTell("no label is trained on")
-    if seen.initial_loss != 0 or seen.gradients.norm != 0 or not seen.gradients.trainable or seen.gradients.none_share:
+    if (
+        measured.initial_loss != 0
+        or measured.gradients.norm != 0
+        or not measured.gradients.trainable
+        or measured.gradients.none_share
+    ):
         return None
     return Evidence("the loss is 0 before training, and none of its gradients is other than 0")
 
@@ -208,13 +218,13 @@ UNMOVED = 1e-5
 """Nats within which a loss is the same. Chosen: rounding of a sum in 32 bits is below."""
 
 
-def _unmoved(seen: Measured) -> bool:
+def _unmoved(measured: Measured) -> bool:
     """Tell whether the loss in evaluation mode is the same before and after training that changed the parameters."""
-    assert seen.outcome is not None
-    assert seen.repeated_losses is not None
-    if seen.memorised or is_random(seen) or steps_are_tiny(seen):
+    assert measured.outcome is not None
+    assert measured.repeated_losses is not None
+    if measured.memorised or is_random(measured) or steps_are_tiny(measured):
         return False
-    before, after = seen.repeated_losses[0], seen.outcome.evaluation.loss
+    before, after = measured.repeated_losses[0], measured.outcome.evaluation.loss
     return math.isfinite(before) and abs(after - before) <= UNMOVED * max(1.0, abs(before))
 
 
@@ -223,26 +233,26 @@ def _unmoved(seen: Measured) -> bool:
     effects={"wrong_loss": "sometimes"},
     background=0.0005,
 )
-def probe_loss_unmoved(seen: Measured) -> Evidence | None:
+def probe_loss_unmoved(measured: Measured) -> Evidence | None:
     """Training changes the parameters and the loss stays the same: it depends on them in no way that counts.
 
     Not this when: the steps are tiny; the parameters did not move; the loss stays at ln 2, as of pairs without a
     preference.
     """
-    assert seen.movement is not None
-    assert seen.outcome is not None
-    if seen.movement.still_share > MAX_STILL or not _unmoved(seen) or _is_at_ln_2(seen):
+    assert measured.movement is not None
+    assert measured.outcome is not None
+    if measured.movement.still_share > MAX_STILL or not _unmoved(measured) or _is_at_ln_2(measured):
         return None
-    return Evidence(f"training moves the parameters, and the loss stays at {figure(seen.outcome.evaluation.loss)}")
+    return Evidence(f"training moves the parameters, and the loss stays at {figure(measured.outcome.evaluation.loss)}")
 
 
 MAX_STILL = 0.5
 """Share of the trainable elements that may stand still where parameters count as moved."""
 
 
-def _is_at_ln_2(seen: Measured) -> bool:
-    assert seen.outcome is not None
-    return abs(seen.outcome.evaluation.loss - LN_2) <= UNMOVED
+def _is_at_ln_2(measured: Measured) -> bool:
+    assert measured.outcome is not None
+    return abs(measured.outcome.evaluation.loss - LN_2) <= UNMOVED
 
 
 @probe_symptom(
@@ -250,12 +260,12 @@ def _is_at_ln_2(seen: Measured) -> bool:
     effects={"no_preference_signal": "usually", "wrong_loss": "sometimes"},
     background=0.0005,
 )
-def probe_preference_absent(seen: Measured) -> Evidence | None:
+def probe_preference_absent(measured: Measured) -> Evidence | None:
     """The loss stays at ln 2, the loss of a pair whose two sides are equally likely.
 
     Not this when: the steps are tiny; two classes are separated, whose loss leaves ln 2 as soon as weights move.
     """
-    if not _unmoved(seen) or not _is_at_ln_2(seen):
+    if not _unmoved(measured) or not _is_at_ln_2(measured):
         return None
     return Evidence(
         "the loss is ln 2 before and after training: chosen and rejected, or policy and reference, are the same"
@@ -269,12 +279,12 @@ def probe_preference_absent(seen: Measured) -> Evidence | None:
     needs=("loss_formula",),
     effects={"wrong_loss": "sometimes"},
 )
-def probe_loss_negated(seen: Measured) -> Evidence | None:
+def probe_loss_negated(measured: Measured) -> Evidence | None:
     """The loss is a usual one with the wrong sign."""
-    assert seen.loss_formula is not None
+    assert measured.loss_formula is not None
     return (
-        Evidence(f"the loss equals minus {seen.loss_formula.removeprefix('negated ')}")
-        if "negated" in seen.loss_formula
+        Evidence(f"the loss equals minus {measured.loss_formula.removeprefix('negated ')}")
+        if "negated" in measured.loss_formula
         else None
     )
 
@@ -296,10 +306,10 @@ def probe_loss_negated(seen: Measured) -> Evidence | None:
     },
     background=0.002,
 )
-def probe_loss_nonfinite(seen: Measured) -> Evidence | None:
+def probe_loss_nonfinite(measured: Measured) -> Evidence | None:
     """The loss is NaN or infinite, at once or after some steps."""
-    assert seen.initial_loss is not None
-    losses = [seen.initial_loss, *(seen.curve.losses if seen.curve else ())]
+    assert measured.initial_loss is not None
+    losses = [measured.initial_loss, *(measured.curve.losses if measured.curve else ())]
     step = next((number for number, loss in enumerate(losses) if not math.isfinite(loss)), None)
     if step is None:
         return None
@@ -319,10 +329,10 @@ def probe_loss_nonfinite(seen: Measured) -> Evidence | None:
     },
     background=0.005,
 )
-def probe_loss_rises(seen: Measured) -> Evidence | None:
+def probe_loss_rises(measured: Measured) -> Evidence | None:
     """The loss ends far above its start."""
-    assert seen.curve is not None
-    losses = [loss for loss in seen.curve.losses if math.isfinite(loss)]
+    assert measured.curve is not None
+    losses = [loss for loss in measured.curve.losses if math.isfinite(loss)]
     if len(losses) < 3 or losses[-1] <= losses[0] + 0.2 * abs(losses[0]):
         return None
     return Evidence(
@@ -347,18 +357,18 @@ def probe_loss_rises(seen: Measured) -> Evidence | None:
     },
     background=0.01,
 )
-def probe_loss_still_falling(seen: Measured) -> Evidence | None:
+def probe_loss_still_falling(measured: Measured) -> Evidence | None:
     """The loss was still falling when the steps were up.
 
     Not this when: the probe's own loop ran out of time, not of steps.
     """
-    assert seen.curve is not None
-    if seen.memorised or not still_falling(seen.curve.losses):
+    assert measured.curve is not None
+    if measured.memorised or not still_falling(measured.curve.losses):
         return None
-    if was_cut_short(seen):
-        raise CannotTell(f"time was up after {len(seen.curve.losses)} steps")
+    if was_cut_short(measured):
+        raise CannotTell(f"time was up after {len(measured.curve.losses)} steps")
     return Evidence(
-        f"the loss is {figure(seen.curve.losses[-1])} at the last of {len(seen.curve.losses)} steps and falling"
+        f"the loss is {figure(measured.curve.losses[-1])} at the last of {len(measured.curve.losses)} steps and falling"
     )
 
 
@@ -369,10 +379,10 @@ def probe_loss_still_falling(seen: Measured) -> Evidence | None:
     needs=("loss_formula",),
     effects={"double_softmax": "always"},
 )
-def probe_probabilities_as_logits(seen: Measured) -> Evidence | None:
+def probe_probabilities_as_logits(measured: Measured) -> Evidence | None:
     """The loss is cross-entropy of probabilities taken for logits: a softmax or sigmoid is applied twice."""
-    assert seen.loss_formula is not None
-    if "softmaxed" not in seen.loss_formula:
+    assert measured.loss_formula is not None
+    if "softmaxed" not in measured.loss_formula:
         return None
     return Evidence("the loss equals the cross-entropy of probabilities that were taken for logits")
 
@@ -388,11 +398,11 @@ UPHILL = 0.1
     needs=("watched",),
     effects={"wrong_loss": "sometimes"},
 )
-def probe_step_uphill(seen: Measured) -> Evidence | None:
+def probe_step_uphill(measured: Measured) -> Evidence | None:
     """The user's step moves the parameters up the slope of the user's loss."""
-    assert seen.watched is not None
-    if seen.watched.uphill is None:
+    assert measured.watched is not None
+    if measured.watched.uphill is None:
         raise CannotTell("no step moved a parameter")
-    if seen.watched.uphill < UPHILL:
+    if measured.watched.uphill < UPHILL:
         return None
-    return Evidence(f"the first step goes up the loss: cosine {figure(seen.watched.uphill)} with its slope")
+    return Evidence(f"the first step goes up the loss: cosine {figure(measured.watched.uphill)} with its slope")

@@ -33,19 +33,19 @@ AT_REST = 0.1
 """Part of the first gradient that is left where a loss has come to rest. Chosen: one that is stuck keeps most of it."""
 
 
-def is_random(seen: Measured) -> bool:
+def is_random(measured: Measured) -> bool:
     """Tell whether calls of the loss with nothing changed, in evaluation mode, give different losses.
 
     What counts as different comes from the calls: calls with one seed differ by rounding alone where all that is drawn
     can be seeded. Otherwise rounding bounds it: it adds up to the root of that of one operation at most.
     """
-    free, replayed = seen.repeated_losses or [], seen.replayed_losses or []
+    free, replayed = measured.repeated_losses or [], measured.replayed_losses or []
     if len(free) < 2 or not all(map(math.isfinite, (*free, *replayed))):
         return False
-    rounding = (seen.loss_rounding or 0.0) * max(map(abs, free))
+    rounding = (measured.loss_rounding or 0.0) * max(map(abs, free))
     drawn, again = _range(free), _range(replayed)
     return drawn > ROUNDINGS * rounding and (
-        drawn > MIN_TIMES_SEEDED_DIFFERENCE * again or drawn > rounding / math.sqrt(seen.loss_rounding or 1)
+        drawn > MIN_TIMES_SEEDED_DIFFERENCE * again or drawn > rounding / math.sqrt(measured.loss_rounding or 1)
     )
 
 
@@ -53,44 +53,46 @@ def _range(losses: Sequence[float]) -> float:
     return max(losses) - min(losses) if losses else 0.0
 
 
-def takes_turns(seen: Measured) -> bool:
+def takes_turns(measured: Measured) -> bool:
     """Tell whether a step of the user's is several optimizers in turn, as adversaries have: its loss need not fall."""
-    return seen.watched is not None and seen.watched.optimizers > 1
+    return measured.watched is not None and measured.watched.optimizers > 1
 
 
-def without_noise(seen: Measured) -> Measured:
+def without_noise(measured: Measured) -> Measured:
     """Return the measurements that a second identical call does not contradict.
 
     A loss that each call draws anew cannot be compared from step to step, between optimizers or with a formula; nor can
     one that several optimizers change in turn. A batch that is memorised nevertheless shows that its noise is small.
     """
-    if seen.memorised or not (is_random(seen) or takes_turns(seen)):
-        return seen
-    watched = seen.watched and seen.watched.model_copy(update={"uphill": None})
+    if measured.memorised or not (is_random(measured) or takes_turns(measured)):
+        return measured
+    watched = measured.watched and measured.watched.model_copy(update={"uphill": None})
     compared = ("curve", "memorised", "contrast", "seeds", "loss_formula", "reference")
-    return seen.model_copy(update={**dict.fromkeys(compared), "watched": watched})
+    return measured.model_copy(update={**dict.fromkeys(compared), "watched": watched})
 
 
-def learns(seen: Measured) -> bool:
+def learns(measured: Measured) -> bool:
     """Tell whether a batch is learnt although its loss did not come down to a goal that is known.
 
     A loss that each call draws anew falls clearly, and with the same draws at each step it is memorised or comes to
     rest. One of a form that is not known, which may have any floor, falls clearly and comes to rest. One of several
     optimizers in turn falls clearly, or is memorised, by a single one.
     """
-    if seen.memorised or seen.curve is None or seen.gradients is None:
+    if measured.memorised or measured.curve is None or measured.gradients is None:
         return False
-    if takes_turns(seen):
-        alone = seen.contrast
+    if takes_turns(measured):
+        alone = measured.contrast
         return alone is not None and (alone.memorised or _fell(alone.losses))
-    if not _fell(seen.curve.losses):
+    if not _fell(measured.curve.losses):
         return False
-    if is_random(seen):
-        same = seen.same_draws
-        rests = same is not None and _fell(same.losses) and _is_at_rest(seen, same.last_gradient)
+    if is_random(measured):
+        same = measured.same_draws
+        rests = same is not None and _fell(same.losses) and _is_at_rest(measured, same.last_gradient)
         return same is not None and (same.memorised or rests)
     return (
-        seen.loss_formula is None and seen.gradients_after is not None and _is_at_rest(seen, seen.gradients_after.norm)
+        measured.loss_formula is None
+        and measured.gradients_after is not None
+        and _is_at_rest(measured, measured.gradients_after.norm)
     )
 
 
@@ -104,9 +106,9 @@ def _fell(losses: Sequence[float]) -> bool:
     return fall > FELL * size and fall > DEVIATIONS * statistics.stdev(last)
 
 
-def _is_at_rest(seen: Measured, gradient: float | None) -> bool:
-    assert seen.gradients is not None
-    return gradient is not None and gradient <= AT_REST * seen.gradients.norm
+def _is_at_rest(measured: Measured, gradient: float | None) -> bool:
+    assert measured.gradients is not None
+    return gradient is not None and gradient <= AT_REST * measured.gradients.norm
 
 
 def still_falling(losses: Sequence[float]) -> bool:
@@ -126,30 +128,30 @@ def still_falling(losses: Sequence[float]) -> bool:
     return ahead >= LEAST_AHEAD * abs(last) or fall >= FALLS_FAST * abs(before)
 
 
-def was_cut_short(seen: Measured) -> bool:
+def was_cut_short(measured: Measured) -> bool:
     """Tell whether time was up before a loop of the probe's own had learnt what it could: its rate is not to blame.
 
     A loop of the user's has a rate of the user's, which may well be what makes it slow.
     """
-    curve = seen.curve
+    curve = measured.curve
     if curve is None or curve.learning_rate is None or curve.ended != "time":
         return False
     return len(curve.losses) < FEW_STEPS or still_falling(curve.losses)
 
 
-def lacks_time(seen: Measured) -> bool:
+def lacks_time(measured: Measured) -> bool:
     """Tell whether time was up in training, or in the loop that decides what a loss without a known floor came to."""
-    loops = [seen.curve]
-    loops += [seen.same_draws] * is_random(seen) + [seen.contrast] * takes_turns(seen)
+    loops = [measured.curve]
+    loops += [measured.same_draws] * is_random(measured) + [measured.contrast] * takes_turns(measured)
     return any(loop is None or loop.ended == "time" for loop in loops)
 
 
-def steps_are_tiny(seen: Measured) -> bool:
+def steps_are_tiny(measured: Measured) -> bool:
     """Tell whether the user's steps change the weights by next to nothing, where that was measured."""
-    return seen.watched is not None and seen.update_ratio is not None and seen.update_ratio < SMALL_UPDATE
+    return measured.watched is not None and measured.update_ratio is not None and measured.update_ratio < SMALL_UPDATE
 
 
-def low_precision_alone(seen: Measured) -> bool:
+def low_precision_alone(measured: Measured) -> bool:
     """Tell whether a non-finite value of the first pass is gone in 32 bits."""
-    full = seen.full_precision
+    full = measured.full_precision
     return full is not None and full.loss is not None and math.isfinite(full.loss) and full.gradients_finite is True

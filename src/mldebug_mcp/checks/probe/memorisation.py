@@ -40,19 +40,19 @@ from mldebug_mcp.probe.measured import Measured
     sources=("karpathy_recipe", "cs231n_nn3"),
     background=0.01,
 )
-def probe_not_memorised(seen: Measured) -> Evidence | None:
+def probe_not_memorised(measured: Measured) -> Evidence | None:
     """The batch was not memorised within the steps.
 
     Not this when: the probe's own loop ran out of time, not of steps.
     """
-    if seen.memorised or seen.curve is None or not seen.curve.losses:
+    if measured.memorised or measured.curve is None or not measured.curve.losses:
         return None
-    if was_cut_short(seen):
-        raise CannotTell(f"time was up after {len(seen.curve.losses)} steps")
-    last, steps = seen.curve.losses[-1], len(seen.curve.losses)
+    if was_cut_short(measured):
+        raise CannotTell(f"time was up after {len(measured.curve.losses)} steps")
+    last, steps = measured.curve.losses[-1], len(measured.curve.losses)
     return Evidence(
-        f"after {steps} steps the loss is {figure(last)}, from {figure(seen.curve.losses[0])}",
-        values={"first": seen.curve.losses[0], "last": last, "steps": steps},
+        f"after {steps} steps the loss is {figure(last)}, from {figure(measured.curve.losses[0])}",
+        values={"first": measured.curve.losses[0], "last": last, "steps": steps},
     )
 
 
@@ -76,16 +76,16 @@ def probe_not_memorised(seen: Measured) -> Evidence | None:
     },
     background=0.01,
 )
-def probe_stuck(seen: Measured) -> Evidence | None:
+def probe_stuck(measured: Measured) -> Evidence | None:
     """The loss fell at first and then stopped well above the goal.
 
     Not this when: the steps are so small that its fall has hardly begun (`probe_update_small`).
     """
-    assert seen.curve is not None
-    losses = seen.curve.losses
-    if seen.memorised or len(losses) < 20 or not losses[-1] < losses[0]:
+    assert measured.curve is not None
+    losses = measured.curve.losses
+    if measured.memorised or len(losses) < 20 or not losses[-1] < losses[0]:
         return None
-    if still_falling(losses) or steps_are_tiny(seen):
+    if still_falling(losses) or steps_are_tiny(measured):
         return None
     return Evidence(f"the loss stops at {figure(losses[-1])}, from {figure(losses[0])}")
 
@@ -105,17 +105,17 @@ def probe_stuck(seen: Measured) -> Evidence | None:
     },
     background=0.005,
 )
-def probe_stuck_at_frequencies(seen: Measured) -> Evidence | None:
+def probe_stuck_at_frequencies(measured: Measured) -> Evidence | None:
     """The loss comes to rest where a guess that knows only how often each label occurs would be."""
-    assert seen.curve is not None
-    assert seen.reference is not None
-    if seen.alike_units:
+    assert measured.curve is not None
+    assert measured.reference is not None
+    if measured.alike_units:
         raise CannotTell("units with the same weights give the same for all inputs")
-    unigram = seen.reference.unigram
-    if unigram is None or seen.memorised or not seen.curve.losses or unigram < 0.1:
+    unigram = measured.reference.unigram
+    if unigram is None or measured.memorised or not measured.curve.losses or unigram < 0.1:
         return None
-    last = seen.curve.losses[-1]
-    if abs(last - unigram) > 0.05 * unigram or seen.curve.losses[0] < last:
+    last = measured.curve.losses[-1]
+    if abs(last - unigram) > 0.05 * unigram or measured.curve.losses[0] < last:
         return None
     return Evidence(f"the loss ends at {figure(last)}; label frequencies alone give {figure(unigram)}")
 
@@ -140,13 +140,15 @@ def probe_stuck_at_frequencies(seen: Measured) -> Evidence | None:
     },
     background=0.002,
 )
-def probe_own_optimizer_learns(seen: Measured) -> Evidence | None:
+def probe_own_optimizer_learns(measured: Measured) -> Evidence | None:
     """The same model and loss memorise the batch with the probe's own optimizer: the fault is in the user's step."""
-    assert seen.contrast is not None
-    if not seen.contrast.memorised:
+    assert measured.contrast is not None
+    if not measured.contrast.memorised:
         return None
-    rate = f" at a learning rate of {figure(seen.contrast.learning_rate)}" if seen.contrast.learning_rate else ""
-    return Evidence(f"the probe's own AdamW memorises the batch in {len(seen.contrast.losses)} steps{rate}")
+    rate = (
+        f" at a learning rate of {figure(measured.contrast.learning_rate)}" if measured.contrast.learning_rate else ""
+    )
+    return Evidence(f"the probe's own AdamW memorises the batch in {len(measured.contrast.losses)} steps{rate}")
 
 
 # Whether the batch is memorised hangs on the seed of the initial weights.
@@ -168,17 +170,17 @@ more does not count."""
     sources=("dodge_2020",),
     background=0.002,
 )
-def probe_seed_decides(seen: Measured) -> Evidence | None:
+def probe_seed_decides(measured: Measured) -> Evidence | None:
     """Whether the batch is memorised hangs on the seed of the initial weights."""
-    assert seen.seeds is not None
-    assert seen.initial_loss is not None
-    assert seen.goal is not None
-    if seen.seeds.fixed:
+    assert measured.seeds is not None
+    assert measured.initial_loss is not None
+    assert measured.goal is not None
+    if measured.seeds.fixed:
         raise CannotTell("the probed code sets its seed itself")
-    runs = [run for run in seen.seeds.runs if run.ended != "time"]
+    runs = [run for run in measured.seeds.runs if run.ended != "time"]
     if len(runs) < 2:
         raise CannotTell("there was no time for other seeds")
-    far = seen.goal + MIN_SHARE_OF_WAY_LEFT * (seen.initial_loss - seen.goal)
+    far = measured.goal + MIN_SHARE_OF_WAY_LEFT * (measured.initial_loss - measured.goal)
     done = [run for run in runs if run.ended == "goal"]
     failed = [run for run in runs if run.final_loss is None or not run.final_loss <= far]
     if not done or not failed or not math.isfinite(far):
@@ -197,12 +199,12 @@ def probe_seed_decides(seen: Measured) -> Evidence | None:
     needs=("first_nonfinite",),
     effects={"fp16_overflow": "always"},
 )
-def probe_low_precision_only(seen: Measured) -> Evidence | None:
+def probe_low_precision_only(measured: Measured) -> Evidence | None:
     """A non-finite value in half precision that is not there in 32 bits."""
-    assert seen.first_nonfinite is not None
-    if not low_precision_alone(seen):
+    assert measured.first_nonfinite is not None
+    if not low_precision_alone(measured):
         return None
-    bad = seen.first_nonfinite
+    bad = measured.first_nonfinite
     return Evidence(
         f"{bad.op} in {bad.module or 'the loss'} gives a non-finite {bad.dtype or 'value'}; in 32 bits all is finite"
     )

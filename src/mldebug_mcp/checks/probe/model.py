@@ -15,16 +15,18 @@ from mldebug_mcp.probe.measured import Measured
     effects={"params_not_training": "sometimes"},
     background=0.0005,
 )
-def probe_parameters_frozen(seen: Measured) -> Evidence | None:
+def probe_parameters_frozen(measured: Measured) -> Evidence | None:
     """Most parameters do not require a gradient, and the batch is not memorised.
 
     Not this when: the others alone memorise the batch with the probe's own optimizer.
     """
-    assert seen.parameters is not None
-    share = seen.parameters.frozen_share
-    if share < 0.5 or seen.memorised or (seen.contrast is not None and seen.contrast.memorised):
+    assert measured.parameters is not None
+    share = measured.parameters.frozen_share
+    if share < 0.5 or measured.memorised or (measured.contrast is not None and measured.contrast.memorised):
         return None
-    return Evidence(f"{share:.0%} of the parameters do not require a gradient: {', '.join(seen.parameters.frozen[:3])}")
+    return Evidence(
+        f"{share:.0%} of the parameters do not require a gradient: {', '.join(measured.parameters.frozen[:3])}"
+    )
 
 
 # Parameters are NaN or infinite before the first step.
@@ -34,12 +36,12 @@ def probe_parameters_frozen(seen: Measured) -> Evidence | None:
     needs=("parameters",),
     effects={"bad_init": "usually", "hardware_fault": "rarely"},
 )
-def probe_parameters_nonfinite(seen: Measured) -> Evidence | None:
+def probe_parameters_nonfinite(measured: Measured) -> Evidence | None:
     """Parameters are NaN or infinite before the first step."""
-    assert seen.parameters is not None
-    if not seen.parameters.nonfinite_at_start:
+    assert measured.parameters is not None
+    if not measured.parameters.nonfinite_at_start:
         return None
-    return Evidence(f"not finite before training: {', '.join(seen.parameters.nonfinite_at_start[:3])}")
+    return Evidence(f"not finite before training: {', '.join(measured.parameters.nonfinite_at_start[:3])}")
 
 
 # Most trainable elements did not move at all, and the batch is not memorised.
@@ -58,15 +60,16 @@ def probe_parameters_nonfinite(seen: Measured) -> Evidence | None:
     },
     background=0.002,
 )
-def probe_parameters_still(seen: Measured) -> Evidence | None:
+def probe_parameters_still(measured: Measured) -> Evidence | None:
     """Most trainable elements did not move at all, and the batch is not memorised."""
-    assert seen.movement is not None
-    if seen.alike_units:
+    assert measured.movement is not None
+    if measured.alike_units:
         raise CannotTell("units with the same weights cancel each other's gradients")
-    if seen.movement.still_share < 0.5 or seen.memorised:
+    if measured.movement.still_share < 0.5 or measured.memorised:
         return None
     return Evidence(
-        f"{seen.movement.still_share:.0%} of the trainable elements did not move: {', '.join(seen.movement.still[:3])}"
+        f"{measured.movement.still_share:.0%} of the trainable elements did not move: "
+        f"{', '.join(measured.movement.still[:3])}"
     )
 
 
@@ -77,11 +80,11 @@ def probe_parameters_still(seen: Measured) -> Evidence | None:
     needs=("unregistered",),
     effects={"params_not_training": "sometimes"},
 )
-def probe_parameters_unregistered(seen: Measured) -> Evidence | None:
+def probe_parameters_unregistered(measured: Measured) -> Evidence | None:
     """Parameters that the pass uses stand in a plain list or dict, where `parameters()` does not find them."""
-    if not seen.unregistered:
+    if not measured.unregistered:
         return None
-    return Evidence(f"not registered with the model: {', '.join(seen.unregistered[:4])}")
+    return Evidence(f"not registered with the model: {', '.join(measured.unregistered[:4])}")
 
 
 # Layers are made anew in each call.
@@ -92,14 +95,14 @@ def probe_parameters_unregistered(seen: Measured) -> Evidence | None:
     effects={"params_not_training": "rarely"},
     background=0.0001,
 )
-def probe_layers_made_in_call(seen: Measured) -> Evidence | None:
+def probe_layers_made_in_call(measured: Measured) -> Evidence | None:
     """Layers are made anew in each call of the loss, so that no optimizer holds their weights.
 
     Not this when: the batch is memorised, as where the new layers begin as the identity.
     """
-    if not seen.made_in_call or seen.memorised:
+    if not measured.made_in_call or measured.memorised:
         return None
-    return Evidence(f"each call makes new layers, whose weights no optimizer holds: {', '.join(seen.made_in_call)}")
+    return Evidence(f"each call makes new layers, whose weights no optimizer holds: {', '.join(measured.made_in_call)}")
 
 
 # A weight matrix begins with a deviation far above what its width asks for.
@@ -115,12 +118,12 @@ LARGE = 8.0
     sources=("bekman_mle",),
     background=0.003,
 )
-def probe_weights_large(seen: Measured) -> Evidence | None:
+def probe_weights_large(measured: Measured) -> Evidence | None:
     """A weight matrix begins with a deviation far above what its width asks for."""
-    assert seen.init is not None
-    if seen.alike_units:
+    assert measured.init is not None
+    if measured.alike_units:
         raise CannotTell("units with the same weights have no scale")
-    worst = seen.init.largest[0] if seen.init.largest else None
+    worst = measured.init.largest[0] if measured.init.largest else None
     if worst is None or worst.factor < LARGE:
         return None
     return Evidence(
@@ -137,15 +140,19 @@ def probe_weights_large(seen: Measured) -> Evidence | None:
     effects={"bad_init": "sometimes"},
     background=0.0001,
 )
-def probe_units_alike(seen: Measured) -> Evidence | None:
+def probe_units_alike(measured: Measured) -> Evidence | None:
     """All units of a layer have the same weights, after training too: nothing tells them apart.
 
     Not this when: the batch is memorised, as where a layer that begins at zero is not needed.
     """
-    assert seen.alike_units is not None
-    if not seen.alike_units or seen.memorised or (seen.movement is not None and seen.movement.still_share == 1):
+    assert measured.alike_units is not None
+    if (
+        not measured.alike_units
+        or measured.memorised
+        or (measured.movement is not None and measured.movement.still_share == 1)
+    ):
         return None
-    return Evidence(f"all units have the same weights after training: {', '.join(seen.alike_units[:3])}")
+    return Evidence(f"all units have the same weights after training: {', '.join(measured.alike_units[:3])}")
 
 
 # Most units of a rectifier give zero for every row.
@@ -159,15 +166,15 @@ DEAD = 0.9
     needs=("activations",),
     effects={"dead_units": "usually"},
 )
-def probe_units_dead(seen: Measured) -> Evidence | None:
+def probe_units_dead(measured: Measured) -> Evidence | None:
     """Most units of a rectifier give zero for every row."""
-    assert seen.activations is not None
+    assert measured.activations is not None
     dead = [
         activation
-        for activation in seen.activations
+        for activation in measured.activations
         if activation.op.startswith("relu") and (activation.share or 0) > DEAD
     ]
-    if not dead or seen.memorised:
+    if not dead or measured.memorised:
         return None
     worst = max(dead, key=lambda operation: operation.share or 0)
     return Evidence(
@@ -187,16 +194,16 @@ SATURATED = 0.8
     effects={"vanishing_gradients": "usually", "bad_init": "rarely"},
     background=0.001,
 )
-def probe_activations_saturated(seen: Measured) -> Evidence | None:
+def probe_activations_saturated(measured: Measured) -> Evidence | None:
     """Most outputs of the squashing activations lie where their slope is nearly zero."""
-    assert seen.activations is not None
+    assert measured.activations is not None
     squashing = [
         activation
-        for activation in seen.activations
+        for activation in measured.activations
         if activation.op.startswith(("tanh", "sigmoid")) and activation.share is not None
     ]
     full = [operation for operation in squashing if (operation.share or 0) > SATURATED]
-    if not full or len(full) * 2 < len(squashing) or seen.memorised:
+    if not full or len(full) * 2 < len(squashing) or measured.memorised:
         return None
     worst = max(full, key=lambda operation: operation.share or 0)
     return Evidence(f"{worst.share:.0%} of the outputs of {worst.op} in {worst.module or 'the model'} are saturated")
@@ -209,12 +216,14 @@ def probe_activations_saturated(seen: Measured) -> Evidence | None:
     needs=("dependence",),
     effects={"eval_mode_bug": "sometimes"},
 )
-def probe_batch_statistics(seen: Measured) -> Evidence | None:
+def probe_batch_statistics(measured: Measured) -> Evidence | None:
     """BatchNorm uses the statistics of the batch in evaluation mode."""
-    assert seen.dependence is not None
-    if not seen.dependence.batch_statistics:
+    assert measured.dependence is not None
+    if not measured.dependence.batch_statistics:
         return None
-    return Evidence(f"batch statistics are used in evaluation mode: {', '.join(seen.dependence.batch_statistics[:3])}")
+    return Evidence(
+        f"batch statistics are used in evaluation mode: {', '.join(measured.dependence.batch_statistics[:3])}"
+    )
 
 
 # Dropout is active in evaluation mode.
@@ -224,12 +233,12 @@ def probe_batch_statistics(seen: Measured) -> Evidence | None:
     needs=("dependence",),
     effects={"eval_mode_bug": "sometimes"},
 )
-def probe_dropout_in_evaluation(seen: Measured) -> Evidence | None:
+def probe_dropout_in_evaluation(measured: Measured) -> Evidence | None:
     """Dropout is active in evaluation mode."""
-    assert seen.dependence is not None
-    if not seen.dependence.dropout:
+    assert measured.dependence is not None
+    if not measured.dependence.dropout:
         return None
-    return Evidence(f"dropout is active in evaluation mode: {', '.join(seen.dependence.dropout[:3])}")
+    return Evidence(f"dropout is active in evaluation mode: {', '.join(measured.dependence.dropout[:3])}")
 
 
 # The batch is memorised in training mode and lost in evaluation mode.
@@ -240,18 +249,18 @@ def probe_dropout_in_evaluation(seen: Measured) -> Evidence | None:
     effects={"eval_mode_bug": "often"},
     background=0.002,
 )
-def probe_evaluation_differs(seen: Measured) -> Evidence | None:
+def probe_evaluation_differs(measured: Measured) -> Evidence | None:
     """The batch is memorised in training mode and lost in evaluation mode.
 
     Not this when: BatchNorm's running statistics only lag; they are given time to settle before this is judged.
     """
-    assert seen.outcome is not None
-    train, evaluation = seen.outcome.train, seen.outcome.evaluation
-    if not seen.memorised:
+    assert measured.outcome is not None
+    train, evaluation = measured.outcome.train, measured.outcome.evaluation
+    if not measured.memorised:
         raise CannotTell("the batch was not memorised in training mode")
-    if is_random(seen):
+    if is_random(measured):
         raise CannotTell("each call draws its loss anew, in both modes")
-    lost = evaluation.loss > 5 * max(train.loss, seen.goal or 0.0, 1e-3)
+    lost = evaluation.loss > 5 * max(train.loss, measured.goal or 0.0, 1e-3)
     if not lost or (train.accuracy is not None and (evaluation.accuracy or 0.0) > train.accuracy - 0.2):
         return None
     return Evidence(
@@ -266,8 +275,8 @@ def probe_evaluation_differs(seen: Measured) -> Evidence | None:
     needs=("in_training_mode",),
     effects={"eval_mode_bug": "sometimes"},
 )
-def probe_trains_in_evaluation_mode(seen: Measured) -> Evidence | None:
+def probe_trains_in_evaluation_mode(measured: Measured) -> Evidence | None:
     """The model is trained in evaluation mode though it has dropout or BatchNorm."""
-    if seen.in_training_mode or not seen.mode_modules:
+    if measured.in_training_mode or not measured.mode_modules:
         return None
-    return Evidence(f"the training pass runs in evaluation mode; the model has {', '.join(seen.mode_modules[:3])}")
+    return Evidence(f"the training pass runs in evaluation mode; the model has {', '.join(measured.mode_modules[:3])}")

@@ -19,15 +19,17 @@ TINY = 3e-6
     effects={"lr_too_low": "sometimes"},
     background=0.005,
 )
-def probe_learning_rate_tiny(seen: Measured) -> Evidence | None:
+def probe_learning_rate_tiny(measured: Measured) -> Evidence | None:
     """The learning rate is far below the range in which anything is learnt, and the batch is not memorised."""
-    assert seen.parameters is not None
+    assert measured.parameters is not None
     rates = (
-        seen.watched.learning_rates if seen.watched and seen.watched.learning_rates else seen.parameters.learning_rates
+        measured.watched.learning_rates
+        if measured.watched and measured.watched.learning_rates
+        else measured.parameters.learning_rates
     )
     if rates is None:
         raise CannotTell("the optimizer is the probe's own")
-    if seen.memorised or not rates or not 0 < max(rates) < TINY:
+    if measured.memorised or not rates or not 0 < max(rates) < TINY:
         return None
     return Evidence(f"the largest learning rate is {figure(max(rates))}")
 
@@ -39,11 +41,13 @@ def probe_learning_rate_tiny(seen: Measured) -> Evidence | None:
     needs=("parameters",),
     effects={"lr_too_low": "sometimes", "lr_schedule_bug": "rarely"},
 )
-def probe_learning_rate_zero(seen: Measured) -> Evidence | None:
+def probe_learning_rate_zero(measured: Measured) -> Evidence | None:
     """The optimizer's learning rate is zero."""
-    assert seen.parameters is not None
+    assert measured.parameters is not None
     rates = (
-        seen.watched.learning_rates if seen.watched and seen.watched.learning_rates else seen.parameters.learning_rates
+        measured.watched.learning_rates
+        if measured.watched and measured.watched.learning_rates
+        else measured.parameters.learning_rates
     )
     if rates is None:
         raise CannotTell("the optimizer is the probe's own")
@@ -58,19 +62,19 @@ def probe_learning_rate_zero(seen: Measured) -> Evidence | None:
     effects={"lr_schedule_bug": "often"},
     background=0.0005,
 )
-def probe_learning_rate_ends(seen: Measured) -> Evidence | None:
+def probe_learning_rate_ends(measured: Measured) -> Evidence | None:
     """A step of the user's brings the learning rate to next to nothing while steps are left, and the loss stays high.
 
     Not this when: the batch is memorised; the rate rises again; it is 0 from the first step on.
     """
-    assert seen.curve is not None
-    if seen.watched is None:
+    assert measured.curve is not None
+    if measured.watched is None:
         raise CannotTell("the optimizer is the probe's own")
-    if seen.curve.rate_gone_at is None or seen.memorised:
+    if measured.curve.rate_gone_at is None or measured.memorised:
         return None
     return Evidence(
-        f"the learning rate is next to nothing after {seen.curve.rate_gone_at} optimizer steps, of "
-        f"{len(seen.curve.losses)} steps"
+        f"the learning rate is next to nothing after {measured.curve.rate_gone_at} optimizer steps, of "
+        f"{len(measured.curve.losses)} steps"
     )
 
 
@@ -87,16 +91,16 @@ move most of them. bfloat16 tells numbers apart that differ by 4e-3, and rounds 
     effects={"low_precision_update": "usually", "lr_too_low": "rarely"},
     background=0.001,
 )
-def probe_update_rounded_away(seen: Measured) -> Evidence | None:
+def probe_update_rounded_away(measured: Measured) -> Evidence | None:
     """Weights are kept in 16 bits, and a step leaves most of those that have a gradient exactly as they were.
 
     Not this when: the batch is memorised; weights are kept in 32 bits.
     """
-    assert seen.watched is not None
-    share = seen.watched.rounded_away
+    assert measured.watched is not None
+    share = measured.watched.rounded_away
     if share is None:
         raise CannotTell("no weight of 16 bits was stepped")
-    if share <= MAX_SHARE_ROUNDED_AWAY or seen.memorised:
+    if share <= MAX_SHARE_ROUNDED_AWAY or measured.memorised:
         return None
     return Evidence(
         f"a step leaves {share:.0%} of the 16-bit weights that have a gradient exactly as they were",
@@ -111,20 +115,20 @@ def probe_update_rounded_away(seen: Measured) -> Evidence | None:
     needs=("parameters",),
     effects={"params_not_training": "sometimes"},
 )
-def probe_optimizer_incomplete(seen: Measured) -> Evidence | None:
+def probe_optimizer_incomplete(measured: Measured) -> Evidence | None:
     """Parameters that get a gradient are in no group of the optimizer.
 
     Not this when: the batch is memorised all the same, as where a head alone is meant to be trained.
     """
-    assert seen.parameters is not None
-    share = seen.parameters.not_in_optimizer_share
+    assert measured.parameters is not None
+    share = measured.parameters.not_in_optimizer_share
     if share is None:
         raise CannotTell("the optimizer is the probe's own")
-    if not share or (share < 0.9 and seen.memorised):
+    if not share or (share < 0.9 and measured.memorised):
         return None
     return Evidence(
         f"{share:.0%} of the trainable elements are in no optimizer group: "
-        f"{', '.join(seen.parameters.not_in_optimizer[:3])}"
+        f"{', '.join(measured.parameters.not_in_optimizer[:3])}"
     )
 
 
@@ -136,19 +140,19 @@ def probe_optimizer_incomplete(seen: Measured) -> Evidence | None:
     effects={"params_not_training": "sometimes"},
     background=0.000002,
 )
-def probe_optimizer_stale(seen: Measured) -> Evidence | None:
+def probe_optimizer_stale(measured: Measured) -> Evidence | None:
     """The optimizer holds tensors that are no parameters of the model, and lacks some that are: it is older than they.
 
     Not this when: those tensors get a gradient, as the parameters of a loss do.
     """
-    assert seen.parameters is not None
-    if seen.parameters.not_in_optimizer_share is None:
+    assert measured.parameters is not None
+    if measured.parameters.not_in_optimizer_share is None:
         raise CannotTell("the optimizer is the probe's own")
-    if not seen.parameters.stale_in_optimizer or not seen.parameters.not_in_optimizer:
+    if not measured.parameters.stale_in_optimizer or not measured.parameters.not_in_optimizer:
         return None
     return Evidence(
-        f"the optimizer holds {seen.parameters.stale_in_optimizer} tensors that the model no longer has, and lacks "
-        f"{', '.join(seen.parameters.not_in_optimizer)}"
+        f"the optimizer holds {measured.parameters.stale_in_optimizer} tensors that the model no longer has, and lacks "
+        f"{', '.join(measured.parameters.not_in_optimizer)}"
     )
 
 
@@ -159,13 +163,13 @@ def probe_optimizer_stale(seen: Measured) -> Evidence | None:
     needs=("watched", "movement"),
     effects={"params_not_training": "sometimes"},
 )
-def probe_optimizer_never_steps(seen: Measured) -> Evidence | None:
+def probe_optimizer_never_steps(measured: Measured) -> Evidence | None:
     """The user's step computes a loss but never calls the optimizer's step."""
-    assert seen.watched is not None
-    assert seen.movement is not None
-    if seen.watched.optimizer_steps or seen.movement.still_share < 1:
+    assert measured.watched is not None
+    assert measured.movement is not None
+    if measured.watched.optimizer_steps or measured.movement.still_share < 1:
         return None
-    return Evidence(f"no optimizer step in {seen.watched.steps} calls of train_step")
+    return Evidence(f"no optimizer step in {measured.watched.steps} calls of train_step")
 
 
 # The user's first step changes the weights by a large part of their size.
@@ -181,12 +185,14 @@ LARGE = 0.2
     sources=("cs231n_nn3",),
     background=0.01,
 )
-def probe_update_large(seen: Measured) -> Evidence | None:
+def probe_update_large(measured: Measured) -> Evidence | None:
     """The user's first step changes the weights by a large part of their size."""
-    assert seen.update_ratio is not None
-    if seen.update_ratio < LARGE or seen.memorised:
+    assert measured.update_ratio is not None
+    if measured.update_ratio < LARGE or measured.memorised:
         return None
-    return Evidence(f"a step changes the weights by {figure(seen.update_ratio)} of their size; about 0.001 is usual")
+    return Evidence(
+        f"a step changes the weights by {figure(measured.update_ratio)} of their size; about 0.001 is usual"
+    )
 
 
 # The user's first step changes the weights by less than a hundred-thousandth of their size.
@@ -204,12 +210,14 @@ def probe_update_large(seen: Measured) -> Evidence | None:
     sources=("cs231n_nn3",),
     background=0.005,
 )
-def probe_update_small(seen: Measured) -> Evidence | None:
+def probe_update_small(measured: Measured) -> Evidence | None:
     """The user's first step changes the weights by less than a hundred-thousandth of their size."""
-    assert seen.update_ratio is not None
-    if not steps_are_tiny(seen) or seen.memorised:
+    assert measured.update_ratio is not None
+    if not steps_are_tiny(measured) or measured.memorised:
         return None
-    return Evidence(f"a step changes the weights by {figure(seen.update_ratio)} of their size; about 0.001 is usual")
+    return Evidence(
+        f"a step changes the weights by {figure(measured.update_ratio)} of their size; about 0.001 is usual"
+    )
 
 
 # Weight decay takes a visible part of the weights at each step, and the batch is not memorised.
@@ -220,13 +228,13 @@ def probe_update_small(seen: Measured) -> Evidence | None:
     effects={"weight_decay_too_high": "always"},
     background=0.002,
 )
-def probe_weight_decay_large(seen: Measured) -> Evidence | None:
+def probe_weight_decay_large(measured: Measured) -> Evidence | None:
     """Weight decay takes a visible part of the weights at each step, and the batch is not memorised."""
-    assert seen.parameters is not None
-    watched = seen.watched.decay_per_step if seen.watched is not None else None
-    share = seen.parameters.decay_per_step if watched is None else watched
+    assert measured.parameters is not None
+    watched = measured.watched.decay_per_step if measured.watched is not None else None
+    share = measured.parameters.decay_per_step if watched is None else watched
     if share is None:
         raise CannotTell("the optimizer is the probe's own")
-    if seen.memorised or share < 0.005:
+    if measured.memorised or share < 0.005:
         return None
     return Evidence(f"weight decay takes {share:.1%} of the weights at each step", values={"share": share})

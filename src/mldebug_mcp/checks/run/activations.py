@@ -70,23 +70,32 @@ GROWS = 1.4
 """Growth of logits up to where the loss fails. Chosen: those of healthy runs grow as long as something is learnt."""
 RISING = 0.6
 """Share of the later blocks that rise. Chosen: a half do by chance."""
-LEAST_LOGITS, BLOCKS = 20, 10
-"""Records, and the blocks that they are cut into. Chosen: two to a block."""
+LEAST_LOGITS = 20
+"""Records of the logits. Chosen: two to a block."""
+BLOCKS = 10
+"""Blocks that they are cut into. Chosen: by hand."""
 QUARTER = 4
 """The level to compare with is that of the second quarter. Chosen: the first holds the beginning."""
 RUN_ACTIVATIONS_LEAST = 8
 """Records of a spread. Chosen: half of them are a level."""
-RUN_ACTIVATIONS_LEFT, GONE = 0.2, 0.003
-"""A spread is gone at this share of its highest, or where it was never above that. Chosen: at a fifth the cosine of two
-embeddings of one length is 0.96; 2048 even dimensions have a spread of 0.022 each."""
+RUN_ACTIVATIONS_LEFT = 0.2
+"""Share of its highest at which a spread is gone. Chosen: at a fifth the cosine of two embeddings of one length is
+0.96."""
+GONE = 0.003
+"""The most that a spread which is gone may be. Chosen: 2048 even dimensions have a spread of 0.022 each."""
 OF_UNITS = 0.5
 """Highest spread that embeddings of length one have: a larger one may fall for many reasons. Chosen: half in one."""
 MIN_EMBEDDING_COSINE = 0.98
 """Cosine of embeddings of different things. Chosen: at their start untrained nets may make all inputs this alike."""
-DOUBLES, LATELY, MIN_LOGIT_GROWTH, FAR_OF_MOST = 2.0, 1.15, 10.0, 100.0
-"""Growth from the second quarter on, and over the last quarter, of logits that do not settle while the loss falls on;
-and what log Z and others came to. Chosen: those in healthy runs flatten with their loss, and 10 leaves one wrong in
-20,000."""
+DOUBLES = 2.0
+"""Growth of logits from the second quarter on, of those that do not settle while the loss falls on. Chosen: those in
+healthy runs flatten with their loss."""
+LATELY = 1.15
+"""Growth over the last quarter of the same logits. Chosen: those in healthy runs flatten with their loss."""
+MIN_LOGIT_GROWTH = 10.0
+"""What log Z comes to at least. Chosen: 10 leaves one wrong in 20,000."""
+FAR_OF_MOST = 100.0
+"""What other logits come to at least. Chosen: those in healthy runs flatten with their loss."""
 POLICIES = ("grpo", "ppo", "rl")
 
 
@@ -190,15 +199,15 @@ def units_dead(run: Run) -> Evidence | None:
 
     Not this when: fewer units are dead; they come back; nobody looked into the model.
     """
-    looked = {name: one.finite for name, one in run.series.items() if _DEAD.fullmatch(name)}
+    looked = {name: logged.finite for name, logged in run.series.items() if _DEAD.fullmatch(name)}
     judged = {
-        name: one
-        for name, one in looked.items()
-        if len(one) >= UNITS_DEAD_LEAST and float(one.value.min()) >= 0 and float(one.value.max()) <= 1
+        name: share
+        for name, share in looked.items()
+        if len(share) >= UNITS_DEAD_LEAST and float(share.value.min()) >= 0 and float(share.value.max()) <= 1
     }
     if not judged:
         raise CannotTell(f"the share of dead units is not logged {UNITS_DEAD_LEAST} times")
-    shares = {name: median(one.value[len(one) // 2 :]) for name, one in judged.items()}
+    shares = {name: median(share.value[len(share) // 2 :]) for name, share in judged.items()}
     worst = max(shares, key=lambda name: shares[name])
     if shares[worst] < DEAD:
         return None

@@ -19,21 +19,29 @@ from mldebug_mcp.logs.run import Run
 # The two networks of a GAN: what they log of each other, and whether one of them is beaten.
 
 
-GONE, NEARLY_ALWAYS, MIN_SHARE_BELOW = 0.01, 0.05, 0.9
-"""Median below which a loss is gone, and what this share of it is below. Chosen: a discriminator in play is near zero
-on single batches alone."""
+GONE = 0.01
+"""Median below which a loss is gone. Chosen: a discriminator in play is near zero on single batches alone."""
+NEARLY_ALWAYS = 0.05
+"""Bound of the loss in nearly all records of a loss that is gone. Chosen: in play it is near zero on single batches
+alone."""
+MIN_SHARE_BELOW = 0.9
+"""Share of the records below that bound. Chosen: a discriminator in play is near zero on single batches alone."""
 HIGH = 3.0
 """Cross-entropy from which on a network is beaten. Chosen: the other is 95 % sure on every batch."""
-SQUARED, NEAR_SQUARED_ERROR = 1.0, 0.15
-"""Squared error of a generator that is always found out, and how near it is. Chosen: about the mean of a batch."""
+SQUARED = 1.0
+"""Squared error of a generator that is always found out. Chosen: about the mean of a batch."""
+NEAR_SQUARED_ERROR = 0.15
+"""How near to it the error is. Chosen: about the mean of a batch."""
 FALLS = 0.8
 """Share of its level at first below which a loss comes down. Chosen: the beaten side catches up."""
 MIN_RECORDS = 8
 """Records. Chosen: fewer are the beginning."""
 LEAST_OUTPUT = 1e-12
 """Chosen: the logarithm of zero is none."""
-ABOVE, OFTEN = 0.05, 0.9
-"""Generated samples look more real by so much, and in this share of the records. Chosen: one that learns finds out."""
+ABOVE = 0.05
+"""What generated samples look more real by. Chosen: a discriminator that learns finds out."""
+OFTEN = 0.9
+"""Share of the records in which they do. Chosen: a discriminator that learns finds out."""
 _PAIRS = (
     (("D_real", "D_fake"), "G_GAN"),  # pix2pix
     (("D_A",), "G_A"),  # CycleGAN
@@ -83,13 +91,13 @@ def _adversarial_by_outputs(run: Run) -> Contest | None:
     above, wins = (other - array)[later], _is_gone(cost)
     # pix2pix calls its losses D_real and D_fake
     fooled = "real" not in real.name.lower() and median(above) >= ABOVE and float(np.mean(above > 0)) >= OFTEN
-    seen = _contest((real.name, generated.name), step, array, other, wins=wins if wins or fooled else None)
-    return replace(seen, of_outputs=True)
+    contest = _contest((real.name, generated.name), step, array, other, wins=wins if wins or fooled else None)
+    return replace(contest, of_outputs=True)
 
 
-def _contest(names: tuple[str, str], step: Floats, one: Floats, other: Floats, *, wins: bool | None) -> Contest:
+def _contest(names: tuple[str, str], step: Floats, values: Floats, other: Floats, *, wins: bool | None) -> Contest:
     later = slice(len(step) // 2, None)
-    levels, first = (median(one[later]), median(other[later])), (float(one[0]), float(other[0]))
+    levels, first = (median(values[later]), median(other[later])), (float(values[0]), float(other[0]))
     return Contest(names, float(step[later][0]), levels, first, wins)
 
 
@@ -106,7 +114,7 @@ def _adversarial_by_losses(run: Run, parts: tuple[str, ...], generator: str) -> 
     """Judge the losses of both sides; None if they cannot be compared."""
     both = [aligned(run[part].finite, run[generator].finite) for part in parts]
     step, _, against = both[0]
-    if len(step) < MIN_RECORDS or any(len(one[0]) != len(step) for one in both):
+    if len(step) < MIN_RECORDS or any(len(pair[0]) != len(step) for pair in both):
         return None
     # Of two parts the larger one counts: both real and generated samples have to be recognised.
     own = np.max([value for _, value, _ in both], axis=0)

@@ -87,7 +87,7 @@ def one_answer(run: Run) -> list[OneAnswer]:
         _by_entropy,
         _by_r2,
     )
-    return [one for test in tests if (one := test(run)) is not None]
+    return [answer for test in tests if (answer := test(run)) is not None]
 
 
 def recalls_by_class(run: Run) -> list[Series]:
@@ -174,7 +174,9 @@ def _by_precision(run: Run) -> OneAnswer | None:
 
 def _by_correlation(run: Run) -> OneAnswer | None:
     series = run.with_role(Quantity.CORRELATION, phase="eval", parts=True)
-    correlation = _first(one for one in series if one.role is not None and one.role.part in ("", "matthews"))
+    correlation = _first(
+        metric for metric in series if metric.role is not None and metric.role.part in ("", "matthews")
+    )
     pair = _beside_accuracy(run, correlation)
     if pair is None:
         return None
@@ -249,8 +251,10 @@ def _is_count(classes: Floats, run: Run) -> Holds:
 # What tells how well a classifier does by class: the recall of each, means over them, scores of the one looked for.
 
 
-MIN_EVALUATIONS, LAST = 4, 3
-"""Evaluations, and those that are the last. Chosen: a median of three has no outlier, and some come before it."""
+MIN_EVALUATIONS = 4
+"""Evaluations. Chosen: some come before the last three."""
+LAST = 3
+"""Evaluations that are the last. Chosen: a median of three has no outlier."""
 _RECALL = regex(r"(?:eval_)?(?:.*[_/])?(?:recall(?:[_/].+)?|(?:f1|acc(?:uracy)?)[_/]class[_/]?\w+)")
 _MEAN = regex(r"macro|balanced|mean|avg|average|weighted|micro|recall$|@|at_?\d")
 _OVER_CLASSES = regex(r"eval_.*(?:macro|balanced).*")
@@ -287,8 +291,10 @@ def last_share(series: Series) -> float:
 
 LASTS = 0.5
 """Share of the evaluations, at the end. Chosen: a model that learns gives the commonest answer at first as well."""
-FOUND, MISSED = 0.9, 0.1
-"""Recall of a class that always wins, and of one that is as good as never predicted. Chosen: by hand."""
+FOUND = 0.9
+"""Recall of a class that always wins. Chosen: by hand."""
+MISSED = 0.1
+"""Recall of a class that is as good as never predicted. Chosen: by hand."""
 MIN_SHARE_OF_CLASSES_MISSED = 0.3
 """Of the other classes: so many are missed. Chosen: by hand."""
 CLASS_ANSWERS_APART = 0.35
@@ -342,21 +348,24 @@ def one_answer_for_all(run: Run) -> Evidence | None:
     end otherwise; all is right; an area under the ROC curve says that the scores rank rows well (a remark).
     """
     tested = one_answer(run)
-    if not tested or all(len(one.holds) < MIN_EVALUATIONS for one in tested):
+    if not tested or all(len(answer.holds) < MIN_EVALUATIONS for answer in tested):
         raise CannotTell(
             f"what shows one answer for all, such as balanced accuracy, is not logged {MIN_EVALUATIONS} times"
         )
-    seen = next((one for one in tested if one.until_the_end >= max(MIN_EVALUATIONS, LASTS * len(one.holds))), None)
-    if seen is None:
+    lasting = next(
+        (answer for answer in tested if answer.until_the_end >= max(MIN_EVALUATIONS, LASTS * len(answer.holds))),
+        None,
+    )
+    if lasting is None:
         return None
     auc = next((series.finite for series in run.series.values() if is_auc(series) and len(series.finite)), None)
     ranks = auc is not None and float(auc.value[-1]) > RANKS
     beside = f"; {auc.name} is {figure(auc.value[-1])}" if ranks and auc is not None else ""
     return Evidence(
-        f"{seen.description}: at {counted(seen.until_the_end, 'evaluation')} of {len(seen.holds)}, from "
-        f"{run.place(seen.since)} to the end, which one answer for all rows gives{beside}",
-        steps=(seen.since,),
-        values={"evaluations": seen.until_the_end, "of": len(seen.holds)},
+        f"{lasting.description}: at {counted(lasting.until_the_end, 'evaluation')} of {len(lasting.holds)}, from "
+        f"{run.place(lasting.since)} to the end, which one answer for all rows gives{beside}",
+        steps=(lasting.since,),
+        values={"evaluations": lasting.until_the_end, "of": len(lasting.holds)},
         present=not ranks,
     )
 

@@ -130,12 +130,12 @@ def action_values(run: Run) -> ActionValues | None:
     scale = return_scale(run)
     if not sizes or scale is None:
         return None
-    one = max(sizes, key=lambda series: median(series.value[len(series) // 2 :]))
-    level = blocks(one.value, 8).level
+    largest = max(sizes, key=lambda series: median(series.value[len(series) // 2 :]))
+    level = blocks(largest.value, 8).level
     middle = float(level[len(level) // 2])
     return ActionValues(
-        series=one,
-        reached=median(one.value[len(one) // 2 :]),
+        series=largest,
+        reached=median(largest.value[len(largest) // 2 :]),
         expected=max(scale, _discounted(run) or 0.0),
         growth=float(level[-1]) / middle if middle > 0 else 1.0,
         earns_more=seems_to_learn(run),
@@ -159,21 +159,40 @@ def _discounted(run: Run) -> float | None:
 # Does the critic run away from what is earned?
 
 
-GROWTH, GROWTH_ALONE = 30.0, 1000.0
-"""Times the lowest level before it; the second where no reward tells the scale. Chosen: on simulated curves."""
-UNEXPLAINED, OUT_OF_REACH = 100.0, 1000.0
-"""Times the squared reward, or root of the loss, where the critic explains nothing of returns. Fitted: 23 healthy runs
-stay below 0.2; a fresh network gives values of about one and does not learn a thousand times that in a run."""
-LEAST_RECORDS, LEAST_EXPLAINED = 8, 20
-"""Records of a loss or of values, and of the variance that is explained. Chosen: by hand."""
-TIMES, TIMES_GROWING, STILL_GROWS, TIMES_AT_ONCE = 10.0, 3.0, 1.5, 100.0
-"""Times the largest value that returns explain; where values still grow by the third over the later half; from few
-records. Chosen: scaled rewards and a bonus for entropy make some times of it."""
-WORSE_THAN_CONSTANT, HAD_EXPLAINED, LOST, LASTING = -0.1, 0.4, 0.02, 0.8
-"""A level kept below that of a constant, or lost from the second to the third; the share of records below zero. Chosen:
-no noise of a few batches."""
-RUN_CRITIC_NOTHING, ALWAYS = 0.01, 0.95
-"""An explained variance that is none, in this share of all records from the first on. Chosen: rounding and chance."""
+GROWTH = 30.0
+"""Times the lowest level before it that a value loss ends at. Chosen: on simulated curves."""
+GROWTH_ALONE = 1000.0
+"""The same where no reward tells the scale. Chosen: on simulated curves."""
+UNEXPLAINED = 100.0
+"""Times the squared reward, where the critic explains nothing of returns. Fitted: 23 healthy runs stay below 0.2."""
+OUT_OF_REACH = 1000.0
+"""Root of the loss there. Chosen: a fresh network gives values of about one and does not learn a thousand times that in
+a run."""
+LEAST_RECORDS = 8
+"""Records of a loss or of values. Chosen: by hand."""
+LEAST_EXPLAINED = 20
+"""Records of the variance that is explained. Chosen: by hand."""
+TIMES = 10.0
+"""Times the largest value that returns explain. Chosen: scaled rewards and a bonus for entropy make some times of
+it."""
+TIMES_GROWING = 3.0
+"""The same where values still grow. Chosen: by hand."""
+STILL_GROWS = 1.5
+"""Growth over the later half from which values still grow. Chosen: by hand."""
+TIMES_AT_ONCE = 100.0
+"""The same of few records. Chosen: by hand."""
+WORSE_THAN_CONSTANT = -0.1
+"""Explained variance below which a critic is worse than a constant. Chosen: no noise of a few batches is so low."""
+HAD_EXPLAINED = 0.4
+"""Explained variance that was reached before it was lost. Chosen: no noise of a few batches is so high."""
+LOST = 0.02
+"""Explained variance below which what was reached is lost. Chosen: by hand."""
+LASTING = 0.8
+"""Share of the records below zero. Chosen: no noise of a few batches lasts so long."""
+RUN_CRITIC_NOTHING = 0.01
+"""An explained variance that is none. Chosen: rounding and chance."""
+ALWAYS = 0.95
+"""Share of all records that have it, from the first on. Chosen: rounding and chance."""
 
 
 def value_loss_high(run: Run) -> Evidence | None:
@@ -241,24 +260,29 @@ def q_values_beyond_returns(run: Run) -> Evidence | None:
     """
     if run.kind in TEXT_POLICIES:
         raise CannotTell("a language model's rewards are normalised before its critic sees them")
-    seen = action_values(run)
-    if seen is None:
+    estimates = action_values(run)
+    if estimates is None:
         raise CannotTell("values of actions and returns are not both logged")
-    few = min(len(seen.series), len(run["reward"].finite)) < LEAST_RECORDS
-    grows = seen.growth >= STILL_GROWS and not seen.earns_more
+    few = min(len(estimates.series), len(run["reward"].finite)) < LEAST_RECORDS
+    grows = estimates.growth >= STILL_GROWS and not estimates.earns_more
     times = TIMES_AT_ONCE if few else TIMES_GROWING if grows else TIMES
-    if seen.reached <= times * seen.expected:
+    if estimates.reached <= times * estimates.expected:
         if few:
             raise CannotTell(f"values of actions and returns are not logged {LEAST_RECORDS} times each")
         return None
-    at = float(seen.series.step[int(np.argmax(seen.series.value > times * seen.expected))])
+    at = float(estimates.series.step[int(np.argmax(estimates.series.value > times * estimates.expected))])
     largest = float(np.abs(run["reward"].finite.value).max())
     return Evidence(
-        f"{seen.series.name} is {figure(seen.reached)} in size (median of the later half, in which it grows "
-        f"{ratio(seen.growth)} times), beyond {figure(times * seen.expected)} from {run.place(at)} on; "
+        f"{estimates.series.name} is {figure(estimates.reached)} in size (median of the later half, in which it grows "
+        f"{ratio(estimates.growth)} times), beyond {figure(times * estimates.expected)} from {run.place(at)} on; "
         f"the largest return on record is {figure(largest)}",
         steps=(at,),
-        values={"values": seen.reached, "largest_return": largest, "expected": seen.expected, "growth": seen.growth},
+        values={
+            "values": estimates.reached,
+            "largest_return": largest,
+            "expected": estimates.expected,
+            "growth": estimates.growth,
+        },
     )
 
 

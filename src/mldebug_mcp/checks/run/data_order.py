@@ -23,8 +23,10 @@ from mldebug_mcp.logs.run import Run, Series
 
 MAX_POINTS = 20_000
 """Records that are looked at, the last. Chosen: enough for any period, and a bound on the time."""
-EVENLY, UNEVEN = 0.5, 0.05
-"""Share by which a gap may differ from the usual one, and of gaps that may. Chosen: a period needs even records."""
+EVENLY = 0.5
+"""Share by which a gap may differ from the usual one. Chosen: a period needs even records."""
+UNEVEN = 0.05
+"""Share of gaps that may differ by more. Chosen: a period needs even records."""
 PERIODS = 4
 """A pattern must have repeated this often. Chosen: noise with a memory makes two or three."""
 MIN_AUTOCORRELATION = 0.25
@@ -39,9 +41,10 @@ FLANK = (0.75, 1.33)
 """Times the period within which the highest peak counts. Chosen: the flank of a broad one has small ones."""
 CLIP = 4
 """Standard deviations beyond which a record is cut off. Chosen: a single spike has no period."""
-LEAST_PATTERN, MOST_LEVEL = 0.5, 0.6
-"""Share of a step down that is left of a pattern within its periods, and share of periods that are level. Chosen: on
-synthetic staircases."""
+LEAST_PATTERN = 0.5
+"""Share of a step down that is left of a pattern within its periods. Chosen: on synthetic staircases."""
+MOST_LEVEL = 0.6
+"""Share of periods that are level. Chosen: on synthetic staircases."""
 PERIODS_PARTS = 8
 """Stretches of a period whose means are compared. Chosen: enough to show a slope."""
 
@@ -168,10 +171,14 @@ UNKNOWN_EPOCHS = "neither the epoch nor the steps per epoch are known"
 WHOLE = 0.9
 """Of the records of the first pass: what the last one must have to be compared. Chosen: by hand."""
 
-PASS_PROFILE_PARTS, PER_PART = 8, 2
-"""Stretches of an epoch that compare with the next, and records of each. Chosen: eight levels tell an order."""
-FEW_PARTS, MANY_EPOCHS = 5, 6
-"""Records of a short epoch, and how many such epochs. Chosen: more epochs make up for fewer stretches."""
+PASS_PROFILE_PARTS = 8
+"""Stretches of an epoch that compare with the next. Chosen: eight levels tell an order."""
+PER_PART = 2
+"""Records of each stretch. Chosen: by hand."""
+FEW_PARTS = 5
+"""Records of a short epoch. Chosen: more epochs make up for fewer stretches."""
+MANY_EPOCHS = 6
+"""How many such epochs there are. Chosen: more epochs make up for fewer stretches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,8 +278,8 @@ def _alike(shapes: list[Floats]) -> Floats:
     return np.array([_correlation(array, total - array) for array in later])
 
 
-def _correlation(one: Floats, other: Floats) -> float:
-    return float(np.corrcoef(one, other)[0, 1])
+def _correlation(values: Floats, other: Floats) -> float:
+    return float(np.corrcoef(values, other)[0, 1])
 
 
 def _levels(values: Floats, parts: int) -> Floats:
@@ -290,8 +297,10 @@ def _shape(levels: Floats) -> Floats:
 # By how much the training loss falls where one pass over the data ends and the next begins.
 
 
-LEAST_PER_EPOCH, SIDE = 8, 3
-"""Records of an epoch, and on either side of its boundary. Chosen: a median of fewer is noise."""
+LEAST_PER_EPOCH = 8
+"""Records of an epoch. Chosen: a median of fewer is noise."""
+SIDE = 3
+"""Records on either side of its boundary. Chosen: a median of fewer is noise."""
 CUT = 0.67
 """Times the rate before. Chosen: step schedules cut it by a half or more."""
 
@@ -375,11 +384,18 @@ STARTS_OVER = 0.5
 """Of that swing: how far the step to the next may be from the one that starts it over. Chosen: climbs have none."""
 SWING = 0.15
 """Of the level of the loss: how far the pattern goes up and down. Chosen: what batches differ in is less."""
-MOST_CLEAR, MIN_SHARE_OF_FALL, LEAST_DROP, DATA_ORDER_SIGMAS = 0.6, 0.5, 0.04, 4.0
-"""Share of boundaries that are clear, of the fall since the first epoch, of the level, and errors. Chosen: on synthetic
-curves."""
-MUCH, MUCH_OF_PAIRS = 0.125, 0.4
-"""Share of the level below which a step is a remark. Chosen: healthy fine-tunes lose 5 to 10 %, DPO more."""
+MOST_CLEAR = 0.6
+"""Share of the boundaries of epochs that are clear. Chosen: on synthetic curves."""
+MIN_SHARE_OF_FALL = 0.5
+"""Share of the fall since the first epoch that comes at boundaries. Chosen: on synthetic curves."""
+LEAST_DROP = 0.04
+"""Share of the level by which the loss drops at a boundary. Chosen: on synthetic curves."""
+DATA_ORDER_SIGMAS = 4.0
+"""Standard errors of a drop. Chosen: on synthetic curves."""
+MUCH = 0.125
+"""Share of the level below which a step is a remark. Chosen: healthy fine-tunes lose 5 to 10 %."""
+MUCH_OF_PAIRS = 0.4
+"""The same of preference training. Chosen: DPO loses more."""
 
 
 def loss_pattern_by_epoch(run: Run) -> Evidence | None:
@@ -511,8 +527,10 @@ ask_in_turn(
 
 BESIDE = 2
 """Neighbours on each side, whose median each record is compared with. Chosen: a spike leaves it as it is."""
-FEWEST, SHORTEST = 60, 8
-"""Records, and the least distance that is looked at. Chosen: noise with a short memory is not a pass."""
+FEWEST = 60
+"""Records in which a pass is looked for. Chosen: by hand."""
+SHORTEST = 8
+"""The least distance that is looked at. Chosen: noise with a short memory is not a pass."""
 PAIRS = 30
 """Records that have one at that distance. Chosen: a correlation of as many has an error below 0.2."""
 MEASURE_SAME_ORDER_SIGMAS = 6.5

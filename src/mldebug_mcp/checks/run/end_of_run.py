@@ -114,13 +114,13 @@ def failed_allocation(run: Run) -> Allocation:
 
     Raises CannotTell if no message names its size.
     """
-    failed = [one for message in run.fatal if (one := _told(message)) is not None]
+    failed = [stated for message in run.fatal if (stated := _allocation_of(message)) is not None]
     if not failed:
         raise CannotTell("no message of a failed allocation that ended the run and names its size")
     return next((allocation for allocation in failed if allocation.unused), failed[0])
 
 
-def _told(message: Message) -> Allocation | None:
+def _allocation_of(message: Message) -> Allocation | None:
     asked, stated, reserved, allocated, free = (
         _bytes(pattern, message) for pattern in (REQUEST, UNUSED, RESERVED, ALLOCATED, FREE)
     )
@@ -193,11 +193,11 @@ def collective_timeout(run: Run) -> Evidence | None:
     Not this when: a rank failed before with an error of its own: then the timeout is its echo, and the line of the
     first error is given.
     """
-    seen, first = _of_kind(run, OF_COLLECTIVE, "a collective operation timed out or was aborted"), run.messages[0]
-    if seen is None:
+    evidence, first = _of_kind(run, OF_COLLECTIVE, "a collective operation timed out or was aborted"), run.messages[0]
+    if evidence is None:
         return None
-    before = f"; the first error is {quoted(first)}" if first.line < seen.values["line"] else ""
-    return Evidence(seen.summary + before, values={**seen.values, "first_error_line": first.line})
+    before = f"; the first error is {quoted(first)}" if first.line < evidence.values["line"] else ""
+    return Evidence(evidence.summary + before, values={**evidence.values, "first_error_line": first.line})
 
 
 def label_out_of_range_error(run: Run) -> Evidence | None:
@@ -259,11 +259,11 @@ _KINDS = (out_of_memory_error, memory_reserved_unused, device_error, collective_
 def failure(run: Run) -> Answers:
     """Look for a known message among the errors that ended the run, then for any exception."""
     matching(run, ANY)
-    known = [one for one in run.fatal if _is_known(one)]
+    known = [error for error in run.fatal if _is_known(error)]
     if known:
         message = error_message(run, known[0], "a known error message", len(known))
         return {"error_message": message, **answers_of(by_outcome(_KINDS, run))}
-    ended = [one for one in run.fatal if EXCEPTION.search(one.text)]
+    ended = [error for error in run.fatal if EXCEPTION.search(error.text)]
     if ended:
         return {"ends_in_error": ends_in_error(run, ended[-1])}
     if not run.messages:
@@ -282,8 +282,10 @@ LAST = 6
 """Records that are the end of a log. Chosen: what hangs does so at once, or within a few steps."""
 BEFORE = 8
 """Records before these. Chosen: among fewer there may be no evaluation and no checkpoint."""
-SLOWER, BEYOND = 10.0, 5.0
-"""Times the usual step, and the slowest before. Chosen: evaluations and checkpoints came before as well."""
+SLOWER = 10.0
+"""Times the usual step. Chosen: evaluations and checkpoints came before as well."""
+BEYOND = 5.0
+"""Times the slowest step before. Chosen: evaluations and checkpoints came before as well."""
 
 
 def last_steps_slow(run: Run) -> Evidence | None:

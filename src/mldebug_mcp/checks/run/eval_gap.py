@@ -46,14 +46,22 @@ from mldebug_mcp.logs.run import Run, Series
 # A gap between evaluation and training loss that was there at the first evaluation.
 
 
-AT_ONCE, NATS, OFTEN = 1.5, 0.3, 0.8
-"""Times the training loss, and nats above it, at the first and this share of all evaluations. Chosen: a model that has
-just begun to generalise worse is some per cent off."""
-LEAST_TO_WIDEN, GAP_AT_ONCE_LEAST = 3, 4
-"""Evaluations in which a gap can be seen to widen, and those whose halves hold two. Chosen: fewer show no course."""
-NATS_OF_TOKENS, STEADY = 0.5, 0.35
-"""Nats per token at every evaluation of a language model, whose halves differ by no more than this share of the gap.
-Chosen: held-out text of one kind differs by hundredths, and what is learnt by heart widens a gap."""
+AT_ONCE = 1.5
+"""Times the training loss that evaluation has from the first on. Chosen: a model that has just begun to generalise
+worse is some per cent off."""
+NATS = 0.3
+"""Nats by which evaluation lies above training from the first on. Chosen: a model that has just begun to generalise
+worse is some per cent off."""
+OFTEN = 0.8
+"""Share of all evaluations that are so far above. Chosen: by hand."""
+LEAST_TO_WIDEN = 3
+"""Evaluations in which a gap can be seen to widen. Chosen: fewer show no course."""
+GAP_AT_ONCE_LEAST = 4
+"""Evaluations whose halves hold two. Chosen: fewer show no course."""
+NATS_OF_TOKENS = 0.5
+"""Nats per token at every evaluation of a language model. Chosen: held-out text of one kind differs by hundredths."""
+STEADY = 0.35
+"""Share of the gap by which its halves differ at most. Chosen: what is learnt by heart widens a gap."""
 OPENED = 0.65
 """Of a gap, what was there at the first evaluation at most. Chosen: two thirds."""
 NOT_IN_TOKENS = ("preference", "supervised", "diffusion", "boosting")
@@ -84,24 +92,41 @@ EVAL_GAP_LEAST = 4
 """Evaluations. Chosen: both halves then hold two."""
 NOISES = 2.0
 """Standard deviations of single records of the training loss: less is noise of a small batch. Chosen: as usual."""
-OF_TRAIN, EVAL_GAP_OF_START, ERRORS = 0.3, 0.03, 5.0
-"""A gap within the first pass: of the training loss, of that at first, and in standard errors of its own. Fitted: 87
-healthy runs of benchmarks/faults stay below 0.19 of the training loss, 14 with copied rows are above 1.6."""
-FACTOR, FACTOR_OF_BEST, AT_BEST = 1.4, 3.0, 1.05
-"""Times the training loss throughout the later half; the second where evaluation has improved and ends within the third
-times its lowest, as what is learnt serves it too. Chosen: networks on small tables and pictures end at 1.9 and 2.5."""
-IMPROVED, SHARE_OF_START = 0.85, 0.1
-"""Of the first training loss: what evaluation has improved to; the least gap, and what is not near zero.
-Chosen: no healthy run of benchmarks/faults comes near."""
+OF_TRAIN = 0.3
+"""A gap within the first pass as a share of the training loss. Fitted: 87 healthy runs of benchmarks/faults stay below
+0.19, 14 with copied rows are above 1.6."""
+EVAL_GAP_OF_START = 0.03
+"""The same gap as a share of the training loss at first. Fitted: on the same 87 healthy runs of benchmarks/faults."""
+ERRORS = 5.0
+"""The same gap in standard errors of its own. Fitted: on the same 87 healthy runs of benchmarks/faults."""
+FACTOR = 1.4
+"""Times the training loss throughout the later half. Chosen: networks on small tables and pictures end at 1.9 and
+2.5."""
+FACTOR_OF_BEST = 3.0
+"""The same where evaluation has improved and ends near its lowest. Chosen: what is learnt serves it too."""
+AT_BEST = 1.05
+"""Times its lowest within which evaluation ends near it. Chosen: by hand."""
+IMPROVED = 0.85
+"""Share of the first training loss that evaluation has improved to. Chosen: no healthy run of benchmarks/faults comes
+near."""
+SHARE_OF_START = 0.1
+"""Share of it that is the least gap, and what is not near zero. Chosen: no healthy run of benchmarks/faults comes
+near."""
 ABOVE = 1.25
 """Times the first training loss, for evaluation to be above it. Chosen: beyond the scatter of batches."""
-GONE, LEFT, LEFT_BY_FAR = 0.05, 0.2, 0.4
-"""Of the first training loss: what counts as gone, and how far above it evaluation stays; by the third where the
-training loss is only near zero. Chosen: rows known by heart come to 0.02, and no healthy run does both."""
+GONE = 0.05
+"""Share of the first training loss below which it counts as gone. Chosen: rows known by heart come to 0.02."""
+LEFT = 0.2
+"""Share of the first training loss that evaluation stays above it where training is gone. Chosen: no healthy run does
+both."""
+LEFT_BY_FAR = 0.4
+"""The same where the training loss is only near zero. Chosen: no healthy run does both."""
 FALLS = 0.05
 """Of itself: an evaluation loss that falls by this over the later half still improves. Chosen: twice its scatter."""
-GOOD, ACCURACIES_OF_BOTH = 0.9, ("accuracy", "eval_accuracy")
+GOOD = 0.9
 """Accuracies of a model that comes trained. Chosen: one in ten is wrong."""
+ACCURACIES_OF_BOTH = ("accuracy", "eval_accuracy")
+"""The accuracies that are then looked at, of training and of evaluation."""
 _EVAL_GAP_RUINS = (
     "loss_divergence",
     "loss_nonfinite",
@@ -263,9 +288,10 @@ RISE = 0.05
 """Of its lowest by which the evaluation loss must rise. Chosen: most fine-tuning rises by less in the end."""
 FALL = 0.1
 """Of its first value by which the training loss must fall. Chosen: by hand."""
-FAR, EVAL_RISE_OF_START = 0.3, 0.1
-"""Of its lowest, and of what training began with: a rise from the first evaluations on that is one however it scatters,
-as rows of another kind are met with ever surer answers. Chosen: by hand."""
+FAR = 0.3
+"""Share of its lowest that a rise is one by, however it scatters. Chosen: by hand."""
+EVAL_RISE_OF_START = 0.1
+"""The same of what training began with: rows of another kind are met with ever surer answers. Chosen: by hand."""
 
 
 def eval_gap_grows(run: Run, rise: EvalRise) -> Evidence:
@@ -443,22 +469,38 @@ def _of(run: Run, phase: str, quantity: Quantity) -> Series | None:
 # How the scores of evaluation stand beside the same scores of training.
 
 
-EVAL_SCORE_GAP_LEAST, SIGMAS = 3, 5.0
-"""Evaluations, and standard deviations of one gap that any difference has. Chosen: fewer show no course."""
-LEARNT, NO_GAIN, HALF = 0.5, 0.04, 0.5
-"""Training has come to the first share and evaluation gains no more than the second, and has at most half of it.
-Chosen: so does a model that serves no held-out row."""
-LOST, LEAST_TO_FALL = 0.05, 6
-"""Of a score that evaluation loses again, by medians of three; over so many evaluations. Chosen: by hand."""
-CLOSE, WIDE, KNOWN = 0.25, 0.3, 0.9
-"""The gap at first as a share of the later one; the later one, where training has come to the third number and rows are
-known by heart. Chosen: by hand."""
-LEAST_BESIDE, FIFTH, QUARTER = 4, 0.2, 0.25
-"""Evaluations with loss and score; the share to which the loss falls; and the part of the way to its bound that the
-score should have come by then. Chosen: what gives a fifth of the loss has most answers right."""
-TIMES, ALWAYS = 2.0, 1.8
-"""Times the loss of training at the same accuracy, typically and at least. Fitted: healthy runs with both lie between
-0.75 and 1.3."""
+EVAL_SCORE_GAP_LEAST = 3
+"""Evaluations. Chosen: fewer show no course."""
+SIGMAS = 5.0
+"""Standard deviations of one gap that any difference has. Chosen: by hand."""
+LEARNT = 0.5
+"""Score that training has come to. Chosen: so does a model that serves no held-out row."""
+NO_GAIN = 0.04
+"""What evaluation gains at most while training learns. Chosen: so does a model that serves no held-out row."""
+HALF = 0.5
+"""Share of the score of training that evaluation has at most. Chosen: so does a model that serves no held-out row."""
+LOST = 0.05
+"""What evaluation loses again of a score, by medians of three. Chosen: by hand."""
+LEAST_TO_FALL = 6
+"""Evaluations over which it does. Chosen: by hand."""
+CLOSE = 0.25
+"""The gap of scores at first as a share of the later one. Chosen: by hand."""
+WIDE = 0.3
+"""The later gap of scores. Chosen: by hand."""
+KNOWN = 0.9
+"""Score of training at which rows are known by heart. Chosen: by hand."""
+LEAST_BESIDE = 4
+"""Evaluations with loss and score. Chosen: by hand."""
+FIFTH = 0.2
+"""Share of its first level to which the loss falls. Chosen: what gives a fifth of the loss has most answers right."""
+QUARTER = 0.25
+"""Part of the way to its bound that the score should have come by then. Chosen: what gives a fifth of the loss has most
+answers right."""
+TIMES = 2.0
+"""Times the loss of training at the same accuracy, typically. Fitted: healthy runs with both lie between 0.75 and
+1.3."""
+ALWAYS = 1.8
+"""The same at least. Fitted: healthy runs with both lie between 0.75 and 1.3."""
 
 FEW_WRONG = 0.98
 """Accuracy from which on single rows make the loss. Chosen: ten in five hundred."""
@@ -470,16 +512,16 @@ def eval_loss_above_its_accuracy(run: Run) -> Evidence | None:
     Not this when: training is more accurate than evaluation by then, and may know its rows by heart; so few rows are
     wrong that one of them makes the loss.
     """
-    seen = loss_at_accuracy(run)
-    if seen is None:
+    gap = loss_at_accuracy(run)
+    if gap is None:
         raise CannotTell("losses and accuracies of training and evaluation are not logged together often enough")
-    if seen.times < TIMES or seen.least < ALWAYS or seen.accuracy > FEW_WRONG:
+    if gap.times < TIMES or gap.least < ALWAYS or gap.accuracy > FEW_WRONG:
         return None
     return Evidence(
-        f"the evaluation loss is {figure(seen.loss)} at an accuracy of {figure(seen.accuracy)}, {figure(seen.times)} "
-        f"times that of training when it was as accurate (medians of {seen.count} evaluations)",
-        steps=(seen.step,),
-        values={"times": seen.times, "least": seen.least, "loss": seen.loss, "accuracy": seen.accuracy},
+        f"the evaluation loss is {figure(gap.loss)} at an accuracy of {figure(gap.accuracy)}, {figure(gap.times)} "
+        f"times that of training when it was as accurate (medians of {gap.count} evaluations)",
+        steps=(gap.step,),
+        values={"times": gap.times, "least": gap.least, "loss": gap.loss, "accuracy": gap.accuracy},
     )
 
 
@@ -594,5 +636,5 @@ def eval_score_gap(run: Run) -> Answers:
     pair = next((score_pair for score_pair in score_pairs(run) if len(score_pair) >= EVAL_SCORE_GAP_LEAST), None)
     if pair is None:
         why = CannotTell(f"no score is logged for training and at {EVAL_SCORE_GAP_LEAST} evaluations")
-        return {**first_seen(judges), **dict.fromkeys((one.__name__ for one in of_pair), why)}
+        return {**first_seen(judges), **dict.fromkeys((detector.__name__ for detector in of_pair), why)}
     return first_seen({**judges, **by_outcome(of_pair, run, pair)})

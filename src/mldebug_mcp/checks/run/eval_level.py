@@ -48,22 +48,45 @@ from mldebug_mcp.logs.run import Run, Series
 # Does the evaluation loss lie far below the training loss, and did it come there as rows were seen again?
 
 
-FAR_BELOW, FROM_THE_START, GROWN, OFTEN = 0.65, 0.35, 0.7, 0.9
-"""Of the training loss: below the first, and the third times its share at the first evaluation, or below the second in
-any case; at this share of the later evaluations. Chosen: dropout and augmentation cost a third from the start."""
-FAR_BELOW_OF_TOKENS, GAP_OF_TOKENS = 0.85, 0.5
-"""The same of language models, where the gap is this many nats. Chosen: they train with little dropout."""
-LEAST_GAP, SHARE_OF_START = 0.05, 0.08
-"""Nats, and of the first training loss: of a loss near zero half is nothing. Chosen: by hand."""
+FAR_BELOW = 0.65
+"""Share of the training loss below which evaluation lies. Chosen: dropout and augmentation cost a third from the
+start."""
+FROM_THE_START = 0.35
+"""The same in any case, however the run began. Chosen: dropout and augmentation cost a third from the start."""
+GROWN = 0.7
+"""Times its share at the first evaluation that the later one is at most. Chosen: by hand."""
+OFTEN = 0.9
+"""Share of the later evaluations that lie below training. Chosen: by hand."""
+FAR_BELOW_OF_TOKENS = 0.85
+"""Share of the training loss below which evaluation lies, of language models. Chosen: they train with little
+dropout."""
+GAP_OF_TOKENS = 0.5
+"""Nats of that gap. Chosen: they train with little dropout."""
+LEAST_GAP = 0.05
+"""Nats of a gap: of a loss near zero half is nothing. Chosen: by hand."""
+SHARE_OF_START = 0.08
+"""Share of the first training loss that a gap has. Chosen: by hand."""
 BESIDE = 0.95
 """Of the training loss: within it an evaluation starts level with training. Chosen: within the scatter of batches."""
 TIMES_OF_TOKENS = 2.0
 """Times the evaluation loss, at every evaluation of a language model. Chosen: dropout moves the two by tenths."""
-STAYS, BELOW, LAGS_ALWAYS, EVAL_BELOW_APART, FARTHER = 0.75, 1.17, 1.12, 0.08, 1.2
-"""Of its first level, what training keeps; times the evaluation loss, typically and always; apart by that share of the
-first loss, and times as far as at first. Fitted: on label noise in benchmarks/faults, no healthy run has it."""
-LEAST_LAGGING, EVAL_BELOW_LEAST = 8, 3
-"""Evaluations: sound detectors lag for five; of a multiple. Chosen: beyond that."""
+STAYS = 0.75
+"""Share of its first level that training keeps. Fitted: on label noise in benchmarks/faults, no healthy run has it."""
+BELOW = 1.17
+"""Times the evaluation loss that training typically has. Fitted: on label noise in benchmarks/faults, no healthy run
+has it."""
+LAGS_ALWAYS = 1.12
+"""Times the evaluation loss that training has at every evaluation. Fitted: on label noise in benchmarks/faults, no
+healthy run has it."""
+EVAL_BELOW_APART = 0.08
+"""Share of the first loss by which both are apart. Fitted: on label noise in benchmarks/faults, no healthy run has
+it."""
+FARTHER = 1.2
+"""Times as far apart as at first. Fitted: on label noise in benchmarks/faults, no healthy run has it."""
+LEAST_LAGGING = 8
+"""Evaluations that show a lag. Chosen: healthy detectors lag for five."""
+EVAL_BELOW_LEAST = 3
+"""Evaluations of a multiple. Chosen: by hand."""
 MIXED = ("mixup", "mixup_alpha", "cutmix", "cutmix_alpha", "label_smoothing", "label_smoothing_factor", "smoothing")
 """Settings of training, in timm's words and others', that evaluation goes without."""
 NOT_IN_TOKENS = ("supervised", "diffusion", "boosting")
@@ -190,14 +213,22 @@ MORE_CLASSES = 1.3
 mean over the first epoch, in which much is learnt."""
 BELOW_CHANCE = 0.6
 """Of 1 / classes, below which a model is wrong more often than a guess. Chosen: hundreds of rows bring it nearer."""
-LEARNT, FALL = 0.7, 0.03
-"""Of its first level, to which the training loss has fallen; by the second share it falls at all. Chosen: by hand."""
-GAIN, UNTRAINED = 0.02, 0.9
-"""Share by which evaluation does not fall, and of the first training loss that it begins with: nothing was learnt
-before it. Chosen: by hand."""
-POOR, BETTER, TIMES_GUESS, OF_FEW_ROWS = 0.6, 0.05, 1.5, 0.03
-"""The most that a poor accuracy is, gains, is as many times that of a guess, and has by chance beyond. Chosen: by
-hand."""
+LEARNT = 0.7
+"""Share of its first level to which the training loss has fallen. Chosen: by hand."""
+FALL = 0.03
+"""Share by which it falls at all. Chosen: by hand."""
+GAIN = 0.02
+"""Share by which evaluation does not fall. Chosen: by hand."""
+UNTRAINED = 0.9
+"""Share of the first training loss that it begins with: nothing was learnt before it. Chosen: by hand."""
+POOR = 0.6
+"""The most that a poor accuracy is. Chosen: by hand."""
+BETTER = 0.05
+"""The most that a poor accuracy gains. Chosen: by hand."""
+TIMES_GUESS = 1.5
+"""Times the accuracy of a guess that a poor one is at most. Chosen: by hand."""
+OF_FEW_ROWS = 0.03
+"""What an accuracy has by chance beyond that. Chosen: by hand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +272,7 @@ def eval_below_chance(run: Run) -> Evidence | None:
     judged: list[tuple[Series, float, float]] = [] if auc is None else [(auc, 0.5, LOW_AUC)]
     if name is not None and uniform is not None:
         judged.append((run[name].finite, math.exp(-uniform), BELOW_CHANCE * math.exp(-uniform)))
-    judged = [one for one in judged if len(one[0]) >= EVAL_CHANCE_LEAST]
+    judged = [candidate for candidate in judged if len(candidate[0]) >= EVAL_CHANCE_LEAST]
     if not judged:
         raise CannotTell("not logged: an accuracy with the number of classes, or an AUC, often enough")
     for series, guess, limit in judged:
@@ -343,11 +374,18 @@ MORE = 5
 """Evaluations of a metric other than an accuracy. Chosen: by hand."""
 MAX_ROUNDING_OF_LOSS = 1e-6
 """Share of a loss that rounding leaves of one model. Chosen: float32 has seven digits."""
-SATURATED, BY_HEART = 0.85, 0.999
-"""An accuracy that is near its best, at evaluation and in training throughout. Chosen: by hand."""
-MANY, MOSTLY, WITHIN, BEYOND = 10, 0.6, 0.005, 0.05
-"""Of so many evaluations this share has one accuracy and none is further off, nor is training by more. Chosen: by
-hand."""
+SATURATED = 0.85
+"""An accuracy of evaluation that is near its best. Chosen: by hand."""
+BY_HEART = 0.999
+"""An accuracy that is near its best in training throughout. Chosen: by hand."""
+MANY = 10
+"""Evaluations of an accuracy that hardly moves. Chosen: by hand."""
+MOSTLY = 0.6
+"""Share of them that have one accuracy. Chosen: by hand."""
+WITHIN = 0.005
+"""How far any other evaluation is from it. Chosen: by hand."""
+BEYOND = 0.05
+"""How far training ends above it at most. Chosen: by hand."""
 MEASURES = ("eval_accuracy", "eval_acc", "eval_exact_match", "eval_em")
 """Shares of all answers that are right. The recall or F1 of a rare class may well be zero."""
 FAR = 0.3
@@ -413,17 +451,22 @@ def beside_a_loss_that_falls(run: Run) -> list[Series]:
 # Do the numbers of evaluation change at all, and can they be what they are said to be?
 
 
-FROZEN_LEAST, BOXES = 3, 10
-"""Evaluations of a loss or an accuracy, and of a detector until its first hit. Chosen: by hand."""
+FROZEN_LEAST = 3
+"""Evaluations of a loss or an accuracy. Chosen: by hand."""
+BOXES = 10
+"""Evaluations of a detector until its first hit. Chosen: by hand."""
 FEWEST_DIGITS = 4
 """Digits of a loss that are enough where more evaluations than `FROZEN_LEAST` have it. Chosen: a plateau has three."""
 DIGITS = 5
 """Digits of a loss; fewer may hide a change. Chosen: float32 has seven."""
 NOT_GONE = 0.1
 """A training loss above this is not so small that an evaluation loss of zero could be its like. Chosen: by hand."""
-PERFECT, IMPERFECT, FALLS = 0.9999, 0.9, 0.8
-"""A score at its bound, that of training at the first evaluation, and the share to which the loss still falls. Chosen:
-a score that cannot get better while answers do."""
+PERFECT = 0.9999
+"""A score at its bound. Chosen: it cannot get better while answers do."""
+IMPERFECT = 0.9
+"""The score of training at the first evaluation at most. Chosen: by hand."""
+FALLS = 0.8
+"""Share of its first level below which the loss of evaluation still falls. Chosen: answers get better."""
 OF_NONE = -1.0
 """What COCO's evaluation says of objects of a size that there are none of."""
 OF_BOXES = (
@@ -451,7 +494,7 @@ def eval_nonfinite(run: Run) -> Evidence | None:
     bad = [loss for loss in evaluation_losses(run) if not np.isfinite(loss.value).all()]
     if not bad:
         return None
-    at = [int(np.argmax(~np.isfinite(one.value))) for one in bad]
+    at = [int(np.argmax(~np.isfinite(evaluation.value))) for evaluation in bad]
     first, series = min(zip(at, bad, strict=True), key=lambda pair: float(pair[1].step[pair[0]]))
     train = run["loss"].at(float(series.step[first])) if "loss" in run else None
     beside = "" if train is None else f" (the training loss there is {figure(train)})"
@@ -473,9 +516,13 @@ def eval_loss_constant(run: Run) -> Evidence | None:
     level = float(evaluation.value[0])
     if not is_one_number(evaluation) or all_zero(evaluation):
         return None
-    others = [one for one in (series.finite for series in all_known(quality_metrics, run)) if len(one) >= FROZEN_LEAST]
+    others = [
+        metric
+        for metric in (series.finite for series in all_known(quality_metrics, run))
+        if len(metric) >= FROZEN_LEAST
+    ]
     still = all(is_one_number(other) for other in others)
-    digits = sum(digits_of(float(one.value[0])) for one in (evaluation, *(others if still else ())))
+    digits = sum(digits_of(float(metric.value[0])) for metric in (evaluation, *(others if still else ())))
     if digits < max(FEWEST_DIGITS, DIGITS + FROZEN_LEAST - len(evaluation)):  # each further evaluation is a witness
         raise CannotTell(f"{evaluation.name} is always {figure(level)}, and so few digits may hide a change")
     return _frozen_evidence(run, evaluation, f"{level:.8g} at all")
@@ -555,7 +602,7 @@ def eval_metric_constant(run: Run) -> Evidence | None:
     Not this when: it is near its best, or that of training is throughout; most other metrics move, and it is none that
     any change of the scores moves, as an AUC is (a remark).
     """
-    metrics = [one for one in (series.finite for series in quality_metrics(run)) if len(one) >= MORE]
+    metrics = [metric for metric in (series.finite for series in quality_metrics(run)) if len(metric) >= MORE]
     metrics = [metric for metric in metrics if bool(np.any(metric.value != OF_NONE))]
     if not metrics:
         raise CannotTell(f"no metric of evaluation has {MORE} finite values")
@@ -563,11 +610,13 @@ def eval_metric_constant(run: Run) -> Evidence | None:
     if not still:
         return None
     value, times = most_often(still[0])
-    seen = _frozen_evidence(run, still[0], f"{figure(value)} at {'all' if times == len(still[0]) else times}")
-    summary = f"{seen.summary}; of {len(metrics)} metrics {len(still)} do not move"
+    evidence = _frozen_evidence(run, still[0], f"{figure(value)} at {'all' if times == len(still[0]) else times}")
+    summary = f"{evidence.summary}; of {len(metrics)} metrics {len(still)} do not move"
     more = {"value": value, "constant": len(still), "of": len(metrics)}
     ranks = any(is_auc(series) and stands_still(series) for series in still)
-    return Evidence(summary, seen.steps, {**seen.values, **more}, present=ranks or 2 * len(still) >= len(metrics))
+    return Evidence(
+        summary, evidence.steps, {**evidence.values, **more}, present=ranks or 2 * len(still) >= len(metrics)
+    )
 
 
 @question(
@@ -595,9 +644,12 @@ def eval_frozen(run: Run) -> Answers:
 
 HELD_OUT_SETS_PART_LEAST = 4
 """Evaluations of each. Chosen: halves then hold two."""
-FOLLOWS, HELD_OUT_SETS_PART_APART, OPENED = 1.5, 3.0, 2.0
-"""Times the training loss up to which a set follows it; times the loss of that set which another has, and times more
-than at first. Chosen: sets that are drawn alike differ by some per cent."""
+FOLLOWS = 1.5
+"""Times the training loss up to which a set follows it. Chosen: by hand."""
+HELD_OUT_SETS_PART_APART = 3.0
+"""Times the loss of that set which another has. Chosen: sets that are drawn alike differ by some per cent."""
+OPENED = 2.0
+"""Times what the two sets were apart at first. Chosen: by hand."""
 
 
 @symptom(needs=("loss",), not_for=("grpo", "ppo", "rl", "preference"), whole=True, background=0.003)
@@ -636,9 +688,13 @@ def _times(best: Series, worst: Series, part: slice) -> float:
 
 EVAL_METRIC_FLICKERS_LEAST = 8
 """Evaluations. Chosen: fewer show no typical change."""
-EVAL_METRIC_FLICKERS_SHARE, SHARE_OF_TOKENS, SHARE_LEVEL = 0.25, 0.08, 0.3
-"""Typical change from one evaluation to the next, as a share of the level, at least of the third up to 1; of
-the loss of a language model. Chosen: means over thousands of tokens of a random subset move by 1 or 2 %."""
+EVAL_METRIC_FLICKERS_SHARE = 0.25
+"""Typical change from one evaluation to the next, as a share of the level. Chosen: by hand."""
+SHARE_OF_TOKENS = 0.08
+"""The same of the loss of a language model. Chosen: means over thousands of tokens of a random subset move by 1 or 2
+%."""
+SHARE_LEVEL = 0.3
+"""The least level that such a share is taken of, for a metric up to 1. Chosen: by hand."""
 RANDOM = 0.5
 """Half the mean squared change over the variance. Chosen: half way between a trend and pure chance."""
 
@@ -657,19 +713,23 @@ def eval_metric_flickers(run: Run) -> Evidence | None:
     are small against its level. Small evaluation sets make healthy runs flicker.
     """
     measured = (*all_known(evaluation_losses, run), *all_known(quality_metrics, run))
-    series = [one.finite for one in measured if len(one.finite) >= EVAL_METRIC_FLICKERS_LEAST]
+    series = [measurement.finite for measurement in measured if len(measurement.finite) >= EVAL_METRIC_FLICKERS_LEAST]
     if not series:
         raise CannotTell(f"no evaluation loss or metric has {EVAL_METRIC_FLICKERS_LEAST} finite values")
     limits = {"eval_loss": SHARE_OF_TOKENS} if predicts_tokens(run) else {}
-    found = [(one, *_flicker(one)) for one in series]
-    found = [one for one in found if one[1] > limits.get(one[0].name, EVAL_METRIC_FLICKERS_SHARE) and one[2] > RANDOM]
-    if not found or (2 * len(found) < len(series) and not any(one[0].name == "eval_loss" for one in found)):
+    found = [(metric, *_flicker(metric)) for metric in series]
+    found = [
+        flicker
+        for flicker in found
+        if flicker[1] > limits.get(flicker[0].name, EVAL_METRIC_FLICKERS_SHARE) and flicker[2] > RANDOM
+    ]
+    if not found or (2 * len(found) < len(series) and not any(flicker[0].name == "eval_loss" for flicker in found)):
         return None
-    one, typical, chance = max(found, key=lambda item: item[1])
+    worst, typical, chance = max(found, key=lambda item: item[1])
     return Evidence(
-        f"{one.name} changes by {typical:.0%} of its level from one evaluation to the next (median of {len(one) - 1}; "
-        f"between {figure(one.value.min())} and {figure(one.value.max())}) without a trend",
-        steps=(float(one.step[0]),),
+        f"{worst.name} changes by {typical:.0%} of its level from one evaluation to the next (median of "
+        f"{len(worst) - 1}; between {figure(worst.value.min())} and {figure(worst.value.max())}) without a trend",
+        steps=(float(worst.step[0]),),
         values={"typical_change": typical, "randomness": chance, "metrics": len(found)},
     )
 
@@ -689,9 +749,11 @@ def _flicker(series: Series) -> tuple[float, float]:
 # Large step-to-step variation of the loss.
 
 
-LOSS_NOISY_SHARE, FLOOR = 0.5, 0.2
-"""Standard deviation of the noise over the level, which counts as a share of the first one at least. Chosen: batches of
-one have 0.1 to 0.35 in fine-tuning, and near zero loss large relative noise is nothing."""
+LOSS_NOISY_SHARE = 0.5
+"""Standard deviation of the noise over the level. Chosen: batches of one have 0.1 to 0.35 in fine-tuning."""
+FLOOR = 0.2
+"""Share of the first level that the level counts as at least. Chosen: near zero loss large relative noise is
+nothing."""
 
 
 @symptom(

@@ -38,31 +38,43 @@ from mldebug_mcp.logs.settings.facts import POLICIES
 # Is the gradient finite, and of a size from which such a run can learn?
 
 
-ISOLATED, SETTLING = 0.01, 20
-"""Share of the steps that a loss scaler loses while it probes, and steps in which it comes down from its first scale.
-Chosen: one in a hundred; torch's 2 ** 16 is halved sixteen times."""
+ISOLATED = 0.01
+"""Share of the steps that a loss scaler loses while it probes. Chosen: one in a hundred."""
+SETTLING = 20
+"""Steps in which a loss scaler comes down from its first scale. Chosen: torch's 2 ** 16 is halved sixteen times."""
 CAUGHT = 0.1
 """... and the share of records where each of them is reported as skipped. Chosen: half of what a log shows in vain."""
 HIGH: Mapping[str, float] = {"sft": 100.0, "grpo": 10.0}
 """Norms that are unstable, by kind of run. Source: axolotl_stability."""
-OF_ANY, ANY_SCALE = 100.0, ("diffusion", "ppo", "rl", "boosting")
-"""Such a norm of any other kind, times a loss above 1, in at least half of the records; and kinds whose norms are of
-any size. Fitted: 339 healthy runs of benchmarks stay below 21; sums over rows, and targets of any unit, scale both."""
+OF_ANY = 100.0
+"""Such a norm of any other kind, times a loss above 1, in at least half of the records. Fitted: 339 healthy runs of
+benchmarks stay below 21."""
+ANY_SCALE = ("diffusion", "ppo", "rl", "boosting")
+"""Kinds whose norms are of any size. Chosen: sums over rows, and targets of any unit, scale them."""
 GRADIENT_LEVEL_LOW: Mapping[str, float] = {"sft": 0.002, "grpo": 2e-5}
 """A fiftieth of the least usual norm, by kind of run. Source: axolotl_stability."""
-HIGH_SHARE, ZERO_SHARE = 0.1, 0.5
-"""Share of the records that must be high, or zero. Chosen: fewer are spikes; equal rewards give some zeros."""
+HIGH_SHARE = 0.1
+"""Share of the records that must be high. Chosen: fewer are spikes."""
+ZERO_SHARE = 0.5
+"""Share of the records that must be zero. Chosen: equal rewards give some zeros."""
 TINY = 1e-6
 """A norm of no averaged loss that is not small itself, for any other kind of run. Chosen: float32 resolves 1e-7."""
-BELOW_LABELS, AS_LABELS, AT_CHANCE = 0.1, (0.8, 1.2), 0.05
-"""Share of what the labels give the last bias alone: far below it, about it; and by which a loss may miss ln C. Fitted:
-on trained runs, where those that learn slowly have 1.5 times as much and more."""
+BELOW_LABELS = 0.1
+"""Share of the gradient that the labels alone give the last bias: a norm below it is far too small. Fitted: on trained
+runs, where those that learn slowly have 1.5 times as much and more."""
+AS_LABELS = (0.8, 1.2)
+"""The same as a range: a norm within it comes of the labels alone. Fitted: on trained runs, where those that learn
+slowly have 1.5 times as much and more."""
+AT_CHANCE = 0.05
+"""Share by which a loss may miss ln C, the loss of a uniform guess. Fitted: on trained runs."""
 FALL = 1000.0
 """Times that the norm fell. Chosen: sound norms fall by ten, about as the loss."""
 LEAST_ZEROS = 2
 """Norms of zero that are no chance by themselves. Chosen: by hand."""
-GRADIENT_LEVEL_LEAST, COURSE = 5, 20
-"""Records for a level, and for a course. Chosen: a median of fewer is not a level."""
+GRADIENT_LEVEL_LEAST = 5
+"""Records for a level. Chosen: a median of fewer is not a level."""
+COURSE = 20
+"""Records for a course. Chosen: by hand."""
 
 
 def grad_norm_nonfinite(run: Run) -> Evidence | None:
@@ -216,7 +228,8 @@ def grad_norm_high(run: Run) -> Evidence | None:
     )
 
 
-_NORM, _SOURCES = ("grad_norm",), ("axolotl_stability",)
+_NORM = ("grad_norm",)
+_SOURCES = ("axolotl_stability",)
 READINGS = (
     reading(
         grad_norm_nonfinite,
@@ -235,7 +248,7 @@ READINGS = (
 
 
 @question(
-    *(one.outcome for one in READINGS),
+    *(candidate.outcome for candidate in READINGS),
     outcome_of(grad_norm_never_finite, 0.1, of="grad_norm_nonfinite", as_chosen=True),
     needs=_NORM,
 )
@@ -247,19 +260,26 @@ def gradient_level(run: Run) -> Answers:
 # Does the gradient norm keep its level: does it rise over the run, or jump out of it?
 
 
-GROWS, MIN_GROWTH_SIGMAS = 4.0, 6.0
-"""Times the early level at the end, and standard errors of a level. Chosen: healthy norms drift by less than 4; the
-second is chance in thousands of runs."""
-BEGINNING, STRETCHES, END = 0.05, 12, 2
-"""Share of the steps that is the beginning, stretches of those behind it, and of them those that are the end. Chosen:
-norms settle in a twentieth of a run; a level of two stretches outlives an outlier."""
-RISING, STILL = 0.8, 0.25
-"""Share of pairs of stretches where the later is the higher, and of the growth that the later half makes: a trend,
-not one step. Chosen: chance gives a half; the norm of a model that leaves a plateau rises at once."""
+GROWS = 4.0
+"""Times the early level that a norm comes to at the end. Chosen: healthy norms drift by less than 4."""
+MIN_GROWTH_SIGMAS = 6.0
+"""Standard errors of a level by which it grows. Chosen: it is chance in thousands of runs."""
+BEGINNING = 0.05
+"""Share of the steps that is the beginning. Chosen: norms settle in a twentieth of a run."""
+STRETCHES = 12
+"""Stretches that the steps behind it are cut into. Chosen: by hand."""
+END = 2
+"""Stretches that are the end. Chosen: a level of two stretches outlives an outlier."""
+RISING = 0.8
+"""Share of pairs of stretches where the later is the higher. Chosen: chance gives a half."""
+STILL = 0.25
+"""Share of the growth that the later half makes. Chosen: the norm of a model that leaves a plateau rises at once."""
 FEWEST = 12
 """Norms that are needed. Chosen: six before a jump, and some behind."""
-USUAL_SHARE, USUAL = 0.02, 5
-"""Jumps, as a share of the records or in number, that are no exceptions. Chosen: then the norm is just noisy."""
+USUAL_SHARE = 0.02
+"""Jumps, as a share of the records, that are no exceptions. Chosen: then the norm is just noisy."""
+USUAL = 5
+"""The same in number. Chosen: then the norm is just noisy."""
 
 
 def grad_norm_growing(run: Run, norm: Series) -> Evidence | None:
@@ -345,10 +365,12 @@ def gradient_course(run: Run) -> Answers:
 
 OF_A_SUM = 12
 """Records from the first step on that are looked at. Chosen: a sum of gradients turns back once the loss does."""
-SUM_SLOPE, SUM_SLOPE_THINNED = (0.4, 1.35), (0.75, 1.3)
-"""Power of the number of steps with which the norm grows, where each step is logged, and where some are. Gradients of
-one direction add up with the power 1, and with less once they turn. Fitted: 232 healthy runs stay below 0.4 and 0.74;
-a learning rate that is too high makes it grow exponentially."""
+SUM_SLOPE = (0.4, 1.35)
+"""Power of the number of steps with which the norm grows, where each step is logged. Gradients of one direction add up
+with the power 1, and with less once they turn. Fitted: 232 healthy runs stay below 0.4."""
+SUM_SLOPE_THINNED = (0.75, 1.3)
+"""The same where some steps are logged. Fitted: 232 healthy runs stay below 0.74; a learning rate that is too high
+makes it grow exponentially."""
 SUM_UNEXPLAINED = 0.15
 """Share of the variance of the logarithm that the power leaves. Fitted: of trained sums 0 to 0.12."""
 SUM_TIMES = 2.5
@@ -432,7 +454,7 @@ def _lost(run: Run, parts: Sequence[Part]) -> Evidence | None:
     ]
     if not faint:
         return None
-    part = min(faint, key=lambda one: one.level)
+    part = min(faint, key=lambda faint_part: faint_part.level)
     return Evidence(
         f"the median gradient norm is {figure(part.level)} in {part.name} and {figure(level)} in the whole model",
         steps=(run.first_step,),
@@ -503,9 +525,10 @@ CLIPPING_LEAST = 5
 """Norms. Chosen: all of them, then, and by so much."""
 MIN_SHARE_CLIPPED = 0.95
 """Share of the records that are clipped, or are at the threshold. Chosen: nearly every step."""
-MIN_TIMES_THRESHOLD, AT = 5.0, 0.01
-"""Times the threshold: far above the 90th percentile of norms, where one clips; within this share a norm is at it.
-Source: tuning_playbook; logs are rounded."""
+MIN_TIMES_THRESHOLD = 5.0
+"""Times the threshold: far above the 90th percentile of norms, where one clips. Source: tuning_playbook."""
+AT = 0.01
+"""Share within which a norm is at the threshold. Chosen: logs are rounded."""
 MOST = 50.0
 """Times the threshold. Chosen: 98 % of each gradient is cut off."""
 CLIPPING_LOW = 0.05

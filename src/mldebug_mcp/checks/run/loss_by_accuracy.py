@@ -31,13 +31,18 @@ LEAST_SHARE = 1.1
 """Times the loss of a calibrated model with the same accuracy: far above it from here on. Chosen: by hand."""
 LEAST_GAP = 0.05
 """... and this much more, in nats. Chosen: near an accuracy of 1 a tenth of the loss is nothing."""
-RIGHT, AT_REST, WHOLE = 0.98, 0.02, 0.05
-"""Accuracy of answers that are as good as all right, share of its level by which a loss at rest moves; and how far a
-number of classes worked out from it is from a whole one. Chosen: such losses come within 0.01 of the floor."""
+RIGHT = 0.98
+"""Accuracy of answers that are as good as all right. Chosen: such losses come within 0.01 of the floor."""
+AT_REST = 0.02
+"""Share of its level by which a loss at rest moves. Chosen: by hand."""
+WHOLE = 0.05
+"""How far a number of classes worked out from a loss is from a whole one. Chosen: such losses come within 0.01 of the
+floor."""
 LEAST_ACCURACY = 0.5
-KNOWS, FELL = 0.75, 1.25
-"""Accuracy at the first evaluation, and first loss as a multiple of the last, of a model that was trained before.
-Chosen: by hand."""
+KNOWS = 0.75
+"""Accuracy at the first evaluation of a model that was trained before. Chosen: by hand."""
+FELL = 1.25
+"""First loss of such a model as a multiple of the last. Chosen: by hand."""
 GUESSES = 1.25
 """Times the loss of a calibrated model as accurate as at first. Chosen: above it first answers are right and far from
 sure, as those of a contrastive model, and no guesses of a classifier."""
@@ -88,7 +93,7 @@ class LossBesideAccuracy:
 
 def losses_beside_accuracies(run: Run) -> list[LossBesideAccuracy]:
     """Return the losses and accuracies on the same data that stand together often enough, those of evaluation first."""
-    pairs = [(run[one].finite, run[other].finite) for one, other in PAIRS if one in run and other in run]
+    pairs = [(run[of_loss].finite, run[other].finite) for of_loss, other in PAIRS if of_loss in run and other in run]
     compared = (_compared(run, loss, accuracy) for loss, accuracy in pairs)
     return [loss_beside_accuracy for loss_beside_accuracy in compared if loss_beside_accuracy is not None]
 
@@ -171,14 +176,22 @@ def _guesses(run: Run, start: float, classes: int) -> bool:
 
 STILL = 0.05
 """A loss above its lowest by more than this share rises. Chosen: it is then grown sure, as in overfitting."""
-SOLVED, SMOOTHING = 0.9, 0.2
-"""Accuracy from which on smoothing of labels by so much would show. Chosen: most recipes smooth by 0.1."""
-BELOW, ABOVE = 0.03, 0.06
-"""Nats off the floor. Fitted: benchmarks/faults, where softmaxes before the loss lie between -0.01 and 0.1 from it."""
+SOLVED = 0.9
+"""Accuracy from which on smoothing of labels would show. Chosen: by hand."""
+SMOOTHING = 0.2
+"""What labels are smoothed by. Chosen: most recipes smooth by 0.1."""
+BELOW = 0.03
+"""Nats below the floor. Fitted: benchmarks/faults, where softmaxes before the loss lie between -0.01 and 0.1 from
+it."""
+ABOVE = 0.06
+"""Nats above the floor. Fitted: benchmarks/faults, where softmaxes before the loss lie between -0.01 and 0.1 from
+it."""
 MOST = 0.7
 """Of the later half of the records, so many keep to the floor. Chosen: they rise and fall with the accuracy."""
-CLEAR, UNCOUNTED = 1.15, 1.2
-"""Times the loss of a calibrated model, and times the classes that the first loss tells. Chosen: it may have fallen."""
+CLEAR = 1.15
+"""Times the loss of a calibrated model. Chosen: by hand."""
+UNCOUNTED = 1.2
+"""Times the classes that the first loss tells. Chosen: it may have fallen."""
 LOSS_BY_ACCURACY_LEAST = 4
 """Records with both. Chosen: the later half is two."""
 MIN_SHARE_OF_COST = 0.05
@@ -229,11 +242,11 @@ def _first_of(run: Run, judge: Callable[[LossBesideAccuracy], Evidence | None]) 
     if not found:
         raise CannotTell("a loss and an accuracy on the same data do not stand together at 4 steps")
     answers = [answer_of(partial(judge, loss_beside_accuracy)) for loss_beside_accuracy in found]
-    seen = [answer for answer in answers if isinstance(answer, Evidence)]
+    judged = [answer for answer in answers if isinstance(answer, Evidence)]
     unsure = [answer for answer in answers if isinstance(answer, CannotTell)]
     if len(unsure) == len(answers):
         raise unsure[0]
-    return seen[0] if seen else None
+    return judged[0] if judged else None
 
 
 def _smoothed(classes: int) -> float:
@@ -276,9 +289,9 @@ def loss_below_accuracy(run: Run) -> Evidence | None:
 
     The loss is far below. Not this when: few answers are wrong; the loss is merely a focal one.
     """
-    pairs = [(run[one].finite, run[other].finite) for one, other in PAIRS if one in run and other in run]
+    pairs = [(run[of_loss].finite, run[other].finite) for of_loss, other in PAIRS if of_loss in run and other in run]
     beside = [(loss.name, *aligned(accuracy, loss)) for loss, accuracy in pairs]
-    judged = [one for one in beside if len(one[1]) >= LOSS_BY_ACCURACY_LEAST]
+    judged = [joined for joined in beside if len(joined[1]) >= LOSS_BY_ACCURACY_LEAST]
     if not judged:
         raise CannotTell(f"no loss and accuracy of the same answers stand together at {LOSS_BY_ACCURACY_LEAST} steps")
     for name, steps, accuracy, loss in judged:

@@ -46,23 +46,46 @@ from mldebug_mcp.logs.run import Run, Series
 # How a training loss rises: for good, and back again, slowly after a fall, or throughout the log.
 
 
-LEAST_OF_RISE, LEAST_OF_HUMP, LEAST_OF_TREND, LEAST_OF_TURN = 5, 12, 10, 60
-"""Finite records that each needs. Chosen: as many as their blocks take."""
-MIN_STEP_TIME_RECORDS, LONGER, TOGETHER = 8, 1.5, 0.8
-"""Records in which the time of steps rises with the loss, by what factor, and in what order. Chosen: longer batches
-cost more of both."""
-HEIGHT, WAY_BACK, CLEAR = 1.4, 0.5, 6.0
-"""Times the start that a hump reaches, share of it that is lost again, and noise. Fitted: runs at 10 to 400 times a
-good learning rate."""
-STRETCHES, LOSS_RISING_LONG = 20, 5
-"""Stretches of a log, and how many of them it climbs. Chosen: the last quarter."""
-OF_LOWEST, LOSS_RISING_STEADY, AT_ONCE = 0.03, 0.85, 0.6
-"""Share of the lowest level, rank correlation with time, and share of a single step. Chosen: other data are a step."""
-LOSS_RISING_LEAST, LOSS_RISING_SIGMAS, ALIKE = 0.005, 6.0, 0.5
-"""Share of the level and errors of the trend, and its rank correlation. Fitted: 400 healthy runs of benchmarks/faults,
-none of them rising."""
-MANY, ALIKE_OF_FEW = 40, 0.9
-"""Fewer records go up in order one by one. Chosen: by chance hardly ever."""
+LEAST_OF_RISE = 5
+"""Finite records that a rise needs. Chosen: as many as its blocks take."""
+LEAST_OF_HUMP = 12
+"""Finite records that a hump needs. Chosen: as many as its blocks take."""
+LEAST_OF_TREND = 10
+"""Finite records that a trend needs. Chosen: as many as its blocks take."""
+LEAST_OF_TURN = 60
+"""Finite records that a turn needs. Chosen: as many as its blocks take."""
+MIN_STEP_TIME_RECORDS = 8
+"""Records in which the time of steps rises with the loss. Chosen: by hand."""
+LONGER = 1.5
+"""Times the first step time that the last is, at least. Chosen: longer batches cost more of both."""
+TOGETHER = 0.8
+"""Rank correlation of the loss with the time of a step. Chosen: longer batches cost more of both."""
+HEIGHT = 1.4
+"""Times the start that a hump reaches. Fitted: runs at 10 to 400 times a good learning rate."""
+WAY_BACK = 0.5
+"""Share of a hump that is lost again. Fitted: runs at 10 to 400 times a good learning rate."""
+CLEAR = 6.0
+"""Times the noise that a hump is. Fitted: runs at 10 to 400 times a good learning rate."""
+STRETCHES = 20
+"""Stretches of a log. Chosen: by hand."""
+LOSS_RISING_LONG = 5
+"""How many of them it climbs. Chosen: the last quarter."""
+OF_LOWEST = 0.03
+"""Share of the lowest level by which a loss rises. Chosen: by hand."""
+LOSS_RISING_STEADY = 0.85
+"""Rank correlation of a loss that rises with time. Chosen: by hand."""
+AT_ONCE = 0.6
+"""Share of a rise that a single step may make. Chosen: other data are a step."""
+LOSS_RISING_LEAST = 0.005
+"""Share of the level that a loss rises by. Fitted: 400 healthy runs of benchmarks/faults, none of them rising."""
+LOSS_RISING_SIGMAS = 6.0
+"""Standard errors of the trend. Fitted: 400 healthy runs of benchmarks/faults, none of them rising."""
+ALIKE = 0.5
+"""Rank correlation of the trend with time. Fitted: 400 healthy runs of benchmarks/faults, none of them rising."""
+MANY = 40
+"""Records from which stretches are compared; fewer go up in order one by one. Chosen: by chance hardly ever."""
+ALIKE_OF_FEW = 0.9
+"""Rank correlation with time of fewer records. Chosen: by chance hardly ever."""
 
 
 def _every_score_rises(run: Run) -> bool:
@@ -206,30 +229,52 @@ def _need(run: Run, records: int, *not_for: str) -> None:
 # Progress that is slower than usual, and evaluations that creep below the loss of a guess.
 
 
-LOSS_SLOW_LEAST, MAX_SLOW_PROGRESS = 0.005, 0.4
-"""Progress as a share of the first level. Chosen: below there is none (`loss_plateau`), above it is not slow."""
+LOSS_SLOW_LEAST = 0.005
+"""Progress as a share of the first level. Chosen: below there is none (`loss_plateau`)."""
+MAX_SLOW_PROGRESS = 0.4
+"""The most progress that is slow. Chosen: above it is not."""
 LOSS_SLOW_SIGMAS = 6.0
 """Times the noise of levels that progress must be. Chosen: as for a loss that turns."""
 EVEN = 0.35
 """Share of the progress in the later half of the training. Chosen: an exponential or a power law has less than a
 quarter there, a straight line a half."""
-STRAIGHTER, BEYOND = 0.3, 0.1
-"""... and so much more of it for each part of progress beyond the second. Chosen: much progress is hardly slow."""
-LEAST_STEPS, PACE = 100, 1 / 1000
-"""Steps of a run, and share of the first level per step where no rate is logged. Chosen: a warmup bends a curve up."""
-POINTS, EPOCHS = 20, 12
-"""Records, or means of epochs, which have little noise. Chosen: as many as tell a line from a curve."""
-MOST_BY_EPOCHS, STRAIGHT, DOWN = 0.15, 0.6, 0.7
-"""Most progress, share of it in the later half, and epochs that go down, of few epochs. Chosen: a straight line."""
-CREEPING, BELOW, LOSS_SLOW_STEADY = 8, 0.004, -0.8
-"""Evaluations, share below a guess, rank correlation with time. Chosen: a fixed set has no noise of sampling."""
+STRAIGHTER = 0.3
+"""How much more of the fall comes in the later half for each part of progress beyond `BEYOND`. Chosen: much progress is
+hardly slow."""
+BEYOND = 0.1
+"""Progress from which on more is asked of the later half. Chosen: much progress is hardly slow."""
+LEAST_STEPS = 100
+"""Steps of a run. Chosen: a warmup bends a curve up."""
+PACE = 1 / 1000
+"""Share of the first level per step where no rate is logged. Chosen: by hand."""
+POINTS = 20
+"""Records. Chosen: as many as tell a line from a curve."""
+EPOCHS = 12
+"""Means of epochs, which have little noise. Chosen: as many as tell a line from a curve."""
+MOST_BY_EPOCHS = 0.15
+"""The most progress of a loss over few epochs. Chosen: by hand."""
+STRAIGHT = 0.6
+"""Share of the progress that comes in the later half, of few epochs. Chosen: a straight line has half of it there."""
+DOWN = 0.7
+"""Share of the few epochs in which the loss goes down. Chosen: by hand."""
+CREEPING = 8
+"""Evaluations of a loss or score that creeps. Chosen: a fixed set has no noise of sampling."""
+BELOW = 0.004
+"""Share below a guess that a creeping loss comes to. Chosen: a fixed set has no noise of sampling."""
+LOSS_SLOW_STEADY = -0.8
+"""Rank correlation with time of a loss that creeps down. Chosen: a fixed set has no noise of sampling."""
 DROP = 0.6
 """Times the rate of the record before. Chosen: no smooth decay falls so before its last steps."""
-EARLY, LOSS_SLOW_FIRST = 0.05, 20.0
-"""Share of the run, and steps, within which the log begins. Chosen: later on every curve is straight."""
-NEAR_MEAN, LITTLE, QUARTER = 0.05, 0.25, 0.15
-"""R² of answers that say hardly more than the mean of the targets, what little was learnt by the end at most; and the
-share of it that came in the later half. Chosen: what learns at its pace is done, or beyond."""
+EARLY = 0.05
+"""Share of the run within which the log begins. Chosen: later on every curve is straight."""
+LOSS_SLOW_FIRST = 20.0
+"""Steps within which the log begins. Chosen: later on every curve is straight."""
+NEAR_MEAN = 0.05
+"""R² of answers that say hardly more than the mean of the targets. Chosen: by hand."""
+LITTLE = 0.25
+"""The most that is learnt by the end where learning is slow. Chosen: what learns at its pace is done, or beyond."""
+QUARTER = 0.15
+"""Share of what was learnt that came in the later half. Chosen: what learns at its pace is done, or beyond."""
 NOTHING = 1e-30
 """Chosen: a rate of zero spends nothing, and something must be divided by."""
 
@@ -403,35 +448,50 @@ def stalled(loss: Series) -> Stall | None:
 # A training loss that makes no progress, or stops too high: constant, flat from the start, stuck after a fall.
 
 
-MIN_EQUAL_RECORDS, TAIL = 5, 3
-"""Records of the same loss, and the part of the log that they are. Chosen: rounding at rest is shorter."""
-EXACTLY, ROUNDED = 1e-9, 3e-4
-"""Share by which they differ, and where the accuracy stands too. Chosen: a unit of the fourth digit."""
+MIN_EQUAL_RECORDS = 5
+"""Records of the same loss. Chosen: rounding at rest is shorter."""
+TAIL = 3
+"""Part of the log that they are. Chosen: rounding at rest is shorter."""
+EXACTLY = 1e-9
+"""Share by which they differ. Chosen: by hand."""
+ROUNDED = 3e-4
+"""The same where the accuracy stands too. Chosen: a unit of the fourth digit."""
 LAST_DIGITS = 1.5
 """Units of the last decimal by which a loss comes to rest that goes on falling unseen. Chosen: one, and rounding."""
 SATURATED = 0.85
 """Accuracy from which on little is left to learn. Chosen: as in `eval_metric_constant`."""
-LEAST_PROGRESS, PROGRESS_OF_TRAINED = 0.03, 0.015
-"""Share of the first level that a run gains that learns, or comes trained. Chosen: slow pretraining passes."""
-SURE, SEEMS = 3.0, 2.0
-"""Standard errors from which on progress is sure, and likely. Chosen: 1 in 700, and 1 in 40."""
+LEAST_PROGRESS = 0.03
+"""Share of the first level that a run gains that learns. Chosen: slow pretraining passes."""
+PROGRESS_OF_TRAINED = 0.015
+"""The same of one that comes trained. Chosen: slow pretraining passes."""
+SURE = 3.0
+"""Standard errors from which on progress is sure. Chosen: 1 in 700."""
+SEEMS = 2.0
+"""Standard errors from which on progress is likely. Chosen: 1 in 40."""
 LOSS_RESTING_FIRST = 5
 """Records that stand for the beginning of a long log. Chosen: a small model is done soon."""
 FEW_POINTS = 4
 """Records that prove it where evaluation stands, too. Chosen: two witnesses of few points each."""
-LEAST_POINTS, LOSS_RESTING_LONG, MIDDLE = 12, 100, 0.2
-"""Records that prove a flat curve; from how many on a log is long; share after which a log begins late. Chosen: a run
-that learns shows it."""
-MOST_NOISE, MOST_NOISE_LONG = 0.12, 0.3
-"""Share of the level that `SURE` errors may be, in a long log too. Chosen: more could hide what runs gain."""
+LEAST_POINTS = 12
+"""Records that prove a flat curve. Chosen: a run that learns shows it."""
+LOSS_RESTING_LONG = 100
+"""Records from which a log is long. Chosen: by hand."""
+MIDDLE = 0.2
+"""Share of the run after which a log begins late. Chosen: by hand."""
+MOST_NOISE = 0.12
+"""Share of the level that `SURE` errors may be. Chosen: more could hide what runs gain."""
+MOST_NOISE_LONG = 0.3
+"""The same in a long log. Chosen: more could hide what runs gain."""
 NEAR_CHANCE = 0.02
 """Within this share of ln(classes) the model guesses. Chosen: as noise goes."""
-SETTLING, SETTLING_OF_TWO = 1.5, 1.15
-"""Times ln(classes) from which a new classifier falls without learning, and where two classes are taken for granted.
-Chosen: usual initialisations; a loss that falls from far may pass by."""
-FROM_SCRATCH, STUCK = 0.1, 0.01
-"""Share of its first loss that a new language model gains from frequencies, and that it moves later. Chosen: less is
-stuck."""
+SETTLING = 1.5
+"""Times ln(classes) from which a new classifier falls without learning. Chosen: usual initialisations."""
+SETTLING_OF_TWO = 1.15
+"""The same where two classes are taken for granted. Chosen: a loss that falls from far may pass by."""
+FROM_SCRATCH = 0.1
+"""Share of its first loss that a new language model gains from frequencies. Chosen: by hand."""
+STUCK = 0.01
+"""Share of it that such a model moves later. Chosen: less is stuck."""
 KNOWS = 0.75
 """Accuracy at the first evaluation from which on a flat loss may be done. Chosen: far above a guess."""
 LEAST_EVALUATIONS = 4

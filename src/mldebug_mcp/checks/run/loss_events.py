@@ -37,9 +37,10 @@ AROUND = 20
 hand."""
 LEAST_AROUND = 6
 """Records on either side without which its noise, or the level behind it, is not known. Chosen: by hand."""
-BAND_SIGMAS, BAND_SHARE = 3.0, 0.1
-"""A loss is back where it is so many standard deviations above the level before, or this share of the height. Chosen:
-by hand."""
+BAND_SIGMAS = 3.0
+"""Standard deviations above the level before at which a loss is back. Chosen: by hand."""
+BAND_SHARE = 0.1
+"""The same as a share of the height. Chosen: by hand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +94,15 @@ def interval(series: Series) -> float:
 # The one jump of a noisy curve, seen by what stands on both sides of it.
 
 
-LONE_SPIKE_SIGMAS, TIMES = 7.0, 4.0
-"""Standard deviations that a lone spike is off, and times as far as any other record, as it is or on the logarithm.
-Chosen: at most 2 % of curves with noise of Student's t with 3 degrees of freedom have one."""
-SIGMAS_ON_LOG, FAR = 4.0, 6.0
-"""On the logarithm it is this far off in any case, unless it is this many times as far off as any other. Chosen: by
-hand."""
+LONE_SPIKE_SIGMAS = 7.0
+"""Standard deviations that a lone spike is off. Chosen: at most 2 % of curves with noise of Student's t with 3 degrees
+of freedom have one."""
+TIMES = 4.0
+"""Times as far off as any other record, as it is or on the logarithm. Chosen: at most 2 % of such curves have one."""
+SIGMAS_ON_LOG = 4.0
+"""Standard deviations that it is off on the logarithm in any case. Chosen: by hand."""
+FAR = 6.0
+"""Times as far off as any other, from which the logarithm does not count. Chosen: by hand."""
 MIN_RECORDS_AFTER_FALL = 24
 """Records behind the first fall without which none counts as alone. Chosen: by hand."""
 _SIDE = 3
@@ -214,9 +218,11 @@ SHARE_OF_PROGRESS = 0.05
 TAIL_POWER = 8
 """Power of `heaviness` by which single outliers must reach farther, up to where 1 % of curves have their largest.
 Fitted: Student's t with 3 degrees of freedom, 60 to 2000 points; at most 2 % of such curves show one."""
-EXCERPT, EXCERPT_FACTOR = 8, 1.5
-"""Below so many records a jump is by this factor, and the records before it lie close together. Chosen: no noise can be
-estimated from fewer."""
+EXCERPT = 8
+"""Records below which the factor of a jump counts, and the records before it lie close together. Chosen: no noise can
+be estimated from fewer."""
+EXCERPT_FACTOR = 1.5
+"""The factor of such a jump. Chosen: by hand."""
 SHORT = 12
 """In a log of fewer records a jump must be by half the level. Chosen: the noise is hardly known."""
 
@@ -322,8 +328,8 @@ def _with_peak(spike: Spike, values: Floats) -> Spike:
     return replace(spike, peak=peak, height=float(values[peak]) - spike.level)
 
 
-def _overlap(one: Spike, other: Spike) -> bool:
-    return one.first <= other.last + 1 and other.first <= one.last + 1
+def _overlap(spike: Spike, other: Spike) -> bool:
+    return spike.first <= other.last + 1 and other.first <= spike.last + 1
 
 
 def _sigma(values: Floats, base: Baseline, relative: float | None) -> Floats:
@@ -366,9 +372,10 @@ BESIDE_SIGMAS = 5.0
 hand."""
 LEAST_FACTOR = 1.2
 """... and differs from it by this factor. Chosen: by hand."""
-BEFORE, EARLIER = 8, 40
-"""Records just before a jump, in which something may have moved first, and those before them to compare with. Chosen:
-by hand."""
+BEFORE = 8
+"""Records just before a jump, in which something may have moved first. Chosen: by hand."""
+EARLIER = 40
+"""Records before those to compare with. Chosen: by hand."""
 FEWEST = 5
 """Records before a jump without which the level of a metric is not known. Chosen: by hand."""
 
@@ -402,7 +409,7 @@ class Moved:
 
 def moved(run: Run, first: float, last: float) -> list[Moved]:
     """Return the metrics that moved between the steps `first` and `last`, or just before."""
-    return [one for series in _watched(run) if (one := _moved(series, first, last)) is not None]
+    return [metric for series in _watched(run) if (metric := _moved(series, first, last)) is not None]
 
 
 def level_and_extreme(series: Series, first: float, last: float) -> tuple[float, float] | None:
@@ -445,22 +452,33 @@ def _moved(series: Series, first: float, last: float) -> Moved | None:
 # Does the training loss jump and come back, and if so, how?
 
 
-MAX_JUMPS, RECORDS_PER_JUMP = 5, 50
-"""More jumps than this, and than one in so many records, are noise. Chosen: on curves with heavy-tailed noise."""
-LEAST_RECORDS, SEVERAL_RECORDS = 12, 20
-"""Finite records from which on the height of a jump says something, and several jumps do. Chosen: as many as the noise
-of a window takes."""
+MAX_JUMPS = 5
+"""More jumps than this are noise. Chosen: on curves with heavy-tailed noise."""
+RECORDS_PER_JUMP = 50
+"""More jumps than one in so many records are noise. Chosen: on curves with heavy-tailed noise."""
+LEAST_RECORDS = 12
+"""Finite records from which on the height of a jump says something. Chosen: as many as the noise of a window takes."""
+SEVERAL_RECORDS = 20
+"""Finite records from which on several jumps say something. Chosen: as many as the noise of a window takes."""
 SHARE_OF_START = 0.2
 """Of the loss at the start: a jump of this height. Chosen: hard batches of healthy runs make lower ones."""
-AT_ONCE_SHARE, AT_ONCE_RECORDS = 0.02, 3
-"""One jump is over within this share of the log, or so many records. Chosen: what one batch does is over as soon."""
-MEANS, FADES = 5.0, 2
-"""Steps per record beyond which what fades seems over at once; records between half of the height and the level before.
-Chosen: recoveries of our runs take as many steps, and what comes back over more records was not one batch."""
-LEAST_EVEN, EVEN = 3, 0.1
-"""Jumps whose distance can be measured, and the share by which it varies. Chosen: by chance one in twenty-five."""
-LISTED, MAX_SHOWN_STEPS = 6, 10
-"""Jumps that a summary lists, and steps that evidence does. Chosen: a line holds as many."""
+AT_ONCE_SHARE = 0.02
+"""Share of the log within which one jump is over. Chosen: what one batch does is over as soon."""
+AT_ONCE_RECORDS = 3
+"""Records within which one jump is over. Chosen: what one batch does is over as soon."""
+MEANS = 5.0
+"""Steps per record beyond which what fades seems over at once. Chosen: recoveries of our runs take as many steps."""
+FADES = 2
+"""Records between half of the height and the level before. Chosen: what comes back over more records was not one
+batch."""
+LEAST_EVEN = 3
+"""Jumps whose distance can be measured. Chosen: by hand."""
+EVEN = 0.1
+"""Share by which the distance varies. Chosen: by chance one in twenty-five."""
+LISTED = 6
+"""Jumps that a summary lists. Chosen: a line holds as many."""
+MAX_SHOWN_STEPS = 10
+"""Steps that evidence lists. Chosen: a line holds as many."""
 
 
 def loss_spike(jumps: Jumps) -> Evidence:
@@ -536,7 +554,7 @@ def loss_spikes_recur(jumps: Jumps) -> Evidence | None:
     if len(jumps.found) < 2:
         return None
     steps, gaps = jumps.steps, np.diff(jumps.steps)
-    listed = ", ".join(_said(spike, jumps.loss) for spike in jumps.found[:LISTED])
+    listed = ", ".join(_described(spike, jumps.loss) for spike in jumps.found[:LISTED])
     return Evidence(
         f"loss jumps {len(steps)} times, {figure(gaps.min())} to {figure(gaps.max())} "
         f"{jumps.run.step_name}s apart: {listed}{', …' if len(steps) > LISTED else ''}",
@@ -643,6 +661,6 @@ def _beside(run: Run, first: float, last: float, others: list[Moved]) -> str:
     return "".join(f"; {part}" for part in by_metric.values())
 
 
-def _said(spike: Spike, loss: Series) -> str:
+def _described(spike: Spike, loss: Series) -> str:
     top, width = figure(loss.value[spike.peak]), counted(spike.last - spike.first + 1, "record")
     return f"at {figure(loss.step[spike.first])} from {figure(spike.level)} to {top} for {width}"

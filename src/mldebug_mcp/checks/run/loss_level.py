@@ -43,23 +43,28 @@ from mldebug_mcp.logs.run import Run, Series
 
 LOSS_BY_GUESS_NEAR = 0.03
 """Within this share of ln(n) the loss is that of a guess. Chosen: unigram statistics of text lie far below."""
-EXACTLY, FROM_TWO = 0.01, 0.2
-"""Nats off ln 2 where the number of classes is not known, and share of it off which it began. Chosen: a loss that falls
-from far may come by."""
+EXACTLY = 0.01
+"""Nats off ln 2 where the number of classes is not known. Chosen: by hand."""
+FROM_TWO = 0.2
+"""Share of ln 2 off which it began. Chosen: a loss that falls from far may come by."""
 NEAR_BY_ACCURACY = 0.08
 """... of ln 2 where the accuracy keeps to a half. Chosen: labels that are noise leave a loss a little above it."""
 KNOWS = 0.2
 """Share below a guess of an evaluation that knows more. Chosen: whatever dropout adds in training."""
 LEAST_ACCURACIES = 4
 """Chosen: fewer may agree by chance."""
-MOST_ABOVE, MOST_OF_GUESS = 1.5, 3.0
-"""Times its start and times a guess up to which a loss counts as a guess. Chosen: higher ones have blown up."""
+MOST_ABOVE = 1.5
+"""Times its start up to which a loss counts as a guess. Chosen: higher ones have blown up."""
+MOST_OF_GUESS = 3.0
+"""Times a guess up to which a loss counts as one. Chosen: higher ones have blown up."""
 BY_CHANCE = 0.05
 """So much more than a guess may be right. Chosen: on a small set."""
 HALF = 0.02
 """So far from a half is the accuracy of a guess between two classes. Chosen: over some thousand rows."""
-LEAST_RECORDS, STANDS = 10, 0.01
-"""Fewer records tell only where nearly all are within this share of a guess. Chosen: means of epochs are."""
+LEAST_RECORDS = 10
+"""Fewer records tell only where nearly all are near a guess. Chosen: means of epochs are."""
+STANDS = 0.01
+"""Share of a guess within which they then are. Chosen: means of epochs are."""
 LOSS_BY_GUESS_LEAST = 8
 """Records of the loss of an embedding. Chosen: half of them are a level."""
 TRIPLET = ("*triplet*",)
@@ -68,10 +73,14 @@ USUAL_MARGINS = (0.1, 0.2, 0.3, 0.5, 1.0, math.log(2))
 """Source: triplet_reid_issue_30; ln 2 is that of the soft margin, ln(1 + exp(0))."""
 USUAL_BATCHES = tuple(2**power for power in range(3, 17))
 """Chosen: from 8 to 65,536."""
-AT_LEVEL, SPREAD = 0.005, 0.01
-"""How near to it an embedding's loss stays, and how little it varies. Chosen: hard triplets go up and down about it."""
-GONE, LEFT = 0.02, 0.25
-"""Nats, and share of its highest, below which a divergence from the prior is gone. Chosen: a code in use has more."""
+AT_LEVEL = 0.005
+"""How near to its level an embedding's loss stays. Chosen: hard triplets go up and down about it."""
+SPREAD = 0.01
+"""How little it varies there. Chosen: hard triplets go up and down about it."""
+GONE = 0.02
+"""Nats below which a divergence from the prior is gone. Chosen: a code in use has more."""
+LEFT = 0.25
+"""Share of its highest below which a divergence from the prior is gone. Chosen: a code in use has more."""
 _DIVERGENCE = regex(r"(?:train[_/])?(?:vae_)?kl(?:d|_loss|_div(?:ergence)?(?:_loss)?)?")
 _RECONSTRUCTION = regex(r"recon|(?:^|_)rec(?:_|$)|vae_r_loss")
 
@@ -184,19 +193,19 @@ def loss_at_collapse(run: Run) -> Evidence | None:
     """
     found = None
     for name, series in run.series.items():
-        levels, vanishing, one = _levels(run, name), _is_divergence(run, name), series.finite
-        if not (levels or vanishing) or len(one) < LOSS_BY_GUESS_LEAST:
+        levels, vanishing, finite = _levels(run, name), _is_divergence(run, name), series.finite
+        if not (levels or vanishing) or len(finite) < LOSS_BY_GUESS_LEAST:
             continue
-        found = one
-        later = one.value[len(one) // 2 :]
+        found = finite
+        later = finite.value[len(finite) // 2 :]
         level = median(later)
         if vanishing:
-            if _vanishes(one.value, later):
-                return _collapsed(run, one, later, 0.0)
+            if _vanishes(finite.value, later):
+                return _collapsed(run, finite, later, 0.0)
             continue
         beside = next((each for each in levels if abs(level - each) <= AT_LEVEL * each), None)
         if beside is not None and level > 0 and float(np.ptp(later)) <= SPREAD * level:
-            return _collapsed(run, one, later, beside)
+            return _collapsed(run, finite, later, beside)
     if found is None:
         raise CannotTell(f"no loss of an embedding has {LOSS_BY_GUESS_LEAST} finite values")
     return None
@@ -246,25 +255,31 @@ HUGE = 1e15
 """Chosen: squared errors of prices that nobody scaled come to some 1e12."""
 NEARLY_ZERO = 1e-4
 """Chosen: no real data are fitted to this cross-entropy within the first tenth of a run."""
-EARLY, MOSTLY = 0.1, 0.5
-"""Share of the records by which it is zero, and of those from there on. Chosen: learning takes longer."""
+EARLY = 0.1
+"""Share of the records by which it is zero. Chosen: learning takes longer."""
+MOSTLY = 0.5
+"""Share of the records from there on that are zero. Chosen: by hand."""
 AT_ONCE = 0.05
 """Of the loss at the start: what it comes from. Chosen: from less it may have come down by learning, and rounding."""
-LEAST_MOVE, LEAST_GUESS = 0.05, 0.1
-"""By this share of its highest a small loss of its own units moves; below the second no cross-entropy begins.
-
-Chosen: a seventh of ln 2."""
+LEAST_MOVE = 0.05
+"""Share of its highest by which a small loss of its own units moves. Chosen: by hand."""
+LEAST_GUESS = 0.1
+"""Nats below which no cross-entropy begins. Chosen: a seventh of ln 2."""
 LAST_DIGITS = 2.5
 """Units of the last decimal from which a loss is not rounded to zero. Chosen: progress of a record is less."""
-SHORT, FROM_SHORT = 10, 0.5
-"""In fewer records a single zero is enough, from this share of the start. Chosen: excerpts are cut to show it."""
+SHORT = 10
+"""An excerpt has fewer records; a single zero is enough in it. Chosen: excerpts are cut to show it."""
+FROM_SHORT = 0.5
+"""Share of the start from which that zero is reached. Chosen: excerpts are cut to show it."""
 MIN_SHARE_BELOW_ZERO = 0.1
 """Share of the records below zero. Chosen: single ones may be of a regulariser."""
 BEYOND_NOISE = 2.0
 """Standard deviations of its noise that a loss has to fall. Chosen: that of a policy crosses zero all the time."""
-RUNAWAY, UNBENT = 20.0, 0.4
-"""Times its first size, and share of the fall in the later half, of a loss that has no bound. Chosen: a straight line
-has half of it there, an exponential a quarter."""
+RUNAWAY = 20.0
+"""Times its first size of a loss that has no bound. Chosen: by hand."""
+UNBENT = 0.4
+"""Share of the fall in the later half of such a loss. Chosen: a straight line has half of it there, an exponential a
+quarter."""
 LOSS_EXACT_LEAST = 3
 """First records that are a level. Chosen: single ones scatter."""
 _OVERLAP = regex(r"dice|iou|jaccard", re.IGNORECASE)
@@ -465,9 +480,11 @@ LEAST_LN_OF_TEXT = math.log(30_000)
 made-up languages may hold no more than their frequencies."""
 LEAST_LN_OF_CHARACTERS = math.log(60)
 """A text of one script has some 60 characters; made-up languages, whose next token may well be certain, have fewer."""
-TOKEN_LEVEL_NEAR, FALLEN = 0.05, 0.25
-"""Within this share of ln(vocabulary) a new model guesses uniformly; so far below it is a first record that is the
-mean of several steps. Chosen: by hand; a model that was trained before has less than half."""
+TOKEN_LEVEL_NEAR = 0.05
+"""Share of ln(vocabulary) within which a new model guesses uniformly. Chosen: by hand."""
+FALLEN = 0.25
+"""Share of ln(vocabulary) below it of a first record that is the mean of several steps. Chosen: a model that was
+trained before has less than half."""
 FRESH_PASSES = 1.5
 """Passes over the data up to which rows count as new. Chosen: by hand."""
 
@@ -535,12 +552,18 @@ def token_level(run: Run, losses: list[Series]) -> TokenLevel | None:
 # Is the loss of a language model lower than text allows?
 
 
-SOON, STEPS = 0.1, 1000
-"""Share of ln(vocabulary), and steps within which no model comes there. Chosen: with batches of a million tokens the
-best have 3 nats on prose by then, 1.5 on code."""
-LOW, LOW_OF_ANSWERS, LOW_OF_TEXT = 0.1, 0.02, 0.4
-"""Nats per token, of tuning on answers, and of text from scratch. Chosen: the best models have 0.5 on running text;
-labels and calls of functions may come to 0.05."""
+SOON = 0.1
+"""Share of ln(vocabulary) that no model comes to soon. Chosen: with batches of a million tokens the best have 3 nats on
+prose by then, 1.5 on code."""
+STEPS = 1000
+"""Steps within which no model comes there. Chosen: with batches of a million tokens the best have 3 nats on prose by
+then, 1.5 on code."""
+LOW = 0.1
+"""Nats per token below which a loss is low. Chosen: the best models have 0.5 on running text."""
+LOW_OF_ANSWERS = 0.02
+"""The same where answers alone are trained on. Chosen: labels and calls of functions may come to 0.05."""
+LOW_OF_TEXT = 0.4
+"""The same of text from scratch. Chosen: the best models have 0.5 on running text."""
 SHARE_OF_CHARACTERS = 0.04
 """Of ln(vocabulary). Chosen: the best have some 0.6 on prose and 0.3 on code, byte by byte."""
 
@@ -606,6 +629,10 @@ def _over_new_rows(run: Run, uniform: float) -> list[Series]:
     """Return the evaluation losses or, where a run of pretraining has none, its training loss in the first pass."""
     pretrains = run.kind == "pretraining" or (run.kind == "unknown" and uniform >= LEAST_LN_OF_TEXT)
     if any(name.startswith("eval_") for name in run.series) or not pretrains:
-        return [one for one in (series.finite for series in all_known(evaluation_losses, run)) if len(one) > 1]
+        return [
+            evaluation
+            for evaluation in (series.finite for series in all_known(evaluation_losses, run))
+            if len(evaluation) > 1
+        ]
     loss = run["loss"].finite
     return [loss] if (epoch_at(run, run.last_step) or 0.0) <= PASSES and len(loss) > 1 else []

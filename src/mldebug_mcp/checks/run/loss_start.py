@@ -56,8 +56,8 @@ def loss_and_perplexity(run: Run) -> Iterator[LossAndPerplexity]:
     """Yield what a run logs of a loss and a perplexity, for training and for evaluation."""
     for phase, name in (("train", "loss"), ("eval", "eval_loss")):
         perplexity = next(run.with_role(Quantity.PERPLEXITY, phase=phase), None)
-        if perplexity is not None and name in run and (one := _compared(run[name], perplexity)) is not None:
-            yield one
+        if perplexity is not None and name in run and (compared := _compared(run[name], perplexity)) is not None:
+            yield compared
 
 
 def _compared(loss: Series, perplexity: Series) -> LossAndPerplexity | None:
@@ -77,31 +77,46 @@ def _compared(loss: Series, perplexity: Series) -> LossAndPerplexity | None:
 # The loss is a multiple of what it should be.
 
 
-NEAR_KNOWN, NEAR_GUESSED = 0.15, 0.04
-"""How near a first loss must come to a multiple: of the configured number of micro-batches, of a usual one. Chosen: the
-more there are to choose from, the nearer."""
+NEAR_KNOWN = 0.15
+"""How near a first loss must come to a multiple of the configured number of micro-batches. Chosen: the more there are
+to choose from, the nearer."""
+NEAR_GUESSED = 0.04
+"""The same of a usual number of micro-batches. Chosen: the more there are to choose from, the nearer."""
 OUTWEIGHED = 1 / 3
 """Share of a loss that what evaluation measures has at least, where it is what training is for. Chosen: by hand."""
 NEAR_ROWS = 0.08
 """How near to a uniform guess the first loss of one row must come where rows are summed. Chosen: a new head is so near.
 """
-NEAR_EVALUATION, SPREADS, NEAR_STEADY = 0.25, 3.0, 0.155
-"""How near the quotient to the evaluation loss must come; its standard deviations and least where the quotients agree.
-Chosen: noise, dropout and rows learnt by heart move it so far."""
-LOSS_SCALE_SUSPICIOUS_FAR, STEADY = 2.5, 0.5
-"""Quotient above which regularisation is unlikely, and logarithms by which those of a run differ. Chosen: dropout adds
-less than a factor of two."""
+NEAR_EVALUATION = 0.25
+"""How near the quotient to the evaluation loss must come at most. Chosen: noise, dropout and rows learnt by heart move
+it so far."""
+SPREADS = 3.0
+"""Standard deviations of the logarithm of the quotient within which it must come. Chosen: noise, dropout and rows
+learnt by heart move it so far."""
+NEAR_STEADY = 0.155
+"""How near it must come at least, where the quotients agree. Chosen: noise, dropout and rows learnt by heart move it so
+far."""
+LOSS_SCALE_SUSPICIOUS_FAR = 2.5
+"""Quotient above which regularisation is unlikely. Chosen: dropout adds less than a factor of two."""
+STEADY = 0.5
+"""Logarithms by which the quotients of a run differ. Chosen: by hand."""
 GUESSES = (4, 8, 16, 32, 64, 128)
 """Usual numbers of micro-batches. Chosen: a quotient of 2 may have other reasons."""
 MAX_MICRO_BATCHES = 4096
 """Chosen: no run accumulates more."""
-LEAST_RECORDS, SAME = 3, 0.01
-"""Records at which a loss is a whole multiple of the logarithm of the perplexity, and how near. Chosen: both are
-printed with three digits; bits are 1.44 times as many as nats."""
-LOSS_SCALE_SUSPICIOUS_EARLY, LOSS_SCALE_SUSPICIOUS_FIRST_STEPS = 0.02, 10
-"""Share of the run, or steps, that are its start. Chosen: later the loss has fallen."""
-LOSS_SCALE_SUSPICIOUS_ABOVE, LEAST_LN = 1.1, 8.0
-"""Times ln(vocabulary), which is at least the second, above which only a sum can lie. Chosen: heads add a tenth."""
+LEAST_RECORDS = 3
+"""Records at which a loss is a whole multiple of the logarithm of the perplexity. Chosen: by hand."""
+SAME = 0.01
+"""How near to a multiple the loss is. Chosen: both are printed with three digits; bits are 1.44 times as many as
+nats."""
+LOSS_SCALE_SUSPICIOUS_EARLY = 0.02
+"""Share of the run that is its start. Chosen: later the loss has fallen."""
+LOSS_SCALE_SUSPICIOUS_FIRST_STEPS = 10
+"""Steps that are its start. Chosen: later the loss has fallen."""
+LOSS_SCALE_SUSPICIOUS_ABOVE = 1.1
+"""Times ln(vocabulary) above which only a sum can lie. Chosen: heads add a tenth."""
+LEAST_LN = 8.0
+"""Nats that ln(vocabulary) then counts as at least. Chosen: by hand."""
 PLAUSIBLE = (0.3, 4.5)
 """Nats per token of a trained language model on new text. Chosen: generously."""
 
@@ -276,8 +291,10 @@ def _configured(accumulated: float | None) -> str:
 # On what scale is the loss, and where does it begin?
 
 
-LOSS_START_FACTOR, MARGIN = 1.6, 0.5
-"""Times ln(n), and nats more, that a sound first loss has at most. Chosen: usual initialisations."""
+LOSS_START_FACTOR = 1.6
+"""Times ln(n) that a healthy first loss has at most. Chosen: usual initialisations."""
+MARGIN = 0.5
+"""Nats more that it may have. Chosen: usual initialisations."""
 FACTOR_OF_TOKENS = 1.35
 """... of a language model from scratch. Chosen: its last layer is drawn small; a second head adds up to 0.3."""
 TIMES_MEAN = 10.0
@@ -287,11 +304,16 @@ UNIGRAM = 0.6
 """Of ln(vocabulary). Chosen: what the frequencies of tokens give."""
 STAYS = 5
 """Records. Chosen: a loss that stays above any guess in so many is hardly a cross-entropy."""
-LEAST_GUESSED, MOST_GUESSED = 1e-3, 0.6
-"""Accuracy below which it does not tell a count of classes, and above which answers are no guesses.
-Chosen: two classes are guessed with half, and a thousand are as many as most classifiers have."""
-LOSS_START_EARLY, AT_ONCE, LOSS_START_FIRST_STEPS = 0.02, 0.005, 10
-"""Share of the run, and steps, that are its start; less of it where learning shows. Chosen: losses fall fast."""
+LEAST_GUESSED = 1e-3
+"""Accuracy below which it does not tell a count of classes. Chosen: a thousand are as many as most classifiers have."""
+MOST_GUESSED = 0.6
+"""Accuracy above which answers are no guesses. Chosen: two classes are guessed with half."""
+LOSS_START_EARLY = 0.02
+"""Share of the run that is its start. Chosen: losses fall fast."""
+AT_ONCE = 0.005
+"""The same where learning shows. Chosen: losses fall fast."""
+LOSS_START_FIRST_STEPS = 10
+"""Steps that are the start of a run. Chosen: losses fall fast."""
 BELOW = 0.5
 """Of ln(classes). Chosen: half of it takes training."""
 LANGUAGE = {"pretraining": 0.7, "sft": 0.1}
@@ -440,33 +462,58 @@ ask_in_turn(
 # Do the first steps make the training loss worse than it was?
 
 
-LOSS_BEGINNING_FACTOR, FACTOR_OF_ONE = 1.25, 1.4
-"""Times the first record: two records of the beginning, or a single one in a short log. Chosen: noise goes less far."""
-SIGMAS, SIGMAS_ON_LOG = 8.0, 6.0
-"""Standard deviations of the later noise, as it is and on the logarithm. Fitted: 2 in 1000 simulated healthy runs."""
-ABOVE_ALL, HIGH_START = 1.15, 1.5
-"""Times everything after the first third, unless the first record is so many times that. Chosen: else it is low."""
-SHORT, LEAST_WINDOW, MOST_WINDOW = 100, 6, 39
-"""Records of a short log, and the fewest and most that are its beginning. Chosen: a twelfth of the log within them."""
+LOSS_BEGINNING_FACTOR = 1.25
+"""Times the first record that two records of the beginning reach. Chosen: noise goes less far."""
+FACTOR_OF_ONE = 1.4
+"""Times the first record that a single one reaches in a short log. Chosen: noise goes less far."""
+SIGMAS = 8.0
+"""Standard deviations of the later noise, as it is. Fitted: 2 in 1000 simulated healthy runs."""
+SIGMAS_ON_LOG = 6.0
+"""Standard deviations of the later noise on the logarithm. Fitted: 2 in 1000 simulated healthy runs."""
+ABOVE_ALL = 1.15
+"""Times everything after the first third. Chosen: by hand."""
+HIGH_START = 1.5
+"""Times the later level that the first record is, which is enough as well. Chosen: else it is low."""
+SHORT = 100
+"""Records of a short log. Chosen: by hand."""
+LEAST_WINDOW = 6
+"""The fewest records that are the beginning of a log. Chosen: by hand."""
+MOST_WINDOW = 39
+"""The most records that are the beginning of a log. Chosen: by hand."""
 NEARLY_ZERO = 1e-4
 """Chosen: a loss that comes down to this within a warmup is gone, which other outcomes tell."""
-RISE, RISE_SIGMAS, STEEPER = 0.25, 6.0, 1.5
-"""Of the lowest loss, standard deviations of the noise, and times the rate there. Chosen: batches move it less."""
-LEAST_OF_WARMUP, LAST = 8, 3
-"""Records of the warmup, and those that are its end. Chosen: fewer show no course."""
-HIGH, LEAST_HIGH = 1.4, 3
-"""Times the first level, and records that lie there. Chosen: an untrained model guesses; far worse is wrong."""
-QUIET, FIRST = 0.15, 5
-"""Share to within which twice as many records agree, and how many are the first. Chosen: else their level is not
-known."""
-MIDDLE, WIDE, STRETCH = 0.2, 8, 1.15
-"""Share of the steps after which a log begins trained, stretches that it is cut into, and times the start that one lies
-at. Chosen: single batches are no trend."""
+RISE = 0.25
+"""Share of the lowest loss by which it rises. Chosen: batches move it less."""
+RISE_SIGMAS = 6.0
+"""Standard deviations of the noise by which it rises. Chosen: batches move it less."""
+STEEPER = 1.5
+"""Times the rate at the lowest loss that it has at the end. Chosen: by hand."""
+LEAST_OF_WARMUP = 8
+"""Records of the warmup. Chosen: fewer show no course."""
+LAST = 3
+"""Records that are the end of the warmup. Chosen: fewer show no course."""
+HIGH = 1.4
+"""Times the first level. Chosen: an untrained model guesses; far worse is wrong."""
+LEAST_HIGH = 3
+"""Records that lie there. Chosen: by hand."""
+QUIET = 0.15
+"""Share to within which twice as many records agree. Chosen: else their level is not known."""
+FIRST = 5
+"""Records that are the first. Chosen: by hand."""
+MIDDLE = 0.2
+"""Share of the steps after which a log begins trained. Chosen: by hand."""
+WIDE = 8
+"""Stretches that such a log is cut into. Chosen: single batches are no trend."""
+STRETCH = 1.15
+"""Times the start that one of them lies at. Chosen: single batches are no trend."""
 LOSS_BEGINNING_FAR = 6.0
 """Standard deviations that a record is away, or times that the first ones are quieter. Chosen: noise is one level."""
-EPOCHS, LOSS_BEGINNING_ABOVE, DONE = 6, 1.05, 0.85
-"""Means over epochs, how far the later ones lie above the first, and an accuracy with nothing left to gain. Chosen:
-means have little noise."""
+EPOCHS = 6
+"""Means over epochs from which a course is judged. Chosen: means have little noise."""
+LOSS_BEGINNING_ABOVE = 1.05
+"""Times the first mean that the later ones lie at. Chosen: means have little noise."""
+DONE = 0.85
+"""An accuracy with nothing left to gain. Chosen: by hand."""
 
 
 def loss_jumps_at_start(run: Run) -> Evidence | None:

@@ -39,13 +39,17 @@ FACTOR = 2.0
 """The last finite losses stand this many times above the lowest level before. Chosen: noise of a mean is far less."""
 RISE = 1.5
 """How much higher than in the first record the rate must be. Chosen: less is hardly a warmup."""
-AT_PEAK, AFTER = 0.99, 0.1
-"""Share of its highest value at which the rate is at its peak; and of the warmup by which the last finite loss may lie
-behind it. Chosen: records need not fall on the peak."""
+AT_PEAK = 0.99
+"""Share of its highest value at which the rate is at its peak. Chosen: by hand."""
+AFTER = 0.1
+"""Share of the warmup by which the last finite loss may lie behind the peak. Chosen: records need not fall on the
+peak."""
 MIN_NONFINITE_RECORDS = 3
 """Records without a finite loss, and evaluations with one. Chosen: from there on it is not a coincidence."""
-OFTEN, OFTEN_SHARE = 5, 0.02
-"""Times that it is lost, and share of the records. Chosen: a bad row or two of a data set come up less often."""
+OFTEN = 5
+"""Times that a loss is lost. Chosen: a bad row or two of a data set come up less often."""
+OFTEN_SHARE = 0.02
+"""Share of the records that are lost. Chosen: a bad row or two of a data set come up less often."""
 SPREADS = 0.3
 """By so much the share that is not finite is larger at the end than at first. Chosen: shares of short logs vary."""
 
@@ -274,9 +278,11 @@ def not_finite(run: Run) -> Answers:
     if loss is None:
         return {}
     policy = run.kind in POLICIES  # whose loss says nothing by its size
-    untold = {one.__name__: CannotTell(f"not judged for a run of kind {run.kind}") for one in OF_A_LEVEL if policy}
+    untold = {
+        detector.__name__: CannotTell(f"not judged for a run of kind {run.kind}") for detector in OF_A_LEVEL if policy
+    }
     judged = ANY if policy else (*ANY, *OF_A_LEVEL)
-    answers = answers_of({one.__name__: partial(one, run, loss) for one in judged})
+    answers = answers_of({detector.__name__: partial(detector, run, loss) for detector in judged})
     return {LOST: loss_nonfinite(run, loss), **untold, **answers}
 
 
@@ -351,10 +357,14 @@ def _evidence(run: Run, first: Incident, place: str) -> Evidence:
 # Does half precision overflow: does its loss scale fall, are numbers lost, or are steps skipped again and again?
 
 
-SHORT, STILL_FALLS = 20, 2
-"""In so few records a scale that is so many halvings down may be on its way to nothing. Chosen: a descent's length."""
-MAX_SHARE_SKIPPED, MAX_SKIPPED_STEPS = 0.05, 3
-"""Share of the steps that are skipped, and their number. Chosen: scalers that try every 100 steps skip one in 100."""
+SHORT = 20
+"""Records within which a scale may be on its way to nothing. Chosen: a descent's length."""
+STILL_FALLS = 2
+"""Halvings that it is then down by. Chosen: a descent's length."""
+MAX_SHARE_SKIPPED = 0.05
+"""Share of the steps that are skipped. Chosen: scalers that try every 100 steps skip one in 100."""
+MAX_SKIPPED_STEPS = 3
+"""Number of the steps that are skipped. Chosen: by hand."""
 IN_A_ROW = 4
 """Skipped steps on end. Chosen: a scaler that probes needs one or two."""
 _MESSAGE = re.compile(r"loss scale: ([\d.e+]+), reducing to ([\d.e+]+)")

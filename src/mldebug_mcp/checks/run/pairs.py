@@ -19,9 +19,10 @@ from mldebug_mcp.logs.run import Run, Series
 
 DEFAULT_BETA = 0.1
 """Strength of the pull to the reference where the settings do not say. Source: TRL's default (trl_docs)."""
-LEAST_RECORDS, EARLY = 8, 0.05
-"""Records that a change needs, and share of the run that may be missing before a first reward. Chosen: by
-hand."""
+LEAST_RECORDS = 8
+"""Records that a change needs. Chosen: by hand."""
+EARLY = 0.05
+"""Share of the run that may be missing before a first reward. Chosen: by hand."""
 REFERENCE_FREE = 0.7
 """The implicit rewards of a policy that is its own reference begin at zero. Where the first one is this share of the
 largest, and far beyond the noise, they are no log-ratios (SimPO, ORPO). Chosen: by hand."""
@@ -158,23 +159,39 @@ def _both(run: Run, names: tuple[str, str]) -> tuple[Floats, Floats, Floats] | N
 # Does preference training tell chosen answers from rejected ones?
 
 
-ACCURACIES, MARGINS = ("rewards/accuracies", "accuracy"), ("rewards/margins", "margin")
-"""How often the chosen answer has the higher reward, and by how much: of DPO and its like, of a reward model."""
+ACCURACIES = ("rewards/accuracies", "accuracy")
+"""How often the chosen answer has the higher reward: of DPO and its like, of a reward model."""
+MARGINS = ("rewards/margins", "margin")
+"""By how much the chosen answer has the higher reward: of DPO and its like, of a reward model."""
 HELD_OUT = ("eval_rewards/accuracies", "eval_accuracy")
-MIN_ACCURACY_RECORDS, LEAST_BELOW, LEAST_STEPS = 8, 4, 20
-"""Records, those of an accuracy below one half, and steps that they cover. Chosen: fewer are the beginning."""
-MAX_CHANCE_ACCURACY, LEARNED, ERRORS = 0.58, 0.65, 2.0
-"""An accuracy that is at most chance, one that is, and errors of a mean. Chosen: a third and two thirds
-of the way from 0.5 to the 0.7 that remote_gpu_trainer calls healthy."""
+MIN_ACCURACY_RECORDS = 8
+"""Records of accuracies and rewards. Chosen: fewer are the beginning."""
+LEAST_BELOW = 4
+"""Records of an accuracy below one half. Chosen: fewer are the beginning."""
+LEAST_STEPS = 20
+"""Steps that those records cover. Chosen: fewer are the beginning."""
+MAX_CHANCE_ACCURACY = 0.58
+"""An accuracy that is at most chance. Chosen: a third of the way from 0.5 to the 0.7 that remote_gpu_trainer calls
+healthy."""
+LEARNED = 0.65
+"""An accuracy that has learnt. Chosen: two thirds of the way from 0.5 to the 0.7 that remote_gpu_trainer calls
+healthy."""
+ERRORS = 2.0
+"""Standard errors of a mean accuracy. Chosen: by hand."""
 MAX_ACCURACY_BELOW_CHANCE = 0.35
 """An accuracy below chance. Chosen: as far below one half as `LEARNED` is above it."""
-LEAST_GROWTH, LEAST_NATS = 0.1, 1.0
-"""Growth of a margin, or nats times beta where beta is small. Chosen: 0.1 brings the DPO loss from 0.693 to 0.644."""
-EQUAL, MOSTLY = 1e-6, 0.95
-"""Of their size, how far equal values are apart; the share of such records. Chosen: rounding in float32."""
-MOVED, ALIKE = 0.05, 0.003
-"""Rewards that have moved this far, while they differ by this share of it. Chosen: answers that merely fall together
-differ by some per cent."""
+LEAST_GROWTH = 0.1
+"""Growth of a margin. Chosen: 0.1 brings the DPO loss from 0.693 to 0.644."""
+LEAST_NATS = 1.0
+"""Nats of that growth, times beta, where beta is small. Chosen: by hand."""
+EQUAL = 1e-6
+"""How far equal values are apart, as a share of their size. Chosen: rounding in float32."""
+MOSTLY = 0.95
+"""Share of the records in which they are equal. Chosen: by hand."""
+MOVED = 0.05
+"""How far rewards have moved. Chosen: by hand."""
+ALIKE = 0.003
+"""Share of it by which they differ. Chosen: answers that merely fall together differ by some per cent."""
 LEAST_ZEROS = 5
 """Records past the first in which rewards are zero. Chosen: in a warm-up in bf16 both models may still agree."""
 
@@ -199,7 +216,7 @@ def dpo_pairs_alike(run: Run) -> Evidence | None:
         equal = logps.apart <= EQUAL * logps.size
         if equal.mean() >= MOSTLY:
             alike = f"equal in {equal.mean():.0%} of {counted(len(equal), 'record')}"
-            return _seen(f"{logps.metric} are {alike}", logps.steps, share=float(equal.mean()))
+            return _evidence(f"{logps.metric} are {alike}", logps.steps, share=float(equal.mean()))
     if rewards is None or len(rewards.size) < MIN_ACCURACY_RECORDS:
         return None
     later = len(rewards.size) // 2
@@ -207,10 +224,10 @@ def dpo_pairs_alike(run: Run) -> Evidence | None:
     if size < MOVED or between > ALIKE * size:
         return None
     alike = f"a median size of {figure(size)} over the later half, and differ by {figure(between)}"
-    return _seen(f"{rewards.metric} have {alike}", rewards.steps, size=size, apart=between)
+    return _evidence(f"{rewards.metric} have {alike}", rewards.steps, size=size, apart=between)
 
 
-def _seen(summary: str, steps: Floats, **values: float) -> Evidence:
+def _evidence(summary: str, steps: Floats, **values: float) -> Evidence:
     return Evidence(summary, steps=(float(steps[0]),), values=values)
 
 
@@ -227,7 +244,7 @@ def dpo_rewards_zero(run: Run) -> Evidence | None:
     largest = float(rewards.size[1:].max())
     bounded = f"{figure(largest)} at most in all {len(rewards.size)} records up to {run.step_name}"
     summary = f"{rewards.metric} are {bounded} {figure(rewards.steps[-1])}"
-    return _seen(summary, rewards.steps, largest=largest) if largest <= NO_REWARD else None
+    return _evidence(summary, rewards.steps, largest=largest) if largest <= NO_REWARD else None
 
 
 def _end(accuracy: Series, part: int, least: int) -> tuple[float, float, float]:
@@ -241,7 +258,7 @@ def dpo_accuracy_below_chance(run: Run) -> Evidence | None:
 
     Not this when: it is near one half; it is 0 at the first step, where all rewards are equal.
     """
-    judged = [one for names in (ACCURACIES, HELD_OUT) if (one := _logged(run, names)) is not None]
+    judged = [metric for names in (ACCURACIES, HELD_OUT) if (metric := _logged(run, names)) is not None]
     if not judged:
         raise CannotTell(f"fewer than {LEAST_BELOW} preference accuracies are logged")
     for accuracy in judged:
@@ -273,7 +290,7 @@ def dpo_accuracy_chance(run: Run) -> Evidence | None:
     if mean > MAX_CHANCE_ACCURACY or mean + ERRORS * error > MAX_CHANCE_ACCURACY + 2 * (LEARNED - MAX_CHANCE_ACCURACY):
         raise CannotTell(f"the accuracy is {figure(mean)} ± {figure(ERRORS * error)} at the end: too noisy to tell")
     summary = f"{accuracy.name} has a mean of {figure(mean)} from {run.place(since)} on"
-    return _seen(summary, accuracy.step, mean=mean, error=error)
+    return _evidence(summary, accuracy.step, mean=mean, error=error)
 
 
 def dpo_margin_flat(run: Run) -> Evidence | None:
@@ -295,7 +312,7 @@ def dpo_margin_flat(run: Run) -> Evidence | None:
     if end - start >= needed or (accuracy is not None and _end(accuracy, 4, 3)[0] >= LEARNED):
         return None
     between = f"between {run.step_name}s {figure(margin.step[0])} and {figure(margin.step[-1])}"
-    return _seen(
+    return _evidence(
         f"{margin.name} goes from {figure(start)} to {figure(end)} {between}", margin.step, start=start, end=end
     )
 

@@ -38,17 +38,21 @@ from mldebug_mcp.logs.run import Run, Series
 
 NO_KL = 0.05
 """KL below this is not part of a rise. Chosen: healthy runs reach it."""
-JUMP, JUMP_FACTOR = 0.3, 5.0
-"""KL of a single update that is too large, and times the median. Chosen: beyond the scatter of sound updates."""
+JUMP = 0.3
+"""KL of a single update that is too large. Chosen: beyond the scatter of healthy updates."""
+JUMP_FACTOR = 5.0
+"""Times the median that it is. Chosen: beyond the scatter of healthy updates."""
 TIMES_AT_ONCE = 10.0
 """Times the limit, for which one record is enough. Chosen: by hand."""
 RUNS_AWAY = 10.0
 """Times the limit. Chosen: estimates of a few rare tokens do not keep so much."""
 MOVES = ("approx_kl", "kl", "clip_ratio")
 """What is above zero as soon as a policy has taken one step away from the one that sampled, or from its reference."""
-STILL_RECORDS, STILL = 10, 1e-6
-"""Records, and what rounding in float32 leaves of the divergence of two equal policies. Chosen: a usual update is a
-thousand times as large."""
+STILL_RECORDS = 10
+"""Records of a policy that stands still. Chosen: by hand."""
+STILL = 1e-6
+"""What rounding in float32 leaves of the divergence of two equal policies. Chosen: a usual update is a thousand times
+as large."""
 SHOWN_BY = ("entropy", "reward")
 """What changes for good only where the policy does."""
 RATIOS = {
@@ -60,9 +64,12 @@ RATIOS = {
 """Ranges of ratios between the weights that sampled and those that are trained. Source: axolotl_stability."""
 LEAST_RATIOS = 3
 """Records of a ratio. Chosen: as many as make a level."""
-CLIPPED, CLIPPED_RL, LASTING = 0.3, 0.5, 0.2
-"""Share of the ratios that is clipped; small environments learn with 0.3 to 0.4. Source: axolotl_stability. In so many
-of the records at least. Chosen: a policy that finds its task moves fast for a while."""
+CLIPPED = 0.3
+"""Share of the ratios that is clipped. Source: axolotl_stability."""
+CLIPPED_RL = 0.5
+"""The same in small environments, which learn with 0.3 to 0.4. Source: axolotl_stability."""
+LASTING = 0.2
+"""Share of the records in which so much is clipped. Chosen: a policy that finds its task moves fast for a while."""
 
 
 def importance_ratio_off(run: Run) -> Evidence | None:
@@ -73,7 +80,7 @@ def importance_ratio_off(run: Run) -> Evidence | None:
     logged = [ratio for ratio in RATIOS if ratio in run and len(run[ratio].finite) >= LEAST_RATIOS]
     if not logged:
         raise CannotTell(f"no ratio of sampling to training has {LEAST_RATIOS} finite values")
-    return next((seen for name in logged if (seen := _off(run, run[name].finite)) is not None), None)
+    return next((evidence for name in logged if (evidence := _off(run, run[name].finite)) is not None), None)
 
 
 def _off(run: Run, series: Series) -> Evidence | None:
@@ -229,22 +236,31 @@ def policy_movement(run: Run) -> Answers:
 # How much is left to chance?
 
 
-COLLAPSED, SHARE_OF_START, SHARE_OF_START_OF_TEXT = 0.01, 0.1, 0.02
-"""Nats per token below which a policy has collapsed. Then shares of its entropy at the start, for agents and for
-language models. Source: axolotl_stability, for GRPO, where 0.05 to 0.5 is healthy; the last is chosen."""
-MIN_ENTROPY_RECORDS, LEAST_TO_STAY = 5, 20
-"""Finite values that a low entropy, and one that stays or grows, need. Chosen: fewer show no
-course."""
+COLLAPSED = 0.01
+"""Nats per token below which a policy has collapsed. Source: axolotl_stability, for GRPO, where 0.05 to 0.5 is
+healthy."""
+SHARE_OF_START = 0.1
+"""Share of its entropy at the start below which an agent has collapsed. Source: axolotl_stability."""
+SHARE_OF_START_OF_TEXT = 0.02
+"""The same of a language model. Chosen: by hand."""
+MIN_ENTROPY_RECORDS = 5
+"""Finite values that a low entropy needs. Chosen: fewer show no course."""
+LEAST_TO_STAY = 20
+"""Finite values that an entropy that stays or grows needs. Chosen: fewer show no course."""
 FLOOR = 1e-4
 """Nats that count as none where the logarithm is taken. Chosen: far below `COLLAPSED`."""
 NOT_CONVERGING = 1.0
 """Nats per token above which a policy does not converge. Source: axolotl_stability, for GRPO."""
-GROWTH, SHARE_OF_GROWTH, POLICY_ENTROPY_SIGMAS = 2.0, 0.25, 6.0
-"""Times its lowest level, of a language model; of the entropy at the start, of an agent; times the wobble of levels.
-Chosen: by hand."""
-AS_AT_START, ENOUGH = 0.98, 60
-"""Of the entropy at the start that an agent's lowest level keeps in so many records if it has not moved. Chosen: by
-hand."""
+GROWTH = 2.0
+"""Times its lowest level that the entropy of a language model grows to. Chosen: by hand."""
+SHARE_OF_GROWTH = 0.25
+"""Share of the entropy at the start by which that of an agent grows. Chosen: by hand."""
+POLICY_ENTROPY_SIGMAS = 6.0
+"""Times the wobble of levels that the growth is. Chosen: by hand."""
+AS_AT_START = 0.98
+"""Share of the entropy at the start that an agent's lowest level keeps if it has not moved. Chosen: by hand."""
+ENOUGH = 60
+"""Records over which it does. Chosen: by hand."""
 RARELY = 0.06
 """A share of random actions at the first record that is that of the end of a schedule. Source: the final 0.05 of
 Stable-Baselines3's DQN."""
@@ -408,23 +424,45 @@ def policy_entropy(run: Run) -> Answers:
 
 
 CLIPPED_RATIO = "completions/clipped_ratio"
-LEAST_LENGTHS, LEAST_SHARES, LEAST_OF_ALL, LEAST_SCORES = 20, 3, 5, 4
-"""Records of lengths, of the share at the limit, of nothing but the limit, and evaluations. Chosen: by hand."""
-MIN_GROWTH, NEAR_FACTOR, NEAR_LIMIT, CUT = 2.0, 1.5, 0.7, 0.5
-"""Growth; the growth that is enough where it ends within this share of the limit, or so many are cut off. Chosen: by
-hand."""
-MOST_WITH_SCORES, WHILE_LEARNING, FEW_CUT = 4.0, 3.0, 0.2
-"""Growth below this factor is a remark where scores of evaluation rise with it, or, below the second, the reward near
-the reference; and no more than this share is cut off. Chosen: answers that take thought grow so."""
-STEADY, STAYS, COMPLETIONS_SIGMAS = 0.8, 0.6, 6.0
-"""Rank correlation with time, or the share of the growth that is never lost; times the wobble of levels. Chosen: by
-hand."""
+LEAST_LENGTHS = 20
+"""Records of lengths. Chosen: by hand."""
+LEAST_SHARES = 3
+"""Records of the share at the limit. Chosen: by hand."""
+LEAST_OF_ALL = 5
+"""Records of nothing but the limit. Chosen: by hand."""
+LEAST_SCORES = 4
+"""Evaluations that have a score. Chosen: by hand."""
+MIN_GROWTH = 2.0
+"""Times the start that completions grow to. Chosen: by hand."""
+NEAR_FACTOR = 1.5
+"""The same where completions end near the limit. Chosen: by hand."""
+NEAR_LIMIT = 0.7
+"""Share of the limit near which completions end. Chosen: by hand."""
+CUT = 0.5
+"""Share of completions cut off that shows the limit is near. Chosen: by hand."""
+MOST_WITH_SCORES = 4.0
+"""Growth below this factor is a remark where scores of evaluation rise with it. Chosen: answers that take thought grow
+so."""
+WHILE_LEARNING = 3.0
+"""The same where the reward rises near the reference. Chosen: answers that take thought grow so."""
+FEW_CUT = 0.2
+"""The most completions cut off where there is room left. Chosen: by hand."""
+STEADY = 0.8
+"""Rank correlation of the growth with time. Chosen: by hand."""
+STAYS = 0.6
+"""Share of the growth that is never lost. Chosen: by hand."""
+COMPLETIONS_SIGMAS = 6.0
+"""Times the wobble of levels that the growth is. Chosen: by hand."""
 SHRUNK = 0.3
 """Of the length at the start. Chosen: a policy that learns a format may well drop half of its words."""
-MOST_CUT, PART = 0.8, 0.25
-"""Share of completions at the limit, for so much of the log. Source: axolotl_stability."""
-ALL, NEARLY_ALWAYS = 0.99, 0.95
-"""Share of completions, of records, the first among them. Chosen: under a low limit some are short enough."""
+MOST_CUT = 0.8
+"""Share of completions at the limit. Source: axolotl_stability."""
+PART = 0.25
+"""Share of the log that has so many. Source: axolotl_stability."""
+ALL = 0.99
+"""Share of completions that are nearly all. Chosen: under a low limit some are short enough."""
+NEARLY_ALWAYS = 0.95
+"""Share of the records that have so many, the first among them. Chosen: under a low limit some are short enough."""
 
 
 def completion_length_grows(run: Run, share: Series) -> Evidence | None:

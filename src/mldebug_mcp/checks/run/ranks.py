@@ -28,14 +28,21 @@ _TIME = regex(r"(?:.*[_/])?(?:time|latency|duration)(?:_m?s)?", re.IGNORECASE)
 _LOSS = regex(r"(?:.*[_/])?(?:loss|grad_norm)", re.IGNORECASE)
 MIN_RECORDS_PER_RANK = 5
 """Records of each rank. Chosen: a median needs some records."""
-ALIKE, PARTED = 1e-3, 1e-2
-"""Relative difference of norms that are one, and of those that are not. Chosen: ranks reduce in one order."""
+ALIKE = 1e-3
+"""Relative difference of norms that are one. Chosen: ranks reduce in one order."""
+PARTED = 1e-2
+"""Relative difference of norms that are not one. Chosen: ranks reduce in one order."""
 
-MID_RUN, MID_RUN_STEPS = 0.1, 50.0
-"""Share of the run, and steps, beyond which a log begins in mid-run. Chosen: by then ranks may have parted."""
-MIN_LOSS_RATIO, FAR_SIGMAS = 1.5, 3.0
-"""Times the losses of all other ranks, and times the noise from record to record, that one ends above them. Chosen:
-shares of one batch have losses that scatter about the same level."""
+MID_RUN = 0.1
+"""Share of the run beyond which a log begins in mid-run. Chosen: by then ranks may have parted."""
+MID_RUN_STEPS = 50.0
+"""Steps beyond which a log begins in mid-run. Chosen: by then ranks may have parted."""
+MIN_LOSS_RATIO = 1.5
+"""Times the losses of all other ranks that one ends above them. Chosen: shares of one batch have losses that scatter
+about the same level."""
+FAR_SIGMAS = 3.0
+"""Times the noise from record to record that it ends above them. Chosen: shares of one batch have losses that scatter
+about the same level."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,9 +167,9 @@ def astray(metric: str, ranks: Mapping[int, Series], *, late: bool = False) -> A
         return None
     end = {rank: end_level(series.value) for rank, series in losses.items()}
     rank = max(end, key=lambda number: end[number])
-    others, series = [value for one, value in end.items() if one != rank], losses[rank]
+    others, series = [value for number, value in end.items() if number != rank], losses[rank]
     scatter = max(noise(loss.value) for loss in losses.values())
-    began = max(median(one.value[:MIN_RECORDS_PER_RANK]) for other, one in losses.items() if other != rank)
+    began = max(median(loss.value[:MIN_RECORDS_PER_RANK]) for other, loss in losses.items() if other != rank)
     alike = median(series.value[:MIN_RECORDS_PER_RANK]) < MIN_LOSS_RATIO * began
     if (
         not (alike or late)
@@ -182,7 +189,7 @@ def slowest(metric: str, ranks: Mapping[int, Series]) -> Slowest | None:
         return None
     level = {rank: median(series.value) for rank, series in times.items()}
     rank = max(level, key=lambda number: level[number])
-    others = tuple(value for one, value in level.items() if one != rank)
+    others = tuple(value for number, value in level.items() if number != rank)
     usual, series = median(np.array(others)), times[rank]
     return Slowest(
         rank=rank,
@@ -224,47 +231,47 @@ def rank_differs(run: Run) -> Evidence | None:
     judged = [(metric, ranks) for metric, ranks in by_metric(run).items() if len(ranks) >= LEAST_RANKS]
     if not judged:
         raise CannotTell(f"times or losses of {LEAST_RANKS} ranks, each under its own name, are not logged")
-    found = (_broken(run, *one) or _astray(run, *one) or _slow(*one) for one in judged)
+    found = (_broken(run, *pair) or _astray(run, *pair) or _slow(*pair) for pair in judged)
     return next((evidence for evidence in found if evidence is not None), None)
 
 
 def _broken(run: Run, metric: str, ranks: Mapping[int, Series]) -> Evidence | None:
-    one = broken(metric, ranks)
-    if one is None:
+    found = broken(metric, ranks)
+    if found is None:
         return None
-    later = f"only from {figure(one.next)} on, or not at all" if one.next is not None else "nowhere"
+    later = f"only from {figure(found.next)} on, or not at all" if found.next is not None else "nowhere"
     return Evidence(
-        f"{metric} of rank {one.rank} is not finite from {run.place(one.step)} on, that of the other "
+        f"{metric} of rank {found.rank} is not finite from {run.place(found.step)} on, that of the other "
         f"{len(ranks) - 1} ranks {later}",
-        steps=(one.step,),
-        values={"rank": one.rank, "ranks": len(ranks)},
+        steps=(found.step,),
+        values={"rank": found.rank, "ranks": len(ranks)},
     )
 
 
 def _astray(run: Run, metric: str, ranks: Mapping[int, Series]) -> Evidence | None:
-    one = astray(metric, ranks, late=is_late(run, run.first_step, MID_RUN, MID_RUN_STEPS))
-    if one is None:
+    found = astray(metric, ranks, late=is_late(run, run.first_step, MID_RUN, MID_RUN_STEPS))
+    if found is None:
         return None
-    where = f"which it leaves from {run.place(one.step)} on"
+    where = f"which it leaves from {run.place(found.step)} on"
     return Evidence(
-        f"{metric} of rank {one.rank} is about {figure(one.end)} at the end, and about {figure(one.usual)} that of the "
-        f"other {len(ranks) - 1} ranks, {'in the whole log' if one.step <= run.first_step else where}",
-        steps=(one.step,),
-        values={"rank": one.rank, "end": one.end, "others": one.usual, "ranks": len(ranks)},
+        f"{metric} of rank {found.rank} is about {figure(found.end)} at the end, and about {figure(found.usual)} that "
+        f"of the other {len(ranks) - 1} ranks, {'in the whole log' if found.step <= run.first_step else where}",
+        steps=(found.step,),
+        values={"rank": found.rank, "end": found.end, "others": found.usual, "ranks": len(ranks)},
     )
 
 
 def _slow(metric: str, ranks: Mapping[int, Series]) -> Evidence | None:
-    one = slowest(metric, ranks)
-    if one is None or one.usual <= 0 or one.level < SLOWER * max(one.others):
+    found = slowest(metric, ranks)
+    if found is None or found.usual <= 0 or found.level < SLOWER * max(found.others):
         return None
-    if one.level - one.usual < MIN_RANK_SIGMAS * one.noise:
+    if found.level - found.usual < MIN_RANK_SIGMAS * found.noise:
         return None
     return Evidence(
-        f"{metric} of rank {one.rank} is {figure(one.level)} in the median and about {figure(one.end)} at the end; the "
-        f"other {len(one.others)} ranks have {figure(min(one.others))} to {figure(max(one.others))}",
-        steps=(one.step,),
-        values={"rank": one.rank, "level": one.level, "others": one.usual, "ranks": len(ranks)},
+        f"{metric} of rank {found.rank} is {figure(found.level)} in the median and about {figure(found.end)} at the "
+        f"end; the other {len(found.others)} ranks have {figure(min(found.others))} to {figure(max(found.others))}",
+        steps=(found.step,),
+        values={"rank": found.rank, "level": found.level, "others": found.usual, "ranks": len(ranks)},
     )
 
 

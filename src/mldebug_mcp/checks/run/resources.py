@@ -150,14 +150,20 @@ def _of_as_many_rows(run: Run, times: Series) -> Series:
 
 SLOW = 3.0
 """Times the usual around it that a slow step takes. Chosen: evaluations and checkpoints aside, steps vary by less."""
-SLOW_STEPS_LEAST, MOST_SHARE = 3, 0.25
-"""Slow steps, and the share of all. Chosen: more are no exception."""
+SLOW_STEPS_LEAST = 3
+"""Slow steps. Chosen: by hand."""
+MOST_SHARE = 0.25
+"""Share of all steps that they are at most. Chosen: more are no exception."""
 JITTER = 0.1
 """Seconds. Chosen: an operating system takes so much from a step of a few milliseconds, now and then."""
-OFF, REGULAR = 0.02, 0.9
-"""Distance from a multiple of a period, and the share of slow steps that keep it. Chosen: a record may be missing."""
-WIDEST, TO_A_BLOCK = 40, 25
-"""Blocks at most, and records in each, that the usual time is taken from. Chosen: slow steps do not move its median."""
+OFF = 0.02
+"""Distance from a multiple of a period. Chosen: by hand."""
+REGULAR = 0.9
+"""Share of slow steps that keep the period. Chosen: a record may be missing."""
+WIDEST = 40
+"""Blocks at most that the usual time is taken from. Chosen: slow steps do not move its median."""
+TO_A_BLOCK = 25
+"""Records in each block. Chosen: slow steps do not move its median."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,15 +232,20 @@ def _period(steps: Floats) -> float | None:
 # Do steps get slower over the run, or are some of them far slower than the rest?
 
 
-MIN_TIMES_EARLY_STEP, BY_CLOCK = 1.25, 2.0
-"""Times the early time of a step; by a clock, which runs through evaluations as well. Chosen: large runs keep within
-4 %, small ones vary by a quarter."""
+MIN_TIMES_EARLY_STEP = 1.25
+"""Times the early time of a step. Chosen: large runs keep within 4 %, small ones vary by a quarter."""
+BY_CLOCK = 2.0
+"""The same by a clock, which runs through evaluations as well. Chosen: by hand."""
 SIGMAS = 6.0
 """Times the scatter of block medians. Chosen: chance in thousands of runs."""
-STEP_TIME_BLOCKS, EDGE = 20, 5
-"""Blocks of records, and the part of them at each end that is a level. Chosen: four blocks of twenty."""
-STEP_TIME_FEW, FEW_FACTOR = 8, 1.5
-"""Records that tell as well where each of the later half takes so many times any before. Chosen: by chance 1 in 70."""
+STEP_TIME_BLOCKS = 20
+"""Blocks of records. Chosen: by hand."""
+EDGE = 5
+"""Part of the blocks at each end that is a level. Chosen: four blocks of twenty."""
+STEP_TIME_FEW = 8
+"""Records that tell as well where each of the later half takes long. Chosen: by chance 1 in 70."""
+FEW_FACTOR = 1.5
+"""Times any record before that each of them then takes. Chosen: by hand."""
 STEADILY = 0.6
 """Rank correlation of the times of a few records with their order. Chosen: a step up in the middle has 0.75, eight in
 any order have 0.6 once in 20."""
@@ -349,7 +360,7 @@ def slow_steps_wait(spikes: Evidence, run: Run) -> Evidence | None:
 
 
 @question(
-    *(one.outcome for one in READINGS),
+    *(candidate.outcome for candidate in READINGS),
     outcome_of(step_time_doubles, 0.1, "llama3", of="step_time_grows"),
     outcome_of(slow_steps_wait, 0.1, "tuning_playbook", of="step_time_spikes", as_chosen=True),
     any_of=(*PACES, *CLOCKS),
@@ -418,8 +429,10 @@ START = 10
 """Part of the records that is the start. Chosen: a tenth, in which workers start and things are compiled."""
 WAIT_LEAST = 5
 """Records, without the first tenth. Chosen: a median of fewer may be one slow step."""
-WAIT_FEW, MOST_OF_STEP = 2, 0.5
-"""So few records tell as well where each waits for this share of its step. Chosen: no slow start does that twice."""
+WAIT_FEW = 2
+"""Records that tell as well where each waits long. Chosen: no slow start does that twice."""
+MOST_OF_STEP = 0.5
+"""Share of its step that each then waits for. Chosen: by hand."""
 
 
 IDLE = 0.5
@@ -433,7 +446,10 @@ def unmeasured(run: Run) -> Series | None:
     """
     busy = next(run.with_role(Quantity.DEVICE_UTILISATION), None)
     whole = next(run.with_role(Quantity.STEP_TIME, phase="train"), None)
-    passes = [next(run.with_role(one, phase="train"), None) for one in (Quantity.FORWARD_TIME, Quantity.BACKWARD_TIME)]
+    passes = [
+        next(run.with_role(quantity, phase="train"), None)
+        for quantity in (Quantity.FORWARD_TIME, Quantity.BACKWARD_TIME)
+    ]
     if busy is None or whole is None or not len(busy.finite) or median(as_shares(busy.finite.value)) >= IDLE:
         return None
     optimizer = next(run.with_role(Quantity.OPTIMIZER_TIME, phase="train"), None)
@@ -484,10 +500,14 @@ def data_wait_high(run: Run) -> Evidence | None:
 # How evenly a quantity grows, from a handful of records on.
 
 
-GROWTH, GROWTH_BLOCKS = 0.08, 12
-"""Of its level, over twelve blocks of the later two thirds of the log. Chosen: caches have settled by then."""
-STEADY_GROWTH, EVENNESS = 0.02, 0.5
-"""... or this much, where no block rises by less than half of the mean rise. Chosen: only a leak is that even."""
+GROWTH = 0.08
+"""Share of its level that memory grows by. Chosen: caches have settled by then."""
+GROWTH_BLOCKS = 12
+"""Blocks of the later two thirds of the log. Chosen: by hand."""
+STEADY_GROWTH = 0.02
+"""The same where it grows evenly. Chosen: only a leak is that even."""
+EVENNESS = 0.5
+"""Share of the mean rise that no block then rises less than. Chosen: only a leak is that even."""
 THIRD = 3
 """Part of the log, and of what is left, that is its start and its end. Chosen: optimizer state has settled by then."""
 RISING_BLOCKS = 0.75
@@ -521,7 +541,7 @@ def growth_of(series: Series) -> Growth | None:
     if len(value) < 5 or float(value[0]) <= 0 or float(step[-1]) <= float(step[0]):
         return None
     spread = float(np.var(value))
-    slope, first = (float(one) for one in np.polyfit(step - step[0], value, 1))
+    slope, first = (float(coefficient) for coefficient in np.polyfit(step - step[0], value, 1))
     third = max(2, len(value) // 3)
     rises = [
         float((part[-1] - part[0]) / max(at[-1] - at[0], 1e-12))
@@ -570,8 +590,12 @@ def lasting_growth(series: Series) -> LastingGrowth | None:
 MEMORIES = (Quantity.DEVICE_MEMORY, Quantity.HOST_MEMORY)
 MEMORY_GROWS_LEAST_RECORDS = 20
 """Records for the blocks. Chosen: one or two to each."""
-FEW_GROWTH, STRAIGHT, FEW_STILL = 0.3, 0.99, 0.7
-"""Growth, share that a line explains, and slope at the end over the start, of fewer. Chosen: caches that fill slow."""
+FEW_GROWTH = 0.3
+"""Growth of memory that few records show. Chosen: by hand."""
+STRAIGHT = 0.99
+"""Share of that growth that a line explains. Chosen: the growth of caches that fill slows."""
+FEW_STILL = 0.7
+"""Slope at the end over that at the start. Chosen: the growth of caches that fill slows."""
 
 
 @symptom(any_of=MEMORIES, sources=("pytorch_gpu_memory_2", "rahtz_reproducing"), background=0.004)
@@ -585,7 +609,7 @@ def memory_grows(run: Run) -> Evidence | None:
         raise CannotTell("not logged: memory in use")
     judged = [series for series in logged if len(series) >= MEMORY_GROWS_LEAST_RECORDS]
     if not judged:
-        few = next((one for series in logged if (one := _few(run, series)) is not None), None)
+        few = next((growth for series in logged if (growth := _few(run, series)) is not None), None)
         if few is not None:
             return few
         raise CannotTell(

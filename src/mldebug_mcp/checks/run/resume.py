@@ -137,7 +137,7 @@ def joins_of(run: Run) -> tuple[Join, ...]:
     """Return the joins of a run with enough of the loss on either side, in order, those with a gap last."""
     if "loss" not in run:
         return ()
-    return (*_between_segments(run), *_told(run), *_gaps(run))
+    return (*_between_segments(run), *_stated_joins(run), *_gaps(run))
 
 
 def _between_segments(run: Run) -> Iterator[Join]:
@@ -156,7 +156,7 @@ def _between_segments(run: Run) -> Iterator[Join]:
             yield join
 
 
-def _told(run: Run) -> Iterator[Join]:
+def _stated_joins(run: Run) -> Iterator[Join]:
     """Yield the joins that the log states in words, or by data that start over, where its steps just go on."""
     if len(run.segments) > 1 or len(run.resumes) > MANY:
         return
@@ -334,7 +334,7 @@ def _falls_falls(values: Floats, width: int) -> dict[int, tuple[float, float]]:
     shortly = _lowest(brief, 2 * width - width // 2 + 1)[at - 2 * width]
     lowest = _lowest(np.concatenate([np.full(2 * width, np.inf), level]), 3 * width + 1)[at - 2 * width]
     start = start_level(values)
-    seen = (
+    is_fall = (
         (drop > np.maximum(FALLS_SIGMAS * error, FALLS_SHARE * np.abs(before)))
         & (before > NEAR_ZERO * start)
         & ((before < BEYOND * start) | (start <= 0))
@@ -344,7 +344,7 @@ def _falls_falls(values: Floats, width: int) -> dict[int, tuple[float, float]]:
     )
     return {
         _steepest(values, int(at[peak]), width): (float(before[peak]), float(after[peak]))
-        for peak in _peaks(drop, seen, width)
+        for peak in _peaks(drop, is_fall, width)
     }
 
 
@@ -366,9 +366,9 @@ def _lowest(values: Floats, width: int) -> Floats:
     return np.asarray(np.lib.stride_tricks.sliding_window_view(values, width).min(axis=1))
 
 
-def _peaks(drop: Floats, seen: NDArray[np.bool_], width: int) -> list[int]:
+def _peaks(drop: Floats, is_fall: NDArray[np.bool_], width: int) -> list[int]:
     """Return where the deepest falls are, none within two widths of a deeper one."""
-    left = np.where(seen, drop, -np.inf)
+    left = np.where(is_fall, drop, -np.inf)
     out = []
     while np.isfinite(best := left.max(initial=-np.inf)):
         place = int(np.argmax(left == best))
@@ -397,10 +397,14 @@ def _explained(run: Run, loss: Series, place: int) -> bool:
 # What the loss does where the run was resumed, or where its data may have started over unseen.
 
 
-RESUME_SHARE, RESUME_SIGMAS = 0.05, 5.0
-"""A jump is this share of the level, and so many standard errors. Chosen: no sound resume of our runs comes near."""
-DIP_SHARE, DIP_SIGMAS = 0.06, 3.8
-"""... and a dip this share, pooled over all resumes of the run. Chosen: as for jumps."""
+RESUME_SHARE = 0.05
+"""Share of the level that a jump is. Chosen: no healthy resume of our runs comes near."""
+RESUME_SIGMAS = 5.0
+"""Standard errors that a jump is. Chosen: no healthy resume of our runs comes near."""
+DIP_SHARE = 0.06
+"""Share of the level that a dip is, pooled over all resumes of the run. Chosen: as for jumps."""
+DIP_SIGMAS = 3.8
+"""Standard errors that a dip is. Chosen: as for jumps."""
 RESUME_CUT = 0.8
 """Times the rate before the resume. Chosen: less of it lowers the loss by itself."""
 LEAST_POINTS = 40
@@ -476,7 +480,7 @@ def _falls_at_joins(run: Run, joins: tuple[Join, ...]) -> Answers:
     squared = sum((dip.error / abs(join.before or math.inf)) ** 2 for join, dip in dips)
     if depth < max(DIP_SHARE, DIP_SIGMAS * math.sqrt(squared) / len(dips)):
         return {}
-    join, dip = max(dips, key=lambda one: one[1].depth)
+    join, dip = max(dips, key=lambda pair: pair[1].depth)
     more = f"; at {len(dips)} resumes it falls by {depth:.0%} on average" if len(dips) > 1 else ""
     steps = [join.step, *(other.step for other, _ in dips if other is not join)]
     return {

@@ -38,19 +38,26 @@ from mldebug_mcp.logs.run import Run, Series
 # What does the reward do over the run?
 
 
-STUCK, BELOW_BEST = 0.15, 0.98
-"""Share of the records that are one number, and of the best before, below which that lies. Chosen: solved is best."""
-REWARD_COURSE_LEAST_RECORDS, OF_AGENTS = 20, 10
-"""Records after which a reward that has not moved is looked at; one of an agent is the mean of many episodes. Source:
-axolotl_stability, after 20 steps."""
+STUCK = 0.15
+"""Share of the records that are one number. Chosen: by hand."""
+BELOW_BEST = 0.98
+"""Share of the best before, below which that number lies. Chosen: solved is best."""
+REWARD_COURSE_LEAST_RECORDS = 20
+"""Records after which a reward that has not moved is looked at. Source: axolotl_stability, after 20 steps."""
+OF_AGENTS = 10
+"""The same of an agent. Chosen: one record is the mean of many episodes."""
 LEAST_STEPS = 20
 """Steps for which `rewards/*/mean` stays at 0. Source: axolotl_stability, where the checklist begins beyond 20."""
-REWARD_COURSE_ZERO, REWARD_COURSE_SHARE = 1e-6, 0.95
-"""Absolute reward up to which it is zero, and the share of records that are. Chosen: rounding; single ones may earn
-something by luck."""
-SHARE_OF_RISE, SHARE_OF_LEVEL, REWARD_COURSE_SIGMAS = 0.5, 0.3, 6.0
-"""Of what was gained that is lost again; of the best level of a language model that never rose; times the noise of
-block medians. Chosen: on simulated curves."""
+REWARD_COURSE_ZERO = 1e-6
+"""Absolute reward up to which it is zero. Chosen: rounding."""
+REWARD_COURSE_SHARE = 0.95
+"""Share of records that are zero. Chosen: single ones may earn something by luck."""
+SHARE_OF_RISE = 0.5
+"""Share of what was gained that is lost again. Chosen: on simulated curves."""
+SHARE_OF_LEVEL = 0.3
+"""The same of the best level of a language model that never rose. Chosen: on simulated curves."""
+REWARD_COURSE_SIGMAS = 6.0
+"""Times the noise of block medians that is lost. Chosen: on simulated curves."""
 
 
 def _evidence(rewards: Series, summary: str, **values: float) -> Evidence:
@@ -214,8 +221,8 @@ def reward_flat(run: Run, rewards: Series) -> Evidence | None:
         raise CannotTell("the log begins in mid-run: the agent may have learnt before")
     if whole.stands:
         return _level(run, rewards, whole)
-    if agent and from_the_start(rewards) and (seen := _of_agent(run, rewards, whole)) is not None:
-        return seen
+    if agent and from_the_start(rewards) and (evidence := _of_agent(run, rewards, whole)) is not None:
+        return evidence
     if whole.hidden:
         raise CannotTell(f"reward is too noisy for {len(rewards)} records to tell a level one from one that moves")
     return None
@@ -241,13 +248,13 @@ def _of_agent(run: Run, rewards: Series, whole: Standing) -> Evidence | None:
     return _level(run, late, rest) if rest.stands and rest.level <= start + rest.move else None
 
 
-def _level(run: Run, rewards: Series, seen: Standing) -> Evidence:
+def _level(run: Run, rewards: Series, rest: Standing) -> Evidence:
     between = noise(rewards.value)
     summary = (
-        f"reward stays around {figure(seen.level)} from {run.place(rewards.step[0])} to {figure(rewards.step[-1])}: "
-        f"its trend over that stretch is {seen.change:+.2g}, the noise between records {between:.2g}"
+        f"reward stays around {figure(rest.level)} from {run.place(rewards.step[0])} to {figure(rewards.step[-1])}: "
+        f"its trend over that stretch is {rest.change:+.2g}, the noise between records {between:.2g}"
     )
-    return _evidence(rewards, summary, level=seen.level, change=seen.change, noise=between, range_of_blocks=seen.around)
+    return _evidence(rewards, summary, level=rest.level, change=rest.change, noise=between, range_of_blocks=rest.around)
 
 
 @question(
@@ -268,11 +275,11 @@ def reward_course(run: Run) -> Answers:
     if not len(rewards):
         raise CannotTell("no finite reward")
     one_value = answers_of(by_outcome((reward_zero, reward_constant, reward_at_floor), run, rewards))
-    seen = next((evidence for evidence in one_value.values() if isinstance(evidence, Evidence)), None)
+    flat = next((evidence for evidence in one_value.values() if isinstance(evidence, Evidence)), None)
     mean = averaged(run, rewards)
-    if seen is not None:
+    if flat is not None:
         level = (
-            _level(run, mean, standing(mean.value, _spread(run))) if len(mean) >= REWARD_COURSE_LEAST_RECORDS else seen
+            _level(run, mean, standing(mean.value, _spread(run))) if len(mean) >= REWARD_COURSE_LEAST_RECORDS else flat
         )
         return {"reward_flat": level, **one_value}
     answers = first_seen(
@@ -430,15 +437,21 @@ def reward_spread(run: Run) -> Answers:
 # The score of evaluation falls while the reward of training rises.
 
 
-MIN_SCORES, LEAST_BESIDE = 6, 18
-"""Finite values that a score of evaluation must have, and one of training. Chosen: two medians of three that share
-none; of six blocks."""
-NEVER, RESTS = 0.02, 0.1
-"""A rate of success that is none; and the share of the whole rise by which a reward still moves that rests, over the
-later half. Chosen: a reward that is shaped rises before the first success, and goes on to it."""
-EVAL_REWARD_FALLS_SHARE, EVAL_REWARD_FALLS_SIGMAS, BEGUN = 0.25, 4.0, 0.25
-"""Of its best level, and times the noise between evaluations, that the score loses; of the fall, from which it has
-begun. Chosen: by hand."""
+MIN_SCORES = 6
+"""Finite values that a score of evaluation must have. Chosen: two medians of three that share none."""
+LEAST_BESIDE = 18
+"""Finite values that a score of training must have. Chosen: two medians of three that share none; of six blocks."""
+NEVER = 0.02
+"""A rate of success that is none. Chosen: by hand."""
+RESTS = 0.1
+"""Share of the whole rise by which a reward that rests still moves over the later half. Chosen: a reward that is shaped
+rises before the first success, and goes on to it."""
+EVAL_REWARD_FALLS_SHARE = 0.25
+"""Share of its best level that the score loses. Chosen: by hand."""
+EVAL_REWARD_FALLS_SIGMAS = 4.0
+"""Times the noise between evaluations that the score loses. Chosen: by hand."""
+BEGUN = 0.25
+"""Share of the fall from which it has begun. Chosen: by hand."""
 
 
 @symptom(any_of=REWARDS, sources=("remote_gpu_trainer",), not_for=NOT_POLICY, background=0.001)
@@ -457,13 +470,13 @@ def eval_reward_falls(run: Run) -> Evidence | None:
     if (earned := _earned_without_success(run)) is not None:
         return earned
     levels = [(score, [median(score.value[at : at + 3]) for at in range(len(score) - 2)]) for score in scores]
-    lost = [(max(level) - level[-1], one, level) for one, level in levels if _falls(one, level)]
+    lost = [(max(level) - level[-1], score, level) for score, level in levels if _falls(score, level)]
     if 2 * len(lost) <= len(scores):
         return None
     paid = blocks(averaged(run, reward(run)).value, 12).level
     if len(paid) < 4 or end_level(paid) < median(paid[: len(paid) // 2]):
         return None
-    fall, series, level = max(lost, key=lambda one: one[0])
+    fall, series, level = max(lost, key=lambda candidate: candidate[0])
     top, end, best = max(level), level[-1], int(np.argmax(level))
     onset = float(series.step[best + int(np.argmax(series.value[best:] <= top - BEGUN * fall))])
     return Evidence(

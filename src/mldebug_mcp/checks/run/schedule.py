@@ -38,8 +38,10 @@ STEPS = 100
 """Units of the last decimal that a peak needs. Chosen: they show the end of a schedule to a hundredth."""
 LEVELS = 3
 """Values, its end among them, that a rate must take for a decay to be seen in them. Chosen: two are a step."""
-SLACK, MARGIN = 1.5, 0.05
-"""How much longer than a cosine a schedule may stay within half a unit of its end. Chosen: lines and floors differ."""
+SLACK = 1.5
+"""Times as long as a cosine that a schedule may stay within half a unit of its end. Chosen: lines and floors differ."""
+MARGIN = 0.05
+"""Share of the log that it may stay there beyond that. Chosen: lines and floors differ."""
 
 
 def ends_by_rounding(rate: Floats, share: float) -> bool:
@@ -64,24 +66,33 @@ def ends_by_rounding(rate: Floats, share: float) -> bool:
 
 RATE_END_LEAST = 5
 """Records at the lowest rate. Chosen: fewer show no course."""
-STRETCH, RATE_END_RECORDS = 0.03, 3
-"""Share of the log, and records, that a rate of zero lasts. Chosen: the first and last records may be zero."""
-DIGITS, EXACT = 5, 1e-9
-"""Decimals of a rate that may have been rounded to zero, and how near to such a number it is then. Chosen: "%.4f" makes
-0.0000 of 2e-5."""
-LEARNT, LEAST_LOSSES = 0.1, 6
-"""Share by which a loss falls, in so many records, that is not one of a rate of zero. Chosen: beyond its noise."""
+STRETCH = 0.03
+"""Share of the log that a rate of zero lasts. Chosen: the first and last records may be zero."""
+RATE_END_RECORDS = 3
+"""Records that a rate of zero lasts. Chosen: the first and last records may be zero."""
+DIGITS = 5
+"""Decimals of a rate that may have been rounded to zero. Chosen: "%.4f" makes 0.0000 of 2e-5."""
+EXACT = 1e-9
+"""How near to such a number it is then. Chosen: by hand."""
+LEARNT = 0.1
+"""Share by which a loss falls that is not one of a rate of zero. Chosen: beyond its noise."""
+LEAST_LOSSES = 6
+"""Records over which it does. Chosen: beyond its noise."""
 SHARE = 0.1
 """Of the log, at the lowest rate. Chosen: a cosine is within a thousandth of its end for its last 2 %."""
 STILL_LEARNS = 0.15
 """Share of the peak of a rate that was meant to stay. Chosen: floors are a tenth at most."""
 NEAR = 0.001
 """Share of the peak that is the lowest rate. Chosen: what a cosine changes by in its last 2 %."""
-SMOOTH, BETWEEN = 5, 0.01
-"""Rates, this far from peak and floor, that make a decay gradual. Chosen: the last stage of steps may be long."""
-WAY_LEFT, REST = 0.001, 0.75
-"""Share of the way, the sum of the rates, that is left to go in so large a share of the run. Chosen: a rate that waits
-for a plateau, and comes to nothing on one, stays at its peak for longer than a quarter."""
+SMOOTH = 5
+"""Rates that make a decay gradual. Chosen: the last stage of steps may be long."""
+BETWEEN = 0.01
+"""How far from peak and floor they are, as a share of the peak. Chosen: the last stage of steps may be long."""
+WAY_LEFT = 0.001
+"""Share of the way, the sum of the rates, that is left to go. Chosen: by hand."""
+REST = 0.75
+"""Share of the run in which it is left. Chosen: a rate that waits for a plateau stays at its peak for longer than a
+quarter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,20 +193,30 @@ RATE_JUMP_LEAST = 0.1
 """Share of the peak that a jump makes, and that a rate must have. Chosen: near zero any change is a large factor."""
 HIGH = 0.2
 """Share of the peak from which a fall is one. Chosen: twice the least."""
-WIDTH, RATE_JUMP_RECORDS = 0.02, 3
-"""A jump takes no more than this share of the log, or so many records. Chosen: a second warm-up is longer."""
+WIDTH = 0.02
+"""Share of the log that a jump takes at most. Chosen: a second warm-up is longer."""
+RATE_JUMP_RECORDS = 3
+"""Records that a jump takes at most. Chosen: a second warm-up is longer."""
 STEEP = 3.0
 """Times the usual change from one record to the next. Chosen: even slopes, as in a triangular cycle, are not jumps."""
 BEFORE = 6
 """Records whose slope is the usual one at a place. Chosen: cycles become flatter."""
-ALIKE, RATE_JUMP_ABOVE = 0.15, 1.2
-"""Share by which distances of restarts differ, and times the first peak that they reach. Chosen: records are coarse."""
-RUN_DOWN, RUNS_DOWN, BACK = 0.1, 0.35, 0.9
-"""Shares of the peak at the end of a schedule, a record before that, and as it begins anew. Chosen: a cosine's ends."""
+ALIKE = 0.15
+"""Share by which distances of restarts differ. Chosen: records are coarse."""
+RATE_JUMP_ABOVE = 1.2
+"""Times the first peak that restarts reach. Chosen: records are coarse."""
+RUN_DOWN = 0.1
+"""Share of the peak at the end of a schedule. Chosen: a cosine's ends."""
+RUNS_DOWN = 0.35
+"""Share of the peak a record before that. Chosen: a cosine's ends."""
+BACK = 0.9
+"""Share of the peak as the schedule begins anew. Chosen: a cosine's ends."""
 STAGES = 8
 """Different rates below which a schedule is one of stages. Chosen: more are a course."""
-STAIRS, UNEVEN = 4, 3.0
-"""Stretches of one rate, and times the typical that the longest has, of a rate set once per epoch. Chosen: as timm."""
+STAIRS = 4
+"""Stretches of one rate, of a rate set once per epoch. Chosen: as timm."""
+UNEVEN = 3.0
+"""Times the typical that the longest of them has. Chosen: as timm."""
 LEVEL = 1e-9
 """Share of the peak below which a change is rounding. Chosen: float32 resolves 1e-7."""
 
@@ -330,8 +351,11 @@ def _begins_anew(rate: Floats, at: int) -> bool:
 # Is the course of the learning rate the one that was configured, and one that lets training go on?
 
 
-SCHEDULE_ABOVE, BELOW = 1.9, 3.0
-"""Times the configured peak. Chosen: more is asked below it, as a log may miss the peak between two records."""
+SCHEDULE_ABOVE = 1.9
+"""Times the configured peak from which a peak lies above it. Chosen: by hand."""
+BELOW = 3.0
+"""Times that a peak is smaller where it lies below it. Chosen: more is asked, as a log may miss the peak between two
+records."""
 BESIDE = 0.35
 """Share of the peak by which a rate is off its schedule. Chosen: line and cosine differ by a tenth at most."""
 SCHEDULE_LEAST = 4
@@ -340,10 +364,16 @@ CYCLES = ("cycle", "restart", "t_0", "t_mult")
 """Parts of the names of settings of a schedule that comes back."""
 HALFWAY = 0.5
 """Of the plan, before which a rate that hardly decays says little. Chosen: a cosine has half of its peak there."""
-SCHEDULE_EARLY, BEHIND = 0.05, 1.2
-"""Share of the plan where a log must begin, and times the warm-up where it may end, to show the peak. Chosen: slack."""
-JUMPS, ZEROS, ENDS = 8, 5, 20
-"""Rates that show a jump, a stretch of zeros, and the end of a schedule. Chosen: fewer show no course."""
+SCHEDULE_EARLY = 0.05
+"""Share of the plan where a log must begin to show the peak. Chosen: slack."""
+BEHIND = 1.2
+"""Times the warm-up where it may end to show the peak. Chosen: slack."""
+JUMPS = 8
+"""Rates that show a jump. Chosen: fewer show no course."""
+ZEROS = 5
+"""Rates that show a stretch of zeros. Chosen: fewer show no course."""
+ENDS = 20
+"""Rates that show the end of a schedule. Chosen: fewer show no course."""
 NEXT = 2.0
 """Records by which a jump may be away from a resume. Chosen: a record is written before it or behind it."""
 
@@ -540,7 +570,7 @@ def lr_jump_at_resume(run: Run, jump: Evidence) -> Evidence | None:
 
 
 @question(
-    *(one.outcome for one in READINGS),
+    *(candidate.outcome for candidate in READINGS),
     outcome_of(lr_jump_at_resume, 0.05, "idefics_80b_chronicles", of="lr_jump", as_chosen=True),
     needs=_RATE,
     whole=True,
@@ -549,8 +579,8 @@ def schedule(run: Run) -> Answers:
     """Look for a rate of zero, for jumps and for an end before the run's, then compare with the configuration."""
     answers = first_of(run, READINGS)
     jump = answers.get("lr_jump")
-    seen = lr_jump_at_resume(run, jump) if isinstance(jump, Evidence) and jump.present else None
-    return answers if seen is None else {**answers, "lr_jump_at_resume": seen}
+    evidence = lr_jump_at_resume(run, jump) if isinstance(jump, Evidence) and jump.present else None
+    return answers if evidence is None else {**answers, "lr_jump_at_resume": evidence}
 
 
 # How does the warm-up stand to the plan, and does the rate follow it?
@@ -558,8 +588,12 @@ def schedule(run: Run) -> Answers:
 
 NEAR_PEAK = 0.95
 """Share of the peak at which a rate is at it. Chosen: a schedule decays by less in its first records."""
-WARMUP_EARLY, FIRST_STEPS, FIRST_SHARE = 0.01, 2.0, 0.05
-"""Share of the run, and steps, in which the log must begin, and records that hold the peak. Chosen: short warm-ups."""
+WARMUP_EARLY = 0.01
+"""Share of the run in which the log must begin. Chosen: warm-ups are short."""
+FIRST_STEPS = 2.0
+"""Steps in which the log must begin. Chosen: warm-ups are short."""
+FIRST_SHARE = 0.05
+"""Share of the records that hold the peak. Chosen: warm-ups are short."""
 WARMUP_LEAST = 5
 """Rates that must be logged to tell where the peak is. Chosen: fewer show no course."""
 HALF = 0.5

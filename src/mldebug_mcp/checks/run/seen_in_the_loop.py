@@ -36,7 +36,7 @@ FEW_FEATURES = 4
 class Seen:
     """Something that a recorder saw: in one sentence, at which steps, in which numbers."""
 
-    said: str
+    summary: str
     steps: tuple[float, ...]
     values: Mapping[str, float]
 
@@ -108,9 +108,11 @@ def few_features(run: Run) -> Seen | None:
 
 FEWEST = 20
 """Batches from which the spread is known. Chosen: a course of as many has a level and a noise."""
-FED_TIMES, MIN_ODD_SPREAD_SIGMAS = 2.0, 10.0
-"""A batch is odd whose spread is so many times the usual, or its part, and so many median deviations off. Chosen:
-neither batches of few rows nor images of all kinds come near."""
+FED_TIMES = 2.0
+"""Times the usual, or its part, that the spread of an odd batch is. Chosen: neither batches of few rows nor images of
+all kinds come near."""
+MIN_ODD_SPREAD_SIGMAS = 10.0
+"""Median deviations that it is off. Chosen: neither batches of few rows nor images of all kinds come near."""
 MAX_SHARE_OF_ODD_BATCHES = 0.1
 """Share of odd batches. Chosen: more of them are not odd."""
 FED_TINY = 1e-12
@@ -207,8 +209,12 @@ def odd_inputs(run: Run) -> Seen | None:
 # The loss that a loop logs beside the mean cross-entropy that a recorder worked out of the same outputs and labels.
 
 
-ONCE, TWICE, SHIFTED = "recomputed/once", "recomputed/twice", "recomputed/shifted"
-"""As a recording names it: of the outputs as logits, of their softmax as logits, of the next label."""
+ONCE = "recomputed/once"
+"""The loss worked out anew of the outputs as logits, as a recording names it."""
+TWICE = "recomputed/twice"
+"""The same of their softmax as logits."""
+SHIFTED = "recomputed/shifted"
+"""The same with the label of the next token."""
 SMALL = 1e-4
 """A cross-entropy below this tells no factor. Chosen: it is rounded to seven digits."""
 RECOMPUTED_TINY = 1e-12
@@ -277,10 +283,10 @@ def loss_beside(run: Run, name: str = ONCE) -> Beside:
         CannotTell: no recorder saw outputs and labels often enough.
     """
     names = [text for text in ((ONCE, SHIFTED) if name == ONCE else (name,)) if text in run and "loss" in run]
-    found = [one for each in names if (one := _beside(run, each)) is not None]
+    found = [comparison for each in names if (comparison := _beside(run, each)) is not None]
     if not found:
         raise CannotTell(f"no recorder saw the outputs of the model and labels {LEAST} times")
-    return min(found, key=lambda one: one.off)
+    return min(found, key=lambda beside: beside.off)
 
 
 def _beside(run: Run, name: str) -> Beside | None:
@@ -297,46 +303,46 @@ def _beside(run: Run, name: str) -> Beside | None:
 # What did a recorder see in the loop that ought not to be: of rows, inputs, outputs, and the loss made of them?
 
 
-def _seen(name: str, background: float, see: Callable[[Run], Seen | None], doc: str) -> Reading:
+def _reading(name: str, background: float, see: Callable[[Run], Seen | None], doc: str) -> Reading:
     """Return how an outcome is seen."""
 
     def read(run: Run) -> Evidence | None:
-        seen = see(run)
-        return None if seen is None else Evidence(seen.said, seen.steps, seen.values)
+        observation = see(run)
+        return None if observation is None else Evidence(observation.summary, observation.steps, observation.values)
 
     return Reading(Outcome(name, doc, background, as_chosen=True), read, settled=False, not_for=())
 
 
 READINGS = (
-    _seen("gradients_kept", 0.001, gradients_kept, """Gradients are not zero before any backward pass.
+    _reading("gradients_kept", 0.001, gradients_kept, """Gradients are not zero before any backward pass.
 
         So each update takes those of all updates before. Not this when: they are cleared once between two updates, as
         where they are accumulated on purpose."""),
-    _seen("rows_come_again", 0.002, rows_start_over, """From a resume on come the rows of an earlier stretch again.
+    _reading("rows_come_again", 0.002, rows_start_over, """From a resume on come the rows of an earlier stretch again.
 
         In the order that they had. Not this when: a new pass begins there; lost steps are made again."""),
-    _seen("rows_evaluated", 0.003, rows_of_evaluation, """Batches of the training hold rows of an evaluation.
+    _reading("rows_evaluated", 0.003, rows_of_evaluation, """Batches of the training hold rows of an evaluation.
 
         Value by value. Not this when: fewer than one row in ten is; no recorder saw both on the CPU."""),
-    _seen("inputs_differ", 0.01, inputs_of_evaluation, """Evaluation feeds the model other numbers than training.
+    _reading("inputs_differ", 0.01, inputs_of_evaluation, """Evaluation feeds the model other numbers than training.
 
         Not this when: shares of numbers up to any bound agree within a quarter; inputs are tokens."""),
-    _seen("loss_multiplied", 0.002, multiplied, """The loss is a multiple of the outputs' cross-entropy.
+    _reading("loss_multiplied", 0.002, multiplied, """The loss is a multiple of the outputs' cross-entropy.
 
         Not this when: the multiple changes, as with weights of classes or other terms; it is below 1.5."""),
-    _seen("softmax_taken_twice", 0.001, softmax_twice, """The loss takes a softmax of what a softmax gave.
+    _reading("softmax_taken_twice", 0.001, softmax_twice, """The loss takes a softmax of what a softmax gave.
 
         So it is the cross-entropy of the softmax of the outputs. Not this when: it is that of the outputs."""),
-    _seen("loss_unlike_outputs", 0.02, unlike_outputs, """The loss is not the outputs' cross-entropy.
+    _reading("loss_unlike_outputs", 0.02, unlike_outputs, """The loss is not the outputs' cross-entropy.
 
         Nor a multiple of it. Not this when: it is off by less than a third, as with smoothed labels."""),
-    _seen("running_statistics_stale", 0.003, stale_statistics, """Running statistics stay far from the batches'.
+    _reading("running_statistics_stale", 0.003, stale_statistics, """Running statistics stay far from the batches'.
 
         Evaluation normalises by them. Not this when: they follow within some looks; batches have few values."""),
-    _seen("inputs_odd", 0.01, odd_inputs, """The inputs of a few batches vary far more or less than all others.
+    _reading("inputs_odd", 0.01, odd_inputs, """The inputs of a few batches vary far more or less than all others.
 
         Not this when: more than one batch in ten does; inputs are tokens."""),
-    _seen("features_few", 0.003, few_features, """The last layer reads four numbers or fewer for more classes.
+    _reading("features_few", 0.003, few_features, """The last layer reads four numbers or fewer for more classes.
 
         Not this when: it reads more; classes are not known; a picture is to be drawn of the features."""),
 )  # fmt: skip

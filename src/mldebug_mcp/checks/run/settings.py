@@ -187,7 +187,7 @@ def lr_high(run: Run, peak: float, step: float) -> Evidence | None:
             values={"peak": peak, "usual_high": LARGEST_OF_ALL, "factor": peak / LARGEST_OF_ALL},
         )
     ranges = usual_rates(run)
-    high = [one for one in ranges if peak > GENEROUS_ABOVE * one.high]
+    high = [usual_range for usual_range in ranges if peak > GENEROUS_ABOVE * usual_range.high]
     if high and run.kind in TEXT_POLICIES and kept_rise(run) is not None:
         raise CannotTell("the rate would be far too high for a large policy, and this one learns at it")
     return _outside(run, ranges, high, peak, step)
@@ -217,7 +217,7 @@ def lr_low(run: Run, peak: float, step: float) -> Evidence | None:
     ranges = usual_rates(run)
     if run.setting("learning_rate") is None and still_rising(run):
         raise CannotTell("the log may end within the warmup of the learning rate, whose peak is not configured")
-    low = [one for one in ranges if 0 < peak < one.low / GENEROUS_BELOW]
+    low = [usual_range for usual_range in ranges if 0 < peak < usual_range.low / GENEROUS_BELOW]
     return _outside(run, ranges, low, peak, step)
 
 
@@ -318,8 +318,10 @@ def _peak(run: Run) -> float | None:
 
 SETTINGS = {"completion_only_loss": False, "train_on_inputs": True, "train_on_prompt": True, "train_on_source": True}
 """Settings of TRL, Axolotl, LLaMA-Factory and QLoRA, and the value with which prompts are trained on."""
-ALL, MIN_LABEL_RECORDS = 0.999, 3
-"""Share of the labels that count, and records of it. Chosen: rows whose every token is an answer are rare."""
+ALL = 0.999
+"""Share of the labels that count. Chosen: rows whose every token is an answer are rare."""
+MIN_LABEL_RECORDS = 3
+"""Records of that share. Chosen: by hand."""
 _COUNTED = re.compile(
     r"(?:train_)?(?:loss|labels?|targets?|supervised|trained|trainable|unmasked)_(?:(?:tokens?|labels?)_)?"
     r"(?:frac(?:tion)?|share|ratio|pct)"

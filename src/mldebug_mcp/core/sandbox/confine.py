@@ -21,14 +21,20 @@ from mldebug_mcp.core.paths import knowledge_folder
 # calls have the same numbers on every architecture.
 
 
-_CREATE, _ADD_RULE, _RESTRICT = 444, 445, 446
+_CREATE = 444
+_ADD_RULE = 445
+_RESTRICT = 446
 _VERSION = 1
 _PATH_BENEATH = 1
 _O_PATH = getattr(os, "O_PATH", 0)
 _NO_NEW_PRIVILEGES = 38
 
-_EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
-_TRUNCATE, _IOCTL = 1 << 14, 1 << 15
+_EXECUTE = 1 << 0
+_WRITE_FILE = 1 << 1
+_READ_FILE = 1 << 2
+_READ_DIR = 1 << 3
+_TRUNCATE = 1 << 14
+_IOCTL = 1 << 15
 _OF_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL
 _KNOWN_BY = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 5: (1 << 16) - 1}
 """All rights to files that a version of the interface knows, by the first version that knows them."""
@@ -111,7 +117,8 @@ DESCRIPTORS = 512
 FILE_BYTES = 2 * 1024**3
 """The largest file that may be written: a copy of a tokenizer's."""
 _DEATH_SIGNAL = 1
-_NEW_NETWORK, _NEW_USER = 0x40000000, 0x10000000
+_NEW_NETWORK = 0x40000000
+_NEW_USER = 0x10000000
 _SYSTEM = ("/usr", "/lib", "/lib32", "/lib64", "/opt", "/nix", "/gnu", "/sys/devices/system")
 """Where libraries are, and what the machine's processors are like."""
 _SINGLE = (

@@ -150,9 +150,9 @@ class CallWatch:
             self.call.parts = True
 
 
-def same(one: torch.Tensor, other: torch.Tensor) -> bool:
+def same(tensor: torch.Tensor, other: torch.Tensor) -> bool:
     """Return whether two tensors hold the same, NaN included."""
-    return one.shape == other.shape and bool(((one == other) | (one.isnan() & other.isnan())).all())
+    return tensor.shape == other.shape and bool(((tensor == other) | (tensor.isnan() & other.isnan())).all())
 
 
 def row_marks(given: torch.Tensor) -> torch.Tensor:
@@ -296,7 +296,7 @@ class Trace(TorchFunctionMode):
         """
         if not self.origins:
             return None
-        index = next((i for i, one in enumerate(self.origins) if one["largest_out"] is None), 0)
+        index = next((i for i, origin in enumerate(self.origins) if origin["largest_out"] is None), 0)
         return {**self.origins[index], "frames": self._before[index]}
 
 
@@ -311,10 +311,10 @@ def _largest(value: Any) -> float | None:
         for _, tensor in leaves([*value[0], value[1]] if isinstance(value, tuple) else value):
             if not tensor.is_floating_point() or not tensor.numel():
                 continue
-            one = float(tensor.detach().abs().max())
-            if one != one:  # noqa: PLR0124 - NaN
+            largest = float(tensor.detach().abs().max())
+            if largest != largest:  # noqa: PLR0124 - NaN
                 return None
-            most = max(most, one)
+            most = max(most, largest)
         return most
 
 
@@ -389,13 +389,13 @@ MIN_ROWS_COMPARED = 2
 
 def first_bad_backward(subject: Subject) -> dict[str, Any] | None:
     """Run a pass backward until an operation gives a non-finite gradient; return that and the modules on the way."""
-    seen: list[dict[str, Any]] = []
+    frames: list[dict[str, Any]] = []
 
     def watch(name: str) -> Any:
         def look(gradient: torch.Tensor) -> None:
             value = float(gradient.detach().abs().max()) if gradient.numel() else 0.0
             largest = None if math.isnan(value) else value
-            seen.append({"module": name, "op": "gradient of output", "largest_out": largest})
+            frames.append({"module": name, "op": "gradient of output", "largest_out": largest})
 
         return look
 
@@ -407,7 +407,7 @@ def first_bad_backward(subject: Subject) -> dict[str, Any] | None:
 
         return attach
 
-    handles = [one.register_forward_hook(hook(name)) for name, one in subject.model.named_modules() if name]
+    handles = [submodule.register_forward_hook(hook(name)) for name, submodule in subject.model.named_modules() if name]
     subject.model.zero_grad(set_to_none=True)
     try:
         loss = subject.compute_loss()
@@ -415,13 +415,15 @@ def first_bad_backward(subject: Subject) -> dict[str, Any] | None:
     finally:
         for handle in handles:
             handle.remove()
-    bad = next((i for i, one in enumerate(seen) if one["largest_out"] is None or math.isinf(one["largest_out"])), None)
-    module = seen[bad]["module"] if bad is not None else next(_bad_parameters(subject), "")
+    bad = next(
+        (i for i, frame in enumerate(frames) if frame["largest_out"] is None or math.isinf(frame["largest_out"])), None
+    )
+    module = frames[bad]["module"] if bad is not None else next(_bad_parameters(subject), "")
     found = {
         "direction": "backward",
         "module": module,
         "op": _operation(subject),
-        "frames": seen[: bad or 0][-MAX_SHOWN_FRAMES:],
+        "frames": frames[: bad or 0][-MAX_SHOWN_FRAMES:],
     }
     subject.model.zero_grad(set_to_none=True)
     return found
@@ -623,8 +625,8 @@ def _given(subject: Subject, batch: Any) -> list[torch.Tensor]:
     return [tensor for tensor in capture.given if tensor.ndim]
 
 
-def _equal(one: torch.Tensor, other: torch.Tensor) -> bool:
-    return one.shape == other.shape and torch.equal(one, other)
+def _equal(tensor: torch.Tensor, other: torch.Tensor) -> bool:
+    return tensor.shape == other.shape and torch.equal(tensor, other)
 
 
 def _output(subject: Subject, batch: Any, seed: int = 0) -> torch.Tensor | None:
@@ -689,12 +691,12 @@ def _is_content(path: TreePath, tensor: torch.Tensor) -> bool:
     )
 
 
-def _change(one: torch.Tensor, other: torch.Tensor) -> float:
-    if one.shape != other.shape:
+def _change(tensor: torch.Tensor, other: torch.Tensor) -> float:
+    if tensor.shape != other.shape:
         return float("inf")
-    scale = float(one.abs().max()) or 1.0
-    return float((one - other).abs().max()) / scale
+    scale = float(tensor.abs().max()) or 1.0
+    return float((tensor - other).abs().max()) / scale
 
 
-def _differs(one: torch.Tensor, other: torch.Tensor | None) -> bool:
-    return other is None or _change(one, other) > CHANGED
+def _differs(tensor: torch.Tensor, other: torch.Tensor | None) -> bool:
+    return other is None or _change(tensor, other) > CHANGED

@@ -22,8 +22,10 @@ from .tree import inputs, mapped
 # Identifying the loss: the reported number is compared with what known formulas give for the same output.
 
 
-TOLERANCE, LOW_TOLERANCE = 1e-5, 1e-2
-"""Relative difference at which two losses are the same: above rounding, in 32 bits and in half precision."""
+TOLERANCE = 1e-5
+"""Relative difference at which two losses are the same: above rounding in 32 bits."""
+LOW_TOLERANCE = 1e-2
+"""The same in half precision."""
 
 
 MIN_NUMBERS_IN_UNIT_RANGE = 8
@@ -153,14 +155,14 @@ def expected_losses(subject: Subject, targets: Targets, *, shifted: bool) -> dic
         return {**_reference_of_values(subject, targets), "trained_labels": targets.labels.numel()}
     pairs = list(_contexts(subject, targets, shifted=shifted))
     labels = Counter(label for _, label, _ in pairs)
-    seen: dict[Hashable, Counter[Hashable]] = defaultdict(Counter)
+    labels_after: dict[Hashable, Counter[Hashable]] = defaultdict(Counter)
     rows: dict[Hashable, set[int]] = defaultdict(set)
     for context, label, row in pairs:
-        seen[context][label] += 1
+        labels_after[context][label] += 1
         rows[context].add(row)
-    split = {context: counts for context, counts in seen.items() if len(counts) > 1}
+    split = {context: counts for context, counts in labels_after.items() if len(counts) > 1}
     total = max(1, len(pairs))
-    best = sum(max(counts.values()) for counts in seen.values()) / total
+    best = sum(max(counts.values()) for counts in labels_after.values()) / total
     return {
         "uniform": math.log(targets.classes),
         "unigram": _entropy(labels),
@@ -252,7 +254,9 @@ class FullPrecision(TorchFunctionMode):
         if func in (torch.Tensor.half, torch.Tensor.bfloat16):
             return args[0].float()
         widened = [torch.float32 if argument in LOW else argument for argument in args]
-        return func(*widened, **{name: torch.float32 if one in LOW else one for name, one in (kwargs or {}).items()})
+        return func(
+            *widened, **{name: torch.float32 if value in LOW else value for name, value in (kwargs or {}).items()}
+        )
 
 
 def in_full_precision(subject: Subject) -> dict[str, Any]:
@@ -377,7 +381,7 @@ class Yardstick:
         known = self.measured.get("reference")
         if loss <= self.goal():
             return True
-        right = max(one.get("accuracy", 0.0) for one in outcome.values())
+        right = max(result.get("accuracy", 0.0) for result in outcome.values())
         if known is None or right < known.get("best_accuracy", 2.0) - 0.01:
             return False
         if self.measured.get("loss_formula") is None:

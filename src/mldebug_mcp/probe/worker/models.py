@@ -75,8 +75,11 @@ def _busiest(trained: torch.Tensor, positions: int) -> int:
 # The probe's own tiny models for a bare batch: a transformer for token ids, a perceptron for everything else.
 
 
-TINY_WIDTH, TINY_HEADS, TINY_LAYERS = 64, 4, 2
-TINY_MAX_ROWS, TINY_MAX_POSITIONS = 16, 128
+TINY_WIDTH = 64
+TINY_HEADS = 4
+TINY_LAYERS = 2
+TINY_MAX_ROWS = 16
+TINY_MAX_POSITIONS = 128
 TINY_MAX_LOGITS = 8_000_000
 """Rows x positions x vocabulary above which the vocabulary is cut to the ids that occur: steps would take seconds."""
 
@@ -193,12 +196,17 @@ def _squared_error(model: nn.Module, batch: Any) -> torch.Tensor:
 # The user's model class, built small from its `config.json`: few layers, small width, the same ratios.
 
 
-SCALED_WIDTH, SCALED_LAYERS, SCALED_HEADS = 64, 2, 4
-LARGE_VOCABULARY, NARROW = 60_000, 32
+SCALED_WIDTH = 64
+SCALED_LAYERS = 2
+SCALED_HEADS = 4
+LARGE_VOCABULARY = 60_000
 """Vocabulary above which the width is smaller, since nearly all parameters are in the embedding."""
+NARROW = 32
+"""The width then."""
 SCALED_MAX_LOGITS = 4_000_000
 """Rows x positions x vocabulary above which the batch is cut: the vocabulary stays as configured."""
-SCALED_MAX_ROWS, SCALED_MAX_POSITIONS = 8, 64
+SCALED_MAX_ROWS = 8
+SCALED_MAX_POSITIONS = 64
 
 WIDTHS = ("hidden_size", "n_embd", "d_model", "dim", "word_embed_proj_dim", "embedding_size")
 DEPTHS = ("num_hidden_layers", "n_layer", "num_layers", "n_layers", "encoder_layers", "decoder_layers",

@@ -99,7 +99,7 @@ def initial_scale(model: nn.Module) -> dict[str, Any]:
     default of torch for a linear layer is the latter: uniform within 1 / sqrt(fan_in).
     """
     layers = []
-    embeddings = {id(one.weight) for one in model.modules() if isinstance(one, nn.Embedding)}
+    embeddings = {id(embedding.weight) for embedding in model.modules() if isinstance(embedding, nn.Embedding)}
     for name, module in model.named_modules():
         weight = getattr(module, "weight", None)
         if not isinstance(module, nn.Embedding) and id(weight) in embeddings:

@@ -83,8 +83,8 @@ def _ending(seed: int, curve: Curve) -> dict[str, Any]:
     return {"seed": seed, "steps": len(curve.losses), "ended": curve.ended, "final_loss": last}
 
 
-def _alike(one: Subject, other: Subject) -> bool:
-    pairs = zip(one.model.parameters(), other.model.parameters(), strict=True)
+def _alike(subject: Subject, other: Subject) -> bool:
+    pairs = zip(subject.model.parameters(), other.model.parameters(), strict=True)
     return all(torch.equal(a, b) for a, b in pairs)
 
 
@@ -120,12 +120,12 @@ class Probe:
         self.measured["init"] = initial_scale(self.subject.model)
         self.report.enter("first pass")
         self.subject.model.train(self.subject.train_step is None or self.subject.model.training)
-        seen, output = first_pass(self.subject)
-        self.measured.update(seen)
+        first, output = first_pass(self.subject)
+        self.measured.update(first)
         self.measured["mode_modules"] = mode_modules(self.subject.model)
         self._used_but_unregistered()
         self.state.restore()
-        if not math.isfinite(seen["initial_loss"]):
+        if not math.isfinite(first["initial_loss"]):
             self._against_full_precision()
             self.yardstick.learn(targets_of(self.subject, output))
             return
@@ -135,9 +135,9 @@ class Probe:
         self.report.enter("dependence")
         self._dependence()
         self.yardstick.learn(targets_of(self.subject, output))
-        if seen.get("first_nonfinite") is not None:
+        if first.get("first_nonfinite") is not None:
             self._against_full_precision()
-        if seen["loss_has_graph"] or self.subject.train_step is not None:
+        if first["loss_has_graph"] or self.subject.train_step is not None:
             self._train()
 
     def _used_but_unregistered(self) -> None:
@@ -205,10 +205,10 @@ class Probe:
         self.subject.draws = self.job["seed"]
         try:
             curve = self._own_way()
-            seen = {**curve.as_dict(), "memorised": self._memorised(curve)}
+            result = {**curve.as_dict(), "memorised": self._memorised(curve)}
             if (ending := self._gradients_now()) is not None:
-                seen["last_gradient"] = ending["norm"]
-            self.measured["same_draws"] = seen
+                result["last_gradient"] = ending["norm"]
+            self.measured["same_draws"] = result
         finally:
             self.subject.draws = None
 
