@@ -118,6 +118,14 @@ def test_what_is_known_to_be_no_loss_is_not_proposed_as_one() -> None:
     assert "--map" not in headline
 
 
+def test_of_closing_figures_alone_the_log_is_asked_for(tmp_path: Path) -> None:
+    file = tmp_path / "all_results.json"
+    file.write_text('{"epoch": 3.0, "eval_loss": 0.4, "train_loss": 0.3, "train_runtime": 81.2}')
+    headline = diagnose_run(file).verdict.headline
+    assert headline.startswith("Cannot be judged: only the closing figures of a run are here")
+    assert "--map" not in headline
+
+
 def test_a_gradient_that_is_never_finite_leads_although_no_loss_is_logged() -> None:
     run = run_of({"grad_norm": [np.nan] * 3, "learning_rate": [3e-4] * 3}, kind="pretraining")
     verdict = diagnose(run).verdict

@@ -100,8 +100,8 @@ runs with a fault, 3 of 44 of `wrong_loss`, 4 of 26 of `entropy_collapse` and 2 
 three. The others show in 6 of 33 of `metric_bug`, 6 of 13 of `off_policy_staleness` and 10 of 24 of
 `resume_state_lost`. A resume itself is known, so a move at one weighs less. A loss that jumps up at one tells against
 rows that come again, as those were learnt: 1 of 23 runs that lost their state has it, none of 22 with such rows. A
-first loss of ten times a guess is in 4 of 31 runs of `bad_init` and 3 of `grad_accum_scaling`. It is in five of other causes,
-none of them with tokens that do not fit, and in none of 650 healthy ones."""
+first loss of ten times a guess is in 4 of 31 runs of `bad_init` and 3 of `grad_accum_scaling`. It is in five of
+other causes, none of them with tokens that do not fit, and in none of 650 healthy ones."""
 
 
 _SAID_BY: Mapping[str, Collection[str]] = {
@@ -1255,8 +1255,8 @@ def _untrained(run: Run) -> Iterator[DerivedFact]:
 
 
 TIMES_A_GUESS = 10.0
-"""A first loss so many times that of a guess. Chosen: a trained model has two to five times as much on tokens that do not
-fit."""
+"""A first loss so many times that of a guess. Chosen: a trained model has two to five times as much on tokens that do
+not fit."""
 
 
 def _far_beyond_guess(run: Run) -> Iterator[DerivedFact]:

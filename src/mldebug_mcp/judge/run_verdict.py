@@ -35,6 +35,10 @@ def without_result(run: Run) -> list[str]:
     """Return the note on a log in which no loss, score or reward was found, if it is one."""
     if not names_nothing(run):
         return []
+    if run.series and all(name.startswith(SET_ASIDE) for name in run.series):
+        return [
+            "only the closing figures of a run are here, no records of its course: name its log or trainer_state.json"
+        ]
     logged = [shorten(series.logged_as or name, 40) for name, series in run.series.items()]
     some = ", ".join(logged[:SHOWN]) + (", …" if len(logged) > SHOWN else "")
     unknown = [
