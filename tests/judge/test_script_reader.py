@@ -138,6 +138,13 @@ def test_a_long_script_is_asked_about_in_part(tmp_path: Path) -> None:
     assert len(prompts[0]) < 100_000
 
 
+def test_lines_are_numbered_as_python_counts_them(tmp_path: Path) -> None:
+    text = LOOP.replace("def train", "\f\ndef train").replace("\n", "\r\n")
+    report, prompts = read(tmp_path, reply(finding(HITS + 1)), text=text)
+    assert f"\n{HITS + 1}:     hits = [" in prompts[0]
+    assert [found.line for found in report.findings] == [HITS + 1]
+
+
 def test_of_a_folder_those_files_are_read_that_train(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(LOOP)
     (tmp_path / "helpers.py").write_text("def double(x):\n    return 2 * x\n")

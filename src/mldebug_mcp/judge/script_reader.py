@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from mldebug_mcp.core.text import shorten
+from mldebug_mcp.core.text import clean, shorten
 from mldebug_mcp.judge.reader import Reader, RefusedReplyError, asked, definition_of, json_of
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.models.script import ScriptFinding
@@ -78,7 +78,7 @@ def script_prompt(roles: Roles) -> str:
     Args:
         roles: What its names stand for.
     """
-    lines = roles.script.text.splitlines()
+    lines = _lines(roles)
     numbered = [f"{number}: {line[:MAX_LINE_CHARACTERS]}" for number, line in enumerate(lines[:LINES_READ], 1)]
     cut = [f"({len(lines) - LINES_READ:,} more lines are left out)"] if len(lines) > LINES_READ else []
     places = [f"- {place.question} Lines {', '.join(map(str, place.lines))}." for place in places_of(roles)]
@@ -102,6 +102,11 @@ def script_prompt(roles: Roles) -> str:
     )
 
 
+def _lines(roles: Roles) -> list[str]:
+    """Return the lines of a script as Python counts them: a form feed ends none."""
+    return [clean(line) for line in roles.script.text.replace("\r\n", "\n").replace("\r", "\n").split("\n")]
+
+
 def _causes() -> list[str]:
     """Return the causes that a line of a script can be."""
     return sorted(catalogue().causes.keys() - NOT_OF_SCRIPTS)
@@ -117,7 +122,7 @@ def script_findings(reader: Reader, roles: Roles) -> list[ScriptFinding]:
     Raises:
         InputError: the reader does not answer, or neither reply can be used.
     """
-    lines = roles.script.text.splitlines()
+    lines = _lines(roles)
     faults = asked(reader, script_prompt(roles), lambda reply: read_script_reply(reply, lines))
     return [_finding(roles.script.path, fault) for fault in faults]
 
