@@ -190,7 +190,10 @@ class Roles:
         made = self.losses.get(call.name) or self.losses.get(f"self.{call.name}")
         name = call.name if made is None else dotted(made.value)
         is_function = made is not None or call.method[:1].islower()
-        return bool(pattern.search(name)) and is_function and name not in self.definitions
+        if bool(pattern.search(name)) and is_function and name not in self.definitions:
+            return True
+        called = self.trace.called.get(id(call.node), set())
+        return bool(called) and all(map(pattern.search, called))
 
     def loss_named(self, call: Call, *names: str) -> bool:
         """Say whether a call computes one of these losses: "MSELoss" and "mse_loss" alike."""

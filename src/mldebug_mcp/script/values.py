@@ -259,6 +259,13 @@ class Scope:
             scope = scope.around
         return None
 
+    def holder(self, name: str) -> Scope:
+        """Return the scope that has a name, or this one where none has it."""
+        scope: Scope | None = self
+        while scope is not None and name not in scope.names:
+            scope = scope.around
+        return scope or self
+
 
 def either(*values: Value) -> Value:
     """Return one of several values; where they are equal, that value."""

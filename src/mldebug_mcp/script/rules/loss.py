@@ -72,7 +72,11 @@ def _twice(line: int, says: str) -> Fault:
 def activation_of(roles: Roles, given: ast.expr, call: Call) -> str:
     """Return what the first argument of a call is: "softmax", "sigmoid", "logits" of a layer, or "" if not known."""
     values = roles.trace.given.get(id(call.node), [])
-    known = [value for value in values if isinstance(value, Tensor) and value.is_known]
+    known = [
+        value
+        for value in values
+        if isinstance(value, Tensor) and (value.is_known or value.ends in ("softmax", "sigmoid"))
+    ]
     if known and len(known) == len(values):
         ends = {value.ends for value in known}
         return ends.pop() if len(ends) == 1 else ""

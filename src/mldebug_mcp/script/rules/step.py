@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 
 from mldebug_mcp.script.calls import Call, calls_in, constant_of, dotted, exclude, names_in
 from mldebug_mcp.script.faults import Fault, fault
-from mldebug_mcp.script.library import CLIPS
 from mldebug_mcp.script.roles import Roles, Run
+from mldebug_mcp.script.trace.events import Event
 
 
 def gradients_never_cleared(roles: Roles) -> Iterator[Fault]:
@@ -188,19 +188,29 @@ _UNCALLED = {
 
 def clipping_of_scaled_gradients(roles: Roles) -> Iterator[Fault]:
     """Gradients are clipped while they are scaled."""
-    for clip in roles.script.named(*CLIPS):
-        unit = roles.unit(clip)
-        steps = [call for call in unit if call in roles.steps and call.loops == clip.loops]
-        if not steps:
-            continue
-        by_scaler = any("scaler" in step.owner.lower() for step in steps)
-        scaled = by_scaler and any("scaler" in call.owner.lower() for call in roles.script.named("scale"))
-        unscaled = any(call.method == "unscale_" and call.order < clip.order for call in unit)
-        if scaled and not unscaled:
-            says = (
-                "gradients are clipped while the scaler has them scaled up: the limit is thousands of times too tight"
-            )
-            yield fault("clip_scaled", clip.line, "certain", says)
+    scaled, clips = False, list[Event]()
+    for event in roles.trace.of("backward", "unscale", "clip", "step"):
+        match event.action:
+            case "backward":
+                scaled, clips = _is_scaled(event.node), []
+            case "unscale":
+                scaled = False
+            case "clip" if scaled:
+                clips.append(event)
+            case "step" if clips and "scaler" in ast.unparse(event.node).lower():
+                says = (
+                    "gradients are clipped while the scaler has them scaled up: the limit is thousands of times too "
+                    "tight"
+                )
+                yield from (fault("clip_scaled", clip.line_apart(event), "certain", says) for clip in clips)
+                clips = []
+
+
+def _is_scaled(backward: ast.AST) -> bool:
+    """Say whether what gradients are computed of is scaled: `scaler.scale(loss).backward()`."""
+    function = backward.func if isinstance(backward, ast.Call) else None
+    of = function.value if isinstance(function, ast.Attribute) else None
+    return isinstance(of, ast.Call) and dotted(of.func).rpartition(".")[2] == "scale"
 
 
 def _is_autocast(roles: Roles, guard: str) -> bool:

@@ -182,6 +182,7 @@ class Calls(Methods):
     def forward(self, model: Object, args: list[Value], keywords: dict[str, Value], node: ast.Call) -> Value:
         """Follow the call of an object: the forward pass of a model, a loss, an instance with `__call__`."""
         given = (*args, *keywords.values())
+        self.trace.called.setdefault(id(node), set()).add(model.made_by)
         if model.kind == "loss":
             return Tensor(models_through(*given), terms=self._terms_of_loss(model, args, node))
         event = self.event("forward", [model], node, modes=model.modes)

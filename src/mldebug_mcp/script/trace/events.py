@@ -52,6 +52,11 @@ class Event:
         """The line, from 1."""
         return getattr(self.node, "lineno", 0)
 
+    def line_apart(self, other: Event) -> int:
+        """Return the line of the first call that leads to it and not to another event: where their order is decided."""
+        ways = zip((*self.through, self.node), (*other.through, other.node), strict=False)
+        return next((getattr(own, "lineno", self.line) for own, others in ways if own is not others), self.line)
+
     @property
     def loop_lines(self) -> tuple[int, ...]:
         """The lines of the loops around it."""
@@ -67,6 +72,8 @@ class Trace:
         objects: All objects, in the order in which they are made or met.
         is_complete: Whether all of the script was followed.
         given: By the identity of a call in the syntax tree, what its first argument was each time.
+        called: By the identity of a call, the functions of other files, and the makers of losses and models, that it
+            calls.
         sides: By the identity of a difference or a call, its two sides or first arguments each time.
     """
 
@@ -74,6 +81,7 @@ class Trace:
     objects: list[Object] = field(default_factory=list)
     is_complete: bool = True
     given: dict[int, list[Value]] = field(default_factory=dict)
+    called: dict[int, set[str]] = field(default_factory=dict)
     sides: dict[int, list[tuple[Value, Value]]] = field(default_factory=dict)
 
     def of(self, *actions: Action) -> list[Event]:

@@ -42,6 +42,8 @@ class LibraryCalls(Names):
         """Follow the call of a function or class of another file."""
         last = name.rpartition(".")[2]
         given = (*args, *keywords.values())
+        if last[:1].islower():
+            self.trace.called.setdefault(id(node), set()).add(name)
         if name == "super":
             if self.frame.owner is not None and self.frame.owner_class is not None:
                 return Super(self.frame.owner, self.frame.owner_class)

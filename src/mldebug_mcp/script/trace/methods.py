@@ -83,8 +83,7 @@ class Methods(LibraryCalls):
         if name in ("append", "add", "extend", "insert", "update", "appendleft") and args and target is not None:
             new = args[-1].values if name in ("extend", "update") and isinstance(args[-1], Items) else (args[-1],)
             pattern = owner.pattern or bool(self.loops)
-            if isinstance(target, ast.Name | ast.Attribute | ast.Subscript):
-                self.assign(target, Items((*owner.values, *new)[:MAX_LISTED], pattern=pattern), node)
+            self.change(target, Items((*owner.values, *new)[:MAX_LISTED], pattern=pattern), node)
             return Constant(None)
         if name == "items":
             return Items(

@@ -56,12 +56,19 @@ class Names(State):
                 owner, key = self.value(target.value), self.value(target.slice)
                 plain = key.value if isinstance(key, Constant) else None
                 if isinstance(owner, Items):
-                    self.assign(target.value, self._with_item(owner, plain, value), node)
+                    self.change(target.value, self._with_item(owner, plain, value), node)
                 for holder in choices(owner):
                     if isinstance(holder, Parameters):
                         self.event("write", holder.models, node)
                     elif isinstance(holder, Object):
                         self.assign_attribute(holder, _attribute_at(plain), value, node)
+
+    def change(self, changed: ast.expr, value: Value, node: ast.expr | ast.stmt) -> None:
+        """Give a list or mapping that is changed its new value: its name stays that of the scope which has it."""
+        if isinstance(changed, ast.Name):
+            self.frame.scope.holder(changed.id).names[changed.id] = value
+        elif isinstance(changed, ast.Attribute | ast.Subscript):
+            self.assign(changed, value, node)
 
     def _with_item(self, owner: Items, key: object, value: Value) -> Items:
         """Return a list or mapping after one item is set; each may be the one whose key is not known."""

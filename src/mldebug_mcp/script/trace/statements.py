@@ -35,8 +35,10 @@ class Statements(Expressions):
         match node:
             case ast.FunctionDef() | ast.AsyncFunctionDef():
                 self.set_name(node.name, Function(node, self.frame.scope, self._path_of(node.name)))
+                self._register(node)
             case ast.ClassDef():
                 self.set_name(node.name, Class(node, self.frame.scope, self._path_of(node.name)))
+                self._register(node)
             case ast.Import() | ast.ImportFrom():
                 self._import(node)
             case ast.Assign():
@@ -78,6 +80,18 @@ class Statements(Expressions):
             case ast.Assert():
                 self.value(node.test)
         return False
+
+    def _register(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> None:
+        """Follow what decorators of this file do with a definition, such as to list it under a name.
+
+        The name keeps what is defined, as a decorator that wraps it calls it.
+        """
+        for decorator in reversed(node.decorator_list):
+            called = self.value(decorator.func if isinstance(decorator, ast.Call) else decorator)
+            if isinstance(called, Function):
+                wraps = self.value(decorator) if isinstance(decorator, ast.Call) else called
+                if isinstance(wraps, Function):
+                    self.enter(wraps, [self.value(ast.Name(node.name))], {}, decorator)
 
     def _path_of(self, name: str) -> str:
         return f"{self.frame.path}.{name}" if self.frame.path else name
