@@ -156,13 +156,13 @@ def _backward_alone_fails(run: Run) -> str | None:
     if not len(lost) or not lost[0]:
         return None
     at = int(lost[0])
-    beside = loss.value[loss.step == norm.step[at]]
+    losses = loss.value[loss.step == norm.step[at]]
     before = norm.value[max(0, at - RECORDS_BEFORE) : at]
-    ordinary = len(beside) and np.isfinite(beside).all() and (np.abs(beside) < ORDINARY).all()
+    ordinary = len(losses) and np.isfinite(losses).all() and (np.abs(losses) < ORDINARY).all()
     if not ordinary or not np.isfinite(before).all() or (before >= ORDINARY).any():
         return None
     return (
-        f"grad_norm is NaN at {run.place(float(norm.step[at]))} with a loss of {figure(float(beside[0]))}, after "
+        f"grad_norm is NaN at {run.place(float(norm.step[at]))} with a loss of {figure(float(losses[0]))}, after "
         f"{figure(float(before[-1]))} one record before: a backward pass of ordinary numbers fails"
     )
 

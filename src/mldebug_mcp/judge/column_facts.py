@@ -104,7 +104,7 @@ first loss of ten times a guess is in 4 of 31 runs of `bad_init` and 3 of `grad_
 other causes, none of them with tokens that do not fit, and in none of 650 healthy ones."""
 
 
-_SAID_BY: Mapping[str, Collection[str]] = {
+_STATED_BY: Mapping[str, Collection[str]] = {
     "loss_multiple": ("loss_scale_suspicious",),
     "one_jump_a_pass": ("loss_spikes_regular",),
     "entropy_lowered": ("entropy_bonus_negative",),
@@ -132,7 +132,7 @@ _REPEATS = ("apart_within_first_pass", "worse_than_any_guess", "evaluation_worse
 def not_repeated(facts: Sequence[DerivedFact], findings: Sequence[Finding]) -> list[DerivedFact]:
     """Return the facts without one whose numbers a finding has."""
     present = {finding.symptom for finding in findings if finding.state is State.PRESENT}
-    return [fact for fact in facts if fact.fact not in _REPEATS or present.isdisjoint(_SAID_BY[fact.fact])]
+    return [fact for fact in facts if fact.fact not in _REPEATS or present.isdisjoint(_STATED_BY[fact.fact])]
 
 
 def evidence_from_columns(facts: Sequence[DerivedFact], findings: Sequence[Finding] = ()) -> list[CauseEvidence]:
@@ -144,7 +144,7 @@ def evidence_from_columns(facts: Sequence[DerivedFact], findings: Sequence[Findi
     return [
         CauseEvidence(cause, bits, fact.text, "log", fact.fact)
         for fact in facts
-        if present.isdisjoint(_SAID_BY.get(fact.fact, ()))
+        if present.isdisjoint(_STATED_BY.get(fact.fact, ()))
         for cause, bits in _SUGGESTS.get(fact.fact, {}).items()
     ]
 
@@ -186,11 +186,11 @@ def _multiples(run: Run) -> Iterator[DerivedFact]:
     loss, evaluation = run["loss"].finite, run["eval_loss"].finite
     if len(loss) < MIN_RECORDS_FOR_LEVEL or len(evaluation) < LEAST_PAIRS:
         return
-    held = (evaluation.step >= loss.step[0]) & (evaluation.step <= loss.step[-1]) & (evaluation.value > 0)
-    train = _around(loss, evaluation.step[held])
+    within = (evaluation.step >= loss.step[0]) & (evaluation.step <= loss.step[-1]) & (evaluation.value > 0)
+    train = _around(loss, evaluation.step[within])
     if len(train) < LEAST_PAIRS or not (train > 0).all():
         return
-    times = train / evaluation.value[held]
+    times = train / evaluation.value[within]
     factor, spread = median(times), mad(np.log(times))
     far = factor if factor > 1 else 1 / factor
     known = [(name, run.setting(name)) for name in _FACTORS]
@@ -207,7 +207,7 @@ def _multiples(run: Run) -> Iterator[DerivedFact]:
         fact="loss_multiple" if near and near[0][0] in _SUMMED else "loss_on_another_scale",
         text=f"{_name(loss)} is {where}{set_to}{agree}. About 1 is expected where both are the same mean.",
         values={"factor": factor, "low": float(times.min()), "high": float(times.max())},
-        steps=[float(evaluation.step[held][0])],
+        steps=[float(evaluation.step[within][0])],
     )
 
 
@@ -250,7 +250,7 @@ def _around(series: Series, steps: Floats) -> Floats:
 
 
 def _accuracies_agree(run: Run) -> bool:
-    shares = [_of(run, Quantity.ACCURACY, Quantity.TOKEN_ACCURACY, phase=one) for one in ("train", "eval")]
+    shares = [_of(run, Quantity.ACCURACY, Quantity.TOKEN_ACCURACY, phase=phase) for phase in ("train", "eval")]
     if not all(shares):
         return False
     return abs(median(_tail(shares[0][0])) - median(_tail(shares[1][0]))) < SAME_SHARES
@@ -370,8 +370,8 @@ def _weights(total: Series, parts: Sequence[Series]) -> tuple[Floats, NDArray[np
     if not np.isfinite(weights).all() or varies <= 0 or left > FITS * varies:
         return None
     errors = left * np.sqrt(np.maximum(np.diag(np.linalg.pinv(columns.T @ columns)), 0.0))
-    is_seen = left <= LEFT_OF_PART * np.abs(weights) * np.std(columns, axis=0)
-    return weights, is_seen & (np.abs(weights) > np.maximum(SURE_WEIGHT * errors, LEAST_WEIGHT))
+    is_explained = left <= LEFT_OF_PART * np.abs(weights) * np.std(columns, axis=0)
+    return weights, is_explained & (np.abs(weights) > np.maximum(SURE_WEIGHT * errors, LEAST_WEIGHT))
 
 
 def _subtracted(run: Run) -> Iterator[DerivedFact]:
@@ -380,8 +380,8 @@ def _subtracted(run: Run) -> Iterator[DerivedFact]:
         return
     total = run["loss"].finite
     for quantities in (LOSSES, (*LOSSES, Quantity.KL)):
-        parts, held = _held_parts(run, total, *quantities)
-        for part, weight, first, last in held if len(parts) > 1 else ():
+        parts, weighted_parts = _weighted_parts(run, total, *quantities)
+        for part, weight, first, last in weighted_parts if len(parts) > 1 else ():
             if weight > 0:
                 continue
             yield DerivedFact(
@@ -396,7 +396,7 @@ def _subtracted(run: Run) -> Iterator[DerivedFact]:
             return
 
 
-def _held_parts(
+def _weighted_parts(
     run: Run, total: Series, *quantities: Quantity
 ) -> tuple[list[Series], list[tuple[Series, float, float, float]]]:
     """Return all parts, and those that a total surely holds: each with its factor, and its level at first and at last.
@@ -419,8 +419,8 @@ def _entropy_lowered(run: Run) -> Iterator[DerivedFact]:
     if "loss" not in run or run.kind not in POLICIES:
         return
     total = run["loss"].finite
-    _, held = _held_parts(run, total, *LOSSES, Quantity.KL, Quantity.ENTROPY)
-    for part, weight, first, last in held:
+    _, weighted_parts = _weighted_parts(run, total, *LOSSES, Quantity.KL, Quantity.ENTROPY)
+    for part, weight, first, last in weighted_parts:
         if part.role is None or part.role.quantity is not Quantity.ENTROPY or weight < 0:
             continue
         yield DerivedFact(
@@ -593,8 +593,8 @@ _SCORES = (
 def _contradictions(run: Run) -> Iterator[DerivedFact]:
     """Yield a score near 1 next to another of the same evaluation near 0 that does not rise with it."""
     scores = [series for series in _of(run, *_SCORES, phase="eval") if len(series) >= LEAST_PAIRS]
-    for one, other in combinations(scores, 2):
-        good, bad = sorted((one, other), key=lambda series: -float(series.value[-1]))
+    for score, other in combinations(scores, 2):
+        good, bad = sorted((score, other), key=lambda series: -float(series.value[-1]))
         if float(good.value[-1]) < MIN_GOOD_SCORE or not 0 <= float(bad.value.max()) < MAX_HOPELESS_SCORE:
             continue
         if not np.array_equal(good.step, bad.step) or float(bad.value[-1]) > float(bad.value[0]):
@@ -631,16 +631,18 @@ def _majority(run: Run) -> Iterator[DerivedFact]:
         later = as_shares(series.value)[len(series) // 2 :]
         if len(series) < LEAST_PAIRS or float(np.abs(later - larger).max()) > AS_MAJORITY:
             continue
-        held = run["eval_loss"].finite if "eval_loss" in run else None
-        beside = (
-            f", and {_name(held)} ends at {figure(float(held.value[-1]))}" if held is not None and len(held) else ""
+        evaluation = run["eval_loss"].finite if "eval_loss" in run else None
+        loss_text = (
+            f", and {_name(evaluation)} ends at {figure(float(evaluation.value[-1]))}"
+            if evaluation is not None and len(evaluation)
+            else ""
         )
         yield DerivedFact(
             fact="accuracy_of_majority",
             text=(
                 f"{_name(series)} is {_from_to(later)} in the later half of "
                 f"{len(series)} evaluations; {source} is {figure(share)}, so one answer for all rows is right in "
-                f"{figure(larger)}. Guessed by that share it has a loss of {figure(_loss_of_guess(share))}{beside}."
+                f"{figure(larger)}. Guessed by that share it has a loss of {figure(_loss_of_guess(share))}{loss_text}."
             ),
             values={"larger": larger, "last": float(later[-1])},
         )
@@ -712,17 +714,17 @@ augmentation cost less."""
 def _training_behind(run: Run) -> Iterator[DerivedFact]:
     """Yield that evaluation answers nearly all while training answers far fewer at the same time."""
     for quantity in (Quantity.ACCURACY, Quantity.TOKEN_ACCURACY):
-        train, held = (_of(run, quantity, phase=phase) for phase in ("train", "eval"))
-        if not train or not held or len(train[0]) < MIN_RECORDS_FOR_LEVEL or len(held[0]) < LEAST_PAIRS:
+        train, evaluation = (_of(run, quantity, phase=phase) for phase in ("train", "eval"))
+        if not train or not evaluation or len(train[0]) < MIN_RECORDS_FOR_LEVEL or len(evaluation[0]) < LEAST_PAIRS:
             continue
-        low, high = median(_tail(train[0])), median(_tail(held[0]))
+        low, high = median(_tail(train[0])), median(_tail(evaluation[0]))
         if high < GOOD or high - low < AHEAD or high > 1:
             continue
         yield DerivedFact(
             fact="training_behind",
             text=(
-                f"{_name(held[0])} is {figure(high)} and {_name(train[0])} {figure(low)} (medians of the last third). "
-                "The same model answers training rows at least as well where both are asked and scored alike."
+                f"{_name(evaluation[0])} is {figure(high)} and {_name(train[0])} {figure(low)} (medians of the last "
+                "third). The same model answers training rows at least as well where both are asked and scored alike."
             ),
             values={"train": low, "eval": high},
         )
@@ -744,18 +746,18 @@ def _training_rows_evaluated(run: Run) -> Iterator[DerivedFact]:
     for quantity in (Quantity.ACCURACY, Quantity.TOKEN_ACCURACY, Quantity.LOSS):
         evaluated = [series for series in _of(run, quantity, phase="eval") if len(series) >= LEAST_PAIRS]
         again = [series for series in evaluated if series.role and _OF_TRAINING.search(series.role.part)]
-        held = [series for series in evaluated if series.role and not series.role.part]
+        held_out = [series for series in evaluated if series.role and not series.role.part]
         train = [series for series in _of(run, quantity, phase="train") if len(series) >= LEAST_PAIRS]
-        if not again or not held or not train:
+        if not again or not held_out or not train:
             continue
-        low, middle, high = (median(_tail(series)) for series in (train[0], again[0], held[0]))
+        low, middle, high = (median(_tail(series)) for series in (train[0], again[0], held_out[0]))
         if abs(high - low) < LEAST_GAP * max(abs(high), abs(low)):
             continue
         way = (middle - low) / (high - low)
         if AS_NEAR < way < 1 - AS_NEAR:
             continue
         levels = (
-            f"{_name(train[0])} is {figure(low)}, {_name(again[0])} {figure(middle)} and {_name(held[0])} "
+            f"{_name(train[0])} is {figure(low)}, {_name(again[0])} {figure(middle)} and {_name(held_out[0])} "
             f"{figure(high)} (medians of the last third). The second is of rows that training has seen"
         )
         if way >= 1 - AS_NEAR:
@@ -801,7 +803,7 @@ def _at_limit(run: Run) -> Iterator[DerivedFact]:
     )
 
 
-# How much of a policy's ratios is clipped, beside what healthy policies have.
+# How much of a policy's ratios is clipped, against what healthy policies have.
 
 
 MOST_CLIPPED = 0.15
@@ -1067,17 +1069,17 @@ def _parts_from_line(before: Series, after: Series) -> tuple[float, float, float
     if len(before) < BEFORE or len(after) < AFTER:
         return None
     step, value = before.step[-BEFORE:], before.value[-BEFORE:]
-    later, held = after.step[:AFTER], after.value[:AFTER]
+    later, value_after = after.step[:AFTER], after.value[:AFTER]
     slope, start = np.polyfit(step, value, 1)
     noise = float(np.std(value - (start + slope * step), ddof=2))
     spread = float(np.sum((step - step.mean()) ** 2))
     error = noise * math.sqrt(1 / AFTER + 1 / BEFORE + float(later.mean() - step.mean()) ** 2 / spread)
-    off = float(np.mean(held - (start + slope * later)))
+    off = float(np.mean(value_after - (start + slope * later)))
     level = abs(float(value.mean()))
-    from_level = abs(float(held.mean()) - float(value.mean()))
+    from_level = abs(float(value_after.mean()) - float(value.mean()))
     if abs(off) <= max(SIGMAS * error, LEAST_MOVE * level) or from_level <= LEAST_MOVE * level:
         return None
-    return float(value.mean()), float(held.mean()), off
+    return float(value.mean()), float(value_after.mean()), off
 
 
 # Saw-teeth: what recurs with a period, and which setting has it.
@@ -1230,9 +1232,9 @@ _NOTHING = ("", "scratch", "none", "null", "random", "false", "0")
 def _untrained(run: Run) -> Iterator[DerivedFact]:
     """Yield that a model which settings say comes trained begins with the loss of a guess."""
     loaded = [setting for name, setting in run.settings.items() if _LOADED.search(name)]
-    said = next((setting for setting in loaded if str(setting.value).lower() not in _NOTHING), None)
+    loading_setting = next((setting for setting in loaded if str(setting.value).lower() not in _NOTHING), None)
     uniform = uniform_loss(run)
-    if said is None or uniform is None or "loss" not in run or run.kind in (*POLICIES, "preference"):
+    if loading_setting is None or uniform is None or "loss" not in run or run.kind in (*POLICIES, "preference"):
         return
     loss = run["loss"].finite
     if not len(loss) or abs(loss.value[0] / uniform - 1) > AT_CHANCE:
@@ -1245,9 +1247,9 @@ def _untrained(run: Run) -> Iterator[DerivedFact]:
     yield DerivedFact(
         fact="starts_untrained",
         text=(
-            f"by the setting {said.name} the model comes trained, and the first {_name(loss)} is {figure(first)} at "
-            f"{run.place(float(loss.step[0]))}, that of a guess: ln {count} = {figure(uniform)}. A trained model "
-            f"begins below{head}."
+            f"by the setting {loading_setting.name} the model comes trained, and the first {_name(loss)} is "
+            f"{figure(first)} at {run.place(float(loss.step[0]))}, that of a guess: ln {count} = {figure(uniform)}. A "
+            f"trained model begins below{head}."
         ),
         values={"first": first, "uniform": uniform},
         steps=[float(loss.step[0])],
@@ -1294,23 +1296,23 @@ def _within_first_pass(run: Run) -> Iterator[DerivedFact]:
     if passes is None:
         return
     pairs = [
-        (step, train, held, made)
-        for step, train, held, made in np.stack([steps, levels, values, passes], axis=1).tolist()
-        if held > 0 and made <= ONE_PASS
+        (step, train, value, made)
+        for step, train, value, made in np.stack([steps, levels, values, passes], axis=1).tolist()
+        if value > 0 and made <= ONE_PASS
     ]
     apart = [pair for pair in pairs if 0 <= pair[1] < APART * pair[2]]
     if len(apart) < 2 or abs(pairs[0][1] / pairs[0][2] - 1) > TOGETHER:
         return
-    (at, train, held, made), first = min(apart, key=lambda one: one[1] / one[2]), pairs[0]
+    (at, train, evaluated, made), first = min(apart, key=lambda pair: pair[1] / pair[2]), pairs[0]
     yield DerivedFact(
         fact="apart_within_first_pass",
         text=(
             f"at {run.place(at)}, after {figure(made)} passes over the data, {_name(loss)} is about {figure(train)} "
-            f"and {_name(evaluation)} {figure(held)}; at {run.place(first[0])} they were {figure(first[1])} and "
+            f"and {_name(evaluation)} {figure(evaluated)}; at {run.place(first[0])} they were {figure(first[1])} and "
             f"{figure(first[2])}. Rows that are met for the first time are no easier than those of evaluation: rows "
             "come again, or resemble those just before."
         ),
-        values={"train": train, "eval": held, "passes": made},
+        values={"train": train, "eval": evaluated, "passes": made},
         steps=[at],
     )
 
@@ -1320,9 +1322,9 @@ def _base_rate(run: Run) -> Iterator[DerivedFact]:
     share = _share_of_ones(run)
     if share is None or "eval_loss" not in run or len(run["eval_loss"].finite) < LEAST_PAIRS:
         return
-    held = run["eval_loss"].finite
+    evaluation = run["eval_loss"].finite
     entropy = _loss_of_guess(share)
-    best, last = float(held.value.min()), float(held.value[-1])
+    best, last = float(evaluation.value.min()), float(evaluation.value[-1])
     if not OF_CONSTANT * entropy <= best <= 2 * entropy:
         return
     areas = [series for series in _of(run, Quantity.AUC, phase="eval") if len(series) >= LEAST_PAIRS][:1]
@@ -1333,8 +1335,8 @@ def _base_rate(run: Run) -> Iterator[DerivedFact]:
         fact="no_better_than_constant",
         text=(
             f"{figure(100 * share)} % of the labels are 1, so the constant guess has a loss of {figure(entropy)}; "
-            f"{_name(held)} is {figure(best)} at its best and {figure(last)} at the end{also}. Inputs that tell of the "
-            "labels bring it below."
+            f"{_name(evaluation)} is {figure(best)} at its best and {figure(last)} at the end{also}. Inputs that tell "
+            "of the labels bring it below."
         ),
         values={"constant": entropy, "best": best},
     )
@@ -1409,12 +1411,12 @@ def _evaluation_after_passes(run: Run) -> Iterator[DerivedFact]:
     loss, evaluation = run["loss"].finite, run["eval_loss"]
     if len(loss) < MIN_RECORDS_FOR_LEVEL or len(evaluation.finite) < LEAST_PAIRS:
         return
-    steps, train, held = beside_training(loss, evaluation)
+    steps, train, evaluated = beside_training(loss, evaluation)
     passes = passes_at(run, steps[-1:]) if len(steps) else None
     if passes is None or float(passes[0]) < MANY_PASSES:
         return
     low, start = median(train[-LEAST_PAIRS:]), float(np.median(loss.value[:3]))
-    late = median(held[-LEAST_PAIRS:])
+    late = median(evaluated[-LEAST_PAIRS:])
     if not 0 < low < LEARNT * start or late > AS_LOW * low:
         return
     yield DerivedFact(

@@ -64,13 +64,13 @@ def _with(step: NextStep, answer: str) -> NextStep:
 def _lowest_evaluation(run: Run) -> str:
     if "eval_loss" not in run or not len(run["eval_loss"].finite):
         return ""
-    held = run["eval_loss"].finite
-    at = int(held.value.argmin())
-    passes = passes_at(run, held.step[at : at + 1])
+    evaluation = run["eval_loss"].finite
+    at = int(evaluation.value.argmin())
+    passes = passes_at(run, evaluation.step[at : at + 1])
     after_passes = "" if passes is None else f", after {figure(float(passes[0]))} passes over the data"
     return (
-        f"evaluation loss is lowest at {run.place(float(held.step[at]))} with "
-        f"{figure(float(held.value[at]))}{after_passes}, and {figure(float(held.value[-1]))} at the end"
+        f"evaluation loss is lowest at {run.place(float(evaluation.step[at]))} with "
+        f"{figure(float(evaluation.value[at]))}{after_passes}, and {figure(float(evaluation.value[-1]))} at the end"
     )
 
 
@@ -108,7 +108,7 @@ def _rate_course(run: Run) -> str:
     return f"learning rate from {figure(course.first)} to {figure(course.last)}: {course}{configured}"
 
 
-def _peak_beside_usual(run: Run) -> str:
+def _peak_and_usual(run: Run) -> str:
     try:
         peak, _ = peak_rate(run)
         usual = usual_rates(run)
@@ -120,7 +120,7 @@ def _peak_beside_usual(run: Run) -> str:
     return f"the peak is {figure(peak)}; usual are {ranges}"
 
 
-def _first_beside_guess(run: Run) -> str:
+def _first_and_guess(run: Run) -> str:
     uniform = uniform_loss(run)
     if uniform is None or "loss" not in run or not len(run["loss"].finite):
         return ""
@@ -128,14 +128,14 @@ def _first_beside_guess(run: Run) -> str:
     return f"the first loss is {figure(first)}, {figure(first / uniform)} times that of a uniform guess"
 
 
-def _end_beside_guess(run: Run) -> str:
+def _end_and_guess(run: Run) -> str:
     uniform = uniform_loss(run)
     if uniform is None or "loss" not in run or not len(run["loss"].finite):
         return ""
     return f"the loss ends at {figure(end_level(run['loss'].finite.value))}; a uniform guess has {figure(uniform)}"
 
 
-def _norm_beside_clip(run: Run) -> str:
+def _norm_and_clip(run: Run) -> str:
     clip = run.facts.clip
     if clip is None or "grad_norm" not in run or not len(run["grad_norm"].finite):
         return ""
@@ -208,13 +208,13 @@ _ANSWERS: Mapping[str, Answer] = {
     "overfitting.1": _lowest_evaluation,
     "insufficient_warmup.1": _first_rates,
     "lr_schedule_bug.1": _rate_course,
-    "lr_too_high.2": _peak_beside_usual,
-    "lr_too_low.1": _peak_beside_usual,
-    "dpo_collapse.2": _peak_beside_usual,
-    "bad_init.1": _first_beside_guess,
-    "wrong_loss.1": _first_beside_guess,
-    "no_signal.1": _end_beside_guess,
-    "clip_too_tight.1": _norm_beside_clip,
+    "lr_too_high.2": _peak_and_usual,
+    "lr_too_low.1": _peak_and_usual,
+    "dpo_collapse.2": _peak_and_usual,
+    "bad_init.1": _first_and_guess,
+    "wrong_loss.1": _first_and_guess,
+    "no_signal.1": _end_and_guess,
+    "clip_too_tight.1": _norm_and_clip,
     "adam_instability.1": _betas,
     "weight_decay_too_high.1": _shrinking,
     "batch_too_small.1": _batch,
@@ -309,7 +309,7 @@ def evidence_from_message(text: str) -> list[CauseEvidence]:
     return [] if row is None else _evidence_from_row(row, f"the error that ended it ({row.id})")
 
 
-def beside(findings: Sequence[Finding], evidence: Sequence[CauseEvidence]) -> list[Finding]:
+def findings_to_judge(findings: Sequence[Finding], evidence: Sequence[CauseEvidence]) -> list[Finding]:
     """Return the findings to judge: without `error_message`, if a known error has spoken for its own causes.
 
     That finding would support the causes of all other messages too.

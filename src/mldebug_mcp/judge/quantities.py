@@ -266,12 +266,12 @@ def _gap(run: Run, name: str) -> str:
     role = run[name].role
     if f"eval_{name}" not in run or role is None or not (role.quantity.is_result or role.quantity in LOSSES):
         return ""
-    train, held = run[name].finite, run[f"eval_{name}"].finite
-    ends = np.searchsorted(train.step, held.step, side="right")
+    train, evaluation = run[name].finite, run[f"eval_{name}"].finite
+    ends = np.searchsorted(train.step, evaluation.step, side="right")
     records = int(min(MOST_BEFORE, max(1, median(np.diff(np.concatenate([[0], ends])))))) if len(ends) else 1
     pairs = [
         (float(step), float(value) - median(train.value[max(0, end - records) : end]))
-        for step, value, end in zip(held.step, held.value, ends, strict=True)
+        for step, value, end in zip(evaluation.step, evaluation.value, ends, strict=True)
         if end > 0
     ]
     if not pairs:

@@ -417,11 +417,11 @@ def _siblings(run: Run) -> list[str]:
     if not shown:
         return []
     among = among_siblings(run)
-    beside = "" if among is None else (
+    comparison = "" if among is None else (
         f"; {among.metric} at the end {figure(among.own)}, in {among.count} of them {figure(among.usual)} "
         f"(median, spread {figure(among.spread)})"
     )  # fmt: skip
-    return [f"{counted(len(run.siblings), 'sibling run')}, otherwise set: {'; '.join(shown)}{beside}"]
+    return [f"{counted(len(run.siblings), 'sibling run')}, otherwise set: {'; '.join(shown)}{comparison}"]
 
 
 def _not_judged(run: Run, findings: Sequence[Finding], missing: Sequence[MetricToLog]) -> list[str]:
