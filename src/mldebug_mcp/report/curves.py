@@ -359,7 +359,7 @@ def _groups(run: Run, diagnosis: Diagnosis) -> list[tuple[str, ...]]:
     groups: list[tuple[str, ...]] = []
     for name in _names(run, diagnosis):
         placed = {text for group in groups for text in group}
-        group = tuple(text for text in _beside(run, name) if text not in placed)
+        group = tuple(text for text in _of_one_panel(run, name) if text not in placed)
         if group and name not in placed and len(groups) < MOST_PANELS:
             groups.append(group[:CURVES_MOST_CURVES])
     return groups
@@ -373,7 +373,7 @@ def _names(run: Run, diagnosis: Diagnosis) -> list[str]:
     return ["loss", *behind, *ALWAYS_DRAWN, *(others if "loss" not in run else [])]
 
 
-def _beside(run: Run, name: str) -> tuple[str, ...]:
+def _of_one_panel(run: Run, name: str) -> tuple[str, ...]:
     """Return the metrics that stand in one panel with a metric: training and evaluation of one name."""
     plain = name.removeprefix("eval_")
     group = [plain, f"eval_{plain}"]

@@ -255,8 +255,8 @@ def concise(diagnosis: Diagnosis) -> Diagnosis:
     """
     healthy = is_clearly_healthy(diagnosis) and diagnosis.comparison is None
     room = (BRIEF if healthy else LIMIT) - NOTE_ROOM
-    beside = max(LEAST_ROOM[healthy], room - _length(lines_of(diagnosis.sheet)))
-    short = fitted(_healthy(diagnosis) if healthy else _judged_beside(diagnosis), beside)
+    room_left = max(LEAST_ROOM[healthy], room - _length(lines_of(diagnosis.sheet)))
+    short = fitted(_healthy(diagnosis) if healthy else _judged_within_room(diagnosis), room_left)
     lines = lines_within(diagnosis.sheet, room - length(short))
     return short.model_copy(update={"sheet": Sheet(lines=lines)}) if lines else short
 
@@ -285,7 +285,7 @@ _FORMS = (
 """What gives way to observations on which the hypotheses rest, in this order."""
 
 
-def _judged_beside(diagnosis: Diagnosis) -> Diagnosis:
+def _judged_within_room(diagnosis: Diagnosis) -> Diagnosis:
     """Return findings and hypotheses with as much else as leaves room for the lines of the sheet that decide."""
     room = min(LEAST_ROOM[0], LIMIT - NOTE_ROOM - least_room(diagnosis.sheet))
     each = (_judged(diagnosis, most) for most in _FORMS)

@@ -141,13 +141,13 @@ def _replace(path: Path, content: bytes) -> None:
     if path.exists() and not path.is_file():  # a terminal, a pipe or a folder: there is nothing to keep
         path.write_bytes(content)
         return
-    beside = path.with_name(f".{path.name[:80]}.{secrets.token_hex(4)}")
+    temporary_file = path.with_name(f".{path.name[:80]}.{secrets.token_hex(4)}")
     try:
-        with beside.open("xb") as file:
+        with temporary_file.open("xb") as file:
             file.write(content)
         if path.exists():
-            beside.chmod(path.stat().st_mode)
-        beside.replace(path)
+            temporary_file.chmod(path.stat().st_mode)
+        temporary_file.replace(path)
     except BaseException:
-        beside.unlink(missing_ok=True)
+        temporary_file.unlink(missing_ok=True)
         raise
