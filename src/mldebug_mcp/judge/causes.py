@@ -71,8 +71,10 @@ OUTGROWN = 100.0
 """Times its first value that no loss of a model without weights has. Chosen by hand, far above that of bad guesses."""
 FACTOR_OF_FIX = 2.0
 """Times the highest usual rate from which a fix names that rate. Chosen: till then a factor of 2 leads below it."""
-AT_THE_START, FIRST_STEPS = 0.1, 10
-"""Share of a log within which trouble leaves no checkpoint from before it, and steps within which a run begins."""
+AT_THE_START = 0.1
+"""Share of a log within which trouble leaves no checkpoint from before it."""
+FIRST_STEPS = 10
+"""Steps within which a run begins."""
 MOST_EQUAL = 0.5
 """Share of groups with equal rewards up to which a step has a gradient. Chosen: half of them still give one."""
 SAME_REWARDS = 1e-3

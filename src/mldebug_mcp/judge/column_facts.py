@@ -167,9 +167,13 @@ def _tail(series: Series) -> Floats:
 # One column is a multiple of another: training and evaluation of the same loss.
 
 
-LEAST_MULTIPLE, MOST_SPREAD, NEAR_SETTING = 1.8, 0.2, 0.25
-"""Factor between two losses that are the same elsewhere, how far its logarithm varies at most, and how near a setting
-must be. Chosen: dropout and augmentation raise a training loss by less, and a gap changes while it opens."""
+LEAST_MULTIPLE = 1.8
+"""Factor between two losses that are the same elsewhere. Chosen: dropout and augmentation raise a training loss by
+less."""
+MOST_SPREAD = 0.2
+"""How far the logarithm of that factor varies at most. Chosen: a gap changes while it opens."""
+NEAR_SETTING = 0.25
+"""How near to a setting the logarithm of the factor must be. Chosen."""
 LEAST_PAIRS = 3
 """Evaluations at which the factor is known. Chosen."""
 SAME_SHARES = 0.05
@@ -259,11 +263,16 @@ def _accuracies_agree(run: Run) -> bool:
 # Jumps and passes over the data: rows that are bad come once in each pass, in whatever order.
 
 
-LEAST_JUMPS, MOST_CHANCE = 4, 0.02
-"""Jumps of the loss, and the chance at most that no two of them fall into one pass. Chosen: as usual."""
-AROUND, JUMPS_BY, LEAST_JUMP = 11, 20.0, 3.0
-"""Records whose median is the level of one; deviations from it, and times its size, that make a jump. Chosen: noise has
-none."""
+LEAST_JUMPS = 4
+"""Jumps of the loss that are compared with its passes. Chosen: as usual."""
+MOST_CHANCE = 0.02
+"""The chance at most that no two of them fall into one pass. Chosen: as usual."""
+AROUND = 11
+"""Records whose median is the level of one."""
+JUMPS_BY = 20.0
+"""Deviations from that level that make a jump. Chosen: noise has none."""
+LEAST_JUMP = 3.0
+"""Times the size of that level that makes a jump. Chosen: noise has none."""
 MOST_RECORDS = 200_000
 """Records that are looked at: a bound on what it costs."""
 
@@ -311,9 +320,14 @@ def _jumps(values: Floats) -> NDArray[np.int64]:
 FITS = 0.01
 """Residual of a sum as a share of what the total varies by. Chosen: four printed digits leave less."""
 MOST_PARTS = 6
-RULES, STAYS, RISES, FALLS = 0.99, 0.03, 0.1, 0.3
-"""Share of the total above which one part rules it; shares of its level by which a part that stays falls and rises at
-most; share by which the rest falls meanwhile. Chosen."""
+RULES = 0.99
+"""Share of the total above which one part rules it. Chosen."""
+STAYS = 0.03
+"""Share of its level by which a part that stays falls at most. Chosen."""
+RISES = 0.1
+"""Share of its level by which a part that stays rises at most. Chosen."""
+FALLS = 0.3
+"""Share by which the rest falls meanwhile. Chosen."""
 
 
 def _parts(run: Run) -> Iterator[DerivedFact]:
@@ -354,9 +368,13 @@ def _parts_of(run: Run, total: Series, *quantities: Quantity) -> list[Series]:
     return [part for part in found if part.name != total.name and np.array_equal(part.step, total.step)][:MOST_PARTS]
 
 
-SURE_WEIGHT, LEAST_WEIGHT, LEFT_OF_PART = 5.0, 1e-3, 0.1
-"""Standard errors that a weight is away from 0, its least size, and what is left over at most of what the part varies
-by. Chosen: bonuses have a hundredth and more; where one part is huge, the weights of small ones are not known."""
+SURE_WEIGHT = 5.0
+"""Standard errors that a sure weight is away from 0. Chosen."""
+LEAST_WEIGHT = 1e-3
+"""Least size of a sure weight. Chosen: bonuses have a hundredth and more."""
+LEFT_OF_PART = 0.1
+"""What is left over at most, as a share of what the part varies by. Chosen: where one part is huge, the weights of
+small ones are not known."""
 
 
 def _weights(total: Series, parts: Sequence[Series]) -> tuple[Floats, NDArray[np.bool_]] | None:
@@ -435,9 +453,14 @@ def _entropy_lowered(run: Run) -> Iterator[DerivedFact]:
         return
 
 
-PART_GROWS, LOSS_FALLS, PART_ORDERED, LEAST_PART_RECORDS = 1.15, 0.1, 0.6, 12
-"""Times its start that a part grows to, and share of its start by which the total falls. The others are the rank
-correlation of the part with the step, and the records of both. Chosen: of 650 healthy runs none shows it."""
+PART_GROWS = 1.15
+"""Times its start that a part grows to. Chosen: of 650 healthy runs none shows it."""
+LOSS_FALLS = 0.1
+"""Share of its start by which the total falls. Chosen, as the others."""
+PART_ORDERED = 0.6
+"""Rank correlation of the part with the step. Chosen, as the others."""
+LEAST_PART_RECORDS = 12
+"""Records of the part and of the total. Chosen, as the others."""
 
 
 def _rising_parts(run: Run) -> Iterator[DerivedFact]:
@@ -583,8 +606,10 @@ def _share_of_ones(run: Run) -> float | None:
 # Two scores of one evaluation that cannot both be right.
 
 
-MIN_GOOD_SCORE, MAX_HOPELESS_SCORE = 0.9, 0.05
-"""Shares of a good and of a hopeless model. Chosen."""
+MIN_GOOD_SCORE = 0.9
+"""Share of right answers of a good model. Chosen."""
+MAX_HOPELESS_SCORE = 0.05
+"""Share of right answers of a hopeless model. Chosen."""
 _SCORES = (
     Quantity.ACCURACY, Quantity.TOKEN_ACCURACY, Quantity.F1, Quantity.IOU, Quantity.DICE, Quantity.AVERAGE_PRECISION,
 )  # fmt: skip
@@ -614,9 +639,10 @@ def _contradictions(run: Run) -> Iterator[DerivedFact]:
 
 _POSITIVE = regex(r"(?:^|[/_.-])(?:pos(?:itives?)?[_-](?:share|rate|frac(?:tion)?|ratio)|prevalence)$", re.IGNORECASE)
 """A setting that says which share of the labels is 1."""
-AS_MAJORITY, CLEAR_MAJORITY = 0.01, 0.6
-"""How far an accuracy is off the share of the larger class, which is at least the second. Chosen: the error of 2,000
-rows; answers by chance come near a smaller one."""
+AS_MAJORITY = 0.01
+"""How far an accuracy is off the share of the larger class. Chosen: the error of 2,000 rows."""
+CLEAR_MAJORITY = 0.6
+"""The least share of the larger class. Chosen: answers by chance come near a smaller one."""
 
 
 def _majority(run: Run) -> Iterator[DerivedFact]:
@@ -666,9 +692,12 @@ def _configured_share(run: Run) -> tuple[float | None, str]:
 # A cross-entropy that the accuracy of the same answers contradicts.
 
 
-OF_LEAST, MIN_WRONG, SHARE_OF_RECORDS_BELOW = 0.5, 0.05, 0.8
-"""Share of the least cross-entropy, share of wrong answers, and share of the later records that lie below. Chosen: of
-650 healthy runs none does."""
+OF_LEAST = 0.5
+"""Share of the least cross-entropy below which a loss lies. Chosen: of 650 healthy runs none does."""
+MIN_WRONG = 0.05
+"""Share of wrong answers. Chosen, as the others."""
+SHARE_OF_RECORDS_BELOW = 0.8
+"""Share of the later records that lie below. Chosen, as the others."""
 _OF_WHOLES = regex(r"exact|subset|seq(?:uence)?_|sentence|joint|all_", re.IGNORECASE)
 """What a score of several answers at once is called: its loss is a mean over single ones."""
 
@@ -706,9 +735,11 @@ def _below_accuracy(run: Run) -> Iterator[DerivedFact]:
 # Training that does worse than evaluation at the same: accuracies on one scale.
 
 
-AHEAD, GOOD = 0.2, 0.9
-"""By how much a share of right answers of evaluation is above that of training, and from where on. Chosen: dropout and
-augmentation cost less."""
+AHEAD = 0.2
+"""By how much a share of right answers of evaluation is above that of training. Chosen: dropout and augmentation cost
+less."""
+GOOD = 0.9
+"""Share of right answers of evaluation from which on that is stated. Chosen."""
 
 
 def _training_behind(run: Run) -> Iterator[DerivedFact]:
@@ -775,9 +806,12 @@ def _training_rows_evaluated(run: Run) -> Iterator[DerivedFact]:
 # A length that stands at its limit.
 
 
-NEAR_LIMIT, MANY_CUT, ALL_CUT = 0.85, 0.3, 0.97
-"""Share of the limit that the mean length comes to, and share of completions that are cut. From the third share on,
-hardly one ends by itself, which no limit explains. Chosen."""
+NEAR_LIMIT = 0.85
+"""Share of the limit that the mean length comes to. Chosen."""
+MANY_CUT = 0.3
+"""Share of completions that are cut. Chosen."""
+ALL_CUT = 0.97
+"""Share of completions that are cut from which on hardly one ends by itself, which no limit explains. Chosen."""
 
 
 def _at_limit(run: Run) -> Iterator[DerivedFact]:
@@ -835,8 +869,12 @@ def _much_clipped(run: Run) -> Iterator[DerivedFact]:
 # What grows all the way: by the same amount at each step, or ever more slowly.
 
 
-ORDERED, STRAIGHT, GROWS = 0.9, 0.95, 3.0
-"""Rank correlation with the step, share of the variance that a straight line explains, factor of the growth. Chosen."""
+ORDERED = 0.9
+"""Rank correlation with the step. Chosen."""
+STRAIGHT = 0.95
+"""Share of the variance that a straight line explains. Chosen."""
+GROWS = 3.0
+"""Factor of the growth. Chosen."""
 
 
 def _growing(run: Run) -> Iterator[DerivedFact]:
@@ -876,9 +914,10 @@ def _growing(run: Run) -> Iterator[DerivedFact]:
 # Frozen values: exactly the same while others move.
 
 
-FROZEN_FOR, NEARLY_ALL = 0.5, 0.9
-"""Share of the records for which a value is the same, and share of right answers from which on few are left to change.
-Chosen."""
+FROZEN_FOR = 0.5
+"""Share of the records for which a value is the same. Chosen."""
+NEARLY_ALL = 0.9
+"""Share of right answers from which on few are left to change. Chosen."""
 _FREEZES = (
     Quantity.ACCURACY, Quantity.TOKEN_ACCURACY, Quantity.F1, Quantity.AUC, Quantity.IOU, Quantity.DICE,
     Quantity.EXPLAINED_VARIANCE, *LOSSES,
@@ -961,12 +1000,22 @@ def _zeros_at_end(values: Floats) -> int:
 # What a curve does where a run goes on from a checkpoint, and right after the first evaluation.
 
 
-BEFORE, AFTER, SIGMAS, LEAST_MOVE = 8, 4, 5.0, 0.1
-"""Records before and after an event, standard errors by which they part, and share of the level. Chosen."""
-MOST_RESUMES, SHOWN_AFTER = 2, 3
-"""Resumes that are stated, and values behind them. Chosen: the first one is the purest."""
-JUMPS, ON_COURSE = 1.5, 1.25
-"""Times the value before by which a rate or a loss scale jumps, and by which it goes on. Chosen: a schedule does."""
+BEFORE = 8
+"""Records before an event. Chosen."""
+AFTER = 4
+"""Records after an event. Chosen."""
+SIGMAS = 5.0
+"""Standard errors by which those records part. Chosen."""
+LEAST_MOVE = 0.1
+"""Share of the level by which those records part. Chosen."""
+MOST_RESUMES = 2
+"""Resumes that are stated. Chosen: the first one is the purest."""
+SHOWN_AFTER = 3
+"""Values after a resume that are stated. Chosen."""
+JUMPS = 1.5
+"""Times the value before by which a rate or a loss scale jumps. Chosen."""
+ON_COURSE = 1.25
+"""Times the value before by which a rate or a loss scale goes on. Chosen: a schedule does."""
 _STATE = (Quantity.LEARNING_RATE, Quantity.LOSS_SCALE)
 _COUNTS = (Quantity.EPOCH, Quantity.SAMPLES_SEEN, Quantity.TOKENS_SEEN)
 _PACE = (Quantity.STEP_TIME, *sorted(THROUGHPUTS))
@@ -1085,11 +1134,17 @@ def _parts_from_line(before: Series, after: Series) -> tuple[float, float, float
 # Saw-teeth: what recurs with a period, and which setting has it.
 
 
-CYCLES, EXPLAINS, LEAST_PERIOD = 4, 0.5, 3
-"""Periods in a log, share of the variance without the trend that the place in the period explains, and records of a
-period. Chosen: of noise it explains period / records, a quarter at most."""
-MOST_OF_PERIODS, LONGEST_PERIOD = 4000, 200
-"""Records at the end that are looked at, and records of the longest period: bounds on what it costs."""
+CYCLES = 4
+"""Periods in a log. Chosen."""
+EXPLAINS = 0.5
+"""Share of the variance without the trend that the place in the period explains. Chosen: of noise it explains period /
+records, a quarter at most."""
+LEAST_PERIOD = 3
+"""Records of the shortest period. Chosen."""
+MOST_OF_PERIODS = 4000
+"""Records at the end that are looked at: a bound on what it costs."""
+LONGEST_PERIOD = 200
+"""Records of the longest period: a bound on what it costs."""
 _PERIODS = (
     "steps_per_epoch", "eval_steps", "save_steps", "gradient_accumulation_steps", "n_steps", "num_iterations",
     "sync_steps", "update_interval",
@@ -1147,24 +1202,38 @@ def _period(series: Series) -> tuple[int, float] | None:
 # Arithmetic: what numbers of one run cannot be at once.
 
 
-MANY_PASSES, AS_LOW, LEARNT = 10.0, 1.15, 0.05
-"""Passes over the data after which rows are known by heart, and evaluation over training that is as low. The third is
-the share of its start that training has come down to. Chosen."""
+MANY_PASSES = 10.0
+"""Passes over the data after which rows are known by heart. Chosen."""
+AS_LOW = 1.15
+"""Evaluation over training that is as low. Chosen."""
+LEARNT = 0.05
+"""Share of its start that training has come down to. Chosen."""
 FAR_BELOW = 0.08
 """Share of ln(vocabulary) that no model of text reaches on new rows. Chosen: good ones keep a sixth."""
-ONE_PASS, TOGETHER, APART = 0.99, 0.15, 0.6
-"""Passes by which no row came twice. Shares of the evaluation loss: by how much training is off it at most while both
-are one, and what training is of it once they part. Chosen: fresh rows differ from evaluation by their noise alone."""
-MOST_CLASSES, LEAST_RIGHT, MOST_RIGHT, BEYOND_GUESS = 1000, 0.5, 0.95, 1.6
-"""Classes of a classifier, where they are unknown. Shares of right answers between which its loss is compared. Times
-the loss of a guess. Chosen: ImageNet's. Where nearly all is right, other terms of a loss exceed that of a guess.
-Overfitted models stay below the last."""
+ONE_PASS = 0.99
+"""Passes by which no row came twice. Chosen."""
+TOGETHER = 0.15
+"""Share of the evaluation loss by which training is off it at most while both are one. Chosen: fresh rows differ from
+evaluation by their noise alone."""
+APART = 0.6
+"""Share of the evaluation loss that training is of it once they part. Chosen."""
+MOST_CLASSES = 1000
+"""Classes of a classifier, where they are unknown. Chosen: ImageNet's."""
+LEAST_RIGHT = 0.5
+"""Share of right answers from which the loss of a classifier is compared. Chosen."""
+MOST_RIGHT = 0.95
+"""Share of right answers up to which it is. Chosen: where nearly all is right, other terms of a loss exceed that of a
+guess."""
+BEYOND_GUESS = 1.6
+"""Times the loss of a guess. Chosen: overfitted models stay below."""
 _OF_TWO_CLASSES = ("binary", "logloss", "log_loss")
 """Parts of names of a loss that is a mean over two classes; `bce` often is a sum over pixels or parts."""
 _CROSS_ENTROPY = regex(r"cross_?entropy|xent|(?:^|[/_.])(?:ce|nll)(?:$|[/_.])|mlogloss", re.IGNORECASE)
 """What the name of a mean cross-entropy holds."""
-TIMES_AS_UNLIKELY, LEAST_NATS = 2.0, 50.0
-"""Times the nats of chosen answers, and nats more, from which on they are lost. Chosen: see the text of the fact."""
+TIMES_AS_UNLIKELY = 2.0
+"""Times the nats of chosen answers from which on they are lost. Chosen: see the text of the fact."""
+LEAST_NATS = 50.0
+"""Nats more from which on they are lost. Chosen: see the text of the fact."""
 OF_CONSTANT = 0.97
 """Share of the loss of the constant guess that no evaluation goes below where nothing was learnt. Chosen: the error of
 the label mean of 500 rows."""

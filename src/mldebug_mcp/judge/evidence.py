@@ -250,11 +250,11 @@ _SETTLED: Mapping[str, tuple[str, ...]] = {
 # What a known error message at the end of a log says about the causes, in bits.
 
 
-FIRST, LESS = 6.0, 1.5
-"""Bits for the first cause that a row of errors.jsonl names, and how many fewer for each further one.
-
-Sixty-four to one: a message usually is what its row says. Chosen by hand.
-"""
+FIRST = 6.0
+"""Bits for the first cause that a row of errors.jsonl names. Chosen by hand, sixty-four to one: a message usually is
+what its row says."""
+LESS = 1.5
+"""Bits fewer for each further cause of the row. Chosen by hand."""
 STANDS = 7.0
 """Bits for every cause of the row because there is a known message at all: one healthy run in 130 has one."""
 
@@ -274,8 +274,12 @@ def evidence_from_errors(run: Run) -> list[CauseEvidence]:
     return _evidence_from_row(row, f"the error in line {message.line} ({row.id})")
 
 
-BEFORE_FAULT, AFTER_FAULT, JUMPS = 4, 2, 1.5
-"""Records of the loss around the report of a fault, and the factor by which it jumps there. Chosen: by hand."""
+BEFORE_FAULT = 4
+"""Records of the loss before the report of a fault. Chosen: by hand."""
+AFTER_FAULT = 2
+"""Records of the loss after it. Chosen: by hand."""
+JUMPS = 1.5
+"""Factor by which the loss jumps there. Chosen: by hand."""
 AT_A_JUMP = 7.0
 """Bits more where both stand together: by chance they do in one of a hundred records. Chosen: by hand."""
 
@@ -334,17 +338,21 @@ def _row(rows: Sequence[KnownError]) -> KnownError | None:
 # What settings say of causes that are unusual by themselves, and that no question asks after.
 
 
-UNUSUAL_BITS, MOST_BITS = 2.0, 4.0
-"""Bits for a cause that an unusual setting suggests, four to one; and one more for each factor of two beyond, up to
-sixteen to one. By hand: recipes that work are unusual, too."""
+UNUSUAL_BITS = 2.0
+"""Bits for a cause that an unusual setting suggests, four to one, and one more for each factor of two beyond. By hand:
+recipes that work are unusual, too."""
+MOST_BITS = 4.0
+"""Bits for such a cause at most, sixteen to one. By hand."""
 _ASKED = ("weight_decay", "max_grad_norm", "effective_batch", "beta", "gamma", "adam_epsilon", "adam_beta1",
           "adam_beta2")  # fmt: skip
 """Settings that questions ask after: what is unusual about them is a finding, and weighed as one."""
 
 
-SIZES, SIZE_BITS = ("hidden_size",), 3.0
-"""Sizes of a model, and bits more where one is below what is usual: in all 7 labelled runs with one the model is too
-small for its task, and no healthy run has one."""
+SIZES = ("hidden_size",)
+"""Sizes of a model that are compared with what is usual."""
+SIZE_BITS = 3.0
+"""Bits more where such a size is below what is usual: in all 7 labelled runs with one the model is too small for its
+task, and no healthy run has one."""
 
 
 def evidence_from_settings(run: Run) -> list[CauseEvidence]:

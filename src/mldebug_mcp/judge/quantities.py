@@ -74,9 +74,10 @@ MOST_ALIKE = 4
 MOST_CURVES = 4
 MOST_BEFORE = 10
 """Training records before an evaluation that it is compared with."""
-LEAST_GAPS, MISSING = 4, 3.0
-"""Intervals between records of a metric, and times the longest of them after which it is missed. Chosen: by then it was
-logged regularly, and one record may be skipped."""
+LEAST_GAPS = 4
+"""Intervals between records of a metric after which it was logged regularly. Chosen."""
+MISSING = 3.0
+"""Times the longest of them after which the metric is missed. Chosen: one record may be skipped."""
 SAME = 0.01
 """Share of a curve's range below which two values are shown once."""
 _CLOCKS = frozenset({
