@@ -350,7 +350,9 @@ def show_progress() -> Iterator[Callable[[Progress], None] | None]:
 # The rows of a step for a person: who was fed what, which rows are odd, and what they hold.
 
 
-MOST_BATCHES, MOST_IDS, MOST_ROWS = 32, 64, 12
+MOST_BATCHES = 32
+MOST_IDS = 64
+MOST_ROWS = 12
 LONGEST_TEXT = 400
 
 

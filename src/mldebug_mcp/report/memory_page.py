@@ -131,7 +131,9 @@ def _mark_failures(panel: Axes, timeline: Timeline) -> None:
 # The memory report as one HTML file: timeline as SVG, findings, call sites.
 
 
-HEIGHT, LEFT, BOTTOM = 300, 76, 24
+HEIGHT = 300
+LEFT = 76
+BOTTOM = 24
 _STYLE = """
 p, li { overflow-wrap: anywhere; }
 @media (max-width: 40rem) { td { overflow-wrap: anywhere; display: block; padding: 0; }

@@ -74,8 +74,10 @@ def web_page(title: str, parts: list[str], style: str = "", script: str = "", *,
     )
 
 
-WIDE, NARROW = 960, 360
-"""Widths that a picture is drawn in: a phone would shrink the letters of the wide one."""
+WIDE = 960
+"""Width that a picture is drawn in for a wide page."""
+NARROW = 360
+"""Width that a picture is drawn in for a phone, which would shrink the letters of the wide one."""
 
 
 def for_both_widths(draw: Callable[[int], str]) -> str:
