@@ -118,7 +118,9 @@ def _kept(old: Mapping[str, Any], entry: Entry) -> list[Any]:
     anew = {"--root"} if entry.roots else set()
     anew |= set() if entry.pythons is None else {"--python"}
     return [
-        one for before, one in zip([None, *options], options, strict=False) if one not in anew and before not in anew
+        option
+        for before, option in zip([None, *options], options, strict=False)
+        if option not in anew and before not in anew
     ]
 
 

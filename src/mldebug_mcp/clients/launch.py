@@ -47,7 +47,9 @@ def launch_command() -> tuple[str, ...]:
 
 def _made_by_uvx() -> bool:
     parts = Path(sys.prefix).parts
-    return any(one == "uv" and two.startswith(("archive-v", "environments-v")) for one, two in pairwise(parts))
+    return any(
+        folder == "uv" and child.startswith(("archive-v", "environments-v")) for folder, child in pairwise(parts)
+    )
 
 
 def _source() -> str:
@@ -185,7 +187,7 @@ def replace_text(path: Path, before: str, after: str) -> Path | None:
         real = path.resolve()
         real.parent.mkdir(parents=True, exist_ok=True)
         old = real.stat() if real.exists() else None
-        new = _write_beside(real, after, old)
+        new = _write_new_file(real, after, old)
         try:
             if read_text(real) != before:
                 raise InputError(f"{path} has just been changed by another program; run the command again")
@@ -207,11 +209,11 @@ def keep_copy(path: Path, text: str) -> Path | None:
     for number in range(1, 1000):
         copy = real.with_name(f"{real.name}.{stamp}{f'-{number}' if number > 1 else ''}.backup")
         if not copy.exists():
-            return _write_beside(real, text, real.stat()).replace(copy)
+            return _write_new_file(real, text, real.stat()).replace(copy)
     raise InputError(f"{real.parent} is full of backups of {real.name}; remove some first")
 
 
-def _write_beside(path: Path, text: str, like: os.stat_result | None) -> Path:
+def _write_new_file(path: Path, text: str, like: os.stat_result | None) -> Path:
     """Write a new file with the owner and permissions of another, or those of any new file."""
     descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as file:

@@ -33,9 +33,11 @@ from mldebug_mcp.models.base import SOUND
 
 WORD_COUNTS_AS = 4
 """Runs that a word of `links.csv`, or a background chosen by hand, counts as."""
-MISSED, UNLISTED = 0.15, 0.25
-"""See `Trust`. Chosen: nothing missed and nothing unlisted fit the runs of one author best, which logs of other people
-contradict; with these, the causes of authors whom the fit never saw come first most often."""
+MISSED = 0.15
+"""See `Trust`. Chosen: 0 here and below fits the runs of one author best, which logs of other people contradict. With
+these two the causes of authors whom the fit never saw come first most often."""
+UNLISTED = 0.25
+"""See `Trust`. Chosen, together with the above."""
 AMONG_FAULTS = 1.4
 """Power to which the shares of faults among themselves are raised. Chosen: with 1.75 one in ten of those expected to
 be 95 % sure was wrong in runs of authors whom the fit never saw; with 1 fewer have their cause first."""

@@ -71,8 +71,10 @@ OUTGROWN = 100.0
 """Times its first value that no loss of a model without weights has. Chosen by hand, far above that of bad guesses."""
 FACTOR_OF_FIX = 2.0
 """Times the highest usual rate from which a fix names that rate. Chosen: till then a factor of 2 leads below it."""
-AT_THE_START, FIRST_STEPS = 0.1, 10
-"""Share of a log within which trouble leaves no checkpoint from before it, and steps within which a run begins."""
+AT_THE_START = 0.1
+"""Share of a log within which trouble leaves no checkpoint from before it."""
+FIRST_STEPS = 10
+"""Steps within which a run begins."""
 MOST_EQUAL = 0.5
 """Share of groups with equal rewards up to which a step has a gradient. Chosen: half of them still give one."""
 SAME_REWARDS = 1e-3
@@ -156,13 +158,13 @@ def _backward_alone_fails(run: Run) -> str | None:
     if not len(lost) or not lost[0]:
         return None
     at = int(lost[0])
-    beside = loss.value[loss.step == norm.step[at]]
+    losses = loss.value[loss.step == norm.step[at]]
     before = norm.value[max(0, at - RECORDS_BEFORE) : at]
-    ordinary = len(beside) and np.isfinite(beside).all() and (np.abs(beside) < ORDINARY).all()
+    ordinary = len(losses) and np.isfinite(losses).all() and (np.abs(losses) < ORDINARY).all()
     if not ordinary or not np.isfinite(before).all() or (before >= ORDINARY).any():
         return None
     return (
-        f"grad_norm is NaN at {run.place(float(norm.step[at]))} with a loss of {figure(float(beside[0]))}, after "
+        f"grad_norm is NaN at {run.place(float(norm.step[at]))} with a loss of {figure(float(losses[0]))}, after "
         f"{figure(float(before[-1]))} one record before: a backward pass of ordinary numbers fails"
     )
 

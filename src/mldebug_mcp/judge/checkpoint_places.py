@@ -32,7 +32,7 @@ MAX_DISTANCE_BY_STEPS = 0.02
 MAX_DISTANCE_OTHERWISE = 0.05
 """Of the usual distance of evaluations: so near to one a checkpoint was evaluated, by steps and by epochs. Chosen: the
 step of a checkpoint and that of its record differ by one in some trainers (Lightning)."""
-MOST_BESIDE = 0.49
+MOST_OF_LEAST_DISTANCE = 0.49
 """Of the least distance of evaluations, which a step of one must not exceed."""
 MOST_RECORDS = 50
 """Training records whose median stands for a checkpoint, where only those tell how good it is. Chosen: by hand."""
@@ -237,7 +237,9 @@ def _evaluated(run: Run, curve: Curve, where: float, epoch: float | None) -> int
     apart = np.diff(np.unique(curve.step))
     usual, least = (median(apart), float(apart.min())) if len(apart) else (math.inf, math.inf)
     if run.step_name == "step":
-        near = min(max(1.0, MAX_DISTANCE_BY_STEPS * usual if math.isfinite(usual) else 1.0), MOST_BESIDE * least)
+        near = min(
+            max(1.0, MAX_DISTANCE_BY_STEPS * usual if math.isfinite(usual) else 1.0), MOST_OF_LEAST_DISTANCE * least
+        )
     else:
         near = MAX_DISTANCE_OTHERWISE * (usual if math.isfinite(usual) else 1.0)
     if epoch is not None and run.step_name == "step":

@@ -90,11 +90,11 @@ def between(knots: Floats, values: NDArray[np.float64]) -> tuple[NDArray[np.int6
         knots: Those of each value, ascending, shape (values, knots); what lies beyond them counts as at the end.
         values: Shape (values,).
     """
-    held = np.clip(values, knots[:, 0], knots[:, -1]).astype(np.float32)
-    low = np.clip((knots <= held[:, None]).sum(axis=1) - 1, 0, knots.shape[1] - 2)
+    clipped = np.clip(values, knots[:, 0], knots[:, -1]).astype(np.float32)
+    low = np.clip((knots <= clipped[:, None]).sum(axis=1) - 1, 0, knots.shape[1] - 2)
     rows = np.arange(len(values))
     start, width = knots[rows, low], knots[rows, low + 1] - knots[rows, low]
-    part = np.divide(held - start, width, out=np.zeros_like(held), where=width > 0)
+    part = np.divide(clipped - start, width, out=np.zeros_like(clipped), where=width > 0)
     return np.stack([low, low + 1], axis=1), np.stack([1 - part, part], axis=1)
 
 
@@ -157,12 +157,12 @@ def shipped() -> Likeness | None:
     """Return the model that ships with the package, or None if nothing has been fitted yet."""
     if not LIKENESS_FILE.is_file():
         return None
-    with np.load(LIKENESS_FILE, allow_pickle=False) as held:
+    with np.load(LIKENESS_FILE, allow_pickle=False) as arrays:
         return Likeness(
-            tuple(held["causes"].tolist()),
-            held["shares"],
-            tuple(held["names"].tolist()),
-            held["knots"],
-            held["weights"].astype(np.float32) * held["scale"],
-            held["bias"],
+            tuple(arrays["causes"].tolist()),
+            arrays["shares"],
+            tuple(arrays["names"].tolist()),
+            arrays["knots"],
+            arrays["weights"].astype(np.float32) * arrays["scale"],
+            arrays["bias"],
         )

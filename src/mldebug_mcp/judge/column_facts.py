@@ -104,7 +104,7 @@ first loss of ten times a guess is in 4 of 31 runs of `bad_init` and 3 of `grad_
 other causes, none of them with tokens that do not fit, and in none of 650 healthy ones."""
 
 
-_SAID_BY: Mapping[str, Collection[str]] = {
+_STATED_BY: Mapping[str, Collection[str]] = {
     "loss_multiple": ("loss_scale_suspicious",),
     "one_jump_a_pass": ("loss_spikes_regular",),
     "entropy_lowered": ("entropy_bonus_negative",),
@@ -132,7 +132,7 @@ _REPEATS = ("apart_within_first_pass", "worse_than_any_guess", "evaluation_worse
 def not_repeated(facts: Sequence[DerivedFact], findings: Sequence[Finding]) -> list[DerivedFact]:
     """Return the facts without one whose numbers a finding has."""
     present = {finding.symptom for finding in findings if finding.state is State.PRESENT}
-    return [fact for fact in facts if fact.fact not in _REPEATS or present.isdisjoint(_SAID_BY[fact.fact])]
+    return [fact for fact in facts if fact.fact not in _REPEATS or present.isdisjoint(_STATED_BY[fact.fact])]
 
 
 def evidence_from_columns(facts: Sequence[DerivedFact], findings: Sequence[Finding] = ()) -> list[CauseEvidence]:
@@ -144,7 +144,7 @@ def evidence_from_columns(facts: Sequence[DerivedFact], findings: Sequence[Findi
     return [
         CauseEvidence(cause, bits, fact.text, "log", fact.fact)
         for fact in facts
-        if present.isdisjoint(_SAID_BY.get(fact.fact, ()))
+        if present.isdisjoint(_STATED_BY.get(fact.fact, ()))
         for cause, bits in _SUGGESTS.get(fact.fact, {}).items()
     ]
 
@@ -167,9 +167,13 @@ def _tail(series: Series) -> Floats:
 # One column is a multiple of another: training and evaluation of the same loss.
 
 
-LEAST_MULTIPLE, MOST_SPREAD, NEAR_SETTING = 1.8, 0.2, 0.25
-"""Factor between two losses that are the same elsewhere, how far its logarithm varies at most, and how near a setting
-must be. Chosen: dropout and augmentation raise a training loss by less, and a gap changes while it opens."""
+LEAST_MULTIPLE = 1.8
+"""Factor between two losses that are the same elsewhere. Chosen: dropout and augmentation raise a training loss by
+less."""
+MOST_SPREAD = 0.2
+"""How far the logarithm of that factor varies at most. Chosen: a gap changes while it opens."""
+NEAR_SETTING = 0.25
+"""How near to a setting the logarithm of the factor must be. Chosen."""
 LEAST_PAIRS = 3
 """Evaluations at which the factor is known. Chosen."""
 SAME_SHARES = 0.05
@@ -186,11 +190,11 @@ def _multiples(run: Run) -> Iterator[DerivedFact]:
     loss, evaluation = run["loss"].finite, run["eval_loss"].finite
     if len(loss) < MIN_RECORDS_FOR_LEVEL or len(evaluation) < LEAST_PAIRS:
         return
-    held = (evaluation.step >= loss.step[0]) & (evaluation.step <= loss.step[-1]) & (evaluation.value > 0)
-    train = _around(loss, evaluation.step[held])
+    within = (evaluation.step >= loss.step[0]) & (evaluation.step <= loss.step[-1]) & (evaluation.value > 0)
+    train = _around(loss, evaluation.step[within])
     if len(train) < LEAST_PAIRS or not (train > 0).all():
         return
-    times = train / evaluation.value[held]
+    times = train / evaluation.value[within]
     factor, spread = median(times), mad(np.log(times))
     far = factor if factor > 1 else 1 / factor
     known = [(name, run.setting(name)) for name in _FACTORS]
@@ -207,7 +211,7 @@ def _multiples(run: Run) -> Iterator[DerivedFact]:
         fact="loss_multiple" if near and near[0][0] in _SUMMED else "loss_on_another_scale",
         text=f"{_name(loss)} is {where}{set_to}{agree}. About 1 is expected where both are the same mean.",
         values={"factor": factor, "low": float(times.min()), "high": float(times.max())},
-        steps=[float(evaluation.step[held][0])],
+        steps=[float(evaluation.step[within][0])],
     )
 
 
@@ -250,7 +254,7 @@ def _around(series: Series, steps: Floats) -> Floats:
 
 
 def _accuracies_agree(run: Run) -> bool:
-    shares = [_of(run, Quantity.ACCURACY, Quantity.TOKEN_ACCURACY, phase=one) for one in ("train", "eval")]
+    shares = [_of(run, Quantity.ACCURACY, Quantity.TOKEN_ACCURACY, phase=phase) for phase in ("train", "eval")]
     if not all(shares):
         return False
     return abs(median(_tail(shares[0][0])) - median(_tail(shares[1][0]))) < SAME_SHARES
@@ -259,11 +263,16 @@ def _accuracies_agree(run: Run) -> bool:
 # Jumps and passes over the data: rows that are bad come once in each pass, in whatever order.
 
 
-LEAST_JUMPS, MOST_CHANCE = 4, 0.02
-"""Jumps of the loss, and the chance at most that no two of them fall into one pass. Chosen: as usual."""
-AROUND, JUMPS_BY, LEAST_JUMP = 11, 20.0, 3.0
-"""Records whose median is the level of one; deviations from it, and times its size, that make a jump. Chosen: noise has
-none."""
+LEAST_JUMPS = 4
+"""Jumps of the loss that are compared with its passes. Chosen: as usual."""
+MOST_CHANCE = 0.02
+"""The chance at most that no two of them fall into one pass. Chosen: as usual."""
+AROUND = 11
+"""Records whose median is the level of one."""
+JUMPS_BY = 20.0
+"""Deviations from that level that make a jump. Chosen: noise has none."""
+LEAST_JUMP = 3.0
+"""Times the size of that level that makes a jump. Chosen: noise has none."""
 MOST_RECORDS = 200_000
 """Records that are looked at: a bound on what it costs."""
 
@@ -311,9 +320,14 @@ def _jumps(values: Floats) -> NDArray[np.int64]:
 FITS = 0.01
 """Residual of a sum as a share of what the total varies by. Chosen: four printed digits leave less."""
 MOST_PARTS = 6
-RULES, STAYS, RISES, FALLS = 0.99, 0.03, 0.1, 0.3
-"""Share of the total above which one part rules it; shares of its level by which a part that stays falls and rises at
-most; share by which the rest falls meanwhile. Chosen."""
+RULES = 0.99
+"""Share of the total above which one part rules it. Chosen."""
+STAYS = 0.03
+"""Share of its level by which a part that stays falls at most. Chosen."""
+RISES = 0.1
+"""Share of its level by which a part that stays rises at most. Chosen."""
+FALLS = 0.3
+"""Share by which the rest falls meanwhile. Chosen."""
 
 
 def _parts(run: Run) -> Iterator[DerivedFact]:
@@ -354,9 +368,13 @@ def _parts_of(run: Run, total: Series, *quantities: Quantity) -> list[Series]:
     return [part for part in found if part.name != total.name and np.array_equal(part.step, total.step)][:MOST_PARTS]
 
 
-SURE_WEIGHT, LEAST_WEIGHT, LEFT_OF_PART = 5.0, 1e-3, 0.1
-"""Standard errors that a weight is away from 0, its least size, and what is left over at most of what the part varies
-by. Chosen: bonuses have a hundredth and more; where one part is huge, the weights of small ones are not known."""
+SURE_WEIGHT = 5.0
+"""Standard errors that a sure weight is away from 0. Chosen."""
+LEAST_WEIGHT = 1e-3
+"""Least size of a sure weight. Chosen: bonuses have a hundredth and more."""
+LEFT_OF_PART = 0.1
+"""What is left over at most, as a share of what the part varies by. Chosen: where one part is huge, the weights of
+small ones are not known."""
 
 
 def _weights(total: Series, parts: Sequence[Series]) -> tuple[Floats, NDArray[np.bool_]] | None:
@@ -370,8 +388,8 @@ def _weights(total: Series, parts: Sequence[Series]) -> tuple[Floats, NDArray[np
     if not np.isfinite(weights).all() or varies <= 0 or left > FITS * varies:
         return None
     errors = left * np.sqrt(np.maximum(np.diag(np.linalg.pinv(columns.T @ columns)), 0.0))
-    is_seen = left <= LEFT_OF_PART * np.abs(weights) * np.std(columns, axis=0)
-    return weights, is_seen & (np.abs(weights) > np.maximum(SURE_WEIGHT * errors, LEAST_WEIGHT))
+    is_explained = left <= LEFT_OF_PART * np.abs(weights) * np.std(columns, axis=0)
+    return weights, is_explained & (np.abs(weights) > np.maximum(SURE_WEIGHT * errors, LEAST_WEIGHT))
 
 
 def _subtracted(run: Run) -> Iterator[DerivedFact]:
@@ -380,8 +398,8 @@ def _subtracted(run: Run) -> Iterator[DerivedFact]:
         return
     total = run["loss"].finite
     for quantities in (LOSSES, (*LOSSES, Quantity.KL)):
-        parts, held = _held_parts(run, total, *quantities)
-        for part, weight, first, last in held if len(parts) > 1 else ():
+        parts, weighted_parts = _weighted_parts(run, total, *quantities)
+        for part, weight, first, last in weighted_parts if len(parts) > 1 else ():
             if weight > 0:
                 continue
             yield DerivedFact(
@@ -396,7 +414,7 @@ def _subtracted(run: Run) -> Iterator[DerivedFact]:
             return
 
 
-def _held_parts(
+def _weighted_parts(
     run: Run, total: Series, *quantities: Quantity
 ) -> tuple[list[Series], list[tuple[Series, float, float, float]]]:
     """Return all parts, and those that a total surely holds: each with its factor, and its level at first and at last.
@@ -419,8 +437,8 @@ def _entropy_lowered(run: Run) -> Iterator[DerivedFact]:
     if "loss" not in run or run.kind not in POLICIES:
         return
     total = run["loss"].finite
-    _, held = _held_parts(run, total, *LOSSES, Quantity.KL, Quantity.ENTROPY)
-    for part, weight, first, last in held:
+    _, weighted_parts = _weighted_parts(run, total, *LOSSES, Quantity.KL, Quantity.ENTROPY)
+    for part, weight, first, last in weighted_parts:
         if part.role is None or part.role.quantity is not Quantity.ENTROPY or weight < 0:
             continue
         yield DerivedFact(
@@ -435,9 +453,14 @@ def _entropy_lowered(run: Run) -> Iterator[DerivedFact]:
         return
 
 
-PART_GROWS, LOSS_FALLS, PART_ORDERED, LEAST_PART_RECORDS = 1.15, 0.1, 0.6, 12
-"""Times its start that a part grows to, and share of its start by which the total falls. The others are the rank
-correlation of the part with the step, and the records of both. Chosen: of 650 healthy runs none shows it."""
+PART_GROWS = 1.15
+"""Times its start that a part grows to. Chosen: of 650 healthy runs none shows it."""
+LOSS_FALLS = 0.1
+"""Share of its start by which the total falls. Chosen, as the others."""
+PART_ORDERED = 0.6
+"""Rank correlation of the part with the step. Chosen, as the others."""
+LEAST_PART_RECORDS = 12
+"""Records of the part and of the total. Chosen, as the others."""
 
 
 def _rising_parts(run: Run) -> Iterator[DerivedFact]:
@@ -583,8 +606,10 @@ def _share_of_ones(run: Run) -> float | None:
 # Two scores of one evaluation that cannot both be right.
 
 
-MIN_GOOD_SCORE, MAX_HOPELESS_SCORE = 0.9, 0.05
-"""Shares of a good and of a hopeless model. Chosen."""
+MIN_GOOD_SCORE = 0.9
+"""Share of right answers of a good model. Chosen."""
+MAX_HOPELESS_SCORE = 0.05
+"""Share of right answers of a hopeless model. Chosen."""
 _SCORES = (
     Quantity.ACCURACY, Quantity.TOKEN_ACCURACY, Quantity.F1, Quantity.IOU, Quantity.DICE, Quantity.AVERAGE_PRECISION,
 )  # fmt: skip
@@ -593,8 +618,8 @@ _SCORES = (
 def _contradictions(run: Run) -> Iterator[DerivedFact]:
     """Yield a score near 1 next to another of the same evaluation near 0 that does not rise with it."""
     scores = [series for series in _of(run, *_SCORES, phase="eval") if len(series) >= LEAST_PAIRS]
-    for one, other in combinations(scores, 2):
-        good, bad = sorted((one, other), key=lambda series: -float(series.value[-1]))
+    for score, other in combinations(scores, 2):
+        good, bad = sorted((score, other), key=lambda series: -float(series.value[-1]))
         if float(good.value[-1]) < MIN_GOOD_SCORE or not 0 <= float(bad.value.max()) < MAX_HOPELESS_SCORE:
             continue
         if not np.array_equal(good.step, bad.step) or float(bad.value[-1]) > float(bad.value[0]):
@@ -614,9 +639,10 @@ def _contradictions(run: Run) -> Iterator[DerivedFact]:
 
 _POSITIVE = regex(r"(?:^|[/_.-])(?:pos(?:itives?)?[_-](?:share|rate|frac(?:tion)?|ratio)|prevalence)$", re.IGNORECASE)
 """A setting that says which share of the labels is 1."""
-AS_MAJORITY, CLEAR_MAJORITY = 0.01, 0.6
-"""How far an accuracy is off the share of the larger class, which is at least the second. Chosen: the error of 2,000
-rows; answers by chance come near a smaller one."""
+AS_MAJORITY = 0.01
+"""How far an accuracy is off the share of the larger class. Chosen: the error of 2,000 rows."""
+CLEAR_MAJORITY = 0.6
+"""The least share of the larger class. Chosen: answers by chance come near a smaller one."""
 
 
 def _majority(run: Run) -> Iterator[DerivedFact]:
@@ -631,16 +657,18 @@ def _majority(run: Run) -> Iterator[DerivedFact]:
         later = as_shares(series.value)[len(series) // 2 :]
         if len(series) < LEAST_PAIRS or float(np.abs(later - larger).max()) > AS_MAJORITY:
             continue
-        held = run["eval_loss"].finite if "eval_loss" in run else None
-        beside = (
-            f", and {_name(held)} ends at {figure(float(held.value[-1]))}" if held is not None and len(held) else ""
+        evaluation = run["eval_loss"].finite if "eval_loss" in run else None
+        loss_text = (
+            f", and {_name(evaluation)} ends at {figure(float(evaluation.value[-1]))}"
+            if evaluation is not None and len(evaluation)
+            else ""
         )
         yield DerivedFact(
             fact="accuracy_of_majority",
             text=(
                 f"{_name(series)} is {_from_to(later)} in the later half of "
                 f"{len(series)} evaluations; {source} is {figure(share)}, so one answer for all rows is right in "
-                f"{figure(larger)}. Guessed by that share it has a loss of {figure(_loss_of_guess(share))}{beside}."
+                f"{figure(larger)}. Guessed by that share it has a loss of {figure(_loss_of_guess(share))}{loss_text}."
             ),
             values={"larger": larger, "last": float(later[-1])},
         )
@@ -664,9 +692,12 @@ def _configured_share(run: Run) -> tuple[float | None, str]:
 # A cross-entropy that the accuracy of the same answers contradicts.
 
 
-OF_LEAST, MIN_WRONG, SHARE_OF_RECORDS_BELOW = 0.5, 0.05, 0.8
-"""Share of the least cross-entropy, share of wrong answers, and share of the later records that lie below. Chosen: of
-650 healthy runs none does."""
+OF_LEAST = 0.5
+"""Share of the least cross-entropy below which a loss lies. Chosen: of 650 healthy runs none does."""
+MIN_WRONG = 0.05
+"""Share of wrong answers. Chosen, as the others."""
+SHARE_OF_RECORDS_BELOW = 0.8
+"""Share of the later records that lie below. Chosen, as the others."""
 _OF_WHOLES = regex(r"exact|subset|seq(?:uence)?_|sentence|joint|all_", re.IGNORECASE)
 """What a score of several answers at once is called: its loss is a mean over single ones."""
 
@@ -704,25 +735,27 @@ def _below_accuracy(run: Run) -> Iterator[DerivedFact]:
 # Training that does worse than evaluation at the same: accuracies on one scale.
 
 
-AHEAD, GOOD = 0.2, 0.9
-"""By how much a share of right answers of evaluation is above that of training, and from where on. Chosen: dropout and
-augmentation cost less."""
+AHEAD = 0.2
+"""By how much a share of right answers of evaluation is above that of training. Chosen: dropout and augmentation cost
+less."""
+GOOD = 0.9
+"""Share of right answers of evaluation from which on that is stated. Chosen."""
 
 
 def _training_behind(run: Run) -> Iterator[DerivedFact]:
     """Yield that evaluation answers nearly all while training answers far fewer at the same time."""
     for quantity in (Quantity.ACCURACY, Quantity.TOKEN_ACCURACY):
-        train, held = (_of(run, quantity, phase=phase) for phase in ("train", "eval"))
-        if not train or not held or len(train[0]) < MIN_RECORDS_FOR_LEVEL or len(held[0]) < LEAST_PAIRS:
+        train, evaluation = (_of(run, quantity, phase=phase) for phase in ("train", "eval"))
+        if not train or not evaluation or len(train[0]) < MIN_RECORDS_FOR_LEVEL or len(evaluation[0]) < LEAST_PAIRS:
             continue
-        low, high = median(_tail(train[0])), median(_tail(held[0]))
+        low, high = median(_tail(train[0])), median(_tail(evaluation[0]))
         if high < GOOD or high - low < AHEAD or high > 1:
             continue
         yield DerivedFact(
             fact="training_behind",
             text=(
-                f"{_name(held[0])} is {figure(high)} and {_name(train[0])} {figure(low)} (medians of the last third). "
-                "The same model answers training rows at least as well where both are asked and scored alike."
+                f"{_name(evaluation[0])} is {figure(high)} and {_name(train[0])} {figure(low)} (medians of the last "
+                "third). The same model answers training rows at least as well where both are asked and scored alike."
             ),
             values={"train": low, "eval": high},
         )
@@ -744,18 +777,18 @@ def _training_rows_evaluated(run: Run) -> Iterator[DerivedFact]:
     for quantity in (Quantity.ACCURACY, Quantity.TOKEN_ACCURACY, Quantity.LOSS):
         evaluated = [series for series in _of(run, quantity, phase="eval") if len(series) >= LEAST_PAIRS]
         again = [series for series in evaluated if series.role and _OF_TRAINING.search(series.role.part)]
-        held = [series for series in evaluated if series.role and not series.role.part]
+        held_out = [series for series in evaluated if series.role and not series.role.part]
         train = [series for series in _of(run, quantity, phase="train") if len(series) >= LEAST_PAIRS]
-        if not again or not held or not train:
+        if not again or not held_out or not train:
             continue
-        low, middle, high = (median(_tail(series)) for series in (train[0], again[0], held[0]))
+        low, middle, high = (median(_tail(series)) for series in (train[0], again[0], held_out[0]))
         if abs(high - low) < LEAST_GAP * max(abs(high), abs(low)):
             continue
         way = (middle - low) / (high - low)
         if AS_NEAR < way < 1 - AS_NEAR:
             continue
         levels = (
-            f"{_name(train[0])} is {figure(low)}, {_name(again[0])} {figure(middle)} and {_name(held[0])} "
+            f"{_name(train[0])} is {figure(low)}, {_name(again[0])} {figure(middle)} and {_name(held_out[0])} "
             f"{figure(high)} (medians of the last third). The second is of rows that training has seen"
         )
         if way >= 1 - AS_NEAR:
@@ -773,9 +806,12 @@ def _training_rows_evaluated(run: Run) -> Iterator[DerivedFact]:
 # A length that stands at its limit.
 
 
-NEAR_LIMIT, MANY_CUT, ALL_CUT = 0.85, 0.3, 0.97
-"""Share of the limit that the mean length comes to, and share of completions that are cut. From the third share on,
-hardly one ends by itself, which no limit explains. Chosen."""
+NEAR_LIMIT = 0.85
+"""Share of the limit that the mean length comes to. Chosen."""
+MANY_CUT = 0.3
+"""Share of completions that are cut. Chosen."""
+ALL_CUT = 0.97
+"""Share of completions that are cut from which on hardly one ends by itself, which no limit explains. Chosen."""
 
 
 def _at_limit(run: Run) -> Iterator[DerivedFact]:
@@ -801,7 +837,7 @@ def _at_limit(run: Run) -> Iterator[DerivedFact]:
     )
 
 
-# How much of a policy's ratios is clipped, beside what healthy policies have.
+# How much of a policy's ratios is clipped, against what healthy policies have.
 
 
 MOST_CLIPPED = 0.15
@@ -833,8 +869,12 @@ def _much_clipped(run: Run) -> Iterator[DerivedFact]:
 # What grows all the way: by the same amount at each step, or ever more slowly.
 
 
-ORDERED, STRAIGHT, GROWS = 0.9, 0.95, 3.0
-"""Rank correlation with the step, share of the variance that a straight line explains, factor of the growth. Chosen."""
+ORDERED = 0.9
+"""Rank correlation with the step. Chosen."""
+STRAIGHT = 0.95
+"""Share of the variance that a straight line explains. Chosen."""
+GROWS = 3.0
+"""Factor of the growth. Chosen."""
 
 
 def _growing(run: Run) -> Iterator[DerivedFact]:
@@ -874,9 +914,10 @@ def _growing(run: Run) -> Iterator[DerivedFact]:
 # Frozen values: exactly the same while others move.
 
 
-FROZEN_FOR, NEARLY_ALL = 0.5, 0.9
-"""Share of the records for which a value is the same, and share of right answers from which on few are left to change.
-Chosen."""
+FROZEN_FOR = 0.5
+"""Share of the records for which a value is the same. Chosen."""
+NEARLY_ALL = 0.9
+"""Share of right answers from which on few are left to change. Chosen."""
 _FREEZES = (
     Quantity.ACCURACY, Quantity.TOKEN_ACCURACY, Quantity.F1, Quantity.AUC, Quantity.IOU, Quantity.DICE,
     Quantity.EXPLAINED_VARIANCE, *LOSSES,
@@ -959,12 +1000,22 @@ def _zeros_at_end(values: Floats) -> int:
 # What a curve does where a run goes on from a checkpoint, and right after the first evaluation.
 
 
-BEFORE, AFTER, SIGMAS, LEAST_MOVE = 8, 4, 5.0, 0.1
-"""Records before and after an event, standard errors by which they part, and share of the level. Chosen."""
-MOST_RESUMES, SHOWN_AFTER = 2, 3
-"""Resumes that are stated, and values behind them. Chosen: the first one is the purest."""
-JUMPS, ON_COURSE = 1.5, 1.25
-"""Times the value before by which a rate or a loss scale jumps, and by which it goes on. Chosen: a schedule does."""
+BEFORE = 8
+"""Records before an event. Chosen."""
+AFTER = 4
+"""Records after an event. Chosen."""
+SIGMAS = 5.0
+"""Standard errors by which those records part. Chosen."""
+LEAST_MOVE = 0.1
+"""Share of the level by which those records part. Chosen."""
+MOST_RESUMES = 2
+"""Resumes that are stated. Chosen: the first one is the purest."""
+SHOWN_AFTER = 3
+"""Values after a resume that are stated. Chosen."""
+JUMPS = 1.5
+"""Times the value before by which a rate or a loss scale jumps. Chosen."""
+ON_COURSE = 1.25
+"""Times the value before by which a rate or a loss scale goes on. Chosen: a schedule does."""
 _STATE = (Quantity.LEARNING_RATE, Quantity.LOSS_SCALE)
 _COUNTS = (Quantity.EPOCH, Quantity.SAMPLES_SEEN, Quantity.TOKENS_SEEN)
 _PACE = (Quantity.STEP_TIME, *sorted(THROUGHPUTS))
@@ -1067,27 +1118,33 @@ def _parts_from_line(before: Series, after: Series) -> tuple[float, float, float
     if len(before) < BEFORE or len(after) < AFTER:
         return None
     step, value = before.step[-BEFORE:], before.value[-BEFORE:]
-    later, held = after.step[:AFTER], after.value[:AFTER]
+    later, value_after = after.step[:AFTER], after.value[:AFTER]
     slope, start = np.polyfit(step, value, 1)
     noise = float(np.std(value - (start + slope * step), ddof=2))
     spread = float(np.sum((step - step.mean()) ** 2))
     error = noise * math.sqrt(1 / AFTER + 1 / BEFORE + float(later.mean() - step.mean()) ** 2 / spread)
-    off = float(np.mean(held - (start + slope * later)))
+    off = float(np.mean(value_after - (start + slope * later)))
     level = abs(float(value.mean()))
-    from_level = abs(float(held.mean()) - float(value.mean()))
+    from_level = abs(float(value_after.mean()) - float(value.mean()))
     if abs(off) <= max(SIGMAS * error, LEAST_MOVE * level) or from_level <= LEAST_MOVE * level:
         return None
-    return float(value.mean()), float(held.mean()), off
+    return float(value.mean()), float(value_after.mean()), off
 
 
 # Saw-teeth: what recurs with a period, and which setting has it.
 
 
-CYCLES, EXPLAINS, LEAST_PERIOD = 4, 0.5, 3
-"""Periods in a log, share of the variance without the trend that the place in the period explains, and records of a
-period. Chosen: of noise it explains period / records, a quarter at most."""
-MOST_OF_PERIODS, LONGEST_PERIOD = 4000, 200
-"""Records at the end that are looked at, and records of the longest period: bounds on what it costs."""
+CYCLES = 4
+"""Periods in a log. Chosen."""
+EXPLAINS = 0.5
+"""Share of the variance without the trend that the place in the period explains. Chosen: of noise it explains period /
+records, a quarter at most."""
+LEAST_PERIOD = 3
+"""Records of the shortest period. Chosen."""
+MOST_OF_PERIODS = 4000
+"""Records at the end that are looked at: a bound on what it costs."""
+LONGEST_PERIOD = 200
+"""Records of the longest period: a bound on what it costs."""
 _PERIODS = (
     "steps_per_epoch", "eval_steps", "save_steps", "gradient_accumulation_steps", "n_steps", "num_iterations",
     "sync_steps", "update_interval",
@@ -1145,24 +1202,38 @@ def _period(series: Series) -> tuple[int, float] | None:
 # Arithmetic: what numbers of one run cannot be at once.
 
 
-MANY_PASSES, AS_LOW, LEARNT = 10.0, 1.15, 0.05
-"""Passes over the data after which rows are known by heart, and evaluation over training that is as low. The third is
-the share of its start that training has come down to. Chosen."""
+MANY_PASSES = 10.0
+"""Passes over the data after which rows are known by heart. Chosen."""
+AS_LOW = 1.15
+"""Evaluation over training that is as low. Chosen."""
+LEARNT = 0.05
+"""Share of its start that training has come down to. Chosen."""
 FAR_BELOW = 0.08
 """Share of ln(vocabulary) that no model of text reaches on new rows. Chosen: good ones keep a sixth."""
-ONE_PASS, TOGETHER, APART = 0.99, 0.15, 0.6
-"""Passes by which no row came twice. Shares of the evaluation loss: by how much training is off it at most while both
-are one, and what training is of it once they part. Chosen: fresh rows differ from evaluation by their noise alone."""
-MOST_CLASSES, LEAST_RIGHT, MOST_RIGHT, BEYOND_GUESS = 1000, 0.5, 0.95, 1.6
-"""Classes of a classifier, where they are unknown. Shares of right answers between which its loss is compared. Times
-the loss of a guess. Chosen: ImageNet's. Where nearly all is right, other terms of a loss exceed that of a guess.
-Overfitted models stay below the last."""
+ONE_PASS = 0.99
+"""Passes by which no row came twice. Chosen."""
+TOGETHER = 0.15
+"""Share of the evaluation loss by which training is off it at most while both are one. Chosen: fresh rows differ from
+evaluation by their noise alone."""
+APART = 0.6
+"""Share of the evaluation loss that training is of it once they part. Chosen."""
+MOST_CLASSES = 1000
+"""Classes of a classifier, where they are unknown. Chosen: ImageNet's."""
+LEAST_RIGHT = 0.5
+"""Share of right answers from which the loss of a classifier is compared. Chosen."""
+MOST_RIGHT = 0.95
+"""Share of right answers up to which it is. Chosen: where nearly all is right, other terms of a loss exceed that of a
+guess."""
+BEYOND_GUESS = 1.6
+"""Times the loss of a guess. Chosen: overfitted models stay below."""
 _OF_TWO_CLASSES = ("binary", "logloss", "log_loss")
 """Parts of names of a loss that is a mean over two classes; `bce` often is a sum over pixels or parts."""
 _CROSS_ENTROPY = regex(r"cross_?entropy|xent|(?:^|[/_.])(?:ce|nll)(?:$|[/_.])|mlogloss", re.IGNORECASE)
 """What the name of a mean cross-entropy holds."""
-TIMES_AS_UNLIKELY, LEAST_NATS = 2.0, 50.0
-"""Times the nats of chosen answers, and nats more, from which on they are lost. Chosen: see the text of the fact."""
+TIMES_AS_UNLIKELY = 2.0
+"""Times the nats of chosen answers from which on they are lost. Chosen: see the text of the fact."""
+LEAST_NATS = 50.0
+"""Nats more from which on they are lost. Chosen: see the text of the fact."""
 OF_CONSTANT = 0.97
 """Share of the loss of the constant guess that no evaluation goes below where nothing was learnt. Chosen: the error of
 the label mean of 500 rows."""
@@ -1230,9 +1301,9 @@ _NOTHING = ("", "scratch", "none", "null", "random", "false", "0")
 def _untrained(run: Run) -> Iterator[DerivedFact]:
     """Yield that a model which settings say comes trained begins with the loss of a guess."""
     loaded = [setting for name, setting in run.settings.items() if _LOADED.search(name)]
-    said = next((setting for setting in loaded if str(setting.value).lower() not in _NOTHING), None)
+    loading_setting = next((setting for setting in loaded if str(setting.value).lower() not in _NOTHING), None)
     uniform = uniform_loss(run)
-    if said is None or uniform is None or "loss" not in run or run.kind in (*POLICIES, "preference"):
+    if loading_setting is None or uniform is None or "loss" not in run or run.kind in (*POLICIES, "preference"):
         return
     loss = run["loss"].finite
     if not len(loss) or abs(loss.value[0] / uniform - 1) > AT_CHANCE:
@@ -1245,9 +1316,9 @@ def _untrained(run: Run) -> Iterator[DerivedFact]:
     yield DerivedFact(
         fact="starts_untrained",
         text=(
-            f"by the setting {said.name} the model comes trained, and the first {_name(loss)} is {figure(first)} at "
-            f"{run.place(float(loss.step[0]))}, that of a guess: ln {count} = {figure(uniform)}. A trained model "
-            f"begins below{head}."
+            f"by the setting {loading_setting.name} the model comes trained, and the first {_name(loss)} is "
+            f"{figure(first)} at {run.place(float(loss.step[0]))}, that of a guess: ln {count} = {figure(uniform)}. A "
+            f"trained model begins below{head}."
         ),
         values={"first": first, "uniform": uniform},
         steps=[float(loss.step[0])],
@@ -1294,23 +1365,23 @@ def _within_first_pass(run: Run) -> Iterator[DerivedFact]:
     if passes is None:
         return
     pairs = [
-        (step, train, held, made)
-        for step, train, held, made in np.stack([steps, levels, values, passes], axis=1).tolist()
-        if held > 0 and made <= ONE_PASS
+        (step, train, value, made)
+        for step, train, value, made in np.stack([steps, levels, values, passes], axis=1).tolist()
+        if value > 0 and made <= ONE_PASS
     ]
     apart = [pair for pair in pairs if 0 <= pair[1] < APART * pair[2]]
     if len(apart) < 2 or abs(pairs[0][1] / pairs[0][2] - 1) > TOGETHER:
         return
-    (at, train, held, made), first = min(apart, key=lambda one: one[1] / one[2]), pairs[0]
+    (at, train, evaluated, made), first = min(apart, key=lambda pair: pair[1] / pair[2]), pairs[0]
     yield DerivedFact(
         fact="apart_within_first_pass",
         text=(
             f"at {run.place(at)}, after {figure(made)} passes over the data, {_name(loss)} is about {figure(train)} "
-            f"and {_name(evaluation)} {figure(held)}; at {run.place(first[0])} they were {figure(first[1])} and "
+            f"and {_name(evaluation)} {figure(evaluated)}; at {run.place(first[0])} they were {figure(first[1])} and "
             f"{figure(first[2])}. Rows that are met for the first time are no easier than those of evaluation: rows "
             "come again, or resemble those just before."
         ),
-        values={"train": train, "eval": held, "passes": made},
+        values={"train": train, "eval": evaluated, "passes": made},
         steps=[at],
     )
 
@@ -1320,9 +1391,9 @@ def _base_rate(run: Run) -> Iterator[DerivedFact]:
     share = _share_of_ones(run)
     if share is None or "eval_loss" not in run or len(run["eval_loss"].finite) < LEAST_PAIRS:
         return
-    held = run["eval_loss"].finite
+    evaluation = run["eval_loss"].finite
     entropy = _loss_of_guess(share)
-    best, last = float(held.value.min()), float(held.value[-1])
+    best, last = float(evaluation.value.min()), float(evaluation.value[-1])
     if not OF_CONSTANT * entropy <= best <= 2 * entropy:
         return
     areas = [series for series in _of(run, Quantity.AUC, phase="eval") if len(series) >= LEAST_PAIRS][:1]
@@ -1333,8 +1404,8 @@ def _base_rate(run: Run) -> Iterator[DerivedFact]:
         fact="no_better_than_constant",
         text=(
             f"{figure(100 * share)} % of the labels are 1, so the constant guess has a loss of {figure(entropy)}; "
-            f"{_name(held)} is {figure(best)} at its best and {figure(last)} at the end{also}. Inputs that tell of the "
-            "labels bring it below."
+            f"{_name(evaluation)} is {figure(best)} at its best and {figure(last)} at the end{also}. Inputs that tell "
+            "of the labels bring it below."
         ),
         values={"constant": entropy, "best": best},
     )
@@ -1409,12 +1480,12 @@ def _evaluation_after_passes(run: Run) -> Iterator[DerivedFact]:
     loss, evaluation = run["loss"].finite, run["eval_loss"]
     if len(loss) < MIN_RECORDS_FOR_LEVEL or len(evaluation.finite) < LEAST_PAIRS:
         return
-    steps, train, held = beside_training(loss, evaluation)
+    steps, train, evaluated = beside_training(loss, evaluation)
     passes = passes_at(run, steps[-1:]) if len(steps) else None
     if passes is None or float(passes[0]) < MANY_PASSES:
         return
     low, start = median(train[-LEAST_PAIRS:]), float(np.median(loss.value[:3]))
-    late = median(held[-LEAST_PAIRS:])
+    late = median(evaluated[-LEAST_PAIRS:])
     if not 0 < low < LEARNT * start or late > AS_LOW * low:
         return
     yield DerivedFact(

@@ -39,7 +39,8 @@ MOST_LINES = 200_000
 """Lines of a file that are looked at. Chosen: a minute on one core."""
 MOST_KINDS = 2000
 """Kinds of lines that are counted separately; further ones are counted together."""
-LONGEST_PATTERN, LONGEST_EXAMPLE = 120, 160
+LONGEST_PATTERN = 120
+LONGEST_EXAMPLE = 160
 MOST_NOTES = 3
 NOT_READ: LineUse = "not read"
 WORDS_EACH = 3

@@ -64,13 +64,13 @@ def _with(step: NextStep, answer: str) -> NextStep:
 def _lowest_evaluation(run: Run) -> str:
     if "eval_loss" not in run or not len(run["eval_loss"].finite):
         return ""
-    held = run["eval_loss"].finite
-    at = int(held.value.argmin())
-    passes = passes_at(run, held.step[at : at + 1])
+    evaluation = run["eval_loss"].finite
+    at = int(evaluation.value.argmin())
+    passes = passes_at(run, evaluation.step[at : at + 1])
     after_passes = "" if passes is None else f", after {figure(float(passes[0]))} passes over the data"
     return (
-        f"evaluation loss is lowest at {run.place(float(held.step[at]))} with "
-        f"{figure(float(held.value[at]))}{after_passes}, and {figure(float(held.value[-1]))} at the end"
+        f"evaluation loss is lowest at {run.place(float(evaluation.step[at]))} with "
+        f"{figure(float(evaluation.value[at]))}{after_passes}, and {figure(float(evaluation.value[-1]))} at the end"
     )
 
 
@@ -108,7 +108,7 @@ def _rate_course(run: Run) -> str:
     return f"learning rate from {figure(course.first)} to {figure(course.last)}: {course}{configured}"
 
 
-def _peak_beside_usual(run: Run) -> str:
+def _peak_and_usual(run: Run) -> str:
     try:
         peak, _ = peak_rate(run)
         usual = usual_rates(run)
@@ -120,7 +120,7 @@ def _peak_beside_usual(run: Run) -> str:
     return f"the peak is {figure(peak)}; usual are {ranges}"
 
 
-def _first_beside_guess(run: Run) -> str:
+def _first_and_guess(run: Run) -> str:
     uniform = uniform_loss(run)
     if uniform is None or "loss" not in run or not len(run["loss"].finite):
         return ""
@@ -128,14 +128,14 @@ def _first_beside_guess(run: Run) -> str:
     return f"the first loss is {figure(first)}, {figure(first / uniform)} times that of a uniform guess"
 
 
-def _end_beside_guess(run: Run) -> str:
+def _end_and_guess(run: Run) -> str:
     uniform = uniform_loss(run)
     if uniform is None or "loss" not in run or not len(run["loss"].finite):
         return ""
     return f"the loss ends at {figure(end_level(run['loss'].finite.value))}; a uniform guess has {figure(uniform)}"
 
 
-def _norm_beside_clip(run: Run) -> str:
+def _norm_and_clip(run: Run) -> str:
     clip = run.facts.clip
     if clip is None or "grad_norm" not in run or not len(run["grad_norm"].finite):
         return ""
@@ -208,13 +208,13 @@ _ANSWERS: Mapping[str, Answer] = {
     "overfitting.1": _lowest_evaluation,
     "insufficient_warmup.1": _first_rates,
     "lr_schedule_bug.1": _rate_course,
-    "lr_too_high.2": _peak_beside_usual,
-    "lr_too_low.1": _peak_beside_usual,
-    "dpo_collapse.2": _peak_beside_usual,
-    "bad_init.1": _first_beside_guess,
-    "wrong_loss.1": _first_beside_guess,
-    "no_signal.1": _end_beside_guess,
-    "clip_too_tight.1": _norm_beside_clip,
+    "lr_too_high.2": _peak_and_usual,
+    "lr_too_low.1": _peak_and_usual,
+    "dpo_collapse.2": _peak_and_usual,
+    "bad_init.1": _first_and_guess,
+    "wrong_loss.1": _first_and_guess,
+    "no_signal.1": _end_and_guess,
+    "clip_too_tight.1": _norm_and_clip,
     "adam_instability.1": _betas,
     "weight_decay_too_high.1": _shrinking,
     "batch_too_small.1": _batch,
@@ -250,11 +250,11 @@ _SETTLED: Mapping[str, tuple[str, ...]] = {
 # What a known error message at the end of a log says about the causes, in bits.
 
 
-FIRST, LESS = 6.0, 1.5
-"""Bits for the first cause that a row of errors.jsonl names, and how many fewer for each further one.
-
-Sixty-four to one: a message usually is what its row says. Chosen by hand.
-"""
+FIRST = 6.0
+"""Bits for the first cause that a row of errors.jsonl names. Chosen by hand, sixty-four to one: a message usually is
+what its row says."""
+LESS = 1.5
+"""Bits fewer for each further cause of the row. Chosen by hand."""
 STANDS = 7.0
 """Bits for every cause of the row because there is a known message at all: one healthy run in 130 has one."""
 
@@ -274,8 +274,12 @@ def evidence_from_errors(run: Run) -> list[CauseEvidence]:
     return _evidence_from_row(row, f"the error in line {message.line} ({row.id})")
 
 
-BEFORE_FAULT, AFTER_FAULT, JUMPS = 4, 2, 1.5
-"""Records of the loss around the report of a fault, and the factor by which it jumps there. Chosen: by hand."""
+BEFORE_FAULT = 4
+"""Records of the loss before the report of a fault. Chosen: by hand."""
+AFTER_FAULT = 2
+"""Records of the loss after it. Chosen: by hand."""
+JUMPS = 1.5
+"""Factor by which the loss jumps there. Chosen: by hand."""
 AT_A_JUMP = 7.0
 """Bits more where both stand together: by chance they do in one of a hundred records. Chosen: by hand."""
 
@@ -309,7 +313,7 @@ def evidence_from_message(text: str) -> list[CauseEvidence]:
     return [] if row is None else _evidence_from_row(row, f"the error that ended it ({row.id})")
 
 
-def beside(findings: Sequence[Finding], evidence: Sequence[CauseEvidence]) -> list[Finding]:
+def findings_to_judge(findings: Sequence[Finding], evidence: Sequence[CauseEvidence]) -> list[Finding]:
     """Return the findings to judge: without `error_message`, if a known error has spoken for its own causes.
 
     That finding would support the causes of all other messages too.
@@ -334,17 +338,21 @@ def _row(rows: Sequence[KnownError]) -> KnownError | None:
 # What settings say of causes that are unusual by themselves, and that no question asks after.
 
 
-UNUSUAL_BITS, MOST_BITS = 2.0, 4.0
-"""Bits for a cause that an unusual setting suggests, four to one; and one more for each factor of two beyond, up to
-sixteen to one. By hand: recipes that work are unusual, too."""
+UNUSUAL_BITS = 2.0
+"""Bits for a cause that an unusual setting suggests, four to one, and one more for each factor of two beyond. By hand:
+recipes that work are unusual, too."""
+MOST_BITS = 4.0
+"""Bits for such a cause at most, sixteen to one. By hand."""
 _ASKED = ("weight_decay", "max_grad_norm", "effective_batch", "beta", "gamma", "adam_epsilon", "adam_beta1",
           "adam_beta2")  # fmt: skip
 """Settings that questions ask after: what is unusual about them is a finding, and weighed as one."""
 
 
-SIZES, SIZE_BITS = ("hidden_size",), 3.0
-"""Sizes of a model, and bits more where one is below what is usual: in all 7 labelled runs with one the model is too
-small for its task, and no healthy run has one."""
+SIZES = ("hidden_size",)
+"""Sizes of a model that are compared with what is usual."""
+SIZE_BITS = 3.0
+"""Bits more where such a size is below what is usual: in all 7 labelled runs with one the model is too small for its
+task, and no healthy run has one."""
 
 
 def evidence_from_settings(run: Run) -> list[CauseEvidence]:

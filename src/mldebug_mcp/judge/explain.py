@@ -21,8 +21,10 @@ MAX_SEARCH_RESULTS = 10
 """Entries that a search for the words of an id gives, whose best of each kind is named. Chosen."""
 MAX_SUGGESTED_IDS = 2
 """Ids of like spelling that are suggested before what is meant."""
-MIN_ID_SIMILARITY, REMOTE = 0.8, 0.5
-"""Likeness of spelling from which an id is suggested before what is meant, and after it."""
+MIN_ID_SIMILARITY = 0.8
+"""Likeness of spelling from which an id is suggested before what is meant."""
+REMOTE = 0.5
+"""Likeness of spelling from which an id is suggested after what is meant."""
 _CHECK = re.compile(r"\.\d+$")
 """What the id of a next step has beyond that of its cause, where the step stands."""
 

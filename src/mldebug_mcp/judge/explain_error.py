@@ -381,7 +381,7 @@ def explain_lines(lines: Iterable[str]) -> ErrorExplanation:
     # A chain of exceptions is one failure, represented by its last exception.
     within_chains = {id(failure.earlier) for failure in log.failures}
     judged = [_judge(failure) for failure in log.failures if id(failure) not in within_chains]
-    judged = [one for one in judged if one.weight > 0]
+    judged = [judgement for judgement in judged if judgement.weight > 0]
     if not judged:
         return _at_a_glance(_from_words("\n".join(head), log))
     first = _first(judged, log)
@@ -416,12 +416,12 @@ def _remembering(lines: Iterable[str], head: list[str]) -> Iterable[str]:
 def _judge(failure: Failure) -> _Judged:
     """Judge a chain of exceptions by the first of them whose message is known, then by kind, else by the first."""
     chain = list(failure.chain())[:10]
-    judged = [(one, _known(one)) for one in chain]
-    errors = [(one, known) for one, known in judged if any(row.role is Role.ERROR for row in known)]
+    judged = [(link, _known(link)) for link in chain]
+    errors = [(link, known) for link, known in judged if any(row.role is Role.ERROR for row in known)]
     if errors:
         chosen, known = min(errors, key=lambda error: error[1][0].vagueness)
         return _Judged(_of_chain(chosen, chain), known)
-    first = next((one for one in chain if not one.is_wrapper), chain[0])
+    first = next((link for link in chain if not link.is_wrapper), chain[0])
     return _Judged(_of_chain(first, chain), _known(first))
 
 
@@ -453,8 +453,8 @@ def _first(judged: Sequence[_Judged], log: FailureLog) -> _Judged:
     A failure that training survived for many records comes after one that it did not; the rank that torchelastic
     names as the first to fail comes before the others; what a thread raised may be of that rank, too.
     """
-    heaviest = max(one.weight for one in judged)
-    candidates = [one for one in judged if one.weight == heaviest]
+    heaviest = max(judgement.weight for judgement in judged)
+    candidates = [judgement for judgement in judged if judgement.weight == heaviest]
     fatal = [candidate for candidate in candidates if log.progress - candidate.failure.progress < SURVIVED]
     candidates = fatal or candidates
     if any(log.root_rank in candidate.failure.ranks for candidate in candidates):
@@ -468,8 +468,12 @@ def _first(judged: Sequence[_Judged], log: FailureLog) -> _Judged:
 
 def _explanation(first: _Judged, judged: Sequence[_Judged], log: FailureLog) -> ErrorExplanation:
     failure = first.failure
-    same = [one.failure for one in judged if one.failure.exception == failure.exception and _same(one, first)]
-    ranks = sorted(set().union(*(one.ranks for one in same)), key=lambda rank: (len(rank), rank))
+    same = [
+        judgement.failure
+        for judgement in judged
+        if judgement.failure.exception == failure.exception and _same(judgement, first)
+    ]
+    ranks = sorted(set().union(*(repeated.ranks for repeated in same)), key=lambda rank: (len(rank), rank))
     if not ranks and log.root_rank is not None:
         ranks = [log.root_rank]  # a process that was killed or failed early names no rank: its launcher does
     problem = classify(failure.exception, failure.text)
@@ -519,7 +523,11 @@ def _notes(
         notes.append(_cut_off(log))
     elif first.weight == 1:
         notes.append("there are only warnings: nothing in this text stopped a run")
-    others = [one.failure for one in judged if one.failure not in same and one.failure is not first.failure]
+    others = [
+        judgement.failure
+        for judgement in judged
+        if judgement.failure not in same and judgement.failure is not first.failure
+    ]
     if others:
         lines = ", ".join(f"{other.line} ({other.exception or shorten(other.text, 40)})" for other in others[:5])
         notes.append(f"{len(others)} other messages, taken as echoes or later errors, at lines {lines}")

@@ -10,7 +10,7 @@ import numpy as np
 from mldebug_mcp.checks import probe_effects, symptoms
 from mldebug_mcp.core.text import plain
 from mldebug_mcp.judge.calibration import Fitted, fitted
-from mldebug_mcp.judge.evidence import beside
+from mldebug_mcp.judge.evidence import findings_to_judge
 from mldebug_mcp.judge.next_steps import (
     COST,
     FALSE_CONFIRMATION,
@@ -211,7 +211,7 @@ def judge_causes(
     judged = [candidate for candidate in candidates(kind, probed=probed) if only is None or candidate.id in only]
     # Weight and sharpness are fitted on logs; a probe measures one thing at a time, so its symptoms are independent.
     numbers = fitted() if only is None else Fitted(provenance="a probe: as chosen")
-    counted = independent(beside(findings, evidence))
+    counted = independent(findings_to_judge(findings, evidence))
     powers = numbers.powers(evidence)
     all_evidence = [*weigh(judged, counted, backgrounds(probed=probed), powers.trust), *evidence]
     priors = {candidate.id: candidate.prior for candidate in judged}

@@ -91,11 +91,11 @@ def _by_site(snapshot: MemorySnapshot) -> Counter[tuple[str, str]]:
         view = device.view
         if view is None:
             continue
-        held = view.held
+        is_held = view.held
         for stack, category, size in zip(
-            view.allocations.stack[held].tolist(),
-            view.category[held].tolist(),
-            view.allocations.size[held].tolist(),
+            view.allocations.stack[is_held].tolist(),
+            view.category[is_held].tolist(),
+            view.allocations.size[is_held].tolist(),
             strict=True,
         ):
             totals[view.stacks[stack].site, Category(category).label] += size
@@ -183,17 +183,17 @@ def _categories(view: History) -> list[CategoryBytes]:
     totals = view.bytes_by_category(view.held)
     everything = sum(totals.values())
     found = []
-    for category, held in sorted(totals.items(), key=lambda item: -item[1]):
+    for category, byte_count in sorted(totals.items(), key=lambda item: -item[1]):
         sure = view.surest(view.held, category)
         how = "torch's profiler wrote it" if sure is Sure.CERTAIN else _HOW.get(category, {}).get(sure, "not known")
         found.append(
             CategoryBytes(
                 category=category.label,
-                bytes=held,
-                share=held / everything,
+                bytes=byte_count,
+                share=byte_count / everything,
                 sure=sure.name.lower(),
                 how=how,
-                unexplained_share=_unexplained(view, category) / held,
+                unexplained_share=_unexplained(view, category) / byte_count,
                 modules=_modules(view) if category is Category.ACTIVATIONS else {},
             )
         )
@@ -206,12 +206,12 @@ def _stated(device: DeviceMemory) -> list[CategoryBytes]:
     return [
         CategoryBytes(
             category=category.label,
-            bytes=held,
-            share=held / everything,
+            bytes=byte_count,
+            share=byte_count / everything,
             sure=Sure.CERTAIN.name.lower(),
             how="torch's profiler wrote it",
         )
-        for category, held in sorted(device.stated.items(), key=lambda item: -item[1])
+        for category, byte_count in sorted(device.stated.items(), key=lambda item: -item[1])
     ]
 
 
@@ -238,11 +238,14 @@ def _steps(history: History) -> list[StepMemory]:
     if not len(starts):
         return []
     allocated, reserved = history.replay.allocated[1:], history.replay.reserved[1:]
-    peaks, held = np.maximum.reduceat(allocated, starts), np.maximum.reduceat(reserved, starts)
+    peaks, most_reserved = np.maximum.reduceat(allocated, starts), np.maximum.reduceat(reserved, starts)
     ends = allocated[np.append(starts[1:], len(allocated)) - 1]
     return [
         StepMemory(
-            step=number, peak_bytes=int(peaks[number]), end_bytes=int(ends[number]), reserved_bytes=int(held[number])
+            step=number,
+            peak_bytes=int(peaks[number]),
+            end_bytes=int(ends[number]),
+            reserved_bytes=int(most_reserved[number]),
         )
         for number in np.unique(np.linspace(0, len(starts) - 1, min(len(starts), MAX_STEPS)).astype(int)).tolist()
     ]
@@ -258,11 +261,11 @@ def _sites(device: DeviceMemory, only: Category | None) -> list[CallSite]:
     view = device.view
     if view is None:
         return []
-    held = np.flatnonzero(view.held if only is None else view.held & (view.category == only))
-    stack = view.allocations.stack[held]
-    key = stack * len(Category) + view.category[held]
+    indices = np.flatnonzero(view.held if only is None else view.held & (view.category == only))
+    stack = view.allocations.stack[indices]
+    key = stack * len(Category) + view.category[indices]
     order = np.argsort(key, kind="stable")
-    groups = np.split(held[order], np.flatnonzero(np.diff(key[order])) + 1) if len(held) else []
+    groups = np.split(indices[order], np.flatnonzero(np.diff(key[order])) + 1) if len(indices) else []
     return [_site(device.device, view, group) for group in groups]
 
 
@@ -362,7 +365,7 @@ def levers(device: DeviceMemory, leaked: int = 0, *, fragmented: bool = False) -
     ]
 
 
-class _Held(NamedTuple):
+class _PeakBytes(NamedTuple):
     """Bytes that a device holds at its peak or failure, by what they are for.
 
     Args:
@@ -383,56 +386,56 @@ class _Held(NamedTuple):
     per_token: int
 
 
-_LEVERS: tuple[tuple[str, Callable[[_Held], int], str], ...] = (
+_LEVERS: tuple[tuple[str, Callable[[_PeakBytes], int], str], ...] = (
     (
         "halve_micro_batch",
-        lambda held: held.per_token // 2,
+        lambda peak: peak.per_token // 2,
         "half of activations, logits and temporary memory; double the accumulation to keep the batch",
     ),
     (
         "halve_sequence_length",
-        lambda held: held.per_token // 2 + held.scores // 4,
+        lambda peak: peak.per_token // 2 + peak.scores // 4,
         "half of the same, and three quarters of attention scores",
     ),
     (
         "fused_attention",
-        lambda held: held.scores,
+        lambda peak: peak.scores,
         'attn_implementation="sdpa" or FlashAttention, which store no scores of length x length',
     ),
     (
         "activation_checkpointing",
-        lambda held: int(held.for_backward * CHECKPOINTED),
+        lambda peak: int(peak.for_backward * CHECKPOINTED),
         "keeps one tensor per layer instead of all; costs one more forward pass",
     ),
     (
         "logits_in_chunks",
-        lambda held: held.logits - held.logits // LOGIT_CHUNKS,
+        lambda peak: peak.logits - peak.logits // LOGIT_CHUNKS,
         f"a fused or chunked loss holds 1/{LOGIT_CHUNKS} of the logits at a time",
     ),
     (
         "fused_optimizer",
-        lambda held: held.optimizer_temporary,
+        lambda peak: peak.optimizer_temporary,
         "fused=True or foreach=False: the optimizer needs no copy of all parameters at once",
     ),
     (
         "optimizer_in_backward",
-        lambda held: held.gradients,
+        lambda peak: peak.gradients,
         "steps each parameter when its gradient is there and frees that; not with accumulation or clipping",
     ),
     (
         "eight_bit_optimizer",
-        lambda held: int(held.state * EIGHT_BIT),
+        lambda peak: int(peak.state * EIGHT_BIT),
         "if the state is float32: two moments of 1 byte instead of 4",
     ),
-    ("offload_optimizer", lambda held: held.state, "moves the optimizer state to the CPU; slower steps"),
+    ("offload_optimizer", lambda peak: peak.state, "moves the optimizer state to the CPU; slower steps"),
     (
         "shard_over_two_devices",
-        lambda held: (held.parameters + held.gradients + held.state) // 2,
+        lambda peak: (peak.parameters + peak.gradients + peak.state) // 2,
         "FSDP or ZeRO-3 on two devices; N devices save (N-1)/N",
     ),
     (
         "lower_precision",
-        lambda held: (held.parameters + held.gradients + held.activations + held.scores) // 2,
+        lambda peak: (peak.parameters + peak.gradients + peak.activations + peak.scores) // 2,
         "only if they are float32 now: half of parameters, gradients and activations",
     ),
 )
@@ -441,11 +444,11 @@ _LEVERS: tuple[tuple[str, Callable[[_Held], int], str], ...] = (
 
 def _by_category(view: History, request: int) -> list[tuple[str, int, str]]:
     """Return what each lever saves of the bytes that are held, and how; `request` is what a failure asked for."""
-    held = _held(view, request)
-    return [(name, saved(held), how) for name, saved, how in _LEVERS]
+    peak = _peak_bytes(view, request)
+    return [(name, saved(peak), how) for name, saved, how in _LEVERS]
 
 
-def _held(view: History, request: int) -> _Held:
+def _peak_bytes(view: History, request: int) -> _PeakBytes:
     totals = view.bytes_by_category(view.held)
     recomputed = np.array([stack.recomputes for stack in view.stacks.all])[view.allocations.stack]
     for_backward = view.bytes_by_category(view.held & ~view.transient & ~recomputed)
@@ -454,7 +457,7 @@ def _held(view: History, request: int) -> _Held:
         return sum(totals.get(category, 0) for category in categories)
 
     activations, logits, scores = of(Category.ACTIVATIONS), of(Category.LOGITS), of(Category.ATTENTION_SCORES)
-    return _Held(
+    return _PeakBytes(
         activations=activations,
         scores=scores,
         logits=logits,

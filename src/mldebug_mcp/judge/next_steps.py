@@ -133,8 +133,8 @@ def filled_batch_call(call: str, path: str, kind: str) -> str:
         return call
     if saved is None:
         return call
-    beside = Path(f"{saved}.tokenizer")
-    tokenizer = f", tokenizer={quoted(str(beside))}" if is_folder(beside) else ""
+    tokenizer_folder = Path(f"{saved}.tokenizer")
+    tokenizer = f", tokenizer={quoted(str(tokenizer_folder))}" if is_folder(tokenizer_folder) else ""
     return call.replace('"BATCH"', quoted(str(saved)) + tokenizer)
 
 

@@ -272,8 +272,10 @@ MAX_OUTPUT = 3000
 MAX_ERROR = 1000
 """Characters of an error that are passed on to explain_error: the end of a traceback says what failed."""
 LEADING = 3
-MORE, MAX_SUGGESTED_SECONDS = 4.0, 3600.0
-"""Times the time limit that a probe is suggested to take which ran out of it, and the most that the tool takes."""
+MORE = 4.0
+"""Times the time limit that a probe is suggested to take which ran out of it."""
+MAX_SUGGESTED_SECONDS = 3600.0
+"""The most seconds that the tool takes."""
 EXTRA = "other seeds"
 """The worker's last phase, which answers a separate question: if it fails, the rest of the answer stands."""
 

@@ -74,9 +74,10 @@ MOST_ALIKE = 4
 MOST_CURVES = 4
 MOST_BEFORE = 10
 """Training records before an evaluation that it is compared with."""
-LEAST_GAPS, MISSING = 4, 3.0
-"""Intervals between records of a metric, and times the longest of them after which it is missed. Chosen: by then it was
-logged regularly, and one record may be skipped."""
+LEAST_GAPS = 4
+"""Intervals between records of a metric after which it was logged regularly. Chosen."""
+MISSING = 3.0
+"""Times the longest of them after which the metric is missed. Chosen: one record may be skipped."""
 SAME = 0.01
 """Share of a curve's range below which two values are shown once."""
 _CLOCKS = frozenset({
@@ -266,12 +267,12 @@ def _gap(run: Run, name: str) -> str:
     role = run[name].role
     if f"eval_{name}" not in run or role is None or not (role.quantity.is_result or role.quantity in LOSSES):
         return ""
-    train, held = run[name].finite, run[f"eval_{name}"].finite
-    ends = np.searchsorted(train.step, held.step, side="right")
+    train, evaluation = run[name].finite, run[f"eval_{name}"].finite
+    ends = np.searchsorted(train.step, evaluation.step, side="right")
     records = int(min(MOST_BEFORE, max(1, median(np.diff(np.concatenate([[0], ends])))))) if len(ends) else 1
     pairs = [
         (float(step), float(value) - median(train.value[max(0, end - records) : end]))
-        for step, value, end in zip(held.step, held.value, ends, strict=True)
+        for step, value, end in zip(evaluation.step, evaluation.value, ends, strict=True)
         if end > 0
     ]
     if not pairs:

@@ -19,8 +19,11 @@ from mldebug_mcp.models.runs import MetricReading, MetricValues
 
 POINTS = 60
 """Points of a curve by default: what a reader takes in."""
-MOST_NAMES, LEAST_POINTS, MOST_POINTS = 20, 4, 2000
-MOST_OTHERS, MOST_NOTES = 40, 3
+MOST_NAMES = 20
+LEAST_POINTS = 4
+MOST_POINTS = 2000
+MOST_OTHERS = 40
+MOST_NOTES = 3
 CLOSE = 0.5
 
 

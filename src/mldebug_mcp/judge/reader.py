@@ -44,8 +44,10 @@ MAX_FACTS = 48
 MAX_FACT_CHARACTERS = 480
 MAX_FACTS_CHARACTERS = 5000
 """The facts of a prompt: how many, how long, and how long together. Chosen: a run of 20 curves fits."""
-SETTINGS_OF_A_FACT, MAX_USUAL_SETTINGS = 12, 42
-"""Settings in one fact, and settings with usual values that are listed: the known ones come first. Chosen."""
+SETTINGS_OF_A_FACT = 12
+"""Settings in one fact. Chosen."""
+MAX_USUAL_SETTINGS = 42
+"""Settings with usual values that are listed: the known ones come first. Chosen."""
 MAX_EVENTS = 8
 MAX_REMARKS = 6
 """Events, and remarks on what is harmless, among the facts. Chosen."""
@@ -360,10 +362,11 @@ def _cited(reply: Reply, facts: Sequence[Fact]) -> list[Fact]:
 # Both opinions together.
 
 
-OWN_WEIGHT, READER_WEIGHT = 0.05, 1.35
-"""Powers of the own probability and of the reader's in the pool. A power above 1 makes surer: of 180 readings of 120
-labelled runs readers are right more often than they claim. Chosen near the best of `python -m benchmarks.readers pool`,
-with a little of the own left where a reader is undecided."""
+OWN_WEIGHT = 0.05
+"""Power of the own probability in the pool. Chosen: a little of the own is left where a reader is undecided."""
+READER_WEIGHT = 1.35
+"""Power of the reader's probability in the pool. A power above 1 makes surer: of 180 readings of 120 labelled runs
+readers are right more often than they claim. Chosen near the best of `python -m benchmarks.readers pool`."""
 MIN_REST = 0.1
 """What a reader leaves at least for the causes that it does not name: nobody thinks of everything. Chosen: the power
 above makes surer what is left."""

@@ -95,8 +95,8 @@ def run(words: list[str], prompt: str, time_limit: float = TIME_LIMIT) -> str:
     if out.is_full:
         raise InputError(f"the reader {words[0]!r} printed more than {MAX_OUTPUT_BYTES:,} bytes")
     if process.returncode:
-        said = err.text.strip().splitlines()
-        last = f": {shorten(said[-1], 200)}" if said else ""
+        error_lines = err.text.strip().splitlines()
+        last = f": {shorten(error_lines[-1], 200)}" if error_lines else ""
         raise InputError(f"the reader {words[0]!r} ended with code {process.returncode}{last}")
     return out.text
 

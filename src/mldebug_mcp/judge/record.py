@@ -27,7 +27,8 @@ from mldebug_mcp.logs import Run, read_run
 from mldebug_mcp.logs.read import record_file
 from mldebug_mcp.models.tried import Record, Tried
 
-MAX_MEASURED, LONGEST_WORDS = 20, 1000
+MAX_MEASURED = 20
+LONGEST_WORDS = 1000
 NO_MEASUREMENT = (
     "a verdict needs a measurement: give what was measured as NAME=NUMBER (--measured loss=2.31), or the runs with the "
     "change (--against RUN); without a verdict the check is recorded as open"

@@ -27,7 +27,7 @@ from mldebug_mcp.rows.plan import RowId
 from mldebug_mcp.rows.sampler import PastEnd, Sampler, SamplerOptions
 from mldebug_mcp.rows.step_rows import Fed, fed_at
 
-# The rows of a step in the data set: shown, and beside those of the steps around.
+# The rows of a step in the data set: shown, and compared with those of the steps around.
 
 
 MOST_ROWS = 4096
@@ -96,16 +96,16 @@ def look_up(data: Data, rows: Sequence[int], around: Sequence[int]) -> ShownRows
     if missing:
         raise InputError(f"{data.path[:200]}: row {missing[0]} of the step is not in it; is it the data of this run?")
     here = inspect_batch(data.path, data.tokenizer, None, batch.purpose, rows=own)
-    beside = inspect_batch(data.path, data.tokenizer, None, batch.purpose, rows=near) if near else None
-    usual = set() if beside is None else {finding.check for finding in beside.findings}
+    inspection_around = inspect_batch(data.path, data.tokenizer, None, batch.purpose, rows=near) if near else None
+    usual = set() if inspection_around is None else {finding.check for finding in inspection_around.findings}
     odd: dict[int, list[str]] = {}
     for odd_row in odd_rows(batch, own):
         odd.setdefault(odd_row.row, []).append(odd_row.says)
     return ShownRows(
         views=_views(batch, own),
         odd={row: says[:MOST_ODD] for row, says in odd.items()},
-        here=_beside(here),
-        around=None if beside is None else _beside(beside),
+        here=_counts(here),
+        around=None if inspection_around is None else _counts(inspection_around),
         findings=[finding for finding in here.findings if finding.check not in usual],
         notes=[note for note in here.notes if "tokenizer" in note],
     )
@@ -137,7 +137,7 @@ def _views(batch: Batch, rows: Sequence[int]) -> dict[int, RowView]:
     return {row: view(batch, side, places[row]) for row in rows if row in places}
 
 
-def _beside(inspection: BatchInspection) -> Beside:
+def _counts(inspection: BatchInspection) -> Beside:
     batch = inspection.batch
     return Beside(
         rows=batch.rows,

@@ -81,9 +81,12 @@ def name_of(cause: str, learner: str = "") -> str:
 
 SURELY_HEALTHY = 0.6
 """Probability from which a run is called healthy without reserve. Chosen: below it faults have nearly as much."""
-ALMOST_CERTAIN, PROBABLE, POSSIBLE = 0.86, 0.45, 0.25
-"""Probabilities from which a fault is called almost certain, probable and possible. The first is Kesselman's (see
-`ranking.credence`), the others are chosen: what leads with less is one of several."""
+ALMOST_CERTAIN = 0.86
+"""Probability from which a fault is called almost certain: Kesselman's (see `ranking.credence`)."""
+PROBABLE = 0.45
+"""Probability from which a fault is called probable. Chosen: what leads with less is one of several."""
+POSSIBLE = 0.25
+"""Probability from which a fault is called possible. Chosen."""
 MIN_SHARE_OF_RUNNER_UP = 0.05
 """Probability from which the second hypothesis is named. Chosen: below it nobody would look."""
 MAX_FACTS = 2
@@ -93,8 +96,12 @@ MIN_BITS_OF_USUAL = 2.0
 """What is usual is a reason all the same where it weighs so much for the cause. Chosen: four to one."""
 MIN_BITS_AGAINST = 2.0
 """What weighs so much against the second cause is a reason to name the first. Chosen: four to one."""
-MAX_FACT_CHARACTERS, MAX_NEXT_CHARACTERS, MAX_FIX_CHARACTERS = 110, 140, 320
-"""A line and a half of a terminal, two and four. Whole clauses and sentences are left out beyond, none is cut."""
+MAX_FACT_CHARACTERS = 110
+"""A line and a half of a terminal. Whole clauses and sentences are left out beyond, none is cut."""
+MAX_NEXT_CHARACTERS = 140
+"""Two lines of a terminal."""
+MAX_FIX_CHARACTERS = 320
+"""Four lines of a terminal."""
 MAX_CLAUSE_CHARACTERS = 300
 """Characters of a clause that quotes the log, such as an error message."""
 MAIN_METRICS = ("loss", "eval_loss", "reward", "grad_norm", "learning_rate")

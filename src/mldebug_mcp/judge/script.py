@@ -225,8 +225,8 @@ def evidence_from_script(report: ScriptReport) -> list[CauseEvidence]:
     """Return what a script says of causes, for a diagnosis of the run that it made."""
     strongest: dict[str, ScriptFinding] = {}
     for finding in report.findings:
-        held = strongest.get(finding.cause)
-        if held is None or BITS[finding.certainty] > BITS[held.certainty]:
+        earlier = strongest.get(finding.cause)
+        if earlier is None or BITS[finding.certainty] > BITS[earlier.certainty]:
             strongest[finding.cause] = finding
     evidence = [
         CauseEvidence(

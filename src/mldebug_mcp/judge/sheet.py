@@ -33,7 +33,8 @@ from mldebug_mcp.models.diagnosis import DerivedFact, EventFact, SettingFact, Sh
 
 MOST_OTHERS = 30
 """Settings that are not known by name and are shown all the same."""
-LONGEST_VALUE, LONGEST_OTHER = 60, 30
+LONGEST_VALUE = 60
+LONGEST_OTHER = 30
 SLACK = 2.0
 """How far outside of a usual range a learning rate lies to be marked. Chosen: half of what makes it a symptom."""
 _LAST = ("logging_steps", "eval_steps", "save_steps", "eval_strategy", "seed", "local_rank", "num_workers", "dataset",
@@ -267,7 +268,9 @@ def _with_findings(run: Run, facts: Sequence[EventFact], present: Sequence[Findi
 # The sheet of a run: what was observed, in the order in which a reader judges. It names no cause.
 
 
-MOST_ATTEMPTS, MOST_MESSAGES, MOST_SIBLINGS = 4, 3, 3
+MOST_ATTEMPTS = 4
+MOST_MESSAGES = 3
+MOST_SIBLINGS = 3
 LONGEST_MESSAGE = 160
 MOST_MISSING = 6
 LONGEST_LINE = 600
@@ -417,11 +420,11 @@ def _siblings(run: Run) -> list[str]:
     if not shown:
         return []
     among = among_siblings(run)
-    beside = "" if among is None else (
+    comparison = "" if among is None else (
         f"; {among.metric} at the end {figure(among.own)}, in {among.count} of them {figure(among.usual)} "
         f"(median, spread {figure(among.spread)})"
     )  # fmt: skip
-    return [f"{counted(len(run.siblings), 'sibling run')}, otherwise set: {'; '.join(shown)}{beside}"]
+    return [f"{counted(len(run.siblings), 'sibling run')}, otherwise set: {'; '.join(shown)}{comparison}"]
 
 
 def _not_judged(run: Run, findings: Sequence[Finding], missing: Sequence[MetricToLog]) -> list[str]:

@@ -579,7 +579,9 @@ def _allowed(found: re.Match[str], _: Failure) -> tuple[str, str] | None:
         return None
     offer = _OFFER.search(text)
     outside = text if offer is None else f"{text[: offer.start()]}  {text[offer.end() :]}"
-    given = next((word for one in _GIVEN.finditer(outside) if (word := _first_group(one)) not in choices), "")
+    given = next(
+        (word for given_match in _GIVEN.finditer(outside) if (word := _first_group(given_match)) not in choices), ""
+    )
     subject = _first_group(_SUBJECT.search(text))
     if not given and not subject:
         return None
@@ -743,9 +745,9 @@ _NO_SHAPE = re.compile(
 def _two_shapes(found: re.Match[str], _: Failure) -> tuple[str, str] | None:
     text = found.string
     shapes = [
-        _dimensions(one)
-        for one in _SHAPE.finditer(text)
-        if not _NO_SHAPE.search(text[max(0, one.start() - 24) : one.start()])
+        _dimensions(shape_match)
+        for shape_match in _SHAPE.finditer(text)
+        if not _NO_SHAPE.search(text[max(0, shape_match.start() - 24) : shape_match.start()])
     ]
     shapes = [shape for at, shape in enumerate(shapes) if shape not in shapes[:at]]
     if len(shapes) != 2:
@@ -762,7 +764,7 @@ def _two_shapes(found: re.Match[str], _: Failure) -> tuple[str, str] | None:
         )
     different = [(at, a, b) for at, (a, b) in enumerate(zip(left, right, strict=True)) if a != b]
     if "broadcast" in text:
-        different = [one for one in different if "1" not in one[1:]] or different
+        different = [dimension for dimension in different if "1" not in dimension[1:]] or different
     named = ", ".join(f"dimension {at} ({a} and {b})" for at, a, b in different[:3])
     if sorted(left) == sorted(right):
         return f"{says}: the same sizes in another order.", (
@@ -828,10 +830,10 @@ def _features(found: re.Match[str], _: Failure) -> tuple[str, str]:
 
 
 def _reshaping(found: re.Match[str], _: Failure) -> tuple[str, str] | None:
-    wanted, size = [int(one) for one in re.findall(r"-?\d+", found["shape"])], int(found["size"])
+    wanted, size = [int(digits) for digits in re.findall(r"-?\d+", found["shape"])], int(found["size"])
     product = 1
-    for one in wanted:
-        product *= one if one > 0 else 1
+    for dimension in wanted:
+        product *= dimension if dimension > 0 else 1
     says = f"{size:,} values cannot fill the shape {_shown(tuple(map(str, wanted)))}"
     if -1 in wanted:
         says += f": {product:,} does not divide {size:,}."
@@ -908,7 +910,7 @@ def _types(found: re.Match[str], _: Failure) -> tuple[str, str] | None:
 
 
 def _devices(found: re.Match[str], _: Failure) -> tuple[str, str] | None:
-    names = list(dict.fromkeys(one[1] or one[2] for one in _DEVICE.finditer(found.string)))
+    names = list(dict.fromkeys(device_match[1] or device_match[2] for device_match in _DEVICE.finditer(found.string)))
     if "cuda" in names and "cpu" not in names and "FloatTensor)" in found.string:
         names.append("cpu")
     if len(names) != 2:

@@ -27,9 +27,11 @@ from mldebug_mcp.models.runs import News
 
 EVERY = 30.0
 """Seconds between two looks."""
-SILENT, MIN_TIMES_USUAL_INTERVAL = 300.0, 10.0
-"""Seconds without a new record, and times the usual interval, after which a run is called silent. Chosen by hand: an
-evaluation or a checkpoint may take minutes."""
+SILENT = 300.0
+"""Seconds without a new record after which a run is called silent. Chosen by hand: an evaluation or a checkpoint may
+take minutes."""
+MIN_TIMES_USUAL_INTERVAL = 10.0
+"""Times the usual interval that have to pass without a record, too. Chosen by hand."""
 MAX_SHOWN_FACTS = 3
 SURE = 2
 """Looks in a row at which no result is found before that is reported: the first records may come before any."""

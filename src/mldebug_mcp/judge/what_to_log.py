@@ -19,8 +19,12 @@ from mldebug_mcp.models import Finding, Hypothesis, MetricToLog, State
 # The names of settings are those that the documentation of Transformers, TRL, Megatron-LM and PyTorch gives.
 
 
-TRAINER, MEGATRON, OTHER = "trainer", "megatron", "other"
-"""The Transformers Trainer with TRL and what is built on them; Megatron-LM and its derivatives; any other loop."""
+TRAINER = "trainer"
+"""The Transformers Trainer with TRL and what is built on them."""
+MEGATRON = "megatron"
+"""Megatron-LM and its derivatives."""
+OTHER = "other"
+"""Any other loop."""
 
 _POLICIES = ("grpo", "ppo", "rl")
 _TEXT_POLICIES = ("grpo", "ppo")
@@ -252,8 +256,10 @@ LEAST_STEPS = 5
 """... or the log has fewer steps than this, too few to show a course; chosen by hand."""
 _OF_THE_END = frozenset({"log_stops"})
 """Symptoms of how far the log goes, which say nothing on how the training went."""
-LEADING, MOST_LEADING = 0.05, 8
-"""Hypotheses from this probability on are to be separated; for a run that could hardly be judged, the first eight."""
+LEADING = 0.05
+"""Probability from which on hypotheses are to be separated."""
+MOST_LEADING = 8
+"""The first hypotheses that are, for a run that could hardly be judged."""
 LEAST_BITS = 0.03
 """What tells less is not worth the asking."""
 MAX_METRICS = 4

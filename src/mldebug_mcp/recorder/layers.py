@@ -322,7 +322,7 @@ class FollowedModules:
             handle.remove()
 
     def _begin(self, inputs: Mapping[str, Value]) -> None:
-        self._held: dict[int, int] = {}
+        self._place_of: dict[int, int] = {}
         self._waiting: list[Tensor] = []
         self._waiting_bytes = self._count = 0
         self._sizes: list[Tensor] = []
@@ -348,9 +348,9 @@ class FollowedModules:
         for tensor in _tensors(value):
             if not tensor.is_floating_point() or not tensor.numel():
                 continue
-            place = self._held.get(id(tensor))
+            place = self._place_of.get(id(tensor))
             if place is None:
-                place = self._held[id(tensor)] = self._count
+                place = self._place_of[id(tensor)] = self._count
                 self._count += 1
                 self._waiting.append(tensor)
                 self._waiting_bytes += tensor.numel() * tensor.element_size()
@@ -360,7 +360,7 @@ class FollowedModules:
     def _reduce(self) -> None:
         if self._waiting:
             self._sizes.append(norms_of(self._waiting, math.inf))
-        self._held, self._waiting, self._waiting_bytes = {}, [], 0
+        self._place_of, self._waiting, self._waiting_bytes = {}, [], 0
 
 
 class PassSizes:

@@ -29,13 +29,24 @@ if TYPE_CHECKING:
 # A panel of curves as SVG: drawn on any background, nothing loaded.
 
 
-WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 960, 220, 70, 24, 24, 34
+WIDTH = 960
+HEIGHT = 220
+LEFT = 70
+RIGHT = 24
+TOP = 24
+BOTTOM = 34
 COLOURS = ("#4c78a8", "#cf6a0a", "#3f8f3a", "#a9649a", "#9d755d", "#2f8f89")
 """After Vega's tableau10, whose hues people with colour blindness tell apart; 3:1 against white and dark pages."""
-REFERENCE, GRID, ONSET = "#8a8a8a", "#8884", "#c62828"
-"""Seen on a light and on a dark page."""
-BADGE, SVG_LETTER = 18, 7.5
-"""Height of the numbers above a panel, and the width of a letter in them."""
+REFERENCE = "#8a8a8a"
+"""Colour of a reference, seen on a light and on a dark page like the next two."""
+GRID = "#8884"
+"""Colour of the grid."""
+ONSET = "#c62828"
+"""Colour of an onset."""
+BADGE = 18
+"""Height of the numbers above a panel."""
+SVG_LETTER = 7.5
+"""Width of a letter in them."""
 
 
 def panel_svg(panel: Panel, first: float, last: float, step_name: str) -> str:
@@ -182,9 +193,12 @@ def _png(picture: Figure) -> bytes:
 
 
 MAX_DRAWN_HYPOTHESES = 3
-MOST_LISTED, MAX_LABEL_CHARACTERS = 12, 150
-DIGIT_WIDTH, DIAGNOSIS_PLOT_LETTER = 0.02, 0.01
-"""Of the run: the width of a number of one digit, and of each further letter."""
+MOST_LISTED = 12
+MAX_LABEL_CHARACTERS = 150
+DIGIT_WIDTH = 0.02
+"""Width of a number of one digit, as a share of the run."""
+DIAGNOSIS_PLOT_LETTER = 0.01
+"""Width of each further letter, as a share of the run."""
 
 
 def plot_diagnosis(diagnosis: Diagnosis, run: Run, path: str | Path, reference: Run | None = None) -> None:

@@ -399,7 +399,9 @@ def concise_probe(result: ProbeResult) -> ProbeResult:
 # The short form of the rows of a step: the odd ones whole, of the others the first.
 
 
-ROWS_CONCISE_MOST_ROWS, MOST_IDS, MOST_BATCHES = 12, 64, 16
+ROWS_CONCISE_MOST_ROWS = 12
+MOST_IDS = 64
+MOST_BATCHES = 16
 LONGEST_TEXT = 600
 
 

@@ -27,8 +27,10 @@ WIDE = 30.0
 """From the lowest fortieth of the values to the highest, beyond which a logarithmic scale shows more. Chosen by eye."""
 FAR_OUT = 10.0
 """... or from there to the highest of all: then a spike would flatten the rest."""
-SMALLEST, LARGEST = 1e-300, 1e300
-"""Beyond these the arithmetic of a picture would overflow."""
+SMALLEST = 1e-300
+"""Below it the arithmetic of a picture would overflow."""
+LARGEST = 1e300
+"""Above it the arithmetic of a picture would overflow."""
 MIDDLE = (0.025, 0.975)
 ROOM = 5.0
 """Ranges of the middle 95 % of the values that are shown with them; what lies farther is named in words."""
@@ -201,7 +203,8 @@ def _diagnosis_curves_curve(run: Run, name: str, step: float | None, width: int)
 
 COLUMNS = 400
 """Stretches into which a curve is cut: finer than most pictures are wide in pixels, it would look the same."""
-MOST_PANELS, CURVES_MOST_CURVES = 8, 6
+MOST_PANELS = 8
+CURVES_MOST_CURVES = 6
 MOST_MARKS = 40
 MOST_SIBLINGS = 6
 """More curves in one panel cannot be distinguished (chosen)."""
@@ -359,7 +362,7 @@ def _groups(run: Run, diagnosis: Diagnosis) -> list[tuple[str, ...]]:
     groups: list[tuple[str, ...]] = []
     for name in _names(run, diagnosis):
         placed = {text for group in groups for text in group}
-        group = tuple(text for text in _beside(run, name) if text not in placed)
+        group = tuple(text for text in _of_one_panel(run, name) if text not in placed)
         if group and name not in placed and len(groups) < MOST_PANELS:
             groups.append(group[:CURVES_MOST_CURVES])
     return groups
@@ -373,7 +376,7 @@ def _names(run: Run, diagnosis: Diagnosis) -> list[str]:
     return ["loss", *behind, *ALWAYS_DRAWN, *(others if "loss" not in run else [])]
 
 
-def _beside(run: Run, name: str) -> tuple[str, ...]:
+def _of_one_panel(run: Run, name: str) -> tuple[str, ...]:
     """Return the metrics that stand in one panel with a metric: training and evaluation of one name."""
     plain = name.removeprefix("eval_")
     group = [plain, f"eval_{plain}"]

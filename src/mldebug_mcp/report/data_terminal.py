@@ -350,7 +350,9 @@ def show_progress() -> Iterator[Callable[[Progress], None] | None]:
 # The rows of a step for a person: who was fed what, which rows are odd, and what they hold.
 
 
-MOST_BATCHES, MOST_IDS, MOST_ROWS = 32, 64, 12
+MOST_BATCHES = 32
+MOST_IDS = 64
+MOST_ROWS = 12
 LONGEST_TEXT = 400
 
 
@@ -367,7 +369,7 @@ def print_rows(console: Console, answer: RowsAt) -> None:
     again = [f"{row.row} (step {row.before[-1]})" for row in answer.rows if row.before and row not in shown]
     print_section(console, "Were fed before", [Text(_listed(again))] if again else [])
     if answer.here is not None and answer.around is not None:
-        lines = [Text(f"this step: {_beside(answer.here)}"), Text(f"steps around: {_beside(answer.around)}")]
+        lines = [Text(f"this step: {_counts(answer.here)}"), Text(f"steps around: {_counts(answer.around)}")]
         print_section(console, "Next to the steps around", lines)
     found = [Text(f"{finding.severity}: {finding.check}: {finding.summary}") for finding in answer.findings]
     print_section(console, "Found in these rows alone", found)
@@ -395,7 +397,7 @@ def _row(row: FedRow) -> Text:
     return text
 
 
-def _beside(batch: Beside) -> str:
+def _counts(batch: Beside) -> str:
     trained = "" if batch.trained_tokens is None else f", {batch.trained_tokens:,} trained"
     tokens = f", {batch.tokens:,} tokens{trained}, longest {batch.longest:,}" if batch.tokens else ""
     found = f"; found: {', '.join(batch.findings)}" if batch.findings else ""

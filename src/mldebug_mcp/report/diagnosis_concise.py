@@ -26,7 +26,8 @@ from mldebug_mcp.report.sections import worth_showing
 
 
 SHORT_NAME = 40
-LONGEST_LINE, LINE_LESS = 600, 40
+LONGEST_LINE = 600
+LINE_LESS = 40
 LEAST_EVENTS = 4
 LONGEST_EVENT = 160
 LONGEST_FACT = 240
@@ -198,9 +199,13 @@ def _length(lines: list[str]) -> int:
 
 MIN_LISTED_PROBABILITY = 0.02
 """Hypotheses below this probability are counted under `unknown`."""
-MAX_CAUSES, MAX_HYPOTHESES = 5, 30
-"""Causes that are shown; more only if many are about as likely, so that none leads."""
-MAX_FOR, MAX_AGAINST, MAX_FACT = 2, 1, 120
+MAX_CAUSES = 5
+"""Causes that are shown."""
+MAX_HYPOTHESES = 30
+"""Causes that are shown if many are about as likely, so that none leads."""
+MAX_FOR = 2
+MAX_AGAINST = 1
+MAX_FACT = 120
 DETAILED = 1
 """Hypotheses that keep a quote."""
 LEAST_DETAILED = 0.05
@@ -208,16 +213,23 @@ LEAST_DETAILED = 0.05
 MAX_QUOTE = 240
 MAX_STEPS = 2
 MAX_FINDINGS = 20
-MAX_NOTES, MAX_NOTE = 4, 200
-MAX_TO_LOG, MAX_HOW = 2, 160
+MAX_NOTES = 4
+MAX_NOTE = 200
+MAX_TO_LOG = 2
+MAX_HOW = 160
 MAX_FINDING_STEPS = 3
-MAX_METRICS, MAX_NAME = 8, 40
-MAX_SETTINGS, MAX_PARTINGS = 8, 6
-MAX_AS_GOOD, MAX_TRIED = 4, 4
+MAX_METRICS = 8
+MAX_NAME = 40
+MAX_SETTINGS = 8
+MAX_PARTINGS = 6
+MAX_AS_GOOD = 4
+MAX_TRIED = 4
 MAX_PATH = 120
 """Characters of a path above which only its name is given."""
-LIMIT, BRIEF = 6000, 2500
-"""Characters of the answer, and of that for a run with nothing wrong: what a reader takes in at once."""
+LIMIT = 6000
+"""Characters of the answer: what a reader takes in at once."""
+BRIEF = 2500
+"""Characters of the answer for a run with nothing wrong."""
 NOTE_ROOM = 290
 """Characters that are kept for the note on how to get the rest."""
 LEAST_ROOM = (4500, 1300)
@@ -226,8 +238,10 @@ CLEARLY_HEALTHY = 0.5
 RIVAL = 0.2
 """The answer takes a few lines if `healthy` is at least this probable, and no named cause more than this. Chosen by
 hand: so it is for nearly all healthy runs, simulated and real, and none of their other causes is worth a look."""
-MAX_USUAL, MAX_USUAL_SUMMARY = 2, 120
+MAX_USUAL = 2
 """If `healthy` leads all the same, this many findings are named, in a sentence each."""
+MAX_USUAL_SUMMARY = 120
+"""Characters of such a sentence."""
 USUAL = ("loss", "eval_loss", "grad_norm", "learning_rate")
 """Metrics whose absence is noted if nothing was found."""
 NOTHING = "nothing unusual"
@@ -255,8 +269,8 @@ def concise(diagnosis: Diagnosis) -> Diagnosis:
     """
     healthy = is_clearly_healthy(diagnosis) and diagnosis.comparison is None
     room = (BRIEF if healthy else LIMIT) - NOTE_ROOM
-    beside = max(LEAST_ROOM[healthy], room - _length(lines_of(diagnosis.sheet)))
-    short = fitted(_healthy(diagnosis) if healthy else _judged_beside(diagnosis), beside)
+    room_left = max(LEAST_ROOM[healthy], room - _length(lines_of(diagnosis.sheet)))
+    short = fitted(_healthy(diagnosis) if healthy else _judged_within_room(diagnosis), room_left)
     lines = lines_within(diagnosis.sheet, room - length(short))
     return short.model_copy(update={"sheet": Sheet(lines=lines)}) if lines else short
 
@@ -285,7 +299,7 @@ _FORMS = (
 """What gives way to observations on which the hypotheses rest, in this order."""
 
 
-def _judged_beside(diagnosis: Diagnosis) -> Diagnosis:
+def _judged_within_room(diagnosis: Diagnosis) -> Diagnosis:
     """Return findings and hypotheses with as much else as leaves room for the lines of the sheet that decide."""
     room = min(LEAST_ROOM[0], LIMIT - NOTE_ROOM - least_room(diagnosis.sheet))
     each = (_judged(diagnosis, most) for most in _FORMS)

@@ -411,17 +411,17 @@ def live_html(title: str, parts: list[str]) -> str:
         title,
         [status, *parts],
         _DIAGNOSIS_HTML_STYLE + SHEET_STYLE,
-        f"{_script()}\n{_beside('live.js')}",
+        f"{_script()}\n{_asset('live.js')}",
         calls_home=True,
     )
 
 
 def _script() -> str:
     """Return the script that draws the curves of a page."""
-    return f'"use strict";\n{_beside("numbers.js")}\n{_beside("curves.js")}'
+    return f'"use strict";\n{_asset("numbers.js")}\n{_asset("curves.js")}'
 
 
-def _beside(name: str) -> str:
+def _asset(name: str) -> str:
     return Path(__file__).with_name(name).read_text(encoding="ascii")
 
 

@@ -78,7 +78,7 @@ def _draw(panel: Axes, timeline: Timeline) -> None:
     unit, name = (GIB, "GiB") if timeline.peak_bytes >= GIB else (MIB, "MiB")
     panel.stackplot(
         timeline.moments,
-        [held / unit for held in timeline.held.values()],
+        [byte_counts / unit for byte_counts in timeline.held.values()],
         labels=[category.label.replace("_", " ") for category in timeline.held],
         colors=[COLOURS[category] for category in timeline.held],
         linewidth=0,
@@ -131,7 +131,9 @@ def _mark_failures(panel: Axes, timeline: Timeline) -> None:
 # The memory report as one HTML file: timeline as SVG, findings, call sites.
 
 
-HEIGHT, LEFT, BOTTOM = 300, 76, 24
+HEIGHT = 300
+LEFT = 76
+BOTTOM = 24
 _STYLE = """
 p, li { overflow-wrap: anywhere; }
 @media (max-width: 40rem) { td { overflow-wrap: anywhere; display: block; padding: 0; }
@@ -212,12 +214,12 @@ def _drawn(timeline: Timeline, width: int) -> str:
     top = float(np.max(timeline.reserved, initial=max(1, timeline.peak_bytes))) * 1.08
     below = np.zeros(len(timeline.moments), np.int64)
     shapes = []
-    for category, held in timeline.held.items():
+    for category, byte_counts in timeline.held.items():
         name = category.label.replace("_", " ")
-        points = _band(timeline, below, below + held, (top, width))
-        title = f"{name}: up to {size(int(held.max()))}"
+        points = _band(timeline, below, below + byte_counts, (top, width))
+        title = f"{name}: up to {size(int(byte_counts.max()))}"
         shapes.append(f'<polygon fill="{COLOURS[category]}" points="{points}"><title>{title}</title></polygon>')
-        below = below + held
+        below = below + byte_counts
     line = " ".join(
         f"{_x(timeline, m, width):.1f},{_y(r, top):.1f}"
         for m, r in zip(timeline.moments.tolist(), timeline.reserved.tolist(), strict=True)
@@ -250,8 +252,8 @@ def _x(timeline: Timeline, moment: int, width: int) -> float:
     return LEFT + (width - LEFT) * max(0, moment) / max(1, timeline.events)
 
 
-def _y(held: float, top: float) -> float:
-    return HEIGHT * (1 - held / top)
+def _y(byte_count: float, top: float) -> float:
+    return HEIGHT * (1 - byte_count / top)
 
 
 def _band(timeline: Timeline, below: Ints, above: Ints, scale: tuple[float, int]) -> str:
@@ -267,9 +269,9 @@ def _band(timeline: Timeline, below: Ints, above: Ints, scale: tuple[float, int]
     return " ".join(up + down[::-1])
 
 
-def _grid_line(held: float, top: float, width: int) -> str:
-    y = _y(held, top)
+def _grid_line(byte_count: float, top: float, width: int) -> str:
+    y = _y(byte_count, top)
     return (
         f'<line x1="{LEFT}" x2="{width}" y1="{y:.1f}" y2="{y:.1f}" stroke="{GRID}"/>'
-        f'<text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{size(held)}</text>'
+        f'<text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{size(byte_count)}</text>'
     )

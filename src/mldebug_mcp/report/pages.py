@@ -216,8 +216,10 @@ MOST_PAGES = 500
 """Runs that get a page of their own. Chosen: each takes a diagnosis."""
 MOST_CARDS = 3_000
 """Runs that are drawn: a browser shows so many without delay (chosen)."""
-WIDTH, HEIGHT = 200, 64
-"""Of a small curve."""
+WIDTH = 200
+"""Width of a small curve."""
+HEIGHT = 64
+"""Height of a small curve."""
 _RUNS_STYLE = """
 body { max-width: 90rem; }
 #runs { list-style: none; padding: 0; display: grid; gap: .8rem;

@@ -28,7 +28,9 @@ from mldebug_mcp.models.diagnosis import QuantityFact
 
 SHOWN_HYPOTHESES = 5
 SHOWN_STEPS = 3
-SHOWN_SETTINGS, LONGEST_VALUE, LONGEST_NAME = 3, 24, 40
+SHOWN_SETTINGS = 3
+LONGEST_VALUE = 24
+LONGEST_NAME = 40
 CITED = 0.1
 """Probability below which a hypothesis other than the leader has no quote shown (chosen)."""
 ONCE_CHECKED = "Once a check is made, run the same command with --outcome CHECK=confirms or =refutes"
@@ -96,8 +98,10 @@ def _value(value: str | float | None) -> str:
 
 
 MAX_OTHER_HYPOTHESES = 4
-MIN_PROBABILITY, MIN_PROBABILITY_WITH_FACTS = 0.01, 0.05
-"""Hypotheses below these are counted, not shown, and shown without their facts. Chosen."""
+MIN_PROBABILITY = 0.01
+"""Hypotheses below it are counted, not shown. Chosen."""
+MIN_PROBABILITY_WITH_FACTS = 0.05
+"""Hypotheses below it are shown without their facts. Chosen."""
 MAX_REASONS = 2
 """Facts for and against a hypothesis in the short form. Chosen."""
 PLACEHOLDERS = {

@@ -74,8 +74,10 @@ def web_page(title: str, parts: list[str], style: str = "", script: str = "", *,
     )
 
 
-WIDE, NARROW = 960, 360
-"""Widths that a picture is drawn in: a phone would shrink the letters of the wide one."""
+WIDE = 960
+"""Width that a picture is drawn in for a wide page."""
+NARROW = 360
+"""Width that a picture is drawn in for a phone, which would shrink the letters of the wide one."""
 
 
 def for_both_widths(draw: Callable[[int], str]) -> str:
@@ -141,13 +143,13 @@ def _replace(path: Path, content: bytes) -> None:
     if path.exists() and not path.is_file():  # a terminal, a pipe or a folder: there is nothing to keep
         path.write_bytes(content)
         return
-    beside = path.with_name(f".{path.name[:80]}.{secrets.token_hex(4)}")
+    temporary_file = path.with_name(f".{path.name[:80]}.{secrets.token_hex(4)}")
     try:
-        with beside.open("xb") as file:
+        with temporary_file.open("xb") as file:
             file.write(content)
         if path.exists():
-            beside.chmod(path.stat().st_mode)
-        beside.replace(path)
+            temporary_file.chmod(path.stat().st_mode)
+        temporary_file.replace(path)
     except BaseException:
-        beside.unlink(missing_ok=True)
+        temporary_file.unlink(missing_ok=True)
         raise

@@ -342,4 +342,4 @@ def calls_in(node: ast.AST) -> list[str]:
 
 def names_in(node: ast.AST) -> set[str]:
     """Return the plain names in a piece of a script."""
-    return {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
+    return {name.id for name in ast.walk(node) if isinstance(name, ast.Name)}

@@ -234,7 +234,7 @@ def _stored(scope: ast.AST, name: str, line: int) -> tuple[int, ast.expr | None,
             found += _set_by(node.target, None, name, node.lineno)
         elif isinstance(node, ast.AugAssign) and node.lineno < line and dotted(node.target) == name:
             found.append((node.lineno, None, None))
-    return max(found, key=lambda one: one[0], default=None)
+    return max(found, key=lambda assignment: assignment[0], default=None)
 
 
 def _set_by(
@@ -273,8 +273,8 @@ def function_around(roles: Roles, node: ast.AST) -> Function | None:
     """Return the innermost function that a part of a script stands in; None at the top."""
     line = getattr(node, "lineno", 0)
     around = [
-        one
-        for one in ast.walk(roles.script.tree)
-        if isinstance(one, Function) and one.lineno <= line <= (one.end_lineno or 0)
+        function
+        for function in ast.walk(roles.script.tree)
+        if isinstance(function, Function) and function.lineno <= line <= (function.end_lineno or 0)
     ]
-    return max(around, key=lambda one: one.lineno, default=None)
+    return max(around, key=lambda function: function.lineno, default=None)

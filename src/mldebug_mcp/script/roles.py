@@ -151,9 +151,9 @@ class Roles:
     def unit(self, call: Call) -> list[Call]:
         """Return the calls of the same round: in the same function, inside the loops that are around a call."""
         return [
-            one
-            for one in self.script.calls
-            if one.function == call.function and one.loops[: len(call.loops)] == call.loops
+            other
+            for other in self.script.calls
+            if other.function == call.function and other.loops[: len(call.loops)] == call.loops
         ]
 
     @cached_property

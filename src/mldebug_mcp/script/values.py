@@ -91,16 +91,16 @@ class Object:
 
     def is_made_from(self, other: Object, depth: int = 3) -> bool:
         """Say whether what makes it was given another object, so that it may share the parameters of that."""
-        given = [one for value in self.given for one in objects_in(value)] if depth else []
-        return any(one.is_related_to(other) or one.is_made_from(other, depth - 1) for one in given)
+        given = [source for value in self.given for source in objects_in(value)] if depth else []
+        return any(source.is_related_to(other) or source.is_made_from(other, depth - 1) for source in given)
 
     def parts(self) -> Iterator[Object]:
         """Yield it and all its parts."""
         yield self
         for value in self.attributes.values():
-            for one in objects_in(value):
-                if one.parent is self:
-                    yield from one.parts()
+            for part in objects_in(value):
+                if part.parent is self:
+                    yield from part.parts()
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,7 +271,7 @@ def either(*values: Value) -> Value:
     """Return one of several values; where they are equal, that value."""
     flat: list[Value] = []
     for value in values:
-        flat += [one for one in (value.values if isinstance(value, Choice) else (value,)) if one not in flat]
+        flat += [choice for choice in (value.values if isinstance(value, Choice) else (value,)) if choice not in flat]
     return flat[0] if len(flat) == 1 else Choice(tuple(flat[:MAX_CHOICES]))
 
 
@@ -288,8 +288,8 @@ def objects_in(value: Value) -> Iterator[Object]:
     if isinstance(value, Object):
         yield value
     elif isinstance(value, Items | Choice):
-        for one in value.values:
-            yield from objects_in(one)
+        for item in value.values:
+            yield from objects_in(item)
 
 
 def models_through(*values: Value) -> frozenset[Object]:
@@ -303,7 +303,7 @@ def models_through(*values: Value) -> frozenset[Object]:
         elif isinstance(value, Items):
             found |= models_through(*value.values)
         elif isinstance(value, Choice):
-            found |= frozenset.intersection(*(models_through(one) for one in value.values))
+            found |= frozenset.intersection(*(models_through(choice) for choice in value.values))
     return frozenset(found)
 
 
@@ -315,15 +315,15 @@ def shape_of(value: Value) -> Shape:
 
 def shape_after(name: str, value: Value, args: Sequence[Value]) -> Shape:
     """Return the shape of a tensor after a function, or a method of it, with the other arguments."""
-    held = shape_of(value)
+    shape = shape_of(value)
     places = tuple(arg.value if isinstance(arg, Constant) else None for arg in args)
     if name in ELEMENTWISE:
-        return held
+        return shape
     if name in ("view", "reshape"):
         return "row" if places == (-1,) else "column" if places == (-1, 1) else ""
     if name in ("flatten", "ravel") and not places:
         return "row"
-    if name == "squeeze" and (places in ((-1,), (1,)) or (not places and held == "column")):
+    if name == "squeeze" and (places in ((-1,), (1,)) or (not places and shape == "column")):
         return "row"
     return "column" if name == "unsqueeze" and places in ((-1,), (1,)) else ""
 
@@ -335,7 +335,7 @@ def end_of(value: Value) -> str:
     if isinstance(value, Object):
         return "log_prob" if value.made_by.endswith(".log_prob") else ""
     if isinstance(value, Items | Choice) and value.values:
-        ends = {end_of(one) for one in value.values}
+        ends = {end_of(item) for item in value.values}
         return ends.pop() if len(ends) == 1 else ""
     return ""
 
@@ -359,7 +359,7 @@ def terms_of(value: Value) -> Terms:
         known = computed(value.made_by.rpartition(".")[2], value.line)
         return known or (frozenset({Term("other", 1, value.line)}) if value.through else known)
     if isinstance(value, Choice):
-        return frozenset[Term]().union(*(terms_of(one) for one in value.values))
+        return frozenset[Term]().union(*(terms_of(choice) for choice in value.values))
     return frozenset({Term("other", 1, 0)}) if models_through(value) else frozenset()
 
 
@@ -394,8 +394,8 @@ def parameters_in(value: Value) -> Parameters | None:
     if isinstance(value, Items) and "params" in value.keys:
         return parameters_in(value.values[value.keys.index("params")])
     if isinstance(value, Items | Choice):
-        held = [one for one in value.values if not isinstance(one, Constant) and not _is_empty(one)]
-        found = [parameters_in(one) for one in held]
+        items = [item for item in value.values if not isinstance(item, Constant) and not _is_empty(item)]
+        found = [parameters_in(item) for item in items]
         known = [parameters for parameters in found if parameters is not None]
         if not known:
             return None

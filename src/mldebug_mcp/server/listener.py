@@ -21,7 +21,8 @@ from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.text import shorten
 
 PATH = "/mcp"
-DEFAULT_HOST, DEFAULT_PORT = "127.0.0.1", 8765
+DEFAULT_HOST = "127.0.0.1"
+DEFAULT_PORT = 8765
 TOKEN_VARIABLE = "MLDEBUG_MCP_TOKEN"  # noqa: S105 - the name of a variable
 SHORT_TOKEN = 16
 """Characters below which the user is warned that a token can be guessed; chosen by hand."""

@@ -139,7 +139,7 @@ def faults_of(roles: Roles) -> list[Fault]:
     """Return what is wrong in a script, by line; of one rule a line is named once."""
     found: dict[tuple[str, int], Fault] = {}
     for fault in (fault for rule in RULES for fault in rule(roles)):
-        held = found.get((fault.rule, fault.line))
-        if held is None or SUREST_FIRST.index(fault.certainty) < SUREST_FIRST.index(held.certainty):
+        surest = found.get((fault.rule, fault.line))
+        if surest is None or SUREST_FIRST.index(fault.certainty) < SUREST_FIRST.index(surest.certainty):
             found[fault.rule, fault.line] = fault
     return sorted(found.values(), key=lambda fault: (fault.line, fault.rule))

@@ -20,7 +20,7 @@ def never_holds(roles: Roles) -> Iterator[Fault]:
         first = [asked for asked in _remainders(roles, outer.test) if not _is_changed(asked.counter, outer.body)]
         for inner in (node for part in outer.body for node in ast.walk(part) if isinstance(node, ast.If) and first):
             for second in _remainders(roles, inner.test):
-                if any(_exclude(one, second) for one in first):
+                if any(_exclude(remainder, second) for remainder in first):
                     says = f"`{ast.unparse(inner.test)[:60]}` never holds where `{ast.unparse(outer.test)[:60]}` does"
                     yield fault("never_holds", inner.lineno, "likely", says)
 
@@ -53,16 +53,16 @@ def _grows_by(roles: Roles, counter: str, line: int) -> _Remainder | None:
 
     One of another function or class has the name alone in common.
     """
-    made = [one for one in roles.script.assignments if one.target == counter]
+    made = [assignment for assignment in roles.script.assignments if assignment.target == counter]
     own = counter.startswith("self.")
-    owners = {one.function.rpartition(".")[0] if own else one.function for one in made}
+    owners = {assignment.function.rpartition(".")[0] if own else assignment.function for assignment in made}
     scope = roles.definitions.get(next(iter(owners)).rpartition(".")[2]) if len(owners) == 1 else None
     if owners != {""} and (scope is None or not scope.lineno <= line <= (scope.end_lineno or line)):
         return None
     if counter in roles.loop_names:
         return None
-    steps = {_number(roles, one.value) for one in made if one.adds}
-    first = {_number(roles, one.value) for one in made if not one.adds}
+    steps = {_number(roles, assignment.value) for assignment in made if assignment.adds}
+    first = {_number(roles, assignment.value) for assignment in made if not assignment.adds}
     if len(steps) != 1 or len(first) != 1:
         return None
     step, begin = steps.pop(), first.pop()
@@ -77,9 +77,12 @@ class _Remainder(NamedTuple):
     rest: int
 
 
-def _exclude(one: _Remainder, other: _Remainder) -> bool:
+def _exclude(remainder: _Remainder, other: _Remainder) -> bool:
     """Say whether no number has both remainders: they differ by what their common divisor does not divide."""
-    return one.counter == other.counter and (one.rest - other.rest) % math.gcd(one.every, other.every) != 0
+    return (
+        remainder.counter == other.counter
+        and (remainder.rest - other.rest) % math.gcd(remainder.every, other.every) != 0
+    )
 
 
 def _remainders(roles: Roles, test: ast.expr) -> Iterator[_Remainder]:

@@ -69,9 +69,9 @@ def _keywords(node: ast.Call) -> dict[str, ast.expr]:
 def _is_sampler_kept_elsewhere(roles: Roles) -> bool:
     """Say whether another file is given a sampler, or replaces it, so that it may set its epochs."""
     made = {
-        one.target.rpartition(".")[2]
-        for one in roles.script.assignments
-        if isinstance(one.value, ast.Call) and "DistributedSampler" in dotted(one.value)
+        assignment.target.rpartition(".")[2]
+        for assignment in roles.script.assignments
+        if isinstance(assignment.value, ast.Call) and "DistributedSampler" in dotted(assignment.value)
     }
     handed_on = any(roles.is_handed_on(name, except_to=READS_SAMPLER) for name in made)
     return handed_on or roles.uses("make_private", "PrivacyEngine")
@@ -157,7 +157,7 @@ def _is_switched_off(roles: Roles, step: Call, definition: ast.FunctionDef, argu
 def evaluation_data(roles: Roles) -> Iterator[Fault]:
     """Training and evaluation share data."""
     yield from _same_rows(roles)
-    splits = [one for one in roles.script.calls if one.method in ("train_test_split", "random_split")]
+    splits = [split for split in roles.script.calls if split.method in ("train_test_split", "random_split")]
     fitted = re.compile(
         r"(?:Scaler|Vectorizer|PCA|Imputer|Encoder|SelectKBest|Normalizer|Transformer|SMOTE\w*|ADASYN|Sampler)$"
     )
@@ -171,13 +171,13 @@ def evaluation_data(roles: Roles) -> Iterator[Fault]:
             )
             yield fault("fitted_before_split", call.line, "certain", says)
     for line, through in roles.script.loops.items():
-        within = [one for one in roles.script.calls if line in one.loops]
+        within = [inner_call for inner_call in roles.script.calls if line in inner_call.loops]
         function = within[0].function if within else ""
         if (
             EVALUATES.search(function)
             and re.search(r"(?<![a-z])train_?(?:loader|dl|data\w*|set)\b", through)
             and not any(map(_names_held_out, _loops_of(roles, function)))
-            and not any(one in roles.backwards for one in within)
+            and not any(inner_call in roles.backwards for inner_call in within)
         ):
             says = f"{function} goes through {through}"
             yield fault("evaluates_training_data", line, "likely", says)
@@ -292,7 +292,7 @@ def _scaled_by_own_rows(dataset: ast.ClassDef) -> tuple[int, set[str]] | None:
                 lines.append(node.lineno)
             elif not isinstance(target, ast.Subscript) and _is_same_rows(value, rows):
                 rows.add(dotted(target))
-    names = {statistic: {name for name, held in taken.items() if held == statistic} for statistic in ("mean", "std")}
+    names = {statistic: {name for name, kind in taken.items() if kind == statistic} for statistic in ("mean", "std")}
     if any(_takes_off_and_divides(node, names["mean"], names["std"]) for node in ast.walk(dataset)):
         return min(lines), set(taken)
     return None
@@ -344,7 +344,7 @@ def _takes_off_and_divides(node: ast.AST, means: set[str], deviations: set[str])
 
 def _is_set_outside(roles: Roles, name: str, taken: set[str]) -> bool:
     """Say whether statistics of one data set are given to another afterwards: `valid.mean = train.mean`."""
-    lasts = {held.rpartition(".")[2] for held in taken}
+    lasts = {attribute.rpartition(".")[2] for attribute in taken}
     return any(
         made.target.rpartition(".")[2] in lasts and not made.function.startswith(f"{name}.") and "." in made.target
         for made in roles.script.assignments
@@ -554,19 +554,21 @@ def split_twice(roles: Roles) -> Iterator[Fault]:
             continue
         owner, given = call.function.rpartition(".")[0], dotted(call.node.args[0])
         own = bool(owner) and given.startswith("self.")
-        held = splits.setdefault(f"{owner}.{given}" if own else rows_of(roles, call.node.args[0], call), call)
-        apart = ast.unparse(held.node) != ast.unparse(call.node) or not _is_seeded(call)
-        together = held.function == call.function or _are_methods_of_one(held, call)
-        together = together and not any(exclude(one, other) for one in held.conditions for other in call.conditions)
-        if held is not call and together and held.loops == call.loops and apart:
-            says = f"the same rows are split in line {held.line} and here once more: training rows are evaluated"
+        first_split = splits.setdefault(f"{owner}.{given}" if own else rows_of(roles, call.node.args[0], call), call)
+        apart = ast.unparse(first_split.node) != ast.unparse(call.node) or not _is_seeded(call)
+        together = first_split.function == call.function or _are_methods_of_one(first_split, call)
+        together = together and not any(
+            exclude(condition, other) for condition in first_split.conditions for other in call.conditions
+        )
+        if first_split is not call and together and first_split.loops == call.loops and apart:
+            says = f"the same rows are split in line {first_split.line} and here once more: training rows are evaluated"
             yield fault("split_twice", call.line, "likely", says)
 
 
-def _are_methods_of_one(one: Call, other: Call) -> bool:
+def _are_methods_of_one(first: Call, other: Call) -> bool:
     """Say whether two calls stand in methods of one class, neither with a seed of its own."""
-    owners = {call.function.rpartition(".")[0] for call in (one, other)}
-    return len(owners) == 1 and "" not in owners and not _is_seeded(one) and not _is_seeded(other)
+    owners = {call.function.rpartition(".")[0] for call in (first, other)}
+    return len(owners) == 1 and "" not in owners and not _is_seeded(first) and not _is_seeded(other)
 
 
 def _is_seeded(call: Call) -> bool:
@@ -583,7 +585,7 @@ def not_shuffled_by_a_helper(roles: Roles) -> Iterator[Fault]:
     for place, step in enumerate(trace.events):
         if step.action != "step":
             continue
-        for loader in (one for event in _gone_through(trace.events, place) for one in event.objects):
+        for loader in (source for event in _gone_through(trace.events, place) for source in event.objects):
             if loader.kind != "loader":
                 continue
             shuffle = loader.settings.get("shuffle", Constant(False))

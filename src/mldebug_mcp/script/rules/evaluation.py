@@ -18,8 +18,8 @@ def modes(roles: Roles) -> Iterator[Fault]:
     """Is the model in evaluation mode where it is evaluated, and in training mode where it trains?"""
     if not roles.trains_by_hand:
         return
-    evals = [one for one in roles.script.named("eval") if one.owner and not one.node.args]
-    trains = [one for one in roles.script.named("train") if "trainer" not in one.owner.lower() and one.owner]
+    evals = [call for call in roles.script.named("eval") if call.owner and not call.node.args]
+    trains = [call for call in roles.script.named("train") if "trainer" not in call.owner.lower() and call.owner]
     if not evals:
         yield from _evaluates_in_training_mode(roles)
     else:

@@ -73,7 +73,7 @@ def _is_of_rewards(roles: Roles, table: ast.expr, made: Assignment) -> bool:
 def _value_of(roles: Roles, node: ast.expr, made: Assignment) -> ast.expr:
     """Return what a name was assigned last in its function; others as they are."""
     known = roles.assignments_by_name.get((made.function, dotted(node)), []) if isinstance(node, ast.Name) else []
-    before = [one for one in known if one.order <= made.order and one is not made]
+    before = [assignment for assignment in known if assignment.order <= made.order and assignment is not made]
     return before[-1].value if before else node
 
 

@@ -44,7 +44,7 @@ def clipped_by_a_late_handler(roles: Roles) -> Iterator[Fault]:
 def _methods(roles: Roles, attribute_of: Callable[[ast.FunctionDef], str]) -> dict[str, str]:
     """Return the methods that use handlers of an event, each with the attribute that holds these."""
     functions = {name: node for name, node in roles.definitions.items() if isinstance(node, ast.FunctionDef)}
-    return {name: held for name, node in functions.items() if (held := attribute_of(node))}
+    return {name: attribute for name, node in functions.items() if (attribute := attribute_of(node))}
 
 
 def _first_parameter(roles: Roles, method: str) -> str:
@@ -69,9 +69,9 @@ def _fires(node: ast.FunctionDef) -> str:
     for loop in ast.walk(node):
         if events and isinstance(loop, ast.For) and isinstance(loop.target, ast.Name):
             calls = any(isinstance(part, ast.Call) and dotted(part.func) == loop.target.id for part in ast.walk(loop))
-            held = _by_event(loop.iter, events[0])
-            if calls and held:
-                return held
+            attribute = _by_event(loop.iter, events[0])
+            if calls and attribute:
+                return attribute
     return ""
 
 
@@ -80,9 +80,9 @@ def _registers(node: ast.FunctionDef) -> str:
     events = parameters_of(node)[:1]
     for part in ast.walk(node):
         if events and isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute):
-            held = _by_event(part.func.value, events[0]) if part.func.attr in ("append", "add") else ""
-            if held:
-                return held
+            attribute = _by_event(part.func.value, events[0]) if part.func.attr in ("append", "add") else ""
+            if attribute:
+                return attribute
     return ""
 
 

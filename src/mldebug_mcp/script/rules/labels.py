@@ -282,7 +282,7 @@ def _padded_targets(roles: Roles, call: Call) -> str:
 
     Targets are padded where they are cut from the padded inputs, or where two or more things are padded.
     """
-    pads = [one for one in roles.script.calls if PADS.search(one.name) and "mask" not in ast.unparse(one.node)]
+    pads = [pad for pad in roles.script.calls if PADS.search(pad.name) and "mask" not in ast.unparse(pad.node)]
     pads = [
         pad for pad in pads if not pad.name.endswith(("full", "full_like")) or "pad" in ast.unparse(pad.node).lower()
     ]

@@ -366,7 +366,11 @@ def losses_kept(roles: Roles) -> Iterator[Fault]:
 
 def _is_number(roles: Roles, name: str, added: Assignment) -> bool:
     """Say whether a name was last assigned a plain number, such as a count that the loss is divided by."""
-    made = [one for one in roles.assignments_by_name.get((added.function, name), []) if one.order <= added.order]
+    made = [
+        assignment
+        for assignment in roles.assignments_by_name.get((added.function, name), [])
+        if assignment.order <= added.order
+    ]
     return bool(made) and bool({call.rpartition(".")[2] for call in calls_in(made[-1].value)} & NUMBERS_FROM)
 
 

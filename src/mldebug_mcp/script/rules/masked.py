@@ -45,7 +45,12 @@ def ignored_where_masked(roles: Roles) -> Iterator[Fault]:
                 continue
             holds = _all_of(function, fill.mask, fill.line, is_true=fill.is_true)
             other = next(
-                (one for one in hidden if holds <= _all_of(function, one.mask, one.line, is_true=one.is_true)), None
+                (
+                    hidden_fill
+                    for hidden_fill in hidden
+                    if holds <= _all_of(function, hidden_fill.mask, hidden_fill.line, is_true=hidden_fill.is_true)
+                ),
+                None,
             )
             if other is not None:
                 says = f"labels are ignored where line {other.line} masks the inputs: the loss is that of what is shown"

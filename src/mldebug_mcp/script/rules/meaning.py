@@ -97,8 +97,12 @@ def _is_over_rows(call: Call) -> bool:
 
 def _has_rows(roles: Roles, call: Call) -> bool:
     """Say whether the classes of what a call gives are its second axis: a loss or a choice of classes asks for that."""
-    made = [one for one in roles.script.assignments if any(part is call.node for part in ast.walk(one.value))]
-    names = {one.target for one in made}
+    made = [
+        assignment
+        for assignment in roles.script.assignments
+        if any(part is call.node for part in ast.walk(assignment.value))
+    ]
+    names = {assignment.target for assignment in made}
     for node in ast.walk(_scope_of(roles, call)):
         parts = list(ast.walk(node)) if isinstance(node, ast.Call | ast.Subscript) else []
         if not any(part is call.node or (isinstance(part, ast.Name) and part.id in names) for part in parts):
@@ -175,10 +179,14 @@ def next_place_in_sight(roles: Roles) -> Iterator[Fault]:
 
 def _is_mask(roles: Roles, call: Call) -> bool:
     """Say whether one triangle alone is what a mask is made of, or what hides scores."""
-    made = [one for one in roles.script.assignments if any(part is call.node for part in ast.walk(one.value))]
-    if any(len(TRIANGLE.findall(ast.unparse(one.value))) > 1 for one in made):
+    made = [
+        assignment
+        for assignment in roles.script.assignments
+        if any(part is call.node for part in ast.walk(assignment.value))
+    ]
+    if any(len(TRIANGLE.findall(ast.unparse(assignment.value))) > 1 for assignment in made):
         return False
-    names = {one.target.rpartition(".")[2] for one in made}
+    names = {assignment.target.rpartition(".")[2] for assignment in made}
     named = [*names, call.function.rpartition(".")[2]]
     for other in roles.script.calls:
         parts = {id(part): dotted(part).rpartition(".")[2] for arg in other.node.args for part in ast.walk(arg)}

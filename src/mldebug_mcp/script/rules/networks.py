@@ -36,7 +36,7 @@ def target_never_updated(roles: Roles) -> Iterator[Fault]:
             or (copied.parent is not None and copied.parent.copy_of is not None)
         ):
             continue
-        others = [one for one in trace.events if one.node is not event.node]
+        others = [other for other in trace.events if other.node is not event.node]
         if id(event.node) in optional or _is_given_source(roles, copied) or _copied_again(others, copied):
             continue
         touched = any(
@@ -51,8 +51,8 @@ def target_never_updated(roles: Roles) -> Iterator[Fault]:
         )
         trained = any(other.action == "step" and trace.steps_model(other, copied) for other in others)
         begun = any(
-            one.action == "step" and event.source and trace.steps_model(one, event.source)
-            for one in trace.events[:place]
+            earlier.action == "step" and event.source and trace.steps_model(earlier, event.source)
+            for earlier in trace.events[:place]
         )
         used = any(
             other.action == "forward" and (other.loops or other.entry) and _reaches(other, copied) for other in others
@@ -87,7 +87,7 @@ def _copied_again(events: Sequence[Event], copied: Object) -> bool:
 
 
 def _reaches(event: Event, model: Object) -> bool:
-    return any(one.is_related_to(model) for one in event.objects)
+    return any(affected.is_related_to(model) for affected in event.objects)
 
 
 def ema_never_applied(roles: Roles) -> Iterator[Fault]:
@@ -250,7 +250,7 @@ KEPT_FIXED = re.compile(r"teacher|ref|frozen|fixed|random|rnd|old|perceptual|vgg
 def network_without_optimizer(roles: Roles) -> Iterator[Fault]:
     """A network is made, gradients of the loss go to it, and no optimizer has its parameters."""
     trace = roles.trace
-    optimizers = [one for one in trace.objects if one.kind == "optimizer"]
+    optimizers = [optimizer for optimizer in trace.objects if optimizer.kind == "optimizer"]
     steps = trace.of("step")
     if (
         not trace.is_complete
@@ -258,8 +258,8 @@ def network_without_optimizer(roles: Roles) -> Iterator[Fault]:
         or not all(optimizer.holds and optimizer.holds_all for optimizer in optimizers)
     ):
         return
-    cleared = {one for clear in trace.of("clear") for one in clear.objects}
-    if any(one.kind != "optimizer" and one in cleared for step in steps for one in step.objects):
+    cleared = {cleared_model for clear in trace.of("clear") for cleared_model in clear.objects}
+    if any(stepper.kind != "optimizer" and stepper in cleared for step in steps for stepper in step.objects):
         return
     named: set[Object] = set()
     for place, event in enumerate(trace.events):
@@ -267,14 +267,14 @@ def network_without_optimizer(roles: Roles) -> Iterator[Fault]:
             step.entry == event.entry for step in trace.events[place:] if step.action == "step"
         ):
             continue
-        for model in sorted(event.objects - named, key=lambda one: one.line):
+        for model in sorted(event.objects - named, key=lambda network: network.line):
             kept = model.copy_of is not None or KEPT_FIXED.search(model.name) or FOLLOWS.search(model.name)
-            held = any(hold.is_related_to(model) for optimizer in optimizers for hold in optimizer.holds)
-            if kept or held or not model.has_parameters():
+            is_optimized = any(hold.is_related_to(model) for optimizer in optimizers for hold in optimizer.holds)
+            if kept or is_optimized or not model.has_parameters():
                 continue
             left = any(
-                one.action in ("freeze", "load", "escape", "write", "clear", "gradients") and _reaches(one, model)
-                for one in trace.events
+                other.action in ("freeze", "load", "escape", "write", "clear", "gradients") and _reaches(other, model)
+                for other in trace.events
             )
             if not left:
                 named.add(model)
@@ -289,20 +289,26 @@ def clips_another_model(roles: Roles) -> Iterator[Fault]:
         if clip.action != "clip" or not clip.objects or clip.line in named:
             continue
         steps = _steps_before_the_next_backward(roles.trace.events[place:], clip.entry)
-        stepped = [one for step in steps for one in step.objects]
-        held = [model for one in stepped for model in one.holds]
-        known = bool(held) and all(one.kind == "optimizer" and one.holds_all for one in stepped)
-        known = known and all(_is_known(model) for model in (*clip.objects, *held))
+        stepped = [stepper for step in steps for stepper in step.objects]
+        stepped_models = [model for stepper in stepped for model in stepper.holds]
+        known = bool(stepped_models) and all(stepper.kind == "optimizer" and stepper.holds_all for stepper in stepped)
+        known = known and all(_is_known(model) for model in (*clip.objects, *stepped_models))
         same_round = all(step.loop_lines == clip.loop_lines for step in steps)
-        if known and same_round and not any(_may_share(one, other) for one in clip.objects for other in held):
+        if (
+            known
+            and same_round
+            and not any(_may_share(clipped_model, other) for clipped_model in clip.objects for other in stepped_models)
+        ):
             named.add(clip.line)
-            clipped, changed = (" and ".join(sorted({one.label for one in some})) for some in (clip.objects, held))
+            clipped, changed = (
+                " and ".join(sorted({model.label for model in some})) for some in (clip.objects, stepped_models)
+            )
             says = f"the gradients of {clipped} are clipped, and {stepped[0].label}.step() changes {changed}"
             yield fault("clips_another_model", clip.line, "certain", says)
 
 
-def _may_share(one: Object, other: Object) -> bool:
-    return one.is_related_to(other) or one.is_made_from(other) or other.is_made_from(one)
+def _may_share(model: Object, other: Object) -> bool:
+    return model.is_related_to(other) or model.is_made_from(other) or other.is_made_from(model)
 
 
 def _is_known(model: Object) -> bool:
@@ -319,9 +325,11 @@ def generator_in_discriminator_loss(roles: Roles) -> Iterator[Fault]:
             continue
         later = [event for event in trace.events[place + 1 :] if event.entry == backward.entry]
         steps = _steps_before_the_next_backward(later, backward.entry)
-        if not steps or any(one.kind != "optimizer" or not one.holds_all for step in steps for one in step.objects):
+        if not steps or any(
+            stepper.kind != "optimizer" or not stepper.holds_all for step in steps for stepper in step.objects
+        ):
             continue
-        for model in sorted(backward.objects, key=lambda one: one.line):
+        for model in sorted(backward.objects, key=lambda network: network.line):
             if any(trace.steps_model(step, model) for step in steps):
                 continue
             own = next((event for event in later if event.action == "step" and trace.steps_model(event, model)), None)
@@ -334,7 +342,7 @@ def generator_in_discriminator_loss(roles: Roles) -> Iterator[Fault]:
                 continue
             named.add(key)
             certainty: Certainty = "likely" if own.tests != backward.tests else "certain"
-            others = " and ".join(sorted(one.name for step in steps for one in step.objects))
+            others = " and ".join(sorted(stepper.name for step in steps for stepper in step.objects))
             says = f"the loss before {others}.step() goes through {model.name} as well, whose next step uses them"
             yield fault("generator_in_discriminator_loss", backward.line, certainty, says)
 
@@ -406,8 +414,10 @@ def without_gradient_of_its_own(roles: Roles) -> Iterator[Fault]:
         return
     steps = trace.of("step")
     named: set[Object] = set()
-    for optimizer in (one for step in steps for one in step.objects if one.kind == "optimizer" and one.holds_all):
-        for model in sorted(optimizer.holds - named, key=lambda one: one.line):
+    for optimizer in (
+        stepper for step in steps for stepper in step.objects if stepper.kind == "optimizer" and stepper.holds_all
+    ):
+        for model in sorted(optimizer.holds - named, key=lambda network: network.line):
             passes = [event for event in trace.of("forward") if _reaches(event, model)]
             left = any(
                 event.action in ("gradients", "write") and event.loops and _reaches(event, model)

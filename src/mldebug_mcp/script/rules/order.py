@@ -36,8 +36,10 @@ def steps_without_gradient(roles: Roles) -> Iterator[Fault]:
 
 def _optimizer_of(step: Event) -> Object | None:
     """Return the optimizer that makes a step, where it is known with all its models."""
-    one = next(iter(step.objects)) if step.action == "step" and len(step.objects) == 1 else None
-    return one if one is not None and one.kind == "optimizer" and one.holds and one.holds_all else None
+    stepper = next(iter(step.objects)) if step.action == "step" and len(step.objects) == 1 else None
+    return (
+        stepper if stepper is not None and stepper.kind == "optimizer" and stepper.holds and stepper.holds_all else None
+    )
 
 
 def _last_for(trace: Trace, before: Sequence[Event], step: Event, optimizer: Object) -> Event | None:
@@ -48,14 +50,14 @@ def _last_for(trace: Trace, before: Sequence[Event], step: Event, optimizer: Obj
         if event.action == "backward" or (event.action in ("escape", "gradients") and _is_about(event, optimizer)):
             return event
         if event.action == "clear" and any(trace.clears_model(event, model) for model in optimizer.holds):
-            known = all(one.kind == "model" or one.holds for one in event.objects)
+            known = all(cleared.kind == "model" or cleared.holds for cleared in event.objects)
             return event if known else None  # another optimizer, of models that are not known, may have cleared others
     return None
 
 
 def _is_about(event: Event, optimizer: Object) -> bool:
     return optimizer in event.objects or any(
-        one.is_related_to(held) for one in event.objects for held in optimizer.holds
+        affected.is_related_to(model) for affected in event.objects for model in optimizer.holds
     )
 
 
@@ -99,10 +101,10 @@ def _moves_gradients(trace: Trace, event: Event, clip: Event) -> bool:
     if event.action == "backward":
         return True
     if event.action in ("escape", "gradients"):
-        return any(one.is_related_to(model) for one in event.objects for model in clip.objects)
+        return any(affected.is_related_to(model) for affected in event.objects for model in clip.objects)
     if event.action == "step":
         return any(trace.steps_model(event, model) for model in clip.objects) or not all(
-            one.holds for one in event.objects
+            stepper.holds for stepper in event.objects
         )
     return event.action == "clear" and any(trace.clears_model(event, model) for model in clip.objects)
 
@@ -110,16 +112,16 @@ def _moves_gradients(trace: Trace, event: Event, clip: Event) -> bool:
 def schedules_before_optimizer(roles: Roles) -> Iterator[Fault]:
     """A schedule is stepped before its optimizer makes its first step."""
     trace = roles.trace
-    seen: set[Object] = set()
+    judged_schedules: set[Object] = set()
     for place, event in enumerate(trace.events):
         schedule = next(iter(event.objects)) if event.action == "schedule" else None
-        if schedule is None or schedule in seen:
+        if schedule is None or schedule in judged_schedules:
             continue
-        seen.add(schedule)
+        judged_schedules.add(schedule)
         steps = [
-            (at, one)
-            for at, one in enumerate(trace.events)
-            if one.action == "step" and schedule.given[:1] == tuple(one.objects)[:1]
+            (at, step)
+            for at, step in enumerate(trace.events)
+            if step.action == "step" and schedule.given[:1] == tuple(step.objects)[:1]
         ]
         first = steps[0] if steps else None
         if first is None or first[0] < place or first[1].entry != event.entry:
@@ -145,12 +147,12 @@ def never_cleared(roles: Roles) -> Iterator[Fault]:
             for clear in clears
         )
         cleared = cleared or any(
-            hold.is_related_to(held)
+            hold.is_related_to(model)
             for clear in clears
             if clear.action == "clear"
             for other in clear.objects
             for hold in other.holds
-            for held in optimizer.holds
+            for model in optimizer.holds
         )
         if not cleared and any(event.action == "backward" and event.entry == step.entry for event in trace.events):
             says = f"{optimizer.label}.step() changes the weights, and nothing clears the gradients of its parameters"
@@ -173,11 +175,13 @@ def modes_left(roles: Roles) -> Iterator[Fault]:
             and ("eval" not in begun or _is_evaluated_before(trace, place, model))
             and _is_trained(trace, event, place, model)
         ):
-            before = [one for one in trace.events[:place] if one.action == "eval" and model in one.objects]
+            before = [
+                earlier for earlier in trace.events[:place] if earlier.action == "eval" and model in earlier.objects
+            ]
             before = before or [
-                one
-                for one in trace.events[:place]
-                if one.action == "eval" and any(model.is_part_of(other) for other in one.objects)
+                earlier
+                for earlier in trace.events[:place]
+                if earlier.action == "eval" and any(model.is_part_of(other) for other in earlier.objects)
             ]
             if before:
                 line = _switched_once(trace.events[:place], event, model) or before[-1].line
@@ -200,10 +204,10 @@ def modes_left(roles: Roles) -> Iterator[Fault]:
 def _switched_once(events: Sequence[Event], forward: Event, model: Object) -> int:
     """Return the line before the loop that sets a model to training mode once, for all rounds; 0 if there is none."""
     lines = [
-        one.line
-        for one in events
-        if one.action == "train" and one.entry == forward.entry and len(one.loops) < len(forward.loops)
-        if one.loops == forward.loops[: len(one.loops)] and _concerns(one, model)
+        event.line
+        for event in events
+        if event.action == "train" and event.entry == forward.entry and len(event.loops) < len(forward.loops)
+        if event.loops == forward.loops[: len(event.loops)] and _concerns(event, model)
     ]
     return lines[-1] if lines else 0
 
@@ -224,7 +228,7 @@ def _is_evaluated_before(trace: Trace, place: int, model: Object) -> bool:
 
 
 def _concerns(event: Event, model: Object) -> bool:
-    return any(one.is_related_to(model) for one in event.objects)
+    return any(affected.is_related_to(model) for affected in event.objects)
 
 
 def _is_trained(trace: Trace, forward: Event, place: int, model: Object) -> bool:
@@ -233,11 +237,11 @@ def _is_trained(trace: Trace, forward: Event, place: int, model: Object) -> bool
     back = next((at for at, event in enumerate(later) if event.action == "backward"), None)
     if back is None or later[back].loops[: len(forward.loops)] != forward.loops:
         return False
-    if not any(one.is_related_to(model) for one in later[back].objects):
+    if not any(affected.is_related_to(model) for affected in later[back].objects):
         return False
     step = next((event for event in later[back:] if event.action == "step"), None)
     return step is not None and any(
-        one.holds_all and any(held.is_related_to(model) for held in one.holds) for one in step.objects
+        stepper.holds_all and any(trained.is_related_to(model) for trained in stepper.holds) for stepper in step.objects
     )
 
 

@@ -93,27 +93,31 @@ def _layers_after_the_optimizer(trace: Trace) -> Iterator[Fault]:
         layer = event.source
         if event.action != "attach" or layer is None or not layer.has_parameters() or event.line in named:
             continue
-        added_later = {one.source for one in trace.events[place + 1 :] if one.action == "attach"}
+        added_later = {attach.source for attach in trace.events[place + 1 :] if attach.action == "attach"}
         if any(owner in added_later for owner in event.objects):
             continue  # it was no part of the model yet
         before = _optimizers_made(trace.events[:place], event.entry)
         knows_model = [
-            one
-            for one in before
-            if any(owner.is_part_of(held) for held in one.holds for owner in event.objects)
-            or any(_is_at(held, owner, layer.name) for held in one.holds for owner in event.objects)
+            optimizer
+            for optimizer in before
+            if any(owner.is_part_of(trained) for trained in optimizer.holds for owner in event.objects)
+            or any(_is_at(trained, owner, layer.name) for trained in optimizer.holds for owner in event.objects)
         ]
         later = _optimizers_made(trace.events[place:], event.entry)
-        again = any(not one.holds_all or any(held.is_related_to(layer) for held in one.holds) for one in later)
-        given = any(held.is_part_of(layer) for one in before for held in one.holds)
+        again = any(
+            not optimizer.holds_all or any(trained.is_related_to(layer) for trained in optimizer.holds)
+            for optimizer in later
+        )
+        given = any(trained.is_part_of(layer) for optimizer in before for trained in optimizer.holds)
         taken = any(
-            one.action == "escape" and knows_model[:1] and knows_model[0] in one.objects for one in trace.events
+            escape.action == "escape" and knows_model[:1] and knows_model[0] in escape.objects
+            for escape in trace.events
         )
         if not knows_model or again or given or taken:
             continue
         named.add(event.line)
         certainty: Certainty = "likely" if event.tests else "certain"
-        made = next(one for one in trace.events if one.action == "make" and knows_model[0] in one.objects)
+        made = next(make for make in trace.events if make.action == "make" and knows_model[0] in make.objects)
         line = _asked_for_at(event, made)
         says = f"{layer.label} is made after {knows_model[0].label}, which does not know its parameters"
         says += "" if line == event.line else f" (line {event.line})"
@@ -125,19 +129,21 @@ def _asked_for_at(attach: Event, make: Event) -> int:
 
     The model cannot know when it is given to an optimizer, unless its own methods make that.
     """
-    owners = {one.definition.name for one in attach.objects if one.definition is not None}
+    owners = {owner.definition.name for owner in attach.objects if owner.definition is not None}
     inside = attach.function.partition(".")[0]
     is_own = inside in owners and inside != make.function.partition(".")[0] and bool(attach.through)
     return getattr(attach.through[-1], "lineno", attach.line) if is_own else attach.line
 
 
-def _is_at(held: Object, owner: Object, name: str) -> bool:
+def _is_at(part: Object, owner: Object, name: str) -> bool:
     """Say whether a part that an optimizer has was at the place of a model where another is put now."""
-    return held.parent is owner and held.name == name and name not in ("", "*")
+    return part.parent is owner and part.name == name and name not in ("", "*")
 
 
 def _optimizers_made(events: Sequence[Event], entry: int) -> list[Object]:
-    return [one for event in events if event.action == "make" and event.entry == entry for one in event.objects]
+    return [
+        optimizer for event in events if event.action == "make" and event.entry == entry for optimizer in event.objects
+    ]
 
 
 SEVERAL_TRAININGS = re.compile(
@@ -183,7 +189,7 @@ def _sets_anew(event: Event) -> bool:
 
 
 def _touches(event: Event, model: Object) -> bool:
-    return any(one.is_related_to(model) for one in event.objects)
+    return any(affected.is_related_to(model) for affected in event.objects)
 
 
 def unfrozen_outside_optimizer(roles: Roles) -> Iterator[Fault]:
@@ -246,14 +252,14 @@ def _layers_in_a_list(roles: Roles) -> Iterator[Fault]:
             starts = [other.value for other in made if other.target in names and other.function == assignment.function]
             if not any(_is_container(value) for value in starts):
                 continue
-            held = [value for value in starts if _is_container(value)]
-            held += [
+            values = [value for value in starts if _is_container(value)]
+            values += [
                 other.value
                 for other in made
                 if other.target in names and (other.adds or other.target != assignment.target)
             ]
-            held += _put_into(module, names)
-            layers = any(_makes_layers(roles, name) for value in held for name in calls_in(value))
+            values += _put_into(module, names)
+            layers = any(_makes_layers(roles, name) for value in values for name in calls_in(value))
             if layers and not _is_registered(roles, module, names):
                 says = f"{assignment.target} keeps layers in a plain list: the model does not know them"
                 yield fault("layers_in_a_list", assignment.line, "certain", says)
@@ -335,8 +341,8 @@ def _frozen(trace: Trace) -> Iterator[Fault]:
         ]
         until = steps[-1] if steps else len(trace.events)
         models = optimizer.holds if optimizer.holds_all else ()
-        free = {one for event in trace.of("unfreeze") for one in event.objects}
-        if any(one.is_related_to(model) for one in free for model in models):
+        free = {unfrozen for event in trace.of("unfreeze") for unfrozen in event.objects}
+        if any(unfrozen.is_related_to(model) for unfrozen in free for model in models):
             continue
         freezes = [_freeze_of(trace.events[:until], model, make) for model in models]
         known = [
@@ -358,7 +364,7 @@ def _freeze_of(events: Sequence[Event], model: Object, make: Event) -> Event | N
             continue
         if (
             event.action == "freeze"
-            and any(model.is_part_of(one) for one in event.objects)
+            and any(model.is_part_of(frozen) for frozen in event.objects)
             and set(event.tests) <= set(make.tests)
         ):
             found = event
@@ -430,9 +436,9 @@ def _holds_for(
             if found is None or found != wanted:
                 value = None
         last = parts[-1][0]
-        held = constant_of(last) if isinstance(constant_of(last), bool) else _is_true(last, name, words, is_head)
+        answer = constant_of(last) if isinstance(constant_of(last), bool) else _is_true(last, name, words, is_head)
         decided = decided or not isinstance(constant_of(last), bool)
-        answers.append(None if value is None or not isinstance(held, bool) else held)
+        answers.append(None if value is None or not isinstance(answer, bool) else answer)
     return (answers[0], answers[1]) if decided and answers[0] is not None else None
 
 

@@ -200,7 +200,10 @@ def _sources(roles: Roles, value: ast.expr, made: Assignment) -> list[ast.expr]:
     """Return what the names in a value were assigned last before it in their function, where the graph is kept."""
     names = {node.id for node in ast.walk(value) if isinstance(node, ast.Name)}
     known = [roles.assignments_by_name.get((made.function, name), []) for name in sorted(names)]
-    before = [[one for one in several if one.order <= made.order and one is not made] for several in known]
+    before = [
+        [assignment for assignment in several if assignment.order <= made.order and assignment is not made]
+        for several in known
+    ]
     sources = [several[-1].value for several in before if several]
     return [source for source in sources if not _CUT_OFF.search(ast.unparse(source))]
 

@@ -173,7 +173,7 @@ def _first_change_in_place(roles: Roles, call: ast.Call) -> int:
     helper = roles.definitions.get(called)
     bodies = [helper] if isinstance(helper, ast.FunctionDef) else []
     if not bodies and dotted(call.func).startswith("self."):
-        bodies = [one for owner in roles.definitions.values() if (one := _method(owner, "__call__")) is not None]
+        bodies = [method for owner in roles.definitions.values() if (method := _method(owner, "__call__")) is not None]
         bodies = bodies if len(bodies) == 1 else []
     for body in bodies:
         parameters = [parameter.arg for parameter in body.args.args if parameter.arg != "self"]
@@ -186,7 +186,7 @@ def _first_change_in_place(roles: Roles, call: ast.Call) -> int:
 def _changed_in_place(function: ast.FunctionDef, names: set[str]) -> int:
     """Return the line at which a function changes one of these in place before it is given another value; 0 if none."""
     statements = [node for node in ast.walk(function) if isinstance(node, ast.Assign | ast.AugAssign)]
-    for node in sorted(statements, key=lambda one: one.lineno):
+    for node in sorted(statements, key=lambda statement: statement.lineno):
         target = node.target if isinstance(node, ast.AugAssign) else node.targets[0]
         if dotted(target) not in names:
             continue

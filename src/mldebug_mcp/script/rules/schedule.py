@@ -183,18 +183,24 @@ def lightning_interval(roles: Roles) -> Iterator[Fault]:
 def schedule_of_another_optimizer(roles: Roles) -> Iterator[Fault]:
     """Two schedules move one optimizer, and another optimizer, made for the second of them, has none."""
     trace = roles.trace
-    schedules = [one for one in trace.objects if one.kind == "schedule"]
-    optimizers = [one for one in trace.objects if one.kind == "optimizer"]
+    schedules = [schedule for schedule in trace.objects if schedule.kind == "schedule"]
+    optimizers = [optimizer for optimizer in trace.objects if optimizer.kind == "optimizer"]
     if (
         len(optimizers) < 2
         or len(schedules) != len(optimizers)
         or len({schedule.made_by for schedule in schedules}) > 1
     ):
         return
-    held = [[one for one in schedule.given if isinstance(one, Object)][:1] for schedule in schedules]
-    owners = [one[0] for one in held if one]
+    moved_optimizers = [
+        [argument for argument in schedule.given if isinstance(argument, Object)][:1] for schedule in schedules
+    ]
+    owners = [owner[0] for owner in moved_optimizers if owner]
     free = [optimizer for optimizer in optimizers if optimizer not in owners]
-    twice = [schedule for schedule, owner in zip(schedules, held, strict=True) if owner and owners.count(owner[0]) > 1]
+    twice = [
+        schedule
+        for schedule, owner in zip(schedules, moved_optimizers, strict=True)
+        if owner and owners.count(owner[0]) > 1
+    ]
     if len(owners) == len(schedules) and free and twice:
         wrong = twice[-1]
         says = f"{wrong.label} moves {owners[-1].label} a second time, and {free[0].label} has no schedule"

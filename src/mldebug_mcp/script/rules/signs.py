@@ -29,8 +29,14 @@ def loss_has_wrong_sign(roles: Roles) -> Iterator[Fault]:
         signs: dict[Quantity, dict[int, int]] = {}
         for term in event.terms:
             signs.setdefault(term.quantity, {})[term.sign] = term.line
-        lines = {quantity: next(iter(one.values())) for quantity, one in signs.items() if len(one) == 1}
-        sign = {quantity: next(iter(one)) for quantity, one in signs.items() if len(one) == 1}
+        lines = {
+            quantity: next(iter(line_by_sign.values()))
+            for quantity, line_by_sign in signs.items()
+            if len(line_by_sign) == 1
+        }
+        sign = {
+            quantity: next(iter(line_by_sign)) for quantity, line_by_sign in signs.items() if len(line_by_sign) == 1
+        }
         whole = sign.get("other") == -1 or ("log_prob" not in sign and _is_negated_sum(roles, event.node))
         ascends = whole and set(sign.values()) == {-1}  # an attack makes all of a loss larger
         if sign.get("kl") == -1 and not ascends:

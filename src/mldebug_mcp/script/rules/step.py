@@ -152,7 +152,7 @@ def _optimizer_never_stepped(roles: Roles) -> Iterator[Fault]:
         if names & (stepped | given) or last not in assigned or handed_on or _is_of_another(name):
             continue
         looped = any(re.search(rf"\b{last}\b", through) for through in roles.script.loops.values())
-        followed = {one.line for step in roles.trace.of("step") for one in step.objects}
+        followed = {stepper.line for step in roles.trace.of("step") for stepper in step.objects}
         if not roles.is_kept(last) and not looped and line not in followed and not _is_alias(roles, name):
             yield fault("no_step", line, "likely", f"{name} never makes a step: its parameters stay as they are")
 

@@ -53,7 +53,7 @@ class Calls(Methods):
                 keywords[keyword.arg] = value
             elif isinstance(value, Items):
                 keywords |= {
-                    key: one for key, one in zip(value.keys, value.values, strict=False) if isinstance(key, str)
+                    key: item for key, item in zip(value.keys, value.values, strict=False) if isinstance(key, str)
                 }
         if args:
             self.trace.given.setdefault(id(node), []).append(args[0])
@@ -117,7 +117,7 @@ class Calls(Methods):
         values = list(args)
         if function.owner is not None and parameters:
             class_method = any(
-                "classmethod" in ast.unparse(one) for one in getattr(function.node, "decorator_list", ())
+                "classmethod" in ast.unparse(decorator) for decorator in getattr(function.node, "decorator_list", ())
             )
             own = function.owner
             values.insert(
@@ -212,7 +212,7 @@ class Calls(Methods):
     def _through_own_layers(self, model: Object, args: list[Value], node: ast.Call) -> None:
         """Follow the layers of a `Sequential` whose classes stand in the file."""
         if model.made_by.endswith("Sequential"):
-            for layer in (one for value in model.given for one in objects_in(value)):
+            for layer in (part for value in model.given for part in objects_in(value)):
                 if layer.definition is not None or layer.made_by.endswith("Sequential"):
                     self.forward(layer, args, {}, node)
 
@@ -239,8 +239,14 @@ def _shape_of_layer(layer: Object) -> Shape:
     """Return the shape of what a layer of PyTorch gives: a column for one output, also past activations."""
     kind = layer.made_by.rpartition(".")[2]
     if kind == "Sequential":
-        plain = [isinstance(one, Object) and bool(library.HAS_NO_WEIGHTS.search(one.made_by)) for one in layer.given]
-        last = next((one for one, is_plain in zip(layer.given[::-1], plain[::-1], strict=True) if not is_plain), None)
+        plain = [
+            isinstance(inner_layer, Object) and bool(library.HAS_NO_WEIGHTS.search(inner_layer.made_by))
+            for inner_layer in layer.given
+        ]
+        last = next(
+            (inner_layer for inner_layer, is_plain in zip(layer.given[::-1], plain[::-1], strict=True) if not is_plain),
+            None,
+        )
         return _shape_of_layer(last) if isinstance(last, Object) else ""
     return "column" if kind == "Linear" and layer.given[1:2] == (Constant(1),) else ""
 
@@ -250,6 +256,6 @@ def _shape_of_any(part: Object) -> Shape:
     owner = part
     while owner.name == "*" and owner.parent is not None:
         owner = owner.parent
-    layers = [one for value in owner.given for one in objects_in(value)] if owner is not part else []
-    shapes = {_shape_of_layer(one) for one in layers}
+    layers = [layer for value in owner.given for layer in objects_in(value)] if owner is not part else []
+    shapes = {_shape_of_layer(layer) for layer in layers}
     return shapes.pop() if len(shapes) == 1 else ""

@@ -91,14 +91,19 @@ class Trace:
     def steps_model(self, step: Event, model: Object) -> bool:
         """Say whether a step may change a model: its optimizer has some of its parameters, or unknown ones."""
         return any(
-            one.kind == "optimizer" and (not one.holds_all or any(held.is_related_to(model) for held in one.holds))
-            for one in step.objects
+            stepper.kind == "optimizer"
+            and (not stepper.holds_all or any(trained.is_related_to(model) for trained in stepper.holds))
+            for stepper in step.objects
         )
 
     def clears_model(self, clear: Event, model: Object) -> bool:
         """Say whether gradients of a model may be cleared."""
-        return any(one.is_related_to(model) for one in clear.objects) or any(
-            one.kind != "model"
-            and (not one.holds or not one.holds_all or any(held.is_related_to(model) for held in one.holds))
-            for one in clear.objects
+        return any(cleared.is_related_to(model) for cleared in clear.objects) or any(
+            cleared.kind != "model"
+            and (
+                not cleared.holds
+                or not cleared.holds_all
+                or any(trained.is_related_to(model) for trained in cleared.holds)
+            )
+            for cleared in clear.objects
         )

@@ -36,7 +36,7 @@ from mldebug_mcp.script.values import (
 
 def _shape_of_both(left: Value, right: Value) -> Shape:
     """Return the shape of what is computed of two values, element by element."""
-    shapes = {shape_of(one) for one in (left, right) if not isinstance(one, Constant)}
+    shapes = {shape_of(operand) for operand in (left, right) if not isinstance(operand, Constant)}
     return shapes.pop() if len(shapes) == 1 else ""
 
 
@@ -111,8 +111,8 @@ class Expressions(Calls):
                 )
             case ast.Compare():
                 left, *others = [self.value(expr) for expr in (node.left, *node.comparators)]
-                one = len(others) == 1 and not self.stands_for_several
-                known = self._compared(left, node.ops[0], others[0]) if one else None
+                is_single = len(others) == 1 and not self.stands_for_several
+                known = self._compared(left, node.ops[0], others[0]) if is_single else None
                 return DATA if known is None else Constant(known)
             case ast.BinOp():
                 return self._combined(node)
@@ -134,7 +134,7 @@ class Expressions(Calls):
             Tensor(parameters.models) if isinstance(parameters, Parameters) else parameters
             for parameters in (left, right)
         ]
-        ends = [end_of(one) for one in (left, right)]
+        ends = [end_of(operand) for operand in (left, right)]
         if isinstance(node.op, ast.Mult) and "log_prob" in ends and ends[0] != ends[1]:
             weight = models_through(right if ends[0] == "log_prob" else left)
             if weight and self.gradients:

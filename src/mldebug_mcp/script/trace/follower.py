@@ -72,7 +72,7 @@ class Follower(Statements):
                     for part in statement.body
                     if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef)
                 ]
-        found.sort(key=lambda one: getattr(one.node, "name", "") in named)
+        found.sort(key=lambda candidate: getattr(candidate.node, "name", "") in named)
         for function in found:
             if function.owner_class is None:
                 yield function
@@ -84,7 +84,7 @@ class Follower(Statements):
     def _instance_of(self, definition: ast.ClassDef) -> Object:
         """Return the instance of a class whose methods nothing calls: one that the script makes, else a new one."""
         if definition not in self._instances:
-            made = next((one for one in self.trace.objects if one.definition is definition), None)
+            made = next((instance for instance in self.trace.objects if instance.definition is definition), None)
             if made is None:
                 self._start_anew()
                 value = self.top.names[definition.name]

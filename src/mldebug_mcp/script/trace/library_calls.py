@@ -125,7 +125,7 @@ class LibraryCalls(Names):
         match last, args:
             case "enumerate", [inner, *_]:
                 if _is_listed(inner):
-                    return Items(tuple(Items((Constant(place), one)) for place, one in enumerate(inner.values)))
+                    return Items(tuple(Items((Constant(place), item)) for place, item in enumerate(inner.values)))
                 return self._paired(args, [DATA, self.element(inner)], node)
             case (("zip" | "zip_longest"), [_, *_]):
                 lists = [argument.values for argument in args if _is_listed(argument)]
@@ -184,19 +184,19 @@ class LibraryCalls(Names):
         return made
 
     def _paired(self, through: Sequence[Value], parts: list[Value], node: ast.Call) -> Items:
-        for one in through:
-            self.iterate(one, node)
+        for iterable in through:
+            self.iterate(iterable, node)
         return Items((Items(tuple(parts)),), pattern=True)
 
     def _layer(self, name: str, args: list[Value], keywords: dict[str, Value], node: ast.Call) -> Object:
         layer = self.new("loss" if name.endswith("Loss") else "model", node, made_by=name)
         layer.given, layer.modes = (*args, *keywords.values()), frozenset({"train"})
         for place, value in enumerate(layer.given):
-            for one in objects_in(value):
-                if one.kind == "model" and not layer.is_part_of(one):
-                    one.parent = one.parent or layer
+            for part in objects_in(value):
+                if part.kind == "model" and not layer.is_part_of(part):
+                    part.parent = part.parent or layer
                     layer.attributes[str(place)] = (
-                        one if str(place) not in layer.attributes else either(layer.attributes[str(place)], one)
+                        part if str(place) not in layer.attributes else either(layer.attributes[str(place)], part)
                     )
         return layer
 

@@ -52,13 +52,13 @@ class Methods(LibraryCalls):
                     Constant(None) if name == "__init__" else self._method_of(owner.owner, name, args, keywords, node)
                 )
             case Object():
-                held = owner.attributes.get(name)
-                if held is None and owner.definition is not None:
-                    held = self.method(owner.definition, name, owner)
-                if held is not None and not (
-                    isinstance(held, Object) and held.kind == "unknown" and held.parent is owner
+                attribute = owner.attributes.get(name)
+                if attribute is None and owner.definition is not None:
+                    attribute = self.method(owner.definition, name, owner)
+                if attribute is not None and not (
+                    isinstance(attribute, Object) and attribute.kind == "unknown" and attribute.parent is owner
                 ):
-                    return self.call_value(held, args, keywords, node)
+                    return self.call_value(attribute, args, keywords, node)
                 return self._method_of(owner, name, args, keywords, node)
             case Parameters():
                 return self._method_of_parameters(owner, name, given, node)
@@ -185,7 +185,12 @@ class Methods(LibraryCalls):
                 if isinstance(function, Function):
                     self.enter(function, [], {}, node)
         is_scaler = "scaler" in f"{owner.made_by} {owner.name}".lower()
-        stepped = [one for value in given for one in objects_in(value) if one.kind == "optimizer" or is_scaler]
+        stepped = [
+            optimizer
+            for value in given
+            for optimizer in objects_in(value)
+            if optimizer.kind == "optimizer" or is_scaler
+        ]
         closure = any(isinstance(choice, Function) for value in given for choice in choices(value))
         if owner.kind == "schedule":
             self.event("schedule", [owner], node)
@@ -217,12 +222,12 @@ class Methods(LibraryCalls):
 
     def _add_module(self, owner: Object, given: Sequence[Value], node: ast.Call) -> Value:
         for value in given:
-            for one in objects_in(value):
-                self.assign_attribute(owner, "*", one, node)
+            for module in objects_in(value):
+                self.assign_attribute(owner, "*", module, node)
         return owner
 
     def _unscale(self, owner: Object, given: Sequence[Value], node: ast.Call) -> Value:
-        self.event("unscale", [one for value in given for one in objects_in(value)], node)
+        self.event("unscale", [optimizer for value in given for optimizer in objects_in(value)], node)
         return Constant(None)
 
 

@@ -76,8 +76,8 @@ class Names(State):
             return Items((*owner.values, value), () if owner.values else (key,))
         surely = key is not None and not self.tests
         changed = [
-            (value if surely else either(held, value)) if key in (known, None) else held
-            for known, held in zip(owner.keys, owner.values, strict=False)
+            (value if surely else either(item, value)) if key in (known, None) else item
+            for known, item in zip(owner.keys, owner.values, strict=False)
         ]
         if key is not None and key in owner.keys:
             return Items(tuple(changed), owner.keys)
@@ -97,14 +97,16 @@ class Names(State):
                 self.event("write", [owner], node)
             if name == "requires_grad":
                 self.event("freeze" if value == Constant(False) else "unfreeze", [owner], node)
-            held = owner.attributes.get(name)
-            uncertain = held is not None and self.tests and isinstance(value, Object | Constant | Choice)
-            owner.attributes[name] = either(held, value) if uncertain and held is not None else value
-            for one in objects_in(value):
+            old_value = owner.attributes.get(name)
+            uncertain = old_value is not None and self.tests and isinstance(value, Object | Constant | Choice)
+            owner.attributes[name] = either(old_value, value) if uncertain and old_value is not None else value
+            for part in objects_in(value):
                 if isinstance(value, Items):
-                    one.parent = one.parent or (owner if owner.kind == "model" and not owner.is_part_of(one) else None)
+                    part.parent = part.parent or (
+                        owner if owner.kind == "model" and not owner.is_part_of(part) else None
+                    )
                 else:
-                    self._attach(owner, one, name, node)
+                    self._attach(owner, part, name, node)
 
     def _attach(self, owner: Object, part: Object, name: str, node: ast.expr | ast.stmt) -> None:
         part.name = part.name or name
@@ -115,18 +117,18 @@ class Names(State):
     def add(self, node: ast.AugAssign) -> None:
         """Follow `x += y`."""
         value = self.value(node.value)
-        held = self.value(node.target) if not isinstance(node.target, ast.Subscript) else DATA
-        parameters = parameters_in(held)
-        if isinstance(held, Parameters):
-            self.event("gradients" if held.gradients else "write", held.models, node)
-        elif isinstance(held, Items) or parameters is not None or parameters_in(value) is not None:
+        old_value = self.value(node.target) if not isinstance(node.target, ast.Subscript) else DATA
+        parameters = parameters_in(old_value)
+        if isinstance(old_value, Parameters):
+            self.event("gradients" if old_value.gradients else "write", old_value.models, node)
+        elif isinstance(old_value, Items) or parameters is not None or parameters_in(value) is not None:
             both = [
-                *(held.values if isinstance(held, Items) else [held]),
+                *(old_value.values if isinstance(old_value, Items) else [old_value]),
                 *(value.values if isinstance(value, Items) else [value]),
             ]
             self.assign(node.target, Items(tuple(both[: MAX_ITEMS * 2])), node)
-        elif not isinstance(held, Object):
-            self.assign(node.target, Tensor(models_through(held, value)), node)
+        elif not isinstance(old_value, Object):
+            self.assign(node.target, Tensor(models_through(old_value, value)), node)
 
     def item(self, value: Value, place: object) -> Value:
         """Return the item of something at a place; None stands for a place that is not known."""
@@ -144,7 +146,7 @@ class Names(State):
             case Items() if value.values:
                 return either(*value.values)
             case Choice():
-                return either(*(self.item(one, place) for one in value.values))
+                return either(*(self.item(choice, place) for choice in value.values))
             case Object():
                 return self.attribute(value, _attribute_at(place))
             case Parameters():
@@ -157,7 +159,7 @@ class Names(State):
             case Library():
                 return Library(f"{value.name}.{name}")
             case Choice():
-                parts = [self.attribute(one, name) for one in value.values if one != Constant(None)]
+                parts = [self.attribute(choice, name) for choice in value.values if choice != Constant(None)]
                 return either(*parts) if parts else DATA
             case Parameters():
                 if name == "grad":
@@ -187,7 +189,7 @@ class Names(State):
         if owner.definition is not None:
             method = self.method(owner.definition, name, owner)
             if method is not None:
-                decorators = [ast.unparse(one) for one in getattr(method.node, "decorator_list", ())]
+                decorators = [ast.unparse(decorator) for decorator in getattr(method.node, "decorator_list", ())]
                 return (
                     self.enter(method, [], {}, method.node)
                     if any("property" in decorator for decorator in decorators)
@@ -232,7 +234,7 @@ class Names(State):
 
     def _bases(self, definition: ast.ClassDef) -> list[ast.ClassDef]:
         found = (self.top.find(base.id) for base in definition.bases if isinstance(base, ast.Name))
-        return [one.node for one in found if isinstance(one, Class)]
+        return [base.node for base in found if isinstance(base, Class)]
 
     def method(self, definition: ast.ClassDef, name: str, owner: Object | None = None) -> Function | None:
         """Return the method of a class, or of its bases."""

@@ -134,17 +134,17 @@ class State(ABC):
 
     def iterate(self, through: Value, node: ast.expr | ast.stmt) -> None:
         """Note that a loop goes through loaders."""
-        loaders = [one for one in objects_in(through) if one.kind in ("loader", "unknown")]
+        loaders = [loader for loader in objects_in(through) if loader.kind in ("loader", "unknown")]
         if loaders:
             self.event("iterate", loaders, node)
 
     def escape(self, values: Sequence[Value], node: ast.expr | ast.stmt) -> None:
         """Note what is given to code of another file, which may change it."""
         given = {
-            one
+            escaped
             for value in values
-            for one in objects_in(value)
-            if one.kind in ("model", "optimizer", "unknown", "schedule", "instance")
+            for escaped in objects_in(value)
+            if escaped.kind in ("model", "optimizer", "unknown", "schedule", "instance")
         }
         for value in values:
             parameters = parameters_in(value)

@@ -112,35 +112,35 @@ class Statements(Expressions):
         if known is not None:
             return self.body(node.body if known else node.orelse)
         scope, before = self.frame.scope, dict(self.frame.scope.names)
-        modes = {one: one.modes for one in self.switched}
+        modes = {switched_model: switched_model.modes for switched_model in self.switched}
         with self.under(node):
             left = self.body(node.body)
         after = scope.names
-        after_modes = {one: one.modes for one in self.switched}
+        after_modes = {switched_model: switched_model.modes for switched_model in self.switched}
         scope.names = dict(before)
-        for one, at_start in self.switched.items():
-            one.modes = modes.get(one, at_start)
+        for model, at_start in self.switched.items():
+            model.modes = modes.get(model, at_start)
         with self.under(node):
             other_left = self.body(node.orelse)
         if left and not other_left:
             return False
         if other_left and not left:
             scope.names = after
-            for one, held in after_modes.items():
-                one.modes = held
+            for model, modes_after in after_modes.items():
+                model.modes = modes_after
             return False
         for name, value in after.items():
             other = scope.names.get(name)
             scope.names[name] = value if other is None else either(other, value)
-        for one, held in after_modes.items():
-            one.modes |= held
+        for model, modes_after in after_modes.items():
+            model.modes |= modes_after
         return left and other_left
 
     def _for(self, node: ast.For | ast.AsyncFor) -> None:
         through = self.value(node.iter)
         element = self.element(through)
         listed = isinstance(through, Items) and not through.pattern
-        if not listed and any(one.kind == "model" or one.name == "*" for one in objects_in(element)):
+        if not listed and any(part.kind == "model" or part.name == "*" for part in objects_in(element)):
             self._each_model(node, element)
             return
         for place, value in enumerate(self._rounds(through)):
