@@ -12,6 +12,7 @@ from mldebug_mcp.script.calls import Assignment, Call, Script, calls_in, constan
 from mldebug_mcp.script.library import CUT, NO_GRADIENTS, OPTIMIZERS, SCHEDULES
 from mldebug_mcp.script.trace.events import Trace
 from mldebug_mcp.script.trace.follower import trace_of
+from mldebug_mcp.script.values import Constant
 
 ONE_CALL_TRAINERS = re.compile(r"(?:Trainer|Seq2SeqTrainer|SFTTrainer|fit|Learner|train_model)$")
 CROSS_ENTROPY = re.compile(
@@ -341,6 +342,12 @@ class Roles:
             if keyword.arg is None:
                 given |= entries_of(self.source_of(keyword.value, call))
         return given | dict(call.keywords)
+
+    def setting_of(self, call: Call, name: str) -> object:
+        """Return the constant that a keyword argument has each time the call is made; None where it has none such."""
+        values = self.trace.settings.get(id(call.node), {}).get(name, [])
+        constants = {value.value if isinstance(value, Constant) else None for value in values}
+        return constants.pop() if len(constants) == 1 else None
 
     @cached_property
     def definitions(self) -> dict[str, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef]:

@@ -114,6 +114,8 @@ class Tensor:
         end_line: The line of what it is the result of.
         terms: What it is the sum of.
         shape: Its shape.
+        cut: The models through which it was computed, where it is a plain number that lost their gradient (`item`).
+        lacks: The line of a sum that it comes from whose other part is such a number; 0 without one.
     """
 
     models: frozenset[Object] = frozenset()
@@ -122,6 +124,8 @@ class Tensor:
     end_line: int = field(default=0, compare=False)
     terms: Terms = frozenset()
     shape: Shape = ""
+    cut: frozenset[Object] = frozenset()
+    lacks: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -349,6 +353,16 @@ def end_after(name: str, value: Value) -> str:
 def end_line_of(value: Value) -> int:
     """Return the line of what a value is the result of, 0 where it is not known."""
     return value.end_line if isinstance(value, Tensor) else 0
+
+
+def cut_from(*values: Value) -> frozenset[Object]:
+    """Return the models whose gradient numbers have lost."""
+    return frozenset[Object]().union(*(value.cut for value in values if isinstance(value, Tensor)))
+
+
+def lacking(*values: Value) -> int:
+    """Return the line of a sum that lost the gradient of a part, 0 where none of the values comes from such a one."""
+    return max((value.lacks for value in values if isinstance(value, Tensor)), default=0)
 
 
 def terms_of(value: Value) -> Terms:

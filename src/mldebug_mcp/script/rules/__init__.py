@@ -66,6 +66,7 @@ RULES: tuple[Rule, ...] = (
     loss.loss_without_graph,
     loss.policy_moves_its_critic,
     loss.losses_kept,
+    loss.part_cut_from_loss,
     loss.shapes_broadcast,
     loss.reductions_mixed,
     loss.weights_on_a_mean,
@@ -113,6 +114,7 @@ RULES: tuple[Rule, ...] = (
     networks.ema_never_applied,
     networks.ema_never_updated,
     networks.state_not_loaded,
+    networks.made_anew_after_loading,
     networks.average_without_buffers,
     networks.average_forgets,
     networks.network_without_optimizer,
@@ -131,6 +133,7 @@ RULES: tuple[Rule, ...] = (
     groups.compared_across_prompts,
     unused.result_unused,
     unused.argument_unused,
+    unused.parameter_renamed,
     arguments.settings_contradict,
 )
 

@@ -51,7 +51,7 @@ class _Given:
         self._keywords = roles.keywords(call)
 
     def __contains__(self, name: str) -> bool:
-        return name in self._keywords
+        return name in self._keywords or self._roles.setting_of(self.call, name) is not None
 
     def is_written_out(self, name: str) -> bool:
         """Say whether all arguments are written out, and nothing in the script sets another one later."""
@@ -62,7 +62,8 @@ class _Given:
         node = self._keywords.get(name)
         if node is None and place is not None and place < len(self.call.node.args):
             node = self.call.node.args[place]
-        return self._roles.value_of(node)
+        value = self._roles.value_of(node)
+        return self._roles.setting_of(self.call, name) if value is None else value
 
     def number(self, name: str, place: int | None = None) -> float | None:
         """Return the value of an argument that is a number."""

@@ -331,6 +331,13 @@ def _is_cut(roles: Roles, node: ast.expr, call: Call, by: tuple[str, ...], depth
     return bool(parts) and all(_is_cut(roles, part, call, by, depth - 1) for part in parts)
 
 
+def part_cut_from_loss(roles: Roles) -> Iterator[Fault]:
+    """A part of the loss is a plain number, taken by item() of what has a gradient."""
+    for line in dict.fromkeys(roles.trace.lacking):
+        says = "a part of the loss is a plain number taken by item(), through which no gradient goes"
+        yield fault("cut_from_loss", line, "certain", says)
+
+
 def losses_kept(roles: Roles) -> Iterator[Fault]:
     """Losses are kept with their graphs."""
     lost = {name for backward in roles.backwards for node in _given_to(backward) for name in _names_of_loss(node)}

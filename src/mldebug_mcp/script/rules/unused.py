@@ -60,6 +60,34 @@ def _draws(call: ast.Call, method: str) -> bool:
     return method == "scatter" and len(call.args) < 3
 
 
+OF_PARAMETERS = re.compile(r"\.(?:named_)?(?:parameters|buffers)\(|\.state_dict\(\)")
+"""What a loop is over that goes through the tensors of a model."""
+
+
+def parameter_renamed(roles: Roles) -> Iterator[Fault]:
+    """A loop over the tensors of a model gives its variable a new value that nothing reads: no tensor changes."""
+    for loop in ast.walk(roles.script.tree):
+        if not isinstance(loop, ast.For) or not OF_PARAMETERS.search(ast.unparse(loop.iter)):
+            continue
+        names = {node.id for node in ast.walk(loop.target) if isinstance(node, ast.Name)}
+        last = loop.body[-1]
+        if not isinstance(last, ast.Assign) or len(last.targets) != 1 or not isinstance(last.targets[0], ast.Name):
+            continue
+        name = last.targets[0].id
+        if name in names and not _is_read_after(roles, loop, name):
+            says = f"`{ast.unparse(last)[:60]}` gives the name {name} another value, and changes no tensor"
+            yield fault("parameter_renamed", last.lineno, "certain", says)
+
+
+def _is_read_after(roles: Roles, loop: ast.For, name: str) -> bool:
+    """Say whether a name is read behind a loop in the function around it, or in the file where none is around."""
+    functions = [node for node in ast.walk(roles.script.tree) if isinstance(node, ast.FunctionDef)]
+    end = loop.end_lineno or loop.lineno
+    around = [node.end_lineno or 0 for node in functions if node.lineno < loop.lineno <= end <= (node.end_lineno or 0)]
+    until = min(around, default=None)
+    return any(end < node.lineno and (until is None or node.lineno <= until) for node, _ in roles.reads.get(name, ()))
+
+
 def argument_unused(roles: Roles) -> Iterator[Fault]:
     """A function never reads an argument that its callers give different values for, such as which split to load."""
     for function in roles.definitions.values():

@@ -55,6 +55,8 @@ class Calls(Methods):
                 keywords |= {
                     key: item for key, item in zip(value.keys, value.values, strict=False) if isinstance(key, str)
                 }
+        for name, value in keywords.items():
+            self.trace.settings.setdefault(id(node), {}).setdefault(name, []).append(value)
         if args:
             self.trace.given.setdefault(id(node), []).append(args[0])
         if len(args) > 1:

@@ -74,6 +74,8 @@ class Trace:
         given: By the identity of a call in the syntax tree, what its first argument was each time.
         called: By the identity of a call, the functions of other files, and the makers of losses and models, that it
             calls.
+        lacking: The lines of sums that lost the gradient of a part, and of which gradients are computed.
+        settings: By the identity of a call, the values that its keyword arguments had, a `**mapping` among them.
         sides: By the identity of a difference or a call, its two sides or first arguments each time.
     """
 
@@ -82,6 +84,8 @@ class Trace:
     is_complete: bool = True
     given: dict[int, list[Value]] = field(default_factory=dict)
     called: dict[int, set[str]] = field(default_factory=dict)
+    lacking: list[int] = field(default_factory=list)
+    settings: dict[int, dict[str, list[Value]]] = field(default_factory=dict)
     sides: dict[int, list[tuple[Value, Value]]] = field(default_factory=dict)
 
     def of(self, *actions: Action) -> list[Event]:

@@ -24,9 +24,11 @@ from mldebug_mcp.script.values import (
     Shape,
     Tensor,
     Value,
+    cut_from,
     either,
     end_after,
     end_of,
+    lacking,
     models_through,
     parameters_in,
     shape_of,
@@ -59,9 +61,7 @@ class Expressions(Calls):
             case ast.Tuple() | ast.List() | ast.Set():
                 return self._listed(node.elts)
             case ast.Dict():
-                keys = [self.value(key) for key in node.keys]
-                plain = tuple(key.value if isinstance(key, Constant) else None for key in keys)
-                return Items(tuple(self.value(value) for value in node.values), plain)
+                return self._mapping(node)
             case ast.Subscript():
                 key = self.value(node.slice)
                 value = self.value(node.value)
@@ -122,10 +122,24 @@ class Expressions(Calls):
                         self.value(part.value)
         return DATA
 
+    def _mapping(self, node: ast.Dict) -> Items:
+        """Return a mapping that is written out, with those that it is spread with: a later key counts."""
+        entries: dict[object, Value] = {}
+        for key_node, value_node in zip(node.keys, node.values, strict=True):
+            key, value = self.value(key_node), self.value(value_node)
+            if key_node is None and isinstance(value, Items):
+                entries |= dict(zip(value.keys, value.values, strict=False))
+            else:
+                entries[key.value if isinstance(key, Constant) and key_node is not None else None] = value
+        return Items(tuple(entries.values()), tuple(entries))
+
     def _combined(self, node: ast.BinOp) -> Value:
         left, right = self.value(node.left), self.value(node.right)
         if isinstance(node.op, ast.Add) and isinstance(left, Items) and isinstance(right, Items):
             return Items((*left.values, *right.values))
+        if isinstance(node.op, ast.BitOr) and isinstance(left, Items) and isinstance(right, Items):
+            both = dict(zip(left.keys, left.values, strict=False)) | dict(zip(right.keys, right.values, strict=False))
+            return Items(tuple(both.values()), tuple(both))
         if isinstance(node.op, ast.Add) and (isinstance(left, Items) or parameters_in(left) or parameters_in(right)):
             return Items((left, right), pattern=True)
         if isinstance(node.op, ast.Sub):
@@ -144,7 +158,11 @@ class Expressions(Calls):
         )
         models = models_through(*parts)
         terms, shape = self._terms(node, left, right), _shape_of_both(left, right)
-        return Tensor(models, "log_prob" if "log_prob" in ends else "", known, terms=terms, shape=shape)
+        cut, lacks = frozenset[Object]() if models else cut_from(left, right), lacking(left, right)
+        if isinstance(node.op, ast.Add) and models and (lost := cut_from(left, right)) and lost <= models:
+            lacks = node.lineno
+        ends_in = "log_prob" if "log_prob" in ends else ""
+        return Tensor(models, ends_in, known, terms=terms, shape=shape, cut=cut, lacks=lacks)
 
     def _terms(self, node: ast.BinOp, left: Value, right: Value) -> Terms:
         """Return what a combination of two values is the sum of."""
@@ -248,6 +266,10 @@ class Expressions(Calls):
         if isinstance(left, Constant) and isinstance(right, Constant):
             same = left.value == right.value
             return {ast.Eq: same, ast.NotEq: not same, ast.Is: same, ast.IsNot: not same}.get(type(operator))
+        if isinstance(left, Constant) and isinstance(right, Items) and isinstance(operator, ast.In | ast.NotIn):
+            listed = [Constant(key) for key in right.keys] if right.keys else list(right.values)
+            known = not right.pattern and all(isinstance(value, Constant) for value in listed)
+            return (left in listed) is isinstance(operator, ast.In) if known else None
         if isinstance(right, Constant) and right.value is None and isinstance(operator, ast.Is | ast.IsNot):
             is_unknown = isinstance(left, Object) and left.kind == "unknown"
             known = isinstance(left, Object | Items | Function | Class | Parameters) and not is_unknown

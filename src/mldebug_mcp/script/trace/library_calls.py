@@ -109,7 +109,8 @@ class LibraryCalls(Names):
             return self._layer(name, args, keywords, node)
         if parameters is not None and parameters.state and last in ("save", "load"):
             return DATA
-        if last.endswith("_") or last.startswith(("_foreach", "vector_to_parameters")):
+        initialises = ".init." in name  # what a model begins with is no change of it
+        if (last.endswith("_") and not initialises) or last.startswith(("_foreach", "vector_to_parameters")):
             self._note_write(given, node)
         if library.COMPUTES.search(name) and last not in ("load", "get_model"):
             return self._computed(last, args, given, node)
@@ -149,6 +150,12 @@ class LibraryCalls(Names):
                 return Function(
                     function.node, function.scope, function.path, function.owner, function.owner_class, given
                 )
+            case (("asdict" | "vars"), [Object() as owner, *_]) if owner.definition is not None:
+                return self.fields_of(owner)
+            case (("field" | "Field"), _) if "default_factory" in keywords:
+                return self.call_value(keywords["default_factory"], [], {}, node)
+            case (("field" | "Field"), _) if "default" in keywords:
+                return keywords["default"]
             case "dict", _:
                 return Items(tuple(keywords.values()), tuple(keywords)) if keywords or not args else args[0]
         return None
@@ -162,7 +169,7 @@ class LibraryCalls(Names):
     def _computed(self, last: str, args: list[Value], given: Sequence[Value], node: ast.Call) -> Value:
         """Return what a function computes of tensors."""
         if last in library.WITHOUT_GRADIENT:
-            return DATA
+            return Tensor(cut=models_through(*args[:1])) if last == "float" else DATA
         parts = [Tensor(value.models) if isinstance(value, Parameters) else value for value in given]
         ends = library.RESULTS.get(last, "")
         if not ends and args and last in library.SAME_VALUES:

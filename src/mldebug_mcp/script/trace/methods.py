@@ -66,10 +66,13 @@ class Methods(LibraryCalls):
                 return self._method_of_items(owner, name, args, node)
             case Tensor() if name == "backward":
                 self.note_loss(owner, node)
+                if owner.lacks:
+                    self.trace.lacking.append(owner.lacks)
                 self.event("backward", owner.models, node)
                 return Constant(None)
         if name in library.CUTTING_METHODS:
-            return Tensor(shape=shape_after(name, owner, args))
+            cut = models_through(owner) if name == "item" else frozenset[Object]()
+            return Tensor(shape=shape_after(name, owner, args), cut=cut)
         if name == "detach_" and isinstance(node.func, ast.Attribute):
             self.assign(node.func.value, DATA, node)
         ends = library.RESULTS.get(name) or (end_after(name, owner) if name in library.SAME_VALUES else "")

@@ -197,6 +197,7 @@ class Names(State):
                 )
             value = self._class_value(owner.definition, name)
             if value is not None:
+                owner.attributes[name] = value
                 return value
         part = Object(
             loops=owner.loops,
@@ -210,6 +211,17 @@ class Names(State):
         self.trace.objects.append(part)
         owner.attributes[name] = part
         return part
+
+    def fields_of(self, owner: Object) -> Items:
+        """Return the fields of a data class with what they hold, as a mapping."""
+        names = [
+            part.target.id
+            for class_ in reversed(list(self.classes(owner.definition) if owner.definition is not None else ()))
+            for part in class_.body
+            if isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name)
+        ]
+        fields = dict.fromkeys([*names, *owner.attributes])
+        return Items(tuple(self.attribute_of_object(owner, name) for name in fields), tuple(fields))
 
     def element(self, through: Value) -> Value:
         """Return what stands for each item of something."""
