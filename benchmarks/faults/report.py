@@ -16,7 +16,7 @@ from mldebug_mcp.checks.vector import vector_of
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.judge import diagnose
 from mldebug_mcp.judge.diagnosis import evidence_from_run
-from mldebug_mcp.judge.evidence import beside
+from mldebug_mcp.judge.evidence import findings_to_judge
 from mldebug_mcp.judge.hypotheses import independent
 from mldebug_mcp.judge.ranking import CauseEvidence
 from mldebug_mcp.logs import read_run
@@ -70,7 +70,7 @@ class Judged:
     def findings(self) -> list[Finding]:
         """The findings that count when it is ranked: what another one brings about is left out."""
         found = [Finding(symptom=symptom, state=state) for symptom, state in self.states.items()]
-        return independent(beside(found, self.evidence))
+        return independent(findings_to_judge(found, self.evidence))
 
     def right(self, places: int) -> bool:
         """Whether the injected cause, or one that the same observables justify, stands among the first places."""
