@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -531,3 +532,45 @@ def test_a_script_that_is_nested_too_deeply_gets_a_note(tmp_path: Path) -> None:
     report = inspect_script(written(tmp_path, "x = " + " + ".join(["y"] * 900) + "\n"))
     assert report.findings == []
     assert any("nested too deeply" in note for note in report.notes)
+
+def test_a_folder_in_which_a_file_cannot_be_read_is_not_called_clean(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("def f(:\n")
+    (tmp_path / "util.py").write_text("x = 1\n")
+    for name in "abcdefgh":
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text("")
+    report = inspect_script(tmp_path)
+    assert report.at_a_glance.kind == "unclear"
+    assert "1 other file could not be read" in report.at_a_glance.headline
+    assert report.unread == 1
+    assert [note for note in report.notes if "__init__" in note] == []
+    assert any("train.py" in note and "no Python" in note for note in report.notes)
+
+
+def test_one_path_that_cannot_be_read_leaves_the_findings_of_the_others(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    good, broken, empty = written(tmp_path, put_in("zero_grad left out")), tmp_path / "b.py", tmp_path / "__init__.py"
+    broken.write_text("def f(:\n")
+    empty.write_text("")
+    assert main(["script", str(good), str(empty), "--check"]) == 1
+    capsys.readouterr()
+    assert main(["script", str(good), str(broken), "--format", "github"]) == 2
+    shown = capsys.readouterr()
+    assert "::error file=" in shown.out
+    assert "b.py, line 1: no Python" in shown.err
+    assert main(["script", str(good), str(empty), "--format", "json"]) == 0
+    assert [report["files"] for report in json.loads(capsys.readouterr().out)] == [1, 1]
+
+
+@pytest.mark.parametrize("encoded", [b"\xef\xbb\xbf%s", b"# -*- coding: latin-1 -*-\n# caf\xe9\n%s"])
+def test_a_script_is_decoded_as_python_does(encoded: bytes, tmp_path: Path) -> None:
+    file = tmp_path / "train.py"
+    file.write_bytes(encoded % put_in("zero_grad left out").encode())
+    assert [found.cause for found in inspect_script(file).findings] == ["missing_zero_grad"]
+
+
+def test_of_several_files_each_line_has_its_file(tmp_path: Path) -> None:
+    (tmp_path / "other.py").write_text("x = 1\n")
+    written(tmp_path, put_in("zero_grad left out"))
+    assert re.search(r"\(2 files\), \w+\.py:\d+: ", inspect_script(tmp_path).at_a_glance.headline)

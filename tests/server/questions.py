@@ -41,6 +41,13 @@ QUESTIONS = {
         "is this improvement real or just seed noise",
         "how many seeds do I need to tell A from B",
     ],
+    "inspect_script": [
+        "review my training script train.py for bugs",
+        "is there a bug in my training loop",
+        "is my gradient accumulation code right",
+        "check the code of my training loop: zero_grad, backward, step",
+        "did I forget model.eval() in this script",
+    ],
     "inspect_batch": [
         "is my tokenization right",
         "are my labels masked correctly for SFT",

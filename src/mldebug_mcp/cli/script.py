@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from mldebug_mcp import __version__
-from mldebug_mcp.cli.commands import DONE, FOUND, Commands, print_json, shown_progress, verb
+from mldebug_mcp.cli.commands import DONE, FOUND, UNUSABLE, Commands, shown_progress, verb
+from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.text import percent
 
 if TYPE_CHECKING:
@@ -40,21 +42,48 @@ def add_script(verbs: Commands) -> None:
 
 
 def do_script(options: argparse.Namespace) -> int:
-    """Inspect scripts."""
-    from mldebug_mcp.judge.script import inspect_script
+    """Inspect scripts; a path that cannot be read leaves the findings of the others as they are.
 
-    with shown_progress():
-        reports = [inspect_script(path, options.script_reader) for path in options.paths]
+    Raises:
+        InputError: none of the paths can be read.
+    """
+    reports, problems = _inspected(options)
     findings = [finding for report in reports for finding in report.findings]
     if options.format == "sarif":
         print(json.dumps(sarif(findings), indent=2))
     elif options.format == "github":
         print("\n".join(map(annotation, findings)))
+    elif options.format == "json":
+        texts = [report.to_json(indent=2) for report in reports]
+        print(texts[0] if len(options.paths) == 1 else f"[{', '.join(texts)}]")
     else:
         for report in reports:
-            print_json(report) if options.format == "json" else _print(report, places=options.places)
+            _print(report, places=options.places)
+    if options.format in ("sarif", "github"):  # which have no place for them
+        problems = [*(note for report in reports for note in report.notes), *problems]
+    for problem in problems:
+        print(f"note: {problem}", file=sys.stderr)
     sure = any(finding.certainty != "depends" for finding in findings)
-    return FOUND if options.check and sure else DONE
+    if options.check and sure:
+        return FOUND
+    return UNUSABLE if len(reports) < len(options.paths) else DONE
+
+
+def _inspected(options: argparse.Namespace) -> tuple[list[ScriptReport], list[str]]:
+    """Return what is found at each path, and what is wrong with those that cannot be read."""
+    from mldebug_mcp.judge.script import inspect_script
+
+    reports: list[ScriptReport] = []
+    problems: list[str] = []
+    with shown_progress():
+        for path in options.paths:
+            try:
+                reports.append(inspect_script(path, options.script_reader))
+            except InputError as error:
+                problems.append(str(error))
+                if len(problems) == len(options.paths):
+                    raise
+    return reports, problems
 
 
 def _print(report: ScriptReport, *, places: bool) -> None:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from mldebug_mcp.models.memory import MemoryReport
     from mldebug_mcp.models.probe import ProbeResult
     from mldebug_mcp.models.runs import Contest, RunRow, Runs, SharedSetting
-    from mldebug_mcp.models.script import ScriptFinding, ScriptReport
+    from mldebug_mcp.models.script import RuledOut, ScriptFinding, ScriptReport
 
 MAX_FACTS = 2
 MAX_NAME_CHARACTERS = 60
@@ -224,22 +224,20 @@ def glance_at_script(answer: ScriptReport) -> Glance:
         word = {"certain": "Certainly wrong", "likely": "Probably wrong", "depends": "Perhaps wrong"}[first.certainty]
         return _glance(
             kind="fault" if sure else "unclear",
-            headline=f"{word} in {files}, line {first.line}: {first.summary} [{first.cause}]",
-            facts=[_line_of(other) for other in others][:MAX_FACTS] or [f"in a log: {first.shows}"],
+            headline=f"{word} in {files}, {_place(answer, first)}: {first.summary} [{first.cause}]",
+            facts=[f"{_place(answer, other)}: {other.summary} [{other.cause}]" for other in others][:MAX_FACTS]
+            or [f"in a log: {first.shows}"],
             next="Read how to confirm it and what else shows it.",
             command=_command(answer.next_step),
             fix=_sentence(first.fix),
         )
-    right = [f"{ruled_out.summary} (line {ruled_out.line})" for ruled_out in answer.ruled_out]
-    unjudged = next((note for note in answer.notes if "loop itself was not judged" in note), "")
+    right = [f"{ruled_out.summary} ({_place(answer, ruled_out)})" for ruled_out in answer.ruled_out]
+    unread = f"{counted(answer.unread, 'other file')} could not be read" if answer.unread else ""
+    but = "; ".join(text for text in (unread, answer.not_judged) if text)
     return _glance(
-        kind="unclear" if unjudged else "healthy",
+        kind="unclear" if but else "healthy",
         headline=f"Nothing wrong found in {files}"
-        + (
-            f", but {unjudged}"
-            if unjudged
-            else f", its training loop included: {counted(len(right), 'thing')} done right"
-        ),
+        + (f", but {but}" if but else f", its training loop included: {counted(len(right), 'thing')} done right"),
         facts=right[:MAX_FACTS],
         next="Rules prove little: answer the questions of a review (--places). Where a run goes wrong, diagnose its "
         "log together with the script.",
@@ -247,8 +245,13 @@ def glance_at_script(answer: ScriptReport) -> Glance:
     )
 
 
-def _line_of(script_finding: ScriptFinding) -> str:
-    return f"line {script_finding.line}: {script_finding.summary} [{script_finding.cause}]"
+def _place(answer: ScriptReport, found: ScriptFinding | RuledOut) -> str:
+    """Return where something stands: the line, of several files with the file below the folder."""
+    if answer.files == 1:
+        return f"line {found.line}"
+    file = Path(found.file)
+    named = file.relative_to(answer.path) if file.is_relative_to(answer.path) else file
+    return f"{named}:{found.line}"
 
 
 # Which checkpoint to keep.

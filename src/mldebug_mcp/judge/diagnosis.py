@@ -227,6 +227,7 @@ def diagnose(
             *([HARDLY_JUDGED] if little else []),
             *run.notes,
             *known.problems,
+            *([f"script: {note}" for note in script.notes] if script else []),
         ],
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from importlib.util import decode_source
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,6 +33,8 @@ MAX_FILES = 500
 SUFFIXES = (".py", ".pyw", "")
 EXPORTS = {".ipynb": "; write its code to a file with `jupyter nbconvert --to script`"}
 """How to get a script out of files that hold one."""
+MAX_FAILURES = 2
+"""Scripts about which a reader may fail before it is asked no more: each may take two minutes. Chosen."""
 MAX_READ = 20
 """Scripts that a reader is asked about. Chosen: each costs some ten thousand tokens."""
 LINES_IN_DIAGNOSIS = 12
@@ -70,10 +73,14 @@ def inspect_script(path: str | Path, reader: Reader | str | None = None) -> Scri
     require(file)
     notes: list[str] = []
     files = _python_files(file, notes) if is_folder(file) else [file]
-    scripts = [Roles(script) for script in _read(files[:MAX_FILES], notes)]
+    unread: list[str] = []
+    scripts = [Roles(script) for script in _read(files[:MAX_FILES], unread)]
     if not scripts:
-        why = notes[0] if notes else f"{shorten(str(path), 200)}: no Python file in it"
+        why = [*unread, *notes, f"{shorten(str(path), 200)}: no Python file in it"][0]
         raise InputError(f"{why}; name a training script or a folder of scripts")
+    notes += unread[:MAX_NAMED]
+    if len(unread) > MAX_NAMED:
+        notes.append(f"{len(unread) - MAX_NAMED} more Python files could not be read")
     if len(files) > MAX_FILES:
         notes.append(f"only the first {MAX_FILES} of {len(files)} files were read")
     read_by = _reader(reader)
@@ -94,13 +101,12 @@ def inspect_script(path: str | Path, reader: Reader | str | None = None) -> Scri
         findings = _with_reader(findings, read_by, scripts, notes)
     named = {finding.cause for finding in findings}
     ruled_out = [right for right in done_right if right.cause not in named]
-    if not any(roles.trains_by_hand for roles in scripts):
-        trainer = any(roles.trains_elsewhere for roles in scripts)
-        where = "a trainer of a framework makes the loop" if trainer else "no call of backward() was found"
-        notes.append(f"{where}: the loop itself was not judged")
+    not_judged = _not_judged(scripts)
     answer = ScriptReport(
         path=str(path),
         files=len(scripts),
+        unread=len(unread),
+        not_judged=not_judged,
         findings=findings,
         ruled_out=list({right.cause: right for right in ruled_out}.values()),
         places=[
@@ -109,9 +115,18 @@ def inspect_script(path: str | Path, reader: Reader | str | None = None) -> Scri
             for place in places_of(roles)
         ],
         next_step=_next(findings),
-        notes=notes[: MAX_NAMED + 2],
+        notes=[*([not_judged] if not_judged else []), *notes],
     )
     return answer.model_copy(update={"at_a_glance": glance_at_script(answer)})
+
+
+def _not_judged(scripts: Sequence[Roles]) -> str:
+    """Return why no training loop was judged; nothing where one was."""
+    if any(roles.trains_by_hand for roles in scripts):
+        return ""
+    trainer = any(roles.trains_elsewhere for roles in scripts)
+    where = "a trainer of a framework makes the loop" if trainer else "no call of backward() was found"
+    return f"{where}: the loop itself was not judged"
 
 
 def _that_train(scripts: Sequence[Roles]) -> list[Roles]:
@@ -134,24 +149,30 @@ def _with_reader(
     from mldebug_mcp.judge.script_reader import script_findings
 
     training = _that_train(scripts)
+    asked = failed = 0
     for roles in training[:MAX_READ]:
+        if failed == MAX_FAILURES:
+            break
         checkpoint(f"{Path(roles.script.path).name} is being read")
+        asked += 1
         try:
-            found = script_findings(reader, roles)
+            found, refused = script_findings(reader, roles)
         except InputError as error:
+            failed += 1
             notes.append(f"{roles.script.path}: rules alone: {error}")
             continue
+        notes += [f"{roles.script.path}: a finding of the reader is left out: {why}" for why in refused]
         findings = _joined(findings, found)
-    if len(training) > MAX_READ:
-        notes.append(f"the reader read the first {MAX_READ} of {len(training)} scripts that train")
+    if len(training) > asked:
+        notes.append(f"the reader was asked about {asked} of {len(training)} scripts that train")
     return sorted(findings, key=lambda finding: (finding.file, finding.line))
 
 
 def _joined(findings: Sequence[ScriptFinding], read: Sequence[ScriptFinding]) -> list[ScriptFinding]:
-    """Return the findings of rules and of a reader, once each; what both find is likely at least."""
+    """Return the findings of rules and of a reader; what both find is named once, and likely at least."""
     joined = list(findings)
     for named in read:
-        same = next((at for at, own in enumerate(joined) if _is_same(own, named)), None)
+        same = next((at for at, own in enumerate(findings) if _is_same(own, named)), None)
         if same is None:
             joined.append(named)
             continue
@@ -182,8 +203,7 @@ def _read(files: Sequence[Path], notes: list[str]) -> Iterator[Script]:
             )
             continue
         try:
-            text = read_bytes(file, MAX_SCRIPT_BYTES, "a script is shorter").decode("utf-8", errors="replace")
-            yield read_script(text, str(file))
+            yield read_script(_text(file), str(file))
         except InputError as error:
             notes.append(str(error))
         except OSError as error:
@@ -195,8 +215,18 @@ def _read(files: Sequence[Path], notes: list[str]) -> Iterator[Script]:
             notes.append(f"{file.name}: cannot be read ({shorten(str(error) or type(error).__name__, 100)})")
 
 
-def _finding(file: str, fault: Fault) -> ScriptFinding:
+def _text(file: Path) -> str:
+    """Return a script as Python decodes it: by its byte order mark or declared encoding; an empty file is empty."""
+    if not file.stat().st_size:
+        return ""
+    content = read_bytes(file, MAX_SCRIPT_BYTES, "a script is shorter")
+    try:
+        return decode_source(content)
+    except (UnicodeDecodeError, SyntaxError):
+        return content.decode("utf-8-sig", errors="replace")
 
+
+def _finding(file: str, fault: Fault) -> ScriptFinding:
     known = catalogue().causes[fault.cause]
     return ScriptFinding(
         rule=fault.rule,

@@ -46,6 +46,10 @@ RULES = (
 """How a reader judges a script."""
 NOT_OF_SCRIPTS = frozenset({"healthy", "unknown", "hardware_fault", "library_defect", "fragmentation"})
 """Causes that no line of a script is."""
+LEAST_NAMED = 0.1
+"""The probability below which a finding is left out. Chosen: its reader hardly believes it."""
+LEAST_WORDS = 4
+"""Characters of a part of a line that tell where it stands. Chosen: a bracket stands everywhere."""
 FARTHEST = 3
 """Lines by which a reader may have miscounted. Chosen."""
 
@@ -112,35 +116,62 @@ def _causes() -> list[str]:
     return sorted(catalogue().causes.keys() - NOT_OF_SCRIPTS)
 
 
-def script_findings(reader: Reader, roles: Roles) -> list[ScriptFinding]:
+def script_findings(reader: Reader, roles: Roles) -> tuple[list[ScriptFinding], list[str]]:
     """Ask a reader about a script, once more if the first reply is refused.
+
+    Of a second reply the findings that can be used are taken.
 
     Args:
         reader: Takes the prompt and returns the reply.
         roles: What the names of the script stand for.
 
+    Returns:
+        The findings, and why others of the reply are left out.
+
     Raises:
         InputError: the reader does not answer, or neither reply can be used.
     """
-    lines = _lines(roles)
-    faults = asked(reader, script_prompt(roles), lambda reply: read_script_reply(reply, lines))
-    return [_finding(roles.script.path, fault) for fault in faults]
+    lines, tries = _lines(roles), iter((True, False))
+
+    def read(reply: str) -> tuple[list[NamedFault], list[str]]:
+        return read_script_reply(reply, lines, whole=next(tries))
+
+    faults, refused = asked(reader, script_prompt(roles), read)
+    return [_finding(roles.script.path, fault) for fault in faults], refused
 
 
-def read_script_reply(text: str, lines: Sequence[str]) -> tuple[NamedFault, ...]:
-    """Return the findings of a reply that can be used.
+def read_script_reply(text: str, lines: Sequence[str], *, whole: bool) -> tuple[list[NamedFault], list[str]]:
+    """Return the findings of a reply that can be used, and why others cannot.
+
+    Args:
+        text: What came back.
+        lines: The lines of the script.
+        whole: Whether one finding that cannot be used refuses the reply.
 
     Raises:
-        RefusedReplyError: it is not such JSON, names a cause that is not listed, or a line in which its words do not
-            stand.
+        RefusedReplyError: it is not such JSON, or no finding of it can be used: it names a cause that is not listed, or
+            a line in which its words do not stand.
     """
-    faults, known = json_of(text, _Reply).findings, _causes()
-    for fault in faults:
-        if fault.cause not in known:
-            raise RefusedReplyError(f"no cause has the id {shorten(fault.cause, 60)!r}; take ids from the list")
-        if fault.line > len(lines):
-            raise RefusedReplyError(f"the script has {len(lines)} lines, and no line {fault.line}")
-    return tuple(fault.model_copy(update={"line": _line_of(fault, lines)}) for fault in faults)
+    used: list[NamedFault] = []
+    refused: list[str] = []
+    for fault in json_of(text, _Reply).findings:
+        try:
+            used.append(_checked(fault, lines))
+        except RefusedReplyError as error:
+            refused.append(str(error))
+    if refused and (whole or not used):
+        raise RefusedReplyError(refused[0])
+    return [fault for fault in used if fault.probability >= LEAST_NAMED], refused
+
+
+def _checked(fault: NamedFault, lines: Sequence[str]) -> NamedFault:
+    if fault.cause not in _causes():
+        raise RefusedReplyError(f"no cause has the id {shorten(fault.cause, 60)!r}; take ids from the list")
+    if fault.line > len(lines):
+        raise RefusedReplyError(f"the script has {len(lines)} lines, and no line {fault.line}")
+    if not fault.summary.strip():
+        raise RefusedReplyError(f"the finding in line {fault.line} does not say what is wrong")
+    return fault.model_copy(update={"line": _line_of(fault, lines)})
 
 
 def _line_of(fault: NamedFault, lines: Sequence[str]) -> int:
@@ -152,7 +183,8 @@ def _line_of(fault: NamedFault, lines: Sequence[str]) -> int:
     words = "".join(next((line for line in fault.code.splitlines() if line.strip()), "").split())
     near = sorted(range(1, len(lines) + 1), key=lambda number: abs(number - fault.line))[: 2 * FARTHEST + 1]
     for number in near:
-        if words and words in "".join(lines[number - 1].split()):
+        line = "".join(lines[number - 1].split())
+        if words == line or (len(words) >= LEAST_WORDS and words in line):
             return number
     raise RefusedReplyError(f"line {fault.line} does not hold {shorten(fault.code, 80)!r}; copy what stands there")
 
@@ -164,9 +196,14 @@ def _finding(file: str, fault: NamedFault) -> ScriptFinding:
         line=fault.line,
         certainty="likely" if fault.probability >= LEAST_LIKELY else "depends",
         cause=fault.cause,
-        summary=fault.summary.rstrip("."),
-        shows=fault.shows.rstrip("."),
-        fix=fault.fix.rstrip("."),
+        summary=_one_line(fault.summary),
+        shows=_one_line(fault.shows) or definition_of(fault.cause),
+        fix=_one_line(fault.fix) or "see `explain`",
         probability=fault.probability,
         citations=catalogue().cite(catalogue().causes[fault.cause].on_cause[:1]),
     )
+
+
+def _one_line(text: str) -> str:
+    """Return a text in one line, so that no line of an answer is a reader's alone."""
+    return " ".join(text.split()).rstrip(".")

@@ -51,6 +51,8 @@ class ScriptReport(Model):
     at_a_glance: AtAGlance = Field(default_factory=Glance)
     path: Text = Field(description="The file or folder, as it was named.")
     files: int = Field(description="Files that were read.")
+    unread: int = Field(0, description="Python files that could not be read; the notes name them.")
+    not_judged: Text = Field("", description="Why no training loop was judged; empty where one was.")
     findings: list[ScriptFinding] = Field(default_factory=list, description="By file and line.")
     ruled_out: list[RuledOut] = Field(default_factory=list, description="Causes that the script makes unlikely.")
     places: list[ReviewPlace] = Field(

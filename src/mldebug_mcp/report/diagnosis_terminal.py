@@ -182,6 +182,7 @@ MAX_NOTE_LINES = 4
 _SHARES = {
     "Seen in the log": MAX_FINDINGS_WHOLE + 1,
     "Facts": 9,
+    "Script": 6,
     "Tried before": 5,
     "Which checkpoint to keep": 6,
     "Settings": 6,

@@ -250,6 +250,7 @@ def observed(diagnosis: Diagnosis, *, whole: bool = False) -> Iterator[Section]:
     yield Section("Seen in the log", lines or ["nothing unusual"] if diagnosis.verdict.kind != "not judged" else lines)
     yield Section("Tried before", [tried.line() for tried in diagnosis.tried])
     yield Section("Facts", [fact.text for fact in sheet.facts])
+    yield Section("Script", list(diagnosis.script))
     yield Section("Which checkpoint to keep", checkpoint_lines(diagnosis.checkpoint))
     yield Section("Events", [f"{unit} {figure(event.step)}: {event}" for event in sheet.events])
     shown = sheet.quantities if whole else [quantity for quantity in sheet.quantities if quantity.matters]

@@ -335,7 +335,7 @@ def part_cut_from_loss(roles: Roles) -> Iterator[Fault]:
     """A part of the loss is a plain number, taken by item() of what has a gradient."""
     for line in dict.fromkeys(roles.trace.lacking):
         says = "a part of the loss is a plain number taken by item(), through which no gradient goes"
-        yield fault("cut_from_loss", line, "certain", says)
+        yield fault("loss_cut_off", line, "certain", says)
 
 
 def losses_kept(roles: Roles) -> Iterator[Fault]:

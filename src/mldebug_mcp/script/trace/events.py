@@ -74,7 +74,7 @@ class Trace:
         given: By the identity of a call in the syntax tree, what its first argument was each time.
         called: By the identity of a call, the functions of other files, and the makers of losses and models, that it
             calls.
-        lacking: The lines of sums that lost the gradient of a part, and of which gradients are computed.
+        lacking: The lines of sums that lost the gradient of a part, for which gradients are computed.
         settings: By the identity of a call, the values that its keyword arguments had, a `**mapping` among them.
         sides: By the identity of a difference or a call, its two sides or first arguments each time.
     """
