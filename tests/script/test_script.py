@@ -533,6 +533,7 @@ def test_a_script_that_is_nested_too_deeply_gets_a_note(tmp_path: Path) -> None:
     assert report.findings == []
     assert any("nested too deeply" in note for note in report.notes)
 
+
 def test_a_folder_in_which_a_file_cannot_be_read_is_not_called_clean(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("def f(:\n")
     (tmp_path / "util.py").write_text("x = 1\n")

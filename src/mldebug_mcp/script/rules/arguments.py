@@ -135,7 +135,9 @@ def _best_model(given: _Given) -> Iterator[Fault]:
         return
     saves = given.value("save_strategy") or "steps"
     given_judges = given.value("eval_strategy") or given.value("evaluation_strategy")
-    judges = given_judges or (None if "eval_strategy" in given or "evaluation_strategy" in given else "no")
+    judges = given_judges or (
+        "no" if all(map(given.is_written_out, ("eval_strategy", "evaluation_strategy"))) else None
+    )
     if judges is not None and (judges == "no" or (saves not in (judges, "best"))):
         says = f"load_best_model_at_end needs one strategy for both: eval {judges}, save {saves}"
         yield fault("best_model_unknown", given.call.line, "certain", says)
