@@ -13,7 +13,7 @@ from mldebug_mcp.logs import Run, read_run
 LOSS = {float(step): round(2 - step / 50, 3) for step in range(5, 65, 5)}
 EVALUATED = {float(step): round(2.1 - step / 60, 3) for step in range(20, 80, 20)}
 RATE = 0.05
-SETTINGS = {"lr": RATE, "batch_size": 16, "optimizer": "sgd", "features": 4, "reference_acc": 0.9}
+SETTINGS: dict[str, object] = {"lr": RATE, "batch_size": 16, "optimizer": "sgd", "features": 4, "reference_acc": 0.9}
 TRAIN = [{"step": step, "scores": {"loss": loss}, "optim": {"grad_norm": 1.5}} for step, loss in LOSS.items()]
 VALID = [{"step": step, "scores": {"loss": loss}} for step, loss in EVALUATED.items()]
 BY_PHASE: dict[str, object] = {"train": TRAIN, "val": VALID}

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable
 from pathlib import Path, PurePath
 
 from mldebug_mcp.core.access import entries, is_folder, open_input
 from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.logs.names import role_of
+from mldebug_mcp.logs.names.records import phase_in
 
 CURVES = {".tsv": ("plots", "metrics"), ".plx": ("events", "metric")}
 """The folders in which DVCLive and Polyaxon keep their curves, by the ending of the tables.
@@ -26,6 +29,11 @@ _BARE_ROW = re.compile(rb"\d{1,18},(?:\d{1,18},)?(?:[-+]?\d[\d.eE+-]{0,40}|[-+]?
 """A row of such a table: d3rlpy's epoch, step and value, torchrl's step and value."""
 _BESIDE_BARE = re.compile(rb"epoch,step,[\w,]+\r?\n")
 """The header of a table that d3rlpy writes of a parameter's gradient, next to those of one curve."""
+_HEAD_OF_CURVE = re.compile(
+    rb"(?:(?:wall[ _]?time|time|timestamp)[,\t])?(?:global[ _]?)?(?:steps?|epochs?|iter(?:ation)?s?)[,\t]value\r?\n",
+    re.IGNORECASE,
+)
+"""The header of a table that TensorBoard exports of one tag, with or without the time, and of those written alike."""
 _EVENTS = re.compile(r"events\.out\.tfevents\.\d+\.(?P<writer>.+\.\d+)\.\d+")
 """What event files are called: the time, then the machine and the process that wrote them, then a number."""
 
@@ -59,6 +67,30 @@ def bare_curves(files: Iterable[Path]) -> list[list[Path]]:
         if sum(_BARE_ROW.fullmatch(line) is not None for line in lines.values()) > 1
     ]
     return [some for some in tables if some]
+
+
+def holds_tag(path: Path) -> bool:
+    """Say whether a file is a table of one curve whose header calls it "value": its name is that of the metric.
+
+    One that TensorBoard exports has the run in its name too, `run-a-tag-loss.csv`, and is read by itself.
+    """
+    is_table = path.suffix in (".csv", ".tsv") and "-tag-" not in path.name
+    return is_table and _HEAD_OF_CURVE.fullmatch(_first_line(path)) is not None
+
+
+def curves_by_tag(files: Iterable[Path]) -> dict[Path, str]:
+    """Return such tables of one run with the metrics that their files and folders name; empty where these name none.
+
+    Files that are named after runs, `small.csv`, hold the same metric.
+    """
+    tables = list(filter(holds_tag, files))
+    if len(tables) < 2:
+        return {}
+    above = Path(os.path.commonpath([path.parent for path in tables]))
+    above = above.parent if phase_in(above.name) else above
+    tags = {path: path.relative_to(above).with_suffix("").as_posix() for path in tables}
+    metrics = {role.name for tag in tags.values() if (role := role_of(tag)) is not None}
+    return tags if len(metrics) > 1 else {}
 
 
 def _first_line(path: Path) -> bytes:

@@ -1,25 +1,28 @@
 """Tables of one curve each, which together are a run.
 
 DVCLive keeps them in `plots/metrics/**/*.tsv`, Polyaxon in `events/metric/**/*.plx` with bars between the cells.
-d3rlpy and torchrl write them without a header: `loss.csv` with rows of an epoch, a step and a value.
+d3rlpy and torchrl write them without a header: `loss.csv` with rows of an epoch, a step and a value. Those of
+TensorBoard's tags have the time, the step and the value.
 """
 
 from __future__ import annotations
 
 import csv
 from collections.abc import Sequence
+from itertools import islice
 
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.formats.long_columns import LongTable
 from mldebug_mcp.logs.log_file import LogFile
 from mldebug_mcp.logs.numbers import to_number
-from mldebug_mcp.logs.spread import curve_name
+from mldebug_mcp.logs.spread import curve_name, curves_by_tag
 
 FORMATS = {".tsv": "dvclive", ".plx": "polyaxon"}
 _DELIMITERS = {".tsv": "\t", ".plx": "|"}
 _STEP = "step"
 BARE = "curves"
-"""The format of tables without a header."""
+"""The format of tables that are named after their metrics."""
+_CLOCK = "Wall time"
 
 
 def read_together(files: Sequence[LogFile], builder: RunBuilder) -> None:
@@ -67,6 +70,34 @@ def read_bare(files: Sequence[LogFile], builder: RunBuilder) -> None:
                     epochs[step] = numbers[0]
     for step, epoch in epochs.items():
         table.add("epoch", step, epoch)
+    table.give(builder)
+    if broken:
+        builder.note(f"skipped {broken} row(s) that are not counters and a number")
+
+
+def read_tags(files: Sequence[LogFile], builder: RunBuilder) -> None:
+    """Read the curves of a run that are named by their files: the last column is the metric, before it the step.
+
+    A column before the step is the time.
+    """
+    table, broken = LongTable(), 0
+    tags = curves_by_tag(file.path for file in files)
+    clock: dict[float, float] = {}
+    for file in files:
+        rows = csv.reader(file.lines(), delimiter=_DELIMITERS.get(file.path.suffix, ","))
+        times: dict[float, float] = {}
+        for row in islice(rows, 1, None):
+            numbers = [number for cell in row if (number := to_number(cell)) is not None]
+            if len(numbers) != len(row) or len(numbers) not in (2, 3):
+                broken += bool(row)
+                continue
+            *time, step, value = numbers
+            table.add(tags[file.path], step, value, *time)
+            if time:
+                times[step] = time[0]
+        clock = max(clock, times, key=len)
+    for step, at in clock.items():
+        table.add(_CLOCK, step, at, at)
     table.give(builder)
     if broken:
         builder.note(f"skipped {broken} row(s) that are not counters and a number")
