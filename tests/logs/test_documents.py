@@ -14,10 +14,12 @@ LOSS = {float(step): round(2 - step / 50, 3) for step in range(5, 65, 5)}
 EVALUATED = {float(step): round(2.1 - step / 60, 3) for step in range(20, 80, 20)}
 RATE = 0.05
 SETTINGS: dict[str, object] = {"lr": RATE, "batch_size": 16, "optimizer": "sgd", "features": 4, "reference_acc": 0.9}
-TRAIN = [{"step": step, "scores": {"loss": loss}, "optim": {"grad_norm": 1.5}} for step, loss in LOSS.items()]
-VALID = [{"step": step, "scores": {"loss": loss}} for step, loss in EVALUATED.items()]
+TRAIN: list[dict[str, object]] = [
+    {"step": step, "scores": {"loss": loss}, "optim": {"grad_norm": 1.5}} for step, loss in LOSS.items()
+]
+VALID: list[dict[str, object]] = [{"step": step, "scores": {"loss": loss}} for step, loss in EVALUATED.items()]
 BY_PHASE: dict[str, object] = {"train": TRAIN, "val": VALID}
-COLUMNS = {
+COLUMNS: dict[str, object] = {
     "train": {"step": list(LOSS), "loss": list(LOSS.values())},
     "val": {"step": list(EVALUATED), "loss": list(EVALUATED.values())},
 }
@@ -48,7 +50,7 @@ DOCUMENTS: dict[str, object] = {
         },
     },
     "lists that hold no records": {
-        "config": {**SETTINGS, "layers": [{"size": 8}, {"size": 4}]},
+        "config": SETTINGS | {"layers": [{"size": 8}, {"size": 4}]},
         "checkpoints": [{"step": 20, "path": "a"}, {"step": 40, "path": "b"}],
         "best": {"step": 60, "val_loss": 1.1},
         "history": BY_PHASE,

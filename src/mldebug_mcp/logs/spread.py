@@ -30,7 +30,7 @@ _BARE_ROW = re.compile(rb"\d{1,18},(?:\d{1,18},)?(?:[-+]?\d[\d.eE+-]{0,40}|[-+]?
 _BESIDE_BARE = re.compile(rb"epoch,step,[\w,]+\r?\n")
 """The header of a table that d3rlpy writes of a parameter's gradient, next to those of one curve."""
 _HEAD_OF_CURVE = re.compile(
-    rb"(?:(?:wall[ _]?time|time|timestamp)[,\t])?(?:global[ _]?)?(?:steps?|epochs?|iter(?:ation)?s?)[,\t]value\r?\n",
+    rb"(?:(?:wall[ _]?time|time|timestamp)[,\t])?(?:global[ _]?)?(?:steps?|iter(?:ation)?s?)[,\t]value\r?\n",
     re.IGNORECASE,
 )
 """The header of a table that TensorBoard exports of one tag, with or without the time, and of those written alike."""
