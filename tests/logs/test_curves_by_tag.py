@@ -15,10 +15,18 @@ EVALUATED = {float(step): round(3.1 - step / 50, 3) for step in range(20, 80, 20
 RATE = dict.fromkeys(LOSS, 0.01)
 NORM = {step: 2 + step % 3 for step in LOSS}
 Q_VALUES = {step: step / 9 for step in LOSS}
-HEADS = ["Wall time,Step,Value", "step,value", "Step,Value", "wall_time,global_step,value", "iteration,value"]
+HEADS = [
+    "Wall time,Step,Value",
+    "step,value",
+    "Step,Value",
+    "wall_time,global_step,value",
+    '"Step","Value"',
+    "iteration;value",
+]
 FOLDERS = {
     "names": ["train_loss", "eval_loss", "optim_lr", "optim_grad_norm", "train_q_max"],
     "folders": ["train/loss", "eval/loss", "optim/lr", "optim/grad_norm", "train/q_max"],
+    "phases below metrics": ["loss/train", "loss/val", "lr/train", "grad_norm/train", "reward/train"],
     "folders of a kind": ["train/loss", "val/loss", "train/lr", "train/grad_norm", "train/q_max"],
 }
 
@@ -26,7 +34,8 @@ FOLDERS = {
 def _write(place: Path, head: str, curves: Mapping[str, Points]) -> None:
     for name, values in curves.items():
         clock = ["1741944000.5"] * (head.count(",") - 1)
-        rows = [",".join([*clock, f"{step:.0f}", str(value)]) for step, value in values.items()]
+        between = ";" if ";" in head else ","
+        rows = [between.join([*clock, f"{step:.0f}", str(value)]) for step, value in values.items()]
         (place / f"{name}.csv").parent.mkdir(parents=True, exist_ok=True)
         (place / f"{name}.csv").write_text("\n".join([head, *rows, ""]))
 
@@ -44,7 +53,7 @@ def test_tables_of_one_metric_each_are_one_run_named_by_its_files(
     assert (run.runs_in_folder, run.step_name) == (1, "step")
     read = {name: points(run, name) for name in ("loss", "eval_loss", "learning_rate", "grad_norm")}
     assert read == {"loss": LOSS, "eval_loss": EVALUATED, "learning_rate": RATE, "grad_norm": NORM}
-    assert any(len(run[name]) and "q_max" in name for name in run.series)
+    assert any(name.endswith("q_max") or name == "reward" for name in run.series)
     assert run.settings["per_device_train_batch_size"].value == 16
 
 

@@ -24,9 +24,10 @@ from mldebug_mcp.logs.settings.files import FILE_NAMES, SettingsFile, find_setti
 from mldebug_mcp.logs.spread import (
     CATBOOST,
     REPEATS,
+    curve_columns,
     curve_name,
-    holds_tag,
     home_of_curve,
+    is_phase_of_metric,
     may_hold_curves,
     scalars_tag,
 )
@@ -382,11 +383,11 @@ def _add_tagged(found: dict[Path, RunFolder]) -> None:
         root = place.parent
         while root not in found and root.name.lower() in _PARTS:
             root = root.parent
-        if root in found and run.files and all(map(holds_tag, run.files)):
+        if root in found and run.files and all(map(curve_columns, run.files)):
             groups.setdefault(root, []).append(place)
     for root, places in groups.items():
         names = [path.name for place in places for path in found[place].files]
-        own = {path.name for path in found[root].files if holds_tag(path)}
+        own = {path.name for path in found[root].files if curve_columns(path)}
         if own and own.isdisjoint(names) and len(set(names)) == len(names):
             for place in places:
                 found[root].files += found.pop(place).files
@@ -482,7 +483,7 @@ def _home(folder: Path, path: Path) -> Path:
     place = home_of_curve(path) or path.parent
     if not place.is_relative_to(folder):
         return folder
-    if place != folder and scalars_tag(path):
+    if place != folder and (scalars_tag(path) or is_phase_of_metric(path)):
         place = place.parent
     while place != folder and (
         place.name.lower() in _PARTS

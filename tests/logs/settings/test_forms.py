@@ -164,6 +164,14 @@ def _list_of_words() -> str:
     return json.dumps({"git": "0a1b2c", "argv": ["train.py", *_options().split()]})
 
 
+def _command_in_json() -> str:
+    return json.dumps({"host": "a1", "cmd": f"python train.py {_options()}"})
+
+
+def _any_program() -> str:
+    return f"mytrainer fit {_options()}"
+
+
 def _hydra_overrides() -> str:
     return yaml.safe_dump(
         ["optim.lr=3e-4", "optim.name=adamw", "optim.weight_decay=0.1", "optim.betas=[0.9,0.95]",
@@ -212,6 +220,9 @@ FILES: Mapping[str, tuple[str, Callable[[], str]]] = {
     "options": ("args.txt", _options),
     "a word a line": ("args.txt", _word_a_line),
     "shell script": ("run.sh", _shell_script),
+    "command in JSON": ("run.json", _command_in_json),
+    "any program": ("cmd.txt", _any_program),
+    "batch script": ("job.sbatch", _shell_script),
     "words of a command in JSON": ("run.json", _list_of_words),
     "hydra overrides": ("overrides.yaml", _hydra_overrides),
     "wandb": ("config.yaml", _wandb),

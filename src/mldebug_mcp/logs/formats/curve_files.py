@@ -15,7 +15,7 @@ from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.formats.long_columns import LongTable
 from mldebug_mcp.logs.log_file import LogFile
 from mldebug_mcp.logs.numbers import to_number
-from mldebug_mcp.logs.spread import curve_name, curves_by_tag
+from mldebug_mcp.logs.spread import curve_columns, curve_name, curves_by_tag
 
 FORMATS = {".tsv": "dvclive", ".plx": "polyaxon"}
 _DELIMITERS = {".tsv": "\t", ".plx": "|"}
@@ -76,28 +76,26 @@ def read_bare(files: Sequence[LogFile], builder: RunBuilder) -> None:
 
 
 def read_tags(files: Sequence[LogFile], builder: RunBuilder) -> None:
-    """Read the curves of a run that are named by their files: the last column is the metric, before it the step.
-
-    A column before the step is the time.
-    """
+    """Read the curves of a run that are named by their files: steps, values, and the times where they have them."""
     table, broken = LongTable(), 0
     tags = curves_by_tag(file.path for file in files)
     clock: dict[float, float] = {}
     for file in files:
-        rows = csv.reader(file.lines(), delimiter=_DELIMITERS.get(file.path.suffix, ","))
+        columns = curve_columns(file.path)
+        assert columns is not None  # noqa: S101 - its header has been read
         times: dict[float, float] = {}
-        for row in islice(rows, 1, None):
-            numbers = [number for cell in row if (number := to_number(cell)) is not None]
-            if len(numbers) != len(row) or len(numbers) not in (2, 3):
+        for row in islice(csv.reader(file.lines(), delimiter=columns.delimiter), 1, None):
+            cells = dict(zip(columns.names, map(to_number, row), strict=False))
+            step, value, time = (cells.get(name) for name in ("step", "value", "time"))
+            if step is None or value is None:
                 broken += bool(row)
                 continue
-            *time, step, value = numbers
-            table.add(tags[file.path], step, value, *time)
-            if time:
-                times[step] = time[0]
+            table.add(tags[file.path], step, value, time)
+            if time is not None:
+                times[step] = time
         clock = max(clock, times, key=len)
     for step, at in clock.items():
         table.add(_CLOCK, step, at, at)
     table.give(builder)
     if broken:
-        builder.note(f"skipped {broken} row(s) that are not counters and a number")
+        builder.note(f"skipped {broken} row(s) without a number")

@@ -273,6 +273,9 @@ MAX_YAML_BYTES = 512 * 1024
 _SECTION = regex(r"^[ \t]{0,80}\[[\w .:/-]{1,200}\][ \t]{0,80}$", re.MULTILINE)
 _OBJECT = regex(r"\s*(?:[A-Za-z_]\w*\s*=\s*)?(?:[A-Z]\w*\(|\{)")
 _FLAGS = regex(r"\s*--?[A-Za-z]")
+LEAST_OPTIONS = 3
+"""Options behind the name of any program that make a first line a command. Chosen: prose may name one or two."""
+_OPTION_OF_PROGRAM = regex(r"\s--[A-Za-z]")
 _REMARKS = regex(r"^[ \t]{0,80}#[^\n]*+\n?", re.MULTILINE)
 _COMMANDS = ("args", "argv", "command", "cmd")
 _ASSIGNED = regex(r"^[A-Za-z_]\w{0,200}[ \t]{0,80}=(?!=)", re.MULTILINE)
@@ -308,12 +311,14 @@ def values_in(text: str, suffix: str) -> Values:
 
 
 def json(text: str) -> object:
-    """Parse JSON, which may hold the command line as a list of words, as the metadata of W&B do."""
+    """Parse JSON, which may hold a command line, as one text or as a list of words."""
     values = parse_json(text)
     if not isinstance(values, dict):
         return values
+    lines = [values[key] for key in _COMMANDS if isinstance(values.get(key), str)]
     words = [str(word) for key in _COMMANDS if isinstance(values.get(key), list) for word in values[key]]
-    return {**values, **settings_in_words(words)} if any(map(_FLAGS.match, words)) else values
+    found = settings_in_command("\n".join(filter(starts_training, lines)))
+    return {**values, **found, **(settings_in_words(words) if any(map(_FLAGS.match, words)) else {})}
 
 
 def yaml(text: str) -> object:
@@ -335,7 +340,7 @@ def command(text: str) -> object:
     """Parse a command line or a shell script; options alone are one too, on one line or on several."""
     if _FLAGS.match(plain := _REMARKS.sub("", text)):
         return settings_in_command(" ".join(plain.splitlines()))
-    if not starts_training(text):
+    if not starts_training(text) and len(_OPTION_OF_PROGRAM.findall(plain.lstrip().partition("\n")[0])) < LEAST_OPTIONS:
         raise ValueError("no command line")
     return settings_in_command(text)
 
@@ -376,6 +381,6 @@ _FORMS: dict[str, tuple[Callable[[str], object], ...]] = {
     ".yaml": (yaml,), ".yml": (yaml,),
     ".toml": (_toml,),
     ".ini": (_ini, block), ".cfg": (_ini, block), ".conf": (_ini, block),
-    ".sh": (command,),
+    ".sh": (command,), ".sbatch": (command,), ".slurm": (command,),
     ".py": (settings_in_source,),
 }  # fmt: skip
