@@ -106,7 +106,8 @@ def curves_by_tag(files: Iterable[Path]) -> dict[Path, str]:
     if len(tables) < 2:
         return {}
     above = Path(os.path.commonpath([path.parent for path in tables]))
-    above = above.parent if phase_in(above.name) or all(map(is_phase_of_metric, tables)) else above
+    is_part = phase_in(above.name) or any(path.parent == above and is_phase_of_metric(path) for path in tables)
+    above = above.parent if is_part else above
     tags = {path: path.relative_to(above).with_suffix("").as_posix() for path in tables}
     metrics = {role.name for tag in tags.values() if (role := role_of(tag)) is not None}
     return tags if len(metrics) > 1 else {}
