@@ -42,6 +42,16 @@ DOCUMENTS: dict[str, object] = {
         "config": SETTINGS,
         "metrics": {"train": {"loss": list(LOSS.items())}, "val": {"loss": list(EVALUATED.items())}},
     },
+    "records of one metric": {
+        "config": SETTINGS,
+        "log": {
+            "entries": [
+                {"metric": name, "step": step, "value": loss}
+                for name, values in (("train_loss", LOSS), ("val_loss", EVALUATED))
+                for step, loss in values.items()
+            ]
+        },
+    },
     "records by their step": {
         "config": SETTINGS,
         "history": {

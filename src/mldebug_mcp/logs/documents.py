@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from heapq import merge
-from itertools import pairwise
+from itertools import islice, pairwise
 from operator import itemgetter
 
 import numpy as np
@@ -26,7 +26,7 @@ from mldebug_mcp.logs.json_yaml import Object, is_column, parse_object
 from mldebug_mcp.logs.log_file import LogFile
 from mldebug_mcp.logs.names.frameworks import are_measures_of_boosting
 from mldebug_mcp.logs.names.metrics import COUNTERS, canonical, is_telling
-from mldebug_mcp.logs.names.records import named_of_evaluation, nulls_in, numbers_in, phase_in
+from mldebug_mcp.logs.names.records import named_of_evaluation, nulls_in, numbers_in, phase_in, single_in
 from mldebug_mcp.logs.numbers import to_number
 from mldebug_mcp.logs.settings.printed import is_configuration
 
@@ -339,7 +339,7 @@ def _runs_in(value: object, name: str = "", phase: str = "", depth: int = 0) -> 
 
 
 def _runs_in_list(items: Sequence[Mapping[str, object]], name: str, phase: str, depth: int) -> list[_RunOfDocument]:
-    if is_telling(name) or _is_point(items[0]):
+    if name and _is_point(items[0]):
         items = [_named_point(name, item) for item in items]
     if any(_is_record(item, depth) for item in items[:LOOKED_AT]):
         return [_RunOfDocument(name, [(phase, items)])]
@@ -351,7 +351,7 @@ def _parts(value: Mapping[str, object], phase: str, depth: int, *, several: bool
 
     Parts that measure the same are those of several runs, as are all where that is known; else all are of one.
     """
-    searched = {key: one for key, one in value.items() if not _names_settings(key)}
+    searched = {key: one for key, one in islice(value.items(), MAX_CURVES) if not _names_settings(key)}
     found = {key: runs for key, one in searched.items() if (runs := _runs_in(one, key, phase, depth + 1))}
     runs = [run for some in found.values() for run in some]
     measured = [name for run in runs for name in run.measures()] if len(runs) > 1 else []
@@ -388,7 +388,8 @@ def _by_counter(name: str, value: Mapping[str, object]) -> list[object]:
 
 def _is_point(item: Mapping[str, object]) -> bool:
     """Say whether an item of a list is a value at a place: `{"step": 10, "value": 2.3}`."""
-    return any(key in item for key in _VALUES) and any(key in COUNTERS for key in map(canonical, item))
+    counts = any(key in COUNTERS for key in map(canonical, item))
+    return counts and any(key in item for key in _VALUES) and single_in(item) is None
 
 
 def _named_point(name: str, item: Mapping[str, object]) -> dict[str, object]:
@@ -406,7 +407,9 @@ def _is_record(item: Mapping[str, object], depth: int) -> bool:
 
 def _measured(records: Sequence[Mapping[str, object]]) -> set[str]:
     """Return the metrics in the first of some records by which a log of training is known; a null counts."""
-    names = (name for one in records[:LOOKED_AT] for name in (*dict(numbers_in(one)), *nulls_in(one)))
+    first = records[:LOOKED_AT]
+    names = [name for one in first for name in (*dict(numbers_in(one)), *nulls_in(one))]
+    names += [single.metric for single in map(single_in, first) if single is not None]
     return {name for name in names if is_telling(name) and not _names_settings(name)}
 
 
@@ -420,6 +423,8 @@ def _of_phase(record: Mapping[str, object], phase: str) -> Mapping[str, object]:
     """Return a record with the names that its metrics have in a phase."""
     if phase in ("", "train"):
         return record
+    if (single := single_in(record)) is not None:
+        record = {**single.rest, single.metric: single.value}
     return {
         name if named_of_evaluation(name) == name else f"{phase}/{name}": value for name, value in numbers_in(record)
     }
@@ -463,7 +468,8 @@ def _settings_in(value: object, key: str = "", depth: int = 0) -> dict[str, Mapp
     measures = any(map(is_telling, value)) or lists > MAX_LISTS * len(value)
     if depth and is_configuration(value, is_marked=named, once=True) and (named or not measures):
         return {key: value}
-    found = {name: of for inner, one in value.items() for name, of in _settings_in(one, inner, depth + 1).items()}
+    inside = islice(value.items(), MAX_CURVES)
+    found = {name: of for inner, one in inside for name, of in _settings_in(one, inner, depth + 1).items()}
     plain = {name: one for name, one in value.items() if not isinstance(one, dict | list) and not is_telling(name)}
     return {**found, **({key or "the document": plain} if is_configuration(plain, once=True) else {})}
 
