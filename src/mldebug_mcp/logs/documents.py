@@ -461,15 +461,14 @@ def _placed(records: Sequence[Mapping[str, object]], counter: str) -> Iterator[t
 
 def _settings_in(value: object, key: str = "", depth: int = 0) -> dict[str, Mapping[str, object]]:
     """Return the mappings of constants in a part of a document that are settings, by their keys."""
-    if not isinstance(value, dict) or depth > MAX_DEPTH:
+    if not isinstance(value, dict) or depth > MAX_DEPTH or len(value) > MAX_CURVES:
         return {}
     named = _names_settings(key)
     lists = sum(isinstance(one, list) for one in value.values())
     measures = any(map(is_telling, value)) or lists > MAX_LISTS * len(value)
     if depth and is_configuration(value, is_marked=named, once=True) and (named or not measures):
         return {key: value}
-    inside = islice(value.items(), MAX_CURVES)
-    found = {name: of for inner, one in inside for name, of in _settings_in(one, inner, depth + 1).items()}
+    found = {name: of for inner, one in value.items() for name, of in _settings_in(one, inner, depth + 1).items()}
     plain = {name: one for name, one in value.items() if not isinstance(one, dict | list) and not is_telling(name)}
     return {**found, **({key or "the document": plain} if is_configuration(plain, once=True) else {})}
 
