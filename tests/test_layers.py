@@ -27,9 +27,9 @@ WITHOUT_CIRCLES = (
     "report", "rows", "script", "server",
 )  # fmt: skip
 FLOORS_OF_LOGS = (
-    {"numbers", "unpack", "format_list", "log_file", "spread", "line_prefixes", "columns"},
+    {"numbers", "unpack", "format_list", "log_file", "line_prefixes", "columns"},
     {"names", "failures"},
-    {"json_yaml", "settings"},
+    {"json_yaml", "settings", "spread"},
     {"files", "remote_files", "ranks", "run", "kinds"},
     {"checkpoints"},
     {"endings", "align", "attempts", "builder", "rank_recordings"},

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.logs.reading import points
 
 from mldebug_mcp.logs import read_run
 from mldebug_mcp.logs.run import Run
@@ -225,3 +226,20 @@ def test_ep_is_the_epoch_where_batches_and_measures_of_learning_follow(tmp_path:
     assert len(run["eval_loss"]) == 6
     assert run["mse"].step.tolist() == sorted(run["mse"].step.tolist())
     assert not run.incidents
+
+
+@pytest.mark.parametrize("word", [">> {} it:", "{} iters:", "-- {} steps |", "# {} iterations:"])
+def test_a_line_between_bars_stands_at_the_count_before_its_word(word: str, tmp_path: Path) -> None:
+    lines = []
+    for step in range(10, 130, 10):
+        epoch, batch = divmod(step - 1, 60)
+        drawn = "#" * (batch // 6)
+        lines.append(
+            f"Epoch {epoch + 1}: 50%|{drawn:10}| {batch + 1}/60 [00:01<00:01, 50.0it/s, loss={3 - step / 50:.2f}]"
+        )
+        if step % 40 == 0:
+            lines.append(f"  {word.format(step)} loss=0.5 word_acc={step / 200} word_rate=0.25")
+    run = read(tmp_path, "\n".join([*lines, ""]))
+    assert points(run, "word_acc") == {40: 0.2, 80: 0.4, 120: 0.6}
+    assert points(run, "word_rate") == {40: 0.25, 80: 0.25, 120: 0.25}
+    assert points(run, "loss") == pytest.approx({float(step): 3 - step / 50 for step in range(10, 130, 10)})

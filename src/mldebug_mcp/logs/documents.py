@@ -7,22 +7,26 @@ TensorBoard, MLflow and Trackio keep them.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
+from dataclasses import field
+from heapq import merge
+from itertools import islice, pairwise
+from operator import itemgetter
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mldebug_mcp.core.arrays import distinct
-from mldebug_mcp.core.lazy import dataclass
+from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.core.text import shorten
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.json_yaml import Object, is_column, parse_object
 from mldebug_mcp.logs.log_file import LogFile
 from mldebug_mcp.logs.names.frameworks import are_measures_of_boosting
-from mldebug_mcp.logs.names.metrics import canonical, is_telling
-from mldebug_mcp.logs.names.records import nulls_in
+from mldebug_mcp.logs.names.metrics import COUNTERS, canonical, is_telling
+from mldebug_mcp.logs.names.records import named_of_evaluation, nulls_in, numbers_in, phase_in, single_in
 from mldebug_mcp.logs.numbers import to_number
 from mldebug_mcp.logs.settings.printed import is_configuration
 
@@ -235,28 +239,242 @@ def _title(value: Mapping[str, object]) -> tuple[str, ...]:
 
 MIN_ROWS_PER_SELDOM_VALUE = 2
 """Rows for one value, from which on a column is one of what is measured seldom: a chosen number."""
+LOOKED_AT = 20
+"""Records of a list in which a metric is looked for. Chosen: an evaluation may stand between others."""
+MAX_LISTS = 0.5
+"""Share of lists among the values of settings. Chosen: they hold betas and milestones, a history nothing else."""
+_NAMES = ("name", "run_name", "run", "id", "run_id", "label", "title")
+"""What a run in a list of them calls its name."""
+_SETTINGS = frozenset(
+    {"config", "configuration", "cfg", "args", "arguments", "params", "parameters", "hparams", "hyperparams",
+     "hyperparameters", "hyper", "settings", "options", "opt", "flags"}
+)  # fmt: skip
+"""Words in the keys of settings."""
+_WORD_OF_KEY = regex(r"[a-z]+")
+_COUNTED = regex(r"(?:(?:epoch|ep|step|iter|iteration)[ _-]?)?\d{1,12}", re.IGNORECASE)
+"""Where the keys of a mapping count its records."""
+_NO_DIGITS = regex(r"\D+")
+_HISTORIES = frozenset({"history", "log", "logs", "records", "epoch", "epochs", "step", "steps", "iter", "iteration"})
+"""What such a mapping is called, or its keys: one by class has the same keys."""
 
 
-def take_document(document: object, builder: RunBuilder) -> None:
-    """Give what a document holds to the builder: a list of records, columns, or curves with steps of their own."""
+def take_document(document: object, builder: RunBuilder, where: str = "the document") -> None:
+    """Give what a document holds to the builder: a list of records, columns, or curves with steps of their own.
+
+    Args:
+        document: The document.
+        builder: Where it goes; of several runs, the one that is wanted or the longest.
+        where: What holds the document, for messages.
+    """
     curves = curves_in(document)
     if curves:
+        _configure({key: one for key, one in _settings_in(document).items() if _names_settings(key)}, builder)
         add_points(builder, curves)
         return
-    records = records_in(document)
-    if isinstance(document, dict) and all(record is not document for record in records):
-        _configure(document, builder)
+    runs = {run.name: run for run in _runs_in(document) if run.measures()}
+    if runs:
+        sizes = {name: sum(len(records) for _, records in run.lists) for name, run in runs.items()}
+        run = runs[builder.choose(where, sizes, {}) if len(runs) > 1 else next(iter(runs))]
+        _configure(run.settings, builder)
+        records = _in_order([[_of_phase(record, phase) for record in part] for phase, part in run.lists])
+    else:
+        records = records_in(document)
+        if all(record is not document for record in records):
+            _configure(_settings_in(document), builder)
     for record in records:
         if not builder.record(record) and builder.records and any(map(is_telling, nulls_in(record))):
             builder.numbers({})  # it was a record all the same
     builder.ends_with(records[-1] if records else {})
 
 
-def _configure(document: Mapping[str, object], builder: RunBuilder) -> None:
-    """Take the configuration that a document holds next to its records."""
-    for key, value in document.items():
-        if isinstance(value, dict) and is_configuration(value, once=True) and not any(map(is_telling, value)):
-            builder.configure(value, key)
+def holds_runs(document: object) -> bool:
+    """Say whether a document holds the records of a run and is not a record itself."""
+    return bool(curves_in(document)) or any(run.measures() for run in _runs_in(document))
+
+
+def _configure(settings: Mapping[str, Mapping[str, object]], builder: RunBuilder) -> None:
+    for key, values in settings.items():
+        builder.configure(values, key)
+
+
+@dataclass(slots=True)
+class _RunOfDocument:
+    """A run in a document: its lists of records, each with the phase that it is of, and its settings by their key."""
+
+    name: str
+    lists: list[tuple[str, Sequence[Mapping[str, object]]]]
+    settings: dict[str, Mapping[str, object]] = field(default_factory=dict)
+
+    def measures(self) -> set[str]:
+        """Return what its lists measure."""
+        return {
+            name
+            for phase, records in self.lists
+            for name in _measured([_of_phase(one, phase) for one in records[:LOOKED_AT]])
+        }
+
+
+def _runs_in(value: object, name: str = "", phase: str = "", depth: int = 0) -> list[_RunOfDocument]:
+    """Return the runs that a part of a document holds, in lists of records or columns at any depth.
+
+    Args:
+        value: The part.
+        name: Its key.
+        phase: The phase that the keys above it name.
+        depth: How many keys there are above it.
+    """
+    if depth > MAX_DEPTH:
+        return []
+    phase = _phase_of(name) or phase
+    value = _by_counter(name, value) or value if isinstance(value, dict) else value
+    if isinstance(value, list):
+        items = [item for item in value if isinstance(item, dict)]
+        return _runs_in_list(items, name, phase, depth) if items and len(items) == len(value) else []
+    if not isinstance(value, dict):
+        return []
+    columns = _columns_in(value)
+    if any(map(is_telling, columns)):
+        return [_RunOfDocument(name, [(phase, _rows(columns))], _settings_in(value))]
+    return _parts(value, phase, depth)
+
+
+def _runs_in_list(items: Sequence[Mapping[str, object]], name: str, phase: str, depth: int) -> list[_RunOfDocument]:
+    if name and _is_point(items[0]):
+        items = [_named_point(name, item) for item in items]
+    if any(_is_record(item, depth) for item in items[:LOOKED_AT]):
+        return [_RunOfDocument(name, [(phase, items)])]
+    return _parts(_by_name(items[:MAX_CURVES]), phase, depth, several=True)
+
+
+def _parts(value: Mapping[str, object], phase: str, depth: int, *, several: bool = False) -> list[_RunOfDocument]:
+    """Return the runs in the parts of a mapping.
+
+    Parts that measure the same are those of several runs, as are all where that is known; else all are of one.
+    """
+    searched = {key: one for key, one in islice(value.items(), MAX_CURVES) if not _names_settings(key)}
+    found = {key: runs for key, one in searched.items() if (runs := _runs_in(one, key, phase, depth + 1))}
+    runs = [run for some in found.values() for run in some]
+    measured = [name for run in runs for name in run.measures()] if len(runs) > 1 else []
+    if several or len(measured) > len(set(measured)) or len(found) < len(runs):
+        for key, some in found.items():
+            for run in some if len(found) > 1 or len(some) == 1 else ():
+                run.name = f"{key}/{run.name}" if len(some) > 1 else key
+    elif runs:
+        of_all = {key: settings for run in runs for key, settings in run.settings.items()}
+        runs = [_RunOfDocument(runs[0].name, [one for run in runs for one in run.lists], of_all)]
+    if runs and not several:
+        settings = _settings_in({key: one for key, one in value.items() if key not in found})
+        for run in runs:
+            run.settings = {**settings, **run.settings}
+    return runs
+
+
+def _by_name(items: Sequence[Mapping[str, object]]) -> dict[str, object]:
+    """Return the runs of a list by the names that they give themselves, else by their places."""
+    names = [next((str(item[key]) for key in _NAMES if isinstance(item.get(key), str)), "") for item in items]
+    named = all(names) and len(set(names)) == len(names)
+    return dict(zip(names if named else map(str, range(1, len(items) + 1)), items, strict=True))
+
+
+def _by_counter(name: str, value: Mapping[str, object]) -> list[object]:
+    """Return the records of a mapping from steps or epochs to them, as `{"10": {"loss": 2.3}}`; empty for others."""
+    first = next(iter(value), "")
+    is_history = _phase_of(name) or not _HISTORIES.isdisjoint(_WORD_OF_KEY.findall(f"{name} {first}".lower()))
+    if len(value) < LEAST_POINTS or not is_history or not all(map(_COUNTED.fullmatch, value)):
+        return []
+    counter = "epoch" if "ep" in f"{name}{first}".lower().replace("step", "") else "step"
+    return [{counter: float(_NO_DIGITS.sub("", key)), **one} for key, one in value.items() if isinstance(one, dict)]
+
+
+def _is_point(item: Mapping[str, object]) -> bool:
+    """Say whether an item of a list is a value at a place: `{"step": 10, "value": 2.3}`."""
+    counts = any(key in COUNTERS for key in map(canonical, item))
+    return counts and any(key in item for key in _VALUES) and single_in(item) is None
+
+
+def _named_point(name: str, item: Mapping[str, object]) -> dict[str, object]:
+    """Return an item with its value under the name of the list that it stands in."""
+    return {name if key in _VALUES else key: value for key, value in item.items()}
+
+
+def _is_record(item: Mapping[str, object], depth: int) -> bool:
+    """Say whether an item of a list is a record: it measures something, and holds no run with lists of its own."""
+    if not _measured([item]):
+        return False
+    counts = any(canonical(name) in COUNTERS for name, _ in numbers_in(item))
+    return counts or not any(_runs_in(one, "", "", depth + 2) for one in item.values() if not is_column(one))
+
+
+def _measured(records: Sequence[Mapping[str, object]]) -> set[str]:
+    """Return the metrics in the first of some records by which a log of training is known; a null counts."""
+    first = records[:LOOKED_AT]
+    names = [name for one in first for name in (*dict(numbers_in(one)), *nulls_in(one))]
+    names += [single.metric for single in map(single_in, first) if single is not None]
+    return {name for name in names if is_telling(name) and not _names_settings(name)}
+
+
+def _phase_of(key: str) -> str:
+    """Return the phase that the key of a list names, "train", "eval" or "test", else ""; "test_1" is that of a run."""
+    phase = "" if any(map(str.isdigit, key)) else phase_in(key.removesuffix("s"))
+    return "test" if phase == "eval" and "test" in key.lower() else phase
+
+
+def _of_phase(record: Mapping[str, object], phase: str) -> Mapping[str, object]:
+    """Return a record with the names that its metrics have in a phase."""
+    if phase in ("", "train"):
+        return record
+    if (single := single_in(record)) is not None:
+        record = {**single.rest, single.metric: single.value}
+    return {
+        name if named_of_evaluation(name) == name else f"{phase}/{name}": value for name, value in numbers_in(record)
+    }
+
+
+def _in_order(parts: Sequence[Sequence[Mapping[str, object]]]) -> Sequence[Mapping[str, object]]:
+    """Return the records of several lists in the order of their steps or epochs, or else of their places.
+
+    Those at one step that say nothing twice are one record.
+    """
+    if len(parts) == 1:
+        return parts[0]
+    counted = [{canonical(name) for name, _ in numbers_in(part[0])} for part in parts]
+    counter = next((one for one in COUNTERS if all(one in names for names in counted)), "")
+    ordered: list[Mapping[str, object]] = []
+    before = -math.inf
+    for at, record in merge(*(_placed(part, counter) for part in parts), key=itemgetter(0)):
+        last = ordered[-1] if at == before else {}
+        if last and all(last[name] == value for name, value in record.items() if name in last):
+            ordered[-1] = {**last, **record}
+        else:
+            ordered.append(record)
+        before = at
+    return ordered
+
+
+def _placed(records: Sequence[Mapping[str, object]], counter: str) -> Iterator[tuple[float, Mapping[str, object]]]:
+    at = 0.0
+    for number, record in enumerate(records, start=1):
+        here = (value for name, value in numbers_in(record) if canonical(name) == counter)
+        at = next(here, at) if counter else number / len(records)
+        yield at, record
+
+
+def _settings_in(value: object, key: str = "", depth: int = 0) -> dict[str, Mapping[str, object]]:
+    """Return the mappings of constants in a part of a document that are settings, by their keys."""
+    if not isinstance(value, dict) or depth > MAX_DEPTH or len(value) > MAX_CURVES:
+        return {}
+    named = _names_settings(key)
+    lists = sum(isinstance(one, list) for one in value.values())
+    measures = any(map(is_telling, value)) or lists > MAX_LISTS * len(value)
+    if depth and is_configuration(value, is_marked=named, once=True) and (named or not measures):
+        return {key: value}
+    found = {name: of for inner, one in value.items() for name, of in _settings_in(one, inner, depth + 1).items()}
+    plain = {name: one for name, one in value.items() if not isinstance(one, dict | list) and not is_telling(name)}
+    return {**found, **({key or "the document": plain} if is_configuration(plain, once=True) else {})}
+
+
+def _names_settings(key: str) -> bool:
+    return not _SETTINGS.isdisjoint(_WORD_OF_KEY.findall(key.lower()))
 
 
 def records_in(document: object) -> Sequence[Mapping[str, object]]:
@@ -265,15 +483,21 @@ def records_in(document: object) -> Sequence[Mapping[str, object]]:
         return [record for record in document if isinstance(record, dict)]
     if not isinstance(document, dict):
         return []
-    columns = {key: value for key, value in document.items() if is_column(value)}
-    if not any(map(is_telling, columns)):  # a History of Keras, written out: {"history": {...}, "epoch": [...]}
-        columns = {**columns, **_grouped(document)}
+    columns = _columns_in(document)
     if columns:
         return _rows(columns)
     for value in document.values():
         if isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
             return value
     return [document]
+
+
+def _columns_in(document: Mapping[str, object]) -> dict[str, list[object]]:
+    """Return the columns of an object, those of the objects in it where its own measure nothing."""
+    columns = {key: value for key, value in document.items() if isinstance(value, list) and is_column(value)}
+    if any(map(is_telling, columns)):
+        return columns
+    return {**columns, **_grouped(document)}  # a History of Keras, written out: {"history": {...}, "epoch": [...]}
 
 
 def _rows(columns: Mapping[str, Sequence[object]]) -> list[dict[str, object]]:

@@ -21,7 +21,16 @@ from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.logs.format_list import LOG_SUFFIXES
 from mldebug_mcp.logs.log_file import HEAD_BYTES, log_name
 from mldebug_mcp.logs.settings.files import FILE_NAMES, SettingsFile, find_settings
-from mldebug_mcp.logs.spread import CATBOOST, REPEATS, curve_name, home_of_curve, may_hold_curves, scalars_tag
+from mldebug_mcp.logs.spread import (
+    CATBOOST,
+    REPEATS,
+    curve_columns,
+    curve_name,
+    home_of_curve,
+    is_phase_of_metric,
+    may_hold_curves,
+    scalars_tag,
+)
 
 # Which files of a folder are those of the ranks of one job, by the structure of their paths and by what they hold.
 #
@@ -187,7 +196,8 @@ GUILD = ".guild"
 _PARTS = frozenset(
     {"logs", "log", "tensorboard", "tb", "tb_logs", "files", "csv", "csv_logs", "metrics", "train", "eval", "val",
      "validation", GUILD,
-     "test", "events", "runs", "summaries", "output", "outputs", "results", "vis_data", "out"}
+     "test", "events", "runs", "summaries", "output", "outputs", "results", "vis_data", "out", "scalars", "curves",
+     "history"}
 )  # fmt: skip
 _IGNORED = frozenset(
     {"node_modules", ".git", "__pycache__", "site-packages", "code", "src", "data", "dataset", "datasets", "tokenizer",
@@ -288,6 +298,7 @@ def runs_in(folder: Path, notes: list[str], most: int | None = None) -> list[Run
         _add_job(folder, found, job)
     _add_consoles(found)
     _add_dated(found)
+    _add_tagged(found)
     for run in found.values():
         states = [path.parent for path in run.files if path.name == "trainer_state.json"]
         run.checkpoints = [place for place in states if place != run.folder]
@@ -360,6 +371,26 @@ def _add_dated(found: dict[Path, RunFolder]) -> None:
     for root, places in dated.items():
         if root in found and len(places) == 1:
             found[root].files += found.pop(places[0]).files
+
+
+def _add_tagged(found: dict[Path, RunFolder]) -> None:
+    """Add the curves of folders that are parts of tags, `optim/lr.csv` next to `train/loss.csv`, to their run.
+
+    Folders of runs repeat the names of their files.
+    """
+    groups: dict[Path, list[Path]] = {}
+    for place, run in found.items():
+        root = place.parent
+        while root not in found and root.name.lower() in _PARTS:
+            root = root.parent
+        if root in found and run.files and all(map(curve_columns, run.files)):
+            groups.setdefault(root, []).append(place)
+    for root, places in groups.items():
+        names = [path.name for place in places for path in found[place].files]
+        own = {path.name for path in found[root].files if curve_columns(path)}
+        if own and own.isdisjoint(names) and len(set(names)) == len(names):
+            for place in places:
+                found[root].files += found.pop(place).files
 
 
 def _without_repeats(paths: list[Path]) -> list[Path]:
@@ -452,7 +483,7 @@ def _home(folder: Path, path: Path) -> Path:
     place = home_of_curve(path) or path.parent
     if not place.is_relative_to(folder):
         return folder
-    if place != folder and scalars_tag(path):
+    if place != folder and (scalars_tag(path) or is_phase_of_metric(path)):
         place = place.parent
     while place != folder and (
         place.name.lower() in _PARTS

@@ -19,7 +19,7 @@ from mldebug_mcp.core.text import figure, shorten
 from mldebug_mcp.logs.log_file import log_name
 from mldebug_mcp.logs.names import Quantity
 from mldebug_mcp.logs.names.lexicon import PHASES
-from mldebug_mcp.logs.names.metrics import canonical
+from mldebug_mcp.logs.names.metrics import canonical, is_evaluation
 from mldebug_mcp.logs.run import SURVIVED, Message, Run, Segment, Series
 from mldebug_mcp.logs.settings import Settings
 
@@ -203,7 +203,8 @@ def merged(runs: Sequence[tuple[str, Run]]) -> Run:
 def _repeats(one: Series, series: Mapping[str, Series], lead: Run) -> bool:
     """Say whether a metric is there already, by a name without its place: `ray/tune/loss` next to `loss`."""
     logged = one.logged_as or one.name
-    names = {lead.step_name, *(other.logged_as or name for name, other in series.items())}
+    alike = (name for name in series if is_evaluation(name) == is_evaluation(logged))
+    names = {lead.step_name, *(series[name].logged_as or name for name in alike)}
     return "/" in logged and any(logged.endswith(f"/{name}") for name in names)
 
 

@@ -36,6 +36,7 @@ from mldebug_mcp.logs.files import (
 )
 from mldebug_mcp.logs.format_list import LOG_SUFFIXES
 from mldebug_mcp.logs.formats import read_files
+from mldebug_mcp.logs.formats.curve_files import BARE
 from mldebug_mcp.logs.kinds import concluded
 from mldebug_mcp.logs.log_file import LogFile, rotated
 from mldebug_mcp.logs.merge import (
@@ -55,7 +56,7 @@ from mldebug_mcp.logs.run import RECORDER, Run, Sibling, require_logged
 from mldebug_mcp.logs.settings import Scalar, Settings
 from mldebug_mcp.logs.settings.files import SettingsFile, find_settings, read_found, read_settings
 from mldebug_mcp.logs.settings.settings import Setting
-from mldebug_mcp.logs.spread import bare_curves, curve_name, scalars_tag
+from mldebug_mcp.logs.spread import bare_curves, curve_name, curves_by_tag, scalars_tag
 
 # The logs at one place → the runs that they tell: a file by itself, or the files of a folder that belong together.
 
@@ -91,8 +92,10 @@ def read_one(path: Path, wanted: str = "", more: Sequence[Path] = ()) -> tuple[R
     """
     builder = RunBuilder()
     builder.wanted_run = wanted
-    is_one_of_many = "tfevents" in path.name or (more and (curve_name(path) or bare_curves((path, *more))))
-    read_files([LogFile.open(one) for one in (path, *more)] if is_one_of_many else [LogFile.open(path, more)], builder)
+    files = (path, *more)
+    are_curves = more and (curve_name(path) or bare_curves(files) or curves_by_tag(files))
+    is_one_of_many = "tfevents" in path.name or are_curves
+    read_files([LogFile.open(one) for one in files] if is_one_of_many else [LogFile.open(path, more)], builder)
     run = builder.build(str(path))
     if not run.series and not run.messages:
         raise InputError(
@@ -203,7 +206,8 @@ def read_place(place: RunFolder, refused: Refused, read_log: ReadLog, wanted: st
             continue
         several = several or holds_runs
         below = files[0].parent != place.folder and files[0].parent.name.lower() in EVALUATION_FOLDERS
-        if below or holds_evaluation(files[0].name, [other.name for other in place.files]):
+        is_named = run.formats == (BARE,)  # by its files, each with its phase
+        if not is_named and (below or holds_evaluation(files[0].name, [other.name for other in place.files])):
             run = of_evaluation(run)
         name = shorten(place.name_of(files[0]), 80)
         logs[name] = files[0]
@@ -271,12 +275,13 @@ def _together(files: list[Path]) -> list[list[Path]]:
     curves = [path for path in files if curve_name(path)]
     homes = {path: path.parent.parent if scalars_tag(path) else path.parent for path in events}
     bare = bare_curves(files)
-    known = {*events, *curves, *(path for some in bare for path in some)}
+    tagged = list(curves_by_tag(files))
+    known = {*events, *curves, *tagged, *(path for some in bare for path in some)}
     older = rotated(path for path in files if path not in known)
     parts = {path for some in older.values() for path in some}
     return [
         *([path for path in events if homes[path] == home] for home in sorted(set(homes.values()))),
-        *([curves] if curves else []),
+        *(some for some in (curves, tagged) if some),
         *bare,
         *([path, *older.get(path, ())] for path in files if path not in {*known, *parts}),
     ]

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable
 from pathlib import Path, PurePath
+from typing import NamedTuple
 
 from mldebug_mcp.core.access import entries, is_folder, open_input
 from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.logs.names import role_of
+from mldebug_mcp.logs.names.records import phase_in
 
 CURVES = {".tsv": ("plots", "metrics"), ".plx": ("events", "metric")}
 """The folders in which DVCLive and Polyaxon keep their curves, by the ending of the tables.
@@ -26,6 +30,12 @@ _BARE_ROW = re.compile(rb"\d{1,18},(?:\d{1,18},)?(?:[-+]?\d[\d.eE+-]{0,40}|[-+]?
 """A row of such a table: d3rlpy's epoch, step and value, torchrl's step and value."""
 _BESIDE_BARE = re.compile(rb"epoch,step,[\w,]+\r?\n")
 """The header of a table that d3rlpy writes of a parameter's gradient, next to those of one curve."""
+_OF_CURVE = {
+    **dict.fromkeys(("step", "steps", "global step", "iteration", "iterations", "iter"), "step"),
+    **dict.fromkeys(("wall time", "time", "timestamp"), "time"),
+    "value": "value",
+}
+"""The columns of a table that TensorBoard exports of one tag, and of those written alike."""
 _EVENTS = re.compile(r"events\.out\.tfevents\.\d+\.(?P<writer>.+\.\d+)\.\d+")
 """What event files are called: the time, then the machine and the process that wrote them, then a number."""
 
@@ -59,6 +69,48 @@ def bare_curves(files: Iterable[Path]) -> list[list[Path]]:
         if sum(_BARE_ROW.fullmatch(line) is not None for line in lines.values()) > 1
     ]
     return [some for some in tables if some]
+
+
+class CurveColumns(NamedTuple):
+    """The delimiter of a table of one curve, and what each column is: "step", "value" or "time"."""
+
+    delimiter: str
+    names: tuple[str, ...]
+
+
+def curve_columns(path: Path) -> CurveColumns | None:
+    """Return the columns of a table whose header calls its metric "value": its name is that of the metric.
+
+    One that TensorBoard exports has the run in its name too, `run-a-tag-loss.csv`, and is read by itself.
+    """
+    if path.suffix not in (".csv", ".tsv") or "-tag-" in path.name:
+        return None
+    line = _first_line(path).decode("utf-8", errors="replace").strip()
+    delimiter = next((one for one in ",;\t" if one in line), ",")
+    names = [_OF_CURVE.get(name.strip('" ').lower().replace("_", " "), "") for name in line.split(delimiter)]
+    known = len(set(names)) == len(names) and {"step", "value"} <= set(names) <= set(_OF_CURVE.values())
+    return CurveColumns(delimiter, tuple(names)) if known else None
+
+
+def is_phase_of_metric(path: Path) -> bool:
+    """Say whether a table of one curve is named after a phase in the folder of its metric, `loss/train.csv`."""
+    return phase_in(path.stem) != "" and role_of(path.parent.name) is not None and curve_columns(path) is not None
+
+
+def curves_by_tag(files: Iterable[Path]) -> dict[Path, str]:
+    """Return such tables of one run with the metrics that their files and folders name; empty where these name none.
+
+    Files that are named after runs, `small.csv`, hold the same metric.
+    """
+    tables = [path for path in files if curve_columns(path) is not None]
+    if len(tables) < 2:
+        return {}
+    above = Path(os.path.commonpath([path.parent for path in tables]))
+    is_part = phase_in(above.name) or any(path.parent == above and is_phase_of_metric(path) for path in tables)
+    above = above.parent if is_part else above
+    tags = {path: path.relative_to(above).with_suffix("").as_posix() for path in tables}
+    metrics = {role.name for tag in tags.values() if (role := role_of(tag)) is not None}
+    return tags if len(metrics) > 1 else {}
 
 
 def _first_line(path: Path) -> bytes:

@@ -132,6 +132,46 @@ def _command() -> str:
     )
 
 
+_PROGRAM = "torchrun --standalone train.py "
+
+
+def _options() -> str:
+    return _command().removeprefix(_PROGRAM).replace("\\\n", "")
+
+
+def _script() -> str:
+    return f"# on two devices\n$ WANDB_MODE=offline OMP_NUM_THREADS=4 ./bin/train.py data/small {_options()}"
+
+
+def _script_over_lines() -> str:
+    return "pretrain.py \\\n  " + _options().replace(" --", " \\\n  --")
+
+
+def _program_without_ending() -> str:
+    return f"./run_training {_options()}"
+
+
+def _word_a_line() -> str:
+    return "# generated\n" + "\n".join(_options().split()) + "\n"
+
+
+def _shell_script() -> str:
+    text = f"#!/bin/bash\nset -e\nexport LR=3e-4\nSIZE=16\n\npython -u train.py {_options()}"
+    return text.replace("--lr 3e-4", "--lr $LR").replace("--batch-size 16", "--batch-size ${SIZE}")
+
+
+def _list_of_words() -> str:
+    return json.dumps({"git": "0a1b2c", "argv": ["train.py", *_options().split()]})
+
+
+def _command_in_json() -> str:
+    return json.dumps({"host": "a1", "cmd": f"python train.py {_options()}"})
+
+
+def _any_program() -> str:
+    return f"mytrainer fit {_options()}"
+
+
 def _hydra_overrides() -> str:
     return yaml.safe_dump(
         ["optim.lr=3e-4", "optim.name=adamw", "optim.weight_decay=0.1", "optim.betas=[0.9,0.95]",
@@ -174,6 +214,16 @@ FILES: Mapping[str, tuple[str, Callable[[], str]]] = {
     "dataclass": ("args.txt", _dataclass),
     "pretty dictionary": ("opt.txt", _pretty),
     "command line": ("cmd.txt", _command),
+    "script and options": ("args.txt", _script),
+    "script over lines": ("args.txt", _script_over_lines),
+    "program and options": ("command.txt", _program_without_ending),
+    "options": ("args.txt", _options),
+    "a word a line": ("args.txt", _word_a_line),
+    "shell script": ("run.sh", _shell_script),
+    "command in JSON": ("run.json", _command_in_json),
+    "any program": ("cmd.txt", _any_program),
+    "batch script": ("job.sbatch", _shell_script),
+    "words of a command in JSON": ("run.json", _list_of_words),
     "hydra overrides": ("overrides.yaml", _hydra_overrides),
     "wandb": ("config.yaml", _wandb),
     "megatron": ("args.txt", _megatron),
@@ -187,6 +237,7 @@ PRINTED: Mapping[str, Callable[[], str]] = {
     "dataclass": _dataclass,
     "pretty dictionary": _pretty,
     "command line": _command,
+    "script over lines": _script_over_lines,
     "megatron": _megatron,
     "lines": _block,
     "table": _table,
@@ -214,6 +265,17 @@ def test_a_log_that_prints_its_configuration_in_any_form_holds_the_same_settings
 def _run(folder: Path, name: str = "metrics.jsonl") -> Run:
     (folder / name).write_text("".join(f'{{"step": {step}, "loss": {4 - step / 50}}}\n' for step in range(1, 60)))
     return read_run(folder)
+
+
+def test_the_only_shell_script_in_the_folder_of_a_run_is_its_configuration(tmp_path: Path) -> None:
+    (tmp_path / "run.sh").write_text(_shell_script())
+    assert _run(tmp_path).settings["learning_rate"].value == 3e-4
+
+
+def test_a_line_of_a_log_that_names_a_file_and_numbers_is_no_command() -> None:
+    lines = ["train.py - INFO - lr=0.1 batch_size=8", "/data/run-1/a.bin lr=0.1 batch_size=8 epochs=2", "step 1 loss 2"]
+    assert not any("train.py" in str(one.value) for one in settings_printed_in(lines).values())
+    assert "max_steps" not in settings_printed_in(["./saved step=10 max_steps=20 in a-b"])
 
 
 def test_training_arguments_of_transformers_are_read_in_all_their_forms(tmp_path: Path) -> None:

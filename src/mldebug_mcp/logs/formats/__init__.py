@@ -18,7 +18,7 @@ from mldebug_mcp.logs.format_list import BINARY_READERS, TEXT_READERS
 from mldebug_mcp.logs.log_file import LogFile
 from mldebug_mcp.logs.run import RECORDER
 from mldebug_mcp.logs.settings.printed import settings_in_head
-from mldebug_mcp.logs.spread import bare_curves, curve_name
+from mldebug_mcp.logs.spread import bare_curves, curve_name, curves_by_tag
 
 
 class Reader(Protocol):
@@ -87,6 +87,11 @@ def read_files(files: Sequence[LogFile], builder: RunBuilder) -> None:
 
         builder.formats.append(curve_files.BARE)
         curve_files.read_bare(files, builder)
+    elif len(files) > 1 and len(curves_by_tag(file.path for file in files)) == len(files):
+        from mldebug_mcp.logs.formats import curve_files
+
+        builder.formats.append(curve_files.BARE)
+        curve_files.read_tags(files, builder)
     else:
         for file in files:
             read_file(file, builder)

@@ -1,25 +1,28 @@
 """Tables of one curve each, which together are a run.
 
 DVCLive keeps them in `plots/metrics/**/*.tsv`, Polyaxon in `events/metric/**/*.plx` with bars between the cells.
-d3rlpy and torchrl write them without a header: `loss.csv` with rows of an epoch, a step and a value.
+d3rlpy and torchrl write them without a header: `loss.csv` with rows of an epoch, a step and a value. Those of
+TensorBoard's tags have the time, the step and the value.
 """
 
 from __future__ import annotations
 
 import csv
 from collections.abc import Sequence
+from itertools import islice
 
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.formats.long_columns import LongTable
 from mldebug_mcp.logs.log_file import LogFile
 from mldebug_mcp.logs.numbers import to_number
-from mldebug_mcp.logs.spread import curve_name
+from mldebug_mcp.logs.spread import curve_columns, curve_name, curves_by_tag
 
 FORMATS = {".tsv": "dvclive", ".plx": "polyaxon"}
 _DELIMITERS = {".tsv": "\t", ".plx": "|"}
 _STEP = "step"
 BARE = "curves"
-"""The format of tables without a header."""
+"""The format of tables that are named after their metrics."""
+_CLOCK = "Wall time"
 
 
 def read_together(files: Sequence[LogFile], builder: RunBuilder) -> None:
@@ -70,3 +73,29 @@ def read_bare(files: Sequence[LogFile], builder: RunBuilder) -> None:
     table.give(builder)
     if broken:
         builder.note(f"skipped {broken} row(s) that are not counters and a number")
+
+
+def read_tags(files: Sequence[LogFile], builder: RunBuilder) -> None:
+    """Read the curves of a run that are named by their files: steps, values, and the times where they have them."""
+    table, broken = LongTable(), 0
+    tags = curves_by_tag(file.path for file in files)
+    clock: dict[float, float] = {}
+    for file in files:
+        columns = curve_columns(file.path)
+        assert columns is not None  # noqa: S101 - its header has been read
+        times: dict[float, float] = {}
+        for row in islice(csv.reader(file.lines(), delimiter=columns.delimiter), 1, None):
+            cells = dict(zip(columns.names, map(to_number, row), strict=False))
+            step, value, time = (cells.get(name) for name in ("step", "value", "time"))
+            if step is None or value is None:
+                broken += bool(row)
+                continue
+            table.add(tags[file.path], step, value, time)
+            if time is not None:
+                times[step] = time
+        clock = max(clock, times, key=len)
+    for step, at in clock.items():
+        table.add(_CLOCK, step, at, at)
+    table.give(builder)
+    if broken:
+        builder.note(f"skipped {broken} row(s) without a number")

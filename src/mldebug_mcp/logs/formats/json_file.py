@@ -38,4 +38,4 @@ def read(file: LogFile, builder: RunBuilder) -> None:
             ) from None
         builder.note(cut_off(file.path.name, len(records)))
         document = records
-    take_document(document, builder)
+    take_document(document, builder, file.name)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from mldebug_mcp.core.text import clean
 from mldebug_mcp.logs.attempts import is_resume, tells_resume
 from mldebug_mcp.logs.builder import RunBuilder
-from mldebug_mcp.logs.documents import curves_in
+from mldebug_mcp.logs.documents import holds_runs
 from mldebug_mcp.logs.endings import ErrorLines
 from mldebug_mcp.logs.json_yaml import holds_columns, parse_json, parse_object
 from mldebug_mcp.logs.log_file import LogFile, ahead, blocks, is_fast, is_large, lines_of
@@ -40,7 +40,7 @@ def matches(file: LogFile) -> bool:
         return named_so
     if len(lines) > 1 and not named_so and not lines[1].lstrip().startswith("{"):
         return False  # the configuration, above a log of text
-    is_document = len(lines) == 1 and (holds_columns(first) or bool(curves_in(first)))
+    is_document = len(lines) == 1 and (holds_columns(first) or holds_runs(first))
     return isinstance(first, dict) and (named_so or not is_document)
 
 

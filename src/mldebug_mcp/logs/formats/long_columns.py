@@ -25,8 +25,11 @@ class LongTable:
         self.single: dict[str, float] = {}
         self.left_out = 0
 
-    def add(self, name: str, step: float, value: float) -> None:
-        """Take a row. A step that stands for none makes the value a result of the run, and no point of a curve."""
+    def add(self, name: str, step: float, value: float, time: float | None = None) -> None:
+        """Take a row, by default as one written after those before it.
+
+        A step that stands for none makes the value a result of the run, and no point of a curve.
+        """
         if step in NO_STEP:
             self.single[name] = value
             return
@@ -34,7 +37,7 @@ class LongTable:
             self.left_out += 1
             return
         times, steps, values = self._rows.setdefault(name, ([], [], []))
-        times.append(self._count)
+        times.append(self._count if time is None else time)
         steps.append(step)
         values.append(value)
         self._count += 1

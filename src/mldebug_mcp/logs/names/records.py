@@ -29,7 +29,7 @@ _WORD = regex(r"[^\W\d_]+")
 _HUMP = regex(r"(?<=[a-z])(?=[A-Z])")
 _WITH_PHASE = frozenset({
     "step", "epoch", "batch", "iteration", "end", "loop", "log", "metrics", "results", "summary", "set", "split",
-    "data", "phase", "mode", "loss", "stats", "subset", "context",
+    "data", "phase", "mode", "loss", "stats", "subset", "context", "history", "record", "curve",
 })  # fmt: skip
 """What may stand next to the word for a phase: "train_step", "validation epoch end"."""
 _METRIC = frozenset({"metric", "metricname", "name", "key", "tag", "variable", "scalarname", "quantity"})

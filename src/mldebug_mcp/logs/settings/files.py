@@ -42,7 +42,7 @@ _SAYS_WHAT_IT_IS = frozenset(
      "log", "train", "training", "run", "metrics", "history", "output", "out", "stdout", "results"}
 )  # fmt: skip
 """Words in names of configurations and logs that tell no run from another."""
-_SUFFIXES = frozenset({".json", ".yaml", ".yml", ".toml", ".ini", ".cfg"})
+_SUFFIXES = frozenset({".json", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".sh", ".sbatch", ".slurm"})
 _NOT_SETTINGS = re.compile(
     r"trainer_state|tokenizer|vocab|special_tokens|added_tokens|merges|generation_config|index\.json|results|metrics|package"
     r"|preprocessor|lock|requirements|environment|dataset_info|pyproject|setup\.cfg|summary"

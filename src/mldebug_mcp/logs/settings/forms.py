@@ -117,6 +117,16 @@ STARTED = regex(
     r"llamafactory-cli|axolotl|trl|swift|colossalai\s+run|lightning\s+run)\s+(?=\S)"
 )
 """What starts a training on a command line."""
+_OPTION_AHEAD = r"(?:[^\s=-]\S{0,200}[ \t]{1,8}){0,4}(?=--?[A-Za-z]|\\[ \t]{0,80}$)"
+_SCRIPT = regex(
+    r"^[ \t$>]{0,8}(?:[A-Za-z_]\w{0,60}=[^\s=]{0,200}[ \t]{1,8}){0,16}"
+    rf"(?:[\w.~/-]{{1,200}}\.(?:py|sh)[ \t]{{1,8}}(?:{_OPTION_AHEAD}|(?=[A-Za-z_][\w.]{{0,80}}=))"
+    rf"|\.{{0,2}}/[\w./-]{{1,200}}[ \t]{{1,8}}{_OPTION_AHEAD})",
+    re.MULTILINE,
+)
+"""The name of a script at the beginning of a line, behind variables of the shell, and an option or an override."""
+_ASSIGNED_IN_SHELL = regex(r"^[ \t]{0,80}(?:export )?([A-Za-z_]\w{0,80})=([\w.+-]{1,80})[ \t]{0,80}$", re.MULTILINE)
+_VARIABLE = regex(r"\$(?:\{([A-Za-z_]\w{0,80})\}|([A-Za-z_]\w{0,80}))")
 _OPTION = regex(r"--?([A-Za-z][\w./-]*)(?:=(.*))?", re.DOTALL)
 _OVERRIDE = regex(r"[+~]{0,2}([A-Za-z_][\w./@]*)=(.*)", re.DOTALL)
 _NUMBER = regex(r"-?[\d.]")
@@ -148,9 +158,20 @@ def settings_in_words(words: Sequence[str]) -> dict[str, object]:
     return found
 
 
+def starts_training(text: str) -> bool:
+    """Say whether a command line stands in a text: what runs a program, or a script and its options."""
+    return STARTED.search(text) is not None or _SCRIPT.search(text) is not None
+
+
 def settings_in_command(text: str) -> dict[str, object]:
-    """Return the options of a command line; a line that ends in a backslash goes on."""
+    """Return the options of a command line; a line that ends in a backslash goes on.
+
+    A variable of the shell stands for the plain value that a line assigns to it.
+    """
     joined = re.sub(r"\\\s*\n", " ", text[:100_000])
+    values = dict(_ASSIGNED_IN_SHELL.findall(joined))
+    if values:
+        joined = _VARIABLE.sub(lambda match: values.get(match[1] or match[2], match[0]), joined)
     lines = [line for line in joined.splitlines() if line.strip() and not line.lstrip().startswith("#")]
     found: dict[str, object] = {}
     for line in lines[:MAX_WORDS]:
@@ -252,6 +273,11 @@ MAX_YAML_BYTES = 512 * 1024
 _SECTION = regex(r"^[ \t]{0,80}\[[\w .:/-]{1,200}\][ \t]{0,80}$", re.MULTILINE)
 _OBJECT = regex(r"\s*(?:[A-Za-z_]\w*\s*=\s*)?(?:[A-Z]\w*\(|\{)")
 _FLAGS = regex(r"\s*--?[A-Za-z]")
+LEAST_OPTIONS = 3
+"""Options behind the name of any program that make a first line a command. Chosen: prose may name one or two."""
+_OPTION_OF_PROGRAM = regex(r"\s--[A-Za-z]")
+_REMARKS = regex(r"^[ \t]{0,80}#[^\n]*+\n?", re.MULTILINE)
+_COMMANDS = ("args", "argv", "command", "cmd")
 _ASSIGNED = regex(r"^[A-Za-z_]\w{0,200}[ \t]{0,80}=(?!=)", re.MULTILINE)
 
 
@@ -285,11 +311,14 @@ def values_in(text: str, suffix: str) -> Values:
 
 
 def json(text: str) -> object:
-    """Parse JSON; W&B's metadata hold the command line as a list of words."""
+    """Parse JSON, which may hold a command line, as one text or as a list of words."""
     values = parse_json(text)
-    if isinstance(values, dict) and isinstance(values.get("args"), list) and "program" in values:
-        return {**values, **settings_in_words([str(word) for word in values["args"]])}
-    return values
+    if not isinstance(values, dict):
+        return values
+    lines = [values[key] for key in _COMMANDS if isinstance(values.get(key), str)]
+    words = [str(word) for key in _COMMANDS if isinstance(values.get(key), list) for word in values[key]]
+    found = settings_in_command("\n".join(filter(starts_training, lines)))
+    return {**values, **found, **(settings_in_words(words) if any(map(_FLAGS.match, words)) else {})}
 
 
 def yaml(text: str) -> object:
@@ -308,8 +337,10 @@ def printed(text: str) -> object:
 
 
 def command(text: str) -> object:
-    """Parse a command line or a shell script; a line of options alone is one too."""
-    if not STARTED.search(text) and not _FLAGS.match(text):
+    """Parse a command line or a shell script; options alone are one too, on one line or on several."""
+    if _FLAGS.match(plain := _REMARKS.sub("", text)):
+        return settings_in_command(" ".join(plain.splitlines()))
+    if not starts_training(text) and len(_OPTION_OF_PROGRAM.findall(plain.lstrip().partition("\n")[0])) < LEAST_OPTIONS:
         raise ValueError("no command line")
     return settings_in_command(text)
 
@@ -350,6 +381,6 @@ _FORMS: dict[str, tuple[Callable[[str], object], ...]] = {
     ".yaml": (yaml,), ".yml": (yaml,),
     ".toml": (_toml,),
     ".ini": (_ini, block), ".cfg": (_ini, block), ".conf": (_ini, block),
-    ".sh": (command,),
+    ".sh": (command,), ".sbatch": (command,), ".slurm": (command,),
     ".py": (settings_in_source,),
 }  # fmt: skip

@@ -12,7 +12,7 @@ from mldebug_mcp.core.text import clean, shorten
 from mldebug_mcp.logs.line_prefixes import without_prefix
 from mldebug_mcp.logs.names.metrics import COUNTERS, canonical, is_telling
 from mldebug_mcp.logs.names.settings import settings_of
-from mldebug_mcp.logs.settings.forms import STARTED, pair_in, settings_in_block, settings_in_command
+from mldebug_mcp.logs.settings.forms import pair_in, settings_in_block, settings_in_command, starts_training
 from mldebug_mcp.logs.settings.settings import Settings
 from mldebug_mcp.logs.settings.values import NotAnObjectError, number_of, parse_object, value_in
 
@@ -181,7 +181,7 @@ def _configurations(lines: Sequence[str]) -> Iterator[tuple[int, Mapping[str, ob
             yield at, several
             at += 1
             continue
-        if (STARTED.search(line) and "-" in line) or _goes_on(line):
+        if ("-" in line and starts_training(line)) or _goes_on(line):
             end = _end_of_command(lines, at)
             yield from _in_command(lines, at, end)
             at = end

@@ -568,6 +568,7 @@ class Assembler:
         self._block: dict[str, float] = {}
         self._line = 0
         self._heading = False
+        self._drawn = False
         self._step_name = ""
         self._first_pass = FirstPass()
         self._epoch: float | None = None
@@ -789,6 +790,7 @@ class Assembler:
                 self._rounded.take(self._builder.rows, self._counters["step"])
             self._builder.numbers({**self._counters, **self._block})
         self._block, self._counters, self._heading, self._rounded_block = {}, {}, False, False
+        self._drawn = False
 
     def end(self) -> None:
         """Finish: give what is left to the builder and say what was left out."""
@@ -866,6 +868,8 @@ class Assembler:
 
     def _with_counter(self, number: int, values: dict[str, float], parsed: Parsed) -> None:
         metrics = parsed.metrics
+        if self._drawn and not parsed.drawn and values.get("step") == self._counters.get("step", math.nan):
+            metrics = {name: value for name, value in metrics.items() if self._lacks([name])}  # the bar shows the rest
         if self._belongs(values, metrics):
             self._counters = {**self._counters, **values}
             self._add(metrics)
@@ -873,6 +877,7 @@ class Assembler:
         else:
             inherited = {"epoch": self._epoch} if "epoch" not in values and self._epoch is not None else {}
             self._open(number, {**inherited, **values}, metrics, heading=False)
+            self._drawn = parsed.drawn
         self._rounded_block = self._rounded_block or parsed.counters.rounded
 
     def _belongs(self, values: Mapping[str, float], metrics: Mapping[str, float]) -> bool:

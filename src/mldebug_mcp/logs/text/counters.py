@@ -91,6 +91,11 @@ _TIMM = regex(r"train: \d+ \[", re.IGNORECASE)
 _TORCHTUNE = regex(r"\s*+(?P<epoch>\d+)\|(?P<step>\d+)\|(?=\w)")
 _LOGGABLE = regex(r"(?:\s*+[\w :|]{0,80}?\s)?(?P<step>\d{1,9})it/(?P<total>\d{1,9})it(?=\srate:)")
 """tqdm-loggable: "Progress on:train 10it/240it rate:2.1it/s"."""
+_COUNT_BEFORE_WORD = regex(
+    r"\s*+[^\w\s]{0,8}\s*+(?P<step>\d{1,9})\s?(?:its?|iters?|iterations?|steps?|updates?)\s?[:|]\s++(?=[A-Za-z])",
+    re.IGNORECASE,
+)
+"""A count before its word: ">> 100 it: loss=0.2"."""
 _PHASE_AND_EPOCH = regex(
     r"\s*+(?P<phase>train|val|test)\w*\s\((?P<epoch>\d{1,6})/(?P<epochs>\d{1,6})\)(?=\s[A-Za-z])", re.IGNORECASE
 )
@@ -105,6 +110,7 @@ _AT_BEGINNING = (
     _OF_RUN,
     _BEFORE_EPISODE,
     _EPOCH_COMMA_BATCH,
+    _COUNT_BEFORE_WORD,
 )
 _OF_COUNTER = regex(r"(?<=\w)\s++(?:after|at|in|for|of|on)(?: the)?(?: end of)?(?: the)?\s*+$", re.IGNORECASE)
 _VALUE = regex(r"\s*+(?:[:=]|(?:is|was)\b:?)\s*+(?=[-+]?\.?\d|nan\b|[-+]?inf\b)", re.IGNORECASE)

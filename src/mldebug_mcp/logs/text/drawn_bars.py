@@ -301,6 +301,7 @@ class DrawnBars:
                 for name in shown:
                     del metrics[name]
             self._shown |= shown
+        parsed.drawn = True
         self._records.take(number, parsed)
 
     def _is_evaluation(self, bar: Bar) -> bool:

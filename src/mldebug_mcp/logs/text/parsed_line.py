@@ -77,6 +77,7 @@ class Parsed:
         rank: The rank that printed it, None if it does not say.
         telling: It reports a metric that only training or evaluation prints.
         evaluation: It speaks of an evaluation.
+        drawn: It is a drawing of a bar.
     """
 
     counters: Counters
@@ -84,6 +85,7 @@ class Parsed:
     rank: int | None = None
     telling: bool = False
     evaluation: bool = False
+    drawn: bool = False
 
 
 def parse_line(line: str, *, evaluation: bool = False) -> Parsed:
