@@ -82,6 +82,7 @@ ARGUMENTS: tuple[tuple[str, str, dict[str, str]], ...] = (
     ("inspect_batch", "tokenizer", {"path": "batch.json"}),
     ("inspect_batch", "model", {"path": "batch.json"}),
     ("inspect_batch", "against", {"path": "batch.json"}),
+    ("inspect_script", "path", {}),
     ("rows_at", "path", {}),
     ("rows_at", "data", {"path": "train.jsonl"}),
     ("rows_at", "tokenizer", {"path": "train.jsonl", "data": "batch.json"}),
