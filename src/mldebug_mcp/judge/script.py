@@ -7,7 +7,7 @@ from importlib.util import decode_source
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mldebug_mcp.core.access import is_folder, read_bytes, require, walk
+from mldebug_mcp.core.access import is_file, is_folder, read_bytes, require, walk
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.limits import checkpoint
 from mldebug_mcp.core.paths import expanded, unreadable
@@ -217,7 +217,7 @@ def _read(files: Sequence[Path], notes: list[str]) -> Iterator[Script]:
 
 def _text(file: Path) -> str:
     """Return a script as Python decodes it: by its byte order mark or declared encoding; an empty file is empty."""
-    if not file.stat().st_size:
+    if is_file(file) and not file.stat().st_size:
         return ""
     content = read_bytes(file, MAX_SCRIPT_BYTES, "a script is shorter")
     try:
