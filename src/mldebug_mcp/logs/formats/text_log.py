@@ -348,7 +348,7 @@ class Text:
             for part in text.split("^M"):
                 self._take(number, part)
             return None
-        if "#015" in text:
+        if "#015" in text or "#033[" in text:
             for part in drawings_in(text):
                 self._take(number, part)
             return None
@@ -400,7 +400,8 @@ class Text:
             return (
                 LineContent() if all(content is not None and content.is_nothing for content in said_of_parts) else None
             )
-        line = straightened(line)
+        if "{" in line or not self._records.dicts.open:  # else it may be the rest of a dict that was wrapped
+            line = straightened(line)
         if self._errors.goes_on(line):
             self._builder.message_goes_on(line)
             return None
