@@ -123,6 +123,22 @@ def test_of_closing_figures_alone_the_log_is_asked_for(tmp_path: Path) -> None:
     file.write_text('{"epoch": 3.0, "eval_loss": 0.4, "train_loss": 0.3, "train_runtime": 81.2}')
     headline = diagnose_run(file).verdict.headline
     assert headline.startswith("Cannot be judged: only the closing figures of a run are here")
+
+
+def test_of_printed_closing_figures_alone_the_log_is_asked_for(tmp_path: Path) -> None:
+    phases = {"train": ("loss", "0:02:31.40"), "eval": ("accuracy", "1 day, 2:00:11")}
+    for several in (["train"], ["eval"], ["train", "eval"]):
+        file = tmp_path / "console.log"
+        file.write_text(
+            "".join(
+                f"***** {phase} metrics *****\n  epoch          =        5.0\n  {phase}_{name} =     0.25\n"
+                f"  {phase}_runtime  = {runtime}\n"
+                for phase, (name, runtime) in phases.items()
+                if phase in several
+            )
+        )
+        headline = diagnose_run(file).verdict.headline
+        assert headline.startswith("Cannot be judged: only the closing figures of a run are here")
     assert "--map" not in headline
 
 

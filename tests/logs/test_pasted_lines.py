@@ -230,6 +230,81 @@ PASTED: dict[str, tuple[str, str, Mapping[str, Points]]] = {
         "epoch",
         {"reward": {0.5: 0.5}, "eps": {0.5: 1}},
     ),
+    "results of Tune whose step stands last, with the state of the trials between them": (
+        "".join(
+            f"Result for SAC_Pendulum_7f3a1_00000:\n  custom_metrics: {{}}\n  episode_reward_mean: {reward}\n"
+            f"  hist_stats:\n    episode_lengths:\n    - 200\n  num_env_steps_sampled: {step}\n  \n"
+            "== Status ==\nMemory usage on this node: 5.1/7.7 GiB\n\n"
+            for step, reward in ((500, -900), (1000, -700), (1500, -300))
+        ),
+        "step",
+        {"reward": {500: -900, 1000: -700, 1500: -300}},
+    ),
+    "indented results of which only the headings are lost": (
+        "".join(f"  episode_reward_mean: {5 * at}\n  training_iteration: {at}\n  \n" for at in range(1, 5)),
+        "step",
+        {"reward": {1: 5, 2: 10, 3: 15, 4: 20}},
+    ),
+    "a carriage return in octal behind each line": (
+        "2023-02-03T04:05:06.789Z Step 8, loss: 1.5#033[0m, val_loss: 1.75#015\n"
+        "2023-02-03T04:05:16.789Z Step 16, loss: 1.25#033[0m, val_loss: 1.5#015\n"
+        "2023-02-03T04:05:26.789Z Step 24, loss: 1.0#033[0m, val_loss: 1.25 #015\n",
+        "step",
+        {"loss": {8: 1.5, 16: 1.25, 24: 1.0}, "eval_loss": {8: 1.75, 16: 1.5, 24: 1.25}},
+    ),
+    "a carriage return in octal behind each dict": (
+        "{'loss': 1.5, 'epoch': 0.25}#015\n{'loss': 1.25, 'epoch': 0.5}#015\n",
+        "epoch",
+        {"loss": {0.25: 1.5, 0.5: 1.25}},
+    ),
+    "drawings behind which a carriage return stands in octal": (
+        "Epoch 0:  25%|██   | 1/4 [00:01<00:03, 1.0it/s, loss=2.5]#015"
+        "Epoch 0:  50%|███  | 2/4 [00:02<00:02, 1.0it/s, loss=2.25]#015\n",
+        "step",
+        {"loss": {1: 2.5, 2: 2.25}},
+    ),
+    "colours in octal": (
+        "#033[36mStep 30#033[0m loss: 1.5\n#033[36mStep 60#033[0m loss: 1.25\n",
+        "step",
+        {"loss": {30: 1.5, 60: 1.25}},
+    ),
+    "an epoch behind a number sign that is no carriage return": (
+        "Epoch #014: loss 1.5\nEpoch #015: loss 1.25\nEpoch #016: loss 1.0\n",
+        "epoch",
+        {"loss": {14: 1.5, 15: 1.25, 16: 1.0}},
+    ),
+    "dicts that lost their closing braces": (
+        "{'loss': 1.5, 'epoch': 0.5\n{'loss': 1.25, 'epoch': 1.0,\n{'loss': 1.0, 'epoch': 1.5}\n",
+        "epoch",
+        {"loss": {0.5: 1.5, 1.0: 1.25, 1.5: 1.0}},
+    ),
+    "dicts behind a step that lost their closing braces": (
+        "step 5: {'loss': 1.5, 'lr': 0.25\nsaving\nstep 10: {'loss': 1.25, 'lr': 0.5\n",
+        "step",
+        {"loss": {5: 1.5, 10: 1.25}, "learning_rate": {5: 0.25, 10: 0.5}},
+    ),
+    "JSON that lost its closing braces": (
+        '{"step": 5, "loss": 1.5\n{"step": 10, "loss": 1.25\n',
+        "step",
+        {"loss": {5: 1.5, 10: 1.25}},
+    ),
+    "dicts that lost their opening braces and quotation marks": (
+        "loss': 1.5, 'grad_norm': 0.5, 'epoch': 0.5}\nloss': '1.25', 'grad_norm': '0.25', 'epoch': '1.0'\n",
+        "epoch",
+        {"loss": {0.5: 1.5, 1.0: 1.25}, "grad_norm": {0.5: 0.5, 1.0: 0.25}},
+    ),
+    "figures of an evaluation below the records of the Trainer": (
+        "{'loss': 1.5, 'epoch': 1.0}\n{'loss': 1.25, 'epoch': 2.0}\n***** eval metrics *****\n"
+        "  epoch        =        2.0\n  eval_loss    =     1.375\n  eval_runtime = 0:00:12.50\n",
+        "epoch",
+        {"loss": {1: 1.5, 2: 1.25}, "eval_loss": {2: 1.375}},
+    ),
+    "figures of an evaluation at each epoch": (
+        "***** eval metrics *****\n  epoch = 1.0\n  eval_loss = 1.5\n"
+        "***** eval metrics *****\n  epoch = 2.0\n  eval_loss = 1.25\n",
+        "epoch",
+        {"eval_loss": {1: 1.5, 2: 1.25}},
+    ),
 }
 
 
@@ -300,3 +375,17 @@ def test_an_option_of_a_command_that_goes_on_is_a_setting_without_its_beginning(
 def test_means_over_episodes_are_said_to_be_nan_for_want_of_an_ended_one(tmp_path: Path) -> None:
     run = read(tmp_path, "episode_len_mean: .nan\nepisode_reward_mean: .nan\nepisodes_total: 0\n")
     assert any("no episode has ended" in note for note in run.notes)
+
+
+def test_of_several_trials_of_tune_the_first_is_read_and_the_others_are_counted(tmp_path: Path) -> None:
+    result = "Result for PPO_{}:\n  episode_reward_mean: {}\n  training_iteration: {}\n  \n"
+    run = read(tmp_path, "".join(result.format("a", at, at) + result.format("b", 9, at) for at in range(1, 4)))
+    assert run["reward"].value.tolist() == [1, 2, 3]
+    assert any("3 result(s) of other trials" in note for note in run.notes)
+
+
+def test_means_over_the_run_are_no_losses_of_a_step(tmp_path: Path) -> None:
+    records = "{'loss': 1.5, 'epoch': 1.0}\n{'loss': 1.25, 'epoch': 2.0}\n"
+    run = read(tmp_path, f"{records}***** train metrics *****\n  epoch = 2.0\n  train_loss = 1.375\n")
+    assert run["loss"].value.tolist() == [1.5, 1.25]
+    assert run["summary/train_loss"].value.tolist() == [1.375]

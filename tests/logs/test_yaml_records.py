@@ -116,3 +116,12 @@ def test_results_that_rllib_prints_are_records_with_an_empty_line_between_them(t
     run = read_run(tmp_path / "console.txt")
     assert run["reward"].value.tolist() == [4.5, 5.5]
     assert run["loss"].step.tolist() == [6, 7]
+
+
+def test_of_a_long_text_of_printed_results_all_are_records(tmp_path: Path) -> None:
+    path = tmp_path / "console.txt"
+    path.write_text(
+        "".join(f"  episode_reward_mean: {at}.5\n  timesteps_total: {10 * at}\n  \n" for at in range(1, 9000))
+    )
+    reward = read_run(path)["reward"]
+    assert (len(reward), reward.step[0], reward.value[-1]) == (8999, 10, 8999.5)

@@ -21,6 +21,7 @@ from mldebug_mcp.logs.columns import Column, Columns, Floats, Rows, stretches_of
 from mldebug_mcp.logs.endings import Messages, Tail, is_error
 from mldebug_mcp.logs.names import conventions
 from mldebug_mcp.logs.names.conventions import join_counters, join_cut_box, named_columns
+from mldebug_mcp.logs.names.lexicon import SET_ASIDE
 from mldebug_mcp.logs.names.metrics import COUNTERS, canonical, factor, is_loss, is_telling
 from mldebug_mcp.logs.names.records import (
     Single,
@@ -219,6 +220,14 @@ class RunBuilder:
                 else:
                     column.extend(parts[key], column_values, held[key])
         self._recorded.rows += size
+
+    def set_aside(self) -> None:
+        """Name all metrics so far as closing figures: means and scores of a run, of no step of it."""
+        columns = self._recorded.columns
+        for name in [name for name in columns if not name.startswith(SET_ASIDE)]:
+            column = columns.pop(name)
+            if canonical(name) not in COUNTERS:
+                columns.setdefault(f"summary/{name}", column)
 
     def column(self, name: str) -> list[tuple[int, float]]:
         """Return the records of a metric as they came: (index of the record, value)."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.limits import checkpoint
@@ -118,6 +118,8 @@ _BOUNDARY = regex(r"(?:---|\.\.\.)(?=\s|$)")
 """Where a document of a stream begins or ends; a longer line of hyphens is a rule."""
 _DUMPED = regex(r"^ {0,80}[\w./-]{1,200}:(?: (?:\{\}|\[\]|-?\.(?:nan|inf)))?$")
 """A line as only a writer of YAML prints it: a key that opens a mapping, nothing, NaN or infinity."""
+RESULT_HEADING = regex(r"Result for (?P<trial>[\w.=,/()-]{1,200}):\s{0,4}")
+"""Above a result of Ray's Tune: "Result for PPO_CartPole_00000:"."""
 _COMMENT = regex(r"\s+#[^'\"]*$")
 _ITEM = regex(r"^ {0,80}- {1,8}['\"\w]", re.MULTILINE)
 
@@ -171,15 +173,24 @@ def streams_records(head: str) -> bool:
 def prints_records(head: str) -> bool:
     """Say of the beginning of a text whether it is nothing but results printed as YAML, as RLlib prints them.
 
-    They are mappings with others or with special values in them, an empty line between two. A configuration holds
-    neither a result nor a counter.
+    They are mappings with others or with special values in them, or the counters stand last in each; an empty line is
+    between two. A configuration holds neither a result nor a counter. Results with headings are lines of a text.
     """
     lines = [line.rstrip() for line in head.splitlines() if line.strip()]
-    if not any(map(_DUMPED.search, lines)) or sum(not _is_key(line) for line in lines) > MOST_OTHER * len(lines):
+    if any(map(RESULT_HEADING.fullmatch, lines)) or sum(not _is_key(line) for line in lines) > MOST_OTHER * len(lines):
         return False
     records = [record for record in printed_records(head.splitlines()) if record]
+    whole = records[:-1]  # the last one may be cut off
+    if not any(map(_DUMPED.search, lines)) and not (whole and all(map(_counts_last, whole))):
+        return False
     numbers = {name for record in records for name, value in record.items() if isinstance(value, float)}
     return any(map(is_telling, numbers)) and any(canonical(name) in COUNTERS for name in numbers)
+
+
+def _counts_last(record: Mapping[str, object]) -> bool:
+    """Say whether a mapping begins with a metric and ends in a counter: read as text, it would be of the next one."""
+    names = [canonical(name) for name in record]
+    return names[0] not in COUNTERS and names[-1] in COUNTERS
 
 
 def printed_records(lines: Iterable[str]) -> Iterator[dict[str, object] | None]:

@@ -189,13 +189,19 @@ def records_in(line: str) -> list[str]:
     return [line[first:last] for first, last in pairwise(edges)]
 
 
+_RETURN = regex(r"(?<![A-Za-z] )(?<![\[(])#015")
+"""A carriage return in octal, and not a number: "Epoch #015", "[#015]"."""
+
+
 def drawings_in(line: str) -> list[str]:
     """Return what was drawn in turn in a line whose control characters a collector of logs wrote in octal.
 
-    "#015" is the carriage return before each drawing of a bar, "#033" begins an escape sequence (rsyslog, CloudWatch).
-    Each comes with what stands before the first.
+    "#015" is the carriage return before each drawing of a bar, or behind each line; "#033" begins an escape sequence
+    (rsyslog, CloudWatch). Each drawing comes with the prefix of the line.
     """
-    before, *drawn = clean(line.replace("#033", "\x1b")).split("#015")
+    before, *drawn = _RETURN.split(clean(line.replace("#033[", "\x1b[")))
+    if without_prefix(before).message.strip():
+        return [before, *(text for text in drawn if text.strip())]
     return [f"{before}{text}" for text in drawn if text.strip()]
 
 

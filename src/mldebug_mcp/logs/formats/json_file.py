@@ -25,7 +25,11 @@ def read(file: LogFile, builder: RunBuilder) -> None:
         document = parse_document(text)
     except ValueError as error:
         records: list[object] = list(objects_in(text)) if text.lstrip().startswith("[") else []
-        begins_log = str(error).startswith("Extra data") or text.lstrip("{ \t\r\n").startswith("'")  # Python's dicts
+        begins_log = (
+            str(error).startswith("Extra data")
+            or text.lstrip("{ \t\r\n").startswith("'")  # Python's dicts
+            or '\n{"' in text  # objects that lost their closing brace
+        )
         if not records and text.lstrip().startswith("{") and begins_log:
             from mldebug_mcp.logs.formats import text_log
 

@@ -14,7 +14,7 @@ from itertools import islice
 
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import clean
-from mldebug_mcp.logs.attempts import LETTERS, ProcessStarts, RecordedLine, tells_resume
+from mldebug_mcp.logs.attempts import CLOSING_NAMES, LETTERS, ProcessStarts, RecordedLine, tells_resume
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.endings import ErrorLines
 from mldebug_mcp.logs.line_prefixes import drawings_in, heads_evaluation, records_in, without_prefix
@@ -23,6 +23,7 @@ from mldebug_mcp.logs.names.metrics import is_telling
 from mldebug_mcp.logs.numbers import without_underscores
 from mldebug_mcp.logs.run import warns
 from mldebug_mcp.logs.text.bars import RichBar, bar_in, is_fastprogress
+from mldebug_mcp.logs.text.headed import HeadedBlock
 from mldebug_mcp.logs.text.known_shapes import KnownLines, Memory
 from mldebug_mcp.logs.text.line_shape import MARKS, Skeletons
 from mldebug_mcp.logs.text.parsed_line import LineContent, content_of, drawing_of, straightened
@@ -109,15 +110,20 @@ class Structures:
         self._box = Box()
         self._rich = RichBar()
         self._copied = CopyPaste()
+        self._headed = HeadedBlock()
+        self._closing: list[str] = []
         self.table = Table()
 
     def is_open(self, *, but_for_table: bool = False) -> bool:
         """Say whether one goes on in the next line; the open table does not count, if `but_for_table`."""
-        return self._box.open or self._rich.open or self._copied.open or (self.table.open and not but_for_table)
+        drawn = self._box.open or self._rich.open or self._copied.open or self._headed.open
+        return drawn or (self.table.open and not but_for_table)
 
     def take(self, number: int, line: str) -> bool:
         """Take a line; return whether it is part of a structure."""
         if self._in_rich_bar(number, line) or is_fastprogress(line):
+            return True
+        if self._in_headed_block(number, line):
             return True
         copied = self._copied.take(line)
         if copied is not None:
@@ -137,12 +143,37 @@ class Structures:
 
     def end(self) -> None:
         """End what is open."""
+        self._headed.end()
+        self._end_headed_block(0)
+        if self._headed.others:
+            self._builder.note(
+                f"left out {self._headed.others} result(s) of other trials than the first: each is a run of its own"
+            )
         self._box.end()
         self._end_box(0)
         self._rich.end()
         self._end_rich_bar(0)
         if self.table.guessed:
             self._builder.note(f"rows without names are read as {self.table.guessed}")
+
+    def set_aside_closing_figures(self) -> None:
+        """Say of closing figures that they are of no step, where a text holds nothing else, once for each phase."""
+        if len(set(self._closing)) == self._builder.rows:
+            self._builder.set_aside()
+
+    def _in_headed_block(self, number: int, line: str) -> bool:
+        taken = self._headed.take(line)
+        self._end_headed_block(number)
+        return taken
+
+    def _end_headed_block(self, number: int) -> None:
+        if self._headed.done is None:
+            return
+        (phase, record), self._headed.done = self._headed.done, None
+        if phase == "train" and self._builder.column(CLOSING_NAMES[0]):
+            return  # the Trainer has printed the same before
+        self._closing += [phase] if phase else []
+        self._records.dicts.take(number, record)
 
     def _in_rich_bar(self, number: int, line: str) -> bool:
         taken = self._rich.take(line)
@@ -325,6 +356,7 @@ class Text:
         self._records.dicts.histories.end(self._builder)
         self._records.assembler.end()
         self._records.bar_steps.settle(self._builder)
+        self._structures.set_aside_closing_figures()
 
     @property
     def is_drawing(self) -> bool:
@@ -348,7 +380,7 @@ class Text:
             for part in text.split("^M"):
                 self._take(number, part)
             return None
-        if "#015" in text:
+        if "#015" in text or "#033[" in text:
             for part in drawings_in(text):
                 self._take(number, part)
             return None
@@ -400,7 +432,8 @@ class Text:
             return (
                 LineContent() if all(content is not None and content.is_nothing for content in said_of_parts) else None
             )
-        line = straightened(line)
+        if "{" in line or not self._records.dicts.open:  # else it may be the rest of a dict that was wrapped
+            line = straightened(line)
         if self._errors.goes_on(line):
             self._builder.message_goes_on(line)
             return None

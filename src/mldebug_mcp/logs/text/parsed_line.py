@@ -370,8 +370,14 @@ def _goes_on(before: object, after: object) -> bool:
 # What a line says by itself, whatever came before it: a drawing of a bar, a printed dict, counters and metrics.
 
 
-_LOST_BRACE = regex(r"""\s{0,20}(['"])[\w./@()-]{1,200}\1:\s?[^{}'"]{1,200},\s{0,4}\1[\w./@()-]{1,200}\1:\s?[^{]*+$""")
-"""A printed dict without its first brace, as where it is selected by hand: two keys and more in one line."""
+_LOST_BRACE = regex(
+    r"""\s{0,20}['"]?[\w./@()-]{1,200}(?P<mark>['"]):\s?(?P<quote>['"]?)[^{}'"]{1,200}(?P=quote),"""
+    r"""\s{0,4}(?P=mark)[\w./@()-]{1,200}(?P=mark):\s?[^{]*+$"""
+)
+"""A printed dict without its first brace, and the quotation mark behind it, as where it is selected by hand.
+
+It has two keys and more in one line.
+"""
 _STRAIGHT = str.maketrans("‘’“”", "''\"\"")
 """Quotation marks as word processors and forums set them, in dicts that were copied from there."""
 _SKIPPED = regex(
@@ -446,7 +452,11 @@ def straightened(line: str) -> str:
     """Return a line with straight quotation marks around the keys of a dict, and with the braces that it lost."""
     if "{" in line:
         return line if line.isascii() else line.translate(_STRAIGHT)
-    return f"{{{line.rstrip().rstrip('},')}}}" if _LOST_BRACE.match(line) is not None else line
+    found = _LOST_BRACE.match(line)
+    if found is None:
+        return line
+    inside = line.strip().rstrip("},")
+    return f"{{{inside}}}" if inside[0] in "'\"" else f"{{{found['mark']}{inside}}}"
 
 
 def content_of(line: str, *, evaluation: bool = False) -> LineContent:

@@ -30,6 +30,7 @@ from mldebug_mcp.logs.text.parsed_line import (
     is_bare_pair,
     is_record,
     object_in,
+    parse_line,
 )
 
 # Printed dicts → records: those of one line, and those that were printed or wrapped over several.
@@ -37,6 +38,10 @@ from mldebug_mcp.logs.text.parsed_line import (
 
 _NUMBERS = " \t0123456789.,+-eE[]()"
 _WORDS = re.compile(r"\b(?:(?:np\.|numpy\.)?float\d+|tensor|None|null|nan|inf(?:inity)?)\b", re.IGNORECASE)
+
+
+_ANEW = re.compile(r"""[^'"{}\[\]]{0,60}\{\s?['"]""")
+"""A line in which a dict begins that is in no other."""
 
 
 class PrintedDicts:
@@ -70,6 +75,9 @@ class PrintedDicts:
 
     def go_on(self, number: int, line: str) -> bool:
         """Read on in the open dict, which a terminal may have wrapped within a number; say whether this is of it."""
+        if self._brackets <= 0 and _ANEW.match(line) and not self._lines[-1].rstrip().endswith((":", "(")):
+            self.end(number)  # the closing brace is lost
+            return False
         self._lines.append(line)
         self._characters += len(line)
         is_item = "'" in line or '"' in line or "}" in line or is_bare_pair(line)
@@ -84,14 +92,17 @@ class PrintedDicts:
         self._gathered(number, lines if part else lines[:-1])
         return part
 
-    def end(self) -> None:
-        """End the dict that is open, if one is."""
-        if self._lines:
-            self._gathered(0, self._lines)
+    def end(self, number: int = 0) -> None:
+        """End the dict that is open, if one is, above the line of this number."""
+        lines, self._lines = self._lines, []
+        if lines:
+            self._gathered(number, lines)
 
     def _gathered(self, number: int, lines: list[str]) -> None:
         text = "".join(lines)
-        history, record = history_in(text), dict_in(text) or object_in(text)
+        history, record = history_in(text), dict_in(text)
+        counters = parse_line(text.partition("{")[0]).counters.values if record else {}
+        record = {**counters, **record} or object_in(text)
         if history:
             self.histories.take(history)
         elif is_record(record):
