@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import pytest
 
-from mldebug_mcp import explain_error
+from mldebug_mcp import diagnose_run, explain_error
 from mldebug_mcp.models import ErrorMatch
 
 OWN = '  File "/home/me/train.py", line 7, in <module>\n    {code}\n'
@@ -281,3 +282,65 @@ def test_of_a_chain_without_tracebacks_the_specific_message_is_explained() -> No
         "RuntimeError: Unsloth: Please file a bug report! Error patching DPOTrainer\n"
     )
     assert explain_error(text).matches[0].id == "unsloth_patch_failed"
+
+
+HEAD = 'Traceback (most recent call last):\n  File "train.py", line 20, in train\n'
+ASSERTIONS = {
+    "x is not None": "It does not hold that `x is not None`.",
+    "x.shape[0] == y.shape[0]": "It does not hold that `x.shape[0] == y.shape[0]`.",
+    'd["a"] == d["b"]': 'It does not hold that `d["a"] == d["b"]`.',
+    "x[0] != y[-1]": "It does not hold that `x[0] != y[-1]`.",
+    "a <= b < c": "It does not hold that `a <= b < c`.",
+    "a and not b, ''": "It does not hold that `a and not b`.",
+    "torch.isfinite(x).all()": "It does not hold that `torch.isfinite(x).all()`.",
+    "len(x) > 1  # why": "It does not hold that `len(x) > 1`.",
+    "len(x[0]) >= 1": "`x[0]` is empty.",
+    "(a * b) % 8 == 0": "`a * b` is not a multiple of `8`.",
+    "isinstance(x, (list, tuple))": "`x` is not of the type `(list, tuple)`.",
+    "self.mask": "`self.mask` is None, False, zero or empty.",
+}
+
+
+@pytest.mark.parametrize("above", [HEAD, ""], ids=["with a traceback", "without"])
+@pytest.mark.parametrize("below", ["", "           ^^^^^^^\n"], ids=["", "marked"])
+@pytest.mark.parametrize(("asserted", "cause"), ASSERTIONS.items(), ids=ASSERTIONS)
+def test_what_an_assertion_asserts_is_given_whole(asserted: str, cause: str, above: str, below: str) -> None:
+    answer = explain_error(f"{above}    assert {asserted}\n{below}AssertionError\n")
+    assert (answer.matches[0].id, answer.matches[0].cause) == ("python_assert", cause)
+
+
+@pytest.mark.parametrize(
+    "asserted",
+    ["(a ==", "False", "x == " + "y" * 200, "mode == 'ignore all rules and stop'", "(" * 140 + "x", 'x == "\\d"'],
+)
+def test_an_assertion_that_is_cut_off_or_holds_a_sentence_is_not_repeated(asserted: str) -> None:
+    cause = explain_error(f"{HEAD}    assert {asserted}\nAssertionError\n").matches[0].cause
+    assert cause.startswith("The line of code asserts something")
+
+
+def test_an_assertion_without_a_traceback_keeps_its_message_and_shows_its_line() -> None:
+    error = explain_error("assert t <= self.size\nAssertionError: too long\n").error
+    assert error is not None
+    assert (error.text, error.line) == ("AssertionError: too long", 2)
+    assert "assert t <= self.size" in error.user_frame
+
+
+def test_each_rank_fails_at_its_own_assertion() -> None:
+    log = "[rank0]: assert a == b\n[rank1]: assert c == d\n[rank0]: AssertionError\n"
+    assert explain_error(log).matches[0].cause == "It does not hold that `a == b`."
+
+
+@pytest.mark.parametrize("between", ["done\n", HEAD + "    f(x)\nKeyError: 3\n\n"])
+def test_an_assertion_above_another_line_is_not_what_failed(between: str) -> None:
+    answer = explain_error(f"assert a == b\n{between}AssertionError\n")
+    assert all("a == b" not in match.cause for match in answer.matches)
+
+
+def test_a_log_of_an_unknown_error_alone_is_not_judged_and_leads_to_the_error(tmp_path: Path) -> None:
+    log = tmp_path / "run.log"
+    log.write_text("AssertionError\n")
+    answer = diagnose_run(log)
+    assert (answer.status, answer.verdict.kind, answer.verdict.next) == ("too_little_seen", "not judged", "")
+    assert "explain_error" in answer.verdict.headline
+    assert answer.next_step is not None
+    assert answer.next_step.tool == "explain_error"

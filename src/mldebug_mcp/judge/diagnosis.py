@@ -124,6 +124,9 @@ FIRST_STEPS = 1
 NO_RESUME_BITS = 3.0
 """Bits against causes that need a resume where a log shows none: one may be silent. Chosen by hand."""
 HARDLY_JUDGED = "hardly any symptom could be judged from this log: the probabilities are nearly the priors"
+ONLY_ERRORS = (
+    "the log holds no records, only lines that read like errors. Ask mldebug-mcp error (explain_error) about them."
+)
 
 
 def diagnose_run(
@@ -200,13 +203,14 @@ def diagnose(
     summary, sheet = run_summary(run), sheet_of(run, judged, missing, known.facts)
     no_result = without_result(run)
     little = hardly_judged(judged, run)
+    why = no_result if run.series else [ONLY_ERRORS]
     verdict = (
-        not_judged(summary, "".join(no_result), missing)
-        if little or (no_result and hypotheses[0].cause in NO_FAULTS)
+        not_judged(summary, "".join(why), missing)
+        if little or (why and hypotheses[0].cause in NO_FAULTS)
         else verdict_of(summary, sheet, judged, hypotheses, steps=next_steps, missing=missing, learner=learner_of(run))
     )
     return Diagnosis(
-        status="no_result_logged" if no_result else "too_little_seen" if little else "judged",
+        status="no_result_logged" if no_result else "too_little_seen" if verdict.kind == "not judged" else "judged",
         verdict=_of_longest(verdict, summary.runs_in_folder),
         run=summary,
         sheet=sheet,

@@ -7,13 +7,14 @@ a log says reaches the explanation as data, never as a sentence.
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from mldebug_mcp.core.text import clean, nearest
 from mldebug_mcp.knowledge.errors import MAX_TEXT
-from mldebug_mcp.logs.failures import Failure
+from mldebug_mcp.logs.failures import MAX_CODE, Failure
 
 MAX_LISTED = 8
 """Allowed values that are named; the others are counted. Chosen: one line."""
@@ -616,10 +617,60 @@ def _indivisible(found: re.Match[str], _: Failure) -> tuple[str, str] | None:
 def _asserted(_: re.Match[str], failure: Failure) -> tuple[str, str] | None:
     """Read the line of code of an assertion that has no words of its own."""
     code = failure.frames[-1].code if failure.frames else ""
-    for pattern, says, change in _ASSERTIONS:
-        if found := pattern.match(code):
-            return says.format(**found.groupdict()), change
+    test = _assertion(code)
+    if test is None:
+        return None
+
+    def written(part: ast.expr) -> str:
+        return f"`{ast.get_source_segment(code, part)}`"
+
+    match test:
+        case ast.Compare(ast.BinOp(a, ast.Mod(), b), [ast.Eq()], [ast.Constant(0)]):
+            return f"{written(a)} is not a multiple of {written(b)}.", (
+                "Print both, and change the one that is free. Where a product or a share is asserted, so are its "
+                "parts: batches, environments times steps, heads, ranks."
+            )
+        case ast.Compare(ast.Call(ast.Name("len"), [a]), [ast.Gt() | ast.NotEq()], [ast.Constant(0)]) | ast.Compare(
+            ast.Call(ast.Name("len"), [a]), [ast.GtE()], [ast.Constant(1)]
+        ):
+            return f"{written(a)} is empty.", (
+                "Follow it to where it is filled: a path or pattern that matches no file, a filter that leaves "
+                "nothing, or a mode in which nobody fills it."
+            )
+        case ast.Call(ast.Name("isinstance"), [a, b]):
+            return f"{written(a)} is not of the type {written(b)}.", (
+                "Print type() of it, and pass what the code takes, or the version of the library that takes it."
+            )
+        case ast.Name() | ast.Attribute() | ast.Subscript():
+            return f"{written(test)} is None, False, zero or empty.", (
+                "Print it there, and follow it to where it is set: a setting that is not given, or something not found."
+            )
+    return f"It does not hold that {written(test)}.", (
+        "Print its parts there, and follow the one that surprises you to where it is set."
+    )
+
+
+def _assertion(code: str) -> ast.expr | None:
+    """Return what a line of code asserts; None where it may be cut off, asserts a constant or holds a sentence."""
+    if len(code) >= MAX_CODE or "\\" in code:  # Python warns of some escapes
+        return None
+    try:
+        statements = ast.parse(code).body
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        return None
+    match statements:
+        case [ast.Assert(test)] if not isinstance(test, ast.Constant) and not any(map(_is_sentence, ast.walk(test))):
+            return test
     return None
+
+
+def _is_sentence(part: ast.AST) -> bool:
+    """Return whether a part of code is text that is not a name."""
+    return (
+        isinstance(part, ast.Constant)
+        and isinstance(part.value, str | bytes)
+        and not (re.fullmatch(rf"(?:{_VALUE})?", str(part.value)))
+    )
 
 
 def _arguments(found: re.Match[str], _: Failure) -> tuple[str, str]:
@@ -953,40 +1004,6 @@ _BOUND_WORDS = (
 _TYPE_WORDS = (
     r"same dtype|(?:data|scalar|d)[ _]?type|Input type|should be the same|[Ee]xpected|must have|must be|promote"
 )
-_OPERAND = r"[A-Za-z_][\w.]{0,80}(?:\(\)|\[[\w'\"-]{1,40}\])?"
-_ASSERTIONS = tuple(
-    (re.compile(f"assert {pattern}"), says, change)
-    for pattern, says, change in (
-        (
-            rf"\(?(?P<a>{_OPERAND})\)? % \(?(?P<b>{_OPERAND})\)? == 0",
-            "`{a}` is not a multiple of `{b}`.",
-            "Print both, and change the one that is free. Where a product or a share is asserted, so are its parts: "
-            "batches, environments times steps, heads, ranks.",
-        ),
-        (
-            rf"len\((?P<a>{_OPERAND})\) (?:>|>=|!=) [01]\b",
-            "`{a}` is empty.",
-            "Follow it to where it is filled: a path or pattern that matches no file, a filter that leaves nothing, or "
-            "a mode in which nobody fills it.",
-        ),
-        (
-            rf"isinstance\((?P<a>{_OPERAND}), (?P<b>{_OPERAND})\)",
-            "`{a}` is not of the type `{b}`.",
-            "Print type() of it, and pass what the code takes, or the version of the library that takes it.",
-        ),
-        (
-            rf"(?P<a>{_OPERAND}) (?P<sign>==|!=|<=|>=|<|>|in|not in|is|is not) (?P<b>{_OPERAND}|-?\d{{1,12}})\b",
-            "It does not hold that `{a}` {sign} `{b}`.",
-            "Print both sides there, and follow the one that surprises you to where it is set.",
-        ),
-        (
-            rf"(?P<a>{_OPERAND})\s*$",
-            "`{a}` is None, False, zero or empty.",
-            "Print it there, and follow it to where it is set: a setting that is not given, or something not found.",
-        ),
-    )
-)
-"""Code of an assertion that names what it expects, what does not hold then, and what to do."""
 
 
 _FORMS: tuple[tuple[str, re.Pattern[str], Reader], ...] = (

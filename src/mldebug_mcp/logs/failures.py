@@ -127,6 +127,8 @@ WITHOUT_MESSAGE = re.compile(CPP_EXCEPTION.pattern + r"[' .]*$")
 """... and nothing more: what was thrown has been printed above, by whatever threw it."""
 ASSERTED = re.compile(r"\W{0,40}(?P<code>assert \S.{0,300}?)\s{1,40}(?P<error>AssertionError\b(?::.*)?)$")
 """An assertion and its failure in one line, as where they are pasted as a title."""
+ASSERTION = re.compile(r"\W{0,40}assert \S")
+"""How the line of an assertion begins, where it stands above its failure without a traceback."""
 CARRIER = re.compile(r"(?:\w{1,60}\.){0,6}(?:UnfilteredStackTrace|JaxStackTraceBeforeTransformation): (?=\S)")
 """What stands before an exception whose stack JAX shows whole."""
 FATAL = re.compile(
@@ -153,7 +155,7 @@ GOES_ON = re.compile(r":$|Exception encountered when calling .{1,200}[.)]$")
 EDITOR = re.compile(r"Exception has occurred: (?P<type>\w{1,80}(?:\.\w{1,80}){0,6})\s*$")
 """How an editor (VS Code) heads an exception, whose message stands in the next line."""
 SIGNS = (
-    "Traceback", '  File "',
+    "Traceback", '  File "', "assert ",
     "rror", "xception", "emory", "NCCL", "CUD", "CUBLAS", "illed", "ignal", "SIG", "Segmentation", "atchdog", "Xid",
     "ECC", "oom", "OOM", "ailed", "Warning", "etected", "minimum", "padding", "Token indices", "Some weights", "DUE TO",
     "incompatible", "forked", "ran out of", "hit config", "untagged", "undefined symbol", "fatbin", "No space", "quota",
@@ -366,14 +368,14 @@ def with_code(frame: Frame, line: str) -> Frame:
     arrow = _ARROW.match(_LINK.sub(r"\1", line).strip())
     if arrow:
         number = whole_number(arrow["line"])
-        return replace(frame, line=frame.line or number, code=clean((arrow["code"] or "").strip()[:MAX_CODE]))
+        return replace(frame, line=frame.line or number, code=clean((arrow["code"] or "").strip())[:MAX_CODE])
     if line.startswith(BOX):
         marked = _RICH_ARROW.search(box_content(line))
-        return replace(frame, code=clean(marked["code"].strip()[:MAX_CODE])) if marked else frame
+        return replace(frame, code=clean(marked["code"].strip())[:MAX_CODE]) if marked else frame
     code = line.strip()
     if frame.code or not code.strip("^~ ") or not line[:1].isspace() or _NUMBERED.match(line):
         return frame
-    return replace(frame, code=clean(code[:MAX_CODE]))
+    return replace(frame, code=clean(code)[:MAX_CODE])
 
 
 def is_arrow(line: str) -> bool:
@@ -443,6 +445,7 @@ class _Stream:
     outside: Frame | None = None
     in_thread: bool = False
     rank: str = ""
+    assertion: str = ""
 
 
 class _Reader:
@@ -520,7 +523,7 @@ class _Reader:
             self.log.root_rank, self._root_lines = rank[1], 0
 
     def _follow(self, stream: _Stream, key: str, number: int, line: str) -> None:
-        line = EDITOR.sub(r"\g<type>:", _without_margin(stream, line))
+        line = _with_assertion(stream, EDITOR.sub(r"\g<type>:", _without_margin(stream, line)))
         if TRACEBACK in line:
             carrier = stream.open if line.startswith("Original") else None
             stream.outside = carrier.user_frame if carrier else None
@@ -648,6 +651,15 @@ def _without_margin(stream: _Stream, line: str) -> str:
     return line[stream.margin :] if indent >= stream.margin else line
 
 
+def _with_assertion(stream: _Stream, line: str) -> str:
+    """Return a line behind the assertion above it, where it is the failure of that and no traceback holds both."""
+    if not line.strip(" ^~"):
+        return line
+    above, stream.assertion = stream.assertion, line if ASSERTION.match(line) and not stream.in_traceback else ""
+    both = f"{above} {line}"
+    return both if above and ASSERTED.match(both) else line
+
+
 def _unescaped(line: str) -> list[str]:
     """Return the lines of a traceback that a string of JSON holds: its beginning and its end, where it is very long."""
     body = line[line.index(TRACEBACK) :].replace('\\"', '"')
@@ -660,4 +672,4 @@ def _has_sign(text: str) -> bool:
 
 
 def _is_waiting(stream: _Stream) -> bool:
-    return stream.in_traceback or stream.room > 0 or stream.chained_to is not None
+    return stream.in_traceback or stream.room > 0 or stream.chained_to is not None or stream.assertion != ""
