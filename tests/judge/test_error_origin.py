@@ -208,3 +208,62 @@ def test_the_wrapper_of_a_workers_missing_file_is_not_taken_for_the_missing_file
     assert answer.matches[0].id == "file_missing"
     assert answer.error is not None
     assert "vid_0000" in answer.error.text
+
+
+PACKAGES = "/opt/venv/lib/python3.12/site-packages"
+NO_LIST = "ValueError: text input must be of type `str` (single example), `list[str]` (batch)"
+INDEX = "RuntimeError: index 40 is out of bounds for dimension 0 with size 40"
+REPORT = "TypeError: report() got an unexpected keyword argument 'accuracy'"
+
+
+@pytest.mark.parametrize(
+    ("text", "row"),
+    [
+        (
+            traceback(INDEX, "train.py main", f"{PACKAGES}/torch_geometric/utils/_scatter.py scatter"),
+            "edge_index_outside",
+        ),
+        (traceback(INDEX, "train.py main"), "index_out_of_dimension"),
+        (
+            traceback("KeyError: 'shape'", f"{PACKAGES}/transformers/tokenization_utils_base.py __getattr__"),
+            "encoding_for_tensor",
+        ),
+        (traceback("KeyError: 'shape'", "train.py main"), "python_key"),
+        (
+            traceback(
+                "ValueError: Unsupported input type: int. Expected one of: str, dict",
+                f"{PACKAGES}/sentence_transformers/base/data_collator.py __call__",
+                f"{PACKAGES}/sentence_transformers/base/modality.py infer_modality",
+            ),
+            "sentence_transformers_label_name",
+        ),
+        (traceback(REPORT, "train.py train", code="tune.report(accuracy=0.9)"), "tune_report_keywords"),
+        (traceback(REPORT, "train.py train", code="report(accuracy=0.9)"), "python_call"),
+        (
+            traceback(
+                "ValueError: Wrong dtype: expected int32, got int64.",
+                "write.py main",
+                f"{PACKAGES}/streaming/base/format/mds/encodings.py encode",
+            ),
+            "mds_column_dtype",
+        ),
+    ],
+)
+def test_the_frames_decide_what_words_of_many_libraries_mean(text: str, row: str) -> None:
+    assert first_id(text) == row
+
+
+@pytest.mark.parametrize(
+    ("call", "file", "row"),
+    [
+        ('batch = tokenizer(raw_train_dataset["sentence"], padding=True)', "train.py main", "tokenizer_given_column"),
+        ('tokens = self.tok(df["text"])', "train.py main", "tokenizer_given_column"),
+        ('tokens = tokenizer(row["text"])', "train.py main", "tokenizer_text_none"),
+        ('tokens = tokenizer(train["text"])', f"{PACKAGES}/datasets/arrow_dataset.py map", "tokenizer_text_none"),
+        ('tokens = tokenizer(train["text"])', "data.py __getitem__", "tokenizer_text_none"),
+    ],
+)
+def test_a_whole_column_for_the_tokenizer_is_distinguished_from_a_row_without_text(
+    call: str, file: str, row: str
+) -> None:
+    assert first_id(traceback(NO_LIST, file, "train.py encode", code=call)) == row

@@ -49,6 +49,9 @@ def test_an_error_that_training_went_on_after_does_not(tmp_path: Path) -> None:
         "Segmentation fault (core dumped)",
         "RuntimeError: Failed to recv, got 0 bytes. Connection was likely closed.",
         "torch.distributed.elastic.multiprocessing.api.SignalException: Process 4242 got signal: 15",
+        "lightgbm.basic.LightGBMError: Cannot change max_depth_bin after constructed Dataset handle.",
+        "ValueError: didn't find ['cls'] in ['__key__', '__url__', 'webp']",
+        "AttributeError: 'tuple' object has no attribute 'get_seq_length'",
     ],
 )
 def test_a_known_error_of_no_cause_in_the_list_speaks_for_unknown(tmp_path: Path, error: str) -> None:

@@ -303,6 +303,14 @@ COMPONENTS = {
     "dataloader": r"[/\\]torch[/\\]utils[/\\]data[/\\]dataloader\.py",
     "optimizer": r"[/\\]torch[/\\]optim[/\\]",
     "file_reading": r"[/\\](?:serialization|pickle\w{0,10})\.py|: [^\n]{0,80}(?:pickle|torch)\.load\(",
+    "encoding_attribute": r"(?:tokenization_utils_base|feature_extraction_utils)\.py[^\n]{0,20} in __getattr__\b"
+    r"[^\n]{0,200}\Z",
+    "whole_column": r"\A(?![\s\S]{0,40000}(?:[/\\]arrow_dataset\.py| in __getitem__\b))[\s\S]{0,40000}?"
+    r"(?:[Tt]ok\w{0,30}|encode\w{0,20})\([^\n]{0,160}?\b"
+    r"(?:\w{0,30}_)?(?:ds|df|datasets?|frame|table|train|test|val\w{0,10}|(?<=_)data)(?:_\w{0,20})?\[['\"]",
+    "sentence_trainer": r"[/\\]sentence_transformers[/\\](?:\w{1,40}[/\\]){0,3}(?:trainer|data_collator)\.py",
+    "ray_report": r"\b(?:tune|train)\.report\(|[/\\]ray[/\\](?:train|tune|air)[/\\][^\n]{0,400}\Z",
+    "mds_writing": r"[/\\]streaming[/\\]base[/\\]format[/\\]",
     "chat_template": r"[/\\]chat_template_utils\.py|in apply_chat_template\b",
     "metrics": r"[/\\](?:torchmetrics|evaluate)[/\\]",
     "model_code": r"[/\\]transformers[/\\]models[/\\][^\n]{0,400}\Z",
