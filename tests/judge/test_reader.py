@@ -7,6 +7,8 @@ import os
 import re
 import shlex
 import shutil
+import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -365,6 +367,25 @@ def test_a_command_that_hangs_is_ended_with_what_it_started(tmp_path: Path) -> N
     end = time.monotonic() + PATIENCE
     while is_running(pid):
         assert time.monotonic() < end, "what the command started goes on"
+        time.sleep(0.02)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="it has no such signals")
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+def test_a_program_that_is_ended_ends_its_reader(name: str, tmp_path: Path) -> None:
+    child = tmp_path / "child"
+    command = script(tmp_path, f"import os\npathlib.Path({str(child)!r}).write_text(str(os.getpid()))\ntime.sleep(600)")
+    words = [sys.executable, "-m", "mldebug_mcp", "diagnose", str(OVERFIT), "--reader", command]
+    program = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    end = time.monotonic() + PATIENCE
+    while not (child.exists() and child.read_text()):
+        assert program.poll() is None, "the program ended before its reader was started"
+        assert time.monotonic() < end, "the reader was not started"
+        time.sleep(0.02)
+    program.send_signal(getattr(signal, name))
+    assert program.wait(PATIENCE) == 128 + getattr(signal, name)
+    while is_running(int(child.read_text())):
+        assert time.monotonic() < end, "the reader goes on"
         time.sleep(0.02)
 
 

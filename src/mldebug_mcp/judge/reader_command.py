@@ -111,9 +111,29 @@ def _started(words: list[str]) -> Iterator[subprocess.Popen[bytes]]:
     except OSError as error:
         raise InputError(f"the reader {words[0]!r} cannot be run ({error.strerror or error})") from None
     try:
-        yield process
+        with _ended_by_signals():
+            yield process
     finally:
         _end(process)
+
+
+@contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """Let a signal that ends this program leave the block as an exception does, so that what it started ends, too."""
+    if threading.current_thread() is not threading.main_thread():  # Python sets handlers in the main thread alone
+        yield
+        return
+    ending = [number for name in ("SIGTERM", "SIGHUP") if (number := getattr(signal, name, None)) is not None]
+    before = {number: signal.signal(number, _leave) for number in ending}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _leave(number: int, _: object) -> None:
+    raise SystemExit(128 + number)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

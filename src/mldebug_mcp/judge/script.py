@@ -84,19 +84,7 @@ def inspect_script(path: str | Path, reader: Reader | str | None = None) -> Scri
     if len(files) > MAX_FILES:
         notes.append(f"only the first {MAX_FILES} of {len(files)} files were read")
     read_by = _reader(reader)
-    findings: list[ScriptFinding] = []
-    done_right: list[RuledOut] = []
-    for roles in scripts:
-        try:
-            faults = faults_of(roles)
-        except RecursionError:
-            notes.append(f"{roles.script.path}: nested too deeply to be judged")
-            continue
-        findings += [_finding(roles.script.path, fault) for fault in faults]
-        done_right += [
-            RuledOut(cause=cleared.cause, file=roles.script.path, line=cleared.line, summary=cleared.says)
-            for cleared in cleared_by(roles, faults)
-        ]
+    findings, done_right = _judged(scripts, notes)
     if read_by is not None:
         findings = _with_reader(findings, read_by, scripts, notes)
     named = {finding.cause for finding in findings}
@@ -118,6 +106,24 @@ def inspect_script(path: str | Path, reader: Reader | str | None = None) -> Scri
         notes=[*([not_judged] if not_judged else []), *notes],
     )
     return answer.model_copy(update={"at_a_glance": glance_at_script(answer)})
+
+
+def _judged(scripts: Sequence[Roles], notes: list[str]) -> tuple[list[ScriptFinding], list[RuledOut]]:
+    """Return what rules find wrong and right; of a script that they cannot judge a note."""
+    findings: list[ScriptFinding] = []
+    done_right: list[RuledOut] = []
+    for roles in scripts:
+        try:
+            faults = faults_of(roles)
+        except RecursionError:
+            notes.append(f"{roles.script.path}: nested too deeply to be judged")
+            continue
+        findings += [_finding(roles.script.path, fault) for fault in faults]
+        done_right += [
+            RuledOut(cause=cleared.cause, file=roles.script.path, line=cleared.line, summary=cleared.says)
+            for cleared in cleared_by(roles, faults)
+        ]
+    return findings, done_right
 
 
 def _not_judged(scripts: Sequence[Roles]) -> str:
