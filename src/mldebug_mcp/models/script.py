@@ -24,7 +24,7 @@ class ScriptFinding(Model):
     summary: Text = Field(description="What stands there, and why that is wrong.")
     shows: Text = Field("", description="What it would show in a log.")
     fix: Text = Field("", description="What to write instead.")
-    probability: float | None = Field(None, description="What a reader that the user named gives it; None: a rule.")
+    probability: float | None = Field(None, description="What a reader gives it, from 0 to 1; None: a rule alone.")
     citations: list[Citation] = Field(default_factory=list, description="What practitioners wrote about it.")
 
 
