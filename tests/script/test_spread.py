@@ -4,10 +4,12 @@
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 
 import pytest
 
+from mldebug_mcp.script.trace.follower import trace_of
 from tests.script.test_kinds import rules_of
 
 REGISTRY = """
@@ -169,6 +171,16 @@ for x, y in loader:
     margin(net(x), y).backward()
     opt.step()
 """
+NAMED_LATER = """
+import sys
+FIRST, SECOND = sys.argv[1:3]
+nets = {FIRST: nn.Linear(8, 4), SECOND: nn.Linear(4, 3)}
+opt = torch.optim.Adam([p for net in KEPT for p in net.parameters()], 1e-3)
+for x, y in loader:
+    opt.zero_grad()
+    F.cross_entropy(nets[SECOND](nets[FIRST](x)), y).backward()
+    opt.step()
+"""
 CASES = {
     "a head of a registry that ends in a softmax": (REGISTRY, {"ENDS": ".softmax(-1)"}, ["activation_twice"]),
     "a head of a registry that gives logits": (REGISTRY, {"ENDS": ""}, []),
@@ -184,7 +196,15 @@ CASES = {
     "numbers that are shown alone": (PARTS, {"ADDED": "divergence"}, []),
     "weights of a loss that no optimizer has": (MARGIN, {"GIVEN": "net.parameters()"}, ["outside_optimizer"]),
     "weights of a loss that the optimizer has": (MARGIN, {"GIVEN": "[*net.parameters(), *margin.parameters()]"}, []),
+    "networks whose names the command line gives": (NAMED_LATER, {"KEPT": "nets.values()"}, []),
 }  # fmt: skip
+
+
+def test_a_mapping_keeps_all_values_whose_keys_are_not_known() -> None:
+    text = NAMED_LATER.replace("KEPT", "nets.values()")
+    trace = trace_of(ast.parse(f"import torch\nimport torch.nn.functional as F\nfrom torch import nn\n{text}"))
+    (optimizer,) = (made for made in trace.objects if made.kind == "optimizer")
+    assert len(optimizer.holds) == 2
 
 
 @pytest.mark.parametrize("kind", CASES)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import Literal
 
 from mldebug_mcp.script.library import ELEMENTWISE, HAS_PARAMETERS, RESHAPES
@@ -269,6 +270,20 @@ class Scope:
         while scope is not None and name not in scope.names:
             scope = scope.around
         return scope or self
+
+
+def merged(*parts: Items) -> Items:
+    """Return mappings as one: a later value of a key counts, and all values are kept whose keys are not known."""
+    known: dict[object, Value] = {}
+    others: list[Value] = []
+    for part in parts:
+        for key, value in zip_longest(part.keys, part.values):
+            if key is None:
+                others.append(value)
+            else:
+                known[key] = value
+    keys = (*known, *(None for _ in others))
+    return Items((*known.values(), *others), keys, pattern=any(part.pattern for part in parts))
 
 
 def either(*values: Value) -> Value:

@@ -29,6 +29,7 @@ from mldebug_mcp.script.values import (
     end_after,
     end_of,
     lacking,
+    merged,
     models_through,
     parameters_in,
     shape_of,
@@ -124,22 +125,21 @@ class Expressions(Calls):
 
     def _mapping(self, node: ast.Dict) -> Items:
         """Return a mapping that is written out, with those that it is spread with: a later key counts."""
-        entries: dict[object, Value] = {}
+        parts: list[Items] = []
         for key_node, value_node in zip(node.keys, node.values, strict=True):
             key, value = self.value(key_node), self.value(value_node)
             if key_node is None and isinstance(value, Items):
-                entries |= dict(zip(value.keys, value.values, strict=False))
+                parts.append(value)
             else:
-                entries[key.value if isinstance(key, Constant) and key_node is not None else None] = value
-        return Items(tuple(entries.values()), tuple(entries))
+                parts.append(Items((value,), (key.value if isinstance(key, Constant) else None,)))
+        return merged(*parts)
 
     def _combined(self, node: ast.BinOp) -> Value:
         left, right = self.value(node.left), self.value(node.right)
         if isinstance(node.op, ast.Add) and isinstance(left, Items) and isinstance(right, Items):
             return Items((*left.values, *right.values))
         if isinstance(node.op, ast.BitOr) and isinstance(left, Items) and isinstance(right, Items):
-            both = dict(zip(left.keys, left.values, strict=False)) | dict(zip(right.keys, right.values, strict=False))
-            return Items(tuple(both.values()), tuple(both))
+            return merged(left, right)
         if isinstance(node.op, ast.Add) and (isinstance(left, Items) or parameters_in(left) or parameters_in(right)):
             return Items((left, right), pattern=True)
         if isinstance(node.op, ast.Sub):

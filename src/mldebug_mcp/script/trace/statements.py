@@ -91,7 +91,7 @@ class Statements(Expressions):
             if isinstance(called, Function):
                 wraps = self.value(decorator) if isinstance(decorator, ast.Call) else called
                 if isinstance(wraps, Function):
-                    self.enter(wraps, [self.value(ast.Name(node.name))], {}, decorator)
+                    self.enter(wraps, [self._named(node.name)], {}, decorator)
 
     def _path_of(self, name: str) -> str:
         return f"{self.frame.path}.{name}" if self.frame.path else name
