@@ -21,6 +21,7 @@ from mldebug_mcp.script.roles import Roles
 LINES_READ = 2_000
 """Lines of a script that are read; of a longer one its first ones. Chosen: some 25,000 tokens."""
 MAX_LINE_CHARACTERS = 400
+MAX_SENTENCE_CHARACTERS = 600
 MAX_FINDINGS = 5
 """Findings that a reply names."""
 LEAST_LIKELY = 0.6
@@ -63,9 +64,9 @@ class NamedFault(BaseModel):
     code: str = Field(min_length=1, max_length=2_000)
     cause: str = Field(max_length=60)
     probability: float = Field(ge=0, le=1)
-    summary: str = Field(min_length=1, max_length=600)
-    shows: str = Field("", max_length=600)
-    fix: str = Field("", max_length=600)
+    summary: str = Field(min_length=1, max_length=MAX_SENTENCE_CHARACTERS)
+    shows: str = Field("", max_length=MAX_SENTENCE_CHARACTERS)
+    fix: str = Field("", max_length=MAX_SENTENCE_CHARACTERS)
 
 
 class _Reply(BaseModel):
@@ -196,14 +197,14 @@ def _finding(file: str, fault: NamedFault) -> ScriptFinding:
         line=fault.line,
         certainty="likely" if fault.probability >= LEAST_LIKELY else "depends",
         cause=fault.cause,
-        summary=_one_line(fault.summary),
-        shows=_one_line(fault.shows) or definition_of(fault.cause),
-        fix=_one_line(fault.fix) or "see `explain`",
+        summary=_sentence(fault.summary),
+        shows=_sentence(fault.shows) or definition_of(fault.cause),
+        fix=_sentence(fault.fix) or "see `explain`",
         probability=fault.probability,
         citations=catalogue().cite(catalogue().causes[fault.cause].on_cause[:1]),
     )
 
 
-def _one_line(text: str) -> str:
-    """Return a text in one line, so that no line of an answer is a reader's alone."""
-    return " ".join(text.split()).rstrip(".")
+def _sentence(text: str) -> str:
+    """Return a sentence without its full stop, on one line: no line of an answer is a reader's alone."""
+    return shorten(text, MAX_SENTENCE_CHARACTERS).rstrip(".")
