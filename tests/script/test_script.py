@@ -479,6 +479,17 @@ def test_what_a_script_does_counts_in_the_diagnosis_of_its_run(tmp_path: Path) -
     assert any(reason.fact.startswith("script, line") for reason in named.reasons)
 
 
+def test_a_run_with_a_fault_of_code_asks_for_its_script_until_that_is_given(tmp_path: Path) -> None:
+    records = [{"step": step, "loss": 2.302585, "eval_loss": 2.302585, "grad_norm": 0.8} for step in range(1, 201)]
+    log = tmp_path / "log.jsonl"
+    log.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+    asked = diagnose_run(log)
+    assert asked.hypotheses[0].cause == "params_not_training"
+    assert 'inspect_script(path="TRAIN.py")' in [step.call for step in asked.next_steps]
+    answered = diagnose_run(log, script=written(tmp_path, RIGHT))
+    assert not any((step.call or "").startswith("inspect_script") for step in answered.next_steps)
+
+
 def test_the_command_prints_text_and_annotations_and_sarif(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = str(written(tmp_path, put_in("losses kept")))
     assert main(["script", file]) == 0

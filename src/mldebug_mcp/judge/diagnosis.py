@@ -194,7 +194,7 @@ def diagnose(
     judged = known.findings
     of_script, script_facts = _of_script(script)
     evidence = [*known.evidence, *evidence_from_checks(checked), *of_script]
-    hypotheses = _hypotheses(run, judged, evidence, checked)
+    hypotheses = _hypotheses(run, judged, evidence, checked, script_read=script is not None)
     next_steps = order_next_steps(hypotheses)
     causes = {candidate.id: candidate for candidate in candidates(run.kind)}
     likelihood = Likelihood(causes, backgrounds(), fitted().powers(evidence).weight)
@@ -246,12 +246,17 @@ def _of_script(script: ScriptReport | None) -> tuple[list[CauseEvidence], list[s
 
 
 def _hypotheses(
-    run: Run, findings: Sequence[Finding], evidence: Sequence[CauseEvidence], checked: Mapping[str, Outcome]
+    run: Run,
+    findings: Sequence[Finding],
+    evidence: Sequence[CauseEvidence],
+    checked: Mapping[str, Outcome],
+    *,
+    script_read: bool,
 ) -> list[Hypothesis]:
     """Return the causes, best first, with fixes and checks that fit this run, without the checks already made."""
     hypotheses = judge_causes(findings, run.kind, evidence, run.path)
     hypotheses = with_fitting_fixes(run, with_answers(run, hypotheses, findings), findings)
-    hypotheses = with_what_separates(without_made(hypotheses, checked))
+    hypotheses = with_what_separates(without_made(hypotheses, checked, script_read=script_read))
     return with_rows(run, findings, hypotheses)
 
 

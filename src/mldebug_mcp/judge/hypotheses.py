@@ -351,6 +351,7 @@ def _hypothesis(
     fitting = [
         step for step in cause.next_steps if applies(step.action, kind) and not (searched and looks_up_a_message(step))
     ]
+    fitting.sort(key=lambda step: COST[step.cost])
     return short.model_copy(
         update={
             "summary": plain(cause.summary),

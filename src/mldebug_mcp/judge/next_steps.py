@@ -162,6 +162,7 @@ VERBS = {
     "explain": {"id"},
     "explain_error": {"text"},
     "inspect_batch": {"path", "tokenizer", "model", "purpose", "sample", "against"},
+    "inspect_script": {"path"},
     "rows_at": {"path", "step", "data", "tokenizer"},
     "check_memory": {"path", "against", "focus"},
     "estimate_memory": {"config", "batch_size", "length", "precision", "optimizer", "checkpointing", "sharding"},
@@ -205,9 +206,9 @@ def order_next_steps(hypotheses: Sequence[Hypothesis]) -> list[NextStep]:
     """Return the most useful checks over all hypotheses, best first.
 
     A check is worth the entropy of its answer, in bits, divided by its cost. It asks "is it one of the causes that this
-    check is about?". Checks that make the same call are one check about several causes. One that looks up an error
-    message comes late where the log can hold none. What to do if nothing is wrong, or nothing fits, is included only
-    if that leads, and what the log has answered is not asked.
+    check is about?". Checks that make the same call are one check about several causes. Of two that are worth as much,
+    one that is a call comes first. One that looks up an error message comes late where the log can hold none. What to
+    do if nothing is wrong, or nothing fits, is included only if that leads, and what the log has answered is not asked.
     """
     merged: dict[str, NextStep] = {}
     mass: dict[str, float] = {}
@@ -217,7 +218,8 @@ def order_next_steps(hypotheses: Sequence[Hypothesis]) -> list[NextStep]:
         merged[key] = known.model_copy(update={"for_causes": [*known.for_causes, hypothesis.cause]}) if known else step
         mass[key] = mass.get(key, 0.0) + hypothesis.probability
     worth = {key: float(entropy([mass[key], 1 - mass[key]])) / _cost(step) for key, step in merged.items()}
-    return [merged[key] for key in sorted(merged, key=lambda key: -worth[key])][:MAX_STEPS]
+    best_first = sorted(merged, key=lambda key: (-worth[key], merged[key].call is None))
+    return [merged[key] for key in best_first][:MAX_STEPS]
 
 
 def _steps(hypotheses: Sequence[Hypothesis]) -> Iterator[tuple[Hypothesis, NextStep]]:
@@ -258,12 +260,22 @@ def evidence_from_checks(outcomes: Mapping[str, Outcome]) -> list[CauseEvidence]
     return evidence
 
 
-def without_made(hypotheses: Sequence[Hypothesis], outcomes: Collection[str]) -> list[Hypothesis]:
-    """Return the hypotheses without the checks that have been made."""
+def without_made(
+    hypotheses: Sequence[Hypothesis], outcomes: Collection[str], *, script_read: bool = False
+) -> list[Hypothesis]:
+    """Return the hypotheses without the checks that have been made.
+
+    Args:
+        hypotheses: The causes.
+        outcomes: The ids of checks whose outcome is known.
+        script_read: Whether the training script was inspected, so that what it shows counts already.
+    """
+
+    def made(step: NextStep) -> bool:
+        return step.id in outcomes or (script_read and (step.call or "").startswith("inspect_script("))
+
     return [
-        hypothesis.model_copy(
-            update={"next_steps": [step for step in hypothesis.next_steps if step.id not in outcomes]}
-        )
+        hypothesis.model_copy(update={"next_steps": [step for step in hypothesis.next_steps if not made(step)]})
         for hypothesis in hypotheses
     ]
 

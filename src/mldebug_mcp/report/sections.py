@@ -109,6 +109,7 @@ PLACEHOLDERS = {
     "OUTCOME": "confirms or refutes",
     "BATCH": "a saved batch",
     "FILE.py:function": "your training step",
+    "TRAIN.py": "your training script",
     "SNAPSHOT.pickle": "a snapshot of GPU memory",
     "MESSAGE": "the error message",
     "DATA_IN_MEMORY": "a file of the log",
