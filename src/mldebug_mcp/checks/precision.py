@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from mldebug_mcp.checks.gradients import gradient_norm
@@ -21,6 +22,8 @@ from mldebug_mcp.logs.run import Run, Series
 LAST = 3
 """Records before the first number that is not finite in which a climb towards it is looked for, and as many after.
 Chosen: a run that goes off takes some records."""
+LEVEL = 10
+"""Values of which a level is the median, where there are twice as many. Chosen: one lucky batch is no level."""
 STEEP = 1e3
 """Times that each of fewer records stands above the one before. Chosen: no batch takes a loss up by powers of ten."""
 PARTS = 4
@@ -67,12 +70,14 @@ class Climb:
     """How a curve goes up to where it is lost.
 
     Args:
-        level: The lowest finite value up to the last few.
+        level: The lowest level of the finite values up to the last few.
+        reach: How far single values go where that level is: no more is noise.
         last: The highest of the last few.
         since: The step of the first of them.
     """
 
     level: float
+    reach: float
     last: float
     since: float
 
@@ -131,8 +136,13 @@ def climb(loss: Lost) -> Climb | None:
     steep = 2 <= len(before) <= LAST and bool(np.all(before[1:] > STEEP * before[:-1]))
     if len(before) <= LAST and not steep:
         return None
-    level, last = float(before[: max(1, len(before) - LAST)].min()), float(before[-LAST:].max())
-    return Climb(level, last, float(loss.series.step[max(0, loss.at - LAST)]))
+    earlier = before[: max(1, len(before) - LAST)]
+    level = reach = float(earlier.min())
+    if len(earlier) >= 2 * LEVEL:
+        levels = np.median(sliding_window_view(earlier, LEVEL), axis=1)
+        lowest = int(levels.argmin())
+        level, reach = float(levels[lowest]), float(earlier[max(0, lowest - LEVEL) : lowest + 2 * LEVEL].max())
+    return Climb(level, reach, float(before[-LAST:].max()), float(loss.series.step[max(0, loss.at - LAST)]))
 
 
 def returns(loss: Lost) -> tuple[float, float] | None:

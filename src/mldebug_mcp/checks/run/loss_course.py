@@ -114,12 +114,7 @@ def loss_divergence(run: Run) -> Evidence | None:
         )
     onset = float(loss.step[rise.at])
     start = rise.lowest if exploding else start_level(loss.value)
-    if (plan := planned_rise(run, onset, float(loss.step[-1]))) is not None:
-        raise CannotTell(
-            f"{plan.name} is raised by plan to {figure(plan.finite.value[-1])}, and the loss rises with it"
-        )
-    if (term := term_set_in(run, onset)) is not None:
-        raise CannotTell(f"{term.name} sets in at {run.place(term.step)}, and the loss rises with it")
+    _refuse_planned(run, onset)
     began = f" (it began around {figure(start)})" if figure(start) != figure(rise.lowest) else ""
     return Evidence(
         f"loss rises from about {figure(rise.lowest)} to about {figure(rise.end)} from {run.place(onset)} on and "
@@ -180,11 +175,25 @@ def loss_rises(run: Run) -> Evidence | None:
     loss = run["loss"].finite
     if len(loss) < len(run["loss"]) or rise_for_good(run) is not None:
         raise CannotTell("the loss diverges or is not finite, which says more")
-    return _throughout(run, loss) or _after_a_fall(run, loss)
+    rises = _throughout(run, loss) or _after_a_fall(run, loss)
+    if rises is not None:
+        _refuse_planned(run, rises.steps[0])
+    return rises
+
+
+def _refuse_planned(run: Run, onset: float) -> None:
+    """Raise CannotTell if a plan raises a term of the loss, or a term sets in, where the loss begins to rise."""
+    if (plan := planned_rise(run, onset, float(run["loss"].finite.step[-1]))) is not None:
+        raise CannotTell(
+            f"{plan.name} is raised by plan to {figure(plan.finite.value[-1])}, and the loss rises with it"
+        )
+    if (term := term_set_in(run, onset)) is not None:
+        raise CannotTell(f"{term.name} sets in at {run.place(term.step)}, and the loss rises with it")
 
 
 def _throughout(run: Run, loss: Series) -> Evidence | None:
-    values = loss.value[len(loss) // 20 :]
+    left_out = len(loss) // 20
+    values, since = loss.value[left_out:], float(loss.step[left_out])
     moved, level = drift(values), abs(median(sample(values)))
     start, end = start_level(values), end_level(values)
     rises = moved.change > LOSS_RISING_SIGMAS * moved.error and moved.change > LOSS_RISING_LEAST * level and end > start
@@ -192,9 +201,9 @@ def _throughout(run: Run, loss: Series) -> Evidence | None:
     if not rises or monotone(stretches) < alike:
         return None
     return Evidence(
-        f"loss rises from about {figure(start)} at first to about {figure(end)} at the end, its trend by "
-        f"{figure(moved.change)} ± {figure(moved.error)} from {run.place(loss.step[0])} on",
-        steps=(float(loss.step[0]),),
+        f"loss rises from about {figure(start)} around {run.place(since)} to about {figure(end)} at the end, its trend "
+        f"by {figure(moved.change)} ± {figure(moved.error)} from there on",
+        steps=(since,),
         values={"start": start, "end": end, "rise": moved.change, "error": moved.error},
     )
 

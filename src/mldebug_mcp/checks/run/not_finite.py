@@ -185,7 +185,8 @@ def loss_climbs_to_nan(run: Run, loss: Lost) -> Evidence | None:
     found = climb(loss)
     if found is None:
         raise CannotTell("the loss is not seen to become NaN or infinite after finite records")
-    ordinary = found.level > 0 and found.last < FACTOR * found.level
+    noise = found.reach > found.level and found.last <= found.reach
+    ordinary = found.level > 0 and (found.last < FACTOR * found.level or noise)
     if ordinary and bool(np.isposinf(loss.series.value[loss.at])):
         raise CannotTell("the loss is infinite from one record to the next: whether it rose between them does not show")
     if ordinary or found.level <= 0:
