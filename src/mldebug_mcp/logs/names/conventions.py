@@ -28,17 +28,17 @@ from mldebug_mcp.logs.names.abbreviations import (
 )
 from mldebug_mcp.logs.names.frameworks import BOOSTER, OF_FRAMEWORKS, is_boosted, wandb_export
 from mldebug_mcp.logs.names.losses import (
-    accuracy_beside_loss,
+    accuracy_as_a,
     bare_phases,
     evaluation_of_its_name,
     filtered_nan,
-    held_evaluation,
     length_of_completions,
     mean_reward,
     named_loss,
     no_episode_ended,
     objective_alone,
     perplexity_alone,
+    repeated_evaluation,
     scores_of_evaluation,
     taking_turns,
 )
@@ -169,7 +169,7 @@ def _means_over_epochs(columns: Columns) -> set[str]:
     return {raw for raw in train if bare.get(canonical(raw), len(columns[raw]) + 1) <= len(columns[raw])}
 
 
-OF_ANSWERS, BESIDE_REWARDS = "critic/rewards/mean", ("critic/returns/mean", "critic/process_rewards/mean")
+OF_ANSWERS, OTHER_REWARDS = "critic/rewards/mean", ("critic/returns/mean", "critic/process_rewards/mean")
 """What verl calls the rewards of whole answers, and what else it calls rewards: targets of the critic, and turns."""
 
 
@@ -190,7 +190,7 @@ def named_columns(columns: Columns) -> tuple[Columns, list[str]]:
     taken: dict[str, str] = {}
     numbers: dict[str, Iterator[int]] = {}
     means, parts = _means_over_epochs(columns), _in_unknown_places(columns)
-    later = BESIDE_REWARDS if OF_ANSWERS in columns else ()
+    later = OTHER_REWARDS if OF_ANSWERS in columns else ()
     for raw in sorted(
         columns,
         key=lambda raw: (raw not in means, raw in later, rank(raw), -len(columns[raw]), raw != canonical(raw)),
@@ -272,7 +272,7 @@ def of_training_inside(columns: Columns) -> str | None:
     return f"{', '.join(names[:3])}: read as of training" if names else None
 
 
-def beside_both_losses(columns: Columns) -> str | None:
+def metrics_of_validation(columns: Columns) -> str | None:
     """fastai: what accompanies `train_loss` and `valid_loss`, as often as they do, is of validation."""
     if not {"train_loss", "valid_loss"} <= columns.keys():
         return None
@@ -297,7 +297,7 @@ def beside_both_losses(columns: Columns) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class AppliedConventions:
     """What the conventions that hold for a log say of it.
 
     Args:
@@ -309,7 +309,7 @@ class Held:
     settings: Mapping[str, str]
 
 
-def apply(columns: Columns, choose: Callable[[Mapping[str, int]], str]) -> Held:
+def apply(columns: Columns, choose: Callable[[Mapping[str, int]], str]) -> AppliedConventions:
     """Apply every convention to the columns of a log (raw name → column), in place.
 
     Args:
@@ -319,7 +319,7 @@ def apply(columns: Columns, choose: Callable[[Mapping[str, int]], str]) -> Held:
     wandb_export(columns, choose)
     settings = {BOOSTER: "trees"} if is_boosted(columns) else {}
     notes = tuple(note for convention in _CONVENTIONS if (note := convention(columns)))
-    return Held(notes, settings)
+    return AppliedConventions(notes, settings)
 
 
 LEAST_ZERO_NORMS = 5
@@ -370,10 +370,10 @@ _CONVENTIONS: tuple[Callable[[Columns], str | None], ...] = (
     bare_phases,
     perplexity_alone,
     objective_alone,
-    accuracy_beside_loss,
-    beside_both_losses,
+    accuracy_as_a,
+    metrics_of_validation,
     taking_turns,
-    held_evaluation,
+    repeated_evaluation,
     of_training_inside,
     scores_of_evaluation,
     batch_in_epoch,

@@ -87,7 +87,7 @@ PHASES |= OTHER_PHASES
 PARTS_OF_A_MODEL = all_of(METRICS["parts_of_a_model"])
 """Words that name a part of a model and nothing else, below what is measured of it."""
 STATISTICS = grouped(METRIC_GROUPS["statistics"]) | {
-    one: one for one in ("p05", "p10", "p25", "p75", "p90", "p95", "p99")
+    percentile: percentile for percentile in ("p05", "p10", "p25", "p75", "p90", "p95", "p99")
 }
 STATISTICS |= OTHER_STATISTICS
 

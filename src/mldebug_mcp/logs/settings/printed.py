@@ -62,7 +62,7 @@ MAX_LABEL_WORDS = 6
 MAX_OTHER = 0.25
 """Share of a line behind its first setting that is not a setting. Chosen: values hold blanks, sentences more."""
 _BRACE = regex(r"[{]")
-_SAID = regex(
+_SIZES_IN_PROSE = regex(
     r"\bvocab(?:ulary)?(?:[ _]?size)?(?: is| of|:|=)?\s{0,3}=?\s{0,3}(?P<number>\d[\d,]{0,12})(?![\w.%])"
     r"|(?<![\w.])(?P<classes>\d{1,6})(?=(?: \w+)? classes\b)",
     re.IGNORECASE,
@@ -170,7 +170,7 @@ def _configurations(lines: Sequence[str]) -> Iterator[tuple[int, Mapping[str, ob
         if _is_object(line):
             at += 1
             continue
-        if configuration := _said_in(line):
+        if configuration := _sizes_in_prose(line):
             yield at, configuration
         several = _on_a_line(line)
         if (
@@ -293,10 +293,10 @@ def _not_read(lines: Sequence[str], first_line: int) -> tuple[str, ...]:
     return ()
 
 
-def _said_in(line: str) -> dict[str, object]:
+def _sizes_in_prose(line: str) -> dict[str, object]:
     """Return of how many tokens or classes a line of prose speaks: "0.11M parameters, vocab 36"."""
     found: dict[str, object] = {}
-    for match in _SAID.finditer(line) if any(word in line.lower() for word in ("vocab", "classes")) else ():
+    for match in _SIZES_IN_PROSE.finditer(line) if any(word in line.lower() for word in ("vocab", "classes")) else ():
         number = int((match["number"] or match["classes"]).replace(",", ""))
         if number >= LEAST_CLASSES:
             found.setdefault("num_labels" if match["classes"] else "vocab_size", number)
