@@ -146,7 +146,7 @@ def _call_themselves(files: dict[str, Path]) -> bool:
 def _own_rank(path: Path) -> int | None:
     try:
         with open_input(path) as file:
-            found = {int(one) for one in _OWN_RANK.findall(file.read(RANK_HEAD_BYTES))}
+            found = {int(rank) for rank in _OWN_RANK.findall(file.read(RANK_HEAD_BYTES))}
     except (OSError, InputError):
         return None
     return found.pop() if len(found) == 1 else None
@@ -262,9 +262,9 @@ class RunFolder:
             is_shared: The folder holds other runs too.
         """
         logs = logs or self.files
-        beside = [self.folder, *(file.parent for file in logs), self.folder / "files"]
+        folders = [self.folder, *(file.parent for file in logs), self.folder / "files"]
         checkpoints = sorted(self.checkpoints, key=_checkpoint_step, reverse=True)[:1]
-        return find_settings([*beside, *checkpoints], logs, texts, lambda: not is_shared)
+        return find_settings([*folders, *checkpoints], logs, texts, lambda: not is_shared)
 
     def all_files(self) -> list[Path]:
         """Return its files, those of its ranks included."""

@@ -53,7 +53,7 @@ def flight_lines(folder: Path) -> list[str]:
         rank = int(found[1]) if (found := _NAME.fullmatch(file.name)) else 0
         for group, last in _last_of(_read(file)).items():
             groups[group][rank] = last
-    return [line for group, ranks in sorted(groups.items()) if (line := _told(group, ranks))]
+    return [line for group, ranks in sorted(groups.items()) if (line := _waiting_ranks(group, ranks))]
 
 
 def _dumps(folder: Path) -> list[Path]:
@@ -105,7 +105,7 @@ def _line(frames: object) -> str:
     return ""
 
 
-def _told(group: str, ranks: Mapping[int, _Last]) -> str:
+def _waiting_ranks(group: str, ranks: Mapping[int, _Last]) -> str:
     """Say which ranks have entered fewer operations than the others, or another one; "" where all are as far."""
     if len(ranks) < 2:
         return ""

@@ -28,7 +28,7 @@ MAX_LINE_BYTES = 200
 """Bytes of the first line of a table of one curve without a header: three numbers take no more."""
 _BARE_ROW = re.compile(rb"\d{1,18},(?:\d{1,18},)?(?:[-+]?\d[\d.eE+-]{0,40}|[-+]?(?:nan|inf))\r?\n", re.IGNORECASE)
 """A row of such a table: d3rlpy's epoch, step and value, torchrl's step and value."""
-_BESIDE_BARE = re.compile(rb"epoch,step,[\w,]+\r?\n")
+_PARAMETER_HEADER = re.compile(rb"epoch,step,[\w,]+\r?\n")
 """The header of a table that d3rlpy writes of a parameter's gradient, next to those of one curve."""
 _OF_CURVE = {
     **dict.fromkeys(("step", "steps", "global step", "iteration", "iterations", "iter"), "step"),
@@ -64,7 +64,7 @@ def bare_curves(files: Iterable[Path]) -> list[list[Path]]:
         if path.suffix == ".csv" and (line := _first_line(path)):
             places.setdefault(path.parent, {})[path] = line
     tables = [
-        [path for path, line in lines.items() if _BARE_ROW.fullmatch(line) or _BESIDE_BARE.fullmatch(line)]
+        [path for path, line in lines.items() if _BARE_ROW.fullmatch(line) or _PARAMETER_HEADER.fullmatch(line)]
         for lines in places.values()
         if sum(_BARE_ROW.fullmatch(line) is not None for line in lines.values()) > 1
     ]
@@ -86,7 +86,7 @@ def curve_columns(path: Path) -> CurveColumns | None:
     if path.suffix not in (".csv", ".tsv") or "-tag-" in path.name:
         return None
     line = _first_line(path).decode("utf-8", errors="replace").strip()
-    delimiter = next((one for one in ",;\t" if one in line), ",")
+    delimiter = next((mark for mark in ",;\t" if mark in line), ",")
     names = [_OF_CURVE.get(name.strip('" ').lower().replace("_", " "), "") for name in line.split(delimiter)]
     known = len(set(names)) == len(names) and {"step", "value"} <= set(names) <= set(_OF_CURVE.values())
     return CurveColumns(delimiter, tuple(names)) if known else None
