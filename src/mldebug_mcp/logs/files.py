@@ -44,7 +44,6 @@ RANK_HEAD_BYTES = 16 * 1024
 """Bytes at the beginning of a file in which its rank is looked for."""
 LEAST_UNNAMED = 4
 """Files that differ in one number before they are opened to see whether that is a rank."""
-LOOKED_AT = 3
 LARGEST_SETTINGS = 256 * 1024
 
 Key: TypeAlias = tuple[Path, str]

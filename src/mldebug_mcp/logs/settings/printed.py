@@ -95,17 +95,16 @@ def settings_in_head(head: str) -> Settings:
     return settings_printed_in(head.splitlines())
 
 
-def settings_printed_in(lines: Sequence[str], first_line: int = 1) -> Settings:
+def settings_printed_in(lines: Sequence[str]) -> Settings:
     """Return the settings that a log printed in some of its lines, such as the head of an attempt.
 
     Args:
         lines: The lines, without their ends.
-        first_line: Number of the first of them in its file, from 1.
     """
     clean = [_message(line[:MAX_LINE]) for line in islice(lines, MAX_LINES)]
     configurations = list(_configurations(clean))
-    found = [Settings.of(values, f"printed at line {first_line + at}") for at, values in configurations]
-    notes = () if found else _not_read(clean, first_line)
+    found = [Settings.of(values, f"printed at line {at + 1}") for at, values in configurations]
+    notes = () if found else _not_read(clean)
     return Settings.merged(*found, Settings(notes=notes))
 
 
@@ -285,11 +284,11 @@ def _measures(values: Mapping[str, object]) -> bool:
     return any(is_telling(key) or (canonical(key) in COUNTERS and not key.lower().endswith("s")) for key in numbers)
 
 
-def _not_read(lines: Sequence[str], first_line: int) -> tuple[str, ...]:
+def _not_read(lines: Sequence[str]) -> tuple[str, ...]:
     """Return a note on the first line that is labelled as settings, where none was read."""
-    for at, line in enumerate(lines):
+    for number, line in enumerate(lines, start=1):
         if _LABEL.search(line) and len(_COMMON.findall(line)) > 1 and not _BRACE.search(line):
-            return (f"line {first_line + at} looks like settings and is not read: {shorten(line.strip(), 120)}",)
+            return (f"line {number} looks like settings and is not read: {shorten(line.strip(), 120)}",)
     return ()
 
 
