@@ -179,7 +179,7 @@ def merged(runs: Sequence[tuple[str, Run]]) -> Run:
             skipped.append(other_name)
             continue
         series |= added
-        segments = [_with(segment, added, alone=len(segments) == 1) for segment in segments]
+        segments = [segment.with_series(added, whole=len(segments) == 1) for segment in segments]
         formats += other.formats
         taken.append(other_name)
         notes += [note for note in other.notes if note not in notes]
@@ -291,16 +291,6 @@ def _weight(run: Run) -> tuple[bool, int, bool, int, bool]:
     loss = max((len(run.series[name]) for name in ("loss", "reward", "eval_loss") if name in run.series), default=0)
     is_exact = "tensorboard" not in run.formats
     return ("hf_trainer_state" in run.formats, loss, run.step_name == "step", run.records, is_exact)
-
-
-def _with(segment: Segment, added: Mapping[str, Series], *, alone: bool) -> Segment:
-    inside = {
-        name: series if alone else series.between(segment.first_step, segment.last_step)
-        for name, series in added.items()
-    }
-    return replace(
-        segment, series={**segment.series, **{name: series for name, series in inside.items() if len(series)}}
-    )
 
 
 # Which logs of one folder are of the same run: only those that something ties together.

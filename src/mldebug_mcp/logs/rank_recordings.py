@@ -16,7 +16,7 @@ from mldebug_mcp.core.access import entries, open_input
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.core.text import clean, shorten
-from mldebug_mcp.logs.run import RECORDER, Ending, Incident, Message, Run, Segment, Series
+from mldebug_mcp.logs.run import RECORDER, Ending, Incident, Message, Run
 from mldebug_mcp.logs.settings.pickled import MAX_FILE, read_pickled
 
 # Dumps of PyTorch's flight recorder → which rank is behind, in which collective operation, at which line.
@@ -214,16 +214,9 @@ def _joined(ranks: Mapping[int, Named]) -> Named:
     run = replace(
         lead,
         series={**lead.series, **added},
-        segments=tuple(_with(segment, added) for segment in lead.segments),
+        segments=tuple(segment.with_series(added) for segment in lead.segments),
         messages=tuple(message for _, run in ranks.values() for message in run.messages),
         incidents=(*lead.incidents, *incidents),
         notes=(*lead.notes, f"joined the recordings of {len(ranks)} ranks: loss, gradient norm and times", *notes),
     )
     return name, run
-
-
-def _with(segment: Segment, added: Mapping[str, Series]) -> Segment:
-    inside = {name: series.between(segment.first_step, segment.last_step) for name, series in added.items()}
-    return replace(
-        segment, series={**segment.series, **{name: series for name, series in inside.items() if len(series)}}
-    )

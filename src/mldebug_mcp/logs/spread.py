@@ -8,8 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path, PurePath
 from typing import NamedTuple
 
-from mldebug_mcp.core.access import entries, is_folder, open_input
-from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.core.access import entries, head_of, is_folder
 from mldebug_mcp.logs.names import role_of
 from mldebug_mcp.logs.names.records import phase_in
 
@@ -114,11 +113,8 @@ def curves_by_tag(files: Iterable[Path]) -> dict[Path, str]:
 
 
 def _first_line(path: Path) -> bytes:
-    try:
-        with open_input(path) as file:
-            return file.read(MAX_LINE_BYTES).partition(b"\n")[0] + b"\n"
-    except (InputError, OSError):
-        return b""
+    head = head_of(path, MAX_LINE_BYTES)
+    return head.partition(b"\n")[0] + b"\n" if head else b""
 
 
 def home_of_curve(path: Path) -> Path | None:
@@ -137,12 +133,7 @@ def scalars_tag(path: Path) -> str:
     above = [_EVENTS.fullmatch(entry.name) for entry in entries(path.parent.parent)] if name else []
     if name is None or not any(match is not None and match["writer"] == name["writer"] for match in above):
         return ""
-    try:
-        with open_input(path) as file:
-            head = file.read(HEAD_BYTES)
-    except (InputError, OSError):
-        return ""
-    folder = path.parent.name
+    head, folder = head_of(path, HEAD_BYTES), path.parent.name
     for end in (match.start() for match in re.finditer("_", folder)):
         tag = folder[:end].encode()
         if len(tag) > 127:  # its length takes one byte

@@ -46,7 +46,6 @@ _LARGEST = 1.7e308
 
 _UPDATE = 0
 _STEP_FIELD, _ASSIGN, _APPEND = 1, 4, 8
-_KEY, _ENTRY = 1, 2
 _FLOAT, _INTEGER, _BOOLEAN, _TEXT = 1, 3, 4, 5
 _MILLIONTHS = 1e-6
 """Numbers of the messages of neptune-scale: the kind of an operation, fields, and the unit of a step's fraction."""
@@ -278,29 +277,18 @@ def _take_operation(data: bytes, table: LongTable, settings: dict[str, object]) 
             continue
         if part.number == _STEP_FIELD:
             step = _step_of(data, part)
-        elif part.number == _ASSIGN:
-            settings.update(_entry(data, part))
-        elif part.number == _APPEND:
-            for name, value in _entry(data, part):
-                if isinstance(value, float):
-                    table.add(name, step, value)
+        elif part.number in (_ASSIGN, _APPEND):
+            name, field = protobuf.map_entry(data, part)
+            value = _entry_value(data, field) if name and field is not None else None
+            if part.number == _ASSIGN and value is not None:
+                settings[name] = value
+            elif part.number == _APPEND and isinstance(value, float):
+                table.add(name, step, value)
 
 
 def _step_of(data: bytes, message: Field) -> float:
     parts = {part.number: part.value for part in protobuf.fields(data, message.start, message.end)}
     return parts.get(1, 0) + _MILLIONTHS * parts.get(2, 0)
-
-
-def _entry(data: bytes, message: Field) -> Iterator[tuple[str, object]]:
-    """Yield the name and the value of an entry of a map, nothing for one of another kind, such as text."""
-    name, value = "", None
-    for part in protobuf.fields(data, message.start, message.end):
-        if part.number == _KEY and part.wire == protobuf.BYTES:
-            name = protobuf.text(data, part)
-        elif part.number == _ENTRY and part.wire == protobuf.BYTES:
-            value = _entry_value(data, part)
-    if name and value is not None:
-        yield name, value
 
 
 def _entry_value(data: bytes, message: Field) -> object:
