@@ -56,7 +56,7 @@ def test_an_archive_is_read_as_the_folder_that_it_was(archive: Path) -> None:
 def test_of_an_archive_of_very_many_files_whole_runs_are_unpacked_and_a_note_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(remote_files, "MOST_OF_ONE", 6)
+    monkeypatch.setattr(remote_files, "MAX_UNPACKED_FILES", 6)
     files = {f"r{number}/{name}": LOG for number in range(5) for name in ("log.jsonl", "logs/eval.jsonl")}
     path = packed(tmp_path / "runs.zip", {**files, "r3/log.jsonl": LOG + LOG.replace('"step": ', '"step": 1')})
     answer = diagnose_run(path)

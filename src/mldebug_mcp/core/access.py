@@ -133,6 +133,15 @@ def open_input(path: Path, buffering: int = -1) -> BinaryIO:
         raise
 
 
+def head_of(path: Path, size: int) -> bytes:
+    """Return the first bytes of a file, none of one that is empty, cannot be read, or lies outside the roots."""
+    try:
+        with open_input(path) as file:
+            return file.read(size)
+    except (InputError, OSError):
+        return b""
+
+
 def read_bytes(path: Path, limit: int, instead: str = "name another file") -> bytes:
     """Return the content of a file; raises InputError if it has more bytes than `limit`, and as `open_input` does."""
     with open_input(path) as file:

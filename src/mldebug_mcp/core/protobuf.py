@@ -92,6 +92,20 @@ def text(data: bytes, field: Field) -> str:
     return data[field.start : field.end].decode("utf-8", errors="replace")
 
 
+def map_entry(data: bytes, entry: Field) -> tuple[str, Field | None]:
+    """Return the key of an entry of a map with messages as values, and its value; "" and None where it lacks them.
+
+    Source: https://protobuf.dev/programming-guides/encoding/#maps
+    """
+    key, value = "", None
+    for part in fields(data, entry.start, entry.end):
+        if part.number == 1 and part.wire == BYTES:
+            key = text(data, part)
+        elif part.number == 2 and part.wire == BYTES:
+            value = part
+    return key, value
+
+
 # The framing of event files: length, its checksum, a message, its checksum (TFRecord).
 #
 # Source: https://www.tensorflow.org/tutorials/load_data/tfrecord

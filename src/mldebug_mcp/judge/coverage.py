@@ -26,7 +26,7 @@ from mldebug_mcp.logs.names.grammar import given_names
 from mldebug_mcp.logs.names.metrics import COUNTERS, canonical
 from mldebug_mcp.logs.names.records import named_of_evaluation, numbers_in
 from mldebug_mcp.logs.names.settings import settings_of
-from mldebug_mcp.logs.read import Refused, read_one, read_places, read_run, texts_with_metrics
+from mldebug_mcp.logs.read import Refused, read_log_file, read_places, read_run, texts_with_metrics
 from mldebug_mcp.logs.remote_files import Choice, brought_in
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.logs.text.parsed_line import LineContent, content_of, straightened
@@ -139,10 +139,10 @@ def _logs(path: Path, run: str) -> list[tuple[Path, Run]]:
     """Return the logs that are read of a path, each with the run that it is of."""
     require(path)
     if not is_folder(path):
-        return [(path, read_one(path, run)[0])]
-    read = read_places(runs_in(path, []), Refused(), read_one, [])
+        return [(path, read_log_file(path, run)[0])]
+    read = read_places(runs_in(path, []), Refused(), read_log_file, [])
     if not any(part.run.series for part in read):
-        read = read_places(texts_with_metrics(path), Refused(), read_one, [])
+        read = read_places(texts_with_metrics(path), Refused(), read_log_file, [])
     wanted = [part for part in read if run in (part.name, part.place.name, *part.files)] or read
     logs = {log: part.run for part in wanted for log in part.logs}
     if not logs:

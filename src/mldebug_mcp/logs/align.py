@@ -74,7 +74,7 @@ def step_axis(
         finite = np.abs(value) < MOST_STEPS
         if not finite.all():
             at, value = at[finite], value[finite]
-        counted = _told_once(value, named) if len(value) == rows and name != "step" else value
+        counted = _at_distinct_records(value, named) if len(value) == rows and name != "step" else value
         if len(value) * 2 >= records and not _stands_still(counted, name):
             along = _steps(of, at, value, named) if name == "step" else _epochs(of, at, value, named)
             if along is not None:
@@ -111,8 +111,8 @@ def _steps(of: _Records, at: Rows, step: Floats, named: Mapping[str, Column]) ->
     falls = np.flatnonzero(step[1:] < step[:-1]) + 1
     if not len(falls) and len(at) == of.rows:
         return step
-    told_at, totals = named[whole].arrays()
-    epoch = carried_forward(told_at, totals, of.rows)
+    epoch_at, totals = named[whole].arrays()
+    epoch = carried_forward(epoch_at, totals, of.rows)
     if len(falls) and not of.passes:
         counted = epoch[at]
         if bool(np.all(counted[falls] > counted[falls - 1])):
@@ -122,7 +122,7 @@ def _steps(of: _Records, at: Rows, step: Floats, named: Mapping[str, Column]) ->
         if on:
             of.note(f"the step counter starts again with each {whole}: steps are counted on over {whole}s")
     along = step if len(at) == of.rows else carried_forward(at, step, of.rows)
-    return along if len(at) == of.rows else _where_it_ended(along, at, step, epoch, told_at)
+    return along if len(at) == of.rows else _where_it_ended(along, at, step, epoch, epoch_at)
 
 
 def _starts_with(step: Floats, epoch: Floats, falls: Rows) -> bool:
@@ -159,9 +159,9 @@ def _interval(step: Floats) -> float:
     return median(rises[rises > 0]) if bool(np.any(rises > 0)) else 1.0
 
 
-def _where_it_ended(along: Floats, at: Rows, step: Floats, epoch: Floats, told_at: Rows) -> Floats:
+def _where_it_ended(along: Floats, at: Rows, step: Floats, epoch: Floats, epoch_at: Rows) -> Floats:
     """Put rows that tell an epoch but no step, and that come later than the epoch, at the step at which it ended."""
-    alone = np.setdiff1d(told_at, at)
+    alone = np.setdiff1d(epoch_at, at)
     counted = epoch[at]
     if not len(alone) or bool(np.any(counted[1:] < counted[:-1])):
         return along
@@ -195,7 +195,7 @@ def _spread(of: _Records, epoch: Floats, named: Mapping[str, Column]) -> Floats 
         or (whole and np.mean(epoch[1:] == epoch[:-1]) < DONE_AGAIN)
     ):
         return epoch
-    column = next((one for one in telling(named) if _contradicts(one, epoch)), None)
+    column = next((column for column in telling(named) if _contradicts(column, epoch)), None)
     if column is None:
         return epoch
     epochs = distinct(epoch)
@@ -221,7 +221,7 @@ def _contradicts(column: Column, step: Floats) -> bool:
     return not bool(np.all(np.isclose(value[again], value[again - 1], equal_nan=True)))
 
 
-def _told_once(counter: Floats, named: Mapping[str, Column]) -> Floats:
+def _at_distinct_records(counter: Floats, named: Mapping[str, Column]) -> Floats:
     """Return a counter at the records of the metric that most records hold, each once.
 
     Training and evaluation may take turns in an epoch, and several processes print the same.
@@ -317,9 +317,9 @@ def _count_apart(step: Floats, metrics: Mapping[str, Column]) -> bool:
     columns = telling(metrics)
     if not columns:
         return False
-    of_one = np.zeros(len(step), dtype=bool)
-    of_one[columns[0].arrays()[0]] = True
-    array, other = step[of_one], step[~of_one]
+    has_metric = np.zeros(len(step), dtype=bool)
+    has_metric[columns[0].arrays()[0]] = True
+    array, other = step[has_metric], step[~has_metric]
     return len(array) > 1 and len(other) > 1 and ascends(array) and ascends(other)
 
 
@@ -349,7 +349,7 @@ def restart_note(joins: Sequence[float], step_name: str) -> str:
 
 
 _CLOCK = re.compile(r"_runtime$|_per_second$|^elapsed$|^timestamp$|^_step$")
-_SAID = 3
+_MAX_CONTRADICTIONS = 3
 """Metrics whose left-out values the notes mention."""
 
 
@@ -379,7 +379,7 @@ class SeriesOfRun:
     def remark(self, note: Callable[[str], None]) -> None:
         """Say in the notes which values others contradict."""
         contradicted = {name: count for name, count in self._contradicted.items() if count and not _counts(name)}
-        for name, count in sorted(contradicted.items(), key=lambda item: (-item[1], item[0]))[:_SAID]:
+        for name, count in sorted(contradicted.items(), key=lambda item: (-item[1], item[0]))[:_MAX_CONTRADICTIONS]:
             note(
                 f"{name}: {count} value(s) of steps that were logged again with another value are left out: "
                 "the last one stands"
@@ -390,8 +390,8 @@ class SeriesOfRun:
         pieces = self._pieces() if len(self._starts) > 1 else [whole]
         segments = []
         for piece in pieces:
-            series = {name: one for name, one in piece.items() if len(one)}
-            steps = [edge for one in series.values() for edge in (float(one.step[0]), float(one.step[-1]))]
+            series = {name: curve for name, curve in piece.items() if len(curve)}
+            steps = [edge for curve in series.values() for edge in (float(curve.step[0]), float(curve.step[-1]))]
             if steps:
                 segments.append(Segment(min(steps), max(steps), series))
         return tuple(segments)

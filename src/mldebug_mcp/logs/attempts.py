@@ -91,7 +91,7 @@ def tells_resume(line: str, *, begun: bool = True) -> bool:
 def is_resume(record: Mapping[str, object]) -> bool:
     """Say whether an object is the event of a resume, not a record: `{"event": "resume", "step": 70}`."""
     events = (record.get(key) for key in EVENTS)
-    return any(isinstance(one, str) and one.lower().startswith(RESUMES) for one in events)
+    return any(isinstance(event, str) and event.lower().startswith(RESUMES) for event in events)
 
 
 class ProcessStarts:
@@ -141,7 +141,7 @@ class ProcessStarts:
                     self._head[skeleton] = NOWHERE if skeleton in self._head else len(self._head)
                 return None
             self._frozen = True
-            self._head = {one: place for one, place in self._head.items() if place != NOWHERE}
+            self._head = {known_skeleton: place for known_skeleton, place in self._head.items() if place != NOWHERE}
         return self._comes_again(number, line, skeleton, row)
 
     def _comes_again(self, number: int, line: str, skeleton: str, row: int) -> ProcessStart | None:
@@ -282,7 +282,7 @@ MAX_FALLS = 5000
 """Falls of the counters that are looked at, the last ones; a log with more has no attempts by its counters."""
 MOST_INTERVALS = 10_000
 """Records of an attempt that tell its interval."""
-_SEEN = (Quantity.TOKENS_SEEN, Quantity.SAMPLES_SEEN)
+_AMOUNTS_OF_DATA = (Quantity.TOKENS_SEEN, Quantity.SAMPLES_SEEN)
 CLOSING_NAMES = ("summary/train_runtime", "summary/total_flos")
 """Names of what is logged once, when training has finished."""
 
@@ -320,13 +320,13 @@ def _among_records(recorded: Recorded, rows: Rows, loss: Floats) -> tuple[list[A
     found: list[tuple[int, int]] = []
     passes: list[int] = []
     resumes = sorted(recorded.resumes)
-    told_at_first = bool(resumes) and resumes[0] <= rows[0]
+    begins_resumed = bool(resumes) and resumes[0] <= rows[0]
     signs_at = _signs_at(recorded)
     for at in candidates[-MAX_FALLS:]:
         before, after = int(rows[at - 1]), int(rows[at])
         if not all(_is_back(counter, begun, at) for counter in counters):
             continue
-        is_announced = _any_between(resumes, before, after) and not told_at_first
+        is_announced = _any_between(resumes, before, after) and not begins_resumed
         signs = _signs(recorded, signs_at, before, after)
         goes_on = _goes_on(loss, begun, at)
         if is_announced or (goes_on and not signs):
@@ -336,7 +336,7 @@ def _among_records(recorded: Recorded, rows: Rows, loss: Floats) -> tuple[list[A
         found.append((before, after))
         if unsupported > max(MIN_BELIEVED_STARTS, MAX_STARTS_PER_RECORD * len(rows)):
             return [], []
-    return [_boundary(recorded, everywhere, *one) for one in found[-MAX_ATTEMPTS:]], passes
+    return [_boundary(recorded, everywhere, *gap) for gap in found[-MAX_ATTEMPTS:]], passes
 
 
 def _candidates(recorded: Recorded, rows: Rows, counters: Sequence[Floats]) -> list[int]:
@@ -467,7 +467,7 @@ def _counting(columns: Columns) -> list[Column]:
     return [
         column
         for raw, column in columns.items()
-        if canonical(raw) in COUNTERS or ((role := role_of(raw)) is not None and role.quantity in _SEEN)
+        if canonical(raw) in COUNTERS or ((role := role_of(raw)) is not None and role.quantity in _AMOUNTS_OF_DATA)
     ]
 
 

@@ -208,17 +208,17 @@ class RunBuilder:
                 in the same records may share it.
         """
         size = len(next(iter(values.values()), ()))
-        held = {id(mask): np.flatnonzero(mask) for mask in logged.values()}
+        rows_by_mask = {id(mask): np.flatnonzero(mask) for mask in logged.values()}
         row = self.rows
-        parts = {key: stretches_of(at + row) for key, at in held.items()}
+        parts = {key: stretches_of(at + row) for key, at in rows_by_mask.items()}
         for name, column_values in values.items():
             key = id(logged.get(name))
-            count = len(held[key]) if key in held else size
+            count = len(rows_by_mask[key]) if key in rows_by_mask else size
             if count and (column := self._column(name)) is not None:
                 if count == size:
                     column.extend([range(row, row + size)], column_values)
                 else:
-                    column.extend(parts[key], column_values, held[key])
+                    column.extend(parts[key], column_values, rows_by_mask[key])
         self._recorded.rows += size
 
     def set_aside(self) -> None:
@@ -372,7 +372,11 @@ class RunBuilder:
         """Return a metric by rank where ranks logged it and any of them differs from the run's."""
         found: dict[str, Series] = {}
         for raw, (owner, others) in self._of_ranks.items():
-            named = (one for one in series.values() if raw in (one.logged_as, one.name) or one.name == canonical(raw))
+            named = (
+                curve
+                for curve in series.values()
+                if raw in (curve.logged_as, curve.name) or curve.name == canonical(raw)
+            )
             own = next(named, series.get("loss") if is_loss(raw) else None)  # a loss of another name may be read as it
             if own is None or not len(own):
                 continue
@@ -380,20 +384,20 @@ class RunBuilder:
             for rank, (step, value) in others.items():
                 inside = Series(name, *_last_of_each(step, value * factor(raw)))
                 ranks[rank] = inside.between(float(own.step[0]), float(own.step[-1]))
-            if any(len(one) and not np.array_equal(one.value, own.value) for one in ranks.values()):
+            if any(len(curve) and not np.array_equal(curve.value, own.value) for curve in ranks.values()):
                 found |= {
-                    f"{name}/rank_{rank}": replace(one, name=f"{name}/rank_{rank}") for rank, one in ranks.items()
+                    f"{name}/rank_{rank}": replace(curve, name=f"{name}/rank_{rank}") for rank, curve in ranks.items()
                 }
         return found
 
     def _named(self, recorded: Recorded) -> Columns:
         """Return the columns of an attempt under their canonical names."""
-        held = conventions.apply(recorded.columns, lambda sizes: self.choose("the export", sizes, {}))
-        self.configure(held.settings)
+        applied = conventions.apply(recorded.columns, lambda sizes: self.choose("the export", sizes, {}))
+        self.configure(applied.settings)
         join_counters(recorded.columns)
         join_cut_box(recorded.columns)
         named, chosen = named_columns(recorded.columns)
-        for note in (*held.notes, *chosen):
+        for note in (*applied.notes, *chosen):
             self.note(note)
         return named
 

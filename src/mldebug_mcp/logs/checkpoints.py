@@ -89,26 +89,26 @@ def read_name(stem: str) -> Named:
     scores: dict[str, float] = {}
     decimals: dict[str, int] = {}
     taken = False
-    for place, one in enumerate(numbers):
-        last = one.words[-1].lower() if one.words else ""
+    for place, piece in enumerate(numbers):
+        last = piece.words[-1].lower() if piece.words else ""
         after = numbers[place + 1].words[:-1] if place + 1 < len(numbers) else trailing
         unit = last if last in EPOCH_WORDS | STEP_WORDS else ""
-        if not unit and not taken and after and after[0].lower() in STEP_WORDS | EPOCH_WORDS and not one.is_assigned:
+        if not unit and not taken and after and after[0].lower() in STEP_WORDS | EPOCH_WORDS and not piece.is_assigned:
             unit = after[0].lower()  # rl_model_10000_steps
-        is_whole = "." not in one.text and "e" not in one.text.lower()
+        is_whole = "." not in piece.text and "e" not in piece.text.lower()
         taken = False
         if unit in EPOCH_WORDS and epoch is None:
-            epoch = one.value
+            epoch = piece.value
         elif unit in STEP_WORDS and step is None:
-            step, taken = one.value, True
+            step, taken = piece.value, True
         elif last in ("samples", "tokens", "seed", "v", "version"):
             continue
-        elif not is_whole or (one.is_assigned and last not in MODEL_WORDS):
-            name = "_".join(word for word in one.words if word.lower() not in BEST_WORDS | LAST_WORDS | MODEL_WORDS)
-            scores[name] = one.value
-            decimals[name] = len(one.text.partition(".")[2])
-        elif _counts(one, last) or (bare and not one.words):
-            bare.append(one.value)
+        elif not is_whole or (piece.is_assigned and last not in MODEL_WORDS):
+            name = "_".join(word for word in piece.words if word.lower() not in BEST_WORDS | LAST_WORDS | MODEL_WORDS)
+            scores[name] = piece.value
+            decimals[name] = len(piece.text.partition(".")[2])
+        elif _counts(piece, last) or (bare and not piece.words):
+            bare.append(piece.value)
     if len(bare) > 1 and step is None and epoch is None:
         epoch, step = bare[0], bare[1]  # fairseq: checkpoint_EPOCH_UPDATES
     number = bare[0] if bare and step is None and epoch is None else None

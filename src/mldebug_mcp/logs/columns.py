@@ -167,9 +167,9 @@ def carried_forward(at: Rows, value: Floats, rows: int) -> Floats:
     """Return the value at each row, shape (rows,): a row without one has that of the last row before it."""
     if len(at) == rows:
         return value
-    held = np.diff(np.append(at, rows))
-    held[0] += at[0]
-    return np.repeat(value, held)
+    rows_per_value = np.diff(np.append(at, rows))
+    rows_per_value[0] += at[0]
+    return np.repeat(value, rows_per_value)
 
 
 def _spelled_out(parts: Sequence[Rows | range]) -> Rows:

@@ -72,7 +72,7 @@ def add_points(builder: RunBuilder, metrics: Mapping[str, Points]) -> None:
     starts = _restarts(list(ordered.values()))
     for first, last in pairwise([-np.inf, *starts, np.inf]):
         part = {name: _between(points, first, last) for name, points in ordered.items()}
-        _add_part(builder, _on_one_axis(builder, {name: points for name, points in part.items() if len(points)}))
+        _add_part(builder, _on_training_axis(builder, {name: points for name, points in part.items() if len(points)}))
 
 
 def _in_time(points: Points) -> Points:
@@ -98,7 +98,7 @@ def _restarts(metrics: list[Points]) -> list[float]:
     return restarts
 
 
-def _on_one_axis(builder: RunBuilder, metrics: Mapping[str, Points]) -> Mapping[str, Points]:
+def _on_training_axis(builder: RunBuilder, metrics: Mapping[str, Points]) -> Mapping[str, Points]:
     """Place metrics that count 0, 1, 2 ... by themselves at the training step that was logged before them.
 
     A usual loop writes its training loss with a step and its evaluation with the epoch.
@@ -165,21 +165,21 @@ def _curves(value: object, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, .
     if len(path) > MAX_DEPTH:
         return
     if isinstance(value, list):
-        for one in value[:MAX_CURVES]:
-            if isinstance(one, dict):
-                yield from _curves(one, path)
+        for item in value[:MAX_CURVES]:
+            if isinstance(item, dict):
+                yield from _curves(item, path)
     elif isinstance(value, dict):
         curve = _curve(value)
         if curve is not None:
             yield (*path, *_own_name(value, path)), curve
             return
         path = _title(value) or path
-        for key, one in value.items():
-            points = _points(one)
+        for key, part in value.items():
+            points = _points(part)
             if points is not None:
                 yield (*path, str(key)), points
             else:
-                yield from _curves(one, path if isinstance(one, list) else (*path, str(key)))
+                yield from _curves(part, path if isinstance(part, list) else (*path, str(key)))
 
 
 def _points(value: object) -> Points | None:
@@ -268,7 +268,7 @@ def take_document(document: object, builder: RunBuilder, where: str = "the docum
     """
     curves = curves_in(document)
     if curves:
-        _configure({key: one for key, one in _settings_in(document).items() if _names_settings(key)}, builder)
+        _configure({key: settings for key, settings in _settings_in(document).items() if _names_settings(key)}, builder)
         add_points(builder, curves)
         return
     runs = {run.name: run for run in _runs_in(document) if run.measures()}
@@ -310,7 +310,7 @@ class _RunOfDocument:
         return {
             name
             for phase, records in self.lists
-            for name in _measured([_of_phase(one, phase) for one in records[:LOOKED_AT]])
+            for name in _measured([_of_phase(record, phase) for record in records[:LOOKED_AT]])
         }
 
 
@@ -351,8 +351,8 @@ def _parts(value: Mapping[str, object], phase: str, depth: int, *, several: bool
 
     Parts that measure the same are those of several runs, as are all where that is known; else all are of one.
     """
-    searched = {key: one for key, one in islice(value.items(), MAX_CURVES) if not _names_settings(key)}
-    found = {key: runs for key, one in searched.items() if (runs := _runs_in(one, key, phase, depth + 1))}
+    searched = {key: part for key, part in islice(value.items(), MAX_CURVES) if not _names_settings(key)}
+    found = {key: runs for key, part in searched.items() if (runs := _runs_in(part, key, phase, depth + 1))}
     runs = [run for some in found.values() for run in some]
     measured = [name for run in runs for name in run.measures()] if len(runs) > 1 else []
     if several or len(measured) > len(set(measured)) or len(found) < len(runs):
@@ -361,9 +361,9 @@ def _parts(value: Mapping[str, object], phase: str, depth: int, *, several: bool
                 run.name = f"{key}/{run.name}" if len(some) > 1 else key
     elif runs:
         of_all = {key: settings for run in runs for key, settings in run.settings.items()}
-        runs = [_RunOfDocument(runs[0].name, [one for run in runs for one in run.lists], of_all)]
+        runs = [_RunOfDocument(runs[0].name, [phase_records for run in runs for phase_records in run.lists], of_all)]
     if runs and not several:
-        settings = _settings_in({key: one for key, one in value.items() if key not in found})
+        settings = _settings_in({key: part for key, part in value.items() if key not in found})
         for run in runs:
             run.settings = {**settings, **run.settings}
     return runs
@@ -383,7 +383,9 @@ def _by_counter(name: str, value: Mapping[str, object]) -> list[object]:
     if len(value) < LEAST_POINTS or not is_history or not all(map(_COUNTED.fullmatch, value)):
         return []
     counter = "epoch" if "ep" in f"{name}{first}".lower().replace("step", "") else "step"
-    return [{counter: float(_NO_DIGITS.sub("", key)), **one} for key, one in value.items() if isinstance(one, dict)]
+    return [
+        {counter: float(_NO_DIGITS.sub("", key)), **record} for key, record in value.items() if isinstance(record, dict)
+    ]
 
 
 def _is_point(item: Mapping[str, object]) -> bool:
@@ -402,13 +404,13 @@ def _is_record(item: Mapping[str, object], depth: int) -> bool:
     if not _measured([item]):
         return False
     counts = any(canonical(name) in COUNTERS for name, _ in numbers_in(item))
-    return counts or not any(_runs_in(one, "", "", depth + 2) for one in item.values() if not is_column(one))
+    return counts or not any(_runs_in(part, "", "", depth + 2) for part in item.values() if not is_column(part))
 
 
 def _measured(records: Sequence[Mapping[str, object]]) -> set[str]:
     """Return the metrics in the first of some records by which a log of training is known; a null counts."""
     first = records[:LOOKED_AT]
-    names = [name for one in first for name in (*dict(numbers_in(one)), *nulls_in(one))]
+    names = [name for record in first for name in (*dict(numbers_in(record)), *nulls_in(record))]
     names += [single.metric for single in map(single_in, first) if single is not None]
     return {name for name in names if is_telling(name) and not _names_settings(name)}
 
@@ -438,7 +440,7 @@ def _in_order(parts: Sequence[Sequence[Mapping[str, object]]]) -> Sequence[Mappi
     if len(parts) == 1:
         return parts[0]
     counted = [{canonical(name) for name, _ in numbers_in(part[0])} for part in parts]
-    counter = next((one for one in COUNTERS if all(one in names for names in counted)), "")
+    counter = next((name for name in COUNTERS if all(name in names for names in counted)), "")
     ordered: list[Mapping[str, object]] = []
     before = -math.inf
     for at, record in merge(*(_placed(part, counter) for part in parts), key=itemgetter(0)):
@@ -464,12 +466,12 @@ def _settings_in(value: object, key: str = "", depth: int = 0) -> dict[str, Mapp
     if not isinstance(value, dict) or depth > MAX_DEPTH or len(value) > MAX_CURVES:
         return {}
     named = _names_settings(key)
-    lists = sum(isinstance(one, list) for one in value.values())
+    lists = sum(isinstance(part, list) for part in value.values())
     measures = any(map(is_telling, value)) or lists > MAX_LISTS * len(value)
     if depth and is_configuration(value, is_marked=named, once=True) and (named or not measures):
         return {key: value}
-    found = {name: of for inner, one in value.items() for name, of in _settings_in(one, inner, depth + 1).items()}
-    plain = {name: one for name, one in value.items() if not isinstance(one, dict | list) and not is_telling(name)}
+    found = {name: of for inner, part in value.items() for name, of in _settings_in(part, inner, depth + 1).items()}
+    plain = {name: leaf for name, leaf in value.items() if not isinstance(leaf, dict | list) and not is_telling(name)}
     return {**found, **({key or "the document": plain} if is_configuration(plain, once=True) else {})}
 
 

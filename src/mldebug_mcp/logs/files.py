@@ -15,7 +15,7 @@ from dataclasses import field
 from pathlib import Path, PurePath, PurePosixPath
 from typing import TypeAlias
 
-from mldebug_mcp.core.access import entries, is_file, open_input, read_bytes, walk
+from mldebug_mcp.core.access import entries, head_of, is_file, read_bytes, walk
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.logs.format_list import LOG_SUFFIXES
@@ -44,7 +44,6 @@ RANK_HEAD_BYTES = 16 * 1024
 """Bytes at the beginning of a file in which its rank is looked for."""
 LEAST_UNNAMED = 4
 """Files that differ in one number before they are opened to see whether that is a rank."""
-LOOKED_AT = 3
 LARGEST_SETTINGS = 256 * 1024
 
 Key: TypeAlias = tuple[Path, str]
@@ -144,11 +143,7 @@ def _call_themselves(files: dict[str, Path]) -> bool:
 
 
 def _own_rank(path: Path) -> int | None:
-    try:
-        with open_input(path) as file:
-            found = {int(one) for one in _OWN_RANK.findall(file.read(RANK_HEAD_BYTES))}
-    except (OSError, InputError):
-        return None
+    found = {int(rank) for rank in _OWN_RANK.findall(head_of(path, RANK_HEAD_BYTES))}
     return found.pop() if len(found) == 1 else None
 
 
@@ -262,9 +257,9 @@ class RunFolder:
             is_shared: The folder holds other runs too.
         """
         logs = logs or self.files
-        beside = [self.folder, *(file.parent for file in logs), self.folder / "files"]
+        folders = [self.folder, *(file.parent for file in logs), self.folder / "files"]
         checkpoints = sorted(self.checkpoints, key=_checkpoint_step, reverse=True)[:1]
-        return find_settings([*beside, *checkpoints], logs, texts, lambda: not is_shared)
+        return find_settings([*folders, *checkpoints], logs, texts, lambda: not is_shared)
 
     def all_files(self) -> list[Path]:
         """Return its files, those of its ranks included."""
@@ -344,11 +339,7 @@ def _version_in(path: Path, only: int | None) -> int:
 
     A text that prints several is of several runs.
     """
-    try:
-        with open_input(path) as file:
-            head = file.read(HEAD_BYTES)
-    except (InputError, OSError):
-        return -1
+    head = head_of(path, HEAD_BYTES)
     numbers = {int(number) for number in _OF_VERSION.findall(head)}
     if not numbers and only is not None and _OF_LIGHTNING.search(head):
         return only
@@ -440,10 +431,8 @@ def _lists_records(path: Path) -> bool:
     """Say whether a YAML file lists records, as a loop appends them: a configuration is a mapping."""
     if path.suffix.lower() not in (".yaml", ".yml") or path.name in _NOT_LOGS or path.name.startswith("."):
         return False
-    try:
-        with open_input(path) as file:
-            head = file.read(HEAD_BYTES)
-    except (InputError, OSError):
+    head = head_of(path, HEAD_BYTES)
+    if not head:
         return False
     from mldebug_mcp.logs.json_yaml import lists_records  # few folders have YAML that may be a log
 

@@ -16,7 +16,7 @@ from mldebug_mcp.logs.formats import Reader, reader_of, skipped_lines
 from mldebug_mcp.logs.kinds import concluded
 from mldebug_mcp.logs.log_file import BLOCK_BYTES, HEAD_BYTES, LogFile, first_line_end, whole_lines
 from mldebug_mcp.logs.names.grammar import given_names
-from mldebug_mcp.logs.read import ONLY_ERRORS, configured, read_one, read_run, settings_beside
+from mldebug_mcp.logs.read import ONLY_ERRORS, configured, read_log_file, read_run, settings_files_of
 from mldebug_mcp.logs.run import Run, require_logged
 from mldebug_mcp.logs.settings import Settings
 from mldebug_mcp.logs.settings.files import read_found
@@ -108,7 +108,7 @@ class LogTail:
         self._of_files: tuple[Settings, tuple[str, ...]] = (Settings(), ())
         self._identity = (0, 0)
         self._beginning = b""
-        self._seen = (0, 0)
+        self._state = (0, 0)
         self._run: Run | None = None
         self._restarts = 0
         self.position = 0
@@ -130,28 +130,28 @@ class LogTail:
         elif not self._is_the_same(file):
             self._restarts += 1
             self._begin(file)
-        elif self._seen[0] < HEAD_BYTES and (
+        elif self._state[0] < HEAD_BYTES and (
             reader_of(file) is not self._reader or (self._follower is not None and self._cannot_follow(file))
         ):
             self._begin(file)  # the beginning alone had looked like another format
         self._identity = file.identity
         self._beginning = _beginning(file, _KNOWN_BY)
-        seen = (file.size, file.modified)
-        if self._run is None or seen != self._seen:
-            self._seen = seen
+        state = (file.size, file.modified)
+        if self._run is None or state != self._state:
+            self._state = state
             self._run = self._noted(self._whole()) if self._follower is None else self._grown(file)
         return self._run
 
     def _whole(self) -> Run:
         if self._configured:
             return read_run(self._path)
-        run, self.holds_runs = read_one(self._path)
+        run, self.holds_runs = read_log_file(self._path)
         return run
 
     def _is_the_same(self, file: LogFile) -> bool:
         """Say whether the file has only grown since it was last read."""
         begins_alike = _beginning(file, len(self._beginning)) == self._beginning
-        return file.identity == self._identity and file.size >= self._seen[0] and begins_alike
+        return file.identity == self._identity and file.size >= self._state[0] and begins_alike
 
     @staticmethod
     def _cannot_follow(file: LogFile) -> bool:
@@ -166,7 +166,7 @@ class LogTail:
             follower = reader.follow(file, self._builder)
             self._follower = _Lines(follower) if isinstance(follower, TakesLines) else follower
             self.position = len("\ufeff".encode()) if file.encoding == "utf-8-sig" else 0
-        self._of_files = read_found(settings_beside(self._path) if self._configured else ())
+        self._of_files = read_found(settings_files_of(self._path) if self._configured else ())
 
     def _grown(self, file: LogFile) -> Run:
         assert self._follower is not None  # noqa: S101 - a programming error
@@ -228,10 +228,10 @@ class FolderTail:
     def _log(self, path: Path, wanted: str = "", more: Sequence[Path] = ()) -> tuple[Run, bool]:
         files = (path, *more)
         states = [file.stat() for file in files]
-        seen = tuple(number for state in states for number in (state.st_ino, state.st_size, state.st_mtime_ns))
+        stamp = tuple(number for state in states for number in (state.st_ino, state.st_size, state.st_mtime_ns))
         before = self._known.get(files)
-        if before is None or before[0] != seen:
-            before = self._known[files] = (seen, self._read(path, wanted, more))
+        if before is None or before[0] != stamp:
+            before = self._known[files] = (stamp, self._read(path, wanted, more))
         if isinstance(before[1], InputError):
             raise before[1]
         return before[1]
@@ -239,7 +239,7 @@ class FolderTail:
     def _read(self, path: Path, wanted: str, more: Sequence[Path]) -> tuple[Run, bool] | InputError:
         try:
             if more or wanted:
-                return read_one(path, wanted, more)
+                return read_log_file(path, wanted, more)
             tail = self._tails.setdefault(path, LogTail(path, configured=False))
             return tail.read(), tail.holds_runs
         except InputError as error:  # what is no log is not read again either

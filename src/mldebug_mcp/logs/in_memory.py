@@ -44,7 +44,7 @@ def plain_value(value: object) -> object:
     if hasattr(value, "tolist") and hasattr(value, "shape"):
         return cast("Any", value).tolist() if math.prod(value.shape) == 1 else None
     if isinstance(value, list | tuple):
-        return [plain_value(one) for one in value] if len(value) == 1 else None
+        return [plain_value(item) for item in value] if len(value) == 1 else None
     try:
         return float(cast("Any", value))  # Decimal, Fraction
     except (TypeError, ValueError):
@@ -90,32 +90,32 @@ def polars_frame(frame: pd.DataFrame, note: Callable[[str], None]) -> pl.DataFra
             f"{counted(missing, 'NaN cell')} of the DataFrame taken for not logged, {np.count_nonzero(values)} for "
             "NaN; records (dicts) without the keys that were not logged tell them apart"
         )
-    held = logged | values
+    is_logged = logged | values
     import polars as pl
 
-    return pl.DataFrame([_series(name, frame.iloc[:, at], held[:, at]) for at, name in enumerate(names)])
+    return pl.DataFrame([_series(name, frame.iloc[:, at], is_logged[:, at]) for at, name in enumerate(names)])
 
 
 def _distinct(frame: pd.DataFrame) -> list[str]:
     """Return the names of the columns, those of several levels as `outer/inner`, a second of one name numbered."""
-    seen: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     names = []
     columns: list[object] = list(frame.columns)
     for column in columns:
         name = "/".join(map(str, column)) if isinstance(column, tuple) else str(column)
-        seen[name] += 1
-        names.append(name if seen[name] == 1 else f"{name}.{seen[name]}")
+        counts[name] += 1
+        names.append(name if counts[name] == 1 else f"{name}.{counts[name]}")
     return names
 
 
-def _series(name: str, column: pd.Series[Any], held: Flags) -> pl.Series:
+def _series(name: str, column: pd.Series[Any], logged: Flags) -> pl.Series:
     import polars as pl
 
     if isinstance(column.dtype, np.dtype) and column.dtype.kind in "fiu":
         series = pl.Series(name, column.to_numpy(np.float64))
-        return series if held.all() else pl.select(pl.when(pl.Series(held)).then(series).alias(name)).to_series()
-    cells = zip(column.tolist(), held.tolist(), strict=True)
-    return pl.Series(name, [plain_value(cell) if is_held else None for cell, is_held in cells], strict=False)
+        return series if logged.all() else pl.select(pl.when(pl.Series(logged)).then(series).alias(name)).to_series()
+    cells = zip(column.tolist(), logged.tolist(), strict=True)
+    return pl.Series(name, [plain_value(cell) if is_logged else None for cell, is_logged in cells], strict=False)
 
 
 def _is_place(name: str) -> bool:

@@ -57,10 +57,10 @@ def holds_columns(value: object) -> bool:
     if not isinstance(value, dict):
         return False
     return any(
-        (is_column(one) and len(one) > 1)
-        or (isinstance(one, list) and len(one) > 1 and isinstance(one[0], dict))
-        or (isinstance(one, dict) and any(is_column(inner) for inner in one.values()))
-        for one in value.values()
+        (is_column(part) and len(part) > 1)
+        or (isinstance(part, list) and len(part) > 1 and isinstance(part[0], dict))
+        or (isinstance(part, dict) and any(is_column(inner) for inner in part.values()))
+        for part in value.values()
     )
 
 
@@ -264,7 +264,7 @@ class _Items:
         """Take a line with a key for one of the open record."""
         key = found["key"].strip("'\" ")
         depth = len(found["indent"]) + len(found["item"] or "")
-        self._above = [one for one in self._above if one[0] < depth][:MOST_DEEP]
+        self._above = [parent for parent in self._above if parent[0] < depth][:MOST_DEEP]
         value = (found["value"] or "").strip()
         if value:
             self._record["/".join([*(name for _, name in self._above), key])] = _value(value)

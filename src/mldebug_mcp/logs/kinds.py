@@ -114,7 +114,7 @@ def kind_of_run(metrics: Collection[str], settings: Settings, first_loss: float 
         settings: How it is configured.
         first_loss: Where the loss begins, if there is one.
     """
-    named_kind = "preference" if scores_pairs(metrics) else _told(metrics, settings)
+    named_kind = "preference" if scores_pairs(metrics) else _kind_in_configuration(metrics, settings)
     if named_kind is not None:
         return named_kind
     for kind, names in (("sft", _OF_FINE_TUNING), ("boosting", _OF_BOOSTING)):
@@ -151,7 +151,7 @@ def scores_pairs(metrics: Container[str]) -> bool:
     return any(all(name in metrics for name in names) for names in _OF_A_REWARD_MODEL)
 
 
-def _told(metrics: Collection[str], settings: Settings) -> str | None:
+def _kind_in_configuration(metrics: Collection[str], settings: Settings) -> str | None:
     """Return the kind that words of the configuration name, None if there are none."""
     words = _words_of(settings)
     kind = next((kind for kind, known in _WORDS if known & words), None)

@@ -115,7 +115,7 @@ class Content:
     def stream(self) -> BinaryIO:
         """Open the content; raises as `open_input` does."""
         if len(self.paths) > 1:
-            return replayed(self._one_by_one)
+            return replayed(self._pieces_in_order)
         file = open_input(self.paths[0])
         packing = packing_of(file.read(SIGNATURE_BYTES))
         file.seek(0)
@@ -124,7 +124,7 @@ class Content:
         file.close()
         return replayed(lambda: self._pieces(self.paths[0]))
 
-    def _one_by_one(self) -> Iterator[bytes]:
+    def _pieces_in_order(self) -> Iterator[bytes]:
         *older, newest = self.paths
         for path in older:
             try:
@@ -494,10 +494,10 @@ def ahead(blocks: Iterable[bytes], work: Callable[[bytes], Result]) -> Iterator[
         for block in blocks:
             waiting.append((block, threads.submit(work, block)))
             if len(waiting) > _THREADS:
-                one, result = waiting.popleft()
-                yield one, result.result()
-        for one, result in waiting:
-            yield one, result.result()
+                earlier, result = waiting.popleft()
+                yield earlier, result.result()
+        for earlier, result in waiting:
+            yield earlier, result.result()
 
 
 def pieces(block: bytes, size: int) -> Iterator[bytes]:

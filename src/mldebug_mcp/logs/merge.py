@@ -109,8 +109,8 @@ def _concatenated(first: Named, then: Named) -> Run:
     (here, before), (there, after) = first, then
     series = dict(after.series)
     begins = next(float(after[name].step[0]) for name in CONTINUED_RESULTS if name in before and name in after)
-    for name, one in before.series.items():
-        kept = one.where(one.step < begins)
+    for name, curve in before.series.items():
+        kept = curve.where(curve.step < begins)
         more = series.get(name, Series(name, np.empty(0), np.empty(0)))
         series[name] = Series(name, np.append(kept.step, more.step), np.append(kept.value, more.value))
     settings = Settings.merged(after.settings, before.settings)
@@ -132,8 +132,8 @@ def _concatenated(first: Named, then: Named) -> Run:
 def _from(begins: float, segments: Sequence[Segment]) -> list[Segment]:
     """Return the stretches without what stands before the first result: Lightning logs `hp_metric` at step 0 again."""
     first, *others = segments
-    series = {name: one.between(begins, np.inf) for name, one in first.series.items()}
-    kept = {name: one for name, one in series.items() if len(one)}
+    series = {name: curve.between(begins, np.inf) for name, curve in first.series.items()}
+    kept = {name: curve for name, curve in series.items() if len(curve)}
     return [replace(first, first_step=max(begins, first.first_step), series=kept), *others]
 
 
@@ -170,14 +170,16 @@ def merged(runs: Sequence[tuple[str, Run]]) -> Run:
         settings = Settings.merged(settings, other.settings)
         placed = {} if _counts_otherwise(other, lead) else _on_the_axis_of(lead, other)
         added = {
-            metric: one for metric, one in placed.items() if metric not in series and not _repeats(one, series, lead)
+            metric: curve
+            for metric, curve in placed.items()
+            if metric not in series and not _repeats(curve, series, lead)
         }
         notes += _lost_in(other_name, other, lead)
         if not added:
             skipped.append(other_name)
             continue
         series |= added
-        segments = [_with(segment, added, alone=len(segments) == 1) for segment in segments]
+        segments = [segment.with_series(added, whole=len(segments) == 1) for segment in segments]
         formats += other.formats
         taken.append(other_name)
         notes += [note for note in other.notes if note not in notes]
@@ -200,9 +202,9 @@ def merged(runs: Sequence[tuple[str, Run]]) -> Run:
     )
 
 
-def _repeats(one: Series, series: Mapping[str, Series], lead: Run) -> bool:
+def _repeats(curve: Series, series: Mapping[str, Series], lead: Run) -> bool:
     """Say whether a metric is there already, by a name without its place: `ray/tune/loss` next to `loss`."""
-    logged = one.logged_as or one.name
+    logged = curve.logged_as or curve.name
     alike = (name for name in series if is_evaluation(name) == is_evaluation(logged))
     names = {lead.step_name, *(series[name].logged_as or name for name in alike)}
     return "/" in logged and any(logged.endswith(f"/{name}") for name in names)
@@ -272,9 +274,10 @@ def of_evaluation(run: Run) -> Run:
         bare = {name: canonical(f"eval_{name}") for name in series if not name.startswith("eval_")}
         taken = set(bare.values())
         names = {
-            name: bare.get(name) or (one.logged_as or name if name in taken else name) for name, one in series.items()
+            name: bare.get(name) or (curve.logged_as or name if name in taken else name)
+            for name, curve in series.items()
         }
-        return {names[name]: replace(one, name=names[name]) for name, one in series.items()}
+        return {names[name]: replace(curve, name=names[name]) for name, curve in series.items()}
 
     segments = tuple(replace(segment, series=renamed(segment.series)) for segment in run.segments)
     return replace(run, series=renamed(run.series), segments=segments)
@@ -288,16 +291,6 @@ def _weight(run: Run) -> tuple[bool, int, bool, int, bool]:
     loss = max((len(run.series[name]) for name in ("loss", "reward", "eval_loss") if name in run.series), default=0)
     is_exact = "tensorboard" not in run.formats
     return ("hf_trainer_state" in run.formats, loss, run.step_name == "step", run.records, is_exact)
-
-
-def _with(segment: Segment, added: Mapping[str, Series], *, alone: bool) -> Segment:
-    inside = {
-        name: series if alone else series.between(segment.first_step, segment.last_step)
-        for name, series in added.items()
-    }
-    return replace(
-        segment, series={**segment.series, **{name: series for name, series in inside.items() if len(series)}}
-    )
 
 
 # Which logs of one folder are of the same run: only those that something ties together.
@@ -366,7 +359,7 @@ def grouped(runs: list[Named], consoles: Collection[str] = ()) -> list[list[Name
     return groups
 
 
-def are_named_as_one(name: str, other: str) -> bool:
+def are_named_for_same_run(name: str, other: str) -> bool:
     """Say whether the names of two logs tie them to one run, whatever is in them."""
     words, others = _words(name), _words(other)
     is_phase = _without_phase(words) == _without_phase(others) and _phase(words) != _phase(others)
@@ -387,16 +380,16 @@ def holds_evaluation(name: str, names: Iterable[str]) -> bool:
 
 
 def _belongs(item: Named, group: list[Named]) -> bool:
-    relations = [_is_same(one, item) for one in group]
+    relations = [_is_same(log, item) for log in group]
     return True in relations and False not in relations
 
 
-def _is_same(one: Named, other: Named) -> bool | None:
+def _is_same(log: Named, other: Named) -> bool | None:
     """Say whether two logs are of one run; None where nothing ties them and nothing keeps them apart."""
-    (name, run), (other_name, another) = one, other
+    (name, run), (other_name, another) = log, other
     if _without_rank(name) == _without_rank(other_name):
         return True
-    is_tied = are_named_as_one(name, other_name) or _hold_one_metric_each(one, other)
+    is_tied = are_named_for_same_run(name, other_name) or _hold_single_metrics(log, other)
     same = [_hold_the_same(run, another, metric) for metric in SHARED_RESULTS if metric in run and metric in another]
     if True in same or goes_further(run, another) or goes_further(another, run):
         # Logs of one form with the same metrics are copies, or what one seed does twice.
@@ -406,8 +399,8 @@ def _is_same(one: Named, other: Named) -> bool | None:
     return True if is_tied else None
 
 
-def _hold_one_metric_each(one: Named, other: Named) -> bool:
-    (name, run), (other_name, another) = one, other
+def _hold_single_metrics(log: Named, other: Named) -> bool:
+    (name, run), (other_name, another) = log, other
     here, there = _only_metric(run), _only_metric(another)
     if here is None or there is None or here.name == there.name or run.step_name != another.step_name:
         return False
@@ -433,7 +426,7 @@ def _without_metric(name: str, metric: Series) -> list[str]:
 
 def _add_error_lines(groups: list[list[Named]], item: Named) -> None:
     """Add a log that holds nothing but error lines to the run that its name ties it to, or that is the only one."""
-    named = [group for group in groups if any(are_named_as_one(name, item[0]) for name, _ in group)]
+    named = [group for group in groups if any(are_named_for_same_run(name, item[0]) for name, _ in group)]
     own = named or (groups if len(groups) == 1 else [])
     if len(own) == 1:
         own[0].append(item)
@@ -482,27 +475,27 @@ def _without_rank(name: str) -> str:
     return bare if bare != name else f"{name}/"
 
 
-def _hold_the_same(one: Run, other: Run, metric: str) -> bool | None:
+def _hold_the_same(run: Run, other: Run, metric: str) -> bool | None:
     """Say whether two logs hold the same values of a metric, None where that cannot be seen."""
-    here, there = one[metric], other[metric]
+    here, there = run[metric], other[metric]
     if min(len(here), len(there)) < MIN_COMMON_VALUES:
         return None
     steps, at, at_other = np.intersect1d(here.step, there.step, return_indices=True)
-    if one.step_name != other.step_name or len(steps) < MIN_COMMON_VALUES:
+    if run.step_name != other.step_name or len(steps) < MIN_COMMON_VALUES:
         return True if _shares_values(here, there) else None
     alike = np.isclose(here.value[at], there.value[at_other], rtol=ROUNDING, atol=0, equal_nan=True)
     if float(alike.mean()) >= MIN_SHARED:
         return True if len(distinct(here.value[at][alike])) >= MIN_COMMON_VALUES else None
-    if one.formats == other.formats:
+    if run.formats == other.formats:
         return False
     apart = np.abs(here.value[at] - there.value[at_other])
     spread = float(np.ptp(here.finite.value)) if len(here.finite) else 0.0
     return None if median_of_numbers(np.append(apart, np.inf)) <= MAX_SHARE_OF_RANGE * spread else False
 
 
-def _shares_values(one: Series, other: Series) -> bool:
+def _shares_values(curve: Series, other: Series) -> bool:
     """Say whether most values of the shorter series stand in the longer one too, and not by chance."""
-    short, long = sorted((distinct(one.finite.value), distinct(other.finite.value)), key=len)
+    short, long = sorted((distinct(curve.finite.value), distinct(other.finite.value)), key=len)
     if len(short) < MIN_COMMON_VALUES:
         return False
     covered = 2 * ROUNDING * float(np.abs(long).sum())

@@ -49,6 +49,12 @@ NUMBER = (
 """
 
 
+def parse_numbers(text: str, most: int | None = None) -> list[float] | None:
+    """Return the numbers of a text that commas or blanks part, the first `most` of them; None if any is no number."""
+    numbers = [parse_number(word) for word in text.replace(",", " ").split()[:most]]
+    return None if None in numbers else [number for number in numbers if number is not None]
+
+
 def has_decimal_commas(text: str) -> bool:
     """Say whether the numbers of a text are written as 0,25, as in much of Europe: nearly all of those that tell."""
     commas = len(_DECIMAL_COMMA.findall(text))

@@ -16,7 +16,7 @@ from mldebug_mcp.core.access import entries, open_input
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.core.text import clean, shorten
-from mldebug_mcp.logs.run import RECORDER, Ending, Incident, Message, Run, Segment, Series
+from mldebug_mcp.logs.run import RECORDER, Ending, Incident, Message, Run
 from mldebug_mcp.logs.settings.pickled import MAX_FILE, read_pickled
 
 # Dumps of PyTorch's flight recorder → which rank is behind, in which collective operation, at which line.
@@ -53,7 +53,7 @@ def flight_lines(folder: Path) -> list[str]:
         rank = int(found[1]) if (found := _NAME.fullmatch(file.name)) else 0
         for group, last in _last_of(_read(file)).items():
             groups[group][rank] = last
-    return [line for group, ranks in sorted(groups.items()) if (line := _told(group, ranks))]
+    return [line for group, ranks in sorted(groups.items()) if (line := _waiting_ranks(group, ranks))]
 
 
 def _dumps(folder: Path) -> list[Path]:
@@ -105,7 +105,7 @@ def _line(frames: object) -> str:
     return ""
 
 
-def _told(group: str, ranks: Mapping[int, _Last]) -> str:
+def _waiting_ranks(group: str, ranks: Mapping[int, _Last]) -> str:
     """Say which ranks have entered fewer operations than the others, or another one; "" where all are as far."""
     if len(ranks) < 2:
         return ""
@@ -214,16 +214,9 @@ def _joined(ranks: Mapping[int, Named]) -> Named:
     run = replace(
         lead,
         series={**lead.series, **added},
-        segments=tuple(_with(segment, added) for segment in lead.segments),
+        segments=tuple(segment.with_series(added) for segment in lead.segments),
         messages=tuple(message for _, run in ranks.values() for message in run.messages),
         incidents=(*lead.incidents, *incidents),
         notes=(*lead.notes, f"joined the recordings of {len(ranks)} ranks: loss, gradient norm and times", *notes),
     )
     return name, run
-
-
-def _with(segment: Segment, added: Mapping[str, Series]) -> Segment:
-    inside = {name: series.between(segment.first_step, segment.last_step) for name, series in added.items()}
-    return replace(
-        segment, series={**segment.series, **{name: series for name, series in inside.items() if len(series)}}
-    )

@@ -306,11 +306,11 @@ def rank_summary(ranks: Mapping[tuple[str, ...], Sequence[Path]]) -> RankSummary
 
 def _order(failed: Sequence[RankEnd]) -> Callable[[RankEnd], tuple[bool, float, float, tuple[int, ...]]]:
     """Return what sorts failures: real ones before echoes of others, then by time where all tell it, then by step."""
-    timed = all(one.error_time is not None for one in failed)
+    timed = all(end.error_time is not None for end in failed)
 
-    def order(one: RankEnd) -> tuple[bool, float, float, tuple[int, ...]]:
-        when = one.error_time if timed and one.error_time is not None else 0.0
-        return is_echo(one.error), when, one.step if one.step is not None else np.inf, tuple(map(int, one.rank))
+    def order(end: RankEnd) -> tuple[bool, float, float, tuple[int, ...]]:
+        when = end.error_time if timed and end.error_time is not None else 0.0
+        return is_echo(end.error), when, end.step if end.step is not None else np.inf, tuple(map(int, end.rank))
 
     return order
 
@@ -329,8 +329,8 @@ def _behind(ends: Sequence[RankEnd]) -> tuple[str, str]:
     late = [end for end in ends if end.step is not None and end.step < usual]
     if not late or len(late) > max(1, MAX_SHARE_OF_EXCEPTIONS * len(steps)):
         return "", ""
-    least = min(late, key=lambda one: (one.step, tuple(map(int, one.rank))))
-    named = ", ".join(_number(one) for one in late[:MAX_NAMED_RANKS])
+    least = min(late, key=lambda end: (end.step, tuple(map(int, end.rank))))
+    named = ", ".join(_number(end) for end in late[:MAX_NAMED_RANKS])
     return _number(least), f"rank {named} stopped at step {figure(least.step or 0.0)}, most others at {figure(usual)}"
 
 
@@ -341,9 +341,9 @@ def _slow(ends: Sequence[RankEnd]) -> tuple[str, str]:
         timed = [end for end in ends if name in end.durations]
         if count < max(LEAST_RANKS, len(ends) // 2):
             break
-        *_, second, slowest = sorted(timed, key=lambda one: one.durations[name])
+        *_, second, slowest = sorted(timed, key=lambda end: end.durations[name])
         level, others = slowest.durations[name], second.durations[name]
-        usual = median([one.durations[name] for one in timed])
+        usual = median([end.durations[name] for end in timed])
         if level >= MIN_TIMES_SLOWER * others > 0 and level - others > others - usual:
             return _number(slowest), (
                 f"{_called(slowest)} is slow: {shorten(name, 40)} {figure(level)} in its last records, "
@@ -367,13 +367,13 @@ def _worth_reading(
         return tuple(path for end in ends for path in ranks[end.rank])
     with_loss = [end for end in ends if end.has_loss]
     chosen = [(with_loss or ends)[0], max(ends, key=lambda end: (end.step is not None, end.bytes))]
-    paths = [path for one in chosen for path in ranks[one.rank]]
+    paths = [path for end in chosen for path in ranks[end.rank]]
     return tuple(dict.fromkeys([*paths, *([] if first is None else [first.file])]))
 
 
-def _number(one: RankEnd) -> str:
-    return ".".join(one.rank)
+def _number(end: RankEnd) -> str:
+    return ".".join(end.rank)
 
 
-def _called(one: RankEnd) -> str:
-    return f"rank {_number(one)} ({shorten(one.file.name, 60)})"
+def _called(end: RankEnd) -> str:
+    return f"rank {_number(end)} ({shorten(end.file.name, 60)})"

@@ -40,7 +40,7 @@ from mldebug_mcp.logs.formats.curve_files import BARE
 from mldebug_mcp.logs.kinds import concluded
 from mldebug_mcp.logs.log_file import LogFile, rotated
 from mldebug_mcp.logs.merge import (
-    are_named_as_one,
+    are_named_for_same_run,
     goes_further,
     grouped,
     holds_evaluation,
@@ -62,7 +62,7 @@ from mldebug_mcp.logs.spread import bare_curves, curve_name, curves_by_tag, scal
 
 
 ReadLog = Callable[[Path, str, Sequence[Path]], tuple[Run, bool]]
-"""Reads a log as `read_one` does."""
+"""Reads a log as `read_log_file` does."""
 MAX_OTHER_LOGS = 20
 """Logs in the folder of one that was named that are read to see whether they are other runs; more are. Chosen."""
 MAX_OTHER_BYTES = 32 * 1024 * 1024
@@ -82,7 +82,7 @@ _HOLDS_NO_CURVE = (
 ONLY_ERRORS = "no metrics in it, only lines that read like errors"
 
 
-def read_one(path: Path, wanted: str = "", more: Sequence[Path] = ()) -> tuple[Run, bool]:
+def read_log_file(path: Path, wanted: str = "", more: Sequence[Path] = ()) -> tuple[Run, bool]:
     """Read a file; return also whether it holds several runs.
 
     Args:
@@ -94,8 +94,8 @@ def read_one(path: Path, wanted: str = "", more: Sequence[Path] = ()) -> tuple[R
     builder.wanted_run = wanted
     files = (path, *more)
     are_curves = more and (curve_name(path) or bare_curves(files) or curves_by_tag(files))
-    is_one_of_many = "tfevents" in path.name or are_curves
-    read_files([LogFile.open(one) for one in files] if is_one_of_many else [LogFile.open(path, more)], builder)
+    is_part_of_run = "tfevents" in path.name or are_curves
+    read_files([LogFile.open(file) for file in files] if is_part_of_run else [LogFile.open(path, more)], builder)
     run = builder.build(str(path))
     if not run.series and not run.messages:
         raise InputError(
@@ -115,8 +115,8 @@ def _what_it_holds(path: Path) -> str:
 
 def file_names(place: RunFolder) -> set[str]:
     """Return the names by which a log in the folder of a run can be asked for."""
-    beside = "" if place.name == "." else f"{place.name}/"
-    names = {os.path.normpath(f"{beside}{place.name_of(file)}") for file in place.files}
+    prefix = "" if place.name == "." else f"{place.name}/"
+    names = {os.path.normpath(f"{prefix}{place.name_of(file)}") for file in place.files}
     return names | {Path(name).stem for name in names}
 
 
@@ -223,7 +223,7 @@ def read_place(place: RunFolder, refused: Refused, read_log: ReadLog, wanted: st
         names = [os.path.normpath(f"{place.name}/{name}") for name, _ in group]
         name = place.name if len(groups) == 1 else names[0]
         known = (*names, *(Path(text).stem for text in names))
-        own = tuple(logs[one] for one, _ in group)
+        own = tuple(logs[log_name] for log_name, _ in group)
         found.append(Read(name, place, merged(group), known, several, own, is_shared))
     if ranks is not None and found:
         first = found[0].run
@@ -231,7 +231,7 @@ def read_place(place: RunFolder, refused: Refused, read_log: ReadLog, wanted: st
     return found
 
 
-def settings_beside(path: Path) -> tuple[SettingsFile, ...]:
+def settings_files_of(path: Path) -> tuple[SettingsFile, ...]:
     """Return the files with the settings of a log that was named, in its folder."""
     return find_settings([path.parent], [path], owns_folder=lambda: owns_folder(path))
 
@@ -239,12 +239,12 @@ def settings_beside(path: Path) -> tuple[SettingsFile, ...]:
 def owns_folder(path: Path) -> bool:
     """Say whether the folder of a log holds no other run: logs that its name does not tie to it are read."""
     logs = [entry for entry in entries(path.parent) if may_be_log(entry) and is_file(entry)]
-    unknown = [log for log in logs if log != path and not are_named_as_one(path.name, log.name)]
-    if len(unknown) > MAX_OTHER_LOGS or sum(one.stat().st_size for one in unknown) > MAX_OTHER_BYTES:
+    unknown = [log for log in logs if log != path and not are_named_for_same_run(path.name, log.name)]
+    if len(unknown) > MAX_OTHER_LOGS or sum(log.stat().st_size for log in unknown) > MAX_OTHER_BYTES:
         return False
     if not unknown:
         return True
-    found = read_place(RunFolder(".", path.parent, [path, *unknown]), Refused(), read_one, "")
+    found = read_place(RunFolder(".", path.parent, [path, *unknown]), Refused(), read_log_file, "")
     return sum(bool(read.run.series) for read in found) < 2
 
 
@@ -355,12 +355,12 @@ def siblings_of(name: str, run: Run, others: Sequence[tuple[str, Run]]) -> tuple
     found = [
         Sibling(other_name, other.path, _otherwise(run.config, other.config), other)
         for other_name, other in others
-        if _share_settings(run.config, other.config) or (_may_be_one_sweep(name, other_name) and _log_alike(run, other))
+        if _share_settings(run.config, other.config) or (_may_share_sweep(name, other_name) and _log_alike(run, other))
     ]
     return tuple(found[:MAX_SIBLINGS])
 
 
-def _may_be_one_sweep(name: str, other: str) -> bool:
+def _may_share_sweep(name: str, other: str) -> bool:
     """Say whether the names of two runs allow that they are of one sweep: logs of one folder have to begin alike."""
     here, there = PurePath(name), PurePath(other)
     if here.parent != there.parent or not (here.suffix and there.suffix):
@@ -395,7 +395,7 @@ def _log_alike(run: Run, other: Run) -> bool:
 
 MAX_RUNS = 300
 """Runs of a folder that are read to find the longest: some seconds' work."""
-MAX_BESIDE = 32 * 1024 * 1024
+MAX_NEIGHBOUR_BYTES = 32 * 1024 * 1024
 """Bytes of logs that are read of the runs next to one that was asked for by its name."""
 MAX_DIFFERENT = 4
 """Settings that differ between the log and a file that a note names."""
@@ -431,7 +431,7 @@ def read_run(
         InputError: the path is missing, unreadable, binary, empty, or holds no metrics; it has no such run, or none of
             a name that `names` explains.
     """
-    read_log = read_log or read_one
+    read_log = read_log or read_log_file
     choice = Choice(run)
     with given_names(names or {}), brought_in(path, choice) as place:
         found = _read(place, config, run, read_log)
@@ -449,9 +449,9 @@ def _read(path: str | Path, config: str | Path | None, run: str, read_log: ReadL
     notes: list[str] = []
     try:
         if is_folder(place):
-            found, beside = _read_folder(place, run, notes, read_log)
+            found, settings_files = _read_folder(place, run, notes, read_log)
         else:
-            found, beside = _read_file(place, run), settings_beside(place)
+            found, settings_files = _read_file(place, run), settings_files_of(place)
             found = replace(found, folder=str(Path(home_of(PurePosixPath(place.as_posix())))))
         found = replace(found, path=str(path))
         if config is not None:
@@ -460,7 +460,7 @@ def _read(path: str | Path, config: str | Path | None, run: str, read_log: ReadL
             notes += [f"configuration read from {shorten(named.name, 80)} (it was named)", *read.notes]
             found = replace(found, settings=Settings.merged(read, found.settings))
         else:
-            found = configured(found, *read_found(beside))
+            found = configured(found, *read_found(settings_files))
         found = concluded(found)
         note = accumulation_note(found)
         notes += [] if note is None else [note]
@@ -491,14 +491,14 @@ def _differs(setting: Setting, other: Setting | None) -> bool:
 
 def _read_file(path: Path, wanted: str) -> Run:
     """Read a file that was named; of one that holds several runs, the one that is wanted."""
-    run, holds_runs = read_one(path, wanted)
+    run, holds_runs = read_log_file(path, wanted)
     if wanted and not holds_runs and wanted not in (path.name, path.stem):
         raise _no_such_run(path, wanted, [path.name])
     return run
 
 
 def _reports_metrics(read: Sequence[Read]) -> bool:
-    return any(is_telling(name) for one in read for name in one.run.series)
+    return any(is_telling(name) for entry in read for name in entry.run.series)
 
 
 def _texts_with_metrics(folder: Path, read_log: ReadLog, notes: list[str]) -> list[Read]:
@@ -516,7 +516,9 @@ def texts_with_metrics(folder: Path) -> list[RunFolder]:
     """Return the runs of a folder whose logs are texts of any ending, each with the texts that report metrics."""
     found = []
     for place in texts_in(folder):
-        logs = [path for read in read_places([place], Refused(), read_one, []) if _is_log(read) for path in read.logs]
+        logs = [
+            path for read in read_places([place], Refused(), read_log_file, []) if _is_log(read) for path in read.logs
+        ]
         if logs:
             found.append(replace(place, files=logs))
     return found
@@ -557,7 +559,7 @@ def _read_folder(
     if not read:
         raise _no_log_in(folder, refused, notes)
     notes += [f"not read: {reason}" for reason in refused.of_logs[:MAX_REASONS]]
-    with_series = [one for one in read if one.run.series] or read
+    with_series = [entry for entry in read if entry.run.series] or read
     runs = [(series.name, series.run) for series in with_series]
     runs = runs if wanted else joined(runs)
     configs = {series.name: series.config(refused.paths) for series in with_series}
@@ -591,8 +593,8 @@ def _read_runs(folder: Path, wanted: str, refused: Refused, notes: list[str], re
     places = runs_in(folder, notes)
     named = [place for place in places if wanted and wanted in (place.name, *file_names(place))]
     read = read_places(named, refused, read_log, notes)
-    beside = _beside(named, places) if read else _largest(places, notes)
-    read += read_places(beside, refused, read_log, notes, "" if read else wanted)
+    neighbours = _neighbours(named, places) if read else _largest(places, notes)
+    read += read_places(neighbours, refused, read_log, notes, "" if read else wanted)
     return read if _reports_metrics(read) else _texts_with_metrics(folder, read_log, notes) or read
 
 
@@ -629,10 +631,10 @@ def _note_on_others(own: Read, count: int, others: Sequence[str]) -> str:
 
 def _wanted_name(folder: Path, wanted: str, read: Sequence[Read]) -> str:
     """Return the name of the run that was asked for by its name, its folder or a file; raises InputError if none is."""
-    name = next((one.name for one in read if wanted in (one.name, one.place.name, *one.files)), "")
+    name = next((entry.name for entry in read if wanted in (entry.name, entry.place.name, *entry.files)), "")
     if not name:
-        shown = [one.files[0] if one.name == "." else one.name for one in read]
-        records = [one.run.records for one in read]
+        shown = [entry.files[0] if entry.name == "." else entry.name for entry in read]
+        records = [entry.run.records for entry in read]
         raise _no_such_run(folder, wanted, [f"{name} ({count})" for name, count in zip(shown, records, strict=True)])
     return name
 
@@ -645,10 +647,10 @@ def _tells(run: Run, longest: int) -> bool:
     return bool(run.messages) or run.records >= least_to_judge(longest)
 
 
-def _beside(named: list[RunFolder], places: list[RunFolder]) -> list[RunFolder]:
+def _neighbours(named: list[RunFolder], places: list[RunFolder]) -> list[RunFolder]:
     """Return the folders next to the requested one that are read for runs of the same sweep."""
     others: list[RunFolder] = []
-    room = MAX_BESIDE
+    room = MAX_NEIGHBOUR_BYTES
     for place in places:
         room -= 0 if place in named else place.size()
         if place not in named and room >= 0 and len(others) < MAX_SIBLINGS:
@@ -689,7 +691,7 @@ def runs_of(place: RunFolder) -> list[Run]:
         InputError: none of its files is a log; the message gives the reasons of the first.
     """
     refused = Refused()
-    found = [read for read in read_place(place, refused, read_one, "") if read.run.series]
+    found = [read for read in read_place(place, refused, read_log_file, "") if read.run.series]
     if not found:
         reasons = "; ".join((refused.of_logs or refused.reasons)[:MAX_REASONS])
         raise InputError(f"{place.name}: no training log in it{f' ({reasons})' if reasons else ''}")

@@ -32,7 +32,7 @@ from mldebug_mcp.logs.settings.files import FILE_NAMES
 MOST_FILES = 50_000
 MOST_BYTES = 4 * 1024**3
 """Bytes that are brought in at once; of an archive `TIMES_PACKED` times its own size at most."""
-MOST_OF_ONE = 5_000
+MAX_UNPACKED_FILES = 5_000
 """Files that are unpacked of an archive for the answer about one run, or about few of many. Chosen: some two seconds'
 work, and as many files as 300 runs have."""
 TIMES_PACKED = 200
@@ -69,15 +69,15 @@ class Choice:
 
     def of(self, members: list[zipfile.ZipInfo]) -> list[zipfile.ZipInfo]:
         """Return the members that are unpacked."""
-        if len(members) <= MOST_OF_ONE:
+        if len(members) <= MAX_UNPACKED_FILES:
             return members
         runs: dict[PurePosixPath, list[zipfile.ZipInfo]] = {}
         for member in members:
             runs.setdefault(home_of(PurePosixPath(member.filename)), []).append(member)
         chosen: list[zipfile.ZipInfo] = []
         for name in sorted(runs, key=lambda name: self._order(name, runs[name]), reverse=True):
-            chosen += runs[name][: MOST_OF_ONE - len(chosen)]
-            if len(chosen) == MOST_OF_ONE:
+            chosen += runs[name][: MAX_UNPACKED_FILES - len(chosen)]
+            if len(chosen) == MAX_UNPACKED_FILES:
                 break
         what = "newest" if self.newest else "largest"
         self.notes.append(
@@ -220,13 +220,13 @@ def _fetched(url: str, folder: Path) -> Path:
             return target
         found = files.find(root, maxdepth=MAX_DEPTH + 1, detail=True)
         below = PurePosixPath(root.strip("/"))
-        wanted = {one: about for one, about in found.items() if _is_wanted(one.strip("/"), below)}
+        wanted = {source: about for source, about in found.items() if _is_wanted(source.strip("/"), below)}
         _require_few(url, len(wanted))
         _require_small(url, sum(int(about.get("size") or 0) for about in wanted.values()))
-        for number, one in enumerate(wanted, start=1):
-            target = _inside(folder, one.strip("/"), below)
+        for number, source in enumerate(wanted, start=1):
+            target = _inside(folder, source.strip("/"), below)
             target.parent.mkdir(parents=True, exist_ok=True)
-            files.get_file(one, str(target))
+            files.get_file(source, str(target))
             checkpoint(f"{number:,} of {len(wanted):,} files fetched")
     except InputError:
         raise

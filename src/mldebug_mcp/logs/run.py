@@ -262,6 +262,13 @@ class Segment:
     last_step: float
     series: Mapping[str, Series]
 
+    def with_series(self, added: Mapping[str, Series], *, whole: bool = False) -> Segment:
+        """Return it with the part of other series that lies in it, or with the `whole` of them."""
+        inside = {
+            name: series if whole else series.between(self.first_step, self.last_step) for name, series in added.items()
+        }
+        return replace(self, series={**self.series, **{name: series for name, series in inside.items() if len(series)}})
+
 
 @dataclass(frozen=True, slots=True)
 class Sibling:

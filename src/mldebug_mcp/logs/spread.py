@@ -8,8 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path, PurePath
 from typing import NamedTuple
 
-from mldebug_mcp.core.access import entries, is_folder, open_input
-from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.core.access import entries, head_of, is_folder
 from mldebug_mcp.logs.names import role_of
 from mldebug_mcp.logs.names.records import phase_in
 
@@ -28,7 +27,7 @@ MAX_LINE_BYTES = 200
 """Bytes of the first line of a table of one curve without a header: three numbers take no more."""
 _BARE_ROW = re.compile(rb"\d{1,18},(?:\d{1,18},)?(?:[-+]?\d[\d.eE+-]{0,40}|[-+]?(?:nan|inf))\r?\n", re.IGNORECASE)
 """A row of such a table: d3rlpy's epoch, step and value, torchrl's step and value."""
-_BESIDE_BARE = re.compile(rb"epoch,step,[\w,]+\r?\n")
+_PARAMETER_HEADER = re.compile(rb"epoch,step,[\w,]+\r?\n")
 """The header of a table that d3rlpy writes of a parameter's gradient, next to those of one curve."""
 _OF_CURVE = {
     **dict.fromkeys(("step", "steps", "global step", "iteration", "iterations", "iter"), "step"),
@@ -64,7 +63,7 @@ def bare_curves(files: Iterable[Path]) -> list[list[Path]]:
         if path.suffix == ".csv" and (line := _first_line(path)):
             places.setdefault(path.parent, {})[path] = line
     tables = [
-        [path for path, line in lines.items() if _BARE_ROW.fullmatch(line) or _BESIDE_BARE.fullmatch(line)]
+        [path for path, line in lines.items() if _BARE_ROW.fullmatch(line) or _PARAMETER_HEADER.fullmatch(line)]
         for lines in places.values()
         if sum(_BARE_ROW.fullmatch(line) is not None for line in lines.values()) > 1
     ]
@@ -86,7 +85,7 @@ def curve_columns(path: Path) -> CurveColumns | None:
     if path.suffix not in (".csv", ".tsv") or "-tag-" in path.name:
         return None
     line = _first_line(path).decode("utf-8", errors="replace").strip()
-    delimiter = next((one for one in ",;\t" if one in line), ",")
+    delimiter = next((mark for mark in ",;\t" if mark in line), ",")
     names = [_OF_CURVE.get(name.strip('" ').lower().replace("_", " "), "") for name in line.split(delimiter)]
     known = len(set(names)) == len(names) and {"step", "value"} <= set(names) <= set(_OF_CURVE.values())
     return CurveColumns(delimiter, tuple(names)) if known else None
@@ -114,11 +113,8 @@ def curves_by_tag(files: Iterable[Path]) -> dict[Path, str]:
 
 
 def _first_line(path: Path) -> bytes:
-    try:
-        with open_input(path) as file:
-            return file.read(MAX_LINE_BYTES).partition(b"\n")[0] + b"\n"
-    except (InputError, OSError):
-        return b""
+    head = head_of(path, MAX_LINE_BYTES)
+    return head.partition(b"\n")[0] + b"\n" if head else b""
 
 
 def home_of_curve(path: Path) -> Path | None:
@@ -137,12 +133,7 @@ def scalars_tag(path: Path) -> str:
     above = [_EVENTS.fullmatch(entry.name) for entry in entries(path.parent.parent)] if name else []
     if name is None or not any(match is not None and match["writer"] == name["writer"] for match in above):
         return ""
-    try:
-        with open_input(path) as file:
-            head = file.read(HEAD_BYTES)
-    except (InputError, OSError):
-        return ""
-    folder = path.parent.name
+    head, folder = head_of(path, HEAD_BYTES), path.parent.name
     for end in (match.start() for match in re.finditer("_", folder)):
         tag = folder[:end].encode()
         if len(tag) > 127:  # its length takes one byte

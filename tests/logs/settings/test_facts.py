@@ -58,13 +58,13 @@ def test_steps_per_pass_and_the_plan_follow_from_rows_and_the_effective_batch() 
 
 @pytest.mark.parametrize("key", ["n_train", "num_train", "data/n_train"])
 def test_the_number_of_training_rows_is_read_where_the_key_says_no_more_than_train(key: str) -> None:
-    values: dict[str, Any] = {key: 1000}
-    assert facts(**values).rows == 1000
+    values: dict[str, Any] = {key: 1000, "batch_size": 8}
+    assert facts(**values).steps_per_pass == 125
 
 
 @pytest.mark.parametrize("value", [0.8, 1, True, "train.csv"])
 def test_a_share_a_switch_and_a_file_under_train_are_no_rows(value: object) -> None:
-    assert facts(train=value).rows is None
+    assert facts(train=value, batch_size=8).steps_per_pass is None
 
 
 @pytest.mark.parametrize("with_epochs", [True, False])
@@ -96,10 +96,9 @@ def test_clipping_that_is_switched_off_is_not_unknown() -> None:
     assert facts().clip is None
 
 
-def test_optimizer_and_sampling_are_gathered() -> None:
-    found = facts("grpo", optimizer={"name": "AdamW", "betas": [0.9, 0.99], "eps": 1e-6}, top_k=1, temperature=0)
+def test_the_settings_of_the_optimizer_are_gathered() -> None:
+    found = facts(optimizer={"name": "AdamW", "betas": [0.9, 0.99], "eps": 1e-6})
     assert (found.optimizer.name, found.optimizer.betas, found.optimizer.epsilon) == ("adamw", (0.9, 0.99), 1e-6)
-    assert found.sampling == {"top_k": 1, "temperature": 0}
 
 
 def test_a_log_that_counts_steps_and_parts_of_epochs_tells_the_steps_of_a_pass() -> None:

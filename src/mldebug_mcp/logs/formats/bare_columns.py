@@ -10,7 +10,7 @@ from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.log_file import LogFile
 from mldebug_mcp.logs.names.metrics import is_measured
-from mldebug_mcp.logs.numbers import parse_number
+from mldebug_mcp.logs.numbers import parse_numbers
 
 NAME = "bare_columns"
 
@@ -27,9 +27,9 @@ _LOOKED_AT = 200
 def matches(file: LogFile) -> bool:
     """Its first lines are the same small number of numbers each, and nothing else."""
     lines = [line for line in file.head.splitlines()[:_LOOKED_AT] if line.strip(" \t.…")]
-    if not lines or not _numbers(lines[0]):
+    if not lines or not parse_numbers(lines[0], MAX_COLUMNS + 1):
         return False
-    rows = [_numbers(line) for line in lines]
+    rows = [parse_numbers(line, MAX_COLUMNS + 1) for line in lines]
     if len(file.head) < file.size:
         rows = rows[:-1]
     widths = {len(row) if row is not None else 0 for row in rows}
@@ -60,7 +60,7 @@ def read(file: LogFile, builder: RunBuilder) -> None:
     skipped = 0
     width = 0
     for line in file.lines():
-        row = _numbers(line) if line.strip() else None
+        row = parse_numbers(line, MAX_COLUMNS + 1) if line.strip() else None
         if row is not None and len(row) == (width or len(row)):
             width = len(row)
             rows.append(row)
@@ -92,12 +92,6 @@ def _metric(file: LogFile, *, alone: bool) -> str:
     if alone and (is_measured(stem) or _OF_PHASE.fullmatch(stem)):
         return stem
     return "loss" if _LOSS.search(file.path.name) or _TRAINING.search(file.head) else "value"
-
-
-def _numbers(line: str) -> list[float] | None:
-    cells = line.replace(",", " ").replace("\t", " ").split()
-    numbers = [parse_number(cell) for cell in cells[: MAX_COLUMNS + 1]]
-    return None if None in numbers else [number for number in numbers if number is not None]
 
 
 def _counts(column: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> bool:

@@ -36,7 +36,7 @@ def read(file: LogFile, builder: RunBuilder) -> None:
         builder.note("the document is not closed: the training still runs, or it was killed")
     if not isinstance(meta, Mapping) or not isinstance(rows, list):
         raise InputError(f"{file.name}: no iterations in it; name another file of CatBoost's train_dir")
-    names = {key: [_name(one) for one in _list(meta.get(f"{key}_metrics"))] for key in ("learn", "test")}
+    names = {key: [_name(metric) for metric in _list(meta.get(f"{key}_metrics"))] for key in ("learn", "test")}
     for row in rows:
         if isinstance(row, Mapping):
             builder.record(dict(_numbers(row, names)))

@@ -125,8 +125,8 @@ def _parted(
     where: dict[str, NDArray[np.bool_]] = {}
     everywhere = np.ones(len(evaluated), dtype=np.bool_)
     for name, column in values.items():
-        held, own = logged.get(name, everywhere), named_of_evaluation(name)
-        masks = {name: held} if own == name else {name: held & ~evaluated, own: held & evaluated}
+        is_logged, own = logged.get(name, everywhere), named_of_evaluation(name)
+        masks = {name: is_logged} if own == name else {name: is_logged & ~evaluated, own: is_logged & evaluated}
         for text, mask in masks.items():
             if mask.any():
                 parted[text], where[text] = column, _shared(mask, where.values())
@@ -379,7 +379,7 @@ def read_fast(file: LogFile, rows: TakesRows, builder: RunBuilder, delimiter: st
     for block in remaining:
         if b'"' in block or not block.endswith(b"\n") or (table is not None and table.refused >= PATIENCE):
             skipped = comments if table is None else 0
-            lines = chain.from_iterable(lines_of(one) for one in chain([block], remaining))
+            lines = chain.from_iterable(lines_of(chunk) for chunk in chain([block], remaining))
             return (line for index, line in enumerate(lines) if index >= skipped)
         body = block
         if table is None:

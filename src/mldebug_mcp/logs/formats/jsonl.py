@@ -78,7 +78,7 @@ class Records:
 
     def take(self, lines: Iterable[str]) -> dict[str, object]:
         """Read lines; return one value of each key in them that is not null."""
-        seen: dict[str, object] = {}
+        values: dict[str, object] = {}
         for line in lines:
             if not line.strip():
                 continue
@@ -92,9 +92,9 @@ class Records:
                 self._builder.resumed()
                 continue
             self.empty += not self._builder.record(record)
-            if not record.keys() <= seen.keys():
-                seen |= {key: value for key, value in record.items() if value is not None and key not in seen}
-        return seen
+            if not record.keys() <= values.keys():
+                values |= {key: value for key, value in record.items() if value is not None and key not in values}
+        return values
 
     def _take_text(self, line: str) -> None:
         """Take a line of text between the records or below them: a resume, or what a process wrote when it failed."""

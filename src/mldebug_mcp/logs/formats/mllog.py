@@ -74,7 +74,7 @@ def _record(entry: Mapping[str, object], builder: RunBuilder) -> tuple[dict[str,
         return {}, {}
     place = _place(metadata) if isinstance(metadata, dict) else {}
     values = value if isinstance(value, dict) else {key: value}
-    numbers = {str(name): number for name, one in values.items() if (number := to_number(one)) is not None}
+    numbers = {str(name): number for name, part in values.items() if (number := to_number(part)) is not None}
     if not place:
         builder.configure(values, NAME)
     return (place, numbers) if place and numbers else ({}, {})

@@ -64,7 +64,7 @@ class RecordedLines:
         self._builder = builder
         self._records = Records(builder)
         self._heads = self._steps = 0
-        self._seen: dict[bytes, int] = {}
+        self._last_step_by_rows: dict[bytes, int] = {}
         self._starts_anew, self._first = False, 0
 
     def take_block(self, block: bytes) -> None:
@@ -92,9 +92,9 @@ class RecordedLines:
         self._steps += 1
         if not found[1]:
             return b""
-        before = self._seen.get(found[1], self._steps)
-        if len(self._seen) < MAX_REMEMBERED_ROWS:
-            self._seen[found[1]] = self._steps
+        before = self._last_step_by_rows.get(found[1], self._steps)
+        if len(self._last_step_by_rows) < MAX_REMEMBERED_ROWS:
+            self._last_step_by_rows[found[1]] = self._steps
         return b', "%s": %d' % (ROW_AGAIN.encode(), self._steps - before)
 
     def _begin(self, piece: bytes) -> None:
@@ -163,7 +163,7 @@ def event_text(event: Mapping[str, object]) -> str:
 
 def _lines(at: object) -> str:
     """Say where the main thread stood."""
-    lines = [_name(one) for one in at[:MOST_NAMES]] if isinstance(at, list) else []
+    lines = [_name(frame) for frame in at[:MOST_NAMES]] if isinstance(at, list) else []
     return f", at {' < '.join(lines)}" if lines else ""
 
 

@@ -1,7 +1,8 @@
 """SQLite databases of trackers: MLflow's store, Trackio's projects and the offline runs of neptune-scale.
 
 A database is opened read-only, with nothing in its schema trusted, and every query is interrupted when it takes too
-long. Schemas: mlflow/store/tracking/dbmodels/models.py and trackio/sqlite_storage.py.
+long. Schemas: mlflow/store/tracking/dbmodels/models.py, trackio/sqlite_storage.py, and
+neptune_api/proto/neptune_pb/ingest/v1/pub/ingest.proto, as neptune-scale 0.30 writes it.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import contextlib
 import math
 import shutil
 import sqlite3
+import struct
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,13 +19,15 @@ from urllib.parse import quote
 
 import numpy as np
 
+from mldebug_mcp.core import protobuf
 from mldebug_mcp.core.access import is_file, open_input, require
 from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.core.protobuf import Field
 from mldebug_mcp.core.temporary import temporary_folder
 from mldebug_mcp.core.text import shorten
 from mldebug_mcp.logs.builder import MAX_METRICS, RunBuilder
 from mldebug_mcp.logs.documents import Points, add_points
-from mldebug_mcp.logs.formats import neptune_store
+from mldebug_mcp.logs.formats.long_columns import LongTable
 from mldebug_mcp.logs.json_yaml import parse_object
 from mldebug_mcp.logs.log_file import LogFile
 
@@ -34,10 +38,17 @@ _MAX_POINTS = 50_000_000
 _MAX_VALUE_BYTES = 16 * 1024 * 1024
 _MLFLOW = {"key", "value", "timestamp", "run_uuid", "step", "is_nan"}
 _TRACKIO = {"run_name", "step", "metrics"}
+_NEPTUNE = {"operation_type", "operation"}
 _MAX_COPIED = 256 * 1024 * 1024
 """Bytes of a database and its journal that are copied to be read."""
 _LARGEST = 1.7e308
 """MLflow stores an infinity as the largest float."""
+
+_UPDATE = 0
+_STEP_FIELD, _ASSIGN, _APPEND = 1, 4, 8
+_FLOAT, _INTEGER, _BOOLEAN, _TEXT = 1, 3, 4, 5
+_MILLIONTHS = 1e-6
+"""Numbers of the messages of neptune-scale: the kind of an operation, fields, and the unit of a step's fraction."""
 
 OF_AIM = (
     "Aim keeps its metrics in RocksDB files that are not read here. "
@@ -68,8 +79,8 @@ def read(file: LogFile, builder: RunBuilder) -> None:
                 _read_mlflow(database, file, builder)
             elif columns >= _TRACKIO:
                 _read_trackio(database, file, builder, columns)
-            elif _columns(database, neptune_store.TABLE) >= neptune_store.COLUMNS:
-                neptune_store.read(database, builder)
+            elif _columns(database, "run_operations") >= _NEPTUNE:
+                _read_neptune(database, builder)
             elif file.path.name == "run_metadata.sqlite":
                 raise InputError(f"{file.name}: {OF_AIM}")
             else:
@@ -241,3 +252,53 @@ def _object(text: object) -> dict[str, object] | None:
 def _text(value: object) -> str:
     """Return a name as text: a column of SQLite may hold anything."""
     return value.decode("utf-8", errors="replace") if isinstance(value, bytes) else str(value)
+
+
+def _read_neptune(database: sqlite3.Connection, builder: RunBuilder) -> None:
+    """Read the metrics and configurations of all updates: a message for each."""
+    builder.formats[-1:] = ["neptune"]
+    table, settings, damaged = LongTable(), dict[str, object](), 0
+    query = "SELECT operation FROM run_operations WHERE operation_type = ? ORDER BY sequence_id"
+    for (operation,) in database.execute(query, (_UPDATE,)):
+        try:
+            _take_operation(bytes(operation), table, settings)
+        except (ValueError, TypeError, struct.error):
+            damaged += 1
+    table.give(builder)
+    builder.configure(settings, "neptune")
+    if damaged:
+        builder.note(f"{damaged} operation(s) of the database are damaged and left out")
+
+
+def _take_operation(data: bytes, table: LongTable, settings: dict[str, object]) -> None:
+    step = 0.0
+    for part in protobuf.fields(data, 0, len(data)):
+        if part.wire != protobuf.BYTES:
+            continue
+        if part.number == _STEP_FIELD:
+            step = _step_of(data, part)
+        elif part.number in (_ASSIGN, _APPEND):
+            name, field = protobuf.map_entry(data, part)
+            value = _entry_value(data, field) if name and field is not None else None
+            if part.number == _ASSIGN and value is not None:
+                settings[name] = value
+            elif part.number == _APPEND and isinstance(value, float):
+                table.add(name, step, value)
+
+
+def _step_of(data: bytes, message: Field) -> float:
+    parts = {part.number: part.value for part in protobuf.fields(data, message.start, message.end)}
+    return parts.get(1, 0) + _MILLIONTHS * parts.get(2, 0)
+
+
+def _entry_value(data: bytes, message: Field) -> object:
+    for part in protobuf.fields(data, message.start, message.end):
+        if part.number == _FLOAT and part.wire == protobuf.FIXED64:
+            return float(struct.unpack("<d", data[part.start : part.end])[0])
+        if part.number == _INTEGER and part.wire == protobuf.VARINT:
+            return protobuf.signed(part.value)
+        if part.number == _BOOLEAN and part.wire == protobuf.VARINT:
+            return bool(part.value)
+        if part.number == _TEXT and part.wire == protobuf.BYTES:
+            return protobuf.text(data, part)
+    return 0.0

@@ -56,7 +56,7 @@ def _phase_first(name: str) -> str:
         return name
     bare, phase = found["name"] or found["behind"], phase_in(found["phase"] or found["before"])
     several = (f"{phase}/{bare}", bare) if phase == "train" else (f"{phase}/{bare}",)
-    return next((one for one in several if phase and role_of(one) is not None), name)
+    return next((candidate for candidate in several if phase and role_of(candidate) is not None), name)
 
 
 def _places(name: str) -> bool:

@@ -73,18 +73,9 @@ def _hyperparameters(data: bytes, metadata: Field) -> Iterator[Settings]:
         for content in _messages(data, plugin.start, plugin.end, _PLUGIN_CONTENT):
             for start in _messages(data, content.start, content.end, _SESSION_START):
                 entries = _messages(data, start.start, start.end, _HPARAMS)
-                yield Settings.of(dict(_entry(data, entry) for entry in entries), "TensorBoard hparams")
-
-
-def _entry(data: bytes, entry: Field) -> tuple[str, object]:
-    """Return the key and the value of an entry of a map."""
-    key, value = "", None
-    for part in protobuf.fields(data, entry.start, entry.end):
-        if part.number == 1 and part.wire == BYTES:
-            key = protobuf.text(data, part)
-        elif part.number == 2 and part.wire == BYTES:
-            value = _value(data, part)
-    return key, value
+                given = dict(protobuf.map_entry(data, entry) for entry in entries)
+                values = {key: None if value is None else _value(data, value) for key, value in given.items()}
+                yield Settings.of(values, "TensorBoard hparams")
 
 
 def _value(data: bytes, message: Field) -> object:

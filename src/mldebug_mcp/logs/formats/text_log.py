@@ -264,7 +264,7 @@ class Text:
         self._line = 0
         self._bytes = 0
         self._above = b""
-        self._logs_beside_console = False
+        self._logs_own_losses = False
         self._records = Records(builder)
         self._memory = Memory()
         self._structures = Structures(builder, self._records)
@@ -309,8 +309,8 @@ class Text:
 
     def _without_captured(self, block: bytes) -> bytes:
         """Empty lines that a logger copied from the console, where it writes the losses under a tag of its own too."""
-        self._logs_beside_console = self._logs_beside_console or _OWN_LOSS.search(block) is not None
-        if not self._logs_beside_console:
+        self._logs_own_losses = self._logs_own_losses or _OWN_LOSS.search(block) is not None
+        if not self._logs_own_losses:
             return block
         kept, captured = _CAPTURED.subn(b"", block)
         if captured:
@@ -337,7 +337,7 @@ class Text:
     def tell(self, builder: RunBuilder) -> None:
         """End the text for a builder of its own: what is open here stays open."""
         shared = (self._dull, self._memory)  # ending adds nothing to them
-        memo: dict[int, object] = {**{id(one): one for one in shared}, id(self._builder): builder}
+        memo: dict[int, object] = {**{id(item): item for item in shared}, id(self._builder): builder}
         deepcopy(self, memo).end()
 
     def end(self) -> None:
@@ -428,10 +428,8 @@ class Text:
         """Take a line of a shape that is not known yet."""
         line = _cleaned(line)
         if len(line) > MIN_LONG_LINE and len(parts := records_in(line)) > 1:
-            said_of_parts = [self._unlike(number, part) for part in parts]
-            return (
-                LineContent() if all(content is not None and content.is_nothing for content in said_of_parts) else None
-            )
+            contents = [self._unlike(number, part) for part in parts]
+            return LineContent() if all(content is not None and content.is_nothing for content in contents) else None
         if "{" in line or not self._records.dicts.open:  # else it may be the rest of a dict that was wrapped
             line = straightened(line)
         if self._errors.goes_on(line):

@@ -20,14 +20,14 @@ NAME = "wandb"
 
 BLOCK = 32 * 1024
 _HEADER = 7
-_FULL, _FIRST, _MIDDLE, _LAST = 1, 2, 3, 4
+_FULL, _FIRST, _LAST = 1, 2, 4
 _MAX_RECORD = 64 * 1024 * 1024
 _HISTORY, _SUMMARY, _CONFIG, _RUN = 2, 3, 5, 17
 _RUN_CONFIG = 4
 _ITEM, _STEP = 1, 2
 _OWN = ("_wandb", "_timestamp", "_runtime")
 """Keys that W&B adds itself."""
-_KEY, _NESTED_KEY, _NONE, _BOOLEAN, _INTEGER, _NUMBER, _TEXT, _JSON, _VALUE_JSON = 1, 2, 3, 4, 5, 6, 7, 8, 16
+_KEY, _NESTED_KEY, _INTEGER, _NUMBER, _TEXT, _JSON, _VALUE_JSON = 1, 2, 5, 6, 7, 8, 16
 
 
 def matches(file: LogFile) -> bool:

@@ -181,7 +181,7 @@ def abbreviations(columns: Columns) -> str | None:
 
 def _tables(columns: Columns) -> list[Mapping[str, _Meaning]]:
     """Return what abbreviations mean in a log, the surest first."""
-    log = _seen(columns)
+    log = _log_of(columns)
     tables = [_OF_PAIRS] if _is_of_pairs(log) else []
     tables += _of_what_is_trained(log)
     if log.has("r 1", "r 2"):
@@ -209,7 +209,7 @@ def _of_what_is_trained(log: _Log) -> list[Mapping[str, _Meaning]]:
     ]
 
 
-def _seen(columns: Columns) -> _Log:
+def _log_of(columns: Columns) -> _Log:
     quantities = frozenset(role.quantity for name in columns if (role := role_of(name)) is not None)
     return _Log(quantities, frozenset(_words(columns).values()))
 
@@ -295,7 +295,7 @@ def _are_opponents(log: _Log) -> bool:
 def episodes_as_ep(columns: Columns) -> str | None:
     """`ep` next to a reward, where no other counts episodes or epochs, counts the episodes of an agent."""
     names = {normal(name).rstrip("."): name for name in columns}
-    quantities = _seen(columns).quantities
+    quantities = _log_of(columns).quantities
     if "ep" not in names or Quantity.EPISODE in quantities or Quantity.REWARD not in quantities:
         return None
     if not _DIVERGENCES.isdisjoint(quantities) or not ascends(_finite(columns[names["ep"]])):
@@ -320,7 +320,7 @@ def shares_of_phases(columns: Columns) -> str | None:
 
 def clipped_gradients(columns: Columns) -> str | None:
     """A share that was clipped is that of gradients where no policy learns: it is not a clip ratio."""
-    quantities = _seen(columns).quantities
+    quantities = _log_of(columns).quantities
     if Quantity.CLIP_FRACTION not in quantities or not (_SURE | {Quantity.ENTROPY}).isdisjoint(quantities):
         return None
     notes = []
@@ -374,7 +374,7 @@ def shares_of_a_policy(columns: Columns) -> str | None:
 
     Without a language model, episodes are truncated by their time limit.
     """
-    log = _seen(columns)
+    log = _log_of(columns)
     if not _is_of_a_policy(log) or _OF_TEXT.isdisjoint(log.quantities) or not _AGENTS.isdisjoint(log.quantities):
         return None
     notes = []

@@ -27,34 +27,33 @@ from mldebug_mcp.logs.names.abbreviations import (
     shares_of_phases,
 )
 from mldebug_mcp.logs.names.frameworks import BOOSTER, OF_FRAMEWORKS, is_boosted, wandb_export
+from mldebug_mcp.logs.names.grammar import MAX_NAME
+from mldebug_mcp.logs.names.lexicon import NAMESPACES, PHASES, SECONDS
 from mldebug_mcp.logs.names.losses import (
-    accuracy_beside_loss,
+    accuracy_as_a,
     bare_phases,
     evaluation_of_its_name,
     filtered_nan,
-    held_evaluation,
     length_of_completions,
     mean_reward,
     named_loss,
     no_episode_ended,
     objective_alone,
     perplexity_alone,
+    repeated_evaluation,
     scores_of_evaluation,
     taking_turns,
 )
 from mldebug_mcp.logs.names.metrics import COUNTERS, canonical, factor, is_telling, is_training_loss, rank
 from mldebug_mcp.logs.names.quantities import PAIRS
 from mldebug_mcp.logs.names.records import phase_in
-from mldebug_mcp.logs.names.units import batch_in_epoch, clock, memory, percentages, rates, time_and_data
+from mldebug_mcp.logs.names.words import segments_of
 
 # Columns under the names that they were logged with → columns under canonical names.
 
 
 _OF_TRAINING = re.compile(r"train(?:ing)? ", re.IGNORECASE)
 _BARE = frozenset({"loss", "acc", "accuracy", "acc@1", "top1"})
-MAX_NAME = 200
-"""Characters of a metric name."""
-
 
 MIN_FALLS_OF_COUNT = 0.2
 """Share of records with a smaller count than the one before, from which on it may count each record apart. Chosen."""
@@ -62,8 +61,6 @@ MIN_LEAST_OF_COUNT = 0.5
 """Share of its largest value below which such a count never lies: a counter that starts again does. Chosen by hand."""
 MIN_COUNTS, MAX_COUNT = 4, 1e15
 """Records from which on a count is judged, and what no count comes to."""
-
-
 PER_RECORD = " per record"
 """Ends the name of what counts the steps or tokens of each record apart."""
 
@@ -169,7 +166,7 @@ def _means_over_epochs(columns: Columns) -> set[str]:
     return {raw for raw in train if bare.get(canonical(raw), len(columns[raw]) + 1) <= len(columns[raw])}
 
 
-OF_ANSWERS, BESIDE_REWARDS = "critic/rewards/mean", ("critic/returns/mean", "critic/process_rewards/mean")
+OF_ANSWERS, OTHER_REWARDS = "critic/rewards/mean", ("critic/returns/mean", "critic/process_rewards/mean")
 """What verl calls the rewards of whole answers, and what else it calls rewards: targets of the critic, and turns."""
 
 
@@ -190,7 +187,7 @@ def named_columns(columns: Columns) -> tuple[Columns, list[str]]:
     taken: dict[str, str] = {}
     numbers: dict[str, Iterator[int]] = {}
     means, parts = _means_over_epochs(columns), _in_unknown_places(columns)
-    later = BESIDE_REWARDS if OF_ANSWERS in columns else ()
+    later = OTHER_REWARDS if OF_ANSWERS in columns else ()
     for raw in sorted(
         columns,
         key=lambda raw: (raw not in means, raw in later, rank(raw), -len(columns[raw]), raw != canonical(raw)),
@@ -256,6 +253,140 @@ def _name(role: Role) -> str:
     return f"{phase}{Quantity.MARGIN}" if role.quantity is Quantity.MARGIN and role.is_whole else ""
 
 
+# Times, counters, shares and memory whose unit, or what they are of, only their numbers tell.
+
+
+RATES = ("eta", "η")
+"""Symbols of papers for the learning rate."""
+BARE_SECONDS = {
+    unit: SECONDS[unit]
+    for unit in ("s", "sec", "secs", "second", "seconds", "ms", "msec", "min", "mins", "minutes", "hrs", "hours")
+}
+"""Units of time that columns are called by alone, in seconds."""
+CLOCKS_ALONE = ("min", "mins", "minutes", "hrs", "hours")
+"""... and those that do not fit a step: a column is a clock, or it is something else, such as the least of values."""
+_NO_MEASURE = NAMESPACES | {*PHASES.values(), "time"}
+WAITS = ("data", "load", "loading", "fetch", "io", "input", "feed", "batch_load", "wait", "waits", "stall")
+"""What columns are called that hold the wait for data, next to the time of the step."""
+MOST_GIB = 512.0
+"""GiB that no process has of a device: a larger number without a unit is in MiB. Chosen: devices of today have 288."""
+MIB, BYTES = 2.0**-10, 2.0**-30
+
+
+def time_and_data(columns: Columns) -> str | None:
+    """`data` next to the time of a step (`time`, `batch`), in as many records, never longer: the wait for data."""
+    if any(canonical(name) == "data_time" for name in columns):
+        return None
+    waits = [name for name in columns if _bare(name) in WAITS]
+    wholes = [name for name in columns if canonical(name) == "step_time" or _bare(name) in ("time", "batch")]
+    if len(waits) != 1 or len(wholes) != 1:
+        return None
+    time, data = columns[wholes[0]], columns[waits[0]]
+    if len(time) == len(data) and bool(np.all(data.values() <= time.values())):
+        columns["data_time"] = columns.pop(waits[0])
+        if _bare(wholes[0]) == "batch":  # Pointcept and semseg: "Data 0.002 (0.574) Batch 0.818 (3.887)"
+            columns["step_time"] = columns.pop(wholes[0])
+    return None
+
+
+def clock(columns: Columns) -> str | None:
+    """A column `time` is the time of a step next to a data_time; else, where it only goes up, it is a clock.
+
+    One that is called by a unit of time alone, or is a time in a unit, is a clock where it goes up; else the time
+    of a step.
+    """
+    for name in columns:
+        unit = _unit_of_time(name)
+        if unit is None and not _is_bare_time(name):
+            continue
+        if {"step_time", "elapsed"} & {canonical(column) for column in columns}:
+            return None
+        value = columns[name].values()
+        goes_up = len(value) > 2 and bool(np.all(np.diff(value) >= 0)) and value[-1] > value[0]
+        if _bare(name) in CLOCKS_ALONE and not goes_up:
+            continue
+        if unit is not None:
+            columns[name].scale(unit)
+        if "data_time" in columns or (unit is not None and not goes_up):
+            columns["step_time"] = columns.pop(name)
+        elif goes_up:
+            columns["elapsed"] = columns.pop(name)
+        called = "elapsed time" if "elapsed" in columns else "step_time"
+        return f"{name!r} is read as the {called}" if unit is not None else None
+    return None
+
+
+def _unit_of_time(name: str) -> float | None:
+    """Return the seconds in the unit that a name is all of, or in that of a bare time: `ms`, "time (ms)"."""
+    if role_of(name) is not None:
+        return None
+    words = _words(name)
+    unit = BARE_SECONDS.get(_bare(name))
+    if unit is not None:
+        return unit if {*words[:-1]} <= _NO_MEASURE else None  # "audio/s" is a rate
+    return SECONDS.get(words[-1]) if words and words[:-1] in (["time"], ["train", "time"]) else None
+
+
+def _is_bare_time(name: str) -> bool:
+    return name in ("time", "Time", "train/time") or (not name.isascii() and _words(name) == ["time"])
+
+
+def _words(name: str) -> list[str]:
+    return [word for segment in segments_of(name[:MAX_NAME]) for word in segment]
+
+
+def _bare(name: str) -> str:
+    """Return a name without what it stands below: `train/sec` is sec."""
+    return name.rpartition("/")[2].strip().lower()
+
+
+def rates(columns: Columns) -> str | None:
+    """`eta` is the learning rate unless it is a time that is left, which is longer than that or gets shorter."""
+    if any(canonical(name) == "learning_rate" for name in columns):
+        return None
+    for name in [column for column in columns if _bare(column) in RATES]:
+        value = columns[name].values()
+        if len(value) and bool(np.all((value >= 0) & ((value < 1) | (value == value[0])))):
+            columns["learning_rate"] = columns.pop(name)
+            return f"{name!r} is read as learning_rate"
+    return None
+
+
+def percentages(columns: Columns) -> str | None:
+    """An accuracy above one is a percentage."""
+    found = [
+        name
+        for name, column in columns.items()
+        if canonical(name) in ("accuracy", "eval_accuracy", "mean_token_accuracy", "rewards/accuracies")
+        and len(column)
+        and float(np.nanmax(np.append(column.values(), 0.0))) > 1.5
+    ]
+    return f"{', '.join(found[:3])}: in percent" if found else None
+
+
+def memory(columns: Columns) -> str | None:
+    """A memory without a unit that no device has in GiB is in MiB, as MMEngine and nvidia-smi write it, or in bytes."""
+    notes = []
+    for name, column in columns.items():
+        role = role_of(name)
+        if role is None or not role.quantity.is_memory or role.unit or not len(column):
+            continue
+        most = float(np.nanmax(np.append(column.values(), 0.0)))
+        unit = next((unit for unit in (1.0, MIB, BYTES) if most * unit <= MOST_GIB), 1.0)
+        if unit != 1.0:
+            column.scale(unit)
+            notes.append(f"{name!r} is read in {'MiB' if unit == MIB else 'bytes'} by its size")
+    return "; ".join(notes[:3]) or None
+
+
+def batch_in_epoch(columns: Columns) -> str | None:
+    """An epoch and a batch without a step: the batch counts inside the epoch."""
+    names = {name.lower(): name for name in columns}
+    if "epoch" in names and "batch" in names and not any(canonical(name) == "step" for name in columns):
+        columns["step"] = columns.pop(names["batch"])
+    return None
+
+
 # Which metrics are of training and which of evaluation, where their names do not say it, or name both.
 
 
@@ -272,7 +403,7 @@ def of_training_inside(columns: Columns) -> str | None:
     return f"{', '.join(names[:3])}: read as of training" if names else None
 
 
-def beside_both_losses(columns: Columns) -> str | None:
+def metrics_of_validation(columns: Columns) -> str | None:
     """fastai: what accompanies `train_loss` and `valid_loss`, as often as they do, is of validation."""
     if not {"train_loss", "valid_loss"} <= columns.keys():
         return None
@@ -291,13 +422,13 @@ def beside_both_losses(columns: Columns) -> str | None:
 
 # What a log means beyond its names: conventions that show only when all columns are known.
 #
-# Each is a function that changes the columns where its convention holds, and says so: those of abbreviations
-# (`abbreviations`), of times, shares and memory (`units`), of what is called the loss (`losses`), of pairs of answers
-# (`pairs`), of when an evaluation was made (`evaluations`), and those that one framework alone has (`frameworks`).
+# Each is a function that changes the columns where its convention holds, and says so. Those of abbreviations stand in
+# `abbreviations`, those of what is called the loss and of when it was evaluated in `losses`, and those that one
+# framework alone has in `frameworks`; the others stand here.
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class AppliedConventions:
     """What the conventions that hold for a log say of it.
 
     Args:
@@ -309,7 +440,7 @@ class Held:
     settings: Mapping[str, str]
 
 
-def apply(columns: Columns, choose: Callable[[Mapping[str, int]], str]) -> Held:
+def apply(columns: Columns, choose: Callable[[Mapping[str, int]], str]) -> AppliedConventions:
     """Apply every convention to the columns of a log (raw name → column), in place.
 
     Args:
@@ -319,7 +450,7 @@ def apply(columns: Columns, choose: Callable[[Mapping[str, int]], str]) -> Held:
     wandb_export(columns, choose)
     settings = {BOOSTER: "trees"} if is_boosted(columns) else {}
     notes = tuple(note for convention in _CONVENTIONS if (note := convention(columns)))
-    return Held(notes, settings)
+    return AppliedConventions(notes, settings)
 
 
 LEAST_ZERO_NORMS = 5
@@ -370,10 +501,10 @@ _CONVENTIONS: tuple[Callable[[Columns], str | None], ...] = (
     bare_phases,
     perplexity_alone,
     objective_alone,
-    accuracy_beside_loss,
-    beside_both_losses,
+    accuracy_as_a,
+    metrics_of_validation,
     taking_turns,
-    held_evaluation,
+    repeated_evaluation,
     of_training_inside,
     scores_of_evaluation,
     batch_in_epoch,

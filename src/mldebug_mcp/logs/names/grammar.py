@@ -32,7 +32,7 @@ _TUNED_BY_A_LOSS = frozenset({"alpha", "beta", "lambda", "coefficient"})
 """What is a setting elsewhere, and has a loss where it is learned: `alpha_loss` of SAC."""
 _LETTERS = frozenset({"q", "v", "d", "g"})
 """What critics and the networks of a GAN are called; with a number, parts of another loss."""
-_BESIDE_A_REWARD = frozenset({Quantity.EPISODE_LENGTH, Quantity.COMPLETION_LENGTH})
+_LENGTHS_BELOW_REWARD = frozenset({Quantity.EPISODE_LENGTH, Quantity.COMPLETION_LENGTH})
 """What stands in a box of rewards and is none."""
 _OPPONENTS = frozenset({"d", "g", "discriminator", "generator", "samples"})
 _OF_OPPONENTS = frozenset({"d", "discriminator", "real", "fake"})
@@ -146,8 +146,8 @@ def of_a_part(words: Words) -> Read | None:
     if (placed := _below(words) or _rate_of_a_group(base)) is not None:
         return placed
     found = _head(base)
-    if words.leading == ["loss"] and (beside := _head(words.last)) and beside[0] in lexicon.NOT_IN_A_LOSS:
-        base, found = words.last, beside
+    if words.leading == ["loss"] and (last_head := _head(words.last)) and last_head[0] in lexicon.NOT_IN_A_LOSS:
+        base, found = words.last, last_head
     spoilers = lexicon.SPOILERS - (_TUNED_BY_A_LOSS if words.base[-1] == "loss" else set())
     if not spoilers.isdisjoint(text for text in base if found is None or text not in found[1]):
         return None
@@ -171,8 +171,8 @@ def _below(words: Words) -> Read | None:
     """Return the role of what stands below the reward or the learning rate."""
     if words.leading[:1] == ["reward"]:
         inside = all_of(frozenset(words.last), words)
-        beside = inside is not None and inside.quantity in _BESIDE_A_REWARD
-        return inside if beside else Read(Quantity.REWARD, " ".join(words.last))
+        is_length = inside is not None and inside.quantity in _LENGTHS_BELOW_REWARD
+        return inside if is_length else Read(Quantity.REWARD, " ".join(words.last))
     if words.leading == ["learning", "rate"] and lexicon.SPOILERS.isdisjoint(words.last):
         return Read(Quantity.LEARNING_RATE, extra=1 + len(words.last))  # kohya: that of the first of its networks
     return None
@@ -472,7 +472,9 @@ def _of_a_module(name: str) -> Role | None:
     for used in range(1, min(_LEAST_OF_A_PATH, len(pieces))):
         for first in range(used, -1, -1):
             last = len(pieces) - (used - first)
-            words = sorted_out([one for piece in (*pieces[:first], *pieces[last:]) for one in segments_of(piece)])
+            words = sorted_out(
+                [segment for piece in (*pieces[:first], *pieces[last:]) for segment in segments_of(piece)]
+            )
             found = all_of(frozenset(words.base), words) if words.base else None
             if found is None or found.quantity not in lexicon.BY_MODULE or words.phases:
                 continue
@@ -493,7 +495,7 @@ def _in_short_unit(segments: list[list[str]]) -> Role | None:
     """Read the last word as a unit that is another word elsewhere: "(s)", `_m`, `_g`."""
     before = segments[-1][:-1]
     unit = segments[-1][-1]
-    words = sorted_out([one for one in (*segments[:-1], before) if one])
+    words = sorted_out([segment for segment in (*segments[:-1], before) if segment])
     if words.unit:
         return None
     words.unit = unit

@@ -87,7 +87,7 @@ PHASES |= OTHER_PHASES
 PARTS_OF_A_MODEL = all_of(METRICS["parts_of_a_model"])
 """Words that name a part of a model and nothing else, below what is measured of it."""
 STATISTICS = grouped(METRIC_GROUPS["statistics"]) | {
-    one: one for one in ("p05", "p10", "p25", "p75", "p90", "p95", "p99")
+    percentile: percentile for percentile in ("p05", "p10", "p25", "p75", "p90", "p95", "p99")
 }
 STATISTICS |= OTHER_STATISTICS
 
@@ -217,10 +217,8 @@ IDIOMS: dict[str, tuple[Q | None, str, float]] = {
     # TRL's PPO trainer: "val" is the value function.
     "ppo/val/var_explained": (Q.EXPLAINED_VARIANCE, "", 1.0),
     "val/ratio": (Q.POLICY_RATIO, "", 1.0),
-    "val/ratio_var": (None, "", 1.0),
     "val/clipfrac": (None, "", 1.0),
     "val/clipfrac_avg": (None, "", 1.0),
-    "val/num_eos_tokens": (None, "", 1.0),
     "ppo/returns/mean": (None, "", 1.0),  # targets of the value function, beside the scores
     # A mean beside a loss may be that of a reward model; TRL's spread is that within the groups of one prompt.
     "reward_mean": (None, "", 1.0),
@@ -283,7 +281,6 @@ IDIOMS: dict[str, tuple[Q | None, str, float]] = {
     "valid_loss/mse": (Q.LOSS, "eval", 1.0),
     "clip_val_loss": (Q.LOSS, "eval", 1.0),
     "norm": (Q.GRADIENT_NORM, "", 1.0),
-    "scaler_scale": (Q.LOSS_SCALE, "", 1.0),
     **dict.fromkeys(("l.r.", "l_r"), (Q.LEARNING_RATE, "", 1.0)),
     **dict.fromkeys(("ep", "ep."), (Q.EPOCH, "", 1.0)),  # of an agent an episode: `conventions.abbreviations`
     **dict.fromkeys(("upd", "up."), (Q.STEP, "", 1.0)),

@@ -27,7 +27,7 @@ from mldebug_mcp.logs.names.words import segments_of, sorted_out
 _PERPLEXITIES = ("ppl", "perplexity", "PPL", "Perplexity")
 _ERRORS = ("total", "objective", "nll", "bce", "ce", "mse", "rmse", "mae", "l1", "l2", "l")
 _ERRORS_FIRST = frozenset({"total", "objective"})
-_BESIDE_A_LOSS = regex(r"(?:^|_)(?:z|aux|lb|balance|balancing|load_balanc\w*|commit\w*|koleo)(?:_|$)")
+_AUXILIARY_LOSS = regex(r"(?:^|_)(?:z|aux|lb|balance|balancing|load_balanc\w*|commit\w*|koleo)(?:_|$)")
 """Terms that are added to a loss to keep a model in shape, and are none by themselves."""
 _HELD_OUT = (
     *("val", "valid", "validation", "test", "eval", "dev", "held-out", "heldout", "held_out", "holdout"),
@@ -68,10 +68,10 @@ def named_loss(columns: Columns) -> str | None:
     own = [name for name in columns if not name.startswith(SET_ASIDE)]
     names = {_bare(name) or name.lower(): name for name in own if not _is_held_out(name) and not _is_elsewhere(name)}
     losses = [bare for bare in names if re.search(r"loss(?:es)?$|^loss", bare) and is_telling(bare)]
-    losses = [bare for bare in losses if not _BESIDE_A_LOSS.search(bare)] or losses
+    losses = [bare for bare in losses if not _AUXILIARY_LOSS.search(bare)] or losses
     by_name = [bare for bare in names if _is_called_by_name(bare) and _is_measured(columns[names[bare]])]
-    alone_told = all(map(_BESIDE_A_LOSS.search, losses))
-    if alone_told and len(by_name) == 1 and not (_ERRORS_FIRST & names.keys()):
+    are_auxiliary = all(map(_AUXILIARY_LOSS.search, losses))
+    if are_auxiliary and len(by_name) == 1 and not (_ERRORS_FIRST & names.keys()):
         losses = by_name
     found = losses or [bare for bare in _ERRORS if bare in names and _is_measured(columns[names[bare]])][:1]
     alone = found == ["g_loss"] and not any(_OF_AN_OPPONENT.search(name) for name in columns)  # KAIR, of every model
@@ -237,9 +237,9 @@ def _logarithm(column: Column) -> Column:
 def _is_power(loss: Column, perplexity: Column) -> bool:
     """Say whether a perplexity is e to the power of a loss that was logged with it."""
     at, value = loss.arrays()
-    beside, power = perplexity.arrays()
+    power_at, power = perplexity.arrays()
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        apart = np.abs(np.log(power[np.isin(beside, at)]) - value[np.isin(at, beside)])
+        apart = np.abs(np.log(power[np.isin(power_at, at)]) - value[np.isin(at, power_at)])
     return median_of_numbers(np.append(apart, np.inf)) < 0.05 if len(apart) else False
 
 
@@ -255,7 +255,7 @@ _OBJECTIVE = regex(
 _OF_BOXES = regex(r"box|cls|iou|loss|class", re.IGNORECASE)
 
 
-def accuracy_beside_loss(columns: Columns) -> str | None:
+def accuracy_as_a(columns: Columns) -> str | None:
     """`a` next to a loss is the accuracy where it is a share: "L=2.136 a=0.2695"."""
     names = {canonical(name) for name in columns}
     if "loss" not in names or not names.isdisjoint(_ACCURACY.values()):
@@ -311,12 +311,12 @@ def _phase_of_objective(name: str) -> str | None:
 
 MIN_RECORDS_PER_EVALUATION = 3
 """Records with one evaluation loss, on average, from which on it is one that is printed again; chosen by hand."""
-LEAST_BESIDE, MOST_EVALUATED = 2, 0.5
+MIN_EVALUATIONS_WITH_SCORE, MOST_EVALUATED = 2, 0.5
 """Evaluations, and the largest share of the training records that they accompany, where it tells something that a
 score is logged with them alone. Chosen: once an epoch, both are logged together."""
 MIN_SHARE_STILL = 0.5
 """Share of records whose training loss does not change either, from which on nothing changes; chosen by hand."""
-LEAST_HELD = 2
+MIN_RECORDS_BETWEEN_CHANGES = 2
 """Records from one change to the next, as a rule, where an evaluation is printed again until the next one."""
 
 
@@ -325,8 +325,8 @@ def taking_turns(columns: Columns) -> str | None:
     names = {canonical(name): name for name in columns}
     if not {"loss", "eval_loss"} <= names.keys():
         return None
-    (at, loss), (beside, evaluation) = (columns[names[name]].arrays() for name in ("loss", "eval_loss"))
-    if len(at) != len(beside) or bool(np.any(at != beside)) or not np.isfinite(loss).any():
+    (at, loss), (eval_at, evaluation) = (columns[names[name]].arrays() for name in ("loss", "eval_loss"))
+    if len(at) != len(eval_at) or bool(np.any(at != eval_at)) or not np.isfinite(loss).any():
         return None
     if not np.isfinite(evaluation).any() or bool(np.any(np.isfinite(loss) == np.isfinite(evaluation))):
         return None
@@ -336,7 +336,7 @@ def taking_turns(columns: Columns) -> str | None:
     return f"{names['loss']} and {names['eval_loss']} take turns: NaN in one with a number in the other is not logged"
 
 
-def held_evaluation(columns: Columns) -> str | None:
+def repeated_evaluation(columns: Columns) -> str | None:
     """LitGPT and NeMo print the last evaluation loss again with every training record until the next evaluation.
 
     Only the records where it changes are evaluations. When the first value was worked out, the log does not say.
@@ -358,7 +358,7 @@ def held_evaluation(columns: Columns) -> str | None:
         return None  # nothing changes, training no more than evaluation; or it is by far not with each record
     if not len(changes) and not _within_an_epoch(columns):
         return None  # an evaluation that always comes out the same
-    if len(changes) > 1 and median(np.diff(changes)) < LEAST_HELD:
+    if len(changes) > 1 and median(np.diff(changes)) < MIN_RECORDS_BETWEEN_CHANGES:
         return None  # it is worked out for each record, and stands still at last
     first = at[0] > loss.arrays()[0][0]  # printed only once there had been an evaluation
     kept = np.concatenate([[0], changes]) if first else changes
@@ -377,7 +377,7 @@ def scores_of_evaluation(columns: Columns) -> str | None:
         return None
     places = _places(columns)
     trained, evaluated = (distinct(places(columns[names[name]].arrays()[0])) for name in ("loss", "eval_loss"))
-    if len(evaluated) < LEAST_BESIDE or np.isin(trained, evaluated).mean() > MOST_EVALUATED:
+    if len(evaluated) < MIN_EVALUATIONS_WITH_SCORE or np.isin(trained, evaluated).mean() > MOST_EVALUATED:
         return None
     shown = []
     for name in list(columns):

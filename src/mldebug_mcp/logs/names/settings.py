@@ -121,8 +121,8 @@ def settings_of(key: str, within: str = "") -> tuple[Match, ...]:
         return ()
     context = frozenset(word for part in around for word in words_of(part))
     found = [*_phrases(own, context, context | frozenset(words_of(within))), *_below_a_word(words, context)]
-    ordered = sorted(found, key=lambda one: (-len(one.words), one.weak))
-    return tuple(Match(one.name, len(one.words & own), one.weak) for one in ordered)
+    ordered = sorted(found, key=lambda phrase: (-len(phrase.words), phrase.weak))
+    return tuple(Match(phrase.name, len(phrase.words & own), phrase.weak) for phrase in ordered)
 
 
 def plain_name(key: str) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.logs.settings.settings import Settings
 
@@ -56,11 +54,8 @@ class Facts:
     """What is known of a run besides its curves.
 
     Args:
-        kind: Kind of run.
         classes: Classes that a classifier tells apart; None in a language model, whatever its configuration says.
         tokens: Tokens that a language model predicts; None in anything else.
-        rows: Rows of the training data.
-        row_tokens: Tokens of a row, at most.
         effective_batch: Rows of one update: per device x accumulation x world.
         steps_per_update: Steps of the log in one update: 1, or the rows of a batch where the log counts rows.
         steps_per_pass: Steps of the log in one pass over the data.
@@ -69,14 +64,10 @@ class Facts:
         schedule: The schedule as configured.
         optimizer: The optimizer as configured.
         clip: Norm to which gradients are clipped; infinity where clipping is explicitly off.
-        sampling: How completions are sampled: temperature, top_k, top_p, min_p, num_generations.
     """
 
-    kind: str
     classes: float | None
     tokens: float | None
-    rows: float | None
-    row_tokens: float | None
     effective_batch: float | None
     steps_per_update: float
     steps_per_pass: float | None
@@ -85,7 +76,6 @@ class Facts:
     schedule: Schedule
     optimizer: Optimizer
     clip: float | None
-    sampling: Mapping[str, float]
 
     def passes_at(self, step: float) -> float | None:
         """Return how many passes over the data were made at a step."""
@@ -117,11 +107,8 @@ def facts_of(
     plan = _plan(settings, per_pass / unit if per_pass else None)
     warmup = _warmup(settings, plan, per_pass / unit if per_pass else None, batch)
     return Facts(
-        kind=kind,
         classes=None if is_language else _positive(settings, "num_labels"),
         tokens=_positive(settings, "vocab_size") if is_language or kind == "unknown" else None,
-        rows=rows,
-        row_tokens=_positive(settings, "sequence_length"),
         effective_batch=batch,
         steps_per_update=unit,
         steps_per_pass=per_pass,
@@ -141,11 +128,6 @@ def facts_of(
             weight_decay=settings.number("weight_decay"),
         ),
         clip=_clip(settings, kind),
-        sampling={
-            name: number
-            for name in ("temperature", "top_k", "top_p", "min_p", "num_generations")
-            if (number := settings.number(name)) is not None
-        },
     )
 
 

@@ -201,7 +201,7 @@ def settings_in_source(text: str) -> dict[str, object]:
     Raises:
         ValueError: it is not Python, or very much of it.
     """
-    return dict(pair for statement in _statements(text) for pair in _told(statement))
+    return dict(pair for statement in _statements(text) for pair in _assigned(statement))
 
 
 def only_assigns(text: str) -> bool:
@@ -226,7 +226,7 @@ def _statements(text: str) -> list[ast.stmt]:
         raise ValueError(f"no Python source ({type(error).__name__})") from None
 
 
-def _told(statement: ast.stmt) -> Iterator[tuple[str, object]]:
+def _assigned(statement: ast.stmt) -> Iterator[tuple[str, object]]:
     if not isinstance(statement, ast.Assign | ast.AnnAssign | ast.Expr) or statement.value is None:
         return
     value = _literal(statement.value, 0)

@@ -62,7 +62,7 @@ MAX_LABEL_WORDS = 6
 MAX_OTHER = 0.25
 """Share of a line behind its first setting that is not a setting. Chosen: values hold blanks, sentences more."""
 _BRACE = regex(r"[{]")
-_SAID = regex(
+_SIZES_IN_PROSE = regex(
     r"\bvocab(?:ulary)?(?:[ _]?size)?(?: is| of|:|=)?\s{0,3}=?\s{0,3}(?P<number>\d[\d,]{0,12})(?![\w.%])"
     r"|(?<![\w.])(?P<classes>\d{1,6})(?=(?: \w+)? classes\b)",
     re.IGNORECASE,
@@ -95,17 +95,16 @@ def settings_in_head(head: str) -> Settings:
     return settings_printed_in(head.splitlines())
 
 
-def settings_printed_in(lines: Sequence[str], first_line: int = 1) -> Settings:
+def settings_printed_in(lines: Sequence[str]) -> Settings:
     """Return the settings that a log printed in some of its lines, such as the head of an attempt.
 
     Args:
         lines: The lines, without their ends.
-        first_line: Number of the first of them in its file, from 1.
     """
     clean = [_message(line[:MAX_LINE]) for line in islice(lines, MAX_LINES)]
     configurations = list(_configurations(clean))
-    found = [Settings.of(values, f"printed at line {first_line + at}") for at, values in configurations]
-    notes = () if found else _not_read(clean, first_line)
+    found = [Settings.of(values, f"printed at line {at + 1}") for at, values in configurations]
+    notes = () if found else _not_read(clean)
     return Settings.merged(*found, Settings(notes=notes))
 
 
@@ -170,7 +169,7 @@ def _configurations(lines: Sequence[str]) -> Iterator[tuple[int, Mapping[str, ob
         if _is_object(line):
             at += 1
             continue
-        if configuration := _said_in(line):
+        if configuration := _sizes_in_prose(line):
             yield at, configuration
         several = _on_a_line(line)
         if (
@@ -285,18 +284,18 @@ def _measures(values: Mapping[str, object]) -> bool:
     return any(is_telling(key) or (canonical(key) in COUNTERS and not key.lower().endswith("s")) for key in numbers)
 
 
-def _not_read(lines: Sequence[str], first_line: int) -> tuple[str, ...]:
+def _not_read(lines: Sequence[str]) -> tuple[str, ...]:
     """Return a note on the first line that is labelled as settings, where none was read."""
-    for at, line in enumerate(lines):
+    for number, line in enumerate(lines, start=1):
         if _LABEL.search(line) and len(_COMMON.findall(line)) > 1 and not _BRACE.search(line):
-            return (f"line {first_line + at} looks like settings and is not read: {shorten(line.strip(), 120)}",)
+            return (f"line {number} looks like settings and is not read: {shorten(line.strip(), 120)}",)
     return ()
 
 
-def _said_in(line: str) -> dict[str, object]:
+def _sizes_in_prose(line: str) -> dict[str, object]:
     """Return of how many tokens or classes a line of prose speaks: "0.11M parameters, vocab 36"."""
     found: dict[str, object] = {}
-    for match in _SAID.finditer(line) if any(word in line.lower() for word in ("vocab", "classes")) else ():
+    for match in _SIZES_IN_PROSE.finditer(line) if any(word in line.lower() for word in ("vocab", "classes")) else ():
         number = int((match["number"] or match["classes"]).replace(",", ""))
         if number >= LEAST_CLASSES:
             found.setdefault("num_labels" if match["classes"] else "vocab_size", number)

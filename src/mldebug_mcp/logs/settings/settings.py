@@ -90,13 +90,13 @@ class Settings(Mapping[str, Setting]):
         for name, each in claims.items():
             chosen, *others = sorted(each, key=attrgetter("rank"))
             found[name] = chosen.setting
-            unknown = [one.setting for one in others if not one.setting.known]
+            unknown = [claim.setting for claim in others if not claim.setting.known]
             found |= {
                 shorten(setting.key, 120): replace(setting, name=shorten(setting.key, 120)) for setting in unknown
             }
-            other = next((one.setting for one in others if _differs(one.setting, chosen.setting)), None)
+            other = next((claim.setting for claim in others if _differs(claim.setting, chosen.setting)), None)
             if other is not None and chosen.setting.known and len(notes) < MAX_NOTES:
-                notes.append(f"{name} is read from {_told(chosen.setting)}; {_told(other)} is left out")
+                notes.append(f"{name} is read from {_shown(chosen.setting)}; {_shown(other)} is left out")
         return cls(found, tuple(notes))
 
     def of_a_policy(self, records: int) -> Settings:
@@ -188,9 +188,11 @@ class _Claim:
 def _claims(key: str, value: Value, source: str, depth: int, within: str) -> Iterator[_Claim]:
     for match in settings_of(key, within):
         typed = _typed(match, value)
-        for name, one in (typed or {}).items():
-            setting = Setting(name, one, key, source, known=True)
-            yield _Claim(setting, (one is None or one == -1, match.weak, match.words < 2, depth, -match.words))
+        for name, typed_value in (typed or {}).items():
+            setting = Setting(name, typed_value, key, source, known=True)
+            yield _Claim(
+                setting, (typed_value is None or typed_value == -1, match.weak, match.words < 2, depth, -match.words)
+            )
         if typed is not None:
             return
     yield _unknown(key, value, source, depth)
@@ -220,7 +222,7 @@ def _typed(match: Match, value: Value) -> dict[str, Value] | None:
         flag = flag_of(value)
         return None if flag is None else {match.name: flag}
     several = value if isinstance(value, tuple) else (value,)
-    is_text = bool(several) and all(isinstance(one, str) for one in several)
+    is_text = bool(several) and all(isinstance(item, str) for item in several)
     return {match.name: value} if kind == ANY or is_text else None
 
 
@@ -237,15 +239,15 @@ def _typed_number(name: str, numbers: tuple[int | float, ...]) -> dict[str, Valu
 def _listed(value: Value) -> tuple[int | float, ...]:
     """Return the numbers of a value, () if any of it is none."""
     values: Sequence[Scalar] = value if isinstance(value, tuple) else (value,)
-    numbers = tuple(number for one in values if (number := number_of(one)) is not None)
+    numbers = tuple(number for item in values if (number := number_of(item)) is not None)
     return numbers if len(numbers) == len(values) else ()
 
 
-def _differs(one: Setting, other: Setting) -> bool:
-    return one.value is not None and one.value not in (-1, other.value)
+def _differs(setting: Setting, other: Setting) -> bool:
+    return setting.value is not None and setting.value not in (-1, other.value)
 
 
-def _told(setting: Setting) -> str:
+def _shown(setting: Setting) -> str:
     return f"{shorten(setting.key, 60)!r} ({shorten(str(setting.value), 40)})"
 
 
@@ -299,7 +301,7 @@ def _plain(value: object) -> Value:
     if isinstance(value, str):
         return shorten(value, MAX_TEXT)
     if isinstance(value, (list, tuple)) and value:
-        items = [_plain(one) if not isinstance(one, (list, tuple)) else None for one in value[:MAX_ITEMS]]
-        if all(item is not None or one is None for item, one in zip(items, value, strict=False)):
+        items = [_plain(raw) if not isinstance(raw, (list, tuple)) else None for raw in value[:MAX_ITEMS]]
+        if all(item is not None or raw is None for item, raw in zip(items, value, strict=False)):
             return tuple(item for item in items if not isinstance(item, tuple))
     return None

@@ -578,7 +578,7 @@ class Assembler:
         self._plan = CountedPlan()
         self._of_batch: frozenset[str] = frozenset()
         self._leftovers = Leftovers(builder)
-        self._told = 0
+        self._metric_lines = 0
         self._counted = 0
         self.ranks = Ranks()
         self._rounded = RoundedSteps(builder)
@@ -608,7 +608,7 @@ class Assembler:
         values = self._placed(parsed)
         if parsed.telling:
             parsed.metrics = self._as_before(parsed.metrics)
-        self._told += parsed.telling
+        self._metric_lines += parsed.telling
         self._counted += parsed.telling and (bool(values) or bool(self._counters))
         if parsed.telling and values:
             self._with_counter(number, values, parsed)
@@ -683,7 +683,7 @@ class Assembler:
             metrics: What they say, shape (n,).
         """
         size = len(numbers)
-        self._told, self._counted = self._told + size, self._counted + size * bool(self._counters)
+        self._metric_lines, self._counted = self._metric_lines + size, self._counted + size * bool(self._counters)
         if size:
             self._leftovers.many(numbers, metrics)
 
@@ -714,7 +714,7 @@ class Assembler:
             self.ranks.leave_out(like, counters, metrics)
             return
         self.flush()
-        self._told, self._counted = self._told + size, self._counted + size
+        self._metric_lines, self._counted = self._metric_lines + size, self._counted + size
         columns = dict(counters)
         if batch and "step" not in columns:
             epoch = columns.get("epoch", np.full(size, self._epoch or 0.0))
@@ -755,7 +755,7 @@ class Assembler:
         self.flush()
         first, epochs = self._builder.rows, carried(lots, size, self._epoch)
         lines = sum(len(lot.rows) for lot in lots if lot.like is not None)
-        self._told, self._counted = self._told + lines, self._counted + lines
+        self._metric_lines, self._counted = self._metric_lines + lines, self._counted + lines
         self._epoch = self._epoch if np.isnan(epochs[-1]) else float(epochs[-1])
         last = max((lot for lot in lots if lot.like is not None), key=lambda lot: lot.rows[-1], default=None)
         if last is not None and "step" in last.columns:
@@ -803,8 +803,8 @@ class Assembler:
             self._builder.note(note)
         if self._counted and self._builder.formats[1:] == []:
             self._builder.note(
-                f"text of no known framework: {self._counted / self._told:.0%} of the {self._told} lines with metrics "
-                "stand by a step or an epoch, and are read as records"
+                f"text of no known framework: {self._counted / self._metric_lines:.0%} of the {self._metric_lines} "
+                "lines with metrics stand by a step or an epoch, and are read as records"
             )
 
     def _placed(self, parsed: Parsed) -> dict[str, float]:
@@ -906,7 +906,7 @@ class Assembler:
         if math.isfinite(failed) or before is None:
             return False
         if math.isfinite(before):  # else another rank has said so
-            finest = next((one for one in ("step", "epoch") if one in self._counters), next(iter(self._counters)))
+            finest = next((name for name in ("step", "epoch") if name in self._counters), next(iter(self._counters)))
             self._open(number, {**self._counters, finest: self._counters[finest] + 1}, metrics, heading=False)
             self._builder.note(f"a loss that failed between two records is put at the {finest} after the first of them")
         return True

@@ -183,7 +183,7 @@ class DrawnBars:
         first.reaches(first.epoch if epoch is None else float(epoch[-1]), float(at[-1]))
         return True
 
-    def draws_one(self, like: Drawing, at: Floats, total: Floats) -> bool:
+    def draws_unfinished(self, like: Drawing, at: Floats, total: Floats) -> bool:
         """Say whether drawings of Keras are all of one bar that is not finished yet."""
         return self._finished is None and not like.bar.line and bool(np.all(at != total))
 
@@ -228,7 +228,7 @@ class DrawnBars:
         logged: dict[str, NDArray[np.bool_]] = {}
         if shown:
             last = [np.append(self._shown.get(name, math.nan), metrics[name][:-1]) for name in shown]
-            news = np.asarray(np.any([metrics[name] != one for name, one in zip(shown, last, strict=True)], axis=0))
+            news = np.asarray(np.any([metrics[name] != prior for name, prior in zip(shown, last, strict=True)], axis=0))
             logged = dict.fromkeys(shown, news)
             self._shown |= {name: float(metrics[name][-1]) for name in shown}
         self._records.many(parsed, counters, batch, metrics, logged)
@@ -419,8 +419,8 @@ class BarSteps:
                 return
             self._longest = sorted((*self._longest, total), reverse=True)[:_LONGEST]
         self._counts[total] = count
-        for one in self._waiting:
-            one.counts[total] = count
+        for waiting in self._waiting:
+            waiting.counts[total] = count
         if self._waiting and total == self._longest[0]:
             self._keep_waiting(0)
 
@@ -452,8 +452,8 @@ class BarSteps:
         most = int(np.unique(counts, return_counts=True)[1].max())
         if not self._longest or total != self._longest[0] or most + len(self._waiting) > _WAITING:
             return False
-        for one in self._waiting:
-            one.counts[total] = int(counts[0])
+        for waiting in self._waiting:
+            waiting.counts[total] = int(counts[0])
         self._keep_waiting(0)
         self._keep(dicts, {total: counts})
         self._counts[total] = int(counts[-1])
@@ -471,13 +471,13 @@ class BarSteps:
     def _keep_waiting(self, count: int) -> None:
         """Let only the last dicts wait on."""
         while len(self._waiting) > count:
-            one = self._waiting.popleft()
-            self._epochs.append(one.row, one.epoch)
-            self._regular.append(one.row, float(one.regular))
-            for total, shown in one.counts.items():
+            oldest = self._waiting.popleft()
+            self._epochs.append(oldest.row, oldest.epoch)
+            self._regular.append(oldest.row, float(oldest.regular))
+            for total, shown in oldest.counts.items():
                 if total not in self._shown:
                     self._shown[total] = Column()
-                self._shown[total].append(one.row, shown)
+                self._shown[total].append(oldest.row, shown)
 
     def event(self, row: int) -> None:
         """Take an event between records, such as a skipped step: the bar before it tells its step."""
@@ -490,9 +490,13 @@ class BarSteps:
         rows, epochs = self._epochs.arrays()
         regular = self._regular.values() > 0
         dicts = Dicts(rows, epochs, regular).chosen(epochs > 0)
-        seen = {total: int(np.isin(column.arrays()[0], dicts.rows).sum()) for total, column in self._shown.items()}
+        records_by_total = {
+            total: int(np.isin(column.arrays()[0], dicts.rows).sum()) for total, column in self._shown.items()
+        }
         # Most bars of a long log stand by few of its records, and are no bar of training: look at the others alone.
-        for total in sorted((total for total, times in seen.items() if 0 < times * 2 >= len(dicts.rows)), reverse=True):
+        for total in sorted(
+            (total for total, times in records_by_total.items() if 0 < times * 2 >= len(dicts.rows)), reverse=True
+        ):
             steps = self._steps(dicts, total)
             if steps is not None:
                 first = rows[regular][0] if regular.any() else 0
@@ -550,22 +554,22 @@ class BarSteps:
         rows, counts = self._shown[total].arrays()
         count = np.zeros(len(dicts.rows))
         count[np.isin(dicts.rows, rows)] = counts[np.isin(rows, dicts.rows)]
-        seen = count != 0
-        if np.count_nonzero(seen) < max(2, len(seen) / 2) or len(distinct(count[seen])) == 1:
+        has_count = count != 0
+        if np.count_nonzero(has_count) < max(2, len(has_count) / 2) or len(distinct(count[has_count])) == 1:
             return None
-        per_epoch = median(count[seen] / dicts.epochs[seen])
+        per_epoch = median(count[has_count] / dicts.epochs[has_count])
         # Epochs are printed rounded, to two or to four digits: both this one and the one that gave `per_epoch`.
         slack = 1 + 0.01 * per_epoch
-        fits = seen & (np.abs(count - dicts.epochs * per_epoch) <= slack + 0.02 * count)
+        fits = has_count & (np.abs(count - dicts.epochs * per_epoch) <= slack + 0.02 * count)
         # Evaluations may stand by a later drawing; then their epoch tells the step.
-        regular = dicts.regular if dicts.regular.any() else np.ones(len(seen), dtype=np.bool_)
+        regular = dicts.regular if dicts.regular.any() else np.ones(len(has_count), dtype=np.bool_)
         sure = fits & regular
         if np.count_nonzero(sure) * 10 < np.count_nonzero(regular) * 9:
             return None
         counted: Floats = np.where(fits, count, np.round(dicts.epochs * per_epoch))
         # A bar that is drawn more seldom than dicts are printed stands still between two of them; late in the run it is
         # the smallest share of the steps that it lags by.
-        late = seen & (dicts.epochs == dicts.epochs[seen].max())
+        late = has_count & (dicts.epochs == dicts.epochs[has_count].max())
         drawn_seldom: Floats = np.round(dicts.epochs * (count[late] / dicts.epochs[late]).max())
         apart = [len(distinct(steps[sure])) for steps in (counted, drawn_seldom)]
         return drawn_seldom if apart[1] > MAX_LAG_OF_BAR * apart[0] else counted

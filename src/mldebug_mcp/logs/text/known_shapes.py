@@ -65,7 +65,7 @@ class BoxShapes:
     def __init__(self) -> None:
         self._places = array("q", [NEITHER])
         self._rows: dict[bytes, int] = {}
-        self._seen: Counter[bytes] = Counter()
+        self._boxes_read: Counter[bytes] = Counter()
         self._shapes: dict[bytes, Shape | None] = {}
 
     def add_place(self, key: bytes) -> None:
@@ -101,10 +101,10 @@ class BoxShapes:
         """
         if kinds in self._shapes:
             return self._shapes[kinds]
-        if len(self._seen) >= MAX_BOXES or last - first > MAX_BOX_ROWS:
+        if len(self._boxes_read) >= MAX_BOXES or last - first > MAX_BOX_ROWS:
             return None
-        self._seen[kinds] += 1
-        if self._seen[kinds] > 1:
+        self._boxes_read[kinds] += 1
+        if self._boxes_read[kinds] > 1:
             self._shapes[kinds] = _learn_box(skeletons.lines(first, last), skeletons.numbers_in(first, last))
         return self._shapes.get(kinds)
 
@@ -177,7 +177,7 @@ def _read(text: str) -> LineContent:
             return LineContent()
     box.end()
     record = box.done or {}
-    return LineContent(record=dict(record)) if kept_as_told(record) else LineContent()
+    return LineContent(record=dict(record)) if keeps_names(record) else LineContent()
 
 
 def untold(key: bytes) -> bytes:
@@ -191,7 +191,7 @@ def is_special(line: str) -> bool:
     return odd or is_error(line) or tells_resume(line) or is_fastprogress(line) or len(records_in(line)) > 1
 
 
-def kept_as_told(record: Mapping[str, float]) -> bool:
+def keeps_names(record: Mapping[str, float]) -> bool:
     """Say whether the names of a record are those under which its numbers are kept."""
     builder = RunBuilder()
     builder.record(record)
@@ -246,7 +246,7 @@ def _learn_row(skeletons: Skeletons, line: int, table: Table) -> Shape | None:
             return LineContent()
         row = scratch.take(text)
         goes_on = scratch.layout == table.layout and scratch.expects_row
-        return LineContent(record=dict(row)) if row and goes_on and table.tells and kept_as_told(row) else LineContent()
+        return LineContent(record=dict(row)) if row and goes_on and table.tells and keeps_names(row) else LineContent()
 
     shape = learn(skeletons.line(line), skeletons.numbers_in(line), read)
     return None if shape is None or not shape.is_sure or not shape.like.record else shape
@@ -273,7 +273,7 @@ much longer than reading each line by itself, whatever the text. Chosen by hand.
 class Skeleton:
     """What is known of the lines of one skeleton."""
 
-    seen: int = 0
+    lines_read: int = 0
     tries: int = 0
     shapes: list[Shape] = field(default_factory=list)
 
@@ -507,7 +507,7 @@ class KnownLines:
                 continue
             line = int(lines[at])
             at += 1
-            if skeleton.shapes and self._take_one(skeletons, before, line, skeleton):
+            if skeleton.shapes and self._take_line(skeletons, before, line, skeleton):
                 continue
             self._learnt = self._take_slowly(skeletons, before, line, place) and _many_follow(places, line)
             if self._learnt or not self._is_settled():
@@ -523,7 +523,7 @@ class KnownLines:
         shape = next((shape for shape in skeleton.shapes if shape.which_fit(rows, widths).all()), None)
         return 0 if shape is None else self._records.take_many(before + lines + 1, shape, rows)
 
-    def _take_one(self, skeletons: Skeletons, before: int, line: int, skeleton: Skeleton) -> bool:
+    def _take_line(self, skeletons: Skeletons, before: int, line: int, skeleton: Skeleton) -> bool:
         """Take a line by its shape, if that is known."""
         numbers = skeletons.listed[skeletons.first[line] : skeletons.first[line + 1]]
         widths = [end - start for start, end in skeletons.numbers_in(line)]
@@ -536,12 +536,12 @@ class KnownLines:
         text = skeletons.line(line)
         content = self._slowly(before + line + 1, text)
         place = self._memory.places.get(skeletons.keys[line], 0)  # lines before may have moved it
-        skeleton.seen += 1
+        skeleton.lines_read += 1
         if content is None or skeleton.tries >= MAX_TRIES or not self._is_settled():
             return False
         if content.is_nothing:
             self._memory.dull[place] = 1
-        elif skeleton.seen > 1 and self._memory.may_learn:
+        elif skeleton.lines_read > 1 and self._memory.may_learn:
             shape = learn(text, skeletons.numbers_in(line), self._read_to_learn)
             if shape is None or len(skeleton.shapes) >= MAX_SHAPES:
                 skeleton.tries += 1

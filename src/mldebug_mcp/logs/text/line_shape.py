@@ -210,12 +210,12 @@ class Skeletons:
             return
         padded = np.concatenate([np.zeros(_MARGIN, np.uint8), self._classes, np.zeros(_MARGIN, np.uint8)])
         at = signs + _MARGIN
-        one, two, three, four = (padded[at + offset] == _DIGIT for offset in (1, 2, 3, 4))
+        first, second, third, fourth = (padded[at + offset] == _DIGIT for offset in (1, 2, 3, 4))
         back = [padded[at - offset] for offset in (2, 3, 4)]
         short = (back[0] != _DIGIT) & (back[0] != _DOT)
         short |= (back[0] == _DIGIT) & (back[1] != _DIGIT) & (back[1] != _DOT)
         short |= (back[0] == _DIGIT) & (back[1] == _DIGIT) & (back[2] != _DIGIT) & (back[2] != _DOT)
-        number[signs[one & two & three & ~four & short]] = True
+        number[signs[first & second & third & ~fourth & short]] = True
 
     def _time_bytes(self) -> Places:
         """Return the bytes of times: a clock, with or without a date before it and a fraction of a second behind it."""
@@ -469,7 +469,7 @@ def learn(line: bytes, spans: list[Span], read: Read) -> Shape | None:
     for place in free:
         probe = str(_FIRST_PROOF + place) if texts[place].isdigit() else f"{0.10101 + place:.10g}"
         written[place] = probe.encode()
-    proof = [_float(_joined(written[at])) if at in written else one for at, one in enumerate(numbers)]
+    proof = [_float(_joined(written[at])) if at in written else number for at, number in enumerate(numbers)]
     proofs = ((numbers, here), (proof, _outline(read(_text(_with(line, spans, written))))))
     return shape if all(_tells(shape, example, outline) for example, outline in proofs) else None
 
@@ -487,7 +487,7 @@ def _loose(
     if not _is_alike(here, _probed(line, spans, probes, free, read)):
         free = {place for place in free if _is_alike(here, _probed(line, spans, probes, {place}, read))}
     whole = {place for place, text in enumerate(texts) if text.isdigit()}
-    free -= {place for place in whole if not all(_is_alike(here, says_with(place, one)) for one in _BRIEF[:2])}
+    free -= {place for place in whole if not all(_is_alike(here, says_with(place, form)) for form in _BRIEF[:2])}
     short = set()
     for place in whole - free:
         forms = (*_BRIEF, str(_FIRST_SHORT_PROBE + place).encode())
@@ -555,8 +555,8 @@ def _tells(shape: Shape, numbers: list[float], outline: _Outline | None) -> bool
     if rebuilt is None or outline is None or rebuilt.words != outline.words:
         return False
     return all(
-        one == other or (math.isnan(one) and math.isnan(other))
-        for one, other in zip(rebuilt.numbers, outline.numbers, strict=True)
+        number == other or (math.isnan(number) and math.isnan(other))
+        for number, other in zip(rebuilt.numbers, outline.numbers, strict=True)
     )
 
 
@@ -579,8 +579,8 @@ def _other_time(time: re.Match[bytes]) -> bytes:
     return bytes(next(digits) if chr(byte).isdigit() else byte for byte in time[0])
 
 
-def _is_alike(one: _Outline, other: _Outline | None) -> bool:
-    return other is not None and one.words == other.words and len(one.numbers) == len(other.numbers)
+def _is_alike(outline: _Outline, other: _Outline | None) -> bool:
+    return other is not None and outline.words == other.words and len(outline.numbers) == len(other.numbers)
 
 
 _UNITS = (60.0, 3600.0, 86_400.0)
@@ -606,11 +606,11 @@ def _slots(
     slots: list[Slot] = []
     for at, (value, again) in enumerate(zip(here.numbers, probed.numbers, strict=True)):
         terms = [(place, factors[at]) for place, factors in tight.items() if at in factors]
-        held = sum(numbers[place] * factor for place, factor in terms)
+        of_terms = sum(numbers[place] * factor for place, factor in terms)
         if value == again or (math.isnan(value) and math.isnan(again)):
-            slots.append(Slot(value - held if terms else value, tuple(terms)))
+            slots.append(Slot(value - of_terms if terms else value, tuple(terms)))
             continue
-        term = _term(again - held, probes)
+        term = _term(again - of_terms, probes)
         if term is None:
             return None
         slots.append(Slot(0.0, (term, *terms)))
@@ -625,7 +625,7 @@ def _term(value: float, probes: Mapping[int, float]) -> tuple[int, float] | None
         return None
     factors = (10.0 ** round(math.log10(ratio)), 2.0 ** round(math.log2(ratio)), *_UNITS)
     found = ((round(value / factor - _FIRST_PROBE), factor) for factor in factors)
-    return next((one for one in found if one[0] in probes and probes[one[0]] * one[1] == value), None)
+    return next((pair for pair in found if pair[0] in probes and probes[pair[0]] * pair[1] == value), None)
 
 
 def _outline(content: LineContent) -> _Outline | None:

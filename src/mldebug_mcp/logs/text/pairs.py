@@ -22,7 +22,7 @@ from mldebug_mcp.logs.names.metrics import (
     is_telling,
     may_hold_names,
 )
-from mldebug_mcp.logs.numbers import NUMBER, parse_number
+from mldebug_mcp.logs.numbers import NUMBER, parse_number, parse_numbers
 
 # `name: value`, `name=value` and `name value` in a line of text, with the units and brackets that come with them.
 
@@ -206,8 +206,7 @@ def _by_unit_alone(line: str, named: Iterable[str]) -> dict[str, float]:
 def _listed(line: str, start: int) -> list[float]:
     """Return the values of a list from its first one on, empty if they are not all numbers."""
     inside, closed, _ = line[start : start + _MAX_LISTED].partition("]")
-    numbers = [parse_number(text) for text in inside.replace(",", " ").split()] if closed else []
-    return [] if None in numbers else [number for number in numbers if number is not None]
+    return (parse_numbers(inside) if closed else None) or []
 
 
 def evaluation_name(name: str) -> str:

@@ -324,7 +324,7 @@ def _is_history(values: Mapping[str, object]) -> bool:
 
 def _columns(value: object) -> list[list[object]]:
     if isinstance(value, dict):
-        return [one for one in value.values() if isinstance(one, list) and is_column(one)]
+        return [column for column in value.values() if isinstance(column, list) and is_column(column)]
     return [value] if isinstance(value, list) and is_column(value) else []
 
 
@@ -552,6 +552,6 @@ def is_record(record: Mapping[str, object]) -> bool:
 def _holds_measure(value: object, depth: int = 3) -> bool:
     """Say whether a value is a dict that holds a number of a metric that only training or evaluation has."""
     return isinstance(value, Mapping) and any(
-        (is_telling(name) and to_number(one) is not None) or (depth > 0 and _holds_measure(one, depth - 1))
-        for name, one in value.items()
+        (is_telling(name) and to_number(part) is not None) or (depth > 0 and _holds_measure(part, depth - 1))
+        for name, part in value.items()
     )

@@ -227,7 +227,7 @@ class MixedLines:
             return False
         for part, like, echo in zip(telling, plain, echoes, strict=True):
             if like is not None and echo:
-                self._assembler.ranks.leave_out(like, *_said(part.shape, part.rows, like))
+                self._assembler.ranks.leave_out(like, *_columns_by_name(part.shape, part.rows, like))
         self._take_heard(numbers, heard, bars)
         return True
 
@@ -301,13 +301,13 @@ class MixedLines:
         epochs = carried(lots, len(at), self._assembler.epoch)
         alike &= (epochs[1:] == epochs[:-1]) | np.isnan(epochs[:-1])
         names = [frozenset() if lot.like is None else frozenset(lot.like.metrics) for lot in lots]
-        held: frozenset[str] = frozenset()
+        names_of_record: frozenset[str] = frozenset()
         last = -1
         for index in (np.flatnonzero(alike) + 1).tolist():
-            held = held if last == index - 1 else names[of[index - 1]]
+            names_of_record = names_of_record if last == index - 1 else names[of[index - 1]]
             more = names[of[index]]
-            joins[index] = held.isdisjoint(more)
-            held, last = held | more if joins[index] else more, index
+            joins[index] = names_of_record.isdisjoint(more)
+            names_of_record, last = names_of_record | more if joins[index] else more, index
         return joins
 
 
@@ -327,7 +327,7 @@ class _Drawings:
         columns = [part.shape.columns(part.rows)[:2] for part in parts]
         counts, totals = (np.concatenate([np.empty(0), *(column[place] for column in columns)]) for place in (0, 1))
         order = np.argsort(lines)
-        keys = [one[order] for one in (kinds, np.trunc(totals), np.searchsorted(at, lines))]
+        keys = [column[order] for column in (kinds, np.trunc(totals), np.searchsorted(at, lines))]
         differs = np.any([key[1:] != key[:-1] for key in keys], axis=0)
         kept = order[np.append(True, differs) | np.append(differs, True)] if len(order) else order
         heads = [part.shape.like.drawing.bar.head if part.shape.like.drawing is not None else "" for part in parts]
@@ -410,7 +410,7 @@ def _lot(part: Part, first: int, last: int, at: Lines, record: Lines) -> Lot:
     return Lot(None, dict(zip(renamed, columns, strict=True)), rows, regular="loss" in names)
 
 
-def _said(shape: Shape, rows: Floats, like: Parsed) -> tuple[dict[str, Floats], dict[str, Floats]]:
+def _columns_by_name(shape: Shape, rows: Floats, like: Parsed) -> tuple[dict[str, Floats], dict[str, Floats]]:
     """Return the counters and the metrics of lines of one shape, by name, each of shape (n,)."""
     columns = shape.columns(rows)
     counters, metrics = columns[: len(like.counters.values)], columns[len(columns) - len(like.metrics) :]
@@ -518,7 +518,7 @@ class Records:
             if self.assembler.ranks.is_echo(like.plain):
                 here = places == place
                 left &= ~here
-                self.assembler.ranks.leave_out(like.plain, *_said(shape, rows(here), like.plain))
+                self.assembler.ranks.leave_out(like.plain, *_columns_by_name(shape, rows(here), like.plain))
             elif shape.aside and not shape.known and not heads and not self.assembler.under_heading:
                 left &= places != place
         return left
@@ -619,7 +619,7 @@ class Records:
             return 0
         at, total = (np.trunc(column) for column in columns[:2])
         if like.bar.keras:
-            if not self.bars.draws_one(like, at, total):
+            if not self.bars.draws_unfinished(like, at, total):
                 return 0
             counts = np.zeros(len(rows), dtype=np.bool_)
             counts[0] = counts[-1] = True

@@ -196,7 +196,7 @@ class Table:
         upper, lower = (_IN_BRACKETS.sub("", text).strip().strip("|").split("|") for text in (above, line))
         if len(upper) != len(lower):
             return False
-        names = [" ".join(f"{one} {other}".split()) for one, other in zip(upper, lower, strict=True)]
+        names = [" ".join(f"{first} {second}".split()) for first, second in zip(upper, lower, strict=True)]
         if any(map(_NAMES_NOTHING.search, names)) or not all(names) or not any(map(is_telling, names)):
             return False
         self._spaced, self._commas, self._since, self._header, self._starts = False, False, 0, "", []
