@@ -38,6 +38,8 @@ MIN_RECORDS_FOR_LEVEL = 8
 LOSSES = tuple(sorted(EVERY_LOSS))
 POLICIES = ("grpo", "ppo", "rl")
 """Kinds of runs whose losses are no measure of what was learnt, and whose models come trained."""
+NOT_BY_LOSS = (*POLICIES, "preference")
+"""Kinds of runs whose training loss is not the cross-entropy of answers."""
 MOST_FACTS = 6
 """Facts of one run. Chosen: what an answer has room for."""
 
@@ -153,10 +155,26 @@ def _name(series: Series) -> str:
     return series.logged_as or series.name
 
 
-def _of(run: Run, *quantities: Quantity, phase: str = "") -> list[Series]:
-    """Return the finite values of columns of some quantities that are stated in the unit of the quantity."""
+def _of(run: Run, *quantities: Quantity, phase: str = "", least: int = 1) -> list[Series]:
+    """Return the finite values of columns of some quantities, in the unit of the quantity: of so many records."""
     found = run.with_role(*quantities, phase=phase, parts=True)
-    return [series.finite for series in found if series is run[series.name] and len(series.finite)]
+    return [series.finite for series in found if series is run[series.name] and len(series.finite) >= least]
+
+
+def _loss(run: Run, least: int = 1, *, not_of: Collection[str] = ()) -> Series | None:
+    """Return the finite training losses; None where they are fewer, or the run is of one of some kinds."""
+    if run.kind in not_of or "loss" not in run:
+        return None
+    loss = run["loss"].finite
+    return loss if len(loss) >= least else None
+
+
+def _losses(run: Run, least: int = 1, *, not_of: Collection[str] = ()) -> tuple[Series, Series] | None:
+    """Return the finite losses of training, so many at least, and of evaluation; None where either is too short."""
+    loss = _loss(run, least, not_of=not_of)
+    if loss is None or "eval_loss" not in run or len(evaluation := run["eval_loss"].finite) < LEAST_PAIRS:
+        return None
+    return loss, evaluation
 
 
 def _tail(series: Series) -> Floats:
@@ -185,11 +203,9 @@ _FACTORS = ("gradient_accumulation_steps", "world_size", "per_device_train_batch
 
 def _multiples(run: Run) -> Iterator[DerivedFact]:
     """Yield that the training loss is a multiple of the evaluation loss all the way, though their accuracies agree."""
-    if "loss" not in run or "eval_loss" not in run:
+    if (losses := _losses(run, MIN_RECORDS_FOR_LEVEL)) is None:
         return
-    loss, evaluation = run["loss"].finite, run["eval_loss"].finite
-    if len(loss) < MIN_RECORDS_FOR_LEVEL or len(evaluation) < LEAST_PAIRS:
-        return
+    loss, evaluation = losses
     within = (evaluation.step >= loss.step[0]) & (evaluation.step <= loss.step[-1]) & (evaluation.value > 0)
     train = _around(loss, evaluation.step[within])
     if len(train) < LEAST_PAIRS or not (train > 0).all():
@@ -222,23 +238,24 @@ the first training loss, and rows known by heart make held-out ones dearer by le
 
 def _evaluation_beyond_start(run: Run) -> Iterator[DerivedFact]:
     """Yield that each evaluation loss is many times what the training loss ever was, and not by one factor."""
-    if run.kind in (*POLICIES, "preference") or "loss" not in run or "eval_loss" not in run:
+    if (losses := _losses(run, not_of=NOT_BY_LOSS)) is None:
         return
-    steps, train, evaluation = beside_training(run["loss"].finite, run["eval_loss"].finite)
+    loss = losses[0]
+    steps, train, evaluation = beside_training(*losses)
     if len(train) < LEAST_PAIRS or not (train > 0).all():
         return
     try:
         refuse_another_scale(train, evaluation)
     except CannotTell:
         return
-    highest, lowest = max(float(train.max()), float(run["loss"].finite.value[0])), float(evaluation.min())
+    highest, lowest = max(float(train.max()), float(loss.value[0])), float(evaluation.min())
     if lowest < BEYOND_START * highest or train[-1] > train[0]:
         return
     yield DerivedFact(
         fact="evaluation_beyond_start",
         text=(
             f"{_name(run['eval_loss'])} is {figure(lowest)} or more at all {len(evaluation)} evaluations, at least "
-            f"{figure(lowest / highest)} times the highest {_name(run['loss'])}. A model that has learnt nothing has "
+            f"{figure(lowest / highest)} times the highest {_name(loss)}. A model that has learnt nothing has "
             "about the first training loss on held-out rows."
         ),
         values={"lowest": lowest, "highest_train": highest},
@@ -279,11 +296,9 @@ MOST_RECORDS = 200_000
 
 def _one_jump_a_pass(run: Run) -> Iterator[DerivedFact]:
     """Yield that the loss jumps once in each pass over the data, or in nearly each, and never twice."""
-    if run.kind in POLICIES or "loss" not in run:
-        return
-    loss = run["loss"].finite
-    ends = passes_at(run, loss.step[[0, -1]]) if AROUND < len(loss) <= MOST_RECORDS else None
-    if ends is None:
+    loss = _loss(run, AROUND + 1, not_of=POLICIES)
+    ends = passes_at(run, loss.step[[0, -1]]) if loss is not None and len(loss) <= MOST_RECORDS else None
+    if loss is None or ends is None:
         return
     at = loss.step[_jumps(loss.value)]
     passes = passes_at(run, at) if len(at) >= LEAST_JUMPS else None
@@ -297,7 +312,7 @@ def _one_jump_a_pass(run: Run) -> Iterator[DerivedFact]:
     yield DerivedFact(
         fact="one_jump_a_pass",
         text=(
-            f"{_name(run['loss'])} jumps {len(at)} times in {count} passes over the data, and never twice in one. At "
+            f"{_name(loss)} jumps {len(at)} times in {count} passes over the data, and never twice in one. At "
             f"random that has a chance of {figure(chance)}; the same rows come once in each pass."
         ),
         values={"jumps": float(len(at)), "passes": float(count), "chance": chance},
@@ -332,9 +347,8 @@ FALLS = 0.3
 
 def _parts(run: Run) -> Iterator[DerivedFact]:
     """Yield a weighted sum of parts in which one part is nearly all, or one stays where the rest falls."""
-    if "loss" not in run or run.kind in POLICIES:
+    if (total := _loss(run, not_of=POLICIES)) is None:
         return
-    total = run["loss"].finite
     parts = _parts_of(run, total, *LOSSES)
     summed = _weights(total, parts)
     if len(parts) < 2 or summed is None:
@@ -394,9 +408,8 @@ def _weights(total: Series, parts: Sequence[Series]) -> tuple[Floats, NDArray[np
 
 def _subtracted(run: Run) -> Iterator[DerivedFact]:
     """Yield that the total loss holds a part with a negative factor, so that training makes that part larger."""
-    if "loss" not in run or run.kind in (*POLICIES, "preference"):
+    if (total := _loss(run, not_of=NOT_BY_LOSS)) is None:
         return
-    total = run["loss"].finite
     for quantities in (LOSSES, (*LOSSES, Quantity.KL)):
         parts, weighted_parts = _weighted_parts(run, total, *quantities)
         for part, weight, first, last in weighted_parts if len(parts) > 1 else ():
@@ -434,9 +447,8 @@ def _weighted_parts(
 
 def _entropy_lowered(run: Run) -> Iterator[DerivedFact]:
     """Yield that the loss of a policy grows with its entropy, where a bonus has to lower it."""
-    if "loss" not in run or run.kind not in POLICIES:
+    if run.kind not in POLICIES or (total := _loss(run)) is None:
         return
-    total = run["loss"].finite
     _, weighted_parts = _weighted_parts(run, total, *LOSSES, Quantity.KL, Quantity.ENTROPY)
     for part, weight, first, last in weighted_parts:
         if part.role is None or part.role.quantity is not Quantity.ENTROPY or weight < 0:
@@ -465,10 +477,8 @@ LEAST_PART_RECORDS = 12
 
 def _rising_parts(run: Run) -> Iterator[DerivedFact]:
     """Yield a part of the loss that rises while the total falls."""
-    if "loss" not in run or run.kind in (*POLICIES, "preference"):
-        return
-    total = run["loss"].finite
-    if len(total) < LEAST_PART_RECORDS or any(_subtracted(run)):
+    total = _loss(run, LEAST_PART_RECORDS, not_of=NOT_BY_LOSS)
+    if total is None or any(_subtracted(run)):
         return
     tenth = max(LEAST_PAIRS, len(total) // 10)
     began, ends = median(total.value[:tenth]), median(total.value[-tenth:])
@@ -534,42 +544,46 @@ def _at_bounds(run: Run) -> Iterator[DerivedFact]:
                 fact = "worse_than_constant"
                 text += f"; with {percent(share)} of the labels 1, the constant guess alone reaches {figure(entropy)}"
         yield DerivedFact(fact=fact, text=text + ".", values={"bound": bound, "off": off}, steps=[since])
-    for series in () if run.kind in POLICIES else _of(run, Quantity.AUC, Quantity.ACCURACY, phase="eval"):
-        if len(series) >= LEAST_PAIRS and float(series.value.min()) == 1.0 and "loss" in run:
-            text = (
-                f"{_name(series)} is exactly 1 at all {len(series)} evaluations, from "
-                f"{run.place(float(series.step[0]))} on."
-            )
+    if run.kind in POLICIES or "loss" not in run:
+        return
+    for series in _of(run, Quantity.AUC, Quantity.ACCURACY, phase="eval", least=LEAST_PAIRS):
+        if float(series.value.min()) == 1.0:
+            first = float(series.step[0])
             yield DerivedFact(
                 fact="at_ceiling",
-                text=f"{text} A score that is learnt begins below it, and few tasks end there.",
-                steps=[float(series.step[0])],
+                text=(
+                    f"{_name(series)} is exactly 1 at all {len(series)} evaluations, from {run.place(first)} on. A "
+                    "score that is learnt begins below it, and few tasks end there."
+                ),
+                steps=[first],
             )
 
 
 def _uniform_policy(run: Run) -> Iterator[DerivedFact]:
     """Yield that the entropy of an agent rests at that of equal probabilities for all actions."""
-    for series in _of(run, Quantity.ENTROPY, phase="train") if run.kind == "rl" else ():
-        for actions in range(2, MOST_ACTIONS + 1):
-            if len(series) >= MIN_RECORDS_FOR_LEVEL and _rests_at(series, math.log(actions)):
-                yield DerivedFact(
-                    fact="uniform_policy",
-                    text=(
-                        f"{_name(series)} rests at {figure(median(_tail(series)))} = ln "
-                        f"{actions}, the entropy of equal "
-                        f"probabilities for {actions} actions: the agent acts at random. Where it learns, that falls."
-                    ),
-                    values={"actions": float(actions), "entropy": median(_tail(series))},
-                )
-                return
+    if run.kind != "rl":
+        return
+    for series in _of(run, Quantity.ENTROPY, phase="train", least=MIN_RECORDS_FOR_LEVEL):
+        actions = next((count for count in range(2, MOST_ACTIONS + 1) if _rests_at(series, math.log(count))), 0)
+        if actions:
+            level = median(_tail(series))
+            yield DerivedFact(
+                fact="uniform_policy",
+                text=(
+                    f"{_name(series)} rests at {figure(level)} = ln {actions}, the entropy of equal probabilities for "
+                    f"{actions} actions: the agent acts at random. Where it learns, that falls."
+                ),
+                values={"actions": float(actions), "entropy": level},
+            )
+            return
 
 
 def _guesses(run: Run) -> list[int]:
     """Return numbers of classes that a share which never moves tells: 0.1 of ten, where it is exact."""
     found = []
-    for series in _of(run, Quantity.ACCURACY, phase="eval"):
+    for series in _of(run, Quantity.ACCURACY, phase="eval", least=LEAST_PAIRS):
         level = median(series.value)
-        if len(series) >= LEAST_PAIRS and np.ptp(series.value) <= 0.02 and 0 < level <= 0.5:
+        if np.ptp(series.value) <= 0.02 and 0 < level <= 0.5:
             found += [count for count in _GUESSED if abs(level * count - 1) <= 0.05]
     return found
 
@@ -617,8 +631,7 @@ _SCORES = (
 
 def _contradictions(run: Run) -> Iterator[DerivedFact]:
     """Yield a score near 1 next to another of the same evaluation near 0 that does not rise with it."""
-    scores = [series for series in _of(run, *_SCORES, phase="eval") if len(series) >= LEAST_PAIRS]
-    for score, other in combinations(scores, 2):
+    for score, other in combinations(_of(run, *_SCORES, phase="eval", least=LEAST_PAIRS), 2):
         good, bad = sorted((score, other), key=lambda series: -float(series.value[-1]))
         if float(good.value[-1]) < MIN_GOOD_SCORE or not 0 <= float(bad.value.max()) < MAX_HOPELESS_SCORE:
             continue
@@ -653,22 +666,19 @@ def _majority(run: Run) -> Iterator[DerivedFact]:
     larger = 0.0 if share is None else max(share, 1 - share)
     if share is None or larger < CLEAR_MAJORITY:
         return
-    for series in _of(run, Quantity.ACCURACY, phase="eval"):
+    for series in _of(run, Quantity.ACCURACY, phase="eval", least=LEAST_PAIRS):
         later = as_shares(series.value)[len(series) // 2 :]
-        if len(series) < LEAST_PAIRS or float(np.abs(later - larger).max()) > AS_MAJORITY:
+        if float(np.abs(later - larger).max()) > AS_MAJORITY:
             continue
-        evaluation = run["eval_loss"].finite if "eval_loss" in run else None
-        loss_text = (
-            f", and {_name(evaluation)} ends at {figure(float(evaluation.value[-1]))}"
-            if evaluation is not None and len(evaluation)
-            else ""
-        )
+        loss_text = ""
+        if "eval_loss" in run and len(evaluation := run["eval_loss"].finite):
+            loss_text = f", and {_name(evaluation)} ends at {figure(float(evaluation.value[-1]))}"
         yield DerivedFact(
             fact="accuracy_of_majority",
             text=(
-                f"{_name(series)} is {_from_to(later)} in the later half of "
-                f"{len(series)} evaluations; {source} is {figure(share)}, so one answer for all rows is right in "
-                f"{figure(larger)}. Guessed by that share it has a loss of {figure(_loss_of_guess(share))}{loss_text}."
+                f"{_name(series)} is {_from_to(later)} in the later half of {len(series)} evaluations; {source} is "
+                f"{figure(share)}, so one answer for all rows is right in {figure(larger)}. Guessed by that share it "
+                f"has a loss of {figure(_loss_of_guess(share))}{loss_text}."
             ),
             values={"larger": larger, "last": float(later[-1])},
         )
@@ -704,7 +714,7 @@ _OF_WHOLES = regex(r"exact|subset|seq(?:uence)?_|sentence|joint|all_", re.IGNORE
 
 def _below_accuracy(run: Run) -> Iterator[DerivedFact]:
     """Yield a cross-entropy below what so many wrong answers cost at least: -ln(1/2) each."""
-    if run.kind in (*POLICIES, "preference"):
+    if run.kind in NOT_BY_LOSS:
         return
     for loss_name, score_name in PAIRS:
         if loss_name not in run or score_name not in run or _OF_WHOLES.search(_name(run[score_name])):
@@ -775,10 +785,10 @@ LEAST_GAP = 0.15
 def _training_rows_evaluated(run: Run) -> Iterator[DerivedFact]:
     """Yield how rows of training do in evaluation: as in training, or no better than rows that were held out."""
     for quantity in (Quantity.ACCURACY, Quantity.TOKEN_ACCURACY, Quantity.LOSS):
-        evaluated = [series for series in _of(run, quantity, phase="eval") if len(series) >= LEAST_PAIRS]
+        evaluated = _of(run, quantity, phase="eval", least=LEAST_PAIRS)
         again = [series for series in evaluated if series.role and _OF_TRAINING.search(series.role.part)]
         held_out = [series for series in evaluated if series.role and not series.role.part]
-        train = [series for series in _of(run, quantity, phase="train") if len(series) >= LEAST_PAIRS]
+        train = _of(run, quantity, phase="train", least=LEAST_PAIRS)
         if not again or not held_out or not train:
             continue
         low, middle, high = (median(_tail(series)) for series in (train[0], again[0], held_out[0]))
@@ -787,17 +797,16 @@ def _training_rows_evaluated(run: Run) -> Iterator[DerivedFact]:
         way = (middle - low) / (high - low)
         if AS_NEAR < way < 1 - AS_NEAR:
             continue
-        levels = (
-            f"{_name(train[0])} is {figure(low)}, {_name(again[0])} {figure(middle)} and {_name(held_out[0])} "
-            f"{figure(high)} (medians of the last third). The second is of rows that training has seen"
-        )
+        fact, expected = "gap_between_rows", "They do as well as in training, so the gap is one between rows."
         if way >= 1 - AS_NEAR:
-            text = f"{levels}. They do no better than rows held out, so evaluation treats rows otherwise than training."
-        else:
-            text = f"{levels}. They do as well as in training, so the gap is one between rows."
+            fact = "evaluation_differs"
+            expected = "They do no better than rows held out, so evaluation treats rows otherwise than training."
         yield DerivedFact(
-            fact="evaluation_differs" if way >= 1 - AS_NEAR else "gap_between_rows",
-            text=text,
+            fact=fact,
+            text=(
+                f"{_name(train[0])} is {figure(low)}, {_name(again[0])} {figure(middle)} and {_name(held_out[0])} "
+                f"{figure(high)} (medians of the last third). The second is of rows that training has seen. {expected}"
+            ),
             values={"train": low, "train_rows": middle, "eval": high},
         )
         return
@@ -848,9 +857,7 @@ HEALTHY_CLIPPED = (56, 0.044, 0.13)
 
 def _much_clipped(run: Run) -> Iterator[DerivedFact]:
     """Yield a share of clipped ratios that no healthy policy of the data set has."""
-    columns = [
-        series for series in _of(run, Quantity.CLIP_FRACTION, phase="train") if len(series) >= MIN_RECORDS_FOR_LEVEL
-    ]
+    columns = _of(run, Quantity.CLIP_FRACTION, phase="train", least=MIN_RECORDS_FOR_LEVEL)
     most = max(columns, key=lambda series: median(series.value), default=None)
     if most is None or median(most.value) < MOST_CLIPPED:
         return
@@ -879,20 +886,16 @@ GROWS = 3.0
 
 def _growing(run: Run) -> Iterator[DerivedFact]:
     """Yield gradient norms that grow all the way while the loss does not rise."""
-    if "loss" not in run or len(run["loss"].finite) < MIN_RECORDS_FOR_LEVEL or run.kind in POLICIES:
+    if (loss := _loss(run, MIN_RECORDS_FOR_LEVEL, not_of=POLICIES)) is None:
         return
-    loss = run["loss"].finite.value
-    began, ends = median(loss[:LEAST_PAIRS]), median(loss[-LEAST_PAIRS:])
+    began, ends = median(loss.value[:LEAST_PAIRS]), median(loss.value[-LEAST_PAIRS:])
     if ends > began:
         return
-    for series in [
-        series for series in _of(run, Quantity.GRADIENT_NORM) if series.role is not None and series.role.is_whole
-    ]:
-        count = len(series)
-        if count < 2 * MIN_RECORDS_FOR_LEVEL:
+    for series in _of(run, Quantity.GRADIENT_NORM, least=2 * MIN_RECORDS_FOR_LEVEL):
+        if series.role is None or not series.role.is_whole:
             continue
         ordered = _order(series.value)
-        tenth = max(LEAST_PAIRS, count // 10)
+        tenth = max(LEAST_PAIRS, len(series) // 10)
         first, last = median(series.value[:tenth]), median(series.value[-tenth:])
         if ordered < ORDERED or first <= 0 or last < GROWS * first:
             continue
@@ -926,17 +929,12 @@ _FREEZES = (
 
 def _frozen(run: Run) -> Iterator[DerivedFact]:
     """Yield scores and losses that are exactly the same over many records while the training loss moves."""
-    if "loss" not in run or len(run["loss"].finite) < MIN_RECORDS_FOR_LEVEL:
+    if (loss := _loss(run, MIN_RECORDS_FOR_LEVEL)) is None:
         return
-    loss = run["loss"].finite
     frozen = []
-    for series in _of(run, *_FREEZES):
+    for series in _of(run, *_FREEZES, least=MIN_RECORDS_FOR_LEVEL // 2):
         is_share = series.role is not None and series.role.quantity not in LOSSES
-        if (
-            len(series) < MIN_RECORDS_FOR_LEVEL // 2
-            or not series.value[-1]
-            or (is_share and series.value[-1] >= NEARLY_ALL)
-        ):
+        if not series.value[-1] or (is_share and series.value[-1] >= NEARLY_ALL):
             continue
         same = np.flatnonzero(series.value != series.value[-1])
         since = 0 if not len(same) else int(same[-1]) + 1
@@ -955,10 +953,9 @@ def _frozen(run: Run) -> Iterator[DerivedFact]:
         yield DerivedFact(
             fact="frozen",
             text=(
-                f"{_name(series)} is exactly {figure(float(series.value[-1]))} in the last "
-                f"{records} of its {len(series)} "
-                f"records, from {run.place(step)} on, while {_name(loss)} goes from {figure(moved[0])} to "
-                f"{figure(moved[-1])}{more}. New weights give other answers to some rows."
+                f"{_name(series)} is exactly {figure(float(series.value[-1]))} in the last {records} of its "
+                f"{len(series)} records, from {run.place(step)} on, while {_name(loss)} goes from {figure(moved[0])} "
+                f"to {figure(moved[-1])}{more}. New weights give other answers to some rows."
             ),
             values={"value": float(series.value[-1]), "records": float(records)},
             steps=[step],
@@ -974,9 +971,10 @@ LEAST_IDLE = 5
 
 def _nothing_trained(run: Run) -> Iterator[DerivedFact]:
     """Yield since when loss and gradient norm are both exactly zero, where they were not before."""
-    if run.kind in POLICIES or "loss" not in run or "grad_norm" not in run:
+    loss = _loss(run, not_of=POLICIES)
+    if loss is None or "grad_norm" not in run:
         return
-    loss, norm = run["loss"].finite, run["grad_norm"].finite
+    norm = run["grad_norm"].finite
     ends = [_zeros_at_end(series.value) for series in (loss, norm)]
     if min(ends) < LEAST_IDLE or len(loss) == ends[0] or len(norm) == ends[1]:
         return
@@ -1094,9 +1092,10 @@ def _leaves_course(quantity: Quantity, before: Series, after: Series) -> bool:
 
 def _at_first_evaluation(run: Run) -> Iterator[DerivedFact]:
     """Yield that the loss rises from its line right after the first evaluation."""
-    if "loss" not in run or "eval_loss" not in run or len(run["eval_loss"]) < 2:
+    loss = _loss(run)
+    if loss is None or "eval_loss" not in run or len(run["eval_loss"]) < 2:
         return
-    loss, step = run["loss"].finite, float(run["eval_loss"].step[0])
+    step = float(run["eval_loss"].step[0])
     resumes = {*run.resumes, *(segment.first_step for segment in run.segments[1:])}
     moved = _parts_from_line(loss.where(loss.step <= step), loss.where(loss.step > step))
     if step in resumes or moved is None or moved[2] < 0 or moved[1] < moved[0]:
@@ -1264,15 +1263,9 @@ def _arithmetic(run: Run) -> Iterator[DerivedFact]:
 
 
 def _too_low_for_one_pass(run: Run) -> Iterator[DerivedFact]:
-    uniform = uniform_loss(run)
-    if (
-        uniform is None
-        or run.facts.tokens is None
-        or "loss" not in run
-        or len(run["loss"].finite) < MIN_RECORDS_FOR_LEVEL
-    ):
+    uniform, loss = uniform_loss(run), _loss(run, MIN_RECORDS_FOR_LEVEL)
+    if uniform is None or run.facts.tokens is None or loss is None:
         return
-    loss = run["loss"].finite
     low, passes = median(_tail(loss)), passes_at(run, loss.step[-1:])
     if passes is None or float(passes[0]) > 1 or not 0 < low < FAR_BELOW * uniform:
         return
@@ -1302,11 +1295,8 @@ def _untrained(run: Run) -> Iterator[DerivedFact]:
     """Yield that a model which settings say comes trained begins with the loss of a guess."""
     loaded = [setting for name, setting in run.settings.items() if _LOADED.search(name)]
     loading_setting = next((setting for setting in loaded if str(setting.value).lower() not in _NOTHING), None)
-    uniform = uniform_loss(run)
-    if loading_setting is None or uniform is None or "loss" not in run or run.kind in (*POLICIES, "preference"):
-        return
-    loss = run["loss"].finite
-    if not len(loss) or abs(loss.value[0] / uniform - 1) > AT_CHANCE:
+    uniform, loss = uniform_loss(run), _loss(run, not_of=NOT_BY_LOSS)
+    if loading_setting is None or uniform is None or loss is None or abs(loss.value[0] / uniform - 1) > AT_CHANCE:
         return
     of_first_pass = run.step_name == "epoch" and float(loss.step[0]) <= 1  # a mean over it is lower yet
     if not of_first_pass and is_late(run, float(loss.step[0]), AT_ONCE, LOSS_START_FIRST_STEPS):
@@ -1332,11 +1322,8 @@ not fit."""
 
 def _far_beyond_guess(run: Run) -> Iterator[DerivedFact]:
     """Yield that the first loss is many times that of a guess, as of outputs on far too large a scale."""
-    uniform = uniform_loss(run)
-    if uniform is None or "loss" not in run or run.kind in (*POLICIES, "preference"):
-        return
-    loss = run["loss"].finite
-    if not len(loss) or loss.value[0] < TIMES_A_GUESS * uniform:
+    uniform, loss = uniform_loss(run), _loss(run, not_of=NOT_BY_LOSS)
+    if uniform is None or loss is None or loss.value[0] < TIMES_A_GUESS * uniform:
         return
     if is_late(run, float(loss.step[0]), AT_ONCE, LOSS_START_FIRST_STEPS):
         return
@@ -1355,11 +1342,9 @@ def _far_beyond_guess(run: Run) -> Iterator[DerivedFact]:
 
 def _within_first_pass(run: Run) -> Iterator[DerivedFact]:
     """Yield that training parts from evaluation before a pass is over, as if it had seen its rows before."""
-    if "loss" not in run or "eval_loss" not in run or run.kind in POLICIES:
+    if (losses := _losses(run, MIN_RECORDS_FOR_LEVEL, not_of=POLICIES)) is None:
         return
-    loss, evaluation = run["loss"].finite, run["eval_loss"].finite
-    if len(loss) < MIN_RECORDS_FOR_LEVEL or len(evaluation) < LEAST_PAIRS:
-        return
+    loss, evaluation = losses
     steps, levels, values = beside_training(loss, evaluation)
     passes = passes_at(run, steps) if len(steps) else None
     if passes is None:
@@ -1396,10 +1381,8 @@ def _base_rate(run: Run) -> Iterator[DerivedFact]:
     best, last = float(evaluation.value.min()), float(evaluation.value[-1])
     if not OF_CONSTANT * entropy <= best <= 2 * entropy:
         return
-    areas = [series for series in _of(run, Quantity.AUC, phase="eval") if len(series) >= LEAST_PAIRS][:1]
-    also = "".join(
-        f"; {_name(series)} ends at {figure(float(series.value[-1]))}, and chance has 0.5" for series in areas
-    )
+    areas = _of(run, Quantity.AUC, phase="eval", least=LEAST_PAIRS)
+    also = f"; {_name(areas[0])} ends at {figure(float(areas[0].value[-1]))}, and chance has 0.5" if areas else ""
     yield DerivedFact(
         fact="no_better_than_constant",
         text=(
@@ -1416,7 +1399,7 @@ def _beyond_guess(run: Run) -> Iterator[DerivedFact]:
 
     Its name has to say that it is a mean cross-entropy: a plain loss may hold sums over parts, CTC or penalties.
     """
-    if run.kind in POLICIES or run.kind == "preference":
+    if run.kind in NOT_BY_LOSS:
         return
     losses = _of(run, *LOSSES)
     stated = [
@@ -1475,12 +1458,10 @@ def _logps_multiplied(run: Run) -> Iterator[DerivedFact]:
 
 
 def _evaluation_after_passes(run: Run) -> Iterator[DerivedFact]:
-    if "loss" not in run or "eval_loss" not in run:
+    if (losses := _losses(run, MIN_RECORDS_FOR_LEVEL)) is None:
         return
-    loss, evaluation = run["loss"].finite, run["eval_loss"]
-    if len(loss) < MIN_RECORDS_FOR_LEVEL or len(evaluation.finite) < LEAST_PAIRS:
-        return
-    steps, train, evaluated = beside_training(loss, evaluation)
+    loss = losses[0]
+    steps, train, evaluated = beside_training(*losses)
     passes = passes_at(run, steps[-1:]) if len(steps) else None
     if passes is None or float(passes[0]) < MANY_PASSES:
         return
