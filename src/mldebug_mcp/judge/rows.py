@@ -302,7 +302,7 @@ def _next(path: str, data: Data | None) -> Call | None:
 # In what a few rows of a data set differ from others: numbers compared with what is usual.
 
 
-LEAST_ROWS = 8
+MIN_ROWS_FOR_USUAL = 8
 """Rows that are needed to know what is usual. Chosen: of fewer a spread cannot be measured."""
 MIN_ODD_DEVIATIONS = 6.0
 """Robust standard deviations from which on a row is called odd. Chosen: some ten rows with five numbers each are looked
@@ -366,7 +366,7 @@ def _in_numbers(columns: Mapping[str, object], numbers: Ints, rows: Collection[i
 def _far(values: Floats, here: Bools, least: float, *, both: bool = False) -> Iterator[tuple[int, float]]:
     """Yield where `here` is, and by how many robust standard deviations the value lies above the others."""
     others = values[~here]
-    if len(others) < LEAST_ROWS:
+    if len(others) < MIN_ROWS_FOR_USUAL:
         return
     middle = median(others)
     spread = max(DEVIATIONS * median(np.abs(others - middle)), least)
