@@ -98,7 +98,7 @@ def test_passes_over_parts_add_up_to_the_pass_over_all(
     from datasets import Dataset
     from pyarrow import parquet
 
-    monkeypatch.setattr(fingerprints, "MAX_KEYS", 50)
+    monkeypatch.setattr(fingerprints, "MAX_ROW_KEYS", 50)
     monkeypatch.setattr(fingerprints, "MAX_ANCHORS", 500)
     rows = random_rows(60)
     for row in (7, 44):

@@ -20,7 +20,7 @@ from mldebug_mcp.judge import inspect_batch
 from mldebug_mcp.judge.explain import explain
 from mldebug_mcp.judge.next_steps import possible_call
 from mldebug_mcp.report.concise import concise_inspection
-from mldebug_mcp.report.data_terminal import KINDS, coloured, print_inspection
+from mldebug_mcp.report.data_terminal import TOKEN_STYLES, coloured, print_inspection
 from mldebug_mcp.server import make_server
 
 VOCABULARY = [
@@ -93,8 +93,8 @@ def test_a_colour_terminal_tells_trained_masked_special_and_padding_apart(faulty
     row = inspect_batch(faulty, f"{faulty}.tokenizer").rows[0]
     text = coloured(row)
     styles = {str(span.style): text.plain[span.start : span.end] for span in text.spans}
-    assert {KINDS["trained"], KINDS["special trained"], KINDS["padding"]} <= styles.keys()
-    assert styles[KINDS["padding"]] == f"‹pad×{row.padding}›"
+    assert {TOKEN_STYLES["trained"], TOKEN_STYLES["special trained"], TOKEN_STYLES["padding"]} <= styles.keys()
+    assert styles[TOKEN_STYLES["padding"]] == f"‹pad×{row.padding}›"
     assert coloured(row, plain=True).plain == row.text
 
 

@@ -256,7 +256,7 @@ def _is_whole(value: object) -> bool:
 
 
 MOST_COLUMNS = 1000
-LEAST_ROWS = 10
+MIN_MEASUREMENT_ROWS = 10
 """Rows from which a file of single numbers is taken for a table of measurements, not for a few settings. Chosen."""
 _SPLITMIX_INCREMENT = np.uint64(0x9E3779B97F4A7C15)
 """The odd constant that the generator SplitMix64 adds."""
@@ -602,6 +602,10 @@ PURPOSES: tuple[Purpose, ...] = ("sft", "pretraining", "dpo", "generation", "cla
 
 MAX_ROLE_TOKENS = 200_000
 """Tokens of a batch that are decoded to look for role markers. Decoding runs in Python, not in numpy."""
+
+
+MAX_PROBLEM_ROWS = 1000
+"""Rows that a problem or a finding names at most. Chosen: more than anyone looks at."""
 
 
 @dataclass(frozen=True, slots=True)

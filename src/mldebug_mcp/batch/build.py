@@ -14,8 +14,18 @@ from typing import NamedTuple
 import numpy as np
 
 from mldebug_mcp.batch import columns as names
-from mldebug_mcp.batch.batch import BOX_COLUMNS, Batch, Context, Problem, Purpose, boxes_of, cells_of, is_numeric
-from mldebug_mcp.batch.batch import LEAST_ROWS as BATCH_LEAST_ROWS
+from mldebug_mcp.batch.batch import (
+    BOX_COLUMNS,
+    MAX_PROBLEM_ROWS,
+    MIN_MEASUREMENT_ROWS,
+    Batch,
+    Context,
+    Problem,
+    Purpose,
+    boxes_of,
+    cells_of,
+    is_numeric,
+)
 from mldebug_mcp.batch.columns import (
     Kind,
     decoder_inputs,
@@ -43,7 +53,7 @@ from mldebug_mcp.core.text import shorten
 LEAST_RUN = 3
 """Equal tokens at the edge of a row that look like padding if nothing else tells. Chosen by hand: text sometimes
 repeats a token twice, but not three times at the very end of several rows."""
-LEAST_ROWS = 2
+MIN_ROWS_ENDING_ALIKE = 2
 """Rows that have to end so where no label tells and the token stands inside rows too."""
 TIMES_CHANCE = 10
 """Such rows, for each that a token as common as it is elsewhere would make by chance. Chosen by hand."""
@@ -95,7 +105,8 @@ def _from_edges(ids: Ragged, labels: Ragged | None) -> int | None:
         token = int(tokens[0])
         if _is_masked(edge[same], labels) or _only_at_edge(ids, token, at_end=at_end):
             return token
-        if labels is None and int(same.sum()) >= max(LEAST_ROWS, TIMES_CHANCE * _by_chance(ids, token, full[~same])):
+        least = max(MIN_ROWS_ENDING_ALIKE, TIMES_CHANCE * _by_chance(ids, token, full[~same]))
+        if labels is None and int(same.sum()) >= least:
             return token
     return None
 
@@ -460,9 +471,8 @@ def _trained_whole(side: Sequences) -> Sequences:
 
 
 _BESIDE_IDS: tuple[Kind, ...] = ("labels", "attention", "positions", "loss_mask")
-MAX_PROBLEM_ROWS = 1000
 MAX_NAMES = 1000
-MAX_NAME = 80
+MAX_COLUMN_NAME = 80
 """Columns that answers name, and characters of a name."""
 
 
@@ -546,7 +556,7 @@ def build(table: Table, context: Context, words: Words | None = None) -> Batch:
         decoder_inputs=None if found.targets is None else decoder_inputs(table),
         rest=rest_of(table, table.others if sides else tuple(table.columns), floats, rows),
         cells=cells,
-        columns=tuple(shorten(name, MAX_NAME) for name in islice(table.columns, MAX_NAMES)),
+        columns=tuple(shorten(name, MAX_COLUMN_NAME) for name in islice(table.columns, MAX_NAMES)),
         tokenizer=context.tokenizer,
         model=context.model,
         problems=tuple(found.problems),
@@ -585,7 +595,7 @@ def _numeric_rows(table: Table, numeric: Sequence[str], *, has_boxes: bool) -> i
 def _are_measurements(cells: Mapping[str, Column]) -> bool:
     """Return whether there are several numbers for each of several rows."""
     numeric = sum(map(is_numeric, cells.values()))
-    return numeric > 1 and row_count(next(iter(cells.values()))) >= BATCH_LEAST_ROWS
+    return numeric > 1 and row_count(next(iter(cells.values()))) >= MIN_MEASUREMENT_ROWS
 
 
 def _targets(found: _Found) -> Sequences | None:

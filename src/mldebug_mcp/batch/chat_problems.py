@@ -10,7 +10,7 @@ from mldebug_mcp.batch.batch import Problem
 from mldebug_mcp.batch.columns import CONTRASTED
 from mldebug_mcp.batch.table import Table
 from mldebug_mcp.batch.templates import ASSISTANT
-from mldebug_mcp.batch.text_problems import ANSWERS, CHATS, MAX_ROWS, messages
+from mldebug_mcp.batch.text_problems import ANSWERS, CHATS, messages, problem_at
 from mldebug_mcp.batch.tokenizer import Tokenizer
 from mldebug_mcp.core.errors import is_failure
 
@@ -46,8 +46,7 @@ def chat_problems(table: Table, tokenizer: Tokenizer | None, first: int = 0) -> 
     given = [place for place, row_tools in enumerate(tools) if row_tools] if isinstance(tools, list) else []
     found += [*_empty_answers(chats), *_rendering(chats, tokenizer, given), *_empty_reasoning(table)]
     for check, summary, places in found:
-        numbers = (first + place if table.numbers is None else int(table.numbers[place]) for place in places)
-        yield Problem(check, summary, tuple(numbers))
+        yield problem_at(check, summary, places, table, first)
 
 
 _Found = tuple[str, str, list[int]]
@@ -80,14 +79,14 @@ def _empty_reasoning(table: Table) -> Iterator[_Found]:
         opened = [(place, text) for place, text in texts if _OPENS_THINKING.match(text)]
         empty = [place for place, text in opened if EMPTY_THINKING.match(text.lstrip())]
         if empty and 2 * len(opened) > len(texts) and len(empty) >= MIN_SHARE_EMPTY * len(opened):
-            yield "empty_thinking", _EVERY_BLOCK_EMPTY, empty[:MAX_ROWS]
+            yield "empty_thinking", _EVERY_BLOCK_EMPTY, empty
 
 
 def _empty_answers(chats: _Chats) -> Iterator[_Found]:
     """Yield the conversations in which an assistant's turn says nothing and calls nothing."""
     places = [place for place, chat in chats if any(map(_says_nothing, chat))]
     if places:
-        yield "empty_row", "an assistant's turn is empty: the model learns to end at once", places[:MAX_ROWS]
+        yield "empty_row", "an assistant's turn is empty: the model learns to end at once", places
 
 
 def _empty_sides(table: Table) -> Iterator[_Found]:
@@ -100,7 +99,7 @@ def _empty_sides(table: Table) -> Iterator[_Found]:
     names = [side for side, places in empty.items() if places]
     if names:
         places = sorted({place for side in names for place in empty[side]})
-        yield "empty_row", f"the {' and the '.join(names)} answer is empty", places[:MAX_ROWS]
+        yield "empty_row", f"the {' and the '.join(names)} answer is empty", places
 
 
 def _says_nothing(message: Mapping[str, object]) -> bool:
@@ -136,7 +135,7 @@ def _rendering(chats: _Chats, tokenizer: Tokenizer | None, given: list[int]) -> 
             dropped,
         )
     elif given and not re.search(r"\btools\b", template):
-        yield "tool_calls_dropped", "the chat template does not render the column tools", given[:MAX_ROWS]
+        yield "tool_calls_dropped", "the chat template does not render the column tools", given
 
 
 def _text(chat: Sequence[Mapping[str, object]], tokenizer: Tokenizer | None) -> str:
@@ -197,7 +196,7 @@ def _pairs(table: Table) -> Iterator[_Found]:
         places = [place for place, _, positive in texts if positive in shared]
         anchors_of_them = {anchor for _, anchor, positive in texts if positive in shared}
         if len(anchors_of_them) > len(shared):
-            yield "positives_shared", f"{len(places)} pairs share {len(shared)} positive text(s)", places[:MAX_ROWS]
+            yield "positives_shared", f"{len(places)} pairs share {len(shared)} positive text(s)", places
     same = [place for place, anchor, positive in texts if anchor == positive and anchor]
     if same:
-        yield "anchor_equals_positive", f"{len(same)} of {len(texts)} pairs", same[:MAX_ROWS]
+        yield "anchor_equals_positive", f"{len(same)} of {len(texts)} pairs", same

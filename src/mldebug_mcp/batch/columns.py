@@ -91,7 +91,8 @@ MANY_WORDS = 0.5
 MANY_TEXTS = 0.2
 """Shares of the values of a column that have to be of several words, and to differ, if it is running text. Chosen:
 names of classes recur, and ids, paths and addresses are one word."""
-LOOKED_AT = 100
+VALUES_LOOKED_AT = 100
+"""Values of a column that tell what it holds. Chosen: enough, and quick."""
 _SEVERAL_WORDS = re.compile(r"\S\s+\S|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{4}")
 """Two words; or a few letters of Japanese, Chinese or Korean, which write no spaces."""
 
@@ -160,7 +161,7 @@ def running_texts(columns: Mapping[str, Column]) -> list[str]:
 def _is_running_text(column: Column) -> bool:
     if not isinstance(column, list):
         return False
-    values = [value for value in column[:LOOKED_AT] if value is not None and value != ""]
+    values = [value for value in column[:VALUES_LOOKED_AT] if value is not None and value != ""]
     texts = [value for value in values if isinstance(value, str)]
     if not texts or len(texts) < len(values):
         return False

@@ -12,6 +12,7 @@ from mldebug_mcp.batch.columns import (
     CONTRASTED,
     MARGIN,
     RAW,
+    VALUES_LOOKED_AT,
     has_known_texts,
     holds_classes,
     holds_text,
@@ -346,15 +347,12 @@ def _is_chat(table: Table, name: str) -> bool:
 # Text inside lists and objects as columns of text: words with a tag each, as of CoNLL; translations by language.
 
 
-LOOKED_AT = 100
-
-
 def with_plain_texts(table: Table) -> Table:
     """Return the table with lists of words joined, and objects of texts as one column for each of their names."""
     columns: dict[str, Column] = {}
     notes: list[str] = []
     for name, column in table.columns.items():
-        values = [value for value in column[:LOOKED_AT] if value] if isinstance(column, list) else []
+        values = [value for value in column[:VALUES_LOOKED_AT] if value] if isinstance(column, list) else []
         if _all_words(values):
             columns[name if name != "tokens" else "words"] = [_joined(value) for value in cast("list[object]", column)]
             notes.append(f"joined the texts in each list of {shorten(name, 40)}; tags next to them were not checked")

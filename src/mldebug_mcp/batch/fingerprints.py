@@ -89,7 +89,7 @@ def _as_arrays(keys: dict[int, int]) -> tuple[Ints, Ints]:
 # grow too long, which keeps the shares and only makes the search coarser.
 
 
-MAX_KEYS = 16_000_000
+MAX_ROW_KEYS = 16_000_000
 MAX_ANCHORS = 4_000_000
 MANY_PIECES = 1000
 """Pieces whose lists are kept apart: with more of them, counting at each piece would take longer than joining them."""
@@ -228,7 +228,7 @@ class Fingerprints:
         self._thin()
 
     def _thin(self) -> None:
-        while sum(map(len, self._keys)) > MAX_KEYS:
+        while sum(map(len, self._keys)) > MAX_ROW_KEYS:
             self._thin_keys_to(self._thin_keys + 1)
         while sum(map(len, self._anchors)) > MAX_ANCHORS:
             self._thin_anchors_to(self._thin_anchors + 1)

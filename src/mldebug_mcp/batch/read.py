@@ -10,6 +10,7 @@ from typing import get_args
 import numpy as np
 
 from mldebug_mcp.batch.batch import (
+    MAX_PROBLEM_ROWS,
     MAX_ROLE_TOKENS,
     PURPOSES,
     Batch,
@@ -183,7 +184,7 @@ def _of_lines(path: Path, wanted: Ints) -> Iterator[Table]:
 def _lines(path: Path) -> Iterator[bytes]:
     """Yield the lines that hold rows."""
     with open_input(path) as file:
-        while line := file.readline(jsonl.MAX_LINE):
+        while line := file.readline(jsonl.MAX_LINE_BYTES):
             if line.lstrip(b"\xef\xbb\xbf \t")[:1] == b"{":
                 yield line
 
@@ -210,9 +211,8 @@ def _values(column: Column) -> list[object]:
 
 ADVANTAGES = ("advantage", "advantages")
 REWARDS = ("reward", "rewards", "returns", *ADVANTAGES)
-LEAST_ROWS = 4
+MIN_ROWS_OF_ADVANTAGES = 4
 """Rows from which advantages of zero are no single group's. Chosen by hand."""
-MAX_ROWS = 1000
 
 
 def rollout_problems(table: Table, first: int = 0) -> tuple[Problem, ...]:
@@ -229,9 +229,9 @@ def rollout_problems(table: Table, first: int = 0) -> tuple[Problem, ...]:
         if column is None or values is None or len(values) != row_count(column):
             continue
         flat = values.reshape(len(values), -1)
-        if name in ADVANTAGES and len(flat) >= LEAST_ROWS and flat.size and not flat.any():
+        if name in ADVANTAGES and len(flat) >= MIN_ROWS_OF_ADVANTAGES and flat.size and not flat.any():
             found.append(Problem("advantages_zero", f"{name} are 0 in all {len(flat)} rows"))
-        wrong = np.flatnonzero(~np.isfinite(flat).all(axis=1))[:MAX_ROWS]
+        wrong = np.flatnonzero(~np.isfinite(flat).all(axis=1))[:MAX_PROBLEM_ROWS]
         if len(wrong):
             rows = wrong + first if table.numbers is None else table.numbers[wrong]
             found.append(
@@ -467,7 +467,7 @@ def _corrupt(table: Table, first: int) -> list[Problem]:
     where = f"{shorten(table.shard, 80)}: " if table.shard else ""
     at = next(iter(table.corrupt.values()))
     summary = f"{where}the record at byte {at:,} does not match its checksum"
-    return [Problem("records_corrupt", summary, rows[:MAX_ROWS])]
+    return [Problem("records_corrupt", summary, rows[:MAX_PROBLEM_ROWS])]
 
 
 def _tokenized(table: Table, context: Context, words: Words | None) -> Table:

@@ -135,14 +135,14 @@ def marker_before(words: str) -> Family | None:
 
 
 _ASKED = "Qone"
-_SAID = "Aone"
+_ANSWER = "Aone"
 _AGAIN = "Qtwo"
 _LAST = "Atwo"
 
 
 def template_of(render: Callable[[Sequence[Mapping[str, object]]], str], special: Mapping[str, int]) -> Template | None:
     """Find out what a chat template writes by rendering two exchanges; None if it cannot render them."""
-    turns = [("user", _ASKED), (ASSISTANT, _SAID), ("user", _AGAIN), (ASSISTANT, _LAST)]
+    turns = [("user", _ASKED), (ASSISTANT, _ANSWER), ("user", _AGAIN), (ASSISTANT, _LAST)]
     try:
         text = render([{"role": role, "content": content} for role, content in turns])
     except Exception:  # noqa: BLE001 - a template is a program and may raise anything
@@ -161,7 +161,7 @@ def template_of(render: Callable[[Sequence[Mapping[str, object]]], str], special
 def _learnt(text: str, places: list[int]) -> Family | None:
     """Return a family with the markers seen around the words of a rendered conversation."""
     first, answer = text[: places[0]], text[places[0] + len(_ASKED) : places[1]]
-    between = text[places[1] + len(_SAID) : places[2]]
+    between = text[places[1] + len(_ANSWER) : places[2]]
     common = 0
     while common < min(len(first), len(between)) and first[-1 - common] == between[-1 - common]:
         common += 1

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 
-from mldebug_mcp.batch.batch import Problem
+from mldebug_mcp.batch.batch import MAX_PROBLEM_ROWS, Problem
 from mldebug_mcp.batch.conversations import NotAConversationError, messages_of
 from mldebug_mcp.batch.table import Table
 from mldebug_mcp.batch.templates import ASSISTANT, marker_before
@@ -136,7 +137,6 @@ def is_garbled(text: str) -> bool:
 # A tokenizer turns all of this into ordinary ids, so it can be seen only here.
 
 
-MAX_ROWS = 1000
 MIN_SHARE_OF_CONVERSATIONS = 0.5
 """Share of the conversations above which a shared form is not an accident, as one quoted marker is. Chosen by hand."""
 MIN_REPEATED_CHATS = 2
@@ -172,9 +172,14 @@ def text_problems(table: Table, first: int = 0) -> tuple[Problem, ...]:
         ("chat_template_mismatch", _common(texts, _is_marked), "have role markers inside the words of their turns"),
     ):
         if places:
-            numbers = (first + place if table.numbers is None else int(table.numbers[place]) for place in places)
-            found.append(Problem(check, says, tuple(numbers)))
+            found.append(problem_at(check, says, places, table, first))
     return tuple(found)
+
+
+def problem_at(check: str, says: str, places: Sequence[int], table: Table, first: int) -> Problem:
+    """Return a problem with the numbers in the file of the first `MAX_PROBLEM_ROWS` rows at some places of a table."""
+    numbers = (first + place if table.numbers is None else int(table.numbers[place]) for place in places)
+    return Problem(check, says, tuple(islice(numbers, MAX_PROBLEM_ROWS)))
 
 
 def _holds_text(column: object) -> bool:
@@ -186,7 +191,7 @@ def _holds_text(column: object) -> bool:
 
 
 def _rows(texts: Mapping[str, object], judge: Callable[[str, object], bool]) -> list[int]:
-    """Return the places of the rows where some column is judged so, the first `MAX_ROWS` of them."""
+    """Return the places of the rows where some column is judged so."""
     found = {
         place
         for name, column in texts.items()
@@ -194,7 +199,7 @@ def _rows(texts: Mapping[str, object], judge: Callable[[str, object], bool]) -> 
         for place, value in enumerate(column)
         if value and judge(name, value)
     }
-    return sorted(found)[:MAX_ROWS]
+    return sorted(found)
 
 
 def _common(texts: Mapping[str, object], judge: Callable[[_Messages], bool]) -> list[int]:
@@ -203,7 +208,7 @@ def _common(texts: Mapping[str, object], judge: Callable[[_Messages], bool]) -> 
         chats = [(place, chat) for place, chat in _conversations(column) if chat]
         places = [place for place, chat in chats if judge(chat)]
         if len(places) >= max(MIN_REPEATED_CHATS, MIN_SHARE_OF_CONVERSATIONS * len(chats)):
-            return places[:MAX_ROWS]
+            return places
     return []
 
 
@@ -212,12 +217,12 @@ def _asking_apart(texts: Mapping[str, object]) -> list[int]:
     chosen, rejected = texts.get("chosen"), texts.get("rejected")
     if "prompt" in texts or not isinstance(chosen, list) or not isinstance(rejected, list):
         return []
-    return [place for place, pair in enumerate(zip(chosen, rejected, strict=False)) if asks_apart(*pair)][:MAX_ROWS]
+    return [place for place, pair in enumerate(zip(chosen, rejected, strict=False)) if asks_apart(*pair)]
 
 
 def _each_chat(texts: Mapping[str, object], judge: Callable[[_Messages], bool]) -> list[int]:
     found = {place for column in texts.values() for place, chat in _conversations(column) if judge(chat)}
-    return sorted(found)[:MAX_ROWS]
+    return sorted(found)
 
 
 def _unplaced(table: Table) -> list[int]:
@@ -227,7 +232,7 @@ def _unplaced(table: Table) -> list[int]:
     images = table.columns[name] if name is not None else None
     if not isinstance(chats, list) or not isinstance(images, list):
         return []
-    return missing_placeholders(chats, images)[:MAX_ROWS]
+    return missing_placeholders(chats, images)
 
 
 def _conversations(column: object) -> Iterator[tuple[int, _Messages]]:
@@ -280,7 +285,7 @@ def _cut(texts: Mapping[str, object]) -> list[int]:
             and len(at) >= enough
             and len(cut) >= MIN_SHARE_OF_CONVERSATIONS * len(at)
         ):
-            return cut[:MAX_ROWS]
+            return cut
     return []
 
 

@@ -10,7 +10,7 @@ from typing import Any, Protocol, cast
 import numpy as np
 
 from mldebug_mcp.batch import Batch, Sequences
-from mldebug_mcp.batch.batch import Boxes, Overlap, Totals, arrays_of
+from mldebug_mcp.batch.batch import MAX_PROBLEM_ROWS, Boxes, Overlap, Totals, arrays_of
 from mldebug_mcp.batch.corpus import WINDOW, CorpusCounts, unpacked
 from mldebug_mcp.batch.fingerprints import Fingerprints
 from mldebug_mcp.batch.read import DataSet
@@ -304,7 +304,6 @@ def spot_place(spot: Spot, texts: Encoder | None = None) -> Place:
 # A pass over a data set: what its pieces show, summed up in bounded memory. Passes over parts can be merged.
 
 
-MAX_ROWS = 1000
 MAX_PLACES = 3
 OF_EACH_PIECE = frozenset({"token_id_out_of_range", "records_corrupt"})
 """Checks that look at every piece of a corpus without labels; the others look at its first piece, and at counts."""
@@ -320,7 +319,7 @@ class Tally:
     Args:
         pieces: Pieces in which it saw something.
         summary, values: What it reported for the first of them.
-        rows: The first rows, `MAX_ROWS` at most.
+        rows: The first rows, `MAX_PROBLEM_ROWS` at most.
         row_count: How many there are.
         places: Examples.
         severities: The severities that it gave; None stands for the check's own.
@@ -340,14 +339,14 @@ class Tally:
         rows = sorted(set(evidence.rows.numbers.tolist()))
         places = [spot_place(spot, texts) for spot in evidence.rows.spots[:MAX_PLACES]]
         values = dict(evidence.values)
-        return cls(1, evidence.summary, values, rows[:MAX_ROWS], len(rows), places, {evidence.severity})
+        return cls(1, evidence.summary, values, rows[:MAX_PROBLEM_ROWS], len(rows), places, {evidence.severity})
 
     def merge(self, other: Tally) -> None:
         """Add what the check saw in other pieces, which hold other rows."""
         if not self.pieces:
             self.summary, self.values = other.summary, other.values
         self.pieces += other.pieces
-        self.rows = sorted([*self.rows, *other.rows])[:MAX_ROWS]
+        self.rows = sorted([*self.rows, *other.rows])[:MAX_PROBLEM_ROWS]
         self.row_count += other.row_count
         self.places = [*self.places, *other.places][:MAX_PLACES]
         self.severities |= other.severities

@@ -18,7 +18,7 @@ from mldebug_mcp.core.text import figure, percent, shorten
 from mldebug_mcp.logs import Run
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.models import Diagnosis, Finding, ProbeResult
-from mldebug_mcp.report.curves import MAX_NAME, REFERENCE_RUN, Curve, Mark, Panel, labels, panels, round_values
+from mldebug_mcp.report.curves import MAX_RUN_NAME, REFERENCE_RUN, Curve, Mark, Panel, labels, panels, round_values
 from mldebug_mcp.report.sections import worth_showing
 from mldebug_mcp.report.web_page import write_file
 
@@ -235,7 +235,7 @@ def diagnosis_figure(diagnosis: Diagnosis, run: Run, reference: Run | None = Non
         f"{hypothesis.cause} {percent(hypothesis.probability)}"
         for hypothesis in diagnosis.hypotheses[:MAX_DRAWN_HYPOTHESES]
     )
-    name = shorten(diagnosis.run.path, MAX_NAME)
+    name = shorten(diagnosis.run.path, MAX_RUN_NAME)
     picture.suptitle(f"{name}: what it may be: {leading}", x=0.01, ha="left", fontsize=11, parse_math=False)
     return picture
 

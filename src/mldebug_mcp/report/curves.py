@@ -210,7 +210,7 @@ MOST_SIBLINGS = 6
 """More curves in one panel cannot be distinguished (chosen)."""
 MIN_SHARE_OF_PANEL = 0.5
 """Of the height of a panel that the run itself keeps when siblings are drawn (chosen)."""
-MAX_NAME = 60
+MAX_RUN_NAME = 60
 REFERENCE_RUN = "the reference run"
 ALWAYS_DRAWN = ("loss", "reward", "accuracy", "grad_norm", "learning_rate")
 """Metrics that are drawn whether or not anything was seen in them; an evaluation of the same name is drawn with it."""
@@ -238,9 +238,9 @@ class Curve:
     def title(self) -> str:
         """What it is called in the key to a picture."""
         return (
-            f"{shorten(self.name, MAX_NAME)} of {shorten(self.of, MAX_NAME)}"
+            f"{shorten(self.name, MAX_RUN_NAME)} of {shorten(self.of, MAX_RUN_NAME)}"
             if self.of
-            else shorten(self.name, MAX_NAME)
+            else shorten(self.name, MAX_RUN_NAME)
         )
 
     @property

@@ -177,7 +177,7 @@ def row_heading(row: RowView, unit: str) -> tuple[str, str]:
 
 STYLES = {"error": "bold red", "warning": "bold yellow", "info": "bold cyan"}
 ROLES = {"assistant": "bold green", "user": "bold cyan"}
-KINDS = {
+TOKEN_STYLES = {
     "trained": "black on green",
     "special trained": "bold blue on green",
     "masked": "dim",
@@ -251,7 +251,7 @@ def _print_rows(console: Console, rows: list[RowView], unit: str) -> None:
     plain = not console.is_terminal or console.no_color  # only colours tell what is trained on from what is not
     legend = Text("\nRows", style="bold underline")
     for kind in ("trained", "masked", "special trained", "special masked", "padding"):
-        legend.append("  ", style="not underline").append(kind, style=f"not underline {KINDS[kind]}")
+        legend.append("  ", style="not underline").append(kind, style=f"not underline {TOKEN_STYLES[kind]}")
     console.print(Text("\nRows: ⟦trained on⟧, masked, ‹padding›") if plain else legend)
     for row in rows:
         console.print(Text(": ".join(row_heading(row, unit)), style="bold"))
@@ -272,9 +272,9 @@ def coloured(row: RowView, *, plain: bool = False) -> Text:
     text = Text()
     for kind, tokens in groupby(row.pieces, key=lambda token: token.kind):
         if kind == "padding":
-            text.append(f"‹pad×{len(list(tokens))}›", style=KINDS[kind])
+            text.append(f"‹pad×{len(list(tokens))}›", style=TOKEN_STYLES[kind])
         else:
-            text.append("".join(token.text for token in tokens), style=KINDS[kind])
+            text.append("".join(token.text for token in tokens), style=TOKEN_STYLES[kind])
     return text
 
 

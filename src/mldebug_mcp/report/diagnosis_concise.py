@@ -219,7 +219,7 @@ MAX_TO_LOG = 2
 MAX_HOW = 160
 MAX_FINDING_STEPS = 3
 MAX_METRICS = 8
-MAX_NAME = 40
+MAX_METRIC_NAME = 40
 MAX_SETTINGS = 8
 MAX_PARTINGS = 6
 MAX_AS_GOOD = 4
@@ -422,7 +422,8 @@ def _brief(run: RunSummary) -> RunSummary:
     """Return what was read, with the main metrics alone: the sheet has the others, the next call the whole path."""
     path = run.path if len(run.path) <= MAX_PATH else shorten(Path(run.path).name, MAX_PATH)
     last = {name: float(f"{value:.4g}") for name, value in islice(run.last.items(), len(USUAL))}
-    metrics = [shorten(name, MAX_NAME) for name in (*last, *(metric for metric in run.metrics if metric not in last))]
+    others = (metric for metric in run.metrics if metric not in last)
+    metrics = [shorten(name, MAX_METRIC_NAME) for name in (*last, *others)]
     return RunSummary(
         path=path, formats=run.formats[:3], kind=run.kind, steps=run.steps, metrics=metrics[:MAX_METRICS], last=last
     )

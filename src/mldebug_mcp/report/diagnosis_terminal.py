@@ -40,13 +40,13 @@ from mldebug_mcp.report.sections import (
 # What stands first: the verdict block, and the opinions of a reader.
 
 
-MAX_ROWS = 9
+VERDICT_LINES = 9
 """Rows of the block at 80 columns, as far as fewer facts and a shorter fix can do it. Chosen: read at a glance."""
 
 
 def print_verdict(console: Console, diagnosis: Diagnosis) -> int:
     """Print the block and return its rows; a command is one line to copy, however wide the terminal is."""
-    return print_block(console, verdict_block(diagnosis), MAX_ROWS)
+    return print_block(console, verdict_block(diagnosis), VERDICT_LINES)
 
 
 def print_opinions(console: Console, diagnosis: Diagnosis) -> int:
@@ -350,7 +350,9 @@ def _check_in_full(diagnosis: Diagnosis, width: int) -> list[Text]:
     lines = [Text(f"Check {check.id} ({check.cost})", style="bold")]
     if check.confirms:
         lines += [*_wrapped(f"confirms: {check.confirms}", width), *_wrapped(f"refutes: {check.refutes}", width)]
-    if block.fix and not " ".join(map(str.strip, map(str, block_lines(block, width, MAX_ROWS)))).endswith(block.fix):
+    if block.fix and not " ".join(map(str.strip, map(str, block_lines(block, width, VERDICT_LINES)))).endswith(
+        block.fix
+    ):
         lines += _wrapped(f"fix: {block.fix}", width)
     return lines
 

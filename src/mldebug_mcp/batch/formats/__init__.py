@@ -80,8 +80,7 @@ ENDINGS_OF: Mapping[str, tuple[str, ...]] = {
     shards.NAME: (*shards.ENDINGS, ".idx"),
 }
 """Endings of the files in a folder of each format."""
-HEAD_BYTES = 4096
-KINDS = (
+KNOWN_FORMATS = (
     "JSON, JSONL, CSV, parquet, an Arrow file or save_to_disk folder, safetensors, npz, a .pt of plain tensors, "
     "Megatron's .bin and .idx, datatrove's .ds; a folder of MDS or LitData, WebDataset's .tar, TFRecord, ArrayRecord; "
     "a .bin or raw .npy of token ids, a folder or prefix of such shards"
@@ -169,7 +168,7 @@ def format_of(path: Path, stated: Stated = NOTHING_STATED) -> Format:
     except OSError as error:
         raise InputError(f"{unreadable(path, error)}; check the path") from None
     if not folder and not head.strip():
-        raise InputError(f"{name}: the file is empty; save the batch again, as {KINDS}")
+        raise InputError(f"{name}: the file is empty; save the batch again, as {KNOWN_FORMATS}")
     found = (
         _named(stated.format)
         if stated.format
@@ -186,7 +185,7 @@ def format_of(path: Path, stated: Stated = NOTHING_STATED) -> Format:
     if found is None:
         what = _unknown(path, head)
         raise InputError(
-            f"{name}: {what}; give {KINDS}, or save one with mldebug_mcp.capture.save_batch; of raw token ids "
+            f"{name}: {what}; give {KNOWN_FORMATS}, or save one with mldebug_mcp.capture.save_batch; of raw token ids "
             "state --format tokens and --dtype"
         )
     return found
@@ -259,4 +258,4 @@ def at_prefix(path: Path) -> Path:
 
 def _head(path: Path) -> bytes:
     with open_input(path) as file:
-        return file.read(HEAD_BYTES)
+        return file.read(shards.HEAD_BYTES)

@@ -14,7 +14,7 @@ from mldebug_mcp.core.text import shorten
 NAME = "jsonl"
 CHUNK_BYTES = 32 * 1024 * 1024
 """Bytes of lines that one table holds."""
-MAX_LINE = 64 * 1024 * 1024
+MAX_LINE_BYTES = 64 * 1024 * 1024
 
 
 def matches(path: Path, head: bytes) -> bool:
@@ -44,7 +44,7 @@ def tables(path: Path) -> Iterator[Table]:
     size = row = broken = 0
     any_row = False
     with open_input(path) as file:
-        while line := file.readline(MAX_LINE):
+        while line := file.readline(MAX_LINE_BYTES):
             if not line.strip():
                 continue
             record = object_in(line)

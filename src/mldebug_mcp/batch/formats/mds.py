@@ -43,7 +43,7 @@ COMPRESSIONS = ("", "zstd", "gz")
 """Compressions of shards that are unpacked here; none stands first."""
 _DTYPES: Mapping[int, str] = {8: "u1", 9: "i1", 16: "<u2", 17: "<i2", 32: "<u4", 33: "<i4", 64: "<u8", 65: "<i8"}
 """Codes of the types of whole numbers (NDArray._int2value_dtype)."""
-_NAMES: Mapping[str, str] = {np.dtype(dtype).name: dtype for dtype in _DTYPES.values()}
+_DTYPES_BY_NAME: Mapping[str, str] = {np.dtype(dtype).name: dtype for dtype in _DTYPES.values()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +174,7 @@ def _arrays(data: Bytes, start: Ints, stop: Ints, encoding: str) -> Ragged:
     if len(stated) < 2:  # the shape: a byte with its length and the width of its numbers, then these
         shape = data[start].astype(np.int64)
         start = start + 1 + (shape >> 2) * (1 << (shape & 3))
-    dtypes = [_NAMES[stated[0]]] if stated else [_DTYPES[code] for code in np.unique(codes).tolist()]
+    dtypes = [_DTYPES_BY_NAME[stated[0]]] if stated else [_DTYPES[code] for code in np.unique(codes).tolist()]
     if len(dtypes) > 1:
         raise InputError(
             f"a column of MDS holds arrays of several types ({', '.join(dtypes)}); write it as ndarray:uint16 or "
@@ -203,7 +203,7 @@ def _inside(folder: Path, basename: object) -> Path:
 
 def _is_array(encoding: str) -> bool:
     kind, *stated = encoding.split(":")
-    return kind == "ndarray" and (not stated or stated[0] in _NAMES)
+    return kind == "ndarray" and (not stated or stated[0] in _DTYPES_BY_NAME)
 
 
 def _shard(folder: Path, listed: Mapping[str, object]) -> _Shard:

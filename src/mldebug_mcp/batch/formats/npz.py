@@ -23,7 +23,7 @@ Number = TypeVar("Number", bound=np.generic)
 # Looking into a zip archive without unpacking it.
 
 
-LOOKED_AT = 8
+MAX_FIRST_MEMBERS = 8
 MAX_UNPACKED_BYTES = 8 * 1024**3
 """Bytes that an archive may hold unpacked: a small file can unpack to any size."""
 FREE_BYTES = 64 * 1024**2
@@ -36,7 +36,7 @@ def first_members(path: Path) -> list[str] | None:
     """Return the names of the first members of a zip archive, or None if it cannot be read as one."""
     try:
         with open_input(path) as file, zipfile.ZipFile(file) as archive:
-            return archive.namelist()[:LOOKED_AT]
+            return archive.namelist()[:MAX_FIRST_MEMBERS]
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError):
         return None
 

@@ -36,6 +36,19 @@ def rows_where(sides: Iterable[Sequences], judge: Callable[[Sequences], Bools | 
     return np.unique(np.concatenate(found)) if found else NO_ROWS
 
 
+def gather(places: Iterable[tuple[Sequences, Ints]], width: int = 1) -> tuple[int, Ints, tuple[Spot, ...]]:
+    """Return the number of flat positions over all sides, the numbers of their rows, and examples of `width` tokens.
+
+    The examples are of the first side that has a position.
+    """
+    count, rows, spots = 0, NO_ROWS, NO_SPOTS
+    for side, positions in places:
+        count += len(positions)
+        rows = np.union1d(rows, side.numbers[np.unique(side.ids.row_of(positions))])
+        spots = spots or spots_at(side, positions, width)
+    return count, rows, spots
+
+
 def of_rows(rows: Ints, total: int) -> str:
     """Return the rows for a sentence: "all 8 rows", "row 3", "rows 1, 4 and 30 more (32 of 64)"."""
     if len(rows) >= total > 1:

@@ -9,8 +9,8 @@ from mldebug_mcp.batch.endings import all_endings, holds_documents
 from mldebug_mcp.batch.sequences import Bools, Ints, Sequences, hides_words, shift_of
 from mldebug_mcp.checks.batch.affected_rows import (
     NO_ROWS,
-    NO_SPOTS,
     batch_evidence,
+    gather,
     of_rows,
     rows_that,
     rows_where,
@@ -47,11 +47,7 @@ def double_bos(batch: Batch) -> Evidence | None:
     bos = batch.bos
     if bos is None:
         return _two_alike(batch)
-    rows, spots = NO_ROWS, NO_SPOTS
-    for side in batch.sides:
-        positions = _doubled(batch, side, bos)
-        rows = np.union1d(rows, side.numbers[np.unique(side.ids.row_of(positions))])
-        spots = spots or spots_at(side, positions, 2)
+    _, rows, spots = gather(((side, _doubled(batch, side, bos)) for side in batch.sides), width=2)
     if not len(rows):
         return None
     begins = rows_that(rows, batch.rows, "begins", "begin")
@@ -180,12 +176,12 @@ def missing_eos(batch: Batch) -> Evidence | None:
     Not this when: the row is as long as rows can be (`truncated_completion`); the end token is there but masked
     (`eos_masked`); the rows are pieces of a longer stream, as in pretraining, and end tokens stand inside them.
     """
-    rows, spots = NO_ROWS, NO_SPOTS
-    for side, found in all_endings(batch):
-        if batch.purpose == "pretraining" and (batch.is_corpus or _is_stream(batch, side)):
-            continue  # `document_end_missing` looks at all documents of a corpus
-        rows = np.union1d(rows, side.numbers[found.open])
-        spots = spots or spots_at(side, found.last[found.open])
+    _, rows, spots = gather(
+        (side, found.last[found.open])
+        for side, found in all_endings(batch)
+        # `document_end_missing` looks at all documents of a corpus
+        if not (batch.purpose == "pretraining" and (batch.is_corpus or _is_stream(batch, side)))
+    )
     if not len(rows):
         return None
     severity: Severity | None = "warning" if batch.purpose == "pretraining" or 2 * len(rows) < batch.rows else None
@@ -230,12 +226,11 @@ def eos_masked(batch: Batch) -> Evidence | None:
     Not this when: padding and end are the same token and the first, real one keeps its label; some turn's end in the
     row is trained on; the completion was cut off; words are hidden at random.
     """
-    rows, spots = NO_ROWS, NO_SPOTS
-    for side, found in all_endings(batch):
-        if hides_words(side, batch.mask, batch.columns) or shift_of(side) not in {0, 1}:
-            continue
-        rows = np.union1d(rows, side.numbers[found.masked])
-        spots = spots or spots_at(side, found.last[found.masked] + 1)
+    _, rows, spots = gather(
+        (side, found.last[found.masked] + 1)
+        for side, found in all_endings(batch)
+        if not hides_words(side, batch.mask, batch.columns) and shift_of(side) in {0, 1}
+    )
     if not len(rows):
         return None
     summary = f"the end token in {of_rows(rows, batch.rows)} is masked, and no other end of the row is trained on"
@@ -307,11 +302,9 @@ def truncated_completion(batch: Batch) -> Evidence | None:
     Not this when: the row ends with an end token just at the limit; the prompt was cut at its left; rows are packed.
     One full row without an end counts if other rows do end, or if the length is a known or a round limit.
     """
-    rows, spots, judged = NO_ROWS, NO_SPOTS, 0
-    for side, found in all_endings(batch):
-        judged += int((found.last >= 0).sum())
-        rows = np.union1d(rows, side.numbers[found.cut])
-        spots = spots or spots_at(side, found.last[found.cut])
+    endings = list(all_endings(batch))
+    judged = sum(int((found.last >= 0).sum()) for _, found in endings)
+    _, rows, spots = gather((side, found.last[found.cut]) for side, found in endings)
     problem = next((problem for problem in batch.problems if problem.check == "truncated_completion"), None)
     if problem is not None and not len(rows):
         cut = np.array(problem.rows, np.int64)

@@ -9,12 +9,11 @@ from mldebug_mcp.batch.endings import content
 from mldebug_mcp.batch.sequences import IGNORE, Bools, Ints, Sequences, hides_words, shift_of
 from mldebug_mcp.checks.batch.affected_rows import (
     NO_ROWS,
-    NO_SPOTS,
     batch_evidence,
+    gather,
     of_rows,
     rows_that,
     rows_where,
-    spots_at,
 )
 from mldebug_mcp.checks.check import Evidence, batch_check
 from mldebug_mcp.core.text import quoted
@@ -48,17 +47,16 @@ def labels_mismatch(batch: Batch) -> Evidence | None:
     Not this when: they are shifted (`labels_shifted`); the inputs there are mask tokens, as for masked language
     models; the model is an encoder-decoder.
     """
-    total, rows, spots, trained = 0, NO_ROWS, NO_SPOTS, 0
-    for side in batch.trained_sides:
-        wrong = side.disagreeing
-        if not len(wrong) or shift_of(side) or side.shifted_by_design or hides_words(side, batch.mask, batch.columns):
-            continue
-        total += len(wrong)
-        trained += int(side.trained_per_row.sum())
-        rows = np.union1d(rows, side.numbers[np.unique(side.ids.row_of(wrong))])
-        spots = spots or spots_at(side, wrong)
+    sides = [
+        side
+        for side in batch.trained_sides
+        if len(side.disagreeing)
+        and not (shift_of(side) or side.shifted_by_design or hides_words(side, batch.mask, batch.columns))
+    ]
+    total, rows, spots = gather((side, side.disagreeing) for side in sides)
     if not total:
         return None
+    trained = sum(int(side.trained_per_row.sum()) for side in sides)
     summary = f"{total} of {trained} trained labels, in {of_rows(rows, batch.rows)}, are not the tokens at their places"
     return batch_evidence(summary, rows, spots, {"labels": total}, None if total > 0.01 * trained else "warning")
 
@@ -126,13 +124,11 @@ def labels_misplaced(batch: Batch) -> Evidence | None:
     if batch.tokenizer is None:
         return None
     special = np.fromiter(batch.tokenizer.special_ids, np.int64)
-    rows, spots, count = NO_ROWS, NO_SPOTS, 0
-    for side in batch.sides:
-        if side.labels is None:
-            continue
-        wrong = np.flatnonzero((side.labels.flat > 0) & np.isin(side.ids.flat, special) & side.content)
-        rows = np.union1d(rows, side.numbers[np.unique(side.ids.row_of(wrong))])
-        spots, count = spots or spots_at(side, wrong), count + len(wrong)
+    count, rows, spots = gather(
+        (side, np.flatnonzero((side.labels.flat > 0) & np.isin(side.ids.flat, special) & side.content))
+        for side in batch.sides
+        if side.labels is not None
+    )
     if not count:
         return None
     return batch_evidence(

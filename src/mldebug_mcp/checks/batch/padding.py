@@ -9,12 +9,11 @@ from mldebug_mcp.batch.endings import document_starts
 from mldebug_mcp.batch.sequences import Bools, Ints, Sequences, inverted_rows
 from mldebug_mcp.checks.batch.affected_rows import (
     NO_ROWS,
-    NO_SPOTS,
     batch_evidence,
+    gather,
     of_rows,
     rows_that,
     rows_where,
-    spots_at,
 )
 from mldebug_mcp.checks.check import Evidence, batch_check
 from mldebug_mcp.models.base import Severity
@@ -60,28 +59,22 @@ def attention_mask_mismatch(batch: Batch) -> Evidence | None:
     Not this when: the mask is the wrong way round altogether (`attention_mask_inverted`); padding and end are the
     same token and the mask is one longer than the text; rows without a mask are not padded on the left.
     """
-    attended, hidden, rows, spots = 0, 0, NO_ROWS, NO_SPOTS
-    for side in batch.sides:
-        if side.attended is None or len(inverted_rows(side)):
-            continue
-        wrong = side.misattended
-        if len(wrong):
-            attended += int(side.attended[wrong].sum())
-            hidden += int((~side.attended[wrong]).sum())
-            rows = np.union1d(rows, side.numbers[np.unique(side.ids.row_of(wrong))])
-            spots = spots or spots_at(side, wrong)
-    if len(rows):
-        what = [f"{attended} padding positions are attended to"] * bool(attended) + [
-            f"{hidden} tokens of text are hidden"
-        ] * bool(hidden)
-        return batch_evidence(
-            f"{' and '.join(what)} in {of_rows(rows, batch.rows)}",
-            rows,
-            spots,
-            {"padding_attended": attended, "text_hidden": hidden},
-            "error" if hidden else None,
-        )
-    return _mask_missing(batch)
+    sides = [side for side in batch.sides if side.attended is not None and not len(inverted_rows(side))]
+    total, rows, spots = gather((side, side.misattended) for side in sides)
+    if not total:
+        return _mask_missing(batch)
+    attended = sum(int(side.attended[side.misattended].sum()) for side in sides if side.attended is not None)
+    hidden = total - attended
+    what = [f"{attended} padding positions are attended to"] * bool(attended) + [
+        f"{hidden} tokens of text are hidden"
+    ] * bool(hidden)
+    return batch_evidence(
+        f"{' and '.join(what)} in {of_rows(rows, batch.rows)}",
+        rows,
+        spots,
+        {"padding_attended": attended, "text_hidden": hidden},
+        "error" if hidden else None,
+    )
 
 
 def _mask_missing(batch: Batch) -> Evidence | None:
@@ -116,15 +109,12 @@ def padding_not_masked(batch: Batch) -> Evidence | None:
 
     Not this when: padding and end are the same token and only the real end carries a label.
     """
-    total, rows, spots = 0, NO_ROWS, NO_SPOTS
-    for side in batch.labelled:
-        if not side.padded or side.trained is None:
-            continue
-        positions = np.flatnonzero(side.trained & ~side.content)
-        if len(positions):
-            total += len(positions)
-            rows = np.union1d(rows, side.numbers[np.unique(side.ids.row_of(positions))])
-            spots = spots or spots_at(side, positions, 3)
+    padded = (
+        (side, np.flatnonzero(side.trained & ~side.content))
+        for side in batch.labelled
+        if side.padded and side.trained is not None
+    )
+    total, rows, spots = gather(padded, width=3)
     if not total:
         return None
     return batch_evidence(
@@ -286,20 +276,19 @@ def position_ids_wrong(batch: Batch) -> Evidence | None:
     Not this when: they restart at 0 for a packed document; they all begin after the padding id, as RoBERTa's do, which
     may not begin at 0; a piece of a longer text continues where the last one ended.
     """
-    rows, spots = NO_ROWS, NO_SPOTS
-    for side in batch.sides:
-        if side.positions is None:
-            continue
-        wrong = np.union1d(_leaps(side), _late_starts(batch, side))
-        if batch.model.max_positions is not None:
-            wrong = np.union1d(wrong, np.flatnonzero(side.content & (side.positions.flat >= batch.model.max_positions)))
-        if len(wrong):
-            wrong = wrong.astype(np.int64)
-            rows = np.union1d(rows, side.numbers[np.unique(side.ids.row_of(wrong))])
-            spots = spots or spots_at(side, wrong)
+    _, rows, spots = gather((side, _wrong_positions(batch, side)) for side in batch.sides)
     if not len(rows):
         return None
     return batch_evidence(f"the position ids of {of_rows(rows, batch.rows)} do not count the tokens", rows, spots)
+
+
+def _wrong_positions(batch: Batch, side: Sequences) -> Ints:
+    if side.positions is None:
+        return NO_ROWS
+    wrong = np.union1d(_leaps(side), _late_starts(batch, side))
+    if batch.model.max_positions is not None:
+        wrong = np.union1d(wrong, np.flatnonzero(side.content & (side.positions.flat >= batch.model.max_positions)))
+    return wrong.astype(np.int64)
 
 
 def _leaps(side: Sequences) -> Ints:
@@ -364,18 +353,12 @@ def packing_without_position_reset(batch: Batch) -> Evidence | None:
     Not this when: position ids restart at each document; the mask numbers the documents; an end token only ends a
     turn. In pretraining it is a remark: many models were trained this way.
     """
-    rows, spots, starts = NO_ROWS, NO_SPOTS, 0
-    for side in batch.sides:
-        if side.documents_masked or side.name == "prompt":
-            continue
-        found = document_starts(batch, side)
-        if side.positions is not None and len(found):
-            found = found[side.positions.flat[found] != 0]
-        if len(found):
-            starts += len(found)
-            rows = np.union1d(rows, side.numbers[np.unique(side.ids.row_of(found))])
-            spots = spots or spots_at(side, found)
-    if not len(rows):
+    starts, rows, spots = gather(
+        (side, _starts_without_reset(batch, side))
+        for side in batch.sides
+        if not side.documents_masked and side.name != "prompt"
+    )
+    if not starts:
         return None
     return batch_evidence(
         f"{starts} documents begin inside {of_rows(rows, batch.rows)} without restarting positions or a document mask",
@@ -384,3 +367,8 @@ def packing_without_position_reset(batch: Batch) -> Evidence | None:
         {"documents": starts},
         "info" if batch.purpose == "pretraining" else None,
     )
+
+
+def _starts_without_reset(batch: Batch, side: Sequences) -> Ints:
+    found = document_starts(batch, side)
+    return found if side.positions is None else found[side.positions.flat[found] != 0]

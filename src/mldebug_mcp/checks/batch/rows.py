@@ -212,7 +212,7 @@ def length_mismatch(batch: Batch) -> Evidence | None:
 # Rows far longer than the rest.
 
 
-LEAST_ROWS = 4
+MIN_ROWS_FOR_TYPICAL_LENGTH = 4
 """Rows that a side must have. Chosen: fewer have no usual length."""
 MIN_TIMES_MEDIAN_LENGTH = 5
 """Times the median length. Chosen: log-normal lengths; the widest in use hardly ever show one."""
@@ -254,7 +254,7 @@ def length_outlier(batch: Batch) -> Evidence | None:
 def _far_longer(side: LengthCounts) -> Ints:
     """Return the numbers of the rows far longer than the rest of their side."""
     lengths, counts = arrays_of(side.counts)
-    if counts.sum() < LEAST_ROWS:
+    if counts.sum() < MIN_ROWS_FOR_TYPICAL_LENGTH:
         return NO_ROWS
     log = np.log(np.maximum(lengths, 1))
     middle = median_of(log, counts)

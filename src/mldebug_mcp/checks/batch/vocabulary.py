@@ -15,8 +15,8 @@ from mldebug_mcp.batch.sequences import IGNORE, Bools, Ints, Runs, Sequences, co
 from mldebug_mcp.batch.tokenizer import Tokenizer
 from mldebug_mcp.checks.batch.affected_rows import (
     NO_ROWS,
-    NO_SPOTS,
     batch_evidence,
+    gather,
     of_rows,
     rows_that,
     rows_where,
@@ -53,28 +53,26 @@ def token_id_out_of_range(batch: Batch) -> Evidence | None:
     Not this when: the size is not known and the ids could be some model's; a LLaVA batch marks images by -200.
     """
     limit = batch.vocabulary or UNKNOWN_LIMIT
-    rows, spots, count, worst = NO_ROWS, NO_SPOTS, 0, 0
+    places, worst = [], 0
     for side in (*batch.sides, *(() if batch.targets is None else (batch.targets,))):
         allowed = LLAVA_IMAGE if batch.purpose == "vlm" else None
         labels = None if batch.purpose == "classification" else side.labels
         for column, exempt in ((side.ids, allowed), (labels, IGNORE)):
-            if (
-                column is None
-                or not len(column.flat)
-                or (int(column.flat.min()) >= 0 and int(column.flat.max()) < limit)
-            ):
-                continue
-            wrong = np.flatnonzero(((column.flat < 0) | (column.flat >= limit)) & (column.flat != exempt))
-            if len(wrong):
+            if column is not None and len(wrong := _outside(column.flat, limit, exempt)):
                 worst = max(worst, int(column.flat[wrong[0]]), int(column.flat[wrong].max()), key=abs)
-                count += len(wrong)
-                rows = np.union1d(rows, side.numbers[np.unique(side.ids.row_of(wrong))])
-                spots = spots or spots_at(side, wrong)
-    if not count:
+                places.append((side, wrong))
+    if not places:
         return None
+    count, rows, spots = gather(places)
     known = f"a vocabulary of {limit}" if batch.vocabulary else "any vocabulary"
     summary = f"{count} ids or labels in {of_rows(rows, batch.rows)} are outside {known} (such as {worst})"
     return batch_evidence(summary, rows, spots, {"count": count, "example": worst})
+
+
+def _outside(flat: Ints, limit: int, exempt: int | None) -> Ints:
+    if not len(flat) or (int(flat.min()) >= 0 and int(flat.max()) < limit):
+        return NO_ROWS  # of most batches, and cheaper than to compare each id
+    return np.flatnonzero(((flat < 0) | (flat >= limit)) & (flat != exempt))
 
 
 # Tokenizer and model vocabulary sizes do not fit.

@@ -7,8 +7,6 @@ from mldebug_mcp.checks.probe.measures import is_random, learns
 from mldebug_mcp.core.text import figure
 from mldebug_mcp.probe.measured import Measured
 
-# The output does not change with the input.
-
 
 @probe_symptom(
     needs=("dependence",),
@@ -25,9 +23,6 @@ def probe_input_ignored(measured: Measured) -> Evidence | None:
     if measured.alike_units:
         raise CannotTell("units with the same weights give the same for all inputs")
     return Evidence("the output stays the same with other inputs") if measured.dependence.inputs_change < 1e-6 else None
-
-
-# All rows have the same input though their labels differ.
 
 
 @probe_symptom(
@@ -72,9 +67,6 @@ def probe_labels_constant(measured: Measured) -> Evidence | None:
     return Evidence(f"all {known.trained_labels} labels are the same", values={"labels": known.trained_labels})
 
 
-# What the outputs are compared with is drawn anew at each call.
-
-
 @probe_symptom(
     needs=("targets_drawn",),
     effects={"label_noise": "usually", "unknown": "rarely"},
@@ -96,9 +88,6 @@ def probe_targets_drawn(measured: Measured) -> Evidence | None:
     return Evidence("the outputs stay the same from call to call and the loss does not: targets are drawn anew")
 
 
-# The call changes its own batch.
-
-
 @probe_symptom(
     needs=("changed_in_call",),
     effects={"bad_batch": "sometimes", "no_signal": "rarely", "unknown": "sometimes"},
@@ -114,9 +103,6 @@ def probe_batch_changed(measured: Measured) -> Evidence | None:
     return Evidence(f"each call of the loss changes the batch in place: {', '.join(measured.changed_in_call)}")
 
 
-# The batch itself holds NaN or infinity.
-
-
 @probe_symptom(
     needs=("inputs_finite",),
     effects={"bad_batch": "always"},
@@ -124,9 +110,6 @@ def probe_batch_changed(measured: Measured) -> Evidence | None:
 def probe_inputs_nonfinite(measured: Measured) -> Evidence | None:
     """The batch itself holds NaN or infinity."""
     return None if measured.inputs_finite else Evidence("the inputs of the batch hold NaN or infinity")
-
-
-# No label of the batch is trained on: all are the ignored index (-100), or masked by another column.
 
 
 @probe_symptom(
@@ -240,9 +223,6 @@ def probe_rows_contradict(measured: Measured) -> Evidence | None:
     )
 
 
-# The output of a row changes with another row, in evaluation mode.
-
-
 @probe_symptom(
     needs=("dependence",),
     effects={"rows_mixed": "always", "eval_mode_bug": "rarely"},
@@ -265,9 +245,6 @@ def probe_rows_mixed(measured: Measured) -> Evidence | None:
     )
 
 
-# The output changes with what stands in the padding, though the model is given a mask and uses it.
-
-
 @probe_symptom(
     needs=("dependence",),
     effects={"train_eval_mismatch": "often", "no_signal": "sometimes", "unknown": "sometimes"},
@@ -284,9 +261,6 @@ def probe_padding_seen(measured: Measured) -> Evidence | None:
     if not measured.dependence.padding_seen or not measured.dependence.mask_used:
         return None
     return Evidence("outputs change with the tokens that the mask leaves out; the mask may be inverted on its way")
-
-
-# Predictions of the next token change with tokens that come after it.
 
 
 @probe_symptom(
@@ -311,9 +285,6 @@ def probe_future_visible(measured: Measured) -> Evidence | None:
         "change",
         values={"change": measured.dependence.future_change or 0.0},
     )
-
-
-# A token id has no row in its embedding.
 
 
 @probe_symptom(

@@ -9,8 +9,6 @@ from mldebug_mcp.checks.probe.measures import low_precision_alone
 from mldebug_mcp.core.text import figure
 from mldebug_mcp.probe.measured import Measured
 
-# The gradient that the optimizer uses contains that of the step before.
-
 
 @probe_symptom(
     needs=("watched",),
@@ -25,9 +23,6 @@ def probe_gradient_accumulates(measured: Measured) -> Evidence | None:
     if left < 0.5 or (measured.parameters is not None and measured.parameters.not_in_optimizer_share == 1):
         return None
     return Evidence(f"each step's gradient still holds {left:.0%} of the step before", values={"leftover": left})
-
-
-# The optimizer sees a small part of the gradient that backward gave, and the batch is not memorised.
 
 
 @probe_symptom(
@@ -46,9 +41,6 @@ def probe_gradient_clipped(measured: Measured) -> Evidence | None:
     return Evidence(
         f"the gradient is scaled by {figure(factor)} before the optimizer uses it", values={"factor": factor}
     )
-
-
-# The optimizer finds none of the gradient that backward gave.
 
 
 @probe_symptom(
@@ -114,9 +106,6 @@ def probe_gradient_missing(measured: Measured) -> Evidence | None:
     )
 
 
-# Gradients of the first pass are NaN or infinite though the loss is finite.
-
-
 @probe_symptom(
     needs=("gradients",),
     effects={"invalid_math": "often", "fp16_overflow": "often"},
@@ -157,9 +146,6 @@ def probe_gradient_vanishing(measured: Measured) -> Evidence | None:
     )
 
 
-# Half of the trainable elements have a gradient of exactly zero, at the start and after training.
-
-
 @probe_symptom(
     needs=("gradients",),
     effects={
@@ -189,9 +175,6 @@ def probe_gradient_zero(measured: Measured) -> Evidence | None:
     )
 
 
-# The loss does not depend on any trainable parameter: its graph is cut, or all are frozen.
-
-
 @probe_symptom(
     needs=("loss_has_graph",),
     effects={"params_not_training": "sometimes"},
@@ -199,9 +182,6 @@ def probe_gradient_zero(measured: Measured) -> Evidence | None:
 def probe_graph_detached(measured: Measured) -> Evidence | None:
     """The loss does not depend on any trainable parameter: its graph is cut, or all are frozen."""
     return None if measured.loss_has_graph else Evidence("the loss has no gradient function")
-
-
-# An operation makes NaN or infinity out of finite values at the very first pass, in full precision.
 
 
 @probe_symptom(

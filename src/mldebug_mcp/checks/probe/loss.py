@@ -86,9 +86,6 @@ def probe_targets_far(measured: Measured) -> Evidence | None:
     )
 
 
-# The loss compares each output with every label.
-
-
 @probe_symptom(
     needs=("loss_formula",),
     effects={"wrong_loss": "sometimes"},
@@ -104,9 +101,6 @@ def probe_loss_broadcast(measured: Measured) -> Evidence | None:
         return None
     name = measured.loss_formula.removesuffix(" broadcast").replace("_", " ")
     return Evidence(f"the loss equals the {name} of each output against every label: two shapes were broadcast")
-
-
-# The loss is cross-entropy of probabilities over another axis than the classes.
 
 
 @probe_symptom(
@@ -155,9 +149,6 @@ MIN_LOSSES_OF_FALL = 20
 """Losses whose halves are compared. Chosen: fewer are too few to tell a fall that gets faster."""
 
 
-# The loss does not change at all from step to step.
-
-
 @probe_symptom(
     needs=("curve",),
     effects={
@@ -182,9 +173,6 @@ def probe_loss_constant(measured: Measured) -> Evidence | None:
     ):
         return None
     return Evidence(f"the loss is {figure(losses[0])} at each of {len(losses)} steps")
-
-
-# The loss is zero from the first call on, and so is its gradient.
 
 
 @probe_symptom(
@@ -272,9 +260,6 @@ def probe_preference_absent(measured: Measured) -> Evidence | None:
     )
 
 
-# The loss is a usual one with the wrong sign.
-
-
 @probe_symptom(
     needs=("loss_formula",),
     effects={"wrong_loss": "sometimes"},
@@ -287,9 +272,6 @@ def probe_loss_negated(measured: Measured) -> Evidence | None:
         if "negated" in measured.loss_formula
         else None
     )
-
-
-# The loss is NaN or infinite, at once or after some steps.
 
 
 @probe_symptom(
@@ -316,9 +298,6 @@ def probe_loss_nonfinite(measured: Measured) -> Evidence | None:
     return Evidence(f"the loss is {figure(losses[step])} at step {step}", steps=(step,))
 
 
-# The loss ends far above its start.
-
-
 @probe_symptom(
     needs=("curve",),
     effects={
@@ -339,9 +318,6 @@ def probe_loss_rises(measured: Measured) -> Evidence | None:
         f"the loss rises from {figure(losses[0])} to {figure(losses[-1])} in {len(losses)} steps",
         steps=(len(losses),),
     )
-
-
-# The loss was still falling when the steps were up.
 
 
 @probe_symptom(
@@ -370,9 +346,6 @@ def probe_loss_still_falling(measured: Measured) -> Evidence | None:
     return Evidence(
         f"the loss is {figure(measured.curve.losses[-1])} at the last of {len(measured.curve.losses)} steps and falling"
     )
-
-
-# The loss is cross-entropy of probabilities taken for logits: a softmax or sigmoid is applied twice.
 
 
 @probe_symptom(

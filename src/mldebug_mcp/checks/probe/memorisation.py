@@ -9,8 +9,6 @@ from mldebug_mcp.checks.probe.measures import low_precision_alone, steps_are_tin
 from mldebug_mcp.core.text import figure
 from mldebug_mcp.probe.measured import Measured
 
-# The batch was not memorised within the steps.
-
 
 @probe_symptom(
     needs=("memorised",),
@@ -56,9 +54,6 @@ def probe_not_memorised(measured: Measured) -> Evidence | None:
     )
 
 
-# The loss fell at first and then stopped well above the goal.
-
-
 @probe_symptom(
     needs=("curve", "memorised"),
     effects={
@@ -90,9 +85,6 @@ def probe_stuck(measured: Measured) -> Evidence | None:
     return Evidence(f"the loss stops at {figure(losses[-1])}, from {figure(losses[0])}")
 
 
-# The loss comes to rest where a guess that knows only how often each label occurs would be.
-
-
 @probe_symptom(
     needs=("curve", "reference", "memorised"),
     effects={
@@ -118,9 +110,6 @@ def probe_stuck_at_frequencies(measured: Measured) -> Evidence | None:
     if abs(last - unigram) > 0.05 * unigram or measured.curve.losses[0] < last:
         return None
     return Evidence(f"the loss ends at {figure(last)}; label frequencies alone give {figure(unigram)}")
-
-
-# The same model and loss memorise the batch with the probe's own optimizer: the fault is in the user's step.
 
 
 @probe_symptom(
@@ -190,9 +179,6 @@ def probe_seed_decides(measured: Measured) -> Evidence | None:
         f"{len(done)} of {len(runs)} seeds memorise the batch: {ends}",
         values={"memorised": len(done), "seeds": len(runs)},
     )
-
-
-# A non-finite value in half precision that is not there in 32 bits.
 
 
 @probe_symptom(

@@ -7,8 +7,6 @@ from mldebug_mcp.checks.probe.measures import is_random
 from mldebug_mcp.core.text import figure
 from mldebug_mcp.probe.measured import Measured
 
-# Most parameters do not require a gradient, and the batch is not memorised.
-
 
 @probe_symptom(
     needs=("parameters",),
@@ -29,9 +27,6 @@ def probe_parameters_frozen(measured: Measured) -> Evidence | None:
     )
 
 
-# Parameters are NaN or infinite before the first step.
-
-
 @probe_symptom(
     needs=("parameters",),
     effects={"bad_init": "usually", "hardware_fault": "rarely"},
@@ -42,9 +37,6 @@ def probe_parameters_nonfinite(measured: Measured) -> Evidence | None:
     if not measured.parameters.nonfinite_at_start:
         return None
     return Evidence(f"not finite before training: {', '.join(measured.parameters.nonfinite_at_start[:3])}")
-
-
-# Most trainable elements did not move at all, and the batch is not memorised.
 
 
 @probe_symptom(
@@ -73,9 +65,6 @@ def probe_parameters_still(measured: Measured) -> Evidence | None:
     )
 
 
-# Parameters that the pass uses stand in a plain list or dict, where `parameters()` does not find them.
-
-
 @probe_symptom(
     needs=("unregistered",),
     effects={"params_not_training": "sometimes"},
@@ -85,9 +74,6 @@ def probe_parameters_unregistered(measured: Measured) -> Evidence | None:
     if not measured.unregistered:
         return None
     return Evidence(f"not registered with the model: {', '.join(measured.unregistered[:4])}")
-
-
-# Layers are made anew in each call.
 
 
 @probe_symptom(
@@ -130,9 +116,6 @@ def probe_weights_large(measured: Measured) -> Evidence | None:
         f"{worst.name} begins with a deviation of {figure(worst.std)}; its width asks for {figure(worst.usual_init)}",
         values={"std": worst.std, "usual": worst.usual_init, "factor": worst.factor},
     )
-
-
-# All units of a layer have the same weights, after training too.
 
 
 @probe_symptom(
@@ -209,9 +192,6 @@ def probe_activations_saturated(measured: Measured) -> Evidence | None:
     return Evidence(f"{worst.share:.0%} of the outputs of {worst.op} in {worst.module or 'the model'} are saturated")
 
 
-# BatchNorm uses the statistics of the batch in evaluation mode.
-
-
 @probe_symptom(
     needs=("dependence",),
     effects={"eval_mode_bug": "sometimes"},
@@ -226,9 +206,6 @@ def probe_batch_statistics(measured: Measured) -> Evidence | None:
     )
 
 
-# Dropout is active in evaluation mode.
-
-
 @probe_symptom(
     needs=("dependence",),
     effects={"eval_mode_bug": "sometimes"},
@@ -239,9 +216,6 @@ def probe_dropout_in_evaluation(measured: Measured) -> Evidence | None:
     if not measured.dependence.dropout:
         return None
     return Evidence(f"dropout is active in evaluation mode: {', '.join(measured.dependence.dropout[:3])}")
-
-
-# The batch is memorised in training mode and lost in evaluation mode.
 
 
 @probe_symptom(
@@ -266,9 +240,6 @@ def probe_evaluation_differs(measured: Measured) -> Evidence | None:
     return Evidence(
         f"the loss is {figure(train.loss)} in training mode and {figure(evaluation.loss)} in evaluation mode"
     )
-
-
-# The model is trained in evaluation mode though it has dropout or BatchNorm.
 
 
 @probe_symptom(

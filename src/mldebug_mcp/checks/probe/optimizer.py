@@ -34,9 +34,6 @@ def probe_learning_rate_tiny(measured: Measured) -> Evidence | None:
     return Evidence(f"the largest learning rate is {figure(max(rates))}")
 
 
-# The optimizer's learning rate is zero.
-
-
 @probe_symptom(
     needs=("parameters",),
     effects={"lr_too_low": "sometimes", "lr_schedule_bug": "rarely"},
@@ -52,9 +49,6 @@ def probe_learning_rate_zero(measured: Measured) -> Evidence | None:
     if rates is None:
         raise CannotTell("the optimizer is the probe's own")
     return Evidence("the learning rate is 0 in every group") if rates and max(rates) == 0 else None
-
-
-# The learning rate goes to zero long before the steps are up.
 
 
 @probe_symptom(
@@ -108,9 +102,6 @@ def probe_update_rounded_away(measured: Measured) -> Evidence | None:
     )
 
 
-# Parameters that get a gradient are in no group of the optimizer.
-
-
 @probe_symptom(
     needs=("parameters",),
     effects={"params_not_training": "sometimes"},
@@ -132,9 +123,6 @@ def probe_optimizer_incomplete(measured: Measured) -> Evidence | None:
     )
 
 
-# The optimizer holds parameters that the model no longer has.
-
-
 @probe_symptom(
     needs=("parameters",),
     effects={"params_not_training": "sometimes"},
@@ -154,9 +142,6 @@ def probe_optimizer_stale(measured: Measured) -> Evidence | None:
         f"the optimizer holds {measured.parameters.stale_in_optimizer} tensors that the model no longer has, and lacks "
         f"{', '.join(measured.parameters.not_in_optimizer)}"
     )
-
-
-# The user's step computes a loss but never calls the optimizer's step.
 
 
 @probe_symptom(
@@ -195,9 +180,6 @@ def probe_update_large(measured: Measured) -> Evidence | None:
     )
 
 
-# The user's first step changes the weights by less than a hundred-thousandth of their size.
-
-
 @probe_symptom(
     needs=("update_ratio", "watched"),
     effects={
@@ -218,9 +200,6 @@ def probe_update_small(measured: Measured) -> Evidence | None:
     return Evidence(
         f"a step changes the weights by {figure(measured.update_ratio)} of their size; about 0.001 is usual"
     )
-
-
-# Weight decay takes a visible part of the weights at each step, and the batch is not memorised.
 
 
 @probe_symptom(

@@ -274,7 +274,7 @@ def failure(run: Run) -> Answers:
 # Where the log ends, against its plan and its clock.
 
 
-_SAID = {"error": "it ends in an error", "interrupted": "it was interrupted", "cut": "its last line is cut off"}
+_HOW_IT_ENDS = {"error": "it ends in an error", "interrupted": "it was interrupted", "cut": "its last line is cut off"}
 _FAILURES = ("error_message", "out_of_memory_error", "collective_timeout", "device_error")
 
 
@@ -338,9 +338,8 @@ def log_stops(run: Run) -> Evidence | None:
             "each checkpoint: where the run ended is not seen"
         )
     harmless = _harmless(run)
-    last = (
-        f"; {_SAID[run.ending.how]}{f': {run.ending.text}' * bool(run.ending.text)}" if run.ending.how in _SAID else ""
-    )
+    text = f": {run.ending.text}" if run.ending.text else ""
+    last = f"; {_HOW_IT_ENDS[run.ending.how]}{text}" if run.ending.how in _HOW_IT_ENDS else ""
     return Evidence(
         f"the log stops at {plan.reached / plan.planned:.0%} of the plan, {plan.unit} {figure(plan.reached)} of "
         f"{figure(plan.planned)}{harmless or last}",
