@@ -183,17 +183,20 @@ def refuse_another_scale(train: Floats, evaluation: Floats) -> None:
 def refuse_sums_of_epochs(run: Run) -> None:
     """Raise CannotTell if the training loss of each epoch is many times that of evaluation: it may be a sum.
 
-    Loops of one's own often add up the loss of an epoch's batches and print that. A configured accumulation, or a
-    language model, has other reasons for a multiple.
+    Loops of one's own often add up the loss of an epoch's batches and print that. Such a sum is as many times as large
+    from the first epoch on. A configured accumulation, or a language model, has other reasons for a multiple.
     """
     if run.step_name != "epoch" or run.kind in LANGUAGE_MODELS or run.setting("gradient_accumulation_steps"):
         return
     if "loss" not in run or "eval_loss" not in run:
         return
     _, train, evaluation = beside_training(run["loss"].finite, run["eval_loss"])
-    if len(train) and (evaluation > 0).all() and (times := median(train / evaluation)) > SUM_OF_BATCHES:
+    if not len(train) or not (evaluation > 0).all():
+        return
+    times = train / evaluation
+    if min(median(times), float(times[0])) > SUM_OF_BATCHES:
         raise CannotTell(
-            f"the training loss is {figure(times)} times the evaluation loss (median of {len(train)} epochs): it may "
+            f"the training loss is {figure(median(times))} times the evaluation loss (median of {len(train)} epochs): it may "
             "be the sum over an epoch's batches"
         )
 
