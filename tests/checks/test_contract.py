@@ -8,7 +8,7 @@ import pytest
 
 from mldebug_mcp.checks import examine, symptoms
 from mldebug_mcp.checks.asking import judge
-from mldebug_mcp.logs.kinds import KINDS
+from mldebug_mcp.knowledge.catalogue import KINDS
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.logs.settings import Scalar
 from mldebug_mcp.models import State

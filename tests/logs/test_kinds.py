@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 from tests.logs.reading import read
 
+from mldebug_mcp.knowledge.catalogue import KINDS
 from mldebug_mcp.logs import read_run
-from mldebug_mcp.logs.kinds import KINDS, kind_of_run
+from mldebug_mcp.logs.kinds import kind_of_run
 from mldebug_mcp.logs.names.metrics import canonical
 from mldebug_mcp.logs.settings import Scalar, Settings
 

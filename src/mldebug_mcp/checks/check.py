@@ -357,7 +357,7 @@ def symptom(
         sources: Ids of the sources of its thresholds; empty where they were fitted, which its docstring then says.
         points: Finite values that the first of `needs` must have in a segment.
         settled: It cannot be judged of a run that is still young (`is_young`).
-        not_for: Kinds of run for which the question makes no sense (`kinds.KINDS`).
+        not_for: Kinds of run for which the question makes no sense (`catalogue.KINDS`).
         whole: Judge the run as a whole, not segment by segment.
         background: How often a healthy run shows it, between 0 and 1.
         follows: Symptoms that bring it about whatever their cause: where one of them is present this one is no

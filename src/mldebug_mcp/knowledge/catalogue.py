@@ -177,7 +177,8 @@ ANY = "any"
 """The column that holds for every kind of run without a number of its own."""
 PRIOR = 2.0
 """Of 1000 runs, those with a cause that has no row in `causes.csv`. Chosen: a rare one."""
-KINDS = (ANY, "pretraining", "sft", "preference", "grpo", "ppo", "rl", "supervised", "diffusion", "boosting")
+KINDS = ("pretraining", "sft", "preference", "grpo", "ppo", "rl", "supervised", "diffusion", "boosting")
+"""The kinds of run that `causes.csv` has priors for; `unknown` is the rest."""
 _COLUMNS = ("cause", "outcome", "word", "quotes", "seen", "runs")
 
 Counts = Mapping[str, Mapping[str, tuple[float, float]]]
@@ -225,10 +226,10 @@ def read_cause_rows(folder: Path = FOLDER) -> dict[str, CauseRow]:
         CatalogueError: a row breaks the form of the table; the message names its line.
     """
     found: dict[str, CauseRow] = {}
-    columns = ("cause", "name", "mistaken_for", *KINDS)
+    columns = ("cause", "name", "mistaken_for", ANY, *KINDS)
     for line, (cause, name, mistaken_for, *numbers) in _rows(folder / CAUSES, columns):
         try:
-            prior = {kind: float(number) for kind, number in zip(KINDS, numbers, strict=True) if number}
+            prior = {kind: float(number) for kind, number in zip((ANY, *KINDS), numbers, strict=True) if number}
         except ValueError:
             raise CatalogueError(CAUSES, line, f"{cause}: runs of 1000 are numbers, or nothing") from None
         if not cause or cause in found:

@@ -184,20 +184,19 @@ class RunBuilder:
         if recorded.rows % ROWS_BETWEEN_CHECKPOINTS == 0:
             checkpoint(f"{recorded.rows:,} records read")
 
-    def overwrite(self, name: str, rows: Rows, values: Floats) -> None:
-        """Set a metric at some records, by their index: what only became known once later records were seen.
+    def overwrite_steps(self, rows: Rows, steps: Floats) -> None:
+        """Set the steps of some records, by their index: what only became known once later records were seen.
 
         Args:
-            name: The metric.
-            rows: Indexes of the records, shape (n,); of one that comes twice the last value counts.
-            values: Its value at each of them, shape (n,).
+            rows: Indexes of the records, shape (n,); of one that comes twice the last step counts.
+            steps: The step of each of them, shape (n,).
         """
         columns = self._recorded.columns
-        at, value = columns[name].arrays() if name in columns else (rows[:0], values[:0])
+        at, step = columns["step"].arrays() if "step" in columns else (rows[:0], steps[:0])
         both = np.concatenate([at, rows])[::-1]
         kept, first = np.unique(both, return_index=True)
-        columns[name] = Column()
-        columns[name].extend(stretches_of(kept), np.concatenate([value, values])[::-1][first])
+        columns["step"] = Column()
+        columns["step"].extend(stretches_of(kept), np.concatenate([step, steps])[::-1][first])
 
     def columns(self, values: Mapping[str, Floats], logged: Mapping[str, NDArray[np.bool_]]) -> None:
         """Take many records at once.

@@ -54,7 +54,6 @@ class Named:
         label: Whether it calls itself the best or the last one.
         scores: Numbers with other words, such as val_loss; one without a word stands under "".
         words: Its words other than those of positions and labels.
-        decimals: Digits behind the point of each score.
     """
 
     step: float | None = None
@@ -63,7 +62,6 @@ class Named:
     label: Literal["best", "last", ""] = ""
     scores: Mapping[str, float] = field(default_factory=dict)
     words: tuple[str, ...] = ()
-    decimals: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def says_when(self) -> bool:
@@ -87,7 +85,6 @@ def read_name(stem: str) -> Named:
     step = epoch = None
     bare: list[float] = []
     scores: dict[str, float] = {}
-    decimals: dict[str, int] = {}
     taken = False
     for place, piece in enumerate(numbers):
         last = piece.words[-1].lower() if piece.words else ""
@@ -106,7 +103,6 @@ def read_name(stem: str) -> Named:
         elif not is_whole or (piece.is_assigned and last not in MODEL_WORDS):
             name = "_".join(word for word in piece.words if word.lower() not in BEST_WORDS | LAST_WORDS | MODEL_WORDS)
             scores[name] = piece.value
-            decimals[name] = len(piece.text.partition(".")[2])
         elif _counts(piece, last) or (bare and not piece.words):
             bare.append(piece.value)
     if len(bare) > 1 and step is None and epoch is None:
@@ -116,7 +112,7 @@ def read_name(stem: str) -> Named:
     label: Literal["best", "last", ""] = "best" if lower & BEST_WORDS else "last" if lower & LAST_WORDS else ""
     known = EPOCH_WORDS | STEP_WORDS | BEST_WORDS | LAST_WORDS
     words = tuple(word for word in every if word.lower() not in known)
-    return Named(step, epoch, number, label, scores, words, decimals)
+    return Named(step, epoch, number, label, scores, words)
 
 
 def _counts(number: _Number, last: str) -> bool:

@@ -23,9 +23,6 @@ from mldebug_mcp.logs.settings.facts import POLICIES
 # What kind of run is this? Inferred from how it is configured and what it logs.
 
 
-KINDS = ("pretraining", "sft", "preference", "grpo", "ppo", "rl", "supervised", "diffusion", "boosting")
-"""The kinds of run that `causes.csv` has priors for; `unknown` is the rest."""
-
 MAX_DISTANCE_FROM_UNIFORM = 0.2
 """Share of ln V by which the first loss of a language model may be off it: an initialisation adds some tenths of a nat,
 and a first record may be a mean over the first steps. Chosen by hand; a classifier has far fewer than a vocabulary."""

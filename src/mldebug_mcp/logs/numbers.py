@@ -50,7 +50,7 @@ NUMBER = (
 
 
 def parse_numbers(text: str, most: int | None = None) -> list[float] | None:
-    """Return the numbers of a text that commas or blanks part, the first `most` of them; None if any is no number."""
+    """Return the numbers of a text, parted by commas or blanks, at `most` so many; None if any of it is other text."""
     numbers = [parse_number(word) for word in text.replace(",", " ").split()[:most]]
     return None if None in numbers else [number for number in numbers if number is not None]
 

@@ -28,11 +28,9 @@ if TYPE_CHECKING:
 __all__ = [
     "Attempt",
     "Ending",
-    "Floats",
     "Incident",
     "Message",
     "Run",
-    "Scalar",
     "Segment",
     "Series",
     "Sibling",
@@ -315,7 +313,7 @@ class Run:
         settings: The configuration found next to or inside the log.
         segments: Stretches between restarts, at least one; each holds its own series.
         step_name: What a step is: "step", "epoch", "episode" or "record".
-        kind: Kind of run (`kinds.KINDS`), or "unknown".
+        kind: Kind of run (`catalogue.KINDS`), or "unknown".
         records: Log records of the attempt that is judged.
         messages: Lines of this attempt that read like errors, in order, with their severity.
         resumes: First steps behind lines that tell of a resume.

@@ -210,7 +210,6 @@ __all__ = [
     "is_telling",
     "is_training_loss",
     "may_hold_names",
-    "normal",
     "of_evaluation",
     "rank",
 ]

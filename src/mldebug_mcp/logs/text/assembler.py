@@ -142,7 +142,7 @@ class EpochBatches:
         meant, self._early = self._early if self._over_all else {}, {}
         wrong = {row: meant[step] for row, step in builder.column("step") if step in meant} if meant else {}
         if wrong:
-            builder.overwrite("step", np.array([*wrong]), np.array([*wrong.values()]))
+            builder.overwrite_steps(np.array([*wrong]), np.array([*wrong.values()]))
         if counters.get("step") in meant:
             counters["step"] = meant[counters["step"]]
 
@@ -465,7 +465,7 @@ class RoundedSteps:
         restored = {row: base + interval * (order[row] - order[base_row]) for row in sorted(self._printed)}
         if all(abs(restored[row] - printed) <= _ROUNDED_TO for row, printed in self._printed.items()):
             rows = np.array(list(restored), dtype=np.int64)
-            self._builder.overwrite("step", rows, np.array(list(restored.values())))
+            self._builder.overwrite_steps(rows, np.array(list(restored.values())))
             self._builder.note(
                 f"steps are printed rounded ('6K'): counted on by the interval of {interval:g} between the exact ones"
             )

@@ -503,17 +503,17 @@ class BarSteps:
                 before = rows[(rows < first) & (epochs == 0)]  # evaluations of epoch 0 that came before training
                 at, counts = self._of_events(total)
                 where = np.concatenate([at, before, dicts.rows])
-                builder.overwrite("step", where, np.concatenate([counts, np.zeros(len(before)), steps]))
+                builder.overwrite_steps(where, np.concatenate([counts, np.zeros(len(before)), steps]))
                 builder.note("the printed records tell no step: it is read from the progress bar around them")
                 return
         if len(rows) < 2 and self._events and len(self._counts) == 1:  # nothing else it could be
             (total,) = self._counts
             at, counts = self._of_events(total)
             shown, count = self._shown[total].arrays() if total in self._shown else (rows[:0], epochs[:0])
-            builder.overwrite("step", np.concatenate([at, shown]), np.concatenate([counts, count]))
+            builder.overwrite_steps(np.concatenate([at, shown]), np.concatenate([counts, count]))
             builder.note("the printed records tell no step: it is read from the progress bar around them")
         elif (steps := self._from_epochs(dicts)) is not None:
-            builder.overwrite("step", dicts.rows, steps)
+            builder.overwrite_steps(dicts.rows, steps)
             builder.note(
                 "the printed records tell no step: it is worked out from their epoch and the length of the bar"
             )
