@@ -35,7 +35,7 @@ from mldebug_mcp.batch.formats import (
     jsonl,
     other_formats_note,
 )
-from mldebug_mcp.batch.formats.splits import held_out_note
+from mldebug_mcp.batch.formats.files import held_out_note
 from mldebug_mcp.batch.roles import Words
 from mldebug_mcp.batch.sequences import Ints, Ragged, offsets_of
 from mldebug_mcp.batch.table import Column, Part, Table, from_records

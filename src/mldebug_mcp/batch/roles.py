@@ -111,7 +111,7 @@ _CLOSE = "\x03"
 """Control character behind a turn; it is taken out of the text itself."""
 _BY_LETTER = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 """Japanese, Chinese and Korean, which are read letter by letter."""
-_WORDS = re.compile(rf"\x02[^\x02\n]*\n|\x03|\s*(?:[{_BY_LETTER}]|[^\W{_BY_LETTER}]+|[^\w\s\x02\x03])|\s+", re.UNICODE)
+_PIECE = re.compile(rf"\x02[^\x02\n]*\n|\x03|\s*(?:[{_BY_LETTER}]|[^\W{_BY_LETTER}]+|[^\w\s\x02\x03])|\s+", re.UNICODE)
 """A marker, a word or sign with the space before it, or space behind the last one, which counts for nothing."""
 _ANSWERING = frozenset({ASSISTANT, "model", "gpt", "function_call"})
 _CONTENT_FIELDS = ("reasoning_content", "thinking", "content", "tool_calls", "function_call")
@@ -167,7 +167,7 @@ Encoder = Tokenizer | Words
 
 
 def _words(text: str) -> list[str]:
-    return [word for word in _WORDS.findall(text) if not word.isspace()]
+    return [word for word in _PIECE.findall(text) if not word.isspace()]
 
 
 def _words_turn(message: Mapping[str, object]) -> str:

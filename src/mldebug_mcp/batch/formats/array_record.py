@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from mldebug_mcp.batch.formats.splits import without_held_out
+from mldebug_mcp.batch.formats.files import files_to_read
 from mldebug_mcp.batch.formats.tf_example import table_of
 from mldebug_mcp.batch.table import Table
 from mldebug_mcp.core.access import is_folder, library_path, matching, open_input
@@ -32,13 +32,13 @@ CHUNK_BYTES = 16 * 1024**2
 
 def matches(path: Path, head: bytes) -> bool:
     """A file with Riegeli's signature, or a folder of files named so."""
-    return bool(_files(path)) if is_folder(path) else head.startswith(SIGNATURE)
+    return bool(files_to_read(path, files_in)) if is_folder(path) else head.startswith(SIGNATURE)
 
 
 def rows(path: Path) -> int:
     """Return how many records there are."""
     count = 0
-    for file in _files(path):
+    for file in files_to_read(path, files_in):
         with _opened(file) as reader:
             count += int(reader.num_records())
     return count
@@ -46,7 +46,7 @@ def rows(path: Path) -> int:
 
 def tables(path: Path) -> Iterator[Table]:
     """Yield the examples, some megabytes at a time. Raises InputError if a record is none."""
-    for file in _files(path):
+    for file in files_to_read(path, files_in):
         with _opened(file) as reader:
             total = int(reader.num_records())
             records: list[bytes] = []
@@ -64,10 +64,6 @@ def tables(path: Path) -> Iterator[Table]:
 def files_in(folder: Path) -> list[Path]:
     """Return the files of this format in a folder."""
     return [file for ending in ENDINGS for file in matching(folder, ending)]
-
-
-def _files(path: Path) -> list[Path]:
-    return without_held_out(files_in(path)) if is_folder(path) else [path]
 
 
 @contextmanager

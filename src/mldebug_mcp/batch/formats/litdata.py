@@ -15,7 +15,7 @@ from typing import BinaryIO
 import numpy as np
 
 from mldebug_mcp.batch.columns import find
-from mldebug_mcp.batch.formats.mapped import mapped
+from mldebug_mcp.batch.formats.files import mapped
 from mldebug_mcp.batch.formats.offset_shard import (
     first_item,
     joined,

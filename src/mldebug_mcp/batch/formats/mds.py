@@ -18,7 +18,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from mldebug_mcp.batch.formats.mapped import mapped
+from mldebug_mcp.batch.formats.files import mapped
 from mldebug_mcp.batch.formats.npz import FREE_BYTES, TIMES_UNPACKED
 from mldebug_mcp.batch.formats.offset_shard import (
     MAX_SHARD_BYTES,

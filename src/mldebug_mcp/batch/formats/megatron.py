@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mldebug_mcp.batch.formats.mapped import mapped
+from mldebug_mcp.batch.formats.files import mapped
 from mldebug_mcp.batch.sequences import Ints, Ragged, offsets_of
 from mldebug_mcp.batch.table import Table
 from mldebug_mcp.core.access import is_file, is_folder, open_input

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mldebug_mcp.batch.formats.mapped import whole_numbers
+from mldebug_mcp.batch.formats.files import whole_numbers
 from mldebug_mcp.batch.formats.tf_example import Bytes
 from mldebug_mcp.batch.sequences import Ints, Ragged, offsets_of
 from mldebug_mcp.core.access import matching

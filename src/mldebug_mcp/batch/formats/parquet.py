@@ -10,7 +10,7 @@ from typing import Any, BinaryIO, TypeAlias
 
 import numpy as np
 
-from mldebug_mcp.batch.formats.splits import without_held_out
+from mldebug_mcp.batch.formats.files import files_to_read
 from mldebug_mcp.batch.sequences import Ragged
 from mldebug_mcp.batch.table import Column, Part, Table, packed
 from mldebug_mcp.core.access import is_folder, library_path, matching, open_input
@@ -95,7 +95,7 @@ def matches(path: Path, head: bytes) -> bool:
 def rows(path: Path) -> int:
     """Return how many rows the files say that they hold."""
     count = 0
-    for file in _files(path):
+    for file in files_to_read(path, files_in):
         with _opened(file) as opened:
             count += opened.metadata.num_rows
     return count
@@ -106,10 +106,6 @@ def files_in(folder: Path) -> list[Path]:
     return matching(folder, ".parquet")
 
 
-def _files(path: Path) -> list[Path]:
-    return without_held_out(files_in(path)) if is_folder(path) else [path]
-
-
 def tables(path: Path) -> Iterator[Table]:
     """Yield the record batches of the file, or of all files of the folder in order of their names."""
     for part in parts(path):
@@ -118,7 +114,7 @@ def tables(path: Path) -> Iterator[Table]:
 
 def parts(path: Path) -> list[Part]:
     """Return groups of rows that lie together, of about `MOST_BYTES` in the files."""
-    return packed(((file, _groups(file)) for file in _files(path)), MOST_BYTES)
+    return packed(((file, _groups(file)) for file in files_to_read(path, files_in)), MOST_BYTES)
 
 
 def _groups(file: Path) -> list[tuple[int, int]]:

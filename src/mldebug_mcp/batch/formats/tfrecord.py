@@ -13,8 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mldebug_mcp.batch.formats.mapped import mapped, whole_numbers
-from mldebug_mcp.batch.formats.splits import without_held_out
+from mldebug_mcp.batch.formats.files import files_to_read, mapped, whole_numbers
 from mldebug_mcp.batch.formats.tf_example import Bytes, table_of
 from mldebug_mcp.batch.sequences import Ints
 from mldebug_mcp.batch.table import Table
@@ -38,18 +37,18 @@ _FILE_NAME = re.compile(r"\.tfrecords?(?:$|[-.])|-of-\d{5}$")
 def matches(path: Path, head: bytes) -> bool:
     """A file that begins with a length and its checksum, or a folder of files named so."""
     if is_folder(path):
-        return bool(_files(path))
+        return bool(files_to_read(path, files_in))
     return len(head) >= _HEADER.size and masked_crc32c_of(head[:8]) == int.from_bytes(head[8:12], "little")
 
 
 def rows(path: Path) -> int:
     """Return how many messages there are."""
-    return sum(len(start) for file in _files(path) for _, start, _ in _pieces(file))
+    return sum(len(start) for file in files_to_read(path, files_in) for _, start, _ in _pieces(file))
 
 
 def tables(path: Path) -> Iterator[Table]:
     """Yield the examples, some megabytes at a time. Raises InputError if a message is none."""
-    for file in _files(path):
+    for file in files_to_read(path, files_in):
         count = place = 0
         for data, start, stop in _pieces(file):
             corrupt = _corrupt(data, start, stop, place)
@@ -86,10 +85,6 @@ def _corrupt(data: Bytes, start: Ints, stop: Ints, place: int) -> dict[int, int]
 def files_in(folder: Path) -> list[Path]:
     """Return the files of this format in a folder."""
     return [file for file in matching(folder, "") if _FILE_NAME.search(file.name)]
-
-
-def _files(path: Path) -> list[Path]:
-    return without_held_out(files_in(path)) if is_folder(path) else [path]
 
 
 def _pieces(file: Path) -> Iterator[tuple[Bytes, Ints, Ints]]:

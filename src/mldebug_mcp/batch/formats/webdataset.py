@@ -17,8 +17,7 @@ from typing import BinaryIO, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from mldebug_mcp.batch.formats.mapped import mapped
-from mldebug_mcp.batch.formats.splits import without_held_out
+from mldebug_mcp.batch.formats.files import files_to_read, mapped
 from mldebug_mcp.batch.formats.tf_example import Bytes
 from mldebug_mcp.batch.sequences import Ints, Ragged, offsets_of
 from mldebug_mcp.batch.table import Column, Table, from_records
@@ -45,7 +44,7 @@ def matches(path: Path, head: bytes) -> bool:
 def rows(path: Path) -> int:
     """Return how many samples there are."""
     count = 0
-    for file in _files(path):
+    for file in files_to_read(path, files_in):
         with _opened(file) as opened:
             count += len({_split(member.name)[0] for member in _members(opened)})
     return count
@@ -53,7 +52,7 @@ def rows(path: Path) -> int:
 
 def tables(path: Path) -> Iterator[Table]:
     """Yield the samples, some megabytes at a time. Raises InputError if no member is one that can be read."""
-    files = _files(path)
+    files = files_to_read(path, files_in)
     skipped: dict[str, None] = {}
     any_read = False
     for file in files:
@@ -71,10 +70,6 @@ def tables(path: Path) -> Iterator[Table]:
 def files_in(folder: Path) -> list[Path]:
     """Return the files of this format in a folder."""
     return matching(folder, ".tar")
-
-
-def _files(path: Path) -> list[Path]:
-    return without_held_out(files_in(path)) if is_folder(path) else [path]
 
 
 @contextmanager
