@@ -314,6 +314,17 @@ def test_another_scale_or_overfitting_is_not_called_another_preparation(evaluate
     assert "evaluation_beyond_start" not in facts(answer)
 
 
+def test_an_evaluation_that_came_down_with_training_is_not_prepared_otherwise() -> None:
+    loss = falling(5.0, 1.0, 0.01)
+    alike = run_of({"loss": loss}, {"val_loss": lambda step: max(loss(step), 2.9) + 0.01 * step})
+    stated = fact(alike, "evaluation_began_alike")
+    assert stated.values["evaluation"] == pytest.approx(loss(20) + 0.2)
+    apart = run_of({"loss": loss}, {"val_loss": lambda step: 1.5 + max(loss(step), 2.9) + 0.01 * step})
+    assert "evaluation_began_alike" not in facts(apart)
+    shares = [{one.cause: one.probability for one in answer.hypotheses} for answer in (alike, apart)]
+    assert shares[0]["train_eval_mismatch"] < shares[1]["train_eval_mismatch"]
+
+
 def test_jumps_of_which_each_pass_has_one_at_another_place_are_of_the_same_rows() -> None:
     at = [37, 61, 112, 190, 215, 268, 333, 351, 420, 464]
     records = [

@@ -196,8 +196,8 @@ def refuse_sums_of_epochs(run: Run) -> None:
     times = train / evaluation
     if min(median(times), float(times[0])) > SUM_OF_BATCHES:
         raise CannotTell(
-            f"the training loss is {figure(median(times))} times the evaluation loss (median of {len(train)} epochs): it may "
-            "be the sum over an epoch's batches"
+            f"the training loss is {figure(median(times))} times the evaluation loss (median of {len(train)} epochs): "
+            "it may be the sum over an epoch's batches"
         )
 
 

@@ -146,6 +146,41 @@ def evaluation_beyond_start(run: Run) -> Iterator[DerivedFact]:
     )
 
 
+LEARNT = 0.1
+"""Share of its first level that the training loss has lost by the first evaluation, so that the two can differ by what
+was learnt. Chosen."""
+ALIKE = 0.1
+"""Of that loss, by which evaluation lies above training at most to be served alike. Chosen."""
+OPENS = 0.2
+"""Of the first training loss, by which the gap has opened in the last third. Chosen: less needs no reason."""
+
+
+def evaluation_began_alike(run: Run) -> Iterator[DerivedFact]:
+    """Yield that evaluation was served as training rows were at first, where a gap opens later.
+
+    Rows that are prepared in another way, or evaluated in the wrong mode, are served worse from the start.
+    """
+    if (losses := both_losses(run, not_of=NOT_BY_LOSS)) is None:
+        return
+    steps, train, evaluation = beside_training(*losses)
+    if len(train) < LEAST_PAIRS:
+        return
+    start = median(losses[0].value[:LEAST_PAIRS])
+    fell, gap = start - float(train[0]), evaluation - train
+    if fell < LEARNT * start or gap[0] > ALIKE * fell or median(gap[-max(1, len(gap) // 3) :]) < OPENS * start:
+        return
+    yield DerivedFact(
+        fact="evaluation_began_alike",
+        text=(
+            f"at the first evaluation ({run.place(steps[0])}) {named(run['eval_loss'])} is {figure(evaluation[0])} and "
+            f"{named(losses[0])} {figure(train[0])}, down from {figure(start)}. Evaluation came down with training "
+            "there, and the gap opened later."
+        ),
+        values={"evaluation": float(evaluation[0]), "train": float(train[0]), "start": start},
+        steps=[float(steps[0])],
+    )
+
+
 def _around(series: Series, steps: Floats) -> Floats:
     """Return the median of the three values around each step, shape (n,)."""
     at = np.clip(np.searchsorted(series.step, steps), 1, len(series) - 2)

@@ -32,3 +32,11 @@ def test_pretraining_counts_every_token() -> None:
 def test_labels_that_all_count_hold_the_prompts_too(name: str, share: float, answer: State) -> None:
     run = run_of({name: [share] * 9}, loss=[1.0] * 9, kind="sft")
     assert state("prompt_in_loss", run) is answer
+
+
+@pytest.mark.parametrize(("left_out", "answer"), [(16, State.PRESENT), (0, State.PRESENT), (300, State.UNKNOWN)])
+def test_tokens_that_all_count_but_the_first_of_each_row_hold_the_prompts_too(left_out: int, answer: State) -> None:
+    total = [640.0, 712.0, 655.0, 688.0, 701.0]
+    columns = {"num_tokens": total, "num_target_tokens": [tokens - left_out for tokens in total]}
+    run = run_of(columns, loss=[1.0] * 5, config={"per_device_train_batch_size": 16}, kind="sft")
+    assert state("prompt_in_loss", run) is answer

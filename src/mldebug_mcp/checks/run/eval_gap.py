@@ -103,8 +103,8 @@ FACTOR = 1.4
 """Times the training loss throughout the later half. Chosen: networks on small tables and pictures end at 1.9 and
 2.5."""
 FACTOR_OF_BEST = 5.0
-"""The same where evaluation has improved and ends near its lowest. Chosen: what is learnt serves it too. No faulty run of
-the data set stands above 2.4 there, and a healthy one at 3.1."""
+"""The same where evaluation has improved and ends near its lowest. Chosen: what is learnt serves it too. No faulty
+run of the data set stands above 2.4 there, and a healthy one at 3.1."""
 AT_BEST = 1.05
 """Times its lowest within which evaluation ends near it. Chosen: by hand."""
 IMPROVED = 0.85

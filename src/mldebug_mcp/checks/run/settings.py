@@ -6,6 +6,7 @@ import re
 
 from mldebug_mcp.checks.asking import ask_in_turn, by_outcome, first_seen, outcome_of, reading, with_attribute
 from mldebug_mcp.checks.check import Answers, CannotTell, Evidence, Outcome, question, symptom
+from mldebug_mcp.checks.curve import aligned
 from mldebug_mcp.checks.learning_rate import peak_of, still_rising
 from mldebug_mcp.checks.policies import TEXT_POLICIES, kept_rise
 from mldebug_mcp.checks.reference_settings import (
@@ -21,7 +22,7 @@ from mldebug_mcp.checks.reference_settings import (
 from mldebug_mcp.checks.reference_settings import USUAL as REFERENCE_SETTINGS_USUAL
 from mldebug_mcp.core.text import counted, figure
 from mldebug_mcp.logs.names.words import pieces_of
-from mldebug_mcp.logs.run import Run
+from mldebug_mcp.logs.run import Run, Series
 
 # Is a setting unusual by itself? Of several the least usual is told.
 
@@ -326,6 +327,10 @@ _COUNTED = re.compile(
     r"(?:train_)?(?:loss|labels?|targets?|supervised|trained|trainable|unmasked)_(?:(?:tokens?|labels?)_)?"
     r"(?:frac(?:tion)?|share|ratio|pct)"
 )
+_COUNTED_TOKENS = re.compile(
+    r"(?:train_)?(?:num_|n_)?(?:loss|labels?|targets?|supervised|trained|trainable|unmasked)_tokens"
+)
+_TOKENS = re.compile(r"(?:train_)?(?:num_|n_)?(?:all_|total_|input_)?tokens(?:_per_record)?")
 
 
 @symptom(
@@ -341,7 +346,9 @@ def prompt_in_loss(run: Run) -> Evidence | None:
     Not this when: only completions count; unknown where neither such a setting nor the share of labels is given,
     because defaults differ. With short prompts and long answers it does little harm.
     """
-    shares = [series.finite for name, series in run.series.items() if _COUNTED.fullmatch("_".join(pieces_of(name)))]
+    if (counts := _all_tokens_count(run)) is not None:
+        return counts
+    shares = _called(run, _COUNTED)
     share = next(
         (series for series in shares if len(series) >= MIN_LABEL_RECORDS and float(series.value.max()) <= 1), None
     )
@@ -359,3 +366,28 @@ def prompt_in_loss(run: Run) -> Evidence | None:
         if value is SETTINGS[name] or str(value).lower() == str(SETTINGS[name]).lower():
             return Evidence(f"the configuration sets {name} to {str(value).lower()}", values={"prompts_count": 1})
     return None
+
+
+def _called(run: Run, names: re.Pattern[str]) -> list[Series]:
+    return [series.finite for name, series in run.series.items() if names.fullmatch("_".join(pieces_of(name)))]
+
+
+def _all_tokens_count(run: Run) -> Evidence | None:
+    """Return that each record trains on all tokens but the first of each row; None where the log does not show that.
+
+    The first token of a row is predicted by nothing, so that the tokens that count are fewer by the rows of a step.
+    """
+    rows = run.facts.effective_batch
+    trained, every = (next(iter(_called(run, names)), None) for names in (_COUNTED_TOKENS, _TOKENS))
+    if trained is None or every is None or len(trained) < MIN_LABEL_RECORDS:
+        return None
+    steps, total, count = aligned(every, trained)
+    left_out = total - count
+    expected = (0.0,) if rows is None else (0.0, rows)
+    if not len(steps) or not any(bool((left_out == number).all()) for number in expected):
+        return None
+    summary = (
+        f"{trained.name} is {figure(count[0])} of {figure(total[0])} {every.name} at {run.place(steps[0])}, and in all "
+        f"{counted(len(steps), 'record')} no more than the first token of each row is left out: prompts count too"
+    )
+    return Evidence(summary, steps=(float(steps[0]),), values={"share": float((count / total).min())})
