@@ -117,6 +117,7 @@ class Tensor:
         shape: Its shape.
         cut: The models through which it was computed, where it is a plain number that lost their gradient (`item`).
         lacks: The line of a sum that it comes from whose other part is such a number; 0 without one.
+        negative: Whether a minus stands before it.
     """
 
     models: frozenset[Object] = frozenset()
@@ -127,6 +128,7 @@ class Tensor:
     shape: Shape = ""
     cut: frozenset[Object] = frozenset()
     lacks: int = 0
+    negative: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -387,8 +389,8 @@ def terms_of(value: Value) -> Terms:
     if isinstance(value, Object):
         known = computed(value.made_by.rpartition(".")[2], value.line)
         return known or (frozenset({Term("other", 1, value.line)}) if value.through else known)
-    if isinstance(value, Choice):
-        return frozenset[Term]().union(*(terms_of(choice) for choice in value.values))
+    if isinstance(value, Items | Choice):
+        return frozenset[Term]().union(*(terms_of(part) for part in value.values))
     return frozenset({Term("other", 1, 0)}) if models_through(value) else frozenset()
 
 

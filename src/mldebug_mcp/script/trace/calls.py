@@ -44,8 +44,13 @@ class Calls(Methods):
         args: list[Value] = []
         for arg in node.args:
             value = self.value(arg)
-            spread = isinstance(arg, ast.Starred) and isinstance(value, Items) and not value.pattern
-            args += value.values if spread and isinstance(value, Items) else [value]
+            spread = value if isinstance(arg, ast.Starred) and isinstance(value, Items) else None
+            if spread is None:
+                args.append(value)
+            elif spread.pattern:
+                args += [self.element(spread)] * self._left_for_spread(called, method, node)
+            else:
+                args += spread.values
         keywords: dict[str, Value] = {}
         for keyword in node.keywords:
             value = self.value(keyword.value)
@@ -67,6 +72,16 @@ class Calls(Methods):
         else:
             results = [self.call_value(callee, args, keywords, node) for callee in callees]
         return either(*results) if results else DATA
+
+    def _left_for_spread(self, called: Value, method: str, node: ast.Call) -> int:
+        """Return how many arguments a function of this file takes for a list that is spread; 1 for other functions."""
+        function = self.attribute(called, method) if method and isinstance(called, Object | Class) else called
+        if isinstance(function, Class):
+            function = self.method(function.node, "__init__") or function
+        if not isinstance(function, Function):
+            return 1
+        own = function.owner is not None or function.owner_class is not None
+        return max(1, len(function.node.args.args) - own - len(node.args) + 1 - len(node.keywords))
 
     def call_value(self, called: Value, args: list[Value], keywords: dict[str, Value], node: ast.Call) -> Value:
         """Follow the call of a value with arguments that are known."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from mldebug_mcp.script import library
 from mldebug_mcp.script.calls import constant_of
-from mldebug_mcp.script.terms import Term, Terms, added, gaussian_divergence, negated, weighted
+from mldebug_mcp.script.terms import Term, Terms, added, gaussian_divergence, negated, sign_of, weighted
 from mldebug_mcp.script.trace.calls import Calls
 from mldebug_mcp.script.trace.state import MAX_ITEMS
 from mldebug_mcp.script.values import (
@@ -101,7 +101,8 @@ class Expressions(Calls):
             case ast.UnaryOp():
                 operand = self.value(node.operand)
                 if isinstance(operand, Constant):
-                    return Constant(constant_of(node))
+                    known_number = isinstance(node.op, ast.USub) and isinstance(operand.value, int | float)
+                    return Constant(-operand.value if known_number else constant_of(node))  # type: ignore[operator]
                 terms = terms_of(operand)
                 turned = isinstance(node.op, ast.USub)
                 return Tensor(
@@ -109,6 +110,7 @@ class Expressions(Calls):
                     end_after("neg", operand),
                     terms=negated(terms) if turned else terms,
                     shape=shape_of(operand),
+                    negative=turned,
                 )
             case ast.Compare():
                 left, *others = [self.value(expr) for expr in (node.left, *node.comparators)]
@@ -135,7 +137,10 @@ class Expressions(Calls):
         return merged(*parts)
 
     def _combined(self, node: ast.BinOp) -> Value:
-        left, right = self.value(node.left), self.value(node.right)
+        return self.combined(node, self.value(node.left), self.value(node.right))
+
+    def combined(self, node: ast.BinOp, left: Value, right: Value) -> Value:
+        """Return what an operation makes of two values."""
         if isinstance(node.op, ast.Add) and isinstance(left, Items) and isinstance(right, Items):
             return Items((*left.values, *right.values))
         if isinstance(node.op, ast.BitOr) and isinstance(left, Items) and isinstance(right, Items):
@@ -173,14 +178,26 @@ class Expressions(Calls):
             return added(terms_of(left), terms_of(right), subtracts=isinstance(node.op, ast.Sub))
         of_left, of_right = terms_of(left), terms_of(right)
         if isinstance(node.op, ast.Mult | ast.Div) and not of_right:
-            return weighted(of_left, node.right)
+            return weighted(of_left, node.right, self._sign(node.right, right))
         if isinstance(node.op, ast.Mult):
             known_left = all(term.quantity == "other" for term in of_left)
             if not of_left or known_left:
-                return weighted(of_right, node.left)
+                return weighted(of_right, node.left, self._sign(node.left, left))
             if all(term.quantity == "other" for term in of_right):
-                return weighted(of_left, node.right)
+                return weighted(of_left, node.right, self._sign(node.right, right))
         return frozenset({Term("other", 1, node.lineno)}) if of_left or of_right else frozenset()
+
+    def _sign(self, node: ast.expr, weight: Value) -> int:
+        """Return the sign of a weight: as its value has it, else as it is written; 0 where an unseen mapping has it."""
+        if isinstance(weight, Constant) and isinstance(weight.value, int | float):
+            return -1 if weight.value < 0 else 1
+        if isinstance(weight, Tensor) and weight.negative:
+            return -1
+        inner = node.func if isinstance(node, ast.Call) else node
+        chosen = isinstance(node, ast.Subscript) and not isinstance(node.slice, ast.Constant | ast.Slice | ast.Tuple)
+        chosen = chosen or (isinstance(inner, ast.Attribute) and inner is not node and inner.attr == "get")
+        unseen = chosen and isinstance(inner, ast.Subscript | ast.Attribute) and isinstance(self.value(inner.value), Object)
+        return 0 if unseen and not models_through(weight) else sign_of(node)
 
     def _named(self, name: str) -> Value:
         value = self.frame.scope.find(name)

@@ -88,6 +88,9 @@ class Methods(LibraryCalls):
             pattern = owner.pattern or bool(self.loops)
             self.change(target, Items((*owner.values, *new)[:MAX_LISTED], pattern=pattern), node)
             return Constant(None)
+        if name == "setdefault" and len(args) == 2 and target is not None and isinstance(args[0], Constant):
+            self.change(target, self.with_item(owner, args[0].value, args[1]), node)
+            return self.item(self.value(target), args[0].value)
         if name == "items":
             return Items(
                 tuple(Items((Constant(key), value)) for key, value in zip(owner.keys, owner.values, strict=False)),

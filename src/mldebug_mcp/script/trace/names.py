@@ -56,7 +56,7 @@ class Names(State):
                 owner, key = self.value(target.value), self.value(target.slice)
                 plain = key.value if isinstance(key, Constant) else None
                 if isinstance(owner, Items):
-                    self.change(target.value, self._with_item(owner, plain, value), node)
+                    self.change(target.value, self.with_item(owner, plain, value), node)
                 for holder in choices(owner):
                     if isinstance(holder, Parameters):
                         self.event("write", holder.models, node)
@@ -70,7 +70,7 @@ class Names(State):
         elif isinstance(changed, ast.Attribute | ast.Subscript):
             self.assign(changed, value, node)
 
-    def _with_item(self, owner: Items, key: object, value: Value) -> Items:
+    def with_item(self, owner: Items, key: object, value: Value) -> Items:
         """Return a list or mapping after one item is set; each may be the one whose key is not known."""
         if not owner.keys:
             return Items((*owner.values, value), () if owner.values else (key,))
@@ -128,7 +128,8 @@ class Names(State):
             ]
             self.assign(node.target, Items(tuple(both[: MAX_ITEMS * 2])), node)
         elif not isinstance(old_value, Object):
-            self.assign(node.target, Tensor(models_through(old_value, value)), node)
+            sides = ast.copy_location(ast.BinOp(node.target, node.op, node.value), node)
+            self.assign(node.target, self.combined(sides, old_value, value), node)
 
     def item(self, value: Value, place: object) -> Value:
         """Return the item of something at a place; None stands for a place that is not known."""
@@ -186,6 +187,8 @@ class Names(State):
             return owner.attributes[name]
         if name in ("module", "_orig_mod") and owner.definition is None:
             return owner
+        if name == "training" and owner is not self.frame.owner and len(owner.modes) == 1:
+            return Constant("train" in owner.modes)
         if owner.definition is not None:
             method = self.method(owner.definition, name, owner)
             if method is not None:

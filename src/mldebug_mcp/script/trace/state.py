@@ -93,6 +93,10 @@ class State(ABC):
         """Return the value of an expression; what happens in it is noted."""
 
     @abstractmethod
+    def combined(self, node: ast.BinOp, left: Value, right: Value) -> Value:
+        """Return what an operation makes of two values."""
+
+    @abstractmethod
     def call_value(self, called: Value, args: list[Value], keywords: dict[str, Value], node: ast.Call) -> Value:
         """Return what a call of a value returns."""
 
