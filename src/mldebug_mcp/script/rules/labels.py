@@ -10,6 +10,7 @@ from mldebug_mcp.script.calls import Call, constant_of, dotted
 from mldebug_mcp.script.faults import Fault, fault
 from mldebug_mcp.script.items import Origin, ShiftedPair, function_around, origin_of, shifted_pairs
 from mldebug_mcp.script.roles import Roles, entries_of
+from mldebug_mcp.script.values import Value, facts_of
 
 
 def labels_shifted(roles: Roles) -> Iterator[Fault]:
@@ -134,6 +135,32 @@ def shifted_by_both(roles: Roles) -> Iterator[Fault]:
                     f"the data give targets that are shifted by one (line {pair.line}), and {again} shifts them again"
                 )
                 yield fault("shifted_twice", call.line, "likely", says, fix="shift in one place alone")
+
+
+def shifted_on_the_way(roles: Roles) -> Iterator[Fault]:
+    """Targets have left out their first place twice on the way from the data to the loss, or once before a model does."""
+    for call in roles.script.calls:
+        sides: list[tuple[Value, Value]] = []
+        places = 2
+        if roles.is_cross_entropy(call):
+            sides = roles.trace.sides.get(id(call.node), [])
+        elif any(CAUSAL.search(name) for name in roles.trace.called.get(id(call.node), ())):
+            settings, places = roles.trace.settings.get(id(call.node), {}), 1
+            inputs = settings.get("input_ids") or roles.trace.given.get(id(call.node), [])
+            sides = list(zip(inputs, settings.get("labels", []), strict=False))
+        for inputs_facts, targets in ((facts_of(side[0]), facts_of(side[1])) for side in sides):
+            same = bool(targets.source) and inputs_facts.source == targets.source
+            if same and len(targets.shifts) - len(inputs_facts.shifts) == places:
+                first = targets.shifts[len(inputs_facts.shifts)]
+                again = "here" if places == 2 else "by the model that takes `labels`"
+                says = f"targets are shifted by one in line {first}, and {again} once more"
+                line = targets.shifts[-1] if places == 2 else call.line
+                yield fault("shifted_twice", line, "certain", says, fix="shift in one place alone")
+                break
+
+
+CAUSAL = re.compile(r"ForCausalLM|LMHeadModel")
+"""Models of Transformers that shift `labels` themselves."""
 
 
 def _are(pair: ShiftedPair, inputs: Origin, targets: Origin) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from mldebug_mcp.script import library
+from mldebug_mcp.script.facts import NOTHING, Facts
 from mldebug_mcp.script.terms import Terms
 from mldebug_mcp.script.trace.methods import Methods
 from mldebug_mcp.script.trace.state import MAX_CALL_DEPTH, Frame
@@ -25,6 +26,7 @@ from mldebug_mcp.script.values import (
     Value,
     choices,
     either,
+    facts_of,
     models_through,
     objects_in,
     terms_after,
@@ -222,9 +224,11 @@ class Calls(Methods):
         if isinstance(inner, Items):
             parts = (_with_models(value, models) if isinstance(value, Tensor) else value for value in inner.values)
             return Items(tuple(parts), inner.keys, inner.pattern)
+        place = next((facts for value in args if (facts := facts_of(value)).source), NOTHING)
         if isinstance(inner, Tensor) and model.definition is not None:
+            inner = inner if inner.facts.source else replace(inner, facts=replace(inner.facts, source=place.source, shifts=place.shifts))
             return _with_models(inner, models)
-        return _result_of_layer(model, models)
+        return replace(_result_of_layer(model, models), facts=Facts(source=place.source, shifts=place.shifts))
 
     def _through_own_layers(self, model: Object, args: list[Value], node: ast.Call) -> None:
         """Follow the layers of a `Sequential` whose classes stand in the file."""
@@ -265,7 +269,7 @@ def _shape_of_layer(layer: Object) -> Shape:
             None,
         )
         return _shape_of_layer(last) if isinstance(last, Object) else ""
-    return "column" if kind == "Linear" and layer.given[1:2] == (Constant(1),) else ""
+    return "column" if kind in ("Linear", "Embedding") and layer.given[1:2] == (Constant(1),) else ""
 
 
 def _shape_of_any(part: Object) -> Shape:

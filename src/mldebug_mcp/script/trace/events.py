@@ -77,6 +77,8 @@ class Trace:
         lacking: The lines of sums that lost the gradient of a part, for which gradients are computed.
         settings: By the identity of a call, the values that its keyword arguments had, a `**mapping` among them.
         sides: By the identity of a difference or a call, its two sides or first arguments each time.
+        padding_kept: The lines of masks that are true at padding alone, each with the line of a mean over these places.
+        hidden: The lines that hide what holds data from a softmax or maximum, and leave the padding.
     """
 
     events: list[Event] = field(default_factory=list)
@@ -87,6 +89,8 @@ class Trace:
     lacking: list[int] = field(default_factory=list)
     settings: dict[int, dict[str, list[Value]]] = field(default_factory=dict)
     sides: dict[int, list[tuple[Value, Value]]] = field(default_factory=dict)
+    hidden: list[int] = field(default_factory=list)
+    padding_kept: list[tuple[int, int]] = field(default_factory=list)
 
     def of(self, *actions: Action) -> list[Event]:
         """Return the events of some kinds."""

@@ -72,14 +72,16 @@ class Methods(LibraryCalls):
                 return Constant(None)
         if name in library.CUTTING_METHODS:
             cut = models_through(owner) if name == "item" else frozenset[Object]()
-            return Tensor(shape=shape_after(name, owner, args), cut=cut)
+            facts = self.facts_after(name, [owner, *args], node.args, node)
+            return Tensor(shape=shape_after(name, owner, args), cut=cut, facts=facts)
         if name == "detach_" and isinstance(node.func, ast.Attribute):
             self.assign(node.func.value, DATA, node)
         ends = library.RESULTS.get(name) or (end_after(name, owner) if name in library.SAME_VALUES else "")
         known = isinstance(owner, Tensor) and owner.is_known
         line = node.lineno if name in library.RESULTS else end_line_of(owner)
         terms, shape = terms_after(name, [owner, *args], node), shape_after(name, owner, args)
-        return Tensor(models_through(owner, *given), ends, known, line, terms, shape)
+        facts = self.facts_after(name, [owner, *args], node.args, node)
+        return Tensor(models_through(owner, *given), ends, known, line, terms, shape, facts=facts)
 
     def _method_of_items(self, owner: Items, name: str, args: list[Value], node: ast.Call) -> Value:
         target = node.func.value if isinstance(node.func, ast.Attribute) else None
@@ -101,7 +103,9 @@ class Methods(LibraryCalls):
         if name in ("get", "pop") and args:
             return self.item(owner, args[0].value if isinstance(args[0], Constant) else None)
         if name in ("values", "copy"):
-            return Items(owner.values, pattern=owner.pattern)
+            return Items(owner.values, owner.keys if name == "copy" else (), owner.pattern)
+        if name in ("to", "cuda", "cpu", "pin_memory"):
+            return owner
         return Tensor(models_through(owner))
 
     def _method_of_parameters(self, owner: Parameters, name: str, given: Sequence[Value], node: ast.Call) -> Value:
@@ -125,7 +129,8 @@ class Methods(LibraryCalls):
         """Follow a method that PyTorch, or another file, gives an object."""
         given = (*args, *keywords.values())
         if owner.kind == "unknown" and (name in library.CUTTING_METHODS or name == "get"):
-            return Tensor(shape=shape_after(name, owner, args))
+            facts = self.facts_after(name, [owner, *args], node.args, node)
+            return Tensor(shape=shape_after(name, owner, args), facts=facts)
         if owner.made_by.endswith(".ModuleDict") and name in ("items", "values"):
             part = self.attribute_of_object(owner, "*")
             return Items((Items((DATA, part)) if name == "items" else part,), pattern=True)
@@ -152,6 +157,7 @@ class Methods(LibraryCalls):
         made = self.new("unknown", node, made_by=f"{owner.made_by or owner.name}.{name}", given=given)
         made.through = models_through(owner, *given) if owner.through else frozenset()
         made.shape = shape_after(name, owner, args)
+        made.facts = self.facts_after(name, [owner, *args], node.args, node)
         return made
 
     def _parameters(self, owner: Object, given: Sequence[Value], node: ast.Call) -> Value:

@@ -23,6 +23,7 @@ from mldebug_mcp.script.values import (
     Value,
     choices,
     either,
+    holds_layers,
     models_through,
     objects_in,
     parameters_in,
@@ -185,6 +186,8 @@ class Names(State):
         """Return an attribute of an object; one that nothing sets is made."""
         if name in owner.attributes:
             return owner.attributes[name]
+        if name == "*" and holds_layers(owner):
+            return either(*owner.attributes.values())
         if name in ("module", "_orig_mod") and owner.definition is None:
             return owner
         if name == "training" and owner is not self.frame.owner and len(owner.modes) == 1:
@@ -209,7 +212,7 @@ class Names(State):
             name=name,
             made_by=f"{owner.made_by}.{name}" if owner.made_by else "",
         )
-        part.modes = owner.modes
+        part.modes, part.facts = owner.modes, owner.facts
         part.through = frozenset() if name in library.PLAIN_ATTRIBUTES else owner.through
         self.trace.objects.append(part)
         owner.attributes[name] = part
@@ -238,6 +241,12 @@ class Names(State):
                 return either(*(self.element(value) for value in through.values))
             case Object() if through.is_of_model():
                 return self.attribute(through, "*")
+            case Object() if through.kind == "loader":
+                return self.batch_of(through)
+            case Object() if through.definition is not None and through.kind == "instance":
+                iterates = self.method(through.definition, "__iter__", through)
+                if iterates is not None and self.stack.count(iterates.node) == 0:
+                    return self.element(self.enter(iterates, [], {}, iterates.node))
         return Tensor(models_through(through))
 
     def classes(self, definition: ast.ClassDef, depth: int = 0) -> Iterator[ast.ClassDef]:
