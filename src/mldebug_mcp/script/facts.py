@@ -9,7 +9,7 @@ from typing import Literal
 
 from mldebug_mcp.script.calls import constant_of, dotted
 
-DataKind = Literal["", "real", "padding", "places", "length", "mean", "std"]
+DataKind = Literal["", "real", "padding", "ones", "places", "length", "mean", "std"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class Facts:
 
     Args:
         kind: What they are. "real" is a mask that is true at all places which hold data, "padding" one that is true at
-            padding alone. "places" are numbers of places, "length" how many there are. "mean" and "std" are statistics.
+            padding alone. "ones" are ones alone, "places" are numbers of places, "length" how many there are. "mean" and "std" are statistics.
         hides: The kind of the mask under which they are minus infinity, or nearly so.
         source: What they are cut from along time; empty where that is not known.
         shifts: The lines at which one place was left out at their start.
@@ -159,9 +159,15 @@ def with_rows(facts: Facts, node: ast.Subscript) -> Facts:
 
 def rows_cut(node: ast.Subscript) -> str:
     """Return the part of all rows that a subscript takes, as it is written; empty where it takes no rows."""
-    if isinstance(node.slice, ast.Slice) and (node.slice.lower or node.slice.upper):
-        return ast.unparse(node)
-    return ""
+    by_place = isinstance(node.slice, ast.Slice) and (node.slice.lower or node.slice.upper)
+    return ast.unparse(node) if by_place or isinstance(node.slice, ast.Compare) else ""
+
+
+def _is_over_rows(others: list[ast.expr], node: ast.Call) -> bool:
+    """Say whether a statistic is taken over the first axis, or over all of them."""
+    axes = [keyword.value for keyword in node.keywords if keyword.arg in ("axis", "dim")] or others[:1]
+    first = axes[0].elts[0] if axes and isinstance(axes[0], ast.Tuple | ast.List) and axes[0].elts else None
+    return not axes or constant_of(first or axes[0]) in (0, None)
 
 
 BEGINS_SOURCE = {"stack", "tensor", "as_tensor", "from_numpy", "LongTensor", "pad_sequence", "array", "asarray"}
@@ -187,6 +193,10 @@ def after(name: str, given: list[Facts], others: list[ast.expr], node: ast.Call)
     match name:
         case "arange":
             return Facts("places")
+        case "ones":
+            return Facts("ones")
+        case "pad_sequence" if first.kind == "ones":
+            return Facts("real", line=node.lineno)
         case "eq" | "ne" if len(others) == 1:
             return equals(first, others[0], is_equal=name == "eq")
         case "logical_not" | "bitwise_not":
@@ -195,8 +205,8 @@ def after(name: str, given: list[Facts], others: list[ast.expr], node: ast.Call)
             return _joined(first, hidden_by(given[1], last))
         case "where" if len(others) == 2:
             return hidden_by(first, others[0]) if is_hiding(others[0]) else hidden_by(flipped(first), others[1])
-        case "mean" | "std" | "nanmean":
-            return Facts("std" if name == "std" else "mean", part=first.part)
+        case "mean" | "std" | "nanmean" if _is_over_rows(others, node):
+            return Facts("std" if name == "std" else "mean", part=first.part, line=node.lineno)
     if name in KEEPS_FACTS:
         begins = name in BEGINS_SOURCE and not first.source
         return replace(first, source=f"{node.lineno}:{node.col_offset}", shifts=()) if begins else first

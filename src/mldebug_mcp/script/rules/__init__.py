@@ -97,6 +97,7 @@ RULES: tuple[Rule, ...] = (
     data.evaluation_data,
     data.own_statistics,
     data.statistics_of_each_part,
+    data.statistics_of_each_slice,
     data.augmented_evaluation,
     data.seeds_set_again,
     data.workers_alike,

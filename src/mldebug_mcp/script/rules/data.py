@@ -12,7 +12,7 @@ from mldebug_mcp.script.faults import Fault, fault
 from mldebug_mcp.script.loaders import HELD_OUT, TRAINS, Loader, draws_anew, line_of_rows, loaders_of, rows_of
 from mldebug_mcp.script.roles import EVALUATES, Roles
 from mldebug_mcp.script.trace.events import Event
-from mldebug_mcp.script.values import Constant
+from mldebug_mcp.script.values import Constant, facts_of
 
 
 def data_order(roles: Roles) -> Iterator[Fault]:
@@ -262,6 +262,33 @@ def statistics_of_each_part(roles: Roles) -> Iterator[Fault]:
         if _is_for_both(roles, name) or _is_for_slices(roles, name):
             says = f"{name} takes these from its own rows, and is made for training and for evaluation"
             yield fault("own_statistics", scaled[0], "likely", says)
+
+
+FIRST_ROWS = re.compile(r"^(.{1,80})\[:[^\]:]{1,80}\]$")
+LATER_ROWS = re.compile(r"^(.{1,80})\[[^\]:]{1,80}:[^\]:]{0,80}\]$")
+CHOSEN_ROWS = re.compile(r"^(\w{1,80})\[[^\n]{1,80} == (.{1,40})\]$")
+"""How the first, the later, or some chosen rows of a table are written."""
+
+
+def statistics_of_each_slice(roles: Roles) -> Iterator[Fault]:
+    """The same code takes off the mean of the first rows from these, and that of later rows from those."""
+    for node in ast.walk(roles.script.tree):
+        means = {
+            mean.part: mean.line
+            for rows, mean in ((facts_of(left), facts_of(right)) for left, right in roles.trace.sides.get(id(node), []))
+            if mean.kind == "mean" and mean.part and mean.part == rows.part
+        }
+        if len(means) > 1 and _train_and_evaluate(list(means)):
+            says = f"each of {' and '.join(sorted(means)[:2])} is scaled by its own mean here"
+            yield fault("own_statistics", next(iter(means.values())), "likely", says)
+
+
+def _train_and_evaluate(parts: list[str]) -> bool:
+    """Say whether some of several parts are the first and the later rows of one table, or those of named splits."""
+    first, later = ({found[1] for part in parts if (found := pattern.match(part))} for pattern in (FIRST_ROWS, LATER_ROWS))
+    chosen = [found[2].strip("'\"") for part in parts if (found := CHOSEN_ROWS.match(part))]
+    named = any(map(TRAINS.search, chosen)) and any(map(HELD_OUT.search, chosen))
+    return bool(first & later) or named
 
 
 def _scaled_by_own_rows(dataset: ast.ClassDef) -> tuple[int, set[str]] | None:

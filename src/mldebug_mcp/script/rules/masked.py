@@ -27,8 +27,8 @@ def data_hidden(roles: Roles) -> Iterator[Fault]:
     for line in dict.fromkeys(trace.hidden):
         yield _hides_data(line)
     for call in roles.script.calls:
-        for name, values in trace.settings.get(id(call.node), {}).items():
-            facts = facts_of(values[0])
+        settings = trace.settings.get(id(call.node), {})
+        for name, facts in ((name, facts_of(value)) for name, values in settings.items() for value in values):
             if name in ("attn_mask", "mask", "src_mask") and facts.hides == "real":
                 yield _hides_data(facts.line)
             elif name in TRUE_HIDES and facts.kind == "real":
