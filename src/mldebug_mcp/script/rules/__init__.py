@@ -74,7 +74,6 @@ RULES: tuple[Rule, ...] = (
     loss.keras_logits,
     labels.labels_shifted,
     labels.shifted_in_the_data,
-    labels.shifted_by_both,
     labels.shifted_on_the_way,
     labels.padding_in_loss,
     labels.padding_in_labels,

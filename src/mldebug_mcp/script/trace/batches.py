@@ -38,8 +38,10 @@ class Batches(Names):
         """Return what stands for each batch of a loader; data without a gradient where its data set is not known."""
         if loader not in self.batches:
             self.batches[loader] = DATA  # a data set that reads its own loader ends here
-            events = len(self.trace.events)
+            events, reading = len(self.trace.events), self.reading
+            self.reading = True
             self.batches[loader] = self._read(loader)
+            self.reading = reading
             del self.trace.events[events:]
         return self.batches[loader]
 

@@ -208,6 +208,9 @@ class Expressions(Calls):
             if isinstance(part, Object):
                 part.facts = with_rows(value.facts, node)
             return part
+        if self.reading and isinstance(value, Object) and value.kind == "unknown" and rows_cut(node):
+            source = value.facts.source or f"{value.label} {id(value)}"
+            return Tensor(facts=with_rows(cut(replace(value.facts, source=source), node), node))
         taken = self.item(value, plain)
         if plain == "attention_mask" and isinstance(taken, Tensor | Object) and not facts_of(taken).kind:
             return Tensor(facts=Facts("real", line=node.lineno))

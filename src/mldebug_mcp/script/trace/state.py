@@ -86,6 +86,8 @@ class State(ABC):
         self.with_block: tuple[ast.AST, Callable[[Value], None]] | None = None
         self.switched: dict[Object, frozenset[str]] = {}
         self.batches: dict[Object, Value] = {}
+        self.reading = False
+        """Whether the items of a data set are read."""
         self.made_up: list[ast.AST] = []  # kept, as what happens is looked up by the identity of a part of the tree
         self.stands_for_several = False
         """Whether a comprehension is followed with one item for all: what it compares holds for some of them."""
