@@ -46,11 +46,11 @@ class Batches(Names):
         return self.batches[loader]
 
     def _read(self, loader: Object) -> Value:
-        given = loader.settings.get("dataset") or next(iter(loader.given), DATA)
+        given = rows_of(loader)
         node = ast.Call(ast.Name("collate_fn"), [], [], lineno=loader.line, col_offset=0)
         self.made_up.append(node)
-        if any(part.made_by.endswith("TensorDataset") for part in _wrapped(given)):
-            tensors = next(part for part in _wrapped(given) if part.made_by.endswith("TensorDataset")).given
+        if any(part.made_by.endswith("TensorDataset") for part in wrapped(given)):
+            tensors = next(part for part in wrapped(given) if part.made_by.endswith("TensorDataset")).given
             return Items(tuple(_plain(value, is_batch=True) for value in tensors))
         item = self._item_of(given, node)
         if item is None:
@@ -62,7 +62,7 @@ class Batches(Names):
 
     def _item_of(self, given: Value, node: ast.Call) -> Value | None:
         """Return an item of a data set of this file, or of a list; None where that is not known."""
-        for dataset in _wrapped(given):
+        for dataset in wrapped(given):
             definition = dataset.definition
             read = self.method(definition, "__getitem__", dataset) if definition is not None else None
             if read is not None:
@@ -73,7 +73,12 @@ class Batches(Names):
         return self.element(given) if isinstance(given, Items) and given.values else None
 
 
-def _wrapped(given: Value) -> list[Object]:
+def rows_of(loader: Object) -> Value:
+    """Return the data set that a loader is given."""
+    return loader.settings.get("dataset") or next(iter(loader.given), DATA)
+
+
+def wrapped(given: Value) -> list[Object]:
     """Return a data set, and what it wraps: of a `Subset` or a part of `random_split` the data set that it is of."""
     found: list[Object] = []
     todo = list(objects_in(given))
