@@ -177,12 +177,14 @@ class Items:
         values: The parts.
         keys: Their keys in a mapping.
         pattern: Whether the parts stand for any number of such.
+        fills: Whether an empty list stands under each key that is missing, as in a `defaultdict`.
         size: How many values are in it, those in its parts among them.
     """
 
     values: tuple[Value, ...]
     keys: tuple[object, ...] = ()
     pattern: bool = False
+    fills: bool = False
     size: int = field(default=0, init=False, compare=False)
 
     def __post_init__(self) -> None:

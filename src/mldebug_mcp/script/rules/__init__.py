@@ -44,7 +44,7 @@ RULES: tuple[Rule, ...] = (
     step.scaler_half_used,
     order.steps_without_gradient,
     order.clips_without_effect,
-    handlers.clipped_by_a_late_handler,
+    handlers.handler_never_called,
     order.schedules_before_optimizer,
     order.never_cleared,
     order.modes_left,

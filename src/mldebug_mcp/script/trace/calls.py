@@ -115,6 +115,8 @@ class Calls(Methods):
         self.stack.append(definition)
         self.through.append(node)
         self.entered.add(definition)
+        if node is not definition:
+            self.trace.reached.add(definition)
         try:
             if isinstance(definition, ast.Lambda):
                 return self.value(definition.body)

@@ -15,6 +15,7 @@ from mldebug_mcp.script.values import (
     Constant,
     Function,
     Items,
+    Library,
     Object,
     Parameters,
     Super,
@@ -167,6 +168,9 @@ class LibraryCalls(Batches):
                 return self.call_value(keywords["default_factory"], [], {}, node)
             case (("field" | "Field"), _) if "default" in keywords:
                 return keywords["default"]
+            case "defaultdict", [Library("list" | "set") | Function(), *_]:
+                made = self.call_value(args[0], [], {}, node) if isinstance(args[0], Function) else Items(())
+                return Items((), fills=True) if made == Items(()) else None
             case "dict", _:
                 return Items(tuple(keywords.values()), tuple(keywords)) if keywords or not args else args[0]
         return None

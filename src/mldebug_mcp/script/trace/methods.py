@@ -6,6 +6,7 @@ import ast
 from collections.abc import Sequence
 
 from mldebug_mcp.script import library
+from mldebug_mcp.script.trace.events import Registered
 from mldebug_mcp.script.trace.library_calls import LibraryCalls
 from mldebug_mcp.script.trace.state import MAX_LISTED
 from mldebug_mcp.script.values import (
@@ -85,6 +86,13 @@ class Methods(LibraryCalls):
 
     def _method_of_items(self, owner: Items, name: str, args: list[Value], node: ast.Call) -> Value:
         target = node.func.value if isinstance(node.func, ast.Attribute) else None
+        inner = target.func if isinstance(target, ast.Call) else None
+        if isinstance(target, ast.Call) and isinstance(inner, ast.Attribute) and inner.attr == "setdefault":
+            target = ast.copy_location(ast.Subscript(inner.value, target.args[0]), target)
+        if name in ("append", "add") and isinstance(target, ast.Subscript) and isinstance(args[0], Function):
+            key = self.value(target.slice)
+            plain = key.value if isinstance(key, Constant) else None
+            self.trace.registered.append(Registered(args[0].node, plain, node, tuple(self.through)))
         if name in ("append", "add", "extend", "insert", "update", "appendleft") and args and target is not None:
             new = args[-1].values if name in ("extend", "update") and isinstance(args[-1], Items) else (args[-1],)
             pattern = owner.pattern or bool(self.loops)
@@ -100,6 +108,10 @@ class Methods(LibraryCalls):
             )
         if name == "keys":
             return Items(tuple(map(Constant, owner.keys)))
+        known = not owner.pattern and None not in owner.keys and len(owner.keys) == len(owner.values)
+        if name in ("get", "pop") and len(args) == 2 and known and isinstance(args[0], Constant):
+            if args[0].value not in owner.keys:
+                return args[1]
         if name in ("get", "pop") and args:
             return self.item(owner, args[0].value if isinstance(args[0], Constant) else None)
         if name in ("values", "copy"):

@@ -74,15 +74,15 @@ class Names(State):
     def with_item(self, owner: Items, key: object, value: Value) -> Items:
         """Return a list or mapping after one item is set; each may be the one whose key is not known."""
         if not owner.keys:
-            return Items((*owner.values, value), () if owner.values else (key,))
+            return replace(owner, values=(*owner.values, value), keys=() if owner.values else (key,))
         surely = key is not None and not self.tests
         changed = [
             (value if surely else either(item, value)) if key in (known, None) else item
             for known, item in zip(owner.keys, owner.values, strict=False)
         ]
         if key is not None and key in owner.keys:
-            return Items(tuple(changed), owner.keys)
-        return Items((*changed, value), (*owner.keys, key))
+            return replace(owner, values=tuple(changed))
+        return replace(owner, values=(*changed, value), keys=(*owner.keys, key))
 
     def assign_attribute(self, owner: Value, name: str, value: Value, node: ast.expr | ast.stmt) -> None:
         """Give an attribute of something a value."""
@@ -135,6 +135,8 @@ class Names(State):
     def item(self, value: Value, place: object) -> Value:
         """Return the item of something at a place; None stands for a place that is not known."""
         match value:
+            case Items() if value.fills and (place not in value.keys if place is not None else not value.values):
+                return Items(())
             case Items() if value.pattern:
                 return either(*value.values) if value.values else DATA
             case Items() if value.keys:
@@ -173,7 +175,9 @@ class Names(State):
                 return self.attribute_of_object(value, name)
             case Class():
                 method = self.method(value.node, name)
-                return method if method is not None else self._class_value(value.node, name) or DATA
+                known = method if method is not None else self._class_value(value.node, name) or DATA
+                is_member = any(ast.unparse(base).endswith("Enum") for base in value.node.bases) and method is None
+                return Constant(f"{value.path}.{name}") if is_member else known
             case Super():
                 for base in self._bases(value.below):
                     method = self.method(base, name, value.owner)
