@@ -384,7 +384,7 @@ MAKES_OF_LIST = {"stack", "tensor", "as_tensor", "array", "asarray", "FloatTenso
 
 def shape_after(name: str, value: Value, args: Sequence[Value]) -> Shape:
     """Return the shape of a tensor after a function, or a method of it, with the other arguments."""
-    if name in MAKES_OF_LIST and isinstance(value, Items):
+    if name in MAKES_OF_LIST and (isinstance(value, Items) or name != "stack"):
         return shape_of_list(value)
     shape = shape_of(value)
     places = tuple(arg.value if isinstance(arg, Constant) else None for arg in args)

@@ -506,12 +506,6 @@ def shapes_broadcast(roles: Roles) -> Iterator[Fault]:
         if sorted(shapes) == ["column", "row"]:
             says = "one side of the loss has shape (n,) and the other (n, 1): the difference is a matrix of n by n"
             yield fault("shapes_broadcast", call.line, "certain", says)
-        elif _one_output(roles) and shapes[0] != "row" and shapes[1] != "column" and not _makes_columns(roles):
-            target = sides[1]
-            from_data = isinstance(target, ast.Name) and roles.source_of(target, call) is target
-            says = "the model has one output, of shape (n, 1), and nothing in the file gives the targets that shape"
-            likely = from_data and _flattened_elsewhere(roles)
-            yield fault("shapes_may_broadcast", call.line, "likely" if likely else "depends", says)
     yield from _shapes_followed(roles)
 
 
@@ -683,42 +677,11 @@ def _is_column_by_size(call: Call) -> bool:
     return any(len(size) >= 2 and constant_of(size[-1]) == 1 for size in sizes)
 
 
-def _makes_columns(roles: Roles) -> bool:
-    """Say whether the file brings anything into the shape (n, 1), or a model of it gives outputs of shape (n,)."""
-    models = {module.name for module in roles.modules}
-    reshaped = [call for call in roles.script.named(*RESHAPES) if call.function.partition(".")[0] in models]
-    return _brings_into_columns(roles) or any(_shape_after(call.method, call.node) for call in reshaped)
-
-
 def _brings_into_columns(roles: Roles) -> bool:
     """Say whether the file brings anything into the shape (n, 1)."""
     made = any(map(_is_column_by_size, roles.script.named(*MADE_BY_SIZE)))
     reshaped = any(_shape_after(call.method, call.node) == "column" for call in roles.script.named(*RESHAPES))
     return made or reshaped or bool(TALL.search(roles.source))
-
-
-def _flattened_elsewhere(roles: Roles) -> bool:
-    """Say whether the output of a model is brought into the shape (n,) in another place, as in evaluation."""
-    flat = [call for call in roles.script.named(*RESHAPES) if _shape_after(call.method, call.node) == "row"]
-    return any(
-        isinstance(call.node.func, ast.Attribute) and isinstance(call.node.func.value, ast.Call) for call in flat
-    )
-
-
-def _one_output(roles: Roles) -> bool:
-    linear = [call for call in roles.script.named("Linear") if call.constant("out_features", 1) is not None]
-    last = linear[-1] if linear else None
-    one_output = last is not None and last.constant("out_features", 1) == 1 and not last.loops
-    return one_output and not any(_puts_together(module) for module in roles.modules)
-
-
-def _puts_together(module: ast.ClassDef) -> bool:
-    """Say whether the outputs of a model are put together from several."""
-    forward = [node for node in module.body if isinstance(node, ast.FunctionDef) and node.name in FORWARD]
-    returned = [
-        node.value for part in forward for node in ast.walk(part) if isinstance(node, ast.Return) and node.value
-    ]
-    return any(_outermost(value).rpartition(".")[2] in ("cat", "stack", "concat", "hstack") for value in returned)
 
 
 MEAN_LOSSES = re.compile(r"(?:^|\.)(?:F|functional)\.(?:\w*loss|\w*cross_entropy\w*)$")
