@@ -169,7 +169,9 @@ def test_targets_of_a_data_set_that_do_not_fit_an_output_are_found(
 
 def test_an_output_that_meets_the_same_data_in_two_shapes_is_found(tmp_path: Path) -> None:
     text = SHAPES.replace("TARGET", 'torch.tensor(self.rows[i]["y"])').replace("OUT", "")
-    text = text.replace("        opt.step()\n", "        opt.step()\n        print((net(x).detach().squeeze(-1) - y).abs().mean())\n", 1)
+    text = text.replace(
+        "        opt.step()\n", "        opt.step()\n        print((net(x).detach().squeeze(-1) - y).abs().mean())\n", 1
+    )
     assert rules_of(tmp_path, text) == ["shapes_broadcast"]
 
 
@@ -214,8 +216,16 @@ def pack(part, scale):
     ("helper", "made", "found"),
     [
         (OWN, "a, b = (pack(part) for part in (table[:n], table[n:]))", ["own_statistics"]),
-        (OWN, "sets = {k: pack(v) for k, v in {'train': table[:n], 'val': table[n:]}.items()}; a, b = sets['train'], sets['val']", ["own_statistics"]),
-        (OWN, "a = pack(table[table['split'] == 'train']); b = pack(table[table['split'] == 'val'])", ["own_statistics"]),
+        (
+            OWN,
+            "sets = {k: pack(v) for k, v in {'train': table[:n], 'val': table[n:]}.items()}; a, b = sets['train'], sets['val']",
+            ["own_statistics"],
+        ),
+        (
+            OWN,
+            "a = pack(table[table['split'] == 'train']); b = pack(table[table['split'] == 'val'])",
+            ["own_statistics"],
+        ),
         (SCALE, "a, b = (pack(part, Scale().fit(part)) for part in (table[:n], table[n:]))", ["own_statistics"]),
         (SCALE, "scale = Scale().fit(table[:n]); a, b = (pack(part, scale) for part in (table[:n], table[n:]))", []),
         (OWN.replace("mean(0)", "mean(1)"), "a, b = (pack(part) for part in (table[:n], table[n:]))", []),
@@ -262,7 +272,10 @@ main([], 5)
     ("made", "found"),
     [
         ("a, b = random_split(Pictures(rows, augment=True), [n, 9])", ["augmented_evaluation"]),
-        ("full = Pictures(rows, transform=T.Compose([T.RandomHorizontalFlip(), T.ToTensor()])); a, b = (Subset(full, p) for p in (range(n), range(n, 9)))", ["augmented_evaluation"]),
+        (
+            "full = Pictures(rows, transform=T.Compose([T.RandomHorizontalFlip(), T.ToTensor()])); a, b = (Subset(full, p) for p in (range(n), range(n, 9)))",
+            ["augmented_evaluation"],
+        ),
         ("a, b = Subset(Pictures(rows, augment=True), range(n)), Subset(Pictures(rows), range(n, 9))", []),
         ("a, b = random_split(Pictures(rows), [n, 9])", []),
         ("full = Pictures(rows, augment=True); a, b = random_split(full, [n, 9]); b.dataset = Pictures(rows)", []),

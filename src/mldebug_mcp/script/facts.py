@@ -18,7 +18,8 @@ class Facts:
 
     Args:
         kind: What they are. "real" is a mask that is true at all places which hold data, "padding" one that is true at
-            padding alone. "ones" are ones alone, "places" are numbers of places, "length" how many there are. "mean" and "std" are statistics.
+            padding alone. "ones" are ones alone, "places" numbers of places, "length" is how many there are. "mean" and
+            "std" are statistics.
         hides: The kind of the mask under which they are minus infinity, or nearly so.
         source: What they are cut from along time; empty where that is not known.
         shifts: The lines at which one place was left out at their start.
@@ -48,7 +49,9 @@ NOT_DATA = re.compile(r"(?:^|_)(?:pad\w*|ignore\w*|unlabell?ed|void)$", re.IGNOR
 """Names of the value of padding, or of labels that are left out."""
 IGNORED = -100
 LENGTHS = re.compile(r"\blen(?:gth)?s?\b|_len(?:gth)?s?\b", re.IGNORECASE)
-NEARLY_INFINITE = re.compile(r"['\"]-inf|(?i:neg_?inf|minus_?inf)|-(?:\w+\.)?inf\b|finfo\([^()]{0,80}\)\.min|-1e\+?\d|-\d{4,}")
+NEARLY_INFINITE = re.compile(
+    r"['\"]-inf|(?i:neg_?inf|minus_?inf)|-(?:\w+\.)?inf\b|finfo\([^()]{0,80}\)\.min|-1e\+?\d|-\d{4,}"
+)
 """How the number is written that scores get which are to be left out."""
 
 
@@ -93,23 +96,19 @@ def is_hiding(value: ast.expr) -> bool:
 
 def combined(node: ast.BinOp, left: Facts, right: Facts) -> Facts:
     """Return the facts of what an operation makes of two tensors."""
-    match node.op:
-        case ast.Sub() if constant_of(node.left) == 1 and right.kind in OPPOSITE:
-            return flipped(right)
-        case ast.Mult():
-            for mask, other in ((left, node.right), (right, node.left)):
-                if hidden_by(mask, other).hides:
-                    return hidden_by(mask, other)
-            kinds = {left.kind, right.kind}
-            is_padding = "padding" in kinds and kinds & {"padding", ""}
-            return Facts("padding", line=left.line or right.line) if is_padding else _joined(left, right)
-        case ast.BitAnd():
-            return Facts("padding", line=left.line or right.line) if "padding" in (left.kind, right.kind) else NOTHING
-        case ast.BitOr() | ast.Add() if "real" in (left.kind, right.kind):
-            return Facts("real", line=left.line or right.line)
-        case ast.BitOr():
-            return NOTHING
-    return _joined(left, right)
+    kinds, line = {left.kind, right.kind}, left.line or right.line
+    if isinstance(node.op, ast.Sub) and constant_of(node.left) == 1 and right.kind in OPPOSITE:
+        return flipped(right)
+    if isinstance(node.op, ast.Mult):
+        hidden = hidden_by(left, node.right), hidden_by(right, node.left)
+        known = next((facts for facts in hidden if facts.hides), None)
+        if known is not None:
+            return known
+    if isinstance(node.op, ast.BitAnd | ast.Mult) and "padding" in kinds:
+        return Facts("padding", line=line)
+    if isinstance(node.op, ast.BitOr | ast.Add) and "real" in kinds:
+        return Facts("real", line=line)
+    return NOTHING if isinstance(node.op, ast.BitOr | ast.BitAnd) else _joined(left, right)
 
 
 def _joined(left: Facts, right: Facts) -> Facts:
@@ -189,27 +188,37 @@ def after(name: str, given: list[Facts], others: list[ast.expr], node: ast.Call)
         node: The call.
     """
     first = given[0] if given else NOTHING
-    last = others[-1] if others else node
-    match name:
-        case "arange":
-            return Facts("places")
-        case "ones":
-            return Facts("ones")
-        case "pad_sequence" if first.kind == "ones":
-            return Facts("real", line=node.lineno)
-        case "eq" | "ne" if len(others) == 1:
-            return equals(first, others[0], is_equal=name == "eq")
-        case "logical_not" | "bitwise_not":
-            return flipped(first)
-        case "masked_fill" | "masked_fill_" if len(others) == 2 and len(given) == 3:
-            return _joined(first, hidden_by(given[1], last))
-        case "where" if len(others) == 2:
-            return hidden_by(first, others[0]) if is_hiding(others[0]) else hidden_by(flipped(first), others[1])
-        case "mean" | "std" | "nanmean" if _is_over_rows(others, node):
-            return Facts("std" if name == "std" else "mean", part=first.part, line=node.lineno)
+    known = _of_mask(name, given, others) or _counted(name, first, others, node)
+    if known is not None:
+        return known
     if name in KEEPS_FACTS:
         begins = name in BEGINS_SOURCE and not first.source
         return replace(first, source=f"{node.lineno}:{node.col_offset}", shifts=()) if begins else first
     if name in KEEPS_PLACES:
         return replace(first, kind="")
     return Facts(part=first.part)
+
+
+def _of_mask(name: str, given: list[Facts], others: list[ast.expr]) -> Facts | None:
+    """Return the facts of a mask, or of what is filled under one; None for another function."""
+    first = given[0] if given else NOTHING
+    if name in ("eq", "ne") and len(others) == 1:
+        return equals(first, others[0], is_equal=name == "eq")
+    if name in ("logical_not", "bitwise_not"):
+        return flipped(first)
+    if name in ("masked_fill", "masked_fill_") and len(others) == 2 and len(given) == 3:
+        return _joined(first, hidden_by(given[1], others[1]))
+    if name == "where" and len(others) == 2:
+        return hidden_by(first, others[0]) if is_hiding(others[0]) else hidden_by(flipped(first), others[1])
+    return None
+
+
+def _counted(name: str, first: Facts, others: list[ast.expr], node: ast.Call) -> Facts | None:
+    """Return the facts of numbers of places, of ones and of statistics; None for another function."""
+    if name in ("arange", "ones"):
+        return Facts("places" if name == "arange" else "ones")
+    if name == "pad_sequence" and first.kind == "ones":
+        return Facts("real", line=node.lineno)
+    if name in ("mean", "std", "nanmean") and _is_over_rows(others, node):
+        return Facts("std" if name == "std" else "mean", part=first.part, line=node.lineno)
+    return None

@@ -382,25 +382,22 @@ def shape_of_list(value: Value) -> Shape:
 MAKES_OF_LIST = {"stack", "tensor", "as_tensor", "array", "asarray", "FloatTensor", "LongTensor"}
 """Functions that make a tensor of a list."""
 
+
 def shape_after(name: str, value: Value, args: Sequence[Value]) -> Shape:
     """Return the shape of a tensor after a function, or a method of it, with the other arguments."""
     if name in MAKES_OF_LIST and (isinstance(value, Items) or name != "stack"):
         return shape_of_list(value)
     shape = shape_of(value)
     places = tuple(arg.value if isinstance(arg, Constant) else None for arg in args)
-    if name in ELEMENTWISE or name in ("as_tensor", "from_numpy", "long", "type"):
+    if name in ELEMENTWISE or name in ("from_numpy", "long", "type"):
         return shape
-    if name == "item":
-        return "scalar"
-    if name == "unsqueeze" and shape == "scalar":
-        return "single"
     if name in ("view", "reshape"):
         return "row" if places == (-1,) else "column" if places == (-1, 1) else ""
-    if name in ("flatten", "ravel") and not places:
-        return "row"
-    if name == "squeeze" and (places in ((-1,), (1,)) or (not places and shape == "column")):
-        return "row"
-    return "column" if name == "unsqueeze" and places in ((-1,), (1,)) else ""
+    if name == "unsqueeze":
+        return "single" if shape == "scalar" else "column" if places in ((-1,), (1,)) else ""
+    flat = name in ("flatten", "ravel") and not places
+    flat = flat or (name == "squeeze" and (places in ((-1,), (1,)) or (not places and shape == "column")))
+    return "row" if flat else "scalar" if name == "item" else ""
 
 
 def end_of(value: Value) -> str:

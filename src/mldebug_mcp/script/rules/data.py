@@ -297,7 +297,9 @@ def statistics_of_each_slice(roles: Roles) -> Iterator[Fault]:
 
 def _train_and_evaluate(parts: list[str]) -> bool:
     """Say whether some of several parts are the first and the later rows of one table, or those of named splits."""
-    first, later = ({found[1] for part in parts if (found := pattern.match(part))} for pattern in (FIRST_ROWS, LATER_ROWS))
+    first, later = (
+        {found[1] for part in parts if (found := pattern.match(part))} for pattern in (FIRST_ROWS, LATER_ROWS)
+    )
     chosen = [found[2].strip("'\"") for part in parts if (found := CHOSEN_ROWS.match(part))]
     named = any(map(TRAINS.search, chosen)) and any(map(HELD_OUT.search, chosen))
     return bool(first & later) or named

@@ -115,7 +115,7 @@ def shifted_in_the_data(roles: Roles) -> Iterator[Fault]:
 
 
 def shifted_on_the_way(roles: Roles) -> Iterator[Fault]:
-    """Targets have left out their first place twice on the way from the data to the loss, or once before a model does."""
+    """Targets leave out their first place twice on the way from the data to the loss, or once before a model does."""
     for call in roles.script.calls:
         sides: list[tuple[Value, Value]] = []
         places = 2

@@ -512,7 +512,8 @@ def shapes_broadcast(roles: Roles) -> Iterator[Fault]:
 def _shapes_followed(roles: Roles) -> Iterator[Fault]:
     """Yield differences of an output with a last axis of 1 and targets without it, through modules and helpers."""
     losses = {
-        node for node, names in roles.trace.called.items()
+        node
+        for node, names in roles.trace.called.items()
         if {name.rpartition(".")[2] for name in names} & set(ELEMENTWISE_LOSSES)
     }
     for node in ast.walk(roles.script.tree):
@@ -547,8 +548,10 @@ def _met_as_a_row(roles: Roles, sources: list[str]) -> int:
     for node in ast.walk(roles.script.tree) if sources[0] and len(set(sources)) == 1 else ():
         for pair in roles.trace.sides.get(id(node), []):
             rows = [shape_of(side) == "row" for side in pair]
-            if any(row and facts_of(other).source == sources[0] and not shape_of(other)
-                   for row, other in zip(rows, reversed(pair), strict=True)):
+            if any(
+                row and facts_of(other).source == sources[0] and not shape_of(other)
+                for row, other in zip(rows, reversed(pair), strict=True)
+            ):
                 return getattr(node, "lineno", 0)
     return 0
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from mldebug_mcp.script.calls import dotted
 from mldebug_mcp.script.faults import Fault, fault
 from mldebug_mcp.script.roles import Roles
-from mldebug_mcp.script.trace.events import Trace
+from mldebug_mcp.script.trace.events import Event, Trace
 from mldebug_mcp.script.values import Object, objects_in
 
 

@@ -228,7 +228,11 @@ class Calls(Methods):
             return Items(tuple(parts), inner.keys, inner.pattern)
         place = next((facts for value in args if (facts := facts_of(value)).source), NOTHING)
         if isinstance(inner, Tensor) and model.definition is not None:
-            inner = inner if inner.facts.source else replace(inner, facts=replace(inner.facts, source=place.source, shifts=place.shifts))
+            inner = (
+                inner
+                if inner.facts.source
+                else replace(inner, facts=replace(inner.facts, source=place.source, shifts=place.shifts))
+            )
             return _with_models(inner, models)
         return replace(_result_of_layer(model, models), facts=Facts(source=place.source, shifts=place.shifts))
 

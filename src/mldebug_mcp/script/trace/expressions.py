@@ -9,8 +9,8 @@ from dataclasses import replace
 
 from mldebug_mcp.script import library
 from mldebug_mcp.script.calls import constant_of
-from mldebug_mcp.script.facts import combined as combined_facts
 from mldebug_mcp.script.facts import Facts, compared, cut, flipped, rows_cut, with_rows
+from mldebug_mcp.script.facts import combined as combined_facts
 from mldebug_mcp.script.terms import Term, Terms, added, gaussian_divergence, negated, sign_of, weighted
 from mldebug_mcp.script.trace.calls import Calls
 from mldebug_mcp.script.trace.state import MAX_ITEMS
@@ -51,7 +51,7 @@ def _shape_of_both(left: Value, right: Value) -> Shape:
 
 
 def _shape_at(node: ast.Subscript, value: Tensor, key: Value) -> Shape:
-    """Return the shape of what a subscript takes of a tensor: a row of the places that an index names, or one of them."""
+    """Return the shape of what a subscript takes of a tensor: of the places that an index names, or of one of them."""
     index = shape_of(key)
     match ast.unparse(node.slice):
         case "(:, None)" | ":, None" if value.shape == "row":
@@ -245,7 +245,9 @@ class Expressions(Calls):
         inner = node.func if isinstance(node, ast.Call) else node
         chosen = isinstance(node, ast.Subscript) and not isinstance(node.slice, ast.Constant | ast.Slice | ast.Tuple)
         chosen = chosen or (isinstance(inner, ast.Attribute) and inner is not node and inner.attr == "get")
-        unseen = chosen and isinstance(inner, ast.Subscript | ast.Attribute) and isinstance(self.value(inner.value), Object)
+        unseen = (
+            chosen and isinstance(inner, ast.Subscript | ast.Attribute) and isinstance(self.value(inner.value), Object)
+        )
         return 0 if unseen and not models_through(weight) else sign_of(node)
 
     def _named(self, name: str) -> Value:

@@ -59,7 +59,9 @@ class LibraryCalls(Batches):
             )
         if last in ("len", "int", "float") and args:
             length = Facts("length") if last == "len" else facts_of(args[0])
-            return Tensor(shape="scalar", cut=models_through(*args[:1]) if last == "float" else frozenset(), facts=length)
+            return Tensor(
+                shape="scalar", cut=models_through(*args[:1]) if last == "float" else frozenset(), facts=length
+            )
         if last in library.LOOKS_ONLY and not library.COMPUTES.search(name):
             sums = last in ("sum", "max", "min")
             return Tensor(models_through(*given), terms=terms_after(last, args, node)) if sums else DATA

@@ -108,10 +108,8 @@ class Methods(LibraryCalls):
             )
         if name == "keys":
             return Items(tuple(map(Constant, owner.keys)))
-        known = not owner.pattern and None not in owner.keys and len(owner.keys) == len(owner.values)
-        if name in ("get", "pop") and len(args) == 2 and known and isinstance(args[0], Constant):
-            if args[0].value not in owner.keys:
-                return args[1]
+        if name in ("get", "pop") and len(args) == 2 and _lacks(owner, args[0]):
+            return args[1]
         if name in ("get", "pop") and args:
             return self.item(owner, args[0].value if isinstance(args[0], Constant) else None)
         if name in ("values", "copy"):
@@ -253,6 +251,12 @@ class Methods(LibraryCalls):
     def _unscale(self, owner: Object, given: Sequence[Value], node: ast.Call) -> Value:
         self.event("unscale", [optimizer for value in given for optimizer in objects_in(value)], node)
         return Constant(None)
+
+
+def _lacks(mapping: Items, key: Value) -> bool:
+    """Say whether a mapping has no value under a key, as all of its keys are known."""
+    known = not mapping.pattern and None not in mapping.keys and len(mapping.keys) == len(mapping.values)
+    return known and isinstance(key, Constant) and key.value not in mapping.keys
 
 
 _METHODS = {
