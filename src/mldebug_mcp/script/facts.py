@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -53,6 +54,20 @@ NEARLY_INFINITE = re.compile(
     r"['\"]-inf|(?i:neg_?inf|minus_?inf)|-(?:\w+\.)?inf\b|finfo\([^()]{0,80}\)\.min|-1e\+?\d|-\d{4,}"
 )
 """How the number is written that scores get which are to be left out."""
+
+
+def agreed(several: Sequence[Facts]) -> Facts:
+    """Return what holds for all of several."""
+    first = several[0]
+    same_places = all((facts.source, facts.shifts) == (first.source, first.shifts) for facts in several)
+    return Facts(
+        first.kind if all(facts.kind == first.kind for facts in several) else "",
+        first.hides if all(facts.hides == first.hides for facts in several) else "",
+        first.source if same_places else "",
+        first.shifts if same_places else (),
+        first.part if all(facts.part == first.part for facts in several) else "",
+        first.line,
+    )
 
 
 def flipped(facts: Facts) -> Facts:

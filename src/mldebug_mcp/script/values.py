@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Literal
 
-from mldebug_mcp.script.facts import NOTHING, Facts
+from mldebug_mcp.script.facts import NOTHING, Facts, agreed
 from mldebug_mcp.script.library import ELEMENTWISE, HAS_PARAMETERS, RESHAPES
 from mldebug_mcp.script.terms import KEEPS_SIGN, Term, Terms, computed, exponential, negated
 
@@ -325,7 +325,7 @@ def objects_in(value: Value) -> Iterator[Object]:
 
 
 def holds_layers(value: Value) -> bool:
-    """Say whether a value is a list or mapping of layers of PyTorch, some of which are known."""
+    """Say whether a value is a list or mapping of layers of PyTorch, and some of these are known."""
     named = isinstance(value, Object) and value.made_by.endswith(("ModuleList", "ModuleDict"))
     return named and isinstance(value, Object) and bool(value.attributes)
 
@@ -351,8 +351,7 @@ def facts_of(value: Value) -> Facts:
         case Tensor() | Object():
             return value.facts
         case Items() | Choice() if value.values:
-            found = {facts_of(part) for part in value.values}
-            return found.pop() if len(found) == 1 else NOTHING
+            return agreed([facts_of(part) for part in value.values])
     return NOTHING
 
 

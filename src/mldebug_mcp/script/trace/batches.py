@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 
-from mldebug_mcp.script.facts import NOTHING
 from mldebug_mcp.script.trace.names import Names
 from mldebug_mcp.script.values import (
     DATA,
@@ -100,9 +99,8 @@ def _plain(value: Value, *, is_batch: bool) -> Value:
             parts = [_plain(choice, is_batch=is_batch) for choice in choices(value)]
             shapes = {shape_of(part) for part in parts} - {""}
             if all(isinstance(part, Tensor) for part in parts):
-                facts = {facts_of(part) for part in parts}
                 shape = shapes.pop() if len(shapes) == 1 else ""
-                return Tensor(shape=shape, facts=facts.pop() if len(facts) == 1 else NOTHING)
+                return Tensor(shape=shape, facts=facts_of(value))
             return either(*parts)
         case Object() if value.kind == "instance":
             return value

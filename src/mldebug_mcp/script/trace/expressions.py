@@ -215,6 +215,9 @@ class Expressions(Calls):
         if plain == "attention_mask" and isinstance(taken, Tensor | Object) and not facts_of(taken).kind:
             return Tensor(facts=Facts("real", line=node.lineno))
         if isinstance(value, Tensor) and isinstance(taken, Tensor):
+            if self.reading and not value.facts.source and rows_cut(node):
+                source = f"{node.lineno}:{node.col_offset}"
+                return replace(taken, facts=with_rows(replace(value.facts, source=source), node))
             return replace(taken, facts=with_rows(cut(value.facts, node), node), shape=_shape_at(node, value, key))
         return taken
 

@@ -23,6 +23,7 @@ from mldebug_mcp.script.values import (
     Value,
     choices,
     either,
+    facts_of,
     holds_layers,
     models_through,
     objects_in,
@@ -62,6 +63,8 @@ class Names(State):
                     if isinstance(holder, Parameters):
                         self.event("write", holder.models, node)
                     elif isinstance(holder, Object):
+                        if holder.is_table() and not holder.facts.source:
+                            holder.facts = facts_of(value)  # what is put into an array is what it holds
                         self.assign_attribute(holder, _attribute_at(plain), value, node)
 
     def change(self, changed: ast.expr, value: Value, node: ast.expr | ast.stmt) -> None:
