@@ -53,6 +53,8 @@ ELEMENTWISE = {
     "softplus", "abs", "square", "pow", "neg", "contiguous", "log1p", "expm1",
 }  # fmt: skip
 """Functions and methods after which a tensor has the shape of their first argument."""
+COMPARES_PLACES = ("softmax", "log_softmax", "logsumexp", "max", "amax", "argmax")
+"""Functions and methods to which minus infinity means that a place is left out."""
 PLAIN_ATTRIBUTES = ("data", "shape", "grad", "device", "dtype", "indices", "size", "ndim")
 
 WRAPPERS = (

@@ -76,9 +76,10 @@ def exponential(terms: Terms) -> Terms:
     return frozenset(term for term in terms if term.quantity == "log_prob" and term.sign == first)
 
 
-def weighted(terms: Terms, weight: ast.expr) -> Terms:
-    """Return the terms of what is multiplied by something without terms: weights are taken as positive."""
-    sign = sign_of(weight)
+def weighted(terms: Terms, weight: ast.expr, sign: int) -> Terms:
+    """Return the terms of what is multiplied by something without terms, of a sign that is 0 where it is not known."""
+    if sign == 0:
+        return frozenset(Term("other", 1, term.line) for term in terms)
     scaled = negated(terms) if sign < 0 else terms
     names = [dotted(part) for part in ast.walk(weight) if isinstance(part, ast.Name | ast.Attribute)]
     is_advantage = any(ADVANTAGE.search(name) for name in names) and not any(COST.search(name) for name in names)

@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Literal
 
+from mldebug_mcp.script.facts import NOTHING, Facts, agreed
 from mldebug_mcp.script.library import ELEMENTWISE, HAS_PARAMETERS, RESHAPES
 from mldebug_mcp.script.terms import KEEPS_SIGN, Term, Terms, computed, exponential, negated
 
 Kind = Literal["model", "loss", "optimizer", "schedule", "loader", "instance", "unknown"]
-Shape = Literal["row", "column", ""]
-"""The shape of a tensor: "column" where its last axis has the size 1, "row" where it has none such, or not known."""
+Shape = Literal["scalar", "single", "row", "column", ""]
+"""The shape of a tensor: "scalar" (), "single" (1,), "row" (n,), "column" where its last axis has the size 1."""
 Loops = tuple[tuple[int, int], ...]
 """The loops around something, the outermost first: the line of each, and the round it is in, from 0."""
 
@@ -39,6 +40,7 @@ class Object:
         through: The models through which its gradient goes, where it may be a tensor.
         name: What it was first assigned to.
         shape: Its shape, where it may be a tensor.
+        facts: What is known of its data, where it may be a tensor or table.
     """
 
     kind: Kind = "unknown"
@@ -57,6 +59,11 @@ class Object:
     through: frozenset[Object] = frozenset()
     name: str = ""
     shape: Shape = ""
+    facts: Facts = NOTHING
+
+    def is_table(self) -> bool:
+        """Say whether it is a table or array of a library."""
+        return self.made_by.partition(".")[0] in ("pandas", "numpy", "polars", "torch")
 
     def is_part_of(self, other: Object) -> bool:
         """Say whether it is another object or a part of that."""
@@ -117,6 +124,8 @@ class Tensor:
         shape: Its shape.
         cut: The models through which it was computed, where it is a plain number that lost their gradient (`item`).
         lacks: The line of a sum that it comes from whose other part is such a number; 0 without one.
+        negative: Whether a minus stands before it.
+        facts: What is known of its data.
     """
 
     models: frozenset[Object] = frozenset()
@@ -127,6 +136,8 @@ class Tensor:
     shape: Shape = ""
     cut: frozenset[Object] = frozenset()
     lacks: int = 0
+    negative: bool = False
+    facts: Facts = NOTHING
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,12 +177,14 @@ class Items:
         values: The parts.
         keys: Their keys in a mapping.
         pattern: Whether the parts stand for any number of such.
+        fills: Whether an empty list stands under each key that is missing, as in a `defaultdict`.
         size: How many values are in it, those in its parts among them.
     """
 
     values: tuple[Value, ...]
     keys: tuple[object, ...] = ()
     pattern: bool = False
+    fills: bool = False
     size: int = field(default=0, init=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -311,6 +324,12 @@ def objects_in(value: Value) -> Iterator[Object]:
             yield from objects_in(item)
 
 
+def holds_layers(value: Value) -> bool:
+    """Say whether a value is a list or mapping of layers of PyTorch, and some of these are known."""
+    named = isinstance(value, Object) and value.made_by.endswith(("ModuleList", "ModuleDict"))
+    return named and isinstance(value, Object) and bool(value.attributes)
+
+
 def models_through(*values: Value) -> frozenset[Object]:
     """Return the models through which the gradient of what is computed from values goes."""
     found: set[Object] = set()
@@ -326,25 +345,58 @@ def models_through(*values: Value) -> frozenset[Object]:
     return frozenset(found)
 
 
+def facts_of(value: Value) -> Facts:
+    """Return what is known of the data in a value; of a list what is known of all that it holds."""
+    match value:
+        case Tensor() | Object():
+            return value.facts
+        case Items() | Choice() if value.values:
+            return agreed([facts_of(part) for part in value.values])
+    return NOTHING
+
+
 def shape_of(value: Value) -> Shape:
     """Return the shape of a tensor, where it is known."""
-    shapes = {choice.shape if isinstance(choice, Tensor | Object) else "" for choice in choices(value)}
+    shapes = {_own_shape(choice) for choice in choices(value)}
     return shapes.pop() if len(shapes) == 1 else ""
+
+
+def _own_shape(value: Value) -> Shape:
+    if isinstance(value, Tensor | Object):
+        return value.shape
+    return "scalar" if isinstance(value, Constant) and isinstance(value.value, int | float) else ""
+
+
+def shape_of_list(value: Value) -> Shape:
+    """Return the shape of a tensor that is made of a list of others, or of numbers."""
+    if not isinstance(value, Items):
+        return shape_of(value)
+    inner = {shape_of(part) for part in value.values}
+    shape = inner.pop() if len(inner) == 1 else ""
+    if shape == "scalar":
+        return "single" if len(value.values) == 1 and not value.pattern else "row"
+    return "column" if shape == "single" else ""
+
+
+MAKES_OF_LIST = {"stack", "tensor", "as_tensor", "array", "asarray", "FloatTensor", "LongTensor"}
+"""Functions that make a tensor of a list."""
 
 
 def shape_after(name: str, value: Value, args: Sequence[Value]) -> Shape:
     """Return the shape of a tensor after a function, or a method of it, with the other arguments."""
+    if name in MAKES_OF_LIST and (isinstance(value, Items) or name != "stack"):
+        return shape_of_list(value)
     shape = shape_of(value)
     places = tuple(arg.value if isinstance(arg, Constant) else None for arg in args)
-    if name in ELEMENTWISE:
+    if name in ELEMENTWISE or name in ("from_numpy", "long", "type"):
         return shape
     if name in ("view", "reshape"):
         return "row" if places == (-1,) else "column" if places == (-1, 1) else ""
-    if name in ("flatten", "ravel") and not places:
-        return "row"
-    if name == "squeeze" and (places in ((-1,), (1,)) or (not places and shape == "column")):
-        return "row"
-    return "column" if name == "unsqueeze" and places in ((-1,), (1,)) else ""
+    if name == "unsqueeze":
+        return "single" if shape == "scalar" else "column" if places in ((-1,), (1,)) else ""
+    flat = name in ("flatten", "ravel") and not places
+    flat = flat or (name == "squeeze" and (places in ((-1,), (1,)) or (not places and shape == "column")))
+    return "row" if flat else "scalar" if name == "item" else ""
 
 
 def end_of(value: Value) -> str:
@@ -387,8 +439,8 @@ def terms_of(value: Value) -> Terms:
     if isinstance(value, Object):
         known = computed(value.made_by.rpartition(".")[2], value.line)
         return known or (frozenset({Term("other", 1, value.line)}) if value.through else known)
-    if isinstance(value, Choice):
-        return frozenset[Term]().union(*(terms_of(choice) for choice in value.values))
+    if isinstance(value, Items | Choice):
+        return frozenset[Term]().union(*(terms_of(part) for part in value.values))
     return frozenset({Term("other", 1, 0)}) if models_through(value) else frozenset()
 
 

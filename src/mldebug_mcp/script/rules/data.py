@@ -9,10 +9,22 @@ from collections.abc import Iterator, Sequence
 from mldebug_mcp.models.script import Certainty
 from mldebug_mcp.script.calls import Assignment, Call, calls_in, constant_of, dotted, exclude, names_in, parameters_of
 from mldebug_mcp.script.faults import Fault, fault
-from mldebug_mcp.script.loaders import HELD_OUT, TRAINS, Loader, draws_anew, line_of_rows, loaders_of, rows_of
+from mldebug_mcp.script.loaders import (
+    DRAWS,
+    HELD_OUT,
+    RANDOM,
+    TRAINS,
+    Loader,
+    draws_anew,
+    line_of_rows,
+    loaders_of,
+    rows_of,
+)
 from mldebug_mcp.script.roles import EVALUATES, Roles
-from mldebug_mcp.script.trace.events import Event
-from mldebug_mcp.script.values import Constant
+from mldebug_mcp.script.trace.batches import rows_of as dataset_of
+from mldebug_mcp.script.trace.batches import wrapped
+from mldebug_mcp.script.trace.events import Event, Trace
+from mldebug_mcp.script.values import Constant, Object, Value, facts_of, objects_in
 
 
 def data_order(roles: Roles) -> Iterator[Fault]:
@@ -264,6 +276,35 @@ def statistics_of_each_part(roles: Roles) -> Iterator[Fault]:
             yield fault("own_statistics", scaled[0], "likely", says)
 
 
+FIRST_ROWS = re.compile(r"^(.{1,80})\[:[^\]:]{1,80}\]$")
+LATER_ROWS = re.compile(r"^(.{1,80})\[[^\]:]{1,80}:[^\]:]{0,80}\]$")
+CHOSEN_ROWS = re.compile(r"^(\w{1,80})\[[^\n]{1,80} == (.{1,40})\]$")
+"""How the first, the later, or some chosen rows of a table are written."""
+
+
+def statistics_of_each_slice(roles: Roles) -> Iterator[Fault]:
+    """The same code takes off the mean of the first rows from these, and that of later rows from those."""
+    for node in ast.walk(roles.script.tree):
+        means = {
+            mean.part: mean.line
+            for rows, mean in ((facts_of(left), facts_of(right)) for left, right in roles.trace.sides.get(id(node), []))
+            if mean.kind == "mean" and mean.part and mean.part == rows.part
+        }
+        if len(means) > 1 and _train_and_evaluate(list(means)):
+            says = f"each of {' and '.join(sorted(means)[:2])} is scaled by its own mean here"
+            yield fault("own_statistics", next(iter(means.values())), "likely", says)
+
+
+def _train_and_evaluate(parts: list[str]) -> bool:
+    """Say whether some of several parts are the first and the later rows of one table, or those of named splits."""
+    first, later = (
+        {found[1] for part in parts if (found := pattern.match(part))} for pattern in (FIRST_ROWS, LATER_ROWS)
+    )
+    chosen = [found[2].strip("'\"") for part in parts if (found := CHOSEN_ROWS.match(part))]
+    named = any(map(TRAINS.search, chosen)) and any(map(HELD_OUT.search, chosen))
+    return bool(first & later) or named
+
+
 def _scaled_by_own_rows(dataset: ast.ClassDef) -> tuple[int, set[str]] | None:
     """Return the line and the names of the mean and deviation that a data set takes of all rows that it is given.
 
@@ -406,18 +447,84 @@ VIEWS = re.compile(r"simclr|byol|moco|dino|contrastive|nt_?xent|info_?nce|barlow
 def augmented_evaluation(roles: Roles) -> Iterator[Fault]:
     """Rows of the evaluation go through random transforms."""
     if any(
-        re.search(r"\w\.(?:transforms?|augment)$", made.target.removeprefix("self."))
+        re.search(r"\w\.(?:transforms?|augment|dataset)$", made.target.removeprefix("self."))
         for made in roles.script.assignments
     ):
         return
     if VIEWS.search(roles.source):
         return
-    for loader in loaders_of(roles):
+    shared = list(_augmentation_shared(roles))
+    yield from shared
+    for loader in loaders_of(roles) if not shared else ():
         transform = draws_anew(roles, loader.dataset, loader.call) if loader.use == "evaluate" else ""
         if transform:
             line = line_of_rows(roles, loader.dataset, loader.call)
             says = f"{loader.name} evaluates rows that {transform} changes at random"
             yield fault("augmented_evaluation", line, "likely", says)
+
+
+SWITCHES_VIEWS = re.compile(r"aug|train|jitter|mirror|noise|flip|random", re.IGNORECASE)
+"""Names of attributes that switch random changes of rows on."""
+
+
+def _augmentation_shared(roles: Roles) -> Iterator[Fault]:
+    """Yield data sets whose random changes of rows are switched on, and that training and evaluation read."""
+    trains, evaluates = _read_datasets(roles.trace, trains=True), _read_datasets(roles.trace, trains=False)
+    for dataset in trains:
+        changes = _changes_at_random(roles, dataset) if dataset in evaluates else ""
+        if changes:
+            says = f"{dataset.label} is read for training and for evaluation, and {changes} changes its rows at random"
+            yield fault("augmented_evaluation", dataset.line, "likely", says)
+
+
+def _read_datasets(trace: Trace, *, trains: bool) -> list[Object]:
+    """Return the data sets that loops which train go through, or loops without gradients."""
+    found = []
+    for event in trace.of("iterate"):
+        inside = [other for other in trace.of("backward", "forward") if other.entry == event.entry]
+        inside = [other for other in inside if other.loops[: len(event.loops)] == event.loops]
+        learns = any(other.action == "backward" for other in inside)
+        judged = not learns and any(other.gradients is False for other in inside)
+        loaders = [loader for loader in event.objects if loader.kind == "loader" and (learns if trains else judged)]
+        found += [dataset for loader in loaders for dataset in wrapped(dataset_of(loader))]
+    return list(dict.fromkeys(found))
+
+
+def _changes_at_random(roles: Roles, dataset: Object) -> str:
+    """Return what changes rows of a data set at random: a transform, or a switch that is on; empty without one."""
+    for name, value in [*dataset.attributes.items(), *(("", given) for given in dataset.given)]:
+        if any(RANDOM.search(part.made_by) for part in _made_of(value)):
+            return next(part.made_by for part in _made_of(value) if RANDOM.search(part.made_by))
+        is_on = isinstance(value, Constant) and value.value is True and SWITCHES_VIEWS.search(name)
+        if is_on and dataset.definition is not None and _draws_under(roles, dataset.definition, f"self.{name}"):
+            return f"self.{name}"
+    return ""
+
+
+def _made_of(value: Value, depth: int = 3) -> Iterator[Object]:
+    """Yield the objects in a value, and those that they were made of."""
+    for part in objects_in(value):
+        yield part
+        for given in part.given if depth else ():
+            yield from _made_of(given, depth - 1)
+
+
+def _draws_under(roles: Roles, definition: ast.ClassDef, switch: str) -> bool:
+    """Say whether a class draws random numbers where a switch is on, which nothing outside of it turns."""
+    last = switch.rpartition(".")[2]
+    turned = [made for made in roles.script.assignments if made.target.rpartition(".")[2] == last]
+    if any(not made.function.startswith(f"{definition.name}.") for made in turned if "." in made.target):
+        return False
+    guarded = [
+        part
+        for node in ast.walk(definition)
+        if isinstance(node, ast.If | ast.IfExp) and dotted(node.test) == switch
+        for part in (node.body if isinstance(node, ast.If) else [node.body])
+    ]
+    called = [dotted(node.func) for part in guarded for node in _calls(part)]
+    helpers = [roles.definitions.get(name.rpartition(".")[2]) for name in called]
+    called += [dotted(node.func) for helper in helpers if helper is not None for node in _calls(helper)]
+    return any(map(DRAWS.search, called))
 
 
 SEEDS = re.compile(r"(?:manual_seed|manual_seed_all|seed_everything|set_seed|(?:np|numpy)\.random\.seed|random\.seed)$")

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 from mldebug_mcp.script.calls import Call, constant_of, dotted
 from mldebug_mcp.script.faults import Fault, fault
-from mldebug_mcp.script.items import Origin, ShiftedPair, function_around, origin_of, shifted_pairs
 from mldebug_mcp.script.roles import Roles, entries_of
+from mldebug_mcp.script.values import Value, facts_of
 
 
 def labels_shifted(roles: Roles) -> Iterator[Fault]:
@@ -114,37 +114,30 @@ def shifted_in_the_data(roles: Roles) -> Iterator[Fault]:
                     yield fault("shifted_twice", line, "certain", says)
 
 
-def shifted_by_both(roles: Roles) -> Iterator[Fault]:
-    """Parts of the items of a data set are shifted by one, and the model or the loss shifts them again."""
-    for pair in shifted_pairs(roles):
-        for call in roles.script.calls:
-            around = function_around(roles, call.node)
-            again = ""
-            labels, ids = call.keywords.get("labels"), call.keywords.get("input_ids")
-            ids = ids if ids is not None else call.node.args[0] if call.node.args else None
-            if labels is not None and ids is not None and _is_named_otherwise(pair) and _is_causal(roles):
-                targets, inputs = origin_of(roles, labels, around), origin_of(roles, ids, around)
-                again = "a model that takes `labels`" if not targets.cuts and not inputs.cuts else ""
-            elif roles.is_cross_entropy(call) and len(call.node.args) > 1:
-                targets = origin_of(roles, call.node.args[1], around)
-                inputs = origin_of(roles, call.node.args[0], around, through_calls=True)
-                again = "this loss" if targets.cuts == ("first",) and "last" in inputs.cuts else ""
-            if again and _are(pair, inputs, targets):
-                says = (
-                    f"the data give targets that are shifted by one (line {pair.line}), and {again} shifts them again"
-                )
-                yield fault("shifted_twice", call.line, "likely", says, fix="shift in one place alone")
+def shifted_on_the_way(roles: Roles) -> Iterator[Fault]:
+    """Targets leave out their first place twice on the way from the data to the loss, or once before a model does."""
+    for call in roles.script.calls:
+        sides: list[tuple[Value, Value]] = []
+        places = 2
+        if roles.is_cross_entropy(call):
+            sides = roles.trace.sides.get(id(call.node), [])
+        elif any(CAUSAL.search(name) for name in roles.trace.called.get(id(call.node), ())):
+            settings, places = roles.trace.settings.get(id(call.node), {}), 1
+            inputs = settings.get("input_ids") or roles.trace.given.get(id(call.node), [])
+            sides = list(zip(inputs, settings.get("labels", []), strict=False))
+        for inputs_facts, targets in ((facts_of(side[0]), facts_of(side[1])) for side in sides):
+            same = bool(targets.source) and inputs_facts.source == targets.source
+            if same and len(targets.shifts) - len(inputs_facts.shifts) == places:
+                first = targets.shifts[len(inputs_facts.shifts)]
+                again = "here" if places == 2 else "by the model that takes `labels`"
+                says = f"targets are shifted by one in line {first}, and {again} once more"
+                line = call.line if "labels" in call.keywords else targets.shifts[-1]
+                yield fault("shifted_twice", line, "certain", says, fix="shift in one place alone")
+                break
 
 
-def _are(pair: ShiftedPair, inputs: Origin, targets: Origin) -> bool:
-    """Say whether targets are those of a pair, and inputs its inputs as far as that is known."""
-    same = targets.field is not None and pair.targets.is_like(targets.field)
-    return same and (inputs.field is None or pair.inputs.is_like(inputs.field))
-
-
-def _is_named_otherwise(pair: ShiftedPair) -> bool:
-    """Say whether the keys of an item differ from those that a model takes, so that the loop renames them."""
-    return isinstance(pair.targets.key, str) and pair.targets.key != "labels"
+CAUSAL = re.compile(r"ForCausalLM|LMHeadModel")
+"""Models of Transformers that shift `labels` themselves."""
 
 
 def _is_causal(roles: Roles) -> bool:

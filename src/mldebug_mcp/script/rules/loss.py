@@ -11,7 +11,7 @@ from mldebug_mcp.script.faults import Fault, fault
 from mldebug_mcp.script.graph import LOSS_NAME, carries_graph, is_running_sum
 from mldebug_mcp.script.library import CUT, NUMBERS, SAME_VALUES
 from mldebug_mcp.script.roles import Roles
-from mldebug_mcp.script.values import Tensor, Value, models_through, shape_of
+from mldebug_mcp.script.values import Tensor, Value, facts_of, models_through, shape_of
 
 FORWARD = ("forward", "__call__", "call")
 """What PyTorch, Flax and Keras call the method that computes the outputs of a model."""
@@ -506,18 +506,16 @@ def shapes_broadcast(roles: Roles) -> Iterator[Fault]:
         if sorted(shapes) == ["column", "row"]:
             says = "one side of the loss has shape (n,) and the other (n, 1): the difference is a matrix of n by n"
             yield fault("shapes_broadcast", call.line, "certain", says)
-        elif _one_output(roles) and shapes[0] != "row" and shapes[1] != "column" and not _makes_columns(roles):
-            target = sides[1]
-            from_data = isinstance(target, ast.Name) and roles.source_of(target, call) is target
-            says = "the model has one output, of shape (n, 1), and nothing in the file gives the targets that shape"
-            likely = from_data and _flattened_elsewhere(roles)
-            yield fault("shapes_may_broadcast", call.line, "likely" if likely else "depends", says)
     yield from _shapes_followed(roles)
 
 
 def _shapes_followed(roles: Roles) -> Iterator[Fault]:
     """Yield differences of an output with a last axis of 1 and targets without it, through modules and helpers."""
-    losses = {id(call.node) for call in roles.script.calls if roles.loss_named(call, *ELEMENTWISE_LOSSES)}
+    losses = {
+        node
+        for node, names in roles.trace.called.items()
+        if {name.rpartition(".")[2] for name in names} & set(ELEMENTWISE_LOSSES)
+    }
     for node in ast.walk(roles.script.tree):
         parts: list[ast.expr] = []
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
@@ -525,6 +523,7 @@ def _shapes_followed(roles: Roles) -> Iterator[Fault]:
         elif isinstance(node, ast.Call) and id(node) in losses:
             parts = node.args[:2]
         sides = roles.trace.sides.get(id(node), []) if len(parts) == 2 else []
+        sides = [pair for pair in sides if models_through(*pair)]
         places = {_place_of_output(pair) for pair in sides}
         output = places.pop() if len(places) == 1 else None
         if output is None:
@@ -533,9 +532,28 @@ def _shapes_followed(roles: Roles) -> Iterator[Fault]:
         if targets == {"row"}:
             says = "one side has shape (n,), and the other, of one output, (n, 1): the difference is a matrix of n by n"
             yield fault("shapes_broadcast", parts[0].lineno, "likely", says)
+        elif targets == {""} and (line := _met_as_a_row(roles, [facts_of(pair[1 - output]).source for pair in sides])):
+            says = f"this side has shape (n, 1), and line {line} compares the other with outputs of shape (n,)"
+            yield fault("shapes_broadcast", parts[0].lineno, "likely", says)
         elif targets == {""} and _made_a_column_in_evaluation(roles, parts[1 - output]):
             says = "one output has shape (n, 1), and evaluation gives the targets that shape, which training does not"
             yield fault("shapes_may_broadcast", parts[0].lineno, "depends", says)
+        elif targets == {""} and not _brings_into_columns(roles):
+            says = "the model has one output, of shape (n, 1), and nothing in the file gives the targets that shape"
+            yield fault("shapes_may_broadcast", parts[0].lineno, "depends", says)
+
+
+def _met_as_a_row(roles: Roles, sources: list[str]) -> int:
+    """Return the line where data of the same source meet an output of shape (n,); 0 where they never do."""
+    for node in ast.walk(roles.script.tree) if sources[0] and len(set(sources)) == 1 else ():
+        for pair in roles.trace.sides.get(id(node), []):
+            rows = [shape_of(side) == "row" for side in pair]
+            if any(
+                row and facts_of(other).source == sources[0] and not shape_of(other)
+                for row, other in zip(rows, reversed(pair), strict=True)
+            ):
+                return getattr(node, "lineno", 0)
+    return 0
 
 
 def _place_of_output(sides: tuple[Value, Value]) -> int | None:
@@ -662,39 +680,11 @@ def _is_column_by_size(call: Call) -> bool:
     return any(len(size) >= 2 and constant_of(size[-1]) == 1 for size in sizes)
 
 
-def _makes_columns(roles: Roles) -> bool:
-    """Say whether the file brings anything into the shape (n, 1), or a model of it gives outputs of shape (n,)."""
-    if TALL.search(roles.source):
-        return True
-    if any(_is_column_by_size(call) for call in roles.script.named(*MADE_BY_SIZE)):
-        return True
-    shapes = [(_shape_after(call.method, call.node), call.function) for call in roles.script.named(*RESHAPES)]
-    models = {module.name for module in roles.modules}
-    return any(shape == "column" or (shape and function.partition(".")[0] in models) for shape, function in shapes)
-
-
-def _flattened_elsewhere(roles: Roles) -> bool:
-    """Say whether the output of a model is brought into the shape (n,) in another place, as in evaluation."""
-    flat = [call for call in roles.script.named(*RESHAPES) if _shape_after(call.method, call.node) == "row"]
-    return any(
-        isinstance(call.node.func, ast.Attribute) and isinstance(call.node.func.value, ast.Call) for call in flat
-    )
-
-
-def _one_output(roles: Roles) -> bool:
-    linear = [call for call in roles.script.named("Linear") if call.constant("out_features", 1) is not None]
-    last = linear[-1] if linear else None
-    one_output = last is not None and last.constant("out_features", 1) == 1 and not last.loops
-    return one_output and not any(_puts_together(module) for module in roles.modules)
-
-
-def _puts_together(module: ast.ClassDef) -> bool:
-    """Say whether the outputs of a model are put together from several."""
-    forward = [node for node in module.body if isinstance(node, ast.FunctionDef) and node.name in FORWARD]
-    returned = [
-        node.value for part in forward for node in ast.walk(part) if isinstance(node, ast.Return) and node.value
-    ]
-    return any(_outermost(value).rpartition(".")[2] in ("cat", "stack", "concat", "hstack") for value in returned)
+def _brings_into_columns(roles: Roles) -> bool:
+    """Say whether the file brings anything into the shape (n, 1)."""
+    made = any(map(_is_column_by_size, roles.script.named(*MADE_BY_SIZE)))
+    reshaped = any(_shape_after(call.method, call.node) == "column" for call in roles.script.named(*RESHAPES))
+    return made or reshaped or bool(TALL.search(roles.source))
 
 
 MEAN_LOSSES = re.compile(r"(?:^|\.)(?:F|functional)\.(?:\w*loss|\w*cross_entropy\w*)$")

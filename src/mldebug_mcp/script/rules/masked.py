@@ -1,4 +1,4 @@
-"""Does the loss of a masked model count the places that are masked, and those alone?"""
+"""Do masks choose the places that are meant: those that hold data, or those that a masked model is to fill in?"""
 
 from __future__ import annotations
 
@@ -10,10 +10,41 @@ from dataclasses import dataclass
 from mldebug_mcp.script.calls import dotted
 from mldebug_mcp.script.faults import Fault, fault
 from mldebug_mcp.script.roles import Roles
+from mldebug_mcp.script.values import facts_of
 
 IGNORED = -100
 """Target that the cross-entropy of PyTorch leaves out. Source: `torch.nn.functional.cross_entropy`, `ignore_index`."""
 MAX_NAMES_FOLLOWED = 4
+
+
+TRUE_HIDES = ("src_key_padding_mask", "tgt_key_padding_mask", "key_padding_mask", "memory_key_padding_mask")
+"""Masks of the attention of PyTorch that are true where places are left out. Source: `torch.nn.MultiheadAttention`."""
+
+
+def data_hidden(roles: Roles) -> Iterator[Fault]:
+    """A mask leaves out the places that hold data, and keeps the padding."""
+    trace = roles.trace
+    for line in dict.fromkeys(trace.hidden):
+        yield _hides_data(line)
+    for call in roles.script.calls:
+        settings = trace.settings.get(id(call.node), {})
+        for name, facts in ((name, facts_of(value)) for name, values in settings.items() for value in values):
+            if name in ("attn_mask", "mask", "src_mask") and facts.hides == "real":
+                yield _hides_data(facts.line)
+            elif name in TRUE_HIDES and facts.kind == "real":
+                says = f"{name} is true where places are to be left out, and here it is true where data are"
+                yield fault("mask_inverted", facts.line, "certain", says, cause="no_signal")
+            elif name == "attn_mask" and call.method == "scaled_dot_product_attention" and facts.kind == "padding":
+                says = f"{name} is true where places take part, and here it is true at padding alone"
+                yield fault("mask_inverted", facts.line, "certain", says, cause="no_signal")
+    for made, used in dict.fromkeys(trace.padding_kept):
+        says = f"this mask is true at padding, and line {used} takes a mean over the places where it is true"
+        yield fault("mask_inverted", made, "likely", says, cause="no_signal")
+
+
+def _hides_data(line: int) -> Fault:
+    says = "the scores of what holds data are set to minus infinity here, and those of padding stay"
+    return fault("mask_inverted", line, "likely", says, cause="no_signal")
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ import ast
 import re
 from collections.abc import Iterator
 
-from mldebug_mcp.models.script import Certainty
 from mldebug_mcp.script.calls import Call, constant_of, dotted
+from mldebug_mcp.script.facts import is_hiding
 from mldebug_mcp.script.faults import Fault, fault
 from mldebug_mcp.script.roles import Roles
 from mldebug_mcp.script.rules.loss import ELEMENTWISE_LOSSES
@@ -139,29 +139,17 @@ def _is_last(roles: Roles, call: Call) -> bool:
     )
 
 
-PAD = re.compile(r"pad", re.IGNORECASE)
-
-
 def mask_inverted(roles: Roles) -> Iterator[Fault]:
-    """A mask hides what it should show: padding masks of PyTorch are true at padding, causal ones at the future."""
-    for call in roles.script.calls:
-        for name in ("src_key_padding_mask", "tgt_key_padding_mask", "key_padding_mask", "memory_key_padding_mask"):
-            given = call.keywords.get(name)
-            source = roles.source_of(given, call) if given is not None else None
-            if source is not None and (_is_of_tokens(source) or _is_not_padding(roles, source)):
-                says = f"{name} is true where tokens are to be ignored, and here it is true for the real tokens"
-                yield fault("mask_inverted", getattr(source, "lineno", call.line), "certain", says, cause="no_signal")
-        if call.method in ("masked_fill", "masked_fill_") and call.node.args:
-            place = roles.source_of(call.node.args[0], call)
-            filled = ast.unparse(call.node.args[1]) if len(call.node.args) > 1 else ""
-            hides = bool(re.search(r"inf|-1e|-1\.0e|finfo|-10000|-9", filled))
-            shown = _is_of_tokens(place) or _is_not_padding(roles, call.node.args[0])
-            past = _is_of_the_past(roles, place, call)
+    """Scores of the past are hidden, and those of what comes next stay; or of what is not padding by its name."""
+    for call in roles.script.named("masked_fill", "masked_fill_"):
+        if len(call.node.args) != 2 or not is_hiding(call.node.args[1]):
+            continue
+        shown = _is_not_padding(roles, call.node.args[0])
+        if shown or _is_of_the_past(roles, roles.source_of(call.node.args[0], call), call):
+            says = "the scores of what may be attended to are set to minus infinity, and the rest stays"
             attends = shown or "softmax" in ast.unparse(_scope_of(roles, call))
-            if hides and (shown or past):
-                says = "the scores of what may be attended to are set to minus infinity, and the rest stays"
-                certainty: Certainty = "certain" if attends else "depends"
-                yield fault("mask_inverted", call.line, certainty, says, cause="no_signal" if shown else "")
+            cause = "no_signal" if shown else ""
+            yield fault("mask_inverted", call.line, "certain" if attends else "depends", says, cause=cause)
 
 
 def next_place_in_sight(roles: Roles) -> Iterator[Fault]:
@@ -320,24 +308,6 @@ def _is_target(roles: Roles, function: ast.FunctionDef, name: ast.Name) -> bool:
             made = roles.script.assigned(other.id) if isinstance(other, ast.Name) else None
             return isinstance(other if made is None else made.value, ast.Call)
     return False
-
-
-def _is_of_tokens(node: ast.expr) -> bool:
-    """Say whether a mask is true at real tokens: `ids != pad`, `attention_mask.bool()`, `attention_mask == 1`."""
-    if isinstance(node, ast.Compare) and len(node.ops) == 1:
-        text = ast.unparse(node.comparators[0])
-        if isinstance(node.ops[0], ast.NotEq):
-            return bool(PAD.search(text)) or (
-                text == "0" and bool(re.search(r"ids|tokens|src|inputs?", ast.unparse(node.left)))
-            )
-        return (
-            isinstance(node.ops[0], ast.Eq)
-            and text == "1"
-            and bool(re.search(r"attention_mask|attn_mask$", ast.unparse(node.left)))
-        )
-    return bool(
-        re.fullmatch(r"(?:[\w.]*|\w+\['attention_mask'\])(?:attention_mask|\])?\.bool\(\)", ast.unparse(node))
-    ) and ("attention_mask" in ast.unparse(node))
 
 
 def _is_not_padding(roles: Roles, node: ast.expr) -> bool:

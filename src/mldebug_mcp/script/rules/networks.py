@@ -247,22 +247,6 @@ KEPT_FIXED = re.compile(r"teacher|ref|frozen|fixed|random|rnd|old|perceptual|vgg
 """Names of networks that are left as they are on purpose."""
 
 
-def made_anew_after_loading(roles: Roles) -> Iterator[Fault]:
-    """A state is loaded into an optimizer, and the same line makes another one, which steps in its place."""
-    for place, load in enumerate(roles.trace.events):
-        loaded = [optimizer for optimizer in load.objects if optimizer.kind == "optimizer"]
-        if load.action != "load" or not loaded:
-            continue
-        later = [event for event in roles.trace.events[place:] if event.entry == load.entry]
-        stepped = {optimizer for event in later if event.action == "step" for optimizer in event.objects}
-        for make in later if stepped.isdisjoint(loaded) else ():
-            if make.action == "make" and stepped & make.objects and any(one.line == make.line for one in loaded):
-                says = f"the optimizer into which line {load.line} loads its state is made anew, and starts without it"
-                line = getattr(make.through[-1], "lineno", make.line) if make.through else make.line
-                yield fault("made_anew_after_loading", line, "certain", says)
-                return
-
-
 def network_without_optimizer(roles: Roles) -> Iterator[Fault]:
     """A network is made, gradients of the loss go to it, and no optimizer has its parameters."""
     trace = roles.trace

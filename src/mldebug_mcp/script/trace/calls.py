@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from mldebug_mcp.script import library
+from mldebug_mcp.script.facts import NOTHING, Facts
 from mldebug_mcp.script.terms import Terms
 from mldebug_mcp.script.trace.methods import Methods
 from mldebug_mcp.script.trace.state import MAX_CALL_DEPTH, Frame
@@ -25,6 +26,7 @@ from mldebug_mcp.script.values import (
     Value,
     choices,
     either,
+    facts_of,
     models_through,
     objects_in,
     terms_after,
@@ -44,8 +46,13 @@ class Calls(Methods):
         args: list[Value] = []
         for arg in node.args:
             value = self.value(arg)
-            spread = isinstance(arg, ast.Starred) and isinstance(value, Items) and not value.pattern
-            args += value.values if spread and isinstance(value, Items) else [value]
+            spread = value if isinstance(arg, ast.Starred) and isinstance(value, Items) else None
+            if spread is None:
+                args.append(value)
+            elif spread.pattern:
+                args += [self.element(spread)] * self._left_for_spread(called, method, node)
+            else:
+                args += spread.values
         keywords: dict[str, Value] = {}
         for keyword in node.keywords:
             value = self.value(keyword.value)
@@ -67,6 +74,16 @@ class Calls(Methods):
         else:
             results = [self.call_value(callee, args, keywords, node) for callee in callees]
         return either(*results) if results else DATA
+
+    def _left_for_spread(self, called: Value, method: str, node: ast.Call) -> int:
+        """Return how many arguments a function of this file takes for a list that is spread; 1 for other functions."""
+        function = self.attribute(called, method) if method and isinstance(called, Object | Class) else called
+        if isinstance(function, Class):
+            function = self.method(function.node, "__init__") or function
+        if not isinstance(function, Function):
+            return 1
+        own = function.owner is not None or function.owner_class is not None
+        return max(1, len(function.node.args.args) - own - len(node.args) + 1 - len(node.keywords))
 
     def call_value(self, called: Value, args: list[Value], keywords: dict[str, Value], node: ast.Call) -> Value:
         """Follow the call of a value with arguments that are known."""
@@ -98,6 +115,8 @@ class Calls(Methods):
         self.stack.append(definition)
         self.through.append(node)
         self.entered.add(definition)
+        if node is not definition:
+            self.trace.reached.add(definition)
         try:
             if isinstance(definition, ast.Lambda):
                 return self.value(definition.body)
@@ -207,9 +226,15 @@ class Calls(Methods):
         if isinstance(inner, Items):
             parts = (_with_models(value, models) if isinstance(value, Tensor) else value for value in inner.values)
             return Items(tuple(parts), inner.keys, inner.pattern)
+        place = next((facts for value in args if (facts := facts_of(value)).source), NOTHING)
         if isinstance(inner, Tensor) and model.definition is not None:
+            inner = (
+                inner
+                if inner.facts.source
+                else replace(inner, facts=replace(inner.facts, source=place.source, shifts=place.shifts))
+            )
             return _with_models(inner, models)
-        return _result_of_layer(model, models)
+        return replace(_result_of_layer(model, models), facts=Facts(source=place.source, shifts=place.shifts))
 
     def _through_own_layers(self, model: Object, args: list[Value], node: ast.Call) -> None:
         """Follow the layers of a `Sequential` whose classes stand in the file."""
@@ -250,7 +275,7 @@ def _shape_of_layer(layer: Object) -> Shape:
             None,
         )
         return _shape_of_layer(last) if isinstance(last, Object) else ""
-    return "column" if kind == "Linear" and layer.given[1:2] == (Constant(1),) else ""
+    return "column" if kind in ("Linear", "Embedding") and layer.given[1:2] == (Constant(1),) else ""
 
 
 def _shape_of_any(part: Object) -> Shape:

@@ -63,6 +63,23 @@ class Event:
         return tuple(line for line, _ in self.loops)
 
 
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """A function that is put into a list under a key.
+
+    Args:
+        function: The function.
+        key: The key; None where that is not known.
+        node: What puts it there.
+        through: The calls that lead there.
+    """
+
+    function: ast.AST
+    key: object
+    node: ast.AST
+    through: tuple[ast.AST, ...]
+
+
 @dataclass(slots=True)
 class Trace:
     """What happens in a script.
@@ -77,6 +94,10 @@ class Trace:
         lacking: The lines of sums that lost the gradient of a part, for which gradients are computed.
         settings: By the identity of a call, the values that its keyword arguments had, a `**mapping` among them.
         sides: By the identity of a difference or a call, its two sides or first arguments each time.
+        padding_kept: The lines of masks that are true at padding alone, each with the line of a mean over these places.
+        registered: The functions that are put into lists under keys.
+        reached: The functions that others call.
+        hidden: The lines that hide what holds data from a softmax or maximum, and leave the padding.
     """
 
     events: list[Event] = field(default_factory=list)
@@ -87,6 +108,10 @@ class Trace:
     lacking: list[int] = field(default_factory=list)
     settings: dict[int, dict[str, list[Value]]] = field(default_factory=dict)
     sides: dict[int, list[tuple[Value, Value]]] = field(default_factory=dict)
+    registered: list[Registered] = field(default_factory=list)
+    reached: set[ast.AST] = field(default_factory=set)
+    hidden: list[int] = field(default_factory=list)
+    padding_kept: list[tuple[int, int]] = field(default_factory=list)
 
     def of(self, *actions: Action) -> list[Event]:
         """Return the events of some kinds."""

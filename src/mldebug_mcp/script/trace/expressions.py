@@ -5,14 +5,18 @@ from __future__ import annotations
 import ast
 import builtins
 from collections.abc import Sequence
+from dataclasses import replace
 
 from mldebug_mcp.script import library
 from mldebug_mcp.script.calls import constant_of
-from mldebug_mcp.script.terms import Term, Terms, added, gaussian_divergence, negated, weighted
+from mldebug_mcp.script.facts import Facts, compared, cut, flipped, rows_cut, with_rows
+from mldebug_mcp.script.facts import combined as combined_facts
+from mldebug_mcp.script.terms import Term, Terms, added, gaussian_divergence, negated, sign_of, weighted
 from mldebug_mcp.script.trace.calls import Calls
 from mldebug_mcp.script.trace.state import MAX_ITEMS
 from mldebug_mcp.script.values import (
     DATA,
+    Choice,
     Class,
     Constant,
     Function,
@@ -28,6 +32,8 @@ from mldebug_mcp.script.values import (
     either,
     end_after,
     end_of,
+    facts_of,
+    holds_layers,
     lacking,
     merged,
     models_through,
@@ -40,7 +46,23 @@ from mldebug_mcp.script.values import (
 def _shape_of_both(left: Value, right: Value) -> Shape:
     """Return the shape of what is computed of two values, element by element."""
     shapes = {shape_of(operand) for operand in (left, right) if not isinstance(operand, Constant)}
+    shapes = shapes - {"scalar"} or shapes
     return shapes.pop() if len(shapes) == 1 else ""
+
+
+def _shape_at(node: ast.Subscript, value: Tensor, key: Value) -> Shape:
+    """Return the shape of what a subscript takes of a tensor: of the places that an index names, or of one of them."""
+    index = shape_of(key)
+    match ast.unparse(node.slice):
+        case "(:, None)" | ":, None" if value.shape == "row":
+            return "column"
+        case "(:, 0)" | ":, 0" | "(..., 0)" | "..., 0" if value.shape == "column":
+            return "row"
+    if value.shape == "row" and index in ("scalar", "row"):
+        return index
+    if value.shape == "column" and index in ("scalar", "row"):
+        return "single" if index == "scalar" else "column"
+    return value.shape if isinstance(node.slice, ast.Slice) else ""
 
 
 class Expressions(Calls):
@@ -66,9 +88,9 @@ class Expressions(Calls):
             case ast.Subscript():
                 key = self.value(node.slice)
                 value = self.value(node.value)
-                if isinstance(node.slice, ast.Slice) and isinstance(value, Items | Parameters):
+                if isinstance(node.slice, ast.Slice) and (isinstance(value, Items | Parameters) or holds_layers(value)):
                     return value
-                return self.item(value, key.value if isinstance(key, Constant) else None)
+                return self._taken(node, value, key)
             case ast.IfExp():
                 known = self.truth(node.test)
                 if known is not None:
@@ -101,20 +123,26 @@ class Expressions(Calls):
             case ast.UnaryOp():
                 operand = self.value(node.operand)
                 if isinstance(operand, Constant):
-                    return Constant(constant_of(node))
+                    known_number = isinstance(node.op, ast.USub) and isinstance(operand.value, int | float)
+                    return Constant(-operand.value if known_number else constant_of(node))  # type: ignore[operator]
                 terms = terms_of(operand)
                 turned = isinstance(node.op, ast.USub)
+                inverts = isinstance(node.op, ast.Invert)
                 return Tensor(
                     models_through(operand),
                     end_after("neg", operand),
                     terms=negated(terms) if turned else terms,
                     shape=shape_of(operand),
+                    negative=turned,
+                    facts=flipped(facts_of(operand)) if inverts else replace(facts_of(operand), kind=""),
                 )
             case ast.Compare():
                 left, *others = [self.value(expr) for expr in (node.left, *node.comparators)]
                 is_single = len(others) == 1 and not self.stands_for_several
                 known = self._compared(left, node.ops[0], others[0]) if is_single else None
-                return DATA if known is None else Constant(known)
+                if known is not None:
+                    return Constant(known)
+                return Tensor(shape=shape_of(left), facts=compared(node, facts_of(left), facts_of(others[0])))
             case ast.BinOp():
                 return self._combined(node)
             case ast.JoinedStr():
@@ -135,7 +163,10 @@ class Expressions(Calls):
         return merged(*parts)
 
     def _combined(self, node: ast.BinOp) -> Value:
-        left, right = self.value(node.left), self.value(node.right)
+        return self.combined(node, self.value(node.left), self.value(node.right))
+
+    def combined(self, node: ast.BinOp, left: Value, right: Value) -> Value:
+        """Return what an operation makes of two values."""
         if isinstance(node.op, ast.Add) and isinstance(left, Items) and isinstance(right, Items):
             return Items((*left.values, *right.values))
         if isinstance(node.op, ast.BitOr) and isinstance(left, Items) and isinstance(right, Items):
@@ -158,11 +189,37 @@ class Expressions(Calls):
         )
         models = models_through(*parts)
         terms, shape = self._terms(node, left, right), _shape_of_both(left, right)
-        cut, lacks = frozenset[Object]() if models else cut_from(left, right), lacking(left, right)
+        lost_of, lacks = frozenset[Object]() if models else cut_from(left, right), lacking(left, right)
         if isinstance(node.op, ast.Add) and models and (lost := cut_from(left, right)) and lost <= models:
             lacks = node.lineno
         ends_in = "log_prob" if "log_prob" in ends else ""
-        return Tensor(models, ends_in, known, terms=terms, shape=shape, cut=cut, lacks=lacks)
+        if isinstance(node.op, ast.Div) and models and facts_of(left).kind == facts_of(right).kind == "padding":
+            self.trace.padding_kept.append((facts_of(right).line, node.lineno))
+        facts = combined_facts(node, facts_of(left), facts_of(right))
+        return Tensor(models, ends_in, known, terms=terms, shape=shape, cut=lost_of, lacks=lacks, facts=facts)
+
+    def _taken(self, node: ast.Subscript, value: Value, key: Value) -> Value:
+        """Return what a subscript takes of a value."""
+        plain = key.value if isinstance(key, Constant) else None
+        if isinstance(value, Choice):
+            return either(*(self._taken(node, choice, key) for choice in value.values))
+        if isinstance(value, Object) and value.kind == "unknown" and value.is_table() and rows_cut(node):
+            part = self.attribute_of_object(value, f"[{ast.unparse(node.slice)}]")
+            if isinstance(part, Object):
+                part.facts = with_rows(value.facts, node)
+            return part
+        if self.reading and isinstance(value, Object) and value.kind == "unknown" and rows_cut(node):
+            source = value.facts.source or f"{value.label} {id(value)}"
+            return Tensor(facts=with_rows(cut(replace(value.facts, source=source), node), node))
+        taken = self.item(value, plain)
+        if plain == "attention_mask" and isinstance(taken, Tensor | Object) and not facts_of(taken).kind:
+            return Tensor(facts=Facts("real", line=node.lineno))
+        if isinstance(value, Tensor) and isinstance(taken, Tensor):
+            if self.reading and not value.facts.source and rows_cut(node):
+                source = f"{node.lineno}:{node.col_offset}"
+                return replace(taken, facts=with_rows(replace(value.facts, source=source), node))
+            return replace(taken, facts=with_rows(cut(value.facts, node), node), shape=_shape_at(node, value, key))
+        return taken
 
     def _terms(self, node: ast.BinOp, left: Value, right: Value) -> Terms:
         """Return what a combination of two values is the sum of."""
@@ -173,14 +230,28 @@ class Expressions(Calls):
             return added(terms_of(left), terms_of(right), subtracts=isinstance(node.op, ast.Sub))
         of_left, of_right = terms_of(left), terms_of(right)
         if isinstance(node.op, ast.Mult | ast.Div) and not of_right:
-            return weighted(of_left, node.right)
+            return weighted(of_left, node.right, self._sign(node.right, right))
         if isinstance(node.op, ast.Mult):
             known_left = all(term.quantity == "other" for term in of_left)
             if not of_left or known_left:
-                return weighted(of_right, node.left)
+                return weighted(of_right, node.left, self._sign(node.left, left))
             if all(term.quantity == "other" for term in of_right):
-                return weighted(of_left, node.right)
+                return weighted(of_left, node.right, self._sign(node.right, right))
         return frozenset({Term("other", 1, node.lineno)}) if of_left or of_right else frozenset()
+
+    def _sign(self, node: ast.expr, weight: Value) -> int:
+        """Return the sign of a weight: as its value has it, else as it is written; 0 where an unseen mapping has it."""
+        if isinstance(weight, Constant) and isinstance(weight.value, int | float):
+            return -1 if weight.value < 0 else 1
+        if isinstance(weight, Tensor) and weight.negative:
+            return -1
+        inner = node.func if isinstance(node, ast.Call) else node
+        chosen = isinstance(node, ast.Subscript) and not isinstance(node.slice, ast.Constant | ast.Slice | ast.Tuple)
+        chosen = chosen or (isinstance(inner, ast.Attribute) and inner is not node and inner.attr == "get")
+        unseen = (
+            chosen and isinstance(inner, ast.Subscript | ast.Attribute) and isinstance(self.value(inner.value), Object)
+        )
+        return 0 if unseen and not models_through(weight) else sign_of(node)
 
     def _named(self, name: str) -> Value:
         value = self.frame.scope.find(name)

@@ -7,12 +7,15 @@ from collections.abc import Sequence
 from typing import TypeGuard
 
 from mldebug_mcp.script import library
-from mldebug_mcp.script.trace.names import Names
+from mldebug_mcp.script.facts import Facts, after
+from mldebug_mcp.script.trace.batches import Batches
 from mldebug_mcp.script.values import (
     DATA,
+    MAKES_OF_LIST,
     Constant,
     Function,
     Items,
+    Library,
     Object,
     Parameters,
     Super,
@@ -22,10 +25,12 @@ from mldebug_mcp.script.values import (
     either,
     end_after,
     end_line_of,
+    facts_of,
     models_through,
     objects_in,
     parameters_in,
     shape_after,
+    shape_of_list,
     terms_after,
 )
 
@@ -35,7 +40,7 @@ def _is_listed(value: Value) -> TypeGuard[Items]:
     return isinstance(value, Items) and not value.pattern and not value.keys
 
 
-class LibraryCalls(Names):
+class LibraryCalls(Batches):
     """Follows the call of something that another file defines."""
 
     def call_library(self, name: str, args: list[Value], keywords: dict[str, Value], node: ast.Call) -> Value:
@@ -51,6 +56,11 @@ class LibraryCalls(Names):
         if last in ("deepcopy", "copy") and len(args) >= 1:
             return either(
                 *(self._copy(choice, node) if isinstance(choice, Object) else choice for choice in choices(args[0]))
+            )
+        if last in ("len", "int", "float") and args:
+            length = Facts("length") if last == "len" else facts_of(args[0])
+            return Tensor(
+                shape="scalar", cut=models_through(*args[:1]) if last == "float" else frozenset(), facts=length
             )
         if last in library.LOOKS_ONLY and not library.COMPUTES.search(name):
             sums = last in ("sum", "max", "min")
@@ -84,6 +94,8 @@ class LibraryCalls(Names):
             spread = any(keyword.arg is None for keyword in node.keywords) and not keywords
             loader.settings = {**keywords, **({"shuffle": DATA} if spread or len(args) > 2 else {})}
             return loader
+        if name.startswith("torch.utils.data"):
+            return self.new("unknown", node, made_by=name, given=given)
         return self._call_plain(name, last, args, keywords, parameters, node)
 
     def _call_plain(
@@ -128,6 +140,8 @@ class LibraryCalls(Names):
                 if _is_listed(inner):
                     return Items(tuple(Items((Constant(place), item)) for place, item in enumerate(inner.values)))
                 return self._paired(args, [DATA, self.element(inner)], node)
+            case "zip", [Items(pattern=False) as item] if node.args and isinstance(node.args[0], ast.Starred):
+                return Items(tuple(Items((part,), pattern=True) for part in item.values))
             case (("zip" | "zip_longest"), [_, *_]):
                 lists = [argument.values for argument in args if _is_listed(argument)]
                 if len(lists) == len(args):
@@ -156,6 +170,9 @@ class LibraryCalls(Names):
                 return self.call_value(keywords["default_factory"], [], {}, node)
             case (("field" | "Field"), _) if "default" in keywords:
                 return keywords["default"]
+            case "defaultdict", [Library("list" | "set") | Function(), *_]:
+                made = self.call_value(args[0], [], {}, node) if isinstance(args[0], Function) else Items(())
+                return Items((), fills=True) if made == Items(()) else None
             case "dict", _:
                 return Items(tuple(keywords.values()), tuple(keywords)) if keywords or not args else args[0]
         return None
@@ -168,8 +185,9 @@ class LibraryCalls(Names):
 
     def _computed(self, last: str, args: list[Value], given: Sequence[Value], node: ast.Call) -> Value:
         """Return what a function computes of tensors."""
+        facts = self.facts_after(last, args, node.args[1:], node)
         if last in library.WITHOUT_GRADIENT:
-            return Tensor(cut=models_through(*args[:1])) if last == "float" else DATA
+            return Tensor(cut=models_through(*args[:1]) if last == "float" else frozenset(), facts=facts)
         parts = [Tensor(value.models) if isinstance(value, Parameters) else value for value in given]
         ends = library.RESULTS.get(last, "")
         if not ends and args and last in library.SAME_VALUES:
@@ -178,12 +196,21 @@ class LibraryCalls(Names):
         through = models_through(*parts) if self.gradients else frozenset()
         line = node.lineno if last in library.RESULTS else end_line_of(args[0]) if args else 0
         shape = shape_after(last, args[0], args[1:]) if args else ""
-        return Tensor(through, ends, known, line, terms_after(last, args, node), shape)
+        return Tensor(through, ends, known, line, terms_after(last, args, node), shape, facts=facts)
+
+    def facts_after(self, name: str, given: Sequence[Value], others: list[ast.expr], node: ast.Call) -> Facts:
+        """Return what is known of the data that a function, or a method of the first value, gives."""
+        facts = [facts_of(value) for value in given]
+        if facts and name in library.COMPARES_PLACES and facts[0].hides == "real":
+            self.trace.hidden.append(facts[0].line)
+        return after(name, facts, others, node)
 
     def _unknown(self, name: str, last: str, given: Sequence[Value], node: ast.Call) -> Object:
         """Return what code of another file makes: a model where the name says so."""
         pretrained = last in ("from_pretrained", "create_model") or ".models." in name
         made = self.new("model" if pretrained else "unknown", node, made_by=name, given=given)
+        made.facts = self.facts_after(last, given, node.args[1:], node)
+        made.shape = shape_of_list(given[0]) if given and last in MAKES_OF_LIST else ""
         if last == "from_pretrained":
             made.modes = frozenset({"eval"}) if "Model" in name or "For" in name else frozenset()
         elif pretrained:

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Sequence
 
 from mldebug_mcp.script import library
+from mldebug_mcp.script.trace.events import Registered
 from mldebug_mcp.script.trace.library_calls import LibraryCalls
 from mldebug_mcp.script.trace.state import MAX_LISTED
 from mldebug_mcp.script.values import (
@@ -72,22 +73,34 @@ class Methods(LibraryCalls):
                 return Constant(None)
         if name in library.CUTTING_METHODS:
             cut = models_through(owner) if name == "item" else frozenset[Object]()
-            return Tensor(shape=shape_after(name, owner, args), cut=cut)
+            facts = self.facts_after(name, [owner, *args], node.args, node)
+            return Tensor(shape=shape_after(name, owner, args), cut=cut, facts=facts)
         if name == "detach_" and isinstance(node.func, ast.Attribute):
             self.assign(node.func.value, DATA, node)
         ends = library.RESULTS.get(name) or (end_after(name, owner) if name in library.SAME_VALUES else "")
         known = isinstance(owner, Tensor) and owner.is_known
         line = node.lineno if name in library.RESULTS else end_line_of(owner)
         terms, shape = terms_after(name, [owner, *args], node), shape_after(name, owner, args)
-        return Tensor(models_through(owner, *given), ends, known, line, terms, shape)
+        facts = self.facts_after(name, [owner, *args], node.args, node)
+        return Tensor(models_through(owner, *given), ends, known, line, terms, shape, facts=facts)
 
     def _method_of_items(self, owner: Items, name: str, args: list[Value], node: ast.Call) -> Value:
         target = node.func.value if isinstance(node.func, ast.Attribute) else None
+        inner = target.func if isinstance(target, ast.Call) else None
+        if isinstance(target, ast.Call) and isinstance(inner, ast.Attribute) and inner.attr == "setdefault":
+            target = ast.copy_location(ast.Subscript(inner.value, target.args[0]), target)
+        if name in ("append", "add") and isinstance(target, ast.Subscript) and isinstance(args[0], Function):
+            key = self.value(target.slice)
+            plain = key.value if isinstance(key, Constant) else None
+            self.trace.registered.append(Registered(args[0].node, plain, node, tuple(self.through)))
         if name in ("append", "add", "extend", "insert", "update", "appendleft") and args and target is not None:
             new = args[-1].values if name in ("extend", "update") and isinstance(args[-1], Items) else (args[-1],)
             pattern = owner.pattern or bool(self.loops)
             self.change(target, Items((*owner.values, *new)[:MAX_LISTED], pattern=pattern), node)
             return Constant(None)
+        if name == "setdefault" and len(args) == 2 and target is not None and isinstance(args[0], Constant):
+            self.change(target, self.with_item(owner, args[0].value, args[1]), node)
+            return self.item(self.value(target), args[0].value)
         if name == "items":
             return Items(
                 tuple(Items((Constant(key), value)) for key, value in zip(owner.keys, owner.values, strict=False)),
@@ -95,10 +108,14 @@ class Methods(LibraryCalls):
             )
         if name == "keys":
             return Items(tuple(map(Constant, owner.keys)))
+        if name in ("get", "pop") and len(args) == 2 and _lacks(owner, args[0]):
+            return args[1]
         if name in ("get", "pop") and args:
             return self.item(owner, args[0].value if isinstance(args[0], Constant) else None)
         if name in ("values", "copy"):
-            return Items(owner.values, pattern=owner.pattern)
+            return Items(owner.values, owner.keys if name == "copy" else (), owner.pattern)
+        if name in ("to", "cuda", "cpu", "pin_memory"):
+            return owner
         return Tensor(models_through(owner))
 
     def _method_of_parameters(self, owner: Parameters, name: str, given: Sequence[Value], node: ast.Call) -> Value:
@@ -122,7 +139,8 @@ class Methods(LibraryCalls):
         """Follow a method that PyTorch, or another file, gives an object."""
         given = (*args, *keywords.values())
         if owner.kind == "unknown" and (name in library.CUTTING_METHODS or name == "get"):
-            return Tensor(shape=shape_after(name, owner, args))
+            facts = self.facts_after(name, [owner, *args], node.args, node)
+            return Tensor(shape=shape_after(name, owner, args), facts=facts)
         if owner.made_by.endswith(".ModuleDict") and name in ("items", "values"):
             part = self.attribute_of_object(owner, "*")
             return Items((Items((DATA, part)) if name == "items" else part,), pattern=True)
@@ -149,6 +167,7 @@ class Methods(LibraryCalls):
         made = self.new("unknown", node, made_by=f"{owner.made_by or owner.name}.{name}", given=given)
         made.through = models_through(owner, *given) if owner.through else frozenset()
         made.shape = shape_after(name, owner, args)
+        made.facts = self.facts_after(name, [owner, *args], node.args, node)
         return made
 
     def _parameters(self, owner: Object, given: Sequence[Value], node: ast.Call) -> Value:
@@ -232,6 +251,12 @@ class Methods(LibraryCalls):
     def _unscale(self, owner: Object, given: Sequence[Value], node: ast.Call) -> Value:
         self.event("unscale", [optimizer for value in given for optimizer in objects_in(value)], node)
         return Constant(None)
+
+
+def _lacks(mapping: Items, key: Value) -> bool:
+    """Say whether a mapping has no value under a key, as all of its keys are known."""
+    known = not mapping.pattern and None not in mapping.keys and len(mapping.keys) == len(mapping.values)
+    return known and isinstance(key, Constant) and key.value not in mapping.keys
 
 
 _METHODS = {

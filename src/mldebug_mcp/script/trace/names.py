@@ -23,6 +23,8 @@ from mldebug_mcp.script.values import (
     Value,
     choices,
     either,
+    facts_of,
+    holds_layers,
     models_through,
     objects_in,
     parameters_in,
@@ -56,11 +58,13 @@ class Names(State):
                 owner, key = self.value(target.value), self.value(target.slice)
                 plain = key.value if isinstance(key, Constant) else None
                 if isinstance(owner, Items):
-                    self.change(target.value, self._with_item(owner, plain, value), node)
+                    self.change(target.value, self.with_item(owner, plain, value), node)
                 for holder in choices(owner):
                     if isinstance(holder, Parameters):
                         self.event("write", holder.models, node)
                     elif isinstance(holder, Object):
+                        if holder.is_table() and not holder.facts.source:
+                            holder.facts = facts_of(value)  # what is put into an array is what it holds
                         self.assign_attribute(holder, _attribute_at(plain), value, node)
 
     def change(self, changed: ast.expr, value: Value, node: ast.expr | ast.stmt) -> None:
@@ -70,18 +74,18 @@ class Names(State):
         elif isinstance(changed, ast.Attribute | ast.Subscript):
             self.assign(changed, value, node)
 
-    def _with_item(self, owner: Items, key: object, value: Value) -> Items:
+    def with_item(self, owner: Items, key: object, value: Value) -> Items:
         """Return a list or mapping after one item is set; each may be the one whose key is not known."""
         if not owner.keys:
-            return Items((*owner.values, value), () if owner.values else (key,))
+            return replace(owner, values=(*owner.values, value), keys=() if owner.values else (key,))
         surely = key is not None and not self.tests
         changed = [
             (value if surely else either(item, value)) if key in (known, None) else item
             for known, item in zip(owner.keys, owner.values, strict=False)
         ]
         if key is not None and key in owner.keys:
-            return Items(tuple(changed), owner.keys)
-        return Items((*changed, value), (*owner.keys, key))
+            return replace(owner, values=tuple(changed))
+        return replace(owner, values=(*changed, value), keys=(*owner.keys, key))
 
     def assign_attribute(self, owner: Value, name: str, value: Value, node: ast.expr | ast.stmt) -> None:
         """Give an attribute of something a value."""
@@ -128,11 +132,14 @@ class Names(State):
             ]
             self.assign(node.target, Items(tuple(both[: MAX_ITEMS * 2])), node)
         elif not isinstance(old_value, Object):
-            self.assign(node.target, Tensor(models_through(old_value, value)), node)
+            sides = ast.copy_location(ast.BinOp(node.target, node.op, node.value), node)
+            self.assign(node.target, self.combined(sides, old_value, value), node)
 
     def item(self, value: Value, place: object) -> Value:
         """Return the item of something at a place; None stands for a place that is not known."""
         match value:
+            case Items() if value.fills and (place not in value.keys if place is not None else not value.values):
+                return Items(())
             case Items() if value.pattern:
                 return either(*value.values) if value.values else DATA
             case Items() if value.keys:
@@ -171,7 +178,9 @@ class Names(State):
                 return self.attribute_of_object(value, name)
             case Class():
                 method = self.method(value.node, name)
-                return method if method is not None else self._class_value(value.node, name) or DATA
+                known = method if method is not None else self._class_value(value.node, name) or DATA
+                is_member = any(ast.unparse(base).endswith("Enum") for base in value.node.bases) and method is None
+                return Constant(f"{value.path}.{name}") if is_member else known
             case Super():
                 for base in self._bases(value.below):
                     method = self.method(base, name, value.owner)
@@ -184,8 +193,12 @@ class Names(State):
         """Return an attribute of an object; one that nothing sets is made."""
         if name in owner.attributes:
             return owner.attributes[name]
+        if name == "*" and holds_layers(owner):
+            return either(*owner.attributes.values())
         if name in ("module", "_orig_mod") and owner.definition is None:
             return owner
+        if name == "training" and owner is not self.frame.owner and len(owner.modes) == 1:
+            return Constant("train" in owner.modes)
         if owner.definition is not None:
             method = self.method(owner.definition, name, owner)
             if method is not None:
@@ -206,7 +219,7 @@ class Names(State):
             name=name,
             made_by=f"{owner.made_by}.{name}" if owner.made_by else "",
         )
-        part.modes = owner.modes
+        part.modes, part.facts = owner.modes, owner.facts
         part.through = frozenset() if name in library.PLAIN_ATTRIBUTES else owner.through
         self.trace.objects.append(part)
         owner.attributes[name] = part
@@ -235,6 +248,12 @@ class Names(State):
                 return either(*(self.element(value) for value in through.values))
             case Object() if through.is_of_model():
                 return self.attribute(through, "*")
+            case Object() if through.kind == "loader":
+                return self.batch_of(through)
+            case Object() if through.definition is not None and through.kind == "instance":
+                iterates = self.method(through.definition, "__iter__", through)
+                if iterates is not None and self.stack.count(iterates.node) == 0:
+                    return self.element(self.enter(iterates, [], {}, iterates.node))
         return Tensor(models_through(through))
 
     def classes(self, definition: ast.ClassDef, depth: int = 0) -> Iterator[ast.ClassDef]:

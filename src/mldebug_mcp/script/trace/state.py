@@ -85,12 +85,24 @@ class State(ABC):
         self.entered: set[ast.AST] = set()
         self.with_block: tuple[ast.AST, Callable[[Value], None]] | None = None
         self.switched: dict[Object, frozenset[str]] = {}
+        self.batches: dict[Object, Value] = {}
+        self.reading = False
+        """Whether the items of a data set are read."""
+        self.made_up: list[ast.AST] = []  # kept, as what happens is looked up by the identity of a part of the tree
         self.stands_for_several = False
         """Whether a comprehension is followed with one item for all: what it compares holds for some of them."""
 
     @abstractmethod
     def value(self, node: ast.expr | None) -> Value:
         """Return the value of an expression; what happens in it is noted."""
+
+    @abstractmethod
+    def batch_of(self, loader: Object) -> Value:
+        """Return what stands for each batch of a loader."""
+
+    @abstractmethod
+    def combined(self, node: ast.BinOp, left: Value, right: Value) -> Value:
+        """Return what an operation makes of two values."""
 
     @abstractmethod
     def call_value(self, called: Value, args: list[Value], keywords: dict[str, Value], node: ast.Call) -> Value:

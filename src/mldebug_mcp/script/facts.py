@@ -1,0 +1,239 @@
+"""What is known of the data in a tensor: what they are, which rows and places they are of, what they hide."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from mldebug_mcp.script.calls import constant_of, dotted
+
+DataKind = Literal["", "real", "padding", "ones", "places", "length", "mean", "std"]
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is known of the data in a tensor.
+
+    Args:
+        kind: What they are. "real" is a mask that is true at all places which hold data, "padding" one that is true at
+            padding alone. "ones" are ones alone, "places" numbers of places, "length" is how many there are. "mean" and
+            "std" are statistics.
+        hides: The kind of the mask under which they are minus infinity, or nearly so.
+        source: What they are cut from along time; empty where that is not known.
+        shifts: The lines at which one place was left out at their start.
+        part: The part of all rows that they are, as it is written; empty for all of them.
+        line: Where they are hidden, or where the mask is made.
+    """
+
+    kind: DataKind = ""
+    hides: DataKind = ""
+    source: str = ""
+    shifts: tuple[int, ...] = ()
+    part: str = ""
+    line: int = field(default=0, compare=False)
+
+
+NOTHING = Facts()
+OPPOSITE: dict[DataKind, DataKind] = {"real": "padding", "padding": "real"}
+KEEPS_FACTS = {
+    "to", "cuda", "cpu", "long", "int", "float", "bool", "half", "double", "type", "type_as", "clone", "contiguous",
+    "detach", "view", "reshape", "flatten", "squeeze", "unsqueeze", "expand", "expand_as", "repeat", "permute",
+    "transpose", "numpy", "copy", "astype", "as_tensor", "tensor", "from_numpy", "stack", "pad_sequence", "to_numpy",
+    "asarray", "array", "reset_index", "ceil", "round", "pin_memory", "tolist", "sum", "LongTensor",
+    "clamp", "clamp_min",
+}  # fmt: skip
+"""Functions and methods after which data are the same, in another form or order of axes."""
+NOT_DATA = re.compile(r"(?:^|_)(?:pad\w*|ignore\w*|unlabell?ed|void)$", re.IGNORECASE)
+"""Names of the value of padding, or of labels that are left out."""
+IGNORED = -100
+LENGTHS = re.compile(r"\blen(?:gth)?s?\b|_len(?:gth)?s?\b", re.IGNORECASE)
+NEARLY_INFINITE = re.compile(
+    r"['\"]-inf|(?i:neg_?inf|minus_?inf)|-(?:\w+\.)?inf\b|finfo\([^()]{0,80}\)\.min|-1e\+?\d|-\d{4,}"
+)
+"""How the number is written that scores get which are to be left out."""
+
+
+def agreed(several: Sequence[Facts]) -> Facts:
+    """Return what holds for all of several."""
+    first = several[0]
+    same_places = all((facts.source, facts.shifts) == (first.source, first.shifts) for facts in several)
+    return Facts(
+        first.kind if all(facts.kind == first.kind for facts in several) else "",
+        first.hides if all(facts.hides == first.hides for facts in several) else "",
+        first.source if same_places else "",
+        first.shifts if same_places else (),
+        first.part if all(facts.part == first.part for facts in several) else "",
+        first.line,
+    )
+
+
+def flipped(facts: Facts) -> Facts:
+    """Return the facts of a mask that is true where another is not."""
+    return Facts(OPPOSITE.get(facts.kind, ""), line=facts.line)
+
+
+def compared(node: ast.Compare, left: Facts, right: Facts) -> Facts:
+    """Return the facts of a comparison: which places it is true at."""
+    operator, other = node.ops[0], node.comparators[0]
+    if isinstance(operator, ast.Eq | ast.NotEq):
+        return equals(left, other, is_equal=isinstance(operator, ast.Eq))
+    sides = (left.kind, "length" if LENGTHS.search(ast.unparse(other)) else right.kind)
+    if sides == ("places", "length") and isinstance(operator, ast.Lt | ast.GtE):
+        return Facts("real" if isinstance(operator, ast.Lt) else "padding", line=node.lineno)
+    if (left.kind, right.kind) == ("length", "places") and isinstance(operator, ast.Gt | ast.LtE):
+        return Facts("real" if isinstance(operator, ast.Gt) else "padding", line=node.lineno)
+    return NOTHING
+
+
+def equals(left: Facts, other: ast.expr, *, is_equal: bool) -> Facts:
+    """Return the facts of `x == other`, or `x != other`: of padding, or of a mask against 0 or 1."""
+    value = constant_of(other)
+    if left.kind in OPPOSITE and value in (0, 1):
+        return left if bool(value) is is_equal else flipped(left)
+    if value == IGNORED or NOT_DATA.search(dotted(other).rpartition(".")[2]):
+        return Facts("padding" if is_equal else "real", line=other.lineno)
+    return NOTHING
+
+
+def hidden_by(mask: Facts, value: ast.expr) -> Facts:
+    """Return the facts of what gets a value under a mask: it is hidden if the value is minus infinity, or nearly so."""
+    hides = mask.kind in OPPOSITE and is_hiding(value)
+    return Facts(hides=mask.kind, line=value.lineno) if hides else NOTHING
+
+
+def is_hiding(value: ast.expr) -> bool:
+    """Say whether a number is minus infinity, or so low that a softmax leaves nothing of it."""
+    return bool(NEARLY_INFINITE.search(ast.unparse(value)))
+
+
+def combined(node: ast.BinOp, left: Facts, right: Facts) -> Facts:
+    """Return the facts of what an operation makes of two tensors."""
+    kinds, line = {left.kind, right.kind}, left.line or right.line
+    if isinstance(node.op, ast.Sub) and constant_of(node.left) == 1 and right.kind in OPPOSITE:
+        return flipped(right)
+    if isinstance(node.op, ast.Mult):
+        hidden = hidden_by(left, node.right), hidden_by(right, node.left)
+        known = next((facts for facts in hidden if facts.hides), None)
+        if known is not None:
+            return known
+    if isinstance(node.op, ast.BitAnd | ast.Mult) and "padding" in kinds:
+        return Facts("padding", line=line)
+    if isinstance(node.op, ast.BitOr | ast.Add) and "real" in kinds:
+        return Facts("real", line=line)
+    return NOTHING if isinstance(node.op, ast.BitOr | ast.BitAnd) else _joined(left, right)
+
+
+def _joined(left: Facts, right: Facts) -> Facts:
+    """Return what holds for a sum or product of two tensors: where they come from, and what one of them hides."""
+    sources = {(facts.source, facts.shifts) for facts in (left, right) if facts.source}
+    source, shifts = sources.pop() if len(sources) == 1 else ("", ())
+    hides = left.hides or right.hides
+    part = left.part or right.part
+    return Facts("", hides, source, shifts, part, left.line or right.line)
+
+
+def cut(facts: Facts, node: ast.Subscript) -> Facts:
+    """Return the facts of a part of a tensor."""
+    parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    slices = [part for part in parts if isinstance(part, ast.Slice) and (part.lower or part.upper)]
+    if not slices:
+        return facts
+    if len(slices) > 1 or not facts.source:
+        return replace(facts, source="", shifts=())
+    low = slices[0].lower
+    start, places = _start_of(low)
+    if places == 1:
+        return replace(facts, source=_at(facts.source, start), shifts=(*facts.shifts, node.lineno))
+    return replace(facts, source=_at(facts.source, start)) if places == 0 else replace(facts, source="", shifts=())
+
+
+def _at(source: str, start: str) -> str:
+    return f"{source}@{start}" if start else source
+
+
+def _start_of(low: ast.expr | None) -> tuple[str, int]:
+    """Return where a slice begins: an expression, and how many places after it; -1 for any other number."""
+    if low is None:
+        return "", 0
+    value = constant_of(low)
+    if value is not None:
+        return "", value if value in (0, 1) else -1
+    if isinstance(low, ast.BinOp) and isinstance(low.op, ast.Add) and constant_of(low.right) == 1:
+        return ast.unparse(low.left), 1
+    return ast.unparse(low), 0
+
+
+def with_rows(facts: Facts, node: ast.Subscript) -> Facts:
+    """Return the facts of a part of all rows: the first cut counts."""
+    return facts if facts.part else replace(facts, part=rows_cut(node))
+
+
+def rows_cut(node: ast.Subscript) -> str:
+    """Return the part of all rows that a subscript takes, as it is written; empty where it takes no rows."""
+    by_place = isinstance(node.slice, ast.Slice) and (node.slice.lower or node.slice.upper)
+    return ast.unparse(node) if by_place or isinstance(node.slice, ast.Compare) else ""
+
+
+def _is_over_rows(others: list[ast.expr], node: ast.Call) -> bool:
+    """Say whether a statistic is taken over the first axis, or over all of them."""
+    axes = [keyword.value for keyword in node.keywords if keyword.arg in ("axis", "dim")] or others[:1]
+    first = axes[0].elts[0] if axes and isinstance(axes[0], ast.Tuple | ast.List) and axes[0].elts else None
+    return not axes or constant_of(first or axes[0]) in (0, None)
+
+
+BEGINS_SOURCE = {"stack", "tensor", "as_tensor", "from_numpy", "LongTensor", "pad_sequence", "array", "asarray"}
+"""Functions whose result is data, which may be cut along time."""
+KEEPS_PLACES = {
+    "relu", "gelu", "silu", "tanh", "sigmoid", "softmax", "log_softmax", "exp", "log", "log1p", "dropout",
+    "layer_norm", "sqrt", "abs", "square", "pow", "gather",
+}  # fmt: skip
+"""Functions and methods after which each place is still that of what they are given."""
+
+
+def after(name: str, given: list[Facts], others: list[ast.expr], node: ast.Call) -> Facts:
+    """Return the facts of what a function gives, or a method of the first of what is given.
+
+    Args:
+        name: The last part of its name.
+        given: The facts of what it is given, for a method those of its owner first.
+        others: What it is given after the first.
+        node: The call.
+    """
+    first = given[0] if given else NOTHING
+    known = _of_mask(name, given, others) or _counted(name, first, others, node)
+    if known is not None:
+        return known
+    if name in KEEPS_FACTS:
+        begins = name in BEGINS_SOURCE and not first.source
+        return replace(first, source=f"{node.lineno}:{node.col_offset}", shifts=()) if begins else first
+    if name in KEEPS_PLACES:
+        return replace(first, kind="")
+    return Facts(part=first.part)
+
+
+def _of_mask(name: str, given: list[Facts], others: list[ast.expr]) -> Facts | None:
+    """Return the facts of a mask, or of what is filled under one; None for another function."""
+    first = given[0] if given else NOTHING
+    if name in ("eq", "ne") and len(others) == 1:
+        return equals(first, others[0], is_equal=name == "eq")
+    if name in ("logical_not", "bitwise_not"):
+        return flipped(first)
+    if name in ("masked_fill", "masked_fill_") and len(others) == 2 and len(given) == 3:
+        return _joined(first, hidden_by(given[1], others[1]))
+    if name == "where" and len(others) == 2:
+        return hidden_by(first, others[0]) if is_hiding(others[0]) else hidden_by(flipped(first), others[1])
+    return None
+
+
+def _counted(name: str, first: Facts, others: list[ast.expr], node: ast.Call) -> Facts | None:
+    """Return the facts of numbers of places, of ones and of statistics; None for another function."""
+    if name in ("arange", "ones"):
+        return Facts("places" if name == "arange" else "ones")
+    if name == "pad_sequence" and first.kind == "ones":
+        return Facts("real", line=node.lineno)
+    if name in ("mean", "std", "nanmean") and _is_over_rows(others, node):
+        return Facts("std" if name == "std" else "mean", part=first.part, line=node.lineno)
+    return None
