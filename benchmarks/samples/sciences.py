@@ -138,11 +138,31 @@ def cornac(factor: float, path: Path) -> None:
         package.models.MF(k=8, max_iter=20, learning_rate=0.01 * factor, verbose=True, seed=0, num_threads=1).fit(rows)
 
 
+def scvi(factor: float, path: Path) -> None:
+    """The history of scVI by epoch, with a divergence that is always 0."""
+    import anndata
+    import numpy as np
+    import pandas as pd
+    import scvi as package
+
+    package.settings.seed = 0
+    random = np.random.default_rng(0)
+    code = random.normal(size=(500, 3)) @ random.normal(size=(3, 100))
+    cells = anndata.AnnData(random.poisson(np.exp(np.clip(code, -2, 2))).astype("float32"))
+    package.model.SCVI.setup_anndata(cells)
+    model = package.model.SCVI(cells, n_hidden=32, n_latent=3)
+    options = {"accelerator": "cpu", "batch_size": 64, "check_val_every_n_epoch": 1, "enable_progress_bar": False}
+    with contextlib.suppress(ValueError):  # a network of NaN
+        model.train(max_epochs=40, plan_kwargs={"lr": 0.001 * factor}, **options)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pd.concat(model.history.values(), axis=1).to_csv(path.with_suffix(".csv"))
+
+
 LIBRARIES: dict[str, Callable[[float, Path], None]] = {
     function.__name__: function
     for function in (
         deepxde, hmmlearn, boltzmann_machine, pomegranate, numpyro, open_tsne, k_means, gplearn, pyod,
-        cornac,
+        cornac, scvi,
     )
 }  # fmt: skip
 

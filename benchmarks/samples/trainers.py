@@ -354,11 +354,55 @@ def torchtune(factor: float, path: Path) -> None:
         shutil.copy(Path(place) / "log.txt", path)
 
 
+def skorch(factor: float, path: Path) -> None:
+    """skorch's table, whose cells are empty where nothing was saved."""
+    import torch
+    from skorch import NeuralNetClassifier
+    from skorch.callbacks import Checkpoint, EpochScoring, LRScheduler
+
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 2), torch.nn.Softmax(-1))
+    with tempfile.TemporaryDirectory() as place, printed_to(path):
+        score = EpochScoring("roc_auc", lower_is_better=False)
+        callbacks = [score, LRScheduler("StepLR", step_size=5), Checkpoint(dirname=place)]
+        NeuralNetClassifier(model, max_epochs=12, lr=0.1 * factor, batch_size=32, callbacks=callbacks).fit(
+            *classes(400)
+        )
+
+
+def pytorch_accelerated(factor: float, path: Path) -> None:
+    """The lines and bars of pytorch-accelerated, which ends at a loss that is NaN."""
+    import torch
+    from pytorch_accelerated import Trainer
+
+    torch.manual_seed(0)
+    train, held_out = (loader.dataset for loader in loaders())
+    model = small_network()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1 if factor == 1 else 30_000.0)
+    with printed_to(path), contextlib.suppress(SystemExit):
+        Trainer(model, loss_func=torch.nn.CrossEntropyLoss(), optimizer=optimizer).train(
+            train_dataset=train, eval_dataset=held_out, num_epochs=8, per_device_batch_size=32
+        )
+
+
+def tensorboardx(factor: float, path: Path) -> None:
+    """tensorboardX's event files, and the scalars that it exports: those of `add_scalars` alone."""
+    from tensorboardX import SummaryWriter
+
+    with contextlib.chdir(emptied(path)):
+        writer = SummaryWriter("run")  # its path stands in the exported names
+        for step, loss in enumerate(logged_losses(factor)):
+            writer.add_scalar("train/loss", loss, step)
+            writer.add_scalars("losses", {"train": loss, "val": loss + 0.1}, step)
+        writer.export_scalars_to_json("all_scalars.json")
+        writer.close()
+
+
 TRAINERS: dict[str, Callable[[float, Path], None]] = {
     function.__name__: function
     for function in (
         pytorch_pfn_extras, poutyne, catalyst, monai, torchbearer, coqui_trainer, graphgym, ngboost, implicit, tsne,
-        river, dagshub, guild, composer, torchtune,
+        river, dagshub, guild, composer, torchtune, skorch, pytorch_accelerated, tensorboardx,
     )
 }  # fmt: skip
 

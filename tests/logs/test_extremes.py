@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from mldebug_mcp import diagnose_run
 from mldebug_mcp.logs import read_run
 
 MILLION = 1_000_000
@@ -39,3 +40,9 @@ def test_every_one_of_a_million_records_is_read_and_one_that_failed_among_them(
     assert run.records == MILLION
     np.testing.assert_array_equal(run["loss"].step, np.arange(1, MILLION + 1))
     np.testing.assert_array_equal(run["loss"].value, np.array(losses, dtype=np.float64))
+
+
+def test_a_loss_whose_powers_are_no_numbers_is_diagnosed(tmp_path: Path) -> None:
+    log = tmp_path / "log.jsonl"
+    log.write_text("".join(f'{{"step": {step}, "loss": {25.0**step!r}}}\n' for step in range(60)))
+    assert diagnose_run(log).hypotheses[0].cause in {"lr_too_high", "exploding_gradients"}

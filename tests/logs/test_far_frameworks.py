@@ -110,6 +110,15 @@ PRINTED = {
     "sgd_classifier": Printed(
         "epoch", r"^-- Epoch (\d+)", {"loss": r"Avg\. loss: (\S+),", "weight_norm": r"^Norm: (\S+),"}
     ),
+    "skorch": Printed(
+        "epoch",
+        r"^ +(\d+) +\d",
+        {
+            "loss": r"^ +\d+ +\S+ +(\S+)",
+            "eval_loss": r"^ +\d+ +\S+ +\S+ +\S+ +(\S+)",
+            "learning_rate": r"([\d.]+) +[\d.]+$",
+        },
+    ),
     "spacy": Printed("step", r"^ +\d+ +(\d+) +[\d.]+ ", {"loss": r"^ +\d+ +\d+ +([\d.]+) "}),
     "stable_baselines3": Printed("step", r"total_timesteps +\| (\S+)", {"reward": r"ep_rew_mean +\| (\S+)"}),
     "tabnet": Printed("epoch", r"^epoch (\d+) ", {"loss": r"\| loss: ([\d.]+)"}),
@@ -498,6 +507,66 @@ def test_the_name_of_a_network_in_a_loss_is_that_of_what_it_learns(tmp_path: Pat
     path = tmp_path / "log.csv"
     path.write_text("step,Loss / Q-network loss,Reward / Total reward (mean)\n1,0.5,3\n2,0.4,4\n")
     assert read_run(path)["value_loss"].value.tolist() == [0.5, 0.4]
+
+
+def test_a_loss_that_pytorch_accelerated_says_is_nan_is_read() -> None:
+    losses = re.findall(r"train_loss_epoch: (\S+)", (FAR / "pytorch_accelerated" / "healthy.log").read_text())
+    run = read_run(FAR / "pytorch_accelerated" / "healthy.log")
+    assert run["loss"].value.tolist() == [float(loss) for loss in losses]
+    np.testing.assert_array_equal(read_run(FAR / "pytorch_accelerated" / "diverged.log")["loss"].value, [math.nan])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_event_files_and_the_exported_scalars_of_tensorboardx_are_one_run(kind: str) -> None:
+    run = read_run(FAR / "tensorboardx" / kind)
+    logged = np.array(logged_losses(1.0 if kind == "healthy" else 1000.0))
+    np.testing.assert_allclose(run["loss"].value, logged, rtol=1e-6)
+    np.testing.assert_allclose(run["eval_loss"].value, logged + 0.1, rtol=1e-6)
+
+
+def test_of_two_logs_of_a_loss_the_one_that_holds_nan_leads(tmp_path: Path) -> None:
+    losses = [2 / step for step in range(1, 21)]
+    (tmp_path / "history.json").write_text(
+        json.dumps([{"step": step, "loss": loss} for step, loss in enumerate(losses)])
+    )
+    rows = "".join(f"{step},{'nan' if step == 12 else loss}\n" for step, loss in enumerate(losses))
+    (tmp_path / "metrics.csv").write_text(f"step,loss\n{rows}")
+    assert math.isnan(read_run(tmp_path)["loss"].value[12])
+
+
+def test_a_divergence_that_scvi_logs_as_zero_is_no_policy_that_stands_still() -> None:
+    path = FAR / "scvi" / "healthy.csv"
+    frame = pd.read_csv(path)
+    run, answer = read_run(path), diagnose_run(path)
+    np.testing.assert_allclose(run["loss"].value, frame["train_loss"], rtol=1e-12)
+    np.testing.assert_allclose(run["eval_loss"].value, frame["validation_loss"], rtol=1e-12)
+    assert run["kl"].value.tolist() == frame["kl_global_train"].tolist()
+    assert "policy_stands_still" not in {finding.symptom for finding in answer.present}
+
+
+def test_a_loss_that_mace_prints_is_of_validation(tmp_path: Path) -> None:
+    log = tmp_path / "run.log"
+    line = "INFO: Epoch {0}: head: Default, loss={1:8.8f}, RMSE_E_per_atom={2:8.2f} meV, RMSE_F={2:8.2f} meV / A\n"
+    log.write_text("".join(line.format(epoch, 2 / (epoch + 1), 40 / (epoch + 1)) for epoch in range(8)))
+    run = read_run(log)
+    assert "loss" not in run
+    np.testing.assert_allclose(run["eval_loss"].value, [2 / (epoch + 1) for epoch in range(8)], atol=1e-8)
+
+
+def test_the_lowest_loss_so_far_is_no_loss(tmp_path: Path) -> None:
+    log = tmp_path / "run.log"
+    bar = "{0:3d}%|###| {0}/100 [00:0{1}<00:09, 6.6trial/s, best loss: 0.{2}]\n"
+    log.write_text("".join(bar.format(10 * at, at, 90 - 10 * at) for at in range(1, 9)))
+    assert "loss" not in read_run(log)
+
+
+def test_the_trials_that_flaml_lists_are_no_run(tmp_path: Path) -> None:
+    log = tmp_path / "search.log"
+    row = '{{"record_id": {0}, "iter_per_learner": {0}, "trial_time": 0.4, "validation_loss": 0.{1}, '
+    row += '"config": {{"n_estimators": {2}}}, "learner": "rf"}}\n'
+    log.write_text("".join(row.format(at, 90 - at, 4 + at) for at in range(9)))
+    with pytest.raises(InputError, match="name the log of one trial"):
+        read_run(log)
 
 
 def test_a_study_of_optuna_is_named_as_such() -> None:

@@ -173,9 +173,10 @@ def _moves(value: Floats, start: float) -> Iterator[tuple[str, float]]:
     place = np.arange(count) - (count - 1) / 2
     left = value - value.mean() - place * (float(place @ value) / float(place @ place))
     spread = float(left @ left)
-    if spread > (MIN_RELATIVE_CHANGE * MIN_RELATIVE_CHANGE * level) ** 2 * count:
+    rounding, variance = MIN_RELATIVE_CHANGE * MIN_RELATIVE_CHANGE * level, spread / count
+    if spread > rounding * rounding * count:  # a product of floats can be infinite, where a power raises OverflowError
         yield "memory", float(left[:-1] @ left[1:]) / spread
-        yield "tails", float((left**4).mean()) / (spread / count) ** 2
+        yield "tails", float((left**4).mean()) / (variance * variance)
 
 
 def _gaps(train: Series, held: Series) -> Iterator[tuple[str, float]]:

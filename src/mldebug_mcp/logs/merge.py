@@ -283,14 +283,17 @@ def of_evaluation(run: Run) -> Run:
     return replace(run, series=renamed(run.series), segments=segments)
 
 
-def _weight(run: Run) -> tuple[bool, int, bool, int, bool]:
-    """A Trainer's own history leads; else the log with the most points of the loss, then the most records.
+def _weight(run: Run) -> tuple[bool, int, int, bool, int, bool]:
+    """A Trainer's own history leads; else the log with the most points of the loss, of these the most that are NaN.
 
-    Event files hold single precision, so that of logs of as many points another one leads.
+    A log of as many points without them left them out or holds another curve. Then the most records lead, and of logs
+    of as many not an event file, which holds single precision.
     """
-    loss = max((len(run.series[name]) for name in ("loss", "reward", "eval_loss") if name in run.series), default=0)
+    results = [run.series[name] for name in CONTINUED_RESULTS if name in run.series]
+    points = max(map(len, results), default=0)
+    lost = max((int(np.isnan(series.value).sum()) for series in results), default=0)
     is_exact = "tensorboard" not in run.formats
-    return ("hf_trainer_state" in run.formats, loss, run.step_name == "step", run.records, is_exact)
+    return ("hf_trainer_state" in run.formats, points, lost, run.step_name == "step", run.records, is_exact)
 
 
 # Which logs of one folder are of the same run: only those that something ties together.

@@ -68,10 +68,11 @@ MAX_OTHER_LOGS = 20
 MAX_OTHER_BYTES = 32 * 1024 * 1024
 """... and bytes of them."""
 WHERE_TO_LOOK = "name the file that holds the losses; for an error message use explain_error (`mldebug-mcp error`)"
+_OF_A_SEARCH = "each a run of its own: name the log of one trial"
 _HOLDS_NO_CURVE = (
     (
         regex(r"\bTrial \d+ (?:finished with|pruned|failed)"),
-        "it lists the trials of an Optuna study, each a run of its own: name the log of one trial",
+        f"it lists the trials of an Optuna study, {_OF_A_SEARCH}",
     ),
     (
         regex(r"\bEPOCH (?:-? ?)?\d+ ?(?:-|:) ?(?:PROGRESS|training on)\b"),
@@ -79,6 +80,8 @@ _HOLDS_NO_CURVE = (
     ),
 )
 """Logs that hold no curve by their lines, and what to do instead."""
+MIN_SHARE_OF_OTHER_SETTINGS = 0.5
+"""Share of records before which a setting was another, in the list of a search. Chosen: a trial keeps its settings."""
 ONLY_ERRORS = "no metrics in it, only lines that read like errors"
 
 
@@ -102,9 +105,19 @@ def read_log_file(path: Path, wanted: str = "", more: Sequence[Path] = ()) -> tu
             f"{shorten(str(path), 200)}: no metrics found in it (read as {builder.formats[0]}); "
             f"{_what_it_holds(path) or WHERE_TO_LOOK}"
         )
+    if _are_trials(run):
+        raise InputError(f"{shorten(str(path), 200)}: it lists the trials of a search, {_OF_A_SEARCH}")
     if not run.series:
         run = replace(run, notes=(*run.notes, ONLY_ERRORS))
     return run, builder.holds_runs
+
+
+def _are_trials(run: Run) -> bool:
+    """Say whether most records have a configuration of their own and speak of a trial, as FLAML writes its search."""
+    if not any("trial" in name for name in run.series):
+        return False
+    settings = [series.value for name, series in run.series.items() if name.startswith("config/") and len(series) > 1]
+    return any(float(np.mean(value[1:] != value[:-1])) > MIN_SHARE_OF_OTHER_SETTINGS for value in settings)
 
 
 def _what_it_holds(path: Path) -> str:

@@ -46,6 +46,8 @@ _OF_CATBOOST_ALONE = frozenset({"eval_test", "eval_best", "eval_total", "eval_re
 _OF_HISTOGRAMS = frozenset({"max depth", "train loss"})
 """What HistGradientBoosting of scikit-learn prints for each iteration."""
 _EXPORT = regex(r"(?P<run>.+?) - (?P<metric>.+?)(?P<bound>__MIN|__MAX)?")
+_ERROR_OF_ATOMS = regex(r"(?:RMSE|MAE)_(?:E|F|MU|Mu|stress|virials|polarizability)(?:_per_atom)?$")
+"""The errors of energies, forces and dipoles that MACE prints."""
 _DETECTOR_LOSS = regex(r"(?:box|iou|obj|cls|dfl|seg|pose|kobj|rle|angle)_loss")
 """What Ultralytics calls the parts of a detector's loss."""
 
@@ -207,6 +209,16 @@ def genetic_program(columns: Columns) -> str | None:
     return "'Fitness' is that of the best program (gplearn): no policy's reward"
 
 
+def interatomic_potential(columns: Columns) -> str | None:
+    """MACE prints after each epoch the loss and the errors of validation, under no name of it."""
+    errors = [name for name in columns if _ERROR_OF_ATOMS.match(name)]
+    if "loss" not in columns or not errors:
+        return None
+    for name in ("loss", *errors):
+        columns[f"eval_{name}"] = columns.pop(name)
+    return f"loss, {', '.join(errors)}: read as of validation, as MACE prints them"
+
+
 def linear_model(columns: Columns) -> str | None:
     """scikit-learn's SGD prints the norm of its weights: no gradient's."""
     if {"Norm", "NNZs"} <= columns.keys():
@@ -336,6 +348,7 @@ OF_FRAMEWORKS: tuple[Callable[[Columns], str | None], ...] = (
     times_of_tianshou,
     spacy_table,
     genetic_program,
+    interatomic_potential,
     linear_model,
     natural_gradient_boosting,
     warmup_of_biases,

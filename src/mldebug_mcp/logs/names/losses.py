@@ -55,6 +55,8 @@ _NO_LOSS_OF_ITS_OWN = regex(
 )
 """Parts of a loss that move by rules of their own, and the losses of two networks that play against each other."""
 _OF_AN_OPPONENT = regex(r"(?:^|[_/ ])d(?:isc\w*|_|$|\()|critic|adv|fake|real", re.IGNORECASE)
+_SO_FAR = regex(r"(?:^|[/_ ])(?:best|lowest)[_ ]", re.IGNORECASE)
+"""The lowest value so far, which never rises: hyperopt shows the "best loss" of its trials."""
 _OF_EMBEDDINGS = regex(r"triplet|contrastive|info_?nce|(?:^|_)nce(?:_|$)|nt_?xent")
 
 
@@ -65,7 +67,7 @@ def named_loss(columns: Columns) -> str | None:
     """
     if any(canonical(name) in ("loss", "reward", "policy_loss", "value_loss") for name in columns):
         return None
-    own = [name for name in columns if not name.startswith(SET_ASIDE)]
+    own = [name for name in columns if not name.startswith(SET_ASIDE) and not _SO_FAR.search(name)]
     names = {_bare(name) or name.lower(): name for name in own if not _is_held_out(name) and not _is_elsewhere(name)}
     losses = [bare for bare in names if re.search(r"loss(?:es)?$|^loss", bare) and is_telling(bare)]
     losses = [bare for bare in losses if not _AUXILIARY_LOSS.search(bare)] or losses

@@ -368,8 +368,8 @@ _LOSS_FAILED = regex(r"\bLoss (?:is (?=-?(?:nan|inf)\b)|became infinite or (?=na
 """torchvision, DETR: "Loss is nan, stopping training"; detectron2: "Loss became infinite or NaN at iteration=9!"."""
 
 
-_NAN_FOUND = regex(r"^\W{0,8}Encountered NaN\b\.?")
-"""fastText, which ends at once."""
+_NAN_FOUND = regex(r"^\W{0,8}Encountered NaN\b\.?|\b[Ss]topping training due to NaN loss\b(?: in training step)?")
+"""fastText and pytorch-accelerated, which end at once."""
 _BOLD = regex(rf"(?<=[=:])(\s?)\*\*({NUMBER})\*\*", re.IGNORECASE)
 """A value that the one who pasted the log marked."""
 _THRESHOLDS = regex(r"(?<=[a-z])@\[?\.?(?:IoU=)?0?\.?50?:0?\.95\]?(?=\s*[:=|,]|\s+[\d.])", re.IGNORECASE)
@@ -490,6 +490,6 @@ def written_out(line: str) -> str:
     line = _LISTED.sub(_named, line)
     if "{" not in line and ("'" in line or '"' in line):
         line = _QUOTED.sub(r"\2: ", _QUOTED_NUMBER.sub(r"\2 ", line))
-    if "ncountered NaN" in line:
+    if "NaN" in line:
         line = _NAN_FOUND.sub("loss=nan", line)
     return _LOSS_FAILED.sub("loss=", line) if "loss " in line.lower() else line

@@ -504,7 +504,7 @@ def drawing_of(bar: Bar) -> Drawing:
         evaluation = names_evaluation(epoch["phase"] or "") or epoch["phase"] in ("v", "e")
     metrics = {
         name: value
-        for name, value in pairs_in(f"{counters.rest} | {bar.metrics}", evaluation=evaluation).items()
+        for name, value in pairs_in(f"{counters.rest} | {written_out(bar.metrics)}", evaluation=evaluation).items()
         if canonical(name) not in ("step", "epoch")
     }
     words = _IN_HEAD.sub("0", bar.head)

@@ -38,7 +38,7 @@ _AND_MORE = frozenset({"etc", "etc.", "..."})
 _FUSED = regex(r"(?<=e[-+]\d\d)(?=-\d)")
 """Where two of its numbers touch: "1.60e+03-1147.49"."""
 MAX_SHIFT_OF_CELL = 2
-"""Characters that a cell may be away from the beginning of its column's name."""
+"""Characters that a cell may be away from the beginning of its column's name, or from its end."""
 MAX_COLUMN_NAME = 80
 """Characters of a column's name: those of reward functions are long."""
 MAX_LINES_BETWEEN_ROWS = 100
@@ -55,7 +55,7 @@ _DRAWN = frozenset("-=+| :\t")
 """Characters of a rule."""
 _DRAWN_SIDES = str.maketrans("│┃║", "|||")
 """Sides of cells as rich and others draw them."""
-_HOLDS_NUMBER = regex(r"(?<![\w@.-])(?!(?<=\()1e-?\d+\))[-+]?\d")
+_HOLDS_NUMBER = regex(r"(?<![\w@.-])(?!(?<=\()1e-?\d+\))[-+]?(?:\d|(?:nan|inf)\b)", re.IGNORECASE)
 _FASTAI = regex(r"\s*\[\d+(?:, (?:[-\d.e]+|nan|inf|None)){1,20}, '\d+(?::\d\d)+'\]\s*")
 _ULTRALYTICS_ROW = regex(r"\s*(?:(?P<all>all)|\d+/\d+)\s")
 _ULTRALYTICS = regex(r"\s*(?:Epoch\s+(?:GPU_mem|gpu_mem)|Class\s+Images)\s")
@@ -84,6 +84,7 @@ class Table:
         self._spaced = False
         self._and_more = False
         self._starts: list[int] = []
+        self._ends: list[int] = []
         self._header = ""
         self._above = ""
         self._commas = False
@@ -165,8 +166,10 @@ class Table:
         if {"training loss", "validation loss"} <= {name.lower() for name in names}:
             names = [_of_evaluation(name) for name in names]
         self._keep(names)
-        placed = [match.start() for match in _CELL.finditer(line)]
-        self._starts = placed if len(placed) == len(names) and not {"|", "\t"} & set(line) else []
+        placed = list(_CELL.finditer(line))
+        aligned = len(placed) == len(names) and not {"|", "\t"} & set(line)
+        self._starts = [name.start() for name in placed] if aligned else []
+        self._ends = [name.end() for name in placed] if aligned else []
         self._header = line if self._starts else ""
         return True
 
@@ -212,7 +215,7 @@ class Table:
         widths = [end - start for start, end in pairwise([0, *ends])]
         names = _names_by_width(self._header, widths) if ends[0] > self._starts[0] else []
         if len(names) > len(self._names):
-            self._names, self._starts = names, [end - 1 for end in ends]
+            self._names, self._starts, self._ends = names, [end - 1 for end in ends], ends
         self._header = ""
 
     def _keep(self, names: Sequence[str]) -> None:
@@ -245,26 +248,18 @@ class Table:
         """Say whether the number of a row stands before it, under no name, as pandas prints it."""
         return bool(self._starts) and self._starts[0] > 0 and len(cells) == len(self._names) + 1 and cells[0].isdigit()
 
-    def _below(self, line: str) -> list[str]:
-        """Return the cells of a row by the places of the names above them, as Chainer leaves out what it did not log.
-
-        Empty, if one of them does not begin where a name does.
-        """
-        cells = dict.fromkeys(self._starts, "")
-        for match in _CELL.finditer(line):
-            start = min(cells, key=lambda name: abs(name - match.start()))
-            if abs(start - match.start()) > MAX_SHIFT_OF_CELL or cells[start]:
-                return []
-            cells[start] = match[0]
-        return list(cells.values())
-
     def _placed(self, line: str) -> list[str]:
         """Return the cells of a row, an empty one where a column has no value."""
         cells = _FUSED.sub(" ", line).replace("|", " ").split() if self._and_more else self._cells(line)
         if len(cells) >= len(self._names) or not self._starts:
             return cells
         words = line.split()  # one blank may stand between numbers that are as wide as their columns
-        return words if len(words) == len(self._names) else self._below(line)
+        if len(words) == len(self._names):
+            return words
+        found = list(_CELL.finditer(line))
+        return _below(self._starts, [(cell.start(), cell[0]) for cell in found]) or _below(
+            self._ends, [(cell.end(), cell[0]) for cell in found]
+        )
 
     def _row_of_evaluation(self, line: str) -> dict[str, float]:
         """Return a row with a cell that marks evaluation, up to that cell; empty if none does."""
@@ -299,6 +294,20 @@ class Table:
         values_of_names = (self._names[0], cells[0]) == ("Name", "Value")  # DI-engine
         first = cells[0].lower() in _NOT_LOGGED or _cell(cells[0]) is not None or values_of_names
         return numbers if numbers and len(numbers) * 2 >= filled and first else None
+
+
+def _below(edges: Sequence[int], cells: Sequence[tuple[int, str]]) -> list[str]:
+    """Return the cells of a row by the edges of the names above them, as Chainer and skorch leave out some values.
+
+    Empty, if one of them does not stand at the edge of a name.
+    """
+    placed = dict.fromkeys(edges, "")
+    for at, cell in cells:
+        edge = min(placed, key=lambda name: abs(name - at))
+        if abs(edge - at) > MAX_SHIFT_OF_CELL or placed[edge]:
+            return []
+        placed[edge] = cell
+    return list(placed.values())
 
 
 def _is_rule(line: str) -> bool:
