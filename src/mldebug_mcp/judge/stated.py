@@ -421,18 +421,35 @@ def _number_text(found: re.Match[str], _: Failure) -> tuple[str, str]:
     shown = f"`{text}`" if re.fullmatch(r"[\w.,%$/:+-]{1,30}", text) else "text" if text.strip() else "empty text"
     if not text.strip() or text.strip().lower() in {"n/a", "na", "none", "null", "-", "?", "nan", "missing", "."}:
         change = (
-            "It is a missing value: pd.to_numeric(x, errors='coerce') or na_values= in read_csv, then fill or drop."
+            "It is a missing value: name it where the file is read (na_values= in pandas, null_values= in polars), or "
+            "pd.to_numeric(x, errors='coerce'); then fill or drop."
         )
     elif re.fullmatch(r"-?\d{1,12},\d{1,12}", text):
         change = "It has a comma: as decimal mark read it with decimal=',', between thousands with thousands=','."
     elif re.fullmatch(r"-?\d{1,12}\.\d{1,12}(?:e[-+]?\d{1,3})?", text):
-        change = "It is a number with a fraction: int(float(x)), or float(x) where fractions are meant."
+        change = (
+            "It is a number with a fraction: int(float(x)), or float(x) where fractions are meant. A reader that took "
+            "the type from the first rows needs it given (schema_overrides, dtype) or more of them to look at."
+        )
     else:
         change = (
             "It is not a number: a category or label to encode, a header row read as data, a unit or sign to strip, or "
             "columns in another order. Look at the row that holds it, and convert where the file is read."
         )
-    return f"{_capital(shown)} is to be turned into a number.", change
+    column = found.groupdict().get("column") or ""
+    where = f" in the column `{column}`" if re.fullmatch(_VALUE, column) else ""
+    return f"{_capital(shown)} is to be turned into a number{where}.", change
+
+
+def _date_text(found: re.Match[str], _: Failure) -> tuple[str, str]:
+    names = found.groupdict()
+    text, form = names.get("value") or "", names.get("form") or ""
+    shown = f"`{text}`" if re.fullmatch(r"[\w.,/:+-]{1,30}(?: [\d:.+-]{1,20})?", text) else "Text"
+    wanted = f" of the format `{form}`" if re.fullmatch(r"[%\w.,/: +-]{1,40}", form) and "%" in form else ""
+    return f"{shown} is read as a date or time{wanted}, and is not one.", (
+        "Print the rows that fail, and give the format that they have (%d/%m/%Y, dayfirst=True), or format='mixed' for "
+        "several. Where it is a missing value: errors='coerce' in pandas, strict=False in polars."
+    )
 
 
 def _json(found: re.Match[str], _: Failure) -> tuple[str, str]:
@@ -586,6 +603,8 @@ def _allowed(found: re.Match[str], _: Failure) -> tuple[str, str] | None:
     subject = _first_group(_SUBJECT.search(text))
     if not given and not subject:
         return None
+    if given in _KINDS and any(choice in _KINDS for choice in choices):
+        return f"The call takes {_listed(choices)}, and gets {_article(given)}.", f"{_kind(given)}."
     near = nearest(given, choices, most=MAX_NEAR)
     what = f"{subject}: " if subject and subject != given else ""
     says = f"{what}`{given}` is not one of " if given else f"{what}a value is not one of "
@@ -601,6 +620,13 @@ def _out_of_range(found: re.Match[str], _: Failure) -> tuple[str, str] | None:
     return f"`{name}` has to be {wanted}, and is {value}.", (
         "Set it as the message asks where it is passed, or in the configuration. Where it is computed, print what it "
         "is computed from: a percentage for a fraction, a count of zero, a division that rounds down."
+    )
+
+
+def _vocabulary(found: re.Match[str], _: Failure) -> tuple[str, str]:
+    size, most = int(found["size"]), int(found["most"])
+    return f"A vocabulary of {size:,} pieces is asked for, and the corpus gives at most {most:,}.", (
+        f"Set vocab_size to {most:,} or less, or take a larger corpus."
     )
 
 
@@ -673,12 +699,19 @@ def _is_sentence(part: ast.AST) -> bool:
     )
 
 
+_USAGE = re.compile(r" usage: | \S{1,80}: error: ")
+"""Where what a parser complains of ends, and what it prints for each process or command begins."""
+
+
 def _arguments(found: re.Match[str], _: Failure) -> tuple[str, str]:
-    names = re.findall(r"--?[\w-]{1,60}", found["names"])
+    complaint = _USAGE.split(found["names"], 1)[0]
+    names = list(dict.fromkeys(re.findall(r"(?<![\w-])--?[A-Za-z][\w-]{0,60}", complaint)))
     if found["what"].startswith("the following"):
-        names = re.findall(r"[\w/-]{1,60}", found["names"])
+        names = re.findall(r"[\w/-]{1,60}", complaint)
         return f"The command lacks {_listed(names)}.", "Give them on the command line; --help shows what each means."
-    values = re.findall(_VALUE, found["names"])
+    values = re.findall(_VALUE, complaint)
+    if found["what"].endswith("HfArgumentParser"):
+        names = names or values
     if not names and values:
         return f"The script has no place for {_listed(values)}: no option takes it as its value.", (
             "The option before it takes none, as a switch (action='store_true'), or one only: leave the value out. "
@@ -687,6 +720,14 @@ def _arguments(found: re.Match[str], _: Failure) -> tuple[str, str]:
     return f"The script has no option {_listed(names) or 'of this name'}.", (
         "Compare with --help: it is misspelt (- or _), belongs to another script or launcher, or was renamed. For a "
         "script of your own add it with add_argument."
+    )
+
+
+def _flag(found: re.Match[str], _: Failure) -> tuple[str, str]:
+    name = found["names"].strip("'-")
+    return f"The script has no option `--{name}`.", (
+        "Compare with --help: it is misspelt (- or _), belongs to another script, or was renamed. For a script of your "
+        "own declare it."
     )
 
 
@@ -722,6 +763,18 @@ def _column_types(found: re.Match[str], _: Failure) -> tuple[str, str]:
     return f"A column or value is {found['kind']} where {found['wanted']} is expected.", (
         f"Cast it before this line, as in pl.col('x').cast(pl.{found['wanted']}) or astype, or give the schema where "
         "the data is read: one table or file holds text or empty values where others hold numbers."
+    )
+
+
+_NUMPY_KIND = re.compile(r"^numpy\.dtypes\.|DType$")
+
+
+def _kinds_met(found: re.Match[str], _: Failure) -> tuple[str, str]:
+    kinds = [_NUMPY_KIND.sub("", found[side]).lower() for side in ("a", "b")]
+    kinds = ["text" if re.match(r"<?u\d|str", kind) else re.sub(r"^<?m8", "datetime64", kind) for kind in kinds]
+    return f"Data of the types {kinds[0]} and {kinds[1]} meet, and have no common type.", (
+        "Print df.dtypes, or .dtype of both. Leave out the column that does not belong, or convert it: dates into "
+        "numbers, text into categories or numbers. Cast that one alone: .astype or .cast for the whole table hides it."
     )
 
 
@@ -1071,6 +1124,11 @@ _FORMS: tuple[tuple[str, re.Pattern[str], Reader], ...] = (
         r"'?(?P<kind>[\w.]{1,60})'?",
         _subscript,
     ),
+    _form(
+        "python_kind",
+        r"'(?P<kind>[\w.]{1,60})' object cannot be interpreted as an? (?P<wanted>integer)",
+        _wanted_kind,
+    ),
     _form("python_kind", r"unhashable type: '(?P<kind>[\w.]{1,60})'", _unhashable),
     _form("python_kind", r"can only concatenate (?P<left>\w{1,20}) \(not \"(?P<kind>[\w.]{1,60})\"\)", _concatenated),
     _form("python_kind", r"cannot unpack (?P<what>non-iterable) (?P<kind>[\w.]{1,60}) object", _unable),
@@ -1111,16 +1169,66 @@ _FORMS: tuple[tuple[str, re.Pattern[str], Reader], ...] = (
         r"(?P<size>\d{1,15})",
         _index,
     ),
-    _form("tf_cast_string", r"could not convert string to \w{1,12}: ['\"](?P<value>[^'\"]{0,60})['\"]", _number_text),
     _form(
-        "number_text_invalid",
-        r"invalid literal for int\(\) with base 10: ['\"](?P<value>[^'\"]{0,60})['\"]",
+        "tf_cast_string",
+        r"could not convert string to \w{1,12}: (?:np\.str_\()?['\"](?P<value>[^'\"]{0,60})['\"]",
         _number_text,
     ),
     _form(
         "number_text_invalid",
-        r"conversion from `\w{1,20}` to `[iuf]\w{1,20}` failed .{1,120}? values: \[['\"]?(?P<value>[^'\"\],]{0,60})",
+        r"invalid literal for int\(\) with base 10: (?:np\.str_\()?['\"](?P<value>[^'\"]{0,60})['\"]",
         _number_text,
+    ),
+    _form(
+        "number_text_invalid",
+        r"conversion from `\w{1,20}` to `[iuf]\w{1,20}` failed (?:in column '(?P<column>[^']{1,60})' )?"
+        r".{1,120}? values: \[['\"]?(?P<value>[^'\"\],]{0,60})",
+        _number_text,
+    ),
+    _form(
+        "number_text_invalid",
+        r"could not parse `(?P<value>[^`]{0,60})` as dtype `[iuf]\d{1,3}`(?: at column '(?P<column>[^']{1,60})')?",
+        _number_text,
+    ),
+    _form(
+        "number_text_invalid",
+        r"(?:Unable to parse string|cannot parse|error to (?:u?int|float|double|decimal)\S{0,12} invalid value) "
+        r"['\"](?P<value>[^'\"]{0,60})['\"]",
+        _number_text,
+    ),
+    _form(
+        "date_text_invalid",
+        r"time data ['\"](?P<value>[^'\"]{0,60})['\"] (?:does not|doesn't) match format "
+        r"['\"](?P<form>[^'\"]{0,60})['\"]",
+        _date_text,
+    ),
+    _form(
+        "date_text_invalid",
+        r"conversion from `\w{1,20}` to `(?:date|time)\S{0,40}` failed .{1,120}? values: "
+        r"\[['\"]?(?P<value>[^'\"\],]{0,60})",
+        _date_text,
+    ),
+    _form(
+        "date_text_invalid",
+        r"(?:isoformat string|parsing datetime string|Unknown (?:datetime )?string format|Failed to parse string):? "
+        r"(?:unable to parse )?['\"](?P<value>[^'\"]{0,60})['\"](?! as a scalar of type (?!time|date))",
+        _date_text,
+    ),
+    *(
+        _form("column_types_mixed", pattern, _kinds_met)
+        for pattern in (
+            r"DType <class '(?P<a>[\w.]{1,60})'> could not be promoted by <class '(?P<b>[\w.]{1,60})'>",
+            r"with types dtype\('(?P<a>[^']{1,30})'\) and dtype\('(?P<b>[^']{1,30})'\)",
+            r"signature matching types \(dtype\('(?P<a>[^']{1,30})'\), dtype\('(?P<b>[^']{1,30})'\)\)",
+            r"cannot compare (?P<a>\w{1,20}) with (?P<b>\w{1,20}) type",
+            r"arithmetic on dtypes (?P<a>[\w\[\]]{1,30}) and (?P<b>[\w\[\]]{1,30}) is not allowed",
+            r"Invalid comparison between dtype=(?P<a>[\w\[\]]{1,30}) and (?P<b>\w{1,30})",
+        )
+    ),
+    _form(
+        "vocabulary_size_corpus",
+        r"Vocabulary size (?:is )?too high \((?P<size>\d{1,9})\)\. Please set it to a value <= (?P<most>\d{1,9})",
+        _vocabulary,
     ),
     _form(
         "json_decode",
@@ -1143,8 +1251,11 @@ _FORMS: tuple[tuple[str, re.Pattern[str], Reader], ...] = (
         r"error: (?P<what>unrecognized arguments|the following arguments are required): (?P<names>.{1,300})",
         _arguments,
     ),
+    _form("argument_unknown", r"(?P<what>are not used by the HfArgumentParser): (?P<names>\[.{1,300}?\])", _arguments),
     _form(
-        "argument_unknown", r"(?P<names>\[.{1,300}\]).{0,3}(?P<what>)are not used by the HfArgumentParser", _arguments
+        "argument_unknown",
+        r"(?P<what>No such option|Unknown command line flag):? (?P<names>'?-{0,2}[\w-]{1,60})",
+        _flag,
     ),
     _form(
         "argument_unknown",
