@@ -418,6 +418,7 @@ def _index(found: re.Match[str], _: Failure) -> tuple[str, str]:
 
 def _number_text(found: re.Match[str], _: Failure) -> tuple[str, str]:
     text = found["value"]
+    text = re.sub(r'\\(?=/)|"', "", text)
     shown = f"`{text}`" if re.fullmatch(r"[\w.,%$/:+-]{1,30}", text) else "text" if text.strip() else "empty text"
     if not text.strip() or text.strip().lower() in {"n/a", "na", "none", "null", "-", "?", "nan", "missing", "."}:
         change = (
@@ -626,7 +627,7 @@ def _out_of_range(found: re.Match[str], _: Failure) -> tuple[str, str] | None:
 def _vocabulary(found: re.Match[str], _: Failure) -> tuple[str, str]:
     size, most = int(found["size"]), int(found["most"])
     return f"A vocabulary of {size:,} pieces is asked for, and the corpus gives at most {most:,}.", (
-        f"Set vocab_size to {most:,} or less, or take a larger corpus."
+        f"Set vocab_size to {most:,} or less, or take a larger corpus; hard_vocab_limit=False takes what there is."
     )
 
 
@@ -634,9 +635,12 @@ def _indivisible(found: re.Match[str], _: Failure) -> tuple[str, str] | None:
     a, b = int(found["a"]), int(found["b"])
     if b == 0 or a % b == 0:
         return None
+    of_layer = re.search(r"channel|head|group|hidden|embed", found.string)
+    rest = (
+        "Or let the layer before it give such a number." if of_layer else "Or pad the data up to one, or drop the rest."
+    )
     return f"{a:,} is not a multiple of {b:,}.", (
-        f"Change the one that is free: {a - a % b:,} and {a - a % b + b:,} are multiples of {b:,}. "
-        "Or pad the data up to a multiple, or drop the rest."
+        f"Change the one that is free: {a - a % b:,} and {a - a % b + b:,} are multiples of {b:,}. {rest}"
     )
 
 
@@ -699,7 +703,7 @@ def _is_sentence(part: ast.AST) -> bool:
     )
 
 
-_USAGE = re.compile(r" usage: | \S{1,80}: error: ")
+_USAGE = re.compile(r" usage: | \S{1,80}: error: | [EIW]\d{4} \d\d:\d\d:")
 """Where what a parser complains of ends, and what it prints for each process or command begins."""
 
 
@@ -1197,6 +1201,11 @@ _FORMS: tuple[tuple[str, re.Pattern[str], Reader], ...] = (
         _number_text,
     ),
     _form(
+        "number_text_invalid",
+        r"Failed to parse string: '(?P<value>.{0,60}?)' as a scalar of type (?:u?int|float|double|decimal)",
+        _number_text,
+    ),
+    _form(
         "date_text_invalid",
         r"time data ['\"](?P<value>[^'\"]{0,60})['\"] (?:does not|doesn't) match format "
         r"['\"](?P<form>[^'\"]{0,60})['\"]",
@@ -1210,8 +1219,13 @@ _FORMS: tuple[tuple[str, re.Pattern[str], Reader], ...] = (
     ),
     _form(
         "date_text_invalid",
-        r"(?:isoformat string|parsing datetime string|Unknown (?:datetime )?string format|Failed to parse string):? "
-        r"(?:unable to parse )?['\"](?P<value>[^'\"]{0,60})['\"](?! as a scalar of type (?!time|date))",
+        r"(?:isoformat string|parsing datetime string|Unknown (?:datetime )?string format):? "
+        r"(?:unable to parse )?['\"](?P<value>[^'\"]{0,60})['\"]",
+        _date_text,
+    ),
+    _form(
+        "date_text_invalid",
+        r"Failed to parse string: '(?P<value>.{0,60}?)' as a scalar of type (?:time|date)",
         _date_text,
     ),
     *(
@@ -1304,7 +1318,7 @@ _FORMS: tuple[tuple[str, re.Pattern[str], Reader], ...] = (
         r"\b(?P<name>[A-Za-z_][\w.]{1,60})['`]? (?:\w{1,20} )?(?:must|should|has to|have to|needs? to) (?:be )?"
         rf"(?P<wanted>(?:(?:(?:{'|'.join(_BOUND_WORDS)})\b|[<>]=?|[\[(]-?[\d.]{{1,12}}, ?(?:-?[\d.]{{1,12}}|inf)[\])]|"
         r"-?\d{1,12}+(?:\.\d{1,12}+)?(?:e-?\d{1,3}+)?) ?){1,9})[,.;:]? (?:but )?"
-        r"(?:[Gg]ot|is|was|found|received|given)(?: value)?:? (?:\w{1,40} ?= ?)?"
+        r"(?:the (?:\w{1,20} )?value (?:passed |given )?)?(?:[Gg]ot|is|was|found|received|given)(?: value)?:? (?:\w{1,40} ?= ?)?"
         r"(?P<value>-?\d[\d.e+-]{0,20}|None|True|False)",
         _out_of_range,
     ),
