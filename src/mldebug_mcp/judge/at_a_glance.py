@@ -5,6 +5,7 @@ A diagnosis has its own (`run_verdict`); here are those of all other answers. Te
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections import Counter
 from collections.abc import Sequence
@@ -16,6 +17,7 @@ from mldebug_mcp.judge.next_call import as_command
 from mldebug_mcp.judge.run_verdict import headline_of, name_of, whole_clauses, whole_sentences
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.knowledge.advice import advice_for
+from mldebug_mcp.knowledge.errors import known_errors
 from mldebug_mcp.models import Call, RunVerdict, State
 from mldebug_mcp.models.base import NO_FAULTS, SOUND, Glance
 from mldebug_mcp.models.script import SUREST_FIRST
@@ -317,9 +319,14 @@ def glance_at_error(answer: ErrorExplanation) -> Glance:
     place += [f"your code: {error.user_frame}"] if error is not None and error.user_frame else []
     if match is not None:
         facts = place + ([f"mistaken for: {match.mistaken_for}"] if match.mistaken_for else [])
+        row = known_errors().get(match.id)
+        says = whole_sentences(match.cause, MAX_ERROR_CHARACTERS)
+        if error is not None and row is not None and row.general and match.cause == row.cause:
+            # Such an entry knows the kind of the message alone: the cause stands in the message.
+            says = f"The message says it itself: {_deciding(error.text, row.pattern)}"
         return _glance(
             kind="fault",
-            headline=f"{whole_sentences(match.cause, MAX_ERROR_CHARACTERS)} ({match.credence}) [{match.id}]",
+            headline=f"{says} ({match.credence}) [{match.id}]",
             facts=facts[:MAX_FACTS],
             next="Read what else is known of this message.",
             command=_command(answer.next_step),
@@ -343,6 +350,18 @@ def glance_at_error(answer: ErrorExplanation) -> Glance:
         command=_command(answer.next_step),
         fix=answer.advice,
     )
+
+
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z`'\"\[])|\n")
+
+
+def _deciding(text: str, pattern: str) -> str:
+    """Return the sentence of a message in which a pattern is found, or else its first, bounded."""
+    found = re.search(pattern, " ".join(text.split()))
+    sentences = [sentence for sentence in _SENTENCE_END.split(text) if sentence.strip()]
+    words = found[0] if found else ""
+    chosen = next((sentence for sentence in sentences if words in " ".join(sentence.split())), sentences[0])
+    return shorten(chosen.strip(), MAX_ERROR_CHARACTERS)
 
 
 # Many runs.

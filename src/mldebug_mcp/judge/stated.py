@@ -11,7 +11,6 @@ import ast
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TypeVar
 
 from mldebug_mcp.core.text import clean, nearest
 from mldebug_mcp.knowledge.errors import MAX_TEXT
@@ -51,33 +50,11 @@ Reader = Callable[[re.Match[str], Failure], tuple[str, str] | None]
 def statement_of(failure: Failure) -> Statement | None:
     """Return what the message of a failure says itself; None where it is of no form that is known."""
     text = " ".join(clean(failure.text[: 4 * MAX_TEXT]).split())[:MAX_TEXT]
-    for entry, pattern, holding, read in _FORMS:
+    for entry, pattern, read in _FORMS:
         found = pattern.search(text)
-        if found and holding.search(text) and (statement := read(found, failure)) is not None:
+        if found is not None and (statement := read(found, failure)) is not None:
             return Statement(entry, *statement)
     return None
-
-
-_FORMS: list[tuple[str, re.Pattern[str], re.Pattern[str], Reader]] = []
-_AnyReader = TypeVar("_AnyReader", bound=Reader)
-
-
-def _reads(entry: str, *patterns: str, holding: str = "") -> Callable[[_AnyReader], _AnyReader]:
-    """Register what reads the messages that an entry of `errors.jsonl` is about.
-
-    The first form that fits and can be read counts: what reads fewer messages stands above what reads more.
-
-    Args:
-        entry: The entry.
-        patterns: Patterns of such messages.
-        holding: What a message has to hold besides.
-    """
-
-    def register(read: _AnyReader) -> _AnyReader:
-        _FORMS.extend((entry, re.compile(pattern), re.compile(holding), read) for pattern in patterns)
-        return read
-
-    return register
 
 
 # Who wrote what the message is about: the code of the user's own line and the library of the last frame show it.
@@ -121,18 +98,9 @@ def _callee(name: str | None) -> str:
     return f"{owner}.{method}" if owner else method or UNNAMED
 
 
-_CALL = r"(?:(?P<call>[\w.<>]{1,160})\(\) )?"
-_NEAR = r"(?:\.? Did you mean:? '(?P<near>\w{1,60})'\?)?"
-
-
 # Calls that a signature does not take.
 
 
-@_reads(
-    "python_call",
-    rf"{_CALL}got an unexpected keyword argument '(?P<name>\w{{1,60}})'{_NEAR}",
-    r"'(?P<name>\w{1,60})' is an invalid keyword argument for (?:this function|(?P<call>\w{1,60}))",
-)
 def _unknown_argument(found: re.Match[str], failure: Failure) -> tuple[str, str]:
     name, callee, code = found["name"], _callee(found["call"]), _own_code(failure)
     if re.search(rf"\b{name}\s?=", code) or (not failure.frames):
@@ -154,11 +122,6 @@ def _unknown_argument(found: re.Match[str], failure: Failure) -> tuple[str, str]
     return f"{callee} takes no argument `{name}`.", _proposed(found) + change
 
 
-@_reads(
-    "python_call",
-    rf"{_CALL}missing (?:\d{{1,3}} required (?:positional|keyword-only) arguments?|a required (?:keyword-only )?"
-    r"argument|required argument): (?P<names>'\w{1,60}'.{0,400})",
-)
 def _missing_argument(found: re.Match[str], failure: Failure) -> tuple[str, str]:
     callee, names = _callee(found["call"]), re.findall(r"'(\w{1,60})'", found["names"])
     listed = _listed(names)
@@ -181,11 +144,6 @@ def _missing_argument(found: re.Match[str], failure: Failure) -> tuple[str, str]
     )
 
 
-@_reads(
-    "python_call",
-    rf"{_CALL}takes (?:at most |exactly |from \d{{1,3}} to )?(?P<taken>\w{{1,6}}) (?:positional )?arguments? "
-    r"(?:but |\()(?P<given>\d{1,4})",
-)
 def _too_many(found: re.Match[str], failure: Failure) -> tuple[str, str]:
     callee, taken, given = _callee(found["call"]), found["taken"], found["given"]
     is_method = "." in (found["call"] or "").rpartition("<locals>.")[2] or "__init__" in (found["call"] or "")
@@ -199,7 +157,6 @@ def _too_many(found: re.Match[str], failure: Failure) -> tuple[str, str]:
     return f"{callee} takes {taken} by position and is given {given}.{counted}", own + self
 
 
-@_reads("python_call", rf"{_CALL}got multiple values for (?:keyword )?argument '(?P<name>\w{{1,60}})'")
 def _twice(found: re.Match[str], _: Failure) -> tuple[str, str]:
     name, callee = found["name"], _callee(found["call"])
     return f"{callee} is given `{name}` twice.", (
@@ -244,14 +201,6 @@ def _before(code: str, what: str) -> str:
     return found[1] if found else ""
 
 
-@_reads(
-    "python_none",
-    r"'NoneType' object has no attribute '(?P<name>\w{1,60})'",
-    (
-        r"'NoneType' object (?:is not|isn't|does not) .{0,40}|(?:argument|object) of type 'NoneType' .{0,40}|"
-        r"cannot unpack non-iterable NoneType"
-    ),
-)
 def _none(found: re.Match[str], failure: Failure) -> tuple[str, str]:
     use = found[0]
     name = found.groupdict().get("name")
@@ -266,11 +215,6 @@ def _none(found: re.Match[str], failure: Failure) -> tuple[str, str]:
     )
 
 
-@_reads(
-    "python_attribute",
-    r"(?:(?P<module>(?:partially initialized )?module) |type object )?'(?P<owner>[\w.]{1,80})' (?:object )?"
-    rf"has no attribute '(?P<name>\w{{1,60}})'{_NEAR}",
-)
 def _attribute(found: re.Match[str], failure: Failure) -> tuple[str, str] | None:
     owner, name, code = found["owner"], found["name"], _own_code(failure)
     if owner == "NoneType":
@@ -309,17 +253,6 @@ def _attribute(found: re.Match[str], failure: Failure) -> tuple[str, str] | None
     return says, _proposed(found) + change
 
 
-@_reads(
-    "python_kind",
-    (
-        r"unsupported operand type\(s\) for (?P<operator>[^ ]{1,12}?)(?: or pow\(\))?: '(?P<left>[\w.]{1,60})' and "
-        r"'(?P<right>[\w.]{1,60})'"
-    ),
-    (
-        r"'(?P<operator>[<>=!]{1,2})' not supported between instances of '(?P<left>[\w.]{1,60})' and "
-        r"'(?P<right>[\w.]{1,60})'"
-    ),
-)
 def _operands(found: re.Match[str], _: Failure) -> tuple[str, str]:
     operator, left, right = found["operator"], found["left"], found["right"]
     types = {left, right}
@@ -344,16 +277,6 @@ def _operands(found: re.Match[str], _: Failure) -> tuple[str, str]:
     return says, "Print type() of both sides, and convert the one that is of the wrong kind where it is made."
 
 
-@_reads(
-    "python_kind",
-    (
-        r"(?:argument of type )?'(?P<kind>[\w.]{1,60})' (?:object )?is "
-        r"(?P<what>not (?:callable|subscriptable|iterable|reversible|an iterator))"
-    ),
-    r"cannot unpack (?P<what>non-iterable) (?P<kind>[\w.]{1,60}) object",
-    r"'(?P<kind>[\w.]{1,60})' object (?P<what>does not support item assignment|doesn't support item deletion)",
-    r"object of type '(?P<kind>[\w.]{1,60})' (?P<what>has no len\(\))",
-)
 def _unable(found: re.Match[str], failure: Failure) -> tuple[str, str] | None:
     kind, what = found["kind"], found["what"].replace("non-iterable", "not iterable")
     if kind == "NoneType":
@@ -383,11 +306,6 @@ def _article(kind: str) -> str:
     return f"an {kind}" if kind[:1].lower() in "aeio" else f"a {kind}"
 
 
-@_reads(
-    "python_kind",
-    r"(?P<holder>list|tuple|string|str|byte) ind(?:ices|exes) must be integers(?: or slices)?, not "
-    r"'?(?P<kind>[\w.]{1,60})'?",
-)
 def _subscript(found: re.Match[str], _: Failure) -> tuple[str, str]:
     holder, kind = found["holder"], found["kind"]
     reasons = {
@@ -400,19 +318,6 @@ def _subscript(found: re.Match[str], _: Failure) -> tuple[str, str]:
     return f"A {holder} is indexed with {_article(kind)}.", reasons.get(kind, f"{_kind(kind)}.")
 
 
-@_reads("python_kind", r"(?:sequence item \d{1,9}: )expected (?P<wanted>\w{1,20}) instance, (?P<kind>\w{1,40}) found")
-@_reads(
-    "argument_kind",
-    (
-        r"argument '(?P<name>\w{1,60})' (?:\(position \d{1,3}\) )?must be (?P<wanted>[\w. ]{1,60}), "
-        r"not (?P<kind>[\w.]{1,60})"
-    ),
-    (
-        r"Error: (?:\w{1,60}\(\):? )?(?:argument )?(?P<name>)(?:[Ee]xpected |must be )(?P<wanted>(?:an? )?[\w.]{1,60}"
-        r"(?:, [\w.]{1,60}){0,3}(?: or [\w.]{1,60})?(?: object| instance)?),? (?:but got|got|not) (?:an? )?"
-        r"['\"]?(?:<class ')?(?P<kind>[A-Za-z][\w.]{1,60})"
-    ),
-)
 def _wanted_kind(found: re.Match[str], failure: Failure) -> tuple[str, str] | None:
     names = found.groupdict()
     wanted, kind, name = names["wanted"].strip(), names["kind"], names.get("name") or ""
@@ -424,7 +329,6 @@ def _wanted_kind(found: re.Match[str], failure: Failure) -> tuple[str, str] | No
     )
 
 
-@_reads("python_kind", r"unhashable type: '(?P<kind>[\w.]{1,60})'")
 def _unhashable(found: re.Match[str], _: Failure) -> tuple[str, str]:
     kind = found["kind"]
     return f"{_capital(_article(kind))} is used as a key, in a set or in a group.", (
@@ -433,7 +337,6 @@ def _unhashable(found: re.Match[str], _: Failure) -> tuple[str, str]:
     )
 
 
-@_reads("python_kind", r"can only concatenate (?P<left>\w{1,20}) \(not \"(?P<kind>[\w.]{1,60})\"\)")
 def _concatenated(found: re.Match[str], _: Failure) -> tuple[str, str]:
     left, right = found["left"], found["kind"]
     return f"`+` joins {_article(left)} and {_article(right)}.", (
@@ -446,11 +349,6 @@ def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-@_reads(
-    "python_unpack",
-    r"(?:too many|not enough) values to unpack \(expected (?:at least )?(?P<expected>\d{1,9})"
-    r"(?:, got (?P<got>\d{1,9}))?\)",
-)
 def _unpacking(found: re.Match[str], _: Failure) -> tuple[str, str]:
     expected, got = found["expected"], found["got"]
     says = f"The line takes {expected} values, and {'there are ' + got if got else 'there are more'}."
@@ -463,14 +361,6 @@ def _unpacking(found: re.Match[str], _: Failure) -> tuple[str, str]:
 # Names that are not there.
 
 
-_QUOTED_NAME = r"['\"`](?P<name>[\w./-]{1,80})['\"`]"
-
-
-@_reads(
-    "import_name",
-    r"cannot import name '(?P<name>\w{1,80})' from (?:partially initialized module )?'(?P<module>[\w.]{1,120})'"
-    r"(?: \((?:most likely due to a circular import\) \()?(?P<path>[^()]{1,300})\))?",
-)
 def _import(found: re.Match[str], failure: Failure) -> tuple[str, str]:
     name, module, path = found["name"], found["module"], found["path"] or ""
     says = f"{module} has no `{name}`."
@@ -494,7 +384,6 @@ def _import(found: re.Match[str], failure: Failure) -> tuple[str, str]:
     )
 
 
-@_reads("python_key", rf"^[\w.]{{0,200}}KeyError: {_QUOTED_NAME}$")
 def _key(found: re.Match[str], failure: Failure) -> tuple[str, str] | None:
     name, code = found["name"], _own_code(failure)
     subject = _before(code, rf"(?:\[|\.pop\()\s?f?['\"]?{re.escape(name)}\b")
@@ -516,11 +405,6 @@ def _key(found: re.Match[str], failure: Failure) -> tuple[str, str] | None:
     )
 
 
-@_reads(
-    "python_index",
-    r"[Ii]ndex (?P<index>-?\d{1,15}) is out of (?:bounds|range) for (?:dimension|axis) \d{1,3} with size "
-    r"(?P<size>\d{1,15})",
-)
 def _index(found: re.Match[str], _: Failure) -> tuple[str, str]:
     index, size = found["index"], int(found["size"])
     return f"Index {index} is asked for, and the dimension has {size:,}: 0 to {size - 1:,}.", (
@@ -532,36 +416,43 @@ def _index(found: re.Match[str], _: Failure) -> tuple[str, str]:
 # Text that is read.
 
 
-@_reads(
-    "number_text_invalid",
-    r"invalid literal for int\(\) with base 10: ['\"](?P<value>[^'\"]{0,60})['\"]",
-    r"conversion from `\w{1,20}` to `[iuf]\w{1,20}` failed .{1,120}? values: \[['\"]?(?P<value>[^'\"\],]{0,60})",
-)
-@_reads("tf_cast_string", r"could not convert string to \w{1,12}: ['\"](?P<value>[^'\"]{0,60})['\"]")
 def _number_text(found: re.Match[str], _: Failure) -> tuple[str, str]:
     text = found["value"]
+    text = re.sub(r'\\(?=/)|"', "", text)
     shown = f"`{text}`" if re.fullmatch(r"[\w.,%$/:+-]{1,30}", text) else "text" if text.strip() else "empty text"
     if not text.strip() or text.strip().lower() in {"n/a", "na", "none", "null", "-", "?", "nan", "missing", "."}:
         change = (
-            "It is a missing value: pd.to_numeric(x, errors='coerce') or na_values= in read_csv, then fill or drop."
+            "It is a missing value: name it where the file is read (na_values= in pandas, null_values= in polars), or "
+            "pd.to_numeric(x, errors='coerce'); then fill or drop."
         )
     elif re.fullmatch(r"-?\d{1,12},\d{1,12}", text):
         change = "It has a comma: as decimal mark read it with decimal=',', between thousands with thousands=','."
     elif re.fullmatch(r"-?\d{1,12}\.\d{1,12}(?:e[-+]?\d{1,3})?", text):
-        change = "It is a number with a fraction: int(float(x)), or float(x) where fractions are meant."
+        change = (
+            "It is a number with a fraction: int(float(x)), or float(x) where fractions are meant. A reader that took "
+            "the type from the first rows needs it given (schema_overrides, dtype) or more of them to look at."
+        )
     else:
         change = (
             "It is not a number: a category or label to encode, a header row read as data, a unit or sign to strip, or "
             "columns in another order. Look at the row that holds it, and convert where the file is read."
         )
-    return f"{_capital(shown)} is to be turned into a number.", change
+    column = found.groupdict().get("column") or ""
+    where = f" in the column `{column}`" if re.fullmatch(_VALUE, column) else ""
+    return f"{_capital(shown)} is to be turned into a number{where}.", change
 
 
-@_reads(
-    "json_decode",
-    r"JSONDecodeError: (?P<what>[A-Z][\w ,':]{2,80}?): line (?P<line>\d{1,9}) column (?P<column>\d{1,9})"
-    r"(?: \(char (?P<char>\d{1,9})\))?",
-)
+def _date_text(found: re.Match[str], _: Failure) -> tuple[str, str]:
+    names = found.groupdict()
+    text, form = names.get("value") or "", names.get("form") or ""
+    shown = f"`{text}`" if re.fullmatch(r"[\w.,/:+-]{1,30}(?: [\d:.+-]{1,20})?", text) else "Text"
+    wanted = f" of the format `{form}`" if re.fullmatch(r"[%\w.,/: +-]{1,40}", form) and "%" in form else ""
+    return f"{shown} is read as a date or time{wanted}, and is not one.", (
+        "Print the rows that fail, and give the format that they have (%d/%m/%Y, dayfirst=True), or format='mixed' for "
+        "several. Where it is a missing value: errors='coerce' in pandas, strict=False in polars."
+    )
+
+
 def _json(found: re.Match[str], _: Failure) -> tuple[str, str]:
     what, line, column = found["what"], found["line"], found["column"]
     says = f"The text stops being JSON at line {line}, column {column}."
@@ -584,11 +475,6 @@ def _json(found: re.Match[str], _: Failure) -> tuple[str, str]:
     return says, change
 
 
-@_reads(
-    "unicode_decode",
-    r"'(?P<codec>[\w-]{1,20})' codec can't decode bytes? (?P<byte>0x[0-9a-f]{2}) in position "
-    r"(?P<position>\d{1,12})",
-)
 def _unicode(found: re.Match[str], _: Failure) -> tuple[str, str]:
     codec, byte, position = found["codec"], found["byte"], found["position"]
     says = f"Byte {byte} at position {position} is not {codec}."
@@ -602,7 +488,6 @@ def _unicode(found: re.Match[str], _: Failure) -> tuple[str, str]:
     )
 
 
-@_reads("checkpoint_not_a_checkpoint", r"invalid load key, '(?P<key>\\x[0-9a-f]{2}|[^'\\ ])'")
 def _pickle(found: re.Match[str], _: Failure) -> tuple[str, str]:
     key = found["key"]
     meanings = {
@@ -617,12 +502,6 @@ def _pickle(found: re.Match[str], _: Failure) -> tuple[str, str]:
     )
 
 
-_PATH = r"['\"](?P<path>[^'\"]{1,300})['\"]"
-
-
-@_reads("permission_denied", rf"(?P<what>Permission denied): {_PATH}")
-@_reads("is_a_directory", rf"(?P<what>Is a directory): {_PATH}")
-@_reads("path_missing", rf"(?P<what>No such file or directory): {_PATH}")
 def _path(found: re.Match[str], _: Failure) -> tuple[str, str]:
     kind, path = found["what"], found["path"]
     shown = f"`{path}`" if re.fullmatch(r"[\w./\\~:*$={}@-]{1,120}", path) else "The path"
@@ -654,143 +533,6 @@ def _path(found: re.Match[str], _: Failure) -> tuple[str, str]:
 
 _VALUE = r"[\w.+*/:@-]{1,60}"
 _IN_QUOTES = re.compile(rf"['\"`‘]({_VALUE})['\"`’]")
-
-
-def _first_group(found: re.Match[str] | None) -> str:
-    return next((group for group in found.groups() if group), "").rstrip(".,;") if found else ""
-
-
-def _listed(names: list[str]) -> str:
-    """Return names in quotes, at most eight; the others are counted."""
-    shown = ", ".join(f"`{name}`" for name in names[:MAX_LISTED])
-    return shown + (f" and {len(names) - MAX_LISTED} more" if len(names) > MAX_LISTED else "")
-
-
-@_reads(
-    "argument_unknown",
-    r"error: (?P<what>unrecognized arguments|the following arguments are required): (?P<names>.{1,300})",
-    r"(?P<names>\[.{1,300}\]).{0,3}(?P<what>)are not used by the HfArgumentParser",
-)
-def _arguments(found: re.Match[str], _: Failure) -> tuple[str, str]:
-    names = re.findall(r"--?[\w-]{1,60}", found["names"])
-    if found["what"].startswith("the following"):
-        names = re.findall(r"[\w/-]{1,60}", found["names"])
-        return f"The command lacks {_listed(names)}.", "Give them on the command line; --help shows what each means."
-    values = re.findall(_VALUE, found["names"])
-    if not names and values:
-        return f"The script has no place for {_listed(values)}: no option takes it as its value.", (
-            "The option before it takes none, as a switch (action='store_true'), or one only: leave the value out. "
-            "If the script is yours and the option is to take it, use argparse.BooleanOptionalAction or nargs."
-        )
-    return f"The script has no option {_listed(names) or 'of this name'}.", (
-        "Compare with --help: it is misspelt (- or _), belongs to another script or launcher, or was renamed. For a "
-        "script of your own add it with add_argument."
-    )
-
-
-@_reads(
-    "argument_unknown",
-    r"error: argument (?P<name>--?[\w/-]{1,60}): (?:expected (?:one|at least one) argument|"
-    r"invalid (?P<kind>\w{1,20}) value: '(?P<value>[^']{0,60})')",
-)
-def _argument_value(found: re.Match[str], _: Failure) -> tuple[str, str]:
-    name, value, kind = found["name"], found["value"], found["kind"]
-    if value is None:
-        return f"{name} stands on the command line without a value.", f"Write a value behind {name}."
-    shown = f"`{value}`" if re.fullmatch(_VALUE, value) else "the value"
-    return f"{name} takes a value of the type {kind}, and gets {shown}.", (
-        f"Write a value of that type; 1e5 and 1.0 are not int. If the script is yours, correct type= of {name}."
-    )
-
-
-@_reads(
-    "hydra_override",
-    rf"Key {_QUOTED_NAME} (?:is )?not in (?:struct|'\w{{1,60}}')"
-    r"(?: .{0,40}?full_key: (?P<full>[\w.\[\]]{1,120}))?",
-)
-def _config_key(found: re.Match[str], _: Failure) -> tuple[str, str]:
-    name, full = found["name"], found["full"] or found["name"]
-    return f"The configuration has no key `{full}`.", (
-        f"Compare with the keys of the installed version's configuration: `{name}` is misspelt, renamed or in another "
-        f"group. In Hydra +{full}=value adds it; in code OmegaConf.set_struct(cfg, False) allows new keys."
-    )
-
-
-@_reads(
-    "config_validation",
-    (
-        r"Value '(?P<value>[^']{0,60})' of type '[\w.]{1,60}' could not be converted to (?P<wanted>\w{1,30})"
-        r"(?: full_key: (?P<key>[\w.\[\]]{1,120}))?"
-    ),
-    r"Expected an? <class '(?P<wanted>\w{1,40})'>\. Got value: (?P<value>\S{0,60})",
-)
-def _unconverted(found: re.Match[str], _: Failure) -> tuple[str, str]:
-    names = found.groupdict()
-    where = f"`{names['key']}` takes" if names.get("key") else "The setting takes"
-    value = f"`{names['value']}`" if re.fullmatch(_VALUE, names["value"]) else "a value of another type"
-    return f"{where} {_article(names['wanted'])}, and gets {value}.", (
-        "Write such a value where it is set: on the command line, in the configuration, or in code. If the type is "
-        "wrong, correct it where the setting is declared."
-    )
-
-
-@_reads("argument_kind", r"type (?P<kind>\w{1,40}) is incompatible with expected type (?P<wanted>\w{1,40})")
-def _column_types(found: re.Match[str], _: Failure) -> tuple[str, str]:
-    return f"A column or value is {found['kind']} where {found['wanted']} is expected.", (
-        f"Cast it before this line, as in pl.col('x').cast(pl.{found['wanted']}) or astype, or give the schema where "
-        "the data is read: one table or file holds text or empty values where others hold numbers."
-    )
-
-
-@_reads(
-    "name_unknown",
-    r"\b(?:columns?|keys?|fields?|features?|names)\b.{0,60}(?:not found|missing|not in index|do not exist)"
-    r"[^\[]{0,20}(?P<names>\[['\"].{1,300}?\])",
-)
-def _names_missing(found: re.Match[str], _: Failure) -> tuple[str, str] | None:
-    names = re.findall(rf"['\"]({_VALUE})['\"]", found["names"])
-    if not names:
-        return None
-    return f"Asked for and not there: {_listed(names)}.", (
-        "Print the names that there are just before this line, and compare spelling, case and spaces. For a text file "
-        "look whether its separator (sep=';', '\\t') and its header row were read."
-    )
-
-
-@_reads("hydra_override", r"Missing mandatory value: (?P<name>[\w.]{1,120})")
-def _config_missing(found: re.Match[str], _: Failure) -> tuple[str, str]:
-    return f"`{found['name']}` is marked ??? and has no value.", (
-        f"Give it: {found['name']}=value on the command line, or in the configuration."
-    )
-
-
-@_reads(
-    "config_validation",
-    r"validation errors? for (?P<model>[\w.]{1,80}) (?P<name>[\w.\[\]-]{1,80}) (?P<what>[A-Z].{1,300}?) "
-    r"\[type=(?P<type>\w{1,60}), input_value=.{0,400}?input_type=(?P<given>\w{1,40})",
-)
-def _field(found: re.Match[str], _: Failure) -> tuple[str, str]:
-    name, what, kind, given = found["name"], found["what"], found["type"], found["given"]
-    model = found["model"]
-    if kind == "missing":
-        return f"{model} requires the field `{name}`, and it is not given.", (
-            f"Give {name}; where it was given, check its spelling and its level."
-        )
-    if kind == "extra_forbidden":
-        return f"{model} has no field `{name}`.", (
-            "Take it out, or correct its spelling and level; in another version it has another name."
-        )
-    wanted = _WANTED.match(what)
-    return f"The field `{name}` of {model} needs {wanted[1].strip() if wanted else kind}, and got {_article(given)}.", (
-        f"Give {name} such a value. In a configuration look for quotes around a number, text for a number, a list "
-        "in place of one value, or null."
-    )
-
-
-_WANTED = re.compile(
-    r"Input should be ((?:(?:an? |the )?(?:valid |greater |less |than |or |equal to |(?:integer|number|boolean|string|"
-    r"list|dictionary|instance|tuple|set|datetime|date|True|False|None)\b ?|-?\d[\d.]{0,12} ?)){1,8})"
-)
 _OFFER = re.compile(
     r"(?:must|should|has to|have to|needs? to|can) (?:only )?be (?:a str |a string |specified )?"
     r"(?:one of|any of|among|either|in(?= ?[\[({]))|\b[Cc]hoose (?:one )?(?:from|of|between)|"
@@ -813,6 +555,16 @@ _SUBJECT = re.compile(
     rf"[Tt]he ['`]({_VALUE})['`] (?:parameter|argument|option|field)|argument (--?[\w/-]{{1,60}})|"
     rf"(?:Error: |^)['`]?([a-z_]{{2,60}})['`]? (?:must|should|has to) be"
 )
+
+
+def _first_group(found: re.Match[str] | None) -> str:
+    return next((group for group in found.groups() if group), "").rstrip(".,;") if found else ""
+
+
+def _listed(names: list[str]) -> str:
+    """Return names in quotes, at most eight; the others are counted."""
+    shown = ", ".join(f"`{name}`" for name in names[:MAX_LISTED])
+    return shown + (f" and {len(names) - MAX_LISTED} more" if len(names) > MAX_LISTED else "")
 
 
 def _choices(text: str) -> list[str]:
@@ -839,7 +591,6 @@ def _choices(text: str) -> list[str]:
     return list(dict.fromkeys(words))
 
 
-@_reads("setting_out_of_range", "")
 def _allowed(found: re.Match[str], _: Failure) -> tuple[str, str] | None:
     text = found.string
     choices = _choices(text)
@@ -853,6 +604,8 @@ def _allowed(found: re.Match[str], _: Failure) -> tuple[str, str] | None:
     subject = _first_group(_SUBJECT.search(text))
     if not given and not subject:
         return None
+    if given in _KINDS and any(choice in _KINDS for choice in choices):
+        return f"The call takes {_listed(choices)}, and gets {_article(given)}.", f"{_kind(given)}."
     near = nearest(given, choices, most=MAX_NEAR)
     what = f"{subject}: " if subject and subject != given else ""
     says = f"{what}`{given}` is not one of " if given else f"{what}a value is not one of "
@@ -863,22 +616,6 @@ def _allowed(found: re.Match[str], _: Failure) -> tuple[str, str] | None:
     )
 
 
-_BOUND_WORDS = (
-    "an?", "the", "of", "in", "between", "and", "or", "to", "than", "equal", "range", "interval", "greater", "larger",
-    "less", "smaller", "more", "at", "least", "most", "strictly", "positive", "non-?negative", "integer", "number",
-    "float", "int", "fraction", "value", "divisible", "by", "multiple",
-)  # fmt: skip
-"""Words in which a message says what a number has to be."""
-
-
-@_reads(
-    "setting_out_of_range",
-    r"\b(?P<name>[A-Za-z_][\w.]{1,60})['`]? (?:\w{1,20} )?(?:must|should|has to|have to|needs? to) (?:be )?"
-    rf"(?P<wanted>(?:(?:(?:{'|'.join(_BOUND_WORDS)})\b|[<>]=?|[\[(]-?[\d.]{{1,12}}, ?(?:-?[\d.]{{1,12}}|inf)[\])]|"
-    r"-?\d{1,12}+(?:\.\d{1,12}+)?(?:e-?\d{1,3}+)?) ?){1,9})[,.;:]? (?:but )?"
-    r"(?:[Gg]ot|is|was|found|received|given)(?: value)?:? (?:\w{1,40} ?= ?)?"
-    r"(?P<value>-?\d[\d.e+-]{0,20}|None|True|False)",
-)
 def _out_of_range(found: re.Match[str], _: Failure) -> tuple[str, str] | None:
     name, wanted, value = found["name"], found["wanted"].strip(" ,."), found["value"].rstrip(".,")
     return f"`{name}` has to be {wanted}, and is {value}.", (
@@ -887,25 +624,26 @@ def _out_of_range(found: re.Match[str], _: Failure) -> tuple[str, str] | None:
     )
 
 
-@_reads(
-    "sizes_disagree",
-    (
-        r"\(?(?P<a>\d{1,12})\)? (?:must be|should be|is not|not|has to be) (?:evenly )?(?:divisible by|a multiple of) "
-        r"(?:[\w.`]{1,40} ){0,7}?\(?(?P<b>\d{1,9})\b"
-    ),
-    r"can't divide axis of length (?P<a>\d{1,12}) in chunks of (?P<b>\d{1,9})",
-)
+def _vocabulary(found: re.Match[str], _: Failure) -> tuple[str, str]:
+    size, most = int(found["size"]), int(found["most"])
+    return f"A vocabulary of {size:,} pieces is asked for, and the corpus gives at most {most:,}.", (
+        f"Set vocab_size to {most:,} or less, or take a larger corpus; hard_vocab_limit=False takes what there is."
+    )
+
+
 def _indivisible(found: re.Match[str], _: Failure) -> tuple[str, str] | None:
     a, b = int(found["a"]), int(found["b"])
     if b == 0 or a % b == 0:
         return None
+    of_layer = re.search(r"channel|head|group|hidden|embed", found.string)
+    rest = (
+        "Or let the layer before it give such a number." if of_layer else "Or pad the data up to one, or drop the rest."
+    )
     return f"{a:,} is not a multiple of {b:,}.", (
-        f"Change the one that is free: {a - a % b:,} and {a - a % b + b:,} are multiples of {b:,}. "
-        "Or pad the data up to a multiple, or drop the rest."
+        f"Change the one that is free: {a - a % b:,} and {a - a % b + b:,} are multiples of {b:,}. {rest}"
     )
 
 
-@_reads("python_assert", r"^AssertionError\W{0,3}$")
 def _asserted(_: re.Match[str], failure: Failure) -> tuple[str, str] | None:
     """Read the line of code of an assertion that has no words of its own."""
     code = failure.frames[-1].code if failure.frames else ""
@@ -965,6 +703,125 @@ def _is_sentence(part: ast.AST) -> bool:
     )
 
 
+_USAGE = re.compile(r" usage: | \S{1,80}: error: | [EIW]\d{4} \d\d:\d\d:")
+"""Where what a parser complains of ends, and what it prints for each process or command begins."""
+
+
+def _arguments(found: re.Match[str], _: Failure) -> tuple[str, str]:
+    complaint = _USAGE.split(found["names"], 1)[0]
+    names = list(dict.fromkeys(re.findall(r"(?<![\w-])--?[A-Za-z][\w-]{0,60}", complaint)))
+    if found["what"].startswith("the following"):
+        names = re.findall(r"[\w/-]{1,60}", complaint)
+        return f"The command lacks {_listed(names)}.", "Give them on the command line; --help shows what each means."
+    values = re.findall(_VALUE, complaint)
+    if found["what"].endswith("HfArgumentParser"):
+        names = names or values
+    if not names and values:
+        return f"The script has no place for {_listed(values)}: no option takes it as its value.", (
+            "The option before it takes none, as a switch (action='store_true'), or one only: leave the value out. "
+            "If the script is yours and the option is to take it, use argparse.BooleanOptionalAction or nargs."
+        )
+    return f"The script has no option {_listed(names) or 'of this name'}.", (
+        "Compare with --help: it is misspelt (- or _), belongs to another script or launcher, or was renamed. For a "
+        "script of your own add it with add_argument."
+    )
+
+
+def _flag(found: re.Match[str], _: Failure) -> tuple[str, str]:
+    name = found["names"].strip("'-")
+    return f"The script has no option `--{name}`.", (
+        "Compare with --help: it is misspelt (- or _), belongs to another script, or was renamed. For a script of your "
+        "own declare it."
+    )
+
+
+def _argument_value(found: re.Match[str], _: Failure) -> tuple[str, str]:
+    name, value, kind = found["name"], found["value"], found["kind"]
+    if value is None:
+        return f"{name} stands on the command line without a value.", f"Write a value behind {name}."
+    shown = f"`{value}`" if re.fullmatch(_VALUE, value) else "the value"
+    return f"{name} takes a value of the type {kind}, and gets {shown}.", (
+        f"Write a value of that type; 1e5 and 1.0 are not int. If the script is yours, correct type= of {name}."
+    )
+
+
+def _config_key(found: re.Match[str], _: Failure) -> tuple[str, str]:
+    name, full = found["name"], found["full"] or found["name"]
+    return f"The configuration has no key `{full}`.", (
+        f"Compare with the keys of the installed version's configuration: `{name}` is misspelt, renamed or in another "
+        f"group. In Hydra +{full}=value adds it; in code OmegaConf.set_struct(cfg, False) allows new keys."
+    )
+
+
+def _unconverted(found: re.Match[str], _: Failure) -> tuple[str, str]:
+    names = found.groupdict()
+    where = f"`{names['key']}` takes" if names.get("key") else "The setting takes"
+    value = f"`{names['value']}`" if re.fullmatch(_VALUE, names["value"]) else "a value of another type"
+    return f"{where} {_article(names['wanted'])}, and gets {value}.", (
+        "Write such a value where it is set: on the command line, in the configuration, or in code. If the type is "
+        "wrong, correct it where the setting is declared."
+    )
+
+
+def _column_types(found: re.Match[str], _: Failure) -> tuple[str, str]:
+    return f"A column or value is {found['kind']} where {found['wanted']} is expected.", (
+        f"Cast it before this line, as in pl.col('x').cast(pl.{found['wanted']}) or astype, or give the schema where "
+        "the data is read: one table or file holds text or empty values where others hold numbers."
+    )
+
+
+_NUMPY_KIND = re.compile(r"^numpy\.dtypes\.|DType$")
+
+
+def _kinds_met(found: re.Match[str], _: Failure) -> tuple[str, str]:
+    kinds = [_NUMPY_KIND.sub("", found[side]).lower() for side in ("a", "b")]
+    kinds = ["text" if re.match(r"<?u\d|str", kind) else re.sub(r"^<?m8", "datetime64", kind) for kind in kinds]
+    return f"Data of the types {kinds[0]} and {kinds[1]} meet, and have no common type.", (
+        "Print df.dtypes, or .dtype of both. Leave out the column that does not belong, or convert it: dates into "
+        "numbers, text into categories or numbers. Cast that one alone: .astype or .cast for the whole table hides it."
+    )
+
+
+def _names_missing(found: re.Match[str], _: Failure) -> tuple[str, str] | None:
+    names = re.findall(rf"['\"]({_VALUE})['\"]", found["names"])
+    if not names:
+        return None
+    return f"Asked for and not there: {_listed(names)}.", (
+        "Print the names that there are just before this line, and compare spelling, case and spaces. For a text file "
+        "look whether its separator (sep=';', '\\t') and its header row were read."
+    )
+
+
+def _config_missing(found: re.Match[str], _: Failure) -> tuple[str, str]:
+    return f"`{found['name']}` is marked ??? and has no value.", (
+        f"Give it: {found['name']}=value on the command line, or in the configuration."
+    )
+
+
+def _field(found: re.Match[str], _: Failure) -> tuple[str, str]:
+    name, what, kind, given = found["name"], found["what"], found["type"], found["given"]
+    model = found["model"]
+    if kind == "missing":
+        return f"{model} requires the field `{name}`, and it is not given.", (
+            f"Give {name}; where it was given, check its spelling and its level."
+        )
+    if kind == "extra_forbidden":
+        return f"{model} has no field `{name}`.", (
+            "Take it out, or correct its spelling and level; in another version it has another name."
+        )
+    wanted = _WANTED.match(what)
+    return f"The field `{name}` of {model} needs {wanted[1].strip() if wanted else kind}, and got {_article(given)}.", (
+        f"Give {name} such a value. In a configuration look for quotes around a number, text for a number, a list "
+        "in place of one value, or null."
+    )
+
+
+_WANTED = re.compile(
+    r"Input should be ((?:(?:an? |the )?(?:valid |greater |less |than |or |equal to |(?:integer|number|boolean|string|"
+    r"list|dictionary|instance|tuple|set|datetime|date|True|False|None)\b ?|-?\d[\d.]{0,12} ?)){1,8})"
+)
+
+
 # Shapes and sizes: both are stated.
 
 
@@ -993,84 +850,6 @@ _NO_SHAPE = re.compile(
 """What stands before numbers that are no shape."""
 
 
-@_reads("sizes_disagree", r"shape '(?P<shape>\[[-\d, ]{1,100}\])' is invalid for input of size (?P<size>\d{1,15})")
-def _reshaping(found: re.Match[str], _: Failure) -> tuple[str, str] | None:
-    wanted, size = [int(digits) for digits in re.findall(r"-?\d+", found["shape"])], int(found["size"])
-    product = 1
-    for dimension in wanted:
-        product *= dimension if dimension > 0 else 1
-    says = f"{size:,} values cannot fill the shape {_shown(tuple(map(str, wanted)))}"
-    if -1 in wanted:
-        says += f": {product:,} does not divide {size:,}."
-    else:
-        says += f", which holds {product:,}."
-    return says, (
-        "Print the shape before it: a last batch that is smaller, images of another size, or a number that is written "
-        "out. Write x.size(0) for the batch and -1 for one dimension that follows."
-    )
-
-
-@_reads(
-    "sizes_disagree",
-    r"X has (?P<a>\d{1,9}) features?, but \w{1,80} is expecting (?P<b>\d{1,9})",
-    r"to have (?P<b>\d{1,9}) channels?, but got (?P<a>\d{1,9}) channels?",
-)
-def _features(found: re.Match[str], _: Failure) -> tuple[str, str]:
-    got, expected = found["a"], found["b"]
-    return f"The data has {got} features or channels, and the model was made for {expected}.", (
-        f"Give the {expected} that were there at training, in the same order; save the list of columns with the model. "
-        f"If {got} is right, build or fit the model for it. {_reason(got, expected)}"
-    ).strip()
-
-
-@_reads(
-    "sizes_disagree",
-    r"Length of values (?P<sizes>\(\d{1,12}\) does not match length of index \(\d{1,12}\))",
-    r"(?P<sizes>batch_size \(\d{1,12}\) to match target batch_size \(\d{1,12}\))",
-)
-@_reads("samples_inconsistent", r"inconsistent numbers? of samples: (?P<sizes>\[.{1,200}?\])")
-def _lengths(found: re.Match[str], _: Failure) -> tuple[str, str] | None:
-    sizes = re.findall(r"\d{1,12}", found["sizes"])
-    if len(set(sizes)) < 2:
-        return None
-    return f"The inputs have {' and '.join(sizes[:4])} rows.", (
-        "Both have to come from the same rows: look for a filter, dropna, shift or split that was done on one side "
-        f"alone, and for inputs that are turned (rows and columns). {_reason(*sizes[:2])}"
-    ).strip()
-
-
-@_reads(
-    "operator_shapes",
-    (
-        r"size of tensor a \((?P<a>\d{1,12})\) must match the size of tensor b \((?P<b>\d{1,12})\)"
-        r"(?: at non-singleton dimension (?P<dim>\d{1,3}))?"
-    ),
-    (
-        r"expanded size of the tensor \((?P<a>\d{1,12})\) must match the existing size \((?P<b>\d{1,12})\)"
-        r"(?: at non-singleton dimension (?P<dim>\d{1,3}))?"
-    ),
-    r"Expected size (?P<a>\d{1,12}) but got size (?P<b>\d{1,12})",
-    r"to have value (?P<a>\d{1,12}), but received input with shape \((?:\w{1,12}, ?){1,9}(?P<b>\d{1,12})\)",
-    r"contracting dimensions to have the same shape, got \((?P<a>\d{1,12}),\) and \((?P<b>\d{1,12}),\)",
-)
-def _two_sizes(found: re.Match[str], _: Failure) -> tuple[str, str] | None:
-    names = found.groupdict()
-    a, b = names["a"], names["b"]
-    if a == b:
-        return None
-    where = f" in dimension {names['dim']}" if names.get("dim") else ""
-    return f"Two sizes have to be equal{where}, and are {a} and {b}.", _hint(a, b) + " " + _COUNTERPART
-
-
-_RELATION = (
-    r"match|\b(?:the )?same\b|incompatible|broadcast|multipl|contract|aligned|differ|inconsistent|not equal|"
-    r"(?:[Ee]xpected|expects|should be|must be|to have|to be) .{0,120}(?:got|found|received|is|has)\b|compatible with|"
-    r"concatenat|no larger|but should be"
-)
-"""Words that put two shapes into relation."""
-
-
-@_reads("operator_shapes", "", holding=_RELATION)
 def _two_shapes(found: re.Match[str], _: Failure) -> tuple[str, str] | None:
     text = found.string
     shapes = [
@@ -1141,6 +920,49 @@ def _hint(a: str, b: str, *, first: bool = False) -> str:
     return (decide + _reason(a, b)).strip()
 
 
+def _two_sizes(found: re.Match[str], _: Failure) -> tuple[str, str] | None:
+    names = found.groupdict()
+    a, b = names["a"], names["b"]
+    if a == b:
+        return None
+    where = f" in dimension {names['dim']}" if names.get("dim") else ""
+    return f"Two sizes have to be equal{where}, and are {a} and {b}.", _hint(a, b) + " " + _COUNTERPART
+
+
+def _features(found: re.Match[str], _: Failure) -> tuple[str, str]:
+    got, expected = found["a"], found["b"]
+    return f"The data has {got} features or channels, and the model was made for {expected}.", (
+        f"Give the {expected} that were there at training, in the same order; save the list of columns with the model. "
+        f"If {got} is right, build or fit the model for it. {_reason(got, expected)}"
+    ).strip()
+
+
+def _reshaping(found: re.Match[str], _: Failure) -> tuple[str, str] | None:
+    wanted, size = [int(digits) for digits in re.findall(r"-?\d+", found["shape"])], int(found["size"])
+    product = 1
+    for dimension in wanted:
+        product *= dimension if dimension > 0 else 1
+    says = f"{size:,} values cannot fill the shape {_shown(tuple(map(str, wanted)))}"
+    if -1 in wanted:
+        says += f": {product:,} does not divide {size:,}."
+    else:
+        says += f", which holds {product:,}."
+    return says, (
+        "Print the shape before it: a last batch that is smaller, images of another size, or a number that is written "
+        "out. Write x.size(0) for the batch and -1 for one dimension that follows."
+    )
+
+
+def _lengths(found: re.Match[str], _: Failure) -> tuple[str, str] | None:
+    sizes = re.findall(r"\d{1,12}", found["sizes"])
+    if len(set(sizes)) < 2:
+        return None
+    return f"The inputs have {' and '.join(sizes[:4])} rows.", (
+        "Both have to come from the same rows: look for a filter, dropna, shift or split that was done on one side "
+        f"alone, and for inputs that are turned (rows and columns). {_reason(*sizes[:2])}"
+    ).strip()
+
+
 # Types of numbers and devices: both are stated.
 
 
@@ -1157,19 +979,6 @@ _DTYPE = re.compile(
 _DEVICE = re.compile(r"\b(cuda(?::\d{1,3})?|cpu|mps(?::\d{1,2})?|xpu(?::\d{1,2})?)\b|\btorch\.(cuda)\.\w{1,20}Tensor")
 
 
-@_reads("same_device", "", holding=r"(?:same|expected|different) devices?\b|should be the same|device type|is on")
-def _devices(found: re.Match[str], _: Failure) -> tuple[str, str] | None:
-    names = list(dict.fromkeys(device_match[1] or device_match[2] for device_match in _DEVICE.finditer(found.string)))
-    if "cuda" in names and "cpu" not in names and "FloatTensor)" in found.string:
-        names.append("cpu")
-    if len(names) != 2:
-        return None
-    return f"One tensor is on {names[0]}, another on {names[1]}.", (
-        "Move both to one device just before this line, x = x.to(model.device): the batch, the labels, and tensors "
-        "made in forward (device=x.device). A constant of the model belongs into register_buffer."
-    )
-
-
 def _dtypes_of(text: str) -> list[str]:
     """Return the types of numbers that a message names, by their names in PyTorch and NumPy."""
     names = []
@@ -1181,12 +990,8 @@ def _dtypes_of(text: str) -> list[str]:
 
 _ALTERNATIVES = re.compile(r"int32 ?(?:or|/) ?int64|(?i:long or int|int or long|one of)|types are|only support")
 """Types that a message offers, not those that meet."""
-_TYPE_WORDS = (
-    r"same dtype|(?:data|scalar|d)[ _]?type|Input type|should be the same|[Ee]xpected|must have|must be|promote"
-)
 
 
-@_reads("operator_types", "", holding=_TYPE_WORDS)
 def _types(found: re.Match[str], _: Failure) -> tuple[str, str] | None:
     names = _dtypes_of(found.string)
     if len(names) != 2 or _ALTERNATIVES.search(found.string):
@@ -1210,3 +1015,372 @@ def _types(found: re.Match[str], _: Failure) -> tuple[str, str] | None:
     else:
         change = "Cast at one place: .long() for labels and ids, .float() for features and targets, .bool() for masks."
     return says, change
+
+
+def _devices(found: re.Match[str], _: Failure) -> tuple[str, str] | None:
+    names = list(dict.fromkeys(device_match[1] or device_match[2] for device_match in _DEVICE.finditer(found.string)))
+    if "cuda" in names and "cpu" not in names and "FloatTensor)" in found.string:
+        names.append("cpu")
+    if len(names) != 2:
+        return None
+    return f"One tensor is on {names[0]}, another on {names[1]}.", (
+        "Move both to one device just before this line, x = x.to(model.device): the batch, the labels, and tensors "
+        "made in forward (device=x.device). A constant of the model belongs into register_buffer."
+    )
+
+
+# The forms of messages: the first that fits and that can be read counts.
+
+
+def _in_context(words: str, read: Reader) -> Reader:
+    """Return a reader that reads only messages that hold one of some words too."""
+    context = re.compile(words)
+    return lambda found, failure: read(found, failure) if context.search(found.string) else None
+
+
+def _form(entry: str, pattern: str, read: Reader) -> tuple[str, re.Pattern[str], Reader]:
+    return entry, re.compile(pattern), read
+
+
+_CALL = r"(?:(?P<call>[\w.<>]{1,160})\(\) )?"
+_NEAR = r"(?:\.? Did you mean:? '(?P<near>\w{1,60})'\?)?"
+_PATH = r"['\"](?P<path>[^'\"]{1,300})['\"]"
+_QUOTED_NAME = r"['\"`](?P<name>[\w./-]{1,80})['\"`]"
+_RELATION = (
+    r"match|\b(?:the )?same\b|incompatible|broadcast|multipl|contract|aligned|differ|inconsistent|not equal|"
+    r"(?:[Ee]xpected|expects|should be|must be|to have|to be) .{0,120}(?:got|found|received|is|has)\b|compatible with|"
+    r"concatenat|no larger|but should be"
+)
+"""Words that put two shapes into relation."""
+_BOUND_WORDS = (
+    "an?", "the", "of", "in", "between", "and", "or", "to", "than", "equal", "range", "interval", "greater", "larger",
+    "less", "smaller", "more", "at", "least", "most", "strictly", "positive", "non-?negative", "integer", "number",
+    "float", "int", "fraction", "value", "divisible", "by", "multiple",
+)  # fmt: skip
+"""Words in which a message says what a number has to be."""
+_TYPE_WORDS = (
+    r"same dtype|(?:data|scalar|d)[ _]?type|Input type|should be the same|[Ee]xpected|must have|must be|promote"
+)
+
+
+_FORMS: tuple[tuple[str, re.Pattern[str], Reader], ...] = (
+    _form(
+        "python_call", rf"{_CALL}got an unexpected keyword argument '(?P<name>\w{{1,60}})'{_NEAR}", _unknown_argument
+    ),
+    _form(
+        "python_call",
+        r"'(?P<name>\w{1,60})' is an invalid keyword argument for (?:this function|(?P<call>\w{1,60}))",
+        _unknown_argument,
+    ),
+    _form(
+        "python_call",
+        rf"{_CALL}missing (?:\d{{1,3}} required (?:positional|keyword-only) arguments?|a required (?:keyword-only )?"
+        r"argument|required argument): (?P<names>'\w{1,60}'.{0,400})",
+        _missing_argument,
+    ),
+    _form(
+        "python_call",
+        rf"{_CALL}takes (?:at most |exactly |from \d{{1,3}} to )?(?P<taken>\w{{1,6}}) (?:positional )?arguments? "
+        r"(?:but |\()(?P<given>\d{1,4})",
+        _too_many,
+    ),
+    _form("python_call", rf"{_CALL}got multiple values for (?:keyword )?argument '(?P<name>\w{{1,60}})'", _twice),
+    _form("python_none", r"'NoneType' object has no attribute '(?P<name>\w{1,60})'", _none),
+    _form(
+        "python_none",
+        r"'NoneType' object (?:is not|isn't|does not) .{0,40}|(?:argument|object) of type 'NoneType' .{0,40}|"
+        r"cannot unpack non-iterable NoneType",
+        _none,
+    ),
+    _form(
+        "python_attribute",
+        r"(?:(?P<module>(?:partially initialized )?module) |type object )?'(?P<owner>[\w.]{1,80})' (?:object )?"
+        rf"has no attribute '(?P<name>\w{{1,60}})'{_NEAR}",
+        _attribute,
+    ),
+    _form(
+        "import_name",
+        r"cannot import name '(?P<name>\w{1,80})' from (?:partially initialized module )?'(?P<module>[\w.]{1,120})'"
+        r"(?: \((?:most likely due to a circular import\) \()?(?P<path>[^()]{1,300})\))?",
+        _import,
+    ),
+    _form(
+        "python_kind",
+        r"unsupported operand type\(s\) for (?P<operator>[^ ]{1,12}?)(?: or pow\(\))?: '(?P<left>[\w.]{1,60})' and "
+        r"'(?P<right>[\w.]{1,60})'",
+        _operands,
+    ),
+    _form(
+        "python_kind",
+        r"'(?P<operator>[<>=!]{1,2})' not supported between instances of '(?P<left>[\w.]{1,60})' and "
+        r"'(?P<right>[\w.]{1,60})'",
+        _operands,
+    ),
+    _form(
+        "python_kind",
+        r"(?:argument of type )?'(?P<kind>[\w.]{1,60})' (?:object )?is "
+        r"(?P<what>not (?:callable|subscriptable|iterable|reversible|an iterator))",
+        _unable,
+    ),
+    _form(
+        "python_kind",
+        r"(?P<holder>list|tuple|string|str|byte) ind(?:ices|exes) must be integers(?: or slices)?, not "
+        r"'?(?P<kind>[\w.]{1,60})'?",
+        _subscript,
+    ),
+    _form(
+        "python_kind",
+        r"'(?P<kind>[\w.]{1,60})' object cannot be interpreted as an? (?P<wanted>integer)",
+        _wanted_kind,
+    ),
+    _form("python_kind", r"unhashable type: '(?P<kind>[\w.]{1,60})'", _unhashable),
+    _form("python_kind", r"can only concatenate (?P<left>\w{1,20}) \(not \"(?P<kind>[\w.]{1,60})\"\)", _concatenated),
+    _form("python_kind", r"cannot unpack (?P<what>non-iterable) (?P<kind>[\w.]{1,60}) object", _unable),
+    _form(
+        "python_kind",
+        r"'(?P<kind>[\w.]{1,60})' object (?P<what>does not support item assignment|doesn't support item deletion)",
+        _unable,
+    ),
+    _form("python_kind", r"object of type '(?P<kind>[\w.]{1,60})' (?P<what>has no len\(\))", _unable),
+    _form(
+        "argument_kind",
+        r"argument '(?P<name>\w{1,60})' (?:\(position \d{1,3}\) )?must be (?P<wanted>[\w. ]{1,60}), "
+        r"not (?P<kind>[\w.]{1,60})",
+        _wanted_kind,
+    ),
+    _form(
+        "argument_kind",
+        r"Error: (?:\w{1,60}\(\):? )?(?:argument )?(?P<name>)(?:[Ee]xpected |must be )(?P<wanted>(?:an? )?[\w.]{1,60}"
+        r"(?:, [\w.]{1,60}){0,3}(?: or [\w.]{1,60})?(?: object| instance)?),? (?:but got|got|not) (?:an? )?"
+        r"['\"]?(?:<class ')?(?P<kind>[A-Za-z][\w.]{1,60})",
+        _wanted_kind,
+    ),
+    _form(
+        "python_kind",
+        r"(?:sequence item \d{1,9}: )expected (?P<wanted>\w{1,20}) instance, (?P<kind>\w{1,40}) found",
+        _wanted_kind,
+    ),
+    _form(
+        "python_unpack",
+        r"(?:too many|not enough) values to unpack \(expected (?:at least )?(?P<expected>\d{1,9})"
+        r"(?:, got (?P<got>\d{1,9}))?\)",
+        _unpacking,
+    ),
+    _form("python_key", rf"^[\w.]{{0,200}}KeyError: {_QUOTED_NAME}$", _key),
+    _form(
+        "python_index",
+        r"[Ii]ndex (?P<index>-?\d{1,15}) is out of (?:bounds|range) for (?:dimension|axis) \d{1,3} with size "
+        r"(?P<size>\d{1,15})",
+        _index,
+    ),
+    _form(
+        "tf_cast_string",
+        r"could not convert string to \w{1,12}: (?:np\.str_\()?['\"](?P<value>[^'\"]{0,60})['\"]",
+        _number_text,
+    ),
+    _form(
+        "number_text_invalid",
+        r"invalid literal for int\(\) with base 10: (?:np\.str_\()?['\"](?P<value>[^'\"]{0,60})['\"]",
+        _number_text,
+    ),
+    _form(
+        "number_text_invalid",
+        r"conversion from `\w{1,20}` to `[iuf]\w{1,20}` failed (?:in column '(?P<column>[^']{1,60})' )?"
+        r".{1,120}? values: \[['\"]?(?P<value>[^'\"\],]{0,60})",
+        _number_text,
+    ),
+    _form(
+        "number_text_invalid",
+        r"could not parse `(?P<value>[^`]{0,60})` as dtype `[iuf]\d{1,3}`(?: at column '(?P<column>[^']{1,60})')?",
+        _number_text,
+    ),
+    _form(
+        "number_text_invalid",
+        r"(?:Unable to parse string|cannot parse|error to (?:u?int|float|double|decimal)\S{0,12} invalid value) "
+        r"['\"](?P<value>[^'\"]{0,60})['\"]",
+        _number_text,
+    ),
+    _form(
+        "number_text_invalid",
+        r"Failed to parse string: '(?P<value>.{0,60}?)' as a scalar of type (?:u?int|float|double|decimal)",
+        _number_text,
+    ),
+    _form(
+        "date_text_invalid",
+        r"time data ['\"](?P<value>[^'\"]{0,60})['\"] (?:does not|doesn't) match format "
+        r"['\"](?P<form>[^'\"]{0,60})['\"]",
+        _date_text,
+    ),
+    _form(
+        "date_text_invalid",
+        r"conversion from `\w{1,20}` to `(?:date|time)\S{0,40}` failed .{1,120}? values: "
+        r"\[['\"]?(?P<value>[^'\"\],]{0,60})",
+        _date_text,
+    ),
+    _form(
+        "date_text_invalid",
+        r"(?:isoformat string|parsing datetime string|Unknown (?:datetime )?string format):? "
+        r"(?:unable to parse )?['\"](?P<value>[^'\"]{0,60})['\"]",
+        _date_text,
+    ),
+    _form(
+        "date_text_invalid",
+        r"Failed to parse string: '(?P<value>.{0,60}?)' as a scalar of type (?:time|date)",
+        _date_text,
+    ),
+    *(
+        _form("column_types_mixed", pattern, _kinds_met)
+        for pattern in (
+            r"DType <class '(?P<a>[\w.]{1,60})'> could not be promoted by <class '(?P<b>[\w.]{1,60})'>",
+            r"with types dtype\('(?P<a>[^']{1,30})'\) and dtype\('(?P<b>[^']{1,30})'\)",
+            r"signature matching types \(dtype\('(?P<a>[^']{1,30})'\), dtype\('(?P<b>[^']{1,30})'\)\)",
+            r"cannot compare (?P<a>\w{1,20}) with (?P<b>\w{1,20}) type",
+            r"arithmetic on dtypes (?P<a>[\w\[\]]{1,30}) and (?P<b>[\w\[\]]{1,30}) is not allowed",
+            r"Invalid comparison between dtype=(?P<a>[\w\[\]]{1,30}) and (?P<b>\w{1,30})",
+        )
+    ),
+    _form(
+        "vocabulary_size_corpus",
+        r"Vocabulary size (?:is )?too high \((?P<size>\d{1,9})\)\. Please set it to a value <= (?P<most>\d{1,9})",
+        _vocabulary,
+    ),
+    _form(
+        "json_decode",
+        r"JSONDecodeError: (?P<what>[A-Z][\w ,':]{2,80}?): line (?P<line>\d{1,9}) column (?P<column>\d{1,9})"
+        r"(?: \(char (?P<char>\d{1,9})\))?",
+        _json,
+    ),
+    _form(
+        "unicode_decode",
+        r"'(?P<codec>[\w-]{1,20})' codec can't decode bytes? (?P<byte>0x[0-9a-f]{2}) in position "
+        r"(?P<position>\d{1,12})",
+        _unicode,
+    ),
+    _form("checkpoint_not_a_checkpoint", r"invalid load key, '(?P<key>\\x[0-9a-f]{2}|[^'\\ ])'", _pickle),
+    _form("path_missing", rf"(?P<what>No such file or directory): {_PATH}", _path),
+    _form("is_a_directory", rf"(?P<what>Is a directory): {_PATH}", _path),
+    _form("permission_denied", rf"(?P<what>Permission denied): {_PATH}", _path),
+    _form(
+        "argument_unknown",
+        r"error: (?P<what>unrecognized arguments|the following arguments are required): (?P<names>.{1,300})",
+        _arguments,
+    ),
+    _form("argument_unknown", r"(?P<what>are not used by the HfArgumentParser): (?P<names>\[.{1,300}?\])", _arguments),
+    _form(
+        "argument_unknown",
+        r"(?P<what>No such option|Unknown command line flag):? (?P<names>'?-{0,2}[\w-]{1,60})",
+        _flag,
+    ),
+    _form(
+        "argument_unknown",
+        r"error: argument (?P<name>--?[\w/-]{1,60}): (?:expected (?:one|at least one) argument|"
+        r"invalid (?P<kind>\w{1,20}) value: '(?P<value>[^']{0,60})')",
+        _argument_value,
+    ),
+    _form(
+        "hydra_override",
+        rf"Key {_QUOTED_NAME} (?:is )?not in (?:struct|'\w{{1,60}}')"
+        r"(?: .{0,40}?full_key: (?P<full>[\w.\[\]]{1,120}))?",
+        _config_key,
+    ),
+    _form(
+        "config_validation",
+        r"Value '(?P<value>[^']{0,60})' of type '[\w.]{1,60}' could not be converted to (?P<wanted>\w{1,30})"
+        r"(?: full_key: (?P<key>[\w.\[\]]{1,120}))?",
+        _unconverted,
+    ),
+    _form(
+        "config_validation",
+        r"Expected an? <class '(?P<wanted>\w{1,40})'>\. Got value: (?P<value>\S{0,60})",
+        _unconverted,
+    ),
+    _form(
+        "argument_kind",
+        r"type (?P<kind>\w{1,40}) is incompatible with expected type (?P<wanted>\w{1,40})",
+        _column_types,
+    ),
+    _form(
+        "name_unknown",
+        r"\b(?:columns?|keys?|fields?|features?|names)\b.{0,60}(?:not found|missing|not in index|do not exist)"
+        r"[^\[]{0,20}(?P<names>\[['\"].{1,300}?\])",
+        _names_missing,
+    ),
+    _form("hydra_override", r"Missing mandatory value: (?P<name>[\w.]{1,120})", _config_missing),
+    _form(
+        "config_validation",
+        r"validation errors? for (?P<model>[\w.]{1,80}) (?P<name>[\w.\[\]-]{1,80}) (?P<what>[A-Z].{1,300}?) "
+        r"\[type=(?P<type>\w{1,60}), input_value=.{0,400}?input_type=(?P<given>\w{1,40})",
+        _field,
+    ),
+    _form("setting_out_of_range", "", _allowed),
+    _form(
+        "setting_out_of_range",
+        r"\b(?P<name>[A-Za-z_][\w.]{1,60})['`]? (?:\w{1,20} )?(?:must|should|has to|have to|needs? to) (?:be )?"
+        rf"(?P<wanted>(?:(?:(?:{'|'.join(_BOUND_WORDS)})\b|[<>]=?|[\[(]-?[\d.]{{1,12}}, ?(?:-?[\d.]{{1,12}}|inf)[\])]|"
+        r"-?\d{1,12}+(?:\.\d{1,12}+)?(?:e-?\d{1,3}+)?) ?){1,9})[,.;:]? (?:but )?"
+        r"(?:the (?:\w{1,20} )?value (?:passed |given )?)?(?:[Gg]ot|is|was|found|received|given)(?: value)?:? (?:\w{1,40} ?= ?)?"
+        r"(?P<value>-?\d[\d.e+-]{0,20}|None|True|False)",
+        _out_of_range,
+    ),
+    _form(
+        "sizes_disagree",
+        r"\(?(?P<a>\d{1,12})\)? (?:must be|should be|is not|not|has to be) (?:evenly )?(?:divisible by|a multiple of) "
+        r"(?:[\w.`]{1,40} ){0,7}?\(?(?P<b>\d{1,9})\b",
+        _indivisible,
+    ),
+    _form("python_assert", r"^AssertionError\W{0,3}$", _asserted),
+    _form("sizes_disagree", r"can't divide axis of length (?P<a>\d{1,12}) in chunks of (?P<b>\d{1,9})", _indivisible),
+    _form(
+        "sizes_disagree",
+        r"shape '(?P<shape>\[[-\d, ]{1,100}\])' is invalid for input of size (?P<size>\d{1,15})",
+        _reshaping,
+    ),
+    _form(
+        "sizes_disagree",
+        r"X has (?P<a>\d{1,9}) features?, but \w{1,80} is expecting (?P<b>\d{1,9})",
+        _features,
+    ),
+    _form(
+        "sizes_disagree",
+        r"to have (?P<b>\d{1,9}) channels?, but got (?P<a>\d{1,9}) channels?",
+        _features,
+    ),
+    _form("samples_inconsistent", r"inconsistent numbers? of samples: (?P<sizes>\[.{1,200}?\])", _lengths),
+    _form(
+        "sizes_disagree",
+        r"Length of values (?P<sizes>\(\d{1,12}\) does not match length of index \(\d{1,12}\))",
+        _lengths,
+    ),
+    _form("sizes_disagree", r"(?P<sizes>batch_size \(\d{1,12}\) to match target batch_size \(\d{1,12}\))", _lengths),
+    _form(
+        "operator_shapes",
+        r"size of tensor a \((?P<a>\d{1,12})\) must match the size of tensor b \((?P<b>\d{1,12})\)"
+        r"(?: at non-singleton dimension (?P<dim>\d{1,3}))?",
+        _two_sizes,
+    ),
+    _form(
+        "operator_shapes",
+        r"expanded size of the tensor \((?P<a>\d{1,12})\) must match the existing size \((?P<b>\d{1,12})\)"
+        r"(?: at non-singleton dimension (?P<dim>\d{1,3}))?",
+        _two_sizes,
+    ),
+    _form("operator_shapes", r"Expected size (?P<a>\d{1,12}) but got size (?P<b>\d{1,12})", _two_sizes),
+    _form(
+        "operator_shapes",
+        r"to have value (?P<a>\d{1,12}), but received input with shape \((?:\w{1,12}, ?){1,9}(?P<b>\d{1,12})\)",
+        _two_sizes,
+    ),
+    _form(
+        "operator_shapes",
+        r"contracting dimensions to have the same shape, got \((?P<a>\d{1,12}),\) and \((?P<b>\d{1,12}),\)",
+        _two_sizes,
+    ),
+    _form("operator_shapes", "", _in_context(_RELATION, _two_shapes)),
+    _form(
+        "same_device",
+        "",
+        _in_context(r"(?:same|expected|different) devices?\b|should be the same|device type|is on", _devices),
+    ),
+    _form("operator_types", "", _in_context(_TYPE_WORDS, _types)),
+)
+"""Entry of `errors.jsonl`, pattern, reader: forms of fewer messages stand above those of more."""

@@ -314,6 +314,9 @@ COMPONENTS = {
     "chat_template": r"[/\\]chat_template_utils\.py|in apply_chat_template\b",
     "metrics": r"[/\\](?:torchmetrics|evaluate)[/\\]",
     "model_code": r"[/\\]transformers[/\\]models[/\\][^\n]{0,400}\Z",
+    "positions": r": [^\n]{0,200}(?<![A-Za-z])(?:wpe|pe|pos|positions?|pos_\w{1,30}|position_\w{1,30}|"
+    r"\w{1,30}_positions?)\b[^\n]{0,160}(?:\n[^\n]{0,200}[/\\]torch[/\\][^\n]{0,400}){0,8}\Z",
+    "trl": r"[/\\]trl[/\\]",
     "generation": r"[/\\]transformers[/\\]generation[/\\]",
     "tables": r"[/\\]pandas[/\\]core[/\\]|[/\\]datasets[/\\](?:arrow_dataset|table|formatting)\b|[/\\]polars[/\\]",
     "library_check": r"(?:site|dist)-packages[/\\][^\n]{1,400}: raise [^\n]{0,200}\Z",
