@@ -1,4 +1,4 @@
-"""What pages and scripts export: newest records first, bare lists of numbers."""
+"""What pages and scripts export: newest records first, bare lists of numbers, several runs side by side."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 from tests.logs.reading import points, read
+
+from mldebug_mcp import InputError, diagnose_run, diagnose_runs
+from mldebug_mcp.logs import read_run
 
 LOSSES = [3.1, 2.75, 2.6, 2.25, 2.0]
 
@@ -52,3 +55,42 @@ def test_a_json_list_of_rows_counts_its_steps_and_keeps_what_is_no_number(tmp_pa
     assert list(values) == [5, 10, 15, 20]
     assert (values[5], values[10]) == (2.5, 2.25)
     assert all(map(math.isnan, [values[15], values[20]]))
+
+
+WIDE = (
+    "Step,vit b16 - val/loss,rn-50 - val/loss,vit b16 - lr,rn-50 - lr\n"
+    "100,2.5,2.75,1e-3,1e-4\n200,2.25,2.5,1e-3,1e-4\n300,2.0,,1e-3,\n"
+)
+
+
+@pytest.mark.parametrize("between", [" - ", " | ", ": "])
+def test_runs_side_by_side_are_runs_of_the_file(between: str, tmp_path: Path) -> None:
+    run = read(tmp_path, WIDE.replace(" - ", between), "chart.csv")
+    assert run.runs_in_file == ("vit b16", "rn-50")
+    assert points(run, "eval_loss") == {100: 2.5, 200: 2.25, 300: 2.0}
+    other = read_run(tmp_path / "chart.csv", run="rn-50")
+    assert points(other, "eval_loss") == {100: 2.75, 200: 2.5}
+    assert other["learning_rate"].value.tolist() == [1e-4, 1e-4]
+
+
+def test_the_table_of_runs_lists_each_run_of_a_file_by_a_name_that_reads_it(tmp_path: Path) -> None:
+    (tmp_path / "chart.csv").write_text(WIDE)
+    (tmp_path / "other.csv").write_text("step,loss\n" + "".join(f"{step},{3 - step / 9}\n" for step in range(9)))
+    names = {row.name for row in diagnose_runs(tmp_path).rows}
+    assert names == {"chart.csv/vit b16", "chart.csv/rn-50", "other.csv"}
+    assert read_run(tmp_path, run="chart.csv/rn-50")["eval_loss"].value.tolist() == [2.75, 2.5]
+    assert {row.name for row in diagnose_runs(tmp_path / "chart.csv").rows} == names - {"other.csv"}
+    answer = diagnose_run(tmp_path / "chart.csv")
+    assert answer.verdict.headline.startswith("1 of 2 runs in this file, the longest. ")
+    with pytest.raises(InputError, match="not a folder"):
+        diagnose_runs(tmp_path / "other.csv")
+
+
+@pytest.mark.parametrize(
+    ("first", "second"), [("train", "val"), ("generator", "discriminator"), ("Encoder", "Decoder"), ("actor", "critic")]
+)
+def test_phases_and_parts_of_a_model_side_by_side_are_one_run(first: str, second: str, tmp_path: Path) -> None:
+    text = f"step,{first} - loss,{second} - loss\n" + "".join(f"{step},{3 - step / 9},2.5\n" for step in range(9))
+    run = read(tmp_path, text, "log.csv")
+    assert run.runs_in_file == ()
+    assert len(run.series) == 2

@@ -116,6 +116,7 @@ class RunBuilder:
         self.planned: dict[str, float] = {}
         self.wanted_run = ""
         self.holds_runs = False
+        self._runs: tuple[str, ...] = ()
         self.notes: list[str] = []
 
     @property
@@ -258,7 +259,10 @@ class RunBuilder:
     def choose(self, where: str, points: Mapping[str, int], labels: Mapping[str, str]) -> str:
         """Return the id of the run to read of several; see `choose_run`."""
         self.holds_runs = True
-        return choose_run(self.wanted_run, where, points, labels, self.note)
+        chosen = choose_run(self.wanted_run, where, points, labels, self.note)
+        names = [labels.get(run) or run for run in points]
+        self._runs = tuple(names if len(set(names)) == len(names) else points)
+        return chosen
 
     def note(self, text: str) -> None:
         """Add a note, once."""
@@ -313,7 +317,7 @@ class RunBuilder:
         other._last_record = self._last_record
         other._settings, other.formats, other.notes = self._settings, list(self.formats), list(self.notes)
         other.planned = dict(self.planned)
-        other.wanted_run, other.holds_runs = self.wanted_run, self.holds_runs
+        other.wanted_run, other.holds_runs, other._runs = self.wanted_run, self.holds_runs, self._runs
         return other
 
     def build(self, path: str) -> Run:
@@ -367,6 +371,7 @@ class RunBuilder:
             ending=next(attempt.ending for attempt in whole.attempts if attempt.judged),
             incidents=tuple(self._incidents),
             planned=dict(self.planned),
+            runs_in_file=self._runs if len(self._runs) > 1 and not self.wanted_run else (),
             notes=tuple(self.notes),
         )
 
