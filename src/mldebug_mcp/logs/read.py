@@ -37,6 +37,7 @@ from mldebug_mcp.logs.files import (
 from mldebug_mcp.logs.format_list import LOG_SUFFIXES
 from mldebug_mcp.logs.formats import read_files
 from mldebug_mcp.logs.formats.curve_files import BARE
+from mldebug_mcp.logs.formats.table import runs_listed_in
 from mldebug_mcp.logs.kinds import concluded
 from mldebug_mcp.logs.log_file import LogFile, rotated
 from mldebug_mcp.logs.merge import (
@@ -110,7 +111,8 @@ def read_log_file(path: Path, wanted: str = "", more: Sequence[Path] = ()) -> tu
 def _what_it_holds(path: Path) -> str:
     """Return what a log without metrics is known to hold, and what to do; "" if that is not known."""
     head = LogFile.open(path).head
-    return next((advice for pattern, advice in _HOLDS_NO_CURVE if pattern.search(head)), "")
+    known = next((advice for pattern, advice in _HOLDS_NO_CURVE if pattern.search(head)), "")
+    return known or runs_listed_in(head)
 
 
 def file_names(place: RunFolder) -> set[str]:
