@@ -29,7 +29,7 @@ WITHOUT_CIRCLES = (
 FLOORS_OF_LOGS = (
     {"numbers", "unpack", "format_list", "log_file", "line_prefixes", "columns"},
     {"names", "failures"},
-    {"json_yaml", "settings", "spread"},
+    {"json_yaml", "run_tables", "settings", "spread"},
     {"files", "remote_files", "ranks", "run", "kinds"},
     {"checkpoints"},
     {"endings", "align", "attempts", "builder", "rank_recordings"},

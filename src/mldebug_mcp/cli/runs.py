@@ -33,7 +33,7 @@ def add_runs(verbs: Commands) -> None:
     """Add both commands."""
     says = "say which runs of a folder are sick, and what those share"
     runs = verb(verbs, "runs", says)
-    runs.add_argument("path", metavar="FOLDER", help="a folder of runs, up to four levels deep")
+    runs.add_argument("path", metavar="FOLDER", help="a folder of runs, up to four levels deep, or a file of several")
     runs.add_argument("--all", action="store_true", help="all rows, not only the first ones")
     runs.add_argument(
         "--html",

@@ -63,10 +63,15 @@ MAIN_METRICS = ("loss", "eval_loss", "reward", "grad_norm")
 """What a reader asks for first."""
 
 
+def runs_here(run: Run) -> int:
+    """Return how many runs the folder or the file holds from which one was chosen."""
+    return run.runs_in_folder if run.runs_in_folder > 1 else max(1, len(run.runs_in_file))
+
+
 def run_summary(run: Run) -> RunSummary:
     """Return what was read: formats, kind, steps, metrics, and the last values of the main ones."""
     return RunSummary(
-        runs_in_folder=run.runs_in_folder,
+        runs_in_folder=runs_here(run),
         path=run.path,
         formats=list(run.formats),
         kind=run.kind,
@@ -211,7 +216,7 @@ def diagnose(
     )
     return Diagnosis(
         status="no_result_logged" if no_result else "too_little_seen" if verdict.kind == "not judged" else "judged",
-        verdict=_of_longest(verdict, summary.runs_in_folder),
+        verdict=_of_longest(verdict, run),
         run=summary,
         sheet=sheet,
         findings=judged,
@@ -260,11 +265,13 @@ def _hypotheses(
     return with_rows(run, findings, hypotheses)
 
 
-def _of_longest(verdict: RunVerdict, runs_in_folder: int) -> RunVerdict:
-    """Return a verdict on the longest run of a folder, which says that there are others."""
-    if runs_in_folder <= 1:
+def _of_longest(verdict: RunVerdict, run: Run) -> RunVerdict:
+    """Return a verdict on the longest run of a folder or a file, which says that there are others."""
+    runs = runs_here(run)
+    if runs <= 1:
         return verdict
-    headline = f"1 of {runs_in_folder} runs in this folder, the longest. {verdict.headline}"
+    where = "folder" if run.runs_in_folder > 1 else "file"
+    headline = f"1 of {runs} runs in this {where}, the longest. {verdict.headline}"
     return verdict.model_copy(update={"headline": headline, "next": "Judge each of the runs."})
 
 

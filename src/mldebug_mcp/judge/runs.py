@@ -36,7 +36,7 @@ from mldebug_mcp.judge.what_to_log import hardly_judged
 from mldebug_mcp.logs import Run, Series
 from mldebug_mcp.logs.files import RECORD, RunFolder, runs_in
 from mldebug_mcp.logs.ranks import RankSummary
-from mldebug_mcp.logs.read import runs_of, texts_with_metrics
+from mldebug_mcp.logs.read import read_log_file, runs_of, texts_with_metrics
 from mldebug_mcp.logs.remote_files import Choice, brought_in
 from mldebug_mcp.models import Finding, Hypothesis, State
 from mldebug_mcp.models.base import NO_FAULTS, OTHER
@@ -246,7 +246,8 @@ def diagnose_runs(
     """Diagnose every run of a folder, and say what those share in which the same cause leads.
 
     Args:
-        path: A folder of runs, up to four levels deep; a zip archive, or a URL (zip://, s3://, gs://, memory://).
+        path: A folder of runs, up to four levels deep, or a file that holds several; a zip archive, or a URL (zip://,
+            s3://, gs://, memory://).
         processes: How many work side by side.
         cache: A file that keeps the answers, so that runs whose files have not changed are not read again.
         most: Read only so many runs, those with the newest files; by default all.
@@ -256,7 +257,7 @@ def diagnose_runs(
         read_at_most: How many runs it reads.
 
     Raises:
-        InputError: it is not a folder, or holds no run; or no such cluster exists.
+        InputError: it is not a folder and holds not several runs, or holds none; or no such cluster exists.
         MissingExtraError: Ray, or the package that a URL needs, is not installed.
     """
     choice = None if most is None else Choice(newest=True)
@@ -277,10 +278,13 @@ def diagnose_runs(
 def _runs_of_folder(path: str | Path, cache: str | Path | None, most: int | None, work: Work) -> Runs:
     folder = expanded(path)
     require(folder)
-    if not is_folder(folder):
-        raise InputError(f"{shorten(str(path), 200)}: not a folder; for a single run use diagnose_run")
     notes: list[str] = []
-    places = runs_in(folder, notes, MOST_ENTRIES if most is None else None)
+    if is_folder(folder):
+        places = runs_in(folder, notes, MOST_ENTRIES if most is None else None)
+    elif read_log_file(folder)[0].runs_in_file:
+        places = [RunFolder(".", folder.parent, [folder])]
+    else:
+        raise InputError(f"{shorten(str(path), 200)}: not a folder; for a single run use diagnose_run")
     if not places:
         raise InputError(f"{shorten(str(path), 200)}: no run found in this folder; name the folder that holds the logs")
     if most is not None and len(places) > most:

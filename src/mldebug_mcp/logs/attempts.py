@@ -261,6 +261,40 @@ def _between(column: Column, first: int, last: int) -> Column:
     return part
 
 
+# Records that are listed newest first, as exports and tables of a page are.
+
+
+LEAST_COUNTED_DOWN = 3
+"""Different steps that show that records count down; chosen: two may be a restart."""
+_CLOCKS = (Quantity.ELAPSED, Quantity.TIMESTAMP)
+
+
+def put_oldest_first(recorded: Recorded) -> bool:
+    """Turn the records over where each counter and clock only falls from one to the next; say whether they were.
+
+    A log with an error, a heading or words between its records was written in the order of its lines.
+    """
+    others = (recorded.breaks, recorded.starts, recorded.resumes, recorded.events, recorded.text_lines)
+    if recorded.messages or any(others):
+        return False
+    counters = [column.values() for name, column in recorded.columns.items() if canonical(name) in COUNTERS]
+    others_too = [column.values() for column in (*_counting(recorded.columns), *_clocks(recorded.columns))]
+    count_down = any(len(distinct(values)) >= LEAST_COUNTED_DOWN for values in counters)
+    if not count_down or not all(bool(np.all(values[1:] <= values[:-1])) for values in others_too):
+        return False
+    for name, column in recorded.columns.items():
+        at, values = column.arrays()
+        turned = recorded.columns[name] = Column()
+        turned.extend(stretches_of(recorded.rows - 1 - at[::-1]), values[::-1])
+        turned.logged_as = column.logged_as
+    return True
+
+
+def _clocks(columns: Columns) -> list[Column]:
+    roles = ((column, role_of(name)) for name, column in columns.items())
+    return [column for column, role in roles if role is not None and role.quantity in _CLOCKS]
+
+
 # Where the attempts of a log start: where every counter is back where it began.
 #
 # Where neither the log's head comes again nor a file begins nor an error stands between, a loss that goes on says that

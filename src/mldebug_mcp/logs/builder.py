@@ -16,7 +16,7 @@ from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.limits import checkpoint
 from mldebug_mcp.core.text import shorten
 from mldebug_mcp.logs.align import SeriesOfRun, restart_note, segment_starts, step_axis
-from mldebug_mcp.logs.attempts import ProcessStart, Recorded, RecordedLine, split
+from mldebug_mcp.logs.attempts import ProcessStart, Recorded, RecordedLine, put_oldest_first, split
 from mldebug_mcp.logs.columns import Column, Columns, Floats, Rows, stretches_of
 from mldebug_mcp.logs.endings import Messages, Tail, is_error
 from mldebug_mcp.logs.names import conventions
@@ -116,6 +116,7 @@ class RunBuilder:
         self.planned: dict[str, float] = {}
         self.wanted_run = ""
         self.holds_runs = False
+        self._runs: tuple[str, ...] = ()
         self.notes: list[str] = []
 
     @property
@@ -257,7 +258,10 @@ class RunBuilder:
     def choose(self, where: str, points: Mapping[str, int], labels: Mapping[str, str]) -> str:
         """Return the id of the run to read of several; see `choose_run`."""
         self.holds_runs = True
-        return choose_run(self.wanted_run, where, points, labels, self.note)
+        chosen = choose_run(self.wanted_run, where, points, labels, self.note)
+        names = [labels.get(run) or run for run in points]
+        self._runs = tuple(names if len(set(names)) == len(names) else points)
+        return chosen
 
     def note(self, text: str) -> None:
         """Add a note, once."""
@@ -312,7 +316,7 @@ class RunBuilder:
         other._last_record = self._last_record
         other._settings, other.formats, other.notes = self._settings, list(self.formats), list(self.notes)
         other.planned = dict(self.planned)
-        other.wanted_run, other.holds_runs = self.wanted_run, self.holds_runs
+        other.wanted_run, other.holds_runs, other._runs = self.wanted_run, self.holds_runs, self._runs
         return other
 
     def build(self, path: str) -> Run:
@@ -323,6 +327,8 @@ class RunBuilder:
         ):
             if note:
                 self.note(note)
+        if put_oldest_first(self._recorded):
+            self.note("records stand newest first: they are read in the order of their steps")
         number = named_attempt(self.wanted_run)
         self.holds_runs = self.holds_runs or number > 0
         whole = split(self._recorded, path, number)
@@ -364,6 +370,7 @@ class RunBuilder:
             ending=next(attempt.ending for attempt in whole.attempts if attempt.judged),
             incidents=tuple(self._incidents),
             planned=dict(self.planned),
+            runs_in_file=self._runs if len(self._runs) > 1 and not self.wanted_run else (),
             notes=tuple(self.notes),
         )
 

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mldebug_mcp.core.arrays import distinct
+from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.core.text import shorten
 from mldebug_mcp.logs.builder import RunBuilder
@@ -28,6 +29,7 @@ from mldebug_mcp.logs.names.frameworks import are_measures_of_boosting
 from mldebug_mcp.logs.names.metrics import COUNTERS, canonical, is_telling
 from mldebug_mcp.logs.names.records import named_of_evaluation, nulls_in, numbers_in, phase_in, single_in
 from mldebug_mcp.logs.numbers import to_number
+from mldebug_mcp.logs.run_tables import ROWS_LOOKED_AT, advice_on_runs
 from mldebug_mcp.logs.settings.printed import is_configuration
 
 # Single points, as TensorBoard, MLflow and Trackio keep them, → records.
@@ -265,7 +267,12 @@ def take_document(document: object, builder: RunBuilder, where: str = "the docum
         document: The document.
         builder: Where it goes; of several runs, the one that is wanted or the longest.
         where: What holds the document, for messages.
+
+    Raises:
+        InputError: it lists runs, each with its results and without its history.
     """
+    if isinstance(document, list) and (advice := advice_on_runs(_rows_of_table(document))):
+        raise InputError(f"{where}: {advice}")
     curves = curves_in(document)
     if curves:
         _configure({key: settings for key, settings in _settings_in(document).items() if _names_settings(key)}, builder)
@@ -285,6 +292,12 @@ def take_document(document: object, builder: RunBuilder, where: str = "the docum
         if not builder.record(record) and builder.records and any(map(is_telling, nulls_in(record))):
             builder.numbers({})  # it was a record all the same
     builder.ends_with(records[-1] if records else {})
+
+
+def _rows_of_table(document: list[object]) -> list[Mapping[str, object]]:
+    """Return the objects of a list that hold no list, as the rows of a table; none where others do."""
+    rows: list[Mapping[str, object]] = [item for item in document[:ROWS_LOOKED_AT] if isinstance(item, dict)]
+    return [] if any(is_column(value) for row in rows for value in row.values()) else rows
 
 
 def holds_runs(document: object) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from pathlib import Path, PurePath, PurePosixPath
 
@@ -37,6 +37,7 @@ from mldebug_mcp.logs.files import (
 from mldebug_mcp.logs.format_list import LOG_SUFFIXES
 from mldebug_mcp.logs.formats import read_files
 from mldebug_mcp.logs.formats.curve_files import BARE
+from mldebug_mcp.logs.formats.table import runs_listed_in
 from mldebug_mcp.logs.kinds import concluded
 from mldebug_mcp.logs.log_file import LogFile, rotated
 from mldebug_mcp.logs.merge import (
@@ -123,7 +124,8 @@ def _are_trials(run: Run) -> bool:
 def _what_it_holds(path: Path) -> str:
     """Return what a log without metrics is known to hold, and what to do; "" if that is not known."""
     head = LogFile.open(path).head
-    return next((advice for pattern, advice in _HOLDS_NO_CURVE if pattern.search(head)), "")
+    known = next((advice for pattern, advice in _HOLDS_NO_CURVE if pattern.search(head)), "")
+    return known or runs_listed_in(head)
 
 
 def file_names(place: RunFolder) -> set[str]:
@@ -504,7 +506,7 @@ def _differs(setting: Setting, other: Setting | None) -> bool:
 
 def _read_file(path: Path, wanted: str) -> Run:
     """Read a file that was named; of one that holds several runs, the one that is wanted."""
-    run, holds_runs = read_log_file(path, wanted)
+    run, holds_runs = read_log_file(path, wanted.removeprefix(f"{path.name}/"))
     if wanted and not holds_runs and wanted not in (path.name, path.stem):
         raise _no_such_run(path, wanted, [path.name])
     return run
@@ -566,7 +568,7 @@ def _read_folder(
     from mldebug_mcp.logs.formats import mlflow_folder
 
     if mlflow_folder.read_folder(folder, builder):
-        return replace(builder.build(str(folder)), folder=str(folder)), ()
+        return replace(builder.build(str(folder)), folder=str(folder), runs_in_file=()), ()
     refused = Refused()
     read = _read_runs(folder, wanted, refused, notes, read_log)
     if not read:
@@ -599,16 +601,27 @@ def _read_folder(
 
 
 def _read_runs(folder: Path, wanted: str, refused: Refused, notes: list[str], read_log: ReadLog) -> list[Read]:
-    """Read the run that is asked for and some next to it, else all.
+    """Read the run that is asked for and some next to it, else all; "FILE/NAME" is one of the runs of a file.
 
     Where none of them reports a metric, texts of any ending that do are read instead.
     """
     places = runs_in(folder, notes)
     named = [place for place in places if wanted and wanted in (place.name, *file_names(place))]
     read = read_places(named, refused, read_log, notes)
+    inside = {place.name: name for place in places if not read and (name := _name_inside(wanted, place))}
+    for place in [place for place in places if place.name in inside]:
+        found = read_place(place, Refused(), read_log, inside[place.name])
+        if of_file := [entry for entry in found if wanted.startswith(tuple(f"{name}/" for name in entry.files))]:
+            return of_file[:1]
     neighbours = _neighbours(named, places) if read else _largest(places, notes)
     read += read_places(neighbours, refused, read_log, notes, "" if read else wanted)
     return read if _reports_metrics(read) else _texts_with_metrics(folder, read_log, notes) or read
+
+
+def _name_inside(wanted: str, place: RunFolder) -> str:
+    """Return the name of a run within a log of a place that is asked for as "FILE/NAME", "" if none of it is."""
+    files = sorted(file_names(place), key=len, reverse=True)
+    return next((wanted.removeprefix(f"{file}/") for file in files if wanted.startswith(f"{file}/")), "")
 
 
 def _no_log_in(folder: Path, refused: Refused, notes: Sequence[str]) -> InputError:
@@ -698,7 +711,7 @@ def _with_what_came_after(own: Run, others: Sequence[tuple[str, Run]]) -> Run:
 
 
 def runs_of(place: RunFolder) -> list[Run]:
-    """Read every run of one place of a folder, each with its settings.
+    """Read every run of one place of a folder, each with its settings; those of one file as "FILE/NAME".
 
     Raises:
         InputError: none of its files is a log; the message gives the reasons of the first.
@@ -708,4 +721,16 @@ def runs_of(place: RunFolder) -> list[Run]:
     if not found:
         reasons = "; ".join((refused.of_logs or refused.reasons)[:MAX_REASONS])
         raise InputError(f"{place.name}: no training log in it{f' ({reasons})' if reasons else ''}")
-    return [concluded(replace(_with_settings(read.run, read.config(refused.paths)), path=read.name)) for read in found]
+    return [
+        concluded(replace(_with_settings(run, read.config(refused.paths)), path=name))
+        for read in found
+        for name, run in _each_run(read)
+    ]
+
+
+def _each_run(read: Read) -> Iterator[tuple[str, Run]]:
+    """Yield what was read, by its name; of a file that holds several runs each of them."""
+    if not read.run.runs_in_file:
+        yield read.name, read.run
+    for name in read.run.runs_in_file:
+        yield f"{read.files[0]}/{name}", read_log_file(read.logs[0], name, read.logs[1:])[0]

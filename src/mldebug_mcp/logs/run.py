@@ -323,6 +323,7 @@ class Run:
         incidents: What a recording holds on single steps besides its numbers.
         planned: How many epochs, steps or episodes there are to be by the counters of the log ("Epoch 3/10").
         runs_in_folder: Runs in the folder, this one included.
+        runs_in_file: The names of the runs that its file holds, where it holds several and none was asked for.
         siblings: Other runs of the same sweep.
         ranks: What the files of its ranks tell, where each of them wrote its own.
         folder: The folder of the run on this machine, where its checkpoints stand; "" for data in memory and for what
@@ -347,6 +348,7 @@ class Run:
     planned: Mapping[str, float] = field(default_factory=dict)
     siblings: tuple[Sibling, ...] = ()
     runs_in_folder: int = 1
+    runs_in_file: tuple[str, ...] = ()
     ranks: RankSummary | None = None
     folder: str = ""
     notes: tuple[str, ...] = ()

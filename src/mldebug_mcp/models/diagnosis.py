@@ -275,7 +275,7 @@ class RunSummary(Model):
     first_step: Number | None = Field(None, description="The first step logged; null without a step.")
     last_step: Number | None = Field(None, description="The last step logged; null without a step.")
     step_name: str = Field("step", description="What a step is here: step, epoch or record.")
-    runs_in_folder: int = Field(1, description="Runs in the folder; this one is judged.")
+    runs_in_folder: int = Field(1, description="Runs in the folder or the file; this one is judged.")
     segments: int = Field(1, description="Number of stretches between restarts and resumes.")
     metrics: list[Text] = Field(
         default_factory=list, description="Canonical names of what was logged; in a concise answer the main ones."

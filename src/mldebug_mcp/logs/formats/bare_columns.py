@@ -1,20 +1,23 @@
-"""Columns of bare numbers without a header: one value per line, or values with their step."""
+"""Columns of bare numbers without a header: one value per line or item of a list, or values with their step."""
 
 from __future__ import annotations
 
+import math
 import re
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.log_file import LogFile
 from mldebug_mcp.logs.names.metrics import is_measured
-from mldebug_mcp.logs.numbers import parse_numbers
+from mldebug_mcp.logs.numbers import parse_numbers, to_number
 
 NAME = "bare_columns"
 
 MAX_COLUMNS = 20
+MIN_ROWS = 3
 MIN_SHARE_OF_NUMBERS = 0.6
 """Share of lines that must be numbers if others stand between them; chosen by hand."""
 _LOSS = regex(r"loss", re.IGNORECASE)
@@ -33,7 +36,7 @@ def matches(file: LogFile) -> bool:
     if len(file.head) < file.size:
         rows = rows[:-1]
     widths = {len(row) if row is not None else 0 for row in rows}
-    if len(rows) < 3 or rows[0] is None or len(rows[0]) > MAX_COLUMNS:
+    if len(rows) < MIN_ROWS or rows[0] is None or len(rows[0]) > MAX_COLUMNS:
         return False
     return len(widths) == 1 or _is_counted([row for row in rows if row is not None], len(rows))
 
@@ -44,7 +47,7 @@ def _is_counted(rows: list[list[float]], lines: int) -> bool:
     return (
         alike
         and len(rows[0]) > 1
-        and len(rows) >= max(3, MIN_SHARE_OF_NUMBERS * lines)
+        and len(rows) >= max(MIN_ROWS, MIN_SHARE_OF_NUMBERS * lines)
         and _counts(np.array(rows)[:, 0])
     )
 
@@ -66,7 +69,36 @@ def read(file: LogFile, builder: RunBuilder) -> None:
             rows.append(row)
         elif line.strip(" \t.…"):
             skipped += 1
-    table = np.array(rows)
+    take_rows(np.array(rows), file, builder)
+    if skipped:
+        builder.note(f"skipped {skipped} line(s) that are not {width} numbers")
+
+
+def rows_in(document: object) -> NDArray[np.float64] | None:
+    """Return the rows of a JSON list that holds nothing but numbers, or rows of as many numbers; None for others.
+
+    A null stands for NaN, which JSON cannot write.
+    """
+    if not isinstance(document, list) or len(document) < MIN_ROWS or isinstance(document[0], dict):
+        return None
+    rows = [item if isinstance(item, list) else [item] for item in document]
+    width = len(rows[0])
+    if not 0 < width <= MAX_COLUMNS or any(len(row) != width for row in rows):
+        return None
+    numbers = [[math.nan if cell is None else to_number(cell) for cell in row] for row in rows]
+    table = np.array(numbers, dtype=np.float64) if all(None not in row for row in numbers) else None
+    return None if table is None or np.isnan(table).all() else table
+
+
+def take_rows(table: NDArray[np.float64], file: LogFile, builder: RunBuilder) -> None:
+    """Give rows of numbers without names to the builder; see `read`.
+
+    Args:
+        table: The rows, shape (rows, columns).
+        file: Where they are from: its name may say what they are.
+        builder: Where they go.
+    """
+    width = table.shape[1]
     counters = [index for index in range(width) if _counts(table[:, index])] if width > 1 else []
     step = counters[0] if counters else None
     epoch = None
@@ -82,8 +114,6 @@ def read(file: LogFile, builder: RunBuilder) -> None:
     builder.columns({name: table[:, index] for index, name in names.items()}, {})
     listed = ", ".join(f"column {index + 1} = {name}" for index, name in sorted(names.items()))
     builder.note(f"columns without names: {listed} (guessed from the numbers and the name of the file)")
-    if skipped:
-        builder.note(f"skipped {skipped} line(s) that are not {width} numbers")
 
 
 def _metric(file: LogFile, *, alone: bool) -> str:
@@ -94,5 +124,5 @@ def _metric(file: LogFile, *, alone: bool) -> str:
     return "loss" if _LOSS.search(file.path.name) or _TRAINING.search(file.head) else "value"
 
 
-def _counts(column: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> bool:
+def _counts(column: NDArray[np.float64]) -> bool:
     return bool(np.all(column == np.round(column))) and bool(np.all(np.diff(column) > 0))

@@ -1,21 +1,28 @@
-"""One JSON document: a list of records, an object of columns (a Keras history), curves, or a summary object."""
+"""One JSON document: a list of records or numbers, an object of columns (a Keras history), curves, or a summary."""
 
 from __future__ import annotations
 
 from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.documents import take_document
+from mldebug_mcp.logs.formats.bare_columns import rows_in, take_rows
 from mldebug_mcp.logs.json_yaml import cut_off, objects_in, parse_document
 from mldebug_mcp.logs.log_file import LogFile
 
 NAME = "json"
 
 
+_LIST_OF_NUMBERS = regex(r"\s*+\[[\d\s.,eE+-]*+\]\s*+")
+
+
 def matches(file: LogFile) -> bool:
-    """It begins as a JSON object or list."""
-    return file.head.lstrip()[:1] in ("{", "[") and (
-        file.plain_name.endswith(".json") or file.head.lstrip()[:2] in ("[{", '{"', "{\n", "[\n")
-    )
+    """It begins as a JSON object or list, or is a list of numbers under any name."""
+    head = file.head.lstrip()
+    if head[:1] not in ("{", "["):
+        return False
+    is_named = file.plain_name.endswith(".json") or head[:2] in ("[{", '{"', "{\n", "[\n")
+    return is_named or (len(file.head) == file.size and _LIST_OF_NUMBERS.fullmatch(file.head) is not None)
 
 
 def read(file: LogFile, builder: RunBuilder) -> None:
@@ -42,4 +49,8 @@ def read(file: LogFile, builder: RunBuilder) -> None:
             ) from None
         builder.note(cut_off(file.path.name, len(records)))
         document = records
+    rows = rows_in(document)
+    if rows is not None:
+        take_rows(rows, file, builder)
+        return
     take_document(document, builder, file.name)

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.text import clean
 from mldebug_mcp.logs.attempts import is_resume, tells_resume
 from mldebug_mcp.logs.builder import RunBuilder
@@ -17,6 +18,7 @@ from mldebug_mcp.logs.documents import holds_runs
 from mldebug_mcp.logs.endings import ErrorLines
 from mldebug_mcp.logs.json_yaml import holds_columns, parse_json, parse_object
 from mldebug_mcp.logs.log_file import LogFile, ahead, blocks, is_fast, is_large, lines_of
+from mldebug_mcp.logs.run_tables import ROWS_LOOKED_AT, advice_on_runs
 
 if TYPE_CHECKING:
     from mldebug_mcp.logs.formats.frames import FastRecords
@@ -45,7 +47,14 @@ def matches(file: LogFile) -> bool:
 
 
 def read(file: LogFile, builder: RunBuilder) -> None:
-    """Read every line that is an object; count the others in the notes."""
+    """Read every line that is an object; count the others in the notes.
+
+    Raises:
+        InputError: each line is a run.
+    """
+    first = map(parse_object, islice(file.head.splitlines(), ROWS_LOOKED_AT))
+    if advice := advice_on_runs([record for record in first if record is not None]):
+        raise InputError(f"{file.name}: {advice}")
     records = Records(builder)
     if is_fast(file):
         records.take_blocks(blocks(file))

@@ -17,6 +17,7 @@ from mldebug_mcp.logs.names import Quantity, role_of
 from mldebug_mcp.logs.names.metrics import COUNTERS, canonical, is_telling
 from mldebug_mcp.logs.names.records import is_long, phase_in, tells_kind
 from mldebug_mcp.logs.numbers import parse_number
+from mldebug_mcp.logs.run_tables import ROWS_LOOKED_AT, advice_on_runs
 from mldebug_mcp.logs.text.bars import bar_in
 
 # The rows of a table of text, one after another, as records.
@@ -197,11 +198,35 @@ def _is_data(row: list[str]) -> bool:
     return bool(filled) and sum(parse_number(cell) is not None for cell in filled) * 3 >= len(filled)
 
 
+def runs_listed_in(text: str) -> str:
+    """Return why the rows of a table are runs and what to give instead; "" for other texts; see `advice_on_runs`."""
+    lines = [line for line in text.splitlines()[: MAX_COMMENTS + ROWS_LOOKED_AT] if not line.startswith("#")]
+    for delimiter in _DELIMITERS:
+        try:
+            header, *rows = csv.reader(lines, delimiter=delimiter)
+        except (csv.Error, ValueError):  # a cell longer than any of a table, or no line
+            continue
+        whole = [dict(zip(header, row, strict=True)) for row in rows if len(row) == len(header) > 1]
+        if advice := advice_on_runs(whole):
+            return advice
+    return ""
+
+
+def _require_records(file: LogFile) -> None:
+    if advice := runs_listed_in(file.head):
+        raise InputError(f"{file.name}: {advice}")
+
+
 def read(file: LogFile, builder: RunBuilder) -> None:
-    """Read the rows. A header that comes again starts another run; cells that are no numbers are not logged."""
+    """Read the rows. A header that comes again starts another run; cells that are no numbers are not logged.
+
+    Raises:
+        InputError: each row is a run.
+    """
     dialect = _dialect(file)
     if dialect is None:
         raise InputError(f"{file.name}: no header line with rows of numbers under it; name a table of metrics")
+    _require_records(file)
     delimiter, comments = dialect
     rows = Rows(builder, file.path.stem)
     try:
@@ -217,7 +242,8 @@ def read(file: LogFile, builder: RunBuilder) -> None:
 
 
 def follow(file: LogFile, builder: RunBuilder) -> Follower:
-    """Return what reads the table as it grows."""
+    """Return what reads the table as it grows; raises InputError where each row is a run."""
+    _require_records(file)
     return Follower(_dialect(file) or (",", 0), Rows(builder, file.path.stem))
 
 

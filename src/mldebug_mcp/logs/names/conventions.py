@@ -26,7 +26,7 @@ from mldebug_mcp.logs.names.abbreviations import (
     shares_of_a_policy,
     shares_of_phases,
 )
-from mldebug_mcp.logs.names.frameworks import BOOSTER, OF_FRAMEWORKS, is_boosted, wandb_export
+from mldebug_mcp.logs.names.frameworks import BOOSTER, OF_FRAMEWORKS, is_boosted, wide_export
 from mldebug_mcp.logs.names.grammar import MAX_NAME
 from mldebug_mcp.logs.names.lexicon import NAMESPACES, PHASES, SECONDS
 from mldebug_mcp.logs.names.losses import (
@@ -447,7 +447,7 @@ def apply(columns: Columns, choose: Callable[[Mapping[str, int]], str]) -> Appli
         columns: By the names that they were logged with.
         choose: Returns which run is read, of several by the number of their values.
     """
-    wandb_export(columns, choose)
+    wide_export(columns, choose)
     settings = {BOOSTER: "trees"} if is_boosted(columns) else {}
     notes = tuple(note for convention in _CONVENTIONS if (note := convention(columns)))
     return AppliedConventions(notes, settings)

@@ -5,14 +5,17 @@ Each function changes the columns where its framework's habit shows, and says so
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.logs.columns import Column, Columns, ascends, stretches_of
 from mldebug_mcp.logs.names import normal
-from mldebug_mcp.logs.names.metrics import canonical
+from mldebug_mcp.logs.names.lexicon import CONCEPTS, NAMESPACES, PARTS_OF_A_MODEL, PHASES, STATISTICS
+from mldebug_mcp.logs.names.metrics import canonical, is_telling
+from mldebug_mcp.logs.names.records import phase_in
+from mldebug_mcp.logs.names.words import words_in
 
 BOOSTER = "booster"
 """The setting that says which boosted trees are trained: XGBoost's own name, and what the readers call them."""
@@ -45,29 +48,57 @@ _OF_CATBOOST_ALONE = frozenset({"eval_test", "eval_best", "eval_total", "eval_re
 """... where it works its measure out on the rows of evaluation alone."""
 _OF_HISTOGRAMS = frozenset({"max depth", "train loss"})
 """What HistGradientBoosting of scikit-learn prints for each iteration."""
-_EXPORT = regex(r"(?P<run>.+?) - (?P<metric>.+?)(?P<bound>__MIN|__MAX)?")
 _ERROR_OF_ATOMS = regex(r"(?:RMSE|MAE)_(?:E|F|MU|Mu|stress|virials|polarizability)(?:_per_atom)?$")
 """The errors of energies, forces and dipoles that MACE prints."""
+_BETWEEN_RUN_AND_METRIC = (" - ", " | ", ": ")
+"""What stands there in the columns of an export with several runs side by side."""
+_BOUNDS = ("__MIN", "__MAX")
+"""How W&B ends the names of the bounds of a chart's bucket, which are no metrics."""
 _DETECTOR_LOSS = regex(r"(?:box|iou|obj|cls|dfl|seg|pose|kobj|rle|angle)_loss")
 """What Ultralytics calls the parts of a detector's loss."""
 
 
-def wandb_export(columns: Columns, choose: Callable[[Mapping[str, int]], str]) -> None:
-    """CSV exported from a W&B chart: "run - metric" next to "run - metric__MIN" and "__MAX".
+def wide_export(columns: Columns, choose: Callable[[Mapping[str, int]], str]) -> None:
+    """Read one run of a table that holds several side by side: "run - metric" for each of them.
 
-    The bounds of a chart's bucket are no metrics. Where the chart shows several runs, one is read.
+    W&B exports a chart so, with bounds next to each metric for a single run too.
     """
-    found = {name: match for name in columns if (match := _EXPORT.fullmatch(name))}
-    if not any(match["bound"] for match in found.values()):
+    between = next((text for text in _BETWEEN_RUN_AND_METRIC if any(text in name for name in columns)), "")
+    if not between:
+        return
+    parted = {name: name.rpartition(between) for name in columns if between in name}
+    found = {name: (run, metric) for name, (run, _, metric) in parted.items()}
+    bounded = any(name.endswith(_BOUNDS) for name in found)
+    if not bounded and not _are_runs([name for name in columns if name not in found], list(found.values())):
         return
     sizes: dict[str, int] = {}
-    for name, match in found.items():
-        sizes[match["run"]] = max(sizes.get(match["run"], 0), len(columns[name]))
+    for name, (run, _) in found.items():
+        sizes[run] = max(sizes.get(run, 0), len(columns[name]))
     chosen = choose(sizes)
-    for name, match in found.items():
+    for name, (run, metric) in found.items():
         column = columns.pop(name)
-        if match["run"] == chosen and not match["bound"]:
-            columns[match["metric"]] = column
+        if run == chosen and not name.endswith(_BOUNDS):
+            columns[metric] = column
+
+
+def _are_runs(others: Sequence[str], found: Sequence[tuple[str, str]]) -> bool:
+    """Say whether columns are the same metrics of several runs, and not those of phases or of parts of a model.
+
+    Args:
+        others: The names of the other columns: what the runs share counts, and measures nothing.
+        found: What stands before the metric, and the metric.
+    """
+    runs = {run for run, _ in found}
+    measured = [metric for _, metric in found if is_telling(metric)]
+    repeated = len(measured) > len(set(measured)) and len(runs) > 1
+    return repeated and not any(map(is_telling, others)) and not any(map(_is_part, runs))
+
+
+def _is_part(name: str) -> bool:
+    """Say whether a name is that of a phase or of a part of a model: its words are known, those of a run are not."""
+    words = words_in(name)
+    known = PARTS_OF_A_MODEL | CONCEPTS | NAMESPACES | set(PHASES.values()) | set(STATISTICS.values())
+    return known.issuperset(words) or phase_in(name) != ""
 
 
 def gym_monitor(columns: Columns) -> str | None:

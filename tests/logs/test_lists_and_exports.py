@@ -1,0 +1,96 @@
+"""What pages and scripts export: newest records first, bare lists of numbers, several runs side by side."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+from tests.logs.reading import points, read
+
+from mldebug_mcp import InputError, diagnose_run, diagnose_runs
+from mldebug_mcp.logs import read_run
+
+LOSSES = [3.1, 2.75, 2.6, 2.25, 2.0]
+
+
+@pytest.mark.parametrize("name", ["steps.csv", "steps.jsonl"])
+def test_records_that_count_down_are_one_run_from_its_oldest_record(name: str, tmp_path: Path) -> None:
+    rows = [(10 * number, loss) for number, loss in enumerate(LOSSES, 1)][::-1]
+    if name.endswith("csv"):
+        text = "iteration,train_loss\n" + "".join(f"{step},{loss}\n" for step, loss in rows)
+    else:
+        text = "".join(json.dumps({"iteration": step, "train_loss": loss}) + "\n" for step, loss in rows)
+    run = read(tmp_path, text, name)
+    assert points(run, "loss") == {10.0 * number: loss for number, loss in enumerate(LOSSES, 1)}
+    assert (len(run.segments), len(run.attempts)) == (1, 1)
+    assert any("newest first" in note for note in run.notes)
+
+
+def test_rows_of_one_step_count_down_too(tmp_path: Path) -> None:
+    text = "epoch,loss,val_loss\n3,1.5,\n3,,1.75\n2,2.0,\n2,,2.25\n1,3.0,\n1,,3.25\n"
+    run = read(tmp_path, text, "history.csv")
+    assert points(run, "loss") == {1: 3.0, 2: 2.0, 3: 1.5}
+    assert points(run, "eval_loss") == {1: 3.25, 2: 2.25, 3: 1.75}
+
+
+def test_steps_that_fall_while_the_clock_goes_on_are_restarts(tmp_path: Path) -> None:
+    text = "step,elapsed,loss\n30,1,3.0\n20,2,2.5\n10,3,2.0\n"
+    assert not any("newest first" in note for note in read(tmp_path, text, "log.csv").notes)
+
+
+@pytest.mark.parametrize(
+    ("name", "metric"), [("train_loss.json", "loss"), ("lossen.txt", "loss"), ("run.json", "value")]
+)
+def test_a_json_list_of_numbers_is_read_as_a_column_of_them_is(name: str, metric: str, tmp_path: Path) -> None:
+    run = read(tmp_path, json.dumps(LOSSES), name)
+    assert run[metric].value.tolist() == LOSSES
+    assert any("columns without names" in note for note in run.notes)
+
+
+def test_a_json_list_of_rows_counts_its_steps_and_keeps_what_is_no_number(tmp_path: Path) -> None:
+    text = "[[5, 2.5], [10, 2.25], [15, null], [20, NaN]]"
+    values = points(read(tmp_path, text, "losses.json"), "loss")
+    assert list(values) == [5, 10, 15, 20]
+    assert (values[5], values[10]) == (2.5, 2.25)
+    assert all(map(math.isnan, [values[15], values[20]]))
+
+
+WIDE = (
+    "Step,vit b16 - val/loss,rn-50 - val/loss,vit b16 - lr,rn-50 - lr\n"
+    "100,2.5,2.75,1e-3,1e-4\n200,2.25,2.5,1e-3,1e-4\n300,2.0,,1e-3,\n"
+)
+
+
+@pytest.mark.parametrize("between", [" - ", " | ", ": "])
+def test_runs_side_by_side_are_runs_of_the_file(between: str, tmp_path: Path) -> None:
+    run = read(tmp_path, WIDE.replace(" - ", between), "chart.csv")
+    assert run.runs_in_file == ("vit b16", "rn-50")
+    assert points(run, "eval_loss") == {100: 2.5, 200: 2.25, 300: 2.0}
+    other = read_run(tmp_path / "chart.csv", run="rn-50")
+    assert points(other, "eval_loss") == {100: 2.75, 200: 2.5}
+    assert other["learning_rate"].value.tolist() == [1e-4, 1e-4]
+
+
+def test_the_table_of_runs_lists_each_run_of_a_file_by_a_name_that_reads_it(tmp_path: Path) -> None:
+    (tmp_path / "chart.csv").write_text(WIDE)
+    (tmp_path / "other.csv").write_text("step,loss\n" + "".join(f"{step},{3 - step / 9}\n" for step in range(9)))
+    names = {row.name for row in diagnose_runs(tmp_path).rows}
+    assert names == {"chart.csv/vit b16", "chart.csv/rn-50", "other.csv"}
+    assert read_run(tmp_path, run="chart.csv/rn-50")["eval_loss"].value.tolist() == [2.75, 2.5]
+    assert {row.name for row in diagnose_runs(tmp_path / "chart.csv").rows} == names - {"other.csv"}
+    answer = diagnose_run(tmp_path / "chart.csv")
+    assert answer.verdict.headline.startswith("1 of 2 runs in this file, the longest. ")
+    with pytest.raises(InputError, match="not a folder"):
+        diagnose_runs(tmp_path / "other.csv")
+
+
+@pytest.mark.parametrize(
+    ("first", "second"), [("train", "val"), ("generator", "discriminator"), ("Encoder", "Decoder"), ("actor", "critic")]
+)
+def test_phases_and_parts_of_a_model_side_by_side_are_one_run(first: str, second: str, tmp_path: Path) -> None:
+    text = f"step,{first} - loss,{second} - loss\n" + "".join(f"{step},{3 - step / 9},2.5\n" for step in range(9))
+    run = read(tmp_path, text, "log.csv")
+    assert run.runs_in_file == ()
+    assert len(run.series) == 2

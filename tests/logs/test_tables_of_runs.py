@@ -1,0 +1,79 @@
+"""A table whose rows are runs is no curve: it is refused, whatever tool wrote it; a table of records is read."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+from tests.logs.reading import read
+
+from mldebug_mcp import InputError, diagnose_runs
+
+OPTUNA = """\
+,number,value,datetime_start,datetime_complete,duration,params_dropout,params_lr,state
+0,0,0.71,2025-03-01 09:00:00,2025-03-01 09:05:00,0 days 00:05:00,0.1,0.003,COMPLETE
+1,1,0.66,2025-03-01 09:05:00,2025-03-01 09:09:00,0 days 00:04:00,0.3,0.01,COMPLETE
+2,2,,2025-03-01 09:09:00,2025-03-01 09:10:00,0 days 00:01:00,0.2,0.1,PRUNED
+"""
+RAY = """\
+loss,training_iteration,trial_id,date,time_total_s,pid,hostname,config/lr,config/width,logdir
+0.91,20,5f3a1_00000,2025-03-01_09-00-00,31.5,811,node-1,0.001,64,5f3a1_00000
+0.64,20,5f3a1_00001,2025-03-01_09-00-01,33.1,812,node-1,0.01,64,5f3a1_00001
+2.31,8,5f3a1_00002,2025-03-01_09-00-01,12.9,813,node-1,1.0,128,5f3a1_00002
+"""
+CLEARML = """\
+NAME;STATUS;PROJECT;USER;STARTED;ITERATION;train loss;batch_size
+bert base;Completed;nlp;ann;01.03.2025 09:00;400;0.41;16
+bert large;Failed;nlp;ann;01.03.2025 10:00;120;1.93;8
+bert tiny;Completed;nlp;ann;01.03.2025 11:00;400;0.62;16
+"""
+OWN = "model,seed,hidden_size,final_loss,accuracy\nmlp-a,1,64,0.5,0.8\nmlp-b,2,64,0.4,0.83\nmlp-c,1,256,0.9,0.7\n"
+
+
+@pytest.mark.parametrize("text", [OPTUNA, RAY, CLEARML, OWN], ids=["optuna", "ray", "clearml", "own"])
+@pytest.mark.parametrize("form", ["csv", "json", "jsonl"])
+def test_a_table_of_runs_is_refused_with_what_to_give_instead(text: str, form: str, tmp_path: Path) -> None:
+    if form != "csv":
+        rows = list(csv.DictReader(io.StringIO(text), delimiter=";" if text is CLEARML else ","))
+        text = json.dumps(rows) if form == "json" else "".join(json.dumps(row) + "\n" for row in rows)
+    with pytest.raises(InputError, match=r"each row is a run, not a record \(.+\): give the history .+ runs FOLDER"):
+        read(tmp_path, text, f"runs.{form}")
+
+
+def test_runs_with_their_configuration_and_summary_inside_are_a_table_too(tmp_path: Path) -> None:
+    runs = [
+        {"id": name, "state": state, "config": {"width": width}, "summary": {"loss": loss, "step": 900}}
+        for name, state, width, loss in (("k1", "finished", 8, 0.5), ("k2", "crashed", 16, 2.5))
+    ]
+    with pytest.raises(InputError, match="'id' names each row, 'state' holds states of runs"):
+        read(tmp_path, json.dumps(runs), "api.json")
+
+
+def test_a_table_of_runs_beside_their_histories_is_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "runs.csv").write_text(OWN)
+    for name in ("mlp-a", "mlp-b"):
+        (tmp_path / f"{name}.csv").write_text("step,loss\n" + "".join(f"{n},{2 - n / 20}\n" for n in range(20)))
+    assert {row.name for row in diagnose_runs(tmp_path).rows if row.ending != "unread"} == {"mlp-a.csv", "mlp-b.csv"}
+
+
+LOSSES = [2.5, 2.25, 2.0, 1.75]
+RECORDS = {
+    "a constant run name": "run,state,step,loss\n"
+    + "".join(f"deft-sun-3,running,{n},{x}\n" for n, x in enumerate(LOSSES)),
+    "a name in each record": "uuid,status,step,lr,loss\n"
+    + "".join(f"rec-{chr(97 + n)},finished,{n},{0.1 / (n + 1)},{x}\n" for n, x in enumerate(LOSSES)),
+    "checkpoints by epoch": "epoch,checkpoint,batch_size,loss\n"
+    + "".join(f"{n},model-{n}.pt,{8 * (n + 1)},{x}\n" for n, x in enumerate(LOSSES)),
+    "times alone": "time,lr,loss\n" + "".join(f"Mon 09:00:0{n},{0.1 / (n + 1)},{x}\n" for n, x in enumerate(LOSSES)),
+    "states of one run": "status,momentum,loss\n" + "".join(f"running,0.{n + 5},{x}\n" for n, x in enumerate(LOSSES)),
+    "messages": "note,learning_rate,loss\n"
+    + "".join(f"pass {'i' * n},{0.1 / (n + 1)},{x}\n" for n, x in enumerate(LOSSES)),
+}
+
+
+@pytest.mark.parametrize("text", RECORDS.values(), ids=RECORDS)
+def test_a_table_of_records_with_words_in_it_is_read(text: str, tmp_path: Path) -> None:
+    assert read(tmp_path, text, "history.csv")["loss"].value.tolist() == LOSSES
