@@ -461,14 +461,27 @@ def begins_at_the_start(run: Run) -> bool:
 
 
 def of_this_kind(run: Run, fix: str) -> str:
-    """Return a fix without the sentences that are for trainings of another kind; a fix of those alone is kept."""
+    """Return a fix without the sentences that are for trainings of another kind; a fix of those alone is kept.
+
+    Of a sentence that lists several measures only those go that are for other trainings.
+    """
     others = _OF_OTHERS[:1] if run.kind == "unknown" else _OF_OTHERS  # its settings tell whether it reads images
     kept = [
         _without_adapters(sentence) if _has_no_adapters(run) else sentence
-        for sentence in _SENTENCES.split(fix)
-        if all(is_of_run(run) or not words.search(sentence) for words, is_of_run in others)
+        for whole in _SENTENCES.split(fix)
+        if (sentence := _for_this_run(run, whole, others))
     ]
     return " ".join(kept) or fix
+
+
+def _for_this_run(run: Run, sentence: str, others: Sequence[tuple[re.Pattern[str], Callable[[Run], bool]]]) -> str:
+    """Return a sentence without the measures between semicolons that are for other trainings; "" where all are."""
+    measures = sentence.split("; ")
+    kept = [measure for measure in measures if all(fits(run) or not words.search(measure) for words, fits in others)]
+    if not kept or len(kept) == len(measures):
+        return "; ".join(kept)
+    rest = _sentence("; ".join(kept))
+    return rest if rest.endswith(sentence[-1]) else rest + sentence[-1]
 
 
 def _has_no_adapters(run: Run) -> bool:
