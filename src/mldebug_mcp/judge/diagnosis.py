@@ -11,6 +11,7 @@ import numpy as np
 
 from mldebug_mcp.checks import examine, symptoms
 from mldebug_mcp.checks.progress import knows_nothing
+from mldebug_mcp.checks.run.adversarial import losses_of_players
 from mldebug_mcp.checks.run.gradients import rewards_differ
 from mldebug_mcp.checks.run.resume import joins_of
 from mldebug_mcp.core.arrays import distinct
@@ -205,7 +206,7 @@ def diagnose(
     little = hardly_judged(judged, run)
     why = no_result if run.series else [ONLY_ERRORS]
     verdict = (
-        not_judged(summary, "".join(why), missing)
+        not_judged(summary, "".join(why), missing, losses_of_players(run))
         if little or (why and hypotheses[0].cause in NO_FAULTS)
         else verdict_of(summary, sheet, judged, hypotheses, steps=next_steps, missing=missing, learner=learner_of(run))
     )

@@ -10,6 +10,7 @@ import numpy as np
 from mldebug_mcp.core.text import counted, figure, percent, shorten
 from mldebug_mcp.judge.hypotheses import usual_symptoms
 from mldebug_mcp.judge.ranking import SPEAKS
+from mldebug_mcp.judge.what_to_log import LEAST_STEPS
 from mldebug_mcp.knowledge.advice import advice_for
 from mldebug_mcp.knowledge.catalogue import cause_names
 from mldebug_mcp.logs import Run, Series
@@ -194,25 +195,35 @@ def about_faults(steps: Sequence[NextStep]) -> list[NextStep]:
     return [step for step in steps if step.id.partition(".")[0] not in NO_FAULTS]
 
 
-def not_judged(run: RunSummary, why: str, missing: Sequence[MetricToLog]) -> RunVerdict:
+def not_judged(run: RunSummary, why: str, missing: Sequence[MetricToLog], players: Sequence[str] = ()) -> RunVerdict:
     """Return the verdict on a run with too few records or metrics.
 
     Args:
         run: What was read.
         why: Why nothing can be judged, and what to do; empty where too few records or metrics are there.
-        missing: The metrics that would help, best first.
+        missing: The metrics that would help, best first; they need not help a run of `players`.
+        players: Losses of two networks against each other, which do not say how training goes.
     """
     if why:
         return RunVerdict(kind="not judged", headline=f"Cannot be judged: {why}")
     names = [shorten(name, MAX_NAME_CHARACTERS) for name in run.metrics[:MAX_LOOKED_AT]]
-    logged = f"{counted(run.steps, 'step')} of {', '.join(names)}" if names else "no metric"
-    wanted = [metric_to_log.metric for metric_to_log in missing]
-    log = f"log {' and '.join(wanted[:2])}" if wanted else "log loss, eval_loss, grad_norm and learning_rate"
-    return RunVerdict(
-        kind="not judged",
-        headline=f"Cannot be judged: the log holds only {logged}. To judge it, {log} at more steps.",
-        facts=[f"{metric_to_log.metric}: {metric_to_log.how}" for metric_to_log in missing[:2]],
-    )
+    wanted = " and ".join(metric_to_log.metric for metric_to_log in missing[:2])
+    facts = [f"{metric_to_log.metric}: {metric_to_log.how}" for metric_to_log in missing[:2]]
+    if run.steps < LEAST_STEPS:
+        logged = f"{counted(run.steps, run.step_name)} of {', '.join(names)}" if names else "no metric"
+        more = f"each step, not each {run.step_name}" if run.step_name != "step" else "more steps"
+        headline = f"the log holds only {logged}. To judge it, log {more}{f', and {wanted} too' if wanted else ''}."
+    elif players:
+        score = next((name for name in run.metrics if "fid" in name.lower()), "")
+        judge = f"compare {score}" if score else "log a score of the samples, such as fid, and compare it"
+        headline = (
+            f"{' and '.join(players)} are losses of two networks against each other, which do not say how training "
+            f"goes. To judge it, {judge} with that of a good run."
+        )
+        facts = []
+    else:
+        headline = f"{', '.join(names)} say too little of how training goes. To judge it, log {wanted or 'the loss'}."
+    return RunVerdict(kind="not judged", headline=f"Cannot be judged: {headline}", facts=facts)
 
 
 def _rival(hypotheses: Sequence[Hypothesis]) -> Hypothesis | None:
