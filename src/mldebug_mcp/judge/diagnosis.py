@@ -30,7 +30,7 @@ from mldebug_mcp.judge.evidence import (
     with_answers,
 )
 from mldebug_mcp.judge.hypotheses import backgrounds, candidates, describe_ties, judge_causes
-from mldebug_mcp.judge.next_call import after_ranking
+from mldebug_mcp.judge.next_call import after_one_of_several, after_ranking
 from mldebug_mcp.judge.next_steps import (
     Likelihood,
     Outcome,
@@ -218,7 +218,8 @@ def diagnose(
         findings=judged,
         hypotheses=hypotheses,
         next_steps=next_steps,
-        next_step=after_ranking(next_steps, hypotheses),
+        next_step=(after_one_of_several(run.path) if summary.runs_in_folder > 1 else None)
+        or after_ranking(next_steps, hypotheses),
         ties=describe_ties(run, judged, hypotheses, likelihood),
         what_to_log=missing,
         comparison=known.comparison,
@@ -262,11 +263,15 @@ def _hypotheses(
 
 
 def _of_longest(verdict: RunVerdict, runs_in_folder: int) -> RunVerdict:
-    """Return a verdict on the longest run of a folder, which says that there are others."""
+    """Return a verdict on the longest run of a folder, which says that there are others.
+
+    A folder is not called healthy by one of its runs.
+    """
     if runs_in_folder <= 1:
         return verdict
     headline = f"1 of {runs_in_folder} runs in this folder, the longest. {verdict.headline}"
-    return verdict.model_copy(update={"headline": headline, "next": "Judge each of the runs."})
+    kind = "unclear" if verdict.kind == "healthy" else verdict.kind
+    return verdict.model_copy(update={"kind": kind, "headline": headline, "next": "Judge each of the runs."})
 
 
 def _ruled_out(leader: str, tried: Sequence[Tried]) -> list[str]:
