@@ -19,6 +19,7 @@ from mldebug_mcp.logs.names.metrics import is_loss
 from mldebug_mcp.logs.names.quantities import LOSSES, PAIRS, Quantity
 from mldebug_mcp.models import Finding, Hypothesis, MetricToLog, NextStep, Reason, RunSummary, RunVerdict, Sheet, State
 from mldebug_mcp.models.base import NO_FAULTS, OTHER, SOUND
+from mldebug_mcp.models.tried import Tried
 
 # Whether a log holds a result: a loss, a score or a reward. Without one, nothing can be judged of its training.
 
@@ -224,6 +225,28 @@ def not_judged(run: RunSummary, why: str, missing: Sequence[MetricToLog], player
     else:
         headline = f"{', '.join(names)} say too little of how training goes. To judge it, log {wanted or 'the loss'}."
     return RunVerdict(kind="not judged", headline=f"Cannot be judged: {headline}", facts=facts)
+
+
+def in_its_place(verdict: RunVerdict, runs_in_folder: int, refuted: Tried | None, learner: str) -> RunVerdict:
+    """Return a verdict on a log that says what else is known where the log lies.
+
+    Args:
+        verdict: By the log.
+        runs_in_folder: Runs in its folder; it is the longest. A folder is not called healthy by one of its runs.
+        refuted: The verdict on the leading cause in the record next to it that refutes the cause, if any.
+        learner: What learns, as `knowledge.advice` knows it.
+    """
+    headline, kind = verdict.headline, verdict.kind
+    if refuted is not None:
+        first = _sentence_case(f"{name_of(refuted.cause, learner)} was {refuted.verdict()} on {refuted.at[:10]}")
+        by_log = f"{headline[:1].lower()}{headline[1:]}"
+        headline = f"{first} by {refuted.by()}, says the record next to the run. By the log alone: {by_log}"
+        verdict = verdict.model_copy(update={"headline": headline})
+    if runs_in_folder <= 1:
+        return verdict
+    headline = f"1 of {runs_in_folder} runs in this folder, the longest. {headline}"
+    kind = "unclear" if kind == "healthy" else kind
+    return verdict.model_copy(update={"kind": kind, "headline": headline, "next": "Judge each of the runs."})
 
 
 def _rival(hypotheses: Sequence[Hypothesis]) -> Hypothesis | None:
