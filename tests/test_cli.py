@@ -65,6 +65,30 @@ def test_check_tells_by_its_exit_code_whether_something_was_found(
     assert capsys.readouterr().out
 
 
+@pytest.mark.parametrize("losses", ["3.1 2.9", "1.0 0.9 0.8 0.7", "5e3"])
+def test_check_exits_with_a_code_of_its_own_where_nothing_can_be_judged(
+    tmp_path: Path, losses: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    records = [json.dumps({"step": at, "loss": float(loss)}) for at, loss in enumerate(losses.split(), start=1)]
+    (run / "log.jsonl").write_text("\n".join(records), encoding="utf-8")
+    assert main(["diagnose", "--check", str(run)]) == 3
+    assert main(["diagnose", str(run)]) == 0
+    assert main(["runs", "--check", "--no-cache", "--processes", "1", str(tmp_path)]) == 3
+    assert "Healthy" not in capsys.readouterr().out
+
+
+def test_a_fault_in_one_run_goes_before_another_that_cannot_be_judged(
+    tmp_path: Path, examples: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    short = tmp_path / "log.jsonl"
+    short.write_text('{"step": 1, "loss": 2.5}\n', encoding="utf-8")
+    assert main(["diagnose", "--short", "--check", str(short), str(examples / "divergence")]) == 1
+    assert main(["diagnose", "--short", "--check", str(short), str(examples / "healthy")]) == 3
+    assert len(capsys.readouterr().out.splitlines()) == 4
+
+
 def test_search_prints_quotes_with_author_and_address(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["search", "overfit", "a", "single", "batch", "--limit", "2"]) == 0
     printed = capsys.readouterr().out

@@ -68,7 +68,7 @@ def test_words_of_a_text_log_can_be_explained(tmp_path: Path) -> None:
 def test_the_command_line_maps_names_and_its_check_fails_without_a_loss(
     log: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["diagnose", str(log), "--check"]) == 1
+    assert main(["diagnose", str(log), "--check"]) == 3
     assert "no loss, score or reward found among zl, gn" in capsys.readouterr().out
     assert main(["diagnose", str(log), "--check", "--map", "zl=loss,gn=grad_norm"]) == 0
     capsys.readouterr()

@@ -104,6 +104,33 @@ def test_a_long_message_is_read_to_its_end_and_every_verb_judges_it_alike(tmp_pa
 
 
 @pytest.mark.parametrize(
+    ("asked", "allocated", "unused", "in_pieces"),
+    [
+        ("2.00 GiB", "20.11 GiB", "1.90 GiB", False),
+        ("1.50 GiB", "36.00 GiB", "1.40 GiB", False),
+        ("512.00 MiB", "77.90 GiB", "640.00 MiB", False),
+        ("3.00 GiB", "50.00 GiB", "12.40 GiB", True),
+    ],
+)
+def test_every_verb_judges_the_numbers_of_a_message_alike(
+    tmp_path: Path, asked: str, allocated: str, unused: str, in_pieces: bool
+) -> None:
+    error = (
+        f"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate {asked}. GPU 0 has a total capacity of "
+        f"79.10 GiB of which 480.00 MiB is free. Of the allocated memory {allocated} is allocated by PyTorch, and "
+        f"{unused} is reserved by PyTorch but unallocated."
+    )
+    diagnosis = diagnosis_of(tmp_path, *RECORDS, "Traceback (most recent call last):", error)
+    memory, explained = check_memory(tmp_path / "train.log"), explain_error(error)
+    cause = "fragmentation" if in_pieces else "out_of_memory"
+    assert diagnosis.hypotheses[0].cause == memory.hypotheses[0].cause == explained.matches[0].causes[0] == cause
+    assert in_pieces or memory.hypotheses[0].probability < 0.86
+    fixes = (diagnosis.verdict.fix, memory.findings[0].fix, explained.advice)
+    assert in_pieces or all("micro-batch" in fix[:60].lower() for fix in fixes)
+    assert not any("`levers`" in fix for fix in fixes)
+
+
+@pytest.mark.parametrize(
     ("line", "cause"),
     [
         ("LLVM ERROR: Failed to infer result type(s).", "unknown"),

@@ -3,9 +3,12 @@ from __future__ import annotations
 import inspect
 from pathlib import Path
 
+import numpy as np
 import pytest
+from tests.runs import run_of
 
 from mldebug_mcp.judge import diagnose_run
+from mldebug_mcp.judge.diagnosis import diagnose
 from mldebug_mcp.judge.next_steps import VERBS, applies, filled_batch_call, order_next_steps, possible_call
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.models import Hypothesis, NextStep
@@ -115,3 +118,36 @@ def test_a_fix_that_the_settings_already_have_is_named_and_not_advised(examples:
 def test_a_batch_is_looked_at_with_the_purpose_of_the_run_or_none(kind: str, purpose: str) -> None:
     call = filled_batch_call('inspect_batch(path="BATCH", purpose="sft")', "nowhere/log.jsonl", kind)
     assert call == f'inspect_batch(path="BATCH"{purpose})'
+
+
+@pytest.mark.parametrize(("steps", "first"), [((40, 300), 40), ((1200, 90), 90)])
+def test_a_batch_that_the_recorder_saved_is_looked_at_the_first_step_first(
+    tmp_path: Path, steps: tuple[int, ...], first: int
+) -> None:
+    (tmp_path / "batches").mkdir()
+    for step in steps:
+        (tmp_path / "batches" / f"step-{step}.json").write_text("{}")
+    call = filled_batch_call('inspect_batch(path="BATCH")', str(tmp_path), "supervised")
+    assert f"step-{first}.json" in call
+
+
+def test_of_two_checks_that_tell_as_much_one_that_can_be_made_at_once_comes_first() -> None:
+    other_run = step("compare", call='diagnose_run(path="a", reference="OTHER_RUN")')
+    rows = step("read the rows", call='rows_at(path="a", step=7)')
+    ordered = order_next_steps([hypothesis("a", 0.5, step("think"), other_run, rows)])
+    assert [check.action for check in ordered] == ["read the rows", "compare", "think"]
+
+
+@pytest.mark.parametrize("values", ["0.5 0.4 nan nan nan nan nan nan", "1 0.9 0.8 0.7 inf nan nan nan nan"])
+def test_a_fix_of_a_run_whose_loss_is_lost_for_good_goes_back_before_the_loss(values: str) -> None:
+    losses = [*np.linspace(4, 3, 40), *map(float, values.split())]
+    fix = next(found.fix for found in diagnose(run_of(loss=losses)).hypotheses if found.cause == "bad_batch")
+    lost = next(at for at, value in enumerate(losses, start=1) if not np.isfinite(value))
+    assert "recovered" not in fix
+    assert f"Restart from a checkpoint before step {lost}" in fix
+
+
+def test_a_fix_of_a_run_that_recovered_needs_no_restart() -> None:
+    losses = [*np.linspace(4, 3, 40), 9.0, *np.linspace(3, 2.5, 40)]
+    fix = next(found.fix for found in diagnose(run_of(loss=losses)).hypotheses if found.cause == "bad_batch")
+    assert "needs no restart" in fix

@@ -50,7 +50,7 @@ def test_a_check_is_kept_with_what_it_predicted_what_was_measured_and_how_it_mov
     assert entry.before is not None
     assert entry.after is not None
     assert entry.after < entry.before
-    assert record.ruled_out == ["lr_too_high"]
+    assert (record.ruled_out, record.contradicted) == ([], ["lr_too_high"])
     (line,) = (run / NAME).read_text().splitlines()
     assert json.loads(line)["check"] == "lr_too_high.1"
 
@@ -137,12 +137,37 @@ def test_the_diagnosis_in_all_its_forms_says_what_was_ruled_out_and_its_ranking_
     after = diagnose_run(run)
     assert [one.probability for one in after.hypotheses] == [one.probability for one in before.hypotheses]
     assert [(one.cause, one.outcome) for one in after.tried] == [("lr_too_high", "refutes")]
-    assert any("was ruled out on" in note and "--outcome lr_too_high.1=refutes" in note for note in after.notes)
-    assert "ruled out on" in diagnosis_html(after, after.log)
+    assert any("was contradicted on" in note and "--outcome lr_too_high.1=refutes" in note for note in after.notes)
+    assert "contradicted on" in diagnosis_html(after, after.log)
     assert main(["diagnose", str(run)]) == 0
-    assert "lr_too_high: ruled out on" in " ".join(capsys.readouterr().out.split())
+    assert "lr_too_high: contradicted on" in " ".join(capsys.readouterr().out.split())
     assert main(["diagnose", str(run), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["tried"][0]["measured"] == {"loss": 37.1}
+
+
+@pytest.mark.parametrize(("cause", "verdict"), [("lr_too_high", "contradicted"), ("bad_batch", "ruled out")])
+def test_a_cause_is_called_ruled_out_only_where_hardly_a_chance_is_left(run: Path, cause: str, verdict: str) -> None:
+    (entry,) = record_check(run, check=f"{cause}.1", outcome="refutes", measured={"loss": 3.0}).tried
+    assert entry.after is not None
+    assert (entry.after < 0.1) == (verdict == "ruled out")
+    record = read_record(run)
+    assert (cause in record.ruled_out, cause in record.contradicted) == (verdict == "ruled out", verdict != "ruled out")
+    assert entry.line().startswith(f"{cause}: {verdict} on ")
+
+
+@pytest.mark.parametrize("example", ["divergence", "overfit"])
+def test_what_the_record_refutes_is_said_before_what_leads_by_the_log(tmp_path: Path, example: str) -> None:
+    shutil.copytree(EXAMPLES / example, tmp_path / "run")
+    before = diagnose_run(tmp_path / "run")
+    check = f"{before.leader}.2"
+    record_check(tmp_path / "run", check=check, outcome="refutes", measured={"found": 0})
+    after = diagnose_run(tmp_path / "run")
+    first, _, by_log = after.verdict.headline.partition(" By the log alone: ")
+    assert f"by check {check}, says the record next to the run" in first
+    assert by_log.lower() == before.verdict.headline.lower()
+    assert check not in {step.id for step in after.next_steps}
+    counted = diagnose_run(tmp_path / "run", outcomes={check: "refutes"})
+    assert "By the log alone" not in counted.verdict.headline
 
 
 def test_the_record_is_no_log_of_the_run(run: Path) -> None:
@@ -160,9 +185,9 @@ def test_a_folder_of_runs_shows_it_and_a_cached_answer_too(
     record_check(run, check="lr_too_high.1", outcome="refutes", measured={"loss": 37.1})
     rows = {row.name: row.tried for row in diagnose_runs(tmp_path, cache=cache).rows}
     assert rows["healthy"] == []
-    assert rows["divergence"][0].startswith("lr_too_high: ruled out on")
+    assert rows["divergence"][0].startswith("lr_too_high: contradicted on")
     assert main(["runs", str(tmp_path), "--no-cache", "--processes", "1"]) == 0
-    assert "divergence: lr_too_high: ruled out on" in " ".join(capsys.readouterr().out.split())
+    assert "divergence: lr_too_high: contradicted on" in " ".join(capsys.readouterr().out.split())
 
 
 def test_logs_of_several_runs_in_one_folder_have_records_of_their_own(tmp_path: Path) -> None:
@@ -182,7 +207,7 @@ def test_logs_of_several_runs_in_one_folder_have_records_of_their_own(tmp_path: 
 def test_the_log_file_and_the_folder_of_a_run_share_its_record(run: Path) -> None:
     file = next(one for one in run.iterdir() if one.suffix in (".log", ".txt", ".jsonl"))
     record_check(file, check="lr_too_high.1", outcome="refutes", measured={"loss": 37.1})
-    assert read_record(run).ruled_out == ["lr_too_high"]
+    assert read_record(run).contradicted == ["lr_too_high"]
 
 
 def test_a_damaged_line_is_named_and_the_others_are_read(run: Path) -> None:
@@ -246,9 +271,9 @@ def test_the_command_prints_the_record(run: Path, capsys: pytest.CaptureFixture[
     assert "nothing is recorded" in capsys.readouterr().out
     arguments = ["record", str(run), "--check", "lr_too_high.1", "--outcome", "refutes", "--measured", "loss=37.1"]
     assert main([*arguments, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["ruled_out"] == ["lr_too_high"]
+    assert json.loads(capsys.readouterr().out)["contradicted"] == ["lr_too_high"]
     assert main(["record", str(run)]) == 0
     printed = capsys.readouterr().out
     assert "predicted:" in printed
-    assert "ruled out: lr_too_high" in printed
+    assert "contradicted, and possible all the same: lr_too_high" in printed
     assert main(["record", str(run), "--outcome", "refutes"]) == 2

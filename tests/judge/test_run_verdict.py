@@ -162,6 +162,20 @@ def test_of_a_folder_of_several_runs_the_first_words_say_that_one_is_judged(tmp_
     assert block.command == f"mldebug-mcp runs {tmp_path}"
 
 
+@pytest.mark.parametrize("number", [2, 5])
+def test_a_folder_of_several_runs_is_not_called_healthy_by_one_and_leads_to_all(tmp_path: Path, number: int) -> None:
+    log = EXAMPLES / "healthy" / "log.jsonl"
+    for name in range(number):
+        (tmp_path / f"run{name}").mkdir()
+        (tmp_path / f"run{name}" / log.name).write_bytes(log.read_bytes())
+    diagnosis = diagnose_run(tmp_path)
+    assert diagnosis.run.runs_in_folder == number
+    assert diagnosis.verdict.kind == "unclear"
+    assert diagnosis.next_step is not None
+    assert (diagnosis.next_step.tool, diagnosis.next_step.arguments) == ("diagnose_runs", {"path": str(tmp_path)})
+    assert diagnose_run(tmp_path, run="run1").verdict.kind == "healthy"
+
+
 @pytest.mark.parametrize("config", [{}, {"lora_r": 16}], ids=["without LoRA", "with LoRA"])
 def test_a_fix_names_lora_to_a_classifier_only_where_it_trains_one(config: dict[str, int]) -> None:
     at = np.arange(60)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 
-from mldebug_mcp.judge.sweep import Answered, shared_settings, sweep_of
+from mldebug_mcp.judge.sweep import Answered, left_out_of_sweep, shared_settings, sweep_of
 from mldebug_mcp.models.runs import BestSetting, RunRow, Runs
 from mldebug_mcp.report.runs_terminal import sweep_lines
 
@@ -126,3 +126,42 @@ def test_too_few_runs_and_runs_of_other_lengths_or_results_are_not_compared() ->
     assert sweep is not None
     assert sweep.compared == len(answers)
     assert Runs(path="", rows=[one.row for one in answers], sweep=sweep).to_json()
+
+
+@pytest.mark.parametrize("batches", [(16.0, 256.0), (8.0, 32.0, 64.0)])
+def test_runs_of_equal_epochs_are_compared_however_many_steps_their_batches_make_of_them(
+    batches: tuple[float, ...],
+) -> None:
+    answers = [
+        answered(
+            {"learning_rate": rate, "per_device_train_batch_size": batch, "seed": float(seed)},
+            rate + seed * 1e-6,
+            step=4096 / batch,
+        )
+        for rate in RATES
+        for batch in batches
+        for seed in range(3)
+    ]
+    sweep = sweep_of(answers)
+    assert sweep is not None
+    assert sweep.compared == len(answers)
+    assert left_out_of_sweep(answers) == []
+
+
+def test_runs_of_equal_steps_are_compared_whatever_their_batch() -> None:
+    answers = [
+        answered({"learning_rate": rate, "per_device_train_batch_size": batch}, rate, step=500)
+        for rate in RATES
+        for batch in (4.0, 64.0)
+    ]
+    sweep = sweep_of(answers)
+    assert sweep is not None
+    assert sweep.compared == len(answers)
+
+
+def test_the_notes_say_how_many_runs_were_not_compared_and_why() -> None:
+    young = [answered({"learning_rate": 1e-5, "seed": float(seed)}, 0.5, step=10) for seed in range(2)]
+    broken = [answered({"learning_rate": 1.0}, float("nan"))]
+    short, without = left_out_of_sweep([*grid(lambda one: one["learning_rate"]), *young, *broken])[::-1]
+    assert "leaves out 2 runs with less than 50% of the steps" in short
+    assert "leaves out 1 run without a finite eval_loss" in without

@@ -150,6 +150,36 @@ def test_a_log_that_can_hardly_be_judged_says_so_and_asks_for_the_loss(tmp_path:
     assert "loss" in asked(diagnosis)
 
 
+@pytest.mark.parametrize(
+    ("columns", "advice"),
+    [("Gen Loss,Disc Loss", "log a score of the samples, such as fid"), ("G_loss,D_loss,fid", "compare fid with that")],
+)
+def test_losses_of_two_networks_against_each_other_do_not_tell_however_many_they_are(
+    tmp_path: Path, columns: str, advice: str
+) -> None:
+    path = tmp_path / "history.csv"
+    rows = "\n".join(",".join(["0.7"] * columns.count(",") + [f"{1.3 + at % 2 / 9}"]) for at in range(400))
+    path.write_text(
+        f"step,{columns}\n" + "\n".join(f"{at},{row}" for at, row in enumerate(rows.splitlines())), encoding="utf-8"
+    )
+    headline = diagnose_run(path).verdict.headline
+    assert "against each other, which do not say how training goes" in headline
+    assert advice in headline
+    assert "only" not in headline
+
+
+@pytest.mark.parametrize("unit", ["epoch", "step"])
+def test_a_log_of_few_records_asks_for_more_of_them_and_for_no_timing(tmp_path: Path, unit: str) -> None:
+    path = tmp_path / "log.jsonl"
+    rows = [{unit: at, "loss": 2 - at / 4, "eval_loss": 2 - at / 5, "eval_accuracy": at / 6} for at in range(1, 5)]
+    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    diagnosis = diagnose_run(path)
+    headline = diagnosis.verdict.headline
+    assert f"the log holds only 4 {unit}s of" in headline
+    assert ("log each step, not each epoch" if unit == "epoch" else "log more steps") in headline
+    assert not {"data_time", "step_time"} & set(asked(diagnosis))
+
+
 def test_a_log_of_one_record_says_so_however_many_metrics_it_has(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
     metrics = {"loss": 0.1, "reward": 0.4, "reward_std": 0.2, "kl": 0.01, "grad_norm": 0.5, "learning_rate": 1e-6}

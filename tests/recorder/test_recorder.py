@@ -191,7 +191,7 @@ def test_gradients_that_are_lost_before_the_loss_are_told_at_their_step(tmp_path
     assert event["step"] == 30
     assert event["began"] == {"gradients": ["0"]}
     seen = {one.symptom: one for one in diagnose_run(tmp_path).findings if one.state is State.PRESENT}
-    assert "gradients (0) are first not finite" in seen["nonfinite_in_backward"].summary
+    assert "gradients are first not finite (module 0)" in seen["nonfinite_in_backward"].summary
 
 
 def test_an_exception_in_a_step_is_recorded_and_goes_on(tmp_path: Path) -> None:

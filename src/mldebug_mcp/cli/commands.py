@@ -28,7 +28,20 @@ FOUND = 1
 """Exit code where something was found, with --check."""
 UNUSABLE = 2
 """Exit code where the input cannot be used."""
+UNJUDGED = 3
+"""Exit code where nothing could be judged, with --check."""
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+
+
+def checked(options: argparse.Namespace, *, found: bool, judged: bool) -> int:
+    """Return the exit code of a command that has --check.
+
+    Args:
+        options: Those of the command.
+        found: Whether something was found.
+        judged: Whether anything could be judged.
+    """
+    return DONE if not options.check else FOUND if found and judged else DONE if judged else UNJUDGED
 
 
 def verb(verbs: Commands, name: str, says: str) -> argparse.ArgumentParser:

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import argparse
 
-from mldebug_mcp.cli.commands import DONE, FOUND, UNUSABLE, Commands, add_json, print_json, shown_progress, verb
+from mldebug_mcp.cli.commands import (
+    DONE,
+    FOUND,
+    UNUSABLE,
+    Commands,
+    add_json,
+    checked,
+    print_json,
+    shown_progress,
+    verb,
+)
 
 # The commands on data: `batch`, what is trained on, and `probe`, whether it can be memorised.
 
@@ -182,7 +192,11 @@ def add_memory(verbs: Commands) -> None:
     )
     memory.add_argument("--png", metavar="FILE", help="also draw the timeline, stacked by category")
     memory.add_argument("--html", metavar="FILE", help="also write the whole report as a web page")
-    memory.add_argument("--check", action="store_true", help="exit with 1 if a finding is an error or a warning")
+    memory.add_argument(
+        "--check",
+        action="store_true",
+        help="exit with 1 if a finding is an error or a warning, with 3 if nothing can be judged",
+    )
     add_json(memory)
     memory.set_defaults(command=do_memory)
 
@@ -211,7 +225,8 @@ def do_memory(options: argparse.Namespace) -> int:
 
         print_memory(console_for(), answer)
     worth_acting_on = any(finding.severity != "info" for finding in answer.findings)
-    return FOUND if options.check and worth_acting_on else DONE
+    judged = answer.at_a_glance is None or answer.at_a_glance.kind != "not judged"
+    return checked(options, found=worth_acting_on, judged=judged)
 
 
 def add_estimate(verbs: Commands) -> None:

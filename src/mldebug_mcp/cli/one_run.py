@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from mldebug_mcp.cli.commands import (
     DONE,
     FOUND,
+    UNJUDGED,
     UNUSABLE,
     Commands,
     add_json,
     add_reader,
+    checked,
     count,
     print_json,
     reader_from,
@@ -55,7 +57,11 @@ def add_diagnose(verbs: Commands) -> None:
     add_reader(diagnose)
     diagnose.add_argument("--long", action="store_true", help="print all of it, not one screen")
     diagnose.add_argument("--bits", action="store_true", help="show how much each finding supports a cause, in bits")
-    diagnose.add_argument("--check", action="store_true", help="exit with 1 unless `healthy` leads the hypotheses")
+    diagnose.add_argument(
+        "--check",
+        action="store_true",
+        help="exit with 1 unless `healthy` leads the hypotheses, with 3 if nothing can be judged",
+    )
     add_json(diagnose)
     diagnose.set_defaults(command=do_diagnose)
 
@@ -96,7 +102,7 @@ def do_diagnose(options: argparse.Namespace) -> int:
 def _code(answer: Diagnosis, options: argparse.Namespace) -> int:
     from mldebug_mcp.models.base import SOUND
 
-    return FOUND if options.check and answer.leader != SOUND else DONE
+    return checked(options, found=answer.leader != SOUND, judged=answer.verdict.kind != "not judged")
 
 
 def _diagnose_several(paths: Sequence[str], options: argparse.Namespace) -> int:
@@ -116,7 +122,7 @@ def _diagnose_several(paths: Sequence[str], options: argparse.Namespace) -> int:
             continue
         print(answer.to_json() if options.json else short_line(answer), flush=True)
         codes.add(_code(answer, options))
-    return max(codes)
+    return next(code for code in (UNUSABLE, FOUND, UNJUDGED, DONE) if code in codes)
 
 
 class _Beside(NamedTuple):

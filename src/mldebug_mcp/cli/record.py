@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from mldebug_mcp.cli.commands import DONE, Commands, add_json, print_json, shown_progress, verb
 from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.core.text import percent
 
 if TYPE_CHECKING:
     from mldebug_mcp.models.tried import Record
@@ -77,7 +78,10 @@ def lines_of(record: Record) -> list[str]:
         if tried.predicted:
             lines.append(f"      predicted: {tried.predicted}")
         if tried.after is not None and tried.before is not None:
-            lines.append(f"      {tried.cause}: {tried.before:.0%} before, {tried.after:.0%} after")
-    for title, names in (("ruled out", record.ruled_out), ("confirmed", record.confirmed), ("open", record.open)):
+            lines.append(f"      {tried.cause}: {percent(tried.before)} before, {percent(tried.after)} after")
+    for title, names in (
+        ("ruled out", record.ruled_out), ("contradicted, and possible all the same", record.contradicted),
+        ("confirmed", record.confirmed), ("open", record.open),
+    ):  # fmt: skip
         lines += [f"{title}: {', '.join(names)}"] if names else []
     return [*lines, *(f"note: {note}" for note in record.notes)]

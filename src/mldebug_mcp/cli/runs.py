@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 from mldebug_mcp.cli.commands import (
     DONE,
-    FOUND,
     Commands,
     add_json,
     add_reader,
+    checked,
     count,
     print_json,
     reader_from,
@@ -53,7 +53,9 @@ def add_runs(verbs: Commands) -> None:
     runs.add_argument(
         "--read-at-most", type=count, default=20, metavar="N", help="runs that the reader reads (default 20)"
     )
-    runs.add_argument("--check", action="store_true", help="exit with 1 if a fault leads in any run")
+    runs.add_argument(
+        "--check", action="store_true", help="exit with 1 if a fault leads in any run, with 3 if none can be judged"
+    )
     runs.set_defaults(command=do_runs)
 
     says = "say whether one kind of runs is better than another, or the difference is what seeds do"
@@ -106,8 +108,12 @@ def do_runs(options: argparse.Namespace) -> int:
         from mldebug_mcp.report.runs_terminal import MAX_TABLE_ROWS, print_runs
 
         print_runs(console_for(), answer, len(answer.rows) if options.all else MAX_TABLE_ROWS)
-    sick = any(row.is_sick for row in answer.rows)
-    return FOUND if options.check and sick else DONE
+    glance = answer.at_a_glance
+    return checked(
+        options,
+        found=any(row.is_sick for row in answer.rows),
+        judged=glance is None or glance.kind != "not judged",
+    )
 
 
 def do_compare(options: argparse.Namespace) -> int:

@@ -370,16 +370,17 @@ def _deciding(text: str, pattern: str) -> str:
 def glance_at_runs(answer: Runs) -> Glance:
     """Return how many runs have a fault, the worst of them, what they share, and the fix of the commonest fault."""
     sick = [row for row in answer.rows if row.is_sick]
-    unread = [row for row in answer.rows if row.ending == "unread"]
+    judged = any(row.leader for row in answer.rows)
+    done = "Nothing has to be done. " if judged else ""
     shared = [shared_line(shared_setting) for shared_setting in answer.shared]
     first = answer.rows[0]
     common = Counter(row.leader for row in sick).most_common(1)
     look = f"Look at {shorten(first.name, MAX_NAME_CHARACTERS)}, which needs attention first." if sick else ""
     return _glance(
-        kind="fault" if sick else "healthy" if len(unread) < len(answer.rows) else "not judged",
+        kind="fault" if sick else "healthy" if judged else "not judged",
         headline=runs_headline(answer),
         facts=[*map(_row_line, sick[:2]), *shared][:MAX_FACTS],
-        next=look or f"Nothing has to be done. To see the curves of {shorten(first.name, MAX_NAME_CHARACTERS)}:",
+        next=look or f"{done}To see the curves of {shorten(first.name, MAX_NAME_CHARACTERS)}:",
         command=_command(answer.next_step),
         fix=_fix_of(common[0][0], common[0][1], sick) if common else "",
     )

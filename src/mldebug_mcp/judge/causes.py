@@ -423,10 +423,14 @@ def of_learner(hypothesis: Hypothesis, learner: str) -> Hypothesis:
 
 _BY_A_FACTOR = "Lower the peak by a factor of 2 to 5"
 _GO_BACK = "restart from a checkpoint before the trouble"
+_RECOVERED = "A single spike that recovered needs no restart."
 
 
 def of_these_findings(run: Run, fix: str, findings: Sequence[Finding]) -> str:
-    """Return a fix with what is seen of the run: how far its rate is above the usual, and that it fails from the start.
+    """Return a fix with what is seen of the run.
+
+    That is how far its learning rate is above the usual, whether it fails from the start, and whether its loss is lost
+    for good.
 
     Args:
         run: As it was read.
@@ -440,6 +444,11 @@ def of_these_findings(run: Run, fix: str, findings: Sequence[Finding]) -> str:
     )
     if high is not None:
         fix = fix.replace(_BY_A_FACTOR, f"Lower the peak to {figure(high.values['usual_high'])} or below")
+    lost = next(
+        (finding.steps[0] for finding in present if finding.symptom == "loss_nonfinite" and finding.steps), None
+    )
+    if lost is not None and _ends_not_finite(run):
+        fix = fix.replace(_RECOVERED, f"Restart from a checkpoint before {run.place(lost)}: the loss does not recover.")
     early = run.first_step + AT_THE_START * (run.last_step - run.first_step)
     began = [finding.steps[0] for finding in present if finding.steps and finding.symptom.startswith("loss_")]
     from_the_start = begins_at_the_start(run) and bool(began) and min(began) <= early
@@ -452,14 +461,27 @@ def begins_at_the_start(run: Run) -> bool:
 
 
 def of_this_kind(run: Run, fix: str) -> str:
-    """Return a fix without the sentences that are for trainings of another kind; a fix of those alone is kept."""
+    """Return a fix without the sentences that are for trainings of another kind; a fix of those alone is kept.
+
+    Of a sentence that lists several measures only those go that are for other trainings.
+    """
     others = _OF_OTHERS[:1] if run.kind == "unknown" else _OF_OTHERS  # its settings tell whether it reads images
     kept = [
         _without_adapters(sentence) if _has_no_adapters(run) else sentence
-        for sentence in _SENTENCES.split(fix)
-        if all(is_of_run(run) or not words.search(sentence) for words, is_of_run in others)
+        for whole in _SENTENCES.split(fix)
+        if (sentence := _for_this_run(run, whole, others))
     ]
     return " ".join(kept) or fix
+
+
+def _for_this_run(run: Run, sentence: str, others: Sequence[tuple[re.Pattern[str], Callable[[Run], bool]]]) -> str:
+    """Return a sentence without the measures between semicolons that are for other trainings; "" where all are."""
+    measures = sentence.split("; ")
+    kept = [measure for measure in measures if all(fits(run) or not words.search(measure) for words, fits in others)]
+    if not kept or len(kept) == len(measures):
+        return "; ".join(kept)
+    rest = _sentence("; ".join(kept))
+    return rest if rest.endswith(sentence[-1]) else rest + sentence[-1]
 
 
 def _has_no_adapters(run: Run) -> bool:

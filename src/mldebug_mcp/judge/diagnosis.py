@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from mldebug_mcp.checks import examine, symptoms
 from mldebug_mcp.checks.progress import knows_nothing
+from mldebug_mcp.checks.run.adversarial import losses_of_players
 from mldebug_mcp.checks.run.gradients import rewards_differ
 from mldebug_mcp.checks.run.resume import joins_of
 from mldebug_mcp.core.arrays import distinct
@@ -29,7 +30,7 @@ from mldebug_mcp.judge.evidence import (
     with_answers,
 )
 from mldebug_mcp.judge.hypotheses import backgrounds, candidates, describe_ties, judge_causes
-from mldebug_mcp.judge.next_call import after_ranking
+from mldebug_mcp.judge.next_call import after_one_of_several, after_ranking
 from mldebug_mcp.judge.next_steps import (
     Likelihood,
     Outcome,
@@ -40,14 +41,14 @@ from mldebug_mcp.judge.next_steps import (
     without_made,
 )
 from mldebug_mcp.judge.ranking import CauseEvidence
-from mldebug_mcp.judge.run_verdict import names_nothing, not_judged, verdict_of, without_result
+from mldebug_mcp.judge.run_verdict import in_its_place, names_nothing, not_judged, verdict_of, without_result
 from mldebug_mcp.judge.sheet import sheet_of
-from mldebug_mcp.judge.tried import still_open, tried_on, verdicts
+from mldebug_mcp.judge.tried import refuting, still_open, tried_on, verdicts
 from mldebug_mcp.judge.what_to_log import hardly_judged, what_to_log
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.logs import Run, read_run
 from mldebug_mcp.logs.columns import Floats, ascends
-from mldebug_mcp.models import Comparison, Diagnosis, Finding, Hypothesis, RunSummary, RunVerdict, State
+from mldebug_mcp.models import Comparison, Diagnosis, Finding, Hypothesis, RunSummary, State
 from mldebug_mcp.models.base import NO_FAULTS, OTHER, SOUND
 from mldebug_mcp.models.diagnosis import DerivedFact
 
@@ -199,30 +200,34 @@ def diagnose(
     judged = known.findings
     of_script, script_facts = _of_script(script)
     evidence = [*known.evidence, *evidence_from_checks(checked), *of_script]
-    hypotheses = _hypotheses(run, judged, evidence, checked, script_read=script is not None)
+    tried, damaged = tried_on(run)
+    made = {*checked, *(entry.check for entry in verdicts(tried).values())}
+    hypotheses = _hypotheses(run, judged, evidence, made, script_read=script is not None)
+    refuted = refuting(hypotheses[0].cause, tried, checked)
     next_steps = order_next_steps(hypotheses)
     causes = {candidate.id: candidate for candidate in candidates(run.kind)}
     likelihood = Likelihood(causes, backgrounds(), fitted().powers(evidence).weight)
     missing = what_to_log(run, judged, hypotheses, likelihood)
-    tried, damaged = tried_on(run)
     summary, sheet = run_summary(run), sheet_of(run, judged, missing, known.facts)
     no_result = without_result(run)
     little = hardly_judged(judged, run)
     why = no_result if run.series else [ONLY_ERRORS]
     verdict = (
-        not_judged(summary, "".join(why), missing)
+        not_judged(summary, "".join(why), missing, losses_of_players(run))
         if little or (why and hypotheses[0].cause in NO_FAULTS)
         else verdict_of(summary, sheet, judged, hypotheses, steps=next_steps, missing=missing, learner=learner_of(run))
     )
+    place = "folder" if run.runs_in_folder > 1 else "file"
     return Diagnosis(
         status="no_result_logged" if no_result else "too_little_seen" if verdict.kind == "not judged" else "judged",
-        verdict=_of_longest(verdict, run),
+        verdict=in_its_place(verdict, runs_here(run), refuted, learner_of(run), place=place),
         run=summary,
         sheet=sheet,
         findings=judged,
         hypotheses=hypotheses,
         next_steps=next_steps,
-        next_step=after_ranking(next_steps, hypotheses),
+        next_step=(after_one_of_several(run.path) if summary.runs_in_folder > 1 else None)
+        or after_ranking(next_steps, hypotheses),
         ties=describe_ties(run, judged, hypotheses, likelihood),
         what_to_log=missing,
         comparison=known.comparison,
@@ -230,7 +235,7 @@ def diagnose(
         script=script_facts,
         tried=[*verdicts(tried).values(), *still_open(tried)],
         notes=[
-            *_ruled_out(hypotheses[0].cause, tried),
+            *_note_of_refuted(refuted),
             *damaged,
             *no_result,
             *([HARDLY_JUDGED] if little else []),
@@ -254,34 +259,24 @@ def _hypotheses(
     run: Run,
     findings: Sequence[Finding],
     evidence: Sequence[CauseEvidence],
-    checked: Mapping[str, Outcome],
+    made: Collection[str],
     *,
     script_read: bool,
 ) -> list[Hypothesis]:
-    """Return the causes, best first, with fixes and checks that fit this run, without the checks already made."""
+    """Return the causes, best first, with fixes and checks that fit this run, without the checks already `made`."""
     hypotheses = judge_causes(findings, run.kind, evidence, run.path)
     hypotheses = with_fitting_fixes(run, with_answers(run, hypotheses, findings), findings)
-    hypotheses = with_what_separates(without_made(hypotheses, checked, script_read=script_read))
+    hypotheses = with_what_separates(without_made(hypotheses, made, script_read=script_read))
     return with_rows(run, findings, hypotheses)
 
 
-def _of_longest(verdict: RunVerdict, run: Run) -> RunVerdict:
-    """Return a verdict on the longest run of a folder or a file, which says that there are others."""
-    runs = runs_here(run)
-    if runs <= 1:
-        return verdict
-    where = "folder" if run.runs_in_folder > 1 else "file"
-    headline = f"1 of {runs} runs in this {where}, the longest. {verdict.headline}"
-    return verdict.model_copy(update={"headline": headline, "next": "Judge each of the runs."})
-
-
-def _ruled_out(leader: str, tried: Sequence[Tried]) -> list[str]:
-    """Return that the leading cause was ruled out by an earlier check, which does not count unless it is given."""
-    last = verdicts(tried).get(leader)
-    if last is None or last.outcome != "refutes":
+def _note_of_refuted(refuted: Tried | None) -> list[str]:
+    """Return that the leading cause was refuted by an earlier check, which does not count unless it is given."""
+    if refuted is None:
         return []
-    counted = f"; count it with --outcome {last.check}=refutes" if last.check else ""
-    return [f"{leader} leads by this log, but was ruled out on {last.at[:10]} by the record next to the run{counted}"]
+    counted = f"; count it with --outcome {refuted.check}=refutes" if refuted.check else ""
+    verdict = f"was {refuted.verdict()} on {refuted.at[:10]} by the record next to the run"
+    return [f"{refuted.cause} leads by this log, but {verdict}{counted}"]
 
 
 @dataclass(frozen=True, slots=True)

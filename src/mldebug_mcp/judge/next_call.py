@@ -100,6 +100,13 @@ def diagnose_call(why: str, path: str, run: str = "") -> Call | None:
     )
 
 
+def after_one_of_several(path: str) -> Call | None:
+    """Return the call that judges each run of a folder; None where its name does not survive the way and back."""
+    if not is_sendable(path):
+        return None
+    return Call(tool="diagnose_runs", arguments={"path": path}, why="one run of this folder was judged: judge each")
+
+
 def after_ranking(steps: Iterable[NextStep], hypotheses: Sequence[Hypothesis]) -> Call:
     """Return the first check that can be made at once, else a call that explains the leading cause."""
     for step in steps:

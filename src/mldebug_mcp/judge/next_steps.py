@@ -14,11 +14,12 @@ from typing import Literal
 
 import numpy as np
 
-from mldebug_mcp.core.access import is_file, is_folder
+from mldebug_mcp.core.access import entries, is_file, is_folder
 from mldebug_mcp.core.errors import InputError, MLDebugError
-from mldebug_mcp.core.lazy import dataclass
+from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.core.paths import expanded
 from mldebug_mcp.core.text import quoted, shorten
+from mldebug_mcp.judge.next_call import ready
 from mldebug_mcp.judge.ranking import MAX_FREQUENCY, Candidate, CauseEvidence
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.logs import Run
@@ -114,6 +115,10 @@ PURPOSES = {
 """The purpose of the batches of each kind of run; of another kind a batch tells it by itself."""
 NAMES = tuple(f"batch{ending}" for ending in (".safetensors", ".pt", ".npz", ".json", ".jsonl", ".parquet"))
 """The names that `mldebug_mcp.capture.save_batch` usually writes."""
+BATCHES = "batches"
+"""The folder in which the recorder saves the batches of steps at which the loss left its course."""
+_OF_STEP = regex(r"step-(\d{1,12})\b.*")
+"""How the recorder names a batch that it saved."""
 
 
 def filled_batch_call(call: str, path: str, kind: str) -> str:
@@ -129,6 +134,7 @@ def filled_batch_call(call: str, path: str, kind: str) -> str:
         place = expanded(path)
         folder = place if is_folder(place) else place.parent
         saved = next((folder / name for name in NAMES if is_file(folder / name)), None)
+        saved = saved or _first_recorded(folder)
     except (OSError, ValueError, InputError):
         return call
     if saved is None:
@@ -136,6 +142,14 @@ def filled_batch_call(call: str, path: str, kind: str) -> str:
     tokenizer_folder = Path(f"{saved}.tokenizer")
     tokenizer = f", tokenizer={quoted(str(tokenizer_folder))}" if is_folder(tokenizer_folder) else ""
     return call.replace('"BATCH"', quoted(str(saved)) + tokenizer)
+
+
+def _first_recorded(folder: Path) -> Path | None:
+    """Return the batch of the first step of which the recorder saved one, None where it saved none."""
+    if not is_folder(folder / BATCHES):
+        return None
+    named = [(int(match[1]), file) for file in entries(folder / BATCHES) if (match := _OF_STEP.fullmatch(file.name))]
+    return min(named, default=(0, None))[1]
 
 
 # Which check to make first: the one that best splits the leading hypotheses for its cost.
@@ -207,8 +221,9 @@ def order_next_steps(hypotheses: Sequence[Hypothesis]) -> list[NextStep]:
 
     A check is worth the entropy of its answer, in bits, divided by its cost. It asks "is it one of the causes that this
     check is about?". Checks that make the same call are one check about several causes. Of two that are worth as much,
-    one that is a call comes first. One that looks up an error message comes late where the log can hold none. What to
-    do if nothing is wrong, or nothing fits, is included only if that leads, and what the log has answered is not asked.
+    a call that can be made at once comes first, then one that needs something of the user. One that looks up an error
+    message comes late where the log can hold none. What to do if nothing is wrong, or nothing fits, is included only if
+    that leads, and what the log has answered is not asked.
     """
     merged: dict[str, NextStep] = {}
     mass: dict[str, float] = {}
@@ -218,7 +233,9 @@ def order_next_steps(hypotheses: Sequence[Hypothesis]) -> list[NextStep]:
         merged[key] = known.model_copy(update={"for_causes": [*known.for_causes, hypothesis.cause]}) if known else step
         mass[key] = mass.get(key, 0.0) + hypothesis.probability
     worth = {key: float(entropy([mass[key], 1 - mass[key]])) / _cost(step) for key, step in merged.items()}
-    best_first = sorted(merged, key=lambda key: (-worth[key], merged[key].call is None))
+    best_first = sorted(
+        merged, key=lambda key: (-worth[key], ready(merged[key].call) is None, merged[key].call is None)
+    )
     return [merged[key] for key in best_first][:MAX_STEPS]
 
 
@@ -327,7 +344,10 @@ _ASKS = 'inspect_batch(path="BATCH"'
 
 
 def with_rows(run: Run, findings: Sequence[Finding], hypotheses: Sequence[Hypothesis]) -> list[Hypothesis]:
-    """Return the hypotheses; a check that asks for the batch of a step calls `rows_at` where that can be answered."""
+    """Return the hypotheses; a check that asks for the batch of a step calls `rows_at` where that can be answered.
+
+    It then takes seconds: nothing has to be saved first.
+    """
     asking = [
         hypothesis
         for hypothesis in hypotheses
@@ -340,7 +360,8 @@ def with_rows(run: Run, findings: Sequence[Finding], hypotheses: Sequence[Hypoth
         hypothesis.model_copy(
             update={
                 "next_steps": [
-                    step.model_copy(update={"call": call}) if _asks(step) else step for step in hypothesis.next_steps
+                    step.model_copy(update={"call": call, "cost": "seconds"}) if _asks(step) else step
+                    for step in hypothesis.next_steps
                 ]
             }
         )

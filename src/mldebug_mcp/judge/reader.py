@@ -20,7 +20,8 @@ from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.core.text import figure, percent, shorten
 from mldebug_mcp.judge.next_steps import order_next_steps
 from mldebug_mcp.judge.rules import RULES
-from mldebug_mcp.judge.run_verdict import verdict_of, whole_sentences
+from mldebug_mcp.judge.run_verdict import in_its_place, verdict_of, whole_sentences
+from mldebug_mcp.judge.tried import refuting
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.knowledge.catalogue import near_causes
 from mldebug_mcp.models import Diagnosis, Hypothesis, State
@@ -483,6 +484,8 @@ def with_reader(diagnosis: Diagnosis, reader: Reader | None) -> Diagnosis:
         diagnosis.run, diagnosis.sheet, diagnosis.findings, together, steps=order_next_steps(together),
         missing=diagnosis.what_to_log, learner=diagnosis.run.kind,
     )  # fmt: skip
+    refuted = refuting(together[0].cause, diagnosis.tried)
+    verdict = in_its_place(verdict, diagnosis.run.runs_in_folder, refuted, diagnosis.run.kind)
     return diagnosis.model_copy(update={"reader": opinion, "verdict": verdict})
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from mldebug_mcp.core.text import counted, figure, percent, shorten
 from mldebug_mcp.judge.hypotheses import usual_symptoms
 from mldebug_mcp.judge.ranking import SPEAKS
+from mldebug_mcp.judge.what_to_log import LEAST_STEPS
 from mldebug_mcp.knowledge.advice import advice_for
 from mldebug_mcp.knowledge.catalogue import cause_names
 from mldebug_mcp.logs import Run, Series
@@ -18,6 +19,7 @@ from mldebug_mcp.logs.names.metrics import is_loss
 from mldebug_mcp.logs.names.quantities import LOSSES, PAIRS, Quantity
 from mldebug_mcp.models import Finding, Hypothesis, MetricToLog, NextStep, Reason, RunSummary, RunVerdict, Sheet, State
 from mldebug_mcp.models.base import NO_FAULTS, OTHER, SOUND
+from mldebug_mcp.models.tried import Tried
 
 # Whether a log holds a result: a loss, a score or a reward. Without one, nothing can be judged of its training.
 
@@ -194,25 +196,60 @@ def about_faults(steps: Sequence[NextStep]) -> list[NextStep]:
     return [step for step in steps if step.id.partition(".")[0] not in NO_FAULTS]
 
 
-def not_judged(run: RunSummary, why: str, missing: Sequence[MetricToLog]) -> RunVerdict:
+def not_judged(run: RunSummary, why: str, missing: Sequence[MetricToLog], players: Sequence[str] = ()) -> RunVerdict:
     """Return the verdict on a run with too few records or metrics.
 
     Args:
         run: What was read.
         why: Why nothing can be judged, and what to do; empty where too few records or metrics are there.
-        missing: The metrics that would help, best first.
+        missing: The metrics that would help, best first; they need not help a run of `players`.
+        players: Losses of two networks against each other, which do not say how training goes.
     """
     if why:
         return RunVerdict(kind="not judged", headline=f"Cannot be judged: {why}")
     names = [shorten(name, MAX_NAME_CHARACTERS) for name in run.metrics[:MAX_LOOKED_AT]]
-    logged = f"{counted(run.steps, 'step')} of {', '.join(names)}" if names else "no metric"
-    wanted = [metric_to_log.metric for metric_to_log in missing]
-    log = f"log {' and '.join(wanted[:2])}" if wanted else "log loss, eval_loss, grad_norm and learning_rate"
-    return RunVerdict(
-        kind="not judged",
-        headline=f"Cannot be judged: the log holds only {logged}. To judge it, {log} at more steps.",
-        facts=[f"{metric_to_log.metric}: {metric_to_log.how}" for metric_to_log in missing[:2]],
-    )
+    wanted = " and ".join(metric_to_log.metric for metric_to_log in missing[:2])
+    facts = [f"{metric_to_log.metric}: {metric_to_log.how}" for metric_to_log in missing[:2]]
+    if run.steps < LEAST_STEPS:
+        logged = f"{counted(run.steps, run.step_name)} of {', '.join(names)}" if names else "no metric"
+        more = f"each step, not each {run.step_name}" if run.step_name != "step" else "more steps"
+        headline = f"the log holds only {logged}. To judge it, log {more}{f', and {wanted} too' if wanted else ''}."
+    elif players:
+        score = next((name for name in run.metrics if "fid" in name.lower()), "")
+        judge = f"compare {score}" if score else "log a score of the samples, such as fid, and compare it"
+        headline = (
+            f"{' and '.join(players)} are losses of two networks against each other, which do not say how training "
+            f"goes. To judge it, {judge} with that of a good run."
+        )
+        facts = []
+    else:
+        headline = f"{', '.join(names)} say too little of how training goes. To judge it, log {wanted or 'the loss'}."
+    return RunVerdict(kind="not judged", headline=f"Cannot be judged: {headline}", facts=facts)
+
+
+def in_its_place(
+    verdict: RunVerdict, runs: int, refuted: Tried | None, learner: str, *, place: str = "folder"
+) -> RunVerdict:
+    """Return a verdict on a log that says what else is known where the log lies.
+
+    Args:
+        verdict: By the log.
+        runs: Runs where it lies; it is the longest. What holds several is not called healthy by one of them.
+        refuted: The verdict on the leading cause in the record next to it that refutes the cause, if any.
+        learner: What learns, as `knowledge.advice` knows it.
+        place: What holds the runs: a folder or a file.
+    """
+    headline, kind = verdict.headline, verdict.kind
+    if refuted is not None:
+        first = _sentence_case(f"{name_of(refuted.cause, learner)} was {refuted.verdict()} on {refuted.at[:10]}")
+        by_log = f"{headline[:1].lower()}{headline[1:]}"
+        headline = f"{first} by {refuted.by()}, says the record next to the run. By the log alone: {by_log}"
+        verdict = verdict.model_copy(update={"headline": headline})
+    if runs <= 1:
+        return verdict
+    headline = f"1 of {runs} runs in this {place}, the longest. {headline}"
+    kind = "unclear" if kind == "healthy" else kind
+    return verdict.model_copy(update={"kind": kind, "headline": headline, "next": "Judge each of the runs."})
 
 
 def _rival(hypotheses: Sequence[Hypothesis]) -> Hypothesis | None:

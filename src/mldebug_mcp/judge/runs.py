@@ -30,7 +30,7 @@ from mldebug_mcp.judge.next_call import diagnose_call
 from mldebug_mcp.judge.quantities import rests_on, speaks_first
 from mldebug_mcp.judge.reader import Reader, with_reader
 from mldebug_mcp.judge.run_verdict import names_nothing
-from mldebug_mcp.judge.sweep import Answered, levels_of, shared_settings, sweep_of
+from mldebug_mcp.judge.sweep import Answered, left_out_of_sweep, levels_of, shared_settings, sweep_of
 from mldebug_mcp.judge.tried import tried_in, tried_lines
 from mldebug_mcp.judge.what_to_log import hardly_judged
 from mldebug_mcp.logs import Run, Series
@@ -301,7 +301,7 @@ def _runs_of_folder(path: str | Path, cache: str | Path | None, most: int | None
     notes += kept.notes
     look = diagnose_call(LOOK, str(path), run=answers[0].name)
     rows, damaged = _with_tried(_with_settings(answers), places)
-    notes += damaged
+    notes += [*damaged, *left_out_of_sweep(answers)]
     return Runs(
         path=str(path),
         rows=rows,

@@ -14,10 +14,11 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from mldebug_mcp.core.text import figure
+from mldebug_mcp.core.text import counted, figure, percent
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.logs.columns import Floats
-from mldebug_mcp.logs.settings import Scalar
+from mldebug_mcp.logs.settings import Scalar, Settings
+from mldebug_mcp.logs.settings.facts import effective_batch
 from mldebug_mcp.models.runs import BestSetting, RunRow, SharedSetting, Sweep
 
 # The settings in which the runs of a sweep differ, and the levels of each: its values, or ranges of very many.
@@ -114,7 +115,7 @@ Edge: TypeAlias = Literal["lowest", "highest", ""]
 LEAST_RUNS = 5
 """Runs with a result from which a sweep is judged. Chosen: of fewer, any order is chance."""
 MIN_SHARE_OF_LONGEST_RUN = 0.5
-"""Share of the longest run's steps that a run must have made for its result to be compared. Chosen."""
+"""Share of the longest run's steps, or of its rows, that a run must have made to be compared. Chosen."""
 DRAWS = 4_000
 AS_GOOD = 0.05
 """Share of draws in which another level comes first from which it may be as good. Chosen: the usual level."""
@@ -133,12 +134,8 @@ OFTEN_REPEATED = 2
 
 def sweep_of(answers: Sequence[Answered]) -> Sweep | None:
     """Return what a sweep says of its settings; None where there are too few runs with results to compare."""
-    measured = _measured([answer.row for answer in answers])
-    metric = Counter(row.metric for row in measured).most_common(1)[0][0] if measured else ""
-    rows = [row for row in measured if row.metric == metric]
-    longest = max((float(row.step or 0) for row in rows), default=0.0)
-    names = {row.name for row in rows if float(row.step or 0) >= MIN_SHARE_OF_LONGEST_RUN * longest}
-    compared = [answer for answer in answers if answer.row.name in names]
+    metric, measured = _measured(answers)
+    compared = _long_enough(measured)
     varied = dict(levels_of([answer.settings for answer in answers]))
     if len(compared) < LEAST_RUNS or not varied:
         return None
@@ -172,8 +169,45 @@ def sweep_of(answers: Sequence[Answered]) -> Sweep | None:
     )
 
 
-def _measured(rows: Sequence[RunRow]) -> list[RunRow]:
-    return [row for row in rows if row.metric and row.last is not None and math.isfinite(row.last)]
+def left_out_of_sweep(answers: Sequence[Answered]) -> list[str]:
+    """Return how many runs of a sweep were not compared and why, a note for each reason; none where none is varied."""
+    if not any(levels_of([answer.settings for answer in answers])):
+        return []
+    metric, measured = _measured(answers)
+    without, short = len(answers) - len(measured), len(measured) - len(_long_enough(measured))
+    notes = []
+    if without and measured:
+        notes.append(f"the comparison of settings leaves out {counted(without, 'run')} without a finite {metric}")
+    if short:
+        notes.append(
+            f"the comparison of settings leaves out {counted(short, 'run')} with less than "
+            f"{percent(MIN_SHARE_OF_LONGEST_RUN)} of the steps of the longest run, and of its rows"
+        )
+    return notes
+
+
+def _measured(answers: Sequence[Answered]) -> tuple[str, list[Answered]]:
+    """Return the result that most runs have, and the runs that have it; "" where none has one."""
+    finite = [answer for answer in answers if answer.row.last is not None and math.isfinite(answer.row.last)]
+    results = Counter(answer.row.metric for answer in finite if answer.row.metric)
+    metric = results.most_common(1)[0][0] if results else ""
+    return metric, [answer for answer in finite if metric and answer.row.metric == metric]
+
+
+def _long_enough(answers: Sequence[Answered]) -> list[Answered]:
+    """Return the runs that made enough steps of the longest run, or were fed enough of its rows.
+
+    Runs of equal epochs make fewer steps where their batch is larger.
+    """
+    steps = [float(answer.row.step or 0) for answer in answers]
+    batches = [effective_batch(Settings.of(answer.settings)) for answer in answers]
+    counted_in_steps = all(answer.row.step_name == "step" for answer in answers)
+    rows = [step * (batch or 0.0) for step, batch in zip(steps, batches, strict=True)]
+    if not (counted_in_steps and all(batches)):
+        rows = steps
+    least_steps, least_rows = (MIN_SHARE_OF_LONGEST_RUN * max(lengths, default=0.0) for lengths in (steps, rows))
+    lengths = zip(answers, steps, rows, strict=True)
+    return [answer for answer, step, fed in lengths if step >= least_steps or fed >= least_rows]
 
 
 @dataclass(frozen=True, slots=True)

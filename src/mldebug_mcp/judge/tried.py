@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -39,6 +39,12 @@ def tried_in(file: Path) -> tuple[list[Tried], list[str]]:
 def verdicts(tried: Sequence[Tried]) -> dict[str, Tried]:
     """Return the last verdict on each cause."""
     return {entry.cause: entry for entry in tried if entry.outcome != "open"}
+
+
+def refuting(leader: str, tried: Sequence[Tried], counted: Collection[str] = ()) -> Tried | None:
+    """Return the recorded verdict that refutes the leading cause; None without one, or where its check is `counted`."""
+    last = verdicts(tried).get(leader)
+    return last if last is not None and last.outcome == "refutes" and last.check not in counted else None
 
 
 def still_open(tried: Sequence[Tried]) -> list[Tried]:

@@ -273,6 +273,8 @@ def what_to_log(
 ) -> list[MetricToLog]:
     """Return the missing metrics that would split the leading hypotheses best, best first; none without doubt.
 
+    Where hardly anything of training can be judged, its pace and memory are not asked for.
+
     Args:
         run: What was logged.
         findings: The symptoms as judged on it.
@@ -286,7 +288,15 @@ def what_to_log(
     }
     if len(leading) == 1:
         leading = {hypothesis.cause: hypothesis.probability for hypothesis in hypotheses[:MOST_LEADING]}
-    return metrics_that_split(leading, run, findings, likelihood)[:MAX_METRICS]
+    wanted = metrics_that_split(leading, run, findings, likelihood)
+    if hardly_judged(findings, run):
+        missing, known = _missing(run, findings), symptoms()
+        wanted = [
+            metric_to_log
+            for metric_to_log in wanted
+            if not all(known[name].question.id in OF_RESOURCES for name in missing[metric_to_log.metric])
+        ]
+    return wanted[:MAX_METRICS]
 
 
 def hardly_judged(findings: Sequence[Finding], run: Run) -> bool:

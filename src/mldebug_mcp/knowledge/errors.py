@@ -11,6 +11,7 @@ from pathlib import Path
 
 from pydantic import Field, ValidationError
 
+from mldebug_mcp.core.allocations import printed_allocation
 from mldebug_mcp.core.errors import CatalogueError
 from mldebug_mcp.core.text import clean
 from mldebug_mcp.knowledge.catalogue import Entry
@@ -84,10 +85,6 @@ MAX_TEXT = 4_000
 
 _SIZE = r"(?<![\d.])(\d{1,15}(?:\.\d{1,15})?) ?([KMG])(?:i?B|b)"
 _UNITS = {"K": 2.0**10, "M": 2.0**20, "G": 2.0**30}
-LEAST_UNUSED = 0.07
-"""Of all that a process has reserved; with less unused, the process is full. As for snapshots: chosen."""
-ROOM = 64 * _UNITS["M"]
-"""In bytes: the allocator asks for more than a tensor needs, in units of 2 and of 20 MiB. Chosen."""
 
 
 class Role(StrEnum):
@@ -226,15 +223,8 @@ def is_fragmented(text: str) -> bool:
     in one piece (PyTorch, "CUDA semantics: memory management"). A process with a memory allowance runs into that
     instead, and a little of what is reserved is unused in any process.
     """
-    asked = _size(rf"Tried to allocate {_SIZE}", text)
-    free = _size(rf"{_SIZE} (?:is )?free", text)
-    unused = _size(rf"{_SIZE} is reserved by PyTorch but unallocated", text)
-    has_allowance = re.search(r"[GM]iB allowed", text) is not None
-    if asked is None or has_allowance:
-        return False
-    allocated = _size(rf"{_SIZE} is allocated by PyTorch", text) or 0.0
-    is_much = (unused or 0.0) >= LEAST_UNUSED * (allocated + (unused or 0.0))
-    return (free or 0.0) >= asked + ROOM or (is_much and (unused or 0.0) > asked)
+    counted = printed_allocation(text)
+    return counted is not None and counted.in_pieces
 
 
 _RAISED = re.compile(r"(?:\w{1,60}\.){0,8}\w{0,60}(?:Error|Exception)\b")

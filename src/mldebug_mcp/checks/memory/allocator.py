@@ -9,6 +9,7 @@ import numpy as np
 
 from mldebug_mcp.checks.check import CannotTell, Evidence, memory_symptom
 from mldebug_mcp.checks.memory.devices import memory_evidence, on_worst_device
+from mldebug_mcp.core.allocations import lies_in_pieces
 from mldebug_mcp.core.text import counted
 from mldebug_mcp.memory.snapshot import DeviceMemory, History, MemorySnapshot, OutOfMemoryEvent
 from mldebug_mcp.memory.tables import MIB, percent, size
@@ -20,10 +21,16 @@ NAMED = 256 * 1024**2
 """Bytes of others on the device that are worth naming. Chosen: a CUDA context alone takes as much."""
 
 
+_SMALLER = (
+    "Lower the micro-batch first and accumulate more steps; then checkpoint activations, shorten sequences, or take "
+    "what else would save most."
+)
+
+
 @memory_symptom(
     severity="error",
-    fix="Begin with what would save most (`levers`). After catching the error, leave the except block before trying "
-    "again: the exception keeps the tensors alive.",
+    fix=f"{_SMALLER} After catching the error, leave the except block before trying again: the exception keeps the "
+    "tensors alive.",
     quotes=("axolotl_oom_batch", "pytorch_oom_handler"),
     background=0.0005,
 )
@@ -61,7 +68,7 @@ def _fix(event: OutOfMemoryEvent) -> str | None:
 
 _LIMIT_FIRST = (
     "The device has room that this process may not take: raise or drop `torch.cuda.set_per_process_memory_fraction`, "
-    "or the limit of the container. Otherwise begin with what would save most (`levers`)."
+    f"or the limit of the container. Otherwise: {_SMALLER}"
 )
 
 
@@ -121,10 +128,6 @@ one step, or in the middle of one, a quarter at most is free so in simulated his
 LARGEST_PIECE = 0.125
 """Of what is free in pieces there, the most that the largest may have. Chosen: on the same simulated histories."""
 
-ROOM = 64 * MIB
-"""Bytes beyond the request that the device must have had left. Chosen: the allocator asks for more than a tensor needs,
-in units of 2 and of 20 MiB."""
-
 
 @memory_symptom(
     severity="warning",
@@ -155,11 +158,10 @@ def _fragmentation_on(device: DeviceMemory) -> Evidence | None:
 
 def _at_failure(device: DeviceMemory, event: OutOfMemoryEvent) -> Evidence | None:
     # A snapshot does not tell whether the process was allowed all that the device had left; a message does.
-    if event.device_free >= event.requested + ROOM and not event.limited and not event.pieces_known:
+    if not event.pieces_known and not event.limited and lies_in_pieces(event.requested, 0, 0, event.device_free):
         return _although_free(device, event)
     free = event.free.total
-    fits_in_pieces = free + event.room >= event.requested
-    if not fits_in_pieces or free < max(LEAST_AT_FAILURE * event.reserved, LEAST_OF_REQUEST * event.requested):
+    if not (_fits_in_pieces(event) if event.pieces_known else _is_unused(event)):
         return None
     largest = f", the largest piece {size(event.free.largest)}" if event.pieces_known else ""
     return _evidence(
@@ -170,6 +172,19 @@ def _at_failure(device: DeviceMemory, event: OutOfMemoryEvent) -> Evidence | Non
         event.free.largest,
         severity_is_error=True,
     )
+
+
+def _fits_in_pieces(event: OutOfMemoryEvent) -> bool:
+    """Say whether a snapshot shows enough that is free, and enough of it inside what is reserved."""
+    free = event.free.total
+    return free + event.room >= event.requested and free >= max(
+        LEAST_AT_FAILURE * event.reserved, LEAST_OF_REQUEST * event.requested
+    )
+
+
+def _is_unused(event: OutOfMemoryEvent) -> bool:
+    """Say whether the numbers of a message show more unused than was asked for; they know no pieces."""
+    return lies_in_pieces(event.requested, event.allocated, event.free.total, 0.0)
 
 
 def _although_free(device: DeviceMemory, event: OutOfMemoryEvent) -> Evidence:

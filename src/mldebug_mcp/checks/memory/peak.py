@@ -16,6 +16,9 @@ from mldebug_mcp.memory.tables import MIB, Stack, percent, size
 # What memory symptoms share that judge the composition of the peak.
 
 
+_TOTALS_ONLY = "only totals are given, no allocations"
+
+
 @dataclass(frozen=True, slots=True)
 class Share:
     """What some categories hold on a device, at the peak or the failure.
@@ -49,7 +52,11 @@ def largest_share(snapshot: MemorySnapshot, *categories: Category) -> Share | No
     """Return the device on which these categories hold most; None if none holds any.
 
     Results of a forward pass that go before backward could use them do not count.
+
+    Raises CannotTell where allocations are not listed, as in a text.
     """
+    if snapshot.devices and all(device.view is None for device in snapshot.devices):
+        raise CannotTell(_TOTALS_ONLY)
     shares: list[Share] = []
     for device in snapshot.devices:
         view = device.view
@@ -181,7 +188,9 @@ def _large_allocation_on(device: DeviceMemory) -> Evidence | None:
             severity="warning",
         )
     view = device.view
-    if view is None or not view.held.any():
+    if view is None:
+        raise CannotTell(_TOTALS_ONLY)
+    if not view.held.any():
         return None
     held = np.flatnonzero(view.held)
     largest = int(held[view.allocations.size[held].argmax()])

@@ -70,6 +70,12 @@ class Contest:
     of_outputs: bool = False
 
 
+def losses_of_players(run: Run) -> list[str]:
+    """Return the names of the losses of a discriminator and of its generator, as logged; none without both."""
+    parts, generator = next(_sides(run), ((), ""))
+    return [run[name].logged_as or name for name in (*parts, generator)] if generator else []
+
+
 def contests(run: Run) -> list[Contest]:
     """Return what the outputs on real and generated samples tell, then what the losses of each pair do."""
     judged = (_adversarial_by_outputs(run), *(_adversarial_by_losses(run, *sides) for sides in _sides(run)))

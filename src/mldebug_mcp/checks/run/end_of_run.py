@@ -12,8 +12,9 @@ from mldebug_mcp.checks.curve import edge_width
 from mldebug_mcp.checks.evaluation import evaluation_losses
 from mldebug_mcp.checks.progress import has_finished
 from mldebug_mcp.checks.run.resources import RATES, step_times
+from mldebug_mcp.core.allocations import PrintedAllocation, printed_allocation
 from mldebug_mcp.core.arrays import median
-from mldebug_mcp.core.lazy import dataclass, regex
+from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import figure, ratio, shorten
 from mldebug_mcp.knowledge.errors import match
 from mldebug_mcp.logs.kinds import Plan, plan_of
@@ -79,70 +80,22 @@ def quoted(message: Message) -> str:
 # What the message of a failed allocation counts: asked for, allocated, and reserved without an allocation.
 
 
-_SIZE = r"([\d.]+) ?([KMGT])i?B"
-REQUEST = regex(rf"Tried to allocate {_SIZE}", re.IGNORECASE)
-UNUSED = regex(rf"{_SIZE} is reserved by PyTorch but unallocated", re.IGNORECASE)
-ALLOCATED = regex(rf"{_SIZE} (?:already allocated|is allocated by PyTorch)", re.IGNORECASE)
-RESERVED = regex(rf"{_SIZE} reserved in total", re.IGNORECASE)
-FREE = regex(rf"{_SIZE} (?:is )?free\b(?!.*\ballowed\b)", re.IGNORECASE)
-"""Not where the process may have a part of the device only."""
-_BYTES = {"K": 2.0**10, "M": 2.0**20, "G": 2.0**30, "T": 2.0**40}
-"""Bytes of a unit. Source: IEC 80000-13."""
-GIB = _BYTES["G"]
+GIB = 2.0**30
 """Bytes. Source: IEC 80000-13."""
 
 
-@dataclass(frozen=True, slots=True)
-class Allocation:
-    """An allocation that failed, in bytes.
-
-    Args:
-        message: Where it is reported.
-        asked: What was asked for.
-        allocated: What was allocated, 0 if unknown.
-        unused: What was reserved without an allocation or, where it is more, free; None if unknown.
-    """
-
-    message: Message
-    asked: float
-    allocated: float
-    unused: float | None
-
-
-def failed_allocation(run: Run) -> Allocation:
-    """Return the allocation that ended a run, the first that tells what was unused.
+def failed_allocation(run: Run) -> tuple[Message, PrintedAllocation]:
+    """Return the allocation that ended a run with its message, the first that says what was unused.
 
     Raises CannotTell if no message names its size.
     """
-    failed = [stated for message in run.fatal if (stated := _allocation_of(message)) is not None]
+    failed = [(message, counted) for message in run.fatal if (counted := printed_allocation(message.text))]
     if not failed:
         raise CannotTell("no message of a failed allocation that ended the run and names its size")
-    return next((allocation for allocation in failed if allocation.unused), failed[0])
-
-
-def _allocation_of(message: Message) -> Allocation | None:
-    asked, stated, reserved, allocated, free = (
-        _bytes(pattern, message) for pattern in (REQUEST, UNUSED, RESERVED, ALLOCATED, FREE)
-    )
-    if stated is None and reserved is not None and allocated is not None:
-        stated = reserved - allocated
-    unused = None if stated is None else max(stated, free or 0.0)
-    return None if asked is None else Allocation(message, asked, allocated or 0.0, unused)
-
-
-def _bytes(pattern: re.Pattern[str], message: Message) -> float | None:
-    found = pattern.search(message.text)
-    try:
-        return float(found[1]) * _BYTES[found[2].upper()] if found else None
-    except ValueError:
-        return None
+    return next((found for found in failed if found[1].unused), failed[0])
 
 
 # Did an error end the run, and of what kind is it?
-
-
-MIN_SHARE_OF_RESERVED = 0.07
-"""Of all that is reserved. Chosen: a process that is full has a little unused as well."""
 
 
 def _is_known(message: Message) -> bool:
@@ -214,15 +167,16 @@ def memory_reserved_unused(run: Run) -> Evidence | None:
 
     Not this when: it is smaller than the request, or hardly a part of what is reserved: then memory is really full.
     """
-    found = failed_allocation(run)
-    if found.unused is None:
+    message, failed = failed_allocation(run)
+    if failed.unused is None:
         raise CannotTell("the message of the failed allocation does not say how much is reserved but unallocated")
-    if found.unused < max(found.asked, MIN_SHARE_OF_RESERVED * (found.allocated + found.unused)):
+    if not failed.in_pieces:
         return None
+    unused = max(failed.unused, failed.free)
     return Evidence(
-        f"an allocation of {figure(found.asked / GIB)} GiB failed while {figure(found.unused / GIB)} GiB were "
-        f"reserved but unallocated, or free, in {quoted(found.message)}",
-        values={"requested_bytes": found.asked, "unused_bytes": found.unused, "line": found.message.line},
+        f"an allocation of {figure(failed.asked / GIB)} GiB failed while {figure(unused / GIB)} GiB were "
+        f"reserved but unallocated, or free, in {quoted(message)}",
+        values={"requested_bytes": failed.asked, "unused_bytes": unused, "line": message.line},
     )
 
 

@@ -94,7 +94,7 @@ def facts_of(
         axis: The last step of the log, and the usual distance of two records.
     """
     is_language = kind in LANGUAGE_MODELS
-    rows, batch = _positive(settings, "train_rows"), _effective_batch(settings)
+    rows, batch = _positive(settings, "train_rows"), effective_batch(settings)
     counted = -(-rows // batch) if rows and batch else None
     updates = _positive(settings, "steps_per_epoch") or counted
     planned = _plan(settings, updates or steps_per_epoch)
@@ -192,7 +192,8 @@ def _positive(settings: Settings, name: str) -> float | None:
     return number if number is not None and 0 < number < float("inf") else None
 
 
-def _effective_batch(settings: Settings) -> float | None:
+def effective_batch(settings: Settings) -> float | None:
+    """Return the rows of one update: per device x accumulation x world; None where the settings do not say."""
     whole = _positive(settings, "global_batch_size")
     if whole:
         return whole
