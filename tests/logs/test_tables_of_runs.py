@@ -11,6 +11,7 @@ import pytest
 from tests.logs.reading import read
 
 from mldebug_mcp import InputError, diagnose_runs
+from mldebug_mcp.logs import read_run
 
 OPTUNA = """\
 ,number,value,datetime_start,datetime_complete,duration,params_dropout,params_lr,state
@@ -77,3 +78,10 @@ RECORDS = {
 @pytest.mark.parametrize("text", RECORDS.values(), ids=RECORDS)
 def test_a_table_of_records_with_words_in_it_is_read(text: str, tmp_path: Path) -> None:
     assert read(tmp_path, text, "history.csv")["loss"].value.tolist() == LOSSES
+
+
+def test_two_rows_of_words_are_records(tmp_path: Path) -> None:
+    log = tmp_path / "values.jsonl"
+    rows = [{"precision": "fp16", "grad_norm": "nan"}, {"precision": "fp32", "grad_norm": 0.4}]
+    log.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    assert "grad_norm" in read_run(log)

@@ -15,8 +15,10 @@ from mldebug_mcp.logs.names.metrics import COUNTERS, canonical, is_known, is_tel
 from mldebug_mcp.logs.names.settings import settings_of
 from mldebug_mcp.logs.numbers import to_number
 
-LEAST_RUNS, ROWS_LOOKED_AT = 2, 200
-"""Rows that show what a table lists, and rows that are looked at. Chosen."""
+LEAST_RUNS = 3
+"""Rows that show what a table lists where no column is called a setting's. Chosen: in two any word names each row."""
+ROWS_LOOKED_AT = 200
+"""Rows that are looked at. Chosen."""
 MOST_NESTED = 3
 """Objects within the object of a run that are looked into: its configuration and its results."""
 _STATES = frozenset(
@@ -43,16 +45,16 @@ def advice_on_runs(rows: Sequence[Mapping[str, object]]) -> str:
         rows: The first rows, by the names of their columns.
     """
     flat = [dict(_leaves(row)) for row in rows[:ROWS_LOOKED_AT]]
-    if len(flat) < LEAST_RUNS:
+    if len(flat) < 2:
         return ""
     columns = {name: [row.get(name) for row in flat] for name in flat[0]}
     texts = {name: cells for name, cells in columns.items() if _is_text(cells)}
     names = next((name for name, cells in texts.items() if _names_each(cells)), "")
     states = next((name for name, cells in texts.items() if _are_states(cells)), "")
-    if not (names or states) or _counts_on(columns):
-        return ""
-    varied = next((name for name, cells in columns.items() if _is_setting(name, cells)), "")
     listed = any(map(_OF_SETTINGS.match, columns))
+    if not (names or states) or _counts_on(columns) or (len(flat) < LEAST_RUNS and not listed):
+        return ""
+    varied = next((name for name, cells in columns.items() if name != names and _is_setting(name, cells)), "")
     if not ((names and (states or varied)) or (states and varied and listed)):
         return ""
     shown = {"names each row": names, "holds states of runs": states, "is a setting that differs": varied}
@@ -97,7 +99,7 @@ def _counts_on(columns: Cells) -> bool:
 
 def _is_setting(name: str, cells: Sequence[object]) -> bool:
     """Say whether a column is a setting that differs between rows; of a schedule the learning rate does, too."""
-    if len(set(map(str, cells))) < LEAST_RUNS or is_telling(name):
+    if len(set(map(str, cells))) < 2 or is_telling(name):
         return False
     if _OF_SETTINGS.match(name) is not None:
         return not is_known(name)
