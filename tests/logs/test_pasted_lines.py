@@ -125,6 +125,20 @@ PASTED: dict[str, tuple[str, str, Mapping[str, Points]]] = {
         "step",
         {"loss": {100: 3.5, 200: 3.0}, "eval_loss": {100: 3.25}, "learning_rate": {100: 0.0005, 200: 0.0005}},
     ),
+    "a table aligned at the right, in which two numbers touch and one is missing": (
+        "   step   loss     kl  g_norm        lr\n"
+        "      2    0.5    0.1    0.25  0.006000\n"
+        "      4    0.4      14.00e-05  0.006000\n"
+        "      6    0.3           0.20  0.006000\n"
+        "      8    0.2    0.1    0.15  0.006000\n",
+        "step",
+        {
+            "loss": {2: 0.5, 4: 0.4, 6: 0.3, 8: 0.2},
+            "kl": {2: 0.1, 4: 1.0, 8: 0.1},
+            "grad_norm": {2: 0.25, 4: 4.0e-05, 6: 0.2, 8: 0.15},
+            "learning_rate": {2: 0.006, 4: 0.006, 6: 0.006, 8: 0.006},
+        },
+    ),
     "an evaluation that two processes print": (
         "".join(f"2021-12-05 1{n}:00:32 INFO Epoch {n} CV info cv_loss {2 - n / 8}\n" * 2 for n in range(9)),
         "epoch",

@@ -188,8 +188,8 @@ def policy_stands_still(run: Run) -> Evidence | None:
     """The divergence of the policy from where it was, and its clipping, are zero within rounding in every record.
 
     Not this when: each batch is used for one step and the reference is not part of the loss, where zero is right;
-    the entropy or the reward moves. Without variance of rewards nothing moves it (`reward_std_zero`). Of a run that
-    may train no policy nothing is said: scVI logs a divergence of its code that is always 0.
+    the entropy or the reward moves. Without variance of rewards nothing moves it (`reward_std_zero`). A run that
+    may train no policy is not judged: scVI logs a divergence of its code that is always 0.
     """
     require_policy(run)
     logged = {name: run[name].finite for name in MOVES if name in run}

@@ -256,10 +256,7 @@ class Table:
         words = line.split()  # one blank may stand between numbers that are as wide as their columns
         if len(words) == len(self._names):
             return words
-        found = list(_CELL.finditer(line))
-        return _below(self._starts, [(cell.start(), cell[0]) for cell in found]) or _below(
-            self._ends, [(cell.end(), cell[0]) for cell in found]
-        )
+        return _cells_by_end(self._ends, line) or _cells_by_start(self._starts, line)
 
     def _row_of_evaluation(self, line: str) -> dict[str, float]:
         """Return a row with a cell that marks evaluation, up to that cell; empty if none does."""
@@ -296,18 +293,39 @@ class Table:
         return numbers if numbers and len(numbers) * 2 >= filled and first else None
 
 
-def _below(edges: Sequence[int], cells: Sequence[tuple[int, str]]) -> list[str]:
-    """Return the cells of a row by the edges of the names above them, as Chainer and skorch leave out some values.
+def _cells_by_end(ends: Sequence[int], line: str) -> list[str]:
+    """Return the cells of a row that end below the names, as skorch leaves out some values.
 
-    Empty, if one of them does not stand at the edge of a name.
+    Two numbers touch where the second fills its column, and are parted there. Empty, if a cell ends elsewhere.
     """
-    placed = dict.fromkeys(edges, "")
-    for at, cell in cells:
-        edge = min(placed, key=lambda name: abs(name - at))
-        if abs(edge - at) > MAX_SHIFT_OF_CELL or placed[edge]:
+    cells, before = dict.fromkeys(ends, ""), dict(zip(ends, [0, *ends], strict=False))
+    for match in _CELL_WORD.finditer(line):
+        end = min(cells, key=lambda name: abs(name - match.end()))
+        cut = before[end] - match.start()
+        left, right = (match[0][:cut], match[0][cut:]) if cut > 0 else ("", match[0])
+        if left:
+            touches = match.end() == end and not cells[before[end]] and match.start() >= before[before[end]]
+            if not touches or _cell(left) is None or _cell(right) is None:
+                return []
+            cells[before[end]] = left
+        if abs(end - match.end()) > MAX_SHIFT_OF_CELL or cells[end]:
             return []
-        placed[edge] = cell
-    return list(placed.values())
+        cells[end] = right
+    return list(cells.values())
+
+
+def _cells_by_start(starts: Sequence[int], line: str) -> list[str]:
+    """Return the cells of a row that begin below the names, as Chainer leaves out what it did not log.
+
+    Empty, if one of them begins elsewhere.
+    """
+    cells = dict.fromkeys(starts, "")
+    for match in _CELL.finditer(line):
+        start = min(cells, key=lambda name: abs(name - match.start()))
+        if abs(start - match.start()) > MAX_SHIFT_OF_CELL or cells[start]:
+            return []
+        cells[start] = match[0]
+    return list(cells.values())
 
 
 def _is_rule(line: str) -> bool:
