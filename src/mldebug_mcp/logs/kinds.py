@@ -55,7 +55,7 @@ _WORDS: tuple[tuple[str, frozenset[str]], ...] = (
 _OF_PRETRAINING = frozenset({"pt", "pretrain", "pretraining"})
 
 _OF_FINE_TUNING = ("completion_only_loss", "assistant_only_loss")  # of TRL's SFTConfig alone
-_OF_ADAPTERS = ("lora_r", "lora_alpha", "peft_type", "finetuning_type")
+_OF_ADAPTERS = ("lora_r", "peft_type", "finetuning_type")
 """Adapters are for tuning a model that exists: without a sign of another kind, that is supervised fine-tuning."""
 _OF_BOOSTING = (BOOSTER, "boosting_type", "num_leaves", "num_boost_round")
 _OF_AN_AGENT = ("environment", "n_envs", "total_timesteps", "gae_lambda")

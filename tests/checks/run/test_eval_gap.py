@@ -57,7 +57,7 @@ def test_in_a_short_log_training_began_where_its_first_record_stands() -> None:
 
 def test_of_means_over_epochs_the_first_counts_as_the_start() -> None:
     loss = [1.8, 1.0, 0.7, 0.5, 0.3, 0.2, 0.15, 0.13] + [0.12] * 16
-    evaluation = dict.fromkeys(range(1, 25), 0.4)
+    evaluation = dict.fromkeys(range(1, 25), 0.62)
     run = run_of(loss=loss, eval_loss=evaluation)
     assert state("eval_gap_wide", run) is State.PRESENT
     assert state("eval_gap_wide", replace(run, step_name="epoch")) is State.ABSENT

@@ -427,6 +427,14 @@ def test_an_object_inside_itself_is_read_to_a_depth() -> None:
     assert settings.notes
 
 
+def test_adapters_that_are_switched_off_set_nothing() -> None:
+    for off in ({"lora": False}, {"use_peft": "false"}):
+        settings = Settings.of({**off, "lora_rank": 4, "lr": 0.005})
+        assert "lora_r" not in settings
+        assert settings["learning_rate"].value == 0.005
+    assert Settings.of({"lora": True, "lora_rank": 4})["lora_r"].value == 4
+
+
 def test_a_section_that_is_switched_off_sets_nothing() -> None:
     solver = {"MAX_ITER": 9000, "CLIP_GRADIENTS": {"ENABLED": False, "CLIP_VALUE": 1.0}, "AMP": {"ENABLED": False}}
     read = Settings.of({"SOLVER": solver})

@@ -41,6 +41,7 @@ from mldebug_mcp.checks.train_eval_gap import evaluation_scores, score_pairs
 from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.core.text import figure, ratio
+from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity
 from mldebug_mcp.logs.names.metrics import is_evaluation
 from mldebug_mcp.logs.run import Run, Series
@@ -735,15 +736,24 @@ def eval_metric_flickers(run: Run) -> Evidence | None:
 
 
 def _flicker(series: Series) -> tuple[float, float]:
-    """Return the typical change as a share of the level, and how random the curve is, over its later three quarters."""
+    """Return the typical change as a share of the level, and how random the curve is, over its later three quarters.
+
+    What falls by powers of ten has its trend in the logarithm.
+    """
     values = series.value[len(series) // 4 :]
     level = median(np.abs(values))
     if float(np.abs(values).max()) <= 1:
         level = max(level, SHARE_LEVEL)
     if not level:
         return 0.0, 0.0
-    variance, change = float(np.var(values)), np.diff(values)
-    return median(np.abs(change)) / level, float(np.mean(change**2)) / (2 * variance) if variance else 0.0
+    scales = (values, np.log(values)) if (values > 0).all() else (values,)
+    return median(np.abs(np.diff(values))) / level, min(map(_randomness, scales))
+
+
+def _randomness(values: Floats) -> float:
+    """Return the mean square of the changes over twice the variance: 1 of noise, near 0 of a trend."""
+    variance = float(np.var(values))
+    return float(np.mean(np.diff(values) ** 2)) / (2 * variance) if variance else 0.0
 
 
 # Large step-to-step variation of the loss.

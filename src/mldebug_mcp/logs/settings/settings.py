@@ -24,6 +24,8 @@ MAX_NOTES = 5
 _ADAM = ("adam_beta1", "adam_beta2")
 _SWITCH = re.compile(r"/enabled?$", re.IGNORECASE)
 """The last part of the key that switches its section on or off."""
+_ADAPTERS_SWITCH = re.compile(r"(?:(?<=/)|^)(?:use_|enable_|with_)?(?:lora|peft)$", re.IGNORECASE)
+"""The same of adapters, whose settings stand next to it and begin with one of these words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,8 +205,14 @@ def _unknown(key: str, value: Value, source: str, depth: int) -> _Claim:
 
 
 def _switched_off(leaves: Sequence[tuple[int, str, Value]]) -> tuple[str, ...]:
-    """Return the sections that a configuration switches off: detectron2's `CLIP_GRADIENTS` with `ENABLED: false`."""
-    return tuple(_SWITCH.sub("/", key) for _, key, value in leaves if _SWITCH.search(key) and flag_of(value) is False)
+    """Return how keys begin that a configuration switches off.
+
+    Detectron2's `CLIP_GRADIENTS` with `ENABLED: false`, and `lora_rank` with `lora: false`.
+    """
+    off = [key for _, key, value in leaves if flag_of(value) is False]
+    sections = [_SWITCH.sub("/", key) for key in off if _SWITCH.search(key)]
+    adapters = [_ADAPTERS_SWITCH.sub("", key) for key in off if _ADAPTERS_SWITCH.search(key)]
+    return (*sections, *(f"{place}{word}_" for place in adapters for word in ("lora", "peft")))
 
 
 def _typed(match: Match, value: Value) -> dict[str, Value] | None:
