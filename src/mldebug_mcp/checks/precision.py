@@ -23,7 +23,7 @@ LAST = 3
 """Records before the first number that is not finite in which a climb towards it is looked for, and as many after.
 Chosen: a run that goes off takes some records."""
 LEVEL = 10
-"""Values of which a level is the median, where there are twice as many. Chosen: one lucky batch is no level."""
+"""Values that make a level, as their median, where there are twice as many. Chosen: one lucky batch does not."""
 STEEP = 1e3
 """Times that each of fewer records stands above the one before. Chosen: no batch takes a loss up by powers of ten."""
 PARTS = 4

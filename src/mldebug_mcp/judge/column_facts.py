@@ -83,9 +83,9 @@ three. The others show in 6 of 33 of `metric_bug`, 6 of 13 of `off_policy_stalen
 `resume_state_lost`. A resume itself is known, so a move at one weighs less. A loss that jumps up at one tells against
 rows that come again, as those were learnt: 1 of 23 runs that lost their state has it, none of 22 with such rows. A
 first loss of ten times a guess is in 4 of 31 runs of `bad_init` and 3 of `grad_accum_scaling`. It is in five of
-other causes, none of them with tokens that do not fit, and in none of 650 healthy ones. Of runs whose evaluation lies
-far above training in the end, it came down with training at first in 9 of 38 that overfit and 1 of 25 whose rows are
-prepared in another way."""
+other causes, none of them with tokens that do not fit, and in none of 650 healthy ones. An
+evaluation that ends far above training came down with it at first in 9 of 38 runs that overfit. Of runs whose rows are
+prepared in another way 1 of 25 has that."""
 
 
 _STATED_BY: Mapping[str, Collection[str]] = {

@@ -132,7 +132,7 @@ class Rows:
 NAME = "table"
 
 _PAIR = regex(r"[A-Za-z)'\"] ?[:=] ?[\[(]?-?\d")
-_NAMED = regex(r"[A-Za-z)] ?[:=]\s*$")
+_PAIR_NAME = regex(r"[A-Za-z)] ?[:=]\s*$")
 _THOUSANDS = regex(r"[A-Za-z] +\d{1,3},\d{3}(?!\d)")
 """A number behind a word, "step 10,000": the comma separates thousands, and no cells."""
 _DELIMITERS = ("\t", ",", ";")
@@ -174,7 +174,7 @@ def _delimiter_of(body: list[str]) -> str | None:
         names = [name for name in header if name.strip()]
         if any(_PAIR.search(name) or name.lstrip().startswith(("(", "{")) for name in names):
             continue  # a line of text: "loss: 0,5" cut at its comma
-        if any(_NAMED.search(name) and parse_number(value) is not None for name, value in pairwise(header)):
+        if any(_PAIR_NAME.search(name) and parse_number(value) is not None for name, value in pairwise(header)):
             continue  # "Iteration: <tab> 18"
         if len(names) < 2 or sum(parse_number(name) is not None for name in names) * 2 > len(names):
             continue
