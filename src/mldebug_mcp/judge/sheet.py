@@ -367,8 +367,12 @@ def _planned(run: Run) -> list[str]:
 def _attempts(run: Run) -> list[str]:
     if len(run.attempts) < 2:
         return []
-    shown = "; ".join(_attempt(attempt) for attempt in run.attempts[-MOST_ATTEMPTS:])
-    return [f"{len(run.attempts)} attempts in the log: {shown}"]
+    last = run.attempts[-MOST_ATTEMPTS:]
+    shown = last if any(attempt.judged for attempt in last) else (*(a for a in run.attempts if a.judged), *last)
+    left_out = len(run.attempts) - len(shown)
+    more = [f"{left_out} more, before these"] if left_out else []
+    word = "folds" if run.attempts[0].is_fold else "attempts"
+    return [f"{len(run.attempts)} {word} in the log: {'; '.join([*map(_attempt, shown), *more])}"]
 
 
 def _attempt(attempt: Attempt) -> str:

@@ -18,7 +18,7 @@ import numpy as np
 
 from mldebug_mcp.core.arrays import distinct, median
 from mldebug_mcp.core.errors import InputError
-from mldebug_mcp.core.lazy import dataclass
+from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.core.text import counted, figure, shorten
 from mldebug_mcp.logs.align import MOST_STEPS
 from mldebug_mcp.logs.columns import Column, Columns, Floats, Rows, carried_forward, stretches_of
@@ -57,6 +57,14 @@ _RELOADED = re.compile(
     re.IGNORECASE,
 )
 """A line that names weights as read from a file: between records of training that is a resume."""
+_FOLD = regex(
+    r"[\W_]{0,40}(?:[a-z-]{1,20} ){0,3}(?:k-?)?fold[ _#:=№]{0,4}(\d{1,4})(?![\d.])(?: ?(?:/|of) ?\d{1,4})?",
+    re.IGNORECASE,
+)
+"""The heading of a fold: "===== Fold 1/5 =====", "Training on fold 2 of 10"."""
+_FOLD_COLUMN = regex(r"(?:[a-z]{1,20}_)?fold(?:_?(?:id|idx|index|no|num|number))?", re.IGNORECASE)
+MAX_FOLD_LINE = 120
+"""Characters of a line in which such a heading is looked for."""
 EVENTS, RESUMES = ("event", "type", "status", "kind"), ("resum", "restor", "restart")
 """Keys of an event in a log of objects, and how what they say of a resume begins."""
 KEPT_LINES = 400
@@ -86,6 +94,12 @@ def tells_resume(line: str, *, begun: bool = True) -> bool:
     if not any(part in line for part in _RESUMES):
         return False
     return bool(_RESUMED.search(line) or (begun and _RELOADED.search(line)))
+
+
+def fold_in(line: str) -> int | None:
+    """Return the number of the fold that a line heads, as cross-validation prints it; None for other lines."""
+    found = _FOLD.match(line[:MAX_FOLD_LINE])
+    return None if found is None else int(found[1])
 
 
 def is_resume(record: Mapping[str, object]) -> bool:
@@ -205,6 +219,7 @@ class Recorded:
         breaks: Rows at which the readers saw another file or table begin.
         resumes: Rows before which the log reports a resume, in words.
         starts: Programs that started again.
+        folds: Rows before which a fold of a cross-validation is headed, with its number.
         messages: Lines that read like errors.
         text_lines: Other lines of words, each kind once.
         tail: The end of the text, for how it ends.
@@ -216,6 +231,7 @@ class Recorded:
     breaks: list[int] = field(default_factory=list)
     resumes: list[int] = field(default_factory=list)
     starts: list[ProcessStart] = field(default_factory=list)
+    folds: list[tuple[int, float]] = field(default_factory=list)
     messages: list[Message] = field(default_factory=list)
     text_lines: list[RecordedLine] = field(default_factory=list)
     tail: Tail = field(default_factory=Tail)
@@ -234,7 +250,7 @@ class Recorded:
         return Recorded(
             {name: column.copy() for name, column in self.columns.items()},
             self.rows, list(self.events), list(self.breaks), list(self.resumes), list(self.starts),
-            list(self.messages), list(self.text_lines), self.tail,
+            list(self.folds), list(self.messages), list(self.text_lines), self.tail,
         )  # fmt: skip
 
     def between(self, columns: Columns, first: int, last: int, messages: list[Message]) -> Recorded:
@@ -246,7 +262,7 @@ class Recorded:
         cut = {name: _between(column, first, last) for name, column in columns.items()}
         kept = {name: column for name, column in cut.items() if len(column)}
         return Recorded(
-            kept, last - first, inside(self.events), inside(self.breaks), inside(self.resumes), [], messages,
+            kept, last - first, inside(self.events), inside(self.breaks), inside(self.resumes), [], [], messages,
             [replace(line, row=line.row - first) for line in self.text_lines if line.between(first, last)],
             self.tail if last == self.rows else Tail(),
         )  # fmt: skip
@@ -274,7 +290,10 @@ def put_oldest_first(recorded: Recorded) -> bool:
 
     A log with an error, a heading or words between its records was written in the order of its lines.
     """
-    others = (recorded.breaks, recorded.starts, recorded.resumes, recorded.events, recorded.text_lines)
+    others = (
+        *(recorded.breaks, recorded.starts, recorded.folds, recorded.resumes),
+        *(recorded.events, recorded.text_lines),
+    )
     if recorded.messages or any(others):
         return False
     counters = [column.values() for name, column in recorded.columns.items() if canonical(name) in COUNTERS]
@@ -401,9 +420,27 @@ def _is_back(counter: Floats, begun: int, at: int) -> bool:
 
 
 def _signs_at(recorded: Recorded) -> tuple[list[int], list[int]]:
-    """Return the rows of heads and files, and the numbers of records before errors, each in order."""
-    rows = sorted([*recorded.breaks, *(start.row for start in recorded.starts)])
+    """Return the rows of heads, files and folds, and the numbers of records before errors, each in order."""
+    folds = (row for row, _ in _folds(recorded))
+    rows = sorted([*recorded.breaks, *(start.row for start in recorded.starts), *folds])
     return rows, sorted(message.records for message in recorded.messages if message.severity == "error")
+
+
+def _folds(recorded: Recorded) -> list[tuple[int, float]]:
+    """Return the rows at which folds begin, each with its number, as headings or a column of the records tell it."""
+    column = next((column for name, column in recorded.columns.items() if _FOLD_COLUMN.fullmatch(name)), None)
+    if column is None or not len(column):
+        return recorded.folds
+    at, value = column.arrays()
+    begins = np.append(0, np.flatnonzero(value[1:] != value[:-1]) + 1)
+    return list(zip(at[begins].tolist(), value[begins].tolist(), strict=True))
+
+
+def _are_folds(recorded: Recorded, starts: Sequence[AttemptStart]) -> bool:
+    """Say whether each of several attempts is a fold of its own: none of them repeats one, as a restart does."""
+    folds = _folds(recorded)
+    numbers = [next((number for row, number in reversed(folds) if row <= start.row), None) for start in starts]
+    return len(numbers) > 1 and None not in numbers and len(set(numbers)) == len(numbers)
 
 
 def _any_between(rows: Sequence[int], before: int, after: int) -> bool:
@@ -544,6 +581,7 @@ class Split:
         head: The first lines of it, where its program started again.
         passes: Rows of it at which a counter within the pass over the data begins anew.
         asked_for: It was asked for by its number.
+        are_folds: They are the folds of a cross-validation.
     """
 
     attempts: tuple[Attempt, ...]
@@ -551,6 +589,7 @@ class Split:
     head: tuple[str, ...]
     passes: tuple[int, ...]
     asked_for: bool = False
+    are_folds: bool = False
 
     def note(self, step_name: str) -> str:
         """Return the note on the attempts; empty where there is but one."""
@@ -558,15 +597,17 @@ class Split:
             return ""
         at = next(number for number, attempt in enumerate(self.attempts, 1) if attempt.judged)
         others = [(number, attempt) for number, attempt in enumerate(self.attempts, 1) if not attempt.judged]
-        more = "…; " if len(others) > NAMED_ATTEMPTS else ""
+        left_out = len(others) - NAMED_ATTEMPTS
+        more = f"{left_out} before these; " if left_out > 0 else ""
         places = "; ".join(
             f"{number}: {_description(attempt, step_name)}" for number, attempt in others[-NAMED_ATTEMPTS:]
         )
         which = "the last" if at == len(self.attempts) else f"number {at}, the last that got anywhere,"
-        which = f"attempt {at}, as asked for," if self.asked_for else which
+        word = "fold" if self.are_folds else "attempt"
+        which = f"{word} {at}, as asked for," if self.asked_for else which
         return (
-            f"the log holds {len(self.attempts)} attempts, each from its start; {which} is judged; "
-            f"run='attempt N' (--run 'attempt N') judges another. {more}{places}"
+            f"the log holds {len(self.attempts)} {word}s, each from its start; {which} is judged; "
+            f"run='{word} N' (--run '{word} N') judges another. {more}{places}"
         )
 
 
@@ -575,13 +616,14 @@ def least_to_judge(longest: int) -> float:
     return min(MIN_RECORDS_TO_JUDGE, longest, max(MIN_RECORDS, MIN_SHARE_OF_LONGEST * longest))
 
 
-def split(recorded: Recorded, path: str, wanted: int = 0) -> Split:
+def split(recorded: Recorded, path: str, wanted: int = 0, planned: Mapping[str, float] | None = None) -> Split:
     """Split a log into its attempts and choose the one to judge.
 
     Args:
         recorded: The log.
         path: Where it stands, for messages.
         wanted: Number of the attempt to judge, from 1; by default the last one with substance.
+        planned: How far each is to go, by counter: one that is not judged and came there has finished.
 
     Raises:
         InputError: no such attempt exists.
@@ -591,6 +633,7 @@ def split(recorded: Recorded, path: str, wanted: int = 0) -> Split:
     edges = [*starts, AttemptStart(recorded.rows, 0)]
     counts = [recorded.records_before(end.row) - recorded.records_before(start.row) for start, end in pairwise(edges)]
     least = least_to_judge(max(counts[crowded:]))
+    are_folds = not crowded and _are_folds(recorded, starts)
     if wanted > len(counts):
         there = f"attempt 1 to attempt {len(counts)}" if len(counts) > 1 else "attempt 1 alone"
         raise InputError(
@@ -602,15 +645,24 @@ def split(recorded: Recorded, path: str, wanted: int = 0) -> Split:
         _part(recorded, recorded.columns if number == chosen else counting, edges[number], edges[number + 1])
         for number in range(len(starts))
     ]
-    steps = [_first_and_last(part.columns) for part in parts]
     attempts = [
-        Attempt(*steps[number], counts[number], _ending(part, counts[number]), judged=number == chosen)
+        _attempt(part, counts[number], planned or {}, judged=number == chosen, is_fold=are_folds)
         for number, part in enumerate(parts)
     ]
     head = next((start.head for start in recorded.starts if start.line and start.line == starts[chosen].line), [])
     first, last = edges[chosen].row, edges[chosen + 1].row
     own_passes = tuple(row - first for row in passes if first < row < last)
-    return Split(tuple(attempts), parts[chosen], tuple(head), own_passes, wanted > 0)
+    return Split(tuple(attempts), parts[chosen], tuple(head), own_passes, wanted > 0, are_folds)
+
+
+def _attempt(part: Recorded, records: int, planned: Mapping[str, float], *, judged: bool, is_fold: bool) -> Attempt:
+    counter, first, last = _first_and_last(part.columns)
+    ending, plan = _ending(part, records), planned.get(counter)
+    # "Epoch 0/20" to "Epoch 19/20" are twenty; how the judged one ends, its settings tell too.
+    done = plan is not None and last is not None and last + (first == 0) >= plan
+    if done and ending.how == "open" and not judged:
+        ending = Ending("finished", f"{counter} {figure(last or 0.0)} of {figure(plan or 0.0)}")
+    return Attempt(first, last, records, ending, judged, is_fold)
 
 
 def _counts(name: str) -> bool:
@@ -654,13 +706,14 @@ def _ending(part: Recorded, records: int) -> Ending:
     return ending
 
 
-def _first_and_last(columns: Columns) -> tuple[float | None, float | None]:
+def _first_and_last(columns: Columns) -> tuple[str, float | None, float | None]:
+    """Return the finest counter of an attempt, and its least and largest value."""
     for name in COUNTERS:
         column = next((column for raw, column in columns.items() if canonical(raw) == name and len(column)), None)
         if column is not None:
             counted = column.values()[np.abs(column.values()) < MOST_STEPS]
-            return (float(counted.min()), float(counted.max())) if len(counted) else (None, None)
-    return None, None
+            return (name, float(counted.min()), float(counted.max())) if len(counted) else (name, None, None)
+    return "", None, None
 
 
 def _description(attempt: Attempt, step_name: str) -> str:

@@ -247,6 +247,10 @@ class RunBuilder:
         """Say that the log reports a resume here, between records."""
         self._recorded.resumes.append(self.rows)
 
+    def fold(self, number: float, *, behind: int = 0) -> None:
+        """Say that a fold of a cross-validation is headed here, `behind` records that are still open."""
+        self._recorded.folds.append((self.rows + behind, number))
+
     def started(self, start: ProcessStart) -> None:
         """Say that the program started again."""
         self._recorded.starts.append(start)
@@ -331,7 +335,7 @@ class RunBuilder:
             self.note("records stand newest first: they are read in the order of their steps")
         number = named_attempt(self.wanted_run)
         self.holds_runs = self.holds_runs or number > 0
-        whole = split(self._recorded, path, number)
+        whole = split(self._recorded, path, number, self.planned)
         recorded = whole.judged
         named = self._named(recorded)
         step, step_name = step_axis(named, recorded.rows, recorded.records, whole.passes, self.note)

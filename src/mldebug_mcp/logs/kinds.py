@@ -332,4 +332,6 @@ def concluded(run: Run) -> Run:
     plan = plan_of(run) if run.ending.how in ("open", "cut", "silence") else None
     if plan is None or not plan.is_done:
         return run
-    return replace(run, ending=Ending("finished", f"{plan.unit} {figure(plan.reached)} of {figure(plan.planned)}"))
+    ending = Ending("finished", f"{plan.unit} {figure(plan.reached)} of {figure(plan.planned)}")
+    attempts = (replace(attempt, ending=ending) if attempt.judged else attempt for attempt in run.attempts)
+    return replace(run, ending=ending, attempts=tuple(attempts))

@@ -69,7 +69,7 @@ _LEVEL = regex(r"\b(?:(?P<severe>ERROR|CRITICAL|FATAL|NCCL WARN)|WARN(?:ING)?|wa
 """The level that a logging library writes; NCCL has none above its warning, which stands for errors."""
 _SKIPPED = regex(r"\bOVERFLOW!|\bskipping (?:this )?(?:step|batch|sample|update)\b", re.IGNORECASE)
 """A step that is left out, as a dynamic loss scaler does: the program goes on by its own plan."""
-_NAME = regex(r"attempt[ _-]?([1-9]\d{0,4})", re.IGNORECASE)
+_NAME = regex(r"(?:attempt|fold)[ _-]?([1-9]\d{0,4})", re.IGNORECASE)
 _IN_FRONT = 100
 """Characters of a line in which the level stands."""
 
@@ -135,6 +135,7 @@ class Attempt:
         records: Log records of it.
         ending: How it ended.
         judged: Whether the run is this attempt: the one that was asked for, else the last one with substance.
+        is_fold: Whether it is a fold of a cross-validation, and each other attempt of the log another one.
     """
 
     first_step: float | None
@@ -142,10 +143,11 @@ class Attempt:
     records: int
     ending: Ending
     judged: bool = False
+    is_fold: bool = False
 
 
 def named_attempt(wanted: str) -> int:
-    """Return the number of the attempt that a run is asked for by, from 1; 0 for other names."""
+    """Return the number of the attempt or fold that a run is asked for by, from 1; 0 for other names."""
     found = _NAME.fullmatch(wanted.strip())
     return int(found[1]) if found else 0
 

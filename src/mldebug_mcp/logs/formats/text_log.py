@@ -14,7 +14,7 @@ from itertools import islice
 
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import clean
-from mldebug_mcp.logs.attempts import CLOSING_NAMES, LETTERS, ProcessStarts, RecordedLine, tells_resume
+from mldebug_mcp.logs.attempts import CLOSING_NAMES, LETTERS, ProcessStarts, RecordedLine, fold_in, tells_resume
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.endings import ErrorLines
 from mldebug_mcp.logs.line_prefixes import drawings_in, heads_evaluation, records_in, without_prefix
@@ -440,7 +440,10 @@ class Text:
         if failed:
             self._builder.message(number, line, self._errors.code)
         # What belongs to an ignored exception may stand in one that counts, later, and so may a resume: it is not dull.
-        special = failed or ignored or self._errors.ignoring or tells_resume(line)
+        fold = fold_in(without_prefix(line).message) if "fold" in line.lower() else None
+        special = failed or ignored or self._errors.ignoring or tells_resume(line) or fold is not None
+        if fold is not None:
+            self._builder.fold(fold, behind=self._records.assembler.is_open)
         if self._records.dicts.open and self._records.dicts.go_on(number, line):
             return None
         if tells_resume(line, begun=bool(self._builder.rows) or self._records.assembler.is_open):
