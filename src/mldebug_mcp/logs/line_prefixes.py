@@ -19,7 +19,7 @@ from mldebug_mcp.logs.numbers import whole_number
 
 
 _TRAINING = r"train(?:ing)?"
-_EVALUATION = r"valid(?:ation|ate)?|val|eval(?:uation|uate)?|test(?:ing)?|dev|cv"
+_EVALUATION = r"valid(?:ation|ate)?|val|eval(?:uation|uate)?|test(?:ing)?|dev|cv|blind|unseen|held[- ]?out|hold[- ]?out"
 _WHOLE = r"(?:set|results?|metrics?|phase)"
 """What such a word may stand before without meaning anything else."""
 

@@ -585,6 +585,8 @@ class Assembler:
         self._rounded_block = False
         self._loss = ""
         self._losses: set[str] = set()
+        self._labels: set[str] = set()  # of the lines whose metrics are in the open record, "" for none
+        self._own_labels: set[str] = set()  # those whose lines are series of their own
 
     @property
     def epoch(self) -> float | None:
@@ -607,13 +609,7 @@ class Assembler:
             return  # an evaluation under way: its last line has the averages
         values = self._placed(parsed)
         if parsed.telling:
-            parsed.metrics = self._as_before(parsed.metrics)
-        self._metric_lines += parsed.telling
-        self._counted += parsed.telling and (bool(values) or bool(self._counters))
-        if parsed.telling and values:
-            self._with_counter(number, values, parsed)
-        elif parsed.telling:
-            self._without_counter(number, parsed.metrics)
+            self._take_metrics(number, values, parsed)
         elif values and len(parsed.metrics) > ("episode" not in values) and not self._builder.records:
             self._leftovers.take(number, {**values, **parsed.metrics}, known=False)
         elif values and not is_remark(parsed):
@@ -629,6 +625,42 @@ class Assembler:
         elif not values and self._counters and number - self._line <= MAX_LINES_BELOW_RECORD // 4:
             self._add({name: value for name, value in _known(parsed).items() if self._lacks([name])})
             self._line = number if self._heading and parsed.metrics else self._line  # its block goes on
+
+    def _take_metrics(self, number: int, values: dict[str, float], parsed: Parsed) -> None:
+        self._metric_lines += 1
+        self._counted += bool(values) or bool(self._counters)
+        is_own = self._is_series_of_its_own(number, values, parsed)
+        if is_own:
+            self._own_labels.add(parsed.label)
+            parsed.metrics = {f"{parsed.label}/{name}": value for name, value in parsed.metrics.items()}
+        else:
+            parsed.metrics = self._as_before(parsed.metrics)
+        if values:
+            self._with_counter(number, values, parsed)
+        elif is_own and self._is_near(number):
+            self._add(parsed.metrics)
+        else:
+            self._without_counter(number, parsed.metrics, parsed.label)
+
+    def _is_series_of_its_own(self, number: int, values: Mapping[str, float], parsed: Parsed) -> bool:
+        """Say whether a line measures something else than the open record: it repeats names under a label of its own.
+
+        Args:
+            number: Its line number.
+            values: Its counters.
+            parsed: What it says.
+        """
+        if not parsed.label or parsed.label in self._own_labels:
+            return parsed.label != ""
+        if parsed.label in self._labels:
+            return False
+        here = self._belongs_by_counters(values) if values else self._is_near(number)
+        block = {canonical(name): value for name, value in self._block.items()}
+        repeats = (block.get(canonical(name), value) != value for name, value in parsed.metrics.items())
+        return here and any(repeats)
+
+    def _is_near(self, number: int) -> bool:
+        return bool(self._counters) and (self._heading or number - self._line <= MAX_LINES_BELOW_RECORD)
 
     def _take_heading(self, number: int, values: dict[str, float], parsed: Parsed) -> None:
         if self._is_second_step(number, values, parsed):
@@ -667,6 +699,8 @@ class Assembler:
         counters = like.counters
         counted = bool(counters.values) or (counters.batch is not None and not like.evaluation)
         rounded = counters.rounded or (counters.batch is not None and like.evaluation)
+        if like.label in self._own_labels:
+            return False
         is_first = counters.total in (None, self._first_pass.total) or not self._is_in_pass(like)
         return is_first and like.telling and counted and bool(like.metrics) and not self._renames(like) and not rounded
 
@@ -872,31 +906,36 @@ class Assembler:
             metrics = {name: value for name, value in metrics.items() if self._lacks([name])}  # the bar shows the rest
         if self._belongs(values, metrics):
             self._counters = {**self._counters, **values}
+            self._labels.add(parsed.label)
             self._add(metrics)
             self._line = number
         else:
             inherited = {"epoch": self._epoch} if "epoch" not in values and self._epoch is not None else {}
             self._open(number, {**inherited, **values}, metrics, heading=False)
-            self._drawn = parsed.drawn
+            self._drawn, self._labels = parsed.drawn, {parsed.label}
         self._rounded_block = self._rounded_block or parsed.counters.rounded
 
     def _belongs(self, values: Mapping[str, float], metrics: Mapping[str, float]) -> bool:
         """Say whether a line with counters adds to the open record."""
-        same = all(self._counters.get(name, value) == value for name, value in values.items())
-        shared = any(name in self._counters for name in values)
-        return same and shared and self._block.keys().isdisjoint(metrics)
+        return self._belongs_by_counters(values) and self._block.keys().isdisjoint(metrics)
 
-    def _without_counter(self, number: int, metrics: dict[str, float]) -> None:
-        if self._counters and (self._heading or number - self._line <= MAX_LINES_BELOW_RECORD):
+    def _belongs_by_counters(self, values: Mapping[str, float]) -> bool:
+        same = all(self._counters.get(name, value) == value for name, value in values.items())
+        return same and any(name in self._counters for name in values)
+
+    def _without_counter(self, number: int, metrics: dict[str, float], label: str) -> None:
+        if self._is_near(number):
             if not self._heading and self._fails(number, metrics):
                 return
             if self._lacks(metrics):
+                self._labels.add(label)
                 self._add(metrics)
                 self._line = number if self._heading else self._line
                 return
             if self._heading:  # another record under the same heading
                 counters = self._counters
                 self._open(number, counters, metrics, heading=True)
+                self._labels = {label}
                 return
         self._leftovers.take(number, metrics, known=True)
 
@@ -933,7 +972,7 @@ class Assembler:
         if heading and not metrics and counters == {name: self._counters.get(name) for name in counters}:
             return  # the same heading again
         self.flush()
-        self._line, self._heading = number, heading
+        self._line, self._heading, self._labels = number, heading, set()
         self._counters, self._block = counters, dict(metrics)
 
 

@@ -684,7 +684,7 @@ def _rebuilt(like: LineContent, values: list[float]) -> LineContent:
             counters.total,
             counters.planned,
         )
-        content.plain = type(parsed)(place, metrics, parsed.rank, parsed.telling, parsed.evaluation)
+        content.plain = type(parsed)(place, metrics, parsed.rank, parsed.telling, parsed.evaluation, label=parsed.label)
     return content
 
 

@@ -22,8 +22,10 @@ from mldebug_mcp.logs.names.metrics import (
     is_abbreviated,
     is_amount,
     is_evaluation,
+    is_known,
     is_telling,
 )
+from mldebug_mcp.logs.names.records import phase_in
 from mldebug_mcp.logs.numbers import NUMBER, parse_number, to_number, whole_number, without_underscores
 from mldebug_mcp.logs.settings.values import NotAnObjectError, parse_object
 from mldebug_mcp.logs.text.bars import Bar, bar_in
@@ -61,6 +63,10 @@ _NO_MEASURE = regex(
     r"time|took|elapsed|seconds|size|number|num|count|total|sample|image|batch|file|seed|rank|gpu|device", re.IGNORECASE
 )
 """What an evaluation takes, and to be made of."""
+_LABEL = regex(
+    r"[\s|:,*=#>-]{0,20}+(?:\[(?P<inside>[A-Za-z][^\[\]:=|,]{1,50})(?:,[^\[\]]{0,60})?\]"
+    r"|(?P<words>[A-Za-z][\w-]{0,20}(?: [\w-]{1,20}){0,3}) ?[|:](?![|:]))[\s:|>-]{1,8}(?=[A-Za-z])"
+)
 MOST_WORDS = 4
 """Words besides the names of its metrics that such a line has. Chosen: "val" and what it was on."""
 MAX_LINE = 20_000
@@ -78,6 +84,7 @@ class Parsed:
         telling: It reports a metric that only training or evaluation prints.
         evaluation: It speaks of an evaluation.
         drawn: It is a drawing of a bar.
+        label: What stands in words before its metrics, in brackets or a part of its own: "[blind set, n=1500] loss: 2".
     """
 
     counters: Counters
@@ -86,6 +93,7 @@ class Parsed:
     telling: bool = False
     evaluation: bool = False
     drawn: bool = False
+    label: str = ""
 
 
 def parse_line(line: str, *, evaluation: bool = False) -> Parsed:
@@ -120,7 +128,14 @@ def parse_line(line: str, *, evaluation: bool = False) -> Parsed:
     # A step that was skipped for overflow has no loss, but it is a record of training.
     skipping = "step" in counters.values and any(canonical(name) == "skipped_iterations" for name in metrics)
     telling = skipping or any(map(is_telling, metrics)) or (evaluation and _holds_measures_alone(counters, metrics))
-    return Parsed(counters, metrics, rank, telling, evaluation)
+    return Parsed(counters, metrics, rank, telling, evaluation, label=_label_in(counters.rest) if telling else "")
+
+
+def _label_in(rest: str) -> str:
+    """Return what stands in words before the metrics of a line without its counters, "" for training and for a name."""
+    found = _LABEL.match(rest)
+    label = "" if found is None else found["inside"] or found["words"]
+    return "" if phase_in(label) == "train" or is_known(label) or is_telling(label) else label
 
 
 def _holds_measures_alone(counters: Counters, metrics: Mapping[str, float]) -> bool:

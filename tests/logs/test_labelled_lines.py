@@ -1,0 +1,77 @@
+"""Lines under a label of their own, which repeat the metrics of the records, are series of their own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.logs.reading import points, read
+
+EPOCHS = 80
+LOSS = {float(epoch): round(2 + 4 / epoch, 4) for epoch in range(1, EPOCHS + 1)}
+OTHER = {float(epoch): round(3 + 0.01 * epoch, 4) for epoch in range(4, EPOCHS + 1, 4)}
+
+
+def _record(style: str, epoch: int) -> str:
+    loss, accuracy = LOSS[epoch], 0.5
+    return {
+        "counter": f"epoch {epoch}: loss={loss} acc={accuracy}\n",
+        "bar": f"Epoch {epoch}/{EPOCHS}\n9/9 [======] - 0s 3ms/step - loss: {loss} - acc: {accuracy}\n",
+        "heading": f"Epoch {epoch}\nmean loss {loss}, acc {accuracy}\n",
+    }[style]
+
+
+def _text(style: str, label: str) -> str:
+    return "".join(
+        _record(style, epoch) + (label.format(OTHER[epoch]) if epoch in OTHER else "") for epoch in range(1, EPOCHS + 1)
+    )
+
+
+@pytest.mark.parametrize("style", ["counter", "bar", "heading"])
+@pytest.mark.parametrize(
+    ("label", "name"),
+    [
+        ("[hospital B, n=300] loss: {} - acc: 0.25\n", "hospital B"),
+        ("clean copies | loss {} | acc 0.25\n", "clean copies"),
+    ],
+)
+def test_a_label_that_is_not_known_names_a_series(style: str, label: str, name: str, tmp_path: Path) -> None:
+    run = read(tmp_path, _text(style, label))
+    assert points(run, "loss") == LOSS
+    assert points(run, f"{name}/loss") == OTHER
+    assert set(run["accuracy"].value.tolist()) == {0.5}
+
+
+def test_a_label_with_the_counter_of_its_record_names_a_series(tmp_path: Path) -> None:
+    text = "".join(
+        f"step {epoch} | loss {LOSS[epoch]}\n"
+        + (f"step {epoch} | noisy rows: loss {OTHER[epoch]}\n" if epoch in OTHER else "")
+        for epoch in range(1, EPOCHS + 1)
+    )
+    run = read(tmp_path, text)
+    assert points(run, "loss") == LOSS
+    assert points(run, "noisy rows/loss") == OTHER
+
+
+@pytest.mark.parametrize("label", ["unseen set", "held-out set", "blind"])
+def test_words_for_held_out_data_are_those_of_an_evaluation(label: str, tmp_path: Path) -> None:
+    run = read(tmp_path, _text("bar", f"[{label}] loss: {{}} - acc: 0.25\n"))
+    assert points(run, "loss") == LOSS
+    assert points(run, "eval_loss") == OTHER
+
+
+def test_validation_keeps_its_name_next_to_another_evaluation(tmp_path: Path) -> None:
+    text = "".join(
+        f"Epoch {epoch}\ntrain loss: {LOSS[epoch]}\nval loss: {LOSS[epoch] + 1}\n"
+        + (f"[blind data] loss: {OTHER[epoch]}\n" if epoch in OTHER else "")
+        for epoch in range(1, EPOCHS + 1)
+    )
+    run = read(tmp_path, text)
+    assert points(run, "eval_loss") == {epoch: loss + 1 for epoch, loss in LOSS.items()}
+    own = [curve for curve in run.series.values() if (curve.logged_as or curve.name).startswith("blind data/")]
+    assert [dict(zip(curve.step.tolist(), curve.value.tolist(), strict=True)) for curve in own] == [OTHER]
+
+
+def test_the_label_of_the_records_themselves_says_nothing(tmp_path: Path) -> None:
+    text = "".join(f"Epoch {epoch}\n[runner] loss: {loss}, acc: 0.5\n" for epoch, loss in LOSS.items())
+    assert points(read(tmp_path, text), "loss") == LOSS
