@@ -356,12 +356,12 @@ _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z`'\"\[])|\n")
 
 
 def _deciding(text: str, pattern: str) -> str:
-    """Return the sentence of a message in which a pattern is found, or else its first, bounded."""
+    """Return the sentences of a message from the one on in which a pattern is found, bounded; else from its first."""
     found = re.search(pattern, " ".join(text.split()))
-    sentences = [sentence for sentence in _SENTENCE_END.split(text) if sentence.strip()]
     words = found[0] if found else ""
-    chosen = next((sentence for sentence in sentences if words in " ".join(sentence.split())), sentences[0])
-    return shorten(chosen.strip(), MAX_ERROR_CHARACTERS)
+    sentences = [" ".join(sentence.split()) for sentence in _SENTENCE_END.split(text) if sentence.strip()]
+    start = next((at for at, sentence in enumerate(sentences) if words in sentence), 0)
+    return shorten(whole_sentences(" ".join(sentences[start:]), MAX_ERROR_CHARACTERS), MAX_ERROR_CHARACTERS)
 
 
 # Many runs.

@@ -1315,7 +1315,8 @@ _FORMS: tuple[tuple[str, re.Pattern[str], Reader], ...] = (
     _form("setting_out_of_range", "", _allowed),
     _form(
         "setting_out_of_range",
-        r"\b(?P<name>[A-Za-z_][\w.]{1,60})['`]? (?:\w{1,20} )?(?:must|should|has to|have to|needs? to) (?:be )?"
+        r"\b(?P<name>[A-Za-z_][\w.]{1,60}|(?<=[`'])[A-Za-z](?=[`']))['`]? (?:\w{1,20} )?"
+        r"(?:must|should|has to|have to|needs? to) (?:be )?"
         rf"(?P<wanted>(?:(?:(?:{'|'.join(_BOUND_WORDS)})\b|[<>]=?|[\[(]-?[\d.]{{1,12}}, ?(?:-?[\d.]{{1,12}}|inf)[\])]|"
         r"-?\d{1,12}+(?:\.\d{1,12}+)?(?:e-?\d{1,3}+)?) ?){1,9})[,.;:]? (?:but )?"
         r"(?:the (?:\w{1,20} )?value (?:passed |given )?)?(?:[Gg]ot|is|was|found|received|given)(?: value)?:? "
