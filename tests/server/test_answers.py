@@ -13,8 +13,9 @@ import jsonschema
 import pytest
 from mcp import Client
 
+from mldebug_mcp.judge import diagnose_run
 from mldebug_mcp.report.diagnosis_concise import BRIEF
-from mldebug_mcp.server.reply import LIMIT
+from mldebug_mcp.server.reply import FULL_LIMIT, LIMIT
 from mldebug_mcp.server.tools import TOOLS
 from tests.memory import scenarios
 
@@ -271,3 +272,32 @@ async def test_which_of_several_runs_was_read_is_said_even_if_it_is_healthy(clie
     assert any(
         note.startswith("read second, the longest of 2 runs; run=NAME") for note in result.structured_content["notes"]
     )
+
+
+async def test_a_full_answer_is_bounded_says_what_is_cut_and_begins_with_what_is_seen(
+    client: Client, tmp_path: Path
+) -> None:
+    log = tmp_path / "log.jsonl"
+    rows = [
+        {"step": step, "loss": 3 / step + 0.5 * (step == 90), **{f"layer_{at}/grad_norm": 1 + at for at in range(600)}}
+        for step in range(1, 121)
+    ]
+    log.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    many = tmp_path / "many"
+    for at in range(150):
+        (many / f"{at}{'name' * 20}").mkdir(parents=True)
+        (many / f"{at}{'name' * 20}" / "log.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows[:6]))
+    for tool, path in (("diagnose_run", log), ("diagnose_runs", many)):
+        result = await client.call_tool(tool, {"path": str(path), "detail": "full"})
+        text, answer = result.content[0].text, result.structured_content or {}  # type: ignore[union-attr]
+        assert json.loads(text) == answer
+        assert len(text) <= FULL_LIMIT
+        if tool == "diagnose_runs":
+            assert any(f"mldebug-mcp runs {path} --json" in note for note in answer["notes"])
+
+
+@pytest.mark.parametrize("example", ["loss_spike", "healthy"])
+async def test_a_full_answer_to_an_ordinary_run_is_whole(client: Client, examples: Path, example: str) -> None:
+    result = await client.call_tool("diagnose_run", {"path": str(examples / example), "detail": "full"})
+    answer = result.structured_content or {}
+    assert answer["findings"] == diagnose_run(examples / example).model_dump(mode="json")["findings"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -19,6 +19,7 @@ from mldebug_mcp.models import (
     Citation,
     ErrorExplanation,
     Explanation,
+    Finding,
     Hypothesis,
     Model,
     ProbeResult,
@@ -65,13 +66,28 @@ def rounded(causes: Sequence[Judged]) -> list[Judged]:
     return [cause.model_copy(update={"probability": round(cause.probability, DIGITS)}) for cause in causes]
 
 
-def fitted(answer: Answer, limit: int) -> Answer:
-    """Return the answer, cut as little as makes its JSON at most `limit` characters long."""
+def fitted(answer: Answer, limit: int, measure: Callable[[Answer], int] | None = None) -> Answer:
+    """Return the answer, cut as little as makes its JSON at most `limit` characters long.
+
+    Args:
+        answer: What is cut.
+        limit: How long it may be.
+        measure: What counts its characters; `length` by default.
+    """
     for characters, entries in _ROOM:
-        if length(answer) <= limit:
+        if (measure or length)(answer) <= limit:
             return answer
         answer = _cut_model(answer, characters, entries)
     return answer
+
+
+def most_telling_first(answer: Answer) -> Answer:
+    """Return an answer whose findings begin with those that are present and end with those that are not known."""
+    findings = getattr(answer, "findings", None)
+    if not isinstance(findings, list) or not all(isinstance(finding, Finding) for finding in findings):
+        return answer
+    order = (State.PRESENT, State.ABSENT, State.UNKNOWN)
+    return answer.model_copy(update={"findings": sorted(findings, key=lambda finding: order.index(finding.state))})
 
 
 def length(answer: Model) -> int:

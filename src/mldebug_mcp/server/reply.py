@@ -36,12 +36,16 @@ from mldebug_mcp.models.script import ScriptReport
 
 LIMIT = 10_000
 """Characters of a concise answer: well below the size at which clients put an answer into a file instead."""
+FULL_LIMIT = 80_000
+"""Characters of a full answer: an ordinary diagnosis, whole, and about what clients let a model read of one answer."""
 NOTE_ROOM = 500
-"""Characters of `LIMIT` that are kept for the note on what was cut."""
+"""Characters of a limit that are kept for the note on what was cut."""
 LONGEST_CALL = 240
 
 Detail = Literal["concise", "full"]
-"""concise: what matters most, at most `LIMIT` characters; full: everything. The instructions of the server say so."""
+"""concise: what matters most, at most `LIMIT` characters; full: everything, at most `FULL_LIMIT`.
+
+The instructions of the server say so."""
 Answer = TypeVar(
     "Answer",
     bound=Diagnosis
@@ -93,14 +97,48 @@ def reply(answer: Answer, detail: str, short: Callable[[Answer], Answer], *pictu
         pictures: Images to send with it.
     """
     if detail == "full":
-        content = answer.model_dump(mode="json")
+        content = _whole(answer)
     else:
         from mldebug_mcp.report.concise import as_json
 
         content = as_json(_shortened(answer, short(answer)))
-    text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
+    text = _text(content)
     shown = cast("list[ContentBlock]", [TextContent(text=text), *pictures])
     return CallToolResult(content=shown, structured_content=content)
+
+
+def _text(content: Mapping[str, object]) -> str:
+    return json.dumps(content, ensure_ascii=False, separators=(",", ":"))
+
+
+def _whole(answer: Answer) -> dict[str, object]:
+    """Return everything, cut where it is longer than what a client takes."""
+
+    def measure(model: Answer) -> int:
+        return len(_text(model.model_dump(mode="json")))
+
+    if measure(answer) <= FULL_LIMIT:
+        return answer.model_dump(mode="json")
+    from mldebug_mcp.report.concise import fitted, most_telling_first
+
+    fitting = fitted(most_telling_first(answer), FULL_LIMIT - NOTE_ROOM, measure)
+    return fitting.model_copy(update={"notes": [*fitting.notes, _in_a_terminal(_call.get())]}).model_dump(mode="json")
+
+
+def _in_a_terminal(whole: Call | None) -> str:
+    """Return a note on an answer that was cut though all was asked for, with the command that prints it whole."""
+    from mldebug_mcp.judge.next_call import as_command
+
+    command = "the command of this tool"
+    if whole is not None:
+        given = {name: value for name, value in whole.arguments.items() if name != "detail"}
+        plain = all(isinstance(value, str | int | float) for value in given.values())
+        if plain and len(json.dumps(given)) <= LONGEST_CALL:
+            command = as_command(whole.model_copy(update={"arguments": given}))
+    return (
+        f"longer than {FULL_LIMIT:,} characters, so long lists and texts are cut, what tells least first; "
+        f"everything: {command} --json, in a terminal"
+    )
 
 
 def _shortened(answer: Answer, brief: Answer) -> Model:
