@@ -32,6 +32,7 @@ from mldebug_mcp.logs.names.lexicon import NAMESPACES, PHASES, SECONDS
 from mldebug_mcp.logs.names.losses import (
     accuracy_as_a,
     bare_phases,
+    evaluation_of_answers,
     evaluation_of_its_name,
     filtered_nan,
     length_of_completions,
@@ -498,6 +499,7 @@ _CONVENTIONS: tuple[Callable[[Columns], str | None], ...] = (
     pairs,
     named_loss,
     evaluation_of_its_name,
+    evaluation_of_answers,
     bare_phases,
     perplexity_alone,
     objective_alone,

@@ -194,6 +194,36 @@ def evaluation_of_its_name(columns: Columns) -> str | None:
     return f"{evaluated[0]!r} is read as the eval_loss"
 
 
+_OF_TOKENS = frozenset({"completion", "assistant", "target", "next", "char", "character", "token", "word"})
+"""Parts of the loss of a language model that stand for the whole: of the tokens that count, or of each of them."""
+
+
+def evaluation_of_answers(columns: Columns) -> str | None:
+    """`eval/answer_loss` is the evaluation loss where a log has no other, and trains on no loss of the same part.
+
+    The tokens of answers are those that count, and the likelihood of the next token is what training minimises.
+    """
+    if not any(canonical(name) == "loss" for name in columns) or any(
+        canonical(name) == "eval_loss" for name in columns
+    ):
+        return None
+    roles = {name: role for name in columns if (role := role_of(name)) is not None and not name.startswith(SET_ASIDE)}
+    losses = {name: role for name, role in roles.items() if role.quantity is Quantity.LOSS}
+    evaluated = [name for name, role in losses.items() if role.is_evaluation]
+    if len(evaluated) != 1 or not losses[evaluated[0]].is_level:
+        return None
+    part = losses[evaluated[0]].part
+    words = set(part.split()) - {"nll"}
+    if (
+        not words
+        or not words <= _OF_TOKENS
+        or any(role.part == part for role in losses.values() if not role.is_evaluation)
+    ):
+        return None
+    rename(columns, evaluated[0], "eval_loss")
+    return f"{evaluated[0]!r} is read as the eval_loss, as no other is logged"
+
+
 def _is_measured(column: Column) -> bool:
     """Say whether the values are no counts."""
     values = column.values()
