@@ -217,7 +217,7 @@ def glance_at_script(answer: ScriptReport) -> Glance:
     """Return the surest fault of a script, its line and its fix."""
     findings = sorted(answer.findings, key=lambda finding: SUREST_FIRST.index(finding.certainty))
     sure = [finding for finding in findings if finding.certainty != "depends"]
-    files = shorten(Path(answer.path).name, MAX_NAME_CHARACTERS) + (
+    files = shorten(Path(answer.path).absolute().name or answer.path, MAX_NAME_CHARACTERS) + (
         f" ({answer.files} files)" if answer.files > 1 else ""
     )
     if findings:
