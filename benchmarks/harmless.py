@@ -59,7 +59,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from markdown_it import MarkdownIt
 
 ROOT = Path(__file__).parents[1]
-FOLDERS = ("tests", "benchmarks", "docs", "examples", "evidence", "executed", "references")
+FOLDERS = ("tests", "benchmarks", "docs", "examples", "evidence", "references")
 """Where the repository holds files that an outside parser may read."""
 CPU_SECONDS = 2
 WALL_SECONDS = 120

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -87,6 +88,58 @@ def test_a_fault_in_one_run_goes_before_another_that_cannot_be_judged(
     assert main(["diagnose", "--short", "--check", str(short), str(examples / "divergence")]) == 1
     assert main(["diagnose", "--short", "--check", str(short), str(examples / "healthy")]) == 3
     assert len(capsys.readouterr().out.splitlines()) == 4
+
+
+def test_an_error_names_the_options_of_the_command_and_not_the_arguments_of_python(
+    tmp_path: Path, examples: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / "log.jsonl"
+    log.write_text(
+        "".join(json.dumps({"step": at, "loss": 3 / at}) + "\n" for at in range(10, 90, 10)), encoding="utf-8"
+    )
+    plain = ["--sampler", "random", "--seed", "3", "--batch-size", "2", "--rows", "40"]
+    given = {
+        "--rows N is needed": ["rows", str(log), "--step", "10", *plain[:-2], "--first-step", "1"],
+        "say --first-step 0 or --first-step 1": ["rows", str(log), "--step", "10", *plain],
+        "with --checkpoints FOLDER": ["checkpoint", str(examples / "healthy")],
+    }
+    for said, arguments in given.items():
+        assert main(arguments) == 2
+        error = capsys.readouterr().err
+        assert said in error
+        assert not re.search(r"\b(?:rows|first_step|checkpoints)\b=", error)
+
+
+@pytest.mark.parametrize("points", ["3", "2001", "0"])
+def test_a_number_of_points_that_no_curve_is_shown_with_is_refused_with_the_others(
+    points: str, examples: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["read", str(examples / "healthy"), "loss", "--points", points])
+    assert "--points" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("points", [4, 5, 11, 30])
+def test_about_so_many_points_are_shown_as_are_asked_for(
+    points: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / "log.jsonl"
+    log.write_text("".join(json.dumps({"step": at, "loss": 3 / at}) + "\n" for at in range(1, 400)), encoding="utf-8")
+    assert main(["read", str(log), "loss", "--points", str(points), "--json"]) == 0
+    (series,) = json.loads(capsys.readouterr().out)["series"]
+    assert 0.7 * points <= len(series["points"]) <= points
+
+
+def test_the_folder_in_which_a_script_lies_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "experiment"
+    folder.mkdir()
+    for name in ("a.py", "b.py"):
+        (folder / name).write_text("for x, y in loader:\n    criterion(model(x), y).backward()\n    optimizer.step()\n")
+    monkeypatch.chdir(folder)
+    assert main(["script", "."]) == 0
+    assert " in experiment (2 files)" in capsys.readouterr().out.splitlines()[0]
 
 
 def test_search_prints_quotes_with_author_and_address(capsys: pytest.CaptureFixture[str]) -> None:

@@ -322,6 +322,31 @@ def test_a_clear_difference_is_told_apart_seed_by_seed(tmp_path: Path, capsys: p
     assert "A - B is -" in said
 
 
+@pytest.mark.parametrize("pairs", [2, 3, 4])
+def test_a_comparison_says_what_decides_and_when_no_smaller_p_is_possible(tmp_path: Path, pairs: int) -> None:
+    a = [write(tmp_path / f"a{seed}", seed) for seed in range(pairs)]
+    b = [write(tmp_path / f"b{seed}", seed, HIGH) for seed in range(pairs)]
+    answer = compare_runs(a, b)
+    assert answer.p == pytest.approx(2 / 2**pairs)
+    facts = " ".join(answer.at_a_glance.facts)
+    assert "by Student's t, which decides" in facts
+    assert f"and {pairs} pairs can give no smaller one" in facts
+    assert not any("different numbers" in note for note in answer.notes)
+
+
+def test_runs_of_different_lengths_are_compared_with_a_note(tmp_path: Path) -> None:
+    a = [write(tmp_path / f"a{seed}", seed) for seed in range(2)]
+    b = [write(tmp_path / f"b{seed}", seed) for seed in range(2)]
+    for run in b:
+        log = next(file for file in run.rglob("*.jsonl"))
+        rows = log.read_text().splitlines()
+        log.write_text("\n".join(rows[: len(rows) // 2]))
+    answer = compare_runs(a, b)
+    (note,) = answer.notes
+    assert note.startswith("the runs have different numbers of steps: they end at ")
+    assert note in answer.at_a_glance.facts
+
+
 def test_seeds_of_one_recipe_cannot_be_told_apart_and_it_is_said_what_could(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -38,6 +38,21 @@ def test_a_batch_gets_its_verdict_and_its_cause(
     assert (result.verdict, result.causes[0].cause) == (verdict, cause), result.summary
 
 
+@pytest.mark.parametrize("length", [24, 40])
+def test_a_batch_that_is_memorised_lists_no_row_that_was_not(length: int, tmp_path: Path) -> None:
+    rows = [[random.Random(row * 77 + place).randrange(5, 900) for place in range(length)] for row in range(3)]
+    result = probe_here(tmp_path, batch={"input_ids": rows})
+    assert result.verdict == "memorised"
+    assert result.accuracy is not None
+    assert result.resisting_rows == []
+
+
+def test_a_row_that_contradicts_another_is_listed_though_the_batch_is_memorised(tmp_path: Path) -> None:
+    result = probe_here(tmp_path, batch={"x": [*VALUES, VALUES[3]], "labels": [row % 3 for row in range(12)] + [1]})
+    assert {3, 12} >= {row.row for row in result.resisting_rows} != set()
+    assert all("different label elsewhere" in row.why for row in result.resisting_rows)
+
+
 def test_the_first_loss_is_compared_with_a_uniform_guess(tmp_path: Path) -> None:
     result = probe_here(tmp_path, batch={"input_ids": ROWS, "labels": ROWS})
 

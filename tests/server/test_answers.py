@@ -285,8 +285,10 @@ async def test_a_full_answer_is_bounded_says_what_is_cut_and_begins_with_what_is
     log.write_text("".join(json.dumps(row) + "\n" for row in rows))
     many = tmp_path / "many"
     for at in range(150):
-        (many / f"{at}{'name' * 20}").mkdir(parents=True)
-        (many / f"{at}{'name' * 20}" / "log.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows[:6]))
+        (many / f"{at}{'name' * 50}").mkdir(parents=True)
+        (many / f"{at}{'name' * 50}" / "log.jsonl").write_text(
+            "".join(json.dumps({"step": step, "loss": 3 / step}) + "\n" for step in range(1, 60))
+        )
     for tool, path in (("diagnose_run", log), ("diagnose_runs", many)):
         result = await client.call_tool(tool, {"path": str(path), "detail": "full"})
         text, answer = result.content[0].text, result.structured_content or {}  # type: ignore[union-attr]

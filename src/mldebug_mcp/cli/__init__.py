@@ -17,7 +17,7 @@ from mldebug_mcp.cli.data import do_probe
 from mldebug_mcp.cli.parser import make_parser, parsed
 from mldebug_mcp.cli.runs import with_sides_named
 from mldebug_mcp.cli.serving import do_serve
-from mldebug_mcp.core.errors import MLDebugError
+from mldebug_mcp.core.errors import InputError, MLDebugError
 from mldebug_mcp.core.limits import OFFLINE
 from mldebug_mcp.core.text import LONGEST_ERROR, shorten
 
@@ -53,7 +53,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code = command(options)
         sys.stdout.flush()  # here and not at exit, where a closed pipe could not be told from an error
     except MLDebugError as error:
-        print(f"mldebug-mcp: {shorten(str(error), LONGEST_ERROR)}", file=sys.stderr)
+        said = error.with_options() if isinstance(error, InputError) else str(error)
+        print(f"mldebug-mcp: {shorten(said, LONGEST_ERROR)}", file=sys.stderr)
         return UNUSABLE
     except BrokenPipeError:
         # The reader (such as `head`) has seen enough. What is left goes nowhere, so that nothing fails at exit.

@@ -192,7 +192,9 @@ def add_read(verbs: Commands) -> None:
     add_reading(read)
     read.add_argument("--first", type=float, metavar="STEP", help="the first step")
     read.add_argument("--last", type=float, metavar="STEP", help="the last step")
-    read.add_argument("--points", type=count, default=60, metavar="N", help="about how many points of each curve")
+    read.add_argument(
+        "--points", type=_points, default=60, metavar="N", help="about how many points of each curve, 4 to 2000"
+    )
     read.add_argument(
         "--coverage", action="store_true", help="list the kinds of lines with numbers, and what was made of each"
     )
@@ -200,13 +202,23 @@ def add_read(verbs: Commands) -> None:
     read.set_defaults(command=do_read)
 
 
+def _points(text: str) -> int:
+    from mldebug_mcp.judge.read_metric import require_points
+
+    number = count(text)
+    try:
+        require_points(number)
+    except InputError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    return number
+
+
 def do_read(options: argparse.Namespace) -> int:
     """Print values of metrics, or what was made of the lines of the log."""
     if options.coverage:
         return _read_coverage(options)
-    from mldebug_mcp.judge.read_metric import read_curves, require_points
+    from mldebug_mcp.judge.read_metric import read_curves
 
-    require_points(options.points)
     with shown_progress():
         run = run_of(options.path, options)
         answer = read_curves(run, options.metrics, options.first, options.last, options.points)

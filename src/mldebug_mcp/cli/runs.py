@@ -191,11 +191,20 @@ def add_rows(verbs: Commands) -> None:
     )  # fmt: skip
     rows.add_argument("--first-step", type=int, choices=(0, 1), help="the number of the log's first step")
     rows.add_argument(
-        "--resumed-at", type=int, action="append", metavar="N",
-        help="a step after which a resumed run began its pass anew (ignore_data_skip); repeatable",
+        "--resumed-at", type=_resumed_at, action="append", metavar="N",
+        help="a step after which a resumed run began its pass anew (ignore_data_skip), or none; repeatable",
     )  # fmt: skip
     add_json(rows)
     rows.set_defaults(command=do_rows)
+
+
+def _resumed_at(text: str) -> int | None:
+    if text == "none":
+        return None
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is neither a step nor none") from None
 
 
 def do_rows(options: argparse.Namespace) -> int:
@@ -203,6 +212,8 @@ def do_rows(options: argparse.Namespace) -> int:
     from mldebug_mcp.judge.rows import rows_at
 
     settings = {name: getattr(options, name) for name in _SETTINGS}
+    if options.resumed_at is not None:
+        settings["resumed_at"] = [step for step in options.resumed_at if step is not None]
     with shown_progress():
         answer = rows_at(options.path, options.step, options.data, options.tokenizer, **settings)
     if options.json:

@@ -9,13 +9,32 @@ MLDebugError
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 class MLDebugError(Exception):
     """Base of every error that this package raises on purpose."""
 
 
 class InputError(MLDebugError):
-    """The input cannot be used."""
+    """The input cannot be used.
+
+    Args:
+        message: What is wrong, and what to do. It names an argument as `name=VALUE`.
+        arguments: The arguments that it names so. The command line shows their options instead.
+    """
+
+    def __init__(self, message: str, *, arguments: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.arguments = tuple(arguments)
+
+    def with_options(self) -> str:
+        """Return the message with `--name VALUE` in the place of `name=VALUE`; an empty list is `none` there."""
+        message = str(self)
+        for name in self.arguments:
+            option = f"--{name.replace('_', '-')}"
+            message = message.replace(f"{name}=[]", f"{option} none").replace(f"{name}=", f"{option} ")
+        return message
 
 
 class UnknownIdError(MLDebugError):

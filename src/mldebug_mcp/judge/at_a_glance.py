@@ -5,6 +5,7 @@ A diagnosis has its own (`run_verdict`); here are those of all other answers. Te
 
 from __future__ import annotations
 
+import math
 import re
 import shlex
 from collections import Counter
@@ -218,7 +219,7 @@ def glance_at_script(answer: ScriptReport) -> Glance:
     """Return the surest fault of a script, its line and its fix."""
     findings = sorted(answer.findings, key=lambda finding: SUREST_FIRST.index(finding.certainty))
     sure = [finding for finding in findings if finding.certainty != "depends"]
-    files = shorten(Path(answer.path).name, MAX_NAME_CHARACTERS) + (
+    files = shorten(Path(answer.path).absolute().name or answer.path, MAX_NAME_CHARACTERS) + (
         f" ({answer.files} files)" if answer.files > 1 else ""
     )
     if findings:
@@ -287,13 +288,26 @@ def glance_at_choice(answer: CheckpointChoice, path: str) -> Glance:
 # Two kinds of runs.
 
 
+ROUNDING_OF_P = 1e-9
+"""Share by which a p that was worked out may differ from the exact one."""
+
+
+def least_p(a: int, b: int, *, paired: bool) -> float:
+    """Return the smallest two-sided p that a permutation test of so many runs can give: two of all the ways to deal."""
+    return min(1.0, 2 / (2**a if paired else math.comb(a + b, a)))
+
+
 def glance_at_contest(answer: Contest) -> Glance:
     """Return which kind of runs is better, or how many runs would tell."""
     means = [sum(side) / len(side) for side in (answer.a, answer.b)]
     levels = f"{answer.metric} is {figure(means[0])} in A and {figure(means[1])} in B ({answer.better} is better)"
     interval = f"A - B is {figure(answer.difference)}, 95 % interval {figure(answer.low)} to {figure(answer.high)}"
     how = "runs compared seed by seed" if answer.paired else "runs not paired by seed"
-    facts = [f"{interval}; {how}, permutation p {figure(answer.p)}"]
+    least = least_p(len(answer.a), len(answer.b), paired=answer.paired)
+    runs = f"{len(answer.a)} pairs" if answer.paired else f"{len(answer.a)} and {len(answer.b)} runs"
+    floor = f", and {runs} can give no smaller one" if answer.p <= least * (1 + ROUNDING_OF_P) else ""
+    facts = [f"{interval} by Student's t, which decides; {how}", f"permutation p {figure(answer.p)}{floor}"]
+    facts += answer.notes
     look = {} if answer.next_step is None else {"next": "Look at the worst run.", "command": _command(answer.next_step)}
     if answer.verdict != "cannot tell":
         headline = f"{answer.verdict[:1].upper()}{answer.verdict[1:]}: {levels}, more than chance does."

@@ -78,7 +78,8 @@ def choose_checkpoint(
     if found is None:
         raise InputError(
             f"{shorten(str(checkpoints or path), 200)}: no checkpoint found; name the folder that holds them with "
-            "--checkpoints FOLDER (checkpoints=)"
+            "checkpoints=FOLDER",
+            arguments=("checkpoints",),
         )
     return found.model_copy(update={"at_a_glance": glance_at_choice(found, str(path))})
 

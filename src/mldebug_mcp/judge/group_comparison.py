@@ -15,7 +15,7 @@ import numpy as np
 
 from mldebug_mcp.checks.results import result_of
 from mldebug_mcp.core.errors import InputError
-from mldebug_mcp.core.text import counted, shorten
+from mldebug_mcp.core.text import counted, figure, shorten
 from mldebug_mcp.judge.at_a_glance import glance_at_contest
 from mldebug_mcp.judge.next_call import diagnose_call
 from mldebug_mcp.logs import Run, read_run
@@ -27,6 +27,8 @@ LEVEL = 0.05
 POWER = 0.8
 """Share of repetitions in which a difference should be seen (J. Cohen, Statistical Power Analysis, 1988)."""
 MOST_RUNS = 10_000
+OTHER_LENGTH = 1.05
+"""Times the steps of the shortest run from which another is longer. Chosen: a last record may be missing."""
 RESAMPLES = 9_999
 """Permutations that are drawn where there are more than that; below, all are tried."""
 
@@ -63,9 +65,23 @@ def compare_runs(a: Sequence[str | Path], b: Sequence[str | Path], metric: str =
         answer = answer.model_copy(update={"low": max(-1.0, answer.low), "high": min(1.0, answer.high)})
     results = list(zip([*of_a, *of_b], [*first, *second], strict=True))
     worst = (min if found.higher_is_better else max)(results, key=lambda pair: pair[0])[1]
+    notes = [*answer.notes, *_of_other_lengths(first, second)]
     look = diagnose_call("what the log of the worst of them tells", worst.path)
-    answer = answer.model_copy(update={"next_step": look})
+    answer = answer.model_copy(update={"next_step": look, "notes": notes})
     return answer.model_copy(update={"at_a_glance": glance_at_contest(answer)})
+
+
+def _of_other_lengths(a: Sequence[Run], b: Sequence[Run]) -> list[str]:
+    """Return a note where runs end at different steps: what is longer was trained more."""
+    ends = [[run.last_step for run in runs] for runs in (a, b)]
+    if max(map(max, ends)) <= OTHER_LENGTH * min(map(min, ends)):
+        return []
+    names = {run.step_name for run in (*a, *b)}
+    unit = names.pop() if len(names) == 1 else "step"
+    of_a, of_b = (
+        figure(min(side)) if min(side) == max(side) else f"{figure(min(side))} to {figure(max(side))}" for side in ends
+    )
+    return [f"the runs have different numbers of {unit}s: they end at {of_a} in A and at {of_b} in B"]
 
 
 def contest(a: Sequence[float], b: Sequence[float], metric: str, *, higher: bool, paired: bool) -> Contest:

@@ -419,7 +419,7 @@ def interpret(raw: RawProbe) -> ProbeResult:
         next_steps=next_steps,
         next_step=_next_call(verdict, next_steps, hypotheses, raw.output),
         first_nonfinite=_bad_operation(measured.first_nonfinite),
-        resisting_rows=_resisting(measured),
+        resisting_rows=_resisting(measured, memorised=verdict.word == "memorised"),
         curve=_curve(losses),
         output=_last_lines(raw.output) if verdict.word == "failed" else "",
         notes=[*raw.notes, *_random_loss(measured), *problems],
@@ -549,8 +549,17 @@ def _size(largest: float | None) -> str:
     return "nan" if largest is None else figure(largest)
 
 
-def _resisting(measured: Measured) -> list[ResistingRow]:
-    """Return the rows whose labels are not all right at the end, and why where that is known."""
+ROW_IS_RIGHT = 0.99
+"""Share of a row's labels that are right where it is learnt. Chosen: one of a hundred may be a guess."""
+ROW_OF_MEMORISED_IS_RIGHT = 0.5
+"""The same in a batch that is memorised, whose loss came down to its goal with a few labels to learn. Chosen."""
+
+
+def _resisting(measured: Measured, *, memorised: bool) -> list[ResistingRow]:
+    """Return the rows whose labels are not right at the end, and why where that is known.
+
+    Of a batch that is memorised as a whole these are the rows whose labels contradict others or are mostly wrong.
+    """
     if measured.outcome is None or measured.reference is None:
         return []
     contradicting = set(measured.reference.contradicting_rows)
@@ -559,7 +568,7 @@ def _resisting(measured: Measured) -> list[ResistingRow]:
             row=row, accuracy=share, why="equal input, different label elsewhere" if row in contradicting else ""
         )
         for row, share in enumerate(measured.outcome.train.rows)
-        if share < 0.99
+        if share < (ROW_OF_MEMORISED_IS_RIGHT if memorised and row not in contradicting else ROW_IS_RIGHT)
     ]
     masked = [
         ResistingRow(row=row, accuracy=math.nan, why="no label is trained on")

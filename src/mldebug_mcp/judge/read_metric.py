@@ -99,6 +99,20 @@ def _listed(names: Sequence[str], most: int = 12) -> str:
     return ", ".join(shorten(name, 60) for name in names[:most]) + (", …" if len(names) > most else "")
 
 
+def _thinned_to(series: Series, points: int) -> Series:
+    """Return a curve with about so many points: stretches whose extremes coincide leave room for further ones."""
+    low, high = max(1, points // 4), points + 1
+    fewer = thinned(series, low)
+    while high - low > 1 and len(fewer) < len(series):
+        middle = (low + high) // 2
+        tried = thinned(series, middle)
+        if len(tried) > points:
+            high = middle
+        else:
+            low, fewer = middle, tried
+    return fewer
+
+
 def _values(run: Run, series: Series, first: float | None, last: float | None, points: int) -> MetricValues:
     """Return the values of a curve between two steps."""
     begin, end = -math.inf if first is None else first, math.inf if last is None else last
@@ -111,7 +125,7 @@ def _values(run: Run, series: Series, first: float | None, last: float | None, p
         )
     with np.errstate(all="ignore"):
         course = course_of(inside)
-    fewer = thinned(inside, max(1, points // 4))
+    fewer = _thinned_to(inside, points)
     role = series.role
     return MetricValues(
         name=series.logged_as or series.name,

@@ -234,8 +234,9 @@ def _read_so_far(run: Run, diagnosis: Diagnosis) -> News:
 
 
 def _at_a_glance(run: Run, diagnosis: Diagnosis) -> Glance:
-    """Return the verdict, with the command that diagnoses the run whole."""
-    return glance_at_verdict(diagnosis.verdict, shlex.join(["mldebug-mcp", "diagnose", run.path]))
+    """Return the verdict, with the command that diagnoses the run whole: what to check next is in its answer."""
+    verdict = diagnosis.verdict.model_copy(update={"next": "See the whole diagnosis, and what to check next."})
+    return glance_at_verdict(verdict, shlex.join(["mldebug-mcp", "diagnose", run.path]))
 
 
 def _where(run: Run) -> dict[str, Any]:

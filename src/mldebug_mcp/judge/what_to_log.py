@@ -198,7 +198,7 @@ SETTINGS: Mapping[str, tuple[str, ...]] = {
 """Settings, and the symptoms that cannot be judged without them."""
 CONFIGURATION = "configuration"
 """Stands for all settings where a run has none."""
-GIVE_SETTING = "put the configuration (JSON or YAML) next to the log, or pass it as config="
+GIVE_SETTING = "put the configuration (JSON or YAML) next to the log, or name it (--config FILE, config=)"
 
 
 def framework(run: Run) -> str:

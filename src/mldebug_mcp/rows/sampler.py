@@ -365,17 +365,20 @@ def _require_certain(sampler: str, known: Mapping[str, Known], run: Run | None) 
     if sampler == "lightning" and _whole("world", known, 1) < 2:
         raise InputError(
             "on one device Lightning leaves the loader as it is, whose shuffle takes random numbers that were not "
-            f"kept; if it has a seeded generator, say sampler='shuffle'; else {RECORD}"
+            f"kept; if it has a seeded generator, say sampler=shuffle; else {RECORD}",
+            arguments=("sampler",),
         )
     if sampler in ("random", "shuffle", "sequential") and _whole("world", known, 1) > 1:
         raise InputError(
-            "of several ranks, say which library divides the rows among them: sampler 'distributed' "
-            "(DistributedSampler), 'accelerate' or 'lightning'"
+            "of several ranks, say which library divides the rows among them: sampler=distributed "
+            "(DistributedSampler), sampler=accelerate or sampler=lightning",
+            arguments=("sampler",),
         )
     if starts_anew and sampler in ("lightning", "distributed", "accelerate") and "resumed_at" not in known:
         raise InputError(
-            "the log shows that the run was resumed: say resumed_at=[] if the batches it had seen were left out, or "
-            "the steps at which it began a pass anew"
+            "the log shows that the run was resumed: say resumed_at=N for each step at which it began a pass anew, or "
+            "resumed_at=[] if the batches it had seen were left out",
+            arguments=("resumed_at",),
         )
 
 
@@ -416,7 +419,9 @@ def _whole(
 ) -> int:
     if name not in known:
         if default is None:
-            raise InputError(f"{name} is needed to draw the rows again, and is not in the run's files; say {name}")
+            raise InputError(
+                f"{name}=N is needed to draw the rows again, and is not in the run's files", arguments=(name,)
+            )
         return default
     value, source = known[name]
     if not isinstance(value, int) or isinstance(value, bool) or not least <= value < most:
@@ -444,7 +449,10 @@ def _first_step(options: SamplerOptions, sampler: str, run: Run | None) -> int:
     first = min((float(series.step[0]) for series in run.series.values() if len(series)), default=None) if run else None
     if first in (0.0, 1.0):
         return int(first)
-    raise InputError("the log does not show whether its first step is 0 or 1; say first_step=0 or first_step=1")
+    raise InputError(
+        "the log does not show whether its first step is 0 or 1; say first_step=0 or first_step=1",
+        arguments=("first_step",),
+    )
 
 
 def _made_before(known: Mapping[str, Known]) -> list[str]:
