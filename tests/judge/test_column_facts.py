@@ -325,6 +325,16 @@ def test_an_evaluation_that_came_down_with_training_is_not_prepared_otherwise() 
     assert shares[0]["train_eval_mismatch"] < shares[1]["train_eval_mismatch"]
 
 
+def test_one_held_out_set_served_as_training_is_and_another_far_worse_point_to_a_leak() -> None:
+    loss = falling(1.0, 0.01, 0.0)
+    answer = run_of({"loss": loss}, {"val_loss": loss, "holdout_loss": lambda step: 0.7 + step / 200})
+    stated = fact(answer, "held_out_sets_disagree")
+    assert stated.values["far"] - stated.values["near"] > 1
+    assert answer.hypotheses[0].cause == "train_eval_leakage"
+    alike = run_of({"loss": loss}, {"val_loss": loss, "holdout_loss": lambda step: loss(step) + 0.1})
+    assert "held_out_sets_disagree" not in facts(alike)
+
+
 def test_jumps_of_which_each_pass_has_one_at_another_place_are_of_the_same_rows() -> None:
     at = [37, 61, 112, 190, 215, 268, 333, 351, 420, 464]
     records = [

@@ -25,7 +25,7 @@ MOST_FACTS = 6
 _KINDS: tuple[Callable[[Run], Iterator[DerivedFact]], ...] = (
     pairs.nothing_trained, pairs.subtracted, bounds.around_resumes, bounds.untrained, bounds.far_beyond_guess,
     pairs.training_rows_evaluated, pairs.below_accuracy, pairs.multiples, pairs.evaluation_after_passes,
-    pairs.evaluation_began_alike,
+    pairs.held_out_sets_disagree, pairs.evaluation_began_alike,
     bounds.too_low_for_one_pass, bounds.update_below_spacing, pairs.within_first_pass, pairs.evaluation_beyond_start,
     bounds.base_rate, bounds.beyond_guess, bounds.one_jump_a_pass, bounds.logps_multiplied, pairs.entropy_lowered,
     bounds.much_clipped, pairs.rising_parts, pairs.weighed_parts, bounds.at_bounds, bounds.uniform_policy,
@@ -68,6 +68,7 @@ _SUGGESTS: Mapping[str, Mapping[str, float]] = {
     "worse_than_any_guess": {"lr_too_high": 5.0, "missing_zero_grad": 4.0, "wrong_loss": 4.0, "bad_init": 3.0},
     "evaluation_worse_than_any_guess": {"lr_too_high": 3.0},
     "one_jump_a_pass": {"bad_data_pocket": 5.0, "bad_batch": 4.0},
+    "held_out_sets_disagree": {"train_eval_leakage": 6.0, "overfitting": -4.0},
     "evaluation_began_alike": {"train_eval_mismatch": -3.0},
     "evaluation_beyond_start": {"train_eval_mismatch": 6.0, "eval_mode_bug": 5.0, "metric_bug": 3.0},
     "logps_multiplied": {"dpo_collapse": 5.0, "lr_too_high": 4.0},
@@ -85,7 +86,8 @@ rows that come again, as those were learnt: 1 of 23 runs that lost their state h
 first loss of ten times a guess is in 4 of 31 runs of `bad_init` and 3 of `grad_accum_scaling`. It is in five of
 other causes, none of them with tokens that do not fit, and in none of 650 healthy ones. An
 evaluation that ends far above training came down with it at first in 9 of 38 runs that overfit. Of runs whose rows are
-prepared in another way 1 of 25 has that."""
+prepared in another way 1 of 25 has that. One set of evaluation that is served as training is and another far worse
+are in 9 runs of `train_eval_leakage`, of seven authors, and in no other of 2,500 runs."""
 
 
 _STATED_BY: Mapping[str, Collection[str]] = {

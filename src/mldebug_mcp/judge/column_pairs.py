@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mldebug_mcp.checks.check import CannotTell
 from mldebug_mcp.checks.curve import aligned, mad, sample
-from mldebug_mcp.checks.evaluation import as_shares, beside_training, refuse_another_scale
+from mldebug_mcp.checks.evaluation import as_shares, beside_training, evaluation_losses, refuse_another_scale
 from mldebug_mcp.checks.progress import passes_at
 from mldebug_mcp.checks.run.loss_by_accuracy import PAIRS
 from mldebug_mcp.core.arrays import median
@@ -178,6 +178,40 @@ def evaluation_began_alike(run: Run) -> Iterator[DerivedFact]:
         ),
         values={"evaluation": float(evaluation[0]), "train": float(train[0]), "start": start},
         steps=[float(steps[0])],
+    )
+
+
+AS_IN_TRAINING = 0.1
+"""Of the first training loss, by which an evaluation differs from training at most to be served as training rows are.
+Chosen."""
+ANOTHER_SCALE = 30.0
+"""Times the first training loss, beyond which another set is measured by another loss. Chosen."""
+FAR_APART = 0.3
+"""Of the first training loss, by which another set lies above that evaluation. Chosen: rows of another origin do too,
+where much is learnt of them."""
+
+
+def held_out_sets_disagree(run: Run) -> Iterator[DerivedFact]:
+    """Yield that one set of evaluation is served as training rows are, and another far worse."""
+    if (losses := both_losses(run, LEAST_PAIRS, not_of=NOT_BY_LOSS)) is None:
+        return
+    sets = [series for series in evaluation_losses(run) if len(series.finite) >= LEAST_PAIRS]
+    start, train = median(losses[0].value[:LEAST_PAIRS]), median(tail(losses[0]))
+    ends = sorted((median(tail(series.finite)), series.name) for series in sets)
+    if len(ends) < 2 or not 0 <= train < start or not start > 0:
+        return
+    (low, near), (high, far) = ends[0], ends[-1]
+    if abs(low - train) > AS_IN_TRAINING * start or not FAR_APART * start <= high - low <= ANOTHER_SCALE * start:
+        return
+    yield DerivedFact(
+        fact="held_out_sets_disagree",
+        text=(
+            f"{named(run[near])} ends at about {figure(low)}, as {named(losses[0])} at {figure(train)}, and "
+            f"{named(run[far])} at about {figure(high)}. Either rows of the first set are in the training data, or "
+            "the second set is of another kind."
+        ),
+        values={"train": train, "near": low, "far": high},
+        steps=[float(run[far].finite.step[-1])],
     )
 
 
