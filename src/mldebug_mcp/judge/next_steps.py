@@ -145,7 +145,7 @@ def filled_batch_call(call: str, path: str, kind: str) -> str:
 
 
 def _first_recorded(folder: Path) -> Path | None:
-    """Return the batch of the first step of which the recorder saved one, None where it saved none."""
+    """Return the first batch that the recorder saved, by its step; None where it saved none."""
     if not is_folder(folder / BATCHES):
         return None
     named = [(int(match[1]), file) for file in entries(folder / BATCHES) if (match := _OF_STEP.fullmatch(file.name))]
