@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import tomllib
 from pathlib import Path
 from types import ModuleType
 
@@ -34,6 +35,11 @@ def test_a_page_shows_what_the_commands_print_and_what_was_measured(update_readm
     page = (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
     assert update_readme.TABLE.search(page) or update_readme.BLOCK.search(page)
     assert update_readme.filled(page) == page, "run: python docs/update_readme.py"
+
+
+def test_the_readme_names_every_extra_but_that_of_developers() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    assert {name for name in extras if f"`mldebug-mcp[{name}]`" not in README} <= {"dev"}
 
 
 def test_the_python_of_the_readme_runs(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -159,8 +159,8 @@ def log(tmp_path: Path) -> Path:
     ("said", "why"),
     [
         ({}, "nothing there tells how rows were sampled"),
-        ({**PLAIN, "rows": None}, "rows is needed"),
-        ({**PLAIN, "seed": None}, "seed is needed"),
+        ({**PLAIN, "rows": None}, "rows=N is needed"),
+        ({**PLAIN, "seed": None}, "seed=N is needed"),
         ({**PLAIN, "accumulation": 3}, "past_end"),
         ({**PLAIN, "world": 2}, "which library divides the rows"),
         ({**PLAIN, "resumed_at": [5]}, "what its generator gave afterwards depends on the script"),

@@ -303,3 +303,39 @@ async def test_a_full_answer_to_an_ordinary_run_is_whole(client: Client, example
     result = await client.call_tool("diagnose_run", {"path": str(examples / example), "detail": "full"})
     answer = result.structured_content or {}
     assert answer["findings"] == diagnose_run(examples / example).model_dump(mode="json")["findings"]
+
+
+async def test_a_single_item_is_taken_for_a_list_of_it_and_pairs_for_a_mapping(client: Client, examples: Path) -> None:
+    path = str(examples / "loss_spike")
+
+    async def answer_to(tool: str, **arguments: object) -> dict[str, Any]:
+        result = await client.call_tool(tool, {"path": path, **arguments})
+        assert not result.is_error, result.content
+        return result.structured_content or {}
+
+    for name in ("loss", "grad_norm"):
+        assert await answer_to("read_metric", names=name) == await answer_to("read_metric", names=[name])
+    checks = {"bad_batch.1": "refutes", "lr_too_high.1": "confirms"}
+    plain = await answer_to("update_diagnosis", outcomes=checks)
+    pairs = [f"{check}={outcome}" for check, outcome in checks.items()]
+    given = await answer_to("update_diagnosis", outcomes=pairs)
+    assert given["hypotheses"] == plain["hypotheses"]
+    one = await answer_to("update_diagnosis", outcomes="bad_batch.1=refutes")
+    again = await answer_to("update_diagnosis", outcomes={"bad_batch.1": "refutes"})
+    assert one["hypotheses"] == again["hypotheses"]
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("update_diagnosis", {"outcomes": ["bad_batch.1=refutes", "bad_batch.1=confirms"]}),
+        ("update_diagnosis", {"outcomes": ["bad_batch.1"]}),
+        ("update_diagnosis", {"outcomes": "bad_batch.1=refutes=really"}),
+        ("read_metric", {"path": "log.jsonl", "names": {"loss": "loss"}}),
+        ("compare_runs", {"a": "one", "b": "other"}),
+    ],
+)
+async def test_what_could_be_misread_is_refused(client: Client, tool: str, arguments: dict[str, Any]) -> None:
+    result = await client.call_tool(tool, arguments)
+    assert result.is_error
+    assert "argument" in result.content[0].text  # type: ignore[union-attr]

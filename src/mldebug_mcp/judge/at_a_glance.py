@@ -307,7 +307,6 @@ def glance_at_contest(answer: Contest) -> Glance:
     runs = f"{len(answer.a)} pairs" if answer.paired else f"{len(answer.a)} and {len(answer.b)} runs"
     floor = f", and {runs} can give no smaller one" if answer.p <= least * (1 + ROUNDING_OF_P) else ""
     facts = [f"{interval} by Student's t, which decides; {how}", f"permutation p {figure(answer.p)}{floor}"]
-    facts += answer.notes
     look = {} if answer.next_step is None else {"next": "Look at the worst run.", "command": _command(answer.next_step)}
     if answer.verdict != "cannot tell":
         headline = f"{answer.verdict[:1].upper()}{answer.verdict[1:]}: {levels}, more than chance does."

@@ -371,6 +371,8 @@ _SENTENCES = regex(r"(?<=[.!?])\s+(?=[A-Z`])")
 _SETTING = regex(r"(?i:set |with |by )?\(?`(\w+)=([^`]+)`")
 """A setting that a fix names with its value."""
 _PIECES = regex(r"((?:; |, |(?<=[.)]) )(?:and |or |then )?)")
+_SCOPES = ("In ", "For ", "With ")
+"""How a sentence begins that names the trainings for which it holds."""
 _GOES_ON = ("which ", "that ", "as ")
 """How a piece begins that is about the one before."""
 
@@ -475,10 +477,15 @@ def of_this_kind(run: Run, fix: str) -> str:
 
 
 def _for_this_run(run: Run, sentence: str, others: Sequence[tuple[re.Pattern[str], Callable[[Run], bool]]]) -> str:
-    """Return a sentence without the measures between semicolons that are for other trainings; "" where all are."""
+    """Return a sentence without the measures between semicolons that are for other trainings; "" where all are.
+
+    What the sentence begins with, such as "In RL", holds for all of it.
+    """
     measures = sentence.split("; ")
     kept = [measure for measure in measures if all(fits(run) or not words.search(measure) for words, fits in others)]
-    if not kept or len(kept) == len(measures):
+    if not kept or (sentence.startswith(_SCOPES) and measures[0] not in kept):
+        return ""
+    if len(kept) == len(measures):
         return "; ".join(kept)
     rest = _sentence("; ".join(kept))
     return rest if rest.endswith(sentence[-1]) else rest + sentence[-1]

@@ -86,8 +86,9 @@ rows that come again, as those were learnt: 1 of 23 runs that lost their state h
 first loss of ten times a guess is in 4 of 31 runs of `bad_init` and 3 of `grad_accum_scaling`. It is in five of
 other causes, none of them with tokens that do not fit, and in none of 650 healthy ones. An
 evaluation that ends far above training came down with it at first in 9 of 38 runs that overfit. Of runs whose rows are
-prepared in another way 1 of 25 has that. One set of evaluation that is served as training is and another far worse
-are in 9 runs of `train_eval_leakage`, of seven authors, and in no other of 2,500 runs."""
+prepared in another way 1 of 25 has that. In
+9 runs of `train_eval_leakage`, of seven authors, one set of evaluation is served as training is, and another far worse.
+No other of 2,500 runs has that."""
 
 
 _STATED_BY: Mapping[str, Collection[str]] = {

@@ -29,7 +29,7 @@ CLOSE = 0.5
 
 def read_metric(
     path: str | Path,
-    names: Sequence[str],
+    names: Sequence[str] | str,
     first: float | None = None,
     last: float | None = None,
     *,
@@ -53,7 +53,8 @@ def read_metric(
             names the nearest names.
     """
     require_points(points)
-    return read_curves(read_run(path, None, run, meanings), names, first, last, points)
+    named = [names] if isinstance(names, str) else names
+    return read_curves(read_run(path, None, run, meanings), named, first, last, points)
 
 
 def require_points(points: int) -> None:

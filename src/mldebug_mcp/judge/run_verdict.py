@@ -212,7 +212,7 @@ def not_judged(run: RunSummary, why: str, missing: Sequence[MetricToLog], player
     facts = [f"{metric_to_log.metric}: {metric_to_log.how}" for metric_to_log in missing[:2]]
     if run.steps < LEAST_STEPS:
         logged = f"{counted(run.steps, run.step_name)} of {', '.join(names)}" if names else "no metric"
-        more = f"each step, not each {run.step_name}" if run.step_name != "step" else "more steps"
+        more = "each step, not each epoch" if run.step_name == "epoch" else f"more {run.step_name}s"
         headline = f"the log holds only {logged}. To judge it, log {more}{f', and {wanted} too' if wanted else ''}."
     elif players:
         score = next((name for name in run.metrics if "fid" in name.lower()), "")

@@ -193,7 +193,8 @@ def verdict_block(diagnosis: Diagnosis) -> Block:
     verdict = diagnosis.verdict
     doubted = verdict.kind == "healthy" and doubt_of(diagnosis.hypotheses) is not None
     steps = about_faults(diagnosis.next_steps) if doubted else diagnosis.next_steps
-    asks = steps and (doubted or verdict.kind in ("fault", "unclear"))
+    unclear = verdict.kind == "unclear" and diagnosis.leader != SOUND  # a healthy one of several runs asks for nothing
+    asks = steps and (doubted or verdict.kind == "fault" or unclear)
     check = _check(diagnosis, steps[0]) if asks else None
     if diagnosis.run.runs_in_folder > 1:
         command, needs = f"mldebug-mcp runs {shlex.quote(diagnosis.run.path)}", ""

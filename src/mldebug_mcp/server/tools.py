@@ -20,6 +20,7 @@ from mldebug_mcp.models.batch import RowsAt
 from mldebug_mcp.models.runs import Contest, Runs
 from mldebug_mcp.models.script import ScriptReport
 from mldebug_mcp.server.data_tools import check_memory, estimate_memory, probe_overfit
+from mldebug_mcp.server.lenient import BY_ID, ONE_OR_MORE
 from mldebug_mcp.server.reply import Detail, reply
 
 # The tool on the rows of a step.
@@ -52,7 +53,7 @@ def rows_at(
     ] = None,
     first_step: Annotated[int | None, Field(ge=0, le=1)] = None,
     resumed_at: Annotated[
-        list[int] | None, Field(description="Steps after which an epoch began anew", max_length=1000)
+        list[int] | None, ONE_OR_MORE, Field(description="Steps after which an epoch began anew", max_length=1000)
     ] = None,
     detail: Detail = "concise",
 ) -> Annotated[CallToolResult, RowsAt]:
@@ -92,7 +93,7 @@ MOST_RUNS = 200
 """Runs that a call reads: some twenty seconds' work."""
 MOST_COMPARED = 50
 
-Paths = Annotated[list[str], Field(min_length=2, max_length=MOST_COMPARED)]
+Paths = Annotated[list[str], ONE_OR_MORE, Field(min_length=2, max_length=MOST_COMPARED)]
 
 
 def diagnose_runs(
@@ -160,6 +161,7 @@ def read_metric(  # noqa: PLR0917 - MCP calls by name
     path: str,
     names: Annotated[
         list[str],
+        ONE_OR_MORE,
         Field(description="As logged, or roles (eval_loss)"),
     ],
     first: float | None = None,
@@ -181,10 +183,12 @@ def read_metric(  # noqa: PLR0917 - MCP calls by name
 def update_diagnosis(  # noqa: PLR0917 - MCP calls by name
     outcomes: Annotated[
         dict[str, Literal["confirms", "refutes"]],
+        BY_ID,
         Field(description="By next step: {'lr_too_high.1': 'refutes'}"),
     ],
     findings: Annotated[
         dict[str, Literal["present", "absent", "unknown"]] | None,
+        BY_ID,
         Field(description="Without `path`: all, {'loss_spike': 'present'}; else changes"),
     ] = None,
     kind: Annotated[str, Field(description="Without `path`: run.kind", max_length=40)] = "unknown",

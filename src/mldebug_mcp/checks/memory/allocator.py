@@ -68,7 +68,7 @@ def _fix(event: OutOfMemoryEvent) -> str | None:
 
 _LIMIT_FIRST = (
     "The device has room that this process may not take: raise or drop `torch.cuda.set_per_process_memory_fraction`, "
-    f"or the limit of the container. Otherwise: {_SMALLER}"
+    f"or the limit of the container. Otherwise {_SMALLER[:1].lower()}{_SMALLER[1:]}"
 )
 
 

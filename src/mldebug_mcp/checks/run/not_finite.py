@@ -331,7 +331,7 @@ PLACES = {
     ),
 }
 """The outcome by what a recording says is not finite, in the order in which a step computes it: the first began it."""
-_NAMED = {"inputs": "argument", "weights": "module", "outputs": "module", "gradients": "module"}
+_NAMES_OF_PLACE = {"inputs": "argument", "weights": "module", "outputs": "module", "gradients": "module"}
 """What the names of a place name: arguments of the model, by their position where they have no name, and modules."""
 
 
@@ -347,7 +347,7 @@ def nonfinite_origin(run: Run) -> Answers:
 
 def _evidence(run: Run, first: Incident, place: str) -> Evidence:
     names = first.began[place]
-    at = f" ({_NAMED[place]} {', '.join(names)})" if names else ""
+    at = f" ({_NAMES_OF_PLACE[place]} {', '.join(names)})" if names else ""
     return Evidence(
         f"at {run.place(first.step)} the {place} are first not finite{at}"
         if place != "loss"
