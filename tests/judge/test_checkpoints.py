@@ -116,7 +116,7 @@ def test_a_folder_without_checkpoints_says_where_to_name_them_and_a_diagnosis_sa
     state(tmp_path / "run", at(LOSS), 1000)
     files(tmp_path / "elsewhere", ["step_500.pt", "step_600.pt"])
     assert diagnose_run(tmp_path / "run").checkpoint is None
-    with pytest.raises(InputError, match="--checkpoints FOLDER"):
+    with pytest.raises(InputError, match="checkpoints=FOLDER"):
         choose_checkpoint(tmp_path / "run")
     assert choose_checkpoint(tmp_path / "run", checkpoints=tmp_path / "elsewhere").keep == "step_600.pt"
 

@@ -173,8 +173,9 @@ def left_out_of_sweep(answers: Sequence[Answered]) -> list[str]:
     """Return how many runs of a sweep were not compared and why, a note for each reason; none where none is varied."""
     if not any(levels_of([answer.settings for answer in answers])):
         return []
-    metric, measured = _measured(answers)
-    without, short = len(answers) - len(measured), len(measured) - len(_long_enough(measured))
+    read = [answer for answer in answers if answer.row.ending != "unread"]
+    metric, measured = _measured(read)
+    without, short = len(read) - len(measured), len(measured) - len(_long_enough(measured))
     notes = []
     if without and measured:
         notes.append(f"the comparison of settings leaves out {counted(without, 'run')} without a finite {metric}")
