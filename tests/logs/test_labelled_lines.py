@@ -53,7 +53,7 @@ def test_a_label_with_the_counter_of_its_record_names_a_series(tmp_path: Path) -
     assert points(run, "noisy rows/loss") == OTHER
 
 
-@pytest.mark.parametrize("label", ["unseen set", "held-out set", "blind"])
+@pytest.mark.parametrize("label", ["unseen set", "held-out set", "blind", "blind results"])
 def test_words_for_held_out_data_are_those_of_an_evaluation(label: str, tmp_path: Path) -> None:
     run = read(tmp_path, _text("bar", f"[{label}] loss: {{}} - acc: 0.25\n"))
     assert points(run, "loss") == LOSS

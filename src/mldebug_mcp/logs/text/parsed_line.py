@@ -65,8 +65,11 @@ _NO_MEASURE = regex(
 """What an evaluation takes, and to be made of."""
 _LABEL = regex(
     r"[\s|:,*=#>-]{0,20}+(?:\[(?P<inside>[A-Za-z][^\[\]:=|,]{1,50})(?:,[^\[\]]{0,60})?\]"
-    r"|(?P<words>[A-Za-z][\w-]{0,20}(?: [\w-]{1,20}){0,3}) ?[|:](?![|:]))[\s:|>-]{1,8}(?=[A-Za-z])"
+    r"|(?P<words>[A-Za-z][\w-]{0,20}(?: [\w-]{1,20}){1,3}) ?[|:](?![|:]))"
+    r"[\s:|>-]{1,8}(?=[A-Za-z])(?!nan\b|inf\b|none\b)(?=.{0,1000}[\d%)\]][\s,;|-]{0,20}$)",
+    re.IGNORECASE,
 )
+"""A word before a colon alone may be what a program puts before all of its lines; a sentence goes on behind numbers."""
 MOST_WORDS = 4
 """Words besides the names of its metrics that such a line has. Chosen: "val" and what it was on."""
 MAX_LINE = 20_000
