@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ from mldebug_mcp.judge import diagnose_run
 from mldebug_mcp.judge.diagnosis import diagnose
 from mldebug_mcp.judge.next_steps import VERBS, applies, filled_batch_call, order_next_steps, possible_call
 from mldebug_mcp.knowledge import catalogue
-from mldebug_mcp.models import Hypothesis, NextStep
+from mldebug_mcp.models import Hypothesis, NextStep, State
 from mldebug_mcp.server.tools import TOOLS
 
 
@@ -151,3 +152,35 @@ def test_a_fix_of_a_run_that_recovered_needs_no_restart() -> None:
     losses = [*np.linspace(4, 3, 40), 9.0, *np.linspace(3, 2.5, 40)]
     fix = next(found.fix for found in diagnose(run_of(loss=losses)).hypotheses if found.cause == "bad_batch")
     assert "needs no restart" in fix
+
+
+def recorded(folder: Path, lost: int, *, rows: bool) -> Path:
+    """Write a recording whose inputs are not finite from a step on, of which the batch is saved."""
+    (folder / "batches").mkdir(parents=True)
+    (folder / "batches" / f"step-{lost}.json").write_text('{"input_ids": [[1, 2]]}')
+    event = {"step": lost, "event": "nonfinite", "value": "NaN", "batch": "", "began": {"inputs": ["pixel_values"]}}
+    records: list[dict[str, object]] = [{"recorder": 1, **({"rows_kind": "index"} if rows else {})}]
+    for step in range(1, lost + 60):
+        loss = float("nan") if step >= lost else 3 / step + 0.02 * (step % 5)
+        fed = {"rows": [step, step + 1]} if rows else {}
+        records += [event] if step == lost else []
+        records.append({"step": step, "train/loss": loss, "grad_norm": 1.0 if step < lost else loss, **fed})
+    (folder / "recorder.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    return folder
+
+
+@pytest.mark.parametrize("rows", [True, False], ids=["with the rows", "with the batch alone"])
+@pytest.mark.parametrize("lost", [60, 130])
+def test_of_inputs_that_a_recorder_saw_lost_what_lies_in_the_folder_is_looked_at_first(
+    tmp_path: Path, lost: int, rows: bool
+) -> None:
+    diagnosis = diagnose_run(recorded(tmp_path / "run", lost, rows=rows))
+    batch = next(found for found in diagnosis.hypotheses if found.cause == "bad_batch")
+    first = next(check for check in diagnosis.next_steps if check.id.startswith("bad_batch."))
+    assert first.call is not None
+    assert first.call.startswith("rows_at(" if rows else "inspect_batch(")
+    assert (f"step={lost}" if rows else f"step-{lost}.json") in first.call
+    assert "OTHER_RUN" not in first.call
+    assert f"before step {lost}" in batch.fix
+    seen = {finding.symptom: finding.summary for finding in diagnosis.findings if finding.state is State.PRESENT}
+    assert seen["nonfinite_in_inputs"].endswith("(argument pixel_values)")

@@ -340,39 +340,54 @@ OF_ROWS = ("bad_batch", "bad_data_pocket")
 """Causes that lie in the rows of a step."""
 MOMENTS = ("loss_spike", "grad_norm_spike", "loss_nonfinite", "grad_norm_nonfinite")
 """Symptoms with a step at which it happened, in the order in which they are asked for it."""
-_ASKS = 'inspect_batch(path="BATCH"'
+_ASKS = "inspect_batch(path="
 
 
 def with_rows(run: Run, findings: Sequence[Finding], hypotheses: Sequence[Hypothesis]) -> list[Hypothesis]:
     """Return the hypotheses; a check that asks for the batch of a step calls `rows_at` where that can be answered.
 
-    It then takes seconds: nothing has to be saved first.
+    Where it cannot, a batch that the recorder saved is looked at. Both take seconds: nothing has to be saved first.
     """
-    asking = [
-        hypothesis
-        for hypothesis in hypotheses
-        if hypothesis.cause in OF_ROWS and any(map(_asks, hypothesis.next_steps))
-    ]
-    call = _call(run, findings) if asking else None
-    if call is None:
+    asking = any(hypothesis.cause in OF_ROWS and any(map(_asks, hypothesis.next_steps)) for hypothesis in hypotheses)
+    if not asking:
         return list(hypotheses)
+    call = _call(run, findings)
     return [
-        hypothesis.model_copy(
-            update={
-                "next_steps": [
-                    step.model_copy(update={"call": call, "cost": "seconds"}) if _asks(step) else step
-                    for step in hypothesis.next_steps
-                ]
-            }
-        )
-        if hypothesis in asking
+        hypothesis.model_copy(update={"next_steps": [_answered(step, call) for step in hypothesis.next_steps]})
+        if hypothesis.cause in OF_ROWS
         else hypothesis
         for hypothesis in hypotheses
     ]
 
 
 def _asks(step: NextStep) -> bool:
-    return step.call is not None and step.call.startswith(_ASKS)
+    """Say whether a check asks for a batch that is still to be saved, or looks at one that the recorder saved."""
+    call = step.call or ""
+    return call.startswith(_ASKS) and ('"BATCH"' in call or _is_recorded(call))
+
+
+_LOOK_AT_ROWS = (
+    "Look at the rows of the first bad step, which are known, and at those of the step before: length outliers, empty "
+    "rows, values out of range or not finite."
+)
+_LOOK_AT_BATCH = (
+    "Look at the batch of the first bad step, which the recorder saved: length outliers, empty rows, values out of "
+    "range or not finite."
+)
+
+
+def _is_recorded(call: str) -> bool:
+    return BATCHES in call and "step-" in call
+
+
+def _answered(step: NextStep, call: str | None) -> NextStep:
+    """Return a check with the call that tells the rows of the step; without one, of a recorded batch what it costs."""
+    if not _asks(step):
+        return step
+    if call is not None:
+        return step.model_copy(update={"call": call, "cost": "seconds", "action": _LOOK_AT_ROWS})
+    recorded = {"cost": "seconds", "action": _LOOK_AT_BATCH}
+    return step.model_copy(update=recorded) if _is_recorded(step.call or "") else step
 
 
 def _call(run: Run, findings: Sequence[Finding]) -> str | None:
