@@ -138,6 +138,15 @@ def test_jumps_at_one_distance_are_one_line_of_the_time_line() -> None:
     assert len(again) == 1
 
 
+def test_a_jump_has_one_level_before_it_wherever_it_is_stated() -> None:
+    diagnosis = diagnose_run(EXAMPLES / "loss_spike")
+
+    spike = next(finding for finding in diagnosis.findings if finding.symptom == "loss_spike")
+    event = next(event for event in diagnosis.sheet.events if "loss_spike" in event.findings)
+    for phrase in re.findall(r"(\S+) (?:jumps|goes) (from about \S+ to \S+)", spike.summary):
+        assert " ".join(phrase).rstrip(";") in event.text
+
+
 def test_a_column_of_unknown_meaning_is_measured_too() -> None:
     run = run_of({"loss": 3 - STEP / 200, "frobnication": np.where(STEP < 200, 1.0, 7.0)})
     line = next(one for one in diagnose(run).sheet.quantities if one.name == "frobnication")

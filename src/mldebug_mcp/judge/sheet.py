@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -146,7 +147,8 @@ def event_facts(run: Run, findings: Sequence[Finding]) -> list[EventFact]:
     names = sorted(
         (name for name in run.series if not is_clock(run[name])), key=lambda name: _order(run, name, decides)
     )
-    facts = [*_jumps(run, events_of(run, names)), *_sheet_events_resumes(run), *_lost(run, names), *_incidents(run)]
+    events = [_as_stated(run, event, present) for event in events_of(run, names)]
+    facts = [*_jumps(run, events), *_sheet_events_resumes(run), *_lost(run, names), *_incidents(run)]
     facts = _with_findings(run, facts, present)
     return sorted([*facts, *_text_lines(run, facts)], key=lambda event_fact: event_fact.step)
 
@@ -154,6 +156,19 @@ def event_facts(run: Run, findings: Sequence[Finding]) -> list[EventFact]:
 def _order(run: Run, name: str, decides: Sequence[str]) -> tuple[bool, bool, bool]:
     role = run[name].role
     return role is None or role.quantity not in _WEIGHTY, name not in decides, role is None
+
+
+def _as_stated(run: Run, event: Event, present: Sequence[Finding]) -> Event:
+    """Return an event with the levels before it that findings state: two baselines of one jump would confuse."""
+    near = MAX_DISTANCE_TO_EVENT * (run.last_step - run.first_step)
+    stated = {
+        name.removesuffix("_before"): value
+        for finding in present
+        if finding.steps and abs(finding.steps[0] - event.step) <= near
+        for name, value in finding.values.items()
+        if name.endswith("_before")
+    }
+    return Event(tuple(replace(change, before=stated.get(change.metric, change.before)) for change in event.changes))
 
 
 def _jumps(run: Run, events: Sequence[Event]) -> list[EventFact]:

@@ -336,7 +336,7 @@ def grad_norm_spike(run: Run, norm: Series) -> Evidence | None:
     return Evidence(
         f"grad_norm jumps from about {figure(level)} to {figure(top)} at {run.place(highest)}{begun}{more}",
         steps=(at, *(float(norm.step[spike.first]) for spike in found if spike is not worst))[:10],
-        values={"level_before": level, "peak": top, "factor": float(np.exp(worst.height)), "count": len(found)},
+        values={"grad_norm_before": level, "peak": top, "factor": float(np.exp(worst.height)), "count": len(found)},
     )
 
 

@@ -502,7 +502,7 @@ def loss_spike(jumps: Jumps) -> Evidence:
         f"{_beside(run, at, last, others)}",
         steps=(at, *(step for step in jumps.steps.tolist() if step != at))[:MAX_SHOWN_STEPS],
         values={
-            "level_before": worst.level,
+            "loss_before": worst.level,
             "peak": top,
             "height": worst.height,
             "factor": top / worst.level if worst.level > 0 else float("nan"),
