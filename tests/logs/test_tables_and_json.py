@@ -109,6 +109,16 @@ def test_columns_without_a_header_are_guessed_and_the_guess_is_told(tmp_path: Pa
     assert any("guessed" in note for note in run.notes)
 
 
+@pytest.mark.parametrize(("name", "series"), [("loss", "loss"), ('"val_loss"', "eval_loss")])
+def test_a_name_above_bare_numbers_is_a_table_of_one_column(tmp_path: Path, name: str, series: str) -> None:
+    (tmp_path / "log.csv").write_text(f"{name}\n2.5\n2.25\n2.0\nnan\n")
+
+    run = read_run(tmp_path / "log.csv")
+
+    assert run[series].value[:3].tolist() == [2.5, 2.25, 2.0]
+    assert len(run[series]) == 4
+
+
 @pytest.mark.parametrize("values", [{"1": 10.5, "5": 10.25, "10": 10.125}, [10.5, 10.25, 10.125]])
 def test_golden_values_are_read_at_their_steps(tmp_path: Path, values: object) -> None:
     document = {"lm loss": {"start_step": 1, "end_step": 10, "step_interval": 5, "values": values}}

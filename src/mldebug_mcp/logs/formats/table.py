@@ -138,10 +138,12 @@ _THOUSANDS = regex(r"[A-Za-z] +\d{1,3},\d{3}(?!\d)")
 _DELIMITERS = ("\t", ",", ";")
 MAX_COMMENTS = 200
 """Lines in which the header of a table is looked for, behind what a script says of the run in comments."""
+ROWS_OF_ONE_COLUMN = 3
+"""Numbers below a name that make a column of it. Chosen: fewer may be a heading and what is printed under it."""
 
 
 def matches(file: LogFile) -> bool:
-    """A header of two or more names and a row with as many cells, most of them numbers or empty."""
+    """A header of names and a row with as many cells, most of them numbers or empty; or one metric and its numbers."""
     return _dialect(file) is not None
 
 
@@ -180,7 +182,14 @@ def _delimiter_of(body: list[str]) -> str | None:
             continue
         if rows and len(rows[0]) == len(header) and _is_data(rows[0]) and not _are_pairs(header, rows[0]):
             return delimiter
-    return None
+    return "," if _is_one_column(body) else None
+
+
+def _is_one_column(body: list[str]) -> bool:
+    """Say whether the first line is the name of a metric, and each of some lines below it one number."""
+    name, *cells = body[: ROWS_OF_ONE_COLUMN + 1]
+    numbers = [parse_number(cell.strip()) for cell in cells]
+    return len(numbers) == ROWS_OF_ONE_COLUMN and None not in numbers and role_of(name.strip(" \"'")) is not None
 
 
 def _are_pairs(first: list[str], second: list[str]) -> bool:
