@@ -14,7 +14,7 @@ from mldebug_mcp.core.text import counted, shorten
 from mldebug_mcp.judge.at_a_glance import glance_at_error
 from mldebug_mcp.judge.next_call import after_a_sound_log, after_error, after_words, without_error
 from mldebug_mcp.judge.search import search_folklore
-from mldebug_mcp.judge.stated import Statement, statement_of
+from mldebug_mcp.judge.statements import Statement, statement_of
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.knowledge.errors import KnownError, Role, known_errors, match
 from mldebug_mcp.logs.failures import Failure, FailureLog, read_failures
