@@ -21,12 +21,17 @@ LEAST = {"snapshots": 20, "estimates": 6, "recorder": 2, "probes": 6}
 
 @pytest.mark.filterwarnings("ignore::FutureWarning")
 @pytest.mark.parametrize("part", gpu.PARTS)
-def test_what_can_be_checked_without_a_gpu_is_right(part: str, tmp_path: Path) -> None:
-    outcomes = gpu.measured(tmp_path, [part], 600, dry=True)["outcomes"]
+def test_what_can_be_checked_without_a_gpu_is_right_and_written_into_a_folder(part: str, tmp_path: Path) -> None:
+    code = gpu.main(["--dry", "--only", part, "--into", str(tmp_path)])
 
-    assert [one for one in outcomes if one["state"] in ("failed", "error")] == []
-    assert sum(one["state"] == "passed" for one in outcomes) >= LEAST[part]
-    assert all("GPU" in one["why"] for one in outcomes if one["state"] == "skipped")
+    figures = json.loads((tmp_path / "gpu.json").read_text(encoding="utf-8"))
+    outcomes = figures["outcomes"]
+    assert code == 0
+    assert figures["dry"]
+    assert [outcome for outcome in outcomes if outcome["state"] in ("failed", "error")] == []
+    assert sum(outcome["state"] == "passed" for outcome in outcomes) >= LEAST[part]
+    assert all("GPU" in outcome["why"] for outcome in outcomes if outcome["state"] == "skipped")
+    assert "Not yet measured on a GPU" in (tmp_path / "gpu.md").read_text(encoding="utf-8")
 
 
 def test_the_page_is_written_from_the_figures_that_are_kept() -> None:
@@ -53,15 +58,6 @@ def test_a_case_that_cannot_be_run_here_or_comes_too_late_is_skipped_with_its_re
     assert run_case("part", "case", Clock(60), skips).why == "needs two GPUs"
     late = run_case("part", "case", Clock(0), skips)
     assert (late.state, late.why) == ("skipped", "no time was left")
-
-
-def test_figures_page_and_snapshots_are_written_into_a_folder(tmp_path: Path) -> None:
-    code = gpu.main(["--dry", "--only", "recorder", "--into", str(tmp_path / "into")])
-
-    told = json.loads((tmp_path / "into" / "gpu.json").read_text(encoding="utf-8"))
-    assert code == 0
-    assert told["dry"]
-    assert "Not yet measured on a GPU" in (tmp_path / "into" / "gpu.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
