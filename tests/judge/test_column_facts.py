@@ -131,6 +131,14 @@ def test_scores_of_one_evaluation_that_cannot_both_be_right_are_stated_together(
     assert "are expected to rise together" in fact(answer, "scores_contradict").text
 
 
+def test_an_f1_of_nothing_does_not_contradict_an_accuracy_that_the_commonest_class_gives() -> None:
+    answer = run_of(
+        {"loss": falling()}, {"val_acc": lambda _: 0.984, "val_f1": lambda step: 0.01 if step < 20 else 0.0}
+    )
+    assert "answers of the other alone give both" in fact(answer, "majority_alone").text
+    assert "scores_contradict" not in facts(answer)
+
+
 def test_an_evaluation_that_is_right_where_training_is_not_is_stated() -> None:
     answer = run_of(
         {"loss": falling(), "accuracy": lambda step: min(0.6, step / 100)},

@@ -265,6 +265,28 @@ def as_shares(accuracies: Floats) -> Floats:
     return accuracies / 100 if len(accuracies) and float(np.nanmax(accuracies)) > 1 else accuracies
 
 
+LAST = 3
+"""Evaluations that are the last. Chosen: a median of three has no outlier."""
+SCORES_OF_A_CLASS = frozenset({Quantity.RECALL, Quantity.PRECISION, Quantity.F1, Quantity.DICE, Quantity.IOU})
+"""What answers of the commonest class alone leave at zero, where it measures another."""
+MOSTLY_RIGHT = 0.6
+"""An accuracy that answers of the commonest class alone reach. Chosen: by hand."""
+
+
+def last_share(series: Series) -> float:
+    """Return a score at the end as a share of one, 0 where it has no values."""
+    return median(as_shares(series.value)[-LAST:]) if len(series) else 0.0
+
+
+def share_of_right_answers(run: Run) -> float:
+    """Return the accuracy of evaluation at the end, of pixels where those are the answers; 0 where none is logged."""
+    of = {
+        series.role.part: series for series in run.with_role(Quantity.ACCURACY, phase="eval", parts=True) if series.role
+    }
+    series = of.get("", of.get("pixel"))
+    return last_share(series.finite) if series is not None else 0.0
+
+
 # Which of a log's metrics measure quality at evaluation: accuracies, scores of classes, rankings, texts.
 
 

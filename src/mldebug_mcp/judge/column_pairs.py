@@ -418,6 +418,14 @@ _SCORES = (
 )  # fmt: skip
 
 
+def _is_of_one_class(series: Series) -> bool:
+    """Say whether a score measures one class, which answers of another class alone leave at 0."""
+    role = series.role
+    if role is None or role.quantity not in (Quantity.F1, Quantity.DICE, Quantity.IOU, Quantity.AVERAGE_PRECISION):
+        return False
+    return role.quantity is not Quantity.IOU or bool(role.part)
+
+
 def contradictions(run: Run) -> Iterator[DerivedFact]:
     """Yield a score near 1 next to another of the same evaluation near 0 that does not rise with it."""
     for score, other in combinations(columns_of(run, *_SCORES, phase="eval", least=LEAST_PAIRS), 2):
@@ -426,13 +434,17 @@ def contradictions(run: Run) -> Iterator[DerivedFact]:
             continue
         if not np.array_equal(good.step, bad.step) or float(bad.value[-1]) > float(bad.value[0]):
             continue
-        is_majority = bool(np.all(bad.value == bad.value[0])) and good.role is not None
+        is_majority = bool(np.all(bad.value == bad.value[0])) or _is_of_one_class(bad)
+        expected = (
+            "Where one class is rare, answers of the other alone give both."
+            if is_majority
+            else "Both measure the same answers and are expected to rise together."
+        )
         yield DerivedFact(
             fact="majority_alone" if is_majority else "scores_contradict",
             text=(
-                f"{named(good)} rises to {figure(float(good.value[-1]))} while {named(bad)} is "
-                f"{figure(float(bad.value[0]))} at first and {figure(float(bad.value[-1]))} at the end. Both measure "
-                "the same answers and are expected to rise together."
+                f"{named(good)} is {figure(float(good.value[-1]))} at the end while {named(bad)} is "
+                f"{figure(float(bad.value[0]))} at first and {figure(float(bad.value[-1]))} at the end. {expected}"
             ),
             values={"good": float(good.value[-1]), "bad": float(bad.value[-1])},
         )

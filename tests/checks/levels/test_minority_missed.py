@@ -66,3 +66,10 @@ def test_an_f1_near_zero_beside_an_accuracy_of_a_half_is_another_fault() -> None
 def test_recalls_by_class_are_found_under_the_names_of_plain_loops() -> None:
     recalls = {"recall_class0": np.full(20, 1.0), "recall_class1": np.zeros(20)}
     assert state("minority_missed", run_of(recalls)) is State.PRESENT
+
+
+def test_the_one_class_that_is_looked_for_may_be_named_and_pixels_may_be_the_answers() -> None:
+    zero = [0.0] * 6
+    run = evaluated(pixel_accuracy=[0.99] * 6, iou_lesion=zero, iou_background=[0.99] * 6, recall_lesion=zero)
+    assert state(NAME, run) is State.PRESENT
+    assert state("eval_metric_zero", run) is not State.PRESENT, "most answers are right"

@@ -37,3 +37,15 @@ def test_both_far_above_training_is_overfitting() -> None:
 
 def test_one_set_alone_cannot_tell() -> None:
     assert state(NAME, run_of({"loss": decay(200), "val_loss": curve(3.0, 1.0)})) is State.UNKNOWN
+
+
+def test_two_kinds_of_rows_of_one_set_are_no_two_sets() -> None:
+    text, digits = curve(2.0, 0.28), curve(3.0, 2.8)
+    whole = {step: 0.6 * text[step] + 0.4 * digits[step] for step in AT}
+    curves: dict[str, Curve] = {
+        "loss": decay(200, 3.0, 1.2),
+        "val_loss": whole,
+        "val_loss_a": text,
+        "val_loss_b": digits,
+    }
+    assert state(NAME, run_of(curves, kind="supervised")) is State.UNKNOWN

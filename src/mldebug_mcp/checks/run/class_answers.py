@@ -10,8 +10,14 @@ from numpy.typing import NDArray
 from mldebug_mcp.checks.asking import ask_in_turn, reading
 from mldebug_mcp.checks.check import CannotTell, Evidence
 from mldebug_mcp.checks.curve import aligned
-from mldebug_mcp.checks.evaluation import as_shares, is_auc
-from mldebug_mcp.core.arrays import median
+from mldebug_mcp.checks.evaluation import (
+    MOSTLY_RIGHT,
+    SCORES_OF_A_CLASS,
+    as_shares,
+    is_auc,
+    last_share,
+    share_of_right_answers,
+)
 from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.core.text import counted, figure
 from mldebug_mcp.logs.columns import Floats
@@ -253,13 +259,14 @@ def _is_count(classes: Floats, run: Run) -> Holds:
 
 MIN_EVALUATIONS = 4
 """Evaluations. Chosen: some come before the last three."""
-LAST = 3
-"""Evaluations that are the last. Chosen: a median of three has no outlier."""
 _RECALL = regex(r"(?:eval_)?(?:.*[_/])?(?:recall(?:[_/].+)?|(?:f1|acc(?:uracy)?)[_/]class[_/]?\w+)")
 _MEAN = regex(r"macro|balanced|mean|avg|average|weighted|micro|recall$|@|at_?\d")
 _OVER_CLASSES = regex(r"eval_.*(?:macro|balanced).*")
 _OF_THE_POSITIVE = ("eval_f1", "eval_recall", "eval_sensitivity", "eval_dice")
 """Of two classes these measure the one that is looked for; of many, a mean over those that are no background."""
+
+
+_BACKGROUND = frozenset({"background", "bg", "negative", "neg", "0"})
 
 
 def recalls_of_classes(run: Run) -> list[Series]:
@@ -273,17 +280,21 @@ def means_over_classes(run: Run) -> list[Series]:
 
 
 def scores_of_the_positive(run: Run) -> list[Series]:
-    """Return the scores that, of two classes, measure the one that is looked for."""
-    return _long(run, (name for name in _OF_THE_POSITIVE if name in run))
+    """Return the scores that, of two classes, measure the one that is looked for, by its name where it has one."""
+    if bare := _long(run, (name for name in _OF_THE_POSITIVE if name in run)):
+        return bare
+    named = {name: series.role.part for name, series in run.series.items() if _is_of_a_class(series) and series.role}
+    classes = set(named.values()) - _BACKGROUND
+    return _long(run, (name for name, part in named.items() if part in classes)) if len(classes) == 1 else []
+
+
+def _is_of_a_class(series: Series) -> bool:
+    role = series.role
+    return role is not None and role.is_evaluation and bool(role.part) and role.quantity in SCORES_OF_A_CLASS
 
 
 def _long(run: Run, names: Iterable[str]) -> list[Series]:
     return [series for series in (run[name].finite for name in names) if len(series) >= MIN_EVALUATIONS]
-
-
-def last_share(series: Series) -> float:
-    """Return a score at the end as a share of one, 0 where it has no values."""
-    return median(as_shares(series.value)[-LAST:]) if len(series) else 0.0
 
 
 # What the answers of a classifier are like, as its accuracy, recalls and means over classes tell.
@@ -299,8 +310,6 @@ MIN_SHARE_OF_CLASSES_MISSED = 0.3
 """Of the other classes: so many are missed. Chosen: by hand."""
 CLASS_ANSWERS_APART = 0.35
 """How far a mean over classes lies below the accuracy where some are not learnt at all. Chosen: by hand."""
-RIGHT = 0.6
-"""An accuracy that answers of the commonest class alone reach. Chosen: by hand."""
 RANKS = 0.7
 """An area under the curve from which on the scores tell rows apart, only never beyond the threshold. Chosen: by
 hand."""
@@ -312,7 +321,7 @@ def minority_missed(run: Run) -> Evidence | None:
     Judged by the recall of each class, or by a mean over classes, an F1 or a recall far below the accuracy.
     Not this when: all classes are found in the end, or all is right; the model finds none of them well.
     """
-    accuracy = last_share(run["eval_accuracy"].finite) if "eval_accuracy" in run else 0.0
+    accuracy = share_of_right_answers(run)
     recalls = recalls_of_classes(run)
     if len(recalls) >= 2:
         return None if accuracy == 1 else _by_recall(recalls)
@@ -321,7 +330,11 @@ def minority_missed(run: Run) -> Evidence | None:
         raise CannotTell("not logged: the recall of each class, or a mean over classes with the accuracy")
     series = (means or found)[0]
     here = last_share(series) if means else float(as_shares(series.value)[len(series) // 2 :].max())
-    if (accuracy < FOUND or accuracy - here < CLASS_ANSWERS_APART) if means else (here > MISSED or accuracy < RIGHT):
+    if (
+        (accuracy < FOUND or accuracy - here < CLASS_ANSWERS_APART)
+        if means
+        else (here > MISSED or accuracy < MOSTLY_RIGHT)
+    ):
         return None
     description = f"{series.name} is about {figure(here)} at the end while the accuracy is {figure(accuracy)}"
     return Evidence(description, steps=(float(series.step[0]),), values={"found": here, "accuracy": accuracy})

@@ -17,6 +17,8 @@ from mldebug_mcp.checks.evaluation import (
     ACCURACIES,
     LEAST_AUC,
     LOW_AUC,
+    MOSTLY_RIGHT,
+    SCORES_OF_A_CLASS,
     Compared,
     all_zero,
     as_share,
@@ -35,6 +37,7 @@ from mldebug_mcp.checks.evaluation import (
     quality_metrics,
     ranking_metrics,
     refuse_sums_of_epochs,
+    share_of_right_answers,
 )
 from mldebug_mcp.checks.progress import predicts_tokens, uniform_loss
 from mldebug_mcp.checks.train_eval_gap import evaluation_scores, score_pairs
@@ -445,7 +448,10 @@ def beside_a_loss_that_falls(run: Run) -> list[Series]:
     loss = run["eval_loss"].finite.value if "eval_loss" in run else np.empty(0)
     if len(loss) < MORE or not 0 < float(loss[-1]) < FAR * float(loss[0]):
         return []
-    scores = run.with_role(*(quantity for quantity in Quantity if quantity.higher_is_better), parts=True)
+    # Where most answers are right, those of a rare class may all be missed.
+    of_a_class = SCORES_OF_A_CLASS if share_of_right_answers(run) > MOSTLY_RIGHT else ()
+    better = (quantity for quantity in Quantity if quantity.higher_is_better and quantity not in of_a_class)
+    scores = run.with_role(*better, parts=True)
     return [score.finite for score in scores if len(score.finite) >= MORE and not _OF_A_CLASS.search(score.name)]
 
 
@@ -649,6 +655,8 @@ FOLLOWS = 1.5
 """Times the training loss up to which a set follows it. Chosen: by hand."""
 HELD_OUT_SETS_PART_APART = 3.0
 """Times the loss of that set which another has. Chosen: sets that are drawn alike differ by some per cent."""
+EVEN_SHARE = 0.05
+"""By how much the share of a set in a mean over two varies. Chosen: rounding of the losses, and no more."""
 OPENED = 2.0
 """Times what the two sets were apart at first. Chosen: by hand."""
 
@@ -670,6 +678,8 @@ def held_out_sets_part(run: Run) -> Evidence | None:
     if len(low) < HELD_OUT_SETS_PART_LEAST or train[-1] <= 0 or not np.array_equal(best.step, worst.step):
         return None
     first, last = _times(best, worst, slice(None, 2)), _times(best, worst, slice(-2, None))
+    if any(_is_mixture(other, best, worst) for other in sets):
+        raise CannotTell("the losses of evaluation are parts of one loss, whose mean over both is logged as well")
     if median(low[-2:]) > FOLLOWS * median(train[-2:]) or last < max(HELD_OUT_SETS_PART_APART, OPENED * first):
         return None
     return Evidence(
@@ -678,6 +688,15 @@ def held_out_sets_part(run: Run) -> Evidence | None:
         steps=(float(steps[0]),),
         values={"first": first, "last": last},
     )
+
+
+def _is_mixture(whole: Series, best: Series, worst: Series) -> bool:
+    """Say whether a loss is at every evaluation the mean of two others, with the same share of each."""
+    apart = worst.value - best.value
+    if not np.array_equal(whole.step, best.step) or not (apart > 0).all():
+        return False
+    share = (worst.value - whole.value) / apart
+    return bool((share > 0).all() and (share < 1).all() and np.ptp(share) < EVEN_SHARE)
 
 
 def _times(best: Series, worst: Series, part: slice) -> float:
