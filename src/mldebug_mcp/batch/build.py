@@ -548,7 +548,7 @@ def build(table: Table, context: Context, words: Words | None = None) -> Batch:
         classes=classes,
         class_names=found.class_names,
         floats=floats,
-        stored_as_bytes=frozenset(name for name in floats if names.is_bytes(table.columns[name])),
+        stored_as_bytes=frozenset(name for name in floats if names.is_bytes(table.columns.get(name, []))),
         integers=integer_columns(table, found.notes),
         boxes=boxes,
         masks=masks,
@@ -586,7 +586,7 @@ def _numeric_rows(table: Table, numeric: Sequence[str], *, has_boxes: bool) -> i
 
     Images of several sizes are one flat array of numbers, but as many rows as the column has.
     """
-    rows = max((row_count(table.columns[name]) for name in numeric), default=0)
+    rows = max((row_count(table.columns[name]) for name in numeric if name in table.columns), default=0)
     if rows or not has_boxes:
         return rows
     return max(row_count(table.columns[name]) for name in BOX_COLUMNS if name in table.columns)

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mldebug_mcp.batch.sequences import Floats, Ints, Ragged, as_integers, whole_numbers
-from mldebug_mcp.batch.table import Column, Table
+from mldebug_mcp.batch.table import Column, Table, leaves
 
 # Which column is what: the names that trainers use for token ids, labels, masks and inputs, in one place.
 
@@ -291,11 +291,23 @@ def float_columns(table: Table) -> dict[str, Floats]:
     """Return the columns of floats by name, and inputs of networks that are given as bytes."""
     arrays = {}
     for name, column in table.columns.items():
-        if is_float(column) or (name in FLOAT_INPUTS and not is_indices(column)):
+        if isinstance(column, list) and column and all(isinstance(row, Mapping) for row in column):
+            arrays |= _nested_floats(name, cast("list[Mapping[str, object]]", column))
+        elif is_float(column) or (name in FLOAT_INPUTS and not is_indices(column)):
             array = numbers(column)
             if array is not None and array.size:
                 arrays[name] = array
     return arrays
+
+
+def _nested_floats(name: str, rows: list[Mapping[str, object]]) -> dict[str, Floats]:
+    """Return the floats in the mappings of a column: the boxes of targets, the parts of an observation."""
+    values: dict[str, list[object]] = {}
+    for row in rows:
+        for path, leaf in leaves(name, row):
+            values.setdefault(path, []).append(leaf)
+    found = {path: numbers(column) for path, column in values.items() if is_float(column)}
+    return {path: array for path, array in found.items() if array is not None and array.size}
 
 
 def integer_columns(table: Table, notes: list[str]) -> dict[str, Ints]:
