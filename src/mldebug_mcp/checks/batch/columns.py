@@ -94,7 +94,7 @@ def _float_classes(batch: Batch) -> list[str]:
     """Return what is wrong with one whole number per row, written as a float, for a model of several classes."""
     classes = batch.model.num_labels
     name = next((name for name in ("labels", "label") if name in batch.floats), None)
-    if name is None or classes is None or classes < 2:
+    if name is None or classes is None or classes < 2 or batch.model.problem_type == "regression":
         return []
     labels = batch.floats[name]
     if labels.ndim != 1 or len(labels) != batch.rows or not bool(np.all(labels == np.floor(labels))):
