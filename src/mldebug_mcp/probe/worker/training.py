@@ -349,7 +349,11 @@ def _slopes(subject: Subject) -> list[tuple[torch.Tensor, torch.Tensor, torch.Te
 
 
 def _cosine_of_step(slopes: list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]]) -> float | None:
-    """Return the cosine between what a step did and the slope of the loss: above 0, the step went uphill."""
+    """Return the cosine between what a step did and the slope of the loss: above 0, the step went uphill.
+
+    Only parameters that moved count: of two networks in turn the other one has a slope too.
+    """
+    slopes = [(tensor, gradient, before) for tensor, gradient, before in slopes if not torch.equal(tensor, before)]
     if not slopes:
         return None
     step = torch.cat([(tensor.detach() - before).float().flatten() for tensor, _, before in slopes])
