@@ -28,6 +28,10 @@ TRIAL_STEPS = 6
 WARM_UP = 5
 PATIENCE = 3
 """Steps in a row below the goal that count as memorised, so that one lucky step does not."""
+STEPS_BELOW_ZERO = 25
+FAR_BELOW = 1000.0
+"""Steps for which a loss below zero is followed, to see whether it has a floor, and how far. Chosen: the halves of
+the steps are compared; no loss with a floor has so many times its first value below zero."""
 
 
 GONE = 0.01
@@ -184,7 +188,9 @@ def _run(plan: Plan, steps: int, step: Callable[[], float]) -> Curve:
             curve.ended = "not_finite"
             break
         below = below + 1 if loss <= plan.goal else 0
-        if below >= PATIENCE:
+        first = abs(curve.losses[0])
+        below_zero = -FAR_BELOW * max(1.0, first) < loss < -first and len(curve.losses) < STEPS_BELOW_ZERO
+        if below >= PATIENCE and not below_zero:
             curve.ended = "goal"
             break
         if time.monotonic() > plan.deadline:
