@@ -161,7 +161,7 @@ def recurrent_weights_too_large() -> Pipeline:
         def __init__(self) -> None:
             super().__init__()
             self.body, self.head = nn.RNN(10, 48, nonlinearity="relu", batch_first=True), nn.Linear(48, 5)
-            nn.init.normal_(self.body.weight_hh_l0, std=0.6)
+            nn.init.normal_(self.body.all_weights[0][1], std=0.6)
 
         def forward(self, inputs: Tensor) -> Tensor:
             hidden, _ = self.body(inputs)
@@ -241,9 +241,9 @@ def ids_beyond_the_table() -> Pipeline:
 
 
 def bias_far_off() -> Pipeline:
-    model = network(10, 64, 64, 5)
-    nn.init.constant_(model[-1].bias[:1], 80.0)
-    return labelled(model)
+    last = nn.Linear(64, 5)
+    nn.init.constant_(last.bias[:1], 80.0)
+    return labelled(nn.Sequential(network(10, 64, 64), nn.SiLU(), last))
 
 
 def entropy_of_certainty() -> Pipeline:

@@ -467,7 +467,7 @@ def _are_triples(side: Sequences, table: Table) -> bool:
 
 
 MIN_ROWS_OF_TRIPLES = 6
-"""Rows from which thirds are told from three answers to one prompt. Chosen: two triples."""
+"""Rows from which thirds are distinguished from three answers to one prompt. Chosen: two triples."""
 
 
 def _part(side: Sequences, name: str, rows: Ints) -> Sequences:

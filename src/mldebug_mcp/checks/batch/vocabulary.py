@@ -82,7 +82,7 @@ def _outside(flat: Ints, limit: int, exempt: int | None) -> Ints:
     return np.flatnonzero(((flat < 0) | (flat >= limit)) & (flat != exempt))
 
 
-# Rows of which the vocabulary lacks the words.
+# Rows whose words the vocabulary lacks.
 
 
 MIN_SHARE_UNKNOWN = 0.5
@@ -121,7 +121,7 @@ def unknown_tokens(batch: Batch) -> Evidence | None:
 
 
 def _mostly(side: Sequences, token: int, special: Ints) -> Bools:
-    """Return the rows of which at least half of the ordinary tokens are this one."""
+    """Return the rows at least half of whose ordinary tokens are this one."""
     if not bool(np.any(side.ids.flat == token)):
         return np.zeros(side.rows, np.bool_)
     ordinary = side.content & ~np.isin(side.ids.flat, special)
