@@ -659,7 +659,7 @@ FAULTS: dict[str, tuple[set[str], set[str]]] = {
 
 def main(arguments: Iterable[str] | None = None) -> None:
     """Print verdicts and leading causes of each pipeline with each seed, then how many are right."""
-    from benchmarks import probe_recipes
+    from benchmarks import probe_families, probe_recipes
     from mldebug_mcp import probe_overfit
 
     parser = argparse.ArgumentParser("benchmarks.probe_matrix", description=__doc__)
@@ -668,9 +668,12 @@ def main(arguments: Iterable[str] | None = None) -> None:
     parser.add_argument("--time-limit", type=float, default=TIME_LIMIT_SECONDS, help="seconds (default %(default)s)")
     options = parser.parse_args(None if arguments is None else list(arguments))
     files = dict.fromkeys([*FAULTS, *HEALTHY], __file__)
-    files |= dict.fromkeys([*probe_recipes.FAULTS, *probe_recipes.HEALTHY], probe_recipes.__file__)
-    healthy = {*HEALTHY, *probe_recipes.HEALTHY}
-    expected = FAULTS | probe_recipes.FAULTS | dict.fromkeys(healthy, ({"memorised"}, {"healthy"}))
+    healthy, expected = {*HEALTHY}, {**FAULTS}
+    for module in (probe_recipes, probe_families):
+        files |= dict.fromkeys([*module.FAULTS, *module.HEALTHY], str(module.__file__))
+        healthy |= {*module.HEALTHY}
+        expected |= module.FAULTS
+    expected |= dict.fromkeys(healthy, ({"memorised"}, {"healthy"}))
     count = right_verdicts = right_causes = accused = agreeing = 0
     names = options.names or list(files)
     for name in names:

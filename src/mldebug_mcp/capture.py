@@ -23,7 +23,8 @@ def save_batch(batch: Value, path: str | Path, tokenizer: Value = None) -> Path:
     """Write a batch as the collator made it; the format follows the file's ending.
 
     Args:
-        batch: A mapping from column names to tensors, arrays or lists, as a data loader yields it; a list of rows; or
+        batch: A mapping from column names to tensors, arrays or lists, as a data loader yields it; a list of rows; a
+            list of inputs and labels without names; or
             anything with `items()`, such as `BatchEncoding`.
         path: `.json` always works. `.pt` needs torch, `.npz` numpy, `.safetensors` safetensors and numpy.
         tokenizer: If given, saved next to it in `<path>.tokenizer`, a folder that `inspect_batch` takes.
@@ -50,6 +51,9 @@ def save_batch(batch: Value, path: str | Path, tokenizer: Value = None) -> Path:
 def _mapping(batch: Value) -> dict[str, Value]:
     if isinstance(batch, (list, tuple)):
         rows = list(batch)
+        if not all(isinstance(row, Mapping) for row in rows):
+            between = [f"x{place}" for place in range(1, len(rows) - 1)]
+            return dict(zip(["x", *between, "y"], rows, strict=False))
         names = dict.fromkeys(name for row in rows for name in row)
         return {str(name): [row.get(name, None) for row in rows] for name in names}
     items: Iterable[tuple[object, Value]] = batch.items()

@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from benchmarks import probe_matrix, probe_recipes
+from benchmarks import probe_families, probe_matrix, probe_recipes
 
 from .here import probe_here
 
@@ -77,3 +77,27 @@ def test_the_matrix_names_each_pipeline_once() -> None:
 
     assert len(names) == len({name for _, name in names})
     assert all(callable(getattr(file, name)) for file, name in names)
+
+
+QUICK_FAMILIES = (
+    "time_and_rows_exchanged", "recurrent_weights_too_large", "divergence_negated", "triplet_of_the_positive",
+    "mask_hides_whole_rows", "generator_climbs",
+)  # fmt: skip
+QUICK_HEALTHY_FAMILIES = ("packed_recurrence", "one_expert_a_row", "angular_margin", "hinge_with_spectral_norm")
+
+
+@pytest.mark.parametrize("name", QUICK_FAMILIES)
+def test_a_fault_of_the_families_gets_its_verdict_and_its_cause(name: str, tmp_path: Path) -> None:
+    verdicts, causes = probe_families.FAULTS[name]
+
+    result = probe_here(tmp_path, entry=f"{probe_families.__file__}:{name}", seed=1)
+
+    assert result.verdict in verdicts, result.summary
+    assert (result.causes[0].cause if result.causes else "") in causes, result.causes[:3]
+
+
+@pytest.mark.parametrize("name", QUICK_HEALTHY_FAMILIES)
+def test_a_healthy_pipeline_of_the_families_is_memorised(name: str, tmp_path: Path) -> None:
+    result = probe_here(tmp_path, entry=f"{probe_families.__file__}:{name}", seed=1)
+
+    assert (result.verdict, result.causes[0].cause) == ("memorised", "healthy"), result.summary

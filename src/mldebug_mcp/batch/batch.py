@@ -390,6 +390,7 @@ class Totals:
         classes: Rows of each class label from 0 up.
         labels: Class labels in all.
         token_classes: Tokens of each class, where tokens are classified.
+        values: How many labels with fractions there are, the least and the greatest of them.
         cells: By the name of the column of a table of measurements.
     """
 
@@ -397,6 +398,7 @@ class Totals:
     classes: Counter[int] = field(default_factory=Counter)
     labels: int = 0
     token_classes: Counter[int] = field(default_factory=Counter)
+    values: tuple[int, float, float] = (0, np.inf, -np.inf)
     cells: dict[str, CellCounts] = field(default_factory=dict)
 
     def add_cells(self, name: str, column: Column, numbers: Ints) -> None:
@@ -419,6 +421,11 @@ class Totals:
         count_into(self.token_classes, labels[labels >= 0])
         self._forget()
 
+    def add_values(self, count: int, least: float, greatest: float) -> None:
+        """Count labels with fractions."""
+        known = self.values
+        self.values = (known[0] + count, min(known[1], least), max(known[2], greatest))
+
     def merge(self, later: Totals) -> None:
         """Add what rows further on in the file have shown."""
         for side, counts in later.lengths.items():
@@ -426,6 +433,7 @@ class Totals:
         self.labels += later.labels
         self.classes.update(later.classes)
         self.token_classes.update(later.token_classes)
+        self.add_values(*later.values)
         for name, cells in later.cells.items():
             self.cells.setdefault(name, CellCounts()).merge(cells)
         self._forget()
@@ -502,6 +510,8 @@ class ModelConfig:
     eos: tuple[int, ...] = ()
     pad: int | None = None
     num_labels: int | None = None
+    problem_type: str = ""
+    token_types: int | None = None
     max_positions: int | None = None
     positions_after_pad: bool = False
     encoder_decoder: bool = False
@@ -550,6 +560,8 @@ def _from(settings: Mapping[str, object]) -> ModelConfig:
         eos=tuple(end for end in ends if isinstance(end, int)),
         pad=number("pad_token_id"),
         num_labels=_classes(settings, number("num_labels", "num_classes")),
+        problem_type=str(settings.get("problem_type") or ""),
+        token_types=number("type_vocab_size"),
         max_positions=number("max_position_embeddings", "n_positions"),
         positions_after_pad=kind in _POSITIONS_AFTER_PAD,
         decoder_start=number("decoder_start_token_id"),

@@ -219,10 +219,14 @@ def _shifted_share(ids: Ragged, targets: Ragged, shift: int) -> float:
 
 def are_classes(ids: Ragged, labels: Ragged) -> bool:
     """Return whether labels are a 0 or 1 for each of several classes, not labels of tokens."""
-    if labels.rows != ids.rows or not labels.rows or bool(np.any(labels.lengths != labels.lengths[0])):
+    return labels.rows == ids.rows and are_marks(labels) and float(np.mean(labels.lengths != ids.lengths)) > 0.5
+
+
+def are_marks(labels: Ragged) -> bool:
+    """Return whether all rows hold as many numbers, each 0 or 1."""
+    if not labels.rows or bool(np.any(labels.lengths != labels.lengths[0])):
         return False
-    other = float(np.mean(labels.lengths != ids.lengths)) > 0.5
-    return other and bool(np.all((labels.flat == 0) | (labels.flat == 1)))
+    return bool(np.all((labels.flat == 0) | (labels.flat == 1)))
 
 
 def are_targets(ids: Ragged, labels: Ragged) -> bool:
@@ -256,7 +260,7 @@ def of_speech(table: Table) -> Ragged | None:
         rows, _ = ragged(table.columns[name])
     except (TypeError, ValueError, OverflowError):
         return None
-    return rows if len(rows.flat) > rows.rows > 1 else None
+    return rows if len(rows.flat) > rows.rows > 1 and not are_marks(rows) else None
 
 
 def target_rows(labels: Ragged, numbers: Ints, context: Context) -> Sequences:
@@ -290,20 +294,21 @@ def is_preference(side: Sequences, table: Table, purpose: Purpose | None) -> boo
         return purpose == "dpo" and (side.loss_mask is not None or padded)
     if side.loss_mask is None:
         return False
-    if "completion_mask" not in table.columns or side.attention is None:
+    # Next to a label, completions are wanted or not each for itself (KTO).
+    if "completion_mask" not in table.columns or "label" in table.columns or side.attention is None:
         return False
-    return _shares_prompts(side)
+    return _shares_prompts(side, side.rows // 2)
 
 
-def _shares_prompts(side: Sequences) -> bool:
-    half = side.rows // 2
+def _shares_prompts(side: Sequences, apart: int) -> bool:
+    """Whether rows so far apart have the same prompts."""
     same = 0
-    for row in range(half):
-        prompts = [_prompt(side, row), _prompt(side, row + half)]
+    for row in range(side.rows - apart):
+        prompts = [_prompt(side, row), _prompt(side, row + apart)]
         # Of an empty completion the row is the prompt alone.
         least = min(map(len, filter(len, prompts)), default=0)
         same += bool(least) and np.array_equal(prompts[0][:least], prompts[1][:least])
-    return same >= SHARED_PROMPTS * half
+    return same >= SHARED_PROMPTS * (side.rows - apart)
 
 
 def _prompt(side: Sequences, row: int) -> Ints:
@@ -338,12 +343,14 @@ def infer_purpose(
     if side_names & {"chosen", "rejected"}:
         return Inferred("dpo", "it has chosen and rejected rows")
     if others := side_names - {"", "prompt", "completion"}:
-        return Inferred(
-            "embedding", f"its texts are compared: {', '.join(shorten(other, 30) for other in sorted(others))}"
-        )
+        compared = f"its texts are compared: {', '.join(shorten(other, 30) for other in sorted(others))}"
+        are_choices = any(name.startswith(names.CHOICE) for name in others)
+        answers = Inferred("classification", f"each row has {len(others)} choices")
+        return answers if are_choices else Inferred("embedding", compared)
     # Beside a completion, or a mask of it, a label of each row says whether the completion is wanted (KTO).
     has_classes = has_classes and not any(side.loss_mask is not None or side.name == "completion" for side in sides)
-    if not has_targets and (not sides or has_classes or "labels" in floats or context.model.token_classification):
+    valued = "labels" in floats or ("label" in floats and not any(side.is_trained for side in sides))
+    if not has_targets and (not sides or has_classes or valued or context.model.token_classification):
         return Inferred("classification", "its labels are classes or values" if sides else "it has no token rows")
     if not has_targets and ("pixel_values" in floats or any(name.startswith("image_grid") for name in table.columns)):
         return Inferred("vlm", "images stand with the tokens")
@@ -434,11 +441,33 @@ def _has_answers(side: Sequences, context: Context) -> bool:
 
 
 def split_preference_halves(sides: list[Sequences], table: Table, purpose: Purpose | None) -> list[Sequences]:
-    """Return chosen and rejected rows if a batch holds one after the other, as TRL's preference collator makes it."""
-    if len(sides) != 1 or sides[0].name or not is_preference(sides[0], table, purpose):
+    """Return chosen and rejected rows if a batch holds one after the other, as TRL's preference collator makes it.
+
+    Behind them may stand the reference answers, as its collator for triples has them.
+    """
+    if len(sides) != 1 or sides[0].name:
         return sides
-    side, half = sides[0], sides[0].rows // 2
-    return [_part(side, "chosen", np.arange(half)), _part(side, "rejected", np.arange(half, 2 * half))]
+    side = sides[0]
+    parts = (*PAIR, "reference") if _are_triples(side, table) else PAIR
+    if parts == PAIR and not is_preference(side, table, purpose):
+        return sides
+    rows = side.rows // len(parts)
+    return [_part(side, name, np.arange(rows) + place * rows) for place, name in enumerate(parts)]
+
+
+PAIR = ("chosen", "rejected")
+
+
+def _are_triples(side: Sequences, table: Table) -> bool:
+    if "completion_mask" not in table.columns or "label" in table.columns or side.attention is None:
+        return False
+    if side.labels is not None or side.rows % 3 or side.rows < MIN_ROWS_OF_TRIPLES:
+        return False
+    return _shares_prompts(side, side.rows // 3)
+
+
+MIN_ROWS_OF_TRIPLES = 6
+"""Rows from which thirds are distinguished from three answers to one prompt. Chosen: two triples."""
 
 
 def _part(side: Sequences, name: str, rows: Ints) -> Sequences:
@@ -507,7 +536,7 @@ def build(table: Table, context: Context, words: Words | None = None) -> Batch:
     Raises:
         InputError: no column is one that the checks know, or the token ids are not whole numbers.
     """
-    table = with_usual_names(table)
+    table = names.with_choices_apart(with_usual_names(table))
     found = _Found(table, context, notes=list(table.notes), is_words=words is not None)
     wanted = _sides_in(table)
     sides = [side for name in wanted if (side := _side(found, name)) is not None]
@@ -528,10 +557,13 @@ def build(table: Table, context: Context, words: Words | None = None) -> Batch:
     )
     rows = _rows(found, wanted, classes) or _numeric_rows(table, (*floats, *cells), has_boxes=boxes is not None)
     if sides and sides[0].name == "chosen" and wanted == ("",):
-        rows //= 2
+        rows //= len(sides)
     _missing(found)
     if mismatch := names.wrong_class_images(table):
         found.problem("schema_mismatch", mismatch, [])
+    if context.model.problem_type == MULTI_LABEL and (mismatch := names.whole_marks(table)):
+        found.problem("schema_mismatch", mismatch, [])
+    _token_types(found)
     which, exchanged = exchanged_pairs(table)
     if len(exchanged):
         found.problem("preference_swapped", which, exchanged)
@@ -548,7 +580,7 @@ def build(table: Table, context: Context, words: Words | None = None) -> Batch:
         classes=classes,
         class_names=found.class_names,
         floats=floats,
-        stored_as_bytes=frozenset(name for name in floats if names.is_bytes(table.columns[name])),
+        stored_as_bytes=frozenset(name for name in floats if names.is_bytes(table.columns.get(name, []))),
         integers=integer_columns(table, found.notes),
         boxes=boxes,
         masks=masks,
@@ -562,6 +594,26 @@ def build(table: Table, context: Context, words: Words | None = None) -> Batch:
         problems=tuple(found.problems),
         notes=tuple(found.notes),
     )
+
+
+MULTI_LABEL = "multi_label_classification"
+"""The `problem_type` of Transformers by which a row may have several classes."""
+
+
+def _token_types(found: _Found) -> None:
+    """Report token types that the model has no embedding for."""
+    limit = found.context.model.token_types
+    if limit is None:
+        return
+    for name in (name for name in found.table.columns if name.endswith("token_type_ids")):
+        try:
+            rows, _ = ragged(found.table.columns[name])
+        except (TypeError, ValueError, OverflowError):
+            continue
+        wrong = np.flatnonzero((rows.flat < 0) | (rows.flat >= limit))
+        if len(wrong):
+            summary = f"{name} holds {int(rows.flat[wrong[0]])}, and the model has {limit} token types"
+            found.problem("token_id_out_of_range", summary, np.unique(rows.row_of(wrong)))
 
 
 def _of_no_batch(table: Table, context: Context) -> InputError:
@@ -586,7 +638,7 @@ def _numeric_rows(table: Table, numeric: Sequence[str], *, has_boxes: bool) -> i
 
     Images of several sizes are one flat array of numbers, but as many rows as the column has.
     """
-    rows = max((row_count(table.columns[name]) for name in numeric), default=0)
+    rows = max((row_count(table.columns[name]) for name in numeric if name in table.columns), default=0)
     if rows or not has_boxes:
         return rows
     return max(row_count(table.columns[name]) for name in BOX_COLUMNS if name in table.columns)

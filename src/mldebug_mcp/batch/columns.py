@@ -7,14 +7,14 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from mldebug_mcp.batch.sequences import Floats, Ints, Ragged, as_integers, whole_numbers
-from mldebug_mcp.batch.table import Column, Table
+from mldebug_mcp.batch.table import Column, Table, leaves
 
 # Which column is what: the names that trainers use for token ids, labels, masks and inputs, in one place.
 
@@ -106,6 +106,31 @@ def find(columns: Mapping[str, Column], side: str, kind: Kind) -> str | None:
     if kind == "attention" and side in ("prompt", "completion") and f"{side}_mask" in columns:
         return f"{side}_mask"
     return None
+
+
+CHOICE = "choice_"
+"""What stands before the number of a choice in the names of its columns."""
+MOST_CHOICES = 26
+"""Choices of a question. Chosen: as many as there are letters."""
+_OF_CHOICES = ("input_ids", "attention_mask", "token_type_ids")
+
+
+def with_choices_apart(table: Table) -> Table:
+    """Return the table with the token ids of each choice, which collators for multiple choice stack, as a side."""
+    if depth(table.columns.get("input_ids", [])) != len(("rows", "choices", "tokens")):
+        return table
+    stacked = {name: table.columns[name] for name in _OF_CHOICES if depth(table.columns.get(name, [])) == 3}
+    counts = {len(row) for column in stacked.values() for row in cast("list[list[object]]", column)}
+    if len(counts) != 1 or not 1 < min(counts) <= MOST_CHOICES:
+        return table
+    columns = {name: column for name, column in table.columns.items() if name not in stacked}
+    for name, column in stacked.items():
+        for place in range(min(counts)):
+            rows = cast("list[list[object]]", column)
+            columns[f"{CHOICE}{place}_{name}"] = (
+                column[:, place] if isinstance(column, np.ndarray) else [row[place] for row in rows]
+            )
+    return replace(table, columns=columns, notes=[*table.notes, f"each row has {min(counts)} choices"])
 
 
 def sides_of_own(columns: Mapping[str, Column]) -> tuple[str, ...]:
@@ -289,13 +314,25 @@ ROW_NUMBERS = frozenset({"id", "_id", "idx", "index", "uuid", "guid", "row_id", 
 
 def float_columns(table: Table) -> dict[str, Floats]:
     """Return the columns of floats by name, and inputs of networks that are given as bytes."""
-    arrays = {}
+    arrays: dict[str, Floats] = {}
     for name, column in table.columns.items():
-        if is_float(column) or (name in FLOAT_INPUTS and not is_indices(column)):
+        if isinstance(column, list) and column and all(isinstance(row, Mapping) for row in column):
+            arrays |= _nested_floats(name, cast("list[Mapping[str, object]]", column))
+        elif is_float(column) or (name in FLOAT_INPUTS and not is_indices(column)):
             array = numbers(column)
             if array is not None and array.size:
                 arrays[name] = array
     return arrays
+
+
+def _nested_floats(name: str, rows: list[Mapping[str, object]]) -> dict[str, Floats]:
+    """Return the floats in the mappings of a column: the boxes of targets, the parts of an observation."""
+    values: dict[str, list[object]] = {}
+    for row in rows:
+        for path, leaf in leaves(name, row):
+            values.setdefault(path, []).append(leaf)
+    found = {path: numbers(column) for path, column in values.items() if is_float(column)}
+    return {path: array for path, array in found.items() if array is not None and array.size}
 
 
 def integer_columns(table: Table, notes: list[str]) -> dict[str, Ints]:
@@ -340,6 +377,15 @@ def wrong_class_images(table: Table) -> str:
     if len(shape) == 3 and shape[0] == 1:
         return f"labels have the shape {shape} each: a class for each pixel is wanted, as {shape[1:]}"
     return ""
+
+
+def whole_marks(table: Table) -> str:
+    """Return what is wrong with a 0 or 1 for each class, written as whole numbers; empty where nothing is."""
+    name = next((name for name in ("labels", "label") if name in table.columns), "")
+    column = table.columns.get(name)
+    if column is None or depth(column) != 2 or is_float(column):
+        return ""
+    return f"{name} are whole numbers: a model of several labels for a row wants floats (0.0 and 1.0)"
 
 
 def decoder_inputs(table: Table) -> Ragged | None:

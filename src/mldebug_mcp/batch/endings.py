@@ -5,8 +5,9 @@ How completions end, where documents meet, what pairs share, what the loss count
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass
+from itertools import dropwhile, islice
 
 import numpy as np
 import numpy.typing as npt
@@ -369,3 +370,55 @@ def all_endings(batch: Batch) -> Iterable[tuple[Sequences, Endings]]:
         found = endings(batch, side)
         if found is not None:
             yield side, found
+
+
+# Prompts that stand twice: once as the prompt, and again where the completion begins.
+
+
+MIN_TOKENS_REPEATED = 4
+"""Tokens of a prompt that have to stand again, special ones in front left out. Chosen: fewer begin many answers."""
+MIN_SHARE_REPEATED_PROMPTS = 0.5
+"""Share of the rows in which they have to. Chosen: some answers begin with the words of the question."""
+
+
+MAX_ROWS_TRIED = 200
+"""Rows of a side after which the others are looked at only if these repeat their prompts: most data do not."""
+
+
+def repeated_prompts(batch: Batch) -> Ints:
+    """Return the numbers of the rows whose completion begins with their whole prompt; none where it is not the rule."""
+    special = frozenset() if batch.tokenizer is None else batch.tokenizer.special_ids
+    prompt = batch.side("prompt")
+    found, judged = [NOWHERE], 0
+    for side in batch.sides:
+        if side is prompt or side.trained_runs is None or (prompt is not None and prompt.rows != side.rows):
+            continue
+        judged += side.rows
+        found.append(side.numbers[_repeating(side, prompt, special | {batch.bos})])
+    rows = np.concatenate(found)
+    return np.unique(rows) if len(rows) >= max(2, MIN_SHARE_REPEATED_PROMPTS * judged) else NOWHERE
+
+
+def _repeating(side: Sequences, prompt: Sequences | None, skipped: Set[int | None]) -> list[int]:
+    """Return the rows whose first trained stretch begins with their prompt."""
+    runs = side.trained_runs
+    assert runs is not None  # noqa: S101 - the caller saw them
+    found: list[int] = []
+    rows, first = np.unique(runs.row, return_index=True)
+    for tried, (row, start) in enumerate(zip(rows.tolist(), runs.start[first].tolist(), strict=True)):
+        if tried == MAX_ROWS_TRIED and len(found) < MIN_SHARE_REPEATED_PROMPTS * tried:
+            return []
+        begin, end = (int(bound[row]) for bound in side.bounds)
+        asked = side.ids.flat[begin:start] if prompt is None else content(prompt, row)
+        if _stands_again(asked.tolist(), side.ids.flat[start:end], skipped):
+            found.append(row)
+    return found
+
+
+def _stands_again(prompt: list[int], answer: npt.NDArray[np.integer], skipped: Set[int | None]) -> bool:
+    """Whether an answer begins with a prompt, but for its last token, which may join with what follows."""
+    asked = list(dropwhile(skipped.__contains__, prompt))[:-1]
+    if len(asked) < MIN_TOKENS_REPEATED:
+        return False
+    said = dropwhile(skipped.__contains__, answer[: len(prompt) + len(asked)].tolist())
+    return list(islice(said, len(asked))) == asked

@@ -6,9 +6,11 @@ A table holds columns of one piece of a file, a part is a stretch that can be re
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -84,7 +86,29 @@ def from_mapping(values: Mapping[str, object]) -> Table:
     columns: dict[str, Column] = {}
     for name, value in values.items():
         columns[str(name)] = [value] if isinstance(value, (str, int, float)) or value is None else _listed(value)
+        if isinstance(value, Mapping):
+            columns |= {path: _listed(leaf) for path, leaf in leaves(str(name), value) if not np.isscalar(leaf)}
     return Table(columns)
+
+
+MAX_NESTING = 4
+"""Mappings within mappings that are looked into. Chosen: an observation's camera's image lies three deep."""
+MAX_LEAVES = 100
+"""Values of one mapping that are looked at. Chosen: more than any batch has."""
+
+
+def leaves(name: str, value: Mapping[Any, object]) -> Iterator[tuple[str, object]]:
+    """Yield what the mappings within a mapping hold, named by the way there: `inputs.image`."""
+    return islice(_leaves(name, value, MAX_NESTING), MAX_LEAVES)
+
+
+def _leaves(name: str, value: Mapping[Any, object], left: int) -> Iterator[tuple[str, object]]:
+    for key, inner in value.items():
+        path = f"{name}.{key}"
+        if not isinstance(inner, Mapping):
+            yield path, inner
+        elif left:
+            yield from _leaves(path, inner, left - 1)
 
 
 def _listed(value: object) -> Column:

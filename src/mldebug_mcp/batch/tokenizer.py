@@ -330,8 +330,13 @@ class Tokenizer:
 
     @cached_property
     def special_ids(self) -> frozenset[int]:
-        """The ids of the special tokens."""
-        return frozenset(self.special.values())
+        """The ids of the special tokens; what stands for words that the vocabulary lacks is none."""
+        return frozenset(self.special.values()) - {self.unknown_alone}
+
+    @cached_property
+    def unknown_alone(self) -> int | None:
+        """The id that stands for text that no token covers, unless it begins, ends or pads texts too."""
+        return None if self.unknown in {*self.ends, self.bos, self.pad, self.mask} else self.unknown
 
     @property
     def chat_template(self) -> str | None:

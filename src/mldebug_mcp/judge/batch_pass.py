@@ -11,6 +11,7 @@ import numpy as np
 
 from mldebug_mcp.batch import Batch, Sequences
 from mldebug_mcp.batch.batch import MAX_PROBLEM_ROWS, Boxes, Overlap, Totals, arrays_of
+from mldebug_mcp.batch.columns import CLASS_NAMES
 from mldebug_mcp.batch.corpus import WINDOW, CorpusCounts, unpacked
 from mldebug_mcp.batch.fingerprints import Fingerprints
 from mldebug_mcp.batch.read import DataSet
@@ -59,6 +60,9 @@ class BatchCounts:
             for side in batch.trained_sides:
                 if side.labels is not None and side.trained is not None:
                     self.totals.add_token_classes(side.labels.flat[side.trained & side.content].astype(np.int64))
+        for values in (batch.floats[name] for name in CLASS_NAMES if name in batch.floats and not batch.cells):
+            if values.ndim == 1 and len(values) == batch.rows:
+                self.totals.add_values(len(values), float(values.min()), float(values.max()))
         for name, column in batch.cells.items():
             self.totals.add_cells(name, column, batch.numbers)
         self._count_turns(batch)

@@ -195,6 +195,7 @@ class Measured(_Part):
     device: str = ""
     environment: dict[str, Any] = Field(default_factory=dict)
     inputs_finite: bool | None = None
+    equal_sides: list[str] | None = None
     trained_labels: int | None = None
     labels_against_ids: dict[str, float] | None = None
     parameters: Parameters | None = None

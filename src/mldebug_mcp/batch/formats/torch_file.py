@@ -45,7 +45,7 @@ def tables(path: Path) -> Iterator[Table]:
             value = torch.load(file, map_location="cpu", weights_only=True)
             # A view of a few numbers can say that it has any number of them.
             check_times(sum(tensor.numel() * tensor.element_size() for tensor in _tensors(value)), file, name)
-        value = _numbers(value)
+        value = _numbers(_named(value))
     except InputError:
         raise
     except Exception as error:  # noqa: BLE001 - a hostile or broken file makes torch raise anything
@@ -59,9 +59,30 @@ def tables(path: Path) -> Iterator[Table]:
     elif isinstance(value, Mapping):
         yield from_mapping({str(key): item for key, item in value.items()})
     elif hasattr(value, "shape"):
-        yield from_mapping({"input_ids": value})
+        yield from_mapping({"x" if value.dtype.kind == "f" else "input_ids": value})
     else:
         raise InputError(f"{name}: holds {type(value).__name__}, not a batch; save a dict of tensors")
+
+
+MOST_PARTS = 3
+"""Tensors of one shape up to which they are inputs and labels, not rows. Chosen: a loader yields two or three."""
+
+
+def _named(value: Loaded) -> Loaded:
+    """Return what a data loader yields without names, inputs first and labels last, by names that the checks know."""
+    import torch
+
+    if not isinstance(value, (list, tuple)) or not value:
+        return value
+    samples = [row for row in value if isinstance(row, (list, tuple)) and row and isinstance(row[0], torch.Tensor)]
+    if len(samples) == len(value) and len({len(sample) for sample in samples}) == 1:
+        value = [list(part) for part in zip(*value, strict=True)]
+    elif not isinstance(value[0], torch.Tensor):
+        return value
+    elif len(value) > MOST_PARTS and len({getattr(part, "shape", None) for part in value}) == 1:
+        return {"x": torch.stack(value)}
+    names = ["x", *(f"x{place}" for place in range(1, len(value) - 1)), *(["y"] if len(value) > 1 else [])]
+    return dict(zip(names, value, strict=True))
 
 
 def _tensors(value: Loaded) -> Iterator[Loaded]:
@@ -84,6 +105,7 @@ def _numbers(value: Loaded) -> Loaded:
 
     if isinstance(value, torch.Tensor):
         value = value.detach()
+        value = torch.view_as_real(value) if value.is_complex() else value
         return (value.float() if value.is_floating_point() else value).cpu().numpy()
     if isinstance(value, Mapping):
         return {key: _numbers(item) for key, item in value.items()}

@@ -94,7 +94,7 @@ def _float_classes(batch: Batch) -> list[str]:
     """Return what is wrong with one whole number per row, written as a float, for a model of several classes."""
     classes = batch.model.num_labels
     name = next((name for name in ("labels", "label") if name in batch.floats), None)
-    if name is None or classes is None or classes < 2:
+    if name is None or classes is None or classes < 2 or batch.model.problem_type == "regression":
         return []
     labels = batch.floats[name]
     if labels.ndim != 1 or len(labels) != batch.rows or not bool(np.all(labels == np.floor(labels))):
@@ -222,6 +222,7 @@ def _problem(values: Floats, array: Floats) -> tuple[str, Severity] | None:
         return description, "warning"
     if array.ndim == 2 and len(array) >= INPUT_NOT_NORMALIZED_LEAST_ROWS:
         finite = np.where(np.isfinite(array), array, np.nan)
+        finite = finite[:, np.isfinite(array).any(axis=0)]
         columns = np.nanstd(finite, axis=0), np.abs(np.nanmean(finite, axis=0))
         wide = int(((columns[0] > 100 * MOST_SPREAD) | (columns[1] > 100 * MOST_MEAN)).sum())
         return (f"has {counted(wide, 'feature')} on a scale of hundreds", "warning") if wide else None
@@ -292,15 +293,15 @@ def blank_images(batch: Batch) -> Evidence | None:
     quotes=("axolotl_nan_forward_backward", "karpathy_recipe_visualize_before_net"),
 )
 def nonfinite_values(batch: Batch) -> Evidence | None:
-    """A float input holds NaN or infinity.
+    """A float input, or a float within a mapping such as a target's boxes, holds NaN or infinity.
 
     Not this when: a float mask holds minus infinity where attention is forbidden.
     """
     summaries, rows = [], NO_ROWS
     for name, array in batch.floats.items():
-        if "mask" in name or "bias" in name:
-            continue
         wrong = ~np.isfinite(array)
+        if "mask" in name or "bias" in name:
+            wrong &= ~np.isneginf(array)
         if bool(wrong.any()):
             summaries.append(f"{name} holds {int(np.isnan(array).sum())} NaN and {int(np.isinf(array).sum())} Inf")
             if len(array) == batch.rows:

@@ -7,7 +7,7 @@ import re
 import numpy as np
 
 from mldebug_mcp.batch.batch import Batch
-from mldebug_mcp.batch.endings import pairs, role_losses, rows_of_another_template
+from mldebug_mcp.batch.endings import pairs, repeated_prompts, role_losses, rows_of_another_template
 from mldebug_mcp.batch.roles import RowRoles
 from mldebug_mcp.batch.sequences import IGNORE, Bools, Ints, Sequences, count_rows
 from mldebug_mcp.batch.templates import marker_before
@@ -365,6 +365,31 @@ def _shared_and_trained(chosen: Sequences, rejected: Sequences) -> Ints:
         if bool(np.any(labels[:2] != IGNORE)) and float(np.mean(labels != IGNORE)) > 0.5:
             rows.append(pair.number)
     return np.array(rows, np.int64)
+
+
+# The prompt stands twice.
+
+
+@batch_check(
+    severity="error",
+    why="The model is trained to write the question before it answers, and its context is spent twice.",
+    fix=(
+        "Let the completion column hold the answer alone; in preference data without a prompt column leave the prompt "
+        "in both sides, with one leave it out of both."
+    ),
+    fixes={"TRL": "prompt and completion columns (SFT, KTO), or prompt, chosen and rejected without the prompt (DPO)."},
+    quotes=("hfcourse_decode_inputs",),
+    purposes=("sft", "dpo", "vlm"),
+)
+def prompt_repeated(batch: Batch) -> Evidence | None:
+    """The completions of at least half of the rows begin with their whole prompt.
+
+    Not this when: prompts are of three tokens or fewer; only some answers begin with the words of the question.
+    """
+    rows = repeated_prompts(batch)
+    if not len(rows):
+        return None
+    return batch_evidence(f"the completions of {of_rows(rows, batch.rows)} begin with the prompt once more", rows)
 
 
 # Truncation left only the prompt.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mldebug_mcp.batch.batch import Batch
+from mldebug_mcp.batch.columns import CHOICE
 from mldebug_mcp.batch.endings import content
 from mldebug_mcp.batch.sequences import IGNORE, Bools, Ints, Sequences, hides_words, shift_of
 from mldebug_mcp.checks.batch.affected_rows import (
@@ -368,7 +369,8 @@ def label_out_of_range(batch: Batch) -> Evidence | None:
     Not this when: the number of classes is not known and no label is negative; the classes have names; 255 or -1 mark
     pixels without a class, unless there is nothing but 0 and 255.
     """
-    classes = batch.model.num_labels
+    choices = sum(side.name.startswith(CHOICE) for side in batch.sides)
+    classes = choices or batch.model.num_labels
     limit = classes if classes is not None and classes > 1 else 2**62
     if _is_black_and_white(batch):
         limit = min(limit, 2)
@@ -435,17 +437,23 @@ DOMINANT = 0.9
         "class shares."
     ),
     quotes=("slavv_class_imbalance", "karpathy_recipe_init_bias", "slavv_shuffle"),
-    purposes=("classification",),
+    purposes=("classification", "embedding", "sft"),
     whole=True,
 )
 def class_imbalance(batch: Batch) -> Evidence | None:
     """At least nine labels in ten are of one class (among 16 or more), or all of them (among 8 or more).
+
+    So are the marks of completions that say which are wanted (KTO), and labels with fractions that never vary.
 
     Not this when: the batch is so small that chance explains it; tokens are classified, and most of them, not all,
     belong to no entity. One in ten is the ratio that karpathy_recipe names.
     """
     if batch.totals is None:
         return None
+    if batch.purpose == "sft" and not _marks_completions(batch):
+        return None
+    if batch.purpose == "embedding" or not (batch.totals.labels or batch.totals.token_classes):
+        return _same_values(*batch.totals.values)
     of_tokens = not batch.totals.labels
     classes = batch.totals.token_classes if of_tokens else batch.totals.classes
     labels = classes.total()
@@ -463,3 +471,15 @@ def class_imbalance(batch: Batch) -> Evidence | None:
         f"{what} {labels} labels are class {name}",
         values={"share": share, "class": common, "classes": len(classes)},
     )
+
+
+def _same_values(count: int, least: float, greatest: float) -> Evidence | None:
+    if count < LEAST_LABELS or least != greatest:
+        return None
+    return batch_evidence(f"all {count} labels are {least:g}", values={"share": 1.0, "labels": count})
+
+
+def _marks_completions(batch: Batch) -> bool:
+    """Whether labels say which completions are wanted, as KTO has them."""
+    completions = any(side.loss_mask is not None or side.name == "completion" for side in batch.sides)
+    return "label" in batch.columns and completions and batch.classes is not None and set(batch.classes) <= {0, 1}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mldebug_mcp.batch.batch import Batch
-from mldebug_mcp.batch.endings import document_starts
+from mldebug_mcp.batch.endings import document_starts, repeated_prompts
 from mldebug_mcp.batch.sequences import Bools, Ints, Sequences, inverted_rows
 from mldebug_mcp.checks.batch.affected_rows import (
     NO_ROWS,
@@ -351,14 +351,15 @@ def packing_without_position_reset(batch: Batch) -> Evidence | None:
     """Documents follow each other in a row, and neither position ids nor a mask keep them apart.
 
     Not this when: position ids restart at each document; the mask numbers the documents; an end token only ends a
-    turn. In pretraining it is a remark: many models were trained this way.
+    turn; what begins is the prompt once more (`prompt_repeated`). In pretraining it is a remark: many models were
+    trained this way.
     """
     starts, rows, spots = gather(
         (side, _starts_without_reset(batch, side))
         for side in batch.sides
         if not side.documents_masked and side.name != "prompt"
     )
-    if not starts:
+    if not starts or len(repeated_prompts(batch)):
         return None
     return batch_evidence(
         f"{starts} documents begin inside {of_rows(rows, batch.rows)} without restarting positions or a document mask",
@@ -371,4 +372,7 @@ def packing_without_position_reset(batch: Batch) -> Evidence | None:
 
 def _starts_without_reset(batch: Batch, side: Sequences) -> Ints:
     found = document_starts(batch, side)
-    return found if side.positions is None else found[side.positions.flat[found] != 0]
+    if side.positions is None:
+        return found
+    # Where positions begin at another number than 0 (`position_ids_wrong`), they restart there all the same.
+    return found[side.positions.flat[found] > side.positions.flat[side.bounds[0][side.ids.row_of(found)]]]

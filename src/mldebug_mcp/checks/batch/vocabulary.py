@@ -23,6 +23,7 @@ from mldebug_mcp.checks.batch.affected_rows import (
     spots_at,
 )
 from mldebug_mcp.checks.check import Evidence, batch_check
+from mldebug_mcp.models.base import Severity
 
 # Token ids outside the model's vocabulary.
 
@@ -50,6 +51,8 @@ LLAVA_IMAGE = -200
 def token_id_out_of_range(batch: Batch) -> Evidence | None:
     """An id or label is negative (but not the ignore index) or at least the size of the vocabulary.
 
+    So is a token type that the model has no embedding for.
+
     Not this when: the size is not known and the ids could be some model's; a LLaVA batch marks images by -200.
     """
     limit = batch.vocabulary or UNKNOWN_LIMIT
@@ -61,8 +64,12 @@ def token_id_out_of_range(batch: Batch) -> Evidence | None:
             if column is not None and len(wrong := _outside(column.flat, limit, exempt)):
                 worst = max(worst, int(column.flat[wrong[0]]), int(column.flat[wrong].max()), key=abs)
                 places.append((side, wrong))
-    if not places:
+    problems = [problem for problem in batch.problems if problem.check == "token_id_out_of_range"]
+    if not places and not problems:
         return None
+    if not places:
+        at_rows = np.unique([row for problem in problems for row in problem.rows]).astype(np.int64)
+        return batch_evidence(f"{problems[0].summary}, in {of_rows(at_rows, batch.rows)}", at_rows)
     count, rows, spots = gather(places)
     known = f"a vocabulary of {limit}" if batch.vocabulary else "any vocabulary"
     summary = f"{count} ids or labels in {of_rows(rows, batch.rows)} are outside {known} (such as {worst})"
@@ -73,6 +80,55 @@ def _outside(flat: Ints, limit: int, exempt: int | None) -> Ints:
     if not len(flat) or (int(flat.min()) >= 0 and int(flat.max()) < limit):
         return NO_ROWS  # of most batches, and cheaper than to compare each id
     return np.flatnonzero(((flat < 0) | (flat >= limit)) & (flat != exempt))
+
+
+# Rows whose words the vocabulary lacks.
+
+
+MIN_SHARE_UNKNOWN = 0.5
+"""Share of a row's tokens that are unknown. Chosen: names and signs leave a few, another script nearly all."""
+MIN_TOKENS_FOR_UNKNOWN = 4
+"""Tokens that such a row has, special ones left out. Chosen: of fewer, one rare word is half."""
+MAX_SHARE_OF_ROWS_FOR_REMARK = 0.01
+"""Share of the rows up to which it is a remark. Chosen: data from the web has as many in other languages."""
+
+
+@batch_check(
+    severity="warning",
+    why="Different words become the same token: the model cannot tell such rows apart, and learns nothing of them.",
+    fix=(
+        "Use a model whose tokenizer knows the language and its script; see that an uncased vocabulary gets lower "
+        "case, and that the text is decoded rightly."
+    ),
+    quotes=("hfcourse_decode_inputs",),
+)
+def unknown_tokens(batch: Batch) -> Evidence | None:
+    """At least half of a row's tokens stand for what the vocabulary lacks.
+
+    Not this when: a row has fewer than four tokens; the tokenizer has no such token, or it ends or pads texts too.
+    """
+    unknown = None if batch.tokenizer is None else batch.tokenizer.unknown_alone
+    if batch.tokenizer is None or unknown is None:
+        return None
+    special = np.fromiter(batch.tokenizer.special_ids, np.int64)
+    rows = rows_where(batch.sides, lambda side: _mostly(side, unknown, special))
+    if not len(rows):
+        return None
+    severity: Severity | None = "info" if len(rows) <= MAX_SHARE_OF_ROWS_FOR_REMARK * batch.rows else None
+    token = batch.tokenizer.pieces([unknown])[0].strip()
+    summary = f"most tokens of {of_rows(rows, batch.rows)} are {token}: the vocabulary lacks their words"
+    return batch_evidence(summary, rows, values={"rows": len(rows)}, severity=severity)
+
+
+def _mostly(side: Sequences, token: int, special: Ints) -> Bools:
+    """Return the rows at least half of whose ordinary tokens are this one."""
+    if not bool(np.any(side.ids.flat == token)):
+        return np.zeros(side.rows, np.bool_)
+    ordinary = side.content & ~np.isin(side.ids.flat, special)
+    words = count_rows(np.flatnonzero(ordinary), side.ids)
+    found = count_rows(np.flatnonzero(ordinary & (side.ids.flat == token)), side.ids)
+    mostly: Bools = (words >= MIN_TOKENS_FOR_UNKNOWN) & (found >= MIN_SHARE_UNKNOWN * words)
+    return mostly
 
 
 # Tokenizer and model vocabulary sizes do not fit.

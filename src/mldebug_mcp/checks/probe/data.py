@@ -113,6 +113,21 @@ def probe_inputs_nonfinite(measured: Measured) -> Evidence | None:
 
 
 @probe_symptom(
+    needs=("equal_sides",),
+    effects={"no_preference_signal": "always"},
+    background=0.0001,
+)
+def probe_sides_equal(measured: Measured) -> Evidence | None:
+    """A positive and a negative, or a chosen and a rejected column of the batch, are the same.
+
+    Not this when: the columns are masks; they differ in a single number.
+    """
+    if not measured.equal_sides:
+        return None
+    return Evidence(f"{' and '.join(measured.equal_sides)} are the same in all rows")
+
+
+@probe_symptom(
     needs=("trained_labels",),
     effects={"all_labels_masked": "always"},
 )

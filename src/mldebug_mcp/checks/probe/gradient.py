@@ -66,7 +66,7 @@ PROBE_GRADIENT_EXPLODING_LARGE = 1000.0
 
 @probe_symptom(
     needs=("gradients",),
-    effects={"exploding_gradients": "usually", "bad_init": "usually"},
+    effects={"exploding_gradients": "usually", "bad_init": "sometimes"},
     background=0.005,
 )
 def probe_gradient_exploding(measured: Measured) -> Evidence | None:
@@ -149,6 +149,7 @@ def probe_gradient_vanishing(measured: Measured) -> Evidence | None:
 @probe_symptom(
     needs=("gradients",),
     effects={
+        "no_preference_signal": "often",
         "dead_units": "usually",
         "vanishing_gradients": "rarely",
         "all_labels_masked": "often",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from mldebug_mcp.checks.check import CannotTell, Evidence, probe_symptom
-from mldebug_mcp.checks.probe.measures import is_random, steps_are_tiny, still_falling, was_cut_short
+from mldebug_mcp.checks.probe.measures import is_far_below_zero, is_random, steps_are_tiny, still_falling, was_cut_short
 from mldebug_mcp.core.text import figure
 from mldebug_mcp.probe.measured import Measured
 
@@ -18,6 +18,10 @@ MARGIN = 0.5
 """Nats more that it may have. Chosen: usual output scales add less."""
 
 
+TIMES_FAR_OFF = 10.0
+"""Times the loss of a uniform guess that no model in use begins with. Chosen: of 50 classes it is 39 nats."""
+
+
 @probe_symptom(
     needs=("initial_loss", "reference"),
     effects={"bad_init": "usually", "exploding_gradients": "rarely", "wrong_loss": "rarely"},
@@ -27,8 +31,34 @@ MARGIN = 0.5
 def probe_initial_loss_high(measured: Measured) -> Evidence | None:
     """The first loss lies far above that of a uniform guess.
 
-    Not this when: the loss is a sum over labels, or another quantity than the reference.
+    Not this when: the loss is a sum over labels, or another quantity than the reference; it is ten times that of a
+    guess of classes (`probe_initial_loss_far_off`).
     """
+    uniform = _uniform(measured)
+    if measured.initial_loss is None or _is_far_off(measured, uniform):
+        return None
+    most = 10 * uniform if measured.targets == "values" else MAX_TIMES_UNIFORM_LOSS * uniform + MARGIN
+    return _above(measured.initial_loss, uniform) if measured.initial_loss > most else None
+
+
+@probe_symptom(
+    needs=("initial_loss", "reference"),
+    effects={"bad_init": "always", "exploding_gradients": "rarely", "wrong_loss": "rarely"},
+    sources=("karpathy_recipe", "cs231n_nn3"),
+    background=0.0001,
+)
+def probe_initial_loss_far_off(measured: Measured) -> Evidence | None:
+    """The first loss is more than ten times that of a uniform guess of classes: outputs begin sure of wrong answers.
+
+    Not this when: values are predicted, whose scale is their own; the loss is a sum over labels.
+    """
+    uniform = _uniform(measured)
+    assert measured.initial_loss is not None
+    return _above(measured.initial_loss, uniform) if _is_far_off(measured, uniform) else None
+
+
+def _uniform(measured: Measured) -> float:
+    """Return the loss of a uniform guess. Raises CannotTell where the loss has none to compare with."""
     assert measured.initial_loss is not None
     assert measured.reference is not None
     if measured.loss_formula is None:
@@ -41,13 +71,18 @@ def probe_initial_loss_high(measured: Measured) -> Evidence | None:
         or not math.isfinite(measured.initial_loss)
     ):
         raise CannotTell(f"the loss is {measured.loss_formula}, which has no uniform guess to compare with")
-    uniform = measured.reference.uniform
-    most = 10 * uniform if measured.targets == "values" else MAX_TIMES_UNIFORM_LOSS * uniform + MARGIN
-    if measured.initial_loss <= most:
-        return None
+    return measured.reference.uniform
+
+
+def _is_far_off(measured: Measured, uniform: float) -> bool:
+    first = measured.initial_loss
+    return first is not None and measured.targets != "values" and first > TIMES_FAR_OFF * uniform
+
+
+def _above(first: float, uniform: float) -> Evidence:
     return Evidence(
-        f"the first loss is {figure(measured.initial_loss)}; a uniform guess has {figure(uniform)}",
-        values={"first": measured.initial_loss, "uniform_guess": uniform},
+        f"the first loss is {figure(first)}; a uniform guess has {figure(uniform)}",
+        values={"first": first, "uniform_guess": uniform},
     )
 
 
@@ -130,12 +165,16 @@ learned variance go to a few nats below zero."""
     background=0.0002,
 )
 def probe_loss_unbounded(measured: Measured) -> Evidence | None:
-    """The loss falls below zero faster and faster: it has no floor, so its sign may be wrong.
+    """The loss falls below zero faster and faster, or a thousand times its size: it has no floor.
+
+    Its sign may be wrong.
 
     Not this when: the fall slows down, as that of a likelihood with a learned variance.
     """
     assert measured.curve is not None
     losses = measured.curve.losses
+    if is_far_below_zero(losses):
+        return Evidence(f"the loss falls from {figure(losses[0])} to {figure(losses[-1])}")
     if len(losses) < MIN_LOSSES_OF_FALL or not all(map(math.isfinite, losses)):
         raise CannotTell(f"{len(losses)} finite losses; {MIN_LOSSES_OF_FALL} are needed")
     half = losses[: len(losses) // 2]
@@ -152,6 +191,7 @@ MIN_LOSSES_OF_FALL = 20
 @probe_symptom(
     needs=("curve",),
     effects={
+        "no_preference_signal": "often",
         "all_labels_masked": "often",
         "params_not_training": "often",
         "lr_too_low": "sometimes",

@@ -53,6 +53,15 @@ def _range(losses: Sequence[float]) -> float:
     return max(losses) - min(losses) if losses else 0.0
 
 
+FAR_BELOW = 1000.0
+"""Times the size of the first loss, and at least 1, below zero. Chosen: no loss with a floor lies so far down."""
+
+
+def is_far_below_zero(losses: Sequence[float]) -> bool:
+    """Tell whether losses end so far below zero that they have no floor; then noise is nothing to their fall."""
+    return bool(losses) and -math.inf < losses[-1] < -FAR_BELOW * max(1.0, abs(losses[0]))
+
+
 def takes_turns(measured: Measured) -> bool:
     """Tell whether a step of the user's is several optimizers in turn, as adversaries have: its loss need not fall."""
     return measured.watched is not None and measured.watched.optimizers > 1
@@ -64,6 +73,8 @@ def without_noise(measured: Measured) -> Measured:
     A loss that each call draws anew cannot be compared from step to step, between optimizers or with a formula; nor can
     one that several optimizers change in turn. A batch that is memorised nevertheless shows that its noise is small.
     """
+    if measured.curve is not None and is_far_below_zero(measured.curve.losses):
+        return measured
     if measured.memorised or not (is_random(measured) or takes_turns(measured)):
         return measured
     watched = measured.watched and measured.watched.model_copy(update={"uphill": None})

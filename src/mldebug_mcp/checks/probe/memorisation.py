@@ -13,6 +13,7 @@ from mldebug_mcp.probe.measured import Measured
 @probe_symptom(
     needs=("memorised",),
     effects={
+        "no_preference_signal": "usually",
         "params_not_training": "usually",
         "lr_too_low": "usually",
         "lr_too_high": "often",
@@ -151,7 +152,7 @@ more does not count."""
 @probe_symptom(
     needs=("seeds", "initial_loss", "goal"),
     effects={
-        "bad_init": "often",
+        "bad_init": "sometimes",
         "dead_units": "often",
         "vanishing_gradients": "sometimes",
         "too_little_capacity": "sometimes",

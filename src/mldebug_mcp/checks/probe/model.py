@@ -29,7 +29,7 @@ def probe_parameters_frozen(measured: Measured) -> Evidence | None:
 
 @probe_symptom(
     needs=("parameters",),
-    effects={"bad_init": "usually", "hardware_fault": "rarely"},
+    effects={"bad_init": "sometimes", "hardware_fault": "rarely"},
 )
 def probe_parameters_nonfinite(measured: Measured) -> Evidence | None:
     """Parameters are NaN or infinite before the first step."""
@@ -42,6 +42,7 @@ def probe_parameters_nonfinite(measured: Measured) -> Evidence | None:
 @probe_symptom(
     needs=("movement",),
     effects={
+        "no_preference_signal": "often",
         "all_labels_masked": "often",
         "params_not_training": "often",
         "lr_too_low": "sometimes",
@@ -100,7 +101,7 @@ LARGE = 8.0
 
 @probe_symptom(
     needs=("init",),
-    effects={"bad_init": "usually"},
+    effects={"bad_init": "sometimes"},
     sources=("bekman_mle",),
     background=0.003,
 )

@@ -284,7 +284,9 @@ class Trace(TorchFunctionMode):
                 self.units.append({**frame, "share": _share_lost(name.rstrip("_"), made[0])})
             self.frames.append(frame)
             del self.frames[:-MAX_KEPT_FRAMES]
-            if _bad(after) and not _bad(before) and name not in _MAKES_MASKS and len(self.origins) < 50:
+            makes_nan = after is None and before is not None
+            worse = makes_nan or (_bad(after) and not _bad(before))
+            if worse and name not in _MAKES_MASKS and len(self.origins) < 50:
                 frame["where"] = _where()
                 self.origins.append(frame)
                 self._before.append(self.frames[-MAX_SHOWN_FRAMES - 1 : -1])
@@ -527,11 +529,13 @@ def _measure(subject: Subject) -> dict[str, Any]:
         result["input_used"] = _differs(first, changed)
         result["inputs_change"] = _change(first, changed)
     if rows is not None and rows > 1 and len(first) == rows and first.ndim >= 2 and not _square(first, rows):
-        others = _perturbed(subject.batch, slice(rows - 1, rows))
-        changed = _output(subject, others)
-        if changed is not None and _other_rows_stay(subject, others):
-            result["rows_mixed"] = _differs(first[:-1], changed[:-1])
-            result["row_change"] = _change(first[:-1], changed[:-1])
+        # A pass along the rows, as of a recurrence that takes them for time, carries a change to one side alone.
+        for place, rest in ((rows - 1, slice(0, -1)), (0, slice(1, None))):
+            others = _perturbed(subject.batch, slice(place, place + 1))
+            changed = _output(subject, others)
+            if changed is not None and not result.get("rows_mixed") and _other_rows_stay(subject, others, rest):
+                result["rows_mixed"] = _differs(first[rest], changed[rest])
+                result["row_change"] = _change(first[rest], changed[rest])
     ids = token_ids(subject)
     if ids is not None and ids.shape[1] > 2 and first.ndim == 3 and spans(first, ids):
         middle = ids.shape[1] // 2
@@ -611,11 +615,11 @@ def _reaches_model(subject: Subject) -> bool:
     return len(before) != len(after) or not all(map(_equal, before, after))
 
 
-def _other_rows_stay(subject: Subject, batch: Any) -> bool:
-    """Return whether the model is given the same rows but for the last, so that the loss does not mix them before."""
+def _other_rows_stay(subject: Subject, batch: Any, rest: slice) -> bool:
+    """Return whether the model is given the same rows in the rest, so that the loss does not mix them before."""
     before, after = _given(subject, subject.batch), _given(subject, batch)
     return len(before) == len(after) and all(
-        _equal(tensor[:-1], other[:-1]) for tensor, other in zip(before, after, strict=True)
+        _equal(tensor[rest], other[rest]) for tensor, other in zip(before, after, strict=True)
     )
 
 

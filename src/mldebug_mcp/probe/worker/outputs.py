@@ -151,6 +151,8 @@ def describe_batch(subject: Subject) -> dict[str, Any]:
     """Return whether the inputs are finite, how many labels are trained, and how labels and ids relate."""
     given = (tensor for _, tensor in inputs(subject.batch) if tensor.is_floating_point())
     found: dict[str, Any] = {"inputs_finite": all(bool(torch.isfinite(tensor).all()) for tensor in given)}
+    if (sides := _equal_sides(subject)) is not None:
+        found["equal_sides"] = sides
     path = labels_path(subject.batch)
     if path is None:
         masks = _masks(subject)
@@ -163,6 +165,20 @@ def describe_batch(subject: Subject) -> dict[str, Any]:
     if ids is not None and ids.shape == labels.shape:
         found["labels_against_ids"] = _relation(ids, labels)
     return found
+
+
+LIKED, DISLIKED = ("positive", "chosen", "pos"), ("negative", "rejected", "neg")
+"""What the names of columns begin with that a loss of preferences or of distances sets against each other."""
+
+
+def _equal_sides(subject: Subject) -> list[str] | None:
+    """Return the columns of a batch's two sides that are equal; empty where they differ, None where there are none."""
+    given = [(str(path[-1]), tensor) for path, tensor in leaves(subject.batch) if path and "mask" not in str(path[-1])]
+    liked, disliked = ([side for side in given if side[0].startswith(names)] for names in (LIKED, DISLIKED))
+    pairs = [(one, two) for one in liked for two in disliked if one[1].shape == two[1].shape]
+    if not pairs:
+        return [] if liked and disliked else None
+    return next(([one[0], two[0]] for one, two in pairs if torch.equal(one[1], two[1])), [])
 
 
 def _trained(subject: Subject, labels: torch.Tensor, ids: torch.Tensor | None) -> int:

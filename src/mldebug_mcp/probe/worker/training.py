@@ -28,6 +28,10 @@ TRIAL_STEPS = 6
 WARM_UP = 5
 PATIENCE = 3
 """Steps in a row below the goal that count as memorised, so that one lucky step does not."""
+STEPS_BELOW_ZERO = 25
+FAR_BELOW = 1000.0
+"""Steps for which a loss below zero is followed, to see whether it has a floor, and how far. Chosen: the halves of
+the steps are compared; no loss with a floor has so many times its first value below zero."""
 
 
 GONE = 0.01
@@ -184,7 +188,9 @@ def _run(plan: Plan, steps: int, step: Callable[[], float]) -> Curve:
             curve.ended = "not_finite"
             break
         below = below + 1 if loss <= plan.goal else 0
-        if below >= PATIENCE:
+        first = abs(curve.losses[0])
+        below_zero = -FAR_BELOW * max(1.0, first) < loss < -first and len(curve.losses) < STEPS_BELOW_ZERO
+        if below >= PATIENCE and not below_zero:
             curve.ended = "goal"
             break
         if time.monotonic() > plan.deadline:
@@ -349,7 +355,11 @@ def _slopes(subject: Subject) -> list[tuple[torch.Tensor, torch.Tensor, torch.Te
 
 
 def _cosine_of_step(slopes: list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]]) -> float | None:
-    """Return the cosine between what a step did and the slope of the loss: above 0, the step went uphill."""
+    """Return the cosine between what a step did and the slope of the loss: above 0, the step went uphill.
+
+    Only parameters that moved count: of two networks in turn the other one has a slope too.
+    """
+    slopes = [(tensor, gradient, before) for tensor, gradient, before in slopes if not torch.equal(tensor, before)]
     if not slopes:
         return None
     step = torch.cat([(tensor.detach() - before).float().flatten() for tensor, _, before in slopes])
