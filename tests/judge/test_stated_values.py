@@ -189,6 +189,19 @@ def test_a_message_of_many_beginnings_is_read_in_bounded_time(message: str) -> N
 
 RAISED = 'Traceback (most recent call last):\n  File "fit.py", line 7, in go\n'
 STATED = {
+    "a tensor of several values is formatted": (
+        "TypeError: unsupported format string passed to Tensor.__format__",
+        ["a Tensor", "x.mean().item()"],
+    ),
+    "a class token that is left in a grid": (
+        "einops.EinopsError: Shape mismatch, can't divide axis of length 197 in chunks of 14",
+        ["196", "class token"],
+    ),
+    "a scheduler that watches a metric of another name": (
+        "MisconfigurationException: ReduceLROnPlateau conditioned on metric val_loss which is not available. "
+        "Available metrics are: ['train/loss', 'val/loss'].",
+        ["`val/loss`", "monitor="],
+    ),
     "an assertion of a multiple in one line with its failure": (
         "assert self.rows % self.parts == 0 AssertionError",
         ["self.rows", "self.parts", "multiple"],

@@ -312,6 +312,22 @@ def _wanted_kind(found: re.Match[str], failure: Failure) -> tuple[str, str] | No
     )
 
 
+@FORMS.read_by(
+    "python_kind", r"unsupported format string passed to (?:[\w]{1,40}\.){0,4}(?P<kind>\w{1,60})\.__format__"
+)
+def _formatted(found: re.Match[str], failure: Failure) -> tuple[str, str]:
+    kind = "None" if found["kind"] == "NoneType" else found["kind"]
+    says = f"A number is to be formatted, and {'None' if kind == 'None' else with_article(kind)} comes."
+    if kind in ("Tensor", "ndarray", "Array", "Series"):
+        return says, (
+            "It holds several values or keeps a dimension: a loss of each sample (reduction='none'), of each class or "
+            "device. Reduce it first: x.mean().item(), or name the one that is meant."
+        )
+    if kind == "None":
+        return says, _none(found, failure)[1]
+    return says, f"{origin_of(kind)}. Format the number in it, or leave out the format."
+
+
 @FORMS.read_by("python_kind", r"unhashable type: '(?P<kind>[\w.]{1,60})'")
 def _unhashable(found: re.Match[str], _: Failure) -> tuple[str, str]:
     kind = found["kind"]

@@ -490,7 +490,9 @@ def _indivisible(found: re.Match[str], _: Failure) -> tuple[str, str] | None:
     rest = (
         "Or let the layer before it give such a number." if of_layer else "Or pad the data up to one, or drop the rest."
     )
-    return f"{a:,} is not a multiple of {b:,}.", (
+    one_more = a > b and (a - 1) % b == 0 and not of_layer
+    token = f" {a - 1:,} is one: a class token, or another entry too many, may be left at one end." if one_more else ""
+    return f"{a:,} is not a multiple of {b:,}.{token}", (
         f"Change the one that is free: {a - a % b:,} and {a - a % b + b:,} are multiples of {b:,}. {rest}"
     )
 
