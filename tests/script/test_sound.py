@@ -10,6 +10,49 @@ from mldebug_mcp import inspect_script
 from tests.script.test_kinds import HEAD
 
 SOUND = {
+    "schedules of one name in two functions, each at its own pace": """
+def pretrain(net, opt, loader, epochs):
+    total = epochs * len(loader)
+    sched = torch.optim.lr_scheduler.LambdaLR(opt, lambda s: 1 - s / total)
+    for _ in range(epochs):
+        for x, y in loader:
+            loss = F.cross_entropy(net(x), y)
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+            sched.step()
+def probe(net, opt, loader, epochs):
+    sched = torch.optim.lr_scheduler.CosineAnnealingLR(opt, epochs)
+    for _ in range(epochs):
+        for x, y in loader:
+            loss = F.cross_entropy(net(x), y)
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+        sched.step()
+""",
+    "a penalty on gradients whose weight is a gamma": """
+R1_GAMMA = 10.0
+def penalty(D, real):
+    real = real.detach().requires_grad_(True)
+    (grad,) = torch.autograd.grad(D(real).sum(), real, create_graph=True)
+    return grad.pow(2).flatten(1).sum(1).mean()
+def fit(G, loader):
+    D = nn.Sequential(nn.Linear(8, 8), nn.Linear(8, 1))
+    opt_g, opt_d = torch.optim.Adam(G.parameters()), torch.optim.Adam(D.parameters())
+    for real in loader:
+        with torch.no_grad():
+            fake = G(torch.randn(len(real), 8))
+        loss_d = F.relu(1 - D(real)).mean() + F.relu(1 + D(fake)).mean()
+        loss_d = loss_d + 0.5 * R1_GAMMA * penalty(D, real)
+        opt_d.zero_grad()
+        loss_d.backward()
+        opt_d.step()
+        loss_g = -D(G(torch.randn(len(real), 8))).mean()
+        opt_g.zero_grad()
+        loss_g.backward()
+        opt_g.step()
+""",
     "a loss that is added up from nothing, divided and zeroed in place": """
 def fit(model, opt, loader, heads, is_dummy):
     for x, ys in loader:

@@ -178,7 +178,7 @@ def target_with_gradient(roles: Roles) -> Iterator[Fault]:
     """The target of a value goes through the network that learns it, and is not cut off."""
     for made in roles.script.assignments:
         value = _target_in(made.value)
-        if not _is_discounted(value) or _CUT_OFF.search(ast.unparse(value)):
+        if not _is_discounted(value) or _CUT_OFF.search(ast.unparse(value)) or _adds_a_penalty(made):
             continue
         computed = [value, *_sources(roles, value, made)]
         nodes = [node for part in computed for node in ast.walk(part) if isinstance(node, ast.Call)]
@@ -194,6 +194,12 @@ def target_with_gradient(roles: Roles) -> Iterator[Fault]:
         if learned > len(calls) and (_is_given_to_loss(roles, made) or roles.reaches_backward(made)):
             says = f"the target goes through {network} with its gradient: the network moves its own target"
             yield fault("target_with_gradient", made.line, "likely", says)
+
+
+def _adds_a_penalty(made: Assignment) -> bool:
+    """Say whether a loss gets a summand, `loss = loss + gamma * penalty`, whose weight is called as a discount is."""
+    value = made.value
+    return isinstance(value, ast.BinOp) and made.target in (dotted(value.left), dotted(value.right))
 
 
 def _sources(roles: Roles, value: ast.expr, made: Assignment) -> list[ast.expr]:

@@ -31,7 +31,7 @@ SLOWEST_DECAY = 0.999
 
 
 def _pace(roles: Roles, name: str, made: Assignment) -> Iterator[Fault]:
-    steps = [call for call in roles.schedule_steps if call.owner.rpartition(".")[2] == name.rpartition(".")[2]]
+    steps = [call for call in roles.schedule_steps if _is_of(roles, call, name, made)]
     kind, text = dotted(made.value), ast.unparse(made.value)
     if not steps:
         own = name.startswith("self.")
@@ -59,6 +59,15 @@ def _pace(roles: Roles, name: str, made: Assignment) -> Iterator[Fault]:
     if per_batch is not None and "Exponential" in kind and isinstance(gamma, float) and gamma < SLOWEST_DECAY:
         says = f"{name} multiplies the learning rate by {gamma} at every batch"
         yield fault("schedule_decays_per_batch", per_batch.line, "likely", says)
+
+
+def _is_of(roles: Roles, step: Call, name: str, made: Assignment) -> bool:
+    """Say whether a call steps this schedule, and not one of its name that another function made for itself."""
+    last = name.rpartition(".")[2]
+    if step.owner.rpartition(".")[2] != last:
+        return False
+    own = roles.assignments_by_name.get((step.function, step.owner), [])
+    return step.function == made.function or not any(isinstance(other.value, ast.Call) for other in own)
 
 
 def _accumulated(roles: Roles, name: str, made: Assignment, steps: Sequence[Call]) -> Iterator[Fault]:
