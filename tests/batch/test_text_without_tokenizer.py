@@ -194,7 +194,7 @@ def test_a_word_of_megabytes_is_shown_by_its_beginning(tmp_path: Path) -> None:
 
 def test_rows_with_columns_of_their_own_keep_the_column_that_all_share(tmp_path: Path) -> None:
     path = tmp_path / "data.jsonl"
-    path.write_text("".join(json.dumps({"text": sentence(n), f"key {n}": 1}) + "\n" for n in range(30_000)))
+    path.write_text("".join(json.dumps({"text": sentence(n), f"key {n}": 1}) + "\n" for n in range(8000)))
     inspection = inspect_batch(path)
-    assert inspection.batch.rows == 30_000
-    assert any("rarest of 30,001 columns" in note for note in inspection.notes)
+    assert inspection.batch.rows == 8000
+    assert any("rarest of 8,001 columns" in note for note in inspection.notes)

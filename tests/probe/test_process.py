@@ -20,7 +20,7 @@ pytest.importorskip("torch")
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.judge.probe import probe, probe_overfit
 from mldebug_mcp.models import ProbeResult
-from mldebug_mcp.probe import Progress, supervisor
+from mldebug_mcp.probe import Progress, host, supervisor
 
 HOSTILE = Path(__file__).parent / "hostile.py"
 
@@ -254,7 +254,10 @@ def fake_python(folder: Path, script: str) -> Path:
 
 
 @pytest.mark.parametrize("script", ["exit 0", "echo this is no Python; exit 1", "cat > /dev/null; echo '{}'"])
-def test_a_program_that_is_no_python_is_an_answer(tmp_path: Path, script: str) -> None:
+def test_a_program_that_is_no_python_is_an_answer(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, script: str
+) -> None:
+    monkeypatch.setattr(host, "START_LIMIT", 3.0)  # one of them never starts
     python = fake_python(tmp_path, script)
 
     result = probe_overfit(entry=f"{HOSTILE}:healthy", python=python, time_limit=2)
