@@ -131,6 +131,20 @@ def test_scores_of_one_evaluation_that_cannot_both_be_right_are_stated_together(
     assert "are expected to rise together" in fact(answer, "scores_contradict").text
 
 
+def test_a_score_above_one_next_to_scores_that_are_shares_is_stated() -> None:
+    answer = run_of(
+        {"loss": falling()},
+        {
+            "val_pixel_acc": lambda step: 1 - 0.3 * math.exp(-step / 40),
+            "val_dice": lambda step: 1.7 - math.exp(-step / 40),
+        },
+    )
+    assert "It is at most 1" in fact(answer, "beyond_one").text
+    assert answer.hypotheses[0].cause == "metric_bug"
+    in_percent = run_of({"loss": falling()}, {"val_dice": lambda step: 80 - 79 * math.exp(-step / 40)})
+    assert "beyond_one" not in facts(in_percent)
+
+
 def test_an_f1_of_nothing_does_not_contradict_an_accuracy_that_the_commonest_class_gives() -> None:
     answer = run_of(
         {"loss": falling()}, {"val_acc": lambda _: 0.984, "val_f1": lambda step: 0.01 if step < 20 else 0.0}

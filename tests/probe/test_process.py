@@ -254,9 +254,7 @@ def fake_python(folder: Path, script: str) -> Path:
 
 
 @pytest.mark.parametrize("script", ["exit 0", "echo this is no Python; exit 1", "cat > /dev/null; echo '{}'"])
-def test_a_program_that_is_no_python_is_an_answer(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, script: str
-) -> None:
+def test_a_program_that_is_no_python_is_an_answer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, script: str) -> None:
     monkeypatch.setattr(host, "START_LIMIT", 3.0)  # one of them never starts
     python = fake_python(tmp_path, script)
 

@@ -269,6 +269,8 @@ LAST = 3
 """Evaluations that are the last. Chosen: a median of three has no outlier."""
 SCORES_OF_A_CLASS = frozenset({Quantity.RECALL, Quantity.PRECISION, Quantity.F1, Quantity.DICE, Quantity.IOU})
 """What answers of the commonest class alone leave at zero, where it measures another."""
+MOST_BEYOND_ONE = 3.0
+"""The most that a score in shares is by a mistake of counting. Chosen: more may be per cent."""
 MOSTLY_RIGHT = 0.6
 """An accuracy that answers of the commonest class alone reach. Chosen: by hand."""
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mldebug_mcp.checks.curve import mad
-from mldebug_mcp.checks.evaluation import as_shares
+from mldebug_mcp.checks.evaluation import MOST_BEYOND_ONE, as_shares
 from mldebug_mcp.checks.progress import is_late, passes_at, uniform_loss
 from mldebug_mcp.checks.run.loss_start import AT_ONCE, LOSS_START_FIRST_STEPS
 from mldebug_mcp.checks.run.resume import restart_of_data
@@ -138,6 +138,32 @@ def at_bounds(run: Run) -> Iterator[DerivedFact]:
                 ),
                 steps=[first],
             )
+
+
+_AT_MOST_ONE = (
+    Quantity.ACCURACY, Quantity.TOKEN_ACCURACY, Quantity.F1, Quantity.IOU, Quantity.DICE, Quantity.AUC,
+    Quantity.PRECISION, Quantity.RECALL, Quantity.AVERAGE_PRECISION,
+)  # fmt: skip
+OF_A_SHARE = 0.3
+"""What another score reaches below one, so that the log has shares and no per cent. Chosen."""
+
+
+def beyond_one(run: Run) -> Iterator[DerivedFact]:
+    """Yield a score of evaluation above one, the most that it can be, where the other scores are shares."""
+    scores = columns_of(run, *_AT_MOST_ONE, phase="eval", least=LEAST_PAIRS)
+    shares = [series for series in scores if OF_A_SHARE <= float(series.value.max()) <= 1]
+    for series in scores:
+        last, most = median(tail(series)), float(series.value.max())
+        if shares and last > 1 and 1 + EXACT < most <= MOST_BEYOND_ONE:
+            yield DerivedFact(
+                fact="beyond_one",
+                text=(
+                    f"{named(series)} goes up to {figure(most)} and is about {figure(last)} at the end. It is at most "
+                    f"1, and {named(shares[0])} is a share of one as well ({figure(float(shares[0].value[-1]))})."
+                ),
+                values={"highest": most, "last": last},
+            )
+            return
 
 
 def uniform_policy(run: Run) -> Iterator[DerivedFact]:

@@ -28,8 +28,8 @@ _KINDS: tuple[Callable[[Run], Iterator[DerivedFact]], ...] = (
     pairs.held_out_sets_disagree, pairs.evaluation_began_alike,
     bounds.too_low_for_one_pass, bounds.update_below_spacing, pairs.within_first_pass, pairs.evaluation_beyond_start,
     bounds.base_rate, bounds.beyond_guess, bounds.one_jump_a_pass, bounds.logps_multiplied, pairs.entropy_lowered,
-    bounds.much_clipped, pairs.rising_parts, pairs.weighed_parts, bounds.at_bounds, bounds.uniform_policy,
-    pairs.contradictions, bounds.majority, pairs.training_behind, bounds.at_limit, bounds.growing,
+    bounds.much_clipped, pairs.rising_parts, pairs.weighed_parts, bounds.at_bounds, bounds.beyond_one,
+    bounds.uniform_policy, pairs.contradictions, bounds.majority, pairs.training_behind, bounds.at_limit, bounds.growing,
     pairs.frozen_columns, bounds.at_first_evaluation, bounds.periods,
 )  # fmt: skip
 """What yields facts of one kind, the sharpest kinds first."""
@@ -56,6 +56,7 @@ _SUGGESTS: Mapping[str, Mapping[str, float]] = {
     "loss_multiple": {"grad_accum_scaling": 8.0},
     "part_stays": {"params_not_training": 9.0, "wrong_loss": 6.0},
     "scores_contradict": {"metric_bug": 7.0},
+    "beyond_one": {"metric_bug": 12.0},
     "majority_alone": {"class_imbalance": 2.0},
     "cut_at_limit": {"completion_limit_low": 5.0},
     "update_below_spacing": {"low_precision_update": 10.0},

@@ -11,6 +11,7 @@ from mldebug_mcp.checks.asking import ask_in_turn, reading
 from mldebug_mcp.checks.check import CannotTell, Evidence
 from mldebug_mcp.checks.curve import aligned
 from mldebug_mcp.checks.evaluation import (
+    MOST_BEYOND_ONE,
     MOSTLY_RIGHT,
     SCORES_OF_A_CLASS,
     as_shares,
@@ -329,6 +330,10 @@ def minority_missed(run: Run) -> Evidence | None:
     if not accuracy or not (means or found):
         raise CannotTell("not logged: the recall of each class, or a mean over classes with the accuracy")
     series = (means or found)[0]
+    if 1 < float(series.value.max()) <= MOST_BEYOND_ONE:
+        raise CannotTell(
+            f"{series.name} goes up to {figure(float(series.value.max()))}: in per cent, or counted wrongly"
+        )
     here = last_share(series) if means else float(as_shares(series.value)[len(series) // 2 :].max())
     if (
         (accuracy < FOUND or accuracy - here < CLASS_ANSWERS_APART)
