@@ -334,6 +334,27 @@ def test_a_comparison_says_what_decides_and_when_no_smaller_p_is_possible(tmp_pa
     assert not any("different numbers" in note for note in answer.notes)
 
 
+def test_a_run_that_ended_in_nan_has_no_result_and_is_the_worst(tmp_path: Path) -> None:
+    a = [write(tmp_path / f"a{seed}", seed) for seed in range(3)]
+    b = [write(tmp_path / f"b{seed}", seed + 10) for seed in range(3)]
+    ended_in_nan(a[0])
+    answer = compare_runs(a, b)
+    assert len(answer.a) == 2
+    assert "no finite loss stands at the end: 1 of 3 runs of A" in answer.at_a_glance.headline
+    assert answer.next_step is not None
+    assert "a0" in str(answer.next_step.arguments)
+
+    ended_in_nan(a[1])
+    with pytest.raises(InputError, match=r"2 of 3 runs of A .*a0.*a1.*diagnose the others first"):
+        compare_runs(a, b)
+
+
+def ended_in_nan(run: Path) -> None:
+    log = next(run.rglob("*.jsonl"))
+    rows = [json.loads(line) for line in log.read_text().splitlines()]
+    log.write_text("\n".join(json.dumps({**row, "loss": float("nan")} if row is rows[-1] else row) for row in rows))
+
+
 def test_runs_of_different_lengths_are_compared_with_a_note(tmp_path: Path) -> None:
     a = [write(tmp_path / f"a{seed}", seed) for seed in range(2)]
     b = [write(tmp_path / f"b{seed}", seed) for seed in range(2)]

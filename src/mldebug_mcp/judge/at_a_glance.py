@@ -297,8 +297,9 @@ def least_p(a: int, b: int, *, paired: bool) -> float:
     return min(1.0, 2 / (2**a if paired else math.comb(a + b, a)))
 
 
-def glance_at_contest(answer: Contest) -> Glance:
-    """Return which kind of runs is better, or how many runs would tell."""
+def glance_at_contest(answer: Contest, left_out: str = "") -> Glance:
+    """Return which kind of runs is better, or how many runs would tell; what was left out comes with it."""
+    also = f" {left_out[:1].upper()}{left_out[1:]}." if left_out else ""
     means = [sum(side) / len(side) for side in (answer.a, answer.b)]
     levels = f"{answer.metric} is {figure(means[0])} in A and {figure(means[1])} in B ({answer.better} is better)"
     interval = f"A - B is {figure(answer.difference)}, 95 % interval {figure(answer.low)} to {figure(answer.high)}"
@@ -309,13 +310,13 @@ def glance_at_contest(answer: Contest) -> Glance:
     facts = [f"{interval} by Student's t, which decides; {how}", f"permutation p {figure(answer.p)}{floor}"]
     look = {} if answer.next_step is None else {"next": "Look at the worst run.", "command": _command(answer.next_step)}
     if answer.verdict != "cannot tell":
-        headline = f"{answer.verdict[:1].upper()}{answer.verdict[1:]}: {levels}, more than chance does."
-        return _glance(kind="healthy", headline=headline, facts=facts, **look)
+        headline = f"{answer.verdict[:1].upper()}{answer.verdict[1:]}: {levels}, more than chance does.{also}"
+        return _glance(kind="unclear" if left_out else "healthy", headline=headline, facts=facts, **look)
     runs = counted(min(len(answer.a), len(answer.b)), "seed" if answer.paired else "run")
     needed = f"Train about {answer.runs_needed} runs of each to tell" if answer.runs_needed else "More runs hardly help"
     return _glance(
         kind="unclear",
-        headline=f"Cannot tell A from B: {levels}; with {runs} of each chance alone does as much.",
+        headline=f"Cannot tell A from B: {levels}; with {runs} of each chance alone does as much.{also}",
         facts=facts,
         fix=f"{needed}. So few runs show a difference of {figure(answer.detectable)} or more.",
         **look,

@@ -36,7 +36,8 @@ RESAMPLES = 9_999
 def compare_runs(a: Sequence[str | Path], b: Sequence[str | Path], metric: str = "", *, best: bool = False) -> Contest:
     """Say whether the runs of A are better than those of B on a metric, beyond what chance does.
 
-    Runs are paired by their `seed` where each seed stands once on either side.
+    A run that ended in NaN has no result: it is left out, and the answer says so. Runs are paired by their `seed`
+    where each seed stands once on either side.
 
     Args:
         a: Logs or run folders, at least two.
@@ -45,7 +46,8 @@ def compare_runs(a: Sequence[str | Path], b: Sequence[str | Path], metric: str =
         best: Compare each run's best value instead of its last level (the median of its last tenth).
 
     Raises:
-        InputError: there are too few runs, one cannot be read, or one did not log the metric.
+        InputError: there are too few runs, or too few that ended with a number; one cannot be read, or one did not log
+            the metric.
     """
     first, second = ([read_run(path) for path in paths] for paths in (a, b))
     for name, runs in (("A", first), ("B", second)):
@@ -56,6 +58,9 @@ def compare_runs(a: Sequence[str | Path], b: Sequence[str | Path], metric: str =
     found = result_of(first[0], metric)
     if found is None:
         raise InputError(_lacks(first[0], metric))
+    lost = [[run for run in runs if _is_lost(run, found.metric)] for runs in (first, second)]
+    left_out = _left_out(lost, (first, second), found.metric)
+    first, second = ([run for run in runs if run not in of] for runs, of in zip((first, second), lost, strict=True))
     pairs = _pairs(first, second)
     if pairs is not None:
         first, second = [run for run, _ in pairs], [two for _, two in pairs]
@@ -65,10 +70,36 @@ def compare_runs(a: Sequence[str | Path], b: Sequence[str | Path], metric: str =
         answer = answer.model_copy(update={"low": max(-1.0, answer.low), "high": min(1.0, answer.high)})
     results = list(zip([*of_a, *of_b], [*first, *second], strict=True))
     worst = (min if found.higher_is_better else max)(results, key=lambda pair: pair[0])[1]
-    notes = [*answer.notes, *_of_other_lengths(first, second)]
+    worst = next(iter([*lost[0], *lost[1]]), worst)
+    notes = [*answer.notes, *left_out, *_of_other_lengths(first, second)]
     look = diagnose_call("what the log of the worst of them tells", worst.path)
     answer = answer.model_copy(update={"next_step": look, "notes": notes})
-    return answer.model_copy(update={"at_a_glance": glance_at_contest(answer)})
+    return answer.model_copy(update={"at_a_glance": glance_at_contest(answer, "; ".join(left_out[:-1]))})
+
+
+def _is_lost(run: Run, metric: str) -> bool:
+    """Say whether a run ended without a number: its last value of the metric, or of the loss, is not finite."""
+    return any(not math.isfinite(run[name].value[-1]) for name in {metric, "loss"} if name in run and len(run[name]))
+
+
+def _left_out(lost: Sequence[Sequence[Run]], sides: Sequence[Sequence[Run]], metric: str) -> list[str]:
+    """Return a note for each side with runs that ended without a number and have no result, and one that names them.
+
+    Raises:
+        InputError: fewer than two runs of a side are left.
+    """
+    notes = [
+        f"not counted, as no finite loss stands at the end: {len(runs)} of {counted(len(of), 'run')} of {name}"
+        for name, runs, of in zip("AB", lost, sides, strict=True)
+        if runs
+    ]
+    paths = shorten(", ".join(str(run.path) for runs in lost for run in runs), 300)
+    if any(len(of) - len(runs) < 2 for runs, of in zip(lost, sides, strict=True)):
+        raise InputError(
+            f"{'; '.join(notes)} ({paths}). Two runs of each with a finite {metric} at their ends are needed: diagnose "
+            "the others first"
+        )
+    return [*notes, f"not counted: {paths}"] if notes else []
 
 
 def _of_other_lengths(a: Sequence[Run], b: Sequence[Run]) -> list[str]:
