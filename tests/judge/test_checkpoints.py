@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -232,6 +233,18 @@ def test_a_log_next_to_folders_of_other_runs_has_no_claim_on_their_checkpoints(t
     log.write_text("step,loss,val_loss\n" + "".join(f"{step},{2 / step},{3 / step}\n" for step in range(1, 40)))
     with pytest.raises(InputError, match="no checkpoint"):
         choose_checkpoint(log)
+
+
+@pytest.mark.parametrize(("theirs", "kept"), [(lambda own: own, "checkpoint-400"), (lambda own: own + 3, None)])
+def test_a_checkpoint_whose_trainer_wrote_down_other_losses_is_of_another_run(
+    tmp_path: Path, theirs: Callable[[float], float], kept: str | None
+) -> None:
+    own = {200: 1.5, 400: 1.2, 600: 1.4}
+    (tmp_path / "own.csv").write_text("step,eval_loss\n" + "".join(f"{step},{loss}\n" for step, loss in own.items()))
+    checkpoints(tmp_path / "out", (400, 600))
+    state(tmp_path / "out" / "checkpoint-600", {step: {"eval_loss": theirs(loss)} for step, loss in own.items()}, 600)
+    checkpoint = diagnose_run(tmp_path / "own.csv").checkpoint
+    assert (checkpoint and checkpoint.keep.removeprefix("out/")) == kept
 
 
 def test_a_checkpoint_that_is_the_working_folder_stands_for_its_run(

@@ -88,11 +88,40 @@ def checkpoint_choice(run: Run, metric: str = "") -> CheckpointChoice | None:
     """Return which checkpoint of a run to keep, None where its folder holds none; see `choose_checkpoint`."""
     if not run.folder or run.runs_in_folder > 1:
         return None
-    saved = checkpoints_of(run)
+    saved = _of_this_run(run, checkpoints_of(run))
     if not saved or (is_file(expanded(run.path)) and not owns_folder(expanded(run.path))):
         return None
     with np.errstate(all="ignore"):
         return _choice(run, saved, metric)
+
+
+SAME_WITHIN = 0.02
+"""Share by which two records of one value differ. Chosen: three digits of a printed log."""
+
+
+def _of_this_run(run: Run, saved: Sequence[Checkpoint]) -> list[Checkpoint]:
+    """Return the checkpoints without those of folders whose Trainer wrote down other losses at the same steps."""
+    folders = {checkpoint.path.parent: checkpoint.path for checkpoint in saved}
+    others = {folder for folder, last in folders.items() if _tells_of_another(run, last / "trainer_state.json")}
+    return [checkpoint for checkpoint in saved if checkpoint.path.parent not in others]
+
+
+def _tells_of_another(run: Run, state: Path) -> bool:
+    if not is_file(state):
+        return False
+    try:
+        theirs = read_run(state)
+    except (OSError, InputError):
+        return False
+    for name in ("eval_loss", "loss"):
+        if name in run and name in theirs:
+            ours, other = run[name].finite, theirs[name].finite
+            steps, at, there = np.intersect1d(ours.step, other.step, return_indices=True)
+            if len(steps):
+                mine, written = ours.value[at], other.value[there]
+                near = np.abs(mine - written) <= SAME_WITHIN * np.maximum(np.abs(mine), np.abs(written))
+                return float(near.mean()) < 1 / 2
+    return False
 
 
 def _choice(run: Run, saved: Sequence[Checkpoint], metric: str) -> CheckpointChoice:
