@@ -340,7 +340,7 @@ def test_a_run_that_ended_in_nan_has_no_result_and_is_the_worst(tmp_path: Path) 
     ended_in_nan(a[0])
     answer = compare_runs(a, b)
     assert len(answer.a) == 2
-    assert "no finite loss stands at the end: 1 of 3 runs of A" in answer.at_a_glance.headline
+    assert "without a finite loss at the end: 1 of 3 runs of A" in answer.at_a_glance.headline
     assert answer.next_step is not None
     assert "a0" in str(answer.next_step.arguments)
 

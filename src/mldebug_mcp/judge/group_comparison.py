@@ -89,7 +89,7 @@ def _left_out(lost: Sequence[Sequence[Run]], sides: Sequence[Sequence[Run]], met
         InputError: fewer than two runs of a side are left.
     """
     notes = [
-        f"not counted, as no finite loss stands at the end: {len(runs)} of {counted(len(of), 'run')} of {name}"
+        f"not counted, without a finite loss at the end: {len(runs)} of {counted(len(of), 'run')} of {name}"
         for name, runs, of in zip("AB", lost, sides, strict=True)
         if runs
     ]
