@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -85,3 +86,39 @@ def test_two_rows_of_words_are_records(tmp_path: Path) -> None:
     rows = [{"precision": "fp16", "grad_norm": "nan"}, {"precision": "fp32", "grad_norm": 0.4}]
     log.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     assert "grad_norm" in read_run(log)
+
+
+def rows(run: str, loss: float) -> list[dict[str, object]]:
+    return [{"run_id": run, "step": step, "loss": loss - step / 100} for step in range(1, 41)]
+
+
+def as_table(records: list[dict[str, object]]) -> str:
+    return "run_id,step,loss\n" + "".join(",".join(map(str, record.values())) + "\n" for record in records)
+
+
+def as_lines(records: list[dict[str, object]]) -> str:
+    return "".join(json.dumps(record) + "\n" for record in records)
+
+
+@pytest.mark.parametrize(("ending", "written"), [("csv", as_table), ("jsonl", as_lines)])
+@pytest.mark.parametrize("interleaved", [True, False], ids=["in turn", "one below the other"])
+def test_records_of_two_runs_in_one_file_are_two_runs(
+    tmp_path: Path, ending: str, written: Callable[[list[dict[str, object]]], str], interleaved: bool
+) -> None:
+    first, second = rows("A", 3.0), rows("B", 9.0)[:30]
+    both = [record for pair in zip(first, second, strict=False) for record in pair] if interleaved else first + second
+    log = tmp_path / f"log.{ending}"
+    log.write_text(written(both + first[30:] if interleaved else both))
+
+    longest, other = read_run(log), read_run(log, run="B")
+
+    assert (longest.records, float(longest["loss"].value[0])) == (40, 2.99)
+    assert (other.records, float(other["loss"].value[-1])) == (30, 8.7)
+    assert len(longest.runs_in_file) == 2
+    assert len(diagnose_runs(log).rows) == 2
+
+
+def test_a_run_that_goes_on_under_another_name_is_one_run(tmp_path: Path) -> None:
+    log = tmp_path / "log.csv"
+    log.write_text(as_table(rows("A", 3.0)[:20]) + as_table(rows("B", 3.0)[20:]).partition("\n")[2])
+    assert read_run(log).records == 40
