@@ -404,7 +404,7 @@ def _resumes(run: Run) -> list[str]:
         return []
     shown = ", ".join(figure(step) for step in steps[:8]) + (", …" if len(steps) > 8 else "")
     again = [
-        f"steps {figure(after.first_step)} to {figure(before.last_step)} are logged twice"
+        f"from {figure(before.last_step)} back to {figure(after.first_step)}"
         for before, after in zip(run.segments[:-1], run.segments[1:], strict=True)
         if after.first_step <= before.last_step
     ]
