@@ -213,8 +213,10 @@ def _recurring(run: Run, events: Sequence[Event]) -> EventFact:
 
 
 def _change_line(run: Run, change: Change) -> str:
-    back = f" (back at {figure(change.back)})" if change.back is not None else " (stays)"
-    return f"{_name(run, change.metric)} from about {figure(change.before)} to {figure(change.there)}{back}"
+    at = f" at {figure(change.at)}" if change.at != change.step else ""
+    way = "down" if change.there > change.before else "up"
+    back = f"{way} to {figure(change.left)} at {figure(change.back)}" if change.back is not None else "stays"
+    return f"{_name(run, change.metric)} from about {figure(change.before)} to {figure(change.there)}{at} ({back})"
 
 
 def _name(run: Run, metric: str) -> str:
