@@ -33,3 +33,33 @@ def test_the_events_of_a_long_log_have_the_levels_and_steps_of_its_records() -> 
     assert float(np.median(loss[77_650:77_700])) == pytest.approx(2.01, abs=5e-4)
     assert lasting == f"200123: loss from about 1.987 to {loss[highest]:.4g} at {highest} (stays)"
     assert float(np.median(loss[199_973:200_123])) == pytest.approx(1.987, abs=5e-4)
+
+
+def summaries(path: Path) -> dict[str, str]:
+    return {finding.symptom: finding.summary for finding in diagnose_run(path).present}
+
+
+def test_a_loss_that_stays_up_is_not_called_back_at_its_level_and_the_norm_has_its_highest_value() -> None:
+    seen = summaries(DIVERGED)
+    assert seen["spike_fades"] == (
+        "the jump at step 75 is below half of its height 1 record after its peak and comes down to 507.9 over 42 more; "
+        "the level before it is 2.853"
+    )
+    assert seen["grad_norm_spike"].endswith("and does not come back; its highest is 6956 at 152")
+
+
+def test_a_level_at_the_start_names_the_records_that_it_is_of(tmp_path: Path) -> None:
+    loss = [*np.linspace(4.8, 3.2, 20), *np.geomspace(3.5, 900, 40), *np.geomspace(900, 3.4, 240)]
+    log = tmp_path / "log.csv"
+    log.write_text("step,loss\n" + "".join(f"{step},{value}\n" for step, value in enumerate(loss, 1)))
+    seen = summaries(log)
+    assert f"from about {loss[1]:.4g} in the first 3 records" in seen["loss_hump"]
+    assert f"the first 15 records lie around {loss[7]:.4g}" in seen["loss_spike_high"]
+
+
+def test_a_slow_fall_states_its_levels_with_where_they_are(tmp_path: Path) -> None:
+    log = tmp_path / "log.csv"
+    log.write_text("epoch,loss\n" + "".join(f"{epoch},{2.05 - 0.05 * epoch}\n" for epoch in range(1, 21)))
+    assert (
+        "loss falls from about 1.95 at the start to about 1.212 around epoch 17 (37.8%)" in summaries(log)["loss_slow"]
+    )
