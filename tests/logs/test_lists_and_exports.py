@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,28 @@ def test_rows_of_one_step_count_down_too(tmp_path: Path) -> None:
 def test_steps_that_fall_while_the_clock_goes_on_are_restarts(tmp_path: Path) -> None:
     text = "step,elapsed,loss\n30,1,3.0\n20,2,2.5\n10,3,2.0\n"
     assert not any("newest first" in note for note in read(tmp_path, text, "log.csv").notes)
+
+
+@pytest.mark.parametrize("order", [lambda step: step * 2654435761 % 2**32, str], ids=["in no order", "sorted as text"])
+@pytest.mark.parametrize("name", ["steps.csv", "steps.jsonl"])
+def test_records_in_no_order_are_one_run_in_the_order_of_its_steps(
+    name: str, order: Callable[[int], int | str], tmp_path: Path
+) -> None:
+    rows = [(step, round(5 - step / 100, 2)) for step in sorted(range(1, 401), key=order)]
+    if name.endswith("csv"):
+        text = "step,loss\n" + "".join(f"{step},{loss}\n" for step, loss in rows)
+    else:
+        text = "".join(json.dumps({"step": step, "loss": loss}) + "\n" for step, loss in rows)
+    run = read(tmp_path, text, name)
+    assert run["loss"].step.tolist() == list(range(1, 401))
+    assert points(run, "loss") == dict(rows)
+    assert (len(run.segments), len(run.attempts)) == (1, 1)
+    assert any("in no order" in note for note in run.notes)
+
+
+def test_steps_in_no_order_while_the_clock_goes_on_were_written_so(tmp_path: Path) -> None:
+    text = "step,elapsed,loss\n" + "".join(f"{at * 2654435761 % 2**32 % 1009},{at},2.5\n" for at in range(1, 401))
+    assert not any("in no order" in note for note in read(tmp_path, text, "log.csv").notes)
 
 
 @pytest.mark.parametrize(

@@ -338,8 +338,10 @@ class Change:
         metric: The name of the series.
         step: Where it begins.
         before: The level before.
-        there: The value farthest from that.
-        back: The step at which it is back on a third of the way; None where it does not come back.
+        there: The value farthest from that until it is two thirds of the way back.
+        at: The step of that value.
+        back: The step at which it is two thirds of the way back; None where it does not come back.
+        left: The value at that step, or the last one.
         sigmas: How large it is, in standard deviations of what is usual for the curve.
         records: Records between those of the curve, in steps.
     """
@@ -348,7 +350,9 @@ class Change:
     step: float
     before: float
     there: float
+    at: float
     back: float | None
+    left: float
     sigmas: float
     records: float
 
@@ -432,25 +436,61 @@ def _one_way(series: Series, sign: int) -> list[Change]:
     beyond[: 1 if at_once else max(MAX_RECORDS_APART, int(BEGINNING * len(value)))] = False
     places = np.flatnonzero(beyond)
     groups = np.split(places, np.flatnonzero(np.diff(places) > BEFORE) + 1) if len(places) else []
-    before = np.exp(level) if logarithmic else level
-    looked = Series(series.name, series.step[at], value)
-    interval = median(np.diff(series.step))
-    return [_change(looked, before, group, float(sigmas[group].max()), interval) for group in groups]
+    found = [_change(series, at[group], float(sigmas[group].max()), sign) for group in groups]
+    return [change for change in found if len(value) == len(series) or _stands_out(series, change)]
 
 
-def _change(series: Series, level: Floats, group: NDArray[np.int64], sigmas: float, interval: float) -> Change:
-    value, first = series.value, int(group[0])
-    before = float(level[first])
-    peak = int(group[np.argmax(np.abs(value[group] - before))])
-    there = float(value[peak])
-    away = np.abs(value[peak + 1 :] - before) < abs(there - before) / 3
-    back = float(series.step[peak + 1 + int(np.argmax(away))]) if away.any() else None
-    return Change(series.name, float(series.step[first]), before, there, back, min(1000.0, sigmas), interval)
+def _change(series: Series, places: NDArray[np.int64], sigmas: float, sign: int) -> Change:
+    """Return the move up or down at these indices: all of it, until it is two thirds of the way back."""
+    step, value, first = series.step, series.value, int(places[0])
+    stride = _stride(value)
+    if stride > 1:  # only extremes were looked at
+        start = max(0, (first // stride - 1) * stride)
+        away = sign * (value[start : first + 1] - _level_before(value, start))
+        first = start + int(np.argmax(away > 2 / 3 * away[-1]))
+    before = _level_before(value, first)
+    away = sign * (value - before)
+    peak = int(places[np.argmax(away[places])])
+    returns = peak + np.flatnonzero(away[peak:] < np.maximum.accumulate(away[peak:]) / 3)
+    back = int(returns[0]) if len(returns) else None
+    peak = peak if back is None else first + int(np.argmax(away[first:back]))
+    return Change(
+        metric=series.name,
+        step=float(step[first]),
+        before=before,
+        there=float(value[peak]),
+        at=float(step[peak]),
+        back=None if back is None else float(step[back]),
+        left=float(value[-1 if back is None else back]),
+        sigmas=min(1000.0, sigmas),
+        records=median(np.diff(step)),
+    )
+
+
+def _stands_out(series: Series, change: Change) -> bool:
+    """Say whether a move of a long curve stands out of the noise of its records, as it does of their extremes."""
+    value, ends = series.value, np.array([change.before, change.there])
+    if positive(value) and float(value.max()) > OUTLYING * median(sample(value)):
+        value, ends = np.log(value), np.log(ends)
+    limit = MIN_JUMP_SIGMAS * min(HEAVIEST, max(1.0, heaviness(value)))
+    return bool(abs(ends[1] - ends[0]) > limit * noise(value))
+
+
+def _level_before(value: Floats, at: int) -> float:
+    """Return the median of the records before one, and of a long curve of as many stretches."""
+    width = BEFORE * _stride(value)
+    before = value[max(0, at - width) : at]
+    return median(np.concatenate([np.repeat(value[:1], width - len(before)), before]))
+
+
+def _stride(value: Floats) -> int:
+    """Return the records of a stretch whose extremes are looked at."""
+    return -(-len(value) // MOST_POINTS)
 
 
 def _extremes(value: Floats, sign: int) -> tuple[NDArray[np.int64], Floats]:
     """Return the indices and values to look at: all, or of a long curve the extreme one of each stretch."""
-    stride = -(-len(value) // MOST_POINTS)
+    stride = _stride(value)
     if stride == 1:
         return np.arange(len(value)), value
     whole = len(value) // stride * stride
@@ -491,4 +531,7 @@ def _jumps_of_rate(rate: Series) -> list[Change]:
     interval = median(np.diff(above.step))
     places = np.flatnonzero((size > AT_ONCE) & (size > UNLIKE * beside)).tolist()
     step, value = above.step.tolist(), above.value.tolist()
-    return [Change(rate.name, step[at + 1], value[at], value[at + 1], None, 100.0, interval) for at in places]
+    return [
+        Change(rate.name, step[at], value[at - 1], value[at], step[at], None, value[-1], 100.0, interval)
+        for at in (place + 1 for place in places)
+    ]

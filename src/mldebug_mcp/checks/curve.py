@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from mldebug_mcp.core.arrays import distinct, median, quantile
 from mldebug_mcp.core.lazy import dataclass
+from mldebug_mcp.core.text import figure
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.run import Series
 
@@ -79,6 +80,11 @@ def edge_width(count: int) -> int:
 def start_level(values: Floats) -> float:
     """Return the median of the first twentieth of a curve."""
     return median(sample(values[: edge_width(len(values))], MAX_IN_BLOCK))
+
+
+def start_in_words(values: Floats) -> str:
+    """Return the `start_level` with the records that it is of."""
+    return f"the first {edge_width(len(values))} records lie around {figure(start_level(values))}"
 
 
 def end_level(values: Floats) -> float:

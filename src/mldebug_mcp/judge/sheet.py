@@ -213,8 +213,10 @@ def _recurring(run: Run, events: Sequence[Event]) -> EventFact:
 
 
 def _change_line(run: Run, change: Change) -> str:
-    back = f" (back at {figure(change.back)})" if change.back is not None else " (stays)"
-    return f"{_name(run, change.metric)} from about {figure(change.before)} to {figure(change.there)}{back}"
+    at = f" at {figure(change.at)}" if change.at != change.step else ""
+    way = "down" if change.there > change.before else "up"
+    back = f"{way} to {figure(change.left)} at {figure(change.back)}" if change.back is not None else "stays"
+    return f"{_name(run, change.metric)} from about {figure(change.before)} to {figure(change.there)}{at} ({back})"
 
 
 def _name(run: Run, metric: str) -> str:
@@ -404,7 +406,7 @@ def _resumes(run: Run) -> list[str]:
         return []
     shown = ", ".join(figure(step) for step in steps[:8]) + (", …" if len(steps) > 8 else "")
     again = [
-        f"steps {figure(after.first_step)} to {figure(before.last_step)} are logged twice"
+        f"from {figure(before.last_step)} back to {figure(after.first_step)}"
         for before, after in zip(run.segments[:-1], run.segments[1:], strict=True)
         if after.first_step <= before.last_step
     ]

@@ -277,16 +277,19 @@ def _between(column: Column, first: int, last: int) -> Column:
     return part
 
 
-# Records that are listed newest first, as exports and tables of a page are.
+# Records that are not listed in the order in which they were written, as exports and queries give them.
 
 
 LEAST_COUNTED_DOWN = 3
 """Different steps that show that records count down; chosen: two may be a restart."""
+LEAST_UNORDERED = 1 / 20
+"""Falls for each record of a counter whose values are all different, from which records stand in no order. Chosen:
+steps that are sorted as text fall once in eleven, and a resume comes back to steps that were logged."""
 _CLOCKS = (Quantity.ELAPSED, Quantity.TIMESTAMP)
 
 
-def put_oldest_first(recorded: Recorded) -> bool:
-    """Turn the records over where each counter and clock only falls from one to the next; say whether they were.
+def put_in_order(recorded: Recorded) -> str:
+    """Put records into the order of their steps where they are exported in another; return a note of it, else "".
 
     A log with an error, a heading or words between its records was written in the order of its lines.
     """
@@ -295,18 +298,46 @@ def put_oldest_first(recorded: Recorded) -> bool:
         *(recorded.events, recorded.text_lines),
     )
     if recorded.messages or any(others):
-        return False
+        return ""
+    if _stand_newest_first(recorded):
+        _reorder(recorded, np.arange(recorded.rows)[::-1])
+        return "records stand newest first: they are read in the order of their steps"
+    counter = _unordered_counter(recorded)
+    if counter is None:
+        return ""
+    _reorder(recorded, np.argsort(np.argsort(counter)))
+    return "records stand in no order, each step once: they are read in the order of their steps"
+
+
+def _stand_newest_first(recorded: Recorded) -> bool:
+    """Say whether each counter and clock only falls from one record to the next."""
     counters = [column.values() for name, column in recorded.columns.items() if canonical(name) in COUNTERS]
     others_too = [column.values() for column in (*_counting(recorded.columns), *_clocks(recorded.columns))]
     count_down = any(len(distinct(values)) >= LEAST_COUNTED_DOWN for values in counters)
-    if not count_down or not all(bool(np.all(values[1:] <= values[:-1])) for values in others_too):
-        return False
+    return count_down and all(bool(np.all(values[1:] <= values[:-1])) for values in others_too)
+
+
+def _unordered_counter(recorded: Recorded) -> Floats | None:
+    """Return a counter with another value in each record that falls again and again, where no clock goes on."""
+    if any(bool(np.all(np.diff(column.values()) >= 0)) for column in _clocks(recorded.columns)):
+        return None
+    for name, column in recorded.columns.items():
+        values = column.values()
+        if canonical(name) not in COUNTERS or len(values) < recorded.rows or len(distinct(values)) < len(values):
+            continue
+        if int((np.diff(values) < 0).sum()) >= max(LEAST_COUNTED_DOWN, LEAST_UNORDERED * len(values)):
+            return values
+    return None
+
+
+def _reorder(recorded: Recorded, place: Rows) -> None:
+    """Move each record to its place, shape (rows,)."""
     for name, column in recorded.columns.items():
         at, values = column.arrays()
-        turned = recorded.columns[name] = Column()
-        turned.extend(stretches_of(recorded.rows - 1 - at[::-1]), values[::-1])
-        turned.logged_as = column.logged_as
-    return True
+        order = np.argsort(place[at])
+        moved = recorded.columns[name] = Column()
+        moved.extend(stretches_of(place[at][order]), values[order])
+        moved.logged_as = column.logged_as
 
 
 def _clocks(columns: Columns) -> list[Column]:

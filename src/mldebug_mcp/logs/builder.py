@@ -16,7 +16,7 @@ from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.limits import checkpoint
 from mldebug_mcp.core.text import shorten
 from mldebug_mcp.logs.align import SeriesOfRun, restart_note, segment_starts, step_axis
-from mldebug_mcp.logs.attempts import ProcessStart, Recorded, RecordedLine, put_oldest_first, split
+from mldebug_mcp.logs.attempts import ProcessStart, Recorded, RecordedLine, put_in_order, split
 from mldebug_mcp.logs.columns import Column, Columns, Floats, Rows, stretches_of
 from mldebug_mcp.logs.endings import Messages, Tail, is_error
 from mldebug_mcp.logs.names import conventions
@@ -331,8 +331,8 @@ class RunBuilder:
         ):
             if note:
                 self.note(note)
-        if put_oldest_first(self._recorded):
-            self.note("records stand newest first: they are read in the order of their steps")
+        if note := put_in_order(self._recorded):
+            self.note(note)
         number = named_attempt(self.wanted_run)
         self.holds_runs = self.holds_runs or number > 0
         whole = split(self._recorded, path, number, self.planned)

@@ -354,8 +354,7 @@ def eval_never_improves(run: Run) -> Evidence | None:
         return None
     return Evidence(
         f"{evaluation.name} is lowest, {figure(lowest)}, at evaluation {best + 1} of {len(evaluation)} and "
-        f"about {figure(last)} at the end, while the training loss goes from {figure(train[0])} to about "
-        f"{figure(median(train[-2:]))}",
+        f"about {figure(last)} at the end, while the training loss falls",
         steps=(float(evaluation.step[best]),),
         values={"lowest": lowest, "last": last, "evaluation": best + 1},
     )

@@ -12,7 +12,7 @@ import numpy as np
 
 from mldebug_mcp.checks.asking import answers_of, by_outcome, first_of, first_seen, outcome_of, reading, with_attribute
 from mldebug_mcp.checks.check import Answers, CannotTell, Evidence, question
-from mldebug_mcp.checks.curve import end_level, sample, start_level, stretches_of
+from mldebug_mcp.checks.curve import end_level, sample, start_in_words, start_level, stretches_of
 from mldebug_mcp.checks.gradients import (
     SMALL_LOSS,
     Part,
@@ -172,8 +172,8 @@ def grad_norm_vanishing(run: Run) -> Evidence | None:
     below = bound if typical < bound else start / FALL
     first = float(norm.step[int(np.argmax(norm.value < below))])
     return Evidence(
-        f"grad_norm has a median of {figure(typical)} over the later half of {len(norm)} records; it began at "
-        f"{figure(start)} and is below {figure(below)} from {run.place(first)} on",
+        f"grad_norm has a median of {figure(typical)} over the later half of {len(norm)} records; "
+        f"{start_in_words(norm.value)}; it is below {figure(below)} from {run.place(first)} on",
         steps=(first,),
         values={"median": typical, "start": start, "bound": bound},
     )
@@ -332,6 +332,9 @@ def grad_norm_spike(run: Run, norm: Series) -> Evidence | None:
     at, top, level = float(norm.step[worst.first]), float(norm.value[worst.peak]), float(np.exp(worst.level))
     highest = float(norm.step[worst.peak])
     begun = f", beginning at {figure(at)}" if highest != at else ""
+    after = int(np.argmax(norm.value[worst.first :])) + worst.first
+    if worst.recovered is False:
+        begun += f", and does not come back; its highest is {figure(norm.value[after])} at {figure(norm.step[after])}"
     more = f"; {len(found)} such jumps in all" if len(found) > 1 else ""
     return Evidence(
         f"grad_norm jumps from about {figure(level)} to {figure(top)} at {run.place(highest)}{begun}{more}",

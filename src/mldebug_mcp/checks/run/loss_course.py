@@ -21,6 +21,7 @@ from mldebug_mcp.checks.curve import (
     noise,
     positive,
     sample,
+    start_in_words,
     start_level,
 )
 from mldebug_mcp.checks.evaluation import (
@@ -115,7 +116,7 @@ def loss_divergence(run: Run) -> Evidence | None:
     onset = float(loss.step[rise.at])
     start = rise.lowest if exploding else start_level(loss.value)
     _refuse_planned(run, onset)
-    began = f" (it began around {figure(start)})" if figure(start) != figure(rise.lowest) else ""
+    began = f" ({start_in_words(loss.value)})" if figure(start) != figure(rise.lowest) else ""
     return Evidence(
         f"loss rises from about {figure(rise.lowest)} to about {figure(rise.end)} from {run.place(onset)} on and "
         f"stays up to the end{began}{_rate(run, onset)}",
@@ -159,7 +160,8 @@ def loss_hump(run: Run) -> Evidence | None:
         return None  # noise that multiplies reaches far up
     onset = float(loss.step[int((loss.value > start + climb / 5).argmax())])
     return Evidence(
-        f"loss climbs from about {figure(start)} at the start to about {figure(peak)} around "
+        f"loss climbs from about {figure(start)} in the first {edge_width(len(first))} records to about "
+        f"{figure(peak)} around "
         f"{run.place(loss.step[cut.first[top]])} and is about {figure(end)} at the end{_rate(run, onset)}",
         steps=(onset,),
         values={"start": start, "peak": peak, "end": end, "factor": peak / start},
@@ -322,8 +324,9 @@ def loss_slow(run: Run) -> Evidence | None:
     if later < EVEN + STRAIGHTER * max(0.0, fall / start - BEYOND) or later > (STRAIGHT if few else 1.0):
         return None
     return Evidence(
-        f"loss falls from {figure(start)} to {figure(end)} ({fall / start:.1%}) up to {run.place(loss.step[-1])}, "
-        f"{later:.0%} of it in the later half of the training",
+        f"loss falls from about {figure(start)} at the start to about {figure(end)} around "
+        f"{run.place(loss.step[int(cut.first[-1])])} ({fall / start:.1%}), {later:.0%} of it "
+        "in the later half of the training",
         steps=(float(loss.step[0]),),
         values={"start": start, "end": end, "progress": fall / start, "share_in_later_half": later},
     )

@@ -19,6 +19,7 @@ from mldebug_mcp.checks.curve import (
     noise,
     positive,
     relative_noise,
+    start_in_words,
     start_level,
 )
 from mldebug_mcp.checks.evaluation import term_set_in
@@ -33,12 +34,11 @@ from mldebug_mcp.logs.run import Run, Series
 
 
 AROUND = 20
-"""Records before a jump whose noise it is measured in, and half as many after it whose level is compared. Chosen: by
-hand."""
+"""Records before a jump whose noise it is measured in. Chosen: by hand."""
 LEAST_AROUND = 6
-"""Records on either side without which its noise, or the level behind it, is not known. Chosen: by hand."""
+"""Records without which that noise is not known. Chosen: by hand."""
 BAND_SIGMAS = 3.0
-"""Standard deviations above the level before at which a loss is back. Chosen: by hand."""
+"""Standard deviations above the level before at which a jump is over. Chosen: by hand."""
 BAND_SHARE = 0.1
 """The same as a share of the height. Chosen: by hand."""
 
@@ -48,18 +48,14 @@ class Shape:
     """How a jump ends.
 
     Args:
-        sigma: Noise of the records before it, as a standard deviation.
-        high: Records above half of its height.
-        fading: Records on the way back between half of the height and the level before, with its noise.
-        mark: How far the level behind the jump stands above that before it; None where too few records follow.
-        mark_error: Standard error of the mark.
+        high: Records from its peak to the first one below half of its height.
+        fading: Records from there to the one at which at most `BAND_SHARE` of its height is left, or noise.
+        left: The value of that one.
     """
 
-    sigma: float
     high: int
     fading: int
-    mark: float | None
-    mark_error: float
+    left: float
 
 
 def shape_of(values: Floats, spike: Spike) -> Shape | None:
@@ -67,23 +63,17 @@ def shape_of(values: Floats, spike: Spike) -> Shape | None:
     before = values[max(0, spike.first - AROUND) : spike.first]
     if len(before) < LEAST_AROUND or not spike.recovered:
         return None
-    sigma = noise(before)
-    half, band = spike.height / 2, max(BAND_SIGMAS * sigma, BAND_SHARE * spike.height)
+    half, band = spike.height / 2, max(BAND_SIGMAS * noise(before), BAND_SHARE * spike.height)
     above = values[spike.peak :] - spike.level
     under = np.flatnonzero(above <= half)
     if not len(under) or band >= half:
         return None
-    turn = int(under[0])
-    back = np.flatnonzero(above[turn:] <= band)
+    high = int(under[0])
+    back = np.flatnonzero(above[high:] <= band)
     if not len(back):
         return None
-    fading, end = int(back[0]), spike.peak + turn + int(back[0])
-    high = int(np.count_nonzero(values[spike.first : spike.peak + turn] > spike.level + half))
-    after = values[end : end + AROUND // 2]
-    enough = len(after) >= LEAST_AROUND
-    # A median of n values of normal noise has a standard error of 1.25 sigma / sqrt(n).
-    error = 1.25 * sigma * (1 / len(before) + 1 / max(1, len(after))) ** 0.5
-    return Shape(sigma, high, fading, median(after) - median(before) if enough else None, error)
+    fading = int(back[0])
+    return Shape(high, fading, float(values[spike.peak + high + fading]))
 
 
 def interval(series: Series) -> float:
@@ -469,7 +459,7 @@ AT_ONCE_RECORDS = 3
 MEANS = 5.0
 """Steps per record beyond which what fades seems over at once. Chosen: recoveries of our runs take as many steps."""
 FADES = 2
-"""Records between half of the height and the level before. Chosen: what comes back over more records was not one
+"""Records between half of the height and the end of a jump. Chosen: what comes back over more records was not one
 batch."""
 LEAST_EVEN = 3
 """Jumps whose distance can be measured. Chosen: by hand."""
@@ -526,7 +516,7 @@ def loss_spike_high(jumps: Jumps) -> Evidence | None:
     height, start = jumps.worst.height, start_level(jumps.loss.value)
     if not start or height < SHARE_OF_START * abs(start):
         return None
-    summary = f"{jumps.where} is {figure(height)} high; the loss began around {figure(start)}"
+    summary = f"{jumps.where} is {figure(height)} high; {start_in_words(jumps.loss.value)}"
     return Evidence(summary, steps=(jumps.at,), values={"height": height, "start": start, "share": height / abs(start)})
 
 
@@ -586,7 +576,7 @@ def loss_spikes_regular(jumps: Jumps) -> Evidence | None:
 
 
 def spike_fades(jumps: Jumps) -> Evidence | None:
-    """From its highest jump the loss comes back over several records: what was thrown off is learnt again.
+    """From half of its highest jump the loss comes down bit by bit, until a tenth of the jump or less is left.
 
     Not this when: it falls back from one record to the next, which means over many steps do not show.
     """
@@ -598,8 +588,8 @@ def spike_fades(jumps: Jumps) -> Evidence | None:
             raise CannotTell("the records are too many steps apart to show that a jump is over at once")
         return None
     return Evidence(
-        f"{jumps.where} stands above half of its height for {counted(shape.high, 'record')} and comes back to the "
-        f"level before it over {counted(shape.fading, 'record')}",
+        f"{jumps.where} is below half of its height {counted(shape.high, 'record')} after its peak and comes down "
+        f"to {figure(shape.left)} over {shape.fading} more; the level before it is {figure(jumps.worst.level)}",
         steps=(jumps.at,),
         values={"records_high": shape.high, "records_fading": shape.fading, "height": jumps.worst.height},
     )

@@ -1,0 +1,65 @@
+"""What an answer states of a curve's course is what the curve does: its peak, its way back, its level and its steps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mldebug_mcp import diagnose_run
+
+DIVERGED = Path("examples/divergence")
+
+
+def events(steps: range, loss: np.ndarray[tuple[int], np.dtype[np.float64]]) -> list[str]:
+    answer = diagnose_run({"step": list(steps), "loss": loss.tolist()})
+    return [f"{event.step:.0f}: {event.text}" for event in answer.sheet.events]
+
+
+def test_an_event_states_the_highest_value_and_the_one_to_which_it_comes_down() -> None:
+    (jump,) = [event.text for event in diagnose_run(DIVERGED).sheet.events if event.text.startswith("loss from")]
+    assert jump == "loss from about 3.948 to 5697 at 105 (down to 1541 at 108)"
+
+
+def test_the_events_of_a_long_log_have_the_levels_and_steps_of_its_records() -> None:
+    loss = np.random.default_rng(0).normal(2, 0.1, 300_000)
+    loss[140_000] = 1.45  # the lowest of its stretch, and still noise
+    loss[77_777] = 55.5
+    loss[200_123:] += 3
+    highest = 200_123 + int(np.argmax(loss[200_123:200_150]))
+    single, lasting = events(range(300_000), loss)
+    assert single.startswith("77777: loss from about 2.01 to 55.5 (down to 1.934 at 77778)")
+    assert float(np.median(loss[77_650:77_700])) == pytest.approx(2.01, abs=5e-4)
+    assert lasting == f"200123: loss from about 1.987 to {loss[highest]:.4g} at {highest} (stays)"
+    assert float(np.median(loss[199_973:200_123])) == pytest.approx(1.987, abs=5e-4)
+
+
+def summaries(path: Path) -> dict[str, str]:
+    return {finding.symptom: finding.summary for finding in diagnose_run(path).present}
+
+
+def test_a_loss_that_stays_up_is_not_called_back_at_its_level_and_the_norm_has_its_highest_value() -> None:
+    seen = summaries(DIVERGED)
+    assert seen["spike_fades"] == (
+        "the jump at step 75 is below half of its height 1 record after its peak and comes down to 507.9 over 42 more; "
+        "the level before it is 2.853"
+    )
+    assert seen["grad_norm_spike"].endswith("and does not come back; its highest is 6956 at 152")
+
+
+def test_a_level_at_the_start_names_the_records_that_it_is_of(tmp_path: Path) -> None:
+    loss = [*np.linspace(4.8, 3.2, 20), *np.geomspace(3.5, 900, 40), *np.geomspace(900, 3.4, 240)]
+    log = tmp_path / "log.csv"
+    log.write_text("step,loss\n" + "".join(f"{step},{value}\n" for step, value in enumerate(loss, 1)))
+    seen = summaries(log)
+    assert f"from about {loss[1]:.4g} in the first 3 records" in seen["loss_hump"]
+    assert f"the first 15 records lie around {loss[7]:.4g}" in seen["loss_spike_high"]
+
+
+def test_a_slow_fall_states_its_levels_with_where_they_are(tmp_path: Path) -> None:
+    log = tmp_path / "log.csv"
+    log.write_text("epoch,loss\n" + "".join(f"{epoch},{2.05 - 0.05 * epoch}\n" for epoch in range(1, 21)))
+    assert (
+        "loss falls from about 1.95 at the start to about 1.212 around epoch 17 (37.8%)" in summaries(log)["loss_slow"]
+    )
