@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mldebug_mcp.core.text import counted, figure, percent, plain, shorten
+from mldebug_mcp.core.text import capitalised, counted, figure, percent, plain, shorten
 from mldebug_mcp.judge.next_call import as_command
 from mldebug_mcp.judge.run_verdict import headline_of, name_of, whole_clauses, whole_sentences
 from mldebug_mcp.knowledge import catalogue
@@ -45,7 +45,7 @@ def _glance(**fields: object) -> Glance:
 
 def _sentence(text: str) -> str:
     """Return a text as a sentence."""
-    return f"{text[:1].upper()}{text[1:].rstrip('.')}." if text else ""
+    return f"{capitalised(text).rstrip('.')}." if text else ""
 
 
 def _command(call: Call | None) -> str:
@@ -309,7 +309,7 @@ def glance_at_contest(answer: Contest) -> Glance:
     facts = [f"{interval} by Student's t, which decides; {how}", f"permutation p {figure(answer.p)}{floor}"]
     look = {} if answer.next_step is None else {"next": "Look at the worst run.", "command": _command(answer.next_step)}
     if answer.verdict != "cannot tell":
-        headline = f"{answer.verdict[:1].upper()}{answer.verdict[1:]}: {levels}, more than chance does."
+        headline = f"{capitalised(answer.verdict)}: {levels}, more than chance does."
         return _glance(kind="healthy", headline=headline, facts=facts, **look)
     runs = counted(min(len(answer.a), len(answer.b)), "seed" if answer.paired else "run")
     needed = f"Train about {answer.runs_needed} runs of each to tell" if answer.runs_needed else "More runs hardly help"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mldebug_mcp.core.text import counted, figure, percent, shorten
+from mldebug_mcp.core.text import capitalised, counted, figure, percent, shorten
 from mldebug_mcp.judge.hypotheses import usual_symptoms
 from mldebug_mcp.judge.ranking import SPEAKS
 from mldebug_mcp.judge.what_to_log import LEAST_STEPS
@@ -161,7 +161,7 @@ def verdict_of(
         causes=named,
         facts=_facts(leader, rival, present, learner),
         next=_first_check(leader, steps, learner),
-        fix=_sentence_case(whole_sentences(leader.fix, MAX_FIX_CHARACTERS)),
+        fix=capitalised(whole_sentences(leader.fix, MAX_FIX_CHARACTERS)),
     )
 
 
@@ -241,7 +241,7 @@ def in_its_place(
     """
     headline, kind = verdict.headline, verdict.kind
     if refuted is not None:
-        first = _sentence_case(f"{name_of(refuted.cause, learner)} was {refuted.verdict()} on {refuted.at[:10]}")
+        first = capitalised(f"{name_of(refuted.cause, learner)} was {refuted.verdict()} on {refuted.at[:10]}")
         by_log = f"{headline[:1].lower()}{headline[1:]}"
         headline = f"{first} by {refuted.by()}, says the record next to the run. By the log alone: {by_log}"
         verdict = verdict.model_copy(update={"headline": headline})
@@ -395,10 +395,6 @@ def whole_clauses(text: str, room: int = MAX_FACT_CHARACTERS) -> str:
 def whole_sentences(text: str, room: int) -> str:
     """Return the first sentences of a text that fit into so many characters, at least one."""
     return _first(re.split(r"(?<=[.!?])\s+(?=[A-Z`])", text), room)
-
-
-def _sentence_case(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}"
 
 
 def _first(parts: Sequence[str], room: int) -> str:
