@@ -181,7 +181,7 @@ def test_a_name_that_says_nothing_is_explained_as_for_files() -> None:
 def test_a_notebook_shows_the_verdict_the_curves_and_the_causes() -> None:
     shown = diagnose_run(EXAMPLES / "loss_spike")._repr_html_()
 
-    assert "Probably a bad batch" in shown
+    assert "Perhaps a bad batch" in shown
     assert shown.count("<svg") == 3
     assert "loss jumps from" in shown
     assert "<b>healthy</b>" in shown

@@ -85,8 +85,8 @@ SURELY_HEALTHY = 0.6
 """Probability from which a run is called healthy without reserve. Chosen: below it faults have nearly as much."""
 ALMOST_CERTAIN = 0.86
 """Probability from which a fault is called almost certain: Kesselman's (see `ranking.credence`)."""
-PROBABLE = 0.45
-"""Probability from which a fault is called probable. Chosen: what leads with less is one of several."""
+PROBABLE = 0.56
+"""Probability from which a fault is called probable: Kesselman's "likely", so that no answer calls one both."""
 POSSIBLE = 0.25
 """Probability from which a fault is called possible. Chosen."""
 MIN_SHARE_OF_RUNNER_UP = 0.05
@@ -266,7 +266,7 @@ def _named(hypotheses: Sequence[Hypothesis]) -> list[str]:
 def headline_of(hypotheses: Sequence[Hypothesis], learner: str = "") -> str:
     """Return what leads and what comes second, where a fault leads or none fits."""
     leader, rival, named = hypotheses[0], _rival(hypotheses), _named(hypotheses)
-    share = leader.probability
+    share = round(leader.probability, 2)  # as `credence` has it
     if leader.cause == OTHER:
         others = [f"the likeliest is {_with_share(rival, learner)}"] if rival is not None else []
         headline = f"No listed cause fits well ({percent(share)})"
