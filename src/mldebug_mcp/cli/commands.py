@@ -7,9 +7,9 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.limits import listening
@@ -51,12 +51,12 @@ class OncePerName(argparse.Action):
         self,
         parser: argparse.ArgumentParser,
         namespace: argparse.Namespace,
-        values: Any,
+        values: str | Sequence[Any] | None,
         option_string: str | None = None,
     ) -> None:
         """Add what one option gave."""
         del parser, option_string
-        name, value = values
+        name, value = cast("tuple[str, object]", values)
         kept = getattr(namespace, self.dest)
         if kept.get(name, value) != value:
             raise argparse.ArgumentError(self, f"{name} is given as {kept[name]} and as {value}; give it once")
