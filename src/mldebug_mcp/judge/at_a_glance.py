@@ -114,6 +114,10 @@ def _after_healthy_batch(answer: BatchInspection) -> str:
 
 NO_HISTORY = "history_missing"
 """The finding that too little was recorded to judge by."""
+RAN_OUT = "oom"
+"""The finding that a request failed."""
+OUT_OF_MEMORY = "out_of_memory"
+"""The cause that the training needs more than there is, without another fault."""
 
 
 def glance_at_memory(answer: MemoryReport) -> Glance:
@@ -121,6 +125,8 @@ def glance_at_memory(answer: MemoryReport) -> Glance:
     found = [finding for finding in answer.findings if finding.finding != SOUND]
     leading = answer.hypotheses[0] if answer.hypotheses else None
     order = {name: place for place, name in enumerate(leading.symptoms if leading is not None else ())}
+    if leading is not None and leading.cause != OUT_OF_MEMORY:
+        order[RAN_OUT] = len(order)  # that it ran out is what the leading cause explains
     bad = sorted(
         (memory_finding for memory_finding in found if memory_finding.severity != "info"),
         key=lambda memory_finding: order.get(memory_finding.finding, len(order)),
