@@ -56,6 +56,9 @@ def test_the_outcome_of_a_check_is_named_as_it_is_printed_and_moves_the_causes(
     with pytest.raises(SystemExit):
         main(["diagnose", run, "--outcome", "bad_batch.1"])
     assert "write CHECK=confirms or CHECK=refutes" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["diagnose", run, "--outcome", "bad_batch.1=refutes", "--outcome", "bad_batch.1=confirms"])
+    assert "bad_batch.1 is given as refutes and as confirms; give it once" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("run", "code"), [("healthy", 0), ("divergence", 1)])

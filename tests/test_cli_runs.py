@@ -24,7 +24,7 @@ def test_a_quoted_pattern_is_answered_in_a_line_for_each_run(
 
     healthy, spike = lines_of(capsys)
     assert healthy.startswith(f"{examples / 'healthy' / 'log.jsonl'} (step 400): Healthy (")
-    assert "Probably a bad batch (" in spike
+    assert "Perhaps a bad batch (" in spike
     assert "]; seen: loss_spike, " in spike
 
 

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -146,6 +146,20 @@ def test_an_evaluation_in_every_tenth_row_was_not_logged_in_the_others() -> None
     assert len(run["eval_loss"]) == 10
 
 
+@pytest.mark.parametrize("form", ["list", "records"])
+def test_nan_that_fills_the_cells_of_a_table_was_not_logged_in_any_form_of_it(form: Literal["list", "records"]) -> None:
+    losses = [3 - step / 100 for step in range(98)] + [NAN, NAN]
+    held_out = [2.0 if step % 10 == 0 else NAN for step in range(100)]
+    table = pd.DataFrame({"step": range(100), "loss": losses, "eval_loss": held_out})
+
+    run = read_run(table.to_dict(form))  # type: ignore[arg-type]
+
+    assert len(run["eval_loss"]) == 10
+    assert np.isfinite(run["eval_loss"].value).all()
+    assert np.flatnonzero(np.isnan(run["loss"].value)).tolist() == [98, 99]
+    assert any("90 NaN cells of the table taken for not logged, 2 for NaN" in note for note in run.notes)
+
+
 def test_numbers_of_other_libraries_are_numbers() -> None:
     torch = pytest.importorskip("torch")
     run = read_run([{"step": np.int64(step), "loss": torch.tensor(3.0 - step), "text": "a"} for step in range(3)])
@@ -181,7 +195,7 @@ def test_a_name_that_says_nothing_is_explained_as_for_files() -> None:
 def test_a_notebook_shows_the_verdict_the_curves_and_the_causes() -> None:
     shown = diagnose_run(EXAMPLES / "loss_spike")._repr_html_()
 
-    assert "Probably a bad batch" in shown
+    assert "Perhaps a bad batch" in shown
     assert shown.count("<svg") == 3
     assert "loss jumps from" in shown
     assert "<b>healthy</b>" in shown

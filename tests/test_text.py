@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mldebug_mcp.core.text import clean, figure, percent, shorten
+from mldebug_mcp.core.text import capitalised, clean, figure, percent, shorten
 
 
 @pytest.mark.parametrize(
@@ -53,3 +53,17 @@ def test_a_figure_has_four_digits_and_a_whole_number_all(value: float, said: str
 )
 def test_a_percentage_rules_nothing_out_and_makes_nothing_sure(probability: float, said: str) -> None:
     assert percent(probability) == said
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("give the loss the raw outputs", "Give the loss the raw outputs"),
+        ("nn.ModuleList or nn.ModuleDict", "nn.ModuleList or nn.ModuleDict"),
+        ("labels = input_ids.clone(), then mask", "labels = input_ids.clone(), then mask"),
+        ("reduction='none'", "reduction='none'"),
+        ("eval_loss rises", "eval_loss rises"),
+    ],
+)
+def test_a_sentence_gets_a_capital_letter_and_code_keeps_its_own(text: str, sentence: str) -> None:
+    assert capitalised(text) == sentence

@@ -118,7 +118,7 @@ def test_the_worst_event_is_pointed_at_and_a_healthy_run_has_none() -> None:
 @pytest.mark.parametrize(
     ("example", "told"),
     [
-        ("loss_spike", ("<b>Probably a bad batch (", "<dt>Why</dt>", "<dt>Next</dt>", "<dt>Fix</dt>")),
+        ("loss_spike", ("<b>Perhaps a bad batch (", "<dt>Why</dt>", "<dt>Next</dt>", "<dt>Fix</dt>")),
         ("healthy", ("<b>Healthy (", "nothing unusual in loss (")),
     ],
 )

@@ -204,3 +204,13 @@ def test_the_records_of_a_healthy_answer_are_those_of_the_run() -> None:
         records.append({"step": step, "loss": 3 - step / 150})
         records += [{"step": step, "eval_loss": 3.1 - step / 160}] if step % 10 == 0 else []
     assert "over 330 records" in diagnose(run_of_records(records)).verdict.headline
+
+
+@pytest.mark.parametrize("outcome", ["confirms", "refutes"])
+@pytest.mark.parametrize("example", ["loss_spike", "divergence", "nan_loss"])
+def test_a_fault_is_called_probable_where_its_credence_says_likely(examples: Path, example: str, outcome: str) -> None:
+    leading = diagnose_run(examples / example).leader
+    answer = diagnose_run(examples / example, outcomes={f"{leading}.1": outcome})  # type: ignore[dict-item]
+
+    probable = answer.verdict.headline.startswith(("Probably", "Almost certainly"))
+    assert probable == (answer.hypotheses[0].credence in ("likely", "highly likely", "almost certain"))

@@ -34,6 +34,14 @@ def test_an_outcome_counts_in_a_diagnosis_as_in_its_update(examples: Path) -> No
     assert against[0] == "check bad_batch.1 refutes it (-2.1 bits)"
 
 
+def test_a_finding_whose_state_alone_is_given_is_a_fact_in_words(examples: Path) -> None:
+    outcomes, seen = {"bad_batch.1": "confirms"}, {"loss_spike": "present"}
+    alone = update_diagnosis(seen, outcomes)  # type: ignore[arg-type]
+    assert alone.at_a_glance.facts[0] == "the training loss jumps far above its recent level and comes back"
+    with_run = update_diagnosis(seen, outcomes, path=examples / "loss_spike")  # type: ignore[arg-type]
+    assert with_run.at_a_glance.facts[0].startswith("loss jumps from about 2.416 to 6.616 at step 250")
+
+
 def test_a_check_that_was_made_is_not_proposed_again() -> None:
     before = update_diagnosis(SEEN, {})
     leading = before.next_steps[0].id

@@ -195,3 +195,26 @@ def test_the_command_prints_the_plan_in_numbers(llama: Path, capsys: pytest.Capt
     assert "does not fit: 150.64 GiB" in printed
     assert "lora_rank 16" in printed
     assert "With these it fits" in printed
+
+
+@pytest.mark.parametrize(("gpu", "devices"), [("H100", 8), ("24", 1)])
+def test_the_next_step_is_the_plan_that_fits_on_the_same_gpu_and_then_nothing_more_is_saved(
+    llama: Path, gpu: str, devices: int
+) -> None:
+    answer = estimate_memory(llama, gpu=gpu, devices=devices)
+    assert answer.fit is not None
+    assert answer.next_step is not None
+
+    arguments: dict[str, Any] = answer.next_step.arguments
+    planned = estimate_memory(**arguments)
+
+    assert planned.fit is not None
+    assert planned.fit.verdict == "fits"
+    assert (planned.fit.gpu, planned.fit.needed_bytes) == (answer.fit.gpu, answer.fit.plan[-1].needed_bytes)
+    assert planned.next_step is not None
+    assert planned.next_step.tool == "explain"
+
+
+def test_devices_that_share_nothing_are_noted(llama: Path) -> None:
+    assert any("devices=8 changes nothing here" in note for note in estimate_memory(llama, devices=8).notes)
+    assert not any("changes nothing" in note for note in estimate_memory(llama, devices=8, sharding="zero1").notes)

@@ -211,3 +211,15 @@ def test_a_device_that_others_fill_is_to_be_freed_of_them_first(tmp_path: Path) 
         fixes[name] = check_memory(tmp_path / "oom.txt").findings[0].fix
     assert "nvidia-smi" in fixes["others"]
     assert "nvidia-smi" not in fixes["own"]
+
+
+def test_the_fix_and_the_next_step_are_of_the_cause_that_leads(tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    path.write_text(MESSAGES["1.13"], encoding="utf-8")
+
+    report = check_memory(path)
+
+    assert report.hypotheses[0].cause == "fragmentation"
+    assert report.at_a_glance.fix.startswith("Set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True")
+    assert report.next_step is not None
+    assert report.next_step.arguments == {"id": "fragmentation"}

@@ -10,6 +10,8 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
+from mldebug_mcp.probe.worker import probe
+
 from .here import probe_here
 from .test_batches import ROWS
 
@@ -63,3 +65,21 @@ def test_a_model_that_transformers_does_not_know_is_an_answer(tmp_path: Path) ->
 
     assert result.verdict == "failed"
     assert "cannot build this model" in result.summary
+
+
+def test_a_model_built_from_its_config_has_no_dropout_where_the_config_leaves_it_at_the_default(tmp_path: Path) -> None:
+    result = probe_here(tmp_path, config=GPT2, batch={"input_ids": ROWS, "labels": ROWS})
+
+    assert result.curve[0].loss == pytest.approx(result.initial_loss)
+
+
+def test_a_lower_rate_is_tried_before_a_batch_is_called_not_memorised(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(probe, "find_rate", lambda *_: (0.3, []))
+
+    result = probe_here(tmp_path, config=GPT2, batch={"input_ids": ROWS, "labels": ROWS}, steps=100)
+
+    assert result.verdict == "memorised", result.summary
+    assert result.learning_rate == pytest.approx(0.03)
+    assert "not memorised at a learning rate of 0.3; what is shown is of 0.03" in result.notes

@@ -490,6 +490,12 @@ def test_a_run_with_a_fault_of_code_asks_for_its_script_until_that_is_given(tmp_
     assert not any((step.call or "").startswith("inspect_script") for step in answered.next_steps)
 
 
+def test_a_fix_that_begins_with_code_runs_as_it_is_written(tmp_path: Path) -> None:
+    layers = RIGHT.replace("self.last = nn.Linear(32, 3)", "self.last = [nn.Linear(32, 3)]")
+    hidden = layers.replace("return self.last(hidden)", "return self.last[0](hidden)")
+    assert inspect_script(written(tmp_path, hidden)).at_a_glance.fix == "nn.ModuleList or nn.ModuleDict."
+
+
 def test_the_command_prints_text_and_annotations_and_sarif(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = str(written(tmp_path, put_in("losses kept")))
     assert main(["script", file]) == 0

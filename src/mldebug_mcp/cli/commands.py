@@ -7,9 +7,9 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.limits import listening
@@ -42,6 +42,25 @@ def checked(options: argparse.Namespace, *, found: bool, judged: bool) -> int:
         judged: Whether anything could be judged.
     """
     return DONE if not options.check else FOUND if found and judged else DONE if judged else UNJUDGED
+
+
+class OncePerName(argparse.Action):
+    """Collects options of the form NAME=VALUE as a dict; a second value of a name is refused, as one would be lost."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: str | Sequence[Any] | None,
+        option_string: str | None = None,
+    ) -> None:
+        """Add what one option gave."""
+        del parser, option_string
+        name, value = cast("tuple[str, object]", values)
+        kept = getattr(namespace, self.dest)
+        if kept.get(name, value) != value:
+            raise argparse.ArgumentError(self, f"{name} is given as {kept[name]} and as {value}; give it once")
+        setattr(namespace, self.dest, kept | {name: value})
 
 
 def verb(verbs: Commands, name: str, says: str) -> argparse.ArgumentParser:

@@ -9,6 +9,7 @@ from mldebug_mcp.cli.commands import (
     FOUND,
     UNUSABLE,
     Commands,
+    OncePerName,
     add_json,
     checked,
     print_json,
@@ -55,9 +56,9 @@ def add_batch(verbs: Commands) -> None:
         "--names",
         metavar="NAME=COLUMN",
         dest="column_names",
-        action="append",
+        action=OncePerName,
         type=_pair,
-        default=[],
+        default={},
         help="which column of the file is input_ids, labels, ...: input_ids=my_tokens (repeatable)",
     )
     batch.add_argument("--html", metavar="FILE", help="also write the inspection as a web page")
@@ -89,7 +90,7 @@ def do_batch(options: argparse.Namespace) -> int:
             ray=options.ray,
             format=options.format,
             dtype=options.dtype,
-            names=dict(options.column_names),
+            names=options.column_names,
         )
     if options.html:
         from mldebug_mcp.report.pages import write_page

@@ -17,6 +17,7 @@ from mldebug_mcp.cli.commands import (
     UNJUDGED,
     UNUSABLE,
     Commands,
+    OncePerName,
     add_json,
     add_reader,
     checked,
@@ -48,7 +49,7 @@ def add_diagnose(verbs: Commands) -> None:
     diagnose.add_argument("--short", action="store_true", help="a line for each run: what leads, and what is seen")
     diagnose.add_argument("--reference", metavar="PATH", help="a run that went well, to compare with")
     diagnose.add_argument(
-        "--outcome", action="append", metavar="CHECK=OUTCOME", default=[], dest="outcomes", type=_outcome,
+        "--outcome", action=OncePerName, metavar="CHECK=OUTCOME", default={}, dest="outcomes", type=_outcome,
         help="how a check of an earlier diagnosis turned out, such as bad_batch.1=refutes (or =confirms); repeatable",
     )  # fmt: skip
     diagnose.add_argument("--png", metavar="FILE", help="also draw the curves with what is seen in them")
@@ -152,7 +153,7 @@ def _diagnosed(path: str, options: argparse.Namespace, beside: _Beside) -> tuple
         from mldebug_mcp.judge import diagnose
 
         reference = read_run(options.reference) if options.reference else None
-        answer = diagnose(run, reference, outcomes=dict(options.outcomes), script=beside.script)
+        answer = diagnose(run, reference, outcomes=options.outcomes, script=beside.script)
         if beside.reader is not None:
             from mldebug_mcp.judge.reader import with_reader
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from mldebug_mcp.cli.commands import DONE, Commands, add_json, print_json, shown_progress, verb
+from mldebug_mcp.cli.commands import DONE, Commands, OncePerName, add_json, print_json, shown_progress, verb
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.text import percent
 
@@ -27,7 +27,7 @@ def add_record(verbs: Commands) -> None:
         "--outcome", choices=("confirms", "refutes"), help="the verdict; it needs --measured or --against"
     )
     record.add_argument(
-        "--measured", action="append", default=[], type=_measurement, metavar="NAME=NUMBER",
+        "--measured", action=OncePerName, default={}, type=_measurement, metavar="NAME=NUMBER",
         help="what was measured, such as loss=2.31; repeatable",
     )  # fmt: skip
     record.add_argument("--against", nargs="+", default=[], metavar="RUN", help="runs with the change, to compare with")
@@ -56,7 +56,7 @@ def do_record(options: argparse.Namespace) -> int:
         if options.check or options.change:
             answer = record_check(
                 options.path, check=options.check, change=options.change, cause=options.cause,
-                predicts=options.predicts, outcome=options.outcome, measured=dict(options.measured),
+                predicts=options.predicts, outcome=options.outcome, measured=options.measured,
                 against=options.against, baseline=options.baseline, metric=options.metric, note=options.note,
                 config=options.config, run=options.run,
             )  # fmt: skip

@@ -87,6 +87,15 @@ def counted(count: int, name: str) -> str:
     return f"{count:,} {name}" if count == 1 else f"{count:,} {name}s"
 
 
+_CODE = re.compile(r"\S{0,200}?(?:[_=(\[/]|\w\.\w)|\w{1,80} = ")
+"""A text whose first word is code or a name from a log, which would not be the same with a capital letter."""
+
+
+def capitalised(text: str) -> str:
+    """Return a sentence with a capital letter, unless it begins with code such as `nn.ModuleList`."""
+    return text if _CODE.match(text) else text[:1].upper() + text[1:]
+
+
 def some_of(names: Sequence[str]) -> str:
     """Return the first three of some names, for a note that counts them all."""
     return ", ".join(shorten(name, 60) for name in names[:3])

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mldebug_mcp.core.text import counted, figure, percent, plain, shorten
+from mldebug_mcp.core.text import capitalised, counted, figure, percent, plain, shorten
 from mldebug_mcp.judge.next_call import as_command
 from mldebug_mcp.judge.run_verdict import headline_of, name_of, whole_clauses, whole_sentences
 from mldebug_mcp.knowledge import catalogue
@@ -45,7 +45,7 @@ def _glance(**fields: object) -> Glance:
 
 def _sentence(text: str) -> str:
     """Return a text as a sentence."""
-    return f"{text[:1].upper()}{text[1:].rstrip('.')}." if text else ""
+    return f"{capitalised(text).rstrip('.')}." if text else ""
 
 
 def _command(call: Call | None) -> str:
@@ -114,6 +114,10 @@ def _after_healthy_batch(answer: BatchInspection) -> str:
 
 NO_HISTORY = "history_missing"
 """The finding that too little was recorded to judge by."""
+RAN_OUT = "oom"
+"""The finding that a request failed."""
+OUT_OF_MEMORY = "out_of_memory"
+"""The cause that the training needs more than there is, without another fault."""
 
 
 def glance_at_memory(answer: MemoryReport) -> Glance:
@@ -121,6 +125,8 @@ def glance_at_memory(answer: MemoryReport) -> Glance:
     found = [finding for finding in answer.findings if finding.finding != SOUND]
     leading = answer.hypotheses[0] if answer.hypotheses else None
     order = {name: place for place, name in enumerate(leading.symptoms if leading is not None else ())}
+    if leading is not None and leading.cause != OUT_OF_MEMORY:
+        order[RAN_OUT] = len(order)  # that it ran out is what the leading cause explains
     bad = sorted(
         (memory_finding for memory_finding in found if memory_finding.severity != "info"),
         key=lambda memory_finding: order.get(memory_finding.finding, len(order)),
@@ -310,7 +316,7 @@ def glance_at_contest(answer: Contest, left_out: str = "") -> Glance:
     facts = [f"{interval} by Student's t, which decides; {how}", f"permutation p {figure(answer.p)}{floor}"]
     look = {} if answer.next_step is None else {"next": "Look at the worst run.", "command": _command(answer.next_step)}
     if answer.verdict != "cannot tell":
-        headline = f"{answer.verdict[:1].upper()}{answer.verdict[1:]}: {levels}, more than chance does.{also}"
+        headline = f"{capitalised(answer.verdict)}: {levels}, more than chance does.{also}"
         return _glance(kind="unclear" if left_out else "healthy", headline=headline, facts=facts, **look)
     runs = counted(min(len(answer.a), len(answer.b)), "seed" if answer.paired else "run")
     needed = f"Train about {answer.runs_needed} runs of each to tell" if answer.runs_needed else "More runs hardly help"

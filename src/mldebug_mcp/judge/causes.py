@@ -12,7 +12,7 @@ from mldebug_mcp.checks.evaluation import auc_of, is_of_a_guess
 from mldebug_mcp.checks.policies import kept_rise
 from mldebug_mcp.checks.reference_settings import USUAL
 from mldebug_mcp.core.lazy import dataclass, regex
-from mldebug_mcp.core.text import figure, percent
+from mldebug_mcp.core.text import capitalised, figure, percent
 from mldebug_mcp.judge.ranking import CauseEvidence
 from mldebug_mcp.knowledge.advice import LEARNERS, advice_for
 from mldebug_mcp.logs import Run
@@ -535,7 +535,7 @@ def fitting(run: Run, fix: str) -> str:
     if not done:
         return fix
     remark = "; ".join(dict.fromkeys(done))
-    remark = f"{remark[:1].upper()}{remark[1:]}."
+    remark = f"{capitalised(remark)}."
     return f"{_sentence(''.join(kept[1:]))} {remark}" if kept else f"{remark} {_sentence(fix)}"
 
 
@@ -560,5 +560,4 @@ def _same(there: object, wanted: str) -> bool:
 
 
 def _sentence(text: str) -> str:
-    text = re.sub(r"^(?:and|or|then) ", "", text, flags=re.IGNORECASE)
-    return f"{text[:1].upper()}{text[1:]}"
+    return capitalised(re.sub(r"^(?:and|or|then) ", "", text, flags=re.IGNORECASE))

@@ -13,7 +13,7 @@ from mldebug_mcp.checks.rollouts import Rollouts, RunsOut, entropy_runs_out, rol
 from mldebug_mcp.checks.run.data_order import epochs_of
 from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.lazy import dataclass
-from mldebug_mcp.core.text import figure, percent
+from mldebug_mcp.core.text import capitalised, figure, percent
 from mldebug_mcp.logs import Run
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.kinds import plan_of
@@ -154,7 +154,7 @@ def _gradient_there(found: PassPattern) -> str:
 
 
 def _sentence(text: str) -> str:
-    return f"{text[0].upper()}{text[1:]}" + ("" if text.endswith(".") else ".")
+    return capitalised(text) + ("" if text.endswith(".") else ".")
 
 
 def _between(bounds: tuple[float, float]) -> str:

@@ -301,9 +301,13 @@ class Known:
 
 
 def gather(run: Run, reference: Run | None = None, findings: Sequence[Finding] = ()) -> Known:
-    """Examine a run; the findings given replace its own on the same symptom."""
+    """Examine a run; the findings given replace its own on the same symptom where their states differ."""
     examined, problems = examine(run)
-    examined = list({finding.symptom: finding for finding in (*examined, *findings)}.values())
+    own = {finding.symptom: finding for finding in examined}
+    other = [
+        finding for finding in findings if (known := own.get(finding.symptom)) is None or known.state != finding.state
+    ]
+    examined = list((own | {finding.symptom: finding for finding in other}).values())
     comparison = compare(run, reference) if reference is not None else None
     facts = column_facts(run)
     evidence = [

@@ -8,6 +8,7 @@ from functools import lru_cache
 import numpy as np
 
 from mldebug_mcp.checks import probe_effects, symptoms
+from mldebug_mcp.checks.check import Symptom
 from mldebug_mcp.core.text import plain
 from mldebug_mcp.judge.calibration import Fitted, fitted
 from mldebug_mcp.judge.evidence import findings_to_judge
@@ -392,8 +393,13 @@ def _fact(what: str, kind: Kind, summaries: Mapping[str, str]) -> str:
     if what in summaries:
         return summaries[what]
     known = symptoms().get(what)
-    title = known.title.rstrip(".") if known is not None else what
-    return f"not seen: {title[:1].lower()}{title[1:]}"
+    return f"not seen: {as_clause(known) if known is not None else what}"
+
+
+def as_clause(symptom: Symptom) -> str:
+    """Return what a symptom is, without a capital letter and a full stop."""
+    title = symptom.title.rstrip(".")
+    return f"{title[:1].lower()}{title[1:]}"
 
 
 def _filled(step: NextStep, path: str, kind: str, *, errors: bool) -> NextStep:

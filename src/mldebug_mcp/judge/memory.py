@@ -527,6 +527,8 @@ def report(snapshot: MemorySnapshot, other: MemorySnapshot | None = None, focus:
     if not _can_be_judged(snapshot, judged):
         notes.append("no cause is ranked: without a history, healthy and faulty memory look alike")
     sites = focused(snapshot, focus) if focus else call_sites(snapshot, TOP)
+    hypotheses = _hypotheses(judged) if _can_be_judged(snapshot, judged) else []
+    leader = next((hypothesis.cause for hypothesis in hypotheses[:1] if hypothesis.cause not in NO_FAULTS), "")
     answer = MemoryReport(
         snapshot=_totals(snapshot),
         findings=findings,
@@ -534,9 +536,9 @@ def report(snapshot: MemorySnapshot, other: MemorySnapshot | None = None, focus:
         devices=[device_summary(device) for device in snapshot.devices],
         oom=_oom(fullest),
         levers=_levers(fullest, judged)[:MAX_LEVERS] if fullest is not None else [],
-        hypotheses=_hypotheses(judged) if _can_be_judged(snapshot, judged) else [],
+        hypotheses=hypotheses,
         comparison=compare(snapshot, other) if other is not None else None,
-        next_step=after_memory(snapshot.path, sites, findings, focused=bool(focus)),
+        next_step=after_memory(snapshot.path, sites, findings, leader=leader, focused=bool(focus)),
         notes=notes,
     )
     return answer.model_copy(update={"at_a_glance": glance_at_memory(answer)})

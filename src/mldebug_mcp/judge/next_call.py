@@ -126,13 +126,20 @@ def after_inspection(path: str, findings: Sequence[BatchFinding], trained: int |
     return _read("menu_not_learning", "what else keeps a model from learning")
 
 
-def after_memory(path: str, sites: Sequence[CallSite], findings: Sequence[MemoryFinding], *, focused: bool) -> Call:
-    """Return a closer look at the call site of the gravest finding, or the largest; else a call that explains it."""
+def after_memory(
+    path: str, sites: Sequence[CallSite], findings: Sequence[MemoryFinding], *, leader: str, focused: bool
+) -> Call:
+    """Return a closer look at the call site of the gravest finding, or the largest.
+
+    Without call sites, a call that explains the leading fault (`leader`, "" for none), else the gravest finding.
+    """
     if sites and not focused and is_sendable(path):
         blamed = [finding for finding in findings if finding.severity != "info" and finding.stack]
         named = [site for memory_finding in blamed for site in sites if site.site == memory_finding.stack[0]]
         why = "the whole stack of " + ("the call site in question" if named else "the largest call site")
         return Call(tool="check_memory", arguments={"path": path, "focus": (named or sites)[0].id}, why=why)
+    if leader:
+        return _read(leader, "how to confirm this cause and what else shows it")
     found = next((finding.finding for finding in findings if finding.finding != "healthy"), "menu_out_of_memory")
     return _read(found, "how to save memory")
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mldebug_mcp.core.text import counted, figure, percent, shorten
+from mldebug_mcp.core.text import capitalised, counted, figure, percent, shorten
 from mldebug_mcp.judge.hypotheses import usual_symptoms
 from mldebug_mcp.judge.ranking import SPEAKS
 from mldebug_mcp.judge.what_to_log import LEAST_STEPS
@@ -85,8 +85,8 @@ SURELY_HEALTHY = 0.6
 """Probability from which a run is called healthy without reserve. Chosen: below it faults have nearly as much."""
 ALMOST_CERTAIN = 0.86
 """Probability from which a fault is called almost certain: Kesselman's (see `ranking.credence`)."""
-PROBABLE = 0.45
-"""Probability from which a fault is called probable. Chosen: what leads with less is one of several."""
+PROBABLE = 0.56
+"""Probability from which a fault is called probable: Kesselman's "likely", so that no answer calls one both."""
 POSSIBLE = 0.25
 """Probability from which a fault is called possible. Chosen."""
 MIN_SHARE_OF_RUNNER_UP = 0.05
@@ -161,7 +161,7 @@ def verdict_of(
         causes=named,
         facts=_facts(leader, rival, present, learner),
         next=_first_check(leader, steps, learner),
-        fix=_sentence_case(whole_sentences(leader.fix, MAX_FIX_CHARACTERS)),
+        fix=capitalised(whole_sentences(leader.fix, MAX_FIX_CHARACTERS)),
     )
 
 
@@ -241,7 +241,7 @@ def in_its_place(
     """
     headline, kind = verdict.headline, verdict.kind
     if refuted is not None:
-        first = _sentence_case(f"{name_of(refuted.cause, learner)} was {refuted.verdict()} on {refuted.at[:10]}")
+        first = capitalised(f"{name_of(refuted.cause, learner)} was {refuted.verdict()} on {refuted.at[:10]}")
         by_log = f"{headline[:1].lower()}{headline[1:]}"
         headline = f"{first} by {refuted.by()}, says the record next to the run. By the log alone: {by_log}"
         verdict = verdict.model_copy(update={"headline": headline})
@@ -266,7 +266,7 @@ def _named(hypotheses: Sequence[Hypothesis]) -> list[str]:
 def headline_of(hypotheses: Sequence[Hypothesis], learner: str = "") -> str:
     """Return what leads and what comes second, where a fault leads or none fits."""
     leader, rival, named = hypotheses[0], _rival(hypotheses), _named(hypotheses)
-    share = leader.probability
+    share = round(leader.probability, 2)  # as `credence` has it
     if leader.cause == OTHER:
         others = [f"the likeliest is {_with_share(rival, learner)}"] if rival is not None else []
         headline = f"No listed cause fits well ({percent(share)})"
@@ -395,10 +395,6 @@ def whole_clauses(text: str, room: int = MAX_FACT_CHARACTERS) -> str:
 def whole_sentences(text: str, room: int) -> str:
     """Return the first sentences of a text that fit into so many characters, at least one."""
     return _first(re.split(r"(?<=[.!?])\s+(?=[A-Z`])", text), room)
-
-
-def _sentence_case(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}"
 
 
 def _first(parts: Sequence[str], room: int) -> str:

@@ -17,7 +17,7 @@ from mldebug_mcp.judge.at_a_glance import glance_at_verdict
 from mldebug_mcp.judge.causes import learner_of, of_learner, with_fitting_fixes
 from mldebug_mcp.judge.diagnosis import Known, gather
 from mldebug_mcp.judge.evidence import evidence_from_message, with_answers
-from mldebug_mcp.judge.hypotheses import judge_causes
+from mldebug_mcp.judge.hypotheses import as_clause, judge_causes
 from mldebug_mcp.judge.next_call import after_ranking, as_command
 from mldebug_mcp.judge.next_steps import (
     Outcome,
@@ -138,7 +138,14 @@ def _of_run(given: Known, run: Run, reference: Run | None) -> Known:
 
 
 def _findings(states: Mapping[str, State | str]) -> list[Finding]:
+    """Return findings whose states alone are known: what is present says what it would be in any run."""
+    known = {**symptoms("probe"), **symptoms()}
     for symptom, state in states.items():
-        require_known(symptom, {*symptoms(), *symptoms("probe")}, "symptom", "find the ids of symptoms in findings")
+        require_known(symptom, known, "symptom", "find the ids of symptoms in findings")
         require_known(str(state), set(map(str, State)), "state", "use present, absent or unknown")
-    return [Finding(symptom=symptom, state=State(state)) for symptom, state in states.items()]
+    return [
+        Finding(
+            symptom=symptom, state=State(state), summary=as_clause(known[symptom]) if state == State.PRESENT else ""
+        )
+        for symptom, state in states.items()
+    ]

@@ -1,14 +1,15 @@
 """What a program holds in memory → a `Run`: a DataFrame, a mapping of columns, or records.
 
-Records and columns are read as those of a JSON log are: a key that is not there was not logged, NaN is a value. A
-DataFrame has one mark for both; there the rows around one decide, and in doubt a cell was not logged.
+Records with different keys are read as those of a JSON log are: a key that is not there was not logged, NaN is a value.
+A table has one mark for both, be it a DataFrame, columns, or records with the same keys. There the rows around a NaN
+decide, and in doubt it was not logged.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
@@ -53,8 +54,8 @@ def plain_value(value: object) -> object:
 
 # A pandas DataFrame → one of polars, with NaN told from what was not logged.
 #
-# A DataFrame has one mark for both. Files, records and polars have two; here the rows beside one decide, and in doubt a
-# cell was not logged: a NaN that is none would accuse a sound run.
+# A DataFrame has one mark for both. Files, records of different keys and polars have two; here the rows beside one
+# decide, and in doubt a cell was not logged: a NaN that is none would accuse a sound run.
 
 
 Flags: TypeAlias = "NDArray[np.bool_]"
@@ -86,14 +87,39 @@ def polars_frame(frame: pd.DataFrame, note: Callable[[str], None]) -> pl.DataFra
     values = _are_values(logged, floats, np.array([_is_place(name) for name in names], dtype=np.bool_))
     missing = int(np.count_nonzero(~logged & ~values & floats))
     if missing:
-        note(
-            f"{counted(missing, 'NaN cell')} of the DataFrame taken for not logged, {np.count_nonzero(values)} for "
-            "NaN; records (dicts) without the keys that were not logged tell them apart"
-        )
+        note(_taken("DataFrame", missing, int(np.count_nonzero(values))))
     is_logged = logged | values
     import polars as pl
 
     return pl.DataFrame([_series(name, frame.iloc[:, at], is_logged[:, at]) for at, name in enumerate(names)])
+
+
+def _taken(table: str, missing: int, values: int) -> str:
+    return (
+        f"{counted(missing, 'NaN cell')} of the {table} taken for not logged, {values} for NaN; "
+        "records (dicts) without the keys that were not logged tell them apart"
+    )
+
+
+def _without_padding(columns: Mapping[str, list[Any]], note: Callable[[str], None]) -> Mapping[str, list[Any]]:
+    """Return columns of one length with None for each NaN that only fills a row, as lists of one length need.
+
+    Unlike in a DataFrame, which a logger may end with empty rows, a row without any measurement has its NaN measured.
+    """
+    nan = np.array([[isinstance(cell, float) and math.isnan(cell) for cell in cells] for cells in columns.values()]).T
+    if not nan.any():
+        return columns
+    logged = ~nan & np.array([[cell is not None for cell in cells] for cells in columns.values()]).T
+    places = np.array([_is_place(name) for name in columns], dtype=np.bool_)
+    usual = logged.mean(axis=0) >= MIN_SHARE_OF_ROWS
+    empty = ~(logged & ~places).any(axis=1)
+    padding = nan & ~_are_values(logged, np.any(nan, axis=0, keepdims=True)[0], places) & ~(empty[:, None] & usual)
+    if missing := int(np.count_nonzero(padding)):
+        note(_taken("table", missing, int(np.count_nonzero(nan)) - missing))
+    return {
+        name: [None if fills else cell for cell, fills in zip(cells, padding[:, at].tolist(), strict=True)]
+        for at, (name, cells) in enumerate(columns.items())
+    }
 
 
 def _distinct(frame: pd.DataFrame) -> list[str]:
@@ -203,12 +229,26 @@ def _take(data: object, builder: RunBuilder) -> None:
         _take_columns(_columns(data), builder)
     elif isinstance(data, Iterable) and not isinstance(data, str | bytes):
         builder.formats.append("records")
-        for number, record in enumerate(data, start=1):
-            if not isinstance(record, Mapping):
-                raise InputError(f"record {number} is not a dict but {type(record).__name__}; give {ALLOWED}")
-            builder.record(plain_record(record))
+        for record in _distinguished(list(_records(data)), builder.note):
+            builder.record(record)
     else:
         raise InputError(f"a run cannot be read from {type(data).__name__}; give {ALLOWED}")
+
+
+def _records(data: Iterable[object]) -> Iterator[dict[str, object]]:
+    for number, record in enumerate(data, start=1):
+        if not isinstance(record, Mapping):
+            raise InputError(f"record {number} is not a dict but {type(record).__name__}; give {ALLOWED}")
+        yield plain_record(record)
+
+
+def _distinguished(records: list[dict[str, object]], note: Callable[[str], None]) -> Iterable[dict[str, object]]:
+    """Return records whose NaN are values: where all have the same keys, they are the rows of a table."""
+    names = records[0].keys() if records else {}
+    if any(record.keys() != names for record in records):
+        return records
+    columns = _without_padding({name: [record[name] for record in records] for name in names}, note)
+    return [dict(zip(names, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
 
 
 def _take_frame(frame: pl.DataFrame, builder: RunBuilder) -> None:
@@ -238,5 +278,5 @@ def _take_columns(columns: Mapping[str, object], builder: RunBuilder) -> None:
     if not lists or len(lists) < len(columns) or len({len(list_) for list_ in lists}) > 1:
         take_document(columns, builder)
         return
-    for cells in zip(*lists, strict=True):
+    for cells in zip(*_without_padding(cast("Mapping[str, list[Any]]", columns), builder.note).values(), strict=True):
         builder.record(dict(zip(columns, cells, strict=True)))

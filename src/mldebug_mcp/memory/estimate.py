@@ -501,7 +501,7 @@ def _estimate(config: str, shape: ModelShape, setup: Setup, measured: int | None
         measured_peak_bytes=measured,
         fit=fit,
         sources=list(_SOURCES),
-        next_step=_next_call(config, setup, max(parts, key=lambda name: parts[name].bytes)),
+        next_step=_next_call(config, shape, setup, max(parts, key=lambda name: parts[name].bytes), gpu),
         notes=[_in_all(total, sum(part.bytes for part in parts.values())), *_notes(shape, setup), *_NOTES],
     )
 
@@ -524,6 +524,11 @@ def _notes(shape: ModelShape, setup: Setup) -> list[str]:
         )
     if shape.attention_softcap and setup.attention == "flash":
         notes.append("fused attention leaves out the soft cap of the scores; attention=eager counts it")
+    if setup.sharding == "none" and setup.devices > 1:
+        notes.append(
+            f"devices={setup.devices} changes nothing here: with sharding=none each one holds the whole state; "
+            "sharding=zero1, zero2 or zero3 divides it"
+        )
     if STATES[setup.optimizer].paged:
         notes.append("paged state lies outside of PyTorch's allocator and moves to the CPU when the device is full")
     return notes
@@ -534,17 +539,30 @@ def _in_all(peak: int, parts: int) -> str:
     return f"{size(peak)} on each device at the peak{apart}"
 
 
-def _next_call(config: str, setup: Setup, largest: str) -> Call:
-    """Return a call for the same estimate with the setting that saves most of its largest part, else of the menu."""
+def _next_call(config: str, shape: ModelShape, setup: Setup, largest: str, gpu: Gpu | None) -> Call:
+    """Return a call for the same estimate with the plan that makes it fit, or with what saves most; else the menu."""
+    place = {} if gpu is None else {"gpu": gpu.name}
+    if gpu is not None and _needed(shape, setup)[0] <= gpu.capacity:
+        return _menu("what to do where it runs out all the same")
+    if gpu is not None and clean(config) == config:
+        planned = _changed(setup, _plan(shape, setup, gpu))
+        if _needed(shape, planned)[0] <= gpu.capacity:
+            return _same_with(config, planned, place, f"the plan that fits {gpu.name}, in full")
     name, value = _LEVERS.get(largest, ("checkpointing", "full"))
     if name == "lora_rank" and setup.lora_rank is not None:
         name, value = "frozen", "4bit"
     if getattr(setup, name) == value or clean(config) != config:
-        return Call(tool="explain", arguments={"id": "menu_out_of_memory"}, why="other ways to save memory")
+        return _menu("other ways to save memory")
+    return _same_with(config, setup, {name: value, **place}, f"what that saves of {largest}")
+
+
+def _menu(why: str) -> Call:
+    return Call(tool="explain", arguments={"id": "menu_out_of_memory"}, why=why)
+
+
+def _same_with(config: str, setup: Setup, changed: Mapping[str, Any], why: str) -> Call:
     given = {word: setting for word, setting in asdict(setup).items() if setting is not None}
-    return Call(
-        tool="estimate_memory", arguments={"config": config, **given, name: value}, why=f"what that saves of {largest}"
-    )
+    return Call(tool="estimate_memory", arguments={"config": config, **given, **changed}, why=why)
 
 
 def _check(setup: Setup) -> None:

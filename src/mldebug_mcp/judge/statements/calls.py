@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
+from mldebug_mcp.core.text import capitalised
 from mldebug_mcp.judge.statements.form import (
     KINDS,
     QUOTED_NAME,
     Forms,
-    capitalised,
     is_users,
     library_of,
     listing,

@@ -130,11 +130,6 @@ def with_article(kind: str) -> str:
     return f"an {kind}" if kind[:1].lower() in "aeio" else f"a {kind}"
 
 
-def capitalised(text: str) -> str:
-    """Return a sentence with a capital letter."""
-    return text[:1].upper() + text[1:]
-
-
 VALUE = r"[\w.+*/:@-]{1,60}"
 QUOTED_NAME = r"['\"`](?P<name>[\w./-]{1,80})['\"`]"
 

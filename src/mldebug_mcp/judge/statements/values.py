@@ -5,13 +5,12 @@ from __future__ import annotations
 import ast
 import re
 
-from mldebug_mcp.core.text import nearest
+from mldebug_mcp.core.text import capitalised, nearest
 from mldebug_mcp.judge.statements.form import (
     KINDS,
     QUOTED_NAME,
     VALUE,
     Forms,
-    capitalised,
     listing,
     origin_of,
     with_article,

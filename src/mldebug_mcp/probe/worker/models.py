@@ -238,6 +238,7 @@ def scaled_subject(config: dict[str, Any], batch: dict[str, torch.Tensor], repor
     small = scale_down(config)
     try:
         settings = transformers.AutoConfig.for_model(**small)
+        _silence_dropout(settings)
         model = _model_class(transformers, settings, config, batch)(settings)
     except (ValueError, KeyError, TypeError, AttributeError, RuntimeError, ImportError) as error:
         first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
@@ -263,7 +264,16 @@ def scale_down(config: dict[str, Any]) -> dict[str, Any]:
             small[name] = change[name](value)
         elif name.endswith("_config") and isinstance(value, dict):
             small[name] = scale_down(value)
-    return small | {name: 0.0 for name in DROPOUTS if isinstance(config.get(name), (int, float))}
+    return small
+
+
+def _silence_dropout(settings: Any) -> None:
+    """Set all dropout of a configuration to 0, that of its parts and of transformers' defaults among it."""
+    for name, value in vars(settings).items():
+        if name in DROPOUTS and isinstance(value, (int, float)):
+            setattr(settings, name, 0.0)
+        elif name.endswith("_config") and hasattr(value, "to_dict"):
+            _silence_dropout(value)
 
 
 def _changes(config: dict[str, Any]) -> dict[str, Callable[[int], int]]:

@@ -401,7 +401,7 @@ def _kept_after_eval(roles: Roles) -> Iterator[Fault]:
             continue
         if carries_graph(roles, made.value, made.function, made.order):
             says = f"gradients are on in this evaluation, and {made.target} keeps the graph of every batch"
-            yield fault("losses_kept", made.line, "certain", says, fix="with torch.no_grad():")
+            yield fault("losses_kept", made.line, "certain", says, fix="compute it under torch.no_grad()")
 
 
 def _kept_by_a_step(roles: Roles) -> Iterator[Fault]:
@@ -441,7 +441,7 @@ def _kept_in_evaluation(roles: Roles) -> Iterator[Fault]:
         of_model = SWITCHES & {name.rpartition(".")[2] for name in calls_in(value)}
         if on and not of_model and carries_graph(roles, value, function, order):
             says = f"gradients are on in this evaluation, and {target} keeps the graph of every batch"
-            yield fault("losses_kept", line, "certain", says, fix="with torch.no_grad():")
+            yield fault("losses_kept", line, "certain", says, fix="compute it under torch.no_grad()")
 
 
 def _starts_in(roles: Roles, target: str, loops: tuple[int, ...]) -> bool:
