@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from mldebug_mcp.core.arrays import distinct, median, median_of_numbers, quantile
-from mldebug_mcp.core.lazy import dataclass, regex
+from mldebug_mcp.core.lazy import MANY, dataclass, regex
 
 
 @dataclass(frozen=True)
@@ -92,6 +92,29 @@ def test_what_is_wrong_with_the_arguments_is_an_error_at_the_first_instance_too(
     with pytest.raises(TypeError, match="missing 1 required positional argument"):
         Checked()  # type: ignore[call-arg]
     assert Loud().of == 3
+
+
+@pytest.mark.parametrize("arguments", [{"of": 1, "at": 2}, {"at": 2}])
+def test_arguments_that_no_field_takes_are_an_error(arguments: dict[str, int]) -> None:
+    with pytest.raises(TypeError, match="unexpected keyword argument 'at'"):
+        Count(**arguments)
+
+
+def test_arguments_that_are_given_twice_or_too_many_are_an_error() -> None:
+    with pytest.raises(TypeError, match="multiple values for argument 'of'"):
+        Count(1, of=2)  # type: ignore[misc]
+    with pytest.raises(TypeError, match="takes from 1 to 2 positional arguments"):
+        Count(1, 2)  # type: ignore[call-arg]
+
+
+def test_instances_stay_alike_however_many_there_are_and_share_no_list() -> None:
+    points = [Point(float(number)) for number in range(2 * MANY)]
+    points[0].tags.append("first")
+    assert points[1:] == [Point(float(number), []) for number in range(1, 2 * MANY)]
+    assert points[-1].tags == []
+    for point in (points[0], points[-1]):
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            del point.x
 
 
 def test_a_pattern_works_as_a_compiled_one_and_a_wrong_one_fails_when_it_is_used() -> None:

@@ -36,10 +36,12 @@ def lazily(package: str, modules: Mapping[str, str]) -> Callable[[str], object]:
     return find
 
 
-# Dataclasses. The standard library compiles six methods for each when its module is loaded: half a millisecond, and
-# there are two hundred. Here those that compare and show are shared, and the others are compiled on first use.
+# Dataclasses. The standard library compiles several methods for each when its module is loaded: half a millisecond, and
+# there are three hundred. Here the methods are shared; what asks for the fields completes a class as usual.
 
 
+MANY = 300
+"""Instances of a class from which on compiling its `__init__` pays: it takes a third of a millisecond. Measured."""
 _COMPLETING = RLock()
 
 
@@ -55,31 +57,84 @@ class _Fields:
 
 
 def _put_off(cls: type, options: Mapping[str, bool]) -> type:
-    """Give a class shared methods, and stubs in place of what is compiled; the first use of a stub completes it."""
+    """Give a class shared methods in place of those that would be compiled for it."""
 
     def complete() -> None:
         with _COMPLETING:
-            if cls.__dict__.get("__init__") is not construct:
+            if not isinstance(cls.__dict__["__dataclass_fields__"], _Fields):
                 return  # another thread has done it
-            del cls.__init__, cls.__dataclass_fields__  # type: ignore[misc, attr-defined]
-            cls.__doc__ = cls.__doc__ or cls.__name__  # else the signature is made, which takes long
-            dataclasses.dataclass(**dict(options), repr=False, eq=False)(cls)
+            # A twin is made, so that other threads never meet a class that is half done.
+            own = {name: value for name, value in cls.__dict__.items() if name in copied or name in cls.__annotations__}
+            own["__doc__"] = cls.__name__  # without one the signature is made for it, which takes long
+            twin: Any = type(cls.__name__, cls.__bases__, own)
+            dataclasses.dataclass(**dict(options), repr=False, eq=False)(twin)
+            for name in ("__dataclass_params__", "__match_args__", "__init__", "__dataclass_fields__"):
+                setattr(cls, name, getattr(twin, name))
 
-    def construct(self: object, *values: object, **fields: object) -> None:
+    def complete_and_construct(self: object, *values: object, **given: object) -> None:
         complete()
-        cls.__init__(self, *values, **fields)  # type: ignore[misc]
+        cls.__init__(self, *values, **given)  # type: ignore[misc]
 
+    copied = ("__annotations__", "__module__", "__qualname__", "__post_init__")
+    for name, method in _shared_methods(cls, options).items():
+        setattr(cls, name, method)
+    options = {name: value for name, value in options.items() if name not in ("repr", "eq", "slots")}
+    construct = _plain_init(cls, complete_and_construct) or complete_and_construct
+    cls.__init__, cls.__dataclass_fields__ = construct, _Fields(complete)  # type: ignore[misc, attr-defined]
+    return cls
+
+
+def _shared_methods(cls: type, options: Mapping[str, bool]) -> dict[str, object]:
+    """Return the methods of a dataclass that need not be its own, without those that it defines."""
+    frozen = options.get("frozen", False)
     shared: dict[str, object] = {}
     if options.get("repr", True):
         shared["__repr__"] = _repr
     if options.get("eq", True):
-        shared |= {"__eq__": _equal, "__hash__": _hash if options.get("frozen") else None}
-    for name, method in shared.items():
-        if name not in cls.__dict__:
-            setattr(cls, name, method)
-    options = {name: value for name, value in options.items() if name not in ("repr", "eq", "slots")}
-    cls.__init__, cls.__dataclass_fields__ = construct, _Fields(complete)  # type: ignore[misc, attr-defined]
-    return cls
+        shared |= {"__eq__": _equal, "__hash__": _hash if frozen else None}
+    if frozen:
+        shared |= {"__setattr__": _refuse, "__delattr__": _refuse}
+    return {name: method for name, method in shared.items() if name not in cls.__dict__}
+
+
+def _plain_init(cls: type, other: Callable[..., None]) -> Callable[..., None] | None:
+    """Return an `__init__` for which nothing is compiled; None where fields are inherited or not simply arguments.
+
+    Args:
+        cls: The class.
+        other: The `__init__` that raises the error where the arguments are wrong, and serves many instances.
+    """
+    names = [name for name, kind in cls.__annotations__.items() if not kind.startswith("ClassVar")]
+    given_values = {name: cls.__dict__[name] for name in names if name in cls.__dict__}
+    special = {name: value for name, value in given_values.items() if isinstance(value, dataclasses.Field)}
+    inherits = any("__dataclass_fields__" in base.__dict__ for base in cls.__mro__)
+    if inherits or not all(value.init and value.default is dataclasses.MISSING for value in special.values()):
+        return None
+    defaults = {name: value for name, value in given_values.items() if name not in special}
+    factories: list[tuple[str, Any]] = [(name, value.default_factory) for name, value in special.items()]
+    expected, checks, left = frozenset(names), hasattr(cls, "__post_init__"), MANY
+
+    def construct(self: Any, *values: object, **given: object) -> None:  # noqa: ANN401 - of any dataclass
+        nonlocal left
+        left -= 1
+        made = {**defaults, **dict(zip(names, values, strict=False)), **given}
+        for name, factory in factories:
+            if name not in made:
+                made[name] = factory()
+        twice = given and not given.keys().isdisjoint(names[: len(values)])
+        if made.keys() != expected or twice or len(values) > len(names) or left < 0:
+            return other(self, *values, **given)
+        self.__dict__.update(made)
+        if checks:
+            self.__post_init__()
+        return None
+
+    return construct
+
+
+def _refuse(self: object, name: str, *_: object) -> None:
+    """Refuse the change of an instance that is frozen."""
+    raise dataclasses.FrozenInstanceError(f"{type(self).__name__} is frozen: {name} stays as it is")
 
 
 def _repr(self: Any) -> str:  # noqa: ANN401 - of any dataclass
