@@ -15,6 +15,7 @@ from itertools import islice
 from mldebug_mcp.core.limits import checkpoint
 from mldebug_mcp.core.text import clean
 from mldebug_mcp.logs import line_prefixes
+from mldebug_mcp.logs.attempts import tells_resume
 from mldebug_mcp.logs.numbers import whole_number
 
 # What launchers, hosts and loggers write before a line: taken off, and read for the rank that it names.
@@ -177,6 +178,10 @@ LOG_LINE = re.compile(
     r"(?:Aborted|Killed|Segmentation fault|Bus error)\b|-{20,}$"
 )
 """How a line begins that a logger, a progress bar or a shell wrote: it goes on with no message above it."""
+TRAINS_ON = re.compile(
+    r"\W{0,3}(?i:(?:global[_ ]?)?step|epoch|iter(?:ation)?)\W{0,4}\d.{0,200}loss|\{.{0,200}loss['\"]: "
+)
+"""A record of training: a message above it has ended."""
 GRAPH = "Detected at node"
 """TensorFlow's list of where the nodes of a graph were made: frames, but no traceback; the message follows `Node:`."""
 RAISE = re.compile(r"\s{0,80}(?:-{1,6}> ?\d{1,6} )?\s{0,80}raise \w")
@@ -591,6 +596,8 @@ class _Reader:
             return
         if RAISE.match(line):
             return
+        if stream.room and (TRAINS_ON.match(line) or tells_resume(line, begun=False)):
+            stream.room = 0
         line = CARRIER.sub("", line, count=1)
         if asserted := ASSERTED.match(line):
             failure = self._add(stream, key, number, asserted["error"], "AssertionError")
