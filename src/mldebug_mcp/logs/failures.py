@@ -15,7 +15,6 @@ from itertools import islice
 from mldebug_mcp.core.limits import checkpoint
 from mldebug_mcp.core.text import clean
 from mldebug_mcp.logs import line_prefixes
-from mldebug_mcp.logs.attempts import tells_resume
 from mldebug_mcp.logs.numbers import whole_number
 
 # What launchers, hosts and loggers write before a line: taken off, and read for the rank that it names.
@@ -179,9 +178,10 @@ LOG_LINE = re.compile(
 )
 """How a line begins that a logger, a progress bar or a shell wrote: it goes on with no message above it."""
 TRAINS_ON = re.compile(
-    r"\W{0,3}(?i:(?:global[_ ]?)?step|epoch|iter(?:ation)?)\W{0,4}\d.{0,200}loss|\{.{0,200}loss['\"]: "
+    r"\W{0,3}(?i:resum(?:ing|ed)\b|(?:global[_ ]?)?(?:step|epoch|iter(?:ation)?)\W{0,4}\d.{0,200}loss)|"
+    r"\{.{0,200}loss['\"]: "
 )
-"""A record of training: a message above it has ended."""
+"""A record of training, or that it goes on from a checkpoint: a message above has ended."""
 GRAPH = "Detected at node"
 """TensorFlow's list of where the nodes of a graph were made: frames, but no traceback; the message follows `Node:`."""
 RAISE = re.compile(r"\s{0,80}(?:-{1,6}> ?\d{1,6} )?\s{0,80}raise \w")
@@ -596,7 +596,7 @@ class _Reader:
             return
         if RAISE.match(line):
             return
-        if stream.room and (TRAINS_ON.match(line) or tells_resume(line, begun=False)):
+        if stream.room and TRAINS_ON.match(line):
             stream.room = 0
         line = CARRIER.sub("", line, count=1)
         if asserted := ASSERTED.match(line):
