@@ -197,6 +197,18 @@ def test_a_traceback_without_a_known_message_gets_a_class_and_something_to_try(l
     assert "train.py" not in answer.advice
 
 
+@pytest.mark.parametrize(
+    "next_line",
+    ["Resuming from checkpoint step 200", "step 201: loss 2.4563, lr 1.639e-03", "{'loss': 2.31, 'epoch': 0.4}"],
+)
+def test_a_message_ends_where_training_goes_on(next_line: str) -> None:
+    error = "RuntimeError: CUDA error: an illegal memory access was encountered"
+    answer = explain_error(f"{TRACEBACK}{error}\n{next_line}\nstep 202: loss 2.4539, lr 1.629e-03\nsaved model.pt\n")
+
+    assert answer.error is not None
+    assert answer.error.text == error
+
+
 def test_text_without_an_error_says_so() -> None:
     answer = explain_error("step 1 loss 2.0\nstep 2 loss 1.9\nsaving checkpoint\n")
     assert answer.error is None

@@ -106,6 +106,14 @@ def test_no_message_is_looked_up_again_in_a_log_that_was_searched(tmp_path: Path
     assert looked_up(table)
 
 
+def test_a_peak_far_below_the_usual_range_is_raised_to_it_not_by_a_factor() -> None:
+    rng = np.random.default_rng(0)
+    rates, losses = np.full(300, 1e-6), 4.84 - 1e-4 * np.arange(300) + 0.04 * rng.standard_normal(300)
+    ranked = diagnose(run_of(loss=losses, learning_rate=rates)).hypotheses
+    fix = next(one.fix for one in ranked if one.cause == "lr_too_low")
+    assert fix.startswith("Raise the peak to the usual range, or 2 to 5 times inside it.")
+
+
 def test_a_fix_that_the_settings_already_have_is_named_and_not_advised(examples: Path) -> None:
     fix = diagnose_run(examples / "loss_spike").hypotheses[0].fix
     assert fix.endswith(" Gradients are clipped at 1 already.")

@@ -177,6 +177,11 @@ LOG_LINE = re.compile(
     r"(?:Aborted|Killed|Segmentation fault|Bus error)\b|-{20,}$"
 )
 """How a line begins that a logger, a progress bar or a shell wrote: it goes on with no message above it."""
+TRAINS_ON = re.compile(
+    r"\W{0,3}(?i:resum(?:ing|ed)\b|(?:global[_ ]?)?(?:step|epoch|iter(?:ation)?)\W{0,4}\d.{0,200}loss)|"
+    r"\{.{0,200}loss['\"]: "
+)
+"""A record of training, or that it goes on from a checkpoint: a message above has ended."""
 GRAPH = "Detected at node"
 """TensorFlow's list of where the nodes of a graph were made: frames, but no traceback; the message follows `Node:`."""
 RAISE = re.compile(r"\s{0,80}(?:-{1,6}> ?\d{1,6} )?\s{0,80}raise \w")
@@ -591,6 +596,8 @@ class _Reader:
             return
         if RAISE.match(line):
             return
+        if stream.room and TRAINS_ON.match(line):
+            stream.room = 0
         line = CARRIER.sub("", line, count=1)
         if asserted := ASSERTED.match(line):
             failure = self._add(stream, key, number, asserted["error"], "AssertionError")

@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from mldebug_mcp.judge import diagnose
 from mldebug_mcp.models import State
 from tests.runs import decay, run_of, run_of_records, state
 
@@ -73,3 +74,13 @@ def test_an_accuracy_beside_a_known_vocabulary_guesses_among_no_more_than_its_to
 def test_an_r2_far_below_zero_at_first_tells_it_of_a_regression(r2: float, expected: State) -> None:
     run = run_of({"eval_r2": {5: r2, 10: r2 / 10, 15: r2 / 40}}, loss=decay(20, 4000.0, 60.0), kind="supervised")
     assert state("initial_loss_high", run) is expected
+
+
+def test_the_first_record_of_epochs_is_a_mean_and_no_vocabulary_is_invented_for_it() -> None:
+    names = ("epoch", "train_loss", "train_acc", "val_acc", "lr")
+    epochs = [(1, 377.3, 0.478, 0.524, 3.0), (2, 173.9, 0.543, 0.484, 3.0), (3, 55.3, 0.468, 0.384, 3.0)]
+    rows = [*epochs, *((epoch, 2.0 - epoch / 100, 0.25, 0.24, 3.0) for epoch in range(4, 26))]
+    answer = diagnose(run_of_records([dict(zip(names, row, strict=True)) for row in rows]))
+    high = next(finding.summary for finding in answer.findings if finding.symptom == "initial_loss_high")
+    assert high.startswith("the mean loss of the first epoch is 377.3 at epoch 1, where the learning rate is 3; ")
+    assert high.endswith("a uniform guess has at most 12.48, even over the largest vocabularies")

@@ -19,6 +19,7 @@ from mldebug_mcp.checks.evaluation import (
     refuse_new_terms,
     refuse_sums_of_epochs,
 )
+from mldebug_mcp.checks.learning_rate import rate_of
 from mldebug_mcp.checks.progress import LANGUAGE_MODELS, MAX_LN_VOCABULARY, PASSES, is_late, uniform_loss
 from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.lazy import dataclass
@@ -347,6 +348,7 @@ def _above_mean(run: Run, explained: Series) -> Evidence | None:
 
 def _above_guess(run: Run) -> Evidence | None:
     loss, uniform = run["loss"].finite, uniform_loss(run)
+    known = uniform is not None or run.setting("vocab_size") is not None
     if uniform is None:
         # An accuracy makes it a classifier, and none has more classes than a vocabulary has tokens.
         if run.kind not in LANGUAGE_MODELS and not any(name in run for name in ACCURACIES):
@@ -368,7 +370,8 @@ def _above_guess(run: Run) -> Evidence | None:
     is_new = run.kind == "pretraining" and run.facts.tokens is not None
     if first < (FACTOR_OF_TOKENS if is_new else LOSS_START_FACTOR) * uniform + MARGIN:
         return None
-    return _evidence(run, _guess(uniform), uniform_guess=uniform, factor=first / uniform)
+    most = f"a uniform guess has at most {figure(uniform)}, even over the largest vocabularies"
+    return _evidence(run, _guess(uniform) if known else most, uniform_guess=uniform, factor=first / uniform)
 
 
 def _beyond_a_sum(run: Run) -> Evidence | None:
@@ -399,7 +402,12 @@ def _guess(uniform: float) -> str:
 def _evidence(run: Run, beside: str, **values: float) -> Evidence:
     loss = run["loss"].finite
     step, first = float(loss.step[0]), float(loss.value[0])
-    summary = f"the first loss is {figure(first)} at {run.place(step)}; {beside}"
+    what, where, rate = "first loss", run.place(step), rate_of(run)
+    if run.step_name == "epoch" and step.is_integer():  # a mean, to which training may have come within the epoch
+        what = "mean loss of the first epoch"
+        at = rate.at(step) if rate is not None else None
+        where += f", where the learning rate is {figure(at)}" if at is not None else ""
+    summary = f"the {what} is {figure(first)} at {where}; {beside}"
     return Evidence(summary, steps=(step,), values={"first": first, **values})
 
 
