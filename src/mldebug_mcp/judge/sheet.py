@@ -291,7 +291,7 @@ MOST_SIBLINGS = 3
 LONGEST_MESSAGE = 160
 MOST_MISSING = 6
 LONGEST_LINE = 600
-LOGGED = "LOGGED, name: first, early = median of the first 5 %, low and high at step, last, noise; course"
+LOGGED = "LOGGED, name: first, early = median of the first 5 % (3 at least), low and high at step, last, noise; course"
 USUAL = ("loss", "eval_loss", "grad_norm", "learning_rate")
 USUAL_IN = {
     "grpo": ("reward", "reward_std", "kl", "entropy", "completion_length"),
