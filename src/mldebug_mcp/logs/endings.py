@@ -168,7 +168,7 @@ _TIME = regex(
     r"|(?<![\d:/<])(?P<alone>[012]\d:[0-5]\d:[0-5]\d)(?![\d:<])"
 )
 _IN_FRONT = 60
-_DIGITS = regex(r"\d+")
+_DIGITS_IN_A_ROW = regex(r"\d+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +217,7 @@ def ending_of(tail: Tail) -> Ending:
 
 def _may_be_whole(lines: Sequence[str]) -> bool:
     """Say whether a last line without an end of line closes a bracket or sentence, or is written as one above it is."""
-    *above, last = (_DIGITS.sub("0", line) for line in lines)
+    *above, last = (_DIGITS_IN_A_ROW.sub("0", line) for line in lines)
     return last.endswith(("}", "]", ")", ".")) or last in above
 
 
