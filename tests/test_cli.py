@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import zipfile
@@ -322,11 +323,22 @@ def test_a_curve_between_the_largest_numbers_of_both_signs_is_drawn(
     assert "█" in capsys.readouterr().out
 
 
+def test_the_command_below_a_diagnosis_reads_a_metric_once_its_path_is_put_in(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / "log.jsonl"
+    log.write_text('{"step": 1, "my loss": 2.0}\n{"step": 2, "my loss": 1.9}\n')
+    assert main(["diagnose", str(log)]) == 0
+    command = capsys.readouterr().out.replace("\n", " ").partition("mldebug-mcp read PATH ")[2]
+    assert main(["read", str(log), *shlex.split(command)]) == 0
+    assert "1.9" in capsys.readouterr().out
+
+
 def test_a_name_with_a_line_end_stands_on_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log = tmp_path / "my\nlog.jsonl"
     log.write_text('{"step": 1, "loss": 2.0}\n{"step": 2, "loss": 1.9}\n')
     assert main(["diagnose", str(log)]) == 0
-    assert "my log.jsonl unknown run, 2 records" in capsys.readouterr().out.replace("\n", " ")
+    assert "my log.jsonl run of a kind that is not known, 2 records" in capsys.readouterr().out.replace("\n", " ")
 
 
 @pytest.mark.parametrize("limit", ["0", "-3", "many"])

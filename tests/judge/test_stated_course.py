@@ -63,3 +63,26 @@ def test_a_slow_fall_states_its_levels_with_where_they_are(tmp_path: Path) -> No
     assert (
         "loss falls from about 1.95 at the start to about 1.212 around epoch 17 (37.8%)" in summaries(log)["loss_slow"]
     )
+
+
+def test_the_early_level_of_a_short_curve_is_of_the_records_that_its_legend_names() -> None:
+    losses = [6.0, 5.0, 3.0, 2.5, 2.25, 2.0]
+    answer = diagnose_run({"step": list(range(6)), "loss": losses})
+    assert answer.sheet.quantities[0].curves[0].early == 5.0
+    assert any("early = median of the first 5 % (3 at least)" in line for line in answer.sheet.lines)
+
+
+@pytest.mark.parametrize(
+    ("header", "row"),
+    [("step,loss\n", "{step},{loss:.4f}"), ("", "Epoch {step}: train acc {step}% loss {loss:.3f}")],
+    ids=["table", "text"],
+)
+def test_only_a_last_line_that_is_shorter_than_the_others_is_called_cut_off(
+    header: str, row: str, tmp_path: Path
+) -> None:
+    whole = header + "\n".join(row.format(step=step, loss=3 - step / 50) for step in range(10, 60))
+    log = tmp_path / "log.csv"
+    for text, is_cut in ((whole, False), (whole[:-5], True)):
+        log.write_text(text)
+        answer = diagnose_run(log)
+        assert any("cut off" in line for line in answer.sheet.ran) is is_cut

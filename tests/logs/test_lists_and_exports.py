@@ -117,3 +117,14 @@ def test_phases_and_parts_of_a_model_side_by_side_are_one_run(first: str, second
     run = read(tmp_path, text, "log.csv")
     assert run.runs_in_file == ()
     assert len(run.series) == 2
+
+
+def test_cells_without_a_number_and_columns_of_one_name_are_noted(tmp_path: Path) -> None:
+    rows = "".join(f"{step},{'N/A' if step % 3 == 0 else 2.5},{step}.5,\n" for step in range(1, 31))
+    run = read(tmp_path, "step,loss,loss,eval_loss\n" + rows, "log.csv")
+    assert run["loss"].value.tolist() == [step + 0.5 for step in range(1, 31)]
+    assert "2 columns are named loss: the last of them is read" in run.notes
+    run = read(tmp_path, "step,loss,acc,eval_loss\n" + rows, "log.csv")
+    assert len(run["loss"]) == 20
+    assert "10 cells of loss hold no number, such as 'N/A': left out" in run.notes
+    assert not any("eval_loss" in note for note in run.notes)

@@ -92,7 +92,7 @@ class Course:
     Args:
         records: How many values were logged.
         first, last: Its first and last finite value.
-        early: Median of the first twentieth of its records.
+        early: Median of the first twentieth of its records, of three at least.
         low, low_at, high, high_at: Its extremes and the steps of them.
         noise: Standard deviation from record to record, without the trend.
         moves: What it does, in order; empty where it keeps to one level within its noise.

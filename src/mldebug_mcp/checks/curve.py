@@ -78,7 +78,7 @@ def edge_width(count: int) -> int:
 
 
 def start_level(values: Floats) -> float:
-    """Return the median of the first twentieth of a curve."""
+    """Return the median of the first twentieth of a curve, of three points at least."""
     return median(sample(values[: edge_width(len(values))], MAX_IN_BLOCK))
 
 
@@ -88,7 +88,7 @@ def start_in_words(values: Floats) -> str:
 
 
 def end_level(values: Floats) -> float:
-    """Return the median of the last twentieth of a curve."""
+    """Return the median of the last twentieth of a curve, of three points at least."""
     return median(sample(values[-edge_width(len(values)) :], MAX_IN_BLOCK))
 
 

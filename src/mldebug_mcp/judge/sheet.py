@@ -291,7 +291,7 @@ MOST_SIBLINGS = 3
 LONGEST_MESSAGE = 160
 MOST_MISSING = 6
 LONGEST_LINE = 600
-LOGGED = "LOGGED, name: first, early = median of the first 5 %, low and high at step, last, noise; course"
+LOGGED = "LOGGED, name: first, early = median of the first 5 % (3 at least), low and high at step, last, noise; course"
 USUAL = ("loss", "eval_loss", "grad_norm", "learning_rate")
 USUAL_IN = {
     "grpo": ("reward", "reward_std", "kl", "entropy", "completion_length"),
@@ -306,7 +306,7 @@ _ENDS = {
     "interrupted": "the run was interrupted",
     "silence": "no more records come while the clock of the log runs on",
     "cut": "the log is cut off in the middle of a line",
-    "open": "nothing in the log says whether the run is over, and finished runs of many loops end so",
+    "open": "it may have finished: the log does not say",
 }
 
 
@@ -363,7 +363,8 @@ def _filled(pieces: Iterable[str], between: str) -> list[str]:
 
 def _ran(run: Run) -> list[str]:
     steps = f"{run.step_name}s {figure(run.first_step)} to {figure(run.last_step)}"
-    lines = [f"{run.kind} run, {counted(run.records, 'record')}, {steps} ({', '.join(run.formats)})"]
+    kind = "run of a kind that is not known" if run.kind == "unknown" else f"{run.kind} run"
+    lines = [f"{kind}, {counted(run.records, 'record')}, {steps} ({', '.join(run.formats)})"]
     return [*lines, *_planned(run), *_attempts(run), *_resumes(run), *_ends(run), *_messages(run), *_siblings(run)]
 
 

@@ -168,6 +168,7 @@ _TIME = regex(
     r"|(?<![\d:/<])(?P<alone>[012]\d:[0-5]\d:[0-5]\d)(?![\d:<])"
 )
 _IN_FRONT = 60
+_DIGITS_IN_A_ROW = regex(r"\d+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,9 +210,15 @@ def ending_of(tail: Tail) -> Ending:
     silence = _silence(tail.lines)
     if silence:
         return Ending("silence", silence)
-    if not tail.whole and tail.lines and not tail.lines[-1].endswith(("}", "]", ")", ".")):
+    if not tail.whole and tail.lines and not _may_be_whole(tail.lines):
         return Ending("cut", shorten(tail.lines[-1], MAX_SHOWN_OF_ENDING))
     return Ending()
+
+
+def _may_be_whole(lines: Sequence[str]) -> bool:
+    """Say whether a last line without an end of line closes a bracket or sentence, or is written as one above it is."""
+    *above, last = (_DIGITS_IN_A_ROW.sub("0", line) for line in lines)
+    return last.endswith(("}", "]", ")", ".")) or last in above
 
 
 def _silence(lines: Sequence[str]) -> str:

@@ -39,7 +39,7 @@ class CurveFact(Model):
     name: str = Field(description="As it was logged.")
     records: int = Field(description="Values that were logged.")
     first: Number = Field(description="The first value.")
-    early: Number = Field(description="Median of the first twentieth of the records.")
+    early: Number = Field(description="Median of the first twentieth of the records, of three at least.")
     low: Number = Field(description="The lowest value.")
     low_at: Number = Field(description="The step of the lowest value.")
     high: Number = Field(description="The highest value.")

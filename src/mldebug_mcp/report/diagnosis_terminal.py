@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 
 from rich.console import Console
@@ -225,7 +226,8 @@ def print_screen(console: Console, diagnosis: Diagnosis, run: Run, *, bits: bool
     if block + len(top) + len(end) + finding_lines > LINES - MIN_LINES_OF_PART and not bits:
         end = [*compared, *_hypotheses(diagnosis, width, bits=False, facts=False)]
     cause = diagnosis.hypotheses[0].cause
-    last = [Text(f"More: --long, mldebug-mcp explain {cause}, mldebug-mcp read PATH", style="dim")]
+    metric = shlex.quote(shorten(next((fact.name for fact in diagnosis.sheet.quantities), "METRIC"), width))
+    last = [Text(f"More: --long, mldebug-mcp explain {cause}, mldebug-mcp read PATH {metric}", style="dim")]
     shown = _within(parts, LINES - block - len(top) - len(end) - len(last))
     notes = [part for part in shown if part.title == "Notes"]
     for part in (part for part in shown if part.title != "Notes"):

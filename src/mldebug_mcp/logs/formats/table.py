@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import csv
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import chain, islice, pairwise
 
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.lazy import regex
-from mldebug_mcp.core.text import clean
+from mldebug_mcp.core.text import clean, counted, shorten
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.log_file import LogFile, is_fast, lines_of
 from mldebug_mcp.logs.names import Quantity, role_of
@@ -32,6 +33,8 @@ _IN_BRACKETS = regex(
     r"|[\[(](?P<before>[a-z]{2,10})[\])] ?(?P<behind>[^\[\]]{1,80})",
     re.IGNORECASE,
 )
+MAX_SHOWN = 40
+"""Characters of a name or cell that a note shows. Chosen: enough to find it."""
 _CLOCKS = frozenset({Quantity.ELAPSED, Quantity.TIMESTAMP})
 
 
@@ -81,6 +84,9 @@ class Rows:
         self._first: list[str] = []
         self.ragged = 0
         self.empty = 0
+        self._numbers: Counter[str] = Counter()
+        self._words: Counter[str] = Counter()
+        self._word: dict[str, str] = {}
 
     def take(self, rows: Iterable[list[str]]) -> None:
         """Read rows; raises csv.Error at a broken one."""
@@ -116,6 +122,11 @@ class Rows:
     def _value(self, name: str, cell: str) -> object:
         """Return the number of a cell, or its text where that may tell of what the others are."""
         number = parse_number(cell)
+        if number is not None:
+            self._numbers[name] += 1
+        elif cell.strip():
+            self._words[name] += 1
+            self._word.setdefault(name, cell)
         return cell if number is None and name in self._texts else number
 
     def tell(self, builder: RunBuilder) -> None:
@@ -124,6 +135,15 @@ class Rows:
             builder.note(f"skipped {self.ragged} row(s) with another number of cells than the header")
         if self.empty:
             builder.note(f"skipped {self.empty} row(s) without a number")
+        for name, count in self._words.items():
+            if name in self._numbers and name not in self._texts:
+                builder.note(
+                    f"{counted(count, 'cell')} of {shorten(name, MAX_SHOWN)} hold no number, such as "
+                    f"{shorten(self._word[name], MAX_SHOWN)!r}: left out"
+                )
+        for name, count in Counter(filter(None, self.header)).items():
+            if count > 1:
+                builder.note(f"{count} columns are named {shorten(name, MAX_SHOWN)}: the last of them is read")
 
 
 # Tables: CSV, TSV and the like, with a header line.
