@@ -10,7 +10,10 @@ from typing import Literal
 
 from mldebug_mcp.script.calls import constant_of, dotted
 
-DataKind = Literal["", "real", "padding", "ones", "places", "length", "mean", "std"]
+DataKind = Literal[
+    "", "real", "padding", "ones", "places", "length", "mean", "std", "number", "epochs", "rows", "batches", "updates",
+    "clock",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +23,8 @@ class Facts:
     Args:
         kind: What they are. "real" is a mask that is true at all places which hold data, "padding" one that is true at
             padding alone. "ones" are ones alone, "places" numbers of places, "length" is how many there are. "mean" and
-            "std" are statistics.
+            "std" are statistics. Others are what numbers count: "number" is one that is written out, "clock" what a
+            schedule has come to.
         hides: The kind of the mask under which they are minus infinity, or nearly so.
         source: What they are cut from along time; empty where that is not known.
         shifts: The lines at which one place was left out at their start.
@@ -37,6 +41,8 @@ class Facts:
 
 
 NOTHING = Facts()
+COUNTS = ("epochs", "rows", "batches", "updates")
+"""What numbers count: passes over the data, rows, batches, updates of the weights."""
 OPPOSITE: dict[DataKind, DataKind] = {"real": "padding", "padding": "real"}
 KEEPS_FACTS = {
     "to", "cuda", "cpu", "long", "int", "float", "bool", "half", "double", "type", "type_as", "clone", "contiguous",
@@ -75,6 +81,11 @@ def flipped(facts: Facts) -> Facts:
     return Facts(OPPOSITE.get(facts.kind, ""), line=facts.line)
 
 
+def turned_round(facts: Facts) -> Facts:
+    """Return the facts of `-x`: a number still counts the same."""
+    return facts if facts.kind in (*COUNTS, "number") else replace(facts, kind="")
+
+
 def compared(node: ast.Compare, left: Facts, right: Facts) -> Facts:
     """Return the facts of a comparison: which places it is true at."""
     operator, other = node.ops[0], node.comparators[0]
@@ -111,7 +122,10 @@ def is_hiding(value: ast.expr) -> bool:
 
 def combined(node: ast.BinOp, left: Facts, right: Facts) -> Facts:
     """Return the facts of what an operation makes of two tensors."""
-    kinds, line = {left.kind, right.kind}, left.line or right.line
+    kinds, line = {left.kind, right.kind}, left.line if left.kind in OPPOSITE else right.line
+    calculated = _calculated(node, left, right)
+    if calculated is not None:
+        return calculated
     if isinstance(node.op, ast.Sub) and constant_of(node.left) == 1 and right.kind in OPPOSITE:
         return flipped(right)
     if isinstance(node.op, ast.Mult):
@@ -126,13 +140,65 @@ def combined(node: ast.BinOp, left: Facts, right: Facts) -> Facts:
     return NOTHING if isinstance(node.op, ast.BitOr | ast.BitAnd) else _joined(left, right)
 
 
+EPOCHS = re.compile(r"(?<!per_)epochs$|(?:^|_)(?:n|nb|num|max|total)_epoch$", re.IGNORECASE)
+BATCHES = re.compile(
+    r"(?:steps|batches|iters|updates|iterations)_per_(?:epoch|pass)$|(?:^|_)(?:n|nb|num)_(?:batches|iters)$"
+    r"|(?:^|_)(?:total|max|num|n|train|training|warmup)_(?:steps|iters|iterations)$",
+    re.IGNORECASE,
+)
+"""Names of numbers of passes, and of steps."""
+FRACTIONS = re.compile(r"frac|ratio|share|pct|percent|part", re.IGNORECASE)
+ACCUMULATED = re.compile(r"accum|grad_?acc|micro|sync_gradients", re.IGNORECASE)
+"""Names of how many batches make an update."""
+ROWS_OF_BATCH = re.compile(r"batch_?size|^batch$|per_device_batch|^bs$|^bsz$", re.IGNORECASE)
+"""Names of how many rows make a batch."""
+
+
+def counted_by_name(name: str, line: int) -> Facts:
+    """Return what a number counts by its name."""
+    kind: DataKind = "epochs" if EPOCHS.search(name) else "batches" if BATCHES.search(name) else ""
+    return Facts(kind, line=line) if kind else NOTHING
+
+
+def _calculated(node: ast.BinOp, left: Facts, right: Facts) -> Facts | None:
+    """Return what a number counts that is calculated of others; None where neither of them counts anything."""
+    kinds = (left.kind, right.kind)
+    line = left.line if left.kind in COUNTS else right.line
+    if "clock" in kinds:
+        return Facts("clock" if isinstance(node.op, ast.Add | ast.Sub) or "number" in kinds else "")
+    if not any(kind in (*COUNTS, "length") for kind in kinds):
+        return Facts("number", line=line) if kinds == ("number", "number") else None
+    plain = "number" in kinds or any(FRACTIONS.search(ast.unparse(side)) for side in (node.left, node.right))
+    kind: DataKind = ""
+    if isinstance(node.op, ast.Mult):
+        steps = [other for other in kinds if other in ("rows", "batches", "updates")]
+        kind = steps[0] if len(steps) == 1 else "epochs" if "epochs" in kinds and plain else ""
+    elif isinstance(node.op, ast.Div | ast.FloorDiv):
+        kind = _divided(left.kind, node.right, plain=plain)
+    elif isinstance(node.op, ast.Add | ast.Sub):
+        known = {other for other in kinds if other not in ("number", "")}
+        kind = next(iter(known)) if len(known) == 1 and ("" not in kinds or plain) else ""
+    return Facts(kind, line=line)
+
+
+def _divided(kind: DataKind, by: ast.expr, *, plain: bool) -> DataKind:
+    """Return what a quotient counts."""
+    names = [dotted(part).rpartition(".")[2] for part in ast.walk(by) if isinstance(part, ast.Name | ast.Attribute)]
+    accumulated = any(map(ACCUMULATED.search, names))
+    if kind in ("rows", "length") and any(map(ROWS_OF_BATCH.search, names)):
+        return "updates" if accumulated else "batches"
+    if kind == "batches" and accumulated:
+        return "updates"
+    return kind if plain and kind in COUNTS else ""
+
+
 def _joined(left: Facts, right: Facts) -> Facts:
     """Return what holds for a sum or product of two tensors: where they come from, and what one of them hides."""
     sources = {(facts.source, facts.shifts) for facts in (left, right) if facts.source}
     source, shifts = sources.pop() if len(sources) == 1 else ("", ())
     hides = left.hides or right.hides
     part = left.part or right.part
-    return Facts("", hides, source, shifts, part, left.line or right.line)
+    return Facts("", hides, source, shifts, part, left.line if left.hides or not right.hides else right.line)
 
 
 def cut(facts: Facts, node: ast.Subscript) -> Facts:

@@ -41,6 +41,7 @@ class Object:
         name: What it was first assigned to.
         shape: Its shape, where it may be a tensor.
         facts: What is known of its data, where it may be a tensor or table.
+        lengths: What a schedule counts, as far as that is known.
     """
 
     kind: Kind = "unknown"
@@ -60,6 +61,7 @@ class Object:
     name: str = ""
     shape: Shape = ""
     facts: Facts = NOTHING
+    lengths: tuple[Facts, ...] = ()
 
     def is_table(self) -> bool:
         """Say whether it is a table or array of a library."""
@@ -205,9 +207,15 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A constant."""
+    """A constant.
+
+    Args:
+        value: Its value.
+        facts: What it counts, and where it is written.
+    """
 
     value: object
+    facts: Facts = field(default=NOTHING, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,10 +353,15 @@ def models_through(*values: Value) -> frozenset[Object]:
     return frozenset(found)
 
 
+def plain_of(value: Value) -> str:
+    """Return a constant text; empty for any other value."""
+    return value.value if isinstance(value, Constant) and isinstance(value.value, str) else ""
+
+
 def facts_of(value: Value) -> Facts:
     """Return what is known of the data in a value; of a list what is known of all that it holds."""
     match value:
-        case Tensor() | Object():
+        case Tensor() | Object() | Constant():
             return value.facts
         case Items() | Choice() if value.values:
             return agreed([facts_of(part) for part in value.values])

@@ -53,6 +53,7 @@ RULES: tuple[Rule, ...] = (
     step.state_not_detached,
     schedule.schedule_out_of_step,
     units.schedule_counts_another_unit,
+    units.schedule_at_another_pace,
     schedule.lightning_interval,
     schedule.schedule_of_another_optimizer,
     evaluation.modes,

@@ -187,7 +187,7 @@ def modes_left(roles: Roles) -> Iterator[Fault]:
                 line = _switched_once(trace.events[:place], event, model) or before[-1].line
                 says = f"{model.label} is put into evaluation mode between passes, and trains on in it"
                 says += "" if line == before[-1].line else f": line {before[-1].line} leaves it there in each round"
-                yield fault("never_back_to_training", line, "certain", says)
+                yield fault("never_back_to_training", line, "certain", says, lines=before[-1].lines)
                 return
         if (
             event.gradients is False
@@ -197,7 +197,7 @@ def modes_left(roles: Roles) -> Iterator[Fault]:
             and _evaluates(trace, event, model)
         ):
             says = f"{model.label} is evaluated in training mode: dropout and batch statistics stay on"
-            yield fault("evaluates_in_training_mode", event.line, "certain", says)
+            yield fault("evaluates_in_training_mode", event.line, "certain", says, lines=event.lines)
             return
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from mldebug_mcp.script import library
@@ -124,6 +124,8 @@ class Calls(Methods):
                 self.gradients = self.gradients_in(decorator, self.gradients)
             self.body(definition.body)
             returned = either(*self.frame.returned) if self.frame.returned else Constant(None)
+            if definition.name == "configure_optimizers":
+                self.trace.intervals += _intervals(returned)
             if definition.name in GIVES_LOSS:
                 self.note_loss(returned, definition)
             return returned
@@ -246,6 +248,19 @@ class Calls(Methods):
     def _terms_of_loss(self, loss: Object, args: Sequence[Value], node: ast.Call) -> Terms:
         known = {"KLDivLoss": "kl_div", "CosineSimilarity": "cosine_similarity"}
         return terms_after(known.get(loss.made_by.rpartition(".")[2], ""), args, node)
+
+
+def _intervals(value: Value) -> Iterator[tuple[Object, Value]]:
+    """Yield the schedules that Lightning is given, each with its interval; without one it is "epoch"."""
+    if isinstance(value, Items) and "scheduler" in value.keys:
+        interval = value.values[value.keys.index("interval")] if "interval" in value.keys else Constant("epoch")
+        scheduler = value.values[value.keys.index("scheduler")]
+        yield from ((schedule, interval) for schedule in objects_in(scheduler) if schedule.kind == "schedule")
+    elif isinstance(value, Items | Choice):
+        for part in value.values:
+            yield from _intervals(part)
+    elif isinstance(value, Object) and value.kind == "schedule":
+        yield value, Constant("epoch")
 
 
 def _with_models(value: Tensor, models: frozenset[Object]) -> Tensor:

@@ -58,6 +58,11 @@ class Event:
         return next((getattr(own, "lineno", self.line) for own, others in ways if own is not others), self.line)
 
     @property
+    def lines(self) -> tuple[int, ...]:
+        """Its line, and those of the calls that lead to it."""
+        return tuple(getattr(node, "lineno", 0) for node in (*self.through, self.node))
+
+    @property
     def loop_lines(self) -> tuple[int, ...]:
         """The lines of the loops around it."""
         return tuple(line for line, _ in self.loops)
@@ -94,6 +99,7 @@ class Trace:
         lacking: The lines of sums that lost the gradient of a part, for which gradients are computed.
         settings: By the identity of a call, the values that its keyword arguments had, a `**mapping` among them.
         sides: By the identity of a difference or a call, its two sides or first arguments each time.
+        intervals: The schedules that Lightning moves on, each with its interval.
         padding_kept: The lines of masks that are true at padding alone, each with the line of a mean over these places.
         registered: The functions that are put into lists under keys.
         reached: The functions that others call.
@@ -108,6 +114,7 @@ class Trace:
     lacking: list[int] = field(default_factory=list)
     settings: dict[int, dict[str, list[Value]]] = field(default_factory=dict)
     sides: dict[int, list[tuple[Value, Value]]] = field(default_factory=dict)
+    intervals: list[tuple[Object, Value]] = field(default_factory=list)
     registered: list[Registered] = field(default_factory=list)
     reached: set[ast.AST] = field(default_factory=set)
     hidden: list[int] = field(default_factory=list)

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from mldebug_mcp.script import library
 from mldebug_mcp.script.calls import constant_of
-from mldebug_mcp.script.facts import Facts, compared, cut, flipped, rows_cut, with_rows
+from mldebug_mcp.script.facts import Facts, compared, cut, flipped, rows_cut, turned_round, with_rows
 from mldebug_mcp.script.facts import combined as combined_facts
 from mldebug_mcp.script.terms import Term, Terms, added, gaussian_divergence, negated, sign_of, weighted
 from mldebug_mcp.script.trace.calls import Calls
@@ -38,6 +38,7 @@ from mldebug_mcp.script.values import (
     merged,
     models_through,
     parameters_in,
+    plain_of,
     shape_of,
     terms_of,
 )
@@ -65,6 +66,11 @@ def _shape_at(node: ast.Subscript, value: Tensor, key: Value) -> Shape:
     return value.shape if isinstance(node.slice, ast.Slice) else ""
 
 
+def _written(node: ast.Constant) -> Constant:
+    is_number = isinstance(node.value, int | float) and not isinstance(node.value, bool)
+    return Constant(node.value, Facts("number" if is_number else "", line=node.lineno))
+
+
 class Expressions(Calls):
     """Finds the value of an expression, and whether a test holds."""
 
@@ -74,11 +80,11 @@ class Expressions(Calls):
             case None:
                 return Constant(None)
             case ast.Constant():
-                return Constant(node.value)
+                return _written(node)
             case ast.Name():
-                return self._named(node.id)
+                return self.counted(node.id, self._named(node.id), node)
             case ast.Attribute():
-                return self.attribute(self.value(node.value), node.attr)
+                return self.counted(node.attr, self.attribute(self.value(node.value), node.attr), node)
             case ast.Call():
                 return self.call(node)
             case ast.Tuple() | ast.List() | ast.Set():
@@ -90,7 +96,7 @@ class Expressions(Calls):
                 value = self.value(node.value)
                 if isinstance(node.slice, ast.Slice) and (isinstance(value, Items | Parameters) or holds_layers(value)):
                     return value
-                return self._taken(node, value, key)
+                return self.counted(plain_of(key), self._taken(node, value, key), node)
             case ast.IfExp():
                 known = self.truth(node.test)
                 if known is not None:
@@ -124,7 +130,8 @@ class Expressions(Calls):
                 operand = self.value(node.operand)
                 if isinstance(operand, Constant):
                     known_number = isinstance(node.op, ast.USub) and isinstance(operand.value, int | float)
-                    return Constant(-operand.value if known_number else constant_of(node))  # type: ignore[operator]
+                    number = -operand.value if known_number else constant_of(node)  # type: ignore[operator]
+                    return Constant(number, operand.facts)
                 terms = terms_of(operand)
                 turned = isinstance(node.op, ast.USub)
                 inverts = isinstance(node.op, ast.Invert)
@@ -134,7 +141,7 @@ class Expressions(Calls):
                     terms=negated(terms) if turned else terms,
                     shape=shape_of(operand),
                     negative=turned,
-                    facts=flipped(facts_of(operand)) if inverts else replace(facts_of(operand), kind=""),
+                    facts=flipped(facts_of(operand)) if inverts else turned_round(facts_of(operand)),
                 )
             case ast.Compare():
                 left, *others = [self.value(expr) for expr in (node.left, *node.comparators)]
@@ -142,6 +149,7 @@ class Expressions(Calls):
                 known = self._compared(left, node.ops[0], others[0]) if is_single else None
                 if known is not None:
                     return Constant(known)
+                self.note_clock(facts_of(left), facts_of(others[0]))
                 return Tensor(shape=shape_of(left), facts=compared(node, facts_of(left), facts_of(others[0])))
             case ast.BinOp():
                 return self._combined(node)
@@ -195,6 +203,7 @@ class Expressions(Calls):
         ends_in = "log_prob" if "log_prob" in ends else ""
         if isinstance(node.op, ast.Div) and models and facts_of(left).kind == facts_of(right).kind == "padding":
             self.trace.padding_kept.append((facts_of(right).line, node.lineno))
+        self.note_clock(facts_of(left), facts_of(right))
         facts = combined_facts(node, facts_of(left), facts_of(right))
         return Tensor(models, ends_in, known, terms=terms, shape=shape, cut=lost_of, lacks=lacks, facts=facts)
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TypeGuard
 
 from mldebug_mcp.script import library
-from mldebug_mcp.script.facts import Facts, after
+from mldebug_mcp.script.facts import COUNTS, NOTHING, Facts, after
 from mldebug_mcp.script.trace.batches import Batches
 from mldebug_mcp.script.values import (
     DATA,
@@ -35,6 +35,12 @@ from mldebug_mcp.script.values import (
 )
 
 
+def _length_of(value: Value, node: ast.Call) -> Facts:
+    """Return what a length counts: of a loader it is batches."""
+    loads = isinstance(value, Object) and (value.kind == "loader" or bool(library.LOADER.search(value.name)))
+    return Facts("batches" if loads else "length", line=node.lineno)
+
+
 def _is_listed(value: Value) -> TypeGuard[Items]:
     """Say whether the values of a list are known one by one."""
     return isinstance(value, Items) and not value.pattern and not value.keys
@@ -58,20 +64,26 @@ class LibraryCalls(Batches):
                 *(self._copy(choice, node) if isinstance(choice, Object) else choice for choice in choices(args[0]))
             )
         if last in ("len", "int", "float") and args:
-            length = Facts("length") if last == "len" else facts_of(args[0])
+            length = _length_of(args[0], node) if last == "len" else facts_of(args[0])
             return Tensor(
                 shape="scalar", cut=models_through(*args[:1]) if last == "float" else frozenset(), facts=length
             )
         if last in library.LOOKS_ONLY and not library.COMPUTES.search(name):
-            sums = last in ("sum", "max", "min")
-            return Tensor(models_through(*given), terms=terms_after(last, args, node)) if sums else DATA
+            if last not in ("sum", "max", "min"):
+                return DATA
+            counted = {facts_of(value).kind: facts_of(value) for value in args} if last != "sum" else {}
+            known = [facts for kind, facts in counted.items() if kind in COUNTS]
+            facts = known[0] if len(known) == 1 and set(counted) <= {known[0].kind, "number"} else NOTHING
+            return Tensor(models_through(*given), terms=terms_after(last, args, node), facts=facts)
         parameters = parameters_in(args[0]) if args else None
         parameters = parameters or (parameters_in(keywords["params"]) if "params" in keywords else None)
         if last.startswith("clip_grad") and parameters is not None:
             self.event("clip", parameters.models if parameters.known else frozenset(), node)
             return DATA
         if library.SCHEDULES.search(name) and not library.OPTIMIZERS.search(name):
-            return self.new("schedule", node, made_by=name, given=given)
+            schedule = self.new("schedule", node, made_by=name, given=given)
+            schedule.lengths = tuple(self._lengths(last, args, keywords, node))
+            return schedule
         if library.OPTIMIZERS.search(name) or (
             parameters is not None
             and not parameters.state
@@ -97,6 +109,23 @@ class LibraryCalls(Batches):
         if name.startswith("torch.utils.data"):
             return self.new("unknown", node, made_by=name, given=given)
         return self._call_plain(name, last, args, keywords, parameters, node)
+
+    def _lengths(
+        self, last: str, args: list[Value], keywords: dict[str, Value], node: ast.Call
+    ) -> Iterator[Facts]:
+        """Yield what a schedule counts: its lengths, or what the function that it calls measures its progress with."""
+        if "steps_per_epoch" in keywords:
+            yield Facts("batches", line=node.lineno)
+            return
+        for name, place in library.LENGTHS.get(last, library.LENGTHS[""] if last.startswith("get_") else ()):
+            value = keywords.get(name, args[place] if place < len(args) else DATA)
+            if name != "lr_lambda":
+                yield from (facts_of(part) for part in (value.values if isinstance(value, Items) else [value]))
+                continue
+            before, self.measures = self.measures, []
+            self.call_value(value, [Tensor(shape="scalar", facts=Facts("clock"))], {}, node)
+            yield from self.measures
+            self.measures = before
 
     def _call_plain(
         self,

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from mldebug_mcp.script import library
+from mldebug_mcp.script.facts import COUNTS, NOTHING, Facts, counted_by_name
 from mldebug_mcp.script.trace.state import MAX_CALL_DEPTH, MAX_ITEMS, State
 from mldebug_mcp.script.values import (
     DATA,
@@ -235,6 +236,25 @@ class Names(State):
         ]
         fields = dict.fromkeys([*names, *owner.attributes])
         return Items(tuple(self.attribute_of_object(owner, name) for name in fields), tuple(fields))
+
+    def counted(self, name: str, value: Value, node: ast.expr) -> Value:
+        """Return what has a name, with what a number of such a name counts where nothing else says it."""
+        known = counted_by_name(name, facts_of(value).line or node.lineno) if name else NOTHING
+        if not known.kind or facts_of(value).kind not in ("", "number"):
+            return value
+        match value:
+            case Constant() if facts_of(value).kind:
+                return replace(value, facts=known)
+            case Tensor() if not value.models:
+                return replace(value, facts=known)
+            case Object() if value.kind == "unknown":
+                value.facts = known
+        return value
+
+    def note_clock(self, left: Facts, right: Facts) -> None:
+        """Note what a function that a schedule calls measures its progress with."""
+        if "clock" in (left.kind, right.kind):
+            self.measures += [facts for facts in (left, right) if facts.kind in COUNTS]
 
     def element(self, through: Value) -> Value:
         """Return what stands for each item of something."""

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from mldebug_mcp.script.facts import Facts
 from mldebug_mcp.script.terms import Terms
 from mldebug_mcp.script.trace.events import Action, Event, Trace
 from mldebug_mcp.script.values import (
@@ -88,6 +89,8 @@ class State(ABC):
         self.batches: dict[Object, Value] = {}
         self.reading = False
         """Whether the items of a data set are read."""
+        self.measures: list[Facts] = []
+        """What functions that schedules call measure their progress with."""
         self.made_up: list[ast.AST] = []  # kept, as what happens is looked up by the identity of a part of the tree
         self.stands_for_several = False
         """Whether a comprehension is followed with one item for all: what it compares holds for some of them."""
