@@ -11,9 +11,13 @@ from typing import Literal
 from mldebug_mcp.script.calls import constant_of, dotted
 
 DataKind = Literal[
-    "", "real", "padding", "ones", "places", "length", "mean", "std", "number", "epochs", "rows", "batches", "updates",
-    "clock",
+    "", "real", "padding", "ones", "zeros", "rest of ones", "rest of zeros", "padded", "places", "length", "mean", "std",
+    "number", "epochs", "rows", "batches", "updates", "clock",
 ]  # fmt: skip
+
+
+Role = Literal["", "preferred", "other", "preferred less other", "other less preferred"]
+Axis = Literal["", "last", "other"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,21 +26,28 @@ class Facts:
 
     Args:
         kind: What they are. "real" is a mask that is true at all places which hold data, "padding" one that is true at
-            padding alone. "ones" are ones alone, "places" numbers of places, "length" is how many there are. "mean" and
+            padding alone. "ones" and "zeros" are such alone, for as many places as hold data, "rest of ones" and
+            "rest of zeros" for others. "padded" is data with zeros as padding, "places" numbers of places, "length" is how many there are. "mean" and
             "std" are statistics. Others are what numbers count: "number" is one that is written out, "clock" what a
             schedule has come to.
         hides: The kind of the mask under which they are minus infinity, or nearly so.
+        axis: Whether the places of a mask, or what it hides, lie along the last axis.
         source: What they are cut from along time; empty where that is not known.
         shifts: The lines at which one place was left out at their start.
         part: The part of all rows that they are, as it is written; empty for all of them.
+        role: Whether they are of what is preferred or of what is not, or the first less the second.
+        halves: The roles of the first and the second half of their rows.
         line: Where they are hidden, or where the mask is made.
     """
 
     kind: DataKind = ""
     hides: DataKind = ""
+    axis: Axis = ""
     source: str = ""
     shifts: tuple[int, ...] = ()
     part: str = ""
+    role: Role = ""
+    halves: tuple[Role, Role] | tuple[()] = ()
     line: int = field(default=0, compare=False)
 
 
@@ -69,21 +80,23 @@ def agreed(several: Sequence[Facts]) -> Facts:
     return Facts(
         first.kind if all(facts.kind == first.kind for facts in several) else "",
         first.hides if all(facts.hides == first.hides for facts in several) else "",
+        first.axis if all(facts.axis == first.axis for facts in several) else "",
         first.source if same_places else "",
         first.shifts if same_places else (),
         first.part if all(facts.part == first.part for facts in several) else "",
-        first.line,
+        *carried(several)[:2],
+        first.line or carried(several)[2],
     )
 
 
 def flipped(facts: Facts) -> Facts:
     """Return the facts of a mask that is true where another is not."""
-    return Facts(OPPOSITE.get(facts.kind, ""), line=facts.line)
+    return Facts(OPPOSITE.get(facts.kind, ""), axis=facts.axis, line=facts.line)
 
 
 def turned_round(facts: Facts) -> Facts:
     """Return the facts of `-x`: a number still counts the same."""
-    return facts if facts.kind in (*COUNTS, "number") else replace(facts, kind="")
+    return facts if facts.kind in (*COUNTS, "number") else replace(facts, kind="", role=OPPOSED.get(facts.role, ""))
 
 
 def compared(node: ast.Compare, left: Facts, right: Facts) -> Facts:
@@ -91,6 +104,8 @@ def compared(node: ast.Compare, left: Facts, right: Facts) -> Facts:
     operator, other = node.ops[0], node.comparators[0]
     if isinstance(operator, ast.Eq | ast.NotEq):
         return equals(left, other, is_equal=isinstance(operator, ast.Eq))
+    if left.kind == "padded" and isinstance(operator, ast.Gt) and constant_of(other) == 0:
+        return Facts("real", line=node.lineno)
     sides = (left.kind, "length" if LENGTHS.search(ast.unparse(other)) else right.kind)
     if sides == ("places", "length") and isinstance(operator, ast.Lt | ast.GtE):
         return Facts("real" if isinstance(operator, ast.Lt) else "padding", line=node.lineno)
@@ -104,6 +119,8 @@ def equals(left: Facts, other: ast.expr, *, is_equal: bool) -> Facts:
     value = constant_of(other)
     if left.kind in OPPOSITE and value in (0, 1):
         return left if bool(value) is is_equal else flipped(left)
+    if left.kind == "padded" and value == 0:
+        return Facts("padding" if is_equal else "real", line=other.lineno)
     if value == IGNORED or NOT_DATA.search(dotted(other).rpartition(".")[2]):
         return Facts("padding" if is_equal else "real", line=other.lineno)
     return NOTHING
@@ -112,7 +129,7 @@ def equals(left: Facts, other: ast.expr, *, is_equal: bool) -> Facts:
 def hidden_by(mask: Facts, value: ast.expr) -> Facts:
     """Return the facts of what gets a value under a mask: it is hidden if the value is minus infinity, or nearly so."""
     hides = mask.kind in OPPOSITE and is_hiding(value)
-    return Facts(hides=mask.kind, line=value.lineno) if hides else NOTHING
+    return Facts(hides=mask.kind, axis=mask.axis, line=value.lineno) if hides else NOTHING
 
 
 def is_hiding(value: ast.expr) -> bool:
@@ -120,9 +137,97 @@ def is_hiding(value: ast.expr) -> bool:
     return bool(NEARLY_INFINITE.search(ast.unparse(value)))
 
 
+PREFERRED = re.compile(r"^(?:chosen|preferred|winner|winning|win|positives?|pos|good|better)$", re.IGNORECASE)
+OTHERS = re.compile(
+    r"^(?:rejected|dispreferred|loser|losing|lose|negatives?|neg|bad|worse|unobserved)$", re.IGNORECASE
+)
+"""Words in names of what is preferred, and of what is not."""
+OPPOSED: dict[Role, Role] = {
+    "preferred less other": "other less preferred", "other less preferred": "preferred less other"
+}  # fmt: skip
+OPPOSITE_ROLE: dict[Role, Role] = {"preferred": "other", "other": "preferred"}
+
+
+def role_of_name(name: str) -> Role:
+    """Return the role that a name says; empty for one that says both or none."""
+    words = re.findall(r"[A-Z]?[a-z]+|[A-Z]+", name)
+    good, bad = any(map(PREFERRED.search, words)), any(map(OTHERS.search, words))
+    return "" if good == bad else "preferred" if good else "other"
+
+
+def carried(several: Sequence[Facts]) -> tuple[Role, tuple[Role, Role] | tuple[()], int]:
+    """Return the role, those of the halves, and the line, of what is computed of several values.
+
+    A role is that of all values which have one.
+    """
+    roles = {facts.role for facts in several} - {""}
+    halves = {facts.halves for facts in several} - {()}
+    line = next((facts.line for facts in several if facts.role or facts.halves), 0)
+    return roles.pop() if len(roles) == 1 else "", halves.pop() if len(halves) == 1 else (), line
+
+
+def role_alone(several: Sequence[Facts]) -> Facts:
+    """Return the role and halves that several values carry, and nothing else that is known of them."""
+    return Facts("", "", "", "", (), "", *carried(several))
+
+
+def joined_rows(several: Sequence[Facts]) -> Facts:
+    """Return the facts of two parts that are put together, one behind the other."""
+    roles = [facts.role for facts in several]
+    together = agreed(several) if several else NOTHING
+    if len(roles) == 2 and {*roles} == {"preferred", "other"}:
+        return replace(together, role="", halves=(roles[0], roles[1]))
+    return together
+
+
+def with_rows_of(facts: Facts, given: Facts) -> Facts:
+    """Return facts with the role and halves of what is put into an array, where it has none yet."""
+    role, halves, line = carried((facts, given))
+    return replace(facts, role=facts.role or role, halves=facts.halves or halves, line=facts.line or line)
+
+
+def halves_of(facts: Facts) -> list[Facts]:
+    """Return the facts of the first and of the second half."""
+    return [replace(facts, role=role, halves=()) for role in facts.halves]
+
+
+FILLED: dict[DataKind, DataKind] = {"ones": "real", "zeros": "padding"}
+OTHER = {"ones": "zeros", "zeros": "ones"}
+
+
+def repeated(value: object, times: Facts) -> Facts:
+    """Return the facts of a list of one value, `[1] * len(row)`: as long as data, or as the rest of a row is."""
+    if value not in (0, 1):
+        return NOTHING
+    kind: DataKind = "ones" if value else "zeros"
+    rest: DataKind = "rest of ones" if value else "rest of zeros"
+    return Facts(kind if times.kind == "length" else rest, line=times.line)
+
+
+def filled(facts: Facts, node: ast.Subscript, value: object) -> Facts:
+    """Return the facts of an array of zeros or ones after `mask[row, :length] = value`."""
+    parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    last = parts[-1]
+    is_start = isinstance(last, ast.Slice) and last.lower is None and last.upper is not None
+    if is_start and constant_of(last.upper) is None and value in (0, 1):
+        if facts.kind == "rest of zeros" and value:
+            return Facts("real", line=node.lineno)
+        if facts.kind in ("ones", "rest of ones") and not value:
+            return Facts("padding", line=node.lineno)
+    return facts
+
+
 def combined(node: ast.BinOp, left: Facts, right: Facts) -> Facts:
     """Return the facts of what an operation makes of two tensors."""
     kinds, line = {left.kind, right.kind}, left.line if left.kind in OPPOSITE else right.line
+    if isinstance(node.op, ast.Add) and left.kind in FILLED:
+        return Facts(FILLED[left.kind] if right.kind == f"rest of {OTHER[left.kind]}" else "", line=node.lineno)
+    if isinstance(node.op, ast.Add) and right.kind == "rest of zeros":
+        return Facts("padded", line=node.lineno)
+    if isinstance(node.op, ast.Add) and right.kind in FILLED and left.kind == f"rest of {OTHER[right.kind]}":
+        return Facts(FILLED[right.kind], line=node.lineno)
+    if isinstance(node.op, ast.Sub) and {left.role, right.role} == {"preferred", "other"}:
+        return Facts(role="preferred less other" if left.role == "preferred" else "other less preferred")
     calculated = _calculated(node, left, right)
     if calculated is not None:
         return calculated
@@ -142,7 +247,7 @@ def combined(node: ast.BinOp, left: Facts, right: Facts) -> Facts:
 
 EPOCHS = re.compile(r"(?<!per_)epochs$|(?:^|_)(?:n|nb|num|max|total)_epoch$", re.IGNORECASE)
 BATCHES = re.compile(
-    r"(?:steps|batches|iters|updates|iterations)_per_(?:epoch|pass)$|(?:^|_)(?:n|nb|num)_(?:batches|iters)$"
+    r"(?:steps|batches|iters|updates|iterations)_per_(?:epoch|pass)$|(?:^|_)(?:n|nb|num|stepping)_(?:batches|iters)$"
     r"|(?:^|_)(?:total|max|num|n|train|training|warmup)_(?:steps|iters|iterations)$",
     re.IGNORECASE,
 )
@@ -189,7 +294,7 @@ def _divided(kind: DataKind, by: ast.expr, *, plain: bool) -> DataKind:
         return "updates" if accumulated else "batches"
     if kind == "batches" and accumulated:
         return "updates"
-    return kind if plain and kind in COUNTS else ""
+    return kind if (plain and kind in COUNTS) or kind == "length" else ""
 
 
 def _joined(left: Facts, right: Facts) -> Facts:
@@ -198,12 +303,17 @@ def _joined(left: Facts, right: Facts) -> Facts:
     source, shifts = sources.pop() if len(sources) == 1 else ("", ())
     hides = left.hides or right.hides
     part = left.part or right.part
-    return Facts("", hides, source, shifts, part, left.line if left.hides or not right.hides else right.line)
+    axis = left.axis if left.hides else right.axis
+    role, roles_of_halves, line = carried((left, right))
+    line = left.line if left.hides else right.line if right.hides else line
+    return Facts("", hides, axis, source, shifts, part, role, roles_of_halves, line)
 
 
 def cut(facts: Facts, node: ast.Subscript) -> Facts:
     """Return the facts of a part of a tensor."""
     parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    if facts.kind in OPPOSITE and any(map(_is_new_axis, parts)):
+        return replace(facts, axis="other" if _is_new_axis(parts[-1]) else "last")
     slices = [part for part in parts if isinstance(part, ast.Slice) and (part.lower or part.upper)]
     if not slices:
         return facts
@@ -214,6 +324,10 @@ def cut(facts: Facts, node: ast.Subscript) -> Facts:
     if places == 1:
         return replace(facts, source=_at(facts.source, start), shifts=(*facts.shifts, node.lineno))
     return replace(facts, source=_at(facts.source, start)) if places == 0 else replace(facts, source="", shifts=())
+
+
+def _is_new_axis(part: ast.expr) -> bool:
+    return isinstance(part, ast.Constant) and part.value is None
 
 
 def _at(source: str, start: str) -> str:
@@ -232,8 +346,18 @@ def _start_of(low: ast.expr | None) -> tuple[str, int]:
     return ast.unparse(low), 0
 
 
+def is_over_another_axis(facts: Facts, others: list[ast.expr], node: ast.Call) -> bool:
+    """Say whether a softmax goes along another axis than that along which places are hidden."""
+    axes = [constant_of(keyword.value) for keyword in node.keywords if keyword.arg in ("dim", "axis")]
+    axes += [constant_of(other) for other in others[:1]]
+    is_last = axes[0] == -1 if axes and axes[0] in (-1, -2, -3, 0) else None
+    return (facts.axis, is_last) in (("last", False), ("other", True))
+
+
 def with_rows(facts: Facts, node: ast.Subscript) -> Facts:
     """Return the facts of a part of all rows: the first cut counts."""
+    if facts.halves and isinstance(node.slice, ast.Slice) and (node.slice.lower is None) != (node.slice.upper is None):
+        facts = halves_of(facts)[node.slice.lower is not None]
     return facts if facts.part else replace(facts, part=rows_cut(node))
 
 
@@ -272,12 +396,19 @@ def after(name: str, given: list[Facts], others: list[ast.expr], node: ast.Call)
     known = _of_mask(name, given, others) or _counted(name, first, others, node)
     if known is not None:
         return known
+    if name == "unsqueeze" and first.kind in OPPOSITE and others:
+        place = constant_of(others[0])
+        return replace(first, axis="other" if place == -1 else "last" if place == 1 else "")
     if name in KEEPS_FACTS:
         begins = name in BEGINS_SOURCE and not first.source
-        return replace(first, source=f"{node.lineno}:{node.col_offset}", shifts=()) if begins else first
+        return replace(first, source=_place_of(node), shifts=()) if begins else first
     if name in KEEPS_PLACES:
         return replace(first, kind="")
-    return Facts(part=first.part)
+    return Facts("", "", "", "", (), first.part, *carried(given))
+
+
+def _place_of(node: ast.Call) -> str:
+    return f"{node.lineno}:{node.col_offset}"
 
 
 def _of_mask(name: str, given: list[Facts], others: list[ast.expr]) -> Facts | None:
@@ -298,8 +429,15 @@ def _counted(name: str, first: Facts, others: list[ast.expr], node: ast.Call) ->
     """Return the facts of numbers of places, of ones and of statistics; None for another function."""
     if name in ("arange", "ones"):
         return Facts("places" if name == "arange" else "ones")
-    if name == "pad_sequence" and first.kind == "ones":
-        return Facts("real", line=node.lineno)
+    if name in ("zeros", "zeros_like", "ones_like"):
+        return Facts("rest of zeros" if name.startswith("zeros") else "rest of ones")
+    if name == "full" and len(others) > 0 and constant_of(others[0]) in (0, 1):
+        return Facts("rest of ones" if constant_of(others[0]) else "rest of zeros")
+    if name == "pad_sequence":
+        value = next((keyword.value for keyword in node.keywords if keyword.arg == "padding_value"), ast.Constant(0))
+        kinds = (first.kind, constant_of(value))
+        by_kinds: dict[object, DataKind] = {("ones", 0): "real", ("zeros", 1): "padding", ("", 0): "padded"}
+        return replace(first, kind=by_kinds.get(kinds, first.kind), source=first.source or _place_of(node))
     if name in ("mean", "std", "nanmean") and _is_over_rows(others, node):
         return Facts("std" if name == "std" else "mean", part=first.part, line=node.lineno)
     return None

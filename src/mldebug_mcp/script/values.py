@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from typing import Literal
 
-from mldebug_mcp.script.facts import NOTHING, Facts, agreed
+from mldebug_mcp.script.facts import NOTHING, Facts, Role, agreed
 from mldebug_mcp.script.library import ELEMENTWISE, HAS_PARAMETERS, RESHAPES
 from mldebug_mcp.script.terms import KEEPS_SIGN, Term, Terms, computed, exponential, negated
 
@@ -351,6 +351,29 @@ def models_through(*values: Value) -> frozenset[Object]:
         elif isinstance(value, Choice):
             found |= frozenset.intersection(*(models_through(choice) for choice in value.values))
     return frozenset(found)
+
+
+def marked(value: Value, halves: tuple[Role, Role] | tuple[()]) -> Value:
+    """Return a value, or each in a list, as rows whose halves have roles."""
+    match value:
+        case Tensor() | Object():
+            return replace(value, facts=replace(value.facts, role="", halves=halves))
+        case Items():
+            return replace(value, values=tuple(marked(part, halves) for part in value.values))
+    return value
+
+
+def handed_on(value: Value, line: int) -> Value:
+    """Return the values of a list that a line hands on: what has a role is known to be in this order from there."""
+    if not isinstance(value, Items) or value.keys:
+        return value
+    parts = [
+        replace(part, facts=replace(part.facts, line=line))
+        if isinstance(part, Tensor | Object) and part.facts.role and part.facts.role in ("preferred", "other")
+        else part
+        for part in value.values
+    ]
+    return replace(value, values=tuple(parts))
 
 
 def plain_of(value: Value) -> str:

@@ -37,6 +37,9 @@ def data_hidden(roles: Roles) -> Iterator[Fault]:
             elif name == "attn_mask" and call.method == "scaled_dot_product_attention" and facts.kind == "padding":
                 says = f"{name} is true where places take part, and here it is true at padding alone"
                 yield fault("mask_inverted", facts.line, "certain", says, cause="no_signal")
+    for line, hidden in dict.fromkeys(trace.over_another_axis):
+        says = f"line {hidden} leaves places out, and the weights add up to one along another axis: they still count"
+        yield fault("softmax_over_another_axis", line, "likely", says, lines=(hidden,))
     for made, used in dict.fromkeys(trace.padding_kept):
         says = f"this mask is true at padding, and line {used} takes a mean over the places where it is true"
         yield fault("mask_inverted", made, "likely", says, cause="no_signal")

@@ -270,7 +270,10 @@ def network_without_optimizer(roles: Roles) -> Iterator[Fault]:
         for model in sorted(event.objects - named, key=lambda network: network.line):
             kept = model.copy_of is not None or KEPT_FIXED.search(model.name) or FOLLOWS.search(model.name)
             is_optimized = any(hold.is_related_to(model) for optimizer in optimizers for hold in optimizer.holds)
-            if kept or is_optimized or not model.has_parameters():
+            inner = model.parent in event.objects and not any(
+                hold.is_related_to(model.parent) for optimizer in optimizers for hold in optimizer.holds if model.parent
+            )
+            if kept or is_optimized or inner or not model.has_parameters():
                 continue
             left = any(
                 other.action in ("freeze", "load", "escape", "write", "gradients") and _reaches(other, model)
@@ -279,7 +282,16 @@ def network_without_optimizer(roles: Roles) -> Iterator[Fault]:
             if not left:
                 named.add(model)
                 says = f"{model.name} is used in the loss, and no optimizer is given its parameters"
-                yield fault("outside_optimizer", model.line, "likely", says)
+                lines = [optimizer.line for optimizer in optimizers]
+                yield fault("outside_optimizer", model.line, "likely", says, lines=[*lines, *_named_at(roles, optimizers)])
+
+
+def _named_at(roles: Roles, optimizers: Sequence[Object]) -> list[int]:
+    """Return the lines at which the parts that optimizers have are named in texts, such as the keys of a table."""
+    names = {model.name for optimizer in optimizers for model in optimizer.holds}
+    return [
+        node.lineno for node in ast.walk(roles.script.tree) if isinstance(node, ast.Constant) and node.value in names - {""}
+    ]
 
 
 def clips_another_model(roles: Roles) -> Iterator[Fault]:
@@ -436,12 +448,14 @@ def without_gradient_of_its_own(roles: Roles) -> Iterator[Fault]:
             if is_known and _in_a_training(trace, without[0]):
                 named.add(model)
                 says = f"{model.label} runs without gradients wherever it is used: {optimizer.label} cannot train it"
-                yield fault("runs_without_gradient", without[0].line, "certain", says)
+                yield fault("runs_without_gradient", without[0].line, "certain", says, lines=without[0].lines)
 
 
 def _in_a_training(trace: Trace, forward: Event) -> bool:
     """Say whether a forward pass is in the round of a loop that computes gradients."""
     return any(
-        event.action == "backward" and event.entry == forward.entry and event.loops == forward.loops
+        event.action == "backward"
+        and event.entry == forward.entry
+        and event.loops == forward.loops[: len(event.loops)] != ()
         for event in trace.events
     )

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from mldebug_mcp.script import library
-from mldebug_mcp.script.facts import NOTHING, Facts
+from mldebug_mcp.script.facts import NOTHING, role_alone
 from mldebug_mcp.script.terms import Terms
 from mldebug_mcp.script.trace.methods import Methods
 from mldebug_mcp.script.trace.state import MAX_CALL_DEPTH, Frame
@@ -63,6 +63,7 @@ class Calls(Methods):
                     key: item for key, item in zip(value.keys, value.values, strict=False) if isinstance(key, str)
                 }
         for name, value in keywords.items():
+            self.with_role(name, value, node)
             self.trace.settings.setdefault(id(node), {}).setdefault(name, []).append(value)
         if args:
             self.trace.given.setdefault(id(node), []).append(args[0])
@@ -108,7 +109,7 @@ class Calls(Methods):
         before = (self.frame, self.gradients)
         scope = Scope(function.scope)
         self.frame = Frame(scope, function.path, function.owner, function.owner_class)
-        self._bind(function, args, keywords)
+        self._bind(function, args, keywords, node)
         if self.with_block is not None and self.with_block[0] is definition:
             self.frame.on_yield = self.with_block[1]
             self.with_block = None
@@ -134,7 +135,9 @@ class Calls(Methods):
             self.through.pop()
             self.frame, self.gradients = before
 
-    def _bind(self, function: Function, args: Sequence[Value], keywords: dict[str, Value]) -> None:
+    def _bind(
+        self, function: Function, args: Sequence[Value], keywords: dict[str, Value], node: ast.AST
+    ) -> None:
         given, names = function.node.args, self.frame.scope.names
         parameters = [*given.posonlyargs, *given.args]
         values = list(args)
@@ -157,11 +160,12 @@ class Calls(Methods):
         for parameter in (*parameters, *given.kwonlyargs):
             name = parameter.arg
             if name in bound:
-                names[name] = bound[name]
+                names[name] = self.with_role(name, bound[name], node)
             elif name in defaults and function.node is not self._entry_of():
                 names[name] = self.value(defaults[name])
             else:
-                names[name] = self.new("unknown", function.node, name=name, made_by="")
+                given_value = self.new("unknown", function.node, name=name, made_by="")
+                names[name] = self.with_role(name, given_value, function.node)
         if given.vararg is not None:
             rest = values[len(free) :]
             names[given.vararg.arg] = Items(tuple(rest)) if rest else Items((DATA,), pattern=True)
@@ -222,6 +226,7 @@ class Calls(Methods):
         if model.kind == "unknown":
             made = self.new("unknown", node, made_by=model.made_by or model.name, given=given)
             made.through = models_through(*given) | {model} if event.gradients else frozenset()
+            made.facts = role_alone([facts_of(value) for value in given])
             made.shape = _shape_of_any(model)
             return made
         models = models_through(*given) | {model} if event.gradients else frozenset()
@@ -236,7 +241,8 @@ class Calls(Methods):
                 else replace(inner, facts=replace(inner.facts, source=place.source, shifts=place.shifts))
             )
             return _with_models(inner, models)
-        return replace(_result_of_layer(model, models), facts=Facts(source=place.source, shifts=place.shifts))
+        facts = replace(role_alone([facts_of(value) for value in given]), source=place.source, shifts=place.shifts)
+        return replace(_result_of_layer(model, models), facts=facts)
 
     def _through_own_layers(self, model: Object, args: list[Value], node: ast.Call) -> None:
         """Follow the layers of a `Sequential` whose classes stand in the file."""

@@ -99,6 +99,11 @@ class Trace:
         lacking: The lines of sums that lost the gradient of a part, for which gradients are computed.
         settings: By the identity of a call, the values that its keyword arguments had, a `**mapping` among them.
         sides: By the identity of a difference or a call, its two sides or first arguments each time.
+        over_another_axis: The lines of softmax along another axis than that along which a line hides places.
+        swapped: The lines at which what has one role gets a name of the opposite one: the line, the name, the line
+            that gives it its role, and the calls that lead there.
+        margins: The lines at which a function is given the difference of what is preferred and what is not: the line,
+            the function, the role of the difference.
         intervals: The schedules that Lightning moves on, each with its interval.
         padding_kept: The lines of masks that are true at padding alone, each with the line of a mean over these places.
         registered: The functions that are put into lists under keys.
@@ -115,9 +120,12 @@ class Trace:
     settings: dict[int, dict[str, list[Value]]] = field(default_factory=dict)
     sides: dict[int, list[tuple[Value, Value]]] = field(default_factory=dict)
     intervals: list[tuple[Object, Value]] = field(default_factory=list)
+    swapped: list[tuple[int, str, int, tuple[ast.AST, ...]]] = field(default_factory=list)
+    margins: list[tuple[int, str, str]] = field(default_factory=list)
     registered: list[Registered] = field(default_factory=list)
     reached: set[ast.AST] = field(default_factory=set)
     hidden: list[int] = field(default_factory=list)
+    over_another_axis: list[tuple[int, int]] = field(default_factory=list)
     padding_kept: list[tuple[int, int]] = field(default_factory=list)
 
     def of(self, *actions: Action) -> list[Event]:

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from mldebug_mcp.script import library
 from mldebug_mcp.script.calls import constant_of
-from mldebug_mcp.script.facts import Facts, compared, cut, flipped, rows_cut, turned_round, with_rows
+from mldebug_mcp.script.facts import Facts, compared, cut, flipped, joined_rows, repeated, role_of_name, rows_cut, turned_round, with_rows
 from mldebug_mcp.script.facts import combined as combined_facts
 from mldebug_mcp.script.terms import Term, Terms, added, gaussian_divergence, negated, sign_of, weighted
 from mldebug_mcp.script.trace.calls import Calls
@@ -33,8 +33,10 @@ from mldebug_mcp.script.values import (
     end_after,
     end_of,
     facts_of,
+    handed_on,
     holds_layers,
     lacking,
+    marked,
     merged,
     models_through,
     parameters_in,
@@ -121,7 +123,8 @@ class Expressions(Calls):
                 self.frame.on_yield(self.value(node.value))
                 return DATA
             case ast.Yield() | ast.YieldFrom():
-                self.frame.returned.append(Items((self.value(node.value),), pattern=True))
+                value = handed_on(self.value(node.value), node.lineno)
+                self.frame.returned.append(Items((value,), pattern=True))
                 return DATA
             case ast.UnaryOp() if isinstance(node.op, ast.Not):
                 known = self.truth(node.operand)
@@ -167,6 +170,7 @@ class Expressions(Calls):
             if key_node is None and isinstance(value, Items):
                 parts.append(value)
             else:
+                value = self.with_role(plain_of(key), value, value_node)
                 parts.append(Items((value,), (key.value if isinstance(key, Constant) else None,)))
         return merged(*parts)
 
@@ -176,11 +180,15 @@ class Expressions(Calls):
     def combined(self, node: ast.BinOp, left: Value, right: Value) -> Value:
         """Return what an operation makes of two values."""
         if isinstance(node.op, ast.Add) and isinstance(left, Items) and isinstance(right, Items):
-            return Items((*left.values, *right.values))
+            halves = joined_rows([facts_of(left), facts_of(right)]).halves
+            return Items(tuple(marked(part, halves) if halves else part for part in (*left.values, *right.values)))
         if isinstance(node.op, ast.BitOr) and isinstance(left, Items) and isinstance(right, Items):
             return merged(left, right)
         if isinstance(node.op, ast.Add) and (isinstance(left, Items) or parameters_in(left) or parameters_in(right)):
             return Items((left, right), pattern=True)
+        if isinstance(node.op, ast.Mult) and isinstance(left, Items) and len(left.values) == 1:
+            if isinstance(left.values[0], Constant):
+                return Tensor(facts=repeated(left.values[0].value, facts_of(right)))
         if isinstance(node.op, ast.Sub):
             self.trace.sides.setdefault(id(node), []).append((left, right))
         parts = [
@@ -312,6 +320,8 @@ class Expressions(Calls):
                         keys += [str(key.value)] if isinstance(key, Constant) else []
                         values.append(self.value(kept))
                     return Items(tuple(values), tuple(keys) if len(keys) == len(values) else ())
+                if place == 0 and (halves := self._halves(node, kept, through)):
+                    return halves
                 self.loops = (*self.loops, (kept.lineno, 0))
                 self.stands_for_several = True
                 self.iterate(through, kept)
@@ -322,6 +332,21 @@ class Expressions(Calls):
         finally:
             self.frame.scope, self.loops, self.stands_for_several = outer, loops, alone
         return value if isinstance(value, Parameters) else Items((value,), pattern=True)
+
+    def _halves(
+        self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp, kept: ast.expr, through: Value
+    ) -> Value | None:
+        """Return what `[f(row[key]) for key in ("chosen", "rejected") for row in rows]` gives; None for others."""
+        keys = [plain_of(part) for part in through.values] if isinstance(through, Items) else []
+        if len(node.generators) != 2 or {*map(role_of_name, keys)} != {"preferred", "other"} or len(keys) != 2:
+            return None
+        parts = []
+        for key in through.values if isinstance(through, Items) else ():
+            self.assign(node.generators[0].target, key, kept)
+            self.assign(node.generators[1].target, self.element(self.value(node.generators[1].iter)), kept)
+            parts.append(self.value(kept))
+        halves = joined_rows([facts_of(part) for part in parts]).halves
+        return Items((marked(parts[0], halves),), pattern=True) if halves else None
 
     def truth(self, test: ast.expr) -> bool | None:
         """Return whether a test holds, None where the script does not decide it."""

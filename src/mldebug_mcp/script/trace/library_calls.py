@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TypeGuard
 
 from mldebug_mcp.script import library
-from mldebug_mcp.script.facts import COUNTS, NOTHING, Facts, after
+from mldebug_mcp.script.facts import COUNTS, NOTHING, Facts, after, halves_of, is_over_another_axis, joined_rows
 from mldebug_mcp.script.trace.batches import Batches
 from mldebug_mcp.script.values import (
     DATA,
@@ -39,6 +39,14 @@ def _length_of(value: Value, node: ast.Call) -> Facts:
     """Return what a length counts: of a loader it is batches."""
     loads = isinstance(value, Object) and (value.kind == "loader" or bool(library.LOADER.search(value.name)))
     return Facts("batches" if loads else "length", line=node.lineno)
+
+
+HALVES = ("chunk", "split", "tensor_split")
+"""Functions and methods that give the parts of a tensor."""
+JOINS = ("cat", "concat", "concatenate", "vstack")
+"""Functions that put rows behind each other."""
+MARGINS = ("logsigmoid", "log_sigmoid", "softplus", "relu", "clamp", "clamp_min", "sigmoid")
+"""Functions that a loss of preferences gives the difference of two scores."""
 
 
 def _is_listed(value: Value) -> TypeGuard[Items]:
@@ -214,6 +222,9 @@ class LibraryCalls(Batches):
 
     def _computed(self, last: str, args: list[Value], given: Sequence[Value], node: ast.Call) -> Value:
         """Return what a function computes of tensors."""
+        halves = halves_of(facts_of(args[0])) if args and last in HALVES else []
+        if halves:
+            return Items(tuple(Tensor(models_through(args[0]), facts=half) for half in halves))
         facts = self.facts_after(last, args, node.args[1:], node)
         if last in library.WITHOUT_GRADIENT:
             return Tensor(cut=models_through(*args[:1]) if last == "float" else frozenset(), facts=facts)
@@ -230,8 +241,14 @@ class LibraryCalls(Batches):
     def facts_after(self, name: str, given: Sequence[Value], others: list[ast.expr], node: ast.Call) -> Facts:
         """Return what is known of the data that a function, or a method of the first value, gives."""
         facts = [facts_of(value) for value in given]
+        if given and isinstance(given[0], Items) and name in JOINS:
+            facts[0] = joined_rows([facts_of(part) for part in given[0].values])
+        if facts and name in MARGINS and "less" in facts[0].role:
+            self.trace.margins.append((node.lineno, name, facts[0].role))
         if facts and name in library.COMPARES_PLACES and facts[0].hides == "real":
             self.trace.hidden.append(facts[0].line)
+        if facts and facts[0].hides and name in ("softmax", "log_softmax") and is_over_another_axis(facts[0], others, node):
+            self.trace.over_another_axis.append((node.lineno, facts[0].line))
         return after(name, facts, others, node)
 
     def _unknown(self, name: str, last: str, given: Sequence[Value], node: ast.Call) -> Object:

@@ -6,8 +6,9 @@ import ast
 from collections.abc import Sequence
 
 from mldebug_mcp.script import library
+from mldebug_mcp.script.facts import halves_of
 from mldebug_mcp.script.trace.events import Registered
-from mldebug_mcp.script.trace.library_calls import LibraryCalls
+from mldebug_mcp.script.trace.library_calls import HALVES, LibraryCalls
 from mldebug_mcp.script.trace.state import MAX_LISTED
 from mldebug_mcp.script.values import (
     DATA,
@@ -24,6 +25,7 @@ from mldebug_mcp.script.values import (
     choices,
     end_after,
     end_line_of,
+    facts_of,
     models_through,
     objects_in,
     parameters_in,
@@ -77,6 +79,9 @@ class Methods(LibraryCalls):
             return Tensor(shape=shape_after(name, owner, args), cut=cut, facts=facts)
         if name == "detach_" and isinstance(node.func, ast.Attribute):
             self.assign(node.func.value, DATA, node)
+        halves = halves_of(facts_of(owner)) if name in HALVES else []
+        if halves:
+            return Items(tuple(Tensor(models_through(owner), facts=half) for half in halves))
         ends = library.RESULTS.get(name) or (end_after(name, owner) if name in library.SAME_VALUES else "")
         known = isinstance(owner, Tensor) and owner.is_known
         line = node.lineno if name in library.RESULTS else end_line_of(owner)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from mldebug_mcp.script import library
-from mldebug_mcp.script.facts import COUNTS, NOTHING, Facts, counted_by_name
+from mldebug_mcp.script.facts import COUNTS, NOTHING, Facts, counted_by_name, filled, role_of_name, with_rows_of
 from mldebug_mcp.script.trace.state import MAX_CALL_DEPTH, MAX_ITEMS, State
 from mldebug_mcp.script.values import (
     DATA,
@@ -35,10 +35,26 @@ from mldebug_mcp.script.values import (
 class Names(State):
     """Reads and sets what has a name, in a scope, an object, a class or a list."""
 
-    def set_name(self, name: str, value: Value) -> None:
+    def with_role(self, name: str, value: Value, node: ast.AST | None) -> Value:
+        """Return what gets a name, with the role that the name says; what has the opposite role is noted."""
+        role, known = role_of_name(name), facts_of(value)
+        if not role or isinstance(value, Items) or known.role in (role, "preferred less other", "other less preferred"):
+            return value
+        line = getattr(node, "lineno", 0)
+        if known.role and not is_exchange(node):
+            self.trace.swapped.append((line, name, known.line, tuple(self.through)))
+        known = replace(known, role=role, line=known.line or line)
+        match value:
+            case Tensor():
+                return replace(value, facts=known)
+            case Object() if value.kind == "unknown" and value.name in ("", name):
+                value.facts = known
+        return value
+
+    def set_name(self, name: str, value: Value, node: ast.AST | None = None) -> None:
         """Give a name of the scope a value."""
         scope = self.top if name in self.frame.globals_ else self.frame.scope
-        scope.names[name] = value
+        scope.names[name] = value = self.with_role(name, value, node)
         for choice in choices(value):
             if isinstance(choice, Object) and not choice.name:
                 choice.name = name
@@ -47,7 +63,7 @@ class Names(State):
         """Give what stands left of `=` a value."""
         match target:
             case ast.Name():
-                self.set_name(target.id, value)
+                self.set_name(target.id, value, node)
             case ast.Tuple() | ast.List():
                 for place, part in enumerate(target.elts):
                     expr = part.value if isinstance(part, ast.Starred) else part
@@ -60,12 +76,20 @@ class Names(State):
                 plain = key.value if isinstance(key, Constant) else None
                 if isinstance(owner, Items):
                     self.change(target.value, self.with_item(owner, plain, value), node)
+                written = value.value if isinstance(value, Constant) else 1 if facts_of(value).kind == "ones" else None
+                if isinstance(owner, Tensor) and isinstance(target.value, ast.Name):
+                    known = with_rows_of(filled(owner.facts, target, written), facts_of(value))
+                    self.change(target.value, replace(owner, facts=known), node)
                 for holder in choices(owner):
                     if isinstance(holder, Parameters):
                         self.event("write", holder.models, node)
                     elif isinstance(holder, Object):
-                        if holder.is_table() and not holder.facts.source:
-                            holder.facts = facts_of(value)  # what is put into an array is what it holds
+                        known = filled(holder.facts, target, written)
+                        if known is not holder.facts:
+                            holder.facts = known
+                        elif holder.is_table() and not holder.facts.source:
+                            # what is put into an array is what it holds
+                            holder.facts = with_rows_of(facts_of(value), holder.facts)
                         self.assign_attribute(holder, _attribute_at(plain), value, node)
 
     def change(self, changed: ast.expr, value: Value, node: ast.expr | ast.stmt) -> None:
@@ -221,6 +245,8 @@ class Names(State):
             made_by=f"{owner.made_by}.{name}" if owner.made_by else "",
         )
         part.modes, part.facts = owner.modes, owner.facts
+        if owner.kind == "unknown":
+            self.with_role(name, part, None)
         part.through = frozenset() if name in library.PLAIN_ATTRIBUTES else owner.through
         self.trace.objects.append(part)
         owner.attributes[name] = part
@@ -306,6 +332,15 @@ class Names(State):
                 ):
                     return self.value(part.value)
         return None
+
+
+def is_exchange(node: ast.AST | None) -> bool:
+    """Say whether a statement exchanges values: `a, b = b, a`."""
+    if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Tuple):
+        return False
+    target = node.targets[0]
+    parts = [ast.unparse(part) for part in target.elts] if isinstance(target, ast.Tuple) else []
+    return sorted(parts) == sorted(map(ast.unparse, node.value.elts))
 
 
 def _attribute_at(place: object) -> str:
