@@ -138,9 +138,7 @@ def is_hiding(value: ast.expr) -> bool:
 
 
 PREFERRED = re.compile(r"^(?:chosen|preferred|winner|winning|win|positives?|pos|good|better)$", re.IGNORECASE)
-OTHERS = re.compile(
-    r"^(?:rejected|dispreferred|loser|losing|lose|negatives?|neg|bad|worse|unobserved)$", re.IGNORECASE
-)
+OTHERS = re.compile(r"^(?:rejected|dispreferred|loser|losing|lose|negatives?|neg|bad|worse|unobserved)$", re.IGNORECASE)
 """Words in names of what is preferred, and of what is not."""
 OPPOSED: dict[Role, Role] = {
     "preferred less other": "other less preferred", "other less preferred": "preferred less other"

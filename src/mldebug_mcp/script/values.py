@@ -315,6 +315,14 @@ def either(*values: Value) -> Value:
     return flat[0] if len(flat) == 1 else Choice(tuple(flat[:MAX_CHOICES]))
 
 
+def written_of(*values: Value) -> Value:
+    """Return one of several values: a mapping that the script writes out rather than one that it reads of a file."""
+    mappings = [value for value in values if isinstance(value, Items) and value.keys]
+    others = [value for value in values if value not in mappings]
+    read = all(isinstance(value, Object) and value.kind == "unknown" for value in others)
+    return mappings[0] if len(mappings) == 1 and read else either(*values)
+
+
 MAX_CHOICES = 8
 
 

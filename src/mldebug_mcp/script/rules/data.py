@@ -672,6 +672,43 @@ def split_twice(roles: Roles) -> Iterator[Fault]:
             yield fault("split_twice", call.line, "likely", says)
 
 
+def drawn_twice(roles: Roles) -> Iterator[Fault]:
+    """Rows of training and of evaluation are drawn at random, each for itself, from the same rows."""
+    drawn: dict[str, list[tuple[Assignment, Call]]] = {}
+    for made in roles.script.assignments:
+        last = made.target.rpartition(".")[2]
+        call = _draw_in(roles, made.value) if TRAINS.search(last) or HELD_OUT.search(last) else None
+        if call is not None and not made.conditions:
+            rows = call.node.func.value if call.method == "sample" and not call.node.args[:1] else None
+            rows = rows if isinstance(call.node.func, ast.Attribute) and rows is not None else call.argument("a", 0)
+            if rows is not None:
+                drawn.setdefault(f"{made.function}:{rows_of(roles, rows, call)}", []).append((made, call))
+    for same in drawn.values():
+        train = [call for made, call in same if TRAINS.search(made.target.rpartition(".")[2])]
+        held = [call for made, call in same if not TRAINS.search(made.target.rpartition(".")[2])]
+        if train and held and ast.unparse(train[0].node) != ast.unparse(held[0].node):
+            says = f"these rows and those of line {train[0].line} are drawn from the same: many are in both"
+            yield fault("split_twice", held[0].line, "likely", says, lines=(train[0].line,))
+
+
+def _draw_in(roles: Roles, node: ast.expr) -> Call | None:
+    """Return the call that draws rows, or their numbers, at random: `table.sample(frac=0.8)`, `rng.choice(n, 100)`."""
+    while isinstance(node, ast.Subscript | ast.Call):
+        call = roles.call_of(node) if isinstance(node, ast.Call) else None
+        if call is not None and call.method == "sample" and ("frac" in call.keywords or "n" in call.keywords):
+            return call
+        of_random = call is not None and bool(re.search(r"(?:^|\.)(?:random|rng|rs|rand|gen)$", call.owner))
+        if call is not None and of_random and call.method in ("choice", "sample") and len(call.node.args) > 1:
+            return call
+        if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Call):
+            node = node.slice
+        elif isinstance(node, ast.Subscript):
+            node = node.value
+        else:
+            node = node.func.value if isinstance(node.func, ast.Attribute) else ast.Constant(None)
+    return None
+
+
 def _are_methods_of_one(first: Call, other: Call) -> bool:
     """Say whether two calls stand in methods of one class, neither with a seed of its own."""
     owners = {call.function.rpartition(".")[0] for call in (first, other)}

@@ -10,8 +10,8 @@ from mldebug_mcp.models.script import Certainty
 from mldebug_mcp.script.calls import Assignment, Call, calls_in, constant_of, dotted, names_in
 from mldebug_mcp.script.faults import Fault, fault
 from mldebug_mcp.script.library import NO_GRADIENTS
+from mldebug_mcp.script.metrics import LOSS_LIKE, Better, better_by_name, better_of, with_functions
 from mldebug_mcp.script.roles import EVALUATES, Roles
-from mldebug_mcp.script.rules.arguments import LOSS_LIKE, SCORE_LIKE
 
 
 def modes(roles: Roles) -> Iterator[Fault]:
@@ -319,7 +319,7 @@ def rows_by_batches(roles: Roles) -> Iterator[Fault]:
 
 def best_by_the_wrong_side(roles: Roles) -> Iterator[Fault]:
     """A checkpoint is kept where a loss is higher, or a score lower, than the best so far."""
-    for node in ast.walk(roles.script.tree):
+    for function, node in with_functions(roles.script.tree):
         if not isinstance(node, ast.If) or not isinstance(node.test, ast.Compare) or len(node.test.ops) != 1:
             continue
         left, right, operator = node.test.left, node.test.comparators[0], node.test.ops[0]
@@ -337,14 +337,20 @@ def best_by_the_wrong_side(roles: Roles) -> Iterator[Fault]:
             for part in node.body
         )
         grows = isinstance(operator, ast.Gt | ast.GtE) == (place == 1)
-        lower = (LOSS_LIKE.search(new) or _adds_losses(roles, new)) and not SCORE_LIKE.search(new)
-        higher = SCORE_LIKE.search(new) and not LOSS_LIKE.search(new)
+        side = _side(roles, new, (left, right)[1 - place], function)
         meant = re.search(r"max|highest" if grows else r"min|lowest", best)
-        if kept and not meant and ((grows and lower) or (not grows and higher)) and not re.search(r"neg|minus", new):
-            better = "lower" if lower else "higher"
-            worst = "highest" if lower else "lowest"
-            says = f"{new} is better when {better}, and what is kept as the best has the {worst}"
+        if kept and not meant and side == ("lower" if grows else "higher") and not re.search(r"neg|minus", new):
+            worst = "highest" if side == "lower" else "lowest"
+            says = f"{new} is better when {side}, and what is kept as the best has the {worst}"
             yield fault("best_is_worst", node.lineno, "certain", says)
+
+
+def _side(roles: Roles, name: str, node: ast.expr, function: str) -> Better:
+    """Return on which side what is compared with the best is better: by its name, else by how it is computed."""
+    known = better_by_name(name)
+    if known or LOSS_LIKE.search(name):
+        return known
+    return "lower" if _adds_losses(roles, name) else better_of(roles, node, function)
 
 
 def _adds_losses(roles: Roles, name: str) -> bool:

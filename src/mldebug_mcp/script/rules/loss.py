@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from mldebug_mcp.script.calls import Assignment, Call, calls_in, constant_of, dotted, names_in
 from mldebug_mcp.script.faults import Fault, fault
@@ -28,7 +28,10 @@ def activation_twice(roles: Roles) -> Iterator[Fault]:
         if kind == through:
             line = _line_of_activation(roles, call)
             here = "" if line == call.line else f" in line {call.line}"
-            yield _twice(line, f"the loss{here} takes the {kind} itself, and is given one already")
+            chosen = [at for text, at in roles.trace.chosen if kind in text.lower()]
+            yield _twice(
+                line, f"the loss{here} takes the {kind} itself, and is given one already", [call.line, *chosen]
+            )
         elif (kind, through) == ("log-probabilities", "softmax"):
             says = "the negative log-likelihood takes log-probabilities, and is given probabilities"
             yield fault("nll_of_probabilities", call.line, "certain", says)
@@ -65,8 +68,8 @@ def _line_of_activation(roles: Roles, call: Call) -> int:
     return lines.pop() if len(lines) == 1 else call.line
 
 
-def _twice(line: int, says: str) -> Fault:
-    return fault("activation_twice", line, "certain", says)
+def _twice(line: int, says: str, lines: Iterable[int] = ()) -> Fault:
+    return fault("activation_twice", line, "certain", says, lines=lines)
 
 
 def activation_of(roles: Roles, given: ast.expr, call: Call) -> str:

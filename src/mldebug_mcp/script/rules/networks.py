@@ -283,14 +283,18 @@ def network_without_optimizer(roles: Roles) -> Iterator[Fault]:
                 named.add(model)
                 says = f"{model.name} is used in the loss, and no optimizer is given its parameters"
                 lines = [optimizer.line for optimizer in optimizers]
-                yield fault("outside_optimizer", model.line, "likely", says, lines=[*lines, *_named_at(roles, optimizers)])
+                yield fault(
+                    "outside_optimizer", model.line, "likely", says, lines=[*lines, *_named_at(roles, optimizers)]
+                )
 
 
 def _named_at(roles: Roles, optimizers: Sequence[Object]) -> list[int]:
     """Return the lines at which the parts that optimizers have are named in texts, such as the keys of a table."""
     names = {model.name for optimizer in optimizers for model in optimizer.holds}
     return [
-        node.lineno for node in ast.walk(roles.script.tree) if isinstance(node, ast.Constant) and node.value in names - {""}
+        node.lineno
+        for node in ast.walk(roles.script.tree)
+        if isinstance(node, ast.Constant) and node.value in names - {""}
     ]
 
 

@@ -331,6 +331,40 @@ def _accumulated(roles: Roles, step: Call, run: Run, every: str, backward: Call)
         yield fault("accumulation_leftover", step.line, "depends", says)
 
 
+def window_thrown_away(roles: Roles) -> Iterator[Fault]:
+    """Gradients are cleared where a pass begins, and those of a last window that is not full go with them."""
+    trace = roles.trace
+    for clear in trace.of("clear"):
+        depth = len(clear.loops)
+        inside = [
+            event
+            for event in trace.of("backward", "step")
+            if event.entry == clear.entry and event.loops[:depth] == clear.loops and depth
+        ]
+        backwards = [event for event in inside if event.action == "backward" and len(event.loops) > depth]
+        steps = [event for event in inside if event.action == "step"]
+        before = trace.events.index(clear)
+        first = next((event for event in trace.events[before:] if event.action in ("backward", "step")), None)
+        seldom = steps and all(
+            len(step.loops) > depth and set(step.tests) - {test for event in backwards for test in event.tests}
+            for step in steps
+        )
+        if clear.tests or not backwards or first not in backwards or not seldom:
+            continue
+        if not any(_flushes(roles, test) for step in steps for test in step.tests):
+            says = "gradients are cleared where a pass begins: those of its last batches, a window not full, are lost"
+            yield fault("accumulation_leftover", steps[0].line, "depends", says, lines=(*clear.lines, *steps[0].lines))
+            return
+
+
+def _flushes(roles: Roles, test: ast.AST) -> bool:
+    """Say whether a test may hold at the last batch of a pass as well, in the function that it asks as well."""
+    asked = test.test if isinstance(test, ast.If | ast.IfExp) else test
+    helpers = [roles.definitions.get(name.rpartition(".")[2]) for name in calls_in(asked)]
+    text = "\n".join(ast.unparse(part) for part in (asked, *helpers) if part is not None)
+    return bool(re.search(r"len\(|\bor\b|last|final|isfinite|isnan|\bend", text))
+
+
 def _restarts(roles: Roles, every: str, run: Run) -> bool:
     """Say whether the number that a test counts by starts again in each pass; where it goes on, no batch is left.
 

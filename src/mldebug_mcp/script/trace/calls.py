@@ -135,9 +135,7 @@ class Calls(Methods):
             self.through.pop()
             self.frame, self.gradients = before
 
-    def _bind(
-        self, function: Function, args: Sequence[Value], keywords: dict[str, Value], node: ast.AST
-    ) -> None:
+    def _bind(self, function: Function, args: Sequence[Value], keywords: dict[str, Value], node: ast.AST) -> None:
         given, names = function.node.args, self.frame.scope.names
         parameters = [*given.posonlyargs, *given.args]
         values = list(args)
@@ -214,7 +212,7 @@ class Calls(Methods):
             return Tensor(models_through(*given), terms=self._terms_of_loss(model, args, node))
         event = self.event("forward", [model], node, modes=model.modes)
         inner: Value = DATA
-        if model.definition is not None:
+        if model.definition is not None and model.made_by != "torch.nn.Sequential":
             method = self.method(model.definition, "forward", model) or self.method(model.definition, "__call__", model)
             if method is not None:
                 inner = self.enter(method, args, keywords, node)
@@ -234,7 +232,7 @@ class Calls(Methods):
             parts = (_with_models(value, models) if isinstance(value, Tensor) else value for value in inner.values)
             return Items(tuple(parts), inner.keys, inner.pattern)
         place = next((facts for value in args if (facts := facts_of(value)).source), NOTHING)
-        if isinstance(inner, Tensor) and model.definition is not None:
+        if isinstance(inner, Tensor) and model.definition is not None and model.made_by != "torch.nn.Sequential":
             inner = (
                 inner
                 if inner.facts.source

@@ -9,7 +9,18 @@ from dataclasses import replace
 
 from mldebug_mcp.script import library
 from mldebug_mcp.script.calls import constant_of
-from mldebug_mcp.script.facts import Facts, compared, cut, flipped, joined_rows, repeated, role_of_name, rows_cut, turned_round, with_rows
+from mldebug_mcp.script.facts import (
+    Facts,
+    compared,
+    cut,
+    flipped,
+    joined_rows,
+    repeated,
+    role_of_name,
+    rows_cut,
+    turned_round,
+    with_rows,
+)
 from mldebug_mcp.script.facts import combined as combined_facts
 from mldebug_mcp.script.terms import Term, Terms, added, gaussian_divergence, negated, sign_of, weighted
 from mldebug_mcp.script.trace.calls import Calls
@@ -43,6 +54,7 @@ from mldebug_mcp.script.values import (
     plain_of,
     shape_of,
     terms_of,
+    written_of,
 )
 
 
@@ -98,15 +110,17 @@ class Expressions(Calls):
                 value = self.value(node.value)
                 if isinstance(node.slice, ast.Slice) and (isinstance(value, Items | Parameters) or holds_layers(value)):
                     return value
+                if isinstance(value, Items) and plain_of(key):
+                    self.trace.chosen.add((plain_of(key), facts_of(key).line))
                 return self.counted(plain_of(key), self._taken(node, value, key), node)
             case ast.IfExp():
                 known = self.truth(node.test)
                 if known is not None:
                     return self.value(node.body if known else node.orelse)
                 with self.under(node):
-                    return either(self.value(node.body), self.value(node.orelse))
+                    return written_of(self.value(node.body), self.value(node.orelse))
             case ast.BoolOp():
-                return either(*(self.value(expr) for expr in node.values))
+                return written_of(*(self.value(expr) for expr in node.values))
             case ast.Lambda():
                 return Function(node, self.frame.scope, self.frame.path)
             case ast.ListComp() | ast.SetComp() | ast.GeneratorExp():
@@ -151,7 +165,7 @@ class Expressions(Calls):
                 is_single = len(others) == 1 and not self.stands_for_several
                 known = self._compared(left, node.ops[0], others[0]) if is_single else None
                 if known is not None:
-                    return Constant(known)
+                    return Constant(known, Facts(line=node.lineno))
                 self.note_clock(facts_of(left), facts_of(others[0]))
                 return Tensor(shape=shape_of(left), facts=compared(node, facts_of(left), facts_of(others[0])))
             case ast.BinOp():

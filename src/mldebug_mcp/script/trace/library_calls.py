@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Sequence
 from typing import TypeGuard
 
 from mldebug_mcp.script import library
 from mldebug_mcp.script.facts import COUNTS, NOTHING, Facts, after, halves_of, is_over_another_axis, joined_rows
 from mldebug_mcp.script.trace.batches import Batches
+from mldebug_mcp.script.trace.documents import parsed
 from mldebug_mcp.script.values import (
     DATA,
     MAKES_OF_LIST,
@@ -29,6 +31,7 @@ from mldebug_mcp.script.values import (
     models_through,
     objects_in,
     parameters_in,
+    plain_of,
     shape_after,
     shape_of_list,
     terms_after,
@@ -41,6 +44,10 @@ def _length_of(value: Value, node: ast.Call) -> Facts:
     return Facts("batches" if loads else "length", line=node.lineno)
 
 
+PARSES = re.compile(r"^(?:yaml\.(?:safe_load|load|full_load)|json\.loads|tomllib\.loads|OmegaConf\.create)$")
+"""Functions that make a mapping of a text."""
+MAPPINGS = ("EasyDict", "Box", "DotDict", "AttrDict", "ConfigDict", "OrderedDict", "create", "MappingProxyType")
+"""Functions and classes that give a mapping, or one with attributes, of a mapping."""
 HALVES = ("chunk", "split", "tensor_split")
 """Functions and methods that give the parts of a tensor."""
 JOINS = ("cat", "concat", "concatenate", "vstack")
@@ -118,9 +125,7 @@ class LibraryCalls(Batches):
             return self.new("unknown", node, made_by=name, given=given)
         return self._call_plain(name, last, args, keywords, parameters, node)
 
-    def _lengths(
-        self, last: str, args: list[Value], keywords: dict[str, Value], node: ast.Call
-    ) -> Iterator[Facts]:
+    def _lengths(self, last: str, args: list[Value], keywords: dict[str, Value], node: ast.Call) -> Iterator[Facts]:
         """Yield what a schedule counts: its lengths, or what the function that it calls measures its progress with."""
         if "steps_per_epoch" in keywords:
             yield Facts("batches", line=node.lineno)
@@ -148,6 +153,14 @@ class LibraryCalls(Batches):
         value = self._call_builtin(last, args, keywords, node)
         if value is not None:
             return value
+        if PARSES.search(name) and args and plain_of(args[0]):
+            return parsed(plain_of(args[0]), facts_of(args[0]).line)
+        if last in ("SimpleNamespace", "Namespace") and keywords:
+            made = self.new("unknown", node, made_by=name)
+            made.attributes |= keywords
+            return made
+        if last in MAPPINGS and args and isinstance(args[0], Items) and args[0].keys:
+            return args[0]
         if name in ("torch.autograd.backward", "torch.autograd.grad"):
             if last == "backward":
                 self.event("backward", models_through(*args[:1]), node)
@@ -247,7 +260,12 @@ class LibraryCalls(Batches):
             self.trace.margins.append((node.lineno, name, facts[0].role))
         if facts and name in library.COMPARES_PLACES and facts[0].hides == "real":
             self.trace.hidden.append(facts[0].line)
-        if facts and facts[0].hides and name in ("softmax", "log_softmax") and is_over_another_axis(facts[0], others, node):
+        if (
+            facts
+            and facts[0].hides
+            and name in ("softmax", "log_softmax")
+            and is_over_another_axis(facts[0], others, node)
+        ):
             self.trace.over_another_axis.append((node.lineno, facts[0].line))
         return after(name, facts, others, node)
 
@@ -270,7 +288,13 @@ class LibraryCalls(Batches):
 
     def _layer(self, name: str, args: list[Value], keywords: dict[str, Value], node: ast.Call) -> Object:
         layer = self.new("loss" if name.endswith("Loss") else "model", node, made_by=name)
-        layer.given, layer.modes = (*args, *keywords.values()), frozenset({"train"})
+        layer.modes = frozenset({"train"})
+        self.fill_layer(layer, (*args, *keywords.values()))
+        return layer
+
+    def fill_layer(self, layer: Object, given: Sequence[Value]) -> None:
+        """Give a layer what it is made of, such as the layers of a `Sequential`."""
+        layer.given = tuple(given)
         for place, value in enumerate(layer.given):
             for part in objects_in(value):
                 if part.kind == "model" and not layer.is_part_of(part):
@@ -278,7 +302,6 @@ class LibraryCalls(Batches):
                     layer.attributes[str(place)] = (
                         part if str(place) not in layer.attributes else either(layer.attributes[str(place)], part)
                     )
-        return layer
 
     def hold(self, optimizer: Object, args: Sequence[Value], keywords: dict[str, Value]) -> None:
         """Give an optimizer the parameters in what it is given."""

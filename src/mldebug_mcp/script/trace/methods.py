@@ -26,6 +26,7 @@ from mldebug_mcp.script.values import (
     end_after,
     end_line_of,
     facts_of,
+    merged,
     models_through,
     objects_in,
     parameters_in,
@@ -51,9 +52,12 @@ class Methods(LibraryCalls):
                 method = self.attribute(owner, name)
                 if isinstance(method, Function):
                     return self.enter(method, args, keywords, node)
-                return (
-                    Constant(None) if name == "__init__" else self._method_of(owner.owner, name, args, keywords, node)
-                )
+                if name == "__init__":
+                    if any(ast.unparse(base).endswith("Sequential") for base in owner.below.bases):
+                        self.fill_layer(owner.owner, args)
+                        owner.owner.made_by = "torch.nn.Sequential"
+                    return Constant(None)
+                return self._method_of(owner.owner, name, args, keywords, node)
             case Object():
                 attribute = owner.attributes.get(name)
                 if attribute is None and owner.definition is not None:
@@ -98,6 +102,10 @@ class Methods(LibraryCalls):
             key = self.value(target.slice)
             plain = key.value if isinstance(key, Constant) else None
             self.trace.registered.append(Registered(args[0].node, plain, node, tuple(self.through)))
+        if name == "update" and owner.keys and args and target is not None:
+            if isinstance(args[0], Items) and args[0].keys:  # what is not known may change any key, or none
+                self.change(target, merged(owner, args[0]), node)
+            return Constant(None)
         if name in ("append", "add", "extend", "insert", "update", "appendleft") and args and target is not None:
             new = args[-1].values if name in ("extend", "update") and isinstance(args[-1], Items) else (args[-1],)
             pattern = owner.pattern or bool(self.loops)

@@ -193,6 +193,8 @@ class Names(State):
             case Choice():
                 parts = [self.attribute(choice, name) for choice in value.values if choice != Constant(None)]
                 return either(*parts) if parts else DATA
+            case Items() if name in value.keys:
+                return self.item(value, name)
             case Parameters():
                 if name == "grad":
                     return Parameters(value.models, known=value.known, gradients=True)
