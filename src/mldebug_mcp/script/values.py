@@ -180,6 +180,7 @@ class Items:
         keys: Their keys in a mapping.
         pattern: Whether the parts stand for any number of such.
         fills: Whether an empty list stands under each key that is missing, as in a `defaultdict`.
+        loops: The loops in which an empty list was made.
         size: How many values are in it, those in its parts among them.
     """
 
@@ -187,6 +188,7 @@ class Items:
     keys: tuple[object, ...] = ()
     pattern: bool = False
     fills: bool = False
+    loops: Loops | None = field(default=None, compare=False)
     size: int = field(default=0, init=False, compare=False)
 
     def __post_init__(self) -> None:

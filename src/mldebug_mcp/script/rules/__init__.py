@@ -4,6 +4,8 @@ Each rule looks at the calls in their order. None runs anything. A rule that is 
 the script does right is found as well, as it rules causes out.
 """
 
+from dataclasses import replace
+
 from mldebug_mcp.models.script import SUREST_FIRST
 from mldebug_mcp.script.faults import Fault, Rule
 from mldebug_mcp.script.roles import Roles
@@ -156,7 +158,7 @@ def faults_of(roles: Roles) -> list[Fault]:
     """Return what is wrong in a script, by line; of one rule a line is named once."""
     found: dict[tuple[str, int], Fault] = {}
     for fault in (fault for rule in RULES for fault in rule(roles)):
-        surest = found.get((fault.rule, fault.line))
-        if surest is None or SUREST_FIRST.index(fault.certainty) < SUREST_FIRST.index(surest.certainty):
-            found[fault.rule, fault.line] = fault
+        same = found.get((fault.rule, fault.line), fault)
+        surest = min(same, fault, key=lambda known: SUREST_FIRST.index(known.certainty))
+        found[fault.rule, fault.line] = replace(surest, lines=(*same.lines, *fault.lines))
     return sorted(found.values(), key=lambda fault: (fault.line, fault.rule))

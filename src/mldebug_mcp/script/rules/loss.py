@@ -372,6 +372,9 @@ def losses_kept(roles: Roles) -> Iterator[Fault]:
             yield fault("losses_kept", added.line, "certain", says, fix="add loss.item(), or loss.detach()")
     yield from _kept_in_evaluation(roles)
     yield from _kept_after_eval(roles)
+    for line, *through in dict.fromkeys(roles.trace.kept):
+        says = "this list keeps the loss of each round with its graph"
+        yield fault("losses_kept", line, "likely", says, fix="keep loss.item(), or loss.detach()", lines=through)
 
 
 def _is_number(roles: Roles, name: str, added: Assignment) -> bool:

@@ -64,12 +64,18 @@ def schedule_at_another_pace(roles: Roles) -> Iterator[Fault]:
             line = facts_of(interval).line or schedule.line
             yield _at_another_pace(schedule, facts, schedule.line, pace == "step", (line,))
     for event in trace.of("schedule"):
-        schedule = next(iter(event.objects))
-        pace = _pace_of(roles, event, schedule) if schedule not in named else ""
-        facts = _counted(schedule, "epochs" if pace == "step" else "steps" if pace == "pass" else "")
-        if facts is not None:
-            named.add(schedule)
-            yield _at_another_pace(schedule, facts, event.line, pace == "step", event.lines)
+        outer = next(iter(event.objects))
+        pace = _pace_of(roles, event, outer)
+        for schedule in {outer, *_inside(outer)} - named:
+            facts = _counted(schedule, "epochs" if pace == "step" else "steps" if pace == "pass" else "")
+            if facts is not None:
+                named.add(schedule)
+                yield _at_another_pace(schedule, facts, event.line, pace == "step", event.lines)
+
+
+def _inside(schedule: Object) -> Iterator[Object]:
+    """Yield the schedules that one runs through, one after the other."""
+    yield from (part for value in schedule.given for part in objects_in(value) if part.kind == "schedule")
 
 
 def _at_another_pace(schedule: Object, facts: Facts, line: int, is_each_step: bool, lines: Sequence[int]) -> Fault:

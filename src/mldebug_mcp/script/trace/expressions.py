@@ -220,7 +220,7 @@ class Expressions(Calls):
         models = models_through(*parts)
         terms, shape = self._terms(node, left, right), _shape_of_both(left, right)
         lost_of, lacks = frozenset[Object]() if models else cut_from(left, right), lacking(left, right)
-        if isinstance(node.op, ast.Add) and models and (lost := cut_from(left, right)) and lost <= models:
+        if isinstance(node.op, ast.Add) and models and (lost := cut_from(left, right)) and lost & models:
             lacks = node.lineno
         ends_in = "log_prob" if "log_prob" in ends else ""
         if isinstance(node.op, ast.Div) and models and facts_of(left).kind == facts_of(right).kind == "padding":
@@ -308,7 +308,7 @@ class Expressions(Calls):
                 values += value.values if isinstance(value, Items) else [value]
             else:
                 values.append(value)
-        return Items(tuple(values), pattern=pattern)
+        return Items(tuple(values), pattern=pattern, loops=self.loops if not nodes else None)
 
     def _comprehension(
         self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp, kept: ast.expr

@@ -73,6 +73,8 @@ class Methods(LibraryCalls):
                 return self._method_of_items(owner, name, args, node)
             case Tensor() if name == "backward":
                 self.note_loss(owner, node)
+                self.lost = (owner, self.loops, self.entry)
+                self.trace.kept += [lines for kept, lines, loops in self.kept if kept is owner and loops == self.loops]
                 if owner.lacks:
                     self.trace.lacking.append(owner.lacks)
                 self.event("backward", owner.models, node)
@@ -109,7 +111,8 @@ class Methods(LibraryCalls):
         if name in ("append", "add", "extend", "insert", "update", "appendleft") and args and target is not None:
             new = args[-1].values if name in ("extend", "update") and isinstance(args[-1], Items) else (args[-1],)
             pattern = owner.pattern or bool(self.loops)
-            self.change(target, Items((*owner.values, *new)[:MAX_LISTED], pattern=pattern), node)
+            self.note_kept(args[-1], owner.loops, node)
+            self.change(target, Items((*owner.values, *new)[:MAX_LISTED], pattern=pattern, loops=owner.loops), node)
             return Constant(None)
         if name == "setdefault" and len(args) == 2 and target is not None and isinstance(args[0], Constant):
             self.change(target, self.with_item(owner, args[0].value, args[1]), node)
