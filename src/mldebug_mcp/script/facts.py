@@ -169,10 +169,31 @@ def role_alone(several: Sequence[Facts]) -> Facts:
     return Facts("", "", "", "", (), "", *carried(several))
 
 
+def _carried_by(
+    node: ast.BinOp, left: Facts, right: Facts
+) -> tuple[Role, tuple[Role, Role] | tuple[()], int]:
+    """Return the role, that of the halves, and the line, of what an operation makes of two values.
+
+    A product with something else still is of the same rows. What is taken off a value without a role may be anything.
+    """
+    same = (left.role, left.halves) == (right.role, right.halves)
+    scales = isinstance(node.op, ast.Mult | ast.Div) and "number" not in (left.kind, right.kind)
+    positive = isinstance(node.op, ast.Mult | ast.Div | ast.Add) and "-" not in ast.unparse(node)
+    keeps = same or scales or (positive and "number" in (left.kind, right.kind))
+    return carried((left, right)) if keeps else ("", (), 0)
+
+
+def without_role(facts: Facts) -> Facts:
+    """Return the facts of what is made from a value and may be of others, as negatives are of a batch of positives."""
+    return replace(facts, role="", halves=()) if facts.role or facts.halves else facts
+
+
 def joined_rows(several: Sequence[Facts]) -> Facts:
     """Return the facts of two parts that are put together, one behind the other."""
     roles = [facts.role for facts in several]
     together = agreed(several) if several else NOTHING
+    if len({*roles}) > 1:
+        together = without_role(together)
     if len(roles) == 2 and {*roles} == {"preferred", "other"}:
         return replace(together, role="", halves=(roles[0], roles[1]))
     return together
@@ -240,7 +261,7 @@ def combined(node: ast.BinOp, left: Facts, right: Facts) -> Facts:
         return Facts("padding", line=line)
     if isinstance(node.op, ast.BitOr | ast.Add) and "real" in kinds:
         return Facts("real", line=line)
-    return NOTHING if isinstance(node.op, ast.BitOr | ast.BitAnd) else _joined(left, right)
+    return NOTHING if isinstance(node.op, ast.BitOr | ast.BitAnd) else _joined(left, right, node)
 
 
 EPOCHS = re.compile(r"(?<!per_)epochs$|(?:^|_)(?:n|nb|num|max|total)_epoch$", re.IGNORECASE)
@@ -295,14 +316,14 @@ def _divided(kind: DataKind, by: ast.expr, *, plain: bool) -> DataKind:
     return kind if (plain and kind in COUNTS) or kind == "length" else ""
 
 
-def _joined(left: Facts, right: Facts) -> Facts:
+def _joined(left: Facts, right: Facts, node: ast.BinOp | None = None) -> Facts:
     """Return what holds for a sum or product of two tensors: where they come from, and what one of them hides."""
     sources = {(facts.source, facts.shifts) for facts in (left, right) if facts.source}
     source, shifts = sources.pop() if len(sources) == 1 else ("", ())
     hides = left.hides or right.hides
     part = left.part or right.part
     axis = left.axis if left.hides else right.axis
-    role, roles_of_halves, line = carried((left, right))
+    role, roles_of_halves, line = carried((left, right)) if node is None else _carried_by(node, left, right)
     line = left.line if left.hides else right.line if right.hides else line
     return Facts("", hides, axis, source, shifts, part, role, roles_of_halves, line)
 
@@ -311,7 +332,8 @@ def cut(facts: Facts, node: ast.Subscript) -> Facts:
     """Return the facts of a part of a tensor."""
     parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
     if facts.kind in OPPOSITE and any(map(_is_new_axis, parts)):
-        return replace(facts, axis="other" if _is_new_axis(parts[-1]) else "last")
+        behind = constant_of(parts[0]) is Ellipsis or sum(isinstance(part, ast.Slice) for part in parts) > 1
+        return replace(facts, axis="other" if _is_new_axis(parts[-1]) and behind else "last")
     slices = [part for part in parts if isinstance(part, ast.Slice) and (part.lower or part.upper)]
     if not slices:
         return facts
@@ -381,6 +403,12 @@ KEEPS_PLACES = {
 """Functions and methods after which each place is still that of what they are given."""
 
 
+KEEPS_ROLE = {"logsumexp", "mean", "nanmean", "amax", "norm", "diff", "squeeze_", "logits", "normalize"}
+"""Further functions after which values are still of the same rows."""
+OF_ROWS = re.compile(r"encod|token|embed|score|log_?p|forward|template|reward|project", re.IGNORECASE)
+"""Names of methods of other files that compute something of each row that they are given."""
+
+
 def after(name: str, given: list[Facts], others: list[ast.expr], node: ast.Call) -> Facts:
     """Return the facts of what a function gives, or a method of the first of what is given.
 
@@ -399,10 +427,14 @@ def after(name: str, given: list[Facts], others: list[ast.expr], node: ast.Call)
         return replace(first, axis="other" if place == -1 else "last" if place == 1 else "")
     if name in KEEPS_FACTS:
         begins = name in BEGINS_SOURCE and not first.source
+        if name in ("clone", "copy"):  # what is to become another is often a copy at first
+            return without_role(first)
         return replace(first, source=_place_of(node), shifts=()) if begins else first
     if name in KEEPS_PLACES:
         return replace(first, kind="")
-    return Facts("", "", "", "", (), first.part, *carried(given))
+    if name in KEEPS_ROLE:
+        return replace(role_alone([first]), part=first.part)
+    return replace(role_alone(given) if OF_ROWS.search(name) else NOTHING, part=first.part)
 
 
 def _place_of(node: ast.Call) -> str:

@@ -445,6 +445,18 @@ def shape_after(name: str, value: Value, args: Sequence[Value]) -> Shape:
     return "row" if flat else "scalar" if name == "item" else ""
 
 
+def shape_by_size(args: Sequence[Value]) -> Shape:
+    """Return the shape of a tensor that is made of a size: `torch.zeros(n)`, `torch.randint(0, 2, (n,))`."""
+    sizes = [arg for arg in args if isinstance(arg, Items)]
+    if any(isinstance(arg, Items) and (arg.pattern or arg.keys) for arg in args):
+        return ""
+    size = sizes[0].values if sizes else args
+    if len(size) == 1:
+        counts = isinstance(size[0], Constant) or facts_of(size[0]).kind in ("length", "rows", "number")
+        return "row" if counts else ""
+    return "column" if len(size) == 2 and size[1] == Constant(1) else ""
+
+
 def end_of(value: Value) -> str:
     """Return what a value is the result of; empty where that differs or is not known."""
     if isinstance(value, Tensor):
@@ -518,6 +530,8 @@ def parameters_in(value: Value) -> Parameters | None:
     """Return the parameters in a value, in whatever lists and mappings; None where there are none."""
     if isinstance(value, Parameters):
         return value
+    if isinstance(value, Object) and value.made_by.endswith("nn.Parameter"):
+        return Parameters(frozenset({value}))
     if isinstance(value, Items) and "params" in value.keys:
         return parameters_in(value.values[value.keys.index("params")])
     if isinstance(value, Items | Choice):

@@ -100,6 +100,7 @@ RULES: tuple[Rule, ...] = (
     conditions.counter_passes_by,
     data.data_order,
     data.evaluation_data,
+    data.same_rows_read,
     data.own_statistics,
     data.statistics_of_each_part,
     data.statistics_of_each_slice,

@@ -24,7 +24,7 @@ from mldebug_mcp.script.roles import EVALUATES, Roles
 from mldebug_mcp.script.trace.batches import rows_of as dataset_of
 from mldebug_mcp.script.trace.batches import wrapped
 from mldebug_mcp.script.trace.events import Event, Trace
-from mldebug_mcp.script.values import Constant, Object, Value, facts_of, objects_in
+from mldebug_mcp.script.values import Constant, Items, Object, Tensor, Value, facts_of, objects_in
 
 
 def data_order(roles: Roles) -> Iterator[Fault]:
@@ -440,6 +440,64 @@ def _rows(roles: Roles, loader: Loader) -> str:
     return " by ".join(rows_of(roles, node, loader.call) for node in (loader.dataset, *samplers))
 
 
+def same_rows_read(roles: Roles) -> Iterator[Fault]:
+    """All that is evaluated are rows that are trained on, through whatever helpers and mappings they come."""
+    trained, judged = _read_by(roles.trace, trains=True), _read_by(roles.trace, trains=False)
+    if not trained or not judged or {*trained} & {*judged}:
+        return  # the rows of training may be evaluated as a reference
+    shared = [(loader, other) for loader in judged for other in trained if _reads_rows_of(loader, other)]
+    if {loader for loader, _ in shared} == {*judged}:
+        loader, other = shared[0]
+        lines = [part.line for part in (loader, other, *wrapped(dataset_of(loader)), *wrapped(dataset_of(other)))]
+        says = f"{loader.label or 'this loader'} reads rows that {other.label or 'another'} (line {other.line}) trains on"
+        yield fault("same_data", loader.line, "likely", says, lines=lines)
+
+
+def _reads_rows_of(loader: Object, other: Object) -> bool:
+    """Say whether two loaders read the same rows, or one of them all rows of which the other has a part."""
+    if not all(isinstance(dataset_of(part), Object) for part in (loader, other)):
+        return False  # parts of a list are not kept apart
+    own, others = wrapped(dataset_of(loader)), wrapped(dataset_of(other))
+    chosen = {"sampler", "batch_sampler"} & {*loader.settings, *other.settings}
+    several = any(part.name == "*" or part.loops != loader.loops[: len(part.loops)] for part in (*own, *others))
+    if chosen or several:  # one may stand for several, as what a comprehension makes
+        return False
+    first, second = own[0], others[0]
+    if first is second or second in own[1:] or first in others[1:]:
+        return True
+    same = first.definition is not None and first.definition is second.definition
+    same = same or (first.made_by == second.made_by and first.made_by.endswith(("Subset", "TensorDataset")))
+    pairs = list(zip(first.given, second.given, strict=False))
+    rows = [pair for pair in pairs if all(isinstance(part, Object) and part.is_table() for part in pair)]
+    known = all(_is_same(*pair) or (pair not in rows and not _may_choose(pair)) for pair in pairs)
+    return same and len(first.given) == len(second.given) > 0 and known and any(_is_same(*pair) for pair in pairs)
+
+
+def _is_same(left: Value, right: Value) -> bool:
+    if isinstance(left, Object):
+        return left is right and left.name != "*"
+    if isinstance(left, Items):
+        return left is right
+    return isinstance(left, Constant | Tensor) and left == right and facts_of(left).part != ""
+
+
+def _may_choose(pair: tuple[Value, Value]) -> bool:
+    """Say whether two arguments that differ may choose rows: anything but switches and functions."""
+    return not all(isinstance(part, Constant) and isinstance(part.value, bool | None) for part in pair)
+
+
+def _read_by(trace: Trace, *, trains: bool) -> list[Object]:
+    """Return the loaders that loops which train go through, or loops without gradients."""
+    found = []
+    for event in trace.of("iterate"):
+        inside = [other for other in trace.of("backward", "forward") if other.entry == event.entry]
+        inside = [other for other in inside if other.loops[: len(event.loops)] == event.loops]
+        learns = any(other.action == "backward" for other in inside)
+        judged = not learns and any(other.gradients is False for other in inside)
+        found += [loader for loader in event.objects if loader.kind == "loader" and (learns if trains else judged)]
+    return list(dict.fromkeys(found))
+
+
 VIEWS = re.compile(r"simclr|byol|moco|dino|contrastive|nt_?xent|info_?nce|barlow|vicreg|twocrop|two_crop|\btta\b", re.I)
 """What is evaluated on random views on purpose."""
 
@@ -479,15 +537,8 @@ def _augmentation_shared(roles: Roles) -> Iterator[Fault]:
 
 def _read_datasets(trace: Trace, *, trains: bool) -> list[Object]:
     """Return the data sets that loops which train go through, or loops without gradients."""
-    found = []
-    for event in trace.of("iterate"):
-        inside = [other for other in trace.of("backward", "forward") if other.entry == event.entry]
-        inside = [other for other in inside if other.loops[: len(event.loops)] == event.loops]
-        learns = any(other.action == "backward" for other in inside)
-        judged = not learns and any(other.gradients is False for other in inside)
-        loaders = [loader for loader in event.objects if loader.kind == "loader" and (learns if trains else judged)]
-        found += [dataset for loader in loaders for dataset in wrapped(dataset_of(loader))]
-    return list(dict.fromkeys(found))
+    loaders = _read_by(trace, trains=trains)
+    return list(dict.fromkeys(dataset for loader in loaders for dataset in wrapped(dataset_of(loader))))
 
 
 def _changes_at_random(roles: Roles, dataset: Object) -> str:
@@ -674,39 +725,66 @@ def split_twice(roles: Roles) -> Iterator[Fault]:
 
 def drawn_twice(roles: Roles) -> Iterator[Fault]:
     """Rows of training and of evaluation are drawn at random, each for itself, from the same rows."""
-    drawn: dict[str, list[tuple[Assignment, Call]]] = {}
+    drawn: dict[str, list[tuple[Assignment, ast.expr]]] = {}
     for made in roles.script.assignments:
         last = made.target.rpartition(".")[2]
-        call = _draw_in(roles, made.value) if TRAINS.search(last) or HELD_OUT.search(last) else None
-        if call is not None and not made.conditions:
-            rows = call.node.func.value if call.method == "sample" and not call.node.args[:1] else None
-            rows = rows if isinstance(call.node.func, ast.Attribute) and rows is not None else call.argument("a", 0)
-            if rows is not None:
-                drawn.setdefault(f"{made.function}:{rows_of(roles, rows, call)}", []).append((made, call))
+        found = _drawn_from(roles, made.value) if TRAINS.search(last) or HELD_OUT.search(last) else None
+        if found is None or made.conditions or made.place is not None:
+            continue
+        rows, draw = found
+        within = Call("", ast.Call(rows, [], []), made.line, made.order, (), made.function, (), ())
+        drawn.setdefault(f"{made.function}:{rows_of(roles, rows, within)}", []).append((made, draw))
     for same in drawn.values():
-        train = [call for made, call in same if TRAINS.search(made.target.rpartition(".")[2])]
-        held = [call for made, call in same if not TRAINS.search(made.target.rpartition(".")[2])]
-        if train and held and ast.unparse(train[0].node) != ast.unparse(held[0].node):
-            says = f"these rows and those of line {train[0].line} are drawn from the same: many are in both"
-            yield fault("split_twice", held[0].line, "likely", says, lines=(train[0].line,))
+        train = [(made, draw) for made, draw in same if TRAINS.search(made.target.rpartition(".")[2])]
+        held = [(made, draw) for made, draw in same if not TRAINS.search(made.target.rpartition(".")[2])]
+        seeded = train and held and SEEDED.search(ast.unparse(held[0][1]))
+        if train and held and not (seeded and ast.unparse(train[0][1]) == ast.unparse(held[0][1])):
+            line, first = held[0][0].line, train[0][0].line
+            says = f"these rows and those of line {first} are drawn from the same: many are in both"
+            yield fault("split_twice", line, "likely", says, lines=(first,))
 
 
-def _draw_in(roles: Roles, node: ast.expr) -> Call | None:
-    """Return the call that draws rows, or their numbers, at random: `table.sample(frac=0.8)`, `rng.choice(n, 100)`."""
-    while isinstance(node, ast.Subscript | ast.Call):
-        call = roles.call_of(node) if isinstance(node, ast.Call) else None
-        if call is not None and call.method == "sample" and ("frac" in call.keywords or "n" in call.keywords):
-            return call
-        of_random = call is not None and bool(re.search(r"(?:^|\.)(?:random|rng|rs|rand|gen)$", call.owner))
-        if call is not None and of_random and call.method in ("choice", "sample") and len(call.node.args) > 1:
-            return call
-        if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Call):
-            node = node.slice
-        elif isinstance(node, ast.Subscript):
-            node = node.value
-        else:
-            node = node.func.value if isinstance(node.func, ast.Attribute) else ast.Constant(None)
-    return None
+SEEDED = re.compile(r"seed|random_state|generator|default_rng\(\d")
+"""How a draw is written that gives the same numbers each time."""
+PERMUTES = ("permutation", "randperm", "choice", "integers", "randint")
+
+
+def _drawn_from(roles: Roles, node: ast.expr, depth: int = 3) -> tuple[ast.expr, ast.expr] | None:
+    """Return the rows of which a value draws some at random, and the draw: `table.sample(frac=0.8)`, `rows[chosen]`."""
+    if isinstance(node, ast.Subscript) and depth:
+        draw = _draw_in(node.slice)
+        if draw is not None:
+            rows = node.value
+            of_table = isinstance(rows, ast.Attribute) and rows.attr in ("iloc", "loc")
+            return (rows.value if of_table and isinstance(rows, ast.Attribute) else rows), draw
+        return _drawn_from(roles, node.value, depth - 1)
+    if not isinstance(node, ast.Call) or not depth:
+        return None
+    name, given = dotted(node.func).rpartition(".")[2], {keyword.arg for keyword in node.keywords}
+    owner = node.func.value if isinstance(node.func, ast.Attribute) else None
+    if name == "sample" and owner is not None and given & {"frac", "n"}:
+        return owner, node
+    of_random = owner is not None and bool(re.search(r"(?:^|\.)(?:random|rng|rs|rand|gen)$", dotted(owner)))
+    if of_random and name in ("choice", "sample") and len(node.args) > 1:
+        return node.args[0], node
+    if name == "Subset" and len(node.args) == 2 and (draw := _draw_in(node.args[1])) is not None:
+        return node.args[0], draw
+    helper = roles.definitions.get(name)
+    returned = [part.value for part in ast.walk(helper) if isinstance(part, ast.Return)] if helper is not None else []
+    found = _drawn_from(roles, returned[0], depth - 1) if len(returned) == 1 and returned[0] is not None else None
+    parameters = parameters_of(helper)
+    if found is not None and dotted(found[0]) in parameters:
+        place = parameters.index(dotted(found[0]))
+        return (node.args[place], node) if place < len(node.args) else None
+    return _drawn_from(roles, owner, depth - 1) if owner is not None and found is None and helper is None else None
+
+
+def _draw_in(node: ast.expr) -> ast.Call | None:
+    """Return the call that draws numbers of rows: `rng.permutation(n)[:k]`, `torch.randperm(n)`; None for others."""
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    is_draw = isinstance(node, ast.Call) and dotted(node.func).rpartition(".")[2] in PERMUTES
+    return node if is_draw and isinstance(node, ast.Call) else None
 
 
 def _are_methods_of_one(first: Call, other: Call) -> bool:

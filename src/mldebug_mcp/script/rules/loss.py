@@ -11,7 +11,7 @@ from mldebug_mcp.script.faults import Fault, fault
 from mldebug_mcp.script.graph import LOSS_NAME, carries_graph, is_running_sum
 from mldebug_mcp.script.library import CUT, NUMBERS, SAME_VALUES
 from mldebug_mcp.script.roles import Roles
-from mldebug_mcp.script.values import Tensor, Value, facts_of, models_through, shape_of
+from mldebug_mcp.script.values import Tensor, Value, end_line_of, facts_of, models_through, shape_of
 
 FORWARD = ("forward", "__call__", "call")
 """What PyTorch, Flax and Keras call the method that computes the outputs of a model."""
@@ -535,9 +535,10 @@ def _shapes_followed(roles: Roles) -> Iterator[Fault]:
         if output is None:
             continue
         targets = {shape_of(pair[1 - output]) for pair in sides}
+        made = [end_line_of(pair[output]) for pair in sides]
         if targets == {"row"}:
             says = "one side has shape (n,), and the other, of one output, (n, 1): the difference is a matrix of n by n"
-            yield fault("shapes_broadcast", parts[0].lineno, "likely", says)
+            yield fault("shapes_broadcast", parts[0].lineno, "likely", says, lines=made)
         elif targets == {""} and (line := _met_as_a_row(roles, [facts_of(pair[1 - output]).source for pair in sides])):
             says = f"this side has shape (n, 1), and line {line} compares the other with outputs of shape (n,)"
             yield fault("shapes_broadcast", parts[0].lineno, "likely", says)
@@ -774,7 +775,7 @@ def keras_logits(roles: Roles) -> Iterator[Fault]:
 
 
 WEIGHT_OF_A_ROW = re.compile(
-    r"mask|keep|valid|(?:^|_)(?:row|sample|example|item|instance|importance|is|class)_?w(?:eights?)?s?$|^weights$",
+    r"mask|keep|valid|(?:^|_)(?:row|sample|example|item|instance|importance|is|class)_?w(?:eights?)?s?$|^weights$|^w[st]?$",
     re.IGNORECASE,
 )
 """Names of weights that have a value for each row."""

@@ -216,7 +216,10 @@ def _is_scaled(backward: ast.AST) -> bool:
 def _is_autocast(roles: Roles, guard: str) -> bool:
     """Say whether a `with` block is autocast, by a name that it was given as well."""
     made = roles.script.assigned(guard)
-    names = [guard, *(calls_in(made.value) if made is not None else ())]
+    helper = roles.definitions.get(guard.rpartition(".")[2])
+    returned = [node.value for node in ast.walk(helper) if isinstance(node, ast.Return)] if helper is not None else []
+    values = [*([made.value] if made is not None else []), *filter(None, returned)]
+    names = [guard, *(name for value in values for name in calls_in(value))]
     return any(name.rpartition(".")[2] == "autocast" for name in names)
 
 

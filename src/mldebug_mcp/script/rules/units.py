@@ -106,7 +106,7 @@ def _pace_of(roles: Roles, event: Event, schedule: Object) -> Literal["step", "p
     depth, own = depths.pop(), event.loop_lines
     inner = [step.loop_lines for step in steps]
     if len(own) == depth > 1 and own in inner:
-        return "step"
+        return "" if re.search(r"range\(.*epoch", roles.script.loops.get(own[-1], ""), re.IGNORECASE) else "step"
     return "pass" if own and len(own) < depth and any(lines[: len(own)] == own for lines in inner) else ""
 
 

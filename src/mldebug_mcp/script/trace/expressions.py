@@ -20,6 +20,7 @@ from mldebug_mcp.script.facts import (
     rows_cut,
     turned_round,
     with_rows,
+    without_role,
 )
 from mldebug_mcp.script.facts import combined as combined_facts
 from mldebug_mcp.script.terms import Term, Terms, added, gaussian_divergence, negated, sign_of, weighted
@@ -109,7 +110,7 @@ class Expressions(Calls):
                 key = self.value(node.slice)
                 value = self.value(node.value)
                 if isinstance(node.slice, ast.Slice) and (isinstance(value, Items | Parameters) or holds_layers(value)):
-                    return value
+                    return replace(value) if isinstance(value, Items) else value  # other rows than those of the whole
                 if isinstance(value, Items) and plain_of(key):
                     self.trace.chosen.add((plain_of(key), facts_of(key).line))
                 return self.counted(plain_of(key), self._taken(node, value, key), node)
@@ -198,7 +199,8 @@ class Expressions(Calls):
             return Items(tuple(marked(part, halves) if halves else part for part in (*left.values, *right.values)))
         if isinstance(node.op, ast.BitOr) and isinstance(left, Items) and isinstance(right, Items):
             return merged(left, right)
-        if isinstance(node.op, ast.Add) and (isinstance(left, Items) or parameters_in(left) or parameters_in(right)):
+        listed = isinstance(left, Items) or (isinstance(right, Items) and facts_of(left).kind == "")
+        if isinstance(node.op, ast.Add) and (listed or parameters_in(left) or parameters_in(right)):
             return Items((left, right), pattern=True)
         if isinstance(node.op, ast.Mult) and isinstance(left, Items) and len(left.values) == 1:
             if isinstance(left.values[0], Constant):
@@ -223,7 +225,7 @@ class Expressions(Calls):
         if isinstance(node.op, ast.Add) and models and (lost := cut_from(left, right)) and lost & models:
             lacks = node.lineno
         ends_in = "log_prob" if "log_prob" in ends else ""
-        if isinstance(node.op, ast.Div) and models and facts_of(left).kind == facts_of(right).kind == "padding":
+        if isinstance(node.op, ast.Div) and models and facts_of(right).kind == "padding":
             self.trace.padding_kept.append((facts_of(right).line, node.lineno))
         self.note_clock(facts_of(left), facts_of(right))
         facts = combined_facts(node, facts_of(left), facts_of(right))
@@ -249,7 +251,9 @@ class Expressions(Calls):
             if self.reading and not value.facts.source and rows_cut(node):
                 source = f"{node.lineno}:{node.col_offset}"
                 return replace(taken, facts=with_rows(replace(value.facts, source=source), node))
-            return replace(taken, facts=with_rows(cut(value.facts, node), node), shape=_shape_at(node, value, key))
+            facts = with_rows(cut(value.facts, node), node)
+            chosen = not isinstance(node.slice, ast.Slice | ast.Tuple | ast.Constant)
+            return replace(taken, facts=without_role(facts) if chosen else facts, shape=_shape_at(node, value, key))
         return taken
 
     def _terms(self, node: ast.BinOp, left: Value, right: Value) -> Terms:
@@ -324,11 +328,10 @@ class Expressions(Calls):
                     and isinstance(through, Items)
                     and not through.pattern
                     and not part.ifs
-                    and not through.keys
                     and len(through.values) <= MAX_ITEMS
                 ):
                     values, keys = [], []
-                    for value in through.values:
+                    for value in (map(Constant, through.keys) if through.keys else through.values):
                         self.assign(part.target, value, kept)
                         key = self.value(node.key) if isinstance(node, ast.DictComp) else DATA
                         keys += [str(key.value)] if isinstance(key, Constant) else []

@@ -33,6 +33,7 @@ from mldebug_mcp.script.values import (
     parameters_in,
     plain_of,
     shape_after,
+    shape_by_size,
     shape_of_list,
     terms_after,
 )
@@ -48,6 +49,8 @@ PARSES = re.compile(r"^(?:yaml\.(?:safe_load|load|full_load)|json\.loads|tomllib
 """Functions that make a mapping of a text."""
 MAPPINGS = ("EasyDict", "Box", "DotDict", "AttrDict", "ConfigDict", "OrderedDict", "create", "MappingProxyType")
 """Functions and classes that give a mapping, or one with attributes, of a mapping."""
+MADE_BY_SIZE = ("rand", "randn", "zeros", "ones", "empty", "randint", "full")
+"""Functions that make a tensor of a size that they are given."""
 HALVES = ("chunk", "split", "tensor_split")
 """Functions and methods that give the parts of a tensor."""
 JOINS = ("cat", "concat", "concatenate", "vstack")
@@ -249,12 +252,13 @@ class LibraryCalls(Batches):
         through = models_through(*parts) if self.gradients else frozenset()
         line = node.lineno if last in library.RESULTS else end_line_of(args[0]) if args else 0
         shape = shape_after(last, args[0], args[1:]) if args else ""
+        shape = shape_by_size(args) if last in MADE_BY_SIZE else shape
         return Tensor(through, ends, known, line, terms_after(last, args, node), shape, facts=facts)
 
     def facts_after(self, name: str, given: Sequence[Value], others: list[ast.expr], node: ast.Call) -> Facts:
         """Return what is known of the data that a function, or a method of the first value, gives."""
         facts = [facts_of(value) for value in given]
-        if given and isinstance(given[0], Items) and name in JOINS:
+        if given and isinstance(given[0], Items) and name in (*JOINS, "stack"):
             facts[0] = joined_rows([facts_of(part) for part in given[0].values])
         if facts and name in MARGINS and "less" in facts[0].role:
             self.trace.margins.append((node.lineno, name, facts[0].role))
