@@ -177,9 +177,9 @@ def _carried_by(
     A product with something else still is of the same rows. What is taken off a value without a role may be anything.
     """
     same = (left.role, left.halves) == (right.role, right.halves)
-    scales = isinstance(node.op, ast.Mult | ast.Div) and "number" not in (left.kind, right.kind)
-    positive = isinstance(node.op, ast.Mult | ast.Div | ast.Add) and "-" not in ast.unparse(node)
-    keeps = same or scales or (positive and "number" in (left.kind, right.kind))
+    turned = any(isinstance(side, ast.UnaryOp) for side in (node.left, node.right))
+    scales = isinstance(node.op, ast.Mult | ast.Div) or (isinstance(node.op, ast.Add) and "number" in (left.kind, right.kind))
+    keeps = same or (scales and not turned)
     return carried((left, right)) if keeps else ("", (), 0)
 
 
