@@ -12,7 +12,7 @@ from mldebug_mcp.script.calls import constant_of, dotted
 
 DataKind = Literal[
     "", "real", "padding", "ones", "zeros", "rest of ones", "rest of zeros", "padded", "places", "length", "mean", "std",
-    "number", "epochs", "rows", "batches", "updates", "clock",
+    "past", "future", "scores", "number", "epochs", "rows", "batches", "updates", "clock",
 ]  # fmt: skip
 
 
@@ -27,7 +27,8 @@ class Facts:
     Args:
         kind: What they are. "real" is a mask that is true at all places which hold data, "padding" one that is true at
             padding alone. "ones" and "zeros" are such alone, for as many places as hold data, "rest of ones" and
-            "rest of zeros" for others. "padded" is data with zeros as padding, "places" numbers of places, "length" is how many there are. "mean" and
+            "rest of zeros" for others. "padded" is data with zeros as padding. "past" is a mask that is true at the own
+            place and those before it, "future" one that is true at those after it. "scores" are of all pairs, "places" numbers of places, "length" is how many there are. "mean" and
             "std" are statistics. Others are what numbers count: "number" is one that is written out, "clock" what a
             schedule has come to.
         hides: The kind of the mask under which they are minus infinity, or nearly so.
@@ -54,7 +55,7 @@ class Facts:
 NOTHING = Facts()
 COUNTS = ("epochs", "rows", "batches", "updates")
 """What numbers count: passes over the data, rows, batches, updates of the weights."""
-OPPOSITE: dict[DataKind, DataKind] = {"real": "padding", "padding": "real"}
+OPPOSITE: dict[DataKind, DataKind] = {"real": "padding", "padding": "real", "past": "future", "future": "past"}
 KEEPS_FACTS = {
     "to", "cuda", "cpu", "long", "int", "float", "bool", "half", "double", "type", "type_as", "clone", "contiguous",
     "detach", "view", "reshape", "flatten", "squeeze", "unsqueeze", "expand", "expand_as", "repeat", "permute",
@@ -252,6 +253,13 @@ def combined(node: ast.BinOp, left: Facts, right: Facts) -> Facts:
         return calculated
     if isinstance(node.op, ast.Sub) and constant_of(node.left) == 1 and right.kind in OPPOSITE:
         return flipped(right)
+    if isinstance(node.op, ast.MatMult):
+        pairs = re.search(r"\.mT$|transpose\((?:-1, -2|-2, -1|2, 3|3, 2|1, 2|2, 1)\)$", ast.unparse(node.right))
+        return Facts("scores", line=node.lineno) if pairs else without_role(_joined(left, right))
+    if "scores" in kinds:
+        of_scores = left if left.kind == "scores" else right
+        joined = _joined(left, right, node)
+        return replace(joined, kind="scores", line=joined.line if joined.hides else of_scores.line)
     if isinstance(node.op, ast.Mult):
         hidden = hidden_by(left, node.right), hidden_by(right, node.left)
         known = next((facts for facts in hidden if facts.hides), None)
@@ -366,11 +374,17 @@ def _start_of(low: ast.expr | None) -> tuple[str, int]:
     return ast.unparse(low), 0
 
 
+def axis_of(others: list[ast.expr], node: ast.Call) -> int | None:
+    """Return the axis along which a function goes; None where none is written out."""
+    given = [keyword.value for keyword in node.keywords if keyword.arg in ("dim", "axis")] + others[:1]
+    axis = constant_of(given[0]) if given else None
+    return axis if isinstance(axis, int) and not isinstance(axis, bool) else None
+
+
 def is_over_another_axis(facts: Facts, others: list[ast.expr], node: ast.Call) -> bool:
     """Say whether a softmax goes along another axis than that along which places are hidden."""
-    axes = [constant_of(keyword.value) for keyword in node.keywords if keyword.arg in ("dim", "axis")]
-    axes += [constant_of(other) for other in others[:1]]
-    is_last = axes[0] == -1 if axes and axes[0] in (-1, -2, -3, 0) else None
+    axis = axis_of(others, node)
+    is_last = axis == -1 if axis in (-1, -2, -3, 0) else None
     return (facts.axis, is_last) in (("last", False), ("other", True))
 
 
@@ -449,7 +463,7 @@ def _of_mask(name: str, given: list[Facts], others: list[ast.expr]) -> Facts | N
     if name in ("logical_not", "bitwise_not"):
         return flipped(first)
     if name in ("masked_fill", "masked_fill_") and len(others) == 2 and len(given) == 3:
-        return _joined(first, hidden_by(given[1], others[1]))
+        return replace(_joined(first, hidden_by(given[1], others[1])), kind="scores" if first.kind == "scores" else "")
     if name == "where" and len(others) == 2:
         return hidden_by(first, others[0]) if is_hiding(others[0]) else hidden_by(flipped(first), others[1])
     return None
@@ -459,6 +473,11 @@ def _counted(name: str, first: Facts, others: list[ast.expr], node: ast.Call) ->
     """Return the facts of numbers of places, of ones and of statistics; None for another function."""
     if name in ("arange", "ones"):
         return Facts("places" if name == "arange" else "ones")
+    if name in ("tril", "triu") and first.kind in ("ones", "rest of ones"):
+        places = next((keyword.value for keyword in node.keywords if keyword.arg in ("diagonal", "k")), None)
+        place = constant_of(places or (others[0] if others else ast.Constant(0)))
+        by_place: dict[object, DataKind] = {("tril", 0): "past", ("triu", 1): "future"}
+        return Facts(by_place.get((name, place), ""), line=node.lineno)
     if name in ("zeros", "zeros_like", "ones_like"):
         return Facts("rest of zeros" if name.startswith("zeros") else "rest of ones")
     if name == "full" and len(others) > 0 and constant_of(others[0]) in (0, 1):

@@ -21,6 +21,10 @@ LENGTHS = {
 """The arguments of schedules that say how long these are, with their places; "" stands for those of Transformers."""
 LOADER = re.compile(r"loader|(?:^|_)dl$", re.IGNORECASE)
 """Names of loaders."""
+EVALUATES = re.compile(r"(?:^|[._])(?:eval\w*|valid\w*|val|test\w*|infer\w*|predict\w*)(?:$|_)", re.IGNORECASE)
+HELD_OUT = re.compile(rf"{EVALUATES.pattern}|(?:^|[._])(?:dev|held\w*|holdout)(?:$|_)|^(?:vl|va|te)$", re.IGNORECASE)
+TRAINS = re.compile(r"train|^(?:tr|tl)$|^fit_", re.IGNORECASE)
+"""Names of functions that evaluate, of held-out rows, and of those of training."""
 CLIPS = ("clip_grad_norm_", "clip_grad_value_", "clip_grad_norm")
 """Functions of PyTorch that clip gradients."""
 NO_GRADIENTS = re.compile(r"(?:no_grad|inference_mode)$")

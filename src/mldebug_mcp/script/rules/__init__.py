@@ -37,6 +37,7 @@ from mldebug_mcp.script.rules import (
     step,
     units,
     unused,
+    vocabulary,
 )
 
 RULES: tuple[Rule, ...] = (
@@ -87,6 +88,7 @@ RULES: tuple[Rule, ...] = (
     meaning.arguments_swapped,
     meaning.divergence_of_what,
     meaning.softmax_over_the_batch,
+    meaning.normalized_over_the_batch,
     meaning.mask_inverted,
     meaning.ignored_index_differs,
     masked.data_hidden,
@@ -152,6 +154,8 @@ RULES: tuple[Rule, ...] = (
     unused.argument_unused,
     unused.parameter_renamed,
     arguments.settings_contradict,
+    vocabulary.vocabularies_differ,
+    vocabulary.tokens_without_embedding,
 )
 
 
@@ -161,5 +165,5 @@ def faults_of(roles: Roles) -> list[Fault]:
     for fault in (fault for rule in RULES for fault in rule(roles)):
         same = found.get((fault.rule, fault.line), fault)
         surest = min(same, fault, key=lambda known: SUREST_FIRST.index(known.certainty))
-        found[fault.rule, fault.line] = replace(surest, lines=(*same.lines, *fault.lines))
+        found[fault.rule, fault.line] = replace(surest, lines=tuple(dict.fromkeys((*same.lines, *fault.lines))))
     return sorted(found.values(), key=lambda fault: (fault.line, fault.rule))

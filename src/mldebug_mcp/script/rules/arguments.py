@@ -103,7 +103,8 @@ def _far_outside(roles: Roles, given: _Given) -> Iterator[Fault]:
 
 def _is_of_network(roles: Roles, call: Call) -> bool:
     """Say whether a learning rate is for the layers of a network, and nothing moves its usual range."""
-    given = roles.source_of(call.node.args[0], call) if call.node.args else None
+    of_trainer = bool(re.search(r"(?:Arguments|Config)$", call.name))
+    given = roles.source_of(call.node.args[0], call) if call.node.args and not of_trainer else None
     text = "param" if given is None else ast.unparse(given)
     listed = isinstance(given, ast.List | ast.Tuple) and "parameters(" not in text
     points = listed or not re.search(r"param|group", text)

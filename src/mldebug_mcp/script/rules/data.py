@@ -11,16 +11,15 @@ from mldebug_mcp.script.calls import Assignment, Call, calls_in, constant_of, do
 from mldebug_mcp.script.faults import Fault, fault
 from mldebug_mcp.script.loaders import (
     DRAWS,
-    HELD_OUT,
     RANDOM,
-    TRAINS,
     Loader,
     draws_anew,
     line_of_rows,
     loaders_of,
     rows_of,
 )
-from mldebug_mcp.script.roles import EVALUATES, Roles
+from mldebug_mcp.script.library import EVALUATES, HELD_OUT, TRAINS
+from mldebug_mcp.script.roles import Roles
 from mldebug_mcp.script.trace.batches import rows_of as dataset_of
 from mldebug_mcp.script.trace.batches import wrapped
 from mldebug_mcp.script.trace.events import Event, Trace
@@ -177,7 +176,11 @@ def evaluation_data(roles: Roles) -> Iterator[Fault]:
         maker = roles.script.assigned(call.owner)
         source = dotted(maker.value) if maker is not None else call.owner
         by_call = any(call.order < split.order and call.function == split.function for split in splits)
-        if fitted.search(source) and "Label" not in source and (by_call or _is_cut_in_two(roles, call)):
+        if isinstance(call.node.func, ast.Call):
+            continue  # what `fit` returns is called
+        of_part = any(isinstance(arg, ast.Subscript) and isinstance(arg.slice, ast.Slice) for arg in call.node.args)
+        of_all = fitted.search(source) and "Label" not in source and not of_part
+        if of_all and (by_call or _is_cut_in_two(roles, call)):
             says = (
                 f"{call.owner} is fitted on all rows, and these are split afterwards: it knows those of the evaluation"
             )
@@ -301,7 +304,8 @@ def _train_and_evaluate(parts: list[str]) -> bool:
         {found[1] for part in parts if (found := pattern.match(part))} for pattern in (FIRST_ROWS, LATER_ROWS)
     )
     chosen = [found[2].strip("'\"") for part in parts if (found := CHOSEN_ROWS.match(part))]
-    named = any(map(TRAINS.search, chosen)) and any(map(HELD_OUT.search, chosen))
+    chosen += [part for part in parts if part.isidentifier()]
+    named = any(map(TRAINS.search, chosen)) and any(HELD_OUT.search(name) and not TRAINS.search(name) for name in chosen)
     return bool(first & later) or named
 
 
@@ -521,18 +525,28 @@ def augmented_evaluation(roles: Roles) -> Iterator[Fault]:
             yield fault("augmented_evaluation", line, "likely", says)
 
 
-SWITCHES_VIEWS = re.compile(r"aug|train|jitter|mirror|noise|flip|random", re.IGNORECASE)
+SWITCHES_VIEWS = re.compile(
+    r"aug|train|jitter|mirror|noise|flip|random|mask|perturb|distort|warp|cutout|mixup|crop|drop", re.IGNORECASE
+)
 """Names of attributes that switch random changes of rows on."""
 
 
 def _augmentation_shared(roles: Roles) -> Iterator[Fault]:
-    """Yield data sets whose random changes of rows are switched on, and that training and evaluation read."""
+    """Yield data sets whose random changes of rows are switched on, and that evaluation reads."""
     trains, evaluates = _read_datasets(roles.trace, trains=True), _read_datasets(roles.trace, trains=False)
-    for dataset in trains:
-        changes = _changes_at_random(roles, dataset) if dataset in evaluates else ""
+    for dataset in evaluates if trains else ():
+        changes = _changes_at_random(roles, dataset)
         if changes:
-            says = f"{dataset.label} is read for training and for evaluation, and {changes} changes its rows at random"
-            yield fault("augmented_evaluation", dataset.line, "likely", says)
+            both = "for training and for evaluation" if dataset in trains else "for evaluation"
+            says = f"{dataset.label or 'this data set'} is read {both}, and {changes} changes its rows at random"
+            yield fault("augmented_evaluation", dataset.line, "likely", says, lines=_asked_at(dataset))
+
+
+def _asked_at(dataset: Object) -> list[int]:
+    """Return the lines of what a data set is given, and of what that was made of."""
+    parts = [part for given in dataset.given for part in _made_of(given)]
+    switches = [facts_of(given).line for given in dataset.given]
+    return [*switches, *(part.line for part in parts)]
 
 
 def _read_datasets(trace: Trace, *, trains: bool) -> list[Object]:

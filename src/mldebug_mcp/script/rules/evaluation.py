@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from mldebug_mcp.models.script import Certainty
 from mldebug_mcp.script.calls import Assignment, Call, calls_in, constant_of, dotted, names_in
 from mldebug_mcp.script.faults import Fault, fault
-from mldebug_mcp.script.library import NO_GRADIENTS
+from mldebug_mcp.script.library import EVALUATES, NO_GRADIENTS
 from mldebug_mcp.script.metrics import LOSS_LIKE, Better, better_by_name, better_of, with_functions
-from mldebug_mcp.script.roles import EVALUATES, Roles
+from mldebug_mcp.script.roles import Roles
 
 
 def modes(roles: Roles) -> Iterator[Fault]:
@@ -158,7 +158,13 @@ def metrics_computed_wrongly(roles: Roles) -> Iterator[Fault]:
                 says = f"{node.left.id} adds up means of batches, and is divided by the number of rows"
                 yield fault("mean_of_means", node.lineno, "certain", says)
         trains = roles.trains_by_hand or roles.trains_elsewhere
-        if trains and isinstance(node, ast.Call) and dotted(node.func).rpartition(".")[2] == "argmax":
+        inner = node.value if isinstance(node, ast.Subscript | ast.Attribute) else None
+        of_max = isinstance(inner, ast.Call) and dotted(inner.func).rpartition(".")[2] in ("max", "topk")
+        second = isinstance(node, ast.Subscript) and constant_of(node.slice) == 1
+        if of_max and (second or (isinstance(node, ast.Attribute) and node.attr == "indices")):
+            node = inner  # noqa: PLW2901 - the places of the highest are judged as those of argmax
+        of_places = of_max or (isinstance(node, ast.Call) and dotted(node.func).rpartition(".")[2] == "argmax")
+        if trains and isinstance(node, ast.Call) and of_places:
             axis = next(
                 (constant_of(keyword.value) for keyword in node.keywords if keyword.arg in ("dim", "axis")), None
             )
@@ -171,7 +177,7 @@ def metrics_computed_wrongly(roles: Roles) -> Iterator[Fault]:
                 axis == 0
                 and not isinstance(axis, bool)
                 and not of_one_row
-                and re.search(r"logit|output|pred|model|out\b|score", text)
+                and re.search(r"logit|output|pred|model|out\b|score|\bnet\(", text)
             ):
                 says = f"the class is looked for along the batch: {text[:60]}"
                 yield fault("argmax_over_batch", node.lineno, "likely", says)

@@ -85,13 +85,30 @@ MAX_JUDGED = 20
 """Calls of one rule that are judged. Chosen: a script has a few."""
 
 
+def normalized_over_the_batch(roles: Roles) -> Iterator[Fault]:
+    """Vectors that are compared with each other are brought to the length one along the batch, and not each by itself."""
+    for node in ast.walk(roles.script.tree):
+        if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.MatMult):
+            continue
+        left = node.left
+        if isinstance(left, ast.Name):
+            around = next((call for call in roles.script.calls if call.line >= node.lineno), None)
+            left = roles.source_of(left, around) if around is not None else left
+        call = roles.call_of(left) if isinstance(left, ast.Call) else None
+        if call is None or call.method != "normalize" or not _is_of_all_pairs(node) or not _is_over_rows(call):
+            continue
+        says = f"{ast.unparse(call.node)[:60]} goes along the batch: what a row is like hangs on the others"
+        yield fault("normalized_over_batch", call.line, "likely", says)
+
+
 def _is_functional(call: Call) -> bool:
     return dotted(call.node.func).partition(".")[0] in ("F", "torch", "nn", "functional")
 
 
 def _is_over_rows(call: Call) -> bool:
     """Say whether a softmax goes along the first axis."""
-    axis = call.constant("dim", 1 if _is_functional(call) and not call.method[:1].isupper() else 0)
+    place = 2 if call.method == "normalize" else 1
+    axis = call.constant("dim", place if _is_functional(call) and not call.method[:1].isupper() else 0)
     return axis == 0 and not isinstance(axis, bool)
 
 

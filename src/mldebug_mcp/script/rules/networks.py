@@ -36,7 +36,12 @@ def target_never_updated(roles: Roles) -> Iterator[Fault]:
             or (copied.parent is not None and copied.parent.copy_of is not None)
         ):
             continue
-        others = [other for other in trace.events if other.node is not event.node]
+        dead = roles.dead_functions
+        others = [
+            other
+            for other in trace.events
+            if other.node is not event.node and not (other.entry and other.function.rpartition(".")[2] in dead)
+        ]
         if id(event.node) in optional or _is_given_source(roles, copied) or _copied_again(others, copied):
             continue
         touched = any(
@@ -60,7 +65,8 @@ def target_never_updated(roles: Roles) -> Iterator[Fault]:
         learns = any(other.action == "step" and (other.loops or other.entry) for other in others)
         if used and learns and not (touched or trained or begun):
             says = f"{copied.name} is copied once and never updated: it keeps the weights of the beginning"
-            yield fault("target_never_updated", event.line, "likely", says)
+            uses = [other.line for other in others if other.action in ("forward", "step") and other.loops]
+            yield fault("target_never_updated", event.line, "likely", says, lines=[*event.lines, *uses])
 
 
 def _copied(event: Event) -> Object | None:

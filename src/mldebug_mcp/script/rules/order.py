@@ -172,7 +172,7 @@ def modes_left(roles: Roles) -> Iterator[Fault]:
         if (
             event.gradients
             and "eval" in event.modes
-            and ("eval" not in begun or _is_evaluated_before(trace, place, model))
+            and ("eval" not in begun or _is_evaluated_before(trace, place, model) or _was_tried(trace, place, model))
             and _is_trained(trace, event, place, model)
         ):
             before = [
@@ -210,6 +210,16 @@ def _switched_once(events: Sequence[Event], forward: Event, model: Object) -> in
         if event.loops == forward.loops[: len(event.loops)] and _concerns(event, model)
     ]
     return lines[-1] if lines else 0
+
+
+def _was_tried(trace: Trace, place: int, model: Object) -> bool:
+    """Say whether a model was put into evaluation mode for a pass without gradients, before the loops, and stayed so."""
+    before = [event for event in trace.events[:place] if event.entry == trace.events[place].entry]
+    switched = [at for at, event in enumerate(before) if event.action in ("train", "eval") and _concerns(event, model)]
+    if not switched or before[switched[-1]].action != "eval" or before[switched[-1]].loops or not _has_modes(model):
+        return False
+    passes = [event for event in before[switched[-1] :] if event.action == "forward" and _concerns(event, model)]
+    return bool(passes) and passes[0].gradients is False and not passes[0].loops
 
 
 def _is_evaluated_before(trace: Trace, place: int, model: Object) -> bool:

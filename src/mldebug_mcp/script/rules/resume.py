@@ -104,4 +104,5 @@ def _goes_on(roles: Roles) -> bool:
         if dotted(loop.iter) == "range" and isinstance(loop.iter.args[0], ast.Name | ast.Attribute)
     }
     read = [made for made in roles.script.assignments if PLACE_OF_RUN.search(ast.unparse(made.value))]
-    return any(made.target in starts for made in read)
+    lasts = {start.rpartition(".")[2] for start in starts if "." in start}
+    return any(made.target in starts or ("." in made.target and made.target.rpartition(".")[2] in lasts) for made in read)

@@ -209,6 +209,9 @@ class Calls(Methods):
         given = (*args, *keywords.values())
         self.trace.called.setdefault(id(node), set()).add(model.made_by)
         if model.kind == "loss":
+            if "Triplet" in model.made_by and len(args) == 3:
+                self.with_role("positive", args[1], node)
+                self.with_role("negative", args[2], node)
             return Tensor(models_through(*given), terms=self._terms_of_loss(model, args, node))
         event = self.event("forward", [model], node, modes=model.modes)
         inner: Value = DATA

@@ -111,7 +111,9 @@ class Trace:
         padding_kept: The lines of masks that are true at padding alone, each with the line of a mean over these places.
         registered: The functions that are put into lists under keys.
         reached: The functions that others call.
-        hidden: The lines that hide what holds data from a softmax or maximum, and leave the padding.
+        hidden: The lines that hide data or the past from a softmax or maximum, and leave the rest; with which of both.
+        softmaxed: The lines of softmax over scores of all pairs, with the line of the scores, and the axis.
+        over_one: The lines of softmax along an axis of the size 1.
     """
 
     events: list[Event] = field(default_factory=list)
@@ -129,7 +131,9 @@ class Trace:
     margins: list[tuple[int, str, str]] = field(default_factory=list)
     registered: list[Registered] = field(default_factory=list)
     reached: set[ast.AST] = field(default_factory=set)
-    hidden: list[int] = field(default_factory=list)
+    hidden: list[tuple[int, str]] = field(default_factory=list)
+    softmaxed: set[tuple[int, int, int | None]] = field(default_factory=set)
+    over_one: list[int] = field(default_factory=list)
     over_another_axis: list[tuple[int, int]] = field(default_factory=list)
     padding_kept: list[tuple[int, int]] = field(default_factory=list)
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import TypeGuard
 
 from mldebug_mcp.script import library
-from mldebug_mcp.script.facts import COUNTS, NOTHING, Facts, after, halves_of, is_over_another_axis, joined_rows
+from mldebug_mcp.script.facts import COUNTS, NOTHING, Facts, after, axis_of, halves_of, is_over_another_axis, joined_rows
 from mldebug_mcp.script.trace.batches import Batches
 from mldebug_mcp.script.trace.documents import parsed
 from mldebug_mcp.script.values import (
@@ -34,6 +34,7 @@ from mldebug_mcp.script.values import (
     plain_of,
     shape_after,
     shape_by_size,
+    shape_of,
     shape_of_list,
     terms_after,
 )
@@ -53,6 +54,8 @@ MADE_BY_SIZE = ("rand", "randn", "zeros", "ones", "empty", "randint", "full")
 """Functions that make a tensor of a size that they are given."""
 HALVES = ("chunk", "split", "tensor_split")
 """Functions and methods that give the parts of a tensor."""
+HIDDEN = (("real", True), ("real", False), ("past", True))
+"""What must not be hidden from a function that compares places: data, and the past from a softmax."""
 JOINS = ("cat", "concat", "concatenate", "vstack")
 """Functions that put rows behind each other."""
 MARGINS = ("logsigmoid", "log_sigmoid", "softplus", "relu", "clamp", "clamp_min", "sigmoid")
@@ -238,6 +241,9 @@ class LibraryCalls(Batches):
 
     def _computed(self, last: str, args: list[Value], given: Sequence[Value], node: ast.Call) -> Value:
         """Return what a function computes of tensors."""
+        if last == "triplet_margin_loss" and len(args) > 2:
+            self.with_role("positive", args[1], node)
+            self.with_role("negative", args[2], node)
         halves = halves_of(facts_of(args[0])) if args and last in HALVES else []
         if halves:
             return Items(tuple(Tensor(models_through(args[0]), facts=half) for half in halves))
@@ -262,8 +268,13 @@ class LibraryCalls(Batches):
             facts[0] = joined_rows([facts_of(part) for part in given[0].values])
         if facts and name in MARGINS and "less" in facts[0].role:
             self.trace.margins.append((node.lineno, name, facts[0].role))
-        if facts and name in library.COMPARES_PLACES and facts[0].hides == "real":
-            self.trace.hidden.append(facts[0].line)
+        weighs = name in ("softmax", "log_softmax")
+        if facts and name in library.COMPARES_PLACES and (facts[0].hides, weighs) in HIDDEN:
+            self.trace.hidden.append((facts[0].line, facts[0].hides))
+        if facts and weighs and facts[0].kind == "scores":
+            self.trace.softmaxed.add((node.lineno, facts[0].line, axis_of(others, node)))
+        if weighs and given and shape_of(given[0]) == "column" and axis_of(others, node) == -1:
+            self.trace.over_one.append(node.lineno)
         if (
             facts
             and facts[0].hides

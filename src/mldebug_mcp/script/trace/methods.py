@@ -30,6 +30,7 @@ from mldebug_mcp.script.values import (
     models_through,
     objects_in,
     parameters_in,
+    plain_of,
     shape_after,
     terms_after,
 )
@@ -264,6 +265,11 @@ class Methods(LibraryCalls):
                 self.assign_attribute(owner, "*", module, node)
         return owner
 
+    def _register_buffer(self, owner: Object, given: Sequence[Value], node: ast.Call) -> Value:
+        if len(given) > 1 and plain_of(given[0]):
+            self.assign_attribute(owner, plain_of(given[0]), given[1], node)
+        return Constant(None)
+
     def _unscale(self, owner: Object, given: Sequence[Value], node: ast.Call) -> Value:
         self.event("unscale", [optimizer for value in given for optimizer in objects_in(value)], node)
         return Constant(None)
@@ -293,6 +299,7 @@ _METHODS = {
     "requires_grad_": Methods._requires_gradients,
     "add_param_group": Methods._add_group,
     "add_module": Methods._add_module,
+    "register_buffer": Methods._register_buffer,
     "register_module": Methods._add_module,
     "unscale_": Methods._unscale,
 }

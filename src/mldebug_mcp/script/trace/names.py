@@ -51,10 +51,19 @@ class Names(State):
                 value.facts = known
         return value
 
+    def note_part(self, name: str, value: Value) -> None:
+        """Note that a table or array is rows of training, or held-out ones, by the first name that it gets."""
+        if not (library.TRAINS.search(name) or library.HELD_OUT.search(name)):
+            return
+        for part in objects_in(value):
+            if part.kind == "unknown" and part.definition is None and not part.facts.part:
+                part.facts = replace(part.facts, part=name)
+
     def set_name(self, name: str, value: Value, node: ast.AST | None = None) -> None:
         """Give a name of the scope a value."""
         scope = self.top if name in self.frame.globals_ else self.frame.scope
         scope.names[name] = value = self.with_role(name, value, node)
+        self.note_part(name, value)
         for choice in choices(value):
             if isinstance(choice, Object) and not choice.name:
                 choice.name = name
@@ -127,6 +136,7 @@ class Names(State):
             if name == "requires_grad":
                 self.event("freeze" if value == Constant(False) else "unfreeze", [owner], node)
             old_value = owner.attributes.get(name)
+            self.note_part(name, value)
             uncertain = old_value is not None and self.tests and isinstance(value, Object | Constant | Choice)
             owner.attributes[name] = either(old_value, value) if uncertain and old_value is not None else value
             for part in objects_in(value):
@@ -266,7 +276,9 @@ class Names(State):
         return Items(tuple(self.attribute_of_object(owner, name) for name in fields), tuple(fields))
 
     def counted(self, name: str, value: Value, node: ast.expr) -> Value:
-        """Return what has a name, with what a number of such a name counts where nothing else says it."""
+        """Return what has a name, with its role, or what a number of such a name counts, where nothing else says it."""
+        if isinstance(value, Tensor) and not value.facts.role and (role := role_of_name(name)):
+            return replace(value, facts=replace(value.facts, role=role, line=value.facts.line or node.lineno))
         known = counted_by_name(name, facts_of(value).line or node.lineno) if name else NOTHING
         if not known.kind or facts_of(value).kind not in ("", "number"):
             return value
