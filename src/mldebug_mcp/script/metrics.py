@@ -29,7 +29,7 @@ KEEPS_ORDER = {
 }  # fmt: skip
 """Functions and methods after which what is better still is."""
 TURNED: dict[Better, Better] = {"lower": "higher", "higher": "lower", "": ""}
-MAX_STEPS_FOLLOWED = 6
+MAX_STEPS_FOLLOWED = 12
 
 
 def better_by_name(name: str) -> Better:
@@ -81,7 +81,7 @@ def better_of(roles: Roles, node: ast.expr, function: str, depth: int = MAX_STEP
     match node:
         case ast.Name():
             made = [made for made in roles.assignments_by_name.get((function, node.id), []) if made.place is None]
-            sides = {better_of(roles, made.value, function, depth - 1) for made in made if made.value is not node}
+            sides = {better_of(roles, made.value, function, depth - 1) for made in made if made.value is not node} - {""}
             side = better_by_name(node.id) or (sides.pop() if len(sides) == 1 else "")
         case ast.Attribute():
             side = better_by_name(node.attr)
@@ -89,7 +89,7 @@ def better_of(roles: Roles, node: ast.expr, function: str, depth: int = MAX_STEP
             side = TURNED[better_of(roles, node.operand, function, depth - 1)]
         case ast.BinOp():
             side = _better_of_both(roles, node, function, depth - 1)
-        case ast.Compare(ops=[ast.Eq() | ast.NotEq()]):
+        case ast.Compare(ops=[ast.Eq() | ast.NotEq()]) if constant_of(node.comparators[0]) is None:
             side = "higher" if isinstance(node.ops[0], ast.Eq) else "lower"
         case ast.Call():
             side = _better_of_call(roles, node, function, depth - 1)
@@ -101,7 +101,8 @@ def _better_of_both(roles: Roles, node: ast.BinOp, function: str, depth: int) ->
         return "lower" if _is_difference(node.left) else better_of(roles, node.left, function, depth)
     left, right = (better_of(roles, side, function, depth) for side in (node.left, node.right))
     if isinstance(node.op, ast.Sub | ast.Div):
-        return TURNED[right] if not left else left if not right or isinstance(node.op, ast.Div) else ""
+        of_constant = constant_of(node.left) is not None
+        return TURNED[right] if of_constant else left if not right or isinstance(node.op, ast.Div) else ""
     return (left or right) if not (left and right) or left == right else ""
 
 
@@ -119,10 +120,10 @@ def _better_of_call(roles: Roles, node: ast.Call, function: str, depth: int) -> 
         parts = [*node.args, *([owner] if owner is not None else [])]
         sides = {better_of(roles, part, function, depth) for part in parts} - {""}
         return sides.pop() if len(sides) == 1 else ""
-    known: Better = better_by_name(name) or ("lower" if DISTANCES.search(name) else "")
-    if known or LIKENESS.search(name):
-        return known or "higher"
     helper = roles.definitions.get(name)
     returned = [part.value for part in ast.walk(helper) if isinstance(part, ast.Return)] if helper is not None else []
     value = returned[0] if len(returned) == 1 else None
-    return better_of(roles, value, name, depth) if value is not None else ""
+    known: Better = better_by_name(name) or ("lower" if DISTANCES.search(name) else "")
+    if not known and value is not None:
+        known = better_of(roles, value, name, depth)
+    return "higher" if not known and LIKENESS.search(name) else known

@@ -112,6 +112,8 @@ RULES: tuple[Rule, ...] = (
     data.shuffled_apart,
     data.split_twice,
     data.drawn_twice,
+    data.whole_and_part,
+    data.fitted_again,
     data.not_shuffled_by_a_helper,
     data.unused_split,
     splits.split_of_the_configuration,

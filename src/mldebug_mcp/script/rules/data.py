@@ -758,6 +758,64 @@ def drawn_twice(roles: Roles) -> Iterator[Fault]:
             yield fault("split_twice", line, "likely", says, lines=(first,))
 
 
+def whole_and_part(roles: Roles) -> Iterator[Fault]:
+    """Training has all rows, and what is held out is a part of the same, through a helper as well."""
+    helpers: dict[int, list[Assignment]] = {}
+    for made in roles.script.assignments:
+        if isinstance(made.value, ast.Call) and made.place is not None:
+            helpers.setdefault(id(made.value), []).append(made)
+    for parts in helpers.values():
+        call = parts[0].value
+        helper = roles.definitions.get(dotted(call).rpartition(".")[2])
+        returned = [node.value for node in ast.walk(helper) if isinstance(node, ast.Return)] if helper else []
+        value = returned[0] if len(returned) == 1 and isinstance(returned[0], ast.Tuple) else None
+        if value is None or len(value.elts) < len(parts):
+            continue
+        named = {part.target.rpartition(".")[2]: value.elts[part.place or 0] for part in parts}
+        train = [node for name, node in named.items() if TRAINS.search(name)]
+        held = [node for name, node in named.items() if HELD_OUT.search(name) and not TRAINS.search(name)]
+        whole = {dotted(node) for node in train if isinstance(node, ast.Name)}
+        if any(isinstance(node, ast.Subscript) and dotted(_rows_of_cut(node)) in whole for node in held):
+            says = f"{next(iter(whole))} is returned whole for training, and a part of it is held out"
+            yield fault("same_data", train[0].lineno, "likely", says, lines=(parts[0].line,))
+
+
+def _rows_of_cut(node: ast.Subscript) -> ast.expr:
+    rows = node.value
+    return rows.value if isinstance(rows, ast.Attribute) and rows.attr in ("iloc", "loc") else rows
+
+
+def fitted_again(roles: Roles) -> Iterator[Fault]:
+    """A scaler is fitted to the rows of the evaluation as well, and so scales these by statistics of their own."""
+    fits: dict[tuple[str, str], list[Call]] = {}
+    for call in roles.script.named("fit_transform"):
+        maker = roles.script.assigned(call.owner)
+        if call.node.args and maker is not None and FITTED.search(dotted(maker.value)):
+            fits.setdefault((call.function, call.owner), []).append(call)
+    for calls in fits.values():
+        given = [dotted(call.node.args[0]).rpartition(".")[2] for call in calls]
+        train, held = _halves_of_split(roles, calls[0], given)
+        if train and held:
+            again = next(call for call, name in zip(calls, given, strict=True) if name == held)
+            says = f"{again.owner} was fitted to {train}, and is fitted to {held} anew: both are scaled in their own way"
+            yield fault("own_statistics", again.line, "certain", says, fix=f"{again.owner}.transform({held})")
+
+
+FITTED = re.compile(r"(?:Scaler|PCA|Imputer|Vectorizer|Normalizer|SelectKBest|Discretizer|Transformer)$")
+
+
+def _halves_of_split(roles: Roles, call: Call, names: Sequence[str]) -> tuple[str, str]:
+    """Return which of several names is rows of training, and which held-out ones; by a split, or by their names."""
+    places = {
+        made.target.rpartition(".")[2]: made.place
+        for made in roles.script.assignments
+        if made.function == call.function and "train_test_split" in ast.unparse(made.value) and made.place is not None
+    }
+    train = [name for name in names if places.get(name) == 0 or TRAINS.search(name)]
+    held = [name for name in names if places.get(name) == 1 or (HELD_OUT.search(name) and not TRAINS.search(name))]
+    return next(iter(train), ""), next(iter(held), "")
+
+
 SEEDED = re.compile(r"seed|random_state|generator|default_rng\(\d")
 """How a draw is written that gives the same numbers each time."""
 PERMUTES = ("permutation", "randperm", "choice", "integers", "randint")

@@ -298,6 +298,13 @@ def target_is_random(roles: Roles) -> Iterator[Fault]:
             and isinstance(node.targets[0], ast.Name)
             and dotted(node.value).rpartition(".")[2] in DRAWS
         }
+        for call in (node for node in ast.walk(function) if isinstance(node, ast.Call)):
+            around = roles.call_of(call)
+            drawn_here = [arg for arg in call.args[:2] if dotted(arg).rpartition(".")[2] in DRAWS]
+            if around is not None and drawn_here and roles.loss_named(around, *ELEMENTWISE_LOSSES):
+                if len(roles.script.named(*DRAWS)) > 1:
+                    says = "the target is drawn here: what the model is given was made with other numbers"
+                    yield fault("target_is_random", drawn_here[0].lineno, "likely", says)
         for name, line in drawn.items():
             reads = [node for node in ast.walk(function) if isinstance(node, ast.Name) and node.id == name]
             reads = [node for node in reads if isinstance(node.ctx, ast.Load)]

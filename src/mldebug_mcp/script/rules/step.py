@@ -419,12 +419,15 @@ def _divided_twice(roles: Roles) -> Iterator[Fault]:
     divides = roles.uses("accelerator.accumulate") or any(
         "gradient_accumulation_steps" in maker.keywords for maker in makers
     )
+    own = {made.target for made in roles.script.assignments if dotted(made.value).endswith("Accelerator")}
+    windows = {constant_of(maker.keywords.get("gradient_accumulation_steps")) for maker in makers} - {None, 1}
     for backward in roles.backwards:
         by_engine = backward.owner.endswith("engine") and roles.uses("deepspeed.initialize")
-        if not (by_engine or (divides and backward.owner.endswith("accelerator"))):
+        by_accelerator = divides and (backward.owner.endswith("accelerator") or backward.owner in own)
+        if not (by_engine or by_accelerator):
             continue
         divisor = next(iter(_divisors(roles, backward)), None)
-        if divisor is not None and ACCUMULATES.search(ast.unparse(divisor)):
+        if divisor is not None and (ACCUMULATES.search(ast.unparse(divisor)) or constant_of(divisor) in windows):
             says = f"the loss is divided by {ast.unparse(divisor)}, and {backward.name}() divides it once more"
             yield fault("divided_twice", divisor.lineno, "certain", says)
 

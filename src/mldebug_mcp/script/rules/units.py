@@ -104,10 +104,23 @@ def _pace_of(roles: Roles, event: Event, schedule: Object) -> Literal["step", "p
     if len(depths) != 1:
         return ""
     depth, own = depths.pop(), event.loop_lines
-    inner = [step.loop_lines for step in steps]
-    if len(own) == depth > 1 and own in inner:
-        return "" if re.search(r"range\(.*epoch", roles.script.loops.get(own[-1], ""), re.IGNORECASE) else "step"
-    return "pass" if own and len(own) < depth and any(lines[: len(own)] == own for lines in inner) else ""
+    shared = max(_shared(own, step.loop_lines) for step in steps)
+    through = [roles.script.loops.get(line, "") for line in own]
+    if not all(map(HANDLERS.search, through[shared:])):
+        return ""
+    if shared == depth > 1:
+        return "" if re.search(r"range\(.*epoch", through[shared - 1], re.IGNORECASE) else "step"
+    return "pass" if 0 < shared < depth else ""
+
+
+HANDLERS = re.compile(r"call|cbs?\b|hook|sched|handler|plugin", re.IGNORECASE)
+"""What loops go through that call each handler of an event once."""
+
+
+def _shared(loops: Sequence[int], others: Sequence[int]) -> int:
+    """Return how many of the outermost loops are the same."""
+    pairs = zip(loops, others, strict=False)
+    return next((place for place, (loop, other) in enumerate(pairs) if loop != other), min(len(loops), len(others)))
 
 
 def _steps_of(roles: Roles, made: Assignment) -> list[Call]:
