@@ -15,6 +15,8 @@ from mldebug_mcp.script.rules.reinforcement import is_critic
 REWARD = re.compile(r"reward|(?:^|_)fitness$", re.IGNORECASE)
 NOT_A_REWARD = re.compile(r"penalt|cost|loss|normali|scale|shape|log_", re.IGNORECASE)
 """Names of functions that give a reward, and of others with that word."""
+ANSWERS = re.compile(r"completion|answer|response|pred|output|generat|hyp", re.IGNORECASE)
+"""Names of what a model gives, for which it gets a reward."""
 TEMPERATURE = re.compile(r"alpha|temp|ent(?:ropy)?_?(?:coef|weight|beta)", re.IGNORECASE)
 LOG_PROBABILITY = re.compile(r"log_?(?:p|pi|prob)", re.IGNORECASE)
 
@@ -73,8 +75,8 @@ def _side(roles: Roles, function: ast.FunctionDef, value: ast.expr, path: str) -
 
 
 def _about(function: ast.FunctionDef) -> set[str]:
-    """Return the names of a function that come from its first parameter, the answers, and from no other."""
-    own = [parameter.arg for parameter in function.args.args if parameter.arg != "self"][:1]
+    """Return the names of a function that come from the answers that it is given."""
+    own = [parameter.arg for parameter in function.args.args if ANSWERS.search(parameter.arg)][:1]
     reached = set(own)
     for node in ast.walk(function):
         if isinstance(node, ast.For | ast.comprehension) and isinstance(node.iter, ast.Call):

@@ -32,6 +32,8 @@ SLOWEST_DECAY = 0.999
 
 def _pace(roles: Roles, name: str, made: Assignment) -> Iterator[Fault]:
     steps = [call for call in roles.schedule_steps if call.owner.rpartition(".")[2] == name.rpartition(".")[2]]
+    if any(step.node.args for step in steps):
+        return  # it is given its place
     kind, text = dotted(made.value), ast.unparse(made.value)
     if not steps:
         own = name.startswith("self.")

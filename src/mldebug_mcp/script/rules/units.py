@@ -65,7 +65,8 @@ def schedule_at_another_pace(roles: Roles) -> Iterator[Fault]:
             yield _at_another_pace(schedule, facts, schedule.line, pace == "step", (line,))
     for event in trace.of("schedule"):
         outer = next(iter(event.objects))
-        pace = _pace_of(roles, event, outer)
+        given = isinstance(event.node, ast.Call) and bool(event.node.args)  # its place
+        pace = "" if given else _pace_of(roles, event, outer)
         for schedule in {outer, *_inside(outer)} - named:
             facts = _counted(schedule, "epochs" if pace == "step" else "steps" if pace == "pass" else "")
             if facts is not None:
