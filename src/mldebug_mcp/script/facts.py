@@ -12,7 +12,8 @@ from mldebug_mcp.script.calls import constant_of, dotted
 
 DataKind = Literal[
     "", "real", "padding", "ones", "zeros", "rest of ones", "rest of zeros", "padded", "places", "length", "mean", "std",
-    "past", "future", "scores", "number", "epochs", "rows", "batches", "updates", "clock",
+    "past", "future", "scores", "number", "epochs", "rows", "batches", "updates",
+    "steps", "clock",
 ]  # fmt: skip
 
 
@@ -53,8 +54,8 @@ class Facts:
 
 
 NOTHING = Facts()
-COUNTS = ("epochs", "rows", "batches", "updates")
-"""What numbers count: passes over the data, rows, batches, updates of the weights."""
+COUNTS = ("epochs", "rows", "batches", "updates", "steps")
+"""What numbers count: passes over the data, rows, batches, updates of the weights, or one of the last two."""
 OPPOSITE: dict[DataKind, DataKind] = {"real": "padding", "padding": "real", "past": "future", "future": "past"}
 KEEPS_FACTS = {
     "to", "cuda", "cpu", "long", "int", "float", "bool", "half", "double", "type", "type_as", "clone", "contiguous",
@@ -288,7 +289,7 @@ ROWS_OF_BATCH = re.compile(r"batch_?size|^batch$|per_device_batch|^bs$|^bsz$", r
 
 def counted_by_name(name: str, line: int) -> Facts:
     """Return what a number counts by its name."""
-    kind: DataKind = "epochs" if EPOCHS.search(name) else "batches" if BATCHES.search(name) else ""
+    kind: DataKind = "epochs" if EPOCHS.search(name) else "steps" if BATCHES.search(name) else ""
     return Facts(kind, line=line) if kind else NOTHING
 
 
@@ -303,7 +304,7 @@ def _calculated(node: ast.BinOp, left: Facts, right: Facts) -> Facts | None:
     plain = "number" in kinds or any(FRACTIONS.search(ast.unparse(side)) for side in (node.left, node.right))
     kind: DataKind = ""
     if isinstance(node.op, ast.Mult):
-        steps = [other for other in kinds if other in ("rows", "batches", "updates")]
+        steps = [other for other in kinds if other in ("rows", "batches", "updates", "steps")]
         kind = steps[0] if len(steps) == 1 else "epochs" if "epochs" in kinds and plain else ""
     elif isinstance(node.op, ast.Div | ast.FloorDiv):
         kind = _divided(left.kind, node.right, plain=plain)
@@ -319,7 +320,7 @@ def _divided(kind: DataKind, by: ast.expr, *, plain: bool) -> DataKind:
     accumulated = any(map(ACCUMULATED.search, names))
     if kind in ("rows", "length") and any(map(ROWS_OF_BATCH.search, names)):
         return "updates" if accumulated else "batches"
-    if kind == "batches" and accumulated:
+    if kind in ("batches", "steps") and accumulated:
         return "updates"
     return kind if (plain and kind in COUNTS) or kind == "length" else ""
 

@@ -140,9 +140,17 @@ class Roles:
     def is_optimizer_step(self, call: Call) -> bool:
         """Say whether a call `x.step()` is of an optimizer, or of a scaler that steps one."""
         owner = call.owner.rpartition(".")[2].lower()
-        if call.owner in self.optimizers or "scaler" in owner:
+        if call.owner in self.optimizers or self.is_scaler(call.owner):
             return True
         return not self._is_schedule(call.owner) and ("opt" in owner or owner in ("trainer_d", "trainer_g"))
+
+    def is_scaler(self, owner: str) -> bool:
+        """Say whether a name is that of a scaler of losses in half precision, or was made as one."""
+        return "scaler" in owner.rpartition(".")[2].lower() or owner in self._scalers
+
+    @cached_property
+    def _scalers(self) -> dict[str, Assignment]:
+        return self._made_by(re.compile(r"(?:^|\.)\w*GradScaler$"))
 
     def _is_schedule(self, owner: str) -> bool:
         last = owner.rpartition(".")[2].lower()

@@ -138,6 +138,13 @@ def gradients_of_evaluation(roles: Roles) -> Iterator[Fault]:
 def metrics_computed_wrongly(roles: Roles) -> Iterator[Fault]:
     """A mean over batches is divided by rows; a class is looked for along the wrong axis."""
     tree = roles.script.tree
+    compared = [node for node in ast.walk(tree) if isinstance(node, ast.Compare)]
+    with_labels = {
+        id(part)
+        for node in compared
+        if any(LABELS.search(dotted(side).rpartition(".")[2]) for side in (node.left, *node.comparators))
+        for part in ast.walk(node)
+    }
     for node in ast.walk(tree):
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and isinstance(node.left, ast.Name):
             by_rows = re.fullmatch(r"len\([\w.]*\.dataset\)", ast.unparse(node.right))
@@ -177,10 +184,14 @@ def metrics_computed_wrongly(roles: Roles) -> Iterator[Fault]:
                 axis == 0
                 and not isinstance(axis, bool)
                 and not of_one_row
-                and re.search(r"logit|output|pred|model|out\b|score|\bnet\(", text)
+                and (id(node) in with_labels or re.search(r"logit|output|pred|model|out\b|score|\bnet\(", text))
             ):
                 says = f"the class is looked for along the batch: {text[:60]}"
                 yield fault("argmax_over_batch", node.lineno, "likely", says)
+
+
+LABELS = re.compile(r"^(?:y|ys|yb|labels?|targets?|truth|gold|gt)$", re.IGNORECASE)
+"""Names of labels, which predictions are compared with."""
 
 
 def last_batch_only(roles: Roles) -> Iterator[Fault]:

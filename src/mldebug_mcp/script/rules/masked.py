@@ -53,7 +53,7 @@ def data_hidden(roles: Roles) -> Iterator[Fault]:
         says = f"line {hidden} leaves places out, and the weights add up to one along another axis: they still count"
         yield fault("softmax_over_another_axis", line, "likely", says, lines=(hidden,))
     for made, used in dict.fromkeys(trace.padding_kept):
-        says = f"this mask is true at padding, and line {used} divides by the number of places where it is true"
+        says = f"this mask is true at padding, and line {used} takes a mean over the places where it is true"
         yield fault("mask_inverted", made, "likely", says, cause="no_signal")
 
 

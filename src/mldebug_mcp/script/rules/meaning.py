@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
+from mldebug_mcp.models.script import Certainty
 from mldebug_mcp.script.calls import Call, constant_of, dotted
 from mldebug_mcp.script.facts import is_hiding
 from mldebug_mcp.script.faults import Fault, fault
@@ -35,6 +36,15 @@ def arguments_swapped(roles: Roles) -> Iterator[Fault]:
         )
         if named and outputs:
             says = f"{call.name}() takes outputs first and targets second, and is given them the other way round"
+            yield fault("arguments_swapped", call.line, "certain", says)
+
+
+def statistics_swapped(roles: Roles) -> Iterator[Fault]:
+    """A transform that takes the mean first and the deviation second is given them the other way round."""
+    for call in roles.script.named("Normalize", "normalize"):
+        names = [dotted(arg).rpartition(".")[2].lower() for arg in call.node.args[:2]]
+        if len(names) == 2 and re.search(r"std|sigma|dev", names[0]) and re.search(r"mean|mu$|avg", names[1]):
+            says = f"{call.name}() takes the mean first and the deviation second, and is given them the other way round"
             yield fault("arguments_swapped", call.line, "certain", says)
 
 
@@ -383,6 +393,9 @@ def ignored_index_differs(roles: Roles) -> Iterator[Fault]:
         value = call.constant("padding_value", 2) if call.method == "pad_sequence" else call.constant("fill_value", 1)
         used = [made for made in roles.script.assignments if any(part is call.node for part in ast.walk(made.value))]
         of_labels = any(re.search(r"label|target|tag|^y", made.target.rpartition(".")[2]) for made in used)
-        if of_labels and isinstance(value, int) and not isinstance(value, bool) and value != index and value < 0:
+        if call.method == "pad_sequence" and value is None and len(call.node.args) < 3:
+            value = 0 if "padding_value" not in call.keywords else None
+        if of_labels and isinstance(value, int) and not isinstance(value, bool) and value != index:
             says = f"labels are padded with {value}, and the loss ignores {index}"
-            yield fault("ignored_index_differs", loss.line, "certain", says)
+            certainty: Certainty = "certain" if value < 0 else "likely"
+            yield fault("ignored_index_differs", loss.line, certainty, says, lines=(call.line,))

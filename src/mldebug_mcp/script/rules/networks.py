@@ -447,17 +447,18 @@ def without_gradient_of_its_own(roles: Roles) -> Iterator[Fault]:
             )
             without = [pass_ for pass_ in passes if pass_.gradients is False and pass_.loops]
             trained = any(event.action == "backward" and model in event.objects for event in trace.events)
-            if (
-                not without
-                or left
-                or trained
-                or len(passes) != len([pass_ for pass_ in passes if pass_.gradients is False])
-            ):
+            cut_off = [pass_ for pass_ in passes if pass_.gradients and pass_.loops and model in trace.cut]
+            unknown = any(event.action == "escape" and _reaches(event, model) for event in trace.events)
+            known = bool(trace.of("backward")) and all(event.objects for event in trace.of("backward")) and not unknown
+            if cut_off and known and not (left or trained):
+                without = cut_off
+            elif not without or left or trained or not all(pass_.gradients is False for pass_ in passes):
                 continue
             is_known = model.has_parameters() or model.definition is not None
             if is_known and _in_a_training(trace, without[0]):
                 named.add(model)
-                says = f"{model.label} runs without gradients wherever it is used: {optimizer.label} cannot train it"
+                how = "is cut off from the loss" if without is cut_off else "runs without gradients"
+                says = f"{model.label} {how} wherever it is used: {optimizer.label} cannot train it"
                 yield fault("runs_without_gradient", without[0].line, "certain", says, lines=without[0].lines)
 
 

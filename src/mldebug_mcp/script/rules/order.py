@@ -190,7 +190,7 @@ def modes_left(roles: Roles) -> Iterator[Fault]:
                 yield fault("never_back_to_training", line, "certain", says, lines=before[-1].lines)
                 return
         if (
-            event.gradients is False
+            (event.gradients is False or _reads_other_rows(trace, event))
             and event.modes == {"train"}
             and event.loops
             and _has_modes(model)
@@ -210,6 +210,16 @@ def _switched_once(events: Sequence[Event], forward: Event, model: Object) -> in
         if event.loops == forward.loops[: len(event.loops)] and _concerns(event, model)
     ]
     return lines[-1] if lines else 0
+
+
+def _reads_other_rows(trace: Trace, forward: Event) -> bool:
+    """Say whether a pass is in a loop over a loader that nothing trains on, while others are trained on."""
+    loops = [event for event in trace.of("iterate") if event.entry == forward.entry and event.loops]
+    read = {loader for event in loops if event.loops == forward.loops for loader in event.objects}
+    learns = {event.loop_lines for event in trace.of("backward") if event.entry == forward.entry}
+    trained = {loader for event in loops if event.loop_lines in learns for loader in event.objects}
+    known = all(loader.kind == "loader" for loader in (*read, *trained))
+    return bool(read and trained) and known and read.isdisjoint(trained)
 
 
 def _was_tried(trace: Trace, place: int, model: Object) -> bool:

@@ -99,7 +99,7 @@ def nothing_gives_gradients(roles: Roles) -> Iterator[Fault]:
     """An optimizer makes steps, and nothing computes gradients for it."""
     if not roles.steps or roles.backwards or _writes_gradients(roles):
         return
-    given = any(step.node.args and "scaler" not in step.owner.lower() for step in roles.steps)
+    given = any(step.node.args and not roles.is_scaler(step.owner) for step in roles.steps)
     foreign = [call.name for call in roles.script.calls if call.method not in roles.definitions]
     elsewhere = any(GIVES_GRADIENTS.search(name) for name in foreign)
     own = [step for step in roles.steps if not roles.goes_on_elsewhere(step) and _is_training(roles, step)]
@@ -197,13 +197,17 @@ def clipping_of_scaled_gradients(roles: Roles) -> Iterator[Fault]:
                 scaled = False
             case "clip" if scaled:
                 clips.append(event)
-            case "step" if clips and "scaler" in ast.unparse(event.node).lower():
+            case "step" if clips and _is_by_scaler(roles, event.node):
                 says = (
                     "gradients are clipped while the scaler has them scaled up: the limit is thousands of times too "
                     "tight"
                 )
                 yield from (fault("clip_scaled", clip.line_apart(event), "certain", says) for clip in clips)
                 clips = []
+
+
+def _is_by_scaler(roles: Roles, step: ast.AST) -> bool:
+    return isinstance(step, ast.Call) and roles.is_scaler(dotted(step.func).rpartition(".")[0])
 
 
 def _is_scaled(backward: ast.AST) -> bool:
@@ -236,11 +240,11 @@ def backward_in_autocast(roles: Roles) -> Iterator[Fault]:
 
 def scaler_half_used(roles: Roles) -> Iterator[Fault]:
     """The loss is scaled, and the optimizer steps past the scaler."""
-    scaled = [call for call in roles.script.calls if call.method == "scale" and "scaler" in call.owner.lower()]
+    scaled = [call for call in roles.script.calls if call.method == "scale" and roles.is_scaler(call.owner)]
     if not scaled:
         return
-    steps = [step for step in roles.steps if "scaler" in step.owner.lower()]
-    own = [step for step in roles.steps if "scaler" not in step.owner.lower()]
+    steps = [step for step in roles.steps if roles.is_scaler(step.owner)]
+    own = [step for step in roles.steps if not roles.is_scaler(step.owner)]
     unscaled = _backward_of_unscaled(roles) if steps else None
     if unscaled is not None:
         says = "gradients are those of the unscaled loss, and scaler.step() divides them by the scale"
@@ -248,7 +252,7 @@ def scaler_half_used(roles: Roles) -> Iterator[Fault]:
     if own and not steps and not roles.uses("unscale"):
         says = "the loss is scaled by the scaler, and the optimizer steps past it with scaled gradients"
         yield fault("step_past_scaler", own[0].line, "certain", says)
-    elif steps and not [call for call in roles.script.named("update") if "scaler" in call.owner.lower()]:
+    elif steps and not [call for call in roles.script.named("update") if roles.is_scaler(call.owner)]:
         says = "scaler.update() is never called: the scale stays, also where gradients overflow"
         yield fault("scaler_never_updated", steps[0].line, "certain", says)
 
@@ -481,7 +485,7 @@ def _is_divided(roles: Roles, backward: Call) -> bool:
 def stepped_twice(roles: Roles) -> Iterator[Fault]:
     """An optimizer makes a step by the scaler and one by itself, with the same gradients."""
     for step in roles.steps:
-        if "scaler" not in step.owner.lower() or not step.node.args:
+        if not roles.is_scaler(step.owner) or not step.node.args:
             continue
         name = dotted(step.node.args[0])
         for other in roles.unit(step):

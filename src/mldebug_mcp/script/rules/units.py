@@ -79,6 +79,15 @@ def _inside(schedule: Object) -> Iterator[Object]:
     yield from (part for value in schedule.given for part in objects_in(value) if part.kind == "schedule")
 
 
+def lengths_differ(roles: Roles) -> Iterator[Fault]:
+    """A schedule is given one length in batches and another in updates of several batches."""
+    for schedule in roles.trace.objects:
+        kinds = {facts.kind: facts.line for facts in schedule.lengths}
+        if {"batches", "updates"} <= set(kinds):
+            says = f"one length of {schedule.label or 'this schedule'} counts batches, and another updates of several"
+            yield fault("schedule_units", schedule.line, "likely", says, lines=(*kinds.values(),))
+
+
 def _at_another_pace(schedule: Object, facts: Facts, line: int, is_each_step: bool, lines: Sequence[int]) -> Fault:
     counts, moves = ("epochs", "at every batch") if is_each_step else ("batches", "once a pass")
     says = f"{schedule.label} counts {counts} (line {facts.line}), and is stepped {moves}"
@@ -90,7 +99,7 @@ def _counted(schedule: Object, what: Literal["epochs", "steps", ""]) -> Facts | 
     """Return what a schedule counts where all that is known of it counts epochs, or steps."""
     known = [facts for facts in schedule.lengths if facts.kind in COUNTS]
     kinds = {facts.kind for facts in known}
-    same = {"epochs": {"epochs"}, "steps": {"batches", "updates"}, "": set[str]()}[what]
+    same = {"epochs": {"epochs"}, "steps": {"batches", "updates", "steps"}, "": set[str]()}[what]
     return known[0] if known and kinds <= same else None
 
 

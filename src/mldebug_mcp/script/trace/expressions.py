@@ -225,8 +225,10 @@ class Expressions(Calls):
         if isinstance(node.op, ast.Add) and models and (lost := cut_from(left, right)) and lost & models:
             lacks = node.lineno
         ends_in = "log_prob" if "log_prob" in ends else ""
-        if isinstance(node.op, ast.Div) and models and facts_of(right).kind == "padding":
-            self.trace.padding_kept.append((facts_of(right).line, node.lineno))
+        of_padding = [facts_of(side) for side in (right, left) if facts_of(side).kind == "padding"]
+        counts_places = facts_of(right).kind in ("padding", "real", "length")
+        if isinstance(node.op, ast.Div) and models and of_padding and counts_places:
+            self.trace.padding_kept.append((of_padding[0].line, node.lineno))
         self.note_clock(facts_of(left), facts_of(right))
         facts = combined_facts(node, facts_of(left), facts_of(right))
         return Tensor(models, ends_in, known, terms=terms, shape=shape, cut=lost_of, lacks=lacks, facts=facts)

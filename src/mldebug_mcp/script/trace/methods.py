@@ -82,6 +82,7 @@ class Methods(LibraryCalls):
                 return Constant(None)
         if name in library.CUTTING_METHODS:
             cut = models_through(owner) if name == "item" else frozenset[Object]()
+            self.trace.cut |= models_through(owner)
             facts = self.facts_after(name, [owner, *args], node.args, node)
             return Tensor(shape=shape_after(name, owner, args), cut=cut, facts=facts)
         if name == "detach_" and isinstance(node.func, ast.Attribute):

@@ -79,6 +79,8 @@ class Names(State):
                     self.assign(expr, self.item(value, place), node)
             case ast.Attribute():
                 for holder in choices(self.value(target.value)):
+                    if isinstance(holder, Object) and is_sum(node, target):
+                        self.note_sum(value, holder.loops, node)
                     self.assign_attribute(holder, target.attr, value, node)
             case ast.Subscript():
                 owner, key = self.value(target.value), self.value(target.slice)
@@ -346,6 +348,15 @@ class Names(State):
                 ):
                     return self.value(part.value)
         return None
+
+
+def is_sum(node: ast.AST, target: ast.expr) -> bool:
+    """Say whether a statement adds to what it changes: `x.total += y`, `x.total = x.total + y`."""
+    if isinstance(node, ast.AugAssign):
+        return isinstance(node.op, ast.Add)
+    value = node.value if isinstance(node, ast.Assign) else None
+    added = isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add)
+    return added and isinstance(value, ast.BinOp) and ast.unparse(target) in map(ast.unparse, (value.left, value.right))
 
 
 def is_exchange(node: ast.AST | None) -> bool:

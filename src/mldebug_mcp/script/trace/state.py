@@ -182,6 +182,15 @@ class State(ABC):
             self.trace.kept.append(lines)
         self.kept.append((value, lines, self.loops))
 
+    def note_sum(self, value: Value, made_in: Loops, node: ast.AST) -> None:
+        """Note that a sum which outlives the round gets the graph of which gradients were just computed."""
+        lost = self.lost
+        if lost is None or lost[1:] != (self.loops, self.entry) or not isinstance(value, Tensor):
+            return
+        outlives = made_in == self.loops[: len(made_in)] and len(made_in) < len(self.loops)
+        if outlives and self.gradients and value.models and isinstance(lost[0], Tensor) and lost[0].models == value.models:
+            self.trace.kept.append(tuple(getattr(part, "lineno", 0) for part in (node, *self.through)))
+
     def note_loss(self, loss: Value, node: ast.AST) -> None:
         """Note what is made smaller; of several values it is the first, or that of the key "loss"."""
         if isinstance(loss, Items) and loss.values:
