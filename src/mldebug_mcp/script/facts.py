@@ -18,6 +18,7 @@ DataKind = Literal[
 
 
 Role = Literal["", "preferred", "other", "preferred less other", "other less preferred"]
+Reduced = Literal["", "mean", "sum"]
 Axis = Literal["", "last", "other"]
 
 
@@ -37,6 +38,7 @@ class Facts:
         source: What they are cut from along time; empty where that is not known.
         shifts: The lines at which one place was left out at their start.
         part: The part of all rows that they are, as it is written; empty for all of them.
+        reduced: How all elements were made one number, where that is what they are.
         role: Whether they are of what is preferred or of what is not, or the first less the second.
         halves: The roles of the first and the second half of their rows.
         line: Where they are hidden, or where the mask is made.
@@ -48,6 +50,7 @@ class Facts:
     source: str = ""
     shifts: tuple[int, ...] = ()
     part: str = ""
+    reduced: Reduced = ""
     role: Role = ""
     halves: tuple[Role, Role] | tuple[()] = ()
     line: int = field(default=0, compare=False)
@@ -86,6 +89,7 @@ def agreed(several: Sequence[Facts]) -> Facts:
         first.source if same_places else "",
         first.shifts if same_places else (),
         first.part if all(facts.part == first.part for facts in several) else "",
+        first.reduced if all(facts.reduced == first.reduced for facts in several) else "",
         *carried(several)[:2],
         first.line or carried(several)[2],
     )
@@ -168,19 +172,19 @@ def carried(several: Sequence[Facts]) -> tuple[Role, tuple[Role, Role] | tuple[(
 
 def role_alone(several: Sequence[Facts]) -> Facts:
     """Return the role and halves that several values carry, and nothing else that is known of them."""
-    return Facts("", "", "", "", (), "", *carried(several))
+    return Facts("", "", "", "", (), "", "", *carried(several))
 
 
-def _carried_by(
-    node: ast.BinOp, left: Facts, right: Facts
-) -> tuple[Role, tuple[Role, Role] | tuple[()], int]:
+def _carried_by(node: ast.BinOp, left: Facts, right: Facts) -> tuple[Role, tuple[Role, Role] | tuple[()], int]:
     """Return the role, that of the halves, and the line, of what an operation makes of two values.
 
     A product with something else still is of the same rows. What is taken off a value without a role may be anything.
     """
     same = (left.role, left.halves) == (right.role, right.halves)
     turned = any(isinstance(side, ast.UnaryOp) for side in (node.left, node.right))
-    scales = isinstance(node.op, ast.Mult | ast.Div) or (isinstance(node.op, ast.Add) and "number" in (left.kind, right.kind))
+    scales = isinstance(node.op, ast.Mult | ast.Div) or (
+        isinstance(node.op, ast.Add) and "number" in (left.kind, right.kind)
+    )
     keeps = same or (scales and not turned)
     return carried((left, right)) if keeps else ("", (), 0)
 
@@ -334,7 +338,7 @@ def _joined(left: Facts, right: Facts, node: ast.BinOp | None = None) -> Facts:
     axis = left.axis if left.hides else right.axis
     role, roles_of_halves, line = carried((left, right)) if node is None else _carried_by(node, left, right)
     line = left.line if left.hides else right.line if right.hides else line
-    return Facts("", hides, axis, source, shifts, part, role, roles_of_halves, line)
+    return Facts("", hides, axis, source, shifts, part, "", role, roles_of_halves, line)
 
 
 def cut(facts: Facts, node: ast.Subscript) -> Facts:
@@ -433,6 +437,21 @@ def after(name: str, given: list[Facts], others: list[ast.expr], node: ast.Call)
         others: What it is given after the first.
         node: The call.
     """
+    first = given[0] if given else NOTHING
+    if name == "sum" and len(given) == 1 and not others and not node.keywords and isinstance(node.func, ast.Attribute):
+        facts = _unreduced(name, given, others, node)
+        reduced: Reduced = "" if first.reduced or _joins(node.func.value) else "sum"
+        return replace(facts, reduced=reduced, line=facts.line if facts.kind or facts.role else node.lineno)
+    return _unreduced(name, given, others, node)
+
+
+def _joins(node: ast.expr) -> bool:
+    """Say whether a value is made of several, such as the terms of a loss."""
+    return isinstance(node, ast.Call) and dotted(node.func).rpartition(".")[2] in ("stack", "cat", "tensor")
+
+
+def _unreduced(name: str, given: list[Facts], others: list[ast.expr], node: ast.Call) -> Facts:
+    """Return the facts of what a function gives, apart from whether it is one number."""
     first = given[0] if given else NOTHING
     known = _of_mask(name, given, others) or _counted(name, first, others, node)
     if known is not None:

@@ -81,7 +81,9 @@ def better_of(roles: Roles, node: ast.expr, function: str, depth: int = MAX_STEP
     match node:
         case ast.Name():
             made = [made for made in roles.assignments_by_name.get((function, node.id), []) if made.place is None]
-            sides = {better_of(roles, made.value, function, depth - 1) for made in made if made.value is not node} - {""}
+            sides = {better_of(roles, made.value, function, depth - 1) for made in made if made.value is not node} - {
+                ""
+            }
             side = better_by_name(node.id) or (sides.pop() if len(sides) == 1 else "")
         case ast.Attribute():
             side = better_by_name(node.attr)

@@ -476,7 +476,9 @@ class Roles:
         return {
             name
             for name, node in self.definitions.items()
-            if not isinstance(node, ast.ClassDef) and name not in named and not node.decorator_list
+            if not isinstance(node, ast.ClassDef)
+            and name not in named
+            and all(NO_GRADIENTS.search(dotted(decorator)) for decorator in node.decorator_list)
         } - {"__init__", "__call__", "forward"}
 
     def calls_model(self, node: ast.Call) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from mldebug_mcp.models.script import Certainty
 from mldebug_mcp.script.calls import Assignment, Call, calls_in, constant_of, dotted, exclude, names_in, parameters_of
 from mldebug_mcp.script.faults import Fault, fault
+from mldebug_mcp.script.library import EVALUATES, HELD_OUT, TRAINS
 from mldebug_mcp.script.loaders import (
     DRAWS,
     RANDOM,
@@ -18,7 +19,6 @@ from mldebug_mcp.script.loaders import (
     loaders_of,
     rows_of,
 )
-from mldebug_mcp.script.library import EVALUATES, HELD_OUT, TRAINS
 from mldebug_mcp.script.roles import Roles
 from mldebug_mcp.script.trace.batches import rows_of as dataset_of
 from mldebug_mcp.script.trace.batches import wrapped
@@ -305,7 +305,9 @@ def _train_and_evaluate(parts: list[str]) -> bool:
     )
     chosen = [found[2].strip("'\"") for part in parts if (found := CHOSEN_ROWS.match(part))]
     chosen += [part for part in parts if part.isidentifier()]
-    named = any(map(TRAINS.search, chosen)) and any(HELD_OUT.search(name) and not TRAINS.search(name) for name in chosen)
+    named = any(map(TRAINS.search, chosen)) and any(
+        HELD_OUT.search(name) and not TRAINS.search(name) for name in chosen
+    )
     return bool(first & later) or named
 
 
@@ -453,7 +455,9 @@ def same_rows_read(roles: Roles) -> Iterator[Fault]:
     if {loader for loader, _ in shared} == {*judged}:
         loader, other = shared[0]
         lines = [part.line for part in (loader, other, *wrapped(dataset_of(loader)), *wrapped(dataset_of(other)))]
-        says = f"{loader.label or 'this loader'} reads rows that {other.label or 'another'} (line {other.line}) trains on"
+        says = (
+            f"{loader.label or 'this loader'} reads rows that {other.label or 'another'} (line {other.line}) trains on"
+        )
         yield fault("same_data", loader.line, "likely", says, lines=lines)
 
 
@@ -797,7 +801,9 @@ def fitted_again(roles: Roles) -> Iterator[Fault]:
         train, held = _halves_of_split(roles, calls[0], given)
         if train and held:
             again = next(call for call, name in zip(calls, given, strict=True) if name == held)
-            says = f"{again.owner} was fitted to {train}, and is fitted to {held} anew: both are scaled in their own way"
+            says = (
+                f"{again.owner} was fitted to {train}, and is fitted to {held} anew: both are scaled in their own way"
+            )
             yield fault("own_statistics", again.line, "certain", says, fix=f"{again.owner}.transform({held})")
 
 

@@ -35,7 +35,11 @@ def labels_shifted(roles: Roles) -> Iterator[Fault]:
         parts = (*call.node.args[:2], outputs, targets)
         seen = [ast.unparse(_base(part)) for part in getattr(outputs, "args", ())]
         wanted = _base(call.node.args[1])
-        if isinstance(wanted, ast.Subscript) and ast.unparse(wanted) in seen and re.search(r"\b1:\]", ast.unparse(wanted)):
+        if (
+            isinstance(wanted, ast.Subscript)
+            and ast.unparse(wanted) in seen
+            and re.search(r"\b1:\]", ast.unparse(wanted))
+        ):
             says = f"the model is given {ast.unparse(wanted)}, and the loss asks it for the same: it sees what it is to say"
             line = outputs.lineno
             yield fault("not_shifted", line, "likely", says, lines=(call.line,))

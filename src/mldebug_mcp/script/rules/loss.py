@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from mldebug_mcp.script.calls import Assignment, Call, calls_in, constant_of, dotted, names_in
 from mldebug_mcp.script.faults import Fault, fault
@@ -699,16 +699,9 @@ MEAN_LOSSES = re.compile(r"(?:^|\.)(?:F|functional)\.(?:\w*loss|\w*cross_entropy
 
 def reductions_mixed(roles: Roles) -> Iterator[Fault]:
     """A mean over all elements and a sum over all elements are added without a weight."""
-    for assignment in (*roles.script.assignments, *returned(roles)):
-        value = assignment.value
-        if not isinstance(value, ast.BinOp) or not isinstance(value.op, ast.Add):
-            continue
-        within = Call("", ast.Call(value, [], []), assignment.line, assignment.order, (), assignment.function, (), ())
-        sources = [roles.source_of(term, within) for term in (value.left, value.right)]
-        reductions = [_reduction(source) for source in sources]
-        if sorted(reductions) == ["mean", "sum"] and not _is_of_weights(sources):
-            says = f"a mean and a sum over all elements are added: {ast.unparse(value)[:80]}"
-            yield fault("reductions_mixed", assignment.line, "likely", says)
+    for line, summed in dict.fromkeys(roles.trace.reductions):
+        says = f"a mean over all elements and a sum over all of them (line {summed}) are added"
+        yield fault("reductions_mixed", line, "likely", says, lines=(summed,))
 
 
 def returned(roles: Roles) -> Iterator[Assignment]:
@@ -720,30 +713,6 @@ def returned(roles: Roles) -> Iterator[Assignment]:
                 if isinstance(node, ast.Return) and node.value is not None and inside:
                     order = inside[-1].order + 1
                     yield Assignment("", node.value, node.lineno, order, (), inside[-1].function)
-
-
-def _reduction(node: ast.expr) -> str:
-    """Return how an expression is reduced: "mean", "sum", or "" where that is not plain or a divisor stands in it."""
-    while isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
-        constants = [side for side in (node.left, node.right) if constant_of(side) is not None]
-        if not constants:
-            return ""
-        node = node.right if constants[0] is node.left else node.left
-    if not isinstance(node, ast.Call):
-        return ""
-    name = dotted(node.func)
-    if name.rpartition(".")[2] == "sum" and isinstance(node.func, ast.Attribute):
-        whole = len(node.args) == (1 if name == "torch.sum" else 0) and not node.keywords
-        return "sum" if whole and not re.search(r"/|mean\(", ast.unparse(node)) else ""
-    if MEAN_LOSSES.search(name):
-        given = {keyword.arg: constant_of(keyword.value) for keyword in node.keywords}
-        return str(given.get("reduction", "mean")) if {"size_average", "reduce", None}.isdisjoint(given) else ""
-    return ""
-
-
-def _is_of_weights(nodes: Sequence[ast.expr]) -> bool:
-    """Say whether a term goes over the weights of the model, as a penalty of their size does."""
-    return any(re.search(r"parameters\(\)|\.weight|penalty|\bp\b", ast.unparse(node)) for node in nodes)
 
 
 KERAS_LOSS = re.compile(r"(?:Sparse|Binary)?_?(?:Categorical)?_?Crossentropy$", re.IGNORECASE)

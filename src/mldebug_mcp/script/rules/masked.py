@@ -47,7 +47,9 @@ def data_hidden(roles: Roles) -> Iterator[Fault]:
     for line, scores, axis in sorted(trace.softmaxed, key=str):
         # attention in both directions takes both axes, and that over slots the axis of the queries
         if len(directions[scores]) == 1 and axis in (0, 1, -2, -3, -4) and "slot" not in roles.source.lower():
-            says = f"the scores of line {scores} are of queries by keys, and the weights of a query do not add up to one"
+            says = (
+                f"the scores of line {scores} are of queries by keys, and the weights of a query do not add up to one"
+            )
             yield fault("softmax_over_another_axis", line, "likely", says, lines=(scores,))
     for line, hidden in dict.fromkeys(trace.over_another_axis):
         says = f"line {hidden} leaves places out, and the weights add up to one along another axis: they still count"

@@ -50,7 +50,7 @@ def target_never_updated(roles: Roles) -> Iterator[Fault]:
                 other.action == "attach"
                 and other.source is not None
                 and other.source.copy_of is None
-                and _reaches(other, copied)
+                and any(owner.is_part_of(copied) for owner in other.objects)
             )
             for other in others
         )

@@ -91,7 +91,9 @@ def _is_trained_after(trace: Trace, load: Event) -> bool:
     return any(
         event.action == "step"
         and event.loops
-        and (not load.loops or load.loops != event.loops[: len(load.loops)]) and event.entry == load.entry and trace.steps_model(event, model)
+        and (not load.loops or load.loops != event.loops[: len(load.loops)])
+        and event.entry == load.entry
+        and trace.steps_model(event, model)
         for event in later
         for model in load.objects
     )
@@ -114,4 +116,6 @@ def _goes_on(roles: Roles) -> bool:
     }
     read = [made for made in roles.script.assignments if any(map(PLACE_OF_RUN.search, _texts(roles, made.value)))]
     lasts = {start.rpartition(".")[2] for start in starts if "." in start}
-    return any(made.target in starts or ("." in made.target and made.target.rpartition(".")[2] in lasts) for made in read)
+    return any(
+        made.target in starts or ("." in made.target and made.target.rpartition(".")[2] in lasts) for made in read
+    )

@@ -63,5 +63,7 @@ def tokens_without_embedding(roles: Roles) -> Iterator[Fault]:
         names = [constant_of(part) for part in new]
         if names and all(isinstance(name, str) for name in names) and "tok" in dotted(call.node.func).lower():
             says = f"{names[0]!r} gets a number behind the vocabulary, for which the model has no embedding"
-            yield fault("vocabularies_differ", call.line, "likely", says, fix="model.resize_token_embeddings(len(tokenizer))")
+            yield fault(
+                "vocabularies_differ", call.line, "likely", says, fix="model.resize_token_embeddings(len(tokenizer))"
+            )
             return

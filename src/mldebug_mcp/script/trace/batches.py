@@ -53,7 +53,11 @@ class Batches(Names):
             return Items(tuple(_plain(value, is_batch=True) for value in tensors))
         collate = loader.settings.get("collate_fn")
         item = self._item_of(given, node)
-        if item is None and isinstance(collate, Function | Object) and getattr(collate, "kind", "instance") == "instance":
+        if (
+            item is None
+            and isinstance(collate, Function | Object)
+            and getattr(collate, "kind", "instance") == "instance"
+        ):
             item = DATA
         if item is None:
             return DATA

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from mldebug_mcp.script import library
-from mldebug_mcp.script.facts import NOTHING, role_alone
+from mldebug_mcp.script.facts import NOTHING, Facts, role_alone
 from mldebug_mcp.script.terms import Terms
+from mldebug_mcp.script.trace.library_calls import reduction_of
 from mldebug_mcp.script.trace.methods import Methods
 from mldebug_mcp.script.trace.state import MAX_CALL_DEPTH, Frame
 from mldebug_mcp.script.values import (
@@ -212,7 +213,8 @@ class Calls(Methods):
             if "Triplet" in model.made_by and len(args) == 3:
                 self.with_role("positive", args[1], node)
                 self.with_role("negative", args[2], node)
-            return Tensor(models_through(*given), terms=self._terms_of_loss(model, args, node))
+            facts = Facts(reduced=reduction_of(model.settings) if model.made_by.startswith("torch.nn.") else "")
+            return Tensor(models_through(*given), terms=self._terms_of_loss(model, args, node), facts=facts)
         event = self.event("forward", [model], node, modes=model.modes)
         inner: Value = DATA
         if model.definition is not None and model.made_by != "torch.nn.Sequential":

@@ -102,6 +102,7 @@ class Trace:
         over_another_axis: The lines of softmax along another axis than that along which a line hides places.
         kept: The lines that put a value of which gradients are computed into a list which outlives the round, each
             with those of the calls that lead there.
+        reductions: The lines that add the mean over all elements and a sum over all of them, each with that of the sum.
         cut: The models through whose outputs the gradient is cut off somewhere.
         chosen: The texts by which parts of mappings are chosen, each with the line where it is written.
         swapped: The lines at which what has one role gets a name of the opposite one: the line, the name, the line
@@ -127,6 +128,7 @@ class Trace:
     sides: dict[int, list[tuple[Value, Value]]] = field(default_factory=dict)
     intervals: list[tuple[Object, Value]] = field(default_factory=list)
     kept: list[tuple[int, ...]] = field(default_factory=list)
+    reductions: list[tuple[int, int]] = field(default_factory=list)
     cut: set[Object] = field(default_factory=set)
     chosen: set[tuple[str, int]] = field(default_factory=set)
     swapped: list[tuple[int, str, int, tuple[ast.AST, ...]]] = field(default_factory=list)

@@ -86,6 +86,16 @@ def _written(node: ast.Constant) -> Constant:
     return Constant(node.value, Facts("number" if is_number else "", line=node.lineno))
 
 
+def _is_near_one(value: Value) -> bool:
+    """Say whether a value is a number that hardly changes the size of a part of a loss."""
+    return isinstance(value, Constant) and isinstance(value.value, int | float) and 0.1 < abs(value.value) <= 2
+
+
+def _is_of_weights(value: Value) -> bool:
+    """Say whether a value is computed of weights alone, as a penalty of their size is."""
+    return all(model.made_by.endswith("nn.Parameter") for model in models_through(value))
+
+
 class Expressions(Calls):
     """Finds the value of an expression, and whether a test holds."""
 
@@ -231,6 +241,12 @@ class Expressions(Calls):
             self.trace.padding_kept.append((of_padding[0].line, node.lineno))
         self.note_clock(facts_of(left), facts_of(right))
         facts = combined_facts(node, facts_of(left), facts_of(right))
+        reduced = [facts_of(side).reduced for side in (left, right)]
+        if isinstance(node.op, ast.Add) and sorted(reduced) == ["mean", "sum"]:
+            if not _is_of_weights((left, right)[reduced.index("sum")]):
+                self.trace.reductions.append((node.lineno, facts_of((left, right)[reduced.index("sum")]).line))
+        elif isinstance(node.op, ast.Mult) and any(map(_is_near_one, (left, right))):
+            facts = replace(facts, reduced=reduced[0] or reduced[1])
         return Tensor(models, ends_in, known, terms=terms, shape=shape, cut=lost_of, lacks=lacks, facts=facts)
 
     def _taken(self, node: ast.Subscript, value: Value, key: Value) -> Value:
@@ -333,7 +349,7 @@ class Expressions(Calls):
                     and len(through.values) <= MAX_ITEMS
                 ):
                     values, keys = [], []
-                    for value in (map(Constant, through.keys) if through.keys else through.values):
+                    for value in map(Constant, through.keys) if through.keys else through.values:
                         self.assign(part.target, value, kept)
                         key = self.value(node.key) if isinstance(node, ast.DictComp) else DATA
                         keys += [str(key.value)] if isinstance(key, Constant) else []

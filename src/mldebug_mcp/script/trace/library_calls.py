@@ -5,10 +5,21 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TypeGuard
 
 from mldebug_mcp.script import library
-from mldebug_mcp.script.facts import COUNTS, NOTHING, Facts, after, axis_of, halves_of, is_over_another_axis, joined_rows
+from mldebug_mcp.script.facts import (
+    COUNTS,
+    NOTHING,
+    Facts,
+    Reduced,
+    after,
+    axis_of,
+    halves_of,
+    is_over_another_axis,
+    joined_rows,
+)
 from mldebug_mcp.script.trace.batches import Batches
 from mldebug_mcp.script.trace.documents import parsed
 from mldebug_mcp.script.values import (
@@ -38,6 +49,17 @@ from mldebug_mcp.script.values import (
     shape_of_list,
     terms_after,
 )
+
+REDUCES = re.compile(r"_loss$|cross_entropy(?:_with_logits)?$")
+"""Functions of PyTorch that give the mean over all elements unless another reduction is asked for."""
+
+
+def reduction_of(settings: dict[str, Value]) -> Reduced:
+    """Return how a loss is reduced by its settings."""
+    if "size_average" in settings or "reduce" in settings:
+        return ""
+    asked = plain_of(settings["reduction"]) if "reduction" in settings else "mean"
+    return "mean" if asked == "mean" else "sum" if asked == "sum" else ""
 
 
 def _length_of(value: Value, node: ast.Call) -> Facts:
@@ -181,7 +203,7 @@ class LibraryCalls(Batches):
         if (last.endswith("_") and not initialises) or last.startswith(("_foreach", "vector_to_parameters")):
             self._note_write(given, node)
         if library.COMPUTES.search(name) and last not in ("load", "get_model"):
-            return self._computed(last, args, given, node)
+            return self._computed(last, args, keywords, node)
         self.escape(given, node)
         return self._unknown(name, last, given, node)
 
@@ -239,7 +261,7 @@ class LibraryCalls(Batches):
         models = {model for part in found if part is not None for model in part.models}
         self.event("write", models.union(*map(objects_in, given)), node)
 
-    def _computed(self, last: str, args: list[Value], given: Sequence[Value], node: ast.Call) -> Value:
+    def _computed(self, last: str, args: list[Value], keywords: dict[str, Value], node: ast.Call) -> Value:
         """Return what a function computes of tensors."""
         if last == "triplet_margin_loss" and len(args) > 2:
             self.with_role("positive", args[1], node)
@@ -248,8 +270,11 @@ class LibraryCalls(Batches):
         if halves:
             return Items(tuple(Tensor(models_through(args[0]), facts=half) for half in halves))
         facts = self.facts_after(last, args, node.args[1:], node)
+        if REDUCES.search(last):
+            facts = replace(facts, reduced=reduction_of(keywords))
         if last in library.WITHOUT_GRADIENT:
             return Tensor(cut=models_through(*args[:1]) if last == "float" else frozenset(), facts=facts)
+        given = (*args, *keywords.values())
         parts = [Tensor(value.models) if isinstance(value, Parameters) else value for value in given]
         ends = library.RESULTS.get(last, "")
         if not ends and args and last in library.SAME_VALUES:
@@ -304,6 +329,7 @@ class LibraryCalls(Batches):
     def _layer(self, name: str, args: list[Value], keywords: dict[str, Value], node: ast.Call) -> Object:
         layer = self.new("loss" if name.endswith("Loss") else "model", node, made_by=name)
         layer.modes = frozenset({"train"})
+        layer.settings = keywords if layer.kind == "loss" else {}
         self.fill_layer(layer, (*args, *keywords.values()))
         return layer
 

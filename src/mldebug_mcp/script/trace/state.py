@@ -188,7 +188,13 @@ class State(ABC):
         if lost is None or lost[1:] != (self.loops, self.entry) or not isinstance(value, Tensor):
             return
         outlives = made_in == self.loops[: len(made_in)] and len(made_in) < len(self.loops)
-        if outlives and self.gradients and value.models and isinstance(lost[0], Tensor) and lost[0].models == value.models:
+        if (
+            outlives
+            and self.gradients
+            and value.models
+            and isinstance(lost[0], Tensor)
+            and lost[0].models == value.models
+        ):
             self.trace.kept.append(tuple(getattr(part, "lineno", 0) for part in (node, *self.through)))
 
     def note_loss(self, loss: Value, node: ast.AST) -> None:
