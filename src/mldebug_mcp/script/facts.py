@@ -11,8 +11,8 @@ from typing import Literal
 from mldebug_mcp.script.calls import constant_of, dotted
 
 DataKind = Literal[
-    "", "real", "padding", "ones", "zeros", "rest of ones", "rest of zeros", "padded", "places", "length", "mean", "std",
-    "past", "future", "scores", "number", "epochs", "rows", "batches", "updates",
+    "", "real", "padding", "ones", "zeros", "rest of ones", "rest of zeros", "padded", "places", "length",
+    "mean", "std", "past", "future", "scores", "number", "epochs", "rows", "batches", "updates",
     "steps", "clock",
 ]  # fmt: skip
 
@@ -30,9 +30,9 @@ class Facts:
         kind: What they are. "real" is a mask that is true at all places which hold data, "padding" one that is true at
             padding alone. "ones" and "zeros" are such alone, for as many places as hold data, "rest of ones" and
             "rest of zeros" for others. "padded" is data with zeros as padding. "past" is a mask that is true at the own
-            place and those before it, "future" one that is true at those after it. "scores" are of all pairs, "places" numbers of places, "length" is how many there are. "mean" and
-            "std" are statistics. Others are what numbers count: "number" is one that is written out, "clock" what a
-            schedule has come to.
+            place and those before it, "future" one that is true at those after it. "scores" are of all pairs,
+            "places" numbers of places, "length" is how many there are. "mean" and "std" are statistics. Others are what
+            numbers count: "number" is one that is written out, "clock" what a schedule has come to.
         hides: The kind of the mask under which they are minus infinity, or nearly so.
         axis: Whether the places of a mask, or what it hides, lie along the last axis.
         source: What they are cut from along time; empty where that is not known.
@@ -233,8 +233,8 @@ def filled(facts: Facts, node: ast.Subscript, value: object) -> Facts:
     """Return the facts of an array of zeros or ones after `mask[row, :length] = value`."""
     parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
     last = parts[-1]
-    is_start = isinstance(last, ast.Slice) and last.lower is None and last.upper is not None
-    if is_start and constant_of(last.upper) is None and value in (0, 1):
+    upper = last.upper if isinstance(last, ast.Slice) and last.lower is None else None
+    if upper is not None and constant_of(upper) is None and value in (0, 1):
         if facts.kind == "rest of zeros" and value:
             return Facts("real", line=node.lineno)
         if facts.kind in ("ones", "rest of ones") and not value:
@@ -243,38 +243,52 @@ def filled(facts: Facts, node: ast.Subscript, value: object) -> Facts:
 
 
 def combined(node: ast.BinOp, left: Facts, right: Facts) -> Facts:
-    """Return the facts of what an operation makes of two tensors."""
-    kinds, line = {left.kind, right.kind}, left.line if left.kind in OPPOSITE else right.line
-    if isinstance(node.op, ast.Add) and left.kind in FILLED:
+    """Return the facts of what an operation makes of two tensors, lists or numbers."""
+    known = _listed(node, left, right) or _calculated(node, left, right) or _of_pairs(node, left, right)
+    known = known or _of_two_masks(node, left, right)
+    if known is None and isinstance(node.op, ast.Sub) and {left.role, right.role} == {"preferred", "other"}:
+        known = Facts(role="preferred less other" if left.role == "preferred" else "other less preferred")
+    return _joined(left, right, node) if known is None else known
+
+
+def _listed(node: ast.BinOp, left: Facts, right: Facts) -> Facts | None:
+    """Return the facts of two lists behind each other: `[1] * n + [0] * rest` is a mask; None for others."""
+    if not isinstance(node.op, ast.Add):
+        return None
+    if left.kind in FILLED:
         return Facts(FILLED[left.kind] if right.kind == f"rest of {OTHER[left.kind]}" else "", line=node.lineno)
-    if isinstance(node.op, ast.Add) and right.kind == "rest of zeros":
-        return Facts("padded", line=node.lineno)
-    if isinstance(node.op, ast.Add) and right.kind in FILLED and left.kind == f"rest of {OTHER[right.kind]}":
+    if right.kind in FILLED and left.kind == f"rest of {OTHER[right.kind]}":
         return Facts(FILLED[right.kind], line=node.lineno)
-    if isinstance(node.op, ast.Sub) and {left.role, right.role} == {"preferred", "other"}:
-        return Facts(role="preferred less other" if left.role == "preferred" else "other less preferred")
-    calculated = _calculated(node, left, right)
-    if calculated is not None:
-        return calculated
-    if isinstance(node.op, ast.Sub) and constant_of(node.left) == 1 and right.kind in OPPOSITE:
-        return flipped(right)
+    return Facts("padded", line=node.lineno) if right.kind == "rest of zeros" else None
+
+
+def _of_pairs(node: ast.BinOp, left: Facts, right: Facts) -> Facts | None:
+    """Return the facts of scores of all pairs; None for others."""
     if isinstance(node.op, ast.MatMult):
         pairs = re.search(r"\.mT$|transpose\((?:-1, -2|-2, -1|2, 3|3, 2|1, 2|2, 1)\)$", ast.unparse(node.right))
         return Facts("scores", line=node.lineno) if pairs else without_role(_joined(left, right))
-    if "scores" in kinds:
-        of_scores = left if left.kind == "scores" else right
-        joined = _joined(left, right, node)
-        return replace(joined, kind="scores", line=joined.line if joined.hides else of_scores.line)
-    if isinstance(node.op, ast.Mult):
+    if "scores" not in (left.kind, right.kind):
+        return None
+    joined, scores = _joined(left, right, node), left if left.kind == "scores" else right
+    return replace(joined, kind="scores", line=joined.line if joined.hides else scores.line)
+
+
+def _of_two_masks(node: ast.BinOp, left: Facts, right: Facts) -> Facts | None:
+    """Return the facts of masks that are turned round, joined, or multiplied with what is to hide; None for others."""
+    kinds, line = {left.kind, right.kind}, left.line if left.kind in OPPOSITE else right.line
+    known: Facts | None = None
+    if isinstance(node.op, ast.Sub) and constant_of(node.left) == 1 and right.kind in OPPOSITE:
+        known = flipped(right)
+    elif isinstance(node.op, ast.Mult) and (is_hiding(node.left) or is_hiding(node.right)):
         hidden = hidden_by(left, node.right), hidden_by(right, node.left)
         known = next((facts for facts in hidden if facts.hides), None)
-        if known is not None:
-            return known
-    if isinstance(node.op, ast.BitAnd | ast.Mult) and "padding" in kinds:
-        return Facts("padding", line=line)
-    if isinstance(node.op, ast.BitOr | ast.Add) and "real" in kinds:
-        return Facts("real", line=line)
-    return NOTHING if isinstance(node.op, ast.BitOr | ast.BitAnd) else _joined(left, right, node)
+    elif isinstance(node.op, ast.BitAnd | ast.Mult) and "padding" in kinds:
+        known = Facts("padding", line=line)
+    elif isinstance(node.op, ast.BitOr | ast.Add) and "real" in kinds:
+        known = Facts("real", line=line)
+    elif isinstance(node.op, ast.BitOr | ast.BitAnd):
+        known = NOTHING
+    return known
 
 
 EPOCHS = re.compile(r"(?<!per_)epochs$|(?:^|_)(?:n|nb|num|max|total)_epoch$", re.IGNORECASE)
@@ -453,7 +467,7 @@ def _joins(node: ast.expr) -> bool:
 def _unreduced(name: str, given: list[Facts], others: list[ast.expr], node: ast.Call) -> Facts:
     """Return the facts of what a function gives, apart from whether it is one number."""
     first = given[0] if given else NOTHING
-    known = _of_mask(name, given, others) or _counted(name, first, others, node)
+    known = _of_mask(name, given, others) or _made(name, first, others, node) or _counted(name, first, others, node)
     if known is not None:
         return known
     if name == "unsqueeze" and first.kind in OPPOSITE and others:
@@ -461,14 +475,12 @@ def _unreduced(name: str, given: list[Facts], others: list[ast.expr], node: ast.
         return replace(first, axis="other" if place == -1 else "last" if place == 1 else "")
     if name in KEEPS_FACTS:
         begins = name in BEGINS_SOURCE and not first.source
-        if name in ("clone", "copy"):  # what is to become another is often a copy at first
-            return without_role(first)
-        return replace(first, source=_place_of(node), shifts=()) if begins else first
+        kept = without_role(first) if name in ("clone", "copy") else first  # a copy is often to become another
+        return replace(kept, source=_place_of(node), shifts=()) if begins else kept
     if name in KEEPS_PLACES:
         return replace(first, kind="")
-    if name in KEEPS_ROLE:
-        return replace(role_alone([first]), part=first.part)
-    return replace(role_alone(given) if OF_ROWS.search(name) else NOTHING, part=first.part)
+    roles = role_alone([first] if name in KEEPS_ROLE else given if OF_ROWS.search(name) else [])
+    return replace(roles, part=first.part)
 
 
 def _place_of(node: ast.Call) -> str:
@@ -489,19 +501,24 @@ def _of_mask(name: str, given: list[Facts], others: list[ast.expr]) -> Facts | N
     return None
 
 
-def _counted(name: str, first: Facts, others: list[ast.expr], node: ast.Call) -> Facts | None:
-    """Return the facts of numbers of places, of ones and of statistics; None for another function."""
+def _made(name: str, first: Facts, others: list[ast.expr], node: ast.Call) -> Facts | None:
+    """Return the facts of an array of ones or zeros, and of its triangles; None for another function."""
     if name in ("arange", "ones"):
         return Facts("places" if name == "arange" else "ones")
+    if name in ("zeros", "zeros_like", "ones_like"):
+        return Facts("rest of zeros" if name.startswith("zeros") else "rest of ones")
+    if name == "full" and others and constant_of(others[0]) in (0, 1):
+        return Facts("rest of ones" if constant_of(others[0]) else "rest of zeros")
     if name in ("tril", "triu") and first.kind in ("ones", "rest of ones"):
         places = next((keyword.value for keyword in node.keywords if keyword.arg in ("diagonal", "k")), None)
         place = constant_of(places or (others[0] if others else ast.Constant(0)))
         by_place: dict[object, DataKind] = {("tril", 0): "past", ("triu", 1): "future"}
         return Facts(by_place.get((name, place), ""), line=node.lineno)
-    if name in ("zeros", "zeros_like", "ones_like"):
-        return Facts("rest of zeros" if name.startswith("zeros") else "rest of ones")
-    if name == "full" and len(others) > 0 and constant_of(others[0]) in (0, 1):
-        return Facts("rest of ones" if constant_of(others[0]) else "rest of zeros")
+    return None
+
+
+def _counted(name: str, first: Facts, others: list[ast.expr], node: ast.Call) -> Facts | None:
+    """Return the facts of padded rows and of statistics; None for another function."""
     if name == "pad_sequence":
         value = next((keyword.value for keyword in node.keywords if keyword.arg == "padding_value"), ast.Constant(0))
         kinds = (first.kind, constant_of(value))

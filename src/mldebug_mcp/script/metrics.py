@@ -18,13 +18,15 @@ SCORE_LIKE = re.compile(
 )
 """Names of metrics that are better when lower, and when higher."""
 DISTANCES = re.compile(
-    r"(?:^|_)(?:distance|dist|levenshtein|mse|mae|rmse|wer|cer|cross_entropy|kl_div|cdist|norm|entropy|nll)(?:$|_)|loss$|error$",
+    r"(?:^|_)(?:distance|dist|levenshtein|mse|mae|rmse|wer|cer|cross_entropy|kl_div|cdist|norm|entropy|nll)(?:$|_)"
+    r"|loss$|error$",
     re.IGNORECASE,
 )
 LIKENESS = re.compile(r"similarity$|(?:^|_)(?:ratio|accuracy|f1|score)$|_score$", re.IGNORECASE)
 """Functions whose result is lower, or higher, the better two things agree."""
 KEEPS_ORDER = {
-    "mean", "sum", "float", "item", "round", "sqrt", "exp", "log", "log1p", "nanmean", "average", "median", "cpu", "numpy",
+    "mean", "sum", "float", "item", "round", "sqrt", "exp", "log", "log1p", "nanmean", "average", "median", "cpu",
+    "numpy",
     "detach", "tolist", "int", "min", "max", "clip", "clamp", "minimum", "maximum", "compute", "tensor",
 }  # fmt: skip
 """Functions and methods after which what is better still is."""

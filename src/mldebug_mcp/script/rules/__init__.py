@@ -94,6 +94,7 @@ RULES: tuple[Rule, ...] = (
     meaning.mask_inverted,
     meaning.ignored_index_differs,
     masked.data_hidden,
+    masked.softmax_over_another_axis,
     masked.ignored_where_masked,
     meaning.next_place_in_sight,
     meaning.all_rows_one_target,

@@ -831,30 +831,35 @@ def _drawn_from(roles: Roles, node: ast.expr, depth: int = 3) -> tuple[ast.expr,
     """Return the rows of which a value draws some at random, and the draw: `table.sample(frac=0.8)`, `rows[chosen]`."""
     if isinstance(node, ast.Subscript) and depth:
         draw = _draw_in(node.slice)
-        if draw is not None:
-            rows = node.value
-            of_table = isinstance(rows, ast.Attribute) and rows.attr in ("iloc", "loc")
-            return (rows.value if of_table and isinstance(rows, ast.Attribute) else rows), draw
-        return _drawn_from(roles, node.value, depth - 1)
+        return (_rows_of_cut(node), draw) if draw is not None else _drawn_from(roles, node.value, depth - 1)
     if not isinstance(node, ast.Call) or not depth:
         return None
-    name, given = dotted(node.func).rpartition(".")[2], {keyword.arg for keyword in node.keywords}
+    helper = roles.definitions.get(dotted(node.func).rpartition(".")[2])
+    if helper is not None:
+        return _drawn_by(roles, helper, node, depth - 1)
     owner = node.func.value if isinstance(node.func, ast.Attribute) else None
+    return _drawn_at_once(node, owner) or (_drawn_from(roles, owner, depth - 1) if owner is not None else None)
+
+
+def _drawn_at_once(node: ast.Call, owner: ast.expr | None) -> tuple[ast.expr, ast.expr] | None:
+    """Return the rows that a call of a library draws from, and the draw; None for another call."""
+    name, given = dotted(node.func).rpartition(".")[2], {keyword.arg for keyword in node.keywords}
     if name == "sample" and owner is not None and given & {"frac", "n"}:
         return owner, node
     of_random = owner is not None and bool(re.search(r"(?:^|\.)(?:random|rng|rs|rand|gen)$", dotted(owner)))
     if of_random and name in ("choice", "sample") and len(node.args) > 1:
         return node.args[0], node
-    if name == "Subset" and len(node.args) == 2 and (draw := _draw_in(node.args[1])) is not None:
-        return node.args[0], draw
-    helper = roles.definitions.get(name)
-    returned = [part.value for part in ast.walk(helper) if isinstance(part, ast.Return)] if helper is not None else []
-    found = _drawn_from(roles, returned[0], depth - 1) if len(returned) == 1 and returned[0] is not None else None
+    draw = _draw_in(node.args[1]) if name == "Subset" and len(node.args) == 2 else None
+    return (node.args[0], draw) if draw is not None else None
+
+
+def _drawn_by(roles: Roles, helper: ast.AST, node: ast.Call, depth: int) -> tuple[ast.expr, ast.expr] | None:
+    """Return the rows that a function of this file is given and draws from, and its call; None for another function."""
+    returned = [part.value for part in ast.walk(helper) if isinstance(part, ast.Return)]
+    found = _drawn_from(roles, returned[0], depth) if len(returned) == 1 and returned[0] is not None else None
     parameters = parameters_of(helper)
-    if found is not None and dotted(found[0]) in parameters:
-        place = parameters.index(dotted(found[0]))
-        return (node.args[place], node) if place < len(node.args) else None
-    return _drawn_from(roles, owner, depth - 1) if owner is not None and found is None and helper is None else None
+    place = parameters.index(dotted(found[0])) if found is not None and dotted(found[0]) in parameters else None
+    return (node.args[place], node) if place is not None and place < len(node.args) else None
 
 
 def _draw_in(node: ast.expr) -> ast.Call | None:

@@ -165,13 +165,9 @@ def metrics_computed_wrongly(roles: Roles) -> Iterator[Fault]:
                 says = f"{node.left.id} adds up means of batches, and is divided by the number of rows"
                 yield fault("mean_of_means", node.lineno, "certain", says)
         trains = roles.trains_by_hand or roles.trains_elsewhere
-        inner = node.value if isinstance(node, ast.Subscript | ast.Attribute) else None
-        of_max = isinstance(inner, ast.Call) and dotted(inner.func).rpartition(".")[2] in ("max", "topk")
-        second = isinstance(node, ast.Subscript) and constant_of(node.slice) == 1
-        if of_max and (second or (isinstance(node, ast.Attribute) and node.attr == "indices")):
-            node = inner  # noqa: PLW2901 - the places of the highest are judged as those of argmax
-        of_places = of_max or (isinstance(node, ast.Call) and dotted(node.func).rpartition(".")[2] == "argmax")
-        if trains and isinstance(node, ast.Call) and of_places:
+        chosen = _places_of_highest(node)
+        if trains and chosen is not None:
+            node = chosen  # noqa: PLW2901 - the places of the highest are judged as those of argmax
             axis = next(
                 (constant_of(keyword.value) for keyword in node.keywords if keyword.arg in ("dim", "axis")), None
             )
@@ -192,6 +188,17 @@ def metrics_computed_wrongly(roles: Roles) -> Iterator[Fault]:
 
 LABELS = re.compile(r"^(?:y|ys|yb|labels?|targets?|truth|gold|gt)$", re.IGNORECASE)
 """Names of labels, which predictions are compared with."""
+
+
+def _places_of_highest(node: ast.AST) -> ast.Call | None:
+    """Return the call that gives the places of the highest values: `argmax`, `max(1)[1]`, `topk(5).indices`."""
+    if isinstance(node, ast.Call):
+        return node if dotted(node.func).rpartition(".")[2] == "argmax" else None
+    second = isinstance(node, ast.Subscript) and constant_of(node.slice) == 1
+    second = second or (isinstance(node, ast.Attribute) and node.attr == "indices")
+    inner = node.value if second and isinstance(node, ast.Subscript | ast.Attribute) else None
+    of_max = isinstance(inner, ast.Call) and dotted(inner.func).rpartition(".")[2] in ("max", "topk")
+    return inner if of_max and isinstance(inner, ast.Call) else None
 
 
 def last_batch_only(roles: Roles) -> Iterator[Fault]:

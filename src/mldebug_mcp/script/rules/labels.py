@@ -40,7 +40,7 @@ def labels_shifted(roles: Roles) -> Iterator[Fault]:
             and ast.unparse(wanted) in seen
             and re.search(r"\b1:\]", ast.unparse(wanted))
         ):
-            says = f"the model is given {ast.unparse(wanted)}, and the loss asks it for the same: it sees what it is to say"
+            says = f"the model is given {ast.unparse(wanted)}, and the loss asks it for the same"
             line = outputs.lineno
             yield fault("not_shifted", line, "likely", says, lines=(call.line,))
             continue

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from mldebug_mcp.script.calls import dotted
+from mldebug_mcp.script.facts import Facts
 from mldebug_mcp.script.faults import Fault, fault
 from mldebug_mcp.script.roles import Roles
 from mldebug_mcp.script.values import facts_of
@@ -22,24 +23,37 @@ TRUE_HIDES = ("src_key_padding_mask", "tgt_key_padding_mask", "key_padding_mask"
 
 
 def data_hidden(roles: Roles) -> Iterator[Fault]:
-    """A mask leaves out the places that hold data, and keeps the padding."""
+    """A mask leaves out the places that hold data, or the past, and keeps the rest."""
     trace = roles.trace
     for line, hides in dict.fromkeys(trace.hidden):
         yield _hides_data(line, hides)
     for call in roles.script.calls:
         settings = trace.settings.get(id(call.node), {})
         for name, facts in ((name, facts_of(value)) for name, values in settings.items() for value in values):
-            if name in ("attn_mask", "mask", "src_mask") and facts.hides in ("real", "past"):
-                yield _hides_data(facts.line, facts.hides)
-            elif name in TRUE_HIDES and facts.kind == "real":
-                says = f"{name} is true where places are to be left out, and here it is true where data are"
-                yield fault("mask_inverted", facts.line, "certain", says, cause="no_signal")
-            elif name == "attn_mask" and facts.kind == ("future" if call.method == SDPA else "past"):
-                says = f"{name} leaves out the past here, and lets each place see those after it"
-                yield fault("mask_inverted", facts.line, "certain", says)
-            elif name == "attn_mask" and call.method == SDPA and facts.kind == "padding":
-                says = f"{name} is true where places take part, and here it is true at padding alone"
-                yield fault("mask_inverted", facts.line, "certain", says, cause="no_signal")
+            yield from _given_mask(name, facts, call.method)
+    for made, used in dict.fromkeys(trace.padding_kept):
+        says = f"this mask is true at padding, and line {used} takes a mean over the places where it is true"
+        yield fault("mask_inverted", made, "likely", says, cause="no_signal", lines=(used,))
+
+
+def _given_mask(name: str, facts: Facts, function: str) -> Iterator[Fault]:
+    """Yield what is wrong with a mask that a function or layer of PyTorch is given under a name."""
+    if name in ("attn_mask", "mask", "src_mask") and facts.hides in ("real", "past"):
+        yield _hides_data(facts.line, facts.hides)
+    elif name in TRUE_HIDES and facts.kind == "real":
+        says = f"{name} is true where places are to be left out, and here it is true where data are"
+        yield fault("mask_inverted", facts.line, "certain", says, cause="no_signal")
+    elif name == "attn_mask" and facts.kind == ("future" if function == SDPA else "past"):
+        says = f"{name} leaves out the past here, and lets each place see those after it"
+        yield fault("mask_inverted", facts.line, "certain", says)
+    elif name == "attn_mask" and function == SDPA and facts.kind == "padding":
+        says = f"{name} is true where places take part, and here it is true at padding alone"
+        yield fault("mask_inverted", facts.line, "certain", says, cause="no_signal")
+
+
+def softmax_over_another_axis(roles: Roles) -> Iterator[Fault]:
+    """Weights add up to one along another axis than that of the places which they weigh."""
+    trace = roles.trace
     for line in dict.fromkeys(trace.over_one):
         says = "this softmax goes along the last axis, which has the size 1: all weights are one"
         yield fault("softmax_over_another_axis", line, "certain", says)
@@ -54,9 +68,6 @@ def data_hidden(roles: Roles) -> Iterator[Fault]:
     for line, hidden in dict.fromkeys(trace.over_another_axis):
         says = f"line {hidden} leaves places out, and the weights add up to one along another axis: they still count"
         yield fault("softmax_over_another_axis", line, "likely", says, lines=(hidden,))
-    for made, used in dict.fromkeys(trace.padding_kept):
-        says = f"this mask is true at padding, and line {used} takes a mean over the places where it is true"
-        yield fault("mask_inverted", made, "likely", says, cause="no_signal")
 
 
 SDPA = "scaled_dot_product_attention"

@@ -96,7 +96,7 @@ MAX_JUDGED = 20
 
 
 def normalized_over_the_batch(roles: Roles) -> Iterator[Fault]:
-    """Vectors that are compared with each other are brought to the length one along the batch, and not each by itself."""
+    """Vectors that are compared with each other get the length one along the batch, and not each by itself."""
     for node in ast.walk(roles.script.tree):
         if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.MatMult):
             continue
@@ -311,10 +311,10 @@ def target_is_random(roles: Roles) -> Iterator[Fault]:
         for call in (node for node in ast.walk(function) if isinstance(node, ast.Call)):
             around = roles.call_of(call)
             drawn_here = [arg for arg in call.args[:2] if dotted(arg).rpartition(".")[2] in DRAWS]
-            if around is not None and drawn_here and roles.loss_named(around, *ELEMENTWISE_LOSSES):
-                if len(roles.script.named(*DRAWS)) > 1:
-                    says = "the target is drawn here: what the model is given was made with other numbers"
-                    yield fault("target_is_random", drawn_here[0].lineno, "likely", says)
+            several = len(roles.script.named(*DRAWS)) > 1
+            if several and around is not None and drawn_here and roles.loss_named(around, *ELEMENTWISE_LOSSES):
+                says = "the target is drawn here: what the model is given was made with other numbers"
+                yield fault("target_is_random", drawn_here[0].lineno, "likely", says)
         for name, line in drawn.items():
             reads = [node for node in ast.walk(function) if isinstance(node, ast.Name) and node.id == name]
             reads = [node for node in reads if isinstance(node.ctx, ast.Load)]

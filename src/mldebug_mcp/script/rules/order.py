@@ -223,7 +223,7 @@ def _reads_other_rows(trace: Trace, forward: Event) -> bool:
 
 
 def _was_tried(trace: Trace, place: int, model: Object) -> bool:
-    """Say whether a model was put into evaluation mode for a pass without gradients, before the loops, and stayed so."""
+    """Say whether a model was put into evaluation mode for a pass without gradients before the loops, for good."""
     before = [event for event in trace.events[:place] if event.entry == trace.events[place].entry]
     switched = [at for at, event in enumerate(before) if event.action in ("train", "eval") and _concerns(event, model)]
     if not switched or before[switched[-1]].action != "eval" or before[switched[-1]].loops or not _has_modes(model):

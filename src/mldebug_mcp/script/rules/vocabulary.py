@@ -12,14 +12,14 @@ from mldebug_mcp.script.roles import Roles
 from mldebug_mcp.script.values import facts_of, plain_of
 
 FAMILIES = (
-    "distilroberta", "xlm-roberta", "roberta", "deberta-v3", "deberta", "albert", "electra", "camembert", "bert", "gpt2",
-    "gpt-neox", "pythia", "gpt-neo", "flan-t5", "mt5", "t5", "bart", "pegasus", "llama-3", "llama-2", "mistral", "qwen2",
-    "qwen3", "gemma", "phi-2", "phi-3", "opt-", "bloom", "falcon", "xlnet", "whisper", "wav2vec2", "smollm",
+    "distilroberta", "xlm-roberta", "roberta", "deberta-v3", "deberta", "albert", "electra", "camembert", "bert",
+    "gpt2", "gpt-neox", "pythia", "gpt-neo", "flan-t5", "mt5", "t5", "bart", "pegasus", "llama-3", "llama-2",
+    "mistral", "qwen2", "qwen3", "gemma", "phi-2", "phi-3", "bloom", "falcon", "xlnet", "whisper", "wav2vec2",
 )  # fmt: skip
-"""Words in the names of pretrained models; models with different words have different vocabularies, those below apart."""
+"""Words in names of pretrained models; those with different words have different vocabularies, `ALIKE` apart."""
 ALIKE = {
-    "distilroberta": "roberta", "flan-t5": "t5", "pythia": "gpt-neox", "gpt-neo": "gpt2", "electra": "bert", "bart": "roberta",
-    "roberta": "roberta", "opt-": "gpt2",
+    "distilroberta": "roberta", "flan-t5": "t5", "pythia": "gpt-neox", "gpt-neo": "gpt2", "electra": "bert",
+    "bart": "roberta",
 }  # fmt: skip
 """Families that share a vocabulary with another."""
 RESIZES = ("resize_token_embeddings", "setup_chat_format", "resize", "smart_tokenizer_and_embedding_resize")
@@ -33,8 +33,11 @@ def vocabularies_differ(roles: Roles) -> Iterator[Fault]:
         is_tokenizer = "Tokenizer" in call.name or "Processor" in call.name
         if is_tokenizer or re.search(r"Model|For[A-Z]", call.name):
             loaded[is_tokenizer] |= {name: (call.line, line) for name, line in names.items()}
-    families = {key: {_family(name) for name in names} for key, names in loaded.items()}
-    if any(len(found) != 1 or "" in found for found in families.values()) or families[True] == families[False]:
+    if any(len(names) != 1 for names in loaded.values()):
+        return
+    (of_tokenizer, case), (of_model, other_case) = (_family(next(iter(loaded[key]))) for key in (True, False))
+    differ = of_tokenizer != of_model and bool(of_tokenizer and of_model)
+    if not differ and not (of_tokenizer == of_model and case != other_case and case and other_case):
         return
     tokenizer, model = (next(iter(loaded[key])) for key in (True, False))
     line, written = loaded[True][tokenizer]
@@ -42,11 +45,12 @@ def vocabularies_differ(roles: Roles) -> Iterator[Fault]:
     yield fault("vocabularies_differ", line, "likely", says, lines=(written, *loaded[False][model]))
 
 
-def _family(name: str) -> str:
+def _family(name: str) -> tuple[str, str]:
+    """Return the family of a pretrained model, and whether it keeps capitals, as far as its name says it."""
     lowered = name.lower()
     family = next((word for word in FAMILIES if word in lowered), "")
-    family = ALIKE.get(family, family)
-    return f"{family} {'un' if 'uncased' in lowered else ''}cased" if family and "cased" in lowered else family
+    case = "uncased" if "uncased" in lowered else "cased" if "cased" in lowered else ""
+    return ALIKE.get(family, family), case
 
 
 def tokens_without_embedding(roles: Roles) -> Iterator[Fault]:

@@ -155,22 +155,7 @@ class Expressions(Calls):
                 known = self.truth(node.operand)
                 return DATA if known is None else Constant(not known)
             case ast.UnaryOp():
-                operand = self.value(node.operand)
-                if isinstance(operand, Constant):
-                    known_number = isinstance(node.op, ast.USub) and isinstance(operand.value, int | float)
-                    number = -operand.value if known_number else constant_of(node)  # type: ignore[operator]
-                    return Constant(number, operand.facts)
-                terms = terms_of(operand)
-                turned = isinstance(node.op, ast.USub)
-                inverts = isinstance(node.op, ast.Invert)
-                return Tensor(
-                    models_through(operand),
-                    end_after("neg", operand),
-                    terms=negated(terms) if turned else terms,
-                    shape=shape_of(operand),
-                    negative=turned,
-                    facts=flipped(facts_of(operand)) if inverts else turned_round(facts_of(operand)),
-                )
+                return self._turned(node)
             case ast.Compare():
                 left, *others = [self.value(expr) for expr in (node.left, *node.comparators)]
                 is_single = len(others) == 1 and not self.stands_for_several
@@ -186,6 +171,24 @@ class Expressions(Calls):
                     if isinstance(part, ast.FormattedValue):
                         self.value(part.value)
         return DATA
+
+    def _turned(self, node: ast.UnaryOp) -> Value:
+        """Return what `-x`, `+x` or `~x` is."""
+        operand = self.value(node.operand)
+        turned = isinstance(node.op, ast.USub)
+        if isinstance(operand, Constant):
+            known_number = turned and isinstance(operand.value, int | float)
+            number = -operand.value if known_number else constant_of(node)  # type: ignore[operator]
+            return Constant(number, operand.facts)
+        terms, facts = terms_of(operand), facts_of(operand)
+        return Tensor(
+            models_through(operand),
+            end_after("neg", operand),
+            terms=negated(terms) if turned else terms,
+            shape=shape_of(operand),
+            negative=turned,
+            facts=flipped(facts) if isinstance(node.op, ast.Invert) else turned_round(facts),
+        )
 
     def _mapping(self, node: ast.Dict) -> Items:
         """Return a mapping that is written out, with those that it is spread with: a later key counts."""
@@ -212,9 +215,9 @@ class Expressions(Calls):
         listed = isinstance(left, Items) or (isinstance(right, Items) and facts_of(left).kind == "")
         if isinstance(node.op, ast.Add) and (listed or parameters_in(left) or parameters_in(right)):
             return Items((left, right), pattern=True)
-        if isinstance(node.op, ast.Mult) and isinstance(left, Items) and len(left.values) == 1:
-            if isinstance(left.values[0], Constant):
-                return Tensor(facts=repeated(left.values[0].value, facts_of(right)))
+        only = left.values[0] if isinstance(left, Items) and len(left.values) == 1 else None
+        if isinstance(node.op, ast.Mult) and isinstance(only, Constant):
+            return Tensor(facts=repeated(only.value, facts_of(right)))
         if isinstance(node.op, ast.Sub):
             self.trace.sides.setdefault(id(node), []).append((left, right))
         parts = [
