@@ -462,7 +462,7 @@ def same_rows_read(roles: Roles) -> Iterator[Fault]:
 
 
 def _reads_rows_of(loader: Object, other: Object) -> bool:
-    """Say whether two loaders read the same rows, or one of them all rows of which the other has a part."""
+    """Say whether two loaders read the same rows, or one of them all rows and the other a part of them."""
     if not all(isinstance(dataset_of(part), Object) for part in (loader, other)):
         return False  # parts of a list are not kept apart
     own, others = wrapped(dataset_of(loader)), wrapped(dataset_of(other))
@@ -828,7 +828,7 @@ PERMUTES = ("permutation", "randperm", "choice", "integers", "randint")
 
 
 def _drawn_from(roles: Roles, node: ast.expr, depth: int = 3) -> tuple[ast.expr, ast.expr] | None:
-    """Return the rows of which a value draws some at random, and the draw: `table.sample(frac=0.8)`, `rows[chosen]`."""
+    """Return the rows from which a value draws some at random, and the draw: `table.sample(frac=0.8)`, `rows[chosen]`."""
     if isinstance(node, ast.Subscript) and depth:
         draw = _draw_in(node.slice)
         return (_rows_of_cut(node), draw) if draw is not None else _drawn_from(roles, node.value, depth - 1)

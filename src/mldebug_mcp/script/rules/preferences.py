@@ -16,11 +16,11 @@ NEAR = 3
 
 def roles_exchanged(roles: Roles) -> Iterator[Fault]:
     """What is preferred gets the name of what is not, or the other way round, on the way to the loss."""
-    for line, name, known, through in dict.fromkeys(roles.trace.swapped):
-        says = f"{name} is given here what is named the opposite where it is made"
-        says += f" (line {known})" if known not in (0, line) else ""
-        lines = (known, *(getattr(node, "lineno", 0) for node in through))
-        yield fault("roles_exchanged", line, "likely", says, lines=lines)
+    for exchanged in dict.fromkeys(roles.trace.exchanged):
+        says = f"{exchanged.name} is given here what is named the opposite where it is made"
+        says += f" (line {exchanged.made_at})" if exchanged.made_at not in (0, exchanged.line) else ""
+        lines = (exchanged.made_at, *(getattr(node, "lineno", 0) for node in exchanged.through))
+        yield fault("roles_exchanged", exchanged.line, "likely", says, lines=lines)
 
 
 def margin_has_wrong_sign(roles: Roles) -> Iterator[Fault]:

@@ -16,8 +16,8 @@ FAMILIES = (
     "gpt2", "gpt-neox", "pythia", "gpt-neo", "flan-t5", "mt5", "t5", "bart", "pegasus", "llama-3", "llama-2",
     "mistral", "qwen2", "qwen3", "gemma", "phi-2", "phi-3", "bloom", "falcon", "xlnet", "whisper", "wav2vec2",
 )  # fmt: skip
-"""Words in names of pretrained models; those with different words have different vocabularies, `ALIKE` apart."""
-ALIKE = {
+"""Words in names of pretrained models; those with different words have different vocabularies, `SHARED_VOCABULARIES` apart."""
+SHARED_VOCABULARIES = {
     "distilroberta": "roberta", "flan-t5": "t5", "pythia": "gpt-neox", "gpt-neo": "gpt2", "electra": "bert",
     "bart": "roberta",
 }  # fmt: skip
@@ -50,7 +50,7 @@ def _family(name: str) -> tuple[str, str]:
     lowered = name.lower()
     family = next((word for word in FAMILIES if word in lowered), "")
     case = "uncased" if "uncased" in lowered else "cased" if "cased" in lowered else ""
-    return ALIKE.get(family, family), case
+    return SHARED_VOCABULARIES.get(family, family), case
 
 
 def tokens_without_embedding(roles: Roles) -> Iterator[Fault]:

@@ -85,6 +85,23 @@ class Registered:
     through: tuple[ast.AST, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Exchanged:
+    """What gets a name that says the opposite of its own role, such as a rejected answer that is called chosen.
+
+    Args:
+        line: Where it gets the name.
+        name: The name.
+        made_at: Where it got its role; 0 where that is not known.
+        through: The calls that lead there.
+    """
+
+    line: int
+    name: str
+    made_at: int
+    through: tuple[ast.AST, ...]
+
+
 @dataclass(slots=True)
 class Trace:
     """What happens in a script.
@@ -100,15 +117,13 @@ class Trace:
         settings: By the identity of a call, the values that its keyword arguments had, a `**mapping` among them.
         sides: By the identity of a difference or a call, its two sides or first arguments each time.
         over_another_axis: The lines of softmax along another axis than that along which a line hides places.
-        kept: The lines that put a value of which gradients are computed into a list which outlives the round, each
-            with those of the calls that lead there.
+        kept: The lines that keep a loss with its graph behind its round, each with those of the calls that lead there.
         reductions: The lines that add the mean over all elements and a sum over all of them, each with that of the sum.
         cut: The models through whose outputs the gradient is cut off somewhere.
         chosen: The texts by which parts of mappings are chosen, each with the line where it is written.
-        swapped: The lines at which what has one role gets a name of the opposite one: the line, the name, the line
-            that gives it its role, and the calls that lead there.
-        margins: The lines at which a function is given the difference of what is preferred and what is not: the line,
-            the function, the role of the difference.
+        exchanged: What gets a name of the role opposite to its own.
+        margins: The lines of functions of a difference of what is preferred and what is not, each with the name of
+            the function and the role of the difference.
         intervals: The schedules that Lightning moves on, each with its interval.
         padding_kept: The lines of masks that are true at padding alone, each with the line of a mean over these places.
         registered: The functions that are put into lists under keys.
@@ -131,7 +146,7 @@ class Trace:
     reductions: list[tuple[int, int]] = field(default_factory=list)
     cut: set[Object] = field(default_factory=set)
     chosen: set[tuple[str, int]] = field(default_factory=set)
-    swapped: list[tuple[int, str, int, tuple[ast.AST, ...]]] = field(default_factory=list)
+    exchanged: list[Exchanged] = field(default_factory=list)
     margins: list[tuple[int, str, str]] = field(default_factory=list)
     registered: list[Registered] = field(default_factory=list)
     reached: set[ast.AST] = field(default_factory=set)

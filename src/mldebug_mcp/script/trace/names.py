@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from mldebug_mcp.script import library
 from mldebug_mcp.script.facts import COUNTS, NOTHING, Facts, counted_by_name, filled, role_of_name, with_rows_of
+from mldebug_mcp.script.trace.events import Exchanged
 from mldebug_mcp.script.trace.state import MAX_CALL_DEPTH, MAX_ITEMS, State
 from mldebug_mcp.script.values import (
     DATA,
@@ -42,7 +43,7 @@ class Names(State):
             return value
         line = getattr(node, "lineno", 0)
         if known.role and not is_exchange(node):
-            self.trace.swapped.append((line, name, known.line, tuple(self.through)))
+            self.trace.exchanged.append(Exchanged(line, name, known.line, tuple(self.through)))
         known = replace(known, role=role, line=known.line or line)
         match value:
             case Tensor():

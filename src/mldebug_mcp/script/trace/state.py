@@ -93,7 +93,7 @@ class State(ABC):
         self.measures: list[Facts] = []
         """What functions that schedules call measure their progress with."""
         self.lost: tuple[Value, Loops, int] | None = None
-        """The last value of which gradients were computed, and the loops in which that was."""
+        """The last value that gradients were computed for, and the loops in which that was."""
         self.kept: list[tuple[Value, tuple[int, ...], Loops]] = []
         """What was put into lists that outlive the round, with the lines and the loops."""
         self.made_up: list[ast.AST] = []  # kept, as what happens is looked up by the identity of a part of the tree
@@ -183,7 +183,7 @@ class State(ABC):
         self.kept.append((value, lines, self.loops))
 
     def note_sum(self, value: Value, made_in: Loops, node: ast.AST) -> None:
-        """Note that a sum which outlives the round gets the graph of which gradients were just computed."""
+        """Note that a sum which outlives the round gets the graph of the loss before it."""
         lost = self.lost
         if lost is None or lost[1:] != (self.loops, self.entry) or not isinstance(value, Tensor):
             return
