@@ -828,7 +828,7 @@ PERMUTES = ("permutation", "randperm", "choice", "integers", "randint")
 
 
 def _drawn_from(roles: Roles, node: ast.expr, depth: int = 3) -> tuple[ast.expr, ast.expr] | None:
-    """Return the rows from which a value draws some at random, and the draw: `table.sample(frac=0.8)`, `rows[chosen]`."""
+    """Return the rows from which a value is drawn at random, and the draw: `table.sample(n=9)`, `rows[chosen]`."""
     if isinstance(node, ast.Subscript) and depth:
         draw = _draw_in(node.slice)
         return (_rows_of_cut(node), draw) if draw is not None else _drawn_from(roles, node.value, depth - 1)

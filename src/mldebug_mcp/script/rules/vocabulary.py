@@ -16,7 +16,7 @@ FAMILIES = (
     "gpt2", "gpt-neox", "pythia", "gpt-neo", "flan-t5", "mt5", "t5", "bart", "pegasus", "llama-3", "llama-2",
     "mistral", "qwen2", "qwen3", "gemma", "phi-2", "phi-3", "bloom", "falcon", "xlnet", "whisper", "wav2vec2",
 )  # fmt: skip
-"""Words in names of pretrained models; those with different words have different vocabularies, `SHARED_VOCABULARIES` apart."""
+"""Words in names of pretrained models; those with different words have different vocabularies, a few apart."""
 SHARED_VOCABULARIES = {
     "distilroberta": "roberta", "flan-t5": "t5", "pythia": "gpt-neox", "gpt-neo": "gpt2", "electra": "bert",
     "bart": "roberta",

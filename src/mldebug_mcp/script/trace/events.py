@@ -122,8 +122,7 @@ class Trace:
         cut: The models through whose outputs the gradient is cut off somewhere.
         chosen: The texts by which parts of mappings are chosen, each with the line where it is written.
         exchanged: What gets a name of the role opposite to its own.
-        margins: The lines of functions of a difference of what is preferred and what is not, each with the name of
-            the function and the role of the difference.
+        margins: The lines of functions of the preferred less the other, or the reverse: with the function and which.
         intervals: The schedules that Lightning moves on, each with its interval.
         padding_kept: The lines of masks that are true at padding alone, each with the line of a mean over these places.
         registered: The functions that are put into lists under keys.
