@@ -149,7 +149,6 @@ OTHERS = re.compile(r"^(?:rejected|dispreferred|loser|losing|lose|negatives?|neg
 OPPOSED: dict[Role, Role] = {
     "preferred less other": "other less preferred", "other less preferred": "preferred less other"
 }  # fmt: skip
-OPPOSITE_ROLE: dict[Role, Role] = {"preferred": "other", "other": "preferred"}
 
 
 def role_of_name(name: str) -> Role:

@@ -61,7 +61,7 @@ RULES: tuple[Rule, ...] = (
     units.schedule_counts_another_unit,
     units.schedule_at_another_pace,
     units.lengths_differ,
-    schedule.lightning_interval,
+    schedule.made_for_lightning_alone,
     schedule.schedule_of_another_optimizer,
     evaluation.modes,
     evaluation.gradients_of_evaluation,

@@ -119,7 +119,7 @@ def _pace_of(roles: Roles, event: Event, schedule: Object) -> Literal["step", "p
     if not all(map(HANDLERS.search, through[shared:])):
         return ""
     if shared == depth > 1:
-        return "" if re.search(r"range\(.*epoch", through[shared - 1], re.IGNORECASE) else "step"
+        return "" if re.search(r"range\(.{0,80}epoch", through[shared - 1], re.IGNORECASE) else "step"
     return "pass" if 0 < shared < depth else ""
 
 
