@@ -105,7 +105,7 @@ FAULTS: dict[str, tuple[str, str, str]] = {
     "a seed in the loop": (ZERO, "            torch.manual_seed(0)\n" + ZERO, "seed_in_loop"),
     "backward under autocast": (BACKWARD, "            with torch.autocast('cuda'):\n                loss.backward()\n", "backward_in_autocast"),
     "a part of the loss is a number": (BACKWARD, "            extra = model(x).norm()\n            loss = loss + extra.item()\n" + BACKWARD, "loss_cut_off"),
-    "a mean and a sum": ("loss = criterion(model(x), y)", "loss = F.mse_loss(model(x), y) + torch.sum(x.exp())", "reductions_mixed"),
+    "a mean and a sum": ("loss = criterion(model(x), y)", "loss = F.mse_loss(model(x), y) + torch.sum(model(x).exp())", "reductions_mixed"),
     "a column and a row": ("criterion(model(x), y)", "F.mse_loss(model(x).gather(1, y.unsqueeze(1)), x.max(1)[0])", "shapes_broadcast"),
     "micro-batches not divided": (f"{ZERO}            loss = criterion(model(x), y)\n{BACKWARD}", f"{ZERO}            for part in range(grad_accum):\n                criterion(model(x), y).backward()\n", "accumulation_not_divided"),
     "few steps counted per batch": ("CosineAnnealingLR(optimizer, T_max=epochs * len(train_loader))", "StepLR(optimizer, step_size=3)", "schedule_per_batch"),

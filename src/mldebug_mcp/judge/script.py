@@ -238,6 +238,7 @@ def _finding(file: str, fault: Fault) -> ScriptFinding:
         rule=fault.rule,
         file=file,
         line=fault.line,
+        lines=sorted({*fault.lines} - {fault.line, 0}),
         certainty=fault.certainty,
         cause=fault.cause,
         summary=fault.says,

@@ -19,6 +19,7 @@ class ScriptFinding(Model):
     rule: str = Field(description="Its id.")
     file: Text = Field(description="The file.")
     line: int = Field(description="The line, from 1.")
+    lines: list[int] = Field(default_factory=list, description="Other lines that take part in it.")
     certainty: Certainty = Field(description="depends: on what the script does not show, such as shapes.")
     cause: str = Field(description="The cause that it is; `explain` gives it whole.")
     summary: Text = Field(description="What stands there, and why that is wrong.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -24,6 +24,7 @@ class Fault:
         says: What stands there, and why that is wrong.
         shows: What it would show in a log.
         fix: What to write instead.
+        lines: Other lines that take part in it, such as that of the setting which decides.
     """
 
     rule: str
@@ -33,6 +34,7 @@ class Fault:
     says: str
     shows: str
     fix: str
+    lines: tuple[int, ...] = ()
 
 
 FAULTS_FILE = Path(__file__).parent / "faults.csv"
@@ -45,10 +47,12 @@ def kinds() -> dict[str, tuple[str, str, str]]:
         return {row["rule"]: (row["cause"], row["shows"], row["fix"]) for row in csv.DictReader(file)}
 
 
-def fault(rule: str, line: int, certainty: Certainty, says: str, *, cause: str = "", fix: str = "") -> Fault:
+def fault(
+    rule: str, line: int, certainty: Certainty, says: str, *, cause: str = "", fix: str = "", lines: Iterable[int] = ()
+) -> Fault:
     """Return a fault of a rule; what it shows comes from `faults.csv`, and cause and fix where none is given."""
     usual_cause, shows, usual_fix = kinds()[rule]
-    return Fault(rule, line, certainty, cause or usual_cause, says, shows, fix or usual_fix)
+    return Fault(rule, line, certainty, cause or usual_cause, says, shows, fix or usual_fix, tuple(lines))
 
 
 Rule = Callable[[Roles], Iterator[Fault]]

@@ -68,11 +68,20 @@ def _last_made(roles: Roles, name: str, function: str, order: int) -> Assignment
 
 
 def is_running_sum(made: Assignment) -> bool:
-    """Say whether an assignment adds to what the name held: `x += y` or `x = x + y`."""
+    """Say whether an assignment adds to what the name held: `x += y`, `x = x + y` or `x = 0.9 * x + 0.1 * y`."""
     if made.adds:
         return True
     value = made.value
-    return isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add) and made.target in map(dotted, _terms(value))
+    terms = _terms(value) if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add) else []
+    factors = [part for term in terms for part in _factors(term)]
+    return made.target in map(dotted, factors)
+
+
+def _factors(node: ast.expr) -> list[ast.expr]:
+    """Return what an expression is the product of."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+        return [*_factors(node.left), *_factors(node.right)]
+    return [node]
 
 
 def _terms(node: ast.expr) -> list[ast.expr]:

@@ -11,6 +11,20 @@ OPTIMIZERS = re.compile(
     r"(?:^|\.)(?:SGD|Adam\w*|RMSprop|Adagrad|Adadelta|Adafactor|Lion\w*|NAdam|RAdam|LBFGS|Muon|LAMB|Lamb|Rprop|ASGD|SparseAdam)$"
 )
 SCHEDULES = re.compile(r"(?:^|\.)(?:\w*LR|CosineAnnealing\w*|get_\w*schedule\w*|get_scheduler|ReduceLROnPlateau)$")
+LENGTHS = {
+    "CosineAnnealingLR": (("T_max", 1),), "StepLR": (("step_size", 1),), "MultiStepLR": (("milestones", 1),),
+    "OneCycleLR": (("total_steps", 2),), "PolynomialLR": (("total_iters", 1),), "LinearLR": (("total_iters", 3),),
+    "ConstantLR": (("total_iters", 2),), "CosineAnnealingWarmRestarts": (("T_0", 1),), "LambdaLR": (("lr_lambda", 1),),
+    "SequentialLR": (("milestones", 2),), "get_scheduler": (("num_warmup_steps", 2), ("num_training_steps", 3)),
+    "": (("num_warmup_steps", 1), ("num_training_steps", 2)),
+}  # fmt: skip
+"""The arguments of schedules that say how long these are, with their places; "" stands for those of Transformers."""
+LOADER = re.compile(r"loader|(?:^|_)dl$", re.IGNORECASE)
+"""Names of loaders."""
+EVALUATES = re.compile(r"(?:^|[._])(?:eval\w*|valid\w*|val|test\w*|infer\w*|predict\w*)(?:$|_)", re.IGNORECASE)
+HELD_OUT = re.compile(rf"{EVALUATES.pattern}|(?:^|[._])(?:dev|held\w*|holdout)(?:$|_)|^(?:vl|va|te)$", re.IGNORECASE)
+TRAINS = re.compile(r"train|^(?:tr|tl)$|^fit_", re.IGNORECASE)
+"""Names of functions that evaluate, of held-out rows, and of those of training."""
 CLIPS = ("clip_grad_norm_", "clip_grad_value_", "clip_grad_norm")
 """Functions of PyTorch that clip gradients."""
 NO_GRADIENTS = re.compile(r"(?:no_grad|inference_mode)$")

@@ -9,10 +9,9 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from mldebug_mcp.script.calls import Assignment, Call, dotted
-from mldebug_mcp.script.roles import EVALUATES, Roles
+from mldebug_mcp.script.library import HELD_OUT, TRAINS
+from mldebug_mcp.script.roles import Roles
 
-HELD_OUT = re.compile(rf"{EVALUATES.pattern}|(?:^|[._])(?:dev|held\w*|holdout)(?:$|_)|^(?:vl|va|te)$", re.IGNORECASE)
-TRAINS = re.compile(r"train|^(?:tr|tl)$|^fit_", re.IGNORECASE)
 MAX_STEPS_FOLLOWED = 6
 
 

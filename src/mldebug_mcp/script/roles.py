@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from mldebug_mcp.script.calls import Assignment, Call, Script, calls_in, constant_of, dotted, names_in
-from mldebug_mcp.script.library import CUT, NO_GRADIENTS, OPTIMIZERS, SCHEDULES
+from mldebug_mcp.script.library import CUT, EVALUATES, NO_GRADIENTS, OPTIMIZERS, SCHEDULES
 from mldebug_mcp.script.trace.events import Trace
 from mldebug_mcp.script.trace.follower import trace_of
 from mldebug_mcp.script.values import Constant
@@ -18,7 +18,6 @@ ONE_CALL_TRAINERS = re.compile(r"(?:Trainer|Seq2SeqTrainer|SFTTrainer|fit|Learne
 CROSS_ENTROPY = re.compile(
     r"(?:^|\.)(?:CrossEntropyLoss|cross_entropy|softmax_cross_entropy(?:_with_integer_labels)?)$"
 )
-EVALUATES = re.compile(r"(?:^|[._])(?:eval\w*|valid\w*|val|test\w*|infer\w*|predict\w*)(?:$|_)", re.IGNORECASE)
 MODULE = re.compile(r"(?:^|\.)nn\.[A-Z]\w*$")
 
 
@@ -141,9 +140,17 @@ class Roles:
     def is_optimizer_step(self, call: Call) -> bool:
         """Say whether a call `x.step()` is of an optimizer, or of a scaler that steps one."""
         owner = call.owner.rpartition(".")[2].lower()
-        if call.owner in self.optimizers or "scaler" in owner:
+        if call.owner in self.optimizers or self.is_scaler(call.owner):
             return True
         return not self._is_schedule(call.owner) and ("opt" in owner or owner in ("trainer_d", "trainer_g"))
+
+    def is_scaler(self, owner: str) -> bool:
+        """Say whether a name is that of a scaler of losses in half precision, or was made as one."""
+        return "scaler" in owner.rpartition(".")[2].lower() or owner in self._scalers
+
+    @cached_property
+    def _scalers(self) -> dict[str, Assignment]:
+        return self._made_by(re.compile(r"(?:^|\.)\w*GradScaler$"))
 
     def _is_schedule(self, owner: str) -> bool:
         last = owner.rpartition(".")[2].lower()
@@ -447,7 +454,7 @@ class Roles:
     @cached_property
     def reads(self) -> dict[str, list[tuple[ast.expr, ast.AST]]]:
         """Where names are read outside of functions that nothing calls, each with what is around, by the last part."""
-        dead = self._dead_functions()
+        dead = self.dead_functions
         found: dict[str, list[tuple[ast.expr, ast.AST]]] = {}
         stack: list[ast.AST] = [self.script.tree]
         while stack:
@@ -459,7 +466,8 @@ class Roles:
                     stack.append(node)
         return found
 
-    def _dead_functions(self) -> set[str]:
+    @cached_property
+    def dead_functions(self) -> set[str]:
         """Return the functions that this file defines and never names, where it is run and not imported."""
         if not any(not call.function and call.method in self.definitions for call in self.script.calls):
             return set()
@@ -468,7 +476,9 @@ class Roles:
         return {
             name
             for name, node in self.definitions.items()
-            if not isinstance(node, ast.ClassDef) and name not in named and not node.decorator_list
+            if not isinstance(node, ast.ClassDef)
+            and name not in named
+            and all(NO_GRADIENTS.search(dotted(decorator)) for decorator in node.decorator_list)
         } - {"__init__", "__call__", "forward"}
 
     def calls_model(self, node: ast.Call) -> bool:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from typing import Literal
 
-from mldebug_mcp.script.facts import NOTHING, Facts, agreed
+from mldebug_mcp.script.facts import NOTHING, Facts, Role, agreed
 from mldebug_mcp.script.library import ELEMENTWISE, HAS_PARAMETERS, RESHAPES
 from mldebug_mcp.script.terms import KEEPS_SIGN, Term, Terms, computed, exponential, negated
 
@@ -41,6 +41,7 @@ class Object:
         name: What it was first assigned to.
         shape: Its shape, where it may be a tensor.
         facts: What is known of its data, where it may be a tensor or table.
+        lengths: What a schedule counts, as far as that is known.
     """
 
     kind: Kind = "unknown"
@@ -60,6 +61,7 @@ class Object:
     name: str = ""
     shape: Shape = ""
     facts: Facts = NOTHING
+    lengths: tuple[Facts, ...] = ()
 
     def is_table(self) -> bool:
         """Say whether it is a table or array of a library."""
@@ -178,6 +180,7 @@ class Items:
         keys: Their keys in a mapping.
         pattern: Whether the parts stand for any number of such.
         fills: Whether an empty list stands under each key that is missing, as in a `defaultdict`.
+        loops: The loops in which an empty list was made.
         size: How many values are in it, those in its parts among them.
     """
 
@@ -185,6 +188,7 @@ class Items:
     keys: tuple[object, ...] = ()
     pattern: bool = False
     fills: bool = False
+    loops: Loops | None = field(default=None, compare=False)
     size: int = field(default=0, init=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -205,9 +209,15 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A constant."""
+    """A constant.
+
+    Args:
+        value: Its value.
+        facts: What it counts, and where it is written.
+    """
 
     value: object
+    facts: Facts = field(default=NOTHING, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,6 +317,14 @@ def either(*values: Value) -> Value:
     return flat[0] if len(flat) == 1 else Choice(tuple(flat[:MAX_CHOICES]))
 
 
+def written_of(*values: Value) -> Value:
+    """Return one of several values: a mapping that the script writes out rather than one that it reads of a file."""
+    mappings = [value for value in values if isinstance(value, Items) and value.keys]
+    others = [value for value in values if value not in mappings]
+    read = all(isinstance(value, Object) and value.kind == "unknown" for value in others)
+    return mappings[0] if len(mappings) == 1 and read else either(*values)
+
+
 MAX_CHOICES = 8
 
 
@@ -345,10 +363,38 @@ def models_through(*values: Value) -> frozenset[Object]:
     return frozenset(found)
 
 
+def marked(value: Value, halves: tuple[Role, Role] | tuple[()]) -> Value:
+    """Return a value, or each in a list, as rows whose halves have roles."""
+    match value:
+        case Tensor() | Object():
+            return replace(value, facts=replace(value.facts, role="", halves=halves))
+        case Items():
+            return replace(value, values=tuple(marked(part, halves) for part in value.values))
+    return value
+
+
+def handed_on(value: Value, line: int) -> Value:
+    """Return the values of a list that a line hands on: what has a role is known to be in this order from there."""
+    if not isinstance(value, Items) or value.keys:
+        return value
+    parts = [
+        replace(part, facts=replace(part.facts, line=line))
+        if isinstance(part, Tensor | Object) and part.facts.role and part.facts.role in ("preferred", "other")
+        else part
+        for part in value.values
+    ]
+    return replace(value, values=tuple(parts))
+
+
+def plain_of(value: Value) -> str:
+    """Return a constant text; empty for any other value."""
+    return value.value if isinstance(value, Constant) and isinstance(value.value, str) else ""
+
+
 def facts_of(value: Value) -> Facts:
     """Return what is known of the data in a value; of a list what is known of all that it holds."""
     match value:
-        case Tensor() | Object():
+        case Tensor() | Object() | Constant():
             return value.facts
         case Items() | Choice() if value.values:
             return agreed([facts_of(part) for part in value.values])
@@ -397,6 +443,18 @@ def shape_after(name: str, value: Value, args: Sequence[Value]) -> Shape:
     flat = name in ("flatten", "ravel") and not places
     flat = flat or (name == "squeeze" and (places in ((-1,), (1,)) or (not places and shape == "column")))
     return "row" if flat else "scalar" if name == "item" else ""
+
+
+def shape_by_size(args: Sequence[Value]) -> Shape:
+    """Return the shape of a tensor that is made of a size: `torch.zeros(n)`, `torch.randint(0, 2, (n,))`."""
+    sizes = [arg for arg in args if isinstance(arg, Items)]
+    if any(isinstance(arg, Items) and (arg.pattern or arg.keys) for arg in args):
+        return ""
+    size = sizes[0].values if sizes else args
+    if len(size) == 1:
+        counts = isinstance(size[0], Constant) or facts_of(size[0]).kind in ("length", "rows", "number")
+        return "row" if counts else ""
+    return "column" if len(size) == 2 and size[1] == Constant(1) else ""
 
 
 def end_of(value: Value) -> str:
@@ -472,6 +530,8 @@ def parameters_in(value: Value) -> Parameters | None:
     """Return the parameters in a value, in whatever lists and mappings; None where there are none."""
     if isinstance(value, Parameters):
         return value
+    if isinstance(value, Object) and value.made_by.endswith("nn.Parameter"):
+        return Parameters(frozenset({value}))
     if isinstance(value, Items) and "params" in value.keys:
         return parameters_in(value.values[value.keys.index("params")])
     if isinstance(value, Items | Choice):

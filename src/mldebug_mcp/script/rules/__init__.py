@@ -4,6 +4,8 @@ Each rule looks at the calls in their order. None runs anything. A rule that is 
 the script does right is found as well, as it rules causes out.
 """
 
+from dataclasses import replace
+
 from mldebug_mcp.models.script import SUREST_FIRST
 from mldebug_mcp.script.faults import Fault, Rule
 from mldebug_mcp.script.roles import Roles
@@ -24,8 +26,10 @@ from mldebug_mcp.script.rules import (
     networks,
     order,
     parameters,
+    preferences,
     reinforcement,
     resume,
+    rewards,
     rows,
     schedule,
     signs,
@@ -33,6 +37,7 @@ from mldebug_mcp.script.rules import (
     step,
     units,
     unused,
+    vocabulary,
 )
 
 RULES: tuple[Rule, ...] = (
@@ -49,11 +54,14 @@ RULES: tuple[Rule, ...] = (
     order.never_cleared,
     order.modes_left,
     step.accumulation,
+    step.window_thrown_away,
     step.stepped_twice,
     step.state_not_detached,
     schedule.schedule_out_of_step,
     units.schedule_counts_another_unit,
-    schedule.lightning_interval,
+    units.schedule_at_another_pace,
+    units.lengths_differ,
+    schedule.made_for_lightning_alone,
     schedule.schedule_of_another_optimizer,
     evaluation.modes,
     evaluation.gradients_of_evaluation,
@@ -79,11 +87,14 @@ RULES: tuple[Rule, ...] = (
     labels.padding_in_labels,
     lightning.step_gives_loss,
     meaning.arguments_swapped,
+    meaning.statistics_swapped,
     meaning.divergence_of_what,
     meaning.softmax_over_the_batch,
+    meaning.normalized_over_the_batch,
     meaning.mask_inverted,
     meaning.ignored_index_differs,
     masked.data_hidden,
+    masked.softmax_over_another_axis,
     masked.ignored_where_masked,
     meaning.next_place_in_sight,
     meaning.all_rows_one_target,
@@ -94,6 +105,7 @@ RULES: tuple[Rule, ...] = (
     conditions.counter_passes_by,
     data.data_order,
     data.evaluation_data,
+    data.same_rows_read,
     data.own_statistics,
     data.statistics_of_each_part,
     data.statistics_of_each_slice,
@@ -102,6 +114,9 @@ RULES: tuple[Rule, ...] = (
     data.workers_alike,
     data.shuffled_apart,
     data.split_twice,
+    data.drawn_twice,
+    data.whole_and_part,
+    data.fitted_again,
     data.not_shuffled_by_a_helper,
     data.unused_split,
     splits.split_of_the_configuration,
@@ -113,6 +128,8 @@ RULES: tuple[Rule, ...] = (
     parameters.unfrozen_outside_optimizer,
     parameters.head_frozen,
     signs.loss_has_wrong_sign,
+    preferences.roles_exchanged,
+    preferences.margin_has_wrong_sign,
     networks.target_never_updated,
     networks.ema_never_applied,
     networks.ema_never_updated,
@@ -134,12 +151,16 @@ RULES: tuple[Rule, ...] = (
     reinforcement.clipped_the_wrong_way,
     reinforcement.divergence_is_rewarded,
     reinforcement.value_of_own_actions_made_smaller,
+    rewards.reward_is_a_distance,
+    rewards.entropy_of_target,
     actors.action_without_gradient,
     groups.compared_across_prompts,
     unused.result_unused,
     unused.argument_unused,
     unused.parameter_renamed,
     arguments.settings_contradict,
+    vocabulary.vocabularies_differ,
+    vocabulary.tokens_without_embedding,
 )
 
 
@@ -147,7 +168,7 @@ def faults_of(roles: Roles) -> list[Fault]:
     """Return what is wrong in a script, by line; of one rule a line is named once."""
     found: dict[tuple[str, int], Fault] = {}
     for fault in (fault for rule in RULES for fault in rule(roles)):
-        surest = found.get((fault.rule, fault.line))
-        if surest is None or SUREST_FIRST.index(fault.certainty) < SUREST_FIRST.index(surest.certainty):
-            found[fault.rule, fault.line] = fault
+        same = found.get((fault.rule, fault.line), fault)
+        surest = min(same, fault, key=lambda known: SUREST_FIRST.index(known.certainty))
+        found[fault.rule, fault.line] = replace(surest, lines=tuple(dict.fromkeys((*same.lines, *fault.lines))))
     return sorted(found.values(), key=lambda fault: (fault.line, fault.rule))

@@ -8,7 +8,9 @@ from collections.abc import Iterator
 
 from mldebug_mcp.script.calls import Call, constant_of, dotted
 from mldebug_mcp.script.faults import Fault, fault
+from mldebug_mcp.script.metrics import better
 from mldebug_mcp.script.roles import Roles
+from mldebug_mcp.script.values import facts_of
 
 HIGHEST_ADAM = 0.05
 """Learning rate of a network with Adam above which it is likely wrong. Chosen: published recipes stay below 0.01."""
@@ -22,13 +24,6 @@ TIGHTEST_CLIP = 0.01
 """Limit of the gradient norm below which it is likely wrong. Chosen: recipes use 0.1 to 10."""
 
 
-LOSS_LIKE = re.compile(r"loss|perplexity|ppl|error|\b(?:\w*_)?(?:wer|cer|mae|mse|rmse|fid|err|nll|bpc)$", re.IGNORECASE)
-SCORE_LIKE = re.compile(
-    r"acc(?:uracy|uracies)?\d*$|f1|auc|auroc|bleu|rouge|precision|recall|\bmap\b|iou|dice|reward|r2$", re.I
-)
-"""Names of metrics that are better when lower, and when higher."""
-
-
 def settings_contradict(roles: Roles) -> Iterator[Fault]:
     """Arguments of trainers and optimizers that contradict each other or lie far outside of what is used."""
     for call in roles.script.calls:
@@ -36,7 +31,7 @@ def settings_contradict(roles: Roles) -> Iterator[Fault]:
         if re.search(r"(?:Arguments|Config)$", call.name):
             yield from _contradictions(given)
         yield from _far_outside(roles, given)
-        yield from _direction(given)
+        yield from _direction(roles, given)
     yield from _manual_optimization(roles)
     yield from _masked_language_model(roles)
     yield from _plateau(roles)
@@ -75,6 +70,11 @@ class _Given:
         value = self.value(name, place)
         return value if isinstance(value, str) else ""
 
+    def written_at(self, name: str) -> int:
+        """Return the line where the value of an argument is written; 0 where that is not known."""
+        values = self._roles.trace.settings.get(id(self.call.node), {}).get(name, [])
+        return next((facts_of(value).line for value in values), 0)
+
     def line(self, name: str) -> int:
         """Return the line of an argument; of the call where it is given by place."""
         node = self._keywords.get(name)
@@ -103,7 +103,8 @@ def _far_outside(roles: Roles, given: _Given) -> Iterator[Fault]:
 
 def _is_of_network(roles: Roles, call: Call) -> bool:
     """Say whether a learning rate is for the layers of a network, and nothing moves its usual range."""
-    given = roles.source_of(call.node.args[0], call) if call.node.args else None
+    of_trainer = bool(re.search(r"(?:Arguments|Config)$", call.name))
+    given = roles.source_of(call.node.args[0], call) if call.node.args and not of_trainer else None
     text = "param" if given is None else ast.unparse(given)
     listed = isinstance(given, ast.List | ast.Tuple) and "parameters(" not in text
     points = listed or not re.search(r"param|group", text)
@@ -177,7 +178,7 @@ def _groups_and_pairs(given: _Given) -> Iterator[Fault]:
         yield fault("beta_of_zero", given.line("beta"), "certain", says)
 
 
-def _direction(given: _Given) -> Iterator[Fault]:
+def _direction(roles: Roles, given: _Given) -> Iterator[Fault]:
     """Yield where the best model, or the time to stop, is looked for in the wrong direction of a metric.
 
     Transformers takes the highest for the best of each metric whose name does not end in "loss"
@@ -192,13 +193,13 @@ def _direction(given: _Given) -> Iterator[Fault]:
         direction = "min" if metric.endswith("loss") else "max"
     if not metric or direction not in ("max", "min"):
         return
-    lower, higher = LOSS_LIKE.search(metric), SCORE_LIKE.search(metric)
-    if (direction == "max" and lower and not higher) or (direction == "min" and higher and not lower):
+    side = better(roles, metric)
+    if (direction, side) in (("max", "lower"), ("min", "higher")):
         argument = "greater_is_better" if "greater_is_better" in given else "mode" if asked else "metric_for_best_model"
-        better = "lower" if lower else "higher"
         unless = "" if asked else " unless greater_is_better says otherwise"
-        says = f"{metric} is better when {better}, and its {direction} is kept as the best{unless}"
-        yield fault("best_is_worst", given.line(argument), "certain", says)
+        says = f"{metric} is better when {side}, and its {direction} is kept as the best{unless}"
+        lines = [given.written_at(name) for name in ("metric_for_best_model", "monitor", "greater_is_better", "mode")]
+        yield fault("best_is_worst", given.line(argument), "certain", says, lines=lines)
 
 
 def _manual_optimization(roles: Roles) -> Iterator[Fault]:
@@ -250,9 +251,7 @@ def _plateau(roles: Roles) -> Iterator[Fault]:
             metric = dotted(step.node.args[0]).rpartition(".")[2]
             if isinstance(step.node.args[0], ast.Call):
                 continue
-            lower = LOSS_LIKE.search(metric) and not SCORE_LIKE.search(metric)
-            higher = SCORE_LIKE.search(metric) and not LOSS_LIKE.search(metric)
-            if (lower and mode == "max") or (higher and mode == "min"):
-                better = "lower" if lower else "higher"
-                says = f"the schedule waits for the {mode} of {metric}, which is better when {better}"
+            side = better(roles, metric)
+            if (mode, side) in (("max", "lower"), ("min", "higher")):
+                says = f"the schedule waits for the {mode} of {metric}, which is better when {side}"
                 yield fault("plateau_of_the_wrong_side", made.line, "certain", says)

@@ -9,22 +9,21 @@ from collections.abc import Iterator, Sequence
 from mldebug_mcp.models.script import Certainty
 from mldebug_mcp.script.calls import Assignment, Call, calls_in, constant_of, dotted, exclude, names_in, parameters_of
 from mldebug_mcp.script.faults import Fault, fault
+from mldebug_mcp.script.library import EVALUATES, HELD_OUT, TRAINS
 from mldebug_mcp.script.loaders import (
     DRAWS,
-    HELD_OUT,
     RANDOM,
-    TRAINS,
     Loader,
     draws_anew,
     line_of_rows,
     loaders_of,
     rows_of,
 )
-from mldebug_mcp.script.roles import EVALUATES, Roles
+from mldebug_mcp.script.roles import Roles
 from mldebug_mcp.script.trace.batches import rows_of as dataset_of
 from mldebug_mcp.script.trace.batches import wrapped
 from mldebug_mcp.script.trace.events import Event, Trace
-from mldebug_mcp.script.values import Constant, Object, Value, facts_of, objects_in
+from mldebug_mcp.script.values import Constant, Items, Object, Tensor, Value, facts_of, objects_in
 
 
 def data_order(roles: Roles) -> Iterator[Fault]:
@@ -177,7 +176,11 @@ def evaluation_data(roles: Roles) -> Iterator[Fault]:
         maker = roles.script.assigned(call.owner)
         source = dotted(maker.value) if maker is not None else call.owner
         by_call = any(call.order < split.order and call.function == split.function for split in splits)
-        if fitted.search(source) and "Label" not in source and (by_call or _is_cut_in_two(roles, call)):
+        if isinstance(call.node.func, ast.Call):
+            continue  # what `fit` returns is called
+        of_part = any(isinstance(arg, ast.Subscript) and isinstance(arg.slice, ast.Slice) for arg in call.node.args)
+        of_all = fitted.search(source) and "Label" not in source and not of_part
+        if of_all and (by_call or _is_cut_in_two(roles, call)):
             says = (
                 f"{call.owner} is fitted on all rows, and these are split afterwards: it knows those of the evaluation"
             )
@@ -301,7 +304,10 @@ def _train_and_evaluate(parts: list[str]) -> bool:
         {found[1] for part in parts if (found := pattern.match(part))} for pattern in (FIRST_ROWS, LATER_ROWS)
     )
     chosen = [found[2].strip("'\"") for part in parts if (found := CHOSEN_ROWS.match(part))]
-    named = any(map(TRAINS.search, chosen)) and any(map(HELD_OUT.search, chosen))
+    chosen += [part for part in parts if part.isidentifier()]
+    named = any(map(TRAINS.search, chosen)) and any(
+        HELD_OUT.search(name) and not TRAINS.search(name) for name in chosen
+    )
     return bool(first & later) or named
 
 
@@ -440,6 +446,66 @@ def _rows(roles: Roles, loader: Loader) -> str:
     return " by ".join(rows_of(roles, node, loader.call) for node in (loader.dataset, *samplers))
 
 
+def same_rows_read(roles: Roles) -> Iterator[Fault]:
+    """All that is evaluated are rows that are trained on, through whatever helpers and mappings they come."""
+    trained, judged = _read_by(roles.trace, trains=True), _read_by(roles.trace, trains=False)
+    if not trained or not judged or {*trained} & {*judged}:
+        return  # the rows of training may be evaluated as a reference
+    shared = [(loader, other) for loader in judged for other in trained if _reads_rows_of(loader, other)]
+    if {loader for loader, _ in shared} == {*judged}:
+        loader, other = shared[0]
+        lines = [part.line for part in (loader, other, *wrapped(dataset_of(loader)), *wrapped(dataset_of(other)))]
+        says = (
+            f"{loader.label or 'this loader'} reads rows that {other.label or 'another'} (line {other.line}) trains on"
+        )
+        yield fault("same_data", loader.line, "likely", says, lines=lines)
+
+
+def _reads_rows_of(loader: Object, other: Object) -> bool:
+    """Say whether two loaders read the same rows, or one of them all rows and the other a part of them."""
+    if not all(isinstance(dataset_of(part), Object) for part in (loader, other)):
+        return False  # parts of a list are not kept apart
+    own, others = wrapped(dataset_of(loader)), wrapped(dataset_of(other))
+    chosen = {"sampler", "batch_sampler"} & {*loader.settings, *other.settings}
+    several = any(part.name == "*" or part.loops != loader.loops[: len(part.loops)] for part in (*own, *others))
+    if chosen or several:  # one may stand for several, as what a comprehension makes
+        return False
+    first, second = own[0], others[0]
+    if first is second or second in own[1:] or first in others[1:]:
+        return True
+    same = first.definition is not None and first.definition is second.definition
+    same = same or (first.made_by == second.made_by and first.made_by.endswith(("Subset", "TensorDataset")))
+    pairs = list(zip(first.given, second.given, strict=False))
+    rows = [pair for pair in pairs if all(isinstance(part, Object) and part.is_table() for part in pair)]
+    known = all(_is_same(*pair) or (pair not in rows and not _may_choose(pair)) for pair in pairs)
+    return same and len(first.given) == len(second.given) > 0 and known and any(_is_same(*pair) for pair in pairs)
+
+
+def _is_same(left: Value, right: Value) -> bool:
+    if isinstance(left, Object):
+        return left is right and left.name != "*"
+    if isinstance(left, Items):
+        return left is right
+    return isinstance(left, Constant | Tensor) and left == right and facts_of(left).part != ""
+
+
+def _may_choose(pair: tuple[Value, Value]) -> bool:
+    """Say whether two arguments that differ may choose rows: anything but switches and functions."""
+    return not all(isinstance(part, Constant) and isinstance(part.value, bool | None) for part in pair)
+
+
+def _read_by(trace: Trace, *, trains: bool) -> list[Object]:
+    """Return the loaders that loops which train go through, or loops without gradients."""
+    found = []
+    for event in trace.of("iterate"):
+        inside = [other for other in trace.of("backward", "forward") if other.entry == event.entry]
+        inside = [other for other in inside if other.loops[: len(event.loops)] == event.loops]
+        learns = any(other.action == "backward" for other in inside)
+        judged = not learns and any(other.gradients is False for other in inside)
+        found += [loader for loader in event.objects if loader.kind == "loader" and (learns if trains else judged)]
+    return list(dict.fromkeys(found))
+
+
 VIEWS = re.compile(r"simclr|byol|moco|dino|contrastive|nt_?xent|info_?nce|barlow|vicreg|twocrop|two_crop|\btta\b", re.I)
 """What is evaluated on random views on purpose."""
 
@@ -463,31 +529,34 @@ def augmented_evaluation(roles: Roles) -> Iterator[Fault]:
             yield fault("augmented_evaluation", line, "likely", says)
 
 
-SWITCHES_VIEWS = re.compile(r"aug|train|jitter|mirror|noise|flip|random", re.IGNORECASE)
+SWITCHES_VIEWS = re.compile(
+    r"aug|train|jitter|mirror|noise|flip|random|mask|perturb|distort|warp|cutout|mixup|crop|drop", re.IGNORECASE
+)
 """Names of attributes that switch random changes of rows on."""
 
 
 def _augmentation_shared(roles: Roles) -> Iterator[Fault]:
-    """Yield data sets whose random changes of rows are switched on, and that training and evaluation read."""
+    """Yield data sets whose random changes of rows are switched on, and that evaluation reads."""
     trains, evaluates = _read_datasets(roles.trace, trains=True), _read_datasets(roles.trace, trains=False)
-    for dataset in trains:
-        changes = _changes_at_random(roles, dataset) if dataset in evaluates else ""
+    for dataset in evaluates if trains else ():
+        changes = _changes_at_random(roles, dataset)
         if changes:
-            says = f"{dataset.label} is read for training and for evaluation, and {changes} changes its rows at random"
-            yield fault("augmented_evaluation", dataset.line, "likely", says)
+            both = "for training and for evaluation" if dataset in trains else "for evaluation"
+            says = f"{dataset.label or 'this data set'} is read {both}, and {changes} changes its rows at random"
+            yield fault("augmented_evaluation", dataset.line, "likely", says, lines=_asked_at(dataset))
+
+
+def _asked_at(dataset: Object) -> list[int]:
+    """Return the lines of what a data set is given, and of what that was made of."""
+    parts = [part for given in dataset.given for part in _made_of(given)]
+    switches = [facts_of(given).line for given in dataset.given]
+    return [*switches, *(part.line for part in parts)]
 
 
 def _read_datasets(trace: Trace, *, trains: bool) -> list[Object]:
     """Return the data sets that loops which train go through, or loops without gradients."""
-    found = []
-    for event in trace.of("iterate"):
-        inside = [other for other in trace.of("backward", "forward") if other.entry == event.entry]
-        inside = [other for other in inside if other.loops[: len(event.loops)] == event.loops]
-        learns = any(other.action == "backward" for other in inside)
-        judged = not learns and any(other.gradients is False for other in inside)
-        loaders = [loader for loader in event.objects if loader.kind == "loader" and (learns if trains else judged)]
-        found += [dataset for loader in loaders for dataset in wrapped(dataset_of(loader))]
-    return list(dict.fromkeys(found))
+    loaders = _read_by(trace, trains=trains)
+    return list(dict.fromkeys(dataset for loader in loaders for dataset in wrapped(dataset_of(loader))))
 
 
 def _changes_at_random(roles: Roles, dataset: Object) -> str:
@@ -670,6 +739,135 @@ def split_twice(roles: Roles) -> Iterator[Fault]:
         if first_split is not call and together and first_split.loops == call.loops and apart:
             says = f"the same rows are split in line {first_split.line} and here once more: training rows are evaluated"
             yield fault("split_twice", call.line, "likely", says)
+
+
+def drawn_twice(roles: Roles) -> Iterator[Fault]:
+    """Rows of training and of evaluation are drawn at random, each for itself, from the same rows."""
+    drawn: dict[str, list[tuple[Assignment, ast.expr]]] = {}
+    for made in roles.script.assignments:
+        last = made.target.rpartition(".")[2]
+        found = _drawn_from(roles, made.value) if TRAINS.search(last) or HELD_OUT.search(last) else None
+        if found is None or made.conditions or made.place is not None:
+            continue
+        rows, draw = found
+        within = Call("", ast.Call(rows, [], []), made.line, made.order, (), made.function, (), ())
+        drawn.setdefault(f"{made.function}:{rows_of(roles, rows, within)}", []).append((made, draw))
+    for same in drawn.values():
+        train = [(made, draw) for made, draw in same if TRAINS.search(made.target.rpartition(".")[2])]
+        held = [(made, draw) for made, draw in same if not TRAINS.search(made.target.rpartition(".")[2])]
+        seeded = train and held and SEEDED.search(ast.unparse(held[0][1]))
+        if train and held and not (seeded and ast.unparse(train[0][1]) == ast.unparse(held[0][1])):
+            line, first = held[0][0].line, train[0][0].line
+            says = f"these rows and those of line {first} are drawn from the same: many are in both"
+            yield fault("split_twice", line, "likely", says, lines=(first,))
+
+
+def whole_and_part(roles: Roles) -> Iterator[Fault]:
+    """Training has all rows, and what is held out is a part of the same, through a helper as well."""
+    helpers: dict[int, list[Assignment]] = {}
+    for made in roles.script.assignments:
+        if isinstance(made.value, ast.Call) and made.place is not None:
+            helpers.setdefault(id(made.value), []).append(made)
+    for parts in helpers.values():
+        call = parts[0].value
+        helper = roles.definitions.get(dotted(call).rpartition(".")[2])
+        returned = [node.value for node in ast.walk(helper) if isinstance(node, ast.Return)] if helper else []
+        value = returned[0] if len(returned) == 1 and isinstance(returned[0], ast.Tuple) else None
+        if value is None or len(value.elts) < len(parts):
+            continue
+        named = {part.target.rpartition(".")[2]: value.elts[part.place or 0] for part in parts}
+        train = [node for name, node in named.items() if TRAINS.search(name)]
+        held = [node for name, node in named.items() if HELD_OUT.search(name) and not TRAINS.search(name)]
+        whole = {dotted(node) for node in train if isinstance(node, ast.Name)}
+        if any(isinstance(node, ast.Subscript) and dotted(_rows_of_cut(node)) in whole for node in held):
+            says = f"{next(iter(whole))} is returned whole for training, and a part of it is held out"
+            yield fault("same_data", train[0].lineno, "likely", says, lines=(parts[0].line,))
+
+
+def _rows_of_cut(node: ast.Subscript) -> ast.expr:
+    rows = node.value
+    return rows.value if isinstance(rows, ast.Attribute) and rows.attr in ("iloc", "loc") else rows
+
+
+def fitted_again(roles: Roles) -> Iterator[Fault]:
+    """A scaler is fitted to the rows of the evaluation as well, and so scales these by statistics of their own."""
+    fits: dict[tuple[str, str], list[Call]] = {}
+    for call in roles.script.named("fit_transform"):
+        maker = roles.script.assigned(call.owner)
+        if call.node.args and maker is not None and FITTED.search(dotted(maker.value)):
+            fits.setdefault((call.function, call.owner), []).append(call)
+    for calls in fits.values():
+        given = [dotted(call.node.args[0]).rpartition(".")[2] for call in calls]
+        train, held = _halves_of_split(roles, calls[0], given)
+        if train and held:
+            again = next(call for call, name in zip(calls, given, strict=True) if name == held)
+            says = (
+                f"{again.owner} was fitted to {train}, and is fitted to {held} anew: both are scaled in their own way"
+            )
+            yield fault("own_statistics", again.line, "certain", says, fix=f"{again.owner}.transform({held})")
+
+
+FITTED = re.compile(r"(?:Scaler|PCA|Imputer|Vectorizer|Normalizer|SelectKBest|Discretizer|Transformer)$")
+
+
+def _halves_of_split(roles: Roles, call: Call, names: Sequence[str]) -> tuple[str, str]:
+    """Return which of several names is rows of training, and which held-out ones; by a split, or by their names."""
+    places = {
+        made.target.rpartition(".")[2]: made.place
+        for made in roles.script.assignments
+        if made.function == call.function and "train_test_split" in ast.unparse(made.value) and made.place is not None
+    }
+    train = [name for name in names if places.get(name) == 0 or TRAINS.search(name)]
+    held = [name for name in names if places.get(name) == 1 or (HELD_OUT.search(name) and not TRAINS.search(name))]
+    return next(iter(train), ""), next(iter(held), "")
+
+
+SEEDED = re.compile(r"seed|random_state|generator|default_rng\(\d")
+"""How a draw is written that gives the same numbers each time."""
+PERMUTES = ("permutation", "randperm", "choice", "integers", "randint")
+
+
+def _drawn_from(roles: Roles, node: ast.expr, depth: int = 3) -> tuple[ast.expr, ast.expr] | None:
+    """Return the rows from which a value is drawn at random, and the draw: `table.sample(n=9)`, `rows[chosen]`."""
+    if isinstance(node, ast.Subscript) and depth:
+        draw = _draw_in(node.slice)
+        return (_rows_of_cut(node), draw) if draw is not None else _drawn_from(roles, node.value, depth - 1)
+    if not isinstance(node, ast.Call) or not depth:
+        return None
+    helper = roles.definitions.get(dotted(node.func).rpartition(".")[2])
+    if helper is not None:
+        return _drawn_by(roles, helper, node, depth - 1)
+    owner = node.func.value if isinstance(node.func, ast.Attribute) else None
+    return _drawn_at_once(node, owner) or (_drawn_from(roles, owner, depth - 1) if owner is not None else None)
+
+
+def _drawn_at_once(node: ast.Call, owner: ast.expr | None) -> tuple[ast.expr, ast.expr] | None:
+    """Return the rows that a call of a library draws from, and the draw; None for another call."""
+    name, given = dotted(node.func).rpartition(".")[2], {keyword.arg for keyword in node.keywords}
+    if name == "sample" and owner is not None and given & {"frac", "n"}:
+        return owner, node
+    of_random = owner is not None and bool(re.search(r"(?:^|\.)(?:random|rng|rs|rand|gen)$", dotted(owner)))
+    if of_random and name in ("choice", "sample") and len(node.args) > 1:
+        return node.args[0], node
+    draw = _draw_in(node.args[1]) if name == "Subset" and len(node.args) == 2 else None
+    return (node.args[0], draw) if draw is not None else None
+
+
+def _drawn_by(roles: Roles, helper: ast.AST, node: ast.Call, depth: int) -> tuple[ast.expr, ast.expr] | None:
+    """Return the rows that a function of this file is given and draws from, and its call; None for another function."""
+    returned = [part.value for part in ast.walk(helper) if isinstance(part, ast.Return)]
+    found = _drawn_from(roles, returned[0], depth) if len(returned) == 1 and returned[0] is not None else None
+    parameters = parameters_of(helper)
+    place = parameters.index(dotted(found[0])) if found is not None and dotted(found[0]) in parameters else None
+    return (node.args[place], node) if place is not None and place < len(node.args) else None
+
+
+def _draw_in(node: ast.expr) -> ast.Call | None:
+    """Return the call that draws numbers of rows: `rng.permutation(n)[:k]`, `torch.randperm(n)`; None for others."""
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    is_draw = isinstance(node, ast.Call) and dotted(node.func).rpartition(".")[2] in PERMUTES
+    return node if is_draw and isinstance(node, ast.Call) else None
 
 
 def _are_methods_of_one(first: Call, other: Call) -> bool:

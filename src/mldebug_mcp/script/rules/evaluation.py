@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from mldebug_mcp.models.script import Certainty
 from mldebug_mcp.script.calls import Assignment, Call, calls_in, constant_of, dotted, names_in
 from mldebug_mcp.script.faults import Fault, fault
-from mldebug_mcp.script.library import NO_GRADIENTS
-from mldebug_mcp.script.roles import EVALUATES, Roles
-from mldebug_mcp.script.rules.arguments import LOSS_LIKE, SCORE_LIKE
+from mldebug_mcp.script.library import EVALUATES, NO_GRADIENTS
+from mldebug_mcp.script.metrics import LOSS_LIKE, Better, better_by_name, better_of, with_functions
+from mldebug_mcp.script.roles import Roles
 
 
 def modes(roles: Roles) -> Iterator[Fault]:
@@ -138,6 +138,13 @@ def gradients_of_evaluation(roles: Roles) -> Iterator[Fault]:
 def metrics_computed_wrongly(roles: Roles) -> Iterator[Fault]:
     """A mean over batches is divided by rows; a class is looked for along the wrong axis."""
     tree = roles.script.tree
+    compared = [node for node in ast.walk(tree) if isinstance(node, ast.Compare)]
+    with_labels = {
+        id(part)
+        for node in compared
+        if any(LABELS.search(dotted(side).rpartition(".")[2]) for side in (node.left, *node.comparators))
+        for part in ast.walk(node)
+    }
     for node in ast.walk(tree):
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and isinstance(node.left, ast.Name):
             by_rows = re.fullmatch(r"len\([\w.]*\.dataset\)", ast.unparse(node.right))
@@ -158,7 +165,9 @@ def metrics_computed_wrongly(roles: Roles) -> Iterator[Fault]:
                 says = f"{node.left.id} adds up means of batches, and is divided by the number of rows"
                 yield fault("mean_of_means", node.lineno, "certain", says)
         trains = roles.trains_by_hand or roles.trains_elsewhere
-        if trains and isinstance(node, ast.Call) and dotted(node.func).rpartition(".")[2] == "argmax":
+        chosen = _places_of_highest(node)
+        if trains and chosen is not None:
+            node = chosen  # noqa: PLW2901 - the places of the highest are judged as those of argmax
             axis = next(
                 (constant_of(keyword.value) for keyword in node.keywords if keyword.arg in ("dim", "axis")), None
             )
@@ -171,10 +180,25 @@ def metrics_computed_wrongly(roles: Roles) -> Iterator[Fault]:
                 axis == 0
                 and not isinstance(axis, bool)
                 and not of_one_row
-                and re.search(r"logit|output|pred|model|out\b|score", text)
+                and (id(node) in with_labels or re.search(r"logit|output|pred|model|out\b|score|\bnet\(", text))
             ):
                 says = f"the class is looked for along the batch: {text[:60]}"
                 yield fault("argmax_over_batch", node.lineno, "likely", says)
+
+
+LABELS = re.compile(r"^(?:y|ys|yb|labels?|targets?|truth|gold|gt)$", re.IGNORECASE)
+"""Names of labels, which predictions are compared with."""
+
+
+def _places_of_highest(node: ast.AST) -> ast.Call | None:
+    """Return the call that gives the places of the highest values: `argmax`, `max(1)[1]`, `topk(5).indices`."""
+    if isinstance(node, ast.Call):
+        return node if dotted(node.func).rpartition(".")[2] == "argmax" else None
+    second = isinstance(node, ast.Subscript) and constant_of(node.slice) == 1
+    second = second or (isinstance(node, ast.Attribute) and node.attr == "indices")
+    inner = node.value if second and isinstance(node, ast.Subscript | ast.Attribute) else None
+    of_max = isinstance(inner, ast.Call) and dotted(inner.func).rpartition(".")[2] in ("max", "topk")
+    return inner if of_max and isinstance(inner, ast.Call) else None
 
 
 def last_batch_only(roles: Roles) -> Iterator[Fault]:
@@ -319,7 +343,7 @@ def rows_by_batches(roles: Roles) -> Iterator[Fault]:
 
 def best_by_the_wrong_side(roles: Roles) -> Iterator[Fault]:
     """A checkpoint is kept where a loss is higher, or a score lower, than the best so far."""
-    for node in ast.walk(roles.script.tree):
+    for function, node in with_functions(roles.script.tree):
         if not isinstance(node, ast.If) or not isinstance(node.test, ast.Compare) or len(node.test.ops) != 1:
             continue
         left, right, operator = node.test.left, node.test.comparators[0], node.test.ops[0]
@@ -337,14 +361,20 @@ def best_by_the_wrong_side(roles: Roles) -> Iterator[Fault]:
             for part in node.body
         )
         grows = isinstance(operator, ast.Gt | ast.GtE) == (place == 1)
-        lower = (LOSS_LIKE.search(new) or _adds_losses(roles, new)) and not SCORE_LIKE.search(new)
-        higher = SCORE_LIKE.search(new) and not LOSS_LIKE.search(new)
+        side = _side(roles, new, (left, right)[1 - place], function)
         meant = re.search(r"max|highest" if grows else r"min|lowest", best)
-        if kept and not meant and ((grows and lower) or (not grows and higher)) and not re.search(r"neg|minus", new):
-            better = "lower" if lower else "higher"
-            worst = "highest" if lower else "lowest"
-            says = f"{new} is better when {better}, and what is kept as the best has the {worst}"
+        if kept and not meant and side == ("lower" if grows else "higher") and not re.search(r"neg|minus", new):
+            worst = "highest" if side == "lower" else "lowest"
+            says = f"{new} is better when {side}, and what is kept as the best has the {worst}"
             yield fault("best_is_worst", node.lineno, "certain", says)
+
+
+def _side(roles: Roles, name: str, node: ast.expr, function: str) -> Better:
+    """Return on which side what is compared with the best is better: by its name, else by how it is computed."""
+    known = better_by_name(name)
+    if known or LOSS_LIKE.search(name):
+        return known
+    return "lower" if _adds_losses(roles, name) else better_of(roles, node, function)
 
 
 def _adds_losses(roles: Roles, name: str) -> bool:

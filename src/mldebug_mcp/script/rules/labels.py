@@ -31,18 +31,41 @@ def labels_shifted(roles: Roles) -> Iterator[Fault]:
         if not roles.is_cross_entropy(call) or len(call.node.args) < 2:
             continue
         outputs, targets = (roles.source_of(_base(argument), call) for argument in call.node.args[:2])
-        target = _base(call.node.args[1])
+        target = _alias(roles, _base(call.node.args[1]), call)
         parts = (*call.node.args[:2], outputs, targets)
+        seen = [ast.unparse(_base(part)) for part in getattr(outputs, "args", ())]
+        wanted = _base(call.node.args[1])
+        if (
+            isinstance(wanted, ast.Subscript)
+            and ast.unparse(wanted) in seen
+            and re.search(r"\b1:\]", ast.unparse(wanted))
+        ):
+            says = f"the model is given {ast.unparse(wanted)}, and the loss asks it for the same"
+            line = outputs.lineno
+            yield fault("not_shifted", line, "likely", says, lines=(call.line,))
+            continue
         sliced = any("[" in ast.unparse(part) for part in parts)
         if sliced or not isinstance(outputs, ast.Call) or not isinstance(target, ast.Name):
             continue
         of_features = bool(outputs.args) and isinstance(outputs.args[0], ast.Call)  # a margin head is given labels
         of_features |= _is_given_with_others(outputs, target.id) and not _is_of_tokens(roles, call)
-        inputs = {dotted(expr) for expr in (*outputs.args, *(keyword.value for keyword in outputs.keywords))}
+        given = [*outputs.args, *(keyword.value for keyword in outputs.keywords)]
+        inputs = {dotted(_alias(roles, expr, call)) for expr in given}
         hides = roles.uses("roll", "mask_tokens", "mlm") or any(map(_shifts_inside, roles.modules))
         if target.id in inputs and not of_features and not hides and not _has_unknown_part(roles, outputs, call):
             says = f"the model is given {target.id}, and the loss asks it for {target.id} itself: nothing is shifted"
             yield fault("not_shifted", call.line, "likely", says)
+
+
+def _alias(roles: Roles, node: ast.expr, call: Call) -> ast.expr:
+    """Return the first name of what a name stands for: that of `tokens` for `x` after `x, y = tokens, tokens`."""
+    for _ in range(MAX_NAMES_FOLLOWED):
+        source = roles.source_of(node, call)
+        made = roles.script.assigned_from(source)
+        if not isinstance(source, ast.Name) or made is None or made.place is not None:
+            break
+        node = source
+    return node
 
 
 def _is_given_with_others(outputs: ast.Call, target: str) -> bool:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from mldebug_mcp.script.calls import Assignment, Call, calls_in, constant_of, dotted, names_in
 from mldebug_mcp.script.faults import Fault, fault
 from mldebug_mcp.script.graph import LOSS_NAME, carries_graph, is_running_sum
 from mldebug_mcp.script.library import CUT, NUMBERS, SAME_VALUES
 from mldebug_mcp.script.roles import Roles
-from mldebug_mcp.script.values import Tensor, Value, facts_of, models_through, shape_of
+from mldebug_mcp.script.values import Tensor, Value, end_line_of, facts_of, models_through, shape_of
 
 FORWARD = ("forward", "__call__", "call")
 """What PyTorch, Flax and Keras call the method that computes the outputs of a model."""
@@ -28,7 +28,10 @@ def activation_twice(roles: Roles) -> Iterator[Fault]:
         if kind == through:
             line = _line_of_activation(roles, call)
             here = "" if line == call.line else f" in line {call.line}"
-            yield _twice(line, f"the loss{here} takes the {kind} itself, and is given one already")
+            chosen = [at for text, at in roles.trace.chosen if kind in text.lower()]
+            yield _twice(
+                line, f"the loss{here} takes the {kind} itself, and is given one already", [call.line, *chosen]
+            )
         elif (kind, through) == ("log-probabilities", "softmax"):
             says = "the negative log-likelihood takes log-probabilities, and is given probabilities"
             yield fault("nll_of_probabilities", call.line, "certain", says)
@@ -65,8 +68,8 @@ def _line_of_activation(roles: Roles, call: Call) -> int:
     return lines.pop() if len(lines) == 1 else call.line
 
 
-def _twice(line: int, says: str) -> Fault:
-    return fault("activation_twice", line, "certain", says)
+def _twice(line: int, says: str, lines: Iterable[int] = ()) -> Fault:
+    return fault("activation_twice", line, "certain", says, lines=lines)
 
 
 def activation_of(roles: Roles, given: ast.expr, call: Call) -> str:
@@ -369,6 +372,9 @@ def losses_kept(roles: Roles) -> Iterator[Fault]:
             yield fault("losses_kept", added.line, "certain", says, fix="add loss.item(), or loss.detach()")
     yield from _kept_in_evaluation(roles)
     yield from _kept_after_eval(roles)
+    for line, *through in dict.fromkeys(roles.trace.kept):
+        says = "this list keeps the loss of each round with its graph"
+        yield fault("losses_kept", line, "likely", says, fix="keep loss.item(), or loss.detach()", lines=through)
 
 
 def _is_number(roles: Roles, name: str, added: Assignment) -> bool:
@@ -529,9 +535,10 @@ def _shapes_followed(roles: Roles) -> Iterator[Fault]:
         if output is None:
             continue
         targets = {shape_of(pair[1 - output]) for pair in sides}
+        made = [end_line_of(pair[output]) for pair in sides]
         if targets == {"row"}:
             says = "one side has shape (n,), and the other, of one output, (n, 1): the difference is a matrix of n by n"
-            yield fault("shapes_broadcast", parts[0].lineno, "likely", says)
+            yield fault("shapes_broadcast", parts[0].lineno, "likely", says, lines=made)
         elif targets == {""} and (line := _met_as_a_row(roles, [facts_of(pair[1 - output]).source for pair in sides])):
             says = f"this side has shape (n, 1), and line {line} compares the other with outputs of shape (n,)"
             yield fault("shapes_broadcast", parts[0].lineno, "likely", says)
@@ -692,16 +699,9 @@ MEAN_LOSSES = re.compile(r"(?:^|\.)(?:F|functional)\.(?:\w*loss|\w*cross_entropy
 
 def reductions_mixed(roles: Roles) -> Iterator[Fault]:
     """A mean over all elements and a sum over all elements are added without a weight."""
-    for assignment in (*roles.script.assignments, *returned(roles)):
-        value = assignment.value
-        if not isinstance(value, ast.BinOp) or not isinstance(value.op, ast.Add):
-            continue
-        within = Call("", ast.Call(value, [], []), assignment.line, assignment.order, (), assignment.function, (), ())
-        sources = [roles.source_of(term, within) for term in (value.left, value.right)]
-        reductions = [_reduction(source) for source in sources]
-        if sorted(reductions) == ["mean", "sum"] and not _is_of_weights(sources):
-            says = f"a mean and a sum over all elements are added: {ast.unparse(value)[:80]}"
-            yield fault("reductions_mixed", assignment.line, "likely", says)
+    for line, summed in dict.fromkeys(roles.trace.reductions):
+        says = f"a mean over all elements and a sum over all of them (line {summed}) are added"
+        yield fault("reductions_mixed", line, "likely", says, lines=(summed,))
 
 
 def returned(roles: Roles) -> Iterator[Assignment]:
@@ -713,30 +713,6 @@ def returned(roles: Roles) -> Iterator[Assignment]:
                 if isinstance(node, ast.Return) and node.value is not None and inside:
                     order = inside[-1].order + 1
                     yield Assignment("", node.value, node.lineno, order, (), inside[-1].function)
-
-
-def _reduction(node: ast.expr) -> str:
-    """Return how an expression is reduced: "mean", "sum", or "" where that is not plain or a divisor stands in it."""
-    while isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
-        constants = [side for side in (node.left, node.right) if constant_of(side) is not None]
-        if not constants:
-            return ""
-        node = node.right if constants[0] is node.left else node.left
-    if not isinstance(node, ast.Call):
-        return ""
-    name = dotted(node.func)
-    if name.rpartition(".")[2] == "sum" and isinstance(node.func, ast.Attribute):
-        whole = len(node.args) == (1 if name == "torch.sum" else 0) and not node.keywords
-        return "sum" if whole and not re.search(r"/|mean\(", ast.unparse(node)) else ""
-    if MEAN_LOSSES.search(name):
-        given = {keyword.arg: constant_of(keyword.value) for keyword in node.keywords}
-        return str(given.get("reduction", "mean")) if {"size_average", "reduce", None}.isdisjoint(given) else ""
-    return ""
-
-
-def _is_of_weights(nodes: Sequence[ast.expr]) -> bool:
-    """Say whether a term goes over the weights of the model, as a penalty of their size does."""
-    return any(re.search(r"parameters\(\)|\.weight|penalty|\bp\b", ast.unparse(node)) for node in nodes)
 
 
 KERAS_LOSS = re.compile(r"(?:Sparse|Binary)?_?(?:Categorical)?_?Crossentropy$", re.IGNORECASE)
@@ -768,7 +744,7 @@ def keras_logits(roles: Roles) -> Iterator[Fault]:
 
 
 WEIGHT_OF_A_ROW = re.compile(
-    r"mask|keep|valid|(?:^|_)(?:row|sample|example|item|instance|importance|is|class)_?w(?:eights?)?s?$|^weights$",
+    r"mask|keep|valid|(?:^|_)(?:row|sample|example|item|instance|importance|is|class)_?w(?:eights?)?s?$|^weights$|^w[st]?$",
     re.IGNORECASE,
 )
 """Names of weights that have a value for each row."""

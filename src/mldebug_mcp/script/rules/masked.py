@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from mldebug_mcp.script.calls import dotted
+from mldebug_mcp.script.facts import Facts
 from mldebug_mcp.script.faults import Fault, fault
 from mldebug_mcp.script.roles import Roles
 from mldebug_mcp.script.values import facts_of
@@ -22,27 +23,61 @@ TRUE_HIDES = ("src_key_padding_mask", "tgt_key_padding_mask", "key_padding_mask"
 
 
 def data_hidden(roles: Roles) -> Iterator[Fault]:
-    """A mask leaves out the places that hold data, and keeps the padding."""
+    """A mask leaves out the places that hold data, or the past, and keeps the rest."""
     trace = roles.trace
-    for line in dict.fromkeys(trace.hidden):
-        yield _hides_data(line)
+    for line, hides in dict.fromkeys(trace.hidden):
+        yield _hides_data(line, hides)
     for call in roles.script.calls:
         settings = trace.settings.get(id(call.node), {})
         for name, facts in ((name, facts_of(value)) for name, values in settings.items() for value in values):
-            if name in ("attn_mask", "mask", "src_mask") and facts.hides == "real":
-                yield _hides_data(facts.line)
-            elif name in TRUE_HIDES and facts.kind == "real":
-                says = f"{name} is true where places are to be left out, and here it is true where data are"
-                yield fault("mask_inverted", facts.line, "certain", says, cause="no_signal")
-            elif name == "attn_mask" and call.method == "scaled_dot_product_attention" and facts.kind == "padding":
-                says = f"{name} is true where places take part, and here it is true at padding alone"
-                yield fault("mask_inverted", facts.line, "certain", says, cause="no_signal")
+            yield from _given_mask(name, facts, call.method)
     for made, used in dict.fromkeys(trace.padding_kept):
         says = f"this mask is true at padding, and line {used} takes a mean over the places where it is true"
-        yield fault("mask_inverted", made, "likely", says, cause="no_signal")
+        yield fault("mask_inverted", made, "likely", says, cause="no_signal", lines=(used,))
 
 
-def _hides_data(line: int) -> Fault:
+def _given_mask(name: str, facts: Facts, function: str) -> Iterator[Fault]:
+    """Yield what is wrong with a mask that a function or layer of PyTorch is given under a name."""
+    if name in ("attn_mask", "mask", "src_mask") and facts.hides in ("real", "past"):
+        yield _hides_data(facts.line, facts.hides)
+    elif name in TRUE_HIDES and facts.kind == "real":
+        says = f"{name} is true where places are to be left out, and here it is true where data are"
+        yield fault("mask_inverted", facts.line, "certain", says, cause="no_signal")
+    elif name == "attn_mask" and facts.kind == ("future" if function == SDPA else "past"):
+        says = f"{name} leaves out the past here, and lets each place see those after it"
+        yield fault("mask_inverted", facts.line, "certain", says)
+    elif name == "attn_mask" and function == SDPA and facts.kind == "padding":
+        says = f"{name} is true where places take part, and here it is true at padding alone"
+        yield fault("mask_inverted", facts.line, "certain", says, cause="no_signal")
+
+
+def softmax_over_another_axis(roles: Roles) -> Iterator[Fault]:
+    """Weights add up to one along another axis than that of the places which they weigh."""
+    trace = roles.trace
+    for line in dict.fromkeys(trace.over_one):
+        says = "this softmax goes along the last axis, which has the size 1: all weights are one"
+        yield fault("softmax_over_another_axis", line, "certain", says)
+    directions = {scores: {axis for _, at, axis in trace.softmaxed if at == scores} for _, scores, _ in trace.softmaxed}
+    for line, scores, axis in sorted(trace.softmaxed, key=str):
+        # attention in both directions takes both axes, and that over slots the axis of the queries
+        if len(directions[scores]) == 1 and axis in (0, 1, -2, -3, -4) and "slot" not in roles.source.lower():
+            says = (
+                f"the scores of line {scores} are of queries by keys, and the weights of a query do not add up to one"
+            )
+            yield fault("softmax_over_another_axis", line, "likely", says, lines=(scores,))
+    for line, hidden in dict.fromkeys(trace.over_another_axis):
+        says = f"line {hidden} leaves places out, and the weights add up to one along another axis: they still count"
+        yield fault("softmax_over_another_axis", line, "likely", says, lines=(hidden,))
+
+
+SDPA = "scaled_dot_product_attention"
+"""The attention of PyTorch whose mask is true where places take part."""
+
+
+def _hides_data(line: int, hides: str) -> Fault:
+    if hides == "past":
+        says = "the scores of the past are set to minus infinity here, and those of what comes next stay"
+        return fault("mask_inverted", line, "likely", says)
     says = "the scores of what holds data are set to minus infinity here, and those of padding stay"
     return fault("mask_inverted", line, "likely", says, cause="no_signal")
 

@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
+from mldebug_mcp.models.script import Certainty
 from mldebug_mcp.script.calls import Call, constant_of, dotted
 from mldebug_mcp.script.facts import is_hiding
 from mldebug_mcp.script.faults import Fault, fault
@@ -35,6 +36,15 @@ def arguments_swapped(roles: Roles) -> Iterator[Fault]:
         )
         if named and outputs:
             says = f"{call.name}() takes outputs first and targets second, and is given them the other way round"
+            yield fault("arguments_swapped", call.line, "certain", says)
+
+
+def statistics_swapped(roles: Roles) -> Iterator[Fault]:
+    """A transform that takes the mean first and the deviation second is given them the other way round."""
+    for call in roles.script.named("Normalize", "normalize"):
+        names = [dotted(arg).rpartition(".")[2].lower() for arg in call.node.args[:2]]
+        if len(names) == 2 and re.search(r"std|sigma|dev", names[0]) and re.search(r"mean|mu$|avg", names[1]):
+            says = f"{call.name}() takes the mean first and the deviation second, and is given them the other way round"
             yield fault("arguments_swapped", call.line, "certain", says)
 
 
@@ -85,13 +95,30 @@ MAX_JUDGED = 20
 """Calls of one rule that are judged. Chosen: a script has a few."""
 
 
+def normalized_over_the_batch(roles: Roles) -> Iterator[Fault]:
+    """Vectors that are compared with each other get the length one along the batch, and not each by itself."""
+    for node in ast.walk(roles.script.tree):
+        if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.MatMult):
+            continue
+        left = node.left
+        if isinstance(left, ast.Name):
+            around = next((call for call in roles.script.calls if call.line >= node.lineno), None)
+            left = roles.source_of(left, around) if around is not None else left
+        call = roles.call_of(left) if isinstance(left, ast.Call) else None
+        if call is None or call.method != "normalize" or not _is_of_all_pairs(node) or not _is_over_rows(call):
+            continue
+        says = f"{ast.unparse(call.node)[:60]} goes along the batch: what a row is like hangs on the others"
+        yield fault("normalized_over_batch", call.line, "likely", says)
+
+
 def _is_functional(call: Call) -> bool:
     return dotted(call.node.func).partition(".")[0] in ("F", "torch", "nn", "functional")
 
 
 def _is_over_rows(call: Call) -> bool:
     """Say whether a softmax goes along the first axis."""
-    axis = call.constant("dim", 1 if _is_functional(call) and not call.method[:1].isupper() else 0)
+    place = 2 if call.method == "normalize" else 1
+    axis = call.constant("dim", place if _is_functional(call) and not call.method[:1].isupper() else 0)
     return axis == 0 and not isinstance(axis, bool)
 
 
@@ -281,6 +308,13 @@ def target_is_random(roles: Roles) -> Iterator[Fault]:
             and isinstance(node.targets[0], ast.Name)
             and dotted(node.value).rpartition(".")[2] in DRAWS
         }
+        for call in (node for node in ast.walk(function) if isinstance(node, ast.Call)):
+            around = roles.call_of(call)
+            drawn_here = [arg for arg in call.args[:2] if dotted(arg).rpartition(".")[2] in DRAWS]
+            several = len(roles.script.named(*DRAWS)) > 1
+            if several and around is not None and drawn_here and roles.loss_named(around, *ELEMENTWISE_LOSSES):
+                says = "the target is drawn here: what the model is given was made with other numbers"
+                yield fault("target_is_random", drawn_here[0].lineno, "likely", says)
         for name, line in drawn.items():
             reads = [node for node in ast.walk(function) if isinstance(node, ast.Name) and node.id == name]
             reads = [node for node in reads if isinstance(node.ctx, ast.Load)]
@@ -359,6 +393,9 @@ def ignored_index_differs(roles: Roles) -> Iterator[Fault]:
         value = call.constant("padding_value", 2) if call.method == "pad_sequence" else call.constant("fill_value", 1)
         used = [made for made in roles.script.assignments if any(part is call.node for part in ast.walk(made.value))]
         of_labels = any(re.search(r"label|target|tag|^y", made.target.rpartition(".")[2]) for made in used)
-        if of_labels and isinstance(value, int) and not isinstance(value, bool) and value != index and value < 0:
+        if call.method == "pad_sequence" and value is None and len(call.node.args) < 3:
+            value = 0 if "padding_value" not in call.keywords else None
+        if of_labels and isinstance(value, int) and not isinstance(value, bool) and value != index:
             says = f"labels are padded with {value}, and the loss ignores {index}"
-            yield fault("ignored_index_differs", loss.line, "certain", says)
+            certainty: Certainty = "certain" if value < 0 else "likely"
+            yield fault("ignored_index_differs", loss.line, certainty, says, lines=(call.line,))

@@ -36,7 +36,12 @@ def target_never_updated(roles: Roles) -> Iterator[Fault]:
             or (copied.parent is not None and copied.parent.copy_of is not None)
         ):
             continue
-        others = [other for other in trace.events if other.node is not event.node]
+        dead = roles.dead_functions
+        others = [
+            other
+            for other in trace.events
+            if other.node is not event.node and not (other.entry and other.function.rpartition(".")[2] in dead)
+        ]
         if id(event.node) in optional or _is_given_source(roles, copied) or _copied_again(others, copied):
             continue
         touched = any(
@@ -45,7 +50,7 @@ def target_never_updated(roles: Roles) -> Iterator[Fault]:
                 other.action == "attach"
                 and other.source is not None
                 and other.source.copy_of is None
-                and _reaches(other, copied)
+                and any(owner.is_part_of(copied) for owner in other.objects)
             )
             for other in others
         )
@@ -60,7 +65,8 @@ def target_never_updated(roles: Roles) -> Iterator[Fault]:
         learns = any(other.action == "step" and (other.loops or other.entry) for other in others)
         if used and learns and not (touched or trained or begun):
             says = f"{copied.name} is copied once and never updated: it keeps the weights of the beginning"
-            yield fault("target_never_updated", event.line, "likely", says)
+            uses = [other.line for other in others if other.action in ("forward", "step") and other.loops]
+            yield fault("target_never_updated", event.line, "likely", says, lines=[*event.lines, *uses])
 
 
 def _copied(event: Event) -> Object | None:
@@ -270,7 +276,10 @@ def network_without_optimizer(roles: Roles) -> Iterator[Fault]:
         for model in sorted(event.objects - named, key=lambda network: network.line):
             kept = model.copy_of is not None or KEPT_FIXED.search(model.name) or FOLLOWS.search(model.name)
             is_optimized = any(hold.is_related_to(model) for optimizer in optimizers for hold in optimizer.holds)
-            if kept or is_optimized or not model.has_parameters():
+            inner = model.parent in event.objects and not any(
+                hold.is_related_to(model.parent) for optimizer in optimizers for hold in optimizer.holds if model.parent
+            )
+            if kept or is_optimized or inner or not model.has_parameters():
                 continue
             left = any(
                 other.action in ("freeze", "load", "escape", "write", "gradients") and _reaches(other, model)
@@ -279,7 +288,20 @@ def network_without_optimizer(roles: Roles) -> Iterator[Fault]:
             if not left:
                 named.add(model)
                 says = f"{model.name} is used in the loss, and no optimizer is given its parameters"
-                yield fault("outside_optimizer", model.line, "likely", says)
+                lines = [optimizer.line for optimizer in optimizers]
+                yield fault(
+                    "outside_optimizer", model.line, "likely", says, lines=[*lines, *_named_at(roles, optimizers)]
+                )
+
+
+def _named_at(roles: Roles, optimizers: Sequence[Object]) -> list[int]:
+    """Return the lines at which the parts that optimizers have are named in texts, such as the keys of a table."""
+    names = {model.name for optimizer in optimizers for model in optimizer.holds}
+    return [
+        node.lineno
+        for node in ast.walk(roles.script.tree)
+        if isinstance(node, ast.Constant) and node.value in names - {""}
+    ]
 
 
 def clips_another_model(roles: Roles) -> Iterator[Fault]:
@@ -425,23 +447,26 @@ def without_gradient_of_its_own(roles: Roles) -> Iterator[Fault]:
             )
             without = [pass_ for pass_ in passes if pass_.gradients is False and pass_.loops]
             trained = any(event.action == "backward" and model in event.objects for event in trace.events)
-            if (
-                not without
-                or left
-                or trained
-                or len(passes) != len([pass_ for pass_ in passes if pass_.gradients is False])
-            ):
+            cut_off = [pass_ for pass_ in passes if pass_.gradients and pass_.loops and model in trace.cut]
+            unknown = any(event.action == "escape" and _reaches(event, model) for event in trace.events)
+            known = bool(trace.of("backward")) and all(event.objects for event in trace.of("backward")) and not unknown
+            if cut_off and known and not (left or trained):
+                without = cut_off
+            elif not without or left or trained or not all(pass_.gradients is False for pass_ in passes):
                 continue
             is_known = model.has_parameters() or model.definition is not None
             if is_known and _in_a_training(trace, without[0]):
                 named.add(model)
-                says = f"{model.label} runs without gradients wherever it is used: {optimizer.label} cannot train it"
-                yield fault("runs_without_gradient", without[0].line, "certain", says)
+                how = "is cut off from the loss" if without is cut_off else "runs without gradients"
+                says = f"{model.label} {how} wherever it is used: {optimizer.label} cannot train it"
+                yield fault("runs_without_gradient", without[0].line, "certain", says, lines=without[0].lines)
 
 
 def _in_a_training(trace: Trace, forward: Event) -> bool:
     """Say whether a forward pass is in the round of a loop that computes gradients."""
     return any(
-        event.action == "backward" and event.entry == forward.entry and event.loops == forward.loops
+        event.action == "backward"
+        and event.entry == forward.entry
+        and event.loops == forward.loops[: len(event.loops)] != ()
         for event in trace.events
     )

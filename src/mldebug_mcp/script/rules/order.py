@@ -172,7 +172,7 @@ def modes_left(roles: Roles) -> Iterator[Fault]:
         if (
             event.gradients
             and "eval" in event.modes
-            and ("eval" not in begun or _is_evaluated_before(trace, place, model))
+            and ("eval" not in begun or _is_evaluated_before(trace, place, model) or _was_tried(trace, place, model))
             and _is_trained(trace, event, place, model)
         ):
             before = [
@@ -187,17 +187,17 @@ def modes_left(roles: Roles) -> Iterator[Fault]:
                 line = _switched_once(trace.events[:place], event, model) or before[-1].line
                 says = f"{model.label} is put into evaluation mode between passes, and trains on in it"
                 says += "" if line == before[-1].line else f": line {before[-1].line} leaves it there in each round"
-                yield fault("never_back_to_training", line, "certain", says)
+                yield fault("never_back_to_training", line, "certain", says, lines=before[-1].lines)
                 return
         if (
-            event.gradients is False
+            (event.gradients is False or _reads_other_rows(trace, event))
             and event.modes == {"train"}
             and event.loops
             and _has_modes(model)
             and _evaluates(trace, event, model)
         ):
             says = f"{model.label} is evaluated in training mode: dropout and batch statistics stay on"
-            yield fault("evaluates_in_training_mode", event.line, "certain", says)
+            yield fault("evaluates_in_training_mode", event.line, "certain", says, lines=event.lines)
             return
 
 
@@ -210,6 +210,26 @@ def _switched_once(events: Sequence[Event], forward: Event, model: Object) -> in
         if event.loops == forward.loops[: len(event.loops)] and _concerns(event, model)
     ]
     return lines[-1] if lines else 0
+
+
+def _reads_other_rows(trace: Trace, forward: Event) -> bool:
+    """Say whether a pass is in a loop over a loader that nothing trains on, while others are trained on."""
+    loops = [event for event in trace.of("iterate") if event.entry == forward.entry and event.loops]
+    read = {loader for event in loops if event.loops == forward.loops for loader in event.objects}
+    learns = {event.loop_lines for event in trace.of("backward") if event.entry == forward.entry}
+    trained = {loader for event in loops if event.loop_lines in learns for loader in event.objects}
+    known = all(loader.kind == "loader" for loader in (*read, *trained))
+    return bool(read and trained) and known and read.isdisjoint(trained)
+
+
+def _was_tried(trace: Trace, place: int, model: Object) -> bool:
+    """Say whether a model was put into evaluation mode for a pass without gradients before the loops, for good."""
+    before = [event for event in trace.events[:place] if event.entry == trace.events[place].entry]
+    switched = [at for at, event in enumerate(before) if event.action in ("train", "eval") and _concerns(event, model)]
+    if not switched or before[switched[-1]].action != "eval" or before[switched[-1]].loops or not _has_modes(model):
+        return False
+    passes = [event for event in before[switched[-1] :] if event.action == "forward" and _concerns(event, model)]
+    return bool(passes) and passes[0].gradients is False and not passes[0].loops
 
 
 def _is_evaluated_before(trace: Trace, place: int, model: Object) -> bool:

@@ -348,9 +348,22 @@ def divergence_is_rewarded(roles: Roles) -> Iterator[Fault]:
             signs = [constant_of(roles.spelled_out(factor)) for factor in factors]
             negative = any(isinstance(sign, int | float) and sign < 0 for sign in signs)
             negative = negative or any(_is_negative_divergence(roles, name) for name in names)
-            if any(re.search(r"^kls?$|^kl_(?!coef|weight|beta)|_kl$", name) for name in names) and not negative:
+            charged = any(re.search(r"^kls?$|^kl_(?!coef|weight|beta)|_kl$", name) for name in names)
+            if (charged or any(map(_is_divergence, factors))) and not negative:
                 says = f"`{ast.unparse(node)[:60]}` rewards the distance from the reference instead of charging for it"
                 yield fault("loss_sign", node.lineno, "likely", says)
+
+
+def _is_divergence(node: ast.expr) -> bool:
+    """Say whether a value is the log-probability of a policy less that of its reference, by their names."""
+    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Sub):
+        return False
+    left, right = (ast.unparse(side) for side in (node.left, node.right))
+    of_both = all(re.search(r"log_?p|logits", text) for text in (left, right))
+    return of_both and bool(OF_REFERENCE.search(right)) and not OF_REFERENCE.search(left)
+
+
+OF_REFERENCE = re.compile(r"(?:^|[._])(?:ref|base|init|sft)", re.IGNORECASE)
 
 
 def _is_negative_divergence(roles: Roles, name: str) -> bool:

@@ -88,11 +88,22 @@ def _may_hold(given: Object, part: Object) -> bool:
 
 def _is_trained_after(trace: Trace, load: Event) -> bool:
     later = trace.events[trace.events.index(load) :]
-    return not load.loops and any(
-        event.action == "step" and event.loops and event.entry == load.entry and trace.steps_model(event, model)
+    return any(
+        event.action == "step"
+        and event.loops
+        and (not load.loops or load.loops != event.loops[: len(load.loops)])
+        and event.entry == load.entry
+        and trace.steps_model(event, model)
         for event in later
         for model in load.objects
     )
+
+
+def _texts(roles: Roles, value: ast.expr) -> list[str]:
+    """Return how a value is written, and what a function of this file returns that gives it."""
+    helper = roles.definitions.get(dotted(value).rpartition(".")[2]) if isinstance(value, ast.Call) else None
+    returned = [node.value for node in ast.walk(helper) if isinstance(node, ast.Return)] if helper is not None else []
+    return [ast.unparse(part) for part in (value, *returned) if part is not None]
 
 
 def _goes_on(roles: Roles) -> bool:
@@ -103,5 +114,8 @@ def _goes_on(roles: Roles) -> bool:
         if isinstance(loop, ast.For) and isinstance(loop.iter, ast.Call) and len(loop.iter.args) == 2
         if dotted(loop.iter) == "range" and isinstance(loop.iter.args[0], ast.Name | ast.Attribute)
     }
-    read = [made for made in roles.script.assignments if PLACE_OF_RUN.search(ast.unparse(made.value))]
-    return any(made.target in starts for made in read)
+    read = [made for made in roles.script.assignments if any(map(PLACE_OF_RUN.search, _texts(roles, made.value)))]
+    lasts = {start.rpartition(".")[2] for start in starts if "." in start}
+    return any(
+        made.target in starts or ("." in made.target and made.target.rpartition(".")[2] in lasts) for made in read
+    )

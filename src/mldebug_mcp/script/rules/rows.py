@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 
 from mldebug_mcp.script.calls import Call, dotted
 from mldebug_mcp.script.faults import Fault, fault
-from mldebug_mcp.script.loaders import HELD_OUT, TRAINS
+from mldebug_mcp.script.library import HELD_OUT, TRAINS
 from mldebug_mcp.script.roles import Roles
 
 

@@ -21,9 +21,6 @@ def schedule_out_of_step(roles: Roles) -> Iterator[Fault]:
         yield from _pace(roles, name, made)
 
 
-COUNTS_EPOCHS = re.compile(r"\b(?:n_|num_|max_)?epochs?\b", re.IGNORECASE)
-COUNTS_BATCHES = re.compile(r"len\(|steps|batches|iters")
-COUNTS_BATCHES_SURELY = re.compile(r"OneCycle|len\(\s*\w*loader|total_steps|num_training_steps|steps_per_epoch")
 FEWEST_BATCHES = 100
 """Steps to the first change of a schedule below which it counts passes. Chosen: tutorials use 2 to 90 epochs."""
 SLOWEST_DECAY = 0.999
@@ -32,7 +29,9 @@ SLOWEST_DECAY = 0.999
 
 def _pace(roles: Roles, name: str, made: Assignment) -> Iterator[Fault]:
     steps = [call for call in roles.schedule_steps if _is_of(roles, call, name, made)]
-    kind, text = dotted(made.value), ast.unparse(made.value)
+    if any(step.node.args for step in steps):
+        return  # it is given its place
+    kind = dotted(made.value)
     if not steps:
         own = name.startswith("self.")
         if (own or "." not in name) and not _is_used(roles, name, made):
@@ -43,17 +42,9 @@ def _pace(roles: Roles, name: str, made: Assignment) -> Iterator[Fault]:
     often = [step for step in steps if not any(re.search(r"%|len\(", test) for test in step.conditions)]
     per_batch = next((step for step in often if _is_of_batches(roles, step)), None)
     through_data = per_batch is not None and _is_over_data(roles, per_batch)
-    if per_batch is not None and through_data and "Plateau" not in kind:
-        says = f"{name} counts epochs ({text[:80]}), and is stepped at every batch"
-        product = any(isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mult) for part in ast.walk(made.value))
-        by_epochs = COUNTS_EPOCHS.search(text) and not COUNTS_BATCHES.search(text) and not product
-        if "Lambda" not in kind and by_epochs:
-            yield fault("schedule_per_batch", per_batch.line, "certain", says)
-        elif 0 < _first_change(roles, made) < FEWEST_BATCHES:
-            yield fault("schedule_per_batch", per_batch.line, "likely", says)
-    if COUNTS_BATCHES_SURELY.search(text) and all(_is_of_batches(roles, step) is False for step in steps):
-        says = f"{name} counts batches ({text[:80]}), and is stepped once a pass"
-        yield fault("schedule_per_epoch", steps[0].line, "certain", says)
+    if per_batch is not None and through_data and 0 < _first_change(roles, made) < FEWEST_BATCHES:
+        says = f"{name} counts epochs ({ast.unparse(made.value)[:80]}), and is stepped at every batch"
+        yield fault("schedule_per_batch", per_batch.line, "likely", says)
     yield from _accumulated(roles, name, made, steps)
     gamma = _argument(roles, made, "gamma", 1)
     if per_batch is not None and "Exponential" in kind and isinstance(gamma, float) and gamma < SLOWEST_DECAY:
@@ -166,27 +157,14 @@ def _is_over_data(roles: Roles, step: Call) -> bool:
     return bool(through) and not re.search(r"^(?:tqdm\()?t?range\(|epoch", through)
 
 
-def lightning_interval(roles: Roles) -> Iterator[Fault]:
-    """A schedule that counts batches is left to Lightning, which steps it once a pass unless its interval is "step"."""
+def made_for_lightning_alone(roles: Roles) -> Iterator[Fault]:
+    """A schedule is made for Lightning and not returned to it."""
     for name, made in roles.schedules.items():
         if made.function.rpartition(".")[2] != "configure_optimizers":
             continue
         if "." not in name and not _is_used(roles, name, made):
             says = f"{name} is made and not returned: Lightning does not step it"
             yield fault("schedule_never_stepped", made.line, "certain", says, fix="return it with the optimizer")
-            continue
-        if COUNTS_BATCHES_SURELY.search(ast.unparse(made.value)) or "stepping_batches" in ast.unparse(made.value):
-            body = [
-                node
-                for node in ast.walk(roles.script.tree)
-                if isinstance(node, ast.FunctionDef)
-                and node.name == "configure_optimizers"
-                and node.lineno <= made.line <= (node.end_lineno or node.lineno)
-            ]
-            by_hand = roles.uses("lr_schedulers", "lr_scheduler_step")
-            if body and not by_hand and not re.search(r"['\"]?interval['\"]?\s*[:=]\s*['\"]step", ast.unparse(body[0])):
-                says = f"{name} counts batches, and Lightning steps it once a pass: its interval is not 'step'"
-                yield fault("schedule_per_epoch", made.line, "certain", says, fix='give it "interval": "step"')
 
 
 def schedule_of_another_optimizer(roles: Roles) -> Iterator[Fault]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from mldebug_mcp.script.calls import constant_of, dotted, names_in, parameters_of
 from mldebug_mcp.script.faults import Fault, fault
-from mldebug_mcp.script.loaders import HELD_OUT, TRAINS
+from mldebug_mcp.script.library import HELD_OUT, TRAINS
 from mldebug_mcp.script.roles import Roles
 
 

@@ -99,7 +99,7 @@ def nothing_gives_gradients(roles: Roles) -> Iterator[Fault]:
     """An optimizer makes steps, and nothing computes gradients for it."""
     if not roles.steps or roles.backwards or _writes_gradients(roles):
         return
-    given = any(step.node.args and "scaler" not in step.owner.lower() for step in roles.steps)
+    given = any(step.node.args and not roles.is_scaler(step.owner) for step in roles.steps)
     foreign = [call.name for call in roles.script.calls if call.method not in roles.definitions]
     elsewhere = any(GIVES_GRADIENTS.search(name) for name in foreign)
     own = [step for step in roles.steps if not roles.goes_on_elsewhere(step) and _is_training(roles, step)]
@@ -197,13 +197,17 @@ def clipping_of_scaled_gradients(roles: Roles) -> Iterator[Fault]:
                 scaled = False
             case "clip" if scaled:
                 clips.append(event)
-            case "step" if clips and "scaler" in ast.unparse(event.node).lower():
+            case "step" if clips and _is_by_scaler(roles, event.node):
                 says = (
                     "gradients are clipped while the scaler has them scaled up: the limit is thousands of times too "
                     "tight"
                 )
                 yield from (fault("clip_scaled", clip.line_apart(event), "certain", says) for clip in clips)
                 clips = []
+
+
+def _is_by_scaler(roles: Roles, step: ast.AST) -> bool:
+    return isinstance(step, ast.Call) and roles.is_scaler(dotted(step.func).rpartition(".")[0])
 
 
 def _is_scaled(backward: ast.AST) -> bool:
@@ -216,7 +220,10 @@ def _is_scaled(backward: ast.AST) -> bool:
 def _is_autocast(roles: Roles, guard: str) -> bool:
     """Say whether a `with` block is autocast, by a name that it was given as well."""
     made = roles.script.assigned(guard)
-    names = [guard, *(calls_in(made.value) if made is not None else ())]
+    helper = roles.definitions.get(guard.rpartition(".")[2])
+    returned = [node.value for node in ast.walk(helper) if isinstance(node, ast.Return)] if helper is not None else []
+    values = [*([made.value] if made is not None else []), *filter(None, returned)]
+    names = [guard, *(name for value in values for name in calls_in(value))]
     return any(name.rpartition(".")[2] == "autocast" for name in names)
 
 
@@ -233,11 +240,11 @@ def backward_in_autocast(roles: Roles) -> Iterator[Fault]:
 
 def scaler_half_used(roles: Roles) -> Iterator[Fault]:
     """The loss is scaled, and the optimizer steps past the scaler."""
-    scaled = [call for call in roles.script.calls if call.method == "scale" and "scaler" in call.owner.lower()]
+    scaled = [call for call in roles.script.calls if call.method == "scale" and roles.is_scaler(call.owner)]
     if not scaled:
         return
-    steps = [step for step in roles.steps if "scaler" in step.owner.lower()]
-    own = [step for step in roles.steps if "scaler" not in step.owner.lower()]
+    steps = [step for step in roles.steps if roles.is_scaler(step.owner)]
+    own = [step for step in roles.steps if not roles.is_scaler(step.owner)]
     unscaled = _backward_of_unscaled(roles) if steps else None
     if unscaled is not None:
         says = "gradients are those of the unscaled loss, and scaler.step() divides them by the scale"
@@ -245,7 +252,7 @@ def scaler_half_used(roles: Roles) -> Iterator[Fault]:
     if own and not steps and not roles.uses("unscale"):
         says = "the loss is scaled by the scaler, and the optimizer steps past it with scaled gradients"
         yield fault("step_past_scaler", own[0].line, "certain", says)
-    elif steps and not [call for call in roles.script.named("update") if "scaler" in call.owner.lower()]:
+    elif steps and not [call for call in roles.script.named("update") if roles.is_scaler(call.owner)]:
         says = "scaler.update() is never called: the scale stays, also where gradients overflow"
         yield fault("scaler_never_updated", steps[0].line, "certain", says)
 
@@ -331,6 +338,40 @@ def _accumulated(roles: Roles, step: Call, run: Run, every: str, backward: Call)
         yield fault("accumulation_leftover", step.line, "depends", says)
 
 
+def window_thrown_away(roles: Roles) -> Iterator[Fault]:
+    """Gradients are cleared where a pass begins, and those of a last window that is not full go with them."""
+    trace = roles.trace
+    for clear in trace.of("clear"):
+        depth = len(clear.loops)
+        inside = [
+            event
+            for event in trace.of("backward", "step")
+            if event.entry == clear.entry and event.loops[:depth] == clear.loops and depth
+        ]
+        backwards = [event for event in inside if event.action == "backward" and len(event.loops) > depth]
+        steps = [event for event in inside if event.action == "step"]
+        before = trace.events.index(clear)
+        first = next((event for event in trace.events[before:] if event.action in ("backward", "step")), None)
+        seldom = steps and all(
+            len(step.loops) > depth and set(step.tests) - {test for event in backwards for test in event.tests}
+            for step in steps
+        )
+        if clear.tests or not backwards or first not in backwards or not seldom:
+            continue
+        if not any(_flushes(roles, test) for step in steps for test in step.tests):
+            says = "gradients are cleared where a pass begins: those of its last batches, a window not full, are lost"
+            yield fault("accumulation_leftover", steps[0].line, "depends", says, lines=(*clear.lines, *steps[0].lines))
+            return
+
+
+def _flushes(roles: Roles, test: ast.AST) -> bool:
+    """Say whether a test may hold at the last batch of a pass as well, in the function that it asks as well."""
+    asked = test.test if isinstance(test, ast.If | ast.IfExp) else test
+    helpers = [roles.definitions.get(name.rpartition(".")[2]) for name in calls_in(asked)]
+    text = "\n".join(ast.unparse(part) for part in (asked, *helpers) if part is not None)
+    return bool(re.search(r"len\(|\bor\b|last|final|isfinite|isnan|\bend", text))
+
+
 def _restarts(roles: Roles, every: str, run: Run) -> bool:
     """Say whether the number that a test counts by starts again in each pass; where it goes on, no batch is left.
 
@@ -382,12 +423,15 @@ def _divided_twice(roles: Roles) -> Iterator[Fault]:
     divides = roles.uses("accelerator.accumulate") or any(
         "gradient_accumulation_steps" in maker.keywords for maker in makers
     )
+    own = {made.target for made in roles.script.assignments if dotted(made.value).endswith("Accelerator")}
+    windows = {constant_of(maker.keywords.get("gradient_accumulation_steps")) for maker in makers} - {None, 1}
     for backward in roles.backwards:
         by_engine = backward.owner.endswith("engine") and roles.uses("deepspeed.initialize")
-        if not (by_engine or (divides and backward.owner.endswith("accelerator"))):
+        by_accelerator = divides and (backward.owner.endswith("accelerator") or backward.owner in own)
+        if not (by_engine or by_accelerator):
             continue
         divisor = next(iter(_divisors(roles, backward)), None)
-        if divisor is not None and ACCUMULATES.search(ast.unparse(divisor)):
+        if divisor is not None and (ACCUMULATES.search(ast.unparse(divisor)) or constant_of(divisor) in windows):
             says = f"the loss is divided by {ast.unparse(divisor)}, and {backward.name}() divides it once more"
             yield fault("divided_twice", divisor.lineno, "certain", says)
 
@@ -441,7 +485,7 @@ def _is_divided(roles: Roles, backward: Call) -> bool:
 def stepped_twice(roles: Roles) -> Iterator[Fault]:
     """An optimizer makes a step by the scaler and one by itself, with the same gradients."""
     for step in roles.steps:
-        if "scaler" not in step.owner.lower() or not step.node.args:
+        if not roles.is_scaler(step.owner) or not step.node.args:
             continue
         name = dotted(step.node.args[0])
         for other in roles.unit(step):

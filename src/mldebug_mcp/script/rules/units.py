@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from mldebug_mcp.models.script import Certainty
 from mldebug_mcp.script.calls import Assignment, Call, constant_of, dotted, parameters_of
+from mldebug_mcp.script.facts import ACCUMULATED, COUNTS, ROWS_OF_BATCH, Facts
 from mldebug_mcp.script.faults import Fault, fault
+from mldebug_mcp.script.library import LOADER
 from mldebug_mcp.script.roles import Roles
+from mldebug_mcp.script.trace.events import Event
+from mldebug_mcp.script.values import Constant, Object, facts_of, objects_in
 
 Unit = Literal["rows", "batches", "updates", ""]
 
 LENGTH = re.compile(r"warm|total|t_max|training_steps|(?:max|num|n)_(?:steps|iters|updates)|horizon|decay_steps", re.I)
 """Names of the lengths of a schedule."""
-ACCUMULATED = re.compile(r"accum|grad_?acc|micro|sync_gradients", re.IGNORECASE)
-"""Names of how many batches make an update."""
-ROWS_OF_BATCH = re.compile(r"batch_?size|^batch$|per_device_batch|^bs$|^bsz$", re.IGNORECASE)
-"""Names of how many rows make a batch."""
-LOADER = re.compile(r"loader|(?:^|_)dl$", re.IGNORECASE)
 DATASET = re.compile(r"data_?set|(?:^|_)ds$", re.IGNORECASE)
 KEEPS_UNIT = ("int", "round", "ceil", "floor", "float", "max", "min")
 SHARES = re.compile(r"world|process|gpus|devices", re.IGNORECASE)
@@ -51,6 +50,87 @@ def schedule_counts_another_unit(roles: Roles) -> Iterator[Fault]:
         elif "updates" in lengths and paces == {"batches"}:
             says = f"{name} counts updates of several batches each, and is stepped at every batch"
             yield fault("schedule_per_batch", steps[0].line, "likely", says)
+
+
+def schedule_at_another_pace(roles: Roles) -> Iterator[Fault]:
+    """A schedule whose lengths count passes moves on at each step, or one that counts steps moves on once a pass."""
+    trace = roles.trace
+    named: set[Object] = set()
+    for schedule, interval in trace.intervals if not roles.uses("lr_scheduler_step", "lr_schedulers") else ():
+        pace = interval.value if isinstance(interval, Constant) else ""
+        facts = _counted(schedule, "epochs" if pace == "step" else "steps" if pace == "epoch" else "")
+        if facts is not None and schedule not in named:
+            named.add(schedule)
+            line = facts_of(interval).line or schedule.line
+            yield _at_another_pace(schedule, facts, schedule.line, pace == "step", (line,))
+    for event in trace.of("schedule"):
+        outer = next(iter(event.objects))
+        given = isinstance(event.node, ast.Call) and bool(event.node.args)  # its place
+        pace = "" if given else _pace_of(roles, event, outer)
+        for schedule in {outer, *_inside(outer)} - named:
+            facts = _counted(schedule, "epochs" if pace == "step" else "steps" if pace == "pass" else "")
+            if facts is not None:
+                named.add(schedule)
+                yield _at_another_pace(schedule, facts, event.line, pace == "step", event.lines)
+
+
+def _inside(schedule: Object) -> Iterator[Object]:
+    """Yield the schedules that one runs through, one after the other."""
+    yield from (part for value in schedule.given for part in objects_in(value) if part.kind == "schedule")
+
+
+def lengths_differ(roles: Roles) -> Iterator[Fault]:
+    """A schedule is given one length in batches and another in updates of several batches."""
+    for schedule in roles.trace.objects:
+        kinds = {facts.kind: facts.line for facts in schedule.lengths}
+        if {"batches", "updates"} <= set(kinds):
+            says = f"one length of {schedule.label or 'this schedule'} counts batches, and another updates of several"
+            yield fault("schedule_units", schedule.line, "likely", says, lines=(*kinds.values(),))
+
+
+def _at_another_pace(schedule: Object, facts: Facts, line: int, is_each_step: bool, lines: Sequence[int]) -> Fault:
+    counts, moves = ("epochs", "at every batch") if is_each_step else ("batches", "once a pass")
+    says = f"{schedule.label} counts {counts} (line {facts.line}), and is stepped {moves}"
+    rule = "schedule_per_batch" if is_each_step else "schedule_per_epoch"
+    return fault(rule, line, "certain", says, lines=(*lines, facts.line, schedule.line))
+
+
+def _counted(schedule: Object, what: Literal["epochs", "steps", ""]) -> Facts | None:
+    """Return what a schedule counts where all that is known of it counts epochs, or steps."""
+    known = [facts for facts in schedule.lengths if facts.kind in COUNTS]
+    kinds = {facts.kind for facts in known}
+    same = {"epochs": {"epochs"}, "steps": {"batches", "updates", "steps"}, "": set[str]()}[what]
+    return known[0] if known and kinds <= same else None
+
+
+def _pace_of(roles: Roles, event: Event, schedule: Object) -> Literal["step", "pass", ""]:
+    """Return whether a schedule moves on with each step of its optimizer, or once for all those of a pass."""
+    moved = [part for value in schedule.given[:1] for part in objects_in(value)]
+    steps = [step for step in roles.trace.of("step") if step.entry == event.entry and step.loops]
+    steps = [step for step in steps if not moved or not step.objects.isdisjoint(moved)]
+    if any(set(event.tests) - set(step.tests) for step in steps) or "Plateau" in schedule.made_by:
+        return ""
+    depths = {len(step.loops) for step in steps}
+    if len(depths) != 1:
+        return ""
+    depth, own = depths.pop(), event.loop_lines
+    shared = max(_shared(own, step.loop_lines) for step in steps)
+    through = [roles.script.loops.get(line, "") for line in own]
+    if not all(map(HANDLERS.search, through[shared:])):
+        return ""
+    if shared == depth > 1:
+        return "" if re.search(r"range\(.{0,80}epoch", through[shared - 1], re.IGNORECASE) else "step"
+    return "pass" if 0 < shared < depth else ""
+
+
+HANDLERS = re.compile(r"call|cbs?\b|hook|sched|handler|plugin", re.IGNORECASE)
+"""What loops go through that call each handler of an event once."""
+
+
+def _shared(loops: Sequence[int], others: Sequence[int]) -> int:
+    """Return how many of the outermost loops are the same."""
+    pairs = zip(loops, others, strict=False)
+    return next((place for place, (loop, other) in enumerate(pairs) if loop != other), min(len(loops), len(others)))
 
 
 def _steps_of(roles: Roles, made: Assignment) -> list[Call]:

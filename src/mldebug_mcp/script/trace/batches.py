@@ -51,10 +51,16 @@ class Batches(Names):
         if any(part.made_by.endswith("TensorDataset") for part in wrapped(given)):
             tensors = next(part for part in wrapped(given) if part.made_by.endswith("TensorDataset")).given
             return Items(tuple(_plain(value, is_batch=True) for value in tensors))
+        collate = loader.settings.get("collate_fn")
         item = self._item_of(given, node)
+        if (
+            item is None
+            and isinstance(collate, Function | Object)
+            and getattr(collate, "kind", "instance") == "instance"
+        ):
+            item = DATA
         if item is None:
             return DATA
-        collate = loader.settings.get("collate_fn")
         if collate is None or collate == Constant(None):
             return _plain(item, is_batch=False)
         return _plain(self.call_value(collate, [Items((item,), pattern=True)], {}, node), is_batch=True)

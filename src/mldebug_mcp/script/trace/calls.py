@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from mldebug_mcp.script import library
-from mldebug_mcp.script.facts import NOTHING, Facts
+from mldebug_mcp.script.facts import NOTHING, Facts, role_alone
 from mldebug_mcp.script.terms import Terms
+from mldebug_mcp.script.trace.library_calls import reduction_of
 from mldebug_mcp.script.trace.methods import Methods
 from mldebug_mcp.script.trace.state import MAX_CALL_DEPTH, Frame
 from mldebug_mcp.script.values import (
@@ -63,6 +64,7 @@ class Calls(Methods):
                     key: item for key, item in zip(value.keys, value.values, strict=False) if isinstance(key, str)
                 }
         for name, value in keywords.items():
+            self.with_role(name, value, node)
             self.trace.settings.setdefault(id(node), {}).setdefault(name, []).append(value)
         if args:
             self.trace.given.setdefault(id(node), []).append(args[0])
@@ -108,7 +110,7 @@ class Calls(Methods):
         before = (self.frame, self.gradients)
         scope = Scope(function.scope)
         self.frame = Frame(scope, function.path, function.owner, function.owner_class)
-        self._bind(function, args, keywords)
+        self._bind(function, args, keywords, node)
         if self.with_block is not None and self.with_block[0] is definition:
             self.frame.on_yield = self.with_block[1]
             self.with_block = None
@@ -124,6 +126,8 @@ class Calls(Methods):
                 self.gradients = self.gradients_in(decorator, self.gradients)
             self.body(definition.body)
             returned = either(*self.frame.returned) if self.frame.returned else Constant(None)
+            if definition.name == "configure_optimizers":
+                self.trace.intervals += _intervals(returned)
             if definition.name in GIVES_LOSS:
                 self.note_loss(returned, definition)
             return returned
@@ -132,7 +136,7 @@ class Calls(Methods):
             self.through.pop()
             self.frame, self.gradients = before
 
-    def _bind(self, function: Function, args: Sequence[Value], keywords: dict[str, Value]) -> None:
+    def _bind(self, function: Function, args: Sequence[Value], keywords: dict[str, Value], node: ast.AST) -> None:
         given, names = function.node.args, self.frame.scope.names
         parameters = [*given.posonlyargs, *given.args]
         values = list(args)
@@ -155,11 +159,12 @@ class Calls(Methods):
         for parameter in (*parameters, *given.kwonlyargs):
             name = parameter.arg
             if name in bound:
-                names[name] = bound[name]
+                names[name] = self.with_role(name, bound[name], node)
             elif name in defaults and function.node is not self._entry_of():
                 names[name] = self.value(defaults[name])
             else:
-                names[name] = self.new("unknown", function.node, name=name, made_by="")
+                given_value = self.new("unknown", function.node, name=name, made_by="")
+                names[name] = self.with_role(name, given_value, function.node)
         if given.vararg is not None:
             rest = values[len(free) :]
             names[given.vararg.arg] = Items(tuple(rest)) if rest else Items((DATA,), pattern=True)
@@ -205,10 +210,14 @@ class Calls(Methods):
         given = (*args, *keywords.values())
         self.trace.called.setdefault(id(node), set()).add(model.made_by)
         if model.kind == "loss":
-            return Tensor(models_through(*given), terms=self._terms_of_loss(model, args, node))
+            if "Triplet" in model.made_by and len(args) == 3:
+                self.with_role("positive", args[1], node)
+                self.with_role("negative", args[2], node)
+            facts = Facts(reduced=reduction_of(model.settings) if model.made_by.startswith("torch.nn.") else "")
+            return Tensor(models_through(*given), terms=self._terms_of_loss(model, args, node), facts=facts)
         event = self.event("forward", [model], node, modes=model.modes)
         inner: Value = DATA
-        if model.definition is not None:
+        if model.definition is not None and model.made_by != "torch.nn.Sequential":
             method = self.method(model.definition, "forward", model) or self.method(model.definition, "__call__", model)
             if method is not None:
                 inner = self.enter(method, args, keywords, node)
@@ -220,6 +229,7 @@ class Calls(Methods):
         if model.kind == "unknown":
             made = self.new("unknown", node, made_by=model.made_by or model.name, given=given)
             made.through = models_through(*given) | {model} if event.gradients else frozenset()
+            made.facts = role_alone([facts_of(value) for value in given])
             made.shape = _shape_of_any(model)
             return made
         models = models_through(*given) | {model} if event.gradients else frozenset()
@@ -227,14 +237,15 @@ class Calls(Methods):
             parts = (_with_models(value, models) if isinstance(value, Tensor) else value for value in inner.values)
             return Items(tuple(parts), inner.keys, inner.pattern)
         place = next((facts for value in args if (facts := facts_of(value)).source), NOTHING)
-        if isinstance(inner, Tensor) and model.definition is not None:
+        if isinstance(inner, Tensor) and model.definition is not None and model.made_by != "torch.nn.Sequential":
             inner = (
                 inner
                 if inner.facts.source
                 else replace(inner, facts=replace(inner.facts, source=place.source, shifts=place.shifts))
             )
             return _with_models(inner, models)
-        return replace(_result_of_layer(model, models), facts=Facts(source=place.source, shifts=place.shifts))
+        facts = replace(role_alone([facts_of(value) for value in given]), source=place.source, shifts=place.shifts)
+        return replace(_result_of_layer(model, models), facts=facts)
 
     def _through_own_layers(self, model: Object, args: list[Value], node: ast.Call) -> None:
         """Follow the layers of a `Sequential` whose classes stand in the file."""
@@ -246,6 +257,19 @@ class Calls(Methods):
     def _terms_of_loss(self, loss: Object, args: Sequence[Value], node: ast.Call) -> Terms:
         known = {"KLDivLoss": "kl_div", "CosineSimilarity": "cosine_similarity"}
         return terms_after(known.get(loss.made_by.rpartition(".")[2], ""), args, node)
+
+
+def _intervals(value: Value) -> Iterator[tuple[Object, Value]]:
+    """Yield the schedules that Lightning is given, each with its interval; without one it is "epoch"."""
+    if isinstance(value, Items) and "scheduler" in value.keys:
+        interval = value.values[value.keys.index("interval")] if "interval" in value.keys else Constant("epoch")
+        scheduler = value.values[value.keys.index("scheduler")]
+        yield from ((schedule, interval) for schedule in objects_in(scheduler) if schedule.kind == "schedule")
+    elif isinstance(value, Items | Choice):
+        for part in value.values:
+            yield from _intervals(part)
+    elif isinstance(value, Object) and value.kind == "schedule":
+        yield value, Constant("epoch")
 
 
 def _with_models(value: Tensor, models: frozenset[Object]) -> Tensor:

@@ -58,6 +58,11 @@ class Event:
         return next((getattr(own, "lineno", self.line) for own, others in ways if own is not others), self.line)
 
     @property
+    def lines(self) -> tuple[int, ...]:
+        """Its line, and those of the calls that lead to it."""
+        return tuple(getattr(node, "lineno", 0) for node in (*self.through, self.node))
+
+    @property
     def loop_lines(self) -> tuple[int, ...]:
         """The lines of the loops around it."""
         return tuple(line for line, _ in self.loops)
@@ -80,6 +85,23 @@ class Registered:
     through: tuple[ast.AST, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Exchanged:
+    """What gets a name that says the opposite of its own role, such as a rejected answer that is called chosen.
+
+    Args:
+        line: Where it gets the name.
+        name: The name.
+        made_at: Where it got its role; 0 where that is not known.
+        through: The calls that lead there.
+    """
+
+    line: int
+    name: str
+    made_at: int
+    through: tuple[ast.AST, ...]
+
+
 @dataclass(slots=True)
 class Trace:
     """What happens in a script.
@@ -94,10 +116,20 @@ class Trace:
         lacking: The lines of sums that lost the gradient of a part, for which gradients are computed.
         settings: By the identity of a call, the values that its keyword arguments had, a `**mapping` among them.
         sides: By the identity of a difference or a call, its two sides or first arguments each time.
+        over_another_axis: The lines of softmax along another axis than that along which a line hides places.
+        kept: The lines that keep a loss with its graph behind its round, each with those of the calls that lead there.
+        reductions: The lines that add the mean over all elements and a sum over all of them, each with that of the sum.
+        cut: The models through whose outputs the gradient is cut off somewhere.
+        chosen: The texts by which parts of mappings are chosen, each with the line where it is written.
+        exchanged: What gets a name of the role opposite to its own.
+        margins: The lines of functions of the preferred less the other, or the reverse: with the function and which.
+        intervals: The schedules that Lightning moves on, each with its interval.
         padding_kept: The lines of masks that are true at padding alone, each with the line of a mean over these places.
         registered: The functions that are put into lists under keys.
         reached: The functions that others call.
-        hidden: The lines that hide what holds data from a softmax or maximum, and leave the padding.
+        hidden: The lines that hide data or the past from a softmax or maximum, and leave the rest; with which of both.
+        softmaxed: The lines of softmax over scores of all pairs, with the line of the scores, and the axis.
+        over_one: The lines of softmax along an axis of the size 1.
     """
 
     events: list[Event] = field(default_factory=list)
@@ -108,9 +140,19 @@ class Trace:
     lacking: list[int] = field(default_factory=list)
     settings: dict[int, dict[str, list[Value]]] = field(default_factory=dict)
     sides: dict[int, list[tuple[Value, Value]]] = field(default_factory=dict)
+    intervals: list[tuple[Object, Value]] = field(default_factory=list)
+    kept: list[tuple[int, ...]] = field(default_factory=list)
+    reductions: list[tuple[int, int]] = field(default_factory=list)
+    cut: set[Object] = field(default_factory=set)
+    chosen: set[tuple[str, int]] = field(default_factory=set)
+    exchanged: list[Exchanged] = field(default_factory=list)
+    margins: list[tuple[int, str, str]] = field(default_factory=list)
     registered: list[Registered] = field(default_factory=list)
     reached: set[ast.AST] = field(default_factory=set)
-    hidden: list[int] = field(default_factory=list)
+    hidden: list[tuple[int, str]] = field(default_factory=list)
+    softmaxed: set[tuple[int, int, int | None]] = field(default_factory=set)
+    over_one: list[int] = field(default_factory=list)
+    over_another_axis: list[tuple[int, int]] = field(default_factory=list)
     padding_kept: list[tuple[int, int]] = field(default_factory=list)
 
     def of(self, *actions: Action) -> list[Event]:

@@ -9,7 +9,19 @@ from dataclasses import replace
 
 from mldebug_mcp.script import library
 from mldebug_mcp.script.calls import constant_of
-from mldebug_mcp.script.facts import Facts, compared, cut, flipped, rows_cut, with_rows
+from mldebug_mcp.script.facts import (
+    Facts,
+    compared,
+    cut,
+    flipped,
+    joined_rows,
+    repeated,
+    role_of_name,
+    rows_cut,
+    turned_round,
+    with_rows,
+    without_role,
+)
 from mldebug_mcp.script.facts import combined as combined_facts
 from mldebug_mcp.script.terms import Term, Terms, added, gaussian_divergence, negated, sign_of, weighted
 from mldebug_mcp.script.trace.calls import Calls
@@ -33,13 +45,17 @@ from mldebug_mcp.script.values import (
     end_after,
     end_of,
     facts_of,
+    handed_on,
     holds_layers,
     lacking,
+    marked,
     merged,
     models_through,
     parameters_in,
+    plain_of,
     shape_of,
     terms_of,
+    written_of,
 )
 
 
@@ -65,6 +81,21 @@ def _shape_at(node: ast.Subscript, value: Tensor, key: Value) -> Shape:
     return value.shape if isinstance(node.slice, ast.Slice) else ""
 
 
+def _written(node: ast.Constant) -> Constant:
+    is_number = isinstance(node.value, int | float) and not isinstance(node.value, bool)
+    return Constant(node.value, Facts("number" if is_number else "", line=node.lineno))
+
+
+def _is_near_one(value: Value) -> bool:
+    """Say whether a value is a number that hardly changes the size of a part of a loss."""
+    return isinstance(value, Constant) and isinstance(value.value, int | float) and 0.1 < abs(value.value) <= 2
+
+
+def _is_of_weights(value: Value) -> bool:
+    """Say whether a value is computed of weights alone, as a penalty of their size is."""
+    return all(model.made_by.endswith("nn.Parameter") for model in models_through(value))
+
+
 class Expressions(Calls):
     """Finds the value of an expression, and whether a test holds."""
 
@@ -74,11 +105,11 @@ class Expressions(Calls):
             case None:
                 return Constant(None)
             case ast.Constant():
-                return Constant(node.value)
+                return _written(node)
             case ast.Name():
-                return self._named(node.id)
+                return self.counted(node.id, self._named(node.id), node)
             case ast.Attribute():
-                return self.attribute(self.value(node.value), node.attr)
+                return self.counted(node.attr, self.attribute(self.value(node.value), node.attr), node)
             case ast.Call():
                 return self.call(node)
             case ast.Tuple() | ast.List() | ast.Set():
@@ -89,16 +120,18 @@ class Expressions(Calls):
                 key = self.value(node.slice)
                 value = self.value(node.value)
                 if isinstance(node.slice, ast.Slice) and (isinstance(value, Items | Parameters) or holds_layers(value)):
-                    return value
-                return self._taken(node, value, key)
+                    return replace(value) if isinstance(value, Items) else value  # other rows than those of the whole
+                if isinstance(value, Items) and plain_of(key):
+                    self.trace.chosen.add((plain_of(key), facts_of(key).line))
+                return self.counted(plain_of(key), self._taken(node, value, key), node)
             case ast.IfExp():
                 known = self.truth(node.test)
                 if known is not None:
                     return self.value(node.body if known else node.orelse)
                 with self.under(node):
-                    return either(self.value(node.body), self.value(node.orelse))
+                    return written_of(self.value(node.body), self.value(node.orelse))
             case ast.BoolOp():
-                return either(*(self.value(expr) for expr in node.values))
+                return written_of(*(self.value(expr) for expr in node.values))
             case ast.Lambda():
                 return Function(node, self.frame.scope, self.frame.path)
             case ast.ListComp() | ast.SetComp() | ast.GeneratorExp():
@@ -115,33 +148,21 @@ class Expressions(Calls):
                 self.frame.on_yield(self.value(node.value))
                 return DATA
             case ast.Yield() | ast.YieldFrom():
-                self.frame.returned.append(Items((self.value(node.value),), pattern=True))
+                value = handed_on(self.value(node.value), node.lineno)
+                self.frame.returned.append(Items((value,), pattern=True))
                 return DATA
             case ast.UnaryOp() if isinstance(node.op, ast.Not):
                 known = self.truth(node.operand)
                 return DATA if known is None else Constant(not known)
             case ast.UnaryOp():
-                operand = self.value(node.operand)
-                if isinstance(operand, Constant):
-                    known_number = isinstance(node.op, ast.USub) and isinstance(operand.value, int | float)
-                    return Constant(-operand.value if known_number else constant_of(node))  # type: ignore[operator]
-                terms = terms_of(operand)
-                turned = isinstance(node.op, ast.USub)
-                inverts = isinstance(node.op, ast.Invert)
-                return Tensor(
-                    models_through(operand),
-                    end_after("neg", operand),
-                    terms=negated(terms) if turned else terms,
-                    shape=shape_of(operand),
-                    negative=turned,
-                    facts=flipped(facts_of(operand)) if inverts else replace(facts_of(operand), kind=""),
-                )
+                return self._turned(node)
             case ast.Compare():
                 left, *others = [self.value(expr) for expr in (node.left, *node.comparators)]
                 is_single = len(others) == 1 and not self.stands_for_several
                 known = self._compared(left, node.ops[0], others[0]) if is_single else None
                 if known is not None:
-                    return Constant(known)
+                    return Constant(known, Facts(line=node.lineno))
+                self.note_clock(facts_of(left), facts_of(others[0]))
                 return Tensor(shape=shape_of(left), facts=compared(node, facts_of(left), facts_of(others[0])))
             case ast.BinOp():
                 return self._combined(node)
@@ -151,6 +172,24 @@ class Expressions(Calls):
                         self.value(part.value)
         return DATA
 
+    def _turned(self, node: ast.UnaryOp) -> Value:
+        """Return what `-x`, `+x` or `~x` is."""
+        operand = self.value(node.operand)
+        turned = isinstance(node.op, ast.USub)
+        if isinstance(operand, Constant):
+            known_number = turned and isinstance(operand.value, int | float)
+            number = -operand.value if known_number else constant_of(node)  # type: ignore[operator]
+            return Constant(number, operand.facts)
+        terms, facts = terms_of(operand), facts_of(operand)
+        return Tensor(
+            models_through(operand),
+            end_after("neg", operand),
+            terms=negated(terms) if turned else terms,
+            shape=shape_of(operand),
+            negative=turned,
+            facts=flipped(facts) if isinstance(node.op, ast.Invert) else turned_round(facts),
+        )
+
     def _mapping(self, node: ast.Dict) -> Items:
         """Return a mapping that is written out, with those that it is spread with: a later key counts."""
         parts: list[Items] = []
@@ -159,6 +198,7 @@ class Expressions(Calls):
             if key_node is None and isinstance(value, Items):
                 parts.append(value)
             else:
+                value = self.with_role(plain_of(key), value, value_node)
                 parts.append(Items((value,), (key.value if isinstance(key, Constant) else None,)))
         return merged(*parts)
 
@@ -168,11 +208,16 @@ class Expressions(Calls):
     def combined(self, node: ast.BinOp, left: Value, right: Value) -> Value:
         """Return what an operation makes of two values."""
         if isinstance(node.op, ast.Add) and isinstance(left, Items) and isinstance(right, Items):
-            return Items((*left.values, *right.values))
+            halves = joined_rows([facts_of(left), facts_of(right)]).halves
+            return Items(tuple(marked(part, halves) if halves else part for part in (*left.values, *right.values)))
         if isinstance(node.op, ast.BitOr) and isinstance(left, Items) and isinstance(right, Items):
             return merged(left, right)
-        if isinstance(node.op, ast.Add) and (isinstance(left, Items) or parameters_in(left) or parameters_in(right)):
+        listed = isinstance(left, Items) or (isinstance(right, Items) and facts_of(left).kind == "")
+        if isinstance(node.op, ast.Add) and (listed or parameters_in(left) or parameters_in(right)):
             return Items((left, right), pattern=True)
+        only = left.values[0] if isinstance(left, Items) and len(left.values) == 1 else None
+        if isinstance(node.op, ast.Mult) and isinstance(only, Constant):
+            return Tensor(facts=repeated(only.value, facts_of(right)))
         if isinstance(node.op, ast.Sub):
             self.trace.sides.setdefault(id(node), []).append((left, right))
         parts = [
@@ -190,12 +235,21 @@ class Expressions(Calls):
         models = models_through(*parts)
         terms, shape = self._terms(node, left, right), _shape_of_both(left, right)
         lost_of, lacks = frozenset[Object]() if models else cut_from(left, right), lacking(left, right)
-        if isinstance(node.op, ast.Add) and models and (lost := cut_from(left, right)) and lost <= models:
+        if isinstance(node.op, ast.Add) and models and (lost := cut_from(left, right)) and lost & models:
             lacks = node.lineno
         ends_in = "log_prob" if "log_prob" in ends else ""
-        if isinstance(node.op, ast.Div) and models and facts_of(left).kind == facts_of(right).kind == "padding":
-            self.trace.padding_kept.append((facts_of(right).line, node.lineno))
+        of_padding = [facts_of(side) for side in (right, left) if facts_of(side).kind == "padding"]
+        counts_places = facts_of(right).kind in ("padding", "real", "length")
+        if isinstance(node.op, ast.Div) and models and of_padding and counts_places:
+            self.trace.padding_kept.append((of_padding[0].line, node.lineno))
+        self.note_clock(facts_of(left), facts_of(right))
         facts = combined_facts(node, facts_of(left), facts_of(right))
+        reduced = [facts_of(side).reduced for side in (left, right)]
+        if isinstance(node.op, ast.Add) and sorted(reduced) == ["mean", "sum"]:
+            if not _is_of_weights((left, right)[reduced.index("sum")]):
+                self.trace.reductions.append((node.lineno, facts_of((left, right)[reduced.index("sum")]).line))
+        elif isinstance(node.op, ast.Mult) and any(map(_is_near_one, (left, right))):
+            facts = replace(facts, reduced=reduced[0] or reduced[1])
         return Tensor(models, ends_in, known, terms=terms, shape=shape, cut=lost_of, lacks=lacks, facts=facts)
 
     def _taken(self, node: ast.Subscript, value: Value, key: Value) -> Value:
@@ -218,7 +272,9 @@ class Expressions(Calls):
             if self.reading and not value.facts.source and rows_cut(node):
                 source = f"{node.lineno}:{node.col_offset}"
                 return replace(taken, facts=with_rows(replace(value.facts, source=source), node))
-            return replace(taken, facts=with_rows(cut(value.facts, node), node), shape=_shape_at(node, value, key))
+            facts = with_rows(cut(value.facts, node), node)
+            chosen = not isinstance(node.slice, ast.Slice | ast.Tuple | ast.Constant)
+            return replace(taken, facts=without_role(facts) if chosen else facts, shape=_shape_at(node, value, key))
         return taken
 
     def _terms(self, node: ast.BinOp, left: Value, right: Value) -> Terms:
@@ -277,7 +333,7 @@ class Expressions(Calls):
                 values += value.values if isinstance(value, Items) else [value]
             else:
                 values.append(value)
-        return Items(tuple(values), pattern=pattern)
+        return Items(tuple(values), pattern=pattern, loops=self.loops if not nodes else None)
 
     def _comprehension(
         self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp, kept: ast.expr
@@ -293,16 +349,17 @@ class Expressions(Calls):
                     and isinstance(through, Items)
                     and not through.pattern
                     and not part.ifs
-                    and not through.keys
                     and len(through.values) <= MAX_ITEMS
                 ):
                     values, keys = [], []
-                    for value in through.values:
+                    for value in map(Constant, through.keys) if through.keys else through.values:
                         self.assign(part.target, value, kept)
                         key = self.value(node.key) if isinstance(node, ast.DictComp) else DATA
                         keys += [str(key.value)] if isinstance(key, Constant) else []
                         values.append(self.value(kept))
                     return Items(tuple(values), tuple(keys) if len(keys) == len(values) else ())
+                if place == 0 and (halves := self._halves(node, kept, through)):
+                    return halves
                 self.loops = (*self.loops, (kept.lineno, 0))
                 self.stands_for_several = True
                 self.iterate(through, kept)
@@ -313,6 +370,21 @@ class Expressions(Calls):
         finally:
             self.frame.scope, self.loops, self.stands_for_several = outer, loops, alone
         return value if isinstance(value, Parameters) else Items((value,), pattern=True)
+
+    def _halves(
+        self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp, kept: ast.expr, through: Value
+    ) -> Value | None:
+        """Return what `[f(row[key]) for key in ("chosen", "rejected") for row in rows]` gives; None for others."""
+        keys = [plain_of(part) for part in through.values] if isinstance(through, Items) else []
+        if len(node.generators) != 2 or {*map(role_of_name, keys)} != {"preferred", "other"} or len(keys) != 2:
+            return None
+        parts = []
+        for key in through.values if isinstance(through, Items) else ():
+            self.assign(node.generators[0].target, key, kept)
+            self.assign(node.generators[1].target, self.element(self.value(node.generators[1].iter)), kept)
+            parts.append(self.value(kept))
+        halves = joined_rows([facts_of(part) for part in parts]).halves
+        return Items((marked(parts[0], halves),), pattern=True) if halves else None
 
     def truth(self, test: ast.expr) -> bool | None:
         """Return whether a test holds, None where the script does not decide it."""

@@ -84,11 +84,14 @@ class Follower(Statements):
     def _instance_of(self, definition: ast.ClassDef) -> Object:
         """Return the instance of a class whose methods nothing calls: one that the script makes, else a new one."""
         if definition not in self._instances:
-            made = next((instance for instance in self.trace.objects if instance.definition is definition), None)
+            instances = [made for made in self.trace.objects if made.definition is not None]
+            own = [instance for instance in instances if instance.definition is definition]
+            heirs = [part for part in instances if part.definition and definition in self.classes(part.definition)]
+            made = next(iter((*own, *heirs)), None)
             if made is None:
                 self._start_anew()
                 value = self.top.names[definition.name]
-                known = self.make(value, [], {}, definition) if isinstance(value, Class) else DATA
-                made = known if isinstance(known, Object) else self.new("unknown", definition)
+                new = self.make(value, [], {}, definition) if isinstance(value, Class) else DATA
+                made = new if isinstance(new, Object) else self.new("unknown", definition)
             self._instances[definition] = made
         return self._instances[definition]

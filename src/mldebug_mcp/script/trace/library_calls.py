@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TypeGuard
 
 from mldebug_mcp.script import library
-from mldebug_mcp.script.facts import Facts, after
+from mldebug_mcp.script.facts import (
+    COUNTS,
+    NOTHING,
+    Facts,
+    Reduced,
+    after,
+    axis_of,
+    halves_of,
+    is_over_another_axis,
+    joined_rows,
+)
 from mldebug_mcp.script.trace.batches import Batches
+from mldebug_mcp.script.trace.documents import parsed
 from mldebug_mcp.script.values import (
     DATA,
     MAKES_OF_LIST,
@@ -29,10 +42,46 @@ from mldebug_mcp.script.values import (
     models_through,
     objects_in,
     parameters_in,
+    plain_of,
     shape_after,
+    shape_by_size,
+    shape_of,
     shape_of_list,
     terms_after,
 )
+
+REDUCES = re.compile(r"_loss$|cross_entropy(?:_with_logits)?$")
+"""Functions of PyTorch that give the mean over all elements unless another reduction is asked for."""
+
+
+def reduction_of(settings: dict[str, Value]) -> Reduced:
+    """Return how a loss is reduced by its settings."""
+    if "size_average" in settings or "reduce" in settings:
+        return ""
+    asked = plain_of(settings["reduction"]) if "reduction" in settings else "mean"
+    return "mean" if asked == "mean" else "sum" if asked == "sum" else ""
+
+
+def _length_of(value: Value, node: ast.Call) -> Facts:
+    """Return what a length counts: of a loader it is batches."""
+    loads = isinstance(value, Object) and (value.kind == "loader" or bool(library.LOADER.search(value.name)))
+    return Facts("batches" if loads else "length", line=node.lineno)
+
+
+PARSES = re.compile(r"^(?:yaml\.(?:safe_load|load|full_load)|json\.loads|tomllib\.loads|OmegaConf\.create)$")
+"""Functions that make a mapping of a text."""
+MAPPINGS = ("EasyDict", "Box", "DotDict", "AttrDict", "ConfigDict", "OrderedDict", "create", "MappingProxyType")
+"""Functions and classes that give a mapping, or one with attributes, of a mapping."""
+MADE_BY_SIZE = ("rand", "randn", "zeros", "ones", "empty", "randint", "full")
+"""Functions that make a tensor of a size that they are given."""
+HALVES = ("chunk", "split", "tensor_split")
+"""Functions and methods that give the parts of a tensor."""
+HIDDEN = (("real", True), ("real", False), ("past", True))
+"""What must not be hidden from a function that compares places: data, and the past from a softmax."""
+JOINS = ("cat", "concat", "concatenate", "vstack")
+"""Functions that put rows behind each other."""
+MARGINS = ("logsigmoid", "log_sigmoid", "softplus", "relu", "clamp", "clamp_min", "sigmoid")
+"""Functions that a loss of preferences gives the difference of two scores."""
 
 
 def _is_listed(value: Value) -> TypeGuard[Items]:
@@ -58,20 +107,26 @@ class LibraryCalls(Batches):
                 *(self._copy(choice, node) if isinstance(choice, Object) else choice for choice in choices(args[0]))
             )
         if last in ("len", "int", "float") and args:
-            length = Facts("length") if last == "len" else facts_of(args[0])
+            length = _length_of(args[0], node) if last == "len" else facts_of(args[0])
             return Tensor(
                 shape="scalar", cut=models_through(*args[:1]) if last == "float" else frozenset(), facts=length
             )
         if last in library.LOOKS_ONLY and not library.COMPUTES.search(name):
-            sums = last in ("sum", "max", "min")
-            return Tensor(models_through(*given), terms=terms_after(last, args, node)) if sums else DATA
+            if last not in ("sum", "max", "min"):
+                return DATA
+            counted = {facts_of(value).kind: facts_of(value) for value in args} if last != "sum" else {}
+            known = [facts for kind, facts in counted.items() if kind in COUNTS]
+            facts = known[0] if len(known) == 1 and set(counted) <= {known[0].kind, "number"} else NOTHING
+            return Tensor(models_through(*given), terms=terms_after(last, args, node), facts=facts)
         parameters = parameters_in(args[0]) if args else None
         parameters = parameters or (parameters_in(keywords["params"]) if "params" in keywords else None)
         if last.startswith("clip_grad") and parameters is not None:
             self.event("clip", parameters.models if parameters.known else frozenset(), node)
             return DATA
         if library.SCHEDULES.search(name) and not library.OPTIMIZERS.search(name):
-            return self.new("schedule", node, made_by=name, given=given)
+            schedule = self.new("schedule", node, made_by=name, given=given)
+            schedule.lengths = tuple(self._lengths(last, args, keywords, node))
+            return schedule
         if library.OPTIMIZERS.search(name) or (
             parameters is not None
             and not parameters.state
@@ -98,6 +153,21 @@ class LibraryCalls(Batches):
             return self.new("unknown", node, made_by=name, given=given)
         return self._call_plain(name, last, args, keywords, parameters, node)
 
+    def _lengths(self, last: str, args: list[Value], keywords: dict[str, Value], node: ast.Call) -> Iterator[Facts]:
+        """Yield what a schedule counts: its lengths, or what the function that it calls measures its progress with."""
+        if "steps_per_epoch" in keywords:
+            yield Facts("batches", line=node.lineno)
+            return
+        for name, place in library.LENGTHS.get(last, library.LENGTHS[""] if last.startswith("get_") else ()):
+            value = keywords.get(name, args[place] if place < len(args) else DATA)
+            if name != "lr_lambda":
+                yield from (facts_of(part) for part in (value.values if isinstance(value, Items) else [value]))
+                continue
+            before, self.measures = self.measures, []
+            self.call_value(value, [Tensor(shape="scalar", facts=Facts("clock"))], {}, node)
+            yield from self.measures
+            self.measures = before
+
     def _call_plain(
         self,
         name: str,
@@ -111,6 +181,14 @@ class LibraryCalls(Batches):
         value = self._call_builtin(last, args, keywords, node)
         if value is not None:
             return value
+        if PARSES.search(name) and args and plain_of(args[0]):
+            return parsed(plain_of(args[0]), facts_of(args[0]).line)
+        if last in ("SimpleNamespace", "Namespace") and keywords:
+            made = self.new("unknown", node, made_by=name)
+            made.attributes |= keywords
+            return made
+        if last in MAPPINGS and args and isinstance(args[0], Items) and args[0].keys:
+            return args[0]
         if name in ("torch.autograd.backward", "torch.autograd.grad"):
             if last == "backward":
                 self.event("backward", models_through(*args[:1]), node)
@@ -125,7 +203,7 @@ class LibraryCalls(Batches):
         if (last.endswith("_") and not initialises) or last.startswith(("_foreach", "vector_to_parameters")):
             self._note_write(given, node)
         if library.COMPUTES.search(name) and last not in ("load", "get_model"):
-            return self._computed(last, args, given, node)
+            return self._computed(last, args, keywords, node)
         self.escape(given, node)
         return self._unknown(name, last, given, node)
 
@@ -183,11 +261,20 @@ class LibraryCalls(Batches):
         models = {model for part in found if part is not None for model in part.models}
         self.event("write", models.union(*map(objects_in, given)), node)
 
-    def _computed(self, last: str, args: list[Value], given: Sequence[Value], node: ast.Call) -> Value:
+    def _computed(self, last: str, args: list[Value], keywords: dict[str, Value], node: ast.Call) -> Value:
         """Return what a function computes of tensors."""
+        if last == "triplet_margin_loss" and len(args) > 2:
+            self.with_role("positive", args[1], node)
+            self.with_role("negative", args[2], node)
+        halves = halves_of(facts_of(args[0])) if args and last in HALVES else []
+        if halves:
+            return Items(tuple(Tensor(models_through(args[0]), facts=half) for half in halves))
         facts = self.facts_after(last, args, node.args[1:], node)
+        if REDUCES.search(last):
+            facts = replace(facts, reduced=reduction_of(keywords))
         if last in library.WITHOUT_GRADIENT:
             return Tensor(cut=models_through(*args[:1]) if last == "float" else frozenset(), facts=facts)
+        given = (*args, *keywords.values())
         parts = [Tensor(value.models) if isinstance(value, Parameters) else value for value in given]
         ends = library.RESULTS.get(last, "")
         if not ends and args and last in library.SAME_VALUES:
@@ -196,13 +283,30 @@ class LibraryCalls(Batches):
         through = models_through(*parts) if self.gradients else frozenset()
         line = node.lineno if last in library.RESULTS else end_line_of(args[0]) if args else 0
         shape = shape_after(last, args[0], args[1:]) if args else ""
+        shape = shape_by_size(args) if last in MADE_BY_SIZE else shape
         return Tensor(through, ends, known, line, terms_after(last, args, node), shape, facts=facts)
 
     def facts_after(self, name: str, given: Sequence[Value], others: list[ast.expr], node: ast.Call) -> Facts:
         """Return what is known of the data that a function, or a method of the first value, gives."""
         facts = [facts_of(value) for value in given]
-        if facts and name in library.COMPARES_PLACES and facts[0].hides == "real":
-            self.trace.hidden.append(facts[0].line)
+        if given and isinstance(given[0], Items) and name in (*JOINS, "stack"):
+            facts[0] = joined_rows([facts_of(part) for part in given[0].values])
+        if facts and name in MARGINS and "less" in facts[0].role:
+            self.trace.margins.append((node.lineno, name, facts[0].role))
+        weighs = name in ("softmax", "log_softmax")
+        if facts and name in library.COMPARES_PLACES and (facts[0].hides, weighs) in HIDDEN:
+            self.trace.hidden.append((facts[0].line, facts[0].hides))
+        if facts and weighs and facts[0].kind == "scores":
+            self.trace.softmaxed.add((node.lineno, facts[0].line, axis_of(others, node)))
+        if weighs and given and shape_of(given[0]) == "column" and axis_of(others, node) == -1:
+            self.trace.over_one.append(node.lineno)
+        if (
+            facts
+            and facts[0].hides
+            and name in ("softmax", "log_softmax")
+            and is_over_another_axis(facts[0], others, node)
+        ):
+            self.trace.over_another_axis.append((node.lineno, facts[0].line))
         return after(name, facts, others, node)
 
     def _unknown(self, name: str, last: str, given: Sequence[Value], node: ast.Call) -> Object:
@@ -224,7 +328,14 @@ class LibraryCalls(Batches):
 
     def _layer(self, name: str, args: list[Value], keywords: dict[str, Value], node: ast.Call) -> Object:
         layer = self.new("loss" if name.endswith("Loss") else "model", node, made_by=name)
-        layer.given, layer.modes = (*args, *keywords.values()), frozenset({"train"})
+        layer.modes = frozenset({"train"})
+        layer.settings = keywords if layer.kind == "loss" else {}
+        self.fill_layer(layer, (*args, *keywords.values()))
+        return layer
+
+    def fill_layer(self, layer: Object, given: Sequence[Value]) -> None:
+        """Give a layer what it is made of, such as the layers of a `Sequential`."""
+        layer.given = tuple(given)
         for place, value in enumerate(layer.given):
             for part in objects_in(value):
                 if part.kind == "model" and not layer.is_part_of(part):
@@ -232,7 +343,6 @@ class LibraryCalls(Batches):
                     layer.attributes[str(place)] = (
                         part if str(place) not in layer.attributes else either(layer.attributes[str(place)], part)
                     )
-        return layer
 
     def hold(self, optimizer: Object, args: Sequence[Value], keywords: dict[str, Value]) -> None:
         """Give an optimizer the parameters in what it is given."""

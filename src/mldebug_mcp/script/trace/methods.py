@@ -6,8 +6,9 @@ import ast
 from collections.abc import Sequence
 
 from mldebug_mcp.script import library
+from mldebug_mcp.script.facts import halves_of
 from mldebug_mcp.script.trace.events import Registered
-from mldebug_mcp.script.trace.library_calls import LibraryCalls
+from mldebug_mcp.script.trace.library_calls import HALVES, LibraryCalls
 from mldebug_mcp.script.trace.state import MAX_LISTED
 from mldebug_mcp.script.values import (
     DATA,
@@ -24,9 +25,12 @@ from mldebug_mcp.script.values import (
     choices,
     end_after,
     end_line_of,
+    facts_of,
+    merged,
     models_through,
     objects_in,
     parameters_in,
+    plain_of,
     shape_after,
     terms_after,
 )
@@ -49,9 +53,12 @@ class Methods(LibraryCalls):
                 method = self.attribute(owner, name)
                 if isinstance(method, Function):
                     return self.enter(method, args, keywords, node)
-                return (
-                    Constant(None) if name == "__init__" else self._method_of(owner.owner, name, args, keywords, node)
-                )
+                if name == "__init__":
+                    if any(ast.unparse(base).endswith("Sequential") for base in owner.below.bases):
+                        self.fill_layer(owner.owner, args)
+                        owner.owner.made_by = "torch.nn.Sequential"
+                    return Constant(None)
+                return self._method_of(owner.owner, name, args, keywords, node)
             case Object():
                 attribute = owner.attributes.get(name)
                 if attribute is None and owner.definition is not None:
@@ -67,16 +74,22 @@ class Methods(LibraryCalls):
                 return self._method_of_items(owner, name, args, node)
             case Tensor() if name == "backward":
                 self.note_loss(owner, node)
+                self.lost = (owner, self.loops, self.entry)
+                self.trace.kept += [lines for kept, lines, loops in self.kept if kept is owner and loops == self.loops]
                 if owner.lacks:
                     self.trace.lacking.append(owner.lacks)
                 self.event("backward", owner.models, node)
                 return Constant(None)
         if name in library.CUTTING_METHODS:
             cut = models_through(owner) if name == "item" else frozenset[Object]()
+            self.trace.cut |= models_through(owner)
             facts = self.facts_after(name, [owner, *args], node.args, node)
             return Tensor(shape=shape_after(name, owner, args), cut=cut, facts=facts)
         if name == "detach_" and isinstance(node.func, ast.Attribute):
             self.assign(node.func.value, DATA, node)
+        halves = halves_of(facts_of(owner)) if name in HALVES else []
+        if halves:
+            return Items(tuple(Tensor(models_through(owner), facts=half) for half in halves))
         ends = library.RESULTS.get(name) or (end_after(name, owner) if name in library.SAME_VALUES else "")
         known = isinstance(owner, Tensor) and owner.is_known
         line = node.lineno if name in library.RESULTS else end_line_of(owner)
@@ -93,10 +106,15 @@ class Methods(LibraryCalls):
             key = self.value(target.slice)
             plain = key.value if isinstance(key, Constant) else None
             self.trace.registered.append(Registered(args[0].node, plain, node, tuple(self.through)))
+        if name == "update" and owner.keys and args and target is not None:
+            if isinstance(args[0], Items) and args[0].keys:  # what is not known may change any key, or none
+                self.change(target, merged(owner, args[0]), node)
+            return Constant(None)
         if name in ("append", "add", "extend", "insert", "update", "appendleft") and args and target is not None:
             new = args[-1].values if name in ("extend", "update") and isinstance(args[-1], Items) else (args[-1],)
             pattern = owner.pattern or bool(self.loops)
-            self.change(target, Items((*owner.values, *new)[:MAX_LISTED], pattern=pattern), node)
+            self.note_kept(args[-1], owner.loops, node)
+            self.change(target, Items((*owner.values, *new)[:MAX_LISTED], pattern=pattern, loops=owner.loops), node)
             return Constant(None)
         if name == "setdefault" and len(args) == 2 and target is not None and isinstance(args[0], Constant):
             self.change(target, self.with_item(owner, args[0].value, args[1]), node)
@@ -248,6 +266,11 @@ class Methods(LibraryCalls):
                 self.assign_attribute(owner, "*", module, node)
         return owner
 
+    def _register_buffer(self, owner: Object, given: Sequence[Value], node: ast.Call) -> Value:
+        if len(given) > 1 and plain_of(given[0]):
+            self.assign_attribute(owner, plain_of(given[0]), given[1], node)
+        return Constant(None)
+
     def _unscale(self, owner: Object, given: Sequence[Value], node: ast.Call) -> Value:
         self.event("unscale", [optimizer for value in given for optimizer in objects_in(value)], node)
         return Constant(None)
@@ -277,6 +300,7 @@ _METHODS = {
     "requires_grad_": Methods._requires_gradients,
     "add_param_group": Methods._add_group,
     "add_module": Methods._add_module,
+    "register_buffer": Methods._register_buffer,
     "register_module": Methods._add_module,
     "unscale_": Methods._unscale,
 }

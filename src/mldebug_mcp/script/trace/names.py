@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from mldebug_mcp.script import library
+from mldebug_mcp.script.facts import COUNTS, NOTHING, Facts, counted_by_name, filled, role_of_name, with_rows_of
+from mldebug_mcp.script.trace.events import Exchanged
 from mldebug_mcp.script.trace.state import MAX_CALL_DEPTH, MAX_ITEMS, State
 from mldebug_mcp.script.values import (
     DATA,
@@ -34,10 +36,35 @@ from mldebug_mcp.script.values import (
 class Names(State):
     """Reads and sets what has a name, in a scope, an object, a class or a list."""
 
-    def set_name(self, name: str, value: Value) -> None:
+    def with_role(self, name: str, value: Value, node: ast.AST | None) -> Value:
+        """Return what gets a name, with the role that the name says; what has the opposite role is noted."""
+        role, known = role_of_name(name), facts_of(value)
+        if not role or isinstance(value, Items) or known.role in (role, "preferred less other", "other less preferred"):
+            return value
+        line = getattr(node, "lineno", 0)
+        if known.role and not is_exchange(node):
+            self.trace.exchanged.append(Exchanged(line, name, known.line, tuple(self.through)))
+        known = replace(known, role=role, line=known.line or line)
+        match value:
+            case Tensor():
+                return replace(value, facts=known)
+            case Object() if value.kind == "unknown" and value.name in ("", name):
+                value.facts = known
+        return value
+
+    def note_part(self, name: str, value: Value) -> None:
+        """Note that a table or array is rows of training, or held-out ones, by the first name that it gets."""
+        if not (library.TRAINS.search(name) or library.HELD_OUT.search(name)):
+            return
+        for part in objects_in(value):
+            if part.kind == "unknown" and part.definition is None and not part.facts.part:
+                part.facts = replace(part.facts, part=name)
+
+    def set_name(self, name: str, value: Value, node: ast.AST | None = None) -> None:
         """Give a name of the scope a value."""
         scope = self.top if name in self.frame.globals_ else self.frame.scope
-        scope.names[name] = value
+        scope.names[name] = value = self.with_role(name, value, node)
+        self.note_part(name, value)
         for choice in choices(value):
             if isinstance(choice, Object) and not choice.name:
                 choice.name = name
@@ -46,25 +73,35 @@ class Names(State):
         """Give what stands left of `=` a value."""
         match target:
             case ast.Name():
-                self.set_name(target.id, value)
+                self.set_name(target.id, value, node)
             case ast.Tuple() | ast.List():
                 for place, part in enumerate(target.elts):
                     expr = part.value if isinstance(part, ast.Starred) else part
                     self.assign(expr, self.item(value, place), node)
             case ast.Attribute():
                 for holder in choices(self.value(target.value)):
+                    if isinstance(holder, Object) and is_sum(node, target):
+                        self.note_sum(value, holder.loops, node)
                     self.assign_attribute(holder, target.attr, value, node)
             case ast.Subscript():
                 owner, key = self.value(target.value), self.value(target.slice)
                 plain = key.value if isinstance(key, Constant) else None
                 if isinstance(owner, Items):
                     self.change(target.value, self.with_item(owner, plain, value), node)
+                written = value.value if isinstance(value, Constant) else 1 if facts_of(value).kind == "ones" else None
+                if isinstance(owner, Tensor) and isinstance(target.value, ast.Name):
+                    known = with_rows_of(filled(owner.facts, target, written), facts_of(value))
+                    self.change(target.value, replace(owner, facts=known), node)
                 for holder in choices(owner):
                     if isinstance(holder, Parameters):
                         self.event("write", holder.models, node)
                     elif isinstance(holder, Object):
-                        if holder.is_table() and not holder.facts.source:
-                            holder.facts = facts_of(value)  # what is put into an array is what it holds
+                        known = filled(holder.facts, target, written)
+                        if known is not holder.facts:
+                            holder.facts = known
+                        elif holder.is_table() and not holder.facts.source:
+                            # what is put into an array is what it holds
+                            holder.facts = with_rows_of(facts_of(value), holder.facts)
                         self.assign_attribute(holder, _attribute_at(plain), value, node)
 
     def change(self, changed: ast.expr, value: Value, node: ast.expr | ast.stmt) -> None:
@@ -102,6 +139,7 @@ class Names(State):
             if name == "requires_grad":
                 self.event("freeze" if value == Constant(False) else "unfreeze", [owner], node)
             old_value = owner.attributes.get(name)
+            self.note_part(name, value)
             uncertain = old_value is not None and self.tests and isinstance(value, Object | Constant | Choice)
             owner.attributes[name] = either(old_value, value) if uncertain and old_value is not None else value
             for part in objects_in(value):
@@ -168,6 +206,8 @@ class Names(State):
             case Choice():
                 parts = [self.attribute(choice, name) for choice in value.values if choice != Constant(None)]
                 return either(*parts) if parts else DATA
+            case Items() if name in value.keys:
+                return self.item(value, name)
             case Parameters():
                 if name == "grad":
                     return Parameters(value.models, known=value.known, gradients=True)
@@ -220,6 +260,8 @@ class Names(State):
             made_by=f"{owner.made_by}.{name}" if owner.made_by else "",
         )
         part.modes, part.facts = owner.modes, owner.facts
+        if owner.kind == "unknown":
+            self.with_role(name, part, None)
         part.through = frozenset() if name in library.PLAIN_ATTRIBUTES else owner.through
         self.trace.objects.append(part)
         owner.attributes[name] = part
@@ -235,6 +277,27 @@ class Names(State):
         ]
         fields = dict.fromkeys([*names, *owner.attributes])
         return Items(tuple(self.attribute_of_object(owner, name) for name in fields), tuple(fields))
+
+    def counted(self, name: str, value: Value, node: ast.expr) -> Value:
+        """Return what has a name, with its role, or what a number of such a name counts, where nothing else says it."""
+        if isinstance(value, Tensor) and not value.facts.role and (role := role_of_name(name)):
+            return replace(value, facts=replace(value.facts, role=role, line=value.facts.line or node.lineno))
+        known = counted_by_name(name, facts_of(value).line or node.lineno) if name else NOTHING
+        if not known.kind or facts_of(value).kind not in ("", "number"):
+            return value
+        match value:
+            case Constant() if facts_of(value).kind:
+                return replace(value, facts=known)
+            case Tensor() if not value.models:
+                return replace(value, facts=known)
+            case Object() if value.kind == "unknown":
+                value.facts = known
+        return value
+
+    def note_clock(self, left: Facts, right: Facts) -> None:
+        """Note what a function that a schedule calls measures its progress with."""
+        if "clock" in (left.kind, right.kind):
+            self.measures += [facts for facts in (left, right) if facts.kind in COUNTS]
 
     def element(self, through: Value) -> Value:
         """Return what stands for each item of something."""
@@ -286,6 +349,24 @@ class Names(State):
                 ):
                     return self.value(part.value)
         return None
+
+
+def is_sum(node: ast.AST, target: ast.expr) -> bool:
+    """Say whether a statement adds to what it changes: `x.total += y`, `x.total = x.total + y`."""
+    if isinstance(node, ast.AugAssign):
+        return isinstance(node.op, ast.Add)
+    value = node.value if isinstance(node, ast.Assign) else None
+    added = isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add)
+    return added and isinstance(value, ast.BinOp) and ast.unparse(target) in map(ast.unparse, (value.left, value.right))
+
+
+def is_exchange(node: ast.AST | None) -> bool:
+    """Say whether a statement exchanges values: `a, b = b, a`."""
+    if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Tuple):
+        return False
+    target = node.targets[0]
+    parts = [ast.unparse(part) for part in target.elts] if isinstance(target, ast.Tuple) else []
+    return sorted(parts) == sorted(map(ast.unparse, node.value.elts))
 
 
 def _attribute_at(place: object) -> str:

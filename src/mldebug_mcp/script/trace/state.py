@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from mldebug_mcp.script.facts import Facts
 from mldebug_mcp.script.terms import Terms
 from mldebug_mcp.script.trace.events import Action, Event, Trace
 from mldebug_mcp.script.values import (
@@ -17,6 +18,7 @@ from mldebug_mcp.script.values import (
     Loops,
     Object,
     Scope,
+    Tensor,
     Value,
     objects_in,
     parameters_in,
@@ -88,6 +90,12 @@ class State(ABC):
         self.batches: dict[Object, Value] = {}
         self.reading = False
         """Whether the items of a data set are read."""
+        self.measures: list[Facts] = []
+        """What functions that schedules call measure their progress with."""
+        self.lost: tuple[Value, Loops, int] | None = None
+        """The last value that gradients were computed for, and the loops in which that was."""
+        self.kept: list[tuple[Value, tuple[int, ...], Loops]] = []
+        """What was put into lists that outlive the round, with the lines and the loops."""
         self.made_up: list[ast.AST] = []  # kept, as what happens is looked up by the identity of a part of the tree
         self.stands_for_several = False
         """Whether a comprehension is followed with one item for all: what it compares holds for some of them."""
@@ -163,6 +171,31 @@ class State(ABC):
             given |= parameters.models if parameters is not None else set()
         if given:
             self.event("escape", given, node)
+
+    def note_kept(self, value: Value, made_in: Loops | None, node: ast.AST) -> None:
+        """Note that a value is added to a list, or to a sum, that was made in outer loops, or in none."""
+        outlives = made_in is not None and made_in == self.loops[: len(made_in)] and len(made_in) < len(self.loops)
+        if not outlives or not self.gradients or not isinstance(value, Tensor) or not value.models:
+            return
+        lines = tuple(getattr(part, "lineno", 0) for part in (node, *self.through))
+        if self.lost is not None and self.lost[0] is value and self.lost[1:] == (self.loops, self.entry):
+            self.trace.kept.append(lines)
+        self.kept.append((value, lines, self.loops))
+
+    def note_sum(self, value: Value, made_in: Loops, node: ast.AST) -> None:
+        """Note that a sum which outlives the round gets the graph of the loss before it."""
+        lost = self.lost
+        if lost is None or lost[1:] != (self.loops, self.entry) or not isinstance(value, Tensor):
+            return
+        outlives = made_in == self.loops[: len(made_in)] and len(made_in) < len(self.loops)
+        if (
+            outlives
+            and self.gradients
+            and value.models
+            and isinstance(lost[0], Tensor)
+            and lost[0].models == value.models
+        ):
+            self.trace.kept.append(tuple(getattr(part, "lineno", 0) for part in (node, *self.through)))
 
     def note_loss(self, loss: Value, node: ast.AST) -> None:
         """Note what is made smaller; of several values it is the first, or that of the key "loss"."""

@@ -17,6 +17,7 @@ from mldebug_mcp.script.values import (
     Object,
     Value,
     either,
+    handed_on,
     objects_in,
 )
 
@@ -52,7 +53,7 @@ class Statements(Expressions):
             case ast.Expr():
                 self.value(node.value)
             case ast.Return():
-                self.frame.returned.append(self.value(node.value) if node.value else Constant(None))
+                self.frame.returned.append(handed_on(self.value(node.value), node.lineno))
                 return True
             case ast.If():
                 return self._if(node)

@@ -1,0 +1,133 @@
+"""Whether a metric is better when lower or higher: by its name, or by what the script computes under it."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from typing import Literal
+
+from mldebug_mcp.script.calls import constant_of, dotted
+from mldebug_mcp.script.roles import Roles
+
+Better = Literal["lower", "higher", ""]
+
+LOSS_LIKE = re.compile(r"loss|perplexity|ppl|error|\b(?:\w*_)?(?:wer|cer|mae|mse|rmse|fid|err|nll|bpc)$", re.IGNORECASE)
+SCORE_LIKE = re.compile(
+    r"acc(?:uracy|uracies)?\d*$|f1|auc|auroc|bleu|rouge|precision|recall|\bmap\b|iou|dice|reward|r2$", re.I
+)
+"""Names of metrics that are better when lower, and when higher."""
+DISTANCES = re.compile(
+    r"(?:^|_)(?:distance|dist|levenshtein|mse|mae|rmse|wer|cer|cross_entropy|kl_div|cdist|norm|entropy|nll)(?:$|_)"
+    r"|loss$|error$",
+    re.IGNORECASE,
+)
+LIKENESS = re.compile(r"similarity$|(?:^|_)(?:ratio|accuracy|f1|score)$|_score$", re.IGNORECASE)
+"""Functions whose result is lower, or higher, the better two things agree."""
+KEEPS_ORDER = {
+    "mean", "sum", "float", "item", "round", "sqrt", "exp", "log", "log1p", "nanmean", "average", "median", "cpu",
+    "numpy",
+    "detach", "tolist", "int", "min", "max", "clip", "clamp", "minimum", "maximum", "compute", "tensor",
+}  # fmt: skip
+"""Functions and methods after which what is better still is."""
+TURNED: dict[Better, Better] = {"lower": "higher", "higher": "lower", "": ""}
+MAX_STEPS_FOLLOWED = 12
+
+
+def better_by_name(name: str) -> Better:
+    """Return on which side a metric is better by its name; empty where that says neither, or both."""
+    lower, higher = bool(LOSS_LIKE.search(name)), bool(SCORE_LIKE.search(name))
+    return "" if lower == higher else "lower" if lower else "higher"
+
+
+def better(roles: Roles, name: str) -> Better:
+    """Return on which side a metric is better: by its name, else by what is computed under it in the script."""
+    known = better_by_name(name)
+    if known:
+        return known
+    plain = re.sub(r"^(?:eval|val|valid|test|dev)[_/]", "", name).rpartition("/")[2]
+    sides = {better_of(roles, value, function) for value, function in _stored_under(roles, {name, plain})} - {""}
+    return sides.pop() if len(sides) == 1 else ""
+
+
+def _stored_under(roles: Roles, keys: set[str]) -> Iterator[tuple[ast.expr, str]]:
+    """Yield what a script stores or logs under keys, each with the function that does."""
+    for function, node in with_functions(roles.script.tree):
+        match node:
+            case ast.Dict():
+                pairs = zip(node.keys, node.values, strict=True)
+                yield from ((value, function) for key, value in pairs if constant_of(key) in keys)
+            case ast.Assign(targets=[ast.Subscript(slice=ast.Constant(value=key))]) if key in keys:
+                yield node.value, function
+            case ast.Call(args=[ast.Constant(value=key), value, *_]) if key in keys:
+                yield value, function
+            case ast.Call(func=ast.Name(id="dict")):
+                yield from ((keyword.value, function) for keyword in node.keywords if keyword.arg in keys)
+
+
+def with_functions(node: ast.AST, function: str = "") -> Iterator[tuple[str, ast.AST]]:
+    """Yield the parts of a script, each with the function around it, dotted with its class."""
+    for part in ast.iter_child_nodes(node):
+        inside = function
+        if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            inside = f"{function}.{part.name}" if function else part.name
+        yield inside, part
+        yield from with_functions(part, inside)
+
+
+def better_of(roles: Roles, node: ast.expr, function: str, depth: int = MAX_STEPS_FOLLOWED) -> Better:
+    """Return on which side a value is better by how it is computed; empty where that is not known."""
+    side: Better = ""
+    if depth == 0:
+        return side
+    match node:
+        case ast.Name():
+            made = [made for made in roles.assignments_by_name.get((function, node.id), []) if made.place is None]
+            sides = {better_of(roles, made.value, function, depth - 1) for made in made if made.value is not node} - {
+                ""
+            }
+            side = better_by_name(node.id) or (sides.pop() if len(sides) == 1 else "")
+        case ast.Attribute():
+            side = better_by_name(node.attr)
+        case ast.UnaryOp(op=ast.USub()):
+            side = TURNED[better_of(roles, node.operand, function, depth - 1)]
+        case ast.BinOp():
+            side = _better_of_both(roles, node, function, depth - 1)
+        case ast.Compare(ops=[ast.Eq() | ast.NotEq()]) if constant_of(node.comparators[0]) is None:
+            side = "higher" if isinstance(node.ops[0], ast.Eq) else "lower"
+        case ast.Call():
+            side = _better_of_call(roles, node, function, depth - 1)
+    return side
+
+
+def _better_of_both(roles: Roles, node: ast.BinOp, function: str, depth: int) -> Better:
+    if isinstance(node.op, ast.Pow):
+        return "lower" if _is_difference(node.left) else better_of(roles, node.left, function, depth)
+    left, right = (better_of(roles, side, function, depth) for side in (node.left, node.right))
+    if isinstance(node.op, ast.Sub | ast.Div):
+        of_constant = constant_of(node.left) is not None
+        return TURNED[right] if of_constant else left if not right or isinstance(node.op, ast.Div) else ""
+    return (left or right) if not (left and right) or left == right else ""
+
+
+def _is_difference(node: ast.expr) -> bool:
+    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub) and constant_of(node.left) is None
+
+
+def _better_of_call(roles: Roles, node: ast.Call, function: str, depth: int) -> Better:
+    name = dotted(node.func).rpartition(".")[2]
+    given = node.args[0] if node.args else None
+    owner = node.func.value if isinstance(node.func, ast.Attribute) else None
+    if name in ("abs", "square", "absolute", "fabs"):
+        return "lower" if any(part is not None and _is_difference(part) for part in (given, owner)) else ""
+    if name in KEEPS_ORDER:
+        parts = [*node.args, *([owner] if owner is not None else [])]
+        sides = {better_of(roles, part, function, depth) for part in parts} - {""}
+        return sides.pop() if len(sides) == 1 else ""
+    helper = roles.definitions.get(name)
+    returned = [part.value for part in ast.walk(helper) if isinstance(part, ast.Return)] if helper is not None else []
+    value = returned[0] if len(returned) == 1 else None
+    known: Better = better_by_name(name) or ("lower" if DISTANCES.search(name) else "")
+    if not known and value is not None:
+        known = better_of(roles, value, name, depth)
+    return "higher" if not known and LIKENESS.search(name) else known
