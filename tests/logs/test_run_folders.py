@@ -356,3 +356,17 @@ def test_a_console_that_ends_in_an_error_is_read_before_the_runs_below_it(tmp_pa
     with (tmp_path / "train.log").open("a") as file:
         file.write("RuntimeError: CUDA error: device-side assert triggered\n")
     assert read_run(tmp_path).records == 1
+
+
+@pytest.mark.parametrize(("epoch", "kept"), [(0.5, False), (2.25, True)])
+def test_the_trainer_of_a_stream_is_planned_by_steps_and_its_epochs_count_where_passes_end(
+    epoch: float, kept: bool, tmp_path: Path
+) -> None:
+    """Source: transformers 5.24.0 of a stream without a length; sys.maxsize epochs stand in its state."""
+    history = [{"step": step, "loss": 3 - step / 100, "epoch": epoch * step / 100} for step in (25, 50, 75, 100)]
+    state = {"max_steps": 200, "num_train_epochs": 2**63 - 1, "log_history": history}
+    (tmp_path / "trainer_state.json").write_text(json.dumps(state))
+    run = read_run(tmp_path)
+    assert "num_train_epochs" not in run.settings
+    assert ("epoch" in run) is kept
+    assert any("counts the steps that are planned" in note for note in run.notes) is not kept

@@ -270,6 +270,17 @@ def test_a_column_that_is_far_shorter_than_the_others_is_spread_over_them(tmp_pa
     assert run["loss"].step.tolist() == history["step"]
 
 
+@pytest.mark.parametrize(
+    ("epochs", "values", "steps"), [(10, 3, [3, 6, 9]), (10, 2, [5, 10]), (7, 3, [2, 4, 6]), (10, 4, [3, 5, 8, 10])]
+)
+def test_values_of_each_so_many_epochs_stand_at_their_multiples(
+    epochs: int, values: int, steps: list[int], tmp_path: Path
+) -> None:
+    """Source: `History.history` of Keras 3.15.1 with `validation_freq`; of the last row no frequency is known."""
+    history = {"loss": [5 - 0.1 * at for at in range(epochs)], "val_loss": [4 - 0.1 * at for at in range(values)]}
+    assert _read(tmp_path, "history.json", json.dumps(history))["eval_loss"].step.tolist() == steps
+
+
 def test_a_column_that_lacks_its_last_values_keeps_its_place(tmp_path: Path) -> None:
     run = _read(tmp_path, "history.json", json.dumps({"loss": [5, 4, 3, 2, 1], "val_loss": [5.5, 4.5, 3.5, 2.5]}))
     assert (run["eval_loss"].step - run["loss"].step[0]).tolist() == [0, 1, 2, 3]

@@ -518,15 +518,25 @@ def _columns_in(document: Mapping[str, object]) -> dict[str, list[object]]:
 def _rows(columns: Mapping[str, Sequence[object]]) -> list[dict[str, object]]:
     """Return the records of columns.
 
-    A column that is far shorter than the longest was measured now and then, as an evaluation is, and its last value at
-    the end: its values are spread evenly. One that is a little shorter lacks its end.
+    A column that is far shorter than the longest was measured now and then, as an evaluation is: its values are spread
+    evenly. One that is a little shorter lacks its end.
     """
     rows: list[dict[str, object]] = [{} for _ in range(max(map(len, columns.values())))]
     for key, column in columns.items():
-        last = len(rows) if MIN_ROWS_PER_SELDOM_VALUE * len(column) <= len(rows) else len(column)
+        seldom = MIN_ROWS_PER_SELDOM_VALUE * len(column) <= len(rows)
+        last = _last_of_the_seldom(len(rows), len(column)) if seldom else len(column)
         for number, value in enumerate(column, start=1):
             rows[math.ceil(number * last / len(column)) - 1][key] = value
     return rows
+
+
+def _last_of_the_seldom(rows: int, values: int) -> int:
+    """Return the row of the last of a few values: of each third of ten rows it is the ninth, else the last row.
+
+    Keras 3.15.1 with `validation_freq=3` evaluates in epochs 3, 6 and 9 of ten, and lists three values.
+    """
+    every = rows // values
+    return every * values if rows // every == values else rows
 
 
 def _grouped(document: Mapping[str, object]) -> dict[str, list[object]]:

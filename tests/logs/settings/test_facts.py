@@ -107,6 +107,15 @@ def test_a_log_that_counts_steps_and_parts_of_epochs_tells_the_steps_of_a_pass()
     assert run.facts.passes_at(100) == pytest.approx(2.5)
 
 
+def test_epochs_of_a_stream_that_jump_as_a_pass_ends_tell_the_passes_that_were_made() -> None:
+    """Source: transformers 5.24.0, whose Trainer divides the steps of a pass over a stream by all that are planned."""
+    epochs = [(step - 1) // 10 + ((step - 1) % 10 + 1) / 30 for step in range(1, 31)]
+    run = run_of(loss=decay(30), epoch=epochs)
+    assert run.facts.steps_per_pass == pytest.approx(10)
+    seldom = run_of(loss=decay(30), epoch={step: epochs[step - 1] for step in range(4, 31, 4)})
+    assert seldom.facts.passes_at(30) == pytest.approx(3)
+
+
 def test_fp16_that_is_configured_off_does_not_lead_a_diagnosis_of_numbers_that_are_not_finite() -> None:
     curves = {"loss": [3.0 - step / 100 for step in range(60)] + [math.nan] * 20}
     configured = run_of(curves, config={"fp16": True})

@@ -12,6 +12,8 @@ from mldebug_mcp.logs.log_file import LogFile
 NAME = "hf_trainer_state"
 
 _HISTORY = re.compile(r'"log_history"\s*:\s*\[')
+_ENDLESS = 2**63 - 1
+"""Epochs of a run that is planned by its steps, of data without a length: Python's sys.maxsize."""
 _SETTINGS = ("max_steps", "num_train_epochs", "logging_steps", "eval_steps", "save_steps")
 """Not its train_batch_size, which is that of a micro-batch on one device: how many make a step is unknown."""
 
@@ -41,7 +43,20 @@ def read(file: LogFile, builder: RunBuilder) -> None:
         state = {"log_history": records}
     if not isinstance(state, dict) or not isinstance(state.get("log_history"), list):
         raise InputError(f"{file.name}: no log_history list in it; name the trainer_state.json of a run, or its log")
-    builder.configure({key: state[key] for key in _SETTINGS if isinstance(state.get(key), (int, float))})
-    for record in state["log_history"]:
-        if isinstance(record, dict):
-            builder.record(record)
+    records = [record for record in state["log_history"] if isinstance(record, dict)]
+    settings = {key: state[key] for key in _SETTINGS if isinstance(state.get(key), (int, float))}
+    if settings.get("num_train_epochs") == _ENDLESS:
+        del settings["num_train_epochs"]
+        records = _of_a_stream(records, builder)
+    builder.configure(settings)
+    for record in records:
+        builder.record(record)
+
+
+def _of_a_stream(records: list[dict[str, object]], builder: RunBuilder) -> list[dict[str, object]]:
+    """Leave out epochs in which no pass ended: they are the share of the planned steps, and tell of no pass."""
+    epochs = [epoch for record in records if isinstance(epoch := record.get("epoch"), (int, float))]
+    if not epochs or max(epochs) > 1:
+        return records
+    builder.note("'epoch' is left out: the data has no known length, so it counts the steps that are planned")
+    return [{name: value for name, value in record.items() if name != "epoch"} for record in records]

@@ -54,7 +54,10 @@ def read_settings(path: Path) -> Settings:
     if path.suffix == ".bin":
         from mldebug_mcp.logs.settings.pickled import read_pickled  # what it imports is seldom needed
 
-        return Settings.of(read_pickled(path), path.name, path.stem)
+        saved = read_pickled(path)
+        if isinstance(steps := saved.get("max_steps"), (int, float)) and steps > 0:
+            saved.pop("num_train_epochs", None)  # the Trainer goes by the steps, and leaves the default where it stands
+        return Settings.of(saved, path.name, path.stem)
     file = LogFile.open(path)
     most = MAX_YAML_BYTES if path.suffix in (".yaml", ".yml") else MAX_CONFIG_BYTES
     if file.size > most:
