@@ -86,3 +86,15 @@ def test_only_a_last_line_that_is_shorter_than_the_others_is_called_cut_off(
         log.write_text(text)
         answer = diagnose_run(log)
         assert any("cut off" in line for line in answer.sheet.ran) is is_cut
+
+
+def test_a_headline_does_not_say_that_no_fault_shows_above_a_jump_that_speaks_for_one() -> None:
+    count = 20_000
+    loss = 2 + 2 * np.exp(-np.arange(count) / 4_000) + np.random.default_rng(0).normal(0, 0.1, count)
+    loss[7_777] = 55.5
+    rate = np.minimum(1, np.arange(1, count + 1) / 500) * 3e-4
+    columns = {"step": list(range(1, count + 1)), "loss": loss.tolist(), "lr": rate.tolist()}
+    headline = diagnose_run(columns).verdict.headline
+    assert "perhaps healthy" in headline
+    assert "no fault is clear in loss" in headline
+    assert "a bad batch" in headline

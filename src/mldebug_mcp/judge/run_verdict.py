@@ -290,6 +290,8 @@ def _healthy(
     sure = is_surely(leader)
     looked_at = _looked_at(run, sheet)
     what = "no fault shows" if present or not sure else "nothing unusual"
+    if rival is not None and not sure and has_grounds(rival):
+        what = "no fault is clear"
     word = "Healthy" if sure else "Not sure; perhaps healthy"
     parts = [f"{word} ({percent(leader.probability)}): {what}" + (f" in {looked_at}" if looked_at else "")]
     if rival is not None and not sure and not has_grounds(rival):
