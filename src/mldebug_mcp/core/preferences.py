@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import shorten
 
 VARIABLE = "MLDEBUG_MCP_CONFIG"
@@ -27,6 +28,10 @@ MAX_PREFERENCES_BYTES = 1_000_000
 """Bytes of a file of preferences. Chosen: a larger one is something else."""
 MAX_PARENTS = 40
 """Folders above the working directory that are looked at. Chosen: deeper trees are rare."""
+
+
+_OUR_KEY = regex(rb"mldebug[\].=\s\"']")
+"""The key of our table in a `pyproject.toml`: without it no parser is loaded, which takes longer than all else here."""
 
 
 class _Strict(BaseModel):
@@ -117,15 +122,17 @@ def _user_folder() -> Path:
 @lru_cache(maxsize=16)
 def _table(file: Path) -> dict[str, Any]:
     """Return what a file says to us; empty if a `pyproject.toml` has no table of ours."""
-    import tomllib
-
     try:
         with file.open("rb") as opened:
             text = opened.read(MAX_PREFERENCES_BYTES + 1)
         if len(text) > MAX_PREFERENCES_BYTES:
             raise InputError(f"{file}: more than {MAX_PREFERENCES_BYTES} bytes; a file of preferences is short")
+        if file.name == "pyproject.toml" and not _OUR_KEY.search(text):
+            return {}
+        import tomllib
+
         table = tomllib.loads(text.decode("utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         if file.name != NAME:  # another tool's file: it is theirs to mend
             return {}
         raise InputError(f"{file}: cannot be read as TOML: {shorten(str(error), 200)}") from None
