@@ -32,12 +32,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # in the C locale a step's mark would end the command
             stream.reconfigure(errors="replace")
-    parser = make_parser()
     if "_ARGCOMPLETE" in os.environ:  # the shell asks what may follow; this ends the process
         from argcomplete import autocomplete
 
-        autocomplete(parser)
-    options = parsed(parser, with_sides_named(sys.argv[1:] if arguments is None else arguments))
+        autocomplete(make_parser())
+    words = with_sides_named(sys.argv[1:] if arguments is None else arguments)
+    parser = make_parser(*words[:1])
+    options = parsed(parser, words)
     if options.command is not do_serve and {"server_roots", "server_pythons"} & set(vars(options)):
         parser.error(
             "--root and --python before a command are for the server only; leave them out: other commands may read "

@@ -6,7 +6,7 @@ import argparse
 import contextlib
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from mldebug_mcp import __version__
@@ -96,8 +96,33 @@ def _options_of(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> li
     return list(dict.fromkeys(re.findall(r"--[a-z][a-z-]+", out.getvalue())))
 
 
-def make_parser() -> argparse.ArgumentParser:
-    """Return the parser; each command sets `command` to the function that does it."""
+_ADDERS: Sequence[tuple[Callable[[Commands], None], Sequence[str]]] = (
+    (add_diagnose, ("diagnose",)),
+    (add_read, ("read",)),
+    (add_checkpoint, ("checkpoint",)),
+    (add_open, ("open",)),
+    (add_runs, ("runs", "compare")),
+    (add_watch, ("watch",)),
+    (add_record, ("record",)),
+    (add_script, ("script",)),
+    (add_batch, ("batch",)),
+    (add_rows, ("rows",)),
+    (add_knowledge, ("explain", "error", "search", "evidence")),
+    (add_memory, ("memory",)),
+    (add_estimate, ("estimate",)),
+    (add_probe, ("probe",)),
+    (add_install, ("install",)),
+    (add_serve, ("serve",)),
+)
+"""What adds commands, and which."""
+
+
+def make_parser(first: str = "") -> argparse.ArgumentParser:
+    """Return the parser; each command sets `command` to the function that does it.
+
+    Args:
+        first: The first argument: where it is a command, the parser needs no other, and is made sooner.
+    """
     parser: argparse.ArgumentParser = _Parser(
         prog="mldebug-mcp",
         description="Why did my loss spike? Ranked, cited hypotheses for a training run that went wrong. "
@@ -107,22 +132,12 @@ def make_parser() -> argparse.ArgumentParser:
     add_access(parser)
     parser.set_defaults(command=do_serve)
     verbs = parser.add_subparsers(title="commands", metavar="COMMAND")
-    add_diagnose(verbs)
-    add_read(verbs)
-    add_checkpoint(verbs)
-    add_open(verbs)
-    add_runs(verbs)
-    add_watch(verbs)
-    add_record(verbs)
-    add_script(verbs)
-    add_batch(verbs)
-    add_rows(verbs)
-    add_knowledge(verbs)
-    add_memory(verbs)
-    add_estimate(verbs)
-    add_probe(verbs)
-    add_install(verbs)
-    add_serve(verbs)
+    for add, commands in _ADDERS:
+        if first in commands:
+            add(verbs)
+            return parser
+    for add, _ in _ADDERS:
+        add(verbs)
     _add_completion(verbs)
     _add_help(verbs, parser)
     return parser

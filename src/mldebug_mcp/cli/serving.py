@@ -9,7 +9,6 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from mldebug_mcp.cli.commands import DONE, Commands, verb
-from mldebug_mcp.clients.table import CLIENTS
 from mldebug_mcp.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -25,6 +24,8 @@ _USUAL_THRESHOLD = gc.get_threshold()
 
 def add_install(verbs: Commands) -> None:
     """Add the command with its options."""
+    from mldebug_mcp.clients.table import CLIENTS
+
     install = verbs.add_parser(
         "install",
         help="put the MCP server into a client's configuration",
