@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from mldebug_mcp.judge import diagnose_run
-from mldebug_mcp.models import Comparison
+from mldebug_mcp.models import Comparison, Diagnosis
 
 
 def write_run(folder: Path, *, parts_at: int | None = None, seed: int = 0, **config: float) -> Path:
@@ -151,3 +151,59 @@ def test_timing_and_memory_are_no_results(tmp_path: Path) -> None:
     comparison = compared(log("slow.jsonl", 2.0), log("fast.jsonl", 0.5))
     assert comparison.partings == []
     assert comparison.alike == ["loss"]
+
+
+def write_jump(folder: Path, noise_seed: int, *, at: int | None = 210, **config: float) -> Path:
+    """Write a run of 400 steps whose loss jumps for one record at a step, if one is given."""
+    noise = np.random.default_rng(noise_seed).normal(0, 0.02, 400)
+    folder.mkdir()
+    losses = [3 + 2 * np.exp(-step / 60) + noise[step] + 4 * (step == at) for step in range(400)]
+    rows = [{"step": step, "loss": float(loss)} for step, loss in enumerate(losses)]
+    (folder / "log.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    (folder / "config.json").write_text(json.dumps({"learning_rate": 3e-4, **config}))
+    return folder
+
+
+def share(answer: Diagnosis, cause: str) -> float:
+    return next(hypothesis.probability for hypothesis in answer.hypotheses if hypothesis.cause == cause)
+
+
+def test_a_jump_at_the_same_step_of_two_runs_confirms_a_bad_batch(tmp_path: Path) -> None:
+    run, other = write_jump(tmp_path / "run", 0), write_jump(tmp_path / "other", 1)
+    alone, answer = diagnose_run(run), diagnose_run(run, reference=other)
+    assert answer.comparison is not None
+    (jump,) = answer.comparison.jumps
+    assert (jump.step, jump.both) == (210, True)
+    assert share(answer, "bad_batch") > share(alone, "bad_batch")
+    assert all("OTHER_RUN" not in (step.call or "") for step in answer.next_steps[:1])
+
+
+@pytest.mark.parametrize(("seed", "lowers"), [(None, False), (7, True)])
+def test_a_reference_that_passes_a_jump_is_not_alike_and_refutes_a_bad_batch_of_the_same_rows(
+    tmp_path: Path, seed: int | None, *, lowers: bool
+) -> None:
+    config = {} if seed is None else {"seed": seed}
+    run, other = write_jump(tmp_path / "run", 0, **config), write_jump(tmp_path / "other", 1, at=None, **config)
+    alone, answer = diagnose_run(run), diagnose_run(run, reference=other)
+    assert answer.comparison is not None
+    assert [(jump.step, jump.both) for jump in answer.comparison.jumps] == [(210, False)]
+    assert answer.comparison.jumps[0].reference == pytest.approx(3 + 2 * np.exp(-210 / 60), abs=0.1)
+    assert share(answer, "healthy") == pytest.approx(share(alone, "healthy"), abs=0.1 if lowers else 1e-6)
+    assert (share(answer, "bad_batch") < share(alone, "bad_batch")) is lowers
+    checks = [step for hypothesis in answer.hypotheses for step in hypothesis.next_steps if step.id == "bad_batch.1"]
+    assert "passes step 210 without a jump" in checks[0].answer
+
+
+def test_a_reference_that_is_the_same_run_says_nothing(tmp_path: Path) -> None:
+    run, copy = write_jump(tmp_path / "run", 0), write_jump(tmp_path / "copy", 0)
+    alone, answer = diagnose_run(run), diagnose_run(run, reference=copy)
+    assert answer.comparison is not None
+    assert answer.comparison.same_losses
+    assert [one.probability for one in answer.hypotheses] == [one.probability for one in alone.hypotheses]
+
+
+def test_a_rate_in_single_precision_is_no_other_rate(tmp_path: Path) -> None:
+    for name, kind in (("a", np.float64), ("b", np.float32)):
+        rows = [{"step": step, "loss": 3 - step / 200, "learning_rate": float(kind(0.0029))} for step in range(1, 60)]
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    assert compared(tmp_path / "a.jsonl", tmp_path / "b.jsonl").settings == []

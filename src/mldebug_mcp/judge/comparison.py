@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from mldebug_mcp.checks.curve import noise, noise_on_slope
 from mldebug_mcp.checks.learning_rate import peak_of
 from mldebug_mcp.checks.results import improves_upwards
+from mldebug_mcp.checks.run.loss_events import find_spikes
 from mldebug_mcp.core.arrays import median
 from mldebug_mcp.judge.quantities import is_clock
 from mldebug_mcp.logs import Run, Series
@@ -22,7 +23,7 @@ from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity
 from mldebug_mcp.logs.names.quantities import THROUGHPUTS
 from mldebug_mcp.logs.settings import Scalar
-from mldebug_mcp.models import Comparison, Parting, SettingDifference
+from mldebug_mcp.models import Comparison, Parting, SettingDifference, SharedJump
 
 # Which causes a setting suggests that is not as it usually is: in good runs, in siblings, or in a reference run.
 
@@ -91,6 +92,12 @@ differ by about a percent): training losses near zero differ by a lot, and mean 
 OF_POLICIES = ("rl", "grpo", "ppo")
 """Kinds of run whose losses are no results."""
 MAX_SETTINGS = 40
+MAX_JUMPS = 5
+"""Jumps that are compared. Chosen: the highest say most."""
+SINGLE_PRECISION = 1e-6
+"""Share by which a number differs in single precision, some times over: 2 to the power of -24 is the exact one."""
+ROUNDING = 1e-4
+"""Share by which two values differ that are the same. Chosen: a log prints five digits."""
 
 # Settings that say where things are stored, or how a run is called, explain nothing.
 _NO_CAUSE = (
@@ -117,7 +124,57 @@ def compare(run: Run, reference: Run) -> Comparison:
             (parting for parting in found.values() if parting is not None), key=lambda parting: parting.step
         ),
         alike=[name for name, parting in found.items() if parting is None],
+        jumps=_jumps(run, reference),
+        same_order=_is_of_same_order(run, reference),
+        same_losses=_have_same_losses(run, reference),
     )
+
+
+def _losses(run: Run, reference: Run) -> tuple[Series, Series] | None:
+    """Return the finite losses of both runs, None where they have no steps in common."""
+    if run.step_name != reference.step_name or "loss" not in run or not _overlap(run, reference, "loss"):
+        return None
+    return run["loss"].finite, reference["loss"].finite
+
+
+def _jumps(run: Run, reference: Run) -> list[SharedJump]:
+    """Return the highest jumps of the loss over steps at which the reference run logged its loss as well."""
+    losses = _losses(run, reference)
+    if losses is None:
+        return []
+    own, other = losses
+    theirs = [(float(other.step[spike.first]), float(other.step[spike.peak])) for spike in find_spikes(other.value)]
+    found: list[SharedJump] = []
+    for spike in sorted(find_spikes(own.value), key=lambda spike: -spike.height):
+        first, peak = float(own.step[spike.first]), float(own.step[spike.peak])
+        there = other.value[(other.step >= first) & (other.step <= peak)]
+        if len(there) and len(found) < MAX_JUMPS:
+            found.append(
+                SharedJump(
+                    step=first,
+                    level=spike.level,
+                    run=float(own.value[spike.peak]),
+                    reference=float(there.max()),
+                    both=any(start <= peak and top >= first for start, top in theirs),
+                )
+            )
+    return found
+
+
+def _have_same_losses(run: Run, reference: Run) -> bool:
+    """Say whether two logs hold the same losses at all steps that they have in common, but for rounding."""
+    losses = _losses(run, reference)
+    if losses is None:
+        return False
+    steps, at, there = np.intersect1d(losses[0].step, losses[1].step, return_indices=True)
+    same = np.isclose(losses[0].value[at], losses[1].value[there], rtol=ROUNDING, atol=0.0)
+    return len(steps) >= MIN_RECORDS_FOR_COURSE and bool(same.all())
+
+
+def _is_of_same_order(run: Run, reference: Run) -> bool:
+    """Say whether the settings of both runs name the same seed of their data."""
+    seeds = next((name for name in ("data_seed", "seed") if run.config.get(name) is not None), "")
+    return bool(seeds) and run.config[seeds] == reference.config.get(seeds)
 
 
 def _is_compared(series: Series) -> bool:
@@ -181,7 +238,7 @@ def _direction(difference: SettingDifference) -> int:
 
 def _differences(run: Mapping[str, Scalar], reference: Mapping[str, Scalar]) -> list[SettingDifference]:
     names = [name for name in {**run, **reference} if not any(word in name.lower() for word in _NO_CAUSE)]
-    different = [name for name in names if run.get(name) != reference.get(name)]
+    different = [name for name in names if not _is_same(run.get(name), reference.get(name))]
     known = {name for name, _ in FAULTS}
     differences = [
         SettingDifference(
@@ -200,6 +257,13 @@ def _differences(run: Mapping[str, Scalar], reference: Mapping[str, Scalar]) -> 
         )
     )
     return differences[:MAX_SETTINGS]
+
+
+def _is_same(run: Scalar, reference: Scalar) -> bool:
+    """Say whether two settings are the same: a number that a file keeps in single precision differs by its rounding."""
+    if isinstance(run, float) and isinstance(reference, float):
+        return math.isclose(run, reference, rel_tol=SINGLE_PRECISION) or run == reference
+    return run == reference
 
 
 def _factor(run: Scalar, reference: Scalar) -> float | None:

@@ -25,6 +25,7 @@ from mldebug_mcp.judge.column_facts import column_facts, evidence_from_columns
 from mldebug_mcp.judge.comparison import compare, suspects
 from mldebug_mcp.judge.evidence import (
     evidence_from_errors,
+    evidence_from_jumps,
     evidence_from_settings,
     evidence_from_siblings,
     with_answers,
@@ -199,10 +200,11 @@ def diagnose(
     known = gather(run, reference, findings)
     judged = known.findings
     of_script, script_facts = _of_script(script)
-    evidence = [*known.evidence, *evidence_from_checks(checked), *of_script]
+    of_jumps = evidence_from_jumps(known.comparison, checked)
+    evidence = [*known.evidence, *of_jumps, *evidence_from_checks(checked), *of_script]
     tried, damaged = tried_on(run)
     made = {*checked, *(entry.check for entry in verdicts(tried).values())}
-    hypotheses = _hypotheses(run, judged, evidence, made, script_read=script is not None)
+    hypotheses = _hypotheses(run, judged, evidence, made, known.comparison, script_read=script is not None)
     refuted = refuting(hypotheses[0].cause, tried, checked)
     next_steps = order_next_steps(hypotheses)
     causes = {candidate.id: candidate for candidate in candidates(run.kind)}
@@ -260,12 +262,13 @@ def _hypotheses(
     findings: Sequence[Finding],
     evidence: Sequence[CauseEvidence],
     made: Collection[str],
+    comparison: Comparison | None,
     *,
     script_read: bool,
 ) -> list[Hypothesis]:
     """Return the causes, best first, with fixes and checks that fit this run, without the checks already `made`."""
     hypotheses = judge_causes(findings, run.kind, evidence, run.path)
-    hypotheses = with_fitting_fixes(run, with_answers(run, hypotheses, findings), findings)
+    hypotheses = with_fitting_fixes(run, with_answers(run, hypotheses, findings, comparison), findings)
     hypotheses = with_what_separates(without_made(hypotheses, made, script_read=script_read))
     return with_rows(run, findings, hypotheses)
 
@@ -396,6 +399,8 @@ def _evidence_from_comparison(comparison: Comparison | None) -> list[CauseEviden
     if comparison is None or not (comparison.partings or comparison.alike):
         return []
     results = [parting for parting in comparison.partings if parting.metric != "learning_rate"]
+    if comparison.same_losses or (not results and any(not jump.both for jump in comparison.jumps)):
+        return []
     if not results:
         return [CauseEvidence(SOUND, SETTING_BITS, "no metric departs from the reference run", "reference")]
     worse = next((result for result in results if result.worse), None)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,12 +23,13 @@ from mldebug_mcp.checks.run.end_of_run import OF_DEVICE
 from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.text import figure, percent
 from mldebug_mcp.judge.comparison import WORSE, faults_of, settings_with_rate
+from mldebug_mcp.judge.next_steps import BITS, Outcome
 from mldebug_mcp.judge.quantities import speaks_first
 from mldebug_mcp.judge.ranking import CauseEvidence
 from mldebug_mcp.knowledge.errors import KnownError, Role, match
 from mldebug_mcp.logs import Run
 from mldebug_mcp.logs.settings import Scalar
-from mldebug_mcp.models import Finding, Hypothesis, NextStep, State
+from mldebug_mcp.models import Comparison, Finding, Hypothesis, NextStep, State
 from mldebug_mcp.models.base import OTHER, SOUND
 
 # Checks that the log answers by itself: its answer stands with them, and they are not proposed.
@@ -39,12 +41,18 @@ Answer = Callable[[Run], str]
 """What the log says to a check; "" where it does not answer it."""
 
 
-def with_answers(run: Run, hypotheses: Sequence[Hypothesis], findings: Sequence[Finding] = ()) -> list[Hypothesis]:
-    """Return the hypotheses with what the log says to their checks, by its numbers or by what is seen in it."""
+def with_answers(
+    run: Run,
+    hypotheses: Sequence[Hypothesis],
+    findings: Sequence[Finding] = (),
+    comparison: Comparison | None = None,
+) -> list[Hypothesis]:
+    """Return the hypotheses with what the log, or a comparison, says to their checks."""
     summaries = {finding.symptom: finding.summary for finding in findings if finding.state is State.PRESENT}
     settled = {check: [summaries[name] for name in names if name in summaries] for check, names in _SETTLED.items()}
     answers = {check: " ".join(f"{text}." for text in some[:1]).rstrip(".") for check, some in settled.items()}
     answers |= {check: words for check, answer in _ANSWERS.items() if (words := answer(run))}
+    answers |= {} if (shared := shared_jump(comparison)) is None else {OF_SHARED_JUMPS: shared.words}
     present = [finding for finding in findings if finding.state is State.PRESENT]
     for hypothesis in hypotheses:
         if hypothesis.cause == "lr_too_high" and (onset := speaks_first(present, hypothesis)) is not None:
@@ -55,6 +63,38 @@ def with_answers(run: Run, hypotheses: Sequence[Hypothesis], findings: Sequence[
         )
         for hypothesis in hypotheses
     ]
+
+
+OF_SHARED_JUMPS = "bad_batch.1"
+"""The check that asks whether another run over the same rows jumps at the same step."""
+
+
+class SharedJumpAnswer(NamedTuple):
+    """What a comparison says to that check, in words, and whether it confirms or refutes it; None in doubt."""
+
+    words: str
+    outcome: Outcome | None
+
+
+def shared_jump(comparison: Comparison | None) -> SharedJumpAnswer | None:
+    """Return what a reference run does at the highest jump; None where that is not known, or it is the same run."""
+    if comparison is None or comparison.same_losses or not comparison.jumps:
+        return None
+    jump = comparison.jumps[0]
+    if jump.both:
+        return SharedJumpAnswer(f"both runs jump at step {figure(jump.step)}", "confirms")
+    words = f"the reference run passes step {figure(jump.step)} without a jump"
+    if comparison.same_order:
+        return SharedJumpAnswer(f"{words}, with the same seed", "refutes")
+    return SharedJumpAnswer(f"{words}; that refutes it if both read the same rows there", None)
+
+
+def evidence_from_jumps(comparison: Comparison | None, outcomes: Mapping[str, Outcome]) -> list[CauseEvidence]:
+    """Return what a reference run says of a batch that makes the loss jump, unless the check was made by hand."""
+    shared = shared_jump(comparison)
+    if shared is None or shared.outcome is None or OF_SHARED_JUMPS in outcomes:
+        return []
+    return [CauseEvidence(OF_SHARED_JUMPS.partition(".")[0], BITS[shared.outcome], shared.words, "reference")]
 
 
 def _with(step: NextStep, answer: str) -> NextStep:

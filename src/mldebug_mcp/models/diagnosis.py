@@ -141,13 +141,26 @@ class Parting(Model):
     worse: bool = Field(description="Whether it is a result of training and ends clearly worse than the reference.")
 
 
+class SharedJump(Model):
+    """A jump of the loss, and what the reference run does at the same steps."""
+
+    step: Number = Field(description="Where it begins.")
+    level: Number = Field(description="The level of the loss before it.")
+    run: Number = Field(description="Its highest loss.")
+    reference: Number = Field(description="The highest loss of the reference run over the same steps.")
+    both: bool = Field(description="Whether the loss of the reference run jumps there, too.")
+
+
 class Comparison(Model):
     """A run compared with one that went well."""
 
     reference: Text = Field(description="The run that it was compared with.")
     settings: list[SettingDifference] = Field(description="What differs, what is known to matter first.")
     partings: list[Parting] = Field(description="The metric that departs first comes first.")
-    alike: list[Text] = Field(description="Metrics that do not depart over the steps that both runs have.")
+    alike: list[Text] = Field(description="Metrics that do not depart for good over the steps that both runs have.")
+    jumps: list[SharedJump] = Field(default_factory=list, description="Jumps of the loss, the highest first.")
+    same_order: bool = Field(False, description="The settings of both runs name the same seed of their data.")
+    same_losses: bool = Field(False, description="Both logs hold the same losses, as two logs of one run do.")
 
 
 # The answer of `diagnose_run`.

@@ -18,7 +18,7 @@ from mldebug_mcp.judge.ranking import SPEAKS
 from mldebug_mcp.judge.run_verdict import about_faults, doubt_of
 from mldebug_mcp.logs import Run
 from mldebug_mcp.logs.run import Sibling
-from mldebug_mcp.models import Citation, Comparison, Diagnosis, Finding, Hypothesis, NextStep, State
+from mldebug_mcp.models import Citation, Comparison, Diagnosis, Finding, Hypothesis, NextStep, SharedJump, State
 from mldebug_mcp.models.base import NO_FAULTS, SOUND, Glance
 from mldebug_mcp.models.checkpoints import CheckpointChoice
 from mldebug_mcp.models.diagnosis import QuantityFact
@@ -76,7 +76,19 @@ def partings(comparison: Comparison, step_name: str) -> list[str]:
         f"{figure(parting.reference_at_end)}" + (f": {parting.ends}" if parting.ends else "")
         for parting in comparison.partings
     ]
-    return lines + ([f"no difference beyond the noise: {', '.join(comparison.alike)}"] if comparison.alike else [])
+    lines += [_jump(jump, step_name) for jump in comparison.jumps]
+    lines += [f"no lasting difference beyond the noise: {', '.join(comparison.alike)}"] if comparison.alike else []
+    same = "the same losses at all common steps, as in two logs of one run: nothing was compared"
+    return [same, *lines] if comparison.same_losses else lines
+
+
+def _jump(jump: SharedJump, step_name: str) -> str:
+    """Return a jump of the loss in words, with what the reference run does there."""
+    there = f"to {figure(jump.reference)} too" if jump.both else f"it is {figure(jump.reference)} at most"
+    return (
+        f"{step_name} {figure(jump.step)}: loss jumps from {figure(jump.level)} to {figure(jump.run)}, in the good run "
+        f"{there}"
+    )
 
 
 def settings_apart(comparison: Comparison) -> list[str]:
