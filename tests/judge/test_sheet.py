@@ -195,3 +195,11 @@ def test_each_quantity_that_nothing_rests_on_is_named_with_its_ends_on_one_scree
     text = " ".join(printed(diagnose(run), run, long=False).split())
     for ends in ("rewards/format/mean 0.25 to 1", "rewards/exact/mean 0.5 to 0"):
         assert ends in text
+
+
+@pytest.mark.parametrize("records", [1, 5, 40])
+def test_an_error_is_said_to_stand_behind_all_records_before_it(records: int, tmp_path: Path) -> None:
+    lines = [f"step {step}: loss {3 - step / 100}\n" for step in range(1, records + 1)]
+    (tmp_path / "train.log").write_text("".join(lines) + "RuntimeError: CUDA error: an illegal memory access\n")
+    where = f"line {records + 1} (error, after {records} record{'s' * (records > 1)})"
+    assert any(where in line for line in diagnose_run(tmp_path / "train.log").sheet.ran)

@@ -137,9 +137,11 @@ def test_a_rank_without_a_file_is_missed(tmp_path: Path) -> None:
 def test_a_diagnosis_of_the_folder_tells_of_its_ranks_and_of_the_first_error(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    made = write(tmp_path, SPELLINGS[0], lambda rank: log(rank, said=OOM if rank == 11 else ""))
+    made = write(tmp_path, SPELLINGS[0], lambda rank: log(rank, steps=60 - 9 * (rank == 11), said=OOM * (rank == 11)))
     answer = diagnose_run(made)
-    assert any("12 ranks in 12 files are read as one run" in note for note in answer.notes)
+    assert any("line 52 of rank11.log (error, after 51 records)" in line for line in answer.sheet.ran)
+    assert any("the log ends in an error: line 55 of rank11.log" in line for line in answer.sheet.ran)
+    assert any("12 ranks in 12 files are one run" in note for note in answer.notes)
     assert any("rank 11 (rank11.log) is the first of 1 to fail" in note for note in answer.notes)
     assert answer.hypotheses[0].cause == "out_of_memory"
     assert main(["runs", str(made), "--no-cache", "--processes", "1"]) == 0

@@ -311,7 +311,7 @@ def evidence_from_errors(run: Run) -> list[CauseEvidence]:
     if not known:
         return _evidence_from_fault(run)
     message, row = min(known, key=lambda pair: pair[1].role is Role.ECHO)
-    return _evidence_from_row(row, f"the error in line {message.line} ({row.id})")
+    return _evidence_from_row(row, f"the error in {message.place} ({row.id})")
 
 
 BEFORE_FAULT = 4
@@ -339,7 +339,7 @@ def _evidence_from_fault(run: Run) -> list[CauseEvidence]:
         jumped, place = float(loss.value[highest]), run.place(float(loss.step[highest]))
         if not jumped <= JUMPS * abs(before):
             jump = f"the loss goes from about {figure(before)} to {figure(jumped)} at {place}"
-            fact = f"the fault in line {message.line} ({row.id}), where {jump}"
+            fact = f"the fault in {message.place} ({row.id}), where {jump}"
             return [
                 replace(cause_evidence, bits=cause_evidence.bits + AT_A_JUMP)
                 for cause_evidence in _evidence_from_row(row, fact)

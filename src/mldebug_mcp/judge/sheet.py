@@ -23,7 +23,7 @@ from mldebug_mcp.logs import Run
 from mldebug_mcp.logs.kinds import plan_of
 from mldebug_mcp.logs.names.quantities import LOSSES, Quantity
 from mldebug_mcp.logs.names.settings import PHRASES
-from mldebug_mcp.logs.run import Attempt, Ending, TextLine
+from mldebug_mcp.logs.run import Attempt, Ending, Message, TextLine
 from mldebug_mcp.logs.settings.settings import Setting
 from mldebug_mcp.logs.settings.values import Value
 from mldebug_mcp.models import Finding, MetricToLog, State
@@ -419,19 +419,24 @@ def _ends(run: Run) -> list[str]:
 
 
 def _in_words(ending: Ending) -> str:
-    where = f"line {ending.line}: " if ending.line else ""
+    of_file = f" of {ending.file}" if ending.file else ""
+    where = f"line {ending.line}{of_file}: " if ending.line else ""
     return f": {where}{shorten(ending.text, LONGEST_MESSAGE)}" if ending.text else ""
 
 
 def _messages(run: Run) -> list[str]:
     messages = [message for message in run.messages if message.severity != "noise"]
     shown = [
-        f"line {message.line} ({message.severity}, after {counted(message.records, 'record')}): "
+        f"{message.place} ({message.severity}, after {_records_before(message)}): "
         f"{shorten(message.text, LONGEST_MESSAGE)}"
         for message in messages[:MOST_MESSAGES]
     ]
     more = [f"{len(messages) - len(shown)} more error lines"] if len(messages) > len(shown) else []
     return [*shown, *more]
+
+
+def _records_before(message: Message) -> str:
+    return counted(message.records_there if message.file else message.records, "record")
 
 
 def _siblings(run: Run) -> list[str]:

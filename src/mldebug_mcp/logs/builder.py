@@ -272,9 +272,9 @@ class RunBuilder:
         if text not in self.notes:
             self.notes.append(text)
 
-    def message(self, line: int, text: str, code: str = "") -> None:
-        """Keep a line that reads like an error; see `messages.take`."""
-        self._messages.take(line, text, self.records, code)
+    def message(self, line: int, text: str, code: str = "", *, behind: int = 0) -> None:
+        """Keep a line that reads like an error, `behind` records that are still open; see `messages.take`."""
+        self._messages.take(line, text, self.records + behind, code)
 
     def text_line(self, line: RecordedLine) -> None:
         """Keep a line of words between records, or a warning above them; of a log that talks much, the first ones."""

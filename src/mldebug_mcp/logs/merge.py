@@ -165,8 +165,8 @@ def merged(runs: Sequence[tuple[str, Run]]) -> Run:
     segments, ending = list(lead.segments), lead.ending
     taken, skipped = [name], []
     for other_name, other in ordered[1:]:
-        messages += _placed(other, lead)
-        ending = other.ending if ending.how == "open" else ending
+        messages += _placed(other_name, other, lead)
+        ending = replace(other.ending, file=other.ending.file or other_name) if ending.how == "open" else ending
         settings = Settings.merged(settings, other.settings)
         placed = {} if _counts_otherwise(other, lead) else _on_the_axis_of(lead, other)
         added = {
@@ -232,11 +232,16 @@ def _lost_in(name: str, other: Run, lead: Run) -> list[str]:
     return notes
 
 
-def _placed(other: Run, lead: Run) -> list[Message]:
+def _placed(name: str, other: Run, lead: Run) -> list[Message]:
     """Return the error lines of a log as they stand to the records of another: those that ended it are at the end."""
     before = max(0, lead.records - SURVIVED - 1)
     return [
-        replace(message, records=lead.records if message in other.fatal else min(message.records, before))
+        replace(
+            message,
+            records=lead.records if message in other.fatal else min(message.records, before),
+            file=message.file or name,
+            records_there=message.records_there if message.file else message.records,
+        )
         for message in other.messages
     ]
 

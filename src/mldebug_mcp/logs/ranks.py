@@ -268,7 +268,7 @@ class RankSummary:
 
     def lines(self) -> list[str]:
         """Return what stands out, in words."""
-        lines = [f"{counted(self.count, 'rank')} in {counted(self.files, 'file')} are read as one run"]
+        lines = [f"{counted(self.count, 'rank')} in {counted(self.files, 'file')} are one run"]
         first = self.first_failed
         if first is not None:
             lines.append(f"{_called(first)} is the first of {self.failed} to fail: {first.words()}")

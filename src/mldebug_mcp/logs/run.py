@@ -84,6 +84,8 @@ class Message:
         records: Log records of its attempt read before it.
         code: The line of code that raised it, where a traceback above shows it.
         severity: How much it weighs by its words.
+        file: The log that it stands in, where that is not the one whose records are read.
+        records_there: Log records of that log before it.
     """
 
     line: int
@@ -91,6 +93,13 @@ class Message:
     records: int = 0
     code: str = ""
     severity: Severity = "error"
+    file: str = ""
+    records_there: int = 0
+
+    @property
+    def place(self) -> str:
+        """Where it stands, in words: its line, and its file where that is another one."""
+        return f"line {self.line} of {self.file}" if self.file else f"line {self.line}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,11 +127,13 @@ class Ending:
         how: See `How`.
         text: The line or the fact that shows it, cleaned and shortened; empty where nothing does.
         line: Line number of that line, 0 where it has none.
+        file: The log that it stands in, where that is not the one whose records are read.
     """
 
     how: How = "open"
     text: str = ""
     line: int = 0
+    file: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,7 +74,7 @@ def matching(run: Run, pattern: re.Pattern[str]) -> list[Message]:
 
 def quoted(message: Message) -> str:
     """Return a message as a sentence shows it: its line, and its text as data in quotes."""
-    return f'line {message.line}: "{shorten(message.text, 160)}"'
+    return f'{message.place}: "{shorten(message.text, 160)}"'
 
 
 # What the message of a failed allocation counts: asked for, allocated, and reserved without an allocation.

@@ -438,7 +438,7 @@ class Text:
         ignored = self._errors.ignoring
         failed = self._errors.take(line)
         if failed:
-            self._builder.message(number, line, self._errors.code)
+            self._builder.message(number, line, self._errors.code, behind=self._records.assembler.holds_record)
         # What belongs to an ignored exception may stand in one that counts, later, and so may a resume: it is not dull.
         fold = fold_in(without_prefix(line).message) if "fold" in line.lower() else None
         special = failed or ignored or self._errors.ignoring or tells_resume(line) or fold is not None

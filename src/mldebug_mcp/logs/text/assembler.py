@@ -598,6 +598,11 @@ class Assembler:
         """Whether a record was begun that the next lines may add to."""
         return bool(self._block)
 
+    @property
+    def holds_record(self) -> bool:
+        """Whether what is open is a record; what stands before all that was measured is configuration."""
+        return bool(self._block) and (self._builder.records > 0 or any(map(_is_of_training, self._block)))
+
     def take(self, number: int, parsed: Parsed) -> None:
         """Take a line that was parsed."""
         if self.ranks.echoes(parsed):
@@ -818,8 +823,8 @@ class Assembler:
         return row if self._builder.record(values) else None
 
     def flush(self) -> None:
-        """Give the open record to the builder; what stands before all that was measured is configuration."""
-        if self._block and (self._builder.records or any(map(_is_of_training, self._block))):
+        """Give the open record to the builder."""
+        if self.holds_record:
             if self._rounded_block and "step" in self._counters:
                 self._rounded.take(self._builder.rows, self._counters["step"])
             self._builder.numbers({**self._counters, **self._block})
