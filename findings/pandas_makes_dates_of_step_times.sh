@@ -3,8 +3,8 @@
 #
 # Guess: a column of integers stays one; only what looks like a date, or is named in `convert_dates`, becomes a date.
 # Seen:  a name that ends with `_time` or `_at`, or begins with `timestamp`, is enough. `step_time` of 350 ms in
-#        nanoseconds is a day in 1981, as if it were seconds. One step below 31,536,000 (a year's seconds), here 31.5 ms,
-#        and the column stays numbers: two runs of one script have two types.
+#        nanoseconds is a day in 1981, as if it were seconds. One step below 31,536,000 (a year's seconds), here 31.5
+#        ms, and the column stays numbers: two runs of one script have two types.
 # With:  pandas 3.1.1
 set -euo pipefail
 folder=$(mktemp -d)
