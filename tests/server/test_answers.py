@@ -56,7 +56,7 @@ def calls(examples: Path, tmp_path: Path) -> Calls:
             {"path": runs[0]["path"], "names": ["loss"], "first": 240, "last": 260},
         ],
         "diagnose_runs": [{"path": str(examples)}],
-        "compare_runs": [{"a": [one["path"] for one in runs[:2]], "b": [one["path"] for one in runs[2:]]}],
+        "compare_runs": [{"a": [runs[0]["path"], runs[4]["path"]], "b": [one["path"] for one in runs[2:4]]}],
         "update_diagnosis": [
             {"findings": {"loss_spike": "present"}, "outcomes": {"lr_too_high.1": "refutes"}, "path": "runs/7"},
             {"findings": {}, "outcomes": {}},

@@ -274,7 +274,7 @@ def read(file: LogFile, builder: RunBuilder) -> None:
 
 def _of_one_run(file: LogFile, builder: RunBuilder, delimiter: str, comments: int) -> Iterator[str] | None:
     """Return the lines of one of several runs, where a column names the run of each row; None for other tables."""
-    header = next(csv.reader([next(islice(file.lines(), comments, None), "")], delimiter=delimiter), [])
+    header = next(csv.reader(file.head.splitlines()[comments : comments + 1], delimiter=delimiter), [])
     name = run_column(header)
     if not name:
         return None

@@ -284,8 +284,9 @@ class Trace(TorchFunctionMode):
                 self.units.append({**frame, "share": _share_lost(name.rstrip("_"), made[0])})
             self.frames.append(frame)
             del self.frames[:-MAX_KEPT_FRAMES]
-            makes_nan = after is None and before is not None
-            worse = makes_nan or (_bad(after) and not _bad(before))
+            # Infinities of a mask are meant: an operation that makes NaN of them is where it began.
+            of_a_mask = after is None and before is not None and not self.origins
+            worse = of_a_mask or (_bad(after) and not _bad(before))
             if worse and name not in _MAKES_MASKS and len(self.origins) < 50:
                 frame["where"] = _where()
                 self.origins.append(frame)
