@@ -278,7 +278,7 @@ def _of_two_masks(node: ast.BinOp, left: Facts, right: Facts) -> Facts | None:
     known: Facts | None = None
     if isinstance(node.op, ast.Sub) and constant_of(node.left) == 1 and right.kind in OPPOSITE:
         known = flipped(right)
-    elif isinstance(node.op, ast.Mult) and (is_hiding(node.left) or is_hiding(node.right)):
+    elif isinstance(node.op, ast.Mult) and kinds & {*OPPOSITE} and (is_hiding(node.left) or is_hiding(node.right)):
         hidden = hidden_by(left, node.right), hidden_by(right, node.left)
         known = next((facts for facts in hidden if facts.hides), None)
     elif isinstance(node.op, ast.BitAnd | ast.Mult) and "padding" in kinds:

@@ -298,6 +298,8 @@ def _is_of_all_pairs(node: ast.expr) -> bool:
 
 def target_is_random(roles: Roles) -> Iterator[Fault]:
     """The target of a loss is drawn at random, and nothing that the model sees is made with it."""
+    if len(roles.script.named(*DRAWS)) < 2:
+        return  # what the model is given is made with another draw
     for function in ast.walk(roles.script.tree):
         if not isinstance(function, ast.FunctionDef):
             continue
@@ -311,15 +313,13 @@ def target_is_random(roles: Roles) -> Iterator[Fault]:
         for call in (node for node in ast.walk(function) if isinstance(node, ast.Call)):
             around = roles.call_of(call)
             drawn_here = [arg for arg in call.args[:2] if dotted(arg).rpartition(".")[2] in DRAWS]
-            several = len(roles.script.named(*DRAWS)) > 1
-            if several and around is not None and drawn_here and roles.loss_named(around, *ELEMENTWISE_LOSSES):
+            if around is not None and drawn_here and roles.loss_named(around, *ELEMENTWISE_LOSSES):
                 says = "the target is drawn here: what the model is given was made with other numbers"
                 yield fault("target_is_random", drawn_here[0].lineno, "likely", says)
         for name, line in drawn.items():
             reads = [node for node in ast.walk(function) if isinstance(node, ast.Name) and node.id == name]
             reads = [node for node in reads if isinstance(node.ctx, ast.Load)]
-            other = len(roles.script.named(*DRAWS)) > 1  # what the model is given is made with another draw
-            if other and len(reads) == 1 and _is_target(roles, function, reads[0]):
+            if len(reads) == 1 and _is_target(roles, function, reads[0]):
                 says = f"{name} is drawn here for the loss alone: what the model is given was made with other numbers"
                 yield fault("target_is_random", line, "likely", says)
 

@@ -9,19 +9,21 @@ from mldebug_mcp.script.values import DATA, Constant, Items, Value
 
 MAX_CHARACTERS = 20_000
 """Length of a configuration in a script. Chosen: five hundred lines."""
+MAX_BRACKETS = 200
+"""Lists and mappings in brackets in it: the parser is slow where they stand in each other. Chosen."""
 
 
 def parsed(text: str, line: int) -> Value:
     """Return the value of a text in YAML, JSON or TOML that begins in a line; data where it is none of them."""
     import yaml
 
-    if len(text) > MAX_CHARACTERS:
+    if len(text) > MAX_CHARACTERS or any(text.count(bracket) > MAX_BRACKETS for bracket in "[{"):
         return DATA
     try:
         if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(text)):  # an alias may stand for very much
             return DATA
         return _value(yaml.compose(text, yaml.SafeLoader), line)
-    except yaml.YAMLError:
+    except (yaml.YAMLError, ValueError):  # a date may have a month that there is not
         pass
     except RecursionError:
         return DATA
@@ -37,7 +39,8 @@ def _value(node: object, line: int) -> Value:
     match node:
         case yaml.MappingNode():
             values = tuple(_value(part, line) for _, part in node.value)
-            return Items(values, tuple(key.value for key, _ in node.value))
+            keys = (key.value if isinstance(key, yaml.ScalarNode) else None for key, _ in node.value)
+            return Items(values, tuple(keys))
         case yaml.SequenceNode():
             return Items(tuple(_value(part, line) for part in node.value))
         case yaml.ScalarNode():
