@@ -343,3 +343,9 @@ def calls_in(node: ast.AST) -> list[str]:
 def names_in(node: ast.AST) -> set[str]:
     """Return the plain names in a piece of a script."""
     return {name.id for name in ast.walk(node) if isinstance(name, ast.Name)}
+
+
+def values_returned(function: ast.AST | None) -> list[ast.expr | None]:
+    """Return what each `return` of a function gives, None where it gives nothing; empty without a function."""
+    nodes = ast.walk(function) if function is not None else ()
+    return [node.value for node in nodes if isinstance(node, ast.Return)]

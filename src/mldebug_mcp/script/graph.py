@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
-from mldebug_mcp.script.calls import Assignment, constant_of, dotted
+from mldebug_mcp.script.calls import Assignment, constant_of, dotted, values_returned
 from mldebug_mcp.script.library import PLAIN_ATTRIBUTES, WITHOUT_GRADIENT
 from mldebug_mcp.script.roles import Roles
 
@@ -115,7 +115,7 @@ def _returns_graph(roles: Roles, helper: ast.FunctionDef, place: int | None, dep
     inside = next(
         (call.function for call in roles.script.calls if call.function.rpartition(".")[2] == helper.name), helper.name
     )
-    returned = [node.value for node in ast.walk(helper) if isinstance(node, ast.Return) and node.value is not None]
+    returned = [*filter(None, values_returned(helper))]
     for value in returned:
         part: ast.expr | None = value
         if place is not None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from mldebug_mcp.script.calls import Assignment, Call, dotted
+from mldebug_mcp.script.calls import Assignment, Call, dotted, values_returned
 from mldebug_mcp.script.library import HELD_OUT, TRAINS
 from mldebug_mcp.script.roles import Roles
 
@@ -113,7 +113,7 @@ def _returned_by(roles: Roles, made: Assignment) -> tuple[ast.expr, Call] | None
     helper = roles.definitions.get(dotted(made.value).rpartition(".")[2]) if isinstance(made.value, ast.Call) else None
     if made.place is None or not isinstance(helper, ast.FunctionDef):
         return None
-    returned = [node.value for node in ast.walk(helper) if isinstance(node, ast.Return)]
+    returned = values_returned(helper)
     value = returned[0] if len(returned) == 1 else None
     if not isinstance(value, ast.Tuple) or made.place >= len(value.elts):
         return None

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Literal
 
-from mldebug_mcp.script.calls import constant_of, dotted
+from mldebug_mcp.script.calls import constant_of, dotted, values_returned
 from mldebug_mcp.script.roles import Roles
 
 Better = Literal["lower", "higher", ""]
@@ -46,8 +46,13 @@ def better(roles: Roles, name: str) -> Better:
     if known:
         return known
     plain = re.sub(r"^(?:eval|val|valid|test|dev)[_/]", "", name).rpartition("/")[2]
-    sides = {better_of(roles, value, function) for value, function in _stored_under(roles, {name, plain})} - {""}
-    return sides.pop() if len(sides) == 1 else ""
+    return _agreed(better_of(roles, value, function) for value, function in _stored_under(roles, {name, plain}))
+
+
+def _agreed(sides: Iterable[Better]) -> Better:
+    """Return the side on which all that is known agrees."""
+    known = {*sides} - {""}
+    return known.pop() if len(known) == 1 else ""
 
 
 def _stored_under(roles: Roles, keys: set[str]) -> Iterator[tuple[ast.expr, str]]:
@@ -83,10 +88,8 @@ def better_of(roles: Roles, node: ast.expr, function: str, depth: int = MAX_STEP
     match node:
         case ast.Name():
             made = [made for made in roles.assignments_by_name.get((function, node.id), []) if made.place is None]
-            sides = {better_of(roles, made.value, function, depth - 1) for made in made if made.value is not node} - {
-                ""
-            }
-            side = better_by_name(node.id) or (sides.pop() if len(sides) == 1 else "")
+            values = [assignment.value for assignment in made if assignment.value is not node]
+            side = better_by_name(node.id) or _agreed(better_of(roles, value, function, depth - 1) for value in values)
         case ast.Attribute():
             side = better_by_name(node.attr)
         case ast.UnaryOp(op=ast.USub()):
@@ -122,10 +125,9 @@ def _better_of_call(roles: Roles, node: ast.Call, function: str, depth: int) -> 
         return "lower" if any(part is not None and _is_difference(part) for part in (given, owner)) else ""
     if name in KEEPS_ORDER:
         parts = [*node.args, *([owner] if owner is not None else [])]
-        sides = {better_of(roles, part, function, depth) for part in parts} - {""}
-        return sides.pop() if len(sides) == 1 else ""
+        return _agreed(better_of(roles, part, function, depth) for part in parts)
     helper = roles.definitions.get(name)
-    returned = [part.value for part in ast.walk(helper) if isinstance(part, ast.Return)] if helper is not None else []
+    returned = values_returned(helper)
     value = returned[0] if len(returned) == 1 else None
     known: Better = better_by_name(name) or ("lower" if DISTANCES.search(name) else "")
     if not known and value is not None:

@@ -7,7 +7,17 @@ import re
 from collections.abc import Iterator, Sequence
 
 from mldebug_mcp.models.script import Certainty
-from mldebug_mcp.script.calls import Assignment, Call, calls_in, constant_of, dotted, exclude, names_in, parameters_of
+from mldebug_mcp.script.calls import (
+    Assignment,
+    Call,
+    calls_in,
+    constant_of,
+    dotted,
+    exclude,
+    names_in,
+    parameters_of,
+    values_returned,
+)
 from mldebug_mcp.script.faults import Fault, fault
 from mldebug_mcp.script.library import EVALUATES, HELD_OUT, TRAINS
 from mldebug_mcp.script.loaders import (
@@ -263,7 +273,7 @@ def _scales_by_itself(helper: ast.FunctionDef) -> bool:
         axis = next((constant_of(keyword.value) for keyword in node.keywords if keyword.arg in ("axis", "dim")), 0)
         if method in ("mean", "std") and isinstance(given, ast.Name) and given.id in parameters and axis == 0:
             taken.add(method)
-    returned = [node.value for node in ast.walk(helper) if isinstance(node, ast.Return) and node.value is not None]
+    returned = [*filter(None, values_returned(helper))]
     divides = any(isinstance(value, ast.BinOp) and isinstance(value.op, ast.Div) for value in returned)
     return taken == {"mean", "std"} and len(parameters) == 1 and divides
 
@@ -771,7 +781,7 @@ def whole_and_part(roles: Roles) -> Iterator[Fault]:
     for parts in helpers.values():
         call = parts[0].value
         helper = roles.definitions.get(dotted(call).rpartition(".")[2])
-        returned = [node.value for node in ast.walk(helper) if isinstance(node, ast.Return)] if helper else []
+        returned = values_returned(helper)
         value = returned[0] if len(returned) == 1 and isinstance(returned[0], ast.Tuple) else None
         if value is None or len(value.elts) < len(parts):
             continue
@@ -855,7 +865,7 @@ def _drawn_at_once(node: ast.Call, owner: ast.expr | None) -> tuple[ast.expr, as
 
 def _drawn_by(roles: Roles, helper: ast.AST, node: ast.Call, depth: int) -> tuple[ast.expr, ast.expr] | None:
     """Return the rows that a function of this file is given and draws from, and its call; None for another function."""
-    returned = [part.value for part in ast.walk(helper) if isinstance(part, ast.Return)]
+    returned = values_returned(helper)
     found = _drawn_from(roles, returned[0], depth) if len(returned) == 1 and returned[0] is not None else None
     parameters = parameters_of(helper)
     place = parameters.index(dotted(found[0])) if found is not None and dotted(found[0]) in parameters else None

@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterable, Iterator
 
-from mldebug_mcp.script.calls import Assignment, Call, calls_in, constant_of, dotted, names_in
+from mldebug_mcp.script.calls import Assignment, Call, calls_in, constant_of, dotted, names_in, values_returned
 from mldebug_mcp.script.faults import Fault, fault
 from mldebug_mcp.script.graph import LOSS_NAME, carries_graph, is_running_sum
 from mldebug_mcp.script.library import CUT, NUMBERS, SAME_VALUES
@@ -415,7 +415,7 @@ def _kept_by_a_step(roles: Roles) -> Iterator[Fault]:
     for call in roles.script.named("append"):
         step = roles.definitions.get("training_step") if call.function.endswith(".training_step") else None
         arg = call.node.args[0] if call.node.args else None
-        returned = [node.value for node in ast.walk(step) if isinstance(node, ast.Return)] if step is not None else []
+        returned = values_returned(step)
         names = {
             part.id for value in returned if value is not None for part in ast.walk(value) if isinstance(part, ast.Name)
         }

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from mldebug_mcp.models.script import Certainty
-from mldebug_mcp.script.calls import Assignment, calls_in, constant_of, dotted
+from mldebug_mcp.script.calls import Assignment, calls_in, constant_of, dotted, values_returned
 from mldebug_mcp.script.faults import Fault, fault
 from mldebug_mcp.script.library import HAS_PARAMETERS, OPTIMIZERS
 from mldebug_mcp.script.roles import Roles
@@ -293,7 +293,7 @@ def _makes_layers(roles: Roles, name: str) -> bool:
     if HAS_PARAMETERS.search(name) or name in {module.name for module in roles.modules}:
         return True
     helper = roles.definitions.get(name.rpartition(".")[2])
-    returned = [node.value for node in ast.walk(helper) if isinstance(node, ast.Return)] if helper is not None else []
+    returned = values_returned(helper)
     return any(HAS_PARAMETERS.search(called) for value in returned if value is not None for called in calls_in(value))
 
 

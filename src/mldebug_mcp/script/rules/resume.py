@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from mldebug_mcp.script.calls import dotted
+from mldebug_mcp.script.calls import dotted, values_returned
 from mldebug_mcp.script.faults import Fault, fault
 from mldebug_mcp.script.roles import Roles
 from mldebug_mcp.script.trace.events import Event, Trace
@@ -102,7 +102,7 @@ def _is_trained_after(trace: Trace, load: Event) -> bool:
 def _texts(roles: Roles, value: ast.expr) -> list[str]:
     """Return how a value is written, and what a function of this file returns that gives it."""
     helper = roles.definitions.get(dotted(value).rpartition(".")[2]) if isinstance(value, ast.Call) else None
-    returned = [node.value for node in ast.walk(helper) if isinstance(node, ast.Return)] if helper is not None else []
+    returned = values_returned(helper)
     return [ast.unparse(part) for part in (value, *returned) if part is not None]
 
 

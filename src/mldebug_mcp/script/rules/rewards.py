@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from mldebug_mcp.script.calls import dotted, names_in
+from mldebug_mcp.script.calls import dotted, names_in, values_returned
 from mldebug_mcp.script.faults import Fault, fault
 from mldebug_mcp.script.metrics import Better, better_of, with_functions
 from mldebug_mcp.script.roles import Roles
@@ -40,7 +40,7 @@ def reward_is_a_distance(roles: Roles) -> Iterator[Fault]:
 
 def _given_back(function: ast.FunctionDef) -> Iterator[ast.expr]:
     """Yield what a function returns, one by one where it returns a list that it fills or writes out."""
-    returned = [node.value for node in ast.walk(function) if isinstance(node, ast.Return) and node.value is not None]
+    returned = [*filter(None, values_returned(function))]
     lists = {node.id for node in returned if isinstance(node, ast.Name)}
     for value in returned:
         yield value.elt if isinstance(value, ast.ListComp) else value

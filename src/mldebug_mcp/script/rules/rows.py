@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator, Mapping
 
-from mldebug_mcp.script.calls import Call, dotted
+from mldebug_mcp.script.calls import Call, dotted, values_returned
 from mldebug_mcp.script.faults import Fault, fault
 from mldebug_mcp.script.library import HELD_OUT, TRAINS
 from mldebug_mcp.script.roles import Roles
@@ -121,7 +121,7 @@ def _is_made(node: ast.Assign, name: str) -> bool:
 
 def _given_back(item: ast.FunctionDef, stored: Mapping[str, str]) -> set[str]:
     """Return the stored arrays whose rows are what a data set gives, and not counts or priorities of them."""
-    returned = [node.value for node in ast.walk(item) if isinstance(node, ast.Return) and node.value is not None]
+    returned = [*filter(None, values_returned(item))]
     names = {dotted(part) for value in returned for part in ast.walk(value)}
     return names | {rows for name, rows in stored.items() if name in names}
 

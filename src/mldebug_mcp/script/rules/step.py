@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator, Sequence
 
-from mldebug_mcp.script.calls import Call, calls_in, constant_of, dotted, exclude, names_in
+from mldebug_mcp.script.calls import Call, calls_in, constant_of, dotted, exclude, names_in, values_returned
 from mldebug_mcp.script.faults import Fault, fault
 from mldebug_mcp.script.roles import Roles, Run
 from mldebug_mcp.script.trace.events import Event
@@ -221,7 +221,7 @@ def _is_autocast(roles: Roles, guard: str) -> bool:
     """Say whether a `with` block is autocast, by a name that it was given as well."""
     made = roles.script.assigned(guard)
     helper = roles.definitions.get(guard.rpartition(".")[2])
-    returned = [node.value for node in ast.walk(helper) if isinstance(node, ast.Return)] if helper is not None else []
+    returned = values_returned(helper)
     values = [*([made.value] if made is not None else []), *filter(None, returned)]
     names = [guard, *(name for value in values for name in calls_in(value))]
     return any(name.rpartition(".")[2] == "autocast" for name in names)

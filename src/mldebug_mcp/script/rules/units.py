@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from mldebug_mcp.models.script import Certainty
-from mldebug_mcp.script.calls import Assignment, Call, constant_of, dotted, parameters_of
+from mldebug_mcp.script.calls import Assignment, Call, constant_of, dotted, parameters_of, values_returned
 from mldebug_mcp.script.facts import ACCUMULATED, COUNTS, ROWS_OF_BATCH, Facts
 from mldebug_mcp.script.faults import Fault, fault
 from mldebug_mcp.script.library import LOADER
@@ -302,7 +302,7 @@ def _returned(roles: Roles, name: str, place: int | None) -> tuple[ast.expr, str
     helper = roles.definitions.get(name)
     if not isinstance(helper, ast.FunctionDef):
         return None
-    returned = [node.value for node in ast.walk(helper) if isinstance(node, ast.Return)]
+    returned = values_returned(helper)
     value = returned[0] if len(returned) == 1 else None
     if place is not None:
         value = value.elts[place] if isinstance(value, ast.Tuple) and place < len(value.elts) else None
