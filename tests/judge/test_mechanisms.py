@@ -119,3 +119,12 @@ def test_half_precision_that_neither_configuration_nor_log_name_is_unlikely(
     columns = {"loss_scale": np.full(200, 65536.0)} if scale else None
     evidence = evidence_from_needs(run_of(columns, loss=LOSS, config=config, kind="pretraining"))
     assert ("fp16_overflow" in {one.cause for one in evidence}) is expected
+
+
+def test_updates_did_not_ruin_a_model_whose_gradients_stay_finite_behind_the_last_loss() -> None:
+    """Source: transformers 5.24.0, whose Trainer logs NaN to the end once the loss of one batch was NaN."""
+    loss = [3.2, 3.1, 3.0, *[math.nan] * 37]
+    evidence = evidence_from_needs(run_of(loss=loss, grad_norm=[1.9] * 40))
+    against = {one.cause for one in evidence if "records from step 4 on" in one.because}
+    assert {"lr_too_high", "exploding_gradients", "adam_instability"} <= against
+    assert "lr_too_high" not in {one.cause for one in evidence_from_needs(run_of(loss=loss, grad_norm=loss))}

@@ -157,6 +157,27 @@ def returns(loss: Lost) -> tuple[float, float] | None:
     return median(before[-LAST:]), median(after[-LAST:])
 
 
+MIN_RECORDS_OUTLIVED = 3
+"""Records without a finite loss whose gradient norm is finite. Chosen: from there on it is not a coincidence."""
+
+
+def outlived(run: Run) -> tuple[Lost, Series] | None:
+    """Return a loss that is lost for good and the gradient norms of its records, which are all finite and above zero.
+
+    Weights that are not finite have no such gradient: the model goes on, and it is the loss in the log that does not.
+    Transformers 5.24.0 sums losses between two records, and takes the sum off itself: NaN stays in it.
+    """
+    loss = first_lost(training_losses(run))
+    norm = gradient_norm(run)
+    if loss is None or not loss.for_good or norm is None:
+        return None
+    norms = norm.where(np.isin(norm.step, loss.series.step[loss.at :]))
+    # The record in which the loss is lost may have no gradient at all: that of a batch without a label is zero.
+    later = norms.where(norms.step > loss.step)
+    sound = len(later) >= MIN_RECORDS_OUTLIVED and bool(np.isfinite(norms.value).all() and (later.value > 0).all())
+    return (loss, norms) if sound else None
+
+
 def shares(loss: Lost) -> tuple[float, ...]:
     """Return the share of numbers that are not finite in each of `PARTS` stretches from the first of them on."""
     after = loss.bad[loss.at :]

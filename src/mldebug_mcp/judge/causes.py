@@ -10,6 +10,7 @@ import numpy as np
 
 from mldebug_mcp.checks.evaluation import auc_of, is_of_a_guess
 from mldebug_mcp.checks.policies import kept_rise
+from mldebug_mcp.checks.precision import outlived
 from mldebug_mcp.checks.reference_settings import USUAL
 from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.core.text import capitalised, figure, percent
@@ -257,6 +258,14 @@ def _lost_at_once(run: Run) -> str | None:
     return f"{lost[0].name} is not finite before any update was made" if lost and alone else None
 
 
+def _outlives_its_loss(run: Run) -> str | None:
+    """Say that the model goes on behind the record from which no loss is finite: no update has ruined it."""
+    found = outlived(run)
+    if found is None:
+        return None
+    return f"grad_norm is finite in all {len(found[1])} records from {run.place(found[0].step)} on"
+
+
 NO_WAY_TO_NAN = (
     "lr_too_low", "too_little_capacity", "overfitting", "duplicated_data", "unshuffled_data", "label_noise",
     "no_signal",
@@ -309,6 +318,7 @@ NEEDS: Mapping[str, tuple[Need, ...]] = {
         *((_FINITE,) if cause in NO_WAY_TO_NAN else ()),
         *((Need(_no_network),) if cause in OF_NETWORKS_ALONE else ()),
         *((Need(_lost_at_once, HARDLY), Need(_backward_alone_fails, HARDLY)) if cause in _BY_UPDATES else ()),
+        *((Need(_outlives_its_loss),) if cause in _BY_UPDATES else ()),
     )
     for cause in dict.fromkeys((*_OF_SETTINGS, *NO_WAY_TO_NAN, *_BY_UPDATES, *OF_NETWORKS_ALONE))
 }
@@ -449,7 +459,7 @@ def of_these_findings(run: Run, fix: str, findings: Sequence[Finding]) -> str:
     lost = next(
         (finding.steps[0] for finding in present if finding.symptom == "loss_nonfinite" and finding.steps), None
     )
-    if lost is not None and _ends_not_finite(run):
+    if lost is not None and _ends_not_finite(run) and outlived(run) is None:
         fix = fix.replace(_RECOVERED, f"Restart from a checkpoint before {run.place(lost)}: the loss does not recover.")
     early = run.first_step + AT_THE_START * (run.last_step - run.first_step)
     began = [finding.steps[0] for finding in present if finding.steps and finding.symptom.startswith("loss_")]

@@ -166,6 +166,29 @@ def test_without_evaluation_it_cannot_be_told() -> None:
     assert state("loss_nan_alone", run_of(loss=[NAN] * 40)) is State.UNKNOWN
 
 
+def test_a_loss_that_stays_nan_while_gradients_and_evaluation_are_finite_is_one_of_the_log() -> None:
+    """Source: transformers 5.24.0, whose Trainer keeps the NaN of one row without labels in its sum."""
+    norm = [1.9, 1.8, 1.6, 0.0, *[0.9] * 36]
+    finding = seen("loss_nan_alone", run_of(loss=[3.2, 3.1, 3.0, *[NAN] * 37], grad_norm=norm, eval_loss=EVALUATED))
+    assert finding.state is State.PRESENT
+    assert finding.summary == (
+        "loss is not finite from step 4 on, while grad_norm is finite in all 37 records there, last 0.9, "
+        "and eval_loss goes from 1.64 to 1.64: the weights are finite"
+    )
+
+
+@pytest.mark.parametrize(
+    ("norm", "evaluated"),
+    [([1.9] * 3 + [NAN] * 37, EVALUATED), ([1.9] * 3 + [0.0] * 37, EVALUATED), ([1.9] * 40, {10: 1.6, 20: NAN})],
+    ids=["no norm", "no gradient", "no evaluation"],
+)
+def test_a_loss_that_takes_gradients_or_evaluation_with_it_is_not_of_the_log(
+    norm: list[float], evaluated: dict[int, float]
+) -> None:
+    run = run_of(loss=[3.2, 3.1, 3.0, *[NAN] * 37], grad_norm=norm, eval_loss=evaluated)
+    assert state("loss_nan_alone", run) is State.ABSENT
+
+
 def test_a_loss_that_climbs_first_is_seen() -> None:
     assert state("loss_climbs_to_nan", run_of(loss=[2.0, 1.9, 1.8, 1.8, 3.0, 9.0, 80.0, NAN, NAN])) is State.PRESENT
 

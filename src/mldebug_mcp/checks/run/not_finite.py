@@ -21,6 +21,7 @@ from mldebug_mcp.checks.precision import (
     first_lost,
     in_half_precision,
     lost,
+    outlived,
     returns,
     shares,
     skips_of,
@@ -223,13 +224,16 @@ def gradient_lost_first(run: Run, loss: Lost) -> Evidence | None:
 
 
 def loss_nan_alone(run: Run, loss: Lost) -> Evidence | None:
-    """No training loss is finite, from the first record on, while every evaluation loss is: the weights are sound.
+    """No training loss is finite from a record on, while gradient norms or evaluation losses are: the weights go on.
 
-    Not this when: the loss was finite first; evaluation fails too.
+    Behind finite losses the norms decide: a trainer that subtracts its running sum keeps one NaN to the end.
+    Not this when: evaluation fails too; no gradient norm is logged, and the loss was finite first.
     """
+    evaluation = evaluation_losses(run)[0]
+    if loss.at and (outlives := outlived(run)) is not None:
+        return _outlived(run, loss, outlives[1], evaluation.where(evaluation.step > loss.step))
     if loss.count < len(loss.series):
         return None
-    evaluation = evaluation_losses(run)[0]
     if loss.count < MIN_NONFINITE_RECORDS or len(evaluation) < MIN_NONFINITE_RECORDS:
         raise CannotTell(
             f"{loss.count} records and {len(evaluation)} evaluations; {MIN_NONFINITE_RECORDS} of each are needed"
@@ -242,6 +246,20 @@ def loss_nan_alone(run: Run, loss: Lost) -> Evidence | None:
     )
     return _lost(
         loss, f"{before}{figure(last)} at the end, finite in all {len(evaluation)} evaluations", first=first, last=last
+    )
+
+
+def _outlived(run: Run, loss: Lost, norms: Series, evaluation: Series) -> Evidence | None:
+    if not bool(np.isfinite(evaluation.value).all()):
+        return None
+    ends = [figure(evaluation.value[at]) for at in (0, -1)] if len(evaluation) else []
+    evaluated = f", and {evaluation.name} goes from {ends[0]} to {ends[1]}" if ends else ""
+    return _lost(
+        loss,
+        f"loss is not finite from {run.place(loss.step)} on, while grad_norm is finite in all {len(norms)} records "
+        f"there, last {figure(norms.value[-1])}{evaluated}: the weights are finite",
+        norms=len(norms),
+        evaluations=len(evaluation),
     )
 
 
