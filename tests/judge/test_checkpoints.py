@@ -281,3 +281,18 @@ def test_a_distance_of_generated_samples_decides_where_nothing_else_was_evaluate
     files(tmp_path / "checkpoints", [f"step_{step}.pt" for step in range(1000, 8001, 1000)])
     choice = choose_checkpoint(tmp_path)
     assert (choice.keep, choice.metric, choice.better) == ("checkpoints/step_6000.pt", "fid", "lower")
+
+
+@pytest.mark.parametrize("optimizers", [1, 2, 3])
+def test_the_step_in_a_name_may_count_each_optimizer_of_a_gan(tmp_path: Path, optimizers: int) -> None:
+    """Source: Lightning 2.6.6 with manual optimization; its CSVLogger counts batches from zero."""
+    lines = ["epoch,loss,step,val_loss"]
+    (tmp_path / "checkpoints").mkdir()
+    for epoch, evaluated in enumerate((1.0, 0.6, 0.5, 0.7, 0.8, 0.9)):
+        lines += [f"{epoch},{1.2 - step / 100},{step}," for step in range(epoch * 10, epoch * 10 + 10)]
+        lines.append(f"{epoch},,{epoch * 10 + 9},{evaluated}")
+        for step in (epoch * 10 + 5, epoch * 10 + 10):
+            (tmp_path / "checkpoints" / f"epoch={epoch}-step={step * optimizers}.ckpt").write_text("weights")
+    (tmp_path / "metrics.csv").write_text("\n".join(lines) + "\n")
+    choice = choose_checkpoint(tmp_path)
+    assert (choice.keep, choice.best_saved) == (f"checkpoints/epoch=2-step={30 * optimizers}.ckpt", True)

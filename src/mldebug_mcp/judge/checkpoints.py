@@ -347,6 +347,8 @@ MAX_DISTANCE_BY_STEPS = 0.02
 MAX_DISTANCE_OTHERWISE = 0.05
 """Of the usual distance of evaluations: so near to one a checkpoint was evaluated, by steps and by epochs. Chosen: the
 step of a checkpoint and that of its record differ by one in some trainers (Lightning)."""
+NEAR_MULTIPLE = 0.02
+"""Share by which the steps of a name and of the log may differ from a multiple. Chosen: ends of epochs are exact."""
 MOST_OF_LEAST_DISTANCE = 0.49
 """Of the least distance of evaluations, which a step of one must not exceed."""
 MOST_RECORDS = 50
@@ -488,6 +490,7 @@ def places_of(
     by_epoch = _counts_epochs(run, bare, curve)
     shift = _offset(bare, curve, keras=keras) if by_epoch else 0.0
     per_pass = run.facts.steps_per_pass or _steps_per_epoch(run, steps if by_epoch else [*steps, *bare], curve)
+    optimizers = _optimizers_counted(run, saved)
     placed = []
     for checkpoint in saved:
         name, counters = checkpoint.named, inside.get(checkpoint.name, {})
@@ -496,12 +499,33 @@ def places_of(
             step, epoch = (None, name.number + shift) if by_epoch else (name.number, None)
         elif epoch is not None:
             epoch += offset
+        if optimizers > 1 and step is not None:
+            note = f"its name counts the steps of {optimizers} optimizers"
+            step /= optimizers
         if step is None and epoch is None and (counter := next((key for key in _COUNTERS if key in counters), "")):
             count = float(str(counters[counter]))
             step, epoch = (None, count) if counter == "epoch" else (count, None)
             note = f"{counter} {figure(count)} is written in it"
         placed.append((checkpoint, _place(run, checkpoint, _When(step, epoch, note, per_pass), metric, curve)))
     return placed
+
+
+def _optimizers_counted(run: Run, saved: Sequence[Checkpoint]) -> int:
+    """Return how often the names of checkpoints count a step of the log, 1 unless names with an epoch tell more.
+
+    Lightning 2.6.6 counts each optimizer in the name `epoch=0-step=40.ckpt` of a GAN, whose log ends that epoch at 19.
+    """
+    latest: dict[float, float] = {}
+    for epoch, step in ((checkpoint.named.epoch, checkpoint.named.step) for checkpoint in saved):
+        if epoch is not None and step is not None:
+            latest[epoch] = max(step, latest.get(epoch, 0.0))
+    if run.step_name != "step" or "epoch" not in run or len(latest) < 2:
+        return 1
+    logged = run["epoch"].finite
+    ends = {epoch: logged.step[logged.value == epoch] for epoch in latest if epoch < logged.value[-1]}
+    times = [latest[epoch] / (float(steps.max()) + 1) for epoch, steps in ends.items() if len(steps)]
+    counted = {round(time) if abs(time - round(time)) <= NEAR_MULTIPLE * time else 1 for time in times}
+    return counted.pop() if len(times) > 1 and len(counted) == 1 else 1
 
 
 def _place(run: Run, checkpoint: Checkpoint, when: _When, metric: Metric, curve: Curve) -> Place:
