@@ -168,6 +168,23 @@ def heaviness(values: Floats) -> float:
     return quantile(size, share) / typical / expected if typical > 0 else 1.0
 
 
+MAX_RESTARTS = 0.05
+"""Share of its records in which a counter may begin anew. Chosen: what falls more often counts nothing up."""
+
+
+def counted_up(values: Floats) -> Floats | None:
+    """Return a counter as if it had never begun anew at zero, shape (n,); None for values that are not counted up.
+
+    TRL 1.16.0 counts the tokens of a resumed run from zero, while its steps go on.
+    """
+    fell = np.diff(values) < 0
+    if len(values) < 2 or values.min() < 0 or fell.sum() > MAX_RESTARTS * len(values):
+        return None
+    before = np.cumsum(np.where(fell, values[:-1], 0.0))
+    total: Floats = values + np.concatenate([np.zeros(1), before])
+    return total
+
+
 def positive(values: Floats) -> bool:
     """Say whether a curve has values and all are above zero, so that its logarithm can be taken."""
     return bool(len(values)) and float(values.min()) > 0

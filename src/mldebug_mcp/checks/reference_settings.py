@@ -10,6 +10,7 @@ from dataclasses import replace
 from enum import StrEnum
 
 from mldebug_mcp.checks.check import CannotTell
+from mldebug_mcp.checks.curve import counted_up
 from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.core.text import figure
@@ -146,9 +147,11 @@ def is_small(run: Run) -> bool:
 def _by_operations(run: Run) -> float | None:
     flops = _summed_up(run, TOTAL_FLOPS)
     tokens = next(run.with_role(Quantity.TOKENS_SEEN, phase="train"), None)
-    if flops is None or tokens is None or not len(tokens.finite) or not float(tokens.finite.value[-1]) > 0:
+    if flops is None or tokens is None or not len(tokens.finite):
         return None
-    return flops / (FLOPS * float(tokens.finite.value[-1]))
+    total = counted_up(tokens.finite.value)
+    seen = float((tokens.finite.value if total is None else total)[-1])
+    return flops / (FLOPS * seen) if seen > 0 else None
 
 
 def _step_seconds(run: Run) -> float | None:

@@ -11,7 +11,7 @@ import re
 
 import numpy as np
 
-from mldebug_mcp.checks.curve import blocks, start_level
+from mldebug_mcp.checks.curve import blocks, counted_up, start_level
 from mldebug_mcp.checks.policies import ENTROPIES, ENTROPY_GONE, NOT_POLICY, TEXT_POLICIES, components, entropy
 from mldebug_mcp.checks.policies import rewards_of as rewards_logged
 from mldebug_mcp.core.arrays import median
@@ -254,8 +254,9 @@ def _tokens(run: Run, share: Series) -> Floats | None:
     """Return the tokens that each record stands for, shape (n,)."""
     logged = next((run[name].finite for name in run.series if _is_tokens(name)), None)
     if logged is not None and len(logged) >= 2:
-        if bool(np.all(np.diff(logged.value) >= 0)) and logged.value[-1] > 2 * logged.value[0]:  # so far
-            until = np.interp(share.step, logged.step, logged.value)
+        total = counted_up(logged.value)
+        if total is not None and total[-1] > 2 * total[0]:  # so far
+            until = np.interp(share.step, logged.step, total)
             first = until[0] if share.step[0] <= 2 * _intervals(run, share)[0] else 0.0  # of an excerpt it is not known
             return np.concatenate([[first], np.diff(until)])
         return np.interp(share.step, logged.step, logged.value) * _intervals(run, share)

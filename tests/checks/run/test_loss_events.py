@@ -118,6 +118,17 @@ def test_tokens_are_counted_per_record() -> None:
     assert finding.values["num_tokens per record_there"] == 20_000
 
 
+def test_tokens_that_a_resumed_run_counts_anew_are_taken_by_record_all_the_same() -> None:
+    """Source: TRL 1.16.0, whose SFTTrainer counts `num_tokens` of a resumed run from zero."""
+    loss, tokens = noisy(decay(400), 0.01), np.full(400, 1000.0)
+    loss[250] += 3
+    tokens[250] = 20_000
+    counted = np.concatenate([np.cumsum(tokens[:200]), np.cumsum(tokens[200:])])
+    finding = seen("loss_spike", run_of(loss=loss, num_tokens=counted))
+    assert finding.values["num_tokens per record_before"] == pytest.approx(1000)
+    assert finding.values["num_tokens per record_there"] == pytest.approx(20_000)
+
+
 def test_a_gradient_norm_that_rose_before_the_spike_is_told_with_its_step() -> None:
     loss, norm = noisy(decay(400), 0.01), noisy(np.ones(400), 0.02)
     loss[250:255] += 3

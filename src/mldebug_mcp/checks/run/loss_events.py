@@ -12,6 +12,7 @@ from mldebug_mcp.checks.asking import answers_of, by_outcome, outcome_of
 from mldebug_mcp.checks.check import Answers, CannotTell, Evidence, question
 from mldebug_mcp.checks.curve import (
     MAD_TO_STD,
+    counted_up,
     end_level,
     heaviness,
     mad,
@@ -412,8 +413,9 @@ def _watched(run: Run) -> Iterator[Series]:
     for name in WATCHED:
         if name in run:
             series = run[name].finite
-            if name in TOTALS and len(series) > 1 and bool(np.all(np.diff(series.value) >= 0)):
-                series = Series(f"{name} per record", series.step[1:], np.diff(series.value))
+            total = counted_up(series.value) if name in TOTALS else None
+            if total is not None:
+                series = Series(f"{name} per record", series.step[1:], np.diff(total))
             yield series
 
 
