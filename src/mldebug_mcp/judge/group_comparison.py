@@ -60,7 +60,7 @@ def compare_runs(a: Sequence[str | Path], b: Sequence[str | Path], metric: str =
         raise InputError(_lacks(first[0], metric))
     lost = [[run for run in runs if _is_lost(run, found.metric)] for runs in (first, second)]
     left_out = _left_out(lost, (first, second), found.metric)
-    first, second = ([run for run in runs if run not in of] for runs, of in zip((first, second), lost, strict=True))
+    first, second = ([run for run in runs if not _is_lost(run, found.metric)] for runs in (first, second))
     pairs = _pairs(first, second)
     if pairs is not None:
         first, second = [run for run, _ in pairs], [two for _, two in pairs]
