@@ -32,7 +32,7 @@ FLOORS_OF_LOGS = (
     {"json_yaml", "run_tables", "settings", "spread"},
     {"files", "remote_files", "ranks", "run", "kinds"},
     {"checkpoints"},
-    {"endings", "align", "attempts", "builder", "rank_recordings"},
+    {"endings", "align", "attempts", "run_columns", "builder", "rank_recordings"},
     {"documents"},
     {"text"},
     {"formats"},

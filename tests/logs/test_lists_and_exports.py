@@ -128,3 +128,57 @@ def test_cells_without_a_number_and_columns_of_one_name_are_noted(tmp_path: Path
     assert len(run["loss"]) == 20
     assert "10 cells of loss hold no number, such as 'N/A': left out" in run.notes
     assert not any("eval_loss" in note for note in run.notes)
+
+
+RUNS = {"3e5": 4.0, "ab12": 6.0}
+
+
+def of_runs(form: str, *, interleaved: bool) -> str:
+    """Return the records of two runs in one log, each with the id of its run."""
+    rows = [(run, step, first - step / 100) for run, first in RUNS.items() for step in range(1, 101)]
+    rows = sorted(rows, key=lambda row: row[1]) if interleaved else rows
+    if form == "csv":
+        return "run_id,step,loss\n" + "".join(f"{run},{step},{loss}\n" for run, step, loss in rows)
+    return "".join(json.dumps({"run_id": run, "step": step, "loss": loss}) + "\n" for run, step, loss in rows)
+
+
+@pytest.mark.parametrize("interleaved", [True, False])
+@pytest.mark.parametrize("form", ["csv", "jsonl"])
+def test_a_column_that_names_the_run_tells_runs_apart(form: str, *, interleaved: bool, tmp_path: Path) -> None:
+    (tmp_path / f"log.{form}").write_text(of_runs(form, interleaved=interleaved))
+    answer = diagnose_run(tmp_path / f"log.{form}")
+    assert answer.run.records == 100
+    assert answer.run.runs_in_folder == 2
+    assert any("3e5 (100), ab12 (100)" in note for note in answer.notes)
+    for run, first in RUNS.items():
+        assert points(read_run(tmp_path / f"log.{form}", run=run), "loss") == {
+            float(step): first - step / 100 for step in range(1, 101)
+        }
+    assert {row.name for row in diagnose_runs(tmp_path / f"log.{form}").rows} == {
+        f"log.{form}/3e5", f"log.{form}/ab12"
+    }  # fmt: skip
+
+
+def test_a_run_that_was_resumed_under_another_id_stays_one_run(tmp_path: Path) -> None:
+    rows = [("a", step) for step in range(1, 61)] + [("b", step) for step in range(50, 101)]
+    text = "run_id,step,loss\n" + "".join(f"{run},{step},{4 - step / 100}\n" for run, step in rows)
+    run = read(tmp_path, text, "log.csv")
+    assert (run.first_step, run.last_step) == (1, 100)
+    assert not run.runs_in_file
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl"])
+def test_a_column_that_tells_the_rank_keeps_the_lowest_and_compares_the_others(form: str, tmp_path: Path) -> None:
+    rows = [
+        {"rank": rank, "step": step, "loss": 4 - step / 100 + 5 * rank} for step in range(1, 101) for rank in (1, 0)
+    ]
+    lines = (
+        [",".join(rows[0]), *(",".join(map(str, row.values())) for row in rows)]
+        if form == "csv"
+        else map(json.dumps, rows)
+    )
+    run = read(tmp_path, "\n".join(lines) + "\n", f"log.{form}")
+    assert run.records == 100
+    assert run["loss"].value[-1] == 3
+    assert run["loss/rank_1"].value[-1] == 8
+    assert any("the records of rank 0 are read; 100 of other ranks" in note for note in run.notes)

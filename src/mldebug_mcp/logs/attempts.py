@@ -15,6 +15,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mldebug_mcp.core.arrays import distinct, median
 from mldebug_mcp.core.errors import InputError
@@ -266,6 +267,35 @@ class Recorded:
             [replace(line, row=line.row - first) for line in self.text_lines if line.between(first, last)],
             self.tail if last == self.rows else Tail(),
         )  # fmt: skip
+
+    def where(self, kept: NDArray[np.bool_]) -> Recorded:
+        """Return some rows, counted from 0 again, with all that stood between them.
+
+        Args:
+            kept: Which, shape (rows,).
+        """
+        place = np.append(0, np.cumsum(kept))  # by row: how many are kept before it
+        columns = {name: _where(column, kept, place) for name, column in self.columns.items()}
+        rows = int(place[-1])
+        return Recorded(
+            {name: column for name, column in columns.items() if len(column)}, rows,
+            [int(place[row]) for row in self.events if kept[row]],
+            sorted({int(place[row]) for row in self.breaks} - {0, rows}), [int(place[row]) for row in self.resumes],
+            [replace(start, row=int(place[start.row])) for start in self.starts],
+            [(int(place[row]), number) for row, number in self.folds],
+            [replace(message, records=int(place[min(message.records, self.rows)])) for message in self.messages],
+            [replace(line, row=int(place[line.row])) for line in self.text_lines], self.tail,
+        )  # fmt: skip
+
+
+def _where(column: Column, kept: NDArray[np.bool_], place: Rows) -> Column:
+    rows, values = column.arrays()
+    own = kept[rows]
+    part = Column()
+    if own.any():
+        part.extend(stretches_of(place[rows[own]]), values[own])
+    part.logged_as = column.logged_as
+    return part
 
 
 def _between(column: Column, first: int, last: int) -> Column:

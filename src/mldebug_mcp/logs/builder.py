@@ -6,7 +6,7 @@ Columns are gathered as they come; names and steps are settled once everything h
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -34,6 +34,7 @@ from mldebug_mcp.logs.names.records import (
 )
 from mldebug_mcp.logs.numbers import to_number
 from mldebug_mcp.logs.run import Incident, Run, Series, TextLine, named_attempt
+from mldebug_mcp.logs.run_columns import RunLabels, names_run, ranks_among, runs_among
 from mldebug_mcp.logs.settings import Settings, settings_printed_in
 from mldebug_mcp.logs.settings.printed import is_configuration
 
@@ -105,10 +106,11 @@ class RunBuilder:
 
     def __init__(self) -> None:
         self._recorded = Recorded()
+        self._labels = RunLabels()
         self._left_out: Counter[str] = Counter()
         self._messages = Messages(self._recorded.messages)
         self._incidents: list[Incident] = []
-        self._single: tuple[int, dict[str, float]] = (0, {})
+        self._single: tuple[int, dict[str, float], dict[str, list[str]]] = (0, {}, {})
         self._last_record: Mapping[str, object] = {}
         self._settings = Settings()
         self._of_ranks: dict[str, tuple[int, Mapping[int, tuple[Floats, Floats]]]] = {}
@@ -145,8 +147,14 @@ class RunBuilder:
         if not self.rows and is_configuration(values) and not any(map(is_telling, numbers)):
             self.configure(values, "the first record")
             return True
+        self.labels({name: [text] for name, text in values.items() if isinstance(text, str) and names_run(name)})
         self.numbers(as_the_trainer_means(numbers))
         return True
+
+    def labels(self, texts: Mapping[str, Iterable[str | None]]) -> None:
+        """Take the texts of columns that name the run of the records that come next, one for each of them."""
+        for name, column in texts.items():
+            self._labels.take(name, self.rows, column)
 
     def ends_with(self, record: Mapping[str, object]) -> None:
         """Take the last record as it was parsed: JSON has no NaN, so that a null in it may stand for one."""
@@ -159,14 +167,16 @@ class RunBuilder:
             return False
         where = {name: value for name, value in numbers_in(single.rest) if canonical(name) in COUNTERS}
         metric = named_of_evaluation(single.metric) if is_of_evaluation(single.rest) else single.metric
-        end, before = self._single
-        open_here = where and end == self.rows and metric not in before
+        end, before, of = self._single
+        texts = {name: [text] for name, text in single.rest.items() if isinstance(text, str) and names_run(name)}
+        open_here = where and end == self.rows and metric not in before and texts == of
         if open_here and where.items() <= before.items() and (column := self._column(metric)) is not None:
             column.append(self.rows - 1, number)
         else:
             before = where
+            self.labels(texts)
             self.numbers({**where, metric: number})
-        self._single = (self.rows, {**before, metric: number})
+        self._single = (self.rows, {**before, metric: number}, texts)
         return True
 
     def numbers(self, values: Mapping[str, float], *, event: bool = False) -> None:
@@ -314,6 +324,7 @@ class RunBuilder:
         """Return a builder of its own with what was taken so far: building settles names, units and notes."""
         other = RunBuilder()
         other._recorded, other._left_out = self._recorded.copy(), self._left_out.copy()
+        other._labels = self._labels.copy()
         other._messages = replace(self._messages, kept=other._recorded.messages)
         other._single, other._incidents = self._single, list(self._incidents)
         other._of_ranks = dict(self._of_ranks)
@@ -331,6 +342,8 @@ class RunBuilder:
         ):
             if note:
                 self.note(note)
+        self._keep_one_run(path)
+        self._keep_one_rank()
         if note := put_in_order(self._recorded):
             self.note(note)
         number = named_attempt(self.wanted_run)
@@ -377,6 +390,27 @@ class RunBuilder:
             runs_in_file=self._runs if len(self._runs) > 1 and not self.wanted_run else (),
             notes=tuple(self.notes),
         )
+
+    def _keep_one_run(self, path: str) -> None:
+        """Keep the records of one run where a column names several: the wanted one, else the one with the most."""
+        labels = self._labels.among(self._recorded)
+        if runs := runs_among(self._recorded, labels):
+            attempt = named_attempt(self.wanted_run)
+            chosen = next(iter(sorted(runs, key=lambda run: -runs[run]))) if attempt else self.choose(path, runs, {})
+            codes = [code for code, name in enumerate(labels.names) if name == chosen]
+            self._recorded = self._recorded.where(np.isin(labels.of_row, [*codes, -1]))
+
+    def _keep_one_rank(self) -> None:
+        """Keep the records of the lowest rank where a column tells the rank; those of the others are compared."""
+        found = ranks_among(self._recorded)
+        if found is not None:
+            for name, others in found.others.items():
+                self.of_ranks(name, found.owner, others)
+            self._recorded = self._recorded.where(found.kept)
+            self.note(
+                f"the records of rank {found.owner} are read; {found.left_out:,} of other ranks are left out, and "
+                "their losses, gradient norms and times are compared"
+            )
 
     def _series_of_ranks(self, series: Mapping[str, Series]) -> dict[str, Series]:
         """Return a metric by rank where ranks logged it and any of them differs from the run's."""

@@ -1,4 +1,4 @@
-"""Is a table one of runs? Or does a column name the run that each record is of?
+"""Is a table one of runs?
 
 Where each row is a run with its settings and results, it holds no curve that can be judged.
 
@@ -9,9 +9,7 @@ of its own in each row, the states of runs, settings that differ, results, and n
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Iterator, Mapping, Sequence
 
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import shorten
@@ -109,41 +107,3 @@ def _is_setting(name: str, cells: Sequence[object]) -> bool:
         return not is_known(name)
     known = {match.name for match in settings_of(name) if not match.weak}
     return bool(known) and "learning_rate" not in known and canonical(name) not in COUNTERS and not is_known(name)
-
-
-# Records of several runs in one file, each with the name of its run.
-
-
-_RUN = regex(r"(?:run|experiment|exp|trial|job)(?:[ _-]?(?:id|name))?", re.IGNORECASE)
-"""What the column is called that names the run of a record."""
-MIN_RECORDS_OF_RUN = 3
-"""Records of each run. Chosen: with fewer the column may name something else."""
-
-
-def run_column(names: Iterable[str]) -> str:
-    """Return the column that names the run of each record; "" where none does."""
-    return next((name for name in names if _RUN.fullmatch(name.strip())), "")
-
-
-def records_by_run(records: Iterable[tuple[object, float | None]]) -> dict[str, int]:
-    """Return how many records each of several runs has; none where they are of one run, or of one that goes on.
-
-    Args:
-        records: The run of each record and its step, None where it has none.
-    """
-    count: Counter[str] = Counter()
-    first: dict[str, float] = {}
-    last: dict[str, float] = {}
-    for run, step in records:
-        if run is None or run == "":
-            continue
-        name = str(run)
-        count[name] += 1
-        if step is not None:
-            first.setdefault(name, step)
-            last[name] = step
-    if len(count) < 2 or min(count.values()) < MIN_RECORDS_OF_RUN:
-        return {}
-    spans = list(zip(first.values(), last.values(), strict=True))
-    goes_on = len(spans) == len(count) and all(begun > end for (_, end), (begun, _) in pairwise(spans))
-    return {} if goes_on else dict(count)

@@ -33,6 +33,7 @@ from mldebug_mcp.logs.names.records import (
     tells_kind,
 )
 from mldebug_mcp.logs.numbers import parse_number
+from mldebug_mcp.logs.run_columns import names_run
 
 # Tables in memory (polars) → records: what JSON lines, CSV and parquet have in common once they are parsed.
 
@@ -56,7 +57,7 @@ def add_frame(builder: RunBuilder, frame: pl.DataFrame, stand_ins: Mapping[float
     found = None if is_long(frame.columns) else _numbers_in(frame)
     if found is None:
         return None
-    numbers, evaluated = found
+    numbers, evaluated, labels = found
     values: dict[str, Floats] = {}
     logged: dict[str, NDArray[np.bool_]] = {}
     for name, column in numbers.items():
@@ -69,9 +70,11 @@ def add_frame(builder: RunBuilder, frame: pl.DataFrame, stand_ins: Mapping[float
     if evaluated.any():
         values, logged = _parted(values, logged, evaluated)
     if values and len(logged) < len(values):
+        builder.labels({name: column.to_list() for name, column in labels.items()})
         builder.columns(values, logged)
         return 0
     filled = np.any(list(logged.values()), axis=0) if values else np.zeros(rows, dtype=np.bool_)
+    builder.labels({name: column.filter(pl.Series(filled)).to_list() for name, column in labels.items()})
     builder.columns(
         {name: column[filled] for name, column in values.items()},
         {name: mask[filled] for name, mask in logged.items()},
@@ -79,18 +82,21 @@ def add_frame(builder: RunBuilder, frame: pl.DataFrame, stand_ins: Mapping[float
     return rows - int(filled.sum())
 
 
-def _numbers_in(frame: pl.DataFrame) -> tuple[dict[str, pl.Series], NDArray[np.bool_]] | None:
-    """Return the columns of numbers, and which rows a text tells to be of evaluation, shape (rows,).
+def _numbers_in(frame: pl.DataFrame) -> tuple[dict[str, pl.Series], NDArray[np.bool_], dict[str, pl.Series]] | None:
+    """Return the columns of numbers, which rows a text tells to be of evaluation, shape (rows,), and the runs of rows.
 
     None where a text may spell a number, or where two columns have one name.
     """
     numbers: dict[str, pl.Series] = {}
+    labels: dict[str, pl.Series] = {}
     evaluated = np.zeros(frame.height, dtype=np.bool_)
     for name, column in _leaves(frame):
         if column.dtype.is_numeric():
             if name in numbers:
                 return None
             numbers[name] = column.cast(pl.Float64, strict=False)
+        elif column.dtype == pl.String and names_run(name):
+            labels[name] = column
         elif _may_spell_numbers(column):
             return None
         elif column.dtype == pl.String and tells_kind(name):
@@ -98,7 +104,7 @@ def _numbers_in(frame: pl.DataFrame) -> tuple[dict[str, pl.Series], NDArray[np.b
     own = [name for name in numbers if named_of_evaluation(name) != name]
     if evaluated.any() and any(named_of_evaluation(name) in numbers for name in own):
         return None
-    return numbers, evaluated
+    return numbers, evaluated, labels
 
 
 def _leaves(frame: pl.DataFrame, prefix: str = "", depth: int = 0) -> Iterator[tuple[str, pl.Series]]:

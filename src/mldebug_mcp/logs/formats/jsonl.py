@@ -6,7 +6,7 @@ does comes back here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -18,9 +18,7 @@ from mldebug_mcp.logs.documents import holds_runs
 from mldebug_mcp.logs.endings import ErrorLines
 from mldebug_mcp.logs.json_yaml import holds_columns, parse_json, parse_object
 from mldebug_mcp.logs.log_file import LogFile, ahead, blocks, is_fast, is_large, lines_of
-from mldebug_mcp.logs.names.metrics import COUNTERS, canonical
-from mldebug_mcp.logs.numbers import to_number
-from mldebug_mcp.logs.run_tables import ROWS_LOOKED_AT, advice_on_runs, records_by_run, run_column
+from mldebug_mcp.logs.run_tables import ROWS_LOOKED_AT, advice_on_runs
 
 if TYPE_CHECKING:
     from mldebug_mcp.logs.formats.frames import FastRecords
@@ -59,30 +57,11 @@ def read(file: LogFile, builder: RunBuilder) -> None:
     if advice := advice_on_runs(first):
         raise InputError(f"{file.name}: {advice}")
     records = Records(builder)
-    if of_one := _of_one_run(file, builder, run_column(first[0]) if first else ""):
-        records.take(of_one)
-    elif is_fast(file):
+    if is_fast(file):
         records.take_blocks(blocks(file))
     else:
         records.take(file.lines())
     records.tell(builder)
-
-
-def _of_one_run(file: LogFile, builder: RunBuilder, name: str) -> Iterator[str] | None:
-    """Return the lines of one of several runs, where a key names the run of each record; None for other files."""
-    if not name:
-        return None
-
-    def run_of(line: str) -> tuple[object, float | None]:
-        record = parse_object(line) or {}
-        step = next((value for key, value in record.items() if canonical(key) in COUNTERS), None)
-        return record.get(name), to_number(step)
-
-    points = records_by_run(map(run_of, file.lines()))
-    if not points:
-        return None
-    chosen = builder.choose(file.name, points, {})
-    return (line for line in file.lines() if str(run_of(line)[0]) == chosen)
 
 
 def follow(file: LogFile, builder: RunBuilder) -> Records:

@@ -7,7 +7,7 @@ import csv
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from itertools import chain, islice, pairwise
+from itertools import islice, pairwise
 
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.lazy import regex
@@ -18,7 +18,8 @@ from mldebug_mcp.logs.names import Quantity, role_of
 from mldebug_mcp.logs.names.metrics import COUNTERS, canonical, is_telling
 from mldebug_mcp.logs.names.records import is_long, phase_in, tells_kind
 from mldebug_mcp.logs.numbers import parse_number
-from mldebug_mcp.logs.run_tables import ROWS_LOOKED_AT, advice_on_runs, records_by_run, run_column
+from mldebug_mcp.logs.run_columns import names_run
+from mldebug_mcp.logs.run_tables import ROWS_LOOKED_AT, advice_on_runs
 from mldebug_mcp.logs.text.bars import bar_in
 
 # The rows of a table of text, one after another, as records.
@@ -121,6 +122,8 @@ class Rows:
 
     def _value(self, name: str, cell: str) -> object:
         """Return the number of a cell, or its text where that may tell of what the others are."""
+        if names_run(name):
+            return cell.strip()
         number = parse_number(cell)
         if number is not None:
             self._numbers[name] += 1
@@ -260,9 +263,7 @@ def read(file: LogFile, builder: RunBuilder) -> None:
     rows = Rows(builder, file.path.stem)
     try:
         lines: Iterator[str] = islice(file.lines(), comments, None)
-        if of_one := _of_one_run(file, builder, delimiter, comments):
-            lines = of_one
-        elif is_fast(file):
+        if is_fast(file):
             from mldebug_mcp.logs.formats.frames import read_fast
 
             lines = read_fast(file, rows, builder, delimiter, comments)
@@ -270,29 +271,6 @@ def read(file: LogFile, builder: RunBuilder) -> None:
     except csv.Error as error:
         builder.note(f"reading stopped at a broken row ({error})")
     rows.tell(builder)
-
-
-def _of_one_run(file: LogFile, builder: RunBuilder, delimiter: str, comments: int) -> Iterator[str] | None:
-    """Return the lines of one of several runs, where a column names the run of each row; None for other tables."""
-    header = next(csv.reader(file.head.splitlines()[comments : comments + 1], delimiter=delimiter), [])
-    name = run_column(header)
-    if not name:
-        return None
-    at = header.index(name)
-    steps = next((index for index, other in enumerate(header) if canonical(other.strip()) in COUNTERS), None)
-
-    def run_of(line: str) -> tuple[str, float | None]:
-        cells = next(csv.reader([line], delimiter=delimiter), [])
-        if len(cells) != len(header):
-            return "", None
-        return cells[at].strip(), None if steps is None else parse_number(cells[steps])
-
-    points = records_by_run(map(run_of, islice(file.lines(), comments + 1, None)))
-    if not points:
-        return None
-    chosen = builder.choose(file.name, points, {})
-    head, *_ = islice(file.lines(), comments, comments + 1)
-    return chain([head], (line for line in islice(file.lines(), comments + 1, None) if run_of(line)[0] == chosen))
 
 
 def follow(file: LogFile, builder: RunBuilder) -> Follower:

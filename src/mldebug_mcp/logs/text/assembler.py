@@ -17,10 +17,9 @@ from numpy.typing import NDArray
 from mldebug_mcp.core.text import figure
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.columns import Floats, Rows
-from mldebug_mcp.logs.names import Quantity, role_of
 from mldebug_mcp.logs.names.metrics import COUNTERS, canonical, is_evaluation, is_known, is_telling
-from mldebug_mcp.logs.names.quantities import LOSSES
 from mldebug_mcp.logs.numbers import to_number
+from mldebug_mcp.logs.run_columns import MAX_RANKS, is_compared
 from mldebug_mcp.logs.text.counters import Counters
 from mldebug_mcp.logs.text.pairs import evaluation_name
 from mldebug_mcp.logs.text.parsed_line import Parsed, is_remark
@@ -351,8 +350,8 @@ class Leftovers:
 # the others the loss, the gradient norm and the times of each step are kept, so that the ranks can be compared.
 
 
-MAX_RANKS, MAX_OF_RANKS = 64, 2_000_000
-"""Ranks whose values are kept, and values in all. Chosen: a comparison of more shows no more; 32 MB of numbers."""
+MAX_OF_RANKS = 2_000_000
+"""Values of other ranks that are kept. Chosen: 32 MB of numbers."""
 
 
 class Ranks:
@@ -392,7 +391,7 @@ class Ranks:
         if "step" not in counters or (len(self._others) > MAX_RANKS and rank not in self._ranks):
             return
         for name, values in metrics.items():
-            if _is_of_ranks(name) and self._kept + size <= MAX_OF_RANKS:
+            if is_compared(name) and self._kept + size <= MAX_OF_RANKS:
                 self._kept += size
                 self._values.setdefault((name, rank), []).append((counters["step"], values))
 
@@ -414,12 +413,6 @@ class Ranks:
             f"left out {sum(self._others.values())} line(s) that {len(self._others)} other rank(s) printed alike: "
             f"one rank's records are read{kept}"
         )
-
-
-def _is_of_ranks(name: str) -> bool:
-    role = role_of(name)
-    compared = role is not None and (role.quantity in LOSSES or role.quantity is Quantity.GRADIENT_NORM)
-    return compared or (role is not None and role.quantity.is_duration)
 
 
 def _joined(parts: Sequence[tuple[Floats, Floats]]) -> tuple[Floats, Floats]:
