@@ -138,10 +138,11 @@ def runs_among(recorded: Recorded, labels: Labels) -> dict[str, int]:
     steps = _steps(recorded)
     if steps is not None and len(runs) > 1:
         counted = measured & np.isfinite(steps)
-        own = [distinct(steps[counted & (labels.of_row == code)]) for code in runs]
-        own = [part for part in own if len(part) >= MIN_RECORDS]
-        first, last = min((part[0] for part in own), default=0.0), max((part[-1] for part in own), default=0.0)
-        if sum(part[0] <= first + MAX_START * (last - first) for part in own) < 2:
+        first, last = np.full(len(labels.names), np.inf), np.full(len(labels.names), -np.inf)
+        np.minimum.at(first, labels.of_row[counted], steps[counted])
+        np.maximum.at(last, labels.of_row[counted], steps[counted])
+        goes_on = first < last
+        if not goes_on.any() or int((first <= first.min() + MAX_START * (last.max() - first.min()))[goes_on].sum()) < 2:
             return {}
     return {labels.names[code]: runs[code] for code in sorted(runs)} if len(runs) > 1 else {}
 
