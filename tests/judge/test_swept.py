@@ -165,3 +165,22 @@ def test_the_notes_say_how_many_runs_were_not_compared_and_why() -> None:
     short, without = left_out_of_sweep([*grid(lambda one: one["learning_rate"]), *young, *broken])[::-1]
     assert "leaves out 2 runs with less than 50% of the steps" in short
     assert "leaves out 1 run without a finite eval_loss" in without
+
+
+def test_runs_of_unknown_settings_are_no_seeds_of_one_setting() -> None:
+    known = [answered({"learning_rate": rate}, 2 + rate) for rate in RATES[:2] for _ in range(2)]
+    unknown = [answered({}, last) for last in (2.4, 2.4, 55.4, 11.8, 11.8, 4.9, 2.4)]
+    assert sweep_of([*known, *unknown]) is None
+    (note,) = left_out_of_sweep([*known, *unknown])
+    assert "4 of 11 runs tell one" in note
+
+    more = [*known, answered({"learning_rate": 3e-3}, 2.5), *unknown]
+    sweep = sweep_of(more)
+    assert sweep is not None
+    assert (sweep.compared, sweep.between_seeds) == (5, None)
+    assert left_out_of_sweep(more) == ["the comparison of settings leaves out 7 runs of unknown settings"]
+
+
+def test_settings_that_differ_no_more_than_seeds_do_are_not_said_to_differ_by_0() -> None:
+    lines = "\n".join(sweep_lines(sweep_of(list(grid(lambda one: one["seed"], noise=1e-9)))))
+    assert "between settings by no more than chance gives" in lines

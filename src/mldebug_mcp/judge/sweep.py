@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, TypeAlias
@@ -135,8 +135,8 @@ OFTEN_REPEATED = 2
 def sweep_of(answers: Sequence[Answered]) -> Sweep | None:
     """Return what a sweep says of its settings; None where there are too few runs with results to compare."""
     metric, measured = _measured(answers)
-    compared = _long_enough(measured)
     varied = dict(levels_of([answer.settings for answer in answers]))
+    compared = [answer for answer in _long_enough(measured) if _tells_any(answer, varied)]
     if len(compared) < LEAST_RUNS or not varied:
         return None
     higher = compared[0].row.better == "higher"
@@ -171,12 +171,20 @@ def sweep_of(answers: Sequence[Answered]) -> Sweep | None:
 
 def left_out_of_sweep(answers: Sequence[Answered]) -> list[str]:
     """Return how many runs of a sweep were not compared and why, a note for each reason; none where none is varied."""
-    if not any(levels_of([answer.settings for answer in answers])):
+    varied = dict(levels_of([answer.settings for answer in answers]))
+    if not varied:
         return []
     read = [answer for answer in answers if answer.row.ending != "unread"]
     metric, measured = _measured(read)
-    without, short = len(read) - len(measured), len(measured) - len(_long_enough(measured))
+    compared = _long_enough(measured)
+    without, short = len(read) - len(measured), len(measured) - len(compared)
+    bare = sum(not _tells_any(answer, varied) for answer in compared)
     notes = []
+    if bare and len(compared) - bare < LEAST_RUNS:
+        there = f"{len(compared) - bare} of {counted(len(compared), 'run')} tell one in which the runs differ"
+        return [f"settings are not compared: {there}, and {LEAST_RUNS} are needed"]
+    if bare:
+        notes.append(f"the comparison of settings leaves out {counted(bare, 'run')} of unknown settings")
     if without and measured:
         notes.append(f"the comparison of settings leaves out {counted(without, 'run')} without a finite {metric}")
     if short:
@@ -185,6 +193,11 @@ def left_out_of_sweep(answers: Sequence[Answered]) -> list[str]:
             f"{percent(MIN_SHARE_OF_LONGEST_RUN)} of the steps of the longest run, and of its rows"
         )
     return notes
+
+
+def _tells_any(answer: Answered, varied: Collection[str]) -> bool:
+    """Say whether a run tells any of the settings in which the runs differ."""
+    return any(answer.settings.get(name) is not None for name in varied)
 
 
 def _measured(answers: Sequence[Answered]) -> tuple[str, list[Answered]]:
@@ -230,6 +243,8 @@ def _seeds(answers: Sequence[Answered], loss: Floats, names: Sequence[str]) -> _
         return None
     freedom = sum(len(some) - 1 for some in repeated)
     within = sum(float(((some - some.mean()) ** 2).sum()) for some in repeated) / freedom
+    if not within:  # copies of one run, and no seeds
+        return None
     usual = len(repeated) / sum(1 / len(some) for some in repeated)
     between = float(np.var([some.mean() for some in repeated], ddof=1)) - within / usual
     return _Seeds(len(repeated), math.sqrt(within), math.sqrt(max(0.0, between)))

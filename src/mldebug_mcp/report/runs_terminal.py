@@ -95,9 +95,10 @@ def sweep_lines(sweep: Sweep | None) -> list[str]:
     if len(lines) == 1:
         lines.append("no setting stands out from what the runs differ by anyway")
     if sweep.between_seeds is not None and sweep.between_settings is not None:
+        apart = f"by {figure(sweep.between_settings)}" if sweep.between_settings else "by no more than chance gives"
         lines.append(
             f"between seeds of one setting the result differs by {figure(sweep.between_seeds)} (standard deviation, "
-            f"{counted(sweep.seed_groups, 'group')}), between settings by {figure(sweep.between_settings)}"
+            f"{counted(sweep.seed_groups, 'group')}), between settings {apart}"
         )
     return lines + [
         f"“{citation.text}” — {citation.author}, {citation.title} [{citation.id}]" for citation in sweep.citations
