@@ -66,7 +66,7 @@ def test_annotations_that_name_what_is_not_there_are_counted(tmp_path: Path) -> 
 
     notes = " ".join(inspected(tmp_path, value).notes)
 
-    assert "1 annotations have no box, or name an image that is not there" in notes
+    assert "left out 1 annotation without a box, or of an image that is not there" in notes
     assert "1 annotations name a category that is not there" in notes
 
 

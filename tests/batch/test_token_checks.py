@@ -325,3 +325,13 @@ def test_ids_of_another_kind_of_tokenizer_are_seen_and_its_own_are_left_alone(
     found = {one.check for one in inspect_batch(file, tmp_path / "mine").findings}
 
     assert ("tokenizer_mismatch" in found) == (source != kind)
+
+
+@pytest.mark.parametrize(("ids", "words"), [([1, 2, 500], "1 id or label in"), ([1, 501, 500], "2 ids or labels in")])
+def test_ids_outside_the_vocabulary_are_counted_in_whole_words(ids: list[int], words: str, tmp_path: Path) -> None:
+    (tmp_path / "batch.json").write_text(json.dumps({"input_ids": [[1, 2, 3], ids]}))
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "gpt2", "vocab_size": 100}))
+    answer = inspect_batch(tmp_path / "batch.json", model=tmp_path / "config.json")
+    (found,) = [finding for finding in answer.findings if finding.check == "token_id_out_of_range"]
+    assert words in found.summary
+    assert (" is outside " if words.startswith("1 ") else " are outside ") in found.summary

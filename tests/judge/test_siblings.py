@@ -68,3 +68,20 @@ def test_siblings_that_ended_early_are_not_compared_with(tmp_path: Path) -> None
         log.write_text("".join(f"{line}\n" for line in log.read_text().splitlines()[:120]))
     alone, beside = diagnose_run(tmp_path / "odd"), diagnose_run(tmp_path, run="odd")
     assert _probability(beside, "healthy") == pytest.approx(_probability(alone, "healthy"))
+
+
+def test_siblings_of_unknown_settings_are_named_without_empty_brackets(tmp_path: Path) -> None:
+    for name in ("run1", "run2"):
+        rows = [{"step": step, "loss": 3 - step / 100 + (name == "run2") * step % 7 / 50} for step in range(100)]
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    ran = diagnose_run(tmp_path).sheet.ran
+    assert any(line.startswith("1 sibling run: run") and "(" not in line for line in ran), ran
+
+
+def test_a_note_names_the_log_at_the_top_of_a_folder_that_is_read(tmp_path: Path) -> None:
+    for folder, losses in ((tmp_path, 100), (tmp_path / "below", 60)):
+        folder.mkdir(exist_ok=True)
+        rows = [{"step": step, "loss": 3 - step / 100 + losses / 100} for step in range(losses)]
+        (folder / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (note,) = [note for note in diagnose_run(tmp_path).notes if "a run of its own" in note]
+    assert "a run of its own, train.jsonl, which is read" in note

@@ -20,7 +20,7 @@ from mldebug_mcp.batch.sequences import Bools, Floats, Ints, Ragged, Sequences, 
 from mldebug_mcp.batch.table import Column, Table
 from mldebug_mcp.batch.tokenizer import Tokenizer
 from mldebug_mcp.core.config_files import read_config_json
-from mldebug_mcp.core.text import shorten
+from mldebug_mcp.core.text import counted, shorten
 
 if TYPE_CHECKING:
     from mldebug_mcp.batch.columns import Rest
@@ -238,7 +238,7 @@ def coco_table(value: Mapping[str, Any]) -> Table:
         for image in value["images"]
     ]  # fmt: skip
     notes = [f"read as annotations of COCO: {len(targets)} images, {len(value['annotations'])} annotations"]
-    notes += [f"{lost} annotations have no box, or name an image that is not there"] * bool(lost)
+    notes += [f"left out {counted(lost, 'annotation')} without a box, or of an image that is not there"] * bool(lost)
     notes += [f"{unnamed} annotations name a category that is not there"] * bool(unnamed)
     files: list[object] = [str(image.get("file_name", image["id"])) for image in value["images"]]
     return Table({"targets": targets, "file_name": files}, notes=notes)

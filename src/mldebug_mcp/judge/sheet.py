@@ -23,7 +23,7 @@ from mldebug_mcp.logs import Run
 from mldebug_mcp.logs.kinds import plan_of
 from mldebug_mcp.logs.names.quantities import LOSSES, Quantity
 from mldebug_mcp.logs.names.settings import PHRASES
-from mldebug_mcp.logs.run import Attempt, Ending, Message, TextLine
+from mldebug_mcp.logs.run import Attempt, Ending, Message, Sibling, TextLine
 from mldebug_mcp.logs.settings.settings import Setting
 from mldebug_mcp.logs.settings.values import Value
 from mldebug_mcp.models import Finding, MetricToLog, State
@@ -440,18 +440,23 @@ def _records_before(message: Message) -> str:
 
 
 def _siblings(run: Run) -> list[str]:
-    shown = [
-        f"{sibling.name} ({', '.join(f'{name}={value}' for name, value in list(sibling.settings.items())[:4])})"
-        for sibling in run.siblings[:MOST_SIBLINGS]
-    ]
-    if not shown:
+    if not run.siblings:
         return []
+    first = sorted(run.siblings, key=lambda sibling: not sibling.settings)[:MOST_SIBLINGS]
+    shown = [_sibling(sibling) for sibling in first]
+    otherwise = ", otherwise set" if first[0].settings else ""
     among = among_siblings(run)
     comparison = "" if among is None else (
         f"; {among.metric} at the end {figure(among.own)}, in {among.count} of them {figure(among.usual)} "
         f"(median, spread {figure(among.spread)})"
     )  # fmt: skip
-    return [f"{counted(len(run.siblings), 'sibling run')}, otherwise set: {'; '.join(shown)}{comparison}"]
+    return [f"{counted(len(run.siblings), 'sibling run')}{otherwise}: {'; '.join(shown)}{comparison}"]
+
+
+def _sibling(sibling: Sibling) -> str:
+    """Return the name of a sibling run, with what is set otherwise in it where that is known."""
+    settings = ", ".join(f"{name}={value}" for name, value in list(sibling.settings.items())[:4])
+    return f"{sibling.name} ({settings})" if settings else sibling.name
 
 
 def _not_judged(run: Run, findings: Sequence[Finding], missing: Sequence[MetricToLog]) -> list[str]:

@@ -648,7 +648,8 @@ def _own_log(read: Sequence[Read], longest: int) -> tuple[Read | None, int]:
 def _note_on_others(own: Read, count: int, others: Sequence[str]) -> str:
     names = shorten(", ".join(others), 300)
     if not own.is_shared:
-        return f"this folder holds a run of its own, {own.name}, which is read; other runs in it: {names}"
+        name = own.files[0] if own.name == "." else own.name
+        return f"this folder holds a run of its own, {name}, which is read; other runs in it: {names}"
     return (
         f"this folder holds {count} runs; only {own.name}, the longest, is read here; "
         f"`mldebug-mcp runs` (diagnose_runs) judges each; run=NAME (--run NAME) reads another: {names}"

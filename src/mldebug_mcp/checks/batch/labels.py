@@ -17,7 +17,7 @@ from mldebug_mcp.checks.batch.affected_rows import (
     rows_where,
 )
 from mldebug_mcp.checks.check import Evidence, batch_check
-from mldebug_mcp.core.text import quoted
+from mldebug_mcp.core.text import counted, quoted
 from mldebug_mcp.models.base import Severity
 
 VOID = (255, -1)
@@ -383,7 +383,7 @@ def label_out_of_range(batch: Batch) -> Evidence | None:
     if not count:
         return None
     known = f"0 to {limit - 1}" if limit < 2**62 else "0 and above"
-    summary = f"{count} labels are outside {known} (such as {example})"
+    summary = f"{counted(count, 'label')} {'is' if count == 1 else 'are'} outside {known} (such as {example})"
     return batch_evidence(summary, rows.astype(np.int64), values={"labels": count, "example": example})
 
 

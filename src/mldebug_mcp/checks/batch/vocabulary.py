@@ -72,7 +72,9 @@ def token_id_out_of_range(batch: Batch) -> Evidence | None:
         return batch_evidence(f"{problems[0].summary}, in {of_rows(at_rows, batch.rows)}", at_rows)
     count, rows, spots = gather(places)
     known = f"a vocabulary of {limit}" if batch.vocabulary else "any vocabulary"
-    summary = f"{count} ids or labels in {of_rows(rows, batch.rows)} are outside {known} (such as {worst})"
+    what = "1 id or label" if count == 1 else f"{count} ids or labels"
+    verb = "is" if count == 1 else "are"
+    summary = f"{what} in {of_rows(rows, batch.rows)} {verb} outside {known} (such as {worst})"
     return batch_evidence(summary, rows, spots, {"count": count, "example": worst})
 
 
