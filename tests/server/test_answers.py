@@ -339,3 +339,20 @@ async def test_what_could_be_misread_is_refused(client: Client, tool: str, argum
     result = await client.call_tool(tool, arguments)
     assert result.is_error
     assert "argument" in result.content[0].text  # type: ignore[union-attr]
+
+
+async def test_short_answers_keep_the_settings_that_differ_and_say_what_unknown_counts(
+    client: Client, tmp_path: Path
+) -> None:
+    for rate in (0.001, 0.003):
+        folder = tmp_path / f"lr{rate}"
+        folder.mkdir()
+        (folder / "config.json").write_text(json.dumps({"learning_rate": rate, "weight_decay": 0.1}))
+        losses = [2 + 2 * 0.98**step + 0.05 * math.sin(step * step) for step in range(300)]
+        rows = [{"step": step, "loss": loss, "grad_norm": 1 + loss / 10} for step, loss in enumerate(losses)]
+        (folder / "log.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    many = (await client.call_tool("diagnose_runs", {"path": str(tmp_path)})).structured_content or {}
+    assert sorted(row["settings"]["learning_rate"] for row in many["rows"]) == [0.001, 0.003]
+    one = (await client.call_tool("diagnose_run", {"path": str(tmp_path), "run": "lr0.001"})).structured_content or {}
+    assert sum(cause["probability"] for cause in one["hypotheses"]) == pytest.approx(1, abs=0.02)
+    assert any("counted under unknown" in note for note in one["notes"])

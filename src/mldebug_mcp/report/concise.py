@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
 from typing import TypeVar
 
 import numpy as np
@@ -466,13 +467,15 @@ def concise_script(report: ScriptReport) -> ScriptReport:
 RUNS_CONCISE_MOST_ROWS = 25
 MOST_SEEN = 3
 MOST_SETTINGS = 6
-"""Settings that are shown of a sweep, and of those that the sick ones share: the clearest."""
+"""Settings that are shown of a run, of a sweep, and of those that the sick ones share: the clearest."""
 
 
 def concise_runs(answer: Runs) -> Runs:
     """Return the first rows, with the count of all in front of the notes, and the settings that matter."""
     rows = [
-        row.model_copy(update={"seen": row.seen[:MOST_SEEN], "settings": {}})
+        row.model_copy(
+            update={"seen": row.seen[:MOST_SEEN], "settings": dict(islice(row.settings.items(), MOST_SETTINGS))}
+        )
         for row in answer.rows[:RUNS_CONCISE_MOST_ROWS]
     ]
     return answer.model_copy(

@@ -393,6 +393,7 @@ def _healthy(diagnosis: Diagnosis) -> Diagnosis:
     missing = [name for name in USUAL if name not in diagnosis.run.metrics]
     notes = [
         NOTHING if not noteworthy else "seen in healthy runs too",
+        "all other causes are counted under unknown",
         *([f"not logged: {', '.join(missing)}"] if missing else []),
     ]
     return Diagnosis(
