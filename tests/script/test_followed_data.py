@@ -309,6 +309,16 @@ for epoch in range(start, 10):
     ("loaded", "found"),
     [
         ('opt.load_state_dict(kept["opt"])', ["state_left_out"]),
+        (
+            'for name, part in {"opt": opt, "sched": sched}.items():\n'
+            '        if isinstance(part, nn.Module):\n            part.load_state_dict(kept[name])',
+            ["state_left_out"],
+        ),
+        (
+            'for name, part in {"opt": opt, "sched": sched}.items():\n'
+            '        if not isinstance(part, (nn.Module, int)):\n            part.load_state_dict(kept[name])',
+            [],
+        ),
         ("pass", ["state_left_out"]),
         ('for name, part in {"opt": opt, "sched": sched}.items(): part.load_state_dict(kept[name])', []),
         ('opt.load_state_dict(kept["opt"])\n    for _ in range(kept["epoch"]): sched.step()', []),

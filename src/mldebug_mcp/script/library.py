@@ -107,6 +107,11 @@ LOOKS_ONLY = {
     "summon_full_params",
 }  # fmt: skip
 """Functions that leave what they are given as it is."""
+CLASSES_OF = {
+    "model": ("Module",), "loss": ("Module",), "optimizer": ("Optimizer",),
+    "schedule": ("LRScheduler", "_LRScheduler"),
+}  # fmt: skip
+"""The classes of PyTorch that every object of a kind is an instance of."""
 COMPUTES = re.compile(r"^(?:torch|einops|math|torchvision\.ops|torchmetrics|jax|jnp|optax)\b")
 """Libraries whose functions compute on tensors, and let the gradient through."""
 

@@ -400,10 +400,25 @@ class Expressions(Calls):
                 return None if None in parts else not deciding
             case ast.Compare() if len(test.ops) == 1:
                 return self._compared(self.value(test.left), test.ops[0], self.value(test.comparators[0]))
+            case ast.Call(func=ast.Name("isinstance"), args=[subject, kinds]):
+                return self._is_one_of(self.value(subject), self.value(kinds))
         value = self.value(test)
         if isinstance(value, Constant):
             return bool(value.value)
         return True if isinstance(value, Object) and value.kind not in ("unknown", "instance") else None
+
+    def _is_one_of(self, value: Value, kinds: Value) -> bool | None:
+        """Return whether a value is of a class, or of any of several, None where that is not known."""
+        if isinstance(kinds, Items):
+            answers = {self._is_one_of(value, kind) for kind in kinds.values}
+            return True if True in answers else None if None in answers else False
+        if not isinstance(value, Object) or value.kind not in library.CLASSES_OF:
+            return None
+        if isinstance(kinds, Class):
+            return None if value.definition is None else kinds.node in self.classes(value.definition)
+        name = kinds.name.rpartition(".")[2] if isinstance(kinds, Library) else ""
+        asked = {kind for kind, names in library.CLASSES_OF.items() if name in names}
+        return value.kind in asked if asked else None
 
     def _compared(self, left: Value, operator: ast.cmpop, right: Value) -> bool | None:
         if isinstance(left, Constant) and isinstance(right, Constant):
