@@ -311,12 +311,12 @@ for epoch in range(start, 10):
         ('opt.load_state_dict(kept["opt"])', ["state_left_out"]),
         (
             'for name, part in {"opt": opt, "sched": sched}.items():\n'
-            '        if isinstance(part, nn.Module):\n            part.load_state_dict(kept[name])',
+            "        if isinstance(part, nn.Module):\n            part.load_state_dict(kept[name])",
             ["state_left_out"],
         ),
         (
             'for name, part in {"opt": opt, "sched": sched}.items():\n'
-            '        if not isinstance(part, (nn.Module, int)):\n            part.load_state_dict(kept[name])',
+            "        if not isinstance(part, (nn.Module, int)):\n            part.load_state_dict(kept[name])",
             [],
         ),
         ("pass", ["state_left_out"]),

@@ -404,6 +404,32 @@ def test_labels_that_a_collator_shifts_for_a_model_that_shifts_them_are_found(tm
     assert ([one.rule for one in shifts], does_not) == (["shifted_twice"], [])
 
 
+@pytest.mark.parametrize(
+    ("inputs", "labels", "found"),
+    [
+        ("x[i, :n] = torch.tensor(row)", "y[i, :n - 1] = torch.tensor(row[1:])", True),
+        ("x[i, :n - 1] = torch.tensor(row[:-1])", "y[i, k - 1:n - 1] = torch.tensor(row[k:])", True),
+        ("x[i, :n] = torch.tensor(row)", "y[i, k:n] = torch.tensor(row[k:])", False),
+        ("x[i, :n - 1] = torch.tensor(row[:-1])", "y[i, k:n - 1] = torch.tensor(row[k:-1])", False),
+    ],
+)
+def test_labels_that_are_filled_one_place_early_for_a_model_that_shifts_them_are_found(
+    inputs: str, labels: str, found: bool, tmp_path: Path
+) -> None:
+    text = (
+        "def collate(rows):\n"
+        "    n, k = max(map(len, rows)), 4\n"
+        "    x, y = torch.zeros(len(rows), n).long(), torch.full((len(rows), n), -100)\n"
+        "    for i, row in enumerate(rows):\n"
+        f"        {inputs}\n"
+        f"        {labels}\n"
+        "    return {'input_ids': x, 'labels': y}\n"
+        "Trainer(AutoModelForCausalLM.from_pretrained('gpt2'), args, data_collator=collate).train()\n"
+    )
+    rules = [finding.rule for finding in inspect_script(written(tmp_path, text)).findings]
+    assert rules == ["shifted_twice"] * found
+
+
 def test_a_model_evaluated_in_training_mode_beside_a_teacher_is_found(tmp_path: Path) -> None:
     text = (
         "class Distiller:\n"

@@ -168,21 +168,31 @@ def _is_causal(roles: Roles) -> bool:
 
 
 def _filled_shifted(function: ast.FunctionDef, inputs: ast.expr, labels: ast.expr) -> ast.Assign | None:
-    """Return what fills labels with a row from its second item on, where the inputs are filled with all of it."""
-    filled: dict[str, list[ast.Assign]] = {}
+    """Return what fills labels with a row one place early: from its second item on, or to its end where inputs are not.
+
+    The inputs are filled with all of the row, or with all but its last item.
+    """
+    filled: dict[str, list[tuple[ast.Assign, str, str, str]]] = {}
     for node in ast.walk(function):
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
-            filled.setdefault(dotted(node.targets[0]), []).append(node)
-    whole = {ast.unparse(node.value) for node in filled.get(dotted(inputs), ())}
-    for node in filled.get(dotted(labels), ()):
-        value = node.value
-        if isinstance(value, ast.Subscript) and ast.unparse(value.value) in whole and _is_from_second(value.slice):
+            filled.setdefault(dotted(node.targets[0]), []).append((node, *_stretch(node.value)))
+    given = {(row, first, end) for _, row, first, end in filled.get(dotted(inputs), ())}
+    for node, row, first, end in filled.get(dotted(labels), ()):
+        from_second = first == "1" and not end and (row, "", "") in given
+        to_the_end = bool(first) and not end and (row, "", "-1") in given
+        if from_second or to_the_end:
             return node
     return None
 
 
-def _is_from_second(place: ast.expr) -> bool:
-    return isinstance(place, ast.Slice) and constant_of(place.lower) == 1 and place.upper is None
+def _stretch(value: ast.expr) -> tuple[str, str, str]:
+    """Return the row of which a value is a stretch, as it is written, with its first place and its end."""
+    while isinstance(value, ast.Call) and len(value.args) == 1:
+        value = value.args[0]
+    if isinstance(value, ast.Subscript) and isinstance(value.slice, ast.Slice):
+        ends = ["" if end is None else ast.unparse(end) for end in (value.slice.lower, value.slice.upper)]
+        return ast.unparse(value.value), ends[0], ends[1]
+    return ast.unparse(value), "", ""
 
 
 def _gives_labels(roles: Roles) -> bool:
