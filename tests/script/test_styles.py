@@ -1923,6 +1923,24 @@ DPOTrainer(model="m", args=DPOConfig("o", beta=0.1), train_dataset=ds).train()
         '"worse"',
         '"better"',
     ),
+    "the worse answers joined before the better": (
+        """
+def collate(rows):
+    sides = {k: torch.stack([torch.cat([r["prompt"], r[k]], dim=-1) for r in rows]) for k in (@@)}
+    return torch.cat(list(sides.values()))
+def log_prob(net, ids):
+    return net(ids[:, :-1]).log_softmax(-1).gather(-1, ids[:, 1:, None]).squeeze(-1).sum(1)
+def loss_of(net, fixed, ids):
+    with torch.no_grad(): theirs = log_prob(fixed, ids)
+    up, down = (0.1 * (log_prob(net, ids) - theirs)).chunk(2)
+    return -F.logsigmoid(up - down).mean()
+net, fixed = Net(), Net().eval(); opt = torch.optim.AdamW(net.parameters(), 1e-5)
+for ids in DataLoader(pairs, 8, shuffle=True, collate_fn=collate):
+    opt.zero_grad(); loss_of(net, fixed, ids).backward(); opt.step()
+""",
+        '"bad", "good"',
+        '"good", "bad"',
+    ),
     "a deviation before its mean": (
         """
 from torchvision import transforms as T

@@ -204,6 +204,12 @@ def joined_rows(several: Sequence[Facts]) -> Facts:
     return together
 
 
+def joined_along(several: Sequence[Facts]) -> Facts:
+    """Return the facts of parts of each row that are put together: a prompt and an answer have the answer's role."""
+    known = [facts for facts in several if facts.role]
+    return role_alone(known) if len({facts.role for facts in known}) == 1 else NOTHING
+
+
 def with_rows_of(facts: Facts, given: Facts) -> Facts:
     """Return facts with the role and halves of what is put into an array, where it has none yet."""
     role, halves, line = carried((facts, given))
@@ -246,7 +252,8 @@ def combined(node: ast.BinOp, left: Facts, right: Facts) -> Facts:
     known = _listed(node, left, right) or _calculated(node, left, right) or _of_pairs(node, left, right)
     known = known or _of_two_masks(node, left, right)
     if known is None and isinstance(node.op, ast.Sub) and {left.role, right.role} == {"preferred", "other"}:
-        known = Facts(role="preferred less other" if left.role == "preferred" else "other less preferred")
+        role: Role = "preferred less other" if left.role == "preferred" else "other less preferred"
+        known = Facts(role=role, line=left.line or right.line)
     return _joined(left, right, node) if known is None else known
 
 
@@ -435,7 +442,10 @@ KEEPS_PLACES = {
 """Functions and methods after which each place is still that of what they are given."""
 
 
-KEEPS_ROLE = {"logsumexp", "mean", "nanmean", "amax", "norm", "diff", "squeeze_", "logits", "normalize"}
+KEEPS_ROLE = {
+    "cat", "concat", "concatenate", "vstack", "logsumexp", "mean", "nanmean", "amax", "norm", "diff", "squeeze_",
+    "logits", "normalize",
+}  # fmt: skip
 """Further functions after which values are still of the same rows."""
 OF_ROWS = re.compile(r"encod|token|embed|score|log_?p|forward|template|reward|project", re.IGNORECASE)
 """Names of methods of other files that compute something of each row that they are given."""

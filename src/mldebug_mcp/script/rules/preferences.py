@@ -26,12 +26,14 @@ def roles_exchanged(roles: Roles) -> Iterator[Fault]:
 def margin_has_wrong_sign(roles: Roles) -> Iterator[Fault]:
     """A loss of a difference of scores makes that of the other higher than that of the preferred."""
     margins = roles.trace.margins if roles.trains_by_hand or roles.trains_elsewhere else []
-    for line, name, role in dict.fromkeys(margins):
-        both = any(abs(line - other) <= NEAR and role != turned for other, _, turned in margins)  # labels are smoothed
+    for line, name, role, made_at in dict.fromkeys(margins):
+        both = any(
+            abs(line - other) <= NEAR and role != turned for other, _, turned, _ in margins
+        )  # labels are smoothed
         grows = name in ("softplus", "relu", "clamp", "clamp_min")
         text = "\n".join(roles.script.text.splitlines()[line - 1 : line + 1])
         of_scores = name in ("softplus", "logsigmoid", "log_sigmoid") or bool(OF_SCORES.search(text))
         if both or not of_scores or name == "sigmoid" or grows != (role == "preferred less other"):
             continue
         says = f"{name}() is given the score of what is {role.replace(' less ', ' less that of the ')}"
-        yield fault("margin_sign", line, "likely", f"{says}: training prefers the wrong one")
+        yield fault("margin_sign", line, "likely", f"{says}: training prefers the wrong one", lines=(made_at,))

@@ -122,7 +122,8 @@ class Trace:
         cut: The models through whose outputs the gradient is cut off somewhere.
         chosen: The texts by which parts of mappings are chosen, each with the line where it is written.
         exchanged: What gets a name of the role opposite to its own.
-        margins: The lines of functions of the preferred less the other, or the reverse: with the function and which.
+        margins: The lines of functions of the preferred less the other, or the reverse: with the function, which, and
+            the line where the first of the two is made.
         intervals: The schedules that Lightning moves on, each with its interval.
         padding_kept: The lines of masks that are true at padding alone, each with the line of a mean over these places.
         registered: The functions that are put into lists under keys.
@@ -146,7 +147,7 @@ class Trace:
     cut: set[Object] = field(default_factory=set)
     chosen: set[tuple[str, int]] = field(default_factory=set)
     exchanged: list[Exchanged] = field(default_factory=list)
-    margins: list[tuple[int, str, str]] = field(default_factory=list)
+    margins: list[tuple[int, str, str, int]] = field(default_factory=list)
     registered: list[Registered] = field(default_factory=list)
     reached: set[ast.AST] = field(default_factory=set)
     hidden: list[tuple[int, str]] = field(default_factory=list)

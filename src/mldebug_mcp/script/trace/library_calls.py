@@ -18,6 +18,7 @@ from mldebug_mcp.script.facts import (
     axis_of,
     halves_of,
     is_over_another_axis,
+    joined_along,
     joined_rows,
 )
 from mldebug_mcp.script.trace.batches import Batches
@@ -74,6 +75,8 @@ MAPPINGS = ("EasyDict", "Box", "DotDict", "AttrDict", "ConfigDict", "OrderedDict
 """Functions and classes that give a mapping, or one with attributes, of a mapping."""
 MADE_BY_SIZE = ("rand", "randn", "zeros", "ones", "empty", "randint", "full")
 """Functions that make a tensor of a size that they are given."""
+COUNTS_ON = ("arange", "linspace", "logspace", "randperm")
+"""Functions that make a tensor of one axis."""
 HALVES = ("chunk", "split", "tensor_split")
 """Functions and methods that give the parts of a tensor."""
 HIDDEN = (("real", True), ("real", False), ("past", True))
@@ -283,16 +286,20 @@ class LibraryCalls(Batches):
         through = models_through(*parts) if self.gradients else frozenset()
         line = node.lineno if last in library.RESULTS else end_line_of(args[0]) if args else 0
         shape = shape_after(last, args[0], args[1:]) if args else ""
-        shape = shape_by_size(args) if last in MADE_BY_SIZE else shape
+        shape = shape_by_size(args) if last in MADE_BY_SIZE else "row" if last in COUNTS_ON else shape
         return Tensor(through, ends, known, line, terms_after(last, args, node), shape, facts=facts)
 
     def facts_after(self, name: str, given: Sequence[Value], others: list[ast.expr], node: ast.Call) -> Facts:
         """Return what is known of the data that a function, or a method of the first value, gives."""
         facts = [facts_of(value) for value in given]
         if given and isinstance(given[0], Items) and name in (*JOINS, "stack"):
-            facts[0] = joined_rows([facts_of(part) for part in given[0].values])
+            parts = [facts_of(part) for part in given[0].values]
+            axis = axis_of(others, node)
+            of_item = self.reading and axis is None and {*map(shape_of, given[0].values)} == {"row"}
+            along = name != "stack" and (axis in (1, -1) or of_item)
+            facts[0] = joined_along(parts) if along else joined_rows(parts)
         if facts and name in MARGINS and "less" in facts[0].role:
-            self.trace.margins.append((node.lineno, name, facts[0].role))
+            self.trace.margins.append((node.lineno, name, facts[0].role, facts[0].line))
         weighs = name in ("softmax", "log_softmax")
         if facts and name in library.COMPARES_PLACES and (facts[0].hides, weighs) in HIDDEN:
             self.trace.hidden.append((facts[0].line, facts[0].hides))
