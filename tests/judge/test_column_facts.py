@@ -161,6 +161,14 @@ def test_an_evaluation_that_is_right_where_training_is_not_is_stated() -> None:
     assert "at least as well where both are asked" in fact(answer, "training_behind").text
 
 
+def test_a_score_of_neighbours_is_not_set_against_that_of_a_harder_training() -> None:
+    answer = run_of(
+        {"loss": falling(), "train/top1": lambda step: min(0.6, step / 100)},
+        {"eval_loss": falling(), "eval/knn_acc": lambda step: min(1.0, 0.5 + step / 80)},
+    )
+    assert "training_behind" not in facts(answer)
+
+
 def test_completions_at_their_limit_are_stated_with_the_limit() -> None:
     answer = run_of(
         {

@@ -128,3 +128,10 @@ def test_updates_did_not_ruin_a_model_whose_gradients_stay_finite_behind_the_las
     against = {one.cause for one in evidence if "records from step 4 on" in one.because}
     assert {"lr_too_high", "exploding_gradients", "adam_instability"} <= against
     assert "lr_too_high" not in {one.cause for one in evidence_from_needs(run_of(loss=loss, grad_norm=loss))}
+
+
+@pytest.mark.parametrize(("metric", "expected"), [("eval_exact_match", True), ("eval_token_accuracy", False)])
+def test_answers_that_match_from_end_to_end_rule_out_a_model_that_saw_them(metric: str, expected: bool) -> None:
+    steps = {step: min(1.0, step / 150) for step in range(20, 201, 20)}
+    evidence = evidence_from_needs(run_of({metric: steps}, loss=LOSS, kind="sft"))
+    assert ({"label_shift_error", "causal_mask_missing"} <= {found.cause for found in evidence}) is expected

@@ -326,6 +326,8 @@ _CLOCKS = regex(
     r"time|second|per_s|speed|throughput|steps?$|epoch|samples|num_|_num|count|total|size|tokens|flos|memory|mem_|lr$"
     r"|learning_rate|momentum|weight_decay|length|ppl_max|std|support|threshold"
 )
+_OF_DATA = regex(r"(?:^|[_/ ])(?:entropy|floor|baseline|chance|bayes|oracle|majority|prior|random)(?:[_/ ]|$)")
+"""Numbers that are known of the data before a model is trained, logged next to what the model reaches."""
 
 
 def quality_metrics(run: Run) -> list[Series]:
@@ -361,7 +363,8 @@ def _is_quality(run: Run, name: str) -> bool:
     role = run[name].role
     if role is not None and role.quantity in _OF_A_CLASS and role.is_whole and not role.is_evaluation:
         return _stands_beside(run, name)
-    return _BY_NAME.match(name) is not None and not _CLOCKS.search(name) and "loss" not in name
+    is_other = _CLOCKS.search(name) or _OF_DATA.search(name) or "loss" in name
+    return _BY_NAME.match(name) is not None and not is_other
 
 
 def _stands_beside(run: Run, name: str) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from mldebug_mcp.checks.evaluation import auc_of, is_of_a_guess
+from mldebug_mcp.checks.evaluation import auc_of, is_of_a_guess, last_share
 from mldebug_mcp.checks.policies import kept_rise
 from mldebug_mcp.checks.precision import outlived
 from mldebug_mcp.checks.reference_settings import USUAL
@@ -16,7 +16,7 @@ from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.core.text import capitalised, figure, percent
 from mldebug_mcp.judge.ranking import CauseEvidence
 from mldebug_mcp.knowledge.advice import LEARNERS, advice_for
-from mldebug_mcp.logs import Run
+from mldebug_mcp.logs import Run, Series
 from mldebug_mcp.logs.names import Quantity
 from mldebug_mcp.models import Finding, Hypothesis, NextStep, State
 
@@ -56,6 +56,8 @@ OUT = 7.0
 """Bits against a cause that cannot be: a hundred to one, because a setting may be overridden where nobody sees it."""
 HARDLY = 3.0
 """Bits against a cause that a setting makes unlikely: eight to one. Both chosen by hand."""
+MOSTLY_MATCHED = 0.9
+"""Share of answers that match from end to end. Chosen: one in ten is wrong."""
 ONE_PASS = 1.05
 """Passes over the data up to which no row comes a second time; loaders round up."""
 LOST = 3
@@ -242,6 +244,20 @@ def _rewards_differ(run: Run) -> str | None:
     return f"the rewards differ: reward_std is at least {figure(least)}" if least > SAME_REWARDS else None
 
 
+def _is_of_success(series: Series) -> bool:
+    return series.role is not None and series.role.quantity is Quantity.SUCCESS_RATE
+
+
+def _answers_whole(run: Run) -> str | None:
+    """Say that nearly all answers are right from end to end: a model that saw them in training could not write them."""
+    scores = run.with_role(Quantity.ACCURACY, Quantity.SUCCESS_RATE, phase="eval", parts=True)
+    whole = (series.finite for series in scores if series.role and (series.role.part == "em" or _is_of_success(series)))
+    found = next((series for series in whole if last_share(series) >= MOSTLY_MATCHED), None)
+    if found is None:
+        return None
+    return f"{found.name} is {figure(float(found.value[-1]))} at the end: whole answers are right"
+
+
 def _ends_not_finite(run: Run) -> str | None:
     if "loss" not in run:
         return None
@@ -311,6 +327,8 @@ _OF_SETTINGS: Mapping[str, tuple[Need, ...]] = {
     "class_imbalance": (Need(_ranks_nothing, HARDLY),),
     "no_reward_variance": (Need(_groups_differ), Need(_rewards_differ, HARDLY)),
     "reward_broken": (Need(_rewards_differ, HARDLY),),
+    "label_shift_error": (Need(_answers_whole, HARDLY),),
+    "causal_mask_missing": (Need(_answers_whole, HARDLY),),
 }
 NEEDS: Mapping[str, tuple[Need, ...]] = {
     cause: (

@@ -504,10 +504,17 @@ GOOD = 0.9
 """Share of right answers of evaluation from which on that is stated. Chosen."""
 
 
+_OF_A_PROBE = regex(r"k_?nn|nearest|linear|probe|retriev", re.IGNORECASE)
+"""Scores of another classifier on a model's features: what the model is trained on may be far harder."""
+
+
 def training_behind(run: Run) -> Iterator[DerivedFact]:
     """Yield that evaluation answers nearly all while training answers far fewer at the same time."""
     for quantity in (Quantity.ACCURACY, Quantity.TOKEN_ACCURACY):
-        train, evaluation = (columns_of(run, quantity, phase=phase) for phase in ("train", "eval"))
+        train, evaluation = (
+            [series for series in columns_of(run, quantity, phase=phase) if not _OF_A_PROBE.search(named(series))]
+            for phase in ("train", "eval")
+        )
         if not train or not evaluation or len(train[0]) < MIN_RECORDS_FOR_LEVEL or len(evaluation[0]) < LEAST_PAIRS:
             continue
         low, high = median(tail(train[0])), median(tail(evaluation[0]))

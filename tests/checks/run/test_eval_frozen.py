@@ -29,8 +29,11 @@ def test_a_metric_that_moves_or_is_at_its_best_is_absent(metrics: dict[str, Curv
     assert state("eval_metric_constant", run_of(metrics)) is State.ABSENT
 
 
-def test_clocks_and_counts_are_no_metrics() -> None:
-    clocks = ("eval_runtime", "eval_samples_per_second", "eval_steps_per_second", "eval_num_samples", "eval_loss")
+def test_clocks_counts_and_numbers_of_the_data_are_no_metrics() -> None:
+    clocks = (
+        "eval_runtime", "eval_samples_per_second", "eval_steps_per_second", "eval_num_samples", "eval_loss",
+        "eval_source_entropy", "eval_chance", "eval_baseline_accuracy",
+    )  # fmt: skip
     assert state("eval_metric_constant", run_of(dict.fromkeys(clocks, [1.5] * 8))) is State.UNKNOWN
 
 

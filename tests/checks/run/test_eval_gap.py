@@ -175,6 +175,12 @@ def test_an_evaluation_that_still_falls_does_not_stay() -> None:
     assert state(AT_ZERO, run_of(loss=noisy(GONE, 0.1), eval_loss=falling)) is State.UNKNOWN
 
 
+@pytest.mark.parametrize(("first", "expected"), [(2.4, State.ABSENT), (1.3, State.PRESENT)])
+def test_an_evaluation_that_came_down_to_half_and_stays_there_is_served(first: float, expected: State) -> None:
+    level = dict(zip(AT, [first, *[1.1] * (len(AT) - 1)], strict=True))
+    assert state(AT_ZERO, run_of(loss=noisy(GONE, 0.1), eval_loss=level)) is expected
+
+
 @pytest.mark.parametrize(("first", "expected"), [(0.99, State.UNKNOWN), (0.3, State.PRESENT)])
 def test_a_model_whose_answers_are_right_from_the_first_on_comes_trained(first: float, expected: State) -> None:
     scored = {"accuracy": np.linspace(first, 0.995, 400)}
