@@ -99,7 +99,7 @@ def cut_off(name: str, records: int) -> str:
 # Lists of mappings in a YAML document, read line by line: records, as a loop appends them, `- step: 1` and so on.
 #
 # Lists of flat mappings, or of mappings in them, are read, so that a file of any length costs no more than its lines.
-# Anchors, tags and flow style are not what loops append: such lines are left out.
+# Anchors, tags and lists in brackets are not what loops append: such lines are left out.
 
 
 _LINE = regex(
@@ -121,14 +121,50 @@ _DUMPED = regex(r"^ {0,80}[\w./-]{1,200}:(?: (?:\{\}|\[\]|-?\.(?:nan|inf)))?$")
 RESULT_HEADING = regex(r"Result for (?P<trial>[\w.=,/()-]{1,200}):\s{0,4}")
 """Above a result of Ray's Tune: "Result for PPO_CartPole_00000:"."""
 _COMMENT = regex(r"\s+#[^'\"]*$")
-_ITEM = regex(r"^ {0,80}- {1,8}['\"\w]", re.MULTILINE)
+_ITEM = regex(r"^ {0,80}- {1,8}['\"\w{]", re.MULTILINE)
+
+
+_BRACED = regex(
+    r"(?P<head> {0,80}(?:- {1,8})?)(?:(?P<key>'[^']{1,200}'|\"[^\"]{1,200}\"|[^\s'\":#{}\[\]-][^:#{}]{0,200}):\s{1,8})?"
+    r"(?P<braces>\{.*\})\s*"
+)
+_PART = regex(
+    r"\s*+(?:(?P<key>'[^']{1,200}'|\"[^\"]{1,200}\"|[^\s'\":{}\[\],][^:{}\[\],]{0,200}):\s*+)?"
+    r"(?:(?P<open>\{)|(?P<value>'[^']{0,200}'|\"[^\"]{0,200}\"|[^\s{}\[\],'\"][^{}\[\],]{0,200})?(?P<end>[,}]\s*+,?))"
+)
+
+
+def in_block_style(lines: Iterable[str]) -> Iterator[str]:
+    """Yield lines with what a key or an item has in braces as lines of their own: `train: {loss: 2.1, acc: 0.4}`."""
+    for line in lines:
+        braced = _BRACED.fullmatch(line) if "{" in line else None
+        yield from [line] if braced is None else _unbraced(braced) or [line]
+
+
+def _unbraced(braced: re.Match[str]) -> list[str]:
+    """Return the lines of what stands in braces; none where it is no mapping of plain values and of such mappings."""
+    head, key, text = braced["head"], braced["key"], braced["braces"]
+    if not key and "-" not in head:
+        return []
+    lines = [f"{head}{key}:"] if key else []
+    depth, at = 1, 1
+    while depth and (part := _PART.match(text, at)) is not None:
+        before = head if not lines else " " * (len(head) + 2 * (depth if key else depth - 1))
+        if part["open"] and not part["key"]:
+            return []
+        if part["key"]:
+            lines.append(f"{before}{part['key']}: {part['value'] or ''}".rstrip())
+        depth += 1 if part["open"] else -part["end"].count("}")
+        at = part.end()
+    return lines if not depth and not text[at:].strip() else []
 
 
 def lists_records(head: str) -> bool:
     """Say of the beginning of a document whether it lists records: a configuration is a mapping."""
     if _ITEM.search(head) is None:
         return False
-    lines = [line for line in head.splitlines() if line.strip() and not line.startswith(("#", "---", "%"))]
+    shown = (line for line in head.splitlines() if line.strip() and not line.startswith(("#", "---", "%")))
+    lines = list(in_block_style(shown))
     found = [_LINE.fullmatch(line) for line in lines[:2]]
     if len(found) < 2 or found[0] is None or found[1] is None or found[0]["indent"]:
         return False
@@ -142,7 +178,7 @@ def lists_records(head: str) -> bool:
 def listed_records(lines: Iterable[str]) -> Iterator[dict[str, object] | None]:
     """Yield the records of the document, and None for each other line of a list."""
     listed = _Items()
-    for line in lines:
+    for line in in_block_style(lines):
         if not line.strip() or line.lstrip().startswith(("#", "---", "...")):
             continue
         found = _LINE.fullmatch(line.rstrip())
@@ -201,7 +237,7 @@ def printed_records(lines: Iterable[str]) -> Iterator[dict[str, object] | None]:
 def streamed_records(lines: Iterable[str]) -> Iterator[dict[str, object] | None]:
     """Yield the record of each document of a stream, and None for each line that is not a key of one."""
     document = _Items()
-    for line in lines:
+    for line in in_block_style(lines):
         if _BOUNDARY.match(line) and (done := document.end()):
             yield done
         if _is_between(line):

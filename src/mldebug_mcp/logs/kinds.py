@@ -30,9 +30,10 @@ and a first record may be a mean over the first steps. Chosen by hand; a classif
 _TELLING = ("task", "stage", "trainer", "trainer_type", "rl", "framework", "algorithm", "model", "model_type")
 """Settings whose words tell what is trained, and how."""
 _WORDS: tuple[tuple[str, frozenset[str]], ...] = (
-    ("preference", frozenset({"dpo", "kto", "orpo", "ipo", "cpo", "simpo", "rm", "reward", "preference"})),
+    ("preference", frozenset({"dpo", "kto", "orpo", "ipo", "cpo", "simpo"})),
     ("grpo", frozenset({"grpo", "rloo", "dapo", "gspo"})),
     ("ppo", frozenset({"ppo"})),
+    ("preference", frozenset({"rm", "reward", "preference"})),  # a policy has a reward model as well
     ("rl", frozenset({"dqn", "sac", "td3", "a2c", "a3c", "ddpg", "trpo", "rl", "reinforcement", "qlearning"})),
     ("diffusion", frozenset({"diffusion", "ddpm", "denoising", "unet2d"})),
     ("sft", frozenset({"sft", "instruction", "finetuning"})),
