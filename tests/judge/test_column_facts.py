@@ -161,6 +161,33 @@ def test_an_evaluation_that_is_right_where_training_is_not_is_stated() -> None:
     assert "at least as well where both are asked" in fact(answer, "training_behind").text
 
 
+@pytest.mark.parametrize(
+    ("columns", "stated"),
+    [
+        ({}, True),
+        ({"learning_rate": lambda _: 1e-8}, False),
+        ({"param_norm": lambda step: 12.568 + step // 60 / 1000}, False),
+        ({"loss": falling()}, False),
+    ],
+    ids=["still", "a rate too low to show", "moving", "frozen weights of a model that learns"],
+)
+def test_weights_whose_norm_no_update_moves_are_stated(columns: dict[str, Any], stated: bool) -> None:
+    still = {"loss": lambda step: 1.24 + 0.01 * NOISE[step], "param_norm": lambda _: 12.568}
+    more = {"grad_norm": lambda step: 0.1 + 0.005 * NOISE[step], "learning_rate": lambda _: 1e-2}
+    answer = run_of({**still, **more, **columns})
+    assert ("weights_stand_still" in facts(answer)) is stated
+    assert not stated or answer.hypotheses[0].cause == "params_not_training"
+
+
+@pytest.mark.parametrize(("part", "stated"), [("aux_loss", False), ("value_loss_part", True)])
+def test_a_loss_that_keeps_experts_balanced_may_stay(part: str, stated: bool) -> None:
+    rest = falling()
+    answer = run_of({
+        "loss": lambda step: rest(step) + 0.01, "ce_loss": rest, part: lambda _: 0.01,
+    })  # fmt: skip
+    assert ("part_stays" in facts(answer)) is stated
+
+
 def test_a_score_of_neighbours_is_not_set_against_that_of_a_harder_training() -> None:
     answer = run_of(
         {"loss": falling(), "train/top1": lambda step: min(0.6, step / 100)},

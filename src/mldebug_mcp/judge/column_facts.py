@@ -23,7 +23,8 @@ MOST_FACTS = 6
 
 
 _KINDS: tuple[Callable[[Run], Iterator[DerivedFact]], ...] = (
-    pairs.nothing_trained, pairs.subtracted, bounds.around_resumes, bounds.untrained, bounds.far_beyond_guess,
+    pairs.nothing_trained, pairs.weights_stand_still, pairs.subtracted,
+    bounds.around_resumes, bounds.untrained, bounds.far_beyond_guess,
     pairs.training_rows_evaluated, pairs.below_accuracy, pairs.multiples, pairs.evaluation_after_passes,
     pairs.held_out_sets_disagree, pairs.evaluation_began_alike,
     bounds.too_low_for_one_pass, bounds.update_below_spacing, pairs.within_first_pass, pairs.evaluation_beyond_start,
@@ -43,6 +44,7 @@ def column_facts(run: Run) -> list[DerivedFact]:
 
 _SUGGESTS: Mapping[str, Mapping[str, float]] = {
     "nothing_trained": {"all_labels_masked": 9.0},
+    "weights_stand_still": {"params_not_training": 9.0},
     "part_subtracted": {"wrong_loss": 6.0},
     "entropy_lowered": {"entropy_collapse": 6.0},
     "starts_untrained": {"bad_init": 4.0},

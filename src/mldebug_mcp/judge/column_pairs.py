@@ -245,6 +245,10 @@ FALLS = 0.3
 """Share by which the rest falls meanwhile. Chosen."""
 
 
+_OF_BALANCE = regex(r"aux|balanc|router|z_?loss|load", re.IGNORECASE)
+"""Parts that keep experts equally busy: they are at their lowest where all is well, from the start on."""
+
+
 def weighed_parts(run: Run) -> Iterator[DerivedFact]:
     """Yield a weighted sum of parts in which one part is nearly all, or one stays where the rest falls."""
     if (total := training_loss(run, not_of=POLICIES)) is None:
@@ -262,7 +266,8 @@ def weighed_parts(run: Run) -> Iterator[DerivedFact]:
     steady = (early - late <= STAYS * np.abs(early)) & (late - early <= RISES * np.abs(early))
     rest_falls = [float(early.sum() - early[k]) * (1 - FALLS) > float(late.sum() - late[k]) for k in range(len(parts))]
     for k, series in enumerate(parts):
-        if steady[k] and rest_falls[k] and weights[k] > 0 and early[k] > 0:
+        kept_low = _OF_BALANCE.search(named(series)) is not None
+        if steady[k] and rest_falls[k] and weights[k] > 0 and early[k] > 0 and not kept_low:
             level = figure(float(np.median(series.value[-3:])))
             text = f"{named(total)} = {equation}; {named(series)} stays at {level} while the other parts fall."
             expected = " A part that is trained falls, too."
@@ -646,6 +651,51 @@ def nothing_trained(run: Run) -> Iterator[DerivedFact]:
         values={"records": float(min(ends))},
         steps=[step],
     )
+
+
+LEAST_STILL = 10
+"""Records of a norm of the weights that tell whether it moves. Chosen."""
+FAR_BEYOND = 20.0
+"""Times the last logged digit that updates are long together. Chosen: they do not all point outwards."""
+STAYED = 0.95
+"""Share of its start that a loss keeps which nothing brings down. Chosen."""
+
+
+def weights_stand_still(run: Run) -> Iterator[DerivedFact]:
+    """Yield that the norm of the weights is one number throughout, though gradients and learning rate are not zero.
+
+    Steps of plain gradient descent, learning rate times gradient norm each, would move it by more than its last digit.
+    Not this where the loss falls: the norm may be of weights that are frozen.
+    """
+    norms = [series.finite for series in run.with_role(Quantity.WEIGHT_NORM) if len(series.finite) >= LEAST_STILL]
+    still = next((norm for norm in norms if not np.ptp(norm.value) and norm.value[0] > 0), None)
+    if still is None or not {"grad_norm", "learning_rate"} <= run.series.keys():
+        return
+    loss = training_loss(run, MIN_RECORDS_FOR_LEVEL)
+    if loss is not None and median(tail(loss)) < STAYED * median(loss.value[:LEAST_STILL]):
+        return
+    gradient, rate = (run[name].finite for name in ("grad_norm", "learning_rate"))
+    if not len(gradient) or not len(rate):
+        return
+    value = float(still.value[0])
+    steps = float(still.step[-1] - still.step[0]) if run.step_name == "step" else float(len(still) - 1)
+    travelled = steps * float(rate.value.mean()) * median(gradient.value)
+    if travelled < FAR_BEYOND * _last_digit(value):
+        return
+    yield DerivedFact(
+        fact="weights_stand_still",
+        text=(
+            f"{named(still)} is exactly {figure(value)} in all {len(still)} records, while {named(rate)} is about "
+            f"{figure(float(rate.value.mean()))} and {named(gradient)} about {figure(median(gradient.value))}. "
+            "Updates by such gradients would move it."
+        ),
+        values={"value": value, "records": float(len(still))},
+    )
+
+
+def _last_digit(value: float) -> float:
+    """Return the unit of the last digit with which a number is written, at least that of double precision."""
+    return next((10.0**-places for places in range(13) if round(value, places) == value), abs(value) * 1e-12)
 
 
 def _zeros_at_end(values: Floats) -> int:

@@ -80,12 +80,13 @@ def named_loss(columns: Columns) -> str | None:
     if len(found) != 1 or (_NO_LOSS_OF_ITS_OWN.search(found[0]) and not alone):
         return None
     evaluated = [name for name in columns if _is_held_out(name) and _bare(name) == found[0]]
-    columns["loss"] = columns[names[found[0]]]
-    if not _OF_EMBEDDINGS.search(found[0]):  # those keep their own name too: it says what the loss can tell
-        columns.pop(names[found[0]])
+    if _OF_EMBEDDINGS.search(found[0]):  # those keep their own name too: it says what the loss can tell
+        columns["loss"] = columns[names[found[0]]]
+    else:
+        rename(columns, names[found[0]], "loss")
     if not evaluated or any(canonical(name) == "eval_loss" for name in columns):
         return f"{names[found[0]]!r} is read as the loss"
-    columns["eval_loss"] = columns.pop(evaluated[0])
+    rename(columns, evaluated[0], "eval_loss")
     return f"{names[found[0]]!r} is read as the loss, {evaluated[0]!r} as the eval_loss"
 
 
@@ -163,7 +164,8 @@ def bare_phases(columns: Columns) -> str | None:
     both = [columns[name].values() for name in (trained, evaluated)]
     if any(len(array) < LEAST_BARE or not _is_measured_and_no_score(array) for array in both):
         return None
-    columns["loss"], columns["eval_loss"] = columns.pop(trained), columns.pop(evaluated)
+    rename(columns, trained, "loss")
+    rename(columns, evaluated, "eval_loss")
     return f"{trained!r} is read as the loss, {evaluated!r} as the eval_loss: neither goes up (guessed)"
 
 
@@ -190,7 +192,7 @@ def evaluation_of_its_name(columns: Columns) -> str | None:
     evaluated = [name for name in columns if _is_held_out(name) and _bare(name) == measure]
     if (measure not in _ERRORS and not measure.endswith("loss")) or len(evaluated) != 1:
         return None
-    columns["eval_loss"] = columns.pop(evaluated[0])
+    rename(columns, evaluated[0], "eval_loss")
     return f"{evaluated[0]!r} is read as the eval_loss"
 
 
