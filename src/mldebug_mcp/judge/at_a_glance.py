@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import capitalised, counted, figure, percent, plain, shorten
 from mldebug_mcp.judge.next_call import as_command
 from mldebug_mcp.judge.run_verdict import headline_of, name_of, whole_clauses, whole_sentences
@@ -372,7 +373,7 @@ def glance_at_error(answer: ErrorExplanation) -> Glance:
     )
 
 
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z`'\"\[])|\n")
+_SENTENCE_END = regex(r"(?<=[.!?])\s+(?=[A-Z`'\"\[])|\n")
 
 
 def _deciding(text: str, pattern: str) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import os
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from pathlib import Path, PurePath, PurePosixPath
@@ -356,7 +355,7 @@ MIN_SHARED_SETTINGS = 0.7
 MAX_TIMES_AS_LONG = 3.0
 """Times as many steps that the longer of two runs with the same metrics may have. Chosen by hand."""
 MAX_SIBLINGS = 50
-_FIRST_WORD = re.compile(r"[^\W\d_]+")
+_FIRST_WORD = regex(r"[^\W\d_]+")
 
 
 def siblings_of(name: str, run: Run, others: Sequence[tuple[str, Run]]) -> tuple[Sibling, ...]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from enum import StrEnum
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
 from mldebug_mcp.core.errors import MissingExtraError
+from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import percent
 from mldebug_mcp.models.base import AtAGlance, Glance, Model, NextCall, Number, Text
 from mldebug_mcp.models.checkpoints import CheckpointChoice
@@ -170,7 +170,7 @@ _SHOWN = 3
 """Hypotheses in the line that stands for a diagnosis in a notebook."""
 
 
-_PLACEHOLDER = re.compile(r"[A-Z_]+")
+_PLACEHOLDER = regex(r"[A-Z_]+")
 
 
 def _in_words(path: str) -> str:
