@@ -22,7 +22,6 @@ from mldebug_mcp.knowledge.advice import advice_for
 from mldebug_mcp.knowledge.errors import known_errors
 from mldebug_mcp.models import Call, RunVerdict, State
 from mldebug_mcp.models.base import NO_FAULTS, SOUND, Glance
-from mldebug_mcp.models.script import SUREST_FIRST
 
 if TYPE_CHECKING:
     from mldebug_mcp.models.batch import BatchInspection
@@ -224,6 +223,8 @@ def glance_at_probe(answer: ProbeResult) -> Glance:
 
 def glance_at_script(answer: ScriptReport) -> Glance:
     """Return the surest fault of a script, its line and its fix."""
+    from mldebug_mcp.models.script import SUREST_FIRST  # few answers are of scripts
+
     findings = sorted(answer.findings, key=lambda finding: SUREST_FIRST.index(finding.certainty))
     sure = [finding for finding in findings if finding.certainty != "depends"]
     files = shorten(Path(answer.path).absolute().name or answer.path, MAX_NAME_CHARACTERS) + (

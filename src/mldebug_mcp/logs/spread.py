@@ -26,6 +26,8 @@ HEAD_BYTES = 64 * 1024
 """Bytes of an event file in which its first tag is looked for."""
 MAX_LINE_BYTES = 200
 """Bytes of the first line of a table of one curve without a header: three numbers take no more."""
+BARE = "curves"
+"""The format of tables that are named after their metrics."""
 _BARE_ROW = regex(rb"\d{1,18},(?:\d{1,18},)?(?:[-+]?\d[\d.eE+-]{0,40}|[-+]?(?:nan|inf))\r?\n", re.IGNORECASE)
 """A row of such a table: d3rlpy's epoch, step and value, torchrl's step and value."""
 _PARAMETER_HEADER = regex(rb"epoch,step,[\w,]+\r?\n")
