@@ -93,12 +93,18 @@ class Frequency(StrEnum):
         return {"always": 0.95, "usually": 0.75, "often": 0.5, "sometimes": 0.25, "rarely": 0.08}[self.value]
 
 
-class Effect(Entry):
-    """A symptom that a cause produces."""
+class Effect(NamedTuple):
+    """A symptom that a cause produces.
+
+    Args:
+        symptom: Its id.
+        frequency: How often runs with the cause show it.
+        quotes: Ids of the quotes that say so; empty where it was only counted.
+    """
 
     symptom: str
     frequency: Frequency
-    quotes: tuple[str, ...] = Field(description="Ids of the quotes that say so; empty where it was only counted.")
+    quotes: tuple[str, ...]
 
 
 class Cause(Entry):
