@@ -13,7 +13,7 @@ from mldebug_mcp.checks.check import CannotTell
 from mldebug_mcp.checks.curve import end_level, mad, noise, start_level
 from mldebug_mcp.checks.jumps import Spike, baseline, spikes
 from mldebug_mcp.core.arrays import median
-from mldebug_mcp.core.lazy import dataclass
+from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.logs.names import Quantity
 from mldebug_mcp.logs.run import Run, Series
 
@@ -43,7 +43,7 @@ norms fall about as the loss."""
 _FIRST = frozenset({"first", "input", "in", "bottom", "embed", "embedding", "embeddings", "wte", "stem"})
 _LAST = frozenset({"last", "output", "out", "top", "head", "classifier", "logits"})
 """Words that name the two ends of a model."""
-_RANK = re.compile(r"(?:rank|gpu|node|worker|device|host) ?\d+", re.IGNORECASE)
+_RANK = regex(r"(?:rank|gpu|node|worker|device|host) ?\d+", re.IGNORECASE)
 """A process, whose gradient is that of the whole model."""
 
 

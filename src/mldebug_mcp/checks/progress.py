@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-import re
 
 import numpy as np
 
+from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.run import Run
 
@@ -105,7 +105,7 @@ LEAST_LN_VOCABULARY = math.log(65)
 """ln of the smallest in common use, the characters of one book (nanoGPT's)."""
 
 MIN_CLASSES = 2
-_OF_A_CLASS = re.compile(r"(?:^|[_/.])(?:class|cls|label)[_/ -]?(?P<number>\d{1,4})(?:$|[_/.])")
+_OF_A_CLASS = regex(r"(?:^|[_/.])(?:class|cls|label)[_/ -]?(?P<number>\d{1,4})(?:$|[_/.])")
 """A metric of one class: `eval_accuracy/class_3`, `class_0_f1`."""
 
 KNOWS = 0.8

@@ -15,7 +15,7 @@ from mldebug_mcp.checks.curve import blocks, counted_up, start_level
 from mldebug_mcp.checks.policies import ENTROPIES, ENTROPY_GONE, NOT_POLICY, TEXT_POLICIES, components, entropy
 from mldebug_mcp.checks.policies import rewards_of as rewards_logged
 from mldebug_mcp.core.arrays import median
-from mldebug_mcp.core.lazy import dataclass
+from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity
 from mldebug_mcp.logs.names.conventions import PER_RECORD
@@ -45,10 +45,8 @@ ROUNDED = 1e-6
 """By which a share may be off its bounds. Chosen: more than rounding, less than any answer."""
 MAX_ANSWERS = 1000
 """Answers in a record, up to which a mean with four digits shows whether it is of whole numbers. Chosen: by hand."""
-_ALL_RIGHT = re.compile(
-    r"(?:^|[/_])(?:solve[_-]?all|all[_-](?:right|correct|solved|pass(?:ed)?))(?:$|[/_])", re.IGNORECASE
-)
-_ALL_WRONG = re.compile(r"(?:^|[/_])(?:solve[_-]?none|all[_-](?:wrong|incorrect|failed|zero))(?:$|[/_])", re.IGNORECASE)
+_ALL_RIGHT = regex(r"(?:^|[/_])(?:solve[_-]?all|all[_-](?:right|correct|solved|pass(?:ed)?))(?:$|[/_])", re.IGNORECASE)
+_ALL_WRONG = regex(r"(?:^|[/_])(?:solve[_-]?none|all[_-](?:wrong|incorrect|failed|zero))(?:$|[/_])", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)

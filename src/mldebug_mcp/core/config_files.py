@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from mldebug_mcp.core.access import is_folder, read_bytes
 from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.paths import expanded, unreadable
 from mldebug_mcp.core.text import shorten
 
@@ -27,7 +27,7 @@ MAX_NODES = 50_000
 MAX_CONFIG_DEPTH = 64
 MAX_DIGITS = 1000
 """Characters of a number; those that are written in base 60 take time in proportion to the square of their length."""
-_NUMBER_CHARACTERS = re.compile(r"[-+0-9_.:]+")
+_NUMBER_CHARACTERS = regex(r"[-+0-9_.:]+")
 
 
 def parse_yaml(text: str) -> object:

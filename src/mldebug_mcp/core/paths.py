@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import shorten
 
 # What users and agents write for a path → the path, and why one cannot be read.
 
 
-_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+_URL = regex(r"[A-Za-z][A-Za-z0-9+.-]+://")
 
-_TEXT = re.compile(r"\n|^\s*[\[{]")
+_TEXT = regex(r"\n|^\s*[\[{]")
 """What a log or a record holds and the name of no file: lines, or JSON."""
 
 

@@ -7,15 +7,15 @@ import re
 import unicodedata
 from collections.abc import Collection, Mapping, Sequence
 
+from mldebug_mcp.core.lazy import regex
+
 # Text from outside, made safe to show: one place for cleaning and shortening.
 
 
 # ANSI and OSC sequences are removed whole: without their escape character they would leave "[31m" and the like.
-_ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])")
+_ESCAPE = regex(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])")
 _KEPT = "\n\t"
-_INVISIBLE = re.compile(
-    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0000-\U000e0fff]"
-)
+_INVISIBLE = regex("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0000-\U000e0fff]")
 """Characters that nothing shows though Python calls them printable: variation selectors, fillers, the grapheme joiner
 (those of Default_Ignorable_Code_Point in DerivedCoreProperties.txt, Unicode 16), and the blank of braille."""
 WHOLE = 1e9
@@ -87,7 +87,7 @@ def counted(count: int, name: str) -> str:
     return f"{count:,} {name}" if count == 1 else f"{count:,} {name}s"
 
 
-_CODE = re.compile(r"\S{0,200}?(?:[_=(\[/]|\w\.\w)|\w{1,80} = ")
+_CODE = regex(r"\S{0,200}?(?:[_=(\[/]|\w\.\w)|\w{1,80} = ")
 """A text whose first word is code or a name from a log, which would not be the same with a capital letter."""
 
 

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import capitalised, counted, figure, percent, plain, shorten
 from mldebug_mcp.judge.next_call import as_command
 from mldebug_mcp.judge.run_verdict import headline_of, name_of, whole_clauses, whole_sentences
@@ -21,7 +22,6 @@ from mldebug_mcp.knowledge.advice import advice_for
 from mldebug_mcp.knowledge.errors import known_errors
 from mldebug_mcp.models import Call, RunVerdict, State
 from mldebug_mcp.models.base import NO_FAULTS, SOUND, Glance
-from mldebug_mcp.models.script import SUREST_FIRST
 
 if TYPE_CHECKING:
     from mldebug_mcp.models.batch import BatchInspection
@@ -223,6 +223,8 @@ def glance_at_probe(answer: ProbeResult) -> Glance:
 
 def glance_at_script(answer: ScriptReport) -> Glance:
     """Return the surest fault of a script, its line and its fix."""
+    from mldebug_mcp.models.script import SUREST_FIRST  # few answers are of scripts
+
     findings = sorted(answer.findings, key=lambda finding: SUREST_FIRST.index(finding.certainty))
     sure = [finding for finding in findings if finding.certainty != "depends"]
     files = shorten(Path(answer.path).absolute().name or answer.path, MAX_NAME_CHARACTERS) + (
@@ -372,7 +374,7 @@ def glance_at_error(answer: ErrorExplanation) -> Glance:
     )
 
 
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z`'\"\[])|\n")
+_SENTENCE_END = regex(r"(?<=[.!?])\s+(?=[A-Z`'\"\[])|\n")
 
 
 def _deciding(text: str, pattern: str) -> str:

@@ -13,7 +13,7 @@ from mldebug_mcp.checks.policies import held_out_scores, rewards_of
 from mldebug_mcp.checks.results import improves_upwards, named
 from mldebug_mcp.core.access import entries, is_file
 from mldebug_mcp.core.errors import InputError
-from mldebug_mcp.core.lazy import dataclass
+from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.logs import Run, Series
 from mldebug_mcp.logs.checkpoints import Checkpoint
 from mldebug_mcp.logs.names.metrics import canonical
@@ -38,9 +38,9 @@ _DIRECTION_SETTINGS = (
     "greater_is_better", "maximize_best_checkpoint_metric", "monitor_mode", "mode", "early_stopping_mode",
     "decreasing_metric",
 )  # fmt: skip
-_OF_ONE_CLASS = re.compile(r"class|cls|label|small|medium|large", re.IGNORECASE)
+_OF_ONE_CLASS = regex(r"class|cls|label|small|medium|large", re.IGNORECASE)
 _SAYS_NOTHING = ("auto", "none", "null", "")
-_FALLS = re.compile(r"loss|err|wer\b|cer\b|perplexity|ppl|mae|mse|rmse|fid|nll|bpb|bpc", re.IGNORECASE)
+_FALLS = regex(r"loss|err|wer\b|cer\b|perplexity|ppl|mae|mse|rmse|fid|nll|bpb|bpc", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from mldebug_mcp.checks.train_eval_gap import rows_behind
 from mldebug_mcp.core.access import is_file
 from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.errors import InputError
-from mldebug_mcp.core.lazy import dataclass
+from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.core.paths import expanded
 from mldebug_mcp.core.text import counted, figure, shorten
 from mldebug_mcp.judge.at_a_glance import glance_at_choice
@@ -155,7 +155,7 @@ def _with_what_is_missing(saved: Sequence[Checkpoint], facts: Facts) -> Facts:
 
 
 INCOMPLETE = "not saved whole"
-BEST = re.compile(r"(?:^|[^a-z])best(?:[^a-z]|$)", re.IGNORECASE)
+BEST = regex(r"(?:^|[^a-z])best(?:[^a-z]|$)", re.IGNORECASE)
 
 
 def _decided(run: Run, metric: Metric, curve: Curve, facts: Facts) -> CheckpointChoice:

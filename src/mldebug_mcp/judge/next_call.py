@@ -12,6 +12,7 @@ import shlex
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import clean, shorten
 from mldebug_mcp.models import Call
 from mldebug_mcp.models.base import OTHER, SOUND
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 _ON_LEADER = {SOUND: "what to check before it is believed", OTHER: "how to narrow it down"}
 """What there is to read on the two hypotheses that have nothing to fix."""
-_PLACEHOLDER = re.compile(r"[A-Z_]{4,}(?:$|\.)")
+_PLACEHOLDER = regex(r"[A-Z_]{4,}(?:$|\.)")
 """A placeholder for something of the user's: BATCH, OTHER_RUN, FILE.py:function, SNAPSHOT.pickle."""
 
 

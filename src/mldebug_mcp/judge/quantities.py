@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fnmatch
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from mldebug_mcp.checks.check import symptoms
 from mldebug_mcp.checks.course import Course, course_of
 from mldebug_mcp.core.arrays import median
+from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import figure, shorten
 from mldebug_mcp.logs import Run, Series
 from mldebug_mcp.logs.names.quantities import LOSSES, THROUGHPUTS, Quantity
@@ -48,7 +48,7 @@ def _named_in(summary: str, run: Run, names: Sequence[str]) -> list[str]:
     return [name for name in names if name in words or run[name].logged_as in words]
 
 
-_PRINTED_WORDS = re.compile(r"[\w/.@-]*\w")
+_PRINTED_WORDS = regex(r"[\w/.@-]*\w")
 
 
 def _is_pace(quantity: Quantity) -> bool:
@@ -86,7 +86,7 @@ _CLOCKS = frozenset({
 })  # fmt: skip
 """What says where a run is rather than how it goes."""
 _OF_UPDATES = frozenset({Quantity.LEARNING_RATE, Quantity.GRADIENT_NORM, Quantity.LOSS_SCALE, Quantity.SKIPPED_STEPS})
-_DIGITS = re.compile(r"\d+")
+_DIGITS = regex(r"\d+")
 
 
 def quantity_facts(run: Run, findings: Sequence[Finding]) -> list[QuantityFact]:

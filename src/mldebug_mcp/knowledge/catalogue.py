@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from pydantic import Field
 
@@ -93,12 +93,18 @@ class Frequency(StrEnum):
         return {"always": 0.95, "usually": 0.75, "often": 0.5, "sometimes": 0.25, "rarely": 0.08}[self.value]
 
 
-class Effect(Entry):
-    """A symptom that a cause produces."""
+class Effect(NamedTuple):
+    """A symptom that a cause produces.
+
+    Args:
+        symptom: Its id.
+        frequency: How often runs with the cause show it.
+        quotes: Ids of the quotes that say so; empty where it was only counted.
+    """
 
     symptom: str
     frequency: Frequency
-    quotes: tuple[str, ...] = Field(description="Ids of the quotes that say so; empty where it was only counted.")
+    quotes: tuple[str, ...]
 
 
 class Cause(Entry):
@@ -185,8 +191,7 @@ Counts = Mapping[str, Mapping[str, tuple[float, float]]]
 """By cause and outcome: runs that showed it, and runs in which it could be judged."""
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
+class Link(NamedTuple):
     """A row of `links.csv`.
 
     Args:
@@ -313,7 +318,7 @@ def with_counts(links: Sequence[Link], counted: Counts) -> Iterator[Link]:
     for cause, listed in by_cause.items():
         found = counted.get(cause, {})
         worded = [link for link in listed if link.word]
-        yield from (replace(link, counted=found.get(link.outcome)) for link in worded)
+        yield from (link._replace(counted=found.get(link.outcome)) for link in worded)
         further = found.keys() - {link.outcome for link in worded}
         yield from (Link(cause, outcome, "", (), found[outcome]) for outcome in sorted(further))
 

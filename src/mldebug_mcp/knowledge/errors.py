@@ -13,6 +13,7 @@ from pydantic import Field, ValidationError
 
 from mldebug_mcp.core.allocations import printed_allocation
 from mldebug_mcp.core.errors import CatalogueError
+from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import clean
 from mldebug_mcp.knowledge.catalogue import Entry
 
@@ -26,8 +27,8 @@ from mldebug_mcp.knowledge.catalogue import Entry
 MIN_LENGTH = 3
 """Characters of a word that tells lines apart; the patterns with no word of that length are always tried. Chosen."""
 
-_PIECE = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\{\d*,?\d*\}|.", re.DOTALL)
-_LETTER_CLASS = re.compile(r"\\[A-Za-z0-9]")
+_PIECE = regex(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\{\d*,?\d*\}|.", re.DOTALL)
+_LETTER_CLASS = regex(r"\\[A-Za-z0-9]")
 
 
 def required_words(pattern: str) -> tuple[str, ...]:
@@ -227,13 +228,13 @@ def is_fragmented(text: str) -> bool:
     return counted is not None and counted.in_pieces
 
 
-_RAISED = re.compile(r"(?:\w{1,60}\.){0,8}\w{0,60}(?:Error|Exception)\b")
-_REFUSAL = re.compile(
+_RAISED = regex(r"(?:\w{1,60}\.){0,8}\w{0,60}(?:Error|Exception)\b")
+_REFUSAL = regex(
     r"(?:\w{1,60}\.){0,8}(?:Value|Type|NotImplemented|Assertion|Import|Configuration|Config|Validation)Error\b|"
     r"(?:\w{1,60}\.){0,8}MisconfigurationException\b"
 )
 
-_OPERATOR = re.compile(r"(?:Runtime|Index)Error\b")
+_OPERATOR = regex(r"(?:Runtime|Index)Error\b")
 """The types that the operators of PyTorch raise."""
 
 

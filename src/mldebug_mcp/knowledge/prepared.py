@@ -147,7 +147,7 @@ def _entry(kind: type[EntryT], row: Mapping[str, Any], **parts: object) -> Entry
 
 
 def _cause(row: Mapping[str, Any]) -> Cause:
-    effects = tuple(_entry(Effect, effect, frequency=Frequency(effect["frequency"])) for effect in row["effects"])
+    effects = tuple(Effect(symptom, Frequency(word), tuple(cited)) for symptom, word, cited in row["effects"])
     steps = tuple(NextStep.model_construct(**step) for step in row["next_steps"])
     return _entry(Cause, row, effects=effects, next_steps=steps)
 

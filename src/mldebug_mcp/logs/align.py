@@ -7,7 +7,6 @@ and goes on from there, a segment begins: a resume.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -15,7 +14,7 @@ from itertools import pairwise
 import numpy as np
 
 from mldebug_mcp.core.arrays import distinct, median
-from mldebug_mcp.core.lazy import dataclass
+from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.logs.columns import Column, Columns, Floats, Rows, ascends, carried_forward
 from mldebug_mcp.logs.names import Quantity, role_of
 from mldebug_mcp.logs.names.metrics import COUNTERS, is_telling
@@ -348,7 +347,7 @@ def restart_note(joins: Sequence[float], step_name: str) -> str:
 # Columns and the step of each record → one series per metric, over the whole run and in each of its segments.
 
 
-_CLOCK = re.compile(r"_runtime$|_per_second$|^elapsed$|^timestamp$|^_step$")
+_CLOCK = regex(r"_runtime$|_per_second$|^elapsed$|^timestamp$|^_step$")
 _MAX_CONTRADICTIONS = 3
 """Metrics whose left-out values the notes mention."""
 

@@ -43,7 +43,7 @@ MAX_LINES_APART = 60
 NOWHERE = -1
 LETTERS = 6
 """Letters of a line that says something: rules and numbers stand anywhere."""
-_RESUMED = re.compile(
+_RESUMED = regex(
     r"\bresum(?:ing|ed)\b.{0,60}\b(?:from|checkpoint|ckpt|training|at (?:step|epoch|iter))"
     r"|\b(?:loaded|restored)\b.{0,20}\b(?:checkpoint|ckpt)\b.{0,60}\b(?:step|epoch|iter(?:ation)?)\b"
     r"|\brunning optimization with exaggeration=1\.0",
@@ -51,7 +51,7 @@ _RESUMED = re.compile(
 )
 """A line that reports a resume, or openTSNE's second phase; settings say `resume: path` and the like."""
 _RESUMES = ("esum", "oaded", "oading", "estored", "estoring", "xaggeration")
-_RELOADED = re.compile(
+_RELOADED = regex(
     r"\b(?:re)?(?:loaded|loading|restored|restoring)\b.{0,60}(?:"
     r"\b(?:weights|checkpoint|ckpt|parameters|state(?:_?dict)?)\b.{0,20}\bfrom\b"
     r"|\b(?:optimi[sz]er|scheduler)\b.{0,40}\bfrom\b.{0,40}\b(?:checkpoint|ckpt|epoch|step|iteration)\b)",

@@ -10,7 +10,7 @@ from typing import Literal
 
 from mldebug_mcp.core.access import is_file, is_folder, walk
 from mldebug_mcp.core.errors import InputError
-from mldebug_mcp.core.lazy import dataclass
+from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.logs.run import Run
 
 # What a name says. Trainers put words and numbers together in their own ways, all of which this grammar covers:
@@ -30,14 +30,14 @@ MODEL_WORDS = frozenset(
 """Words for what is saved: a number behind one of them says when, in a unit that it does not name."""
 BEST_WORDS = frozenset({"best"})
 LAST_WORDS = frozenset({"last", "latest", "final", "end"})
-_SIDE = re.compile(
+_SIDE = regex(
     r"optim|sched|scaler|rng|random_state|sampler|training_args|train_args|tokenizer|vocab|dataset|embedding|feature"
     r"|labels|events|evaluations|merges|spiece|ema_state|loader|trainer_state",
     re.IGNORECASE,
 )
 """What is saved next to weights, or is not a checkpoint."""
-_TOKEN = re.compile(r"(?P<word>[A-Za-z]+)|(?P<number>\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)|(?P<mark>.)", re.DOTALL)
-_SHARD = re.compile(r"[-_.]\d{5}-of-\d{5}|[-_.](?:rank|shard|mp_rank|tp|pp)[-_]?\d+|__\d+_\d+", re.IGNORECASE)
+_TOKEN = regex(r"(?P<word>[A-Za-z]+)|(?P<number>\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)|(?P<mark>.)", re.DOTALL)
+_SHARD = regex(r"[-_.]\d{5}-of-\d{5}|[-_.](?:rank|shard|mp_rank|tp|pp)[-_]?\d+|__\d+_\d+", re.IGNORECASE)
 _THOUSANDS = {"k": 1e3, "m": 1e6}
 _PADDED = 4
 """Digits of a number with leading zeros that counts steps or epochs whatever word stands before it (kohya_ss)."""

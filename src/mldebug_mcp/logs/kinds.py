@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from mldebug_mcp.core.arrays import distinct, median
-from mldebug_mcp.core.lazy import dataclass
+from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.core.text import figure
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity
@@ -67,7 +67,7 @@ _OF_AGENTS_ALONE = (
 """What only those configure who train an agent: a `gamma` alone may be that of a schedule or of a focal loss."""
 _OF_POLICIES = ("num_generations", "max_completion_length", "max_prompt_length")
 
-_TRAINED_LANGUAGE_MODEL = re.compile(
+_TRAINED_LANGUAGE_MODEL = regex(
     r"llama|mistral|mixtral|qwen|gemma|deepseek|falcon|olmo|smollm|pythia|bloom|gpt-?(?:2|j|neo)|\b(?:phi|opt|yi|glm)-",
     re.IGNORECASE,
 )

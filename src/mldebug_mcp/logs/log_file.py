@@ -9,7 +9,6 @@ from __future__ import annotations
 import codecs
 import io
 import os
-import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import field
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, BinaryIO, TypeVar, cast
 
 from mldebug_mcp.core.access import open_input
 from mldebug_mcp.core.errors import InputError
-from mldebug_mcp.core.lazy import dataclass
+from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.core.limits import checkpoint
 from mldebug_mcp.core.paths import unreadable
 from mldebug_mcp.core.text import shorten
@@ -392,8 +391,8 @@ def _encoding(beginning: bytes) -> str | None:
 # older; TimedRotatingFileHandler: the date is the ending) and logrotate(8), whose `dateext` writes -YYYYMMDD.
 
 
-_NUMBERED = re.compile(r"(?P<log>.+\.[a-z]+)\.(?P<number>[1-9]\d{0,2})")
-_DATED = re.compile(r"(?P<log>.+\.[a-z]+)[.-](?P<date>(?:19|20)\d\d-?\d\d-?\d\d(?:[T_-]?\d\d(?:[-:]?\d\d){0,2})?)")
+_NUMBERED = regex(r"(?P<log>.+\.[a-z]+)\.(?P<number>[1-9]\d{0,2})")
+_DATED = regex(r"(?P<log>.+\.[a-z]+)[.-](?P<date>(?:19|20)\d\d-?\d\d-?\d\d(?:[T_-]?\d\d(?:[-:]?\d\d){0,2})?)")
 
 
 def log_name(name: str) -> str:

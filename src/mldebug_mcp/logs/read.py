@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import os
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from pathlib import Path, PurePath, PurePosixPath
@@ -36,8 +35,6 @@ from mldebug_mcp.logs.files import (
 )
 from mldebug_mcp.logs.format_list import LOG_SUFFIXES
 from mldebug_mcp.logs.formats import read_files
-from mldebug_mcp.logs.formats.curve_files import BARE
-from mldebug_mcp.logs.formats.table import runs_listed_in
 from mldebug_mcp.logs.kinds import concluded
 from mldebug_mcp.logs.log_file import LogFile, rotated
 from mldebug_mcp.logs.merge import (
@@ -57,7 +54,7 @@ from mldebug_mcp.logs.run import RECORDER, Run, Sibling, require_logged
 from mldebug_mcp.logs.settings import Scalar, Settings
 from mldebug_mcp.logs.settings.files import SettingsFile, find_settings, read_found, read_settings
 from mldebug_mcp.logs.settings.settings import Setting
-from mldebug_mcp.logs.spread import bare_curves, curve_name, curves_by_tag, scalars_tag
+from mldebug_mcp.logs.spread import BARE, bare_curves, curve_name, curves_by_tag, scalars_tag
 
 # The logs at one place → the runs that they tell: a file by itself, or the files of a folder that belong together.
 
@@ -123,6 +120,8 @@ def _are_trials(run: Run) -> bool:
 
 def _what_it_holds(path: Path) -> str:
     """Return what a log without metrics is known to hold, and what to do; "" if that is not known."""
+    from mldebug_mcp.logs.formats.table import runs_listed_in  # its readers: only where nothing was found
+
     head = LogFile.open(path).head
     known = next((advice for pattern, advice in _HOLDS_NO_CURVE if pattern.search(head)), "")
     return known or runs_listed_in(head)
@@ -356,7 +355,7 @@ MIN_SHARED_SETTINGS = 0.7
 MAX_TIMES_AS_LONG = 3.0
 """Times as many steps that the longer of two runs with the same metrics may have. Chosen by hand."""
 MAX_SIBLINGS = 50
-_FIRST_WORD = re.compile(r"[^\W\d_]+")
+_FIRST_WORD = regex(r"[^\W\d_]+")
 
 
 def siblings_of(name: str, run: Run, others: Sequence[tuple[str, Run]]) -> tuple[Sibling, ...]:

@@ -9,6 +9,7 @@ from pathlib import Path, PurePath
 from typing import NamedTuple
 
 from mldebug_mcp.core.access import entries, head_of, is_folder
+from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.logs.names import role_of
 from mldebug_mcp.logs.names.records import phase_in
 
@@ -19,15 +20,17 @@ The path of a table below them is the metric's name.
 """
 CATBOOST = "catboost_training.json"
 """What CatBoost calls the file that holds every measure of every set."""
-REPEATS = re.compile(r"(?:(?:learn|test\d*)/events\.out\.tfevents|(?:learn|test)_error\.tsv|time_left\.tsv)")
+REPEATS = regex(r"(?:(?:learn|test\d*)/events\.out\.tfevents|(?:learn|test)_error\.tsv|time_left\.tsv)")
 """The files next to it that repeat it, by their path below its folder."""
 HEAD_BYTES = 64 * 1024
 """Bytes of an event file in which its first tag is looked for."""
 MAX_LINE_BYTES = 200
 """Bytes of the first line of a table of one curve without a header: three numbers take no more."""
-_BARE_ROW = re.compile(rb"\d{1,18},(?:\d{1,18},)?(?:[-+]?\d[\d.eE+-]{0,40}|[-+]?(?:nan|inf))\r?\n", re.IGNORECASE)
+BARE = "curves"
+"""The format of tables that are named after their metrics."""
+_BARE_ROW = regex(rb"\d{1,18},(?:\d{1,18},)?(?:[-+]?\d[\d.eE+-]{0,40}|[-+]?(?:nan|inf))\r?\n", re.IGNORECASE)
 """A row of such a table: d3rlpy's epoch, step and value, torchrl's step and value."""
-_PARAMETER_HEADER = re.compile(rb"epoch,step,[\w,]+\r?\n")
+_PARAMETER_HEADER = regex(rb"epoch,step,[\w,]+\r?\n")
 """The header of a table that d3rlpy writes of a parameter's gradient, next to those of one curve."""
 _OF_CURVE = {
     **dict.fromkeys(("step", "steps", "global step", "iteration", "iterations", "iter"), "step"),
@@ -35,7 +38,7 @@ _OF_CURVE = {
     "value": "value",
 }
 """The columns of a table that TensorBoard exports of one tag, and of those written alike."""
-_EVENTS = re.compile(r"events\.out\.tfevents\.\d+\.(?P<writer>.+\.\d+)\.\d+")
+_EVENTS = regex(r"events\.out\.tfevents\.\d+\.(?P<writer>.+\.\d+)\.\d+")
 """What event files are called: the time, then the machine and the process that wrote them, then a number."""
 
 

@@ -78,6 +78,11 @@ GRAVEST_FIRST: tuple[Severity, ...] = ("error", "warning", "info")
 _BUILDING = RLock()
 
 
+def empty_list() -> list[Any]:
+    """Return a new list, for `default_factory`: pydantic reads its signature, which takes long for `list` itself."""
+    return []
+
+
 class Frozen(BaseModel):
     """Immutable, without unknown fields, and built on first use: a call needs only some of the types."""
 
@@ -222,7 +227,7 @@ class Glance(Model):
         "unclear", description="healthy: nothing is wrong in what was looked at. not judged: nothing could be."
     )
     headline: Text = Field("", description="What is wrong; where nothing is, what was looked at.")
-    facts: list[Text] = Field(default_factory=list, description="Two or three facts that it rests on.")
+    facts: list[Text] = Field(default_factory=empty_list, description="Two or three facts that it rests on.")
     next: Text = Field("", description="What to do next.")
     command: Text = Field("", description="The command line for that, whole; empty where there is none.")
     fix: Text = Field("", description="What usually helps.")

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from mldebug_mcp.models.base import Glance, Model, Number, Text
+from mldebug_mcp.models.base import Glance, Model, Number, Text, empty_list
 
 
 class CheckpointFact(Model):
@@ -41,6 +41,10 @@ class CheckpointChoice(Model):
     best_saved: bool = Field(False, description="Whether a checkpoint of that evaluation is there.")
     noise: Number | None = Field(None, description="Standard deviation from one evaluation to the next; null: unknown.")
     band: Number | None = Field(None, description="A smaller difference may be noise.")
-    as_good: list[Text] = Field(default_factory=list, description="Others that noise alone could part from the best.")
-    checkpoints: list[CheckpointFact] = Field(default_factory=list, description="All of them, in order of their steps.")
-    notes: list[Text] = Field(default_factory=list, description="What was taken for granted or left out.")
+    as_good: list[Text] = Field(
+        default_factory=empty_list, description="Others that noise alone could part from the best."
+    )
+    checkpoints: list[CheckpointFact] = Field(
+        default_factory=empty_list, description="All of them, in order of their steps."
+    )
+    notes: list[Text] = Field(default_factory=empty_list, description="What was taken for granted or left out.")

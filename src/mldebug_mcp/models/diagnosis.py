@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from enum import StrEnum
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
 from mldebug_mcp.core.errors import MissingExtraError
+from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import percent
-from mldebug_mcp.models.base import AtAGlance, Glance, Model, NextCall, Number, Text
+from mldebug_mcp.models.base import AtAGlance, Glance, Model, NextCall, Number, Text, empty_list
 from mldebug_mcp.models.checkpoints import CheckpointChoice
 from mldebug_mcp.models.citation import Citation
 from mldebug_mcp.models.reader import ReaderOpinion
@@ -74,7 +74,7 @@ class EventFact(Model):
     step: Number = Field(description="Where it happened, or first happened.")
     text: Text = Field(description="What moved, and by how much; or what the log says.")
     first_mover: str = Field("", description="The curve that moved before the others; empty where none did.")
-    findings: list[str] = Field(default_factory=list, description="The findings that begin about there.")
+    findings: list[str] = Field(default_factory=empty_list, description="The findings that begin about there.")
     worst_at: Number | None = Field(None, description="The step of the largest of jumps that recur.")
     size: Number = Field(0.0, description="In standard deviations of what is usual; 0 without a jump.")
 
@@ -90,24 +90,24 @@ class DerivedFact(Model):
     fact: str = Field(description="Its id, such as rollouts_without_gradient.")
     text: Text = Field(description="In a sentence or two.")
     values: dict[str, Number] = Field(default_factory=dict, description="The numbers behind it.")
-    steps: list[Number] = Field(default_factory=list, description="Steps of note.")
+    steps: list[Number] = Field(default_factory=empty_list, description="Steps of note.")
 
 
 class Sheet(Model):
     """What was observed of a run; findings, hypotheses and the next call are next to it in the diagnosis."""
 
-    lines: list[Text] = Field(default_factory=list, description="All of it as lines; in a concise answer, alone.")
+    lines: list[Text] = Field(default_factory=empty_list, description="All of it as lines; in a concise answer, alone.")
     ran: list[Text] = Field(
-        default_factory=list, description="What ran, how much of the plan, attempts, resumes, how the log ends."
+        default_factory=empty_list, description="What ran, how much of the plan, attempts, resumes, how the log ends."
     )
     settings: list[SettingFact] = Field(
-        default_factory=list, description="Those that matter, the unusual ones first, each with what is usual."
+        default_factory=empty_list, description="Those that matter, the unusual ones first, each with what is usual."
     )
-    quantities: list[QuantityFact] = Field(default_factory=list, description="What decides or moved most first.")
-    events: list[EventFact] = Field(default_factory=list, description="On one time line.")
-    facts: list[DerivedFact] = Field(default_factory=list, description="What follows from several quantities.")
+    quantities: list[QuantityFact] = Field(default_factory=empty_list, description="What decides or moved most first.")
+    events: list[EventFact] = Field(default_factory=empty_list, description="On one time line.")
+    facts: list[DerivedFact] = Field(default_factory=empty_list, description="What follows from several quantities.")
     not_judged: list[Text] = Field(
-        default_factory=list, description="What could not be judged, and the metric or setting that is missing."
+        default_factory=empty_list, description="What could not be judged, and the metric or setting that is missing."
     )
 
 
@@ -158,7 +158,7 @@ class Comparison(Model):
     settings: list[SettingDifference] = Field(description="What differs, what is known to matter first.")
     partings: list[Parting] = Field(description="The metric that departs first comes first.")
     alike: list[Text] = Field(description="Metrics that do not depart for good over the steps that both runs have.")
-    jumps: list[SharedJump] = Field(default_factory=list, description="Jumps of the loss, the highest first.")
+    jumps: list[SharedJump] = Field(default_factory=empty_list, description="Jumps of the loss, the highest first.")
     same_order: bool = Field(False, description="The settings of both runs name the same seed of their data.")
     same_losses: bool = Field(False, description="Both logs hold the same losses, as two logs of one run do.")
 
@@ -170,7 +170,7 @@ _SHOWN = 3
 """Hypotheses in the line that stands for a diagnosis in a notebook."""
 
 
-_PLACEHOLDER = re.compile(r"[A-Z_]+")
+_PLACEHOLDER = regex(r"[A-Z_]+")
 
 
 def _in_words(path: str) -> str:
@@ -192,7 +192,7 @@ class Finding(Model):
     symptom: str = Field(description="Its id; `explain` tells how it is judged.")
     state: State = Field(description="unknown: what it needs was not logged, or cannot be judged.")
     summary: Text = Field("", description="What is seen, in numbers with steps; or why it is unknown.")
-    steps: list[Number] = Field(default_factory=list, description="The onset first, then other notable steps.")
+    steps: list[Number] = Field(default_factory=empty_list, description="The onset first, then other notable steps.")
     values: dict[str, Number] = Field(default_factory=dict, description="The numbers behind the summary.")
 
 
@@ -205,7 +205,7 @@ class NextStep(Model):
     confirms: Text = Field("", description="What you would see if the cause is there.")
     refutes: Text = Field("", description="What you would see if it is not.")
     call: Text | None = Field(None, description="The tool call that does it, if one of our tools can.")
-    for_causes: list[str] = Field(default_factory=list, description="The hypotheses that it bears on.")
+    for_causes: list[str] = Field(default_factory=empty_list, description="The hypotheses that it bears on.")
     answer: Text = Field("", description="What the log says to it by itself; such a check is not asked for.")
 
 
@@ -225,27 +225,28 @@ class Hypothesis(Model):
     probability: float = Field(description="From 0 to 1, of what was looked at; no verdict.")
     credence: str = Field(description="The probability in words.")
     summary: Text = Field("", description="What goes wrong.")
-    because: list[Text] = Field(default_factory=list, description="Findings that support it, in bits.")
-    against: list[Text] = Field(default_factory=list, description="Findings that contradict it, in bits.")
+    because: list[Text] = Field(default_factory=empty_list, description="Findings that support it, in bits.")
+    against: list[Text] = Field(default_factory=empty_list, description="Findings that contradict it, in bits.")
     symptoms: list[str] = Field(
-        default_factory=list,
+        default_factory=empty_list,
         description="Ids of the findings that are present and support it, strongest first: by a bit or more, if any.",
     )
     reasons: list[Reason] = Field(
-        default_factory=list, description="The same as facts, strongest first; of hypotheses from 2 % on."
+        default_factory=empty_list, description="The same as facts, strongest first; of hypotheses from 2 % on."
     )
     unexplained: list[str] = Field(
-        default_factory=list, description="Ids of findings that few healthy runs show and that it does not explain."
+        default_factory=empty_list,
+        description="Ids of findings that few healthy runs show and that it does not explain.",
     )
     separates: Text = Field("", description="The check, by its id, that would tell it from the next hypothesis.")
     fix: Text = Field("", description="What usually helps once the cause is confirmed.")
     next_steps: list[NextStep] = Field(
-        default_factory=list,
+        default_factory=empty_list,
         description="Checks that confirm or refute it; a concise answer has the best of them next to it.",
     )
-    citations: list[Citation] = Field(default_factory=list, description="What practitioners wrote about it.")
+    citations: list[Citation] = Field(default_factory=empty_list, description="What practitioners wrote about it.")
     tied_with: list[str] = Field(
-        default_factory=list, description="Hypotheses that the log cannot tell from this one: see ties."
+        default_factory=empty_list, description="Hypotheses that the log cannot tell from this one: see ties."
     )
 
 
@@ -274,7 +275,7 @@ class Update(Model):
     hypotheses: list[Hypothesis] = Field(description="Best first; probabilities sum to 1.")
     next_steps: list[NextStep] = Field(description="The checks that remain, what tells most for its cost first.")
     next_step: NextCall = None
-    notes: list[Text] = Field(default_factory=list, description="What was taken for granted or left out.")
+    notes: list[Text] = Field(default_factory=empty_list, description="What was taken for granted or left out.")
 
 
 class RunSummary(Model):
@@ -291,7 +292,7 @@ class RunSummary(Model):
     runs_in_folder: int = Field(1, description="Runs in the folder or the file; this one is judged.")
     segments: int = Field(1, description="Number of stretches between restarts and resumes.")
     metrics: list[Text] = Field(
-        default_factory=list, description="Canonical names of what was logged; in a concise answer the main ones."
+        default_factory=empty_list, description="Canonical names of what was logged; in a concise answer the main ones."
     )
     last: dict[str, Number] = Field(default_factory=dict, description="Last values of the main metrics.")
 
@@ -303,8 +304,8 @@ class RunVerdict(Model):
         "unclear", description="What leads: a fault, `healthy`, none of both; not judged: too little was logged."
     )
     headline: Text = Field("", description="The leading hypotheses with their probabilities; they are not a verdict.")
-    causes: list[str] = Field(default_factory=list, description="Ids of the hypotheses that the headline names.")
-    facts: list[Text] = Field(default_factory=list, description="Two or three facts that the first one rests on.")
+    causes: list[str] = Field(default_factory=empty_list, description="Ids of the hypotheses that the headline names.")
+    facts: list[Text] = Field(default_factory=empty_list, description="Two or three facts that the first one rests on.")
     next: Text = Field("", description="What to do next.")
     fix: Text = Field("", description="What usually helps, once the first cause is confirmed.")
 
@@ -333,9 +334,11 @@ class Diagnosis(Model):
     reader: ReaderOpinion | None = Field(
         None, description="What a reader that the user named makes of it; the verdict is then of both together."
     )
-    ties: list[Tie] = Field(default_factory=list, description="Leading hypotheses that the log cannot tell apart.")
+    ties: list[Tie] = Field(
+        default_factory=empty_list, description="Leading hypotheses that the log cannot tell apart."
+    )
     what_to_log: list[MetricToLog] = Field(
-        default_factory=list,
+        default_factory=empty_list,
         description="Missing metrics that would have decided it, best first; empty without doubt.",
     )
     comparison: Comparison | None = Field(
@@ -345,14 +348,14 @@ class Diagnosis(Model):
         None, description="Which checkpoint to keep, where the folder of the run holds some."
     )
     script: list[Text] = Field(
-        default_factory=list,
+        default_factory=empty_list,
         description="What the training script does wrong or right, with lines.",
     )
     tried: list[Tried] = Field(
-        default_factory=list,
+        default_factory=empty_list,
         description="The last verdict on each cause and what is open, from the record next to the run.",
     )
-    notes: list[Text] = Field(default_factory=list, description="What was skipped, guessed and merged.")
+    notes: list[Text] = Field(default_factory=empty_list, description="What was skipped, guessed and merged.")
 
     @property
     def present(self) -> list[Finding]:

@@ -9,7 +9,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from mldebug_mcp.models.base import AtAGlance, Glance, Model, NextCall, Page, Text
+from mldebug_mcp.models.base import AtAGlance, Glance, Model, NextCall, Page, Text, empty_list
 from mldebug_mcp.models.citation import Citation
 
 # What the catalogue answers: citations, search results, explanations.
@@ -36,9 +36,11 @@ class SearchResult(Model):
 
     query: Text = Field(description="As it was asked.")
     quotes: list[QuoteHit] = Field(description="Practitioners' words, best first.")
-    entries: list[EntryHit] = Field(default_factory=list, description="Causes, symptoms, menus and error messages.")
+    entries: list[EntryHit] = Field(
+        default_factory=empty_list, description="Causes, symptoms, menus and error messages."
+    )
     next_step: NextCall = None
-    notes: list[Text] = Field(default_factory=list, description="What was reworded or left out.")
+    notes: list[Text] = Field(default_factory=empty_list, description="What was reworded or left out.")
 
 
 class Explanation(Model):
@@ -48,10 +50,10 @@ class Explanation(Model):
     kind: Literal["symptom", "check", "cause", "quote", "source", "menu", "error"] = Field(description="What it is.")
     title: Text = Field(description="What it is called.")
     text: Page = Field(description="The entry as Markdown.")
-    citations: list[Citation] = Field(default_factory=list, description="The quotes that it rests on.")
-    related: list[str] = Field(default_factory=list, description="Ids to look at next.")
+    citations: list[Citation] = Field(default_factory=empty_list, description="The quotes that it rests on.")
+    related: list[str] = Field(default_factory=empty_list, description="Ids to look at next.")
     next_step: NextCall = None
-    notes: list[Text] = Field(default_factory=list, description="What was left out.")
+    notes: list[Text] = Field(default_factory=empty_list, description="What was left out.")
 
 
 # The answer of `explain_error`.
@@ -62,7 +64,7 @@ class FirstError(Model):
 
     text: Text = Field(description="The line with the error and what follows, shortened.")
     line: int = Field(description="Its line number in the text, from 1.")
-    ranks: list[str] = Field(default_factory=list, description="Ranks that report it; empty if none is named.")
+    ranks: list[str] = Field(default_factory=empty_list, description="Ranks that report it; empty if none is named.")
     exception: Text = Field("", description="The type of the exception, if it is one.")
     user_frame: Text = Field("", description="The innermost frame that is not a library's: file, line, function, code.")
 
@@ -75,7 +77,7 @@ class ErrorMatch(Model):
     cause: Text = Field(description="What it means.")
     fix: Text = Field(description="What to do.")
     mistaken_for: Text = Field("", description="What it is often taken for, and is not.")
-    causes: list[str] = Field(default_factory=list, description="Causes of the playbook that it points to.")
+    causes: list[str] = Field(default_factory=empty_list, description="Causes of the playbook that it points to.")
     credence: str = Field(description="How certain it is that the message has this cause.")
     source: Text = Field(description="Where this is documented.")
     locator: Text = Field("", description="The section there.")
@@ -87,10 +89,12 @@ class ErrorExplanation(Model):
     at_a_glance: AtAGlance = Field(default_factory=Glance)
     error: FirstError | None = Field(description="null if nothing in the text reads like an error.")
     problem: Text = Field("", description="The class of problem.")
-    matches: list[ErrorMatch] = Field(default_factory=list, description="Known messages that fit, likeliest first.")
+    matches: list[ErrorMatch] = Field(
+        default_factory=empty_list, description="Known messages that fit, likeliest first."
+    )
     advice: Text = Field("", description="What to try.")
     next_step: NextCall = None
-    notes: list[Text] = Field(default_factory=list, description="Echoes, other errors, what was skipped.")
+    notes: list[Text] = Field(default_factory=empty_list, description="Echoes, other errors, what was skipped.")
 
 
 # The answer of `evidence verify`.
@@ -112,8 +116,11 @@ class EvidenceReport(Model):
         default_factory=dict, description="How many quotes were checked how, surest first; see evidence/README.md."
     )
     found: int = Field(0, description="Quotes that stand in a copy or on a page.")
-    changed: list[QuoteCheck] = Field(default_factory=list, description="Read, but the words differ or are gone.")
-    unreachable: list[QuoteCheck] = Field(default_factory=list, description="Not read: no copy, no answer, no text.")
+    changed: list[QuoteCheck] = Field(default_factory=empty_list, description="Read, but the words differ or are gone.")
+    unreachable: list[QuoteCheck] = Field(
+        default_factory=empty_list, description="Not read: no copy, no answer, no text."
+    )
     problems: list[Text] = Field(
-        default_factory=list, description="Records and documents that disagree with themselves or with each other."
+        default_factory=empty_list,
+        description="Records and documents that disagree with themselves or with each other.",
     )

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from mldebug_mcp.models.base import AtAGlance, Glance, Model, NextCall, Number, Severity, Text
+from mldebug_mcp.models.base import AtAGlance, Glance, Model, NextCall, Number, Severity, Text, empty_list
 from mldebug_mcp.models.citation import Citation
 from mldebug_mcp.models.diagnosis import Hypothesis
 
@@ -42,11 +42,11 @@ class MemoryFinding(Model):
     bytes: int = Field(0, description="How much memory this is about.")
     device: int | None = Field(None, description="Number of the device; null if it concerns all.")
     stack: list[Text] = Field(
-        default_factory=list, description="The stack that allocated it, innermost first, library frames folded."
+        default_factory=empty_list, description="The stack that allocated it, innermost first, library frames folded."
     )
     fix: Text = Field("", description="What to change.")
     values: dict[str, Number] = Field(default_factory=dict, description="The numbers behind the summary.")
-    citations: list[Citation] = Field(default_factory=list, description="What practitioners wrote about it.")
+    citations: list[Citation] = Field(default_factory=empty_list, description="What practitioners wrote about it.")
 
 
 class MemoryTotals(Model):
@@ -99,7 +99,7 @@ class CallSite(Model):
     bytes: int = Field(description="What it holds at that moment.")
     count: int = Field(description="Allocations that hold it.")
     device: int = Field(0, description="Number of the device.")
-    stack: list[Text] = Field(default_factory=list, description="The stack that allocated it, innermost first.")
+    stack: list[Text] = Field(default_factory=empty_list, description="The stack that allocated it, innermost first.")
     details: dict[str, Number] = Field(default_factory=dict, description="More numbers on these allocations, by name.")
 
 
@@ -134,9 +134,11 @@ class DeviceSummary(Model):
     moment: Text = Field(
         "", description="The moment that `categories` and `top_allocations` show: the peak or the failure."
     )
-    categories: list[CategoryBytes] = Field(default_factory=list, description="What the memory is, the largest first.")
+    categories: list[CategoryBytes] = Field(
+        default_factory=empty_list, description="What the memory is, the largest first."
+    )
     steps: list[StepMemory] = Field(
-        default_factory=list, description="Step by step; of more than 200, as many at even distances."
+        default_factory=empty_list, description="Step by step; of more than 200, as many at even distances."
     )
     steps_found: int = Field(0, description="Steps of the training loop in the history.")
     steps_from: Text = Field("", description="How the steps were found.")
@@ -158,7 +160,7 @@ class OutOfMemoryReport(Model):
     missing_bytes: int = Field(description="What was asked for beyond all that was free.")
     failures: int = Field(description="Failed requests in the history.")
     site: Text = Field("", description="The line of code that asked.")
-    stack: list[Text] = Field(default_factory=list, description="Its stack, innermost first.")
+    stack: list[Text] = Field(default_factory=empty_list, description="Its stack, innermost first.")
 
 
 class Lever(Model):
@@ -198,13 +200,15 @@ class MemoryReport(Model):
     snapshot: MemoryTotals = Field(description="What was read.")
     findings: list[MemoryFinding] = Field(description="Only what is present, worst first.")
     top_allocations: list[CallSite] = Field(description="What holds most at the moment shown.")
-    devices: list[DeviceSummary] = Field(default_factory=list, description="Each device.")
+    devices: list[DeviceSummary] = Field(default_factory=empty_list, description="Each device.")
     oom: OutOfMemoryReport | None = Field(None, description="The allocation that failed; null where none did.")
-    levers: list[Lever] = Field(default_factory=list, description="What is at fault first, then what would save most.")
-    hypotheses: list[Hypothesis] = Field(default_factory=list, description="Causes that the findings support.")
+    levers: list[Lever] = Field(
+        default_factory=empty_list, description="What is at fault first, then what would save most."
+    )
+    hypotheses: list[Hypothesis] = Field(default_factory=empty_list, description="Causes that the findings support.")
     comparison: MemoryComparison | None = Field(None, description="With `against`; null where that was not given.")
     next_step: NextCall = None
-    notes: list[Text] = Field(default_factory=list, description="What was skipped, guessed or left out.")
+    notes: list[Text] = Field(default_factory=empty_list, description="What was skipped, guessed or left out.")
 
 
 class MemoryPart(Model):
@@ -235,7 +239,7 @@ class MemoryFit(Model):
         description="tight: a fifth more of activations and logits would be too much."
     )
     plan: list[FitStep] = Field(
-        default_factory=list,
+        default_factory=empty_list,
         description="The changes that make it fit, what saves most first; empty if it fits as it is.",
     )
     enough: bool = Field(description="Whether it fits as it is or with the plan.")
@@ -259,6 +263,6 @@ class MemoryEstimate(Model):
     settings: dict[str, Text] = Field(description="What was assumed, by name.")
     measured_peak_bytes: int | None = Field(None, description="The peak of the snapshot given, for comparison.")
     fit: MemoryFit | None = Field(None, description="With `gpu`: whether it fits there; null where that was not given.")
-    sources: list[Text] = Field(default_factory=list, description="Where the formulas are from.")
+    sources: list[Text] = Field(default_factory=empty_list, description="Where the formulas are from.")
     next_step: NextCall = None
-    notes: list[Text] = Field(default_factory=list, description="What was assumed or left out.")
+    notes: list[Text] = Field(default_factory=empty_list, description="What was assumed or left out.")

@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field
 from pydantic.json_schema import SkipJsonSchema
 
-from mldebug_mcp.models.base import NO_FAULTS, AtAGlance, Glance, Model, NextCall, Number, Text
+from mldebug_mcp.models.base import NO_FAULTS, AtAGlance, Glance, Model, NextCall, Number, Text, empty_list
 from mldebug_mcp.models.citation import Citation
 from mldebug_mcp.models.reader import ReaderOpinion
 
@@ -22,7 +22,7 @@ class Ranks(Model):
     first_failed: Text = Field("", description="The rank that failed first; empty where none did.")
     error: Text = Field("", description="Its message.")
     straggler: Text = Field("", description="The rank that is behind the others or slower; empty for none.")
-    told: list[Text] = Field(default_factory=list, description="What stands out, in words.")
+    told: list[Text] = Field(default_factory=empty_list, description="What stands out, in words.")
 
 
 class RunRow(Model):
@@ -43,13 +43,13 @@ class RunRow(Model):
     cause: str = Field("", description="The leading hypothesis; empty where nothing was judged: see `note`.")
     probability: Number = Field(0.0, description="Of the leading hypothesis, from 0 to 1.")
     onset: Number | None = Field(None, description="The first step of what supports a fault that leads.")
-    seen: list[str] = Field(default_factory=list, description="The symptoms that are present.")
+    seen: list[str] = Field(default_factory=empty_list, description="The symptoms that are present.")
     settings: dict[str, Text | Number | bool | None] = Field(
         default_factory=dict, description="Its values of the settings in which the runs differ."
     )
     ranks: Ranks | None = Field(None, description="Where each rank wrote files of its own.")
     tried: list[Text] = Field(
-        default_factory=list, description="What was ruled out, confirmed and is open, by the record next to it."
+        default_factory=empty_list, description="What was ruled out, confirmed and is open, by the record next to it."
     )
     note: Text = Field("", description="Why it could not be read or judged.")
     reader: ReaderOpinion | None = Field(None, description="What a reader that the user named makes of it.")
@@ -94,7 +94,9 @@ class BestSetting(Model):
     certainty: Number | None = Field(
         description="How often it stays the best in draws of those averages; null where no level has two runs."
     )
-    as_good: list[Text] = Field(default_factory=list, description="Levels that come first in 5 % of draws or more.")
+    as_good: list[Text] = Field(
+        default_factory=empty_list, description="Levels that come first in 5 % of draws or more."
+    )
     edge: Literal["lowest", "highest", ""] = Field(
         "", description="At which edge of what was tried the best runs lie, beyond chance."
     )
@@ -113,7 +115,7 @@ class Sweep(Model):
     seed_groups: int = Field(0, description="Groups of runs without a fault that differ in their seed alone.")
     between_seeds: Number | None = Field(None, description="Standard deviation of the result within such groups.")
     between_settings: Number | None = Field(None, description="Standard deviation between them, without that of seeds.")
-    citations: list[Citation] = Field(default_factory=list, description="What practitioners wrote about it.")
+    citations: list[Citation] = Field(default_factory=empty_list, description="What practitioners wrote about it.")
 
 
 class Runs(Model):
@@ -122,10 +124,10 @@ class Runs(Model):
     at_a_glance: AtAGlance = Field(default_factory=Glance)
     path: Text = Field(description="The folder, as it was named.")
     rows: list[RunRow] = Field(description="A line for each run, those that need attention first.")
-    shared: list[SharedSetting] = Field(default_factory=list, description="The most certain first.")
+    shared: list[SharedSetting] = Field(default_factory=empty_list, description="The most certain first.")
     sweep: Sweep | None = Field(None, description="The best settings, where five runs or more can be compared.")
     next_step: NextCall = None
-    notes: list[Text] = Field(default_factory=list, description="What was skipped, guessed or left out.")
+    notes: list[Text] = Field(default_factory=empty_list, description="What was skipped, guessed or left out.")
 
 
 class Contest(Model):
@@ -147,7 +149,7 @@ class Contest(Model):
         description="Runs of each that would show the difference seen in four cases of five; null beyond 10,000."
     )
     next_step: NextCall = None
-    notes: list[Text] = Field(default_factory=list, description="What was skipped, guessed or left out.")
+    notes: list[Text] = Field(default_factory=empty_list, description="What was skipped, guessed or left out.")
 
 
 # What `watch_run` tells.
@@ -199,9 +201,9 @@ class MetricReading(Model):
     path: Text = Field(description="The file or folder, as it was named.")
     step_name: str = Field("step", description="What a step is here: step, epoch or record.")
     series: list[MetricValues] = Field(description="The curves that were asked for.")
-    others: list[str] = Field(default_factory=list, description="Other curves in the log.")
+    others: list[str] = Field(default_factory=empty_list, description="Other curves in the log.")
     next_step: NextCall = None
-    notes: list[Text] = Field(default_factory=list, description="What was skipped, guessed or left out.")
+    notes: list[Text] = Field(default_factory=empty_list, description="What was skipped, guessed or left out.")
 
 
 # The answer of `read_coverage`: the kinds of lines with numbers of a log.
@@ -232,4 +234,4 @@ class Coverage(Model):
         description="Share of them, 0 to 1, from which something was made, or which are prose."
     )
     kinds: list[LineKind] = Field(description="What is not read first, then the most frequent.")
-    notes: list[Text] = Field(default_factory=list, description="What was skipped, guessed or left out.")
+    notes: list[Text] = Field(default_factory=empty_list, description="What was skipped, guessed or left out.")

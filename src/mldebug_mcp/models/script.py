@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from mldebug_mcp.models.base import AtAGlance, Glance, Model, NextCall, Text
+from mldebug_mcp.models.base import AtAGlance, Glance, Model, NextCall, Text, empty_list
 from mldebug_mcp.models.citation import Citation
 
 Certainty = Literal["certain", "likely", "depends"]
@@ -19,14 +19,14 @@ class ScriptFinding(Model):
     rule: str = Field(description="Its id.")
     file: Text = Field(description="The file.")
     line: int = Field(description="The line, from 1.")
-    lines: list[int] = Field(default_factory=list, description="Other lines that take part in it.")
+    lines: list[int] = Field(default_factory=empty_list, description="Other lines that take part in it.")
     certainty: Certainty = Field(description="depends: on what the script does not show, such as shapes.")
     cause: str = Field(description="The cause that it is; `explain` gives it whole.")
     summary: Text = Field(description="What stands there, and why that is wrong.")
     shows: Text = Field("", description="What it would show in a log.")
     fix: Text = Field("", description="What to write instead.")
     probability: float | None = Field(None, description="What a reader gives it, from 0 to 1; None: a rule alone.")
-    citations: list[Citation] = Field(default_factory=list, description="What practitioners wrote about it.")
+    citations: list[Citation] = Field(default_factory=empty_list, description="What practitioners wrote about it.")
 
 
 class RuledOut(Model):
@@ -54,10 +54,10 @@ class ScriptReport(Model):
     files: int = Field(description="Files that were read.")
     unread: int = Field(0, description="Python files that could not be read; the notes name them.")
     not_judged: Text = Field("", description="Why no training loop was judged; empty where one was.")
-    findings: list[ScriptFinding] = Field(default_factory=list, description="By file and line.")
-    ruled_out: list[RuledOut] = Field(default_factory=list, description="Causes that the script makes unlikely.")
+    findings: list[ScriptFinding] = Field(default_factory=empty_list, description="By file and line.")
+    ruled_out: list[RuledOut] = Field(default_factory=empty_list, description="Causes that the script makes unlikely.")
     places: list[ReviewPlace] = Field(
-        default_factory=list, description="What rules cannot prove: questions to read the script with."
+        default_factory=empty_list, description="What rules cannot prove: questions to read the script with."
     )
     next_step: NextCall = None
-    notes: list[Text] = Field(default_factory=list, description="What was not read, and why.")
+    notes: list[Text] = Field(default_factory=empty_list, description="What was not read, and why.")

@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from mldebug_mcp.core.text import percent
-from mldebug_mcp.models.base import Model, Number, Text
+from mldebug_mcp.models.base import Model, Number, Text, empty_list
 
 _ID = r"^[a-z0-9_.]{0,80}$"
 _TIME = r"^\d{4}-\d\d-\d\dT[0-9:.+Z-]{5,30}$"
@@ -64,16 +64,17 @@ class Record(Model):
 
     path: Text = Field(description="The run, as it was named.")
     file: Text = Field(description="Where the record stands.")
-    tried: list[Tried] = Field(default_factory=list, description="All entries.")
+    tried: list[Tried] = Field(default_factory=empty_list, description="All entries.")
     ruled_out: list[str] = Field(
-        default_factory=list, description="Causes whose last verdict refutes them and leaves them hardly a chance."
+        default_factory=empty_list,
+        description="Causes whose last verdict refutes them and leaves them hardly a chance.",
     )
     contradicted: list[str] = Field(
-        default_factory=list, description="Causes whose last verdict refutes them, and that may be all the same."
+        default_factory=empty_list, description="Causes whose last verdict refutes them, and that may be all the same."
     )
-    confirmed: list[str] = Field(default_factory=list, description="Causes whose last verdict confirms them.")
-    open: list[Text] = Field(default_factory=list, description="Checks and changes without a verdict yet.")
-    notes: list[Text] = Field(default_factory=list, description="What could not be read.")
+    confirmed: list[str] = Field(default_factory=empty_list, description="Causes whose last verdict confirms them.")
+    open: list[Text] = Field(default_factory=empty_list, description="Checks and changes without a verdict yet.")
+    notes: list[Text] = Field(default_factory=empty_list, description="What could not be read.")
 
 
 def _figure(value: float) -> str:

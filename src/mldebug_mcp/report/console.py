@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderableType, RenderHook, RenderResult
 from rich.padding import Padding
 from rich.segment import Segment
-from rich.table import Table
 from rich.text import Text
 
 from mldebug_mcp.core.lazy import dataclass
@@ -17,6 +16,9 @@ from mldebug_mcp.core.text import clean
 from mldebug_mcp.judge.run_verdict import whole_sentences
 from mldebug_mcp.models.base import Glance
 from mldebug_mcp.report.sections import Block, block_of
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 PLAIN_WIDTH = 100
 """Columns where the output is not a terminal, so that what a pipe receives does not depend on a window."""
@@ -81,6 +83,8 @@ def print_section(console: Console, title: str, lines: Sequence[RenderableType])
 
 def plain_table(*columns: Literal["left", "right", "text"]) -> Table:
     """Return a table without lines and headings: cells of a "left" or "right" column stay on one line, "text" wraps."""
+    from rich.table import Table
+
     table = Table(box=None, show_header=False, padding=(0, 1), pad_edge=False)
     for column in columns:
         table.add_column(justify="right" if column == "right" else "left", no_wrap=column != "text")

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
+from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import plain
 from mldebug_mcp.knowledge import Cause, catalogue
 from mldebug_mcp.models import Citation, NextStep
@@ -96,8 +97,8 @@ def print_evidence(console: Console, report: EvidenceReport) -> None:
 STRONGEST = 10
 """Symptoms of a cause that are listed; the others are named."""
 QUOTED = 3
-_LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
-_MARKS = re.compile(r"\*\*|__|^#+ |^> ?")
+_LINK = regex(r"\[([^\]]*)\]\([^)]*\)")
+_MARKS = regex(r"\*\*|__|^#+ |^> ?")
 
 
 def print_explanation(console: Console, explanation: Explanation) -> None:

@@ -346,8 +346,7 @@ def _known(
 
 
 _NAMES = frozenset(
-    {field.name for field in fields(SamplerOptions)}
-    | {"even_batches", "in_order", "ignore_data_skip", "passes", "packed", "shuffled"}
+    (*SamplerOptions.__annotations__, "even_batches", "in_order", "ignore_data_skip", "passes", "packed", "shuffled")
 )
 
 

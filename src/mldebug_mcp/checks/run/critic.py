@@ -11,7 +11,7 @@ from mldebug_mcp.checks.check import Answers, CannotTell, Evidence, question
 from mldebug_mcp.checks.curve import blocks, departure, end_level, median_of_three, noise
 from mldebug_mcp.checks.policies import NOT_POLICY, TEXT_POLICIES, averaged, rewards_of, seems_to_learn, trend
 from mldebug_mcp.core.arrays import median
-from mldebug_mcp.core.lazy import dataclass
+from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.core.text import counted, figure, ratio
 from mldebug_mcp.logs.names import Quantity
 from mldebug_mcp.logs.run import Run, Series
@@ -30,7 +30,7 @@ LEAST_IMPOSSIBLE = 1000.0
 """The least of that where the longest episode bounds the returns, as many rewards as it has steps. Chosen: most
 episodes may bring nothing, and few a lot."""
 
-_SHORT = re.compile(r"(?:.*/)?(?:mean|avg|average)_?q", re.IGNORECASE)
+_SHORT = regex(r"(?:.*/)?(?:mean|avg|average)_?q", re.IGNORECASE)
 """Names of the values of actions that are too short to be understood elsewhere."""
 
 

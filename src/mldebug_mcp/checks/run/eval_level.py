@@ -42,7 +42,7 @@ from mldebug_mcp.checks.evaluation import (
 from mldebug_mcp.checks.progress import predicts_tokens, uniform_loss
 from mldebug_mcp.checks.train_eval_gap import evaluation_scores, score_pairs
 from mldebug_mcp.core.arrays import median
-from mldebug_mcp.core.lazy import dataclass
+from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.core.text import figure, ratio
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity
@@ -394,7 +394,7 @@ MEASURES = ("eval_accuracy", "eval_acc", "eval_exact_match", "eval_em")
 """Shares of all answers that are right. The recall or F1 of a rare class may well be zero."""
 FAR = 0.3
 """Of the first evaluation loss, to which it falls where no score of all there is can be zero. Chosen: by hand."""
-_OF_A_CLASS = re.compile(r"\d|class|cat(?:egory)?|small|medium|large|rare|minority", re.IGNORECASE)
+_OF_A_CLASS = regex(r"\d|class|cat(?:egory)?|small|medium|large|rare|minority", re.IGNORECASE)
 
 
 def is_one_number(series: Series) -> bool:
@@ -479,7 +479,7 @@ OF_NONE = -1.0
 OF_BOXES = (
     "metrics/mAP50(B)", "metrics/mAP_0.5", "eval_bbox_map_50", "eval_coco/bbox_map_50", "coco/bbox_mAP_50", "bbox/AP50",
 )  # fmt: skip
-_STOPPED_EARLY = re.compile(r"(?<!not meet )early[ _-]?stop", re.IGNORECASE)
+_STOPPED_EARLY = regex(r"(?<!not meet )early[ _-]?stop", re.IGNORECASE)
 """The words by which a log ends that early stopping ended, and not LightGBM's "Did not meet early stopping"."""
 _RUINS = ("loss_constant", "loss_negative", "loss_nonfinite", "loss_zero")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from functools import partial
 
@@ -29,6 +28,7 @@ from mldebug_mcp.checks.precision import (
 )
 from mldebug_mcp.checks.precision import overflow as numbers_lost
 from mldebug_mcp.checks.run.end_of_run import matching
+from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import figure
 from mldebug_mcp.logs.run import Incident, Run, Series
 from mldebug_mcp.logs.settings.facts import POLICIES
@@ -388,7 +388,7 @@ MAX_SKIPPED_STEPS = 3
 """Number of the steps that are skipped. Chosen: by hand."""
 IN_A_ROW = 4
 """Skipped steps on end. Chosen: a scaler that probes needs one or two."""
-_MESSAGE = re.compile(r"loss scale: ([\d.e+]+), reducing to ([\d.e+]+)")
+_MESSAGE = regex(r"loss scale: ([\d.e+]+), reducing to ([\d.e+]+)")
 
 
 LOST_BEFORE_GRADIENTS = frozenset({"inputs", "weights", "outputs", "loss"})

@@ -16,7 +16,7 @@ from mldebug_mcp.checks.curve import noise, positive, relative_noise, row_median
 from mldebug_mcp.checks.evaluation import refuse_new_terms
 from mldebug_mcp.checks.learning_rate import rate_comes_back
 from mldebug_mcp.core.arrays import median
-from mldebug_mcp.core.lazy import dataclass
+from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.core.text import figure, ratio, shorten
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity
@@ -418,7 +418,7 @@ _LACKS = (
     r"(?:missing|not (?:found|present|restored|loaded|saved|in)|skipp\w+|without|no|absent|discard\w*|fresh|"
     r"re-?init\w*|reset\w*)"
 )
-STATE_MISSING = re.compile(
+STATE_MISSING = regex(
     rf"\b{_LACKS}\b.{{0,40}}\b{_STATE}|{_STATE}.{{0,40}}\b{_LACKS}\b|\bweights[ _-]only\b", re.IGNORECASE
 )
 """A line that says which state was not restored with the weights."""

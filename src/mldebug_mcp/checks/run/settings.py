@@ -20,6 +20,7 @@ from mldebug_mcp.checks.reference_settings import (
     usual_rates,
 )
 from mldebug_mcp.checks.reference_settings import USUAL as REFERENCE_SETTINGS_USUAL
+from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import counted, figure
 from mldebug_mcp.logs.names.words import pieces_of
 from mldebug_mcp.logs.run import Run, Series
@@ -323,14 +324,14 @@ ALL = 0.999
 """Share of the labels that count. Chosen: rows whose every token is an answer are rare."""
 MIN_LABEL_RECORDS = 3
 """Records of that share. Chosen: by hand."""
-_COUNTED = re.compile(
+_COUNTED = regex(
     r"(?:train_)?(?:loss|labels?|targets?|supervised|trained|trainable|unmasked)_(?:(?:tokens?|labels?)_)?"
     r"(?:frac(?:tion)?|share|ratio|pct)"
 )
-_COUNTED_TOKENS = re.compile(
+_COUNTED_TOKENS = regex(
     r"(?:train_)?(?:num_|n_)?(?:loss|labels?|targets?|supervised|trained|trainable|unmasked)_tokens"
 )
-_TOKENS = re.compile(r"(?:train_)?(?:num_|n_)?(?:all_|total_|input_)?tokens(?:_per_record)?")
+_TOKENS = regex(r"(?:train_)?(?:num_|n_)?(?:all_|total_|input_)?tokens(?:_per_record)?")
 
 
 @symptom(

@@ -18,7 +18,7 @@ from mldebug_mcp.logs.format_list import BINARY_READERS, TEXT_READERS
 from mldebug_mcp.logs.log_file import LogFile
 from mldebug_mcp.logs.run import RECORDER
 from mldebug_mcp.logs.settings.printed import settings_in_head
-from mldebug_mcp.logs.spread import bare_curves, curve_name, curves_by_tag
+from mldebug_mcp.logs.spread import BARE, bare_curves, curve_name, curves_by_tag
 
 
 class Reader(Protocol):
@@ -85,12 +85,12 @@ def read_files(files: Sequence[LogFile], builder: RunBuilder) -> None:
     elif len(files) > 1 and bare_curves(file.path for file in files) == [[file.path for file in files]]:
         from mldebug_mcp.logs.formats import curve_files
 
-        builder.formats.append(curve_files.BARE)
+        builder.formats.append(BARE)
         curve_files.read_bare(files, builder)
     elif len(files) > 1 and len(curves_by_tag(file.path for file in files)) == len(files):
         from mldebug_mcp.logs.formats import curve_files
 
-        builder.formats.append(curve_files.BARE)
+        builder.formats.append(BARE)
         curve_files.read_tags(files, builder)
     else:
         for file in files:

@@ -5,17 +5,17 @@ The tables and event files next to it hold the same numbers, rounded or cut.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 
 from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.json_yaml import objects_in, parse_document
 from mldebug_mcp.logs.log_file import LogFile
 from mldebug_mcp.logs.numbers import to_number
 
 NAME = "catboost"
-_SET = re.compile(r"(?P<kind>learn|test)(?P<number>\d*)")
+_SET = regex(r"(?P<kind>learn|test)(?P<number>\d*)")
 
 
 def matches(file: LogFile) -> bool:

@@ -20,8 +20,6 @@ from mldebug_mcp.logs.spread import curve_columns, curve_name, curves_by_tag
 FORMATS = {".tsv": "dvclive", ".plx": "polyaxon"}
 _DELIMITERS = {".tsv": "\t", ".plx": "|"}
 _STEP = "step"
-BARE = "curves"
-"""The format of tables that are named after their metrics."""
 _CLOCK = "Wall time"
 
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
-
 from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.json_yaml import cut_off, objects_in, parse_document, parse_object
 from mldebug_mcp.logs.log_file import LogFile
 
 NAME = "hf_trainer_state"
 
-_HISTORY = re.compile(r'"log_history"\s*:\s*\[')
+_HISTORY = regex(r'"log_history"\s*:\s*\[')
 _ENDLESS = 2**63 - 1
 """Epochs of a run that is planned by its steps, of data without a length: Python's sys.maxsize."""
 _SETTINGS = ("max_steps", "num_train_epochs", "logging_steps", "eval_steps", "save_steps")

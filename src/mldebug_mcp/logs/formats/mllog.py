@@ -8,9 +8,9 @@ https://github.com/mlcommons/logging (mlperf_logging/mllog).
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 
+from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.json_yaml import parse_object
 from mldebug_mcp.logs.log_file import LogFile
@@ -19,7 +19,7 @@ from mldebug_mcp.logs.numbers import to_number
 NAME = "mllog"
 
 _MLLOG_MARK = ":::MLL"
-_LINE = re.compile(r":::MLL(?:OG)? (?:[\d.]{1,30} (?P<key>\w{1,100}): )?(?P<object>\{.*)")
+_LINE = regex(r":::MLL(?:OG)? (?:[\d.]{1,30} (?P<key>\w{1,100}): )?(?P<object>\{.*)")
 _INTERVALS = ("INTERVAL_START", "INTERVAL_END")
 _PLACES = {
     "step": "step", "step_num": "step", "iteration": "step", "epoch": "epoch", "epoch_num": "epoch",

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-
+from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.documents import objects_by_line
 from mldebug_mcp.logs.log_file import LogFile
@@ -12,7 +11,7 @@ from mldebug_mcp.logs.names.words import words_in
 
 NAME = "mmcv"
 
-_MODE = re.compile(r'"mode": ?"(?:train|val)"')
+_MODE = regex(r'"mode": ?"(?:train|val)"')
 
 
 def matches(file: LogFile) -> bool:

@@ -7,11 +7,11 @@ Source: https://nbformat.readthedocs.io/en/latest/format_description.html (versi
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from itertools import chain, islice
 
 from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.json_yaml import parse_document
 from mldebug_mcp.logs.log_file import BLOCK_BYTES, HEAD_BYTES, LogFile, pieces
@@ -21,8 +21,8 @@ NAME = "notebook"
 
 MOST_PARTS = 2000
 """Cells that are a part each; what those after them printed is one more. People's notebooks have some hundred."""
-_CELL = re.compile(r"<t[dh]\b[^<>]*>")
-_TAG = re.compile(r"<[^<>]*>")
+_CELL = regex(r"<t[dh]\b[^<>]*>")
+_TAG = regex(r"<[^<>]*>")
 
 
 def matches(file: LogFile) -> bool:

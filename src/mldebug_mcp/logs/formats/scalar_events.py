@@ -8,9 +8,9 @@ Source: written by clearml 2.1 and comet_ml 3.58.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 
+from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import shorten
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.formats.long_columns import LongTable
@@ -20,7 +20,7 @@ from mldebug_mcp.logs.numbers import to_number
 
 NAME = "scalar events"
 
-_MARKS = re.compile(r'"type": ?"(?:training_stats_scalar|metric_msg|parameter_msg|installed_packages)"')
+_MARKS = regex(r'"type": ?"(?:training_stats_scalar|metric_msg|parameter_msg|installed_packages)"')
 _OWN = ("sys.", ":monitor:")
 """How the names begin of what the trackers measure of the machine."""
 

@@ -13,7 +13,7 @@ from itertools import chain, count
 import numpy as np
 
 from mldebug_mcp.core.arrays import median
-from mldebug_mcp.core.lazy import dataclass
+from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.core.text import shorten
 from mldebug_mcp.logs.columns import Columns, ascends, rename, stretches_of
 from mldebug_mcp.logs.names import Quantity, Role, role_of
@@ -53,7 +53,7 @@ from mldebug_mcp.logs.names.words import segments_of
 # Columns under the names that they were logged with → columns under canonical names.
 
 
-_OF_TRAINING = re.compile(r"train(?:ing)? ", re.IGNORECASE)
+_OF_TRAINING = regex(r"train(?:ing)? ", re.IGNORECASE)
 _BARE = frozenset({"loss", "acc", "accuracy", "acc@1", "top1"})
 
 MIN_FALLS_OF_COUNT = 0.2

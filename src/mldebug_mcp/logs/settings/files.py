@@ -9,7 +9,7 @@ from pathlib import Path
 
 from mldebug_mcp.core.access import entries, is_file, is_folder
 from mldebug_mcp.core.errors import InputError
-from mldebug_mcp.core.lazy import dataclass
+from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.core.text import shorten
 from mldebug_mcp.logs.log_file import HEAD_BYTES, LogFile
 from mldebug_mcp.logs.settings.forms import MAX_YAML_BYTES, UnreadableError, only_assigns, values_in
@@ -43,7 +43,7 @@ _SAYS_WHAT_IT_IS = frozenset(
 )  # fmt: skip
 """Words in names of configurations and logs that tell no run from another."""
 _SUFFIXES = frozenset({".json", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".sh", ".sbatch", ".slurm"})
-_NOT_SETTINGS = re.compile(
+_NOT_SETTINGS = regex(
     r"trainer_state|tokenizer|vocab|special_tokens|added_tokens|merges|generation_config|index\.json|results|metrics|package"
     r"|preprocessor|lock|requirements|environment|dataset_info|pyproject|setup\.cfg|summary"
 )

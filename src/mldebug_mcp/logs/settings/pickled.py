@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import pickletools
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -114,6 +113,8 @@ def _built(data: bytes, opcodes: int) -> object:
 
 
 def _opcodes(data: bytes) -> Iterator[tuple[str, object, int | None]]:
+    import pickletools  # few runs have a pickle
+
     for opcode, argument, at in pickletools.genops(data):
         yield opcode.name, argument, at
 

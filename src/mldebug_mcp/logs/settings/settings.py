@@ -9,7 +9,7 @@ from dataclasses import field, replace
 from functools import cached_property
 from operator import attrgetter
 
-from mldebug_mcp.core.lazy import dataclass
+from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.core.text import shorten
 from mldebug_mcp.logs.names.settings import ANY, FLAG, NUMBER, PHRASES, TEXT, Match, plain_name, settings_of
 from mldebug_mcp.logs.settings.values import MAX_ITEMS, MAX_TEXT, Scalar, Value, flag_of, number_of, value_in
@@ -22,9 +22,9 @@ LEAST_LISTED = 16
 """Mappings in a list that are looked into, such as groups of parameters."""
 MAX_NOTES = 5
 _ADAM = ("adam_beta1", "adam_beta2")
-_SWITCH = re.compile(r"/enabled?$", re.IGNORECASE)
+_SWITCH = regex(r"/enabled?$", re.IGNORECASE)
 """The last part of the key that switches its section on or off."""
-_ADAPTERS_SWITCH = re.compile(r"(?:(?<=/)|^)(?:use_|enable_|with_)?(?:lora|peft)$", re.IGNORECASE)
+_ADAPTERS_SWITCH = regex(r"(?:(?<=/)|^)(?:use_|enable_|with_)?(?:lora|peft)$", re.IGNORECASE)
 """The same of adapters, whose settings stand next to it and begin with one of these words."""
 
 
