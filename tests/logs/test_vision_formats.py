@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -189,9 +189,11 @@ def test_the_first_epoch_of_timm_is_epoch_0(tmp_path: Path) -> None:
     assert read(tmp_path, "\n".join(lines))["loss"].step.tolist() == [100, 150]
 
 
-@pytest.mark.parametrize(("waits", "named"), [((1.5, 0.0), True), ((3.0, 0.0), False)])
-def test_time_and_data_of_a_step_are_known_by_one_never_exceeding_the_other(
-    tmp_path: Path, waits: tuple[float, float], named: bool
+@pytest.mark.parametrize(
+    ("waits", "named"), [((1.5, 0.0), True), ((3.0, 0.0), False), ((3.0, *[1.5] * 29), True), ((3.0, 1.5) * 15, False)]
+)
+def test_time_and_data_of_a_step_are_known_by_one_hardly_ever_exceeding_the_other(
+    tmp_path: Path, waits: Sequence[float], named: bool
 ) -> None:
     lines = [
         f"Epoch: [0]  [{at}/90]  loss: 2.{at} (2.9)  time: 2.{at}  data: {wait}"
