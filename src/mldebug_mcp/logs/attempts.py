@@ -32,7 +32,6 @@ from mldebug_mcp.logs.run import SURVIVED, Attempt, Ending, Message, fatal
 # No list of launchers is needed: banners, argument dumps, library warnings and the program's own first words are
 # whatever stands at the head of this log.
 
-
 MAX_HEAD_LINES = 400
 """Different lines at the head of a log that are remembered."""
 MIN_REPEATED_HEAD_LINES = 3
@@ -279,7 +278,6 @@ def _between(column: Column, first: int, last: int) -> Column:
 
 # Records that are not listed in the order in which they were written, as exports and queries give them.
 
-
 LEAST_COUNTED_DOWN = 3
 """Different steps that show that records count down; chosen: two may be a restart."""
 LEAST_UNORDERED = 1 / 20
@@ -349,7 +347,6 @@ def _clocks(columns: Columns) -> list[Column]:
 #
 # Where neither the log's head comes again nor a file begins nor an error stands between, a loss that goes on says that
 # only a counter within the pass over the data began anew.
-
 
 MAX_STARTS_PER_RECORD = 1 / 6
 """Starts for each record, without another sign of a start, above which a log has several writers. Chosen by hand."""
@@ -588,11 +585,6 @@ def _counters(recorded: Recorded) -> list[Floats]:
 
 
 # A log is split into attempts before anything else: each start of the program is a run of its own.
-#
-# An attempt begins where every counter is back where the last attempt began. A counter that falls back less goes on
-# from a checkpoint, which is a resume inside of one attempt, and so is one of which the log tells in words.
-# `attempt_starts` finds where they begin; here it is said what each was, and which one is judged.
-
 
 MIN_RECORDS_TO_JUDGE = 20
 """Records with which an attempt is one to be judged, however long the others are ..."""

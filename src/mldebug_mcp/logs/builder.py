@@ -39,7 +39,6 @@ from mldebug_mcp.logs.settings.printed import is_configuration
 
 # Stores that hold several runs: which of them is read.
 
-
 _SHOWN = 8
 
 

@@ -38,7 +38,6 @@ from mldebug_mcp.logs.settings.printed import is_configuration
 # metric falls while time goes on. Evaluations that count epochs beside a training that counts steps are placed by the
 # clock.
 
-
 MIN_TIMES_AHEAD = 2.0
 """Times: so far is training ahead of a metric that counts epochs, at each of them. Chosen by hand: the clock
 puts a metric of the same counter within a few steps of it."""
@@ -145,7 +144,6 @@ def _add_part(builder: RunBuilder, metrics: Mapping[str, Points]) -> None:
 # ClearML writes `{title: {series: {"x": [...], "y": [...]}}}`, Sacred `{metric: {"steps": [...], "values": [...]}}`,
 # and charts of Plotly and Visdom hold a list of curves, each with its name.
 
-
 MAX_DEPTH = 8
 """Objects within each other that are looked into: Visdom nests six."""
 MAX_CURVES = 1000
@@ -237,7 +235,6 @@ def _title(value: Mapping[str, object]) -> tuple[str, ...]:
 
 
 # The values of a whole document → records, in whatever of the usual forms they stand in it.
-
 
 MIN_ROWS_PER_SELDOM_VALUE = 2
 """Rows for one value, from which on a column is one of what is measured seldom: a chosen number."""

@@ -24,7 +24,6 @@ from mldebug_mcp.logs.settings.printed import settings_in_head
 
 # A log that is still being written: each read goes on where the last one ended.
 
-
 _KNOWN_BY = 1024
 """First bytes by which a file is known again."""
 

@@ -57,7 +57,6 @@ def plain_value(value: object) -> object:
 # A DataFrame has one mark for both. Files, records of different keys and polars have two; here the rows beside one
 # decide, and in doubt a cell was not logged: a NaN that is none would accuse a sound run.
 
-
 Flags: TypeAlias = "NDArray[np.bool_]"
 
 MIN_SHARE_OF_ROWS = 0.75
@@ -183,9 +182,6 @@ def _are_values(logged: Flags, floats: Flags, places: Flags) -> Flags:
 
 
 # What a program holds in memory → a `Run`: a DataFrame, a mapping of columns, or records.
-#
-# Records and columns are read as those of a JSON log are: a key that is not there was not logged, NaN is a value.
-
 
 Table: TypeAlias = "pd.DataFrame | pl.DataFrame"
 Data: TypeAlias = "Table | Mapping[str, Any] | Iterable[Mapping[str, Any]]"

@@ -17,7 +17,6 @@ from mldebug_mcp.logs.numbers import parse_number, to_number
 
 # Parsing JSON as trainers write it: bare NaN and Infinity, files cut off in the middle, nesting without end.
 
-
 _DECODER = json.JSONDecoder()
 OBJECTS_BETWEEN_CHECKPOINTS = 16_384
 
@@ -97,10 +96,6 @@ def cut_off(name: str, records: int) -> str:
 
 
 # Lists of mappings in a YAML document, read line by line: records, as a loop appends them, `- step: 1` and so on.
-#
-# Lists of flat mappings, or of mappings in them, are read, so that a file of any length costs no more than its lines.
-# Anchors, tags and flow style are not what loops append: such lines are left out.
-
 
 _LINE = regex(
     r"(?P<indent> {0,80})(?P<item>- {1,8})?"

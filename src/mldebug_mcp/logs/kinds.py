@@ -22,7 +22,6 @@ from mldebug_mcp.logs.settings.facts import POLICIES
 
 # What kind of run is this? Inferred from how it is configured and what it logs.
 
-
 MAX_DISTANCE_FROM_UNIFORM = 0.2
 """Share of ln V by which the first loss of a language model may be off it: an initialisation adds some tenths of a nat,
 and a first record may be a mean over the first steps. Chosen by hand; a classifier has far fewer than a vocabulary."""
@@ -211,7 +210,6 @@ def _rewarded(metrics: Container[str]) -> str:
 
 
 # How far a run was to go, in the unit of its log, and what follows from that and all else that is known of it.
-
 
 ROUNDING = 1e-3
 """Share of an interval that rounding makes."""

@@ -17,7 +17,6 @@ from mldebug_mcp.logs.numbers import whole_number
 
 # Does a line speak of training or of evaluation? By a word at its beginning, in a part of its own, or in a heading.
 
-
 _TRAINING = r"train(?:ing)?"
 _EVALUATION = r"valid(?:ation|ate)?|val|eval(?:uation|uate)?|test(?:ing)?|dev|cv|blind|unseen|held[- ]?out|hold[- ]?out"
 _WHOLE = r"(?:set|results?|metrics?|phase)"
@@ -100,7 +99,6 @@ def turns_in(line: str) -> list[Turn]:
 #
 # Each is a pattern with the number of the rank as its group.
 
-
 BRACKETED = r"\[\s*(?:default|[Rr]ank|GPU|gpu)\s*_?(?P<bracketed>\d{1,5})\s*\]"
 """torchrun's "[default3]:", torchtitan's "[rank3]:"."""
 MPIRUN = r"\[\d{1,5},(?:mpirank:)?(?P<mpirun>\d{1,5})(?:,[\w.-]{1,60})?\]<std(?:out|err)>:"
@@ -112,7 +110,6 @@ NUMBERED = r"(?P<numbered>\d{1,5}): "
 
 
 # What stands before a message: the rank, the time, the level and the logger, put there by launchers and logging.
-
 
 _RANK = regex(
     rf"[\s`]*(?:{BRACKETED}\s*:?|{MPIRUN}|{NAMED}"

@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
 # A file whose content is made in pieces, for readers that take any open file.
 
-
 SKIP_BYTES = 1024 * 1024
 
 
@@ -153,7 +152,6 @@ class Content:
 
 
 # Opening what a user points at: checked, decoded, in bounded memory.
-
 
 HEAD_BYTES = 64 * 1024
 """How much of a file is looked at to find its format."""
@@ -391,7 +389,6 @@ def _encoding(beginning: bytes) -> str | None:
 # Source: https://docs.python.org/3/library/logging.handlers.html (RotatingFileHandler: the higher the number, the
 # older; TimedRotatingFileHandler: the date is the ending) and logrotate(8), whose `dateext` writes -YYYYMMDD.
 
-
 _NUMBERED = re.compile(r"(?P<log>.+\.[a-z]+)\.(?P<number>[1-9]\d{0,2})")
 _DATED = re.compile(r"(?P<log>.+\.[a-z]+)[.-](?P<date>(?:19|20)\d\d-?\d\d-?\d\d(?:[T_-]?\d\d(?:[-:]?\d\d){0,2})?)")
 
@@ -426,7 +423,6 @@ def _order(path: Path) -> tuple[int, str]:
 
 
 # A text file by blocks of whole lines, as bytes: for readers that hand many lines at once to compiled code.
-
 
 Result = TypeVar("Result")
 

@@ -28,7 +28,6 @@ from mldebug_mcp.logs.settings import Settings
 # Lightning makes a new `version_N` at each start, W&B a new offline folder, a Trainer's event files a new `runs/DATE`;
 # and the newest checkpoint of a run that crashed knows nothing of what came after it.
 
-
 CONTINUED_RESULTS = ("loss", "reward", "eval_loss")
 MAX_GAP_INTERVALS = 3.0
 """Intervals between records that may lie between the end of a log and the beginning of the one that goes on."""
@@ -138,7 +137,6 @@ def _from(begins: float, segments: Sequence[Segment]) -> list[Segment]:
 
 
 # Several logs of one run → one Run: each metric once, from the log that tells it best.
-
 
 LEAST_BOTH = 3
 """Records that tell step and epoch, by which epochs are placed."""
@@ -307,7 +305,6 @@ def _weight(run: Run) -> tuple[bool, int, int, bool, int, bool]:
 # (`train.csv` and `valid.csv`, `bert.log` and `bert.csv`), one metric per file, and a run folder in which each file is
 # named for what it holds (`metrics.jsonl` and `stdout.log`). Every other log is a run of its own: two runs of one
 # script look alike, and a fault of one must not be built on a metric of the other.
-
 
 SHARED_RESULTS = ("loss", "eval_loss", "reward")
 """Metrics that no two runs share number by number."""

@@ -30,7 +30,6 @@ from mldebug_mcp.logs.names import role_of
 # The end of the file is read, and only of one that tells no step there, the whole: what stands behind the last record
 # is where a process says why it ended.
 
-
 ENDS = (4 * 1024, 64 * 1024)
 """Bytes at the end in which steps are looked for, the second where the first tell none."""
 MAX_SEARCHED_BYTES = 64 * 1024 * 1024
@@ -222,7 +221,6 @@ def _is_duration(name: bytes) -> bool:
 
 
 # What the ends of all ranks tell together: which failed first, which is behind, which is slow, and what is missing.
-
 
 MIN_TIMES_SLOWER = 1.2
 """Times the slowest of the others, as where ranks stand in one log. Chosen: shares of a batch differ by less."""

@@ -39,7 +39,6 @@ __all__ = [
 
 # What is said of an attempt at a run: how it ended, the error lines in it, and what it logged.
 
-
 Severity = Literal["error", "warning", "noise"]
 """How much an error line weighs by its words.
 
@@ -194,7 +193,6 @@ def fatal(messages: Iterable[Message], records: int, *, finished: bool) -> tuple
 
 
 # A run as the symptoms see it: one series per metric, the configuration, and what was skipped on the way in.
-
 
 MAX_SHOWN_COLUMNS = 12
 """Columns that are named where one was not found."""

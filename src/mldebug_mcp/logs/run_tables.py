@@ -113,7 +113,6 @@ def _is_setting(name: str, cells: Sequence[object]) -> bool:
 
 # Records of several runs in one file, each with the name of its run.
 
-
 _RUN = regex(r"(?:run|experiment|exp|trial|job)(?:[ _-]?(?:id|name))?", re.IGNORECASE)
 """What the column is called that names the run of a record."""
 MIN_RECORDS_OF_RUN = 3

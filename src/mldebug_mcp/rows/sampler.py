@@ -18,7 +18,6 @@ from mldebug_mcp.rows.plan import SHUFFLE_MOST_ROWS, Order, Plan, Sharing
 
 # What a Trainer logs beside its losses, against the plan by which its rows are drawn again.
 
-
 MAX_ROUNDING_ROWS = 0.4
 """Rows by which an estimate may be off that is rounded to whole rows. Chosen: below one half."""
 EPOCH_SLACK = 1e-6
@@ -99,7 +98,6 @@ def _slack(epoch: float) -> float:
 
 
 # The folder of a Transformers Trainer → how its rows were dealt out, or why that cannot be told.
-
 
 ARGUMENTS = "training_args.bin"
 STATE = "trainer_state.json"
@@ -208,7 +206,6 @@ def _times(value: object, factor: int) -> int | None:
 
 
 # What is known of a run's sampler → the plan by which its rows were dealt out, each setting with its source.
-
 
 Sampler = Literal["transformers", "accelerate", "lightning", "distributed", "random", "shuffle", "sequential"]
 """How rows were sampled: Transformers' Trainer; Accelerate's `SeedableRandomSampler` (`use_seedable_sampler=True`);

@@ -36,7 +36,6 @@ from mldebug_mcp.logs.numbers import parse_number
 
 # Tables in memory (polars) → records: what JSON lines, CSV and parquet have in common once they are parsed.
 
-
 _MAY_SPELL_A_NUMBER = r"(?i)^\s*\[?\s*[-+]?[\d.,]+(?:e[-+]?\d+)?[\s%]*\]?\s*$|nan|inf|tensor\(|1\.#"
 """Matches at least what `numbers.parse_number` takes."""
 
@@ -164,7 +163,6 @@ def _may_spell_numbers(column: pl.Series) -> bool:
 # told of. So a block is right exactly if polars accepts it and if as many values came out as there are keys in it.
 # Every other block goes back to the caller, who reads it line by line: first cut into pieces, so that one odd line
 # costs little. Bare NaN and Infinity, which polars refuses, are replaced by numbers that occur nowhere in the block.
-
 
 MAX_KEYS = 500
 """Keys read by the block; a log with more is read line by line."""
@@ -347,7 +345,6 @@ def _with_numbers_for_nan(block: bytes) -> bytes | None:
 #
 # What polars does not read exactly as `table` does goes row by row: first cut into pieces, so that one odd row costs
 # little. A quote may hold line ends, so from the first one on everything goes row by row.
-
 
 _SAMPLE_ROWS = 100
 _NOTHING = ("None", "none", "NA", "N/A", "null", "NULL", "-", "--")

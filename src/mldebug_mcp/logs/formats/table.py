@@ -23,7 +23,6 @@ from mldebug_mcp.logs.text.bars import bar_in
 
 # The rows of a table of text, one after another, as records.
 
-
 _TAG = regex(r".*?-tag-(?P<tag>.+)|(?P<name>.+)")
 """What TensorBoard calls the files that it exports: "run-version_7-tag-train_loss.csv"."""
 _COMMENT = regex(r"^#+\s*(?=\S)")
@@ -147,7 +146,6 @@ class Rows:
 
 
 # Tables: CSV, TSV and the like, with a header line.
-
 
 NAME = "table"
 

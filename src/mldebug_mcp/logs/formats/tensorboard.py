@@ -35,7 +35,6 @@ from mldebug_mcp.logs.spread import scalars_name
 # A text is a JSON object, as the Trainer's, a Markdown table, as CleanRL's, one printed as in any log, or a single
 # value under the setting's name. Schemas: summary.proto, hparams/plugin_data.proto and google/protobuf/struct.proto.
 
-
 MAX_TEXT = 200_000
 _TAG, _TENSOR, _METADATA = 1, 8, 9
 _PLUGIN, _PLUGIN_CONTENT = 1, 2
@@ -110,11 +109,6 @@ def _table(text: str) -> dict[str, object]:
 
 
 # Event messages → the points of each metric.
-#
-# Events of one metric differ only in time, step and, in their last four bytes, the value. So one event is parsed, and
-# all others that are alike byte by byte are read from the columns of a matrix. Schemas: event.proto, summary.proto and
-# tensor.proto in tensorboard/compat/proto.
-
 
 Bytes = NDArray[np.uint8]
 
@@ -309,9 +303,6 @@ def _unpacked(code: str, raw: bytes) -> float:
 
 
 # TensorBoard event files: scalars in both encodings (simple_value and tensors), from one file or several of one run.
-#
-# `tfrecord` finds the messages in a file, `event_scalars` reads them, and `points` makes records of the points.
-
 
 NAME = "tensorboard"
 

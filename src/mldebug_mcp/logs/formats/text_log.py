@@ -32,7 +32,6 @@ from mldebug_mcp.logs.text.tables import Box, CopyPaste, Table, may_be_row
 
 # The frameworks whose printed lines are known by sight: it says only whose they are; all are read alike.
 
-
 _LINES: tuple[tuple[str, str], ...] = (
     (
         "megatron",

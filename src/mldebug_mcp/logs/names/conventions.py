@@ -50,9 +50,6 @@ from mldebug_mcp.logs.names.quantities import PAIRS
 from mldebug_mcp.logs.names.records import phase_in
 from mldebug_mcp.logs.names.words import segments_of
 
-# Columns under the names that they were logged with → columns under canonical names.
-
-
 _OF_TRAINING = re.compile(r"train(?:ing)? ", re.IGNORECASE)
 _BARE = frozenset({"loss", "acc", "accuracy", "acc@1", "top1"})
 
@@ -223,7 +220,6 @@ def _in_unknown_places(columns: Columns) -> set[str]:
 
 # Metrics of pairs of answers under names that mean something else in the training of a policy.
 
-
 _OF_POLICIES = frozenset({
     Quantity.REWARD, Quantity.REWARD_SPREAD, Quantity.KL, Quantity.APPROXIMATE_KL, Quantity.ENTROPY,
     Quantity.COMPLETION_LENGTH, Quantity.POLICY_LOSS, Quantity.VALUE_LOSS, Quantity.EPISODE_LENGTH,
@@ -255,7 +251,6 @@ def _name(role: Role) -> str:
 
 
 # Times, counters, shares and memory whose unit, or what they are of, only their numbers tell.
-
 
 RATES = ("eta", "η")
 """Symbols of papers for the learning rate."""
@@ -422,10 +417,6 @@ def metrics_of_validation(columns: Columns) -> str | None:
 
 
 # What a log means beyond its names: conventions that show only when all columns are known.
-#
-# Each is a function that changes the columns where its convention holds, and says so. Those of abbreviations stand in
-# `abbreviations`, those of what is called the loss and of when it was evaluated in `losses`, and those that one
-# framework alone has in `frameworks`; the others stand here.
 
 
 @dataclass(frozen=True, slots=True)

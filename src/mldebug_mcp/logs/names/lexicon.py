@@ -16,7 +16,6 @@ from mldebug_mcp.logs.names.quantities import Quantity as Q  # noqa: N817 - tabl
 
 # The words of names, from the data file beside this module, and how its lists are written down.
 
-
 Groups = Mapping[str, str]
 
 _FILE = json.loads(Path(__file__).with_name("words.json").read_text(encoding="utf-8"))
@@ -57,7 +56,6 @@ def phrases_in(groups: Groups) -> dict[frozenset[str], str]:
 # Latin letters stand here without their accents, as names are read without them. Russian words are inflected: of those
 # the beginning stands here that all their forms share.
 
-
 OTHER_PHASES = grouped(OTHER_LANGUAGES["phases"])
 OTHER_STATISTICS = grouped(OTHER_LANGUAGES["statistics"])
 OTHER_SYNONYMS = grouped(OTHER_LANGUAGES["synonyms"])
@@ -76,11 +74,6 @@ LEAST_INFLECTED = 3
 
 
 # The words that names of metrics are made of; the words themselves stand in `words.json`.
-#
-# Each word stands there once, with what it means: usually itself in its plain form, sometimes several words. What is
-# not there is not understood, and a name with such a word is of a quantity only where the quantity has parts (`Loss`
-# and `box_loss`). A new word goes into the `synonyms` of the file, a new quantity into its `quantities`.
-
 
 PHASES = grouped(METRIC_GROUPS["phases"])
 PHASES |= OTHER_PHASES
@@ -141,7 +134,6 @@ EMPTY = NAMESPACES | {"per", "of", "in", "the", "this", "to", "from"}
 
 # Which words together are which quantity, and what else a name of each quantity may hold.
 
-
 MEANINGS = {words: Q(name) for words, name in phrases_in(METRIC_GROUPS["quantities"]).items()}
 """Words, in any order → the quantity."""
 TIMED = {words: Q(name) for words, name in phrases_in(METRIC_GROUPS["timed"]).items()}
@@ -198,7 +190,6 @@ COUNTED = frozenset({Q.TOKENS_SEEN, Q.SAMPLES_SEEN, *RATES.values()})
 
 
 # Names that mean otherwise than their words say, in the framework that writes them.
-
 
 IDIOMS: dict[str, tuple[Q | None, str, float]] = {
     # Stable-Baselines3 logs minus the mean entropy (ppo.py: entropy_loss = -mean(entropy)), others the entropy.

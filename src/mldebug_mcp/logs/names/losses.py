@@ -21,9 +21,6 @@ from mldebug_mcp.logs.names.metrics import canonical, is_evaluation, is_telling,
 from mldebug_mcp.logs.names.records import phase_in
 from mldebug_mcp.logs.names.words import segments_of, sorted_out
 
-# Which column is the loss, its evaluation or the reward, where no name says it in full.
-
-
 _PERPLEXITIES = ("ppl", "perplexity", "PPL", "Perplexity")
 _ERRORS = ("total", "objective", "nll", "bce", "ce", "mse", "rmse", "mae", "l1", "l2", "l")
 _ERRORS_FIRST = frozenset({"total", "objective"})
@@ -277,7 +274,6 @@ def _is_power(loss: Column, perplexity: Column) -> bool:
 
 # Metrics that are called by a letter or a syllable, which only what stands beside them explains.
 
-
 _ACCURACY = {"a": "accuracy", "eval_a": "eval_accuracy"}
 _OBJECTIVE = regex(
     r"(?:(?P<before>[a-z]{2,10})[/_. ])?(?:obj|(?<=[/_. ])error)"
@@ -339,7 +335,6 @@ def _phase_of_objective(name: str) -> str | None:
 
 
 # Which records of an evaluation are evaluations, and which values of a loss were worked out at all.
-
 
 MIN_RECORDS_PER_EVALUATION = 3
 """Records with one evaluation loss, on average, from which on it is one that is printed again; chosen by hand."""

@@ -14,7 +14,6 @@ from mldebug_mcp.core.text import shorten
 
 # Values of settings: what configurations and command lines spell as text becomes flags, numbers, lists and text.
 
-
 Scalar = str | float | int | bool | None
 Value = Scalar | tuple[Scalar, ...]
 """A setting's value; a list of plain values is kept as a tuple."""
@@ -80,9 +79,6 @@ def _as_number(digits: str) -> int | float:
 
 
 # Printed objects: dictionaries, JSON, and what `print` makes of a Namespace, a dataclass or TrainingArguments.
-#
-# One tolerant parser for all of them: nothing is evaluated, and what has no meaning as a setting stays text.
-
 
 MAX_DEPTH = 20
 MAX_OBJECT = 200_000

@@ -30,7 +30,6 @@ from mldebug_mcp.logs.text.parsed_line import Parsed, is_remark
 # Both are printed alike. Within an epoch the counter begins anew where the epoch rises; over all of them it goes on
 # there by its usual interval, and is the step as it stands.
 
-
 MAX_INTERVALS_AT_EPOCH = 2.0
 """Times the interval within an epoch that a counter over all of them may move by where the epoch rises; chosen."""
 
@@ -204,7 +203,6 @@ class CountedPlan:
 # They count only if the log has nothing better. Of such lines the shape that comes most often begins a record, and what
 # the lines below it add belongs to the same one.
 
-
 Shape = tuple[str, ...]
 
 MAX_SHAPES = 1000
@@ -350,7 +348,6 @@ class Leftovers:
 # Lines that several ranks of one training print: those of the first that printed them are the records of the run. Of
 # the others the loss, the gradient norm and the times of each step are kept, so that the ranks can be compared.
 
-
 MAX_RANKS, MAX_OF_RANKS = 64, 2_000_000
 """Ranks whose values are kept, and values in all. Chosen: a comparison of more shows no more; 32 MB of numbers."""
 
@@ -427,7 +424,6 @@ def _joined(parts: Sequence[tuple[Floats, Floats]]) -> tuple[Floats, Floats]:
 
 
 # Steps that are printed rounded ("6K") → the exact ones, where the interval between records tells them.
-
 
 _ROUNDED_TO = 1000
 """The unit of "6K": an exact step lies no further from what was printed."""
@@ -546,10 +542,6 @@ def scattered(lots: Sequence[Lot], size: int) -> tuple[dict[str, Floats], dict[s
 
 
 # Parsed lines → records.
-#
-# A line with a counter and metrics is a record. Lines without a counter belong to the heading or record above them.
-# Lines that never come near a counter count only if the log has nothing better.
-
 
 MAX_ROWS_BETWEEN_COUNTERS = 3
 """Lines from the row above, up to which another counter is of the same block. Chosen by hand."""

@@ -13,11 +13,6 @@ from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.logs.line_prefixes import without_prefix
 from mldebug_mcp.logs.numbers import HUGE, whole_number
 
-# Progress bars: tqdm (Hugging Face, diffusers, kohya, Lightning, torchtune, Ultralytics) and Keras.
-#
-# A bar is redrawn many times for one step. What it reports for a step is what it said last.
-
-
 _TQDM = regex(
     r"(?P<percent>\d{1,3})%\s?(?:\|[^|\[]{0,400}\|)?\s*(?P<count>\d+(?:\.\d+)?[kM]?)/(?P<total>\d+(?:\.\d+)?[kM]?)\s*"
     r"\[(?P<inside>(?:[^\[\]]|\[\d{1,12}-\d{1,12}\]){0,2000})(?P<end>\]|$|(?=\[))"
@@ -130,7 +125,6 @@ def _count(text: str) -> int:
 
 
 # Lightning's bar as Rich draws it: the metrics behind it are wrapped over the lines below, in their own column.
-
 
 _BAR = regex(
     r"Epoch (?P<epoch>\d+)/(?:\d+|-\d+)\s+(?:[━╸╺─]+\s+)?(?P<at>\d+)/(?P<total>\d+)\s+\d+:\d\d:\d\d\s+•\s+[-:\d]+"

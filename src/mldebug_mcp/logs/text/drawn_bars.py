@@ -26,9 +26,6 @@ from mldebug_mcp.logs.text.counters import Counters
 from mldebug_mcp.logs.text.pairs import evaluation_name
 from mldebug_mcp.logs.text.parsed_line import Drawing, Parsed
 
-# Bars that report metrics → records.
-
-
 MAX_DRAWN_BARS = 64
 """Bars whose last drawing is remembered: those that are drawn in turns."""
 
@@ -354,7 +351,6 @@ _GOES_ON = (is_evaluation, _is_of_epoch)
 #
 # The Trainer prints its dict between two drawings of its bar, so the count of the next drawing is the step. Other bars
 # (evaluation, loading weights) and a bar that lags behind are told apart by the epoch, to which steps are proportional.
-
 
 _WAITING = 50
 """Dicts that wait for the next drawing."""

@@ -36,7 +36,6 @@ from mldebug_mcp.logs.text.tables import Box, Layout, Table, is_rule, name_in_ro
 # A box is read as one long line: its rows together have a skeleton, of which a shape is learnt. Whole numbers and
 # others count alike here, as a box of a dozen values would have thousands of skeletons otherwise.
 
-
 MIN_BOXES = 6
 """Boxes one after another from which on they are taken together; the first and the last one are read."""
 MAX_BOXES = 500
@@ -200,7 +199,6 @@ def keeps_names(record: Mapping[str, float]) -> bool:
 
 # Rows of a printed table that come again and again → records, many at once: rows of one skeleton are of one shape.
 
-
 MAX_KINDS = 200
 """Kinds of rows that are remembered."""
 
@@ -253,7 +251,6 @@ def _learn_row(skeletons: Skeletons, line: int, table: Table) -> Shape | None:
 
 
 # What is known of the lines that were seen: their skeletons, and the shapes that were learnt from them.
-
 
 MAX_KEYS = 20_000
 """Skeletons that are remembered."""
@@ -343,7 +340,6 @@ class Memory:
 
 
 # Lines of a shape that is known: found by their skeletons, a block at a time, and taken without reading them again.
-
 
 AMONG_OTHERS, IN_BOXES = -1, -2
 """Stand for the place of lines that can be taken together with those of other shapes, and of those of boxes."""

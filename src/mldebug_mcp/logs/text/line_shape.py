@@ -33,7 +33,6 @@ from mldebug_mcp.logs.text.parsed_line import Drawing, LineContent, is_remark
 # written as zeros, as readers of prefixes count them. Lines of one skeleton differ in their numbers and times alone.
 # It is worked out for all lines of a block at once.
 
-
 WHOLE, DECIMAL, ODD, GROUPED = 1, 2, 3, 4
 """What stands in a skeleton for a whole number, for another one, for what only looks like one, such as "1.2.3"; and for
 a whole number in groups of thousands, such as "12,345" or "12_345"."""
@@ -295,12 +294,6 @@ def _to_floats(text: bytes, *, compiled: bool) -> Floats:
 
 
 # The shape of a line, learnt from one line and used to read the others many times as fast.
-#
-# A line's numbers are replaced by probes, the line is read once more, and where the probes come out says which number
-# is which metric, with which factor. Numbers that belong to a name ("Acc@5") or tell who prints ("[3]:") show by what
-# they change: lines of the shape have the same there. Probes of other lengths prove it. So a shape says exactly what
-# the slow way says, or it is not made at all.
-
 
 MAX_NUMBERS = 90
 """Numbers in a line whose shape is learnt."""

@@ -24,9 +24,6 @@ from mldebug_mcp.logs.names.metrics import (
 )
 from mldebug_mcp.logs.numbers import NUMBER, parse_number, parse_numbers
 
-# `name: value`, `name=value` and `name value` in a line of text, with the units and brackets that come with them.
-
-
 _WRAPPER = r"(?:(?:tf\.)?tensor|array|devicearray|(?:np\.|jnp\.)?float\d+)\("
 _WORD = (
     rf"(?:(?!{_WRAPPER})(?:[^\W\d]|↔)[\w./@()%#↔-]{{0,120}}+(?:'s)?"  # LightGBM: "valid_0's l2"
@@ -292,7 +289,6 @@ def _without_stop(phrase: str) -> str:
 
 
 # Lines that give numbers by their place, or names in a way of their own: written out, so that all lines read alike.
-
 
 _DARKNET = regex(
     r"^\s*(\d+)(?:, (\d+\.\d+))?: ([\d.naif-]+), ([\d.naif-]+) avg(?: loss)?, ([\d.eE+-]+) rate,"

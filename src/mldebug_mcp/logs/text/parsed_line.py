@@ -34,7 +34,6 @@ from mldebug_mcp.logs.text.pairs import before_metrics, evaluation_name, pairs_i
 
 # One line of text, read: its counters, its metrics, the rank that printed it.
 
-
 _VALID_SUBSET = regex(r"\| valid on '[^']{1,80}' subset\s+(\d+) / (\d+)")
 """fairseq, before 2019: an evaluation under way."""
 _PROSE = regex(
@@ -172,7 +171,6 @@ def _without_prose(line: str) -> str:
 
 # Dicts that were printed: by the Trainer (Python's spelling) and by loggers that write JSON into a line of text.
 
-
 MAX_LINES = 200
 """Lines over which one printed dict may be wrapped."""
 
@@ -282,7 +280,6 @@ def opens_dict(line: str) -> bool:
 #
 # Mostly they are printed at the end and repeat what the lines above said one by one: they are read where no line did.
 
-
 History = Mapping[str, object]
 
 MIN_VALUES_OF_HISTORY = 3
@@ -386,7 +383,6 @@ def _goes_on(before: object, after: object) -> bool:
 
 
 # What a line says by itself, whatever came before it: a drawing of a bar, a printed dict, counters and metrics.
-
 
 _LOST_BRACE = regex(
     r"""\s{0,20}['"]?[\w./@()-]{1,200}(?P<mark>['"]):\s?(?P<quote>['"]?)[^{}'"]{1,200}(?P=quote),"""

@@ -35,7 +35,6 @@ from mldebug_mcp.logs.text.parsed_line import (
 
 # Printed dicts → records: those of one line, and those that were printed or wrapped over several.
 
-
 _NUMBERS = " \t0123456789.,+-eE[]()"
 _WORDS = re.compile(r"\b(?:(?:np\.|numpy\.)?float\d+|tensor|None|null|nan|inf(?:inity)?)\b", re.IGNORECASE)
 
@@ -129,7 +128,6 @@ def _opened(line: str, brackets: str = "[]") -> int:
 # Lines of several shapes that take turns → records, all at once: training, with an evaluation every so often.
 #
 # What may hang on lines above or below, the first record and the last one, is taken by itself.
-
 
 Lines = NDArray[np.int64]
 
@@ -420,7 +418,6 @@ def _columns_by_name(shape: Shape, rows: Floats, like: Parsed) -> tuple[dict[str
 
 
 # What lines say → records: one line at a time, or many of one shape together.
-
 
 MIN_LINES_TOGETHER = 32
 """Lines of one shape from which on they are taken together."""

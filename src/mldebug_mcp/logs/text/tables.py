@@ -18,7 +18,6 @@ from mldebug_mcp.logs.text.pairs import SCALE_IN_NAME, evaluation_name
 
 # Tables in text: a line of names and lines of values under it (fastai, the Trainer in notebooks, Ultralytics).
 
-
 _GAP = regex(r"\s*[\t|]\s*|\s{2,}")
 _BAR = regex(r"(?<=\s)\|{1,2}g(?:rad)?\|{1,2}(?=\s)|\|", re.IGNORECASE)
 """The bar between two cells; those of a norm, `|g|`, are none."""
@@ -431,7 +430,6 @@ def _fastai_names(count: int) -> list[str]:
 
 # Boxes of `| name | value |` rows, one box per record: Stable-Baselines, OpenAI baselines, Spinning Up, rsl_rl.
 
-
 _SIDES = "|│┃║"
 _ROW = regex(
     rf"\s*+[{_SIDES}]\s*+(?P<name>[^{_SIDES}\s][^{_SIDES}]{{0,79}}?)\s*[{_SIDES}]\s*+(?P<value>[^{_SIDES}]{{0,40}}?)\s*"
@@ -507,7 +505,6 @@ def is_rule(line: str) -> bool:
 # What detectron2 prints to be copied: the task, the names and the values of an evaluation, in a line each.
 #
 # Of a task that is a set of data alone: the scores of boxes and masks stand in a table of their own above.
-
 
 _MARK, _TASK = "copypaste: ", "Task: "
 
