@@ -25,18 +25,6 @@ if TYPE_CHECKING:
 
     from mldebug_mcp.logs.ranks import RankSummary
 
-__all__ = [
-    "Attempt",
-    "Ending",
-    "Incident",
-    "Message",
-    "Run",
-    "Segment",
-    "Series",
-    "Sibling",
-    "TextLine",
-]
-
 # What is said of an attempt at a run: how it ended, the error lines in it, and what it logged.
 
 Severity = Literal["error", "warning", "noise"]

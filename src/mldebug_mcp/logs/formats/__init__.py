@@ -1,8 +1,8 @@
 """Which format reads a file, and one module per format.
 
-A format has its `NAME`, how it is known (`matches`) and how it is read (`read`). `format_list` names them in the order
-in which they are asked. A reader is imported when it is asked, so that a log costs only the readers that come before
-its own. A format of lines that can be read on as they are written offers `follow` too.
+A format has its `NAME` and how it is read (`read`), one of text also how it is known (`matches`). `format_list` names
+them in the order in which they are asked. A reader is imported when it is asked, so that a log costs only the readers
+that come before its own. A format of lines that can be read on as they are written offers `follow` too.
 `mlflow_folder` alone reads a folder.
 """
 
@@ -22,12 +22,9 @@ from mldebug_mcp.logs.spread import bare_curves, curve_name, curves_by_tag
 
 
 class Reader(Protocol):
-    """What a format's module offers."""
+    """What a format's module offers; one of text also says from a file's name and first bytes whether it `matches`."""
 
     NAME: str
-
-    def matches(self, file: LogFile) -> bool:
-        """Say from its name and first bytes whether a file has this format."""
 
     def read(self, file: LogFile, builder: RunBuilder) -> None:
         """Put the file's records into the builder."""
@@ -35,9 +32,9 @@ class Reader(Protocol):
 
 def reader_of(file: LogFile) -> Reader:
     """Return the first reader that knows a file's format."""
-    names = BINARY_READERS if file.binary else TEXT_READERS
-    readers = (cast("Reader", import_module(f"mldebug_mcp.logs.formats.{name}")) for name in names)
-    return next(reader for reader in readers if reader.matches(file))
+    names = [BINARY_READERS[file.binary]] if file.binary else TEXT_READERS
+    readers = (import_module(f"mldebug_mcp.logs.formats.{name}") for name in names)
+    return cast("Reader", next(reader for reader in readers if file.binary or reader.matches(file)))
 
 
 def read_file(file: LogFile, builder: RunBuilder) -> None:

@@ -307,11 +307,6 @@ def _unpacked(code: str, raw: bytes) -> float:
 NAME = "tensorboard"
 
 
-def matches(file: LogFile) -> bool:
-    """Its first record has the framing of an event file."""
-    return file.binary == NAME
-
-
 def read(file: LogFile, builder: RunBuilder) -> None:
     """Read the scalars of one event file."""
     read_together([file], builder)

@@ -104,11 +104,9 @@ def is_telling(name: str) -> bool:
     if role is not None and role.statistic in ("max", "min"):
         return role.quantity is Quantity.REWARD  # `max_grad_norm` and `max_completion_length` are settings
     if role is not None and role.quantity is Quantity.ERROR_RATE:
-        return bool(role.phase)  # `error_rate` alone may be a setting
+        return bool(role.phase)  # alone it may be a setting, or any error
     if role is not None and role.quantity.is_result:
         return not _is_called_by_name(name, role)
-    if role is not None and role.quantity is Quantity.ERROR_RATE and role.phase:
-        return True  # "training error"; an error alone may be any
     return is_loss(name) or "'s " in name  # LightGBM: "valid_0's l2"
 
 
@@ -193,23 +191,3 @@ def of_evaluation(name: str) -> str:
     """Return the name of a metric in a record of the Trainer's `evaluate`, where some trainers forget the prefix."""
     measured = is_telling(name) or name.startswith("completions/")
     return f"eval_{name}" if measured and not name.startswith("eval_") else name
-
-
-__all__ = [
-    "COUNTERS",
-    "canonical",
-    "factor",
-    "factor_in",
-    "is_abbreviated",
-    "is_amount",
-    "is_evaluation",
-    "is_known",
-    "is_loss",
-    "is_measured",
-    "is_part_of_loss",
-    "is_telling",
-    "is_training_loss",
-    "may_hold_names",
-    "of_evaluation",
-    "rank",
-]
