@@ -283,10 +283,7 @@ class RunBuilder:
     def of_ranks(self, name: str, owner: int, others: Mapping[int, tuple[Floats, Floats]]) -> None:
         """Take a metric of the ranks whose lines are no records of the run; they become series such as `loss/rank_3`.
 
-        Args:
-            name: As it was logged.
-            owner: The rank whose values are the run's.
-            others: Steps and values of each other rank, both of shape (n,).
+        The run's own values are those of the `owner`; of the others both arrays have the shape (n,).
         """
         self._of_ranks[name] = (owner, others)
 

@@ -244,12 +244,7 @@ def _checkpoints_in(folder: Path, most: int | None = None, own_log: Path | None 
 
 
 def _in_named_folder(folder: Path, place: Path) -> Iterator[Checkpoint]:
-    """Return the checkpoint that a folder is by its name, or those below it.
-
-    Args:
-        folder: The folder of the run.
-        place: The folder whose name is that of a checkpoint.
-    """
+    """Return the checkpoint that a folder is by its name, or those below it."""
     inside = list(walk(place, DEPTH_INSIDE, most=MAX_INSIDE))
     parted = list(_parted(folder, place, inside))
     if parted:

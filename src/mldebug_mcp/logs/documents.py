@@ -327,11 +327,7 @@ class _RunOfDocument:
 def _runs_in(value: object, name: str = "", phase: str = "", depth: int = 0) -> list[_RunOfDocument]:
     """Return the runs that a part of a document holds, in lists of records or columns at any depth.
 
-    Args:
-        value: The part.
-        name: Its key.
-        phase: The phase that the keys above it name.
-        depth: How many keys there are above it.
+    `phase` is what the keys above it name, `depth` how many there are.
     """
     if depth > MAX_DEPTH:
         return []

@@ -348,9 +348,7 @@ def notebook_frame(line: str) -> Frame | None:
 def box_frame(line: str, above: str) -> Frame | None:
     """Return the frame that a line of a box names.
 
-    Args:
-        line: The line, with its border.
-        above: The content of the line above it in the box, which may hold the first half of a path.
+    The content of the line above it in the box may hold the first half of a path.
     """
     inner = box_content(line)
     if not line.startswith("│") or not inner:
@@ -409,9 +407,7 @@ MAX_SHAPES = 5_000
 def read_failures(lines: Iterable[str], known: Callable[[str], bool]) -> FailureLog:
     """Read the failures of a log, line by line, in bounded memory.
 
-    Args:
-        lines: The lines, without their ends.
-        known: Whether any other line is an error message; others are passed over.
+    `known` says whether a line that is no exception is an error message; others are passed over.
     """
     reader = _Reader(known)
     remaining = iter(lines)

@@ -74,9 +74,7 @@ _PLACES = frozenset({
 def polars_frame(frame: pd.DataFrame, note: Callable[[str], None]) -> pl.DataFrame:
     """Return the table with nulls where nothing was logged; an index with a name is a column, too.
 
-    Args:
-        frame: One row per record.
-        note: Takes what was guessed.
+    `note` takes what was guessed.
     """
     if any(name is not None for name in frame.index.names):
         frame = frame.reset_index()

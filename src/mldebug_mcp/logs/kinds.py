@@ -103,13 +103,7 @@ has the higher score."""
 
 
 def kind_of_run(metrics: Collection[str], settings: Settings, first_loss: float | None = None) -> str:
-    """Return the kind of run, or "unknown": what the configuration names goes before what metrics suggest.
-
-    Args:
-        metrics: Names of what is logged.
-        settings: How it is configured.
-        first_loss: Where the loss begins, if there is one.
-    """
+    """Return the kind of run, or "unknown": what the configuration names goes before what metrics suggest."""
     named_kind = "preference" if scores_pairs(metrics) else _kind_in_configuration(metrics, settings)
     if named_kind is not None:
         return named_kind
@@ -298,9 +292,6 @@ def _epochs_done(epochs: Floats) -> Floats | None:
     """Return how many epochs are done at each record, where an epoch is a whole number and has several records.
 
     The last one is as far as its records are, of as many as the others have. None elsewhere.
-
-    Args:
-        epochs: The epoch of each record, shape (n,).
     """
     numbers, counts = np.unique(epochs, return_counts=True)
     if len(numbers) < 2 or len(numbers) == len(epochs) or not np.all(np.diff(numbers) == 1) or numbers[0] % 1:

@@ -357,13 +357,7 @@ _FIRST_WORD = re.compile(r"[^\W\d_]+")
 
 
 def siblings_of(name: str, run: Run, others: Sequence[tuple[str, Run]]) -> tuple[Sibling, ...]:
-    """Return which of other runs belong to the same sweep, with what is set otherwise in them.
-
-    Args:
-        name: The name of the run.
-        run: The run.
-        others: Other runs, by name.
-    """
+    """Return which of other runs belong to the same sweep, with what is set otherwise in them."""
     found = [
         Sibling(other_name, other.path, _otherwise(run.config, other.config), other)
         for other_name, other in others

@@ -43,11 +43,7 @@ Cells = Mapping[str, list[object]]
 
 
 def advice_on_runs(rows: Sequence[Mapping[str, object]]) -> str:
-    """Return why rows are runs and what to give instead; "" where they may be records.
-
-    Args:
-        rows: The first rows, by the names of their columns.
-    """
+    """Return why rows are runs and what to give instead; "" where they may be records."""
     flat = [dict(_leaves(row)) for row in rows[:ROWS_LOOKED_AT]]
     if len(flat) < 2:
         return ""
@@ -127,8 +123,7 @@ def run_column(names: Iterable[str]) -> str:
 def records_by_run(records: Iterable[tuple[object, float | None]]) -> dict[str, int]:
     """Return how many records each of several runs has; none where they are of one run, or of one that goes on.
 
-    Args:
-        records: The run of each record and its step, None where it has none.
+    A record is given by its run and its step.
     """
     count: Counter[str] = Counter()
     first: dict[str, float] = {}

@@ -36,8 +36,7 @@ SHUFFLE_MOST_ROWS = 10_000_000
 class Generator:
     """The numbers of a `torch.Generator` on the processor.
 
-    Args:
-        seed: What `manual_seed` was given; 32 bits of it count, as in torch.
+    Of the seed 32 bits count, as in torch.
     """
 
     def __init__(self, seed: int) -> None:
@@ -244,11 +243,7 @@ MOST_DRAWN = 500_000_000
 
 @dataclass(slots=True)
 class Orders:
-    """The orders of the passes of a plan, each made once.
-
-    Args:
-        plan: How rows are dealt out.
-    """
+    """The orders of the passes of a plan, each made once."""
 
     plan: Plan
     _made: dict[int, Ints] = field(default_factory=dict)

@@ -277,12 +277,7 @@ def settle(
 ) -> Settled:
     """Return how rows were dealt out.
 
-    Args:
-        options: What the caller says; it stands before all else.
-        place: The log or the folder of the run.
-        run: The run, where its log could be read.
-        head: The head of its recording; empty where there is none.
-        data_rows: How many rows the data set has that the caller named.
+    What the caller says stands before all else; `data_rows` are those of the data set that the caller named.
 
     Raises:
         InputError: it is not known exactly; the message says why, and what would make it so.

@@ -186,11 +186,7 @@ def _tells_resume(frame: pl.DataFrame) -> bool:
 
 
 class FastRecords:
-    """Takes blocks of JSON lines.
-
-    Args:
-        builder: Where the records go.
-    """
+    """Takes blocks of JSON lines."""
 
     def __init__(self, builder: RunBuilder) -> None:
         self._builder = builder
@@ -362,15 +358,7 @@ class TakesRows(Protocol):
 
 
 def read_fast(file: LogFile, rows: TakesRows, builder: RunBuilder, delimiter: str, comments: int) -> Iterator[str]:
-    """Read a table by blocks as far as that goes; return the lines that are left.
-
-    Args:
-        file: The file.
-        rows: Reads rows one by one.
-        builder: Where the records go.
-        delimiter: What stands between cells.
-        comments: Lines before the header.
-    """
+    """Read a table by blocks as far as that goes; return the lines that are left."""
     table: _Table | None = None
     remaining = blocks(file)
     for block in remaining:

@@ -70,9 +70,7 @@ def _places(name: str) -> bool:
 class Rows:
     """Takes rows of cells, the header first, and counts what is not a record.
 
-    Args:
-        builder: Where the records go.
-        stem: The name of the file without its ending.
+    `stem` is the name of the file without its ending.
     """
 
     def __init__(self, builder: RunBuilder, stem: str) -> None:

@@ -338,12 +338,7 @@ def read_together(files: Sequence[LogFile], builder: RunBuilder) -> None:
 
 
 class EventFile:
-    """What has been read of one event file so far.
-
-    Args:
-        name: Its name, for the notes.
-        scalars: Where the points go.
-    """
+    """What has been read of one event file so far."""
 
     block_bytes = 2 * LARGE_BYTES
 

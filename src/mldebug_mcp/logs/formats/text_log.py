@@ -96,12 +96,7 @@ def name_framework(builder: RunBuilder, line: str) -> None:
 
 
 class Structures:
-    """Gathers their lines and gives whole ones to the records.
-
-    Args:
-        builder: Gets notes and the framework.
-        records: Where the records go.
-    """
+    """Gathers their lines and gives whole ones to the records."""
 
     def __init__(self, builder: RunBuilder, records: Records) -> None:
         self._builder = builder

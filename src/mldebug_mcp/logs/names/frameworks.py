@@ -84,9 +84,7 @@ def wide_export(columns: Columns, choose: Callable[[Mapping[str, int]], str]) ->
 def _are_runs(others: Sequence[str], found: Sequence[tuple[str, str]]) -> bool:
     """Say whether columns are the same metrics of several runs, and not those of phases or of parts of a model.
 
-    Args:
-        others: The names of the other columns: what the runs share counts, and measures nothing.
-        found: What stands before the metric, and the metric.
+    The other columns, which the runs share, count and measure nothing.
     """
     runs = {run for run, _ in found}
     measured = [metric for _, metric in found if is_telling(metric)]

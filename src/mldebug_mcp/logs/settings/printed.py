@@ -96,11 +96,7 @@ def settings_in_head(head: str) -> Settings:
 
 
 def settings_printed_in(lines: Sequence[str]) -> Settings:
-    """Return the settings that a log printed in some of its lines, such as the head of an attempt.
-
-    Args:
-        lines: The lines, without their ends.
-    """
+    """Return the settings that a log printed in some of its lines, such as the head of an attempt."""
     clean = [_message(line[:MAX_LINE]) for line in islice(lines, MAX_LINES)]
     configurations = list(_configurations(clean))
     found = [Settings.of(values, f"printed at line {at + 1}") for at, values in configurations]

@@ -132,9 +132,7 @@ class EpochBatches:
     def correct(self, builder: RunBuilder, counters: dict[str, float]) -> None:
         """Correct the steps that were given before it was known that batches are counted over all epochs.
 
-        Args:
-            builder: Holds the records.
-            counters: Those of the record that is still open.
+        `counters` are those of the record that is still open.
         """
         if self._over_all is None or not self._early:
             return
@@ -226,11 +224,7 @@ class Leftover(NamedTuple):
 
 
 class Leftovers:
-    """Keeps such lines until it is known which of them begin a record.
-
-    Args:
-        builder: Where they go if nothing better comes.
-    """
+    """Keeps such lines until it is known which of them begin a record; the builder gets them if nothing better comes."""
 
     def __init__(self, builder: RunBuilder) -> None:
         self._builder = builder
@@ -379,10 +373,7 @@ class Ranks:
     def leave_out(self, like: Parsed, counters: Mapping[str, Floats], metrics: Mapping[str, Floats]) -> None:
         """Take lines of another rank.
 
-        Args:
-            like: One of them.
-            counters: Their counters by name, shape (n,).
-            metrics: Their metrics by name, shape (n,).
+        Each column has the shape (n,).
         """
         rank, size = like.rank or 0, len(next(iter(metrics.values())))
         self._others[rank] += size
@@ -430,11 +421,7 @@ _ROUNDED_TO = 1000
 
 
 class RoundedSteps:
-    """Keeps the records whose step is rounded.
-
-    Args:
-        builder: Holds the records.
-    """
+    """Keeps the records whose step is rounded."""
 
     def __init__(self, builder: RunBuilder) -> None:
         self._builder = builder
@@ -491,10 +478,7 @@ class Lot(NamedTuple):
 def carried(lots: Sequence[Lot], size: int, before: float | None) -> Floats:
     """Return the epoch at each of `size` records, as last logged, NaN before any, shape (size,).
 
-    Args:
-        lots: The records.
-        size: How many there are.
-        before: The epoch that was logged before them.
+    `before` is the epoch that was logged before them.
     """
     epoch_at = np.full(size, np.nan)
     for lot in lots:
@@ -548,11 +532,7 @@ MAX_ROWS_BETWEEN_COUNTERS = 3
 
 
 class Assembler:
-    """Puts what lines say together and gives the records to the builder.
-
-    Args:
-        builder: Where the records go.
-    """
+    """Puts what lines say together and gives the records to the builder."""
 
     def __init__(self, builder: RunBuilder) -> None:
         self._builder = builder
@@ -640,13 +620,7 @@ class Assembler:
             self._without_counter(number, parsed.metrics, parsed.label)
 
     def _is_series_of_its_own(self, number: int, values: Mapping[str, float], parsed: Parsed) -> bool:
-        """Say whether a line measures something else than the open record: it repeats names under a label of its own.
-
-        Args:
-            number: Its line number.
-            values: Its counters.
-            parsed: What it says.
-        """
+        """Say whether a line measures something else than the open record: it repeats names under its own label."""
         if not parsed.label or parsed.label in self._own_labels:
             return parsed.label != ""
         if parsed.label in self._labels:
@@ -680,12 +654,7 @@ class Assembler:
         return self._heading
 
     def passes_over(self, number: int, *, known: bool) -> bool:
-        """Say whether a line without a counter and without a telling metric belongs to nothing above it.
-
-        Args:
-            number: Its line number.
-            known: It names a metric that is known.
-        """
+        """Say whether a line without a counter and without a telling metric belongs to nothing above it."""
         below = number - self._line
         if below > MAX_LINES_BELOW_RECORD:
             return True
@@ -709,9 +678,7 @@ class Assembler:
     def many_alone(self, numbers: NDArray[np.int64], metrics: Mapping[str, Floats]) -> None:
         """Take lines of one shape that stand alone and follow one another.
 
-        Args:
-            numbers: Their line numbers, shape (n,).
-            metrics: What they say, shape (n,).
+        Each column has the shape (n,).
         """
         size = len(numbers)
         self._metric_lines, self._counted = self._metric_lines + size, self._counted + size * bool(self._counters)
@@ -779,9 +746,7 @@ class Assembler:
     def many_together(self, lots: Sequence[Lot], size: int) -> int:
         """Take records of several kinds, with no line above or below belonging to them; return the row of the first.
 
-        Args:
-            lots: The lines by their kinds: dicts, and lines with counters but no batch.
-            size: Records in all.
+        The lots are dicts, and lines with counters but no batch; they make `size` records.
         """
         self.flush()
         first, epochs = self._builder.rows, carried(lots, size, self._epoch)

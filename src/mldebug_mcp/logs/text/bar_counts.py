@@ -161,9 +161,7 @@ class BarCounts(Generic[S]):
     def _leave(self, at: int, *, is_carried: bool) -> Iterator[Placed[S]]:
         """Yield what was drawn at the last count.
 
-        Args:
-            at: The next count.
-            is_carried: What it shows first was shown last at this count: tqdm drew it as it counted.
+        What is carried was shown last at this count: tqdm drew it as it counted.
         """
         order, counted = self._order, at - self.at
         self._learn(counted)

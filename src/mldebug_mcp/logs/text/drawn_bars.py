@@ -56,11 +56,7 @@ class _CountedBar:
 
 
 class DrawnBars:
-    """Holds drawings of a bar until it is known which step they belong to.
-
-    Args:
-        records: Where the records go.
-    """
+    """Holds drawings of a bar until it is known which step they belong to."""
 
     def __init__(self, records: Assembler) -> None:
         self._records = records
@@ -187,9 +183,7 @@ class DrawnBars:
     def many(self, like: Drawing, columns: Sequence[Floats]) -> bool:
         """Take drawings of different steps that follow one another, if they are all like the last one that was taken.
 
-        Args:
-            like: One of them.
-            columns: Their numbers, each of shape (n,): where they are, totals, those of the head, counters and metrics.
+        Each column has the shape (n,): where they are, totals, numbers of the head, counters and metrics.
         """
         behind = 2 + len(like.head)
         counters = dict(zip(like.counters, columns[behind:], strict=False))
@@ -239,10 +233,7 @@ class DrawnBars:
 
         The first drawing of `begins` was taken last; that at its end is left.
 
-        Args:
-            like: One of them.
-            columns: As `many` takes them.
-            begins: The first drawings at each count, ascending.
+        `begins` are the first drawings at each count, ascending.
         """
         order, bar, at = self._orders.get(like.words), self._current, columns[0]
         behind = 2 + len(like.head) + len(like.counters)
@@ -440,10 +431,7 @@ class BarSteps:
     def printed_before(self, dicts: Dicts, counts: Floats, total: int) -> bool:
         """Take dicts without a step each with the longest bar drawn below it; return whether it is that bar.
 
-        Args:
-            dicts: The dicts.
-            counts: What the next drawing below each of them shows, shape (n,).
-            total: Where the bar ends.
+        `counts` is what the next drawing below each of them shows, shape (n,), and `total` where the bar ends.
         """
         most = int(np.unique(counts, return_counts=True)[1].max())
         if not self._longest or total != self._longest[0] or most + len(self._waiting) > _WAITING:

@@ -92,11 +92,7 @@ class BoxShapes:
     def shape_of(self, skeletons: Skeletons, first: int, last: int, kinds: bytes) -> Shape | None:
         """Return the shape of a box, None if it has none that is sure; it is learnt when its like comes again.
 
-        Args:
-            skeletons: The block.
-            first: Its first row, by its line.
-            last: The line behind its last row.
-            kinds: The kinds of its rows.
+        The box has the lines first <= line < last of the block, `kinds` are those of its rows.
         """
         if kinds in self._shapes:
             return self._shapes[kinds]
@@ -113,13 +109,7 @@ def take_boxes(
 ) -> int:
     """Take the rows and rules of boxes; return the first line that is not done.
 
-    Args:
-        boxes: What is known of boxes.
-        skeletons: The block.
-        lines: The lines, ascending, shape (n,).
-        kinds: Their kinds, shape (n,).
-        assembler: Where the records go.
-        read: Reads lines, each by itself.
+    The kinds of the lines, which ascend, have the shape (n,).
     """
     row = np.concatenate([[False], kinds != RULE, [False]])
     gap = np.concatenate([[True], np.diff(lines) != 1, [True]])
@@ -384,12 +374,7 @@ class KnownLines:
         self._learnt = False
 
     def take(self, skeletons: Skeletons, before: int) -> None:
-        """Take a block.
-
-        Args:
-            skeletons: Its lines.
-            before: Lines before it.
-        """
+        """Take a block that stands below so many lines."""
         places = self._memory.places_of(skeletons.keys)
         self._memory.lines += len(skeletons)
         done = self._settle(skeletons, before, 0)

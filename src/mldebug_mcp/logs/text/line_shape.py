@@ -151,9 +151,7 @@ class Skeletons:
     def rows(self, lines: Places, width: int | None = None) -> Floats:
         """Return the numbers of lines that have as many as one another, shape (len(lines), numbers).
 
-        Args:
-            lines: The lines.
-            width: Numbers from the beginning of each of them on, if not as many as stand in the first line.
+        `width` is how many from the beginning of each are wanted, if not as many as stand in the first line.
         """
         rows: Floats = self.numbers[self._places(lines, width)]
         return rows
@@ -398,9 +396,7 @@ class Shape:
     def which_fit(self, rows: Floats, widths: Places) -> NDArray[np.bool_]:
         """Say which lines have this shape, shape (n,).
 
-        Args:
-            rows: Their numbers, shape (n, numbers).
-            widths: With how many bytes these are written, shape (n, numbers).
+        Their numbers, and with how many bytes these are written, have the shape (n, numbers).
         """
         fit = np.ones(len(rows), dtype=np.bool_)
         for place, width in self.tight:
@@ -425,13 +421,7 @@ class Shape:
 
 
 def learn(line: bytes, spans: list[Span], read: Read) -> Shape | None:
-    """Return the shape of a line, None if its numbers cannot be identified.
-
-    Args:
-        line: The line.
-        spans: Where its numbers stand.
-        read: Reads a line by itself.
-    """
+    """Return the shape of a line, None if its numbers cannot be identified."""
     if len(spans) > MAX_NUMBERS:
         return None
     says = read(_text(line))

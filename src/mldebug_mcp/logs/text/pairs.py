@@ -88,9 +88,7 @@ def _is_change(name: str, behind: str | None) -> bool:
 def pairs_in(line: str, *, evaluation: bool = False) -> dict[str, float]:
     """Return the numbers of a line by name.
 
-    Args:
-        line: The line without its counters.
-        evaluation: The whole line speaks of an evaluation: its metrics are named `eval_...`.
+    Where the whole line speaks of an `evaluation`, its metrics are named `eval_...`.
     """
     record: dict[str, float] = {}
     named: set[str] = set()

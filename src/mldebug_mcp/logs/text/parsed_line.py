@@ -101,9 +101,7 @@ class Parsed:
 def parse_line(line: str, *, evaluation: bool = False) -> Parsed:
     """Read a line by itself; bars, boxes, dicts and tables are other modules' work.
 
-    Args:
-        line: The line.
-        evaluation: A heading above it says that it speaks of an evaluation.
+    `evaluation` says that it stands under a heading of one.
     """
     # Patterns for counters allow blanks in several places: thousands of them in a row would take hours.
     rank, whole, evaluates = without_prefix(_BLANKS.sub("  ", line[:MAX_LINE]))
@@ -476,9 +474,7 @@ def straightened(line: str) -> str:
 def content_of(line: str, *, evaluation: bool = False) -> LineContent:
     """Read a line outside a box or a table.
 
-    Args:
-        line: The line, without colours.
-        evaluation: A heading above it says that it speaks of an evaluation.
+    `evaluation` says that it stands under a heading of one.
     """
     line = without_underscores(line)
     bar = bar_in(line)
