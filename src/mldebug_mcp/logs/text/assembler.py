@@ -224,7 +224,7 @@ class Leftover(NamedTuple):
 
 
 class Leftovers:
-    """Keeps such lines until it is known which of them begin a record; the builder gets them if nothing better comes."""
+    """Keeps such lines until it is known which of them begin a record; the builder gets them if nothing else comes."""
 
     def __init__(self, builder: RunBuilder) -> None:
         self._builder = builder
