@@ -19,16 +19,7 @@ from mldebug_mcp.logs.names.words import words_in
 
 BOOSTER = "booster"
 """The setting that says which boosted trees are trained: XGBoost's own name, and what the readers call them."""
-_SCORES = (
-    "average_score",
-    "avg_score",
-    "mean_score",
-    "score",
-    "total_reward",
-    "total_score",
-    "rewards",
-    "r",
-)
+_SCORES = ("average_score", "avg_score", "mean_score", "score", "total_reward", "total_score", "rewards", "r")
 """What episodes bring where nothing is called their reward, the smoothest first."""
 _BOOSTED = regex(
     r"(?:(?P<train>d?train(?:ing)?)|d?(?:eval|val|valid|validation|test)(?:_\d+)?)(?:'s |-|/)(?P<measure>[\w@.-]+)"

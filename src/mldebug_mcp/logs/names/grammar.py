@@ -249,26 +249,8 @@ _PLACES = lexicon.NAMESPACES | {"loss", "losses"}
 _SPREADS = frozenset({"std", "var", "cos", "cosine", "sparsity", "snr"})
 _GRADIENTS = frozenset({"grad", "grads", "gradient", "gradients"})
 _PARTS = lexicon.PARTS_OF_A_MODEL | {"first", "last"}
-_SUMMANDS = (
-    lexicon.NAMED_LOSSES
-    | lexicon.PARTS_OF_A_LOSS
-    | {
-        "loss",
-        "nll",
-        "mse",
-        "mae",
-        "l1",
-        "l2",
-        "dice",
-        "iou",
-        "kl",
-        "adv",
-        "cross",
-        "entropy",
-        "total",
-        "ssim",
-        "lpips",
-    }
+_SUMMANDS = (lexicon.NAMED_LOSSES | lexicon.PARTS_OF_A_LOSS) | lexicon.all_of(
+    "loss nll mse mae l1 l2 dice iou kl adv cross entropy total ssim lpips"
 )
 """What losses are called in a sum of them, or behind an L."""
 _POWER = regex(r"(?P<name>.*?\w)[ _]*(?:[x×*·] ?|\([x×*]?)(?P<power>1e[+-]?\d{1,2})\)?")

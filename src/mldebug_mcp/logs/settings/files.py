@@ -25,7 +25,6 @@ LEAST_KNOWN = 4
 
 PARAMETERS = {"task.json": "hyperparams", "run.plx.json": "inputs"}
 """Files in which ClearML and Polyaxon describe a run, and where in them its parameters stand."""
-"""What ClearML calls the description of a task, with its parameters under "hyperparams"."""
 FILE_NAMES = (
     "config.json", "config.yaml", "config.yml", "training_args.json", "train_args.json", "training_config.json",
     "args.json", "args.yaml", "hparams.yaml", "hparams.json", "params.json", "params.yaml", "train_config.yaml",

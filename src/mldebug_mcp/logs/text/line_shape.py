@@ -22,9 +22,8 @@ from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names.metrics import is_known
 from mldebug_mcp.logs.numbers import HUGE
-from mldebug_mcp.logs.text.bars import Bar
 from mldebug_mcp.logs.text.counters import Counters
-from mldebug_mcp.logs.text.parsed_line import Drawing, LineContent, is_remark
+from mldebug_mcp.logs.text.parsed_line import Drawing, LineContent, Parsed, is_remark
 
 # A block of lines → the skeleton of each line, which names its shape, and the numbers that were taken out of it.
 #
@@ -378,10 +377,6 @@ class Shape:
         """Whether all lines of the skeleton have this shape."""
         return not (self.fixed or self.short or self.tight)
 
-    def number(self, slot: int, numbers: Sequence[float]) -> float:
-        """Return one of the numbers that a line says."""
-        return self.slots[slot].of(numbers)
-
     @property
     def identity(self) -> tuple[object, ...]:
         """What is equal of two shapes whose lines say alike: bars that are drawn with other signs."""
@@ -646,34 +641,23 @@ def _rebuilt(like: LineContent, values: list[float]) -> LineContent:
     if like.record is not None:
         content.record = dict(zip(like.record, values[at:], strict=True))
     if like.plain is not None:
-        parsed = like.plain
-        counters = parsed.counters
-        after = at + len(counters.values)
-        counted = dict(zip(counters.values, values[at:after], strict=True))
+        parsed, of = like.plain, like.plain.counters
+        after = at + len(of.values)
+        counted = dict(zip(of.values, values[at:after], strict=True))
         batch = None
-        if counters.batch is not None:
+        if of.batch is not None:
             batch = (_counter(values[after]), _counter(values[after + 1]))
             after += 2
         metrics = dict(zip(parsed.metrics, values[after:], strict=True))
         place = Counters(
-            counted,
-            batch,
-            counters.phase,
-            counters.rounded,
-            counters.weak,
-            counters.first_epoch,
-            counters.rest,
-            counters.step_name,
-            counters.total,
-            counters.planned,
+            counted, batch, of.phase, of.rounded, of.weak, of.first_epoch, of.rest, of.step_name, of.total, of.planned
         )
-        content.plain = type(parsed)(place, metrics, parsed.rank, parsed.telling, parsed.evaluation, label=parsed.label)
+        content.plain = Parsed(place, metrics, parsed.rank, parsed.telling, parsed.evaluation, label=parsed.label)
     return content
 
 
 def _rebuilt_drawing(like: Drawing, values: list[float]) -> tuple[Drawing, int]:
-    old = like.bar
-    bar = Bar(old.head, _counter(values[0]), _counter(values[1]), "", "", old.keras, old.line)
+    bar = like.bar._replace(at=_counter(values[0]), total=_counter(values[1]), metrics="", around="")
     first = 2 + len(like.head)
     second = first + len(like.counters)
     last = second + len(like.metrics)

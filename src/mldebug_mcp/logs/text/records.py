@@ -453,7 +453,7 @@ class Records:
             self._take_echo(plain, shape.content(numbers))
             return True
         if shape.only_counts:
-            at, total = shape.number(0, numbers), shape.number(1, numbers)
+            at, total = (slot.of(numbers) for slot in shape.slots[:2])
             if like.drawing is None or not (0 <= at <= HUGE and 0 <= total <= HUGE):
                 return False
             self.bar_steps.bar(like.drawing.bar.head, int(at), int(total))
