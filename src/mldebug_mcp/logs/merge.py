@@ -28,15 +28,10 @@ from mldebug_mcp.logs.settings import Settings
 # Lightning makes a new `version_N` at each start, W&B a new offline folder, a Trainer's event files a new `runs/DATE`;
 # and the newest checkpoint of a run that crashed knows nothing of what came after it.
 
-CONTINUED_RESULTS = ("loss", "reward", "eval_loss")
 MAX_GAP_INTERVALS = 3.0
 """Intervals between records that may lie between the end of a log and the beginning of the one that goes on."""
 MIN_LATE_INTERVALS = 5.0
 """Intervals after the beginning of the first log before which another one that begins may be a run of its own."""
-SHARED = 0.5
-"""Share of the metrics that a run which goes on elsewhere has in common with its beginning. Chosen."""
-MIN_OVERLAP, OVERLAP_TOLERANCE = 3, 1e-3
-"""Losses that two logs must share to be of one run, and the relative difference that rounding makes. Chosen."""
 
 Named = tuple[str, Run]
 
@@ -62,9 +57,9 @@ def goes_further(run: Run, other: Run) -> bool:
     if "loss" not in run or "loss" not in other:
         return False
     here, there = run["loss"].value, other["loss"].value
-    if not MIN_OVERLAP <= len(here) < len(there):
+    if not MIN_COMMON_VALUES <= len(here) < len(there):
         return False
-    return bool(np.all(np.isclose(there[: len(here)], here, rtol=OVERLAP_TOLERANCE, atol=0, equal_nan=True)))
+    return bool(np.all(np.isclose(there[: len(here)], here, rtol=ROUNDING, atol=0, equal_nan=True)))
 
 
 def _next_pair(runs: Sequence[Named]) -> tuple[Named, Named] | None:
@@ -78,7 +73,7 @@ def _next_pair(runs: Sequence[Named]) -> tuple[Named, Named] | None:
 
 def _begins_late(run: Run) -> bool:
     """Say whether a log begins so late that it may go on with another; most do not, and need no comparison."""
-    step = next((run[name].step for name in CONTINUED_RESULTS if name in run), np.empty(0))
+    step = next((run[name].step for name in SHARED_RESULTS if name in run), np.empty(0))
     return len(step) > 1 and float(step[0]) >= MIN_LATE_INTERVALS * median(np.diff(step))
 
 
@@ -89,9 +84,9 @@ def _goes_on(first: Named, then: Named) -> bool:
     if before.step_name != after.step_name or before.step_name == "record":
         return False
     names = before.series.keys() | after.series.keys()
-    if len(before.series.keys() & after.series.keys()) < SHARED * len(names):
+    if len(before.series.keys() & after.series.keys()) < MIN_SHARED * len(names):
         return False
-    shared = [(before[name].step, after[name].step) for name in CONTINUED_RESULTS if name in before and name in after]
+    shared = [(before[name].step, after[name].step) for name in SHARED_RESULTS if name in before and name in after]
     if not shared or min(map(len, shared[0])) < 2:
         return False
     begun, again = shared[0]
@@ -107,7 +102,7 @@ def _folder(name: str) -> str:
 def _concatenated(first: Named, then: Named) -> Run:
     (here, before), (there, after) = first, then
     series = dict(after.series)
-    begins = next(float(after[name].step[0]) for name in CONTINUED_RESULTS if name in before and name in after)
+    begins = next(float(after[name].step[0]) for name in SHARED_RESULTS if name in before and name in after)
     for name, curve in before.series.items():
         kept = curve.where(curve.step < begins)
         more = series.get(name, Series(name, np.empty(0), np.empty(0)))
@@ -292,7 +287,7 @@ def _weight(run: Run) -> tuple[bool, int, int, bool, int, bool]:
     A log of as many points without them left them out or holds another curve. Then the most records lead, and of logs
     of as many not an event file, which holds single precision.
     """
-    results = [run.series[name] for name in CONTINUED_RESULTS if name in run.series]
+    results = [run.series[name] for name in SHARED_RESULTS if name in run.series]
     points = max(map(len, results), default=0)
     lost = max((int(np.isnan(series.value).sum()) for series in results), default=0)
     is_exact = "tensorboard" not in run.formats
@@ -306,14 +301,14 @@ def _weight(run: Run) -> tuple[bool, int, int, bool, int, bool]:
 # named for what it holds (`metrics.jsonl` and `stdout.log`). Every other log is a run of its own: two runs of one
 # script look alike, and a fault of one must not be built on a metric of the other.
 
-SHARED_RESULTS = ("loss", "eval_loss", "reward")
+SHARED_RESULTS = ("loss", "reward", "eval_loss")
 """Metrics that no two runs share number by number."""
 MIN_COMMON_VALUES = 3
 """Different values that two logs must share to be compared. Chosen."""
 ROUNDING = 1e-3
 """Relative difference that rounding makes. Chosen."""
 MIN_SHARED = 0.5
-"""Share of values from which on two logs hold the same. Chosen."""
+"""Share of values from which on two logs hold the same, and of metrics that one has which goes on elsewhere. Chosen."""
 MAX_BY_CHANCE = 0.1
 """Share of its range that the values of a log may cover: any number lies near one of a dense curve. Chosen."""
 MAX_SHARE_OF_RANGE = 0.15

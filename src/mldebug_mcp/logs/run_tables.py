@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from mldebug_mcp.core.lazy import regex
@@ -141,3 +141,22 @@ def records_by_run(records: Iterable[tuple[object, float | None]]) -> dict[str, 
     spans = list(zip(first.values(), last.values(), strict=True))
     goes_on = len(spans) == len(count) and all(begun > end for (_, end), (begun, _) in pairwise(spans))
     return {} if goes_on else dict(count)
+
+
+def lines_of_one_run(
+    lines: Callable[[], Iterator[str]],
+    run_of: Callable[[str], tuple[object, float | None]],
+    choose: Callable[[Mapping[str, int]], str],
+) -> Iterator[str] | None:
+    """Return the lines of one of several runs; None where they are of one.
+
+    Args:
+        lines: Yields the lines, each time that it is called.
+        run_of: Returns the run of a line and its step, None for each that it does not tell.
+        choose: Returns the run to read, of several by the number of their records.
+    """
+    points = records_by_run(map(run_of, lines()))
+    if not points:
+        return None
+    chosen = choose(points)
+    return (line for line in lines() if str(run_of(line)[0]) == chosen)

@@ -18,7 +18,6 @@ from mldebug_mcp.logs.format_list import BINARY_READERS, TEXT_READERS
 from mldebug_mcp.logs.log_file import LogFile
 from mldebug_mcp.logs.run import RECORDER
 from mldebug_mcp.logs.settings.printed import settings_in_head
-from mldebug_mcp.logs.spread import bare_curves, curve_name, curves_by_tag
 
 
 class Reader(Protocol):
@@ -68,27 +67,17 @@ def skipped_lines(builder: RunBuilder, count: int) -> None:
 
 
 def read_files(files: Sequence[LogFile], builder: RunBuilder) -> None:
-    """Read a file, or the event files of one run together."""
+    """Read a file, or the event files or the curves of one run together."""
     if len(files) > 1 and all(file.binary == "tensorboard" for file in files):
         from mldebug_mcp.logs.formats import tensorboard
 
         builder.formats.append(tensorboard.NAME)
         tensorboard.read_together(files, builder)
-    elif len(files) > 1 and all(curve_name(file.path) for file in files):
+        return
+    if len(files) > 1:
         from mldebug_mcp.logs.formats import curve_files
 
-        builder.formats.append(curve_files.FORMATS[files[0].path.suffix])
-        curve_files.read_together(files, builder)
-    elif len(files) > 1 and bare_curves(file.path for file in files) == [[file.path for file in files]]:
-        from mldebug_mcp.logs.formats import curve_files
-
-        builder.formats.append(curve_files.BARE)
-        curve_files.read_bare(files, builder)
-    elif len(files) > 1 and len(curves_by_tag(file.path for file in files)) == len(files):
-        from mldebug_mcp.logs.formats import curve_files
-
-        builder.formats.append(curve_files.BARE)
-        curve_files.read_tags(files, builder)
-    else:
-        for file in files:
-            read_file(file, builder)
+        if curve_files.read_together(files, builder):
+            return
+    for file in files:
+        read_file(file, builder)

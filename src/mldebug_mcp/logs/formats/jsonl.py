@@ -20,7 +20,7 @@ from mldebug_mcp.logs.json_yaml import holds_columns, parse_json, parse_object
 from mldebug_mcp.logs.log_file import LogFile, ahead, blocks, is_fast, is_large, lines_of
 from mldebug_mcp.logs.names.metrics import COUNTERS, canonical
 from mldebug_mcp.logs.numbers import to_number
-from mldebug_mcp.logs.run_tables import ROWS_LOOKED_AT, advice_on_runs, records_by_run, run_column
+from mldebug_mcp.logs.run_tables import ROWS_LOOKED_AT, advice_on_runs, lines_of_one_run, run_column
 
 if TYPE_CHECKING:
     from mldebug_mcp.logs.formats.frames import FastRecords
@@ -78,11 +78,7 @@ def _of_one_run(file: LogFile, builder: RunBuilder, name: str) -> Iterator[str] 
         step = next((value for key, value in record.items() if canonical(key) in COUNTERS), None)
         return record.get(name), to_number(step)
 
-    points = records_by_run(map(run_of, file.lines()))
-    if not points:
-        return None
-    chosen = builder.choose(file.name, points, {})
-    return (line for line in file.lines() if str(run_of(line)[0]) == chosen)
+    return lines_of_one_run(file.lines, run_of, lambda points: builder.choose(file.name, points, {}))
 
 
 def follow(file: LogFile, builder: RunBuilder) -> Records:

@@ -18,7 +18,7 @@ from mldebug_mcp.logs.names import Quantity, role_of
 from mldebug_mcp.logs.names.metrics import COUNTERS, canonical, is_telling
 from mldebug_mcp.logs.names.records import is_long, phase_in, tells_kind
 from mldebug_mcp.logs.numbers import parse_number
-from mldebug_mcp.logs.run_tables import ROWS_LOOKED_AT, advice_on_runs, records_by_run, run_column
+from mldebug_mcp.logs.run_tables import ROWS_LOOKED_AT, advice_on_runs, lines_of_one_run, run_column
 from mldebug_mcp.logs.text.bars import bar_in
 
 # The rows of a table of text, one after another, as records.
@@ -81,7 +81,7 @@ class Rows:
         self._first: list[str] = []
         self.ragged = 0
         self.empty = 0
-        self._numbers: Counter[str] = Counter()
+        self._numeric: set[str] = set()
         self._words: Counter[str] = Counter()
         self._word: dict[str, str] = {}
 
@@ -120,7 +120,7 @@ class Rows:
         """Return the number of a cell, or its text where that may tell of what the others are."""
         number = parse_number(cell)
         if number is not None:
-            self._numbers[name] += 1
+            self._numeric.add(name)
         elif cell.strip():
             self._words[name] += 1
             self._word.setdefault(name, cell)
@@ -133,7 +133,7 @@ class Rows:
         if self.empty:
             builder.note(f"skipped {self.empty} row(s) without a number")
         for name, count in self._words.items():
-            if name in self._numbers and name not in self._texts:
+            if name in self._numeric and name not in self._texts:
                 builder.note(
                     f"{counted(count, 'cell')} of {shorten(name, MAX_SHOWN)} hold no number, such as "
                     f"{shorten(self._word[name], MAX_SHOWN)!r}: left out"
@@ -257,7 +257,7 @@ def read(file: LogFile, builder: RunBuilder) -> None:
     try:
         lines: Iterator[str] = islice(file.lines(), comments, None)
         if of_one := _of_one_run(file, builder, delimiter, comments):
-            lines = of_one
+            lines = chain(islice(lines, 1), of_one)
         elif is_fast(file):
             from mldebug_mcp.logs.formats.frames import read_fast
 
@@ -269,7 +269,7 @@ def read(file: LogFile, builder: RunBuilder) -> None:
 
 
 def _of_one_run(file: LogFile, builder: RunBuilder, delimiter: str, comments: int) -> Iterator[str] | None:
-    """Return the lines of one of several runs, where a column names the run of each row; None for other tables."""
+    """Return the rows of one of several runs, where a column names the run of each row; None for other tables."""
     header = next(csv.reader(file.head.splitlines()[comments : comments + 1], delimiter=delimiter), [])
     name = run_column(header)
     if not name:
@@ -283,12 +283,10 @@ def _of_one_run(file: LogFile, builder: RunBuilder, delimiter: str, comments: in
             return "", None
         return cells[at].strip(), None if steps is None else parse_number(cells[steps])
 
-    points = records_by_run(map(run_of, islice(file.lines(), comments + 1, None)))
-    if not points:
-        return None
-    chosen = builder.choose(file.name, points, {})
-    head, *_ = islice(file.lines(), comments, comments + 1)
-    return chain([head], (line for line in islice(file.lines(), comments + 1, None) if run_of(line)[0] == chosen))
+    def lines() -> Iterator[str]:
+        return islice(file.lines(), comments + 1, None)
+
+    return lines_of_one_run(lines, run_of, lambda points: builder.choose(file.name, points, {}))
 
 
 def follow(file: LogFile, builder: RunBuilder) -> Follower:

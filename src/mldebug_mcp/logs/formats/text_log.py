@@ -23,12 +23,11 @@ from mldebug_mcp.logs.names.metrics import is_telling
 from mldebug_mcp.logs.numbers import without_underscores
 from mldebug_mcp.logs.run import warns
 from mldebug_mcp.logs.text.bars import RichBar, bar_in, is_fastprogress
-from mldebug_mcp.logs.text.headed import HeadedBlock
 from mldebug_mcp.logs.text.known_shapes import KnownLines, Memory
 from mldebug_mcp.logs.text.line_shape import MARKS, Skeletons
 from mldebug_mcp.logs.text.parsed_line import LineContent, content_of, drawing_of, straightened
 from mldebug_mcp.logs.text.records import Records
-from mldebug_mcp.logs.text.tables import Box, CopyPaste, Table, may_be_row
+from mldebug_mcp.logs.text.tables import Box, CopyPaste, HeadedBlock, Table, may_be_row
 
 # The frameworks whose printed lines are known by sight: it says only whose they are; all are read alike.
 
@@ -115,9 +114,9 @@ class Structures:
 
     def take(self, number: int, line: str) -> bool:
         """Take a line; return whether it is part of a structure."""
-        if self._in_rich_bar(number, line) or is_fastprogress(line):
+        if self._is_part(self._rich, number, line) or is_fastprogress(line):
             return True
-        if self._in_headed_block(number, line):
+        if self._is_part(self._headed, number, line):
             return True
         copied = self._copied.take(line)
         if copied is not None:
@@ -125,7 +124,7 @@ class Structures:
                 self._records.assembler.whole(number, copied)
             return True
         message = without_prefix(line).message
-        if self._in_box(number, message):
+        if self._is_part(self._box, number, message):
             return True
         bar = bar_in(line)
         cells = bar.head if bar is not None and not bar.around else message
@@ -138,15 +137,13 @@ class Structures:
     def end(self) -> None:
         """End what is open."""
         self._headed.end()
-        self._end_headed_block(0)
+        self._box.end()
+        self._rich.end()
+        self._give_done(0)
         if self._headed.others:
             self._builder.note(
                 f"left out {self._headed.others} result(s) of other trials than the first: each is a run of its own"
             )
-        self._box.end()
-        self._end_box(0)
-        self._rich.end()
-        self._end_rich_bar(0)
         if self.table.guessed:
             self._builder.note(f"rows without names are read as {self.table.guessed}")
 
@@ -155,42 +152,28 @@ class Structures:
         if len(set(self._closing)) == self._builder.rows:
             self._builder.set_aside()
 
-    def _in_headed_block(self, number: int, line: str) -> bool:
-        taken = self._headed.take(line)
-        self._end_headed_block(number)
+    def _is_part(self, drawn: Box | RichBar | HeadedBlock, number: int, line: str) -> bool:
+        taken = drawn.take(line)
+        self._give_done(number)
         return taken
 
-    def _end_headed_block(self, number: int) -> None:
-        if self._headed.done is None:
-            return
-        (phase, record), self._headed.done = self._headed.done, None
-        if phase == "train" and self._builder.column(CLOSING_NAMES[0]):
-            return  # the Trainer has printed the same before
-        self._closing += [phase] if phase else []
-        self._records.dicts.take(number, record)
-
-    def _in_rich_bar(self, number: int, line: str) -> bool:
-        taken = self._rich.take(line)
-        self._end_rich_bar(number)
-        return taken
-
-    def _end_rich_bar(self, number: int) -> None:
+    def _give_done(self, number: int) -> None:
+        """Give the records what has just ended."""
+        if self._headed.done is not None:
+            (phase, record), self._headed.done = self._headed.done, None
+            # The Trainer may have printed the same before.
+            if phase != "train" or not self._builder.column(CLOSING_NAMES[0]):
+                self._closing += [phase] if phase else []
+                self._records.dicts.take(number, record)
+        if self._box.done:
+            self._records.assembler.whole(number, self._box.done)
+            self._box.done = None
         if self._rich.done:
             name_framework(self._builder, f"{self._rich.done.head} [{self._rich.done.metrics}")
             drawing = drawing_of(self._rich.done)
             if drawing.telling:
                 self._records.bars.take(number, drawing)
             self._rich.done = None
-
-    def _in_box(self, number: int, message: str) -> bool:
-        taken = self._box.take(message)
-        self._end_box(number)
-        return taken
-
-    def _end_box(self, number: int) -> None:
-        if self._box.done:
-            self._records.assembler.whole(number, self._box.done)
-            self._box.done = None
 
 
 NAME = "text"
