@@ -17,7 +17,7 @@ from mldebug_mcp.logs.columns import Column, Columns, Floats, ascends, rename
 from mldebug_mcp.logs.names import Quantity, normal, role_of
 from mldebug_mcp.logs.names.grammar import MAX_NAME
 from mldebug_mcp.logs.names.lexicon import PHASES, SET_ASIDE
-from mldebug_mcp.logs.names.metrics import canonical
+from mldebug_mcp.logs.names.metrics import called, canonical
 from mldebug_mcp.logs.names.quantities import PAIRS
 
 _WORD = regex(r"[^\W_]+%?|[%#]")
@@ -295,7 +295,7 @@ def episodes_as_ep(columns: Columns) -> str | None:
 def shares_of_phases(columns: Columns) -> str | None:
     """`Train%` next to `Valid%` is the accuracy, in percent."""
     found = {name: PHASES[match[1].lower()] for name in columns if (match := _SHARE_OF.fullmatch(name)) is not None}
-    if len(found) < LEAST_OF_A_POLICY or any(canonical(name) in ("accuracy", "eval_accuracy") for name in columns):
+    if len(found) < LEAST_OF_A_POLICY or called(columns, "accuracy", "eval_accuracy"):
         return None
     notes = []
     for name, phase in found.items():
@@ -332,7 +332,7 @@ def counters_of_composer(columns: Columns) -> str | None:
     for old, new in (("time/batch", "step"), ("time/token", "num_tokens"), ("time/sample", "num_samples")):
         if old not in columns or not _counts(values := _finite(columns[old])) or not ascends(values):
             continue
-        if not any(canonical(name) == new for name in columns):
+        if not called(columns, new):
             columns[new] = columns.pop(old)
             notes.append(f"{old!r} is read as {new}")
         elif old == "time/batch" and (_repeats_step(columns, old) or not _OF_COMPOSER.isdisjoint(columns)):
@@ -370,7 +370,7 @@ def shares_of_a_policy(columns: Columns) -> str | None:
         role = role_of(f"{name}_fraction") if role_of(name) is None else None
         if role is None or role.quantity not in _SHARES_OF_A_POLICY or not role.is_whole or role.unit:
             continue
-        values, taken = _finite(columns[name]), any(canonical(column) == role.name for column in columns)
+        values, taken = _finite(columns[name]), called(columns, role.name)
         if not taken and len(values) and bool(np.all((values >= 0) & (values <= 1))):
             rename(columns, name, role.name)
             notes.append(f"{name!r} is read as {role.name}, a share")

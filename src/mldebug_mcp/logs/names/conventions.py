@@ -45,7 +45,7 @@ from mldebug_mcp.logs.names.losses import (
     scores_of_evaluation,
     taking_turns,
 )
-from mldebug_mcp.logs.names.metrics import COUNTERS, canonical, factor, is_telling, is_training_loss, rank
+from mldebug_mcp.logs.names.metrics import COUNTERS, called, canonical, factor, is_telling, is_training_loss, rank
 from mldebug_mcp.logs.names.quantities import PAIRS
 from mldebug_mcp.logs.names.records import phase_in
 from mldebug_mcp.logs.names.words import segments_of
@@ -271,7 +271,7 @@ MIB, BYTES = 2.0**-10, 2.0**-30
 
 def time_and_data(columns: Columns) -> str | None:
     """`data` next to the time of a step (`time`, `batch`), in as many records, never longer: the wait for data."""
-    if any(canonical(name) == "data_time" for name in columns):
+    if called(columns, "data_time"):
         return None
     waits = [name for name in columns if _bare(name) in WAITS]
     wholes = [name for name in columns if canonical(name) == "step_time" or _bare(name) in ("time", "batch")]
@@ -338,7 +338,7 @@ def _bare(name: str) -> str:
 
 def rates(columns: Columns) -> str | None:
     """`eta` is the learning rate unless it is a time that is left, which is longer than that or gets shorter."""
-    if any(canonical(name) == "learning_rate" for name in columns):
+    if called(columns, "learning_rate"):
         return None
     for name in [column for column in columns if _bare(column) in RATES]:
         value = columns[name].values()
@@ -378,7 +378,7 @@ def memory(columns: Columns) -> str | None:
 def batch_in_epoch(columns: Columns) -> str | None:
     """An epoch and a batch without a step: the batch counts inside the epoch."""
     names = {name.lower(): name for name in columns}
-    if "epoch" in names and "batch" in names and not any(canonical(name) == "step" for name in columns):
+    if "epoch" in names and "batch" in names and not called(columns, "step"):
         columns["step"] = columns.pop(names["batch"])
     return None
 

@@ -17,7 +17,7 @@ from mldebug_mcp.logs.columns import Column, Columns, Floats, Rows, rename, stre
 from mldebug_mcp.logs.names import Quantity, normal, role_of
 from mldebug_mcp.logs.names.grammar import MAX_NAME
 from mldebug_mcp.logs.names.lexicon import METHODS, NAMED_LOSSES, OTHER_LANGUAGES, SET_ASIDE, all_of
-from mldebug_mcp.logs.names.metrics import canonical, is_evaluation, is_telling, is_training_loss
+from mldebug_mcp.logs.names.metrics import called, canonical, is_evaluation, is_telling, is_training_loss
 from mldebug_mcp.logs.names.records import phase_in
 from mldebug_mcp.logs.names.words import segments_of, sorted_out
 
@@ -62,7 +62,7 @@ def named_loss(columns: Columns) -> str | None:
 
     The same measure is that of evaluation; another one could not be compared with it.
     """
-    if any(canonical(name) in ("loss", "reward", "policy_loss", "value_loss") for name in columns):
+    if called(columns, "loss", "reward", "policy_loss", "value_loss"):
         return None
     own = [name for name in columns if not name.startswith(SET_ASIDE) and not _SO_FAR.search(name)]
     names = {_bare(name) or name.lower(): name for name in own if not _is_held_out(name) and not _is_elsewhere(name)}
@@ -80,7 +80,7 @@ def named_loss(columns: Columns) -> str | None:
     columns["loss"] = columns[names[found[0]]]
     if not _OF_EMBEDDINGS.search(found[0]):  # those keep their own name too: it says what the loss can tell
         columns.pop(names[found[0]])
-    if not evaluated or any(canonical(name) == "eval_loss" for name in columns):
+    if not evaluated or called(columns, "eval_loss"):
         return f"{names[found[0]]!r} is read as the loss"
     columns["eval_loss"] = columns.pop(evaluated[0])
     return f"{names[found[0]]!r} is read as the loss, {evaluated[0]!r} as the eval_loss"
@@ -180,8 +180,8 @@ def _is_measured_and_no_score(values: Floats) -> bool:
 
 def evaluation_of_its_name(columns: Columns) -> str | None:
     """Next to a `train_nll` that is read as the loss, `val_nll` is the evaluation loss."""
-    loss = next((name for name in columns if canonical(name) == "loss"), None)
-    if loss is None or any(canonical(name) == "eval_loss" for name in columns):
+    loss = called(columns, "loss")
+    if not loss or called(columns, "eval_loss"):
         return None
     measure = _bare(loss)
     evaluated = [name for name in columns if _is_held_out(name) and _bare(name) == measure]
@@ -200,9 +200,7 @@ def evaluation_of_answers(columns: Columns) -> str | None:
 
     The tokens of answers are those that count, and the likelihood of the next token is what training minimises.
     """
-    if not any(canonical(name) == "loss" for name in columns) or any(
-        canonical(name) == "eval_loss" for name in columns
-    ):
+    if not called(columns, "loss") or called(columns, "eval_loss"):
         return None
     roles = {name: role for name in columns if (role := role_of(name)) is not None and not name.startswith(SET_ASIDE)}
     losses = {name: role for name, role in roles.items() if role.quantity is Quantity.LOSS}
@@ -369,7 +367,7 @@ def repeated_evaluation(columns: Columns) -> str | None:
     Only the records where it changes are evaluations. When the first value was worked out, the log does not say.
     """
     loss = next((column for name, column in columns.items() if canonical(name) == "loss"), None)
-    name = next((name for name in columns if canonical(name) == "eval_loss"), "")
+    name = called(columns, "eval_loss")
     if loss is None or not name:
         return None
     at, value = columns[name].arrays()

@@ -5,6 +5,7 @@ The grammar decides what names mean in `roles`; here it is asked the way the rea
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 
 from mldebug_mcp.core.lazy import regex
@@ -51,6 +52,11 @@ def canonical(name: str) -> str:
     if role is not None and role.name:
         return role.name
     return _own_name(name, role)
+
+
+def called(names: Iterable[str], *wanted: str) -> str:
+    """Return the first of some names whose canonical name is one of those that are wanted, "" if none has one."""
+    return next((name for name in names if canonical(name) in wanted), "")
 
 
 @lru_cache(maxsize=16384)
