@@ -149,7 +149,7 @@ class ProcessStarts:
                 self._open = None
         if not self._frozen:
             if not (row or failed):
-                if len(self._head) < MAX_HEAD_LINES and _says_something(skeleton):
+                if len(self._head) < MAX_HEAD_LINES and sum(map(str.isalpha, skeleton)) >= LETTERS:
                     # What stands there more than once has no place.
                     self._head[skeleton] = NOWHERE if skeleton in self._head else len(self._head)
                 return None
@@ -177,10 +177,6 @@ class ProcessStarts:
         self._open = ProcessStart(row, self._found[0][0], self._since)
         self._reached, self._found, self._since = place, [], []
         return self._open
-
-
-def _says_something(skeleton: str) -> bool:
-    return sum(map(str.isalpha, skeleton)) >= LETTERS
 
 
 # What was recorded of a log, or of one attempt in it, before names and steps are settled.

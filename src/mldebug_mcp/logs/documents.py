@@ -346,7 +346,7 @@ def _runs_in(value: object, name: str = "", phase: str = "", depth: int = 0) -> 
 
 def _runs_in_list(items: Sequence[Mapping[str, object]], name: str, phase: str, depth: int) -> list[_RunOfDocument]:
     if name and _is_point(items[0]):
-        items = [_named_point(name, item) for item in items]
+        items = [{name if key in _VALUES else key: value for key, value in item.items()} for item in items]
     if any(_is_record(item, depth) for item in items[:LOOKED_AT]):
         return [_RunOfDocument(name, [(phase, items)])]
     return _parts(_by_name(items[:MAX_CURVES]), phase, depth, several=True)
@@ -398,11 +398,6 @@ def _is_point(item: Mapping[str, object]) -> bool:
     """Say whether an item of a list is a value at a place: `{"step": 10, "value": 2.3}`."""
     counts = any(key in COUNTERS for key in map(canonical, item))
     return counts and any(key in item for key in _VALUES) and single_in(item) is None
-
-
-def _named_point(name: str, item: Mapping[str, object]) -> dict[str, object]:
-    """Return an item with its value under the name of the list that it stands in."""
-    return {name if key in _VALUES else key: value for key, value in item.items()}
 
 
 def _is_record(item: Mapping[str, object], depth: int) -> bool:

@@ -624,15 +624,12 @@ class _Reader:
         if len(self.log.failures) < MAX_FAILURES or exception:
             self.log.failures.append(failure)
             if len(self.log.failures) > 2 * MAX_FAILURES:
-                self._drop_failure()
+                # Keep the first failures, and of the later ones those with the newest lines.
+                del self.log.failures[MAX_FAILURES]
+                self.log.left_out += 1
         else:
             self.log.left_out += 1
         return failure
-
-    def _drop_failure(self) -> None:
-        """Keep the first failures, and of the later ones those with the newest lines."""
-        del self.log.failures[MAX_FAILURES]
-        self.log.left_out += 1
 
 
 def _without_margin(stream: _Stream, line: str) -> str:

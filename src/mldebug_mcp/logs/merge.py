@@ -365,7 +365,7 @@ def are_named_for_same_run(name: str, other: str) -> bool:
     is_phase = _without_phase(words) == _without_phase(others) and _phase(words) != _phase(others)
     if is_phase or words == others or _without_rank(name) == _without_rank(other):
         return True
-    if _is_stream(words) and _stem_words(words) == _stem_words(others) != []:
+    if not _STREAMS.isdisjoint(words) and _stem_words(words) == _stem_words(others) != []:
         return True  # the output of a process, named for its run
     return _is_named_for_content(words) and _is_named_for_content(others) and not _are_numbered(words, others)
 
@@ -459,10 +459,6 @@ def _are_numbered(words: list[str], others: list[str]) -> bool:
         [word for word in each if word.isdigit() and len(word) < LONG_NUMBER] for each in (words, others)
     )
     return bool(counts) and bool(other_counts) and counts != other_counts
-
-
-def _is_stream(words: list[str]) -> bool:
-    return any(word in _STREAMS for word in words)
 
 
 def _stem_words(words: list[str]) -> list[str]:

@@ -139,9 +139,8 @@ def read_arguments(folder: Path) -> dict[str, object]:
     world = distributed.get("num_processes") if isinstance(distributed, Mapping) else None
     batch = _train_batch_size(folder)
     if batch is None and not arguments.get("auto_find_batch_size"):
-        batch = _times(
-            arguments.get("per_device_train_batch_size"), max(1, _rows_trainer_whole(arguments.get("_n_gpu")) or 1)
-        )
+        batch = _whole_number(arguments.get("per_device_train_batch_size"))
+        batch = batch and batch * max(1, _whole_number(arguments.get("_n_gpu")) or 1)
     seed = arguments.get("data_seed")
     found = {
         "seed": arguments.get("seed") if seed is None else seed,
@@ -156,9 +155,7 @@ def read_arguments(folder: Path) -> dict[str, object]:
         "packed": arguments.get("packing") or None,
         "shuffled": arguments.get("shuffle_dataset") or None,
         "ignore_data_skip": arguments.get("ignore_data_skip"),
-        "passes": arguments.get("num_train_epochs")
-        if (_rows_trainer_whole(arguments.get("max_steps")) or -1) < 0
-        else None,
+        "passes": arguments.get("num_train_epochs") if (_whole_number(arguments.get("max_steps")) or -1) < 0 else None,
     }
     return {key: value for key, value in found.items() if value is not None}
 
@@ -184,7 +181,7 @@ def _train_batch_size(folder: Path) -> int | None:
         state = json.loads(read_bytes(file, MAX_STATE))
     except (OSError, InputError, ValueError, RecursionError):
         return None
-    return _rows_trainer_whole(state.get("train_batch_size")) if isinstance(state, dict) else None
+    return _whole_number(state.get("train_batch_size")) if isinstance(state, dict) else None
 
 
 def _checkpoints(folder: Path) -> list[Path]:
@@ -196,13 +193,8 @@ def _checkpoints(folder: Path) -> list[Path]:
     return sorted(found, key=lambda path: (len(path.name), path.name), reverse=True)[:MAX_CHECKPOINTS]
 
 
-def _rows_trainer_whole(value: object) -> int | None:
+def _whole_number(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def _times(value: object, factor: int) -> int | None:
-    number = _rows_trainer_whole(value)
-    return None if number is None else number * factor
 
 
 # What is known of a run's sampler → the plan by which its rows were dealt out, each setting with its source.

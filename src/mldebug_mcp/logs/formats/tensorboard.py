@@ -173,8 +173,9 @@ class Scalars:
                     step = protobuf.signed(part.value)
                 elif part.number == 5 and part.wire == protobuf.BYTES:
                     found += _summary(event, part.start, part.end)
-                    if not found and any(setting in event for setting in _PLUGINS_WITH_SETTINGS):
-                        self._take_settings(event, part)
+                    may_set = not found and len(self._settings) < MAX_CONFIGURATIONS
+                    if may_set and any(setting in event for setting in _PLUGINS_WITH_SETTINGS):
+                        self._settings += settings_of_summary(event, part.start, part.end)
         except (ValueError, struct.error):
             self.damaged += 1
             return []
@@ -182,10 +183,6 @@ class Scalars:
             array = np.array([[time], [step], [scalar.value]], dtype=np.float64)
             self._parts.setdefault(scalar.name, []).append(_Part(np.array([number]), *array))
         return found
-
-    def _take_settings(self, event: bytes, summary: protobuf.Field) -> None:
-        if len(self._settings) < MAX_CONFIGURATIONS:
-            self._settings += settings_of_summary(event, summary.start, summary.end)
 
     def settings(self) -> Settings:
         """Return the configuration that the events say; the first says what stands."""

@@ -158,7 +158,7 @@ class Table:
         if not 2 <= len(names) <= MAX_COLUMNS or any(len(name) > MAX_COLUMN_NAME for name in names):
             return False
         names = [name.strip(" ↓↑*`") for name in names]
-        known = sum(is_known(name) or is_telling(name) or counts_rows(name) for name in names)
+        known = sum(map(_names_column, names))
         if not spaced and known < 2:
             return False
         self._spaced, self._commas, self._since = spaced, commas, 0
