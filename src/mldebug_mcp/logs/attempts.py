@@ -23,8 +23,9 @@ from mldebug_mcp.core.text import counted, figure, shorten
 from mldebug_mcp.logs.align import MOST_STEPS
 from mldebug_mcp.logs.columns import Column, Columns, Floats, Rows, carried_forward, stretches_of
 from mldebug_mcp.logs.endings import INTERRUPTED, Tail, ending_of
-from mldebug_mcp.logs.names import Quantity, role_of
+from mldebug_mcp.logs.names import role_of
 from mldebug_mcp.logs.names.metrics import COUNTERS, canonical, is_telling
+from mldebug_mcp.logs.names.quantities import AMOUNTS, CLOCKS
 from mldebug_mcp.logs.run import SURVIVED, Attempt, Ending, Message, fatal
 
 # Where a program starts again in one log: what it printed before its first record comes once more.
@@ -279,7 +280,6 @@ LEAST_COUNTED_DOWN = 3
 LEAST_UNORDERED = 1 / 20
 """Falls for each record of a counter whose values are all different, from which records stand in no order. Chosen:
 steps that are sorted as text fall once in eleven, and a resume comes back to steps that were logged."""
-_CLOCKS = (Quantity.ELAPSED, Quantity.TIMESTAMP)
 
 
 def put_in_order(recorded: Recorded) -> str:
@@ -336,7 +336,7 @@ def _reorder(recorded: Recorded, place: Rows) -> None:
 
 def _clocks(columns: Columns) -> list[Column]:
     roles = ((column, role_of(name)) for name, column in columns.items())
-    return [column for column, role in roles if role is not None and role.quantity in _CLOCKS]
+    return [column for column, role in roles if role is not None and role.quantity in CLOCKS]
 
 
 # Where the attempts of a log start: where every counter is back where it began.
@@ -359,7 +359,6 @@ MAX_FALLS = 5000
 """Falls of the counters that are looked at, the last ones; a log with more has no attempts by its counters."""
 MOST_INTERVALS = 10_000
 """Records of an attempt that tell its interval."""
-_AMOUNTS_OF_DATA = (Quantity.TOKENS_SEEN, Quantity.SAMPLES_SEEN)
 CLOSING_NAMES = ("summary/train_runtime", "summary/total_flos")
 """Names of what is logged once, when training has finished."""
 
@@ -562,7 +561,7 @@ def _counting(columns: Columns) -> list[Column]:
     return [
         column
         for raw, column in columns.items()
-        if canonical(raw) in COUNTERS or ((role := role_of(raw)) is not None and role.quantity in _AMOUNTS_OF_DATA)
+        if canonical(raw) in COUNTERS or ((role := role_of(raw)) is not None and role.quantity in AMOUNTS)
     ]
 
 

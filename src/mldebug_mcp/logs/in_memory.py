@@ -20,8 +20,9 @@ from mldebug_mcp.core.text import counted
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.documents import take_document
 from mldebug_mcp.logs.kinds import concluded
-from mldebug_mcp.logs.names import Quantity, role_of
+from mldebug_mcp.logs.names import role_of
 from mldebug_mcp.logs.names.grammar import given_names
+from mldebug_mcp.logs.names.quantities import PLACES
 from mldebug_mcp.logs.run import Run, require_logged
 
 if TYPE_CHECKING:
@@ -64,11 +65,6 @@ MIN_SHARE_OF_ROWS = 0.75
 Chosen: above a half, as an evaluation in every other epoch has."""
 MAX_CLOSING_ROWS = 3
 """Rows at the end that hold nothing but places and clocks: so few are what a logger writes when it closes (chosen)."""
-_PLACES = frozenset({
-    Quantity.STEP, Quantity.EPOCH, Quantity.EPISODE, Quantity.TOKENS_SEEN, Quantity.SAMPLES_SEEN, Quantity.ELAPSED,
-    Quantity.TIMESTAMP,
-})  # fmt: skip
-"""What stands in each row, whatever is measured there."""
 
 
 def polars_frame(frame: pd.DataFrame, note: Callable[[str], None]) -> pl.DataFrame:
@@ -143,7 +139,7 @@ def _series(name: str, column: pd.Series[Any], logged: Flags) -> pl.Series:
 
 def _is_place(name: str) -> bool:
     role = role_of(name)
-    return role is not None and role.quantity in _PLACES
+    return role is not None and role.quantity in PLACES
 
 
 def _are_values(logged: Flags, floats: Flags, places: Flags) -> Flags:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import clean
-from mldebug_mcp.logs.numbers import whole_number
+from mldebug_mcp.logs.numbers import NO_DIGITS, whole_number
 
 # Does a line speak of training or of evaluation? By a word at its beginning, in a part of its own, or in a heading.
 
@@ -155,7 +155,6 @@ _RANK_AT_END = regex(r"(?<!\s)\s+rank[ :=](\d{1,5})\s*$")
 
 
 _STAMPED = regex(r"\[?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?\]?(?=(.{20}))")
-_NO_DIGITS = str.maketrans("", "", "0123456789")
 
 
 class Line(NamedTuple):
@@ -177,7 +176,7 @@ def records_in(line: str) -> list[str]:
 
     A new one begins with each time that is followed by the same words as another.
     """
-    stamps = [(match.start(), match[1].translate(_NO_DIGITS)) for match in _STAMPED.finditer(line)]
+    stamps = [(match.start(), match[1].translate(NO_DIGITS)) for match in _STAMPED.finditer(line)]
     times = Counter(after for _, after in stamps)
     starts = [start for start, after in stamps if times[after] > 1]
     if len(starts) < 2:

@@ -17,9 +17,10 @@ from mldebug_mcp.core.arrays import distinct, median, median_of_numbers
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import figure, shorten
 from mldebug_mcp.logs.log_file import log_name
-from mldebug_mcp.logs.names import Quantity
 from mldebug_mcp.logs.names.lexicon import PHASES
 from mldebug_mcp.logs.names.metrics import canonical, is_evaluation
+from mldebug_mcp.logs.names.quantities import CLOCKS
+from mldebug_mcp.logs.names.records import HUMP
 from mldebug_mcp.logs.run import SURVIVED, Message, Run, Segment, Series
 from mldebug_mcp.logs.settings import Settings
 
@@ -316,10 +317,8 @@ MAX_SHARE_OF_RANGE = 0.15
 LONG_NUMBER = 5
 """Digits from which on a number in a name is a time, a process or a job, and no count of runs. Chosen."""
 
-_CLOCKS = (Quantity.ELAPSED, Quantity.TIMESTAMP)
 _RANK = regex(r"(?:rank|worker|gpu|node|proc(?:ess)?|task|local|host|device|stdout|stderr)s?[-_.]?\d+", re.IGNORECASE)
 _WORD_OR_NUMBER = regex(r"[^\W\d_]+|\d+")
-_HUMP = regex(r"(?<=[a-z])(?=[A-Z])")
 _PHASES = PHASES | dict.fromkeys(("learn", "learning"), "train")
 """CatBoost writes `learn_error.tsv` and `test_error.tsv`."""
 _HOLDS = frozenset({
@@ -409,7 +408,7 @@ def _hold_single_metrics(log: Named, other: Named) -> bool:
 
 def _only_metric(run: Run) -> Series | None:
     """Return the one metric of a log, besides the time at which it was logged; None if it holds several."""
-    metrics = [series for series in run.series.values() if series.role is None or series.role.quantity not in _CLOCKS]
+    metrics = [series for series in run.series.values() if series.role is None or series.role.quantity not in CLOCKS]
     return metrics[0] if len(metrics) == 1 else None
 
 
@@ -437,7 +436,7 @@ def _add_error_lines(groups: list[list[Named]], item: Named) -> None:
 def _words(name: str) -> list[str]:
     """Return the words and numbers of the name of a log, without its ending, in lower case."""
     stem = PurePath(log_name(PurePath(name).name)).stem
-    return [word.lower() for word in _WORD_OR_NUMBER.findall(_HUMP.sub(" ", stem))]
+    return [word.lower() for word in _WORD_OR_NUMBER.findall(HUMP.sub(" ", stem))]
 
 
 def _phase(words: list[str]) -> str:

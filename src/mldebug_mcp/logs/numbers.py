@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 from mldebug_mcp.core.lazy import regex
 
@@ -21,6 +22,9 @@ _WINDOWS = regex(r"([-+]?)1\.#([a-z]+)\d*")
 _DECIMAL_COMMA = regex(r"(?<=[:=;\t\"])[ \t]{0,8}-?(?:0,\d+|\d+,(?:\d{1,2}|\d{4,}))(?!\d|,\d)")
 _DECIMAL_POINT = regex(r"(?<![\d.])\d+\.\d+(?![\d.])")
 _COMMA = regex(r"(?<=\d),(?=\d)")
+
+MAY_HOLD_NUMBER = regex(r"\d|nan|inf", re.IGNORECASE)
+NO_DIGITS = str.maketrans("", "", "0123456789")
 
 HUGE = 10**15
 MAX_NUMBER = 400

@@ -14,8 +14,9 @@ from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import clean, counted, shorten
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.log_file import LogFile, is_fast, lines_of
-from mldebug_mcp.logs.names import Quantity, role_of
+from mldebug_mcp.logs.names import role_of
 from mldebug_mcp.logs.names.metrics import COUNTERS, canonical, is_telling
+from mldebug_mcp.logs.names.quantities import CLOCKS
 from mldebug_mcp.logs.names.records import is_long, phase_in, tells_kind
 from mldebug_mcp.logs.numbers import parse_number
 from mldebug_mcp.logs.run_tables import ROWS_LOOKED_AT, advice_on_runs, lines_of_one_run, run_column
@@ -34,7 +35,6 @@ _IN_BRACKETS = regex(
 )
 MAX_SHOWN = 40
 """Characters of a name or cell that a note shows. Chosen: enough to find it."""
-_CLOCKS = frozenset({Quantity.ELAPSED, Quantity.TIMESTAMP})
 
 
 def named_by_its_file(header: list[str], stem: str) -> list[str]:
@@ -64,7 +64,7 @@ def _phase_first(name: str) -> str:
 
 def _places(name: str) -> bool:
     role = role_of(name)
-    return canonical(name) in COUNTERS or (role is not None and role.quantity in _CLOCKS)
+    return canonical(name) in COUNTERS or (role is not None and role.quantity in CLOCKS)
 
 
 class Rows:

@@ -20,7 +20,7 @@ from mldebug_mcp.logs.endings import ErrorLines
 from mldebug_mcp.logs.line_prefixes import drawings_in, heads_evaluation, records_in, without_prefix
 from mldebug_mcp.logs.log_file import FAST_BYTES, LogFile, blocks
 from mldebug_mcp.logs.names.metrics import is_telling
-from mldebug_mcp.logs.numbers import without_underscores
+from mldebug_mcp.logs.numbers import MAY_HOLD_NUMBER, NO_DIGITS, without_underscores
 from mldebug_mcp.logs.run import warns
 from mldebug_mcp.logs.text.bars import RichBar, bar_in, is_fastprogress
 from mldebug_mcp.logs.text.known_shapes import KnownLines, Memory
@@ -195,10 +195,8 @@ LIKE_BYTES, SAME_WIDTH = 4096, 5
 """Bytes above the end in which lines like the last one are looked for, and how many of these tell how a number is
 written. Chosen: an evaluation may stand between."""
 _LAST_NUMBER = regex(rb"(?<![\w.])[-+]?\d[\d,]*(?:\.\d*)?(?:[eE][-+]?\d*)?$")
-_NO_DIGITS = str.maketrans("", "", "0123456789")
 _REPEATS = regex(r"best iteration is:\s*$", re.IGNORECASE)
 """LightGBM's last words, under which it prints the line of its best iteration once more."""
-_WORTH = regex(r"\d|nan|inf", re.IGNORECASE)
 _HANGS_ON_NUMBERS = "exit"
 """Stands in lines that are errors or none by a number in them: "exit code: 137"."""
 _OF_EPOCH = "| train |"
@@ -374,7 +372,7 @@ class Text:
             self._repeated = 0
             return None
         settled = self._is_settled()
-        skeleton = line.translate(_NO_DIGITS)
+        skeleton = line.translate(NO_DIGITS)
         if settled and skeleton in self._dull:
             self._watch_starts(number, line, skeleton)
             return None if self._starts.watches(skeleton) else LineContent()
@@ -444,7 +442,11 @@ class Text:
             self._inner = self._inner or "| train_inner |" in content.text
             if self._inner and _OF_EPOCH in content.text:  # fairseq closes an epoch with the mean over it
                 content.plain.metrics = {f"epoch_mean/{name}": value for name, value in content.plain.metrics.items()}
-        elif content.skipped is None and not _WORTH.search(content.text) and self._take_heading(number, content.text):
+        elif (
+            content.skipped is None
+            and not MAY_HOLD_NUMBER.search(content.text)
+            and self._take_heading(number, content.text)
+        ):
             return None
         return content if self._records.take(number, content) else LineContent()
 

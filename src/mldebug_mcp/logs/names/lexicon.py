@@ -12,7 +12,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from mldebug_mcp.logs.names.quantities import Quantity as Q  # noqa: N817 - tables of them  # noqa: N817 - a table of them
+from mldebug_mcp.logs.names.quantities import Quantity as Q  # noqa: N817 - tables of them
 
 # The words of names, from the data file beside this module, and how its lists are written down.
 
@@ -56,11 +56,6 @@ def phrases_in(groups: Groups) -> dict[frozenset[str], str]:
 # Latin letters stand here without their accents, as names are read without them. Russian words are inflected: of those
 # the beginning stands here that all their forms share.
 
-OTHER_PHASES = grouped(OTHER_LANGUAGES["phases"])
-OTHER_STATISTICS = grouped(OTHER_LANGUAGES["statistics"])
-OTHER_SYNONYMS = grouped(OTHER_LANGUAGES["synonyms"])
-"""Word → what it means, besides `lexicon.SYNONYMS`."""
-
 STEMS = grouped(OTHER_LANGUAGES["stems"])
 """Beginning of a Russian word → what it means."""
 
@@ -75,14 +70,13 @@ LEAST_INFLECTED = 3
 
 # The words that names of metrics are made of; the words themselves stand in `words.json`.
 
-PHASES = grouped(METRIC_GROUPS["phases"])
-PHASES |= OTHER_PHASES
+PHASES = grouped(METRIC_GROUPS["phases"]) | grouped(OTHER_LANGUAGES["phases"])
 PARTS_OF_A_MODEL = all_of(METRICS["parts_of_a_model"])
 """Words that name a part of a model and nothing else, below what is measured of it."""
 STATISTICS = grouped(METRIC_GROUPS["statistics"]) | {
     percentile: percentile for percentile in ("p05", "p10", "p25", "p75", "p90", "p95", "p99")
 }
-STATISTICS |= OTHER_STATISTICS
+STATISTICS |= grouped(OTHER_LANGUAGES["statistics"])
 
 SECONDS = {
     "s": 1.0, "sec": 1.0, "secs": 1.0, "second": 1.0, "seconds": 1.0,
@@ -113,8 +107,7 @@ SOFT = all_of(METRICS["soft"])
 SPOILERS = all_of(METRICS["spoilers"])
 """Words that make a setting, or something else, of a name that would be that of a part."""
 
-SYNONYMS = grouped(METRIC_GROUPS["synonyms"])
-SYNONYMS |= {word: meaning for word, meaning in OTHER_SYNONYMS.items() if word not in SYNONYMS}
+SYNONYMS = grouped(OTHER_LANGUAGES["synonyms"]) | grouped(METRIC_GROUPS["synonyms"])
 """Word → what it means: one word or several."""
 
 PHRASES = {tuple(phrase.split()): meaning for phrase, meaning in METRIC_GROUPS["phrases"].items()}

@@ -12,15 +12,14 @@ from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.logs.names import Quantity, Role, may_mean, normal, role_of
 from mldebug_mcp.logs.names.grammar import factor_of
 from mldebug_mcp.logs.names.lexicon import IDIOMS, METHODS, NAMED_LOSSES, PARTS_OF_A_LOSS, PHASES, STATISTICS
+from mldebug_mcp.logs.names.quantities import AMOUNTS, LOSSES, THROUGHPUTS
 from mldebug_mcp.logs.names.quantities import COUNTERS as _COUNTERS
-from mldebug_mcp.logs.names.quantities import LOSSES, THROUGHPUTS
 from mldebug_mcp.logs.names.words import pieces_of
 
 COUNTERS = ("step", "epoch", "episode")
 """Where a run is, the finest first."""
 _SURELY_EVALUATION = frozenset({"eval", "val", "vali", "validation", "validate"})
 """Phases that nothing else is called by: `valid_action` is a share of valid actions."""
-AMOUNTS = frozenset({Quantity.TOKENS_SEEN, Quantity.SAMPLES_SEEN})
 _SO_FAR = regex(r"seen|consumed|processed|so[_ -]?far")
 _SHORT = 3
 """Letters of a counter that is abbreviated: `ep`, `upd`."""
@@ -101,7 +100,7 @@ def is_abbreviated(name: str) -> bool:
 def counts_rows(name: str) -> bool:
     """Say whether a name is one that counts the samples or tokens that training has seen."""
     role = role_of(name)
-    return role is not None and role.quantity in (Quantity.SAMPLES_SEEN, Quantity.TOKENS_SEEN)
+    return role is not None and role.quantity in AMOUNTS
 
 
 def is_telling(name: str) -> bool:

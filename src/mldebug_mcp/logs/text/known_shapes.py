@@ -16,7 +16,6 @@ from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mldebug_mcp.core.arrays import distinct
 from mldebug_mcp.core.lazy import dataclass
@@ -28,7 +27,7 @@ from mldebug_mcp.logs.text.assembler import Assembler, Lot
 from mldebug_mcp.logs.text.bars import RichBar, bar_in, is_fastprogress
 from mldebug_mcp.logs.text.line_shape import MARKS, ODD, Read, Shape, Skeletons, Span, learn
 from mldebug_mcp.logs.text.parsed_line import LineContent
-from mldebug_mcp.logs.text.records import MIN_LINES_TOGETHER, Part, Records, counters_of, which_go
+from mldebug_mcp.logs.text.records import MIN_LINES_TOGETHER, Lines, Part, Records, counters_of, which_go
 from mldebug_mcp.logs.text.tables import Box, Layout, Table, is_rule, name_in_row
 
 # Boxes that come again and again → records, many at once.
@@ -53,7 +52,6 @@ _DOUBLED = re.compile(r"([^\w\s]|\s)\1.*\w")
 _AS_NUMBERS = bytes.maketrans(b"".join(MARKS), b"1111")
 _UNTOLD = bytes.maketrans(b"".join(MARKS), bytes([*MARKS[0] * 2, ODD, *MARKS[0]]))
 
-Lines = NDArray[np.int64]
 ReadLines = Callable[[Lines], int]
 """Reads lines one by one, and those below in which what they say goes on; returns the first line that is not done."""
 

@@ -22,7 +22,7 @@ from mldebug_mcp.logs.names.metrics import (
     is_telling,
     may_hold_names,
 )
-from mldebug_mcp.logs.numbers import NUMBER, parse_number, parse_numbers
+from mldebug_mcp.logs.numbers import MAY_HOLD_NUMBER, NUMBER, parse_number, parse_numbers
 
 _WRAPPER = r"(?:(?:tf\.)?tensor|array|devicearray|(?:np\.|jnp\.)?float\d+)\("
 _WORD = (
@@ -40,7 +40,6 @@ _PAIR_TEXT = (
 _PAIR = regex(_PAIR_TEXT, re.IGNORECASE)
 _PAIR_AT_ARROW = regex(_PAIR_TEXT.replace("}+", "}"), re.IGNORECASE)
 """The same where the hyphen of an arrow may be at a word: "lr->0.1"."""
-_MAY_BE_NUMBER = regex(r"\d|nan|inf", re.IGNORECASE)
 _NOISE_WORDS = frozenset(
     {"info", "debug", "warning", "train", "training", "rank0", "root", "main", "log", "at", "in", "on", "average",
      "avg", "mean", "and", "current", "set", "with", "timesteps", "model", "diverged"}
@@ -139,7 +138,7 @@ def pairs_in(line: str, *, evaluation: bool = False) -> dict[str, float]:
 def _pairs(line: str) -> Iterator[re.Match[str]]:
     """Yield the pairs of a line; behind its last number, where there are none, nothing is tried."""
     pattern, at = _PAIR_AT_ARROW if ">" in line else _PAIR, 0
-    while _MAY_BE_NUMBER.search(line, at) and (match := pattern.search(line, at)):
+    while MAY_HOLD_NUMBER.search(line, at) and (match := pattern.search(line, at)):
         yield match
         at = match.end()
 

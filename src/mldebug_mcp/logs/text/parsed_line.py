@@ -26,7 +26,7 @@ from mldebug_mcp.logs.names.metrics import (
     is_telling,
 )
 from mldebug_mcp.logs.names.records import phase_in
-from mldebug_mcp.logs.numbers import NUMBER, parse_number, to_number, whole_number, without_underscores
+from mldebug_mcp.logs.numbers import MAY_HOLD_NUMBER, NUMBER, parse_number, to_number, whole_number, without_underscores
 from mldebug_mcp.logs.settings.values import NotAnObjectError, parse_object
 from mldebug_mcp.logs.text.bars import Bar, bar_in
 from mldebug_mcp.logs.text.counters import Counters, find_counters
@@ -398,7 +398,6 @@ _SKIPPED = regex(
     r"|Skipping step.{0,200}?reducing loss scale to (?P<apex>\d{1,40}(?:\.\d{1,40})?(?:e[+-]?\d{1,4})?)",
     re.IGNORECASE,
 )
-_WORTH = regex(r"\d|nan|inf", re.IGNORECASE)
 _IN_HEAD = regex(r"(?<![\w.])[-+]?\.?\d[\d.]*(?:e[-+]?\d+)?", re.IGNORECASE)
 
 
@@ -492,7 +491,7 @@ def content_of(line: str, *, evaluation: bool = False) -> LineContent:
     if skipped is not None:
         scale = skipped["scale"] or skipped["set"] or skipped["apex"]
         content.skipped = {"overflow": 1.0, **({"loss_scale": float(scale)} if scale else {})}
-    elif (bar is None or message.strip()) and _WORTH.search(content.text):
+    elif (bar is None or message.strip()) and MAY_HOLD_NUMBER.search(content.text):
         content.plain = parse_line(content.text, evaluation=evaluation)
     return content
 
