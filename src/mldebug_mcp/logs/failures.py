@@ -407,7 +407,7 @@ MAX_SHAPES = 5_000
 def read_failures(lines: Iterable[str], known: Callable[[str], bool]) -> FailureLog:
     """Read the failures of a log, line by line, in bounded memory.
 
-    `known` says whether a line that is no exception is an error message; others are passed over.
+    `known` says whether a line outside of exceptions is an error message; others are passed over.
     """
     reader = _Reader(known)
     remaining = iter(lines)
