@@ -1,7 +1,7 @@
 """Log files and run folders → `Run`.
 
 - A path → the logs of a run: `read` takes the steps in their order; `files` finds the logs, `merge` joins those of one
-  run, `ranks` looks at those of one job, `remote_files` brings in what is elsewhere, `follow` reads logs that grow.
+  run; `ranks` looks at those of one job; `remote_files` brings in what is elsewhere; `follow` reads logs that grow.
 - A file → its records: `log_file` opens it, `formats` has a reader for each format, `text` reads what scripts print.
 - Records → a run: `builder` gathers them, `attempts` splits them where the program started again, `names` gives columns
   canonical names, `align` makes the axis and the series. `settings` says how it was trained, `kinds` what.

@@ -95,11 +95,8 @@ def is_of_evaluation(values: Mapping[str, object]) -> bool:
 def named_of_evaluation(name: str) -> str:
     """Return the name of a metric in a record of evaluation that does not say so in its names."""
     role = role_of(name)
-    return (
-        name
-        if role is not None and (role.phase or role.quantity in (*PLACES, Quantity.LEARNING_RATE))
-        else f"eval/{name}"
-    )
+    is_of_run = role is not None and (role.quantity in PLACES or role.quantity is Quantity.LEARNING_RATE)
+    return name if is_of_run or (role is not None and role.phase) else f"eval/{name}"
 
 
 class Single(NamedTuple):
