@@ -136,12 +136,7 @@ class ProcessStarts:
     def take(self, number: int, line: str, skeleton: str, row: int, *, failed: bool = False) -> ProcessStart | None:
         """Take a line; return the start that it completes.
 
-        Args:
-            number: Its line number.
-            line: The line.
-            skeleton: The line without its digits; empty for one that has no place in a head.
-            row: Records so far.
-            failed: Whether error lines were seen so far: a program that died before its first record starts again too.
+        A line without a place in a head has no skeleton; a program that `failed` starts again without a record too.
         """
         if self._open is not None:
             if row <= self._open.row and len(self._open.head) < KEPT_LINES:

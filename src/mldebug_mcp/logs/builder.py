@@ -47,12 +47,7 @@ def choose_run(
 ) -> str:
     """Return the id of the run to read: the one that was asked for, else the one with the most points.
 
-    Args:
-        wanted: The id or the label of a run, or empty.
-        where: What holds the runs, for messages.
-        points: Points by id, in the order in which the store has the runs.
-        labels: Names of runs by id, where they have one.
-        note: Gets a note if there are several.
+    Points and labels are by the id of a run, points in the order in which the store has them.
 
     Raises:
         InputError: no run is found, or not the one that was asked for.
@@ -187,9 +182,7 @@ class RunBuilder:
     def overwrite_steps(self, rows: Rows, steps: Floats) -> None:
         """Set the steps of some records, by their index: what only became known once later records were seen.
 
-        Args:
-            rows: Indexes of the records, shape (n,); of one that comes twice the last step counts.
-            steps: The step of each of them, shape (n,).
+        Both arrays have the shape (n,); of a row that comes twice the last step counts.
         """
         columns = self._recorded.columns
         at, step = columns["step"].arrays() if "step" in columns else (rows[:0], steps[:0])

@@ -147,11 +147,6 @@ def _are_values(logged: Flags, floats: Flags, places: Flags) -> Flags:
 
     Those of a metric that stands in nearly all rows of its kind, where something else was measured that is measured
     with it; where nothing was, those at the end.
-
-    Args:
-        logged: Which cells are not NaN, shape (rows, columns).
-        floats: Which columns hold floats, shape (columns,).
-        places: Which columns say where a row stands, shape (columns,).
     """
     found = np.zeros_like(logged)
     measured = logged & ~places

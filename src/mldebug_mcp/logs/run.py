@@ -166,13 +166,7 @@ def severity_of(text: str) -> Severity:
 
 
 def fatal(messages: Iterable[Message], records: int, *, finished: bool) -> tuple[Message, ...]:
-    """Return the error lines that ended an attempt: training did not go on after them, and had not ended before.
-
-    Args:
-        messages: The error lines of the attempt.
-        records: Its log records.
-        finished: Whether it ended by itself.
-    """
+    """Return the error lines that ended an attempt: training did not go on after them, and had not ended before."""
     if finished:
         return ()
     return tuple(

@@ -40,9 +40,7 @@ MAX_SHOWN = 40
 def named_by_its_file(header: list[str], stem: str) -> list[str]:
     """Return a header whose only metric is called "value", as a file of one metric has it, with the metric's name.
 
-    Args:
-        header: The names of the columns.
-        stem: The name of the file without its ending: the tag that TensorBoard exported, or the metric itself.
+    The stem of the file is the tag that TensorBoard exported, or the metric itself.
     """
     named = _TAG.fullmatch(stem)
     others = [name for name in header if name.lower() != "value"]

@@ -435,9 +435,7 @@ class AppliedConventions:
 def apply(columns: Columns, choose: Callable[[Mapping[str, int]], str]) -> AppliedConventions:
     """Apply every convention to the columns of a log (raw name → column), in place.
 
-    Args:
-        columns: By the names that they were logged with.
-        choose: Returns which run is read, of several by the number of their values.
+    `choose` returns which run is read, of several by the number of their values.
     """
     wide_export(columns, choose)
     settings = {BOOSTER: "trees"} if is_boosted(columns) else {}

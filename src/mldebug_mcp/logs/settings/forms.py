@@ -282,9 +282,7 @@ class UnreadableError(ValueError):
 def values_in(text: str, suffix: str) -> Values:
     """Return the values of a configuration.
 
-    Args:
-        text: The whole text.
-        suffix: The end of the file's name, such as ".yaml"; "" lets the text tell.
+    A suffix of "" lets the text tell its form.
 
     Raises:
         UnreadableError: what is wrong with it.

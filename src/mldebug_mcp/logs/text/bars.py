@@ -240,10 +240,7 @@ class Order:
 class BarCounts(Generic[S]):
     """Gathers the drawings of a bar at one count; `take` and `pause` yield those whose batch is known.
 
-    Args:
-        order: The order of the loop.
-        total: Where the bar ends.
-        first: Its first drawing that shows metrics, and the count of that.
+    `total` is where the bar ends, `first` its first drawing that shows metrics.
     """
 
     def __init__(self, order: Order, total: int, first: Placed[S]) -> None:

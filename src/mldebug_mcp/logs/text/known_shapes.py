@@ -343,14 +343,7 @@ class IsSettled(Protocol):
 class KnownLines:
     """Takes the lines of known shapes out of a block and hands the others back, in the order of the lines.
 
-    Args:
-        records: Where what they say goes.
-        slowly: Reads a line by its number; it returns what the line says, None if that hangs on other lines, and a
-            `LineContent` without content if it says nothing at all.
-        is_settled: Whether no line above goes on in the next one, but for the open table, if so asked.
-        read: Reads a line by itself.
-        memory: What was learnt.
-        table: The table that may be open.
+    `slowly` reads a line by its number: it returns what the line says, None if that hangs on other lines.
     """
 
     def __init__(

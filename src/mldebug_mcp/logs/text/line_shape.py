@@ -574,12 +574,7 @@ def _slots(
 ) -> list[Slot] | None:
     """Return what each number is; None if one is not one probe times a unit, and numbers of a form times factors.
 
-    Args:
-        here: What the line says.
-        probed: What it says with probes in place of some numbers.
-        probes: These by their places.
-        tight: Numbers of a form by their places, each with the factors by which numbers that the line says go with it.
-        numbers: Those of the line.
+    `tight` has the factors by which what the line says goes with numbers of one form.
     """
     slots: list[Slot] = []
     for at, (value, again) in enumerate(zip(here.numbers, probed.numbers, strict=True)):

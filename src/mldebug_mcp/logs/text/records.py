@@ -471,10 +471,7 @@ class Records:
 
         Those are lines that other ranks print alike, and lines of numbers that nobody knows. Return which are left.
 
-        Args:
-            shapes: The shape of each place, None for one that is not known.
-            places: The place of each line, shape (n,).
-            rows: Returns the numbers of some of them, which are alike, shape (lines, numbers).
+        `shapes` has that of each place, None where it is not known; `rows` returns the numbers of lines that are alike.
         """
         left = np.ones(len(places), dtype=np.bool_)
         likes = {place: shape.like for place, shape in shapes.items() if shape is not None}
