@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from mldebug_mcp.core.errors import InputError
-from mldebug_mcp.logs import FolderTail, LogTail, Run, read_run
+from mldebug_mcp.logs import FollowedRun, LogTail, Run, read_run
 from mldebug_mcp.logs import follow as tail_module
 from mldebug_mcp.logs.formats import tensorboard, text_log
 from mldebug_mcp.logs.log_file import LogFile, whole_lines
@@ -263,7 +263,7 @@ def test_a_folder_that_is_watched_is_read_on_where_it_grew(tmp_path: Path, monke
     growing = tmp_path / "train.log"
     growing.write_text("".join(f"step {step}: loss {4 - step / 100:.2f}\n" for step in range(10, 60, 10)))
     (tmp_path / "config.json").write_text('{"learning_rate": 0.125, "max_steps": 100}')
-    tail = FolderTail(tmp_path)
+    tail = FollowedRun(tmp_path)
     first = tail.read()
     assert (first["loss"].step.tolist(), first["eval_loss"].step.tolist()) == ([10, 20, 30, 40, 50], [10, 20, 30])
     stream = LogFile.stream

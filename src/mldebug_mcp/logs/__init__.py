@@ -1,20 +1,17 @@
 """Log files and run folders → `Run`.
 
-- A path → the logs of a run: `folder`, `run_folders`, `places`, `same_run` (which logs belong together), `siblings`,
-  `several` (which run), `merge`, `tail` (logs that grow).
-- A file → its reader: `source` opens it, `readers` lists the modules of `formats`, one per format.
-- Text → records: `formats.text_log`, and `lines` with one module per shape that a printed record takes.
-- Records → a run: `builder` gathers them into what was `recorded`; `attempts` splits that where the program started
-  again (`attempt_starts`, `process_starts`); `naming` gives its `columns` canonical names (`names`, by the grammar in
-  `roles`), `conventions` say what they mean beyond those; `steps` makes the axis, `segments` and `series` what stands
-  on it. `settings` says how it was trained, `kinds` what, `plan` how far.
-- How it ends: `endings`. What went wrong: `error_lines` and `messages` for a run's messages, `failures` for tracebacks.
+- A path → the logs of a run: `read` takes the steps in their order; `files` finds the logs, `merge` joins those of one
+  run; `ranks` looks at those of one job; `remote_files` brings in what is elsewhere; `follow` reads logs that grow.
+- A file → its records: `log_file` opens it, `formats` has a reader for each format, `text` reads what scripts print.
+- Records → a run: `builder` gathers them, `attempts` splits them where the program started again, `names` gives columns
+  canonical names, `align` makes the axis and the series. `settings` says how it was trained, `kinds` what.
+- How it ends: `endings`. What went wrong, with tracebacks: `failures`.
 """
 
 from __future__ import annotations
 
-from mldebug_mcp.logs.follow import FolderTail, LogTail
+from mldebug_mcp.logs.follow import FollowedRun, LogTail
 from mldebug_mcp.logs.read import read_run
 from mldebug_mcp.logs.run import Message, Run, Segment, Series
 
-__all__ = ["FolderTail", "LogTail", "Message", "Run", "Segment", "Series", "read_run"]
+__all__ = ["FollowedRun", "LogTail", "Message", "Run", "Segment", "Series", "read_run"]

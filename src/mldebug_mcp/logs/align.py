@@ -20,13 +20,6 @@ from mldebug_mcp.logs.names import Quantity, role_of
 from mldebug_mcp.logs.names.metrics import COUNTERS, is_telling
 from mldebug_mcp.logs.run import Segment, Series
 
-# Where an attempt is at each record: one axis for training and evaluation, whatever the log counts.
-#
-# The finest counter that most records hold is the axis: steps, over epochs if they start again with each; epochs,
-# spread within where several records share one; episodes; tokens or samples seen; seconds. A record without it stands
-# where the last one before it stands, and one that names an epoch that is long over where that epoch ended.
-
-
 MOST_STEPS = 2.0**63
 """No program counts further."""
 DONE_AGAIN = 0.2
@@ -252,7 +245,6 @@ def _stands_still(values: Floats, name: str) -> bool:
 
 
 # Where the step counter of an attempt falls back and goes on from there: a resume, which begins a segment.
-
 
 MAX_SHARE_OUT_OF_ORDER = 0.05
 """Share of records out of order above which a log has several writers at a time, not restarts; chosen: a run does not

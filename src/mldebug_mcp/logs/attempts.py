@@ -24,15 +24,15 @@ from mldebug_mcp.core.text import counted, figure, shorten
 from mldebug_mcp.logs.align import MOST_STEPS
 from mldebug_mcp.logs.columns import Column, Columns, Floats, Rows, carried_forward, stretches_of
 from mldebug_mcp.logs.endings import INTERRUPTED, Tail, ending_of
-from mldebug_mcp.logs.names import Quantity, role_of
+from mldebug_mcp.logs.names import role_of
 from mldebug_mcp.logs.names.metrics import COUNTERS, canonical, is_telling
+from mldebug_mcp.logs.names.quantities import AMOUNTS, CLOCKS
 from mldebug_mcp.logs.run import SURVIVED, Attempt, Ending, Message, fatal
 
 # Where a program starts again in one log: what it printed before its first record comes once more.
 #
 # No list of launchers is needed: banners, argument dumps, library warnings and the program's own first words are
 # whatever stands at the head of this log.
-
 
 MAX_HEAD_LINES = 400
 """Different lines at the head of a log that are remembered."""
@@ -137,12 +137,7 @@ class ProcessStarts:
     def take(self, number: int, line: str, skeleton: str, row: int, *, failed: bool = False) -> ProcessStart | None:
         """Take a line; return the start that it completes.
 
-        Args:
-            number: Its line number.
-            line: The line.
-            skeleton: The line without its digits; empty for one that has no place in a head.
-            row: Records so far.
-            failed: Whether error lines were seen so far: a program that died before its first record starts again too.
+        A line without a place in a head has no skeleton; a program that `failed` starts again without a record too.
         """
         if self._open is not None:
             if row <= self._open.row and len(self._open.head) < KEPT_LINES:
@@ -151,7 +146,7 @@ class ProcessStarts:
                 self._open = None
         if not self._frozen:
             if not (row or failed):
-                if len(self._head) < MAX_HEAD_LINES and _says_something(skeleton):
+                if len(self._head) < MAX_HEAD_LINES and sum(map(str.isalpha, skeleton)) >= LETTERS:
                     # What stands there more than once has no place.
                     self._head[skeleton] = NOWHERE if skeleton in self._head else len(self._head)
                 return None
@@ -179,10 +174,6 @@ class ProcessStarts:
         self._open = ProcessStart(row, self._found[0][0], self._since)
         self._reached, self._found, self._since = place, [], []
         return self._open
-
-
-def _says_something(skeleton: str) -> bool:
-    return sum(map(str.isalpha, skeleton)) >= LETTERS
 
 
 # What was recorded of a log, or of one attempt in it, before names and steps are settled.
@@ -309,13 +300,11 @@ def _between(column: Column, first: int, last: int) -> Column:
 
 # Records that are not listed in the order in which they were written, as exports and queries give them.
 
-
 LEAST_COUNTED_DOWN = 3
 """Different steps that show that records count down; chosen: two may be a restart."""
 LEAST_UNORDERED = 1 / 20
 """Falls for each record of a counter whose values are all different, from which records stand in no order. Chosen:
 steps that are sorted as text fall once in eleven, and a resume comes back to steps that were logged."""
-_CLOCKS = (Quantity.ELAPSED, Quantity.TIMESTAMP)
 
 
 def put_in_order(recorded: Recorded) -> str:
@@ -372,14 +361,13 @@ def _reorder(recorded: Recorded, place: Rows) -> None:
 
 def _clocks(columns: Columns) -> list[Column]:
     roles = ((column, role_of(name)) for name, column in columns.items())
-    return [column for column, role in roles if role is not None and role.quantity in _CLOCKS]
+    return [column for column, role in roles if role is not None and role.quantity in CLOCKS]
 
 
 # Where the attempts of a log start: where every counter is back where it began.
 #
 # Where neither the log's head comes again nor a file begins nor an error stands between, a loss that goes on says that
 # only a counter within the pass over the data began anew.
-
 
 MAX_STARTS_PER_RECORD = 1 / 6
 """Starts for each record, without another sign of a start, above which a log has several writers. Chosen by hand."""
@@ -396,7 +384,6 @@ MAX_FALLS = 5000
 """Falls of the counters that are looked at, the last ones; a log with more has no attempts by its counters."""
 MOST_INTERVALS = 10_000
 """Records of an attempt that tell its interval."""
-_AMOUNTS_OF_DATA = (Quantity.TOKENS_SEEN, Quantity.SAMPLES_SEEN)
 CLOSING_NAMES = ("summary/train_runtime", "summary/total_flos")
 """Names of what is logged once, when training has finished."""
 
@@ -599,7 +586,7 @@ def _counting(columns: Columns) -> list[Column]:
     return [
         column
         for raw, column in columns.items()
-        if canonical(raw) in COUNTERS or ((role := role_of(raw)) is not None and role.quantity in _AMOUNTS_OF_DATA)
+        if canonical(raw) in COUNTERS or ((role := role_of(raw)) is not None and role.quantity in AMOUNTS)
     ]
 
 
@@ -618,11 +605,6 @@ def _counters(recorded: Recorded) -> list[Floats]:
 
 
 # A log is split into attempts before anything else: each start of the program is a run of its own.
-#
-# An attempt begins where every counter is back where the last attempt began. A counter that falls back less goes on
-# from a checkpoint, which is a resume inside of one attempt, and so is one of which the log tells in words.
-# `attempt_starts` finds where they begin; here it is said what each was, and which one is judged.
-
 
 MIN_RECORDS_TO_JUDGE = 20
 """Records with which an attempt is one to be judged, however long the others are ..."""

@@ -40,7 +40,6 @@ from mldebug_mcp.logs.settings.printed import is_configuration
 
 # Stores that hold several runs: which of them is read.
 
-
 _SHOWN = 8
 
 
@@ -49,12 +48,7 @@ def choose_run(
 ) -> str:
     """Return the id of the run to read: the one that was asked for, else the one with the most points.
 
-    Args:
-        wanted: The id or the label of a run, or empty.
-        where: What holds the runs, for messages.
-        points: Points by id, in the order in which the store has the runs.
-        labels: Names of runs by id, where they have one.
-        note: Gets a note if there are several.
+    Points and labels are by the id of a run, points in the order in which the store has them.
 
     Raises:
         InputError: no run is found, or not the one that was asked for.
@@ -198,9 +192,7 @@ class RunBuilder:
     def overwrite_steps(self, rows: Rows, steps: Floats) -> None:
         """Set the steps of some records, by their index: what only became known once later records were seen.
 
-        Args:
-            rows: Indexes of the records, shape (n,); of one that comes twice the last step counts.
-            steps: The step of each of them, shape (n,).
+        Both arrays have the shape (n,); of a row that comes twice the last step counts.
         """
         columns = self._recorded.columns
         at, step = columns["step"].arrays() if "step" in columns else (rows[:0], steps[:0])
@@ -294,10 +286,7 @@ class RunBuilder:
     def of_ranks(self, name: str, owner: int, others: Mapping[int, tuple[Floats, Floats]]) -> None:
         """Take a metric of the ranks whose lines are no records of the run; they become series such as `loss/rank_3`.
 
-        Args:
-            name: As it was logged.
-            owner: The rank whose values are the run's.
-            others: Steps and values of each other rank, both of shape (n,).
+        The run's own values are those of the `owner`; of the others both arrays have the shape (n,).
         """
         self._of_ranks[name] = (owner, others)
 

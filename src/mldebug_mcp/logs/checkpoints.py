@@ -17,7 +17,6 @@ from mldebug_mcp.logs.run import Run
 # checkpoint-500, epoch=3-step=400.ckpt, ep3-ba400, step_1000.pt, rl_model_10000_steps.zip, iter_0005000,
 # weights.05-0.32.hdf5, best_coco_bbox_mAP_epoch_10.pth, model_best.pth.tar. A number belongs to the words before it.
 
-
 EPOCH_WORDS = frozenset({"epoch", "epochs", "ep", "e"})
 STEP_WORDS = frozenset(
     {"step", "steps", "globalstep", "gs", "iter", "iters", "iteration", "iterations", "it", "update", "updates",
@@ -152,7 +151,6 @@ def _pieces(stem: str) -> tuple[list[_Number], tuple[str, ...], list[str]]:
 
 # Which files and folders are checkpoints.
 
-
 WEIGHT_SUFFIXES = (
     ".weights.h5", ".pth.tar", ".pt.tar", ".ckpt", ".pt", ".pth", ".bin", ".safetensors", ".keras", ".h5", ".hdf5",
     ".msgpack", ".pdparams", ".params", ".index", ".distcp", ".eqx", ".tar", ".zip", ".mdlus", ".nemo",
@@ -246,12 +244,7 @@ def _checkpoints_in(folder: Path, most: int | None = None, own_log: Path | None 
 
 
 def _in_named_folder(folder: Path, place: Path) -> Iterator[Checkpoint]:
-    """Return the checkpoint that a folder is by its name, or those below it.
-
-    Args:
-        folder: The folder of the run.
-        place: The folder whose name is that of a checkpoint.
-    """
+    """Return the checkpoint that a folder is by its name, or those below it."""
     inside = list(walk(place, DEPTH_INSIDE, most=MAX_INSIDE))
     parted = list(_parted(folder, place, inside))
     if parted:

@@ -52,10 +52,7 @@ class Column:
     def extend(self, parts: Sequence[Rows | range], values: Floats, at: Rows | None = None) -> None:
         """Take many values and their rows, in ascending parts such as `stretches_of` makes.
 
-        Args:
-            parts: The rows, as many as values are taken.
-            values: The values, shape (n,).
-            at: Which of them are taken, by index; by default all.
+        `at` says which of the values are taken, by index; by default all.
         """
         self._settle()
         self._add(parts, values, at)

@@ -38,7 +38,6 @@ from mldebug_mcp.logs.settings.printed import is_configuration
 # metric falls while time goes on. Evaluations that count epochs beside a training that counts steps are placed by the
 # clock.
 
-
 MIN_TIMES_AHEAD = 2.0
 """Times: so far is training ahead of a metric that counts epochs, at each of them. Chosen by hand: the clock
 puts a metric of the same counter within a few steps of it."""
@@ -145,7 +144,6 @@ def _add_part(builder: RunBuilder, metrics: Mapping[str, Points]) -> None:
 # ClearML writes `{title: {series: {"x": [...], "y": [...]}}}`, Sacred `{metric: {"steps": [...], "values": [...]}}`,
 # and charts of Plotly and Visdom hold a list of curves, each with its name.
 
-
 MAX_DEPTH = 8
 """Objects within each other that are looked into: Visdom nests six."""
 MAX_CURVES = 1000
@@ -238,7 +236,6 @@ def _title(value: Mapping[str, object]) -> tuple[str, ...]:
 
 # The values of a whole document → records, in whatever of the usual forms they stand in it.
 
-
 MIN_ROWS_PER_SELDOM_VALUE = 2
 """Rows for one value, from which on a column is one of what is measured seldom: a chosen number."""
 LOOKED_AT = 20
@@ -330,11 +327,7 @@ class _RunOfDocument:
 def _runs_in(value: object, name: str = "", phase: str = "", depth: int = 0) -> list[_RunOfDocument]:
     """Return the runs that a part of a document holds, in lists of records or columns at any depth.
 
-    Args:
-        value: The part.
-        name: Its key.
-        phase: The phase that the keys above it name.
-        depth: How many keys there are above it.
+    `phase` is what the keys above it name, `depth` how many there are.
     """
     if depth > MAX_DEPTH:
         return []
@@ -353,7 +346,7 @@ def _runs_in(value: object, name: str = "", phase: str = "", depth: int = 0) -> 
 
 def _runs_in_list(items: Sequence[Mapping[str, object]], name: str, phase: str, depth: int) -> list[_RunOfDocument]:
     if name and _is_point(items[0]):
-        items = [_named_point(name, item) for item in items]
+        items = [{name if key in _VALUES else key: value for key, value in item.items()} for item in items]
     if any(_is_record(item, depth) for item in items[:LOOKED_AT]):
         return [_RunOfDocument(name, [(phase, items)])]
     return _parts(_by_name(items[:MAX_CURVES]), phase, depth, several=True)
@@ -405,11 +398,6 @@ def _is_point(item: Mapping[str, object]) -> bool:
     """Say whether an item of a list is a value at a place: `{"step": 10, "value": 2.3}`."""
     counts = any(key in COUNTERS for key in map(canonical, item))
     return counts and any(key in item for key in _VALUES) and single_in(item) is None
-
-
-def _named_point(name: str, item: Mapping[str, object]) -> dict[str, object]:
-    """Return an item with its value under the name of the list that it stands in."""
-    return {name if key in _VALUES else key: value for key, value in item.items()}
 
 
 def _is_record(item: Mapping[str, object], depth: int) -> bool:

@@ -19,7 +19,6 @@ from mldebug_mcp.logs.run import Ending, Message, severity_of
 
 # Lines of a log that read like errors.
 
-
 _ERROR = regex(
     r"^Traceback \(most recent|\b[\w.]{1,80}(?:Error|Exception)\b\s*:|"
     r"\b(?:Error|Exception)\s*:\s*[^\W\d]|[Oo]ut of memory|\bNCCL (?:WARN|error)|"
@@ -128,7 +127,6 @@ class ErrorLines:
 
 
 # How a log ends: what its last lines say, whether the last one is whole, and how long it was silent.
-
 
 TAIL_BYTES = 64 * 1024
 """Bytes at the end of a log that are looked at."""
@@ -258,7 +256,6 @@ def _clock(line: str) -> float | None:
 
 
 # Lines of a log that read like errors: which are kept, of however many.
-
 
 MAX_MESSAGES = 100
 """Error lines kept per run ..."""

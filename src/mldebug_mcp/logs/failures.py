@@ -23,7 +23,6 @@ from mldebug_mcp.logs.numbers import whole_number
 # prefixes (host names, times, a logger's) are learned from the first line of a traceback: what stands before
 # `Traceback` also stands before its frames.
 
-
 TRACEBACK = "Traceback (most recent call last)"
 _GROUP = f"Exception Group {TRACEBACK}"
 _GROUP_MARGIN = re.compile(r" {1,80}(?:\+-[-+ \d]{4,200}|\+(?= Exc)|\|) {0,2}(?:Exception Group (?=Trace))?")
@@ -110,8 +109,7 @@ class Prefixes:
         return "", line
 
 
-# What errors, and the lines around them, look like: the patterns by which `reader` goes.
-
+# What errors, and the lines around them, look like.
 
 EXCEPTION = re.compile(r"(?P<type>[A-Za-z_][\w.]{0,150})(?::(?: |$)|$)")
 BARE_EXCEPTION = re.compile(
@@ -200,8 +198,7 @@ CHAINS = ("During handling of the above exception", "The above exception was the
 WITHOUT_DIGITS = str.maketrans("", "", "0123456789.")
 
 
-# What went wrong in a log, as `reader` finds it: failures with their tracebacks and ranks.
-
+# What went wrong in a log: failures with their tracebacks and ranks.
 
 _LIBRARY = re.compile(
     r"(?:site|dist)-packages[/\\]|[/\\]lib(?:64)?[/\\]python\d|[/\\]Lib[/\\]\w+\.py$|[/\\]Lib[/\\](?:multiprocessing|"
@@ -309,7 +306,6 @@ class FailureLog:
 # 3` or (before version 8) `x.py in f(a)`, and marks the line among its neighbours by an arrow. Rich draws a box with
 # `x.py:3 in f`, and marks the line by `❱`; a long path goes on in the next line of the box.
 
-
 MAX_CODE = 160
 BOX = ("│", "╭", "╰")
 """How a line of a box begins, in which Rich draws a traceback."""
@@ -352,9 +348,7 @@ def notebook_frame(line: str) -> Frame | None:
 def box_frame(line: str, above: str) -> Frame | None:
     """Return the frame that a line of a box names.
 
-    Args:
-        line: The line, with its border.
-        above: The content of the line above it in the box, which may hold the first half of a path.
+    The content of the line above it in the box may hold the first half of a path.
     """
     inner = box_content(line)
     if not line.startswith("│") or not inner:
@@ -396,11 +390,6 @@ def _frame(found: re.Match[str] | None) -> Frame | None:
 
 
 # The lines of a log → the failures in it: tracebacks put together per rank, and single lines that read like errors.
-#
-# Ranks and hosts are told apart by the prefixes of their lines. Lines without a prefix are one stream, in which
-# interleaved tracebacks are followed as far as possible. Memory is bounded: a traceback keeps its last frames, the log
-# its first failures.
-
 
 MAX_FAILURES = 500
 MAX_STREAMS = 2_000
@@ -418,9 +407,7 @@ MAX_SHAPES = 5_000
 def read_failures(lines: Iterable[str], known: Callable[[str], bool]) -> FailureLog:
     """Read the failures of a log, line by line, in bounded memory.
 
-    Args:
-        lines: The lines, without their ends.
-        known: Whether any other line is an error message; others are passed over.
+    `known` says whether a line outside of exceptions is an error message; others are passed over.
     """
     reader = _Reader(known)
     remaining = iter(lines)
@@ -637,15 +624,12 @@ class _Reader:
         if len(self.log.failures) < MAX_FAILURES or exception:
             self.log.failures.append(failure)
             if len(self.log.failures) > 2 * MAX_FAILURES:
-                self._drop_failure()
+                # Keep the first failures, and of the later ones those with the newest lines.
+                del self.log.failures[MAX_FAILURES]
+                self.log.left_out += 1
         else:
             self.log.left_out += 1
         return failure
-
-    def _drop_failure(self) -> None:
-        """Keep the first failures, and of the later ones those with the newest lines."""
-        del self.log.failures[MAX_FAILURES]
-        self.log.left_out += 1
 
 
 def _without_margin(stream: _Stream, line: str) -> str:

@@ -39,7 +39,6 @@ from mldebug_mcp.logs.spread import (
 # `attempt_0/7/stderr.log`), or by the file itself, which calls its rank by that number. Runs whose folders hold
 # different configurations are runs, whatever they are called.
 
-
 RANK_HEAD_BYTES = 16 * 1024
 """Bytes at the beginning of a file in which its rank is looked for."""
 LEAST_UNNAMED = 4
@@ -169,10 +168,6 @@ def _settings(places: Iterable[Path]) -> list[bytes]:
 
 
 # What a folder holds: which files belong to which run.
-#
-# A run is a folder with logs in it, together with what trainers put one level below (checkpoints, `logs/`, W&B's
-# `files/`). A folder without logs of its own holds several runs, one in each folder below that has some.
-
 
 STREAMS = frozenset({"stdout", "stderr"})
 """What launchers call the output of a process."""

@@ -22,9 +22,6 @@ from mldebug_mcp.logs.settings import Settings
 from mldebug_mcp.logs.settings.files import read_found
 from mldebug_mcp.logs.settings.printed import settings_in_head
 
-# A log that is still being written: each read goes on where the last one ended.
-
-
 _KNOWN_BY = 1024
 """First bytes by which a file is known again."""
 
@@ -200,14 +197,32 @@ class LogTail:
         return replace(run, notes=(*run.notes, note))
 
 
-class FolderTail:
-    """A run folder whose logs grow: each is read from where its last read ended, and none that has not changed.
+def _without_half_line(file: LogFile) -> LogFile:
+    """Return the file with a head that ends at a line end, if it has one: half a line misleads."""
+    if file.size < HEAD_BYTES:
+        end = max(file.head.rfind("\n"), file.head.rfind("\r", 0, -1)) + 1
+        file.head = file.head[:end] or file.head
+    return file
+
+
+def _beginning(file: LogFile, count: int) -> bytes:
+    with file.stream() as stream:
+        return stream.read(count)
+
+
+class FollowedRun:
+    """A log file or a run folder whose logs grow; it may come into being later.
+
+    Each log is read from where its last read ended, and none that has not changed.
 
     Args:
-        path: The folder.
-        config: The training configuration, where it does not stand in the folder.
+        path: The file or folder.
+        config: The training configuration, where it does not stand next to the log.
         run: Which run to read, of several.
         names: What names of the log mean that do not say it.
+
+    Raises:
+        InputError: a name is to mean something other than a metric.
     """
 
     def __init__(
@@ -217,13 +232,22 @@ class FolderTail:
         run: str = "",
         names: Mapping[str, str] | None = None,
     ) -> None:
-        self._path, self._config, self._run, self._names = path, config, run, names
+        self._path, self._config, self._run, self._names = path, config, run, names or {}
+        with given_names(self._names):
+            pass  # refused at once, not at the first look
+        self._tail: LogTail | None = None
         self._tails: dict[Path, LogTail] = {}
         self._known: dict[tuple[Path, ...], tuple[tuple[int, ...], tuple[Run, bool] | InputError]] = {}
 
     def read(self) -> Run:
         """Return the run as it stands now; see `read_run` for what it raises."""
-        return read_run(self._path, self._config, self._run, self._names, read_log=self._log)
+        if self._config is not None or self._run or not is_file(Path(self._path)):
+            return read_run(self._path, self._config, self._run, self._names, read_log=self._log)
+        self._tail = self._tail or LogTail(self._path)
+        with given_names(self._names):
+            run = self._tail.read()
+        require_logged(self._names, run, str(self._path))
+        return run
 
     def _log(self, path: Path, wanted: str = "", more: Sequence[Path] = ()) -> tuple[Run, bool]:
         files = (path, *more)
@@ -244,58 +268,3 @@ class FolderTail:
             return tail.read(), tail.holds_runs
         except InputError as error:  # what is no log is not read again either
             return error
-
-
-def _without_half_line(file: LogFile) -> LogFile:
-    """Return the file with a head that ends at a line end, if it has one: half a line misleads."""
-    if file.size < HEAD_BYTES:
-        end = max(file.head.rfind("\n"), file.head.rfind("\r", 0, -1)) + 1
-        file.head = file.head[:end] or file.head
-    return file
-
-
-def _beginning(file: LogFile, count: int) -> bytes:
-    with file.stream() as stream:
-        return stream.read(count)
-
-
-# A run that may still be going: a path that is read again and again, each time from where the last read ended.
-
-
-class FollowedRun:
-    """A log file or a run folder; it may come into being later.
-
-    Args:
-        path: The file or folder.
-        config: The training configuration, where it does not stand next to the log.
-        run: Which run to read, of several.
-        names: What names of the log mean that do not say it.
-
-    Raises:
-        InputError: a name is to mean something other than a metric.
-    """
-
-    def __init__(
-        self,
-        path: str | Path,
-        config: str | Path | None = None,
-        run: str = "",
-        names: Mapping[str, str] | None = None,
-    ) -> None:
-        self._names = names or {}
-        with given_names(self._names):
-            pass  # refused at once, not at the first look
-        self._path = path
-        self._is_plain = config is None and not run
-        self._tail: LogTail | None = None
-        self._folder = FolderTail(path, config, run, self._names)
-
-    def read(self) -> Run:
-        """Return the run as it stands now; see `read_run` for what it raises."""
-        if not (self._is_plain and is_file(Path(self._path))):
-            return self._folder.read()
-        self._tail = self._tail or LogTail(self._path)
-        with given_names(self._names):
-            run = self._tail.read()
-        require_logged(self._names, run, str(self._path))
-        return run

@@ -1,36 +1,18 @@
-"""Which formats of logs there are, in the order in which they are tried, and the endings of their files in a folder.
+"""Which formats of logs there are, each a module of `formats`, and the endings of their files in a folder.
 
-Each name is a module of `formats`. The first whose `matches` holds reads the file, so the most particular come first.
+The first bytes tell a binary format. Of the formats of text the first whose `matches` holds reads the file.
 """
 
-BINARY_READERS = (
-    "tensorboard",
-    "wandb_file",
-    "swanlab_file",
-    "visualdl_file",
-    "sqlite_store",
-    "parquet",
-    "evaluations",
-)
-"""Modules of the formats whose first bytes `unpack.binary_format` knows."""
+BINARY_READERS = {
+    "tensorboard": "tensorboard", "wandb": "wandb_file", "swanlab": "swanlab_file", "visualdl": "visualdl_file",
+    "sqlite": "sqlite_store", "parquet": "parquet", "npz": "evaluations",
+}  # fmt: skip
+"""The module of each binary format, by what `unpack.binary_format` calls it."""
 TEXT_READERS = (
-    "recording",
-    "notebook",
-    "mllog",
-    "hf_trainer_state",
-    "catboost_training",
-    "golden_values",
-    "mmcv_json",
-    "mmengine_json",
-    "wrapped_text",
-    "scalar_events",
-    "jsonl",
-    "json_file",
-    "yaml_records",
-    "table",
-    "bare_columns",
+    "recording", "notebook", "mllog", "hf_trainer_state", "catboost_training", "golden_values", "mmcv_json",
+    "mmengine_json", "wrapped_text", "scalar_events", "jsonl", "json_file", "yaml_records", "table", "bare_columns",
     "text_log",
-)
+)  # fmt: skip
 """Modules of the formats of text, most particular first; `text_log` takes any text."""
 LOG_SUFFIXES = (
     ".jsonl", ".ndjson", ".csv", ".tsv", ".log", ".out", ".txt", ".json", ".parquet", ".wandb", ".swanlab",

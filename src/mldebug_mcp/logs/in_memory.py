@@ -20,8 +20,9 @@ from mldebug_mcp.core.text import counted
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.documents import take_document
 from mldebug_mcp.logs.kinds import concluded
-from mldebug_mcp.logs.names import Quantity, role_of
+from mldebug_mcp.logs.names import role_of
 from mldebug_mcp.logs.names.grammar import given_names
+from mldebug_mcp.logs.names.quantities import PLACES
 from mldebug_mcp.logs.run import Run, require_logged
 
 if TYPE_CHECKING:
@@ -57,7 +58,6 @@ def plain_value(value: object) -> object:
 # A DataFrame has one mark for both. Files, records of different keys and polars have two; here the rows beside one
 # decide, and in doubt a cell was not logged: a NaN that is none would accuse a sound run.
 
-
 Flags: TypeAlias = "NDArray[np.bool_]"
 
 MIN_SHARE_OF_ROWS = 0.75
@@ -65,19 +65,12 @@ MIN_SHARE_OF_ROWS = 0.75
 Chosen: above a half, as an evaluation in every other epoch has."""
 MAX_CLOSING_ROWS = 3
 """Rows at the end that hold nothing but places and clocks: so few are what a logger writes when it closes (chosen)."""
-_PLACES = frozenset({
-    Quantity.STEP, Quantity.EPOCH, Quantity.EPISODE, Quantity.TOKENS_SEEN, Quantity.SAMPLES_SEEN, Quantity.ELAPSED,
-    Quantity.TIMESTAMP,
-})  # fmt: skip
-"""What stands in each row, whatever is measured there."""
 
 
 def polars_frame(frame: pd.DataFrame, note: Callable[[str], None]) -> pl.DataFrame:
     """Return the table with nulls where nothing was logged; an index with a name is a column, too.
 
-    Args:
-        frame: One row per record.
-        note: Takes what was guessed.
+    `note` takes what was guessed.
     """
     if any(name is not None for name in frame.index.names):
         frame = frame.reset_index()
@@ -146,7 +139,7 @@ def _series(name: str, column: pd.Series[Any], logged: Flags) -> pl.Series:
 
 def _is_place(name: str) -> bool:
     role = role_of(name)
-    return role is not None and role.quantity in _PLACES
+    return role is not None and role.quantity in PLACES
 
 
 def _are_values(logged: Flags, floats: Flags, places: Flags) -> Flags:
@@ -154,11 +147,6 @@ def _are_values(logged: Flags, floats: Flags, places: Flags) -> Flags:
 
     Those of a metric that stands in nearly all rows of its kind, where something else was measured that is measured
     with it; where nothing was, those at the end.
-
-    Args:
-        logged: Which cells are not NaN, shape (rows, columns).
-        floats: Which columns hold floats, shape (columns,).
-        places: Which columns say where a row stands, shape (columns,).
     """
     found = np.zeros_like(logged)
     measured = logged & ~places
@@ -183,9 +171,6 @@ def _are_values(logged: Flags, floats: Flags, places: Flags) -> Flags:
 
 
 # What a program holds in memory → a `Run`: a DataFrame, a mapping of columns, or records.
-#
-# Records and columns are read as those of a JSON log are: a key that is not there was not logged, NaN is a value.
-
 
 Table: TypeAlias = "pd.DataFrame | pl.DataFrame"
 Data: TypeAlias = "Table | Mapping[str, Any] | Iterable[Mapping[str, Any]]"

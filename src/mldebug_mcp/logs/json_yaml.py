@@ -17,7 +17,6 @@ from mldebug_mcp.logs.numbers import parse_number, to_number
 
 # Parsing JSON as trainers write it: bare NaN and Infinity, files cut off in the middle, nesting without end.
 
-
 _DECODER = json.JSONDecoder()
 OBJECTS_BETWEEN_CHECKPOINTS = 16_384
 

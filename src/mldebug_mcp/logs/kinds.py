@@ -22,7 +22,6 @@ from mldebug_mcp.logs.settings.facts import POLICIES
 
 # What kind of run is this? Inferred from how it is configured and what it logs.
 
-
 MAX_DISTANCE_FROM_UNIFORM = 0.2
 """Share of ln V by which the first loss of a language model may be off it: an initialisation adds some tenths of a nat,
 and a first record may be a mean over the first steps. Chosen by hand; a classifier has far fewer than a vocabulary."""
@@ -105,13 +104,7 @@ has the higher score."""
 
 
 def kind_of_run(metrics: Collection[str], settings: Settings, first_loss: float | None = None) -> str:
-    """Return the kind of run, or "unknown": what the configuration names goes before what metrics suggest.
-
-    Args:
-        metrics: Names of what is logged.
-        settings: How it is configured.
-        first_loss: Where the loss begins, if there is one.
-    """
+    """Return the kind of run, or "unknown": what the configuration names goes before what metrics suggest."""
     named_kind = "preference" if scores_pairs(metrics) else _kind_in_configuration(metrics, settings)
     if named_kind is not None:
         return named_kind
@@ -213,7 +206,6 @@ def _rewarded(metrics: Container[str]) -> str:
 
 # How far a run was to go, in the unit of its log, and what follows from that and all else that is known of it.
 
-
 ROUNDING = 1e-3
 """Share of an interval that rounding makes."""
 MIN_RECORDS_OF_EPOCH = 3
@@ -301,9 +293,6 @@ def _epochs_done(epochs: Floats) -> Floats | None:
     """Return how many epochs are done at each record, where an epoch is a whole number and has several records.
 
     The last one is as far as its records are, of as many as the others have. None elsewhere.
-
-    Args:
-        epochs: The epoch of each record, shape (n,).
     """
     numbers, counts = np.unique(epochs, return_counts=True)
     if len(numbers) < 2 or len(numbers) == len(epochs) or not np.all(np.diff(numbers) == 1) or numbers[0] % 1:

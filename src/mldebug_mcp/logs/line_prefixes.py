@@ -13,10 +13,9 @@ from typing import NamedTuple
 
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import clean
-from mldebug_mcp.logs.numbers import whole_number
+from mldebug_mcp.logs.numbers import NO_DIGITS, whole_number
 
 # Does a line speak of training or of evaluation? By a word at its beginning, in a part of its own, or in a heading.
-
 
 _TRAINING = r"train(?:ing)?"
 _EVALUATION = r"valid(?:ation|ate)?|val|eval(?:uation|uate)?|test(?:ing)?|dev|cv|blind|unseen|held[- ]?out|hold[- ]?out"
@@ -100,7 +99,6 @@ def turns_in(line: str) -> list[Turn]:
 #
 # Each is a pattern with the number of the rank as its group.
 
-
 BRACKETED = r"\[\s*(?:default|[Rr]ank|GPU|gpu)\s*_?(?P<bracketed>\d{1,5})\s*\]"
 """torchrun's "[default3]:", torchtitan's "[rank3]:"."""
 MPIRUN = r"\[\d{1,5},(?:mpirank:)?(?P<mpirun>\d{1,5})(?:,[\w.-]{1,60})?\]<std(?:out|err)>:"
@@ -112,7 +110,6 @@ NUMBERED = r"(?P<numbered>\d{1,5}): "
 
 
 # What stands before a message: the rank, the time, the level and the logger, put there by launchers and logging.
-
 
 _RANK = regex(
     rf"[\s`]*(?:{BRACKETED}\s*:?|{MPIRUN}|{NAMED}"
@@ -158,7 +155,6 @@ _RANK_AT_END = regex(r"(?<!\s)\s+rank[ :=](\d{1,5})\s*$")
 
 
 _STAMPED = regex(r"\[?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?\]?(?=(.{20}))")
-_NO_DIGITS = str.maketrans("", "", "0123456789")
 
 
 class Line(NamedTuple):
@@ -180,7 +176,7 @@ def records_in(line: str) -> list[str]:
 
     A new one begins with each time that is followed by the same words as another.
     """
-    stamps = [(match.start(), match[1].translate(_NO_DIGITS)) for match in _STAMPED.finditer(line)]
+    stamps = [(match.start(), match[1].translate(NO_DIGITS)) for match in _STAMPED.finditer(line)]
     times = Counter(after for _, after in stamps)
     starts = [start for start, after in stamps if times[after] > 1]
     if len(starts) < 2:

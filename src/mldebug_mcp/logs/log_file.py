@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
 # A file whose content is made in pieces, for readers that take any open file.
 
-
 SKIP_BYTES = 1024 * 1024
 
 
@@ -152,7 +151,6 @@ class Content:
 
 
 # Opening what a user points at: checked, decoded, in bounded memory.
-
 
 HEAD_BYTES = 64 * 1024
 """How much of a file is looked at to find its format."""
@@ -425,7 +423,6 @@ def _order(path: Path) -> tuple[int, str]:
 
 
 # A text file by blocks of whole lines, as bytes: for readers that hand many lines at once to compiled code.
-
 
 Result = TypeVar("Result")
 

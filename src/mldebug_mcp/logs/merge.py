@@ -17,9 +17,10 @@ from mldebug_mcp.core.arrays import distinct, median, median_of_numbers
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import figure, shorten
 from mldebug_mcp.logs.log_file import log_name
-from mldebug_mcp.logs.names import Quantity
 from mldebug_mcp.logs.names.lexicon import PHASES
 from mldebug_mcp.logs.names.metrics import canonical, is_evaluation
+from mldebug_mcp.logs.names.quantities import CLOCKS
+from mldebug_mcp.logs.names.records import HUMP
 from mldebug_mcp.logs.run import SURVIVED, Message, Run, Segment, Series
 from mldebug_mcp.logs.settings import Settings
 
@@ -28,16 +29,10 @@ from mldebug_mcp.logs.settings import Settings
 # Lightning makes a new `version_N` at each start, W&B a new offline folder, a Trainer's event files a new `runs/DATE`;
 # and the newest checkpoint of a run that crashed knows nothing of what came after it.
 
-
-CONTINUED_RESULTS = ("loss", "reward", "eval_loss")
 MAX_GAP_INTERVALS = 3.0
 """Intervals between records that may lie between the end of a log and the beginning of the one that goes on."""
 MIN_LATE_INTERVALS = 5.0
 """Intervals after the beginning of the first log before which another one that begins may be a run of its own."""
-SHARED = 0.5
-"""Share of the metrics that a run which goes on elsewhere has in common with its beginning. Chosen."""
-MIN_OVERLAP, OVERLAP_TOLERANCE = 3, 1e-3
-"""Losses that two logs must share to be of one run, and the relative difference that rounding makes. Chosen."""
 
 Named = tuple[str, Run]
 
@@ -63,9 +58,9 @@ def goes_further(run: Run, other: Run) -> bool:
     if "loss" not in run or "loss" not in other:
         return False
     here, there = run["loss"].value, other["loss"].value
-    if not MIN_OVERLAP <= len(here) < len(there):
+    if not MIN_COMMON_VALUES <= len(here) < len(there):
         return False
-    return bool(np.all(np.isclose(there[: len(here)], here, rtol=OVERLAP_TOLERANCE, atol=0, equal_nan=True)))
+    return bool(np.all(np.isclose(there[: len(here)], here, rtol=ROUNDING, atol=0, equal_nan=True)))
 
 
 def _next_pair(runs: Sequence[Named]) -> tuple[Named, Named] | None:
@@ -79,7 +74,7 @@ def _next_pair(runs: Sequence[Named]) -> tuple[Named, Named] | None:
 
 def _begins_late(run: Run) -> bool:
     """Say whether a log begins so late that it may go on with another; most do not, and need no comparison."""
-    step = next((run[name].step for name in CONTINUED_RESULTS if name in run), np.empty(0))
+    step = next((run[name].step for name in SHARED_RESULTS if name in run), np.empty(0))
     return len(step) > 1 and float(step[0]) >= MIN_LATE_INTERVALS * median(np.diff(step))
 
 
@@ -90,9 +85,9 @@ def _goes_on(first: Named, then: Named) -> bool:
     if before.step_name != after.step_name or before.step_name == "record":
         return False
     names = before.series.keys() | after.series.keys()
-    if len(before.series.keys() & after.series.keys()) < SHARED * len(names):
+    if len(before.series.keys() & after.series.keys()) < MIN_SHARED * len(names):
         return False
-    shared = [(before[name].step, after[name].step) for name in CONTINUED_RESULTS if name in before and name in after]
+    shared = [(before[name].step, after[name].step) for name in SHARED_RESULTS if name in before and name in after]
     if not shared or min(map(len, shared[0])) < 2:
         return False
     begun, again = shared[0]
@@ -108,7 +103,7 @@ def _folder(name: str) -> str:
 def _concatenated(first: Named, then: Named) -> Run:
     (here, before), (there, after) = first, then
     series = dict(after.series)
-    begins = next(float(after[name].step[0]) for name in CONTINUED_RESULTS if name in before and name in after)
+    begins = next(float(after[name].step[0]) for name in SHARED_RESULTS if name in before and name in after)
     for name, curve in before.series.items():
         kept = curve.where(curve.step < begins)
         more = series.get(name, Series(name, np.empty(0), np.empty(0)))
@@ -138,7 +133,6 @@ def _from(begins: float, segments: Sequence[Segment]) -> list[Segment]:
 
 
 # Several logs of one run → one Run: each metric once, from the log that tells it best.
-
 
 LEAST_BOTH = 3
 """Records that tell step and epoch, by which epochs are placed."""
@@ -294,7 +288,7 @@ def _weight(run: Run) -> tuple[bool, int, int, bool, int, bool]:
     A log of as many points without them left them out or holds another curve. Then the most records lead, and of logs
     of as many not an event file, which holds single precision.
     """
-    results = [run.series[name] for name in CONTINUED_RESULTS if name in run.series]
+    results = [run.series[name] for name in SHARED_RESULTS if name in run.series]
     points = max(map(len, results), default=0)
     lost = max((int(np.isnan(series.value).sum()) for series in results), default=0)
     is_exact = "tensorboard" not in run.formats
@@ -308,15 +302,14 @@ def _weight(run: Run) -> tuple[bool, int, int, bool, int, bool]:
 # named for what it holds (`metrics.jsonl` and `stdout.log`). Every other log is a run of its own: two runs of one
 # script look alike, and a fault of one must not be built on a metric of the other.
 
-
-SHARED_RESULTS = ("loss", "eval_loss", "reward")
+SHARED_RESULTS = ("loss", "reward", "eval_loss")
 """Metrics that no two runs share number by number."""
 MIN_COMMON_VALUES = 3
 """Different values that two logs must share to be compared. Chosen."""
 ROUNDING = 1e-3
 """Relative difference that rounding makes. Chosen."""
 MIN_SHARED = 0.5
-"""Share of values from which on two logs hold the same. Chosen."""
+"""Share of values from which on two logs hold the same, and of metrics that one has which goes on elsewhere. Chosen."""
 MAX_BY_CHANCE = 0.1
 """Share of its range that the values of a log may cover: any number lies near one of a dense curve. Chosen."""
 MAX_SHARE_OF_RANGE = 0.15
@@ -324,10 +317,8 @@ MAX_SHARE_OF_RANGE = 0.15
 LONG_NUMBER = 5
 """Digits from which on a number in a name is a time, a process or a job, and no count of runs. Chosen."""
 
-_CLOCKS = (Quantity.ELAPSED, Quantity.TIMESTAMP)
 _RANK = regex(r"(?:rank|worker|gpu|node|proc(?:ess)?|task|local|host|device|stdout|stderr)s?[-_.]?\d+", re.IGNORECASE)
 _WORD_OR_NUMBER = regex(r"[^\W\d_]+|\d+")
-_HUMP = regex(r"(?<=[a-z])(?=[A-Z])")
 _PHASES = PHASES | dict.fromkeys(("learn", "learning"), "train")
 """CatBoost writes `learn_error.tsv` and `test_error.tsv`."""
 _HOLDS = frozenset({
@@ -373,7 +364,7 @@ def are_named_for_same_run(name: str, other: str) -> bool:
     is_phase = _without_phase(words) == _without_phase(others) and _phase(words) != _phase(others)
     if is_phase or words == others or _without_rank(name) == _without_rank(other):
         return True
-    if _is_stream(words) and _stem_words(words) == _stem_words(others) != []:
+    if not _STREAMS.isdisjoint(words) and _stem_words(words) == _stem_words(others) != []:
         return True  # the output of a process, named for its run
     return _is_named_for_content(words) and _is_named_for_content(others) and not _are_numbered(words, others)
 
@@ -417,7 +408,7 @@ def _hold_single_metrics(log: Named, other: Named) -> bool:
 
 def _only_metric(run: Run) -> Series | None:
     """Return the one metric of a log, besides the time at which it was logged; None if it holds several."""
-    metrics = [series for series in run.series.values() if series.role is None or series.role.quantity not in _CLOCKS]
+    metrics = [series for series in run.series.values() if series.role is None or series.role.quantity not in CLOCKS]
     return metrics[0] if len(metrics) == 1 else None
 
 
@@ -445,7 +436,7 @@ def _add_error_lines(groups: list[list[Named]], item: Named) -> None:
 def _words(name: str) -> list[str]:
     """Return the words and numbers of the name of a log, without its ending, in lower case."""
     stem = PurePath(log_name(PurePath(name).name)).stem
-    return [word.lower() for word in _WORD_OR_NUMBER.findall(_HUMP.sub(" ", stem))]
+    return [word.lower() for word in _WORD_OR_NUMBER.findall(HUMP.sub(" ", stem))]
 
 
 def _phase(words: list[str]) -> str:
@@ -467,10 +458,6 @@ def _are_numbered(words: list[str], others: list[str]) -> bool:
         [word for word in each if word.isdigit() and len(word) < LONG_NUMBER] for each in (words, others)
     )
     return bool(counts) and bool(other_counts) and counts != other_counts
-
-
-def _is_stream(words: list[str]) -> bool:
-    return any(word in _STREAMS for word in words)
 
 
 def _stem_words(words: list[str]) -> list[str]:

@@ -3,27 +3,15 @@
 from __future__ import annotations
 
 import math
+import re
 
 from mldebug_mcp.core.lazy import regex
 
 _SPECIAL = {
-    "nan": math.nan,
-    "+nan": math.nan,
-    "-nan": math.nan,
-    "nan.0": math.nan,
-    ".nan": math.nan,
-    ".inf": math.inf,
-    "-.inf": -math.inf,
-    "nan(ind)": math.nan,
-    "-nan(ind)": math.nan,
-    "nan(snan)": math.nan,
-    "-nan(snan)": math.nan,
-    "inf": math.inf,
-    "+inf": math.inf,
-    "-inf": -math.inf,
-    "inf.0": math.inf,
-    "infinity": math.inf,
-    "-infinity": -math.inf,
+    **dict.fromkeys(("nan", "+nan", "-nan", "nan.0", ".nan"), math.nan),
+    **dict.fromkeys(("nan(ind)", "-nan(ind)", "nan(snan)", "-nan(snan)"), math.nan),
+    **dict.fromkeys(("inf", "+inf", "inf.0", ".inf", "infinity"), math.inf),
+    **dict.fromkeys(("-inf", "-.inf", "-infinity"), -math.inf),
 }
 _PLAIN = regex(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+|f[-+]?\d{1,2})?")
 _THOUSANDS = regex(r"[-+]?\d{1,3}(?:(?:,\d{3})+|(?:_\d{3})+)(?:\.\d+)?")
@@ -34,6 +22,9 @@ _WINDOWS = regex(r"([-+]?)1\.#([a-z]+)\d*")
 _DECIMAL_COMMA = regex(r"(?<=[:=;\t\"])[ \t]{0,8}-?(?:0,\d+|\d+,(?:\d{1,2}|\d{4,}))(?!\d|,\d)")
 _DECIMAL_POINT = regex(r"(?<![\d.])\d+\.\d+(?![\d.])")
 _COMMA = regex(r"(?<=\d),(?=\d)")
+
+MAY_HOLD_NUMBER = regex(r"\d|nan|inf", re.IGNORECASE)
+NO_DIGITS = str.maketrans("", "", "0123456789")
 
 HUGE = 10**15
 MAX_NUMBER = 400
@@ -87,7 +78,7 @@ def parse_number(text: str) -> float | None:
         return None
     if _PLAIN.fullmatch(text):
         return float(text.replace("f", "e"))  # Julia prints a Float32 as 1.5f-4
-    special = _special(text.lower())
+    special = special_number(text.lower())
     if special is not None:
         return special
     if _THOUSANDS.fullmatch(text):
@@ -98,7 +89,8 @@ def parse_number(text: str) -> float | None:
     return parse_number(wrapped[1]) if wrapped else None
 
 
-def _special(text: str) -> float | None:
+def special_number(text: str) -> float | None:
+    """Return the NaN or the infinity that a text in lower case spells, None for other texts."""
     windows = _WINDOWS.fullmatch(text)
     if windows:
         return float(f"{windows[1]}inf") if windows[2] == "inf" else math.nan

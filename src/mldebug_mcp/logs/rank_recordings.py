@@ -26,7 +26,6 @@ from mldebug_mcp.logs.settings.pickled import MAX_FILE, read_pickled
 #
 # Source: https://docs.pytorch.org/tutorials/unstable/flight_recorder_tutorial.html
 
-
 MAX_RANKS = 256
 MAX_OPCODES = 2_000_000
 """Opcodes of a dump: two thousand operations with their stacks take half of them."""
@@ -148,7 +147,6 @@ def _clean(value: object) -> str:
 #
 # Each rank writes a recording of its own, `NAME.rank0.jsonl` and so on. Beside the metrics of the first one stand the
 # loss, the gradient norm and the times of each rank under names such as `loss/rank_1`.
-
 
 SERIES_OF_RANKS = {
     "loss": "loss", "grad_norm": "grad_norm", "step_time": "step_time_s", "data_time": "data_time_s",

@@ -18,7 +18,7 @@ from statistics import median
 
 import numpy as np
 
-from mldebug_mcp.core.access import EmptyFileError, open_input
+from mldebug_mcp.core.access import open_input
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.core.limits import checkpoint
@@ -29,7 +29,6 @@ from mldebug_mcp.logs.names import role_of
 #
 # The end of the file is read, and only of one that tells no step there, the whole: what stands behind the last record
 # is where a process says why it ended.
-
 
 ENDS = (4 * 1024, 64 * 1024)
 """Bytes at the end in which steps are looked for, the second where the first tell none."""
@@ -74,24 +73,20 @@ class RankEnd:
         file: The file that shows an error, else the one with steps, else the first.
         bytes: Of all its files.
         step: The last step that it tells.
-        time: When it was there, in seconds; None where its lines bear no time.
         error: What it says of an error behind its last record; empty for nothing.
         error_time: When that was.
         durations: The medians of the times that its last records tell, in their units, by name.
         has_loss: Whether these tell a loss.
-        unread: Why a file could not be read.
     """
 
     rank: tuple[str, ...]
     file: Path
     bytes: int = 0
     step: float | None = None
-    time: float | None = None
     error: str = ""
     error_time: float | None = None
     durations: dict[str, float] = field(default_factory=dict)
     has_loss: bool = False
-    unread: str = ""
 
     def words(self) -> str:
         """Return the words of its error: of a traceback the exception, else the first line."""
@@ -113,12 +108,10 @@ def rank_end(rank: tuple[str, ...], files: Sequence[Path]) -> RankEnd:
         file=(failed or [lead])[0].file,
         bytes=sum(end.bytes for end in ends),
         step=lead.step,
-        time=lead.time,
         error=failed[0].error if failed else "",
         error_time=failed[0].error_time if failed else None,
         durations=lead.durations,
         has_loss=lead.has_loss,
-        unread=next((end.unread for end in ends if end.unread), "") if not with_steps and not failed else "",
     )
 
 
@@ -132,10 +125,8 @@ def _file_end(rank: tuple[str, ...], path: Path) -> RankEnd:
                 steps = _steps(tail)
                 if steps or end >= size:
                     break
-    except EmptyFileError:
+    except (OSError, InputError):
         return RankEnd(rank, path)
-    except (OSError, InputError) as error:
-        return RankEnd(rank, path, unread=str(error))
     last = steps[-1] if steps else None
     begins = 0 if last is None else last.ends
     error_at = _first_sign(tail, begins)
@@ -145,7 +136,6 @@ def _file_end(rank: tuple[str, ...], path: Path) -> RankEnd:
         path,
         size,
         step=None if last is None else last.step,
-        time=None if last is None else _time(tail, last.at),
         error="" if error_at is None else clean(tail[error_at : error_at + ERROR_BYTES].decode("utf-8", "replace")),
         error_time=None if error_at is None else _time(tail, error_at),
         durations=durations,
@@ -222,7 +212,6 @@ def _is_duration(name: bytes) -> bool:
 
 
 # What the ends of all ranks tell together: which failed first, which is behind, which is slow, and what is missing.
-
 
 MIN_TIMES_SLOWER = 1.2
 """Times the slowest of the others, as where ranks stand in one log. Chosen: shares of a batch differ by less."""

@@ -58,7 +58,6 @@ from mldebug_mcp.logs.spread import BARE, bare_curves, curve_name, curves_by_tag
 
 # The logs at one place → the runs that they tell: a file by itself, or the files of a folder that belong together.
 
-
 ReadLog = Callable[[Path, str, Sequence[Path]], tuple[Run, bool]]
 """Reads a log as `read_log_file` does."""
 MAX_OTHER_LOGS = 20
@@ -306,7 +305,6 @@ def _together(files: list[Path]) -> list[list[Path]]:
 # Loops and some versions of the Trainer log the sum (transformers#34263): then every absolute level is a multiple. It
 # shows against the evaluation loss, which is never accumulated, and against the loss of a uniform guess at the start.
 
-
 MAX_DISTANCE_OF_QUOTIENT = 0.15
 """How near a quotient must come to 1 or to the number of micro-batches, as a share; chosen by hand."""
 
@@ -349,7 +347,6 @@ def _levels(run: Run) -> list[tuple[float, float, str]]:
 
 # Runs of one sweep: beside one another, with most settings in common, or the same metrics over as many steps.
 
-
 MIN_SHARED_SETTINGS = 0.7
 """Share of the settings of two runs, or of their metrics, that are the same in runs of one sweep. Chosen by hand."""
 MAX_TIMES_AS_LONG = 3.0
@@ -359,13 +356,7 @@ _FIRST_WORD = regex(r"[^\W\d_]+")
 
 
 def siblings_of(name: str, run: Run, others: Sequence[tuple[str, Run]]) -> tuple[Sibling, ...]:
-    """Return which of other runs belong to the same sweep, with what is set otherwise in them.
-
-    Args:
-        name: The name of the run.
-        run: The run.
-        others: Other runs, by name.
-    """
+    """Return which of other runs belong to the same sweep, with what is set otherwise in them."""
     found = [
         Sibling(other_name, other.path, _otherwise(run.config, other.config), other)
         for other_name, other in others
@@ -405,7 +396,6 @@ def _log_alike(run: Run, other: Run) -> bool:
 
 
 # A path → a Run: a single log, or a run folder searched for its logs and its configuration.
-
 
 MAX_RUNS = 300
 """Runs of a folder that are read to find the longest: some seconds' work."""

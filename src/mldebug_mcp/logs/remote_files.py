@@ -99,10 +99,7 @@ def brought_in(path: str | Path, choice: Choice | None = None) -> Iterator[str |
 
     Takes `runs.zip`, `zip://INNER::file:///runs.zip`, `memory://`, `s3://`, `gs://`, and archives in these
     (`zip://::s3://bucket/runs.zip`).
-
-    Args:
-        path: The path.
-        choice: What is unpacked of an archive of very many files; by default all of them.
+    Of an archive of very many files `choice` says what is unpacked; by default all of them are.
 
     Raises:
         InputError: it cannot be read, is not allowed, or holds too much.

@@ -25,20 +25,7 @@ if TYPE_CHECKING:
 
     from mldebug_mcp.logs.ranks import RankSummary
 
-__all__ = [
-    "Attempt",
-    "Ending",
-    "Incident",
-    "Message",
-    "Run",
-    "Segment",
-    "Series",
-    "Sibling",
-    "TextLine",
-]
-
 # What is said of an attempt at a run: how it ended, the error lines in it, and what it logged.
-
 
 Severity = Literal["error", "warning", "noise"]
 """How much an error line weighs by its words.
@@ -179,13 +166,7 @@ def severity_of(text: str) -> Severity:
 
 
 def fatal(messages: Iterable[Message], records: int, *, finished: bool) -> tuple[Message, ...]:
-    """Return the error lines that ended an attempt: training did not go on after them, and had not ended before.
-
-    Args:
-        messages: The error lines of the attempt.
-        records: Its log records.
-        finished: Whether it ended by itself.
-    """
+    """Return the error lines that ended an attempt: training did not go on after them, and had not ended before."""
     if finished:
         return ()
     return tuple(
@@ -194,7 +175,6 @@ def fatal(messages: Iterable[Message], records: int, *, finished: bool) -> tuple
 
 
 # A run as the symptoms see it: one series per metric, the configuration, and what was skipped on the way in.
-
 
 MAX_SHOWN_COLUMNS = 12
 """Columns that are named where one was not found."""

@@ -41,11 +41,7 @@ Cells = Mapping[str, list[object]]
 
 
 def advice_on_runs(rows: Sequence[Mapping[str, object]]) -> str:
-    """Return why rows are runs and what to give instead; "" where they may be records.
-
-    Args:
-        rows: The first rows, by the names of their columns.
-    """
+    """Return why rows are runs and what to give instead; "" where they may be records."""
     flat = [dict(_leaves(row)) for row in rows[:ROWS_LOOKED_AT]]
     if len(flat) < 2:
         return ""

@@ -20,12 +20,6 @@ from mldebug_mcp.core.crc32c import masked_crc32c_of
 from mldebug_mcp.core.errors import InputError, MissingExtraError
 from mldebug_mcp.core.limits import checkpoint, reading
 
-# Compressed files: what is in them, a piece at a time and in bounded memory.
-#
-# gzip, bzip2 and xz are read by the standard library, Zstandard by `compression.zstd` or, before Python 3.14, by its
-# backport of the same interface, which is the `zstd` extra.
-
-
 UNPACKED_PIECE_BYTES = 1024 * 1024
 PACKED_BYTES = 16 * 1024
 """Read at a time: what follows a member is copied at its end, so a file of very many would be copied as many times."""
@@ -193,7 +187,6 @@ def _decoder(packing: str, name: str) -> _Decoder:
 
 
 # Binary formats by their first bytes.
-
 
 _BINARY_SIGNATURES = ((b"SQLite format 3\0", "sqlite"), (b"PAR1", "parquet"), (b":W&B", "wandb"), (b":SWL", "swanlab"))
 OPENED_BY_NAME = ("sqlite", "parquet")

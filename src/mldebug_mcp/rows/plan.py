@@ -27,7 +27,6 @@ from mldebug_mcp.core.text import shorten
 # `torch.Generator` is MT19937 seeded with 32 bits, and `torch.randperm` a Fisher-Yates shuffle from the front
 # (https://github.com/pytorch/pytorch, aten/src/ATen/native/TensorFactories.cpp, `randperm_cpu`).
 
-
 Ints = npt.NDArray[np.int64]
 
 SHUFFLE_MOST_ROWS = 10_000_000
@@ -37,8 +36,7 @@ SHUFFLE_MOST_ROWS = 10_000_000
 class Generator:
     """The numbers of a `torch.Generator` on the processor.
 
-    Args:
-        seed: What `manual_seed` was given; 32 bits of it count, as in torch.
+    Of the seed 32 bits count, as in torch.
     """
 
     def __init__(self, seed: int) -> None:
@@ -64,7 +62,6 @@ class Generator:
 #
 # The arithmetic is that of `torch.utils.data` (`BatchSampler`, `DistributedSampler`) and of Accelerate's
 # `BatchSamplerShard` and `DataLoaderDispatcher`; the tests hold it to theirs, row by row.
-
 
 Order = Literal["seedable", "generator", "loader_generator", "sequential"]
 """What orders a pass: a shuffle with a seed that the number of the pass is added to (Accelerate's
@@ -236,7 +233,6 @@ class Plan:
 
 # The order of the rows in a pass over the data.
 
-
 NUMBERS_OF_A_SEED = 2
 """Numbers of 32 bits that a `DataLoader` takes from its generator before each pass, for the seeds of its workers."""
 MIN_ORDER_ROWS = 1 << 18
@@ -247,11 +243,7 @@ MOST_DRAWN = 500_000_000
 
 @dataclass(slots=True)
 class Orders:
-    """The orders of the passes of a plan, each made once.
-
-    Args:
-        plan: How rows are dealt out.
-    """
+    """The orders of the passes of a plan, each made once."""
 
     plan: Plan
     _made: dict[int, Ints] = field(default_factory=dict)
@@ -303,7 +295,6 @@ class Orders:
 # Heads `{"recorder": 1, "rows_kind": "index" or "hash", "data_length": N, "sampler": {…}}` tell what is known; one with
 # a `time` that is not `continued` is a start of the recorder. A record may carry `"step": n, "rows": [ids…]`. A later
 # start replaces what an earlier one told of the same step.
-
 
 RowId = int | str
 MAX_LINE = 4 * 1024 * 1024

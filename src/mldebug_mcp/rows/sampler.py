@@ -18,7 +18,6 @@ from mldebug_mcp.rows.plan import SHUFFLE_MOST_ROWS, Order, Plan, Sharing
 
 # What a Trainer logs beside its losses, against the plan by which its rows are drawn again.
 
-
 MAX_ROUNDING_ROWS = 0.4
 """Rows by which an estimate may be off that is rounded to whole rows. Chosen: below one half."""
 EPOCH_SLACK = 1e-6
@@ -100,7 +99,6 @@ def _slack(epoch: float) -> float:
 
 # The folder of a Transformers Trainer → how its rows were dealt out, or why that cannot be told.
 
-
 ARGUMENTS = "training_args.bin"
 STATE = "trainer_state.json"
 MAX_STATE = 64 * 1024 * 1024
@@ -141,9 +139,8 @@ def read_arguments(folder: Path) -> dict[str, object]:
     world = distributed.get("num_processes") if isinstance(distributed, Mapping) else None
     batch = _train_batch_size(folder)
     if batch is None and not arguments.get("auto_find_batch_size"):
-        batch = _times(
-            arguments.get("per_device_train_batch_size"), max(1, _rows_trainer_whole(arguments.get("_n_gpu")) or 1)
-        )
+        batch = _whole_number(arguments.get("per_device_train_batch_size"))
+        batch = batch and batch * max(1, _whole_number(arguments.get("_n_gpu")) or 1)
     seed = arguments.get("data_seed")
     found = {
         "seed": arguments.get("seed") if seed is None else seed,
@@ -158,9 +155,7 @@ def read_arguments(folder: Path) -> dict[str, object]:
         "packed": arguments.get("packing") or None,
         "shuffled": arguments.get("shuffle_dataset") or None,
         "ignore_data_skip": arguments.get("ignore_data_skip"),
-        "passes": arguments.get("num_train_epochs")
-        if (_rows_trainer_whole(arguments.get("max_steps")) or -1) < 0
-        else None,
+        "passes": arguments.get("num_train_epochs") if (_whole_number(arguments.get("max_steps")) or -1) < 0 else None,
     }
     return {key: value for key, value in found.items() if value is not None}
 
@@ -186,7 +181,7 @@ def _train_batch_size(folder: Path) -> int | None:
         state = json.loads(read_bytes(file, MAX_STATE))
     except (OSError, InputError, ValueError, RecursionError):
         return None
-    return _rows_trainer_whole(state.get("train_batch_size")) if isinstance(state, dict) else None
+    return _whole_number(state.get("train_batch_size")) if isinstance(state, dict) else None
 
 
 def _checkpoints(folder: Path) -> list[Path]:
@@ -198,17 +193,11 @@ def _checkpoints(folder: Path) -> list[Path]:
     return sorted(found, key=lambda path: (len(path.name), path.name), reverse=True)[:MAX_CHECKPOINTS]
 
 
-def _rows_trainer_whole(value: object) -> int | None:
+def _whole_number(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def _times(value: object, factor: int) -> int | None:
-    number = _rows_trainer_whole(value)
-    return None if number is None else number * factor
-
-
 # What is known of a run's sampler → the plan by which its rows were dealt out, each setting with its source.
-
 
 Sampler = Literal["transformers", "accelerate", "lightning", "distributed", "random", "shuffle", "sequential"]
 """How rows were sampled: Transformers' Trainer; Accelerate's `SeedableRandomSampler` (`use_seedable_sampler=True`);
@@ -280,12 +269,7 @@ def settle(
 ) -> Settled:
     """Return how rows were dealt out.
 
-    Args:
-        options: What the caller says; it stands before all else.
-        place: The log or the folder of the run.
-        run: The run, where its log could be read.
-        head: The head of its recording; empty where there is none.
-        data_rows: How many rows the data set has that the caller named.
+    What the caller says stands before all else; `data_rows` are those of the data set that the caller named.
 
     Raises:
         InputError: it is not known exactly; the message says why, and what would make it so.

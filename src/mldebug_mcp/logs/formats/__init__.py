@@ -1,8 +1,8 @@
 """Which format reads a file, and one module per format.
 
-A format has its `NAME`, how it is known (`matches`) and how it is read (`read`). `format_list` names them in the order
-in which they are asked. A reader is imported when it is asked, so that a log costs only the readers that come before
-its own. A format of lines that can be read on as they are written offers `follow` too.
+A format has its `NAME` and how it is read (`read`), one of text also how it is known (`matches`). `format_list` names
+them in the order in which they are asked. A reader is imported when it is asked, so that a log costs only the readers
+that come before its own. A format of lines that can be read on as they are written offers `follow` too.
 `mlflow_folder` alone reads a folder.
 """
 
@@ -18,16 +18,12 @@ from mldebug_mcp.logs.format_list import BINARY_READERS, TEXT_READERS
 from mldebug_mcp.logs.log_file import LogFile
 from mldebug_mcp.logs.run import RECORDER
 from mldebug_mcp.logs.settings.printed import settings_in_head
-from mldebug_mcp.logs.spread import BARE, bare_curves, curve_name, curves_by_tag
 
 
 class Reader(Protocol):
-    """What a format's module offers."""
+    """What a format's module offers; one of text also says from a file's name and first bytes whether it `matches`."""
 
     NAME: str
-
-    def matches(self, file: LogFile) -> bool:
-        """Say from its name and first bytes whether a file has this format."""
 
     def read(self, file: LogFile, builder: RunBuilder) -> None:
         """Put the file's records into the builder."""
@@ -35,9 +31,9 @@ class Reader(Protocol):
 
 def reader_of(file: LogFile) -> Reader:
     """Return the first reader that knows a file's format."""
-    names = BINARY_READERS if file.binary else TEXT_READERS
-    readers = (cast("Reader", import_module(f"mldebug_mcp.logs.formats.{name}")) for name in names)
-    return next(reader for reader in readers if reader.matches(file))
+    names = [BINARY_READERS[file.binary]] if file.binary else TEXT_READERS
+    readers = (import_module(f"mldebug_mcp.logs.formats.{name}") for name in names)
+    return cast("Reader", next(reader for reader in readers if file.binary or reader.matches(file)))
 
 
 def read_file(file: LogFile, builder: RunBuilder) -> None:
@@ -71,27 +67,17 @@ def skipped_lines(builder: RunBuilder, count: int) -> None:
 
 
 def read_files(files: Sequence[LogFile], builder: RunBuilder) -> None:
-    """Read a file, or the event files of one run together."""
+    """Read a file, or the event files or the curves of one run together."""
     if len(files) > 1 and all(file.binary == "tensorboard" for file in files):
         from mldebug_mcp.logs.formats import tensorboard
 
         builder.formats.append(tensorboard.NAME)
         tensorboard.read_together(files, builder)
-    elif len(files) > 1 and all(curve_name(file.path) for file in files):
+        return
+    if len(files) > 1:
         from mldebug_mcp.logs.formats import curve_files
 
-        builder.formats.append(curve_files.FORMATS[files[0].path.suffix])
-        curve_files.read_together(files, builder)
-    elif len(files) > 1 and bare_curves(file.path for file in files) == [[file.path for file in files]]:
-        from mldebug_mcp.logs.formats import curve_files
-
-        builder.formats.append(BARE)
-        curve_files.read_bare(files, builder)
-    elif len(files) > 1 and len(curves_by_tag(file.path for file in files)) == len(files):
-        from mldebug_mcp.logs.formats import curve_files
-
-        builder.formats.append(BARE)
-        curve_files.read_tags(files, builder)
-    else:
-        for file in files:
-            read_file(file, builder)
+        if curve_files.read_together(files, builder):
+            return
+    for file in files:
+        read_file(file, builder)

@@ -93,10 +93,7 @@ def rows_in(document: object) -> NDArray[np.float64] | None:
 def take_rows(table: NDArray[np.float64], file: LogFile, builder: RunBuilder) -> None:
     """Give rows of numbers without names to the builder; see `read`.
 
-    Args:
-        table: The rows, shape (rows, columns).
-        file: Where they are from: its name may say what they are.
-        builder: Where they go.
+    The rows have the shape (rows, columns); what the file is called may say what they are.
     """
     width = table.shape[1]
     counters = [index for index in range(width) if _counts(table[:, index])] if width > 1 else []

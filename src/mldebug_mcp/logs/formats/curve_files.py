@@ -15,7 +15,7 @@ from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.formats.long_columns import LongTable
 from mldebug_mcp.logs.log_file import LogFile
 from mldebug_mcp.logs.numbers import to_number
-from mldebug_mcp.logs.spread import curve_columns, curve_name, curves_by_tag
+from mldebug_mcp.logs.spread import BARE, bare_curves, curve_columns, curve_name, curves_by_tag
 
 FORMATS = {".tsv": "dvclive", ".plx": "polyaxon"}
 _DELIMITERS = {".tsv": "\t", ".plx": "|"}
@@ -23,9 +23,29 @@ _STEP = "step"
 _CLOCK = "Wall time"
 
 
-def read_together(files: Sequence[LogFile], builder: RunBuilder) -> None:
-    """Read all curves of a run: the last column is the metric, which its path names."""
-    table, broken = LongTable(), 0
+def read_together(files: Sequence[LogFile], builder: RunBuilder) -> bool:
+    """Read the curves of one run; return False, with nothing read, where files are not the curves of one."""
+    paths = [file.path for file in files]
+    table = LongTable()
+    if all(map(curve_name, paths)):
+        name, read = FORMATS[paths[0].suffix], _read_by_path
+    elif bare_curves(paths) == [paths]:
+        name, read = BARE, _read_bare
+    elif len(curves_by_tag(paths)) == len(files):
+        name, read = BARE, _read_tags
+    else:
+        return False
+    builder.formats.append(name)
+    broken = read(files, table)
+    table.give(builder)
+    if broken:
+        builder.note(f"skipped {broken} row(s) that are not counters and a number")
+    return True
+
+
+def _read_by_path(files: Sequence[LogFile], table: LongTable) -> int:
+    """Read curves whose last column is the metric, which their path names; return how many rows hold none."""
+    broken = 0
     for file in files:
         name = curve_name(file.path)
         rows = csv.reader(file.lines(), delimiter=_DELIMITERS[file.path.suffix])
@@ -38,17 +58,15 @@ def read_together(files: Sequence[LogFile], builder: RunBuilder) -> None:
                 broken += 1
             else:
                 table.add(name, step, value)
-    table.give(builder)
-    if broken:
-        builder.note(f"skipped {broken} row(s) without a number")
+    return broken
 
 
-def read_bare(files: Sequence[LogFile], builder: RunBuilder) -> None:
+def _read_bare(files: Sequence[LogFile], table: LongTable) -> int:
     """Read the curves of a folder: the last column is the metric, which the file is named after, before it the step.
 
     A column before the step is the epoch. A table with a header next to them has several metrics.
     """
-    table, broken = LongTable(), 0
+    broken = 0
     epochs: dict[float, float] = {}
     for file in files:
         rows = csv.reader(file.lines())
@@ -68,14 +86,12 @@ def read_bare(files: Sequence[LogFile], builder: RunBuilder) -> None:
                     epochs[step] = numbers[0]
     for step, epoch in epochs.items():
         table.add("epoch", step, epoch)
-    table.give(builder)
-    if broken:
-        builder.note(f"skipped {broken} row(s) that are not counters and a number")
+    return broken
 
 
-def read_tags(files: Sequence[LogFile], builder: RunBuilder) -> None:
-    """Read the curves of a run that are named by their files: steps, values, and the times where they have them."""
-    table, broken = LongTable(), 0
+def _read_tags(files: Sequence[LogFile], table: LongTable) -> int:
+    """Read curves that are named by their files: steps, values, and the times where they have them."""
+    broken = 0
     tags = curves_by_tag(file.path for file in files)
     clock: dict[float, float] = {}
     for file in files:
@@ -94,6 +110,4 @@ def read_tags(files: Sequence[LogFile], builder: RunBuilder) -> None:
         clock = max(clock, times, key=len)
     for step, at in clock.items():
         table.add(_CLOCK, step, at, at)
-    table.give(builder)
-    if broken:
-        builder.note(f"skipped {broken} row(s) without a number")
+    return broken

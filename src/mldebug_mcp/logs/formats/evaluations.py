@@ -34,11 +34,6 @@ _MAX_ENTRIES = 100
 _NUMBERS = "buif"
 
 
-def matches(file: LogFile) -> bool:
-    """It is an archive as `numpy.savez` writes them."""
-    return file.binary == "npz"
-
-
 def read(file: LogFile, builder: RunBuilder) -> None:
     """Read the evaluations."""
     with file.stream() as stream:

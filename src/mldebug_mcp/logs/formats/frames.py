@@ -37,7 +37,6 @@ from mldebug_mcp.logs.run_columns import names_run
 
 # Tables in memory (polars) → records: what JSON lines, CSV and parquet have in common once they are parsed.
 
-
 _MAY_SPELL_A_NUMBER = r"(?i)^\s*\[?\s*[-+]?[\d.,]+(?:e[-+]?\d+)?[\s%]*\]?\s*$|nan|inf|tensor\(|1\.#"
 """Matches at least what `numbers.parse_number` takes."""
 
@@ -171,7 +170,6 @@ def _may_spell_numbers(column: pl.Series) -> bool:
 # Every other block goes back to the caller, who reads it line by line: first cut into pieces, so that one odd line
 # costs little. Bare NaN and Infinity, which polars refuses, are replaced by numbers that occur nowhere in the block.
 
-
 MAX_KEYS = 500
 """Keys read by the block; a log with more is read line by line."""
 _SAMPLE_LINES = 50
@@ -194,11 +192,7 @@ def _tells_resume(frame: pl.DataFrame) -> bool:
 
 
 class FastRecords:
-    """Takes blocks of JSON lines.
-
-    Args:
-        builder: Where the records go.
-    """
+    """Takes blocks of JSON lines."""
 
     def __init__(self, builder: RunBuilder) -> None:
         self._builder = builder
@@ -354,7 +348,6 @@ def _with_numbers_for_nan(block: bytes) -> bytes | None:
 # What polars does not read exactly as `table` does goes row by row: first cut into pieces, so that one odd row costs
 # little. A quote may hold line ends, so from the first one on everything goes row by row.
 
-
 _SAMPLE_ROWS = 100
 _NOTHING = ("None", "none", "NA", "N/A", "null", "NULL", "-", "--")
 """Cells that mean a missing value, besides empty ones."""
@@ -371,15 +364,7 @@ class TakesRows(Protocol):
 
 
 def read_fast(file: LogFile, rows: TakesRows, builder: RunBuilder, delimiter: str, comments: int) -> Iterator[str]:
-    """Read a table by blocks as far as that goes; return the lines that are left.
-
-    Args:
-        file: The file.
-        rows: Reads rows one by one.
-        builder: Where the records go.
-        delimiter: What stands between cells.
-        comments: Lines before the header.
-    """
+    """Read a table by blocks as far as that goes; return the lines that are left."""
     table: _Table | None = None
     remaining = blocks(file)
     for block in remaining:

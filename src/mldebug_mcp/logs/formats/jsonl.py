@@ -71,11 +71,7 @@ def follow(file: LogFile, builder: RunBuilder) -> Records:
 
 
 class Records:
-    """Takes lines one by one and counts what is not a record.
-
-    Args:
-        builder: Where the records go.
-    """
+    """Takes lines one by one and counts what is not a record."""
 
     def __init__(self, builder: RunBuilder) -> None:
         self._builder = builder

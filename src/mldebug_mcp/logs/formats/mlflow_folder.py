@@ -60,7 +60,7 @@ def read_folder(folder: Path, builder: RunBuilder) -> bool:
     if not runs:
         return False
     builder.formats.append(NAME)
-    sizes = {name: sum(map(_lines_in, _metric_files(run))) for name, run in runs.items()}
+    sizes = {name: sum(1 for file in _metric_files(run) for _ in _lines(file)) for name, run in runs.items()}
     labels = {name: _first_line(run / "tags" / "mlflow.runName") for name, run in runs.items()}
     run = runs[builder.choose(str(folder), sizes, labels)]
     metrics = {
@@ -77,10 +77,6 @@ def read_folder(folder: Path, builder: RunBuilder) -> bool:
 
 def _metric_files(run: Path) -> Iterator[Path]:
     return iter(sorted(walk(run / "metrics")))
-
-
-def _lines_in(file: Path) -> int:
-    return sum(1 for _ in _lines(file))
 
 
 def _lines(file: Path, longest: int = _LONGEST_LINE) -> Iterator[str]:

@@ -36,11 +36,6 @@ _MAX_COLUMNS = 5000
 _MAX_PROBLEM = 1000
 
 
-def matches(file: LogFile) -> bool:
-    """It begins as a parquet file."""
-    return file.binary == NAME
-
-
 def read(file: LogFile, builder: RunBuilder) -> None:
     """Read the rows in order; columns without numbers are passed over."""
     empty = 0

@@ -54,11 +54,7 @@ def follow(file: LogFile, builder: RunBuilder) -> RecordedLines:
 
 
 class RecordedLines:
-    """Takes blocks of lines.
-
-    Args:
-        builder: Where the records go.
-    """
+    """Takes blocks of lines."""
 
     def __init__(self, builder: RunBuilder) -> None:
         self._builder = builder

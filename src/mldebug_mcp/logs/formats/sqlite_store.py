@@ -64,11 +64,6 @@ OF_AIM = (
 """Why the store of Aim is refused, and what exports it: tried with Aim 3.29.1, whose queries need the index."""
 
 
-def matches(file: LogFile) -> bool:
-    """It begins as an SQLite database."""
-    return file.binary == NAME
-
-
 def read(file: LogFile, builder: RunBuilder) -> None:
     """Read one run of the database; the notes name the others."""
     _check_whole(file)

@@ -20,11 +20,6 @@ _KEY, _STEP, _VALUE = 1, 2, 5
 _NUMBER = 1
 
 
-def matches(file: LogFile) -> bool:
-    """It begins as a SwanLab log."""
-    return file.binary == NAME
-
-
 def read(file: LogFile, builder: RunBuilder) -> None:
     """Read every scalar; media and console lines are passed over."""
     read_messages(file, builder, records(file.pieces(BLOCK)), _SCALAR, _row)

@@ -14,8 +14,9 @@ from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import clean, counted, shorten
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.log_file import LogFile, is_fast, lines_of
-from mldebug_mcp.logs.names import Quantity, role_of
+from mldebug_mcp.logs.names import role_of
 from mldebug_mcp.logs.names.metrics import COUNTERS, canonical, is_telling
+from mldebug_mcp.logs.names.quantities import CLOCKS
 from mldebug_mcp.logs.names.records import is_long, phase_in, tells_kind
 from mldebug_mcp.logs.numbers import parse_number
 from mldebug_mcp.logs.run_columns import names_run
@@ -23,7 +24,6 @@ from mldebug_mcp.logs.run_tables import ROWS_LOOKED_AT, advice_on_runs
 from mldebug_mcp.logs.text.bars import bar_in
 
 # The rows of a table of text, one after another, as records.
-
 
 _TAG = regex(r".*?-tag-(?P<tag>.+)|(?P<name>.+)")
 """What TensorBoard calls the files that it exports: "run-version_7-tag-train_loss.csv"."""
@@ -36,15 +36,12 @@ _IN_BRACKETS = regex(
 )
 MAX_SHOWN = 40
 """Characters of a name or cell that a note shows. Chosen: enough to find it."""
-_CLOCKS = frozenset({Quantity.ELAPSED, Quantity.TIMESTAMP})
 
 
 def named_by_its_file(header: list[str], stem: str) -> list[str]:
     """Return a header whose only metric is called "value", as a file of one metric has it, with the metric's name.
 
-    Args:
-        header: The names of the columns.
-        stem: The name of the file without its ending: the tag that TensorBoard exported, or the metric itself.
+    The stem of the file is the tag that TensorBoard exported, or the metric itself.
     """
     named = _TAG.fullmatch(stem)
     others = [name for name in header if name.lower() != "value"]
@@ -66,15 +63,13 @@ def _phase_first(name: str) -> str:
 
 def _places(name: str) -> bool:
     role = role_of(name)
-    return canonical(name) in COUNTERS or (role is not None and role.quantity in _CLOCKS)
+    return canonical(name) in COUNTERS or (role is not None and role.quantity in CLOCKS)
 
 
 class Rows:
     """Takes rows of cells, the header first, and counts what is not a record.
 
-    Args:
-        builder: Where the records go.
-        stem: The name of the file without its ending.
+    `stem` is the name of the file without its ending.
     """
 
     def __init__(self, builder: RunBuilder, stem: str) -> None:
@@ -85,7 +80,7 @@ class Rows:
         self._first: list[str] = []
         self.ragged = 0
         self.empty = 0
-        self._numbers: Counter[str] = Counter()
+        self._numeric: set[str] = set()
         self._words: Counter[str] = Counter()
         self._word: dict[str, str] = {}
 
@@ -126,7 +121,7 @@ class Rows:
             return cell.strip()
         number = parse_number(cell)
         if number is not None:
-            self._numbers[name] += 1
+            self._numeric.add(name)
         elif cell.strip():
             self._words[name] += 1
             self._word.setdefault(name, cell)
@@ -139,7 +134,7 @@ class Rows:
         if self.empty:
             builder.note(f"skipped {self.empty} row(s) without a number")
         for name, count in self._words.items():
-            if name in self._numbers and name not in self._texts:
+            if name in self._numeric and name not in self._texts:
                 builder.note(
                     f"{counted(count, 'cell')} of {shorten(name, MAX_SHOWN)} hold no number, such as "
                     f"{shorten(self._word[name], MAX_SHOWN)!r}: left out"
@@ -150,7 +145,6 @@ class Rows:
 
 
 # Tables: CSV, TSV and the like, with a header line.
-
 
 NAME = "table"
 

@@ -35,7 +35,6 @@ from mldebug_mcp.logs.spread import scalars_name
 # A text is a JSON object, as the Trainer's, a Markdown table, as CleanRL's, one printed as in any log, or a single
 # value under the setting's name. Schemas: summary.proto, hparams/plugin_data.proto and google/protobuf/struct.proto.
 
-
 MAX_TEXT = 200_000
 _TAG, _TENSOR, _METADATA = 1, 8, 9
 _PLUGIN, _PLUGIN_CONTENT = 1, 2
@@ -110,11 +109,6 @@ def _table(text: str) -> dict[str, object]:
 
 
 # Event messages → the points of each metric.
-#
-# Events of one metric differ only in time, step and, in their last four bytes, the value. So one event is parsed, and
-# all others that are alike byte by byte are read from the columns of a matrix. Schemas: event.proto, summary.proto and
-# tensor.proto in tensorboard/compat/proto.
-
 
 Bytes = NDArray[np.uint8]
 
@@ -179,8 +173,9 @@ class Scalars:
                     step = protobuf.signed(part.value)
                 elif part.number == 5 and part.wire == protobuf.BYTES:
                     found += _summary(event, part.start, part.end)
-                    if not found and any(setting in event for setting in _PLUGINS_WITH_SETTINGS):
-                        self._take_settings(event, part)
+                    may_set = not found and len(self._settings) < MAX_CONFIGURATIONS
+                    if may_set and any(setting in event for setting in _PLUGINS_WITH_SETTINGS):
+                        self._settings += settings_of_summary(event, part.start, part.end)
         except (ValueError, struct.error):
             self.damaged += 1
             return []
@@ -188,10 +183,6 @@ class Scalars:
             array = np.array([[time], [step], [scalar.value]], dtype=np.float64)
             self._parts.setdefault(scalar.name, []).append(_Part(np.array([number]), *array))
         return found
-
-    def _take_settings(self, event: bytes, summary: protobuf.Field) -> None:
-        if len(self._settings) < MAX_CONFIGURATIONS:
-            self._settings += settings_of_summary(event, summary.start, summary.end)
 
     def settings(self) -> Settings:
         """Return the configuration that the events say; the first says what stands."""
@@ -309,16 +300,8 @@ def _unpacked(code: str, raw: bytes) -> float:
 
 
 # TensorBoard event files: scalars in both encodings (simple_value and tensors), from one file or several of one run.
-#
-# `tfrecord` finds the messages in a file, `event_scalars` reads them, and `points` makes records of the points.
-
 
 NAME = "tensorboard"
-
-
-def matches(file: LogFile) -> bool:
-    """Its first record has the framing of an event file."""
-    return file.binary == NAME
 
 
 def read(file: LogFile, builder: RunBuilder) -> None:
@@ -352,12 +335,7 @@ def read_together(files: Sequence[LogFile], builder: RunBuilder) -> None:
 
 
 class EventFile:
-    """What has been read of one event file so far.
-
-    Args:
-        name: Its name, for the notes.
-        scalars: Where the points go.
-    """
+    """What has been read of one event file so far."""
 
     block_bytes = 2 * LARGE_BYTES
 

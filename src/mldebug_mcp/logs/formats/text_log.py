@@ -20,18 +20,16 @@ from mldebug_mcp.logs.endings import ErrorLines
 from mldebug_mcp.logs.line_prefixes import drawings_in, heads_evaluation, records_in, without_prefix
 from mldebug_mcp.logs.log_file import FAST_BYTES, LogFile, blocks
 from mldebug_mcp.logs.names.metrics import is_telling
-from mldebug_mcp.logs.numbers import without_underscores
+from mldebug_mcp.logs.numbers import MAY_HOLD_NUMBER, NO_DIGITS, without_underscores
 from mldebug_mcp.logs.run import warns
 from mldebug_mcp.logs.text.bars import RichBar, bar_in, is_fastprogress
-from mldebug_mcp.logs.text.headed import HeadedBlock
 from mldebug_mcp.logs.text.known_shapes import KnownLines, Memory
 from mldebug_mcp.logs.text.line_shape import MARKS, Skeletons
 from mldebug_mcp.logs.text.parsed_line import LineContent, content_of, drawing_of, straightened
 from mldebug_mcp.logs.text.records import Records
-from mldebug_mcp.logs.text.tables import Box, CopyPaste, Table, may_be_row
+from mldebug_mcp.logs.text.tables import Box, CopyPaste, HeadedBlock, Table, may_be_row
 
 # The frameworks whose printed lines are known by sight: it says only whose they are; all are read alike.
-
 
 _LINES: tuple[tuple[str, str], ...] = (
     (
@@ -97,12 +95,7 @@ def name_framework(builder: RunBuilder, line: str) -> None:
 
 
 class Structures:
-    """Gathers their lines and gives whole ones to the records.
-
-    Args:
-        builder: Gets notes and the framework.
-        records: Where the records go.
-    """
+    """Gathers their lines and gives whole ones to the records."""
 
     def __init__(self, builder: RunBuilder, records: Records) -> None:
         self._builder = builder
@@ -121,9 +114,9 @@ class Structures:
 
     def take(self, number: int, line: str) -> bool:
         """Take a line; return whether it is part of a structure."""
-        if self._in_rich_bar(number, line) or is_fastprogress(line):
+        if self._is_part(self._rich, number, line) or is_fastprogress(line):
             return True
-        if self._in_headed_block(number, line):
+        if self._is_part(self._headed, number, line):
             return True
         copied = self._copied.take(line)
         if copied is not None:
@@ -131,7 +124,7 @@ class Structures:
                 self._records.assembler.whole(number, copied)
             return True
         message = without_prefix(line).message
-        if self._in_box(number, message):
+        if self._is_part(self._box, number, message):
             return True
         bar = bar_in(line)
         cells = bar.head if bar is not None and not bar.around else message
@@ -144,15 +137,13 @@ class Structures:
     def end(self) -> None:
         """End what is open."""
         self._headed.end()
-        self._end_headed_block(0)
+        self._box.end()
+        self._rich.end()
+        self._give_done(0)
         if self._headed.others:
             self._builder.note(
                 f"left out {self._headed.others} result(s) of other trials than the first: each is a run of its own"
             )
-        self._box.end()
-        self._end_box(0)
-        self._rich.end()
-        self._end_rich_bar(0)
         if self.table.guessed:
             self._builder.note(f"rows without names are read as {self.table.guessed}")
 
@@ -161,42 +152,28 @@ class Structures:
         if len(set(self._closing)) == self._builder.rows:
             self._builder.set_aside()
 
-    def _in_headed_block(self, number: int, line: str) -> bool:
-        taken = self._headed.take(line)
-        self._end_headed_block(number)
+    def _is_part(self, drawn: Box | RichBar | HeadedBlock, number: int, line: str) -> bool:
+        taken = drawn.take(line)
+        self._give_done(number)
         return taken
 
-    def _end_headed_block(self, number: int) -> None:
-        if self._headed.done is None:
-            return
-        (phase, record), self._headed.done = self._headed.done, None
-        if phase == "train" and self._builder.column(CLOSING_NAMES[0]):
-            return  # the Trainer has printed the same before
-        self._closing += [phase] if phase else []
-        self._records.dicts.take(number, record)
-
-    def _in_rich_bar(self, number: int, line: str) -> bool:
-        taken = self._rich.take(line)
-        self._end_rich_bar(number)
-        return taken
-
-    def _end_rich_bar(self, number: int) -> None:
+    def _give_done(self, number: int) -> None:
+        """Give the records what has just ended."""
+        if self._headed.done is not None:
+            (phase, record), self._headed.done = self._headed.done, None
+            # The Trainer may have printed the same before.
+            if phase != "train" or not self._builder.column(CLOSING_NAMES[0]):
+                self._closing += [phase] if phase else []
+                self._records.dicts.take(number, record)
+        if self._box.done:
+            self._records.assembler.whole(number, self._box.done)
+            self._box.done = None
         if self._rich.done:
             name_framework(self._builder, f"{self._rich.done.head} [{self._rich.done.metrics}")
             drawing = drawing_of(self._rich.done)
             if drawing.telling:
                 self._records.bars.take(number, drawing)
             self._rich.done = None
-
-    def _in_box(self, number: int, message: str) -> bool:
-        taken = self._box.take(message)
-        self._end_box(number)
-        return taken
-
-    def _end_box(self, number: int) -> None:
-        if self._box.done:
-            self._records.assembler.whole(number, self._box.done)
-            self._box.done = None
 
 
 NAME = "text"
@@ -218,10 +195,8 @@ LIKE_BYTES, SAME_WIDTH = 4096, 5
 """Bytes above the end in which lines like the last one are looked for, and how many of these tell how a number is
 written. Chosen: an evaluation may stand between."""
 _LAST_NUMBER = regex(rb"(?<![\w.])[-+]?\d[\d,]*(?:\.\d*)?(?:[eE][-+]?\d*)?$")
-_NO_DIGITS = str.maketrans("", "", "0123456789")
 _REPEATS = regex(r"best iteration is:\s*$", re.IGNORECASE)
 """LightGBM's last words, under which it prints the line of its best iteration once more."""
-_WORTH = regex(r"\d|nan|inf", re.IGNORECASE)
 _HANGS_ON_NUMBERS = "exit"
 """Stands in lines that are errors or none by a number in them: "exit code: 137"."""
 _OF_EPOCH = "| train |"
@@ -397,7 +372,7 @@ class Text:
             self._repeated = 0
             return None
         settled = self._is_settled()
-        skeleton = line.translate(_NO_DIGITS)
+        skeleton = line.translate(NO_DIGITS)
         if settled and skeleton in self._dull:
             self._watch_starts(number, line, skeleton)
             return None if self._starts.watches(skeleton) else LineContent()
@@ -467,7 +442,11 @@ class Text:
             self._inner = self._inner or "| train_inner |" in content.text
             if self._inner and _OF_EPOCH in content.text:  # fairseq closes an epoch with the mean over it
                 content.plain.metrics = {f"epoch_mean/{name}": value for name, value in content.plain.metrics.items()}
-        elif content.skipped is None and not _WORTH.search(content.text) and self._take_heading(number, content.text):
+        elif (
+            content.skipped is None
+            and not MAY_HOLD_NUMBER.search(content.text)
+            and self._take_heading(number, content.text)
+        ):
             return None
         return content if self._records.take(number, content) else LineContent()
 

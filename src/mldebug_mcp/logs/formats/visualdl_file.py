@@ -24,11 +24,6 @@ _VALUES = 1
 _STEP, _TAG, _SCALAR = 1, 2, 4
 
 
-def matches(file: LogFile) -> bool:
-    """It begins as a log of VisualDL."""
-    return file.binary == NAME
-
-
 def read(file: LogFile, builder: RunBuilder) -> None:
     """Read every scalar; images, histograms and the like are passed over."""
     read_messages(file, builder, _records(file.pieces(PIECE)), _VALUES, _row)

@@ -30,11 +30,6 @@ _OWN = ("_wandb", "_timestamp", "_runtime")
 _KEY, _NESTED_KEY, _INTEGER, _NUMBER, _TEXT, _JSON, _VALUE_JSON = 1, 2, 5, 6, 7, 8, 16
 
 
-def matches(file: LogFile) -> bool:
-    """It begins as a W&B transaction log."""
-    return file.binary == NAME
-
-
 def read(file: LogFile, builder: RunBuilder) -> None:
     """Read the history and the configuration; of a run without history, its summary."""
     summary: dict[str, object] = {}

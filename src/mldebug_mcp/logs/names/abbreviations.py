@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from mldebug_mcp.logs.columns import Column, Columns, Floats, ascends, rename
 from mldebug_mcp.logs.names import Quantity, normal, role_of
 from mldebug_mcp.logs.names.grammar import MAX_NAME
 from mldebug_mcp.logs.names.lexicon import PHASES, SET_ASIDE
-from mldebug_mcp.logs.names.metrics import canonical
+from mldebug_mcp.logs.names.metrics import called, canonical
 from mldebug_mcp.logs.names.quantities import PAIRS
 
 _WORD = regex(r"[^\W_]+%?|[%#]")
@@ -96,70 +95,61 @@ class _Meaning:
     can_be: Callable[[Floats], bool] = _any
 
 
-_OF_A_POLICY: Mapping[str, _Meaning] = MappingProxyType(
-    {
-        **dict.fromkeys(("r", "ret", "rm", "fit", "fitness", "rew"), _Meaning("reward")),
-        **dict.fromkeys(("r std", "fit std", "rstd"), _Meaning("reward_std", _positive)),
-        **dict.fromkeys(("h", "h pi", "ent", "seq entropy"), _Meaning("entropy")),
-        **dict.fromkeys(("ev", "exp var"), _Meaning("explained_variance")),
-        "kl loss": _Meaning("kl"),
-        **dict.fromkeys(("pg", "pi"), _Meaning("policy_loss")),
-        **dict.fromkeys(("vf", "vloss", "baseline loss", "loss value", "val fn loss"), _Meaning("value_loss")),
-        **dict.fromkeys(("clip", "clip%", "clip %", "clip frac"), _Meaning("clip_ratio", _share)),
-        **dict.fromkeys(("ε", "eps", "explore eps", "exploration eps"), _Meaning("exploration_rate", _share)),
-        **dict.fromkeys(("dead groups", "zero groups"), _Meaning("frac_reward_zero_std", _share)),
-        **dict.fromkeys(("ratio", "ppo ratio"), _Meaning("policy_ratio", _positive)),
-        "adv": _Meaning("advantages"),
-        "td": _Meaning("value_loss"),
-        "clip high": _Meaning("clip_ratio/high_mean", _share),
-        "clip low": _Meaning("clip_ratio/low_mean", _share),
-        "is clipped": _Meaning("clip_ratio/mean", _share),
-    }
-)
-_OF_A_GRADIENT: Mapping[str, _Meaning] = MappingProxyType(
-    {word: meaning for word, meaning in _OF_A_POLICY.items() if word != "eps"}
-)
+_OF_A_POLICY: Mapping[str, _Meaning] = {
+    **dict.fromkeys(("r", "ret", "rm", "fit", "fitness", "rew"), _Meaning("reward")),
+    **dict.fromkeys(("r std", "fit std", "rstd"), _Meaning("reward_std", _positive)),
+    **dict.fromkeys(("h", "h pi", "ent", "seq entropy"), _Meaning("entropy")),
+    **dict.fromkeys(("ev", "exp var"), _Meaning("explained_variance")),
+    "kl loss": _Meaning("kl"),
+    **dict.fromkeys(("pg", "pi"), _Meaning("policy_loss")),
+    **dict.fromkeys(("vf", "vloss", "baseline loss", "loss value", "val fn loss"), _Meaning("value_loss")),
+    **dict.fromkeys(("clip", "clip%", "clip %", "clip frac"), _Meaning("clip_ratio", _share)),
+    **dict.fromkeys(("ε", "eps", "explore eps", "exploration eps"), _Meaning("exploration_rate", _share)),
+    **dict.fromkeys(("dead groups", "zero groups"), _Meaning("frac_reward_zero_std", _share)),
+    **dict.fromkeys(("ratio", "ppo ratio"), _Meaning("policy_ratio", _positive)),
+    "adv": _Meaning("advantages"),
+    "td": _Meaning("value_loss"),
+    "clip high": _Meaning("clip_ratio/high_mean", _share),
+    "clip low": _Meaning("clip_ratio/low_mean", _share),
+    "is clipped": _Meaning("clip_ratio/mean", _share),
+}
+_OF_A_GRADIENT: Mapping[str, _Meaning] = {word: meaning for word, meaning in _OF_A_POLICY.items() if word != "eps"}
 """... where the policy explores by its own chance: TRL's `eps` are episodes per second."""
-_OF_COMPLETIONS: Mapping[str, _Meaning] = MappingProxyType(
-    dict.fromkeys(("len", "resp len", "resp length", "gen len", "out len"), _Meaning("completion_length", _positive))
+_OF_COMPLETIONS: Mapping[str, _Meaning] = dict.fromkeys(
+    ("len", "resp len", "resp length", "gen len", "out len"), _Meaning("completion_length", _positive)
 )
-_OF_PAIRS: Mapping[str, _Meaning] = MappingProxyType(
-    {
-        "r+": _Meaning("rewards/chosen"),
-        "r-": _Meaning("rewards/rejected"),
-        **dict.fromkeys(("δr", "dr", "r margin", "r gap", "implicit margin"), _Meaning("rewards/margins")),
-        **dict.fromkeys(("acc", "implicit acc", "dpo acc"), _Meaning("rewards/accuracies", _share)),
-    }
+_OF_PAIRS: Mapping[str, _Meaning] = {
+    "r+": _Meaning("rewards/chosen"),
+    "r-": _Meaning("rewards/rejected"),
+    **dict.fromkeys(("δr", "dr", "r margin", "r gap", "implicit margin"), _Meaning("rewards/margins")),
+    **dict.fromkeys(("acc", "implicit acc", "dpo acc"), _Meaning("rewards/accuracies", _share)),
+}
+_OF_OPPONENTS: Mapping[str, _Meaning] = {
+    **dict.fromkeys(("critic", "disc", "dl", "gan d", "d gan"), _Meaning("discriminator_loss")),
+    **dict.fromkeys(("gen", "gl", "gan g", "g gan"), _Meaning("generator_loss")),
+}
+_OF_BOXES: Mapping[str, _Meaning] = {"p": _Meaning("precision"), "r": _Meaning("recall"), "ar": _Meaning("recall")}
+_OF_SUMMARIES: Mapping[str, _Meaning] = {
+    "r 1": _Meaning("rouge1"),
+    "r 2": _Meaning("rouge2"),
+    "r l": _Meaning("rougeL"),
+}
+_OF_PHASES: Mapping[str, _Meaning] = {"tl": _Meaning("loss"), "vl": _Meaning("eval_loss")}
+_EPOCHS: Mapping[str, _Meaning] = dict.fromkeys(("e", "ep"), _Meaning("epoch", _passes))
+_STEPS: Mapping[str, _Meaning] = dict.fromkeys(
+    ("i", "t", "#", "up", "gen", "mini step", "gen iter"), _Meaning("step", _counts)
 )
-_OF_OPPONENTS: Mapping[str, _Meaning] = MappingProxyType(
-    {
-        **dict.fromkeys(("critic", "disc", "dl", "gan d", "d gan"), _Meaning("discriminator_loss")),
-        **dict.fromkeys(("gen", "gl", "gan g", "g gan"), _Meaning("generator_loss")),
-    }
-)
-_OF_BOXES: Mapping[str, _Meaning] = MappingProxyType(
-    {"p": _Meaning("precision"), "r": _Meaning("recall"), "ar": _Meaning("recall")}
-)
-_OF_SUMMARIES: Mapping[str, _Meaning] = MappingProxyType(
-    {"r 1": _Meaning("rouge1"), "r 2": _Meaning("rouge2"), "r l": _Meaning("rougeL")}
-)
-_OF_PHASES: Mapping[str, _Meaning] = MappingProxyType({"tl": _Meaning("loss"), "vl": _Meaning("eval_loss")})
-_EPOCHS: Mapping[str, _Meaning] = MappingProxyType(dict.fromkeys(("e", "ep"), _Meaning("epoch", _passes)))
-_STEPS: Mapping[str, _Meaning] = MappingProxyType(
-    dict.fromkeys(("i", "t", "#", "up", "gen", "mini step", "gen iter"), _Meaning("step", _counts))
-)
-_WITHIN: Mapping[str, _Meaning] = MappingProxyType(dict.fromkeys(("i", "batch"), _Meaning("step", _counts_again)))
-_EVER: Mapping[str, _Meaning] = MappingProxyType(
-    {
-        **dict.fromkeys(("toks", "n toks"), _Meaning("num_tokens", _counts)),
-        **dict.fromkeys(("alloc", "mem peak", "peak alloc"), _Meaning("memory", _positive)),
-    }
-)
-_OF_AMOUNTS: Mapping[str, _Meaning] = MappingProxyType({"tokens": _Meaning("num_tokens", _counts)})
+_WITHIN: Mapping[str, _Meaning] = dict.fromkeys(("i", "batch"), _Meaning("step", _counts_again))
+_EVER: Mapping[str, _Meaning] = {
+    **dict.fromkeys(("toks", "n toks"), _Meaning("num_tokens", _counts)),
+    **dict.fromkeys(("alloc", "mem peak", "peak alloc"), _Meaning("memory", _positive)),
+}
+_OF_AMOUNTS: Mapping[str, _Meaning] = {"tokens": _Meaning("num_tokens", _counts)}
 """... where nothing counts: next to a step, tokens may be those of a batch."""
-_OF_TIMES: Mapping[str, _Meaning] = MappingProxyType(
-    {"optimizer": _Meaning("optimizer_time", _positive), "t total": _Meaning("step_time", _positive)}
-)
+_OF_TIMES: Mapping[str, _Meaning] = {
+    "optimizer": _Meaning("optimizer_time", _positive),
+    "t total": _Meaning("step_time", _positive),
+}
 """... where the times of the passes through a model are logged, too."""
 
 
@@ -256,14 +246,12 @@ def _fits(columns: Columns, name: str, meaning: _Meaning) -> bool:
     return len(values) > 0 and meaning.can_be(values)
 
 
-_CLOSER: Mapping[Quantity, tuple[str, ...]] = MappingProxyType(
-    {
-        Quantity.ACCURACY: ("rewards/accuracies",),
-        Quantity.VALUE: ("value_loss", "discriminator_loss"),
-        Quantity.LOSS: ("value_loss", "kl"),
-        Quantity.RECALL: ("reward",),
-    }
-)
+_CLOSER: Mapping[Quantity, tuple[str, ...]] = {
+    Quantity.ACCURACY: ("rewards/accuracies",),
+    Quantity.VALUE: ("value_loss", "discriminator_loss"),
+    Quantity.LOSS: ("value_loss", "kl"),
+    Quantity.RECALL: ("reward",),
+}
 """Which names may be another quantity, of what they say by themselves."""
 
 
@@ -307,7 +295,7 @@ def episodes_as_ep(columns: Columns) -> str | None:
 def shares_of_phases(columns: Columns) -> str | None:
     """`Train%` next to `Valid%` is the accuracy, in percent."""
     found = {name: PHASES[match[1].lower()] for name in columns if (match := _SHARE_OF.fullmatch(name)) is not None}
-    if len(found) < LEAST_OF_A_POLICY or any(canonical(name) in ("accuracy", "eval_accuracy") for name in columns):
+    if len(found) < LEAST_OF_A_POLICY or called(columns, "accuracy", "eval_accuracy"):
         return None
     notes = []
     for name, phase in found.items():
@@ -344,7 +332,7 @@ def counters_of_composer(columns: Columns) -> str | None:
     for old, new in (("time/batch", "step"), ("time/token", "num_tokens"), ("time/sample", "num_samples")):
         if old not in columns or not _counts(values := _finite(columns[old])) or not ascends(values):
             continue
-        if not any(canonical(name) == new for name in columns):
+        if not called(columns, new):
             columns[new] = columns.pop(old)
             notes.append(f"{old!r} is read as {new}")
         elif old == "time/batch" and (_repeats_step(columns, old) or not _OF_COMPOSER.isdisjoint(columns)):
@@ -382,7 +370,7 @@ def shares_of_a_policy(columns: Columns) -> str | None:
         role = role_of(f"{name}_fraction") if role_of(name) is None else None
         if role is None or role.quantity not in _SHARES_OF_A_POLICY or not role.is_whole or role.unit:
             continue
-        values, taken = _finite(columns[name]), any(canonical(column) == role.name for column in columns)
+        values, taken = _finite(columns[name]), called(columns, role.name)
         if not taken and len(values) and bool(np.all((values >= 0) & (values <= 1))):
             rename(columns, name, role.name)
             notes.append(f"{name!r} is read as {role.name}, a share")

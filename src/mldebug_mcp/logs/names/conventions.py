@@ -45,13 +45,10 @@ from mldebug_mcp.logs.names.losses import (
     scores_of_evaluation,
     taking_turns,
 )
-from mldebug_mcp.logs.names.metrics import COUNTERS, canonical, factor, is_telling, is_training_loss, rank
+from mldebug_mcp.logs.names.metrics import COUNTERS, called, canonical, factor, is_telling, is_training_loss, rank
 from mldebug_mcp.logs.names.quantities import PAIRS
 from mldebug_mcp.logs.names.records import phase_in
 from mldebug_mcp.logs.names.words import segments_of
-
-# Columns under the names that they were logged with → columns under canonical names.
-
 
 _OF_TRAINING = regex(r"train(?:ing)? ", re.IGNORECASE)
 _BARE = frozenset({"loss", "acc", "accuracy", "acc@1", "top1"})
@@ -223,7 +220,6 @@ def _in_unknown_places(columns: Columns) -> set[str]:
 
 # Metrics of pairs of answers under names that mean something else in the training of a policy.
 
-
 _OF_POLICIES = frozenset({
     Quantity.REWARD, Quantity.REWARD_SPREAD, Quantity.KL, Quantity.APPROXIMATE_KL, Quantity.ENTROPY,
     Quantity.COMPLETION_LENGTH, Quantity.POLICY_LOSS, Quantity.VALUE_LOSS, Quantity.EPISODE_LENGTH,
@@ -256,7 +252,6 @@ def _name(role: Role) -> str:
 
 # Times, counters, shares and memory whose unit, or what they are of, only their numbers tell.
 
-
 RATES = ("eta", "η")
 """Symbols of papers for the learning rate."""
 BARE_SECONDS = {
@@ -270,15 +265,15 @@ _NO_MEASURE = NAMESPACES | {*PHASES.values(), "time"}
 WAITS = ("data", "load", "loading", "fetch", "io", "input", "feed", "batch_load", "wait", "waits", "stall")
 """What columns are called that hold the wait for data, next to the time of the step."""
 HARDLY_EVER_LONGER = 0.95
-"""Share of the records in which a wait is within its step. Chosen: clocks that are read one after another round apart."""
+"""Share of the records in which a wait is within its step. Chosen: two clocks are rounded apart."""
 MOST_GIB = 512.0
 """GiB that no process has of a device: a larger number without a unit is in MiB. Chosen: devices of today have 288."""
 MIB, BYTES = 2.0**-10, 2.0**-30
 
 
 def time_and_data(columns: Columns) -> str | None:
-    """`data` next to the time of a step (`time`, `batch`), in as many records, hardly ever longer: the wait for data."""
-    if any(canonical(name) == "data_time" for name in columns):
+    """`data` next to the time of a step (`time`, `batch`), in as many records, hardly ever longer: the wait."""
+    if called(columns, "data_time"):
         return None
     waits = [name for name in columns if _bare(name) in WAITS]
     wholes = [name for name in columns if canonical(name) == "step_time" or _bare(name) in ("time", "batch")]
@@ -345,7 +340,7 @@ def _bare(name: str) -> str:
 
 def rates(columns: Columns) -> str | None:
     """`eta` is the learning rate unless it is a time that is left, which is longer than that or gets shorter."""
-    if any(canonical(name) == "learning_rate" for name in columns):
+    if called(columns, "learning_rate"):
         return None
     for name in [column for column in columns if _bare(column) in RATES]:
         value = columns[name].values()
@@ -385,7 +380,7 @@ def memory(columns: Columns) -> str | None:
 def batch_in_epoch(columns: Columns) -> str | None:
     """An epoch and a batch without a step: the batch counts inside the epoch."""
     names = {name.lower(): name for name in columns}
-    if "epoch" in names and "batch" in names and not any(canonical(name) == "step" for name in columns):
+    if "epoch" in names and "batch" in names and not called(columns, "step"):
         columns["step"] = columns.pop(names["batch"])
     return None
 
@@ -424,10 +419,6 @@ def metrics_of_validation(columns: Columns) -> str | None:
 
 
 # What a log means beyond its names: conventions that show only when all columns are known.
-#
-# Each is a function that changes the columns where its convention holds, and says so. Those of abbreviations stand in
-# `abbreviations`, those of what is called the loss and of when it was evaluated in `losses`, and those that one
-# framework alone has in `frameworks`; the others stand here.
 
 
 @dataclass(frozen=True, slots=True)
@@ -446,9 +437,7 @@ class AppliedConventions:
 def apply(columns: Columns, choose: Callable[[Mapping[str, int]], str]) -> AppliedConventions:
     """Apply every convention to the columns of a log (raw name → column), in place.
 
-    Args:
-        columns: By the names that they were logged with.
-        choose: Returns which run is read, of several by the number of their values.
+    `choose` returns which run is read, of several by the number of their values.
     """
     wide_export(columns, choose)
     settings = {BOOSTER: "trees"} if is_boosted(columns) else {}

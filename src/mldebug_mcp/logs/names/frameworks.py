@@ -13,22 +13,13 @@ from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.logs.columns import Column, Columns, ascends, stretches_of
 from mldebug_mcp.logs.names import normal
 from mldebug_mcp.logs.names.lexicon import CONCEPTS, NAMESPACES, PARTS_OF_A_MODEL, PHASES, STATISTICS
-from mldebug_mcp.logs.names.metrics import canonical, is_telling
+from mldebug_mcp.logs.names.metrics import called, canonical, is_telling
 from mldebug_mcp.logs.names.records import phase_in
 from mldebug_mcp.logs.names.words import words_in
 
 BOOSTER = "booster"
 """The setting that says which boosted trees are trained: XGBoost's own name, and what the readers call them."""
-_SCORES = (
-    "average_score",
-    "avg_score",
-    "mean_score",
-    "score",
-    "total_reward",
-    "total_score",
-    "rewards",
-    "r",
-)
+_SCORES = ("average_score", "avg_score", "mean_score", "score", "total_reward", "total_score", "rewards", "r")
 """What episodes bring where nothing is called their reward, the smoothest first."""
 _BOOSTED = regex(
     r"(?:(?P<train>d?train(?:ing)?)|d?(?:eval|val|valid|validation|test)(?:_\d+)?)(?:'s |-|/)(?P<measure>[\w@.-]+)"
@@ -84,9 +75,7 @@ def wide_export(columns: Columns, choose: Callable[[Mapping[str, int]], str]) ->
 def _are_runs(others: Sequence[str], found: Sequence[tuple[str, str]]) -> bool:
     """Say whether columns are the same metrics of several runs, and not those of phases or of parts of a model.
 
-    Args:
-        others: The names of the other columns: what the runs share counts, and measures nothing.
-        found: What stands before the metric, and the metric.
+    The other columns, which the runs share, count and measure nothing.
     """
     runs = {run for run, _ in found}
     measured = [metric for _, metric in found if is_telling(metric)]
@@ -124,7 +113,7 @@ def episodes(columns: Columns) -> str | None:
             columns["episode_length"] = columns.pop(name)
     scores = {normal(name): name for name in columns}
     score = next((scores[name] for name in _SCORES if name in scores), None)
-    if score is None or any(canonical(name) == "reward" for name in columns):
+    if score is None or called(columns, "reward"):
         return None
     columns["reward"] = columns.pop(score)
     return f"{score!r} of the episodes is read as the reward"
@@ -160,7 +149,7 @@ def boosted_trees(columns: Columns) -> str | None:
         return _catboost_score(columns)
     found = [match for name in columns if (match := _BOOSTED.fullmatch(name))]
     measure = next((match["measure"] for match in found if match["measure"] in _BOOSTED_LOSSES), None)
-    if measure is None or any(canonical(name) in ("loss", "eval_loss") for name in columns):
+    if measure is None or called(columns, "loss", "eval_loss"):
         return None
     parts = [match for match in found if match["measure"] == measure]
     trained = next((match.string for match in parts if match["train"]), None)
@@ -296,7 +285,7 @@ def sum_of_parts(columns: Columns) -> str | None:
                 for name in columns
                 if _DETECTOR_LOSS.fullmatch(name.removeprefix(prefix)) and name.startswith(prefix)
             ]
-            if len(parts) < 2 or any(canonical(name) == total for name in columns):
+            if len(parts) < 2 or called(columns, total):
                 continue
             at = [columns[name].arrays()[0] for name in parts]
             if all(np.array_equal(at[0], array) for array in at):
@@ -308,7 +297,7 @@ def sum_of_parts(columns: Columns) -> str | None:
 
 def cross_entropy(columns: Columns) -> str | None:
     """MXNet's loss is its cross-entropy; next to a loss it is another measure, such as Marian's of whole sentences."""
-    if any(canonical(name) in ("loss", "eval_loss") for name in columns):
+    if called(columns, "loss", "eval_loss"):
         return None
     names = {normal(name): name for name in columns}
     notes = []

@@ -27,7 +27,6 @@ from mldebug_mcp.logs.names.words import Words, chunks_in, is_per_time, plain, s
 
 # The words of a name that say what is measured → the quantity, and of what part.
 
-
 _TUNED_BY_A_LOSS = frozenset({"alpha", "beta", "lambda", "coefficient"})
 """What is a setting elsewhere, and has a loss where it is learned: `alpha_loss` of SAC."""
 _LETTERS = frozenset({"q", "v", "d", "g"})
@@ -214,12 +213,6 @@ def _head(base: list[str]) -> tuple[Quantity, frozenset[str]] | None:
 
 
 # A name of a metric → its role: quantity, phase, part, statistic and unit.
-#
-# A name is split into segments at `/`, `.` and `:`, those into words at every other separator, at humps of camel case
-# and at digits (`words`); the lexicon says what each word means. What is left when phase, statistic, unit and words
-# that say nothing are taken out must be a quantity as a whole, in any order, or a quantity and the name of a part of
-# it.
-
 
 MAX_NAME = 200
 """Characters of a name that is parsed: a longer one is prose."""
@@ -256,26 +249,8 @@ _PLACES = lexicon.NAMESPACES | {"loss", "losses"}
 _SPREADS = frozenset({"std", "var", "cos", "cosine", "sparsity", "snr"})
 _GRADIENTS = frozenset({"grad", "grads", "gradient", "gradients"})
 _PARTS = lexicon.PARTS_OF_A_MODEL | {"first", "last"}
-_SUMMANDS = (
-    lexicon.NAMED_LOSSES
-    | lexicon.PARTS_OF_A_LOSS
-    | {
-        "loss",
-        "nll",
-        "mse",
-        "mae",
-        "l1",
-        "l2",
-        "dice",
-        "iou",
-        "kl",
-        "adv",
-        "cross",
-        "entropy",
-        "total",
-        "ssim",
-        "lpips",
-    }
+_SUMMANDS = (lexicon.NAMED_LOSSES | lexicon.PARTS_OF_A_LOSS) | lexicon.all_of(
+    "loss nll mse mae l1 l2 dice iou kl adv cross entropy total ssim lpips"
 )
 """What losses are called in a sum of them, or behind an L."""
 _POWER = regex(r"(?P<name>.*?\w)[ _]*(?:[x×*·] ?|\([x×*]?)(?P<power>1e[+-]?\d{1,2})\)?")
@@ -585,7 +560,6 @@ def _can_be(quantity: Quantity, statistic: str) -> bool:
 
 
 # Names that the user explains, for what no grammar can know: `L` is the loss.
-
 
 TARGETS: Mapping[str, Role] = {
     name: Role(quantity, phase)

@@ -12,10 +12,9 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from mldebug_mcp.logs.names.quantities import Quantity as Q  # noqa: N817 - tables of them  # noqa: N817 - a table of them
+from mldebug_mcp.logs.names.quantities import Quantity as Q  # noqa: N817 - tables of them
 
 # The words of names, from the data file beside this module, and how its lists are written down.
-
 
 Groups = Mapping[str, str]
 
@@ -57,12 +56,6 @@ def phrases_in(groups: Groups) -> dict[frozenset[str], str]:
 # Latin letters stand here without their accents, as names are read without them. Russian words are inflected: of those
 # the beginning stands here that all their forms share.
 
-
-OTHER_PHASES = grouped(OTHER_LANGUAGES["phases"])
-OTHER_STATISTICS = grouped(OTHER_LANGUAGES["statistics"])
-OTHER_SYNONYMS = grouped(OTHER_LANGUAGES["synonyms"])
-"""Word → what it means, besides `lexicon.SYNONYMS`."""
-
 STEMS = grouped(OTHER_LANGUAGES["stems"])
 """Beginning of a Russian word → what it means."""
 
@@ -76,20 +69,14 @@ LEAST_INFLECTED = 3
 
 
 # The words that names of metrics are made of; the words themselves stand in `words.json`.
-#
-# Each word stands there once, with what it means: usually itself in its plain form, sometimes several words. What is
-# not there is not understood, and a name with such a word is of a quantity only where the quantity has parts (`Loss`
-# and `box_loss`). A new word goes into the `synonyms` of the file, a new quantity into its `quantities`.
 
-
-PHASES = grouped(METRIC_GROUPS["phases"])
-PHASES |= OTHER_PHASES
+PHASES = grouped(METRIC_GROUPS["phases"]) | grouped(OTHER_LANGUAGES["phases"])
 PARTS_OF_A_MODEL = all_of(METRICS["parts_of_a_model"])
 """Words that name a part of a model and nothing else, below what is measured of it."""
 STATISTICS = grouped(METRIC_GROUPS["statistics"]) | {
     percentile: percentile for percentile in ("p05", "p10", "p25", "p75", "p90", "p95", "p99")
 }
-STATISTICS |= OTHER_STATISTICS
+STATISTICS |= grouped(OTHER_LANGUAGES["statistics"])
 
 SECONDS = {
     "s": 1.0, "sec": 1.0, "secs": 1.0, "second": 1.0, "seconds": 1.0,
@@ -120,8 +107,7 @@ SOFT = all_of(METRICS["soft"])
 SPOILERS = all_of(METRICS["spoilers"])
 """Words that make a setting, or something else, of a name that would be that of a part."""
 
-SYNONYMS = grouped(METRIC_GROUPS["synonyms"])
-SYNONYMS |= {word: meaning for word, meaning in OTHER_SYNONYMS.items() if word not in SYNONYMS}
+SYNONYMS = grouped(OTHER_LANGUAGES["synonyms"]) | grouped(METRIC_GROUPS["synonyms"])
 """Word → what it means: one word or several."""
 
 PHRASES = {tuple(phrase.split()): meaning for phrase, meaning in METRIC_GROUPS["phrases"].items()}
@@ -140,7 +126,6 @@ EMPTY = NAMESPACES | {"per", "of", "in", "the", "this", "to", "from"}
 
 
 # Which words together are which quantity, and what else a name of each quantity may hold.
-
 
 MEANINGS = {words: Q(name) for words, name in phrases_in(METRIC_GROUPS["quantities"]).items()}
 """Words, in any order → the quantity."""
@@ -199,120 +184,63 @@ COUNTED = frozenset({Q.TOKENS_SEEN, Q.SAMPLES_SEEN, *RATES.values()})
 
 # Names that mean otherwise than their words say, in the framework that writes them.
 
-
-IDIOMS: dict[str, tuple[Q | None, str, float]] = {
+_IDIOMS: tuple[tuple[Q | None, str, float, str], ...] = (
     # Stable-Baselines3 logs minus the mean entropy (ppo.py: entropy_loss = -mean(entropy)), others the entropy.
-    "train/entropy_loss": (Q.ENTROPY, "", -1.0),
-    "actor/entropy_loss": (Q.ENTROPY, "", 1.0),
-    "mean_entropy_loss": (Q.ENTROPY, "", 1.0),
-    "loss_ent": (Q.ENTROPY, "", 1.0),
-    "actor/kl_loss": (Q.KL, "", 1.0),
-    "mean_kl_loss": (Q.KL, "", 1.0),
-    "loss_kl": (Q.KL, "", 1.0),
-    **dict.fromkeys(("ppo_kl", "actor/ppo_kl", "train/ppo_kl"), (Q.APPROXIMATE_KL, "", 1.0)),
-    "actor/loss": (Q.LOSS, "", 1.0),
-    "losses/a_loss": (Q.POLICY_LOSS, "", 1.0),
-    "losses/c_loss": (Q.VALUE_LOSS, "", 1.0),
-    "ev_tdlam_before": (Q.EXPLAINED_VARIANCE, "", 1.0),
-    # TRL's PPO trainer: "val" is the value function.
-    "ppo/val/var_explained": (Q.EXPLAINED_VARIANCE, "", 1.0),
-    "val/ratio": (Q.POLICY_RATIO, "", 1.0),
-    "val/clipfrac": (None, "", 1.0),
-    "val/clipfrac_avg": (None, "", 1.0),
-    "ppo/returns/mean": (None, "", 1.0),  # targets of the value function, beside the scores
+    (Q.ENTROPY, "", -1.0, "train/entropy_loss"),
+    (Q.ENTROPY, "", 1.0, "actor/entropy_loss mean_entropy_loss loss_ent"),
+    (Q.KL, "", 1.0, "actor/kl_loss mean_kl_loss loss_kl"),
+    (Q.APPROXIMATE_KL, "", 1.0, "ppo_kl actor/ppo_kl train/ppo_kl"),
+    # TRL's PPO trainer: "val" is the value function, and its returns are targets of that, beside the scores.
+    (Q.EXPLAINED_VARIANCE, "", 1.0, "ppo/val/var_explained ev_tdlam_before"),
+    (Q.POLICY_RATIO, "", 1.0, "val/ratio"),
+    (None, "", 1.0, "val/clipfrac val/clipfrac_avg ppo/returns/mean"),
     # A mean beside a loss may be that of a reward model; TRL's spread is that within the groups of one prompt.
-    "reward_mean": (None, "", 1.0),
-    "reward_std": (Q.REWARD_SPREAD, "", 1.0),
-    "train/reward_std": (Q.REWARD_SPREAD, "", 1.0),
-    "env/reward_std": (Q.REWARD_SPREAD, "", 1.0),
-    **dict.fromkeys(
-        ("group_std", "in_group_std", "within_group_std", "intra_group_std"),
-        (Q.REWARD_SPREAD, "", 1.0),
-    ),
-    **dict.fromkeys(("amp_scale", "scaler_scale", "scaler/scale", "scaler"), (Q.LOSS_SCALE, "", 1.0)),
-    "ppo/mean_scores": (Q.REWARD, "", 1.0),
-    "objective/scores": (Q.REWARD, "", 1.0),
-    "critic/rewards/mean": (Q.REWARD, "", 1.0),
-    "evaluation/averagereturn": (Q.REWARD, "", 1.0),
-    "evaluation/average_episode_length": (Q.EPISODE_LENGTH, "", 1.0),
-    "evaluation": (Q.REWARD, "eval", 1.0),
-    "avgr": (Q.REWARD, "", 1.0),
-    "meanrew": (Q.REWARD, "", 1.0),
-    "avgs": (Q.EPISODE_LENGTH, "", 1.0),
-    "meanlen": (Q.EPISODE_LENGTH, "", 1.0),
-    "episode_t": (Q.EPISODE_LENGTH, "", 1.0),
-    "t_env": (Q.STEP, "", 1.0),
-    "total_t": (Q.STEP, "", 1.0),
-    "_step": (Q.STEP, "", 1.0),  # Weights & Biases counts its calls
-    "acc_iter": (Q.STEP, "", 1.0),  # OpenPCDet: accumulated
-    "valid_num_updates": (Q.STEP, "", 1.0),  # fairseq: of training, where it was validated
-    "global_step/max_steps": (Q.STEP, "", 1.0),  # ms-swift
-    "update": (Q.STEP, "", 1.0),  # fairseq: in epochs, beside num_updates
-    **dict.fromkeys(("num_epoch", "n_epoch"), (Q.EPOCH, "", 1.0)),
-    "completed_step": (Q.STEP, "", 1.0),  # MaxText
-    "time/iterations": (None, "", 1.0),  # Stable-Baselines3 counts rollouts
-    "time/episodes": (None, "", 1.0),
-    **dict.fromkeys(("ltrain", "ltrn"), (Q.LOSS, "", 1.0)),
-    **dict.fromkeys(("lval", "lvalid", "ltest", "ldev"), (Q.LOSS, "eval", 1.0)),
-    **dict.fromkeys(("trl", "tr_l", "trn_l", "train_l", "l_tr", "l_trn", "l_train"), (Q.LOSS, "", 1.0)),
-    **dict.fromkeys(
-        (
-            "tel",
-            "te_l",
-            "tst_l",
-            "test_l",
-            "va_l",
-            "val_l",
-            "ho_l",
-            "dev_l",
-            "l_va",
-            "l_val",
-            "l_test",
-            "l_dev",
-            "l_ho",
-        ),
-        (Q.LOSS, "eval", 1.0),
-    ),
-    "l_pix": (Q.LOSS, "", 1.0),
-    "train_nll": (Q.LOSS, "", 1.0),
-    "inertia": (Q.LOSS, "", 1.0),  # K-means of scikit-learn: what it minimises
-    "mean_batch_inertia": (Q.LOSS, "", 1.0),
-    "train/ce_loss": (Q.LOSS, "", 1.0),
-    "valid_loss/mse": (Q.LOSS, "eval", 1.0),
-    "clip_val_loss": (Q.LOSS, "eval", 1.0),
-    "norm": (Q.GRADIENT_NORM, "", 1.0),
-    **dict.fromkeys(("l.r.", "l_r"), (Q.LEARNING_RATE, "", 1.0)),
-    **dict.fromkeys(("ep", "ep."), (Q.EPOCH, "", 1.0)),  # of an agent an episode: `conventions.abbreviations`
-    **dict.fromkeys(("upd", "up."), (Q.STEP, "", 1.0)),
-    **dict.fromkeys(("example_counter", "sen.", "nimg", "n_img"), (Q.SAMPLES_SEEN, "", 1.0)),
-    **dict.fromkeys(("gtokens", "gtok", "btokens", "btok"), (Q.TOKENS_SEEN, "", 1e9)),
-    **dict.fromkeys(("mtokens", "mtok"), (Q.TOKENS_SEEN, "", 1e6)),
-    **dict.fromkeys(("kt/s", "ktok/s", "ktok_s", "ktps", "ktokens/s"), (Q.TOKENS_PER_SECOND, "", 1e3)),
-    **dict.fromkeys(("m/ep", "m/epoch"), (Q.EPOCH_TIME, "", 60.0)),
-    **dict.fromkeys(("s/b", "sec/b"), (Q.STEP_TIME, "", 1.0)),
-    "ms/b": (Q.STEP_TIME, "", 1e-3),
+    (None, "", 1.0, "reward_mean"),
+    (Q.REWARD_SPREAD, "", 1.0, "reward_std train/reward_std env/reward_std"),
+    (Q.REWARD_SPREAD, "", 1.0, "group_std in_group_std within_group_std intra_group_std"),
+    (Q.REWARD, "", 1.0, "ppo/mean_scores objective/scores critic/rewards/mean evaluation/averagereturn avgr meanrew"),
+    (Q.REWARD, "eval", 1.0, "evaluation"),
+    (Q.EPISODE_LENGTH, "", 1.0, "evaluation/average_episode_length avgs meanlen episode_t"),
+    (Q.EXPLORATION, "", 1.0, "charts/epsilon"),
+    (Q.POLICY_LOSS, "", 1.0, "losses/a_loss"),
+    (Q.VALUE_LOSS, "", 1.0, "losses/c_loss"),
+    (Q.GENERATOR_LOSS, "", 1.0, "l_g_gan"),  # BasicSR
+    # K-means of scikit-learn minimises its inertia.
+    (Q.LOSS, "", 1.0, "actor/loss l_pix train_nll train/ce_loss inertia mean_batch_inertia"),
+    (Q.LOSS, "", 1.0, "ltrain ltrn trl tr_l trn_l train_l l_tr l_trn l_train"),
+    (Q.LOSS, "eval", 1.0, "lval lvalid ltest ldev tel te_l tst_l test_l va_l val_l ho_l dev_l"),
+    (Q.LOSS, "eval", 1.0, "l_va l_val l_test l_dev l_ho"),
+    (Q.LOSS, "eval", 1.0, "valid_loss/mse clip_val_loss"),
+    (Q.ACCURACY, "", 1.0, "token_acc"),  # ms-swift has no other
+    (Q.ACCURACY, "eval", 1.0, "eval_token_acc metrics/accuracy_top1"),  # Ultralytics measures it on the validation set
+    (Q.GRADIENT_NORM, "", 1.0, "norm"),
+    (Q.LEARNING_RATE, "", 1.0, "l.r. l_r x/lr0"),
+    (Q.LOSS_SCALE, "", 1.0, "amp_scale scaler_scale scaler/scale scaler"),
+    # Weights & Biases counts its calls (`_step`), OpenPCDet accumulates (`acc_iter`); fairseq names the updates of
+    # training where it was validated, and counts epochs beside its updates. MaxText, ms-swift.
+    (Q.STEP, "", 1.0, "t_env total_t _step acc_iter valid_num_updates update completed_step"),
+    (Q.STEP, "", 1.0, "global_step/max_steps upd up."),
+    (None, "", 1.0, "time/iterations time/episodes"),  # Stable-Baselines3 counts rollouts
+    (None, "", 1.0, "acc_step acc_steps"),  # of accumulation
+    (Q.EPOCH, "", 1.0, "num_epoch n_epoch ep ep."),  # of an agent an episode: `abbreviations`
+    (Q.SAMPLES_SEEN, "", 1.0, "example_counter sen. nimg n_img"),
+    (Q.TOKENS_SEEN, "", 1e9, "gtokens gtok btokens btok"),
+    (Q.TOKENS_SEEN, "", 1e6, "mtokens mtok"),
+    (Q.TOKENS_PER_SECOND, "", 1e3, "kt/s ktok/s ktok_s ktps ktokens/s"),
+    (Q.STEPS_PER_SECOND, "", 1.0, "throughput/device/bps"),  # OLMo: batches
+    (Q.EPOCH_TIME, "", 60.0, "m/ep m/epoch"),
+    (Q.STEP_TIME, "", 1.0, "s/b sec/b dt updt_s step_avg"),
+    (Q.STEP_TIME, "", 1.0, "time_metrics/end_to_end(s) throughput/duration"),  # torchtitan, Levanter
+    (Q.STEP_TIME, "", 1e-3, "ms/b"),
     # Megatron's and DeepSpeed's timers count milliseconds.
-    **dict.fromkeys(("forward_compute", "fwd_microstep"), (Q.FORWARD_TIME, "", 1e-3)),
-    **dict.fromkeys(("backward_compute", "bwd_microstep"), (Q.BACKWARD_TIME, "", 1e-3)),
-    "batch_generator": (Q.DATA_TIME, "", 1e-3),
-    "step_microstep": (Q.OPTIMIZER_TIME, "", 1e-3),
-    "acc_step": (None, "", 1.0),  # of accumulation
-    "acc_steps": (None, "", 1.0),
-    "l_g_gan": (Q.GENERATOR_LOSS, "", 1.0),  # BasicSR
-    "x/lr0": (Q.LEARNING_RATE, "", 1.0),
-    "token_acc": (Q.ACCURACY, "", 1.0),  # ms-swift has no other
-    "eval_token_acc": (Q.ACCURACY, "eval", 1.0),
-    "metrics/accuracy_top1": (Q.ACCURACY, "eval", 1.0),  # Ultralytics measures it on the validation set
-    "time_metrics/end_to_end(s)": (Q.STEP_TIME, "", 1.0),  # torchtitan
-    "throughput/duration": (Q.STEP_TIME, "", 1.0),  # Levanter
-    "throughput/device/bps": (Q.STEPS_PER_SECOND, "", 1.0),  # OLMo: batches
-    "charts/epsilon": (Q.EXPLORATION, "", 1.0),
-    "dt": (Q.STEP_TIME, "", 1.0),
-    "updt_s": (Q.STEP_TIME, "", 1.0),
-    "step_avg": (Q.STEP_TIME, "", 1.0),
-    "system.cpu": (Q.HOST_UTILISATION, "", 1.0),  # Weights & Biases, in per cent
-    "system.memory": (None, "", 1.0),
-    "_runtime": (Q.ELAPSED, "", 1.0),
-    **dict.fromkeys(("train_time", "training_time", "training_duration"), (Q.ELAPSED, "", 1.0)),
-}
-"""Name, in lower case with underscores → quantity (None: it has no role), phase, factor."""
+    (Q.FORWARD_TIME, "", 1e-3, "forward_compute fwd_microstep"),
+    (Q.BACKWARD_TIME, "", 1e-3, "backward_compute bwd_microstep"),
+    (Q.DATA_TIME, "", 1e-3, "batch_generator"),
+    (Q.OPTIMIZER_TIME, "", 1e-3, "step_microstep"),
+    (Q.ELAPSED, "", 1.0, "_runtime train_time training_time training_duration"),
+    (Q.HOST_UTILISATION, "", 1.0, "system.cpu"),  # Weights & Biases, in per cent
+    (None, "", 1.0, "system.memory"),
+)
+"""Quantity (None: it has no role), phase, factor, and the names, in lower case with underscores."""
+IDIOMS = {name: (quantity, phase, factor) for quantity, phase, factor, names in _IDIOMS for name in names.split()}
+"""Name → quantity, phase, factor."""

@@ -17,12 +17,9 @@ from mldebug_mcp.logs.columns import Column, Columns, Floats, Rows, rename, stre
 from mldebug_mcp.logs.names import Quantity, normal, role_of
 from mldebug_mcp.logs.names.grammar import MAX_NAME
 from mldebug_mcp.logs.names.lexicon import METHODS, NAMED_LOSSES, OTHER_LANGUAGES, SET_ASIDE, all_of
-from mldebug_mcp.logs.names.metrics import canonical, is_evaluation, is_telling, is_training_loss
+from mldebug_mcp.logs.names.metrics import called, canonical, is_evaluation, is_telling, is_training_loss
 from mldebug_mcp.logs.names.records import phase_in
 from mldebug_mcp.logs.names.words import segments_of, sorted_out
-
-# Which column is the loss, its evaluation or the reward, where no name says it in full.
-
 
 _PERPLEXITIES = ("ppl", "perplexity", "PPL", "Perplexity")
 _ERRORS = ("total", "objective", "nll", "bce", "ce", "mse", "rmse", "mae", "l1", "l2", "l")
@@ -65,7 +62,7 @@ def named_loss(columns: Columns) -> str | None:
 
     The same measure is that of evaluation; another one could not be compared with it.
     """
-    if any(canonical(name) in ("loss", "reward", "policy_loss", "value_loss") for name in columns):
+    if called(columns, "loss", "reward", "policy_loss", "value_loss"):
         return None
     own = [name for name in columns if not name.startswith(SET_ASIDE) and not _SO_FAR.search(name)]
     names = {_bare(name) or name.lower(): name for name in own if not _is_held_out(name) and not _is_elsewhere(name)}
@@ -84,7 +81,7 @@ def named_loss(columns: Columns) -> str | None:
         columns["loss"] = columns[names[found[0]]]
     else:
         rename(columns, names[found[0]], "loss")
-    if not evaluated or any(canonical(name) == "eval_loss" for name in columns):
+    if not evaluated or called(columns, "eval_loss"):
         return f"{names[found[0]]!r} is read as the loss"
     rename(columns, evaluated[0], "eval_loss")
     return f"{names[found[0]]!r} is read as the loss, {evaluated[0]!r} as the eval_loss"
@@ -185,8 +182,8 @@ def _is_measured_and_no_score(values: Floats) -> bool:
 
 def evaluation_of_its_name(columns: Columns) -> str | None:
     """Next to a `train_nll` that is read as the loss, `val_nll` is the evaluation loss."""
-    loss = next((name for name in columns if canonical(name) == "loss"), None)
-    if loss is None or any(canonical(name) == "eval_loss" for name in columns):
+    loss = called(columns, "loss")
+    if not loss or called(columns, "eval_loss"):
         return None
     measure = _bare(loss)
     evaluated = [name for name in columns if _is_held_out(name) and _bare(name) == measure]
@@ -205,9 +202,7 @@ def evaluation_of_answers(columns: Columns) -> str | None:
 
     The tokens of answers are those that count, and the likelihood of the next token is what training minimises.
     """
-    if not any(canonical(name) == "loss" for name in columns) or any(
-        canonical(name) == "eval_loss" for name in columns
-    ):
+    if not called(columns, "loss") or called(columns, "eval_loss"):
         return None
     roles = {name: role for name in columns if (role := role_of(name)) is not None and not name.startswith(SET_ASIDE)}
     losses = {name: role for name, role in roles.items() if role.quantity is Quantity.LOSS}
@@ -279,7 +274,6 @@ def _is_power(loss: Column, perplexity: Column) -> bool:
 
 # Metrics that are called by a letter or a syllable, which only what stands beside them explains.
 
-
 _ACCURACY = {"a": "accuracy", "eval_a": "eval_accuracy"}
 _OBJECTIVE = regex(
     r"(?:(?P<before>[a-z]{2,10})[/_. ])?(?:obj|(?<=[/_. ])error)"
@@ -342,7 +336,6 @@ def _phase_of_objective(name: str) -> str | None:
 
 # Which records of an evaluation are evaluations, and which values of a loss were worked out at all.
 
-
 MIN_RECORDS_PER_EVALUATION = 3
 """Records with one evaluation loss, on average, from which on it is one that is printed again; chosen by hand."""
 MIN_EVALUATIONS_WITH_SCORE, MOST_EVALUATED = 2, 0.5
@@ -376,7 +369,7 @@ def repeated_evaluation(columns: Columns) -> str | None:
     Only the records where it changes are evaluations. When the first value was worked out, the log does not say.
     """
     loss = next((column for name, column in columns.items() if canonical(name) == "loss"), None)
-    name = next((name for name in columns if canonical(name) == "eval_loss"), "")
+    name = called(columns, "eval_loss")
     if loss is None or not name:
         return None
     at, value = columns[name].arrays()

@@ -5,21 +5,21 @@ The grammar decides what names mean in `roles`; here it is asked the way the rea
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.logs.names import Quantity, Role, may_mean, normal, role_of
 from mldebug_mcp.logs.names.grammar import factor_of
 from mldebug_mcp.logs.names.lexicon import IDIOMS, METHODS, NAMED_LOSSES, PARTS_OF_A_LOSS, PHASES, STATISTICS
+from mldebug_mcp.logs.names.quantities import AMOUNTS, LOSSES, THROUGHPUTS
 from mldebug_mcp.logs.names.quantities import COUNTERS as _COUNTERS
-from mldebug_mcp.logs.names.quantities import LOSSES, THROUGHPUTS
 from mldebug_mcp.logs.names.words import pieces_of
 
 COUNTERS = ("step", "epoch", "episode")
 """Where a run is, the finest first."""
 _SURELY_EVALUATION = frozenset({"eval", "val", "vali", "validation", "validate"})
 """Phases that nothing else is called by: `valid_action` is a share of valid actions."""
-AMOUNTS = frozenset({Quantity.TOKENS_SEEN, Quantity.SAMPLES_SEEN})
 _SO_FAR = regex(r"seen|consumed|processed|so[_ -]?far")
 _SHORT = 3
 """Letters of a counter that is abbreviated: `ep`, `upd`."""
@@ -51,6 +51,11 @@ def canonical(name: str) -> str:
     if role is not None and role.name:
         return role.name
     return _own_name(name, role)
+
+
+def called(names: Iterable[str], *wanted: str) -> str:
+    """Return the first of some names whose canonical name is one of those that are wanted, "" if none has one."""
+    return next((name for name in names if canonical(name) in wanted), "")
 
 
 @lru_cache(maxsize=16384)
@@ -95,7 +100,7 @@ def is_abbreviated(name: str) -> bool:
 def counts_rows(name: str) -> bool:
     """Say whether a name is one that counts the samples or tokens that training has seen."""
     role = role_of(name)
-    return role is not None and role.quantity in (Quantity.SAMPLES_SEEN, Quantity.TOKENS_SEEN)
+    return role is not None and role.quantity in AMOUNTS
 
 
 def is_telling(name: str) -> bool:
@@ -104,11 +109,9 @@ def is_telling(name: str) -> bool:
     if role is not None and role.statistic in ("max", "min"):
         return role.quantity is Quantity.REWARD  # `max_grad_norm` and `max_completion_length` are settings
     if role is not None and role.quantity is Quantity.ERROR_RATE:
-        return bool(role.phase)  # `error_rate` alone may be a setting
+        return bool(role.phase)  # alone it may be a setting, or any error
     if role is not None and role.quantity.is_result:
         return not _is_called_by_name(name, role)
-    if role is not None and role.quantity is Quantity.ERROR_RATE and role.phase:
-        return True  # "training error"; an error alone may be any
     return is_loss(name) or "'s " in name  # LightGBM: "valid_0's l2"
 
 
@@ -193,23 +196,3 @@ def of_evaluation(name: str) -> str:
     """Return the name of a metric in a record of the Trainer's `evaluate`, where some trainers forget the prefix."""
     measured = is_telling(name) or name.startswith("completions/")
     return f"eval_{name}" if measured and not name.startswith("eval_") else name
-
-
-__all__ = [
-    "COUNTERS",
-    "canonical",
-    "factor",
-    "factor_in",
-    "is_abbreviated",
-    "is_amount",
-    "is_evaluation",
-    "is_known",
-    "is_loss",
-    "is_measured",
-    "is_part_of_loss",
-    "is_telling",
-    "is_training_loss",
-    "may_hold_names",
-    "of_evaluation",
-    "rank",
-]

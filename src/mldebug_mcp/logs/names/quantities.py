@@ -166,6 +166,10 @@ def _from(first: Quantity, last: Quantity) -> frozenset[Quantity]:
 
 
 COUNTERS = frozenset({Quantity.STEP, Quantity.EPOCH, Quantity.EPISODE})
+AMOUNTS = frozenset({Quantity.TOKENS_SEEN, Quantity.SAMPLES_SEEN})
+CLOCKS = frozenset({Quantity.ELAPSED, Quantity.TIMESTAMP})
+PLACES = COUNTERS | AMOUNTS | CLOCKS
+"""What says where a run is, whatever is measured there."""
 HIGHER_IS_BETTER = _from(Quantity.F1, Quantity.EVIDENCE_BOUND) | {Quantity.ACCURACY, Quantity.TOKEN_ACCURACY}
 LOWER_IS_BETTER = _from(Quantity.ERROR_RATE, Quantity.RANK)
 PAIRS = _from(Quantity.REWARD_CHOSEN, Quantity.LOGPS_REJECTED)

@@ -11,6 +11,7 @@ from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.logs.names import Quantity, role_of
 from mldebug_mcp.logs.names.lexicon import PHASES
 from mldebug_mcp.logs.names.metrics import canonical, of_evaluation
+from mldebug_mcp.logs.names.quantities import PLACES
 from mldebug_mcp.logs.numbers import to_number
 
 ENVELOPES = frozenset({"data", "values", "payload", "fields", "scalars", "record", "body"})
@@ -26,7 +27,7 @@ _KIND = regex(
 )
 """What a field is called that gives the kind of a record."""
 _WORD = regex(r"[^\W\d_]+")
-_HUMP = regex(r"(?<=[a-z])(?=[A-Z])")
+HUMP = regex(r"(?<=[a-z])(?=[A-Z])")
 _WITH_PHASE = frozenset({
     "step", "epoch", "batch", "iteration", "end", "loop", "log", "metrics", "results", "summary", "set", "split",
     "data", "phase", "mode", "loss", "stats", "subset", "context", "history", "record", "curve",
@@ -35,11 +36,6 @@ _WITH_PHASE = frozenset({
 _METRIC = frozenset({"metric", "metricname", "name", "key", "tag", "variable", "scalarname", "quantity"})
 _VALUE = frozenset({"value", "metricvalue", "scalarvalue", "scalar"})
 """What the fields of a record of one metric are called, in lower case without marks."""
-_OF_THE_RUN = frozenset({
-    Quantity.STEP, Quantity.EPOCH, Quantity.EPISODE, Quantity.TOKENS_SEEN, Quantity.SAMPLES_SEEN,
-    Quantity.LEARNING_RATE, Quantity.ELAPSED, Quantity.TIMESTAMP,
-})  # fmt: skip
-"""What says where the run is, in a record of evaluation too."""
 SUMMARY_MARKS = frozenset({"train_runtime", "total_flos"})
 """Not metrics: clocks and counters that the Trainer writes once at the end of training, with its averages."""
 
@@ -82,7 +78,7 @@ def phase_in(text: str) -> str:
 
 def _parted(name: str) -> tuple[str, tuple[str, ...]]:
     """Return the phase that a short text names, "" if none, and its other words."""
-    words = [word.lower() for word in _WORD.findall(_HUMP.sub(" ", name))]
+    words = [word.lower() for word in _WORD.findall(HUMP.sub(" ", name))]
     phases = {PHASES[word] for word in words if word in PHASES}
     return phases.pop() if len(phases) == 1 else "", tuple(word for word in words if word not in PHASES)
 
@@ -99,7 +95,8 @@ def is_of_evaluation(values: Mapping[str, object]) -> bool:
 def named_of_evaluation(name: str) -> str:
     """Return the name of a metric in a record of evaluation that does not say so in its names."""
     role = role_of(name)
-    return name if role is not None and (role.phase or role.quantity in _OF_THE_RUN) else f"eval/{name}"
+    is_of_run = role is not None and (role.quantity in PLACES or role.quantity is Quantity.LEARNING_RATE)
+    return name if is_of_run or (role is not None and role.phase) else f"eval/{name}"
 
 
 class Single(NamedTuple):

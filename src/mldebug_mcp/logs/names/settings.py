@@ -22,7 +22,6 @@ from mldebug_mcp.logs.names.lexicon import SETTING_LISTS, SETTING_SYNONYMS, SETT
 # nothing (`FILLERS`) are the grammar's. A phrase with "=" in front is so general that it holds only where nothing
 # around it speaks of something else; one with "?" is, besides, believed only where no other key names the setting.
 
-
 NUMBER, FLAG, TEXT, ANY = "number", "flag", "text", "any"
 """Kinds of values, besides "list"."""
 

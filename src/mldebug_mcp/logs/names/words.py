@@ -16,7 +16,6 @@ from mldebug_mcp.logs.names import lexicon
 
 # How names are written: accents, alphabets, symbols of mathematics and abbreviations with marks → plain words.
 
-
 _AT = regex(r"(?<=[a-z0-9])[_ -]at[_ -](?=\d)", re.IGNORECASE)
 _OF_RANKS = {
     "r": "recall", "p": "precision", "h": "hit", "hr": "hit", "b": "bleu", "n": "ndcg", "f": "f1",
@@ -67,7 +66,6 @@ def _bare(letter: str) -> str:
 
 
 # A name of a metric → its words, each as the lexicon knows it, sorted by what they are for.
-
 
 _SEGMENT = regex(r"[/:|]+|\.(?!\d)|(?<=[^\W\d])\.(?=\d)")
 _CHUNK = regex(r"[^\W_]+|[%²]")

@@ -141,12 +141,7 @@ def _counts_rows(
 ) -> bool:
     """Say whether the steps of a log count rows instead of updates.
 
-    Args:
-        batch: Rows of an update.
-        updates: Updates of a pass by the settings.
-        planned: Updates of the plan.
-        per_epoch: Steps of an epoch by the log.
-        axis: Its last step, and the usual distance of two records.
+    `updates` are those of a pass, `planned` those of the plan; `axis` is the last step and the distance of two records.
     """
     last, interval = axis
     if batch < 2 or interval < batch or interval % batch:

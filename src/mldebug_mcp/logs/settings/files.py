@@ -25,7 +25,6 @@ LEAST_KNOWN = 4
 
 PARAMETERS = {"task.json": "hyperparams", "run.plx.json": "inputs"}
 """Files in which ClearML and Polyaxon describe a run, and where in them its parameters stand."""
-"""What ClearML calls the description of a task, with its parameters under "hyperparams"."""
 FILE_NAMES = (
     "config.json", "config.yaml", "config.yml", "training_args.json", "train_args.json", "training_config.json",
     "args.json", "args.yaml", "hparams.yaml", "hparams.json", "params.json", "params.yaml", "train_config.yaml",
@@ -101,11 +100,7 @@ def find_settings(
     holds no other run, a usual name ties a file to it too, and so does being the only configuration there. Python
     source counts where no other file does.
 
-    Args:
-        places: Folders, those nearest to the run first.
-        logs: The run's own logs.
-        texts: Text that was printed next to them and holds no metrics, whatever its name ends in.
-        owns_folder: Says whether the folder holds no other run; asked only where that matters.
+    `owns_folder` says whether the folder holds no other run: it is asked only where that matters.
     """
     for place in dict.fromkeys(places):
         found = _tied_in(place, logs, texts, owns_folder)

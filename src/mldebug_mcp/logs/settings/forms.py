@@ -19,7 +19,6 @@ from mldebug_mcp.logs.settings.values import NotAnObjectError, parse_object, par
 
 # Blocks of lines with a key and its value each: `key: value`, `key = value`, Megatron's dots, tables, YAML.
 
-
 _DOTTED = regex(r"(?P<indent>\s*+)(?P<key>[A-Za-z_][\w-]{0,80}) ?\.{3,} ?(?P<value>\S.{0,300})?")
 _TABLE = regex(
     r"(?P<indent>)\s*+[|│┃]\s*+(?P<key>[A-Za-z_][\w ./-]{0,80}?)\s*+[|│┃]\s*+(?P<value>[^|│┃]{0,300}?)\s*+[|│┃]?"
@@ -107,7 +106,6 @@ def _width(indent: str) -> int:
 
 # Command lines: `torchrun --nproc-per-node 8 train.py --lr 3e-4 --bf16 --no-shuffle trainer.max_steps=100`.
 
-
 MAX_WORDS = 2000
 MAX_LIST = 16
 """Words that one option takes."""
@@ -184,9 +182,6 @@ def settings_in_command(text: str) -> dict[str, object]:
 
 
 # Settings in Python source: a configuration that is one, as MMEngine's, or a call that holds them.
-#
-# Nothing is run: the source is parsed, and what stands there as a literal is taken.
-
 
 LEAST_ARGUMENTS = 4
 """Named arguments that make a call at the top of a file one of settings."""
@@ -264,7 +259,6 @@ def _arguments(node: ast.Call, depth: int) -> Mapping[str, object]:
 
 # The text of a configuration → nested values, whatever form it is written in.
 
-
 Values = Mapping[str, object]
 
 MAX_YAML_BYTES = 512 * 1024
@@ -288,9 +282,7 @@ class UnreadableError(ValueError):
 def values_in(text: str, suffix: str) -> Values:
     """Return the values of a configuration.
 
-    Args:
-        text: The whole text.
-        suffix: The end of the file's name, such as ".yaml"; "" lets the text tell.
+    A suffix of "" lets the text tell its form.
 
     Raises:
         UnreadableError: what is wrong with it.

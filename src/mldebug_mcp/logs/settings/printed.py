@@ -71,19 +71,9 @@ LEAST_CLASSES = 2
 LOOKS_AHEAD = 100
 """Lines behind an object in which it would come again, were it a record."""
 _COUNTERS = frozenset(
-    {
-        "step",
-        "epoch",
-        "loss",
-        "iteration",
-        "iter",
-        "global_step",
-        "training_iteration",
-        "train_loss",
-        "val_loss",
-        "eval_loss",
-    }
-)
+    {"step", "epoch", "loss", "iteration", "iter", "global_step", "training_iteration", "train_loss", "val_loss",
+     "eval_loss"}
+)  # fmt: skip
 """What a record of a log holds as a number, and a configuration hardly ever ..."""
 _STEPS = frozenset({"step", "global_step", "iteration", "iter"})
 """... and what a part of one holds, where the loggers' own fields stand around it."""
@@ -96,11 +86,7 @@ def settings_in_head(head: str) -> Settings:
 
 
 def settings_printed_in(lines: Sequence[str]) -> Settings:
-    """Return the settings that a log printed in some of its lines, such as the head of an attempt.
-
-    Args:
-        lines: The lines, without their ends.
-    """
+    """Return the settings that a log printed in some of its lines, such as the head of an attempt."""
     clean = [_message(line[:MAX_LINE]) for line in islice(lines, MAX_LINES)]
     configurations = list(_configurations(clean))
     found = [Settings.of(values, f"printed at line {at + 1}") for at, values in configurations]

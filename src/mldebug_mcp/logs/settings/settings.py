@@ -107,8 +107,7 @@ class Settings(Mapping[str, Setting]):
         A rollout has `n_steps`, and one batch of them is learnt from `n_epochs` or `num_iterations` times; iterations
         are a plan where they are more than were logged.
 
-        Args:
-            records: Records of the log.
+        `records` are those of the log.
         """
         found: dict[str, Setting] = {}
         for name, setting in self.items_by_name.items():

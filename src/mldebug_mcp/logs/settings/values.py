@@ -6,14 +6,13 @@ nothing is evaluated.
 
 from __future__ import annotations
 
-import math
 import re
 
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import shorten
+from mldebug_mcp.logs.numbers import special_number
 
 # Values of settings: what configurations and command lines spell as text becomes flags, numbers, lists and text.
-
 
 Scalar = str | float | int | bool | None
 Value = Scalar | tuple[Scalar, ...]
@@ -30,7 +29,6 @@ _WORDS: dict[str, bool | None] = {
 _FLAGS = {"yes": True, "on": True, "no": False, "off": False, "1": True, "0": False}
 _NUMBER_WITH_UNIT = regex(r"([-+]?(?:\d[\d_]*(?:,\d{3})*(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d{1,4})?)\s?([kKmMbBgG%]?)")
 _FACTORS = {"": 1.0, "k": 1e3, "m": 1e6, "b": 1e9, "g": 1e9, "%": 0.01}
-_SPECIAL = {"inf": math.inf, "infinity": math.inf, "-inf": -math.inf, ".inf": math.inf, "nan": math.nan}
 MAX_DIGITS = 64
 
 
@@ -59,7 +57,7 @@ def number_of(value: object) -> int | float | None:
     text = value.strip().strip("'\"")
     found = _NUMBER_WITH_UNIT.fullmatch(text)
     if found is None:
-        return _SPECIAL.get(text.lower())
+        return special_number(text.lower())
     number, factor = _as_number(found[1]), _FACTORS[found[2].lower()]
     return number if factor == 1 else number * factor
 
@@ -80,9 +78,6 @@ def _as_number(digits: str) -> int | float:
 
 
 # Printed objects: dictionaries, JSON, and what `print` makes of a Namespace, a dataclass or TrainingArguments.
-#
-# One tolerant parser for all of them: nothing is evaluated, and what has no meaning as a setting stays text.
-
 
 MAX_DEPTH = 20
 MAX_OBJECT = 200_000

@@ -29,7 +29,6 @@ from mldebug_mcp.logs.text.parsed_line import Parsed, is_remark
 # Both are printed alike. Within an epoch the counter begins anew where the epoch rises; over all of them it goes on
 # there by its usual interval, and is the step as it stands.
 
-
 MAX_INTERVALS_AT_EPOCH = 2.0
 """Times the interval within an epoch that a counter over all of them may move by where the epoch rises; chosen."""
 
@@ -132,9 +131,7 @@ class EpochBatches:
     def correct(self, builder: RunBuilder, counters: dict[str, float]) -> None:
         """Correct the steps that were given before it was known that batches are counted over all epochs.
 
-        Args:
-            builder: Holds the records.
-            counters: Those of the record that is still open.
+        `counters` are those of the record that is still open.
         """
         if self._over_all is None or not self._early:
             return
@@ -203,7 +200,6 @@ class CountedPlan:
 # They count only if the log has nothing better. Of such lines the shape that comes most often begins a record, and what
 # the lines below it add belongs to the same one.
 
-
 Shape = tuple[str, ...]
 
 MAX_SHAPES = 1000
@@ -227,11 +223,7 @@ class Leftover(NamedTuple):
 
 
 class Leftovers:
-    """Keeps such lines until it is known which of them begin a record.
-
-    Args:
-        builder: Where they go if nothing better comes.
-    """
+    """Keeps such lines until it is known which of them begin a record; the builder gets them if nothing else comes."""
 
     def __init__(self, builder: RunBuilder) -> None:
         self._builder = builder
@@ -381,10 +373,7 @@ class Ranks:
     def leave_out(self, like: Parsed, counters: Mapping[str, Floats], metrics: Mapping[str, Floats]) -> None:
         """Take lines of another rank.
 
-        Args:
-            like: One of them.
-            counters: Their counters by name, shape (n,).
-            metrics: Their metrics by name, shape (n,).
+        Each column has the shape (n,).
         """
         rank, size = like.rank or 0, len(next(iter(metrics.values())))
         self._others[rank] += size
@@ -421,17 +410,12 @@ def _joined(parts: Sequence[tuple[Floats, Floats]]) -> tuple[Floats, Floats]:
 
 # Steps that are printed rounded ("6K") → the exact ones, where the interval between records tells them.
 
-
 _ROUNDED_TO = 1000
 """The unit of "6K": an exact step lies no further from what was printed."""
 
 
 class RoundedSteps:
-    """Keeps the records whose step is rounded.
-
-    Args:
-        builder: Holds the records.
-    """
+    """Keeps the records whose step is rounded."""
 
     def __init__(self, builder: RunBuilder) -> None:
         self._builder = builder
@@ -488,10 +472,7 @@ class Lot(NamedTuple):
 def carried(lots: Sequence[Lot], size: int, before: float | None) -> Floats:
     """Return the epoch at each of `size` records, as last logged, NaN before any, shape (size,).
 
-    Args:
-        lots: The records.
-        size: How many there are.
-        before: The epoch that was logged before them.
+    `before` is the epoch that was logged before them.
     """
     epoch_at = np.full(size, np.nan)
     for lot in lots:
@@ -539,21 +520,13 @@ def scattered(lots: Sequence[Lot], size: int) -> tuple[dict[str, Floats], dict[s
 
 
 # Parsed lines → records.
-#
-# A line with a counter and metrics is a record. Lines without a counter belong to the heading or record above them.
-# Lines that never come near a counter count only if the log has nothing better.
-
 
 MAX_ROWS_BETWEEN_COUNTERS = 3
 """Lines from the row above, up to which another counter is of the same block. Chosen by hand."""
 
 
 class Assembler:
-    """Puts what lines say together and gives the records to the builder.
-
-    Args:
-        builder: Where the records go.
-    """
+    """Puts what lines say together and gives the records to the builder."""
 
     def __init__(self, builder: RunBuilder) -> None:
         self._builder = builder
@@ -641,13 +614,7 @@ class Assembler:
             self._without_counter(number, parsed.metrics, parsed.label)
 
     def _is_series_of_its_own(self, number: int, values: Mapping[str, float], parsed: Parsed) -> bool:
-        """Say whether a line measures something else than the open record: it repeats names under a label of its own.
-
-        Args:
-            number: Its line number.
-            values: Its counters.
-            parsed: What it says.
-        """
+        """Say whether a line measures something else than the open record: it repeats names under its own label."""
         if not parsed.label or parsed.label in self._own_labels:
             return parsed.label != ""
         if parsed.label in self._labels:
@@ -681,12 +648,7 @@ class Assembler:
         return self._heading
 
     def passes_over(self, number: int, *, known: bool) -> bool:
-        """Say whether a line without a counter and without a telling metric belongs to nothing above it.
-
-        Args:
-            number: Its line number.
-            known: It names a metric that is known.
-        """
+        """Say whether a line without a counter and without a telling metric belongs to nothing above it."""
         below = number - self._line
         if below > MAX_LINES_BELOW_RECORD:
             return True
@@ -710,9 +672,7 @@ class Assembler:
     def many_alone(self, numbers: NDArray[np.int64], metrics: Mapping[str, Floats]) -> None:
         """Take lines of one shape that stand alone and follow one another.
 
-        Args:
-            numbers: Their line numbers, shape (n,).
-            metrics: What they say, shape (n,).
+        Each column has the shape (n,).
         """
         size = len(numbers)
         self._metric_lines, self._counted = self._metric_lines + size, self._counted + size * bool(self._counters)
@@ -780,9 +740,7 @@ class Assembler:
     def many_together(self, lots: Sequence[Lot], size: int) -> int:
         """Take records of several kinds, with no line above or below belonging to them; return the row of the first.
 
-        Args:
-            lots: The lines by their kinds: dicts, and lines with counters but no batch.
-            size: Records in all.
+        The lots are dicts, and lines with counters but no batch; they make `size` records.
         """
         self.flush()
         first, epochs = self._builder.rows, carried(lots, size, self._epoch)

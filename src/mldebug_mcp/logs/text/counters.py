@@ -101,17 +101,9 @@ _PHASE_AND_EPOCH = regex(
 )
 """Catalyst: "valid (3/24) loss: 1.2"."""
 _AT_BEGINNING = (
-    _LOGGABLE,
-    _PHASE_AND_EPOCH,
-    _TORCHTUNE,
-    _SHORT,
-    _ESPNET,
-    _WENET,
-    _OF_RUN,
-    _BEFORE_EPISODE,
-    _EPOCH_COMMA_BATCH,
+    _LOGGABLE, _PHASE_AND_EPOCH, _TORCHTUNE, _SHORT, _ESPNET, _WENET, _OF_RUN, _BEFORE_EPISODE, _EPOCH_COMMA_BATCH,
     _COUNT_BEFORE_WORD,
-)
+)  # fmt: skip
 _OF_COUNTER = regex(r"(?<=\w)\s++(?:after|at|in|for|of|on)(?: the)?(?: end of)?(?: the)?\s*+$", re.IGNORECASE)
 _VALUE = regex(r"\s*+(?:[:=]|(?:is|was)\b:?)\s*+(?=[-+]?\.?\d|nan\b|[-+]?inf\b)", re.IGNORECASE)
 _NO_WORD = regex(r"[^A-Za-z_ ]|^ +| +$")

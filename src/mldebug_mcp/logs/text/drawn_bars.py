@@ -1,4 +1,4 @@
-"""Bars that report metrics → records; see `bar_counts` for the step that a drawing belongs to.
+"""Bars that report metrics → records; see `bars` for the step that a drawing belongs to.
 
 A printed dict that tells only the epoch takes its step from the bar around it.
 """
@@ -20,14 +20,10 @@ from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.columns import Column, Floats, Rows, stretches_of
 from mldebug_mcp.logs.names.metrics import is_evaluation
 from mldebug_mcp.logs.text.assembler import Assembler, FirstPass
-from mldebug_mcp.logs.text.bar_counts import MAX_REDRAWS, BarCounts, Order, Placed
-from mldebug_mcp.logs.text.bars import Bar
+from mldebug_mcp.logs.text.bars import MAX_REDRAWS, Bar, BarCounts, Order, Placed
 from mldebug_mcp.logs.text.counters import Counters
 from mldebug_mcp.logs.text.pairs import evaluation_name
 from mldebug_mcp.logs.text.parsed_line import Drawing, Parsed
-
-# Bars that report metrics → records.
-
 
 MAX_DRAWN_BARS = 64
 """Bars whose last drawing is remembered: those that are drawn in turns."""
@@ -59,11 +55,7 @@ class _CountedBar:
 
 
 class DrawnBars:
-    """Holds drawings of a bar until it is known which step they belong to.
-
-    Args:
-        records: Where the records go.
-    """
+    """Holds drawings of a bar until it is known which step they belong to."""
 
     def __init__(self, records: Assembler) -> None:
         self._records = records
@@ -190,9 +182,7 @@ class DrawnBars:
     def many(self, like: Drawing, columns: Sequence[Floats]) -> bool:
         """Take drawings of different steps that follow one another, if they are all like the last one that was taken.
 
-        Args:
-            like: One of them.
-            columns: Their numbers, each of shape (n,): where they are, totals, those of the head, counters and metrics.
+        Each column has the shape (n,): where they are, totals, numbers of the head, counters and metrics.
         """
         behind = 2 + len(like.head)
         counters = dict(zip(like.counters, columns[behind:], strict=False))
@@ -242,10 +232,7 @@ class DrawnBars:
 
         The first drawing of `begins` was taken last; that at its end is left.
 
-        Args:
-            like: One of them.
-            columns: As `many` takes them.
-            begins: The first drawings at each count, ascending.
+        `begins` are the first drawings at each count, ascending.
         """
         order, bar, at = self._orders.get(like.words), self._current, columns[0]
         behind = 2 + len(like.head) + len(like.counters)
@@ -355,7 +342,6 @@ _GOES_ON = (is_evaluation, _is_of_epoch)
 # The Trainer prints its dict between two drawings of its bar, so the count of the next drawing is the step. Other bars
 # (evaluation, loading weights) and a bar that lags behind are told apart by the epoch, to which steps are proportional.
 
-
 _WAITING = 50
 """Dicts that wait for the next drawing."""
 _MAX_BARS = 10_000
@@ -444,10 +430,7 @@ class BarSteps:
     def printed_before(self, dicts: Dicts, counts: Floats, total: int) -> bool:
         """Take dicts without a step each with the longest bar drawn below it; return whether it is that bar.
 
-        Args:
-            dicts: The dicts.
-            counts: What the next drawing below each of them shows, shape (n,).
-            total: Where the bar ends.
+        `counts` is what the next drawing below each of them shows, shape (n,), and `total` where the bar ends.
         """
         most = int(np.unique(counts, return_counts=True)[1].max())
         if not self._longest or total != self._longest[0] or most + len(self._waiting) > _WAITING:

@@ -16,7 +16,6 @@ from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mldebug_mcp.core.arrays import distinct
 from mldebug_mcp.core.lazy import dataclass
@@ -28,14 +27,13 @@ from mldebug_mcp.logs.text.assembler import Assembler, Lot
 from mldebug_mcp.logs.text.bars import RichBar, bar_in, is_fastprogress
 from mldebug_mcp.logs.text.line_shape import MARKS, ODD, Read, Shape, Skeletons, Span, learn
 from mldebug_mcp.logs.text.parsed_line import LineContent
-from mldebug_mcp.logs.text.records import MIN_LINES_TOGETHER, Part, Records, counters_of, which_go
+from mldebug_mcp.logs.text.records import MIN_LINES_TOGETHER, Lines, Part, Records, counters_of, which_go
 from mldebug_mcp.logs.text.tables import Box, Layout, Table, is_rule, name_in_row
 
 # Boxes that come again and again → records, many at once.
 #
 # A box is read as one long line: its rows together have a skeleton, of which a shape is learnt. Whole numbers and
 # others count alike here, as a box of a dozen values would have thousands of skeletons otherwise.
-
 
 MIN_BOXES = 6
 """Boxes one after another from which on they are taken together; the first and the last one are read."""
@@ -54,7 +52,6 @@ _DOUBLED = re.compile(r"([^\w\s]|\s)\1.*\w")
 _AS_NUMBERS = bytes.maketrans(b"".join(MARKS), b"1111")
 _UNTOLD = bytes.maketrans(b"".join(MARKS), bytes([*MARKS[0] * 2, ODD, *MARKS[0]]))
 
-Lines = NDArray[np.int64]
 ReadLines = Callable[[Lines], int]
 """Reads lines one by one, and those below in which what they say goes on; returns the first line that is not done."""
 
@@ -93,11 +90,7 @@ class BoxShapes:
     def shape_of(self, skeletons: Skeletons, first: int, last: int, kinds: bytes) -> Shape | None:
         """Return the shape of a box, None if it has none that is sure; it is learnt when its like comes again.
 
-        Args:
-            skeletons: The block.
-            first: Its first row, by its line.
-            last: The line behind its last row.
-            kinds: The kinds of its rows.
+        The box has the lines first <= line < last of the block, `kinds` are those of its rows.
         """
         if kinds in self._shapes:
             return self._shapes[kinds]
@@ -114,13 +107,7 @@ def take_boxes(
 ) -> int:
     """Take the rows and rules of boxes; return the first line that is not done.
 
-    Args:
-        boxes: What is known of boxes.
-        skeletons: The block.
-        lines: The lines, ascending, shape (n,).
-        kinds: Their kinds, shape (n,).
-        assembler: Where the records go.
-        read: Reads lines, each by itself.
+    The kinds of the lines, which ascend, have the shape (n,).
     """
     row = np.concatenate([[False], kinds != RULE, [False]])
     gap = np.concatenate([[True], np.diff(lines) != 1, [True]])
@@ -200,7 +187,6 @@ def keeps_names(record: Mapping[str, float]) -> bool:
 
 # Rows of a printed table that come again and again → records, many at once: rows of one skeleton are of one shape.
 
-
 MAX_KINDS = 200
 """Kinds of rows that are remembered."""
 
@@ -253,7 +239,6 @@ def _learn_row(skeletons: Skeletons, line: int, table: Table) -> Shape | None:
 
 
 # What is known of the lines that were seen: their skeletons, and the shapes that were learnt from them.
-
 
 MAX_KEYS = 20_000
 """Skeletons that are remembered."""
@@ -344,7 +329,6 @@ class Memory:
 
 # Lines of a shape that is known: found by their skeletons, a block at a time, and taken without reading them again.
 
-
 AMONG_OTHERS, IN_BOXES = -1, -2
 """Stand for the place of lines that can be taken together with those of other shapes, and of those of boxes."""
 
@@ -359,14 +343,7 @@ class IsSettled(Protocol):
 class KnownLines:
     """Takes the lines of known shapes out of a block and hands the others back, in the order of the lines.
 
-    Args:
-        records: Where what they say goes.
-        slowly: Reads a line by its number; it returns what the line says, None if that hangs on other lines, and a
-            `LineContent` without content if it says nothing at all.
-        is_settled: Whether no line above goes on in the next one, but for the open table, if so asked.
-        read: Reads a line by itself.
-        memory: What was learnt.
-        table: The table that may be open.
+    `slowly` reads a line by its number: it returns what the line says, None if that hangs on other lines.
     """
 
     def __init__(
@@ -388,12 +365,7 @@ class KnownLines:
         self._learnt = False
 
     def take(self, skeletons: Skeletons, before: int) -> None:
-        """Take a block.
-
-        Args:
-            skeletons: Its lines.
-            before: Lines before it.
-        """
+        """Take a block that stands below so many lines."""
         places = self._memory.places_of(skeletons.keys)
         self._memory.lines += len(skeletons)
         done = self._settle(skeletons, before, 0)

@@ -22,9 +22,8 @@ from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names.metrics import is_known
 from mldebug_mcp.logs.numbers import HUGE
-from mldebug_mcp.logs.text.bars import Bar
 from mldebug_mcp.logs.text.counters import Counters
-from mldebug_mcp.logs.text.parsed_line import Drawing, LineContent, is_remark
+from mldebug_mcp.logs.text.parsed_line import Drawing, LineContent, Parsed, is_remark
 
 # A block of lines → the skeleton of each line, which names its shape, and the numbers that were taken out of it.
 #
@@ -32,7 +31,6 @@ from mldebug_mcp.logs.text.parsed_line import Drawing, LineContent, is_remark
 # grows) cut to two. Digits that belong to a word ("layer12") stay. The digits of a time stamp are no numbers: they are
 # written as zeros, as readers of prefixes count them. Lines of one skeleton differ in their numbers and times alone.
 # It is worked out for all lines of a block at once.
-
 
 WHOLE, DECIMAL, ODD, GROUPED = 1, 2, 3, 4
 """What stands in a skeleton for a whole number, for another one, for what only looks like one, such as "1.2.3"; and for
@@ -152,9 +150,7 @@ class Skeletons:
     def rows(self, lines: Places, width: int | None = None) -> Floats:
         """Return the numbers of lines that have as many as one another, shape (len(lines), numbers).
 
-        Args:
-            lines: The lines.
-            width: Numbers from the beginning of each of them on, if not as many as stand in the first line.
+        `width` is how many from the beginning of each are wanted, if not as many as stand in the first line.
         """
         rows: Floats = self.numbers[self._places(lines, width)]
         return rows
@@ -295,12 +291,6 @@ def _to_floats(text: bytes, *, compiled: bool) -> Floats:
 
 
 # The shape of a line, learnt from one line and used to read the others many times as fast.
-#
-# A line's numbers are replaced by probes, the line is read once more, and where the probes come out says which number
-# is which metric, with which factor. Numbers that belong to a name ("Acc@5") or tell who prints ("[3]:") show by what
-# they change: lines of the shape have the same there. Probes of other lengths prove it. So a shape says exactly what
-# the slow way says, or it is not made at all.
-
 
 MAX_NUMBERS = 90
 """Numbers in a line whose shape is learnt."""
@@ -387,10 +377,6 @@ class Shape:
         """Whether all lines of the skeleton have this shape."""
         return not (self.fixed or self.short or self.tight)
 
-    def number(self, slot: int, numbers: Sequence[float]) -> float:
-        """Return one of the numbers that a line says."""
-        return self.slots[slot].of(numbers)
-
     @property
     def identity(self) -> tuple[object, ...]:
         """What is equal of two shapes whose lines say alike: bars that are drawn with other signs."""
@@ -405,9 +391,7 @@ class Shape:
     def which_fit(self, rows: Floats, widths: Places) -> NDArray[np.bool_]:
         """Say which lines have this shape, shape (n,).
 
-        Args:
-            rows: Their numbers, shape (n, numbers).
-            widths: With how many bytes these are written, shape (n, numbers).
+        Their numbers, and with how many bytes these are written, have the shape (n, numbers).
         """
         fit = np.ones(len(rows), dtype=np.bool_)
         for place, width in self.tight:
@@ -432,13 +416,7 @@ class Shape:
 
 
 def learn(line: bytes, spans: list[Span], read: Read) -> Shape | None:
-    """Return the shape of a line, None if its numbers cannot be identified.
-
-    Args:
-        line: The line.
-        spans: Where its numbers stand.
-        read: Reads a line by itself.
-    """
+    """Return the shape of a line, None if its numbers cannot be identified."""
     if len(spans) > MAX_NUMBERS:
         return None
     says = read(_text(line))
@@ -596,12 +574,7 @@ def _slots(
 ) -> list[Slot] | None:
     """Return what each number is; None if one is not one probe times a unit, and numbers of a form times factors.
 
-    Args:
-        here: What the line says.
-        probed: What it says with probes in place of some numbers.
-        probes: These by their places.
-        tight: Numbers of a form by their places, each with the factors by which numbers that the line says go with it.
-        numbers: Those of the line.
+    `tight` has the factors by which what the line says goes with numbers of one form.
     """
     slots: list[Slot] = []
     for at, (value, again) in enumerate(zip(here.numbers, probed.numbers, strict=True)):
@@ -663,34 +636,23 @@ def _rebuilt(like: LineContent, values: list[float]) -> LineContent:
     if like.record is not None:
         content.record = dict(zip(like.record, values[at:], strict=True))
     if like.plain is not None:
-        parsed = like.plain
-        counters = parsed.counters
-        after = at + len(counters.values)
-        counted = dict(zip(counters.values, values[at:after], strict=True))
+        parsed, of = like.plain, like.plain.counters
+        after = at + len(of.values)
+        counted = dict(zip(of.values, values[at:after], strict=True))
         batch = None
-        if counters.batch is not None:
+        if of.batch is not None:
             batch = (_counter(values[after]), _counter(values[after + 1]))
             after += 2
         metrics = dict(zip(parsed.metrics, values[after:], strict=True))
         place = Counters(
-            counted,
-            batch,
-            counters.phase,
-            counters.rounded,
-            counters.weak,
-            counters.first_epoch,
-            counters.rest,
-            counters.step_name,
-            counters.total,
-            counters.planned,
+            counted, batch, of.phase, of.rounded, of.weak, of.first_epoch, of.rest, of.step_name, of.total, of.planned
         )
-        content.plain = type(parsed)(place, metrics, parsed.rank, parsed.telling, parsed.evaluation, label=parsed.label)
+        content.plain = Parsed(place, metrics, parsed.rank, parsed.telling, parsed.evaluation, label=parsed.label)
     return content
 
 
 def _rebuilt_drawing(like: Drawing, values: list[float]) -> tuple[Drawing, int]:
-    old = like.bar
-    bar = Bar(old.head, _counter(values[0]), _counter(values[1]), "", "", old.keras, old.line)
+    bar = like.bar._replace(at=_counter(values[0]), total=_counter(values[1]), metrics="", around="")
     first = 2 + len(like.head)
     second = first + len(like.counters)
     last = second + len(like.metrics)

@@ -22,10 +22,7 @@ from mldebug_mcp.logs.names.metrics import (
     is_telling,
     may_hold_names,
 )
-from mldebug_mcp.logs.numbers import NUMBER, parse_number, parse_numbers
-
-# `name: value`, `name=value` and `name value` in a line of text, with the units and brackets that come with them.
-
+from mldebug_mcp.logs.numbers import MAY_HOLD_NUMBER, NUMBER, parse_number, parse_numbers
 
 _WRAPPER = r"(?:(?:tf\.)?tensor|array|devicearray|(?:np\.|jnp\.)?float\d+)\("
 _WORD = (
@@ -43,7 +40,6 @@ _PAIR_TEXT = (
 _PAIR = regex(_PAIR_TEXT, re.IGNORECASE)
 _PAIR_AT_ARROW = regex(_PAIR_TEXT.replace("}+", "}"), re.IGNORECASE)
 """The same where the hyphen of an arrow may be at a word: "lr->0.1"."""
-_MAY_BE_NUMBER = regex(r"\d|nan|inf", re.IGNORECASE)
 _NOISE_WORDS = frozenset(
     {"info", "debug", "warning", "train", "training", "rank0", "root", "main", "log", "at", "in", "on", "average",
      "avg", "mean", "and", "current", "set", "with", "timesteps", "model", "diverged"}
@@ -91,9 +87,7 @@ def _is_change(name: str, behind: str | None) -> bool:
 def pairs_in(line: str, *, evaluation: bool = False) -> dict[str, float]:
     """Return the numbers of a line by name.
 
-    Args:
-        line: The line without its counters.
-        evaluation: The whole line speaks of an evaluation: its metrics are named `eval_...`.
+    Where the whole line speaks of an `evaluation`, its metrics are named `eval_...`.
     """
     record: dict[str, float] = {}
     named: set[str] = set()
@@ -144,7 +138,7 @@ def pairs_in(line: str, *, evaluation: bool = False) -> dict[str, float]:
 def _pairs(line: str) -> Iterator[re.Match[str]]:
     """Yield the pairs of a line; behind its last number, where there are none, nothing is tried."""
     pattern, at = _PAIR_AT_ARROW if ">" in line else _PAIR, 0
-    while _MAY_BE_NUMBER.search(line, at) and (match := pattern.search(line, at)):
+    while MAY_HOLD_NUMBER.search(line, at) and (match := pattern.search(line, at)):
         yield match
         at = match.end()
 
@@ -292,7 +286,6 @@ def _without_stop(phrase: str) -> str:
 
 
 # Lines that give numbers by their place, or names in a way of their own: written out, so that all lines read alike.
-
 
 _DARKNET = regex(
     r"^\s*(\d+)(?:, (\d+\.\d+))?: ([\d.naif-]+), ([\d.naif-]+) avg(?: loss)?, ([\d.eE+-]+) rate,"

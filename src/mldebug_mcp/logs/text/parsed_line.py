@@ -26,14 +26,13 @@ from mldebug_mcp.logs.names.metrics import (
     is_telling,
 )
 from mldebug_mcp.logs.names.records import phase_in
-from mldebug_mcp.logs.numbers import NUMBER, parse_number, to_number, whole_number, without_underscores
+from mldebug_mcp.logs.numbers import MAY_HOLD_NUMBER, NUMBER, parse_number, to_number, whole_number, without_underscores
 from mldebug_mcp.logs.settings.values import NotAnObjectError, parse_object
 from mldebug_mcp.logs.text.bars import Bar, bar_in
 from mldebug_mcp.logs.text.counters import Counters, find_counters
 from mldebug_mcp.logs.text.pairs import before_metrics, evaluation_name, pairs_in, written_out
 
 # One line of text, read: its counters, its metrics, the rank that printed it.
-
 
 _VALID_SUBSET = regex(r"\| valid on '[^']{1,80}' subset\s+(\d+) / (\d+)")
 """fairseq, before 2019: an evaluation under way."""
@@ -102,9 +101,7 @@ class Parsed:
 def parse_line(line: str, *, evaluation: bool = False) -> Parsed:
     """Read a line by itself; bars, boxes, dicts and tables are other modules' work.
 
-    Args:
-        line: The line.
-        evaluation: A heading above it says that it speaks of an evaluation.
+    `evaluation` says that it stands under a heading of one.
     """
     # Patterns for counters allow blanks in several places: thousands of them in a row would take hours.
     rank, whole, evaluates = without_prefix(_BLANKS.sub("  ", line[:MAX_LINE]))
@@ -171,7 +168,6 @@ def _without_prose(line: str) -> str:
 
 
 # Dicts that were printed: by the Trainer (Python's spelling) and by loggers that write JSON into a line of text.
-
 
 MAX_LINES = 200
 """Lines over which one printed dict may be wrapped."""
@@ -282,7 +278,6 @@ def opens_dict(line: str) -> bool:
 #
 # Mostly they are printed at the end and repeat what the lines above said one by one: they are read where no line did.
 
-
 History = Mapping[str, object]
 
 MIN_VALUES_OF_HISTORY = 3
@@ -387,7 +382,6 @@ def _goes_on(before: object, after: object) -> bool:
 
 # What a line says by itself, whatever came before it: a drawing of a bar, a printed dict, counters and metrics.
 
-
 _LOST_BRACE = regex(
     r"""\s{0,20}['"]?[\w./@()-]{1,200}(?P<mark>['"]):\s?(?P<quote>['"]?)[^{}'"]{1,200}(?P=quote),"""
     r"""\s{0,4}(?P=mark)[\w./@()-]{1,200}(?P=mark):\s?[^{]*+$"""
@@ -404,7 +398,6 @@ _SKIPPED = regex(
     r"|Skipping step.{0,200}?reducing loss scale to (?P<apex>\d{1,40}(?:\.\d{1,40})?(?:e[+-]?\d{1,4})?)",
     re.IGNORECASE,
 )
-_WORTH = regex(r"\d|nan|inf", re.IGNORECASE)
 _IN_HEAD = regex(r"(?<![\w.])[-+]?\.?\d[\d.]*(?:e[-+]?\d+)?", re.IGNORECASE)
 
 
@@ -480,9 +473,7 @@ def straightened(line: str) -> str:
 def content_of(line: str, *, evaluation: bool = False) -> LineContent:
     """Read a line outside a box or a table.
 
-    Args:
-        line: The line, without colours.
-        evaluation: A heading above it says that it speaks of an evaluation.
+    `evaluation` says that it stands under a heading of one.
     """
     line = without_underscores(line)
     bar = bar_in(line)
@@ -500,7 +491,7 @@ def content_of(line: str, *, evaluation: bool = False) -> LineContent:
     if skipped is not None:
         scale = skipped["scale"] or skipped["set"] or skipped["apex"]
         content.skipped = {"overflow": 1.0, **({"loss_scale": float(scale)} if scale else {})}
-    elif (bar is None or message.strip()) and _WORTH.search(content.text):
+    elif (bar is None or message.strip()) and MAY_HOLD_NUMBER.search(content.text):
         content.plain = parse_line(content.text, evaluation=evaluation)
     return content
 

@@ -35,7 +35,6 @@ from mldebug_mcp.logs.text.parsed_line import (
 
 # Printed dicts → records: those of one line, and those that were printed or wrapped over several.
 
-
 _NUMBERS = " \t0123456789.,+-eE[]()"
 _WORDS = re.compile(r"\b(?:(?:np\.|numpy\.)?float\d+|tensor|None|null|nan|inf(?:inity)?)\b", re.IGNORECASE)
 
@@ -47,10 +46,7 @@ _ANEW = re.compile(r"""[^'"{}\[\]]{0,60}\{\s?['"]""")
 class PrintedDicts:
     """Gathers the lines of a dict and gives whole ones to the records.
 
-    Args:
-        records: Where the records go.
-        bars: What bars have drawn before a dict ends with it.
-        bar_steps: Is notified of dicts without a step.
+    What bars have drawn ends before a dict; `bar_steps` is notified of dicts without a step.
     """
 
     def __init__(self, records: Assembler, bars: DrawnBars, bar_steps: BarSteps) -> None:
@@ -130,7 +126,6 @@ def _opened(line: str, brackets: str = "[]") -> int:
 #
 # What may hang on lines above or below, the first record and the last one, is taken by itself.
 
-
 Lines = NDArray[np.int64]
 
 
@@ -175,10 +170,7 @@ def counters_of(shape: Shape) -> frozenset[str] | None:
 def which_go(shape: Shape, rows: Floats, widths: Lines) -> NDArray[np.bool_]:
     """Say which lines of a shape can be taken with others, shape (n,).
 
-    Args:
-        shape: The shape.
-        rows: Their numbers, shape (n, numbers).
-        widths: With how many bytes these are written, shape (n, numbers).
+    Their numbers, and with how many bytes these are written, have the shape (n, numbers).
     """
     fit = shape.which_fit(rows, widths)
     columns = shape.columns(rows)
@@ -197,10 +189,7 @@ def which_go(shape: Shape, rows: Floats, widths: Lines) -> NDArray[np.bool_]:
 class MixedLines:
     """Takes lines of several shapes at once.
 
-    Args:
-        assembler: Where the records go.
-        bar_steps: Where drawings of bars and dicts without a step go.
-        take: Takes what a line says, by the line's number.
+    Drawings of bars and dicts without a step go to `bar_steps`.
     """
 
     def __init__(self, assembler: Assembler, bar_steps: BarSteps, take: Callable[[int, LineContent], object]) -> None:
@@ -211,9 +200,7 @@ class MixedLines:
     def take(self, numbers: Lines, parts: Sequence[Part]) -> bool:
         """Take lines that follow one another, if that gives what taking each of them would give.
 
-        Args:
-            numbers: Line numbers, shape (n,).
-            parts: The lines by their shapes, for which `counters_of` and `which_go` have been asked.
+        `counters_of` and `which_go` have been asked for their shapes.
         """
         telling = [part for part in parts if not part.shape.only_counts]
         plain = [part.shape.like.plain for part in telling]
@@ -282,10 +269,7 @@ class MixedLines:
     def _joins(self, parts: Sequence[Part], of: Lines, at: Lines) -> NDArray[np.bool_]:
         """Say which lines belong to the record of the line above them, as they name the same step; the first does not.
 
-        Args:
-            parts: The lines by their shapes.
-            of: Which part each of the lines in question is of, shape (n,).
-            at: Which lines they are, ascending, shape (n,).
+        `of` says which part each line is of, `at` which line it is; both have the shape (n,).
         """
         joins = np.zeros(len(at), dtype=np.bool_)
         if len(parts) == 1 or not len(at):
@@ -316,10 +300,7 @@ class MixedLines:
 class _Drawings:
     """Drawings of bars without metrics, where only the first and last count between two records.
 
-    Args:
-        parts: The drawings by their shapes.
-        at: Which lines are records, ascending.
-        bar_steps: Where they go.
+    `at` says which lines are records.
     """
 
     def __init__(self, parts: Sequence[Part], at: Lines, bar_steps: BarSteps) -> None:
@@ -359,9 +340,7 @@ class _Drawings:
     def _print_before(self, above: Lines, dicts: Dicts) -> int:
         """Take the dicts below which a drawing stands, if all are of the bar of training; return how many were taken.
 
-        Args:
-            above: How many drawings stand above each of the dicts, shape (n,).
-            dicts: The dicts.
+        `above` says how many drawings stand above each of the dicts, shape (n,).
         """
         first, last = self._next, int(above[-1])
         followed = int(np.searchsorted(above, last))
@@ -393,12 +372,7 @@ def _whole(parts: Sequence[Part]) -> list[Lot]:
 def _lot(part: Part, first: int, last: int, at: Lines, record: Lines) -> Lot:
     """Return the lines of a part that are first <= line < last as records.
 
-    Args:
-        part: The part.
-        first: The first line.
-        last: The line behind the last one.
-        at: Which lines are records or parts of one, ascending.
-        record: The record of each of those.
+    `at` are the lines that are records or parts of one, `record` the record of each of those.
     """
     low, high = np.searchsorted(part.at, (first, last))
     columns, like = part.shape.columns(part.rows[low:high]), part.shape.like
@@ -421,7 +395,6 @@ def _columns_by_name(shape: Shape, rows: Floats, like: Parsed) -> tuple[dict[str
 
 # What lines say → records: one line at a time, or many of one shape together.
 
-
 MIN_LINES_TOGETHER = 32
 """Lines of one shape from which on they are taken together."""
 BELOW_HEADING = 5
@@ -429,11 +402,7 @@ BELOW_HEADING = 5
 
 
 class Records:
-    """Gives what lines say to those who put records together.
-
-    Args:
-        builder: Where the records go.
-    """
+    """Gives what lines say to those who put records together."""
 
     def __init__(self, builder: RunBuilder) -> None:
         self._builder = builder
@@ -484,7 +453,7 @@ class Records:
             self._take_echo(plain, shape.content(numbers))
             return True
         if shape.only_counts:
-            at, total = shape.number(0, numbers), shape.number(1, numbers)
+            at, total = (slot.of(numbers) for slot in shape.slots[:2])
             if like.drawing is None or not (0 <= at <= HUGE and 0 <= total <= HUGE):
                 return False
             self.bar_steps.bar(like.drawing.bar.head, int(at), int(total))
@@ -502,10 +471,7 @@ class Records:
 
         Those are lines that other ranks print alike, and lines of numbers that nobody knows. Return which are left.
 
-        Args:
-            shapes: The shape of each place, None for one that is not known.
-            places: The place of each line, shape (n,).
-            rows: Returns the numbers of some of them, which are alike, shape (lines, numbers).
+        `shapes` has that of each place, None where it is not known; `rows` returns the numbers of lines that are alike.
         """
         left = np.ones(len(places), dtype=np.bool_)
         likes = {place: shape.like for place, shape in shapes.items() if shape is not None}

@@ -1,7 +1,7 @@
 """Records that are drawn over several lines.
 
 They are tables with a line of names (fastai, the Trainer in notebooks, Ultralytics); boxes of `| name | value |` rows
-(Stable-Baselines, Spinning Up, rsl_rl), and what detectron2 prints to be copied.
+(Stable-Baselines, Spinning Up, rsl_rl); what detectron2 prints to be copied; and blocks that a heading names.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from mldebug_mcp.core.lazy import regex
+from mldebug_mcp.logs.json_yaml import RESULT_HEADING, printed_records
 from mldebug_mcp.logs.line_prefixes import names_evaluation
 from mldebug_mcp.logs.names.metrics import canonical, counts_rows, factor_in, is_known, is_telling, may_hold_names
 from mldebug_mcp.logs.numbers import parse_number
 from mldebug_mcp.logs.text.pairs import SCALE_IN_NAME, evaluation_name
 
 # Tables in text: a line of names and lines of values under it (fastai, the Trainer in notebooks, Ultralytics).
-
 
 _GAP = regex(r"\s*[\t|]\s*|\s{2,}")
 _BAR = regex(r"(?<=\s)\|{1,2}g(?:rad)?\|{1,2}(?=\s)|\|", re.IGNORECASE)
@@ -158,7 +158,7 @@ class Table:
         if not 2 <= len(names) <= MAX_COLUMNS or any(len(name) > MAX_COLUMN_NAME for name in names):
             return False
         names = [name.strip(" ↓↑*`") for name in names]
-        known = sum(is_known(name) or is_telling(name) or counts_rows(name) for name in names)
+        known = sum(map(_names_column, names))
         if not spaced and known < 2:
             return False
         self._spaced, self._commas, self._since = spaced, commas, 0
@@ -431,7 +431,6 @@ def _fastai_names(count: int) -> list[str]:
 
 # Boxes of `| name | value |` rows, one box per record: Stable-Baselines, OpenAI baselines, Spinning Up, rsl_rl.
 
-
 _SIDES = "|│┃║"
 _ROW = regex(
     rf"\s*+[{_SIDES}]\s*+(?P<name>[^{_SIDES}\s][^{_SIDES}]{{0,79}}?)\s*[{_SIDES}]\s*+(?P<value>[^{_SIDES}]{{0,40}}?)\s*"
@@ -508,7 +507,6 @@ def is_rule(line: str) -> bool:
 #
 # Of a task that is a set of data alone: the scores of boxes and masks stand in a table of their own above.
 
-
 _MARK, _TASK = "copypaste: ", "Task: "
 
 
@@ -535,3 +533,73 @@ class CopyPaste:
         self.open = False
         numbers = zip(self._names, map(parse_number, cells), strict=False)
         return {canonical(f"eval_{name}"): number for name, number in numbers if number is not None}
+
+
+# Blocks that a heading names: results that Tune prints as YAML, and the closing figures of the Trainer's scripts.
+
+_FIGURES = regex(r"(?:\[.{1,80}>> )?\*{5} (?P<phase>\w{1,20}) metrics \*{5}\s{0,4}")
+"""Above what `Trainer.log_metrics` prints: "***** train metrics *****"."""
+_FIGURE = regex(r"(?:\[.{1,80}>>)?\s{1,8}(?P<name>\w{1,100}) {1,100}= {1,40}(?P<value>[^\s=][^=]{0,40}?)\s{0,4}")
+_CLOCK = regex(r"(?:(?P<days>\d{1,4}) days?, )?(?P<hours>\d{1,4}):(?P<minutes>\d\d):(?P<seconds>\d\d(?:\.\d{1,9})?)")
+MAX_LINES_OF_RESULT = 5000
+"""Lines of one result that are kept. Chosen: those of RLlib with all their histograms have a thousand."""
+
+
+class HeadedBlock:
+    """Open lines below a heading. `take` a line; when the block has ended, `done` holds its phase and its record.
+
+    A result has no phase. Of several trials the first is read; `others` counts the results of the others.
+    """
+
+    def __init__(self) -> None:
+        self._lines: list[str] = []
+        self._phase = self._first = self._trial = ""
+        self.open = False
+        self.others = 0
+        self.done: tuple[str, dict[str, object]] | None = None
+
+    def take(self, line: str) -> bool:
+        """Take a line if it is a heading or stands below one."""
+        result, figures = RESULT_HEADING.fullmatch(line), _FIGURES.fullmatch(line)
+        if result or figures:
+            self.end()
+            self._trial = result["trial"] if result else ""
+            self._phase = figures["phase"] if figures else ""
+            self._first = self._first or self._trial
+            self.open = True
+            return True
+        row = self.open and bool(_FIGURE.fullmatch(line) if self._phase else line[:1] == " " and line.strip())
+        if row and len(self._lines) < MAX_LINES_OF_RESULT:
+            self._lines.append(line)
+        elif not row:
+            self.end()
+        return row
+
+    def end(self) -> None:
+        """End the block that is open, if one is."""
+        lines, self._lines, self.open = self._lines, [], False
+        if not lines:
+            return
+        if self._phase:
+            self.done = self._phase, _figures(lines, self._phase)
+        elif self._trial == self._first:
+            self.done = "", next((record for record in printed_records(lines) if record), {})
+        else:
+            self.others += 1
+
+
+def _figures(lines: list[str], phase: str) -> dict[str, object]:
+    """Return the figures of a phase; those of training are means over the run, as in the Trainer's last record."""
+    found = [row for line in lines if (row := _FIGURE.fullmatch(line))]
+    values = {row["name"]: _figure_value(row["value"]) for row in found}
+    if phase != "train":
+        return values
+    return {f"summary/{name}": value for name, value in values.items() if name != "epoch"}
+
+
+def _figure_value(text: str) -> object:
+    clock = _CLOCK.fullmatch(text)
+    if clock is None:
+        return parse_number(text)
+    hours = 24 * int(clock["days"] or 0) + int(clock["hours"])
+    return 60.0 * (60 * hours + int(clock["minutes"])) + float(clock["seconds"])
