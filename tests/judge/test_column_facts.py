@@ -179,6 +179,21 @@ def test_weights_whose_norm_no_update_moves_are_stated(columns: dict[str, Any], 
     assert not stated or answer.hypotheses[0].cause == "params_not_training"
 
 
+@pytest.mark.parametrize(
+    ("evaluated", "stated"),
+    [
+        (lambda step: 0.01 + 0.0005 * NOISE[step], True),
+        (lambda step: 0.05 * falling(noise=0.0)(step), False),
+        (lambda step: 0.5 + 0.01 * NOISE[step], False),
+    ],
+    ids=["good at once", "on another scale", "not so far below"],
+)
+def test_an_evaluation_that_is_good_before_anything_is_learnt_is_stated(evaluated: Value, stated: bool) -> None:
+    answer = run_of({"loss": falling()}, {"eval_loss": evaluated})
+    assert ("evaluation_good_at_once" in facts(answer)) is stated
+    assert not stated or answer.hypotheses[0].cause in ("train_eval_leakage", "metric_bug")
+
+
 @pytest.mark.parametrize(("part", "stated"), [("aux_loss", False), ("value_loss_part", True)])
 def test_a_loss_that_keeps_experts_balanced_may_stay(part: str, stated: bool) -> None:
     rest = falling()

@@ -146,6 +146,37 @@ def evaluation_beyond_start(run: Run) -> Iterator[DerivedFact]:
     )
 
 
+FAR_BELOW = 0.3
+"""Of the lowest training loss, below which each evaluation lies. Chosen: dropout and augmentation cost less."""
+IN_STEP = 2.0
+"""Times by which the ratio of two losses that fall together changes at most. Chosen: two scales keep one ratio."""
+
+
+def evaluation_good_at_once(run: Run) -> Iterator[DerivedFact]:
+    """Yield that evaluation was far below all that training ever comes to from its first time on, and not in step."""
+    if (losses := both_losses(run, not_of=NOT_BY_LOSS)) is None:
+        return
+    steps, train, evaluation = beside_training(*losses)
+    if len(steps) <= LEAST_PAIRS or min(train.min(), evaluation.min()) <= 0:
+        return
+    learns = median(train[-LEAST_PAIRS:]) < (1 - FALLS) * train[0]
+    times = train / evaluation
+    in_step = float(times.max()) < IN_STEP * float(times.min())  # a sum over more rows, or another unit
+    if not learns or in_step or float(evaluation.max()) > FAR_BELOW * float(train.min()):
+        return
+    loss, evaluated = map(named, losses)
+    yield DerivedFact(
+        fact="evaluation_good_at_once",
+        text=(
+            f"{evaluated} is {figure(float(evaluation[0]))} at its first time, {run.place(steps[0])}, where {loss} is "
+            f"{figure(float(train[0]))}. That is far below {figure(float(train.min()))}, the lowest that {loss} comes "
+            "to. A model that has yet to learn serves no held-out rows like that."
+        ),
+        values={"first": float(evaluation[0]), "first_train": float(train[0]), "lowest_train": float(train.min())},
+        steps=[float(steps[0])],
+    )
+
+
 LEARNT = 0.1
 """Share of its first level that the training loss has lost by the first evaluation, so that the two can differ by what
 was learnt. Chosen."""
