@@ -11,7 +11,7 @@ import re
 
 import numpy as np
 
-from mldebug_mcp.checks.curve import blocks, start_level
+from mldebug_mcp.checks.curve import at_common_steps, blocks, start_level
 from mldebug_mcp.checks.policies import ENTROPIES, ENTROPY_GONE, NOT_POLICY, TEXT_POLICIES, components, entropy
 from mldebug_mcp.checks.policies import rewards_of as rewards_logged
 from mldebug_mcp.core.arrays import median
@@ -157,10 +157,10 @@ def _split(run: Run, share: Series) -> Split:
     ends = None if rewards is None else _ends(run, rewards)
     if rewards is None or ends is None:
         return None, None, None
-    step, at, by = np.intersect1d(share.step, rewards.step, return_indices=True)
+    step, dead, reward = at_common_steps(share, rewards)
     if len(step) < MIN_RECORDS:
         return None, None, None
-    dead, mean = share.value[at], (rewards.value[by] - ends[0]) / (ends[1] - ends[0])
+    mean = (reward - ends[0]) / (ends[1] - ends[0])
     generations = run.setting("num_generations")
     least = 1 / generations if generations is not None and generations >= 2 else 0.0
     at_ends = (mean >= 1 - AT_END) | (mean <= AT_END)

@@ -557,33 +557,6 @@ def growth_of(series: Series) -> Growth | None:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class LastingGrowth:
-    """A growth over the later two thirds of a log that does not level off.
-
-    Args:
-        per_step: How much each step adds there.
-        onset: Where the curve leaves its first level.
-    """
-
-    per_step: float
-    onset: float
-
-
-def lasting_growth(series: Series) -> LastingGrowth | None:
-    """Return how a curve grows over its later two thirds, None where it does not, or levels off."""
-    level = blocks(series.value[len(series) // THIRD :], GROWTH_BLOCKS).level
-    rises = np.diff(level)
-    grown = float(level[-1] - level[0])
-    still = float(level[-1] - level[-1 - len(level) // THIRD])
-    least = STEADY_GROWTH if float(rises.min()) >= EVENNESS * float(rises.mean()) else GROWTH
-    if level[0] <= 0 or grown < least * level[0] or (rises > 0).mean() < RISING_BLOCKS or still < STILL * grown:
-        return None
-    onset = float(series.step[departure(series.value, float(level[-1]))])
-    covered = float(series.step[-1]) - float(series.step[len(series) // THIRD])
-    return LastingGrowth(grown / (covered or 1), onset)
-
-
 # Memory rises from step to step.
 
 
@@ -652,14 +625,21 @@ def _may_cache_rows(run: Run, series: Series) -> bool:
 
 
 def _growth(run: Run, series: Series) -> Evidence | None:
-    growth = lasting_growth(series)
-    if growth is None:
+    """Return a growth over the later two thirds of a log that does not level off."""
+    level = blocks(series.value[len(series) // THIRD :], GROWTH_BLOCKS).level
+    rises = np.diff(level)
+    grown = float(level[-1] - level[0])
+    still = float(level[-1] - level[-1 - len(level) // THIRD])
+    least = STEADY_GROWTH if float(rises.min()) >= EVENNESS * float(rises.mean()) else GROWTH
+    if level[0] <= 0 or grown < least * level[0] or (rises > 0).mean() < RISING_BLOCKS or still < STILL * grown:
         return None
+    onset = float(series.step[departure(series.value, float(level[-1]))])
+    per_step = grown / (float(series.step[-1]) - float(series.step[len(series) // THIRD]) or 1)
     first, last = float(series.step[0]), float(series.step[-1])
     return Evidence(
         f"{series.name} rises from {figure(series.value[0])} at {run.place(first)} to {figure(series.value[-1])} at "
-        f"{figure(last)}, {figure(growth.per_step)} per {run.step_name} in the later two thirds of the log, without "
+        f"{figure(last)}, {figure(per_step)} per {run.step_name} in the later two thirds of the log, without "
         "levelling off",
-        steps=(growth.onset,),
-        values={"start": float(series.value[0]), "end": float(series.value[-1]), "per_step": growth.per_step},
+        steps=(onset,),
+        values={"start": float(series.value[0]), "end": float(series.value[-1]), "per_step": per_step},
     )

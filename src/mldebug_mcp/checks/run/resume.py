@@ -97,24 +97,11 @@ class Join:
     new_epoch: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Restart:
-    """Where the epoch that a log counts falls back in the middle of a pass, while the steps go on.
+def restart_of_data(run: Run) -> tuple[float, float, float] | None:
+    """Return the step from which the data of a run start over in mid-pass, and the epoch before and after.
 
-    Args:
-        step: First step behind it.
-        before, after: The epoch on either side.
-    """
-
-    step: float
-    before: float
-    after: float
-
-
-def restart_of_data(run: Run) -> Restart | None:
-    """Return where the data of a run start over in mid-pass; None where the log counts no parts of an epoch.
-
-    Behind a whole pass that is a new stage of training, which may count its own.
+    None where the log counts no parts of an epoch. Behind a whole pass that is a new stage of training, which may
+    count its own.
     """
     epoch = run["epoch"].finite if "epoch" in run else None
     if epoch is None or run.step_name != "step" or len(epoch) < 2 * AROUND:
@@ -129,7 +116,7 @@ def restart_of_data(run: Run) -> Restart | None:
             and to_whole > max(2 * each, RESUMES_BACK)
             and median(epoch.value[at + 1 : at + 4]) < before
         ):
-            return Restart(float(epoch.step[at + 1]), before, after)
+            return float(epoch.step[at + 1]), before, after
     return None
 
 
@@ -161,7 +148,7 @@ def _stated_joins(run: Run) -> Iterator[Join]:
     if len(run.segments) > 1 or len(run.resumes) > MANY:
         return
     restart = restart_of_data(run)
-    steps = run.resumes if restart is None else sorted({*run.resumes, restart.step})
+    steps = run.resumes if restart is None else sorted({*run.resumes, restart[0]})
     for step in steps:
         if (join := _joined_at(run, step, is_logged=True)) is not None:
             yield join
@@ -512,11 +499,11 @@ def epoch_starts_over(run: Run) -> Evidence | None:
     restart = restart_of_data(run)
     if restart is None:
         return None
+    step, before, after = restart
     return Evidence(
-        f"the epoch goes from {figure(restart.before)} to {figure(restart.after)} at {run.place(restart.step)}, and "
-        "the steps go on",
-        steps=(restart.step,),
-        values={"before": restart.before, "after": restart.after},
+        f"the epoch goes from {figure(before)} to {figure(after)} at {run.place(step)}, and the steps go on",
+        steps=(step,),
+        values={"before": before, "after": after},
     )
 
 
