@@ -112,7 +112,6 @@ class EvalRise:
         minimum: The minimum.
         last: Where it ends.
         train: The training loss at the minimum and at the end, None where it is not logged.
-        in_a_row: Whether each of several evaluations in a row is above the one before.
         gains: Whether what is written out still gets better.
         slight: Whether it rises by no more of the nats of tokens than sound fine-tuning ends with.
         rising, sets: How many of how many evaluation losses rise.
@@ -123,7 +122,6 @@ class EvalRise:
     minimum: float
     last: float
     train: tuple[float, float] | None
-    in_a_row: bool
     gains: bool
     slight: bool
     rising: int = 1
@@ -211,7 +209,7 @@ def _rise(run: Run, evaluation: Series) -> EvalRise | None:
     tokens = predicts_tokens(run) or run.kind == "unknown"
     slight = tokens and not in_a_row and not gains and rise < SLIGHT * abs(lowest)
     ends = None if train is None else (train[0], train[2])
-    return EvalRise(evaluation.name, onset, lowest, last, ends, in_a_row, gains, slight)
+    return EvalRise(evaluation.name, onset, lowest, last, ends, gains, slight)
 
 
 def _beside(run: Run, evaluation: Series, after: Floats, half: float) -> tuple[float, float, float] | None:
