@@ -158,7 +158,7 @@ class Evidence:
 
 Detector = Callable[[Run], Evidence | None]
 BatchDetector = Callable[["Batch"], Evidence | None]
-ProbeDetector = Callable[["Measured"], Evidence | None]
+ProbeDetector = Callable[..., Evidence | None]
 MemoryDetector = Callable[["MemorySnapshot"], Evidence | None]
 Answers = Mapping[str, Evidence | CannotTell]
 """What is seen, by outcome. An outcome that is left out is absent; one that could not be judged says why."""
@@ -441,31 +441,40 @@ PROBE_BACKGROUND = 0.00002
 
 def probe_symptom(
     *,
-    needs: tuple[str, ...],
     effects: Mapping[str, str],
+    needs: tuple[str, ...] = (),
     sources: tuple[str, ...] = (),
     background: float = PROBE_BACKGROUND,
 ) -> Callable[[ProbeDetector], ProbeDetector]:
     """Register a function as the symptom of a probe of its name.
 
-    A probe measures one thing at a time. So what a measurement can mean is given with it, in the words of `links.csv`.
+    The function takes fields of `Measured` by their names, and is asked only where all of them were measured; as
+    `measured` it takes the whole. A probe measures one thing at a time. So what a measurement can mean is given with
+    it, in the words of `links.csv`.
 
     Args:
-        needs: Fields of `Measured` without which it cannot be judged.
         effects: The causes that produce it, and how often: always, usually, often, sometimes, rarely.
+        needs: Further fields without which it cannot be judged.
         sources: Ids of the sources of its thresholds.
         background: How often a healthy probe shows it.
     """
 
-    def lacks(_: Question, measured: Measured) -> CannotTell | None:
-        missing = [name for name in needs if getattr(measured, name) is None]
-        return CannotTell(f"not measured: {', '.join(missing)}", "not_logged") if missing else None
-
     def register(detect: ProbeDetector) -> ProbeDetector:
-        name, doc = detect.__name__, detect.__doc__ or ""
+        name, doc, taken = detect.__name__, detect.__doc__ or "", inspect.signature(detect).parameters
+        needed = (*(field_name for field_name in taken if field_name != "measured"), *needs)
+
+        def lacks(_: Question, measured: Measured) -> CannotTell | None:
+            missing = [field_name for field_name in needed if getattr(measured, field_name) is None]
+            return CannotTell(f"not measured: {', '.join(missing)}", "not_logged") if missing else None
+
+        def ask(measured: Measured) -> Answers:
+            known = {"measured": measured, **{field_name: getattr(measured, field_name) for field_name in needed}}
+            evidence = detect(**{field_name: known[field_name] for field_name in taken})
+            return {} if evidence is None else {name: evidence}
+
         words = {cause: Frequency(word) for cause, word in effects.items()}
         outcome = Outcome(name, doc, background, sources, effects=words)
-        add(Question(name, (outcome,), needs, (), 1, False, (), True, _asker(detect), "probe", lacks))
+        add(Question(name, (outcome,), needed, (), 1, False, (), True, ask, "probe", lacks))
         return detect
 
     return register
