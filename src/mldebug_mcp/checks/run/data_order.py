@@ -551,9 +551,6 @@ def same_order(run: Run) -> Answers:
     return with_attribute(answers_of(by_outcome((batches_recur,), run)), "batches_recur", few_batches_stand_out)
 
 
-# The configuration puts rows of like length into one batch.
-
-
 @symptom(
     sources=("alpaca_lora",), not_for=("grpo", "ppo", "rl", "boosting"), whole=True, background=0.05, as_chosen=True
 )
