@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from mldebug_mcp.checks.check import CannotTell
-from mldebug_mcp.checks.curve import end_level, mad, noise, start_level
+from mldebug_mcp.checks.curve import end_level, mad, monotone, noise, start_level
 from mldebug_mcp.checks.jumps import Spike, baseline, spikes
 from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.lazy import dataclass
@@ -157,9 +157,7 @@ def ends_of(parts: Sequence[Part]) -> tuple[Part, Part, int, float] | None:
     layers = sorted(families[largest], key=lambda part: part.depth or 0)
     if len(layers) < LEAST_LAYERS:
         return _between_ends(parts)
-    levels = np.array([part.level for part in layers])
-    ranks = np.argsort(np.argsort(levels))
-    order = float(np.corrcoef(ranks, np.arange(len(layers)))[0, 1])
+    order = monotone(np.array([part.level for part in layers]))
     return layers[0], layers[-1], len(layers), order
 
 

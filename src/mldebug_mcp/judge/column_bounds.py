@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from mldebug_mcp.checks.curve import mad
+from mldebug_mcp.checks.curve import mad, monotone, sample
 from mldebug_mcp.checks.evaluation import MOST_BEYOND_ONE, as_shares
 from mldebug_mcp.checks.progress import is_late, passes_at, uniform_loss
 from mldebug_mcp.checks.run.loss_start import AT_ONCE, LOSS_START_FIRST_STEPS
@@ -25,7 +25,6 @@ from mldebug_mcp.judge.column_pairs import (
     POLICIES,
     columns_of,
     named,
-    rank_order,
     tail,
     training_loss,
 )
@@ -355,7 +354,7 @@ def growing(run: Run) -> Iterator[DerivedFact]:
     for series in columns_of(run, Quantity.GRADIENT_NORM, least=2 * MIN_RECORDS_FOR_LEVEL):
         if series.role is None or not series.role.is_whole:
             continue
-        ordered = rank_order(series.value)
+        ordered = monotone(sample(series.value))
         tenth = max(LEAST_PAIRS, len(series) // 10)
         first, last = median(series.value[:tenth]), median(series.value[-tenth:])
         if ordered < ORDERED or first <= 0 or last < GROWS * first:
