@@ -20,7 +20,7 @@ def asked(seen: Answers, metric: str = "loss") -> tuple[dict[str, Finding], str 
     def ask(_: Run) -> Answers:
         return seen
 
-    weather = Question("weather", OUTCOMES, ("loss",), (), 1, settled=False, not_for=(), whole=True, ask=ask)
+    weather = Question("weather", OUTCOMES, ask, ("loss",), whole=True)
     answers, note = answer(weather, run_of(metrics={"loss": [1.0, 2.0], metric: [1.0, 2.0]}))
     return {one.outcome.id: one.finding() for one in answers}, note
 

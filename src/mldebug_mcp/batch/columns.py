@@ -297,11 +297,6 @@ def is_indices(column: Column) -> bool:
     return column.ndim == 2 and column.dtype.kind in "iu" and column.dtype.itemsize > 1
 
 
-def ones_like(rows: Ragged) -> Ragged:
-    """Return rows of the same lengths that hold ones."""
-    return Ragged(np.ones(len(rows.flat), np.int8), rows.offsets)
-
-
 # Columns beside token ids, labels and masks: floats, class images, sizes of images, what a decoder is shown.
 
 

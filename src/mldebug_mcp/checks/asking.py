@@ -21,12 +21,10 @@ from mldebug_mcp.checks.check import (
     Symptom,
     add,
     missing_metrics,
+    not_judged,
     not_logged,
     symptoms,
-    too_early,
-    too_few,
 )
-from mldebug_mcp.checks.progress import is_young
 from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.core.limits import checkpoint
 from mldebug_mcp.core.text import figure, shorten
@@ -251,7 +249,7 @@ def ask_in_turn(
         return first_of(run, readings)
 
     add(
-        Question(name, tuple(candidate.outcome for candidate in readings), needs, any_of, 1, False, not_for, whole, ask)
+        Question(name, tuple(candidate.outcome for candidate in readings), ask, needs, any_of, 1, False, not_for, whole)
     )
 
 
@@ -272,16 +270,8 @@ def first_of(run: Run, readings: Sequence[Reading]) -> Answers:
 
 
 def _reading_lacks(candidate: Reading, run: Run) -> CannotTell | None:
-    if run.kind in candidate.not_for:
-        return CannotTell(f"not judged for a run of kind {run.kind}", "not_for_kind")
-    if missing := missing_metrics(candidate.outcome.needs, (), run):
-        return not_logged(missing)
-    if (
-        candidate.outcome.points > 1
-        and (count := len(run[candidate.outcome.needs[0]].finite)) < candidate.outcome.points
-    ):
-        return too_few(candidate.outcome.needs[0], count, candidate.outcome.points)
-    return too_early(run) if candidate.settled and is_young(run) else None
+    outcome = candidate.outcome
+    return not_judged(run, outcome.needs, points=outcome.points, settled=candidate.settled, not_for=candidate.not_for)
 
 
 # How a question hears several judges: each says what it sees, or that it cannot tell.

@@ -30,9 +30,6 @@ if TYPE_CHECKING:
     from mldebug_mcp.memory.snapshot import MemorySnapshot
     from mldebug_mcp.probe.measured import Measured
 
-# What a measurement raises that cannot be made.
-
-
 Reason = Literal["not_logged", "too_few", "too_early", "excluded", "broken", "not_for_kind"]
 """Why an outcome is unknown: its data are missing or unclear, too few, or too early; another outcome is seen in its
 place; its check failed; it makes no sense for this kind of run or data."""
@@ -158,7 +155,7 @@ class Evidence:
 
 Detector = Callable[[Run], Evidence | None]
 BatchDetector = Callable[["Batch"], Evidence | None]
-ProbeDetector = Callable[["Measured"], Evidence | None]
+ProbeDetector = Callable[..., Evidence | None]
 MemoryDetector = Callable[["MemorySnapshot"], Evidence | None]
 Answers = Mapping[str, Evidence | CannotTell]
 """What is seen, by outcome. An outcome that is left out is absent; one that could not be judged says why."""
@@ -212,13 +209,26 @@ Subject = Literal["run", "batch", "probe", "memory"]
 
 def run_lacks(asked: Question, run: Run) -> CannotTell | None:
     """Return why a question cannot be asked of a run, or None if it can."""
-    if run.kind in asked.not_for:
+    return not_judged(run, asked.needs, asked.any_of, points=asked.points, settled=asked.settled, not_for=asked.not_for)
+
+
+def not_judged(
+    run: Run,
+    needs: tuple[str, ...],
+    any_of: tuple[str, ...] = (),
+    *,
+    points: int,
+    settled: bool,
+    not_for: tuple[str, ...],
+) -> CannotTell | None:
+    """Return why something with such needs cannot be judged in a run, or None if it can; see `symptom`."""
+    if run.kind in not_for:
         return CannotTell(f"not judged for a run of kind {run.kind}", "not_for_kind")
-    if missing := missing_metrics(asked.needs, asked.any_of, run):
+    if missing := missing_metrics(needs, any_of, run):
         return not_logged(missing)
-    if asked.points > 1 and (count := len(run[asked.needs[0]].finite)) < asked.points:
-        return too_few(asked.needs[0], count, asked.points)
-    return too_early(run) if asked.settled and is_young(run) else None
+    if points > 1 and (count := len(run[needs[0]].finite)) < points:
+        return too_few(needs[0], count, points)
+    return too_early(run) if settled and is_young(run) else None
 
 
 def missing_metrics(needs: Iterable[str], any_of: tuple[str, ...], run: Run) -> tuple[tuple[str, ...], ...]:
@@ -258,13 +268,13 @@ class Question:
 
     id: str
     outcomes: tuple[Outcome, ...]
-    needs: tuple[str, ...]
-    any_of: tuple[str, ...]
-    points: int
-    settled: bool
-    not_for: tuple[str, ...]
-    whole: bool
     ask: Callable[[Any], Answers]
+    needs: tuple[str, ...] = ()
+    any_of: tuple[str, ...] = ()
+    points: int = 1
+    settled: bool = False
+    not_for: tuple[str, ...] = ()
+    whole: bool = False
     subject: Subject = "run"
     lacks: Callable[[Question, Any], CannotTell | None] = run_lacks
 
@@ -371,7 +381,7 @@ def symptom(
     def register(detect: Detector) -> Detector:
         name, doc = detect.__name__, detect.__doc__ or ""
         outcome = Outcome(name, doc, background, sources, follows=follows, instead=instead, as_chosen=as_chosen)
-        add(Question(name, (outcome,), needs, any_of, points, settled, not_for, whole, _asker(detect)))
+        add(Question(name, (outcome,), _asker(detect), needs, any_of, points, settled, not_for, whole))
         return detect
 
     return register
@@ -393,7 +403,7 @@ def question(
     """
 
     def register(ask: Asker) -> Asker:
-        add(Question(ask.__name__, outcomes, needs, any_of, points, settled, not_for, whole, ask))
+        add(Question(ask.__name__, outcomes, ask, needs, any_of, points, settled, not_for, whole))
         return ask
 
     return register
@@ -429,7 +439,7 @@ def batch_check(
     def register(detect: BatchDetector) -> BatchDetector:
         name, doc = detect.__name__, detect.__doc__ or ""
         outcome = Outcome(name, doc, severity=severity, why=why, fix=fix, fixes=fixes or {}, quotes=quotes)
-        add(Question(name, (outcome,), (), (), 1, False, (), whole, _asker(detect), "batch", lacks))
+        add(Question(name, (outcome,), _asker(detect), whole=whole, subject="batch", lacks=lacks))
         return detect
 
     return register
@@ -441,31 +451,40 @@ PROBE_BACKGROUND = 0.00002
 
 def probe_symptom(
     *,
-    needs: tuple[str, ...],
     effects: Mapping[str, str],
+    needs: tuple[str, ...] = (),
     sources: tuple[str, ...] = (),
     background: float = PROBE_BACKGROUND,
 ) -> Callable[[ProbeDetector], ProbeDetector]:
     """Register a function as the symptom of a probe of its name.
 
-    A probe measures one thing at a time. So what a measurement can mean is given with it, in the words of `links.csv`.
+    The function takes fields of `Measured` by their names, and is asked only where all of them were measured; as
+    `measured` it takes the whole. A probe measures one thing at a time. So what a measurement can mean is given with
+    it, in the words of `links.csv`.
 
     Args:
-        needs: Fields of `Measured` without which it cannot be judged.
         effects: The causes that produce it, and how often: always, usually, often, sometimes, rarely.
+        needs: Further fields without which it cannot be judged.
         sources: Ids of the sources of its thresholds.
         background: How often a healthy probe shows it.
     """
 
-    def lacks(_: Question, measured: Measured) -> CannotTell | None:
-        missing = [name for name in needs if getattr(measured, name) is None]
-        return CannotTell(f"not measured: {', '.join(missing)}", "not_logged") if missing else None
-
     def register(detect: ProbeDetector) -> ProbeDetector:
-        name, doc = detect.__name__, detect.__doc__ or ""
+        name, doc, taken = detect.__name__, detect.__doc__ or "", inspect.signature(detect).parameters
+        needed = (*(field_name for field_name in taken if field_name != "measured"), *needs)
+
+        def lacks(_: Question, measured: Measured) -> CannotTell | None:
+            missing = [field_name for field_name in needed if getattr(measured, field_name) is None]
+            return CannotTell(f"not measured: {', '.join(missing)}", "not_logged") if missing else None
+
+        def ask(measured: Measured) -> Answers:
+            known = {"measured": measured, **{field_name: getattr(measured, field_name) for field_name in needed}}
+            evidence = detect(**{field_name: known[field_name] for field_name in taken})
+            return {} if evidence is None else {name: evidence}
+
         words = {cause: Frequency(word) for cause, word in effects.items()}
         outcome = Outcome(name, doc, background, sources, effects=words)
-        add(Question(name, (outcome,), needs, (), 1, False, (), True, _asker(detect), "probe", lacks))
+        add(Question(name, (outcome,), ask, needed, subject="probe", lacks=lacks))
         return detect
 
     return register
@@ -495,7 +514,7 @@ def memory_symptom(
     def register(detect: MemoryDetector) -> MemoryDetector:
         name, doc = detect.__name__, detect.__doc__ or ""
         outcome = Outcome(name, doc, background, severity=severity, fix=fix, quotes=quotes)
-        add(Question(name, (outcome,), (), (), 1, False, (), True, _asker(detect), "memory", lacks))
+        add(Question(name, (outcome,), _asker(detect), subject="memory", lacks=lacks))
         return detect
 
     return register

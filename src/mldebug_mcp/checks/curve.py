@@ -202,6 +202,12 @@ def aligned(series: Series, other: Series) -> tuple[Floats, Floats, Floats]:
     return other.step[keep], series.value[index[keep]], other.value[keep]
 
 
+def at_common_steps(series: Series, other: Series) -> tuple[Floats, Floats, Floats]:
+    """Return the steps that both metrics have, and the values of both there."""
+    steps, here, there = np.intersect1d(series.step, other.step, return_indices=True)
+    return steps, series.value[here], other.value[there]
+
+
 @dataclass(frozen=True, slots=True)
 class Drift:
     """How far a curve moves from its first point to its last.

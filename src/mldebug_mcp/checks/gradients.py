@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from mldebug_mcp.checks.check import CannotTell
-from mldebug_mcp.checks.curve import end_level, mad, noise, start_level
+from mldebug_mcp.checks.curve import end_level, mad, monotone, noise, start_level
 from mldebug_mcp.checks.jumps import Spike, baseline, spikes
 from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.lazy import dataclass, regex
@@ -48,23 +48,6 @@ _RANK = regex(r"(?:rank|gpu|node|worker|device|host) ?\d+", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
-class Pinned:
-    """The value that most of the norms have, and none exceeds.
-
-    Args:
-        value: The value.
-        share: Share of the records that have it.
-        records: All records.
-        step: The first of them.
-    """
-
-    value: float
-    share: float
-    records: int
-    step: float
-
-
-@dataclass(frozen=True, slots=True)
 class Part:
     """The norm of the gradient of a part of the model.
 
@@ -85,22 +68,6 @@ class Part:
     records: int
 
 
-@dataclass(frozen=True, slots=True)
-class Profile:
-    """How the norm changes from the layer with the lowest number to that with the highest.
-
-    Args:
-        first, last: Level of the lowest and of the highest layer.
-        layers: How many there are.
-        order: Rank correlation of level and depth, from -1 to 1.
-    """
-
-    first: Part
-    last: Part
-    layers: int
-    order: float
-
-
 def gradient_norm(run: Run) -> Series | None:
     """Return the gradient norm of the whole model, None if it is not logged."""
     return next(run.with_role(Quantity.GRADIENT_NORM, phase="train"), None)
@@ -108,7 +75,7 @@ def gradient_norm(run: Run) -> Series | None:
 
 def norm_of(run: Run) -> Series | None:
     """Return the gradient norm of the whole model, finite values only; None if none is logged."""
-    found = next(run.with_role(Quantity.GRADIENT_NORM, phase="train"), None)
+    found = gradient_norm(run)
     return found.finite if found is not None and len(found.finite) else None
 
 
@@ -140,13 +107,16 @@ def refuse_uncomputed(run: Run, norm: Series, what: str) -> None:
         raise CannotTell(f"{norm.name} is {what} in all records, yet the loss is learnt: the norm is not computed")
 
 
-def pinned(norm: Series) -> Pinned | None:
-    """Return the value above which no norm goes and at which most stand, None if it is below zero or not finite."""
+def pinned(norm: Series) -> tuple[float, float, float] | None:
+    """Return the value above which no norm goes and at which most stand, None if none is above zero.
+
+    With it stand the share of the records that have it, and the step of the first of them.
+    """
     highest = float(norm.value.max(initial=0.0))
     if highest <= 0:
         return None
     at = norm.value >= (1 - MAX_NORM_DIFFERENCE) * highest
-    return Pinned(highest, float(at.mean()), len(norm), float(norm.step[int(np.argmax(at))]))
+    return highest, float(at.mean()), float(norm.step[int(np.argmax(at))])
 
 
 def parts_of(run: Run) -> tuple[Part, ...]:
@@ -171,10 +141,11 @@ def parts_of(run: Run) -> tuple[Part, ...]:
     return tuple(found[name] for name in sorted(found))
 
 
-def profile_of(parts: Sequence[Part]) -> Profile | None:
-    """Return how the norm changes with depth in the largest family of layers, else from one named end to the other.
+def ends_of(parts: Sequence[Part]) -> tuple[Part, Part, int, float] | None:
+    """Return the ends of the largest family of layers, else those that are named as the ends of the model.
 
-    None if there are too few layers and not both ends.
+    With them stand the number of layers, and the rank correlation of their levels with depth. None if there are too few
+    layers and not both ends.
     """
     families: dict[str, list[Part]] = defaultdict(list)
     for part in parts:
@@ -186,13 +157,11 @@ def profile_of(parts: Sequence[Part]) -> Profile | None:
     layers = sorted(families[largest], key=lambda part: part.depth or 0)
     if len(layers) < LEAST_LAYERS:
         return _between_ends(parts)
-    levels = np.array([part.level for part in layers])
-    ranks = np.argsort(np.argsort(levels))
-    order = float(np.corrcoef(ranks, np.arange(len(layers)))[0, 1])
-    return Profile(layers[0], layers[-1], len(layers), order)
+    order = monotone(np.array([part.level for part in layers]))
+    return layers[0], layers[-1], len(layers), order
 
 
-def _between_ends(parts: Sequence[Part]) -> Profile | None:
+def _between_ends(parts: Sequence[Part]) -> tuple[Part, Part, int, float] | None:
     """Return the parts that are named as the first and the last of the model, in order as two always are."""
     first, last = (
         next((part for part in parts if part.level > 0 and words & set(re.findall("[a-z]+", part.name.lower()))), None)
@@ -200,7 +169,7 @@ def _between_ends(parts: Sequence[Part]) -> Profile | None:
     )
     if first is None or last is None or first is last:
         return None
-    return Profile(first, last, 2, 1.0 if last.level > first.level else -1.0)
+    return first, last, 2, 1.0 if last.level > first.level else -1.0
 
 
 def jumps_of(norm: Series) -> list[Spike]:

@@ -11,7 +11,6 @@ import numpy as np
 
 from mldebug_mcp.checks.check import CannotTell
 from mldebug_mcp.checks.curve import (
-    aligned,
     blocks,
     drift,
     edge_width,
@@ -265,27 +264,24 @@ class Divergence:
         what: From what the policy diverges.
         limit: What it exceeds only where something is wrong.
         of_update: Whether it is that of one update.
-        summed: Whether it is summed over the tokens of a completion.
     """
 
     series: Series
     what: str
     limit: float
     of_update: bool
-    summed: bool
 
 
 def divergences(run: Run) -> list[Divergence]:
     """Return the divergences that a run logs, that from the reference first; classic RL has no reference."""
-    summed, agent = run.kind == "ppo", run.kind == "rl"
-    to_reference = WHOLE_TEXT if summed else PER_UPDATE if agent else TO_REFERENCE
+    to_reference = {"ppo": WHOLE_TEXT, "rl": PER_UPDATE}.get(run.kind, TO_REFERENCE)
     limits = {"kl": to_reference, "approx_kl": PER_UPDATE, "loss_kl": PER_UPDATE}
     found = []
     for name, limit in limits.items():
         if name in run and len(series := run[name].finite):
             of_update = limit == PER_UPDATE
             what = "of an update" if of_update else "to the reference"
-            found.append(Divergence(series, what, limit, of_update, summed and not of_update))
+            found.append(Divergence(series, what, limit, of_update))
     return found
 
 
@@ -326,11 +322,6 @@ OF_A_POLICY = ("entropy", "entropy_loss", "loss_ent", "policy_loss", "approx_kl"
 """What is logged of a policy that is a network; agents without one mostly begin at random, logged or not."""
 EXPLORATION = ("exploration_rate", "rollout/exploration_rate", "epsilon", "Epsilon", "eps")
 """The share of actions taken at random in Q-learning."""
-MAX_EPISODE_DIFFERENCE = 0.01
-"""Of the longest episode, and of the price per step: within it lengths, and prices, are one. Chosen: by hand."""
-NEARLY_ALWAYS = 0.95
-"""Share of the records in which all is the price of steps. Chosen: by hand."""
-
 MAX_FIRST_RECORDS = 3
 """First records within which a reward is lost. Chosen: by hand."""
 HALF = 0.5
@@ -398,40 +389,6 @@ def sinks(run: Run, rewards: Series) -> bool:
     begin, end = start_level(rewards.value), end_level(rewards.value)
     least = max(SINKS_BY * abs(begin), MIN_MOVE_SIGMAS * cut.wobble)
     return float(cut.level[2:].max()) <= begin and begin - end > least
-
-
-@dataclass(frozen=True, slots=True)
-class Floor:
-    """A reward that is a price per step of episodes that all end at one length.
-
-    Args:
-        price: Reward per step, below zero.
-        length: The length of the episodes, in steps.
-        share: The share of the records where that holds.
-    """
-
-    price: float
-    length: float
-    share: float
-
-
-def floor(run: Run, rewards: Series) -> Floor | None:
-    """Return the price per step where rewards are nothing else: the worst that such an agent can earn.
-
-    Every step costs the same and every episode has the same, longest length: then the goal that
-    would end it was never reached.
-    """
-    if "episode_length" not in run:
-        return None
-    _, length, reward = aligned(run["episode_length"].finite, rewards)
-    if not len(length) or (longest := float(length.max())) <= 1 or median(reward) >= 0:
-        return None
-    price = median(reward) / longest
-    same = (length >= (1 - MAX_EPISODE_DIFFERENCE) * longest) & (
-        np.abs(reward / longest - price) <= MAX_EPISODE_DIFFERENCE * abs(price)
-    )
-    share = float(same.mean())
-    return Floor(price, longest, share) if share >= NEARLY_ALWAYS else None
 
 
 def lost_at_once(run: Run, rewards: Series) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from mldebug_mcp.checks.gradients import gradient_norm
@@ -13,7 +12,7 @@ from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity
-from mldebug_mcp.logs.names.metrics import canonical, is_part_of_loss, is_training_loss
+from mldebug_mcp.logs.names.metrics import canonical, is_training_loss
 from mldebug_mcp.logs.run import Run, Series
 
 # Numbers that are not finite: how many, scattered or for good, what came before, and what stays finite beside them.
@@ -22,10 +21,6 @@ from mldebug_mcp.logs.run import Run, Series
 LAST = 3
 """Records before the first number that is not finite in which a climb towards it is looked for, and as many after.
 Chosen: a run that goes off takes some records."""
-LEVEL = 10
-"""Values that make a level, as their median, where there are twice as many. Chosen: one lucky batch does not."""
-STEEP = 1e3
-"""Times that each of fewer records stands above the one before. Chosen: no batch takes a loss up by powers of ten."""
 PARTS = 4
 """Stretches from the first such number to the end of the log, whose shares of them compare. Chosen: a trend."""
 
@@ -65,36 +60,6 @@ class Lost:
         return self.count == len(self.bad) - self.at
 
 
-@dataclass(frozen=True, slots=True)
-class Climb:
-    """How a curve goes up to where it is lost.
-
-    Args:
-        level: The lowest level of the finite values up to the last few.
-        reach: How far single values go where that level is: no more is noise.
-        last: The highest of the last few.
-        since: The step of the first of them.
-    """
-
-    level: float
-    reach: float
-    last: float
-    since: float
-
-
-@dataclass(frozen=True, slots=True)
-class Beside:
-    """Parts of the loss in the records where the whole is not finite.
-
-    Args:
-        finite: Those that are finite in all of them.
-        gone: Those that are finite in none.
-    """
-
-    finite: tuple[str, ...]
-    gone: tuple[str, ...]
-
-
 def lost(series: Series) -> Lost | None:
     """Return where a series is not finite, None if it always is."""
     bad = ~np.isfinite(series.value)
@@ -125,24 +90,6 @@ def first_lost(several: list[Series]) -> Lost | None:
     return min(
         (place for series in several if (place := lost(series)) is not None), key=lambda first: first.step, default=None
     )
-
-
-def climb(loss: Lost) -> Climb | None:
-    """Return how a loss goes up before it is lost, None if too few finite records come before.
-
-    Four are enough, or two where each is powers of ten above the one before.
-    """
-    before = loss.series.value[: loss.at]
-    steep = 2 <= len(before) <= LAST and bool(np.all(before[1:] > STEEP * before[:-1]))
-    if len(before) <= LAST and not steep:
-        return None
-    earlier = before[: max(1, len(before) - LAST)]
-    level = reach = float(earlier.min())
-    if len(earlier) >= 2 * LEVEL:
-        levels = np.median(sliding_window_view(earlier, LEVEL), axis=1)
-        lowest = int(levels.argmin())
-        level, reach = float(levels[lowest]), float(earlier[max(0, lowest - LEVEL) : lowest + 2 * LEVEL].max())
-    return Climb(level, reach, float(before[-LAST:].max()), float(loss.series.step[max(0, loss.at - LAST)]))
 
 
 def returns(loss: Lost) -> tuple[float, float] | None:
@@ -185,17 +132,6 @@ def shares(loss: Lost) -> tuple[float, ...]:
         return ()
     edges = np.linspace(0, len(after), PARTS + 1).astype(int)
     return tuple(float(after[first:last].mean()) for first, last in pairwise(edges))
-
-
-def beside(run: Run, loss: Lost) -> Beside:
-    """Return which parts of the loss are finite where it is not, and which are lost with it."""
-    steps = loss.series.step[loss.bad]
-    parts = [series for name, series in run.series.items() if name != loss.series.name and is_part_of_loss(name)]
-    there = [(part.name, np.isfinite(part.value[np.isin(part.step, steps)])) for part in parts]
-    return Beside(
-        tuple(name for name, finite in there if len(finite) and finite.all()),
-        tuple(name for name, finite in there if len(finite) and not finite.any()),
-    )
 
 
 # The loss scaler of half precision: which steps it skips, and how far its scale comes down.
@@ -343,29 +279,6 @@ def descent_of(scale: Series, *, skips_at_end: bool) -> Descent | None:
 # In what precision a run computes, as its settings or the loss scaler of half precision tell, and what is lost.
 
 
-MIN_LOST_GRADIENTS = 3
-"""Records with a lost gradient behind the scaler's descent. Chosen: by hand."""
-MIN_SHARE_OF_LOST_GRADIENTS = 0.02
-"""Share of the records with a lost gradient. Chosen: scalers lose one in a hundred."""
-
-
-@dataclass(frozen=True, slots=True)
-class Overflow:
-    """A loss or a gradient norm that is not finite beyond a scaler's search for its scale.
-
-    Args:
-        series: Which of them, the first to be lost.
-        step: The first step at which it is not finite.
-        lost: Records in which it is not.
-        records: Records in all.
-    """
-
-    series: str
-    step: float
-    lost: int
-    records: int
-
-
 def in_half_precision(run: Run) -> bool | None:
     """Say whether a run computes in fp16: as its settings say, else as a scale of its loss shows; None is not known.
 
@@ -378,20 +291,3 @@ def in_half_precision(run: Run) -> bool | None:
     if scale is None or not len(scale.finite) or float(np.max(scale.finite.value)) <= 1:
         return None
     return bool(np.all(np.mod(np.log2(np.maximum(scale.finite.value, 1e-30)), 1) == 0)) or None
-
-
-def overflow(run: Run) -> Overflow | None:
-    """Return where numbers are lost: the training loss in any record, or gradients again and again."""
-    loss = first_lost(training_losses(run))
-    norm = gradient_norm(run)
-    of_norm = None if norm is None else _again_and_again(norm)
-    of_loss = None if loss is None else Overflow(loss.series.name, loss.step, loss.count, len(loss.bad))
-    return min((found for found in (of_norm, of_loss) if found is not None), key=lambda found: found.step, default=None)
-
-
-def _again_and_again(norm: Series) -> Overflow | None:
-    bad = ~np.isfinite(norm.value)
-    later = int(bad.sum()) - min(DESCENT, int(bad[:DESCENT].sum()))
-    if later < max(MIN_LOST_GRADIENTS, MIN_SHARE_OF_LOST_GRADIENTS * len(bad)):
-        return None
-    return Overflow(norm.name, float(norm.step[int(np.argmax(bad))]), int(bad.sum()), len(bad))

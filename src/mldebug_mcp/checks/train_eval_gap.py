@@ -29,78 +29,13 @@ from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity
 from mldebug_mcp.logs.run import Run, Series
 
-# The gap between evaluation and training loss while every training row is as new to the model as an evaluation row.
-#
-# Within the first pass over the data a row is scored before it is learnt from, so that rows of one distribution have
-# one expected loss, in training and at evaluation: the gap that is to be expected is zero, whatever the model. Dropout
-# and augmentation make it negative.
+# Whether training rows are as new to the model as evaluation rows, or known by heart.
 
 
 KEPT = 0.5
 """Of the first training loss, kept at the first evaluation: rows are not known by heart then. Chosen: half."""
 FIRST_PASS = 1.02
 """Passes over the data up to which its rows are new. Chosen: loaders round up."""
-MIN_EVALUATIONS_IN_FIRST_PASS = 4
-"""Evaluations within the first pass without which its gap is not known. Chosen: by hand."""
-MAX_TRAINING_RECORDS_BEFORE = 20
-"""Training records before an evaluation, at most, whose mean is compared with it: of those since the one before, the
-later half. Chosen: a loss that falls fast is soon out of date."""
-
-
-@dataclass(frozen=True, slots=True)
-class FreshGap:
-    """The gap within the first pass.
-
-    Args:
-        first: Evaluation less training loss at the first evaluation.
-        last: The mean of that over the last third of the evaluations in the first pass.
-        error: Standard error of `last`, from the noise of training and of the gaps among each other.
-        train: Mean training loss over that last third.
-        start: Training loss at first.
-        step: Step of the first evaluation of that third.
-        passes: Passes made at the last evaluation that counts.
-        count: Evaluations within the first pass.
-    """
-
-    first: float
-    last: float
-    error: float
-    train: float
-    start: float
-    step: float
-    passes: float
-    count: int
-
-
-def fresh_gap(run: Run) -> FreshGap | None:
-    """Return the gap within the first pass, None where passes are not known or it holds too few evaluations."""
-    if "loss" not in run or "eval_loss" not in run:
-        return None
-    loss, evaluation = run["loss"].finite, run["eval_loss"].finite
-    passes = passes_at(run, evaluation.step)
-    if passes is None or not len(loss):
-        return None
-    until = np.searchsorted(loss.step, evaluation.step, side="right")
-    keep = (until > 0) & (passes <= FIRST_PASS)
-    if int(keep.sum()) < MIN_EVALUATIONS_IN_FIRST_PASS:
-        return None
-    ends, steps, held_out = until[keep], evaluation.step[keep], evaluation.value[keep]
-    before = np.concatenate([[0], ends[:-1]])
-    count = np.clip((ends - before + 1) // 2, 1, MAX_TRAINING_RECORDS_BEFORE)
-    total = np.concatenate([[0.0], np.cumsum(loss.value)])
-    gap = held_out - (total[ends] - total[ends - count]) / count
-    third = slice(len(gap) - max(2, len(gap) // 3), None)
-    used = int(count[third].sum())
-    return FreshGap(
-        first=float(gap[0]),
-        last=float(gap[third].mean()),
-        error=max(noise_on_slope(loss.value) / used**0.5, noise_on_slope(gap) / len(gap[third]) ** 0.5),
-        train=float((held_out - gap)[third].mean()),
-        start=median(loss.value[:3]),
-        step=float(steps[third][0]),
-        passes=float(passes[keep][-1]),
-        count=len(gap),
-    )
 
 
 def refuse_known_by_heart(run: Run, step: float, train: float, start: float) -> None:
@@ -177,7 +112,6 @@ class EvalRise:
         minimum: The minimum.
         last: Where it ends.
         train: The training loss at the minimum and at the end, None where it is not logged.
-        in_a_row: Whether each of several evaluations in a row is above the one before.
         gains: Whether what is written out still gets better.
         slight: Whether it rises by no more of the nats of tokens than sound fine-tuning ends with.
         rising, sets: How many of how many evaluation losses rise.
@@ -188,7 +122,6 @@ class EvalRise:
     minimum: float
     last: float
     train: tuple[float, float] | None
-    in_a_row: bool
     gains: bool
     slight: bool
     rising: int = 1
@@ -276,7 +209,7 @@ def _rise(run: Run, evaluation: Series) -> EvalRise | None:
     tokens = predicts_tokens(run) or run.kind == "unknown"
     slight = tokens and not in_a_row and not gains and rise < SLIGHT * abs(lowest)
     ends = None if train is None else (train[0], train[2])
-    return EvalRise(evaluation.name, onset, lowest, last, ends, in_a_row, gains, slight)
+    return EvalRise(evaluation.name, onset, lowest, last, ends, gains, slight)
 
 
 def _beside(run: Run, evaluation: Series, after: Floats, half: float) -> tuple[float, float, float] | None:

@@ -307,7 +307,7 @@ def least_p(a: int, b: int, *, paired: bool) -> float:
 
 def glance_at_contest(answer: Contest, left_out: str = "") -> Glance:
     """Return which kind of runs is better, or how many runs would tell; what was left out comes with it."""
-    also = f" {left_out[:1].upper()}{left_out[1:]}." if left_out else ""
+    also = f" {capitalised(left_out)}." if left_out else ""
     means = [sum(side) / len(side) for side in (answer.a, answer.b)]
     levels = f"{answer.metric} is {figure(means[0])} in A and {figure(means[1])} in B ({answer.better} is better)"
     interval = f"A - B is {figure(answer.difference)}, 95 % interval {figure(answer.low)} to {figure(answer.high)}"

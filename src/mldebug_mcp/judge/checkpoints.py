@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mldebug_mcp.checks.curve import MAD_TO_STD, MEDIAN_ERROR, mad, noise_on_slope
+from mldebug_mcp.checks.curve import MAD_TO_STD, MEDIAN_ERROR, at_common_steps, mad, noise_on_slope
 from mldebug_mcp.checks.evaluation import evaluation_losses
 from mldebug_mcp.checks.train_eval_gap import rows_behind
 from mldebug_mcp.core.access import is_file
@@ -115,10 +115,8 @@ def _tells_of_another(run: Run, state: Path) -> bool:
         return False
     for name in ("eval_loss", "loss"):
         if name in run and name in theirs:
-            ours, other = run[name].finite, theirs[name].finite
-            steps, at, there = np.intersect1d(ours.step, other.step, return_indices=True)
+            steps, mine, written = at_common_steps(run[name].finite, theirs[name].finite)
             if len(steps):
-                mine, written = ours.value[at], other.value[there]
                 near = np.abs(mine - written) <= SAME_WITHIN * np.maximum(np.abs(mine), np.abs(written))
                 return float(near.mean()) < 1 / 2
     return False

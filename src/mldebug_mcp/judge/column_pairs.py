@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mldebug_mcp.checks.check import CannotTell
-from mldebug_mcp.checks.curve import aligned, mad, sample
+from mldebug_mcp.checks.curve import aligned, mad, monotone, sample
 from mldebug_mcp.checks.evaluation import as_shares, beside_training, evaluation_losses, refuse_another_scale
 from mldebug_mcp.checks.progress import passes_at
 from mldebug_mcp.checks.run.loss_by_accuracy import PAIRS
@@ -422,7 +422,7 @@ def rising_parts(run: Run) -> Iterator[DerivedFact]:
         return
     for part in _parts_of(run, total, *LOSSES):
         first, last = median(part.value[:tenth]), median(part.value[-tenth:])
-        if not 0 < PART_GROWS * first < last or rank_order(part.value) < PART_ORDERED:
+        if not 0 < PART_GROWS * first < last or monotone(sample(part.value)) < PART_ORDERED:
             continue
         yield DerivedFact(
             fact="part_rises",
@@ -434,12 +434,6 @@ def rising_parts(run: Run) -> Iterator[DerivedFact]:
             values={"from": first, "to": last},
         )
         return
-
-
-def rank_order(values: Floats) -> float:
-    """Return the rank correlation of values with their place."""
-    some = sample(values)
-    return float(np.corrcoef(np.argsort(np.argsort(some)), np.arange(len(some)))[0, 1])
 
 
 # Two scores of one evaluation that cannot both be right.

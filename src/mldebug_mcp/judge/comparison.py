@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from mldebug_mcp.checks.curve import noise, noise_on_slope
+from mldebug_mcp.checks.curve import at_common_steps, noise, noise_on_slope
 from mldebug_mcp.checks.learning_rate import peak_of
 from mldebug_mcp.checks.results import improves_upwards
 from mldebug_mcp.checks.run.loss_events import find_spikes
@@ -166,8 +166,8 @@ def _have_same_losses(run: Run, reference: Run) -> bool:
     losses = _losses(run, reference)
     if losses is None:
         return False
-    steps, at, there = np.intersect1d(losses[0].step, losses[1].step, return_indices=True)
-    same = np.isclose(losses[0].value[at], losses[1].value[there], rtol=ROUNDING, atol=0.0)
+    steps, ours, theirs = at_common_steps(*losses)
+    same = np.isclose(ours, theirs, rtol=ROUNDING, atol=0.0)
     return len(steps) >= MIN_RECORDS_FOR_COURSE and bool(same.all())
 
 

@@ -280,9 +280,6 @@ def blank_images(batch: Batch) -> Evidence | None:
     return None
 
 
-# NaN or Inf in float inputs.
-
-
 @batch_check(
     severity="error",
     why="One such value makes the loss NaN and, after one step, every weight.",
@@ -352,9 +349,6 @@ def constant_column(batch: Batch) -> Evidence | None:
     return batch_evidence(summary, values={"columns": len(found)}, severity=severity)
 
 
-# Columns of a table that are the same.
-
-
 @batch_check(
     severity="warning",
     why="If one of them is the target, the model reads the answer from its input and learns nothing else.",
@@ -377,9 +371,6 @@ def equal_columns(batch: Batch) -> Evidence | None:
     return batch_evidence(
         f"{'; '.join(found[:MAX_SHOWN_COLUMNS])} hold the same values in all rows", values={"groups": len(found)}
     )
-
-
-# Boxes on another scale, or in another order, than the detector reads them.
 
 
 @batch_check(

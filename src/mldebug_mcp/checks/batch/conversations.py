@@ -142,9 +142,6 @@ def _stops_short(text: str, closing: str, opening: str) -> bool:
     return bool(found) and not after and opening not in before.rpartition(closing)[2]
 
 
-# Special tokens were tokenized as plain text.
-
-
 @batch_check(
     severity="error",
     why="The model gets a few ordinary tokens where a special one is due: no first token, no end, no turns.",
@@ -207,9 +204,6 @@ def _spot(row: RowRoles, split: dict[str, int]) -> Spot:
     return Spot(row.side, row.index, row.token_at(place), row.token_at(place + len(text) - 1) + 1)
 
 
-# Calls of tools that no program could make.
-
-
 @batch_check(
     severity="warning",
     why="The model learns to write calls that fail, or that a result comes without a call.",
@@ -230,9 +224,6 @@ def tool_call_invalid(batch: Batch) -> Evidence | None:
         "their call",
         rows,
     )
-
-
-# The loss is computed on the user's turns instead of the assistant's.
 
 
 @batch_check(
@@ -280,9 +271,6 @@ def _exchanged(batch: Batch) -> Evidence | None:
     return batch_evidence(
         f"the conversations of {of_rows(rows, batch.rows)} {problem.summary}", rows, severity="warning"
     )
-
-
-# Prompt tokens carry labels.
 
 
 @batch_check(
@@ -367,9 +355,6 @@ def _shared_and_trained(chosen: Sequences, rejected: Sequences) -> Ints:
     return np.array(rows, np.int64)
 
 
-# The prompt stands twice.
-
-
 @batch_check(
     severity="error",
     why="The model is trained to write the question before it answers, and its context is spent twice.",
@@ -390,9 +375,6 @@ def prompt_repeated(batch: Batch) -> Evidence | None:
     if not len(rows):
         return None
     return batch_evidence(f"the completions of {of_rows(rows, batch.rows)} begin with the prompt once more", rows)
-
-
-# Truncation left only the prompt.
 
 
 @batch_check(

@@ -100,9 +100,6 @@ def _two_alike(batch: Batch) -> Evidence | None:
     return None
 
 
-# The template or tokenizer asks for a first token and rows lack it.
-
-
 @batch_check(
     severity="warning",
     why="A model that always saw a first token in pretraining is far off without it (Gemma most of all).",
@@ -152,9 +149,6 @@ def _is_piece_of_stream(batch: Batch, side: Sequences, bos: int) -> bool:
     )
 
 
-# Completions do not end with the end token.
-
-
 @batch_check(
     severity="error",
     why="The model never sees an end after an answer, so it does not learn to stop.",
@@ -197,9 +191,6 @@ def _is_stream(batch: Batch, side: Sequences) -> bool:
     return bool(np.isin(side.ids.flat[side.content], np.fromiter(batch.ends, np.int64)).any())
 
 
-# The end token is never trained on.
-
-
 @batch_check(
     severity="error",
     why="The model never learns to stop: it answers and then runs on until the length limit.",
@@ -235,9 +226,6 @@ def eos_masked(batch: Batch) -> Evidence | None:
         return None
     summary = f"the end token in {of_rows(rows, batch.rows)} is masked, and no other end of the row is trained on"
     return batch_evidence(summary, rows, spots)
-
-
-# The padding token is the end token, and real ends are masked with it.
 
 
 @batch_check(
@@ -276,9 +264,6 @@ def pad_is_eos(batch: Batch) -> Evidence | None:
     return batch_evidence(
         f"the padding token is the end token, and the real end of {of_rows(rows, batch.rows)} is masked with it", rows
     )
-
-
-# The completion was cut off.
 
 
 @batch_check(

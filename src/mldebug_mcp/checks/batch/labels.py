@@ -25,9 +25,6 @@ VOID = (255, -1)
 255."""
 
 
-# Unmasked labels are not the input ids.
-
-
 @batch_check(
     severity="error",
     why=(
@@ -107,9 +104,6 @@ def _chooses_words(side: Sequences) -> bool:
     )
 
 
-# Classes of tokens stand at special tokens.
-
-
 @batch_check(
     severity="warning",
     why="The labels of all words are off by a place, or special tokens are trained as words.",
@@ -174,9 +168,6 @@ def target_equals_source(batch: Batch) -> Evidence | None:
 
 def _words(side: Sequences, row: int, special: frozenset[int | None]) -> list[int]:
     return [token for token in content(side, row).tolist() if token not in special]
-
-
-# Labels are shifted against the inputs although the model shifts by itself.
 
 
 @batch_check(
@@ -257,9 +248,6 @@ def _shown_to_decoder(batch: Batch) -> Evidence | None:
     )
 
 
-# No label is trained on.
-
-
 @batch_check(
     severity="error",
     why="The loss is 0 or NaN from the first step, no gradient flows, and nothing is learnt.",
@@ -298,9 +286,6 @@ def all_labels_masked(batch: Batch) -> Evidence | None:
         rows,
         values={"tokens": tokens},
     )
-
-
-# Some rows train on nothing.
 
 
 @batch_check(

@@ -40,9 +40,6 @@ def attention_mask_inverted(batch: Batch) -> Evidence | None:
     )
 
 
-# The attention mask disagrees with the padding.
-
-
 @batch_check(
     severity="warning",
     why="The model reads padding as text, or does not see part of the text.",
@@ -88,9 +85,6 @@ def _mask_missing(batch: Batch) -> Evidence | None:
     return batch_evidence(f"{padded} padded on the left, without an attention mask", rows)
 
 
-# Padding positions carry labels.
-
-
 @batch_check(
     severity="error",
     why="The model is trained to write padding; the mean loss is diluted, so it looks better than it is.",
@@ -120,9 +114,6 @@ def padding_not_masked(batch: Batch) -> Evidence | None:
     return batch_evidence(
         f"{total} padding positions in {of_rows(rows, batch.rows)} carry labels", rows, spots, {"positions": total}
     )
-
-
-# The padding side does not fit the purpose.
 
 
 @batch_check(
@@ -216,9 +207,6 @@ def _is_wide(side: Sequences) -> bool:
     return same and 0 < int(side.lengths.max()) <= MAX_SHARE_FILLED * int(lengths[0])
 
 
-# The tokenizer has no padding token.
-
-
 @batch_check(
     severity="warning",
     why="Batches cannot be padded, or are padded with an id that stands for something else.",
@@ -256,9 +244,6 @@ def pad_token_unset(batch: Batch) -> Evidence | None:
     return batch_evidence(
         "the tokenizer has no padding token; these rows need none, as all have one length", severity="info"
     )
-
-
-# Position ids count padding or do not match the tokens.
 
 
 @batch_check(
@@ -327,9 +312,6 @@ def _late_starts(batch: Batch, side: Sequences) -> Ints:
         late &= left
     found: Ints = some[late]
     return found
-
-
-# Several documents share a row without position reset or document mask.
 
 
 @batch_check(

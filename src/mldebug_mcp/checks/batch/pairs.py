@@ -205,9 +205,6 @@ def _begin_apart(batch: Batch, chosen: Sequences, pair: Pair) -> bool:
     return not set(shared.tolist()) - known.special_ids
 
 
-# Rollouts that teach nothing.
-
-
 @batch_check(
     severity="error",
     why="The policy gradient is the advantage times a gradient: with zeros everywhere nothing is learnt from it.",

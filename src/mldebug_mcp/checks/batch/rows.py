@@ -184,9 +184,6 @@ def split_leakage(batch: Batch) -> Evidence | None:
     )
 
 
-# input_ids, labels or masks differ in length.
-
-
 @batch_check(
     severity="error",
     why="The collator or the loss stops over shapes; padded apart, labels and tokens no longer stand side by side.",

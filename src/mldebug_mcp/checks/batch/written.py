@@ -25,9 +25,6 @@ def _evidence(batch: Batch, check: str) -> Evidence | None:
     return batch_evidence(f"{problems[0].summary}, in {of_rows(rows, batch.rows)}", rows)
 
 
-# Tool calls that the chat template leaves out.
-
-
 @batch_check(
     severity="error",
     why="The turns that call a tool are rendered empty: the model learns to answer nothing, and never to call.",
@@ -44,9 +41,6 @@ def tool_calls_dropped(batch: Batch) -> Evidence | None:
     return _evidence(batch, "tool_calls_dropped")
 
 
-# System messages that the chat template leaves out.
-
-
 @batch_check(
     severity="error",
     why="The model never sees its instructions: it learns answers that they do not explain, and ignores them in use.",
@@ -60,9 +54,6 @@ def system_prompt_dropped(batch: Batch) -> Evidence | None:
     Not this when: no tokenizer with a chat template is given; the rows are tokenized already.
     """
     return _evidence(batch, "system_prompt_dropped")
-
-
-# Reasoning blocks without reasoning.
 
 
 @batch_check(
@@ -148,9 +139,6 @@ def positives_shared(batch: Batch) -> Evidence | None:
     rows = sides[1].numbers[[place for place, text in enumerate(texts) if text in shared]]
     summary = f"{len(rows)} pairs share {len(shared)} positive text(s), in {of_rows(rows, batch.rows)}"
     return batch_evidence(summary, rows)
-
-
-# Pairs for embeddings whose texts are the same.
 
 
 @batch_check(

@@ -420,9 +420,6 @@ def _amount(device: DeviceMemory) -> int:
     return device.peak_allocated or device.peak_reserved
 
 
-# A snapshot without history.
-
-
 @memory_symptom(
     severity="warning",
     fix="Call `torch.cuda.memory._record_memory_history(max_entries=200_000)` before the model is built, run a few "

@@ -7,11 +7,10 @@ import math
 from mldebug_mcp.checks.check import CannotTell, Evidence, probe_symptom
 from mldebug_mcp.checks.probe.measures import low_precision_alone, steps_are_tiny, still_falling, was_cut_short
 from mldebug_mcp.core.text import figure
-from mldebug_mcp.probe.measured import Measured
+from mldebug_mcp.probe.measured import Curve, Measured, Operation, Reference, Seeds
 
 
 @probe_symptom(
-    needs=("memorised",),
     effects={
         "no_preference_signal": "usually",
         "params_not_training": "usually",
@@ -39,12 +38,12 @@ from mldebug_mcp.probe.measured import Measured
     sources=("karpathy_recipe", "cs231n_nn3"),
     background=0.01,
 )
-def probe_not_memorised(measured: Measured) -> Evidence | None:
+def probe_not_memorised(measured: Measured, memorised: bool) -> Evidence | None:
     """The batch was not memorised within the steps.
 
     Not this when: the probe's own loop ran out of time, not of steps.
     """
-    if measured.memorised or measured.curve is None or not measured.curve.losses:
+    if memorised or measured.curve is None or not measured.curve.losses:
         return None
     if was_cut_short(measured):
         raise CannotTell(f"time was up after {len(measured.curve.losses)} steps")
@@ -56,7 +55,6 @@ def probe_not_memorised(measured: Measured) -> Evidence | None:
 
 
 @probe_symptom(
-    needs=("curve", "memorised"),
     effects={
         "too_little_capacity": "usually",
         "label_noise": "sometimes",
@@ -72,14 +70,13 @@ def probe_not_memorised(measured: Measured) -> Evidence | None:
     },
     background=0.01,
 )
-def probe_stuck(measured: Measured) -> Evidence | None:
+def probe_stuck(measured: Measured, curve: Curve, memorised: bool) -> Evidence | None:
     """The loss fell at first and then stopped well above the goal.
 
     Not this when: the steps are so small that its fall has hardly begun (`probe_update_small`).
     """
-    assert measured.curve is not None
-    losses = measured.curve.losses
-    if measured.memorised or len(losses) < 20 or not losses[-1] < losses[0]:
+    losses = curve.losses
+    if memorised or len(losses) < 20 or not losses[-1] < losses[0]:
         return None
     if still_falling(losses) or steps_are_tiny(measured):
         return None
@@ -87,7 +84,6 @@ def probe_stuck(measured: Measured) -> Evidence | None:
 
 
 @probe_symptom(
-    needs=("curve", "reference", "memorised"),
     effects={
         "no_signal": "often",
         "params_not_training": "sometimes",
@@ -98,23 +94,22 @@ def probe_stuck(measured: Measured) -> Evidence | None:
     },
     background=0.005,
 )
-def probe_stuck_at_frequencies(measured: Measured) -> Evidence | None:
+def probe_stuck_at_frequencies(
+    measured: Measured, curve: Curve, reference: Reference, memorised: bool
+) -> Evidence | None:
     """The loss comes to rest where a guess that knows only how often each label occurs would be."""
-    assert measured.curve is not None
-    assert measured.reference is not None
     if measured.alike_units:
         raise CannotTell("units with the same weights give the same for all inputs")
-    unigram = measured.reference.unigram
-    if unigram is None or measured.memorised or not measured.curve.losses or unigram < 0.1:
+    unigram = reference.unigram
+    if unigram is None or memorised or not curve.losses or unigram < 0.1:
         return None
-    last = measured.curve.losses[-1]
-    if abs(last - unigram) > 0.05 * unigram or measured.curve.losses[0] < last:
+    last = curve.losses[-1]
+    if abs(last - unigram) > 0.05 * unigram or curve.losses[0] < last:
         return None
     return Evidence(f"the loss ends at {figure(last)}; label frequencies alone give {figure(unigram)}")
 
 
 @probe_symptom(
-    needs=("contrast",),
     effects={
         "lr_too_high": "usually",
         "lr_too_low": "usually",
@@ -130,15 +125,12 @@ def probe_stuck_at_frequencies(measured: Measured) -> Evidence | None:
     },
     background=0.002,
 )
-def probe_own_optimizer_learns(measured: Measured) -> Evidence | None:
+def probe_own_optimizer_learns(contrast: Curve) -> Evidence | None:
     """The same model and loss memorise the batch with the probe's own optimizer: the fault is in the user's step."""
-    assert measured.contrast is not None
-    if not measured.contrast.memorised:
+    if not contrast.memorised:
         return None
-    rate = (
-        f" at a learning rate of {figure(measured.contrast.learning_rate)}" if measured.contrast.learning_rate else ""
-    )
-    return Evidence(f"the probe's own AdamW memorises the batch in {len(measured.contrast.losses)} steps{rate}")
+    rate = f" at a learning rate of {figure(contrast.learning_rate)}" if contrast.learning_rate else ""
+    return Evidence(f"the probe's own AdamW memorises the batch in {len(contrast.losses)} steps{rate}")
 
 
 # Whether the batch is memorised hangs on the seed of the initial weights.
@@ -150,7 +142,6 @@ more does not count."""
 
 
 @probe_symptom(
-    needs=("seeds", "initial_loss", "goal"),
     effects={
         "bad_init": "sometimes",
         "dead_units": "often",
@@ -160,17 +151,14 @@ more does not count."""
     sources=("dodge_2020",),
     background=0.002,
 )
-def probe_seed_decides(measured: Measured) -> Evidence | None:
+def probe_seed_decides(seeds: Seeds, initial_loss: float, goal: float) -> Evidence | None:
     """Whether the batch is memorised hangs on the seed of the initial weights."""
-    assert measured.seeds is not None
-    assert measured.initial_loss is not None
-    assert measured.goal is not None
-    if measured.seeds.fixed:
+    if seeds.fixed:
         raise CannotTell("the probed code sets its seed itself")
-    runs = [run for run in measured.seeds.runs if run.ended != "time"]
+    runs = [run for run in seeds.runs if run.ended != "time"]
     if len(runs) < 2:
         raise CannotTell("there was no time for other seeds")
-    far = measured.goal + MIN_SHARE_OF_WAY_LEFT * (measured.initial_loss - measured.goal)
+    far = goal + MIN_SHARE_OF_WAY_LEFT * (initial_loss - goal)
     done = [run for run in runs if run.ended == "goal"]
     failed = [run for run in runs if run.final_loss is None or not run.final_loss <= far]
     if not done or not failed or not math.isfinite(far):
@@ -183,15 +171,13 @@ def probe_seed_decides(measured: Measured) -> Evidence | None:
 
 
 @probe_symptom(
-    needs=("first_nonfinite",),
     effects={"fp16_overflow": "always"},
 )
-def probe_low_precision_only(measured: Measured) -> Evidence | None:
+def probe_low_precision_only(measured: Measured, first_nonfinite: Operation) -> Evidence | None:
     """A non-finite value in half precision that is not there in 32 bits."""
-    assert measured.first_nonfinite is not None
     if not low_precision_alone(measured):
         return None
-    bad = measured.first_nonfinite
+    bad = first_nonfinite
     return Evidence(
         f"{bad.op} in {bad.module or 'the loss'} gives a non-finite {bad.dtype or 'value'}; in 32 bits all is finite"
     )

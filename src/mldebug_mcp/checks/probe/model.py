@@ -5,42 +5,35 @@ from __future__ import annotations
 from mldebug_mcp.checks.check import CannotTell, Evidence, probe_symptom
 from mldebug_mcp.checks.probe.measures import is_random
 from mldebug_mcp.core.text import figure
-from mldebug_mcp.probe.measured import Measured
+from mldebug_mcp.probe.measured import Dependence, Init, Measured, Movement, Operation, Outcome, Parameters
 
 
 @probe_symptom(
-    needs=("parameters",),
     effects={"params_not_training": "sometimes"},
     background=0.0005,
 )
-def probe_parameters_frozen(measured: Measured) -> Evidence | None:
+def probe_parameters_frozen(measured: Measured, parameters: Parameters) -> Evidence | None:
     """Most parameters do not require a gradient, and the batch is not memorised.
 
     Not this when: the others alone memorise the batch with the probe's own optimizer.
     """
-    assert measured.parameters is not None
-    share = measured.parameters.frozen_share
+    share = parameters.frozen_share
     if share < 0.5 or measured.memorised or (measured.contrast is not None and measured.contrast.memorised):
         return None
-    return Evidence(
-        f"{share:.0%} of the parameters do not require a gradient: {', '.join(measured.parameters.frozen[:3])}"
-    )
+    return Evidence(f"{share:.0%} of the parameters do not require a gradient: {', '.join(parameters.frozen[:3])}")
 
 
 @probe_symptom(
-    needs=("parameters",),
     effects={"bad_init": "sometimes", "hardware_fault": "rarely"},
 )
-def probe_parameters_nonfinite(measured: Measured) -> Evidence | None:
+def probe_parameters_nonfinite(parameters: Parameters) -> Evidence | None:
     """Parameters are NaN or infinite before the first step."""
-    assert measured.parameters is not None
-    if not measured.parameters.nonfinite_at_start:
+    if not parameters.nonfinite_at_start:
         return None
-    return Evidence(f"not finite before training: {', '.join(measured.parameters.nonfinite_at_start[:3])}")
+    return Evidence(f"not finite before training: {', '.join(parameters.nonfinite_at_start[:3])}")
 
 
 @probe_symptom(
-    needs=("movement",),
     effects={
         "no_preference_signal": "often",
         "all_labels_masked": "often",
@@ -53,43 +46,39 @@ def probe_parameters_nonfinite(measured: Measured) -> Evidence | None:
     },
     background=0.002,
 )
-def probe_parameters_still(measured: Measured) -> Evidence | None:
+def probe_parameters_still(measured: Measured, movement: Movement) -> Evidence | None:
     """Most trainable elements did not move at all, and the batch is not memorised."""
-    assert measured.movement is not None
     if measured.alike_units:
         raise CannotTell("units with the same weights cancel each other's gradients")
-    if measured.movement.still_share < 0.5 or measured.memorised:
+    if movement.still_share < 0.5 or measured.memorised:
         return None
     return Evidence(
-        f"{measured.movement.still_share:.0%} of the trainable elements did not move: "
-        f"{', '.join(measured.movement.still[:3])}"
+        f"{movement.still_share:.0%} of the trainable elements did not move: {', '.join(movement.still[:3])}"
     )
 
 
 @probe_symptom(
-    needs=("unregistered",),
     effects={"params_not_training": "sometimes"},
 )
-def probe_parameters_unregistered(measured: Measured) -> Evidence | None:
+def probe_parameters_unregistered(unregistered: list[str]) -> Evidence | None:
     """Parameters that the pass uses stand in a plain list or dict, where `parameters()` does not find them."""
-    if not measured.unregistered:
+    if not unregistered:
         return None
-    return Evidence(f"not registered with the model: {', '.join(measured.unregistered[:4])}")
+    return Evidence(f"not registered with the model: {', '.join(unregistered[:4])}")
 
 
 @probe_symptom(
-    needs=("made_in_call",),
     effects={"params_not_training": "rarely"},
     background=0.0001,
 )
-def probe_layers_made_in_call(measured: Measured) -> Evidence | None:
+def probe_layers_made_in_call(measured: Measured, made_in_call: list[str]) -> Evidence | None:
     """Layers are made anew in each call of the loss, so that no optimizer holds their weights.
 
     Not this when: the batch is memorised, as where the new layers begin as the identity.
     """
-    if not measured.made_in_call or measured.memorised:
+    if not made_in_call or measured.memorised:
         return None
-    return Evidence(f"each call makes new layers, whose weights no optimizer holds: {', '.join(measured.made_in_call)}")
+    return Evidence(f"each call makes new layers, whose weights no optimizer holds: {', '.join(made_in_call)}")
 
 
 # A weight matrix begins with a deviation far above what its width asks for.
@@ -100,17 +89,15 @@ LARGE = 8.0
 
 
 @probe_symptom(
-    needs=("init",),
     effects={"bad_init": "sometimes"},
     sources=("bekman_mle",),
     background=0.003,
 )
-def probe_weights_large(measured: Measured) -> Evidence | None:
+def probe_weights_large(measured: Measured, init: Init) -> Evidence | None:
     """A weight matrix begins with a deviation far above what its width asks for."""
-    assert measured.init is not None
     if measured.alike_units:
         raise CannotTell("units with the same weights have no scale")
-    worst = measured.init.largest[0] if measured.init.largest else None
+    worst = init.largest[0] if init.largest else None
     if worst is None or worst.factor < LARGE:
         return None
     return Evidence(
@@ -120,23 +107,17 @@ def probe_weights_large(measured: Measured) -> Evidence | None:
 
 
 @probe_symptom(
-    needs=("alike_units",),
     effects={"bad_init": "sometimes"},
     background=0.0001,
 )
-def probe_units_alike(measured: Measured) -> Evidence | None:
+def probe_units_alike(measured: Measured, alike_units: list[str]) -> Evidence | None:
     """All units of a layer have the same weights, after training too: nothing tells them apart.
 
     Not this when: the batch is memorised, as where a layer that begins at zero is not needed.
     """
-    assert measured.alike_units is not None
-    if (
-        not measured.alike_units
-        or measured.memorised
-        or (measured.movement is not None and measured.movement.still_share == 1)
-    ):
+    if not alike_units or measured.memorised or (measured.movement is not None and measured.movement.still_share == 1):
         return None
-    return Evidence(f"all units have the same weights after training: {', '.join(measured.alike_units[:3])}")
+    return Evidence(f"all units have the same weights after training: {', '.join(alike_units[:3])}")
 
 
 # Most units of a rectifier give zero for every row.
@@ -147,16 +128,12 @@ DEAD = 0.9
 
 
 @probe_symptom(
-    needs=("activations",),
     effects={"dead_units": "usually"},
 )
-def probe_units_dead(measured: Measured) -> Evidence | None:
+def probe_units_dead(measured: Measured, activations: list[Operation]) -> Evidence | None:
     """Most units of a rectifier give zero for every row."""
-    assert measured.activations is not None
     dead = [
-        activation
-        for activation in measured.activations
-        if activation.op.startswith("relu") and (activation.share or 0) > DEAD
+        activation for activation in activations if activation.op.startswith("relu") and (activation.share or 0) > DEAD
     ]
     if not dead or measured.memorised:
         return None
@@ -174,16 +151,14 @@ SATURATED = 0.8
 
 
 @probe_symptom(
-    needs=("activations",),
     effects={"vanishing_gradients": "usually", "bad_init": "rarely"},
     background=0.001,
 )
-def probe_activations_saturated(measured: Measured) -> Evidence | None:
+def probe_activations_saturated(measured: Measured, activations: list[Operation]) -> Evidence | None:
     """Most outputs of the squashing activations lie where their slope is nearly zero."""
-    assert measured.activations is not None
     squashing = [
         activation
-        for activation in measured.activations
+        for activation in activations
         if activation.op.startswith(("tanh", "sigmoid")) and activation.share is not None
     ]
     full = [operation for operation in squashing if (operation.share or 0) > SATURATED]
@@ -194,43 +169,35 @@ def probe_activations_saturated(measured: Measured) -> Evidence | None:
 
 
 @probe_symptom(
-    needs=("dependence",),
     effects={"eval_mode_bug": "sometimes"},
 )
-def probe_batch_statistics(measured: Measured) -> Evidence | None:
+def probe_batch_statistics(dependence: Dependence) -> Evidence | None:
     """BatchNorm uses the statistics of the batch in evaluation mode."""
-    assert measured.dependence is not None
-    if not measured.dependence.batch_statistics:
+    if not dependence.batch_statistics:
         return None
-    return Evidence(
-        f"batch statistics are used in evaluation mode: {', '.join(measured.dependence.batch_statistics[:3])}"
-    )
+    return Evidence(f"batch statistics are used in evaluation mode: {', '.join(dependence.batch_statistics[:3])}")
 
 
 @probe_symptom(
-    needs=("dependence",),
     effects={"eval_mode_bug": "sometimes"},
 )
-def probe_dropout_in_evaluation(measured: Measured) -> Evidence | None:
+def probe_dropout_in_evaluation(dependence: Dependence) -> Evidence | None:
     """Dropout is active in evaluation mode."""
-    assert measured.dependence is not None
-    if not measured.dependence.dropout:
+    if not dependence.dropout:
         return None
-    return Evidence(f"dropout is active in evaluation mode: {', '.join(measured.dependence.dropout[:3])}")
+    return Evidence(f"dropout is active in evaluation mode: {', '.join(dependence.dropout[:3])}")
 
 
 @probe_symptom(
-    needs=("outcome",),
     effects={"eval_mode_bug": "often"},
     background=0.002,
 )
-def probe_evaluation_differs(measured: Measured) -> Evidence | None:
+def probe_evaluation_differs(measured: Measured, outcome: Outcome) -> Evidence | None:
     """The batch is memorised in training mode and lost in evaluation mode.
 
     Not this when: BatchNorm's running statistics only lag; they are given time to settle before this is judged.
     """
-    assert measured.outcome is not None
-    train, evaluation = measured.outcome.train, measured.outcome.evaluation
+    train, evaluation = outcome.train, outcome.evaluation
     if not measured.memorised:
         raise CannotTell("the batch was not memorised in training mode")
     if is_random(measured):
@@ -244,11 +211,10 @@ def probe_evaluation_differs(measured: Measured) -> Evidence | None:
 
 
 @probe_symptom(
-    needs=("in_training_mode",),
     effects={"eval_mode_bug": "sometimes"},
 )
-def probe_trains_in_evaluation_mode(measured: Measured) -> Evidence | None:
+def probe_trains_in_evaluation_mode(measured: Measured, in_training_mode: bool) -> Evidence | None:
     """The model is trained in evaluation mode though it has dropout or BatchNorm."""
-    if measured.in_training_mode or not measured.mode_modules:
+    if in_training_mode or not measured.mode_modules:
         return None
     return Evidence(f"the training pass runs in evaluation mode; the model has {', '.join(measured.mode_modules[:3])}")

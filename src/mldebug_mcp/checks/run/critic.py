@@ -103,43 +103,12 @@ def explained(run: Run) -> Explained | None:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class ActionValues:
-    """The values of actions against the returns that were earned.
-
-    Args:
-        series: Their size, as logged.
-        reached: Its median over the later half.
-        expected: The largest value that the returns on record explain.
-        growth: The size at the end over that in the middle of the log.
-        earns_more: Whether the return rises over the log.
-    """
-
-    series: Series
-    reached: float
-    expected: float
-    growth: float
-    earns_more: bool
-
-
-def action_values(run: Run) -> ActionValues | None:
-    """Return the largest of the values that a critic gives to actions, None where they or returns are not logged."""
+def action_values(run: Run) -> Series | None:
+    """Return the size of the values that a critic gives to actions, the largest of several; None if none is logged."""
     known = run.with_role(Quantity.VALUE, phase="train", parts=True)
     logged = [series.finite for series in (*known, *(run[name] for name in run.series if _SHORT.fullmatch(name)))]
     sizes = [Series(series.name, series.step, np.abs(series.value)) for series in logged if len(series)]
-    scale = return_scale(run)
-    if not sizes or scale is None:
-        return None
-    largest = max(sizes, key=lambda series: median(series.value[len(series) // 2 :]))
-    level = blocks(largest.value, 8).level
-    middle = float(level[len(level) // 2])
-    return ActionValues(
-        series=largest,
-        reached=median(largest.value[len(largest) // 2 :]),
-        expected=max(scale, _discounted(run) or 0.0),
-        growth=float(level[-1]) / middle if middle > 0 else 1.0,
-        earns_more=seems_to_learn(run),
-    )
+    return max(sizes, key=lambda series: median(series.value[len(series) // 2 :]), default=None)
 
 
 def _discounted(run: Run) -> float | None:
@@ -260,29 +229,28 @@ def q_values_beyond_returns(run: Run) -> Evidence | None:
     """
     if run.kind in TEXT_POLICIES:
         raise CannotTell("a language model's rewards are normalised before its critic sees them")
-    estimates = action_values(run)
-    if estimates is None:
+    values, scale = action_values(run), return_scale(run)
+    if values is None or scale is None:
         raise CannotTell("values of actions and returns are not both logged")
-    few = min(len(estimates.series), len(run["reward"].finite)) < LEAST_RECORDS
-    grows = estimates.growth >= STILL_GROWS and not estimates.earns_more
-    times = TIMES_AT_ONCE if few else TIMES_GROWING if grows else TIMES
-    if estimates.reached <= times * estimates.expected:
+    level = blocks(values.value, 8).level
+    middle = float(level[len(level) // 2])
+    growth = float(level[-1]) / middle if middle > 0 else 1.0
+    few = min(len(values), len(run["reward"].finite)) < LEAST_RECORDS
+    grows = growth >= STILL_GROWS and not seems_to_learn(run)
+    expected, reached = max(scale, _discounted(run) or 0.0), median(values.value[len(values) // 2 :])
+    limit = (TIMES_AT_ONCE if few else TIMES_GROWING if grows else TIMES) * expected
+    if reached <= limit:
         if few:
             raise CannotTell(f"values of actions and returns are not logged {LEAST_RECORDS} times each")
         return None
-    at = float(estimates.series.step[int(np.argmax(estimates.series.value > times * estimates.expected))])
+    at = float(values.step[int(np.argmax(values.value > limit))])
     largest = float(np.abs(run["reward"].finite.value).max())
     return Evidence(
-        f"{estimates.series.name} is {figure(estimates.reached)} in size (median of the later half, in which it grows "
-        f"{ratio(estimates.growth)} times), beyond {figure(times * estimates.expected)} from {run.place(at)} on; "
+        f"{values.name} is {figure(reached)} in size (median of the later half, in which it grows "
+        f"{ratio(growth)} times), beyond {figure(limit)} from {run.place(at)} on; "
         f"the largest return on record is {figure(largest)}",
         steps=(at,),
-        values={
-            "values": estimates.reached,
-            "largest_return": largest,
-            "expected": estimates.expected,
-            "growth": estimates.growth,
-        },
+        values={"values": reached, "largest_return": largest, "expected": expected, "growth": growth},
     )
 
 

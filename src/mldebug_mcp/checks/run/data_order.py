@@ -13,7 +13,6 @@ from mldebug_mcp.checks.curve import last_decimal, mad, noise, positive, row_med
 from mldebug_mcp.checks.jumps import teeth_of
 from mldebug_mcp.checks.learning_rate import rate_comes_back
 from mldebug_mcp.core.arrays import distinct, median
-from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.core.text import counted, figure
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.run import Run, Series
@@ -49,23 +48,6 @@ PERIODS_PARTS = 8
 """Stretches of a period whose means are compared. Chosen: enough to show a slope."""
 
 
-@dataclass(frozen=True, slots=True)
-class Period:
-    """A pattern that repeats.
-
-    Args:
-        lag: Its length in records.
-        correlation: The autocorrelation there.
-        times: How often it fits into the records.
-        swing: How far it goes up and down.
-    """
-
-    lag: int
-    correlation: float
-    times: int
-    swing: float
-
-
 def last_records(series: Series, what: str) -> tuple[Series, float]:
     """Return the last records and their usual distance; raise CannotTell, naming what is unknown, if it varies."""
     last = series.where(np.arange(len(series)) >= len(series) - MAX_POINTS)
@@ -76,8 +58,11 @@ def last_records(series: Series, what: str) -> tuple[Series, float]:
     return last, spacing
 
 
-def period_of(values: Floats) -> Period | None:
-    """Return the pattern that evenly spaced values repeat, None if there is none or they only step down."""
+def _pattern(values: Floats) -> tuple[int, float, float] | None:
+    """Return the pattern that evenly spaced values repeat, None if there is none or they only step down.
+
+    It is the length in records, the autocorrelation there, and how far the pattern goes up and down.
+    """
     rest = _without_trend(np.log(values) if positive(values) else values)
     spread = mad(rest)
     if spread == 0:
@@ -88,7 +73,7 @@ def period_of(values: Floats) -> Period | None:
     if lag is None or _is_staircase(values, rest, lag):
         return None
     folded = np.array([median(values[phase::lag]) for phase in range(lag)])
-    return Period(lag, float(correlation[lag]), len(rest) // lag, float(folded.max() - folded.min()))
+    return lag, float(correlation[lag]), float(np.ptp(folded))
 
 
 def _without_trend(values: Floats) -> Floats:
@@ -181,30 +166,6 @@ MANY_EPOCHS = 6
 """How many such epochs there are. Chosen: more epochs make up for fewer stretches."""
 
 
-@dataclass(frozen=True, slots=True)
-class Profile:
-    """How the passes over the data are alike.
-
-    Args:
-        passes: Whole passes on record.
-        parts: Stretches of a pass, whose levels are compared.
-        alike: Correlation of each pass but the first with the mean of the others, around the line along which each
-            falls, shape (passes - 1,); with two passes that of the one with the other.
-        swing: How far the profile goes up and down, in the pass where it does so least.
-        level: Typical size of the values.
-        begins_anew: Whether each pass begins where the pattern starts over.
-        second: The step at which the second pass begins.
-    """
-
-    passes: int
-    parts: int
-    alike: Floats
-    swing: float
-    level: float
-    begins_anew: bool
-    second: float
-
-
 def epochs_of(run: Run, loss: Series) -> NDArray[np.int64] | None:
     """Return the epoch that each record belongs to, counted from 0, or None where neither it nor its length is known.
 
@@ -241,36 +202,8 @@ def parts_of(values: Floats, epoch: NDArray[np.int64]) -> int:
     return min(PASS_PROFILE_PARTS, fewest)
 
 
-def profile_of(series: Series, epoch: NDArray[np.int64], parts: int, starts_over: float) -> Profile | None:
-    """Return how the passes are alike; None with fewer than two whole ones.
-
-    Args:
-        series: Finite values.
-        epoch: The pass of each, shape (len(series),).
-        parts: Stretches of a pass; each has a record at least.
-        starts_over: Of the swing: how far the step from one pass to the next may be from the one that begins it anew.
-    """
-    levels = [_levels(pass_, parts) for pass_ in whole_passes(series.value, epoch)]
-    if len(levels) < 2:
-        return None
-    shapes = [_shape(level) for level in levels]
-    swing = min(float(np.ptp(shape)) for shape in shapes[1:])
-    anew = [
-        abs((after[0] - before[-1]) - (again[0] - shape[-1])) < starts_over * swing
-        for (before, after), (shape, again) in zip(pairwise(levels), pairwise(shapes), strict=True)
-    ]
-    return Profile(
-        passes=len(levels),
-        parts=parts,
-        alike=_alike(shapes),
-        swing=swing,
-        level=median(np.abs(series.value)),
-        begins_anew=all(anew),
-        second=float(series.step[int(np.argmax(epoch > epoch[0]))]),
-    )
-
-
 def _alike(shapes: list[Floats]) -> Floats:
+    """Return the correlation of each pass but the first with the mean of the others, shape (passes - 1,)."""
     if len(shapes) == 2:
         return np.array([_correlation(*shapes)])
     later = shapes[1:]  # learning bends the first pass
@@ -280,11 +213,6 @@ def _alike(shapes: list[Floats]) -> Floats:
 
 def _correlation(values: Floats, other: Floats) -> float:
     return float(np.corrcoef(values, other)[0, 1])
-
-
-def _levels(values: Floats, parts: int) -> Floats:
-    """Return the levels of the parts of a pass, shape (parts,)."""
-    return np.array([median(part) for part in np.array_split(values, parts)])
 
 
 def _shape(levels: Floats) -> Floats:
@@ -305,46 +233,6 @@ CUT = 0.67
 """Times the rate before. Chosen: step schedules cut it by a half or more."""
 
 
-@dataclass(frozen=True, slots=True)
-class PassSteps:
-    """The loss at the boundaries of passes.
-
-    Args:
-        step: Where each pass after the first begins, shape (n,).
-        before: The level before each boundary, shape (n,).
-        drop: By how much the level falls across it, shape (n,).
-        level: The typical level before a boundary.
-        error: Standard error of a drop.
-        fall: How far the loss falls since the middle of the first pass.
-        rate_is_cut: Whether the learning rate falls by a third or more at most of the boundaries.
-    """
-
-    step: Floats
-    before: Floats
-    drop: Floats
-    level: float
-    error: float
-    fall: float
-    rate_is_cut: bool
-
-
-def pass_steps(run: Run) -> PassSteps:
-    """Compare the levels on both sides of each boundary; CannotTell where passes are not known, or hold few records."""
-    loss = run["loss"].finite
-    bounds, side = _boundaries(run)
-    before = np.array([median(loss.value[max(0, at - side) : at]) for at in bounds])
-    after = np.array([median(loss.value[at : at + side]) for at in bounds])
-    return PassSteps(
-        step=loss.step[bounds],
-        before=before,
-        drop=before - after,
-        level=median(before),
-        error=noise(loss.value[side:]) * float(np.sqrt(np.pi / side)),
-        fall=median(loss.value[2 * side : 3 * side]) - median(loss.value[-side:]),
-        rate_is_cut=_rate_is_cut(run, loss.step[bounds]),
-    )
-
-
 def _boundaries(run: Run) -> tuple[NDArray[np.int64], int]:
     """Return the records that begin an epoch, with enough on both sides, and how many of these are compared."""
     loss = run["loss"].finite
@@ -362,6 +250,7 @@ def _boundaries(run: Run) -> tuple[NDArray[np.int64], int]:
 
 
 def _rate_is_cut(run: Run, steps: Floats) -> bool:
+    """Say whether the learning rate falls by a third or more at most of the boundaries."""
     if "learning_rate" not in run or run.step_name != "step":
         return False
     rate = run["learning_rate"].finite
@@ -407,20 +296,29 @@ def loss_pattern_by_epoch(run: Run) -> Evidence | None:
     epoch = epochs_of(run, loss)
     if epoch is None:
         raise CannotTell(UNKNOWN_EPOCHS)
-    found = profile_of(loss, epoch, parts_of(loss.value, epoch), STARTS_OVER)
-    if found is None:
+    parts = parts_of(loss.value, epoch)
+    levels = [
+        np.array([median(part) for part in np.array_split(values, parts)]) for values in whole_passes(loss.value, epoch)
+    ]
+    if len(levels) < 2:
         raise CannotTell("the log does not hold two whole epochs")
-    least = float(found.alike.min())
-    if found.swing < SWING * found.level or not least > DATA_ORDER_ALIKE or not found.begins_anew:
+    shapes = [_shape(level) for level in levels]
+    swing, least = min(float(np.ptp(shape)) for shape in shapes[1:]), float(_alike(shapes).min())
+    begins_anew = all(
+        abs((after[0] - before[-1]) - (again[0] - shape[-1])) < STARTS_OVER * swing
+        for (before, after), (shape, again) in zip(pairwise(levels), pairwise(shapes), strict=True)
+    )
+    if swing < SWING * median(np.abs(loss.value)) or not least > DATA_ORDER_ALIKE or not begins_anew:
         return None
+    second = float(loss.step[int(np.argmax(epoch > epoch[0]))])
     by_length = run.settings.flag("group_by_length") is True
     meant = "; rows of like length are put together, as configured" if by_length else ""
     return Evidence(
-        f"in each of {found.passes} epochs the loss goes the same way, up and down by {figure(found.swing)} or more "
+        f"in each of {len(levels)} epochs the loss goes the same way, up and down by {figure(swing)} or more "
         f"around its trend (correlation from epoch to epoch {least:.2f}); the second begins at "
-        f"{run.place(found.second)}{meant}",
-        steps=(found.second,),
-        values={"swing": found.swing, "correlation": least, "epochs": found.passes},
+        f"{run.place(second)}{meant}",
+        steps=(second,),
+        values={"swing": swing, "correlation": least, "epochs": len(levels)},
         present=not by_length,
     )
 
@@ -432,18 +330,19 @@ def loss_periodic(run: Run) -> Evidence | None:
     """
     loss, spacing = last_records(run["loss"].finite, "a period")
     values = loss.value
-    found = period_of(values)
+    found = _pattern(values)
     if found is None:
         return None
-    length = found.lag * spacing
+    lag, correlation, swing = found
+    length = lag * spacing
     _refuse_that_of_the_rate(run, length)
-    if found.swing <= ROUNDED * last_decimal(values):
+    if swing <= ROUNDED * last_decimal(values):
         return None
     return Evidence(
-        f"loss repeats every {figure(length)} {run.step_name}s ({found.lag} records; autocorrelation "
-        f"{found.correlation:.2f} over {found.times} periods)",
+        f"loss repeats every {figure(length)} {run.step_name}s ({lag} records; autocorrelation "
+        f"{correlation:.2f} over {(len(values) - len(values) // 20) // lag} periods)",
         steps=(float(loss.step[0]),),
-        values={"period": length, "autocorrelation": found.correlation, "swing": found.swing},
+        values={"period": length, "autocorrelation": correlation, "swing": swing},
     )
 
 
@@ -452,24 +351,27 @@ def loss_epoch_steps(run: Run) -> Evidence | None:
 
     Not this when: it falls evenly; the learning rate is cut there; the records are means over whole epochs.
     """
-    steps = pass_steps(run)
-    least = max(DATA_ORDER_SIGMAS * steps.error, LEAST_DROP / 2 * steps.level)
-    typical, clear, total = median(steps.drop), steps.drop > least, float(steps.drop.sum())
-    if (
-        clear.mean() < MOST_CLEAR
-        or typical < LEAST_DROP * steps.level
-        or total < MIN_SHARE_OF_FALL * steps.fall
-        or steps.rate_is_cut
-    ):
+    loss = run["loss"].finite
+    bounds, side = _boundaries(run)
+    before = np.array([median(loss.value[max(0, at - side) : at]) for at in bounds])
+    drop = before - np.array([median(loss.value[at : at + side]) for at in bounds])
+    level, error = median(before), noise(loss.value[side:]) * float(np.sqrt(np.pi / side))
+    clear = drop > max(DATA_ORDER_SIGMAS * error, LEAST_DROP / 2 * level)
+    typical, total = median(drop), float(drop.sum())
+    fall = median(loss.value[2 * side : 3 * side]) - median(loss.value[-side:])
+    if clear.mean() < MOST_CLEAR or typical < LEAST_DROP * level or total < MIN_SHARE_OF_FALL * fall:
+        return None
+    steps = loss.step[bounds]
+    if _rate_is_cut(run, steps):
         return None
     first = int(np.argmax(clear))
     return Evidence(
         f"loss falls by {figure(typical)} (median) at {int(clear.sum())} of {len(clear)} epoch boundaries, first at "
-        f"{run.place(steps.step[first])} from about {figure(steps.before[first])}; that is "
-        f"{min(1.0, total / steps.fall if steps.fall > 0 else 1.0):.0%} of the fall since the first epoch",
-        steps=tuple(steps.step[clear].tolist()),
+        f"{run.place(steps[first])} from about {figure(before[first])}; that is "
+        f"{min(1.0, total / fall if fall > 0 else 1.0):.0%} of the fall since the first epoch",
+        steps=tuple(steps[clear].tolist()),
         values={"drop": typical, "boundaries": len(clear), "clear": int(clear.sum())},
-        present=typical >= (MUCH_OF_PAIRS if run.kind == "preference" else MUCH) * steps.level,
+        present=typical >= (MUCH_OF_PAIRS if run.kind == "preference" else MUCH) * level,
     )
 
 
@@ -542,23 +444,10 @@ SMOOTH = 0.3
 """Rank correlation of a record with the next. Chosen: of single batches it is none, of a smooth curve nearly 1."""
 
 
-@dataclass(frozen=True, slots=True)
-class Again:
-    """What comes again.
+def comes_again(values: Floats) -> tuple[int, float, int] | None:
+    """Return the distance in records at which the differences from neighbours come again most clearly, None if never.
 
-    Args:
-        lag: The distance in records.
-        correlation: The rank correlation of the differences at that distance.
-        pairs: Records that are compared.
-    """
-
-    lag: int
-    correlation: float
-    pairs: int
-
-
-def comes_again(values: Floats) -> Again | None:
-    """Return the distance at which the differences from neighbours come again most clearly, None if they do not.
+    With it stand their rank correlation at that distance, and how many records are compared.
 
     Args:
         values: Evenly spaced values, in time order, shape (n,).
@@ -579,7 +468,7 @@ def comes_again(values: Floats) -> Again | None:
     lag = int(np.argmax(clear))
     if clear[lag] < MEASURE_SAME_ORDER_SIGMAS or alike[lag] < MEASURE_SAME_ORDER_ALIKE or alike[1] > SMOOTH:
         return None
-    return Again(lag, min(1.0, float(alike[lag])), int(pairs[lag]))
+    return lag, min(1.0, float(alike[lag])), int(pairs[lag])
 
 
 def stands_out(values: Floats, lag: int) -> float | None:
@@ -629,14 +518,15 @@ def batches_recur(run: Run) -> Evidence | None:
     found = comes_again(values)
     if found is None:
         return None
-    hardest = stands_out(values, found.lag)
+    lag, correlation, pairs = found
+    hardest = stands_out(values, lag)
     per_pass = run.facts.steps_per_pass
     beside = f"; a pass over the data has {figure(per_pass)}" if per_pass and run.step_name == "step" else ""
     return Evidence(
-        f"the ups and downs of single records of the loss come again after {figure(found.lag * spacing)} "
-        f"{run.step_name}s (rank correlation {found.correlation:.2f} over {found.pairs} pairs of records){beside}",
-        steps=(float(loss.step[found.lag]),),
-        values={"distance": found.lag * spacing, "correlation": found.correlation, "pairs": found.pairs}
+        f"the ups and downs of single records of the loss come again after {figure(lag * spacing)} "
+        f"{run.step_name}s (rank correlation {correlation:.2f} over {pairs} pairs of records){beside}",
+        steps=(float(loss.step[lag]),),
+        values={"distance": lag * spacing, "correlation": correlation, "pairs": pairs}
         | ({} if hardest is None else {"hardest": hardest}),
     )
 
@@ -659,9 +549,6 @@ def few_batches_stand_out(recur: Evidence) -> Evidence | None:
 def same_order(run: Run) -> Answers:
     """Look for an order that comes again, and then for places in it that stand out."""
     return with_attribute(answers_of(by_outcome((batches_recur,), run)), "batches_recur", few_batches_stand_out)
-
-
-# The configuration puts rows of like length into one batch.
 
 
 @symptom(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
 from mldebug_mcp.checks.asking import answers_of, by_outcome, first_seen, outcome_of, with_attribute
 from mldebug_mcp.checks.check import Answers, CannotTell, Evidence, question
-from mldebug_mcp.checks.curve import aligned, median_of_three, noise
+from mldebug_mcp.checks.curve import aligned, at_common_steps, median_of_three, noise, noise_on_slope
 from mldebug_mcp.checks.evaluation import (
     EXPLODED,
     Compared,
@@ -25,19 +26,17 @@ from mldebug_mcp.checks.evaluation import (
     refuse_another_scale,
     start_of,
 )
-from mldebug_mcp.checks.progress import PASSES, epoch_at, predicts_tokens
+from mldebug_mcp.checks.progress import PASSES, epoch_at, passes_at, predicts_tokens
 from mldebug_mcp.checks.train_eval_gap import (
     FIRST_PASS,
     EvalRise,
     ScorePair,
     evaluation_scores,
-    fresh_gap,
     refuse_known_by_heart,
     rise_of_evaluation,
     score_pairs,
 )
 from mldebug_mcp.core.arrays import median
-from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.core.text import figure
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity
@@ -92,6 +91,11 @@ EVAL_GAP_LEAST = 4
 """Evaluations. Chosen: both halves then hold two."""
 NOISES = 2.0
 """Standard deviations of single records of the training loss: less is noise of a small batch. Chosen: as usual."""
+MIN_EVALUATIONS_IN_FIRST_PASS = 4
+"""Evaluations within the first pass without which its gap is not known. Chosen: by hand."""
+MAX_TRAINING_RECORDS_BEFORE = 20
+"""Training records before an evaluation, at most, whose mean is compared with it: of those since the one before, the
+later half. Chosen: a loss that falls fast is soon out of date."""
 OF_TRAIN = 0.3
 """A gap within the first pass as a share of the training loss. Fitted: 87 healthy runs of benchmarks/faults stay below
 0.19, 14 with copied rows are above 1.6."""
@@ -173,18 +177,34 @@ def eval_gap_in_first_pass(run: Run) -> Evidence | None:
     Rows scored before they are learnt from have the loss of held-out rows. Not this when: the gap was as wide at the
     first evaluation; rows were seen twice; how many passes were made is not known.
     """
-    gap = fresh_gap(run)
-    if gap is None:
-        raise CannotTell("no four evaluations are known to stand within the first pass over the data")
-    least = max(OF_TRAIN * abs(gap.train), EVAL_GAP_OF_START * abs(gap.start), ERRORS * gap.error)
-    if gap.last < least or gap.first > OPENED * gap.last:
+    loss, evaluation = run["loss"].finite, run["eval_loss"].finite if "eval_loss" in run else None
+    passes = None if evaluation is None else passes_at(run, evaluation.step)
+    unknown = CannotTell("no four evaluations are known to stand within the first pass over the data")
+    if evaluation is None or passes is None:
+        raise unknown
+    until = np.searchsorted(loss.step, evaluation.step, side="right")
+    keep = (until > 0) & (passes <= FIRST_PASS)
+    if int(keep.sum()) < MIN_EVALUATIONS_IN_FIRST_PASS:
+        raise unknown
+    ends, held_out = until[keep], evaluation.value[keep]
+    count = np.clip((np.diff(ends, prepend=0) + 1) // 2, 1, MAX_TRAINING_RECORDS_BEFORE)
+    total = np.concatenate([[0.0], np.cumsum(loss.value)])
+    gap = held_out - (total[ends] - total[ends - count]) / count
+    third = slice(len(gap) - max(2, len(gap) // 3), None)
+    first, late, train = float(gap[0]), float(gap[third].mean()), float((held_out - gap)[third].mean())
+    error = max(
+        noise_on_slope(loss.value) / int(count[third].sum()) ** 0.5, noise_on_slope(gap) / len(gap[third]) ** 0.5
+    )
+    least = max(OF_TRAIN * abs(train), EVAL_GAP_OF_START * abs(median(loss.value[:3])), ERRORS * error)
+    if late < least or first > OPENED * late:
         return None
+    step, made = float(evaluation.step[keep][third][0]), float(passes[keep][-1])
     return Evidence(
-        f"evaluation less training loss goes from {figure(gap.first)} to a mean of {figure(gap.last)} "
-        f"from {run.place(gap.step)} on, over {gap.count} evaluations up to pass "
-        f"{figure(gap.passes)} over the data, where the training loss is {figure(gap.train)}",
-        steps=(gap.step,),
-        values={"first": gap.first, "gap": gap.last, "error": gap.error, "train": gap.train, "passes": gap.passes},
+        f"evaluation less training loss goes from {figure(first)} to a mean of {figure(late)} "
+        f"from {run.place(step)} on, over {len(gap)} evaluations up to pass "
+        f"{figure(made)} over the data, where the training loss is {figure(train)}",
+        steps=(step,),
+        values={"first": first, "gap": late, "error": error, "train": train, "passes": made},
     )
 
 
@@ -412,28 +432,12 @@ LOSS_AT_ACCURACY_LEAST = 3
 """Evaluations, and training records for each. Chosen: their median then stands against one stray value."""
 
 
-@dataclass(frozen=True, slots=True)
-class LossAtAccuracy:
-    """How many times the loss of training at the same accuracy an evaluation loss is.
+def losses_at_accuracy(run: Run) -> Floats | None:
+    """Return where evaluation is compared with training as accurate, shape (evaluations, 4).
 
-    Args:
-        times: That factor, the median over the evaluations.
-        least: The smallest of them.
-        count: How many evaluations are compared.
-        step: Step of the first.
-        loss, accuracy: Evaluation loss and accuracy, medians over them.
+    That is its step, its loss, its accuracy, and the factor by which its loss is that of training. None where losses
+    and accuracies of both are not logged together often enough.
     """
-
-    times: float
-    least: float
-    count: int
-    step: float
-    loss: float
-    accuracy: float
-
-
-def loss_at_accuracy(run: Run) -> LossAtAccuracy | None:
-    """Return the factor, None where losses and accuracies of both are not logged together often enough."""
     trained = _pair(run, "train")
     evaluated = _pair(run, "eval")
     if trained is None or evaluated is None:
@@ -446,18 +450,7 @@ def loss_at_accuracy(run: Run) -> LossAtAccuracy | None:
         alike = loss[until & (np.abs(right - accuracy) <= MAX_ACCURACY_DISTANCE)]
         if len(now) and median(now) <= accuracy + FRESH and len(alike) >= LOSS_AT_ACCURACY_LEAST and median(alike) > 0:
             rows.append((step, held_out, accuracy, held_out / median(alike)))
-    if len(rows) < LOSS_AT_ACCURACY_LEAST:
-        return None
-    compared = np.array(rows)
-    times = compared[:, 3]
-    return LossAtAccuracy(
-        times=median(times),
-        least=float(times.min()),
-        count=len(rows),
-        step=float(compared[0, 0]),
-        loss=median(compared[:, 1]),
-        accuracy=median(compared[:, 2]),
-    )
+    return np.array(rows) if len(rows) >= LOSS_AT_ACCURACY_LEAST else None
 
 
 def _pair(run: Run, phase: str) -> tuple[Floats, Floats, Floats] | None:
@@ -465,10 +458,9 @@ def _pair(run: Run, phase: str) -> tuple[Floats, Floats, Floats] | None:
     loss, accuracy = _of(run, phase, Quantity.LOSS), _of(run, phase, Quantity.ACCURACY)
     if loss is None or accuracy is None:
         return None
-    steps, ours, theirs = np.intersect1d(loss.step, accuracy.step, return_indices=True)
+    steps, level, right = at_common_steps(loss, replace(accuracy, value=as_shares(accuracy.value)))
     if len(steps) < LOSS_AT_ACCURACY_LEAST:
         return None
-    level, right = loss.value[ours], as_shares(accuracy.value)[theirs]
     return (steps, level, right) if phase == "eval" else (steps, median_of_three(level), median_of_three(right))
 
 
@@ -522,16 +514,18 @@ def eval_loss_above_its_accuracy(run: Run) -> Evidence | None:
     Not this when: training is more accurate than evaluation by then, and may know its rows by heart; so few rows are
     wrong that one of them makes the loss.
     """
-    gap = loss_at_accuracy(run)
-    if gap is None:
+    compared_at = losses_at_accuracy(run)
+    if compared_at is None:
         raise CannotTell("losses and accuracies of training and evaluation are not logged together often enough")
-    if gap.times < TIMES or gap.least < ALWAYS or gap.accuracy > FEW_WRONG:
+    loss, accuracy, times = (median(column) for column in compared_at.T[1:])
+    least = float(compared_at[:, 3].min())
+    if times < TIMES or least < ALWAYS or accuracy > FEW_WRONG:
         return None
     return Evidence(
-        f"the evaluation loss is {figure(gap.loss)} at an accuracy of {figure(gap.accuracy)}, {figure(gap.times)} "
-        f"times that of training when it was as accurate (medians of {gap.count} evaluations)",
-        steps=(gap.step,),
-        values={"times": gap.times, "least": gap.least, "loss": gap.loss, "accuracy": gap.accuracy},
+        f"the evaluation loss is {figure(loss)} at an accuracy of {figure(accuracy)}, {figure(times)} "
+        f"times that of training when it was as accurate (medians of {len(compared_at)} evaluations)",
+        steps=(float(compared_at[0, 0]),),
+        values={"times": times, "least": least, "loss": loss, "accuracy": accuracy},
     )
 
 

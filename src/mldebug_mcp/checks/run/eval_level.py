@@ -42,7 +42,7 @@ from mldebug_mcp.checks.evaluation import (
 from mldebug_mcp.checks.progress import predicts_tokens, uniform_loss
 from mldebug_mcp.checks.train_eval_gap import evaluation_scores, score_pairs
 from mldebug_mcp.core.arrays import median
-from mldebug_mcp.core.lazy import dataclass, regex
+from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import figure, ratio
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity
@@ -235,32 +235,22 @@ OF_FEW_ROWS = 0.03
 """What an accuracy has by chance beyond that. Chosen: by hand."""
 
 
-@dataclass(frozen=True, slots=True)
-class Learnt:
-    """What training has gained.
+def _learnt(run: Run) -> tuple[float, str]:
+    """Return what training has gained, by its loss or by a score of it, also in words; CannotTell of neither.
 
-    Args:
-        share: To which share of its start the training loss, or what a score lacks of its best, has moved; 0 where the
-            loss falls and there are no shares.
-        text: The same in words.
+    It is to which share of its start the loss, or what a score lacks of its best, has moved; 0 where the loss falls and
+    there are no shares.
     """
-
-    share: float
-    text: str
-
-
-def _learnt(run: Run) -> Learnt:
-    """Return what training has gained, by its loss or by a score of it; CannotTell where neither is logged."""
     if "loss" in run and len(loss := run["loss"].finite.value) >= EVAL_CHANCE_LEAST:
         start, end = start_level(loss), median(loss[-3:])
         share = end / start if start > 0 else float(end >= start)
-        return Learnt(share, f"the training loss goes from {figure(start)} to {figure(end_level(loss))}")
+        return share, f"the training loss goes from {figure(start)} to {figure(end_level(loss))}"
     pair = next((score_pair for score_pair in score_pairs(run) if len(score_pair) >= EVAL_CHANCE_LEAST), None)
     if pair is None:
         raise CannotTell("not logged: the training loss or a score of training, often enough")
     first, reached = float(pair.train[0]), median(pair.train[pair.later])
     share = (1 - reached) / (1 - first) if first < 1 else 0.0
-    return Learnt(share, f"{pair.trained} goes from {figure(first)} to {figure(reached)}")
+    return share, f"{pair.trained} goes from {figure(first)} to {figure(reached)}"
 
 
 def eval_below_chance(run: Run) -> Evidence | None:
@@ -282,11 +272,11 @@ def eval_below_chance(run: Run) -> Evidence | None:
     for series, guess, limit in judged:
         half = len(series) // 2
         reached = median(as_shares(series.value)[half:])
-        if reached < limit and (learnt := _learnt(run)).share <= LEARNT:
+        if reached < limit and (learnt := _learnt(run))[0] <= LEARNT:
             least = "at least " if series is not auc and uniform_loss(run) is None else ""
             return Evidence(
                 f"{series.name} is {figure(reached)} in the later half of {len(series)} records, a guess has "
-                f"{least}{figure(guess)}, and {learnt.text}",
+                f"{least}{figure(guess)}, and {learnt[1]}",
                 steps=(float(series.step[half]),),
                 values={"reached": reached, "guess": guess},
             )
@@ -310,8 +300,8 @@ def eval_learns_nothing(run: Run) -> Evidence | None:
     """
     if run.kind == "sft":
         raise CannotTell("what is fine-tuned on text begins where it may well stay")
-    learnt = _learnt(run)
-    if learnt.share > 1 - FALL:
+    moved, learnt = _learnt(run)
+    if moved > 1 - FALL:
         raise CannotTell("training does not get better, so that evaluation need not either")
     auc = auc_of(run)
     if auc is not None and auc.name.startswith("eval_") and len(auc) >= LEAST_AUC:
@@ -329,11 +319,11 @@ def _right(run: Run) -> Series | None:
     return next((scores[name] for name in names if name in scores), None)
 
 
-def _auc_of_a_guess(auc: Series, learnt: Learnt) -> Evidence:
+def _auc_of_a_guess(auc: Series, learnt: str) -> Evidence:
     later = median(auc.value[len(auc) // 2 :])
     return Evidence(
         f"{auc.name} is {figure(later)} (median of the later half of {len(auc)} evaluations), and "
-        f"{figure(auc.value.max())} at its highest, while {learnt.text}",
+        f"{figure(auc.value.max())} at its highest, while {learnt}",
         steps=(float(auc.step[0]),),
         values={"late": later, "highest": float(auc.value.max()), "guess": 0.5},
     )

@@ -16,13 +16,13 @@ from mldebug_mcp.checks.curve import end_level, sample, start_in_words, start_le
 from mldebug_mcp.checks.gradients import (
     SMALL_LOSS,
     Part,
+    ends_of,
     jumps_of,
     label_noise_norm,
     loss_moved,
     norm_of,
     parts_of,
     pinned,
-    profile_of,
     refuse_uncomputed,
 )
 from mldebug_mcp.checks.jumps import fails_at
@@ -489,11 +489,11 @@ def grad_fades_with_depth(run: Run, parts: Sequence[Part]) -> Evidence | None:
 
     Not this when: layers differ by less, or in no order; neither four layers nor both ends are logged.
     """
-    profile = profile_of(parts)
-    if profile is None:
+    ends = ends_of(parts)
+    if ends is None:
         raise CannotTell("the norms of too few layers are logged")
-    first, last, layers = profile.first, profile.last, profile.layers
-    if abs(profile.order) < ORDER or first.level / last.level > 1 / FAR:
+    first, last, layers, order = ends
+    if abs(order) < ORDER or first.level / last.level > 1 / FAR:
         return None
     between = f", with {layers - 2} layers in order between" if layers > 2 else ""
     return Evidence(
@@ -548,12 +548,12 @@ def grad_clip_saturated(threshold: float, norm: Series | None) -> Evidence | Non
     if len(norm) < CLIPPING_LEAST:
         raise CannotTell(f"grad_norm has {len(norm)} finite values; {CLIPPING_LEAST} are needed")
     clipped, typical, at = norm.value > threshold, median(norm.value), pinned(norm)
-    stands = at is not None and abs(at.value / threshold - 1) < AT and at.share >= MIN_SHARE_CLIPPED
+    stands = at is not None and abs(at[0] / threshold - 1) < AT and at[1] >= MIN_SHARE_CLIPPED
     if not stands and (clipped.mean() < MIN_SHARE_CLIPPED or typical < MIN_TIMES_THRESHOLD * threshold):
         return None
     return Evidence(
         f"grad_norm is {'at' if stands else 'above'} the clipping threshold {figure(threshold)} in "
-        f"{at.share if stands and at else clipped.mean():.0%} of {len(norm)} records; its median is {figure(typical)}",
+        f"{at[1] if stands and at else clipped.mean():.0%} of {len(norm)} records; its median is {figure(typical)}",
         steps=(float(norm.step[0 if stands else int(np.argmax(clipped))]),),
         values={"share": float(clipped.mean()), "median": typical, "threshold": threshold},
     )
@@ -600,12 +600,13 @@ def clipping(run: Run) -> Answers:
 def _pinned(norm: Series | None) -> Answers:
     """Judge a norm without a threshold to compare it with: one that stays at its highest value is cut off there."""
     at = None if norm is None or len(norm) < CLIPPING_LEAST else pinned(norm)
-    if at is None or at.share < MIN_SHARE_CLIPPED:
+    if norm is None or at is None or at[1] < MIN_SHARE_CLIPPED:
         raise CannotTell("the clipping threshold (max_grad_norm) is not in the configuration")
+    value, share, first = at
     saturated = Evidence(
-        f"grad_norm stays at {figure(at.value)} in {at.share:.0%} of {at.records} records and is never above, as "
+        f"grad_norm stays at {figure(value)} in {share:.0%} of {len(norm)} records and is never above, as "
         "one that is clipped",
-        steps=(at.step,),
-        values={"share": at.share, "threshold": at.value},
+        steps=(first,),
+        values={"share": share, "threshold": value},
     )
     return {"grad_clip_saturated": saturated, "grad_clip_low": CannotTell("the threshold is not in the configuration")}

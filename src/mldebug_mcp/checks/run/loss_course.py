@@ -38,7 +38,6 @@ from mldebug_mcp.checks.jumps import explodes, rise_for_good
 from mldebug_mcp.checks.progress import LANGUAGE_MODELS, comes_trained, is_late, uniform_loss
 from mldebug_mcp.checks.train_eval_gap import evaluation_scores
 from mldebug_mcp.core.arrays import median
-from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.core.text import figure
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity
@@ -422,39 +421,8 @@ HIGH_SHARE = 0.5
 Unigram statistics of text lie near 0.6."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stall:
-    """A loss that falls at first and then stands.
-
-    Args:
-        start, end: Its levels at the start and at the end.
-        moved: How far it moves over the later half.
-        onset: The step from which it stands.
-    """
-
-    start: float
-    end: float
-    moved: float
-    onset: float
-
-
 LEAST_TO_STALL = 12
 """Records of a loss that tell of standing still. Chosen: of a dozen epochs a model that learns shows half."""
-
-
-def stalled(loss: Series) -> Stall | None:
-    """Return where a loss falls at first and then stands, if it does, at whatever level."""
-    start, end = start_level(loss.value), end_level(loss.value)
-    if start <= 0 or end > start * 0.97:
-        return None
-    cut = blocks(loss.value, 20)
-    half = cut.level[len(cut.level) // 2 :]
-    moved = float(half.max() - half.min())
-    level = end + max(STILL * abs(end), 3 * cut.wobble)
-    # Where the first block is at that level, the fall is within the noise.
-    if moved > max(STILL * abs(end), 4 * cut.wobble) or cut.level[0] <= level:
-        return None
-    return Stall(start, end, moved, float(loss.step[int(cut.first[int(np.argmax(cut.level <= level))])]))
 
 
 # A training loss that makes no progress, or stops too high: constant, flat from the start, stuck after a fall.
@@ -663,29 +631,30 @@ def loss_stall(run: Run) -> Evidence | None:
     Not this when: it is low already; it never fell (`loss_plateau`). Needs the number of classes or tokens.
     """
     refuse_new_terms(run)
-    stall = stalled(run["loss"].finite)
-    if stall is None:
+    loss = run["loss"].finite
+    start, end = start_level(loss.value), end_level(loss.value)
+    if start <= 0 or end > start * 0.97:
+        return None
+    cut = blocks(loss.value, 20)
+    moved = float(np.ptp(cut.level[len(cut.level) // 2 :]))
+    level = end + max(STILL * abs(end), 3 * cut.wobble)
+    # Where the first block is at that level, the fall is within the noise.
+    if moved > max(STILL * abs(end), 4 * cut.wobble) or cut.level[0] <= level:
         return None
     uniform = uniform_loss(run)
-    if uniform is None:
-        if run.kind in LANGUAGE_MODELS or stall.end < HIGH_SHARE:
-            return None
+    if uniform is None and run.kind not in LANGUAGE_MODELS and end >= HIGH_SHARE:
         raise CannotTell(
             "the loss does not move, but without the number of classes or tokens it is not known where it should be"
         )
-    if stall.end < HIGH_SHARE * uniform:
+    if uniform is None or end < HIGH_SHARE * uniform:
         return None
+    onset = float(loss.step[int(cut.first[int(np.argmax(cut.level <= level))])])
     return Evidence(
-        f"loss falls from about {figure(stall.start)} to about {figure(stall.end)} by {run.place(stall.onset)} "
-        f"and moves by no more than {figure(stall.moved)} after; a uniform guess has {figure(uniform)} = "
+        f"loss falls from about {figure(start)} to about {figure(end)} by {run.place(onset)} "
+        f"and moves by no more than {figure(moved)} after; a uniform guess has {figure(uniform)} = "
         f"ln({math.exp(uniform):.0f})",
-        steps=(stall.onset,),
-        values={
-            "start": stall.start,
-            "end": stall.end,
-            "moved_in_second_half": stall.moved,
-            "uniform_guess": uniform,
-        },
+        steps=(onset,),
+        values={"start": start, "end": end, "moved_in_second_half": moved, "uniform_guess": uniform},
     )
 
 

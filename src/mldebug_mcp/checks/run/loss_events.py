@@ -44,23 +44,12 @@ BAND_SHARE = 0.1
 """The same as a share of the height. Chosen: by hand."""
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """How a jump ends.
+def fading_of(values: Floats, spike: Spike) -> tuple[int, int, float] | None:
+    """Return how a jump ends, None where it does not, or where too few records before it tell the noise.
 
-    Args:
-        high: Records from its peak to the first one below half of its height.
-        fading: Records from there to the one at which at most `BAND_SHARE` of its height is left, or noise.
-        left: The value of that one.
+    That is the records from its peak to the first one below half of its height; those from there to the one at which
+    at most `BAND_SHARE` of its height is left, or noise; and the value of that one.
     """
-
-    high: int
-    fading: int
-    left: float
-
-
-def shape_of(values: Floats, spike: Spike) -> Shape | None:
-    """Return how a jump ends, None where it does not, or where too few records before it tell the noise."""
     before = values[max(0, spike.first - AROUND) : spike.first]
     if len(before) < LEAST_AROUND or not spike.recovered:
         return None
@@ -71,10 +60,7 @@ def shape_of(values: Floats, spike: Spike) -> Shape | None:
         return None
     high = int(under[0])
     back = np.flatnonzero(above[high:] <= band)
-    if not len(back):
-        return None
-    fading = int(back[0])
-    return Shape(high, fading, float(values[spike.peak + high + fading]))
+    return (high, int(back[0]), float(values[spike.peak + high + back[0]])) if len(back) else None
 
 
 def interval(series: Series) -> float:
@@ -582,18 +568,19 @@ def spike_fades(jumps: Jumps) -> Evidence | None:
 
     Not this when: it falls back from one record to the next, which means over many steps do not show.
     """
-    shape = shape_of(jumps.loss.value, jumps.worst)
-    if shape is None:
+    found = fading_of(jumps.loss.value, jumps.worst)
+    if found is None:
         raise CannotTell("the jump does not come back before the log ends, or too few records come before it")
-    if shape.fading < FADES:
+    high, fading, left = found
+    if fading < FADES:
         if jumps.run.step_name != "step" or interval(jumps.loss) > MEANS:
             raise CannotTell("the records are too many steps apart to show that a jump is over at once")
         return None
     return Evidence(
-        f"{jumps.where} is below half of its height {counted(shape.high, 'record')} after its peak and comes down "
-        f"to {figure(shape.left)} over {shape.fading} more; the level before it is {figure(jumps.worst.level)}",
+        f"{jumps.where} is below half of its height {counted(high, 'record')} after its peak and comes down "
+        f"to {figure(left)} over {fading} more; the level before it is {figure(jumps.worst.level)}",
         steps=(jumps.at,),
-        values={"records_high": shape.high, "records_fading": shape.fading, "height": jumps.worst.height},
+        values={"records_high": high, "records_fading": fading, "height": jumps.worst.height},
     )
 
 

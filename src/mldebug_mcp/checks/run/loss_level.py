@@ -33,7 +33,7 @@ from mldebug_mcp.checks.run import loss_by_accuracy, loss_start
 from mldebug_mcp.checks.run.loss_course import creeps_below
 from mldebug_mcp.checks.run.loss_start import loss_scale_suspicious
 from mldebug_mcp.core.arrays import median
-from mldebug_mcp.core.lazy import dataclass, regex
+from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import counted, figure, percent
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.run import Run, Series
@@ -489,34 +489,6 @@ FRESH_PASSES = 1.5
 """Passes over the data up to which rows count as new. Chosen: by hand."""
 
 
-@dataclass(frozen=True, slots=True)
-class TokenLevel:
-    """A loss of a language model from scratch, over rows that are new to it.
-
-    Args:
-        uniform: ln(vocabulary), the loss of a uniform guess and about what it began with.
-        loss: The loss over new rows: of evaluation, or of training within the first pass.
-        end: Where that ends, in nats per token.
-        passes: Passes over the data at the end; None is not known.
-    """
-
-    uniform: float
-    loss: Series
-    end: float
-    passes: float | None
-
-    @property
-    def share(self) -> float:
-        """The end as a share of the loss of a uniform guess."""
-        return self.end / self.uniform
-
-    def below(self, share: float) -> float | None:
-        """Return the first step from which the loss stays below a share of that of a uniform guess, None for never."""
-        above = np.flatnonzero(self.loss.value >= share * self.uniform)
-        first = int(above[-1]) + 1 if len(above) else 0
-        return float(self.loss.step[first]) if first < len(self.loss) else None
-
-
 def from_scratch(run: Run) -> float | None:
     """Return ln(vocabulary) of a model whose first loss is that of a uniform guess among tokens, None if it is not.
 
@@ -531,22 +503,6 @@ def from_scratch(run: Run) -> float | None:
         known = first
     below = TOKEN_LEVEL_NEAR if loss.step[0] <= 1 else FALLEN
     return known if known is not None and -below <= first / known - 1 <= TOKEN_LEVEL_NEAR else None
-
-
-def token_level(run: Run, losses: list[Series]) -> TokenLevel | None:
-    """Measure the lowest of some evaluation losses or, where there is none, the training loss of a first pass.
-
-    None if the model does not start from scratch, or every row may have been seen before.
-    """
-    uniform, made = from_scratch(run), passes_at(run, np.array([run.last_step]))
-    if uniform is None or uniform < LEAST_LN_OF_CHARACTERS:
-        return None
-    passes = None if made is None else float(made[0])
-    known = [loss.finite for loss in losses if len(loss.finite) > 1]
-    if not losses and (passes is not None and passes <= FRESH_PASSES) and len(run["loss"].finite) > 1:
-        known = [run["loss"].finite]
-    lowest = min(known, key=lambda series: end_level(series.value), default=None)
-    return None if lowest is None else TokenLevel(uniform, lowest, end_level(lowest.value), passes)
 
 
 # Is the loss of a language model lower than text allows?
@@ -585,19 +541,30 @@ def loss_too_low(run: Run) -> Evidence | None:
     vocabulary = uniform_loss(run)
     if vocabulary is not None and vocabulary < LEAST_LN_OF_CHARACTERS:
         raise CannotTell(f"a vocabulary of {round(math.exp(vocabulary))} is not that of a text")
-    return _too_soon(run) or _too_low(run, uniform)
+    return _too_soon(run, uniform) or _too_low(run, uniform)
 
 
-def _too_soon(run: Run) -> Evidence | None:
-    level = token_level(run, all_known(evaluation_losses, run)) if predicts_tokens(run) else None
-    below = level.below(SOON) if level is not None and run.step_name == "step" else None
-    if level is None or below is None or below > STEPS or level.end <= 0:
+def _too_soon(run: Run, uniform: float) -> Evidence | None:
+    """Judge the lowest evaluation loss or, where there is none, the training loss of a first pass over the data."""
+    if not predicts_tokens(run) or uniform < LEAST_LN_OF_CHARACTERS or run.step_name != "step":
         return None
+    evaluations, passes = all_known(evaluation_losses, run), passes_at(run, np.array([run.last_step]))
+    fresh = not evaluations and passes is not None and float(passes[0]) <= FRESH_PASSES
+    losses = [loss.finite for loss in ([run["loss"]] if fresh else evaluations) if len(loss.finite) > 1]
+    lowest = min(losses, key=lambda series: end_level(series.value), default=None)
+    end = end_level(lowest.value) if lowest is not None else 0.0
+    if lowest is None or end <= 0:
+        return None
+    above = np.flatnonzero(lowest.value >= SOON * uniform)
+    first = int(above[-1]) + 1 if len(above) else 0
+    if first == len(lowest) or lowest.step[first] > STEPS:
+        return None
+    below = float(lowest.step[first])
     return Evidence(
-        f"{level.loss.name} is about {figure(level.end)} at the end and below {figure(SOON * level.uniform)} from "
-        f"step {figure(below)} on, where a uniform guess has {figure(level.uniform)}: {percent(level.share)} of it",
+        f"{lowest.name} is about {figure(end)} at the end and below {figure(SOON * uniform)} from "
+        f"step {figure(below)} on, where a uniform guess has {figure(uniform)}: {percent(end / uniform)} of it",
         steps=(below,),
-        values={"end": level.end, "share": level.share, "uniform_guess": level.uniform},
+        values={"end": end, "share": end / uniform, "uniform_guess": uniform},
     )
 
 

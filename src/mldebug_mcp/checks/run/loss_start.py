@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 
 import numpy as np
 
 from mldebug_mcp.checks.asking import ask_in_turn, reading
 from mldebug_mcp.checks.check import CannotTell, Evidence
-from mldebug_mcp.checks.curve import blocks, mad, median_of_three, noise, positive, relative_noise, start_level
+from mldebug_mcp.checks.curve import (
+    at_common_steps,
+    blocks,
+    mad,
+    median_of_three,
+    noise,
+    positive,
+    relative_noise,
+    start_level,
+)
 from mldebug_mcp.checks.evaluation import (
     ACCURACIES,
     as_shares,
@@ -22,58 +30,10 @@ from mldebug_mcp.checks.evaluation import (
 from mldebug_mcp.checks.learning_rate import rate_of
 from mldebug_mcp.checks.progress import LANGUAGE_MODELS, MAX_LN_VOCABULARY, PASSES, is_late, uniform_loss
 from mldebug_mcp.core.arrays import median
-from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.core.text import figure, ratio
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity
 from mldebug_mcp.logs.run import Run, Series
-
-# A loss beside the logarithm of the perplexity that is logged with it: the same number, in the same unit.
-
-
-@dataclass(frozen=True, slots=True)
-class LossAndPerplexity:
-    """How many times the logarithm of a perplexity the loss of the same phase is, where 1 is expected.
-
-    Args:
-        loss, perplexity: The series.
-        times: The median quotient.
-        spread: The distance between the smallest and the largest quotient, as a share of the median.
-        records: At how many records both stand and can be compared.
-        step: The first of those.
-        first: The loss and the logarithm of the perplexity there.
-    """
-
-    loss: Series
-    perplexity: Series
-    times: float
-    spread: float
-    records: int
-    step: float
-    first: tuple[float, float]
-
-
-def loss_and_perplexity(run: Run) -> Iterator[LossAndPerplexity]:
-    """Yield what a run logs of a loss and a perplexity, for training and for evaluation."""
-    for phase, name in (("train", "loss"), ("eval", "eval_loss")):
-        perplexity = next(run.with_role(Quantity.PERPLEXITY, phase=phase), None)
-        if perplexity is not None and name in run and (compared := _compared(run[name], perplexity)) is not None:
-            yield compared
-
-
-def _compared(loss: Series, perplexity: Series) -> LossAndPerplexity | None:
-    steps, ours, theirs = np.intersect1d(loss.step, perplexity.step, return_indices=True)
-    level, power = loss.value[ours], perplexity.value[theirs]
-    keep = np.isfinite(level) & np.isfinite(power) & (level > 0) & (power > 1)
-    if not keep.any():
-        return None
-    level, logarithm = level[keep], np.log(power[keep])
-    times = level / logarithm
-    middle = median(times)
-    spread = float(np.ptp(times)) / middle
-    at = (float(level[0]), float(logarithm[0]))
-    return LossAndPerplexity(loss, perplexity, middle, spread, len(times), float(steps[keep][0]), at)
-
 
 # The loss is a multiple of what it should be.
 
@@ -149,19 +109,25 @@ def loss_scale_suspicious(run: Run) -> Evidence | None:
 
 def _against_its_logarithm(run: Run) -> Evidence | None:
     """Compare a loss with the logarithm of the perplexity at the same records; None where they agree or none is."""
-    for measured in loss_and_perplexity(run):
-        times = measured.times if measured.times > 1 else 1 / measured.times
-        number = round(times)
-        if measured.records < LEAST_RECORDS or number < GUESSES[0] or abs(times / number - 1) > SAME:
+    for phase, name in (("train", "loss"), ("eval", "eval_loss")):
+        perplexity = next(run.with_role(Quantity.PERPLEXITY, phase=phase), None)
+        if perplexity is None or name not in run:
             continue
-        if measured.spread > SAME:
+        steps, level, power = at_common_steps(run[name], perplexity)
+        keep = np.isfinite(level) & np.isfinite(power) & (level > 0) & (power > 1)
+        if int(keep.sum()) < LEAST_RECORDS:
+            continue
+        step, level, logarithm = float(steps[keep][0]), level[keep], np.log(power[keep])
+        times = median(level / logarithm)
+        multiple = max(times, 1 / times)
+        number = round(multiple)
+        if number < GUESSES[0] or abs(multiple / number - 1) > SAME or np.ptp(level / logarithm) > SAME * times:
             continue
         return Evidence(
-            f"{measured.loss.name} is {figure(measured.times)} times the logarithm of {measured.perplexity.name} at "
-            f"{measured.records} records ({figure(measured.first[0])} against {figure(measured.first[1])} at "
-            f"{run.place(measured.step)})",
-            steps=(measured.step,),
-            values={"factor": measured.times, "number": float(number)},
+            f"{name} is {figure(times)} times the logarithm of {perplexity.name} at {len(level)} records "
+            f"({figure(level[0])} against {figure(logarithm[0])} at {run.place(step)})",
+            steps=(step,),
+            values={"factor": times, "number": float(number)},
         )
     return None
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 
 from mldebug_mcp.checks.asking import answers_of, ask_in_turn, outcome_of, reading
 from mldebug_mcp.checks.check import Answers, CannotTell, Evidence, Outcome, question
@@ -13,9 +14,10 @@ from mldebug_mcp.checks.evaluation import evaluation_losses
 from mldebug_mcp.checks.gradients import gradient_norm
 from mldebug_mcp.checks.precision import (
     AGAIN,
+    DESCENT,
+    LAST,
     LEAST_HEALTHY,
     Lost,
-    climb,
     descent_of,
     first_lost,
     in_half_precision,
@@ -26,16 +28,20 @@ from mldebug_mcp.checks.precision import (
     skips_of,
     training_losses,
 )
-from mldebug_mcp.checks.precision import overflow as numbers_lost
 from mldebug_mcp.checks.run.end_of_run import matching
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import figure
+from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.run import Incident, Run, Series
 from mldebug_mcp.logs.settings.facts import POLICIES
 
 # Is the training loss finite, and if not, how is it lost?
 
 
+LEVEL = 10
+"""Values that make a level, as their median, where there are twice as many. Chosen: one lucky batch does not."""
+STEEP = 1e3
+"""Times that each of fewer records stands above the one before. Chosen: no batch takes a loss up by powers of ten."""
 FACTOR = 2.0
 """The last finite losses stand this many times above the lowest level before. Chosen: noise of a mean is far less."""
 RISE = 1.5
@@ -183,21 +189,35 @@ def loss_climbs_to_nan(run: Run, loss: Lost) -> Evidence | None:
 
     Not this when: it is NaN from one record to the next, at an ordinary level. Judged after four finite records.
     """
-    found = climb(loss)
-    if found is None:
+    before = loss.series.value[: loss.at]
+    steep = 2 <= len(before) <= LAST and bool(np.all(before[1:] > STEEP * before[:-1]))
+    if len(before) <= LAST and not steep:
         raise CannotTell("the loss is not seen to become NaN or infinite after finite records")
-    noise = found.reach > found.level and found.last <= found.reach
-    ordinary = found.level > 0 and (found.last < FACTOR * found.level or noise)
+    level, reach = _lowest_level(before[: max(1, len(before) - LAST)])
+    last = float(before[-LAST:].max())
+    ordinary = level > 0 and (last < FACTOR * level or last <= reach)
     if ordinary and bool(np.isposinf(loss.series.value[loss.at])):
         raise CannotTell("the loss is infinite from one record to the next: whether it rose between them does not show")
-    if ordinary or found.level <= 0:
+    if ordinary or level <= 0:
         return None
     return Evidence(
-        f"loss rises from about {figure(found.level)} to {figure(found.last)} before it is not finite at "
-        f"{run.place(loss.step)}",
-        steps=(found.since,),
-        values={"level": found.level, "last": found.last},
+        f"loss rises from about {figure(level)} to {figure(last)} before it is not finite at {run.place(loss.step)}",
+        steps=(float(loss.series.step[max(0, loss.at - LAST)]),),
+        values={"level": level, "last": last},
     )
+
+
+def _lowest_level(values: Floats) -> tuple[float, float]:
+    """Return the lowest level of finite values, and above it how far single ones go there: no more is noise.
+
+    Of few values the lowest is the level, and nothing above it is noise.
+    """
+    if len(values) < 2 * LEVEL:
+        return float(values.min()), -np.inf
+    levels = np.median(sliding_window_view(values, LEVEL), axis=1)
+    lowest = int(levels.argmin())
+    level, reach = float(levels[lowest]), float(values[max(0, lowest - LEVEL) : lowest + 2 * LEVEL].max())
+    return level, reach if reach > level else -np.inf
 
 
 def gradient_lost_first(run: Run, loss: Lost) -> Evidence | None:
@@ -391,6 +411,10 @@ IN_A_ROW = 4
 _MESSAGE = regex(r"loss scale: ([\d.e+]+), reducing to ([\d.e+]+)")
 
 
+MIN_LOST_GRADIENTS = 3
+"""Records with a lost gradient behind the scaler's descent. Chosen: by hand."""
+MIN_SHARE_OF_LOST_GRADIENTS = 0.02
+"""Share of the records with a lost gradient. Chosen: scalers lose one in a hundred."""
 LOST_BEFORE_GRADIENTS = frozenset({"inputs", "weights", "outputs", "loss"})
 """Places of a step that a recorder names in which values are lost before the scaled gradients are made."""
 
@@ -465,8 +489,9 @@ def overflows_in_fp16(run: Run) -> Evidence | None:
     Fp16 holds no number above 65504. Not this when: the precision is another one, which rules overflow of fp16 out; a
     loss scaler loses single steps. Unknown where all is finite, or where nothing tells the precision.
     """
-    lost = numbers_lost(run)
-    if lost is None:
+    gone = (_lost_again_and_again(gradient_norm(run)), first_lost(training_losses(run)))
+    lost_first = min((found for found in gone if found is not None), key=lambda found: found.step, default=None)
+    if lost_first is None:
         raise CannotTell("the loss and the gradient norm are finite, or not logged")
     first = next((incident.began.keys() for incident in run.incidents if incident.began), None)
     if first is not None and "loss" in first and not first & {"inputs", "weights", "outputs"}:
@@ -477,11 +502,20 @@ def overflows_in_fp16(run: Run) -> Evidence | None:
     if not half:
         return None
     return Evidence(
-        f"{lost.series} is not finite in {lost.lost} of {lost.records} records, from {run.place(lost.step)} on, and "
-        "the run computes in fp16",
-        steps=(lost.step,),
-        values={"lost": float(lost.lost), "share": lost.lost / lost.records},
+        f"{lost_first.series.name} is not finite in {lost_first.count} of {len(lost_first.bad)} records, from "
+        f"{run.place(lost_first.step)} on, and the run computes in fp16",
+        steps=(lost_first.step,),
+        values={"lost": float(lost_first.count), "share": lost_first.count / len(lost_first.bad)},
     )
+
+
+def _lost_again_and_again(norm: Series | None) -> Lost | None:
+    """Return where gradients are lost beyond a scaler's search for its scale."""
+    gone = None if norm is None else lost(norm)
+    if gone is None:
+        return None
+    later = gone.count - min(DESCENT, int(gone.bad[:DESCENT].sum()))
+    return None if later < max(MIN_LOST_GRADIENTS, MIN_SHARE_OF_LOST_GRADIENTS * len(gone.bad)) else gone
 
 
 def steps_skipped(run: Run) -> Evidence | None:

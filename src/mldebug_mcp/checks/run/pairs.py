@@ -6,7 +6,7 @@ import numpy as np
 
 from mldebug_mcp.checks.asking import by_outcome, first_seen, outcome_of
 from mldebug_mcp.checks.check import Answers, CannotTell, Evidence, question, require_values, symptom
-from mldebug_mcp.checks.curve import edge_width, noise
+from mldebug_mcp.checks.curve import at_common_steps, edge_width, noise
 from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.core.text import counted, figure
@@ -38,42 +38,6 @@ class Change:
 
     by: float
     error: float
-
-
-@dataclass(frozen=True, slots=True)
-class Changes:
-    """How far the log-probabilities of both answers moved.
-
-    Args:
-        unit: Where the figures are from.
-        chosen: Of the chosen answers.
-        rejected: Of the rejected answers.
-        began: Log-probability of the chosen answers at the start, 0 where it is not logged.
-    """
-
-    unit: str
-    chosen: Change
-    rejected: Change
-    began: float
-
-
-def has_changes(run: Run) -> bool:
-    """Say whether the log-probabilities of both answers, or rewards that stand for them, are logged."""
-    return _source(run) is not None
-
-
-def changes(run: Run) -> Changes | None:
-    """Return how far both answers moved, None where that is not logged or in fewer than `LEAST_RECORDS` records.
-
-    The implicit rewards are preferred: they are log-ratios to the reference, free of the length of the answers.
-    """
-    names = _source(run)
-    if names is None:
-        return None
-    beta = (run.setting("beta") or DEFAULT_BETA) if names is REWARDS else 1.0
-    unit = f"from the rewards over beta = {beta:.4g}" if names is REWARDS else "from logps"
-    chosen, rejected = (_change(run, name, beta, origin_is_zero=names is REWARDS) for name in names)
-    return None if chosen is None or rejected is None else Changes(unit, chosen, rejected, _began(run))
 
 
 def _source(run: Run) -> tuple[str, str] | None:
@@ -111,31 +75,16 @@ def _change(run: Run, name: str, unit: float, *, origin_is_zero: bool) -> Change
     return Change(median(values[-edge:]) - start, 1.25 * noise(values) * float(np.sqrt(2 / edge)))
 
 
-@dataclass(frozen=True, slots=True)
-class Apart:
-    """How far apart chosen and rejected answers are, against how large both are.
+def apart(run: Run, names: tuple[str, str]) -> tuple[Floats, Floats, Floats] | None:
+    """Return the steps of the records that hold a pair of metrics, how far these are apart, and the size of the larger.
 
-    Args:
-        metric: What it is taken from.
-        steps: Steps at which both were logged, shape (n,).
-        apart: Size of their difference there, shape (n,).
-        size: Size of the larger one there, shape (n,).
+    None where no record holds both.
     """
-
-    metric: str
-    steps: Floats
-    apart: Floats
-    size: Floats
-
-
-def apart(run: Run, names: tuple[str, str]) -> Apart | None:
-    """Return the difference of a pair of metrics in the records that hold both, None where there are none."""
     found = _both(run, names)
     if found is None:
         return None
     steps, chosen, rejected = found
-    size = np.maximum(np.abs(chosen), np.abs(rejected))
-    return Apart(" and ".join(names), steps, np.abs(chosen - rejected), size)
+    return steps, np.abs(chosen - rejected), np.maximum(np.abs(chosen), np.abs(rejected))
 
 
 def margin_of(run: Run) -> Series | None:
@@ -151,9 +100,8 @@ def _both(run: Run, names: tuple[str, str]) -> tuple[Floats, Floats, Floats] | N
     """Return the steps at which both metrics were logged, and their values there; None where there are none."""
     if not all(name in run for name in names):
         return None
-    chosen, rejected = (run[name].finite for name in names)
-    steps, array, other = np.intersect1d(chosen.step, rejected.step, return_indices=True)
-    return (steps, chosen.value[array], rejected.value[other]) if len(steps) else None
+    found = at_common_steps(run[names[0]].finite, run[names[1]].finite)
+    return found if len(found[0]) else None
 
 
 # Does preference training tell chosen answers from rejected ones?
@@ -212,19 +160,20 @@ def dpo_pairs_alike(run: Run) -> Evidence | None:
     Not this when: only the rewards are equal, and zero; both fall, and some per cent remain between them.
     """
     logps, rewards = apart(run, LOGPS), apart(run, REWARDS)
-    if logps is not None and bool((logps.size > 0).all()):
-        equal = logps.apart <= EQUAL * logps.size
+    if logps is not None and bool((logps[2] > 0).all()):
+        steps, between, size = logps
+        equal = between <= EQUAL * size
         if equal.mean() >= MOSTLY:
             alike = f"equal in {equal.mean():.0%} of {counted(len(equal), 'record')}"
-            return _evidence(f"{logps.metric} are {alike}", logps.steps, share=float(equal.mean()))
-    if rewards is None or len(rewards.size) < MIN_ACCURACY_RECORDS:
+            return _evidence(f"{' and '.join(LOGPS)} are {alike}", steps, share=float(equal.mean()))
+    if rewards is None or len(rewards[0]) < MIN_ACCURACY_RECORDS:
         return None
-    later = len(rewards.size) // 2
-    size, between = median(rewards.size[later:]), median(rewards.apart[later:])
-    if size < MOVED or between > ALIKE * size:
+    steps = rewards[0]
+    typical, large = (median(values[len(steps) // 2 :]) for values in rewards[1:])
+    if large < MOVED or typical > ALIKE * large:
         return None
-    alike = f"a median size of {figure(size)} over the later half, and differ by {figure(between)}"
-    return _evidence(f"{rewards.metric} have {alike}", rewards.steps, size=size, apart=between)
+    alike = f"a median size of {figure(large)} over the later half, and differ by {figure(typical)}"
+    return _evidence(f"{' and '.join(REWARDS)} have {alike}", steps, size=large, apart=typical)
 
 
 def _evidence(summary: str, steps: Floats, **values: float) -> Evidence:
@@ -239,12 +188,13 @@ def dpo_rewards_zero(run: Run) -> Evidence | None:
     rewards = apart(run, REWARDS)
     if rewards is None:
         raise CannotTell(f"not logged: {' and '.join(REWARDS)}")
-    if len(rewards.size) <= LEAST_ZEROS or float(rewards.steps[-1]) < LEAST_STEPS:
+    steps, _, size = rewards
+    if len(size) <= LEAST_ZEROS or float(steps[-1]) < LEAST_STEPS:
         return None
-    largest = float(rewards.size[1:].max())
-    bounded = f"{figure(largest)} at most in all {len(rewards.size)} records up to {run.step_name}"
-    summary = f"{rewards.metric} are {bounded} {figure(rewards.steps[-1])}"
-    return _evidence(summary, rewards.steps, largest=largest) if largest <= NO_REWARD else None
+    largest = float(size[1:].max())
+    bounded = f"{figure(largest)} at most in all {len(size)} records up to {run.step_name}"
+    summary = f"{' and '.join(REWARDS)} are {bounded} {figure(steps[-1])}"
+    return _evidence(summary, steps, largest=largest) if largest <= NO_REWARD else None
 
 
 def _end(accuracy: Series, part: int, least: int) -> tuple[float, float, float]:
@@ -354,25 +304,28 @@ def dpo_logps_fall(run: Run) -> Evidence | None:
     """
     if scores_pairs(run):
         return None  # it scores answers, and gives them no probability that could fall
-    moved = changes(run)
-    if moved is None:
-        why = f"fewer than {LEAST_RECORDS} finite values of the rewards or log-probabilities"
-        lacking = "not logged: rewards that are zero at first, or logps, both of chosen and of rejected"
-        raise CannotTell(why if has_changes(run) else lacking)
-    chosen, rejected = moved.chosen, moved.rejected
+    names = _source(run)
+    if names is None:
+        raise CannotTell("not logged: rewards that are zero at first, or logps, both of chosen and of rejected")
+    # Rewards are preferred: they are log-ratios to the reference, free of the length of the answers.
+    beta = (run.setting("beta") or DEFAULT_BETA) if names is REWARDS else 1.0
+    chosen, rejected = (_change(run, name, beta, origin_is_zero=names is REWARDS) for name in names)
+    if chosen is None or rejected is None:
+        raise CannotTell(f"fewer than {LEAST_RECORDS} finite values of the rewards or log-probabilities")
+    began, unit = _began(run), f"from the rewards over beta = {beta:.4g}" if names is REWARDS else "from logps"
     if chosen.by > -max(LEAST_FALL, 3 * chosen.error) or rejected.by > -max(LEAST_FALL, 3 * rejected.error):
         return None
     gain = chosen.by - rejected.by
     together = -chosen.by > TOGETHER * max(gain, 0.0)
-    lost = moved.began < 0 and -chosen.by > OF_ALL * -moved.began
+    lost = began < 0 and -chosen.by > OF_ALL * -began
     remark = ""
     if lost:
-        remark = f"; the chosen began at {figure(moved.began)} nats"
+        remark = f"; the chosen began at {figure(began)} nats"
     elif not together:
         remark = ": they move apart more than the chosen fall"
     return Evidence(
         f"by {run.place(run.last_step)} the log-probability of the chosen answers is down by "
-        f"{figure(-chosen.by)} nats and that of the rejected by {figure(-rejected.by)} ({moved.unit}){remark}",
+        f"{figure(-chosen.by)} nats and that of the rejected by {figure(-rejected.by)} ({unit}){remark}",
         steps=(run.first_step,),
         values={"chosen": chosen.by, "rejected": rejected.by, "margin_gain": gain},
         present=together or lost,

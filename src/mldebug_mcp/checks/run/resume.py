@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mldebug_mcp.checks.asking import answers_of, by_outcome, outcome_of
 from mldebug_mcp.checks.check import Answers, CannotTell, Evidence, question
-from mldebug_mcp.checks.curve import noise, positive, relative_noise, row_medians, start_level
+from mldebug_mcp.checks.curve import noise, row_medians, start_level
 from mldebug_mcp.checks.evaluation import refuse_new_terms
 from mldebug_mcp.checks.learning_rate import rate_comes_back
 from mldebug_mcp.core.arrays import median
@@ -77,8 +77,6 @@ class Join:
         replayed: Whether both sides are at the same step, so that a fall means something too.
         is_logged: Whether the log shows a resume, by its steps or its words; else it only has a gap.
         dip: The deepest dip that begins at the join, in units of its error; None where too few records follow.
-        gradient: Level of the gradient norm after over that before, None where it is not logged on both sides.
-        gradient_error: Standard error of the logarithm of that.
         rate: The learning rate after over that before; None where it is not logged on both sides.
         new_epoch: Whether an epoch ends there.
     """
@@ -91,30 +89,15 @@ class Join:
     replayed: bool
     is_logged: bool
     dip: Dip | None
-    gradient: float | None
-    gradient_error: float
     rate: float | None
     new_epoch: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Restart:
-    """Where the epoch that a log counts falls back in the middle of a pass, while the steps go on.
+def restart_of_data(run: Run) -> tuple[float, float, float] | None:
+    """Return the step from which the data of a run start over in mid-pass, and the epoch before and after.
 
-    Args:
-        step: First step behind it.
-        before, after: The epoch on either side.
-    """
-
-    step: float
-    before: float
-    after: float
-
-
-def restart_of_data(run: Run) -> Restart | None:
-    """Return where the data of a run start over in mid-pass; None where the log counts no parts of an epoch.
-
-    Behind a whole pass that is a new stage of training, which may count its own.
+    None where the log counts no parts of an epoch. Behind a whole pass that is a new stage of training, which may
+    count its own.
     """
     epoch = run["epoch"].finite if "epoch" in run else None
     if epoch is None or run.step_name != "step" or len(epoch) < 2 * AROUND:
@@ -129,7 +112,7 @@ def restart_of_data(run: Run) -> Restart | None:
             and to_whole > max(2 * each, RESUMES_BACK)
             and median(epoch.value[at + 1 : at + 4]) < before
         ):
-            return Restart(float(epoch.step[at + 1]), before, after)
+            return float(epoch.step[at + 1]), before, after
     return None
 
 
@@ -161,7 +144,7 @@ def _stated_joins(run: Run) -> Iterator[Join]:
     if len(run.segments) > 1 or len(run.resumes) > MANY:
         return
     restart = restart_of_data(run)
-    steps = run.resumes if restart is None else sorted({*run.resumes, restart.step})
+    steps = run.resumes if restart is None else sorted({*run.resumes, restart[0]})
     for step in steps:
         if (join := _joined_at(run, step, is_logged=True)) is not None:
             yield join
@@ -197,7 +180,6 @@ def _join(old: dict[str, Series], new: dict[str, Series], *, replayed: bool, is_
     distance = median(after.step[: len(there)]) - median(before.step[-len(here) :])
     trends = [0.0, distance * _slope(before, slice(-TREND, None)), distance * _slope(after, slice(len(there)))]
     expected = min(max(end - start, min(trends)), max(trends))
-    gradient, doubt = _gradient(old, new)
     return Join(
         step=float(after.step[0]),
         before=start,
@@ -207,8 +189,6 @@ def _join(old: dict[str, Series], new: dict[str, Series], *, replayed: bool, is_
         replayed=replayed,
         is_logged=is_logged,
         dip=_dip(before.value[-MAX_RECORDS_BEFORE_JOIN:], after.value, size),
-        gradient=gradient,
-        gradient_error=doubt,
         rate=_rate(old, new),
         new_epoch=_ends_epoch(old, new),
     )
@@ -235,18 +215,6 @@ def _dip_of(before: Floats, inside: Floats, behind: Floats, size: float) -> Dip:
     fewest = min(len(before), len(behind))
     error = 1.25 * size * float(np.sqrt(1 / len(inside) + 1 / fewest))  # a median's error is 1.25 times a mean's
     return Dip(len(inside), low, back, min(level, back) - low, error)
-
-
-def _gradient(old: dict[str, Series], new: dict[str, Series]) -> tuple[float | None, float]:
-    """Return the level of the gradient norm after a join over that before, and the error of its logarithm."""
-    if Quantity.GRADIENT_NORM not in old or Quantity.GRADIENT_NORM not in new:
-        return None, 0.0
-    before, after = old[Quantity.GRADIENT_NORM].finite.value, new[Quantity.GRADIENT_NORM].finite.value
-    here, there = before[-AROUND:], after[: AROUND // 2]
-    if len(here) < 3 or len(there) < 2 or not positive(here) or not positive(there):
-        return None, 0.0
-    spread = max(relative_noise(here), float(np.std(np.log(here))))
-    return median(there) / median(here), 1.25 * spread * float(np.sqrt(1 / len(here) + 1 / len(there)))
 
 
 def _rate(old: dict[str, Series], new: dict[str, Series]) -> float | None:
@@ -512,11 +480,11 @@ def epoch_starts_over(run: Run) -> Evidence | None:
     restart = restart_of_data(run)
     if restart is None:
         return None
+    step, before, after = restart
     return Evidence(
-        f"the epoch goes from {figure(restart.before)} to {figure(restart.after)} at {run.place(restart.step)}, and "
-        "the steps go on",
-        steps=(restart.step,),
-        values={"before": restart.before, "after": restart.after},
+        f"the epoch goes from {figure(before)} to {figure(after)} at {run.place(step)}, and the steps go on",
+        steps=(step,),
+        values={"before": before, "after": after},
     )
 
 

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from mldebug_mcp.checks.asking import answers_of, by_outcome, first_seen, outcome_of
 from mldebug_mcp.checks.check import NO_REWARD, Answers, CannotTell, Evidence, question, require_values, symptom
-from mldebug_mcp.checks.curve import blocks, departure, drift, end_level, noise, start_level
+from mldebug_mcp.checks.curve import aligned, blocks, departure, drift, end_level, noise, start_level
 from mldebug_mcp.checks.policies import (
     HALF,
     MAX_FIRST_RECORDS,
@@ -17,7 +17,6 @@ from mldebug_mcp.checks.policies import (
     Standing,
     averaged,
     components,
-    floor,
     from_the_start,
     held_out_scores,
     kept_rise,
@@ -52,6 +51,10 @@ REWARD_COURSE_ZERO = 1e-6
 """Absolute reward up to which it is zero. Chosen: rounding."""
 REWARD_COURSE_SHARE = 0.95
 """Share of records that are zero. Chosen: single ones may earn something by luck."""
+MAX_EPISODE_DIFFERENCE = 0.01
+"""Of the longest episode, and of the price per step: within it lengths, and prices, are one. Chosen: by hand."""
+MIN_SHARE_OF_PRICES = 0.95
+"""Share of the records in which all is the price of steps. Chosen: by hand."""
 SHARE_OF_RISE = 0.5
 """Share of what was gained that is lost again. Chosen: on simulated curves."""
 SHARE_OF_LEVEL = 0.3
@@ -121,14 +124,23 @@ def reward_at_floor(run: Run, rewards: Series) -> Evidence | None:
     What would end them sooner is never reached. Not this when: some episodes end sooner; steps cost different
     amounts.
     """
-    lowest = floor(run, rewards) if run.kind == "rl" and len(rewards) >= OF_AGENTS else None
-    if lowest is None:
+    if run.kind != "rl" or len(rewards) < OF_AGENTS or "episode_length" not in run:
+        return None
+    _, length, reward = aligned(run["episode_length"].finite, rewards)
+    if not len(length) or (longest := float(length.max())) <= 1 or median(reward) >= 0:
+        return None
+    price = median(reward) / longest
+    same = (length >= (1 - MAX_EPISODE_DIFFERENCE) * longest) & (
+        np.abs(reward / longest - price) <= MAX_EPISODE_DIFFERENCE * abs(price)
+    )
+    share = float(same.mean())
+    if share < MIN_SHARE_OF_PRICES:
         return None
     summary = (
-        f"reward is {figure(lowest.price)} per step of episodes of {figure(lowest.length)} steps, the longest on "
-        f"record, in {lowest.share:.0%} of {len(rewards)} records"
+        f"reward is {figure(price)} per step of episodes of {figure(longest)} steps, the longest on "
+        f"record, in {share:.0%} of {len(rewards)} records"
     )
-    return _evidence(rewards, summary, per_step=lowest.price, length=lowest.length, share=lowest.share)
+    return _evidence(rewards, summary, per_step=price, length=longest, share=share)
 
 
 def _steps(run: Run, rewards: Series, count: int) -> float:

@@ -221,43 +221,10 @@ LEVEL = 1e-9
 """Share of the peak below which a change is rounding. Chosen: float32 resolves 1e-7."""
 
 
-@dataclass(frozen=True, slots=True)
-class RateJump:
-    """A jump of the rate.
-
-    Args:
-        before: The rate before it.
-        lowest: The rate just behind it.
-        after: The rate a little later.
-        step: Where it is.
-        comes_again: Whether restarts to the first peak, or less, are at even or doubling distances.
-        begins_anew: Whether a schedule that had run down begins anew from its own peak within a record.
-    """
-
-    before: float
-    lowest: float
-    after: float
-    step: float
-    comes_again: bool
-    begins_anew: bool
-
-    @property
-    def comes_back(self) -> bool:
-        """Whether it is a fall that a second warm-up follows."""
-        return self.lowest < min(self.before, self.after) / MIN_RATE_JUMP
-
-
-def jump_of(rate: Series) -> RateJump | None:
-    """Return the first jump of a rate, up before down; None if it has none."""
-    rate = _by_stairs(rate)
-    at = _rise(rate.value)
-    at = _fall(rate.value) if at is None else at
-    if at is None:
-        return None
-    later = min(at + _width(rate.value), len(rate) - 1)
-    before, lowest, after = (float(rate.value[place]) for place in (at, at + 1, later))
-    anew = _begins_anew(rate.value, at)
-    return RateJump(before, lowest, after, float(rate.step[at + 1]), _comes_again(rate.value), anew)
+def jump_at(rate: Floats) -> int | None:
+    """Return the index before the first jump of a rate, up before down; None if it has none."""
+    at = _rise(rate)
+    return _fall(rate) if at is None else at
 
 
 def _by_stairs(rate: Series) -> Series:
@@ -425,21 +392,27 @@ def lr_jump(run: Run) -> Evidence | None:
     """
     rate = run["learning_rate"].finite
     rate = rate.where(rate.value >= 0)
-    jump = jump_of(rate) if len(rate) >= JUMPS and float(rate.value.max()) > 0 else None
-    if jump is None:
+    enough = len(rate) >= JUMPS and float(rate.value.max()) > 0
+    rate = _by_stairs(rate) if enough else rate
+    at = jump_at(rate.value) if enough else None
+    if at is None:
         return None
+    later, step = min(at + _width(rate.value), len(rate) - 1), float(rate.step[at + 1])
+    before, lowest, after = (float(rate.value[place]) for place in (at, at + 1, later))
     configured = "restart" in str(run.config.get("lr_scheduler_type", "")).lower()
     plain = shape_of(run) in (Shape.FALLS, Shape.CONSTANT) and not any(
         part in name.lower() for name in run.settings for part in CYCLES
     )
-    through = f" and back up to {figure(jump.after)}" if jump.comes_back else ""
-    remark = "; the configured schedule restarts" if configured else "; it does so at even distances" * jump.comes_again
-    after = jump.lowest if through else jump.after
+    comes_back = lowest < min(before, after) / MIN_RATE_JUMP  # a fall that a second warm-up follows
+    through = f" and back up to {figure(after)}" if comes_back else ""
+    again = _comes_again(rate.value)
+    remark = "; the configured schedule restarts" if configured else "; it does so at even distances" * again
+    to = lowest if comes_back else after
     return Evidence(
-        f"learning_rate goes from {figure(jump.before)} to {figure(after)} at {run.place(jump.step)}{through}{remark}",
-        steps=(jump.step,),
-        values={"before": jump.before, "after": after},
-        present=plain or not (configured or jump.comes_again or jump.begins_anew),
+        f"learning_rate goes from {figure(before)} to {figure(to)} at {run.place(step)}{through}{remark}",
+        steps=(step,),
+        values={"before": before, "after": to},
+        present=plain or not (configured or again or _begins_anew(rate.value, at)),
     )
 
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
-from mldebug_mcp.checks.asking import Reading, first_of
-from mldebug_mcp.checks.check import Answers, CannotTell, Evidence, Outcome, question, require_values
+from mldebug_mcp.checks.asking import ask_in_turn, reading
+from mldebug_mcp.checks.check import CannotTell, Evidence, require_values
 from mldebug_mcp.checks.curve import aligned
 from mldebug_mcp.core.arrays import median
-from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.core.text import counted, figure
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.run import Run
@@ -32,25 +31,10 @@ FEW_FEATURES = 4
 """Numbers that the last layer reads. Chosen: fewer than any classifier is made of."""
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """Something that a recorder saw: in one sentence, at which steps, in which numbers."""
+def latest(run: Run, beginning: str) -> tuple[str, float, int]:
+    """Return the metric that is highest of those whose names begin so, its median there, and how many looks there are.
 
-    summary: str
-    steps: tuple[float, ...]
-    values: Mapping[str, float]
-
-
-class Latest(NamedTuple):
-    """The metric that is highest in the later half of its looks, its median there, and how many looks there are."""
-
-    layer: str
-    level: float
-    looks: int
-
-
-def latest(run: Run, beginning: str) -> Latest:
-    """Return the highest level of the metrics whose names begin so, over the later half of their looks.
+    The later half of the looks counts.
 
     Raises:
         CannotTell: none has as many looks.
@@ -60,23 +44,30 @@ def latest(run: Run, beginning: str) -> Latest:
     if not enough:
         raise CannotTell(f"{beginning.rstrip('/')} is not recorded {LEAST} times")
     levels = [
-        Latest(series.name.removeprefix(beginning), median(series.value[len(series) // 2 :]), len(series))
+        (series.name.removeprefix(beginning), median(series.value[len(series) // 2 :]), len(series))
         for series in enough
     ]
-    return max(levels, key=lambda level: level.level)
+    return max(levels, key=lambda level: level[1])
 
 
-def stale_statistics(run: Run) -> Seen | None:
-    """Return that the running statistics of a normalisation stay far from those of the batches."""
+def running_statistics_stale(run: Run) -> Evidence | None:
+    """Running statistics stay far from the batches'.
+
+    Evaluation normalises by them. Not this when: they follow within some looks; batches have few values.
+    """
     name, off, looks = latest(run, "statistics_apart/")
     if off < STALE:
         return None
     summary = f"{name} has running statistics {figure(off)} deviations off those of the batches, at {looks} looks"
-    return Seen(summary, (), {"off": off, "looks": looks})
+    return Evidence(summary, (), {"off": off, "looks": looks})
 
 
-def gradients_kept(run: Run) -> Seen | None:
-    """Return that gradients are never cleared between two updates."""
+def gradients_kept(run: Run) -> Evidence | None:
+    """Gradients are not zero before any backward pass.
+
+    So each update takes those of all updates before. Not this when: they are cleared once between two updates, as
+    where they are accumulated on purpose.
+    """
     if KEPT not in run or len(run[KEPT].finite) < LEAST:
         raise CannotTell("no recorder looked whether gradients are cleared")
     looks = run[KEPT].finite
@@ -89,18 +80,21 @@ def gradients_kept(run: Run) -> Seen | None:
         f"earlier updates a norm of {figure(float(looks.value[first]))} is left at "
         f"{run.place(float(looks.step[first]))}, and {figure(float(looks.value[-1]))} at the end"
     )
-    return Seen(summary, (float(looks.step[first]),), {"looks": len(kept), "kept": float(kept.sum())})
+    return Evidence(summary, (float(looks.step[first]),), {"looks": len(kept), "kept": float(kept.sum())})
 
 
-def few_features(run: Run) -> Seen | None:
-    """Return that the last layer reads hardly any numbers, and fewer than there are classes."""
+def features_few(run: Run) -> Evidence | None:
+    """The last layer reads four numbers or fewer for more classes.
+
+    Not this when: it reads more; classes are not known; a picture is to be drawn of the features.
+    """
     features, classes = run.setting("features"), run.facts.classes or run.facts.tokens
     if features is None or classes is None:
         raise CannotTell("no recorder saw what the last layer reads")
     if features > FEW_FEATURES or features >= classes:
         return None
     summary = f"the last layer reads {counted(int(features), 'number')} for {figure(classes)} classes"
-    return Seen(summary, (), {"features": features, "classes": classes})
+    return Evidence(summary, (), {"features": features, "classes": classes})
 
 
 # What a recorder saw of what a model is fed: rows that start over, rows and numbers of the evaluation, odd batches.
@@ -129,10 +123,10 @@ MID_PASS = 0.02
 """Of a pass, by which a place is within it. Chosen: rounding, and a last batch that is dropped."""
 
 
-def rows_start_over(run: Run) -> Seen | None:
-    """Return the first resume from which on the rows of an earlier stretch come again in the same order.
+def rows_come_again(run: Run) -> Evidence | None:
+    """From a resume on come the rows of an earlier stretch again.
 
-    Not the steps that are made again because they were lost, nor a new pass that begins just there.
+    In the order that they had. Not this when: a new pass begins there; lost steps are made again.
     """
     if "row_again" not in run:
         raise CannotTell("no recorder saw which rows are in the batches")
@@ -145,7 +139,7 @@ def rows_start_over(run: Run) -> Seen | None:
         if distances[0] not in before.value[-IN_A_ROW:] and not _begins_a_pass(run, step):
             far = float(distances[0])
             summary = f"from the resume at {run.place(step)} on come the rows of {figure(far)} steps before"
-            return Seen(summary, (step,), {"distance": far})
+            return Evidence(summary, (step,), {"distance": far})
     return None
 
 
@@ -164,8 +158,11 @@ def _begins_a_pass(run: Run, step: float) -> bool:
     return abs(passes - round(passes)) < MID_PASS and round(passes) > 0
 
 
-def rows_of_evaluation(run: Run) -> Seen | None:
-    """Return that rows of the evaluation are trained on."""
+def rows_evaluated(run: Run) -> Evidence | None:
+    """Batches of the training hold rows of an evaluation.
+
+    Value by value. Not this when: fewer than one row in ten is; no recorder saw both on the CPU.
+    """
     looks = run["rows_evaluated"].finite if "rows_evaluated" in run else None
     if looks is None or len(looks) < LEAST:
         raise CannotTell(f"a recorder compared fewer than {LEAST} batches with the evaluation")
@@ -176,20 +173,26 @@ def rows_of_evaluation(run: Run) -> Seen | None:
     summary = (
         f"{figure(100 * share)} % of the rows of {len(looks)} batches of the training were in an evaluation before"
     )
-    return Seen(summary, (first,), {"share": share, "batches": len(looks)})
+    return Evidence(summary, (first,), {"share": share, "batches": len(looks)})
 
 
-def inputs_of_evaluation(run: Run) -> Seen | None:
-    """Return that the numbers which the model is fed in evaluation are distributed otherwise."""
+def inputs_differ(run: Run) -> Evidence | None:
+    """Evaluation feeds the model other numbers than training.
+
+    Not this when: shares of numbers up to any bound agree within a quarter; inputs are tokens.
+    """
     _, apart, looks = latest(run, "inputs_apart")
     if apart < APART:
         return None
     summary = f"the shares of inputs below some bound differ by {figure(100 * apart)} % between evaluation and training"
-    return Seen(f"{summary}, at {looks} looks", (), {"apart": apart, "looks": looks})
+    return Evidence(f"{summary}, at {looks} looks", (), {"apart": apart, "looks": looks})
 
 
-def odd_inputs(run: Run) -> Seen | None:
-    """Return the few batches whose numbers vary far more or far less than those of all others."""
+def inputs_odd(run: Run) -> Evidence | None:
+    """The inputs of a few batches vary far more or less than all others.
+
+    Not this when: more than one batch in ten does; inputs are tokens.
+    """
     if "inputs_spread" not in run:
         raise CannotTell("no recorder saw how much the inputs vary")
     known = require_values(run["inputs_spread"].finite, FEWEST)
@@ -203,7 +206,7 @@ def odd_inputs(run: Run) -> Seen | None:
     steps, oddest = known.step[odd], float(known.value[np.argmax(logs)])
     where = run.place(steps[0]) + (f" and {len(steps) - 1} more" if len(steps) > 1 else "")
     summary = f"the inputs at {where} have a spread of {figure(oddest)}; {figure(usual)} is usual"
-    return Seen(summary, tuple(steps[:SHOWN].tolist()), {"batches": len(steps), "spread": oddest, "usual": usual})
+    return Evidence(summary, tuple(steps[:SHOWN].tolist()), {"batches": len(steps), "spread": oddest, "usual": usual})
 
 
 # The loss that a loop logs beside the mean cross-entropy that a recorder worked out of the same outputs and labels.
@@ -247,33 +250,42 @@ class Beside(NamedTuple):
     first: float
 
 
-def multiplied(run: Run) -> Seen | None:
-    """Return that the loss is at all looks the same multiple of the cross-entropy."""
+def loss_multiplied(run: Run) -> Evidence | None:
+    """The loss is a multiple of the outputs' cross-entropy.
+
+    Not this when: the multiple changes, as with weights of classes or other terms; it is below 1.5.
+    """
     beside = loss_beside(run)
     if beside.factor < RECOMPUTED_TIMES or beside.off > SAME:
         return None
     summary = (
         f"the loss is {figure(beside.factor)} times the mean cross-entropy of the outputs, at {beside.looks} looks"
     )
-    return Seen(summary, (beside.first,), {"factor": beside.factor, "looks": beside.looks})
+    return Evidence(summary, (beside.first,), {"factor": beside.factor, "looks": beside.looks})
 
 
-def softmax_twice(run: Run) -> Seen | None:
-    """Return that the loss is that of a second softmax, and not that of the outputs."""
+def softmax_taken_twice(run: Run) -> Evidence | None:
+    """The loss takes a softmax of what a softmax gave.
+
+    So it is the cross-entropy of the softmax of the outputs. Not this when: it is that of the outputs.
+    """
     once, twice = loss_beside(run), loss_beside(run, TWICE)
     if twice.from_one > SAME or once.from_one < max(SAME, CLOSER * twice.from_one):
         return None
     summary = f"the loss is that of a second softmax at {once.looks} looks, and {once.from_one:.0%} off that of one"
-    return Seen(summary, (once.first,), {"off": once.from_one, "looks": once.looks})
+    return Evidence(summary, (once.first,), {"off": once.from_one, "looks": once.looks})
 
 
-def unlike_outputs(run: Run) -> Seen | None:
-    """Return that the loss is far from the cross-entropy, and no multiple of it."""
+def loss_unlike_outputs(run: Run) -> Evidence | None:
+    """The loss is not the outputs' cross-entropy.
+
+    Nor a multiple of it. Not this when: it is off by less than a third, as with smoothed labels.
+    """
     beside = loss_beside(run)
     if beside.from_one < UNLIKE:
         return None
     summary = f"the loss is now more, now less than {figure(beside.factor)} times the mean cross-entropy of the outputs"
-    return Seen(summary, (beside.first,), {"factor": beside.factor, "off": beside.from_one, "looks": beside.looks})
+    return Evidence(summary, (beside.first,), {"factor": beside.factor, "off": beside.from_one, "looks": beside.looks})
 
 
 def loss_beside(run: Run, name: str = ONCE) -> Beside:
@@ -303,57 +315,18 @@ def _beside(run: Run, name: str) -> Beside | None:
 # What did a recorder see in the loop that ought not to be: of rows, inputs, outputs, and the loss made of them?
 
 
-def _reading(name: str, background: float, see: Callable[[Run], Seen | None], doc: str) -> Reading:
-    """Return how an outcome is seen."""
-
-    def read(run: Run) -> Evidence | None:
-        observation = see(run)
-        return None if observation is None else Evidence(observation.summary, observation.steps, observation.values)
-
-    return Reading(Outcome(name, doc, background, as_chosen=True), read, settled=False, not_for=())
-
-
-READINGS = (
-    _reading("gradients_kept", 0.001, gradients_kept, """Gradients are not zero before any backward pass.
-
-        So each update takes those of all updates before. Not this when: they are cleared once between two updates, as
-        where they are accumulated on purpose."""),
-    _reading("rows_come_again", 0.002, rows_start_over, """From a resume on come the rows of an earlier stretch again.
-
-        In the order that they had. Not this when: a new pass begins there; lost steps are made again."""),
-    _reading("rows_evaluated", 0.003, rows_of_evaluation, """Batches of the training hold rows of an evaluation.
-
-        Value by value. Not this when: fewer than one row in ten is; no recorder saw both on the CPU."""),
-    _reading("inputs_differ", 0.01, inputs_of_evaluation, """Evaluation feeds the model other numbers than training.
-
-        Not this when: shares of numbers up to any bound agree within a quarter; inputs are tokens."""),
-    _reading("loss_multiplied", 0.002, multiplied, """The loss is a multiple of the outputs' cross-entropy.
-
-        Not this when: the multiple changes, as with weights of classes or other terms; it is below 1.5."""),
-    _reading("softmax_taken_twice", 0.001, softmax_twice, """The loss takes a softmax of what a softmax gave.
-
-        So it is the cross-entropy of the softmax of the outputs. Not this when: it is that of the outputs."""),
-    _reading("loss_unlike_outputs", 0.02, unlike_outputs, """The loss is not the outputs' cross-entropy.
-
-        Nor a multiple of it. Not this when: it is off by less than a third, as with smoothed labels."""),
-    _reading("running_statistics_stale", 0.003, stale_statistics, """Running statistics stay far from the batches'.
-
-        Evaluation normalises by them. Not this when: they follow within some looks; batches have few values."""),
-    _reading("inputs_odd", 0.01, odd_inputs, """The inputs of a few batches vary far more or less than all others.
-
-        Not this when: more than one batch in ten does; inputs are tokens."""),
-    _reading("features_few", 0.003, few_features, """The last layer reads four numbers or fewer for more classes.
-
-        Not this when: it reads more; classes are not known; a picture is to be drawn of the features."""),
-)  # fmt: skip
-"""How each outcome is seen, and how often a healthy run shows it. Chosen: few runs are recorded."""
-
-
-@question(
-    *(reading.outcome for reading in READINGS),
+ask_in_turn(
+    "seen_in_the_loop",
+    reading(gradients_kept, background=0.001, as_chosen=True),
+    reading(rows_come_again, background=0.002, as_chosen=True),
+    reading(rows_evaluated, background=0.003, as_chosen=True),
+    reading(inputs_differ, background=0.01, as_chosen=True),
+    reading(loss_multiplied, background=0.002, as_chosen=True),
+    reading(softmax_taken_twice, background=0.001, as_chosen=True),
+    reading(loss_unlike_outputs, background=0.02, as_chosen=True),
+    reading(running_statistics_stale, background=0.003, as_chosen=True),
+    reading(inputs_odd, background=0.01, as_chosen=True),
+    reading(features_few, background=0.003, as_chosen=True),
     any_of=("gradients_kept", "row_again", "rows_evaluated", "inputs_*", "recomputed/*", "statistics_apart/*"),
     whole=True,
 )
-def seen_in_the_loop(run: Run) -> Answers:
-    """Look at gradients, rows, inputs of evaluation and the loss, then for what is odd in batches and layers."""
-    return first_of(run, READINGS)

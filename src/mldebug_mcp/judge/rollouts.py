@@ -11,20 +11,27 @@ import re
 
 import numpy as np
 
-from mldebug_mcp.checks.curve import blocks, counted_up, start_level
+from mldebug_mcp.checks.curve import at_common_steps, blocks, counted_up, start_level
 from mldebug_mcp.checks.policies import ENTROPIES, ENTROPY_GONE, NOT_POLICY, TEXT_POLICIES, components, entropy
 from mldebug_mcp.checks.policies import rewards_of as rewards_logged
 from mldebug_mcp.core.arrays import median
-from mldebug_mcp.core.lazy import dataclass, regex
+from mldebug_mcp.core.lazy import regex
+from mldebug_mcp.core.text import capitalised, figure, percent
 from mldebug_mcp.logs.columns import Floats
+from mldebug_mcp.logs.kinds import plan_of
 from mldebug_mcp.logs.names import Quantity
 from mldebug_mcp.logs.names.conventions import PER_RECORD
 from mldebug_mcp.logs.names.metrics import canonical
 from mldebug_mcp.logs.run import Run, Series
+from mldebug_mcp.models.diagnosis import DerivedFact
 
 # Rollouts without a gradient: how many, too easy or too hard, and what they took.
 
 
+WASTED = "rollouts_without_gradient"
+RUNS_OUT = "entropy_runs_out"
+WORTH_A_WORD = 0.05
+"""Share of rollouts without a gradient below which nothing is reported. Chosen: a healthy run has a few."""
 MIN_RECORDS = 5
 """Records from which a share is computed. Chosen: by hand."""
 NO_SPREAD = 1e-6
@@ -49,38 +56,8 @@ _ALL_RIGHT = regex(r"(?:^|[/_])(?:solve[_-]?all|all[_-](?:right|correct|solved|p
 _ALL_WRONG = regex(r"(?:^|[/_])(?:solve[_-]?none|all[_-](?:wrong|incorrect|failed|zero))(?:$|[/_])", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class Rollouts:
-    """Rollouts whose groups have no gradient.
-
-    Args:
-        source: The metric that shows it.
-        records: Records of it.
-        share: Their share of all rollouts so far.
-        lately: Their share over the last fifth.
-        is_least: Whether the share is the least that it can be: only records of whole batches without spread count.
-        all_right: The share of all rollouts in groups that are all right, the least and most that it can be; None where
-            the log does not tell.
-        all_wrong: The same of groups that are all wrong.
-        ends: The rewards of a wrong and of a right answer, as taken; None where the log counts both itself.
-        tokens: Tokens spent on them, and on all rollouts; None is not known.
-        seconds: Seconds spent on them, and in all; None is not known.
-    """
-
-    source: str
-    records: int
-    share: float
-    lately: float
-    is_least: bool
-    all_right: tuple[float, float] | None
-    all_wrong: tuple[float, float] | None
-    ends: tuple[float, float] | None
-    tokens: tuple[float, float] | None
-    seconds: tuple[float, float] | None
-
-
-def rollouts_without_gradient(run: Run) -> Rollouts | None:
-    """Return what a run spends on groups without a gradient; None where that is not logged, or not of a policy."""
+def rollouts_without_gradient(run: Run) -> DerivedFact | None:
+    """State what a run spends on groups without a gradient; None where that is not logged, or not of a policy."""
     if run.kind in NOT_POLICY or run.kind == "rl":
         return None
     counted = _counted(run)
@@ -88,42 +65,92 @@ def rollouts_without_gradient(run: Run) -> Rollouts | None:
         right, wrong = counted
         series = Series("groups that are all right or all wrong", right.step, right.value + wrong.value)
         means = float(right.value.mean()), float(wrong.value.mean())
-        return _rollouts(run, series, ((means[0],) * 2, (means[1],) * 2, None), is_least=False)
+        return _stated(run, series, ((means[0],) * 2, (means[1],) * 2, None), is_least=False)
     if run.kind == "unknown" and rewards_logged(run) is None:
         return None
     logged = next((run[name].finite for name in ("frac_reward_zero_std",) if name in run), None)
     if logged is not None and len(logged):
         share = Series(logged.name, logged.step, np.clip(logged.value, 0.0, 1.0))
-        return _rollouts(run, share, _split(run, share), is_least=False)
+        return _stated(run, share, _split(run, share), is_least=False)
     if "reward_std" not in run or not len(spread := run["reward_std"].finite):
         return None
     rewards = rewards_logged(run)
     size = median(np.abs(rewards.value)) if rewards is not None and len(rewards) else 0.0
     dead = (spread.value <= NO_SPREAD * max(1.0, size)).astype(float)
     share = Series(spread.name, spread.step, dead)
-    return _rollouts(run, share, _split(run, share), is_least=True) if dead.any() else None
+    return _stated(run, share, _split(run, share), is_least=True) if dead.any() else None
 
 
 Split = tuple[tuple[float, float] | None, tuple[float, float] | None, tuple[float, float] | None]
 
 
-def _rollouts(run: Run, share: Series, split: Split, *, is_least: bool) -> Rollouts | None:
+def _stated(run: Run, share: Series, split: Split, *, is_least: bool) -> DerivedFact | None:
+    """State what the groups without a gradient took; nothing of too few records, or of a share that is usual.
+
+    Args:
+        run: The run.
+        share: The share of rollouts without a gradient by record, named after the metric that shows it.
+        split: The bounds of the shares of groups that are all right and all wrong, and the rewards of a wrong and of a
+            right answer; None is not known.
+        is_least: Whether the share is the least that it can be: only records of whole batches without spread count.
+    """
     if len(share) < MIN_RECORDS:
         return None
     right, wrong, ends = split
-    last = max(1, len(share) // LATELY)
-    return Rollouts(
-        source=share.name,
-        records=len(share),
-        share=float(share.value.mean()),
-        lately=float(share.value[-last:].mean()),
-        is_least=is_least,
-        all_right=right,
-        all_wrong=wrong,
-        ends=ends,
-        tokens=_spent(share, _tokens(run, share)),
-        seconds=_spent(share, _seconds(run, share)),
-    )
+    mean, lately = float(share.value.mean()), float(share.value[-max(1, len(share) // LATELY) :].mean())
+    if max(mean, lately) < WORTH_A_WORD:
+        return None
+    values = {"share": mean, "lately": lately, "records": float(len(share))}
+    least = "At least " if is_least and mean < 1 else ""
+    sentences = [
+        f"{least}{percent(mean)} of the rollouts so far have no gradient, {percent(lately)} lately: all "
+        f"rewards of their group are the same ({share.name})"
+    ]
+    if right is not None and wrong is not None:
+        earned = "" if ends is None else (
+            f", if a wrong answer earns {figure(ends[0])} and a right one {figure(ends[1])}"
+        )  # fmt: skip
+        sentences.append(
+            f"{_between(right)} of all are in groups that are all right (too easy), "
+            f"{_between(wrong)} in groups that are all wrong (too hard){earned}"
+        )
+        values |= {"all_right_low": right[0], "all_right_high": right[1]}
+        values |= {"all_wrong_low": wrong[0], "all_wrong_high": wrong[1]}
+    else:
+        sentences.append("whether they are all right (too easy) or all wrong (too hard) the log does not tell")
+    took = []
+    if (tokens := _spent(share, _tokens(run, share))) is not None:
+        took.append(f"{_amount(tokens[0])} of {_amount(tokens[1])} tokens")
+        values |= {"tokens": tokens[0], "tokens_in_all": tokens[1]}
+    if (seconds := _spent(share, _seconds(run, share))) is not None:
+        took.append(f"{_duration(seconds[0])} of {_duration(seconds[1])}")
+        values |= {"seconds": seconds[0], "seconds_in_all": seconds[1]}
+    sentences += [f"they took {' and '.join(took)}"] if took else []
+    # The two need opposite fixes.
+    if right is not None and wrong is not None and right[0] > wrong[1]:
+        sentences.append("most of them are too easy: harder prompts would teach more")
+    elif right is not None and wrong is not None and wrong[0] > right[1]:
+        sentences.append("most of them are too hard: easier prompts, or a reward for part of the way, would teach more")
+    text = " ".join(f"{capitalised(sentence)}." for sentence in sentences)
+    return DerivedFact(fact=WASTED, text=text, values=values)
+
+
+def _between(bounds: tuple[float, float]) -> str:
+    low, high = (percent(bound) for bound in bounds)
+    return low if low == high else f"{low} to {high}"
+
+
+def _amount(count: float) -> str:
+    for size, name in ((1e9, "billion"), (1e6, "million"), (1e3, "thousand")):
+        if count >= size:
+            return f"{count / size:.1f} {name}"
+    return f"{count:.0f}"
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} minutes" if seconds < 7200 else f"{seconds / 3600:.1f} hours"
 
 
 def _counted(run: Run) -> tuple[Series, Series] | None:
@@ -155,10 +182,10 @@ def _split(run: Run, share: Series) -> Split:
     ends = None if rewards is None else _ends(run, rewards)
     if rewards is None or ends is None:
         return None, None, None
-    step, at, by = np.intersect1d(share.step, rewards.step, return_indices=True)
+    step, dead, reward = at_common_steps(share, rewards)
     if len(step) < MIN_RECORDS:
         return None, None, None
-    dead, mean = share.value[at], (rewards.value[by] - ends[0]) / (ends[1] - ends[0])
+    mean = (reward - ends[0]) / (ends[1] - ends[0])
     generations = run.setting("num_generations")
     least = 1 / generations if generations is not None and generations >= 2 else 0.0
     at_ends = (mean >= 1 - AT_END) | (mean <= AT_END)
@@ -300,29 +327,8 @@ BETTER = 2.0
 """Times the squared errors of the better of line and exponential, from which the other is dropped. Chosen: by hand."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunsOut:
-    """When the entropy runs out.
-
-    Args:
-        step: Where it comes down to a tenth of its start at the pace of the later half.
-        low: The early end of the 95 % interval of that step.
-        high: Its late end.
-        start: The entropy at the start.
-        now: The entropy at the end of the log.
-        since: Where the later half begins.
-    """
-
-    step: float
-    low: float
-    high: float
-    start: float
-    now: float
-    since: float
-
-
-def entropy_runs_out(run: Run) -> RunsOut | None:
-    """Return when the entropy of a language model's policy comes down to a tenth of its start, at its present pace.
+def entropy_runs_out(run: Run) -> DerivedFact | None:
+    """State when the entropy of a language model's policy comes down to a tenth of its start, at its present pace.
 
     None where it does not fall clearly, levels off, has come there, or would take much longer than the run so far.
     The interval is Fieller's, of a line and of an exponential fall through block medians; where neither fits much
@@ -344,7 +350,21 @@ def entropy_runs_out(run: Run) -> RunsOut | None:
     last, span = float(series.step[-1]), float(series.step[-1] - series.step[0])
     if found is None or found[0] > last + AHEAD * span:
         return None
-    return RunsOut(max(found[0], last), max(last, found[1]), found[2], start, now, float(later.step[0]))
+    step, low, high = max(found[0], last), max(last, found[1]), found[2]
+    text = (
+        f"At the pace since {run.place(later.step[0])} the entropy comes down to a tenth of its start at "
+        f"{run.step_name} {figure(round(step))} (95 % interval: between {figure(round(low))} and "
+        f"{figure(round(high))}); it was {figure(start)} at the start and is {figure(now)} now."
+    )
+    plan = plan_of(run)
+    if plan is not None and plan.unit == run.step_name:
+        end = f"the planned end at {run.step_name} {figure(plan.planned)}"
+        if low <= plan.planned <= high:
+            text += f" Whether that is before {end} is open, as it lies in the interval."
+        else:
+            text += f" That is {'before' if high < plan.planned else 'after'} {end}."
+    values = {"step": step, "low": low, "high": high, "start": start, "now": now}
+    return DerivedFact(fact=RUNS_OUT, text=text, values=values, steps=[step])
 
 
 def _at_this_pace(at: Floats, level: Floats, goal: float) -> tuple[float, float, float] | None:
