@@ -146,7 +146,7 @@ def evaluation_beyond_start(run: Run) -> Iterator[DerivedFact]:
     )
 
 
-FAR_BELOW = 0.3
+BELOW_ALL_TRAINING = 0.3
 """Of the lowest training loss, below which each evaluation lies. Chosen: dropout and augmentation cost less."""
 IN_STEP = 2.0
 """Times by which the ratio of two losses that fall together changes at most. Chosen: two scales keep one ratio."""
@@ -162,7 +162,7 @@ def evaluation_good_at_once(run: Run) -> Iterator[DerivedFact]:
     learns = median(train[-LEAST_PAIRS:]) < (1 - FALLS) * train[0]
     times = train / evaluation
     in_step = float(times.max()) < IN_STEP * float(times.min())  # a sum over more rows, or another unit
-    if not learns or in_step or float(evaluation.max()) > FAR_BELOW * float(train.min()):
+    if not learns or in_step or float(evaluation.max()) > BELOW_ALL_TRAINING * float(train.min()):
         return
     loss, evaluated = map(named, losses)
     yield DerivedFact(

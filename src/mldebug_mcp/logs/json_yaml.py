@@ -141,7 +141,7 @@ def in_block_style(lines: Iterable[str]) -> Iterator[str]:
 
 
 def _unbraced(braced: re.Match[str]) -> list[str]:
-    """Return the lines of what stands in braces; none where it is no mapping of plain values and of such mappings."""
+    """Return the lines of what stands in braces; none where it is something else than such mappings and plain values."""
     head, key, text = braced["head"], braced["key"], braced["braces"]
     if not key and "-" not in head:
         return []

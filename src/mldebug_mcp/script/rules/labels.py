@@ -186,7 +186,7 @@ def _filled_shifted(function: ast.FunctionDef, inputs: ast.expr, labels: ast.exp
 
 
 def _stretch(value: ast.expr) -> tuple[str, str, str]:
-    """Return the row of which a value is a stretch, as it is written, with its first place and its end."""
+    """Return the row that a value is a stretch of, as it is written, with its first place and its end."""
     while isinstance(value, ast.Call) and len(value.args) == 1:
         value = value.args[0]
     if isinstance(value, ast.Subscript) and isinstance(value.slice, ast.Slice):
