@@ -141,7 +141,7 @@ def in_block_style(lines: Iterable[str]) -> Iterator[str]:
 
 
 def _unbraced(braced: re.Match[str]) -> list[str]:
-    """Return the lines of what stands in braces; none where it is something else than such mappings and plain values."""
+    """Return the lines of what stands in braces; none where it is another form."""
     head, key, text = braced["head"], braced["key"], braced["braces"]
     if not key and "-" not in head:
         return []
