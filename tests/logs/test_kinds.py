@@ -46,6 +46,8 @@ from mldebug_mcp.logs.settings import Scalar, Settings
         (("loss",), {"model": "GPT2LMHeadModel"}, "pretraining"),
         (("loss",), {"vocab_size": 96, "block_size": 32}, "pretraining"),
         (("loss", "reward"), {"framework": "trl GRPOTrainer"}, "grpo"),
+        (("loss", "reward"), {"trainer": "grpo", "task": "short answers, reward model rm-v2"}, "grpo"),
+        (("loss",), {"stage": "rm"}, "preference"),
         (("loss", "explained_variance"), {"algo": "PPO", "env": "CartPole-v1"}, "rl"),
         (("loss",), {"trainer": "DPOTrainer", "model_type": "causal lm"}, "preference"),
         (("loss", "skipped_iterations"), {"model_name_or_path": "facebook/opt-1.3b"}, "sft"),

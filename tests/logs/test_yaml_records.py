@@ -41,6 +41,31 @@ def test_mappings_inside_of_records_and_numbers_that_are_not_finite_are_read(tmp
     assert "eval_loss" in run
 
 
+@pytest.mark.parametrize(
+    "record",
+    [
+        "- step: {at}\n  train: {{loss: {loss}, acc: 0.5}}\n",
+        "- {{step: {at}, train: {{loss: {loss}, 'acc': 0.5}}, note: \"a, b\"}}\n",
+        '- {{"step": {at}, "train": {{"loss": {loss}, "acc": 0.5}}}}\n',
+    ],
+    ids=["under a key", "the whole record", "as in JSON"],
+)
+def test_mappings_in_braces_are_read(tmp_path: Path, record: str) -> None:
+    head = "config: {lr: 0.01, layers: [2, 3]}\nhistory:\n"
+    text = head + "".join(record.format(at=at, loss=2 - at / 10) for at in range(1, 13))
+    (tmp_path / "run.yaml").write_text(text)
+    run = read_run(tmp_path / "run.yaml")
+    assert dict(zip(run["loss"].step.tolist(), run["loss"].value.tolist(), strict=True)) == {
+        float(at): 2 - at / 10 for at in range(1, 13)
+    }
+    assert run["accuracy"].value.tolist() == [0.5] * 12
+
+
+def test_braces_in_braces_without_end_are_answered_at_once(tmp_path: Path) -> None:
+    (tmp_path / "run.yaml").write_text(f"{RECORDS}- step: 41\n  odd: {'{a: ' * 50_000}1{'}' * 50_000}\n")
+    assert len(read_run(tmp_path / "run.yaml")["loss"]) == 40
+
+
 def test_lines_that_are_no_keys_are_told_and_what_stands_around_them_is_read(tmp_path: Path) -> None:
     (tmp_path / "log.yaml").write_text(
         RECORDS + "Traceback: what now?\n- - -\n" + RECORDS.replace("step: ", "step: 1000")

@@ -147,7 +147,7 @@ def _unbraced(braced: re.Match[str]) -> list[str]:
         return []
     lines = [f"{head}{key}:"] if key else []
     depth, at = 1, 1
-    while depth and (part := _PART.match(text, at)) is not None:
+    while 0 < depth <= MOST_DEEP and (part := _PART.match(text, at)) is not None:
         before = head if not lines else " " * (len(head) + 2 * (depth if key else depth - 1))
         if part["open"] and not part["key"]:
             return []
