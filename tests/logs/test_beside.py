@@ -99,14 +99,17 @@ def test_a_run_with_a_name_and_the_value_of_a_critic_is_no_long_table(tmp_path: 
     assert _points(run, "loss") == {1: 2.5, 2: 1.25}
 
 
-def test_files_of_one_tag_each_are_one_run(tmp_path: Path) -> None:
-    for tag, values in {"train_loss": (2.5, 2.25, 2.0), "val_loss": (2.75, 2.5, 2.375)}.items():
+@pytest.mark.parametrize(("trained", "evaluated"), [("train_loss", "val_loss"), ("train_mse", "val_mse")])
+def test_files_of_one_tag_each_are_one_run(tmp_path: Path, trained: str, evaluated: str) -> None:
+    tags = {trained: (2.5, 2.25, 2.0), evaluated: (2.75, 2.5, 2.375), "train_lr": (0.1, 0.1, 0.1)}
+    for tag, values in tags.items():
         rows = "".join(f"{1.7e9 + s},{s},{value}\n" for s, value in enumerate(values, 1))
         (tmp_path / f"run-version_7-tag-{tag}.csv").write_text(f"Wall time,Step,Value\n{rows}")
     run = read_run(tmp_path)
 
     assert _points(run, "loss") == {1: 2.5, 2: 2.25, 3: 2.0}
-    assert _points(run, "eval_loss") == {1: 2.75, 2: 2.5, 3: 2.375}
+    assert _points(run, next(name for name in ("eval_loss", "eval_mse") if name in run)) == {1: 2.75, 2: 2.5, 3: 2.375}
+    assert run["learning_rate"].value.tolist() == [0.1] * 3
 
 
 def test_a_file_named_as_the_evaluation_of_another_holds_its_evaluation(tmp_path: Path) -> None:
