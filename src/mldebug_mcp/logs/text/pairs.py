@@ -80,7 +80,6 @@ _ALONE = regex(
 _MAX_LISTED = 10_000
 """Characters of a list of values, one per class, that are read."""
 _SECONDS = {"ms": 1e-3, "us": 1e-6, "s": 1.0}
-_THOUSANDS = {"K": 1e3, "k": 1e3, "M": 1e6, "G": 1e9, "B": 1e9, "T": 1e12}
 
 
 def _is_change(name: str, behind: str | None) -> bool:
@@ -223,10 +222,9 @@ def _in_units(name: str, number: float, unit: str) -> tuple[str, float]:
             name = "step_time"
         elif name.lower() == "cost":  # what it cost, in time
             name = "elapsed"
-        elif name in ("total", "remaining") or not is_known(name):  # CatBoost's
+        elif name in ("total", "remaining"):  # CatBoost's
             return name, number * _SECONDS[unit.lower()]
-    factor = factor_in(name, unit) if unit else 1.0
-    return name, number * (_THOUSANDS.get(unit, 1.0) if factor is None else factor)
+    return name, number * factor_in(name, unit) if unit else number
 
 
 def _supposes(phrase: str) -> bool:
