@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from mldebug_mcp import diagnose_run, read_metric
+from mldebug_mcp.logs import read_run
+from mldebug_mcp.logs.names.metrics import canonical
 
 FALLS = [f"{8 - step / 20:.3f}" for step in range(60)]
 
@@ -23,3 +26,39 @@ def test_thousands_and_millions_behind_a_rate_per_second_count(tmp_path: Path, p
     assert [value for _, value in answer.points[:: len(answer.points) - 1]] == [1.23e6, 310e3]
     texts = [event.text for event in diagnose_run(str(tmp_path)).sheet.events]
     assert "tok/s from about 1230000 to 310000 (stays)" in texts
+
+
+TABLE = {
+    "tok/s": (["12.3k", "1.2M", "12,500"], [12_300.0, 1.2e6, 12_500.0]),
+    "mem": (["22.0GB", "512 MiB", "0.0625TB"], [22.0, 0.5, 64.0]),
+    "step_time": (["900ms", "0.96s", "1m 10s"], [0.9, 0.96, 70.0]),
+    "mem (MiB)": (["40234", "2 GiB", "512MiB"], [40234 / 1024, 2.0, 0.5]),
+    "seq": (["1.5k", "2K", "0.5"], [1500.0, 2000.0, 0.5]),
+}
+
+
+@pytest.mark.parametrize("name", TABLE)
+@pytest.mark.parametrize("kind", ["table.csv", "table.tsv", "markdown.log"])
+def test_cells_with_units_are_numbers_of_one_unit(tmp_path: Path, kind: str, name: str) -> None:
+    cells, expected = TABLE[name]
+    rows = [["step", "loss", name], *([str(step), "2.5", cell] for step, cell in enumerate(cells * 4))]
+    mark = {"table.csv": ";", "table.tsv": "\t", "markdown.log": " | "}[kind]
+    lines = [mark.join(row) for row in rows]
+    if kind == "markdown.log":
+        lines = [f"| {line} |" for line in lines]
+    (tmp_path / kind).write_text("\n".join(lines) + "\n")
+    run = read_run(tmp_path)
+    assert run[canonical(name)].value.tolist() == pytest.approx(expected * 4)
+
+
+def test_json_records_may_write_units_too(tmp_path: Path) -> None:
+    records = [{"step": step, "loss": 2.5, "step_time": cell} for step, cell in enumerate(["900ms", "0.96s"] * 3)]
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    assert read_run(tmp_path)["step_time"].value.tolist() == pytest.approx([0.9, 0.96] * 3)
+
+
+def test_a_metric_whose_cells_cannot_be_read_is_counted_in_the_notes(tmp_path: Path) -> None:
+    (tmp_path / "log.csv").write_text(
+        "step,loss,step_time\n" + "".join(f"{step},2.5,slow{step}\n" for step in range(9))
+    )
+    assert "9 cells of step_time hold no number, such as 'slow0': left out" in diagnose_run(str(tmp_path)).notes
