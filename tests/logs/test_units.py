@@ -51,6 +51,53 @@ def test_cells_with_units_are_numbers_of_one_unit(tmp_path: Path, kind: str, nam
     assert run[canonical(name)].value.tolist() == pytest.approx(expected * 4)
 
 
+@pytest.mark.parametrize(
+    ("pairs", "metric", "expected"),
+    [
+        ("Time: 1m {}s | LR: 0.1", "time", [60.0, 61.0, 62.0]),
+        ("elapsed=0h0{}m lr=0.1", "elapsed", [0.0, 60.0, 120.0]),
+        ("elapsed=1h02m0{}s lr=0.1", "elapsed", [3720.0, 3721.0, 3722.0]),
+        ("speed=1{}.5k samples/s mem=30.5GB", "memory", [30.5] * 3),
+        ("speed=1{}.5k samples/s mem=30.5GB", "speed", [10_500.0, 11_500.0, 12_500.0]),
+        ("gpu_mem_alloc 2{}.5 GB gpu_mem_reserved 30.5 GB", "memory", [20.5, 21.5, 22.5]),
+        ("gpu_mem_alloc 2{}.5 GB gpu_mem_reserved 30.5 GB", "gpu_mem_reserved", [30.5] * 3),
+        ("step_time 9{} sec grad_norm 0.5", "grad_norm", [0.5] * 3),
+        ("disk_used 512 MB step_time 9{} msec", "step_time", [0.09, 0.091, 0.092]),
+    ],
+)
+def test_units_stay_with_their_numbers(tmp_path: Path, pairs: str, metric: str, expected: list[float]) -> None:
+    lines = [f"step {step} loss={FALLS[step]} {pairs.format(step % 3)}\n" for step in range(60)]
+    (tmp_path / "train.log").write_text("".join(lines))
+    run = read_run(tmp_path)
+    found = next(series for name, series in run.series.items() if name.lower() == metric)
+    assert found.value.tolist() == pytest.approx(expected * 20)
+
+
+def test_a_time_in_milliseconds_and_in_seconds_is_one_metric(tmp_path: Path) -> None:
+    times = ["time=950ms", "time=1.05s"] * 30
+    lines = [f"step {step} loss={loss} {time}\n" for step, (loss, time) in enumerate(zip(FALLS, times, strict=True))]
+    (tmp_path / "train.log").write_text("".join(lines))
+    run = read_run(tmp_path)
+    assert run["step_time"].value.tolist() == pytest.approx([0.95, 1.05] * 30)
+    assert "time" not in run
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "shown"),
+    [("mem (MiB)", "40234", "in GiB"), ("ms/batch", "12.30", "in s"), ("train_acc (%)", "27.5", "in shares of 1")],
+)
+def test_the_unit_of_a_value_is_given_where_the_name_gives_another(
+    tmp_path: Path, name: str, value: str, shown: str
+) -> None:
+    (tmp_path / "log.csv").write_text(
+        f"step,loss,{name}\n" + "".join(f"{at},{FALLS[at]},{value}\n" for at in range(60))
+    )
+    series = read_metric(str(tmp_path), [name]).series[0]
+    assert (series.name, f"in {series.unit}") == (name, shown)
+    curves = [curve for quantity in diagnose_run(str(tmp_path)).sheet.quantities for curve in quantity.curves]
+    assert f"{name} (= {series.metric}) {shown}: " in next(curve.text for curve in curves if curve.name == name)
+
+
 def test_json_records_may_write_units_too(tmp_path: Path) -> None:
     records = [{"step": step, "loss": 2.5, "step_time": cell} for step, cell in enumerate(["900ms", "0.96s"] * 3)]
     (tmp_path / "log.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
