@@ -61,6 +61,7 @@ def test_cells_with_units_are_numbers_of_one_unit(tmp_path: Path, kind: str, nam
         ("speed=1{}.5k samples/s mem=30.5GB", "speed", [10_500.0, 11_500.0, 12_500.0]),
         ("gpu_mem_alloc 2{}.5 GB gpu_mem_reserved 30.5 GB", "memory", [20.5, 21.5, 22.5]),
         ("gpu_mem_alloc 2{}.5 GB gpu_mem_reserved 30.5 GB", "gpu_mem_reserved", [30.5] * 3),
+        ("RAM: 61.{}% swap: 3.25 GB", "ram (%)", [61.0, 61.1, 61.2]),
         ("step_time 9{} sec grad_norm 0.5", "grad_norm", [0.5] * 3),
         ("disk_used 512 MB step_time 9{} msec", "step_time", [0.09, 0.091, 0.092]),
     ],

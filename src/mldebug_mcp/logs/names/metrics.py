@@ -18,6 +18,7 @@ from mldebug_mcp.logs.names.lexicon import (
     PARTS_OF_A_LOSS,
     PHASES,
     SECONDS,
+    SHARES,
     STATISTICS,
 )
 from mldebug_mcp.logs.names.lexicon import THOUSANDS as SCALES_OF_COUNTS
@@ -191,6 +192,8 @@ def number_in(name: str, text: str) -> float | None:
 
 def _factor_in(role: Role, unit: str) -> float | None:
     """Return what a number of a role is multiplied by for the unit behind it, None if it cannot have that unit."""
+    if unit in SHARES and role.quantity.is_memory and not role.unit:
+        return 1.0  # "RAM: 61.2%" is no size
     if role.quantity.is_duration and unit == "m":
         unit = "min"
     elif role.quantity.is_memory and unit in SCALES:

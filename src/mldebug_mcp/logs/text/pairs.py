@@ -13,6 +13,7 @@ import numpy as np
 
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.logs.line_prefixes import names_phase, turns_in
+from mldebug_mcp.logs.names import role_of
 from mldebug_mcp.logs.names.metrics import (
     COUNTERS,
     canonical,
@@ -224,6 +225,8 @@ def _in_units(name: str, number: float, unit: str) -> tuple[str, float]:
             name = "elapsed"
         elif name in ("total", "remaining"):  # CatBoost's
             return name, number * _SECONDS[unit.lower()]
+    if unit == "%" and (role := role_of(name)) is not None and role.quantity.is_memory and not role.unit:
+        name = f"{name} (%)"  # a share is no size
     return name, number * factor_in(name, unit) if unit else number
 
 
