@@ -68,7 +68,7 @@ def test_a_folder_named_like_a_pattern_is_that_folder(
     [
         (["nothing/*.jsonl"], "no file or folder matches this pattern"),
         (["examples/*", "--html", "a.html"], "--html takes one run at a time"),
-        (["examples/*", "-"], "- (standard input) takes one run at a time"),
+        (["examples/*", "-"], "- (standard input) is read alone"),
     ],
 )
 def test_what_several_runs_cannot_have_is_refused(

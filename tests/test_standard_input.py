@@ -32,6 +32,15 @@ def test_text_json_lines_and_compressed_logs_are_read_from_standard_input(
     assert answer["run"]["records"] == 99
 
 
+def test_a_line_is_printed_for_what_is_piped_in(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pipe(monkeypatch, TEXT.encode())
+    assert main(["diagnose", "-", "--short"]) == 0
+    (line,) = capsys.readouterr().out.splitlines()
+    assert line.startswith("standard input (step 99): ")
+
+
 def test_what_is_refused_is_called_standard_input_and_no_folder_of_ours_is_shown(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -334,6 +334,30 @@ def test_a_step_that_apex_skips_tells_the_loss_scale(tmp_path: Path) -> None:
     assert run["loss_scale"].value.tolist() == [16384.0, 5e-05]
 
 
+@pytest.mark.parametrize(
+    ("scales", "steps"),
+    [
+        ([512, 256, 128, 64, 32, 16, 8, 4, 2, 1], list(range(11, 21))),
+        ([4, 2, 1], [13, 15, 18]),
+        ([16, 8, 4, 2, 1] * 5, list(range(11, 21))),
+    ],
+    ids=["each step", "some steps", "several lines a step"],
+)
+def test_a_loss_scale_stands_at_the_steps_where_it_holds(tmp_path: Path, scales: list[int], steps: list[int]) -> None:
+    log = tmp_path / "train.log"
+    skips = [
+        f"[deepspeed] OVERFLOW! Rank 0 Skipping step. Attempted loss scale: {2 * scale}, reducing to {scale}\n"
+        for scale in scales
+    ]
+    log.write_text(f"step=10, loss=2.5\n{''.join(skips)}step=20, loss=2.25\nstep=30, loss=2.0\n")
+    run = read_run(log)
+    assert run["loss"].step.tolist() == [10, 20, 30]
+    assert run["loss_scale"].step.tolist() == steps
+    assert run["loss_scale"].value[-1] == 1
+    if len(scales) == len(steps):
+        assert run["loss_scale"].value.tolist() == scales
+
+
 def test_the_mean_over_an_epoch_is_not_the_loss_of_a_step() -> None:
     run = read_run(SAMPLES / "fairseq.log")
     assert run["epoch_mean/loss"].value.tolist() == [11.2]

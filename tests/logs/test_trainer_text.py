@@ -7,6 +7,9 @@ from pathlib import Path
 import pytest
 from tests.logs.reading import points, read
 
+from mldebug_mcp import diagnose_run
+from mldebug_mcp.core.errors import InputError
+
 
 def printed(*records: tuple[float, float]) -> str:
     return "".join(
@@ -58,6 +61,23 @@ def test_the_table_of_a_model_card_is_read(tmp_path: Path) -> None:
     assert points(run, "eval_loss") == {150: 0.91, 300: 0.8, 450: 0.71}
     assert points(run, "eval_wer") == {150: 40.25, 300: 35.5, 450: 31.5}
     assert points(run, "eval_f1") == {150: 0.0, 300: 0.5, 450: 0.6}
+
+
+def test_the_table_of_a_card_is_read_where_the_folder_has_no_other_log(tmp_path: Path) -> None:
+    (tmp_path / "README.md").write_text(CARD, encoding="utf-8")
+    (tmp_path / "config.json").write_text('{"hidden_size": 64}', encoding="utf-8")
+    assert diagnose_run(str(tmp_path)).run.last == {"loss": 0.31, "eval_loss": 0.71}
+    (tmp_path / "train.log").write_text("".join(f"step {step} loss 2.{step}\n" for step in range(1, 9)))
+    assert diagnose_run(str(tmp_path)).run.last == {"loss": 2.8}
+
+
+@pytest.mark.parametrize(
+    "card", ["We reached a loss of 0.5.\n", "| Model | Accuracy |\n|---|---|\n| A | 0.5 |\n| B | 0.6 |\n"]
+)
+def test_a_card_without_a_table_by_step_is_no_log_of_its_folder(tmp_path: Path, card: str) -> None:
+    (tmp_path / "README.md").write_text(card, encoding="utf-8")
+    with pytest.raises(InputError, match="no training log found"):
+        diagnose_run(str(tmp_path))
 
 
 def test_a_notebooks_table_with_long_names_and_no_outer_pipes_is_read(tmp_path: Path) -> None:

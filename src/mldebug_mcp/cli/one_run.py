@@ -108,9 +108,10 @@ def _code(answer: Diagnosis, options: argparse.Namespace) -> int:
 
 def _diagnose_several(paths: Sequence[str], options: argparse.Namespace) -> int:
     """Print a line for each run; one that cannot be read is reported on standard error, and the others go on."""
-    if options.html or options.png or "-" in paths:
-        option = "--html" if options.html else "--png" if options.png else "- (standard input)"
-        raise InputError(f"{option} takes one run at a time; name one, without --short")
+    if options.html or options.png:
+        raise InputError(f"{'--html' if options.html else '--png'} takes one run at a time; name one, without --short")
+    if "-" in paths and len(paths) > 1:
+        raise InputError("- (standard input) is read alone; name it without other runs")
     from mldebug_mcp.report.diagnosis_terminal import short_line
 
     codes, beside = {DONE}, _Beside.of(options)

@@ -206,8 +206,10 @@ def _curve(run: Run, metric: str, course: Course) -> CurveFact:
     series = run[metric]
     name = series.logged_as or series.name
     meaning = f" (= {series.name})" if series.logged_as and _differs(series.logged_as, series.name) else ""
+    meaning += f" in {series.unit}" if series.unit else ""
     return CurveFact(
         name=name,
+        unit=series.unit,
         records=course.records,
         first=course.first,
         early=course.early,

@@ -130,6 +130,7 @@ def _values(run: Run, series: Series, first: float | None, last: float | None, p
     role = series.role
     return MetricValues(
         name=series.logged_as or series.name,
+        unit=series.unit,
         metric=series.name,
         role="" if role is None else " ".join(part for part in (role.phase, str(role.quantity), role.part) if part),
         records=len(inside),

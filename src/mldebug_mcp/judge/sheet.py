@@ -220,7 +220,8 @@ def _change_line(run: Run, change: Change) -> str:
 
 
 def _name(run: Run, metric: str) -> str:
-    return run[metric].logged_as or metric
+    series = run[metric]
+    return f"{series.logged_as or metric}{f' in {series.unit}' if series.unit else ''}"
 
 
 def _sheet_events_resumes(run: Run) -> list[EventFact]:

@@ -74,6 +74,33 @@ def step_axis(
     return _amounts(of, named)
 
 
+def events_in_place(step: Floats, events: Sequence[int], column: Column | None) -> Floats:
+    """Put the events between two records, such as steps that were skipped, at steps from the one to the other.
+
+    Each is a step where they are as many; fewer are spread evenly, and of more the last of each step counts. Behind the
+    last record nothing tells how far they go: they stay there.
+
+    Args:
+        step: The step of every row, shape (rows,).
+        events: Rows of events, ascending.
+        column: What the log tells of steps; an event that tells its own keeps it.
+    """
+    if not events or column is None:
+        return step
+    told = column.arrays()[0]
+    rows = np.setdiff1d(np.array(events, dtype=np.int64), told)
+    following = np.searchsorted(told, rows)
+    inside = (following > 0) & (following < len(told))
+    rows, following = rows[inside], following[inside]
+    first, last = step[told[following - 1]], step[told[following]]
+    _, begins, group, count = np.unique(following, return_index=True, return_inverse=True, return_counts=True)
+    number = np.arange(len(rows)) - begins[group] + 1
+    parts = count[group] + (count[group] < last - first)
+    placed = step.copy()
+    placed[rows] = np.where(last > first, first + np.ceil((last - first) * number / parts), step[rows])
+    return placed
+
+
 def _amounts(of: _Records, named: Mapping[str, Column]) -> tuple[Floats, str]:
     """Return what grows with the run where no counter is logged; the number of the record if nothing does."""
     roles = {name: role for name in named if (role := role_of(name)) is not None}

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.limits import checkpoint
 from mldebug_mcp.core.text import shorten
-from mldebug_mcp.logs.align import SeriesOfRun, restart_note, segment_starts, step_axis
+from mldebug_mcp.logs.align import SeriesOfRun, events_in_place, restart_note, segment_starts, step_axis
 from mldebug_mcp.logs.attempts import ProcessStart, Recorded, RecordedLine, put_in_order, split
 from mldebug_mcp.logs.columns import Column, Columns, Floats, Rows, stretches_of
 from mldebug_mcp.logs.endings import Messages, Tail, is_error
@@ -341,6 +341,8 @@ class RunBuilder:
         recorded = whole.judged
         named = self._named(recorded)
         step, step_name = step_axis(named, recorded.rows, recorded.records, whole.passes, self.note)
+        if step_name == "step":
+            step = events_in_place(step, recorded.events, named.get("step"))
         metrics = {name: column for name, column in named.items() if name not in COUNTERS}
         starts = segment_starts(step, recorded.breaks, metrics, self.note)
         made = SeriesOfRun({name: column for name, column in named.items() if name != step_name}, step, starts)

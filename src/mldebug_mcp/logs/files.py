@@ -217,6 +217,15 @@ _NEVER_LOGS = tuple(ending for ending in _NO_TEXT if ending not in _TEXTS)
 """Those of files that are no logs either where no file that may be one holds a metric: code and binary files."""
 
 
+MAX_CARD = 1 << 18
+"""Bytes of a README in which a table is looked for. Chosen: cards of models have a few thousand."""
+_TABLE_OF_STEPS = regex(
+    rb"^\|(?:[^|\n]{1,200}\|){0,40} {0,40}(?:global[_ ])?(?:step|epoch|iteration)s? {0,40}\|[^\n]{0,2000}\n"
+    rb"\|(?=[^\n]{0,2000}--)[ \t|:-]{3,2000}\r?\n",
+    re.IGNORECASE | re.MULTILINE,
+)
+
+
 @dataclass(slots=True)
 class RunFolder:
     """The files of one run.
@@ -435,8 +444,15 @@ def _lists_records(path: Path) -> bool:
 
 
 def texts_in(folder: Path) -> list[RunFolder]:
-    """Return the runs in a folder if any text in it may be a log, whatever its ending: its reader tells."""
-    texts = [path for path in walk(folder, MAX_DEPTH + 1, _may_hold_logs, []) if _may_be_text(path, _NEVER_LOGS)]
+    """Return the runs in a folder if any text in it may be a log, whatever its ending: its reader tells.
+
+    Of what a folder tells people of itself, that is a table by step or epoch, as the Trainer writes it into a card.
+    """
+    texts = [
+        path
+        for path in walk(folder, MAX_DEPTH + 1, _may_hold_logs, [])
+        if _may_be_text(path, _NEVER_LOGS) or _holds_table(path)
+    ]
     found: dict[Path, RunFolder] = {}
     for path in texts:
         home = _home(folder, path)
@@ -450,6 +466,11 @@ def _may_be_text(path: Path, not_text: tuple[str, ...] = _NO_TEXT) -> bool:
     """Say whether a file may be a log under a name of its own, such as absl's `train.INFO`: its reader tells."""
     name = path.name
     return not (name in _NOT_LOGS or name.startswith(".") or name.endswith(RECORD) or name.lower().endswith(not_text))
+
+
+def _holds_table(path: Path) -> bool:
+    """Say whether a README holds a Markdown table with a column of steps or epochs."""
+    return path.name.lower() == "readme.md" and _TABLE_OF_STEPS.search(head_of(path, MAX_CARD)) is not None
 
 
 def home_of(path: PurePosixPath) -> PurePosixPath:

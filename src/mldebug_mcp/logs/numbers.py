@@ -25,6 +25,20 @@ _COMMA = regex(r"(?<=\d),(?=\d)")
 
 MAY_HOLD_NUMBER = regex(r"\d|nan|inf", re.IGNORECASE)
 NO_DIGITS = str.maketrans("", "", "0123456789")
+WITH_UNIT = (
+    r"(?P<number>[-+]?(?:\d[\d,_]{0,30}(?:\.\d{0,30})?|\.\d{1,30})(?:[eE][-+]?\d{1,3})?)"
+    r"(?:\s?(?P<unit>%|[kKMGT]i?B|[kKMGTB]|[mg]i?b|x|dB|[mun]?s|µs|m?secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?)"
+    r"(?:(?:\s[A-Za-z]{1,12})?/[A-Za-z]{1,12})?|\s?[A-Za-z]{1,12}/[A-Za-z]{1,12})?"
+)
+"""A regular expression for a cell that is a number and its unit: "12.3k", "22.0 GB", "900ms", "12.3k samples/s"."""
+_WITH_UNIT = regex(WITH_UNIT)
+DURATION = (
+    r"(?:(?P<days>\d{1,5})d(?:ays?)?\s?)?(?:(?P<hours>\d{1,6})h\s?)?(?:(?P<minutes>\d{1,6})m(?:in)?\s?)?"
+    r"(?:(?P<seconds>\d{1,6}(?:\.\d{1,9})?)s(?:ec)?)?"
+)
+"""A regular expression for days, hours, minutes and seconds behind one another: "1m 10s", "0h01m"; it may be empty."""
+_DURATION = regex(DURATION)
+SECONDS_PER = {"days": 86_400.0, "hours": 3600.0, "minutes": 60.0, "seconds": 1.0}
 
 HUGE = 10**15
 MAX_NUMBER = 400
@@ -87,6 +101,26 @@ def parse_number(text: str) -> float | None:
         return parse_number(text[:-1])
     wrapped = _WRAPPED.fullmatch(text)
     return parse_number(wrapped[1]) if wrapped else None
+
+
+def parse_with_unit(text: str) -> tuple[float, str] | None:
+    """Return the number that `text` spells and the unit behind it, "" where it has none; None if it spells none.
+
+    "12.3k" is 12.3 and "k", "22.0 GB" is 22 and "GB"; what is counted per time is no unit: "12.3k samples/s" is the
+    same as "12.3k". A duration, "1m 10s" or "0h01m", is in seconds.
+    """
+    text = text.strip()
+    if (number := None if text.endswith("%") else parse_number(text)) is not None:
+        return number, ""
+    if (found := _WITH_UNIT.fullmatch(text)) and (number := parse_number(found["number"])) is not None:
+        return number, found["unit"] or ""
+    duration = _DURATION.fullmatch(text) if text else None
+    return (seconds_of(duration), "s") if duration else None
+
+
+def seconds_of(duration: re.Match[str]) -> float:
+    """Return what a match of `DURATION` is in seconds."""
+    return sum(float(duration[part] or 0) * seconds for part, seconds in SECONDS_PER.items())
 
 
 def special_number(text: str) -> float | None:

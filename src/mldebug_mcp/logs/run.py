@@ -213,6 +213,11 @@ class Series:
         return role if role is not None and role.name == self.name else named
 
     @property
+    def unit(self) -> str:
+        """The unit of its values, where the name that it was logged with gives another; else ""."""
+        return "" if not self.logged_as or self.role is None else self.role.read_in
+
+    @property
     def finite(self) -> Series:
         """The series without its NaN and infinite values."""
         return self if self._is_finite else self.where(np.isfinite(self.value))

@@ -34,9 +34,10 @@ class SettingFact(Model):
 
 
 class CurveFact(Model):
-    """One logged quantity over the run, in the unit in which it was logged."""
+    """One logged quantity over the run: times are in seconds, memory in GiB, percentages of shares are shares of 1."""
 
     name: str = Field(description="As it was logged.")
+    unit: str = Field("", description="The unit of the numbers, where the name gives another.")
     records: int = Field(description="Values that were logged.")
     first: Number = Field(description="The first value.")
     early: Number = Field(description="Median of the first twentieth of the records, of three at least.")

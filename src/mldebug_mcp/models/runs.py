@@ -186,12 +186,13 @@ class MetricValues(Model):
     """Values of one curve."""
 
     name: str = Field(description="As it was logged.")
+    unit: str = Field("", description="The unit of the values, where the name gives another.")
     metric: str = Field(description="Its canonical name, such as loss.")
     role: str = Field("", description="What it is; empty where its name is not understood.")
     records: int = Field(description="How many values were logged in this stretch.")
     course: Text = Field("", description="What it does there, in words.")
     points: list[tuple[Number, Number]] = Field(
-        description="Steps and values in the unit in which they were logged; of many the extremes survive."
+        description="Steps and values: times in seconds, memory in GiB, shares of 1; of many the extremes survive."
     )
 
 

@@ -167,6 +167,7 @@ def print_reading(console: Console, reading: MetricReading) -> None:
     """Print each curve as a picture and as numbers."""
     for series in reading.series:
         role = f" = {series.metric}" if series.metric != series.name else ""
+        role += f" in {series.unit}" if series.unit else ""
         heading = (
             f"{series.name}{role}: {series.records} records, {reading.step_name}s {figure(series.points[0][0])} to "
         )

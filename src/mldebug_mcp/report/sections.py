@@ -284,7 +284,8 @@ def _ends(quantity: QuantityFact) -> str:
     curve = quantity.curves[0]
     others = f" and {counted(quantity.columns - 1, 'column')} like it" if quantity.columns > 1 else ""
     course = figure(curve.last) if curve.first == curve.last else f"{figure(curve.first)} to {figure(curve.last)}"
-    return f"{shorten(curve.name, LONGEST_NAME)} {course}{others}"
+    unit = f" in {curve.unit}" if curve.unit else ""
+    return f"{shorten(curve.name, LONGEST_NAME)}{unit} {course}{others}"
 
 
 def checkpoint_lines(choice: CheckpointChoice | None) -> list[str]:

@@ -32,13 +32,15 @@ from mldebug_mcp.logs.names.records import (
     phase_in,
     tells_kind,
 )
-from mldebug_mcp.logs.numbers import parse_number
+from mldebug_mcp.logs.numbers import WITH_UNIT, parse_number
 from mldebug_mcp.logs.run_columns import names_run
 
 # Tables in memory (polars) → records: what JSON lines, CSV and parquet have in common once they are parsed.
 
 _MAY_SPELL_A_NUMBER = r"(?i)^\s*\[?\s*[-+]?[\d.,]+(?:e[-+]?\d+)?[\s%]*\]?\s*$|nan|inf|tensor\(|1\.#"
 """Matches at least what `numbers.parse_number` takes."""
+_MAY_SPELL_A_UNIT = rf"^\s*(?:{WITH_UNIT}|\d[\d.aceisydhmn ]{{1,40}})\s*$"
+"""... and at least what `numbers.parse_with_unit` takes: a unit behind the number, or "1m 10s"."""
 
 
 def add_frame(builder: RunBuilder, frame: pl.DataFrame, stand_ins: Mapping[float, float] | None = None) -> int | None:
@@ -160,7 +162,9 @@ def _with_stand_ins(values: Floats, stand_ins: Mapping[float, float]) -> Floats:
 
 
 def _may_spell_numbers(column: pl.Series) -> bool:
-    return column.dtype == pl.String and bool(column.str.contains(_MAY_SPELL_A_NUMBER).any())
+    if column.dtype != pl.String:
+        return False
+    return any(bool(column.str.contains(form).any()) for form in (_MAY_SPELL_A_NUMBER, _MAY_SPELL_A_UNIT))
 
 
 # JSON lines by the block: polars parses, and a count proves that nothing was lost.

@@ -15,10 +15,10 @@ from mldebug_mcp.core.text import clean, counted, shorten
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.log_file import LogFile, is_fast, lines_of
 from mldebug_mcp.logs.names import role_of
-from mldebug_mcp.logs.names.metrics import COUNTERS, canonical, is_telling
+from mldebug_mcp.logs.names.metrics import COUNTERS, canonical, is_measured, is_telling, number_in
 from mldebug_mcp.logs.names.quantities import CLOCKS
 from mldebug_mcp.logs.names.records import is_long, phase_in, tells_kind
-from mldebug_mcp.logs.numbers import parse_number
+from mldebug_mcp.logs.numbers import parse_number, parse_with_unit
 from mldebug_mcp.logs.run_columns import names_run
 from mldebug_mcp.logs.run_tables import ROWS_LOOKED_AT, advice_on_runs
 from mldebug_mcp.logs.text.bars import bar_in
@@ -119,7 +119,7 @@ class Rows:
         """Return the number of a cell, or its text where that may tell of what the others are."""
         if names_run(name):
             return cell.strip()
-        number = parse_number(cell)
+        number = number_in(name, cell)
         if number is not None:
             self._numeric.add(name)
         elif cell.strip():
@@ -134,7 +134,7 @@ class Rows:
         if self.empty:
             builder.note(f"skipped {self.empty} row(s) without a number")
         for name, count in self._words.items():
-            if name in self._numeric and name not in self._texts:
+            if (name in self._numeric or is_measured(name)) and name not in self._texts:
                 builder.note(
                     f"{counted(count, 'cell')} of {shorten(name, MAX_SHOWN)} hold no number, such as "
                     f"{shorten(self._word[name], MAX_SHOWN)!r}: left out"
@@ -197,7 +197,7 @@ def _delimiter_of(body: list[str]) -> str | None:
             continue  # "Iteration: <tab> 18"
         if len(names) < 2 or sum(parse_number(name) is not None for name in names) * 2 > len(names):
             continue
-        if rows and len(rows[0]) == len(header) and _is_data(rows[0]) and not _are_pairs(header, rows[0]):
+        if rows and len(rows[0]) == len(header) and _is_data(header, rows[0]) and not _are_pairs(header, rows[0]):
             return delimiter
     return "," if _is_one_column(body) else None
 
@@ -219,9 +219,15 @@ def _are_pairs(first: list[str], second: list[str]) -> bool:
     )
 
 
-def _is_data(row: list[str]) -> bool:
-    filled = [cell for cell in row if cell.strip()]
-    return bool(filled) and sum(parse_number(cell) is not None for cell in filled) * 3 >= len(filled)
+def _is_data(header: list[str], row: list[str]) -> bool:
+    """Say whether a third of the cells that hold anything are numbers, with units only below what is none."""
+    filled = [(name, cell) for name, cell in zip(header, row, strict=True) if cell.strip()]
+    numbers = [parse_number(cell) is not None or _is_measured(name, cell) for name, cell in filled]
+    return bool(filled) and sum(numbers) * 3 >= len(filled)
+
+
+def _is_measured(name: str, cell: str) -> bool:
+    return parse_with_unit(cell) is not None and parse_with_unit(name) is None
 
 
 def runs_listed_in(text: str) -> str:

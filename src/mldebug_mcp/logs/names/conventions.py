@@ -15,7 +15,7 @@ import numpy as np
 from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.core.text import shorten
-from mldebug_mcp.logs.columns import Columns, ascends, rename, stretches_of
+from mldebug_mcp.logs.columns import Column, Columns, ascends, rename, stretches_of
 from mldebug_mcp.logs.names import Quantity, Role, role_of
 from mldebug_mcp.logs.names.abbreviations import (
     abbreviations,
@@ -287,6 +287,27 @@ def time_and_data(columns: Columns) -> str | None:
     return None
 
 
+TIMES_OF_ONE = 3.0
+"""Times that may be printed in ms and in s and be of the same thing. Chosen: what lies further apart is of another."""
+
+
+def time_in_two_units(columns: Columns) -> str | None:
+    """`time=950ms` was read as the time of a step; `time=1.05s` in other records of the log is the same."""
+    bare = next((name for name in columns if _is_bare_time(name)), "")
+    if not bare or "step_time" not in columns:
+        return None
+    (rows, value), (others, other) = columns["step_time"].arrays(), columns[bare].arrays()
+    medians = sorted((median(value), median(other)))
+    if len(np.intersect1d(rows, others)) or not 0 < medians[1] <= TIMES_OF_ONE * medians[0]:
+        return None
+    at = np.concatenate([rows, others])
+    order = np.argsort(at)
+    columns["step_time"] = Column()
+    columns["step_time"].extend(stretches_of(at[order]), np.concatenate([value, other])[order])
+    del columns[bare]
+    return None
+
+
 def clock(columns: Columns) -> str | None:
     """A column `time` is the time of a step next to a data_time; else, where it only goes up, it is a clock.
 
@@ -480,6 +501,7 @@ _CONVENTIONS: tuple[Callable[[Columns], str | None], ...] = (
     unmeasured_norm,
     shares_of_phases,
     time_and_data,
+    time_in_two_units,
     clock,
     rates,
     percentages,

@@ -312,6 +312,19 @@ class Role:
             return ""
         return f"eval_{self.quantity}" if self.is_evaluation else str(self.quantity)
 
+    @property
+    def read_in(self) -> str:
+        """The unit of the values as they are read, where the name gives another: "GiB" of "mem (MiB)"; else ""."""
+        if not self.unit or not self.name or self.factor == 1.0:
+            return ""
+        if self.unit in lexicon.SHARES:
+            return "shares of 1"
+        if self.quantity.is_memory:
+            return "GiB"
+        if self.quantity.is_duration:
+            return "s"
+        return "1/s" if self.unit in lexicon.SECONDS else "ones"
+
 
 _OF_A_NETWORK = regex(r"(?<![A-Za-z])(q|critic|value|policy|actor)[-_ ]net(?:work)?(?=[-_ ]loss)", re.IGNORECASE)
 """The loss of a network is that of what it learns: "Q-network loss"."""

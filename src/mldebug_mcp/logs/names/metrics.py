@@ -11,15 +11,29 @@ from functools import lru_cache
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.logs.names import Quantity, Role, may_mean, normal, role_of
 from mldebug_mcp.logs.names.grammar import factor_of
-from mldebug_mcp.logs.names.lexicon import IDIOMS, METHODS, NAMED_LOSSES, PARTS_OF_A_LOSS, PHASES, STATISTICS
+from mldebug_mcp.logs.names.lexicon import (
+    GIB,
+    IDIOMS,
+    METHODS,
+    NAMED_LOSSES,
+    PARTS_OF_A_LOSS,
+    PHASES,
+    SECONDS,
+    SHARES,
+    STATISTICS,
+)
+from mldebug_mcp.logs.names.lexicon import THOUSANDS as SCALES_OF_COUNTS
 from mldebug_mcp.logs.names.quantities import AMOUNTS, LOSSES, THROUGHPUTS
 from mldebug_mcp.logs.names.quantities import COUNTERS as _COUNTERS
 from mldebug_mcp.logs.names.words import pieces_of
+from mldebug_mcp.logs.numbers import parse_with_unit
 
 COUNTERS = ("step", "epoch", "episode")
 """Where a run is, the finest first."""
 _SURELY_EVALUATION = frozenset({"eval", "val", "vali", "validation", "validate"})
 """Phases that nothing else is called by: `valid_action` is a share of valid actions."""
+SCALES = {"K": 1e3, "k": 1e3, "M": 1e6, "G": 1e9, "B": 1e9, "T": 1e12}
+"""Letters behind a number that say how many it counts in; "m" may be anything."""
 _SO_FAR = regex(r"seen|consumed|processed|so[_ -]?far")
 _SHORT = 3
 """Letters of a counter that is abbreviated: `ep`, `upd`."""
@@ -157,17 +171,41 @@ def factor(name: str) -> float:
     return role.factor if role is not None and role.name else 1.0
 
 
-def factor_in(name: str, unit: str) -> float | None:
-    """Return what a number is multiplied by that has a unit behind it; None if its metric has no such unit.
+def factor_in(name: str, unit: str) -> float:
+    """Return what a number with a unit behind it is multiplied by, to be in the unit of its column.
 
-    A unit in the name of the metric stands before it: that is what its column is multiplied by.
+    That is the unit in the name of the metric, as in "mem (MiB)"; without one seconds, GiB, shares of one and single
+    things, in which metrics are read. A unit that the metric cannot have says nothing.
     """
     role = role_of(name)
-    if role is None:
+    found = _factor_in(role, unit) if role is not None else None
+    if found is None and not is_known(name):
+        found = SECONDS.get(unit.lower(), GIB.get(unit.lower()) if len(unit) > 1 else None)
+    return SCALES.get(unit, 1.0) if found is None else found
+
+
+def number_in(name: str, text: str) -> float | None:
+    """Return the number that a text spells, in the unit of the column of that name; None if it spells none."""
+    measured = parse_with_unit(text)
+    if measured is None:
         return None
-    if role.unit:
-        return 1.0
-    return factor_of(role.quantity, f"{unit}b".lower() if role.quantity.is_memory and len(unit) == 1 else unit.lower())
+    number, unit = measured
+    return number * factor_in(name, unit) if unit else number
+
+
+def _factor_in(role: Role, unit: str) -> float | None:
+    """Return what a number of a role is multiplied by for the unit behind it, None if it cannot have that unit."""
+    if unit in SHARES and role.quantity.is_memory and not role.unit:
+        return 1.0  # "RAM: 61.2%" is no size
+    if role.quantity.is_duration and unit == "m":
+        unit = "min"
+    elif role.quantity.is_memory and unit in SCALES:
+        unit = f"{unit}b" if unit != "B" else unit
+    own = unit.lower()
+    if role.unit and not role.quantity.is_memory and (own in SCALES_OF_COUNTS) != (role.unit in SCALES_OF_COUNTS):
+        return SCALES.get(unit, 1.0)  # "tok/s 12.3k", "step_time_ms 12x"
+    found = factor_of(role.quantity, own)
+    return found if found is None else found / role.factor if role.unit else found
 
 
 def is_amount(name: str) -> bool:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.logs.names import Quantity, role_of
 from mldebug_mcp.logs.names.lexicon import PHASES
-from mldebug_mcp.logs.names.metrics import canonical, of_evaluation
+from mldebug_mcp.logs.names.metrics import canonical, is_measured, number_in, of_evaluation
 from mldebug_mcp.logs.names.quantities import PLACES
 from mldebug_mcp.logs.numbers import to_number
 
@@ -51,6 +51,8 @@ def numbers_in(values: Mapping[str, object], prefix: str = "", depth: int = 0) -
         if isinstance(value, str) and "/" in value and canonical(name) == "step":
             value = value.partition("/")[0]  # noqa: PLW2901 - ms-swift: "5/100"
         number = to_number(value)
+        if number is None and isinstance(value, str) and is_measured(name):
+            number = number_in(name, value)
         if number is not None:
             yield name, number
 

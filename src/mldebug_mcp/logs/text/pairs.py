@@ -13,6 +13,7 @@ import numpy as np
 
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.logs.line_prefixes import names_phase, turns_in
+from mldebug_mcp.logs.names import role_of
 from mldebug_mcp.logs.names.metrics import (
     COUNTERS,
     canonical,
@@ -22,7 +23,7 @@ from mldebug_mcp.logs.names.metrics import (
     is_telling,
     may_hold_names,
 )
-from mldebug_mcp.logs.numbers import MAY_HOLD_NUMBER, NUMBER, parse_number, parse_numbers
+from mldebug_mcp.logs.numbers import DURATION, MAY_HOLD_NUMBER, NUMBER, parse_number, parse_numbers, seconds_of
 
 _WRAPPER = r"(?:(?:tf\.)?tensor|array|devicearray|(?:np\.|jnp\.)?float\d+)\("
 _WORD = (
@@ -33,7 +34,7 @@ _PAIR_TEXT = (
     rf"(?<![\w.])(?<!\d/)(?P<name>{_WORD}(?: {_WORD}){{0,6}})(?: \((?P<of>[A-Za-z][\w -]{{0,20}})\)(?=\s?[:=]))?"
     rf"(?P<sep>\s*(?:[:=：]|[-=]{{1,2}}>|[→⇒➜])\s*|\s+)(?P<open>\[|{_WRAPPER}\[?|\()?"
     rf"(?P<number>{NUMBER})(?:/(?P<whole>\d+)(?![\d/]))?"
-    rf"(?P<unit>\s?%|\s?(?:ms|us|s)\b|x\b|dB\b|[KMGTB]i?B?\b)?"
+    rf"(?P<unit>\s?%|\s?(?:ms|us|s)\b|\s?(?:m?secs?|[KMGT]i?B)\b(?!\s?[:=])|x\b|dB\b|[KMGTB]i?B?\b)?"
     rf"(?:\s+\(\s*(?P<mean>{NUMBER})\s*%?\))?"
     r"(?!\w|\.(?!\s|$)|[:-]\d|\s?[:=]\s*\w+=)"  # a full stop may end the sentence
 )
@@ -66,7 +67,7 @@ _SUPPOSING = frozenset({"when", "if", "until", "unless", "should", "would", "exp
 _LISTED_WORDS = 5
 _LISTS = regex(r"[,;:|]\s?$")
 _ARTICLES = frozenset({"the", "this", "that", "it", "there", "a", "an", "which", "what"})
-_BEHIND_NUMBER = regex(r"\d\s{1,2}$")
+_BEHIND_NUMBER = regex(r"\d[KMGTB]?\s{1,2}$", re.IGNORECASE)
 _ALONE = regex(
     rf"(?:(?<=[|,(\t])|^)[ \t]{{0,20}}(?P<number>{NUMBER})\s?"
     r"(?:(?P<rate>[a-z]{2,12}/s(?:ec(?:ond)?)?)|ms)[ \t]{0,20}(?=[|,)\t]|$)",
@@ -75,8 +76,7 @@ _ALONE = regex(
 """A part of a line that is nothing but a number and its unit: of a rate, or of the time of a step."""
 _MAX_LISTED = 10_000
 """Characters of a list of values, one per class, that are read."""
-_SECONDS = {"ms": 1e-3, "us": 1e-6, "s": 1.0}
-_THOUSANDS = {"K": 1e3, "k": 1e3, "M": 1e6, "G": 1e9, "B": 1e9, "T": 1e12}
+_SECONDS = {"ms": 1e-3, "us": 1e-6, "s": 1.0, "sec": 1.0, "secs": 1.0, "msec": 1e-3, "msecs": 1e-3}
 
 
 def _is_change(name: str, behind: str | None) -> bool:
@@ -168,7 +168,7 @@ def _without_unit(line: str, match: re.Match[str]) -> str:
     if line[max(0, start - 2) : start] in ("--", " -"):
         return ""
     unit, _, rest = name.partition(" ")
-    if _PER.search(unit) is None or _BEHIND_NUMBER.search(line, max(0, start - 3), start) is None:
+    if _PER.search(unit) is None or _BEHIND_NUMBER.search(line, max(0, start - 4), start) is None:
         return name
     return rest or (name if match["sep"].strip() else "")
 
@@ -217,10 +217,11 @@ def _in_units(name: str, number: float, unit: str) -> tuple[str, float]:
             name = "step_time"
         elif name.lower() == "cost":  # what it cost, in time
             name = "elapsed"
-        elif name in ("total", "remaining") or not is_known(name):  # CatBoost's
+        elif name in ("total", "remaining"):  # CatBoost's
             return name, number * _SECONDS[unit.lower()]
-    factor = factor_in(name, unit) if unit else 1.0
-    return name, number * (_THOUSANDS.get(unit, 1.0) if factor is None else factor)
+    if unit == "%" and (role := role_of(name)) is not None and role.quantity.is_memory and not role.unit:
+        name = f"{name} (%)"  # a share is no size
+    return name, number * factor_in(name, unit) if unit else number
 
 
 def _supposes(phrase: str) -> bool:
@@ -370,6 +371,7 @@ _THRESHOLDS = regex(r"(?<=[a-z])@\[?\.?(?:IoU=)?0?\.?50?:0?\.95\]?(?=\s*[:=|,]|\
 _AT_RANK = regex(r"(?<=[a-z1])\((?:k|n|top_?k?) ?= ?(\d{1,5})\)(?=\s*[:=])", re.IGNORECASE)
 """How far down a ranking is looked: "NDCG(k=20): 0.25"."""
 _DURATION = regex(r"(?<=[=: ])(?:\d+ days?,? )?(?:\d+ hours?,? )?(?:\d+ minutes?,? )?(?:and )?\d+(?:\.\d+)? seconds?\b")
+_SHORT_DURATION = regex(rf"(?<=[=: ])(?=\d{{1,6}}[dhm]\s?\d){DURATION}(?<=[hms])(?![\w:]|\s?\d)")
 _PART_OF_DURATION = regex(r"(\d+(?:\.\d+)?) (day|hour|minute|second)")
 _SECONDS_IN = {"day": 86_400.0, "hour": 3600.0, "minute": 60.0, "second": 1.0}
 
@@ -424,7 +426,12 @@ def _terse(line: str) -> str:
 def _seconds(duration: re.Match[str]) -> str:
     """Write "3 hours, 11 minutes and 16.97 seconds" (ESPnet) in seconds."""
     parts = _PART_OF_DURATION.findall(duration[0])
-    return f"{sum(float(number) * _SECONDS_IN[unit] for number, unit in parts):g}s"
+    return f"{sum(float(number) * _SECONDS_IN[unit] for number, unit in parts):.10g}s"
+
+
+def _short_seconds(duration: re.Match[str]) -> str:
+    """Write "1m 10s" and "0h01m" in seconds."""
+    return f"{seconds_of(duration):.10g}s"
 
 
 def _named(listed: re.Match[str]) -> str:
@@ -451,6 +458,7 @@ _FORMS: tuple[tuple[str, re.Pattern[str], str | Callable[[re.Match[str]], str]],
     ("|g", _NORM, "grad_norm"),
     (" avg", _DARKNET, _of_darknet),
     (" second", _DURATION, _seconds),
+    ("m", _SHORT_DURATION, _short_seconds),
     (">=", _TAGGED, ""),
     ("/", _BOTH, r"\g<train> \g<name>: \g<first>, \g<eval> \g<name>: \g<second>"),
     ("/", _BOTH_BEHIND, r"\g<train> \g<name>: \g<first>, \g<eval> \g<name>: \g<second>"),

@@ -14,7 +14,7 @@ from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.logs.json_yaml import RESULT_HEADING, printed_records
 from mldebug_mcp.logs.line_prefixes import names_evaluation
 from mldebug_mcp.logs.names.metrics import canonical, counts_rows, factor_in, is_known, is_telling, may_hold_names
-from mldebug_mcp.logs.numbers import parse_number
+from mldebug_mcp.logs.numbers import parse_number, parse_with_unit
 from mldebug_mcp.logs.text.pairs import SCALE_IN_NAME, evaluation_name
 
 # Tables in text: a line of names and lines of values under it (fastai, the Trainer in notebooks, Ultralytics).
@@ -25,10 +25,8 @@ _BAR = regex(r"(?<=\s)\|{1,2}g(?:rad)?\|{1,2}(?=\s)|\|", re.IGNORECASE)
 _CELL = regex(r"\S+(?: \S+)*")
 _CELL_WORD = regex(r"\S+")
 _OF_TOTAL = regex(r"(\d+)/\d+")
-_THOUSANDS = regex(r"\d+(?:\.\d+)?k")
 _OF_PHASE = regex(r"(?P<phase>[A-Za-z]{2,10})[ :=]\s?(?P<value>\S+)")
 """A cell that names the phase of its row: mlx-lm's "val 3.947", under the name of the training loss."""
-_SIZED = regex(r"([\d.]+)[KMGT]i?B?")
 # Markdown: "**0.93**", and a mark behind the best value ("0.93 ← best").
 _MARKED = regex(r"[*_`~]*([^*_`~\s]+)[*_`~]*(?:\s+(?:[^\x00-\x7f].*|[v^]))?")
 _NOT_LOGGED = frozenset({"no log", "", "-", "--", "n/a"})
@@ -357,24 +355,28 @@ def may_be_row(line: str) -> bool:
 
 def _value(name: str, cell: str) -> float | None:
     """Return the number of a cell, in the unit that its metric is read in: "37.1%" of an accuracy is 0.371."""
-    number = _cell(cell)
-    if number is not None and (scale := SCALE_IN_NAME.search(name)):
-        return number * float(scale[1])
-    factor = factor_in(name, "%") if number is not None and cell.endswith("%") else None
-    return number if number is None or factor is None else number * factor
+    measured = _measured(cell)
+    if measured is None:
+        return None
+    number, unit = measured
+    scale = SCALE_IN_NAME.search(name)
+    return number * (float(scale[1]) if scale else factor_in(name, unit) if unit else 1.0)
 
 
 def _cell(text: str) -> float | None:
+    measured = _measured(text)
+    return None if measured is None else measured[0]
+
+
+def _measured(text: str) -> tuple[float, str] | None:
+    """Return the number of a cell and its unit, "" where it has none; None for words."""
     marked = _MARKED.fullmatch(text)
     text = marked[1] if marked else text
     if text[:1] == "[" and text[-1:] == "]":  # DeepXDE: the parts of a loss, which is their sum
         parts = [parse_number(part) for part in text[1:-1].split(",")]
-        return None if None in parts else sum(part for part in parts if part is not None)
-    if _THOUSANDS.fullmatch(text):
-        return float(text[:-1]) * 1e3
+        return None if None in parts else (sum(part for part in parts if part is not None), "")
     fraction = _OF_TOTAL.fullmatch(text)
-    sized = _SIZED.fullmatch(text)
-    return parse_number(fraction[1] if fraction else sized[1] if sized else text.rstrip(":"))
+    return parse_with_unit(fraction[1] if fraction else text.rstrip(":"))
 
 
 def _split(line: str, *, spaced: bool) -> list[str]:
