@@ -98,3 +98,25 @@ def test_a_headline_does_not_say_that_no_fault_shows_above_a_jump_that_speaks_fo
     assert "perhaps healthy" in headline
     assert "no fault is clear in loss" in headline
     assert "a bad batch" in headline
+
+
+FALL_AND_RISE = np.concatenate([np.geomspace(2.4, 0.24, 200), 0.24 * 1.25 ** np.arange(100)])
+
+
+def test_a_loss_that_explodes_to_its_last_record_is_not_said_to_come_back(tmp_path: Path) -> None:
+    log = tmp_path / "log.csv"
+    log.write_text("step,loss\n" + "".join(f"{step * 10},{value}\n" for step, value in enumerate(FALL_AND_RISE)))
+    seen = summaries(log)
+    assert "loss_hump" not in seen
+    assert "loss rises from about 0.24" in seen["loss_divergence"]
+    assert "from step 2000 on and stays up to the end" in seen["loss_divergence"]
+
+
+@pytest.mark.parametrize("height", [3.0, 100.0])
+def test_a_rise_begins_where_the_fall_before_it_ends(tmp_path: Path, height: float) -> None:
+    loss = np.concatenate([np.linspace(2.3, 0.5, 75), np.geomspace(0.5, 0.5 * height, 75)])
+    log = tmp_path / "log.csv"
+    log.write_text("step,loss\n" + "".join(f"{step},{value}\n" for step, value in enumerate(loss)))
+    answer = diagnose_run(log)
+    rises = [finding for finding in answer.present if finding.symptom in {"loss_rises", "loss_divergence"}]
+    assert [70 <= finding.steps[0] <= 90 for finding in rises] == [True]

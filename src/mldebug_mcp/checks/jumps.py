@@ -243,7 +243,7 @@ def rise_for_good(run: Run) -> Rise | None:
     start = start_level(loss.value) if best else lowest
     needed = max(SHARE_OF_PROGRESS * (start - lowest), SHARE_OF_LEVEL * abs(lowest), RISE_SIGMAS * cut.wobble, 1e-9)
     tail = loss.value[-max(3, len(loss) // 10) :]
-    if rise < needed or best == len(cut.level) - 1 or quantile(tail, 0.2) < lowest + rise / 3:
+    if rise < needed or best == len(cut.level) - 1 or not _stays_up(loss.value, quantile(tail, 0.2), lowest, rise):
         return None
     return Rise(_onset(loss.value, int(cut.first[best]), lowest, rise), lowest, end)
 
@@ -267,13 +267,24 @@ def _rises_smoothly(loss: Series) -> bool:
     return smooth or (end > STEEP_TIMES * lowest and bool(np.all(up[-STEEP:])))
 
 
+def _is_manifold(values: Floats, lowest: float, rise: float) -> bool:
+    return lowest > 0 and lowest + rise > MANIFOLD * lowest and positive(values)
+
+
+def _stays_up(values: Floats, tail: float, lowest: float, rise: float) -> bool:
+    """Say whether the low end of the last records is a third of the way up, on the logarithm where it is a long way."""
+    if _is_manifold(values, lowest, rise):
+        return tail >= lowest * (1 + rise / lowest) ** (1 / 3)
+    return tail >= lowest + rise / 3
+
+
 def _onset(values: Floats, after: int, lowest: float, rise: float) -> int:
     """Return the index at which the rise begins: a line through 15 % and 60 % of it, drawn back to its foot.
 
     A rise by more than a factor of ten is followed on the logarithm, else the last of its jumps would be its beginning.
     """
     smooth = median_of_three(values)
-    if lowest > 0 and lowest + rise > MANIFOLD * lowest and positive(values):
+    if _is_manifold(values, lowest, rise):
         smooth, lowest, rise = np.log(smooth), math.log(lowest), math.log1p(rise / lowest)
 
     def reached(share: float) -> int:

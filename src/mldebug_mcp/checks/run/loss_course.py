@@ -154,7 +154,8 @@ def loss_hump(run: Run) -> Evidence | None:
     peak = float(cut.level[top])
     climb, doubt = peak - start, 1.25 * float(np.std(first)) / math.sqrt(len(first))  # of a median
     least = CLEAR * max(cut.wobble, doubt)
-    if start <= 0 or peak < HEIGHT * start or climb < least or peak - end < WAY_BACK * climb:
+    still = max(end, median(loss.value[-3:]))  # a loss that climbs to its last record has an end level below that
+    if start <= 0 or peak < HEIGHT * start or climb < least or peak - still < WAY_BACK * climb:
         return None
     if positive(loss.value) and math.log(peak / start) < CLEAR * blocks(np.log(loss.value)).wobble:
         return None  # noise that multiplies reaches far up
