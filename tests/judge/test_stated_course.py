@@ -120,3 +120,20 @@ def test_a_rise_begins_where_the_fall_before_it_ends(tmp_path: Path, height: flo
     answer = diagnose_run(log)
     rises = [finding for finding in answer.present if finding.symptom in {"loss_rises", "loss_divergence"}]
     assert [70 <= finding.steps[0] <= 90 for finding in rises] == [True]
+
+
+def test_evaluations_that_are_nan_for_a_while_are_given_with_their_range_and_with_their_recovery() -> None:
+    evaluation = [float("nan") if 5 <= epoch <= 11 else 2.3 - 0.05 * epoch for epoch in range(30)]
+    training = [2.2 - 0.06 * epoch for epoch in range(30)]
+    answer = diagnose_run({"epoch": list(range(30)), "train_loss": training, "val_loss": evaluation})
+    (found,) = [finding.summary for finding in answer.present if finding.symptom == "eval_nonfinite"]
+    assert found.endswith("not finite at 7 of 30 evaluations, epoch 5 to 11; it is finite from epoch 12 on")
+
+
+def test_a_jump_that_is_soon_over_is_not_said_to_come_down_until_the_next() -> None:
+    since = np.arange(1200) % 100
+    noise = np.random.default_rng(0).normal(0, 0.03, 1200)
+    loss = 2.4 + noise + np.where(np.arange(1200) >= 100, 3.2 * np.exp(-since / 6), 0)
+    answer = diagnose_run({"step": (5 * np.arange(1200)).tolist(), "loss": loss.tolist()})
+    (saw,) = [finding for finding in answer.present if finding.symptom == "loss_sawtooth"]
+    assert "some 100 records apart, and comes down by nine tenths of that within some 14 records" in saw.summary

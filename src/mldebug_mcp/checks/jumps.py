@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -351,6 +352,10 @@ EVENLY = 1.3
 benchmarks/faults and loops, rows in blocks 1.34 and more."""
 
 
+REMAINS = 0.1
+"""Share of a jump that is left where its fall is over. Chosen: an exponential fall has no other end."""
+
+
 @dataclass(frozen=True, slots=True)
 class Teeth:
     """The teeth.
@@ -359,11 +364,13 @@ class Teeth:
         first: Index of the last record before each jump, shape (n,).
         height: Median height of the jumps.
         length: Median records from one jump to the next.
+        fall: Median records from a jump until no more than `REMAINS` of it is left.
     """
 
     first: NDArray[np.int64]
     height: float
     length: float
+    fall: float
 
 
 def teeth_of(values: Floats) -> Teeth | None:
@@ -379,7 +386,14 @@ def teeth_of(values: Floats) -> Teeth | None:
     if len(found) < FEWEST:
         return None
     first = np.array([at for at, _ in found])
-    return Teeth(first, median([height for _, height in found]), median(np.diff(first)))
+    falls = [_records_to_fall(values[at + 1 : end + 1]) for at, end in pairwise([*first, len(values) - 1])]
+    return Teeth(first, median([height for _, height in found]), median(np.diff(first)), median(falls))
+
+
+def _records_to_fall(tooth: Floats) -> int:
+    """Return after how many records a tooth, from its top on, is near its lowest level."""
+    lowest = median(tooth[-max(1, len(tooth) // 4) :])
+    return int(np.argmax(tooth <= lowest + REMAINS * (float(tooth[0]) - lowest)))
 
 
 def _share(change: Floats) -> float:
