@@ -8,7 +8,7 @@ from mldebug_mcp.checks.asking import first_of, outcome_of, reading, with_attrib
 from mldebug_mcp.checks.check import Answers, CannotTell, Evidence, question, symptom
 from mldebug_mcp.checks.curve import aligned, blocks, departure, end_level, monotone
 from mldebug_mcp.checks.evaluation import as_shares
-from mldebug_mcp.core.arrays import median
+from mldebug_mcp.core.arrays import median, quantile
 from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.core.text import counted, figure, ratio
 from mldebug_mcp.logs.columns import Floats
@@ -427,6 +427,8 @@ SHARE = 0.3
 """Of the step that waits for data. Chosen: a loader that keeps up hides behind the computation."""
 START = 10
 """Part of the records that is the start. Chosen: a tenth, in which workers start and things are compiled."""
+END = 5
+"""Part of the records that is the end. Chosen: a fifth is no single slow stretch."""
 WAIT_LEAST = 5
 """Records, without the first tenth. Chosen: a median of fewer may be one slow step."""
 WAIT_FEW = 2
@@ -466,7 +468,7 @@ def unmeasured(run: Run) -> Series | None:
 
 @symptom(any_of=(Quantity.DATA_TIME, PERCENT, Quantity.FORWARD_TIME), sources=("tuning_playbook",), background=0.004)
 def data_wait_high(run: Run) -> Evidence | None:
-    """Waiting for data takes a third of the step or more, step after step.
+    """Waiting for data takes a third of the step or more, step after step, throughout or up to the end of the log.
 
     Where the log gives no time for a step, its rate of steps or its clock does; where it gives no time for data, what
     its passes and the optimizer leave of a step does, of a device that is seldom busy. Not this when: only the first
@@ -482,9 +484,15 @@ def data_wait_high(run: Run) -> Evidence | None:
         raise CannotTell(
             f"{counted(len(shares), 'record')} with the time for data and for the step; {WAIT_LEAST + 1} are needed"
         )
+    since = 0
+    if median(value) < SHARE:
+        late = value[-max(WAIT_LEAST, len(value) // END) :]
+        if quantile(late, 1 - REGULAR) < SHARE:
+            return None
+        since = departure(value, median(late))
+        since += int(np.argmax(value[since:] >= SHARE))
+    value, step = value[since:], step[since:]
     typical, mean = median(value), float(np.mean(value))
-    if typical < SHARE:
-        return None
     onset = float(step[int(np.argmax(value >= SHARE))])
     what = "waiting for data takes"
     if logged is None:
