@@ -137,3 +137,28 @@ def test_a_jump_that_is_soon_over_is_not_said_to_come_down_until_the_next() -> N
     answer = diagnose_run({"step": (5 * np.arange(1200)).tolist(), "loss": loss.tolist()})
     (saw,) = [finding for finding in answer.present if finding.symptom == "loss_sawtooth"]
     assert "some 100 records apart, and comes down by nine tenths of that within some 14 records" in saw.summary
+
+
+def test_a_loader_that_slows_down_late_is_seen_by_its_share_of_the_last_steps() -> None:
+    noise = 0.01 * np.random.default_rng(0).random(600)
+    waits = np.where(np.arange(1, 601) > 350, 1.4, 0.02) + noise
+    columns = {"data_time": waits.tolist(), "batch_time": (waits + 0.39).tolist()}
+    answer = diagnose_run({"step": list(range(1, 601)), "loss": np.geomspace(4.4, 1.5, 600).tolist(), **columns})
+    assert answer.leader == "dataloader_bottleneck"
+    (wait,) = [finding.summary for finding in answer.present if finding.symptom == "data_wait_high"]
+    assert wait == "waiting for data takes 78% of a typical step (mean 78% of 250 records), from step 351 on"
+
+
+def test_memory_that_runs_out_after_an_even_growth_is_rather_a_leak(tmp_path: Path) -> None:
+    ends = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 512.00 MiB. GPU 0 has 211.00 MiB free."
+    answers = {}
+    for name, per_step in (("level", 0.0), ("grows", 0.14)):
+        lines = [f"step {at} loss {3 * 0.997**at:.4f} gpu_mem_alloc {20 + per_step * at:.2f}" for at in range(1, 401)]
+        (tmp_path / f"{name}.log").write_text("\n".join([*lines, ends, ""]))
+        answers[name] = diagnose_run(tmp_path / f"{name}.log")
+    assert {name: answer.leader for name, answer in answers.items()} == {
+        "level": "out_of_memory",
+        "grows": "memory_leak",
+    }
+    (growth,) = [finding.summary for finding in answers["grows"].present if finding.symptom == "memory_grows"]
+    assert "0.14 per step" in growth

@@ -580,7 +580,9 @@ class LastingGrowth:
 
 def lasting_growth(series: Series) -> LastingGrowth | None:
     """Return how a curve grows over its later two thirds, None where it does not, or levels off."""
-    level = blocks(series.value[len(series) // THIRD :], GROWTH_BLOCKS).level
+    later = len(series) // THIRD
+    cut = blocks(series.value[later:], GROWTH_BLOCKS)
+    level = cut.level
     rises = np.diff(level)
     grown = float(level[-1] - level[0])
     still = float(level[-1] - level[-1 - len(level) // THIRD])
@@ -588,7 +590,8 @@ def lasting_growth(series: Series) -> LastingGrowth | None:
     if level[0] <= 0 or grown < least * level[0] or (rises > 0).mean() < RISING_BLOCKS or still < STILL * grown:
         return None
     onset = float(series.step[departure(series.value, float(level[-1]))])
-    covered = float(series.step[-1]) - float(series.step[len(series) // THIRD])
+    first, last = series.step[later : later + cut.first[1]], series.step[later + cut.first[-1] :]
+    covered = median(last) - median(first)
     return LastingGrowth(grown / (covered or 1), onset)
 
 
