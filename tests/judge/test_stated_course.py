@@ -162,3 +162,11 @@ def test_memory_that_runs_out_after_an_even_growth_is_rather_a_leak(tmp_path: Pa
     }
     (growth,) = [finding.summary for finding in answers["grows"].present if finding.symptom == "memory_grows"]
     assert "0.14 per step" in growth
+
+
+def test_a_level_at_the_start_far_below_the_first_record_stands_next_to_it() -> None:
+    noise = np.random.default_rng(0).normal(0, 0.15, 300)
+    loss = 7.5 + 3.3 * np.exp(-np.arange(300)) + noise
+    answer = diagnose_run({"step": (10 * np.arange(300)).tolist(), "loss": loss.tolist()})
+    (flat,) = [finding.summary for finding in answer.present if finding.symptom == "loss_plateau"]
+    assert f"about {np.median(loss[:15]):.4g} at the start (the first record is {loss[0]:.4g})" in flat
