@@ -468,7 +468,9 @@ def unmeasured(run: Run) -> Series | None:
 
 @symptom(any_of=(Quantity.DATA_TIME, PERCENT, Quantity.FORWARD_TIME), sources=("tuning_playbook",), background=0.004)
 def data_wait_high(run: Run) -> Evidence | None:
-    """Waiting for data takes a third of the step or more, step after step, throughout or up to the end of the log.
+    """Waiting for data takes a third of the step or more, step after step.
+
+    So it may be throughout, or in the last part of the log alone.
 
     Where the log gives no time for a step, its rate of steps or its clock does; where it gives no time for data, what
     its passes and the optimizer leave of a step does, of a device that is seldom busy. Not this when: only the first
