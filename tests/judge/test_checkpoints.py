@@ -296,3 +296,26 @@ def test_the_step_in_a_name_may_count_each_optimizer_of_a_gan(tmp_path: Path, op
     (tmp_path / "metrics.csv").write_text("\n".join(lines) + "\n")
     choice = choose_checkpoint(tmp_path)
     assert (choice.keep, choice.best_saved) == (f"checkpoints/epoch=2-step={30 * optimizers}.ckpt", True)
+
+
+def test_a_checkpoint_whose_evaluation_is_nan_says_so_and_gets_no_value(tmp_path: Path) -> None:
+    values = [1.4, 1.3, float("nan"), 1.1, 1.0, float("nan")]
+    table(tmp_path / "log.csv", [{"step": 100 * place, "eval_loss": value} for place, value in enumerate(values, 1)])
+    files(tmp_path, (f"step_{100 * place}.pt" for place in range(1, 7)))
+    choice = choose_checkpoint(tmp_path)
+    assert [(fact.value, fact.note) for fact in choice.checkpoints if fact.step in {300, 500, 600}] == [
+        (None, "eval_loss is NaN there"),
+        (1.0, ""),
+        (None, "eval_loss is NaN there"),
+    ]
+    assert "eval_loss is not finite at 2 of 6 evaluations, first at step 300" in choice.notes
+
+
+def test_a_checkpoint_far_smaller_than_others_like_it_may_not_be_whole(tmp_path: Path) -> None:
+    table(tmp_path / "log.csv", [{"step": 100 * place, "eval_loss": 2 - 0.1 * place} for place in range(1, 6)])
+    for place, size in enumerate((1000, 1000, 1010, 1000, 100), 1):
+        (tmp_path / f"step_{100 * place}.pt").write_bytes(b"0" * size)
+    (tmp_path / "model_best.pt").write_bytes(b"0" * 300)
+    assert choose_checkpoint(tmp_path).notes == [
+        "step_500.pt has 100 bytes where others like it have 1,000: it may not have been saved whole"
+    ]

@@ -467,3 +467,12 @@ def test_diagnosis_of_a_folder_of_runs_says_first_that_it_is_of_one_of_them(tmp_
         write(tmp_path / f"run{seed}", seed)
     assert diagnose_run(tmp_path).verdict.headline.startswith("1 of 3 runs in this folder, the longest. ")
     assert not diagnose_run(tmp_path, run="run1").verdict.headline.startswith("1 of 3")
+
+
+def test_the_table_says_which_values_its_results_are_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [{"step": at, "loss": 1 / (at + 1)} for at in range(100)]
+    (tmp_path / "log.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    assert main(["runs", str(tmp_path), "--no-cache", "--processes", "1"]) == 0
+    shown = capsys.readouterr().out
+    assert f"loss {np.median([row['loss'] for row in rows[-10:]]):.4g}" in shown
+    assert "result: the median of the last tenth of the values of that metric" in shown

@@ -98,3 +98,75 @@ def test_a_headline_does_not_say_that_no_fault_shows_above_a_jump_that_speaks_fo
     assert "perhaps healthy" in headline
     assert "no fault is clear in loss" in headline
     assert "a bad batch" in headline
+
+
+FALL_AND_RISE = np.concatenate([np.geomspace(2.4, 0.24, 200), 0.24 * 1.25 ** np.arange(100)])
+
+
+def test_a_loss_that_explodes_to_its_last_record_is_not_said_to_come_back(tmp_path: Path) -> None:
+    log = tmp_path / "log.csv"
+    log.write_text("step,loss\n" + "".join(f"{step * 10},{value}\n" for step, value in enumerate(FALL_AND_RISE)))
+    seen = summaries(log)
+    assert "loss_hump" not in seen
+    assert "loss rises from about 0.24" in seen["loss_divergence"]
+    assert "from step 2000 on and stays up to the end" in seen["loss_divergence"]
+
+
+@pytest.mark.parametrize("height", [3.0, 100.0])
+def test_a_rise_begins_where_the_fall_before_it_ends(tmp_path: Path, height: float) -> None:
+    loss = np.concatenate([np.linspace(2.3, 0.5, 75), np.geomspace(0.5, 0.5 * height, 75)])
+    log = tmp_path / "log.csv"
+    log.write_text("step,loss\n" + "".join(f"{step},{value}\n" for step, value in enumerate(loss)))
+    answer = diagnose_run(log)
+    rises = [finding for finding in answer.present if finding.symptom in {"loss_rises", "loss_divergence"}]
+    assert [70 <= finding.steps[0] <= 90 for finding in rises] == [True]
+
+
+def test_evaluations_that_are_nan_for_a_while_are_given_with_their_range_and_with_their_recovery() -> None:
+    evaluation = [float("nan") if 5 <= epoch <= 11 else 2.3 - 0.05 * epoch for epoch in range(30)]
+    training = [2.2 - 0.06 * epoch for epoch in range(30)]
+    answer = diagnose_run({"epoch": list(range(30)), "train_loss": training, "val_loss": evaluation})
+    (found,) = [finding.summary for finding in answer.present if finding.symptom == "eval_nonfinite"]
+    assert found.endswith("not finite at 7 of 30 evaluations, epoch 5 to 11; it is finite from epoch 12 on")
+
+
+def test_a_jump_that_is_soon_over_is_not_said_to_come_down_until_the_next() -> None:
+    since = np.arange(1200) % 100
+    noise = np.random.default_rng(0).normal(0, 0.03, 1200)
+    loss = 2.4 + noise + np.where(np.arange(1200) >= 100, 3.2 * np.exp(-since / 6), 0)
+    answer = diagnose_run({"step": (5 * np.arange(1200)).tolist(), "loss": loss.tolist()})
+    (saw,) = [finding for finding in answer.present if finding.symptom == "loss_sawtooth"]
+    assert "some 100 records apart, and comes down by nine tenths of that within some 14 records" in saw.summary
+
+
+def test_a_loader_that_slows_down_late_is_seen_by_its_share_of_the_last_steps() -> None:
+    noise = 0.01 * np.random.default_rng(0).random(600)
+    waits = np.where(np.arange(1, 601) > 350, 1.4, 0.02) + noise
+    columns = {"data_time": waits.tolist(), "batch_time": (waits + 0.39).tolist()}
+    answer = diagnose_run({"step": list(range(1, 601)), "loss": np.geomspace(4.4, 1.5, 600).tolist(), **columns})
+    assert answer.leader == "dataloader_bottleneck"
+    (wait,) = [finding.summary for finding in answer.present if finding.symptom == "data_wait_high"]
+    assert wait == "waiting for data takes 78% of a typical step (mean 78% of 250 records), from step 351 on"
+
+
+def test_memory_that_runs_out_after_an_even_growth_is_rather_a_leak(tmp_path: Path) -> None:
+    ends = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 512.00 MiB. GPU 0 has 211.00 MiB free."
+    answers = {}
+    for name, per_step in (("level", 0.0), ("grows", 0.14)):
+        lines = [f"step {at} loss {3 * 0.997**at:.4f} gpu_mem_alloc {20 + per_step * at:.2f}" for at in range(1, 401)]
+        (tmp_path / f"{name}.log").write_text("\n".join([*lines, ends, ""]))
+        answers[name] = diagnose_run(tmp_path / f"{name}.log")
+    assert {name: answer.leader for name, answer in answers.items()} == {
+        "level": "out_of_memory",
+        "grows": "memory_leak",
+    }
+    (growth,) = [finding.summary for finding in answers["grows"].present if finding.symptom == "memory_grows"]
+    assert "0.14 per step" in growth
+
+
+def test_a_level_at_the_start_far_below_the_first_record_stands_next_to_it() -> None:
+    noise = np.random.default_rng(0).normal(0, 0.15, 300)
+    loss = 7.5 + 3.3 * np.exp(-np.arange(300)) + noise
+    answer = diagnose_run({"step": (10 * np.arange(300)).tolist(), "loss": loss.tolist()})
+    (flat,) = [finding.summary for finding in answer.present if finding.symptom == "loss_plateau"]
+    assert f"about {np.median(loss[:15]):.4g} at the start (the first record is {loss[0]:.4g})" in flat

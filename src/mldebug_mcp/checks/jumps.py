@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -243,7 +244,7 @@ def rise_for_good(run: Run) -> Rise | None:
     start = start_level(loss.value) if best else lowest
     needed = max(SHARE_OF_PROGRESS * (start - lowest), SHARE_OF_LEVEL * abs(lowest), RISE_SIGMAS * cut.wobble, 1e-9)
     tail = loss.value[-max(3, len(loss) // 10) :]
-    if rise < needed or best == len(cut.level) - 1 or quantile(tail, 0.2) < lowest + rise / 3:
+    if rise < needed or best == len(cut.level) - 1 or not _stays_up(loss.value, quantile(tail, 0.2), lowest, rise):
         return None
     return Rise(_onset(loss.value, int(cut.first[best]), lowest, rise), lowest, end)
 
@@ -267,13 +268,24 @@ def _rises_smoothly(loss: Series) -> bool:
     return smooth or (end > STEEP_TIMES * lowest and bool(np.all(up[-STEEP:])))
 
 
+def _is_manifold(values: Floats, lowest: float, rise: float) -> bool:
+    return lowest > 0 and lowest + rise > MANIFOLD * lowest and positive(values)
+
+
+def _stays_up(values: Floats, tail: float, lowest: float, rise: float) -> bool:
+    """Say whether the low end of the last records is a third of the way up, on the logarithm where it is a long way."""
+    if _is_manifold(values, lowest, rise):
+        return bool(tail >= lowest * (1 + rise / lowest) ** (1 / 3))
+    return tail >= lowest + rise / 3
+
+
 def _onset(values: Floats, after: int, lowest: float, rise: float) -> int:
     """Return the index at which the rise begins: a line through 15 % and 60 % of it, drawn back to its foot.
 
     A rise by more than a factor of ten is followed on the logarithm, else the last of its jumps would be its beginning.
     """
     smooth = median_of_three(values)
-    if lowest > 0 and lowest + rise > MANIFOLD * lowest and positive(values):
+    if _is_manifold(values, lowest, rise):
         smooth, lowest, rise = np.log(smooth), math.log(lowest), math.log1p(rise / lowest)
 
     def reached(share: float) -> int:
@@ -340,6 +352,10 @@ EVENLY = 1.3
 benchmarks/faults and loops, rows in blocks 1.34 and more."""
 
 
+REMAINS = 0.1
+"""Share of a jump that is left where its fall is over. Chosen: an exponential fall has no other end."""
+
+
 @dataclass(frozen=True, slots=True)
 class Teeth:
     """The teeth.
@@ -348,11 +364,13 @@ class Teeth:
         first: Index of the last record before each jump, shape (n,).
         height: Median height of the jumps.
         length: Median records from one jump to the next.
+        fall: Median records from a jump until no more than `REMAINS` of it is left.
     """
 
     first: NDArray[np.int64]
     height: float
     length: float
+    fall: float
 
 
 def teeth_of(values: Floats) -> Teeth | None:
@@ -368,7 +386,14 @@ def teeth_of(values: Floats) -> Teeth | None:
     if len(found) < FEWEST:
         return None
     first = np.array([at for at, _ in found])
-    return Teeth(first, median([height for _, height in found]), median(np.diff(first)))
+    falls = [_records_to_fall(values[at + 1 : end + 1]) for at, end in pairwise([*first, len(values) - 1])]
+    return Teeth(first, median([height for _, height in found]), median(np.diff(first)), median(falls))
+
+
+def _records_to_fall(tooth: Floats) -> int:
+    """Return after how many records a tooth, from its top on, is near its lowest level."""
+    lowest = median(tooth[-max(1, len(tooth) // 4) :])
+    return int(np.argmax(tooth <= lowest + REMAINS * (float(tooth[0]) - lowest)))
 
 
 def _share(change: Floats) -> float:

@@ -12,6 +12,7 @@ from mldebug_mcp.checks.evaluation import auc_of, is_of_a_guess, last_share
 from mldebug_mcp.checks.policies import kept_rise
 from mldebug_mcp.checks.precision import outlived
 from mldebug_mcp.checks.reference_settings import USUAL
+from mldebug_mcp.checks.run.resources import STRAIGHT, growth_of, lasting_growth
 from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.core.text import capitalised, figure, percent
 from mldebug_mcp.judge.ranking import CauseEvidence
@@ -82,6 +83,10 @@ MOST_EQUAL = 0.5
 """Share of groups with equal rewards up to which a step has a gradient. Chosen: half of them still give one."""
 SAME_REWARDS = 1e-3
 """Standard deviation of rewards below which they are as good as equal. Chosen: rewards are mostly of the order of 1."""
+MIN_MEMORY_RECORDS = 20
+"""Records of memory that show an even growth. Chosen: as many as `memory_grows` needs."""
+FILLS = 0.5
+"""Share of its first level by which memory grows. Chosen: fragments and longer batches take less."""
 LONG_WARMUP = 0.05
 """Share of the plan from which a warm-up is not short: usual are 0.01 to 0.1."""
 
@@ -244,6 +249,18 @@ def _rewards_differ(run: Run) -> str | None:
     return f"the rewards differ: reward_std is at least {figure(least)}" if least > SAME_REWARDS else None
 
 
+def _fills_memory_evenly(run: Run) -> str | None:
+    """Say that memory grows evenly to the end, where a step that needs too much fails among the first."""
+    for series in run.with_role(Quantity.DEVICE_MEMORY, parts=True):
+        memory = series.finite
+        growth = growth_of(memory)
+        if growth is None or lasting_growth(memory) is None:
+            continue
+        if len(memory) >= MIN_MEMORY_RECORDS and growth.share >= FILLS and growth.straightness >= STRAIGHT:
+            return f"{memory.name} grows evenly from {figure(memory.value[0])} to {figure(memory.value[-1])} at the end"
+    return None
+
+
 def _is_of_success(series: Series) -> bool:
     return series.role is not None and series.role.quantity is Quantity.SUCCESS_RATE
 
@@ -321,6 +338,7 @@ _OF_SETTINGS: Mapping[str, tuple[Need, ...]] = {
     "unshuffled_data": (Need(_shuffled, HARDLY),),
     "insufficient_warmup": (Need(warmed_up, HARDLY), Need(_rewards_rise, HARDLY)),
     "lr_too_high": (Need(_rewards_rise, HARDLY),),
+    "out_of_memory": (Need(_fills_memory_evenly, HARDLY),),
     "kl_blowup": (Need(_rewards_rise, HARDLY),),
     "overfitting": (Need(_one_pass, HARDLY),),
     "exploding_gradients": (Need(_clipping_bounds_updates, HARDLY),),

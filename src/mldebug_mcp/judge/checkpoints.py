@@ -128,7 +128,44 @@ def _choice(run: Run, saved: Sequence[Checkpoint], metric: str) -> CheckpointCho
     curve = curve_of(run, author)
     facts = [_fact(checkpoint, place) for checkpoint, place in places_of(run, saved, inside, author, curve)]
     facts = _with_what_is_missing(saved, facts)
-    return _decided(run, author, curve, facts)
+    choice = _decided(run, author, curve, facts)
+    notes = [*choice.notes, *_far_smaller(saved), *_lost_evaluations(run, curve)]
+    return choice.model_copy(update={"notes": notes})
+
+
+def _lost_evaluations(run: Run, curve: Curve) -> list[str]:
+    if curve.lost is None or not len(curve.lost):
+        return []
+    count = f"{len(curve.lost)} of {len(curve) + len(curve.lost)} evaluations"
+    return [f"{curve.lost.name} is not finite at {count}, first at {run.place(float(curve.lost.step[0]))}"]
+
+
+LEAST_ALIKE = 3
+"""Checkpoints of one kind and size beside which one is too small. Chosen: two may be of different things."""
+ALIKE = 0.1
+"""Share by which their sizes differ. Chosen: the same weights take the same room."""
+FAR_SMALLER = 0.5
+"""Share of their size below which another may not be whole. Chosen: by hand."""
+
+
+def _far_smaller(saved: Sequence[Checkpoint]) -> list[str]:
+    """Return which checkpoints have far fewer bytes than those that are named like them, which have as many."""
+    kinds: dict[tuple[object, ...], list[Checkpoint]] = {}
+    for checkpoint in saved:
+        name = checkpoint.named
+        kind = (checkpoint.path.parent, checkpoint.path.suffix, name.words, name.label, name.says_when)
+        kinds.setdefault(kind, []).append(checkpoint)
+    notes = []
+    for alike in kinds.values():
+        usual = float(np.median([checkpoint.size for checkpoint in alike]))
+        if sum(abs(checkpoint.size - usual) <= ALIKE * usual for checkpoint in alike) >= LEAST_ALIKE:
+            notes += [
+                f"{checkpoint.name} has {counted(checkpoint.size, 'byte')} where others like it have {usual:,.0f}: "
+                "it may not have been saved whole"
+                for checkpoint in alike
+                if 0 < checkpoint.size < FAR_SMALLER * usual
+            ]
+    return notes
 
 
 def _fact(checkpoint: Checkpoint, place: Place) -> tuple[CheckpointFact, int | None]:
@@ -391,6 +428,7 @@ class Curve:
         epoch: The epochs there, shape (n,); None is not known.
         is_training: Whether they are records of training, each too noisy to stand for a checkpoint.
         noise: Standard deviation of one value, None where it is not known.
+        lost: Where an evaluation gave no finite number, and which, in order of its steps; None is nowhere.
     """
 
     step: Floats
@@ -398,6 +436,7 @@ class Curve:
     epoch: Floats | None
     is_training: bool
     noise: float | None
+    lost: Series | None = None
 
     def __len__(self) -> int:
         return len(self.value)
@@ -415,7 +454,8 @@ def curve_of(run: Run, metric: Metric) -> Curve:
     if len(series) >= MIN_FOR_NOISE:
         rows = None if role is None or not role.quantity.is_share else rows_behind(series.value)
         noise = max(_noise(series.value), 1 / rows if rows else 0.0)
-    return Curve(series.step, series.value, _epochs_at(run, series.step), is_training, noise)
+    lost = None if is_training else metric.series.where(~np.isfinite(metric.series.value))
+    return Curve(series.step, series.value, _epochs_at(run, series.step), is_training, noise, lost)
 
 
 def _noise(values: Floats) -> float:
@@ -543,9 +583,12 @@ def _on_curve(run: Run, curve: Curve, where: float, when: _When) -> Place:
     """Return what the curve says of a position on the axis of the log."""
     if curve.is_training:
         return Place(where, _record_at(curve, where), level_at(curve, where), "there", when.note)
-    index = _evaluated(run, curve, where, when.epoch if when.step is None else None)
+    epoch = when.epoch if when.step is None else None
+    index = _evaluated(run, curve.step, where, epoch)
     if index is not None:
         return Place(where, index, float(curve.value[index]), "there", when.note)
+    if lost := _lost_at(run, curve, where, epoch):
+        return Place(where, note="; ".join(filter(None, (when.note, lost))))
     if curve.step[0] < where < curve.step[-1]:
         return Place(where, None, float(np.interp(where, curve.step, curve.value)), "between", when.note)
     beyond = "before the first evaluation" if where <= curve.step[0] else "after the last evaluation"
@@ -569,9 +612,17 @@ def _axis_position(run: Run, when: _When, curve: Curve) -> float | None:
     return step / per_pass if step is not None and per_pass else step
 
 
-def _evaluated(run: Run, curve: Curve, where: float, epoch: float | None) -> int | None:
-    """Return the evaluation of a checkpoint, None where there was none at its step."""
-    apart = np.diff(np.unique(curve.step))
+def _lost_at(run: Run, curve: Curve, where: float, epoch: float | None = None) -> str:
+    """Return in words that the evaluation of a checkpoint gave no finite number, "" where it did not."""
+    index = None if curve.lost is None else _evaluated(run, curve.lost.step, where, epoch)
+    if curve.lost is None or index is None:
+        return ""
+    return f"{curve.lost.name} is {'NaN' if np.isnan(curve.lost.value[index]) else 'infinite'} there"
+
+
+def _evaluated(run: Run, steps: Floats, where: float, epoch: float | None) -> int | None:
+    """Return which of the evaluations at these steps is that of a checkpoint, None where there was none."""
+    apart = np.diff(np.unique(steps))
     usual, least = (median(apart), float(apart.min())) if len(apart) else (math.inf, math.inf)
     if run.step_name == "step":
         near = min(
@@ -581,7 +632,7 @@ def _evaluated(run: Run, curve: Curve, where: float, epoch: float | None) -> int
         near = MAX_DISTANCE_OTHERWISE * (usual if math.isfinite(usual) else 1.0)
     if epoch is not None and run.step_name == "step":
         near = max(near, 1.0)
-    there = np.flatnonzero(np.abs(curve.step - where) <= near + 1e-9)
+    there = np.flatnonzero(np.abs(steps - where) <= near + 1e-9)
     return int(there[-1]) if len(there) else None
 
 
@@ -617,8 +668,9 @@ def _by_label(run: Run, checkpoint: Checkpoint, metric: Metric, curve: Curve) ->
         index = best_of(curve, metric)
         return Place(float(curve.step[index]), index, value_at(curve, index), "there", note or NAMED_BEST)
     index = len(curve) - 1
-    if not curve.is_training and _evaluated(run, curve, run.last_step, None) != index:
-        return Place(run.last_step, note=note or "named the last one; the end was not evaluated")
+    if not curve.is_training and _evaluated(run, curve.step, run.last_step, None) != index:
+        lost = _lost_at(run, curve, run.last_step) or "the end was not evaluated"
+        return Place(run.last_step, note=note or f"named the last one; {lost}")
     return Place(float(curve.step[index]), index, value_at(curve, index), "there", note or "named the last one")
 
 

@@ -70,6 +70,8 @@ def print_runs(console: Console, answer: Runs, most: int = MAX_TABLE_ROWS) -> No
     for row in answer.rows[:most]:
         table.add_row(*_cells(row))
     console.print(table)
+    if any(row.last is not None for row in answer.rows[:most]):
+        console.print(Text("result: the median of the last tenth of the values of that metric", style="dim"))
     left = len(answer.rows) - most
     if left > 0:
         console.print(Text(f"and {counted(left, 'further run')}: --all, --csv FILE or --json", style="dim"))

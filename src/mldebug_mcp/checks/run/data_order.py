@@ -388,10 +388,11 @@ def loss_sawtooth(run: Run) -> Evidence | None:
     steps = loss.step[teeth.first + 1]
     _refuse_that_of_the_rate(run, median(np.diff(steps)))
     return Evidence(
-        f"loss jumps up by {figure(teeth.height)} (median) {len(steps)} times, first at {run.place(steps[0])}, and "
-        f"comes down bit by bit over some {figure(teeth.length)} records each time",
+        f"loss jumps up by {figure(teeth.height)} (median) {len(steps)} times, first at {run.place(steps[0])}, some "
+        f"{figure(teeth.length)} records apart, and comes down by nine tenths of that within some "
+        f"{figure(teeth.fall)} records each time",
         steps=tuple(steps.tolist()),
-        values={"teeth": len(steps), "height": teeth.height, "records": teeth.length},
+        values={"teeth": len(steps), "height": teeth.height, "records": teeth.length, "fall": teeth.fall},
     )
 
 

@@ -474,8 +474,8 @@ _STOPPED_EARLY = regex(r"(?<!not meet )early[ _-]?stop", re.IGNORECASE)
 _RUINS = ("loss_constant", "loss_negative", "loss_nonfinite", "loss_zero")
 
 
-def _frozen_evidence(run: Run, series: Series, what: str, since: float | None = None, *, and_so: str = "") -> Evidence:
-    first, last = float(series.step[0]) if since is None else since, float(series.step[-1])
+def _frozen_evidence(run: Run, series: Series, what: str, *, and_so: str = "") -> Evidence:
+    first, last = float(series.step[0]), float(series.step[-1])
     summary = f"{series.name} is {what} of {len(series)} evaluations, {run.place(first)} to {figure(last)}"
     summary += f"; {and_so}" if and_so else ""
     return Evidence(
@@ -496,8 +496,16 @@ def eval_nonfinite(run: Run) -> Evidence | None:
     train = run["loss"].at(float(series.step[first])) if "loss" in run else None
     beside = "" if train is None else f" (the training loss there is {figure(train)})"
     kind = "NaN" if np.isnan(series.value[first]) else "infinite"
-    count = int((~np.isfinite(series.value)).sum())
-    return _frozen_evidence(run, series, f"{kind} first{beside}, and not finite at {count}", float(series.step[first]))
+    lost = np.flatnonzero(~np.isfinite(series.value))
+    since, last = float(series.step[first]), int(lost[-1])
+    until = f" to {figure(series.step[last])}" if last > first else ""
+    again = f"; it is finite from {run.place(series.step[last + 1])} on" if last + 1 < len(series) else ""
+    return Evidence(
+        f"{series.name} is {kind} first{beside}, and not finite at {len(lost)} of {len(series)} evaluations, "
+        f"{run.place(since)}{until}{again}",
+        steps=(since,),
+        values={"value": float(series.value[0]), "evaluations": float(len(series))},
+    )
 
 
 def eval_loss_constant(run: Run) -> Evidence | None:

@@ -153,7 +153,8 @@ def loss_hump(run: Run) -> Evidence | None:
     peak = float(cut.level[top])
     climb, doubt = peak - start, 1.25 * float(np.std(first)) / math.sqrt(len(first))  # of a median
     least = CLEAR * max(cut.wobble, doubt)
-    if start <= 0 or peak < HEIGHT * start or climb < least or peak - end < WAY_BACK * climb:
+    still = max(end, median(loss.value[-3:]))  # a loss that climbs to its last record has an end level below that
+    if start <= 0 or peak < HEIGHT * start or climb < least or peak - still < WAY_BACK * climb:
         return None
     if positive(loss.value) and math.log(peak / start) < CLEAR * blocks(np.log(loss.value)).wobble:
         return None  # noise that multiplies reaches far up
@@ -532,9 +533,11 @@ def loss_plateau(run: Run) -> Evidence | None:
             return None
         _refuse_to_judge(run, loss, start, gained, error, stands=stands)
     beside = f"; a uniform guess has {figure(chance)} = ln({math.exp(chance):.0f})" if chance is not None else ""
+    fell = float(loss.value[0]) - start > max(LEAST_PROGRESS * start, SURE * noise(loss.value))
+    first = f" (the first record is {figure(loss.value[0])})" if fell else ""
     return Evidence(
-        f"the level of the loss is about {figure(start)} at the start and about {figure(best)} at its lowest after "
-        f"that, up to {run.place(loss.step[-1])}{beside}",
+        f"the level of the loss is about {figure(start)} at the start{first} and about {figure(best)} at its lowest "
+        f"after that, up to {run.place(loss.step[-1])}{beside}",
         steps=(float(loss.step[0]),),
         values={"start": start, "best": best, "gained": gained, "noise": error}
         | ({"uniform_guess": chance} if chance is not None else {}),

@@ -8,7 +8,7 @@ from mldebug_mcp.checks.asking import first_of, outcome_of, reading, with_attrib
 from mldebug_mcp.checks.check import Answers, CannotTell, Evidence, question, symptom
 from mldebug_mcp.checks.curve import aligned, blocks, departure, end_level, monotone
 from mldebug_mcp.checks.evaluation import as_shares
-from mldebug_mcp.core.arrays import median
+from mldebug_mcp.core.arrays import median, quantile
 from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.core.text import counted, figure, ratio
 from mldebug_mcp.logs.columns import Floats
@@ -427,6 +427,8 @@ SHARE = 0.3
 """Of the step that waits for data. Chosen: a loader that keeps up hides behind the computation."""
 START = 10
 """Part of the records that is the start. Chosen: a tenth, in which workers start and things are compiled."""
+END = 5
+"""Part of the records that is the end. Chosen: a fifth is no single slow stretch."""
 WAIT_LEAST = 5
 """Records, without the first tenth. Chosen: a median of fewer may be one slow step."""
 WAIT_FEW = 2
@@ -468,6 +470,8 @@ def unmeasured(run: Run) -> Series | None:
 def data_wait_high(run: Run) -> Evidence | None:
     """Waiting for data takes a third of the step or more, step after step.
 
+    So it may be throughout, or in the last part of the log alone.
+
     Where the log gives no time for a step, its rate of steps or its clock does; where it gives no time for data, what
     its passes and the optimizer leave of a step does, of a device that is seldom busy. Not this when: only the first
     steps wait (workers start, caches fill); single steps do (`step_time_spikes`); the time is that of evaluation.
@@ -482,9 +486,15 @@ def data_wait_high(run: Run) -> Evidence | None:
         raise CannotTell(
             f"{counted(len(shares), 'record')} with the time for data and for the step; {WAIT_LEAST + 1} are needed"
         )
+    since = 0
+    if median(value) < SHARE:
+        late = value[-max(WAIT_LEAST, len(value) // END) :]
+        if quantile(late, 1 - REGULAR) < SHARE:
+            return None
+        since = departure(value, median(late))
+        since += int(np.argmax(value[since:] >= SHARE))
+    value, step = value[since:], step[since:]
     typical, mean = median(value), float(np.mean(value))
-    if typical < SHARE:
-        return None
     onset = float(step[int(np.argmax(value >= SHARE))])
     what = "waiting for data takes"
     if logged is None:
@@ -514,6 +524,77 @@ RISING_BLOCKS = 0.75
 """Share of the blocks that rise. Chosen: a half do by chance."""
 STILL = 1 / 6
 """Share of the growth that falls into the last third. Chosen: half of what an even growth has there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """The straight line through a curve.
+
+    Args:
+        per_step: Its slope.
+        share: How far it rises from the first record to the last, as a share of the first level.
+        straightness: Share of the variance that it explains (R²), 0 of a curve that does not move.
+        still: Slope over the last third of the records over that of the first third; 1 where it does not slow down.
+        records: Records behind it.
+    """
+
+    per_step: float
+    share: float
+    straightness: float
+    still: float
+    records: int
+
+
+def growth_of(series: Series) -> Growth | None:
+    """Return how a curve grows, without its first record, in which things are set up; None below six of them."""
+    step, value = series.finite.step[1:], series.finite.value[1:]
+    if len(value) < 5 or float(value[0]) <= 0 or float(step[-1]) <= float(step[0]):
+        return None
+    spread = float(np.var(value))
+    slope, first = (float(coefficient) for coefficient in np.polyfit(step - step[0], value, 1))
+    third = max(2, len(value) // 3)
+    rises = [
+        float((part[-1] - part[0]) / max(at[-1] - at[0], 1e-12))
+        for part, at in ((value[:third], step[:third]), (value[-third:], step[-third:]))
+    ]
+    rest = float(np.var(value - first - slope * (step - step[0])))
+    return Growth(
+        per_step=slope,
+        share=slope * float(step[-1] - step[0]) / float(value[0]),
+        straightness=1 - rest / spread if spread > 0 else 0.0,
+        still=rises[1] / rises[0] if rises[0] > 0 else 0.0,
+        records=len(value),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class LastingGrowth:
+    """A growth over the later two thirds of a log that does not level off.
+
+    Args:
+        per_step: How much each step adds there.
+        onset: Where the curve leaves its first level.
+    """
+
+    per_step: float
+    onset: float
+
+
+def lasting_growth(series: Series) -> LastingGrowth | None:
+    """Return how a curve grows over its later two thirds, None where it does not, or levels off."""
+    later = len(series) // THIRD
+    cut = blocks(series.value[later:], GROWTH_BLOCKS)
+    level = cut.level
+    rises = np.diff(level)
+    grown = float(level[-1] - level[0])
+    still = float(level[-1] - level[-1 - len(level) // THIRD])
+    least = STEADY_GROWTH if float(rises.min()) >= EVENNESS * float(rises.mean()) else GROWTH
+    if level[0] <= 0 or grown < least * level[0] or (rises > 0).mean() < RISING_BLOCKS or still < STILL * grown:
+        return None
+    onset = float(series.step[departure(series.value, float(level[-1]))])
+    first, last = series.step[later : later + cut.first[1]], series.step[later + cut.first[-1] :]
+    covered = median(last) - median(first)
+    return LastingGrowth(grown / (covered or 1), onset)
 
 
 # Memory rises from step to step.
@@ -555,33 +636,22 @@ def _few(run: Run, series: Series) -> Evidence | None:
 
     Of policies few say nothing, as they fill a buffer in memory up to its capacity.
     """
-    if run.kind in POLICIES or _may_cache_rows(run, series):
+    growth = growth_of(series)
+    if growth is None or run.kind in POLICIES or _may_cache_rows(run, series):
         return None
-    step, value = series.step[1:], series.value[1:]  # in the first record things are set up
-    if len(value) < 5 or float(value[0]) <= 0 or float(step[-1]) <= float(step[0]):
-        return None
-    spread, third = float(np.var(value)), max(2, len(value) // 3)
-    slope, level = (float(coefficient) for coefficient in np.polyfit(step - step[0], value, 1))
-    early, late = (
-        float((part[-1] - part[0]) / max(at[-1] - at[0], 1e-12))
-        for part, at in ((value[:third], step[:third]), (value[-third:], step[-third:]))
-    )
-    straightness = 1 - float(np.var(value - level - slope * (step - step[0]))) / spread if spread > 0 else 0.0
-    if slope * float(step[-1] - step[0]) < FEW_GROWTH * float(value[0]) or straightness < STRAIGHT:
-        return None
-    if early <= 0 or late < FEW_STILL * early:
+    if growth.share < FEW_GROWTH or growth.straightness < STRAIGHT or growth.still < FEW_STILL:
         return None
     first, last = float(series.step[0]), float(series.step[-1])
     return Evidence(
         f"{series.name} rises from {figure(series.value[0])} at {run.place(first)} to "
         f"{figure(series.value[-1])} at {figure(last)} in {counted(len(series), 'record')}, along a line of "
-        f"{figure(slope)} per {run.step_name}",
+        f"{figure(growth.per_step)} per {run.step_name}",
         steps=(first,),
         values={
             "start": float(series.value[0]),
             "end": float(series.value[-1]),
-            "per_step": slope,
-            "straightness": straightness,
+            "per_step": growth.per_step,
+            "straightness": growth.straightness,
         },
     )
 
@@ -595,21 +665,14 @@ def _may_cache_rows(run: Run, series: Series) -> bool:
 
 
 def _growth(run: Run, series: Series) -> Evidence | None:
-    """Return a growth over the later two thirds of a log that does not level off."""
-    level = blocks(series.value[len(series) // THIRD :], GROWTH_BLOCKS).level
-    rises = np.diff(level)
-    grown = float(level[-1] - level[0])
-    still = float(level[-1] - level[-1 - len(level) // THIRD])
-    least = STEADY_GROWTH if float(rises.min()) >= EVENNESS * float(rises.mean()) else GROWTH
-    if level[0] <= 0 or grown < least * level[0] or (rises > 0).mean() < RISING_BLOCKS or still < STILL * grown:
+    growth = lasting_growth(series)
+    if growth is None:
         return None
-    onset = float(series.step[departure(series.value, float(level[-1]))])
-    per_step = grown / (float(series.step[-1]) - float(series.step[len(series) // THIRD]) or 1)
     first, last = float(series.step[0]), float(series.step[-1])
     return Evidence(
         f"{series.name} rises from {figure(series.value[0])} at {run.place(first)} to {figure(series.value[-1])} at "
-        f"{figure(last)}, {figure(per_step)} per {run.step_name} in the later two thirds of the log, without "
+        f"{figure(last)}, {figure(growth.per_step)} per {run.step_name} in the later two thirds of the log, without "
         "levelling off",
-        steps=(onset,),
-        values={"start": float(series.value[0]), "end": float(series.value[-1]), "per_step": per_step},
+        steps=(growth.onset,),
+        values={"start": float(series.value[0]), "end": float(series.value[-1]), "per_step": growth.per_step},
     )
