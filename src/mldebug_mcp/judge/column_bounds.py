@@ -573,10 +573,14 @@ def _period(series: Series) -> tuple[int, float] | None:
     if float(np.std(left)) <= 1e-12 * (1 + float(np.max(np.abs(value)))):
         return None
     best: tuple[int, float] | None = None
+    sums, squares = np.cumsum(left), np.cumsum(left * left)  # many columns have many periods: `np.var` takes long
     for period in range(LEAST_PERIOD, min(len(left) // CYCLES, LONGEST_PERIOD) + 1):
-        whole = left[: len(left) // period * period].reshape(-1, period)
-        explained = float(np.var(whole.mean(axis=0)) / np.var(whole))
-        beyond = explained - 3 * (period / whole.size)
+        cycles = len(left) // period
+        size = cycles * period
+        mean = sums[size - 1] / size
+        places = left[:size].reshape(cycles, period).sum(axis=0) / cycles
+        explained = float((places @ places / period - mean * mean) / (squares[size - 1] / size - mean * mean))
+        beyond = explained - 3 * (period / size)
         if beyond > EXPLAINS and (best is None or explained > best[1] + 0.1):
             best = (period, explained)
     return best
