@@ -247,6 +247,16 @@ def test_a_loss_that_leaves_its_line_right_after_the_first_evaluation_is_stated(
     assert "An evaluation changes nothing of training" in found.text
 
 
+def test_a_saw_tooth_is_stated_with_its_period_and_the_setting_of_that_length() -> None:
+    answer = run_of(
+        {"loss": falling(), "grad_norm": lambda step: 1 + 0.1 * ((step // 2) % 8) + 0.01 * NOISE[step]},
+        save_steps=16, learning_rate=1e-3,
+    )  # fmt: skip
+    found = fact(answer, "recurs_with_period")
+    assert found.values["period"] == 16
+    assert "save_steps is as long" in found.text
+
+
 def test_updates_below_the_spacing_of_the_number_format_are_stated_where_the_weights_are_kept_in_it() -> None:
     columns: dict[str, Value] = {"loss": falling(), "update_ratio": lambda step: 4e-4 + 1e-6 * NOISE[step]}
     assert "rounds a change below 0.001953" in fact(run_of(columns, precision="bf16-pure"), "update_below_spacing").text

@@ -629,3 +629,18 @@ def test_a_percent_sign_in_a_table_is_read_as_in_a_line(tmp_path: Path) -> None:
     rows = [f"{at:>5}   {3 / at:>10.4f}   {50 + at:>6.2f}%\n" for at in range(1, 13)]
     run = read(tmp_path, "Epoch   Train Loss   Val Acc\n-------------------------\n" + "".join(rows))
     assert points(run, "eval_accuracy") == pytest.approx({at: 0.5 + at / 100 for at in range(1, 13)})
+
+
+def test_pairs_of_a_library_at_the_level_of_debugging_are_no_metrics(tmp_path: Path) -> None:
+    noise = 'DEBUG urllib3 connectionpool: https://host:443 "GET /api/{0} HTTP/1.1" 200 {0} retry=0 took=0.12s id={0:x}\n'
+    lines = [noise.format(number) for number in range(3000)]
+    lines += [f"epoch {epoch} loss {3 - epoch / 50:.2f}\n{noise.format(epoch)}" for epoch in range(100)]
+    run = read(tmp_path, "".join(lines))
+    assert_holds(run, "epoch", {"loss": {epoch: 3 - epoch / 50 for epoch in range(100)}})
+    assert set(run.series) == {"loss"}
+
+
+def test_a_metric_at_the_level_of_debugging_is_read(tmp_path: Path) -> None:
+    run = read(tmp_path, "".join(f"DEBUG trainer: loss={3 - at / 50:.2f} took=0.5s\n" for at in range(50)))
+    assert run["loss"].value.tolist() == pytest.approx([3 - at / 50 for at in range(50)])
+    assert run["took"].value.tolist() == [0.5] * 50

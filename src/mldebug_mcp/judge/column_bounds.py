@@ -511,6 +511,80 @@ def _parts_from_line(before: Series, after: Series) -> tuple[float, float, float
     return float(value.mean()), float(value_after.mean()), off
 
 
+# Saw-teeth: what recurs with a period, and which setting has it.
+
+
+CYCLES = 4
+"""Periods in a log. Chosen."""
+EXPLAINS = 0.5
+"""Share of the variance without the trend that the place in the period explains. Chosen: of noise it explains period /
+records, a quarter at most."""
+LEAST_PERIOD = 3
+"""Records of the shortest period. Chosen."""
+MOST_OF_PERIODS = 4000
+"""Records at the end that are looked at: a bound on what it costs."""
+LONGEST_PERIOD = 200
+"""Records of the longest period: a bound on what it costs."""
+_PERIODS = (
+    "steps_per_epoch", "eval_steps", "save_steps", "gradient_accumulation_steps", "n_steps", "num_iterations",
+    "sync_steps", "update_interval",
+)  # fmt: skip
+_SAWS = (
+    *LOSSES, Quantity.GRADIENT_NORM, Quantity.KL, Quantity.APPROXIMATE_KL, Quantity.CLIP_FRACTION,
+    Quantity.POLICY_RATIO, Quantity.ENTROPY, Quantity.REWARD, Quantity.COMPLETION_LENGTH,
+)  # fmt: skip
+
+
+def periods(run: Run) -> Iterator[DerivedFact]:
+    """Yield columns that go up and down with a period, with the setting of that period."""
+    found = [
+        (series, period) for series in columns_of(run, *_SAWS, phase="train") if (period := _period(series)) is not None
+    ]
+    if not found:
+        return
+    series, (records, explained) = max(found, key=lambda item: item[1][1])
+    interval = median(np.diff(series.step))
+    steps = records * interval
+    known = {name: run.setting(name) for name in _PERIODS} | {"a pass over the data": run.facts.steps_per_pass}
+    same = [name for name, value in known.items() if value and abs(value - steps) <= 0.5 * interval]
+    as_long = f"; {same[0]} is as long" if same else ""
+    others = [named(other) for other, (length, _) in found if other is not series and length == records][:2]
+    yield DerivedFact(
+        fact="recurs_with_period",
+        text=(
+            f"{named(series)}{''.join(f' and {other}' for other in others)} goes up and down every {figure(steps)} "
+            f"{run.step_name}s (the place in that period explains {percent(explained)} of what it varies by){as_long}. "
+            "Rows in a new order each time leave no period."
+        ),
+        values={"period": steps, "explained": explained},
+    )
+
+
+def _period(series: Series) -> tuple[int, float] | None:
+    """Return the period in records, and the share of the variance that it explains; None where nothing recurs."""
+    count = len(series)
+    value, step = series.value[-MOST_OF_PERIODS:], series.step[-MOST_OF_PERIODS:]
+    if count < CYCLES * LEAST_PERIOD + MIN_RECORDS_FOR_LEVEL or np.ptp(np.diff(step)) > 0:
+        return None
+    half = max(2, len(value) // 20)
+    trend = np.convolve(np.pad(value, half, mode="edge"), np.ones(2 * half + 1) / (2 * half + 1), mode="valid")
+    left = value - trend
+    if float(np.std(left)) <= 1e-12 * (1 + float(np.max(np.abs(value)))):
+        return None
+    best: tuple[int, float] | None = None
+    sums, squares = np.cumsum(left), np.cumsum(left * left)  # many columns have many periods: `np.var` takes long
+    for period in range(LEAST_PERIOD, min(len(left) // CYCLES, LONGEST_PERIOD) + 1):
+        cycles = len(left) // period
+        size = cycles * period
+        mean = sums[size - 1] / size
+        places = left[:size].reshape(cycles, period).sum(axis=0) / cycles
+        explained = float((places @ places / period - mean * mean) / (squares[size - 1] / size - mean * mean))
+        beyond = explained - 3 * (period / size)
+        if beyond > EXPLAINS and (best is None or explained > best[1] + 0.1):
+            best = (period, explained)
+    return best
+
+
 # What passes over the data, guesses and the format of numbers allow.
 
 

@@ -31,7 +31,7 @@ _KINDS: tuple[Callable[[Run], Iterator[DerivedFact]], ...] = (
     bounds.base_rate, bounds.beyond_guess, bounds.one_jump_a_pass, bounds.logps_multiplied, pairs.entropy_lowered,
     bounds.much_clipped, pairs.rising_parts, pairs.weighed_parts, bounds.at_bounds, bounds.beyond_one,
     bounds.uniform_policy, pairs.contradictions, bounds.majority, pairs.training_behind, bounds.at_limit,
-    bounds.growing, pairs.frozen_columns, bounds.at_first_evaluation,
+    bounds.growing, pairs.frozen_columns, bounds.at_first_evaluation, bounds.periods,
 )  # fmt: skip
 """What yields facts of one kind, the sharpest kinds first."""
 

@@ -266,17 +266,26 @@ def record_file(run: Run) -> Path | None:
 
     It has none for data in memory, for what was fetched or unpacked, and in a folder with the logs of several runs.
     """
-    place = Path(run.folder) / RECORD if run.folder and run.runs_in_folder == 1 else None
-    if place is None or not is_file(path := expanded(run.path)):
+    place, own = _record_files(run)
+    if place is None or own is None:
         return place
-    own = path.with_name(f"{path.name}.{RECORD}")
-    return own if is_file(own) or not owns_folder(path) else place
+    return own if is_file(own) or not owns_folder(expanded(run.path)) else place
 
 
 def existing_record(run: Run) -> Path | None:
-    """Return the record of a run, None where nothing was recorded."""
+    """Return the record of a run, None where nothing was recorded; logs next to it are read only where it matters."""
+    if not any(file is not None and is_file(file) for file in _record_files(run)):
+        return None
     file = record_file(run)
     return None if file is None or not is_file(file) else file
+
+
+def _record_files(run: Run) -> tuple[Path | None, Path | None]:
+    """Return where the record of a run may be: that of its folder, and that of its log, if it is one."""
+    place = Path(run.folder) / RECORD if run.folder and run.runs_in_folder == 1 else None
+    if place is None or not is_file(path := expanded(run.path)):
+        return place, None
+    return place, path.with_name(f"{path.name}.{RECORD}")
 
 
 def _together(files: list[Path]) -> list[list[Path]]:

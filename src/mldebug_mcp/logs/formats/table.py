@@ -104,7 +104,8 @@ class Rows:
         self._first = [re.sub(r"\s+", " ", name).strip() for name in row]
         first = _COMMENT.sub("", self._first[0]) if self._first else ""
         self.header = named_by_its_file(list(map(_phase_first, [first, *self._first[1:]])), self._stem)
-        self._texts = frozenset(name for name in self.header if is_long(self.header) or tells_kind(name))
+        long = is_long(self.header)
+        self._texts = frozenset(name for name in self.header if long or tells_kind(name))
 
     def _is_another_head(self, row: list[str]) -> bool:
         """Say whether a row names other columns for the rows below it, as a program prints them for evaluation."""

@@ -24,6 +24,7 @@ from mldebug_mcp.logs.names.metrics import (
     is_evaluation,
     is_known,
     is_telling,
+    may_hold_names,
 )
 from mldebug_mcp.logs.names.records import phase_in
 from mldebug_mcp.logs.numbers import MAY_HOLD_NUMBER, NUMBER, parse_number, to_number, whole_number, without_underscores
@@ -98,6 +99,13 @@ class Parsed:
     label: str = ""
 
 
+MAX_PREFIX = 100
+"""Characters in which the level of a line is looked for."""
+_DEBUGS = regex(r"\b(?:DEBUG|TRACE)\b")
+"""Lines at this level in which no metric is named hold pairs for those who mend a library: "retry=0 took=0.1s"."""
+_QUOTED = regex(r'\bhttps?://\S{1,2000}|"[^"]{0,500}"')
+
+
 def parse_line(line: str, *, evaluation: bool = False) -> Parsed:
     """Read a line by itself; bars, boxes, dicts and tables are other modules' work.
 
@@ -114,8 +122,10 @@ def parse_line(line: str, *, evaluation: bool = False) -> Parsed:
     evaluation = named or (evaluation and not counters.values)
     if under_way := _VALID_SUBSET.search(message):
         evaluation, counters.batch = True, (whole_number(under_way[1]), whole_number(under_way[2]))
-    metrics = pairs_in(counters.rest, evaluation=evaluation)
     is_counted = bool(counters.values)
+    if _DEBUGS.search(line[:MAX_PREFIX]) and not (is_counted or counters.batch or _names_metric(counters.rest)):
+        return Parsed(counters, {}, rank)
+    metrics = pairs_in(counters.rest, evaluation=evaluation)
     for name in [name for name in metrics if canonical(name) in COUNTERS and not (is_counted and is_abbreviated(name))]:
         if canonical(name) == "step" and "step" not in counters.values:
             counters.step_name = name
@@ -129,6 +139,11 @@ def parse_line(line: str, *, evaluation: bool = False) -> Parsed:
     skipping = "step" in counters.values and any(canonical(name) == "skipped_iterations" for name in metrics)
     telling = skipping or any(map(is_telling, metrics)) or (evaluation and _holds_measures_alone(counters, metrics))
     return Parsed(counters, metrics, rank, telling, evaluation, label=_label_in(counters.rest) if telling else "")
+
+
+def _names_metric(message: str) -> bool:
+    """Say whether a metric may be named in a message, outside addresses and quotations."""
+    return may_hold_names(_QUOTED.sub(" ", message) if '"' in message or "://" in message else message)
 
 
 def _label_in(rest: str) -> str:
