@@ -150,7 +150,17 @@ def main(m):
         opt.zero_grad(); loss.backward(); opt.step()
 """,
     ],
-    "nll_of_probabilities": [
+    "nll_of_logits": [
+        """
+from torchvision import models
+net = models.resnet18()
+net.fc = nn.Linear(512, 10)
+opt = torch.optim.Adam(net.parameters(), 1e-3)
+for x, y in loader:
+    opt.zero_grad()
+    F.nll_loss(net(x), y).backward()
+    opt.step()
+""",
         """
 class Net(nn.Module):
     def __init__(self):
@@ -1053,6 +1063,14 @@ loaders = {"train": DataLoader(Photos(train_files), 32, shuffle=True), "valid": 
     ],
     "same_data": [
         """
+from transformers import Trainer
+Trainer(model=model, args=args, train_dataset=rows["train"], eval_dataset=rows["train"]).train()
+""",
+        """
+import lightning as L
+L.Trainer(max_epochs=3).fit(model, loader, loader)
+""",
+        """
 def load(root, part):
     rows = torch.load(root / "rows.pt")
     return DataLoader(TensorDataset(rows["x"], rows["y"]), 64, shuffle=True)
@@ -1522,9 +1540,108 @@ for epoch in range(5):
             opt.zero_grad()
 """,
     ],
+    "window_thrown_away": [
+        """
+for epoch in range(5):
+    opt.zero_grad()
+    for i, (x, y) in enumerate(loader):
+        loss = F.cross_entropy(net(x), y) / 4
+        loss.backward()
+        if (i + 1) % 4 == 0:
+            opt.step()
+            opt.zero_grad()
+""",
+    ],
+    "all_frozen": [
+        """
+from transformers import AutoModelForSequenceClassification, Trainer, TrainingArguments
+model = AutoModelForSequenceClassification.from_pretrained("b", num_labels=3)
+for p in model.parameters():
+    p.requires_grad = False
+Trainer(model=model, args=TrainingArguments("o"), train_dataset=rows["train"], eval_dataset=rows["test"]).train()
+""",
+    ],
+    "no_step": [
+        """
+import lightning as L
+class Classifier(L.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.automatic_optimization = False
+        self.net = nn.Linear(10, 3)
+    def training_step(self, batch, number):
+        x, y = batch
+        loss = F.cross_entropy(self.net(x), y)
+        return loss
+    def validation_step(self, batch, number):
+        x, y = batch
+        self.log("val_loss", F.cross_entropy(self.net(x), y))
+    def configure_optimizers(self):
+        return torch.optim.Adam(self.parameters(), 1e-3)
+L.Trainer().fit(Classifier(), train_rows, val_rows)
+""",
+    ],
+    "monitored_never_logged": [
+        """
+import lightning as L
+class Classifier(L.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Linear(10, 3)
+    def training_step(self, batch, number):
+        x, y = batch
+        return F.cross_entropy(self.net(x), y)
+    def validation_step(self, batch, number):
+        x, y = batch
+        self.log("val_loss", F.cross_entropy(self.net(x), y))
+    def configure_optimizers(self):
+        return torch.optim.Adam(self.parameters(), 1e-3)
+best = L.pytorch.callbacks.ModelCheckpoint(monitor="val_acc", mode="max")
+L.Trainer(callbacks=[best]).fit(Classifier(), train_rows, val_rows)
+""",
+    ],
 }
 
 HEALTHY = {
+    "a frozen model that gets an adapter before it is trained": """
+from transformers import AutoModelForSequenceClassification, Trainer, TrainingArguments
+model = AutoModelForSequenceClassification.from_pretrained("b", num_labels=3)
+for p in model.parameters():
+    p.requires_grad = False
+model.add_adapter(adapter)
+Trainer(model=model, args=TrainingArguments("o"), train_dataset=rows["train"], eval_dataset=rows["test"]).train()
+""",
+    "the log-likelihood of a network of a library with a last layer of its own": """
+from torchvision import models
+net = models.resnet18()
+net.fc = nn.Sequential(nn.Linear(512, 10), nn.LogSoftmax(dim=1))
+opt = torch.optim.Adam(net.parameters(), 1e-3)
+for x, y in loader:
+    opt.zero_grad()
+    F.nll_loss(net(x), y).backward()
+    opt.step()
+""",
+    "a module of Lightning that steps by hand and logs by pass what is monitored": """
+import lightning as L
+class Classifier(L.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.automatic_optimization = False
+        self.net = nn.Linear(10, 3)
+    def training_step(self, batch, number):
+        x, y = batch
+        opt = self.optimizers()
+        opt.zero_grad()
+        self.manual_backward(F.cross_entropy(self.net(x), y))
+        opt.step()
+    def validation_step(self, batch, number):
+        x, y = batch
+        self.log("val_loss", F.cross_entropy(self.net(x), y))
+    def configure_optimizers(self):
+        return torch.optim.Adam(self.parameters(), 1e-3)
+best = L.pytorch.callbacks.ModelCheckpoint(monitor="val_loss_epoch")
+L.Trainer(callbacks=[best]).fit(Classifier(), train_rows, val_rows)
+""",
     "a plot of points, a part that is read, and statements that change what they are called on": """
 def show(ax, xs, ys, net, opt, loader):
     ax.scatter(xs, ys)

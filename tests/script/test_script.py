@@ -266,7 +266,8 @@ def test_a_lightning_module_whose_parts_contradict_each_other_is_found(
     manual = "        self.automatic_optimization = False\n" if rule == "manual_optimization" else ""
     text = LIGHTNING.replace("super().__init__()\n", "super().__init__()\n" + manual).replace(old, new)
     assert inspect_script(written(tmp_path, LIGHTNING, "right.py")).findings == []
-    assert [one.rule for one in inspect_script(written(tmp_path, text)).findings] == [rule]
+    found = [one.rule for one in inspect_script(written(tmp_path, text)).findings]
+    assert found == (["no_step", rule] if manual else [rule])
 
 
 KERAS = """\

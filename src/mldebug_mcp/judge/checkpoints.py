@@ -141,8 +141,8 @@ def _lost_evaluations(run: Run, curve: Curve) -> list[str]:
 
 
 LEAST_ALIKE = 3
-"""Checkpoints of one kind and size beside which one is too small. Chosen: two may be of different things."""
-ALIKE = 0.1
+"""Checkpoints of one kind and size by which another is too small. Chosen: two may be of different things."""
+SAME_SIZE = 0.1
 """Share by which their sizes differ. Chosen: the same weights take the same room."""
 FAR_SMALLER = 0.5
 """Share of their size below which another may not be whole. Chosen: by hand."""
@@ -158,7 +158,7 @@ def _far_smaller(saved: Sequence[Checkpoint]) -> list[str]:
     notes = []
     for alike in kinds.values():
         usual = float(np.median([checkpoint.size for checkpoint in alike]))
-        if sum(abs(checkpoint.size - usual) <= ALIKE * usual for checkpoint in alike) >= LEAST_ALIKE:
+        if sum(abs(checkpoint.size - usual) <= SAME_SIZE * usual for checkpoint in alike) >= LEAST_ALIKE:
             notes += [
                 f"{checkpoint.name} has {counted(checkpoint.size, 'byte')} where others like it have {usual:,.0f}: "
                 "it may not have been saved whole"

@@ -428,7 +428,7 @@ SHARE = 0.3
 START = 10
 """Part of the records that is the start. Chosen: a tenth, in which workers start and things are compiled."""
 END = 5
-"""Part of the records that is the end. Chosen: a fifth is no single slow stretch."""
+"""Part of the records that is the end. Chosen: one slow stretch is shorter than a fifth."""
 WAIT_LEAST = 5
 """Records, without the first tenth. Chosen: a median of fewer may be one slow step."""
 WAIT_FEW = 2

@@ -37,7 +37,10 @@ def activation_twice(roles: Roles) -> Iterator[Fault]:
             yield fault("nll_of_probabilities", call.line, "certain", says)
         elif (kind, through) == ("log-probabilities", "logits"):
             says = "the negative log-likelihood takes log-probabilities, and is given the raw outputs of a layer"
-            yield fault("nll_of_probabilities", call.line, "certain", says)
+            yield fault("nll_of_logits", call.line, "certain", says)
+        elif (kind, through) == ("log-probabilities", "") and (model := _ready_made(roles, given)):
+            says = f"the negative log-likelihood takes log-probabilities, and is given the raw outputs of {model}"
+            yield fault("nll_of_logits", call.line, "certain", says)
         elif kind == "probabilities" and through in ("", "logits") and _gives_logits(roles, given):
             says = "binary cross-entropy takes probabilities, and nothing in the file makes any (sigmoid)"
             yield fault("bce_of_logits", call.line, "likely", says)
@@ -60,6 +63,28 @@ def _gives_logits(roles: Roles, given: ast.expr) -> bool:
         return False
     name = dotted(given.func) if isinstance(given, ast.Call) else ""
     return bool(name) and (roles.class_of(name) is not None or name in roles.sequentials)
+
+
+READY_MADE = re.compile(r"^(?:torchvision\.models\.(?!detection|segmentation|video|optical)\w+|timm\.create_model)$")
+"""What makes a classifier that gives logits."""
+
+
+def _ready_made(roles: Roles, given: ast.expr) -> str:
+    """Return the model of a library of classifiers whose raw outputs a value is; empty for another value.
+
+    It may have got another last layer, which alone is a linear one.
+    """
+    if re.search("log_?softmax", roles.source, re.IGNORECASE):
+        return ""
+    models = {model for event in roles.trace.of("forward") if event.node is given for model in event.objects}
+    layers = [
+        event.source
+        for event in roles.trace.of("attach")
+        if any(owner.is_related_to(model) for owner in event.objects for model in models)
+    ]
+    are_linear = all(layer is not None and layer.made_by == "torch.nn.Linear" for layer in layers)
+    known = are_linear and all(READY_MADE.search(model.made_by) for model in models)
+    return " and ".join(sorted(model.label for model in models)) if known else ""
 
 
 def _line_of_activation(roles: Roles, call: Call) -> int:

@@ -344,7 +344,7 @@ def _frozen(trace: Trace) -> Iterator[Fault]:
         free = {unfrozen for event in trace.of("unfreeze") for unfrozen in event.objects}
         if any(unfrozen.is_related_to(model) for unfrozen in free for model in models):
             continue
-        freezes = [_freeze_of(trace.events[:until], model, make) for model in models]
+        freezes = [freeze_of(trace.events[:until], model, make) for model in models]
         known = [
             freeze
             for freeze in freezes
@@ -356,7 +356,7 @@ def _frozen(trace: Trace) -> Iterator[Fault]:
             yield fault("all_frozen", known[0].line, "certain", says)
 
 
-def _freeze_of(events: Sequence[Event], model: Object, make: Event) -> Event | None:
+def freeze_of(events: Sequence[Event], model: Object, make: Event) -> Event | None:
     """Return what freezes all of a model for good, None where nothing does, or new layers are free."""
     found = None
     for event in events:

@@ -333,9 +333,19 @@ def _accumulated(roles: Roles, step: Call, run: Run, every: str, backward: Call)
     ends = any("len(" in test or " or " in test for test in run.conditions)
     later = [other for other in roles.steps if other.order > step.order and len(other.loops) < len(step.loops)]
     passes = len(run.loops) > 1 or any(caller.loops for caller in roles.callers(step.function))
-    if passes and not ends and not later and _restarts(roles, every, run):
+    if passes and not ends and not later and not _begins_cleared(roles, run) and _restarts(roles, every, run):
         says = "batches that are left at the end of a pass make no step with the others of their window"
         yield fault("accumulation_leftover", step.line, "depends", says)
+
+
+def _begins_cleared(roles: Roles, run: Run) -> bool:
+    """Say whether gradients are cleared where a pass begins, so that those of batches that are left go nowhere."""
+    outer = run.loops[:-1]
+    return any(
+        other.loops == outer and other.function == run.function
+        for call in roles.script.named("zero_grad")
+        for other in roles.runs(call)
+    )
 
 
 def window_thrown_away(roles: Roles) -> Iterator[Fault]:
@@ -360,7 +370,7 @@ def window_thrown_away(roles: Roles) -> Iterator[Fault]:
             continue
         if not any(_flushes(roles, test) for step in steps for test in step.tests):
             says = "gradients are cleared where a pass begins: those of its last batches, a window not full, are lost"
-            yield fault("accumulation_leftover", steps[0].line, "depends", says, lines=(*clear.lines, *steps[0].lines))
+            yield fault("window_thrown_away", steps[0].line, "depends", says, lines=(*clear.lines, *steps[0].lines))
             return
 
 
