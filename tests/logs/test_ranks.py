@@ -148,6 +148,73 @@ def test_a_diagnosis_of_the_folder_tells_of_its_ranks_and_of_the_first_error(
     assert "rank 11 (rank11.log) is the first" in " ".join(capsys.readouterr().out.split())
 
 
+ILLEGAL = (
+    "[rank2]: Traceback (most recent call last):\n"
+    + "".join(
+        f'[rank2]:   File "/app/model_{depth}.py", line {depth}, in forward\n[rank2]:     x = f(x)\n' * 9
+        for depth in range(9)
+    )
+    + "[rank2]: RuntimeError: CUDA error: an illegal memory access was encountered\n"
+)
+
+
+def crashed(folder: Path, *, error: str = ILLEGAL) -> Path:
+    return write(
+        folder,
+        lambda rank: f"job/rank{rank}.log",
+        lambda rank: log(rank, said=error if rank == 2 else ECHO.format(rank=rank)),
+        ranks=4,
+    )
+
+
+def test_a_crashed_job_leads_with_the_first_error_of_any_rank_its_meaning_and_its_fix(tmp_path: Path) -> None:
+    answer = diagnose_run(crashed(tmp_path) / "job")
+    verdict = answer.verdict
+    assert verdict.headline == (
+        "It ended in an error of rank 2: RuntimeError: CUDA error: an illegal memory access was encountered "
+        "[illegal_memory]"
+    )
+    assert "line 224 of rank2.log" in verdict.facts[0]
+    assert "A kernel read outside its memory" in verdict.facts[1]
+    assert "CUDA_LAUNCH_BLOCKING" in verdict.fix
+    assert answer.next_step is not None
+    assert answer.next_step.tool == "explain_error"
+    assert str(answer.next_step.arguments["text"]).endswith("rank2.log")
+    assert any("line 224 of rank2.log" in line for line in answer.sheet.ran)
+
+
+def test_the_note_on_the_first_rank_to_fail_quotes_its_exception_and_not_a_frame(tmp_path: Path) -> None:
+    notes = diagnose_run(crashed(tmp_path) / "job").notes
+    assert (
+        "rank 2 (rank2.log) is the first of 4 to fail: RuntimeError: CUDA error: an illegal memory access was "
+        "encountered"
+    ) in notes
+
+
+@pytest.mark.parametrize(
+    "error", [ILLEGAL, "[rank2]: Traceback (most recent call last):\n[rank2]: LookupError: shard\n"]
+)
+def test_a_job_that_died_of_an_error_is_to_be_looked_at(tmp_path: Path, error: str) -> None:
+    answer = diagnose_runs(crashed(tmp_path, error=error))
+    glance = answer.at_a_glance
+    assert answer.rows[0].ending == "error"
+    assert glance.kind == "fault"
+    assert "1 ended in an error" in glance.headline
+    assert "job ended in an error at step 60 of rank 2: " in glance.facts[0]
+    assert "Nothing has to be done" not in glance.next
+    assert glance.next.startswith("Look at job")
+
+
+def test_an_unknown_error_of_one_process_leads_too(tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    path.write_text(
+        log(0, said="Traceback (most recent call last):\n  File \"a.py\", line 3\n    x\nKeyError: 'text'\n")
+    )
+    verdict = diagnose_run(path).verdict
+    assert verdict.headline.startswith("It ended in an error: KeyError: 'text'")
+    assert "There is no key `text`." in verdict.facts[1]
+
+
 def test_attempts_of_a_job_are_runs_of_their_own(tmp_path: Path) -> None:
     for attempt in range(2):
         write(tmp_path, lambda rank, attempt=attempt: f"job/attempt_{attempt}/{rank}/stdout.log")  # type: ignore[misc]

@@ -393,15 +393,16 @@ def glance_at_runs(answer: Runs) -> Glance:
     """Return how many runs have a fault, the worst of them, what they share, and the fix of the commonest fault."""
     sick = [row for row in answer.rows if row.is_sick]
     judged = any(row.leader for row in answer.rows)
+    failed = [row for row in answer.rows if row.ending == "error"]
     done = "Nothing has to be done. " if judged else ""
     shared = [shared_line(shared_setting) for shared_setting in answer.shared]
     first = answer.rows[0]
     common = Counter(row.leader for row in sick).most_common(1)
-    look = f"Look at {shorten(first.name, MAX_NAME_CHARACTERS)}, which needs attention first." if sick else ""
+    look = f"Look at {shorten(first.name, MAX_NAME_CHARACTERS)}, which needs attention first." if sick or failed else ""
     return _glance(
-        kind="fault" if sick else "healthy" if judged else "not judged",
+        kind="fault" if sick or failed else "healthy" if judged else "not judged",
         headline=runs_headline(answer),
-        facts=[*map(_row_line, sick[:2]), *shared][:MAX_FACTS],
+        facts=[*map(_row_line, sick[:2]), *map(_failed_line, failed), *shared][:MAX_FACTS],
         next=look or f"{done}To see the curves of {shorten(first.name, MAX_NAME_CHARACTERS)}:",
         command=_command(answer.next_step),
         fix=_fix_of(common[0][0], common[0][1], sick) if common else "",
@@ -417,6 +418,8 @@ def runs_headline(answer: Runs) -> str:
     rest = len(answer.rows) - unread - sick - sound
     parts = [f"a fault leads in {sick}" if sick else "no fault leads", f"{sound} healthy"]
     parts += [f"{rest - little} unclear"] if rest > little else []
+    failed = sum(row.ending == "error" for row in answer.rows)
+    parts += [f"{failed} ended in an error"] if failed else []
     parts += [f"{little} logged too little to judge"] if little else []
     parts += [f"{unread} could not be read"] if unread else []
     return f"{counted(len(answer.rows), 'run')}: {', '.join(parts)}"
@@ -429,6 +432,14 @@ def shared_line(shared_setting: SharedSetting) -> str:
         f"have {shared_setting.setting} {shared_setting.condition}, "
         f"{shared_setting.others_with} of {shared_setting.others} others (p {figure(shared_setting.p)})"
     )
+
+
+def _failed_line(row: RunRow) -> str:
+    """Return that a run ended in an error, of several ranks with that of the first to fail."""
+    first = row.ranks if row.ranks is not None and row.ranks.error else None
+    error = "" if first is None else f" of rank {first.first_failed}: {first.error}"
+    step = "" if row.step is None else f" at {row.step_name} {figure(row.step)}"
+    return f"{shorten(row.name, MAX_NAME_CHARACTERS)} ended in an error{step}{error}"
 
 
 def _row_line(row: RunRow) -> str:

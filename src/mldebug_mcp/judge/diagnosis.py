@@ -31,7 +31,8 @@ from mldebug_mcp.judge.evidence import (
     with_answers,
 )
 from mldebug_mcp.judge.hypotheses import backgrounds, candidates, describe_ties, judge_causes
-from mldebug_mcp.judge.next_call import after_one_of_several, after_ranking
+from mldebug_mcp.judge.last_error import died_of, verdict_of_error
+from mldebug_mcp.judge.next_call import after_a_crash, after_one_of_several, after_ranking
 from mldebug_mcp.judge.next_steps import (
     Likelihood,
     Outcome,
@@ -219,9 +220,13 @@ def diagnose(
         if little or (why and hypotheses[0].cause in NO_FAULTS)
         else verdict_of(summary, sheet, judged, hypotheses, steps=next_steps, missing=missing, learner=learner_of(run))
     )
+    unjudged = verdict.kind == "not judged"
+    died = died_of(run) if hypotheses[0].cause in NO_FAULTS else None
+    if died is not None:
+        verdict = verdict_of_error(died, hypotheses)
     place = "folder" if run.runs_in_folder > 1 else "file"
     return Diagnosis(
-        status="no_result_logged" if no_result else "too_little_seen" if verdict.kind == "not judged" else "judged",
+        status="no_result_logged" if no_result else "too_little_seen" if unjudged else "judged",
         verdict=in_its_place(verdict, runs_here(run), refuted, learner_of(run), place=place),
         run=summary,
         sheet=sheet,
@@ -229,7 +234,7 @@ def diagnose(
         hypotheses=hypotheses,
         next_steps=next_steps,
         next_step=(after_one_of_several(run.path) if summary.runs_in_folder > 1 else None)
-        or after_ranking(next_steps, hypotheses),
+        or (after_a_crash(died.look_in) if died is not None else after_ranking(next_steps, hypotheses)),
         ties=describe_ties(run, judged, hypotheses, likelihood),
         what_to_log=missing,
         comparison=known.comparison,

@@ -19,7 +19,7 @@ from mldebug_mcp.checks.learning_rate import peak_of, rate_of
 from mldebug_mcp.checks.progress import passes_at, uniform_loss
 from mldebug_mcp.checks.reference_settings import USUAL, Usual, peak_rate, usual_for, usual_instead, usual_rates
 from mldebug_mcp.checks.results import AmongSiblings, among_siblings
-from mldebug_mcp.checks.run.end_of_run import OF_DEVICE
+from mldebug_mcp.checks.run.end_of_run import OF_DEVICE, error_that_ended
 from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.text import figure, percent
 from mldebug_mcp.judge.comparison import WORSE, faults_of, settings_with_rate
@@ -310,6 +310,8 @@ def evidence_from_errors(run: Run) -> list[CauseEvidence]:
     ]
     if not known:
         return _evidence_from_fault(run)
+    if not error_that_ended(run)[1]:
+        return []  # they echo an error that no row knows
     message, row = min(known, key=lambda pair: pair[1].role is Role.ECHO)
     return _evidence_from_row(row, f"the error in {message.place} ({row.id})")
 

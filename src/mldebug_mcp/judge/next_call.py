@@ -118,6 +118,11 @@ def after_ranking(steps: Iterable[NextStep], hypotheses: Sequence[Hypothesis]) -
     return _read(leader, f"the leading hypothesis: {_ON_LEADER.get(leader, 'how to confirm and fix it')}")
 
 
+def after_a_crash(text: str) -> Call:
+    """Return a call that explains the error that ended a run: its message, or the log that holds it."""
+    return Call(tool="explain_error", arguments={"text": text}, why="the error that ended it, with your line of code")
+
+
 def after_inspection(path: str, findings: Sequence[BatchFinding], trained: int | None) -> Call:
     """Return a call that explains the most severe finding; without one, a probe of the batch."""
     if findings:

@@ -440,7 +440,7 @@ def _ranks(summary: RankSummary) -> Ranks:
         count=summary.count,
         failed=summary.failed,
         first_failed="" if first is None else ".".join(first.rank),
-        error="" if first is None else first.words(),
+        error="" if first is None else first.error,
         straggler=summary.straggler,
         told=summary.lines(),
     )

@@ -23,6 +23,7 @@ from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.core.limits import checkpoint
 from mldebug_mcp.core.text import clean, counted, figure, shorten
+from mldebug_mcp.logs.failures import TRACEBACK, Prefixes
 from mldebug_mcp.logs.names import role_of
 
 # How a rank ended, from the last of its log: one look at a file of any size, as there may be thousands.
@@ -36,8 +37,9 @@ MAX_SEARCHED_BYTES = 64 * 1024 * 1024
 """Bytes of a file without steps at its end that are searched for an error, from its beginning."""
 READ_RECORDS = 3
 """Last records of a rank whose durations are read."""
-ERROR_BYTES = 2048
-"""Of an error that are kept."""
+ERROR_BYTES = 16 * 1024
+"""Bytes behind the first sign of an error in which its exception is looked for: a traceback may be long."""
+MAX_ERROR_CHARACTERS = 200
 LONGEST_LINE = 4096
 MAX_BYTES_TO_TIME = 1024
 """Bytes before a line without a time in which the nearest one is looked for."""
@@ -73,7 +75,8 @@ class RankEnd:
         file: The file that shows an error, else the one with steps, else the first.
         bytes: Of all its files.
         step: The last step that it tells.
-        error: What it says of an error behind its last record; empty for nothing.
+        error: The words of an error behind its last record: of a traceback the exception, else the first line; empty
+            for none.
         error_time: When that was.
         durations: The medians of the times that its last records tell, in their units, by name.
         has_loss: Whether these tell a loss.
@@ -87,14 +90,6 @@ class RankEnd:
     error_time: float | None = None
     durations: dict[str, float] = field(default_factory=dict)
     has_loss: bool = False
-
-    def words(self) -> str:
-        """Return the words of its error: of a traceback the exception, else the first line."""
-        lines = [line for line in self.error.splitlines() if line.strip()]
-        traceback = next((at for at, line in enumerate(lines) if "Traceback" in line), None)
-        if traceback is not None:
-            lines = [line for line in lines[traceback + 1 :] if not line[:1].isspace()] or lines
-        return shorten(lines[0] if lines else "", 200)
 
 
 def rank_end(rank: tuple[str, ...], files: Sequence[Path]) -> RankEnd:
@@ -136,7 +131,7 @@ def _file_end(rank: tuple[str, ...], path: Path) -> RankEnd:
         path,
         size,
         step=None if last is None else last.step,
-        error="" if error_at is None else clean(tail[error_at : error_at + ERROR_BYTES].decode("utf-8", "replace")),
+        error="" if error_at is None else _error_in(tail[error_at : error_at + ERROR_BYTES].decode("utf-8", "replace")),
         error_time=None if error_at is None else _time(tail, error_at),
         durations=durations,
         has_loss=has_loss,
@@ -169,6 +164,18 @@ def _first_sign(text: bytes, begins: int) -> int | None:
     """Return where the line begins that is the first to read like an error."""
     places = [place for sign in _SIGNS if (place := text.find(sign, begins)) >= 0]
     return text.rfind(b"\n", 0, min(places)) + 1 if places else None
+
+
+def _error_in(text: str) -> str:
+    """Return the words of an error: of a traceback the exception, else the first line."""
+    lines = [line for line in map(clean, text.splitlines()) if line.strip()]
+    traceback = next((at for at, line in enumerate(lines) if TRACEBACK in line), None)
+    if traceback is not None:
+        prefixes = Prefixes()
+        prefixes.learn(lines[traceback])
+        below = (prefixes.split(line)[1] for line in lines[traceback + 1 :])
+        lines = [line for line in below if line and not line[0].isspace()] or lines
+    return shorten(lines[0] if lines else "", MAX_ERROR_CHARACTERS)
 
 
 def _time(text: bytes, place: int) -> float | None:
@@ -260,7 +267,7 @@ class RankSummary:
         lines = [f"{counted(self.count, 'rank')} in {counted(self.files, 'file')} are one run"]
         first = self.first_failed
         if first is not None:
-            lines.append(f"{_called(first)} is the first of {self.failed} to fail: {first.words()}")
+            lines.append(f"{_called(first)} is the first of {self.failed} to fail: {first.error}")
         lines += [text for text in (self.behind, self.slow) if text]
         if self.missing:
             more = "" if len(self.missing) <= MAX_NAMED_RANKS else f" and {len(self.missing) - MAX_NAMED_RANKS} more"

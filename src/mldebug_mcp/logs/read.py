@@ -23,6 +23,7 @@ from mldebug_mcp.core.paths import expanded, unreadable
 from mldebug_mcp.core.text import figure, quoted, shorten
 from mldebug_mcp.logs.attempts import least_to_judge
 from mldebug_mcp.logs.builder import RunBuilder
+from mldebug_mcp.logs.endings import MAX_SHOWN_OF_ENDING
 from mldebug_mcp.logs.files import (
     EVALUATION_FOLDERS,
     MAX_DEPTH,
@@ -48,9 +49,9 @@ from mldebug_mcp.logs.merge import (
 )
 from mldebug_mcp.logs.names.grammar import given_names
 from mldebug_mcp.logs.names.metrics import is_telling
-from mldebug_mcp.logs.ranks import rank_summary
+from mldebug_mcp.logs.ranks import RankSummary, rank_summary
 from mldebug_mcp.logs.remote_files import Choice, brought_in
-from mldebug_mcp.logs.run import RECORDER, Run, Sibling, require_logged
+from mldebug_mcp.logs.run import RECORDER, Ending, Run, Sibling, require_logged
 from mldebug_mcp.logs.settings import Scalar, Settings
 from mldebug_mcp.logs.settings.files import SettingsFile, find_settings, read_found, read_settings
 from mldebug_mcp.logs.settings.settings import Setting
@@ -64,6 +65,8 @@ MAX_OTHER_LOGS = 20
 """Logs in the folder of one that was named that are read to see whether they are other runs; more are. Chosen."""
 MAX_OTHER_BYTES = 32 * 1024 * 1024
 """... and bytes of them."""
+MAX_LOG_NAME = 80
+"""Characters of the name of a log by which its lines are quoted."""
 WHERE_TO_LOOK = "name the file that holds the losses; for an error message use explain_error (`mldebug-mcp error`)"
 _OF_A_SEARCH = "each a run of its own: name the log of one trial"
 _HOLDS_NO_CURVE = (
@@ -222,7 +225,7 @@ def read_place(place: RunFolder, refused: Refused, read_log: ReadLog, wanted: st
         is_named = run.formats == (BARE,)  # by its files, each with its phase
         if not is_named and (below or holds_evaluation(files[0].name, [other.name for other in place.files])):
             run = of_evaluation(run)
-        name = shorten(place.name_of(files[0]), 80)
+        name = shorten(place.name_of(files[0]), MAX_LOG_NAME)
         logs[name] = files[0]
         runs.append((name, run))
     if any(run.formats == (RECORDER,) for _, run in runs):
@@ -239,9 +242,23 @@ def read_place(place: RunFolder, refused: Refused, read_log: ReadLog, wanted: st
         own = tuple(logs[log_name] for log_name, _ in group)
         found.append(Read(name, place, merged(group), known, several, own, is_shared))
     if ranks is not None and found:
-        first = found[0].run
+        first = _first_failure_first(found[0].run, ranks, place)
         found[0] = replace(found[0], run=replace(first, ranks=ranks, notes=(*ranks.lines(), *first.notes)))
     return found
+
+
+def _first_failure_first(run: Run, ranks: RankSummary, place: RunFolder) -> Run:
+    """Return a run whose first error is that of the rank that failed first: those of the other ranks follow it."""
+    file = "" if ranks.first_failed is None else shorten(place.name_of(ranks.first_failed.file), MAX_LOG_NAME)
+    own = [message for message in run.fatal if message.file and message.file == file]
+    if not own:
+        return run
+    last = next((message for message in reversed(own) if not message.text.startswith("Traceback")), own[-1])
+    return replace(
+        run,
+        messages=(*own, *(message for message in run.messages if message not in own)),
+        ending=Ending("error", shorten(last.text, MAX_SHOWN_OF_ENDING), last.line, file),
+    )
 
 
 def settings_files_of(path: Path) -> tuple[SettingsFile, ...]:

@@ -206,12 +206,16 @@ def verdict_block(diagnosis: Diagnosis) -> Block:
     doubted = verdict.kind == "healthy" and doubt_of(diagnosis.hypotheses) is not None
     steps = about_faults(diagnosis.next_steps) if doubted else diagnosis.next_steps
     unclear = verdict.kind == "unclear" and diagnosis.leader != SOUND  # a healthy one of several runs asks for nothing
-    asks = steps and (doubted or verdict.kind == "fault" or unclear)
+    of_error = verdict.kind == "fault" and not verdict.causes  # an error that ended the run, and no hypothesis, leads
+    asks = steps and not of_error and (doubted or verdict.kind == "fault" or unclear)
     check = _check(diagnosis, steps[0]) if asks else None
     if diagnosis.run.runs_in_folder > 1:
         command, needs = f"mldebug-mcp runs {shlex.quote(diagnosis.run.path)}", ""
         return Block(verdict.kind, verdict.headline, verdict.facts, verdict.next, check, command, needs, verdict.fix)
-    command, needs = (check.command, check.needs) if check is not None else _to_run(diagnosis)
+    if of_error and diagnosis.next_step is not None:
+        command, needs = as_command(diagnosis.next_step), ""
+    else:
+        command, needs = (check.command, check.needs) if check is not None else _to_run(diagnosis)
     return Block(verdict.kind, verdict.headline, verdict.facts, verdict.next, check, command, needs, verdict.fix)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import takewhile
 
 import numpy as np
 
@@ -16,9 +17,10 @@ from mldebug_mcp.core.allocations import PrintedAllocation, printed_allocation
 from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import figure, ratio, shorten
-from mldebug_mcp.knowledge.errors import match
+from mldebug_mcp.knowledge.errors import Role, match
 from mldebug_mcp.logs.kinds import Plan, plan_of
 from mldebug_mcp.logs.names import Quantity
+from mldebug_mcp.logs.ranks import is_echo
 from mldebug_mcp.logs.run import Message, Run
 
 # What symptoms of error messages share: finding a kind of message among the lines that read like errors.
@@ -103,6 +105,29 @@ def _is_known(message: Message) -> bool:
     return of_a_kind or any(not row.interpreter for row in match(message.text, code=message.code))
 
 
+def _is_echo(message: Message) -> bool:
+    rows = match(message.text, code=message.code)
+    return OF_COLLECTIVE.search(message.text) is not None or (bool(rows) and rows[0].role is Role.ECHO)
+
+
+def error_that_ended(run: Run) -> tuple[Message | None, int]:
+    """Return the error that ended a run, and how many known ones did; None where no error did.
+
+    Of the known ones it is the first that does not echo another rank. Else it is the last exception, of several ranks
+    the last before the first echo.
+    """
+    errors = [(error, _is_known(error)) for error in run.fatal]
+    known = [error for error, is_known in errors if is_known]
+    first = next((error for error in known if not _is_echo(error)), None)
+    if first is not None:
+        return first, len(known)
+    before = takewhile(lambda pair: not pair[1], errors)
+    raised = [error for error, _ in before if EXCEPTION.search(error.text)]
+    if known and not (raised and (run.ranks is not None or raised[-1].code) and not is_echo(raised[-1].text)):
+        return known[0], len(known)
+    return (raised[-1] if raised else None), 0
+
+
 def error_message(run: Run, shown: Message, kind: str, known: int) -> Evidence:
     """A known error message ended the run.
 
@@ -149,7 +174,8 @@ def collective_timeout(run: Run) -> Evidence | None:
     evidence, first = _of_kind(run, OF_COLLECTIVE, "a collective operation timed out or was aborted"), run.messages[0]
     if evidence is None:
         return None
-    before = f"; the first error is {quoted(first)}" if first.line < evidence.values["line"] else ""
+    is_of_another = run.ranks is not None and not OF_COLLECTIVE.search(first.text)
+    before = f"; the first error is {quoted(first)}" if is_of_another or first.line < evidence.values["line"] else ""
     return Evidence(evidence.summary + before, values={**evidence.values, "first_error_line": first.line})
 
 
@@ -213,13 +239,12 @@ _KINDS = (out_of_memory_error, memory_reserved_unused, device_error, collective_
 def failure(run: Run) -> Answers:
     """Look for a known message among the errors that ended the run, then for any exception."""
     matching(run, ANY)
-    known = [error for error in run.fatal if _is_known(error)]
-    if known:
-        message = error_message(run, known[0], "a known error message", len(known))
+    ended, known = error_that_ended(run)
+    if ended is not None and known:
+        message = error_message(run, ended, "a known error message", known)
         return {"error_message": message, **answers_of(by_outcome(_KINDS, run))}
-    ended = [error for error in run.fatal if EXCEPTION.search(error.text)]
-    if ended:
-        return {"ends_in_error": ends_in_error(run, ended[-1])}
+    if ended is not None:
+        return {"ends_in_error": ends_in_error(run, ended)}
     if not run.messages:
         return {}
     return {"error_message": error_message(run, run.messages[0], "a line that reads like an error", 0)}
