@@ -524,6 +524,69 @@ for e in range(cfg["epochs"]):
         'split == "val"',
         'split == "train"',
     ),
+    "a batch sampler in place of its sampler": (
+        """
+from torch.utils.data import DistributedSampler
+class Data:
+    def __init__(self, ds, rank, world):
+        self.dl = DataLoader(ds, 8, sampler=DistributedSampler(ds, world, rank) if world > 1 else None)
+    def begin(self, e):
+        s = self.dl.@@
+        if isinstance(s, DistributedSampler): s.set_epoch(e)
+        return self.dl
+def main(ds, net, rank, world):
+    data = Data(ds, rank, world); opt = torch.optim.Adam(net.parameters())
+    for e in range(4):
+        for x, y in data.begin(e):
+            opt.zero_grad(); F.cross_entropy(net(x), y).backward(); opt.step()
+""",
+        "batch_sampler",
+        "sampler",
+    ),
+    "a batch sampler that is asked for set_epoch": (
+        """
+def main(ds, net, rank, world):
+    samp = torch.utils.data.distributed.DistributedSampler(ds, world, rank)
+    dl = DataLoader(ds, 8, sampler=samp); opt = torch.optim.Adam(net.parameters())
+    for e in range(4):
+        if hasattr(dl.@@, "set_epoch"):
+            dl.@@.set_epoch(epoch=e)
+        for x, y in dl:
+            opt.zero_grad(); F.cross_entropy(net(x), y).backward(); opt.step()
+""",
+        "batch_sampler",
+        "batch_sampler.sampler",
+    ),
+    "weights of instances that are all one": (
+        """
+class Bag(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.e, self.w, self.c = nn.Linear(8, 16), nn.Sequential(nn.Linear(16, 8), nn.Tanh(), nn.Linear(8, 1)), nn.Linear(16, 1)
+    def forward(self, x):
+        h = F.relu(self.e(x))
+        a = F.softmax(self.w(h), dim=@@)
+        return self.c((a * h).sum(dim=0))
+net = Bag()
+""",
+        "1",
+        "0",
+    ),
+    "weights that are turned after the softmax": (
+        """
+class Bag(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.w, self.c = nn.Linear(16, 1), nn.Linear(16, 2)
+    def forward(self, h):
+        a = self.w(h)
+        a = @@
+        return self.c(torch.mm(a, h))
+net = Bag()
+""",
+        "a.softmax(1).t()",
+        "a.t().softmax(1)",
+    ),
     "a sampler kept in a class": (
         """
 from torch.utils.data.distributed import DistributedSampler
@@ -2462,6 +2525,26 @@ class A:
         a, logp = self.actor.sample(s)
         return (self.alpha * logp - torch.min(*self.critic(s, a))).mean()
     def bonus(self, q, ent): return q + self.alpha * ent
+""",
+    "attention over the places of a sequence": """
+class P(nn.Module):
+    def __init__(self): super().__init__(); self.s, self.c = nn.Linear(8, 1), nn.Linear(8, 2)
+    def forward(self, x):
+        w = torch.softmax(self.s(x), dim=1)
+        self.shown = w.squeeze(-1).T
+        return self.c((w * x).sum(dim=1)), w.squeeze(-1).mean(0)
+""",
+    "a sampler of a batch sampler": """
+from torch.utils.data import BatchSampler, DistributedSampler
+def main(ds, net, rank, world):
+    dl = DataLoader(ds, 8, sampler=DistributedSampler(ds, world, rank) if world > 1 else None)
+    net = nn.parallel.DistributedDataParallel(net); opt = torch.optim.Adam(net.parameters())
+    for e in range(3):
+        net.train()
+        if isinstance(dl.batch_sampler, BatchSampler) and hasattr(dl.batch_sampler.sampler, "set_epoch"):
+            dl.batch_sampler.sampler.set_epoch(epoch=e)
+        for x, y in dl:
+            opt.zero_grad(); F.cross_entropy(net(x), y).backward(); opt.step()
 """,
 }
 NEAR = 6

@@ -9,10 +9,11 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from mldebug_mcp.script.calls import constant_of, dotted
+from mldebug_mcp.script.library import ELEMENTWISE
 
 DataKind = Literal[
     "", "real", "padding", "ones", "zeros", "rest of ones", "rest of zeros", "padded", "places", "length",
-    "mean", "std", "past", "future", "scores", "number", "epochs", "rows", "batches", "updates",
+    "mean", "std", "past", "future", "scores", "ones of a column", "number", "epochs", "rows", "batches", "updates",
     "steps", "clock",
 ]  # fmt: skip
 
@@ -31,10 +32,12 @@ class Facts:
             padding alone. "ones" and "zeros" are such alone, for as many places as hold data, "rest of ones" and
             "rest of zeros" for others. "padded" is data with zeros as padding. "past" is a mask that is true at the own
             place and those before it, "future" one that is true at those after it. "scores" are of all pairs,
+            "ones of a column" a softmax along axis 1 of a last axis of the size 1, which are ones without a third axis,
             "places" numbers of places, "length" is how many there are. "mean" and "std" are statistics. Others are what
             numbers count: "number" is one that is written out, "clock" what a schedule has come to.
         hides: The kind of the mask under which they are minus infinity, or nearly so.
-        axis: Whether the places of a mask, or what it hides, lie along the last axis.
+        axis: Whether the places of a mask, or what it hides, lie along the last axis; of "ones of a column" it is
+            "other" for a product with them.
         source: What they are cut from along time; empty where that is not known.
         shifts: The lines at which one place was left out at their start.
         part: The part of all rows that they are, as it is written; empty for all of them.
@@ -251,6 +254,8 @@ def combined(node: ast.BinOp, left: Facts, right: Facts) -> Facts:
     """Return the facts of what an operation makes of two tensors, lists or numbers."""
     known = _listed(node, left, right) or _calculated(node, left, right) or _of_pairs(node, left, right)
     known = known or _of_two_masks(node, left, right)
+    if isinstance(node.op, ast.Mult) and "ones of a column" in (left.kind, right.kind):
+        known = replace(left if left.kind == "ones of a column" else right, axis="other")
     if known is None and isinstance(node.op, ast.Sub) and {left.role, right.role} == {"preferred", "other"}:
         role: Role = "preferred less other" if left.role == "preferred" else "other less preferred"
         known = Facts(role=role, line=left.line or right.line)
@@ -364,6 +369,8 @@ def _joined(left: Facts, right: Facts, node: ast.BinOp | None = None) -> Facts:
 def cut(facts: Facts, node: ast.Subscript) -> Facts:
     """Return the facts of a part of a tensor."""
     parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    if facts.kind == "ones of a column":
+        return NOTHING
     if facts.kind in OPPOSITE and any(map(_is_new_axis, parts)):
         behind = constant_of(parts[0]) is Ellipsis or sum(isinstance(part, ast.Slice) for part in parts) > 1
         return replace(facts, axis="other" if _is_new_axis(parts[-1]) and behind else "last")
@@ -476,6 +483,8 @@ def _joins(node: ast.expr) -> bool:
 def _unreduced(name: str, given: list[Facts], others: list[ast.expr], node: ast.Call) -> Facts:
     """Return the facts of what a function gives, apart from whether it is one number."""
     first = given[0] if given else NOTHING
+    if first.kind == "ones of a column" and name not in ELEMENTWISE:  # without the last axis they are weights
+        first = replace(first, kind="")
     known = _of_mask(name, given, others) or _made(name, first, others, node) or _counted(name, first, others, node)
     if known is not None:
         return known

@@ -107,6 +107,8 @@ LOOKS_ONLY = {
     "summon_full_params",
 }  # fmt: skip
 """Functions that leave what they are given as it is."""
+BATCH_SAMPLER = "torch.utils.data.BatchSampler"
+"""What a loader makes of its sampler. Source: `torch.utils.data.DataLoader`."""
 CLASSES_OF = {
     "model": ("Module",), "loss": ("Module",), "optimizer": ("Optimizer",),
     "schedule": ("LRScheduler", "_LRScheduler"),

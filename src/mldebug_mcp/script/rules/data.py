@@ -58,10 +58,15 @@ def data_order(roles: Roles) -> Iterator[Fault]:
             yield fault("not_shuffled", made.line, "likely", says)
     several = any(len(run.loops) > 1 for backward in roles.backwards for run in roles.runs(backward))
     samplers = [call for call in roles.script.calls if "DistributedSampler" in call.name]
-    if samplers and not roles.script.named("set_epoch") and several and not _is_sampler_kept_elsewhere(roles):
+    named = roles.script.named("set_epoch")
+    trace = roles.trace
+    follows = trace.is_complete and any(made.made_by.endswith("DistributedSampler") for made in trace.objects)
+    reached = [call for call in named if not follows or id(call.node) in {*trace.given, *trace.settings}]
+    if samplers and not reached and several and not _is_sampler_kept_elsewhere(roles):
         line = samplers[0].line
         says = f"set_epoch() of the DistributedSampler in line {line} is never called: each pass has the same order"
-        yield fault("set_epoch_missing", _pass_over_data(roles) or line, "certain", says)
+        at = named[0].line if named else _pass_over_data(roles) or line
+        yield fault("set_epoch_missing", at, "certain", says, lines=(line,))
     for call in roles.script.named("next"):
         again = call.loops and any(
             backward.function == call.function and backward.loops[: len(call.loops)] == call.loops

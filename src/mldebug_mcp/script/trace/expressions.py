@@ -402,6 +402,10 @@ class Expressions(Calls):
                 return self._compared(self.value(test.left), test.ops[0], self.value(test.comparators[0]))
             case ast.Call(func=ast.Name("isinstance"), args=[subject, kinds]):
                 return self._is_one_of(self.value(subject), self.value(kinds))
+            case ast.Call(func=ast.Name("hasattr"), args=[subject, ast.Constant(str(name))]):
+                owner = self.value(subject)
+                is_known = isinstance(owner, Object) and owner.made_by == library.BATCH_SAMPLER
+                return name in owner.attributes if is_known and isinstance(owner, Object) else None
         value = self.value(test)
         if isinstance(value, Constant):
             return bool(value.value)
@@ -412,6 +416,8 @@ class Expressions(Calls):
         if isinstance(kinds, Items):
             answers = {self._is_one_of(value, kind) for kind in kinds.values}
             return True if True in answers else None if None in answers else False
+        if isinstance(value, Object) and value.made_by == library.BATCH_SAMPLER and isinstance(kinds, Library):
+            return kinds.name.endswith(("BatchSampler", "sampler.Sampler", "data.Sampler"))
         if not isinstance(value, Object) or value.kind not in library.CLASSES_OF:
             return None
         if isinstance(kinds, Class):

@@ -305,8 +305,11 @@ class LibraryCalls(Batches):
             self.trace.hidden.append((facts[0].line, facts[0].hides))
         if facts and weighs and facts[0].kind == "scores":
             self.trace.softmaxed.add((node.lineno, facts[0].line, axis_of(others, node)))
-        if weighs and given and shape_of(given[0]) == "column" and axis_of(others, node) == -1:
+        of_column = weighs and bool(given) and shape_of(given[0]) == "column"
+        if of_column and axis_of(others, node) == -1:
             self.trace.over_one.append(node.lineno)
+        if facts and (name == "t" or (name in ("sum", "mean") and facts[0].axis and axis_of(others, node) == 0)):
+            self.note_two_axes(facts[0])
         if (
             facts
             and facts[0].hides
@@ -314,7 +317,12 @@ class LibraryCalls(Batches):
             and is_over_another_axis(facts[0], others, node)
         ):
             self.trace.over_another_axis.append((node.lineno, facts[0].line))
-        return after(name, facts, others, node)
+        known = after(name, facts, others, node)
+        return (
+            replace(known, kind="ones of a column", line=node.lineno)
+            if of_column and axis_of(others, node) == 1
+            else known
+        )
 
     def _unknown(self, name: str, last: str, given: Sequence[Value], node: ast.Call) -> Object:
         """Return what code of another file makes: a model where the name says so."""

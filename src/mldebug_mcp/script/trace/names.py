@@ -52,6 +52,11 @@ class Names(State):
                 value.facts = known
         return value
 
+    def note_two_axes(self, facts: Facts) -> None:
+        """Note that data have two axes, as what turns them or adds up over their rows says."""
+        if facts.kind == "ones of a column":
+            self.trace.over_one.append(facts.line)
+
     def note_part(self, name: str, value: Value) -> None:
         """Note that a table or array is rows of training, or held-out ones, by the first name that it gets."""
         if not (library.TRAINS.search(name) or library.HELD_OUT.search(name)):
@@ -213,6 +218,8 @@ class Names(State):
                     return Parameters(value.models, known=value.known, gradients=True)
                 return value if name == "data" else DATA
             case Tensor():
+                if name == "T":
+                    self.note_two_axes(value.facts)
                 return DATA if name in library.PLAIN_ATTRIBUTES else replace(value, shape="")
             case Object():
                 return self.attribute_of_object(value, name)
@@ -237,6 +244,8 @@ class Names(State):
             return either(*owner.attributes.values())
         if name in ("module", "_orig_mod") and owner.definition is None:
             return owner
+        if owner.kind == "loader" and name in ("sampler", "batch_sampler") and "sampler" in owner.settings:
+            return self._sampler_of(owner, name)
         if name == "training" and owner is not self.frame.owner and len(owner.modes) == 1:
             return Constant("train" in owner.modes)
         if owner.definition is not None:
@@ -266,6 +275,14 @@ class Names(State):
         self.trace.objects.append(part)
         owner.attributes[name] = part
         return part
+
+    def _sampler_of(self, loader: Object, name: str) -> Value:
+        """Return the sampler that a loader was given, or what makes batches of its places."""
+        if name == "sampler":
+            return loader.settings[name]
+        batches = Object(line=loader.line, name=name, made_by=library.BATCH_SAMPLER)
+        batches.attributes = {"sampler": loader.settings["sampler"], "batch_size": DATA, "drop_last": DATA}
+        return loader.attributes.setdefault(name, batches)
 
     def fields_of(self, owner: Object) -> Items:
         """Return the fields of a data class with what they hold, as a mapping."""
