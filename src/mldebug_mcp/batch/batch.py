@@ -293,15 +293,7 @@ def _numbers(column: Column) -> Floats | None:
 
 @dataclass(slots=True)
 class CellCounts:
-    """What is counted of one column.
-
-    Args:
-        rows: Its cells.
-        value: The first of them, as text.
-        constant: Whether all others are the same.
-        numeric: Whether they are numbers.
-        sum: Equal for columns that hold the same values in the same rows.
-    """
+    """What is counted of one column; `sum` is equal for columns that hold the same values in the same rows."""
 
     rows: int = 0
     value: str = ""
@@ -351,13 +343,7 @@ MAX_CLASSES = 1_000_000
 
 @dataclass(slots=True)
 class LengthCounts:
-    """Rows by length, and which rows are the longest.
-
-    Args:
-        counts: Rows of each length, padding left out.
-        longest: The longest rows seen, and perhaps more: their lengths.
-        numbers: Their numbers in the file.
-    """
+    """Rows by length without padding, and the lengths and numbers of the longest rows seen, perhaps of more."""
 
     counts: Counter[int] = field(default_factory=Counter)
     longest: Ints = field(default_factory=lambda: np.empty(0, np.int64))
@@ -383,15 +369,9 @@ class LengthCounts:
 
 @dataclass(slots=True)
 class Totals:
-    """Counts over the pieces seen so far.
+    """Counts over the pieces seen so far: lengths by side, classes of rows and of tokens, cells by column.
 
-    Args:
-        lengths: By the name of the side.
-        classes: Rows of each class label from 0 up.
-        labels: Class labels in all.
-        token_classes: Tokens of each class, where tokens are classified.
-        values: How many labels with fractions there are, the least and the greatest of them.
-        cells: By the name of the column of a table of measurements.
+    `values` are how many labels with fractions there are, the least and the greatest of them.
     """
 
     lengths: dict[str, LengthCounts] = field(default_factory=dict)
@@ -793,14 +773,7 @@ class Batch:
 
 @dataclass(slots=True)
 class Context:
-    """What is known besides the file's content: the same for each piece of a large file.
-
-    Args:
-        path: As the user gave it.
-        formats: The readers used.
-        purpose: As the user gave it, or None to infer it.
-        first: The number of the piece's first row.
-    """
+    """What is known besides the file's content; of a piece of a large file `first` is the number of its first row."""
 
     path: str
     formats: tuple[str, ...] = ()

@@ -396,12 +396,7 @@ def decoder_inputs(table: Table) -> Ragged | None:
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """What rows hold besides floats and classes: text, categories, whole numbers.
-
-    Args:
-        keys: A key of each row's values, shape (rows,).
-        bits: How much they tell rows apart: the logarithm of how many combinations there could be.
-    """
+    """A key of what rows hold besides floats and classes, and the bits by which such keys tell rows apart."""
 
     keys: Ints
     bits: float

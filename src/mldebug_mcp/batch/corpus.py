@@ -41,12 +41,7 @@ class DocumentCuts:
         """Whether the end tokens stand before documents, as in the corpora of llm.c; not known before the first one."""
 
     def documents(self, flat: npt.NDArray[np.integer], *, is_start: bool) -> Ragged | None:
-        """Return the documents of a piece of a stream as rows; None where no such id stands in it.
-
-        Args:
-            flat: The tokens of the piece, shape (n,).
-            is_start: Whether it is the start of a file.
-        """
+        """Return the documents of a piece of a stream as rows; None where no such id stands in it."""
         found = [
             first + np.flatnonzero(flat[first : first + COUNTED_AT_ONCE] == end)
             for first in range(0, len(flat), COUNTED_AT_ONCE)

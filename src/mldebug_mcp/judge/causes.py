@@ -88,12 +88,7 @@ LONG_WARMUP = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """What a cause needs.
-
-    Args:
-        lacks: What shows that a run lacks it, in words; None where it has it, or does not say.
-        bits: Bits against the cause where it is lacking.
-    """
+    """What shows, in words, that a run lacks what a cause needs; and the bits against the cause where it does."""
 
     lacks: Callable[[Run], str | None]
     bits: float = OUT
@@ -358,12 +353,7 @@ def evidence_from_needs(run: Run) -> list[CauseEvidence]:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """A piece of advice that a setting can make needless.
-
-    Args:
-        words: How it begins, in the fixes of PLAYBOOK.md.
-        in_place: What shows that a run does so already, in words; None where it does not, or does not say.
-    """
+    """How advice begins in the fixes of PLAYBOOK.md, and what shows, in words, that a run does so already."""
 
     words: re.Pattern[str]
     in_place: Callable[[Run], str | None]
@@ -461,11 +451,6 @@ def of_these_findings(run: Run, fix: str, findings: Sequence[Finding]) -> str:
 
     That is how far its learning rate is above the usual, whether it fails from the start, and whether its loss is lost
     for good.
-
-    Args:
-        run: As it was read.
-        fix: The fix of a cause.
-        findings: Every symptom with its state.
     """
     present = [finding for finding in findings if finding.state is State.PRESENT]
     high = next(

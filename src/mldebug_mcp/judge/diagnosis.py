@@ -284,16 +284,7 @@ def _note_of_refuted(refuted: Tried | None) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is known of a run before its causes are ranked.
-
-    Args:
-        kind: Kind of run.
-        findings: Every symptom with its state.
-        evidence: What else supports a cause or contradicts it.
-        facts: How its columns stand to one another, to bounds and to settings.
-        comparison: The comparison with its reference, if any.
-        problems: Notes on symptoms that broke.
-    """
+    """What is known of a run before its causes are ranked; `problems` are notes on symptoms that broke."""
 
     kind: str
     findings: list[Finding]

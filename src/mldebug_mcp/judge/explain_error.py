@@ -256,12 +256,7 @@ _TABLE: tuple[tuple[str, str, Problem], ...] = (
 
 
 def classify(exception: str, message: str) -> Problem:
-    """Return the kind of problem that an exception is.
-
-    Args:
-        exception: Its type, without modules; may be empty.
-        message: Its message.
-    """
+    """Return the kind of problem that an exception is; its type has no modules, and may be empty."""
     for types, words, problem in _TABLE:
         if re.fullmatch(types, exception) and (not words or re.search(words, message[:2_000])):
             return problem

@@ -342,12 +342,7 @@ def levers(device: DeviceMemory, leaked: int = 0, *, fragmented: bool = False) -
     """Return what would save at least 1 MiB on a device at its peak or failure, best first.
 
     What is at fault comes first: memory that leaks or lies in pieces is of no use to training, while all else costs
-    time, batch size or precision.
-
-    Args:
-        device: The device.
-        leaked: Bytes that earlier steps left behind, according to the findings.
-        fragmented: Whether the findings say that free memory lies in pieces too small to use.
+    time, batch size or precision. `leaked` are bytes that earlier steps left behind, according to the findings.
     """
     view = device.view
     missing = device.oom.short if device.oom is not None else None
@@ -368,11 +363,7 @@ def levers(device: DeviceMemory, leaked: int = 0, *, fragmented: bool = False) -
 class _PeakBytes(NamedTuple):
     """Bytes that a device holds at its peak or failure, by what they are for.
 
-    Args:
-        activations, scores, logits, parameters, gradients, state: Those of the categories of these names.
-        optimizer_temporary: Those of copies that the optimizer makes.
-        for_backward: Activations and scores that are kept for the backward pass.
-        per_token: All that grow with the batch and the length.
+    `for_backward` are activations and scores kept for it; `per_token` is all that grows with the batch and the length.
     """
 
     activations: int

@@ -121,17 +121,7 @@ def verdict_of(
     missing: Sequence[MetricToLog] = (),
     learner: str = "",
 ) -> RunVerdict:
-    """Return the verdict on a run that could be judged.
-
-    Args:
-        run: What was read.
-        sheet: What was observed.
-        findings: Every symptom with its state.
-        hypotheses: Best first.
-        steps: The checks that tell them apart, best first.
-        missing: The metrics that would help, best first.
-        learner: What learns, as `knowledge.advice` knows it.
-    """
+    """Return the verdict on a run that could be judged; hypotheses, steps and what is missing are best first."""
     leader = hypotheses[0]
     present = [finding for finding in findings if finding.state is State.PRESENT]
     unusual = [finding for finding in present if finding.symptom not in usual_symptoms()]

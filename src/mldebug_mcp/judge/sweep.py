@@ -44,14 +44,7 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """A value of a setting, or a range of numbers.
-
-    Args:
-        text: How it is shown.
-        low: The smallest number in it; None for other values.
-        high: The largest.
-        value: The value, where it is one.
-    """
+    """A value of a setting, or a range of numbers from `low` to `high`, as `text` shows it."""
 
     text: str
     low: float | None = None

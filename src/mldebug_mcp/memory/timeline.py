@@ -37,16 +37,8 @@ ORDER = (
 class Timeline:
     """Memory over time. All curves have shape (points,); bytes.
 
-    Args:
-        device: Which device.
-        moments: The events that the points stand for, ascending.
-        held: Bytes of each category, in the order in which they are stacked.
-        reserved: Bytes reserved.
-        peak: The event at which most was allocated.
-        peak_bytes: What was allocated then.
-        failures: The events at which an allocation failed.
-        steps: The events at which steps begin.
-        events: How many events there are.
+    `held` are the bytes of each category, in the order in which they are stacked. Moments, peak, failures and steps are
+    indices of events.
     """
 
     device: int
@@ -112,13 +104,8 @@ EVEN = 0.1
 class Grower:
     """A call site whose memory grows.
 
-    Args:
-        stack: Who.
-        size: Bytes of one allocation, the median.
-        per_step: Bytes left per step: the median, or the mean where not each step leaves something.
-        total: Bytes left so far.
-        steps: Steps that left something.
-        of: Steps in all.
+    `per_step` is the median of what is left per step, or the mean where not each step leaves something. `steps` left
+    something, `of` so many.
     """
 
     stack: Stack

@@ -220,15 +220,9 @@ class Progress:
 
 @dataclass(slots=True)
 class RawProbe:
-    """What came back from the worker.
+    """What came back from the worker: what was measured up to the last stage, and why it did not finish, if so.
 
-    Args:
-        measured: What was measured, up to the phase that was reached.
-        failure: Why it did not finish, if it did not.
-        stage: The last phase that was entered.
-        seconds: Wall time.
-        output: The last lines that the worker wrote: the user's prints, warnings, tracebacks.
-        notes: The worker's notes.
+    `seconds` are wall time; `output` are the last lines that it wrote: prints, warnings, tracebacks.
     """
 
     measured: Measured = field(default_factory=Measured)

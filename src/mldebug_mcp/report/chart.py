@@ -50,14 +50,7 @@ SVG_LETTER = 7.5
 
 
 def panel_svg(panel: Panel, first: float, last: float, step_name: str) -> str:
-    """Return a panel over the steps from `first` to `last`.
-
-    Args:
-        panel: The curves and marks.
-        first: Step at the left edge.
-        last: Step at the right edge.
-        step_name: What a step is.
-    """
+    """Return a panel over the steps from `first` to `last`."""
     place = _Place(first, last, panel)
     names = ", ".join(curve.title for curve in panel.curves)
     parts = [

@@ -388,13 +388,9 @@ def diagnosis_html(
     *,
     live: bool = False,
 ) -> str:
-    """Return the page. All text from the log is escaped.
+    """Return the page with the reference and siblings drawn behind the run. All text from the log is escaped.
 
-    Args:
-        diagnosis: In full.
-        run: As it was read; the curves of its siblings are drawn behind.
-        reference: The run that it was compared with, drawn behind, too.
-        live: Whether it asks the server that it came from for a newer one.
+    A `live` page asks the server that it came from for a newer one.
     """
     parts = page_parts(diagnosis, run, reference)
     return (

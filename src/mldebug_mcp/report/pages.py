@@ -126,11 +126,7 @@ def _corpus(corpus: Corpus, batch: BatchSummary) -> list[str]:
 def _bars(named: list[tuple[str, int]], across: str, up: str, root: float = 1.0) -> str:
     """Return bars as SVG with the names of both axes, each bar with its count as a title.
 
-    Args:
-        named: What each bar stands for, and its count.
-        across: What the names are of.
-        up: What the counts are of.
-        root: The power of a count that its bar is as high as.
+    A bar is as high as its count to the power `root`.
     """
     return for_both_widths(lambda width: _bars_of_width(named, (across, up), root, width))
 
@@ -277,12 +273,7 @@ def _page_of(row: RunRow, root: str) -> str:
 
 
 def runs_html(answer: Runs, pages: Mapping[str, str] | None = None) -> str:
-    """Return the page. All text from logs and names is escaped.
-
-    Args:
-        answer: The runs.
-        pages: The page of each run by its name, which its card links to.
-    """
+    """Return the page, whose cards link to the page of each run. All text from logs and names is escaped."""
     rows = answer.rows[:MOST_CARDS]
     values = _values(rows)
     scales = {metric: scale_of([some]) for metric, some in values.items()}

@@ -56,13 +56,7 @@ MOST_JOBS = 12
 
 
 def print_runs(console: Console, answer: Runs, most: int = MAX_TABLE_ROWS) -> None:
-    """Print the runs that need attention first, and what they share.
-
-    Args:
-        console: Where to.
-        answer: The runs.
-        most: Rows that are shown.
-    """
+    """Print the runs that need attention first, `most` rows of them, and what they share."""
     print_first(console, answer.at_a_glance)
     table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="dim")
     for title in ("run", "ends", "step", "result", "may be", "since"):

@@ -301,12 +301,7 @@ at 1.2 times."""
 
 
 class Yardstick:
-    """What the loss of a subject means.
-
-    Args:
-        subject: What is probed.
-        measured: What is known of it, `initial_loss` among it; what is learnt is added there.
-    """
+    """What the loss of a subject means; what is learnt is added to what is measured."""
 
     def __init__(self, subject: Subject, measured: dict[str, Any]) -> None:
         self.subject, self.measured = subject, measured

@@ -195,8 +195,7 @@ class Movement:
     def rounded_away(self, gradients: Mapping[int, torch.Tensor]) -> float | None:
         """Return the share of the 16-bit elements with a gradient that a step did not change; None where none has.
 
-        Args:
-            gradients: What the optimizer used, by the id of the parameter.
+        The gradients are those that the optimizer used, by the id of the parameter.
         """
         moved = total = 0
         for _, parameter, start in self._start:

@@ -20,13 +20,9 @@ PROGRESS_EVERY = 0.2
 
 
 class Report:
-    """What has been measured so far.
+    """What has been measured so far; progress is written to the file descriptor `channel`.
 
     The file is replaced as a whole after each phase, so that a crash or a time limit leaves what was known until then.
-
-    Args:
-        path: The result file.
-        channel: The file descriptor that progress is written to.
     """
 
     def __init__(self, path: str | Path, channel: int) -> None:
