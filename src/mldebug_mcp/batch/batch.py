@@ -192,9 +192,6 @@ def _each(
             yield boxes, np.full(len(boxes), place), classes, np.tile([width, height], (len(boxes), 1))
 
 
-# Annotations as COCO writes them: images, boxes that name their image, and what classes are called.
-
-
 def is_coco(value: Mapping[str, object]) -> bool:
     """Say whether a JSON object holds images and the annotations of their boxes."""
     images, annotations = value.get("images"), value.get("annotations")
@@ -438,9 +435,6 @@ def median_of(values: npt.NDArray[np.number], counts: Ints) -> float:
     middle = np.array([(sums[-1] - 1) // 2, sums[-1] // 2])
     found: Floats = values[order][np.searchsorted(sums, middle, side="right")].astype(np.float64)
     return float(found.mean())
-
-
-# What rows of a data set share, with each other and with those of another one.
 
 
 @dataclass(frozen=True, slots=True)
@@ -766,9 +760,6 @@ class Batch:
                     return tuple(found)
                 found.append(read_roles(side, index, self.tokenizer))
         return tuple(found)
-
-
-# What is known of a batch besides the content of its file.
 
 
 @dataclass(slots=True)

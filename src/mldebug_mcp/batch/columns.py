@@ -16,9 +16,6 @@ import numpy.typing as npt
 from mldebug_mcp.batch.sequences import Floats, Ints, Ragged, as_integers, whole_numbers
 from mldebug_mcp.batch.table import Column, Table, leaves
 
-# Which column is what: the names that trainers use for token ids, labels, masks and inputs, in one place.
-
-
 Kind = Literal["ids", "labels", "attention", "positions", "loss_mask"]
 
 SIDES = ("chosen", "rejected", "prompt", "completion")

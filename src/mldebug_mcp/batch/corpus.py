@@ -24,8 +24,6 @@ BIG_ENDIAN = "most significant byte first"
 WINDOW = 1024
 """Tokens of a context window where no model's configuration names its own."""
 
-# A stream of tokens is cut into its documents where the end or the beginning of a document is known.
-
 
 class DocumentCuts:
     """Where documents of a stream begin, found by the ids that end or begin them.
@@ -182,9 +180,6 @@ def _divergence(counts: Floats, others: Floats) -> float:
 def _entropy(shares: Floats) -> float:
     shares = shares[shares > 0]
     return float(-(shares * np.log2(shares)).sum())
-
-
-# The counts.
 
 
 @dataclass(slots=True)

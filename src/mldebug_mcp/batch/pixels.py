@@ -193,9 +193,6 @@ def _fits(pixels: Floats, way: Origin) -> bool:
     return bool(on_grid.all(axis=1).mean() >= MIN_SHARE_ON_GRID) and len(np.unique(whole)) >= MIN_BYTES_SEEN
 
 
-# Targets of Mask2Former and its kin: for each image the masks of its segments, and their classes.
-
-
 @dataclass(frozen=True, slots=True)
 class Masks:
     """The class and the place of the image of each mask of a batch, and the largest number in any mask."""

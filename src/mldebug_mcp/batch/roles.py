@@ -14,8 +14,6 @@ from mldebug_mcp.batch.sequences import Ints, Sequences
 from mldebug_mcp.batch.templates import ASSISTANT, Family, Span, family_of, spans
 from mldebug_mcp.batch.tokenizer import Tokenizer
 
-# Which token belongs to which role: rows decoded, with the turns that their markers show.
-
 
 @dataclass(frozen=True, slots=True)
 class Turn:

@@ -18,9 +18,6 @@ import numpy.typing as npt
 from mldebug_mcp.batch.sequences import Ints, Ragged
 from mldebug_mcp.core.text import shorten
 
-# What the readers of files return: columns, one piece of the file at a time.
-
-
 Column = Ragged | npt.NDArray[np.generic] | list[object]
 
 
@@ -122,9 +119,6 @@ def records_in(value: object) -> list[Mapping[str, object]] | None:
     if isinstance(value, list) and value and all(isinstance(row, dict) for row in value):
         return value
     return None
-
-
-# A stretch of a data set that can be read on its own, on any machine that sees the file.
 
 
 @dataclass(frozen=True, slots=True)

@@ -348,9 +348,6 @@ def evidence_from_needs(run: Run) -> list[CauseEvidence]:
     ]
 
 
-# The fix of a cause without what the settings of the run have already.
-
-
 @dataclass(frozen=True, slots=True)
 class Advice:
     """How advice begins in the fixes of PLAYBOOK.md, and what shows, in words, that a run does so already."""

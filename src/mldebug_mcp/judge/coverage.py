@@ -178,9 +178,6 @@ def _pattern(line: str) -> str:
     return shorten(_BLANKS.sub(" ", without_numbers), LONGEST_PATTERN)
 
 
-# Text: the reader is given a line at a time.
-
-
 def _uses_in_text(lines: Iterable[str], names: Collection[str]) -> Iterator[tuple[str, LineUse | None]]:
     """Yield each line without its prefix, with its use; None for a line without a number."""
     builder = RunBuilder()
@@ -297,9 +294,6 @@ def _names_what_is_known(line: str) -> bool:
     """Say whether a number of a line has the name of a metric or of a setting: it should have been read."""
     names = [match["name"].strip("- ") for match in _NAME_AND_NUMBER.finditer(line)]
     return any(settings_of(name) or (role_of(name) is not None and may_mean(name)) for name in names)
-
-
-# Settings: a line that holds the key and the value of one.
 
 
 def _settings_of(run: Run) -> Mapping[str, str]:

@@ -108,9 +108,6 @@ def _distinct_steps(steps: Iterable[Floats]) -> int:
     return len(most) + int(np.count_nonzero(most[at] != rest))
 
 
-# The verb `diagnose_run`: read the log, examine it, rank the causes, order the next steps.
-
-
 SETTING_BITS = 2.0
 """Bits that a setting different from the good run's adds to the fault it may be: four to one. Chosen by hand."""
 ENDS_WORSE_BITS = 5.0

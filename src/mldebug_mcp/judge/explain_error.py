@@ -297,9 +297,6 @@ def behind(texts: Iterable[str]) -> str | None:
     return None
 
 
-# The verb `explain_error`: the first real error of a text or log, what it means and what to do.
-
-
 _WARNED = re.compile(
     r".{0,200}?(?:\w[Ww]arning|\bwarning|WARNING|\bWARN)\b(?<!NCCL WARN)|"
     r"\[W\d{0,4}[ \d:.]{0,30}\w{1,40}\.cpp:\d|W\d{4} \d\d:\d\d:\d\d"

@@ -476,9 +476,6 @@ def _by_settings(device: DeviceMemory) -> list[tuple[str, int, str]]:
     return found
 
 
-# The verb `check_memory`: read a snapshot, judge it, rank the causes, and say what would save most.
-
-
 TOP = 10
 MAX_LEVERS = 10
 """Ways to save memory that are listed: those behind save hardly anything. Chosen."""

@@ -144,9 +144,6 @@ def _first_recorded(folder: Path) -> Path | None:
     return min(named, default=(0, None))[1]
 
 
-# Which check to make first: the one that best splits the leading hypotheses for its cost.
-
-
 MAX_STEPS = 5
 COST = {"seconds": 1.0, "minutes": 2.0, "hours": 6.0}
 """What a check costs, relative to one that takes seconds. Chosen by hand: far flatter than time itself, because

@@ -263,9 +263,6 @@ def _rectangle(rows: Ragged, fill: int) -> Array:
     return array
 
 
-# The verb `probe_overfit`: can this batch be memorised here, and if not, why not?
-
-
 MAX_POINTS = 200
 PROBE_MAX_ROWS = 16
 MAX_OUTPUT = 3000

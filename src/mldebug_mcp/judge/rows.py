@@ -139,9 +139,6 @@ def _counts(inspection: BatchInspection) -> Beside:
     )
 
 
-# The verb `rows_at`: which rows were in the batch of a step.
-
-
 MOST_BEFORE = 5
 LAST_STEP = 2**53
 

@@ -67,18 +67,12 @@ def _is_result(run: Run, name: str) -> bool:
     return role.quantity in _OTHERS or role.quantity.higher_is_better or role.quantity.lower_is_better
 
 
-# What each cause is called in a sentence: "probably a bad batch".
-
-
 def name_of(cause: str, learner: str = "") -> str:
     """Return what a cause is called in a sentence, of a learner too; its id in words where it has no name yet."""
     advice = advice_for(cause, learner)
     if advice is not None and advice.name:
         return advice.name
     return cause_names().get(cause, cause.replace("_", " "))
-
-
-# What a reader needs first of a diagnosis: what leads in plain words, the facts it rests on, and the fix.
 
 
 SURELY_HEALTHY = 0.6

@@ -208,9 +208,6 @@ def _digest(content: bytes) -> bytes:
     return hashlib.blake2b(content, digest_size=16).hexdigest().encode()
 
 
-# The verb `diagnose_runs`: every run of a folder in a line, the ones that need attention first.
-
-
 MOST_ENTRIES = 1_000_000
 """Entries of a folder that are looked at where all its runs are asked for: 10,000 runs of a hundred files each."""
 LOOK = "what the log of the run that needs most attention tells"

@@ -327,9 +327,6 @@ def _summary(
     return f"does not fit: {need}; {left}; {more}"
 
 
-# The verb `estimate_memory`: how much memory training a transformer takes on each device.
-
-
 _LEVERS: Mapping[str, tuple[str, str | int | bool]] = {
     "parameters": ("lora_rank", 16),
     "gathered_parameters": ("lora_rank", 16),

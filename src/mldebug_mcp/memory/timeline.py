@@ -13,9 +13,6 @@ from mldebug_mcp.memory.snapshot import DeviceMemory, History
 from mldebug_mcp.memory.steps import Steps
 from mldebug_mcp.memory.tables import Ints, Phase, Stack
 
-# A device's history as stacked curves of few points, in which no peak is lost.
-
-
 ORDER = (
     Category.PARAMETERS,
     Category.OPTIMIZER_STATE,
@@ -85,9 +82,6 @@ def timeline_of(device: DeviceMemory, points: int = 800) -> Timeline | None:
         steps=history.steps.starts,
         events=count,
     )
-
-
-# Allocations that survive step after step from one call site.
 
 
 MIN_TIMELINE_STEPS = 4

@@ -34,9 +34,6 @@ from mldebug_mcp.core.text import figure, shorten
 from mldebug_mcp.probe.measured import Failure, Measured
 from mldebug_mcp.probe.worker.job import BUILD, START_LIMIT
 
-# What a probe has to do, checked before a process is started.
-
-
 GIB = 1024**3
 PASS_VARIABLE = "MLDEBUG_MCP_PASS_ENV"  # noqa: S105 - the name of a variable
 """Names of variables that user code gets besides those of `_PASSED`, separated by commas: "MY_DATA,MY_CONFIG"."""

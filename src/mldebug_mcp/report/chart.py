@@ -274,9 +274,6 @@ def _draw(where: Axes, panel: Panel, span: float) -> None:
     where.spines[["top", "right"]].set_visible(False)
 
 
-# A probe's loss curve as a PNG.
-
-
 def draw_probe(result: ProbeResult) -> bytes:
     """Return a PNG of the loss curve with the losses of reference.
 

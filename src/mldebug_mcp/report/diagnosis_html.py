@@ -189,9 +189,6 @@ def _rounded(values: Floats) -> list[float]:
     ]
 
 
-# The parts of a diagnosis as HTML, for pages and notebooks alike. All text from the log is escaped.
-
-
 def opinions_html(diagnosis: Diagnosis) -> str:
     """Return the opinions of reader and own ranking as a list; nothing where no reader was asked."""
     lines = opinion_lines(diagnosis)

@@ -47,9 +47,6 @@ from mldebug_mcp.report.runs_terminal import rank_lines, result_of_row, sweep_li
 from mldebug_mcp.report.sections import block_of
 from mldebug_mcp.report.web_page import block_html, for_both_widths, prose, web_page, write_file
 
-# An inspection as one HTML file: what was found, and the rows with what is trained on.
-
-
 _BATCH_HTML_STYLE = """
 td:first-child { color: var(--dim); }
 .finding { border-left: .3rem solid var(--line); padding: .2rem 0 .2rem 1rem; margin: 1rem 0; }

@@ -23,9 +23,6 @@ from mldebug_mcp.models.base import NO_FAULTS, SOUND, Glance
 from mldebug_mcp.models.checkpoints import CheckpointChoice
 from mldebug_mcp.models.diagnosis import QuantityFact
 
-# What people are shown of a diagnosis, in a terminal and on a page alike.
-
-
 SHOWN_HYPOTHESES = 5
 SHOWN_STEPS = 3
 SHOWN_SETTINGS = 3

@@ -151,9 +151,6 @@ def _fields(data: memoryview) -> Iterator[tuple[int, memoryview]]:
         yield part.number, data[part.start : part.end]
 
 
-# Messages that are read together: each of them has the same features, of one kind by name, in any order.
-
-
 class _UnevenError(Exception):
     """The messages are not as protobuf's libraries write them, or differ in their features."""
 

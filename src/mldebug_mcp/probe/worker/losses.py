@@ -285,9 +285,6 @@ def in_full_precision(subject: Subject) -> dict[str, Any]:
         torch.autocast.__init__ = usual  # type: ignore[method-assign]
 
 
-# What a loss is measured by: its formula, the losses of reference, and where the batch counts as memorised.
-
-
 MEMORISED = 0.05
 """Share of the distance between a uniform guess and the least possible loss that may be left: chosen, so that each
 label has a probability near 0.8 or above with a vocabulary of 100, and above 0.55 with one of 100,000."""

@@ -11,9 +11,6 @@ from torch import nn
 
 from .subject import Subject
 
-# Parameters: which are trained, how they begin, what gradient they get, whether they move.
-
-
 LISTED = 12
 """Names given per list; counts are of all."""
 VANISHED = 1e-6
@@ -214,9 +211,6 @@ class Movement:
             "still_count": len(still),
             "still_share": sum(parameter.numel() for _, parameter in still) / total if total else 1.0,
         }
-
-
-# What makes a model act differently in training and in evaluation.
 
 
 def mode_modules(model: torch.nn.Module) -> list[str]:

@@ -12,9 +12,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-# The worker's two ways out: a result file, written after each phase, and a stream of progress.
-
-
 PROGRESS_EVERY = 0.2
 """Seconds between two progress lines."""
 
@@ -76,9 +73,6 @@ def claim_stdout() -> int:
     os.dup2(2, 1)
     sys.stdout = sys.stderr
     return channel
-
-
-# A failure that the user can act on: an answer of the worker, not a crash.
 
 
 class KnownFailure(Exception):  # noqa: N818 - an answer
