@@ -360,15 +360,9 @@ def open_data(  # noqa: PLR0917 - what a data set is, and how it is read
     return DataSet(file, context, purpose != "auto", sample, rows, stated=stated)
 
 
-def read_batches(
-    path: str | Path,
-    tokenizer: str | Path | Tokenizer | None = None,
-    model: str | Path | None = None,
-    purpose: str = "auto",
-    sample: int | None = None,
-) -> Iterator[Batch]:
-    """Yield a batch or data set, a piece at a time; takes and raises what `open_data` does."""
-    return open_data(path, tokenizer, model, purpose, sample).batches()
+def read_batches(path: str | Path) -> Iterator[Batch]:
+    """Yield a batch or data set, a piece at a time; raises what `open_data` does."""
+    return open_data(path).batches()
 
 
 def _purpose(name: str) -> Purpose | None:

@@ -173,9 +173,7 @@ Array = npt.NDArray[np.generic]
 class ProbeBatch:
     """What is probed of a file.
 
-    Args:
-        columns: By name, as nested lists: `input_ids`, `attention_mask`, `position_ids` or float inputs, and `labels`.
-        notes: What was left out or changed.
+    Columns are nested lists: `input_ids`, `attention_mask`, `position_ids` or float inputs, and `labels`.
     """
 
     columns: Mapping[str, Any]
