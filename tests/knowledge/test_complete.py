@@ -8,12 +8,14 @@ from typing import get_args
 from mldebug_mcp.checks import symptoms
 from mldebug_mcp.checks.check import Subject
 from mldebug_mcp.judge.calibration import fingerprint, fitted
+from mldebug_mcp.judge.evidence import SETTLED
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.knowledge.catalogue import Cause, cause_names
 from mldebug_mcp.knowledge.search_index import asked
 from mldebug_mcp.knowledge.wording import learnt
 
 SUBJECTS: tuple[Subject, ...] = get_args(Subject)
+OUTCOMES = {outcome for subject in SUBJECTS for outcome in symptoms(subject)}
 
 
 def lacking(cause: Cause) -> Iterator[str]:
@@ -37,9 +39,13 @@ def test_every_cause_has_all_its_parts() -> None:
 
 
 def test_every_link_leads_to_an_outcome() -> None:
-    outcomes = {outcome for subject in SUBJECTS for outcome in symptoms(subject)}
-    problems = [f"{link.cause},{link.outcome}" for link in catalogue().links if link.outcome not in outcomes]
+    problems = [f"{link.cause},{link.outcome}" for link in catalogue().links if link.outcome not in OUTCOMES]
     assert not problems, "\n".join(problems)
+
+
+def test_every_check_that_findings_settle_names_outcomes() -> None:
+    unknown = {name for names in SETTLED.values() for name in names} - OUTCOMES
+    assert not unknown
 
 
 def test_every_link_is_quoted_or_counted_or_one_of_a_snapshot() -> None:

@@ -192,9 +192,6 @@ def _each(
             yield boxes, np.full(len(boxes), place), classes, np.tile([width, height], (len(boxes), 1))
 
 
-# Annotations as COCO writes them: images, boxes that name their image, and what classes are called.
-
-
 def is_coco(value: Mapping[str, object]) -> bool:
     """Say whether a JSON object holds images and the annotations of their boxes."""
     images, annotations = value.get("images"), value.get("annotations")
@@ -293,15 +290,7 @@ def _numbers(column: Column) -> Floats | None:
 
 @dataclass(slots=True)
 class CellCounts:
-    """What is counted of one column.
-
-    Args:
-        rows: Its cells.
-        value: The first of them, as text.
-        constant: Whether all others are the same.
-        numeric: Whether they are numbers.
-        sum: Equal for columns that hold the same values in the same rows.
-    """
+    """What is counted of one column; `sum` is equal for columns that hold the same values in the same rows."""
 
     rows: int = 0
     value: str = ""
@@ -351,13 +340,7 @@ MAX_CLASSES = 1_000_000
 
 @dataclass(slots=True)
 class LengthCounts:
-    """Rows by length, and which rows are the longest.
-
-    Args:
-        counts: Rows of each length, padding left out.
-        longest: The longest rows seen, and perhaps more: their lengths.
-        numbers: Their numbers in the file.
-    """
+    """Rows by length without padding, and the lengths and numbers of the longest rows seen, perhaps of more."""
 
     counts: Counter[int] = field(default_factory=Counter)
     longest: Ints = field(default_factory=lambda: np.empty(0, np.int64))
@@ -383,15 +366,9 @@ class LengthCounts:
 
 @dataclass(slots=True)
 class Totals:
-    """Counts over the pieces seen so far.
+    """Counts over the pieces seen so far: lengths by side, classes of rows and of tokens, cells by column.
 
-    Args:
-        lengths: By the name of the side.
-        classes: Rows of each class label from 0 up.
-        labels: Class labels in all.
-        token_classes: Tokens of each class, where tokens are classified.
-        values: How many labels with fractions there are, the least and the greatest of them.
-        cells: By the name of the column of a table of measurements.
+    `values` are how many labels with fractions there are, the least and the greatest of them.
     """
 
     lengths: dict[str, LengthCounts] = field(default_factory=dict)
@@ -458,9 +435,6 @@ def median_of(values: npt.NDArray[np.number], counts: Ints) -> float:
     middle = np.array([(sums[-1] - 1) // 2, sums[-1] // 2])
     found: Floats = values[order][np.searchsorted(sums, middle, side="right")].astype(np.float64)
     return float(found.mean())
-
-
-# What rows of a data set share, with each other and with those of another one.
 
 
 @dataclass(frozen=True, slots=True)
@@ -788,19 +762,9 @@ class Batch:
         return tuple(found)
 
 
-# What is known of a batch besides the content of its file.
-
-
 @dataclass(slots=True)
 class Context:
-    """What is known besides the file's content: the same for each piece of a large file.
-
-    Args:
-        path: As the user gave it.
-        formats: The readers used.
-        purpose: As the user gave it, or None to infer it.
-        first: The number of the piece's first row.
-    """
+    """What is known besides the file's content; of a piece of a large file `first` is the number of its first row."""
 
     path: str
     formats: tuple[str, ...] = ()

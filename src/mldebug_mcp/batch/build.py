@@ -437,9 +437,6 @@ def _has_answers(side: Sequences, context: Context) -> bool:
     )
 
 
-# Rows of pairs, and of completions with separate prompts, as the checks take them.
-
-
 def split_preference_halves(sides: list[Sequences], table: Table, purpose: Purpose | None) -> list[Sequences]:
     """Return chosen and rejected rows if a batch holds one after the other, as TRL's preference collator makes it.
 

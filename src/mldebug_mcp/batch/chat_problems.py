@@ -33,13 +33,7 @@ _Chats = Sequence[tuple[int, Sequence[Mapping[str, object]]]]
 
 
 def chat_problems(table: Table, tokenizer: Tokenizer | None, first: int = 0) -> Iterator[Problem]:
-    """Yield what the conversations and pairs of a table show.
-
-    Args:
-        table: Columns as they are in the file.
-        tokenizer: Whose chat template is used, if one was given.
-        first: The number of the table's first row.
-    """
+    """Yield what the conversations and pairs of a table show, whose first row has the number `first`."""
     found = [*_pairs(table), *_empty_sides(table)]
     chats = _conversations(table)
     tools = table.columns.get("tools")

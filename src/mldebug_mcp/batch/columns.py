@@ -16,9 +16,6 @@ import numpy.typing as npt
 from mldebug_mcp.batch.sequences import Floats, Ints, Ragged, as_integers, whole_numbers
 from mldebug_mcp.batch.table import Column, Table, leaves
 
-# Which column is what: the names that trainers use for token ids, labels, masks and inputs, in one place.
-
-
 Kind = Literal["ids", "labels", "attention", "positions", "loss_mask"]
 
 SIDES = ("chosen", "rejected", "prompt", "completion")
@@ -396,12 +393,7 @@ def decoder_inputs(table: Table) -> Ragged | None:
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """What rows hold besides floats and classes: text, categories, whole numbers.
-
-    Args:
-        keys: A key of each row's values, shape (rows,).
-        bits: How much they tell rows apart: the logarithm of how many combinations there could be.
-    """
+    """A key of what rows hold besides floats and classes, and the bits by which such keys tell rows apart."""
 
     keys: Ints
     bits: float

@@ -24,8 +24,6 @@ BIG_ENDIAN = "most significant byte first"
 WINDOW = 1024
 """Tokens of a context window where no model's configuration names its own."""
 
-# A stream of tokens is cut into its documents where the end or the beginning of a document is known.
-
 
 class DocumentCuts:
     """Where documents of a stream begin, found by the ids that end or begin them.
@@ -41,12 +39,7 @@ class DocumentCuts:
         """Whether the end tokens stand before documents, as in the corpora of llm.c; not known before the first one."""
 
     def documents(self, flat: npt.NDArray[np.integer], *, is_start: bool) -> Ragged | None:
-        """Return the documents of a piece of a stream as rows; None where no such id stands in it.
-
-        Args:
-            flat: The tokens of the piece, shape (n,).
-            is_start: Whether it is the start of a file.
-        """
+        """Return the documents of a piece of a stream as rows; None where no such id stands in it."""
         found = [
             first + np.flatnonzero(flat[first : first + COUNTED_AT_ONCE] == end)
             for first in range(0, len(flat), COUNTED_AT_ONCE)
@@ -187,9 +180,6 @@ def _divergence(counts: Floats, others: Floats) -> float:
 def _entropy(shares: Floats) -> float:
     shares = shares[shares > 0]
     return float(-(shares * np.log2(shares)).sum())
-
-
-# The counts.
 
 
 @dataclass(slots=True)

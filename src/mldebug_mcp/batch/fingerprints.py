@@ -160,8 +160,7 @@ class Passages:
     def repeated(self, besides: Ints) -> tuple[int, int, Ints]:
         """Return how many passages there are, how many repeat an earlier one, and an example of two rows.
 
-        Args:
-            besides: Numbers of rows that are left out: copies that were found as such.
+        The numbers of rows that were found to be copies are given as `besides`, and left out.
         """
         hashes, owners = _hashes(self.hashes), _joined(self.owners)
         if len(besides):

@@ -52,13 +52,7 @@ def channel_axis(array: Floats) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Scaling:
-    """What a processor does to a byte: (byte * factor - mean) / deviation.
-
-    Args:
-        name: What the constants are called.
-        mean, deviation: Of each channel.
-        factor: What a byte is multiplied by first.
-    """
+    """What a processor, called `name`, does to a byte of each channel: (byte * factor - mean) / deviation."""
 
     name: str
     mean: tuple[float, ...]
@@ -128,12 +122,9 @@ def _scaling_in(settings: object) -> Scaling | None:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """How bytes became the numbers of a batch.
+    """How often bytes were normalised and rescaled to the numbers of a batch, by which constants.
 
-    Args:
-        scaling: The constants.
-        normalised, rescaled: How often.
-        is_reversed: Whether the constants are those of the channels in the opposite order.
+    They are reversed where the constants are those of the channels in the opposite order.
     """
 
     scaling: Scaling
@@ -202,18 +193,9 @@ def _fits(pixels: Floats, way: Origin) -> bool:
     return bool(on_grid.all(axis=1).mean() >= MIN_SHARE_ON_GRID) and len(np.unique(whole)) >= MIN_BYTES_SEEN
 
 
-# Targets of Mask2Former and its kin: for each image the masks of its segments, and their classes.
-
-
 @dataclass(frozen=True, slots=True)
 class Masks:
-    """The masks of a batch.
-
-    Args:
-        classes: Each mask's class.
-        rows: The place of each mask's image.
-        largest: The largest number in any mask.
-    """
+    """The class and the place of the image of each mask of a batch, and the largest number in any mask."""
 
     classes: Ints
     rows: Ints

@@ -216,12 +216,7 @@ MIN_ROWS_OF_ADVANTAGES = 4
 
 
 def rollout_problems(table: Table, first: int = 0) -> tuple[Problem, ...]:
-    """Return what the rewards and advantages of a table show.
-
-    Args:
-        table: Columns as they are in the file.
-        first: The number of its first row.
-    """
+    """Return what the rewards and advantages of a table show, whose first row has the number `first`."""
     found: list[Problem] = []
     for name in REWARDS:
         column = table.columns.get(name)
@@ -350,15 +345,7 @@ def open_data(  # noqa: PLR0917 - what a data set is, and how it is read
     sample: int | None = None,
     stated: Stated = NOTHING_STATED,
 ) -> DataSet:
-    """Find out how to read a batch or data set.
-
-    Args:
-        path: The file or folder.
-        tokenizer: A tokenizer's folder or file. Text that is not tokenized yet is split into words without one.
-        model: The model's `config.json`.
-        purpose: One of `PURPOSES`, or "auto" to infer it.
-        sample: Look at about this many rows, spread evenly over the data.
-        stated: Format, type of ids and names of columns that the user states.
+    """Find out how to read a batch or data set; the arguments are as in `inspect_batch`.
 
     Raises:
         InputError: something cannot be used; the message says what.
@@ -373,15 +360,9 @@ def open_data(  # noqa: PLR0917 - what a data set is, and how it is read
     return DataSet(file, context, purpose != "auto", sample, rows, stated=stated)
 
 
-def read_batches(
-    path: str | Path,
-    tokenizer: str | Path | Tokenizer | None = None,
-    model: str | Path | None = None,
-    purpose: str = "auto",
-    sample: int | None = None,
-) -> Iterator[Batch]:
-    """Yield a batch or data set, a piece at a time; takes and raises what `open_data` does."""
-    return open_data(path, tokenizer, model, purpose, sample).batches()
+def read_batches(path: str | Path) -> Iterator[Batch]:
+    """Yield a batch or data set, a piece at a time; raises what `open_data` does."""
+    return open_data(path).batches()
 
 
 def _purpose(name: str) -> Purpose | None:

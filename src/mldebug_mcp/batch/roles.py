@@ -14,8 +14,6 @@ from mldebug_mcp.batch.sequences import Ints, Sequences
 from mldebug_mcp.batch.templates import ASSISTANT, Family, Span, family_of, spans
 from mldebug_mcp.batch.tokenizer import Tokenizer
 
-# Which token belongs to which role: rows decoded, with the turns that their markers show.
-
 
 @dataclass(frozen=True, slots=True)
 class Turn:
@@ -32,14 +30,9 @@ class Turn:
 class RowRoles:
     """A row's text and turns.
 
-    Args:
-        side, index: The row and its set.
-        number: Its number in the file.
-        text: The decoded content, padding left out.
-        first: The place in the row of the content's first token.
-        edges: The character at which each content token begins, and the text's length.
-        family: The kind of template whose markers the text shows, or None.
-        turns: The turns, in order.
+    The text is the decoded content, padding left out. `first` is the place of its first token in the row; `edges` are
+    the characters at which tokens begin, and the text's length. `family` is the kind of template whose markers it
+    shows.
     """
 
     side: Sequences

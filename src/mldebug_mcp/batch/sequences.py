@@ -37,12 +37,7 @@ class Runs:
 
 @dataclass(frozen=True, slots=True)
 class Ragged:
-    """Rows of integers.
-
-    Args:
-        flat: All rows one after the other, of any integer type.
-        offsets: Row i is `flat[offsets[i]:offsets[i + 1]]`; one more than there are rows.
-    """
+    """Rows of integers of any type, one after the other: row i is `flat[offsets[i]:offsets[i + 1]]`."""
 
     flat: npt.NDArray[np.integer]
     offsets: Ints
@@ -388,13 +383,7 @@ def _share(side: Sequences, places: Ints, shift: int) -> float:
 
 
 def hides_words(side: Sequences, mask: int | None, columns: Iterable[str]) -> bool:
-    """Return whether words are hidden at random and trained on there, as for a masked or permuted language model.
-
-    Args:
-        side: The token rows.
-        mask: The token that hides a word, where a tokenizer tells.
-        columns: The names of the batch's columns.
-    """
+    """Return whether words are hidden at random and trained on there, as for a masked or permuted language model."""
     if PERMUTATION in columns:
         return True
     ids = side.ids.flat[side.disagreeing]

@@ -18,9 +18,6 @@ import numpy.typing as npt
 from mldebug_mcp.batch.sequences import Ints, Ragged
 from mldebug_mcp.core.text import shorten
 
-# What the readers of files return: columns, one piece of the file at a time.
-
-
 Column = Ragged | npt.NDArray[np.generic] | list[object]
 
 
@@ -124,17 +121,11 @@ def records_in(value: object) -> list[Mapping[str, object]] | None:
     return None
 
 
-# A stretch of a data set that can be read on its own, on any machine that sees the file.
-
-
 @dataclass(frozen=True, slots=True)
 class Part:
     """Row groups of a parquet file or record batches of an Arrow file, from `start` up to `stop`.
 
-    Args:
-        file: The file, or the whole path where a format is read in one go.
-        start, stop: Which of the file's groups.
-        first: The number of the first row in the data set.
+    `first` is the number of the first row in the data set. A format that is read in one go has the whole path as file.
     """
 
     file: Path
@@ -144,12 +135,7 @@ class Part:
 
 
 def packed(files: Iterable[tuple[Path, Sequence[tuple[int, int]]]], most_bytes: int) -> list[Part]:
-    """Return the parts of a data set: as many neighbouring groups of a file each as `most_bytes` hold.
-
-    Args:
-        files: In order, each with the rows and the bytes of its groups.
-        most_bytes: Of a part; one group may have more.
-    """
+    """Return the parts of a data set: as many neighbouring groups of a file each as `most_bytes` hold, or one."""
     parts: list[Part] = []
     first = 0
     for file, groups in files:

@@ -153,12 +153,7 @@ _OPENING = ("user", ASSISTANT)
 
 
 def text_problems(table: Table, first: int = 0) -> tuple[Problem, ...]:
-    """Return what the text of a table shows.
-
-    Args:
-        table: Columns as they are in the file.
-        first: The number of its first row.
-    """
+    """Return what the text of a table shows, whose first row has the number `first`."""
     texts = {name: column for name, column in table.columns.items() if _holds_text(column)}
     found: list[Problem] = []
     for check, places, says in (

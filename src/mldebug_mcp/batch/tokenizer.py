@@ -96,9 +96,7 @@ class ChatTemplate:
 def trained_tokens(offsets: Sequence[tuple[int, int]], spans: Spans) -> list[bool]:
     """Return which tokens stand inside spans of characters, as transformers' assistant mask has it.
 
-    Args:
-        offsets: The first character and the one behind the last of each token.
-        spans: The same of each span.
+    Both give the first character and the one behind the last.
     """
     token_at: dict[int, int] = {}
     for token, (start, stop) in enumerate(offsets):

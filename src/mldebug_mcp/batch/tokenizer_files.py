@@ -136,10 +136,6 @@ _ADDED_IDS = TypeAdapter(dict[_Content, _Id])
 def copied(place: Path, name: str) -> Iterator[Path]:
     """Yield a folder of ours with what may be loaded of a tokenizer.
 
-    Args:
-        place: The tokenizer's folder, or a file like tokenizer.json.
-        name: What messages call it.
-
     Raises:
         InputError: a file is too large, not what its name says, or asks to run code.
     """

@@ -65,9 +65,6 @@ def _others(counts: Counter[str]) -> str:
     return f" (and {' and '.join(words)} more)" if words else ""
 
 
-# A batch or data set.
-
-
 def glance_at_batch(answer: BatchInspection) -> Glance:
     """Return what is wrong in a batch first: the gravest finding, why it harms, its fix."""
     batch, bad = answer.batch, [finding for finding in answer.findings if finding.severity != "info"]
@@ -107,9 +104,6 @@ def _after_healthy_batch(answer: BatchInspection) -> str:
     if answer.next_step is not None and answer.next_step.tool == "probe_overfit":
         return "Try whether a tiny model can memorise it."
     return "Read what else keeps a model from learning."
-
-
-# The memory of a GPU.
 
 
 NO_HISTORY = "history_missing"
@@ -167,9 +161,6 @@ def glance_at_memory(answer: MemoryReport) -> Glance:
     )
 
 
-# Whether a batch can be memorised.
-
-
 _RESULTS = {
     "memorised": "The batch can be memorised",
     "too_slow": "The batch is not memorised in time",
@@ -218,9 +209,6 @@ def glance_at_probe(answer: ProbeResult) -> Glance:
     )
 
 
-# A training script.
-
-
 def glance_at_script(answer: ScriptReport) -> Glance:
     """Return the surest fault of a script, its line and its fix."""
     from mldebug_mcp.models.script import SUREST_FIRST  # few answers are of scripts
@@ -265,9 +253,6 @@ def _place(answer: ScriptReport, found: ScriptFinding | RuledOut) -> str:
     return f"{named}:{found.line}"
 
 
-# Which checkpoint to keep.
-
-
 def glance_at_choice(answer: CheckpointChoice, path: str) -> Glance:
     """Return which checkpoint to keep, or why none can be named."""
     headline = whole_sentences(answer.summary, 0)
@@ -291,9 +276,6 @@ def glance_at_choice(answer: CheckpointChoice, path: str) -> Glance:
         next="See the curve that decides.",
         command=read,
     )
-
-
-# Two kinds of runs.
 
 
 ROUNDING_OF_P = 1e-9
@@ -329,9 +311,6 @@ def glance_at_contest(answer: Contest, left_out: str = "") -> Glance:
         fix=f"{needed}. So few runs show a difference of {figure(answer.detectable)} or more.",
         **look,
     )
-
-
-# An error message.
 
 
 def glance_at_error(answer: ErrorExplanation) -> Glance:
@@ -384,9 +363,6 @@ def _deciding(text: str, pattern: str) -> str:
     sentences = [" ".join(sentence.split()) for sentence in _SENTENCE_END.split(text) if sentence.strip()]
     start = next((at for at, sentence in enumerate(sentences) if words in sentence), 0)
     return shorten(whole_sentences(" ".join(sentences[start:]), MAX_ERROR_CHARACTERS), MAX_ERROR_CHARACTERS)
-
-
-# Many runs.
 
 
 def glance_at_runs(answer: Runs) -> Glance:
@@ -456,9 +432,6 @@ def _fix_of(cause: str, count: int, sick: Sequence[RunRow]) -> str:
     where = f"For {name_of(cause, kind)} ({count} of {len(sick)}): " if len(sick) > 1 else ""
     fix = advice.fix if advice is not None else "" if known is None else plain(known.fix)
     return f"{where}{fix if advice is not None else whole_sentences(fix, 0)}" if fix else ""
-
-
-# A run whose hypotheses are ranked again: as it goes on, or after a check.
 
 
 def glance_at_verdict(verdict: RunVerdict, command: str) -> Glance:

@@ -220,13 +220,7 @@ BANDS = 64
 
 
 def corpus_view(batch: Batch, corpus: CorpusCounts, overlap: Overlap) -> Corpus:
-    """Return what a corpus holds.
-
-    Args:
-        batch: Its first piece, for tokenizer and configuration.
-        corpus: The counts of all of it.
-        overlap: What its rows share.
-    """
+    """Return what a corpus holds and what its rows share; its first piece has tokenizer and configuration."""
     size, stream = batch.vocabulary, corpus.is_stream
     limit = size or len(corpus.counts.counts)
     lost, padding = (0.0, 0.0) if stream else corpus.lost_if_cut()

@@ -318,15 +318,9 @@ Progress = Callable[[int, int], None]
 
 @dataclass(slots=True)
 class Tally:
-    """What a check saw over the pieces so far.
+    """What a check saw over the pieces so far; `summary` and `values` are those of the first piece.
 
-    Args:
-        pieces: Pieces in which it saw something.
-        summary, values: What it reported for the first of them.
-        rows: The first rows, `MAX_PROBLEM_ROWS` at most.
-        row_count: How many there are.
-        places: Examples.
-        severities: The severities that it gave; None stands for the check's own.
+    A severity of None stands for the check's own.
     """
 
     pieces: int = 0
@@ -357,11 +351,7 @@ class Tally:
 
 
 class BatchPass:
-    """What was seen so far.
-
-    Args:
-        judging: Whether checks are judged and numbers counted; else rows are only made comparable with another set's.
-    """
+    """What was seen so far; where it is not `judging`, rows are only made comparable with another set's."""
 
     def __init__(self, *, judging: bool = True) -> None:
         self.judging = judging

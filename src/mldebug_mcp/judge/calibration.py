@@ -75,16 +75,10 @@ class Powers(BaseModel):
 
 
 class Fitted(BaseModel):
-    """What was counted, on what, with which links, and the powers that were fitted.
+    """What was counted, with which links (their `fingerprint`), and the powers that were fitted.
 
-    Args:
-        provenance: What was counted.
-        links: Fingerprint of the links that it was counted with.
-        with_findings: Powers of evidence where the numbers of a run count with its findings (`likeness`).
-        alone: Powers where findings speak alone, as in a log of a few records.
-        among_faults: See `rank`.
-        causes: How often each cause showed each symptom; kept in `links.csv`.
-        healthy: How often healthy runs did; kept there too.
+    `with_findings` are the powers where the numbers of a run count with its findings; `alone` where findings speak
+    alone. The counts of `causes` and of `healthy` runs are kept in `links.csv`.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
@@ -113,9 +107,7 @@ class Fitted(BaseModel):
     def shown_by(self, cause: str, chance: Mapping[str, float]) -> dict[str, float]:
         """Return how often a cause shows each symptom that counted runs with it showed: links that need no word.
 
-        Args:
-            cause: The cause.
-            chance: How often each symptom is seen by chance, where its frequency starts.
+        `chance` says how often each symptom is seen by chance, where its frequency starts.
         """
         counted = self.causes.get(cause, {})
         shown = [symptom for symptom, (present, _) in counted.items() if present >= LEAST_SHOWN and symptom in chance]
@@ -135,13 +127,7 @@ class Fitted(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class LabelledRun:
-    """A run whose cause is known.
-
-    Args:
-        causes: The causes that are right, the injected one first.
-        states: The state of each symptom.
-        of: The run that this is a version of, "" where it is the only one.
-    """
+    """A run whose causes are known, the injected one first; a version `of` another run names it, others have ""."""
 
     causes: tuple[str, ...]
     states: Mapping[str, State]
@@ -176,11 +162,7 @@ def count(runs: Sequence[LabelledRun]) -> tuple[dict[str, Counts], Counts]:
 
 
 def fit_sharpness(error: Callable[[float], float]) -> float:
-    """Return the sharpness under which credences are best calibrated.
-
-    Args:
-        error: The calibration error of labelled runs under a sharpness, with numbers counted on other runs than these.
-    """
+    """Return the sharpness with the least error: of calibration, with numbers counted on other runs than these."""
     return min(SHARPNESSES, key=error)
 
 

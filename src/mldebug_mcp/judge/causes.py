@@ -17,7 +17,7 @@ from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.core.text import capitalised, figure, percent
 from mldebug_mcp.judge.ranking import CauseEvidence
 from mldebug_mcp.knowledge.advice import LEARNERS, advice_for
-from mldebug_mcp.logs import Run, Series
+from mldebug_mcp.logs import Run
 from mldebug_mcp.logs.names import Quantity
 from mldebug_mcp.models import Finding, Hypothesis, NextStep, State
 
@@ -93,12 +93,7 @@ LONG_WARMUP = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """What a cause needs.
-
-    Args:
-        lacks: What shows that a run lacks it, in words; None where it has it, or does not say.
-        bits: Bits against the cause where it is lacking.
-    """
+    """What shows, in words, that a run lacks what a cause needs; and the bits against the cause where it does."""
 
     lacks: Callable[[Run], str | None]
     bits: float = OUT
@@ -261,14 +256,14 @@ def _fills_memory_evenly(run: Run) -> str | None:
     return None
 
 
-def _is_of_success(series: Series) -> bool:
-    return series.role is not None and series.role.quantity is Quantity.SUCCESS_RATE
-
-
 def _answers_whole(run: Run) -> str | None:
     """Say that nearly all answers are right from end to end: a model that saw them in training could not write them."""
     scores = run.with_role(Quantity.ACCURACY, Quantity.SUCCESS_RATE, phase="eval", parts=True)
-    whole = (series.finite for series in scores if series.role and (series.role.part == "em" or _is_of_success(series)))
+    whole = (
+        series.finite
+        for series in scores
+        if series.role and (series.role.part == "em" or series.role.quantity is Quantity.SUCCESS_RATE)
+    )
     found = next((series for series in whole if last_share(series) >= MOSTLY_MATCHED), None)
     if found is None:
         return None
@@ -371,46 +366,25 @@ def evidence_from_needs(run: Run) -> list[CauseEvidence]:
     ]
 
 
-# The fix of a cause without what the settings of the run have already.
-
-
-@dataclass(frozen=True, slots=True)
-class Advice:
-    """A piece of advice that a setting can make needless.
-
-    Args:
-        words: How it begins, in the fixes of PLAYBOOK.md.
-        in_place: What shows that a run does so already, in words; None where it does not, or does not say.
-    """
-
-    words: re.Pattern[str]
-    in_place: Callable[[Run], str | None]
-
-
 def _clipped(run: Run) -> str | None:
     clip = run.facts.clip
     works = clip is not None and 0 < clip <= USUAL["max_grad_norm"][0].marked[1]
     return f"gradients are clipped at {figure(clip)} already" if works and clip is not None else None
 
 
-def _warmed_up(run: Run) -> str | None:
-    return f"{warm_up} already" if (warm_up := warmed_up(run)) else None
-
-
-def _advice_shuffled(run: Run) -> str | None:
-    return "shuffle is on already" if run.settings.flag("shuffle") else None
-
-
-def _in_bf16(run: Run) -> str | None:
-    return "it computes in bf16 already" if run.facts.precision == "bf16" else None
-
-
-_ADVICE = (
-    Advice(regex(r"(?i:keep |use )?(?i:clip gradients|clip by global norm|gradient clipping|clipping)"), _clipped),
-    Advice(regex(r"(?i:(?:lengthen|longer) warm-?up|warm up over)"), _warmed_up),
-    Advice(regex(r"`shuffle=True`"), _advice_shuffled),
-    Advice(regex(r"(?i:(?:use )?bf16 (?:where|instead))"), _in_bf16),
+_ADVICE: tuple[tuple[re.Pattern[str], Callable[[Run], str | None]], ...] = (
+    (regex(r"(?i:keep |use )?(?i:clip gradients|clip by global norm|gradient clipping|clipping)"), _clipped),
+    (
+        regex(r"(?i:(?:lengthen|longer) warm-?up|warm up over)"),
+        lambda run: f"{warm_up} already" if (warm_up := warmed_up(run)) else None,
+    ),
+    (regex(r"`shuffle=True`"), lambda run: "shuffle is on already" if run.settings.flag("shuffle") else None),
+    (
+        regex(r"(?i:(?:use )?bf16 (?:where|instead))"),
+        lambda run: "it computes in bf16 already" if run.facts.precision == "bf16" else None,
+    ),
 )
+"""How advice begins in the fixes of PLAYBOOK.md, and what shows, in words, that a run does so already."""
 _OF_IMAGES = regex(r"vlm|vision|llava|image|pixel|-vl\b|mm_projector")
 _OF_ADAPTERS = regex(r"(?i)lora|\bpeft")
 _SENTENCES = regex(r"(?<=[.!?])\s+(?=[A-Z`])")
@@ -479,11 +453,6 @@ def of_these_findings(run: Run, fix: str, findings: Sequence[Finding]) -> str:
 
     That is how far its learning rate is above the usual, whether it fails from the start, and whether its loss is lost
     for good.
-
-    Args:
-        run: As it was read.
-        fix: The fix of a cause.
-        findings: Every symptom with its state.
     """
     present = [finding for finding in findings if finding.state is State.PRESENT]
     high = next(
@@ -586,9 +555,9 @@ def fitting(run: Run, fix: str) -> str:
 
 
 def _done(run: Run, text: str) -> str | None:
-    for advice in _ADVICE:
-        if advice.words.match(text):
-            return advice.in_place(run)
+    for words, in_place in _ADVICE:
+        if words.match(text):
+            return in_place(run)
     named = _SETTING.match(text)
     if named is None:
         return None

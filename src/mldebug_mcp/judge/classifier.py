@@ -117,13 +117,7 @@ def _share_done(run: Run) -> float:
 
 
 def evidence_by_model(model: Likeness, vector: Mapping[str, float], trust: float) -> list[CauseEvidence]:
-    """Return what numbers say of causes; nothing where no result has a course.
-
-    Args:
-        model: What they are compared with.
-        vector: The numbers of the run.
-        trust: What the bits are multiplied by.
-    """
+    """Return what numbers say of causes, in bits multiplied by `trust`; nothing where no result has a course."""
     if not trust or not has_a_course(vector):
         return []
     return [

@@ -71,9 +71,6 @@ def faults_of(setting: str, direction: int) -> tuple[str, ...]:
     return (*FAULTS.get((setting, direction), ()), *of_any) if direction else of_any
 
 
-# A run compared with a good one: which settings differ, and where, and in which metrics, the two depart.
-
-
 BINS = 60
 """Stretches that the common steps are cut into: a departure is located to a sixtieth of them, then to a record."""
 SIGMAS = 5.0

@@ -63,12 +63,9 @@ _BLANKS = regex(r"\s+")
 
 
 class _NumberedLine(NamedTuple):
-    """A line with numbers.
+    """A line with numbers, and the names under which they would be kept.
 
-    Args:
-        message: The line without its prefix.
-        use: What it was used for; None where that hangs on the names that the log turns out to have.
-        names: Those under which its numbers would be kept.
+    A use of None hangs on the names that the log turns out to have.
     """
 
     message: str
@@ -114,10 +111,6 @@ class _Kinds:
         self._counts: Counter[tuple[str, LineUse]] = Counter()
         self._first: dict[tuple[str, LineUse], tuple[int, str]] = {}
 
-    def take(self, line: str, use: LineUse, number: int) -> None:
-        """Take a line, its use and its number."""
-        self.add(_pattern(line), use, 1, number, line.strip())
-
     def add(self, pattern: str, use: LineUse, count: int, number: int, example: str) -> None:
         """Add lines of a pattern; `number` is that of the first."""
         key = (pattern, use)
@@ -160,10 +153,12 @@ def _take_file(path: Path, run: Run, kinds: _Kinds, notes: list[str]) -> None:
         kinds.add(f"({reader.NAME}, read as a whole)", "records", count, 0, path.name)
         return
     lines = file.lines()
-    settings, setup = _settings_of(run), _Setup()
+    settings = {setting.key.rpartition("/")[2]: str(setting.value) for setting in run.settings.values()}
+    setup = _Setup()
     for number, (line, use) in enumerate(by_line(islice(lines, MOST_LINES), run.series), start=1):
         if use is not None:
-            kinds.take(line, setup.use_of(line, _of_settings(line, settings, use)), number)
+            known = setup.use_of(line, _of_settings(line, settings, use))
+            kinds.add(_pattern(line), known, 1, number, line.strip())
     if next(lines, None) is not None:
         notes.append(f"{path.name}: only the first {MOST_LINES:,} lines were looked at")
 
@@ -176,9 +171,6 @@ def _pattern(line: str) -> str:
     """Return a line with # for each number, which is its kind."""
     without_numbers = _DIGITS.sub("#", _HEX.sub("#", line.strip()[: 4 * LONGEST_PATTERN]))
     return shorten(_BLANKS.sub(" ", without_numbers), LONGEST_PATTERN)
-
-
-# Text: the reader is given a line at a time.
 
 
 def _uses_in_text(lines: Iterable[str], names: Collection[str]) -> Iterator[tuple[str, LineUse | None]]:
@@ -299,15 +291,8 @@ def _names_what_is_known(line: str) -> bool:
     return any(settings_of(name) or (role_of(name) is not None and may_mean(name)) for name in names)
 
 
-# Settings: a line that holds the key and the value of one.
-
-
-def _settings_of(run: Run) -> Mapping[str, str]:
-    """Return the settings of a run: the last part of each key, with its value as text."""
-    return {setting.key.rpartition("/")[2]: str(setting.value) for setting in run.settings.values()}
-
-
 def _of_settings(line: str, settings: Mapping[str, str], use: LineUse) -> LineUse:
+    """Return the use of a line that may name the last part of the key of a setting, with its value as text."""
     if use not in (NOT_READ, "prose", "progress"):
         return use
     names_a_setting = any(key in line and value.removesuffix(".0") in line for key, value in settings.items())

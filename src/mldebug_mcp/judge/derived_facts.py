@@ -78,13 +78,9 @@ CLEAR_RANKS = 4.0
 
 @dataclass(frozen=True, slots=True)
 class Jump:
-    """How a metric moves in the first records of passes, relative to the level around them.
+    """How a metric moves in the first records of passes, relative to the level around them: the median over passes.
 
-    Args:
-        size: The median over passes.
-        errors: That in standard errors.
-        clear: In how many of the passes it moves up clearly.
-        passes: How many were looked at.
+    `errors` is that in standard errors; in `clear` of the passes it moves up clearly.
     """
 
     size: float

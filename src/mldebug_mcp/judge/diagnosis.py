@@ -109,9 +109,6 @@ def _distinct_steps(steps: Iterable[Floats]) -> int:
     return len(most) + int(np.count_nonzero(most[at] != rest))
 
 
-# The verb `diagnose_run`: read the log, examine it, rank the causes, order the next steps.
-
-
 SETTING_BITS = 2.0
 """Bits that a setting different from the good run's adds to the fault it may be: four to one. Chosen by hand."""
 ENDS_WORSE_BITS = 5.0
@@ -289,16 +286,7 @@ def _note_of_refuted(refuted: Tried | None) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is known of a run before its causes are ranked.
-
-    Args:
-        kind: Kind of run.
-        findings: Every symptom with its state.
-        evidence: What else supports a cause or contradicts it.
-        facts: How its columns stand to one another, to bounds and to settings.
-        comparison: The comparison with its reference, if any.
-        problems: Notes on symptoms that broke.
-    """
+    """What is known of a run before its causes are ranked; `problems` are notes on symptoms that broke."""
 
     kind: str
     findings: list[Finding]

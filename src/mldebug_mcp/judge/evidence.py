@@ -49,7 +49,7 @@ def with_answers(
 ) -> list[Hypothesis]:
     """Return the hypotheses with what the log, or a comparison, says to their checks."""
     summaries = {finding.symptom: finding.summary for finding in findings if finding.state is State.PRESENT}
-    settled = {check: [summaries[name] for name in names if name in summaries] for check, names in _SETTLED.items()}
+    settled = {check: [summaries[name] for name in names if name in summaries] for check, names in SETTLED.items()}
     answers = {check: " ".join(f"{text}." for text in some[:1]).rstrip(".") for check, some in settled.items()}
     answers |= {check: words for check, answer in _ANSWERS.items() if (words := answer(run))}
     answers |= {} if (shared := shared_jump(comparison)) is None else {OF_SHARED_JUMPS: shared.words}
@@ -265,7 +265,7 @@ _ANSWERS: Mapping[str, Answer] = {
     "invalid_math.2": _in_float32,
 }
 """The checks of PLAYBOOK.md that only read what was logged or set."""
-_SETTLED: Mapping[str, tuple[str, ...]] = {
+SETTLED: Mapping[str, tuple[str, ...]] = {
     "missing_zero_grad.1": ("gradients_kept",),
     "missing_zero_grad.2": ("gradients_kept",),
     "bad_data_pocket.1": ("loss_spike_single", "loss_spikes_regular", "loss_spikes_recur", "loss_periodic"),
@@ -275,7 +275,7 @@ _SETTLED: Mapping[str, tuple[str, ...]] = {
     "logit_drift.1": ("logits_grow",),
     "too_few_epochs.1": ("ends_while_improving",),
     "lr_schedule_bug.2": ("warmup_exceeds_plan",),
-    "resume_state_lost.1": ("lr_jumps_at_resume",),
+    "resume_state_lost.1": ("lr_jump_at_resume",),
     "value_instability.1": ("value_loss_high", "explained_variance_low", "q_values_beyond_returns"),
     "entropy_collapse.1": ("entropy_low",),
     "kl_blowup.1": ("kl_runs_away", "kl_high"),

@@ -256,12 +256,7 @@ _TABLE: tuple[tuple[str, str, Problem], ...] = (
 
 
 def classify(exception: str, message: str) -> Problem:
-    """Return the kind of problem that an exception is.
-
-    Args:
-        exception: Its type, without modules; may be empty.
-        message: Its message.
-    """
+    """Return the kind of problem that an exception is; its type has no modules, and may be empty."""
     for types, words, problem in _TABLE:
         if re.fullmatch(types, exception) and (not words or re.search(words, message[:2_000])):
             return problem
@@ -300,9 +295,6 @@ def behind(texts: Iterable[str]) -> str | None:
                 "collectives (uneven batches, or a branch that only some ranks take)"
             )
     return None
-
-
-# The verb `explain_error`: the first real error of a text or log, what it means and what to do.
 
 
 _WARNED = re.compile(
@@ -356,21 +348,18 @@ def explain_error(text: str) -> ErrorExplanation:
         return explain_lines(text.splitlines())
     if _is_file(name):
         answer = explain_lines(LogFile.open(expanded(name)).lines())
-        return answer if answer.error else _followed_by(answer, after_a_sound_log(name))
+        return answer if answer.error else _at_a_glance(answer, next_step=after_a_sound_log(name))
     if _is_folder(name):
         raise InputError(f"{shorten(name, 200)}: a folder; name the log file in it that holds the error")
     if _FILE_NAME.fullmatch(name):
         missing = unreadable(name, FileNotFoundError())
         raise InputError(f"{missing}, though it reads like the path of a log; check the path")
     answer = explain_lines([name])
-    return answer if answer.error else _followed_by(answer, after_words(name))
+    return answer if answer.error else _at_a_glance(answer, next_step=after_words(name))
 
 
-def _followed_by(answer: ErrorExplanation, call: Call) -> ErrorExplanation:
-    return _at_a_glance(answer.model_copy(update={"next_step": call}))
-
-
-def _at_a_glance(answer: ErrorExplanation) -> ErrorExplanation:
+def _at_a_glance(answer: ErrorExplanation, **changed: Call) -> ErrorExplanation:
+    answer = answer.model_copy(update=changed)
     return answer.model_copy(update={"at_a_glance": glance_at_error(answer)})
 
 
@@ -384,8 +373,7 @@ def explain_lines(lines: Iterable[str]) -> ErrorExplanation:
     judged = [judgement for judgement in judged if judgement.weight > 0]
     if not judged:
         return _at_a_glance(_from_words("\n".join(head), log))
-    first = _first(judged, log)
-    return _at_a_glance(_explanation(first, judged, log))
+    return _at_a_glance(_explanation(_first(judged, log), judged, log))
 
 
 def _is_file(name: str) -> bool:

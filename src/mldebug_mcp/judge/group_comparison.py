@@ -116,15 +116,7 @@ def _of_other_lengths(a: Sequence[Run], b: Sequence[Run]) -> list[str]:
 
 
 def contest(a: Sequence[float], b: Sequence[float], metric: str, *, higher: bool, paired: bool) -> Contest:
-    """Compare results: see `compare_runs`.
-
-    Args:
-        a: A result of each run of A, at least two.
-        b: The same of B; of the same seeds in the same order if `paired`.
-        metric: What they are of.
-        higher: Whether higher is better.
-        paired: Whether they are compared seed by seed.
-    """
+    """Compare results, at least two a side and seed by seed if `paired`: see `compare_runs`."""
     from scipy import stats  # here, as the server starts without it
 
     array, two = np.asarray(a, float), np.asarray(b, float)

@@ -73,14 +73,9 @@ def quotes_for(cause: Cause, supporting: Collection[str], kind: str, present: Co
     """Return the ids of the quotes to show with a cause, at most `MAX_CITATIONS`.
 
     A section cites quotes for single symptoms and for the cause as a whole. One on a symptom that is not seen would
-    read as if it were, so it is left out: as is one that contradicts the cause. So is one of another domain; where
-    the kind of run is not known, only if there is another quote.
-
-    Args:
-        cause: The cause.
-        supporting: The symptoms that support it.
-        kind: Kind of run.
-        present: All symptoms of the run: a quote filed under one of them comes before others on the cause as a whole.
+    read as if it were, so it is left out: as is one that contradicts the cause. So is one of another domain; where the
+    kind of run is not known, only if there is another quote. A quote on a symptom that is present comes before others
+    on the cause.
     """
     shown = [quote for effect in cause.effects if effect.symptom in supporting for quote in effect.quotes]
     elsewhere = {quote for effect in cause.effects for quote in effect.quotes} - set(shown)

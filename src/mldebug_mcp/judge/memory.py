@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
@@ -62,8 +61,10 @@ def compare(snapshot: MemorySnapshot, other: MemorySnapshot) -> MemoryComparison
         categories[change.category] += change.change_bytes
     return MemoryComparison(
         other=other.path,
-        allocated_change_bytes=_change(snapshot, other, lambda device_memory: device_memory.allocated),
-        reserved_change_bytes=_change(snapshot, other, lambda device_memory: device_memory.reserved),
+        allocated_change_bytes=sum(device.allocated for device in snapshot.devices)
+        - sum(device.allocated for device in other.devices),
+        reserved_change_bytes=sum(device.reserved for device in snapshot.devices)
+        - sum(device.reserved for device in other.devices),
         peak_change_bytes=_peak_change(snapshot, other),
         categories={name: change for name, change in categories.most_common() if change},
         sites=sorted(
@@ -71,10 +72,6 @@ def compare(snapshot: MemorySnapshot, other: MemorySnapshot) -> MemoryComparison
             key=lambda memory_change: -abs(memory_change.change_bytes),
         )[:MAX_SHOWN_SITES],
     )
-
-
-def _change(snapshot: MemorySnapshot, other: MemorySnapshot, what: Callable[[DeviceMemory], int]) -> int:
-    return sum(map(what, snapshot.devices)) - sum(map(what, other.devices))
 
 
 def _peak_change(snapshot: MemorySnapshot, other: MemorySnapshot) -> int:
@@ -227,8 +224,7 @@ def _modules(view: History) -> dict[str, int]:
     """Return the bytes of activations by the module of `torch.nn` that made them, the largest first."""
     mine = view.held & (view.category == Category.ACTIVATIONS)
     totals: Counter[str] = Counter()
-    pairs = zip(view.allocations.stack[mine].tolist(), view.allocations.size[mine].tolist(), strict=True)
-    for stack, bytes_ in pairs:
+    for stack, bytes_ in zip(view.allocations.stack[mine].tolist(), view.allocations.size[mine].tolist(), strict=True):
         totals[view.stacks[stack].module or "other"] += bytes_
     return dict(totals.most_common(SHOWN_MODULES))
 
@@ -338,23 +334,19 @@ EIGHT_BIT = 3 / 4
 MIN_SHOWN_BYTES = 1024 * 1024
 
 
-def levers(device: DeviceMemory, leaked: int = 0, *, fragmented: bool = False) -> list[Lever]:
+def levers(device: DeviceMemory, judged: list[Answer]) -> list[Lever]:
     """Return what would save at least 1 MiB on a device at its peak or failure, best first.
 
     What is at fault comes first: memory that leaks or lies in pieces is of no use to training, while all else costs
     time, batch size or precision.
-
-    Args:
-        device: The device.
-        leaked: Bytes that earlier steps left behind, according to the findings.
-        fragmented: Whether the findings say that free memory lies in pieces too small to use.
     """
-    view = device.view
+    seen = [(answer.outcome.id, answer.evidence.allocation) for answer in judged if answer.evidence is not None]
+    leaked = max((allocation.bytes for symptom, allocation in seen if symptom in _LEAKS), default=0)
+    fragmented = any(symptom == "fragmentation" and found.device == device.device for symptom, found in seen)
     missing = device.oom.short if device.oom is not None else None
     found = [*_by_settings(device), ("stop_the_leak", leaked, "what earlier steps left behind; see the finding")]
-    if view is not None:
-        request = device.oom.requested if device.oom is not None else 0
-        found += _by_category(view, request)
+    if device.view is not None:
+        found += _by_category(device.view, device.oom.requested if device.oom is not None else 0)
     at_fault = {"stop_the_leak", *(["expandable_segments"] if fragmented else [])}
     return [
         Lever(
@@ -365,110 +357,73 @@ def levers(device: DeviceMemory, leaked: int = 0, *, fragmented: bool = False) -
     ]
 
 
-class _PeakBytes(NamedTuple):
-    """Bytes that a device holds at its peak or failure, by what they are for.
-
-    Args:
-        activations, scores, logits, parameters, gradients, state: Those of the categories of these names.
-        optimizer_temporary: Those of copies that the optimizer makes.
-        for_backward: Activations and scores that are kept for the backward pass.
-        per_token: All that grow with the batch and the length.
-    """
-
-    activations: int
-    scores: int
-    logits: int
-    parameters: int
-    gradients: int
-    state: int
-    optimizer_temporary: int
-    for_backward: int
-    per_token: int
-
-
-_LEVERS: tuple[tuple[str, Callable[[_PeakBytes], int], str], ...] = (
-    (
-        "halve_micro_batch",
-        lambda peak: peak.per_token // 2,
-        "half of activations, logits and temporary memory; double the accumulation to keep the batch",
-    ),
-    (
-        "halve_sequence_length",
-        lambda peak: peak.per_token // 2 + peak.scores // 4,
-        "half of the same, and three quarters of attention scores",
-    ),
-    (
-        "fused_attention",
-        lambda peak: peak.scores,
-        'attn_implementation="sdpa" or FlashAttention, which store no scores of length x length',
-    ),
-    (
-        "activation_checkpointing",
-        lambda peak: int(peak.for_backward * CHECKPOINTED),
-        "keeps one tensor per layer instead of all; costs one more forward pass",
-    ),
-    (
-        "logits_in_chunks",
-        lambda peak: peak.logits - peak.logits // LOGIT_CHUNKS,
-        f"a fused or chunked loss holds 1/{LOGIT_CHUNKS} of the logits at a time",
-    ),
-    (
-        "fused_optimizer",
-        lambda peak: peak.optimizer_temporary,
-        "fused=True or foreach=False: the optimizer needs no copy of all parameters at once",
-    ),
-    (
-        "optimizer_in_backward",
-        lambda peak: peak.gradients,
-        "steps each parameter when its gradient is there and frees that; not with accumulation or clipping",
-    ),
-    (
-        "eight_bit_optimizer",
-        lambda peak: int(peak.state * EIGHT_BIT),
-        "if the state is float32: two moments of 1 byte instead of 4",
-    ),
-    ("offload_optimizer", lambda peak: peak.state, "moves the optimizer state to the CPU; slower steps"),
-    (
-        "shard_over_two_devices",
-        lambda peak: (peak.parameters + peak.gradients + peak.state) // 2,
-        "FSDP or ZeRO-3 on two devices; N devices save (N-1)/N",
-    ),
-    (
-        "lower_precision",
-        lambda peak: (peak.parameters + peak.gradients + peak.activations + peak.scores) // 2,
-        "only if they are float32 now: half of parameters, gradients and activations",
-    ),
-)
-"""What saves memory by what it is for: its name, the bytes that it saves, and how it works."""
-
-
 def _by_category(view: History, request: int) -> list[tuple[str, int, str]]:
     """Return what each lever saves of the bytes that are held, and how; `request` is what a failure asked for."""
-    peak = _peak_bytes(view, request)
-    return [(name, saved(peak), how) for name, saved, how in _LEVERS]
-
-
-def _peak_bytes(view: History, request: int) -> _PeakBytes:
-    totals = view.bytes_by_category(view.held)
+    totals: Counter[Category] = Counter(view.bytes_by_category(view.held))
     recomputed = np.array([stack.recomputes for stack in view.stacks.all])[view.allocations.stack]
-    for_backward = view.bytes_by_category(view.held & ~view.transient & ~recomputed)
-
-    def of(*categories: Category) -> int:
-        return sum(totals.get(category, 0) for category in categories)
-
-    activations, logits, scores = of(Category.ACTIVATIONS), of(Category.LOGITS), of(Category.ATTENTION_SCORES)
-    return _PeakBytes(
-        activations=activations,
-        scores=scores,
-        logits=logits,
-        parameters=of(Category.PARAMETERS),
-        gradients=of(Category.GRADIENTS),
-        state=of(Category.OPTIMIZER_STATE),
-        optimizer_temporary=of(Category.OPTIMIZER_TEMPORARY),
-        for_backward=sum(for_backward.get(kind, 0) for kind in (Category.ACTIVATIONS, Category.ATTENTION_SCORES)),
-        # The request that failed grows with the batch, too.
-        per_token=activations + scores + logits + of(Category.TEMPORARY, Category.INPUTS) + request,
+    kept: Counter[Category] = Counter(view.bytes_by_category(view.held & ~view.transient & ~recomputed))
+    for_backward = kept[Category.ACTIVATIONS] + kept[Category.ATTENTION_SCORES]
+    activations, logits, scores = (
+        totals[category] for category in (Category.ACTIVATIONS, Category.LOGITS, Category.ATTENTION_SCORES)
     )
+    parameters, gradients, state = (
+        totals[category] for category in (Category.PARAMETERS, Category.GRADIENTS, Category.OPTIMIZER_STATE)
+    )
+    # What grows with the batch and the length: the request that failed does, too.
+    per_token = activations + scores + logits + totals[Category.TEMPORARY] + totals[Category.INPUTS] + request
+    return [
+        (
+            "halve_micro_batch",
+            per_token // 2,
+            "half of activations, logits and temporary memory; double the accumulation to keep the batch",
+        ),
+        (
+            "halve_sequence_length",
+            per_token // 2 + scores // 4,
+            "half of the same, and three quarters of attention scores",
+        ),
+        (
+            "fused_attention",
+            scores,
+            'attn_implementation="sdpa" or FlashAttention, which store no scores of length x length',
+        ),
+        (
+            "activation_checkpointing",
+            int(for_backward * CHECKPOINTED),
+            "keeps one tensor per layer instead of all; costs one more forward pass",
+        ),
+        (
+            "logits_in_chunks",
+            logits - logits // LOGIT_CHUNKS,
+            f"a fused or chunked loss holds 1/{LOGIT_CHUNKS} of the logits at a time",
+        ),
+        (
+            "fused_optimizer",
+            totals[Category.OPTIMIZER_TEMPORARY],
+            "fused=True or foreach=False: the optimizer needs no copy of all parameters at once",
+        ),
+        (
+            "optimizer_in_backward",
+            gradients,
+            "steps each parameter when its gradient is there and frees that; not with accumulation or clipping",
+        ),
+        (
+            "eight_bit_optimizer",
+            int(state * EIGHT_BIT),
+            "if the state is float32: two moments of 1 byte instead of 4",
+        ),
+        ("offload_optimizer", state, "moves the optimizer state to the CPU; slower steps"),
+        (
+            "shard_over_two_devices",
+            (parameters + gradients + state) // 2,
+            "FSDP or ZeRO-3 on two devices; N devices save (N-1)/N",
+        ),
+        (
+            "lower_precision",
+            (parameters + gradients + activations + scores) // 2,
+            "only if they are float32 now: half of parameters, gradients and activations",
+        ),
+    ]
 
 
 def _by_settings(device: DeviceMemory) -> list[tuple[str, int, str]]:
@@ -483,9 +438,6 @@ def _by_settings(device: DeviceMemory) -> list[tuple[str, int, str]]:
             ("empty_cache", device.free.releasable, "only for other processes: this one reuses its cache by itself")
         )
     return found
-
-
-# The verb `check_memory`: read a snapshot, judge it, rank the causes, and say what would save most.
 
 
 TOP = 10
@@ -523,11 +475,12 @@ def report(snapshot: MemorySnapshot, other: MemorySnapshot | None = None, focus:
         notes.append(
             f"cannot be judged: {', '.join(f'{answered.outcome.id} ({answered.unknown})' for answered in unknown)}"
         )
-    findings = _findings(judged, healthy_known=_can_be_judged(snapshot, judged))
-    if not _can_be_judged(snapshot, judged):
+    can_be_judged = _can_be_judged(snapshot, judged)
+    findings = _findings(judged, healthy_known=can_be_judged)
+    if not can_be_judged:
         notes.append("no cause is ranked: without a history, healthy and faulty memory look alike")
     sites = focused(snapshot, focus) if focus else call_sites(snapshot, TOP)
-    hypotheses = _hypotheses(judged) if _can_be_judged(snapshot, judged) else []
+    hypotheses = _hypotheses(judged) if can_be_judged else []
     leader = next((hypothesis.cause for hypothesis in hypotheses[:1] if hypothesis.cause not in NO_FAULTS), "")
     answer = MemoryReport(
         snapshot=_totals(snapshot),
@@ -535,7 +488,7 @@ def report(snapshot: MemorySnapshot, other: MemorySnapshot | None = None, focus:
         top_allocations=sites,
         devices=[device_summary(device) for device in snapshot.devices],
         oom=_oom(fullest),
-        levers=_levers(fullest, judged)[:MAX_LEVERS] if fullest is not None else [],
+        levers=levers(fullest, judged)[:MAX_LEVERS] if fullest is not None else [],
         hypotheses=hypotheses,
         comparison=compare(snapshot, other) if other is not None else None,
         next_step=after_memory(snapshot.path, sites, findings, leader=leader, focused=bool(focus)),
@@ -618,23 +571,6 @@ def _nothing_unusual(open_ids: set[str]) -> str:
     if open_names == ["leak"]:
         rest = "; whether memory leaks cannot be judged"
     return f"nothing unusual: no {looked} is seen{rest}"
-
-
-def _levers(device: DeviceMemory, judged: list[Answer]) -> list[Lever]:
-    fragmented = any(
-        answer.outcome.id == "fragmentation"
-        and answer.evidence is not None
-        and answer.evidence.allocation.device == device.device
-        for answer in judged
-    )
-    return levers(device, _leaked(judged), fragmented=fragmented)
-
-
-def _leaked(judged: list[Answer]) -> int:
-    return max(
-        (answer.evidence.allocation.bytes for answer in judged if answer.evidence and answer.outcome.id in _LEAKS),
-        default=0,
-    )
 
 
 def _oom(device: DeviceMemory | None) -> OutOfMemoryReport | None:

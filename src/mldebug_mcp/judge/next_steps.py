@@ -36,11 +36,9 @@ MAX_SYMPTOMS = 8
 
 @dataclass(frozen=True, slots=True)
 class Worth:
-    """What an observation is expected to tell.
+    """What an observation is expected to tell, on average.
 
-    Args:
-        bits: By how much it lowers the entropy of the hypotheses on average.
-        moves: By how much it moves the probability of each hypothesis on average, shape (hypotheses,).
+    `bits` is how much it lowers the entropy of the hypotheses; `moves` how far it moves the probability of each.
     """
 
     bits: float
@@ -49,13 +47,7 @@ class Worth:
 
 @dataclass(frozen=True, slots=True)
 class Likelihood:
-    """What the ranking knows of causes and symptoms.
-
-    Args:
-        candidates: The causes with their frequencies, by id.
-        background: How often a healthy run shows each symptom.
-        weight: Power to which the evidence is raised.
-    """
+    """What the ranking knows: frequencies of causes, how often healthy runs show a symptom, power of evidence."""
 
     candidates: Mapping[str, Candidate]
     background: Mapping[str, float]
@@ -150,9 +142,6 @@ def _first_recorded(folder: Path) -> Path | None:
         return None
     named = [(int(match[1]), file) for file in entries(folder / BATCHES) if (match := _OF_STEP.fullmatch(file.name))]
     return min(named, default=(0, None))[1]
-
-
-# Which check to make first: the one that best splits the leading hypotheses for its cost.
 
 
 MAX_STEPS = 5
@@ -260,10 +249,7 @@ BITS: Mapping[Outcome, float] = {
 
 
 def evidence_from_checks(outcomes: Mapping[str, Outcome]) -> list[CauseEvidence]:
-    """Return what checks say about the causes.
-
-    Args:
-        outcomes: By the id of a next step (such as "lr_too_high.1"): whether it "confirms" or "refutes".
+    """Return what checks say about the causes, by the id of each next step.
 
     Raises:
         InputError: a check or an outcome does not exist; the message says where to find those that do.
@@ -280,13 +266,7 @@ def evidence_from_checks(outcomes: Mapping[str, Outcome]) -> list[CauseEvidence]
 def without_made(
     hypotheses: Sequence[Hypothesis], outcomes: Collection[str], *, script_read: bool = False
 ) -> list[Hypothesis]:
-    """Return the hypotheses without the checks that have been made.
-
-    Args:
-        hypotheses: The causes.
-        outcomes: The ids of checks whose outcome is known.
-        script_read: Whether the training script was inspected, so that what it shows counts already.
-    """
+    """Return the hypotheses without the checks that were made, or that a script which was read answers."""
 
     def made(step: NextStep) -> bool:
         return step.id in outcomes or (script_read and (step.call or "").startswith("inspect_script("))

@@ -173,9 +173,7 @@ Array = npt.NDArray[np.generic]
 class ProbeBatch:
     """What is probed of a file.
 
-    Args:
-        columns: By name, as nested lists: `input_ids`, `attention_mask`, `position_ids` or float inputs, and `labels`.
-        notes: What was left out or changed.
+    Columns are nested lists: `input_ids`, `attention_mask`, `position_ids` or float inputs, and `labels`.
     """
 
     columns: Mapping[str, Any]
@@ -261,9 +259,6 @@ def _rectangle(rows: Ragged, fill: int) -> Array:
     array = np.full((count, int(lengths.max(initial=0))), fill, np.int64)
     array[np.arange(array.shape[1]) < lengths[:, None]] = rows.flat[: rows.offsets[count]]
     return array
-
-
-# The verb `probe_overfit`: can this batch be memorised here, and if not, why not?
 
 
 MAX_POINTS = 200

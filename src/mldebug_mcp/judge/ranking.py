@@ -80,13 +80,7 @@ class CauseEvidence:
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """A cause as ranked.
-
-    Args:
-        id: The cause.
-        probability: Its probability.
-        bits: By source, how much that supports it (positive) or contradicts it (negative), in bits.
-    """
+    """A cause as ranked, with the bits of each source that support it (positive) or contradict it (negative)."""
 
     id: str
     probability: float
@@ -165,13 +159,7 @@ def _rests_on_two(evidence: Iterable[CauseEvidence]) -> bool:
 
 
 def in_bits(item: Ranked, sign: int, absent: Collection[str]) -> list[str]:
-    """Return what supports (+1) or contradicts (-1) a cause, with its bits, strongest first.
-
-    Args:
-        item: The cause as ranked.
-        sign: +1 or -1.
-        absent: The symptoms that were found absent, which is then reported.
-    """
+    """Return what supports (+1) or contradicts (-1) a cause with its bits, strongest first, and what is `absent`."""
     weighed = sorted((bits, what) for what, bits in item.bits.items() if bits * sign > LEAST_SHOWN)
     return [
         f"{what}{' is absent' if what in absent else ''} ({bits:+.1f} bits)"
@@ -217,13 +205,7 @@ MAX_FREQUENCY = 0.97
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A cause as findings bear on it.
-
-    Args:
-        id: The cause.
-        prior: Its weight before any evidence; weights need not sum to 1.
-        frequency: How often it produces each symptom that it lists, between 0 and 1.
-    """
+    """A cause as findings bear on it: its weight before any evidence, and how often it produces each symptom."""
 
     id: str
     prior: float
@@ -274,14 +256,7 @@ def weigh(
     background: Mapping[str, float],
     trust: Trust = AS_CHOSEN,
 ) -> list[CauseEvidence]:
-    """Return what the findings say about the causes.
-
-    Args:
-        candidates: The causes.
-        findings: At most one per symptom.
-        background: How often a healthy run shows each symptom.
-        trust: How far the findings are trusted.
-    """
+    """Return what the findings, at most one per symptom, say about the causes."""
     judged = {finding.symptom: finding.state for finding in findings if finding.state is not State.UNKNOWN}
     present = [symptom for symptom, state in judged.items() if state is State.PRESENT]
     usual = {text: trust.unlisted * fmean(cause.frequency.get(text, 0.0) for cause in candidates) for text in present}

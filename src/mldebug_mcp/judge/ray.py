@@ -109,10 +109,7 @@ Row: TypeAlias = dict[str, Any]
 
 @contextmanager
 def on_ray(address: str) -> Iterator[PassOver]:
-    """Connect to a Ray cluster, and yield the way to pass over data sets there.
-
-    Args:
-        address: The cluster's address such as "auto" or "ray://head:10001"; "local" starts Ray on this machine.
+    """Connect to a Ray cluster as `connected` does, and yield the way to pass over data sets there.
 
     Raises:
         InputError: no cluster is at the address, or its job failed.

@@ -73,12 +73,7 @@ _ORDERS = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A fact of the answer.
-
-    Args:
-        text: What is seen.
-        copied: Whether all of it is text of the log, so that it does not suffice by itself.
-    """
+    """A fact of the answer; one that is `copied` is all text of the log, and does not suffice by itself."""
 
     text: str
     copied: bool = False
@@ -171,12 +166,7 @@ def _cause_ids() -> re.Pattern[str]:
 
 
 def prompt_for(diagnosis: Diagnosis, known: Sequence[Fact] | None = None) -> str:
-    """Return what a reader is asked about a run: some 9,000 characters.
-
-    Args:
-        diagnosis: The answer.
-        known: Its facts, where they are known.
-    """
+    """Return what a reader is asked about a run, with its facts where they are known: some 9,000 characters."""
     listed = facts_of(diagnosis) if known is None else known
     facts = [
         f"F{number}: {LOG_TEXT + ' ' if fact.copied else ''}{json.dumps(fact.text, ensure_ascii=False)}"
@@ -286,11 +276,7 @@ class RefusedReplyError(ValueError):
 
 
 def read_reply(text: str, facts: Sequence[Fact]) -> Reply:
-    """Return a reply that can be used.
-
-    Args:
-        text: What came back.
-        facts: Those of the prompt, in its order.
+    """Return a reply that can be used; its grounds cite the facts of the prompt by number.
 
     Raises:
         RefusedReplyError: it is not such JSON, names a cause that is not listed or one twice, sums to more than 1; or
@@ -317,11 +303,7 @@ def parse_reply(text: str) -> Reply:
 
 
 def json_of(text: str, model: type[ReplyT]) -> ReplyT:
-    """Return what a reply says in JSON, whatever stands around it.
-
-    Args:
-        text: What came back.
-        model: The form that it has to have.
+    """Return what a reply says in JSON of the form of a model, whatever stands around it.
 
     Raises:
         RefusedReplyError: it is too long, or not JSON of this form.
@@ -384,12 +366,6 @@ def pooled(
     """Return the logarithmic pool of two opinions, best first: p(c) ~ own(c)^a * read(c)^b.
 
     What the reader leaves over is shared among the causes that it does not name, as the own ranking has them.
-
-    Args:
-        own: The own probability of every cause.
-        read: The reader's of those that it names.
-        own_weight: Power of the own.
-        reader_weight: Power of the reader's.
     """
     rest = max(1 - sum(read.values()), MIN_REST)
     unnamed = {cause: max(share, MIN_PROBABILITY) for cause, share in own.items() if cause not in read}
@@ -428,12 +404,7 @@ def ask(reader: Reader, diagnosis: Diagnosis) -> ReaderOpinion:
 
 
 def asked(reader: Reader, prompt: str, read: Callable[[str], UsedT]) -> UsedT:
-    """Ask a reader, once more if the first reply is refused.
-
-    Args:
-        reader: Takes the prompt and returns the reply.
-        prompt: The question.
-        read: Takes a reply and returns what is used of it; it raises `RefusedReplyError` where it cannot be used.
+    """Ask a reader, once more if `read` refuses the first reply with a `RefusedReplyError`.
 
     Raises:
         InputError: the reader does not answer, or neither reply can be used.

@@ -146,14 +146,7 @@ def _is_number(value: object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Comparison:
-    """Runs to compare.
-
-    Args:
-        path: The run of the record, which is without the change.
-        against: Runs with the change.
-        baseline: Further runs without it.
-        metric: What is compared; "" for the usual result.
-    """
+    """The run of the record and a baseline of others without a change, and those with it; "" is the usual metric."""
 
     path: str | Path
     against: Sequence[str | Path]

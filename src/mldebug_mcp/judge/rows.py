@@ -40,13 +40,7 @@ MOST_ODD = 3
 
 @dataclass(frozen=True, slots=True)
 class Data:
-    """A data set that rows are looked up in.
-
-    Args:
-        path: As it was given.
-        tokenizer: What decodes it.
-        purpose: What it is for, as `inspect_batch` takes it.
-    """
+    """A data set that rows are looked up in; path, tokenizer and purpose are as `inspect_batch` takes them."""
 
     path: str
     tokenizer: Tokenizer | None
@@ -64,14 +58,9 @@ class Data:
 
 @dataclass(frozen=True, slots=True)
 class ShownRows:
-    """What the data set shows of the rows of a step.
+    """What the data set shows of the rows of a step and of those around it, and what is odd, most different first.
 
-    Args:
-        views: The rows, decoded.
-        odd: In what rows differ from those around, what differs most first.
-        here, around: The rows of the step, and those of the steps around it.
-        findings: What is found in the former alone.
-        notes: What could not be looked at.
+    `findings` are on the rows of the step alone; `notes` say what could not be looked at.
     """
 
     views: Mapping[int, RowView]
@@ -148,9 +137,6 @@ def _counts(inspection: BatchInspection) -> Beside:
         longest=batch.lengths.greatest,
         findings=[finding.check for finding in inspection.findings],
     )
-
-
-# The verb `rows_at`: which rows were in the batch of a step.
 
 
 MOST_BEFORE = 5

@@ -67,18 +67,12 @@ def _is_result(run: Run, name: str) -> bool:
     return role.quantity in _OTHERS or role.quantity.higher_is_better or role.quantity.lower_is_better
 
 
-# What each cause is called in a sentence: "probably a bad batch".
-
-
 def name_of(cause: str, learner: str = "") -> str:
     """Return what a cause is called in a sentence, of a learner too; its id in words where it has no name yet."""
     advice = advice_for(cause, learner)
     if advice is not None and advice.name:
         return advice.name
     return cause_names().get(cause, cause.replace("_", " "))
-
-
-# What a reader needs first of a diagnosis: what leads in plain words, the facts it rests on, and the fix.
 
 
 SURELY_HEALTHY = 0.6
@@ -121,17 +115,7 @@ def verdict_of(
     missing: Sequence[MetricToLog] = (),
     learner: str = "",
 ) -> RunVerdict:
-    """Return the verdict on a run that could be judged.
-
-    Args:
-        run: What was read.
-        sheet: What was observed.
-        findings: Every symptom with its state.
-        hypotheses: Best first.
-        steps: The checks that tell them apart, best first.
-        missing: The metrics that would help, best first.
-        learner: What learns, as `knowledge.advice` knows it.
-    """
+    """Return the verdict on a run that could be judged; hypotheses, steps and what is missing are best first."""
     leader = hypotheses[0]
     present = [finding for finding in findings if finding.state is State.PRESENT]
     unusual = [finding for finding in present if finding.symptom not in usual_symptoms()]

@@ -107,13 +107,10 @@ def fingerprint(place: RunFolder) -> str:
 
 
 class RunCache:
-    """Answers by fingerprint, in memory and in a file.
+    """Answers by fingerprint, in memory and in a file; without one they are kept for this call alone.
 
     The file holds nothing that cannot be made again. So one that cannot be read counts as empty, one that cannot be
     written is left as it is, and `notes` says so.
-
-    Args:
-        file: Where they are kept; None keeps them for this call alone.
     """
 
     def __init__(self, file: Path | None) -> None:
@@ -209,9 +206,6 @@ def _entry(line: bytes) -> tuple[str, list[Answered]] | None:
 
 def _digest(content: bytes) -> bytes:
     return hashlib.blake2b(content, digest_size=16).hexdigest().encode()
-
-
-# The verb `diagnose_runs`: every run of a folder in a line, the ones that need attention first.
 
 
 MOST_ENTRIES = 1_000_000

@@ -11,7 +11,7 @@ from mldebug_mcp.checks import Symptom, symptoms
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.text import plain, shorten
 from mldebug_mcp.judge.next_call import after_search
-from mldebug_mcp.knowledge import Cause, Menu, Quote, Source, catalogue
+from mldebug_mcp.knowledge import Cause, Menu, Quote, catalogue
 from mldebug_mcp.knowledge.catalogue import Frequency
 from mldebug_mcp.knowledge.errors import KnownError, known_errors, match
 from mldebug_mcp.knowledge.search_index import Answer, Document, Found, Index
@@ -56,8 +56,8 @@ def search_folklore(
     Raises:
         InputError: the query is empty, or the domain, topic or kind does not exist; the message lists those that do.
     """
-    _check(domain, _domains(), "domain")
-    _check(topic, _topics(), "topic")
+    _check(domain, frozenset(name for quote in catalogue().quotes.values() for name in quote.domains), "domain")
+    _check(topic, frozenset(name for quote in catalogue().quotes.values() for name in quote.topics), "topic")
     _check(kind, frozenset(get_args(Kind)), "kind")
     if not any(character.isalnum() for character in query[:MAX_QUERY]):
         raise InputError("the query is empty; ask in a few words, for example 'loss spike after warmup'")
@@ -90,16 +90,6 @@ def _asks_for_practice(query: str, result: SearchResult) -> bool:
     cited = _cited()
     bears_on = {cause for quote in result.quotes for cause in cited.get(quote.id, ())}
     return not result.entries or result.entries[0].id not in bears_on
-
-
-@lru_cache(maxsize=1)
-def _domains() -> frozenset[str]:
-    return frozenset(name for quote in catalogue().quotes.values() for name in quote.domains)
-
-
-@lru_cache(maxsize=1)
-def _topics() -> frozenset[str]:
-    return frozenset(name for quote in catalogue().quotes.values() for name in quote.topics)
 
 
 def _check(value: str | None, allowed: frozenset[str], name: str) -> None:
@@ -151,13 +141,12 @@ def _disagreements(result: SearchResult) -> Iterator[str]:
     for cause in map(known.causes.__getitem__, [*likeliest, *cited]):
         sides = [known.quotes[quote].source for quote in cause.disagreeing]
         if sides:
-            titles = {side.title: f"{shorten(side.title, 60)} ({_era(side)})" for side in sides}
+            titles = {
+                side.title: f"{shorten(side.title, 60)} ({', '.join(filter(None, (side.year, side.regime)))})"
+                for side in sides
+            }
             yield f"sources disagree here: {'; '.join(titles.values())}. explain('{cause.id}') sets them side by side"
             return
-
-
-def _era(source: Source) -> str:
-    return ", ".join(filter(None, (source.year, source.regime)))
 
 
 def _quote_hit(found: Found) -> QuoteHit:
@@ -169,7 +158,7 @@ def _entry_hit(found: Found) -> EntryHit:
     return EntryHit(
         kind=document.kind,
         id=document.id,
-        title=shorten(document.title, 80),
+        title=shorten(document.id, 80),
         summary=shorten(document.summary, SUMMARY),
         score=round(found.score, 3),
     )
@@ -204,7 +193,6 @@ def _of_quote(quote: Quote, leads_to: tuple[str, ...]) -> Document:
     return Document(
         kind="quote",
         id=quote.id,
-        title=quote.id,
         summary=quote.text,
         text=quote.text,
         tags=quote.topics + quote.situations,
@@ -219,7 +207,6 @@ def _of_cause(cause: Cause) -> Document:
     return Document(
         kind="cause",
         id=cause.id,
-        title=cause.id,
         summary=plain(cause.summary),
         text=f"{plain(cause.summary)} {plain(cause.fix)}",
         tags=(
@@ -241,7 +228,6 @@ def _of_menu(menu: Menu) -> Document:
     return Document(
         kind="menu",
         id=menu.id,
-        title=menu.id,
         summary=plain(menu.summary),
         text=" ".join([plain(menu.summary), plain(menu.first), *(item.seen for item in menu.items)]),
         tags=(menu.id, menu.id),
@@ -258,7 +244,6 @@ def _of_symptom(symptom: Symptom) -> Document:
     return Document(
         kind="symptom",
         id=symptom.id,
-        title=symptom.id,
         summary=symptom.title,
         text=symptom.doc,
         tags=(symptom.id, symptom.id),
@@ -270,7 +255,6 @@ def _of_error(error: KnownError) -> Document:
     return Document(
         kind="error",
         id=error.id,
-        title=error.id,
         summary=f"{error.cause} {error.fix}",
         text=f"{error.message} {error.cause}",
         tags=(error.id,),

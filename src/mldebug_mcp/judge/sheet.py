@@ -314,14 +314,7 @@ _ENDS = {
 def sheet_of(
     run: Run, findings: Sequence[Finding], missing: Sequence[MetricToLog] = (), facts: Sequence[DerivedFact] = ()
 ) -> Sheet:
-    """Return the sheet of a run.
-
-    Args:
-        run: As it was read.
-        findings: Every symptom with its state.
-        missing: The metrics that would have helped, best first.
-        facts: What is known of its columns.
-    """
+    """Return the sheet of a run."""
     with np.errstate(all="ignore"):  # of numbers at the ends of what a float holds
         sheet = Sheet(
             ran=_ran(run),

@@ -44,14 +44,7 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """A value of a setting, or a range of numbers.
-
-    Args:
-        text: How it is shown.
-        low: The smallest number in it; None for other values.
-        high: The largest.
-        value: The value, where it is one.
-    """
+    """A value of a setting, or a range of numbers from `low` to `high`, as `text` shows it."""
 
     text: str
     low: float | None = None
@@ -141,7 +134,7 @@ def sweep_of(answers: Sequence[Answered]) -> Sweep | None:
         return None
     higher = compared[0].row.better == "higher"
     loss = np.array([float(answered.row.last or 0.0) for answered in compared]) * (-1.0 if higher else 1.0)
-    seeds = _seeds(compared, loss, list(varied))
+    groups, within, between = _seeds(compared, loss, list(varied)) or (0, None, None)
     found = [_best(name, levels, compared, loss) for name, levels in varied.items()]
     tested = [best_setting for best_setting in found if best_setting is not None]
     corrected = (
@@ -155,16 +148,16 @@ def sweep_of(answers: Sequence[Answered]) -> Sweep | None:
     ]
     settings.sort(key=lambda setting: (not setting.edge, setting.p))
     quotes = [QUOTES["edge"]] if any(setting.edge for setting in settings) else []
-    quotes += [QUOTES["seeds"]] if seeds is not None and seeds.between < seeds.within else []
+    quotes += [QUOTES["seeds"]] if within is not None and between is not None and between < within else []
     return Sweep(
         metric=metric,
         better="higher" if higher else "lower",
         compared=len(compared),
         best_runs=[compared[at].row.name for at in np.argsort(loss, kind="stable")[:TOP]],
         settings=settings,
-        seed_groups=0 if seeds is None else seeds.groups,
-        between_seeds=None if seeds is None else seeds.within,
-        between_settings=None if seeds is None else seeds.between,
+        seed_groups=groups,
+        between_seeds=within,
+        between_settings=between,
         citations=catalogue().cite(tuple(quotes)),
     )
 
@@ -224,16 +217,11 @@ def _long_enough(answers: Sequence[Answered]) -> list[Answered]:
     return [answer for answer, step, fed in lengths if step >= least_steps or fed >= least_rows]
 
 
-@dataclass(frozen=True, slots=True)
-class _Seeds:
-    """Standard deviations within groups of equal settings, and of the groups themselves (one-way random effects)."""
+def _seeds(answers: Sequence[Answered], loss: Floats, names: Sequence[str]) -> tuple[int, float, float] | None:
+    """Return how many groups have equal settings, and the standard deviations within them and of the groups themselves.
 
-    groups: int
-    within: float
-    between: float
-
-
-def _seeds(answers: Sequence[Answered], loss: Floats, names: Sequence[str]) -> _Seeds | None:
+    Source: one-way random effects. None where there is no group of several runs that differ.
+    """
     groups: dict[tuple[object, ...], list[float]] = defaultdict(list)
     for answered, value in zip(answers, loss.tolist(), strict=True):
         if not answered.row.is_sick:
@@ -247,7 +235,7 @@ def _seeds(answers: Sequence[Answered], loss: Floats, names: Sequence[str]) -> _
         return None
     usual = len(repeated) / sum(1 / len(some) for some in repeated)
     between = float(np.var([some.mean() for some in repeated], ddof=1)) - within / usual
-    return _Seeds(len(repeated), math.sqrt(within), math.sqrt(max(0.0, between)))
+    return len(repeated), math.sqrt(within), math.sqrt(max(0.0, between))
 
 
 def _best(name: str, levels: Sequence[Level], answers: Sequence[Answered], loss: Floats) -> BestSetting | None:
@@ -403,14 +391,7 @@ def _tried(cause: str, condition: _Condition, judged: Sequence[Answered]) -> Sha
 
 
 def fisher(both: int, marked: int, drawn: int, total: int) -> float:
-    """Return the two-sided p of Fisher's exact test.
-
-    Args:
-        both: Of the `drawn`, how many are marked.
-        marked: How many of all are marked.
-        drawn: How many of all are drawn.
-        total: How many there are.
-    """
+    """Return the two-sided p of Fisher's exact test: of a total some are marked, some are drawn, and some are both."""
     logs = _log_factorials(total)
     array = np.arange(max(0, drawn - (total - marked)), min(marked, drawn) + 1)
     ways = (

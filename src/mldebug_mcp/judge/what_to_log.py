@@ -274,12 +274,6 @@ def what_to_log(
     """Return the missing metrics that would split the leading hypotheses best, best first; none without doubt.
 
     Where hardly anything of training can be judged, its pace and memory are not asked for.
-
-    Args:
-        run: What was logged.
-        findings: The symptoms as judged on it.
-        hypotheses: As ranked, best first.
-        likelihood: What the ranking knows of causes and symptoms.
     """
     if hypotheses[1].probability < DOUBT and not hardly_judged(findings, run):
         return []

@@ -197,7 +197,6 @@ class Document:
     Args:
         kind: quote, cause, symptom, menu or error.
         id: Its id.
-        title: A few words.
         summary: A sentence that an answer shows.
         text: All its text.
         tags: What it is filed under.
@@ -210,7 +209,6 @@ class Document:
 
     kind: str
     id: str
-    title: str
     summary: str
     text: str
     tags: tuple[str, ...]
@@ -534,13 +532,13 @@ def _varied(found: Iterable[Found]) -> Iterator[Found]:
 
 
 def _is_named(document: Document, words: list[str], tags: Mapping[str, set[str]]) -> bool:
-    own = document.title.lower().split("_")
+    own = document.id.lower().split("_")
     return document.kind in NAMEABLE and (document.id in tags or set(own) <= set(words))
 
 
 def _row(document: Document) -> tuple[str, str, str, str, str, str]:
     return (
-        document.title.replace("_", " "),
+        document.id.replace("_", " "),
         document.text,
         " ".join(document.tags).replace("_", " "),
         " ".join(map(_token, document.tags)),
@@ -555,7 +553,7 @@ def _asked(document: Document) -> str:
 
 def _full_text(document: Document) -> str:
     tags = " ".join(document.tags).replace("_", " ")
-    return f"{document.title.replace('_', ' ')} {document.text} {tags} {_asked(document)}"
+    return f"{document.id.replace('_', ' ')} {document.text} {tags} {_asked(document)}"
 
 
 def _token(tag: str) -> str:

@@ -32,13 +32,7 @@ of the three in 16 bits."""
 class Kept:
     """How the activations of one token are kept.
 
-    Args:
-        shape: The model.
-        precision: mixed, bf16, fp16 or fp32.
-        attention: flash, or eager.
-        length: Tokens of a row.
-        lora_rank: Rank of the adapters, if only those are trained.
-        scores: Whether attention scores are kept where the attention stores them: not with selective checkpointing.
+    `scores` says whether attention scores are kept where the attention stores them: not with selective checkpointing.
     """
 
     shape: ModelShape
@@ -110,11 +104,7 @@ class Kept:
         return self.width
 
     def _norm(self, layers: int) -> int:
-        """Return what a norm of the residual stream keeps, with the inputs of the linear layers behind it.
-
-        Args:
-            layers: How many linear layers take its output.
-        """
+        """Return what a norm of the residual stream keeps, with the inputs of the linear layers behind it."""
         output, wide = self._copies(layers), self.shape.hidden
         if self.shape.norm == "layer":
             of_input = FP32 if self.precision == "mixed" else self.width

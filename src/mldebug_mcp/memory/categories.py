@@ -63,12 +63,7 @@ MAX_ANNOTATIONS = 200_000
 
 
 def tables_of(tree: object, path: str, length: int) -> SnapshotTables:
-    """Return the tables of a snapshot.
-
-    Args:
-        tree: The unpickled object.
-        path: Where it was read.
-        length: Bytes of the pickle; a tree that refers to its parts more often than that is refused.
+    """Return the tables of a snapshot; a tree that refers to its parts more often than its pickle has bytes is refused.
 
     Raises:
         InputError: it is not a snapshot.

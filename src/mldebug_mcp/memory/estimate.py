@@ -96,12 +96,7 @@ _MAKER = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
-    """A GPU.
-
-    Args:
-        name: What it is called here.
-        capacity: Its bytes.
-    """
+    """A GPU with its bytes."""
 
     name: str
     capacity: int
@@ -155,13 +150,7 @@ MAX_ROW_TOKENS = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One change of the settings.
-
-    Args:
-        lever: Its name.
-        settings: What is set to what.
-        costs: What it costs.
-    """
+    """One change of the settings, and what it costs."""
 
     lever: str
     settings: Mapping[str, Any]
@@ -336,9 +325,6 @@ def _summary(
     left = f"even with {names} it takes {size(steps[-1].needed_bytes)}" if steps else "no setting saves enough"
     more = f"ZeRO-3 over {sharded} such GPUs on top of that would fit" if sharded else "use a smaller model"
     return f"does not fit: {need}; {left}; {more}"
-
-
-# The verb `estimate_memory`: how much memory training a transformer takes on each device.
 
 
 _LEVERS: Mapping[str, tuple[str, str | int | bool]] = {

@@ -80,26 +80,10 @@ SMALL_TENSOR = 4096
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """How a model is trained.
+    """How a model is trained; `estimate_memory` says what each setting means.
 
-    Args:
-        batch_size: Rows per device and forward pass.
-        length: Tokens per row.
-        precision: mixed (autocast over float32 weights), or all in one.
-        optimizer: Which.
-        checkpointing: What is recomputed in backward.
-        attention: Whether scores are stored (eager).
-        accumulation: Micro-batches per step; more than one keeps gradients together with activations.
-        devices: Devices that share what `sharding` splits; each holds a replica, or a part of one with `tensor` and
-            `pipeline`.
-        sharding: What they share.
-        lora_rank: Rank of adapters on every linear layer, if only those are trained.
-        chunked_loss: Whether the loss works on an eighth of the logits at a time.
-        frozen: How the frozen base model of a LoRA is held; None for 16 bits, or 32 with precision fp32.
-        tensor_parallel: Devices among which each layer is split, sequence and vocabulary included.
-        pipeline_parallel: Stages in which the layers are split, scheduled one forward, one backward.
-        offload: What lies on the CPU: the optimizer's state, or the parameters too.
-        optimizer_in_backward: Whether each parameter is stepped when its gradient is there, which is freed then.
+    Accumulation keeps gradients together with activations. Tensor parallelism splits sequence and vocabulary, too. A
+    pipeline schedules one forward, one backward. A chunked loss works on an eighth of the logits at a time.
     """
 
     batch_size: int
@@ -174,11 +158,7 @@ def parts_of(shape: ModelShape, setup: Setup) -> dict[str, MemoryPart]:
 class Stage:
     """What one stage of a pipeline holds of a model; without a pipeline all of it.
 
-    Args:
-        shape: The model.
-        setup: How it is trained.
-        first: Whether it is the first, which holds the embedding and most micro-batches.
-        last: Whether it is the last, which holds the output layer and the loss.
+    The first holds the embedding and most micro-batches, the last the output layer and the loss.
     """
 
     shape: ModelShape

@@ -86,10 +86,6 @@ _HUGE = 1 << 56
 def read_json(text: bytes, path: str) -> MemorySnapshot:
     """Read a timeline of torch's profiler.
 
-    Args:
-        text: The JSON.
-        path: Where it was read.
-
     Raises:
         InputError: it is other JSON; the message says what.
     """
@@ -205,10 +201,6 @@ class _Profile:
 
 def read_pprof(data: bytes, path: str) -> MemorySnapshot:
     """Read a device memory profile of JAX.
-
-    Args:
-        data: The profile, uncompressed.
-        path: Where it was read.
 
     Raises:
         InputError: it is not such a profile; the message says what it is.

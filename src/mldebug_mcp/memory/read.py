@@ -104,11 +104,7 @@ def read_text(path: Path, name: str) -> MemorySnapshot:
 
 
 def parse_text(text: str, name: str = "text") -> MemorySnapshot:
-    """Return what a text says of GPU memory.
-
-    Args:
-        text: An out-of-memory message, `torch.cuda.memory_summary()` or the output of `nvidia-smi`, alone or in a log.
-        name: What to call it.
+    """Return what a text says of GPU memory, alone or in a log: see `read_memory`.
 
     Raises:
         InputError: it is none of these.
@@ -369,12 +365,7 @@ class _Window:
 
 
 def scan(stream: BinaryIO, size: int, name: str) -> tuple[int, int]:
-    """Walk the opcodes of a pickle up to its end; returns how many bytes it has and how many containers at most.
-
-    Args:
-        stream: The pickle, uncompressed.
-        size: Bytes that it can have at most.
-        name: What to call it in messages.
+    """Walk the opcodes of a pickle of at most `size` bytes; return its bytes and how many containers it has at most.
 
     Raises:
         InputError: it is truncated, or holds what no snapshot holds.

@@ -153,9 +153,7 @@ def _with_rests(device: DeviceTables, traced: Allocations) -> Allocations:
 class _Layout:
     """Where the large blocks of a device lie, and where its segments end, at one moment of its history.
 
-    Args:
-        device: Whose history is followed from its beginning: with the segments that were held then, and the blocks
-            that are older than it.
+    It begins with the segments that were held and the blocks that are older than the history.
     """
 
     def __init__(self, device: DeviceTables) -> None:

@@ -64,12 +64,7 @@ trainings inside them too (LightningCLI inside `__init__`, Lightning inside the 
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """The steps in a history.
-
-    Args:
-        starts: Index of the event with which each step begins; empty where none were found.
-        how: What they were found by.
-    """
+    """The index of the event with which each step of a history begins, if any, and what the steps were found by."""
 
     starts: Ints
     how: str
@@ -83,14 +78,7 @@ class Steps:
 
 
 def find_steps(events: Events, freed: Ints, stacks: Stacks, annotations: Sequence[Annotation]) -> Steps:
-    """Return the steps of a device's history.
-
-    Args:
-        events: The history.
-        freed: The events that made what was freed later.
-        stacks: The stacks that the events point into.
-        annotations: Named moments of the device.
-    """
+    """Return the steps of a device's history; `freed` are the events that made what was freed later."""
     annotated = _annotated(
         events, [annotation for annotation in annotations if not _OPTIMIZER_NAME.match(annotation.name)]
     )
@@ -143,12 +131,7 @@ def _by_backward(events: Events, stacks: Stacks) -> Steps | None:
 
 
 class _Code:
-    """What the program was doing at each event that allocates.
-
-    Args:
-        events: The history.
-        stacks: The stacks that the events point into.
-    """
+    """What the program was doing at each event that allocates."""
 
     def __init__(self, events: Events, stacks: Stacks) -> None:
         phase = np.array([stack.phase for stack in stacks.all], np.int64)

@@ -342,9 +342,6 @@ def _folded(parts: Sequence[tuple[str, str, str]]) -> tuple[str, ...]:
     return tuple(shown[: SHOWN_FRAMES * 2])
 
 
-# A memory snapshot as tables of numbers: what every later step computes on.
-
-
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
@@ -451,9 +448,6 @@ class SnapshotTables:
     annotations: list[Annotation] = field(default_factory=list)
     settings: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
-
-
-# Sizes in words.
 
 
 MIB = 1024**2

@@ -13,9 +13,6 @@ from mldebug_mcp.memory.snapshot import DeviceMemory, History
 from mldebug_mcp.memory.steps import Steps
 from mldebug_mcp.memory.tables import Ints, Phase, Stack
 
-# A device's history as stacked curves of few points, in which no peak is lost.
-
-
 ORDER = (
     Category.PARAMETERS,
     Category.OPTIMIZER_STATE,
@@ -37,16 +34,8 @@ ORDER = (
 class Timeline:
     """Memory over time. All curves have shape (points,); bytes.
 
-    Args:
-        device: Which device.
-        moments: The events that the points stand for, ascending.
-        held: Bytes of each category, in the order in which they are stacked.
-        reserved: Bytes reserved.
-        peak: The event at which most was allocated.
-        peak_bytes: What was allocated then.
-        failures: The events at which an allocation failed.
-        steps: The events at which steps begin.
-        events: How many events there are.
+    `held` are the bytes of each category, in the order in which they are stacked. Moments, peak, failures and steps are
+    indices of events.
     """
 
     device: int
@@ -95,9 +84,6 @@ def timeline_of(device: DeviceMemory, points: int = 800) -> Timeline | None:
     )
 
 
-# Allocations that survive step after step from one call site.
-
-
 MIN_TIMELINE_STEPS = 4
 LEAST_SHARE = 0.7
 """Of the steps between the first and the last, in which a site must have left something. Chosen: a prefetch or a
@@ -112,13 +98,8 @@ EVEN = 0.1
 class Grower:
     """A call site whose memory grows.
 
-    Args:
-        stack: Who.
-        size: Bytes of one allocation, the median.
-        per_step: Bytes left per step: the median, or the mean where not each step leaves something.
-        total: Bytes left so far.
-        steps: Steps that left something.
-        of: Steps in all.
+    `per_step` is the median of what is left per step, or the mean where not each step leaves something. `steps` left
+    something, `of` so many.
     """
 
     stack: Stack

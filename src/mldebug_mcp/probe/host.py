@@ -34,9 +34,6 @@ from mldebug_mcp.core.text import figure, shorten
 from mldebug_mcp.probe.measured import Failure, Measured
 from mldebug_mcp.probe.worker.job import BUILD, START_LIMIT
 
-# What a probe has to do, checked before a process is started.
-
-
 GIB = 1024**3
 PASS_VARIABLE = "MLDEBUG_MCP_PASS_ENV"  # noqa: S105 - the name of a variable
 """Names of variables that user code gets besides those of `_PASSED`, separated by commas: "MY_DATA,MY_CONFIG"."""
@@ -220,15 +217,9 @@ class Progress:
 
 @dataclass(slots=True)
 class RawProbe:
-    """What came back from the worker.
+    """What came back from the worker: what was measured up to the last stage, and why it did not finish, if so.
 
-    Args:
-        measured: What was measured, up to the phase that was reached.
-        failure: Why it did not finish, if it did not.
-        stage: The last phase that was entered.
-        seconds: Wall time.
-        output: The last lines that the worker wrote: the user's prints, warnings, tracebacks.
-        notes: The worker's notes.
+    `seconds` are wall time; `output` are the last lines that it wrote: prints, warnings, tracebacks.
     """
 
     measured: Measured = field(default_factory=Measured)

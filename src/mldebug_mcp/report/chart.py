@@ -50,14 +50,7 @@ SVG_LETTER = 7.5
 
 
 def panel_svg(panel: Panel, first: float, last: float, step_name: str) -> str:
-    """Return a panel over the steps from `first` to `last`.
-
-    Args:
-        panel: The curves and marks.
-        first: Step at the left edge.
-        last: Step at the right edge.
-        step_name: What a step is.
-    """
+    """Return a panel over the steps from `first` to `last`."""
     place = _Place(first, last, panel)
     names = ", ".join(curve.title for curve in panel.curves)
     parts = [
@@ -279,9 +272,6 @@ def _draw(where: Axes, panel: Panel, span: float) -> None:
         where.set_ylabel(f"to {figure(panel.beyond)}", fontsize=8)
     where.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=8)
     where.spines[["top", "right"]].set_visible(False)
-
-
-# A probe's loss curve as a PNG.
 
 
 def draw_probe(result: ProbeResult) -> bytes:

@@ -68,13 +68,7 @@ def rounded(causes: Sequence[Judged]) -> list[Judged]:
 
 
 def fitted(answer: Answer, limit: int, measure: Callable[[Answer], int] | None = None) -> Answer:
-    """Return the answer, cut as little as makes its JSON at most `limit` characters long.
-
-    Args:
-        answer: What is cut.
-        limit: How long it may be.
-        measure: What counts its characters; `length` by default.
-    """
+    """Return the answer, cut as little as makes it at most `limit` characters long, as `measure` counts them."""
     for characters, entries in _ROOM:
         if (measure or length)(answer) <= limit:
             return answer

@@ -124,10 +124,7 @@ def print_block(console: Console, block: Block, most: int | None = None) -> int:
 def block_lines(block: Block, width: int, most: int | None = None) -> list[Text]:
     """Return the block on lines of the width; a command keeps to one line, which a terminal may wrap.
 
-    Args:
-        block: The block.
-        width: Columns.
-        most: Rows that fewer facts and fewer sentences of the fix keep to, where the fix stands whole further below.
+    Fewer facts and sentences of the fix are kept to `most` rows, where the fix stands whole further below.
     """
     head = [Text(line, style=_STYLES[block.kind]) for line in wrap(block.headline, width)]
     check = _next_lines(block, width)

@@ -220,13 +220,9 @@ LINEAR = ("learning_rate",)
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """A metric as it is drawn.
+    """A metric as it is drawn: steps and values of each stretch between restarts, and at most `MOST_MARKS` lost steps.
 
-    Args:
-        name: Of the metric.
-        lines: Steps and values of each stretch between restarts, two arrays of shape (n,) each.
-        lost: Steps at which the value was NaN or infinite, at most `MOST_MARKS`.
-        of: The other run that it is from, in words; "" for the run itself.
+    `of` is the other run that it is from, in words; "" for the run itself.
     """
 
     name: str
@@ -311,11 +307,7 @@ def panels(
 ) -> list[Panel]:
     """Return what to draw of a run: what findings rest on first, then what is usual; at most `MOST_PANELS`.
 
-    Args:
-        run: As it was read; the first `MOST_SIBLINGS` of its siblings are drawn behind.
-        diagnosis: What was made of it.
-        findings: The findings in the order in which they are listed; the first is number 1.
-        reference: The run that it was compared with, drawn behind, too.
+    The findings are numbered from 1 as they are listed. The reference and siblings of the run are drawn behind it.
     """
     groups = _groups(run, diagnosis)
     numbered = [

@@ -189,9 +189,6 @@ def _rounded(values: Floats) -> list[float]:
     ]
 
 
-# The parts of a diagnosis as HTML, for pages and notebooks alike. All text from the log is escaped.
-
-
 def opinions_html(diagnosis: Diagnosis) -> str:
     """Return the opinions of reader and own ranking as a list; nothing where no reader was asked."""
     lines = opinion_lines(diagnosis)
@@ -388,13 +385,9 @@ def diagnosis_html(
     *,
     live: bool = False,
 ) -> str:
-    """Return the page. All text from the log is escaped.
+    """Return the page with the reference and siblings drawn behind the run. All text from the log is escaped.
 
-    Args:
-        diagnosis: In full.
-        run: As it was read; the curves of its siblings are drawn behind.
-        reference: The run that it was compared with, drawn behind, too.
-        live: Whether it asks the server that it came from for a newer one.
+    A `live` page asks the server that it came from for a newer one.
     """
     parts = page_parts(diagnosis, run, reference)
     return (

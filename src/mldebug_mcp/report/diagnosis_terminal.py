@@ -74,14 +74,7 @@ NARROW = 72
 
 
 def print_diagnosis(console: Console, diagnosis: Diagnosis, run: Run, *, bits: bool = False) -> None:
-    """Print the verdict block, what was observed, every leading hypothesis and check, and the notes.
-
-    Args:
-        console: Where to.
-        diagnosis: In full.
-        run: As it was read.
-        bits: Whether to say how much each fact weighs for a cause.
-    """
+    """Print the verdict block, what was observed, every leading hypothesis and check, and the notes."""
     read = diagnosis.run
     print_verdict(console, diagnosis)
     print_opinions(console, diagnosis)
@@ -207,14 +200,7 @@ class Part:
 
 
 def print_screen(console: Console, diagnosis: Diagnosis, run: Run, *, bits: bool = False) -> None:
-    """Print a diagnosis on at most `LINES` lines, or more where the verdict block and the findings need them.
-
-    Args:
-        console: Where to.
-        diagnosis: In full.
-        run: As it was read.
-        bits: Whether to say how much each fact weighs for a cause.
-    """
+    """Print a diagnosis on at most `LINES` lines, or more where the verdict block and the findings need them."""
     width = console.width
     block = print_verdict(console, diagnosis) + print_opinions(console, diagnosis)
     ran, *parts = _parts(diagnosis, width)

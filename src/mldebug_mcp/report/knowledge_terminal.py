@@ -19,8 +19,6 @@ from mldebug_mcp.report.console import bullets, print_first, print_section
 if TYPE_CHECKING:
     from mldebug_mcp.models import ErrorExplanation, ErrorMatch, EvidenceReport, Explanation, SearchResult
 
-# What the catalogue answers, as text for a person: a search, an error message, a check of the evidence.
-
 
 def print_search(console: Console, result: SearchResult) -> None:
     """Print what was found."""

@@ -24,9 +24,6 @@ from mldebug_mcp.report.web_page import WIDE, block_html, for_both_widths, prose
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# The timeline as a PNG: what was held at every moment, stacked by category, with the peak and failures marked.
-
-
 COLOURS = {
     Category.PARAMETERS: "#4c78a8",
     Category.OPTIMIZER_STATE: "#72b7b2",
@@ -126,9 +123,6 @@ def _mark_failures(panel: Axes, timeline: Timeline) -> None:
             rotation=90,
             ha="right",
         )
-
-
-# The memory report as one HTML file: timeline as SVG, findings, call sites.
 
 
 HEIGHT = 300

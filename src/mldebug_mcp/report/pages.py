@@ -47,9 +47,6 @@ from mldebug_mcp.report.runs_terminal import rank_lines, result_of_row, sweep_li
 from mldebug_mcp.report.sections import block_of
 from mldebug_mcp.report.web_page import block_html, for_both_widths, prose, web_page, write_file
 
-# An inspection as one HTML file: what was found, and the rows with what is trained on.
-
-
 _BATCH_HTML_STYLE = """
 td:first-child { color: var(--dim); }
 .finding { border-left: .3rem solid var(--line); padding: .2rem 0 .2rem 1rem; margin: 1rem 0; }
@@ -126,11 +123,7 @@ def _corpus(corpus: Corpus, batch: BatchSummary) -> list[str]:
 def _bars(named: list[tuple[str, int]], across: str, up: str, root: float = 1.0) -> str:
     """Return bars as SVG with the names of both axes, each bar with its count as a title.
 
-    Args:
-        named: What each bar stands for, and its count.
-        across: What the names are of.
-        up: What the counts are of.
-        root: The power of a count that its bar is as high as.
+    A bar is as high as its count to the power `root`.
     """
     return for_both_widths(lambda width: _bars_of_width(named, (across, up), root, width))
 
@@ -277,12 +270,7 @@ def _page_of(row: RunRow, root: str) -> str:
 
 
 def runs_html(answer: Runs, pages: Mapping[str, str] | None = None) -> str:
-    """Return the page. All text from logs and names is escaped.
-
-    Args:
-        answer: The runs.
-        pages: The page of each run by its name, which its card links to.
-    """
+    """Return the page, whose cards link to the page of each run. All text from logs and names is escaped."""
     rows = answer.rows[:MOST_CARDS]
     values = _values(rows)
     scales = {metric: scale_of([some]) for metric, some in values.items()}

@@ -32,8 +32,6 @@ from mldebug_mcp.models.runs import (
 from mldebug_mcp.report.console import bullets, console_for, plain_table, print_first, print_section
 from mldebug_mcp.report.curves import Scale, scale_of
 
-# Two kinds of runs.
-
 
 def print_contest(console: Console, answer: Contest) -> None:
     """Print which kind is better, and the result of each run."""
@@ -56,13 +54,7 @@ MOST_JOBS = 12
 
 
 def print_runs(console: Console, answer: Runs, most: int = MAX_TABLE_ROWS) -> None:
-    """Print the runs that need attention first, and what they share.
-
-    Args:
-        console: Where to.
-        answer: The runs.
-        most: Rows that are shown.
-    """
+    """Print the runs that need attention first, `most` rows of them, and what they share."""
     print_first(console, answer.at_a_glance)
     table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="dim")
     for title in ("run", "ends", "step", "result", "may be", "since"):
@@ -236,9 +228,6 @@ def _columns(values: MetricValues, width: int) -> list[str]:
     return ["  " + "".join(f"{cell:<{wide}}" for cell in cells[row::rows]).rstrip() for row in range(rows)]
 
 
-# News of a run that is watched, a line each.
-
-
 _STYLES = {
     "finding": "bold red",
     "leader": "bold yellow",
@@ -267,9 +256,6 @@ def print_status(status: str) -> None:
 def what_now(path: str) -> str:
     """Return the command that tells more after an alarm."""
     return f"mldebug-mcp diagnose {quoted(path)} says the facts for it, and what to check next"
-
-
-# Which checkpoint of a run to keep.
 
 
 MAX_SHOWN_CHECKPOINTS = 40

@@ -23,9 +23,6 @@ from mldebug_mcp.models.base import NO_FAULTS, SOUND, Glance
 from mldebug_mcp.models.checkpoints import CheckpointChoice
 from mldebug_mcp.models.diagnosis import QuantityFact
 
-# What people are shown of a diagnosis, in a terminal and on a page alike.
-
-
 SHOWN_HYPOTHESES = 5
 SHOWN_STEPS = 3
 SHOWN_SETTINGS = 3
@@ -157,13 +154,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A titled part of an answer.
-
-    Args:
-        title: Its title; empty for the lines that come before all others.
-        lines: One fact a line.
-        marked: Lines of them that are unusual.
-    """
+    """A titled part of an answer, one fact a line; those `marked` are unusual. What comes first has no title."""
 
     title: str
     lines: Sequence[str]
@@ -256,12 +247,7 @@ def _check(diagnosis: Diagnosis, step: NextStep) -> Check:
 
 
 def observed(diagnosis: Diagnosis, *, whole: bool = False) -> Iterator[Section]:
-    """Yield what was observed: what ran, what is seen, events, quantities, and the settings that are unusual or used.
-
-    Args:
-        diagnosis: In full.
-        whole: Whether to yield all of it.
-    """
+    """Yield what was observed: what ran, what is seen, events, quantities, unusual settings and those used."""
     sheet, unit = diagnosis.sheet, diagnosis.run.step_name
     yield Section("What ran", sheet.ran)
     lines = [finding_line(finding) for finding in worth_showing(diagnosis.findings)]
@@ -343,11 +329,7 @@ def hypotheses_shown(diagnosis: Diagnosis, *, whole: bool = False) -> list[Hypot
 def reasons_of(hypothesis: Hypothesis, sign: int, *, whole: bool = False, bits: bool = False) -> list[str]:
     """Return the facts for (+1) or against (-1) a hypothesis, strongest first.
 
-    Args:
-        hypothesis: The hypothesis.
-        sign: +1 or -1.
-        whole: Whether to return all of them, what all curves together weigh among them.
-        bits: Whether to say how much each weighs.
+    Only the `whole` of them holds what all curves together weigh; `bits` says how much each weighs.
     """
     if not whole and hypothesis.probability < MIN_PROBABILITY_WITH_FACTS:
         return []

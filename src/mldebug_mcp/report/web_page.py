@@ -101,9 +101,6 @@ def prose(text: str) -> str:
     return _CODE.sub(r"<code>\1</code>", escape(text))
 
 
-# The verdict block, first on every page of an answer that judges.
-
-
 def block_html(block: Block) -> str:
     """Return the verdict block: what leads, why, the next check with its command, the fix."""
     rows = [(block.why, "".join(f"<p>{prose(fact)}</p>" for fact in block.facts))]
@@ -120,9 +117,6 @@ def _next_html(block: Block) -> str:
     needs = f" ({block.needs})" if block.needs else ""
     command = f"<p><code class=call>{escape(block.command)}</code></p>" if block.command else ""
     return f"<p>{prose(block.next + needs)}</p>{command}"
-
-
-# Writing the pages and pictures that the user asked for by name.
 
 
 def write_file(path: str | Path, content: str | bytes) -> None:

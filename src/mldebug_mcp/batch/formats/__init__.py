@@ -88,12 +88,7 @@ KNOWN_FORMATS = (
 
 
 def other_formats_note(folder: Path, name: str) -> list[str]:
-    """Return the note that a folder that is read as one format holds files of others; none if it does not.
-
-    Args:
-        folder: The folder.
-        name: The format as which it is read.
-    """
+    """Return the note that a folder that is read as one format holds files of others; none if it does not."""
     own = ENDINGS_OF.get(name, ())
     others = tuple(ending for endings in ENDINGS_OF.values() for ending in endings if ending not in own)
     left = [file.name for file in matching(folder, "") if file.name.endswith(others)] if own else []

@@ -27,14 +27,7 @@ def whole_numbers(data: npt.NDArray[np.uint8], at: npt.NDArray[np.int64]) -> npt
 
 
 def mapped(file: BinaryIO, dtype: np.dtype[Number], start: int, count: int) -> npt.NDArray[Number]:
-    """Return numbers of an open file, shape (count,); fewer where it ends before.
-
-    Args:
-        file: The file, opened for reading.
-        dtype: The type of the numbers.
-        start: The byte at which the first of them begins.
-        count: How many numbers there are.
-    """
+    """Return `count` numbers of an open file from the byte `start` on; fewer where it ends before."""
     if not count:
         return np.empty(0, dtype)
     before = start % mmap.ALLOCATIONGRANULARITY

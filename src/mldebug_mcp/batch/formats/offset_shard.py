@@ -80,12 +80,7 @@ PIECE_BYTES = 16 * 1024**2
 
 
 def pieces_of_items(data: Bytes, offsets: Ints) -> Iterator[tuple[Bytes, Ints]]:
-    """Yield the items of a shard some megabytes at a time: their bytes, and where each begins and the last one ends.
-
-    Args:
-        data: The shard.
-        offsets: Where its items begin, and the end of the last one.
-    """
+    """Yield the items of a shard some megabytes at a time: their bytes, and where each begins and the last one ends."""
     first = 0
     while first < len(offsets) - 1:
         start = int(offsets[first])
@@ -96,13 +91,7 @@ def pieces_of_items(data: Bytes, offsets: Ints) -> Iterator[tuple[Bytes, Ints]]:
 
 
 def unlisted_note(folder: Path, listed: Iterable[Path], ending: str) -> list[str]:
-    """Return the note that shards lie in a folder whose index does not list them; none if all are listed.
-
-    Args:
-        folder: The folder of the index.
-        listed: The shards of the index, unpacked or not.
-        ending: That of unpacked shards.
-    """
+    """Return the note that shards lie in a folder whose index does not list them; none if all are listed."""
     known = {_unpacked(path, ending) for path in listed}
     shards = [file for file in matching(folder, "") if ending in file.name]
     left = [file.name for file in shards if _unpacked(file, ending) not in known]

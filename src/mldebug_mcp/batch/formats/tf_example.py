@@ -151,9 +151,6 @@ def _fields(data: memoryview) -> Iterator[tuple[int, memoryview]]:
         yield part.number, data[part.start : part.end]
 
 
-# Messages that are read together: each of them has the same features, of one kind by name, in any order.
-
-
 class _UnevenError(Exception):
     """The messages are not as protobuf's libraries write them, or differ in their features."""
 
@@ -260,13 +257,6 @@ NOTE = "read as examples of TensorFlow (tf.train.Example)"
 
 def table_of(data: Bytes, start: Ints, stop: Ints, file: Path, number: int) -> Table:
     """Return the features that all of some examples have as columns: numbers as they are, bytes as text.
-
-    Args:
-        data: What holds their messages.
-        start: Where each message begins.
-        stop: Where it ends.
-        file: The file that they are from.
-        number: That of the first message in the file.
 
     Raises:
         InputError: a message cannot be read as an example.

@@ -72,11 +72,7 @@ def _unreadable(file: Path, first: int, corrupt: Mapping[int, int]) -> InputErro
 def _corrupt(data: Bytes, start: Ints, stop: Ints, place: int) -> dict[int, int]:
     """Return which messages do not match their checksums, each with the byte of the file at which its record begins.
 
-    Args:
-        data: What holds the messages.
-        start: Where each begins.
-        stop: Where it ends.
-        place: Where the data begins in the file.
+    The data begins at the byte `place` of the file.
     """
     wrong = np.flatnonzero(masked_crc32c_of_parts(data, start, stop) != whole_numbers(data, stop))
     return {int(number): place + int(start[number]) - _HEADER.size for number in wrong}

@@ -95,14 +95,7 @@ def tables(path: Path, dtype: str = "", evidence: str = STATED) -> Iterator[Tabl
 def pieces_of_stream(
     file: BinaryIO, dtype: np.dtype[np.integer], start: int, tokens: int
 ) -> Iterator[tuple[npt.NDArray[np.integer], bool]]:
-    """Yield the tokens of a file some millions at a time, and whether they are the last ones.
-
-    Args:
-        file: The file, opened for reading.
-        dtype: The type of the ids.
-        start: The byte at which the first of them begins.
-        tokens: How many there are.
-    """
+    """Yield the tokens of a file from a byte on, some millions at a time, and whether they are the last ones."""
     left = tokens
     while left:
         count = min(left, CHUNK_WINDOWS * WINDOW)
@@ -114,12 +107,9 @@ def pieces_of_stream(
 
 
 def table_of_stream(ids: npt.NDArray[np.integer], note: str, cut_off: int = 0) -> Table:
-    """Return a piece of a stream of tokens, shape (n,), as windows and a tail; fewer than a window are one row.
+    """Return a piece of a stream of tokens as windows and a tail; fewer than a window are one row.
 
-    Args:
-        ids: The tokens.
-        note: How they were read.
-        cut_off: Bytes behind the last whole token.
+    `note` says how they were read; `cut_off` are bytes behind the last whole token.
     """
     windows = max(1, len(ids) // WINDOW)
     width = min(len(ids), WINDOW)

@@ -18,13 +18,7 @@ MAX_LISTED = 8
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """What one message says.
-
-    Args:
-        id: The entry of `errors.jsonl` that is about such messages.
-        says: What is wrong, with the values of the message.
-        change: What to change: a menu where several reasons are possible.
-    """
+    """What one message says: its entry of `errors.jsonl`, what is wrong with its values, and what to change."""
 
     id: str
     says: str
@@ -38,14 +32,7 @@ AnyReader = TypeVar("AnyReader", bound=Reader)
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """Messages of one wording.
-
-    Args:
-        entry: The entry of `errors.jsonl` that is about them.
-        pattern: What finds the values of a message in it.
-        context: What else the message holds.
-        read: What reads the values.
-    """
+    """Messages of one wording: their entry of `errors.jsonl`, what finds values, what else they hold, their reader."""
 
     entry: str
     pattern: re.Pattern[str]

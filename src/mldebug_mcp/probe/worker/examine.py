@@ -343,9 +343,6 @@ def _where() -> str:
     return ""
 
 
-# The first pass: loss, gradients, and where a non-finite value comes from.
-
-
 def first_pass(subject: Subject) -> tuple[dict[str, Any], torch.Tensor | None]:
     """Compute loss and gradients once, watched. Returns what was seen and the model's output.
 

@@ -14,9 +14,6 @@ from .report import KnownFailure, Report
 from .subject import Subject
 from .tree import leaves, mapped
 
-# Where and in which precision to compute.
-
-
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
 
@@ -45,9 +42,6 @@ def is_out_of_memory(error: BaseException) -> bool:
         return True
     return isinstance(error, RuntimeError) and ("out of memory" in str(error) or "not enough memory" in str(error)
                                                 or "can't allocate memory" in str(error))  # fmt: skip
-
-
-# What to do when memory runs out: the probe starts again with half of the batch.
 
 
 FEWEST_POSITIONS = 8

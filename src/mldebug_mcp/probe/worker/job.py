@@ -113,9 +113,6 @@ def _no_network(event: str, arguments: tuple[Any, ...]) -> None:
         raise PermissionError(f"the probe has no network, but {address[0]!r} was called; use files on this machine")
 
 
-# The worker's main function: set limits, build the subject, probe it, and write what was found, whatever happens.
-
-
 BUILD = "build"
 """The first phase that the time limit counts."""
 FOR_THE_REST = 0.8

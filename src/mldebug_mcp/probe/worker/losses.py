@@ -285,9 +285,6 @@ def in_full_precision(subject: Subject) -> dict[str, Any]:
         torch.autocast.__init__ = usual  # type: ignore[method-assign]
 
 
-# What a loss is measured by: its formula, the losses of reference, and where the batch counts as memorised.
-
-
 MEMORISED = 0.05
 """Share of the distance between a uniform guess and the least possible loss that may be left: chosen, so that each
 label has a probability near 0.8 or above with a vocabulary of 100, and above 0.55 with one of 100,000."""
@@ -301,12 +298,7 @@ at 1.2 times."""
 
 
 class Yardstick:
-    """What the loss of a subject means.
-
-    Args:
-        subject: What is probed.
-        measured: What is known of it, `initial_loss` among it; what is learnt is added there.
-    """
+    """What the loss of a subject means; what is learnt is added to what is measured."""
 
     def __init__(self, subject: Subject, measured: dict[str, Any]) -> None:
         self.subject, self.measured = subject, measured

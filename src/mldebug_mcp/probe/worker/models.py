@@ -16,8 +16,6 @@ from .outputs import IGNORED
 from .report import KnownFailure, Report
 from .subject import Subject
 
-# The job's batch → tensors.
-
 
 def to_batch(columns: dict[str, Any]) -> dict[str, torch.Tensor]:
     """Return the columns as tensors.

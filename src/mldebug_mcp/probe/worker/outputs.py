@@ -13,9 +13,6 @@ from torch import nn
 from .subject import Subject
 from .tree import at, inputs, labels_path, leaves
 
-# What a model gave back in a pass, and the labels that belong to it.
-
-
 IGNORED = -100
 """The label that cross-entropy skips: torch's default, which the Hugging Face stack uses."""
 

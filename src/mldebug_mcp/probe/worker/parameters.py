@@ -11,9 +11,6 @@ from torch import nn
 
 from .subject import Subject
 
-# Parameters: which are trained, how they begin, what gradient they get, whether they move.
-
-
 LISTED = 12
 """Names given per list; counts are of all."""
 VANISHED = 1e-6
@@ -195,8 +192,7 @@ class Movement:
     def rounded_away(self, gradients: Mapping[int, torch.Tensor]) -> float | None:
         """Return the share of the 16-bit elements with a gradient that a step did not change; None where none has.
 
-        Args:
-            gradients: What the optimizer used, by the id of the parameter.
+        The gradients are those that the optimizer used, by the id of the parameter.
         """
         moved = total = 0
         for _, parameter, start in self._start:
@@ -215,9 +211,6 @@ class Movement:
             "still_count": len(still),
             "still_share": sum(parameter.numel() for _, parameter in still) / total if total else 1.0,
         }
-
-
-# What makes a model act differently in training and in evaluation.
 
 
 def mode_modules(model: torch.nn.Module) -> list[str]:

@@ -35,14 +35,8 @@ def other_seeds(
 ) -> dict[str, Any] | None:
     """Train with other seeds as in the first run, and return how each run ended, the first among them.
 
-    Args:
-        subject: What was trained, with its initial weights.
-        first: How that went.
-        plan: How to train.
-        rate: Learning rate of the probe's own loop; None where the user's step trains.
-        seed: The first run's seed.
-        again: Builds the subject again.
-        report: Where it is noted if that fails.
+    The subject has its initial weights, and is built `again` with each seed. `rate` is None where the user's step
+    trains.
 
     Returns:
         `fixed`: the user's code sets its seed itself, so ours changes nothing. None where it takes too long.
@@ -100,15 +94,7 @@ was memorised at 1e-3 to 1e-2 and not at 3e-2, which did best over the first ste
 
 
 class Probe:
-    """One probe of a subject.
-
-    Args:
-        subject: What is probed.
-        report: Where it is written.
-        job: The job as the host wrote it.
-        deadline: Time (monotonic) by which training must have ended.
-        again: Builds the subject again with another seed.
-    """
+    """One probe of a subject, which is built `again` with another seed; training ends by the deadline (monotonic)."""
 
     def __init__(self, subject: Subject, report: Report, job: dict[str, Any], deadline: float, again: Again) -> None:
         self.subject, self.report, self.job, self.deadline, self.again = subject, report, job, deadline, again

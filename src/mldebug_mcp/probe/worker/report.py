@@ -12,21 +12,14 @@ import time
 from pathlib import Path
 from typing import Any
 
-# The worker's two ways out: a result file, written after each phase, and a stream of progress.
-
-
 PROGRESS_EVERY = 0.2
 """Seconds between two progress lines."""
 
 
 class Report:
-    """What has been measured so far.
+    """What has been measured so far; progress is written to the file descriptor `channel`.
 
     The file is replaced as a whole after each phase, so that a crash or a time limit leaves what was known until then.
-
-    Args:
-        path: The result file.
-        channel: The file descriptor that progress is written to.
     """
 
     def __init__(self, path: str | Path, channel: int) -> None:
@@ -80,9 +73,6 @@ def claim_stdout() -> int:
     os.dup2(2, 1)
     sys.stdout = sys.stderr
     return channel
-
-
-# A failure that the user can act on: an answer of the worker, not a crash.
 
 
 class KnownFailure(Exception):  # noqa: N818 - an answer

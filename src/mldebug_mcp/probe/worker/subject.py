@@ -20,8 +20,6 @@ from torch import nn
 from .report import KnownFailure
 from .tree import to_device
 
-# What is probed: a model, a batch, a loss, and the user's own way to step where there is one.
-
 
 @dataclass
 class Subject:

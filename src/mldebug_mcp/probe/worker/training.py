@@ -57,15 +57,9 @@ class Curve:
 
 @dataclass
 class Plan:
-    """How to train.
+    """How to train: to the loss `goal`, for so many steps and up to the deadline (monotonic) at most.
 
-    Args:
-        steps: Optimizer steps at most.
-        goal: Loss at which the batch counts as memorised.
-        deadline: Time (monotonic) to stop at.
-        clip: Largest gradient norm, or None.
-        optimizer: `adamw`, `adam` or `sgd`.
-        watch: Called after each step with its number and loss.
+    `clip` is the largest gradient norm; `watch` is called after each step with its number and loss.
     """
 
     steps: int
