@@ -91,7 +91,7 @@ def events_in_place(step: Floats, events: Sequence[int], column: Column | None) 
     Args:
         step: The step of every row, shape (rows,).
         events: Rows of events, ascending.
-        column: What the log tells of steps; an event that tells its own keeps it.
+        column: The steps that the log gives; an event with its own keeps it.
     """
     if not events or column is None:
         return step

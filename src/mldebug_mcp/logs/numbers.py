@@ -117,7 +117,7 @@ def parse_number(text: str) -> float | None:
 def parse_with_unit(text: str) -> tuple[float, str] | None:
     """Return the number that `text` spells and the unit behind it, "" where it has none; None if it spells none.
 
-    "12.3k" is 12.3 and "k", "22.0 GB" is 22 and "GB"; what is counted per time is no unit: "12.3k samples/s" is the
+    "12.3k" is 12.3 and "k", "22.0 GB" is 22 and "GB"; what is counted per time is left out: "12.3k samples/s" is the
     same as "12.3k". A duration, "1m 10s" or "0h01m", is in seconds.
     """
     text = text.strip()
