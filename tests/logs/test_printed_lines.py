@@ -632,9 +632,7 @@ def test_a_percent_sign_in_a_table_is_read_as_in_a_line(tmp_path: Path) -> None:
 
 
 def test_pairs_of_a_library_at_the_level_of_debugging_are_no_metrics(tmp_path: Path) -> None:
-    noise = (
-        'DEBUG urllib3 connectionpool: https://host:443 "GET /{0} HTTP/1.1" 200 retry=0 took=0.12s id={0:x}\n'
-    )
+    noise = 'DEBUG urllib3: https://host:443 "GET /api/{0} HTTP/1.1" 200 {0} retry=0 took=0.12s id={0:x}\n'
     lines = [noise.format(number) for number in range(3000)]
     lines += [f"epoch {epoch} loss {3 - epoch / 50:.2f}\n{noise.format(epoch)}" for epoch in range(100)]
     run = read(tmp_path, "".join(lines))

@@ -83,7 +83,7 @@ def events_in_place(step: Floats, events: Sequence[int], column: Column | None) 
     Args:
         step: The step of every row, shape (rows,).
         events: Rows of events, ascending.
-        column: What the log says about steps; an event with a step of its own keeps it.
+        column: The steps that the log gives; an event with its own keeps it.
     """
     if not events or column is None:
         return step
