@@ -36,6 +36,62 @@ PUBLISHED = {
         LLAMA_8B | {"model_type": "mixtral", "vocab_size": 32000, "num_local_experts": 8, "num_experts_per_tok": 2},
         46_702_792_704,
     ),
+    "DeepSeek-V3": (
+        {
+            "model_type": "deepseek_v3",
+            "hidden_size": 7168,
+            "intermediate_size": 18432,
+            "moe_intermediate_size": 2048,
+            "n_routed_experts": 256,
+            "n_shared_experts": 1,
+            "num_experts_per_tok": 8,
+            "first_k_dense_replace": 3,
+            "num_hidden_layers": 61,
+            "num_attention_heads": 128,
+            "q_lora_rank": 1536,
+            "kv_lora_rank": 512,
+            "qk_nope_head_dim": 128,
+            "qk_rope_head_dim": 64,
+            "v_head_dim": 128,
+            "vocab_size": 129280,
+            "tie_word_embeddings": False,
+        },
+        671_026_404_352,
+    ),
+    "Qwen1.5 MoE, four layers": (
+        {
+            "model_type": "qwen2_moe",
+            "hidden_size": 2048,
+            "intermediate_size": 5632,
+            "moe_intermediate_size": 1408,
+            "shared_expert_intermediate_size": 5632,
+            "num_experts": 60,
+            "num_experts_per_tok": 4,
+            "num_hidden_layers": 4,
+            "num_attention_heads": 16,
+            "vocab_size": 151936,
+            "tie_word_embeddings": False,
+        },
+        2_904_573_952,
+    ),
+    "Llama 4, four layers": (
+        {
+            "model_type": "llama4_text",
+            "hidden_size": 5120,
+            "intermediate_size": 8192,
+            "intermediate_size_mlp": 16384,
+            "num_local_experts": 2,
+            "num_experts_per_tok": 1,
+            "interleave_moe_layer_step": 2,
+            "num_hidden_layers": 4,
+            "num_attention_heads": 40,
+            "num_key_value_heads": 8,
+            "head_dim": 128,
+            "vocab_size": 202048,
+            "tie_word_embeddings": False,
+        },
+        3_578_987_520,
+    ),
     "StarCoder2 3B": (
         {
             "model_type": "starcoder2",
@@ -398,3 +454,16 @@ def test_a_configuration_that_cannot_be_used_is_a_clear_error(text: str, tmp_pat
 
     with pytest.raises(InputError, match=r"config\.json"):
         estimate_memory(path)
+
+
+def test_a_mixture_of_a_kind_that_is_not_known_says_that_its_parameters_have_to_be_compared(tmp_path: Path) -> None:
+    notes = {}
+    for kind, experts in (
+        ("mixtral", "num_local_experts"),
+        ("jamba", "num_experts"),
+        ("ernie4_5_moe", "moe_num_experts"),
+    ):
+        file = tmp_path / f"{kind}.json"
+        file.write_text(json.dumps(LLAMA_8B | {"model_type": kind, experts: 8}))
+        notes[kind] = any("a mixture of experts whose layers" in note for note in estimate_memory(file).notes)
+    assert notes == {"mixtral": False, "jamba": True, "ernie4_5_moe": True}

@@ -275,7 +275,7 @@ def _is_manifold(values: Floats, lowest: float, rise: float) -> bool:
 def _stays_up(values: Floats, tail: float, lowest: float, rise: float) -> bool:
     """Say whether the low end of the last records is a third of the way up, on the logarithm where it is a long way."""
     if _is_manifold(values, lowest, rise):
-        return bool(tail >= lowest * (1 + rise / lowest) ** (1 / 3))
+        return tail >= lowest * math.exp(math.log1p(rise / lowest) / 3)
     return tail >= lowest + rise / 3
 
 

@@ -503,6 +503,11 @@ def _notes(shape: ModelShape, setup: Setup) -> list[str]:
             else f"{towers}: about {shape.tower:,} parameters are counted, with the projector"
         )
         notes.append(f"{counted}; its activations are not; add the tokens of images or sound to length")
+    if shape.unlike:
+        notes.append(
+            f"{shape.name}: a mixture of experts whose layers are counted as Mixtral's; compare its parameters with "
+            f"the {shape.parameters:,} that are counted"
+        )
     if kept(shape, setup).stores_scores and setup.attention == "flash":
         notes.append(
             "fused attention in float32 takes no grouped keys and values: PyTorch stores scores of length x length; "

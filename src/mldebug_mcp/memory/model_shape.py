@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,6 +13,7 @@ from mldebug_mcp.core.text import shorten
 
 MAX_NUMBER = 1 << 40
 MAX_RATIO = 64
+MAX_LAYERS = 10_000
 
 _NAMES: Mapping[str, tuple[str, ...]] = {
     "hidden": ("hidden_size", "n_embd", "d_model", "dim", "model_dim"),
@@ -78,6 +79,11 @@ _ATTENTION_DROPOUT_BY_DEFAULT = ("gpt2", "gpt_bigcode", "t5", *_ENCODERS)
 _SOFTMAX_IN_PRECISION = ("gpt2", "gpt_bigcode", "gpt_neo", "bart", "mbart", "marian", "pegasus", *_ENCODERS, *_VISION)
 """Model types whose eager attention computes the softmax in the activations' precision; the others in float32."""
 _RELU_BY_DEFAULT = ("opt", "t5")
+_MIXTURES = (
+    *("mixtral", "qwen2_moe", "qwen3_moe", "deepseek_v2", "deepseek_v3", "glm4_moe", "glm4_moe_lite", "llama4_text"),
+    *("olmoe", "flex_olmo", "phimoe", "granitemoe", "gpt_oss"),
+)
+"""Model types of mixtures whose parameters are those of Transformers 5.23 to a thousandth."""
 _TOKEN_TYPES = ("bert", "electra", "albert", "deberta")
 
 
@@ -121,6 +127,8 @@ class ModelShape:
         token_types: Rows of the embedding of token types.
         tower: Parameters of a vision or audio tower and its projector; None where there is one that cannot be read.
         towers: What the configuration calls its towers.
+        unlike: Whether it is a mixture whose layers may be others than those that are counted here.
+        further: Weights of linear layers beyond those of equal layers; below zero where some layers have fewer.
     """
 
     name: str
@@ -163,6 +171,8 @@ class ModelShape:
     token_types: int = 0
     tower: int | None = 0
     towers: tuple[str, ...] = ()
+    unlike: bool = False
+    further: int = 0
 
     @property
     def attention_width(self) -> int:
@@ -202,7 +212,7 @@ class ModelShape:
     def linear_parameters(self) -> int:
         """Weights of the linear layers inside the layers, which is what is quantized."""
         own = (1 if self.shared_layers else self.all_layers) * sum(a * b for a, b in self.linears)
-        return own + self.decoder_layers * sum(a * b for a, b in self.cross_linears)
+        return own + self.decoder_layers * sum(a * b for a, b in self.cross_linears) + self.further
 
     @property
     def _cross_parameters(self) -> int:
@@ -236,7 +246,7 @@ class ModelShape:
     @property
     def text_parameters(self) -> int:
         """Parameters without towers."""
-        own = (1 if self.shared_layers else self.all_layers) * self.layer_parameters
+        own = (1 if self.shared_layers else self.all_layers) * self.layer_parameters + self.further
         stacks = 2 if self.decoder_layers else 1
         return self._embeddings + own + self.decoder_layers * self._cross_parameters + stacks * self._norm + self._head
 
@@ -283,7 +293,7 @@ def shape_of(config: Mapping[str, Any], name: str = "config") -> ModelShape:
     kind = str(config.get("model_type", ""))[:60]
     hidden, heads = numbers["hidden"] or 1, numbers["heads"] or 1
     wide = numbers["feed_forward"] or 4 * hidden
-    return ModelShape(
+    shape = ModelShape(
         name=shorten(str(config.get("_name_or_path") or kind or name), 120),
         hidden=hidden,
         layers=numbers["layers"] or 1,
@@ -309,6 +319,56 @@ def shape_of(config: Mapping[str, Any], name: str = "config") -> ModelShape:
         **_layer_kind(config, kind),
         **_towers(whole, hidden),
     )
+    mixes = any("expert" in key or "moe" in key for key, value in config.items() if value)
+    return replace(shape, further=_further(config, shape, kind), unlike=mixes and kind not in _MIXTURES)
+
+
+def _further(config: Mapping[str, Any], shape: ModelShape, kind: str) -> int:
+    """Return the weights that a mixture has beyond equal layers, by the classes of Transformers 5.23.
+
+    They are those of shared experts, and of dense layers among the sparse ones, less those of the experts there. Those
+    of an attention through narrow projections count as far as they differ from the usual.
+    """
+    attention = sum(a * b for a, b in shape.linears[:4])
+    narrow = shape.all_layers * (_narrow_attention(config, shape) or attention) - shape.all_layers * attention
+    if shape.experts == 1:
+        return narrow
+    sparse = sum(a * b for a, b in shape.linears) - attention
+    dense_width = _number(config, ("intermediate_size_mlp",)) or shape.feed_forward
+    dense = shape.matrices * shape.hidden * dense_width
+    shared_width = _number(config, ("shared_expert_intermediate_size",)) or 0
+    gate = shape.hidden if shared_width else 0
+    shared_width += (_number(config, ("n_shared_experts",)) or 0) * shape.expert_width
+    shared_width += shape.expert_width if kind == "llama4_text" else 0
+    shared = shape.matrices * shape.hidden * shared_width + gate
+    dense_layers = _dense_layers(config, shape.layers)
+    return narrow + dense_layers * (dense - sparse) + (shape.layers - dense_layers) * shared
+
+
+def _dense_layers(config: Mapping[str, Any], layers: int) -> int:
+    """Return how many layers of a mixture have one wide feed-forward part in place of experts."""
+    if isinstance(kinds := config.get("mlp_layer_types"), list):
+        return kinds[:layers].count("dense")
+    if isinstance(sparse := config.get("moe_layers"), list):
+        return layers - len({layer for layer in sparse if isinstance(layer, int) and 0 <= layer < layers})
+    every = _number(config, ("interleave_moe_layer_step", "decoder_sparse_step")) or 1
+    alone = config.get("mlp_only_layers")
+    never = {layer for layer in alone if isinstance(layer, int)} if isinstance(alone, list) else set[int]()
+    first = min(layers, _number(config, ("first_k_dense_replace",)) or 0)
+    sparse_layers = range(first, min(layers, MAX_LAYERS))
+    return layers - sum((at + 1) % every == 0 and at not in never for at in sparse_layers)
+
+
+def _narrow_attention(config: Mapping[str, Any], shape: ModelShape) -> int | None:
+    """Return the weights of DeepSeek's latent attention and its norms in a layer; None of another attention."""
+    names = (("kv_lora_rank",), ("qk_nope_head_dim",), ("qk_rope_head_dim",), ("v_head_dim",))
+    latent, plain, rotated, value = (_number(config, name) for name in names)
+    if latent is None or plain is None or rotated is None or value is None:
+        return None
+    outputs, rank = shape.heads * (plain + rotated), _number(config, ("q_lora_rank",))
+    queries = shape.hidden * outputs if rank is None else rank * (shape.hidden + outputs + 1)
+    keys = shape.hidden * (latent + rotated) + latent * (shape.heads * (plain + value) + 1)
+    return queries + keys + shape.heads * value * shape.hidden
 
 
 def _layer_kind(config: Mapping[str, Any], kind: str) -> dict[str, Any]:
