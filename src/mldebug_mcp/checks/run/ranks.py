@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import reduce
 
 import numpy as np
@@ -16,9 +16,11 @@ from mldebug_mcp.checks.progress import is_late
 from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.core.text import figure
+from mldebug_mcp.logs.names import Quantity, role_of
+from mldebug_mcp.logs.names.quantities import CLOCKS, THROUGHPUTS
 from mldebug_mcp.logs.run import Run, Series
 
-# What single ranks log of times, losses and gradient norms, and which rank is unlike the others.
+# What single ranks log of times, throughputs, losses and gradient norms, and which rank is unlike the others.
 
 
 _RANK = r"(?:rank|gpu|node|worker|device|host)[_-]?(?P<rank>\d+)"
@@ -96,16 +98,17 @@ class Astray:
 
 @dataclass(frozen=True, slots=True)
 class Slowest:
-    """The rank that takes the longest.
+    """The rank that takes the longest, or is the least fast.
 
     Args:
         rank: The rank.
-        level: Its median time.
+        level: Its median time, or throughput.
         end: Its level at the end.
-        others: The median times of the others.
+        others: The medians of the others.
         usual: The median of these.
+        times: How many times slower it is than the slowest of them.
         noise: The largest noise from record to record of any rank.
-        step: Where it first takes longer than half way from `usual` to `level`.
+        step: Where it is first beyond half way from `usual` to `level`.
     """
 
     rank: int
@@ -113,18 +116,29 @@ class Slowest:
     end: float
     others: tuple[float, ...]
     usual: float
+    times: float
     noise: float
     step: float
 
 
 def by_metric(run: Run) -> Mapping[str, Mapping[int, Series]]:
-    """Return the times and losses that are logged by rank, by metric and rank."""
+    """Return the times, throughputs and losses that are logged by rank, by metric and rank."""
     metrics: dict[str, dict[int, Series]] = defaultdict(dict)
     for name in run.series:
         match = _FIRST.fullmatch(name) or _LAST.fullmatch(name)
-        if match and (_TIME.fullmatch(match["metric"]) or _LOSS.fullmatch(match["metric"])):
+        if match and (_is_time(metric := match["metric"]) or _is_throughput(metric) or _LOSS.fullmatch(metric)):
             metrics[match["metric"]][int(match["rank"])] = run[name]
     return metrics
+
+
+def _is_time(metric: str) -> bool:
+    role = role_of(metric)
+    return _TIME.fullmatch(metric) is not None and (role is None or role.quantity not in CLOCKS)
+
+
+def _is_throughput(metric: str) -> bool:
+    role = role_of(metric)
+    return role is not None and role.quantity in THROUGHPUTS
 
 
 def parted(run: Run) -> Parted | None:
@@ -183,22 +197,28 @@ def astray(metric: str, ranks: Mapping[int, Series], *, late: bool = False) -> A
 
 
 def slowest(metric: str, ranks: Mapping[int, Series]) -> Slowest | None:
-    """Return the rank that takes the longest, None if the metric is not a time, or too few of them are logged."""
-    times = {rank: series.finite for rank, series in ranks.items()}
-    if not _TIME.fullmatch(metric) or min(map(len, times.values())) < MIN_RECORDS_PER_RANK:
+    """Return the rank that takes the longest or has the least throughput.
+
+    It is None if the metric is neither, or too little of it is logged.
+    """
+    finite = {rank: series.finite for rank, series in ranks.items()}
+    sign = 1 if _is_time(metric) else -1 if _is_throughput(metric) else 0
+    if not sign or min(map(len, finite.values())) < MIN_RECORDS_PER_RANK:
         return None
-    level = {rank: median(series.value) for rank, series in times.items()}
-    rank = max(level, key=lambda number: level[number])
+    level = {rank: median(series.value) for rank, series in finite.items()}
+    rank = max(level, key=lambda number: sign * level[number])
     others = tuple(value for number, value in level.items() if number != rank)
-    usual, series = median(np.array(others)), times[rank]
+    usual, series, next_one = median(np.array(others)), finite[rank], max(sign * value for value in others) * sign
+    slow, fast = (level[rank], next_one) if sign > 0 else (next_one, level[rank])
     return Slowest(
         rank=rank,
         level=level[rank],
         end=end_level(series.value),
         others=others,
         usual=usual,
-        noise=max(noise(time_.value) for time_ in times.values()),
-        step=float(series.step[int(np.argmax(series.value > (usual + level[rank]) / 2))]),
+        times=slow / fast if fast > 0 else np.inf,
+        noise=max(noise(curve.value) for curve in finite.values()),
+        step=float(series.step[int(np.argmax(sign * (series.value - (usual + level[rank]) / 2) > 0))]),
     )
 
 
@@ -207,14 +227,18 @@ def slowest(metric: str, ranks: Mapping[int, Series]) -> Slowest | None:
 
 SLOWER = 1.2
 """Times the slowest of the others. Chosen: shares of a batch differ by less."""
+MIN_SHARE_OF_STEP = 0.05
+"""Share of the step time by which it is slower. Chosen: less of a difference costs nothing worth a repair."""
 MIN_RANK_SIGMAS = 3.0
 """Times the noise from record to record between a rank and the others. Chosen: a median has less noise than that."""
+ALONE = "lost_alone"
+"""The value that says that one rank is not finite and no other one follows."""
 LEAST_RANKS = 3
 """Ranks. Chosen: of two nobody knows which is unlike."""
 
 
 def rank_differs(run: Run) -> Evidence | None:
-    """A rank parts from the others: it takes longer, has another gradient, or a loss far above or not finite first.
+    """A rank parts from the others: it is slower, has another gradient, or a loss far above or not finite first.
 
     A gradient norm that was the same on all ranks, as their gradients are averaged, and no longer is, says that they
     train different models. Not this when: all ranks are slow, or slow in turn; there are but two of them and no
@@ -231,8 +255,8 @@ def rank_differs(run: Run) -> Evidence | None:
     judged = [(metric, ranks) for metric, ranks in by_metric(run).items() if len(ranks) >= LEAST_RANKS]
     if not judged:
         raise CannotTell(f"times or losses of {LEAST_RANKS} ranks, each under its own name, are not logged")
-    found = (_broken(run, *pair) or _astray(run, *pair) or _slow(*pair) for pair in judged)
-    return next((evidence for evidence in found if evidence is not None), None)
+    found = (_broken(run, *pair) or _astray(run, *pair) for pair in judged)
+    return next((evidence for evidence in found if evidence is not None), None) or _slow(run, judged)
 
 
 def _broken(run: Run, metric: str, ranks: Mapping[int, Series]) -> Evidence | None:
@@ -244,7 +268,7 @@ def _broken(run: Run, metric: str, ranks: Mapping[int, Series]) -> Evidence | No
         f"{metric} of rank {found.rank} is not finite from {run.place(found.step)} on, that of the other "
         f"{len(ranks) - 1} ranks {later}",
         steps=(found.step,),
-        values={"rank": found.rank, "ranks": len(ranks)},
+        values={"rank": found.rank, "ranks": len(ranks), ALONE: float(found.next is None)},
     )
 
 
@@ -261,17 +285,33 @@ def _astray(run: Run, metric: str, ranks: Mapping[int, Series]) -> Evidence | No
     )
 
 
-def _slow(metric: str, ranks: Mapping[int, Series]) -> Evidence | None:
+def _slow(run: Run, judged: Sequence[tuple[str, Mapping[int, Series]]]) -> Evidence | None:
+    """Return the slowest rank, by the time that explains most of it: a wait for data before the whole step."""
+    found = [evidence for pair in judged if (evidence := _slow_by(run, *pair)) is not None]
+    return max(found, key=lambda evidence: evidence.values["times"], default=None)
+
+
+def _slow_by(run: Run, metric: str, ranks: Mapping[int, Series]) -> Evidence | None:
     found = slowest(metric, ranks)
-    if found is None or found.usual <= 0 or found.level < SLOWER * max(found.others):
+    if found is None or found.usual <= 0 or found.times < SLOWER:
         return None
-    if found.level - found.usual < MIN_RANK_SIGMAS * found.noise:
+    apart = abs(found.level - found.usual)
+    step_time = next(run.with_role(Quantity.STEP_TIME, phase="train"), None) if _is_time(metric) else None
+    if apart < MIN_RANK_SIGMAS * found.noise:
+        return None
+    if step_time is not None and len(step_time.finite) and apart < MIN_SHARE_OF_STEP * median(step_time.finite.value):
         return None
     return Evidence(
         f"{metric} of rank {found.rank} is {figure(found.level)} in the median and about {figure(found.end)} at the "
         f"end; the other {len(found.others)} ranks have {figure(min(found.others))} to {figure(max(found.others))}",
         steps=(found.step,),
-        values={"rank": found.rank, "level": found.level, "others": found.usual, "ranks": len(ranks)},
+        values={
+            "rank": found.rank,
+            "level": found.level,
+            "others": found.usual,
+            "ranks": len(ranks),
+            "times": found.times,
+        },
     )
 
 
