@@ -130,6 +130,8 @@ OF_REWARDS = ("reward_broken", "no_reward_variance")
 OF_LOST_RANK = {"bad_data_pocket": 13.0, OTHER: 6.5, "hardware_fault": -3.0}
 """Bits where the loss of one rank alone is not finite. Chosen by hand: no public log shows how often each is the cause.
 """
+KL_FIRST_BITS = 3.0
+"""Bits where KL rises before the ratio of the policy leaves its range: eight to one. Chosen by hand."""
 OF_RESUMES = ("resume_state_lost", "resume_data_replayed")
 FIRST_STEPS = 1
 """Steps at which the log of a whole run begins: counted from 0 or 1."""
@@ -340,6 +342,7 @@ def evidence_from_run(run: Run, findings: Sequence[Finding], facts: Sequence[Der
         *_evidence_from_nothing_learnt(findings),
         *_evidence_from_rewards_that_differ(findings, run),
         *_evidence_from_one_lost_rank(findings),
+        *_evidence_from_kl_first(findings),
         *_evidence_from_little(findings, run),
         *_evidence_from_no_result(run),
         *_evidence_from_no_resume(run),
@@ -381,6 +384,19 @@ def _evidence_from_one_lost_rank(findings: Sequence[Finding]) -> list[CauseEvide
         CauseEvidence(OTHER, OF_LOST_RANK[OTHER], f"{others}: the gradients may not be synchronised", "log"),
         CauseEvidence("hardware_fault", OF_LOST_RANK["hardware_fault"], f"{others}: data or code do it too", "log"),
         CauseEvidence("dataloader_bottleneck", -HARDLY, "a rank that waits has a finite loss", "log"),
+    ]
+
+
+def _evidence_from_kl_first(findings: Sequence[Finding]) -> list[CauseEvidence]:
+    """Return what it says that KL rises before the ratios leave their range: old samples would part those first."""
+    present = {finding.symptom: finding for finding in findings if finding.state is State.PRESENT}
+    far, off = present.get("kl_high"), present.get("importance_ratio_off")
+    if far is None or off is None or not far.steps or not off.steps or far.steps[0] >= off.steps[0]:
+        return []
+    fact = "KL rises before the ratio leaves its range: the policy itself goes too far"
+    return [
+        CauseEvidence("off_policy_staleness", -KL_FIRST_BITS, fact, "log"),
+        CauseEvidence("kl_blowup", KL_FIRST_BITS, fact, "log"),
     ]
 
 
