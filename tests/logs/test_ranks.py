@@ -215,6 +215,69 @@ def test_an_unknown_error_of_one_process_leads_too(tmp_path: Path) -> None:
     assert "There is no key `text`." in verdict.facts[1]
 
 
+def straggler(folder: Path, column: str, slow: float, usual: float) -> Path:
+    """Write the logs of four ranks, the second of which has another level in a column."""
+
+    def make(rank: int) -> str:
+        level = slow if rank == 1 else usual
+        return "".join(
+            f"step {step} loss {1 + 2 / step + rank / 1000:.4f} | step_time 0.50{step % 5} "
+            f"| {column} {level * (1 + step % 7 / 100):.4f}\n"
+            for step in range(1, 121)
+        )
+
+    return write(folder, SPELLINGS[0], make, ranks=4)
+
+
+@pytest.mark.parametrize(
+    ("column", "slow", "usual", "cause"),
+    [
+        ("data_time", 0.3, 0.02, "dataloader_bottleneck"),
+        ("compute_time", 0.48, 0.3, "hardware_fault"),
+        ("tok/s", 400.0, 1000.0, "hardware_fault"),
+    ],
+)
+def test_a_rank_that_is_much_slower_is_a_finding_and_no_run_with_one_is_healthy(
+    tmp_path: Path, column: str, slow: float, usual: float, cause: str
+) -> None:
+    answer = diagnose_run(straggler(tmp_path, column, slow, usual))
+    (finding,) = [finding for finding in answer.findings if finding.symptom == "rank_differs"]
+    assert finding.state == "present"
+    assert finding.summary.startswith(f"{column} of rank 1 is ")
+    assert finding.values["level"] == pytest.approx(1.03 * slow, rel=0.02)
+    assert finding.values["others"] == pytest.approx(1.03 * usual, rel=0.02)
+    assert answer.hypotheses[0].cause == cause
+    assert f"{column} of rank 1" in answer.verdict.facts[0]
+
+
+def test_a_wait_that_is_a_small_part_of_the_step_is_none_to_repair(tmp_path: Path) -> None:
+    answer = diagnose_run(straggler(tmp_path, "data_time", 0.004, 0.001))
+    assert {finding.symptom: finding.state for finding in answer.findings}["rank_differs"] == "absent"
+
+
+def test_of_many_ranks_the_ends_of_their_files_show_the_slow_one(tmp_path: Path) -> None:
+    made = write(tmp_path, SPELLINGS[0], lambda rank: log(rank, forward=0.9 if rank == 9 else 0.2))
+    (finding,) = [finding for finding in diagnose_run(made).findings if finding.symptom == "rank_differs"]
+    assert finding.state == "present"
+    assert finding.summary.startswith("forward_time of rank 9 is 0.901 in the median")
+
+
+def test_a_loss_that_one_rank_alone_loses_may_be_its_data_or_gradients_that_are_not_shared(tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    path.write_text(
+        "".join(
+            f"[rank {rank}] step {step} | loss {'nan' if rank == 3 and step > 120 else 100 / (50 + step) + rank / 99}\n"
+            for step in range(200)
+            for rank in range(4)
+        )
+    )
+    shares = {hypothesis.cause: hypothesis for hypothesis in diagnose_run(path).hypotheses}
+    assert shares["hardware_fault"].probability < 0.6
+    assert shares["bad_data_pocket"].probability > 0.1
+    assert shares["unknown"].probability > 0.2
+    assert any("may not be synchronised" in reason.fact for reason in shares["unknown"].reasons)
+
+
 def test_attempts_of_a_job_are_runs_of_their_own(tmp_path: Path) -> None:
     for attempt in range(2):
         write(tmp_path, lambda rank, attempt=attempt: f"job/attempt_{attempt}/{rank}/stdout.log")  # type: ignore[misc]

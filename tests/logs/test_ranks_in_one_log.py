@@ -27,7 +27,7 @@ def test_the_losses_of_ranks_that_print_into_one_log_are_compared(tmp_path: Path
     diagnosis = diagnose(run)
     odd = next(one for one in diagnosis.present if one.summary.startswith("loss of rank 2 is"))
     assert "of the other 3 ranks" in odd.summary
-    assert "losses, gradient norms and times are compared" in " ".join(run.notes)
+    assert "losses, gradient norms, times and throughputs are compared" in " ".join(run.notes)
 
 
 def test_ranks_that_print_the_same_are_one(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from mldebug_mcp.checks import examine, symptoms
 from mldebug_mcp.checks.progress import knows_nothing
 from mldebug_mcp.checks.run.adversarial import losses_of_players
 from mldebug_mcp.checks.run.gradients import rewards_differ
+from mldebug_mcp.checks.run.ranks import ALONE
 from mldebug_mcp.checks.run.resume import joins_of
 from mldebug_mcp.core.arrays import distinct
 from mldebug_mcp.core.lazy import dataclass
@@ -123,6 +124,11 @@ NO_RESULT_BITS = 10.0
 by hand."""
 OF_REWARDS = ("reward_broken", "no_reward_variance")
 """Causes that leave no differences between rewards."""
+OF_LOST_RANK = {"bad_data_pocket": 13.0, OTHER: 6.5, "hardware_fault": -3.0}
+"""Bits where the loss of one rank alone is not finite. Chosen by hand: no public log shows how often each is the cause.
+"""
+KL_FIRST_BITS = 3.0
+"""Bits where KL rises before the ratio of the policy leaves its range: eight to one. Chosen by hand."""
 OF_RESUMES = ("resume_state_lost", "resume_data_replayed")
 FIRST_STEPS = 1
 """Steps at which the log of a whole run begins: counted from 0 or 1."""
@@ -323,6 +329,8 @@ def evidence_from_run(run: Run, findings: Sequence[Finding], facts: Sequence[Der
         *evidence_from_columns(facts, findings),
         *_evidence_from_nothing_learnt(findings),
         *_evidence_from_rewards_that_differ(findings, run),
+        *_evidence_from_one_lost_rank(findings),
+        *_evidence_from_kl_first(findings),
         *_evidence_from_little(findings, run),
         *_evidence_from_no_result(run),
         *_evidence_from_no_resume(run),
@@ -345,6 +353,39 @@ def _evidence_from_rewards_that_differ(findings: Sequence[Finding], run: Run) ->
         return []
     fact = "the rewards of its groups differ, so that there is something to learn"
     return [CauseEvidence(cause, -HARDLY, fact, "log") for cause in OF_REWARDS]
+
+
+def _evidence_from_one_lost_rank(findings: Sequence[Finding]) -> list[CauseEvidence]:
+    """Return what it says that one rank's loss is not finite and no other rank follows.
+
+    Averaged gradients bring it to all ranks within a step. So bad rows of that rank whose update is skipped, or
+    gradients that are not synchronised, explain it as well as a device does.
+    """
+    lost = next((finding for finding in findings if finding.symptom == "rank_differs"), None)
+    if lost is None or lost.state is not State.PRESENT or not lost.values.get(ALONE):
+        return []
+    others = "the other ranks stay finite, though averaged gradients would bring it to them"
+    return [
+        CauseEvidence(
+            "bad_data_pocket", OF_LOST_RANK["bad_data_pocket"], f"{others}: bad data of that rank, skipped", "log"
+        ),
+        CauseEvidence(OTHER, OF_LOST_RANK[OTHER], f"{others}: the gradients may not be synchronised", "log"),
+        CauseEvidence("hardware_fault", OF_LOST_RANK["hardware_fault"], f"{others}: data or code do it too", "log"),
+        CauseEvidence("dataloader_bottleneck", -HARDLY, "a rank that waits has a finite loss", "log"),
+    ]
+
+
+def _evidence_from_kl_first(findings: Sequence[Finding]) -> list[CauseEvidence]:
+    """Return what it says that KL rises before the ratios leave their range: old samples would part those first."""
+    present = {finding.symptom: finding for finding in findings if finding.state is State.PRESENT}
+    far, off = present.get("kl_high"), present.get("importance_ratio_off")
+    if far is None or off is None or not far.steps or not off.steps or far.steps[0] >= off.steps[0]:
+        return []
+    fact = "KL rises before the ratio leaves its range: the policy itself goes too far"
+    return [
+        CauseEvidence("off_policy_staleness", -KL_FIRST_BITS, fact, "log"),
+        CauseEvidence("kl_blowup", KL_FIRST_BITS, fact, "log"),
+    ]
 
 
 def _evidence_from_little(findings: Sequence[Finding], run: Run) -> list[CauseEvidence]:

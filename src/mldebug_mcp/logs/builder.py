@@ -34,7 +34,7 @@ from mldebug_mcp.logs.names.records import (
 )
 from mldebug_mcp.logs.numbers import to_number
 from mldebug_mcp.logs.run import Incident, Run, Series, TextLine, named_attempt
-from mldebug_mcp.logs.run_columns import RunLabels, names_run, ranks_among, runs_among
+from mldebug_mcp.logs.run_columns import COMPARED_IN_WORDS, RunLabels, names_run, ranks_among, runs_among
 from mldebug_mcp.logs.settings import Settings, settings_printed_in
 from mldebug_mcp.logs.settings.printed import is_configuration
 
@@ -400,7 +400,7 @@ class RunBuilder:
             self._recorded = self._recorded.where(found.kept)
             self.note(
                 f"the records of rank {found.owner} are read; {found.left_out:,} of other ranks are left out, and "
-                "their losses, gradient norms and times are compared"
+                f"their {COMPARED_IN_WORDS} are compared"
             )
 
     def _series_of_ranks(self, series: Mapping[str, Series]) -> dict[str, Series]:

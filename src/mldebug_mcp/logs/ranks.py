@@ -296,7 +296,7 @@ def rank_summary(ranks: Mapping[tuple[str, ...], Sequence[Path]]) -> RankSummary
         straggler=late or slow,
         slow=why_slow,
         missing=_missing(ends),
-        worth_reading=_worth_reading(ranks, ends, first),
+        worth_reading=_worth_reading(ranks, ends, first, slow),
     )
 
 
@@ -356,13 +356,17 @@ def _missing(ends: Sequence[RankEnd]) -> tuple[str, ...]:
 
 
 def _worth_reading(
-    ranks: Mapping[tuple[str, ...], Sequence[Path]], ends: Sequence[RankEnd], first: RankEnd | None
+    ranks: Mapping[tuple[str, ...], Sequence[Path]], ends: Sequence[RankEnd], first: RankEnd | None, slow: str
 ) -> tuple[Path, ...]:
-    """Return the files of the first rank, of the first with a loss, of the one that tells most, and the first error."""
+    """Return the files of the first rank, of the first with a loss, of the one that tells most, and the first error.
+
+    Those of a slow rank come with some of others, by which it is judged.
+    """
     if len(ends) <= READ_WHOLE:
         return tuple(path for end in ends for path in ranks[end.rank])
     with_loss = [end for end in ends if end.has_loss]
     chosen = [(with_loss or ends)[0], max(ends, key=lambda end: (end.step is not None, end.bytes))]
+    chosen += [end for end in ends if _number(end) == slow] + list(ends[:LEAST_RANKS]) if slow else []
     paths = [path for end in chosen for path in ranks[end.rank]]
     return tuple(dict.fromkeys([*paths, *([] if first is None else [first.file])]))
 

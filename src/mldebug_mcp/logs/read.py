@@ -51,7 +51,8 @@ from mldebug_mcp.logs.names.grammar import given_names
 from mldebug_mcp.logs.names.metrics import is_telling
 from mldebug_mcp.logs.ranks import RankSummary, rank_summary
 from mldebug_mcp.logs.remote_files import Choice, brought_in
-from mldebug_mcp.logs.run import RECORDER, Ending, Run, Sibling, require_logged
+from mldebug_mcp.logs.run import RECORDER, Ending, Run, Series, Sibling, require_logged
+from mldebug_mcp.logs.run_columns import COMPARED_IN_WORDS, is_compared
 from mldebug_mcp.logs.settings import Scalar, Settings
 from mldebug_mcp.logs.settings.files import SettingsFile, find_settings, read_found, read_settings
 from mldebug_mcp.logs.settings.settings import Setting
@@ -208,6 +209,12 @@ class Refused:
 def read_place(place: RunFolder, refused: Refused, read_log: ReadLog, wanted: str) -> list[Read]:
     """Read the logs in a folder, those of one run together; other files are passed over."""
     ranks = rank_summary(place.ranks) if place.ranks else None
+    numbers = {
+        shorten(place.name_of(path), MAX_LOG_NAME): int(rank[0])
+        for rank, files in place.ranks.items()
+        for path in files
+        if len(rank) == 1
+    }
     if ranks is not None:
         place = replace(place, files=[*place.files, *ranks.worth_reading], ranks={})
     runs: list[tuple[str, Run]] = []
@@ -240,11 +247,39 @@ def read_place(place: RunFolder, refused: Refused, read_log: ReadLog, wanted: st
         name = place.name if len(groups) == 1 else names[0]
         known = (*names, *(Path(text).stem for text in names))
         own = tuple(logs[log_name] for log_name, _ in group)
-        found.append(Read(name, place, merged(group), known, several, own, is_shared))
+        found.append(Read(name, place, _with_ranks(merged(group), group, numbers), known, several, own, is_shared))
     if ranks is not None and found:
         first = _first_failure_first(found[0].run, ranks, place)
         found[0] = replace(found[0], run=replace(first, ranks=ranks, notes=(*ranks.lines(), *first.notes)))
     return found
+
+
+def _with_ranks(run: Run, group: Sequence[tuple[str, Run]], numbers: Mapping[str, int]) -> Run:
+    """Return a run with what its ranks logged in files of their own, under names such as `data_time/rank_1`.
+
+    Args:
+        run: What was merged of all its logs.
+        group: These, by name.
+        numbers: The rank that wrote each of them.
+    """
+    ranks = [(numbers[name], log) for name, log in group if name in numbers]
+    added: dict[str, Series] = {}
+    for metric in filter(is_compared, run.series):
+        curves = {rank: log[metric] for rank, log in reversed(ranks) if metric in log}
+        if any(not np.array_equal(curve.value, run[metric].value) for curve in curves.values()):
+            added |= {
+                f"{metric}/rank_{rank}": replace(curve, name=f"{metric}/rank_{rank}", logged_as="")
+                for rank, curve in sorted(curves.items())
+            }
+    if not added:
+        return run
+    whole = len(run.segments) == 1
+    return replace(
+        run,
+        series={**run.series, **added},
+        segments=tuple(segment.with_series(added, whole=whole) for segment in run.segments),
+        notes=(*run.notes, f"the {COMPARED_IN_WORDS} of {len({rank for rank, _ in ranks})} ranks are compared"),
+    )
 
 
 def _first_failure_first(run: Run, ranks: RankSummary, place: RunFolder) -> Run:

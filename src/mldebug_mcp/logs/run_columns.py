@@ -23,7 +23,7 @@ from mldebug_mcp.logs.attempts import Recorded
 from mldebug_mcp.logs.columns import Column, Columns, Floats, Rows
 from mldebug_mcp.logs.names import Quantity, role_of
 from mldebug_mcp.logs.names.metrics import COUNTERS, canonical, is_telling
-from mldebug_mcp.logs.names.quantities import LOSSES
+from mldebug_mcp.logs.names.quantities import LOSSES, THROUGHPUTS
 
 MAX_START = 0.05
 """Share of all steps within which a run begins. Chosen: what begins later may be a resume under another id."""
@@ -37,6 +37,11 @@ _RUN_COLUMN = regex(
     r"(?:run|experiment|exp|seed)(?:[ _.-]?(?:id|name|no|num|number|idx|index))?|(?:trial|job)[ _.-]?(?:id|name)",
     re.IGNORECASE,
 )
+COMPARED = LOSSES | THROUGHPUTS | {Quantity.GRADIENT_NORM}
+"""What ranks are compared by, besides durations."""
+COMPARED_IN_WORDS = "losses, gradient norms, times and throughputs"
+_TIME_OF_A_PART = regex(r"\w{0,40}[a-z]_(?:time|latency|duration)(?:_m?s)?", re.IGNORECASE)
+"""How a time is named that no other name is known for: `compute_time`."""
 _RANK_COLUMN = regex(r"(?:(?:global|world|process|local)[ _.-]?)?rank|process[ _.-]?(?:index|id)", re.IGNORECASE)
 
 
@@ -153,7 +158,7 @@ class OfRanks(NamedTuple):
     Args:
         kept: Which rows are those of the lowest rank or of none, shape (rows,).
         owner: The lowest rank.
-        others: Of each loss, gradient norm and duration the steps and values of the other ranks, by rank.
+        others: Of each loss, gradient norm, duration and throughput the steps and values of the other ranks, by rank.
         left_out: Records of other ranks.
     """
 
@@ -186,11 +191,11 @@ def ranks_among(recorded: Recorded) -> OfRanks | None:
 
 
 def is_compared(name: str) -> bool:
-    """Say whether ranks are compared by a metric: a loss, the norm of the gradients or a duration."""
+    """Say whether ranks are compared by a metric: a loss, the norm of the gradients, a duration or a throughput."""
     role = role_of(name)
-    return role is not None and (
-        role.quantity in LOSSES or role.quantity is Quantity.GRADIENT_NORM or role.quantity.is_duration
-    )
+    if role is None:
+        return _TIME_OF_A_PART.fullmatch(name[:MAX_LABEL]) is not None
+    return role.quantity in COMPARED or role.quantity.is_duration
 
 
 def _is_local(name: str) -> bool:

@@ -33,8 +33,9 @@ class Facts:
             "rest of zeros" for others. "padded" is data with zeros as padding. "past" is a mask that is true at the own
             place and those before it, "future" one that is true at those after it. "scores" are of all pairs,
             "places" numbers of places, "length" is how many there are. "ones of a column" are a softmax along axis 1
-            where the last axis has the size 1: they are ones unless there is a third axis. "mean" and "std" are statistics. Others are what
-            numbers count: "number" is one that is written out, "clock" what a schedule has come to.
+            where the last axis has the size 1: they are ones unless there is a third axis. "mean" and "std" are
+            statistics. Others are what numbers count: "number" is one that is written out, "clock" what a schedule has
+            come to.
         hides: The kind of the mask under which they are minus infinity, or nearly so.
         axis: Whether the places of a mask, or what it hides, lie along the last axis; of "ones of a column" it is
             "other" for a product with them.

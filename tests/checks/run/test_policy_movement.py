@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+from mldebug_mcp import diagnose_run
 from mldebug_mcp.models import State
 from tests.runs import decay, noisy, run_of, seen, state
 
@@ -103,3 +107,38 @@ def test_a_divergence_that_comes_to_many_times_what_is_too_large_runs_away(times
     run = run_of(kl=np.geomspace(0.01, times * limit, 60), kind="grpo")
     assert state("kl_high", run) is State.PRESENT
     assert state("kl_runs_away", run) is expected
+
+
+def test_a_kl_to_the_reference_that_grows_before_the_ratio_is_off_is_a_symptom_too(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    growth = np.exp(np.linspace(0, np.log(245), 100))
+    records = [
+        {
+            "objective/kl": 0.2 * factor,
+            "objective/entropy": 60 - 0.4 * at,
+            "objective/scores": 0.5 + 0.08 * at,
+            "policy/approxkl_avg": 0.01 * factor,
+            "loss/policy_avg": -0.01,
+            "loss/value_avg": 0.3,
+            "val/ratio": 1 + 0.01 * factor,
+            "lr": 3e-06,
+            "episode": 512 * at,
+        }
+        for at, factor in enumerate(growth)
+    ]
+    path.write_text("".join(f"{json.dumps(record)}\n" for record in records))
+    answer = diagnose_run(path)
+    present = {finding.symptom: finding for finding in answer.findings if finding.state is State.PRESENT}
+    assert {"kl_high", "importance_ratio_off"} <= present.keys()
+    assert (present["kl_high"].steps[0] or 0) < (present["importance_ratio_off"].steps[0] or 0)
+    assert "ends at 49" in present["kl_high"].summary
+    shares = {hypothesis.cause: hypothesis.probability for hypothesis in answer.hypotheses}
+    assert answer.hypotheses[0].cause == "kl_blowup"
+    assert 0.1 < shares["off_policy_staleness"] < shares["kl_blowup"]
+
+
+def test_a_kl_that_follows_a_ratio_that_was_off_before_is_no_symptom_of_its_own() -> None:
+    kl = np.concatenate([np.full(60, 0.03), np.linspace(0.03, 9, 40)])
+    run = run_of({"kl": kl, "sampling/importance_sampling_ratio/mean": np.full(100, 3.0)}, kind="grpo")
+    assert state("importance_ratio_off", run) is State.PRESENT
+    assert state("kl_high", run) is State.UNKNOWN

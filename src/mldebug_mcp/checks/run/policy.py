@@ -62,6 +62,8 @@ RATIOS = {
     "sampling/importance_sampling_ratio/mean": (0.5, 2.0),
 }
 """Ranges of ratios between the weights that sampled and those that are trained. Source: axolotl_stability."""
+MOVED = ("kl", "approx_kl", "loss_kl", "clip_ratio", *RATIOS)
+"""What shows how far a policy goes from where it was."""
 LEAST_RATIOS = 3
 """Records of a ratio. Chosen: as many as make a level."""
 CLIPPED = 0.3
@@ -222,17 +224,32 @@ def _moves(run: Run) -> str | None:
 
 @question(
     outcome_of(importance_ratio_off, 0.006, "axolotl_stability", "trl_docs"),
+    any_of=MOVED,
+    not_for=NOT_POLICY,
+)
+def policy_ratio(run: Run) -> Answers:
+    """Look at the ratios of the weights that sampled to those that are trained."""
+    return first_seen(by_outcome((importance_ratio_off,), run))
+
+
+@question(
     outcome_of(kl_high, 0.005, "axolotl_stability", "remote_gpu_trainer", "schulman_nuts_talk"),
     outcome_of(kl_runs_away, 0.2, "trl_docs", of="kl_high"),
     outcome_of(clip_ratio_high, 0.008, "axolotl_stability", needs=("clip_ratio",)),
     outcome_of(policy_stands_still, 0.004, follows=("reward_std_zero",)),
-    any_of=("kl", "approx_kl", "loss_kl", "clip_ratio", *RATIOS),
+    any_of=MOVED,
     not_for=NOT_POLICY,
 )
 def policy_movement(run: Run) -> Answers:
-    """Ratios first, which tell what KL and clipping follow from; a policy that stands still last."""
-    judges = (importance_ratio_off, kl_high, clip_ratio_high, policy_stands_still)
-    return with_attribute(first_seen(by_outcome(judges, run)), "kl_high", kl_runs_away)
+    """Look at KL, then at clipping, last at a policy that stands still; ratios that were off before explain them."""
+    judges = (kl_high, clip_ratio_high, policy_stands_still)
+    answers = first_seen(by_outcome(judges, run))
+    off, far = policy_ratio(run).get("importance_ratio_off"), answers.get("kl_high")
+    if isinstance(off, Evidence) and off.present:
+        rises_first = isinstance(far, Evidence) and far.present and far.steps[0] < off.steps[0]
+        if not rises_first:
+            return dict.fromkeys(answers, CannotTell("importance_ratio_off is seen, and it follows from that"))
+    return with_attribute(answers, "kl_high", kl_runs_away)
 
 
 # How much is left to chance?

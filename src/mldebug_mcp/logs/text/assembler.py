@@ -19,7 +19,7 @@ from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.columns import Floats, Rows
 from mldebug_mcp.logs.names.metrics import COUNTERS, canonical, is_evaluation, is_known, is_telling
 from mldebug_mcp.logs.numbers import to_number
-from mldebug_mcp.logs.run_columns import MAX_RANKS, is_compared
+from mldebug_mcp.logs.run_columns import COMPARED_IN_WORDS, MAX_RANKS, is_compared
 from mldebug_mcp.logs.text.counters import Counters
 from mldebug_mcp.logs.text.pairs import evaluation_name
 from mldebug_mcp.logs.text.parsed_line import Parsed, is_remark
@@ -397,7 +397,7 @@ class Ranks:
                 others = {rank: parts for (of, rank), parts in self._values.items() if of == name}
                 if others:
                     builder.of_ranks(name, owner, {rank: _joined(parts) for rank, parts in others.items()})
-        kept = ", and their losses, gradient norms and times are compared" if self._values else ""
+        kept = f", and their {COMPARED_IN_WORDS} are compared" if self._values else ""
         builder.note(
             f"left out {sum(self._others.values())} line(s) that {len(self._others)} other rank(s) printed alike: "
             f"one rank's records are read{kept}"
