@@ -50,6 +50,7 @@ RULES: tuple[Rule, ...] = (
     order.steps_without_gradient,
     order.clips_without_effect,
     handlers.handler_never_called,
+    handlers.hook_never_called,
     order.schedules_before_optimizer,
     order.never_cleared,
     order.modes_left,

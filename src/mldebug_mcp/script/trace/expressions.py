@@ -167,10 +167,19 @@ class Expressions(Calls):
             case ast.BinOp():
                 return self._combined(node)
             case ast.JoinedStr():
-                for part in node.values:
-                    if isinstance(part, ast.FormattedValue):
-                        self.value(part.value)
+                return self._formatted(node)
         return DATA
+
+    def _formatted(self, node: ast.JoinedStr) -> Value:
+        """Return a text that is put together of parts, where all of these are known."""
+        parts = [self.value(part.value if isinstance(part, ast.FormattedValue) else part) for part in node.values]
+        plain = all(
+            part.conversion == -1 and not part.format_spec
+            for part in node.values
+            if isinstance(part, ast.FormattedValue)
+        )
+        texts = [part.value for part in parts if isinstance(part, Constant) and isinstance(part.value, str)]
+        return Constant("".join(texts), Facts(line=node.lineno)) if plain and len(texts) == len(parts) else DATA
 
     def _turned(self, node: ast.UnaryOp) -> Value:
         """Return what `-x`, `+x` or `~x` is."""
