@@ -587,6 +587,97 @@ net = Bag()
         "a.softmax(1).t()",
         "a.t().softmax(1)",
     ),
+    "a hook that its loop does not emit": (
+        """
+class Hook:
+    def on_begin(self, loop): ...
+    def on_batch_end(self, loop): ...
+    def on_epoch_end(self, loop): ...
+class Average(Hook):
+    def on_begin(self, loop): self.net = copy.deepcopy(loop.net)
+    @torch.no_grad()
+    def @@(self, loop):
+        for a, p in zip(self.net.parameters(), loop.net.parameters()): a.lerp_(p, 0.01)
+class Log(Hook):
+    def on_epoch_end(self, loop): print(loop.e)
+class Loop:
+    def __init__(self, net, hooks): self.net, self.hooks, self.opt = net, hooks, torch.optim.Adam(net.parameters())
+    def emit(self, event):
+        for h in self.hooks: getattr(h, event)(self)
+    def fit(self, dl):
+        self.emit("on_begin")
+        for self.e in range(3):
+            for x, y in dl:
+                self.opt.zero_grad(); F.cross_entropy(self.net(x), y).backward(); self.opt.step()
+                self.emit("on_batch_end")
+            self.emit("on_epoch_end")
+avg = Average(); Loop(nn.Linear(8, 2), [avg, Log()]).fit(DataLoader(TensorDataset(torch.randn(64, 8), torch.randint(0, 2, (64,))), 8, shuffle=True))
+torch.save(avg.net.state_dict(), "a.pt")
+""",
+        "on_step_end",
+        "on_batch_end",
+    ),
+    "a callback whose name is put together": (
+        """
+class Callback:
+    def before_epoch(self, t): pass
+    def after_batch(self, t): pass
+    def after_epoch(self, t): pass
+class Clip(Callback):
+    def @@(self, t): t.limit = 0.5
+class Trainer:
+    def __init__(self, net, cbs): self.net, self.cbs, self.opt = net, cbs, torch.optim.Adam(net.parameters())
+    def __call__(self, when, what):
+        [getattr(cb, f"{when}_{what}")(self) for cb in self.cbs]
+    def fit(self, dl):
+        for e in range(3):
+            self("before", "epoch")
+            for x, y in dl:
+                self.opt.zero_grad(); F.cross_entropy(self.net(x), y).backward(); self.opt.step()
+                self("after", "batch")
+            self("after", "epoch")
+Trainer(nn.Linear(8, 2), [Clip()]).fit(DataLoader(TensorDataset(torch.randn(64, 8), torch.randint(0, 2, (64,))), 8, shuffle=True))
+""",
+        "after_step",
+        "after_batch",
+    ),
+    "a collator of lists that are filled": (
+        """
+from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+class Collator:
+    def __init__(self, pad): self.pad = pad
+    def _fit(self, rows, fill, n): return torch.tensor([r + [fill] * (n - len(r)) for r in rows])
+    def __call__(self, feats):
+        xs, ys = [], []
+        for f in feats:
+            seq = f["prompt"] + f["answer"]; tgt = [-100] * len(f["prompt"]) + f["answer"]
+            @@
+        n = max(map(len, xs))
+        return {"input_ids": self._fit(xs, self.pad, n), "labels": self._fit(ys, -100, n)}
+model = AutoModelForCausalLM.from_pretrained("gpt2")
+Trainer(model=model, args=TrainingArguments("o"), train_dataset=rows, data_collator=Collator(0)).train()
+""",
+        "xs.append(seq[:-1]); ys.append(tgt[1:])",
+        "xs.append(seq[:-1]); ys.append(tgt[:-1])",
+    ),
+    "rows that are appended and padded": (
+        """
+from transformers import AutoModelForCausalLM
+from torch.nn.utils.rnn import pad_sequence
+def collate(rows):
+    ids, labels = [], []
+    for row in rows:
+        row = torch.tensor(row)
+        ids.append(row[:-1])
+        labels.append(@@)
+    return pad_sequence(ids, batch_first=True), pad_sequence(labels, batch_first=True, padding_value=-100)
+model = AutoModelForCausalLM.from_pretrained("gpt2"); opt = torch.optim.AdamW(model.parameters(), lr=1e-5)
+for a, b in DataLoader(rows, 8, shuffle=True, collate_fn=collate):
+    opt.zero_grad(); model(input_ids=a, labels=b).loss.backward(); opt.step()
+""",
+        "row[1:]",
+        "row[:-1]",
+    ),
     "a sampler kept in a class": (
         """
 from torch.utils.data.distributed import DistributedSampler
