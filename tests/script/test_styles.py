@@ -678,6 +678,51 @@ for a, b in DataLoader(rows, 8, shuffle=True, collate_fn=collate):
         "row[1:]",
         "row[:-1]",
     ),
+    "a registry of activations under a merged configuration": (
+        """
+import sys
+CFG = {"model": {"width": 16, "final": @@}, "loss": {"kind": "bce"}, "epochs": 3}
+ACTS = {"none": nn.Identity, "sigmoid": nn.Sigmoid, "relu": nn.ReLU}
+LOSSES = {"bce": F.binary_cross_entropy_with_logits, "mse": F.mse_loss}
+def merge(base, extra):
+    for k, v in extra.items():
+        if isinstance(v, dict): merge(base[k], v)
+        else: base[k] = v
+    return base
+class Tagger(nn.Module):
+    def __init__(self, n, width, final):
+        super().__init__()
+        self.body, self.final = nn.Sequential(nn.Linear(8, width), nn.ReLU(), nn.Linear(width, n)), ACTS[final]()
+    def forward(self, x): return self.final(self.body(x))
+class Objective:
+    def __init__(self, kind): self.fn = LOSSES[kind]
+    def __call__(self, out, y): return self.fn(out, y)
+def main(cfg):
+    net = Tagger(4, **cfg["model"]); obj = Objective(**cfg["loss"]); opt = torch.optim.Adam(net.parameters())
+    for x, y in DataLoader(TensorDataset(torch.randn(64, 8), torch.rand(64, 4)), 8, shuffle=True):
+        loss = obj(net(x), y); opt.zero_grad(); loss.backward(); opt.step()
+main(merge(CFG, json.loads(sys.argv[1]) if len(sys.argv) > 1 else {}))
+""",
+        '"sigmoid"',
+        '"none"',
+    ),
+    "settings that arguments may change": (
+        """
+import sys
+def head(name, n): return nn.Sequential(nn.Linear(8, n), {"softmax": nn.Softmax(-1), "plain": nn.Identity()}[name])
+def main():
+    cfg = {"out": @@, "classes": 4, "lr": 1e-3}
+    for pair in sys.argv[1:]:
+        key, value = pair.split("=")
+        cfg[key] = json.loads(value)
+    net = head(cfg["out"], cfg["classes"]); opt = torch.optim.Adam(net.parameters(), cfg["lr"]); crit = nn.CrossEntropyLoss()
+    for x, y in DataLoader(TensorDataset(torch.randn(64, 8), torch.randint(0, 4, (64,))), 8, shuffle=True):
+        opt.zero_grad(); crit(net(x), y).backward(); opt.step()
+main()
+""",
+        '"softmax"',
+        '"plain"',
+    ),
     "a sampler kept in a class": (
         """
 from torch.utils.data.distributed import DistributedSampler
