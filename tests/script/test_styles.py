@@ -723,6 +723,50 @@ main()
         '"softmax"',
         '"plain"',
     ),
+    "sides of a pair in the order of their keys": (
+        """
+from torch.nn.utils.rnn import pad_sequence
+def encode(row, tok):
+    out = {}
+    for side in ("chosen", "rejected"):
+        head, tail = tok(row["prompt"]).input_ids, tok(row[side]).input_ids + [0]
+        out[side] = (head + tail, len(head))
+    return out
+def collate(rows):
+    seqs, flags = [], []
+    for side in sorted(rows[0]@@):
+        for r in rows:
+            ids, n = r[side]
+            seqs.append(torch.tensor(ids)); flag = torch.ones(len(ids)); flag[:n] = 0; flags.append(flag)
+    return {"ids": pad_sequence(seqs, batch_first=True), "answer": pad_sequence(flags, batch_first=True)}
+def logp(net, b):
+    lp = net(b["ids"])[:, :-1].log_softmax(-1).gather(2, b["ids"][:, 1:, None]).squeeze(-1)
+    return (lp * b["answer"][:, 1:]).sum(-1)
+def main(net, tok, path):
+    opt = torch.optim.Adam(net.parameters())
+    for b in DataLoader([encode(r, tok) for r in json.load(open(path))], 8, shuffle=True, collate_fn=collate):
+        a, c = logp(net, b).chunk(2)
+        loss = -F.logsigmoid(a - c).mean()
+        opt.zero_grad(); loss.backward(); opt.step()
+""",
+        ", reverse=True",
+        "",
+    ),
+    "two loops that fill one list": (
+        """
+def collate(rows):
+    xs = []
+    for r in rows: xs.append(torch.tensor(r[@@]))
+    return torch.stack(xs)
+def main(net, rows):
+    opt = torch.optim.Adam(net.parameters())
+    for x in DataLoader(rows, 8, shuffle=True, collate_fn=collate):
+        up, down = net(x).squeeze(-1).chunk(2)
+        loss = F.softplus(down - up).mean(); opt.zero_grad(); loss.backward(); opt.step()
+""",
+        '"rejected"]))\n    for r in rows: xs.append(torch.tensor(r["chosen"',
+        '"chosen"]))\n    for r in rows: xs.append(torch.tensor(r["rejected"',
+    ),
     "a sampler kept in a class": (
         """
 from torch.utils.data.distributed import DistributedSampler
@@ -2669,6 +2713,18 @@ class P(nn.Module):
         w = torch.softmax(self.s(x), dim=1)
         self.shown = w.squeeze(-1).T
         return self.c((w * x).sum(dim=1)), w.squeeze(-1).mean(0)
+""",
+    "pairs that lie next to each other": """
+def collate(rows):
+    xs = []
+    for r in rows:
+        for side in sorted(("chosen", "rejected"), reverse=True): xs.append(torch.tensor(r[side]))
+    return torch.stack(xs)
+def main(net, rows):
+    opt = torch.optim.Adam(net.parameters())
+    for x in DataLoader(rows, 8, shuffle=True, collate_fn=collate):
+        out = net(x).squeeze(-1); down, up = out[::2], out[1::2]
+        loss = F.softplus(down - up).mean(); opt.zero_grad(); loss.backward(); opt.step()
 """,
     "a sampler of a batch sampler": """
 from torch.utils.data import BatchSampler, DistributedSampler

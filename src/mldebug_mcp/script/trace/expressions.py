@@ -123,7 +123,9 @@ class Expressions(Calls):
                     return replace(value) if isinstance(value, Items) else value  # other rows than those of the whole
                 if isinstance(value, Items) and plain_of(key):
                     self.trace.chosen.add((plain_of(key), facts_of(key).line))
-                return self.counted(plain_of(key), self._taken(node, value, key), node)
+                taken = self._taken(node, value, key)
+                taken = handed_on(taken, facts_of(key).line or node.lineno) if role_of_name(plain_of(key)) else taken
+                return self.counted(plain_of(key), taken, node)
             case ast.IfExp():
                 known = self.truth(node.test)
                 if known is not None:
