@@ -767,6 +767,48 @@ def main(net, rows):
         '"rejected"]))\n    for r in rows: xs.append(torch.tensor(r["chosen"',
         '"chosen"]))\n    for r in rows: xs.append(torch.tensor(r["rejected"',
     ),
+    "micro-batches in a comprehension": (
+        """
+class Run:
+    def __init__(self, net, dl, micro_steps=8):
+        self.net, self.dl, self.micro_steps, self.opt = net, dl, micro_steps, torch.optim.SGD(net.parameters(), 0.1)
+    def _one(self, batch):
+        x, y = batch
+        loss = F.cross_entropy(self.net(x), y)
+        @@.backward()
+        return loss.detach()
+    def _update(self, batches):
+        self.opt.zero_grad()
+        losses = [self._one(b) for b in batches]
+        self.opt.step()
+        return torch.stack(losses).mean().item()
+    def epoch(self):
+        source = iter(self.dl)
+        return [self._update([next(source) for _ in range(self.micro_steps)]) for _ in range(len(self.dl) // self.micro_steps)]
+run = Run(nn.Linear(8, 2), DataLoader(TensorDataset(torch.randn(640, 8), torch.randint(0, 2, (640,))), 8, shuffle=True))
+for e in range(3): print(run.epoch())
+""",
+        "loss",
+        "(loss / self.micro_steps)",
+    ),
+    "a window of batches that a helper goes through": (
+        """
+from itertools import islice
+def back(loss): loss.backward()
+def train(net, dl, accum=4):
+    opt = torch.optim.AdamW(net.parameters()); source = iter(dl)
+    while True:
+        group = list(islice(source, accum))
+        if not group: break
+        opt.zero_grad()
+        for x, y in group:
+            back(@@)
+        opt.step()
+train(nn.Linear(8, 2), DataLoader(TensorDataset(torch.randn(640, 8), torch.randint(0, 2, (640,))), 8, shuffle=True))
+""",
+        "F.cross_entropy(net(x), y)",
+        "F.cross_entropy(net(x), y) / len(group)",
+    ),
     "a sampler kept in a class": (
         """
 from torch.utils.data.distributed import DistributedSampler
@@ -2713,6 +2755,16 @@ class P(nn.Module):
         w = torch.softmax(self.s(x), dim=1)
         self.shown = w.squeeze(-1).T
         return self.c((w * x).sum(dim=1)), w.squeeze(-1).mean(0)
+""",
+    "losses of several tasks for one step": """
+def back(net, batch, head): F.cross_entropy(net[head](net["body"](batch[0])), batch[1]).backward()
+def main(loaders, accum=1):
+    net = nn.ModuleDict({"body": nn.Linear(8, 8), "a": nn.Linear(8, 2), "b": nn.Linear(8, 3)})
+    opt = torch.optim.Adam(net.parameters())
+    for batches in zip(*loaders):
+        opt.zero_grad()
+        for batch, head in zip(batches, ("a", "b")): back(net, batch, head)
+        opt.step()
 """,
     "pairs that lie next to each other": """
 def collate(rows):
