@@ -70,6 +70,7 @@ RULES: tuple[Rule, ...] = (
     evaluation.last_batch_only,
     evaluation.sum_times_rows,
     evaluation.rows_by_batches,
+    evaluation.rows_of_another,
     evaluation.best_by_the_wrong_side,
     loss.activation_twice,
     configured.activation_of_a_configuration,
