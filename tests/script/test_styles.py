@@ -809,6 +809,96 @@ train(nn.Linear(8, 2), DataLoader(TensorDataset(torch.randn(640, 8), torch.randi
         "F.cross_entropy(net(x), y)",
         "F.cross_entropy(net(x), y) / len(group)",
     ),
+    "rows of one loader by those of another": (
+        """
+def main(tr, va, net):
+    tl, vl = DataLoader(tr, 8, shuffle=True), DataLoader(va, 8); opt = torch.optim.Adam(net.parameters())
+    for e in range(3):
+        net.train()
+        for x, y in tl: opt.zero_grad(); F.cross_entropy(net(x), y).backward(); opt.step()
+        net.eval(); ok = 0
+        with torch.no_grad():
+            for x, y in vl: ok += (net(x).argmax(1) == y).sum().item()
+        print(ok / len(@@.dataset))
+""",
+        "tl",
+        "vl",
+    ),
+    "a mean of losses by the batches of another loader": (
+        """
+class Run:
+    def __init__(self, a, b, net):
+        self.train_loader = DataLoader(a, 8, shuffle=True)
+        self.val_loader = DataLoader(b, 8)
+        self.net, self.opt = net, torch.optim.Adam(net.parameters())
+    @torch.no_grad()
+    def evaluate(self):
+        self.net.eval(); total = 0.0
+        for x, y in self.val_loader:
+            total += F.mse_loss(self.net(x), y).item()
+        return total / len(self.@@)
+    def fit(self):
+        for e in range(3):
+            self.net.train(); total = 0.0
+            for x, y in self.train_loader:
+                loss = F.mse_loss(self.net(x), y); self.opt.zero_grad(); loss.backward(); self.opt.step(); total += loss.item()
+            print(total / len(self.train_loader), self.evaluate())
+""",
+        "train_loader",
+        "val_loader",
+    ),
+    "a loss that is scaled without gradients": (
+        """
+net = nn.Linear(8, 2); opt = torch.optim.Adam(net.parameters())
+for x, y in DataLoader(TensorDataset(torch.randn(64, 8), torch.randint(0, 2, (64,))), 8, shuffle=True):
+    loss = F.cross_entropy(net(x), y)
+    @@ loss = loss * 2
+    opt.zero_grad(); loss.backward(); opt.step()
+""",
+        "with torch.no_grad():",
+        "if True:",
+    ),
+    "parts of a loss that are added without gradients": (
+        """
+class Total:
+    @@
+    def __call__(self, a, b): return a + 0.1 * b
+def main(net, dl):
+    opt, total = torch.optim.Adam(net.parameters()), Total()
+    for x, y in dl:
+        out = net(x)
+        loss = total(F.cross_entropy(out, y), out.pow(2).mean())
+        opt.zero_grad(); loss.backward(); opt.step()
+main(nn.Linear(8, 2), DataLoader(TensorDataset(torch.randn(64, 8), torch.randint(0, 2, (64,))), 8, shuffle=True))
+""",
+        "@torch.no_grad()",
+        "weight = 0.1",
+    ),
+    "a schedule of as many batches as passes": (
+        """
+net = nn.Linear(8, 2); opt = torch.optim.Adam(net.parameters())
+dl = DataLoader(TensorDataset(torch.randn(640, 8), torch.randint(0, 2, (640,))), 8, shuffle=True)
+sched = torch.optim.lr_scheduler.CosineAnnealingLR(opt, T_max=200)
+for e in range(200):
+    for x, y in dl:
+        opt.zero_grad(); F.cross_entropy(net(x), y).backward(); opt.step()@@
+""",
+        "; sched.step()",
+        "\n    sched.step()",
+    ),
+    "a step schedule in a function of as many passes": (
+        """
+def fit(net, dl):
+    opt = torch.optim.SGD(net.parameters(), 0.1)
+    sched = torch.optim.lr_scheduler.CosineAnnealingLR(opt, @@)
+    for e in range(150):
+        for x, y in dl:
+            loss = F.cross_entropy(net(x), y)
+            opt.zero_grad(); loss.backward(); opt.step(); sched.step()
+""",
+        "150",
+        "150 * len(dl)",
+    ),
     "a sampler kept in a class": (
         """
 from torch.utils.data.distributed import DistributedSampler

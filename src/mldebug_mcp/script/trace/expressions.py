@@ -243,9 +243,10 @@ class Expressions(Calls):
         known = all(
             isinstance(tensor, Constant) or (isinstance(tensor, Tensor) and tensor.is_known) for tensor in (left, right)
         )
-        models = models_through(*parts)
+        reached = models_through(*parts)
+        models = reached if self.gradients is not False else frozenset[Object]()
         terms, shape = self._terms(node, left, right), _shape_of_both(left, right)
-        lost_of, lacks = frozenset[Object]() if models else cut_from(left, right), lacking(left, right)
+        lost_of, lacks = frozenset[Object]() if models else reached | cut_from(left, right), lacking(left, right)
         if isinstance(node.op, ast.Add) and models and (lost := cut_from(left, right)) and lost & models:
             lacks = node.lineno
         ends_in = "log_prob" if "log_prob" in ends else ""
@@ -261,7 +262,8 @@ class Expressions(Calls):
                 self.trace.reductions.append((node.lineno, facts_of((left, right)[reduced.index("sum")]).line))
         elif isinstance(node.op, ast.Mult) and any(map(_is_near_one, (left, right))):
             facts = replace(facts, reduced=reduced[0] or reduced[1])
-        return Tensor(models, ends_in, known, terms=terms, shape=shape, cut=lost_of, lacks=lacks, facts=facts)
+        made = Tensor(models, ends_in, known, terms=terms, shape=shape, cut=lost_of, lacks=lacks, facts=facts)
+        return replace(made, end_line=node.lineno) if reached and not models else made
 
     def _taken(self, node: ast.Subscript, value: Value, key: Value) -> Value:
         """Return what a subscript takes of a value."""
