@@ -587,6 +587,318 @@ net = Bag()
         "a.softmax(1).t()",
         "a.t().softmax(1)",
     ),
+    "a hook that its loop does not emit": (
+        """
+class Hook:
+    def on_begin(self, loop): ...
+    def on_batch_end(self, loop): ...
+    def on_epoch_end(self, loop): ...
+class Average(Hook):
+    def on_begin(self, loop): self.net = copy.deepcopy(loop.net)
+    @torch.no_grad()
+    def @@(self, loop):
+        for a, p in zip(self.net.parameters(), loop.net.parameters()): a.lerp_(p, 0.01)
+class Log(Hook):
+    def on_epoch_end(self, loop): print(loop.e)
+class Loop:
+    def __init__(self, net, hooks): self.net, self.hooks, self.opt = net, hooks, torch.optim.Adam(net.parameters())
+    def emit(self, event):
+        for h in self.hooks: getattr(h, event)(self)
+    def fit(self, dl):
+        self.emit("on_begin")
+        for self.e in range(3):
+            for x, y in dl:
+                self.opt.zero_grad(); F.cross_entropy(self.net(x), y).backward(); self.opt.step()
+                self.emit("on_batch_end")
+            self.emit("on_epoch_end")
+avg = Average(); Loop(nn.Linear(8, 2), [avg, Log()]).fit(DataLoader(TensorDataset(torch.randn(64, 8), torch.randint(0, 2, (64,))), 8, shuffle=True))
+torch.save(avg.net.state_dict(), "a.pt")
+""",
+        "on_step_end",
+        "on_batch_end",
+    ),
+    "a callback whose name is put together": (
+        """
+class Callback:
+    def before_epoch(self, t): pass
+    def after_batch(self, t): pass
+    def after_epoch(self, t): pass
+class Clip(Callback):
+    def @@(self, t): t.limit = 0.5
+class Trainer:
+    def __init__(self, net, cbs): self.net, self.cbs, self.opt = net, cbs, torch.optim.Adam(net.parameters())
+    def __call__(self, when, what):
+        [getattr(cb, f"{when}_{what}")(self) for cb in self.cbs]
+    def fit(self, dl):
+        for e in range(3):
+            self("before", "epoch")
+            for x, y in dl:
+                self.opt.zero_grad(); F.cross_entropy(self.net(x), y).backward(); self.opt.step()
+                self("after", "batch")
+            self("after", "epoch")
+Trainer(nn.Linear(8, 2), [Clip()]).fit(DataLoader(TensorDataset(torch.randn(64, 8), torch.randint(0, 2, (64,))), 8, shuffle=True))
+""",
+        "after_step",
+        "after_batch",
+    ),
+    "a collator of lists that are filled": (
+        """
+from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+class Collator:
+    def __init__(self, pad): self.pad = pad
+    def _fit(self, rows, fill, n): return torch.tensor([r + [fill] * (n - len(r)) for r in rows])
+    def __call__(self, feats):
+        xs, ys = [], []
+        for f in feats:
+            seq = f["prompt"] + f["answer"]; tgt = [-100] * len(f["prompt"]) + f["answer"]
+            @@
+        n = max(map(len, xs))
+        return {"input_ids": self._fit(xs, self.pad, n), "labels": self._fit(ys, -100, n)}
+model = AutoModelForCausalLM.from_pretrained("gpt2")
+Trainer(model=model, args=TrainingArguments("o"), train_dataset=rows, data_collator=Collator(0)).train()
+""",
+        "xs.append(seq[:-1]); ys.append(tgt[1:])",
+        "xs.append(seq[:-1]); ys.append(tgt[:-1])",
+    ),
+    "rows that are appended and padded": (
+        """
+from transformers import AutoModelForCausalLM
+from torch.nn.utils.rnn import pad_sequence
+def collate(rows):
+    ids, labels = [], []
+    for row in rows:
+        row = torch.tensor(row)
+        ids.append(row[:-1])
+        labels.append(@@)
+    return pad_sequence(ids, batch_first=True), pad_sequence(labels, batch_first=True, padding_value=-100)
+model = AutoModelForCausalLM.from_pretrained("gpt2"); opt = torch.optim.AdamW(model.parameters(), lr=1e-5)
+for a, b in DataLoader(rows, 8, shuffle=True, collate_fn=collate):
+    opt.zero_grad(); model(input_ids=a, labels=b).loss.backward(); opt.step()
+""",
+        "row[1:]",
+        "row[:-1]",
+    ),
+    "a registry of activations under a merged configuration": (
+        """
+import sys
+CFG = {"model": {"width": 16, "final": @@}, "loss": {"kind": "bce"}, "epochs": 3}
+ACTS = {"none": nn.Identity, "sigmoid": nn.Sigmoid, "relu": nn.ReLU}
+LOSSES = {"bce": F.binary_cross_entropy_with_logits, "mse": F.mse_loss}
+def merge(base, extra):
+    for k, v in extra.items():
+        if isinstance(v, dict): merge(base[k], v)
+        else: base[k] = v
+    return base
+class Tagger(nn.Module):
+    def __init__(self, n, width, final):
+        super().__init__()
+        self.body, self.final = nn.Sequential(nn.Linear(8, width), nn.ReLU(), nn.Linear(width, n)), ACTS[final]()
+    def forward(self, x): return self.final(self.body(x))
+class Objective:
+    def __init__(self, kind): self.fn = LOSSES[kind]
+    def __call__(self, out, y): return self.fn(out, y)
+def main(cfg):
+    net = Tagger(4, **cfg["model"]); obj = Objective(**cfg["loss"]); opt = torch.optim.Adam(net.parameters())
+    for x, y in DataLoader(TensorDataset(torch.randn(64, 8), torch.rand(64, 4)), 8, shuffle=True):
+        loss = obj(net(x), y); opt.zero_grad(); loss.backward(); opt.step()
+main(merge(CFG, json.loads(sys.argv[1]) if len(sys.argv) > 1 else {}))
+""",
+        '"sigmoid"',
+        '"none"',
+    ),
+    "settings that arguments may change": (
+        """
+import sys
+def head(name, n): return nn.Sequential(nn.Linear(8, n), {"softmax": nn.Softmax(-1), "plain": nn.Identity()}[name])
+def main():
+    cfg = {"out": @@, "classes": 4, "lr": 1e-3}
+    for pair in sys.argv[1:]:
+        key, value = pair.split("=")
+        cfg[key] = json.loads(value)
+    net = head(cfg["out"], cfg["classes"]); opt = torch.optim.Adam(net.parameters(), cfg["lr"]); crit = nn.CrossEntropyLoss()
+    for x, y in DataLoader(TensorDataset(torch.randn(64, 8), torch.randint(0, 4, (64,))), 8, shuffle=True):
+        opt.zero_grad(); crit(net(x), y).backward(); opt.step()
+main()
+""",
+        '"softmax"',
+        '"plain"',
+    ),
+    "sides of a pair in the order of their keys": (
+        """
+from torch.nn.utils.rnn import pad_sequence
+def encode(row, tok):
+    out = {}
+    for side in ("chosen", "rejected"):
+        head, tail = tok(row["prompt"]).input_ids, tok(row[side]).input_ids + [0]
+        out[side] = (head + tail, len(head))
+    return out
+def collate(rows):
+    seqs, flags = [], []
+    for side in sorted(rows[0]@@):
+        for r in rows:
+            ids, n = r[side]
+            seqs.append(torch.tensor(ids)); flag = torch.ones(len(ids)); flag[:n] = 0; flags.append(flag)
+    return {"ids": pad_sequence(seqs, batch_first=True), "answer": pad_sequence(flags, batch_first=True)}
+def logp(net, b):
+    lp = net(b["ids"])[:, :-1].log_softmax(-1).gather(2, b["ids"][:, 1:, None]).squeeze(-1)
+    return (lp * b["answer"][:, 1:]).sum(-1)
+def main(net, tok, path):
+    opt = torch.optim.Adam(net.parameters())
+    for b in DataLoader([encode(r, tok) for r in json.load(open(path))], 8, shuffle=True, collate_fn=collate):
+        a, c = logp(net, b).chunk(2)
+        loss = -F.logsigmoid(a - c).mean()
+        opt.zero_grad(); loss.backward(); opt.step()
+""",
+        ", reverse=True",
+        "",
+    ),
+    "two loops that fill one list": (
+        """
+def collate(rows):
+    xs = []
+    for r in rows: xs.append(torch.tensor(r[@@]))
+    return torch.stack(xs)
+def main(net, rows):
+    opt = torch.optim.Adam(net.parameters())
+    for x in DataLoader(rows, 8, shuffle=True, collate_fn=collate):
+        up, down = net(x).squeeze(-1).chunk(2)
+        loss = F.softplus(down - up).mean(); opt.zero_grad(); loss.backward(); opt.step()
+""",
+        '"rejected"]))\n    for r in rows: xs.append(torch.tensor(r["chosen"',
+        '"chosen"]))\n    for r in rows: xs.append(torch.tensor(r["rejected"',
+    ),
+    "micro-batches in a comprehension": (
+        """
+class Run:
+    def __init__(self, net, dl, micro_steps=8):
+        self.net, self.dl, self.micro_steps, self.opt = net, dl, micro_steps, torch.optim.SGD(net.parameters(), 0.1)
+    def _one(self, batch):
+        x, y = batch
+        loss = F.cross_entropy(self.net(x), y)
+        @@.backward()
+        return loss.detach()
+    def _update(self, batches):
+        self.opt.zero_grad()
+        losses = [self._one(b) for b in batches]
+        self.opt.step()
+        return torch.stack(losses).mean().item()
+    def epoch(self):
+        source = iter(self.dl)
+        return [self._update([next(source) for _ in range(self.micro_steps)]) for _ in range(len(self.dl) // self.micro_steps)]
+run = Run(nn.Linear(8, 2), DataLoader(TensorDataset(torch.randn(640, 8), torch.randint(0, 2, (640,))), 8, shuffle=True))
+for e in range(3): print(run.epoch())
+""",
+        "loss",
+        "(loss / self.micro_steps)",
+    ),
+    "a window of batches that a helper goes through": (
+        """
+from itertools import islice
+def back(loss): loss.backward()
+def train(net, dl, accum=4):
+    opt = torch.optim.AdamW(net.parameters()); source = iter(dl)
+    while True:
+        group = list(islice(source, accum))
+        if not group: break
+        opt.zero_grad()
+        for x, y in group:
+            back(@@)
+        opt.step()
+train(nn.Linear(8, 2), DataLoader(TensorDataset(torch.randn(640, 8), torch.randint(0, 2, (640,))), 8, shuffle=True))
+""",
+        "F.cross_entropy(net(x), y)",
+        "F.cross_entropy(net(x), y) / len(group)",
+    ),
+    "rows of one loader by those of another": (
+        """
+def main(tr, va, net):
+    tl, vl = DataLoader(tr, 8, shuffle=True), DataLoader(va, 8); opt = torch.optim.Adam(net.parameters())
+    for e in range(3):
+        net.train()
+        for x, y in tl: opt.zero_grad(); F.cross_entropy(net(x), y).backward(); opt.step()
+        net.eval(); ok = 0
+        with torch.no_grad():
+            for x, y in vl: ok += (net(x).argmax(1) == y).sum().item()
+        print(ok / len(@@.dataset))
+""",
+        "tl",
+        "vl",
+    ),
+    "a mean of losses by the batches of another loader": (
+        """
+class Run:
+    def __init__(self, a, b, net):
+        self.train_loader = DataLoader(a, 8, shuffle=True)
+        self.val_loader = DataLoader(b, 8)
+        self.net, self.opt = net, torch.optim.Adam(net.parameters())
+    @torch.no_grad()
+    def evaluate(self):
+        self.net.eval(); total = 0.0
+        for x, y in self.val_loader:
+            total += F.mse_loss(self.net(x), y).item()
+        return total / len(self.@@)
+    def fit(self):
+        for e in range(3):
+            self.net.train(); total = 0.0
+            for x, y in self.train_loader:
+                loss = F.mse_loss(self.net(x), y); self.opt.zero_grad(); loss.backward(); self.opt.step(); total += loss.item()
+            print(total / len(self.train_loader), self.evaluate())
+""",
+        "train_loader",
+        "val_loader",
+    ),
+    "a loss that is scaled without gradients": (
+        """
+net = nn.Linear(8, 2); opt = torch.optim.Adam(net.parameters())
+for x, y in DataLoader(TensorDataset(torch.randn(64, 8), torch.randint(0, 2, (64,))), 8, shuffle=True):
+    loss = F.cross_entropy(net(x), y)
+    @@ loss = loss * 2
+    opt.zero_grad(); loss.backward(); opt.step()
+""",
+        "with torch.no_grad():",
+        "if True:",
+    ),
+    "parts of a loss that are added without gradients": (
+        """
+class Total:
+    @@
+    def __call__(self, a, b): return a + 0.1 * b
+def main(net, dl):
+    opt, total = torch.optim.Adam(net.parameters()), Total()
+    for x, y in dl:
+        out = net(x)
+        loss = total(F.cross_entropy(out, y), out.pow(2).mean())
+        opt.zero_grad(); loss.backward(); opt.step()
+main(nn.Linear(8, 2), DataLoader(TensorDataset(torch.randn(64, 8), torch.randint(0, 2, (64,))), 8, shuffle=True))
+""",
+        "@torch.no_grad()",
+        "weight = 0.1",
+    ),
+    "a schedule of as many batches as passes": (
+        """
+net = nn.Linear(8, 2); opt = torch.optim.Adam(net.parameters())
+dl = DataLoader(TensorDataset(torch.randn(640, 8), torch.randint(0, 2, (640,))), 8, shuffle=True)
+sched = torch.optim.lr_scheduler.CosineAnnealingLR(opt, T_max=200)
+for e in range(200):
+    for x, y in dl:
+        opt.zero_grad(); F.cross_entropy(net(x), y).backward(); opt.step()@@
+""",
+        "; sched.step()",
+        "\n    sched.step()",
+    ),
+    "a step schedule in a function of as many passes": (
+        """
+def fit(net, dl):
+    opt = torch.optim.SGD(net.parameters(), 0.1)
+    sched = torch.optim.lr_scheduler.CosineAnnealingLR(opt, @@)
+    for e in range(150):
+        for x, y in dl:
+            loss = F.cross_entropy(net(x), y)
+            opt.zero_grad(); loss.backward(); opt.step(); sched.step()
+""",
+        "150",
+        "150 * len(dl)",
+    ),
     "a sampler kept in a class": (
         """
 from torch.utils.data.distributed import DistributedSampler
@@ -2533,6 +2845,28 @@ class P(nn.Module):
         w = torch.softmax(self.s(x), dim=1)
         self.shown = w.squeeze(-1).T
         return self.c((w * x).sum(dim=1)), w.squeeze(-1).mean(0)
+""",
+    "losses of several tasks for one step": """
+def back(net, batch, head): F.cross_entropy(net[head](net["body"](batch[0])), batch[1]).backward()
+def main(loaders, accum=1):
+    net = nn.ModuleDict({"body": nn.Linear(8, 8), "a": nn.Linear(8, 2), "b": nn.Linear(8, 3)})
+    opt = torch.optim.Adam(net.parameters())
+    for batches in zip(*loaders):
+        opt.zero_grad()
+        for batch, head in zip(batches, ("a", "b")): back(net, batch, head)
+        opt.step()
+""",
+    "pairs that lie next to each other": """
+def collate(rows):
+    xs = []
+    for r in rows:
+        for side in sorted(("chosen", "rejected"), reverse=True): xs.append(torch.tensor(r[side]))
+    return torch.stack(xs)
+def main(net, rows):
+    opt = torch.optim.Adam(net.parameters())
+    for x in DataLoader(rows, 8, shuffle=True, collate_fn=collate):
+        out = net(x).squeeze(-1); down, up = out[::2], out[1::2]
+        loss = F.softplus(down - up).mean(); opt.zero_grad(); loss.backward(); opt.step()
 """,
     "a sampler of a batch sampler": """
 from torch.utils.data import BatchSampler, DistributedSampler

@@ -198,13 +198,14 @@ def without_role(facts: Facts) -> Facts:
 
 
 def joined_rows(several: Sequence[Facts]) -> Facts:
-    """Return the facts of two parts that are put together, one behind the other."""
+    """Return the facts of parts that are put together, one behind the other."""
     roles = [facts.role for facts in several]
     together = agreed(several) if several else NOTHING
     if len({*roles}) > 1:
         together = without_role(together)
-    if len(roles) == 2 and {*roles} == {"preferred", "other"}:
-        return replace(together, role="", halves=(roles[0], roles[1]))
+    first, second = {*roles[: len(roles) // 2]}, {*roles[len(roles) // 2 :]}
+    if len(roles) % 2 == 0 and (first, second) in (({"preferred"}, {"other"}), ({"other"}, {"preferred"})):
+        return replace(together, role="", halves=(roles[0], roles[-1]))
     return together
 
 
@@ -295,7 +296,8 @@ def _of_two_masks(node: ast.BinOp, left: Facts, right: Facts) -> Facts | None:
         hidden = hidden_by(left, node.right), hidden_by(right, node.left)
         known = next((facts for facts in hidden if facts.hides), None)
     elif isinstance(node.op, ast.BitAnd | ast.Mult) and "padding" in kinds:
-        known = Facts("padding", line=line)
+        role, halves, of_role = _carried_by(node, left, right)
+        known = Facts("padding", role=role, halves=halves, line=of_role or line)
     elif isinstance(node.op, ast.BitOr | ast.Add) and "real" in kinds:
         known = Facts("real", line=line)
     elif isinstance(node.op, ast.BitOr | ast.BitAnd):

@@ -380,7 +380,7 @@ def handed_on(value: Value, line: int) -> Value:
     parts = [
         replace(part, facts=replace(part.facts, line=line))
         if isinstance(part, Tensor | Object) and part.facts.role and part.facts.role in ("preferred", "other")
-        else part
+        else handed_on(part, line)
         for part in value.values
     ]
     return replace(value, values=tuple(parts))

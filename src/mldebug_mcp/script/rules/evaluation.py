@@ -341,6 +341,33 @@ def rows_by_batches(roles: Roles) -> Iterator[Fault]:
             yield fault("rows_by_batches", node.lineno, "certain", says)
 
 
+def rows_of_another(roles: Roles) -> Iterator[Fault]:
+    """What is counted over one loader is divided by the length of another, which reads other rows."""
+    for function, node in with_functions(roles.script.tree):
+        if not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and "len(" in ast.unparse(node.right)):
+            continue
+        added = [
+            made
+            for made in roles.assignments_by_name.get((function, dotted(node.left)), [])
+            if made.adds and made.loops and made.line < node.lineno
+        ]
+        own = _loaders_in(roles, roles.script.loops.get(added[-1].loops[-1], "")) if added else {}
+        others = _loaders_in(roles, ast.unparse(node.right))
+        if own and others and not {*others.values()} & {*own.values()}:
+            says = f"{added[-1].target} is counted over {min(own)}, and divided by the length of {min(others)}"
+            yield fault("rows_by_batches", node.lineno, "likely", says, fix=f"divide by the length of {min(own)}")
+
+
+def _loaders_in(roles: Roles, text: str) -> dict[str, str]:
+    """Return the loaders of a script that an expression names, each with the rows that it reads."""
+    named = (name for name in roles.loaders if re.search(rf"(?<![\w.]){re.escape(name)}\b", text))
+    makers = {name: roles.loaders[name].value for name in named}
+    return {
+        name: ast.unparse(maker.args[0]) if isinstance(maker, ast.Call) and maker.args else name
+        for name, maker in makers.items()
+    }
+
+
 def best_by_the_wrong_side(roles: Roles) -> Iterator[Fault]:
     """A checkpoint is kept where a loss is higher, or a score lower, than the best so far."""
     for function, node in with_functions(roles.script.tree):

@@ -104,7 +104,10 @@ MAX_NAMES_FOLLOWED = 4
 
 
 def _cut(roles: Roles, node: ast.expr, call: Call, depth: int = MAX_NAMES_FOLLOWED) -> str:
-    """Return which end a slice along time leaves out: "first", "last" or ""; names and padding are followed."""
+    """Return which end a slice along time leaves out: "first", "last" or "".
+
+    Names, padding, and what is put into a list, are followed.
+    """
     source = roles.source_of(node, call)
     text = ast.unparse(source).replace(" ", "")
     if re.search(r"\[(?:[^\]]*,)?1:\]", text):
@@ -113,7 +116,9 @@ def _cut(roles: Roles, node: ast.expr, call: Call, depth: int = MAX_NAMES_FOLLOW
         return "last"
     if isinstance(source, ast.Call) and source.args and depth:
         return _cut(roles, source.args[0], call, depth - 1)
-    return ""
+    put = [other for other in roles.script.named("append") if other.owner == dotted(node) != ""] if depth else []
+    cuts = {_cut(roles, other.node.args[0], other, 0) for other in put if other.function == call.function}
+    return cuts.pop() if len(cuts) == 1 else ""
 
 
 def shifted_in_the_data(roles: Roles) -> Iterator[Fault]:

@@ -364,6 +364,9 @@ def part_cut_from_loss(roles: Roles) -> Iterator[Fault]:
     for line in dict.fromkeys(roles.trace.lacking):
         says = "a part of the loss is a plain number taken by item(), through which no gradient goes"
         yield fault("loss_cut_off", line, "certain", says)
+    for line, made in dict.fromkeys(roles.trace.without_graph):
+        says = f"line {made} computes this loss where gradients are off, so it has no graph to go through"
+        yield fault("backward_without_graph", line, "certain", says, lines=(made,))
 
 
 def losses_kept(roles: Roles) -> Iterator[Fault]:

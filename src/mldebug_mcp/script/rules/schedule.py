@@ -42,7 +42,10 @@ def _pace(roles: Roles, name: str, made: Assignment) -> Iterator[Fault]:
     often = [step for step in steps if not any(re.search(r"%|len\(", test) for test in step.conditions)]
     per_batch = next((step for step in often if _is_of_batches(roles, step)), None)
     through_data = per_batch is not None and _is_over_data(roles, per_batch)
-    if per_batch is not None and through_data and 0 < _first_change(roles, made) < FEWEST_BATCHES:
+    first = _first_change(roles, made)
+    around = [roles.script.loops.get(line, "") for line in (per_batch.loops[:-1] if per_batch is not None else ())]
+    of_passes = 0 < first < FEWEST_BATCHES or any(f"range({first})" in through for through in around)
+    if per_batch is not None and through_data and of_passes:
         says = f"{name} counts epochs ({ast.unparse(made.value)[:80]}), and is stepped at every batch"
         yield fault("schedule_per_batch", per_batch.line, "likely", says)
     yield from _accumulated(roles, name, made, steps)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from mldebug_mcp.script.calls import Call, calls_in, constant_of, dotted, exclude, names_in, values_returned
 from mldebug_mcp.script.faults import Fault, fault
@@ -404,22 +405,45 @@ def _restarts(roles: Roles, every: str, run: Run) -> bool:
 
 def _inner_loop_not_divided(roles: Roles) -> Iterator[Fault]:
     """Yield where a loop over micro-batches adds gradients for a step after it, and nothing divides them."""
-    for backward in roles.backwards:
-        through = roles.script.loops.get(backward.loops[-1], "") if backward.loops else ""
-        if not ACCUMULATES.search(through) or _is_divided(roles, backward) or _gradients_are_divided(roles):
+    for backward, step in pairwise(roles.trace.of("backward", "step", "clear")):
+        depth, call = len(step.loops), roles.call_of(backward.node) if isinstance(backward.node, ast.Call) else None
+        inside = step.entry == backward.entry and step.loops == backward.loops[:depth] != backward.loops
+        if call is None or (backward.action, step.action, inside) != ("backward", "step", True):
             continue
-        if any(call.method == "cat" for call in roles.unit(backward)):
-            continue  # each loss is that of all micro-batches together, as contrastive losses are
-        after = [
-            step
-            for step in roles.steps
-            if step.function == backward.function
-            and step.order > backward.order
-            and step.loops == backward.loops[: len(step.loops)]
-        ]
-        if after and all(len(step.loops) < len(backward.loops) for step in after):
-            says = f"gradients of all of {through} are added for one step, and the loss is not divided by their number"
-            yield fault("accumulation_not_divided", backward.line, "likely", says)
+        through = map(ast.unparse, _gone_through(roles, backward, backward.loop_lines[depth]))
+        several = next(filter(ACCUMULATES.search, through), "")
+        if not several or _gradients_are_divided(roles):
+            continue
+        joins = any(other.method == "cat" for other in roles.unit(call))  # each loss is that of all micro-batches
+        if not joins and not _is_divided(roles, call) and not _is_given_divided(roles, backward):
+            says = (
+                f"gradients of all of `{several[:60]}` are added for one step, and nothing divides them by their number"
+            )
+            yield fault("accumulation_not_divided", backward.line, "likely", says, lines=backward.lines)
+
+
+def _gone_through(roles: Roles, event: Event, line: int) -> Iterator[ast.expr]:
+    """Yield what a loop or comprehension around an event goes through, and what its name was given."""
+    for node in ast.walk(roles.script.tree):
+        at = node if isinstance(node, ast.For) else getattr(node, "elt", None)
+        for loop in getattr(node, "generators", [node]) if getattr(at, "lineno", 0) == line else ():
+            yield loop.iter
+            name = dotted(loop.iter)
+            yield from (made.value for made in roles.script.assignments if name and made.target == name)
+            for call in (part for part in event.through if isinstance(part, ast.Call)):
+                callee = roles.definitions.get(dotted(call.func).rpartition(".")[2])
+                names = [arg.arg for arg in callee.args.args] if isinstance(callee, ast.FunctionDef) else []
+                if name in names:
+                    yield from call.args[names.index(name) - ("self" in names) :][:1]
+
+
+def _is_given_divided(roles: Roles, event: Event) -> bool:
+    """Say whether a call that leads to an event is given a quotient."""
+    callers = [roles.call_of(node) for node in event.through if isinstance(node, ast.Call)]
+    given = [roles.source_of(arg, call) for call in callers if call is not None for arg in call.node.args]
+    return any(
+        isinstance(node, ast.Div) or getattr(node, "attr", "") == "div" for arg in given for node in ast.walk(arg)
+    )
 
 
 def _gradients_are_divided(roles: Roles) -> bool:

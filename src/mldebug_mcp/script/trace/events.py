@@ -114,6 +114,7 @@ class Trace:
         called: By the identity of a call, the functions of other files, and the makers of losses and models, that it
             calls.
         lacking: The lines of sums that lost the gradient of a part, for which gradients are computed.
+        without_graph: The lines that compute gradients of what was calculated without, each with the line of that.
         settings: By the identity of a call, the values that its keyword arguments had, a `**mapping` among them.
         sides: By the identity of a difference or a call, its two sides or first arguments each time.
         over_another_axis: The lines of softmax along another axis than that along which a line hides places.
@@ -139,6 +140,7 @@ class Trace:
     given: dict[int, list[Value]] = field(default_factory=dict)
     called: dict[int, set[str]] = field(default_factory=dict)
     lacking: list[int] = field(default_factory=list)
+    without_graph: list[tuple[int, int]] = field(default_factory=list)
     settings: dict[int, dict[str, list[Value]]] = field(default_factory=dict)
     sides: dict[int, list[tuple[Value, Value]]] = field(default_factory=dict)
     intervals: list[tuple[Object, Value]] = field(default_factory=list)

@@ -123,7 +123,9 @@ class Expressions(Calls):
                     return replace(value) if isinstance(value, Items) else value  # other rows than those of the whole
                 if isinstance(value, Items) and plain_of(key):
                     self.trace.chosen.add((plain_of(key), facts_of(key).line))
-                return self.counted(plain_of(key), self._taken(node, value, key), node)
+                taken = self._taken(node, value, key)
+                taken = handed_on(taken, facts_of(key).line or node.lineno) if role_of_name(plain_of(key)) else taken
+                return self.counted(plain_of(key), taken, node)
             case ast.IfExp():
                 known = self.truth(node.test)
                 if known is not None:
@@ -167,10 +169,19 @@ class Expressions(Calls):
             case ast.BinOp():
                 return self._combined(node)
             case ast.JoinedStr():
-                for part in node.values:
-                    if isinstance(part, ast.FormattedValue):
-                        self.value(part.value)
+                return self._formatted(node)
         return DATA
+
+    def _formatted(self, node: ast.JoinedStr) -> Value:
+        """Return a text that is put together of parts, where all of these are known."""
+        parts = [self.value(part.value if isinstance(part, ast.FormattedValue) else part) for part in node.values]
+        plain = all(
+            part.conversion == -1 and not part.format_spec
+            for part in node.values
+            if isinstance(part, ast.FormattedValue)
+        )
+        texts = [part.value for part in parts if isinstance(part, Constant) and isinstance(part.value, str)]
+        return Constant("".join(texts), Facts(line=node.lineno)) if plain and len(texts) == len(parts) else DATA
 
     def _turned(self, node: ast.UnaryOp) -> Value:
         """Return what `-x`, `+x` or `~x` is."""
@@ -232,9 +243,10 @@ class Expressions(Calls):
         known = all(
             isinstance(tensor, Constant) or (isinstance(tensor, Tensor) and tensor.is_known) for tensor in (left, right)
         )
-        models = models_through(*parts)
+        reached = models_through(*parts)
+        models = reached if self.gradients is not False else frozenset[Object]()
         terms, shape = self._terms(node, left, right), _shape_of_both(left, right)
-        lost_of, lacks = frozenset[Object]() if models else cut_from(left, right), lacking(left, right)
+        lost_of, lacks = frozenset[Object]() if models else reached | cut_from(left, right), lacking(left, right)
         if isinstance(node.op, ast.Add) and models and (lost := cut_from(left, right)) and lost & models:
             lacks = node.lineno
         ends_in = "log_prob" if "log_prob" in ends else ""
@@ -250,7 +262,8 @@ class Expressions(Calls):
                 self.trace.reductions.append((node.lineno, facts_of((left, right)[reduced.index("sum")]).line))
         elif isinstance(node.op, ast.Mult) and any(map(_is_near_one, (left, right))):
             facts = replace(facts, reduced=reduced[0] or reduced[1])
-        return Tensor(models, ends_in, known, terms=terms, shape=shape, cut=lost_of, lacks=lacks, facts=facts)
+        made = Tensor(models, ends_in, known, terms=terms, shape=shape, cut=lost_of, lacks=lacks, facts=facts)
+        return replace(made, end_line=node.lineno) if reached and not models else made
 
     def _taken(self, node: ast.Subscript, value: Value, key: Value) -> Value:
         """Return what a subscript takes of a value."""

@@ -92,6 +92,14 @@ def _is_listed(value: Value) -> TypeGuard[Items]:
     return isinstance(value, Items) and not value.pattern and not value.keys
 
 
+def _texts_of(value: Value) -> list[str]:
+    """Return the texts that a list, or the keys of a mapping, are; none where any of them is not known."""
+    if not isinstance(value, Items) or (value.pattern and not value.keys):
+        return []
+    texts = [key for key in value.keys or [plain_of(part) for part in value.values] if isinstance(key, str) and key]
+    return texts if len(texts) == len(value.values) else []
+
+
 class LibraryCalls(Batches):
     """Follows the call of something that another file defines."""
 
@@ -212,6 +220,9 @@ class LibraryCalls(Batches):
 
     def _call_builtin(self, last: str, args: list[Value], keywords: dict[str, Value], node: ast.Call) -> Value | None:
         """Return what a function of Python's own makes of its arguments; None if it is none of them."""
+        if last == "sorted" and args and (keys := _texts_of(args[0])):
+            in_order = sorted(keys, reverse=keywords.get("reverse") == Constant(True))
+            return Items(tuple(Constant(key, Facts(line=node.lineno)) for key in in_order))
         if last in library.PASSES_ON or last.startswith("tqdm"):
             if last == "chain" and len(args) > 1:
                 return Items(tuple(args), pattern=True)
@@ -292,11 +303,11 @@ class LibraryCalls(Batches):
     def facts_after(self, name: str, given: Sequence[Value], others: list[ast.expr], node: ast.Call) -> Facts:
         """Return what is known of the data that a function, or a method of the first value, gives."""
         facts = [facts_of(value) for value in given]
-        if given and isinstance(given[0], Items) and name in (*JOINS, "stack"):
+        if given and isinstance(given[0], Items) and name in (*JOINS, "stack", "pad_sequence"):
             parts = [facts_of(part) for part in given[0].values]
             axis = axis_of(others, node)
             of_item = self.reading and axis is None and {*map(shape_of, given[0].values)} == {"row"}
-            along = name != "stack" and (axis in (1, -1) or of_item)
+            along = name in JOINS and (axis in (1, -1) or of_item)
             facts[0] = joined_along(parts) if along else joined_rows(parts)
         if facts and name in MARGINS and "less" in facts[0].role:
             self.trace.margins.append((node.lineno, name, facts[0].role, facts[0].line))

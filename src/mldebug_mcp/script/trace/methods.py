@@ -78,6 +78,8 @@ class Methods(LibraryCalls):
                 self.trace.kept += [lines for kept, lines, loops in self.kept if kept is owner and loops == self.loops]
                 if owner.lacks:
                     self.trace.lacking.append(owner.lacks)
+                if owner.cut and not owner.models and owner.end_line:
+                    self.trace.without_graph.append((node.lineno, owner.end_line))
                 self.event("backward", owner.models, node)
                 return Constant(None)
         if name in library.CUTTING_METHODS:

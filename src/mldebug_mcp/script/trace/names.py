@@ -117,12 +117,16 @@ class Names(State):
             self.assign(changed, value, node)
 
     def with_item(self, owner: Items, key: object, value: Value) -> Items:
-        """Return a list or mapping after one item is set; each may be the one whose key is not known."""
+        """Return a list or mapping after one item is set; each may be the one whose key is not known.
+
+        One whose value is not known either, as a command line sets it, leaves what the script writes out.
+        """
         if not owner.keys:
             return replace(owner, values=(*owner.values, value), keys=() if owner.values else (key,))
         surely = key is not None and not self.tests
+        says = key is not None or not (value == DATA or (isinstance(value, Object) and value.kind == "unknown"))
         changed = [
-            (value if surely else either(item, value)) if key in (known, None) else item
+            (value if surely else either(item, value)) if says and key in (known, None) else item
             for known, item in zip(owner.keys, owner.values, strict=False)
         ]
         if key is not None and key in owner.keys:
