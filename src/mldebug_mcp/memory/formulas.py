@@ -45,12 +45,9 @@ _FROZEN_BYTES: Mapping[str, float] = {"32bit": 4, "16bit": 2, "8bit": 1, "4bit":
 
 @dataclass(frozen=True, slots=True)
 class OptimizerState:
-    """What an optimizer keeps.
+    """The numbers that an optimizer keeps for each parameter, and whether they move to the CPU when the device is full.
 
-    Args:
-        numbers: Numbers for each parameter.
-        each: Bytes of a parameter's state in all; None where each number has the parameter's precision.
-        paged: Whether the state lies in memory that moves to the CPU when the device is full.
+    `each` are bytes of a parameter's state in all; None where each number has the parameter's precision.
     """
 
     numbers: float

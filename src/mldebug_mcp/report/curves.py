@@ -279,12 +279,9 @@ class Panel:
 
 
 def labels(marks: Sequence[Mark], near: float, letter: float) -> list[tuple[str, list[Mark]]]:
-    """Return the marks that share a label, with the numbers on it, so that no label covers the next.
+    """Return the marks of a panel that share a label, with the numbers on it, so that no label covers the next.
 
-    Args:
-        marks: Of one panel.
-        near: Steps that a label of one digit takes.
-        letter: Steps that each further letter takes.
+    A label of one digit takes `near` steps, each further letter `letter` steps.
     """
     together: list[list[Mark]] = []
     for mark in sorted(marks, key=lambda mark: (mark.step, mark.number)):

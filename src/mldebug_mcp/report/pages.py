@@ -35,7 +35,7 @@ from mldebug_mcp.report.concise import quoted_once
 from mldebug_mcp.report.curves import Scale, scale_of
 from mldebug_mcp.report.data_terminal import (
     corpus_lines,
-    in_sample,
+    found_title,
     inferred_purpose,
     nothing_wrong,
     numbers,
@@ -78,7 +78,7 @@ def page(inspection: BatchInspection) -> str:
     parts = [
         f"<h1>{escape(batch.path)}</h1>{block_html(block_of(inspection.at_a_glance))}",
         _table(batch),
-        f"<h2>{in_sample('Found', batch)}</h2>{findings}",
+        f"<h2>{found_title(batch)}</h2>{findings}",
         "<h2>Rows</h2><p class=legend><span class=trained>trained on</span> · <span class=masked>masked</span> · "
         "<span class=special>special</span> · <span class=padding>padding</span></p>",
         *(_row(row, batch.unit) for row in inspection.rows),

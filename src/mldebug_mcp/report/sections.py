@@ -129,17 +129,9 @@ PLACEHOLDERS = {
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """The next check.
+    """The next check with the cause that it is about, and what shows that the cause is there and that it is not.
 
-    Args:
-        id: As `--outcome` takes it.
-        cost: How long it takes: seconds, minutes or hours.
-        action: What to do, whole.
-        command: A command that makes it, or that takes its outcome.
-        needs: What stands in the command that the reader has to fill in, in words.
-        confirms: What shows that the cause is there.
-        refutes: What shows that it is not.
-        cause: The cause that it is about.
+    The command makes the check or takes its outcome; `needs` says in words what the reader has to fill in there.
     """
 
     id: str
@@ -163,17 +155,10 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """The verdict block.
+    """The verdict block: what leads with probabilities and ids, what it rests on, and what usually helps.
 
-    Args:
-        kind: "fault", "healthy", "unclear" or "not judged".
-        headline: What leads, with probabilities and ids.
-        facts: What it rests on.
-        next: What to do next, in a sentence or two.
-        check: The next check whole; None where there is nothing to check.
-        command: What to run next; empty where nothing is to be run.
-        needs: What has to be filled in there, in words.
-        fix: What usually helps.
+    Its kind is "fault", "healthy", "unclear" or "not judged". `next` says in a sentence or two what to do; `check` is
+    the next check whole, if any. `needs` says in words what has to be filled in in the command.
     """
 
     kind: str
@@ -255,15 +240,11 @@ def observed(diagnosis: Diagnosis, *, whole: bool = False) -> Iterator[Section]:
     yield Section("Events", [f"{unit} {figure(event.step)}: {event}" for event in sheet.events])
     shown = sheet.quantities if whole else [quantity for quantity in sheet.quantities if quantity.matters]
     others = [quantity for quantity in sheet.quantities if not whole and not quantity.matters]
-    yield Section("Logged", [*(" | ".join(quantity.parts) for quantity in shown), *_in_brief(others)])
+    in_brief = [f"also {', '.join(map(_ends, others))}"] if others else []
+    yield Section("Logged", [*(" | ".join(quantity.parts) for quantity in shown), *in_brief])
     yield settings_section(diagnosis, whole=whole)
     if whole:
         yield Section("Not judged", sheet.not_judged)
-
-
-def _in_brief(quantities: Sequence[QuantityFact]) -> list[str]:
-    """Return in a line where quantities begin and end that nothing rests on."""
-    return [f"also {', '.join(map(_ends, quantities))}"] if quantities else []
 
 
 def _ends(quantity: QuantityFact) -> str:
