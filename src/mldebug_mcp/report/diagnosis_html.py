@@ -96,9 +96,6 @@ def _setting(setting_fact: SettingFact) -> str:
     )
 
 
-# A run among the other runs of its sweep: what is set otherwise in each, and how it ends.
-
-
 MAX_SIBLING_ROWS = 12
 """Rows: those that end best, and the run itself."""
 LONGEST_NAME = 60
@@ -130,9 +127,6 @@ def _row(name: str, settings: str, result: Result, *, is_own: bool) -> str:
         f"<td class=number>{figure(value)}</td>" for value in (result.last, result.best, result.best_step)
     )
     return f"<tr><td>{f'<b>{shown}</b>' if is_own else shown}</td><td>{escape(settings)}</td>{numbers}</tr>"
-
-
-# A panel as data for the script of a page.
 
 
 DIGITS = 6
@@ -321,9 +315,6 @@ def citation_html(citation: Citation) -> str:
         f"{escape(citation.title)} [{escape(citation.id)}] "
         f'<a href="{escape(citation.url)}">{escape(citation.url)}</a></cite></blockquote>'
     )
-
-
-# A diagnosis as one HTML file: the verdict, the curves with the onsets marked, then what they rest on.
 
 
 _DIAGNOSIS_HTML_STYLE = """

@@ -202,9 +202,6 @@ def _token(token: TokenView) -> str:
     return f'<span class="{" ".join(token.kind.split())}" title="{escape(title)}">{escape(token.text)}</span>'
 
 
-# Many runs as one HTML file: what they share, the best settings, and a small curve of each on one scale.
-
-
 MOST_PAGES = 500
 """Runs that get a page of their own. Chosen: each takes a diagnosis."""
 MOST_CARDS = 3_000
@@ -340,8 +337,9 @@ def _scales_in_words(values: dict[str, Floats], scales: dict[str, Scale]) -> str
 def _card(row: RunRow, scales: dict[str, Scale], page: str) -> str:
     state = "sick" if row.is_sick else "healthy" if row.cause == SOUND else "unclear"
     rank = row.last if row.last is None or row.better != "higher" else -row.last
+    since = "" if row.onset is None else f" since {figure(row.onset)}"
     lines = [
-        f"<p><b>{escape(row.cause)}</b> {percent(row.probability)}{_since(row)}</p>" if row.cause else "",
+        f"<p><b>{escape(row.cause)}</b> {percent(row.probability)}{since}</p>" if row.cause else "",
         "" if row.last is None else f"<p>{escape(result_of_row(row))}, best {figure(row.best or 0.0)}</p>",
         f"<p class=dim>{escape(_settings(row))}</p>" if row.settings else "",
         f"<p class=dim>{escape(', '.join(row.seen))}</p>" if row.seen else "",
@@ -357,10 +355,6 @@ def _card(row: RunRow, scales: dict[str, Scale], page: str) -> str:
         f"<h3>{name}</h3>{_curve(row, scales)}{''.join(lines)}"
         f"<p class=dim>{escape(row.ending)}{step}</p></li>"
     )
-
-
-def _since(row: RunRow) -> str:
-    return "" if row.onset is None else f" since {figure(row.onset)}"
 
 
 def _settings(row: RunRow) -> str:

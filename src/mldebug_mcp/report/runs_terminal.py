@@ -42,9 +42,6 @@ def print_contest(console: Console, answer: Contest) -> None:
         console.print(note)
 
 
-# Many runs as a table for a terminal, and what the sick ones share.
-
-
 MAX_TABLE_ROWS = 40
 LONGEST_NAME = 40
 LONGEST_NOTE = 60
@@ -142,9 +139,6 @@ def _cells(row: RunRow) -> tuple[Text, ...]:
         Text(judgement, style="bold red" if row.is_sick else "green" if row.leader == SOUND else "yellow"),
         Text("" if row.onset is None else figure(row.onset)),
     )
-
-
-# Values of curves for a person: a small picture of each, and the numbers in columns.
 
 
 ROWS = 6

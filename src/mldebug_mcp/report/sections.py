@@ -184,10 +184,9 @@ def verdict_block(diagnosis: Diagnosis) -> Block:
     unclear = verdict.kind == "unclear" and diagnosis.leader != SOUND  # a healthy one of several runs asks for nothing
     asks = steps and (doubted or verdict.kind == "fault" or unclear)
     check = _check(diagnosis, steps[0]) if asks else None
+    command, needs = (check.command, check.needs) if check is not None else _to_run(diagnosis)
     if diagnosis.run.runs_in_folder > 1:
         command, needs = f"mldebug-mcp runs {shlex.quote(diagnosis.run.path)}", ""
-        return Block(verdict.kind, verdict.headline, verdict.facts, verdict.next, check, command, needs, verdict.fix)
-    command, needs = (check.command, check.needs) if check is not None else _to_run(diagnosis)
     return Block(verdict.kind, verdict.headline, verdict.facts, verdict.next, check, command, needs, verdict.fix)
 
 
@@ -315,12 +314,11 @@ def reasons_of(hypothesis: Hypothesis, sign: int, *, whole: bool = False, bits: 
         if reason.bits * sign > 0 and (whole or (reason.kind != "numbers" and (bits or abs(reason.bits) >= SPEAKS)))
     ]
     shown = reasons if whole else reasons[:MAX_REASONS]
-    return [f"{_fact(reason.fact)}{f' ({reason.bits:+.1f} bits)' if bits else ''}" for reason in shown]
-
-
-def _fact(text: str) -> str:
-    """Return the first clause of a fact: the whole of it stands under what is seen."""
-    return text.partition("; ")[0]
+    # The first clause of a fact: the whole of it stands under what is seen.
+    clauses = [reason.fact.partition("; ")[0] for reason in shown]
+    return [
+        f"{clause} ({reason.bits:+.1f} bits)" if bits else clause for clause, reason in zip(clauses, shown, strict=True)
+    ]
 
 
 def other_hypotheses(diagnosis: Diagnosis) -> str:

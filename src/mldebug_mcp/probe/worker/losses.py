@@ -19,9 +19,6 @@ from .subject import Subject, loss_in
 from .training import Curve
 from .tree import inputs, mapped
 
-# Identifying the loss: the reported number is compared with what known formulas give for the same output.
-
-
 TOLERANCE = 1e-5
 """Relative difference at which two losses are the same: above rounding in 32 bits."""
 LOW_TOLERANCE = 1e-2
