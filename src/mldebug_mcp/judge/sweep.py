@@ -220,7 +220,7 @@ def _long_enough(answers: Sequence[Answered]) -> list[Answered]:
 def _seeds(answers: Sequence[Answered], loss: Floats, names: Sequence[str]) -> tuple[int, float, float] | None:
     """Return how many groups have equal settings, and the standard deviations within them and of the groups themselves.
 
-    Source: one-way random effects. None where there is no group of several runs that differ.
+    Source: one-way random effects. None without a group of several runs that differ.
     """
     groups: dict[tuple[object, ...], list[float]] = defaultdict(list)
     for answered, value in zip(answers, loss.tolist(), strict=True):
