@@ -66,7 +66,7 @@ class Lesson:
 
 def ways(cause: Document) -> Iterator[str]:
     """Yield each way to ask for a cause, and its own sentences."""
-    yield cause.title.replace("_", " ")
+    yield cause.id.replace("_", " ")
     yield from asked_for((*cause.tags, cause.id))
     yield from cause.asked
     sentences = re.split(r"(?<=[.;])\s", cause.text)

@@ -378,14 +378,6 @@ class Totals:
     values: tuple[int, float, float] = (0, np.inf, -np.inf)
     cells: dict[str, CellCounts] = field(default_factory=dict)
 
-    def add_cells(self, name: str, column: Column, numbers: Ints) -> None:
-        """Count the cells of a column."""
-        self.cells.setdefault(name, CellCounts()).merge(CellCounts.of(column, numbers))
-
-    def add_lengths(self, side: str, lengths: Ints, numbers: Ints) -> None:
-        """Count the rows of a side."""
-        self.lengths.setdefault(side, LengthCounts()).add(lengths, numbers)
-
     def add_classes(self, labels: Ints) -> None:
         """Count class labels; negative ones mark rows without one."""
         labels = labels[labels >= 0]

@@ -26,12 +26,7 @@ WINDOW = 1024
 
 
 class DocumentCuts:
-    """Where documents of a stream begin, found by the ids that end or begin them.
-
-    Args:
-        ends: Ids that end a document.
-        bos: The id that begins one, which is used where no end stands.
-    """
+    """Where documents of a stream begin, found by the ids that end them, or else by the id that begins one."""
 
     def __init__(self, ends: frozenset[int], bos: int | None) -> None:
         self.ends, self.bos = ends, bos

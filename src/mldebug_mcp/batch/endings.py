@@ -168,13 +168,9 @@ off by a token or two, and nobody trains on half a turn on purpose."""
 
 @dataclass(frozen=True, slots=True)
 class RoleLoss:
-    """A row whose turns and trained tokens are known.
+    """A row whose turns and trained tokens are known: trained turns of the prompt's roles, and their tokens.
 
-    Args:
-        roles: The row.
-        prompts_trained: Turns of the prompt's roles that are trained on, as token places.
-        only_prompts: Whether no turn of the assistant is trained on, though there is one.
-        prompt_tokens: Trained tokens in those turns.
+    `only_prompts` says whether no turn of the assistant is trained on, though there is one.
     """
 
     roles: RowRoles

@@ -51,13 +51,9 @@ from mldebug_mcp.core.text import counted, shorten
 
 
 def thinned(tables: Iterator[Table], rows: int | None, sample: int, first: int = 0) -> Iterator[Table]:
-    """Yield the tables with about `sample` of their rows.
+    """Yield the tables with about `sample` of their rows; `rows` is None for a file of one piece, which then tells.
 
-    Args:
-        tables: The pieces of a file.
-        rows: How many rows the file has, or None if it has one piece, which then tells.
-        sample: How many rows are wanted.
-        first: The number of the first row in the file.
+    The first row in the file has the number `first`.
 
     Raises:
         InputError: no row is wanted.
@@ -246,14 +242,8 @@ LATER_ROLE_TOKENS = 10_000
 class DataSet:
     """A batch or data set that can be read: the same for all of its parts, on whatever machine they are read.
 
-    Args:
-        file: The file or folder.
-        context: What else is known.
-        purpose_given: Whether the user stated its purpose.
-        sample: Look at about this many rows, spread evenly over the data; None for all.
-        rows: How many rows there are, if a sample needs to know and there is more than one piece.
-        chosen: Look at the rows of these numbers only; None for all.
-        stated: Format, type of ids and names of columns that the user states.
+    About `sample` rows are looked at, spread evenly over the data, or those of the numbers in `chosen`; None means all.
+    `rows` is known only if a sample needs it and there is more than one piece.
     """
 
     file: Path

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mldebug_mcp.batch.sequences import Ints, Sequences
-from mldebug_mcp.batch.templates import ASSISTANT, Family, Span, family_of, spans
+from mldebug_mcp.batch.templates import ASSISTANT, Family, family_of, spans
 from mldebug_mcp.batch.tokenizer import Tokenizer
 
 
@@ -73,12 +73,11 @@ def read_roles(side: Sequences, index: int, tokenizer: Tokenizer) -> RowRoles:
     )
     if family is None:
         return bare
-    turns = tuple(_turn(bare, span) for span in spans(text, family))
+    turns = tuple(
+        Turn(span.role, *map(bare.first_token_from, (span.header, span.start, span.stop, span.end)))
+        for span in spans(text, family)
+    )
     return RowRoles(side, index, bare.number, text, bare.first, edges, family, turns)
-
-
-def _turn(row: RowRoles, span: Span) -> Turn:
-    return Turn(span.role, *(row.first_token_from(place) for place in (span.header, span.start, span.stop, span.end)))
 
 
 # Text without its tokenizer, as words: enough for its roles, empty answers, repeats, lengths and equal pairs.

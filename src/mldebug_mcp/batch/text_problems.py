@@ -93,11 +93,6 @@ def missing_placeholders(chats: Sequence[object], images: Sequence[object]) -> l
     return [place for place, pair in enumerate(zip(marked, given, strict=False)) if pair[0] != pair[1]]
 
 
-def image_column(names: Mapping[str, object]) -> str | None:
-    """Return the column that holds the images of each row, or None."""
-    return next((name for name in _IMAGES if isinstance(names.get(name), list)), None)
-
-
 # Text that was decoded with the wrong encoding: its bytes are UTF-8 and were read as Latin-1 or Windows-1252.
 
 
@@ -222,7 +217,7 @@ def _each_chat(texts: Mapping[str, object], judge: Callable[[_Messages], bool]) 
 
 def _unplaced(table: Table) -> list[int]:
     """Return the places of the conversations that name more or fewer images than their rows have."""
-    name = image_column(table.columns)
+    name = next((name for name in _IMAGES if isinstance(table.columns.get(name), list)), None)
     chats = next((table.columns[chat] for chat in CHATS if isinstance(table.columns.get(chat), list)), None)
     images = table.columns[name] if name is not None else None
     if not isinstance(chats, list) or not isinstance(images, list):

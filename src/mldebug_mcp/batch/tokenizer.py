@@ -70,10 +70,7 @@ class ChatTemplate:
     ) -> tuple[str, Spans]:
         """Return a conversation as text, and the characters of it that stand inside {% generation %} marks.
 
-        Args:
-            messages: The conversation; at least one message.
-            names: The special tokens by name, such as bos_token, which templates write.
-            add_generation_prompt: End with what an answer begins with.
+        Templates write special tokens by name, such as bos_token.
 
         Raises:
             ValueError: the list of messages is empty.

@@ -250,14 +250,9 @@ UNLIMITED = int(1e30)
 
 
 class FastTokenizer:
-    """A tokenizer.
+    """A tokenizer as read from `tokenizer.json`, with all added tokens; special ones by name, and `extra` ones.
 
-    Args:
-        backend: What was read from `tokenizer.json`, with all added tokens.
-        named: The special tokens by name: bos_token, eos_token ...
-        extra: Further special tokens.
-        chat_template: The template, or several by name.
-        model_max_length: The longest text, in tokens.
+    `model_max_length` is the longest text, in tokens; the chat template is one, or several by name.
     """
 
     def __init__(

@@ -10,7 +10,7 @@ from typing import Any, Protocol, cast
 import numpy as np
 
 from mldebug_mcp.batch import Batch, Sequences
-from mldebug_mcp.batch.batch import MAX_PROBLEM_ROWS, Boxes, Overlap, Totals, arrays_of
+from mldebug_mcp.batch.batch import MAX_PROBLEM_ROWS, Boxes, CellCounts, LengthCounts, Overlap, Totals, arrays_of
 from mldebug_mcp.batch.columns import CLASS_NAMES
 from mldebug_mcp.batch.corpus import WINDOW, CorpusCounts, unpacked
 from mldebug_mcp.batch.fingerprints import Fingerprints
@@ -51,7 +51,7 @@ class BatchCounts:
             self.positions += len(side.ids.flat)
             self.knows_trained |= side.trained is not None
             self.trained += int(side.trained_per_row.sum())
-            self.totals.add_lengths(side.name, side.lengths, side.numbers)
+            self.totals.lengths.setdefault(side.name, LengthCounts()).add(side.lengths, side.numbers)
             if not batch.is_corpus:  # whose ids are counted one by one
                 self._use(side)
         if batch.classes is not None:
@@ -64,7 +64,7 @@ class BatchCounts:
             if values.ndim == 1 and len(values) == batch.rows:
                 self.totals.add_values(len(values), float(values.min()), float(values.max()))
         for name, column in batch.cells.items():
-            self.totals.add_cells(name, column, batch.numbers)
+            self.totals.cells.setdefault(name, CellCounts()).merge(CellCounts.of(column, batch.numbers))
         self._count_turns(batch)
 
     def merge(self, later: BatchCounts) -> None:

@@ -86,9 +86,7 @@ class Likeness:
 def between(knots: Floats, values: NDArray[np.float64]) -> tuple[NDArray[np.int64], Floats]:
     """Return between which two knots values lie and how near to each, both of shape (values, 2).
 
-    Args:
-        knots: Those of each value, ascending, shape (values, knots); what lies beyond them counts as at the end.
-        values: Shape (values,).
+    The knots of each value ascend, shape (values, knots); what lies beyond them counts as at the end.
     """
     clipped = np.clip(values, knots[:, 0], knots[:, -1]).astype(np.float32)
     low = np.clip((knots <= clipped[:, None]).sum(axis=1) - 1, 0, knots.shape[1] - 2)

@@ -240,9 +240,6 @@ def _without_names(message: str) -> LineUse:
     return "prose" if is_sentence or not numbers else NOT_READ
 
 
-# JSON lines: each is a record or none.
-
-
 def _uses_in_objects(lines: Iterable[str], _: Collection[str]) -> Iterator[tuple[str, LineUse | None]]:
     errors = ErrorLines()
     for line in lines:

@@ -267,9 +267,7 @@ def _shipped(kind: str, *, probed: bool) -> Sequence[Candidate]:
 
 
 def _candidates(kind: str, numbers: Fitted, *, probed: bool) -> Sequence[Candidate]:
-    effects: Mapping[str, Mapping[str, float]] = {}
-    if probed:
-        effects = probe_effects()
+    effects: Mapping[str, Mapping[str, float]] = probe_effects() if probed else {}
     chance = {symptom.id: symptom.outcome.background for symptom in symptoms().values()}
     return tuple(
         Candidate(

@@ -37,9 +37,6 @@ from mldebug_mcp.models.memory import (
     StepMemory,
 )
 
-# Two snapshots, compared: which totals, categories and call sites changed.
-
-
 MAX_SHOWN_SITES = 10
 
 

@@ -35,7 +35,12 @@ def rests_on(run: Run, finding: Finding) -> list[str]:
         return _matching(run.series, patterns)
     first = finding.symptom.partition("_")[0]  # those that read settings too say it by their name
     matching = _matching(run.series, _SHORT.get(first, (first, f"{first}_*")))
-    named = [name for name in matching if (role := run[name].role) is None or not _is_pace(role.quantity)]
+    # Evaluations log how fast a run is with their results.
+    named = [
+        name
+        for name in matching
+        if (role := run[name].role) is None or not (role.quantity.is_duration or role.quantity in THROUGHPUTS)
+    ]
     return _named_in(finding.summary, run, named) or [name for name in named if name in _MAIN] or named
 
 
@@ -49,11 +54,6 @@ def _named_in(summary: str, run: Run, names: Sequence[str]) -> list[str]:
 
 
 _PRINTED_WORDS = regex(r"[\w/.@-]*\w")
-
-
-def _is_pace(quantity: Quantity) -> bool:
-    """Say whether a quantity shows how fast a run is; evaluations log it with their results."""
-    return quantity.is_duration or quantity in THROUGHPUTS
 
 
 def _matching(names: Iterable[str], patterns: Sequence[str]) -> list[str]:

@@ -21,9 +21,6 @@ from mldebug_mcp.models import Finding, Hypothesis, MetricToLog, NextStep, Reaso
 from mldebug_mcp.models.base import NO_FAULTS, OTHER, SOUND
 from mldebug_mcp.models.tried import Tried
 
-# Whether a log holds a result: a loss, a score or a reward. Without one, nothing can be judged of its training.
-
-
 SHOWN = 8
 _OTHERS = LOSSES | PAIRS | {Quantity.REWARD, Quantity.PERPLEXITY, Quantity.BITS}
 

@@ -181,15 +181,11 @@ class RunCache:
 
 def _line(mark: str, answers: Sequence[Answered]) -> bytes:
     rows = [
-        [answer.name, dict(answer.row) | {"ranks": _run_cache_ranks(answer.row)}, dict(answer.settings)]
+        [answer.name, dict(answer.row) | {"ranks": answer.row.ranks and dict(answer.row.ranks)}, dict(answer.settings)]
         for answer in answers
     ]
     content = json.dumps([mark, rows]).encode()
     return b"%s %s\n" % (_digest(content), content)
-
-
-def _run_cache_ranks(row: RunRow) -> dict[str, object] | None:
-    return None if row.ranks is None else dict(row.ranks)
 
 
 def _entry(line: bytes) -> tuple[str, list[Answered]] | None:
@@ -283,7 +279,10 @@ def _runs_of_folder(path: str | Path, cache: str | Path | None, most: int | None
         raise InputError(f"{shorten(str(path), 200)}: no run found in this folder; name the folder that holds the logs")
     if most is not None and len(places) > most:
         notes.append(f"only the newest {most} of {len(places):,} runs were read; `mldebug-mcp runs` reads them all")
-        places = sorted(places, key=_newest, reverse=True)[:most]
+        newest_first = sorted(
+            places, key=lambda place: max(file.stat().st_mtime for file in place.all_files()), reverse=True
+        )
+        places = newest_first[:most]
     kept = RunCache(expanded(cache) if cache is not None else None)
     try:
         answers = list(_answers(places, kept, work, notes))
@@ -482,7 +481,3 @@ def _attention(row: RunRow) -> tuple[int, float, str]:
         return 0, -row.probability, row.name
     broken = 1 if row.ending in BROKEN else 2 if row.cause in UNJUDGED else 3
     return broken, -row.probability if row.cause in UNJUDGED else row.probability, row.name
-
-
-def _newest(place: RunFolder) -> float:
-    return max(file.stat().st_mtime for file in place.all_files())

@@ -71,13 +71,13 @@ def _derived(run: Run) -> Iterator[SettingFact]:
 
 def _known(run: Run) -> Iterator[SettingFact]:
     order = {name: at for at, name in enumerate(PHRASES)}
-    known = [setting for setting in run.settings.known if not _is_path(setting.value)]
+    known = [
+        setting
+        for setting in run.settings.known
+        if not (isinstance(setting.value, str) and "/" in setting.value and len(setting.value) > LONGEST_VALUE)
+    ]
     for setting in sorted(known, key=lambda setting: (setting.name in _LAST, order.get(setting.name, len(order)))):
         yield SettingFact(name=setting.name, value=_shown(setting.value), usual=_usual(run, setting))
-
-
-def _is_path(value: Value) -> bool:
-    return isinstance(value, str) and "/" in value and len(value) > LONGEST_VALUE
 
 
 def _others(run: Run) -> list[SettingFact]:

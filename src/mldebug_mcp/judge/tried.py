@@ -28,8 +28,6 @@ def tried_on(run: Run) -> tuple[list[Tried], list[str]]:
 
 def tried_in(file: Path) -> tuple[list[Tried], list[str]]:
     """Return the entries of a record, and notes on what in it cannot be read; nothing without such a file."""
-    if not is_file(file):
-        return [], []
     try:
         return entries_of(file)
     except InputError as error:

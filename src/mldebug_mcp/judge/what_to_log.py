@@ -32,12 +32,9 @@ _TEXT_POLICIES = ("grpo", "ppo")
 
 @dataclass(frozen=True, slots=True)
 class Loggable:
-    """A metric that a run can log.
+    """How to log a metric by framework, `OTHER` for those not listed; and the kinds of run that have it (none: all).
 
-    Args:
-        how: What to do, by framework; `OTHER` stands for those that are not listed.
-        kinds: The kinds of run that have it; empty: all.
-        judges: Symptoms that cannot be judged without it though they do not list it among their needs.
+    `judges` are symptoms that cannot be judged without it though they do not list it among their needs.
     """
 
     how: Mapping[str, str]

@@ -132,7 +132,12 @@ def _timeline(tree: object) -> Ints | None:
 def _sizes(rows: list[object]) -> Ints | None:
     """Return the sizes of `[times, sizes]`, whose first column is always 0."""
     wide = len(_ORDER) + 1
-    if not all(isinstance(row, list) and len(row) == wide and all(map(_is_size, row)) for row in rows):
+    if not all(
+        isinstance(row, list)
+        and len(row) == wide
+        and all(isinstance(value, int) and abs(value) < _HUGE for value in row)
+        for row in rows
+    ):
         return None
     return np.array(rows, dtype=np.int64).reshape(-1, wide)[:, 1:]
 
@@ -148,10 +153,6 @@ def _changes(rows: list[object]) -> Ints | None:
     held = np.zeros((len(columns), len(_ORDER)), np.int64)
     held[np.arange(len(columns)), columns[:, 3]] = columns[:, 2]
     return np.cumsum(held, axis=0)
-
-
-def _is_size(value: object) -> bool:
-    return isinstance(value, int) and abs(value) < _HUGE
 
 
 def _json_kind(tree: object) -> str:

@@ -55,13 +55,9 @@ class Allocations:
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """A device over time.
+    """A device over time: bytes held (allocated) and taken (reserved) before the first event and after each.
 
-    Args:
-        allocations: What was allocated, and when.
-        allocated: Bytes held before the first event and after each, shape (events + 1,).
-        reserved: Bytes taken from the device, likewise.
-        unmatched: Allocations that were never freed in the history and that the snapshot does not show at the end.
+    `unmatched` allocations were never freed in the history, and the snapshot does not show them at the end.
     """
 
     allocations: Allocations

@@ -429,16 +429,10 @@ class DeviceTables:
 
 @dataclass(slots=True)
 class SnapshotTables:
-    """A snapshot as read.
+    """A snapshot as read: a device for each that holds or did anything, and what columns named `stack` point into.
 
-    Args:
-        path: Where it was read.
-        layout: What it is: "snapshot", "segments only", "profiler timeline".
-        devices: One entry per device that holds or did anything.
-        stacks: The stacks that the columns named `stack` point into.
-        annotations: Named moments, in order of time.
-        settings: The allocator's settings, as far as recorded.
-        notes: What was skipped or guessed.
+    The layout is "snapshot", "segments only" or "profiler timeline". Annotations are named moments in order of time;
+    settings are those of the allocator, as far as recorded; notes say what was skipped or guessed.
     """
 
     path: str

@@ -82,12 +82,12 @@ class Job(BaseModel):
 def clean_environment() -> dict[str, str]:
     """Return what user code gets of this process's environment, with downloads and trackers switched off."""
     named = {name.strip() for name in os.environ.get(PASS_VARIABLE, "").split(",")}
-    passed = {name: value for name, value in os.environ.items() if name in named or _may_pass(name)}
+    passed = {
+        name: value
+        for name, value in os.environ.items()
+        if name in named or (_PASSED.fullmatch(name.upper()) and not _SECRET.search(name))
+    }
     return passed | _QUIET
-
-
-def _may_pass(name: str) -> bool:
-    return _PASSED.fullmatch(name.upper()) is not None and not _SECRET.search(name)
 
 
 def find_python(python: str | Path | None) -> str:

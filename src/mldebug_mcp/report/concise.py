@@ -29,9 +29,9 @@ from mldebug_mcp.models import (
     State,
 )
 from mldebug_mcp.models.base import Glance
-from mldebug_mcp.models.batch import BatchInspection, Corpus, FedBatch, FedRow, RowsAt, RowView, TemplateView
-from mldebug_mcp.models.memory import CallSite, DeviceSummary, MemoryEstimate, MemoryFinding, MemoryReport
-from mldebug_mcp.models.runs import MetricReading, MetricValues, Runs, Sweep
+from mldebug_mcp.models.batch import BatchInspection, Corpus, FedRow, RowsAt, TemplateView
+from mldebug_mcp.models.memory import DeviceSummary, MemoryEstimate, MemoryFinding, MemoryReport
+from mldebug_mcp.models.runs import MetricReading, MetricValues, Runs
 from mldebug_mcp.models.script import SUREST_FIRST, ScriptReport
 
 # Making any answer fit a number of characters: long texts and lists are cut, evenly, until it does.
@@ -154,9 +154,6 @@ def quoted_once(items: Iterable[Quoting], most: int | None = None) -> list[Quoti
     return once
 
 
-# The short form of an inspection: what an agent needs first. The notes say what was left out.
-
-
 MAX_ROWS_NAMED = 20
 SHOWN_ROWS = 3
 MAX_ROW_TEXT = 700
@@ -179,10 +176,13 @@ def concise_inspection(inspection: BatchInspection) -> BatchInspection:
         update={
             "batch": batch,
             "findings": [
-                _batch_concise_short(batch_finding, detailed=number < DETAILED)
+                _short_finding(batch_finding, detailed=number < DETAILED)
                 for number, batch_finding in enumerate(findings)
             ],
-            "rows": [_row(row) for row in inspection.rows[:SHOWN_ROWS]],
+            "rows": [
+                row.model_copy(update={"text": _two_ends(row.text, MAX_ROW_TEXT)})
+                for row in inspection.rows[:SHOWN_ROWS]
+            ],
             "corpus": None if inspection.corpus is None else _corpus(inspection.corpus),
             "template": _template(inspection.template),
             "notes": notes,
@@ -199,10 +199,10 @@ def _corpus(corpus: Corpus) -> Corpus:
 def _template(template: TemplateView | None) -> TemplateView | None:
     if template is None or len(template.text) <= MAX_TEMPLATE:
         return template
-    return TemplateView(text=_batch_concise_cut(template.text, MAX_TEMPLATE))
+    return TemplateView(text=_two_ends(template.text, MAX_TEMPLATE))
 
 
-def _batch_concise_short(finding: BatchFinding, *, detailed: bool) -> BatchFinding:
+def _short_finding(finding: BatchFinding, *, detailed: bool) -> BatchFinding:
     update: dict[str, object] = {"rows": finding.rows[:MAX_ROWS_NAMED]}
     if not detailed:
         update |= {"fixes": {}, "places": [], "citations": []}
@@ -211,19 +211,12 @@ def _batch_concise_short(finding: BatchFinding, *, detailed: bool) -> BatchFindi
     return finding.model_copy(update=update)
 
 
-def _row(row: RowView) -> RowView:
-    return row.model_copy(update={"text": _batch_concise_cut(row.text, MAX_ROW_TEXT)})
-
-
-def _batch_concise_cut(text: str, limit: int) -> str:
+def _two_ends(text: str, limit: int) -> str:
     """Return the two ends of a text: a row usually goes wrong at its beginning or its end."""
     if len(text) <= limit:
         return text
     half = limit // 2
     return f"{text[:half]} ‹{len(text) - 2 * half} characters left out› {text[-half:]}"
-
-
-# The short forms of what the catalogue answers: an entry, an error message.
 
 
 MAX_TEXT = 5000
@@ -258,9 +251,6 @@ def concise_error(answer: ErrorExplanation) -> ErrorExplanation:
     return answer.model_copy(update={"matches": [*answer.matches[:1], *others]})
 
 
-# The short form of a memory report: what an agent needs first, with the calls that return the rest.
-
-
 MAX_FINDINGS = 6
 MAX_SITES = 5
 MAX_LEVERS = 4
@@ -276,14 +266,17 @@ def concise_memory(report: MemoryReport) -> MemoryReport:
     fullest = max(
         report.devices, key=lambda device: device.peak_allocated_bytes or device.allocated_bytes, default=None
     )
+    shown = [device for place, device in enumerate(report.devices) if place < MAX_DEVICES - 1 or device is fullest][
+        :MAX_DEVICES
+    ]
     fix = report.at_a_glance.fix
     short = {
         "findings": [_finding(finding, fix_above=fix) for finding in report.findings[:MAX_FINDINGS]],
-        "top_allocations": [_site(allocation) for allocation in report.top_allocations[:MAX_SITES]],
-        "devices": [
-            _device(device_summary, full=device_summary is fullest)
-            for device_summary in _shown(report.devices, fullest)
+        "top_allocations": [
+            site if site.details else site.model_copy(update={"stack": []})
+            for site in report.top_allocations[:MAX_SITES]
         ],
+        "devices": [_device(device, full=device is fullest) for device in shown],
         "levers": report.levers[:MAX_LEVERS],
         "oom": report.oom and report.oom.model_copy(update={"stack": []}),
         "hypotheses": [
@@ -299,7 +292,7 @@ def concise_memory(report: MemoryReport) -> MemoryReport:
         ],
         "comparison": report.comparison and report.comparison.model_copy(update={"sites": report.comparison.sites[:5]}),
     }
-    left_out = len(report.devices) - len(_shown(report.devices, fullest))
+    left_out = len(report.devices) - len(shown)
     notes = [shorten(note, MAX_SENTENCE) for note in report.notes[:MEMORY_CONCISE_MAX_NOTES]]
     if left_out > 0:
         notes.append(f"{counted(left_out, 'more device')}")
@@ -330,28 +323,12 @@ def _finding(memory_finding: MemoryFinding, *, fix_above: str) -> MemoryFinding:
     )
 
 
-def _site(call_site: CallSite) -> CallSite:
-    return call_site.model_copy(update={} if call_site.details else {"stack": []})
-
-
-def _shown(devices: list[DeviceSummary], fullest: DeviceSummary | None) -> list[DeviceSummary]:
-    """Return the first devices, and the fullest among them."""
-    return [
-        device_summary
-        for place, device_summary in enumerate(devices)
-        if place < MAX_DEVICES - 1 or device_summary is fullest
-    ][:MAX_DEVICES]
-
-
 def _device(device_summary: DeviceSummary, *, full: bool) -> DeviceSummary:
     """Drop the steps; only the fullest device keeps its categories."""
     categories = [
         part.model_copy(update={"how": ""}) for part in device_summary.categories if full and part.share >= 0.01
     ]
     return device_summary.model_copy(update={"steps": [], "categories": categories})
-
-
-# The short form of a reading: as many points as fit, the extremes among them.
 
 
 ROOM = 9000
@@ -374,9 +351,6 @@ def _fewer(values: MetricValues, most: int) -> MetricValues:
     step, value = (np.array(column, dtype=np.float64) for column in zip(*values.points, strict=True))
     fewer = thinned(Series(values.metric, step, value), max(1, most // 4))
     return values.model_copy(update={"points": list(zip(fewer.step.tolist(), fewer.value.tolist(), strict=True))})
-
-
-# The short form of a probe's answer.
 
 
 MAX_CAUSES = 8
@@ -407,9 +381,6 @@ def concise_probe(result: ProbeResult) -> ProbeResult:
     )
 
 
-# The short form of the rows of a step: the odd ones whole, of the others the first.
-
-
 ROWS_CONCISE_MOST_ROWS = 12
 MOST_IDS = 64
 MOST_BATCHES = 16
@@ -418,7 +389,7 @@ LONGEST_TEXT = 600
 
 def concise_rows(answer: RowsAt) -> RowsAt:
     """Return the first micro-batches and rows; the notes say how many there are."""
-    batches = [_few(batch) for batch in answer.batches[:MOST_BATCHES]]
+    batches = [batch.model_copy(update={"rows": batch.rows[:MOST_IDS]}) for batch in answer.batches[:MOST_BATCHES]]
     rows = [_rows_concise_short(row) for row in answer.rows[:ROWS_CONCISE_MOST_ROWS]]
     shown = sum(len(batch.rows) for batch in batches)
     notes = list(answer.notes)
@@ -429,17 +400,10 @@ def concise_rows(answer: RowsAt) -> RowsAt:
     return answer.model_copy(update={"batches": batches, "rows": rows, "notes": notes})
 
 
-def _few(batch: FedBatch) -> FedBatch:
-    return batch.model_copy(update={"rows": batch.rows[:MOST_IDS]})
-
-
 def _rows_concise_short(row: FedRow) -> FedRow:
     """Return a row with the beginning of its text."""
     text = row.text if len(row.text) <= LONGEST_TEXT else f"{row.text[: LONGEST_TEXT - 1]}…"
     return row.model_copy(update={"text": text})
-
-
-# The short form of a script: the surest findings whole, and where to look for what rules cannot prove.
 
 
 SCRIPT_CONCISE_MOST_FINDINGS = 12
@@ -453,9 +417,6 @@ def concise_script(report: ScriptReport) -> ScriptReport:
     surest = sorted(report.findings, key=lambda finding: SUREST_FIRST.index(finding.certainty))
     notes = [f"{counted(more, 'finding')} more, not listed", *report.notes]
     return report.model_copy(update={"findings": surest[:SCRIPT_CONCISE_MOST_FINDINGS], "notes": notes})
-
-
-# The short form of many runs: those that need attention, and how many there are of the rest.
 
 
 RUNS_CONCISE_MOST_ROWS = 25
@@ -472,16 +433,12 @@ def concise_runs(answer: Runs) -> Runs:
         )
         for row in answer.rows[:RUNS_CONCISE_MOST_ROWS]
     ]
+    sweep = answer.sweep
+    clear = [] if sweep is None else [setting for setting in sweep.settings if setting.p <= SWEPT_LEVEL]
     return answer.model_copy(
         update={
             "rows": rows,
             "shared": answer.shared[:MOST_SETTINGS],
-            "sweep": None if answer.sweep is None else _concise_sweep(answer.sweep),
-            "notes": [*answer.notes],
+            "sweep": sweep and sweep.model_copy(update={"settings": clear[:MOST_SETTINGS]}),
         }
     )
-
-
-def _concise_sweep(sweep: Sweep) -> Sweep:
-    clear = [setting for setting in sweep.settings if setting.p <= SWEPT_LEVEL]
-    return sweep.model_copy(update={"settings": clear[:MOST_SETTINGS]})

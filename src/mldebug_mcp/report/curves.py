@@ -96,9 +96,6 @@ def round_values(low: float, high: float, about: int = 5) -> list[float]:
     return [round(number * every, 12) if every < 1 else number * every for number in range(first, last + 1)]
 
 
-# A curve in one line of text.
-
-
 _BARS = "▁▂▃▄▅▆▇█"
 _NOT_FINITE = "×"
 _SMALLER = 2.0**-8
@@ -137,9 +134,6 @@ def _bar(values: Floats, low: float, high: float) -> str:
         return _NOT_FINITE
     share = (float(values.max()) - low) / (high - low) if high > low else 0.0
     return _BARS[int(np.clip(share * len(_BARS), 0, len(_BARS) - 1))]
-
-
-# The main curves of a run in bars of text, the worst event marked below them.
 
 
 CURVES = ("loss", "eval_loss", "reward", "grad_norm")
@@ -279,12 +273,9 @@ class Panel:
 
 
 def labels(marks: Sequence[Mark], near: float, letter: float) -> list[tuple[str, list[Mark]]]:
-    """Return the marks that share a label, with the numbers on it, so that no label covers the next.
+    """Return the marks of a panel that share a label, with the numbers on it, so that no label covers the next.
 
-    Args:
-        marks: Of one panel.
-        near: Steps that a label of one digit takes.
-        letter: Steps that each further letter takes.
+    A label of one digit takes `near` steps, each further letter `letter` steps.
     """
     together: list[list[Mark]] = []
     for mark in sorted(marks, key=lambda mark: (mark.step, mark.number)):

@@ -159,9 +159,9 @@ def nothing_wrong(batch: BatchSummary) -> str:
     return "nothing wrong in this sample" if batch.sampled else "nothing wrong"
 
 
-def in_sample(title: str, batch: BatchSummary) -> str:
+def found_title(batch: BatchSummary) -> str:
     """Return the title of what was found, which says so where only a sample was looked at."""
-    return f"{title} in a sample of {counted(batch.rows, 'row')}" if batch.sampled else title
+    return f"Found in a sample of {counted(batch.rows, 'row')}" if batch.sampled else "Found"
 
 
 def row_heading(row: RowView, unit: str) -> tuple[str, str]:
@@ -192,7 +192,7 @@ def print_inspection(console: Console, inspection: BatchInspection) -> None:
     print_first(console, inspection.at_a_glance)
     _print_summary(console, inspection.batch)
     found = [_finding(batch_finding) for batch_finding in quoted_once(inspection.findings, most=1)]
-    print_section(console, in_sample("Found", inspection.batch), found or [Text(nothing_wrong(inspection.batch))])
+    print_section(console, found_title(inspection.batch), found or [Text(nothing_wrong(inspection.batch))])
     if inspection.corpus is not None:
         _print_corpus(console, inspection.corpus)
     _print_rows(console, inspection.rows, inspection.batch.unit)

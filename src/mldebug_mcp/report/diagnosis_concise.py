@@ -194,9 +194,6 @@ def _length(lines: list[str]) -> int:
     return sum(len(json.dumps(line)) + _BETWEEN for line in lines)
 
 
-# The short form of a diagnosis: what an agent needs first. The notes say what was left out.
-
-
 MIN_LISTED_PROBABILITY = 0.02
 """Hypotheses below this probability are counted under `unknown`."""
 MAX_CAUSES = 5

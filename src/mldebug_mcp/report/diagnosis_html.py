@@ -15,7 +15,7 @@ from mldebug_mcp.logs import Run
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.models import Citation, Diagnosis, Finding, Hypothesis, MetricToLog, NextStep, State
 from mldebug_mcp.models.base import SOUND
-from mldebug_mcp.models.diagnosis import EventFact, QuantityFact, SettingFact, Sheet
+from mldebug_mcp.models.diagnosis import SettingFact, Sheet
 from mldebug_mcp.report.chart import colours, panel_svg
 from mldebug_mcp.report.curves import Curve, Panel, labels, panels
 from mldebug_mcp.report.sections import (
@@ -71,13 +71,18 @@ def settings_html(sheet: Sheet, shown: Section) -> str:
 
 def quantities_html(sheet: Sheet) -> str:
     """Return a line for each quantity that was logged."""
-    items = "".join(f"<li>{_quantity(quantity)}</li>" for quantity in sheet.quantities)
+    items = ""
+    for quantity in sheet.quantities:
+        first, *others = quantity.parts or [quantity.name]
+        items += f"<li>{escape(first)}{''.join(f'<p class=dim>{escape(part)}</p>' for part in others)}</li>"
     return f"<ul class=quantities>{items}</ul>" if items else ""
 
 
 def events_html(sheet: Sheet, step_name: str) -> str:
     """Return what happened, in the order in which it did."""
-    rows = "".join(map(_event, sheet.events))
+    rows = "".join(
+        f"<tr><td class=number>{figure(event.step)}</td><td>{escape(str(event))}</td></tr>" for event in sheet.events
+    )
     head = f"<tr><th scope=col>{escape(step_name)}</th><th scope=col>what happened</th></tr>"
     return f"<table class=events><thead>{head}</thead><tbody>{rows}</tbody></table>" if rows else ""
 
@@ -89,19 +94,6 @@ def _setting(setting_fact: SettingFact) -> str:
         if setting_fact.usual
         else shown
     )
-
-
-def _quantity(quantity_fact: QuantityFact) -> str:
-    first, *others = quantity_fact.parts or [quantity_fact.name]
-    rest = "".join(f"<p class=dim>{escape(part)}</p>" for part in others)
-    return f"{escape(first)}{rest}"
-
-
-def _event(event_fact: EventFact) -> str:
-    return f"<tr><td class=number>{figure(event_fact.step)}</td><td>{escape(str(event_fact))}</td></tr>"
-
-
-# A run among the other runs of its sweep: what is set otherwise in each, and how it ends.
 
 
 MAX_SIBLING_ROWS = 12
@@ -135,9 +127,6 @@ def _row(name: str, settings: str, result: Result, *, is_own: bool) -> str:
         f"<td class=number>{figure(value)}</td>" for value in (result.last, result.best, result.best_step)
     )
     return f"<tr><td>{f'<b>{shown}</b>' if is_own else shown}</td><td>{escape(settings)}</td>{numbers}</tr>"
-
-
-# A panel as data for the script of a page.
 
 
 DIGITS = 6
@@ -326,9 +315,6 @@ def citation_html(citation: Citation) -> str:
         f"{escape(citation.title)} [{escape(citation.id)}] "
         f'<a href="{escape(citation.url)}">{escape(citation.url)}</a></cite></blockquote>'
     )
-
-
-# A diagnosis as one HTML file: the verdict, the curves with the onsets marked, then what they rest on.
 
 
 _DIAGNOSIS_HTML_STYLE = """

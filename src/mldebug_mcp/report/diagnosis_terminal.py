@@ -66,9 +66,6 @@ def _opinions(diagnosis: Diagnosis) -> list[str]:
     return opinion_lines(diagnosis)
 
 
-# All of a diagnosis as text for a person: coloured where the output is a terminal, plain elsewhere.
-
-
 NARROW = 72
 """Columns below which hypotheses have no column for how likely they are."""
 
@@ -160,9 +157,6 @@ def _to_log(metric_to_log: MetricToLog) -> Text:
         f": {metric_to_log.how} ",
         (f"(bears on {', '.join(metric_to_log.splits)})", "dim"),
     )
-
-
-# A diagnosis on one screen: the verdict block first, whole; then what was observed and the other hypotheses.
 
 
 LINES = 50
@@ -367,9 +361,6 @@ def _wrapped(text: str, width: int, indent: int = 2) -> list[Text]:
         else:
             lines.append(word)
     return _cropped([Text(f"{' ' * indent}{line}") for line in lines], width)
-
-
-# A diagnosis in one line, for many runs below each other.
 
 
 SHOWN = 4

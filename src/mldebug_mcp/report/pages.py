@@ -35,7 +35,7 @@ from mldebug_mcp.report.concise import quoted_once
 from mldebug_mcp.report.curves import Scale, scale_of
 from mldebug_mcp.report.data_terminal import (
     corpus_lines,
-    in_sample,
+    found_title,
     inferred_purpose,
     nothing_wrong,
     numbers,
@@ -78,7 +78,7 @@ def page(inspection: BatchInspection) -> str:
     parts = [
         f"<h1>{escape(batch.path)}</h1>{block_html(block_of(inspection.at_a_glance))}",
         _table(batch),
-        f"<h2>{in_sample('Found', batch)}</h2>{findings}",
+        f"<h2>{found_title(batch)}</h2>{findings}",
         "<h2>Rows</h2><p class=legend><span class=trained>trained on</span> · <span class=masked>masked</span> · "
         "<span class=special>special</span> · <span class=padding>padding</span></p>",
         *(_row(row, batch.unit) for row in inspection.rows),
@@ -200,9 +200,6 @@ def _row(row: RowView, unit: str) -> str:
 def _token(token: TokenView) -> str:
     title = f"{token.kind}, id {token.id}" + (f", {token.role}" if token.role else "")
     return f'<span class="{" ".join(token.kind.split())}" title="{escape(title)}">{escape(token.text)}</span>'
-
-
-# Many runs as one HTML file: what they share, the best settings, and a small curve of each on one scale.
 
 
 MOST_PAGES = 500
@@ -340,8 +337,9 @@ def _scales_in_words(values: dict[str, Floats], scales: dict[str, Scale]) -> str
 def _card(row: RunRow, scales: dict[str, Scale], page: str) -> str:
     state = "sick" if row.is_sick else "healthy" if row.cause == SOUND else "unclear"
     rank = row.last if row.last is None or row.better != "higher" else -row.last
+    since = "" if row.onset is None else f" since {figure(row.onset)}"
     lines = [
-        f"<p><b>{escape(row.cause)}</b> {percent(row.probability)}{_since(row)}</p>" if row.cause else "",
+        f"<p><b>{escape(row.cause)}</b> {percent(row.probability)}{since}</p>" if row.cause else "",
         "" if row.last is None else f"<p>{escape(result_of_row(row))}, best {figure(row.best or 0.0)}</p>",
         f"<p class=dim>{escape(_settings(row))}</p>" if row.settings else "",
         f"<p class=dim>{escape(', '.join(row.seen))}</p>" if row.seen else "",
@@ -357,10 +355,6 @@ def _card(row: RunRow, scales: dict[str, Scale], page: str) -> str:
         f"<h3>{name}</h3>{_curve(row, scales)}{''.join(lines)}"
         f"<p class=dim>{escape(row.ending)}{step}</p></li>"
     )
-
-
-def _since(row: RunRow) -> str:
-    return "" if row.onset is None else f" since {figure(row.onset)}"
 
 
 def _settings(row: RunRow) -> str:

@@ -17,7 +17,7 @@ from mldebug_mcp.judge.at_a_glance import shared_line
 from mldebug_mcp.judge.sweep import SWEPT_LEVEL
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.models.base import SOUND
-from mldebug_mcp.models.checkpoints import CheckpointChoice, CheckpointFact
+from mldebug_mcp.models.checkpoints import CheckpointChoice
 from mldebug_mcp.models.runs import (
     BestSetting,
     Contest,
@@ -40,9 +40,6 @@ def print_contest(console: Console, answer: Contest) -> None:
         console.print(Text(f"{name}: {', '.join(map(figure, side))}", style="dim"))
     for note in bullets(answer.notes):
         console.print(note)
-
-
-# Many runs as a table for a terminal, and what the sick ones share.
 
 
 MAX_TABLE_ROWS = 40
@@ -144,9 +141,6 @@ def _cells(row: RunRow) -> tuple[Text, ...]:
         Text(judgement, style="bold red" if row.is_sick else "green" if row.leader == SOUND else "yellow"),
         Text("" if row.onset is None else figure(row.onset)),
     )
-
-
-# Values of curves for a person: a small picture of each, and the numbers in columns.
 
 
 ROWS = 6
@@ -259,6 +253,7 @@ def what_now(path: str) -> str:
 
 
 MAX_SHOWN_CHECKPOINTS = 40
+_EVALUATED = {"between": "read off between two evaluations", "by its name": "the value in its name"}
 
 
 def print_choice(console: Console, choice: CheckpointChoice) -> None:
@@ -270,7 +265,7 @@ def print_choice(console: Console, choice: CheckpointChoice) -> None:
         style = "bold green" if kept else ""
         remarks = [
             "keep" if kept else "as good, within noise" if checkpoint.as_good else "",
-            _how(checkpoint),
+            _EVALUATED.get(checkpoint.evaluated, ""),
             checkpoint.note,
         ]
         table.add_row(
@@ -284,9 +279,3 @@ def print_choice(console: Console, choice: CheckpointChoice) -> None:
     if len(choice.checkpoints) > MAX_SHOWN_CHECKPOINTS:
         console.print(Text(f"  and {len(choice.checkpoints) - MAX_SHOWN_CHECKPOINTS} more with --json", style="dim"))
     print_section(console, "Notes", bullets(choice.notes))
-
-
-def _how(checkpoint_fact: CheckpointFact) -> str:
-    return {"between": "read off between two evaluations", "by its name": "the value in its name"}.get(
-        checkpoint_fact.evaluated, ""
-    )

@@ -129,17 +129,9 @@ PLACEHOLDERS = {
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """The next check.
+    """The next check with the cause that it is about, and what shows that the cause is there and that it is not.
 
-    Args:
-        id: As `--outcome` takes it.
-        cost: How long it takes: seconds, minutes or hours.
-        action: What to do, whole.
-        command: A command that makes it, or that takes its outcome.
-        needs: What stands in the command that the reader has to fill in, in words.
-        confirms: What shows that the cause is there.
-        refutes: What shows that it is not.
-        cause: The cause that it is about.
+    The command makes the check or takes its outcome; `needs` says in words what the reader has to fill in there.
     """
 
     id: str
@@ -163,17 +155,10 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """The verdict block.
+    """The verdict block: what leads with probabilities and ids, what it rests on, and what usually helps.
 
-    Args:
-        kind: "fault", "healthy", "unclear" or "not judged".
-        headline: What leads, with probabilities and ids.
-        facts: What it rests on.
-        next: What to do next, in a sentence or two.
-        check: The next check whole; None where there is nothing to check.
-        command: What to run next; empty where nothing is to be run.
-        needs: What has to be filled in there, in words.
-        fix: What usually helps.
+    Its kind is "fault", "healthy", "unclear" or "not judged". `next` says in a sentence or two what to do; `check` is
+    the next check whole, if any. `needs` says in words what has to be filled in in the command.
     """
 
     kind: str
@@ -200,13 +185,11 @@ def verdict_block(diagnosis: Diagnosis) -> Block:
     of_error = verdict.kind == "fault" and not verdict.causes  # an error that ended the run, and no hypothesis, leads
     asks = steps and not of_error and (doubted or verdict.kind == "fault" or unclear)
     check = _check(diagnosis, steps[0]) if asks else None
+    command, needs = (check.command, check.needs) if check is not None else _to_run(diagnosis)
     if diagnosis.run.runs_in_folder > 1:
         command, needs = f"mldebug-mcp runs {shlex.quote(diagnosis.run.path)}", ""
-        return Block(verdict.kind, verdict.headline, verdict.facts, verdict.next, check, command, needs, verdict.fix)
-    if of_error and diagnosis.next_step is not None:
+    elif of_error and diagnosis.next_step is not None:
         command, needs = as_command(diagnosis.next_step), ""
-    else:
-        command, needs = (check.command, check.needs) if check is not None else _to_run(diagnosis)
     return Block(verdict.kind, verdict.headline, verdict.facts, verdict.next, check, command, needs, verdict.fix)
 
 
@@ -259,15 +242,11 @@ def observed(diagnosis: Diagnosis, *, whole: bool = False) -> Iterator[Section]:
     yield Section("Events", [f"{unit} {figure(event.step)}: {event}" for event in sheet.events])
     shown = sheet.quantities if whole else [quantity for quantity in sheet.quantities if quantity.matters]
     others = [quantity for quantity in sheet.quantities if not whole and not quantity.matters]
-    yield Section("Logged", [*(" | ".join(quantity.parts) for quantity in shown), *_in_brief(others)])
+    in_brief = [f"also {', '.join(map(_ends, others))}"] if others else []
+    yield Section("Logged", [*(" | ".join(quantity.parts) for quantity in shown), *in_brief])
     yield settings_section(diagnosis, whole=whole)
     if whole:
         yield Section("Not judged", sheet.not_judged)
-
-
-def _in_brief(quantities: Sequence[QuantityFact]) -> list[str]:
-    """Return in a line where quantities begin and end that nothing rests on."""
-    return [f"also {', '.join(map(_ends, quantities))}"] if quantities else []
 
 
 def _ends(quantity: QuantityFact) -> str:
@@ -339,12 +318,11 @@ def reasons_of(hypothesis: Hypothesis, sign: int, *, whole: bool = False, bits: 
         if reason.bits * sign > 0 and (whole or (reason.kind != "numbers" and (bits or abs(reason.bits) >= SPEAKS)))
     ]
     shown = reasons if whole else reasons[:MAX_REASONS]
-    return [f"{_fact(reason.fact)}{f' ({reason.bits:+.1f} bits)' if bits else ''}" for reason in shown]
-
-
-def _fact(text: str) -> str:
-    """Return the first clause of a fact: the whole of it stands under what is seen."""
-    return text.partition("; ")[0]
+    # The first clause of a fact: the whole of it stands under what is seen.
+    clauses = [reason.fact.partition("; ")[0] for reason in shown]
+    return [
+        f"{clause} ({reason.bits:+.1f} bits)" if bits else clause for clause, reason in zip(clauses, shown, strict=True)
+    ]
 
 
 def other_hypotheses(diagnosis: Diagnosis) -> str:

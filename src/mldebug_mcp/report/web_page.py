@@ -53,14 +53,9 @@ svg .over { paint-order: stroke; stroke: var(--back); stroke-width: 4px; stroke-
 
 
 def web_page(title: str, parts: list[str], style: str = "", script: str = "", *, calls_home: bool = False) -> str:
-    """Return a page.
+    """Return a page of parts in HTML: text from outside is escaped already, and it is cleaned here.
 
-    Args:
-        title: Its title, as text.
-        parts: What it holds, as HTML: text from outside is escaped already; it is cleaned here.
-        style: Rules that this page needs besides the common ones.
-        script: What it runs, in plain ASCII.
-        calls_home: Whether the script may ask the server that the page came from.
+    The script is plain ASCII; it may ask the server that the page came from only where the page `calls_home`.
     """
     script = script.strip()
     policy = policy_of(script, calls_home=calls_home)

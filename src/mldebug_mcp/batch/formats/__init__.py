@@ -100,13 +100,9 @@ def other_formats_note(folder: Path, name: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Stated:
-    """What the user states of a file instead of having it inferred.
+    """What the user states of a file instead of having it inferred: the name of its reader, the type of raw token ids.
 
-    Args:
-        format: The name of a reader; empty to find it from name and content.
-        dtype: The type of raw token ids, one of `token_file.DTYPES`; empty to infer it.
-        names: Our name of a column by the file's.
-        all_named: Whether the file must have all of these columns.
+    `names` gives our name of a column by the file's; the file must have these columns if `all_named`.
     """
 
     format: str = ""

@@ -44,10 +44,7 @@ def first_item(count: int) -> int:
 def values_of(data: Bytes, offsets: Ints, sizes: Sequence[int | None]) -> list[tuple[Ints, Ints]]:
     """Return where the values of each item begin and end, one pair of arrays for each value.
 
-    Args:
-        data: The shard.
-        offsets: Where its items begin, and the end of the last one.
-        sizes: Bytes of each value, None where each item states them: in its first bytes, before all values.
+    A size of None stands for a value whose items state it: in their first bytes, before all values.
 
     Raises:
         ValueError: the values do not fill their items.

@@ -37,12 +37,9 @@ _LOOPBACK = ("127.", "::1", "localhost")
 
 
 def guard(time_limit: float, memory_bytes: int | None, folder: Path) -> None:
-    """Set all limits of this process.
+    """Set all limits of this process; the folder of job and result is removed here if the host is gone.
 
-    Args:
-        time_limit: Seconds of work that the probe may take once torch is imported; see `limit_time`.
-        memory_bytes: Limit of the data segment, which turns a huge allocation into an error at the user's own line.
-        folder: The folder of job and result, which is removed here if the host is gone.
+    The time is for work once torch is imported. Too large an allocation becomes an error at the user's own line.
     """
     _end_with_host(START_LIMIT + time_limit, folder)
     faulthandler.enable()

@@ -19,9 +19,6 @@ from .subject import Subject, loss_in
 from .training import Curve
 from .tree import inputs, mapped
 
-# Identifying the loss: the reported number is compared with what known formulas give for the same output.
-
-
 TOLERANCE = 1e-5
 """Relative difference at which two losses are the same: above rounding in 32 bits."""
 LOW_TOLERANCE = 1e-2
@@ -171,12 +168,8 @@ def expected_losses(subject: Subject, targets: Targets, *, shifted: bool) -> dic
         "contradicting_rows": sorted({row for context in split for row in rows[context]}),
         "trained_labels": len(pairs),
         "distinct_labels": len(labels),
-        "rows_without_labels": _rows_without(targets, {row for _, _, row in pairs}),
+        "rows_without_labels": sorted({*range(len(targets.labels))} - {row for _, _, row in pairs}),
     }
-
-
-def _rows_without(targets: Targets, with_labels: set[int]) -> list[int]:
-    return [row for row in range(len(targets.labels)) if row not in with_labels]
 
 
 def _entropy(counts: Counter[Any]) -> float:

@@ -19,12 +19,9 @@ IGNORED = -100
 
 @dataclass
 class Targets:
-    """Predictions and what they should be, row by row.
+    """Predictions and what they should be, row by row: `tokens`, `classes` (one per row), `binary` or `values`.
 
-    Args:
-        kind: `tokens` (classes per position), `classes` (one class per row), `binary` or `values`.
-        logits: Rows, positions, classes for tokens; rows, classes for classes; like the labels for others.
-        labels: Rows, positions for tokens; rows for classes; any shape for others.
+    Logits of tokens have rows, positions and classes; of classes rows and classes; of others the shape of the labels.
     """
 
     kind: str

@@ -17,9 +17,6 @@ from .report import Report
 from .subject import State, Subject
 from .training import Curve, Plan, find_rate, train, train_as_user, watch_steps
 
-# Whether the outcome depends on the seed: the same training again, from other initial weights.
-
-
 OTHER_SEEDS = 2
 MAX_SHARE_OF_TIME_LEFT = 0.25
 """Share of the time left that other seeds may take: a separate question, asked only if it is cheap."""
