@@ -349,11 +349,11 @@ def test_an_assertion_above_another_line_is_not_what_failed(between: str) -> Non
     assert all("a == b" not in match.cause for match in answer.matches)
 
 
-def test_a_log_of_an_unknown_error_alone_is_not_judged_and_leads_to_the_error(tmp_path: Path) -> None:
+def test_a_log_of_an_unknown_error_alone_has_no_causes_and_leads_to_the_error(tmp_path: Path) -> None:
     log = tmp_path / "run.log"
     log.write_text("AssertionError\n")
     answer = diagnose_run(log)
-    assert (answer.status, answer.verdict.kind, answer.verdict.next) == ("too_little_seen", "not judged", "")
-    assert "explain_error" in answer.verdict.headline
+    assert (answer.status, answer.verdict.kind, answer.verdict.causes) == ("too_little_seen", "fault", [])
+    assert answer.verdict.headline == "It ended in an error: AssertionError"
     assert answer.next_step is not None
     assert answer.next_step.tool == "explain_error"
