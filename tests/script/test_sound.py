@@ -738,6 +738,50 @@ for ids, labels in DataLoader(Text(rows), 32, shuffle=True):
     F.cross_entropy(logits[:, :-1].flatten(0, 1), labels[:, 1:].flatten()).backward()
     opt.step()
 """,
+    "parts of the rows by a helper that is given their bounds": """
+codes, targets = np.load("x.npy"), np.load("y.npy")
+cut = int(0.8 * len(codes))
+def part(lo, hi):
+    return TensorDataset(torch.from_numpy(codes[lo:hi]), torch.from_numpy(targets[lo:hi]))
+train = DataLoader(part(0, cut), batch_size=64, shuffle=True)
+held = DataLoader(part(cut, len(codes)), batch_size=256)
+net = nn.Sequential(nn.Linear(8, 8), nn.Dropout(0.1), nn.Linear(8, 2)); opt = torch.optim.AdamW(net.parameters(), 1e-3)
+for epoch in range(9):
+    net.train()
+    for x, y in train:
+        loss = F.cross_entropy(net(x), y)
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+    net.eval()
+    with torch.no_grad():
+        right = sum((net(x).argmax(1) == y).sum().item() for x, y in held)
+""",
+    "a switch that holds the last item of each row out": """
+class Sessions(Dataset):
+    def __init__(self, items, spans, holdout):
+        self.items, self.spans, self.holdout = items, spans, holdout
+    def __len__(self):
+        return len(self.spans)
+    def __getitem__(self, i):
+        lo, hi = self.spans[i]
+        row = self.items[lo:hi] if self.holdout else self.items[lo:hi - 1]
+        return row[:-1], row[-1]
+items, spans = np.load("items.npy"), np.load("spans.npy")
+train = DataLoader(Sessions(items, spans, False), batch_size=64, shuffle=True)
+held = DataLoader(Sessions(items, spans, True), batch_size=256)
+net = nn.Sequential(nn.Linear(8, 8), nn.Dropout(0.1), nn.Linear(8, 2)); opt = torch.optim.AdamW(net.parameters(), 1e-3)
+for epoch in range(9):
+    net.train()
+    for x, y in train:
+        loss = F.cross_entropy(net(x), y)
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+    net.eval()
+    with torch.no_grad():
+        right = sum((net(x).argmax(1) == y).sum().item() for x, y in held)
+""",
 }
 
 

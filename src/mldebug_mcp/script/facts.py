@@ -423,11 +423,12 @@ def is_over_another_axis(facts: Facts, others: list[ast.expr], node: ast.Call) -
     return (facts.axis, is_last) in (("last", False), ("other", True))
 
 
-def with_rows(facts: Facts, node: ast.Subscript) -> Facts:
-    """Return the facts of a part of all rows: the first cut counts."""
+def with_rows(facts: Facts, node: ast.Subscript, bounds: str = "") -> Facts:
+    """Return the facts of a part of all rows: the first cut counts, with what gives its bounds."""
     if facts.halves and isinstance(node.slice, ast.Slice) and (node.slice.lower is None) != (node.slice.upper is None):
         facts = halves_of(facts)[node.slice.lower is not None]
-    return facts if facts.part else replace(facts, part=rows_cut(node))
+    part = rows_cut(node)
+    return facts if facts.part else replace(facts, part=f"{part}{bounds}" if part else "")
 
 
 def rows_cut(node: ast.Subscript) -> str:

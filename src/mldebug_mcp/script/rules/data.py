@@ -491,8 +491,12 @@ def _reads_rows_of(loader: Object, other: Object) -> bool:
     same = first.definition is not None and first.definition is second.definition
     same = same or (first.made_by == second.made_by and first.made_by.endswith(("Subset", "TensorDataset")))
     pairs = list(zip(first.given, second.given, strict=False))
+    names = parameters_of(first.definition) or [""] * len(pairs)
     rows = [pair for pair in pairs if all(isinstance(part, Object) and part.is_table() for part in pair)]
-    known = all(_is_same(*pair) or (pair not in rows and not _may_choose(pair)) for pair in pairs)
+    known = all(
+        _is_same(*pair) or (pair not in rows and not _may_choose(pair, name))
+        for pair, name in zip(pairs, names, strict=False)
+    )
     return same and len(first.given) == len(second.given) > 0 and known and any(_is_same(*pair) for pair in pairs)
 
 
@@ -504,9 +508,14 @@ def _is_same(left: Value, right: Value) -> bool:
     return isinstance(left, Constant | Tensor) and left == right and facts_of(left).part != ""
 
 
-def _may_choose(pair: tuple[Value, Value]) -> bool:
-    """Say whether two arguments that differ may choose rows: anything but switches and functions."""
-    return not all(isinstance(part, Constant) and isinstance(part.value, bool | None) for part in pair)
+CHOOSES_ROWS = re.compile(r"hold|held|valid|test|eval|split|fold|part|last", re.IGNORECASE)
+"""Names of switches that may take other rows, or other places of them."""
+
+
+def _may_choose(pair: tuple[Value, Value], name: str) -> bool:
+    """Say whether two arguments of a name that differ may choose rows: anything but switches that change rows alone."""
+    switches = all(isinstance(part, Constant) and isinstance(part.value, bool | None) for part in pair)
+    return not switches or CHOOSES_ROWS.search(name) is not None
 
 
 def _read_by(trace: Trace, *, trains: bool) -> list[Object]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from mldebug_mcp.script import library
-from mldebug_mcp.script.calls import constant_of
+from mldebug_mcp.script.calls import constant_of, parameters_of
 from mldebug_mcp.script.facts import (
     Facts,
     compared,
@@ -265,6 +265,12 @@ class Expressions(Calls):
         made = Tensor(models, ends_in, known, terms=terms, shape=shape, cut=lost_of, lacks=lacks, facts=facts)
         return replace(made, end_line=node.lineno) if reached and not models else made
 
+    def _bounds(self, node: ast.Subscript) -> str:
+        """Return the line that calls the function whose parameters bound a part of rows; empty for other bounds."""
+        given = parameters_of(self.stack[-1]) if self.stack else []
+        named = {part.id for part in ast.walk(node.slice) if isinstance(part, ast.Name)}
+        return f" by line {getattr(self.through[-1], 'lineno', 0)}" if self.through and named & {*given} else ""
+
     def _taken(self, node: ast.Subscript, value: Value, key: Value) -> Value:
         """Return what a subscript takes of a value."""
         plain = key.value if isinstance(key, Constant) else None
@@ -273,19 +279,19 @@ class Expressions(Calls):
         if isinstance(value, Object) and value.kind == "unknown" and value.is_table() and rows_cut(node):
             part = self.attribute_of_object(value, f"[{ast.unparse(node.slice)}]")
             if isinstance(part, Object):
-                part.facts = with_rows(value.facts, node)
+                part.facts = with_rows(value.facts, node, self._bounds(node))
             return part
         if self.reading and isinstance(value, Object) and value.kind == "unknown" and rows_cut(node):
             source = value.facts.source or f"{value.label} {id(value)}"
-            return Tensor(facts=with_rows(cut(replace(value.facts, source=source), node), node))
+            return Tensor(facts=with_rows(cut(replace(value.facts, source=source), node), node, self._bounds(node)))
         taken = self.item(value, plain)
         if plain == "attention_mask" and isinstance(taken, Tensor | Object) and not facts_of(taken).kind:
             return Tensor(facts=Facts("real", line=node.lineno))
         if isinstance(value, Tensor) and isinstance(taken, Tensor):
             if self.reading and not value.facts.source and rows_cut(node):
                 source = f"{node.lineno}:{node.col_offset}"
-                return replace(taken, facts=with_rows(replace(value.facts, source=source), node))
-            facts = with_rows(cut(value.facts, node), node)
+                return replace(taken, facts=with_rows(replace(value.facts, source=source), node, self._bounds(node)))
+            facts = with_rows(cut(value.facts, node), node, self._bounds(node))
             chosen = not isinstance(node.slice, ast.Slice | ast.Tuple | ast.Constant)
             return replace(taken, facts=without_role(facts) if chosen else facts, shape=_shape_at(node, value, key))
         return taken
