@@ -221,7 +221,8 @@ def _in_units(name: str, number: float, unit: str) -> tuple[str, float]:
             return name, number * _SECONDS[unit.lower()]
     if unit == "%" and (role := role_of(name)) is not None and role.quantity.is_memory and not role.unit:
         name = f"{name} (%)"  # a share is no size
-    return name, number * factor_in(name, unit) if unit else number
+    # A product is a number of its own: one and the same NaN in two records would make them equal.
+    return name, number * (factor_in(name, unit) if unit else 1.0)
 
 
 def _supposes(phrase: str) -> bool:
