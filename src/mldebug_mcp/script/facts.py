@@ -32,10 +32,10 @@ class Facts:
             padding alone. "ones" and "zeros" are such alone, for as many places as hold data, "rest of ones" and
             "rest of zeros" for others. "padded" is data with zeros as padding. "past" is a mask that is true at the own
             place and those before it, "future" one that is true at those after it. "scores" are of all pairs,
-            "places" numbers of places, "length" is how many there are. "ones of a column" are a softmax along axis 1
-            where the last axis has the size 1: they are ones unless there is a third axis. "mean" and "std" are
-            statistics. Others are what numbers count: "number" is one that is written out, "clock" what a schedule has
-            come to.
+            "places" numbers of places, "length" is how many there are. "mean" and "std" are statistics. Others are what
+            numbers count: "number" is one that is written out, "clock" what a schedule has come to.
+            "ones of a column" are a softmax along axis 1 of what has a last axis of the size 1.
+            They are ones where there is no third axis.
         hides: The kind of the mask under which they are minus infinity, or nearly so.
         axis: Whether the places of a mask, or what it hides, lie along the last axis; of "ones of a column" it is
             "other" for a product with them.
