@@ -59,6 +59,21 @@ def test_the_server_ends_when_its_input_ends(server: Process) -> None:
     assert server.process.wait(PATIENCE) == 0
 
 
+def test_a_client_that_ends_during_a_call_leaves_no_traceback(server: Process, examples: Path) -> None:
+    server.start()
+    arguments = {"path": str(examples / "loss_spike")}
+    call = {"name": "diagnose_run", "arguments": arguments}
+    server.send(json.dumps({"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": call}).encode())
+    assert server.process.stdout
+    assert server.process.stderr
+    assert server.process.stdin
+    server.process.stdout.close()
+    server.send(b'{"jsonrpc":"2.0","id":10,"method":"ping"}')  # whose answer is written at once, to nobody
+    server.process.stdin.close()
+    assert server.process.wait(PATIENCE) == 0
+    assert b"Traceback" not in server.process.stderr.read()
+
+
 def test_the_server_ends_on_sigterm(server: Process) -> None:
     server.start()
     server.process.send_signal(signal.SIGTERM)

@@ -153,5 +153,17 @@ def serve_stdio(access: Access | None = None) -> None:
         signal.signal(ending, stop)
     try:
         server.run("stdio")
+    except (OSError, BaseExceptionGroup) as error:
+        if not _is_client_gone(error):
+            raise
+        # What is still to be written out at the end of the process has nobody to read it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     finally:
         pool.close()
+
+
+def _is_client_gone(error: BaseException) -> bool:
+    """Say whether an error is only that nobody reads what is written: the client ended during a call."""
+    if isinstance(error, BaseExceptionGroup):
+        return all(map(_is_client_gone, error.exceptions))
+    return isinstance(error, BrokenPipeError | ConnectionResetError)
