@@ -423,6 +423,10 @@ def is_over_another_axis(facts: Facts, others: list[ast.expr], node: ast.Call) -
     return (facts.axis, is_last) in (("last", False), ("other", True))
 
 
+BY_LINE = " by line "
+"""Stands between a part of rows and the line of the call that gives its bounds."""
+
+
 def with_rows(facts: Facts, node: ast.Subscript, bounds: str = "") -> Facts:
     """Return the facts of a part of all rows: the first cut counts, with what gives its bounds."""
     if facts.halves and isinstance(node.slice, ast.Slice) and (node.slice.lower is None) != (node.slice.upper is None):

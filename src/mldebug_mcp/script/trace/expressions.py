@@ -10,6 +10,7 @@ from dataclasses import replace
 from mldebug_mcp.script import library
 from mldebug_mcp.script.calls import constant_of, parameters_of
 from mldebug_mcp.script.facts import (
+    BY_LINE,
     Facts,
     compared,
     cut,
@@ -269,7 +270,7 @@ class Expressions(Calls):
         """Return the line that calls the function whose parameters bound a part of rows; empty for other bounds."""
         given = parameters_of(self.stack[-1]) if self.stack else []
         named = {part.id for part in ast.walk(node.slice) if isinstance(part, ast.Name)}
-        return f" by line {getattr(self.through[-1], 'lineno', 0)}" if self.through and named & {*given} else ""
+        return f"{BY_LINE}{getattr(self.through[-1], 'lineno', 0)}" if self.through and named & {*given} else ""
 
     def _taken(self, node: ast.Subscript, value: Value, key: Value) -> Value:
         """Return what a subscript takes of a value."""
