@@ -35,7 +35,7 @@ class Facts:
             "places" numbers of places, "length" is how many there are. "mean" and "std" are statistics. Others are what
             numbers count: "number" is one that is written out, "clock" what a schedule has come to.
             "ones of a column" are a softmax along axis 1 of what has a last axis of the size 1.
-            They are ones where there is no third axis.
+            They are ones unless there is a third axis.
         hides: The kind of the mask under which they are minus infinity, or nearly so.
         axis: Whether the places of a mask, or what it hides, lie along the last axis; of "ones of a column" it is
             "other" for a product with them.
