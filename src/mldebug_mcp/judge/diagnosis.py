@@ -11,7 +11,7 @@ import numpy as np
 
 from mldebug_mcp.checks import examine, symptoms
 from mldebug_mcp.checks.progress import knows_nothing
-from mldebug_mcp.checks.run.adversarial import losses_of_players
+from mldebug_mcp.checks.run.adversarial import IN_PLAY, losses_of_players
 from mldebug_mcp.checks.run.gradients import rewards_differ
 from mldebug_mcp.checks.run.ranks import ALONE
 from mldebug_mcp.checks.run.resume import joins_of
@@ -132,6 +132,8 @@ OF_LOST_RANK = {"bad_data_pocket": 13.0, OTHER: 6.5, "hardware_fault": -3.0}
 """
 KL_FIRST_BITS = 3.0
 """Bits where KL rises before the ratio of the policy leaves its range: eight to one. Chosen by hand."""
+MIN_SHARE_IN_PLAY = 0.1
+"""Share of a run in which two networks are in play before one is beaten. Chosen: the first steps say nothing."""
 OF_RESUMES = ("resume_state_lost", "resume_data_replayed")
 FIRST_STEPS = 1
 """Steps at which the log of a whole run begins: counted from 0 or 1."""
@@ -343,6 +345,7 @@ def evidence_from_run(run: Run, findings: Sequence[Finding], facts: Sequence[Der
         *_evidence_from_rewards_that_differ(findings, run),
         *_evidence_from_one_lost_rank(findings),
         *_evidence_from_kl_first(findings),
+        *_evidence_from_players(findings, run),
         *_evidence_from_little(findings, run),
         *_evidence_from_no_result(run),
         *_evidence_from_no_resume(run),
@@ -398,6 +401,18 @@ def _evidence_from_kl_first(findings: Sequence[Finding]) -> list[CauseEvidence]:
         CauseEvidence("off_policy_staleness", -KL_FIRST_BITS, fact, "log"),
         CauseEvidence("kl_blowup", KL_FIRST_BITS, fact, "log"),
     ]
+
+
+def _evidence_from_players(findings: Sequence[Finding], run: Run) -> list[CauseEvidence]:
+    """Return what it says that both networks of a GAN were in play before one of them lost: their weights move."""
+    lost = next((finding for finding in findings if finding.symptom == "adversarial_loss_one_sided"), None)
+    if lost is None or lost.state is not State.PRESENT:
+        return []
+    in_play = lost.values.get(IN_PLAY) or 0.0
+    if in_play < MIN_SHARE_IN_PLAY * (run.last_step - run.first_step):
+        return []
+    fact = f"both networks are in play up to {run.place(lost.steps[0] or 0.0)}"
+    return [CauseEvidence(cause, -HARDLY, fact, "log") for cause in ("params_not_training", "wrong_loss")]
 
 
 def _evidence_from_little(findings: Sequence[Finding], run: Run) -> list[CauseEvidence]:
