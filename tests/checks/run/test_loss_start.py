@@ -1,9 +1,12 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
+import numpy as np
 import pytest
 
+from mldebug_mcp import diagnose_run
 from mldebug_mcp.models import State
 from tests.runs import decay, run_of, state
 
@@ -44,3 +47,13 @@ def test_a_loss_that_stays_high_is_compared_with_guesses_as_often_right(times: f
     right = decay(60, 0.11, 0.55)
     run = run_of(loss=decay(60, times * math.log(10), times), accuracy=right, config={"batch_size": 64})
     assert state("initial_loss_high", run) is expected
+
+
+def test_one_high_record_at_the_start_of_a_run_that_is_as_noisy_further_on_is_no_leap(tmp_path: Path) -> None:
+    loss = np.random.default_rng(7).gamma(3, 0.8, 3000) * (0.6 + 0.4 * np.exp(-np.arange(3000) / 900))
+    loss[:4] = [2.096, 2.2207, 8.5903, 2.7716]
+    path = tmp_path / "log.csv"
+    path.write_text("step,loss\n" + "".join(f"{step},{value:.4f}\n" for step, value in enumerate(loss)))
+    answer = diagnose_run(path)
+    assert {finding.symptom: finding.state for finding in answer.findings}["loss_jumps_at_start"] is State.ABSENT
+    assert answer.hypotheses[0].cause == "healthy"
