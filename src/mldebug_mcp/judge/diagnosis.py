@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mldebug_mcp.checks import examine, symptoms
+from mldebug_mcp.checks.learning_rate import range_test
 from mldebug_mcp.checks.progress import knows_nothing
 from mldebug_mcp.checks.run.adversarial import IN_PLAY, losses_of_players
 from mldebug_mcp.checks.run.gradients import rewards_differ
@@ -134,6 +135,8 @@ KL_FIRST_BITS = 3.0
 """Bits where KL rises before the ratio of the policy leaves its range: eight to one. Chosen by hand."""
 MIN_SHARE_IN_PLAY = 0.1
 """Share of a run in which two networks are in play before one is beaten. Chosen: the first steps say nothing."""
+RANGE_TEST_BITS = 20.0
+"""Bits for `healthy` where the run is a range test: its loss breaks by design. Chosen by hand."""
 OF_RESUMES = ("resume_state_lost", "resume_data_replayed")
 FIRST_STEPS = 1
 """Steps at which the log of a whole run begins: counted from 0 or 1."""
@@ -229,6 +232,8 @@ def diagnose(
         else verdict_of(summary, sheet, judged, hypotheses, steps=next_steps, missing=missing, learner=learner_of(run))
     )
     unjudged = verdict.kind == "not judged"
+    if (of_range := range_test(run)) and hypotheses[0].cause == SOUND:
+        verdict = not_judged(summary, of_range, missing)
     died = died_of(run) if hypotheses[0].cause in NO_FAULTS else None
     if died is not None:
         verdict = verdict_of_error(died, hypotheses)
@@ -346,6 +351,7 @@ def evidence_from_run(run: Run, findings: Sequence[Finding], facts: Sequence[Der
         *_evidence_from_one_lost_rank(findings),
         *_evidence_from_kl_first(findings),
         *_evidence_from_players(findings, run),
+        *([CauseEvidence(SOUND, RANGE_TEST_BITS, of_range, "log")] if (of_range := range_test(run)) else []),
         *_evidence_from_little(findings, run),
         *_evidence_from_no_result(run),
         *_evidence_from_no_resume(run),
