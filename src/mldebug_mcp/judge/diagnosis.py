@@ -14,7 +14,7 @@ from mldebug_mcp.checks.learning_rate import range_test
 from mldebug_mcp.checks.progress import knows_nothing
 from mldebug_mcp.checks.run.adversarial import IN_PLAY, losses_of_players
 from mldebug_mcp.checks.run.gradients import rewards_differ
-from mldebug_mcp.checks.run.ranks import ALONE
+from mldebug_mcp.checks.run.ranks import LOST_ALONE
 from mldebug_mcp.checks.run.resume import joins_of
 from mldebug_mcp.core.arrays import distinct
 from mldebug_mcp.core.lazy import dataclass
@@ -383,7 +383,7 @@ def _evidence_from_one_lost_rank(findings: Sequence[Finding]) -> list[CauseEvide
     gradients that are not synchronised, explain it as well as a device does.
     """
     lost = next((finding for finding in findings if finding.symptom == "rank_differs"), None)
-    if lost is None or lost.state is not State.PRESENT or not lost.values.get(ALONE):
+    if lost is None or lost.state is not State.PRESENT or not lost.values.get(LOST_ALONE):
         return []
     others = "the other ranks stay finite, though averaged gradients would bring it to them"
     return [

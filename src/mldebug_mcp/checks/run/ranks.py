@@ -231,7 +231,7 @@ MIN_SHARE_OF_STEP = 0.05
 """Share of the step time by which it is slower. Chosen: less of a difference costs nothing worth a repair."""
 MIN_RANK_SIGMAS = 3.0
 """Times the noise from record to record between a rank and the others. Chosen: a median has less noise than that."""
-ALONE = "lost_alone"
+LOST_ALONE = "lost_alone"
 """The value that says that one rank is not finite and no other one follows."""
 LEAST_RANKS = 3
 """Ranks. Chosen: of two nobody knows which is unlike."""
@@ -268,7 +268,7 @@ def _broken(run: Run, metric: str, ranks: Mapping[int, Series]) -> Evidence | No
         f"{metric} of rank {found.rank} is not finite from {run.place(found.step)} on, that of the other "
         f"{len(ranks) - 1} ranks {later}",
         steps=(found.step,),
-        values={"rank": found.rank, "ranks": len(ranks), ALONE: float(found.next is None)},
+        values={"rank": found.rank, "ranks": len(ranks), LOST_ALONE: float(found.next is None)},
     )
 
 
