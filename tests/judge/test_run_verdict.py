@@ -214,3 +214,19 @@ def test_a_fault_is_called_probable_where_its_credence_says_likely(examples: Pat
 
     probable = answer.verdict.headline.startswith(("Probably", "Almost certainly"))
     assert probable == (answer.hypotheses[0].credence in ("likely", "highly likely", "almost certain"))
+
+
+def test_why_begins_with_what_the_cause_is_known_to_show(tmp_path: Path) -> None:
+    path = tmp_path / "out.log"
+    path.write_text(
+        "".join(
+            f"{{'loss': {step / 1e5}, 'grad_norm': {(step * 37 % 90 + 9) / 1e5}, 'learning_rate': 1e-06, "
+            "'completions/mean_length': 256.0, 'completions/clipped_ratio': 1.0, 'rewards/correct/mean': 0.0, "
+            "'rewards/correct/std': 0.0, 'reward': 0.0, 'reward_std': 0.0, 'frac_reward_zero_std': 1.0, "
+            f"'kl': {(step * 53 % 40) / 1e5}, 'entropy': 1.2, 'epoch': {step / 500}}}\n"
+            for step in range(200)
+        )
+    )
+    answer = diagnose_run(path)
+    assert answer.hypotheses[0].cause == "no_reward_variance"
+    assert answer.verdict.facts[0].startswith("frac_reward_zero_std is 1 in the later half of the log")

@@ -10,6 +10,7 @@ import numpy as np
 from mldebug_mcp.checks.curve import sample
 from mldebug_mcp.checks.progress import epoch_at
 from mldebug_mcp.core.lazy import dataclass
+from mldebug_mcp.core.text import figure
 from mldebug_mcp.logs.kinds import plan_of
 from mldebug_mcp.logs.names import Quantity
 from mldebug_mcp.logs.run import Run, Series
@@ -195,6 +196,42 @@ def still_rising(run: Run) -> bool:
         epoch = epoch_at(run, float(rate.step[0]))
         return epoch is not None and epoch < WARMUP
     return bool(rate.value[-1] > rate.value[0] and rate.value[-1] == rate.value.max() > rate.value[-2])
+
+
+# A range test: the rate rises by one factor from record to record until the loss breaks, to find a rate to train with.
+
+
+MIN_TIMES_OF_RANGE = 1e3
+"""Times the first rate that a range test comes to. Chosen: a warm-up of so many times is linear."""
+MIN_RECORDS_OF_RANGE = 20
+"""Records of a range test. Chosen: fewer show no course."""
+ONE_FACTOR = 0.1
+"""Share by which the logarithms of its factors differ. Chosen: rounding of logs."""
+
+
+def range_test(run: Run) -> str:
+    """Return that a run is a learning-rate range test, with the rate where the loss is lowest; "" where it is none.
+
+    Source: Smith, Cyclical Learning Rates for Training Neural Networks, 2017, section 3.3; the exponential form is
+    that of fastai's `lr_find`.
+    """
+    rate = rate_of(run)
+    if rate is None or "loss" not in run or len(rate) < MIN_RECORDS_OF_RANGE or float(rate.value.min()) <= 0:
+        return ""
+    factors = np.diff(np.log(rate.value))
+    usual = float(np.median(factors))
+    if usual <= 0 or float(np.abs(factors / usual - 1).max()) > ONE_FACTOR:
+        return ""
+    if rate.value[-1] < MIN_TIMES_OF_RANGE * rate.value[0]:
+        return ""
+    loss = run["loss"].finite
+    lowest = int(np.argmin(loss.value))
+    at = rate.at(float(loss.step[lowest]))
+    best = "" if at is None else f" Its loss is lowest, {figure(float(loss.value[lowest]))}, at {figure(at)}."
+    return (
+        f"it is a learning-rate range test, whose rate rises from {figure(float(rate.value[0]))} to "
+        f"{figure(float(rate.value[-1]))} by one factor a record.{best}"
+    )
 
 
 # Learning rates that come back: warm restarts and cycles, which the loss follows.

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mldebug_mcp.checks import examine, symptoms
+from mldebug_mcp.checks.learning_rate import range_test
 from mldebug_mcp.checks.progress import knows_nothing
-from mldebug_mcp.checks.run.adversarial import losses_of_players
+from mldebug_mcp.checks.run.adversarial import IN_PLAY, losses_of_players
 from mldebug_mcp.checks.run.gradients import rewards_differ
-from mldebug_mcp.checks.run.ranks import ALONE
+from mldebug_mcp.checks.run.ranks import LOST_ALONE
 from mldebug_mcp.checks.run.resume import joins_of
 from mldebug_mcp.core.arrays import distinct
 from mldebug_mcp.core.lazy import dataclass
@@ -129,6 +130,10 @@ OF_LOST_RANK = {"bad_data_pocket": 13.0, OTHER: 6.5, "hardware_fault": -3.0}
 """
 KL_FIRST_BITS = 3.0
 """Bits where KL rises before the ratio of the policy leaves its range: eight to one. Chosen by hand."""
+MIN_SHARE_IN_PLAY = 0.1
+"""Share of a run in which two networks are in play before one is beaten. Chosen: the first steps say nothing."""
+RANGE_TEST_BITS = 20.0
+"""Bits for `healthy` where the run is a range test: its loss breaks by design. Chosen by hand."""
 OF_RESUMES = ("resume_state_lost", "resume_data_replayed")
 FIRST_STEPS = 1
 """Steps at which the log of a whole run begins: counted from 0 or 1."""
@@ -224,6 +229,8 @@ def diagnose(
         else verdict_of(summary, sheet, judged, hypotheses, steps=next_steps, missing=missing, learner=learner_of(run))
     )
     unjudged = verdict.kind == "not judged"
+    if (of_range := range_test(run)) and hypotheses[0].cause == SOUND:
+        verdict = not_judged(summary, of_range, missing)
     died = died_of(run) if hypotheses[0].cause in NO_FAULTS else None
     if died is not None:
         verdict = verdict_of_error(died, hypotheses)
@@ -331,6 +338,8 @@ def evidence_from_run(run: Run, findings: Sequence[Finding], facts: Sequence[Der
         *_evidence_from_rewards_that_differ(findings, run),
         *_evidence_from_one_lost_rank(findings),
         *_evidence_from_kl_first(findings),
+        *_evidence_from_players(findings, run),
+        *([CauseEvidence(SOUND, RANGE_TEST_BITS, of_range, "log")] if (of_range := range_test(run)) else []),
         *_evidence_from_little(findings, run),
         *_evidence_from_no_result(run),
         *_evidence_from_no_resume(run),
@@ -362,7 +371,7 @@ def _evidence_from_one_lost_rank(findings: Sequence[Finding]) -> list[CauseEvide
     gradients that are not synchronised, explain it as well as a device does.
     """
     lost = next((finding for finding in findings if finding.symptom == "rank_differs"), None)
-    if lost is None or lost.state is not State.PRESENT or not lost.values.get(ALONE):
+    if lost is None or lost.state is not State.PRESENT or not lost.values.get(LOST_ALONE):
         return []
     others = "the other ranks stay finite, though averaged gradients would bring it to them"
     return [
@@ -386,6 +395,18 @@ def _evidence_from_kl_first(findings: Sequence[Finding]) -> list[CauseEvidence]:
         CauseEvidence("off_policy_staleness", -KL_FIRST_BITS, fact, "log"),
         CauseEvidence("kl_blowup", KL_FIRST_BITS, fact, "log"),
     ]
+
+
+def _evidence_from_players(findings: Sequence[Finding], run: Run) -> list[CauseEvidence]:
+    """Return what it says that both networks of a GAN were in play before one of them lost: their weights move."""
+    lost = next((finding for finding in findings if finding.symptom == "adversarial_loss_one_sided"), None)
+    if lost is None or lost.state is not State.PRESENT:
+        return []
+    in_play = lost.values.get(IN_PLAY) or 0.0
+    if in_play < MIN_SHARE_IN_PLAY * (run.last_step - run.first_step):
+        return []
+    fact = f"both networks are in play up to {run.place(lost.steps[0] or 0.0)}"
+    return [CauseEvidence(cause, -HARDLY, fact, "log") for cause in ("params_not_training", "wrong_loss")]
 
 
 def _evidence_from_little(findings: Sequence[Finding], run: Run) -> list[CauseEvidence]:

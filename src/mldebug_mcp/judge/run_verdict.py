@@ -11,6 +11,7 @@ from mldebug_mcp.core.text import capitalised, counted, figure, percent, shorten
 from mldebug_mcp.judge.hypotheses import usual_symptoms
 from mldebug_mcp.judge.ranking import SPEAKS
 from mldebug_mcp.judge.what_to_log import LEAST_STEPS
+from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.knowledge.advice import advice_for
 from mldebug_mcp.knowledge.catalogue import cause_names
 from mldebug_mcp.logs import Run, Series
@@ -85,6 +86,8 @@ MIN_SHARE_OF_RUNNER_UP = 0.05
 MAX_FACTS = 2
 MIN_BITS_OF_FACT = 0.5
 """What weighs less is not named first. Chosen."""
+AS_MUCH = 0.1
+"""Bits within which a fact weighs as much for the second cause. Chosen: counts of runs are no more exact."""
 MIN_BITS_OF_USUAL = 2.0
 """What is usual is a reason all the same where it weighs so much for the cause. Chosen: four to one."""
 MIN_BITS_AGAINST = 2.0
@@ -334,6 +337,7 @@ def _is_near(hypothesis: Hypothesis) -> bool:
 def _facts(leader: Hypothesis, rival: Hypothesis | None, present: Sequence[Finding], learner: str) -> list[str]:
     """Return the facts that weigh most for the leading cause, what is seen before what is not.
 
+    What the cause is known to show comes before what runs with it only happened to show.
     A fact that rules against the second cause alone comes second: it tells the two apart.
     """
     symptoms = {finding.symptom for finding in present}
@@ -341,10 +345,17 @@ def _facts(leader: Hypothesis, rival: Hypothesis | None, present: Sequence[Findi
     reasons = [
         reason for reason in reasons if reason.symptom not in usual_symptoms() or reason.bits >= MIN_BITS_OF_USUAL
     ]
-    reasons.sort(key=lambda reason: reason.kind == "finding" and reason.symptom not in symptoms)
+    cause = catalogue().causes.get(leader.cause)
+    shown = {effect.symptom for effect in cause.effects} if cause is not None else set()
+
+    def order(reason: Reason) -> tuple[bool, bool]:
+        is_finding = reason.kind == "finding"
+        return is_finding and reason.symptom not in symptoms, is_finding and reason.symptom not in shown
+
+    reasons.sort(key=order)
     if rival is not None and _is_near(rival):
         weights = {reason.fact: reason.bits for reason in rival.reasons}
-        telling = [reason for reason in reasons if weights.get(reason.fact, 0.0) <= reason.bits]
+        telling = [reason for reason in reasons if weights.get(reason.fact, 0.0) < reason.bits + AS_MUCH]
         reasons = telling or reasons
     facts = list(dict.fromkeys(whole_clauses(reason.fact) for reason in reasons))
     if not facts:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+from mldebug_mcp import diagnose_run
 from mldebug_mcp.models import State
 from tests.runs import noisy, run_of, seen, state
 
@@ -95,3 +98,29 @@ def test_outputs_in_play_are_absent() -> None:
 
 def test_outputs_that_are_no_probabilities_are_unknown() -> None:
     assert state(NAME, run_of({"D(x)": np.full(40, 6.0), "D(G(z))": np.full(40, -5.0)})) is State.UNKNOWN
+
+
+def collapsed(at: int = 200, count: int = 500) -> str:
+    """Return the log of a DCGAN whose discriminator wins from a record on."""
+    lines = []
+    for record in range(count):
+        wobble = record * 37 % 17 / 100
+        before = (
+            f"Loss_D: {0.7 + wobble:.4f} Loss_G: {1.4 + wobble:.4f} D(x): 0.7 D(G(z)): {0.3 + wobble / 9:.4f} / 0.2"
+        )
+        after = f"Loss_D: 0.0000 Loss_G: {39 + wobble:.4f} D(x): 1.0000 D(G(z)): 0.0000 / 0.0000"
+        lines.append(f"[{record // 20}/25][{record % 20 * 39}/782] {before if record < at else after}\n")
+    return "".join(lines)
+
+
+def test_a_gan_that_collapses_in_mid_run_has_one_onset_and_no_frozen_parameters(tmp_path: Path) -> None:
+    path = tmp_path / "o.txt"
+    path.write_text(collapsed())
+    answer = diagnose_run(path)
+    (finding,) = [finding for finding in answer.findings if finding.symptom == NAME]
+    begun = 10 * 782.0  # the record 200 is the first of epoch 10
+    assert finding.steps == [begun]
+    assert f"from step {begun:g} on" in finding.summary
+    shares = {hypothesis.cause: hypothesis.probability for hypothesis in answer.hypotheses}
+    assert answer.hypotheses[0].cause == "adversarial_imbalance"
+    assert shares["params_not_training"] < 0.2

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
+import numpy as np
 import pytest
 
+from mldebug_mcp import diagnose_run
 from mldebug_mcp.models import State
 from tests.runs import decay, run_of, state
 
@@ -44,3 +47,35 @@ def test_a_loss_that_stays_high_is_compared_with_guesses_as_often_right(times: f
     right = decay(60, 0.11, 0.55)
     run = run_of(loss=decay(60, times * math.log(10), times), accuracy=right, config={"batch_size": 64})
     assert state("initial_loss_high", run) is expected
+
+
+def test_one_high_record_at_the_start_of_a_run_that_is_as_noisy_further_on_is_no_leap(tmp_path: Path) -> None:
+    loss = np.random.default_rng(7).gamma(4, 0.25, 3000) * (1.5 + 1.5 * np.exp(-np.arange(3000) / 500))
+    loss[:4] = [2.096, 2.2207, 8.5903, 2.7716]
+    loss[11] = 8.0507
+    path = tmp_path / "log.csv"
+    path.write_text("step,loss\n" + "".join(f"{step},{value:.4f}\n" for step, value in enumerate(loss)))
+    answer = diagnose_run(path)
+    assert {finding.symptom: finding.state for finding in answer.findings}["loss_jumps_at_start"] is State.ABSENT
+    assert answer.hypotheses[0].cause == "healthy"
+
+
+def range_test(path: Path, *, last: float) -> Path:
+    rate = np.geomspace(1e-7, last, 100)
+    noise = np.random.default_rng(3).normal(0, 0.02, 100)
+    loss = 2.3 - 1.2 * np.clip((np.log10(rate) + 4.5) / 2.6, 0, 1) + 90 * np.clip(rate - 0.02, 0, None) ** 1.2 + noise
+    rows = (f"{step},{rate[step]:.3e},{loss[step]:.4f}\n" for step in range(100))
+    path.write_text("iter,lr,loss\n" + "".join(rows))
+    return path
+
+
+def test_a_range_test_of_the_learning_rate_is_known_for_what_it_is(tmp_path: Path) -> None:
+    answer = diagnose_run(range_test(tmp_path / "lr_find.csv", last=1.0))
+    assert answer.hypotheses[0].cause == "healthy"
+    assert answer.verdict.kind == "not judged"
+    assert "it is a learning-rate range test, whose rate rises from 1e-07 to 1 by one factor" in answer.verdict.headline
+
+
+def test_a_rate_that_rises_by_less_is_no_range_test(tmp_path: Path) -> None:
+    answer = diagnose_run(range_test(tmp_path / "log.csv", last=5e-6))
+    assert "range test" not in answer.verdict.headline

@@ -38,6 +38,8 @@ MIN_RECORDS = 8
 """Records. Chosen: fewer are the beginning."""
 LEAST_OUTPUT = 1e-12
 """Chosen: the logarithm of zero is none."""
+IN_PLAY = "in_play"
+"""The value that says for how many steps both networks were in play."""
 ABOVE = 0.05
 """What generated samples look more real by. Chosen: a discriminator that learns finds out."""
 OFTEN = 0.9
@@ -51,15 +53,16 @@ _PAIRS = (
 
 @dataclass(frozen=True, slots=True)
 class Contest:
-    """What two networks log of each other, over the later half.
+    """What two networks log of each other, from where it is decided on, else over the later half.
 
     Args:
         names: What stands for the discriminator, and for the generator.
-        step: The first step of the later half.
+        step: The first step from which on it is decided, else that of the later half.
         levels: Medians there.
         first: The value of each in the first record.
         wins: Whether the discriminator wins; None where neither does.
         of_outputs: Whether they are outputs on real and on generated samples, and no losses.
+        in_play: Steps before it, in which both networks are in play.
     """
 
     names: tuple[str, str]
@@ -68,6 +71,7 @@ class Contest:
     first: tuple[float, float]
     wins: bool | None
     of_outputs: bool = False
+    in_play: float = 0.0
 
 
 def losses_of_players(run: Run) -> list[str]:
@@ -93,18 +97,36 @@ def _adversarial_by_outputs(run: Run) -> Contest | None:
         return None
     later = slice(len(step) // 2, None)
     # At most the mean cross-entropy: it is that of the mean outputs.
-    cost = -np.log(np.maximum(array[later], LEAST_OUTPUT)) - np.log(np.maximum(1 - other[later], LEAST_OUTPUT))
-    above, wins = (other - array)[later], _is_gone(cost)
+    cost = -np.log(np.maximum(array, LEAST_OUTPUT)) - np.log(np.maximum(1 - other, LEAST_OUTPUT))
+    above, wins = (other - array)[later], _is_gone(cost[later])
     # pix2pix calls its losses D_real and D_fake
     fooled = "real" not in real.name.lower() and median(above) >= ABOVE and float(np.mean(above > 0)) >= OFTEN
-    contest = _contest((real.name, generated.name), step, array, other, wins=wins if wins or fooled else None)
+    contest = _contest(
+        (real.name, generated.name),
+        step,
+        array,
+        other,
+        wins=wins if wins or fooled else None,
+        gone=cost if wins else None,
+    )
     return replace(contest, of_outputs=True)
 
 
-def _contest(names: tuple[str, str], step: Floats, values: Floats, other: Floats, *, wins: bool | None) -> Contest:
-    later = slice(len(step) // 2, None)
-    levels, first = (median(values[later]), median(other[later])), (float(values[0]), float(other[0]))
-    return Contest(names, float(step[later][0]), levels, first, wins)
+def _contest(
+    names: tuple[str, str],
+    step: Floats,
+    values: Floats,
+    other: Floats,
+    *,
+    wins: bool | None,
+    gone: Floats | None = None,
+) -> Contest:
+    """Return a contest that is decided from the record on behind which the loss that is `gone` never comes back."""
+    half = len(step) // 2
+    in_play = np.flatnonzero(gone[:half] >= NEARLY_ALWAYS) if gone is not None else np.array([half - 1])
+    since = int(in_play[-1]) + 1 if len(in_play) else 0
+    levels, first = (median(values[since:]), median(other[since:])), (float(values[0]), float(other[0]))
+    return Contest(names, float(step[since]), levels, first, wins, in_play=float(step[since] - step[0]))
 
 
 def _sides(run: Run) -> Iterator[tuple[tuple[str, ...], str]]:
@@ -128,8 +150,9 @@ def _adversarial_by_losses(run: Run, parts: tuple[str, ...], generator: str) -> 
         return None
     later = slice(len(step) // 2, None)
     sides = ((True, own, against), (False, against, own))
-    won = (wins for wins, gone, lost in sides if _is_gone(gone[later]) and _is_beaten(lost, squared=wins))
-    return _contest((" and ".join(parts), generator), step, own, against, wins=next(won, None))
+    won = ((wins, gone) for wins, gone, lost in sides if _is_gone(gone[later]) and _is_beaten(lost, squared=wins))
+    wins, gone = next(won, (None, None))
+    return _contest((" and ".join(parts), generator), step, own, against, wins=wins, gone=gone)
 
 
 def _is_gone(later: Floats) -> bool:
@@ -169,7 +192,12 @@ def _by_outputs(run: Run, won: Contest) -> Evidence:
         f"{real} is {figure(levels[0])} and {generated} {figure(levels[1])} from {run.place(won.step)} on (medians): "
         f"the discriminator {what}",
         steps=(won.step,),
-        values={"real": levels[0], "generated": levels[1], "discriminator_wins": float(won.wins or 0)},
+        values={
+            "real": levels[0],
+            "generated": levels[1],
+            "discriminator_wins": float(won.wins or 0),
+            IN_PLAY: won.in_play,
+        },
     )
 
 
@@ -180,5 +208,5 @@ def _by_losses(run: Run, won: Contest) -> Evidence:
         f"{won.names[winner]} is {figure(gone)} from {run.place(won.step)} on (median), while {won.names[loser]} is "
         f"{figure(high)} (it began at {figure(won.first[loser])})",
         steps=(won.step,),
-        values={"gone": gone, "high": high, "discriminator_wins": float(won.wins or 0)},
+        values={"gone": gone, "high": high, "discriminator_wins": float(won.wins or 0), IN_PLAY: won.in_play},
     )

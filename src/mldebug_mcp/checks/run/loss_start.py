@@ -504,6 +504,10 @@ def loss_jumps_at_start(run: Run) -> Evidence | None:
     spread = min(relative_noise(later), relative_noise(values[: count // 3])) if positive(values) else 0.0
     if first <= 0 or top - first < SIGMAS * noise(later) or top < first * (1 + SIGMAS_ON_LOG * spread):
         return None
+    # Where records further on lie as high, one record alone is a batch.
+    place, further = 1 + int(beginning.argmax()), values[1 + len(beginning) : count // 3]
+    if len(further) and values[place + 1] < (first + top) / 2 and top < FACTOR_OF_ONE * further.max():
+        return None
     high = np.flatnonzero(beginning > LOSS_BEGINNING_FACTOR * first)
     above_all = len(high) >= 2 and np.sort(beginning)[-2] > ABOVE_ALL * later.max()
     enough = len(high) >= (1 if count < SHORT else 2)
