@@ -9,6 +9,19 @@ import pytest
 from mldebug_mcp import inspect_script
 from tests.script.test_kinds import HEAD
 
+TRAINED_AND_JUDGED = """
+net = nn.Sequential(nn.Linear(8, 8), nn.Dropout(0.1), nn.Linear(8, 2)); opt = torch.optim.AdamW(net.parameters(), 1e-3)
+for epoch in range(9):
+    net.train()
+    for x, y in train:
+        loss = F.cross_entropy(net(x), y)
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+    net.eval()
+    with torch.no_grad():
+        right = sum((net(x).argmax(1) == y).sum().item() for x, y in held)
+"""
 SOUND = {
     "schedules of one name in two functions, each at its own pace": """
 def pretrain(net, opt, loader, epochs):
@@ -744,19 +757,8 @@ cut = int(0.8 * len(codes))
 def part(lo, hi):
     return TensorDataset(torch.from_numpy(codes[lo:hi]), torch.from_numpy(targets[lo:hi]))
 train = DataLoader(part(0, cut), batch_size=64, shuffle=True)
-held = DataLoader(part(cut, len(codes)), batch_size=256)
-net = nn.Sequential(nn.Linear(8, 8), nn.Dropout(0.1), nn.Linear(8, 2)); opt = torch.optim.AdamW(net.parameters(), 1e-3)
-for epoch in range(9):
-    net.train()
-    for x, y in train:
-        loss = F.cross_entropy(net(x), y)
-        opt.zero_grad()
-        loss.backward()
-        opt.step()
-    net.eval()
-    with torch.no_grad():
-        right = sum((net(x).argmax(1) == y).sum().item() for x, y in held)
-""",
+held = DataLoader(part(cut, len(codes)), batch_size=256)"""
+    + TRAINED_AND_JUDGED,
     "a switch that holds the last item of each row out": """
 class Sessions(Dataset):
     def __init__(self, items, spans, holdout):
@@ -769,19 +771,8 @@ class Sessions(Dataset):
         return row[:-1], row[-1]
 items, spans = np.load("items.npy"), np.load("spans.npy")
 train = DataLoader(Sessions(items, spans, False), batch_size=64, shuffle=True)
-held = DataLoader(Sessions(items, spans, True), batch_size=256)
-net = nn.Sequential(nn.Linear(8, 8), nn.Dropout(0.1), nn.Linear(8, 2)); opt = torch.optim.AdamW(net.parameters(), 1e-3)
-for epoch in range(9):
-    net.train()
-    for x, y in train:
-        loss = F.cross_entropy(net(x), y)
-        opt.zero_grad()
-        loss.backward()
-        opt.step()
-    net.eval()
-    with torch.no_grad():
-        right = sum((net(x).argmax(1) == y).sum().item() for x, y in held)
-""",
+held = DataLoader(Sessions(items, spans, True), batch_size=256)"""
+    + TRAINED_AND_JUDGED,
 }
 
 
