@@ -288,6 +288,15 @@ def main(net, dl, opt):
     ],
     "ema_never_updated": [
         """
+class Follower:
+    def __init__(self, net):
+        self.net = copy.deepcopy(net).eval()
+    @torch.no_grad()
+    def move(self, net, m=0.99):
+        for mine, theirs in zip(self.net.parameters(), net.parameters()):
+            mine.mul(m).add(theirs, alpha=1 - m)
+""",
+        """
 class Shadow:
     def __init__(self, net):
         self.net = copy.deepcopy(net).eval()

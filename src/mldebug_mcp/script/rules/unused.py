@@ -44,7 +44,8 @@ def result_unused(roles: Roles) -> Iterator[Fault]:
         if {keyword.arg for keyword in call.keywords} & OF_OTHERS or _draws(call, method):
             continue
         is_tensors = name.partition(".")[0] not in imported and name.rpartition(".")[0] not in roles.optimizers
-        if method in IN_PLACE_BY_UNDERSCORE and isinstance(call.func, ast.Attribute) and is_tensors:
+        known = method in IN_PLACE_BY_UNDERSCORE or _adds_to_new(call, method)
+        if known and isinstance(call.func, ast.Attribute) and is_tensors:
             says = f"`{ast.unparse(call)[:60]}` gives a new tensor that nothing takes: `{method}_` changes the tensor"
             if any(loop.lineno <= node.lineno <= (loop.end_lineno or 0) for loop in averaged):
                 yield fault("ema_never_updated", node.lineno, "certain", says)
@@ -53,6 +54,13 @@ def result_unused(roles: Roles) -> Iterator[Fault]:
         elif OF_FUNCTIONAL.search(re.sub(r"^\w+", lambda first: functional.get(first[0], first[0]), name)):
             says = f"`{ast.unparse(call)[:60]}` gives a new tensor that nothing takes"
             yield fault("result_unused", node.lineno, "likely", says)
+
+
+def _adds_to_new(call: ast.Call, method: str) -> bool:
+    """Say whether a call adds to a new tensor, `a.mul(m).add(b)`: an `add` of its own may be that of a set."""
+    owner = call.func.value if isinstance(call.func, ast.Attribute) else None
+    new = isinstance(owner, ast.Call) and dotted(owner.func).rpartition(".")[2] in IN_PLACE_BY_UNDERSCORE
+    return method == "add" and new
 
 
 def _draws(call: ast.Call, method: str) -> bool:
