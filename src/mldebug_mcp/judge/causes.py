@@ -357,12 +357,13 @@ NEEDS: Mapping[str, tuple[Need, ...]] = {
 
 
 def evidence_from_needs(run: Run) -> list[CauseEvidence]:
-    """Return what contradicts causes because the run lacks what they need."""
+    """Return what contradicts causes because the run lacks what they need; what many need is asked once."""
+    lacking = {lacks: lacks(run) for lacks in {need.lacks for needs in NEEDS.values() for need in needs}}
     return [
-        CauseEvidence(cause, -need.bits, lacks, "log")
+        CauseEvidence(cause, -need.bits, lack, "log")
         for cause, needs in NEEDS.items()
         for need in needs
-        if (lacks := need.lacks(run)) is not None
+        if (lack := lacking[need.lacks]) is not None
     ]
 
 
