@@ -87,12 +87,12 @@ def events_in_place(step: Floats, events: Sequence[int], column: Column | None) 
     """
     if not events or column is None:
         return step
-    told = column.arrays()[0]
-    rows = np.setdiff1d(np.array(events, dtype=np.int64), told)
-    following = np.searchsorted(told, rows)
-    inside = (following > 0) & (following < len(told))
+    logged = column.arrays()[0]
+    rows = np.setdiff1d(np.array(events, dtype=np.int64), logged)
+    following = np.searchsorted(logged, rows)
+    inside = (following > 0) & (following < len(logged))
     rows, following = rows[inside], following[inside]
-    first, last = step[told[following - 1]], step[told[following]]
+    first, last = step[logged[following - 1]], step[logged[following]]
     _, begins, group, count = np.unique(following, return_index=True, return_inverse=True, return_counts=True)
     number = np.arange(len(rows)) - begins[group] + 1
     parts = count[group] + (count[group] < last - first)

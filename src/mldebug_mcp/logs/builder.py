@@ -90,6 +90,11 @@ MESSAGES = frozenset({"error", "exception", "traceback", "exc_info", "stderr", "
 """Keys under which a structured log holds what a program says."""
 
 
+def _run_named_in(record: Mapping[str, object]) -> dict[str, list[str]]:
+    """Return the texts by which a record names its run, by column, each as a list of one."""
+    return {name: [text] for name, text in record.items() if isinstance(text, str) and names_run(name)}
+
+
 class RunBuilder:
     """Collects records in file order.
 
@@ -141,7 +146,7 @@ class RunBuilder:
         if not self.rows and is_configuration(values) and not any(map(is_telling, numbers)):
             self.configure(values, "the first record")
             return True
-        self.labels({name: [text] for name, text in values.items() if isinstance(text, str) and names_run(name)})
+        self.labels(_run_named_in(values))
         self.numbers(as_the_trainer_means(numbers))
         return True
 
@@ -162,7 +167,7 @@ class RunBuilder:
         where = {name: value for name, value in numbers_in(single.rest) if canonical(name) in COUNTERS}
         metric = named_of_evaluation(single.metric) if is_of_evaluation(single.rest) else single.metric
         end, before, of = self._single
-        texts = {name: [text] for name, text in single.rest.items() if isinstance(text, str) and names_run(name)}
+        texts = _run_named_in(single.rest)
         open_here = where and end == self.rows and metric not in before and texts == of
         if open_here and where.items() <= before.items() and (column := self._column(metric)) is not None:
             column.append(self.rows - 1, number)
@@ -387,7 +392,7 @@ class RunBuilder:
         labels = self._labels.among(self._recorded)
         if runs := runs_among(self._recorded, labels):
             attempt = named_attempt(self.wanted_run)
-            chosen = next(iter(sorted(runs, key=lambda run: -runs[run]))) if attempt else self.choose(path, runs, {})
+            chosen = max(runs, key=lambda run: runs[run]) if attempt else self.choose(path, runs, {})
             codes = [code for code, name in enumerate(labels.names) if name == chosen]
             self._recorded = self._recorded.where(np.isin(labels.of_row, [*codes, -1]))
 
