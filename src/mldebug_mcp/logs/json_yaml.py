@@ -101,9 +101,11 @@ def cut_off(name: str, records: int) -> str:
 # Anchors, tags and lists in brackets are not what loops append: such lines are left out.
 
 
+_QUOTED = r"'[^']{1,200}'|\"[^\"]{1,200}\""
+"""A key in quotes."""
 _LINE = regex(
     r"(?P<indent> {0,80})(?P<item>- {1,8})?"
-    r"(?P<key>'[^']{1,200}'|\"[^\"]{1,200}\"|[^\s'\":#&*!?{}\[\]|>-][^:#]{0,200}):(?:\s+(?P<value>.*))?"
+    rf"(?P<key>{_QUOTED}|[^\s'\":#&*!?{{}}\[\]|>-][^:#]{{0,200}}):(?:\s+(?P<value>.*))?"
 )
 MOST_DEEP = 8
 """Mappings inside of each other that are read. Chosen: loops log two."""
@@ -124,11 +126,11 @@ _ITEM = regex(r"^ {0,80}- {1,8}['\"\w{]", re.MULTILINE)
 
 
 _BRACED = regex(
-    r"(?P<head> {0,80}(?:- {1,8})?)(?:(?P<key>'[^']{1,200}'|\"[^\"]{1,200}\"|[^\s'\":#{}\[\]-][^:#{}]{0,200}):\s{1,8})?"
+    rf"(?P<head> {{0,80}}(?:- {{1,8}})?)(?:(?P<key>{_QUOTED}|[^\s'\":#{{}}\[\]-][^:#{{}}]{{0,200}}):\s{{1,8}})?"
     r"(?P<braces>\{.*\})\s*"
 )
 _PART = regex(
-    r"\s*+(?:(?P<key>'[^']{1,200}'|\"[^\"]{1,200}\"|[^\s'\":{}\[\],][^:{}\[\],]{0,200}):\s*+)?"
+    rf"\s*+(?:(?P<key>{_QUOTED}|[^\s'\":{{}}\[\],][^:{{}}\[\],]{{0,200}}):\s*+)?"
     r"(?:(?P<open>\{)|(?P<value>'[^']{0,200}'|\"[^\"]{0,200}\"|[^\s{}\[\],'\"][^{}\[\],]{0,200})?(?P<end>[,}]\s*+,?))"
 )
 

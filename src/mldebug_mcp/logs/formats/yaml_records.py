@@ -2,7 +2,7 @@
 
 A list is the document, or stands under a key of it, behind the configuration. Results that RLlib prints have an empty
 line between two. Lists of flat mappings (or of mappings in them) are read line by line: a file of any length costs no
-more than its lines. Anchors, tags and flow style are not what loops append: such lines are counted and left out.
+more than its lines. Anchors, tags and lists in brackets are not what loops append: such lines are counted and left out.
 """
 
 from __future__ import annotations

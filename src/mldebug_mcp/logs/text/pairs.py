@@ -23,7 +23,15 @@ from mldebug_mcp.logs.names.metrics import (
     is_telling,
     may_hold_names,
 )
-from mldebug_mcp.logs.numbers import DURATION, MAY_HOLD_NUMBER, NUMBER, parse_number, parse_numbers, seconds_of
+from mldebug_mcp.logs.numbers import (
+    DURATION,
+    MAY_HOLD_NUMBER,
+    NUMBER,
+    SECONDS_PER,
+    parse_number,
+    parse_numbers,
+    seconds_of,
+)
 
 _WRAPPER = r"(?:(?:tf\.)?tensor|array|devicearray|(?:np\.|jnp\.)?float\d+)\("
 _WORD = (
@@ -374,7 +382,6 @@ _AT_RANK = regex(r"(?<=[a-z1])\((?:k|n|top_?k?) ?= ?(\d{1,5})\)(?=\s*[:=])", re.
 _DURATION = regex(r"(?<=[=: ])(?:\d+ days?,? )?(?:\d+ hours?,? )?(?:\d+ minutes?,? )?(?:and )?\d+(?:\.\d+)? seconds?\b")
 _SHORT_DURATION = regex(rf"(?<=[=: ])(?=\d{{1,6}}[dhm]\s?\d){DURATION}(?<=[hms])(?![\w:]|\s?\d)")
 _PART_OF_DURATION = regex(r"(\d+(?:\.\d+)?) (day|hour|minute|second)")
-_SECONDS_IN = {"day": 86_400.0, "hour": 3600.0, "minute": 60.0, "second": 1.0}
 
 
 _NORM = regex(r"\|{1,2}(?:proj )?g(?:rad)?\|{1,2}(?=\s?[=:]|\s+[-+.\d])", re.IGNORECASE)
@@ -427,7 +434,7 @@ def _terse(line: str) -> str:
 def _seconds(duration: re.Match[str]) -> str:
     """Write "3 hours, 11 minutes and 16.97 seconds" (ESPnet) in seconds."""
     parts = _PART_OF_DURATION.findall(duration[0])
-    return f"{sum(float(number) * _SECONDS_IN[unit] for number, unit in parts):.10g}s"
+    return f"{sum(float(number) * SECONDS_PER[f'{unit}s'] for number, unit in parts):.10g}s"
 
 
 def _short_seconds(duration: re.Match[str]) -> str:
