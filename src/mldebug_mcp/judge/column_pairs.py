@@ -21,6 +21,7 @@ from mldebug_mcp.core.text import figure, percent
 from mldebug_mcp.logs import Run, Series
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity
+from mldebug_mcp.logs.names.losses import is_auxiliary
 from mldebug_mcp.logs.names.quantities import LOSSES as EVERY_LOSS
 from mldebug_mcp.models.diagnosis import DerivedFact
 
@@ -276,10 +277,6 @@ FALLS = 0.3
 """Share by which the rest falls meanwhile. Chosen."""
 
 
-_OF_BALANCE = regex(r"aux|balanc|router|z_?loss|load", re.IGNORECASE)
-"""Parts that keep experts equally busy: they are at their lowest where all is well, from the start on."""
-
-
 def weighed_parts(run: Run) -> Iterator[DerivedFact]:
     """Yield a weighted sum of parts in which one part is nearly all, or one stays where the rest falls."""
     if (total := training_loss(run, not_of=POLICIES)) is None:
@@ -297,8 +294,7 @@ def weighed_parts(run: Run) -> Iterator[DerivedFact]:
     steady = (early - late <= STAYS * np.abs(early)) & (late - early <= RISES * np.abs(early))
     rest_falls = [float(early.sum() - early[k]) * (1 - FALLS) > float(late.sum() - late[k]) for k in range(len(parts))]
     for k, series in enumerate(parts):
-        kept_low = _OF_BALANCE.search(named(series)) is not None
-        if steady[k] and rest_falls[k] and weights[k] > 0 and early[k] > 0 and not kept_low:
+        if steady[k] and rest_falls[k] and weights[k] > 0 and early[k] > 0 and not is_auxiliary(named(series)):
             level = figure(float(np.median(series.value[-3:])))
             text = f"{named(total)} = {equation}; {named(series)} stays at {level} while the other parts fall."
             expected = " A part that is trained falls, too."

@@ -24,8 +24,10 @@ from mldebug_mcp.logs.names.words import segments_of, sorted_out
 _PERPLEXITIES = ("ppl", "perplexity", "PPL", "Perplexity")
 _ERRORS = ("total", "objective", "nll", "bce", "ce", "mse", "rmse", "mae", "l1", "l2", "l")
 _ERRORS_FIRST = frozenset({"total", "objective"})
-_AUXILIARY_LOSS = regex(r"(?:^|_)(?:z|aux|lb|balance|balancing|load_balanc\w*|commit\w*|koleo)(?:_|$)")
-"""Terms that are added to a loss to keep a model in shape, and are none by themselves."""
+_AUXILIARY_LOSS = regex(
+    r"(?:^|[_/. -])(?:z(?:loss)?|aux(?:iliary)?|lb|(?:load_?)?balanc\w*|router|commit\w*|koleo)(?:[_/. -]|$)",
+    re.IGNORECASE,
+)
 _HELD_OUT = (
     *("val", "valid", "validation", "test", "eval", "dev", "held-out", "heldout", "held_out", "holdout"),
     *("te", "tst", "va", "ho"),
@@ -57,6 +59,11 @@ _SO_FAR = regex(r"(?:^|[/_ ])(?:best|lowest)[_ ]", re.IGNORECASE)
 _OF_EMBEDDINGS = regex(r"triplet|contrastive|info_?nce|(?:^|_)nce(?:_|$)|nt_?xent")
 
 
+def is_auxiliary(name: str) -> bool:
+    """Return whether a term is added to a loss to keep a model in shape, such as busy experts; it need not fall."""
+    return _AUXILIARY_LOSS.search(name) is not None
+
+
 def named_loss(columns: Columns) -> str | None:
     """A single loss with a name of its own, `contrastive_loss` or `mse`, is the loss of a log that has no other.
 
@@ -67,9 +74,9 @@ def named_loss(columns: Columns) -> str | None:
     own = [name for name in columns if not name.startswith(SET_ASIDE) and not _SO_FAR.search(name)]
     names = {_bare(name) or name.lower(): name for name in own if not _is_held_out(name) and not _is_elsewhere(name)}
     losses = [bare for bare in names if re.search(r"loss(?:es)?$|^loss", bare) and is_telling(bare)]
-    losses = [bare for bare in losses if not _AUXILIARY_LOSS.search(bare)] or losses
+    losses = [bare for bare in losses if not is_auxiliary(bare)] or losses
     by_name = [bare for bare in names if _is_called_by_name(bare) and _is_measured(columns[names[bare]])]
-    are_auxiliary = all(map(_AUXILIARY_LOSS.search, losses))
+    are_auxiliary = all(map(is_auxiliary, losses))
     if are_auxiliary and len(by_name) == 1 and not (_ERRORS_FIRST & names.keys()):
         losses = by_name
     found = losses or [bare for bare in _ERRORS if bare in names and _is_measured(columns[names[bare]])][:1]
