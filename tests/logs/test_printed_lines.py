@@ -603,6 +603,17 @@ def test_each_phase_has_the_loss_that_is_printed_for_it(tmp_path: Path, form: st
     assert points(run, "eval_loss") == pytest.approx({at: 3.5 / at for at in range(1, 13)})
 
 
+def test_two_values_behind_one_name_are_both_kept(tmp_path: Path) -> None:
+    lines = [
+        f"[0/5][{at}/300]\tLoss_D: 1.2\tD(G(z)): {at / 100:.2f} / {at / 50:.2f}\tmem: 3.5 / 80.0 GB\n"
+        for at in range(0, 300, 10)
+    ]
+    run = read(tmp_path, "".join(lines))
+    assert points(run, "D(G(z))") == pytest.approx({at: at / 100 for at in range(0, 300, 10)})
+    assert points(run, "D(G(z))_2") == pytest.approx({at: at / 50 for at in range(0, 300, 10)})
+    assert "mem_2" not in run
+
+
 def test_batches_of_a_validation_are_no_steps(tmp_path: Path) -> None:
     lines = [
         f"Epoch {epoch} | batch {batch}/4 | loss {epoch + batch / 10}\n"

@@ -352,6 +352,11 @@ _BOTH_BEHIND = regex(
     re.IGNORECASE,
 )
 """The same behind the name: "loss (train/val): 1.26 / 1.34"."""
+_SECOND = regex(
+    r"(?<![\w(/])(?P<pair>(?P<name>[A-Za-z][\w@()/]{0,30})(?:\s{0,2}[:=]\s{0,2}|\s)-?\d{1,12}\.\d{1,12})\s?/\s?"
+    r"(?P<second>-?\d{1,12}\.\d{1,12})(?![\w.%/]|\s?(?:[KMGT]i?B|s|ms|sec)\b)"
+)
+"""Two values behind one name, as PyTorch's DCGAN prints them: "D(G(z)): 0.58 / 0.01". A share of a total has a unit."""
 _EVALUATION_BEHIND = regex(
     rf"(?<![\w./-])(?P<pair>(?P<name>[A-Za-z]\w{{0,30}})(?:\s?[=:]\s?|\s){NUMBER}(?:\s?%)?)\s?"
     rf"[(\[](?P<eval>val(?:id(?:ation)?)?|test|eval|dev)\s?[=:]?\s?(?P<second>{NUMBER}(?:\s?%)?)[)\]]",
@@ -470,6 +475,7 @@ _FORMS: tuple[tuple[str, re.Pattern[str], str | Callable[[re.Match[str]], str]],
     (">=", _TAGGED, ""),
     ("/", _BOTH, r"\g<train> \g<name>: \g<first>, \g<eval> \g<name>: \g<second>"),
     ("/", _BOTH_BEHIND, r"\g<train> \g<name>: \g<first>, \g<eval> \g<name>: \g<second>"),
+    ("/", _SECOND, r"\g<pair>, \g<name>_2: \g<second>"),
     (")", _EVALUATION_BEHIND, r"\g<pair>, \g<eval> \g<name>: \g<second>"),
     ("]", _EVALUATION_BEHIND, r"\g<pair>, \g<eval> \g<name>: \g<second>"),
     ("->", _BEFORE_ARROW, ""),
