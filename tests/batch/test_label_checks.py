@@ -228,6 +228,17 @@ def test_rows_with_answers_but_no_labels_yet_are_training_data(inspect: Inspect)
     assert inspect(open_ended, made.tokenizer) == {"missing_eos": "error"}
 
 
+def answers(*ends: int) -> list[dict[str, list[int]]]:
+    lengths = [20 + 7 * row % 11 for row in range(16)]
+    rows = [[*range(300 + 90 * row, 300 + 90 * row + length), *ends] for row, length in enumerate(lengths)]
+    return [{"input_ids": row, "labels": [*[IGNORE] * 12, *row[12:]]} for row in rows]
+
+
+def test_answers_whose_last_tokens_all_differ_lack_an_end_though_no_tokenizer_names_it(inspect: Inspect) -> None:
+    assert inspect(answers())["missing_eos"] == "warning"
+    assert not {"missing_eos"} & (inspect(answers(2)).keys() | inspect(answers(2, 13)).keys())
+
+
 def test_prompts_that_wait_for_an_answer_lack_no_end(inspect: Inspect) -> None:
     made = Maker("chatml")
     texts = [made.tokenizer.render([{"role": "user", "content": word}], add_generation_prompt=True) for word in "abcd"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mldebug_mcp.batch.batch import Batch
-from mldebug_mcp.batch.endings import all_endings, holds_documents
+from mldebug_mcp.batch.endings import LOOK_BACK, all_endings, holds_documents
 from mldebug_mcp.batch.sequences import Bools, Ints, Sequences, hides_words, shift_of
 from mldebug_mcp.checks.batch.affected_rows import (
     NO_ROWS,
@@ -167,9 +167,13 @@ def _is_piece_of_stream(batch: Batch, side: Sequences, bos: int) -> bool:
 def missing_eos(batch: Batch) -> Evidence | None:
     """Completions stop without an end token although the row had room for one.
 
+    Where no tokenizer says which tokens end, rows that had room and share none of their last tokens lack one.
+
     Not this when: the row is as long as rows can be (`truncated_completion`); the end token is there but masked
     (`eos_masked`); the rows are pieces of a longer stream, as in pretraining, and end tokens stand inside them.
     """
+    if not batch.ends:
+        return _no_common_end(batch)
     _, rows, spots = gather(
         (side, found.last[found.open])
         for side, found in all_endings(batch)
@@ -182,6 +186,33 @@ def missing_eos(batch: Batch) -> Evidence | None:
     return batch_evidence(
         f"the completions of {of_rows(rows, batch.rows)} do not end with an end token", rows, spots, severity=severity
     )
+
+
+MIN_ROWS_WITH_ROOM = 8
+"""Completions that have to break off before the greatest length. Chosen: fewer may end alike, or not, by chance."""
+MAX_SHARE_OF_AN_END = 0.25
+"""Share of rows that one token ends at most, where no token is the end. Chosen: a full stop ends more of most texts."""
+
+
+def _no_common_end(batch: Batch) -> Evidence | None:
+    """Find completions, trained on to the row's end, whose last tokens are another in nearly each row."""
+    if batch.purpose not in ("sft", "vlm"):
+        return None
+    for side in batch.sides:
+        runs = side.trained_runs
+        if runs is None or side.name == "prompt" or side.packed or shift_of(side) != 0:
+            continue
+        at_end = (runs.stop == side.bounds[1][runs.row]) & (side.lengths[runs.row] < side.lengths.max())
+        stop, rows = runs.stop[at_end], runs.row[at_end]
+        if len(rows) < MIN_ROWS_WITH_ROOM or 2 * len(rows) < side.rows:
+            continue
+        last = [side.ids.flat[np.maximum(stop - back, 0)] for back in range(1, LOOK_BACK + 1)]
+        if max(np.unique(tokens, return_counts=True)[1].max() for tokens in last) <= MAX_SHARE_OF_AN_END * len(rows):
+            summary = (
+                f"no token ends the completions of {of_rows(side.numbers[rows], batch.rows)}: their last ones differ"
+            )
+            return batch_evidence(summary, side.numbers[rows], spots_at(side, stop - 1), severity="warning")
+    return None
 
 
 def _is_stream(batch: Batch, side: Sequences) -> bool:
