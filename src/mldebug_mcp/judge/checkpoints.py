@@ -157,7 +157,7 @@ def _far_smaller(saved: Sequence[Checkpoint]) -> list[str]:
         kinds.setdefault(kind, []).append(checkpoint)
     notes = []
     for alike in kinds.values():
-        usual = float(np.median([checkpoint.size for checkpoint in alike]))
+        usual = median([checkpoint.size for checkpoint in alike])
         if sum(abs(checkpoint.size - usual) <= SAME_SIZE * usual for checkpoint in alike) >= LEAST_ALIKE:
             notes += [
                 f"{checkpoint.name} has {counted(checkpoint.size, 'byte')} where others like it have {usual:,.0f}: "

@@ -299,7 +299,7 @@ def weighed_parts(run: Run) -> Iterator[DerivedFact]:
     for k, series in enumerate(parts):
         kept_low = _OF_BALANCE.search(named(series)) is not None
         if steady[k] and rest_falls[k] and weights[k] > 0 and early[k] > 0 and not kept_low:
-            level = figure(float(np.median(series.value[-3:])))
+            level = figure(median(series.value[-3:]))
             text = f"{named(total)} = {equation}; {named(series)} stays at {level} while the other parts fall."
             expected = " A part that is trained falls, too."
             yield DerivedFact(fact="part_stays", text=text + expected, values={"share": float(shares[k])})
@@ -785,7 +785,7 @@ def evaluation_after_passes(run: Run) -> Iterator[DerivedFact]:
     passes = passes_at(run, steps[-1:]) if len(steps) else None
     if passes is None or float(passes[0]) < MANY_PASSES:
         return
-    low, start = median(train[-LEAST_PAIRS:]), float(np.median(loss.value[:3]))
+    low, start = median(train[-LEAST_PAIRS:]), median(loss.value[:3])
     late = median(evaluated[-LEAST_PAIRS:])
     if not 0 < low < LEARNT * start or late > AS_LOW * low:
         return
