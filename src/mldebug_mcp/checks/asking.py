@@ -54,13 +54,13 @@ class Answer:
         """Return the answer as a finding of a run, a probe or a snapshot."""
         if self.evidence is None:
             summary = "" if self.unknown is None else str(self.unknown)
-            return Finding(symptom=self.outcome.id, state=self.state, summary=summary)
-        return Finding(
+            return Finding.model_construct(symptom=self.outcome.id, state=self.state, summary=summary)
+        return Finding.model_construct(
             symptom=self.outcome.id,
             state=self.state,
             summary=self.evidence.summary,
             steps=list(self.evidence.steps),
-            values=dict(self.evidence.values),
+            values={name: float(value) for name, value in self.evidence.values.items()},
         )
 
 

@@ -109,7 +109,11 @@ class Frozen(BaseModel):
 
 
 class Model(Frozen):
-    """Base of the contract. Its strings are safe to show, however it is built."""
+    """Base of the contract. Its strings are safe to show, however it is built.
+
+    The parts of a diagnosis are made by `model_construct`. Our own code gives their values, whose types mypy checks; to
+    build the schemas that check them again takes a twelfth of a short command. What is parsed is validated as usual.
+    """
 
     def model_post_init(self, context: Any, /) -> None:  # noqa: ANN401, ARG002 - as pydantic calls it
         """Make the text safe: once, when it is built, and not again where it becomes part of another model."""
