@@ -50,7 +50,7 @@ def line(*pieces: str | tuple[str, str]) -> Line:
 
 
 def is_plain() -> bool:
-    """Say whether standard output is no terminal, and no variable asks rich to treat it as one."""
+    """Say whether standard output goes elsewhere than to a terminal, and no variable asks rich for its styles."""
     return not sys.stdout.isatty() and not os.environ.keys() & {"FORCE_COLOR", "TTY_COMPATIBLE"}
 
 
