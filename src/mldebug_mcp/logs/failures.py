@@ -315,9 +315,7 @@ BOX = ("│", "╭", "╰")
 _PYTHON = regex(r'\s*File "(?P<file>[^"]{1,400})", line (?P<line>\d+)(?:, in (?P<function>.{1,120}))?')
 _IPYTHON = (
     regex(r'File (?P<file>[^\s"][^"]{0,400}?):(?P<line>\d+)(?:, in (?P<function>[^(]{1,120}))?'),
-    regex(
-        r"(?P<file>(?:Cell|Input) In ?\[\d+\])(?:, (?:in )?[\[<(]?(?:cell )?line:? (?P<line>\d+))?(?P<function>)"
-    ),
+    regex(r"(?P<file>(?:Cell|Input) In ?\[\d+\])(?:, (?:in )?[\[<(]?(?:cell )?line:? (?P<line>\d+))?(?P<function>)"),
     regex(
         r"(?P<file><ipython-input-[\w-]{1,80}>|[~./\\\w][^\s()]{0,300}) in "
         r"(?P<function><[^<>]{1,60}>|[\w.]{1,120})(?P<line>)"
