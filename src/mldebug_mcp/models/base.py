@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from itertools import count
 from threading import RLock
@@ -119,7 +119,15 @@ class Model(Frozen):
         """Make the text safe: once, when it is built, and not again where it becomes part of another model."""
         held = self.__dict__
         for name, room in _with_text(type(self)):
-            held[name] = _safe(held[name], room)
+            if held[name]:  # most fields of most models are empty
+                held[name] = _safe(held[name], room)
+
+    @classmethod
+    def model_construct(cls, _fields_set: set[str] | None = None, **values: Any) -> Self:  # noqa: ANN401 - any field
+        """Return a model of values that are known to be right, its defaults filled in: pydantic takes long for each."""
+        plain, factories = _defaults(cls)
+        made = {name: make() for name, make in factories.items() if name not in values}
+        return super().model_construct(set(values) if _fields_set is None else _fields_set, **plain | made | values)
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """Return a copy with other fields, whose text is made safe, too: pydantic does not validate them."""
@@ -147,6 +155,15 @@ def _field_text(name: str, value: object) -> str:
     if isinstance(value, float):
         return f"{name}={figure(value)}" if math.isfinite(value) else f"{name}={value}"
     return f"{name}={shorten(str(value), LONGEST_TOLD)}"
+
+
+@cache
+def _defaults(kind: type[Model]) -> tuple[dict[str, Any], dict[str, Callable[[], Any]]]:
+    """Return the defaults of the fields that have one, and what makes those that are not shared."""
+    optional = {name: field for name, field in kind.model_fields.items() if not field.is_required()}
+    factories: dict[str, Any] = {name: field.default_factory for name, field in optional.items()}
+    made = {name: factory for name, factory in factories.items() if factory is not None}
+    return {name: field.default for name, field in optional.items() if name not in made}, made
 
 
 @cache
