@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import TypeVarTuple, cast
 
@@ -25,7 +24,7 @@ from mldebug_mcp.checks.check import (
     not_logged,
     symptoms,
 )
-from mldebug_mcp.core.lazy import dataclass
+from mldebug_mcp.core.lazy import dataclass, replace
 from mldebug_mcp.core.limits import checkpoint
 from mldebug_mcp.core.text import figure, shorten
 from mldebug_mcp.logs.run import Run

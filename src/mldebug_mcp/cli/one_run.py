@@ -6,7 +6,6 @@ import argparse
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from importlib import import_module
 from threading import Thread
 from typing import TYPE_CHECKING, NamedTuple
@@ -28,6 +27,7 @@ from mldebug_mcp.cli.commands import (
     verb,
 )
 from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.core.lazy import replace
 from mldebug_mcp.core.text import LONGEST_ERROR, shorten
 
 if TYPE_CHECKING:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,7 +19,7 @@ from mldebug_mcp.checks.train_eval_gap import rows_behind
 from mldebug_mcp.core.access import is_file
 from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.errors import InputError
-from mldebug_mcp.core.lazy import dataclass, regex
+from mldebug_mcp.core.lazy import dataclass, regex, replace
 from mldebug_mcp.core.paths import expanded
 from mldebug_mcp.core.text import counted, figure, shorten
 from mldebug_mcp.judge.at_a_glance import glance_at_choice

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import field, replace
+from dataclasses import field
 from itertools import islice
 
-from mldebug_mcp.core.lazy import dataclass, regex
+from mldebug_mcp.core.lazy import dataclass, regex, replace
 from mldebug_mcp.core.limits import checkpoint
 from mldebug_mcp.core.text import clean
 from mldebug_mcp.logs import line_prefixes

@@ -11,11 +11,10 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from itertools import count
 from threading import RLock
-from typing import Annotated, Any, Literal, Self, get_args, get_origin
+from typing import Annotated, Any, Literal, NamedTuple, Self, get_args, get_origin
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, WithJsonSchema
 
-from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.core.text import cut, figure, shorten
 
 # What every type of the contract shares: numbers that may be NaN, text that is safe to show.
@@ -46,8 +45,7 @@ Number = Annotated[
 """A float that may be NaN or infinite; in JSON those are strings. Written with six significant digits."""
 
 
-@dataclass(frozen=True, slots=True)
-class Room:
+class Room(NamedTuple):
     """How many characters the strings of a field may have."""
 
     characters: int
