@@ -157,12 +157,8 @@ def _hash(self: Any) -> int:  # noqa: ANN401 - of any dataclass
 def _arguments(kind: type) -> tuple[str, ...]:
     """Return the fields that a dataclass is made of, those that it inherits first."""
     classes = [base for base in reversed(kind.__mro__) if "__dataclass_fields__" in base.__dict__]
-    written = {name: (text, base.__dict__.get(name)) for base in classes for name, text in base.__annotations__.items()}
-    return tuple(
-        name
-        for name, (text, value) in written.items()
-        if not text.startswith("ClassVar") and not (isinstance(value, dataclasses.Field) and not value.init)
-    )
+    written = {name: text for base in classes for name, text in base.__annotations__.items()}
+    return tuple(name for name, text in written.items() if not text.startswith("ClassVar"))
 
 
 @cache

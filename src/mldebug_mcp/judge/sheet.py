@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from mldebug_mcp.checks.course import Change, Event, events_of
 from mldebug_mcp.checks.progress import uniform_loss
 from mldebug_mcp.checks.reference_settings import usual_instead, usual_rates
 from mldebug_mcp.checks.results import among_siblings
+from mldebug_mcp.core.lazy import replace
 from mldebug_mcp.core.text import counted, figure, percent, shorten
 from mldebug_mcp.judge.column_facts import not_repeated
 from mldebug_mcp.judge.derived_facts import derived_facts

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from itertools import count
 from threading import RLock
-from typing import Annotated, Any, Literal, NamedTuple, Self, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self, get_args, get_origin
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, WithJsonSchema
 
@@ -120,12 +120,14 @@ class Model(Frozen):
             if held[name]:  # most fields of most models are empty
                 held[name] = _safe(held[name], room)
 
-    @classmethod
-    def model_construct(cls, _fields_set: set[str] | None = None, **values: Any) -> Self:  # noqa: ANN401 - any field
-        """Return a model of values that are known to be right, its defaults filled in: pydantic takes long for each."""
-        plain, factories = _defaults(cls)
-        made = {name: make() for name, make in factories.items() if name not in values}
-        return super().model_construct(set(values) if _fields_set is None else _fields_set, **plain | made | values)
+    if not TYPE_CHECKING:  # for mypy the plugin of pydantic gives each model this method with its own fields
+
+        @classmethod
+        def model_construct(cls, _fields_set: set[str] | None = None, **values: Any) -> Self:  # noqa: ANN401 - any field
+            """Return a model of values known to be right, with its defaults: pydantic takes long for each of these."""
+            plain, factories = _defaults(cls)
+            made = {name: make() for name, make in factories.items() if name not in values}
+            return super().model_construct(set(values) if _fields_set is None else _fields_set, **plain | made | values)
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """Return a copy with other fields, whose text is made safe, too: pydantic does not validate them."""
