@@ -12,7 +12,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
 class CatalogueHook(BuildHookInterface[Any]):
-    """Adds `catalogue.json` to a wheel. An editable install makes its own when the sources change."""
+    """Adds `catalogue.jsonl` to a wheel. An editable install makes its own when the sources change."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Make the catalogue; raises CatalogueError, which names file and line, where a source breaks its grammar."""
@@ -20,12 +20,12 @@ class CatalogueHook(BuildHookInterface[Any]):
             return
         root = Path(self.root)
         sys.path.insert(0, str(root / "src"))
-        from mldebug_mcp.knowledge.prepared import SHIPPED, to_json
+        from mldebug_mcp.knowledge.prepared import SHIPPED, to_lines
         from mldebug_mcp.knowledge.sources import read_catalogue
 
         self._made = tempfile.mkdtemp()
         path = Path(self._made) / SHIPPED
-        path.write_text(to_json(read_catalogue(root)), encoding="utf-8")
+        path.write_text(to_lines(read_catalogue(root)), encoding="utf-8")
         build_data["force_include"][str(path)] = f"mldebug_mcp/data/{SHIPPED}"
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:

@@ -302,7 +302,7 @@ def test_long_work_says_what_it_does_on_a_terminal_and_leaves_nothing_of_it_ther
 def test_a_diagnosis_fits_a_narrow_terminal(
     example: str, width: int, examples: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mldebug_mcp.report.console.PLAIN_WIDTH", width)
+    monkeypatch.setattr("mldebug_mcp.report.diagnosis_screen.PLAIN_WIDTH", width)
     assert main(["diagnose", str(examples / example)]) == 0
     printed = capsys.readouterr().out
     lines = printed.splitlines()

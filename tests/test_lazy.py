@@ -9,12 +9,13 @@ import re
 import subprocess
 import sys
 from dataclasses import field
+from typing import ClassVar
 
 import numpy as np
 import pytest
 
 from mldebug_mcp.core.arrays import distinct, median, median_of_numbers, quantile
-from mldebug_mcp.core.lazy import MANY, dataclass, regex
+from mldebug_mcp.core.lazy import MANY, dataclass, regex, replace
 
 
 @dataclass(frozen=True)
@@ -147,3 +148,21 @@ def test_a_diagnosis_from_the_shell_loads_none_of_what_it_does_not_need() -> Non
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = set(ended.stderr.split())
     assert not loaded & {"polars", "scipy", "torch", "pandas", "tomlkit", "mcp"}
+
+
+@dataclass
+class Tallied(Count):
+    """Counts on from what it is given, with a constant that is no field."""
+
+    step: ClassVar[int] = 2
+    seen: list[int] = field(default_factory=list)
+
+
+def test_a_copy_with_other_values_is_that_of_the_standard_library() -> None:
+    named, tallied = Named(1.0, ["a"], "b"), Tallied(3, [1])
+    assert vars(replace(named, x=2.0)) == vars(dataclasses.replace(named, x=2.0))
+    assert vars(replace(tallied, of=4)) == vars(dataclasses.replace(tallied, of=4)) == {"of": 4, "seen": [1]}
+    with pytest.raises(ValueError, match="below zero"):
+        replace(Checked(1), value=-1)
+    with pytest.raises(TypeError):
+        replace(Count(1), unknown=2)  # type: ignore[call-arg]

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from pydantic import PrivateAttr
 
 from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.core.lazy import replace
 from mldebug_mcp.core.paths import expanded
 from mldebug_mcp.judge.diagnosis import diagnose, inspected
 from mldebug_mcp.judge.next_steps import Outcome

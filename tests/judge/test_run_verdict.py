@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 
 import numpy as np
 import pytest
-from rich.console import Console
 from tests.runs import run_of, run_of_records
 
 from mldebug_mcp.judge import diagnose, diagnose_run
@@ -16,7 +14,7 @@ from mldebug_mcp.judge.run_verdict import whole_sentences
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.knowledge.catalogue import cause_names
 from mldebug_mcp.logs import read_run
-from mldebug_mcp.report.diagnosis_terminal import print_verdict
+from mldebug_mcp.report.diagnosis_screen import verdict_lines
 from mldebug_mcp.report.sections import verdict_block
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -29,15 +27,14 @@ def test_every_cause_has_a_name_for_a_sentence() -> None:
 @pytest.mark.parametrize("example", ["loss_spike", "nan_loss", "overfit", "divergence"])
 def test_the_first_lines_hold_verdict_facts_check_and_fix_whole(example: str) -> None:
     diagnosis = diagnose(read_run(EXAMPLES / example))
-    console = Console(file=io.StringIO(), width=80, highlight=False, markup=False, force_terminal=False)
-    rows = print_verdict(console, diagnosis)
-    printed = " ".join(console.file.getvalue().split())  # type: ignore[attr-defined]
+    lines = verdict_lines(diagnosis, 80)
+    printed = " ".join(" ".join(map(str, lines)).split())
     block = verdict_block(diagnosis)
     assert block.check is not None
     for whole in (block.headline, block.facts[0], block.next, block.command, whole_sentences(block.fix, 0)):
         assert " ".join(whole.split()) in printed
     assert "…" not in printed
-    assert rows <= 9
+    assert len(lines) <= 9
 
 
 def test_a_healthy_run_is_one_sentence_with_what_was_looked_at() -> None:

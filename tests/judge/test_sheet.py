@@ -18,11 +18,12 @@ from mldebug_mcp import diagnose_run
 from mldebug_mcp.checks.check import symptoms
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.judge.diagnosis import diagnose
-from mldebug_mcp.logs import read_run
+from mldebug_mcp.logs import Run, read_run
 from mldebug_mcp.models import Diagnosis
 from mldebug_mcp.report.concise import length
 from mldebug_mcp.report.diagnosis_concise import BRIEF, LIMIT, concise, is_clearly_healthy
-from mldebug_mcp.report.diagnosis_terminal import LINES, print_diagnosis, print_screen
+from mldebug_mcp.report.diagnosis_screen import LINES, screen_lines
+from mldebug_mcp.report.diagnosis_terminal import print_diagnosis
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 LOGS = own_logs()
@@ -33,9 +34,11 @@ def sheet_of(diagnosis: Diagnosis) -> str:
     return "\n".join(diagnosis.sheet.lines)
 
 
-def printed(diagnosis: Diagnosis, run: object, *, long: bool, width: int = 100) -> str:
+def printed(diagnosis: Diagnosis, run: Run, *, long: bool, width: int = 100) -> str:
+    if not long:
+        return "\n".join(map(str, screen_lines(diagnosis, run, width)))
     console = Console(file=io.StringIO(), width=width, highlight=False, markup=False, force_terminal=False)
-    (print_diagnosis if long else print_screen)(console, diagnosis, run)  # type: ignore[arg-type]
+    print_diagnosis(console, diagnosis, run)
     return console.file.getvalue()  # type: ignore[attr-defined, no-any-return]
 
 

@@ -11,7 +11,7 @@ import pytest
 from mldebug_mcp.core.errors import CatalogueError
 from mldebug_mcp.core.paths import knowledge_folder
 from mldebug_mcp.knowledge import catalogue
-from mldebug_mcp.knowledge.prepared import from_json, load_kept, to_json
+from mldebug_mcp.knowledge.prepared import from_lines, load_kept, to_lines
 from mldebug_mcp.knowledge.sources import read_catalogue
 
 ROOT = knowledge_folder()
@@ -44,12 +44,12 @@ def test_the_catalogue_is_that_of_its_sources() -> None:
 
 def test_nothing_is_lost_in_the_file() -> None:
     known = read_catalogue(ROOT)
-    assert from_json(to_json(known).encode()) == known
+    assert from_lines(to_lines(known).encode()) == known
 
 
 def test_an_answer_has_the_same_fields_from_the_sources_and_from_the_file() -> None:
     known = read_catalogue(ROOT)
-    prepared = from_json(to_json(known).encode())
+    prepared = from_lines(to_lines(known).encode())
     for kind in ("causes", "quotes", "sources", "menus"):
         for id_, entry in getattr(known, kind).items():
             same = getattr(prepared, kind)[id_]

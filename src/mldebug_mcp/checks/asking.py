@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import TypeVarTuple, cast
 
@@ -25,7 +24,7 @@ from mldebug_mcp.checks.check import (
     not_logged,
     symptoms,
 )
-from mldebug_mcp.core.lazy import dataclass
+from mldebug_mcp.core.lazy import dataclass, replace
 from mldebug_mcp.core.limits import checkpoint
 from mldebug_mcp.core.text import figure, shorten
 from mldebug_mcp.logs.run import Run
@@ -54,13 +53,13 @@ class Answer:
         """Return the answer as a finding of a run, a probe or a snapshot."""
         if self.evidence is None:
             summary = "" if self.unknown is None else str(self.unknown)
-            return Finding(symptom=self.outcome.id, state=self.state, summary=summary)
-        return Finding(
+            return Finding.model_construct(symptom=self.outcome.id, state=self.state, summary=summary)
+        return Finding.model_construct(
             symptom=self.outcome.id,
             state=self.state,
             summary=self.evidence.summary,
             steps=list(self.evidence.steps),
-            values=dict(self.evidence.values),
+            values={name: float(value) for name, value in self.evidence.values.items()},
         )
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from mldebug_mcp.checks.curve import sample
 from mldebug_mcp.checks.progress import epoch_at
+from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.core.text import figure
 from mldebug_mcp.logs.kinds import plan_of
@@ -219,7 +220,7 @@ def range_test(run: Run) -> str:
     if rate is None or "loss" not in run or len(rate) < MIN_RECORDS_OF_RANGE or float(rate.value.min()) <= 0:
         return ""
     factors = np.diff(np.log(rate.value))
-    usual = float(np.median(factors))
+    usual = median(factors)
     if usual <= 0 or float(np.abs(factors / usual - 1).max()) > ONE_FACTOR:
         return ""
     if rate.value[-1] < MIN_TIMES_OF_RANGE * rate.value[0]:

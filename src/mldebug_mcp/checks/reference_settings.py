@@ -6,13 +6,12 @@ It knows the ranges of runs that went well, by family of optimizer, kind of tuni
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from enum import StrEnum
 
 from mldebug_mcp.checks.check import CannotTell
 from mldebug_mcp.checks.curve import counted_up
 from mldebug_mcp.core.arrays import median
-from mldebug_mcp.core.lazy import dataclass
+from mldebug_mcp.core.lazy import dataclass, replace
 from mldebug_mcp.core.text import figure
 from mldebug_mcp.logs.kinds import scores_pairs
 from mldebug_mcp.logs.names import Quantity

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 
@@ -23,7 +22,7 @@ from mldebug_mcp.checks.evaluation import (
 )
 from mldebug_mcp.checks.progress import PASSES, passes_at, predicts_tokens
 from mldebug_mcp.core.arrays import distinct, median
-from mldebug_mcp.core.lazy import dataclass
+from mldebug_mcp.core.lazy import dataclass, replace
 from mldebug_mcp.core.text import figure
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity

@@ -6,7 +6,6 @@ import argparse
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from importlib import import_module
 from threading import Thread
 from typing import TYPE_CHECKING, NamedTuple
@@ -28,6 +27,7 @@ from mldebug_mcp.cli.commands import (
     verb,
 )
 from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.core.lazy import replace
 from mldebug_mcp.core.text import LONGEST_ERROR, shorten
 
 if TYPE_CHECKING:
@@ -92,11 +92,15 @@ def do_diagnose(options: argparse.Namespace) -> int:
         write_diagnosis_html(answer, run, options.html, reference)
     if options.json:
         print_json(answer)
-    else:
+    elif options.long:
         from mldebug_mcp.report.console import console_for
-        from mldebug_mcp.report.diagnosis_terminal import print_diagnosis, print_screen
+        from mldebug_mcp.report.diagnosis_terminal import print_diagnosis
 
-        (print_diagnosis if options.long else print_screen)(console_for(), answer, run, bits=options.bits)
+        print_diagnosis(console_for(), answer, run, bits=options.bits)
+    else:
+        from mldebug_mcp.report.diagnosis_screen import print_screen
+
+        print_screen(answer, run, bits=options.bits)
     return _code(answer, options)
 
 
@@ -112,7 +116,7 @@ def _diagnose_several(paths: Sequence[str], options: argparse.Namespace) -> int:
         raise InputError(f"{'--html' if options.html else '--png'} takes one run at a time; name one, without --short")
     if "-" in paths and len(paths) > 1:
         raise InputError("- (standard input) is read alone; name it without other runs")
-    from mldebug_mcp.report.diagnosis_terminal import short_line
+    from mldebug_mcp.report.diagnosis_screen import short_line
 
     codes, beside = {DONE}, _Beside.of(options)
     for path in paths:
@@ -183,7 +187,7 @@ def _prepare_diagnosis() -> None:
         from mldebug_mcp.judge.diagnosis import prepare
 
         prepare()
-        import_module("mldebug_mcp.report.diagnosis_terminal")
+        import_module("mldebug_mcp.report.diagnosis_screen")
 
 
 def add_read(verbs: Commands) -> None:

@@ -15,7 +15,7 @@ from operator import attrgetter
 from threading import RLock
 from typing import TYPE_CHECKING, Any, AnyStr
 
-__all__ = ["dataclass", "lazily", "regex"]
+__all__ = ["dataclass", "lazily", "regex", "replace"]
 
 
 def lazily(package: str, modules: Mapping[str, str]) -> Callable[[str], object]:
@@ -154,6 +154,14 @@ def _hash(self: Any) -> int:  # noqa: ANN401 - of any dataclass
 
 
 @cache
+def _arguments(kind: type) -> tuple[str, ...]:
+    """Return the fields that a dataclass is made of, those that it inherits first."""
+    classes = [base for base in reversed(kind.__mro__) if "__dataclass_fields__" in base.__dict__]
+    written = {name: text for base in classes for name, text in base.__annotations__.items()}
+    return tuple(name for name, text in written.items() if not text.startswith("ClassVar"))
+
+
+@cache
 def _compared(kind: Any) -> Callable[[object], object]:  # noqa: ANN401 - any dataclass
     """Return what gives the values by which instances are compared."""
     names = [field.name for field in dataclasses.fields(kind) if field.compare]
@@ -161,7 +169,7 @@ def _compared(kind: Any) -> Callable[[object], object]:  # noqa: ANN401 - any da
 
 
 if TYPE_CHECKING:
-    from dataclasses import dataclass
+    from dataclasses import dataclass, replace
 else:
 
     def dataclass(cls: type | None = None, /, **options: bool) -> object:
@@ -171,6 +179,11 @@ else:
         standard library's is better.
         """
         return _put_off(cls, options) if cls is not None else lambda made: _put_off(made, options)
+
+    def replace(made: object, /, **changes: object) -> object:
+        """Return a copy with other values, as `dataclasses.replace` does, without completing the class."""
+        kept = {name: getattr(made, name) for name in _arguments(type(made)) if name not in changes}
+        return type(made)(**kept, **changes)
 
 
 # Patterns. Most logs need a few of three hundred.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from mldebug_mcp.checks.check import all_known
@@ -13,7 +12,7 @@ from mldebug_mcp.checks.policies import held_out_scores, rewards_of
 from mldebug_mcp.checks.results import improves_upwards, named
 from mldebug_mcp.core.access import entries, is_file
 from mldebug_mcp.core.errors import InputError
-from mldebug_mcp.core.lazy import dataclass, regex
+from mldebug_mcp.core.lazy import dataclass, regex, replace
 from mldebug_mcp.logs import Run, Series
 from mldebug_mcp.logs.checkpoints import Checkpoint
 from mldebug_mcp.logs.names.metrics import canonical

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,7 +19,7 @@ from mldebug_mcp.checks.train_eval_gap import rows_behind
 from mldebug_mcp.core.access import is_file
 from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.errors import InputError
-from mldebug_mcp.core.lazy import dataclass, regex
+from mldebug_mcp.core.lazy import dataclass, regex, replace
 from mldebug_mcp.core.paths import expanded
 from mldebug_mcp.core.text import counted, figure, shorten
 from mldebug_mcp.judge.at_a_glance import glance_at_choice
@@ -157,7 +156,7 @@ def _far_smaller(saved: Sequence[Checkpoint]) -> list[str]:
         kinds.setdefault(kind, []).append(checkpoint)
     notes = []
     for alike in kinds.values():
-        usual = float(np.median([checkpoint.size for checkpoint in alike]))
+        usual = median([checkpoint.size for checkpoint in alike])
         if sum(abs(checkpoint.size - usual) <= SAME_SIZE * usual for checkpoint in alike) >= LEAST_ALIKE:
             notes += [
                 f"{checkpoint.name} has {counted(checkpoint.size, 'byte')} where others like it have {usual:,.0f}: "

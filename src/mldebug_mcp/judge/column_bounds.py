@@ -66,7 +66,7 @@ def one_jump_a_pass(run: Run) -> Iterator[DerivedFact]:
     chance = math.prod(1 - number / count for number in range(len(at))) if len(at) <= count else 0.0
     if len(np.unique(own)) < len(at) or not 0 < chance <= MOST_CHANCE:
         return
-    yield DerivedFact(
+    yield DerivedFact.model_construct(
         fact="one_jump_a_pass",
         text=(
             f"{named(loss)} jumps {len(at)} times in {count} passes over the data, and never twice in one. At "
@@ -123,13 +123,15 @@ def at_bounds(run: Run) -> Iterator[DerivedFact]:
             if entropy < (1 - RESTS_FOR) * bound:
                 fact = "worse_than_constant"
                 text += f"; with {percent(share)} of the labels 1, the constant guess alone reaches {figure(entropy)}"
-        yield DerivedFact(fact=fact, text=text + ".", values={"bound": bound, "off": off}, steps=[since])
+        yield DerivedFact.model_construct(
+            fact=fact, text=text + ".", values={"bound": bound, "off": off}, steps=[since]
+        )
     if run.kind in POLICIES or "loss" not in run:
         return
     for series in columns_of(run, Quantity.AUC, Quantity.ACCURACY, phase="eval", least=LEAST_PAIRS):
         if float(series.value.min()) == 1.0:
             first = float(series.step[0])
-            yield DerivedFact(
+            yield DerivedFact.model_construct(
                 fact="at_ceiling",
                 text=(
                     f"{named(series)} is exactly 1 at all {len(series)} evaluations, from {run.place(first)} on. A "
@@ -154,7 +156,7 @@ def beyond_one(run: Run) -> Iterator[DerivedFact]:
     for series in scores:
         last, most = median(tail(series)), float(series.value.max())
         if shares and last > 1 and 1 + EXACT < most <= MOST_BEYOND_ONE:
-            yield DerivedFact(
+            yield DerivedFact.model_construct(
                 fact="beyond_one",
                 text=(
                     f"{named(series)} goes up to {figure(most)} and is about {figure(last)} at the end. It is at most "
@@ -173,7 +175,7 @@ def uniform_policy(run: Run) -> Iterator[DerivedFact]:
         actions = next((count for count in range(2, MOST_ACTIONS + 1) if _rests_at(series, math.log(count))), 0)
         if actions:
             level = median(tail(series))
-            yield DerivedFact(
+            yield DerivedFact.model_construct(
                 fact="uniform_policy",
                 text=(
                     f"{named(series)} rests at {figure(level)} = ln {actions}, the entropy of equal probabilities for "
@@ -246,7 +248,7 @@ def majority(run: Run) -> Iterator[DerivedFact]:
         loss_text = ""
         if "eval_loss" in run and len(evaluation := run["eval_loss"].finite):
             loss_text = f", and {named(evaluation)} ends at {figure(float(evaluation.value[-1]))}"
-        yield DerivedFact(
+        yield DerivedFact.model_construct(
             fact="accuracy_of_majority",
             text=(
                 f"{named(series)} is {_from_to(later)} in the later half of {len(series)} evaluations; {source} is "
@@ -299,7 +301,7 @@ def at_limit(run: Run) -> Iterator[DerivedFact]:
     longer = columns_of(run, Quantity.COMPLETION_LENGTH, phase="eval")
     if longer and lengths and median(longer[0].value) > median(lengths[0].value) / NEAR_LIMIT:
         text += f", and {figure(median(longer[0].value))} in evaluation"
-    yield DerivedFact(
+    yield DerivedFact.model_construct(
         fact="cut_at_limit" if median(cut[0].value) < ALL_CUT else "none_ends",
         text=f"{text}. What is cut before its answer earns nothing; a few per cent are expected.",
         values={"share": median(cut[0].value)},
@@ -322,7 +324,7 @@ def much_clipped(run: Run) -> Iterator[DerivedFact]:
     if most is None or median(most.value) < MOST_CLIPPED:
         return
     count, usual, highest = HEALTHY_CLIPPED
-    yield DerivedFact(
+    yield DerivedFact.model_construct(
         fact="much_clipped",
         text=(
             f"{named(most)} is about {figure(median(most.value))} (median of {len(most)} records): so many ratios to "
@@ -362,7 +364,7 @@ def growing(run: Run) -> Iterator[DerivedFact]:
         line = np.polyval(np.polyfit(series.step, series.value, 1), series.step)
         explained = 1 - float(np.var(series.value - line) / np.var(series.value))
         how = "in a straight line" if explained >= STRAIGHT else "nearly without a break"
-        yield DerivedFact(
+        yield DerivedFact.model_construct(
             fact="norm_grows",
             text=(
                 f"{named(series)} grows {how} from {figure(first)} to {figure(last)} (medians of {tenth} records, rank "
@@ -415,7 +417,7 @@ def around_resumes(run: Run) -> Iterator[DerivedFact]:
         moved = [named(sides[quantity][0]) for quantity in off_course]
         off = f" Off course: {', '.join(moved)}." if moved else ""
         rises = Quantity.LOSS in off_course and _is_above(*sides[Quantity.LOSS])
-        yield DerivedFact(
+        yield DerivedFact.model_construct(
             fact="rises_at_resume" if rises else "moves_at_resume" if moved else "around_resume",
             text=(
                 f"Up to {BEFORE} records before | the first after the resume at {run.place(step)}: {'; '.join(lines)}."
@@ -481,7 +483,7 @@ def at_first_evaluation(run: Run) -> Iterator[DerivedFact]:
     moved = _parts_from_line(loss.where(loss.step <= step), loss.where(loss.step > step))
     if step in resumes or moved is None or moved[2] < 0 or moved[1] < moved[0]:
         return  # a fall that quickens, or one that slows down: both are usual
-    yield DerivedFact(
+    yield DerivedFact.model_construct(
         fact="moves_at_event",
         text=(
             f"{named(loss)} is {figure(moved[0])} in the {BEFORE} records before the first evaluation at "
@@ -549,7 +551,7 @@ def periods(run: Run) -> Iterator[DerivedFact]:
     same = [name for name, value in known.items() if value and abs(value - steps) <= 0.5 * interval]
     as_long = f"; {same[0]} is as long" if same else ""
     others = [named(other) for other, (length, _) in found if other is not series and length == records][:2]
-    yield DerivedFact(
+    yield DerivedFact.model_construct(
         fact="recurs_with_period",
         text=(
             f"{named(series)}{''.join(f' and {other}' for other in others)} goes up and down every {figure(steps)} "
@@ -623,7 +625,7 @@ def update_below_spacing(run: Run) -> Iterator[DerivedFact]:
     spacing = SPACING.get(precision or "", 0.0) if any(word in kept_in for word in _PURE) else 0.0
     for ratio in columns_of(run, Quantity.UPDATE_RATIO):
         if spacing and ratio.role is not None and ratio.role.is_whole and 0 < median(ratio.value) < spacing / 2:
-            yield DerivedFact(
+            yield DerivedFact.model_construct(
                 fact="update_below_spacing",
                 text=(
                     f"{named(ratio)} is {figure(median(ratio.value))} (median) and the weights are kept in {kept_in}. "
@@ -642,7 +644,7 @@ def too_low_for_one_pass(run: Run) -> Iterator[DerivedFact]:
     low, passes = median(tail(loss)), passes_at(run, loss.step[-1:])
     if passes is None or float(passes[0]) > 1 or not 0 < low < FAR_BELOW * uniform:
         return
-    yield DerivedFact(
+    yield DerivedFact.model_construct(
         fact="too_low_for_one_pass",
         text=(
             f"{named(loss)} comes down to {figure(low)}, {percent(low / uniform)} of ln {round(math.exp(uniform)):,}, "
@@ -676,7 +678,7 @@ def untrained(run: Run) -> Iterator[DerivedFact]:
         return
     first, count = float(loss.value[0]), f"{math.exp(uniform):,.0f}"
     head = "" if run.facts.tokens else ", unless its last layer is new"
-    yield DerivedFact(
+    yield DerivedFact.model_construct(
         fact="starts_untrained",
         text=(
             f"by the setting {loading_setting.name} the model comes trained, and the first {named(loss)} is "
@@ -701,7 +703,7 @@ def far_beyond_guess(run: Run) -> Iterator[DerivedFact]:
     if is_late(run, float(loss.step[0]), AT_ONCE, LOSS_START_FIRST_STEPS):
         return
     first = float(loss.value[0])
-    yield DerivedFact(
+    yield DerivedFact.model_construct(
         fact="first_loss_far_beyond_guess",
         text=(
             f"the first {named(loss)} is {figure(first)} at {run.place(float(loss.step[0]))}, "
@@ -725,7 +727,7 @@ def base_rate(run: Run) -> Iterator[DerivedFact]:
         return
     areas = columns_of(run, Quantity.AUC, phase="eval", least=LEAST_PAIRS)
     also = f"; {named(areas[0])} ends at {figure(float(areas[0].value[-1]))}, and chance has 0.5" if areas else ""
-    yield DerivedFact(
+    yield DerivedFact.model_construct(
         fact="no_better_than_constant",
         text=(
             f"{figure(100 * share)} % of the labels are 1, so the constant guess has a loss of {figure(entropy)}; "
@@ -761,7 +763,7 @@ def beyond_guess(run: Run) -> Iterator[DerivedFact]:
         later = series.value[len(series) // 2 :]
         if len(series) < MIN_RECORDS_FOR_LEVEL or not bool(np.all(later > BEYOND_GUESS * bound)):
             continue
-        yield DerivedFact(
+        yield DerivedFact.model_construct(
             fact="evaluation_worse_than_any_guess" if _is_evaluation(series) else "worse_than_any_guess",
             text=(
                 f"{named(series)} is {figure(float(later.min()))} to {figure(float(later.max()))} in the later half of "
@@ -787,7 +789,7 @@ def logps_multiplied(run: Run) -> Iterator[DerivedFact]:
         first, last = float(series.value[0]), median(series.value[-LEAST_PAIRS:])
         if not (first < 0 and last < TIMES_AS_UNLIKELY * first and first - last > LEAST_NATS):
             continue
-        yield DerivedFact(
+        yield DerivedFact.model_construct(
             fact="logps_multiplied",
             text=(
                 f"{named(series)} sinks from {figure(first)} to about {figure(last)}, {figure(last / first)} times as "

@@ -107,7 +107,7 @@ def multiples(run: Run) -> Iterator[DerivedFact]:
     where = f"{low} to {high} times {named(evaluation)} at {len(times)} evaluations"
     set_to = f"; {near[0][0]} is {figure(near[0][1] or 0)}" if near else ""
     agree = ", and accuracies of training and evaluation agree" if _accuracies_agree(run) else ""
-    yield DerivedFact(
+    yield DerivedFact.model_construct(
         fact="loss_multiple" if near and near[0][0] in _SUMMED else "loss_on_another_scale",
         text=f"{named(loss)} is {where}{set_to}{agree}. About 1 is expected where both are the same mean.",
         values={"factor": factor, "low": float(times.min()), "high": float(times.max())},
@@ -135,7 +135,7 @@ def evaluation_beyond_start(run: Run) -> Iterator[DerivedFact]:
     highest, lowest = max(float(train.max()), float(loss.value[0])), float(evaluation.min())
     if lowest < BEYOND_START * highest or train[-1] > train[0]:
         return
-    yield DerivedFact(
+    yield DerivedFact.model_construct(
         fact="evaluation_beyond_start",
         text=(
             f"{named(run['eval_loss'])} is {figure(lowest)} or more at all {len(evaluation)} evaluations, at least "
@@ -166,7 +166,7 @@ def evaluation_good_at_once(run: Run) -> Iterator[DerivedFact]:
     if not learns or in_step or float(evaluation.max()) > BELOW_ALL_TRAINING * float(train.min()):
         return
     loss, evaluated = map(named, losses)
-    yield DerivedFact(
+    yield DerivedFact.model_construct(
         fact="evaluation_good_at_once",
         text=(
             f"{evaluated} is {figure(float(evaluation[0]))} at its first time, {run.place(steps[0])}, where {loss} is "
@@ -201,7 +201,7 @@ def evaluation_began_alike(run: Run) -> Iterator[DerivedFact]:
     fell, gap = start - float(train[0]), evaluation - train
     if fell < LEARNT * start or gap[0] > ALIKE * fell or median(gap[-max(1, len(gap) // 3) :]) < OPENS * start:
         return
-    yield DerivedFact(
+    yield DerivedFact.model_construct(
         fact="evaluation_began_alike",
         text=(
             f"at the first evaluation ({run.place(steps[0])}) {named(run['eval_loss'])} is {figure(evaluation[0])} and "
@@ -235,7 +235,7 @@ def held_out_sets_disagree(run: Run) -> Iterator[DerivedFact]:
     (low, near), (high, far) = ends[0], ends[-1]
     if abs(low - train) > AS_IN_TRAINING * start or not FAR_APART * start <= high - low <= ANOTHER_SCALE * start:
         return
-    yield DerivedFact(
+    yield DerivedFact.model_construct(
         fact="held_out_sets_disagree",
         text=(
             f"{named(run[near])} ends at about {figure(low)}, as {named(losses[0])} at {figure(train)}, and "
@@ -295,13 +295,15 @@ def weighed_parts(run: Run) -> Iterator[DerivedFact]:
     rest_falls = [float(early.sum() - early[k]) * (1 - FALLS) > float(late.sum() - late[k]) for k in range(len(parts))]
     for k, series in enumerate(parts):
         if steady[k] and rest_falls[k] and weights[k] > 0 and early[k] > 0 and not is_auxiliary(named(series)):
-            level = figure(float(np.median(series.value[-3:])))
+            level = figure(median(series.value[-3:]))
             text = f"{named(total)} = {equation}; {named(series)} stays at {level} while the other parts fall."
             expected = " A part that is trained falls, too."
-            yield DerivedFact(fact="part_stays", text=text + expected, values={"share": float(shares[k])})
+            yield DerivedFact.model_construct(
+                fact="part_stays", text=text + expected, values={"share": float(shares[k])}
+            )
     if RULES < float(shares[most]) <= 1 + FITS and float(weights.min()) > FITS * float(weights.max()):
         text = f"{named(total)} = {equation}; at the end {named(parts[most])} is {percent(float(shares[most]))} of it."
-        yield DerivedFact(
+        yield DerivedFact.model_construct(
             fact="part_rules",
             text=f"{text} The other parts have next to no gradient.",
             values={"share": float(shares[most])},
@@ -347,7 +349,7 @@ def subtracted(run: Run) -> Iterator[DerivedFact]:
         for part, weight, first, last in weighted_parts if len(parts) > 1 else ():
             if weight > 0:
                 continue
-            yield DerivedFact(
+            yield DerivedFact.model_construct(
                 fact="part_subtracted",
                 text=(
                     f"{named(total)} holds {named(part)} with the factor {figure(weight)} (least squares over "
@@ -385,7 +387,7 @@ def entropy_lowered(run: Run) -> Iterator[DerivedFact]:
     for part, weight, first, last in weighted_parts:
         if part.role is None or part.role.quantity is not Quantity.ENTROPY or weight < 0:
             continue
-        yield DerivedFact(
+        yield DerivedFact.model_construct(
             fact="entropy_lowered",
             text=(
                 f"{named(total)} holds the entropy with the factor +{figure(weight)} (least squares over {len(total)} "
@@ -420,7 +422,7 @@ def rising_parts(run: Run) -> Iterator[DerivedFact]:
         first, last = median(part.value[:tenth]), median(part.value[-tenth:])
         if not 0 < PART_GROWS * first < last or monotone(sample(part.value)) < PART_ORDERED:
             continue
-        yield DerivedFact(
+        yield DerivedFact.model_construct(
             fact="part_rises",
             text=(
                 f"{named(part)} rises from about {figure(first)} to about {figure(last)} (medians of {tenth} records) "
@@ -466,7 +468,7 @@ def contradictions(run: Run) -> Iterator[DerivedFact]:
             if is_majority
             else "Both measure the same answers and are expected to rise together."
         )
-        yield DerivedFact(
+        yield DerivedFact.model_construct(
             fact="majority_alone" if is_majority else "scores_contradict",
             text=(
                 f"{named(good)} is {figure(float(good.value[-1]))} at the end while {named(bad)} is "
@@ -506,7 +508,7 @@ def below_accuracy(run: Run) -> Iterator[DerivedFact]:
             continue
         wrong = 1 - median(right)
         least = wrong * math.log(2)
-        yield DerivedFact(
+        yield DerivedFact.model_construct(
             fact="loss_contradicts_accuracy",
             text=(
                 f"{named(run[loss_name])} is about {figure(median(level))} and {named(run[score_name])} about "
@@ -546,7 +548,7 @@ def training_behind(run: Run) -> Iterator[DerivedFact]:
         low, high = median(tail(train[0])), median(tail(evaluation[0]))
         if high < GOOD or high - low < AHEAD or high > 1:
             continue
-        yield DerivedFact(
+        yield DerivedFact.model_construct(
             fact="training_behind",
             text=(
                 f"{named(evaluation[0])} is {figure(high)} and {named(train[0])} {figure(low)} (medians of the last "
@@ -586,7 +588,7 @@ def training_rows_evaluated(run: Run) -> Iterator[DerivedFact]:
         if way >= 1 - AS_NEAR:
             fact = "evaluation_differs"
             expected = "They do no better than rows held out, so evaluation treats rows otherwise than training."
-        yield DerivedFact(
+        yield DerivedFact.model_construct(
             fact=fact,
             text=(
                 f"{named(train[0])} is {figure(low)}, {named(again[0])} {figure(middle)} and {named(held_out[0])} "
@@ -633,7 +635,7 @@ def frozen_columns(run: Run) -> Iterator[DerivedFact]:
         series, step, records = frozen[0]
         more = f" (so are {', '.join(named(other) for other, _, _ in frozen[1:3])})" if frozen[1:] else ""
         moved = loss.value[loss.step >= step].tolist()
-        yield DerivedFact(
+        yield DerivedFact.model_construct(
             fact="frozen",
             text=(
                 f"{named(series)} is exactly {figure(float(series.value[-1]))} in the last {records} of its "
@@ -662,7 +664,7 @@ def nothing_trained(run: Run) -> Iterator[DerivedFact]:
     if min(ends) < LEAST_IDLE or len(loss) == ends[0] or len(norm) == ends[1]:
         return
     step = max(float(loss.step[-ends[0]]), float(norm.step[-ends[1]]))
-    yield DerivedFact(
+    yield DerivedFact.model_construct(
         fact="nothing_trained",
         text=(
             f"{named(loss)} and {named(norm)} are exactly 0 in all {min(ends)} records since {run.place(step)}, and "
@@ -703,7 +705,7 @@ def weights_stand_still(run: Run) -> Iterator[DerivedFact]:
     travelled = steps * float(rate.value.mean()) * median(gradient.value)
     if travelled < FAR_BEYOND * _last_digit(value):
         return
-    yield DerivedFact(
+    yield DerivedFact.model_construct(
         fact="weights_stand_still",
         text=(
             f"{named(still)} is exactly {figure(value)} in all {len(still)} records, while {named(rate)} is about "
@@ -759,7 +761,7 @@ def within_first_pass(run: Run) -> Iterator[DerivedFact]:
     if len(apart) < 2 or abs(pairs[0][1] / pairs[0][2] - 1) > TOGETHER:
         return
     (at, train, evaluated, made), first = min(apart, key=lambda pair: pair[1] / pair[2]), pairs[0]
-    yield DerivedFact(
+    yield DerivedFact.model_construct(
         fact="apart_within_first_pass",
         text=(
             f"at {run.place(at)}, after {figure(made)} passes over the data, {named(loss)} is about {figure(train)} "
@@ -781,11 +783,11 @@ def evaluation_after_passes(run: Run) -> Iterator[DerivedFact]:
     passes = passes_at(run, steps[-1:]) if len(steps) else None
     if passes is None or float(passes[0]) < MANY_PASSES:
         return
-    low, start = median(train[-LEAST_PAIRS:]), float(np.median(loss.value[:3]))
+    low, start = median(train[-LEAST_PAIRS:]), median(loss.value[:3])
     late = median(evaluated[-LEAST_PAIRS:])
     if not 0 < low < LEARNT * start or late > AS_LOW * low:
         return
-    yield DerivedFact(
+    yield DerivedFact.model_construct(
         fact="evaluation_as_low",
         text=(
             f"after {figure(float(passes[0]))} passes over the data the training loss is {figure(low)} and the "

@@ -136,7 +136,7 @@ def pass_pattern(run: Run) -> DerivedFact | None:
     elif len(ranks):
         parts.append(f"the rank correlation of the loss with the position in the pass is {mean:.2f}")
     source = "the epoch that is logged" if "epoch" in run else "the settings"
-    return DerivedFact(
+    return DerivedFact.model_construct(
         fact=AT_EVERY_EPOCH,
         text=f"{'. '.join(map(capitalised, parts))}. Passes are known from {source}.",
         values=values,

@@ -75,7 +75,7 @@ def runs_here(run: Run) -> int:
 
 def run_summary(run: Run) -> RunSummary:
     """Return what was read: formats, kind, steps, metrics, and the last values of the main ones."""
-    return RunSummary(
+    return RunSummary.model_construct(
         runs_in_folder=runs_here(run),
         path=run.path,
         formats=list(run.formats),
@@ -235,7 +235,7 @@ def diagnose(
     if died is not None:
         verdict = verdict_of_error(died, hypotheses)
     place = "folder" if run.runs_in_folder > 1 else "file"
-    return Diagnosis(
+    return Diagnosis.model_construct(
         status="no_result_logged" if no_result else "too_little_seen" if unjudged else "judged",
         verdict=in_its_place(verdict, runs_here(run), refuted, learner_of(run), place=place),
         run=summary,

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -21,6 +20,7 @@ from mldebug_mcp.checks.reference_settings import USUAL, Usual, peak_rate, usual
 from mldebug_mcp.checks.results import AmongSiblings, among_siblings
 from mldebug_mcp.checks.run.end_of_run import OF_DEVICE, error_that_ended
 from mldebug_mcp.core.arrays import median
+from mldebug_mcp.core.lazy import replace
 from mldebug_mcp.core.text import figure, percent
 from mldebug_mcp.judge.comparison import WORSE, faults_of, settings_with_rate
 from mldebug_mcp.judge.next_steps import BITS, Outcome

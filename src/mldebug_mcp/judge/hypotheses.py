@@ -149,7 +149,9 @@ def describe_ties(
         if len(group) > 1 and not any(set(group) & set(tie.causes) for tie in ties):
             split = _split(group, run, findings, likelihood)
             ties.append(
-                Tie(causes=list(group), summary=f"the log cannot tell these apart: {', '.join(group)}; {split}")
+                Tie.model_construct(
+                    causes=list(group), summary=f"the log cannot tell these apart: {', '.join(group)}; {split}"
+                )
             )
     return ties
 
@@ -329,7 +331,7 @@ def _hypothesis(
     speaking = sorted(supporting & set(states[State.PRESENT]), key=lambda symptom: -item.bits[symptom])
     # What is said by the way, in a fraction of a bit, is no ground: where something speaks out, it stands alone.
     speaking = [symptom for symptom in speaking if item.bits[symptom] >= SPEAKS] or speaking
-    short = Hypothesis(
+    short = Hypothesis.model_construct(
         cause=item.id,
         probability=item.probability,
         credence=credence(item.probability),
@@ -367,7 +369,7 @@ def _with_reasons(
         return hypothesis
     weighing = sorted(item.bits.items(), key=lambda reason: -abs(reason[1]))
     reasons = [
-        Reason(
+        Reason.model_construct(
             fact=_fact(what, kinds[what], summaries),
             bits=bits,
             kind=kinds[what],

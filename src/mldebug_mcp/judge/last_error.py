@@ -86,7 +86,7 @@ def verdict_of_error(error: LastError, hypotheses: Sequence[Hypothesis]) -> RunV
     sound = (
         f"; its curves may be healthy ({percent(hypotheses[0].probability)})" if hypotheses[0].cause == SOUND else ""
     )
-    return RunVerdict(
+    return RunVerdict.model_construct(
         kind="fault",
         headline=f"It ended in an error{of_rank}: {error.words}{named}{sound}",
         facts=[f"it stands in {error.place}", whole_sentences(error.meaning, MAX_MEANING_CHARACTERS)],

@@ -199,4 +199,4 @@ def after_words(text: str) -> Call:
 
 
 def _read(name: str, why: str) -> Call:
-    return Call(tool="explain", arguments={"id": name}, why=why)
+    return Call.model_construct(tool="explain", arguments={"id": name}, why=why)

@@ -169,7 +169,7 @@ def _line(run: Run, courses: Mapping[str, Course], decides: frozenset[str]) -> Q
     role = run[first].role
     result = role is not None and role.is_whole and (role.quantity.is_result or role.quantity in _OF_UPDATES)
     curves = [_curve(run, name, course) for name, course in list(courses.items())[:MOST_CURVES]]
-    return QuantityFact(
+    return QuantityFact.model_construct(
         name=first,
         role=_role_words(run[first]),
         curves=curves,
@@ -192,7 +192,7 @@ def _alike(run: Run, courses: Mapping[str, Course], decides: frozenset[str]) -> 
     most = max(courses, key=lambda name: _moved(facts[name]))
     lost = [name for name in courses if courses[name].lost]
     shown = list(dict.fromkeys([*lost[:1], order[-1], order[len(order) // 2], order[0], most]))[:MOST_CURVES]
-    return QuantityFact(
+    return QuantityFact.model_construct(
         name=shown[0],
         role=_role_words(run[shown[0]]),
         curves=[facts[name] for name in shown],
@@ -207,7 +207,7 @@ def _curve(run: Run, metric: str, course: Course) -> CurveFact:
     name = series.logged_as or series.name
     meaning = f" (= {series.name})" if series.logged_as and _differs(series.logged_as, series.name) else ""
     meaning += f" in {series.unit}" if series.unit else ""
-    return CurveFact(
+    return CurveFact.model_construct(
         name=name,
         unit=series.unit,
         records=course.records,

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from statistics import fmean
 from typing import Literal
 
 from mldebug_mcp.checks import symptoms
-from mldebug_mcp.core.lazy import dataclass
+from mldebug_mcp.core.lazy import dataclass, replace
 from mldebug_mcp.models import Finding, State
 from mldebug_mcp.models.base import OTHER, SOUND
 

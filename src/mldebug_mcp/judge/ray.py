@@ -7,13 +7,13 @@ import os
 import socket
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
 from mldebug_mcp.batch.read import DataSet
 from mldebug_mcp.batch.table import Part
 from mldebug_mcp.core.errors import InputError, MissingExtraError, MLDebugError
+from mldebug_mcp.core.lazy import replace
 from mldebug_mcp.core.limits import checkpoint
 from mldebug_mcp.core.text import shorten
 from mldebug_mcp.judge.batch_pass import BatchPass, PassOver, Progress

@@ -132,7 +132,7 @@ def _stated(run: Run, share: Series, split: Split, *, is_least: bool) -> Derived
     elif right is not None and wrong is not None and wrong[0] > right[1]:
         sentences.append("most of them are too hard: easier prompts, or a reward for part of the way, would teach more")
     text = " ".join(f"{capitalised(sentence)}." for sentence in sentences)
-    return DerivedFact(fact=WASTED, text=text, values=values)
+    return DerivedFact.model_construct(fact=WASTED, text=text, values=values)
 
 
 def _between(bounds: tuple[float, float]) -> str:
@@ -364,7 +364,7 @@ def entropy_runs_out(run: Run) -> DerivedFact | None:
         else:
             text += f" That is {'before' if high < plan.planned else 'after'} {end}."
     values = {"step": step, "low": low, "high": high, "start": start, "now": now}
-    return DerivedFact(fact=RUNS_OUT, text=text, values=values, steps=[step])
+    return DerivedFact.model_construct(fact=RUNS_OUT, text=text, values=values, steps=[step])
 
 
 def _at_this_pace(at: Floats, level: Floats, goal: float) -> tuple[float, float, float] | None:

@@ -122,7 +122,7 @@ def verdict_of(
     rival, named = _rival(hypotheses), _named(hypotheses)
     if leader.cause == SOUND:
         doubt = doubt_of(hypotheses)
-        return RunVerdict(
+        return RunVerdict.model_construct(
             kind="healthy",
             headline=_healthy(run, sheet, present, hypotheses, learner),
             causes=named,
@@ -132,14 +132,14 @@ def verdict_of(
             else _after_healthy(run, missing, sure=is_surely(leader)),
         )
     if leader.cause == OTHER:
-        return RunVerdict(
+        return RunVerdict.model_construct(
             kind="unclear",
             headline=headline_of(hypotheses, learner),
             causes=named,
             facts=_summaries(unusual),
             next=whole_sentences(steps[0].action, MAX_NEXT_CHARACTERS) if steps else "",
         )
-    return RunVerdict(
+    return RunVerdict.model_construct(
         kind="fault",
         headline=headline_of(hypotheses, learner),
         causes=named,
@@ -190,7 +190,7 @@ def not_judged(run: RunSummary, why: str, missing: Sequence[MetricToLog], player
         players: Losses of two networks against each other, which do not say how training goes.
     """
     if why:
-        return RunVerdict(kind="not judged", headline=f"Cannot be judged: {why}")
+        return RunVerdict.model_construct(kind="not judged", headline=f"Cannot be judged: {why}")
     names = [shorten(name, MAX_NAME_CHARACTERS) for name in run.metrics[:MAX_LOOKED_AT]]
     wanted = " and ".join(metric_to_log.metric for metric_to_log in missing[:2])
     facts = [f"{metric_to_log.metric}: {metric_to_log.how}" for metric_to_log in missing[:2]]
@@ -208,7 +208,7 @@ def not_judged(run: RunSummary, why: str, missing: Sequence[MetricToLog], player
         facts = []
     else:
         headline = f"{', '.join(names)} say too little of how training goes. To judge it, log {wanted or 'the loss'}."
-    return RunVerdict(kind="not judged", headline=f"Cannot be judged: {headline}", facts=facts)
+    return RunVerdict.model_construct(kind="not judged", headline=f"Cannot be judged: {headline}", facts=facts)
 
 
 def in_its_place(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from mldebug_mcp.checks.course import Change, Event, events_of
 from mldebug_mcp.checks.progress import uniform_loss
 from mldebug_mcp.checks.reference_settings import usual_instead, usual_rates
 from mldebug_mcp.checks.results import among_siblings
+from mldebug_mcp.core.lazy import replace
 from mldebug_mcp.core.text import counted, figure, percent, shorten
 from mldebug_mcp.judge.column_facts import not_repeated
 from mldebug_mcp.judge.derived_facts import derived_facts
@@ -57,16 +57,18 @@ def _derived(run: Run) -> Iterator[SettingFact]:
     facts = run.facts
     if facts.effective_batch:
         usual = "" if run.kind == "rl" else usual_instead(run, "effective_batch", facts.effective_batch)
-        yield SettingFact(name="effective_batch", value=figure(facts.effective_batch), usual=usual)
+        yield SettingFact.model_construct(name="effective_batch", value=figure(facts.effective_batch), usual=usual)
     uniform = uniform_loss(run)
     if uniform is not None:
-        yield SettingFact(name="loss_of_a_uniform_guess", value=f"{figure(uniform)} = ln({figure(math.exp(uniform))})")
+        yield SettingFact.model_construct(
+            name="loss_of_a_uniform_guess", value=f"{figure(uniform)} = ln({figure(math.exp(uniform))})"
+        )
     if facts.precision:
-        yield SettingFact(name="computes_in", value=facts.precision)
+        yield SettingFact.model_construct(name="computes_in", value=facts.precision)
     passes = facts.passes_at(facts.plan) if facts.plan else None
     if passes is not None:
         usual = usual_instead(run, "planned_passes", passes)
-        yield SettingFact(name="planned_passes", value=figure(passes), usual=usual)
+        yield SettingFact.model_construct(name="planned_passes", value=figure(passes), usual=usual)
 
 
 def _known(run: Run) -> Iterator[SettingFact]:
@@ -77,7 +79,7 @@ def _known(run: Run) -> Iterator[SettingFact]:
         if not (isinstance(setting.value, str) and "/" in setting.value and len(setting.value) > LONGEST_VALUE)
     ]
     for setting in sorted(known, key=lambda setting: (setting.name in _LAST, order.get(setting.name, len(order)))):
-        yield SettingFact(name=setting.name, value=_shown(setting.value), usual=_usual(run, setting))
+        yield SettingFact.model_construct(name=setting.name, value=_shown(setting.value), usual=_usual(run, setting))
 
 
 def _others(run: Run) -> list[SettingFact]:
@@ -91,7 +93,7 @@ def _others(run: Run) -> list[SettingFact]:
     ]
     others.sort(key=lambda other: (isinstance(other.value, str), other.key.count("/")))
     return [
-        SettingFact(name=other.name, value=shorten(_shown(other.value), LONGEST_OTHER))
+        SettingFact.model_construct(name=other.name, value=shorten(_shown(other.value), LONGEST_OTHER))
         for other in others[:MOST_OTHERS]
     ]
 
@@ -191,7 +193,9 @@ def _jump(run: Run, event: Event) -> EventFact:
     more = [f"{len(ordered) - len(changes)} more"] if len(ordered) > len(changes) else []
     first = event.first_mover
     mover = f"{_name(run, first)} at {figure(event.step)}" if first else ""
-    return EventFact(step=event.step, text=", ".join([*changes, *more]), first_mover=mover, size=_size(run, event))
+    return EventFact.model_construct(
+        step=event.step, text=", ".join([*changes, *more]), first_mover=mover, size=_size(run, event)
+    )
 
 
 def _size(run: Run, event: Event) -> float:
@@ -226,7 +230,7 @@ def _name(run: Run, metric: str) -> str:
 
 def _sheet_events_resumes(run: Run) -> list[EventFact]:
     steps = sorted({*run.resumes, *(segment.first_step for segment in run.segments[1:])})
-    return [EventFact(step=step, text="resumed") for step in steps[:MOST_STEPS]]
+    return [EventFact.model_construct(step=step, text="resumed") for step in steps[:MOST_STEPS]]
 
 
 def _text_lines(run: Run, facts: Sequence[EventFact]) -> list[EventFact]:
@@ -239,13 +243,17 @@ def _text_lines(run: Run, facts: Sequence[EventFact]) -> list[EventFact]:
     between = [line for line in run.text_lines if line.warns or line.step < run.last_step]
     shown = sorted(between, key=order)[:MOST_TEXT_LINES]
     return [
-        EventFact(step=text_line.step, text=f"line {text_line.line}: {shorten(text_line.text, LONGEST_MESSAGE)}")
+        EventFact.model_construct(
+            step=text_line.step, text=f"line {text_line.line}: {shorten(text_line.text, LONGEST_MESSAGE)}"
+        )
         for text_line in shown
     ]
 
 
 def _incidents(run: Run) -> list[EventFact]:
-    return [EventFact(step=incident.step, text=incident.text) for incident in run.incidents[:MOST_EVENTS]]
+    return [
+        EventFact.model_construct(step=incident.step, text=incident.text) for incident in run.incidents[:MOST_EVENTS]
+    ]
 
 
 def _lost(run: Run, names: Iterable[str]) -> list[EventFact]:
@@ -257,7 +265,9 @@ def _lost(run: Run, names: Iterable[str]) -> list[EventFact]:
             at = int(np.argmin(np.isfinite(series.value)))
             first.setdefault(float(series.step[at]), []).append(_name(run, name))
     return [
-        EventFact(step=step, text=f"first not finite: {', '.join(which[:MOST_CHANGES])}{_and_more(which)}")
+        EventFact.model_construct(
+            step=step, text=f"first not finite: {', '.join(which[:MOST_CHANGES])}{_and_more(which)}"
+        )
         for step, which in sorted(first.items())[:MOST_CHANGES]
     ]
 
@@ -276,7 +286,7 @@ def _with_findings(run: Run, facts: Sequence[EventFact], present: Sequence[Findi
         step = finding.steps[0]
         place = min(range(len(found)), key=lambda at: abs(found[at].step - step), default=None)
         if place is None or abs(found[place].step - step) > near:
-            found.append(EventFact(step=step, text="begins", findings=[finding.symptom]))
+            found.append(EventFact.model_construct(step=step, text="begins", findings=[finding.symptom]))
         else:
             known = found[place]
             found[place] = known.model_copy(update={"findings": [*known.findings, finding.symptom]})
@@ -316,7 +326,7 @@ def sheet_of(
 ) -> Sheet:
     """Return the sheet of a run."""
     with np.errstate(all="ignore"):  # of numbers at the ends of what a float holds
-        sheet = Sheet(
+        sheet = Sheet.model_construct(
             ran=_ran(run),
             settings=setting_facts(run),
             quantities=quantity_facts(run, findings),

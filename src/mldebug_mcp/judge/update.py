@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from mldebug_mcp.checks import symptoms
 from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.core.lazy import replace
 from mldebug_mcp.core.text import percent
 from mldebug_mcp.judge.at_a_glance import glance_at_verdict
 from mldebug_mcp.judge.causes import learner_of, of_learner, with_fitting_fixes

@@ -313,7 +313,11 @@ def metrics_that_split(
         how = how_to_log(metric, run)
         worth = likelihood.worth(shares, unknown)
         if how is not None and worth.bits >= LEAST_BITS:
-            wanted.append(MetricToLog(metric=metric, splits=_split(list(shares), worth), bits=worth.bits, how=how))
+            wanted.append(
+                MetricToLog.model_construct(
+                    metric=str(metric), splits=_split(list(shares), worth), bits=worth.bits, how=how
+                )
+            )
     return sorted(wanted, key=lambda metric_to_log: -metric_to_log.bits)
 
 

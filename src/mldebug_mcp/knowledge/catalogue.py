@@ -65,7 +65,7 @@ class Quote(Entry):
 
     def cite(self) -> Citation:
         """Return the quote as answers carry it."""
-        return Citation(
+        return Citation.model_construct(
             id=self.id,
             text=self.text,
             source=self.source.id,

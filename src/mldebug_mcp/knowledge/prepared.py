@@ -1,4 +1,4 @@
-"""The prepared catalogue: all that the knowledge files hold, as one JSON file that loads fast.
+"""The prepared catalogue: all that the knowledge files hold, as one file of JSON lines that loads fast.
 
 The wheel carries it, made when the package was built. An editable install makes it when the sources have other
 bytes than those it was made of; it is kept next to the compiled modules; where nothing can be written there, it is made
@@ -13,6 +13,7 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache, partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -33,7 +34,7 @@ from mldebug_mcp.models import NextStep
 
 EntryT = TypeVar("EntryT", bound=Entry)
 
-SHIPPED = "catalogue.json"
+SHIPPED = "catalogue.jsonl"
 """Its name in the wheel, next to the knowledge files."""
 _HERE = Path(__file__).parent
 KEPT = _HERE / "__pycache__" / "catalogue.prepared"
@@ -54,7 +55,7 @@ def load() -> Catalogue:
     """
     folder = knowledge_folder()
     with contextlib.suppress(OSError):
-        return from_json((folder / SHIPPED).read_bytes())
+        return from_lines((folder / SHIPPED).read_bytes())
     return load_kept(folder, KEPT)
 
 
@@ -64,12 +65,12 @@ def load_kept(folder: Path, kept: Path) -> Catalogue:
     with contextlib.suppress(OSError, ValueError, LookupError, TypeError):
         first, _, rest = kept.read_bytes().partition(b"\n")
         if first.decode() == digest:
-            return from_json(rest)
+            return from_lines(rest)
     from mldebug_mcp.knowledge.sources import read_catalogue  # and with it the parser of Markdown
 
     made = read_catalogue(folder)
     with contextlib.suppress(OSError):
-        _write(kept, f"{digest}\n{to_json(made)}".encode())
+        _write(kept, f"{digest}\n{to_lines(made)}".encode())
     return made
 
 
@@ -84,51 +85,65 @@ def digest_of_sources(folder: Path) -> str:
     return digest.hexdigest()
 
 
-def to_json(made: Catalogue) -> str:
-    """Return a catalogue as JSON; each source is written once."""
-    rows = {
-        "sources": [source.model_dump(mode="json", exclude_unset=True) for source in made.sources.values()],
-        "quotes": [
+def to_lines(made: Catalogue) -> str:
+    """Return a catalogue as lines: the links with how many entries there are of each kind, then a line for each.
+
+    The line of an entry is its id, a space and its fields as JSON, so that an answer parses those that it needs.
+    """
+    kinds = (
+        [source.model_dump(mode="json", exclude_unset=True) for source in made.sources.values()],
+        [
             quote.model_dump(mode="json", exclude={"source"}, exclude_unset=True) | {"source": quote.source.id}
             for quote in made.quotes.values()
         ],
-        "causes": [cause.model_dump(mode="json", exclude_unset=True) for cause in made.causes.values()],
-        "menus": [menu.model_dump(mode="json", exclude_unset=True) for menu in made.menus.values()],
-        "links": [[link.cause, link.outcome, link.word, link.quotes, link.counted] for link in made.links],
-    }
-    return json.dumps(rows, ensure_ascii=False, separators=(",", ":"))
+        [cause.model_dump(mode="json", exclude_unset=True) for cause in made.causes.values()],
+        [menu.model_dump(mode="json", exclude_unset=True) for menu in made.menus.values()],
+    )
+    links = [[link.cause, link.outcome, link.word, link.quotes, link.counted] for link in made.links]
+    lines = [_dumps([links, [len(entries) for entries in kinds]])]
+    lines += [f"{entry['id']} {_dumps(entry)}" for entries in kinds for entry in entries]
+    return "".join(f"{line}\n" for line in lines)
 
 
-def from_json(text: bytes) -> Catalogue:
-    """Return the catalogue that was written as JSON by `to_json`; its entries were checked when they were made.
+def _dumps(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def from_lines(text: bytes) -> Catalogue:
+    """Return the catalogue that was written by `to_lines`; its entries were checked when they were made.
 
     Raises:
-        ValueError: it is not such JSON.
+        ValueError: it is not such text.
     """
-    rows: dict[str, list[Any]] = json.loads(text)
-    sources = _Entries(rows["sources"], partial(_entry, Source))
-    quotes = _Entries(rows["quotes"], lambda row: _entry(Quote, row, source=sources[row["source"]]))
-    causes = _Entries(rows["causes"], _cause)
-    menus = _Entries(rows["menus"], _menu)
-    links = [
-        Link(cause, outcome, word, tuple(cited), tuple(counted) if counted else None)
-        for cause, outcome, word, cited, counted in rows["links"]
+    first, *lines = text.split(b"\n")
+    links, counted = json.loads(first)
+    if lines.pop() or len(lines) != sum(counted):
+        raise ValueError("the catalogue is cut")
+    rows = iter(lines)
+    of_sources, of_quotes, of_causes, of_menus = (islice(rows, count) for count in counted)
+    sources = _Entries(of_sources, partial(_entry, Source))
+    quotes = _Entries(of_quotes, lambda row: _entry(Quote, row, source=sources[row["source"]]))
+    causes, menus = _Entries(of_causes, _cause), _Entries(of_menus, _menu)
+    made = [
+        Link(cause, outcome, word, tuple(cited), tuple(counts) if counts else None)
+        for cause, outcome, word, cited, counts in links
     ]
-    return Catalogue(causes, quotes, sources, menus, links)
+    return Catalogue(causes, quotes, sources, menus, made)
 
 
 class _Entries(Mapping[str, EntryT]):
     """Entries by id, each made when it is asked for: an answer cites a few of many hundred quotes."""
 
-    def __init__(self, rows: Iterable[Mapping[str, Any]], make: Callable[[Mapping[str, Any]], EntryT]) -> None:
-        self._rows = {row["id"]: row for row in rows}
+    def __init__(self, rows: Iterable[bytes], make: Callable[[Mapping[str, Any]], EntryT]) -> None:
+        named = (row.partition(b" ") for row in rows)
+        self._rows = {name.decode(): fields for name, _, fields in named}
         self._entries: dict[str, EntryT] = {}
         self._make = make
 
     def __getitem__(self, name: str) -> EntryT:
         found = self._entries.get(name)
         if found is None:
-            found = self._entries.setdefault(name, self._make(self._rows[name]))
+            found = self._entries.setdefault(name, self._make(json.loads(self._rows[name])))
         return found
 
     def __iter__(self) -> Iterator[str]:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.core.lazy import replace
 from mldebug_mcp.core.limits import checkpoint
 from mldebug_mcp.core.text import shorten
 from mldebug_mcp.logs.align import SeriesOfRun, events_in_place, restart_note, segment_starts, step_axis

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import field
 from pathlib import Path
 from typing import Literal
 
 from mldebug_mcp.core.access import is_file, is_folder, walk
 from mldebug_mcp.core.errors import InputError
-from mldebug_mcp.core.lazy import dataclass, regex
+from mldebug_mcp.core.lazy import dataclass, regex, replace
 from mldebug_mcp.logs.run import Run
 
 # What a name says. Trainers put words and numbers together in their own ways, all of which this grammar covers:

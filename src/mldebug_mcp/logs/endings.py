@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import datetime
 from itertools import pairwise
 from statistics import median
 
-from mldebug_mcp.core.lazy import dataclass, regex
+from mldebug_mcp.core.lazy import dataclass, regex, replace
 from mldebug_mcp.core.text import clean, shorten
 from mldebug_mcp.logs.log_file import LogFile
 from mldebug_mcp.logs.run import Ending, Message, severity_of

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field
 from itertools import islice
 
+from mldebug_mcp.core.lazy import dataclass, regex, replace
 from mldebug_mcp.core.limits import checkpoint
 from mldebug_mcp.core.text import clean
 from mldebug_mcp.logs import line_prefixes
@@ -25,13 +26,13 @@ from mldebug_mcp.logs.numbers import whole_number
 
 TRACEBACK = "Traceback (most recent call last)"
 _GROUP = f"Exception Group {TRACEBACK}"
-_GROUP_MARGIN = re.compile(r" {1,80}(?:\+-[-+ \d]{4,200}|\+(?= Exc)|\|) {0,2}(?:Exception Group (?=Trace))?")
+_GROUP_MARGIN = regex(r" {1,80}(?:\+-[-+ \d]{4,200}|\+(?= Exc)|\|) {0,2}(?:Exception Group (?=Trace))?")
 """What Python draws before each line of a group of exceptions."""
 MAX_LEARNED = 16
 MAX_PROCESSES = 2_000
 MAX_PREFIX = 120
 
-_PREFIX = re.compile(
+_PREFIX = regex(
     rf"(?:{line_prefixes.BRACKETED}:|{line_prefixes.MPIRUN}|{line_prefixes.NAMED}) ?|"
     rf"{line_prefixes.NUMBERED}(?=[ \w\[])|"
     r"\[(?P<indexed>\d{1,5})\]:(?= {0,12}\S)|"
@@ -39,11 +40,11 @@ _PREFIX = re.compile(
     r"\((?:(?P<process>[\w:.]+) (?:\w{1,20}=\d{1,9} ){0,3})?pid=(?P<pid>\d+)[^)]{0,80}\) ?|"
     r"(?:ERROR|CRITICAL) \d\d-\d\d \d\d:\d\d:\d\d \[?[\w./ ]{1,60}:\d+\] ?"
 )
-_COLOUR = re.compile(r"\[(?:[01];)?\d{1,2}m")
+_COLOUR = regex(r"\[(?:[01];)?\d{1,2}m")
 """What a page leaves of a colour: its code, without the character that begins it."""
-_QUOTED = re.compile(r"^(?:> (?=\S|  )|E {3,7}(?=\S)| {1,3}(?=\d{1,4}: (?:\[|  |Traceback)))")
+_QUOTED = regex(r"^(?:> (?=\S|  )|E {3,7}(?=\S)| {1,3}(?=\d{1,4}: (?:\[|  |Traceback)))")
 """What a page writes before a line that is quoted, pytest before one that is an error's, srun before a short rank."""
-_NO_PREFIX = re.compile(r"\w*(?:Error|Exception|Interrupt|Warning|Exit)\b|Original $|traceback *: *$|[╭─│]|\s{2}$")
+_NO_PREFIX = regex(r"\w*(?:Error|Exception|Interrupt|Warning|Exit)\b|Original $|traceback *: *$|[╭─│]|\s{2}$")
 """What may stand before `Traceback` and is not a prefix: an exception's name (in a notebook), torchelastic's
 summary, a box, more than a space."""
 
@@ -111,46 +112,47 @@ class Prefixes:
 
 # What errors, and the lines around them, look like.
 
-EXCEPTION = re.compile(r"(?P<type>[A-Za-z_][\w.]{0,150})(?::(?: |$)|$)")
-BARE_EXCEPTION = re.compile(
+EXCEPTION = regex(r"(?P<type>[A-Za-z_][\w.]{0,150})(?::(?: |$)|$)")
+BARE_EXCEPTION = regex(
     r"(?P<type>(?!nccl[A-Z])(?:\w{1,60}\.){0,8}\w{0,60}(?:Error|Exception|Interrupt|ArrowInvalid|OutOfResources|BackendCompilerFailed|Unsupported)|"
     r"(?:\w{1,60}\.){1,8}_?(?:exc|errors?|exceptions?)\.[A-Z]\w{0,60})(?::(?: |$)|$)"
 )
-CPP_EXCEPTION = re.compile(
+_CPP_EXCEPTION = (
     r"(?:libc\+\+abi: )?terminat(?:e called after throwing an instance of '|ing .{0,40}exception of type )"
     r"(?P<type>[\w:]{1,150}\w)"
 )
+CPP_EXCEPTION = regex(_CPP_EXCEPTION)
 """What a process prints that ends in an exception of C++; its message stands below, after `what():`."""
-WITHOUT_MESSAGE = re.compile(CPP_EXCEPTION.pattern + r"[' .]*$")
+WITHOUT_MESSAGE = regex(_CPP_EXCEPTION + r"[' .]*$")
 """... and nothing more: what was thrown has been printed above, by whatever threw it."""
-ASSERTED = re.compile(r"\W{0,40}(?P<code>assert \S.{0,300}?)\s{1,40}(?P<error>AssertionError\b(?::.*)?)$")
+ASSERTED = regex(r"\W{0,40}(?P<code>assert \S.{0,300}?)\s{1,40}(?P<error>AssertionError\b(?::.*)?)$")
 """An assertion and its failure in one line, as where they are pasted as a title."""
-ASSERTION = re.compile(r"\W{0,40}assert \S")
+ASSERTION = regex(r"\W{0,40}assert \S")
 """How the line of an assertion begins, where it stands above its failure without a traceback."""
-CARRIER = re.compile(r"(?:\w{1,60}\.){0,6}(?:UnfilteredStackTrace|JaxStackTraceBeforeTransformation): (?=\S)")
+CARRIER = regex(r"(?:\w{1,60}\.){0,6}(?:UnfilteredStackTrace|JaxStackTraceBeforeTransformation): (?=\S)")
 """What stands before an exception whose stack JAX shows whole."""
-FATAL = re.compile(
+FATAL = regex(
     r"(?P<type>Fatal Python error|LLVM ERROR): |(?P<logged>F\d{4} [\d:.]{8,30} +\d{1,9} [\w./]{1,80}:\d{1,6}\] |"
     r"\[LightGBM\] \[Fatal\] )"
 )
 """What the interpreter, the compiler or a logger of C++ prints before it stops the process: an error, whatever follows.
 """
-LOGGED = re.compile(
+LOGGED = regex(
     r".{0,160}?\b(?:ERROR|CRITICAL|FATAL|[Ff]atal|[Ff]ailed)\b.{0,120}?(?<![\w'\"(])(?:[a-z_]\w{0,40}\.){0,6}"
     r"(?P<type>[A-Z]\w{1,60}(?:Error|Exception)): \S"
 )
 """A line in which a logger reports an exception without its traceback."""
 ERRORS = (BARE_EXCEPTION, CPP_EXCEPTION, FATAL, LOGGED)
 """What makes a line an error outside a traceback, known or not."""
-WRAPPERS = re.compile(
+WRAPPERS = regex(
     r"RemoteTraceback|RayTaskError|RayActorError|ActorDiedError|ProcessRaisedException|ChildFailedError|"
     r"SimplifiedTraceback|UnfilteredStackTrace|JaxStackTraceBeforeTransformation"
 )
-CARRIES = re.compile(r"\w{1,80}: The following operation failed in the TorchScript interpreter")
+CARRIES = regex(r"\w{1,80}: The following operation failed in the TorchScript interpreter")
 """The message of an exception that only carries another one, which stands below it."""
-GOES_ON = re.compile(r":$|Exception encountered when calling .{1,200}[.)]$")
+GOES_ON = regex(r":$|Exception encountered when calling .{1,200}[.)]$")
 """How a message ends that goes on below a blank line: "Graph execution error:", Keras naming the layer that failed."""
-EDITOR = re.compile(r"Exception has occurred: (?P<type>\w{1,80}(?:\.\w{1,80}){0,6})\s*$")
+EDITOR = regex(r"Exception has occurred: (?P<type>\w{1,80}(?:\.\w{1,80}){0,6})\s*$")
 """How an editor (VS Code) heads an exception, whose message stands in the next line."""
 SIGNS = (
     "Traceback", '  File "', "assert ",
@@ -168,31 +170,31 @@ SIGNS = (
     "victed", "have died", "rashed", "return code", "TERMINATION", "EXIT CODE", "nhealthy", "imed out", "imeout",
     "enforce fail", "ueue.Empty", "ueue.Full",
 )  # fmt: skip
-LOG_LINE = re.compile(
+LOG_LINE = regex(
     r"\[?\d{4}[-/]\d\d[-/]\d\d[ T_]|\[?\d\d/\d\d/\d{4}[ ,]|\[?\d\d:\d\d:\d\d|"
     r"\[?(?:INFO|DEBUG|WARN|ERROR|CRITICAL|FATAL)|\[?[IWEF]\d{3,4} |"
     r"\S{1,80}:\d+:\d+ \[\d+\] NCCL |.{0,40}\d%\|| {0,4}\d{1,3}% |"
     r"(?:Aborted|Killed|Segmentation fault|Bus error)\b|-{20,}$"
 )
 """How a line begins that a logger, a progress bar or a shell wrote: it goes on with no message above it."""
-TRAINS_ON = re.compile(
+TRAINS_ON = regex(
     r"\W{0,3}(?i:resum(?:ing|ed)\b|(?:global[_ ]?)?(?:step|epoch|iter(?:ation)?)\W{0,4}\d.{0,200}loss)|"
     r"\{.{0,200}loss['\"]: "
 )
 """A record of training, or that it goes on from a checkpoint: a message above has ended."""
 GRAPH = "Detected at node"
 """TensorFlow's list of where the nodes of a graph were made: frames, but no traceback; the message follows `Node:`."""
-RAISE = re.compile(r"\s{0,80}(?:-{1,6}> ?\d{1,6} )?\s{0,80}raise \w")
+RAISE = regex(r"\s{0,80}(?:-{1,6}> ?\d{1,6} )?\s{0,80}raise \w")
 """Code that raises an error: the error itself stands below."""
-NOT_A_FAILURE = re.compile(r"[Rr]etrying|[Rr]etry in")
-RANK_NAMED = re.compile(r"\b(?:[Rr]ank[ =:]{0,2}|process (?=\d{1,6} terminated with ))(\d{1,6})\b")
+NOT_A_FAILURE = regex(r"[Rr]etrying|[Rr]etry in")
+RANK_NAMED = regex(r"\b(?:[Rr]ank[ =:]{0,2}|process (?=\d{1,6} terminated with ))(\d{1,6})\b")
 ROOT_CAUSE = "Root Cause (first observed failure)"
-WORKER_FAILED = re.compile(
+WORKER_FAILED = regex(
     r"\[Rank (?P<snippet>\d{1,6}) Error Snippet\]:|-- Process (?P<spawned>\d{1,6}) terminated with the following error:"
 )
 """How Ray Train and torch.multiprocessing.spawn head the traceback of a worker that failed: it stands below."""
-ROOT_RANK = re.compile(r"\s*rank\s{0,10}:\s{0,4}(\d{1,6})")
-LINE_END = re.compile(r"\\{1,2}n")
+ROOT_RANK = regex(r"\s*rank\s{0,10}:\s{0,4}(\d{1,6})")
+LINE_END = regex(r"\\{1,2}n")
 """How a line ends inside a string of JSON."""
 CHAINS = ("During handling of the above exception", "The above exception was the direct cause")
 WITHOUT_DIGITS = str.maketrans("", "", "0123456789.")
@@ -200,7 +202,7 @@ WITHOUT_DIGITS = str.maketrans("", "", "0123456789.")
 
 # What went wrong in a log: failures with their tracebacks and ranks.
 
-_LIBRARY = re.compile(
+_LIBRARY = regex(
     r"(?:site|dist)-packages[/\\]|[/\\]lib(?:64)?[/\\]python\d|[/\\]Lib[/\\]\w+\.py$|[/\\]Lib[/\\](?:multiprocessing|"
     r"concurrent|asyncio|importlib|json|encodings)[/\\]|^<(?!ipython-input|cell |stdin)|[/\\]ray[/\\]_private[/\\]|"
     r"[/\\]bin[/\\](?:torchrun|accelerate|deepspeed)$|\.p(?:yx|xi|xd)$|"
@@ -310,26 +312,24 @@ MAX_CODE = 160
 BOX = ("│", "╭", "╰")
 """How a line of a box begins, in which Rich draws a traceback."""
 
-_PYTHON = re.compile(r'\s*File "(?P<file>[^"]{1,400})", line (?P<line>\d+)(?:, in (?P<function>.{1,120}))?')
+_PYTHON = regex(r'\s*File "(?P<file>[^"]{1,400})", line (?P<line>\d+)(?:, in (?P<function>.{1,120}))?')
 _IPYTHON = (
-    re.compile(r'File (?P<file>[^\s"][^"]{0,400}?):(?P<line>\d+)(?:, in (?P<function>[^(]{1,120}))?'),
-    re.compile(
-        r"(?P<file>(?:Cell|Input) In ?\[\d+\])(?:, (?:in )?[\[<(]?(?:cell )?line:? (?P<line>\d+))?(?P<function>)"
-    ),
-    re.compile(
+    regex(r'File (?P<file>[^\s"][^"]{0,400}?):(?P<line>\d+)(?:, in (?P<function>[^(]{1,120}))?'),
+    regex(r"(?P<file>(?:Cell|Input) In ?\[\d+\])(?:, (?:in )?[\[<(]?(?:cell )?line:? (?P<line>\d+))?(?P<function>)"),
+    regex(
         r"(?P<file><ipython-input-[\w-]{1,80}>|[~./\\\w][^\s()]{0,300}) in "
         r"(?P<function><[^<>]{1,60}>|[\w.]{1,120})(?P<line>)"
     ),
 )
-_LINK = re.compile(r"\[([^\]\[]{1,300})\]\([^()\s]{1,400}\)")
+_LINK = regex(r"\[([^\]\[]{1,300})\]\([^()\s]{1,400}\)")
 """What a page makes of a path or a line number that a notebook shows as a link."""
-_ARROW = re.compile(r"-{1,6}> (?P<line>\d+)(?: (?P<code>.*))?$")
-_NUMBERED = re.compile(r"\s*\d+(?:\s|$)")
-_RICH = re.compile(r"(?P<file>\S.{0,400}):(?P<line>\d+)(?: in(?: (?P<function>\S{1,120}))?)?$")
-_WHOLE_PATH = re.compile(r"[/~\\<]|[A-Za-z]:[/\\]")
+_ARROW = regex(r"-{1,6}> (?P<line>\d+)(?: (?P<code>.*))?$")
+_NUMBERED = regex(r"\s*\d+(?:\s|$)")
+_RICH = regex(r"(?P<file>\S.{0,400}):(?P<line>\d+)(?: in(?: (?P<function>\S{1,120}))?)?$")
+_WHOLE_PATH = regex(r"[/~\\<]|[A-Za-z]:[/\\]")
 """How a path begins; a line of a box that begins otherwise may hold the end of one."""
-_RICH_CELL = re.compile(r"in (?P<file><[^<>]{1,80}>):(?P<line>\d+)$")
-_RICH_ARROW = re.compile(r"❱ +\d+ +(?:│ *)*(?P<code>.*)$")
+_RICH_CELL = regex(r"in (?P<file><[^<>]{1,80}>):(?P<line>\d+)$")
+_RICH_ARROW = regex(r"❱ +\d+ +(?:│ *)*(?P<code>.*)$")
 
 
 def python_frame(line: str) -> Frame | None:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Container
-from dataclasses import replace
 
 import numpy as np
 
 from mldebug_mcp.core.arrays import distinct, median
-from mldebug_mcp.core.lazy import dataclass, regex
+from mldebug_mcp.core.lazy import dataclass, regex, replace
 from mldebug_mcp.core.text import figure
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity

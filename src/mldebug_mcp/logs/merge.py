@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import PurePath
 
 import numpy as np
 
 from mldebug_mcp.core.arrays import distinct, median, median_of_numbers
-from mldebug_mcp.core.lazy import regex
+from mldebug_mcp.core.lazy import regex, replace
 from mldebug_mcp.core.text import figure, shorten
 from mldebug_mcp.logs.log_file import log_name
 from mldebug_mcp.logs.names.lexicon import PHASES

@@ -9,12 +9,11 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path, PurePath
 
 from mldebug_mcp.core.access import entries, open_input
 from mldebug_mcp.core.errors import InputError
-from mldebug_mcp.core.lazy import dataclass, regex
+from mldebug_mcp.core.lazy import dataclass, regex, replace
 from mldebug_mcp.core.text import clean, shorten
 from mldebug_mcp.logs.run import RECORDER, Ending, Incident, Message, Run
 from mldebug_mcp.logs.settings.pickled import MAX_FILE, read_pickled

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from pathlib import Path, PurePath, PurePosixPath
 
 import numpy as np
@@ -17,7 +17,7 @@ import numpy as np
 from mldebug_mcp.core.access import entries, is_file, is_folder, links_left_out, open_input, require
 from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.errors import InputError
-from mldebug_mcp.core.lazy import dataclass, regex
+from mldebug_mcp.core.lazy import dataclass, regex, replace
 from mldebug_mcp.core.limits import must_judge_now
 from mldebug_mcp.core.paths import expanded, unreadable
 from mldebug_mcp.core.text import figure, quoted, shorten

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import field
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.errors import InputError, MissingExtraError
-from mldebug_mcp.core.lazy import dataclass, regex
+from mldebug_mcp.core.lazy import dataclass, regex, replace
 from mldebug_mcp.core.text import figure, shorten
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity, Role, role_of

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from itertools import count
 from threading import RLock
-from typing import Annotated, Any, Literal, Self, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self, get_args, get_origin
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, WithJsonSchema
 
-from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.core.text import cut, figure, shorten
 
 # What every type of the contract shares: numbers that may be NaN, text that is safe to show.
@@ -46,8 +45,7 @@ Number = Annotated[
 """A float that may be NaN or infinite; in JSON those are strings. Written with six significant digits."""
 
 
-@dataclass(frozen=True, slots=True)
-class Room:
+class Room(NamedTuple):
     """How many characters the strings of a field may have."""
 
     characters: int
@@ -109,13 +107,27 @@ class Frozen(BaseModel):
 
 
 class Model(Frozen):
-    """Base of the contract. Its strings are safe to show, however it is built."""
+    """Base of the contract. Its strings are safe to show, however it is built.
+
+    The parts of a diagnosis are made by `model_construct`. Our own code gives their values, whose types mypy checks; to
+    build the schemas that check them again takes a twelfth of a short command. What is parsed is validated as usual.
+    """
 
     def model_post_init(self, context: Any, /) -> None:  # noqa: ANN401, ARG002 - as pydantic calls it
         """Make the text safe: once, when it is built, and not again where it becomes part of another model."""
         held = self.__dict__
         for name, room in _with_text(type(self)):
-            held[name] = _safe(held[name], room)
+            if held[name]:  # most fields of most models are empty
+                held[name] = _safe(held[name], room)
+
+    if not TYPE_CHECKING:  # for mypy the plugin of pydantic gives each model this method with its own fields
+
+        @classmethod
+        def model_construct(cls, _fields_set: set[str] | None = None, **values: Any) -> Self:  # noqa: ANN401 - any field
+            """Return a model of values known to be right, with its defaults: pydantic takes long for each of these."""
+            plain, factories = _defaults(cls)
+            made = {name: make() for name, make in factories.items() if name not in values}
+            return super().model_construct(set(values) if _fields_set is None else _fields_set, **plain | made | values)
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """Return a copy with other fields, whose text is made safe, too: pydantic does not validate them."""
@@ -143,6 +155,15 @@ def _field_text(name: str, value: object) -> str:
     if isinstance(value, float):
         return f"{name}={figure(value)}" if math.isfinite(value) else f"{name}={value}"
     return f"{name}={shorten(str(value), LONGEST_TOLD)}"
+
+
+@cache
+def _defaults(kind: type[Model]) -> tuple[dict[str, Any], dict[str, Callable[[], Any]]]:
+    """Return the defaults of the fields that have one, and what makes those that are not shared."""
+    optional = {name: field for name, field in kind.model_fields.items() if not field.is_required()}
+    factories: dict[str, Any] = {name: field.default_factory for name, field in optional.items()}
+    made = {name: factory for name, factory in factories.items() if factory is not None}
+    return {name: field.default for name, field in optional.items() if name not in made}, made
 
 
 @cache

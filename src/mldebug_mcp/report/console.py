@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Literal
 
@@ -13,15 +12,13 @@ from rich.text import Text
 
 from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.core.text import clean
-from mldebug_mcp.judge.run_verdict import whole_sentences
 from mldebug_mcp.models.base import Glance
+from mldebug_mcp.report.lines import PLAIN_WIDTH, Line, block_lines
 from mldebug_mcp.report.sections import Block, block_of
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-PLAIN_WIDTH = 100
-"""Columns where the output is not a terminal, so that what a pipe receives does not depend on a window."""
 WIDEST = 120
 """Columns that are used of a wider terminal: longer lines of prose are hard to read."""
 
@@ -96,16 +93,6 @@ def bullets(notes: Iterable[str]) -> list[Text]:
     return [Text(f"• {note}", style="dim") for note in notes]
 
 
-# The verdict block, first in every answer that judges: verdict, why, next command, fix; each wraps, none is cut.
-
-
-MIN_FACTS = 1
-FILLED = 0.9
-"""Share of the rows that text fills where words are kept whole. Chosen."""
-_STYLES = {"fault": "bold red", "healthy": "bold green", "unclear": "bold yellow", "not judged": "bold yellow"}
-_INDENT = 6
-
-
 def print_first(console: Console, glance: Glance | None) -> None:
     """Print what is to be read first, and an empty line below it; nothing where an answer has none."""
     if glance is not None and glance.headline:
@@ -116,47 +103,11 @@ def print_first(console: Console, glance: Glance | None) -> None:
 def print_block(console: Console, block: Block, most: int | None = None) -> int:
     """Print the block and return its rows; a command is one line to copy, however wide the terminal is."""
     lines = block_lines(block, console.width, most)
-    for line in lines:
-        console.print(line, no_wrap=True, crop=False, overflow="ignore")
+    print_lines(console, lines)
     return len(lines)
 
 
-def block_lines(block: Block, width: int, most: int | None = None) -> list[Text]:
-    """Return the block on lines of the width; a command keeps to one line, which a terminal may wrap.
-
-    Fewer facts and sentences of the fix are kept to `most` rows, where the fix stands whole further below.
-    """
-    head = [Text(line, style=_STYLES[block.kind]) for line in wrap(block.headline, width)]
-    check = _next_lines(block, width)
-    facts = list(block.facts)
-    why = _labelled(block.why, facts, width)
-    if most is None or not block.fix:
-        return [*head, *why, *check, *_labelled("Fix", [block.fix] if block.fix else [], width, "green")]
-    fix = _labelled("Fix", [whole_sentences(block.fix, 0)], width, "green")
-    while len(facts) > MIN_FACTS and len(head) + len(why) + len(check) + len(fix) > most:
-        facts.pop()
-        why = _labelled(block.why, facts, width)
-    room = (most - len(head) - len(why) - len(check)) * (width - _INDENT)
-    fix = _labelled("Fix", [whole_sentences(block.fix, int(FILLED * room))], width, "green")
-    return [*head, *why, *check, *fix]
-
-
-def _next_lines(block: Block, width: int) -> list[Text]:
-    needs = f" ({block.needs})" if block.needs else ""
-    action = _labelled("Next", [f"{block.next}{needs}"], width) if block.next else []
-    command = [Text.assemble(" " * _INDENT, (block.command, "cyan"))] if block.command else []
-    return [*action, *command]
-
-
-def _labelled(label: str, texts: Iterable[str], width: int, style: str = "") -> list[Text]:
-    """Return texts below each other, the label in front of the first."""
-    lines: list[Text] = []
-    for text in texts:
-        for line in wrap(text, width - _INDENT):
-            lines.append(Text.assemble((f"{'' if lines else label:<{_INDENT}}", "bold"), (line, style)))
-    return lines
-
-
-def wrap(text: str, width: int) -> list[str]:
-    """Return a text on lines of the width; a longer word is broken."""
-    return textwrap.wrap(text, max(_INDENT, width), break_on_hyphens=False)
+def print_lines(console: Console, lines: Iterable[Line]) -> None:
+    """Print lines as they are: what is too long for the terminal is broken by it."""
+    for line in lines:
+        console.print(Text.assemble(*line.pieces), no_wrap=True, crop=False, overflow="ignore")

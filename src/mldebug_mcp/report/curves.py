@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 import numpy as np
-from rich.text import Text
 
 from mldebug_mcp.checks.curve import sample, thinned
 from mldebug_mcp.core.arrays import quantile
@@ -18,6 +17,7 @@ from mldebug_mcp.logs import Run, Series
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.models import Diagnosis, Finding, State
 from mldebug_mcp.models.base import SOUND
+from mldebug_mcp.report.lines import Line, line
 from mldebug_mcp.report.sections import otherwise
 
 # The scale on which curves are drawn: linear or logarithmic, and not flattened by outliers.
@@ -143,13 +143,13 @@ NARROW = 72
 _NAME_COLUMN = 13
 
 
-def curve_lines(run: Run, diagnosis: Diagnosis, width: int) -> list[Text]:
+def curve_lines(run: Run, diagnosis: Diagnosis, width: int) -> list[Line]:
     """Return a line of bars for each main curve, and the worst event below the first of those that it moved."""
     names = [name for name in CURVES if name in run and len(run[name]) > 1]
     names += [
         quantity.name for quantity in diagnosis.sheet.quantities if quantity.matters and len(run[quantity.name]) > 1
     ]
-    lines: list[Text] = []
+    lines: list[Line] = []
     marked = False
     for name in list(dict.fromkeys(names))[:DIAGNOSIS_CURVES_MOST_CURVES]:
         step = None if marked else worst_step(run, diagnosis, name)
@@ -173,22 +173,20 @@ def worst_step(run: Run, diagnosis: Diagnosis, name: str) -> float | None:
     return next(begins, None)
 
 
-def _diagnosis_curves_curve(run: Run, name: str, step: float | None, width: int) -> list[Text]:
+def _diagnosis_curves_curve(run: Run, name: str, step: float | None, width: int) -> list[Line]:
     wide = width >= NARROW
     bars, column = sparkline(run[name], width - (45 if wide else 4), step)
     first, last = figure(float(run[name].value[0])), figure(float(run[name].value[-1]))
     if wide:
-        lines = [
-            Text.assemble(f"{shorten(name, _NAME_COLUMN):>{_NAME_COLUMN}} {first:>9} ", (bars, "cyan"), f" {last}")
-        ]
+        lines = [line(f"{shorten(name, _NAME_COLUMN):>{_NAME_COLUMN}} {first:>9} ", (bars, "cyan"), f" {last}")]
     else:
-        lines = [Text(shorten(f"{name} from {first} to {last}", width)), Text(f"  {bars}", style="cyan")]
+        lines = [line(shorten(f"{name} from {first} to {last}", width)), line((f"  {bars}", "cyan"))]
     if step is not None and column is not None:
         mark, indent = f"{run.step_name} {figure(step)}", (_NAME_COLUMN + 11 if wide else 2) + column
         fits = indent + len(mark) + 2 <= width
         # Where there is no room on the right, the words stand on the left of the arrow.
-        line = " " * indent + f"▲ {mark}" if fits else f"{mark} ▲".rjust(indent + 1)
-        lines.append(Text(line[-width:] if len(line) > width else line, style="bold red"))
+        arrow = " " * indent + f"▲ {mark}" if fits else f"{mark} ▲".rjust(indent + 1)
+        lines.append(line((arrow[-width:], "bold red")))
     return lines
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from html import escape
 from pathlib import Path
 
 import numpy as np
 
 from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.core.lazy import replace
 from mldebug_mcp.core.limits import checkpoint
 from mldebug_mcp.core.text import counted, figure, percent, shorten
 from mldebug_mcp.judge.at_a_glance import shared_line

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import fields, replace
+from dataclasses import fields
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 from mldebug_mcp.core.access import entries, is_file, is_folder, read_bytes
 from mldebug_mcp.core.errors import InputError
-from mldebug_mcp.core.lazy import dataclass
+from mldebug_mcp.core.lazy import dataclass, replace
 from mldebug_mcp.core.text import counted, figure, shorten
 from mldebug_mcp.logs import Run, Series
 from mldebug_mcp.logs.settings.pickled import read_pickled

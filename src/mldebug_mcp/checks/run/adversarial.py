@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 
 from mldebug_mcp.checks.check import CannotTell, Evidence, symptom
 from mldebug_mcp.checks.curve import aligned, end_level
 from mldebug_mcp.core.arrays import median, quantile
-from mldebug_mcp.core.lazy import dataclass
+from mldebug_mcp.core.lazy import dataclass, replace
 from mldebug_mcp.core.text import figure
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 
@@ -37,6 +36,7 @@ from mldebug_mcp.checks.train_eval_gap import (
     score_pairs,
 )
 from mldebug_mcp.core.arrays import median
+from mldebug_mcp.core.lazy import replace
 from mldebug_mcp.core.text import figure
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 
@@ -26,7 +25,7 @@ from mldebug_mcp.checks.curve import (
 from mldebug_mcp.checks.evaluation import term_set_in
 from mldebug_mcp.checks.jumps import Baseline, Spike, baseline, rise_for_good, spikes, teeth_of
 from mldebug_mcp.core.arrays import median
-from mldebug_mcp.core.lazy import dataclass
+from mldebug_mcp.core.lazy import dataclass, replace
 from mldebug_mcp.core.text import counted, figure
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.run import Run, Series

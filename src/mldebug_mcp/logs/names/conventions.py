@@ -483,8 +483,8 @@ def unmeasured_norm(columns: Columns) -> str | None:
     if len(values) < LEAST_ZERO_NORMS or not np.isfinite(values[:third]).all():
         return None
     # The loss of untrained weights moves from batch to batch as well; but it neither falls nor blows up.
-    first, last = np.median(values[:third]), np.median(values[-third:])
-    if bool(abs(last - first) < LEAST_CHANGE_OF_LOSS * abs(first)):
+    first, last = median(values[:third]), median(values[-third:])
+    if abs(last - first) < LEAST_CHANGE_OF_LOSS * abs(first):
         return None
     del columns[norms[0]]
     return f"{norms[0]} is 0 at all records while the loss moves: it was not measured and is left out"

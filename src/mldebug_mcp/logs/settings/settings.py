@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from functools import cached_property
 from operator import attrgetter
 
-from mldebug_mcp.core.lazy import dataclass, regex
+from mldebug_mcp.core.lazy import dataclass, regex, replace
 from mldebug_mcp.core.text import shorten
 from mldebug_mcp.logs.names.settings import ANY, FLAG, NUMBER, PHRASES, TEXT, Match, plain_name, settings_of
 from mldebug_mcp.logs.settings.values import MAX_ITEMS, MAX_TEXT, Scalar, Value, flag_of, number_of, value_in

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 from io import BytesIO
 from itertools import pairwise
@@ -18,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mldebug_mcp.core.lazy import dataclass
+from mldebug_mcp.core.lazy import dataclass, replace
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names.metrics import is_known
 from mldebug_mcp.logs.numbers import HUGE
