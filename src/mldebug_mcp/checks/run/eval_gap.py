@@ -114,6 +114,8 @@ AT_BEST = 1.05
 IMPROVED = 0.85
 """Share of the first training loss that evaluation has improved to. Chosen: no healthy run of benchmarks/faults comes
 near."""
+OF_ANOTHER = 0.2
+"""Share of the training loss within which another held-out set follows it. Chosen: half of `FACTOR`."""
 HALVED = 0.5
 """Share of its first value to which an evaluation loss came down that training served. Chosen: of 2,057 labelled runs
 none has a gap to a training loss near zero and an evaluation so far down and at its best."""
@@ -144,6 +146,20 @@ _EVAL_GAP_RUINS = (
 )
 
 
+def _refuse_where_another_set_follows(run: Run) -> None:
+    """Raise CannotTell where another held-out set has the training loss: evaluation is right, the sets differ."""
+    loss = run["loss"].finite
+    for series in evaluation_losses(run):
+        part = series.name.startswith("eval_") and series.name.removeprefix("eval_") in run
+        if series.name == "eval_loss" or part:
+            continue
+        _, train, held_out = beside_training(loss, series)
+        halves = [slice(None, len(train) // 2), slice(len(train) // 2, None)]
+        pairs = [(median(train[half]), median(held_out[half])) for half in halves if len(train) >= EVAL_GAP_LEAST]
+        if pairs and all(abs(held - trained) <= OF_ANOTHER * abs(trained) for trained, held in pairs):
+            raise CannotTell(f"{series.name} is as low as the training loss: the held-out sets differ")
+
+
 def eval_bad_from_start(run: Run) -> Evidence | None:
     """The evaluation loss lies far above the training loss from the first evaluation on, or far below zero.
 
@@ -162,6 +178,7 @@ def eval_bad_from_start(run: Run) -> Evidence | None:
     if abs(median(evaluation - train)) < NOISES * noise(loss.value) / math.sqrt(len(steps)):
         raise CannotTell("single records of the training loss vary as much as the evaluation loss lies above it")
     refuse_known_by_heart(run, float(steps[0]), float(train[0]), median(loss.value[:3]))
+    _refuse_where_another_set_follows(run)
     return Evidence(
         f"at the first evaluation ({run.place(steps[0])}) the evaluation loss is "
         f"{figure(evaluation[0])} and the training loss {figure(train[0])}; over all {len(steps)} the "
@@ -245,6 +262,7 @@ def eval_gap_wide(run: Run) -> Evidence | None:
         return None
     if _at_best(both) and both.eval_level < min(IMPROVED * both.start, FACTOR_OF_BEST * both.train_level):
         return None
+    _refuse_where_another_set_follows(run)
     first = float(both.steps[len(far) - int(np.argmin(far[::-1])) if not far.all() else 0])
     return _evidence(run, both, first, "the evaluation loss is far above the training loss")
 
