@@ -229,3 +229,10 @@ def test_a_counter_by_any_name_is_no_plan_that_raises_the_loss(
 ) -> None:
     loss = noisy(np.linspace(1.0, 6.0, 80), 0.05)
     assert state("loss_divergence", run_of({"zork_total": count}, loss=loss)) is State.PRESENT
+
+
+def test_a_flat_loss_that_scatters_as_that_of_flow_matching_cannot_be_judged_and_a_quiet_one_can() -> None:
+    drawn = 0.34 + 0.08 * np.random.default_rng(0).standard_normal(2000)
+    assert state("loss_plateau", run_of(loss=np.abs(drawn), learning_rate=[1e-4] * 2000)) is State.UNKNOWN
+    quiet = 0.34 + 0.008 * np.random.default_rng(0).standard_normal(2000)
+    assert state("loss_plateau", run_of(loss=quiet, learning_rate=[1e-4] * 2000)) is State.PRESENT

@@ -479,6 +479,9 @@ LEAST_EVALUATIONS = 4
 """Chosen: fewer show no trend."""
 RISES = 1.1
 """Times the first level: no level above it is one of standing still. Chosen: as wide as the noise of short logs."""
+SCATTER_OF_DRAWN = 0.2
+"""Share of the level by which single records scatter where each is of another amount of drawn noise. Chosen: of the
+labelled runs of unknown kind whose loss is rightly called flat none scatters by more than 0.05."""
 
 
 def loss_constant(run: Run) -> Evidence | None:
@@ -570,6 +573,17 @@ def _refuse_to_judge(run: Run, loss: Series, start: float, gained: float, error:
     doubt = SURE * error / start
     if doubt > (MOST_NOISE_LONG if len(loss) >= LOSS_RESTING_LONG else MOST_NOISE) and not stands:
         raise CannotTell(f"the noise could hide progress by {doubt:.0%}")
+    scatter = noise(loss.value) / start
+    if (
+        run.kind in ("unknown", "diffusion")
+        and scatter > SCATTER_OF_DRAWN
+        and not stands
+        and not _first_accuracies(run)
+    ):
+        raise CannotTell(
+            f"single records scatter by {scatter:.0%} around a level loss, as that of diffusion and flow matching does: "
+            "it is of noise drawn anew each time, and hardly falls in fine-tuning"
+        )
     if len(loss) < LEAST_POINTS and not (len(loss) >= FEW_POINTS and stands):
         raise CannotTell(f"{len(loss)} records are flat; {LEAST_POINTS} are needed")
     if _begins_late(run):
