@@ -573,16 +573,11 @@ def _refuse_to_judge(run: Run, loss: Series, start: float, gained: float, error:
     doubt = SURE * error / start
     if doubt > (MOST_NOISE_LONG if len(loss) >= LOSS_RESTING_LONG else MOST_NOISE) and not stands:
         raise CannotTell(f"the noise could hide progress by {doubt:.0%}")
-    scatter = noise(loss.value) / start
-    if (
-        run.kind in ("unknown", "diffusion")
-        and scatter > SCATTER_OF_DRAWN
-        and not stands
-        and not _first_accuracies(run)
-    ):
+    scatter, scored = noise(loss.value) / start, stands or bool(_first_accuracies(run))
+    if run.kind in ("unknown", "diffusion") and scatter > SCATTER_OF_DRAWN and not scored:
         raise CannotTell(
-            f"single records scatter by {scatter:.0%} around a level loss, as that of diffusion and flow matching does: "
-            "it is of noise drawn anew each time, and hardly falls in fine-tuning"
+            f"single records scatter by {scatter:.0%} around one level, as those of diffusion and flow matching do: "
+            "their loss hardly falls in fine-tuning"
         )
     if len(loss) < LEAST_POINTS and not (len(loss) >= FEW_POINTS and stands):
         raise CannotTell(f"{len(loss)} records are flat; {LEAST_POINTS} are needed")
