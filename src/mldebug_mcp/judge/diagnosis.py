@@ -341,6 +341,7 @@ def evidence_from_run(run: Run, findings: Sequence[Finding], facts: Sequence[Der
         *_evidence_from_nothing_learnt(findings),
         *_evidence_from_rewards_that_differ(findings, run),
         *_evidence_from_one_lost_rank(findings),
+        *_evidence_from_a_class_never_found(findings),
         *_evidence_from_kl_first(findings),
         *_evidence_from_kl_that_runs_on(findings, run),
         *_evidence_from_growing_chance(findings, run),
@@ -388,6 +389,18 @@ def _evidence_from_one_lost_rank(findings: Sequence[Finding]) -> list[CauseEvide
         CauseEvidence("hardware_fault", OF_LOST_RANK["hardware_fault"], f"{others}: data or code do it too", "log"),
         CauseEvidence("dataloader_bottleneck", -HARDLY, "a rank that waits has a finite loss", "log"),
     ]
+
+
+def _evidence_from_a_class_never_found(findings: Sequence[Finding]) -> list[CauseEvidence]:
+    """Return what it says that a class is found at no evaluation: one that is merely harder is found now and then.
+
+    Focal loss was made for such rare classes (focal_loss_2017).
+    """
+    missed = next((finding for finding in findings if finding.symptom == "minority_missed"), None)
+    if missed is None or missed.state is not State.PRESENT or not missed.values.get("never"):
+        return []
+    fact = "a class is found at no evaluation, while another one is found well"
+    return [CauseEvidence("class_imbalance", HARDLY, fact, "log")]
 
 
 def _evidence_from_kl_first(findings: Sequence[Finding]) -> list[CauseEvidence]:

@@ -27,8 +27,10 @@ from mldebug_mcp.checks.curve import (
 from mldebug_mcp.checks.evaluation import (
     ACCURACIES,
     as_share,
+    auc_of,
     evaluation_stands,
     has_settled,
+    is_of_a_guess,
     nothing_right,
     planned_rise,
     refuse_new_terms,
@@ -588,7 +590,9 @@ def _refuse_to_judge(run: Run, loss: Series, start: float, gained: float, error:
         raise CannotTell(f"progress of {gained / start:.1%} is likely, but not beyond the noise")
     if run.kind == "pretraining" and trained:
         raise CannotTell(f"the loss begins at {figure(start)}, that of a model that comes trained: it may be done")
-    if any(KNOWS <= accuracy <= 1 for accuracy in _first_accuracies(run)):
+    auc = auc_of(run)
+    guesses = auc is not None and is_of_a_guess(auc)  # then the accuracy is that of the commonest class
+    if not guesses and any(KNOWS <= accuracy <= 1 for accuracy in _first_accuracies(run)):
         raise CannotTell("the first evaluations are right already: there may be nothing left to learn")
 
 
