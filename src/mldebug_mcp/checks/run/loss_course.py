@@ -538,6 +538,9 @@ def loss_plateau(run: Run) -> Evidence | None:
             return None
         _refuse_to_judge(run, loss, start, gained, error, stands=stands)
     beside = f"; a uniform guess has {figure(chance)} = ln({math.exp(chance):.0f})" if chance is not None else ""
+    auc = auc_of(run)
+    if auc is not None and is_of_a_guess(auc):
+        beside += f"; {auc.name} ends at {figure(auc.value[-1])}, and a guess has 0.5"
     fell = float(loss.value[0]) - start > max(LEAST_PROGRESS * start, SURE * noise(loss.value))
     first = f" (the first record is {figure(loss.value[0])})" if fell else ""
     return Evidence(
