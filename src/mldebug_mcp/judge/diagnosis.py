@@ -345,6 +345,7 @@ def evidence_from_run(run: Run, findings: Sequence[Finding], facts: Sequence[Der
         *_evidence_from_kl_first(findings),
         *_evidence_from_kl_that_runs_on(findings, run),
         *_evidence_from_growing_chance(findings, run),
+        *_evidence_from_routing(findings),
         *_evidence_from_players(findings, run),
         *([CauseEvidence(SOUND, RANGE_TEST_BITS, of_range, "log")] if (of_range := range_test(run)) else []),
         *_evidence_from_little(findings, run),
@@ -435,6 +436,17 @@ def _evidence_from_growing_chance(findings: Sequence[Finding], run: Run) -> list
         return []
     fact = f"the reward had risen from {figure(risen[0])} to {figure(risen[1])}, and actions get more random"
     return [CauseEvidence(cause, -OUT, fact, "log") for cause in ("exploration_failure", *OF_REWARDS)]
+
+
+def _evidence_from_routing(findings: Sequence[Finding]) -> list[CauseEvidence]:
+    """Return what it says that a router sends most tokens to a few experts: no cause of the catalogue does it."""
+    found = next((finding for finding in findings if finding.symptom == "routing_collapses"), None)
+    if found is None or found.state is not State.PRESENT:
+        return []
+    return [
+        CauseEvidence(OTHER, OUT, f"{found.summary}: the router collapses", "log"),
+        CauseEvidence(SOUND, -HARDLY, found.summary, "log"),
+    ]
 
 
 def _evidence_from_players(findings: Sequence[Finding], run: Run) -> list[CauseEvidence]:

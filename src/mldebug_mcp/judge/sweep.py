@@ -260,7 +260,7 @@ def _best(name: str, levels: Sequence[Level], answers: Sequence[Answered], loss:
 def _by_rank_or_value(places: Sequence[Floats], values: Sequence[Floats]) -> float:
     """Return how often chance parts levels as far, by the values themselves where ranks of so few runs cannot tell.
 
-    Source: one-way analysis of variance. Its F is drawn, for the ranks of two runs at each of three levels come in any
+    Source: one-way analysis of variance, whose F is drawn. The ranks of two runs at each of three levels are in the
     order of the levels in 1 of 15 deals.
     """
     sizes = [len(some) for some in places]

@@ -345,3 +345,5 @@ def test_a_schedule_that_goes_on_as_before_did_not_move_where_the_loss_jumps() -
     assert "learning_rate goes from" not in seen("loss_spike", run_of(loss=loss, learning_rate=falls)).summary
     lowered = np.where(np.arange(60) >= 30, falls / 3, falls)
     assert "learning_rate goes from" in seen("loss_spike", run_of(loss=loss, learning_rate=lowered)).summary
+    raised = np.where(np.arange(60) >= 29, 0.16, 0.002)
+    assert "learning_rate goes from" in seen("loss_spike", run_of(loss=loss, learning_rate=raised)).summary

@@ -335,7 +335,7 @@ hand."""
 def minority_missed(run: Run) -> Evidence | None:
     """Some classes are hardly ever found at evaluation, to the end, while another nearly always is.
 
-    Judged by the recall, IoU, Dice or F1 of each class, or by a mean over classes, an F1 or a recall far below the
+    Judged by the recall, IoU, Dice or F1 of each class. Else by a mean over classes, an F1 or a recall far below the
     accuracy.
     Not this when: all classes are found in the end, or all is right; the model finds none of them well.
     """

@@ -353,6 +353,8 @@ BEFORE = 8
 """Records just before a jump, in which something may have moved first. Chosen: by hand."""
 EARLIER = 40
 """Records before those to compare with. Chosen: by hand."""
+BENDS = 4.0
+"""Times its usual step that a schedule moves by at most. Chosen: a cosine does so within `EARLIER` records."""
 AT_ITS_PACE = 1.5
 """Times its largest step that a metric which rises or falls steadily may move by. Chosen: a schedule bends a little."""
 FEWEST = 5
@@ -410,8 +412,9 @@ def _watched(run: Run) -> Iterator[Series]:
 def _goes_on(past: Floats, during: Floats) -> bool:
     """Say whether a metric rises or falls steadily, as a schedule does, and goes on so."""
     steps, further = np.diff(past), np.diff(np.append(past[-1], during))
-    steady = bool((steps <= 0).all() or (steps >= 0).all()) and bool(steps.any())
-    return steady and float(np.abs(further).max(initial=0.0)) <= AT_ITS_PACE * float(np.abs(steps).max())
+    largest = float(np.abs(steps).max())
+    steady = bool((steps <= 0).all() or (steps >= 0).all()) and 0 < largest <= BENDS * median(np.abs(steps))
+    return steady and float(np.abs(further).max(initial=0.0)) <= AT_ITS_PACE * largest
 
 
 def _moved(series: Series, first: float, last: float) -> Moved | None:
