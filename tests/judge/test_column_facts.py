@@ -109,6 +109,13 @@ def test_a_loss_that_rests_at_that_of_a_guess_is_stated_with_how_near_and_since_
     assert 36 <= found.steps[0] <= 44
 
 
+def test_a_squared_error_at_ln_2_is_there_by_chance() -> None:
+    answer = run_of(
+        {"loss": lambda step: 0.4 + 0.1 / step}, {"val_loss": lambda _: 0.6932, "val_mse": lambda _: 0.6932}
+    )
+    assert not [found for found in answer.sheet.facts if found.fact == "rests_at_bound"]
+
+
 def test_a_loss_at_ln_2_is_compared_with_the_share_of_labels_that_are_one() -> None:
     answer = run_of(
         {"loss": lambda step: 0.6932 + 1e-4 * NOISE[step]},

@@ -47,6 +47,12 @@ def test_a_run_that_ends_far_above_its_siblings_is_not_called_healthy_and_its_ow
     assert any("in 4 siblings at 1.5" in said for said in sound.against)
 
 
+def test_a_setting_that_two_runs_share_which_end_far_above_the_others_is_named(tmp_path: Path) -> None:
+    _sweep(tmp_path, {**ENDS, "odd2": 2.62}, {**RATES, "odd2": 1e-6})
+    slow = next(one for one in diagnose_run(tmp_path, run="odd").hypotheses if one.cause == "lr_too_low")
+    assert any("learning_rate is 1e-06, in 4 better siblings 0.0005 to 0.002" in said for said in slow.because)
+
+
 def test_a_run_that_ends_as_its_siblings_do_is_judged_as_if_it_were_alone(tmp_path: Path) -> None:
     _sweep(tmp_path, ENDS, RATES)
     alone, beside = diagnose_run(tmp_path / "b"), diagnose_run(tmp_path, run="b")

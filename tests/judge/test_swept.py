@@ -184,3 +184,27 @@ def test_runs_of_unknown_settings_are_no_seeds_of_one_setting() -> None:
 def test_settings_that_differ_no_more_than_seeds_do_are_not_said_to_differ_by_0() -> None:
     lines = "\n".join(sweep_lines(sweep_of(list(grid(lambda one: one["seed"], noise=1e-9)))))
     assert "between settings by no more than chance gives" in lines
+
+
+def test_two_seeds_at_each_of_three_values_tell_the_best_where_the_values_are_far_apart() -> None:
+    ends = {1e-4: (0.86, 0.82), 3e-4: (0.57, 0.585), 3e-2: (7.018, 6.983)}
+    answers = [
+        answered({"learning_rate": rate, "seed": float(seed)}, last)
+        for rate, both in ends.items()
+        for seed, last in enumerate(both)
+    ]
+    best = found(answers, "learning_rate")
+    assert best.best == "0.0003"
+    assert best.p <= 0.05
+
+
+def test_two_seeds_at_each_of_three_values_without_effect_hardly_ever_tell_one() -> None:
+    random = np.random.default_rng(0)
+    told = 0
+    for _ in range(100):
+        rates = [rate for rate in (1e-4, 3e-4, 3e-2) for _ in range(2)]
+        ends = random.normal(1, 0.1, len(rates)).tolist()
+        settings = [{"learning_rate": rate, "seed": float(seed)} for seed, rate in enumerate(rates)]
+        answers = [answered(given, last) for given, last in zip(settings, ends, strict=True)]
+        told += found(answers, "learning_rate").p <= 0.05
+    assert told <= 10

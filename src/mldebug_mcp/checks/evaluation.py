@@ -68,7 +68,7 @@ LEAST_STANDING = 4
 """Evaluations that show that a loss does not move. Chosen: by hand."""
 EVALUATION_EARLY = 0.2
 """Share of the run within which the first of those evaluations lies. Chosen: by hand."""
-_ERRORS = (Quantity.SQUARED_ERROR, Quantity.ROOT_SQUARED_ERROR, Quantity.ABSOLUTE_ERROR)
+ERRORS_OF_VALUES = (Quantity.SQUARED_ERROR, Quantity.ROOT_SQUARED_ERROR, Quantity.ABSOLUTE_ERROR)
 _COMPONENTS = frozenset(["box", "bbox", "cls", "dfl", "obj", "kl", "aux", "value", "policy", "reward"])
 """Parts of a detector's or a VAE's loss, which move by rules of their own."""
 
@@ -104,7 +104,7 @@ RESTS = 0.05
 
 def evaluation_stands(run: Run) -> bool:
     """Say whether an evaluation loss or error, which has hardly any noise, stands still from early on to the end."""
-    for logged in _of_whole_sets(run, Quantity.LOSS, *_ERRORS):
+    for logged in _of_whole_sets(run, Quantity.LOSS, *ERRORS_OF_VALUES):
         series = logged.finite
         if len(series) >= LEAST_STANDING and series.step[0] <= EVALUATION_EARLY * run.last_step:
             level = abs(median(series.value))
@@ -322,6 +322,8 @@ FALL = 0.03
 """Share by which a loss falls at all. Chosen: beyond noise."""
 LEAST_LOSSES = 4
 """Evaluations that show a fall. Chosen: both halves then hold two."""
+MAX_SCORE = 100.0
+"""Beyond it a score of evaluation is none. Chosen: scores are shares, in percent at most."""
 _CLOCKS = regex(
     r"time|second|per_s|speed|throughput|steps?$|epoch|samples|num_|_num|count|total|size|tokens|flos|memory|mem_|lr$"
     r"|learning_rate|momentum|weight_decay|length|ppl_max|std|support|threshold"
@@ -338,10 +340,19 @@ def quality_metrics(run: Run) -> list[Series]:
     Raises CannotTell if there is none.
     """
     rankings = {metric.name for metric in ranking_metrics(run)}
-    found = [series for name, series in run.series.items() if name in rankings or _is_quality(run, name)]
+    found = [
+        series
+        for name, series in run.series.items()
+        if (name in rankings or _is_quality(run, name)) and not _is_a_count(series.finite.value)
+    ]
     if not found:
         raise CannotTell("not logged: a metric of evaluation other than the loss")
     return found
+
+
+def _is_a_count(value: Floats) -> bool:
+    """Say whether a number is the same whole one throughout, beyond any score: of the frames that were evaluated."""
+    return len(value) > 0 and float(np.ptp(value)) == 0 and value[0] > MAX_SCORE and float(value[0]).is_integer()
 
 
 def ranking_metrics(run: Run) -> list[Series]:

@@ -80,12 +80,11 @@ def kept_rise(run: Run) -> tuple[float, float] | None:
 
     It rises by more than its noise, and ends near its best, or below it without falling further.
     """
-    rewards = rewards_of(run) if run.kind in POLICIES else None
-    if rewards is None or len(rewards) < LEAST_OF_A_RISE:
+    rewards = _rewards_of_policy(run)
+    if rewards is None:
         return None
     value = rewards.value
-    start, end, best = start_level(value), end_level(value), highest_level(value)
-    clear = RISES * noise(value) / math.sqrt(edge_width(len(value)))
+    start, end, best, clear = start_level(value), end_level(value), highest_level(value), _clear_rise(value)
     lost = best.value - end
     if end - start <= clear or lost > KEPT * (best.value - start):
         return None
@@ -94,6 +93,28 @@ def kept_rise(run: Run) -> tuple[float, float] | None:
         if since.change < -RISES * since.error:
             return None
     return start, end
+
+
+def best_of_rise(run: Run) -> tuple[float, float] | None:
+    """Return the first and the best level of the reward of a policy that has learnt, whatever it lost later, or None.
+
+    The best level is above the first by as much again, and by more than its noise.
+    """
+    rewards = _rewards_of_policy(run)
+    if rewards is None:
+        return None
+    start, best = start_level(rewards.value), highest_level(rewards.value).value
+    return (start, best) if best - start > max(abs(start), _clear_rise(rewards.value)) else None
+
+
+def _rewards_of_policy(run: Run) -> Series | None:
+    rewards = rewards_of(run) if run.kind in POLICIES else None
+    return None if rewards is None or len(rewards) < LEAST_OF_A_RISE else rewards
+
+
+def _clear_rise(value: Floats) -> float:
+    """Return the least rise of a reward that is beyond its noise."""
+    return RISES * noise(value) / math.sqrt(edge_width(len(value)))
 
 
 def components(run: Run) -> list[Series]:

@@ -118,6 +118,10 @@ REACHED = 0.8
 """Share of the steps of this run that a sibling has to have reached. Chosen: one that ended earlier tells less."""
 
 
+HALF_OF_IT = 0.5
+"""Share of what a run is worse than usual by which a sibling is ahead of it. Chosen: nearer to the usual than to it."""
+
+
 @dataclass(frozen=True, slots=True)
 class AmongSiblings:
     """A result and those of siblings at the same step.
@@ -130,6 +134,7 @@ class AmongSiblings:
         gained: By how much the siblings' median got better since their first values.
         count: How many siblings were there.
         worse_by: By how much this run is worse than usual; negative where it is better.
+        ahead: The siblings that are better than this run by half of that at least.
     """
 
     metric: str
@@ -139,6 +144,7 @@ class AmongSiblings:
     gained: float
     count: int
     worse_by: float
+    ahead: tuple[Run, ...]
 
 
 def among_siblings(run: Run) -> AmongSiblings | None:
@@ -147,9 +153,8 @@ def among_siblings(run: Run) -> AmongSiblings | None:
     if result is None:
         return None
     until = run[result.metric].finite.step[-1]
-    others = [
-        other for other in (_of(sibling.run, result.metric, until) for sibling in run.siblings) if other is not None
-    ]
+    found = [(sibling.run, _of(sibling.run, result.metric, until)) for sibling in run.siblings]
+    others = [other for _, other in found if other is not None]
     if len(others) < MIN_SIBLINGS:
         return None
     better = 1 if result.higher_is_better else -1
@@ -157,7 +162,12 @@ def among_siblings(run: Run) -> AmongSiblings | None:
     usual, first = median(ends), median(np.array([start for start, _ in others]))
     spread = max(mad(ends), SEEDS_DIFFER * abs(usual))
     gained, worse_by = better * (usual - first), better * (usual - result.last)
-    return AmongSiblings(result.metric, result.last, usual, spread, gained, len(others), worse_by)
+    ahead = tuple(
+        sibling
+        for sibling, other in found
+        if other is not None and better * (other[1] - result.last) >= HALF_OF_IT * worse_by
+    )
+    return AmongSiblings(result.metric, result.last, usual, spread, gained, len(others), worse_by, ahead)
 
 
 def _of(sibling: Run, metric: str, until: float) -> tuple[float, float] | None:

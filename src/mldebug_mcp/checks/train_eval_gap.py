@@ -284,7 +284,7 @@ SCORES = (
     Quantity.ACCURACY, Quantity.TOKEN_ACCURACY, Quantity.REWARD_ACCURACY, Quantity.F1, Quantity.AUC, Quantity.DICE,
     Quantity.IOU, Quantity.AVERAGE_PRECISION, Quantity.ERROR_RATE,
 )  # fmt: skip
-_ERRORS = (Quantity.ERROR_RATE, Quantity.WORD_ERROR_RATE)
+ERROR_RATES = (Quantity.ERROR_RATE, Quantity.WORD_ERROR_RATE)
 MOST_WORDS = 5.0
 """Words that are wrong or too many for one spoken word, up to which a word error rate is a share. Chosen: by hand."""
 RECENT = 20
@@ -351,7 +351,7 @@ def evaluation_scores(run: Run) -> list[Series]:
                 _all_wrong_at_most(series.finite) if quantity is Quantity.WORD_ERROR_RATE else series.finite
             )
             if shares is not None:
-                found.append(replace(shares, value=1 - shares.value) if quantity in _ERRORS else shares)
+                found.append(replace(shares, value=1 - shares.value) if quantity in ERROR_RATES else shares)
     return found
 
 

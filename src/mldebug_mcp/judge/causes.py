@@ -8,8 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from mldebug_mcp.checks.curve import end_level, start_level
 from mldebug_mcp.checks.evaluation import auc_of, is_of_a_guess, last_share
-from mldebug_mcp.checks.policies import kept_rise
+from mldebug_mcp.checks.policies import MIN_DIVERGENCE_RECORDS, divergences, kept_rise, rewards_of
 from mldebug_mcp.checks.precision import outlived
 from mldebug_mcp.checks.reference_settings import USUAL
 from mldebug_mcp.checks.run.resources import STRAIGHT, growth_of, lasting_growth
@@ -87,6 +88,10 @@ MIN_MEMORY_RECORDS = 20
 """Records of memory that show an even growth. Chosen: as many as `memory_grows` needs."""
 FILLS = 0.5
 """Share of its first level by which memory grows. Chosen: fragments and longer batches take less."""
+GROWS_ON = 2.0
+"""Times its value that a divergence grows over the last quarter of the log without end. Chosen: it doubles."""
+IDLE = 0.1
+"""Share of its rise that a reward gains meanwhile, at most, where it earns no more. Chosen by hand."""
 LONG_WARMUP = 0.05
 """Share of the plan from which a warm-up is not short: usual are 0.01 to 0.1."""
 
@@ -230,6 +235,30 @@ def _rewards_rise(run: Run) -> str | None:
     return None if found is None else f"the reward rises from {figure(found[0])} to {figure(found[1])} and stays"
 
 
+def kl_runs_on(run: Run) -> str | None:
+    """Say that the policy goes ever farther from where it was, and earns no more for it."""
+    rewards = rewards_of(run)
+    for divergence in divergences(run):
+        kl = divergence.series
+        if rewards is None or len(kl) < MIN_DIVERGENCE_RECORDS or end_level(kl.value) <= divergence.limit:
+            continue
+        since = float(kl.step[-(len(kl) // 4) - 1])
+        before, end = float(kl.where(kl.step <= since).value[-1]), end_level(kl.value)
+        late = rewards.value[rewards.step >= since]
+        first, last = start_level(rewards.value), end_level(rewards.value)
+        gains = last - start_level(late) if len(late) else 0.0
+        if gains <= IDLE * abs(last - first) and end >= GROWS_ON * max(before, 0.0):
+            return (
+                f"{kl.name} goes from {figure(before)} to {figure(end)} over the last quarter of its records, "
+                f"and the reward gains {figure(gains)}"
+            )
+    return None
+
+
+def _rewards_rise_with_kl(run: Run) -> str | None:
+    return None if kl_runs_on(run) else _rewards_rise(run)
+
+
 def _groups_differ(run: Run) -> str | None:
     """Say that most groups hold rewards that differ throughout, so that they have advantages."""
     equal = run["frac_reward_zero_std"].finite.value if "frac_reward_zero_std" in run else np.empty(0)
@@ -334,7 +363,7 @@ _OF_SETTINGS: Mapping[str, tuple[Need, ...]] = {
     "insufficient_warmup": (Need(warmed_up, HARDLY), Need(_rewards_rise, HARDLY)),
     "lr_too_high": (Need(_rewards_rise, HARDLY),),
     "out_of_memory": (Need(_fills_memory_evenly, HARDLY),),
-    "kl_blowup": (Need(_rewards_rise, HARDLY),),
+    "kl_blowup": (Need(_rewards_rise_with_kl, HARDLY),),
     "overfitting": (Need(_one_pass, HARDLY),),
     "exploding_gradients": (Need(_clipping_bounds_updates, HARDLY),),
     "class_imbalance": (Need(_ranks_nothing, HARDLY),),

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mldebug_mcp.checks.curve import mad, monotone, sample
-from mldebug_mcp.checks.evaluation import MOST_BEYOND_ONE, as_shares
+from mldebug_mcp.checks.evaluation import ERRORS_OF_VALUES, MOST_BEYOND_ONE, as_shares
 from mldebug_mcp.checks.progress import is_late, passes_at, uniform_loss
 from mldebug_mcp.checks.run.loss_start import AT_ONCE, LOSS_START_FIRST_STEPS
 from mldebug_mcp.checks.run.resume import restart_of_data
@@ -104,6 +104,8 @@ def at_bounds(run: Run) -> Iterator[DerivedFact]:
     uniform = uniform_loss(run)
     bounds = {math.log(2): "ln 2", **({} if uniform is None else {uniform: f"ln {round(math.exp(uniform)):,}"})}
     bounds |= {math.log(guess): f"ln {guess}" for guess in _guesses(run)}
+    if any(run.with_role(*ERRORS_OF_VALUES, parts=True)):
+        bounds = {}  # values are predicted, and no classes are guessed
     resting: dict[float, list[Series]] = {}
     for series in columns_of(run, *LOSSES):
         for bound in [bound for bound in bounds if _rests_at(series, bound)][:1]:

@@ -11,6 +11,7 @@ import numpy as np
 
 from mldebug_mcp.checks import examine, symptoms
 from mldebug_mcp.checks.learning_rate import range_test
+from mldebug_mcp.checks.policies import best_of_rise
 from mldebug_mcp.checks.progress import knows_nothing
 from mldebug_mcp.checks.run.adversarial import IN_PLAY, losses_of_players
 from mldebug_mcp.checks.run.gradients import rewards_differ
@@ -20,7 +21,7 @@ from mldebug_mcp.core.arrays import distinct
 from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.core.text import figure
 from mldebug_mcp.judge.calibration import fitted
-from mldebug_mcp.judge.causes import HARDLY, evidence_from_needs, learner_of, with_fitting_fixes
+from mldebug_mcp.judge.causes import HARDLY, OUT, evidence_from_needs, kl_runs_on, learner_of, with_fitting_fixes
 from mldebug_mcp.judge.checkpoints import checkpoint_choice
 from mldebug_mcp.judge.classifier import evidence_from_classifier, shipped
 from mldebug_mcp.judge.column_facts import column_facts, evidence_from_columns
@@ -130,6 +131,9 @@ OF_LOST_RANK = {"bad_data_pocket": 13.0, OTHER: 6.5, "hardware_fault": -3.0}
 """
 KL_FIRST_BITS = 3.0
 """Bits where KL rises before the ratio of the policy leaves its range: eight to one. Chosen by hand."""
+KL_RUNS_ON_BITS = 7.0
+"""Bits where KL at least doubles over the last quarter without reward. Chosen by hand: a hundred to one. None
+of 5 labelled healthy runs with a KL shows it."""
 MIN_SHARE_IN_PLAY = 0.1
 """Share of a run in which two networks are in play before one is beaten. Chosen: the first steps say nothing."""
 RANGE_TEST_BITS = 20.0
@@ -337,7 +341,11 @@ def evidence_from_run(run: Run, findings: Sequence[Finding], facts: Sequence[Der
         *_evidence_from_nothing_learnt(findings),
         *_evidence_from_rewards_that_differ(findings, run),
         *_evidence_from_one_lost_rank(findings),
+        *_evidence_from_a_class_never_found(findings),
         *_evidence_from_kl_first(findings),
+        *_evidence_from_kl_that_runs_on(findings, run),
+        *_evidence_from_growing_chance(findings, run),
+        *_evidence_from_routing(findings),
         *_evidence_from_players(findings, run),
         *([CauseEvidence(SOUND, RANGE_TEST_BITS, of_range, "log")] if (of_range := range_test(run)) else []),
         *_evidence_from_little(findings, run),
@@ -384,6 +392,18 @@ def _evidence_from_one_lost_rank(findings: Sequence[Finding]) -> list[CauseEvide
     ]
 
 
+def _evidence_from_a_class_never_found(findings: Sequence[Finding]) -> list[CauseEvidence]:
+    """Return what it says that a class is found at no evaluation: one that is merely harder is found now and then.
+
+    Focal loss was made for such rare classes (focal_loss_2017).
+    """
+    missed = next((finding for finding in findings if finding.symptom == "minority_missed"), None)
+    if missed is None or missed.state is not State.PRESENT or not missed.values.get("never"):
+        return []
+    fact = "a class is found at no evaluation, while another one is found well"
+    return [CauseEvidence("class_imbalance", HARDLY, fact, "log")]
+
+
 def _evidence_from_kl_first(findings: Sequence[Finding]) -> list[CauseEvidence]:
     """Return what it says that KL rises before the ratios leave their range: old samples would part those first."""
     present = {finding.symptom: finding for finding in findings if finding.state is State.PRESENT}
@@ -394,6 +414,38 @@ def _evidence_from_kl_first(findings: Sequence[Finding]) -> list[CauseEvidence]:
     return [
         CauseEvidence("off_policy_staleness", -KL_FIRST_BITS, fact, "log"),
         CauseEvidence("kl_blowup", KL_FIRST_BITS, fact, "log"),
+    ]
+
+
+def _evidence_from_kl_that_runs_on(findings: Sequence[Finding], run: Run) -> list[CauseEvidence]:
+    """Return what it says that KL multiplies up to the end without reward: rewards pay for one that is merely high."""
+    high = any(finding.symptom == "kl_high" and finding.state is State.PRESENT for finding in findings)
+    fact = kl_runs_on(run) if high else None
+    return [CauseEvidence("kl_blowup", KL_RUNS_ON_BITS, fact, "log")] if fact else []
+
+
+def _evidence_from_growing_chance(findings: Sequence[Finding], run: Run) -> list[CauseEvidence]:
+    """Return what it says that actions get more random after a reward was found.
+
+    It is then neither for want of exploration nor of differences between rewards. A policy that never explores ends at
+    constant or at zero entropy (rahtz_entropy_failure_modes).
+    """
+    grows = any(finding.symptom == "entropy_grows" and finding.state is State.PRESENT for finding in findings)
+    risen = best_of_rise(run) if grows else None
+    if risen is None:
+        return []
+    fact = f"the reward had risen from {figure(risen[0])} to {figure(risen[1])}, and actions get more random"
+    return [CauseEvidence(cause, -OUT, fact, "log") for cause in ("exploration_failure", *OF_REWARDS)]
+
+
+def _evidence_from_routing(findings: Sequence[Finding]) -> list[CauseEvidence]:
+    """Return what it says that a router sends most tokens to a few experts: no cause of the catalogue does it."""
+    found = next((finding for finding in findings if finding.symptom == "routing_collapses"), None)
+    if found is None or found.state is not State.PRESENT:
+        return []
+    return [
+        CauseEvidence(OTHER, OUT, f"{found.summary}: the router collapses", "log"),
+        CauseEvidence(SOUND, -HARDLY, found.summary, "log"),
     ]
 
 

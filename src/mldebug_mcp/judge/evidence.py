@@ -453,9 +453,11 @@ def evidence_from_siblings(run: Run) -> list[CauseEvidence]:
     siblings = among_siblings(run)
     if siblings is None or not _worse(siblings):
         return []
+    count = len(siblings.ahead)
+    ahead = f"{count} siblings" if count == siblings.count else f"{count} better siblings"
     suspects = {
-        cause: f"{name} is {_shown(own)}, in {siblings.count} siblings {_range(others)}"
-        for name, (own, others) in _set_alone(run).items()
+        cause: f"{name} is {_shown(own)}, in {ahead} {_range(others)}"
+        for name, (own, others) in _set_alone(run, siblings.ahead).items()
         for cause in faults_of(name, _direction(own, others))
     }
     ends = f"{siblings.metric} ends at {figure(siblings.own)}, in {siblings.count} siblings at {figure(siblings.usual)}"
@@ -468,9 +470,9 @@ def _worse(siblings: AmongSiblings) -> bool:
     return siblings.worse_by > max(SPREADS * siblings.spread, WORSE * max(abs(siblings.usual), siblings.gained))
 
 
-def _set_alone(run: Run) -> dict[str, tuple[Scalar, list[Scalar]]]:
-    """Return the settings in which a run differs from every sibling: its value, and theirs."""
-    own, theirs = settings_with_rate(run), [settings_with_rate(sibling.run) for sibling in run.siblings]
+def _set_alone(run: Run, ahead: Sequence[Run]) -> dict[str, tuple[Scalar, list[Scalar]]]:
+    """Return the settings in which a run differs from every sibling that is ahead of it: its value, and theirs."""
+    own, theirs = settings_with_rate(run), [settings_with_rate(sibling) for sibling in ahead]
     alone = [name for name in own if all(own[name] != other.get(name) for other in theirs)]
     return {name: (own[name], [other.get(name) for other in theirs]) for name in alone}
 

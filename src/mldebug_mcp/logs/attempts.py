@@ -27,7 +27,7 @@ from mldebug_mcp.logs.endings import INTERRUPTED, Tail, ending_of
 from mldebug_mcp.logs.names import role_of
 from mldebug_mcp.logs.names.metrics import COUNTERS, canonical, is_telling
 from mldebug_mcp.logs.names.quantities import AMOUNTS, CLOCKS
-from mldebug_mcp.logs.run import SURVIVED, Attempt, Ending, Message, fatal
+from mldebug_mcp.logs.run import SCHEDULED, SURVIVED, Attempt, Ending, Message, fatal
 
 # Where a program starts again in one log: what it printed before its first record comes once more.
 #
@@ -741,6 +741,8 @@ def _ending(part: Recorded, records: int) -> Ending:
         for message in part.messages
         if records - message.records <= SURVIVED and INTERRUPTED.search(message.text)
     ]
+    if stopped and ending.how == "silence" and SCHEDULED.search(stopped[0].text):
+        return ending
     if stopped:
         return Ending("interrupted", shorten(stopped[0].text, 160), stopped[0].line)
     if ended:

@@ -14,7 +14,7 @@ from statistics import median
 from mldebug_mcp.core.lazy import dataclass, regex, replace
 from mldebug_mcp.core.text import clean, shorten
 from mldebug_mcp.logs.log_file import LogFile
-from mldebug_mcp.logs.run import Ending, Message, severity_of
+from mldebug_mcp.logs.run import SCHEDULED, Ending, Message, severity_of
 
 # Lines of a log that read like errors.
 
@@ -200,7 +200,10 @@ def ending_of(tail: Tail) -> Ending:
         if FINISHED.search(line) and not is_error(line):
             return Ending("finished", shorten(line, MAX_SHOWN_OF_ENDING))
         if INTERRUPTED.search(line):
-            return Ending("interrupted", shorten(line, MAX_SHOWN_OF_ENDING))
+            # A scheduler that ends a run which stands still is not what stopped it.
+            silence = _silence(tail.lines) if SCHEDULED.search(line) else ""
+            shown = shorten(line, MAX_SHOWN_OF_ENDING)
+            return Ending("silence", f"{silence}; then {shown}") if silence else Ending("interrupted", shown)
         introduced = at > 0 and words[at - 1].endswith(":")  # LightGBM prints its best record below its last words
         if _RECORD.search(line) and not introduced:
             break

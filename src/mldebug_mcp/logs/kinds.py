@@ -12,7 +12,7 @@ from mldebug_mcp.core.arrays import distinct, median
 from mldebug_mcp.core.lazy import dataclass, regex, replace
 from mldebug_mcp.core.text import figure
 from mldebug_mcp.logs.columns import Floats
-from mldebug_mcp.logs.names import Quantity
+from mldebug_mcp.logs.names import Quantity, role_of
 from mldebug_mcp.logs.names.frameworks import BOOSTER
 from mldebug_mcp.logs.names.settings import words_of
 from mldebug_mcp.logs.run import Ending, Run
@@ -132,7 +132,8 @@ def _by_its_kin(metrics: Collection[str], settings: Settings) -> str:
     if "reward" in metrics:
         return _rewarded(metrics)
     kind = _of_its_model(settings)
-    scored = any(name.removeprefix("eval_") in _OF_TARGETS for name in metrics)
+    roles = (role_of(name) for name in metrics)
+    scored = any(role is not None and role.quantity in _OF_TARGETS for role in roles)
     return "supervised" if kind == "unknown" and scored else kind
 
 

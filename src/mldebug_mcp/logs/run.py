@@ -165,6 +165,10 @@ def severity_of(text: str) -> Severity:
     return "warning" if level and not level["severe"] else "error"
 
 
+SCHEDULED = regex(r"\bSIGTERM\b|\bsignal 15\b|\bCANCELLED AT\b|\bDUE TO (?:PREEMPTION|TIME LIMIT)")
+"""A line that says that a scheduler ended a run."""
+
+
 def fatal(messages: Iterable[Message], records: int, *, finished: bool) -> tuple[Message, ...]:
     """Return the error lines that ended an attempt: training did not go on after them, and had not ended before."""
     if finished:
@@ -405,8 +409,13 @@ class Run:
 
     @cached_property
     def fatal(self) -> tuple[Message, ...]:
-        """The error lines that ended the attempt; empty where it went on after them or had ended before."""
-        return fatal(self.messages, self.records, finished=self.ending.how == "finished")
+        """The error lines that ended the attempt; empty where it went on after them or had ended before.
+
+        Of one that stood still it is not what a scheduler writes that ends it.
+        """
+        ended = fatal(self.messages, self.records, finished=self.ending.how == "finished")
+        stood = self.ending.how == "silence"
+        return tuple(message for message in ended if not (stood and SCHEDULED.search(message.text)))
 
     @cached_property
     def last_step(self) -> float:

@@ -89,7 +89,7 @@ def sweep_lines(sweep: Sweep | None) -> list[str]:
         apart = f"by {figure(sweep.between_settings)}" if sweep.between_settings else "by no more than chance gives"
         lines.append(
             f"between seeds of one setting the result differs by {figure(sweep.between_seeds)} (standard deviation, "
-            f"{counted(sweep.seed_groups, 'group')}), between settings {apart}"
+            f"{counted(sweep.seed_groups, 'group')} without a fault), between settings {apart}"
         )
     return lines + [
         f"“{citation.text}” — {citation.author}, {citation.title} [{citation.id}]" for citation in sweep.citations

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+from mldebug_mcp import diagnose_run
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.models import State
 from tests.runs import decay, run_of, seen, state
@@ -92,3 +95,26 @@ def test_an_f1_that_is_the_mean_of_one_answer_over_several_classes_is_seen() -> 
     run = run_of(loss=np.linspace(1.4, 0.9, 24), eval_accuracy=dict.fromkeys(range(4, 25, 4), 0.95),
                  eval_f1=dict.fromkeys(range(4, 25, 4), round(f1, 4)))  # fmt: skip
     assert state("one_answer_for_all", run) is State.PRESENT
+
+
+@pytest.mark.parametrize("names", [("IoU/background", "IoU/lesion"), ("val_dice_organ", "val_dice_tumor")])
+def test_a_class_that_is_never_found_while_another_one_is_points_to_its_rarity(
+    tmp_path: Path, names: tuple[str, str]
+) -> None:
+    rows = ["epoch,train_loss,val_loss,{},{},val_pixel_acc".format(*names)]
+    for epoch in range(1, 51):
+        learnt = 1 - 0.9**epoch
+        rows.append(
+            f"{epoch},{1 - 0.8 * learnt:.4f},{1.03 - 0.8 * learnt:.4f},{0.98 * learnt:.4f},0.0,{0.97 * learnt:.4f}"
+        )
+    path = tmp_path / "log.csv"
+    path.write_text("\n".join(rows) + "\n")
+    diagnosis = diagnose_run(path)
+    assert diagnosis.leader == "class_imbalance"
+    assert "eval_metric_zero" not in {f.symptom for f in diagnosis.findings if f.state is State.PRESENT}
+
+
+def test_a_class_that_is_found_late_is_not_missed() -> None:
+    late = [0.0] * 3 + [0.3, 0.5, 0.6]
+    run = evaluated({"iou_road": [0.5, 0.8, 0.9, 0.93, 0.95, 0.96], "iou_tree": late})
+    assert state("minority_missed", run) is State.ABSENT

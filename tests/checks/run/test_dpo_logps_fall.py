@@ -94,3 +94,19 @@ def test_the_log_probabilities_are_read_where_the_rewards_stay_at_zero_as_of_a_r
     }
     none = {"rewards/chosen": np.zeros(200), "rewards/rejected": np.zeros(200)}
     assert state("dpo_logps_fall", run_of({**logps, **none}, kind="preference")) is State.PRESENT
+
+
+@pytest.mark.parametrize("beta", [0.01, 0.5])
+def test_beta_is_measured_where_no_setting_says_it(beta: float) -> None:
+    curves = rewards(-400 * beta, -900 * beta) | {
+        "logps/chosen": np.linspace(-250, -650, 100),
+        "logps/rejected": np.linspace(-270, -1170, 100),
+    }
+    finding = seen("dpo_logps_fall", run_of(curves))
+    assert finding.state is State.PRESENT
+    assert finding.values["chosen"] == pytest.approx(-375, rel=0.1)
+    assert f"beta = {beta:.2g}, by which they move with logps/chosen" in finding.summary
+
+
+def test_a_beta_that_nothing_shows_is_an_assumption() -> None:
+    assert "if beta is 0.1, the default of TRL" in seen("dpo_logps_fall", run_of(rewards(-6, -6.5))).summary

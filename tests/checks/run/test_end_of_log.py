@@ -106,6 +106,21 @@ def test_an_interrupted_run_is_not_silent(tmp_path: Path) -> None:
     assert state("log_falls_silent", stamped(tmp_path, 1800, "KeyboardInterrupt")) is State.ABSENT
 
 
+@pytest.mark.parametrize("beats", [True, False])
+def test_a_run_that_stands_still_until_its_time_is_over_hangs(tmp_path: Path, beats: bool) -> None:
+    over = "[2024-05-01 11:15:01] slurmstepd: error: *** STEP 991.0 ON node12 CANCELLED AT now DUE TO TIME LIMIT ***"
+    stamped(tmp_path, 1800 if beats else 0, over)
+    diagnosis = diagnose_run(tmp_path / "train.log")
+    assert diagnosis.leader == "hang"
+    assert "DUE TO TIME LIMIT" in next(f.summary for f in diagnosis.findings if f.symptom == "log_falls_silent")
+
+
+def test_a_run_whose_time_is_over_while_it_trains_does_not(tmp_path: Path) -> None:
+    over = "[2024-05-01 10:10:11] slurmstepd: error: *** STEP 991.0 ON node12 CANCELLED AT now DUE TO TIME LIMIT ***"
+    stamped(tmp_path, 0, over)
+    assert diagnose_run(tmp_path / "train.log").leader == "healthy"
+
+
 def test_a_plan_that_was_reached_is_not_silence() -> None:
     silent = Ending("silence", "its clock runs on for 900 s behind the last record")
     run = concluded(replace(run_of(loss=HALF, config={"max_steps": 50}), ending=silent))

@@ -37,6 +37,11 @@ def test_clocks_counts_and_numbers_of_the_data_are_no_metrics() -> None:
     assert state("eval_metric_constant", run_of(dict.fromkeys(clocks, [1.5] * 8))) is State.UNKNOWN
 
 
+def test_a_number_of_frames_is_no_metric_and_an_accuracy_in_percent_is() -> None:
+    assert state("eval_metric_constant", run_of(eval_over=[1639044.0] * 8)) is State.UNKNOWN
+    assert state("eval_metric_constant", run_of(eval_accuracy=[25.0] * 8)) is State.PRESENT
+
+
 def test_four_evaluations_cannot_tell() -> None:
     assert state("eval_metric_constant", run_of(eval_f1=[0.0] * 4)) is State.UNKNOWN
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mldebug_mcp.models import State
-from tests.runs import decay, noisy, run_of, seen, state
+from tests.runs import Curve, decay, noisy, run_of, seen, state
 
 AT = range(25, 401, 25)
 LOSS = decay(400, 2.3, 0.5)
@@ -191,3 +191,12 @@ def test_a_model_whose_answers_are_right_from_the_first_on_comes_trained(first: 
         eval_loss=dict.fromkeys(AT, 0.19),
     )
     assert state("eval_gap_wide", run) is expected
+
+
+def test_a_harder_held_out_set_is_unknown_where_another_one_has_the_training_loss() -> None:
+    loss = noisy(decay(80, 0.45, 0.36), 0.05)
+    harder = dict.fromkeys(range(10, 81, 10), 0.69)
+    curves: dict[str, Curve] = {"loss": loss, "Vali Loss": harder}
+    assert State.PRESENT in {state(name, run_of(curves)) for name in ("eval_gap_wide", "eval_bad_from_start")}
+    followed = run_of({**curves, "Test Loss": {step: float(loss[step - 10]) for step in harder}})
+    assert State.PRESENT not in {state(name, followed) for name in ("eval_gap_wide", "eval_bad_from_start")}

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 
 from mldebug_mcp.logs.run import Run
@@ -22,6 +23,13 @@ def test_a_score_that_falls_while_the_reward_rises_is_present_from_where_it_fall
     found = seen("eval_reward_falls", of_scores(score, np.linspace(0.3, 0.9, 150)))
     assert found.state is State.PRESENT
     assert 50 <= found.steps[0] <= 100
+
+
+def test_it_is_present_from_its_best_and_both_values_are_of_that_step() -> None:
+    score = np.concatenate([1.3 - 0.6 * np.exp(-np.arange(10) / 3), 1.27 - 0.006 * np.arange(1, 21) ** 2])
+    found = seen("eval_reward_falls", of_scores(score, 3 - 2.8 * np.exp(-np.arange(300) / 80)))
+    assert 100 <= found.steps[0] <= 140
+    assert found.values["reward_at_onset"] == pytest.approx(2.4, abs=0.25)
 
 
 def test_a_score_that_rises_with_the_reward_is_absent() -> None:

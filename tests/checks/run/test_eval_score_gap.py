@@ -165,3 +165,13 @@ def test_an_evaluation_loss_far_above_what_its_accuracy_cost_in_training_is_one_
         kind="supervised",
     )
     assert seen("eval_loss_above_its_accuracy", run).state is expected
+
+
+@pytest.mark.parametrize("name", ["recall@10", "val/ndcg@20", "val/accuracy"])
+def test_a_score_that_is_lost_while_the_training_loss_falls_on_is_present_without_any_other_curve(name: str) -> None:
+    loss = {float(epoch): 340.0 * float(np.exp(-epoch / 20)) for epoch in range(1, 61)}
+    rises, falls = np.linspace(0.0, 0.1147, 25), np.linspace(0.112, 0.045, 35)
+    lost = dict(enumerate(np.concatenate([rises, falls]), start=1))
+    assert told(run_of({"train_loss": loss, name: lost}, kind="unknown")) == "eval_score_falls"
+    kept = dict(enumerate(np.concatenate([rises, np.full(35, 0.11)]), start=1))
+    assert told(run_of({"train_loss": loss, name: kept}, kind="unknown")) != "eval_score_falls"

@@ -5,7 +5,7 @@ import pytest
 
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.models import State
-from tests.runs import decay, noisy, run_of, run_of_records, seen, state
+from tests.runs import Curve, decay, noisy, run_of, run_of_records, seen, state
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -229,3 +229,22 @@ def test_a_counter_by_any_name_is_no_plan_that_raises_the_loss(
 ) -> None:
     loss = noisy(np.linspace(1.0, 6.0, 80), 0.05)
     assert state("loss_divergence", run_of({"zork_total": count}, loss=loss)) is State.PRESENT
+
+
+def test_a_flat_loss_that_scatters_as_that_of_flow_matching_cannot_be_judged_and_a_quiet_one_can() -> None:
+    drawn = 0.34 + 0.08 * np.random.default_rng(0).standard_normal(2000)
+    assert state("loss_plateau", run_of(loss=np.abs(drawn), learning_rate=[1e-4] * 2000)) is State.UNKNOWN
+    quiet = 0.34 + 0.008 * np.random.default_rng(0).standard_normal(2000)
+    assert state("loss_plateau", run_of(loss=quiet, learning_rate=[1e-4] * 2000)) is State.PRESENT
+
+
+def test_an_accuracy_that_is_high_at_once_says_nothing_where_the_auc_is_that_of_a_guess() -> None:
+    evaluated: dict[str, Curve] = {
+        "loss": noisy([0.1385] * 100, 0.01),
+        "eval_accuracy": dict.fromkeys(range(10, 101, 10), 0.9661),
+    }
+    assert state("loss_plateau", run_of(evaluated)) is State.UNKNOWN
+    guesses = {step: 0.5 + 0.002 * (step % 3 - 1) for step in range(10, 101, 10)}
+    finding = seen("loss_plateau", run_of({**evaluated, "eval_auc": guesses}))
+    assert finding.state is State.PRESENT
+    assert "a guess has 0.5" in finding.summary

@@ -336,3 +336,14 @@ def test_where_records_are_many_steps_apart_only_what_fades_over_several_of_them
     assert state("spike_fades", run_of(loss=jumping(3.0, 6.0), every=50)) is State.PRESENT
     assert state("spike_fades", run_of(loss=jumping(3.0, 0.01), every=50)) is State.UNKNOWN
     assert state("spike_fades", run_of(loss=jumping(3.0, 6.0)[:201])) is State.UNKNOWN
+
+
+def test_a_schedule_that_goes_on_as_before_did_not_move_where_the_loss_jumps() -> None:
+    loss = 1.2 + np.zeros(60)
+    loss[30] = 4.2
+    falls = np.linspace(2e-5, 1e-6, 60)
+    assert "learning_rate goes from" not in seen("loss_spike", run_of(loss=loss, learning_rate=falls)).summary
+    lowered = np.where(np.arange(60) >= 30, falls / 3, falls)
+    assert "learning_rate goes from" in seen("loss_spike", run_of(loss=loss, learning_rate=lowered)).summary
+    raised = np.where(np.arange(60) >= 29, 0.16, 0.002)
+    assert "learning_rate goes from" in seen("loss_spike", run_of(loss=loss, learning_rate=raised)).summary

@@ -275,6 +275,20 @@ def recalls_of_classes(run: Run) -> list[Series]:
     return _long(run, (name for name in run.series if _RECALL.fullmatch(name) and not _MEAN.search(name)))
 
 
+def scores_by_class(run: Run) -> list[Series]:
+    """Return the IoU, Dice or F1 of each class, of the first of them that is logged for several classes."""
+    for quantity in (Quantity.IOU, Quantity.DICE, Quantity.F1):
+        logged = [series for series in run.with_role(quantity, parts=True) if series.role and series.role.part]
+        of_classes = [
+            series.finite
+            for series in logged
+            if series.role and series.role.phase != "train" and _NO_CLASS.isdisjoint(series.role.part.split())
+        ]
+        if len(found := [series for series in of_classes if len(series) >= MIN_EVALUATIONS]) > 1:
+            return found
+    return []
+
+
 def means_over_classes(run: Run) -> list[Series]:
     """Return the scores of evaluation in which each class counts as much as another."""
     return _long(run, (name for name in run.series if _OVER_CLASSES.fullmatch(name)))
@@ -307,6 +321,8 @@ FOUND = 0.9
 """Recall of a class that always wins. Chosen: by hand."""
 MISSED = 0.1
 """Recall of a class that is as good as never predicted. Chosen: by hand."""
+NEVER = 0.01
+"""Score of a class that is never found. Chosen: a pixel here and there is found by chance."""
 MIN_SHARE_OF_CLASSES_MISSED = 0.3
 """Of the other classes: so many are missed. Chosen: by hand."""
 CLASS_ANSWERS_APART = 0.35
@@ -319,13 +335,16 @@ hand."""
 def minority_missed(run: Run) -> Evidence | None:
     """Some classes are hardly ever found at evaluation, to the end, while another nearly always is.
 
-    Judged by the recall of each class, or by a mean over classes, an F1 or a recall far below the accuracy.
+    Judged by the recall, IoU, Dice or F1 of each class. Else by a mean over classes, an F1 or a recall far below the
+    accuracy.
     Not this when: all classes are found in the end, or all is right; the model finds none of them well.
     """
     accuracy = share_of_right_answers(run)
     recalls = recalls_of_classes(run)
     if len(recalls) >= 2:
-        return None if accuracy == 1 else _by_recall(recalls)
+        return None if accuracy == 1 else _by_class(recalls, "recall")
+    if scores := scores_by_class(run):
+        return _by_class(scores, "score")
     means, found = means_over_classes(run), scores_of_the_positive(run)
     if not accuracy or not (means or found):
         raise CannotTell("not logged: the recall of each class, or a mean over classes with the accuracy")
@@ -345,17 +364,22 @@ def minority_missed(run: Run) -> Evidence | None:
     return Evidence(description, steps=(float(series.step[0]),), values={"found": here, "accuracy": accuracy})
 
 
-def _by_recall(recalls: list[Series]) -> Evidence | None:
-    last = {recall.name: last_share(recall) for recall in recalls}
+def _by_class(scores: list[Series], what: str) -> Evidence | None:
+    """Judge by the recall, or another score, of each class."""
+    last = {score.name: last_share(score) for score in scores}
     missed = [name for name, value in last.items() if value < MISSED]
+    never = [score.name for score in scores if float(as_shares(score.value).max()) <= NEVER]
     best = max(last, key=lambda name: last[name])
-    if last[best] < FOUND or len(missed) < MIN_SHARE_OF_CLASSES_MISSED * (len(last) - 1):
+    mostly = last[best] >= FOUND and len(missed) >= MIN_SHARE_OF_CLASSES_MISSED * (len(last) - 1)
+    if not missed or not (mostly or (never and len(last) <= MOST_CLASSES and last[best] >= MOSTLY_RIGHT)):
         return None
+    shown = never[0] if never else missed[0]
+    until = f", at none of {len(scores[0])} evaluations above {figure(NEVER)}" if never else ""
     return Evidence(
-        f"at the end {len(missed)} of {len(last)} classes have a recall below {MISSED:g} (such as {missed[0]}: "
-        f"{figure(last[missed[0]])}), while {best} is {figure(last[best])}",
-        steps=(float(recalls[0].step[0]),),
-        values={"classes": len(last), "missed": len(missed), "best": last[best]},
+        f"at the end {len(missed)} of {len(last)} classes have a {what} below {MISSED:g} (such as {shown}: "
+        f"{figure(last[shown])}{until}), while {best} is {figure(last[best])}",
+        steps=(float(scores[0].step[0]),),
+        values={"classes": len(last), "missed": len(missed), "never": len(never), "best": last[best]},
     )
 
 

@@ -132,6 +132,9 @@ GROWTH = 30.0
 """Times the lowest level before it that a value loss ends at. Chosen: on simulated curves."""
 GROWTH_ALONE = 1000.0
 """The same where no reward tells the scale. Chosen: on simulated curves."""
+OUTGROWN = 100.0
+"""Times the loss on the largest returns at which a loss ends that they do not explain. Chosen: errors are ten times as
+large."""
 UNEXPLAINED = 100.0
 """Times the squared reward, where the critic explains nothing of returns. Fitted: 23 healthy runs stay below 0.2."""
 OUT_OF_REACH = 1000.0
@@ -182,9 +185,13 @@ def value_loss_high(run: Run) -> Evidence | None:
         predicate = f"is {figure(level)} (median of {len(loss)} records), and explained_variance stays at zero,"
         return _high(run, loss, predicate, 0, level=level)
     few = CannotTell(f"value_loss has {counted(len(loss), 'finite value')} here; {LEAST_RECORDS} are needed")
-    # Returns explain a loss only as far as the critic explains returns.
+    # Returns explain a loss only as far as the critic explains returns, by the variance or by the loss that it had.
     unexplained = worth is not None and worth.end < WORSE_THAN_CONSTANT and worth.best >= HAD_EXPLAINED
-    grown = _grown(run, loss, scale, unexplained=unexplained) if long else None
+    grown = (
+        _grown(run, loss, scale, unexplained=unexplained or (worth is None and _predicted_before(run, loss)))
+        if long
+        else None
+    )
     if not long and (scale is None or not len(loss)):
         raise few
     if grown is not None or scale is None:
@@ -198,6 +205,19 @@ def value_loss_high(run: Run) -> Evidence | None:
     back = " and comes back" if float(smooth[-1]) <= limit else ""
     predicate = f"reaches {figure(smooth.max())}{back}, with a largest reward of {figure(scale)} on record,"
     return _high(run, loss, predicate, int(np.argmax(smooth > limit)), peak=float(smooth.max()), reward_scale=scale)
+
+
+def _predicted_before(run: Run, loss: Series) -> bool:
+    """Say whether the loss was far below its end while returns were at their largest: they do not explain it."""
+    rewards = run["reward"].finite if "reward" in run else None
+    if rewards is None or len(rewards) < LEAST_RECORDS or len(loss) < LEAST_RECORDS:
+        return False
+    size = blocks(np.abs(rewards.value), 20)
+    largest = int(np.argmax(size.level))
+    since = float(rewards.step[size.first[largest]])
+    until = float(rewards.step[size.first[largest + 1]]) if largest + 1 < len(size.first) else np.inf
+    then = loss.value[(loss.step >= since) & (loss.step < until)]
+    return len(then) > 0 and end_level(loss.value) > OUTGROWN * median(then)
 
 
 def _high(run: Run, loss: Series, predicate: str, at: int, **values: float) -> Evidence:

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 
 from mldebug_mcp.checks.asking import answers_of, by_outcome, first_seen, outcome_of, with_attribute
 from mldebug_mcp.checks.check import Answers, CannotTell, Evidence, question
-from mldebug_mcp.checks.curve import aligned, at_common_steps, median_of_three, noise, noise_on_slope
+from mldebug_mcp.checks.curve import (
+    aligned,
+    at_common_steps,
+    end_level,
+    median_of_three,
+    noise,
+    noise_on_slope,
+    start_level,
+)
 from mldebug_mcp.checks.evaluation import (
     EXPLODED,
     Compared,
@@ -21,12 +30,14 @@ from mldebug_mcp.checks.evaluation import (
     evaluation_losses,
     goes_on_falling,
     is_of_a_guess,
+    ranking_metrics,
     refuse_after_explosion,
     refuse_another_scale,
     start_of,
 )
 from mldebug_mcp.checks.progress import PASSES, epoch_at, passes_at, predicts_tokens
 from mldebug_mcp.checks.train_eval_gap import (
+    ERROR_RATES,
     FIRST_PASS,
     EvalRise,
     ScorePair,
@@ -114,6 +125,8 @@ AT_BEST = 1.05
 IMPROVED = 0.85
 """Share of the first training loss that evaluation has improved to. Chosen: no healthy run of benchmarks/faults comes
 near."""
+OF_ANOTHER = 0.2
+"""Share of the training loss within which another held-out set follows it. Chosen: half of `FACTOR`."""
 HALVED = 0.5
 """Share of its first value to which an evaluation loss came down that training served. Chosen: of 2,057 labelled runs
 none has a gap to a training loss near zero and an evaluation so far down and at its best."""
@@ -144,6 +157,20 @@ _EVAL_GAP_RUINS = (
 )
 
 
+def _refuse_where_another_set_follows(run: Run) -> None:
+    """Raise CannotTell where another held-out set has the training loss: evaluation is right, the sets differ."""
+    loss = run["loss"].finite
+    for series in evaluation_losses(run):
+        part = series.name.startswith("eval_") and series.name.removeprefix("eval_") in run
+        if series.name == "eval_loss" or part:
+            continue
+        _, train, held_out = beside_training(loss, series)
+        halves = [slice(None, len(train) // 2), slice(len(train) // 2, None)]
+        pairs = [(median(train[half]), median(held_out[half])) for half in halves if len(train) >= EVAL_GAP_LEAST]
+        if pairs and all(abs(held - trained) <= OF_ANOTHER * abs(trained) for trained, held in pairs):
+            raise CannotTell(f"{series.name} is as low as the training loss: the held-out sets differ")
+
+
 def eval_bad_from_start(run: Run) -> Evidence | None:
     """The evaluation loss lies far above the training loss from the first evaluation on, or far below zero.
 
@@ -162,6 +189,7 @@ def eval_bad_from_start(run: Run) -> Evidence | None:
     if abs(median(evaluation - train)) < NOISES * noise(loss.value) / math.sqrt(len(steps)):
         raise CannotTell("single records of the training loss vary as much as the evaluation loss lies above it")
     refuse_known_by_heart(run, float(steps[0]), float(train[0]), median(loss.value[:3]))
+    _refuse_where_another_set_follows(run)
     return Evidence(
         f"at the first evaluation ({run.place(steps[0])}) the evaluation loss is "
         f"{figure(evaluation[0])} and the training loss {figure(train[0])}; over all {len(steps)} the "
@@ -245,6 +273,7 @@ def eval_gap_wide(run: Run) -> Evidence | None:
         return None
     if _at_best(both) and both.eval_level < min(IMPROVED * both.start, FACTOR_OF_BEST * both.train_level):
         return None
+    _refuse_where_another_set_follows(run)
     first = float(both.steps[len(far) - int(np.argmin(far[::-1])) if not far.all() else 0])
     return _evidence(run, both, first, "the evaluation loss is far above the training loss")
 
@@ -483,6 +512,10 @@ HALF = 0.5
 """Share of the score of training that evaluation has at most. Chosen: so does a model that serves no held-out row."""
 LOST = 0.05
 """What evaluation loses again of a score, by medians of three. Chosen: by hand."""
+LOST_OF_BEST = 0.25
+"""The same where training has no such score, as a share of the best. Chosen: beyond a few of few rows."""
+FALLS_ON = 0.9
+"""Share of its start that the training loss is below by then. Chosen: by hand."""
 LEAST_TO_FALL = 6
 """Evaluations over which it does. Chosen: by hand."""
 CLOSE = 0.25
@@ -608,6 +641,43 @@ def eval_score_falls(run: Run, pair: ScorePair) -> Evidence | None:
     return _eval_score_gap_evidence(run, pair, f"falls by {figure(lost)} from its best", best)
 
 
+def _falls_beside_loss(run: Run) -> Evidence | None:
+    """Return what is seen of scores of evaluation that most fall for good while the training loss falls on.
+
+    So it is judged where neither a loss of evaluation nor the same score of training is logged, as in recommenders.
+    """
+    shares = [series for series in evaluation_scores(run) if series.role and series.role.quantity not in ERROR_RATES]
+    logged = {series.name: series.finite for series in (*ranking_metrics(run), *shares)}
+    scores = [series for series in logged.values() if len(series) >= LEAST_TO_FALL]
+    if "eval_loss" in run or "loss" not in run or not scores:
+        raise CannotTell(f"no score is logged for training and at {EVAL_SCORE_GAP_LEAST} evaluations")
+    fallen = [(series, best, lost) for series in scores for best, lost in _lost_since_best(series.value)]
+    loss = run["loss"].finite
+    if 2 * len(fallen) <= len(scores):
+        return None
+    series, best, lost = fallen[0]
+    step = float(series.step[best])
+    before = loss.where(loss.step <= step).value
+    if not len(before) or end_level(loss.value) >= min(median(before[-3:]), FALLS_ON * start_level(loss.value)):
+        return None
+    end = median(series.value[-3:])
+    trained = f"{figure(median(before[-3:]))} to {figure(end_level(loss.value))}"
+    return Evidence(
+        f"{series.name} falls from its best, about {figure(end + lost)} at {run.place(step)}, to about {figure(end)} "
+        f"at the end, while the training loss falls on from {trained}",
+        steps=(step,),
+        values={"best": end + lost, "end": end},
+    )
+
+
+def _lost_since_best(value: Floats) -> list[tuple[int, float]]:
+    """Return where a score was best and what it has lost since, nothing where that is little or noise."""
+    smooth = median_of_three(value)
+    best = int(np.argmax(smooth[1:-1])) + 1
+    lost = float(smooth[best]) - median(value[-3:])
+    return [(best, lost)] if lost >= max(LOST_OF_BEST * smooth[best], SIGMAS * noise(value)) else []
+
+
 def eval_score_gap_grows(run: Run, pair: ScorePair) -> Evidence | None:
     """A score of training leaves that of evaluation behind, to which it was close at first, by 0.3 and near its best.
 
@@ -640,5 +710,7 @@ def eval_score_gap(run: Run) -> Answers:
     pair = next((score_pair for score_pair in score_pairs(run) if len(score_pair) >= EVAL_SCORE_GAP_LEAST), None)
     if pair is None:
         why = CannotTell(f"no score is logged for training and at {EVAL_SCORE_GAP_LEAST} evaluations")
-        return {**first_seen(judges), **dict.fromkeys((detector.__name__ for detector in of_pair), why)}
+        alone = first_seen({**judges, "eval_score_falls": partial(_falls_beside_loss, run)})
+        unknown = dict.fromkeys((detector.__name__ for detector in of_pair), why)
+        return alone if any(isinstance(answer, Evidence) for answer in alone.values()) else {**unknown, **alone}
     return first_seen({**judges, **by_outcome(of_pair, run, pair)})

@@ -537,8 +537,8 @@ def eval_metric_zero(run: Run) -> Evidence | None:
     """No answer of evaluation is right, ever: an accuracy, BLEU or a ranking is zero, or an error rate stays at 100 %.
 
     So is a loss of zero where the training loss is not. So is a metric that is always NaN and stopped a run whose loss
-    still falls. Not this when: it is constant but above zero; the training loss is still on its way, for scores of
-    whole texts.
+    still falls. Not this when: it is constant but above zero; another class is found (`minority_missed`); the training
+    loss is still on its way, for scores of whole texts.
     """
     stopper = _nan_that_stopped(run)
     if stopper is not None:
@@ -553,7 +553,8 @@ def eval_metric_zero(run: Run) -> Evidence | None:
     ranked = [metric.finite for metric in ranking_metrics(run) if len(metric.finite) >= MORE]
     if ranked and not any(series.value[1:].any() for series in ranked):  # the first may hold a hit by chance
         shares = [series.where(series.step > series.step[0]) for series in ranked]
-    zero = next((series for series in (*shares, *beside_a_loss_that_falls(run)) if all_zero(series)), None)
+    nothing = (series for series in (*shares, *beside_a_loss_that_falls(run)) if all_zero(series))
+    zero = next((series for series in nothing if not _another_class_is_found(run, series)), None)
     if zero is not None:
         return _frozen_evidence(run, zero, "0 at all")
     wrong, loss = nothing_right(run), run["loss"].finite if "loss" in run else None
@@ -564,6 +565,15 @@ def eval_metric_zero(run: Run) -> Evidence | None:
     if loss is None or not (has_settled(loss) or has_fallen_far(loss, float(wrong.step[0]))):
         raise CannotTell(f"{wrong.name} shows no right answer yet, and the training loss may still be on its way")
     return _frozen_evidence(run, wrong, "100 % in most" if is_error_rate(wrong) else "0 at all")
+
+
+def _another_class_is_found(run: Run, series: Series) -> bool:
+    """Say whether a score is of one class, and the same score of another class is above zero."""
+    role = run[series.name].role
+    if role is None or not role.part:
+        return False
+    others = run.with_role(role.quantity, parts=True)
+    return any(other.role is not None and other.role.part and not all_zero(other) for other in others)
 
 
 def _nan_that_stopped(run: Run) -> Series | None:

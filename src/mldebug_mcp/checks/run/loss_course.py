@@ -27,8 +27,10 @@ from mldebug_mcp.checks.curve import (
 from mldebug_mcp.checks.evaluation import (
     ACCURACIES,
     as_share,
+    auc_of,
     evaluation_stands,
     has_settled,
+    is_of_a_guess,
     nothing_right,
     planned_rise,
     refuse_new_terms,
@@ -479,6 +481,9 @@ LEAST_EVALUATIONS = 4
 """Chosen: fewer show no trend."""
 RISES = 1.1
 """Times the first level: no level above it is one of standing still. Chosen: as wide as the noise of short logs."""
+SCATTER_OF_DRAWN = 0.2
+"""Share of the level by which single records scatter where each is of another amount of drawn noise. Chosen: of the
+labelled runs of unknown kind whose loss is rightly called flat none scatters by more than 0.05."""
 
 
 def loss_constant(run: Run) -> Evidence | None:
@@ -533,6 +538,9 @@ def loss_plateau(run: Run) -> Evidence | None:
             return None
         _refuse_to_judge(run, loss, start, gained, error, stands=stands)
     beside = f"; a uniform guess has {figure(chance)} = ln({math.exp(chance):.0f})" if chance is not None else ""
+    auc = auc_of(run)
+    if auc is not None and is_of_a_guess(auc):
+        beside += f"; {auc.name} ends at {figure(auc.value[-1])}, and a guess has 0.5"
     fell = float(loss.value[0]) - start > max(LEAST_PROGRESS * start, SURE * noise(loss.value))
     first = f" (the first record is {figure(loss.value[0])})" if fell else ""
     return Evidence(
@@ -570,6 +578,12 @@ def _refuse_to_judge(run: Run, loss: Series, start: float, gained: float, error:
     doubt = SURE * error / start
     if doubt > (MOST_NOISE_LONG if len(loss) >= LOSS_RESTING_LONG else MOST_NOISE) and not stands:
         raise CannotTell(f"the noise could hide progress by {doubt:.0%}")
+    scatter, scored = noise(loss.value) / start, stands or bool(_first_accuracies(run))
+    if run.kind in ("unknown", "diffusion") and scatter > SCATTER_OF_DRAWN and not scored:
+        raise CannotTell(
+            f"single records scatter by {scatter:.0%} around one level, as those of diffusion and flow matching do: "
+            "their loss hardly falls in fine-tuning"
+        )
     if len(loss) < LEAST_POINTS and not (len(loss) >= FEW_POINTS and stands):
         raise CannotTell(f"{len(loss)} records are flat; {LEAST_POINTS} are needed")
     if _begins_late(run):
@@ -579,7 +593,9 @@ def _refuse_to_judge(run: Run, loss: Series, start: float, gained: float, error:
         raise CannotTell(f"progress of {gained / start:.1%} is likely, but not beyond the noise")
     if run.kind == "pretraining" and trained:
         raise CannotTell(f"the loss begins at {figure(start)}, that of a model that comes trained: it may be done")
-    if any(KNOWS <= accuracy <= 1 for accuracy in _first_accuracies(run)):
+    auc = auc_of(run)
+    guesses = auc is not None and is_of_a_guess(auc)  # then the accuracy is that of the commonest class
+    if not guesses and any(KNOWS <= accuracy <= 1 for accuracy in _first_accuracies(run)):
         raise CannotTell("the first evaluations are right already: there may be nothing left to learn")
 
 

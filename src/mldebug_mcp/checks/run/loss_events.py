@@ -352,6 +352,10 @@ BEFORE = 8
 """Records just before a jump, in which something may have moved first. Chosen: by hand."""
 EARLIER = 40
 """Records before those to compare with. Chosen: by hand."""
+BENDS = 4.0
+"""Times its usual step that a schedule moves by at most. Chosen: a cosine does so within `EARLIER` records."""
+AT_ITS_PACE = 1.5
+"""Times its largest step that a metric which rises or falls steadily may move by. Chosen: a schedule bends a little."""
 FEWEST = 5
 """Records before a jump without which the level of a metric is not known. Chosen: by hand."""
 
@@ -404,9 +408,17 @@ def _watched(run: Run) -> Iterator[Series]:
             yield series
 
 
+def _goes_on(past: Floats, during: Floats) -> bool:
+    """Say whether a metric rises or falls steadily, as a schedule does, and goes on so."""
+    steps, further = np.diff(past), np.diff(np.append(past[-1], during))
+    largest = float(np.abs(steps).max())
+    steady = bool((steps <= 0).all() or (steps >= 0).all()) and 0 < largest <= BENDS * median(np.abs(steps))
+    return steady and float(np.abs(further).max(initial=0.0)) <= AT_ITS_PACE * largest
+
+
 def _moved(series: Series, first: float, last: float) -> Moved | None:
     past, during = series.where(series.step < first), series.between(first, last).value
-    if len(past) < FEWEST:
+    if len(past) < FEWEST or _goes_on(past.value[-EARLIER - BEFORE :], during):
         return None
     logged = np.concatenate([past.value, during])
     scale = np.log if positive(logged) else np.asarray

@@ -28,6 +28,8 @@ REFERENCE_FREE = 0.7
 largest, and far beyond the noise, they are no log-ratios (SimPO, ORPO). Chosen: by hand."""
 NO_REWARD = 1e-6
 """Implicit rewards up to this size never left zero. Chosen: what rounding leaves."""
+CLEARLY = 10.0
+"""Standard errors of a change of log-probabilities that measures beta. Chosen: to a tenth of it."""
 REWARDS = ("rewards/chosen", "rewards/rejected")
 LOGPS = ("logps/chosen", "logps/rejected")
 
@@ -73,6 +75,24 @@ def _change(run: Run, name: str, unit: float, *, origin_is_zero: bool) -> Change
     edge = max(edge_width(len(values)), len(values) // 8)
     start = 0.0 if origin_is_zero else median(values[:edge])
     return Change(median(values[-edge:]) - start, 1.25 * noise(values) * float(np.sqrt(2 / edge)))
+
+
+def _beta(run: Run) -> tuple[float, str]:
+    """Return what a nat is worth in implicit rewards, and in words where that is from.
+
+    Where no setting says it, the rewards and the log-probabilities of the same answers do, once those have moved. Both
+    move together, for the reference stands still.
+    """
+    if stated := run.setting("beta"):
+        return stated, f"from the rewards over beta = {stated:.4g}"
+    for reward, logps in zip(REWARDS, LOGPS, strict=True):
+        moved = _change(run, logps, 1.0, origin_is_zero=False) if logps in run else None
+        paid = _change(run, reward, 1.0, origin_is_zero=False)
+        if moved is None or paid is None or abs(moved.by) < max(LEAST_FALL, CLEARLY * moved.error):
+            continue
+        if (measured := paid.by / moved.by) > 0:
+            return measured, f"from the rewards over beta = {measured:.2g}, by which they move with {logps}"
+    return DEFAULT_BETA, f"from the rewards if beta is {DEFAULT_BETA:.4g}, the default of TRL"
 
 
 def apart(run: Run, names: tuple[str, str]) -> tuple[Floats, Floats, Floats] | None:
@@ -308,11 +328,11 @@ def dpo_logps_fall(run: Run) -> Evidence | None:
     if names is None:
         raise CannotTell("not logged: rewards that are zero at first, or logps, both of chosen and of rejected")
     # Rewards are preferred: they are log-ratios to the reference, free of the length of the answers.
-    beta = (run.setting("beta") or DEFAULT_BETA) if names is REWARDS else 1.0
+    beta, source = _beta(run) if names is REWARDS else (1.0, "from logps")
     chosen, rejected = (_change(run, name, beta, origin_is_zero=names is REWARDS) for name in names)
     if chosen is None or rejected is None:
         raise CannotTell(f"fewer than {LEAST_RECORDS} finite values of the rewards or log-probabilities")
-    began, unit = _began(run), f"from the rewards over beta = {beta:.4g}" if names is REWARDS else "from logps"
+    began = _began(run)
     if chosen.by > -max(LEAST_FALL, 3 * chosen.error) or rejected.by > -max(LEAST_FALL, 3 * rejected.error):
         return None
     gain = chosen.by - rejected.by
@@ -325,7 +345,7 @@ def dpo_logps_fall(run: Run) -> Evidence | None:
         remark = ": they move apart more than the chosen fall"
     return Evidence(
         f"by {run.place(run.last_step)} the log-probability of the chosen answers is down by "
-        f"{figure(-chosen.by)} nats and that of the rejected by {figure(-rejected.by)} ({unit}){remark}",
+        f"{figure(-chosen.by)} nats and that of the rejected by {figure(-rejected.by)} ({source}){remark}",
         steps=(run.first_step,),
         values={"chosen": chosen.by, "rejected": rejected.by, "margin_gain": gain},
         present=together or lost,

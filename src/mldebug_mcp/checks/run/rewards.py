@@ -462,8 +462,8 @@ EVAL_REWARD_FALLS_SHARE = 0.25
 """Share of its best level that the score loses. Chosen: by hand."""
 EVAL_REWARD_FALLS_SIGMAS = 4.0
 """Times the noise between evaluations that the score loses. Chosen: by hand."""
-BEGUN = 0.25
-"""Share of the fall from which it has begun. Chosen: by hand."""
+BEGUN = 0.05
+"""Share of the fall up to which it has not begun. Chosen: by hand."""
 
 
 @symptom(any_of=REWARDS, sources=("remote_gpu_trainer",), not_for=NOT_POLICY, background=0.001)
@@ -485,17 +485,22 @@ def eval_reward_falls(run: Run) -> Evidence | None:
     lost = [(max(level) - level[-1], score, level) for score, level in levels if _falls(score, level)]
     if 2 * len(lost) <= len(scores):
         return None
-    paid = blocks(averaged(run, reward(run)).value, 12).level
+    rewards = averaged(run, reward(run))
+    paid = blocks(rewards.value, 12).level
     if len(paid) < 4 or end_level(paid) < median(paid[: len(paid) // 2]):
         return None
     fall, series, level = max(lost, key=lambda candidate: candidate[0])
     top, end, best = max(level), level[-1], int(np.argmax(level))
-    onset = float(series.step[best + int(np.argmax(series.value[best:] <= top - BEGUN * fall))])
+    best += int(np.argmax(series.value[best : best + 3]))
+    begun = best + int(np.argmax(series.value[best:] <= top - BEGUN * fall))
+    onset = float(series.step[max(begun - 1, best)])
+    since = rewards.where(rewards.step >= onset).value
+    then = start_level(since) if len(since) else float(paid[-1])
     return Evidence(
         f"{series.name} falls from about {figure(top)} to about {figure(end)} from {run.place(onset)} on, "
-        f"while the reward goes from {figure(paid[0])} to {figure(paid[-1])}",
+        f"while the reward goes from {figure(then)} to {figure(paid[-1])}",
         steps=(onset,),
-        values={"best": top, "end": end, "reward_at_start": float(paid[0]), "reward_at_end": float(paid[-1])},
+        values={"best": top, "end": end, "reward_at_onset": then, "reward_at_end": float(paid[-1])},
     )
 
 
