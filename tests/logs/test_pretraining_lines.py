@@ -337,3 +337,12 @@ def test_a_phase_named_after_a_plain_loss_is_not_its_loss(tmp_path: Path) -> Non
     )
     assert "eval_loss" not in run
     assert run["loss"].value.tolist() == [1.94, 1.9]
+
+
+def test_steps_that_log_times_alone_are_records_from_the_first_evaluation_on(tmp_path: Path) -> None:
+    timed = "step:{0}/9 train_time:{0}00ms step_avg:{0}.50ms\n"
+    evaluated = "step:{}/9 val_loss:{} train_time:0ms step_avg:1ms\n"
+    text = evaluated.format(0, 10.5) + "".join(map(timed.format, range(1, 5))) + evaluated.format(4, 4.5)
+    run = read(tmp_path, text + "".join(map(timed.format, range(5, 10))))
+    assert run["elapsed"].step.tolist() == [*range(10)]
+    assert run["eval_loss"].step.tolist() == [0, 4]

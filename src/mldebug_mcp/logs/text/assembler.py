@@ -569,6 +569,11 @@ class Assembler:
         """Whether what is open is a record; what stands before all that was measured is configuration."""
         return bool(self._block) and (self._builder.records > 0 or any(map(_is_of_training, self._block)))
 
+    @property
+    def _has_records(self) -> bool:
+        """Whether the log has a record, which may still be open: so do a line's amounts belong to its step."""
+        return self._builder.records > 0 or self.holds_record
+
     def take(self, number: int, parsed: Parsed) -> None:
         """Take a line that was parsed."""
         if self.ranks.echoes(parsed):
@@ -581,7 +586,7 @@ class Assembler:
         values = self._placed(parsed)
         if parsed.telling:
             self._take_metrics(number, values, parsed)
-        elif values and len(parsed.metrics) > ("episode" not in values) and not self._builder.records:
+        elif values and len(parsed.metrics) > ("episode" not in values) and not self._has_records:
             self._leftovers.take(number, {**values, **parsed.metrics}, known=False)
         elif values and not is_remark(parsed):
             self._take_heading(number, values, parsed)
