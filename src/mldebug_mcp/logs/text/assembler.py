@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from mldebug_mcp.core.text import figure
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.columns import Floats, Rows
-from mldebug_mcp.logs.names.metrics import COUNTERS, canonical, is_evaluation, is_known, is_telling
+from mldebug_mcp.logs.names.metrics import COUNTERS, canonical, is_evaluation, is_known, is_measured, is_telling
 from mldebug_mcp.logs.numbers import to_number
 from mldebug_mcp.logs.run_columns import COMPARED_IN_WORDS, MAX_RANKS, is_compared
 from mldebug_mcp.logs.text.counters import Counters
@@ -947,4 +947,4 @@ def _is_of_training(name: str) -> bool:
 
 
 def _known(parsed: Parsed) -> dict[str, float]:
-    return {name: value for name, value in parsed.metrics.items() if is_known(name)}
+    return {name: value for name, value in parsed.metrics.items() if is_known(name) or is_measured(name)}
