@@ -223,3 +223,18 @@ def _read(folder: Path, clock: Clock, loop: Callable[[Clock, StringIO, float], N
     out = StringIO()
     loop(clock, out, seconds)
     return read(folder, out.getvalue())
+
+
+@pytest.mark.parametrize("redrawn", [True, False])
+def test_dicts_stand_at_the_step_of_the_bar_above_where_none_is_drawn_again_below(
+    redrawn: bool, tmp_path: Path
+) -> None:
+    lines = []
+    for step in range(1, 61):
+        bar = f" {step * 100 // 60}%|###       | {step}/60 [00:{step:02}<00:10,  1.00it/s]\n"
+        lines += [bar, f"{{'loss': {3 - step / 60:.4f}, 'learning_rate': 1e-05, 'epoch': {step / 20:.2f}}}\n"]
+        lines += [f"{{'eval_loss': {3.5 - step / 60:.4f}, 'epoch': {step / 20:.2f}}}\n"] * (step % 20 == 0)
+        lines += [bar] * redrawn
+    run = read(tmp_path, "".join(lines))
+    assert run["loss"].step.tolist() == [*range(1, 61)]
+    assert run["eval_loss"].step.tolist() == [20, 40, 60]
