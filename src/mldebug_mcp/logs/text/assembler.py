@@ -164,6 +164,8 @@ class CountedPlan:
         self._first_epoch: float | None = None
         self._batches = 0.0
         self._step = -math.inf
+        self._epoch = math.inf
+        self._is_over_all = False
 
     def take(self, counters: Counters, step: float | None, batches: float) -> None:
         """Take the counters of a line of training.
@@ -181,16 +183,19 @@ class CountedPlan:
                 total += 1  # "Epoch 0/9" is the first of ten  # noqa: PLW2901
             if name == "step" and step is not None and step < self._step >= total:
                 total = 0  # it begins anew behind its end: a pass of several  # noqa: PLW2901
+            if name == "step" and step is not None and epoch is not None and epoch > self._epoch:
+                self._is_over_all = self._step < step <= total == self._totals.get(name)
             self._totals[name] = 0.0 if self._totals.get(name) == 0 else float(total)
         self._batches = batches or self._batches
         self._step = self._step if step is None else step
+        self._epoch = self._epoch if epoch is None else epoch
 
     def totals(self, *, counts_over_all: bool) -> dict[str, float]:
         """Return the planned number by counter; batches that are counted over all epochs are the steps of the run."""
         totals = {name: total for name, total in self._totals.items() if total}
         if self._batches and "epoch" in totals:
             totals["step"] = self._batches * (1.0 if counts_over_all else totals["epoch"])
-        elif "epoch" in totals:
+        elif "epoch" in totals and not self._is_over_all:
             totals.pop("step", None)
         return totals
 
@@ -558,6 +563,10 @@ class Assembler:
     def epoch(self) -> float | None:
         """The epoch that the last heading or record named."""
         return self._epoch
+
+    @epoch.setter
+    def epoch(self, epoch: float | None) -> None:
+        self._epoch = epoch
 
     @property
     def is_open(self) -> bool:

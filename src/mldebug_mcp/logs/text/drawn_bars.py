@@ -74,6 +74,12 @@ class DrawnBars:
         """Whether a drawing waits for the next one."""
         return self._last is not None or self._current is not None
 
+    @property
+    def holds_record(self) -> bool:
+        """Whether the drawing that waits begins a record of its own."""
+        counted = self._current is not None and self._current.counts.waits
+        return counted or (self._last is not None and not self._last.parsed.evaluation)
+
     def take(self, number: int, drawing: Drawing) -> None:
         """Take a drawing that reports a metric of training."""
         bar = drawing.bar
@@ -147,7 +153,10 @@ class DrawnBars:
                 place.planned += (("step", drawing.bar.total),)
                 if epoch is not None:  # a heading that comes before the last drawing ends is of the next one
                     values["epoch"] = epoch
+            headed = self._records.epoch
             self._take_parsed(number, Parsed(place, dict(drawing.metrics), None, telling=True))
+            if "epoch" not in drawing.counters:
+                self._records.epoch = headed  # what was drawn above the heading of an epoch does not end it
 
     def _begins_unheaded_epoch(self, last: _Last) -> bool:
         """Say whether a bar of Keras follows one that ended its epoch, in a log without headings of epochs."""
