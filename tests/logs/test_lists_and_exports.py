@@ -182,3 +182,19 @@ def test_a_column_that_tells_the_rank_keeps_the_lowest_and_compares_the_others(f
     assert run["loss"].value[-1] == 3
     assert run["loss/rank_1"].value[-1] == 8
     assert any("the records of rank 0 are read; 100 of other ranks" in note for note in run.notes)
+
+
+@pytest.mark.parametrize("number", ["{}", "np.float32({})", "numpy.float64({})"])
+def test_scores_in_a_list_are_those_of_classes_and_their_mean(number: str, tmp_path: Path) -> None:
+    absent = "nan" if number == "{}" else number.format("nan")
+    text = "".join(
+        f"2026-01-10 10:0{epoch}:03.11:  \n2026-01-10 10:0{epoch}:03.11: Epoch {epoch} \n"
+        f"2026-01-10 10:0{epoch}:03.11: train_loss -0.{epoch}5 \n"
+        f"2026-01-10 10:0{epoch}:03.11: Pseudo dice [{number.format(0.5 + epoch / 10)}, {number.format(0.0)}, {absent}] \n"
+        for epoch in range(4)
+    )
+    run = read(tmp_path, text)
+    assert run["Pseudo dice/0"].value.tolist() == pytest.approx([0.5, 0.6, 0.7, 0.8])
+    assert run["Pseudo dice/1"].value.tolist() == [0, 0, 0, 0]
+    assert run["mean Pseudo dice"].value.tolist() == pytest.approx([0.25, 0.3, 0.35, 0.4])
+    assert "Pseudo dice/2" not in run

@@ -84,6 +84,8 @@ _ALONE = regex(
 """A part of a line that is nothing but a number and its unit: of a rate, or of the time of a step."""
 _MAX_LISTED = 10_000
 """Characters of a list of values, one per class, that are read."""
+_MAX_CLASSES = 32
+"""Classes whose scores in a list are kept one by one; of more the mean alone. Chosen by hand."""
 _SECONDS = {"ms": 1e-3, "us": 1e-6, "s": 1.0, "sec": 1.0, "secs": 1.0, "msec": 1e-3, "msecs": 1e-3}
 
 
@@ -123,6 +125,7 @@ def pairs_in(line: str, *, evaluation: bool = False) -> dict[str, float]:
             name = f"{name} {shared}"
         trained = "train" in name.lower()
         shared = _TRAIN_IN_NAME.sub("", name) if trained and _TRAIN_IN_NAME.search(name) else ""
+        classes = _by_class(line, match, name)
         name, number = _measured(line, match, name, number)
         both = _OF_TWO.fullmatch(name) if match["mean"] else None
         if both:  # "time (data): 0.365 (0.002)"
@@ -134,10 +137,12 @@ def pairs_in(line: str, *, evaluation: bool = False) -> dict[str, float]:
         elif of_evaluation or (carried and (known in named or ((leads or again_here) and is_telling(known)))):
             # "train loss 1.7 acc 0.6, val loss 1.9 acc 0.5 f1 0.5", "VALIDATION loss=1.9 acc=0.5"
             name, again_here = evaluation_name(name), carried
+            classes = {evaluation_name(score): value for score, value in classes.items()}
         if not named and carried:
             leads = _EVALUATION_WORD.match(match["name"]) is not None and "train" not in line.lower()
         named.add(known)
         (again if name in record else record).setdefault(name, number)
+        record |= classes
     if len(again) > 1 and list(again) == list(record):  # CenterNet: training, and behind it the same of an evaluation
         record |= {evaluation_name(name): value for name, value in again.items()}
     return {**_by_unit_alone(line, record), **record} if record else record
@@ -209,6 +214,16 @@ def _listed(line: str, start: int) -> list[float]:
     """Return the values of a list from its first one on, empty if they are not all numbers."""
     inside, closed, _ = line[start : start + _MAX_LISTED].partition("]")
     return (parse_numbers(inside) if closed else None) or []
+
+
+def _by_class(line: str, match: re.Match[str], name: str) -> dict[str, float]:
+    """Return a list of scores as those of classes, numbered from 0; one that no row has is NaN, and left out."""
+    role = role_of(name) if match["open"] == "[" else None
+    if role is None or not role.quantity.higher_is_better or not is_telling(name):
+        return {}
+    scores = _listed(line, match.start("number"))
+    several = 1 < len(scores) <= _MAX_CLASSES
+    return {f"{name}/{at}": score for at, score in enumerate(scores) if several and not math.isnan(score)}
 
 
 def evaluation_name(name: str) -> str:
@@ -463,7 +478,11 @@ def _of_darknet(line: re.Match[str]) -> str:
     return f"step {step}: {f'epoch {epoch}, ' if epoch else ''}{pairs},"
 
 
+_OF_NUMPY = regex(rf"(?<![\w.])(?:np\.|numpy\.)float\d{{1,3}}\(({NUMBER})\)", re.IGNORECASE)
+"""A number as NumPy writes it since version 2, in a list: "Pseudo dice [np.float32(0.87), np.float32(0.8)]"."""
+
 _FORMS: tuple[tuple[str, re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
+    ("float", _OF_NUMPY, r"\1"),
     ("**", _BOLD, r"\1\2"),
     ("..", _LEADERS, ""),
     ("(", _AT_RANK, r"@\1"),
