@@ -72,3 +72,11 @@ def test_a_configured_plan_comes_before_the_counters_of_the_log(tmp_path: Path) 
     plan = plan_of(read(tmp_path, "\n".join(lines) + "\n"))
     assert plan is not None
     assert plan.planned == 20
+
+
+def test_rows_above_the_first_metric_and_the_plan_of_a_heading_are_those_of_its_block(tmp_path: Path) -> None:
+    block = "  Learning iteration {0}/1500\n   action noise: {1}\n   Mean reward: {1}\n   Total timesteps: {2}\n\n"
+    run = read(tmp_path, "".join(block.format(step, 1.5 + step, 98304 * (step + 1)) for step in range(40)))
+    assert run.planned == {"step": 1500}
+    assert run["action noise"].value.tolist() == [1.5 + step for step in range(40)]
+    assert run["reward"].step.tolist() == [*range(40)]

@@ -187,7 +187,8 @@ class CountedPlan:
                 self._is_over_all = self._step < step <= total == self._totals.get(name)
             self._totals[name] = 0.0 if self._totals.get(name) == 0 else float(total)
         self._batches = batches or self._batches
-        self._step = self._step if step is None else step
+        if step is not None and any(name == "step" for name, _ in counters.planned):  # else it may count others
+            self._step = step
         self._epoch = self._epoch if epoch is None else epoch
 
     def totals(self, *, counts_over_all: bool) -> dict[str, float]:
@@ -537,6 +538,7 @@ class Assembler:
         self._builder = builder
         self._counters: dict[str, float] = {}
         self._block: dict[str, float] = {}
+        self._rows_above: dict[str, float] = {}  # those under a heading that stand above its first metric
         self._line = 0
         self._heading = False
         self._drawn = False
@@ -602,11 +604,13 @@ class Assembler:
         elif (
             not values
             and self._heading
-            and self._block
             and number - self._line <= MAX_LINES_BELOW_RECORD
-            and len(parsed.metrics) == 1
-        ):
-            self._add(parsed.metrics)  # a row of a block: "Mean episode length: 21.5"
+            and (len(parsed.metrics) == 1 or any(map(is_measured, parsed.metrics)))
+        ):  # a row of a block: "Mean episode length: 21.5"
+            if self._block:
+                self._add(parsed.metrics)
+            else:
+                self._rows_above |= parsed.metrics
         elif not values and self._counters and number - self._line <= MAX_LINES_BELOW_RECORD // 4:
             self._add({name: value for name, value in _known(parsed).items() if self._lacks([name])})
             self._line = number if self._heading and parsed.metrics else self._line  # its block goes on
@@ -794,6 +798,7 @@ class Assembler:
                 self._rounded.take(self._builder.rows, self._counters["step"])
             self._builder.numbers({**self._counters, **self._block})
         self._block, self._counters, self._heading, self._rounded_block = {}, {}, False, False
+        self._rows_above = {}
         self._drawn = False
 
     def end(self) -> None:
@@ -935,6 +940,9 @@ class Assembler:
         return {canonical(name) for name in self._block}.isdisjoint(map(canonical, names))
 
     def _add(self, metrics: Mapping[str, float]) -> None:
+        if any(map(_is_of_training, metrics)):
+            above, self._rows_above = self._rows_above, {}
+            self._block |= above
         for name, value in metrics.items():
             self._block.setdefault(name, value)
 

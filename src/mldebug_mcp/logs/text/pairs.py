@@ -478,11 +478,16 @@ def _of_darknet(line: re.Match[str]) -> str:
     return f"step {step}: {f'epoch {epoch}, ' if epoch else ''}{pairs},"
 
 
+_COLLECTED = regex(
+    rf"^\s*Computation: ({NUMBER}) steps/s \(collection: ({NUMBER}) ?s, learning ({NUMBER}) ?s\)", re.IGNORECASE
+)
+"""rsl_rl, of the time of an iteration: "Computation: 96704 steps/s (collection: 0.812s, learning 0.191s)"."""
 _OF_NUMPY = regex(rf"(?<![\w.])(?:np\.|numpy\.)float\d{{1,3}}\(({NUMBER})\)", re.IGNORECASE)
 """A number as NumPy writes it since version 2, in a list: "Pseudo dice [np.float32(0.87), np.float32(0.8)]"."""
 
 _FORMS: tuple[tuple[str, re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
     ("float", _OF_NUMPY, r"\1"),
+    ("steps/s (", _COLLECTED, r"steps/s: \1, collection_time: \2, learning_time: \3"),
     ("**", _BOLD, r"\1\2"),
     ("..", _LEADERS, ""),
     ("(", _AT_RANK, r"@\1"),
