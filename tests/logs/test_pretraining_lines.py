@@ -180,6 +180,15 @@ Train loss 2 16.250000 Grad Norm 17.500000 3.99s/it
         "step",
         {"loss": {1000: 3.17, 3000: 2.2}, "eval_loss": {1000: 3.75}},
     ),
+    "icefall": (
+        """
+2026-02-01 10:00:00,123 INFO [train.py:1198] (0/4) Epoch 1, batch 50, loss[loss=5.25, simple_loss=6.5, over 12345.00 frames. ], tot_loss[loss=5.5, simple_loss=6.5, over 2345678.00 frames. ], batch size: 42, lr: 4.50e-02
+2026-02-01 10:00:00,999 INFO [train.py:1230] (0/4) Epoch 1, validation: loss=5.125, simple_loss=6.75, over 1639044.00 frames.
+2026-02-01 10:00:50,123 INFO [train.py:1198] (0/4) Epoch 1, batch 100, loss[loss=5.0, simple_loss=6.25, over 12345.00 frames. ], tot_loss[loss=5.25, simple_loss=6.5, over 2345678.00 frames. ], batch size: 42, lr: 4.49e-02
+""",
+        "step",
+        {"loss": {50: 5.25, 100: 5.0}, "eval_loss": {50: 5.125}, "eval_simple_loss": {50: 6.75}},
+    ),
     "kaldi": (
         """
 LOG (nnet3-train:nnet-training.cc:121) Average objective function for 'out' for minibatches 0-9 is -4.5 over 9 frames.
@@ -254,6 +263,10 @@ def test_what_a_trainer_prints_is_read_to_the_exact_values(name: str, tmp_path: 
 def test_what_stands_before_a_message_is_no_metric(tmp_path: Path) -> None:
     for name in ("espnet2", "nanotron"):
         assert not {"gpu01", "trainer", "DP", "PP", "TP"} & set(read(tmp_path, PRINTED[name][0]).series)
+
+
+def test_how_many_frames_a_mean_is_over_is_no_metric(tmp_path: Path) -> None:
+    assert not [name for name in read(tmp_path, PRINTED["icefall"][0]).series if "over" in name]
 
 
 def test_lists_without_names_are_told_to_be_guessed(tmp_path: Path) -> None:

@@ -482,11 +482,14 @@ _COLLECTED = regex(
     rf"^\s*Computation: ({NUMBER}) steps/s \(collection: ({NUMBER}) ?s, learning ({NUMBER}) ?s\)", re.IGNORECASE
 )
 """rsl_rl, of the time of an iteration: "Computation: 96704 steps/s (collection: 0.812s, learning 0.191s)"."""
+_MEAN_OVER = regex(rf",\s{{0,3}}over {NUMBER} [a-z]{{3,20}}\b(?!\s?[:=])", re.IGNORECASE)
+"""Of how many rows a mean is, as icefall prints it: "validation: loss=1.25, over 1639044.00 frames."."""
 _OF_NUMPY = regex(rf"(?<![\w.])(?:np\.|numpy\.)float\d{{1,3}}\(({NUMBER})\)", re.IGNORECASE)
 """A number as NumPy writes it since version 2, in a list: "Pseudo dice [np.float32(0.87), np.float32(0.8)]"."""
 
 _FORMS: tuple[tuple[str, re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
     ("float", _OF_NUMPY, r"\1"),
+    (" over ", _MEAN_OVER, ""),
     ("steps/s (", _COLLECTED, r"steps/s: \1, collection_time: \2, learning_time: \3"),
     ("**", _BOLD, r"\1\2"),
     ("..", _LEADERS, ""),
