@@ -244,7 +244,9 @@ def test_one_bar_over_all_epochs_counts_the_steps_of_the_plan_under_their_headin
     lines = []
     for step in range(1, 61):
         lines += [f"epoch {step // 20 + 1}/3\n"] * (step % 20 == 1)
-        lines += [f"\rsteps: {step * 100 // 60}%|##  | {step}/60 [00:01<00:10,  2.01s/it, avr_loss={3 - step / 60:.4f}]"]
+        lines += [
+            f"\rsteps: {step * 100 // 60}%|##  | {step}/60 [00:01<00:10,  2.01s/it, avr_loss={3 - step / 60:.4f}]"
+        ]
         lines += [f"\nsaving checkpoint: /out/lora-{step:06}.safetensors\n"] * (step % 20 == 0)
     run = read(tmp_path, "".join(lines))
     assert points(run, "epoch") == {step: (step - 1) // 20 + 1 for step in range(1, 61)}

@@ -198,3 +198,12 @@ def test_scores_in_a_list_are_those_of_classes_and_their_mean(number: str, tmp_p
     assert run["Pseudo dice/1"].value.tolist() == [0, 0, 0, 0]
     assert run["mean Pseudo dice"].value.tolist() == pytest.approx([0.25, 0.3, 0.35, 0.4])
     assert "Pseudo dice/2" not in run
+
+
+def test_the_list_of_scores_of_coco_is_read_by_their_names(tmp_path: Path) -> None:
+    scores = [0.5, 0.75, 0.25, 0.1, 0.2, -1, 0.3, 0.5, 0.55, 0.3, 0.6, -1]
+    records = ({"epoch": epoch, "train_loss": 3.0 - epoch, "test_coco_eval_bbox": scores} for epoch in range(3))
+    run = read(tmp_path, "".join(map("{}\n".format, map(json.dumps, records))), "log.txt")
+    logged = {series.logged_as: series.value[0] for series in run.series.values() if "coco" in series.logged_as}
+    assert logged["test_coco_eval_bbox/AP50"] == 0.75
+    assert not any(name.endswith("large") for name in (*logged, *run.series))

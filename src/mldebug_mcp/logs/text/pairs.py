@@ -23,6 +23,7 @@ from mldebug_mcp.logs.names.metrics import (
     is_telling,
     may_hold_names,
 )
+from mldebug_mcp.logs.names.records import MAX_CLASSES
 from mldebug_mcp.logs.numbers import (
     DURATION,
     MAY_HOLD_NUMBER,
@@ -84,8 +85,6 @@ _ALONE = regex(
 """A part of a line that is nothing but a number and its unit: of a rate, or of the time of a step."""
 _MAX_LISTED = 10_000
 """Characters of a list of values, one per class, that are read."""
-_MAX_CLASSES = 32
-"""Classes whose scores in a list are kept one by one; of more the mean alone. Chosen by hand."""
 _SECONDS = {"ms": 1e-3, "us": 1e-6, "s": 1.0, "sec": 1.0, "secs": 1.0, "msec": 1e-3, "msecs": 1e-3}
 
 
@@ -222,7 +221,7 @@ def _by_class(line: str, match: re.Match[str], name: str) -> dict[str, float]:
     if role is None or not role.quantity.higher_is_better or not is_telling(name):
         return {}
     scores = _listed(line, match.start("number"))
-    several = 1 < len(scores) <= _MAX_CLASSES
+    several = 1 < len(scores) <= MAX_CLASSES
     return {f"{name}/{at}": score for at, score in enumerate(scores) if several and not math.isnan(score)}
 
 
