@@ -104,7 +104,7 @@ def test_the_table_of_runs_lists_each_run_of_a_file_by_a_name_that_reads_it(tmp_
     assert read_run(tmp_path, run="chart.csv/rn-50")["eval_loss"].value.tolist() == [2.75, 2.5]
     assert {row.name for row in diagnose_runs(tmp_path / "chart.csv").rows} == names - {"other.csv"}
     answer = diagnose_run(tmp_path / "chart.csv")
-    assert answer.verdict.headline.startswith("1 of 2 runs in this file, the longest. ")
+    assert answer.verdict.headline.startswith("1 of 2 runs in this file; none is longer. ")
     with pytest.raises(InputError, match="not a folder"):
         diagnose_runs(tmp_path / "other.csv")
 
@@ -207,3 +207,16 @@ def test_the_list_of_scores_of_coco_is_read_by_their_names(tmp_path: Path) -> No
     logged = {series.logged_as: series.value[0] for series in run.series.values() if "coco" in series.logged_as}
     assert logged["test_coco_eval_bbox/AP50"] == 0.75
     assert not any(name.endswith("large") for name in (*logged, *run.series))
+
+
+def test_the_words_below_the_records_of_another_run_are_not_of_the_one_that_is_read(tmp_path: Path) -> None:
+    lines = []
+    for run in (1, 2, 3):
+        lines += [f"Run: 0{run}, Epoch: {epoch:02}, Loss: {4 - epoch / 9:.4f}\n" for epoch in range(1, 21)]
+        lines += [f"Run 0{run}:\n", "Highest Train: 99.30\n"]
+    (tmp_path / "gnn.log").write_text("".join(lines))
+    first = read_run(tmp_path / "gnn.log", run="1")
+    assert ("Highest Train: 99.30", 20) in [(line.text, line.step) for line in first.text_lines]
+    third = read_run(tmp_path / "gnn.log")
+    assert not third.text_lines
+    assert any("the last of 3 equally long of 3 runs" in note for note in third.notes)

@@ -266,6 +266,7 @@ class Recorded:
             kept: Which, shape (rows,).
         """
         place = np.append(0, np.cumsum(kept))  # by row: how many are kept before it
+        mixed = int(np.count_nonzero(np.diff(kept))) > 2  # rows that take turns with others: words are of all
         columns = {name: _where(column, kept, place) for name, column in self.columns.items()}
         rows = int(place[-1])
         return Recorded(
@@ -275,7 +276,8 @@ class Recorded:
             [replace(start, row=int(place[start.row])) for start in self.starts],
             [(int(place[row]), number) for row, number in self.folds],
             [replace(message, records=int(place[min(message.records, self.rows)])) for message in self.messages],
-            [replace(line, row=int(place[line.row])) for line in self.text_lines], self.tail,
+            [replace(line, row=int(place[line.row])) for line in self.text_lines if mixed or kept[max(line.row - 1, 0)]],
+            self.tail,
         )  # fmt: skip
 
 
