@@ -190,7 +190,8 @@ def test_scores_in_a_list_are_those_of_classes_and_their_mean(number: str, tmp_p
     text = "".join(
         f"2026-01-10 10:0{epoch}:03.11:  \n2026-01-10 10:0{epoch}:03.11: Epoch {epoch} \n"
         f"2026-01-10 10:0{epoch}:03.11: train_loss -0.{epoch}5 \n"
-        f"2026-01-10 10:0{epoch}:03.11: Pseudo dice [{number.format(0.5 + epoch / 10)}, {number.format(0.0)}, {absent}] \n"
+        f"2026-01-10 10:0{epoch}:03.11: Pseudo dice "
+        f"[{number.format(0.5 + epoch / 10)}, {number.format(0.0)}, {absent}] \n"
         for epoch in range(4)
     )
     run = read(tmp_path, text)
@@ -219,4 +220,4 @@ def test_the_words_below_the_records_of_another_run_are_not_of_the_one_that_is_r
     assert ("Highest Train: 99.30", 20) in [(line.text, line.step) for line in first.text_lines]
     third = read_run(tmp_path / "gnn.log")
     assert not third.text_lines
-    assert any("the last of 3 equally long of 3 runs" in note for note in third.notes)
+    assert any("the last of the longest of 3 runs" in note for note in third.notes)

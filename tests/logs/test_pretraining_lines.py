@@ -182,9 +182,9 @@ Train loss 2 16.250000 Grad Norm 17.500000 3.99s/it
     ),
     "icefall": (
         """
-2026-02-01 10:00:00,123 INFO [train.py:1198] (0/4) Epoch 1, batch 50, loss[loss=5.25, simple_loss=6.5, over 12345.00 frames. ], tot_loss[loss=5.5, simple_loss=6.5, over 2345678.00 frames. ], batch size: 42, lr: 4.50e-02
-2026-02-01 10:00:00,999 INFO [train.py:1230] (0/4) Epoch 1, validation: loss=5.125, simple_loss=6.75, over 1639044.00 frames.
-2026-02-01 10:00:50,123 INFO [train.py:1198] (0/4) Epoch 1, batch 100, loss[loss=5.0, simple_loss=6.25, over 12345.00 frames. ], tot_loss[loss=5.25, simple_loss=6.5, over 2345678.00 frames. ], batch size: 42, lr: 4.49e-02
+INFO [a:1] (0/4) Epoch 1, batch 50, loss[loss=5.25, over 123.00 frames. ], tot_loss[loss=5.5, over 234.00 frames. ]
+INFO [a:2] (0/4) Epoch 1, validation: loss=5.125, simple_loss=6.75, over 1639044.00 frames.
+INFO [a:1] (0/4) Epoch 1, batch 100, loss[loss=5.0, over 123.00 frames. ], tot_loss[loss=5.25, over 234.00 frames. ]
 """,
         "step",
         {"loss": {50: 5.25, 100: 5.0}, "eval_loss": {50: 5.125}, "eval_simple_loss": {50: 6.75}},

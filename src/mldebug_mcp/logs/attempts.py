@@ -276,8 +276,11 @@ class Recorded:
             [replace(start, row=int(place[start.row])) for start in self.starts],
             [(int(place[row]), number) for row, number in self.folds],
             [replace(message, records=int(place[min(message.records, self.rows)])) for message in self.messages],
-            [replace(line, row=int(place[line.row])) for line in self.text_lines if mixed or kept[max(line.row - 1, 0)]],
-            self.tail,
+            [
+                replace(line, row=int(place[line.row]))
+                for line in self.text_lines
+                if mixed or kept[max(line.row - 1, 0)]
+            ], self.tail,
         )  # fmt: skip
 
 

@@ -68,8 +68,8 @@ def choose_run(
     if len(points) > 1:
         as_long = sum(count == points[chosen] for count in points.values())
         note(
-            f"read {shown[chosen]}, {'the longest' if as_long == 1 else f'the last of {as_long} equally long'} "
-            f"of {len(points)} runs; run=NAME (--run NAME) reads another "
+            f"read {shown[chosen]}, the {'longest' if as_long == 1 else 'last of the longest'} of {len(points)} runs; "
+            "run=NAME (--run NAME) reads another "
             f"(NAME (points)): {listed}"
         )
     return chosen
