@@ -237,6 +237,11 @@ class Recorded:
         """Return how many records stand before a row."""
         return row - bisect_left(self.events, row) if self.rows > len(self.events) else row
 
+    def end_lines(self) -> None:
+        """Put words and errors below drawings that became no record below the last one."""
+        self.text_lines = [replace(line, row=min(line.row, self.rows)) for line in self.text_lines]
+        self.messages[:] = [replace(message, records=min(message.records, self.records)) for message in self.messages]
+
     def copy(self) -> Recorded:
         """Return a copy that can be settled or added to."""
         return Recorded(

@@ -340,6 +340,7 @@ class RunBuilder:
                 self.note(note)
         self._keep_one_run(path)
         self._keep_one_rank()
+        self._recorded.end_lines()
         if note := put_in_order(self._recorded):
             self.note(note)
         number = named_attempt(self.wanted_run)

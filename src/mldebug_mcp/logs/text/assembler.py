@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from mldebug_mcp.core.text import figure
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.columns import Floats, Rows
-from mldebug_mcp.logs.names.metrics import COUNTERS, canonical, is_evaluation, is_known, is_measured, is_telling
+from mldebug_mcp.logs.names.metrics import COUNTERS, canonical, is_evaluation, is_of_record, is_pace, is_telling
 from mldebug_mcp.logs.numbers import to_number
 from mldebug_mcp.logs.run_columns import COMPARED_IN_WORDS, MAX_RANKS, is_compared
 from mldebug_mcp.logs.text.counters import Counters
@@ -187,8 +187,7 @@ class CountedPlan:
                 self._is_over_all = self._step < step <= total == self._totals.get(name)
             self._totals[name] = 0.0 if self._totals.get(name) == 0 else float(total)
         self._batches = batches or self._batches
-        if step is not None and any(name == "step" for name, _ in counters.planned):  # else it may count others
-            self._step = step
+        self._step = self._step if step is None else step
         self._epoch = self._epoch if epoch is None else epoch
 
     def totals(self, *, counts_over_all: bool) -> dict[str, float]:
@@ -541,6 +540,7 @@ class Assembler:
         self._rows_above: dict[str, float] = {}  # those under a heading that stand above its first metric
         self._line = 0
         self._heading = False
+        self._is_counted = False  # the heading says how many there are to be: it is none of a configuration
         self._drawn = False
         self._step_name = ""
         self._first_pass = FirstPass()
@@ -594,7 +594,7 @@ class Assembler:
         batch = parsed.counters.batch
         if parsed.evaluation and batch and batch[0] < batch[1] - 1:
             return  # an evaluation under way: its last line has the averages
-        values = self._placed(parsed)
+        values = self._placed(number, parsed)
         if parsed.telling:
             self._take_metrics(number, values, parsed)
         elif values and len(parsed.metrics) > ("episode" not in values) and not self._has_records:
@@ -604,12 +604,14 @@ class Assembler:
         elif (
             not values
             and self._heading
+            and (self._block or self._is_counted)
             and number - self._line <= MAX_LINES_BELOW_RECORD
-            and (len(parsed.metrics) == 1 or any(map(is_measured, parsed.metrics)))
+            and (len(parsed.metrics) == 1 or any(map(is_pace, parsed.metrics)))
         ):  # a row of a block: "Mean episode length: 21.5"
             if self._block:
                 self._add(parsed.metrics)
             else:
+                self._add(_known(parsed))
                 self._rows_above |= parsed.metrics
         elif not values and self._counters and number - self._line <= MAX_LINES_BELOW_RECORD // 4:
             self._add({name: value for name, value in _known(parsed).items() if self._lacks([name])})
@@ -652,6 +654,7 @@ class Assembler:
             return
         self._step_name = parsed.counters.step_name
         self._open(number, values, {}, heading=True)
+        self._is_counted = bool(parsed.counters.planned)
         self._add(_known(parsed))  # Caffe: "Iteration 100, lr = 0.01"
 
     def _is_second_step(self, number: int, values: Mapping[str, float], parsed: Parsed) -> bool:
@@ -816,7 +819,7 @@ class Assembler:
                 "lines with metrics stand by a step or an epoch, and are read as records"
             )
 
-    def _placed(self, parsed: Parsed) -> dict[str, float]:
+    def _placed(self, number: int, parsed: Parsed) -> dict[str, float]:
         """Return the counters of a line, with the batch of an epoch turned into a step."""
         counters: Counters = parsed.counters
         values = dict(counters.values)
@@ -837,7 +840,7 @@ class Assembler:
             values["step"] = self._step  # an evaluation that counts its own batches stands at the last step
         if parsed.telling:
             self._step = values.get("step", self._step)
-        if not parsed.evaluation:
+        if not parsed.evaluation and not self._is_second_step(number, values, parsed):
             self._plan.take(counters, values.get("step"), counters.batch[1] if counters.batch else 0)
         return values
 
@@ -964,4 +967,4 @@ def _is_of_training(name: str) -> bool:
 
 
 def _known(parsed: Parsed) -> dict[str, float]:
-    return {name: value for name, value in parsed.metrics.items() if is_known(name) or is_measured(name)}
+    return {name: value for name, value in parsed.metrics.items() if is_of_record(name)}

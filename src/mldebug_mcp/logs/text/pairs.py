@@ -486,6 +486,15 @@ _MEAN_OVER = regex(rf",\s{{0,3}}over {NUMBER} [a-z]{{3,20}}\b(?!\s?[:=])", re.IG
 _OF_NUMPY = regex(rf"(?<![\w.])(?:np\.|numpy\.)float\d{{1,3}}\(({NUMBER})\)", re.IGNORECASE)
 """A number as NumPy writes it since version 2, in a list: "Pseudo dice [np.float32(0.87), np.float32(0.8)]"."""
 
+_NAMES_BOTH = regex(r"[A-Za-z]/[A-Za-z]{1,20} $")
+
+
+def _both_named(found: re.Match[str]) -> str:
+    """Write two values behind one name apart; the words before it name both in "mean/median reward 30.5/29.0"."""
+    named = _NAMES_BOTH.search(found.string, max(0, found.start() - 24), found.start())
+    return found[0] if named else f"{found['pair']}, {found['name']}_2: {found['second']}"
+
+
 _FORMS: tuple[tuple[str, re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
     ("float", _OF_NUMPY, r"\1"),
     (" over ", _MEAN_OVER, ""),
@@ -501,7 +510,7 @@ _FORMS: tuple[tuple[str, re.Pattern[str], str | Callable[[re.Match[str]], str]],
     (">=", _TAGGED, ""),
     ("/", _BOTH, r"\g<train> \g<name>: \g<first>, \g<eval> \g<name>: \g<second>"),
     ("/", _BOTH_BEHIND, r"\g<train> \g<name>: \g<first>, \g<eval> \g<name>: \g<second>"),
-    ("/", _SECOND, r"\g<pair>, \g<name>_2: \g<second>"),
+    ("/", _SECOND, _both_named),
     (")", _EVALUATION_BEHIND, r"\g<pair>, \g<eval> \g<name>: \g<second>"),
     ("]", _EVALUATION_BEHIND, r"\g<pair>, \g<eval> \g<name>: \g<second>"),
     ("->", _BEFORE_ARROW, ""),
