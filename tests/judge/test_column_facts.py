@@ -456,6 +456,7 @@ def test_the_values_on_both_sides_of_a_resume_stand_in_one_line_with_what_left_i
                 "step": float(step), "loss": 2.0 + 0.01 * NOISE[step], "grad_norm": 1 + 0.05 * NOISE[step],
                 "learning_rate": rate_after if step >= 50 else 1e-3,
                 "epoch": step / 100 - (0.5 - epoch_after if step >= 50 else 0.0),
+                "elapsed time per iteration (ms)": 4050.0,
             }
             for step in range(100)
         ]  # fmt: skip
@@ -474,6 +475,7 @@ def test_the_values_on_both_sides_of_a_resume_stand_in_one_line_with_what_left_i
     assert "learning_rate 0.001 | 0.01;" in lost.text
     assert "epoch 0.49 | 0, 0.01, 0.02;" in lost.text
     assert "Off course: learning_rate, epoch." in lost.text
+    assert "elapsed time per iteration (ms) in s 4.05 | 4.05" in lost.text
     whole = around(1e-3, 0.5)
     assert whole.fact == "around_resume"
     assert "Off course" not in whole.text

@@ -465,7 +465,7 @@ def test_a_run_that_logged_too_little_is_not_counted_as_healthy(tmp_path: Path) 
 def test_diagnosis_of_a_folder_of_runs_says_first_that_it_is_of_one_of_them(tmp_path: Path) -> None:
     for seed in range(3):
         write(tmp_path / f"run{seed}", seed)
-    assert diagnose_run(tmp_path).verdict.headline.startswith("1 of 3 runs in this folder, the longest. ")
+    assert diagnose_run(tmp_path).verdict.headline.startswith("1 of 3 runs in this folder; none is longer. ")
     assert not diagnose_run(tmp_path, run="run1").verdict.headline.startswith("1 of 3")
 
 

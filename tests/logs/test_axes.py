@@ -167,3 +167,24 @@ def test_a_resume_within_an_epoch_keeps_the_steps_of_the_epochs_before(tmp_path:
     assert len(run.attempts) == 1
     assert run["loss"].step.tolist() == list(range(1, 251))
     assert [segment.first_step for segment in run.segments] == [1, 161]
+
+
+MINDSPORE = "".join(
+    f"epoch: {epoch} step: {step}, loss is {3 - step / 100 - epoch / 10}\n" + "epoch time\n" * (step == 180)
+    for epoch in (1, 2, 3)
+    for step in (60, 120, 180)
+)
+"""Lines each 60 steps of epochs of 187, as MindSpore prints them."""
+
+
+def test_steps_are_counted_on_by_the_times_of_an_epoch_and_of_a_step(tmp_path: Path) -> None:
+    timed = MINDSPORE.replace("epoch time", "Train epoch time: 1870.120 ms, per step time: 10.001 ms")
+    run = read(tmp_path, timed)
+    assert run["loss"].step.tolist() == [60, 120, 180, 247, 307, 367, 434, 494, 554]
+    assert any("epochs of 187 steps" in note for note in run.notes)
+
+
+def test_steps_behind_the_last_printed_one_of_an_epoch_are_unknown(tmp_path: Path) -> None:
+    run = read(tmp_path, MINDSPORE.replace("epoch time\n", ""))
+    assert run["loss"].step.tolist() == [60, 120, 180, 240, 300, 360, 420, 480, 540]
+    assert any("may have up to 59 more" in note for note in run.notes)

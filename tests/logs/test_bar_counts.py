@@ -223,3 +223,33 @@ def _read(folder: Path, clock: Clock, loop: Callable[[Clock, StringIO, float], N
     out = StringIO()
     loop(clock, out, seconds)
     return read(folder, out.getvalue())
+
+
+@pytest.mark.parametrize("redrawn", [True, False])
+def test_dicts_stand_at_the_step_of_the_bar_above_where_none_is_drawn_again_below(
+    redrawn: bool, tmp_path: Path
+) -> None:
+    lines = []
+    for step in range(1, 61):
+        bar = f" {step * 100 // 60}%|###       | {step}/60 [00:{step:02}<00:10,  1.00it/s]\n"
+        lines += [bar, f"{{'loss': {3 - step / 60:.4f}, 'learning_rate': 1e-05, 'epoch': {step / 20:.2f}}}\n"]
+        lines += [f"{{'eval_loss': {3.5 - step / 60:.4f}, 'epoch': {step / 20:.2f}}}\n"] * (step % 20 == 0)
+        lines += [bar] * redrawn
+    run = read(tmp_path, "".join(lines))
+    assert run["loss"].step.tolist() == [*range(1, 61)]
+    assert run["eval_loss"].step.tolist() == [20, 40, 60]
+
+
+def test_one_bar_over_all_epochs_counts_the_steps_of_the_plan_under_their_headings(tmp_path: Path) -> None:
+    lines = []
+    for step in range(1, 61):
+        lines += [f"epoch {step // 20 + 1}/3\n"] * (step % 20 == 1)
+        lines += [
+            f"\rsteps: {step * 100 // 60}%|##  | {step}/60 [00:01<00:10,  2.01s/it, avr_loss={3 - step / 60:.4f}]"
+        ]
+        lines += [f"\nsaving checkpoint: /out/lora-{step:06}.safetensors\n"] * (step % 20 == 0)
+    run = read(tmp_path, "".join(lines))
+    assert points(run, "epoch") == {step: (step - 1) // 20 + 1 for step in range(1, 61)}
+    assert run.planned == {"epoch": 3, "step": 60}
+    assert run.ending.how == "finished"
+    assert run.text_lines[0].step == 20

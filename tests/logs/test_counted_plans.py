@@ -72,3 +72,26 @@ def test_a_configured_plan_comes_before_the_counters_of_the_log(tmp_path: Path) 
     plan = plan_of(read(tmp_path, "\n".join(lines) + "\n"))
     assert plan is not None
     assert plan.planned == 20
+
+
+def test_rows_above_the_first_metric_and_the_plan_of_a_heading_are_those_of_its_block(tmp_path: Path) -> None:
+    block = "  Learning iteration {0}/1500\n   action noise: {1}\n   Mean reward: {1}\n   Total timesteps: {2}\n\n"
+    run = read(tmp_path, "".join(block.format(step, 1.5 + step, 98304 * (step + 1)) for step in range(40)))
+    assert run.planned == {"step": 1500}
+    assert run["action noise"].value.tolist() == [1.5 + step for step in range(40)]
+    assert run["reward"].step.tolist() == [*range(40)]
+
+
+def test_the_steps_that_torchtitan_names_in_a_sentence_are_the_plan(tmp_path: Path) -> None:
+    head = (
+        "[titan] 2026-03-02 10:12:10,100 - root - INFO - Training starts at step 1, with local batch size 2, global "
+        "batch size 64, gradient accumulation steps 1, sequence length 8192, total steps 1000 (warmup 200)\n"
+    )
+    line = "[titan] 2026-03-02 10:{0:02}:01,123 - root - INFO - step: {0}0  loss: {1}  grad_norm:  1.2  tps: 5,568\n"
+    run = read(tmp_path, head + "".join(line.format(at, 9 - at / 9) for at in range(1, 42)))
+    plan = plan_of(run)
+    assert plan is not None
+    assert (plan.reached, plan.planned) == (410, 1000)
+    assert run.setting("warmup_steps") == 200
+    assert run.setting("per_device_train_batch_size") == 2
+    assert run.setting("sequence_length") == 8192

@@ -104,7 +104,7 @@ def test_the_table_of_runs_lists_each_run_of_a_file_by_a_name_that_reads_it(tmp_
     assert read_run(tmp_path, run="chart.csv/rn-50")["eval_loss"].value.tolist() == [2.75, 2.5]
     assert {row.name for row in diagnose_runs(tmp_path / "chart.csv").rows} == names - {"other.csv"}
     answer = diagnose_run(tmp_path / "chart.csv")
-    assert answer.verdict.headline.startswith("1 of 2 runs in this file, the longest. ")
+    assert answer.verdict.headline.startswith("1 of 2 runs in this file; none is longer. ")
     with pytest.raises(InputError, match="not a folder"):
         diagnose_runs(tmp_path / "other.csv")
 
@@ -182,3 +182,42 @@ def test_a_column_that_tells_the_rank_keeps_the_lowest_and_compares_the_others(f
     assert run["loss"].value[-1] == 3
     assert run["loss/rank_1"].value[-1] == 8
     assert any("the records of rank 0 are read; 100 of other ranks" in note for note in run.notes)
+
+
+@pytest.mark.parametrize("number", ["{}", "np.float32({})", "numpy.float64({})"])
+def test_scores_in_a_list_are_those_of_classes_and_their_mean(number: str, tmp_path: Path) -> None:
+    absent = "nan" if number == "{}" else number.format("nan")
+    text = "".join(
+        f"2026-01-10 10:0{epoch}:03.11:  \n2026-01-10 10:0{epoch}:03.11: Epoch {epoch} \n"
+        f"2026-01-10 10:0{epoch}:03.11: train_loss -0.{epoch}5 \n"
+        f"2026-01-10 10:0{epoch}:03.11: Pseudo dice "
+        f"[{number.format(0.5 + epoch / 10)}, {number.format(0.0)}, {absent}] \n"
+        for epoch in range(4)
+    )
+    run = read(tmp_path, text)
+    assert run["Pseudo dice/0"].value.tolist() == pytest.approx([0.5, 0.6, 0.7, 0.8])
+    assert run["Pseudo dice/1"].value.tolist() == [0, 0, 0, 0]
+    assert run["mean Pseudo dice"].value.tolist() == pytest.approx([0.25, 0.3, 0.35, 0.4])
+    assert "Pseudo dice/2" not in run
+
+
+def test_the_list_of_scores_of_coco_is_read_by_their_names(tmp_path: Path) -> None:
+    scores = [0.5, 0.75, 0.25, 0.1, 0.2, -1, 0.3, 0.5, 0.55, 0.3, 0.6, -1]
+    records = ({"epoch": epoch, "train_loss": 3.0 - epoch, "test_coco_eval_bbox": scores} for epoch in range(3))
+    run = read(tmp_path, "".join(map("{}\n".format, map(json.dumps, records))), "log.txt")
+    logged = {series.logged_as: series.value[0] for series in run.series.values() if "coco" in series.logged_as}
+    assert logged["test_coco_eval_bbox/AP50"] == 0.75
+    assert not any(name.endswith("large") for name in (*logged, *run.series))
+
+
+def test_the_words_below_the_records_of_another_run_are_not_of_the_one_that_is_read(tmp_path: Path) -> None:
+    lines = []
+    for run in (1, 2, 3):
+        lines += [f"Run: 0{run}, Epoch: {epoch:02}, Loss: {4 - epoch / 9:.4f}\n" for epoch in range(1, 21)]
+        lines += [f"Run 0{run}:\n", "Highest Train: 99.30\n"]
+    (tmp_path / "gnn.log").write_text("".join(lines))
+    first = read_run(tmp_path / "gnn.log", run="1")
+    assert ("Highest Train: 99.30", 20) in [(line.text, line.step) for line in first.text_lines]
+    third = read_run(tmp_path / "gnn.log")
+    assert not third.text_lines
+    assert any("the last of the longest of 3 runs" in note for note in third.notes)

@@ -180,6 +180,15 @@ Train loss 2 16.250000 Grad Norm 17.500000 3.99s/it
         "step",
         {"loss": {1000: 3.17, 3000: 2.2}, "eval_loss": {1000: 3.75}},
     ),
+    "icefall": (
+        """
+INFO [a:1] (0/4) Epoch 1, batch 50, loss[loss=5.25, over 123.00 frames. ], tot_loss[loss=5.5, over 234.00 frames. ]
+INFO [a:2] (0/4) Epoch 1, validation: loss=5.125, simple_loss=6.75, over 1639044.00 frames.
+INFO [a:1] (0/4) Epoch 1, batch 100, loss[loss=5.0, over 123.00 frames. ], tot_loss[loss=5.25, over 234.00 frames. ]
+""",
+        "step",
+        {"loss": {50: 5.25, 100: 5.0}, "eval_loss": {50: 5.125}, "eval_simple_loss": {50: 6.75}},
+    ),
     "kaldi": (
         """
 LOG (nnet3-train:nnet-training.cc:121) Average objective function for 'out' for minibatches 0-9 is -4.5 over 9 frames.
@@ -254,6 +263,10 @@ def test_what_a_trainer_prints_is_read_to_the_exact_values(name: str, tmp_path: 
 def test_what_stands_before_a_message_is_no_metric(tmp_path: Path) -> None:
     for name in ("espnet2", "nanotron"):
         assert not {"gpu01", "trainer", "DP", "PP", "TP"} & set(read(tmp_path, PRINTED[name][0]).series)
+
+
+def test_how_many_frames_a_mean_is_over_is_no_metric(tmp_path: Path) -> None:
+    assert not [name for name in read(tmp_path, PRINTED["icefall"][0]).series if "over" in name]
 
 
 def test_lists_without_names_are_told_to_be_guessed(tmp_path: Path) -> None:
@@ -337,3 +350,12 @@ def test_a_phase_named_after_a_plain_loss_is_not_its_loss(tmp_path: Path) -> Non
     )
     assert "eval_loss" not in run
     assert run["loss"].value.tolist() == [1.94, 1.9]
+
+
+def test_steps_that_log_times_alone_are_records_from_the_first_evaluation_on(tmp_path: Path) -> None:
+    timed = "step:{0}/9 train_time:{0}00ms step_avg:{0}.50ms\n"
+    evaluated = "step:{}/9 val_loss:{} train_time:0ms step_avg:1ms\n"
+    text = evaluated.format(0, 10.5) + "".join(map(timed.format, range(1, 5))) + evaluated.format(4, 4.5)
+    run = read(tmp_path, text + "".join(map(timed.format, range(5, 10))))
+    assert run["elapsed"].step.tolist() == [*range(10)]
+    assert run["eval_loss"].step.tolist() == [0, 4]

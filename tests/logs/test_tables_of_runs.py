@@ -122,3 +122,11 @@ def test_a_run_that_goes_on_under_another_name_is_one_run(tmp_path: Path) -> Non
     log = tmp_path / "log.csv"
     log.write_text(as_table(rows("A", 3.0)[:20]) + as_table(rows("B", 3.0)[20:]).partition("\n")[2])
     assert read_run(log).records == 40
+
+
+def test_numbers_with_units_name_no_runs(tmp_path: Path) -> None:
+    rows = "".join(f"2026/03/01 10:00:{at:02}.000, NVIDIA H100, {90 + at} %, {61000 + at} MiB\n" for at in range(9))
+    path = tmp_path / "nvidia.csv"
+    path.write_text(f"timestamp, name, utilization.gpu [%], memory.used [MiB]\n{rows}")
+    run = read_run(path)
+    assert run["utilization.gpu [%]"].value.tolist() == [90.0 + at for at in range(9)]

@@ -164,7 +164,7 @@ FORMATS: dict[str, tuple[str, int, dict[str, Points]]] = {
             "eval_accuracy": {640: 0.9833},
         },
     ),
-    "modded_nanogpt": ("step", 2, {"eval_loss": {0: 10.8258, 125: 4.6}, "step_time": {0: 0.00031, 125: 0.1502}}),
+    "modded_nanogpt": ("step", 3, {"eval_loss": {0: 10.8258, 125: 4.6}, "elapsed": {0: 0, 1: 0.2, 125: 19}}),
     "nanochat": (
         "step",
         2,
@@ -219,7 +219,14 @@ FORMATS: dict[str, tuple[str, int, dict[str, Points]]] = {
     "rsl_rl": (
         "step",
         2,
-        {"value_loss": {0: 0.1234, 1: 0.1134}, "policy_loss": {0: -0.0012, 1: -0.0022}, "reward": {0: -1.21, 1: -1.01}},
+        {
+            "value_loss": {0: 0.1234, 1: 0.1134},
+            "policy_loss": {0: -0.0012, 1: -0.0022},
+            "reward": {0: -1.21, 1: -1.01},
+            "steps/s": {0: 90000},
+            "collection_time": {0: 0.8},
+            "Mean action noise std": {0: 1.0},
+        },
     ),
     "spinning_up": (
         "step",

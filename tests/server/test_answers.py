@@ -270,7 +270,8 @@ async def test_which_of_several_runs_was_read_is_said_even_if_it_is_healthy(clie
     result = await client.call_tool("diagnose_run", {"path": str(tmp_path / "runs")})
     assert result.structured_content is not None
     assert any(
-        note.startswith("read second, the longest of 2 runs; run=NAME") for note in result.structured_content["notes"]
+        note.startswith("read second, the last of the longest of 2 runs; run=")
+        for note in result.structured_content["notes"]
     )
 
 

@@ -35,8 +35,8 @@ NOT_BY_LOSS = (*POLICIES, "preference")
 
 
 def named(series: Series) -> str:
-    """Return the name that the log has for a column."""
-    return series.logged_as or series.name
+    """Return the name that the log has for a column, with the unit of its values where the name gives another."""
+    return f"{series.logged_as or series.name}{f' in {series.unit}' if series.unit else ''}"
 
 
 def columns_of(run: Run, *quantities: Quantity, phase: str = "", least: int = 1) -> list[Series]:

@@ -218,7 +218,7 @@ def in_its_place(
 
     Args:
         verdict: By the log.
-        runs: Runs where it lies; it is the longest. What holds several is not called healthy by one of them.
+        runs: Runs where it lies; none is longer. What holds several is not called healthy by one of them.
         refuted: The verdict on the leading cause in the record next to it that refutes the cause, if any.
         learner: What learns, as `knowledge.advice` knows it.
         place: What holds the runs: a folder or a file.
@@ -231,7 +231,7 @@ def in_its_place(
         verdict = verdict.model_copy(update={"headline": headline})
     if runs <= 1:
         return verdict
-    headline = f"1 of {runs} runs in this {place}, the longest. {headline}"
+    headline = f"1 of {runs} runs in this {place}; none is longer. {headline}"
     kind = "unclear" if kind == "healthy" else kind
     return verdict.model_copy(update={"kind": kind, "headline": headline, "next": "Judge each of the runs."})
 

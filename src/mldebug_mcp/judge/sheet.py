@@ -16,6 +16,7 @@ from mldebug_mcp.checks.results import among_siblings
 from mldebug_mcp.core.lazy import replace
 from mldebug_mcp.core.text import counted, figure, percent, shorten
 from mldebug_mcp.judge.column_facts import not_repeated
+from mldebug_mcp.judge.column_pairs import named
 from mldebug_mcp.judge.derived_facts import derived_facts
 from mldebug_mcp.judge.quantities import is_clock, quantity_facts, rests_on
 from mldebug_mcp.judge.what_to_log import CONFIGURATION
@@ -192,7 +193,7 @@ def _jump(run: Run, event: Event) -> EventFact:
     changes = [_change_line(run, change) for change in ordered[:MOST_CHANGES]]
     more = [f"{len(ordered) - len(changes)} more"] if len(ordered) > len(changes) else []
     first = event.first_mover
-    mover = f"{_name(run, first)} at {figure(event.step)}" if first else ""
+    mover = f"{named(run[first])} at {figure(event.step)}" if first else ""
     return EventFact.model_construct(
         step=event.step, text=", ".join([*changes, *more]), first_mover=mover, size=_size(run, event)
     )
@@ -220,12 +221,7 @@ def _change_line(run: Run, change: Change) -> str:
     at = f" at {figure(change.at)}" if change.at != change.step else ""
     way = "down" if change.there > change.before else "up"
     back = f"{way} to {figure(change.left)} at {figure(change.back)}" if change.back is not None else "stays"
-    return f"{_name(run, change.metric)} from about {figure(change.before)} to {figure(change.there)}{at} ({back})"
-
-
-def _name(run: Run, metric: str) -> str:
-    series = run[metric]
-    return f"{series.logged_as or metric}{f' in {series.unit}' if series.unit else ''}"
+    return f"{named(run[change.metric])} from about {figure(change.before)} to {figure(change.there)}{at} ({back})"
 
 
 def _sheet_events_resumes(run: Run) -> list[EventFact]:
@@ -263,7 +259,7 @@ def _lost(run: Run, names: Iterable[str]) -> list[EventFact]:
         series = run[name]
         if series.finite is not series:
             at = int(np.argmin(np.isfinite(series.value)))
-            first.setdefault(float(series.step[at]), []).append(_name(run, name))
+            first.setdefault(float(series.step[at]), []).append(named(run[name]))
     return [
         EventFact.model_construct(
             step=step, text=f"first not finite: {', '.join(which[:MOST_CHANGES])}{_and_more(which)}"

@@ -133,12 +133,18 @@ def _steps(of: _Records, at: Rows, step: Floats, named: Mapping[str, Column]) ->
     epoch = carried_forward(epoch_at, totals, of.rows)
     if len(falls) and not of.passes:
         counted = epoch[at]
-        if bool(np.all(counted[falls] > counted[falls - 1])):
-            step, on = _counted_on(step, falls), True
-        elif on := _starts_with(step, counted, falls):
-            step = _over(step, counted)
-        if on:
-            of.note(f"the step counter starts again with each {whole}: steps are counted on over {whole}s")
+        rises = bool(np.all(counted[falls] > counted[falls - 1]))
+        if rises or _starts_with(step, counted, falls):
+            length, unseen = _epoch_length(named, float(step.max())), _unseen(step, falls)
+            of.note(
+                f"the step counter starts again with each {whole}: steps are counted on over {whole}s"
+                + (f" of {length:.0f} steps, by the times of both that are logged" if length else "")
+                + (f" as printed: each may have up to {unseen:.0f} more" if unseen and not length else "")
+            )
+            if length:
+                step = step + (counted - counted[0]) * length
+            else:
+                step = _counted_on(step, falls) if rises else _over(step, counted)
     along = step if len(at) == of.rows else carried_forward(at, step, of.rows)
     return along if len(at) == of.rows else _where_it_ended(along, at, step, epoch, epoch_at)
 
@@ -149,6 +155,28 @@ def _starts_with(step: Floats, epoch: Floats, falls: Rows) -> bool:
     if not len(rises) or float(np.mean(step[rises] < step[rises - 1])) < MIN_SHARE_OF_FALLS:
         return False
     return bool(np.all(np.isin(falls, rises) | (epoch[falls] <= epoch[falls - 1])))
+
+
+def _epoch_length(named: Mapping[str, Column], most: float) -> float:
+    """Return how many steps an epoch has by its time and that of a step, 0 if they are not logged together.
+
+    `most` is the last step of an epoch that is logged: the times of something else give fewer, or twice as many.
+    """
+    times = {role.quantity: column for name, column in named.items() if (role := role_of(name)) is not None}
+    if not times.keys() >= {Quantity.EPOCH_TIME, Quantity.STEP_TIME}:
+        return 0.0
+    (at, whole), (step_at, single) = (times[name].arrays() for name in (Quantity.EPOCH_TIME, Quantity.STEP_TIME))
+    _, of_epoch, of_step = np.intersect1d(at, step_at, return_indices=True)
+    length = round(median(whole[of_epoch] / single[of_step])) if len(of_epoch) and bool(np.all(single > 0)) else 0
+    return float(length) if most <= length < 2 * most else 0.0
+
+
+def _unseen(step: Floats, falls: Rows) -> float:
+    """Return how many steps an epoch may have behind the last one that is logged, where that is no odd one."""
+    interval = _interval(step)
+    ends = falls[falls > 1] - 1
+    regular = len(ends) > 0 and bool(np.all(step[ends] - step[ends - 1] == interval))
+    return interval - 1 if regular else 0.0
 
 
 def _over(step: Floats, epoch: Floats) -> Floats:

@@ -237,6 +237,11 @@ class Recorded:
         """Return how many records stand before a row."""
         return row - bisect_left(self.events, row) if self.rows > len(self.events) else row
 
+    def end_lines(self) -> None:
+        """Put words and errors below drawings that became no record below the last one."""
+        self.text_lines = [replace(line, row=min(line.row, self.rows)) for line in self.text_lines]
+        self.messages[:] = [replace(message, records=min(message.records, self.records)) for message in self.messages]
+
     def copy(self) -> Recorded:
         """Return a copy that can be settled or added to."""
         return Recorded(
@@ -266,6 +271,7 @@ class Recorded:
             kept: Which, shape (rows,).
         """
         place = np.append(0, np.cumsum(kept))  # by row: how many are kept before it
+        mixed = int(np.count_nonzero(np.diff(kept))) > 2  # rows that take turns with others: words are of all
         columns = {name: _where(column, kept, place) for name, column in self.columns.items()}
         rows = int(place[-1])
         return Recorded(
@@ -275,7 +281,11 @@ class Recorded:
             [replace(start, row=int(place[start.row])) for start in self.starts],
             [(int(place[row]), number) for row, number in self.folds],
             [replace(message, records=int(place[min(message.records, self.rows)])) for message in self.messages],
-            [replace(line, row=int(place[line.row])) for line in self.text_lines], self.tail,
+            [
+                replace(line, row=int(place[line.row]))
+                for line in self.text_lines
+                if mixed or kept[max(line.row - 1, 0)]
+            ], self.tail,
         )  # fmt: skip
 
 

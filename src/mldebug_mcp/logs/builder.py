@@ -46,7 +46,7 @@ _SHOWN = 8
 def choose_run(
     wanted: str, where: str, points: Mapping[str, int], labels: Mapping[str, str], note: Callable[[str], None]
 ) -> str:
-    """Return the id of the run to read: the one that was asked for, else the one with the most points.
+    """Return the id of the run to read: the one that was asked for, else the last of those with most points.
 
     Points and labels are by the id of a run, points in the order in which the store has them.
 
@@ -66,8 +66,10 @@ def choose_run(
         return found[-1]
     chosen = max(reversed(list(points)), key=lambda run: points[run])
     if len(points) > 1:
+        as_long = sum(count == points[chosen] for count in points.values())
         note(
-            f"read {shown[chosen]}, the longest of {len(points)} runs; run=NAME (--run NAME) reads another "
+            f"read {shown[chosen]}, the {'longest' if as_long == 1 else 'last of the longest'} of {len(points)} runs; "
+            "run=NAME (--run NAME) reads another "
             f"(NAME (points)): {listed}"
         )
     return chosen
@@ -338,6 +340,7 @@ class RunBuilder:
                 self.note(note)
         self._keep_one_run(path)
         self._keep_one_rank()
+        self._recorded.end_lines()
         if note := put_in_order(self._recorded):
             self.note(note)
         number = named_attempt(self.wanted_run)

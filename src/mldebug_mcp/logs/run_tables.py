@@ -35,6 +35,8 @@ _OF_SETTINGS = regex(
 """How a column of a setting begins, in the tables of all trackers."""
 _LETTER = regex(r"[^\W\d_]")
 _CLOCK_TIME = regex(r"\s{0,4}(?:\d{4}-\d\d-\d\d|\d{1,2}[/.]\d\d[/.]\d\d|.{0,40}?\d\d:\d\d)")
+_MEASURED = regex(r"\s{0,4}[-+]?\d[\d.,]{0,20} [A-Za-z%/]{1,8}\s{0,4}")
+"""A number with its unit, as nvidia-smi writes it: "61000 MiB"."""
 
 Cells = Mapping[str, list[object]]
 """The columns of the rows that are looked at, by name."""
@@ -73,7 +75,8 @@ def _leaves(row: Mapping[str, object], prefix: str = "", depth: int = 0) -> Iter
 
 def _is_text(cells: Sequence[object]) -> bool:
     """Say whether most cells hold words: an identifier in hexadecimal digits may read as a number."""
-    words = [cell for cell in cells if isinstance(cell, str) and _LETTER.search(cell) and not _CLOCK_TIME.match(cell)]
+    texts = [cell for cell in cells if isinstance(cell, str) and not _MEASURED.fullmatch(cell)]
+    words = [text for text in texts if _LETTER.search(text) and not _CLOCK_TIME.match(text)]
     return len(words) == len(cells) and 2 * sum(to_number(word) is not None for word in words) <= len(words)
 
 

@@ -396,7 +396,7 @@ class Text:
             self._builder.started(start)
 
     def _keep_words(self, number: int, line: str) -> None:
-        row = self._builder.rows + self._records.assembler.is_open
+        row = self._builder.rows + self._records.assembler.is_open + self._records.bars.holds_record
         self._builder.text_line(RecordedLine(row, number, without_prefix(line).message.strip(), warns(line)))
 
     def _unlike(self, number: int, line: str) -> LineContent | None:
@@ -413,7 +413,8 @@ class Text:
         ignored = self._errors.ignoring
         failed = self._errors.take(line)
         if failed:
-            self._builder.message(number, line, self._errors.code, behind=self._records.assembler.holds_record)
+            behind = self._records.assembler.holds_record + self._records.bars.holds_record
+            self._builder.message(number, line, self._errors.code, behind=behind)
         # What belongs to an ignored exception may stand in one that counts, later, and so may a resume: it is not dull.
         fold = fold_in(without_prefix(line).message) if "fold" in line.lower() else None
         special = failed or ignored or self._errors.ignoring or tells_resume(line) or fold is not None

@@ -208,6 +208,7 @@ _IDIOMS: tuple[tuple[Q | None, str, float, str], ...] = (
     # K-means of scikit-learn minimises its inertia.
     (Q.LOSS, "", 1.0, "actor/loss l_pix train_nll train/ce_loss inertia mean_batch_inertia"),
     (Q.LOSS, "", 1.0, "ltrain ltrn trl tr_l trn_l train_l l_tr l_trn l_train"),
+    (Q.LOSS, "train", 1.0, "train_loss_step/weighted_sum"),  # NequIP; that of validation weighs other measures
     (Q.LOSS, "eval", 1.0, "lval lvalid ltest ldev tel te_l tst_l test_l va_l val_l ho_l dev_l"),
     (Q.LOSS, "eval", 1.0, "l_va l_val l_test l_dev l_ho"),
     (Q.LOSS, "eval", 1.0, "valid_loss/mse clip_val_loss"),

@@ -224,6 +224,18 @@ def is_measured(name: str) -> bool:
     return quantity.is_result or quantity.is_duration or quantity.is_memory or quantity in THROUGHPUTS
 
 
+def is_of_record(name: str) -> bool:
+    """Say whether a name below a record is one of it: that of a metric, or of the time that its epoch took."""
+    role = role_of(name)
+    return is_known(name) or (role is not None and role.quantity is Quantity.EPOCH_TIME and is_measured(name))
+
+
+def is_pace(name: str) -> bool:
+    """Say whether a name is that of how fast a run is: "fps", "steps/s"."""
+    role = role_of(name)
+    return role is not None and role.quantity in THROUGHPUTS and is_measured(name)
+
+
 def rank(name: str) -> tuple[bool, int]:
     """Return how close a name is to the plainest of its role; the lowest is closest."""
     role = role_of(name)

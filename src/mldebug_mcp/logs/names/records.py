@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -36,6 +36,13 @@ _WITH_PHASE = frozenset({
 _METRIC = frozenset({"metric", "metricname", "name", "key", "tag", "variable", "scalarname", "quantity"})
 _VALUE = frozenset({"value", "metricvalue", "scalarvalue", "scalar"})
 """What the fields of a record of one metric are called, in lower case without marks."""
+COCO_SCORES = (
+    "AP", "AP50", "AP75", "AP_small", "AP_medium", "AP_large",
+    "AR_1", "AR_10", "AR", "AR_small", "AR_medium", "AR_large",
+)  # fmt: skip
+"""What pycocotools' COCOeval.stats holds for boxes and masks, in this order; DETR and RF-DETR log it as a list."""
+MAX_CLASSES = 32
+"""Classes whose scores in a list are kept one by one. Chosen by hand."""
 SUMMARY_MARKS = frozenset({"train_runtime", "total_flos"})
 """Not metrics: clocks and counters that the Trainer writes once at the end of training, with its averages."""
 
@@ -55,6 +62,25 @@ def numbers_in(values: Mapping[str, object], prefix: str = "", depth: int = 0) -
             number = number_in(name, value)
         if number is not None:
             yield name, number
+        elif isinstance(value, list):
+            yield from _scores_in(name, value)
+
+
+def _scores_in(name: str, values: list[object]) -> Iterator[tuple[str, float]]:
+    """Yield the scores of a list: those that COCO's evaluation gives by its names, those of classes numbered from 0.
+
+    COCO's are -1 where no object is of that size: they are left out.
+    """
+    role = role_of(name)
+    members: Sequence[object] = ()
+    if len(values) == len(COCO_SCORES) and "coco" in name.lower():
+        members = COCO_SCORES
+    elif role is not None and role.quantity.higher_is_better and len(values) <= MAX_CLASSES:
+        members = range(len(values))
+    numbers = list(map(to_number, values)) if members else []
+    if all(number is not None for number in numbers):
+        scores = zip(members, numbers, strict=False)
+        yield from ((f"{name}/{member}", score) for member, score in scores if score is not None and score != -1)
 
 
 def nulls_in(values: Mapping[str, object], prefix: str = "", depth: int = 0) -> Iterator[str]:

@@ -41,6 +41,11 @@ _PART = regex(rf"{_KEY}\s?(?:[:=]\s?|\s(?=[-+]?[\d.]))(?P<value>{_VALUE}[^\s:=]{
 """A part of a line of settings between separators: `batch size: 64`, `lr = 1.0`, `epochs 12`."""
 _LABELLED_PART = regex(rf"{_KEY}\s?(?:[:=]\s?|\s)(?P<value>{_VALUE}[^\s:=]{{1,200}})")
 """... behind a label, where a blank does for any value: `optimizer Adam`."""
+_ASIDE = regex(r"\s\(([A-Za-z][\w ]{0,30}\s\d[\d.e-]{0,12})\)(?=\s*(?:,|$))", re.IGNORECASE)
+"""A setting in brackets behind another one: torchtitan's "total steps 1000 (warmup 200)"."""
+_JOINS = regex(r"^(?:with|and|using)\s", re.IGNORECASE)
+_STARTS_AT = regex(r"\b(?:at|from) (?:step|epoch|iteration)$", re.IGNORECASE)
+"""Where a run starts, in a sentence in front of its settings."""
 _SEPARATOR = regex(r"[,;|](?![^(\[]*[)\]])")
 _LABEL = regex(
     r"\b(?:config(?:uration)?s?|hyper-?param(?:eter)?s?|settings|arguments|args|options)\b[^:=]{0,40}[:=]",
@@ -238,10 +243,11 @@ def _with_equals(line: str) -> dict[str, object]:
 def _between_separators(line: str) -> dict[str, object]:
     label = _LABEL.search(line)
     pattern = _PART if label is None else _LABELLED_PART
-    parts = [part.strip() for part in _SEPARATOR.split(line[label.end() if label else 0 :]) if part.strip()]
+    text = _ASIDE.sub(r", \1", line[label.end() if label else 0 :])
+    parts = [_JOINS.sub("", part.strip()) for part in _SEPARATOR.split(text) if part.strip()]
     if len(parts) < MIN_ON_A_LINE or len(parts[0].split()) > MAX_LABEL_WORDS + MIN_ON_A_LINE:
         return {}
-    first = list(pattern.finditer(parts[0]))
+    first = [match for match in pattern.finditer(parts[0]) if not _STARTS_AT.search(match["key"])]
     found = [match for match in (*first[-1:], *map(pattern.fullmatch, parts[1:])) if match is not None]
     if len(found) < MIN_ON_A_LINE or len(found) < (1 - MAX_OTHER) * len(parts):
         return {}

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from mldebug_mcp.core.text import figure
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.columns import Floats, Rows
-from mldebug_mcp.logs.names.metrics import COUNTERS, canonical, is_evaluation, is_known, is_telling
+from mldebug_mcp.logs.names.metrics import COUNTERS, canonical, is_evaluation, is_of_record, is_pace, is_telling
 from mldebug_mcp.logs.numbers import to_number
 from mldebug_mcp.logs.run_columns import COMPARED_IN_WORDS, MAX_RANKS, is_compared
 from mldebug_mcp.logs.text.counters import Counters
@@ -164,6 +164,8 @@ class CountedPlan:
         self._first_epoch: float | None = None
         self._batches = 0.0
         self._step = -math.inf
+        self._epoch = math.inf
+        self._is_over_all = False
 
     def take(self, counters: Counters, step: float | None, batches: float) -> None:
         """Take the counters of a line of training.
@@ -181,16 +183,19 @@ class CountedPlan:
                 total += 1  # "Epoch 0/9" is the first of ten  # noqa: PLW2901
             if name == "step" and step is not None and step < self._step >= total:
                 total = 0  # it begins anew behind its end: a pass of several  # noqa: PLW2901
+            if name == "step" and step is not None and epoch is not None and epoch > self._epoch:
+                self._is_over_all = self._step < step <= total == self._totals.get(name)
             self._totals[name] = 0.0 if self._totals.get(name) == 0 else float(total)
         self._batches = batches or self._batches
         self._step = self._step if step is None else step
+        self._epoch = self._epoch if epoch is None else epoch
 
     def totals(self, *, counts_over_all: bool) -> dict[str, float]:
         """Return the planned number by counter; batches that are counted over all epochs are the steps of the run."""
         totals = {name: total for name, total in self._totals.items() if total}
         if self._batches and "epoch" in totals:
             totals["step"] = self._batches * (1.0 if counts_over_all else totals["epoch"])
-        elif "epoch" in totals:
+        elif "epoch" in totals and not self._is_over_all:
             totals.pop("step", None)
         return totals
 
@@ -532,8 +537,10 @@ class Assembler:
         self._builder = builder
         self._counters: dict[str, float] = {}
         self._block: dict[str, float] = {}
+        self._rows_above: dict[str, float] = {}  # those under a heading that stand above its first metric
         self._line = 0
         self._heading = False
+        self._is_counted = False  # the heading says how many there are to be: it is none of a configuration
         self._drawn = False
         self._step_name = ""
         self._first_pass = FirstPass()
@@ -559,6 +566,10 @@ class Assembler:
         """The epoch that the last heading or record named."""
         return self._epoch
 
+    @epoch.setter
+    def epoch(self, epoch: float | None) -> None:
+        self._epoch = epoch
+
     @property
     def is_open(self) -> bool:
         """Whether a record was begun that the next lines may add to."""
@@ -569,6 +580,11 @@ class Assembler:
         """Whether what is open is a record; what stands before all that was measured is configuration."""
         return bool(self._block) and (self._builder.records > 0 or any(map(_is_of_training, self._block)))
 
+    @property
+    def _has_records(self) -> bool:
+        """Whether the log has a record, which may still be open: so do a line's amounts belong to its step."""
+        return self._builder.records > 0 or self.holds_record
+
     def take(self, number: int, parsed: Parsed) -> None:
         """Take a line that was parsed."""
         if self.ranks.echoes(parsed):
@@ -578,21 +594,25 @@ class Assembler:
         batch = parsed.counters.batch
         if parsed.evaluation and batch and batch[0] < batch[1] - 1:
             return  # an evaluation under way: its last line has the averages
-        values = self._placed(parsed)
+        values = self._placed(number, parsed)
         if parsed.telling:
             self._take_metrics(number, values, parsed)
-        elif values and len(parsed.metrics) > ("episode" not in values) and not self._builder.records:
+        elif values and len(parsed.metrics) > ("episode" not in values) and not self._has_records:
             self._leftovers.take(number, {**values, **parsed.metrics}, known=False)
         elif values and not is_remark(parsed):
             self._take_heading(number, values, parsed)
         elif (
             not values
             and self._heading
-            and self._block
+            and (self._block or self._is_counted)
             and number - self._line <= MAX_LINES_BELOW_RECORD
-            and len(parsed.metrics) == 1
-        ):
-            self._add(parsed.metrics)  # a row of a block: "Mean episode length: 21.5"
+            and (len(parsed.metrics) == 1 or any(map(is_pace, parsed.metrics)))
+        ):  # a row of a block: "Mean episode length: 21.5"
+            if self._block:
+                self._add(parsed.metrics)
+            else:
+                self._add(_known(parsed))
+                self._rows_above |= parsed.metrics
         elif not values and self._counters and number - self._line <= MAX_LINES_BELOW_RECORD // 4:
             self._add({name: value for name, value in _known(parsed).items() if self._lacks([name])})
             self._line = number if self._heading and parsed.metrics else self._line  # its block goes on
@@ -634,6 +654,7 @@ class Assembler:
             return
         self._step_name = parsed.counters.step_name
         self._open(number, values, {}, heading=True)
+        self._is_counted = bool(parsed.counters.planned)
         self._add(_known(parsed))  # Caffe: "Iteration 100, lr = 0.01"
 
     def _is_second_step(self, number: int, values: Mapping[str, float], parsed: Parsed) -> bool:
@@ -780,6 +801,7 @@ class Assembler:
                 self._rounded.take(self._builder.rows, self._counters["step"])
             self._builder.numbers({**self._counters, **self._block})
         self._block, self._counters, self._heading, self._rounded_block = {}, {}, False, False
+        self._rows_above = {}
         self._drawn = False
 
     def end(self) -> None:
@@ -797,7 +819,7 @@ class Assembler:
                 "lines with metrics stand by a step or an epoch, and are read as records"
             )
 
-    def _placed(self, parsed: Parsed) -> dict[str, float]:
+    def _placed(self, number: int, parsed: Parsed) -> dict[str, float]:
         """Return the counters of a line, with the batch of an epoch turned into a step."""
         counters: Counters = parsed.counters
         values = dict(counters.values)
@@ -818,7 +840,7 @@ class Assembler:
             values["step"] = self._step  # an evaluation that counts its own batches stands at the last step
         if parsed.telling:
             self._step = values.get("step", self._step)
-        if not parsed.evaluation:
+        if not parsed.evaluation and not self._is_second_step(number, values, parsed):
             self._plan.take(counters, values.get("step"), counters.batch[1] if counters.batch else 0)
         return values
 
@@ -921,6 +943,9 @@ class Assembler:
         return {canonical(name) for name in self._block}.isdisjoint(map(canonical, names))
 
     def _add(self, metrics: Mapping[str, float]) -> None:
+        if any(map(_is_of_training, metrics)):
+            above, self._rows_above = self._rows_above, {}
+            self._block |= above
         for name, value in metrics.items():
             self._block.setdefault(name, value)
 
@@ -942,4 +967,4 @@ def _is_of_training(name: str) -> bool:
 
 
 def _known(parsed: Parsed) -> dict[str, float]:
-    return {name: value for name, value in parsed.metrics.items() if is_known(name)}
+    return {name: value for name, value in parsed.metrics.items() if is_of_record(name)}

@@ -287,6 +287,11 @@ class BarCounts(Generic[S]):
             self._last_new = at
         order.shown = shown.metrics
 
+    @property
+    def waits(self) -> bool:
+        """Whether what was drawn at the last count is not known to be all of it yet."""
+        return self._own is not None
+
     def pause(self) -> Iterator[Placed[S]]:
         """Yield what is known of the drawings when something else comes below them, or the log ends."""
         if self._own is not None and not self._is_old():

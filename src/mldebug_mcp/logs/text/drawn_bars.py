@@ -74,6 +74,12 @@ class DrawnBars:
         """Whether a drawing waits for the next one."""
         return self._last is not None or self._current is not None
 
+    @property
+    def holds_record(self) -> bool:
+        """Whether the drawing that waits begins a record of its own."""
+        counted = self._current is not None and self._current.counts.waits
+        return counted or (self._last is not None and not self._last.parsed.evaluation)
+
     def take(self, number: int, drawing: Drawing) -> None:
         """Take a drawing that reports a metric of training."""
         bar = drawing.bar
@@ -147,7 +153,10 @@ class DrawnBars:
                 place.planned += (("step", drawing.bar.total),)
                 if epoch is not None:  # a heading that comes before the last drawing ends is of the next one
                     values["epoch"] = epoch
+            headed = self._records.epoch
             self._take_parsed(number, Parsed(place, dict(drawing.metrics), None, telling=True))
+            if "epoch" not in drawing.counters:
+                self._records.epoch = headed  # what was drawn above the heading of an epoch does not end it
 
     def _begins_unheaded_epoch(self, last: _Last) -> bool:
         """Say whether a bar of Keras follows one that ended its epoch, in a log without headings of epochs."""
@@ -348,6 +357,10 @@ _MAX_BARS = 10_000
 """Bars, distinguished by their lengths, that are remembered."""
 MAX_LAG_OF_BAR = 1.1
 """Times as many steps by the epochs as by the bar: then the bar lags. Chosen by hand."""
+MIN_DICTS_OF_OFFSET = 20
+"""Epochs from which on it can be seen whether the steps of bars begin where the epochs do. Chosen by hand."""
+MAX_ROUNDING = 0.005
+"""Epochs by which a printed one is off at most, where it has two digits."""
 _LONGEST = 5
 """Bars that may be that of training: the longest ones."""
 
@@ -469,6 +482,7 @@ class BarSteps:
 
     def settle(self, builder: RunBuilder) -> None:
         """Give the records their steps, if a bar tells them; if one exists and does not, say so."""
+        last = min((waiting.row for waiting in self._waiting), default=builder.rows)  # no bar is drawn from it on
         self._keep_waiting(0)
         rows, epochs = self._epochs.arrays()
         regular = self._regular.values() > 0
@@ -482,6 +496,9 @@ class BarSteps:
         ):
             steps = self._steps(dicts, total)
             if steps is not None:
+                if total == self._longest[0]:
+                    followed = dicts.rows < last
+                    steps = steps - followed * _ahead(dicts.epochs[followed], steps[followed])
                 first = rows[regular][0] if regular.any() else 0
                 before = rows[(rows < first) & (epochs == 0)]  # evaluations of epoch 0 that came before training
                 at, counts = self._of_events(total)
@@ -556,6 +573,20 @@ class BarSteps:
         drawn_seldom: Floats = np.round(dicts.epochs * (count[late] / dicts.epochs[late]).max())
         apart = [len(distinct(steps[sure])) for steps in (counted, drawn_seldom)]
         return drawn_seldom if apart[1] > MAX_LAG_OF_BAR * apart[0] else counted
+
+
+def _ahead(epochs: Floats, steps: Floats) -> float:
+    """Return how many steps the bars below dicts count beyond those of the dicts: 0 where the Trainer drew them.
+
+    A console that keeps each drawing once has none below a dict but that of the next step, and steps that begin at 1.
+    The epochs are rounded to two digits or more, which hides less than a step in many records. All have the shape (n,).
+    """
+    if len(distinct(epochs)) < MIN_DICTS_OF_OFFSET:
+        return 0.0
+    slope, offset = np.polyfit(epochs, steps, 1)
+    spread = float(np.std(steps - slope * epochs - offset))
+    is_sure = spread <= MAX_ROUNDING * slope and abs(offset - round(offset)) + 6 * spread / math.sqrt(len(steps)) < 0.5
+    return max(0.0, float(round(offset))) if is_sure else 0.0
 
 
 def may_train(head: str) -> bool:

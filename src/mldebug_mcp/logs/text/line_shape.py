@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from mldebug_mcp.core.lazy import dataclass, replace
 from mldebug_mcp.logs.columns import Floats
-from mldebug_mcp.logs.names.metrics import is_known
+from mldebug_mcp.logs.names.metrics import is_of_record
 from mldebug_mcp.logs.numbers import HUGE
 from mldebug_mcp.logs.text.counters import Counters
 from mldebug_mcp.logs.text.parsed_line import Drawing, LineContent, Parsed, is_remark
@@ -523,7 +523,7 @@ def _place_of(content: LineContent) -> tuple[bool, bool]:
     plain = content.plain
     if plain is None or content.drawing is not None or content.record is not None:
         return False, False
-    return not plain.telling and not plain.counters.values, any(map(is_known, plain.metrics))
+    return not plain.telling and not plain.counters.values, any(map(is_of_record, plain.metrics))
 
 
 def _tells(shape: Shape, numbers: list[float], outline: _Outline | None) -> bool:

@@ -23,6 +23,7 @@ from mldebug_mcp.logs.names.metrics import (
     is_telling,
     may_hold_names,
 )
+from mldebug_mcp.logs.names.records import MAX_CLASSES
 from mldebug_mcp.logs.numbers import (
     DURATION,
     MAY_HOLD_NUMBER,
@@ -123,6 +124,7 @@ def pairs_in(line: str, *, evaluation: bool = False) -> dict[str, float]:
             name = f"{name} {shared}"
         trained = "train" in name.lower()
         shared = _TRAIN_IN_NAME.sub("", name) if trained and _TRAIN_IN_NAME.search(name) else ""
+        classes = _by_class(line, match, name)
         name, number = _measured(line, match, name, number)
         both = _OF_TWO.fullmatch(name) if match["mean"] else None
         if both:  # "time (data): 0.365 (0.002)"
@@ -134,10 +136,12 @@ def pairs_in(line: str, *, evaluation: bool = False) -> dict[str, float]:
         elif of_evaluation or (carried and (known in named or ((leads or again_here) and is_telling(known)))):
             # "train loss 1.7 acc 0.6, val loss 1.9 acc 0.5 f1 0.5", "VALIDATION loss=1.9 acc=0.5"
             name, again_here = evaluation_name(name), carried
+            classes = {evaluation_name(score): value for score, value in classes.items()}
         if not named and carried:
             leads = _EVALUATION_WORD.match(match["name"]) is not None and "train" not in line.lower()
         named.add(known)
         (again if name in record else record).setdefault(name, number)
+        record |= classes
     if len(again) > 1 and list(again) == list(record):  # CenterNet: training, and behind it the same of an evaluation
         record |= {evaluation_name(name): value for name, value in again.items()}
     return {**_by_unit_alone(line, record), **record} if record else record
@@ -209,6 +213,16 @@ def _listed(line: str, start: int) -> list[float]:
     """Return the values of a list from its first one on, empty if they are not all numbers."""
     inside, closed, _ = line[start : start + _MAX_LISTED].partition("]")
     return (parse_numbers(inside) if closed else None) or []
+
+
+def _by_class(line: str, match: re.Match[str], name: str) -> dict[str, float]:
+    """Return a list of scores as those of classes, numbered from 0; one that no row has is NaN, and left out."""
+    role = role_of(name) if match["open"] == "[" else None
+    if role is None or not role.quantity.higher_is_better or not is_telling(name):
+        return {}
+    scores = _listed(line, match.start("number"))
+    several = 1 < len(scores) <= MAX_CLASSES
+    return {f"{name}/{at}": score for at, score in enumerate(scores) if several and not math.isnan(score)}
 
 
 def evaluation_name(name: str) -> str:
@@ -463,7 +477,28 @@ def _of_darknet(line: re.Match[str]) -> str:
     return f"step {step}: {f'epoch {epoch}, ' if epoch else ''}{pairs},"
 
 
+_COLLECTED = regex(
+    rf"^\s*Computation: ({NUMBER}) steps/s \(collection: ({NUMBER}) ?s, learning ({NUMBER}) ?s\)", re.IGNORECASE
+)
+"""rsl_rl, of the time of an iteration: "Computation: 96704 steps/s (collection: 0.812s, learning 0.191s)"."""
+_MEAN_OVER = regex(rf",\s{{0,3}}over {NUMBER} [a-z]{{3,20}}\b(?!\s?[:=])", re.IGNORECASE)
+"""Of how many rows a mean is, as icefall prints it: "validation: loss=1.25, over 1639044.00 frames."."""
+_OF_NUMPY = regex(rf"(?<![\w.])(?:np\.|numpy\.)float\d{{1,3}}\(({NUMBER})\)", re.IGNORECASE)
+"""A number as NumPy writes it since version 2, in a list: "Pseudo dice [np.float32(0.87), np.float32(0.8)]"."""
+
+_NAMES_BOTH = regex(r"[A-Za-z]/[A-Za-z]{1,20} $")
+
+
+def _both_named(found: re.Match[str]) -> str:
+    """Write two values behind one name apart; the words before it name both in "mean/median reward 30.5/29.0"."""
+    named = _NAMES_BOTH.search(found.string, max(0, found.start() - 24), found.start())
+    return found[0] if named else f"{found['pair']}, {found['name']}_2: {found['second']}"
+
+
 _FORMS: tuple[tuple[str, re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
+    ("float", _OF_NUMPY, r"\1"),
+    (" over ", _MEAN_OVER, ""),
+    ("steps/s (", _COLLECTED, r"steps/s: \1, collection_time: \2, learning_time: \3"),
     ("**", _BOLD, r"\1\2"),
     ("..", _LEADERS, ""),
     ("(", _AT_RANK, r"@\1"),
@@ -475,7 +510,7 @@ _FORMS: tuple[tuple[str, re.Pattern[str], str | Callable[[re.Match[str]], str]],
     (">=", _TAGGED, ""),
     ("/", _BOTH, r"\g<train> \g<name>: \g<first>, \g<eval> \g<name>: \g<second>"),
     ("/", _BOTH_BEHIND, r"\g<train> \g<name>: \g<first>, \g<eval> \g<name>: \g<second>"),
-    ("/", _SECOND, r"\g<pair>, \g<name>_2: \g<second>"),
+    ("/", _SECOND, _both_named),
     (")", _EVALUATION_BEHIND, r"\g<pair>, \g<eval> \g<name>: \g<second>"),
     ("]", _EVALUATION_BEHIND, r"\g<pair>, \g<eval> \g<name>: \g<second>"),
     ("->", _BEFORE_ARROW, ""),
