@@ -67,7 +67,8 @@ def data_order(roles: Roles) -> Iterator[Fault]:
         line = samplers[0].line
         says = f"set_epoch() of the DistributedSampler in line {line} is never called: each pass has the same order"
         at = named[0].line if named else _pass_over_data(roles) or line
-        yield fault("set_epoch_missing", at, "certain", says, lines=(line,))
+        passes = [around for backward in roles.backwards for run in roles.runs(backward) for around in run.loops]
+        yield fault("set_epoch_missing", at, "certain", says, lines=(line, *passes))
     for call in roles.script.named("next"):
         again = call.loops and any(
             backward.function == call.function and backward.loops[: len(call.loops)] == call.loops
