@@ -18,7 +18,7 @@ from mldebug_mcp.script.calls import (
     parameters_of,
     values_returned,
 )
-from mldebug_mcp.script.facts import BY_LINE
+from mldebug_mcp.script.facts import CHOSEN_BY
 from mldebug_mcp.script.faults import Fault, fault
 from mldebug_mcp.script.library import EVALUATES, HELD_OUT, TRAINS
 from mldebug_mcp.script.loaders import (
@@ -317,7 +317,7 @@ def statistics_of_each_slice(roles: Roles) -> Iterator[Fault]:
 
 def _train_and_evaluate(parts: list[str]) -> bool:
     """Say whether some of several parts are the first and the later rows of one table, or those of named splits."""
-    parts = [part.partition(BY_LINE)[0] for part in parts]
+    parts = [part.partition(CHOSEN_BY)[0] for part in parts]
     first, later = (
         {found[1] for part in parts if (found := pattern.match(part))} for pattern in (FIRST_ROWS, LATER_ROWS)
     )
