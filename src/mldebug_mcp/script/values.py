@@ -16,7 +16,7 @@ Kind = Literal["model", "loss", "optimizer", "schedule", "loader", "instance", "
 Shape = Literal["scalar", "single", "row", "column", "table", ""]
 """The shape of a tensor: "scalar" (), "single" (1,), "row" (n,), "column" where its last axis has the size 1.
 
-A "table" has named columns, each of which is a row.
+Each of the named columns of a "table" is a row.
 """
 Loops = tuple[tuple[int, int], ...]
 """The loops around something, the outermost first: the line of each, and the round it is in, from 0."""
