@@ -442,3 +442,101 @@ def main(loader, held):
 )
 def test_a_mode_that_is_recorded_too_late_is_found(first: str, begun: str, found: list[str], tmp_path: Path) -> None:
     assert rules_of(tmp_path, MODES.replace("FIRST", first).replace("BEGUN", begun)) == found
+
+
+CHOSEN = """
+import numpy as np
+import pandas as pd
+table = pd.read_csv("rows.csv")
+table = table[table.year > 2000]
+data = np.load("rows.npz")
+marks, y = data["split"], data["y"]
+x = (data["x"] - data["x"][marks == 0].mean()) / data["x"][marks == 0].std()
+x, y = x[:9000], y[:9000] * 1
+class Rows(Dataset):
+    def __init__(self, x, y, mirrored=False):
+        self.x, self.y, self.mirrored = x, y, mirrored
+    def __getitem__(self, i):
+        return self.x[i], self.y[i]
+def loader(k, trains):
+    CHOICE
+    return DataLoader(Rows(PART), 64, shuffle=trains)
+train, held = LOADERS
+net = nn.Sequential(nn.Linear(8, 8), nn.Dropout(0.1), nn.Linear(8, 2))
+opt = torch.optim.AdamW(net.parameters(), 1e-3)
+for epoch in range(9):
+    net.train()
+    for a, b in train:
+        opt.zero_grad()
+        F.cross_entropy(net(a), b).backward()
+        opt.step()
+    net.eval()
+    with torch.no_grad():
+        print(sum((net(a).argmax(1) == b).sum().item() for a, b in held))
+"""
+CHOICES = (
+    ("pass", "x[marks == k], y[marks == k], trains"),
+    ("kept = marks == k", "x[kept], y[kept]"),
+    ("places = np.flatnonzero(marks == k)", "x[places], y[places]"),
+    ("part = table[table.fold == k]", "part.x, part.y"),
+    ("part = table[table.fold != k]", "part.x, part.y"),
+    ('part = table.query(f"fold == {k}")', "part.x, part.y"),
+    ("part = table.filter(like=str(k), axis=0)", "part.x, part.y"),
+)
+APART = ("loader(0, True), loader(1, False)", "[loader(k, k == 0) for k in (0, 1)]")
+
+
+@pytest.mark.parametrize("loaders", APART)
+@pytest.mark.parametrize(("choice", "part"), CHOICES)
+def test_rows_that_another_value_chooses_are_other_rows(choice: str, part: str, loaders: str, tmp_path: Path) -> None:
+    text = CHOSEN.replace("CHOICE", choice).replace("PART", part).replace("LOADERS", loaders)
+    assert rules_of(tmp_path, text) == []
+
+
+@pytest.mark.parametrize("choice", [CHOICES[0], CHOICES[3]])
+def test_rows_that_the_same_value_chooses_are_the_same(choice: tuple[str, str], tmp_path: Path) -> None:
+    text = CHOSEN.replace("CHOICE", choice[0]).replace("PART", choice[1])
+    assert rules_of(tmp_path, text.replace("LOADERS", "loader(0, True), loader(0, False)")) == ["same_data"]
+
+
+COLUMNS = """
+import pandas as pd
+class Windows(Dataset):
+    def __init__(self, values, target):
+        self.values, self.target = torch.tensor(values), torch.tensor(target)
+    def __getitem__(self, i):
+        return self.values[i:i + 9], self.target[i + 9]
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lstm, self.out = nn.LSTM(3, 8, batch_first=True), nn.Linear(8, 1)
+    def forward(self, x):
+        return self.out(self.lstm(x)[0][:, -1])
+class Root(nn.Module):
+    def forward(self, out, y):
+        return torch.sqrt(torch.mean((out - y) ** 2))
+table = pd.read_csv("power.csv").sort_index().ffill()
+part = (table[:900] - table[:900].mean()) / table[:900].std()
+net, compare = Net(), Root()
+opt = torch.optim.Adam(net.parameters())
+for x, y in DataLoader(Windows(part.values, TARGET), 8, shuffle=True):
+    opt.zero_grad()
+    compare(net(x), y).backward()
+    opt.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("target", "found"),
+    [
+        ('part["power"].values', ["shapes_broadcast"]),
+        ('part["power"].fillna(0).to_numpy()', ["shapes_broadcast"]),
+        ('part["power"].values[:, None]', []),
+        ('part["power"].values.reshape(-1, 1)', []),
+        ('part[["power"]].values', []),
+    ],
+)
+def test_a_column_of_a_table_that_does_not_fit_an_output_is_found(
+    target: str, found: list[str], tmp_path: Path
+) -> None:
+    assert rules_of(tmp_path, COLUMNS.replace("TARGET", target)) == found

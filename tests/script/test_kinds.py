@@ -584,6 +584,36 @@ class Noisy(Dataset):
         return self.rows[i] + self.rng.normal(size=3)
 loader = DataLoader(Noisy(rows), 8, shuffle=True, num_workers=4)
 """,
+        """
+import argparse
+from torch.utils.data import IterableDataset
+parser = argparse.ArgumentParser()
+parser.add_argument("--workers", type=int, default=8)
+args = parser.parse_args()
+class Series(IterableDataset):
+    def __init__(self, length, seed=0):
+        self.length, self.seed = length, seed
+    def __iter__(self):
+        rng = np.random.default_rng(self.seed)
+        while True:
+            yield torch.from_numpy(rng.normal(size=self.length))
+loader = DataLoader(Series(64), 8, num_workers=args.workers)
+""",
+        """
+from torch.utils.data import IterableDataset
+class Lines(IterableDataset):
+    def __init__(self, lines):
+        self.lines, self.epoch = lines, 0
+    def _order(self):
+        drawn = torch.Generator()
+        drawn.manual_seed(7 + self.epoch)
+        return torch.randperm(len(self.lines), generator=drawn)
+    def __iter__(self):
+        yield from (self.lines[i] for i in self._order())
+stream = Lines(lines)
+config = {"batch_size": 8, "num_workers": 2}
+loader = DataLoader(stream, **config)
+""",
     ],
     "sum_times_rows": [
         """
@@ -1612,6 +1642,37 @@ L.Trainer(callbacks=[best]).fit(Classifier(), train_rows, val_rows)
 }
 
 HEALTHY = {
+    "streams whose workers differ, are alone, or draw another seed": """
+from torch.utils.data import IterableDataset, get_worker_info
+class Apart(IterableDataset):
+    def __iter__(self):
+        rng = np.random.default_rng(3 + torch.initial_seed())
+        while True:
+            yield rng.normal(size=3)
+class Alone(IterableDataset):
+    def __iter__(self):
+        rng = np.random.default_rng(3)
+        while True:
+            yield rng.normal(size=3)
+class Unseeded(IterableDataset):
+    def __iter__(self):
+        rng = np.random.default_rng()
+        while True:
+            yield rng.normal(size=3)
+loaders = DataLoader(Apart(), 8, num_workers=4), DataLoader(Alone(), 8), DataLoader(Unseeded(), 8, num_workers=4)
+""",
+    "a stream that asks which worker reads it": """
+from torch.utils.data import IterableDataset, get_worker_info
+class Series(IterableDataset):
+    def __init__(self, seed):
+        self.seed = seed
+    def __iter__(self):
+        info = get_worker_info()
+        rng = np.random.default_rng([self.seed, info.id if info else 0])
+        while True:
+            yield rng.normal(size=3)
+loader = DataLoader(Series(3), 8, num_workers=4)
+""",
     "a frozen model that gets an adapter before it is trained": """
 from transformers import AutoModelForSequenceClassification, Trainer, TrainingArguments
 model = AutoModelForSequenceClassification.from_pretrained("b", num_labels=3)
@@ -2589,3 +2650,23 @@ def test_a_finding_names_the_line_that_has_to_change(text: str, tmp_path: Path) 
     file.write_text(HEAD + text, encoding="utf-8")
     place = next(line for line, held in enumerate((HEAD + text).splitlines(), 1) if "# here" in held)
     assert [finding.line for finding in inspect_script(file).findings] == [place]
+
+
+def test_set_epoch_is_missed_in_the_loop_over_epochs_as_well(tmp_path: Path) -> None:
+    file = tmp_path / "train.py"
+    text = """
+from torch.utils.data.distributed import DistributedSampler
+loader = DataLoader(rows, 8, sampler=DistributedSampler(rows))
+def one_pass(net, opt):
+    for x, y in loader:
+        opt.zero_grad()
+        F.cross_entropy(net(x), y).backward()
+        opt.step()
+for epoch in range(10):  # here
+    one_pass(net, opt)
+"""
+    file.write_text(HEAD + text, encoding="utf-8")
+    place = next(line for line, held in enumerate((HEAD + text).splitlines(), 1) if "# here" in held)
+    (finding,) = inspect_script(file).findings
+    assert finding.rule == "set_epoch_missing"
+    assert place in finding.lines

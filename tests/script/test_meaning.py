@@ -311,10 +311,122 @@ def fit(model, opt, loader, weights):
         loss.backward()
         opt.step()
 """,
+        """
+def discounted(rewards, last, gamma):
+    total, found = last, torch.zeros_like(rewards)
+    for t in reversed(range(len(rewards))):
+        total = rewards[t] + gamma * total
+        found[t] = total
+    return found
+def fit(policy, opt, env, args):
+    for _ in range(args.updates):
+        logs, values, rewards = [], [], []
+        for _ in range(16):
+            dist, value = policy(env.state())
+            action = dist.sample()
+            logs.append(dist.log_prob(action))
+            values.append(value)
+            rewards.append(torch.tensor(env.step(action.tolist())))
+        with torch.no_grad():
+            _, last = policy(env.state())
+        returns = discounted(torch.stack(rewards), last, args.gamma)
+        advantages = returns - torch.stack(values).detach()
+        advantages = (advantages - advantages.mean()) / advantages.std()
+        policy_loss = -(torch.stack(logs) * advantages).mean()
+        value_loss = advantages.pow(2).mean()
+        loss = policy_loss + args.value_coef * value_loss
+        policy.zero_grad()
+        loss.backward()
+        opt.step()
+""",
+        """
+def fit(net, opt, loader, smoothness=0.1):
+    for x, y in loader:
+        out = net(x)
+        seen = out.detach()
+        rough = (seen[:, 1:] - seen[:, :-1]).abs().mean()
+        loss = F.cross_entropy(out, y)
+        loss += smoothness * rough
+        net.zero_grad()
+        (loss / 4).backward()
+        opt.step()
+""",
+        """
+WEIGHT = 0.1
+def fit(backbone, opt, loader):
+    for x, y in loader:
+        with torch.no_grad():
+            spread = backbone(x).var(0)
+        spread_loss = (spread - 1).pow(2).mean()
+        loss = F.cross_entropy(backbone(x), y) + WEIGHT * spread_loss
+        backbone.zero_grad()
+        loss.backward()
+        opt.step()
+""",
     ],
 }
 
 HEALTHY = {
+    "an error that is called a score and summed up as acc": """
+def rmspe(net, loader):
+    acc = n = 0
+    for x, y in loader:
+        acc += (((net(x) - y) / y) ** 2).sum().item()
+        n += len(y)
+    return (acc / n) ** 0.5
+def fit(net, train, held, epochs):
+    best = float("inf")
+    for epoch in range(epochs):
+        train(net)
+        score = rmspe(net, held)
+        if score < best:
+            best = score
+            torch.save(net.state_dict(), "best.pt")
+""",
+    "an accuracy by its name that counts what is wrong": """
+def fit(net, train, logits, y, epochs):
+    best = float("inf")
+    for epoch in range(epochs):
+        train(net)
+        val_acc = (logits.argmax(1) != y).float().mean()
+        if val_acc < best:
+            best = val_acc
+""",
+    "the entropy of a teacher, constants, and parts that are detached as they are": """
+def fit(net, teacher, opt, loader, epoch, alpha=0.5):
+    weight = min(1.0, epoch / 10)
+    for x, y in loader:
+        with torch.no_grad():
+            p = teacher(x).softmax(-1)
+        out = net(x)
+        entropy = -(p * p.log()).sum(-1).mean()
+        soft = -(p * out.log_softmax(-1)).sum(-1).mean()
+        size = out.pow(2).mean()
+        bonus = 0.01 * epoch
+        shown_loss = (out.detach() - 1).pow(2).mean()
+        loss = F.cross_entropy(out, y) + alpha * soft - alpha * entropy + weight * size - weight * size.detach() + bonus
+        net.zero_grad()
+        loss.backward()
+        opt.step()
+        print(loss.item(), shown_loss.item())
+""",
+    "parts of a loss that learn through parameters, and through an array that is filled": """
+scale = nn.Parameter(torch.zeros(2))
+def penalty(values):
+    return (scale.exp() - values).pow(2).mean()
+def fit(net, loader):
+    opt = torch.optim.Adam([*net.parameters(), scale])
+    for x, y in loader:
+        out = net(x)
+        sums = torch.zeros(2)
+        sums[0] = out.mean()
+        apart_loss = (sums - out.detach().mean()).pow(2).mean()
+        scale_loss = penalty(out.detach())
+        loss = F.cross_entropy(out, y) + 0.1 * apart_loss + 0.1 * scale_loss
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+""",
     "a count that divides the loss is added up": """
 def fit(model, opt, criterion, loader):
     loss_sum, tokens = 0.0, 0

@@ -362,7 +362,7 @@ def _joined(left: Facts, right: Facts, node: ast.BinOp | None = None) -> Facts:
     sources = {(facts.source, facts.shifts) for facts in (left, right) if facts.source}
     source, shifts = sources.pop() if len(sources) == 1 else ("", ())
     hides = left.hides or right.hides
-    part = left.part or right.part
+    part = next((facts.part for facts in (left, right) if facts.part and facts.kind not in ("mean", "std")), "")
     axis = left.axis if left.hides else right.axis
     role, roles_of_halves, line = carried((left, right)) if node is None else _carried_by(node, left, right)
     line = left.line if left.hides else right.line if right.hides else line
@@ -423,16 +423,16 @@ def is_over_another_axis(facts: Facts, others: list[ast.expr], node: ast.Call) -
     return (facts.axis, is_last) in (("last", False), ("other", True))
 
 
-BY_LINE = " by line "
-"""Stands between a part of rows and the line of the call that gives its bounds."""
+CHOSEN_BY = " chosen by "
+"""Stands between a part of rows and the values that a call gives to choose them."""
 
 
-def with_rows(facts: Facts, node: ast.Subscript, bounds: str = "") -> Facts:
-    """Return the facts of a part of all rows: the first cut counts, with what gives its bounds."""
+def with_rows(facts: Facts, node: ast.Subscript, chosen: str = "") -> Facts:
+    """Return the facts of a part of all rows: the first cut counts, with the values that choose it and those after."""
     if facts.halves and isinstance(node.slice, ast.Slice) and (node.slice.lower is None) != (node.slice.upper is None):
         facts = halves_of(facts)[node.slice.lower is not None]
-    part = rows_cut(node)
-    return facts if facts.part else replace(facts, part=f"{part}{bounds}" if part else "")
+    part = facts.part or rows_cut(node)
+    return replace(facts, part=f"{part}{chosen}" if part else "")
 
 
 def rows_cut(node: ast.Subscript) -> str:

@@ -12,14 +12,15 @@ from mldebug_mcp.script.roles import Roles
 
 Better = Literal["lower", "higher", ""]
 
-LOSS_LIKE = re.compile(r"loss|perplexity|ppl|error|\b(?:\w*_)?(?:wer|cer|mae|mse|rmse|fid|err|nll|bpc)$", re.IGNORECASE)
+ERRORS = r"wer|cer|mae|mase|n?r?mse|r?msle|r?mspe|s?mape|wm?ape|crps"
+"""Names of measures of error."""
+LOSS_LIKE = re.compile(rf"loss|perplexity|ppl|error|\b(?:\w*_)?(?:{ERRORS}|fid|err|nll|bpc)$", re.IGNORECASE)
 SCORE_LIKE = re.compile(
     r"acc(?:uracy|uracies)?\d*$|f1|auc|auroc|bleu|rouge|precision|recall|\bmap\b|iou|dice|reward|r2$", re.I
 )
 """Names of metrics that are better when lower, and when higher."""
 DISTANCES = re.compile(
-    r"(?:^|_)(?:distance|dist|levenshtein|mse|mae|rmse|wer|cer|cross_entropy|kl_div|cdist|norm|entropy|nll)(?:$|_)"
-    r"|loss$|error$",
+    rf"(?:^|_)(?:distance|dist|levenshtein|{ERRORS}|cross_entropy|kl_div|cdist|norm|entropy|nll)(?:$|_)|loss$|error$",
     re.IGNORECASE,
 )
 LIKENESS = re.compile(r"similarity$|(?:^|_)(?:ratio|accuracy|f1|score)$|_score$", re.IGNORECASE)
@@ -41,15 +42,16 @@ def better_by_name(name: str) -> Better:
 
 
 def better(roles: Roles, name: str) -> Better:
-    """Return on which side a metric is better: by its name, else by what is computed under it in the script."""
-    known = better_by_name(name)
-    if known:
-        return known
+    """Return on which side a metric is better by its name, and by what is computed under it in the script.
+
+    Where these disagree it is not known.
+    """
     plain = re.sub(r"^(?:eval|val|valid|test|dev)[_/]", "", name).rpartition("/")[2]
-    return _agreed(better_of(roles, value, function) for value, function in _stored_under(roles, {name, plain}))
+    computed = [better_of(roles, value, function) for value, function in _stored_under(roles, {name, plain})]
+    return agreed((better_by_name(name), agreed(computed)))
 
 
-def _agreed(sides: Iterable[Better]) -> Better:
+def agreed(sides: Iterable[Better]) -> Better:
     """Return the side on which all that is known agrees."""
     known = {*sides} - {""}
     return known.pop() if len(known) == 1 else ""
@@ -87,9 +89,7 @@ def better_of(roles: Roles, node: ast.expr, function: str, depth: int = MAX_STEP
         return side
     match node:
         case ast.Name():
-            made = [made for made in roles.assignments_by_name.get((function, node.id), []) if made.place is None]
-            values = [assignment.value for assignment in made if assignment.value is not node]
-            side = better_by_name(node.id) or _agreed(better_of(roles, value, function, depth - 1) for value in values)
+            side = _better_of_name(roles, node.id, function, depth - 1)
         case ast.Attribute():
             side = better_by_name(node.attr)
         case ast.UnaryOp(op=ast.USub()):
@@ -103,6 +103,17 @@ def better_of(roles: Roles, node: ast.expr, function: str, depth: int = MAX_STEP
     return side
 
 
+def _better_of_name(roles: Roles, name: str, function: str, depth: int) -> Better:
+    """Return the side by what is computed under a name, and by the name itself; empty where these disagree."""
+    if (function, name) not in roles.sides:
+        roles.sides[function, name] = ""  # what is computed of itself ends here
+        made = [made for made in roles.assignments_by_name.get((function, name), []) if made.place is None]
+        computed = agreed(better_of(roles, assignment.value, function, depth) for assignment in made)
+        adds_up = name == "acc" and any(assignment.adds for assignment in made)  # it accumulates, or is an accuracy
+        roles.sides[function, name] = agreed(("" if adds_up else better_by_name(name), computed))
+    return roles.sides[function, name]
+
+
 def _better_of_both(roles: Roles, node: ast.BinOp, function: str, depth: int) -> Better:
     if isinstance(node.op, ast.Pow):
         return "lower" if _is_difference(node.left) else better_of(roles, node.left, function, depth)
@@ -114,6 +125,9 @@ def _better_of_both(roles: Roles, node: ast.BinOp, function: str, depth: int) ->
 
 
 def _is_difference(node: ast.expr) -> bool:
+    """Say whether a value is a difference of two, or one in relation to something: `(x - y) / y`."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+        return _is_difference(node.left)
     return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub) and constant_of(node.left) is None
 
 
@@ -125,11 +139,14 @@ def _better_of_call(roles: Roles, node: ast.Call, function: str, depth: int) -> 
         return "lower" if any(part is not None and _is_difference(part) for part in (given, owner)) else ""
     if name in KEEPS_ORDER:
         parts = [*node.args, *([owner] if owner is not None else [])]
-        return _agreed(better_of(roles, part, function, depth) for part in parts)
+        return agreed(better_of(roles, part, function, depth) for part in parts)
     helper = roles.definitions.get(name)
     returned = values_returned(helper)
     value = returned[0] if len(returned) == 1 else None
     known: Better = better_by_name(name) or ("lower" if DISTANCES.search(name) else "")
-    if not known and value is not None:
-        known = better_of(roles, value, name, depth)
+    if value is not None:
+        computed = better_of(roles, value, name, depth)
+        if known and computed and known != computed:
+            return ""
+        known = known or computed
     return "higher" if not known and LIKENESS.search(name) else known

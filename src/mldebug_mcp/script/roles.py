@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
 from mldebug_mcp.script.calls import Assignment, Call, Script, calls_in, constant_of, dotted, names_in
 from mldebug_mcp.script.library import CUT, EVALUATES, NO_GRADIENTS, OPTIMIZERS, SCHEDULES
@@ -450,6 +451,11 @@ class Roles:
         for made in self.script.assignments:
             found.setdefault((made.function, made.target), []).append(made)
         return found
+
+    @cached_property
+    def sides(self) -> dict[tuple[str, str], Literal["lower", "higher", ""]]:
+        """On which side values are better that were asked after, by function and name."""
+        return {}
 
     @cached_property
     def reads(self) -> dict[str, list[tuple[ast.expr, ast.AST]]]:

@@ -13,8 +13,11 @@ from mldebug_mcp.script.library import ELEMENTWISE, HAS_PARAMETERS, RESHAPES
 from mldebug_mcp.script.terms import KEEPS_SIGN, Term, Terms, computed, exponential, negated
 
 Kind = Literal["model", "loss", "optimizer", "schedule", "loader", "instance", "unknown"]
-Shape = Literal["scalar", "single", "row", "column", ""]
-"""The shape of a tensor: "scalar" (), "single" (1,), "row" (n,), "column" where its last axis has the size 1."""
+Shape = Literal["scalar", "single", "row", "column", "table", ""]
+"""The shape of a tensor: "scalar" (), "single" (1,), "row" (n,), "column" where its last axis has the size 1.
+
+Each of the named columns of a "table" is a row.
+"""
 Loops = tuple[tuple[int, int], ...]
 """The loops around something, the outermost first: the line of each, and the round it is in, from 0."""
 
@@ -416,7 +419,7 @@ def _own_shape(value: Value) -> Shape:
 def shape_of_list(value: Value) -> Shape:
     """Return the shape of a tensor that is made of a list of others, or of numbers."""
     if not isinstance(value, Items):
-        return shape_of(value)
+        return shape_of(value) if shape_of(value) != "table" else ""
     inner = {shape_of(part) for part in value.values}
     shape = inner.pop() if len(inner) == 1 else ""
     if shape == "scalar":
@@ -428,11 +431,20 @@ MAKES_OF_LIST = {"stack", "tensor", "as_tensor", "array", "asarray", "FloatTenso
 """Functions that make a tensor of a list."""
 
 
+KEEPS_TABLE = {
+    "sort_values", "sort_index", "dropna", "fillna", "ffill", "bfill", "interpolate", "reset_index", "drop", "astype",
+    "copy", "sample", "head", "tail", "query", "assign", "rename", "drop_duplicates", "shift", "diff", "clip",
+}  # fmt: skip
+"""Methods after which a table of pandas still is one, and a column of it still a column."""
+
+
 def shape_after(name: str, value: Value, args: Sequence[Value]) -> Shape:
     """Return the shape of a tensor after a function, or a method of it, with the other arguments."""
     if name in MAKES_OF_LIST and (isinstance(value, Items) or name != "stack"):
         return shape_of_list(value)
     shape = shape_of(value)
+    if (name in KEEPS_TABLE and shape == "table") or (name in (*KEEPS_TABLE, "to_numpy") and shape == "row"):
+        return shape
     places = tuple(arg.value if isinstance(arg, Constant) else None for arg in args)
     if name in ELEMENTWISE or name in ("from_numpy", "long", "type"):
         return shape

@@ -76,6 +76,7 @@ RULES: tuple[Rule, ...] = (
     loss.activation_twice,
     configured.activation_of_a_configuration,
     loss.loss_without_graph,
+    loss.term_without_gradient,
     loss.policy_moves_its_critic,
     loss.losses_kept,
     loss.part_cut_from_loss,

@@ -18,7 +18,7 @@ from mldebug_mcp.script.calls import (
     parameters_of,
     values_returned,
 )
-from mldebug_mcp.script.facts import BY_LINE
+from mldebug_mcp.script.facts import CHOSEN_BY
 from mldebug_mcp.script.faults import Fault, fault
 from mldebug_mcp.script.library import EVALUATES, HELD_OUT, TRAINS
 from mldebug_mcp.script.loaders import (
@@ -67,7 +67,8 @@ def data_order(roles: Roles) -> Iterator[Fault]:
         line = samplers[0].line
         says = f"set_epoch() of the DistributedSampler in line {line} is never called: each pass has the same order"
         at = named[0].line if named else _pass_over_data(roles) or line
-        yield fault("set_epoch_missing", at, "certain", says, lines=(line,))
+        passes = [around for backward in roles.backwards for run in roles.runs(backward) for around in run.loops]
+        yield fault("set_epoch_missing", at, "certain", says, lines=(line, *passes))
     for call in roles.script.named("next"):
         again = call.loops and any(
             backward.function == call.function and backward.loops[: len(call.loops)] == call.loops
@@ -316,7 +317,7 @@ def statistics_of_each_slice(roles: Roles) -> Iterator[Fault]:
 
 def _train_and_evaluate(parts: list[str]) -> bool:
     """Say whether some of several parts are the first and the later rows of one table, or those of named splits."""
-    parts = [part.partition(BY_LINE)[0] for part in parts]
+    parts = [part.partition(CHOSEN_BY)[0] for part in parts]
     first, later = (
         {found[1] for part in parts if (found := pattern.match(part))} for pattern in (FIRST_ROWS, LATER_ROWS)
     )
@@ -694,28 +695,64 @@ def workers_alike(roles: Roles) -> Iterator[Fault]:
         if seeds and not apart:
             says = f"{ast.unparse(seeds[0])} gives each worker the same seed, in each pass anew: rows are changed alike"
             yield fault("workers_alike", seeds[0].lineno, "certain", says)
-    yield from _generator_in_the_data(roles)
+    workers = [
+        call
+        for call in roles.script.named("DataLoader")
+        if constant_of(roles.spelled_out(call.keywords.get("num_workers"))) or roles.setting_of(call, "num_workers")
+    ]
+    if workers and not roles.uses("get_worker_info") and not any("worker_init_fn" in call.keywords for call in workers):
+        yield from _generator_in_the_data(roles)
+        yield from _streams_alike(roles, {call.line for call in workers})
 
 
 GENERATORS = re.compile(r"(?:default_rng|RandomState|random\.Random|torch\.Generator(?:\.manual_seed)?)$")
+TELLS_WORKERS_APART = re.compile(r"worker|initial_seed|getpid|urandom|token_bytes", re.IGNORECASE)
+"""What stands in a data set whose copies in several processes differ."""
+
+
+def _streams_alike(roles: Roles, lines: set[int]) -> Iterator[Fault]:
+    """Yield data sets that begin each pass with one seed, and that a loader of some lines reads in several workers."""
+    loaders = [made for made in roles.trace.objects if made.kind == "loader" and made.line in lines]
+    read = [made for made in loaders if made.settings.get("num_workers", Constant(0)) != Constant(0)]
+    classes = {id(part.definition): part.definition for made in read for part in wrapped(dataset_of(made))}
+    for definition in classes.values():
+        parts = [part for part in definition.body if isinstance(part, ast.FunctionDef)] if definition else []
+        begins = next((part for part in parts if part.name == "__iter__"), None)
+        if definition is None or begins is None or TELLS_WORKERS_APART.search(ast.unparse(definition)):
+            continue
+        called = {dotted(node.func) for node in _calls(begins)}
+        inside = [begins, *(part for part in parts if f"self.{part.name}" in called)]
+        seeds = (node for part in inside for node in _calls(part) if _is_seeded_alike(node))
+        seed = next(seeds, None)
+        if seed is not None:
+            says = f"{ast.unparse(seed)[:80]} gives each worker the same seed: all of them yield the same rows"
+            fix = "choose rows, or a seed, by torch.utils.data.get_worker_info()"
+            yield fault("workers_alike", seed.lineno, "likely", says, fix=fix)
+
+
+def _streams(node: ast.AST) -> bool:
+    """Say whether a class is a data set that gives its rows one after the other."""
+    streams = isinstance(node, ast.ClassDef) and any(dotted(base).endswith("IterableDataset") for base in node.bases)
+    return streams and not TELLS_WORKERS_APART.search(ast.unparse(node))
+
+
+def _is_seeded_alike(node: ast.Call) -> bool:
+    """Say whether a call makes or seeds a generator by what is the same in all copies of a data set."""
+    name = dotted(node.func)
+    given = [*node.args, *(keyword.value for keyword in node.keywords)]
+    drawn = [inner for arg in given for inner in calls_in(arg) if inner not in ("int", "hash", "abs")]
+    return bool(given) and not drawn and bool(GENERATORS.search(name) or SEEDS.search(name))
 
 
 def _generator_in_the_data(roles: Roles) -> Iterator[Fault]:
     """Yield data sets with a generator of their own: each worker gets a copy in the same state."""
-    workers = [
-        call
-        for call in roles.script.named("DataLoader")
-        if constant_of(roles.spelled_out(call.keywords.get("num_workers")))
-    ]
-    if not workers or roles.uses("get_worker_info") or any("worker_init_fn" in call.keywords for call in workers):
-        return
     for node in ast.walk(roles.script.tree):
         parts = (
             [part for part in node.body if isinstance(part, ast.FunctionDef)] if isinstance(node, ast.ClassDef) else []
         )
-        reads = next((part for part in parts if part.name == "__getitem__"), None)
+        reads = next((part for part in parts if part.name in ("__getitem__", "__iter__")), None)
         starts = next((part for part in parts if part.name == "__init__"), None)
-        if reads is None or starts is None:
+        if reads is None or starts is None or (reads.name == "__iter__" and not _streams(node)):
             continue
         for made in ast.walk(starts):
             if not isinstance(made, ast.Assign) or not GENERATORS.search(dotted(made.value)):

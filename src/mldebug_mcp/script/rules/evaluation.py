@@ -10,7 +10,7 @@ from mldebug_mcp.models.script import Certainty
 from mldebug_mcp.script.calls import Assignment, Call, calls_in, constant_of, dotted, names_in
 from mldebug_mcp.script.faults import Fault, fault
 from mldebug_mcp.script.library import EVALUATES, NO_GRADIENTS
-from mldebug_mcp.script.metrics import LOSS_LIKE, Better, better_by_name, better_of, with_functions
+from mldebug_mcp.script.metrics import LOSS_LIKE, Better, agreed, better_by_name, better_of, with_functions
 from mldebug_mcp.script.roles import Roles
 
 
@@ -397,11 +397,14 @@ def best_by_the_wrong_side(roles: Roles) -> Iterator[Fault]:
 
 
 def _side(roles: Roles, name: str, node: ast.expr, function: str) -> Better:
-    """Return on which side what is compared with the best is better: by its name, else by how it is computed."""
+    """Return on which side what is compared with the best is better, where its name and how it is computed agree."""
     known = better_by_name(name)
-    if known or LOSS_LIKE.search(name):
-        return known
-    return "lower" if _adds_losses(roles, name) else better_of(roles, node, function)
+    if not known and LOSS_LIKE.search(name):
+        return ""
+    if _adds_losses(roles, name):
+        return agreed((known, "lower"))
+    side = better_of(roles, node, function)
+    return agreed((known, side)) if isinstance(node, ast.Subscript) else side
 
 
 def _adds_losses(roles: Roles, name: str) -> bool:

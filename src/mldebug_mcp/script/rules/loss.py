@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from mldebug_mcp.script.calls import Assignment, Call, calls_in, constant_of, dotted, names_in, values_returned
+from mldebug_mcp.script.cut import Gradients
 from mldebug_mcp.script.faults import Fault, fault
 from mldebug_mcp.script.graph import LOSS_NAME, carries_graph, is_running_sum
 from mldebug_mcp.script.library import CUT, NUMBERS, SAME_VALUES
@@ -357,6 +358,80 @@ def _is_cut(roles: Roles, node: ast.expr, call: Call, by: tuple[str, ...], depth
             return True
         parts = [node.func.value] if node.func.attr in SAME_GRADIENT else []
     return bool(parts) and all(_is_cut(roles, part, call, by, depth - 1) for part in parts)
+
+
+def term_without_gradient(roles: Roles) -> Iterator[Fault]:
+    """A weighted part of the loss is computed of values alone whose gradient was cut off, and so trains nothing."""
+    gradients = Gradients(roles)
+    for backward in roles.backwards:
+        given = _loss_of(backward)
+        terms = list(_summed(roles, given, backward.function)) if given is not None else []
+        trains = any(not gradients.of(term, backward.function) for term in terms)
+        for term in terms if trains and not roles.turned_off(backward.guards) else ():
+            cut = _cut_factor(roles, gradients, term, backward)
+            if cut is not None and not _is_cut(roles, term, backward, NUMBERS):
+                line, text = cut.lineno, ast.unparse(cut)[:80]
+                says = f"all that this part of the loss is computed of is cut off from the model: {text}"
+                fix = "compute it on the outputs themselves, not on detached ones"
+                yield fault("loss_cut_off", line, "likely", says, fix=fix, lines=(term.lineno, backward.line))
+
+
+def _summed(roles: Roles, node: ast.expr, function: str, depth: int = MAX_NAMES_FOLLOWED) -> Iterator[ast.expr]:
+    """Yield what a loss is the sum of, what is added to it later among it; names of single parts stay names."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
+        yield from _summed(roles, node.left, function, depth)
+        yield from _summed(roles, node.right, function, depth)
+    elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+        yield from _summed(roles, node.left, function, depth)
+    elif isinstance(node, ast.Call) and _last_method(node) == "scale" and len(node.args) == 1:
+        yield from _summed(roles, node.args[0], function, depth)
+    elif isinstance(node, ast.Name):
+        made = roles.assignments_by_name.get((function, node.id), [])
+        is_sum = any(part.adds or _is_sum(part.value) for part in made)
+        for part in made if is_sum and depth else ():
+            yield from _summed(roles, part.value, function, depth - 1)
+        if not is_sum:
+            yield node
+    else:
+        yield node
+
+
+def _is_sum(node: ast.expr) -> bool:
+    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub | ast.Div)
+
+
+def _factors(node: ast.expr) -> list[ast.expr]:
+    """Return what an expression is the product of."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+        return [*_factors(node.left), *_factors(node.right)]
+    return [node]
+
+
+def _cut_factor(roles: Roles, gradients: Gradients, term: ast.expr, backward: Call) -> ast.expr | None:
+    """Return the loss that a part of a sum weights, where its gradient was cut off on the way to it.
+
+    What is detached as it is was meant to be shown, or balances another part. So it is not judged.
+    """
+    factors = _factors(term)
+    cut = [node for node in factors if gradients.of(node, backward.function) == "cut"]
+    if len(cut) != 1 or gradients.of(term, backward.function) != "cut":
+        return None
+    name = cut[0].id if isinstance(cut[0], ast.Name) else ""
+    made = roles.assignments_by_name.get((backward.function, name), [])
+    if len(made) > 1 or not (len(factors) > 1 or LOSS_NAME.search(ast.unparse(term))):
+        return None
+    loss = made[0].value if made else cut[0]
+    return loss if _is_computed(loss) else None
+
+
+def _is_computed(node: ast.expr) -> bool:
+    """Say whether a loss is computed of what it is made of, and is not that alone, detached."""
+    return any(
+        isinstance(part, ast.BinOp)
+        or (isinstance(part, ast.Call) and LOSS_NAME.search(dotted(part.func).rpartition(".")[2]))
+        or (isinstance(part, ast.Call) and dotted(part.func).rpartition(".")[2] in ("pow", "square", "abs"))
+        for part in ast.walk(node)
+    )
 
 
 def part_cut_from_loss(roles: Roles) -> Iterator[Fault]:

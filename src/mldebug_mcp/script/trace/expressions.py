@@ -6,11 +6,12 @@ import ast
 import builtins
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from mldebug_mcp.script import library
-from mldebug_mcp.script.calls import constant_of, parameters_of
+from mldebug_mcp.script.calls import constant_of, dotted, names_in, parameters_of
 from mldebug_mcp.script.facts import (
-    BY_LINE,
+    CHOSEN_BY,
     Facts,
     compared,
     cut,
@@ -63,6 +64,8 @@ from mldebug_mcp.script.values import (
 def _shape_of_both(left: Value, right: Value) -> Shape:
     """Return the shape of what is computed of two values, element by element."""
     shapes = {shape_of(operand) for operand in (left, right) if not isinstance(operand, Constant)}
+    if "table" in shapes:
+        return "table"
     shapes = shapes - {"scalar"} or shapes
     return shapes.pop() if len(shapes) == 1 else ""
 
@@ -80,6 +83,23 @@ def _shape_at(node: ast.Subscript, value: Tensor, key: Value) -> Shape:
     if value.shape == "column" and index in ("scalar", "row"):
         return "single" if index == "scalar" else "column"
     return value.shape if isinstance(node.slice, ast.Slice) else ""
+
+
+@lru_cache(maxsize=256)
+def _names_by_parameters(function: ast.AST) -> dict[str, set[str]]:
+    """Return the names that a function sets by what it is given, each with the parameters that decide it."""
+    found = {name: {name} for name in parameters_of(function)}
+    for node in ast.walk(function) if found else ():
+        if isinstance(node, ast.Assign):
+            given = set[str]().union(*(found.get(name, ()) for name in names_in(node.value)))
+            for name in set[str]().union(*map(names_in, node.targets)) if given else ():
+                found[name] = found.get(name, set()) | given
+    return found
+
+
+def _as_row(column: Object) -> Object:
+    column.shape = "row"
+    return column
 
 
 def _written(node: ast.Constant) -> Constant:
@@ -266,11 +286,25 @@ class Expressions(Calls):
         made = Tensor(models, ends_in, known, terms=terms, shape=shape, cut=lost_of, lacks=lacks, facts=facts)
         return replace(made, end_line=node.lineno) if reached and not models else made
 
-    def _bounds(self, node: ast.Subscript) -> str:
-        """Return the line that calls the function whose parameters bound a part of rows; empty for other bounds."""
-        given = parameters_of(self.stack[-1]) if self.stack else []
-        named = {part.id for part in ast.walk(node.slice) if isinstance(part, ast.Name)}
-        return f"{BY_LINE}{getattr(self.through[-1], 'lineno', 0)}" if self.through and named & {*given} else ""
+    def _chosen_by(self, node: ast.Subscript) -> str:
+        """Return what a call gives a function, or an object, that chooses a part of rows by it; empty for none."""
+        if not self.through:
+            return ""
+        given = _names_by_parameters(self.stack[-1])
+        parts = [part for part in ast.walk(node.slice) if isinstance(part, ast.Name | ast.Attribute)]
+        names = {name for part in parts if isinstance(part, ast.Name) for name in given.get(part.id, ())}
+        values = [self._named(name) for name in sorted(names)]
+        values += [self.value(part) for part in parts if dotted(part).startswith("self.")]
+        line = getattr(self.through[-1], "lineno", 0)
+        chosen = [
+            repr(value.value)
+            if isinstance(value, Constant)
+            else f"{value.label} {id(value)}"
+            if isinstance(value, Object)
+            else f"line {line}"
+            for value in values
+        ]
+        return f"{CHOSEN_BY}{', '.join(chosen)}" if chosen else ""
 
     def _taken(self, node: ast.Subscript, value: Value, key: Value) -> Value:
         """Return what a subscript takes of a value."""
@@ -278,21 +312,24 @@ class Expressions(Calls):
         if isinstance(value, Choice):
             return either(*(self._taken(node, choice, key) for choice in value.values))
         if isinstance(value, Object) and value.kind == "unknown" and value.is_table() and rows_cut(node):
-            part = self.attribute_of_object(value, f"[{ast.unparse(node.slice)}]")
+            given = self._chosen_by(node)
+            part = self.attribute_of_object(value, f"[{ast.unparse(node.slice)}]{given}")
             if isinstance(part, Object):
-                part.facts = with_rows(value.facts, node, self._bounds(node))
+                part.facts, part.shape = with_rows(value.facts, node, given), value.shape
             return part
         if self.reading and isinstance(value, Object) and value.kind == "unknown" and rows_cut(node):
             source = value.facts.source or f"{value.label} {id(value)}"
-            return Tensor(facts=with_rows(cut(replace(value.facts, source=source), node), node, self._bounds(node)))
+            return Tensor(facts=with_rows(cut(replace(value.facts, source=source), node), node, self._chosen_by(node)))
         taken = self.item(value, plain)
+        if shape_of(value) == "table" and isinstance(plain, str) and isinstance(taken, Tensor | Object):
+            return replace(taken, shape="row") if isinstance(taken, Tensor) else _as_row(taken)
         if plain == "attention_mask" and isinstance(taken, Tensor | Object) and not facts_of(taken).kind:
             return Tensor(facts=Facts("real", line=node.lineno))
         if isinstance(value, Tensor) and isinstance(taken, Tensor):
             if self.reading and not value.facts.source and rows_cut(node):
                 source = f"{node.lineno}:{node.col_offset}"
-                return replace(taken, facts=with_rows(replace(value.facts, source=source), node, self._bounds(node)))
-            facts = with_rows(cut(value.facts, node), node, self._bounds(node))
+                return replace(taken, facts=with_rows(replace(value.facts, source=source), node, self._chosen_by(node)))
+            facts = with_rows(cut(value.facts, node), node, self._chosen_by(node))
             chosen = not isinstance(node.slice, ast.Slice | ast.Tuple | ast.Constant)
             return replace(taken, facts=without_role(facts) if chosen else facts, shape=_shape_at(node, value, key))
         return taken

@@ -69,6 +69,8 @@ def _length_of(value: Value, node: ast.Call) -> Facts:
     return Facts("batches" if loads else "length", line=node.lineno)
 
 
+READS_TABLE = re.compile(r"^pandas\.(?:read_(?:csv|parquet|feather|table)|DataFrame)$")
+"""Functions that give a table with named columns."""
 PARSES = re.compile(r"^(?:yaml\.(?:safe_load|load|full_load)|json\.loads|tomllib\.loads|OmegaConf\.create)$")
 """Functions that make a mapping of a text."""
 MAPPINGS = ("EasyDict", "Box", "DotDict", "AttrDict", "ConfigDict", "OrderedDict", "create", "MappingProxyType")
@@ -341,6 +343,8 @@ class LibraryCalls(Batches):
         made = self.new("model" if pretrained else "unknown", node, made_by=name, given=given)
         made.facts = self.facts_after(last, given, node.args[1:], node)
         made.shape = shape_of_list(given[0]) if given and last in MAKES_OF_LIST else ""
+        if READS_TABLE.search(name) and not {keyword.arg for keyword in node.keywords} & {"header", "chunksize"}:
+            made.shape = "table"
         if last == "from_pretrained":
             made.modes = frozenset({"eval"}) if "Model" in name or "For" in name else frozenset()
         elif pretrained:

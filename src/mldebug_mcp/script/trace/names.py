@@ -20,6 +20,7 @@ from mldebug_mcp.script.values import (
     Library,
     Object,
     Parameters,
+    Shape,
     Super,
     Tensor,
     Value,
@@ -224,7 +225,7 @@ class Names(State):
             case Tensor():
                 if name == "T":
                     self.note_two_axes(value.facts)
-                return DATA if name in library.PLAIN_ATTRIBUTES else replace(value, shape="")
+                return DATA if name in library.PLAIN_ATTRIBUTES else replace(value, shape=_shape_of_part(value, name))
             case Object():
                 return self.attribute_of_object(value, name)
             case Class():
@@ -272,7 +273,7 @@ class Names(State):
             name=name,
             made_by=f"{owner.made_by}.{name}" if owner.made_by else "",
         )
-        part.modes, part.facts = owner.modes, owner.facts
+        part.modes, part.facts, part.shape = owner.modes, owner.facts, _shape_of_part(owner, name)
         if owner.kind == "unknown":
             self.with_role(name, part, None)
         part.through = frozenset() if name in library.PLAIN_ATTRIBUTES else owner.through
@@ -370,6 +371,11 @@ class Names(State):
                 ):
                     return self.value(part.value)
         return None
+
+
+def _shape_of_part(value: Tensor | Object, name: str) -> Shape:
+    """Return the shape of an attribute: the values of a column of a table are a row as well."""
+    return "row" if name == "values" and value.shape == "row" else ""
 
 
 def is_sum(node: ast.AST, target: ast.expr) -> bool:
