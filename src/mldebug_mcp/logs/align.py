@@ -172,7 +172,7 @@ def _epoch_length(named: Mapping[str, Column], most: float) -> float:
 
 
 def _unseen(step: Floats, falls: Rows) -> float:
-    """Return how many steps an epoch may have behind the last one that is logged, where that is no odd one."""
+    """Return how many steps an epoch may have behind the last logged one, if that comes at the usual interval."""
     interval = _interval(step)
     ends = falls[falls > 1] - 1
     regular = len(ends) > 0 and bool(np.all(step[ends] - step[ends - 1] == interval))
