@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mldebug_mcp.checks.check import CannotTell, Evidence, symptom
+from mldebug_mcp.checks.check import CannotTell, Evidence, symptom, too_few
 from mldebug_mcp.checks.curve import departure, end_level, start_level
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import figure
@@ -22,12 +22,9 @@ PER_CENT = 100.0
 _DROPPED = regex(r"(?i)drop(?:ped)?[ _/-]?tokens?|tokens?[ _/-]{1,3}drop(?:ped)?")
 _OVER = regex(r"(?i)max[ _-]?vio")
 _OF_LOAD = regex(r"(?i)(?:expert|load|routing|router)s?[ _/-](?:load[ _/-])?entropy")
-_PATTERNS = (
-    "*drop*token*", "*token*drop*", "*Drop*token*", "*Token*drop*", "*max_vio*", "*max vio*", "*maxvio*", "*MaxVio*",
-)  # fmt: skip
 
 
-@symptom(any_of=_PATTERNS, background=0.002, as_chosen=True)
+@symptom(background=0.002, as_chosen=True)
 def routing_collapses(run: Run) -> Evidence | None:
     """A router comes to send most tokens to a few experts, which drop what is beyond their capacity.
 
@@ -35,11 +32,11 @@ def routing_collapses(run: Run) -> Evidence | None:
     that learns gets sure.
     """
     judged = [series for name in run.series if _DROPPED.search(name) or _OVER.search(name) for series in [run[name]]]
+    if not judged:
+        raise CannotTell("not logged: the share of dropped tokens, or the load of the fullest expert")
     logged = [series.finite for series in judged if len(series.finite) >= MIN_ROUTING_RECORDS]
     if not logged:
-        raise CannotTell(
-            f"no share of dropped tokens and no load of experts has {MIN_ROUTING_RECORDS} values", "too_few"
-        )
+        raise too_few(judged[0].name, len(judged[0].finite), MIN_ROUTING_RECORDS)
     seen = [(series, *levels) for series in logged if (levels := _grown(series)) is not None]
     if not seen:
         return None
