@@ -142,6 +142,17 @@ def test_a_run_whose_groups_nearly_all_teach_something_and_a_fine_tuning_run_hea
     assert diagnosed(tuned).sheet.facts == []
 
 
+@pytest.mark.parametrize("steps", [120, 180])
+def test_the_entropy_of_prompts_learnt_at_many_rates_runs_out_within_the_interval(steps: int) -> None:
+    rng = np.random.default_rng(1)
+    falls = 1.6 * np.exp(-np.outer(np.arange(1, 2000), np.geomspace(0.004, 0.06, 30))).mean(1)
+    end = int(np.argmax(falls <= 0.1 * falls[0])) + 1
+    log = [{**one, "entropy": float(falls[at] + rng.normal(0, 0.01))} for at, one in enumerate(grpo(steps=steps))]
+    found = fact(diagnosed(log), "entropy_runs_out")
+    assert found is not None
+    assert found.values["low"] <= end <= found.values["high"]
+
+
 def test_the_step_at_which_entropy_runs_out_lies_in_its_interval() -> None:
     line = fact(diagnosed(grpo(entropy="line")), "entropy_runs_out")
     assert line is not None

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -324,15 +326,15 @@ GOES_ON = 0.5
 AHEAD = 3.0
 """Times the steps so far, beyond which nothing is foretold. Chosen: by hand."""
 BETTER = 2.0
-"""Times the squared errors of the better of line and exponential, from which the other is dropped. Chosen: by hand."""
+"""Times the squared errors of the best course, from which another one is dropped. Chosen: by hand."""
 
 
 def entropy_runs_out(run: Run) -> DerivedFact | None:
     """State when the entropy of a language model's policy comes down to a tenth of its start, at its present pace.
 
     None where it does not fall clearly, levels off, has come there, or would take much longer than the run so far.
-    The interval is Fieller's, of a line and of an exponential fall through block medians; where neither fits much
-    better, it holds those of both.
+    The interval is Fieller's, of a line, an exponential fall and a slowing one through block medians; it holds those of
+    all that fit about as well.
     """
     if run.kind not in TEXT_POLICIES or not any(name in run for name in ENTROPIES):
         return None
@@ -367,27 +369,35 @@ def entropy_runs_out(run: Run) -> DerivedFact | None:
     return DerivedFact.model_construct(fact=RUNS_OUT, text=text, values=values, steps=[step])
 
 
+class _Course(NamedTuple):
+    """A way to fall: what of a level falls in a straight line, and back."""
+
+    of: Callable[[Floats], Floats]
+    back: Callable[[Floats], Floats]
+
+
+_COURSES = (
+    _Course(lambda level: level, lambda line: line),
+    _Course(np.log, np.exp),
+    _Course(lambda level: -1 / level, lambda line: -1 / line),
+)
+"""A line; an exponential fall; and one that slows down, as a mean of exponential falls at many rates does."""
+
+
 def _at_this_pace(at: Floats, level: Floats, goal: float) -> tuple[float, float, float] | None:
     """Return where levels reach a goal, with the interval; None where they do not fall clearly, or level off."""
     half = len(level) // 2
     slope, recent = _slope(at, level), _slope(at[half:], level[half:])
     if slope >= 0 or recent > GOES_ON * slope:
         return None
-    line, decay = _crossing(at, level, goal), _crossing(at, np.log(level), math.log(goal))
-    errors = _squared(at, level, level), _squared(at, np.log(level), level)
+    crossings = [_crossing(at, course.of(level), float(course.of(np.array(goal)))) for course in _COURSES]
+    errors = [_squared(at, level, course) for course in _COURSES]
     found = [
-        crossing
-        for crossing, own in zip((line, decay), errors, strict=True)
-        if crossing is not None and own <= BETTER * min(errors)
+        (error, *crossing)
+        for crossing, error in zip(crossings, errors, strict=True)
+        if crossing is not None and error <= BETTER * min(errors)
     ]
-    if not found:
-        return None
-    best = line if line is not None and (errors[0] <= errors[1] or decay is None) else decay
-    return (
-        None
-        if best is None
-        else (best[0], min(crossing[1] for crossing in found), max(crossing[2] for crossing in found))
-    )
+    return (min(found)[1], min(low for _, _, low, _ in found), max(high for *_, high in found)) if found else None
 
 
 def _middles(step: Floats, first: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Floats:
@@ -400,10 +410,13 @@ def _slope(at: Floats, level: Floats) -> float:
     return float(from_mean @ level / (from_mean @ from_mean))
 
 
-def _squared(at: Floats, fitted: Floats, level: Floats) -> float:
-    """Return the squared errors of a line through `fitted`, in the unit of the level."""
-    line = fitted.mean() + _slope(at, fitted) * (at - at.mean())
-    return float(np.sum(((line if fitted is level else np.exp(line)) - level) ** 2))
+def _squared(at: Floats, level: Floats, course: _Course) -> float:
+    """Return the squared errors of a course through levels, in their unit; infinite where it leaves their range."""
+    straight = course.of(level)
+    line = straight.mean() + _slope(at, straight) * (at - at.mean())
+    with np.errstate(divide="ignore"):
+        error = float(np.sum((course.back(line) - level) ** 2))
+    return error if math.isfinite(error) else math.inf
 
 
 def _crossing(at: Floats, level: Floats, goal: float) -> tuple[float, float, float] | None:
