@@ -57,6 +57,8 @@ OUT = 7.0
 """Bits against a cause that cannot be: a hundred to one, because a setting may be overridden where nobody sees it."""
 HARDLY = 3.0
 """Bits against a cause that a setting makes unlikely: eight to one. Both chosen by hand."""
+_WHOLE = regex(r"\b(?:em|exact)$")
+"""How the part of a score ends that asks whether an answer matches from end to end."""
 MOSTLY_MATCHED = 0.9
 """Share of answers that match from end to end. Chosen: one in ten is wrong."""
 ONE_PASS = 1.05
@@ -97,6 +99,15 @@ class Need:
 
     lacks: Callable[[Run], str | None]
     bits: float = OUT
+
+
+_RECURRENT = regex(r"\b(?:gru|b?i?lstm|rnn)\b", re.IGNORECASE)
+"""What a model is called that reads a sequence token by token."""
+
+
+def _recurrent(run: Run) -> str | None:
+    model = run.settings.text("model", "model_type")
+    return f"it needs a mask, and the model is {model}" if _RECURRENT.search(model) else None
 
 
 def _no_fp16(run: Run) -> str | None:
@@ -262,7 +273,7 @@ def _answers_whole(run: Run) -> str | None:
     whole = (
         series.finite
         for series in scores
-        if series.role and (series.role.part == "em" or series.role.quantity is Quantity.SUCCESS_RATE)
+        if series.role and (_WHOLE.search(series.role.part) or series.role.quantity is Quantity.SUCCESS_RATE)
     )
     found = next((series for series in whole if last_share(series) >= MOSTLY_MATCHED), None)
     if found is None:
@@ -341,7 +352,7 @@ _OF_SETTINGS: Mapping[str, tuple[Need, ...]] = {
     "no_reward_variance": (Need(_groups_differ), Need(_rewards_differ, HARDLY)),
     "reward_broken": (Need(_rewards_differ, HARDLY),),
     "label_shift_error": (Need(_answers_whole, HARDLY),),
-    "causal_mask_missing": (Need(_answers_whole, HARDLY),),
+    "causal_mask_missing": (Need(_answers_whole, HARDLY), Need(_recurrent, HARDLY)),
 }
 NEEDS: Mapping[str, tuple[Need, ...]] = {
     cause: (

@@ -14,6 +14,7 @@ from mldebug_mcp.checks.evaluation import MOST_BEYOND_ONE, as_shares
 from mldebug_mcp.checks.progress import is_late, passes_at, uniform_loss
 from mldebug_mcp.checks.run.loss_start import AT_ONCE, LOSS_START_FIRST_STEPS
 from mldebug_mcp.checks.run.resume import restart_of_data
+from mldebug_mcp.checks.run.settings import all_tokens_count
 from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import figure, percent
@@ -32,6 +33,7 @@ from mldebug_mcp.logs import Run, Series
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity
 from mldebug_mcp.logs.names.quantities import THROUGHPUTS
+from mldebug_mcp.logs.settings.values import flag_of
 from mldebug_mcp.models.diagnosis import DerivedFact
 
 # Jumps and passes over the data: rows that are bad come once in each pass, in whatever order.
@@ -610,28 +612,56 @@ LEAST_NATS = 50.0
 OF_CONSTANT = 0.97
 """Share of the loss of the constant guess that no evaluation goes below where nothing was learnt. Chosen: the error of
 the label mean of 500 rows."""
-SPACING = {"bf16": 2.0**-8, "fp16": 2.0**-11}
-"""Distance of a number from the next as a share of it, at most: 8 and 11 bits of precision (IEEE 754, bfloat16)."""
-_PURE = ("pure", "full", "true", "weights")
-"""Words that say that the weights themselves are kept in half precision."""
 
 
-def update_below_spacing(run: Run) -> Iterator[DerivedFact]:
-    """Yield updates below half the distance to the next number, where weights are kept in half precision."""
-    precision = run.facts.precision
-    kept_in = str(run.settings["precision"].value).lower() if "precision" in run.settings else ""
-    spacing = SPACING.get(precision or "", 0.0) if any(word in kept_in for word in _PURE) else 0.0
-    for ratio in columns_of(run, Quantity.UPDATE_RATIO):
-        if spacing and ratio.role is not None and ratio.role.is_whole and 0 < median(ratio.value) < spacing / 2:
-            yield DerivedFact(
-                fact="update_below_spacing",
-                text=(
-                    f"{named(ratio)} is {figure(median(ratio.value))} (median) and the weights are kept in {kept_in}. "
-                    f"{precision} rounds a change below {figure(spacing / 2)} of a weight away, so most updates "
-                    "have no effect."
-                ),
-                values={"ratio": median(ratio.value), "spacing": spacing},
-            )
+NEAR_FLOOR = 0.05
+"""Share of the floor by which a loss that has come near it lies above. Chosen."""
+MOST_OF_WAY = 2 / 3
+"""Share of the way to the floor that it has come. Chosen."""
+BELOW_FLOOR = 0.9
+"""Share of the floor below which no evaluation comes by chance. Chosen."""
+
+
+def data_floor(run: Run) -> Iterator[DerivedFact]:
+    """Yield how the loss of evaluation ends at the least that the log says any model of the data can have."""
+    floor, loss = run.setting("loss_floor"), training_loss(run, not_of=NOT_BY_LOSS)
+    if not floor or loss is None or "eval_loss" not in run or not len(evaluation := run["eval_loss"].finite):
+        return
+    start, end = float(loss.value[0]), float(evaluation.value[-1])
+    text = f"{named(evaluation)} ends at {figure(end)}, and the entropy of the data is {figure(floor)} by the log."
+    values = {"floor": floor, "end": end, "start": start}
+    if end < BELOW_FLOOR * floor:
+        why = " On new rows no model gets below it: the answers are in its input, or the rows in its training data."
+        yield DerivedFact(fact="below_data_floor", text=text + why, values=values)
+    elif end - floor <= NEAR_FLOOR * floor and start - end >= MOST_OF_WAY * (start - floor):
+        way = f" That is {percent((start - end) / (start - floor))} of the way from {figure(start)}: little is left."
+        yield DerivedFact(fact="near_data_floor", text=text + way, values=values)
+
+
+_ANSWERS_ALONE = regex(
+    r"(?:completion|assistant|answer|response)s?_only(?:_loss)?|mask_(?:prompt|input)s?", re.IGNORECASE
+)
+"""What a flag is called that leaves all but answers out of the loss."""
+_LOSS_ON = regex(r"(?:loss|train|trained)_on", re.IGNORECASE)
+_OF_ANSWERS = regex(r"(?:answer|completion|response|assistant)s?(?:[ _-]?only)?", re.IGNORECASE)
+"""The value of a setting that says what the loss is on, where that is answers alone."""
+
+
+def prompts_count_unmeant(run: Run) -> Iterator[DerivedFact]:
+    """Yield that the loss counts every token of the batches, though a setting leaves it on answers alone."""
+    counts = None if run.kind in POLICIES else all_tokens_count(run)
+    meant = [
+        setting
+        for setting in run.settings.values()
+        if (_ANSWERS_ALONE.fullmatch(key := setting.key.rpartition("/")[2]) and flag_of(setting.value))
+        or (_LOSS_ON.fullmatch(key) and _OF_ANSWERS.fullmatch(str(setting.value)))
+    ]
+    if counts is not None and meant:
+        yield DerivedFact(
+            fact="prompts_count_unmeant",
+            text=f"{counts.summary}. But {meant[0].key} is {str(meant[0].value).lower()}.",
+            values={"share": counts.values["share"]},
+        )
 
 
 def too_low_for_one_pass(run: Run) -> Iterator[DerivedFact]:

@@ -674,51 +674,6 @@ def nothing_trained(run: Run) -> Iterator[DerivedFact]:
     )
 
 
-LEAST_STILL = 10
-"""Records of a norm of the weights that tell whether it moves. Chosen."""
-FAR_BEYOND = 20.0
-"""Times the last logged digit that updates are long together. Chosen: they do not all point outwards."""
-STAYED = 0.95
-"""Share of its start that a loss keeps which nothing brings down. Chosen."""
-
-
-def weights_stand_still(run: Run) -> Iterator[DerivedFact]:
-    """Yield that the norm of the weights is one number throughout, though gradients and learning rate are not zero.
-
-    Steps of plain gradient descent, learning rate times gradient norm each, would move it by more than its last digit.
-    Not this where the loss falls: the norm may be of weights that are frozen.
-    """
-    norms = [series.finite for series in run.with_role(Quantity.WEIGHT_NORM) if len(series.finite) >= LEAST_STILL]
-    still = next((norm for norm in norms if not np.ptp(norm.value) and norm.value[0] > 0), None)
-    if still is None or not {"grad_norm", "learning_rate"} <= run.series.keys():
-        return
-    loss = training_loss(run, MIN_RECORDS_FOR_LEVEL)
-    if loss is not None and median(tail(loss)) < STAYED * median(loss.value[:LEAST_STILL]):
-        return
-    gradient, rate = (run[name].finite for name in ("grad_norm", "learning_rate"))
-    if not len(gradient) or not len(rate):
-        return
-    value = float(still.value[0])
-    steps = float(still.step[-1] - still.step[0]) if run.step_name == "step" else float(len(still) - 1)
-    travelled = steps * float(rate.value.mean()) * median(gradient.value)
-    if travelled < FAR_BEYOND * _last_digit(value):
-        return
-    yield DerivedFact(
-        fact="weights_stand_still",
-        text=(
-            f"{named(still)} is exactly {figure(value)} in all {len(still)} records, while {named(rate)} is about "
-            f"{figure(float(rate.value.mean()))} and {named(gradient)} about {figure(median(gradient.value))}. "
-            "Updates by such gradients would move it."
-        ),
-        values={"value": value, "records": float(len(still))},
-    )
-
-
-def _last_digit(value: float) -> float:
-    """Return the unit of the last digit with which a number is written, at least that of double precision."""
-    return next((10.0**-places for places in range(13) if round(value, places) == value), abs(value) * 1e-12)
-
-
 def _zeros_at_end(values: Floats) -> int:
     return len(values) if not values.any() else int(np.argmax(values[::-1] != 0))
 
