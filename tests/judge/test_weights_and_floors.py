@@ -162,6 +162,33 @@ def test_a_likelihood_of_samples_is_no_second_held_out_set() -> None:
     assert text_of(run_of({"loss": loss}, evaluated), "held_out_sets_disagree")
 
 
+def off_by(value: Any, share: float) -> Any:
+    return lambda step: value(step) * (1 + share * NOISE[step])
+
+
+def test_a_second_evaluation_of_the_same_weights_with_other_values_is_not_in_evaluation_mode() -> None:
+    loss = lambda step: 0.4 + 1.5 * math.exp(-step / 30)  # noqa: E731
+    for off, stated in ((0.05, True), (1e-6, False)):
+        answer = run_of({"loss": loss}, {"val_loss": loss, "val_rerun_same_weights_loss": off_by(loss, off)})
+        assert bool(text_of(answer, "evaluated_twice")) is stated
+        assert (share(answer, "eval_mode_bug") > 0.3) is stated
+
+
+@pytest.mark.parametrize("dropout", [0, 0.3])
+def test_training_behind_a_verified_set_that_is_answers_all_is_of_noisy_labels(dropout: float) -> None:
+    records: list[dict[str, Any]] = [
+        {"step": step, "split": "train", "loss": {"mean": 1.9 + 1.8 * math.exp(-step / 20) + 0.05 * NOISE[step]},
+         "top1": 0.63 * (1 - math.exp(-step / 20))}
+        for step in range(1, 300, 2)
+    ]  # fmt: skip
+    evaluated = [{"step": step, "split": "verified_dev", "loss": {"mean": 0.5}, "top1": 1.0} for step in (99, 199, 299)]
+    records = sorted([*records, *evaluated], key=lambda record: float(record["step"]))
+    answer = diagnose_run(records, settings={"dropout": dropout, "augmentation": "none", "num_labels": 40, "lr": 0.1})
+    assert bool(text_of(answer, "undisturbed_training_behind")) is (dropout == 0)
+    assert answer.run.last["loss"] == pytest.approx(1.9, abs=0.2)
+    assert dropout or answer.hypotheses[0].cause == "label_noise"
+
+
 def test_clips_are_rows_and_no_norm_of_gradients() -> None:
     answer = run_of({"loss": slow}, train_clips=6000, lr=0.003)
     settings = {setting.name: setting.value for setting in answer.sheet.settings}
