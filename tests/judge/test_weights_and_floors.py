@@ -91,6 +91,33 @@ def test_a_rubric_that_falls_while_the_score_of_a_reward_model_rises_is_reward_h
     assert answer.hypotheses[0].cause == "reward_hacking"
 
 
+@pytest.mark.parametrize("logged", ["", "completion_length", "resp_chars"])
+def test_earning_by_length_is_not_seen_where_no_length_is_logged(logged: str) -> None:
+    def success(step: int) -> float:
+        return 0.05 + 0.7 / (1 + math.exp((step - 60) / 8))
+
+    columns = policy(grad_norm=lambda step: math.exp(-step / 15)) | {"distinct_tokens": lambda step: 1 + 400 / step}
+    columns |= {logged: lambda step: 25 + step} if logged else {}
+    answer = run_of(columns, {"eval_task_success": success}, algorithm="grpo", learning_rate=1e-5)
+    against = next(one.against for one in answer.hypotheses if one.cause == "length_exploitation")
+    assert any("no length is logged" in reason for reason in against) is not bool(logged)
+    assert logged or answer.hypotheses[0].cause == "reward_hacking"
+
+
+@pytest.mark.parametrize(("back", "stated"), [(True, True), (False, False)])
+def test_an_evaluation_that_is_worse_for_a_stretch_and_comes_back_is_not_of_a_healthy_run(
+    back: bool, stated: bool
+) -> None:
+    def loss(step: int) -> float:
+        in_stretch = 180 < step <= 220 or (step > 180 and not back)
+        pulled = 0.35 * math.exp(-(step - 220) / 8) if step > 220 and back else 0.0
+        return 0.37 + 0.3 * math.exp(-step / 30) + 0.6 * in_stretch + pulled + 0.01 * NOISE[step]
+
+    answer = run_of({"logloss": loss}, {"val_fixed_logloss": loss}, steps=320, learning_rate=1e-3)
+    assert bool(text_of(answer, "worse_for_a_stretch")) is stated
+    assert share(answer, "healthy") < 0.2
+
+
 @pytest.mark.parametrize(("most", "stated"), [(109, True), (4, False)])
 def test_samples_of_a_policy_that_is_many_updates_old_are_stale(most: int, stated: bool) -> None:
     def age(step: int) -> int:

@@ -57,6 +57,8 @@ OUT = 7.0
 """Bits against a cause that cannot be: a hundred to one, because a setting may be overridden where nobody sees it."""
 HARDLY = 3.0
 """Bits against a cause that a setting makes unlikely: eight to one. Both chosen by hand."""
+UNSEEN = 5.0
+"""Bits against a cause whose one sign is not logged, thirty to one: where it is to be feared, it is. Chosen by hand."""
 _WHOLE = regex(r"\b(?:em|exact)$")
 """How the part of a score ends that asks whether an answer matches from end to end."""
 MOSTLY_MATCHED = 0.9
@@ -99,6 +101,16 @@ class Need:
 
     lacks: Callable[[Run], str | None]
     bits: float = OUT
+
+
+_LENGTHS = regex(r"len|(?<!distinct_)(?<!unique_)(?:char|word|token)s?(?![^\W_])", re.IGNORECASE)
+"""What the name of a metric holds that may be a length of what a policy writes: no count of distinct tokens."""
+
+
+def _no_length(run: Run) -> str | None:
+    """All 14 runs of the data set that earn by length log one."""
+    logged = any(_LENGTHS.search(name) for name in run.series)
+    return None if logged else "it shows in the length of what is written, and no length is logged"
 
 
 _RECURRENT = regex(r"\b(?:gru|b?i?lstm|rnn)\b", re.IGNORECASE)
@@ -351,6 +363,7 @@ _OF_SETTINGS: Mapping[str, tuple[Need, ...]] = {
     "class_imbalance": (Need(_ranks_nothing, HARDLY),),
     "no_reward_variance": (Need(_groups_differ), Need(_rewards_differ, HARDLY)),
     "reward_broken": (Need(_rewards_differ, HARDLY),),
+    "length_exploitation": (Need(_no_length, UNSEEN),),
     "label_shift_error": (Need(_answers_whole, HARDLY),),
     "causal_mask_missing": (Need(_answers_whole, HARDLY), Need(_recurrent, HARDLY)),
 }

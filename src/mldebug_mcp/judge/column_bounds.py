@@ -88,6 +88,46 @@ def _jumps(values: Floats) -> NDArray[np.int64]:
     return np.flatnonzero(far & ~np.concatenate([[False], far[:-1]]))
 
 
+WORSE = 1.5
+"""Times its level before by which an evaluation is worse for a stretch. Chosen: noise of a fixed set has far less."""
+BACK = 1.1
+"""Times that level to which it comes back. Chosen."""
+LEAST_EVALUATIONS = 5
+"""Evaluations that show a level, a stretch and a way back. Chosen."""
+
+
+def worse_for_a_stretch(run: Run) -> Iterator[DerivedFact]:
+    """Yield that evaluation gets far worse where the training loss jumps, and comes back to where it was."""
+    if (loss := training_loss(run, AROUND, not_of=POLICIES)) is None:
+        return
+    for evaluation in columns_of(run, *LOSSES, phase="eval", least=LEAST_EVALUATIONS):
+        worst = 1 + int(np.argmax(evaluation.value[1:-1]))
+        last = int(np.argmin(evaluation.value[:worst]))
+        before, high = evaluation.value[[last, worst]].tolist()
+        after = float(evaluation.value[worst + 1 :].min())
+        between = (loss.step > evaluation.step[last]) & (loss.step <= evaluation.step[worst])
+        earlier = loss.where(loss.step <= evaluation.step[last]).value[-AROUND:]
+        if not between.any() or not len(earlier) or not 0 < after <= BACK * before or high < WORSE * before:
+            continue
+        at = np.flatnonzero(between)
+        highest = int(at[int(np.argmax(loss.value[at]))])
+        if loss.value[highest] < WORSE * median(earlier):
+            continue
+        yield DerivedFact(
+            fact="worse_for_a_stretch",
+            text=(
+                f"{named(evaluation)} is {figure(before)} at {figure(float(evaluation.step[last]))}, {figure(high)} at "
+                f"{figure(float(evaluation.step[worst]))} and {figure(after)} again later. {named(loss)} goes from "
+                f"about {figure(median(earlier))} to {figure(float(loss.value[highest]))} at "
+                f"{run.place(float(loss.step[highest]))}. Rows that contradict the others do that, or an "
+                "update that is far too large."
+            ),
+            values={"before": before, "worst": high, "after": after},
+            steps=[float(loss.step[highest])],
+        )
+        return
+
+
 # Saturation: a column rests at a bound.
 
 

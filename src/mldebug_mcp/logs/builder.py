@@ -165,7 +165,9 @@ class RunBuilder:
         if number is None:
             return False
         where = {name: value for name, value in numbers_in(single.rest) if canonical(name) in COUNTERS}
-        metric = named_of_evaluation(single.metric, of) if (of := evaluated_set(single.rest)) else single.metric
+        metric = (
+            named_of_evaluation(single.metric, held_out) if (held_out := evaluated_set(single.rest)) else single.metric
+        )
         end, before, of = self._single
         texts = _run_named_in(single.rest)
         open_here = where and end == self.rows and metric not in before and texts == of
