@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from mldebug_mcp.checks.evaluation import auc_of, is_of_a_guess, last_share
-from mldebug_mcp.checks.policies import kept_rise
+from mldebug_mcp.checks.policies import TEXT_POLICIES, kept_rise
 from mldebug_mcp.checks.precision import outlived
 from mldebug_mcp.checks.reference_settings import USUAL
 from mldebug_mcp.checks.run.resources import STRAIGHT, growth_of, lasting_growth
@@ -109,7 +109,7 @@ _LENGTHS = regex(r"len|(?<!distinct_)(?<!unique_)(?:char|word|token)s?(?![^\W_])
 
 def _no_length(run: Run) -> str | None:
     """All 14 runs of the data set that earn by length log one."""
-    logged = any(_LENGTHS.search(name) for name in run.series)
+    logged = run.kind not in TEXT_POLICIES or any(map(_LENGTHS.search, run.series))
     return None if logged else "it shows in the length of what is written, and no length is logged"
 
 
