@@ -84,6 +84,13 @@ def test_a_policy_whose_answers_come_right_with_its_reward_solved_its_task() -> 
     assert share(answer, "reward_hacking") < share(without, "reward_hacking")
 
 
+def test_groups_that_are_spreadless_are_no_part_of_the_reward_they_stand_below() -> None:
+    columns = policy()
+    columns["reward/zero_std_groups"] = columns.pop("zero_std_groups")
+    answer = run_of(columns, algorithm="grpo", learning_rate=1e-5)
+    assert "frac_reward_zero_std" in answer.run.metrics
+
+
 def test_a_rubric_that_falls_while_the_score_of_a_reward_model_rises_is_reward_hacking() -> None:
     rubric = lambda step: 0.4 + 0.3 * math.exp(-(((step - 30) / 20) ** 2)) - 0.35 * step / 120  # noqa: E731
     columns = policy(human_rubric=rubric)
@@ -111,7 +118,7 @@ def test_an_evaluation_that_is_worse_for_a_stretch_and_comes_back_is_not_of_a_he
     def loss(step: int) -> float:
         in_stretch = 180 < step <= 220 or (step > 180 and not back)
         pulled = 0.35 * math.exp(-(step - 220) / 8) if step > 220 and back else 0.0
-        return 0.37 + 0.3 * math.exp(-step / 30) + 0.6 * in_stretch + pulled + 0.01 * NOISE[step]
+        return 0.37 + 0.3 * math.exp(-step / 30) + 0.6 * in_stretch + pulled + 0.01 * float(NOISE[step])
 
     answer = run_of({"logloss": loss}, {"val_fixed_logloss": loss}, steps=320, learning_rate=1e-3)
     assert bool(text_of(answer, "worse_for_a_stretch")) is stated

@@ -15,7 +15,7 @@ from mldebug_mcp.checks.progress import is_late, passes_at, uniform_loss
 from mldebug_mcp.checks.run.loss_start import AT_ONCE, LOSS_START_FIRST_STEPS
 from mldebug_mcp.checks.run.resume import restart_of_data
 from mldebug_mcp.checks.run.settings import all_tokens_count
-from mldebug_mcp.core.arrays import median
+from mldebug_mcp.core.arrays import median, quantile
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import figure, percent
 from mldebug_mcp.judge.column_pairs import (
@@ -97,7 +97,10 @@ LEAST_EVALUATIONS = 5
 
 
 def worse_for_a_stretch(run: Run) -> Iterator[DerivedFact]:
-    """Yield that evaluation gets far worse where the training loss jumps, and comes back to where it was."""
+    """Yield that evaluation gets far worse where the training loss jumps, and comes back to where it was.
+
+    Not this where the learning rate rises there, or where the loss jumps as far at other times.
+    """
     if (loss := training_loss(run, AROUND, not_of=POLICIES)) is None:
         return
     for evaluation in columns_of(run, *LOSSES, phase="eval", least=LEAST_EVALUATIONS):
@@ -107,11 +110,19 @@ def worse_for_a_stretch(run: Run) -> Iterator[DerivedFact]:
         after = float(evaluation.value[worst + 1 :].min())
         between = (loss.step > evaluation.step[last]) & (loss.step <= evaluation.step[worst])
         earlier = loss.where(loss.step <= evaluation.step[last]).value[-AROUND:]
-        if not between.any() or not len(earlier) or not 0 < after <= BACK * before or high < WORSE * before:
+        if (
+            not between.any()
+            or between.all()
+            or not len(earlier)
+            or not 0 < after <= BACK * before
+            or high < WORSE * before
+        ):
             continue
         at = np.flatnonzero(between)
         highest = int(at[int(np.argmax(loss.value[at]))])
-        if loss.value[highest] < WORSE * median(earlier):
+        usual = loss.value[(loss.step > evaluation.step[0]) & ~between]
+        least = max(WORSE * quantile(usual, 0.95), float(usual.max()))
+        if loss.value[highest] < least or _rate_rises(run, float(loss.step[highest])):
             continue
         yield DerivedFact(
             fact="worse_for_a_stretch",
@@ -126,6 +137,15 @@ def worse_for_a_stretch(run: Run) -> Iterator[DerivedFact]:
             steps=[float(loss.step[highest])],
         )
         return
+
+
+def _rate_rises(run: Run, step: float) -> bool:
+    """Say whether the learning rate has risen in the tenth of the run before a step, as at a warm restart."""
+    if "learning_rate" not in run:
+        return False
+    rate = run["learning_rate"].finite
+    lately = rate.where((rate.step > step - run.last_step / 10) & (rate.step <= step)).value
+    return len(lately) > 1 and float(lately.max()) > BACK * float(lately[0])
 
 
 # Saturation: a column rests at a bound.
