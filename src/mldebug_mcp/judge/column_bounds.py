@@ -101,7 +101,8 @@ def worse_for_a_stretch(run: Run) -> Iterator[DerivedFact]:
 
     Not this where the learning rate rises there, or where the loss jumps as far at other times.
     """
-    if (loss := training_loss(run, AROUND, not_of=POLICIES)) is None:
+    loss = training_loss(run, AROUND, not_of=POLICIES)
+    if loss is None or run.step_name == "epoch":  # each epoch has all rows
         return
     for evaluation in columns_of(run, *LOSSES, phase="eval", least=LEAST_EVALUATIONS):
         worst = 1 + int(np.argmax(evaluation.value[1:-1]))
