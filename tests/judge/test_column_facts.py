@@ -68,6 +68,7 @@ def test_a_training_loss_that_is_a_multiple_of_the_evaluation_loss_is_stated_bes
     assert found.values["factor"] == pytest.approx(times, rel=0.1)
     assert f"gradient_accumulation_steps is {times}" in found.text
     assert "About 1 is expected" in found.text
+    assert answer.hypotheses[0].cause == "grad_accum_scaling"
 
 
 def test_an_evaluation_loss_that_stays_above_is_a_gap_and_no_multiple() -> None:

@@ -25,6 +25,7 @@ HEADS = [
 ]
 FOLDERS = {
     "names": ["train_loss", "eval_loss", "optim_lr", "optim_grad_norm", "train_q_max"],
+    "a run in front": ["kws_a1_train_loss", "kws_a1_eval_loss", "kws_a1_lr", "kws_a1_grad_norm", "kws_a1_train_q_max"],
     "folders": ["train/loss", "eval/loss", "optim/lr", "optim/grad_norm", "train/q_max"],
     "phases below metrics": ["loss/train", "loss/val", "lr/train", "grad_norm/train", "reward/train"],
     "folders of a kind": ["train/loss", "val/loss", "train/lr", "train/grad_norm", "train/q_max"],

@@ -10,6 +10,21 @@ import pytest
 from mldebug_mcp.logs.names import Quantity, Role, normal, role_of
 from mldebug_mcp.logs.names.lexicon import IDIOMS
 
+NEWCOMERS = {
+    "weights_changed": (Quantity.CHANGED_WEIGHTS, ""),
+    "frac_params_updated": (Quantity.CHANGED_WEIGHTS, ""),
+    "wnorm_encoder": (Quantity.WEIGHT_NORM, "encoder"),
+    "rollout/weights_age_updates": (Quantity.POLICY_AGE, ""),
+    "policy/ess_frac": (Quantity.EFFECTIVE_SAMPLES, ""),
+    "policy/frac_ratio_outside_0.2": (Quantity.CLIP_FRACTION, "0 2"),
+    "train/tokens_in_loss": (Quantity.LOSS_TOKENS, ""),
+    "n_target_tokens": (Quantity.LOSS_TOKENS, ""),
+    "train/tokens_in_batch": (Quantity.BATCH_TOKENS, ""),
+    "rm_score": (Quantity.REWARD, ""),
+    "human_rubric": (Quantity.SCORE, "human"),
+    "eval/answer_exact": (Quantity.ACCURACY, "completion exact"),
+    "token_loss": (Quantity.LOSS, "token"),
+}
 PLACES = ("", "perf", "metrics", "system", "charts")
 PHASES = {"": "", "train": "train", "val": "eval", "eval": "eval", "test": "eval"}
 LEVELS = ("", "avg", "mean", "last")
@@ -164,3 +179,14 @@ def test_one_quantity_in_any_unit_is_one_role(name: str, quantity: Quantity, fac
     assert read is not None
     assert (read.quantity, read.is_whole) == (quantity, True)
     assert read.factor == pytest.approx(factor)
+
+
+@pytest.mark.parametrize(("name", "expected"), NEWCOMERS.items())
+def test_names_that_newcomers_gave_are_read_as_what_they_say(name: str, expected: tuple[Quantity, str]) -> None:
+    role = role_of(name)
+    assert role is not None
+    assert (role.quantity, role.part) == expected
+
+
+def test_a_share_of_spreadless_groups_below_the_reward_is_no_reward() -> None:
+    assert role_of("reward/zero_std_groups") is None

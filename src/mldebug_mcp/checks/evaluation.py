@@ -18,6 +18,8 @@ from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.core.text import figure
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity
+from mldebug_mcp.logs.names.lexicon import NAMED_LOSSES
+from mldebug_mcp.logs.names.words import pieces_of
 from mldebug_mcp.logs.run import Run, Series
 
 __all__ = [
@@ -91,7 +93,18 @@ def _of_whole_sets(run: Run, *quantities: Quantity) -> list[Series]:
         for series in run.with_role(*quantities, phase="eval", parts=True)
         if series.role is not None and _COMPONENTS.isdisjoint(series.role.part.split(" "))
     ]
-    return sorted(found, key=lambda series: (series.name != "eval_loss", series.name))
+    found.sort(key=lambda series: (series.name != "eval_loss", series.name))
+    return [series for series in found if _is_measured_as(series, found[0])]
+
+
+_MEASURES = NAMED_LOSSES | {"loss", "logloss", "nll"}
+"""Words for what a loss of a set is."""
+
+
+def _is_measured_as(series: Series, other: Series) -> bool:
+    """Say whether losses may be one measure of two sets: no `chain_nll` next to a `loss`."""
+    own, its = (_MEASURES.intersection(pieces_of(each.logged_as or each.name)) for each in (series, other))
+    return not own or not its or not own.isdisjoint(its)
 
 
 LEAST_THIRD = 5

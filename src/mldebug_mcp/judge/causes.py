@@ -10,7 +10,13 @@ import numpy as np
 
 from mldebug_mcp.checks.curve import end_level, start_level
 from mldebug_mcp.checks.evaluation import auc_of, is_of_a_guess, last_share
-from mldebug_mcp.checks.policies import MIN_DIVERGENCE_RECORDS, divergences, kept_rise, rewards_of
+from mldebug_mcp.checks.policies import (
+    MIN_DIVERGENCE_RECORDS,
+    TEXT_POLICIES,
+    divergences,
+    kept_rise,
+    rewards_of,
+)
 from mldebug_mcp.checks.precision import outlived
 from mldebug_mcp.checks.reference_settings import USUAL
 from mldebug_mcp.checks.run.resources import STRAIGHT, growth_of, lasting_growth
@@ -58,6 +64,10 @@ OUT = 7.0
 """Bits against a cause that cannot be: a hundred to one, because a setting may be overridden where nobody sees it."""
 HARDLY = 3.0
 """Bits against a cause that a setting makes unlikely: eight to one. Both chosen by hand."""
+UNSEEN = 5.0
+"""Bits against a cause whose one sign is not logged, thirty to one: where it is to be feared, it is. Chosen by hand."""
+_WHOLE = regex(r"\b(?:em|exact)$")
+"""How the part of a score ends that asks whether an answer matches from end to end."""
 MOSTLY_MATCHED = 0.9
 """Share of answers that match from end to end. Chosen: one in ten is wrong."""
 ONE_PASS = 1.05
@@ -102,6 +112,25 @@ class Need:
 
     lacks: Callable[[Run], str | None]
     bits: float = OUT
+
+
+_LENGTHS = regex(r"len|(?<!distinct_)(?<!unique_)(?:char|word|token)s?(?![^\W_])", re.IGNORECASE)
+"""What the name of a metric holds that may be a length of what a policy writes: no count of distinct tokens."""
+
+
+def _no_length(run: Run) -> str | None:
+    """All 14 runs of the data set that earn by length log one."""
+    logged = run.kind not in TEXT_POLICIES or any(map(_LENGTHS.search, run.series))
+    return None if logged else "it shows in the length of what is written, and no length is logged"
+
+
+_RECURRENT = regex(r"\b(?:gru|b?i?lstm|rnn)\b", re.IGNORECASE)
+"""What a model is called that reads a sequence token by token."""
+
+
+def _recurrent(run: Run) -> str | None:
+    model = run.settings.text("model", "model_type")
+    return f"it needs a mask, and the model is {model}" if _RECURRENT.search(model) else None
 
 
 def _no_fp16(run: Run) -> str | None:
@@ -291,7 +320,7 @@ def _answers_whole(run: Run) -> str | None:
     whole = (
         series.finite
         for series in scores
-        if series.role and (series.role.part == "em" or series.role.quantity is Quantity.SUCCESS_RATE)
+        if series.role and (_WHOLE.search(series.role.part) or series.role.quantity is Quantity.SUCCESS_RATE)
     )
     found = next((series for series in whole if last_share(series) >= MOSTLY_MATCHED), None)
     if found is None:
@@ -369,8 +398,9 @@ _OF_SETTINGS: Mapping[str, tuple[Need, ...]] = {
     "class_imbalance": (Need(_ranks_nothing, HARDLY),),
     "no_reward_variance": (Need(_groups_differ), Need(_rewards_differ, HARDLY)),
     "reward_broken": (Need(_rewards_differ, HARDLY),),
+    "length_exploitation": (Need(_no_length, UNSEEN),),
     "label_shift_error": (Need(_answers_whole, HARDLY),),
-    "causal_mask_missing": (Need(_answers_whole, HARDLY),),
+    "causal_mask_missing": (Need(_answers_whole, HARDLY), Need(_recurrent, HARDLY)),
 }
 NEEDS: Mapping[str, tuple[Need, ...]] = {
     cause: (

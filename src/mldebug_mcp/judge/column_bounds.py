@@ -14,7 +14,8 @@ from mldebug_mcp.checks.evaluation import ERRORS_OF_VALUES, MOST_BEYOND_ONE, as_
 from mldebug_mcp.checks.progress import is_late, passes_at, uniform_loss
 from mldebug_mcp.checks.run.loss_start import AT_ONCE, LOSS_START_FIRST_STEPS
 from mldebug_mcp.checks.run.resume import restart_of_data
-from mldebug_mcp.core.arrays import median
+from mldebug_mcp.checks.run.settings import all_tokens_count
+from mldebug_mcp.core.arrays import median, quantile
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import figure, percent
 from mldebug_mcp.judge.column_pairs import (
@@ -32,6 +33,7 @@ from mldebug_mcp.logs import Run, Series
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity
 from mldebug_mcp.logs.names.quantities import THROUGHPUTS
+from mldebug_mcp.logs.settings.values import flag_of
 from mldebug_mcp.models.diagnosis import DerivedFact
 
 # Jumps and passes over the data: rows that are bad come once in each pass, in whatever order.
@@ -84,6 +86,67 @@ def _jumps(values: Floats) -> NDArray[np.int64]:
     above = (values - level) / np.maximum(np.abs(level), 1e-12)
     far = above > max(JUMPS_BY * mad(above), LEAST_JUMP)
     return np.flatnonzero(far & ~np.concatenate([[False], far[:-1]]))
+
+
+WORSE = 1.5
+"""Times its level before by which an evaluation is worse for a stretch. Chosen: noise of a fixed set has far less."""
+BACK = 1.1
+"""Times that level to which it comes back. Chosen."""
+LEAST_EVALUATIONS = 5
+"""Evaluations that show a level, a stretch and a way back. Chosen."""
+
+
+def worse_for_a_stretch(run: Run) -> Iterator[DerivedFact]:
+    """Yield that evaluation gets far worse where the training loss jumps, and comes back to where it was.
+
+    Not this where the learning rate rises there, or where the loss jumps as far at other times.
+    """
+    loss = training_loss(run, AROUND, not_of=POLICIES)
+    if loss is None or run.step_name == "epoch":  # each epoch has all rows
+        return
+    for evaluation in columns_of(run, *LOSSES, phase="eval", least=LEAST_EVALUATIONS):
+        worst = 1 + int(np.argmax(evaluation.value[1:-1]))
+        last = int(np.argmin(evaluation.value[:worst]))
+        before, high = evaluation.value[[last, worst]].tolist()
+        after = float(evaluation.value[worst + 1 :].min())
+        between = (loss.step > evaluation.step[last]) & (loss.step <= evaluation.step[worst])
+        earlier = loss.where(loss.step <= evaluation.step[last]).value[-AROUND:]
+        if (
+            not between.any()
+            or between.all()
+            or not len(earlier)
+            or not 0 < after <= BACK * before
+            or high < WORSE * before
+        ):
+            continue
+        at = np.flatnonzero(between)
+        highest = int(at[int(np.argmax(loss.value[at]))])
+        usual = loss.value[(loss.step > evaluation.step[0]) & ~between]
+        least = max(WORSE * quantile(usual, 0.95), float(usual.max()))
+        if loss.value[highest] < least or _rate_rises(run, float(loss.step[highest])):
+            continue
+        yield DerivedFact.model_construct(
+            fact="worse_for_a_stretch",
+            text=(
+                f"{named(evaluation)} is {figure(before)} at {figure(float(evaluation.step[last]))}, {figure(high)} at "
+                f"{figure(float(evaluation.step[worst]))} and {figure(after)} again later. {named(loss)} goes from "
+                f"about {figure(median(earlier))} to {figure(float(loss.value[highest]))} at "
+                f"{run.place(float(loss.step[highest]))}. Rows that contradict the others do that, or an "
+                "update that is far too large."
+            ),
+            values={"before": before, "worst": high, "after": after},
+            steps=[float(loss.step[highest])],
+        )
+        return
+
+
+def _rate_rises(run: Run, step: float) -> bool:
+    """Say whether the learning rate has risen in the tenth of the run before a step, as at a warm restart."""
+    if "learning_rate" not in run:
+        return False
+    rate = run["learning_rate"].finite
+    lately = rate.where((rate.step > step - run.last_step / 10) & (rate.step <= step)).value
+    return len(lately) > 1 and float(lately.max()) > BACK * float(lately[0])
 
 
 # Saturation: a column rests at a bound.
@@ -614,28 +677,56 @@ LEAST_NATS = 50.0
 OF_CONSTANT = 0.97
 """Share of the loss of the constant guess that no evaluation goes below where nothing was learnt. Chosen: the error of
 the label mean of 500 rows."""
-SPACING = {"bf16": 2.0**-8, "fp16": 2.0**-11}
-"""Distance of a number from the next as a share of it, at most: 8 and 11 bits of precision (IEEE 754, bfloat16)."""
-_PURE = ("pure", "full", "true", "weights")
-"""Words that say that the weights themselves are kept in half precision."""
 
 
-def update_below_spacing(run: Run) -> Iterator[DerivedFact]:
-    """Yield updates below half the distance to the next number, where weights are kept in half precision."""
-    precision = run.facts.precision
-    kept_in = str(run.settings["precision"].value).lower() if "precision" in run.settings else ""
-    spacing = SPACING.get(precision or "", 0.0) if any(word in kept_in for word in _PURE) else 0.0
-    for ratio in columns_of(run, Quantity.UPDATE_RATIO):
-        if spacing and ratio.role is not None and ratio.role.is_whole and 0 < median(ratio.value) < spacing / 2:
-            yield DerivedFact.model_construct(
-                fact="update_below_spacing",
-                text=(
-                    f"{named(ratio)} is {figure(median(ratio.value))} (median) and the weights are kept in {kept_in}. "
-                    f"{precision} rounds a change below {figure(spacing / 2)} of a weight away, so most updates "
-                    "have no effect."
-                ),
-                values={"ratio": median(ratio.value), "spacing": spacing},
-            )
+NEAR_FLOOR = 0.05
+"""Share of the floor by which a loss that has come near it lies above. Chosen."""
+MOST_OF_WAY = 2 / 3
+"""Share of the way to the floor that it has come. Chosen."""
+BELOW_FLOOR = 0.9
+"""Share of the floor below which no evaluation comes by chance. Chosen."""
+
+
+def data_floor(run: Run) -> Iterator[DerivedFact]:
+    """Yield how the loss of evaluation ends at the least that the log says any model of the data can have."""
+    floor, loss = run.setting("loss_floor"), training_loss(run, not_of=NOT_BY_LOSS)
+    if not floor or loss is None or "eval_loss" not in run or not len(evaluation := run["eval_loss"].finite):
+        return
+    start, end = float(loss.value[0]), float(evaluation.value[-1])
+    text = f"{named(evaluation)} ends at {figure(end)}, and the entropy of the data is {figure(floor)} by the log."
+    values = {"floor": floor, "end": end, "start": start}
+    if end < BELOW_FLOOR * floor:
+        why = " On new rows no model gets below it: the answers are in its input, or the rows in its training data."
+        yield DerivedFact.model_construct(fact="below_data_floor", text=text + why, values=values)
+    elif end - floor <= NEAR_FLOOR * floor and start - end >= MOST_OF_WAY * (start - floor):
+        way = f" That is {percent((start - end) / (start - floor))} of the way from {figure(start)}: little is left."
+        yield DerivedFact.model_construct(fact="near_data_floor", text=text + way, values=values)
+
+
+_ANSWERS_ALONE = regex(
+    r"(?:completion|assistant|answer|response)s?_only(?:_loss)?|mask_(?:prompt|input)s?", re.IGNORECASE
+)
+"""What a flag is called that leaves all but answers out of the loss."""
+_LOSS_ON = regex(r"(?:loss|train|trained)_on", re.IGNORECASE)
+_OF_ANSWERS = regex(r"(?:answer|completion|response|assistant)s?(?:[ _-]?only)?", re.IGNORECASE)
+"""The value of a setting that says what the loss is on, where that is answers alone."""
+
+
+def prompts_count_unmeant(run: Run) -> Iterator[DerivedFact]:
+    """Yield that the loss counts every token of the batches, though a setting leaves it on answers alone."""
+    counts = None if run.kind in POLICIES else all_tokens_count(run)
+    meant = [
+        setting
+        for setting in run.settings.values()
+        if (_ANSWERS_ALONE.fullmatch(key := setting.key.rpartition("/")[2]) and flag_of(setting.value))
+        or (_LOSS_ON.fullmatch(key) and _OF_ANSWERS.fullmatch(str(setting.value)))
+    ]
+    if counts is not None and meant:
+        yield DerivedFact.model_construct(
+            fact="prompts_count_unmeant",
+            text=f"{counts.summary}. But {meant[0].key} is {str(meant[0].value).lower()}.",
+            values={"share": counts.values["share"]},
+        )
 
 
 def too_low_for_one_pass(run: Run) -> Iterator[DerivedFact]:

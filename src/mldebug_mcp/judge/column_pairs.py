@@ -22,7 +22,9 @@ from mldebug_mcp.logs import Run, Series
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity
 from mldebug_mcp.logs.names.losses import is_auxiliary
+from mldebug_mcp.logs.names.metrics import canonical
 from mldebug_mcp.logs.names.quantities import LOSSES as EVERY_LOSS
+from mldebug_mcp.logs.names.words import pieces_of
 from mldebug_mcp.models.diagnosis import DerivedFact
 
 MIN_RECORDS_FOR_LEVEL = 8
@@ -536,6 +538,10 @@ _OF_A_PROBE = regex(r"k_?nn|nearest|linear|probe|retriev", re.IGNORECASE)
 """Scores of another classifier on a model's features: what the model is trained on may be far harder."""
 
 
+_NO_AUGMENTATION = ("none", "off", "no", "false")
+"""What a setting says where training rows are not changed."""
+
+
 def training_behind(run: Run) -> Iterator[DerivedFact]:
     """Yield that evaluation answers nearly all while training answers far fewer at the same time."""
     for quantity in (Quantity.ACCURACY, Quantity.TOKEN_ACCURACY):
@@ -548,11 +554,13 @@ def training_behind(run: Run) -> Iterator[DerivedFact]:
         low, high = median(tail(train[0])), median(tail(evaluation[0]))
         if high < GOOD or high - low < AHEAD or high > 1:
             continue
+        disturbed = run.setting("dropout") != 0 or run.settings.text("augmentation", "augment") not in _NO_AUGMENTATION
         yield DerivedFact.model_construct(
-            fact="training_behind",
+            fact="training_behind" if disturbed else "undisturbed_training_behind",
             text=(
                 f"{named(evaluation[0])} is {figure(high)} and {named(train[0])} {figure(low)} (medians of the last "
-                "third). The same model answers training rows at least as well where both are asked and scored alike."
+                "third). The same model answers training rows at least as well where both are asked and scored alike"
+                f"{'' if disturbed else ', and there is neither dropout nor augmentation'}."
             ),
             values={"train": low, "eval": high},
         )
@@ -595,6 +603,37 @@ def training_rows_evaluated(run: Run) -> Iterator[DerivedFact]:
                 f"{figure(high)} (medians of the last third). The second is of rows that training has seen. {expected}"
             ),
             values={"train": low, "train_rows": middle, "eval": high},
+        )
+        return
+
+
+# An evaluation that is made twice of the same weights.
+
+
+_AGAIN = regex(r"re_?run|re_?eval|again|repeat(?:ed)?|twice|second_(?:pass|run)", re.IGNORECASE)
+"""What the name of an evaluation holds that was made again."""
+AS_EXACT = 0.005
+"""Share of a value by which a second evaluation may be off. Chosen: kernels that add in another order leave less."""
+
+
+def evaluated_twice(run: Run) -> Iterator[DerivedFact]:
+    """Yield that an evaluation which is made again of the same weights gives other values each time."""
+    for name, again in run.series.items():
+        once = canonical(f"eval_{pieces_of(name)[-1]}") if _AGAIN.search(name) else ""
+        if once == name or once not in run:
+            continue
+        steps, first, second = aligned(run[once].finite, again.finite)
+        off = np.abs(first - second) / np.maximum(np.abs(first), 1e-12)
+        if len(steps) < LEAST_PAIRS or median(off) < AS_EXACT:
+            continue
+        yield DerivedFact.model_construct(
+            fact="evaluated_twice",
+            text=(
+                f"{named(again)} is {figure(100 * median(off))} % off {named(run[once])} (median of {len(steps)} "
+                f"evaluations), {figure(second[-1])} and {figure(first[-1])} at the end. The same weights give equal "
+                "values on the same rows, unless dropout or statistics of batches are still on."
+            ),
+            values={"off": median(off), "first": float(first[-1]), "second": float(second[-1])},
         )
         return
 
@@ -674,51 +713,6 @@ def nothing_trained(run: Run) -> Iterator[DerivedFact]:
         values={"records": float(min(ends))},
         steps=[step],
     )
-
-
-LEAST_STILL = 10
-"""Records of a norm of the weights that tell whether it moves. Chosen."""
-FAR_BEYOND = 20.0
-"""Times the last logged digit that updates are long together. Chosen: they do not all point outwards."""
-STAYED = 0.95
-"""Share of its start that a loss keeps which nothing brings down. Chosen."""
-
-
-def weights_stand_still(run: Run) -> Iterator[DerivedFact]:
-    """Yield that the norm of the weights is one number throughout, though gradients and learning rate are not zero.
-
-    Steps of plain gradient descent, learning rate times gradient norm each, would move it by more than its last digit.
-    Not this where the loss falls: the norm may be of weights that are frozen.
-    """
-    norms = [series.finite for series in run.with_role(Quantity.WEIGHT_NORM) if len(series.finite) >= LEAST_STILL]
-    still = next((norm for norm in norms if not np.ptp(norm.value) and norm.value[0] > 0), None)
-    if still is None or not {"grad_norm", "learning_rate"} <= run.series.keys():
-        return
-    loss = training_loss(run, MIN_RECORDS_FOR_LEVEL)
-    if loss is not None and median(tail(loss)) < STAYED * median(loss.value[:LEAST_STILL]):
-        return
-    gradient, rate = (run[name].finite for name in ("grad_norm", "learning_rate"))
-    if not len(gradient) or not len(rate):
-        return
-    value = float(still.value[0])
-    steps = float(still.step[-1] - still.step[0]) if run.step_name == "step" else float(len(still) - 1)
-    travelled = steps * float(rate.value.mean()) * median(gradient.value)
-    if travelled < FAR_BEYOND * _last_digit(value):
-        return
-    yield DerivedFact.model_construct(
-        fact="weights_stand_still",
-        text=(
-            f"{named(still)} is exactly {figure(value)} in all {len(still)} records, while {named(rate)} is about "
-            f"{figure(float(rate.value.mean()))} and {named(gradient)} about {figure(median(gradient.value))}. "
-            "Updates by such gradients would move it."
-        ),
-        values={"value": value, "records": float(len(still))},
-    )
-
-
-def _last_digit(value: float) -> float:
-    """Return the unit of the last digit with which a number is written, at least that of double precision."""
-    return next((10.0**-places for places in range(13) if round(value, places) == value), abs(value) * 1e-12)
 
 
 def _zeros_at_end(values: Floats) -> int:

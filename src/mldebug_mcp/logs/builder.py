@@ -26,7 +26,7 @@ from mldebug_mcp.logs.names.metrics import COUNTERS, canonical, factor, is_loss,
 from mldebug_mcp.logs.names.records import (
     Single,
     as_the_trainer_means,
-    is_of_evaluation,
+    evaluated_set,
     named_of_evaluation,
     nulls_in,
     numbers_in,
@@ -138,8 +138,8 @@ class RunBuilder:
         if single is not None:
             return self._take_single(single)
         numbers = dict(numbers_in(values))
-        if is_of_evaluation(values):
-            numbers = {named_of_evaluation(name): value for name, value in numbers.items()}
+        if of := evaluated_set(values):
+            numbers = {named_of_evaluation(name, of): value for name, value in numbers.items()}
         for key in MESSAGES & values.keys():
             if isinstance(text := values[key], str) and is_error(text):
                 self.message(self.rows + 1, text)
@@ -167,7 +167,9 @@ class RunBuilder:
         if number is None:
             return False
         where = {name: value for name, value in numbers_in(single.rest) if canonical(name) in COUNTERS}
-        metric = named_of_evaluation(single.metric) if is_of_evaluation(single.rest) else single.metric
+        metric = (
+            named_of_evaluation(single.metric, held_out) if (held_out := evaluated_set(single.rest)) else single.metric
+        )
         end, before, of = self._single
         texts = _run_named_in(single.rest)
         open_here = where and end == self.rows and metric not in before and texts == of

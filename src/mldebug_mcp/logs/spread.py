@@ -102,7 +102,8 @@ def is_phase_of_metric(path: Path) -> bool:
 def curves_by_tag(files: Iterable[Path]) -> dict[Path, str]:
     """Return such tables of one run with the metrics that their files and folders name; empty where these name none.
 
-    Files that are named after runs, `small.csv`, hold the same metric.
+    Files that are named after runs, `small.csv`, hold the same metric. What all begin with is the run, `gcn_` of
+    `gcn_val_loss.csv`.
     """
     tables = [path for path in files if curve_columns(path) is not None]
     if len(tables) < 2:
@@ -111,8 +112,17 @@ def curves_by_tag(files: Iterable[Path]) -> dict[Path, str]:
     is_part = phase_in(above.name) or any(path.parent == above and is_phase_of_metric(path) for path in tables)
     above = above.parent if is_part else above
     tags = {path: path.relative_to(above).with_suffix("").as_posix() for path in tables}
-    metrics = {role.name for tag in tags.values() if (role := role_of(tag)) is not None}
-    return tags if len(metrics) > 1 else {}
+    if not _name_metrics(tags.values()):
+        first, last = min(tags.values()), max(tags.values())
+        alike = next((at for at, (own, its) in enumerate(zip(first, last, strict=False)) if own != its), len(first))
+        of_run = max(first.rfind(mark, 0, alike) for mark in "_-./") + 1
+        tags = {path: tag[of_run:] for path, tag in tags.items()}
+    return tags if _name_metrics(tags.values()) else {}
+
+
+def _name_metrics(tags: Iterable[str]) -> bool:
+    """Say whether tags are of several metrics."""
+    return len({role.name for tag in tags if (role := role_of(tag)) is not None}) > 1
 
 
 def _first_line(path: Path) -> bytes:

@@ -56,7 +56,7 @@ def test_steps_per_pass_and_the_plan_follow_from_rows_and_the_effective_batch() 
     assert found.passes_at(12) == 1.5
 
 
-@pytest.mark.parametrize("key", ["n_train", "num_train", "data/n_train"])
+@pytest.mark.parametrize("key", ["n_train", "num_train", "data/n_train", "train_clips"])
 def test_the_number_of_training_rows_is_read_where_the_key_says_no_more_than_train(key: str) -> None:
     values: dict[str, Any] = {key: 1000, "batch_size": 8}
     assert facts(**values).steps_per_pass == 125

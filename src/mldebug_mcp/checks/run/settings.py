@@ -22,6 +22,7 @@ from mldebug_mcp.checks.reference_settings import (
 from mldebug_mcp.checks.reference_settings import USUAL as REFERENCE_SETTINGS_USUAL
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import counted, figure
+from mldebug_mcp.logs.names import Quantity
 from mldebug_mcp.logs.names.words import pieces_of
 from mldebug_mcp.logs.run import Run, Series
 
@@ -328,9 +329,6 @@ _COUNTED = regex(
     r"(?:train_)?(?:loss|labels?|targets?|supervised|trained|trainable|unmasked)_(?:(?:tokens?|labels?)_)?"
     r"(?:frac(?:tion)?|share|ratio|pct)"
 )
-_COUNTED_TOKENS = regex(
-    r"(?:train_)?(?:num_|n_)?(?:loss|labels?|targets?|supervised|trained|trainable|unmasked)_tokens"
-)
 _TOKENS = regex(r"(?:train_)?(?:num_|n_)?(?:all_|total_|input_)?tokens(?:_per_record)?")
 
 
@@ -347,7 +345,7 @@ def prompt_in_loss(run: Run) -> Evidence | None:
     Not this when: only completions count; unknown where neither such a setting nor the share of labels is given,
     because defaults differ. With short prompts and long answers it does little harm.
     """
-    if (counts := _all_tokens_count(run)) is not None:
+    if (counts := all_tokens_count(run)) is not None:
         return counts
     shares = _called(run, _COUNTED)
     share = next(
@@ -373,13 +371,15 @@ def _called(run: Run, names: re.Pattern[str]) -> list[Series]:
     return [series.finite for name, series in run.series.items() if names.fullmatch("_".join(pieces_of(name)))]
 
 
-def _all_tokens_count(run: Run) -> Evidence | None:
+def all_tokens_count(run: Run) -> Evidence | None:
     """Return that each record trains on all tokens but the first of each row; None where the log does not show that.
 
     The first token of a row is predicted by nothing, so that the tokens that count are fewer by the rows of a step.
     """
     rows = run.facts.effective_batch
-    trained, every = (next(iter(_called(run, names)), None) for names in (_COUNTED_TOKENS, _TOKENS))
+    counted_tokens = run.with_role(Quantity.LOSS_TOKENS, phase="train")
+    batch_tokens = [*run.with_role(Quantity.BATCH_TOKENS, phase="train"), *_called(run, _TOKENS)]
+    trained, every = (next((series.finite for series in of), None) for of in (counted_tokens, batch_tokens))
     if trained is None or every is None or len(trained) < MIN_LABEL_RECORDS:
         return None
     steps, total, count = aligned(every, trained)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Protocol
@@ -27,9 +27,9 @@ from mldebug_mcp.logs.names.records import (
     ENVELOPES,
     MAX_RECORD_DEPTH,
     SUMMARY_MARKS,
+    evaluated_set,
     is_long,
     named_of_evaluation,
-    phase_in,
     tells_kind,
 )
 from mldebug_mcp.logs.numbers import WITH_UNIT, parse_number
@@ -86,7 +86,7 @@ def add_frame(builder: RunBuilder, frame: pl.DataFrame, stand_ins: Mapping[float
 def _numbers_in(frame: pl.DataFrame) -> tuple[dict[str, pl.Series], NDArray[np.bool_], dict[str, pl.Series]] | None:
     """Return the columns of numbers, which rows a text tells to be of evaluation, shape (rows,), and the runs of rows.
 
-    None where a text may spell a number, or where two columns have one name.
+    None where a text may spell a number, where two columns have one name, or where evaluations are of named sets.
     """
     numbers: dict[str, pl.Series] = {}
     labels: dict[str, pl.Series] = {}
@@ -101,7 +101,10 @@ def _numbers_in(frame: pl.DataFrame) -> tuple[dict[str, pl.Series], NDArray[np.b
         elif _may_spell_numbers(column):
             return None
         elif column.dtype == pl.String and tells_kind(name):
-            evaluated |= _of_evaluation(column)
+            sets = {text: evaluated_set({name: text}) for text in column.unique().to_list() if text is not None}
+            if not {*sets.values()} <= {"", "eval"}:
+                return None
+            evaluated |= _where(column, [text for text, of in sets.items() if of])
     own = [name for name in numbers if named_of_evaluation(name) != name]
     if evaluated.any() and any(named_of_evaluation(name) in numbers for name in own):
         return None
@@ -118,10 +121,9 @@ def _leaves(frame: pl.DataFrame, prefix: str = "", depth: int = 0) -> Iterator[t
             yield prefix + column.name, column
 
 
-def _of_evaluation(column: pl.Series) -> NDArray[np.bool_]:
-    """Return in which rows a text tells that they are of evaluation, shape (rows,)."""
-    telling = [text for text in column.unique().to_list() if text is not None and phase_in(text) == "eval"]
-    return np.asarray(column.is_in(telling).fill_null(value=False).to_numpy())
+def _where(column: pl.Series, texts: Sequence[str]) -> NDArray[np.bool_]:
+    """Return in which rows one of some texts stands, shape (rows,)."""
+    return np.asarray(column.is_in(texts).fill_null(value=False).to_numpy())
 
 
 def _parted(

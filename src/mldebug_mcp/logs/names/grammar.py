@@ -108,7 +108,7 @@ def called_by_name(words: Words) -> Read | None:
 
     It is a part of the loss for all that a name can say; of a log that has no other, it is the loss.
     """
-    if words.base[-1] == "em":
+    if words.base[-1] in ("em", "exact"):
         return Read(Quantity.ACCURACY, " ".join(words.base), extra=len(words.base))
     every = frozenset(words.base) - (lexicon.SOFT - {"usage"})
     others = every - lexicon.OF_A_LOSS_TOO - lexicon.NAMED_LOSSES
@@ -226,7 +226,7 @@ _ALSO_LEVEL = {
 }
 _IN_MINUTES = frozenset({Quantity.ELAPSED, Quantity.TIME_LEFT})
 _AT_A_TIME = frozenset({"", "mean", "last", "sum"})
-_OF_QUANTITIES = frozenset({"loss", "em", "reward", "per", *lexicon.NEGATED, *lexicon.RATES}).union(
+_OF_QUANTITIES = frozenset({"loss", "em", "exact", "reward", "per", *lexicon.NEGATED, *lexicon.RATES}).union(
     *lexicon.MEANINGS,
     *lexicon.ALONE,
     *lexicon.TIMED,

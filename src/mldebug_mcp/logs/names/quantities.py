@@ -16,6 +16,7 @@ class Quantity(StrEnum):
     GRADIENT_NORM = "grad_norm"
     WEIGHT_NORM = "weight_norm"
     UPDATE_RATIO = "update_ratio"
+    CHANGED_WEIGHTS = "changed_weights"
     LEARNING_RATE = "learning_rate"
     LOSS_SCALE = "loss_scale"
     SKIPPED_STEPS = "skipped_iterations"
@@ -27,6 +28,8 @@ class Quantity(StrEnum):
     TOKENS_SEEN = "num_tokens"
     SAMPLES_SEEN = "num_samples"
     BATCH_SIZE = "batch_size"
+    LOSS_TOKENS = "loss_tokens"
+    BATCH_TOKENS = "batch_tokens"
 
     STEP_TIME = "step_time"
     DATA_TIME = "data_time"
@@ -65,6 +68,8 @@ class Quantity(StrEnum):
     POLICY_RATIO = "policy_ratio"
     EXPLAINED_VARIANCE = "explained_variance"
     ADVANTAGE = "advantage"
+    POLICY_AGE = "policy_age"
+    EFFECTIVE_SAMPLES = "effective_samples"
     EXPLORATION = "exploration_rate"
     EPISODE_LENGTH = "episode_length"
     COMPLETION_LENGTH = "completion_length"
@@ -189,7 +194,7 @@ _SHARES = (
     | {
         Quantity.ACCURACY, Quantity.TOKEN_ACCURACY, Quantity.REWARD_ACCURACY, Quantity.CLIP_FRACTION,
         Quantity.CLIPPED_COMPLETIONS, Quantity.GROUPS_WITHOUT_SPREAD, Quantity.SUCCESS_RATE, Quantity.ERROR_RATE,
-        Quantity.WORD_ERROR_RATE,
+        Quantity.WORD_ERROR_RATE, Quantity.CHANGED_WEIGHTS,
     }
 )  # fmt: skip
 _NAMED = (
@@ -203,7 +208,7 @@ _NAMED = (
         Quantity.ELAPSED, Quantity.TIMESTAMP, Quantity.EPISODE_LENGTH, Quantity.COMPLETION_LENGTH,
         Quantity.CLIPPED_COMPLETIONS,
     }
-) - {Quantity.WEIGHT_NORM, Quantity.UPDATE_RATIO}  # fmt: skip
+) - {Quantity.WEIGHT_NORM, Quantity.UPDATE_RATIO, Quantity.CHANGED_WEIGHTS}  # fmt: skip
 _ALSO_SETTINGS = frozenset({
     Quantity.PRECISION, Quantity.ERROR_RATE, Quantity.SUCCESS_RATE, Quantity.HIT_RATE, Quantity.CORRELATION,
     Quantity.RANK, Quantity.METEOR, Quantity.VALUE, Quantity.PROMPT_LENGTH,

@@ -26,6 +26,9 @@ _KIND = regex(
     re.IGNORECASE,
 )
 """What a field is called that gives the kind of a record."""
+_SET = regex(r"(?:[a-z]+[_.])*(?:split|subset|set|part|dataset)", re.IGNORECASE)
+"""... and what one is called that names the rows."""
+_NAME_OF_SET = regex(r"[a-z]\w{0,30}(?:[-_][a-z]\w{0,30}){0,2}", re.IGNORECASE)
 _WORD = regex(r"[^\W\d_]+")
 HUMP = regex(r"(?<=[a-z])(?=[A-Z])")
 _WITH_PHASE = frozenset({
@@ -111,20 +114,25 @@ def _parted(name: str) -> tuple[str, tuple[str, ...]]:
     return phases.pop() if len(phases) == 1 else "", tuple(word for word in words if word not in PHASES)
 
 
-def is_of_evaluation(values: Mapping[str, object]) -> bool:
-    """Say whether a field of a record tells that it is one of evaluation."""
-    return any(
-        (isinstance(value, str) and tells_kind(key) and phase_in(value) == "eval")
-        or (isinstance(value, Mapping) and key in ENVELOPES and is_of_evaluation(value))
-        for key, value in values.items()
-    )
+def evaluated_set(values: Mapping[str, object]) -> str:
+    """Return the set that a record is an evaluation of, by a field: "eval", or "verified_dev"; "" if by none."""
+    for key, value in values.items():
+        if isinstance(value, str) and tells_kind(key):
+            phase, rest = _parted(value[:80])
+            if phase == "eval" and len(rest) < MAX_WORDS and _WITH_PHASE.issuperset(rest):
+                return phase
+            if phase == "eval" and _NAME_OF_SET.fullmatch(value) and _SET.fullmatch(key):
+                return value
+        if isinstance(value, Mapping) and key in ENVELOPES and (inside := evaluated_set(value)):
+            return inside
+    return ""
 
 
-def named_of_evaluation(name: str) -> str:
-    """Return the name of a metric in a record of evaluation that does not say so in its names."""
+def named_of_evaluation(name: str, of: str = "eval") -> str:
+    """Return the name of a metric in a record of evaluation, of some set, that does not say so in its names."""
     role = role_of(name)
     is_of_run = role is not None and (role.quantity in PLACES or role.quantity is Quantity.LEARNING_RATE)
-    return name if is_of_run or (role is not None and role.phase) else f"eval/{name}"
+    return name if is_of_run or (role is not None and role.phase) else f"{of}/{name}"
 
 
 class Single(NamedTuple):

@@ -72,6 +72,14 @@ _SIZES_IN_PROSE = regex(
     r"|(?<![\w.])(?P<classes>\d{1,6})(?=(?: \w+)? classes\b)",
     re.IGNORECASE,
 )
+_FLOOR_IN_PROSE = regex(
+    r"\bentropy of the (?:source|data|process|chain|generator)\b[^:=\d]{0,60}[:=]\s{0,3}"
+    r"(?P<of>\d{1,4}\.\d{1,9}+)(?! ?bits)"
+    r"|\b(?:from|of) the data\b[^\n]{0,120}?\b\w{0,20}(?:nll|entropy)\s?[:=]\s{0,3}"
+    r"(?P<own>\d{1,4}\.\d{1,9}+)(?! ?bits)",
+    re.IGNORECASE,
+)
+"""What a line says of the least loss that a model of these data can have."""
 LEAST_CLASSES = 2
 LOOKS_AHEAD = 100
 """Lines behind an object in which it would come again, were it a record."""
@@ -285,13 +293,14 @@ def _not_read(lines: Sequence[str]) -> tuple[str, ...]:
 
 
 def _sizes_in_prose(line: str) -> dict[str, object]:
-    """Return of how many tokens or classes a line of prose speaks: "0.11M parameters, vocab 36"."""
+    """Return how many tokens or classes a line of prose names, or which floor: "0.11M parameters, vocab 36"."""
     found: dict[str, object] = {}
     for match in _SIZES_IN_PROSE.finditer(line) if any(word in line.lower() for word in ("vocab", "classes")) else ():
         number = int((match["number"] or match["classes"]).replace(",", ""))
         if number >= LEAST_CLASSES:
             found.setdefault("num_labels" if match["classes"] else "vocab_size", number)
-    return found
+    floor = _FLOOR_IN_PROSE.search(line) if any(word in line.lower() for word in ("entropy", "nll")) else None
+    return found if floor is None else found | {"loss_floor": float(floor["of"] or floor["own"])}
 
 
 def _goes_on(line: str) -> bool:

@@ -1,0 +1,35 @@
+"""A field that names the rows of a record tells sets of evaluation apart, whatever else stands in their names."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mldebug_mcp.logs import read_run
+
+
+@pytest.mark.parametrize("field", ["split", "subset", "eval_set"])
+@pytest.mark.parametrize("is_nested", [False, True])
+def test_records_of_two_named_sets_are_two_columns_of_evaluation(tmp_path: Path, field: str, is_nested: bool) -> None:
+    def record(step: int, of: str, loss: float) -> str:
+        return json.dumps({"step": step, field: of, "loss": {"mean": loss} if is_nested else loss})
+
+    lines = [record(step, "train", 3 - step / 20) for step in range(1, 41)]
+    lines += [record(step, "dev_clean", 3.1 - step / 20) for step in (10, 20, 30, 40)]
+    lines += [record(step, "dev-other", 3.4 - step / 20) for step in (10, 20, 30, 40)]
+    path = tmp_path / "metrics.jsonl"
+    path.write_text("\n".join(lines) + "\n")
+    run = read_run(path)
+    evaluated = [series for series in run.series.values() if series.role is not None and series.role.is_evaluation]
+    assert {round(float(series.value[-1]), 2) for series in evaluated} == {1.1, 1.4}
+    assert len(run["loss"]) == 40
+
+
+def test_a_set_that_is_named_as_an_evaluation_alone_is_the_evaluation(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.jsonl"
+    lines = [{"step": step, "split": of, "loss": 3 - step / 20} for step in range(1, 9) for of in ("train", "dev_set")]
+    path.write_text("\n".join(map(json.dumps, lines)) + "\n")
+    run = read_run(path)
+    assert len(run["loss"]) == len(run["eval_loss"]) == 8
