@@ -328,7 +328,10 @@ _CLOCKS = regex(
     r"time|second|per_s|speed|throughput|steps?$|epoch|samples|num_|_num|count|total|size|tokens|flos|memory|mem_|lr$"
     r"|learning_rate|momentum|weight_decay|length|ppl_max|std|support|threshold"
 )
-_OF_DATA = regex(r"(?:^|[_/ ])(?:entropy|floor|baseline|chance|bayes|oracle|majority|prior|random)(?:[_/ ]|$)")
+_OF_DATA = regex(
+    r"(?:^|[_/ (])(?:entropy|floor|baseline|chance|bayes|oracle|majority|prior|random|persistence|naive|climatology)"
+    r"(?:[_/ ()]|$)"
+)
 """Numbers that are known of the data before a model is trained, logged next to what the model reaches."""
 
 
