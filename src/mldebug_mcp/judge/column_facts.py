@@ -60,6 +60,7 @@ _SUGGESTS: Mapping[str, Mapping[str, float]] = {
     "scores_contradict": {"metric_bug": 7.0},
     "beyond_one": {"metric_bug": 12.0},
     "majority_alone": {"class_imbalance": 2.0},
+    "rare_class_unanswered": {"class_imbalance": 5.0, "metric_bug": -4.0},
     "cut_at_limit": {"completion_limit_low": 5.0},
     "update_below_spacing": {"low_precision_update": 10.0},
     "too_low_for_one_pass": {"label_shift_error": 4.0, "causal_mask_missing": 4.0},
