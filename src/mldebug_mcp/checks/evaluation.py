@@ -71,6 +71,8 @@ EVALUATION_EARLY = 0.2
 ERRORS_OF_VALUES = (Quantity.SQUARED_ERROR, Quantity.ROOT_SQUARED_ERROR, Quantity.ABSOLUTE_ERROR)
 _COMPONENTS = frozenset(["box", "bbox", "cls", "dfl", "obj", "kl", "aux", "value", "policy", "reward"])
 """Parts of a detector's or a VAE's loss, which move by rules of their own."""
+ROWS_AT_ONCE = regex(r"(?:^| )bs (\d{1,6})$")
+"""How the part of a name ends that says how many rows are evaluated at once: those of a set that is logged without."""
 
 
 def evaluation_losses(run: Run) -> list[Series]:
@@ -89,7 +91,9 @@ def _of_whole_sets(run: Run, *quantities: Quantity) -> list[Series]:
     found = [
         series
         for series in run.with_role(*quantities, phase="eval", parts=True)
-        if series.role is not None and _COMPONENTS.isdisjoint(series.role.part.split(" "))
+        if series.role is not None
+        and _COMPONENTS.isdisjoint(series.role.part.split(" "))
+        and ROWS_AT_ONCE.search(series.role.part) is None
     ]
     return sorted(found, key=lambda series: (series.name != "eval_loss", series.name))
 

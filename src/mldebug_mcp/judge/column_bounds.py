@@ -14,6 +14,7 @@ from mldebug_mcp.checks.evaluation import ERRORS_OF_VALUES, MOST_BEYOND_ONE, as_
 from mldebug_mcp.checks.progress import is_late, passes_at, uniform_loss
 from mldebug_mcp.checks.run.loss_start import AT_ONCE, LOSS_START_FIRST_STEPS
 from mldebug_mcp.checks.run.resume import restart_of_data
+from mldebug_mcp.checks.run.settings import more_than_answers_count
 from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import figure, percent
@@ -704,6 +705,56 @@ def untrained(run: Run) -> Iterator[DerivedFact]:
         values={"first": first, "uniform": uniform},
         steps=[float(loss.step[0])],
     )
+
+
+_LOSS_AS_LOADED = regex(
+    r"(?:^|[/_.-])(?:init|initial|ckpt|checkpoint|pretrained)[/_.-](?:[a-z]{1,12}[/_.-]){0,3}(?:loss|nll)$",
+    re.IGNORECASE,
+)
+"""A setting that says what loss the weights have with which a run begins."""
+SURER = 1.3
+"""Times the loss of a guess beyond which a model is sure of wrong answers. Chosen: weights that were not loaded begin
+within it."""
+
+
+def above_checkpoint(run: Run) -> Iterator[DerivedFact]:
+    """Yield that a run begins far above the loss that a setting gives for the weights it begins with."""
+    stated = [(name, run.setting(name)) for name in run.settings if _LOSS_AS_LOADED.search(name)]
+    name, before = next(((name, loss) for name, loss in stated if loss and loss > 0), ("", 0.0))
+    uniform, loss = uniform_loss(run), training_loss(run, not_of=NOT_BY_LOSS)
+    if not before or uniform is None or before > uniform or loss is None:
+        return
+    evaluations = columns_of(run, Quantity.LOSS, phase="eval")
+    series = min([loss, *evaluations], key=lambda series: float(series.step[0]))
+    first, step = float(series.value[0]), float(series.step[0])
+    if is_late(run, step, AT_ONCE, LOSS_START_FIRST_STEPS) or first < (1 - AT_CHANCE) * uniform:
+        return
+    expected = "Weights that were not loaded begin there."
+    if first > SURER * uniform:
+        expected = (
+            "Weights that were not loaded begin at that of a guess. A trained model that is so sure of wrong tokens "
+            "is given other ids for them than those it learnt."
+        )
+    yield DerivedFact.model_construct(
+        fact="surer_than_guess_as_loaded" if first > SURER * uniform else "guesses_as_loaded",
+        text=(
+            f"{name} is {figure(before)}, and the first {named(series)} is {figure(first)} at {run.place(step)}. A "
+            f"uniform guess has {figure(uniform)}. {expected}"
+        ),
+        values={"before": before, "first": first, "uniform": uniform},
+        steps=[step],
+    )
+
+
+def prompts_count(run: Run) -> Iterator[DerivedFact]:
+    """Yield that more tokens of each row count in the loss than answers have."""
+    counts = None if run.kind in POLICIES else more_than_answers_count(run)
+    if counts is not None:
+        yield DerivedFact.model_construct(
+            fact="more_than_answers_count",
+            text=f"{counts.summary}. Prompts are harder to predict than answers, so training may stay behind.",
+            values=dict(counts.values),
+        )
 
 
 TIMES_A_GUESS = 10.0

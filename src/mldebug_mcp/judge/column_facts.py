@@ -24,8 +24,9 @@ MOST_FACTS = 6
 
 _KINDS: tuple[Callable[[Run], Iterator[DerivedFact]], ...] = (
     pairs.nothing_trained, pairs.weights_stand_still, pairs.subtracted,
-    bounds.around_resumes, bounds.untrained, bounds.far_beyond_guess,
+    bounds.around_resumes, bounds.untrained, bounds.above_checkpoint, bounds.far_beyond_guess, bounds.prompts_count,
     pairs.training_rows_evaluated, pairs.below_accuracy, pairs.multiples, pairs.evaluation_after_passes,
+    pairs.evaluation_by_rows_at_once,
     pairs.held_out_sets_disagree, pairs.evaluation_began_alike, pairs.evaluation_good_at_once,
     bounds.too_low_for_one_pass, bounds.update_below_spacing, pairs.within_first_pass, pairs.evaluation_beyond_start,
     bounds.base_rate, bounds.beyond_guess, bounds.one_jump_a_pass, bounds.logps_multiplied, pairs.entropy_lowered,
@@ -59,6 +60,10 @@ _SUGGESTS: Mapping[str, Mapping[str, float]] = {
     "part_stays": {"params_not_training": 9.0, "wrong_loss": 6.0},
     "scores_contradict": {"metric_bug": 7.0},
     "beyond_one": {"metric_bug": 12.0},
+    "surer_than_guess_as_loaded": {"tokenizer_mismatch": 10.0, "bad_init": -4.0},
+    "guesses_as_loaded": {"bad_init": 5.0},
+    "more_than_answers_count": {"prompt_not_masked": 4.0, "label_noise": -5.0},
+    "evaluation_by_rows_at_once": {"eval_mode_bug": 10.0},
     "majority_alone": {"class_imbalance": 2.0},
     "rare_class_unanswered": {"class_imbalance": 5.0, "metric_bug": -4.0},
     "cut_at_limit": {"completion_limit_low": 5.0},
