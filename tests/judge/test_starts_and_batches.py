@@ -46,7 +46,7 @@ def test_a_start_at_a_guess_says_that_the_checkpoint_was_not_loaded(start: float
     assert "surer_than_guess_as_loaded" not in texts(answer)
 
 
-SFT = {"prompt_tokens": 9, "completion_tokens": 9, "completion_only_loss": True, "dataset": "sft"}
+SFT: dict[str, Any] = {"prompt_tokens": 9, "completion_tokens": 9, "completion_only_loss": True, "dataset": "sft"}
 
 
 def test_more_tokens_in_the_loss_than_answers_have_are_those_of_prompts_whatever_the_flag_says() -> None:
