@@ -264,6 +264,9 @@ MARGIN = 0.5
 """Nats more that it may have. Chosen: usual initialisations."""
 FACTOR_OF_TOKENS = 1.35
 """... of a language model from scratch. Chosen: its last layer is drawn small; a second head adds up to 0.3."""
+FOR_A_MOMENT = 2.5
+"""Times the loss of a guess to which the first steps may raise a healthy one for a moment. Chosen: a sum of losses
+raises it further."""
 TIMES_MEAN = 10.0
 """Times the loss of always answering the mean, at the first evaluation. Chosen: a usual initialisation answers near
 zero, which targets that are scaled have for their mean."""
@@ -337,7 +340,7 @@ def _above_guess(run: Run) -> Evidence | None:
     is_new = run.kind == "pretraining" and run.facts.tokens is not None
     if first < (FACTOR_OF_TOKENS if is_new else LOSS_START_FACTOR) * uniform + MARGIN:
         return None
-    if loss.step[0] > 1 and len(loss) > 1 and loss.value[1] < uniform:
+    if loss.step[0] > 1 and len(loss) > 1 and first < FOR_A_MOMENT * uniform and loss.value[1] < uniform:
         raise CannotTell("the loss is below that of a guess at the second record; what it was at step 1 is not logged")
     most = f"a uniform guess has at most {figure(uniform)}, even over the largest vocabularies"
     return _evidence(run, _guess(uniform) if known else most, uniform_guess=uniform, factor=first / uniform)
