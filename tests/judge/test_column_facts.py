@@ -544,6 +544,22 @@ def test_an_accuracy_of_the_larger_class_is_stated_beside_the_setting() -> None:
     assert "a loss of 0.5004" in found.text
 
 
+def test_pixels_that_are_all_background_by_the_arithmetic_are_a_rare_class_and_no_broken_metric() -> None:
+    answer = run_of(
+        {"loss": falling(0.3, 0.04)},
+        {
+            "eval_pix_acc": lambda _: 0.9931, "eval_iou_fg": lambda _: 0.0, "eval_recall_fg": lambda _: 0.0,
+            "eval_pred_fg_frac": lambda _: 0.0, "eval_gt_fg_frac": lambda _: 0.0069,
+        },
+    )  # fmt: skip
+    assert "is 0.0069, so one answer for all rows is right in 0.9931" in fact(answer, "rare_class_unanswered").text
+    assert answer.hypotheses[0].cause == "class_imbalance"
+    found = run_of(
+        {"loss": falling(0.3, 0.04)}, {"eval_pix_acc": lambda _: 0.9961, "eval_gt_fg_frac": lambda _: 0.0069}
+    )
+    assert "rare_class_unanswered" not in facts(found)
+
+
 @pytest.mark.parametrize(("share", "stated"), [(0.4, True), (0.1, False)])
 def test_a_policy_that_is_clipped_more_than_any_healthy_one_is_stated_with_what_those_have(
     share: float, stated: bool

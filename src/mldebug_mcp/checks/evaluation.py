@@ -73,6 +73,8 @@ EVALUATION_EARLY = 0.2
 ERRORS_OF_VALUES = (Quantity.SQUARED_ERROR, Quantity.ROOT_SQUARED_ERROR, Quantity.ABSOLUTE_ERROR)
 _COMPONENTS = frozenset(["box", "bbox", "cls", "dfl", "obj", "kl", "aux", "value", "policy", "reward"])
 """Parts of a detector's or a VAE's loss, which move by rules of their own."""
+ROWS_AT_ONCE = regex(r"(?:^| )bs (\d{1,6})$")
+"""How the part of a name ends that says how many rows are evaluated at once: those of a set that is logged without."""
 
 
 def evaluation_losses(run: Run) -> list[Series]:
@@ -91,7 +93,9 @@ def _of_whole_sets(run: Run, *quantities: Quantity) -> list[Series]:
     found = [
         series
         for series in run.with_role(*quantities, phase="eval", parts=True)
-        if series.role is not None and _COMPONENTS.isdisjoint(series.role.part.split(" "))
+        if series.role is not None
+        and _COMPONENTS.isdisjoint(series.role.part.split(" "))
+        and ROWS_AT_ONCE.search(series.role.part) is None
     ]
     found.sort(key=lambda series: (series.name != "eval_loss", series.name))
     return [series for series in found if _is_measured_as(series, found[0])]
@@ -341,7 +345,10 @@ _CLOCKS = regex(
     r"time|second|per_s|speed|throughput|steps?$|epoch|samples|num_|_num|count|total|size|tokens|flos|memory|mem_|lr$"
     r"|learning_rate|momentum|weight_decay|length|ppl_max|std|support|threshold"
 )
-_OF_DATA = regex(r"(?:^|[_/ ])(?:entropy|floor|baseline|chance|bayes|oracle|majority|prior|random)(?:[_/ ]|$)")
+_OF_DATA = regex(
+    r"(?:^|[_/ (])(?:entropy|floor|baseline|chance|bayes|oracle|majority|prior|random|persistence|naive|climatology)"
+    r"(?:[_/ ()]|$)"
+)
 """Numbers that are known of the data before a model is trained, logged next to what the model reaches."""
 
 

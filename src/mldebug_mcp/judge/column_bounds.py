@@ -14,7 +14,7 @@ from mldebug_mcp.checks.evaluation import ERRORS_OF_VALUES, MOST_BEYOND_ONE, as_
 from mldebug_mcp.checks.progress import is_late, passes_at, uniform_loss
 from mldebug_mcp.checks.run.loss_start import AT_ONCE, LOSS_START_FIRST_STEPS
 from mldebug_mcp.checks.run.resume import restart_of_data
-from mldebug_mcp.checks.run.settings import all_tokens_count
+from mldebug_mcp.checks.run.settings import all_tokens_count, more_than_answers_count
 from mldebug_mcp.core.arrays import median, quantile
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import figure, percent
@@ -182,7 +182,7 @@ def at_bounds(run: Run) -> Iterator[DerivedFact]:
             f"{run.place(since)} on. "
             "That is the loss of equal probabilities for all classes"
         )
-        share, fact = _share_of_ones(run), "rests_at_bound"
+        (share, _), fact = _share_of_ones(run), "rests_at_bound"
         if bound == math.log(2) and share is not None:
             entropy = _loss_of_guess(share)
             if entropy < (1 - RESTS_FOR) * bound:
@@ -280,14 +280,22 @@ def _loss_of_guess(share: float, classes: int = 2) -> float:
     return -share * math.log(share) + (1 - share) * (math.log(classes - 1) - math.log(1 - share))
 
 
-def _share_of_ones(run: Run) -> float | None:
-    """Return the mean of the labels where it is logged as such: a column of shares that never moves."""
-    found = [
-        median(series.finite.value)
-        for name, series in run.series.items()
-        if "label" in name.lower() and "mean" in name.lower() and len(series.finite)
-    ]
-    return found[0] if found and 0 < found[0] < 1 else None
+_ONES_OF_LABELS = regex(
+    r"(?:^|[/_.-])(?:gt|labels?|masks?|targets?|truth)[/_.-](?:fg|foreground|ones|pos(?:itives?)?)[/_.-]"
+    r"(?:frac(?:tion)?|mean|ratio|share)$",
+    re.IGNORECASE,
+)
+"""A column that says which share of the labels is 1, or of the pixels is of the foreground."""
+
+
+def _share_of_ones(run: Run) -> tuple[float | None, str]:
+    """Return which share of the labels is 1, and what says so: a column of shares that never moves."""
+    for name, series in run.series.items():
+        is_mean = "label" in name.lower() and "mean" in name.lower()
+        if (is_mean or _ONES_OF_LABELS.search(name)) and len(series.finite):
+            share = median(series.finite.value)
+            return (share, "the mean of the labels" if is_mean else named(series)) if 0 < share < 1 else (None, "")
+    return None, ""
 
 
 _POSITIVE = regex(r"(?:^|[/_.-])(?:pos(?:itives?)?[_-](?:share|rate|frac(?:tion)?|ratio)|prevalence)$", re.IGNORECASE)
@@ -296,11 +304,15 @@ AS_MAJORITY = 0.01
 """How far an accuracy is off the share of the larger class. Chosen: the error of 2,000 rows."""
 CLEAR_MAJORITY = 0.6
 """The least share of the larger class. Chosen: answers by chance come near a smaller one."""
+RARE = 0.1
+"""Share of a class that is rare. Chosen: a model that learns nothing else answers with the other class."""
+OF_RARE = 0.1
+"""Share of the rare class by which an accuracy is off at most where that class is never answered. Chosen."""
 
 
 def majority(run: Run) -> Iterator[DerivedFact]:
     """Yield an accuracy that stays at the share of the larger of two classes."""
-    share, source = _share_of_ones(run), "the mean of the labels"
+    share, source = _share_of_ones(run)
     if share is None:
         share, source = _configured_share(run)
     larger = 0.0 if share is None else max(share, 1 - share)
@@ -308,13 +320,15 @@ def majority(run: Run) -> Iterator[DerivedFact]:
         return
     for series in columns_of(run, Quantity.ACCURACY, phase="eval", least=LEAST_PAIRS):
         later = as_shares(series.value)[len(series) // 2 :]
-        if float(np.abs(later - larger).max()) > AS_MAJORITY:
+        off = float(np.abs(later - larger).max())
+        if off > AS_MAJORITY:
             continue
+        is_rare = 1 - larger <= RARE and off <= OF_RARE * (1 - larger)
         loss_text = ""
         if "eval_loss" in run and len(evaluation := run["eval_loss"].finite):
             loss_text = f", and {named(evaluation)} ends at {figure(float(evaluation.value[-1]))}"
         yield DerivedFact.model_construct(
-            fact="accuracy_of_majority",
+            fact="rare_class_unanswered" if is_rare else "accuracy_of_majority",
             text=(
                 f"{named(series)} is {_from_to(later)} in the later half of {len(series)} evaluations; {source} is "
                 f"{figure(share)}, so one answer for all rows is right in {figure(larger)}. Guessed by that share it "
@@ -783,6 +797,56 @@ def untrained(run: Run) -> Iterator[DerivedFact]:
     )
 
 
+_LOSS_AS_LOADED = regex(
+    r"(?:^|[/_.-])(?:init|initial|ckpt|checkpoint|pretrained)[/_.-](?:[a-z]{1,12}[/_.-]){0,3}(?:loss|nll)$",
+    re.IGNORECASE,
+)
+"""A setting that says what loss the weights have with which a run begins."""
+SURER = 1.3
+"""Times the loss of a guess beyond which a model is sure of wrong answers. Chosen: weights that were not loaded begin
+within it."""
+
+
+def above_checkpoint(run: Run) -> Iterator[DerivedFact]:
+    """Yield that a run begins far above the loss that a setting gives for the weights it begins with."""
+    stated = [(name, run.setting(name)) for name in run.settings if _LOSS_AS_LOADED.search(name)]
+    name, before = next(((name, loss) for name, loss in stated if loss and loss > 0), ("", 0.0))
+    uniform, loss = uniform_loss(run), training_loss(run, not_of=NOT_BY_LOSS)
+    if not before or uniform is None or before > uniform or loss is None:
+        return
+    evaluations = columns_of(run, Quantity.LOSS, phase="eval")
+    series = min([loss, *evaluations], key=lambda series: float(series.step[0]))
+    first, step = float(series.value[0]), float(series.step[0])
+    if is_late(run, step, AT_ONCE, LOSS_START_FIRST_STEPS) or first < (1 - AT_CHANCE) * uniform:
+        return
+    expected = "Weights that were not loaded begin there."
+    if first > SURER * uniform:
+        expected = (
+            "Weights that were not loaded begin at that of a guess. A trained model that is so sure of wrong tokens "
+            "is given other ids for them than those it learnt."
+        )
+    yield DerivedFact.model_construct(
+        fact="surer_than_guess_as_loaded" if first > SURER * uniform else "guesses_as_loaded",
+        text=(
+            f"{name} is {figure(before)}, and the first {named(series)} is {figure(first)} at {run.place(step)}. A "
+            f"uniform guess has {figure(uniform)}. {expected}"
+        ),
+        values={"before": before, "first": first, "uniform": uniform},
+        steps=[step],
+    )
+
+
+def prompts_count(run: Run) -> Iterator[DerivedFact]:
+    """Yield that more tokens of each row count in the loss than answers have."""
+    counts = None if run.kind in POLICIES else more_than_answers_count(run)
+    if counts is not None:
+        yield DerivedFact.model_construct(
+            fact="more_than_answers_count",
+            text=f"{counts.summary}. Prompts are harder to predict than answers, so training may stay behind.",
+            values=dict(counts.values),
+        )
+
+
 TIMES_A_GUESS = 10.0
 """A first loss so many times that of a guess. Chosen: a trained model has two to five times as much on tokens that do
 not fit."""
@@ -810,7 +874,7 @@ def far_beyond_guess(run: Run) -> Iterator[DerivedFact]:
 
 def base_rate(run: Run) -> Iterator[DerivedFact]:
     """Yield that no evaluation is better than the constant guess of the share of ones in the labels."""
-    share = _share_of_ones(run)
+    share, _ = _share_of_ones(run)
     if share is None or "eval_loss" not in run or len(run["eval_loss"].finite) < LEAST_PAIRS:
         return
     evaluation = run["eval_loss"].finite

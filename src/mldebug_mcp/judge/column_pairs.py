@@ -12,7 +12,13 @@ from numpy.typing import NDArray
 
 from mldebug_mcp.checks.check import CannotTell
 from mldebug_mcp.checks.curve import aligned, mad, monotone, sample
-from mldebug_mcp.checks.evaluation import as_shares, beside_training, evaluation_losses, refuse_another_scale
+from mldebug_mcp.checks.evaluation import (
+    ROWS_AT_ONCE,
+    as_shares,
+    beside_training,
+    evaluation_losses,
+    refuse_another_scale,
+)
 from mldebug_mcp.checks.progress import passes_at
 from mldebug_mcp.checks.run.loss_by_accuracy import PAIRS
 from mldebug_mcp.core.arrays import median
@@ -247,6 +253,35 @@ def held_out_sets_disagree(run: Run) -> Iterator[DerivedFact]:
         values={"train": train, "near": low, "far": high},
         steps=[float(run[far].finite.step[-1])],
     )
+
+
+FEW_ROWS = 8
+"""Rows at once that are few. Chosen: with more, their statistics come near those of a set."""
+FAR_FROM_ALL = 0.1
+"""By how much a share of right answers is lower with few rows at once. Chosen: padding and rounding take less."""
+
+
+def evaluation_by_rows_at_once(run: Run) -> Iterator[DerivedFact]:
+    """Yield that evaluation is far worse where few rows are evaluated at once: rows then depend on one another."""
+    for few in columns_of(run, Quantity.ACCURACY, Quantity.TOKEN_ACCURACY, phase="eval", least=LEAST_PAIRS):
+        rows = None if few.role is None else ROWS_AT_ONCE.search(few.role.part)
+        if few.role is None or rows is None or int(rows[1]) > FEW_ROWS:
+            continue
+        part = ROWS_AT_ONCE.sub("", few.role.part)
+        for many in columns_of(run, few.role.quantity, phase="eval", least=LEAST_PAIRS):
+            low, high = (median(as_shares(tail(each))) for each in (few, many))
+            if many.role is None or many.role.part != part or high - low < FAR_FROM_ALL:
+                continue
+            yield DerivedFact.model_construct(
+                fact="evaluation_by_rows_at_once",
+                text=(
+                    f"{named(few)} ends at about {figure(low)} and {named(many)} at {figure(high)}: the same rows, "
+                    f"{rows[1]} at a time and more. In evaluation mode the answer to a row depends on no other row. "
+                    "Statistics of the batch make it depend on all of them."
+                ),
+                values={"few": low, "many": high},
+            )
+            return
 
 
 def _around(series: Series, steps: Floats) -> Floats:

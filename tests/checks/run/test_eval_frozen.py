@@ -32,7 +32,7 @@ def test_a_metric_that_moves_or_is_at_its_best_is_absent(metrics: dict[str, Curv
 def test_clocks_counts_and_numbers_of_the_data_are_no_metrics() -> None:
     clocks = (
         "eval_runtime", "eval_samples_per_second", "eval_steps_per_second", "eval_num_samples", "eval_loss",
-        "eval_source_entropy", "eval_chance", "eval_baseline_accuracy",
+        "eval_source_entropy", "eval_chance", "eval_baseline_accuracy", "eval_oracle(true_coef)", "eval_persistence",
     )  # fmt: skip
     assert state("eval_metric_constant", run_of(dict.fromkeys(clocks, [1.5] * 8))) is State.UNKNOWN
 

@@ -38,6 +38,13 @@ def test_a_classifier_begins_at_a_guess_give_or_take_its_head() -> None:
     assert state("initial_loss_low", solved) is State.PRESENT
 
 
+def test_first_steps_that_raise_a_loss_for_a_moment_are_not_its_start() -> None:
+    back_at_once = {5: 4.33, 10: 1.72, 15: 1.11, **dict.fromkeys(range(20, 400, 5), 0.4)}
+    stays = {5: 4.33, 10: 4.1, 15: 3.6, **dict.fromkeys(range(20, 400, 5), 1.0)}
+    assert state("initial_loss_high", run_of(loss=back_at_once, config={"num_labels": 10})) is State.UNKNOWN
+    assert state("initial_loss_high", run_of(loss=stays, config={"num_labels": 10})) is State.PRESENT
+
+
 @pytest.mark.parametrize(
     ("times", "expected"),
     [(330.0, State.PRESENT), (64.0, State.UNKNOWN)],

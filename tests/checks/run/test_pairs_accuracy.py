@@ -29,6 +29,14 @@ def test_zero_in_every_record_is_no_sign_because_equal_rewards_give_it() -> None
     assert state("dpo_accuracy_below_chance", run_of({"rewards/accuracies": [0.0] * 8})) is State.ABSENT
 
 
+def test_zero_where_the_margin_is_negative_is_every_pair_ranked_the_wrong_way_round() -> None:
+    training = {"rewards/accuracies": [0.7, 0.9, 0.95, 0.95, 0.94, 0.95, 0.96, 0.95]}
+    wrong = {"eval_rewards/accuracies": [0.0] * 6, "eval_rewards/margins": [0.0, -0.9, -1.9, -2.3, -2.4, -2.4]}
+    assert state("dpo_accuracy_below_chance", run_of({**training, **wrong})) is State.PRESENT
+    equal = {"eval_rewards/accuracies": [0.0] * 6, "eval_rewards/margins": [0.0] * 6}
+    assert state("dpo_accuracy_below_chance", run_of({**training, **equal})) is State.ABSENT
+
+
 def test_too_few_records_cannot_be_judged() -> None:
     assert state("dpo_accuracy_below_chance", run_of({"rewards/accuracies": [0.1, 0.1]})) is State.UNKNOWN
 

@@ -264,6 +264,9 @@ MARGIN = 0.5
 """Nats more that it may have. Chosen: usual initialisations."""
 FACTOR_OF_TOKENS = 1.35
 """... of a language model from scratch. Chosen: its last layer is drawn small; a second head adds up to 0.3."""
+FOR_A_MOMENT = 2.5
+"""Times the loss of a guess to which the first steps may raise a healthy one for a moment. Chosen: a sum of losses
+raises it further."""
 TIMES_MEAN = 10.0
 """Times the loss of always answering the mean, at the first evaluation. Chosen: a usual initialisation answers near
 zero, which targets that are scaled have for their mean."""
@@ -292,7 +295,8 @@ def initial_loss_high(run: Run) -> Evidence | None:
 
     An R² at first tells the same of a regression: the loss is 1 - R² times that of always answering the mean.
 
-    Not this when: the loss is a sum (`loss_scale_suspicious`), or is not a cross-entropy, as one that stays so high.
+    Not this when: the loss is a sum (`loss_scale_suspicious`), or is not a cross-entropy, as one that stays so high;
+    the first record comes after some steps, which may have raised it, and the next is below a guess.
     """
     loss = run["loss"].finite
     if not len(loss):
@@ -336,6 +340,8 @@ def _above_guess(run: Run) -> Evidence | None:
     is_new = run.kind == "pretraining" and run.facts.tokens is not None
     if first < (FACTOR_OF_TOKENS if is_new else LOSS_START_FACTOR) * uniform + MARGIN:
         return None
+    if loss.step[0] > 1 and len(loss) > 1 and first < FOR_A_MOMENT * uniform and loss.value[1] < uniform:
+        raise CannotTell("the loss is below that of a guess at the second record; what it was at step 1 is not logged")
     most = f"a uniform guess has at most {figure(uniform)}, even over the largest vocabularies"
     return _evidence(run, _guess(uniform) if known else most, uniform_guess=uniform, factor=first / uniform)
 

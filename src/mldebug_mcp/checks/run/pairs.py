@@ -226,17 +226,24 @@ def _end(accuracy: Series, part: int, least: int) -> tuple[float, float, float]:
 def dpo_accuracy_below_chance(run: Run) -> Evidence | None:
     """The chosen answer ends with the higher reward far less than half of the time, in training or evaluation.
 
-    Not this when: it is near one half; it is 0 at the first step, where all rewards are equal.
+    Not this when: it is near one half; it is 0 where all rewards are equal, as at the first step.
     """
     judged = [metric for names in (ACCURACIES, HELD_OUT) if (metric := _logged(run, names)) is not None]
     if not judged:
         raise CannotTell(f"fewer than {LEAST_BELOW} preference accuracies are logged")
     for accuracy in judged:
         mean, error, since = _end(accuracy, 4, 3)
-        if mean + ERRORS * error < MAX_ACCURACY_BELOW_CHANCE and bool(accuracy.value.any()):
+        if mean + ERRORS * error < MAX_ACCURACY_BELOW_CHANCE and _rewards_differ(run, accuracy):
             summary = f"{accuracy.name} has a mean of {figure(mean)} over its last quarter"
             return Evidence(summary, steps=(since,), values={"mean": mean, "error": error})
     return None
+
+
+def _rewards_differ(run: Run, accuracy: Series) -> bool:
+    """Say whether an accuracy counts pairs: some are right, or the margin of the same rows is clearly negative."""
+    name = accuracy.name.replace("accuracies", "margins").replace("accuracy", "margin")
+    margin = run[name].finite.value if name in run else np.empty(0)
+    return bool(accuracy.value.any()) or (len(margin) > 0 and median(margin[len(margin) // 2 :]) < -LEAST_GROWTH)
 
 
 def _logged(run: Run, names: tuple[str, str]) -> Series | None:

@@ -325,6 +325,8 @@ ALL = 0.999
 """Share of the labels that count. Chosen: rows whose every token is an answer are rare."""
 MIN_LABEL_RECORDS = 3
 """Records of that share. Chosen: by hand."""
+END_TOKENS = 2
+"""Tokens that an answer has beyond its own: those of its template's end. Chosen: an end of turn and a line break."""
 _COUNTED = regex(
     r"(?:train_)?(?:loss|labels?|targets?|supervised|trained|trainable|unmasked)_(?:(?:tokens?|labels?)_)?"
     r"(?:frac(?:tion)?|share|ratio|pct)"
@@ -340,7 +342,7 @@ _TOKENS = regex(r"(?:train_)?(?:num_|n_)?(?:all_|total_|input_)?tokens(?:_per_re
     background=0.08,
 )
 def prompt_in_loss(run: Run) -> Evidence | None:
-    """A fine-tune counts prompt tokens in the loss: its configuration says so, or all labels that there are count.
+    """A fine-tune counts prompt tokens in the loss: its configuration says so, or more labels count than answers have.
 
     Not this when: only completions count; unknown where neither such a setting nor the share of labels is given,
     because defaults differ. With short prompts and long answers it does little harm.
@@ -358,6 +360,8 @@ def prompt_in_loss(run: Run) -> Evidence | None:
             f"{share.name} is 1 at all of {counted(len(share), 'record')}: prompts, padding and answers count alike"
         )
         return Evidence(summary, steps=(float(share.step[0]),), values={"share": float(share.value.min())})
+    if (beyond := more_than_answers_count(run)) is not None:
+        return beyond
     given = {name: run.config[name] for name in SETTINGS if run.config.get(name) is not None}
     if not given:
         raise CannotTell("the configuration does not say which tokens count in the loss")
@@ -365,6 +369,39 @@ def prompt_in_loss(run: Run) -> Evidence | None:
         if value is SETTINGS[name] or str(value).lower() == str(SETTINGS[name]).lower():
             return Evidence(f"the configuration sets {name} to {str(value).lower()}", values={"prompts_count": 1})
     return None
+
+
+_COUNTED_PER_ROW = regex(
+    r"(?:train_)?(?:mean_|avg_)?(?:num_|n_)?(?:loss|labels?|targets?|supervised|trained|trainable|unmasked)_tokens_per_"
+    r"(?:seq|sequence|row|sample|example)"
+)
+_LENGTH_OF_ANSWERS = regex(r"(?:mean_|avg_)?(?:completion|answer|response)s?_(?:tokens|len(?:gth)?)", re.IGNORECASE)
+
+
+def more_than_answers_count(run: Run) -> Evidence | None:
+    """Return that more tokens of a row count in the loss than its answer has; None where the log does not show that."""
+    per_row = next(iter(_called(run, _COUNTED_PER_ROW)), None)
+    if per_row is None or len(per_row) < MIN_LABEL_RECORDS:
+        return None
+    lengths = [
+        (setting.key, run.setting(name))
+        for name, setting in run.settings.items()
+        if _LENGTH_OF_ANSWERS.fullmatch(setting.key.rpartition("/")[2])
+    ]
+    lengths += [
+        (series.logged_as or series.name, float(series.finite.value.max()))
+        for series in run.with_role(Quantity.COMPLETION_LENGTH, phase="eval")
+        if len(series.finite)
+    ]
+    least = float(per_row.value.min())
+    name, length = next(((name, length) for name, length in lengths if length), ("", 0.0))
+    if not length or least <= length + END_TOKENS:
+        return None
+    summary = (
+        f"{per_row.name} is {figure(least)} or more in all {counted(len(per_row), 'record')}, and {name} is "
+        f"{figure(length)}: tokens of the prompt count in the loss too"
+    )
+    return Evidence(summary, steps=(float(per_row.step[0]),), values={"counted": least, "answer": length})
 
 
 def _called(run: Run, names: re.Pattern[str]) -> list[Series]:

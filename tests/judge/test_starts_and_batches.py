@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from mldebug_mcp import RunDiagnosis, diagnose_run
+
+
+def diagnosed(
+    train: Mapping[str, float],
+    evaluated: Mapping[str, float],
+    *,
+    start: float = 2.3,
+    low: float = 0.05,
+    **settings: Any,
+) -> RunDiagnosis:
+    """Diagnose a run whose losses fall to `low`; what is evaluated is what is named, at the end and on the way."""
+    records: list[dict[str, float]] = []
+    for step in range(0, 401, 5):
+        level = low + (start - low) * math.exp(-step / 60)
+        wave = 1 + 0.03 * math.sin(step)
+        if step:
+            records.append({"step": step, "train/loss": level * wave} | dict(train))
+        if step % 40 == 0:
+            records.append({"step": step, "eval/loss": level} | dict(evaluated))
+    return diagnose_run(records, settings=settings)
+
+
+def texts(answer: RunDiagnosis) -> dict[str, str]:
+    return {fact.fact: fact.text for fact in answer.sheet.facts}
+
+
+def test_a_start_far_above_a_guess_with_a_checkpoint_that_is_known_to_be_good_is_of_other_tokens() -> None:
+    answer = diagnosed({}, {}, start=10.1, low=1.8, init_ckpt_eval_loss=0.35, vocab_size=31, task="pretraining")
+    assert "init_ckpt_eval_loss is 0.35, and the first eval/loss is 10.1" in texts(answer)["surer_than_guess_as_loaded"]
+    assert answer.hypotheses[0].cause == "tokenizer_mismatch"
+
+
+@pytest.mark.parametrize(("start", "stated"), [(math.log(31), True), (0.4, False)], ids=["a guess", "as it was"])
+def test_a_start_at_a_guess_says_that_the_checkpoint_was_not_loaded(start: float, stated: bool) -> None:
+    answer = diagnosed({}, {}, start=start, low=0.3, init_ckpt_eval_loss=0.35, vocab_size=31, task="pretraining")
+    assert ("guesses_as_loaded" in texts(answer)) is stated
+    assert "surer_than_guess_as_loaded" not in texts(answer)
+
+
+SFT: dict[str, Any] = {"prompt_tokens": 9, "completion_tokens": 9, "completion_only_loss": True, "dataset": "sft"}
+
+
+def test_more_tokens_in_the_loss_than_answers_have_are_those_of_prompts_whatever_the_flag_says() -> None:
+    train = {"mean_token_accuracy": 0.6, "loss_tokens_per_seq": 17.0}
+    answer = diagnosed(train, {"eval_mean_token_accuracy": 1.0}, low=1.3, **SFT)
+    assert "is 17 or more in all 80 records, and completion_tokens is 9" in texts(answer)["more_than_answers_count"]
+    assert answer.hypotheses[0].cause == "prompt_not_masked"
+
+
+def test_as_many_tokens_in_the_loss_as_answers_have_with_their_end_are_no_prompts() -> None:
+    answer = diagnosed({"loss_tokens_per_seq": 10.0}, {}, **SFT)
+    assert "more_than_answers_count" not in texts(answer)
+    states = {finding.symptom: finding.state.value for finding in answer.findings}
+    assert states["prompt_in_loss"] == "absent"
+
+
+def test_an_evaluation_that_few_rows_at_once_make_worse_uses_statistics_of_the_batch() -> None:
+    few = {"val_acc_bs2": 0.59, "val_loss_bs2": 1.7}
+    answer = diagnosed({"train_acc": 0.99}, {"val_acc": 0.99, **few}, num_classes=10)
+    assert "val_acc_bs2 ends at about 0.59 and val_acc at 0.99" in texts(answer)["evaluation_by_rows_at_once"]
+    assert "held_out_sets_disagree" not in texts(answer)
+    assert answer.hypotheses[0].cause == "eval_mode_bug"
+
+
+def test_an_evaluation_that_is_as_good_with_few_rows_at_once_is_healthy() -> None:
+    answer = diagnosed({"train_acc": 0.99}, {"val_acc": 0.99, "val_acc_bs2": 0.985}, num_classes=10)
+    assert "evaluation_by_rows_at_once" not in texts(answer)
+    assert answer.hypotheses[0].cause == "healthy"
