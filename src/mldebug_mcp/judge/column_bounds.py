@@ -14,7 +14,7 @@ from mldebug_mcp.checks.evaluation import ERRORS_OF_VALUES, MOST_BEYOND_ONE, as_
 from mldebug_mcp.checks.progress import is_late, passes_at, uniform_loss
 from mldebug_mcp.checks.run.loss_start import AT_ONCE, LOSS_START_FIRST_STEPS
 from mldebug_mcp.checks.run.resume import restart_of_data
-from mldebug_mcp.checks.run.settings import all_tokens_count, more_than_answers_count
+from mldebug_mcp.checks.run.settings import prompts_counted
 from mldebug_mcp.core.arrays import median, quantile
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import figure, percent
@@ -701,15 +701,30 @@ BELOW_FLOOR = 0.9
 """Share of the floor below which no evaluation comes by chance. Chosen."""
 
 
+_BEST = regex(r"(?:^|[_/ (])(?:oracle|bayes|irreducible|floor)(?:[_/ ()]|$)", re.IGNORECASE)
+"""What the name of a column holds that says what the best of all models reaches."""
+
+
+def _floor_of_best(run: Run) -> tuple[float, str]:
+    """Return a loss that the log gives for the best of all models, the same at each evaluation, and its name."""
+    for name, series in run.series.items():
+        of_loss = series.role is None or series.role.quantity in LOSSES
+        value = series.finite.value
+        if of_loss and _BEST.search(name) and len(value) >= LEAST_PAIRS and np.ptp(value) == 0 and value[0] > 0:
+            return float(value[0]), named(series)
+    return 0.0, ""
+
+
 def data_floor(run: Run) -> Iterator[DerivedFact]:
     """Yield how the loss of evaluation ends at the least that the log says any model of the data can have."""
-    floor, loss = run.setting("loss_floor"), training_loss(run, not_of=NOT_BY_LOSS)
+    set_to, loss = run.setting("loss_floor"), training_loss(run, not_of=NOT_BY_LOSS)
+    floor, source = (set_to, "the entropy of the data") if set_to else _floor_of_best(run)
     if not floor or loss is None or "eval_loss" not in run or not len(evaluation := run["eval_loss"].finite):
         return
     start, end = float(loss.value[0]), float(evaluation.value[-1])
-    text = f"{named(evaluation)} ends at {figure(end)}, and the entropy of the data is {figure(floor)} by the log."
+    text = f"{named(evaluation)} ends at {figure(end)}, and {source} is {figure(floor)} by the log."
     values = {"floor": floor, "end": end, "start": start}
-    if end < BELOW_FLOOR * floor:
+    if end < BELOW_FLOOR * floor and set_to:
         why = " On new rows no model gets below it: the answers are in its input, or the rows in its training data."
         yield DerivedFact.model_construct(fact="below_data_floor", text=text + why, values=values)
     elif end - floor <= NEAR_FLOOR * floor and start - end >= MOST_OF_WAY * (start - floor):
@@ -727,8 +742,8 @@ _OF_ANSWERS = regex(r"(?:answer|completion|response|assistant)s?(?:[ _-]?only)?"
 
 
 def prompts_count_unmeant(run: Run) -> Iterator[DerivedFact]:
-    """Yield that the loss counts every token of the batches, though a setting leaves it on answers alone."""
-    counts = None if run.kind in POLICIES else all_tokens_count(run)
+    """Yield that the loss counts more tokens than those of answers, though a setting leaves it on answers alone."""
+    counts = None if run.kind in POLICIES else prompts_counted(run)
     meant = [
         setting
         for setting in run.settings.values()
@@ -739,7 +754,7 @@ def prompts_count_unmeant(run: Run) -> Iterator[DerivedFact]:
         yield DerivedFact.model_construct(
             fact="prompts_count_unmeant",
             text=f"{counts.summary}. But {meant[0].key} is {str(meant[0].value).lower()}.",
-            values={"share": counts.values["share"]},
+            values=dict(counts.values),
         )
 
 
@@ -808,7 +823,10 @@ within it."""
 
 
 def above_checkpoint(run: Run) -> Iterator[DerivedFact]:
-    """Yield that a run begins far above the loss that a setting gives for the weights it begins with."""
+    """Yield that a run whose weights are known to be good begins far above the loss of a guess.
+
+    Weights that were not loaded begin at a guess, which `untrained` states.
+    """
     stated = [(name, run.setting(name)) for name in run.settings if _LOSS_AS_LOADED.search(name)]
     name, before = next(((name, loss) for name, loss in stated if loss and loss > 0), ("", 0.0))
     uniform, loss = uniform_loss(run), training_loss(run, not_of=NOT_BY_LOSS)
@@ -817,34 +835,18 @@ def above_checkpoint(run: Run) -> Iterator[DerivedFact]:
     evaluations = columns_of(run, Quantity.LOSS, phase="eval")
     series = min([loss, *evaluations], key=lambda series: float(series.step[0]))
     first, step = float(series.value[0]), float(series.step[0])
-    if is_late(run, step, AT_ONCE, LOSS_START_FIRST_STEPS) or first < (1 - AT_CHANCE) * uniform:
+    if is_late(run, step, AT_ONCE, LOSS_START_FIRST_STEPS) or first < SURER * uniform:
         return
-    expected = "Weights that were not loaded begin there."
-    if first > SURER * uniform:
-        expected = (
-            "Weights that were not loaded begin at that of a guess. A trained model that is so sure of wrong tokens "
-            "is given other ids for them than those it learnt."
-        )
     yield DerivedFact.model_construct(
-        fact="surer_than_guess_as_loaded" if first > SURER * uniform else "guesses_as_loaded",
+        fact="surer_than_guess_as_loaded",
         text=(
-            f"{name} is {figure(before)}, and the first {named(series)} is {figure(first)} at {run.place(step)}. A "
-            f"uniform guess has {figure(uniform)}. {expected}"
+            f"{name} is {figure(before)}, and the first {named(series)} is {figure(first)} at {run.place(step)}. "
+            f"Weights that were not loaded begin at that of a guess, {figure(uniform)}. A trained model that is so "
+            "sure of wrong tokens is given other ids for them than those it learnt."
         ),
         values={"before": before, "first": first, "uniform": uniform},
         steps=[step],
     )
-
-
-def prompts_count(run: Run) -> Iterator[DerivedFact]:
-    """Yield that more tokens of each row count in the loss than answers have."""
-    counts = None if run.kind in POLICIES else more_than_answers_count(run)
-    if counts is not None:
-        yield DerivedFact.model_construct(
-            fact="more_than_answers_count",
-            text=f"{counts.summary}. Prompts are harder to predict than answers, so training may stay behind.",
-            values=dict(counts.values),
-        )
 
 
 TIMES_A_GUESS = 10.0

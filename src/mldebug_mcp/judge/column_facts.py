@@ -27,7 +27,7 @@ MOST_FACTS = 6
 
 _KINDS: tuple[Callable[[Run], Iterator[DerivedFact]], ...] = (
     pairs.nothing_trained, weights.weights_stand_still, weights.part_stands_still,
-    bounds.prompts_count_unmeant, bounds.prompts_count, bounds.data_floor, pairs.subtracted,
+    bounds.prompts_count_unmeant, bounds.data_floor, pairs.subtracted,
     bounds.around_resumes, bounds.untrained, bounds.above_checkpoint, bounds.far_beyond_guess,
     pairs.training_rows_evaluated, pairs.evaluated_twice, pairs.below_accuracy, pairs.multiples,
     pairs.evaluation_after_passes, pairs.evaluation_by_rows_at_once,
@@ -80,8 +80,6 @@ _SUGGESTS: Mapping[str, Mapping[str, float]] = {
     "scores_contradict": {"metric_bug": 7.0},
     "beyond_one": {"metric_bug": 12.0},
     "surer_than_guess_as_loaded": {"tokenizer_mismatch": 10.0, "bad_init": -4.0},
-    "guesses_as_loaded": {"bad_init": 5.0},
-    "more_than_answers_count": {"prompt_not_masked": 4.0, "label_noise": -5.0},
     "evaluation_by_rows_at_once": {"eval_mode_bug": 10.0},
     "majority_alone": {"class_imbalance": 2.0},
     "rare_class_unanswered": {"class_imbalance": 5.0, "metric_bug": -4.0},
@@ -123,10 +121,9 @@ No other of 2,500 runs has that. A loss
 that is a multiple by its setting is in 8 of 17 runs of `grad_accum_scaling`, and in no other of 2,059. Six healthy
 policies and one that is stale are solved with their reward. No run of the data set has a part whose weights stand
 still, few weights that change or old samples by their columns. Those bits are by the arithmetic. An evaluation that
-is worse for a stretch is in 6 of 49 runs of `bad_batch` and in three of other causes. No healthy one of 580 has it. An
-accuracy that is exactly the share of all but a rare class is in 2 runs of `class_imbalance` and no other of 2,178. None
-of these has more tokens in the loss than answers, a start above its checkpoint, or evaluations of few rows at once.
-Those bits are by the arithmetic, too."""
+is worse for a stretch is in 6 of 49 runs of `bad_batch` and in three of other causes. No healthy one of 580 has it.
+An accuracy that is exactly the share of all but a rare class is in 2 runs of `class_imbalance` and no other of 2,178.
+None of these has a start above its checkpoint, or evaluations of few rows at once. Those bits are by the arithmetic."""
 
 
 _STATED_BY: Mapping[str, Sequence[str]] = {

@@ -347,7 +347,7 @@ def prompt_in_loss(run: Run) -> Evidence | None:
     Not this when: only completions count; unknown where neither such a setting nor the share of labels is given,
     because defaults differ. With short prompts and long answers it does little harm.
     """
-    if (counts := all_tokens_count(run)) is not None:
+    if (counts := prompts_counted(run)) is not None:
         return counts
     shares = _called(run, _COUNTED)
     share = next(
@@ -360,8 +360,6 @@ def prompt_in_loss(run: Run) -> Evidence | None:
             f"{share.name} is 1 at all of {counted(len(share), 'record')}: prompts, padding and answers count alike"
         )
         return Evidence(summary, steps=(float(share.step[0]),), values={"share": float(share.value.min())})
-    if (beyond := more_than_answers_count(run)) is not None:
-        return beyond
     given = {name: run.config[name] for name in SETTINGS if run.config.get(name) is not None}
     if not given:
         raise CannotTell("the configuration does not say which tokens count in the loss")
@@ -378,7 +376,7 @@ _COUNTED_PER_ROW = regex(
 _LENGTH_OF_ANSWERS = regex(r"(?:mean_|avg_)?(?:completion|answer|response)s?_(?:tokens|len(?:gth)?)", re.IGNORECASE)
 
 
-def more_than_answers_count(run: Run) -> Evidence | None:
+def _more_than_answers_count(run: Run) -> Evidence | None:
     """Return that more tokens of a row count in the loss than its answer has; None where the log does not show that."""
     per_row = next(iter(_called(run, _COUNTED_PER_ROW)), None)
     if per_row is None or len(per_row) < MIN_LABEL_RECORDS:
@@ -404,11 +402,16 @@ def more_than_answers_count(run: Run) -> Evidence | None:
     return Evidence(summary, steps=(float(per_row.step[0]),), values={"counted": least, "answer": length})
 
 
+def prompts_counted(run: Run) -> Evidence | None:
+    """Return that all tokens count in the loss, or more of a row than its answer has; None where no column says so."""
+    return _all_tokens_count(run) or _more_than_answers_count(run)
+
+
 def _called(run: Run, names: re.Pattern[str]) -> list[Series]:
     return [series.finite for name, series in run.series.items() if names.fullmatch("_".join(pieces_of(name)))]
 
 
-def all_tokens_count(run: Run) -> Evidence | None:
+def _all_tokens_count(run: Run) -> Evidence | None:
     """Return that each record trains on all tokens but the first of each row; None where the log does not show that.
 
     The first token of a row is predicted by nothing, so that the tokens that count are fewer by the rows of a step.
