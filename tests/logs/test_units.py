@@ -14,6 +14,13 @@ from mldebug_mcp.logs.names.metrics import canonical
 FALLS = [f"{8 - step / 20:.3f}" for step in range(60)]
 
 
+def test_data_in_a_unit_of_time_is_the_wait_for_data(tmp_path: Path) -> None:
+    lines = [f"step {step} loss={loss} data={80 + step % 7}ms step_time=0.1s" for step, loss in enumerate(FALLS)]
+    (tmp_path / "train.log").write_text("\n".join(lines))
+    found = [finding for finding in diagnose_run(str(tmp_path)).findings if finding.symptom == "data_wait_high"]
+    assert "83% of a typical step" in found[0].summary
+
+
 @pytest.mark.parametrize("pair", ["tok/s {}", "tok/s: {}", "tok/s={}"])
 def test_thousands_and_millions_behind_a_rate_per_second_count(tmp_path: Path, pair: str) -> None:
     rates = ["1.23M"] * 40 + ["310K"] * 20

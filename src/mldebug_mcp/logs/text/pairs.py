@@ -13,7 +13,7 @@ import numpy as np
 
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.logs.line_prefixes import names_phase, turns_in
-from mldebug_mcp.logs.names import role_of
+from mldebug_mcp.logs.names import Quantity, role_of
 from mldebug_mcp.logs.names.metrics import (
     COUNTERS,
     canonical,
@@ -241,6 +241,8 @@ def _in_units(name: str, number: float, unit: str) -> tuple[str, float]:
             name = "elapsed"
         elif name in ("total", "remaining"):  # CatBoost's
             return name, number * _SECONDS[unit.lower()]
+        elif canonical(f"{name}_s") == Quantity.DATA_TIME and role_of(name) is None:
+            return f"{name}_s", number * _SECONDS[unit.lower()]  # "data=88ms": the unit makes it a wait
     if unit == "%" and (role := role_of(name)) is not None and role.quantity.is_memory and not role.unit:
         name = f"{name} (%)"  # a share is no size
     # A product is a number of its own: one and the same NaN in two records would make them equal.
