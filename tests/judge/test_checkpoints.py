@@ -324,7 +324,7 @@ def test_a_checkpoint_far_smaller_than_others_like_it_may_not_be_whole(tmp_path:
 @pytest.mark.parametrize(
     ("name", "better"),
     [
-        ("eval_perplexity", "lower"), ("eval_bits_per_byte", "lower"), ("eval_lpips", "lower"), ("eval_mape", "lower"),
+        ("eval_perplexity", "lower"), ("eval_bpb", "lower"), ("eval_lpips", "lower"), ("eval_mape", "lower"),
         ("eval_psnr", "higher"), ("eval_ssim", "higher"), ("eval_spearman", "higher"), ("eval_tm_score", "higher"),
         ("eval_r2", "higher"), ("eval_mrr", "higher"), ("eval_rmse", "lower"),
     ],
