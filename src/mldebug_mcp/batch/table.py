@@ -10,13 +10,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from mldebug_mcp.batch.sequences import Ints, Ragged
 from mldebug_mcp.core.text import shorten
+
+if TYPE_CHECKING:
+    from mldebug_mcp.batch.batch import Purpose
 
 Column = Ragged | npt.NDArray[np.generic] | list[object]
 
@@ -36,6 +39,7 @@ class Table:
         stream: All tokens of a piece of a stream, whose rows are cuts of it at a fixed width, and not documents.
         tail: The last tokens of a stream, fewer than a window.
         cut_off: Bytes behind the last whole token.
+        suggests: The purpose that the columns of text suggested before they were tokenized, and why.
         corrupt: Rows of this table that do not match their checksums, each with the byte of the file where it begins.
     """
 
@@ -49,6 +53,7 @@ class Table:
     padded: bool = True
     tail: npt.NDArray[np.integer] | None = None
     cut_off: int = 0
+    suggests: tuple[Purpose, str] | None = None
     corrupt: Mapping[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
