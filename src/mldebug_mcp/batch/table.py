@@ -10,16 +10,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from mldebug_mcp.batch.sequences import Ints, Ragged
 from mldebug_mcp.core.text import shorten
-
-if TYPE_CHECKING:
-    from mldebug_mcp.batch.batch import Purpose
 
 Column = Ragged | npt.NDArray[np.generic] | list[object]
 
@@ -53,7 +50,7 @@ class Table:
     padded: bool = True
     tail: npt.NDArray[np.integer] | None = None
     cut_off: int = 0
-    suggests: tuple[Purpose, str] | None = None
+    suggests: tuple[Literal["generation", "classification"], str] | None = None
     corrupt: Mapping[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
