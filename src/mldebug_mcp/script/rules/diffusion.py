@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Literal, NamedTuple
 
 from mldebug_mcp.script.calls import Call, constant_of, dotted
@@ -38,13 +38,15 @@ class _Scheduler(NamedTuple):
 
 def target_of_another_prediction(roles: Roles) -> Iterator[Fault]:
     """The loss compares the output with something else than what the scheduler takes it for when it samples."""
-    scheduler = _scheduler(roles) or _integrated(roles)
+    mixed = _mixed(roles)
+    scheduler = _scheduler(roles) or (_integrated(roles) if mixed else None)
     if scheduler is None:
         return
+    samples = _noised(roles, mixed)
     for call in roles.script.calls:
         sides = _sides(roles, call)
-        targets = [_kind(roles, side, call) for side in sides]
-        outputs = [_is_output(roles, side, call) for side in sides]
+        targets = [_kind(roles, side, call, samples) for side in sides]
+        outputs = [_is_output(roles, side, call, samples) for side in sides]
         for target, is_output in zip(targets, reversed(outputs), strict=True):
             if target is not None and is_output and target not in scheduler.takes:
                 says = (
@@ -118,12 +120,12 @@ def _bare(node: ast.expr) -> ast.expr:
     return node
 
 
-def _kind(roles: Roles, node: ast.expr, call: Call) -> Prediction | None:
+def _kind(roles: Roles, node: ast.expr, call: Call, samples: _Names) -> Prediction | None:
     """Return what a side of a loss holds, None where it does not say."""
-    source = _source(roles, node, call)
+    source = _source(roles, node, call, samples)
     if not isinstance(source, ast.BinOp) or not isinstance(source.op, ast.Sub):
         return _plain_kind(source)
-    left, right = (_plain_kind(_source(roles, end, call)) or "sample" for end in (source.left, source.right))
+    left, right = (_plain_kind(_source(roles, end, call, samples)) or "sample" for end in (source.left, source.right))
     if {left, right} != {"noise", "sample"}:
         return None
     return "flow" if left == "noise" else "reversed flow"
@@ -138,14 +140,15 @@ def _plain_kind(source: ast.expr | None) -> Prediction | None:
     return "velocity" if is_velocity else "noise" if DRAWN.search(dotted(source)) else None
 
 
-def _source(roles: Roles, node: ast.expr, call: Call) -> ast.expr | None:
+def _source(roles: Roles, node: ast.expr, call: Call, samples: _Names) -> ast.expr | None:
     """Return what a side of a loss was made by; the name of a sample that noise is added to; None if several things."""
-    noised = [other for other in roles.script.named("add_noise", "scale_noise") if other.function == call.function]
-    samples = {ast.unparse(other.node.args[0]) for other in noised if other.node.args}
-    samples |= _mixed(roles, call.function)
     node = _bare(node)
     for _ in range(MAX_NAMES):
-        if isinstance(node, ast.Name) and node.id in samples and not _is_drawn(roles, node, call):
+        if (
+            isinstance(node, ast.Name)
+            and node.id in samples.get(call.function, ())
+            and not _is_drawn(roles, node, call)
+        ):
             return node
         values = roles.values_of(node, call)
         if len(values) > 1:
@@ -162,18 +165,30 @@ def _factors(node: ast.expr) -> tuple[ast.expr, ast.expr] | None:
     return (node.left, node.right) if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) else None
 
 
-def _mixed(roles: Roles, function: str) -> set[str]:
-    """Return the names that a function mixes as `(1 - t) * a + t * b`: the two ends of a straight path."""
-    found: set[str] = set()
+_Names = Mapping[str, set[str]]
+"""By functions: names in them."""
+
+
+def _noised(roles: Roles, mixed: _Names) -> _Names:
+    """Return the names that noise is added to, by a scheduler or on a straight path."""
+    found = {function: set(names) for function, names in mixed.items()}
+    for call in roles.script.named("add_noise", "scale_noise"):
+        found.setdefault(call.function, set()).update(map(dotted, call.node.args[:1]))
+    return found
+
+
+def _mixed(roles: Roles) -> _Names:
+    """Return the names that are mixed as `(1 - t) * a + t * b`: the two ends of a straight path."""
+    found: dict[str, set[str]] = {}
     for made in roles.script.assignments:
         value = made.value
-        if made.function != function or not isinstance(value, ast.BinOp) or not isinstance(value.op, ast.Add):
+        if not isinstance(value, ast.BinOp) or not isinstance(value.op, ast.Add):
             continue
         terms = [_factors(value.left), _factors(value.right)]
         weights = [ast.unparse(term[0]) for term in terms if term is not None]
         ends = [term[1].id for term in terms if term is not None and isinstance(term[1], ast.Name)]
         if len(weights) == len(ends) == 2 and (f"1 - {weights[0]}" == weights[1] or f"1 - {weights[1]}" == weights[0]):
-            found |= set(ends)
+            found.setdefault(made.function, set()).update(ends)
     return found
 
 
@@ -182,8 +197,6 @@ def _integrated(roles: Roles) -> _Scheduler | None:
 
     Only where the path of training is a straight one, whose velocity is the difference of its ends.
     """
-    if not any(_mixed(roles, function) for function in {made.function for made in roles.script.assignments}):
-        return None
     for made in roles.script.assignments:
         value = made.value
         added = value if made.adds else None
@@ -200,7 +213,7 @@ def _integrated(roles: Roles) -> _Scheduler | None:
     return None
 
 
-def _is_output(roles: Roles, node: ast.expr, call: Call) -> bool:
+def _is_output(roles: Roles, node: ast.expr, call: Call, samples: _Names) -> bool:
     """Say whether a side of a loss is what a model gives, as it is."""
     for _ in range(MAX_NAMES):
         node = _bare(roles.source_of(node, call))
@@ -208,7 +221,7 @@ def _is_output(roles: Roles, node: ast.expr, call: Call) -> bool:
             node = _bare(node.value)
     if not isinstance(node, ast.Call) or not node.args:
         return False
-    return _kind(roles, node, call) is None and dotted(node).partition(".")[0] not in (
+    return _kind(roles, node, call, samples) is None and dotted(node).partition(".")[0] not in (
         "torch",
         "F",
         "np",
