@@ -319,3 +319,44 @@ def test_a_checkpoint_far_smaller_than_others_like_it_may_not_be_whole(tmp_path:
     assert choose_checkpoint(tmp_path).notes == [
         "step_500.pt has 100 bytes where others like it have 1,000: it may not have been saved whole"
     ]
+
+
+@pytest.mark.parametrize(
+    ("name", "better"),
+    [
+        ("eval_perplexity", "lower"), ("eval_bpb", "lower"), ("eval_lpips", "lower"), ("eval_mape", "lower"),
+        ("eval_psnr", "higher"), ("eval_ssim", "higher"), ("eval_spearman", "higher"), ("eval_tm_score", "higher"),
+        ("eval_r2", "higher"), ("eval_mrr", "higher"), ("eval_rmse", "lower"),
+    ],
+)  # fmt: skip
+def test_a_metric_whose_name_says_which_side_is_better_decides_where_it_alone_is_evaluated(
+    tmp_path: Path, name: str, better: str
+) -> None:
+    state(tmp_path / "checkpoint-1000", at(LOSS, name), 1000)
+    checkpoints(tmp_path, range(100, 1001, 100))
+    choice = choose_checkpoint(tmp_path)
+    assert (choice.metric, choice.better) == (name, better)
+    assert choice.keep == ("checkpoint-600" if better == "lower" else "checkpoint-100")
+    assert not choice.notes
+
+
+def test_of_several_such_metrics_the_others_are_named(tmp_path: Path) -> None:
+    logged = {step: {**two, "eval_lpips": 0.3} for step, two in at(LOSS, "eval_psnr").items()}
+    state(tmp_path / "checkpoint-1000", logged, 1000)
+    checkpoints(tmp_path, range(100, 1001, 100))
+    choice = choose_checkpoint(tmp_path)
+    assert choice.metric == "eval_psnr"
+    assert "eval_lpips" in choice.notes[0]
+
+
+def test_a_metric_whose_better_side_no_name_says_is_asked_for_by_its_name(tmp_path: Path) -> None:
+    state(tmp_path / "checkpoint-1000", at(LOSS, "eval_zorp"), 1000)
+    checkpoints(tmp_path, range(100, 1001, 100))
+    choice = choose_checkpoint(tmp_path)
+    assert not choice.keep
+    assert "eval_zorp" in choice.summary
+    assert choice.at_a_glance is not None
+    assert choice.at_a_glance.command.endswith("--metric eval_zorp")
+    asked = choose_checkpoint(tmp_path, metric="eval_zorp")
+    assert asked.better == "higher"
+    assert "its name does not say" in asked.notes[0]

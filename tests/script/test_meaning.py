@@ -140,6 +140,60 @@ def step(unet, images, t, scheduler):
     return F.mse_loss(guess, eps)
 """,
     ],
+    "target_of_another_prediction": [
+        """
+def train(unet, loader, opt):
+    scheduler = DDPMScheduler(num_train_timesteps=1000, prediction_type="v_prediction")
+    for x in loader:
+        noise = torch.randn_like(x)
+        t = torch.randint(0, 1000, (len(x),), device=x.device)
+        pred = unet(scheduler.add_noise(x, noise, t), t).sample
+        loss = F.mse_loss(pred.float(), noise.float())
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+""",
+        """
+class Model:
+    def __init__(self, net):
+        self.net = net
+        self.noises = DDIMScheduler(prediction_type="epsilon")
+    def loss(self, x, t):
+        noise = torch.randn_like(x)
+        target = self.noises.get_velocity(x, noise, t)
+        return ((self.net(self.noises.add_noise(x, noise, t), t) - target) ** 2).mean()
+""",
+        """
+noises = DDPMScheduler(1000)
+def loss_of(unet, clean, t):
+    noisy = noises.add_noise(clean, torch.randn_like(clean), t)
+    return F.mse_loss(unet(noisy, t).sample, clean)
+def sample(unet, x):
+    for t in noises.timesteps:
+        x = noises.step(unet(x, t).sample, t, x).prev_sample
+    return x
+""",
+        """
+noises = FlowMatchEulerDiscreteScheduler.from_pretrained("base", subfolder="scheduler")
+def loss_of(net, latents, sigmas, t, text):
+    noise = torch.randn_like(latents)
+    noisy = (1.0 - sigmas) * latents + sigmas * noise
+    target = latents - noise
+    return F.mse_loss(net(noisy, t, text), target)
+""",
+        """
+def loss_of(net, x1):
+    x0 = torch.randn_like(x1)
+    t = torch.rand(len(x1), 1, device=x1.device)
+    xt = (1 - t) * x0 + t * x1
+    return F.mse_loss(net(xt, t), x1)
+def sample(net, x, steps=50):
+    for i in range(steps):
+        v = net(x, torch.full((len(x), 1), i / steps))
+        x = x + v * (1 / steps)
+    return x
+""",
+    ],
     "never_holds": [
         """
 TRAIN_EVERY, SYNC_EVERY = 4, 500
@@ -367,6 +421,87 @@ def fit(backbone, opt, loader):
 }
 
 HEALTHY = {
+    "the velocity of a scheduler that takes it": """
+noises = DDPMScheduler(1000, prediction_type="v_prediction")
+def loss_of(unet, clean, t):
+    noise = torch.randn_like(clean)
+    return F.mse_loss(unet(noises.add_noise(clean, noise, t), t).sample, noises.get_velocity(clean, noise, t))
+""",
+    "noise by default": """
+noises = DDPMScheduler(1000)
+def loss_of(unet, clean, t):
+    noise = torch.randn(clean.shape)
+    return F.mse_loss(unet(noises.add_noise(clean, noise, t), t).sample, noise)
+def sample(unet, x):
+    for t in noises.timesteps:
+        x = noises.step(unet(x, t).sample, t, x).prev_sample
+    return x
+""",
+    "a target for each kind of prediction": """
+def loss_of(unet, noises, clean, t):
+    noise = torch.randn_like(clean)
+    if noises.config.prediction_type == "epsilon":
+        target = noise
+    else:
+        target = noises.get_velocity(clean, noise, t)
+    return F.mse_loss(unet(noises.add_noise(clean, noise, t), t).sample, target)
+noises = DDPMScheduler(1000, prediction_type="v_prediction")
+""",
+    "a target by a flag": """
+noises = DDPMScheduler(1000, prediction_type="v_prediction")
+def loss_of(unet, clean, t, plain):
+    noise = torch.randn_like(clean)
+    target = noises.get_velocity(clean, noise, t)
+    if plain:
+        target = noise
+    return F.mse_loss(unet(noises.add_noise(clean, noise, t), t).sample, target)
+""",
+    "an output made into another": """
+noises = DDPMScheduler(1000, prediction_type="v_prediction")
+def loss_of(unet, clean, t, a, s):
+    noise = torch.randn_like(clean)
+    noisy = noises.add_noise(clean, noise, t)
+    pred = a * unet(noisy, t).sample + s * noisy
+    return F.mse_loss(pred, noise)
+""",
+    "a scheduler that adds noise alone, and a sampler of the script": """
+noises = DDPMScheduler(1000)
+def loss_of(unet, clean, t):
+    noisy = noises.add_noise(clean, torch.randn_like(clean), t)
+    return F.mse_loss(unet(noisy, t), clean)
+""",
+    "a flow and its scheduler": """
+noises = FlowMatchEulerDiscreteScheduler.from_pretrained("base", subfolder="scheduler")
+def loss_of(net, latents, sigmas, t, text):
+    noise = torch.randn_like(latents)
+    noisy = (1.0 - sigmas) * latents + sigmas * noise
+    target = noise - latents
+    return F.mse_loss(net(noisy, t, text), target)
+""",
+    "a flow of one's own": """
+def loss_of(net, x1):
+    x0 = torch.randn_like(x1)
+    t = torch.rand(len(x1), 1, device=x1.device)
+    xt = (1 - t) * x0 + t * x1
+    return F.mse_loss(net(xt, t), x1 - x0)
+def sample(net, x, steps=50):
+    for i in range(steps):
+        v = net(x, torch.full((len(x), 1), i / steps))
+        x += v * (1 / steps)
+    return x
+""",
+    "a straight path and steps that go by the sample": """
+def loss_of(net, x1):
+    x0 = torch.randn_like(x1)
+    t = torch.rand(len(x1), 1, device=x1.device)
+    xt = (1 - t) * x0 + t * x1
+    return F.mse_loss(net(xt, t), x1)
+def sample(net, x, steps=50):
+    for i in range(steps):
+        end = net(x, torch.full((len(x), 1), i / steps))
+        x = x + (end - x) / (steps - i)
+    return x
+""",
     "an error that is called a score and summed up as acc": """
 def rmspe(net, loader):
     acc = n = 0

@@ -144,6 +144,43 @@ def test_a_loop_that_is_right_has_no_finding_and_rules_causes_out(tmp_path: Path
     assert {one.cause for one in report.ruled_out} >= {"missing_zero_grad", "double_softmax", "unshuffled_data"}
 
 
+ACCELERATED = """
+def main(model, loader):
+    acc = Accelerator(gradient_accumulation_steps=4)
+    opt = torch.optim.AdamW(model.parameters())
+    model, opt, loader = acc.prepare(model, opt, loader)
+    for x, y in loader:
+        with acc.accumulate(model):
+            loss = nn.functional.cross_entropy(model(x), y)
+            acc.backward(loss)
+            opt.step()
+            opt.zero_grad()
+"""
+MICRO = """
+def main(model, loader, parts):
+    opt = torch.optim.AdamW(model.parameters())
+    for x, y in loader:
+        opt.zero_grad()
+        for a, b in zip(x.chunk(parts), y.chunk(parts)):
+            (nn.functional.cross_entropy(model(a), b) / parts).backward()
+        opt.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (RIGHT, "each batch makes a step: no gradients are accumulated"),
+        (ACCELERATED, "accelerator.accumulate divides the loss and steps at the last batch of each window"),
+        (MICRO, ""),
+        (ACCELERATED.replace("with acc.accumulate(model)", "with contexts.no_sync(model)"), ""),
+    ],
+)
+def test_what_is_done_right_of_accumulated_gradients_is_what_stands_there(text: str, says: str, tmp_path: Path) -> None:
+    right = inspect_script(written(tmp_path, text)).ruled_out
+    assert [one.summary for one in right if one.cause == "grad_accum_scaling"] == [says] * bool(says)
+
+
 @pytest.mark.parametrize("kind", FAULTS)
 def test_one_fault_put_in_is_found_and_nothing_else(kind: str, tmp_path: Path) -> None:
     report = inspect_script(written(tmp_path, put_in(kind)))

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -575,8 +575,8 @@ def _image_tokens(settings: Mapping[str, object]) -> int | None:
 # A tokenized batch or data set, as the checks see it.
 
 
-Purpose = Literal["sft", "pretraining", "dpo", "generation", "classification", "embedding", "vlm"]
-PURPOSES: tuple[Purpose, ...] = ("sft", "pretraining", "dpo", "generation", "classification", "embedding", "vlm")
+Purpose = Literal["sft", "pretraining", "dpo", "kto", "generation", "classification", "embedding", "vlm"]
+PURPOSES: tuple[Purpose, ...] = get_args(Purpose)
 
 MAX_ROLE_TOKENS = 200_000
 """Tokens of a batch that are decoded to look for role markers. Decoding runs in Python, not in numpy."""
@@ -667,6 +667,11 @@ class Batch:
     document_lengths: Ragged | None = None
     stored: str = ""
     corpus: CorpusCounts | None = None
+
+    @property
+    def rows_are_for(self) -> Purpose:
+        """The purpose that the rows have the form of: prompts with marked completions (kto) have that of answers."""
+        return "sft" if self.purpose == "kto" else self.purpose
 
     def side(self, name: str) -> Sequences | None:
         """Return the token rows of this name, or None."""

@@ -359,6 +359,12 @@ def infer_purpose(
     return _of_tokens(sides[0], context, table)
 
 
+def are_marked(sides: list[Sequences], classes: Ints) -> bool:
+    """Whether the classes of rows say which of their completions are wanted, as KTO has them."""
+    answers = any(side.loss_mask is not None or side.name == "completion" for side in sides)
+    return answers and bool(np.isin(classes, (0, 1)).all())
+
+
 def _of_tokens(side: Sequences, context: Context, table: Table) -> Inferred:
     packed = side.packed and not side.is_trained and not side.name and not _has_roles(side, context)
     if packed or _are_ids_alone(side, context, table):
@@ -547,11 +553,15 @@ def build(table: Table, context: Context, words: Words | None = None) -> Batch:
         found.targets = of_speech(table)
     sides = split_preference_halves(sides, table, context.purpose)
     has_classes = classes is not None or found.has_classes
-    purpose, because = (
-        infer_purpose(sides, floats, context, table, has_classes=has_classes, has_targets=found.targets is not None)
-        if context.purpose is None
-        else (context.purpose, "")
-    )
+    marked = classes is not None and "label" in table.columns and are_marked(sides, classes)
+    if context.purpose is not None:
+        purpose, because = context.purpose, ""
+    elif marked or table.suggests is not None:
+        purpose, because = table.suggests or Inferred("kto", "its label marks each completion as desired or not")
+    else:
+        purpose, because = infer_purpose(
+            sides, floats, context, table, has_classes=has_classes, has_targets=found.targets is not None
+        )
     rows = _rows(found, wanted, classes) or _numeric_rows(table, (*floats, *cells), has_boxes=boxes is not None)
     if sides and sides[0].name == "chosen" and wanted == ("",):
         rows //= len(sides)

@@ -84,6 +84,17 @@ RAW = frozenset(
 """Columns of text that is not tokenized yet."""
 SCORES = frozenset({"score", "scores", "similarity", "rating", "stars", "reward", "label", "labels"})
 """Numbers next to text that rate it: with others the table is one of measurements, with names and notes as texts."""
+MARKS = ("kto_tag", "is_desirable", "desirable", "label", "labels")
+"""Columns that say whether a completion is desired: LLaMA-Factory's, and those that TRL and Axolotl take for KTO."""
+_DESIRED = frozenset({"true", "1", "1.0", "desirable", "desired", "good", "positive"})
+_UNDESIRED = frozenset({"false", "0", "0.0", "-1", "-1.0", "undesirable", "undesired", "bad", "negative"})
+REFERENCES = (
+    "ground_truth", "ground_truths", "reward_model", "verification_info", "test_cases", "gold_answer", "final_answer",
+    "reference_answer", "expected_answer",
+)  # fmt: skip
+"""Columns that a reward function compares an answer with, as verl, open-instruct and open-r1 name them."""
+_SPELT = _DESIRED | _UNDESIRED
+ASKED = ("prompt", "problem", "question", "query", "instruction")
 MANY_WORDS = 0.5
 MANY_TEXTS = 0.2
 """Shares of the values of a column that have to be of several words, and to differ, if it is running text. Chosen:
@@ -251,6 +262,26 @@ def holds_classes(column: Column, rows: int) -> bool:
     if is_float(column):
         return False
     return class_labels(column, rows) is not None or named_classes(column, rows) is not None
+
+
+def marks(name: str, column: Column, *, of_answers: bool) -> list[object] | None:
+    """Return for each row 1 for a desired answer and 0 for another, None where the column holds anything else.
+
+    Args:
+        name: What the column is called.
+        column: Its values.
+        of_answers: Whether it stands next to completions; next to other texts numbers called `label` are classes.
+    """
+    if not isinstance(column, list) or not column:
+        return None
+    if not all(isinstance(value, bool | int | float | str) and _spelt(value) in _SPELT for value in column):
+        return None
+    plain = name.startswith("label") and not all(isinstance(value, bool) for value in column)
+    return None if plain and not of_answers else [int(_spelt(value) in _DESIRED) for value in column]
+
+
+def _spelt(value: object) -> str:
+    return str(value).strip().lower()
 
 
 def numbers(column: Column) -> npt.NDArray[np.float64] | None:

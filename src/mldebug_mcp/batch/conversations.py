@@ -7,15 +7,21 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 from mldebug_mcp.batch.columns import (
+    ASKED,
     ASKED_AND_SAID,
     CLASS_NAMES,
     CONTRASTED,
     MARGIN,
+    MARKS,
     RAW,
+    REFERENCES,
+    SCORES,
     VALUES_LOOKED_AT,
+    depth,
     has_known_texts,
     holds_classes,
     holds_text,
+    marks,
     row_count,
     running_texts,
     score_names,
@@ -141,6 +147,8 @@ def tokenize(table: Table, tokenizer: Encoder, purpose: str | None) -> Table:
         InputError: the columns or the rows have a form that no trainer takes, or the chat template fails.
     """
     names = {name for name, column in table.columns.items() if holds_text(column)}
+    if (made := _of_rewards(table, names, tokenizer)) is not None:
+        return made
     if not has_known_texts(names):
         return _running_texts(table, tokenizer, purpose)
     if {"chosen", "rejected"} <= names:
@@ -153,17 +161,115 @@ def tokenize(table: Table, tokenizer: Encoder, purpose: str | None) -> Table:
     if names & RAW == {"text"} and (labels := _classes(table, "text")) and purpose in (None, "classification"):
         rows = _each(table, ("text",), lambda row: Row(tokenizer.encode(_words(row["text"]))))
         return _made(table, {"input_ids": [row.ids for row in rows]}, "took the text with its classes", labels)
-    if "prompt" in names and not names & {"completion", "response", "messages", "text"}:
-        rows = _each(table, ("prompt",), lambda row: Row(_prompt(row["prompt"], tokenizer)))
-        return _made(table, {"input_ids": [row.ids for row in rows]}, "took the prompts as for generation")
     make, how = _maker(names, tokenizer)
+    return _answers(table, names, make, how, purpose)
+
+
+def _answers(table: Table, names: set[str], make: Callable[[Message], Row], how: str, purpose: str | None) -> Table:
+    """Return rows with answers, and what marks or rates these."""
     rows = _each(table, tuple(names), make)
     if (strange := _strange_roles(table)) and not any(any(row.trained or ()) for row in rows):
         how += f"; no turn is the assistant's: the roles are {strange}"
     columns = {"input_ids": [row.ids for row in rows]}
+    if purpose in (None, "kto") and (marked := _marks(table, names)) is not None:
+        name, wanted = marked
+        columns["completion_mask"] = [[int(use) for use in row.trained or [True] * len(row.ids)] for row in rows]
+        made = _made(table, columns, f"{how}; {name} marks which completions are desired, as for KTO")
+        return replace(made, columns={**made.columns, "label": wanted})
+    if rating := _rating(table):
+        how += rating
     if purpose != "generation":
         columns["labels"] = [row.labels for row in rows]
     return _made(table, columns, how)
+
+
+def _of_rewards(table: Table, names: set[str], tokenizer: Encoder) -> Table | None:
+    """Return prompts that wait for an answer, or whose answers have a mark for each step; None for other tables."""
+    if (steps := step_marks(table)) is not None:
+        return _stepwise(table, steps, tokenizer)
+    if not (asked := _asked(table, names)):
+        return None
+    rows = _each(table, (asked,), lambda row: Row(_prompt(row[asked], tokenizer)))
+    other = ", ".join(shorten(name, 30) for name in table.columns if name != asked)
+    note = f"took the column {asked} as prompts for generation" + (
+        f"; other columns: {shorten(other, 200)}" if other else ""
+    )
+    made = _made(table, {"input_ids": [row.ids for row in rows]}, note)
+    return replace(made, suggests=("generation", f"its {asked} column waits for an answer"))
+
+
+def _asked(table: Table, names: set[str]) -> str:
+    """Return the column of prompts that no column answers, "" where there is none or answers stand with it.
+
+    Conversations are prompts where all end with the user's turn, and a column holds what to compare answers with.
+    """
+    if "prompt" in names and not names & {"completion", "response", "messages", "text", "chosen", "rejected"}:
+        return "prompt"
+    compared = any(name in table.columns or any(each.startswith(f"{name}.") for each in names) for name in REFERENCES)
+    chat = next((name for name in _CHATS if name in names), "")
+    if not compared or names & {"completion", "response", "output", "chosen", "rejected", "text"}:
+        return ""
+    if chat:
+        return chat if all(map(_waits, _listed(table.columns[chat]))) else ""
+    return next((name for name in ASKED if name in names and not names & {"answer", "solution"}), "")
+
+
+def _waits(chat: object) -> bool:
+    """Whether a conversation ends with the user's turn."""
+    last = chat[-1] if isinstance(chat, list) and chat else None
+    return isinstance(last, dict) and _SPEAKERS.get(str(last.get("role", last.get("from")))) == "user"
+
+
+def _marks(table: Table, names: set[str]) -> tuple[str, list[object]] | None:
+    """Return the column that says which completions are desired, and for each row 1 or 0; None without such marks."""
+    of_answers = "prompt" in names and bool(names & {"completion", "response"})
+    if not of_answers and not names.intersection(_CHATS):
+        return None
+    found = ((name, marks(name, table.columns[name], of_answers=of_answers)) for name in MARKS if name in table.columns)
+    return next(((name, wanted) for name, wanted in found if wanted is not None), None)
+
+
+def _rating(table: Table) -> str:
+    """Return what is to be known of a column that rates each answer, "" where there is none."""
+    rated = [name for name in sorted(SCORES & table.columns.keys()) if depth(table.columns[name]) == 1]
+    return f"; {rated[0]} rates the rows, and training on answers takes all of them alike" if rated else ""
+
+
+STEPS = "completions"
+
+
+def step_marks(table: Table) -> list[tuple[list[str], list[int]]] | None:
+    """Return the steps of each row's answer and their marks, as TRL's PRMTrainer takes them; None for other tables."""
+    prompts, steps, labels = (table.columns.get(name) for name in ("prompt", STEPS, "labels"))
+    if not isinstance(prompts, list) or not isinstance(steps, list) or labels is None or depth(labels) != 2:
+        return None
+    if not _all_words([row for row in steps if row]):
+        return None
+    rows = [labels.row(row).tolist() for row in range(labels.rows)] if isinstance(labels, Ragged) else labels
+    lists = [[] if row is None else row for row in rows]
+    if not all(
+        isinstance(row, list) and all(isinstance(mark, int) and mark in (0, 1) for mark in row) for row in lists
+    ):
+        return None
+    marked = [[int(mark) for mark in cast("list[int]", row)] for row in lists]
+    return list(zip([cast("list[str]", row or []) for row in steps], marked, strict=False))
+
+
+def _stepwise(table: Table, rows: list[tuple[list[str], list[int]]], tokenizer: Encoder) -> Table:
+    """Return prompts with the steps of their answers; the last token of each step carries its mark."""
+    columns: dict[str, list[list[int]]] = {"input_ids": [], "labels": []}
+    for prompt, (steps, marked) in zip(_listed(table.columns["prompt"]), rows, strict=False):
+        ids = _prompt(prompt, tokenizer)
+        labels = [IGNORE] * len(ids)
+        for place, step in enumerate(steps):
+            tokens = tokenizer.encode(step, special=False)
+            ids = [*ids, *tokens]
+            labels += [IGNORE] * len(tokens)
+            labels[-1] = marked[place] if tokens and place < len(marked) else labels[-1]
+        columns["input_ids"].append(ids)
+        columns["labels"].append(labels)
+    made = _made(table, columns, "took each prompt with the steps of its answer, as for process rewards", STEPS)
+    return replace(made, suggests=("classification", f"each step of its {STEPS} has a label"))
 
 
 def _strange_roles(table: Table) -> str:
@@ -353,7 +459,7 @@ def with_plain_texts(table: Table) -> Table:
     notes: list[str] = []
     for name, column in table.columns.items():
         values = [value for value in column[:VALUES_LOOKED_AT] if value] if isinstance(column, list) else []
-        if _all_words(values):
+        if _all_words(values) and not (name == STEPS and depth(table.columns.get("labels", [])) == 2):
             columns[name if name != "tokens" else "words"] = [_joined(value) for value in cast("list[object]", column)]
             notes.append(f"joined the texts in each list of {shorten(name, 40)}; tags next to them were not checked")
         elif languages := _shared_names(values):

@@ -270,7 +270,7 @@ def endings(batch: Batch, side: Sequences) -> Endings | None:
         return None
     turns = side.trained_runs
     if turns is None:
-        if batch.purpose not in ("dpo", "sft") or batch.targets is not None:
+        if batch.rows_are_for not in ("dpo", "sft") or batch.targets is not None:
             return None
         start, stop = side.bounds
         some = stop > start

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -36,6 +36,7 @@ class Table:
         stream: All tokens of a piece of a stream, whose rows are cuts of it at a fixed width, and not documents.
         tail: The last tokens of a stream, fewer than a window.
         cut_off: Bytes behind the last whole token.
+        suggests: The purpose that the columns of text suggested before they were tokenized, and why.
         corrupt: Rows of this table that do not match their checksums, each with the byte of the file where it begins.
     """
 
@@ -49,6 +50,7 @@ class Table:
     padded: bool = True
     tail: npt.NDArray[np.integer] | None = None
     cut_off: int = 0
+    suggests: tuple[Literal["generation", "classification"], str] | None = None
     corrupt: Mapping[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 
 from mldebug_mcp.batch.batch import MAX_PROBLEM_ROWS, Problem
-from mldebug_mcp.batch.conversations import NotAConversationError, messages_of
+from mldebug_mcp.batch.conversations import STEPS, NotAConversationError, messages_of, step_marks
 from mldebug_mcp.batch.table import Table
 from mldebug_mcp.batch.templates import ASSISTANT, marker_before
 
@@ -159,11 +159,18 @@ def text_problems(table: Table, first: int = 0) -> tuple[Problem, ...]:
         ("prompt_missing", _asking_apart(texts), ""),
         ("tool_call_invalid", _each_chat(texts, breaks_calls), ""),
         ("image_tokens_truncated", _unplaced(table), ""),
+        ("schema_mismatch", _unequal_steps(table), f"some rows have not one label for each step of {STEPS}"),
         ("chat_template_mismatch", _common(texts, _is_marked), "have role markers inside the words of their turns"),
     ):
         if places:
             found.append(problem_at(check, says, places, table, first))
     return tuple(found)
+
+
+def _unequal_steps(table: Table) -> list[int]:
+    """Return the places of the rows with more or fewer labels than steps."""
+    rows = step_marks(table) or []
+    return [place for place, (steps, labels) in enumerate(rows) if len(steps) != len(labels)]
 
 
 def problem_at(check: str, says: str, places: Sequence[int], table: Table, first: int) -> Problem:

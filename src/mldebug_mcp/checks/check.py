@@ -432,7 +432,7 @@ def batch_check(
     """
 
     def lacks(_: Question, batch: Batch) -> CannotTell | None:
-        if purposes is None or batch.purpose in purposes:
+        if purposes is None or batch.rows_are_for in purposes or batch.purpose in purposes:
             return None
         return CannotTell(f"not judged for data of purpose {batch.purpose}", "not_for_kind")
 

@@ -36,7 +36,7 @@ def add_batch(verbs: Commands) -> None:
         "--purpose",
         metavar="P",
         default="auto",
-        help="sft, pretraining, dpo, generation, classification, embedding, vlm or auto (default: auto, inferred)",
+        help="sft, pretraining, dpo, kto, generation, classification, embedding, vlm or auto (default: auto, inferred)",
     )
     batch.add_argument("--sample", metavar="N", type=int, help="look at about N rows only, spread evenly")
     batch.add_argument("--against", metavar="EVAL", help="the evaluation split: look for rows that are in both")

@@ -253,21 +253,23 @@ def _place(answer: ScriptReport, found: ScriptFinding | RuledOut) -> str:
     return f"{named}:{found.line}"
 
 
-def glance_at_choice(answer: CheckpointChoice, path: str) -> Glance:
-    """Return which checkpoint to keep, or why none can be named."""
+def glance_at_choice(answer: CheckpointChoice, path: str, to_name: Sequence[str] = ()) -> Glance:
+    """Return which checkpoint to keep, or why none can be named; `to_name` are the metrics that may decide then."""
     headline = whole_sentences(answer.summary, 0)
     rest = answer.summary[len(headline) :].strip()
     facts = [text for text in (rest, *answer.notes) if text][:MAX_FACTS]
     metric = answer.metric
     read = shlex.join(["mldebug-mcp", "read", path, *([metric] if metric else [])])
     if not answer.keep:
+        asked = not metric and bool(to_name)
+        name = shlex.join(["mldebug-mcp", "checkpoint", path, "--metric", *to_name[:1]])
         return _glance(
             kind="not judged",
             headline=headline,
             facts=facts,
-            next="Name the metric that decides with --metric; these are logged:",
-            command=shlex.join(["mldebug-mcp", "read", path]),
-            fix="Evaluate whenever a checkpoint is saved.",
+            next="Name the metric that decides." if asked else "Read what was logged.",
+            command=name if asked else read if metric else shlex.join(["mldebug-mcp", "read", path, "loss"]),
+            fix="" if asked else "Evaluate whenever a checkpoint is saved.",
         )
     return _glance(
         kind="healthy" if answer.verdict == "clear" else "unclear",

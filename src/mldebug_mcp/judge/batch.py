@@ -11,6 +11,7 @@ import numpy as np
 
 from mldebug_mcp.batch import Batch
 from mldebug_mcp.batch.batch import Overlap
+from mldebug_mcp.batch.conversations import STEPS
 from mldebug_mcp.batch.corpus import CorpusCounts, IdCounts
 from mldebug_mcp.batch.formats import Stated, at_prefix
 from mldebug_mcp.batch.read import open_data
@@ -65,7 +66,7 @@ def inspect_batch(
             Text that is not tokenized is rendered and tokenized first; without a tokenizer it is split into words.
         tokenizer: The tokenizer's folder or file. Without one, checks that need it find nothing.
         model: The model's `config.json`.
-        purpose: sft, pretraining, dpo, generation, classification, embedding, vlm, or auto to infer it.
+        purpose: sft, pretraining, dpo, kto, generation, classification, embedding, vlm, or auto to infer it.
         sample: Look at about this many rows, spread evenly over the data.
         against: Another data set, such as the evaluation split, to look for rows that are in both.
         rows: Look at the rows of these numbers only (from 0), such as those that `rows_at` gives.
@@ -182,9 +183,32 @@ def _of_sample(batch: BatchSummary) -> list[str]:
     ]
 
 
+MAX_DESIRED = 4 / 3
+"""Weight of the desired completions for each of the undesired that TRL's KTOTrainer still takes without a warning."""
+
+
+def _marks(batch: Batch, counts: BatchCounts) -> list[str]:
+    """Return the note on how many completions, or steps of them, are marked as desired."""
+    if batch.purpose == "classification" and STEPS in batch.columns:
+        marked = counts.totals.token_classes
+        return [f"{marked[1]:,} of {marked.total():,} steps are labelled right"]
+    if batch.purpose != "kto":
+        return []
+    desired, undesired = counts.totals.classes[1], counts.totals.classes[0]
+    note = f"{desired:,} completions are marked as desired and {undesired:,} as not"
+    if desired and undesired and not 1 <= desired / undesired <= MAX_DESIRED:
+        name, low = ("desirable", undesired / desired) if desired < undesired else ("undesirable", desired / undesired)
+        least, most = (low, low * MAX_DESIRED) if desired < undesired else (low / MAX_DESIRED, low)
+        note += (
+            f"; with both weights at 1 that is {desired / undesired:.2f} to 1, and TRL wants 1 to {MAX_DESIRED:.2f}: "
+            f"{name}_weight from {least:.2f} to {most:.2f} gives it"
+        )
+    return [note]
+
+
 def _advice(batch: Batch, thinned: bool, counts: BatchCounts) -> list[str]:
     """Return notes on what could not be checked, and what is missing for it."""
-    notes = []
+    notes = _marks(batch, counts)
     if thinned:
         notes.append(
             "there are too many rows to compare all of them: repeated rows were looked for in an evenly spread sample"

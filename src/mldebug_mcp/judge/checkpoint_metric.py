@@ -13,6 +13,7 @@ from mldebug_mcp.checks.results import improves_upwards, named
 from mldebug_mcp.core.access import entries, is_file
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.lazy import dataclass, regex, replace
+from mldebug_mcp.core.text import shorten
 from mldebug_mcp.logs import Run, Series
 from mldebug_mcp.logs.checkpoints import Checkpoint
 from mldebug_mcp.logs.names.metrics import canonical
@@ -28,6 +29,11 @@ _SCORES = (
     Quantity.ERROR_RATE,
 )  # fmt: skip
 """Scores in the order in which one stands for a run that logs several."""
+_ELSE = (
+    Quantity.PERPLEXITY, Quantity.BITS,
+    *(quantity for quantity in Quantity if quantity.higher_is_better or quantity.lower_is_better),
+)  # fmt: skip
+"""What decides where no score and no loss is evaluated: all else whose better side its name gives."""
 _METRIC_SETTINGS = (
     "metric_for_best_model", "best_checkpoint_metric", "checkpoint_metric", "save_best", "monitor", "monitor_metric",
     "eval_metric", "early_stopping_metric", "metric_to_track", "best_metric_name",
@@ -77,7 +83,9 @@ def metric_named(run: Run, name: str, chosen_by: str, higher: bool | None = None
     series = series_named(run, name)
     usual = _improves_upwards(name if series is None else series.name, series)
     if higher is None:
-        return Metric(name, series, usual, chosen_by)
+        unsure = series is not None and series.role is None and _FALLS.search(series.name) is None
+        taken = f"{name} is taken as better the higher it is: its name does not say, greater_is_better would"
+        return Metric(name, series, usual, chosen_by, (taken,) * unsure)
     notes: tuple[str, ...] = ()
     if higher is not usual:
         way = "higher" if higher else "lower"
@@ -227,12 +235,25 @@ def _usual(run: Run) -> Metric:
         sorted(filter(_is_score, known_series(quality_metrics, run)), key=_rank),
     )
     rewards = [series for series in run.with_role(Quantity.REWARD, phase="eval") if len(series.finite)]
-    distances = [series for series in run.with_role(Quantity.FID) if len(series.finite)]  # never one of training
-    first = (losses or scores if run.kind in LOSS_FIRST else scores or losses) or rewards or distances
-    if not first:
+    others = run.with_role(*_ELSE, phase="eval", parts=True)
+    distances = run.with_role(Quantity.FID)  # never one of training
+    others_logged = [series for series in (*others, *distances) if len(series.finite)]
+    first = (losses or scores if run.kind in LOSS_FIRST else scores or losses) or rewards
+    if not (first or others_logged):
         return Metric("", None, higher=False, chosen_by="", is_authors=False)
-    series = first[0]
-    return Metric(series.name, series, _improves_upwards(series.name, series), kind, is_authors=False)
+    series = (first or others_logged)[0]
+    higher = _improves_upwards(series.name, series)
+    if first:
+        return Metric(series.name, series, higher, kind, is_authors=False)
+    kind = "no setting names another; neither a loss nor a usual score is evaluated"
+    rest = list(dict.fromkeys(other.name for other in others_logged if other.name != series.name))
+    note = f"evaluated too, and any of them can be named in its place: {shorten(', '.join(rest), 200)}"
+    return Metric(series.name, series, higher, kind, (note,) * bool(rest), is_authors=False)
+
+
+def undirected(run: Run) -> list[str]:
+    """Return the names of the evaluated metrics whose better side neither their name nor a setting gives."""
+    return [each.name for each in _of_evaluation(run) if each.role is None or each.role.quantity.is_result]
 
 
 def known_series(find: Callable[[Run], list[Series]], run: Run) -> list[Series]:

@@ -30,6 +30,7 @@ from mldebug_mcp.judge.checkpoint_metric import (
     metric_named,
     plain_name,
     series_named,
+    undirected,
 )
 from mldebug_mcp.logs import Run, Series, read_run
 from mldebug_mcp.logs.checkpoints import Checkpoint, checkpoints_of
@@ -43,6 +44,8 @@ BAND = 2 * math.sqrt(2)
 """Times the noise of one evaluation: two standard deviations of the difference of two, some 95 %."""
 MAX_SHOWN = 200
 MAX_NAMED = 4
+MAX_LISTED = 300
+"""Characters of the names of metrics in a sentence."""
 
 
 def choose_checkpoint(
@@ -71,7 +74,7 @@ def choose_checkpoint(
     if checkpoints is not None:
         own = replace(own, folder=str(expanded(checkpoints)), path=str(checkpoints))
     if metric and not series_named(own, metric):
-        has = shorten(", ".join(sorted(own.series)), 300)
+        has = shorten(", ".join(sorted(own.series)), MAX_LISTED)
         raise InputError(f"{shorten(own.path, 200)}: nothing called {shorten(metric, 60)!r} is logged; it has {has}")
     found = checkpoint_choice(own, metric)
     if found is None:
@@ -80,7 +83,7 @@ def choose_checkpoint(
             "checkpoints=FOLDER",
             arguments=("checkpoints",),
         )
-    return found.model_copy(update={"at_a_glance": glance_at_choice(found, str(path))})
+    return found.model_copy(update={"at_a_glance": glance_at_choice(found, str(path), undirected(own))})
 
 
 def checkpoint_choice(run: Run, metric: str = "") -> CheckpointChoice | None:
@@ -207,7 +210,7 @@ def _decided(run: Run, metric: Metric, curve: Curve, facts: Facts) -> Checkpoint
     }
     if not known:
         named_best = next((fact.name for fact, _ in whole if BEST.search(Path(fact.name).name)), "")
-        summary = _not_evaluated(metric, curve, len(facts))
+        summary = _not_evaluated(run, metric, curve, len(facts))
         if named_best:
             summary = f"Keep {named_best}: its author's code named it the best one; by which metric is not known."
         return CheckpointChoice(
@@ -288,8 +291,11 @@ def _shown(facts: Facts) -> list[CheckpointFact]:
     return [fact for fact, _ in facts][:MAX_SHOWN]
 
 
-def _not_evaluated(metric: Metric, curve: Curve, count: int) -> str:
+def _not_evaluated(run: Run, metric: Metric, curve: Curve, count: int) -> str:
     there = f"{counted(count, 'checkpoint')} saved"
+    if not metric.name and (names := undirected(run)):
+        listed = shorten(", ".join(names), MAX_LISTED)
+        return f"{there}; which metric decides is not known. Evaluated were: {listed}."
     if not metric.name:
         return f"{there}; no evaluation is logged, so which one to keep is unknown: the training loss does not show it."
     if not len(curve):

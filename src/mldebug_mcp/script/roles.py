@@ -129,6 +129,13 @@ class Roles:
         return [call for call in named if isinstance(call.node.func, ast.Attribute) or call.node.args]
 
     @cached_property
+    def accumulating(self) -> list[Call]:
+        """The calls of Accelerate by which it divides the loss and holds steps back: `accelerator.accumulate(...)`."""
+        made = self._made_by(re.compile(r"(?:^|\.)Accelerator$"))
+        named = self.script.named("accumulate")
+        return [call for call in named if call.owner in made or call.owner.endswith("accelerator")]
+
+    @cached_property
     def steps(self) -> list[Call]:
         """The calls that change the weights."""
         return [call for call in self.script.named("step") if self.is_optimizer_step(call)]

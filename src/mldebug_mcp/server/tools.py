@@ -224,7 +224,9 @@ def inspect_batch(  # noqa: PLR0917 - MCP calls by name
         Field(description="Its local folder or tokenizer.json"),
     ] = None,
     model: Annotated[str | None, Field(description="Its local config.json")] = None,
-    purpose: Literal["auto", "sft", "pretraining", "dpo", "generation", "classification", "embedding", "vlm"] = "auto",
+    purpose: Literal[
+        "auto", "sft", "pretraining", "dpo", "kto", "generation", "classification", "embedding", "vlm"
+    ] = "auto",
     sample: Annotated[int | None, Field(ge=1)] = None,
     against: str | None = None,
     format: Annotated[str, Field(description="megatron, tokens, ...")] = "",  # noqa: A002 - the word that users see

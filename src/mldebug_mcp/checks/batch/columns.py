@@ -57,8 +57,9 @@ def _lacking(batch: Batch) -> list[str]:
             return [f"{batch.purpose} needs input_ids; the columns are {columns}"]
         if batch.classes is not None:
             return [f"{batch.purpose} needs one label for each token; there is one for each row"]
-    if batch.purpose == "classification" and batch.purpose_given and batch.classes is None and not batch.trained_sides:
-        return [f"classification needs labels; the columns are {columns}"]
+    unlabelled = batch.classes is None and (batch.purpose == "kto" or not batch.trained_sides)
+    if batch.purpose in ("classification", "kto") and batch.purpose_given and unlabelled:
+        return [f"{batch.purpose} needs labels; the columns are {columns}"]
     if batch.purpose == "generation" and not names:
         return [f"generation needs input_ids; the columns are {columns}"]
     return []

@@ -196,7 +196,7 @@ MAX_SHARE_OF_AN_END = 0.25
 
 def _no_common_end(batch: Batch) -> Evidence | None:
     """Find completions, trained on to the row's end, whose last tokens are another in nearly each row."""
-    if batch.purpose not in ("sft", "vlm"):
+    if batch.rows_are_for not in ("sft", "vlm"):
         return None
     for side in batch.sides:
         runs = side.trained_runs

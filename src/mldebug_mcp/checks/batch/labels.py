@@ -421,8 +421,9 @@ DOMINANT = 0.9
         "Weight the loss or sample by class; watch recall of each class; start the last bias at the log of the "
         "class shares."
     ),
+    fixes={"TRL": "with KTO add completions of the rarer mark, or set desirable_weight and undesirable_weight."},
     quotes=("slavv_class_imbalance", "karpathy_recipe_init_bias", "slavv_shuffle"),
-    purposes=("classification", "embedding", "sft"),
+    purposes=("classification", "embedding", "kto"),
     whole=True,
 )
 def class_imbalance(batch: Batch) -> Evidence | None:
@@ -434,8 +435,6 @@ def class_imbalance(batch: Batch) -> Evidence | None:
     belong to no entity. One in ten is the ratio that karpathy_recipe names.
     """
     if batch.totals is None:
-        return None
-    if batch.purpose == "sft" and not _marks_completions(batch):
         return None
     if batch.purpose == "embedding" or not (batch.totals.labels or batch.totals.token_classes):
         return _same_values(*batch.totals.values)
@@ -451,6 +450,9 @@ def class_imbalance(batch: Batch) -> Evidence | None:
     if not (only or (share >= DOMINANT and labels >= 2 * LEAST_LABELS and not of_tokens)):
         return None
     what = "all" if only else f"{share:.0%} of"
+    if batch.purpose == "kto":
+        mark = "desired" if common else "undesired"
+        return batch_evidence(f"{what} {labels} completions are marked as {mark}", values={"share": share})
     name = quoted(batch.class_names[common]) if common in batch.class_names else common
     return batch_evidence(
         f"{what} {labels} labels are class {name}",
@@ -462,9 +464,3 @@ def _same_values(count: int, least: float, greatest: float) -> Evidence | None:
     if count < LEAST_LABELS or least != greatest:
         return None
     return batch_evidence(f"all {count} labels are {least:g}", values={"share": 1.0, "labels": count})
-
-
-def _marks_completions(batch: Batch) -> bool:
-    """Whether labels say which completions are wanted, as KTO has them."""
-    completions = any(side.loss_mask is not None or side.name == "completion" for side in batch.sides)
-    return "label" in batch.columns and completions and batch.classes is not None and set(batch.classes) <= {0, 1}

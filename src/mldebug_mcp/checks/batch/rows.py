@@ -91,7 +91,7 @@ def empty_row(batch: Batch) -> Evidence | None:
         return batch_evidence(
             f"{rows_that(rows, batch.rows, 'is', 'are')} empty", rows, severity="info" if few else None
         )
-    if batch.purpose not in ("sft", "dpo", "vlm"):
+    if batch.rows_are_for not in ("sft", "dpo", "vlm"):
         return None
     rows = rows_where(batch.trained_sides, lambda side: _ends_at_once(batch, side))
     written = [problem for problem in batch.problems if problem.check == "empty_row"]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from mldebug_mcp.script.calls import constant_of
+from mldebug_mcp.script.calls import Call, constant_of
 from mldebug_mcp.script.faults import Fault
 from mldebug_mcp.script.roles import Roles
 from mldebug_mcp.script.rules.loss import activation_of
@@ -61,5 +62,26 @@ def _cleared(roles: Roles) -> Iterator[Cleared]:
         )
         if "shuffle" in given and constant_of(given["shuffle"]) is True:
             yield Cleared("unshuffled_data", made.line, f"{name} shuffles")
-    if not any("%" in test for step in roles.steps for test in step.conditions):
-        yield Cleared("grad_accum_scaling", backward.line, "each batch makes a step: no gradients are accumulated")
+    yield from _accumulation(roles)
+
+
+HOLDS_BACK = re.compile(r"accum(?:ulat|[^a-z])|grad_acc|acc_steps|no_sync|sync_gradients|deepspeed", re.IGNORECASE)
+"""What is written in a script whose steps may wait for several batches, by its own code or by that of a framework."""
+
+
+def _steps_at_once(roles: Roles, backward: Call) -> bool:
+    """Whether no step that follows in the same function waits for more rounds of the loop of a backward."""
+    steps = [step for step in roles.steps if step.function == backward.function]
+    return all(
+        len(step.loops) >= len(backward.loops) and set(step.conditions) <= set(backward.conditions) for step in steps
+    )
+
+
+def _accumulation(roles: Roles) -> Iterator[Cleared]:
+    if roles.accumulating:
+        says = "accelerator.accumulate divides the loss and steps at the last batch of each window"
+        yield Cleared("grad_accum_scaling", roles.accumulating[0].line, says)
+    elif all(_steps_at_once(roles, each) for each in roles.backwards) and not HOLDS_BACK.search(roles.source):
+        yield Cleared(
+            "grad_accum_scaling", roles.backwards[0].line, "each batch makes a step: no gradients are accumulated"
+        )

@@ -282,7 +282,7 @@ ACCUMULATES = re.compile(r"accum|micro|grad_acc|acc_steps", re.IGNORECASE)
 def accumulation(roles: Roles) -> Iterator[Fault]:
     """Gradients of several batches are added: is the loss divided once, and are they cleared only with the step?"""
     yield from _divided_twice(roles)
-    if roles.uses("accelerator.accumulate"):
+    if roles.accumulating:
         return
     for step in roles.steps:
         window = next(filter(None, (_window(roles, run) for run in roles.runs(step))), None)
@@ -454,9 +454,7 @@ def _gradients_are_divided(roles: Roles) -> bool:
 def _divided_twice(roles: Roles) -> Iterator[Fault]:
     """Yield where a loss is divided by hand, and a framework that accumulates divides it, too."""
     makers = [call for call in roles.script.calls if call.method == "Accelerator"]
-    divides = roles.uses("accelerator.accumulate") or any(
-        "gradient_accumulation_steps" in maker.keywords for maker in makers
-    )
+    divides = roles.accumulating or any("gradient_accumulation_steps" in maker.keywords for maker in makers)
     own = {made.target for made in roles.script.assignments if dotted(made.value).endswith("Accelerator")}
     windows = {constant_of(maker.keywords.get("gradient_accumulation_steps")) for maker in makers} - {None, 1}
     for backward in roles.backwards:
