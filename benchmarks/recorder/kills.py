@@ -39,7 +39,7 @@ def kill(folder: Path, after: float) -> tuple[bool, float]:
     process = multiprocessing.get_context("spawn").Process(target=train, args=(folder,))
     process.start()
     steps = folder.parent / f"{folder.name}.over"
-    while not steps.exists() and process.is_alive():
+    while not (steps.exists() and steps.stat().st_size) and process.is_alive():
         time.sleep(0.01)
     time.sleep(after)
     assert process.pid is not None

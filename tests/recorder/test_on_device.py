@@ -41,7 +41,7 @@ class Arrival:
 def device(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let no tensor be read in the loop, and numbers arrive late."""
     send = late._sent_off
-    for module in ("late", "layers", "watched"):
+    for module in ("late", "watched"):
         monkeypatch.setattr(f"mldebug_mcp.recorder.{module}.is_here", lambda _tensor: False)
     monkeypatch.setattr(late, "_sent_off", lambda tensors: (send(tensors)[0], Arrival()))
 
@@ -70,9 +70,28 @@ class Branches(nn.Module):
         return found
 
 
+class Broken(torch.autograd.Function):
+    """Gives its input back, and a gradient that is not finite."""
+
+    @staticmethod
+    def forward(_context: object, inputs: Tensor) -> Tensor:
+        return inputs.clone()
+
+    @staticmethod
+    def backward(_context: object, gradient: Tensor) -> Tensor:
+        return gradient * math.nan
+
+
 def around(middle: nn.Module) -> nn.Sequential:
     torch.manual_seed(0)
     return nn.Sequential(nn.Linear(16, 16), middle, nn.Linear(16, 4))
+
+
+def give_up(monkeypatch: pytest.MonkeyPatch, *, most_sent: int) -> None:
+    """Let no number arrive before the recording is closed, and copies be given up of which more are on their way."""
+    monkeypatch.setattr(late, "MOST_SENT", most_sent)
+    monkeypatch.setattr(late, "SEND_EVERY", 0.0)
+    monkeypatch.setattr(Arrival, "query", lambda _arrival: False)
 
 
 def lost(path: Path, model: nn.Module, **options: Any) -> dict[str, Any]:
@@ -99,6 +118,72 @@ def test_the_innermost_module_of_a_branch_is_named_first(tmp_path: Path) -> None
     assert event["began"]["outputs"] == ["1.right.1", "1.right", "1"]
 
 
+@pytest.mark.parametrize("clip", [0.0, 1.0])
+@pytest.mark.parametrize("most_sent", [0, 21, 60])
+def test_no_module_is_named_where_values_of_a_step_were_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most_sent: int, clip: float
+) -> None:
+    give_up(monkeypatch, most_sent=most_sent)
+    with Recorder(tmp_path) as recorder:
+        train(recorder, around(Branches()), epochs=5, clip=clip)
+
+    event = events(recorder.path).get("nonfinite", {})
+    is_complete = most_sent > 50
+    assert [one["step"] for one in steps(recorder.path)] == list(range(1, 51))
+    assert ("train/loss" in steps(recorder.path)[0]) is is_complete
+    assert event.get("began", {}).get("outputs") == (["1.right.1", "1.right", "1"] if is_complete else None)
+    assert is_complete or not event or event["note"].startswith("where it began is not known")
+
+
+@pytest.mark.parametrize("lost_at", [1, 30, 31])
+def test_no_module_is_named_behind_one_copy_that_never_arrives(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lost_at: int
+) -> None:
+    monkeypatch.setattr(late, "SEND_EVERY", 0.0)
+    take = late.Late._look
+
+    def look(self: late.Late, draft: late.Draft, *, there: bool) -> None:
+        take(self, draft, there=there and draft.values["step"] != lost_at)
+
+    monkeypatch.setattr(late.Late, "_look", look)
+    event = lost(tmp_path, around(Branches()))
+
+    assert event["step"] == LOST_AT
+    if lost_at > LOST_AT:
+        assert event["began"]["outputs"] == ["1.right.1", "1.right", "1"]
+    else:
+        assert "began" not in event
+        assert any("where it began is not known" in str(one) for one in diagnose_run(tmp_path).sheet.events)
+        present = {one.symptom for one in diagnose_run(tmp_path).findings if one.state is State.PRESENT}
+        assert not {one for one in present if one.startswith("nonfinite_in")}
+
+
+def test_gradients_of_an_update_that_nobody_clips_are_named_before_the_modules_that_they_spoil(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(late.Budget, "allows", lambda *_: False)  # not even the norm of all gradients can be afforded
+    event = lost(tmp_path, around(Calls(Broken.apply)), clip=0.0)
+
+    assert (event["step"], event["began"]) == (LOST_AT, {"gradients": ["0"]})
+
+
+@pytest.mark.parametrize("is_watched", [True, False])
+def test_no_module_is_named_where_updates_are_not_seen(tmp_path: Path, *, is_watched: bool) -> None:
+    model = around(Calls(Broken.apply))
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    with Recorder(tmp_path) as recorder:
+        recorder.watch(model, optimizer if is_watched else None)
+        for _ in range(LOST_AT + 3):
+            with recorder.step():
+                loss = nn.functional.cross_entropy(model(torch.randn(8, 16)), torch.zeros(8, dtype=torch.long))
+                optimizer.zero_grad()
+                torch.autograd.backward(loss)
+                recorder.log(loss=loss)
+            optimizer.step()
+
+    assert "began" not in events(recorder.path)["nonfinite"]
+
+
 def test_a_model_of_many_modules_is_followed_block_by_block(tmp_path: Path) -> None:
     blocks = [nn.Sequential(nn.Linear(16, 16), nn.Tanh(), nn.Linear(16, 16)) for _ in range(12)]
     blocks[7].append(Calls(lambda one: one * math.inf))
@@ -117,15 +202,6 @@ def test_inputs_that_are_not_finite_are_named_and_no_module(tmp_path: Path) -> N
 
 
 def test_gradients_that_are_lost_before_the_loss_are_named_at_their_step(tmp_path: Path) -> None:
-    class Broken(torch.autograd.Function):
-        @staticmethod
-        def forward(_context: object, inputs: Tensor) -> Tensor:
-            return inputs.clone()
-
-        @staticmethod
-        def backward(_context: object, gradient: Tensor) -> Tensor:
-            return gradient * math.nan
-
     event = lost(tmp_path, around(Calls(Broken.apply)))
 
     assert (event["step"], event["began"]) == (LOST_AT, {"gradients": ["0"]})

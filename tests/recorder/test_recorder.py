@@ -102,6 +102,46 @@ def test_rows_are_the_indices_that_the_sampler_drew(tmp_path: Path, workers: int
     assert head(recorder.path)["sampler"]["kind"] == "torch.RandomSampler"
 
 
+def test_rows_of_numbers_have_one_key_each_in_whichever_batch_they_are(tmp_path: Path) -> None:
+    images = (torch.rand(2000, 8, 8, generator=torch.Generator().manual_seed(0)) > 0.5).float()
+    with Recorder(tmp_path) as recorder:
+        for given in (images, images[500:], images[7:8]):
+            batch = given.clone()
+            with recorder.step(batch):
+                batch *= 2  # what the loop does with its batch changes no key
+    whole, later, alone = (one["rows"] for one in steps(recorder.path))
+    assert len(set(whole)) == len({tuple(image.flatten().tolist()) for image in images}) == 2000
+    assert all(len(row) == 16 for row in whole)
+    assert (later, alone) == (whole[500:], [whole[7]])
+
+
+def test_how_much_the_inputs_vary_is_recorded_of_every_step_of_a_fast_loop(tmp_path: Path) -> None:
+    fed: list[float] = []
+
+    def look(_step: int, inputs: Tensor) -> Tensor:
+        fed.append(inputs.std().item())
+        return inputs
+
+    with Recorder(tmp_path) as recorder:
+        train(recorder, classifier(), epochs=10, spoil=look)
+    assert [one["inputs_spread"] for one in steps(recorder.path)] == pytest.approx(fed, rel=1e-5)
+
+
+def test_a_hook_that_fails_is_left_out_alone_and_said_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise TypeError("no such gradient")
+
+    monkeypatch.setattr("mldebug_mcp.recorder.watched._total_norm", fail)
+    with Recorder(tmp_path) as recorder:
+        losses = train(recorder, classifier(), clip=0.0)
+    records = steps(recorder.path)
+    assert capsys.readouterr().err.count("no such gradient") == 1
+    assert len(records) == len(losses)
+    assert all({"time/forward_s", "learning_rate", "inputs_spread"} <= one.keys() for one in records)
+
+
 def test_rows_of_a_loader_without_a_sampler_are_known_by_their_tokens(tmp_path: Path) -> None:
     padded = {"input_ids": torch.tensor([[5, 6, 0], [5, 6, 7]]), "attention_mask": torch.tensor([[1, 1, 0], [1, 1, 1]])}
     alone = {"input_ids": torch.tensor([[5, 6]]), "attention_mask": torch.tensor([[1, 1]])}
@@ -274,7 +314,7 @@ def test_what_does_not_fit_a_model_is_said_once_and_training_goes_on(
     def fail(*_: object) -> None:
         raise TypeError("no such layout")
 
-    monkeypatch.setattr("mldebug_mcp.recorder.watched.of_outputs", fail)
+    monkeypatch.setattr("mldebug_mcp.recorder.layers.of_outputs", fail)
     with Recorder(tmp_path, every=1) as recorder:
         losses = train(recorder, classifier())
     assert len(steps(recorder.path)) == len(losses)

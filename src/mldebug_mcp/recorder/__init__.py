@@ -1,4 +1,4 @@
-"""Record what decides: a recorder in the training loop, at one line and no more than 1 % of the time.
+"""Record what decides: a recorder in the training loop, at one line and about 1 % of a step of 20 ms.
 
     from mldebug_mcp.recorder import Recorder
     recorder = Recorder("runs/a").watch(model, optimizer)
@@ -8,6 +8,10 @@
 
 `mldebug-mcp diagnose runs/a` reads the recording. Nothing of this package's dependencies is imported, and torch only
 where the loop has it.
+
+On a CPU a step of a watched model takes some 0.1 ms longer, and up to 0.25 ms on a crowded machine. The thread that
+writes takes as much (`python -m benchmarks.recorder host_bound`). Looks into the model every fifty
+steps take up to 0.5 % more.
 """
 
 from __future__ import annotations

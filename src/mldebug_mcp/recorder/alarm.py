@@ -127,27 +127,29 @@ class Watchdog:
     def __init__(self, seconds: float, folder: Path, rank: tuple[int, str], write: Callable[[Record], None]) -> None:
         self._seconds, self._folder, self._write = seconds, folder, write
         self._rank, self._mark = rank
-        self._step, self._since, self._hangs = 0, time.monotonic(), False
+        self.step, self.since = 0, time.perf_counter()
+        """The step that began or ended last, and when."""
+        self.hangs = False
+        """Whether nothing has moved for too long."""
 
-    def moved(self, step: int) -> None:
-        """Say that the training moves: a step begins or ends."""
-        if self._hangs:
-            self._write({"step": step, "event": "went_on", "value": time.monotonic() - self._since})
-        self._step, self._since, self._hangs = step, time.monotonic(), False
+    def went_on(self) -> None:
+        """Say that the training moves again, before `step` and `since` do."""
+        self.hangs = False
+        self._write({"step": self.step, "event": "went_on", "value": time.perf_counter() - self.since})
 
     @guarded
     def look(self) -> None:
         """Write down where everything is, once, if nothing has moved for too long."""
-        still = time.monotonic() - self._since
-        if not self._seconds or self._hangs or still < self._seconds:
+        still = time.perf_counter() - self.since
+        if not self._seconds or self.hangs or still < self._seconds:
             return
-        self._hangs = True
+        self.hangs = True
         stacks = self._folder / f"stacks{self._mark}.dump"
         with stacks.open("a", encoding="utf-8") as file:
-            file.write(f"step {self._step}, {time.strftime('%Y-%m-%d %H:%M:%S')}, {still:.0f} s without a step\n")
+            file.write(f"step {self.step}, {time.strftime('%Y-%m-%d %H:%M:%S')}, {still:.0f} s without a step\n")
             file.flush()
             faulthandler.dump_traceback(file, all_threads=True)
-        event: dict[str, object] = {"step": self._step, "event": "hang", "value": still, "stacks": stacks.name}
+        event: dict[str, object] = {"step": self.step, "event": "hang", "value": still, "stacks": stacks.name}
         event["at"] = main_lines()
         if flight := self._flight():
             event["flight"] = flight

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import math
 import sys
-import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial, wraps
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -37,13 +36,17 @@ def guarded(function: Callable[Concatenate[Owner, P], None]) -> Callable[Concate
             function(owner, *args, **kwargs)
         except Exception as error:  # noqa: BLE001 - models, optimizers and loaders can be anything
             _FAILED.add((id(owner), function.__name__))
-            where = function.__name__.strip("_").replace("_", " ")
-            sys.stderr.write(
-                f"mldebug_mcp.recorder: {where}: {type(error).__name__}: {error}; "
-                "this is not recorded from here on, training goes on\n"
-            )
+            failed(function.__name__.strip("_").replace("_", " "), error)
 
     return call
+
+
+def failed(where: str, error: Exception) -> None:
+    """Say on stderr what recording failed of."""
+    sys.stderr.write(
+        f"mldebug_mcp.recorder: {where}: {type(error).__name__}: {error}; "
+        "this is not recorded from here on, training goes on\n"
+    )
 
 
 # Times of the parts of a step: by the wall where the loop computes, by events where a GPU does, without waiting.
@@ -53,18 +56,14 @@ Moment: TypeAlias = Any
 """Seconds of `time.perf_counter`, or an event in the work of the GPU."""
 
 
-def clock_of(*, on_gpu: bool) -> Callable[[], Moment]:
-    """Return what tells this moment."""
-    return _event if on_gpu else time.perf_counter
-
-
 def seconds(first: Moment, last: Moment) -> float:
     """Return the time between two moments of one clock; the GPU's must have come."""
     found: float = last - first if isinstance(first, float) else first.elapsed_time(last) / 1000
     return found
 
 
-def _event() -> Moment:
+def event_now() -> Moment:
+    """Return an event at this moment of the GPU."""
     event = sys.modules["torch"].cuda.Event(enable_timing=True)
     event.record()
     return event
@@ -75,8 +74,6 @@ def _event() -> Moment:
 
 Value: TypeAlias = Any
 """A number, or a tensor with one number."""
-WAIT = 2.0
-"""Seconds after which a record is written without the values that have not arrived: the device hangs."""
 
 
 @dataclass(slots=True)
@@ -89,8 +86,7 @@ class Vector:
 
 def is_here(tensor: Value) -> bool:
     """Say whether the numbers of a tensor can be read without waiting for a device."""
-    found: bool = tensor.is_cpu
-    return found
+    return tensor.is_cpu  # type: ignore[no-any-return]
 
 
 def number_of(value: Value) -> Value:
@@ -100,41 +96,42 @@ def number_of(value: Value) -> Value:
     return value.item() if is_here(value) else value.detach()
 
 
-def is_lost(value: Value) -> bool:
-    """Say whether a number is known not to be finite: one on a device is known when it has arrived."""
-    return isinstance(value, float | int) and not math.isfinite(value)
-
-
-@dataclass(slots=True)
 class Draft:
     """A record some of whose values are still on their way.
 
     Args:
         values: By name: numbers, tensors of one number, text and lists; a `Vector` under any name.
-        spans: Names of times, and from where to where each is taken; those of one name are summed.
-        batch: What the step was made of, kept until its loss is known.
-        max_norm: The norm to which gradients are clipped, 0 where they are not.
-        origin: Where values that are not finite began, where that was looked for.
-        sizes: The largest sizes of tensors on a device; the first that is not finite is reported.
-        is_scaled: Whether a loss scaler skips steps whose gradients are not finite, which is its work.
-        away: Whether some values, or the times, are still on a device.
     """
 
-    values: dict[str, Value]
-    spans: list[tuple[str, Moment, Moment]] = field(default_factory=list)
     batch: Value = None
-    max_norm: float = 0.0
+    """What the step was made of, kept until its loss is known."""
+    max_norm = 0.0
+    """The norm to which gradients are clipped, 0 where they are not."""
     origin: dict[str, list[str]] | None = None
-    sizes: list[Sizes] = field(default_factory=list)
-    is_scaled: bool = False
-    away: bool = False
+    """Where values that are not finite began, where that was looked for."""
+    sizes: tuple[Sizes, ...] = ()
+    """The largest sizes of tensors on a device; the first that is not finite is reported."""
+    updates = 0
+    """Updates of weights."""
+    is_scaled = False
+    """Whether a loss scaler skips steps whose gradients are not finite, which is its work."""
+    away = False
+    """Whether some values, or the times, are still on a device."""
+    marks: Sequence[tuple[str, Moment]] = ()
+    """What begins or ends within a step, and when."""
+    tokens = 0
 
-    def put(self, name: str, value: Value) -> None:
-        """Take a value: of a tensor on the CPU its number at once, which may be another one soon."""
-        if hasattr(value, "detach"):
+    def __init__(self, values: dict[str, Value]) -> None:
+        self.values = values
+
+    def put(self, name: str, value: Value) -> Value:
+        """Take a value and return it: of a tensor on the CPU its number at once, which may be another one soon."""
+        if type(value) is not float:
             value = number_of(value)
-            self.away = self.away or not isinstance(value, float | int)
+            if hasattr(value, "detach"):
+                self.away = True
         self.values[name] = value
+        return value
 
     def put_all(self, vector: Vector | None) -> None:
         """Take several values of one tensor."""
@@ -148,23 +145,31 @@ class Draft:
     def put_sizes(self, sizes: Sizes | None) -> None:
         """Take sizes of tensors on a device."""
         if sizes is not None:
-            self.sizes.append(sizes)
+            self.sizes += (sizes,)
             self.away = True
 
     @property
     def is_lost(self) -> bool:
         """Whether the loss is not finite, or the norm of gradients that no scaler answers for."""
-        names = ["train/loss"] if self.is_scaled else ["train/loss", "grad_norm"]
-        return any(is_lost(self.values.get(name)) for name in names)
+        values = [self.values.get("train/loss"), None if self.is_scaled else self.values.get("grad_norm")]
+        return any(isinstance(value, float | int) and not math.isfinite(value) for value in values)
 
 
-class Sizes(Protocol):
-    """The largest sizes of some tensors on a device: one that is not finite says that the tensor is not."""
+@dataclass(slots=True)
+class Sizes:
+    """The largest sizes of some tensors on a device: one that is not finite says that the tensor is not.
+
+    Args:
+        tensor: The sizes.
+        lost: Takes their numbers and returns what is not finite, as `origin` of a draft has it.
+        of_gradients: Whether they are those of all gradients of a model.
+        numbers: Those in the tensor, once they have arrived.
+    """
 
     tensor: Tensor
-
-    def lost(self, sizes: Sequence[float]) -> dict[str, list[str]]:
-        """Return what is not finite, as `origin` of a draft has it, once the sizes are known."""
+    lost: Callable[[Sequence[float]], dict[str, list[str]]]
+    of_gradients: bool = False
+    numbers: Sequence[float] = ()
 
 
 @dataclass(slots=True)
@@ -177,7 +182,6 @@ class _Sent:
         takes: One for each tensor: takes its numbers.
         numbers: All numbers, on their way.
         arrived: The event of their arrival; None where nothing is waited for.
-        since: When they were sent.
     """
 
     drafts: list[Draft]
@@ -185,35 +189,40 @@ class _Sent:
     takes: list[Callable[[list[float]], None]] = field(default_factory=list)
     numbers: Value = None
     arrived: Value = None
-    since: float = 0.0
 
 
 SEND_EVERY = 0.1
 """Seconds of drafts that are sent together. Chosen: a copy from a device takes as long for ten numbers as for one."""
+MOST_SENT = 256
+"""Copies on their way; the oldest of more is given up. Chosen: the queue of a GPU is full long before."""
 
 
 class Late:
     """Takes drafts, and gives them back complete and in order."""
 
     def __init__(self) -> None:
-        self._waiting: list[Draft] = []
-        self._sent: deque[_Sent] = deque()
+        self.waiting: list[Draft] = []
+        """Drafts whose tensors are sent with those of the next ones."""
+        self.sent: deque[Draft | _Sent] = deque()
+        """What is on its way or here, in order."""
         self._next = 0.0
+        self._is_sure = True
+        """Whether each update so far is known to be of finite gradients, so that the weights are not spoilt."""
 
     def put(self, draft: Draft, now: float) -> None:
         """Take a draft; tensors of several drafts are copied together, without waiting for the device."""
-        if not draft.away and not self._waiting:
-            self._sent.append(_Sent([draft]))
+        if not draft.away and not self.waiting:
+            self.sent.append(draft)
             return
-        self._waiting.append(draft)
+        self.waiting.append(draft)
         if now >= self._next:
             self._send(now)
 
     def _send(self, now: float) -> None:
         self._next = now + SEND_EVERY
-        if self._waiting:
-            self._sent.append(_sent(self._waiting, now))
-            self._waiting = []
+        if self.waiting:
+            self.sent.append(_sent(self.waiting))
+            self.waiting = []
 
     def arrived(self, now: float, *, wait: bool = False) -> Iterator[Draft]:
         """Yield the drafts whose values are there, in order.
@@ -224,35 +233,50 @@ class Late:
         """
         if wait:
             self._send(now)
-        while self._sent:
-            first = self._sent[0]
+        while self.sent:
+            first = self.sent[0]
+            if isinstance(first, Draft):
+                self.sent.popleft()
+                yield first
+                continue
             there = first.arrived is None or first.arrived.query()
             if not there and wait:
                 first.arrived.synchronize()
                 there = True
-            if not there and now - first.since < WAIT:
+            if not there and len(self.sent) < MOST_SENT:
                 return
-            self._sent.popleft()
+            self.sent.popleft()
             if there:
                 _take(first)
-            yield from first.drafts
+            for draft in first.drafts:
+                draft.marks = draft.marks if there else ()
+                self._look(draft, there=there)
+                yield draft
+
+    def _look(self, draft: Draft, *, there: bool) -> None:
+        """Say where values that are not finite began; weights that may be spoilt say nothing."""
+        unchecked = draft.updates
+        for sizes in draft.sizes if there else ():
+            spoils = sizes.of_gradients and not draft.is_scaled and not math.isfinite(sum(sizes.numbers))
+            if self._is_sure and (draft.is_lost or spoils):
+                draft.origin = {**sizes.lost(sizes.numbers), **(draft.origin or {})}
+            self._is_sure = self._is_sure and not (spoils and draft.updates)
+            unchecked -= sizes.of_gradients
+        self._is_sure = self._is_sure and there and unchecked <= 0
 
 
 def _take(sent: _Sent) -> None:
-    """Put the numbers and the times that have arrived into their drafts."""
+    """Put the numbers that have arrived into their drafts."""
     if sent.numbers is not None:
         numbers, at = sent.numbers.tolist(), 0
         for tensor, take in zip(sent.tensors, sent.takes, strict=True):
             take(numbers[at : at + tensor.numel()])
             at += tensor.numel()
-    for draft in sent.drafts:
-        for name, began, ended in draft.spans:
-            draft.values[name] = draft.values.get(name, 0.0) + seconds(began, ended)
 
 
-def _sent(drafts: list[Draft], now: float) -> _Sent:
+def _sent(drafts: list[Draft]) -> _Sent:
     """Send the tensors of drafts on their way together, or ask when their times are known."""
-    sent = _Sent(drafts, since=now)
+    sent = _Sent(drafts)
     for draft in drafts:
         for name, value in list(draft.values.items()):
             names, tensor = (value.names, value.tensor) if isinstance(value, Vector) else ([name], value)
@@ -262,10 +286,10 @@ def _sent(drafts: list[Draft], now: float) -> _Sent:
                 sent.takes.append(partial(_take_values, draft, names))
         for sizes in draft.sizes:
             sent.tensors.append(sizes.tensor)
-            sent.takes.append(partial(_take_sizes, draft, sizes))
+            sent.takes.append(partial(setattr, sizes, "numbers"))
     if sent.tensors:
         sent.numbers, sent.arrived = _sent_off(sent.tensors)
-    elif any(draft.spans and not isinstance(draft.spans[0][1], float) for draft in drafts):
+    elif any(draft.marks and not isinstance(draft.marks[0][1], float) for draft in drafts):
         sent.arrived = sys.modules["torch"].cuda.Event()
         sent.arrived.record()
     return sent
@@ -273,12 +297,6 @@ def _sent(drafts: list[Draft], now: float) -> _Sent:
 
 def _take_values(draft: Draft, names: Sequence[str], numbers: list[float]) -> None:
     draft.values |= zip(names, map(float, numbers), strict=True)
-
-
-def _take_sizes(draft: Draft, sizes: Sizes, numbers: list[float]) -> None:
-    """Say where values that are not finite began; sizes come behind the loss and the norm of their draft."""
-    if draft.is_lost:
-        draft.origin = {**(draft.origin or {}), **sizes.lost(numbers)}
 
 
 def _sent_off(tensors: list[Tensor]) -> tuple[Value, Value]:
@@ -320,23 +338,28 @@ class Budget:
     """
 
     def __init__(self, every: int, share: float = MAX_SHARE_OF_STEP_TIME, free: float = FREE) -> None:
-        self.every = every
-        self._share, self._free = share, free
-        self._last_step = 0
-        self._left = free
+        self._every, self._share, self._free = every, share, free
+        self.next_step = 0
+        """Before this step the measurement is not due."""
+        self._left, self._until = free, 0.0
         self._cost = 0.0
 
-    def step(self, seconds: float) -> None:
-        """Take the time of a step: a share of it may be spent."""
-        most = max(4 * self._cost, self._free)  # what was saved up long ago is not spent in a row
-        self._left = min(self._left + self._share * seconds, most)
+    def allows(self, step: int, seconds: float) -> bool:
+        """Say whether the measurement is due at a step, and can be afforded by what the last one cost.
 
-    def allows(self, step: int) -> bool:
-        """Say whether the measurement is due at a step, and can be afforded by what the last one cost."""
-        return (self._last_step == 0 or step - self._last_step >= self.every) and self._left >= min(self._cost, 60.0)
+        Args:
+            step: The step.
+            seconds: What all steps took so far: a share of it may be spent.
+        """
+        if step < self.next_step:
+            return False
+        most = max(4 * self._cost, self._free)  # what was saved up long ago is not spent in a row
+        self._left = min(self._left + self._share * (seconds - self._until), most)
+        self._until = seconds
+        return self._left >= min(self._cost, 60.0)
 
     def spent(self, step: int, seconds: float) -> None:
         """Take what a measurement cost."""
-        self._last_step = max(step, 1)
+        self.next_step = step + self._every
         self._left -= seconds
         self._cost = seconds if not self._cost else max(seconds, 0.7 * self._cost)

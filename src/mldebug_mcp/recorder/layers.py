@@ -6,12 +6,13 @@ import math
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from importlib import import_module
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from mldebug_mcp.recorder.late import Value, Vector, guarded, is_here
-from mldebug_mcp.recorder.rows import column_of
+from mldebug_mcp.recorder.late import Sizes, Value, Vector, guarded
+from mldebug_mcp.recorder.rows import alike, array_of, column_of
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -102,9 +103,10 @@ def norms_of(tensors: Sequence[Tensor], order: float = 2.0) -> Tensor:
     torch = sys.modules["torch"]
     with torch.no_grad():
         norms = torch._foreach_norm(tensors, order, torch.float32)
-        if len({norm.device for norm in norms}) > 1:
-            norms = [norm.to(norms[0].device) for norm in norms]
-        found: Tensor = torch.stack(norms)
+        try:
+            found: Tensor = torch.stack(norms)
+        except RuntimeError:  # they lie on several devices
+            found = torch.stack([norm.to(norms[0].device) for norm in norms])
     return found
 
 
@@ -306,13 +308,13 @@ class FollowedModules:
         self._begin(inputs)
         self._is_on = bool(self._handles)
 
-    def end(self) -> PassSizes | None:
+    def end(self) -> Sizes | None:
         """End it, and return its sizes."""
         self._is_on = False
         if not self._modules:
             return None
         self._reduce()
-        found = PassSizes(sys.modules["torch"].cat(self._sizes), self._inputs, self._modules)
+        found = Sizes(sys.modules["torch"].cat(self._sizes), partial(_lost_in_pass, self._inputs, self._modules))
         self._begin({})
         return found
 
@@ -363,48 +365,28 @@ class FollowedModules:
         self._place_of, self._waiting, self._waiting_bytes = {}, [], 0
 
 
-class PassSizes:
-    """The largest sizes of one forward pass.
+def _lost_in_pass(
+    inputs: Mapping[str, list[int]], modules: Sequence[tuple[str, list[int], list[int]]], sizes: Sequence[float]
+) -> dict[str, list[str]]:
+    """Return the columns that are not finite, and the modules that make such values of finite ones.
 
-    Args:
-        tensor: All sizes.
-        inputs: By name of a column, where its sizes stand.
-        modules: Names of modules in the order in which they were done, and where the sizes of what each takes and of
-            what it gives stand.
+    Each column and module comes with the places of its sizes, those of what a module takes before what it gives.
     """
-
-    def __init__(
-        self, tensor: Tensor, inputs: Mapping[str, list[int]], modules: Sequence[tuple[str, list[int], list[int]]]
-    ) -> None:
-        self.tensor, self._inputs, self._modules = tensor, inputs, modules
-
-    def lost(self, sizes: Sequence[float]) -> dict[str, list[str]]:
-        """Return the columns that are not finite, and the modules that make such values of finite ones."""
-        finite = [math.isfinite(size) for size in sizes]
-        bad = {place for place, is_finite in enumerate(finite) if not is_finite}
-        inputs = [name for name, places in self._inputs.items() if bad.intersection(places)]
-        outputs = [
-            name for name, given, made in self._modules if bad.intersection(made) and not bad.intersection(given)
-        ]
-        return {what: names[:ORIGIN_MOST] for what, names in (("inputs", inputs), ("outputs", outputs)) if names}
+    bad = {place for place, size in enumerate(sizes) if not math.isfinite(size)}
+    columns = [name for name, places in inputs.items() if bad.intersection(places)]
+    outputs = [name for name, given, made in modules if bad.intersection(made) and not bad.intersection(given)]
+    return {what: names[:ORIGIN_MOST] for what, names in (("inputs", columns), ("outputs", outputs)) if names}
 
 
-class GradientSizes:
-    """The largest size of the gradient of each of some parameters.
+def gradient_sizes(named: Mapping[str, Tensor]) -> Sizes:
+    """Take the largest size of each gradient, by name in the order of the model; the last ones are named first."""
 
-    Args:
-        tensor: The sizes.
-        names: Of the parameters, in the order of the model.
-    """
-
-    def __init__(self, tensor: Tensor, names: Sequence[str]) -> None:
-        self.tensor, self._names = tensor, names
-
-    def lost(self, sizes: Sequence[float]) -> dict[str, list[str]]:
-        """Return the modules with a gradient that is not finite, the last ones first."""
-        pairs = zip(reversed(self._names), reversed(sizes), strict=True)
+    def lost(sizes: Sequence[float]) -> dict[str, list[str]]:
+        pairs = zip(reversed(list(named)), reversed(sizes), strict=True)
         names = _named(name for name, size in pairs if not math.isfinite(size))
         return {"gradients": names} if names else {}
+
+    return Sizes(norms_of(list(named.values()), math.inf), lost, of_gradients=True)
 
 
 def followed_modules(model: nn.Module) -> list[tuple[str, nn.Module]]:
@@ -511,63 +493,63 @@ class Inputs:
 
     def take(self, args: Value, kwargs: Mapping[str, Value]) -> None:
         """Keep some numbers of a batch of an evaluation, of the first ones alone."""
-        if len(self._evaluated) < MOST_BATCHES and (found := numbers_of(column_of(kwargs or list(args)))) is not None:
-            self._evaluated.append(_some(found, MOST_COMPARED).clone())
+        if len(self._evaluated) < MOST_BATCHES and (found := numbers_of(column_of(kwargs or args))) is not None:
+            self._evaluated.append(_some(found.detach(), MOST_COMPARED).float().clone())
 
     def apart(self, args: Value, kwargs: Mapping[str, Value]) -> Tensor | None:
         """Return how far a batch of training is from the evaluation: 0 where alike, 1 where nothing is shared."""
-        inputs = numbers_of(column_of(kwargs or list(args))) if self._evaluated else None
+        inputs = numbers_of(column_of(kwargs or args)) if self._evaluated else None
         if inputs is None or inputs.device != self._evaluated[0].device or inputs.numel() < FEWEST_COMPARED:
             return None
         torch = sys.modules["torch"]
-        here, there = _some(inputs, MOST_COMPARED).sort().values, torch.cat(self._evaluated).sort().values
+        here, there = _some(inputs.detach(), MOST_COMPARED).float().sort()[0], torch.cat(self._evaluated).sort()[0]
         values = torch.cat([here, there])
         up_to = [torch.searchsorted(side, values, right=True) / len(side) for side in (here, there)]
         found: Tensor = (up_to[0] - up_to[1]).abs().amax()
         return found
 
 
-class Spread:
-    """The standard deviation of the numbers of a batch, worked out when it is written, outside the loop.
+def spreads_of(copies: Sequence[Value]) -> list[float]:
+    """Return the standard deviations of the numbers of batches, of all of one size together.
 
-    Args:
-        numbers: Some of the numbers, which nobody else changes.
+    NaN of whole numbers, of too few, and where it is not finite: then its origin is recorded.
     """
+    numpy, found = sys.modules["numpy"], [math.nan] * len(copies)
+    counts = [copy.dtype.kind == "f" and copy.size >= FEWEST_SPREAD for copy in copies]
+    pairs = zip(copies, counts, strict=True)
+    some = [_some(copy, INPUTS_MOST_NUMBERS)[None] if count else None for copy, count in pairs]
+    for places in alike(some):
+        with numpy.errstate(all="ignore"):
+            numbers = numpy.concatenate([some[at] for at in places]).astype("f8")
+            numbers -= numbers.sum(axis=1, keepdims=True) / numbers.shape[1]  # its own `std` is written in Python
+            spreads = numpy.sqrt((numbers * numbers).sum(axis=1) / (numbers.shape[1] - 1))
+        for at, spread in zip(places, spreads.tolist(), strict=True):
+            found[at] = spread
+    return found
 
-    def __init__(self, numbers: Value) -> None:
-        self._numbers = numbers
 
-    def written(self) -> float | None:
-        """Return the deviation; None where that is not finite, which is recorded with its origin."""
-        found: float = _some(self._numbers, INPUTS_MOST_NUMBERS).std().item()
-        return found if math.isfinite(found) else None
+def some_inputs(inputs: Tensor) -> Value:
+    """Return some numbers of a batch on the CPU that nobody else changes; None where they cannot be had."""
+    numbers = array_of(inputs)
+    return None if numbers is None else _some(numbers, INPUTS_MOST_NUMBERS).copy()
 
 
-def spread(inputs: Value, own: Value = None) -> Value:
-    """Return the standard deviation of the numbers of a batch, None where its inputs are whole numbers.
-
-    Args:
-        inputs: What the model is given first, a tensor or something else.
-        own: A copy of some of its numbers, where there is one.
-    """
-    if numbers_of(inputs) is None or inputs.numel() < FEWEST_SPREAD:
-        return None
-    if not is_here(inputs):
-        return _some(inputs.detach(), INPUTS_MOST_NUMBERS).std()
-    return Spread(_some(inputs.detach(), INPUTS_MOST_NUMBERS).clone() if own is None else own)
+def spread(inputs: Tensor) -> Tensor | None:
+    """Return the standard deviation of the numbers of a batch on a device, None where they are too few."""
+    return _some(inputs.detach(), INPUTS_MOST_NUMBERS).float().std() if inputs.numel() >= FEWEST_SPREAD else None
 
 
 def numbers_of(column: Value) -> Tensor | None:
     """Return the numbers that a model is given first, None where they are no tensor, or whole numbers."""
     is_numbers = isinstance(column, sys.modules["torch"].Tensor) and column.is_floating_point()
-    return column.detach() if is_numbers else None
+    return column if is_numbers else None
 
 
-def _some(tensor: Tensor, most: int) -> Tensor:
-    """Return about so many numbers, by an odd stride: the lengths of rows are even."""
-    flat = tensor.reshape(-1)
-    every = max(1, flat.numel() // most)
-    return flat[:: every + 1 - every % 2].float()
+def _some(numbers: Value, most: int) -> Value:
+    """Return about so many numbers of a tensor or an array, by an odd stride: the lengths of rows are even."""
+    flat = numbers.reshape(-1)
+    every = max(1, len(flat) // most)
+    return flat[:: every + 1 - every % 2]
 
 
 # The mean cross-entropy of what a model returned, beside the loss that a loop made of it.
@@ -647,15 +629,8 @@ def _cross_entropy(scores: Tensor, labels: Tensor) -> Tensor:
 
 _INNER = "_clip_grads_with_norm_"
 """What `clip_grad_norm_` scales gradients with, however a script has imported that. Source: torch 2.6 and later."""
-
-
-class Listener(Protocol):
-    """Is called before gradients are scaled."""
-
-    def clips(self, parameters: list[Any], max_norm: float, norm: Any) -> None:  # noqa: ANN401 - a tensor
-        """Take the parameters whose gradients are about to be scaled, to which norm, and the norm that they have."""
-
-
+Listener: TypeAlias = Callable[[list[Any], float, Any], None]
+"""Takes the parameters whose gradients are about to be scaled, to which norm, and the norm that they have."""
 _LISTENERS: list[Listener] = []
 
 
@@ -678,10 +653,11 @@ def leave(listener: Listener) -> None:
 
 def _telling(inner: Callable[..., None]) -> Callable[..., None]:
     def clip(parameters: Any, max_norm: float, total_norm: Any, *more: Any, **named: Any) -> None:  # noqa: ANN401
-        own = [parameters] if hasattr(parameters, "grad") else list(parameters)
+        if not isinstance(parameters, list):
+            parameters = [parameters] if hasattr(parameters, "grad") else list(parameters)
         for listener in _LISTENERS:
-            listener.clips(own, max_norm, total_norm)
-        inner(own, max_norm, total_norm, *more, **named)
+            listener(parameters, max_norm, total_norm)
+        inner(parameters, max_norm, total_norm, *more, **named)
 
     clip.tells_recorder = True  # type: ignore[attr-defined]
     return clip
@@ -710,24 +686,21 @@ class KeptGradients:
         self._norm = norm
         self._parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
         self._norms: list[Value] = []
-        self._cleared = self._unseen = False
+        self._cleared = False
+        self.is_unseen = False
+        """Whether a backward pass since the last update was not looked at."""
+        self.is_seen = False
+        """Whether one was."""
 
-    @guarded
-    def watch(self, output: Value, *, deep: bool) -> None:
-        """Look before the backward pass of an output.
-
-        Args:
-            output: What the loss is made of; None where that is not known.
-            deep: Whether the step is one that is looked into: at others nothing is seen.
-        """
-        if self._cleared:
-            return
-        if not deep or output is None or not output.requires_grad:
-            self._unseen = True
-            return
-        output.register_hook(lambda _: self._look())
+    def watch(self, output: Value) -> None:
+        """Look before the backward pass of an output, if there is one that has a gradient."""
+        if output is None or not output.requires_grad:
+            self.is_unseen = True
+        elif not self._cleared:
+            output.register_hook(lambda _: self._look())
 
     def _look(self) -> None:
+        self.is_seen = True
         kept = [parameter.grad for parameter in self._parameters if parameter.grad is not None]
         if kept:
             self._norms.append(self._norm(kept))
@@ -736,8 +709,8 @@ class KeptGradients:
 
     def updated(self) -> Value:
         """Return the least norm since the last update, and begin anew; None where not all of it was seen."""
-        norms, cleared, unseen = self._norms, self._cleared, self._unseen
-        self._norms, self._cleared, self._unseen = [], False, False
+        norms, cleared, unseen = self._norms, self._cleared, self.is_unseen
+        self._norms, self._cleared, self.is_unseen, self.is_seen = [], False, False, False
         if cleared:
             return 0.0
         if unseen or not norms:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mldebug_mcp.recorder.alarm import Alarm, Looks
-from mldebug_mcp.recorder.late import Value
+from mldebug_mcp.recorder.late import Value, event_now
 from mldebug_mcp.recorder.recording import Recording
 from mldebug_mcp.recorder.stepping import Stepping
 from mldebug_mcp.recorder.watched import Place, place_in_world, settings_of
@@ -82,7 +82,8 @@ class Recorder(Stepping):
         super().__init__(recording, place, every, keep_batches=keep_batches, hang_after=hang_after)
         folder = self.path.parent if self.path.name.startswith(FILE.partition(".")[0]) else self.path
         self._alarm = Looks(folder, look_every, alarm) if alarm is not None and place.rank == 0 else None
-        self._has_failed = False
+        self._has_ended = False
+        self._within = _Within(self)
         atexit.register(self.close)
 
     def watch(self, model: nn.Module, optimizer: Value = None, scaler: Value = None) -> Recorder:
@@ -90,7 +91,8 @@ class Recorder(Stepping):
 
         Args:
             model: The model as the loop calls it, within `DistributedDataParallel` where it is.
-            optimizer: Its optimizer. Without it neither learning rates nor movements of weights are recorded.
+            optimizer: Its optimizer. Without it no learning rates and movements of weights are recorded, nor,
+                on a GPU, where values that are not finite began.
             scaler: The `GradScaler`, whose scale and skipped steps are recorded.
 
         Returns:
@@ -98,9 +100,11 @@ class Recorder(Stepping):
         """
         from mldebug_mcp.recorder.watched import Watched
 
-        watched = Watched(model, optimizer, scaler, self.configure)
+        watched = Watched(model, optimizer, scaler, self)
         self._watched.append(watched)
         self._on_gpu = self._on_gpu or watched.on_gpu
+        self._has_scaler = self._has_scaler or watched.scaler is not None
+        self._now = event_now if self._on_gpu else time.perf_counter
         if len(self._watched) == 1:
             self.configure(settings_of(model, watched.optimizer))
         return self
@@ -118,9 +122,16 @@ class Recorder(Stepping):
             raise ValueError(f"steps(accumulation={accumulation}): a step has one batch at least")
         self._batches.watch(loader, accumulation)
         made = 0
+        batches = iter(loader)
         try:
-            for batch in self._batches.of(loader):
-                if self._step is None:
+            while True:
+                asked = time.perf_counter()
+                try:
+                    batch = next(batches)
+                except StopIteration:
+                    return
+                self._waited += time.perf_counter() - asked
+                if self.step_now is None:
                     self.begin(batch)
                     made = 0
                 self.take_batch(batch)
@@ -139,7 +150,8 @@ class Recorder(Stepping):
         Args:
             batch: The batch, saved when the loss leaves its course; rows that are no longer on the CPU have no keys.
         """
-        return _Within(self, batch)
+        self._within.batch = batch
+        return self._within
 
     def close(self) -> None:
         """Write what is left and end the recording; called at the end of the program as well."""
@@ -166,9 +178,9 @@ class Recorder(Stepping):
 
     def failed(self, error: BaseException) -> None:
         """Record the exception that ends the training, once."""
-        if self._has_failed or isinstance(error, GeneratorExit | SystemExit):
+        if self._has_ended or isinstance(error, GeneratorExit | SystemExit):
             return
-        self._has_failed = True
+        self._has_ended = True
         self._stream.write(
             {"step": self.number, "event": "exception", "error": f"{type(error).__name__}: {error}"[:2000]}
         )
@@ -177,13 +189,15 @@ class Recorder(Stepping):
 class _Within:
     """A step of a recorder: a class of its own, as a generator takes a hundredth of a millisecond more."""
 
-    def __init__(self, recorder: Recorder, batch: Value) -> None:
-        self._recorder, self._batch = recorder, batch
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self.batch: Value = None
 
     def __enter__(self) -> None:
-        self._recorder.begin(self._batch)
-        if self._batch is not None:
-            self._recorder.take_batch(self._batch)
+        batch, self.batch, recorder = self.batch, None, self._recorder
+        step = recorder.begin(batch)
+        if batch is not None:
+            recorder._batches.take(step, batch)
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if error is not None:
@@ -259,7 +273,7 @@ class LightningEvents:
     def on_train_batch_start(self, trainer: Value, _module: Value, batch: Value, _number: int) -> None:
         """Begin a step, or another batch of it."""
         if self.recorder is not None:
-            if not self.recorder.is_in_step:
+            if self.recorder.step_now is None:
                 self.recorder.begin(batch, trainer.global_step + 1, time.perf_counter() - self._since)
             self.recorder.take_batch(batch)  # Lightning begins to iterate before any callback sees the loader
 
@@ -268,8 +282,9 @@ class LightningEvents:
         if self.recorder is None:
             return
         loss = outputs.get("loss") if isinstance(outputs, Mapping) else outputs
+        times = trainer.accumulate_grad_batches
         if loss is not None:
-            self.recorder.log(loss=loss * trainer.accumulate_grad_batches)  # Lightning divides it by them
+            self.recorder.log(loss=loss if times == 1 else loss * times)  # Lightning divides it by them
         if trainer.global_step >= self.recorder.number:
             self.recorder.log(epoch=trainer.current_epoch)
             self.recorder.end()

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
+from types import NoneType
 from typing import TypeAlias
 
 # Half of the lines of a recording: of each two records the one that says more.
@@ -214,8 +215,24 @@ def _times_thinned(part: Path) -> int:
 
 def _line(record: Record) -> str:
     """Return a record as a line of JSON, numbers at the length that they deserve."""
-    pairs = ((name, value.written() if hasattr(value, "written") else value) for name, value in record.items())
-    return "{" + ", ".join([f"{_key(name)}: {_number(value)}" for name, value in pairs if value is not None]) + "}\n"
+    if NoneType in map(type, record.values()):
+        record = {name: value for name, value in record.items() if value is not None}
+    values = [
+        value if (type(value) is float and -LARGE < value < LARGE) or type(value) is int else _json(value)
+        for value in record.values()
+    ]
+    return _line_of(tuple(record), tuple(map(type, values))) % tuple(values)
+
+
+@lru_cache(maxsize=256)
+def _line_of(names: tuple[str, ...], kinds: tuple[type, ...]) -> str:
+    """Return a line of JSON with a place for each value."""
+    places = {float: f"%.{DIGITS}g", int: "%d"}
+    pairs = [
+        f"{_encoded(name)}: ".replace("%", "%%") + places.get(kind, "%s")
+        for name, kind in zip(names, kinds, strict=True)
+    ]
+    return "{" + ", ".join(pairs) + "}\n"
 
 
 def _chunks(records: Sequence[Record], size: int) -> Iterator[bytes]:
@@ -232,12 +249,7 @@ def _chunks(records: Sequence[Record], size: int) -> Iterator[bytes]:
         yield "".join(lines).encode()
 
 
-@lru_cache(maxsize=4096)
-def _key(name: str) -> str:
-    return _encoded(name)
-
-
-def _number(value: object) -> str:
+def _json(value: object) -> str:
     """Return a value as JSON; what is not finite as JavaScript and Python name it."""
     if not isinstance(value, float):
         return _encoded(value)

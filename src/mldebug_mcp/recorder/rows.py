@@ -4,127 +4,137 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import math
 import sys
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import TypeAlias
 
-from mldebug_mcp.recorder.late import Value as LateValue
+from mldebug_mcp.recorder.late import Value
 
 # Which rows are in a batch: their indices in the data where the loader tells them, else keys of their tokens.
 
 
-Value: TypeAlias = Any
-"""Whatever loaders, samplers and collators are."""
 MAX_RECORDED_ROWS = 4096
 """Rows of a batch that are recorded. Chosen: 30 kB of numbers; of more the first ones are."""
 MAX_NUMBERS = 512
 """Numbers that identify a row without text, drawn evenly. Chosen: far fewer distinguish images."""
+MAX_JOINED = 1 << 17
+"""Numbers of batches that are worked on together. Chosen: what is made of them takes some megabytes."""
 TOKENS = ("input_ids", "tokens", "inputs", "x", "pixel_values")
 """Columns whose rows are distinguished, the first that a batch has."""
 
 
-class RowKeys:
-    """The keys of the rows of a batch, worked out when they are written, outside the loop.
+Copied: TypeAlias = tuple[Value, Value]
+"""Arrays that nobody else changes: the rows, as far as they are known by their values; which count, None for all."""
+
+
+def keys_of(copies: Sequence[Copied]) -> list[list[str]]:
+    """Return the keys of the rows of batches.
 
     Tokens that the attention mask leaves out do not count, so that a row has one key however long its batch is. Rows
-    that are no whole numbers, such as images, are known by some of their values.
-
-    Args:
-        rows: A tensor on the CPU or an array of numpy, of shape (rows,) or (rows, values), that nobody else changes.
-        mask: Which of its values count, of the same shape; None for all.
+    that are no whole numbers, such as images, are known by some of their values. Batches of one shape go together.
     """
-
-    def __init__(self, rows: Value, mask: Value = None) -> None:
-        self._rows, self._mask = rows, mask
-
-    @property
-    def values(self) -> Value:
-        """The values by which the rows are known."""
-        return self._rows
-
-    def listed(self) -> list[str]:
-        """Return the keys; none of a tensor of a kind whose values cannot be had, such as a sparse one."""
-        try:
-            rows, mask = _array_of(self._rows), None if self._mask is None else _array_of(self._mask)
-        except (TypeError, RuntimeError):
-            return []
-        rows = rows.astype("<i8" if rows.dtype.kind in "iub" else "<f8")
-        if mask is None or mask.shape != rows.shape:
-            return [_digest(row.tobytes()) for row in rows]
-        return [_digest(row[counts].tobytes()) for row, counts in zip(rows, mask.astype(bool), strict=True)]
+    found = [list[str]() for _ in copies]
+    for places in alike([rows if mask is None else None for rows, mask in copies]):
+        rows = sys.modules["numpy"].concatenate([copies[at][0] for at in places])
+        ends = range(rows[0].size, rows.size + 1, rows[0].size)
+        keys = iter(_keys_of_numbers(rows) if rows.dtype.kind == "f" else _digests(rows, ends))
+        for at in places:
+            found[at] = list(islice(keys, len(copies[at][0])))
+    for at, (rows, mask) in enumerate(copies):
+        if mask is not None:
+            found[at] = _digests(rows[mask], mask.sum(axis=1).cumsum().tolist())
+    return found
 
 
-class Rows:
-    """The rows of a step, batch by batch."""
+def alike(arrays: Sequence[Value]) -> Iterable[list[int]]:
+    """Return the places of the arrays of each kind that can be joined, not too many at once; None has no kind."""
+    kinds: dict[object, list[int]] = {}
+    numbers = 0
+    for at, array in enumerate(arrays):
+        if array is not None:
+            kinds.setdefault((array.shape[1:], array.dtype, numbers // MAX_JOINED), []).append(at)
+            numbers += array.size
+    return kinds.values()
 
-    def __init__(self, batches: Sequence[list[int] | RowKeys]) -> None:
-        self._batches = batches
 
-    def written(self) -> list[int | str]:
-        """Return all rows."""
-        return [row for batch in self._batches for row in (batch if isinstance(batch, list) else batch.listed())]
+def _digests(rows: Value, ends: Sequence[int]) -> list[str]:
+    """Return the keys of rows of whole numbers, from end to end: BLAKE2b of them as 64-bit little-endian numbers."""
+    whole, blake2b = rows.astype("<i8", copy=False).tobytes(), hashlib.blake2b
+    pairs = zip([0, *ends], ends, strict=False)
+    return [blake2b(whole[8 * start : 8 * end], digest_size=8).hexdigest() for start, end in pairs]
 
 
-def keys_of(batch: Value, rows: Value) -> RowKeys | None:
-    """Return the keys of the rows of a batch; None where it lies on a device, or holds no rows of numbers.
+def _keys_of_numbers(rows: Value) -> list[str]:
+    """Return a sum of the mixed bits of each row, times an odd number for each place: no call for each row."""
+    places = sys.modules["numpy"].arange(rows.shape[1], dtype="<u8")
+    sums = (_mixed(rows.astype("<f8").view("<u8")) * (_mixed(places + 1) | 1)).sum(axis=1)
+    found: list[str] = sums.astype(">u8").tobytes().hex(" ", 8).split(" ")
+    return found
 
-    Little is asked of a tensor here: in the middle of a step each question takes ten times as long as outside it.
+
+def _mixed(bits: Value) -> Value:
+    """Return each number of 64 bits with its bits mixed (the finaliser of SplitMix64, Steele et al. 2014)."""
+    bits = (bits ^ (bits >> 30)) * 0xBF58476D1CE4E5B9
+    bits = (bits ^ (bits >> 27)) * 0x94D049BB133111EB
+    return bits ^ (bits >> 31)
+
+
+def copied(batch: Value, rows: Value) -> Copied | None:
+    """Return what the keys of the rows of a batch are made of.
+
+    None where it lies on a device, is sparse, or holds no rows of numbers.
 
     Args:
         batch: The batch.
         rows: Its column that distinguishes rows.
     """
-    if not getattr(rows, "is_cpu", hasattr(rows, "dtype")):
+    values = array_of(rows)
+    kind = "" if values is None or not values.size or not values.ndim else values.dtype.kind
+    if not kind or kind not in "iubf":
         return None
-    shape = rows.shape
-    if not shape:
+    if len(values) > MAX_RECORDED_ROWS:
+        values = values[:MAX_RECORDED_ROWS]
+    if kind == "f" or values.ndim > 2:
+        if values.ndim != 2:
+            values = values.reshape(len(values), -1)
+        if values.shape[1] >= 2 * MAX_NUMBERS:
+            values = values[:, :: values.shape[1] // MAX_NUMBERS]
+        return values.copy(), None
+    mask = array_of(batch.get("attention_mask")) if isinstance(batch, dict) else None
+    mask = None if mask is None else mask[:MAX_RECORDED_ROWS]
+    return values.copy(), None if mask is None or mask.shape != values.shape else mask.astype(bool)
+
+
+def array_of(tensor: Value) -> Value:
+    """Return a tensor on the CPU as an array of numpy in the same memory; None where that cannot be had.
+
+    Little is asked of a tensor: in the middle of a step each question takes ten times as long as one to an array.
+    """
+    if not getattr(tensor, "is_cpu", False):
+        return tensor if hasattr(tensor, "strides") else None
+    try:
+        return tensor.numpy(force=True)
+    except TypeError:  # a kind of numbers that numpy lacks, or a sparse tensor
+        return tensor.detach().float().numpy() if tensor.layout is sys.modules["torch"].strided else None
+    except RuntimeError:  # numpy is not installed
         return None
-    mask = batch.get("attention_mask") if isinstance(batch, dict) else None
-    if shape[0] > MAX_RECORDED_ROWS:
-        rows, mask = rows[:MAX_RECORDED_ROWS], None if mask is None else mask[:MAX_RECORDED_ROWS]
-    if len(shape) > 2 or not _is_whole(rows.dtype):
-        values, mask = math.prod(shape[1:]), None
-        if len(shape) != 2:
-            rows = rows.reshape(min(shape[0], MAX_RECORDED_ROWS), -1)
-        if values >= 2 * MAX_NUMBERS:
-            rows = rows[:, :: values // MAX_NUMBERS]
-    return RowKeys(_copied(rows), None if mask is None else _copied(mask))
-
-
-def _copied(rows: Value) -> Value:
-    """Return a copy: what the loop does with its batch changes no key."""
-    if not hasattr(rows, "detach"):
-        return rows.copy()
-    return rows.detach().clone() if rows.requires_grad else rows.clone()
-
-
-def _array_of(rows: Value) -> Value:
-    """Return rows as an array of numpy."""
-    if not hasattr(rows, "detach"):
-        return rows
-    return (rows.float() if rows.dtype is sys.modules["torch"].bfloat16 else rows).numpy()
-
-
-def _digest(whole: bytes) -> str:
-    """Return the key of a row, of its values as 64-bit little-endian numbers, in 16 hexadecimal digits."""
-    return hashlib.blake2b(whole, digest_size=8).hexdigest()
 
 
 def column_of(batch: Value) -> Value:
     """Return the column of a batch whose rows are distinguished, None where it has none."""
+    if isinstance(batch, (tuple, list)):
+        return batch[0] if batch else None
     if hasattr(batch, "dtype"):
         return batch
-    if hasattr(batch, "items"):
-        named = dict(batch.items())
-        return next((named[name] for name in TOKENS if name in named), next(iter(named.values()), None))
-    return batch[0] if isinstance(batch, tuple | list) and batch else None
-
-
-def _is_whole(dtype: Value) -> bool:
-    """Say whether a kind of numbers, of torch or of numpy, is that of whole ones."""
-    return dtype.kind in "iub" if hasattr(dtype, "kind") else not (dtype.is_floating_point or dtype.is_complex)
+    if not hasattr(batch, "items"):
+        return None
+    named = batch if type(batch) is dict else dict(batch.items())
+    for name in TOKENS:
+        if name in named:
+            return named[name]
+    return next(iter(named.values()), None)
 
 
 class NotedBatches:
@@ -162,7 +172,8 @@ class NotedBatches:
 
     def next_rows(self) -> list[int]:
         """Return the indices of the next batch that the loader gives, in the order in which they were handed out."""
-        return self._handed.popleft()[:MAX_RECORDED_ROWS] if self._handed else []
+        rows = self._handed.popleft() if self._handed else []
+        return rows if len(rows) <= MAX_RECORDED_ROWS else rows[:MAX_RECORDED_ROWS]
 
 
 def noted(loader: Value) -> NotedBatches | None:
@@ -200,7 +211,7 @@ def facts_of(loader: Value) -> dict[str, Value]:
 # Are rows of the evaluation trained on? Told by the keys of both, of some batches each.
 
 
-NAME = "rows_evaluated"
+ROWS_EVALUATED = "rows_evaluated"
 """The share of the rows of a batch of the training that were in an evaluation before."""
 MOST_BATCHES = 64
 """Batches of evaluations whose rows are kept. Chosen: their keys take 20 MB at most."""
@@ -213,19 +224,19 @@ class Evaluated:
         self._keys: set[str] = set()
         self._batches = 0
 
-    def take(self, args: LateValue, kwargs: Mapping[str, LateValue]) -> None:
+    def take(self, args: Value, kwargs: Mapping[str, Value]) -> None:
         """Keep the rows of a batch of an evaluation, of the first ones alone."""
         if self._batches < MOST_BATCHES:
             self._batches += 1
             self._keys |= set(_keys(args, kwargs))
 
-    def share(self, args: LateValue, kwargs: Mapping[str, LateValue]) -> float | None:
+    def share(self, args: Value, kwargs: Mapping[str, Value]) -> float | None:
         """Return the share of the rows of a batch that were in an evaluation; None where that is not known."""
         rows = _keys(args, kwargs) if self._keys else []
         return sum(row in self._keys for row in rows) / len(rows) if rows else None
 
 
-def _keys(args: LateValue, kwargs: Mapping[str, LateValue]) -> list[str]:
+def _keys(args: Value, kwargs: Mapping[str, Value]) -> list[str]:
     batch = kwargs or list(args)
-    found = keys_of(batch, column_of(batch))
-    return found.listed() if found is not None else []
+    found = copied(batch, column_of(batch))
+    return keys_of([found])[0] if found is not None else []

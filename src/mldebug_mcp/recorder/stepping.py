@@ -8,15 +8,15 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
 from mldebug_mcp.capture import save_batch
 from mldebug_mcp.recorder.alarm import Watchdog
-from mldebug_mcp.recorder.batches import Batches, Step
-from mldebug_mcp.recorder.late import Budget, Draft, Late, Value, clock_of, guarded, number_of
+from mldebug_mcp.recorder.batches import Batches, Step, complete
+from mldebug_mcp.recorder.late import Budget, Draft, Late, Value, guarded, number_of
 from mldebug_mcp.recorder.recording import Record, Recording
 from mldebug_mcp.recorder.watched import Place
 
@@ -47,8 +47,9 @@ class Course:
 
     def __init__(self) -> None:
         self._last: deque[float] = deque(maxlen=WINDOW)
-        self._bound = math.inf
-        self._taken = self._resting = 0
+        self.bound = math.inf
+        """The loss up to which nothing is odd."""
+        self._taken = self._rests_until = 0
         self._lost = False
 
     def take(self, loss: float) -> str:
@@ -56,27 +57,28 @@ class Course:
         if not math.isfinite(loss):
             first, self._lost = not self._lost, True
             return "nonfinite" if first else ""
-        self._lost = False
-        self._resting = max(0, self._resting - 1)
-        spike = not self._resting and loss > self._bound
+        spike = loss > self.bound and self._taken >= self._rests_until
         if spike:
-            self._resting = REST
+            self._rests_until = self._taken + REST
+        self._lost = False
         self._last.append(loss)
         self._taken += 1
-        if len(self._last) >= MIN_LOSSES_BEFORE_SPIKE and self._taken % COURSE_EVERY == 0:
-            self._bound = _bound(self._last)
+        if self._taken % COURSE_EVERY == 0 and self._taken >= MIN_LOSSES_BEFORE_SPIKE:
+            self.bound = _bound(self._last)
         return "spike" if spike else ""
 
 
 def _bound(losses: Collection[float]) -> float:
     """Return the loss above which one is off the course of these."""
     level = median(losses)
-    spread = _SIGMA * median(abs(loss - level) for loss in losses)
+    spread = _SIGMA * median([abs(loss - level) for loss in losses])
     return level + max(MIN_SPIKE_SIGMAS * spread, (RISE - 1) * abs(level))
 
 
 # What is kept of a step at which the loss left its course: the batch, and an event that says where it is.
 
+
+UNKNOWN_ORIGIN = "where it began is not known: an earlier step may have spoilt the weights, or values came too late"
 
 FOLDER = "batches"
 MOST_BATCHES = 8
@@ -163,22 +165,29 @@ class Stream:
         self._batches, self._inputs, self._incident = batches, inputs, incident
         self._lock, self._writing = threading.RLock(), threading.RLock()  # who takes both takes the second first
         self._late, self._course = Late(), Course()
-        self._ready: list[Record] = []
+        self._ready: list[Draft] = []
         self._flushed = 0.0
         self._lost = False
-        self._skipped, self._scale = 0, 0.0
+        self._skipped = self._tokens = 0
+        self._scale = 0.0
         self._over = threading.Event()
-        self._ticker: threading.Thread | None = None
+        self.is_started = self.is_closed = False
 
-    def put(self, draft: Draft) -> None:
+    def put(self, draft: Draft, now: float) -> None:
         """Take a draft; its loss is followed now if it is here, and it is written with those of the next moment."""
-        now = time.monotonic()
-        with self._lock:
-            self._late.put(draft, now)
-            what = "" if draft.away else self._follow(draft)
-            incidents = self._settle(now) if draft.away else [(what, draft)] if what else []
-        for what, odd in incidents:
-            self._tell(what, odd)
+        values, course, late = draft.values, self._course, self._late
+        loss: Value = values.get(LOSS)
+        is_odd = type(loss) is not float or not -math.inf < loss <= course.bound
+        if is_odd or draft.away or draft.origin or self._lost or late.waiting:
+            with self._lock:
+                late.put(draft, now)
+                incidents = self._settle(now) if draft.away else self._follow(draft)
+            for what, odd in incidents:
+                self._tell(what, odd)
+        else:
+            course.take(loss)
+            draft.batch = None
+            late.sent.append(draft)
         if now - self._flushed >= OVERDUE:
             self.write()
 
@@ -191,28 +200,24 @@ class Stream:
         """
         with self._writing:
             with self._lock:
-                self._flushed = time.monotonic()
+                self._flushed = time.perf_counter()
                 incidents = self._settle(self._flushed, wait=wait)
-                records, self._ready = [*self._ready, *last], []
-            self.recording.write(*records)
+                drafts, self._ready = self._ready, []
+            self._complete(drafts)
+            self.recording.write(*[draft.values for draft in drafts], *last)
         for what, draft in incidents:
             self._tell(what, draft)
 
-    def each(self, seconds: Callable[[], None]) -> None:
+    def start(self, also: Callable[[], None]) -> None:
         """Start the thread that writes what arrives while the loop does something else; it calls this each time."""
-        if self._ticker is None:
-            self._ticker = threading.Thread(target=self._tick, args=(seconds,), name="mldebug-recorder", daemon=True)
-            self._ticker.start()
-
-    @property
-    def is_closed(self) -> bool:
-        """Whether nothing more is written."""
-        return self._over.is_set()
+        self.is_started = True
+        threading.Thread(target=self._tick, args=(also,), name="mldebug-recorder", daemon=True).start()
 
     def close(self, last: Record) -> None:
         """Write what is on its way, and a last record."""
         self.write(wait=True)
         self.write(last)
+        self.is_closed = True
         self._over.set()
         self.recording.close()
 
@@ -221,36 +226,41 @@ class Stream:
             self.write()
             also()
 
+    @guarded
+    def _complete(self, drafts: Sequence[Draft]) -> None:
+        complete(drafts)
+
     def _settle(self, now: float, *, wait: bool = False) -> list[tuple[str, Draft]]:
         """Take the drafts whose values have arrived; return what the losses of those from a device tell."""
         incidents: list[tuple[str, Draft]] = []
         for draft in self._late.arrived(now, wait=wait):
             values = draft.values
-            norm, scale = values.get("grad_norm"), values.get("loss_scale")
-            if norm is not None and draft.max_norm:
-                values["clip_factor"] = min(1.0, draft.max_norm / (norm + 1e-6))  # as torch works it out
-            if scale is not None:
+            if draft.tokens:
+                self._tokens += draft.tokens
+                values["num_tokens"] = self._tokens
+            if (scale := values.get("loss_scale")) is not None:
                 self._skipped += scale < self._scale
                 self._scale = scale
                 values["skipped_steps"] = self._skipped
-            self._ready.append(values)
-            if draft.away and (what := self._follow(draft)):
-                incidents.append((what, draft))
+            self._ready.append(draft)
+            if draft.away:
+                incidents += self._follow(draft)
         return incidents
 
-    def _follow(self, draft: Draft) -> str:
-        """Return what a draft says about the loss: "spike", "nonfinite" or nothing; then its batch is not kept."""
+    def _follow(self, draft: Draft) -> Sequence[tuple[str, Draft]]:
+        """Return a draft with "spike" or "nonfinite" where it says that of the loss; else its batch is not kept."""
         loss = draft.values.get(LOSS)
         what = self._course.take(loss) if isinstance(loss, float) else ""
         if draft.origin and not self._lost:
             self._lost = True  # gradients are lost a step before the loss is
-            return "nonfinite"
+            return [("nonfinite", draft)]
         if self._lost:
             what = "spike" if what == "spike" else ""
             self._lost = bool(draft.origin) or not isinstance(loss, float) or not math.isfinite(loss)
-        if not what:
-            draft.batch = None
-        return what
+        if what:
+            return [(what, draft)]
+        draft.batch = None
+        return ()
 
     @guarded
     def _tell(self, what: str, draft: Draft) -> None:
@@ -263,6 +273,8 @@ class Stream:
             event |= {"batch": file} if file else {}
         if what == "nonfinite" and draft.origin is not None:
             event["began"] = draft.origin
+        elif what == "nonfinite" and draft.sizes:
+            event["note"] = UNKNOWN_ORIGIN
         self.write(event)
 
 
@@ -279,15 +291,13 @@ class Memory:
     """Reads the memory when it is due."""
 
     def __init__(self) -> None:
-        self._next = 0.0
+        self.due = 0.0
+        """When it is to be read again, in seconds of `time.perf_counter`."""
         self._is_there = _STATM.exists()
 
-    def read(self, into: dict[str, object], *, on_gpu: bool) -> None:
-        """Put the memory in GiB into a record, by name, unless it was read a moment ago."""
-        now = time.monotonic()
-        if now < self._next:
-            return
-        self._next = now + MEMORY_EVERY
+    def read(self, into: dict[str, object], now: float, *, on_gpu: bool) -> None:
+        """Put the memory in GiB into a record, by name."""
+        self.due = now + MEMORY_EVERY
         if on_gpu:
             cuda = sys.modules["torch"].cuda
             into["memory/allocated_gib"] = cuda.memory_allocated() / GIB
@@ -326,25 +336,22 @@ class Stepping:
         self._batches = Batches(recording.describe, (place.rank, place.world))
         self._memory, self._looks, self._look_now = Memory(), Budget(every), False
         self._watched: list[Watched] = []
-        self._on_gpu = False
-        self._step: Step | None = None
+        self._on_gpu, self._now = False, time.perf_counter
+        self._has_scaler = False
+        self._waited = 0.0
+        """Seconds that the loop waited for the batches of the next step."""
+        self.seconds = 0.0
+        """What all steps took."""
+        self.step_now: Step | None = None
+        """The step that is being made."""
         self._last = 0
-        self._sees_losses = False
+        self.sees_losses = False
+        """Whether the losses of single steps are seen, in the outputs of the model or as the loop logs them."""
 
     @property
     def number(self) -> int:
         """The number of the step that is being made, or of the last one."""
-        return self._step.number if self._step is not None else self._last
-
-    @property
-    def is_in_step(self) -> bool:
-        """Whether a step is being made."""
-        return self._step is not None
-
-    @property
-    def sees_losses(self) -> bool:
-        """Whether the losses of single steps are seen, in the outputs of the model or as the loop logs them."""
-        return self._sees_losses
+        return self.step_now.number if self.step_now is not None else self._last
 
     def log(self, **values: Value) -> None:
         """Record numbers, or tensors of one number, under their names; `loss` is the one that is followed.
@@ -356,16 +363,20 @@ class Stepping:
         Raises:
             ValueError: a tensor holds more than one number, or none.
         """
-        step = self._step
+        step = self.step_now
         if step is None:
             self.put(self._last, values)
             return
         for name, value in values.items():
-            _check(name, value)
+            number = value if type(value) is float else _number(name, value)
             if name in LOSSES:
-                step.losses.append(number_of(value))
+                step.losses += (number,)
+                if type(number) is float and not math.isfinite(number):
+                    step.is_nonfinite = True
+            elif type(number) is float:
+                step.values[name] = number
             else:
-                step.draft.put(name, value)
+                step.put(name, number)
 
     def put(self, number: int, values: Mapping[str, Value]) -> None:
         """Record numbers of a step that is over, or of a loop that others make; see `log`.
@@ -375,11 +386,10 @@ class Stepping:
         """
         draft = Draft({"step": number})
         for name, value in values.items():
-            _check(name, value)
-            draft.put(LOSS if name in LOSSES else name, value)
+            draft.put(LOSS if name in LOSSES else name, _number(name, value))
         self._last = max(self._last, number)
         if values and not self._stream.is_closed:
-            self._stream.put(draft)
+            self._stream.put(draft, time.perf_counter())
 
     def configure(self, settings: Mapping[str, Value]) -> None:
         """Record settings of the run, such as the arguments of the script."""
@@ -397,62 +407,80 @@ class Stepping:
 
     def take_batch(self, batch: Value) -> None:
         """Put the rows of a batch into the step, by the keys of their tokens where it is on the CPU."""
-        if self._step is not None:
-            self._batches.take(self._step, batch)
+        if self.step_now is not None:
+            self._batches.take(self.step_now, batch)
 
     def take_rows(self, batches: int) -> None:
         """Put the rows of the next batches of the noted loader into the step."""
-        if self._step is not None:
-            self._batches.take_noted(self._step, batches)
+        step, noting = self.step_now, self._batches.noting
+        if step is not None and noting is not None:
+            for _ in range(batches):
+                step.rows += (noting.next_rows(),)
 
-    def begin(self, batch: Value = None, number: int | None = None, waited: float = 0.0) -> None:
-        """Begin a step, where neither `step` nor `steps` fits.
+    def begin(self, batch: Value = None, number: int | None = None, waited: float = 0.0) -> Step:
+        """Begin a step, where neither `step` nor `steps` fits, and return it.
 
         Args:
             batch: Its batch.
             number: Which step it is, counted from 1; the next by default.
             waited: Seconds that the loop waited for the batch before.
         """
-        if self._step is not None:
+        if self.step_now is not None:
             self.end()
-        self._stream.each(self._watchdog.look)
+        if not self._stream.is_started:
+            self._stream.start(self._watchdog.look)
         number = self._last + 1 if number is None else number
-        step = Step(number, time.perf_counter(), Draft({"step": number}, batch=batch), clock_of(on_gpu=self._on_gpu))
-        step.deep = bool(self._watched) and (self._look_now or self._looks.allows(number))
-        self._watchdog.moved(number)
-        self._batches.waited += waited
-        self._step = step
-        for watched in self._watched:
-            watched.begin(step)
+        deep = False
+        if self._look_now or number >= self._looks.next_step:
+            deep = bool(self._watched) and (self._look_now or self._looks.allows(number, self.seconds))
+        watchdog, now = self._watchdog, time.perf_counter()
+        self.step_now = step = Step(number, now, self._now, deep=deep)
+        if batch is not None:
+            step.batch = batch
+        if watchdog.hangs:
+            watchdog.went_on()
+        watchdog.step, watchdog.since = number, now
+        self._waited += waited
+        if deep or self._has_scaler:
+            for watched in self._watched:
+                watched.begin(step)
+        return step
 
     def end(self) -> None:
         """End the step that was begun, if one was."""
-        step = self._step
-        if step is None:
-            return
-        self._finish(step)
-        self._step, self._last = None, step.number
-        self._watchdog.moved(step.number)
+        step, self.step_now = self.step_now, None
+        if step is not None:
+            self._last = step.number
+            self._finish(step)
 
     @guarded
     def _finish(self, step: Step) -> None:
-        for watched in self._watched:
-            watched.end(step)
-        wall = time.perf_counter() - step.began + self._batches.waited
+        if step.deep or step.is_nonfinite or self._has_scaler or "learning_rate" not in step.values:
+            for watched in self._watched:
+                watched.end(step)
         if step.deep:
             self._looks.spent(step.number, step.cost)
             self._look_now = False
-        self._looks.step(wall)
-        draft, loss = step.draft, step.loss()
-        if loss is not None:
-            self._sees_losses = True
-            draft.put(LOSS, loss)
-        draft.away = draft.away or self._on_gpu
-        draft.values["time/step_s"] = wall
-        draft.values["timestamp"] = time.time()
-        self._memory.read(draft.values, on_gpu=self._on_gpu)
-        self._batches.count(step)
-        self._stream.put(draft)
+        values, watchdog, waited, now = step.values, self._watchdog, self._waited, time.perf_counter()
+        values["time/step_s"] = wall = now - step.began + waited
+        values["timestamp"] = time.time()
+        if waited:
+            values["time/data_s"] = waited
+            self._waited = 0.0
+        self.seconds += wall
+        losses = step.losses or step.model_losses
+        if losses:
+            self.sees_losses = True
+            step.put(LOSS, losses[0] if len(losses) == 1 else step.loss())
+        if self._on_gpu:
+            step.away = True
+        if now >= self._memory.due:
+            self._memory.read(values, now, on_gpu=self._on_gpu)
+        if watchdog.hangs:
+            watchdog.went_on()
+        watchdog.since = now
+        step.column = step.labels = None  # the record waits to be written, the batch need not
+        self._stream.put(step, now)
 
     def _look_soon(self) -> None:
         self._look_now = True
@@ -466,6 +494,8 @@ class Stepping:
         return None
 
 
-def _check(name: str, value: Value) -> None:
+def _number(name: str, value: Value) -> Value:
+    """Return a number that is logged; of a tensor on a device a tensor."""
     if hasattr(value, "numel") and value.numel() != 1:
         raise ValueError(f"log({name}=…): a tensor of {value.numel()} numbers; log its mean, or single numbers")
+    return number_of(value)

@@ -2,47 +2,17 @@
 
 from __future__ import annotations
 
-import math
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping
+from math import isfinite
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from mldebug_mcp.recorder import layers
-from mldebug_mcp.recorder.batches import Step, numbered
-from mldebug_mcp.recorder.late import (
-    FREE_IN_A_STEP,
-    MAX_SHARE_OF_STEP_TIME,
-    Budget,
-    Value,
-    guarded,
-    is_here,
-    is_lost,
-    number_of,
-)
-from mldebug_mcp.recorder.layers import (
-    APART,
-    KEPT,
-    SPREAD,
-    Activations,
-    FollowedModules,
-    GradientSizes,
-    Inputs,
-    KeptGradients,
-    Layers,
-    aligned,
-    logits_of,
-    named_inputs,
-    norms_of,
-    numbers_of,
-    of_outputs,
-    origin_of,
-    recomputed,
-    spread,
-)
-from mldebug_mcp.recorder.rows import NAME as ROWS_EVALUATED
-from mldebug_mcp.recorder.rows import Evaluated, RowKeys, column_of
+from mldebug_mcp.recorder.batches import BACKWARD_OVER, FORWARD, FORWARD_OVER, OPTIMIZER, OPTIMIZER_OVER, Step
+from mldebug_mcp.recorder.late import FREE_IN_A_STEP, MAX_SHARE_OF_STEP_TIME, Budget, Value, guarded, is_here, number_of
+from mldebug_mcp.recorder.rows import ROWS_EVALUATED, Evaluated, column_of
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -119,8 +89,18 @@ def _number(variable: str, other: int) -> int:
 # What torch tells of a step by its hooks: of the model, of the optimizer, and of clipping.
 
 
-SPREADS = 0.003
-"""Share of the time of steps spent on measuring how much the inputs vary. Chosen: each step of 10 ms or more."""
+SPREADS = 0.001
+"""Share of the time of steps spent on the spread of inputs on a device. Chosen: each step of 40 ms or more."""
+
+
+class Loop(Protocol):
+    """A loop: the step that is being made, and what the steps before took."""
+
+    step_now: Step | None
+    seconds: float
+
+    def configure(self, settings: Mapping[str, Value]) -> None:
+        """Take settings of the run."""
 
 
 class Watched:
@@ -130,48 +110,43 @@ class Watched:
         model: The model; of its forward pass in an evaluation the rows are seen alone.
         optimizer: Its optimizer, or what wraps it.
         scaler: The loss scaler of mixed precision.
-        settings: Gets what becomes known of the run.
+        loop: The steps, and what gets settings that become known.
     """
 
-    def __init__(
-        self,
-        model: nn.Module,
-        optimizer: Value,
-        scaler: Value,
-        settings: Callable[[dict[str, object]], None],
-    ) -> None:
+    def __init__(self, model: nn.Module, optimizer: Value, scaler: Value, loop: Loop) -> None:
         self.model = model
         self.scaler = getattr(optimizer, "scaler", None) if scaler is None else scaler
         self.optimizer = _unwrapped(optimizer)
-        self._settings = settings
-        self._step: Step | None = None
+        self._loop = loop
         self.on_gpu = any(parameter.device.type == "cuda" for parameter in model.parameters())
         self.inputs: tuple[Value, Value] | None = None
         self._parameters = dict(model.named_parameters())
         self._ids = {id(parameter) for parameter in self._parameters.values()}
         self._is_away = not all(map(is_here, self._parameters.values()))
-        self._layers = Layers(model)
-        self._activations = None if _is_compiled(model) else Activations(inner_of(model), self._take)
-        follows = self._is_away and not _is_compiled(model) and _can_run_again(model)
-        self._followed = FollowedModules(inner_of(model)) if follows else None
-        self._norms, self._normed = (
-            Budget(every=1, share=MAX_SHARE_OF_STEP_TIME / 2, free=FREE_IN_A_STEP),
-            time.perf_counter(),
-        )
-        self._spreads, self._spread_at = Budget(1, SPREADS, FREE_IN_A_STEP), time.perf_counter()
-        self._evaluated, self._inputs = Evaluated(), Inputs()
-        self._kept = KeptGradients(model, _total_norm)
-        self._forward_began: Value = None
-        self._optimizer_began: Value = None
+        self._layers = layers.Layers(model)
+        self._activations = None if _is_compiled(model) else layers.Activations(inner_of(model), self._take)
+        is_hooked = hasattr(self.optimizer, "register_step_pre_hook")
+        self._names_origins = self._is_away and is_hooked  # which needs the gradients of each update
+        self._sized: list[tuple[str, Value]] | None = None
+        """The mark before the gradients whose sizes were taken last."""
+        follows = self._names_origins and not _is_compiled(model) and _can_run_again(model)
+        self._followed = layers.FollowedModules(inner_of(model)) if follows else None
+        self._norms = Budget(every=1, share=MAX_SHARE_OF_STEP_TIME / 2, free=FREE_IN_A_STEP)
+        self._spreads = Budget(every=1, share=SPREADS, free=FREE_IN_A_STEP)
+        self._evaluated, self._inputs = Evaluated(), layers.Inputs()
+        self._kept = layers.KeptGradients(model, _total_norm)
         self._written: set[str] = set()
+        self._has_output = False
+        self._has_numbers = True
+        """Whether the model is fed numbers, and no whole ones, as far as is known."""
         self._handles: list[Any] = []
-        layers.listen(self)
+        layers.listen(self.clips)
         if not _is_compiled(model):
             self._handles += [
                 model.register_forward_pre_hook(self._before_forward, with_kwargs=True),
                 model.register_forward_hook(self._after_forward, with_kwargs=True),
             ]
-        if hasattr(self.optimizer, "register_step_pre_hook"):
+        if is_hooked:
             self._handles += [
                 self.optimizer.register_step_pre_hook(self._before_optimizer),
                 self.optimizer.register_step_post_hook(self._after_optimizer),
@@ -191,13 +166,13 @@ class Watched:
             handle.remove()
         if self._followed is not None:
             self._followed.leave()
-        layers.leave(self)
+        layers.leave(self.clips)
         self.inputs = None
 
     def begin(self, step: Step) -> None:
         """Begin a step: one that is looked into gets hooks on its modules."""
-        self._step = step
-        step.draft.is_scaled = self._has_scaler
+        if self.scaler is not None:
+            step.is_scaled = self._has_scaler
         if step.deep and self._activations is not None:
             began = time.thread_time()
             self._activations.begin()
@@ -205,197 +180,233 @@ class Watched:
 
     def end(self, step: Step) -> None:
         """End a step: take what only its end tells."""
-        self._step = None
         if step.deep and self._activations is not None:
             self._activations.end()
             step.cost += self._activations.seconds
         for name, values in step.recomputed.items():
-            step.draft.put(name, sum(values[1:], values[0]) / len(values))
-        if not step.has("learning_rate"):
+            step.put(name, sum(values[1:], values[0]) / len(values))
+        if "learning_rate" not in step.values:
             self._rates(step)
-        self.look_for_origin(step)
+        if step.is_nonfinite:
+            self._look_for_origin(step)
         if self.scaler is not None and self._has_scaler:
             scale = getattr(self.scaler, "_scale", None)
-            step.draft.put("loss_scale", self.scaler.get_scale() if scale is None else scale)
+            step.put("loss_scale", self.scaler.get_scale() if scale is None else scale)
 
     @property
     def _has_scaler(self) -> bool:
         """Whether a loss scaler skips the steps whose gradients are not finite."""
         return self.scaler is not None and bool(self.scaler.is_enabled())
 
+    # What follows runs in each step, where the call of a function takes microseconds: so there are few calls.
+
     @guarded
     def clips(self, parameters: list[Tensor], max_norm: float, norm: Tensor) -> None:
         """Take the norm that clipping worked out, before it scales the gradients."""
-        step = self._step
+        step = self._loop.step_now
         if step is None or not parameters or id(parameters[0]) not in self._ids:
             return
-        step.backward_until(step.now())
-        step.draft.put("grad_norm", norm)
-        if max_norm != math.inf:
-            step.draft.max_norm = max_norm
-            self._tell("max_grad_norm", max_norm)
-        self._gradients(step)
+        step.marks.append((BACKWARD_OVER, step.now()))
+        step.max_norm = max_norm
         if self._is_away:
+            number = step.put("grad_norm", norm)
             self._gradient_sizes(step)
-        self.look_for_origin(step)  # a norm that is not finite spoils every gradient that it scales
+        else:
+            step.values["grad_norm"] = number = norm.item()
+        if type(number) is float and not isfinite(number) and not step.is_scaled:
+            step.is_nonfinite = True
+        if step.deep:
+            began = time.thread_time()
+            self._gradients(step)
+            self._tell("max_grad_norm", max_norm)
+            step.cost += time.thread_time() - began
+        if step.is_nonfinite:  # a norm that is not finite spoils every gradient that it scales
+            self._look_for_origin(step)
 
     @guarded
     def _before_forward(self, model: nn.Module, args: Value, kwargs: Value) -> None:
+        step = self._loop.step_now
         if model is not self.model:
             return  # a copy of it, whose hooks are the same
-        step = self._step
         if not model.training:
             self._evaluated.take(args, kwargs)
             self._inputs.take(args, kwargs)
         elif step is not None:
             self.inputs = (args, kwargs)
-            self._spread(step, args, kwargs)
-            if step.deep and not step.has(APART):
+            if step.fed is None and (self._has_numbers or step.deep):
+                self._spread(step, args[0] if args else column_of(kwargs))
+            if step.deep and layers.APART not in step.values:
                 self._compare(step, args, kwargs)
-            if self._followed is not None:
-                self._followed.begin(named_inputs(self.inputs))
-            self._forward_began = step.now()
+            if self._followed is not None and self._names_origins:
+                self._followed.begin(layers.named_inputs(self.inputs))
+            step.marks.append((FORWARD, step.now()))
 
     @guarded
     def _after_forward(self, model: nn.Module, _args: Value, kwargs: Mapping[str, Value], output: Value) -> None:
-        step = self._step
-        if step is None or self._forward_began is None or model is not self.model or not model.training:
+        step = self._loop.step_now
+        if step is None or model is not self.model or not model.training:
             return
-        step.forward(self._forward_began, step.now())
-        self._forward_began = None
+        step.marks.append((FORWARD_OVER, step.now()))
         if self._followed is not None:
-            step.draft.put_sizes(self._followed.end())
-        self._kept.watch(logits_of(output) if step.deep else None, deep=step.deep)
-        loss = None if hasattr(output, "dtype") else _loss_of(output)
+            step.put_sizes(self._followed.end())
+        loss = output.get("loss") if isinstance(output, dict) else _loss_of(output)
         if loss is not None and loss.numel() == 1:
-            step.model_losses.append(number_of(loss))
+            number = number_of(loss)
+            step.model_losses += (number,)
+            if type(number) is float and not isfinite(number):
+                step.is_nonfinite = True
             step.summed = kwargs.get("num_items_in_batch") is not None
         if step.deep:
-            began = time.thread_time()
-            of_outputs(output, step.draft.put)
-            if loss is None:
-                for name, value in recomputed(logits_of(output), step.labels).items():
-                    step.recomputed.setdefault(name, []).append(number_of(value))
-            step.cost += time.thread_time() - began
-        if "output" not in self._written:
-            self._written.add("output")
+            self._look_at(output, step, loss is not None)
+        else:
+            self._kept.is_unseen = True
+        if not self._has_output:
+            self._has_output = True
             labels = kwargs.get("labels")
-            self._of_output(logits_of(output), step.labels if labels is None else labels)
+            self._of_output(layers.logits_of(output), step.labels if labels is None else labels)
 
     @guarded
     def _before_optimizer(self, _optimizer: Value, _args: Value, _kwargs: Value) -> None:
-        step = self._step
+        step = self._loop.step_now
         if step is None:
             return
-        step.backward_until(step.now())
-        self._gradients(step)
-        if not step.has("grad_norm"):
-            self._norm(step)
-        self._rates(step)
-        self.look_for_origin(step)
+        values, groups = step.values, self.optimizer.param_groups
+        self._gradient_sizes(step)
+        step.marks.append((BACKWARD_OVER, step.now()))
         if step.deep:
             began = time.thread_time()
+            self._gradients(step)
             self._layers.before_step()
             step.cost += time.thread_time() - began
-        self._optimizer_began = step.now()
+        if "grad_norm" not in values:
+            self._norm(step)
+        rate = groups[0].get("lr")
+        if len(groups) == 1 and type(rate) is float:
+            values["learning_rate"] = rate
+        else:
+            self._rates(step)
+        if step.is_nonfinite:
+            self._look_for_origin(step)
+        step.marks.append((OPTIMIZER, step.now()))
 
     @guarded
     def _after_optimizer(self, _optimizer: Value, _args: Value, _kwargs: Value) -> None:
-        step = self._step
-        kept = self._kept.updated()
-        if step is None or self._optimizer_began is None:
+        step, kept = self._loop.step_now, self._kept
+        norm = kept.updated() if kept.is_seen else None
+        kept.is_unseen = False
+        if step is None:
+            self._names_origins = False  # nothing is known of the gradients of this update
             return
-        if kept is not None:
-            step.draft.put(KEPT, kept)
-        step.took("time/optimizer_s", self._optimizer_began, step.now())
-        self._optimizer_began, step.is_updated = None, True
+        step.marks.append((OPTIMIZER_OVER, step.now()))
+        step.updates += 1
+        if norm is not None:
+            step.put(layers.KEPT, norm)
         if step.deep:
             began = time.thread_time()
-            step.draft.put_all(self._layers.moved())
-            step.draft.put_all(self._layers.weights())
+            step.put_all(self._layers.moved())
+            step.put_all(self._layers.weights())
             step.cost += time.thread_time() - began
 
-    def look_for_origin(self, step: Step) -> None:
-        """Look where values that are not finite began, if there are some, before an update spoils the weights."""
-        if step.is_updated or step.draft.origin is not None:
-            return
-        norm = None if step.draft.is_scaled else step.draft.values.get("grad_norm")
-        if is_lost(norm) or any(map(is_lost, step.losses)) or any(map(is_lost, step.model_losses)):
-            step.draft.origin = {}
-            step.draft.origin = origin_of(inner_of(self.model), self.inputs if _can_run_again(self.model) else None)
+    @guarded
+    def _look_at(self, output: Value, step: Step, is_loss_known: bool) -> None:
+        self._kept.watch(layers.logits_of(output))
+        began = time.thread_time()
+        layers.of_outputs(output, step.put)
+        if not is_loss_known:
+            for name, value in layers.recomputed(layers.logits_of(output), step.labels).items():
+                before = step.recomputed.get(name, [])
+                step.recomputed = {**step.recomputed, name: [*before, number_of(value)]}
+        step.cost += time.thread_time() - began
 
+    @guarded
+    def _look_for_origin(self, step: Step) -> None:
+        """Look where values that are not finite began, before an update spoils the weights."""
+        if step.updates or step.origin is not None:
+            return
+        step.origin = {}
+        step.origin = layers.origin_of(inner_of(self.model), self.inputs if _can_run_again(self.model) else None)
+
+    @guarded
     def _compare(self, step: Step, args: Value, kwargs: Mapping[str, Value]) -> None:
         """Take which share of the batch was in an evaluation before, and how far it is from one."""
         began = time.thread_time()
         share, apart = self._evaluated.share(args, kwargs), self._inputs.apart(args, kwargs)
         if share is not None:
-            step.draft.values[ROWS_EVALUATED] = share
+            step.values[ROWS_EVALUATED] = share
         if apart is not None:
-            step.draft.put(APART, apart)
+            step.put(layers.APART, apart)
         step.cost += time.thread_time() - began
 
-    def _spread(self, step: Step, args: Value, kwargs: Mapping[str, Value]) -> None:
-        """Take how much the numbers of a batch vary, as often as that can be afforded."""
-        column = column_of(kwargs or list(args))
-        if column is step.column and step.rows and isinstance(step.rows[-1], RowKeys):
-            if (found := spread(column, step.rows[-1].values)) is not None:
-                step.draft.put(SPREAD, found)  # the numbers were copied for the keys of the rows
+    @guarded
+    def _spread(self, step: Step, column: Value) -> None:
+        """Take how much the numbers of a batch vary: on a device as often as that can be afforded."""
+        rows = step.rows[-1] if step.column is column and step.rows else None
+        if type(rows) is tuple:
+            step.fed = rows[0]  # copied for the keys of the rows
+            self._has_numbers = rows[0].dtype.kind == "f"
             return
-        now, began = time.perf_counter(), time.thread_time()
-        self._spreads.step(now - self._spread_at)
-        self._spread_at = now
-        if self._spreads.allows(step.number) and (found := spread(numbers_of(column))) is not None:
-            step.draft.put(SPREAD, found)
+        numbers = layers.numbers_of(column)
+        self._has_numbers = numbers is not None
+        if numbers is not None and is_here(numbers):
+            step.fed = layers.some_inputs(numbers)
+        elif numbers is not None and self._spreads.allows(step.number, self._loop.seconds):
+            began = time.thread_time()
+            if (found := layers.spread(numbers)) is not None:
+                step.put(layers.SPREAD, found)
             self._spreads.spent(step.number, time.thread_time() - began)
 
+    @guarded
     def _norm(self, step: Step) -> None:
         """Work out the norm of all gradients, where nobody clips them, as often as that can be afforded."""
-        if self._is_away:
-            self._gradient_sizes(step)
-        now, began = time.perf_counter(), time.thread_time()
-        self._norms.step(now - self._normed)
-        self._normed = now
-        if not self._norms.allows(step.number):
-            return
-        gradients = [parameter.grad for parameter in self._parameters.values() if parameter.grad is not None]
-        if gradients:
-            step.draft.put("grad_norm", _total_norm(gradients))
-        self._norms.spent(step.number, time.thread_time() - began)
+        if self._norms.allows(step.number, self._loop.seconds):
+            began = time.thread_time()
+            gradients = [parameter.grad for parameter in self._parameters.values() if parameter.grad is not None]
+            if gradients:
+                norm = step.put("grad_norm", _total_norm(gradients))
+                if type(norm) is float and not isfinite(norm) and not step.is_scaled:
+                    step.is_nonfinite = True
+            self._norms.spent(step.number, time.thread_time() - began)
 
     def _gradient_sizes(self, step: Step) -> None:
-        """Take the largest size of the gradient of each parameter, which is read when it has arrived."""
-        named = [(name, parameter.grad) for name, parameter in self._parameters.items() if parameter.grad is not None]
-        if named and not any(type(gradient).__name__ == "DTensor" for _, gradient in named):
-            sizes = norms_of([gradient for _, gradient in named], math.inf)
-            step.draft.put_sizes(GradientSizes(sizes, [name for name, _ in named]))
+        """Take the largest size of the gradient of each parameter, once behind each mark; it is read late."""
+        mark = step.marks[-1:]
+        if not self._names_origins or mark == self._sized:
+            return
+        self._sized = mark or None
+        named = {name: parameter.grad for name, parameter in self._parameters.items() if parameter.grad is not None}
+        if named and not any(type(gradient).__name__ == "DTensor" for gradient in named.values()):
+            step.put_sizes(layers.gradient_sizes(named))
 
+    @guarded
     def _gradients(self, step: Step) -> None:
         """Take the gradients by layer, before they are clipped, of a step that is looked into."""
-        if step.deep and not step.has_gradients:
-            began = time.thread_time()
-            step.draft.put_all(self._layers.gradients())
+        if not step.has_gradients:
             step.has_gradients = True
-            step.cost += time.thread_time() - began
+            step.put_all(self._layers.gradients())
 
     def _rates(self, step: Step) -> None:
         groups = getattr(self.optimizer, "param_groups", None) or ()
-        step.draft.values |= numbered([group["lr"] for group in groups if "lr" in group])
+        first = groups[0].get("lr") if groups else None
+        for at, group in enumerate(groups):
+            rate = group.get("lr")
+            if rate is not None and (not at or hasattr(rate, "detach") or rate != first):  # the first, and what differs
+                step.put(f"learning_rate/{at}" if at else "learning_rate", rate)
 
     def _take(self, name: str, value: Value) -> None:
-        step = self._step
-        if step is not None:
-            step.draft.put(name, value)
+        if self._loop.step_now is not None:
+            self._loop.step_now.put(name, value)
 
     def _tell(self, name: str, value: object) -> None:
         if name not in self._written:
             self._written.add(name)
-            self._settings({name: value})
+            self._loop.configure({name: value})
 
+    @guarded
     def _of_output(self, logits: Tensor | None, labels: Value) -> None:
         """Tell the number of classes or tokens, where labels are whole numbers, and what the last layer reads."""
         if logits is None or labels is None or labels.is_floating_point():
             return
-        both = aligned(logits, labels)
+        both = layers.aligned(logits, labels)
         if both is None:
             return
         classes = both.scores.shape[-1]
@@ -407,8 +418,10 @@ class Watched:
 class Unwatched:
     """Stands for `Watched` in the hooks of a copy of a model, which do nothing."""
 
-    model: nn.Module | None = None
-    _step: Step | None = None
+    model = step_now = None
+
+    def __init__(self) -> None:
+        self._loop = self
 
     def _before_forward(self, *_: object) -> None:
         """Do nothing."""
@@ -417,6 +430,8 @@ class Unwatched:
 
 
 def _loss_of(output: Value) -> Value:
+    if hasattr(output, "dtype"):
+        return None
     return output.get("loss") if isinstance(output, Mapping) else getattr(output, "loss", None)
 
 
@@ -447,4 +462,4 @@ def _total_norm(gradients: list[Any]) -> Any:  # noqa: ANN401 - a tensor
     """Return the norm of all gradients together."""
     if any(type(gradient).__name__ == "DTensor" for gradient in gradients):
         return sys.modules["torch"].nn.utils.get_total_norm(gradients)
-    return sys.modules["torch"].linalg.vector_norm(norms_of(gradients))
+    return sys.modules["torch"].linalg.vector_norm(layers.norms_of(gradients))

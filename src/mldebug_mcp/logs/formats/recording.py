@@ -147,6 +147,8 @@ def event_text(event: Mapping[str, object]) -> str:
         text = f"the recorder saw the loss jump to {level}"
     elif what == "nonfinite":
         text = f"{_lost(level)}{_began(_places(event))}"
+        note = event.get("note")
+        text += f"; {shorten(clean(note), 120)}" if isinstance(note, str) else ""
     elif what == "hang":
         text = f"{NO_STEP} {level} s{_lines(event.get('at'))}; the stacks are in {_name(event.get('stacks'))}"
     elif what == "went_on":
