@@ -52,6 +52,15 @@ def test_a_part_whose_weights_keep_their_norm_while_another_part_learns_is_not_t
     assert (answer.hypotheses[0].cause == "params_not_training") is stated
 
 
+@pytest.mark.parametrize(
+    ("settings", "stated"),
+    [({"freeze_trunk": True}, False), ({"lora_r": 8}, False), ({"freeze_trunk": False}, True), ({"seed": 1}, True)],
+)
+def test_a_part_that_is_frozen_on_purpose_may_stand_still(settings: dict[str, Any], stated: bool) -> None:
+    columns = {"loss": slow, "wnorm_trunk": lambda _: 5.24, "wnorm_head": lambda step: 1.8 + step / 50}
+    assert bool(text_of(run_of(columns, **settings), "part_stands_still")) is stated
+
+
 @pytest.mark.parametrize("name", ["weights_changed", "frac_params_updated", "share_of_weights_moved"])
 @pytest.mark.parametrize(("setting", "stated"), [("param_dtype", True), ("amp_dtype", False)])
 def test_few_weights_that_change_are_rounded_away_where_they_are_kept_in_half_precision(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -18,8 +18,9 @@ from mldebug_mcp.judge.column_pairs import (
     tail,
     training_loss,
 )
-from mldebug_mcp.logs import Run
+from mldebug_mcp.logs import Run, Series
 from mldebug_mcp.logs.names import Quantity
+from mldebug_mcp.logs.settings.values import flag_of
 from mldebug_mcp.models.diagnosis import DerivedFact
 
 # Norms that stay the same to their last digit.
@@ -65,16 +66,21 @@ def weights_stand_still(run: Run) -> Iterator[DerivedFact]:
     )
 
 
+_ON_PURPOSE = regex(r"freez|frozen|linear_?prob|(?:^|[/_.])(?:lora|peft|adapter|vera|dora)", re.IGNORECASE)
+"""What settings and norms are called where parts of a model are left as they are on purpose."""
 MOVES = 0.01
 """Share of its start by which the norm of another part moves. Chosen: rounding moves none so far."""
 
 
 def part_stands_still(run: Run) -> Iterator[DerivedFact]:
-    """Yield that the weights of one part keep their norm to the last digit, where those of another part move."""
+    """Yield that the weights of one part keep their norm to the last digit, where those of another part move.
+
+    Not this where a setting freezes parts, or adapters are trained in their place.
+    """
     norms = [norm for norm in columns_of(run, Quantity.WEIGHT_NORM, least=LEAST_STILL) if norm.value[0] > 0]
     still = [norm for norm in norms if not np.ptp(norm.value)]
     moving = [norm for norm in norms if abs(float(norm.value[-1]) / float(norm.value[0]) - 1) > MOVES]
-    if not still or not moving:
+    if not still or not moving or _leaves_parts(run, moving):
         return
     first, other = float(still[0].value[0]), moving[0].value
     yield DerivedFact.model_construct(
@@ -84,6 +90,16 @@ def part_stands_still(run: Run) -> Iterator[DerivedFact]:
             f"goes from {figure(float(other[0]))} to {figure(float(other[-1]))}. Weights that are trained move."
         ),
         values={"value": first, "records": float(len(still[0]))},
+    )
+
+
+def _leaves_parts(run: Run, moving: Sequence[Series]) -> bool:
+    """Say whether settings or names tell that some parts of the model are not to be trained."""
+    named_so = any(_ON_PURPOSE.search(norm.name) for norm in moving)
+    return named_so or any(
+        bool(setting.value) and flag_of(setting.value) is not False
+        for setting in run.settings.values()
+        if _ON_PURPOSE.search(setting.key) or _ON_PURPOSE.search(str(setting.value))
     )
 
 
