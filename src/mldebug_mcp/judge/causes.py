@@ -19,7 +19,7 @@ from mldebug_mcp.checks.policies import (
 )
 from mldebug_mcp.checks.precision import outlived
 from mldebug_mcp.checks.reference_settings import USUAL
-from mldebug_mcp.checks.run.resources import STRAIGHT, growth_of, lasting_growth
+from mldebug_mcp.checks.run.resources import MEMORY_GROWS_LEAST_RECORDS, STRAIGHT, growth_of, lasting_growth
 from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.core.text import capitalised, figure, percent
 from mldebug_mcp.judge.ranking import CauseEvidence
@@ -94,8 +94,6 @@ MOST_EQUAL = 0.5
 """Share of groups with equal rewards up to which a step has a gradient. Chosen: half of them still give one."""
 SAME_REWARDS = 1e-3
 """Standard deviation of rewards below which they are as good as equal. Chosen: rewards are mostly of the order of 1."""
-MIN_MEMORY_RECORDS = 20
-"""Records of memory that show an even growth. Chosen: as many as `memory_grows` needs."""
 FILLS = 0.5
 """Share of its first level by which memory grows. Chosen: fragments and longer batches take less."""
 GROWS_ON = 2.0
@@ -309,7 +307,7 @@ def _fills_memory_evenly(run: Run) -> str | None:
         growth = growth_of(memory)
         if growth is None or lasting_growth(memory) is None:
             continue
-        if len(memory) >= MIN_MEMORY_RECORDS and growth.share >= FILLS and growth.straightness >= STRAIGHT:
+        if len(memory) >= MEMORY_GROWS_LEAST_RECORDS and growth.share >= FILLS and growth.straightness >= STRAIGHT:
             return f"{memory.name} grows evenly from {figure(memory.value[0])} to {figure(memory.value[-1])} at the end"
     return None
 

@@ -233,7 +233,7 @@ def diagnose(
         else verdict_of(summary, sheet, judged, hypotheses, steps=next_steps, missing=missing, learner=learner_of(run))
     )
     unjudged = verdict.kind == "not judged"
-    if (of_range := range_test(run)) and hypotheses[0].cause == SOUND:
+    if hypotheses[0].cause == SOUND and (of_range := range_test(run)):
         verdict = not_judged(summary, of_range, missing)
     died = died_of(run) if hypotheses[0].cause in NO_FAULTS else None
     if died is not None:
@@ -355,18 +355,22 @@ def evidence_from_run(run: Run, findings: Sequence[Finding], facts: Sequence[Der
     ]
 
 
+def _seen(findings: Sequence[Finding], symptom: str) -> Finding | None:
+    """Return the finding of a symptom that is present, None where it is absent or unknown."""
+    present = (finding for finding in findings if finding.state is State.PRESENT)
+    return next((finding for finding in present if finding.symptom == symptom), None)
+
+
 def _evidence_from_nothing_learnt(findings: Sequence[Finding]) -> list[CauseEvidence]:
     """Return what it says that evaluation stays at chance: what was never known is not lost to overfitting."""
-    present = {finding.symptom for finding in findings if finding.state is State.PRESENT}
-    if "eval_learns_nothing" not in present:
+    if _seen(findings, "eval_learns_nothing") is None:
         return []
     return [CauseEvidence("overfitting", -HARDLY, "evaluation never knew anything that it could lose", "log")]
 
 
 def _evidence_from_rewards_that_differ(findings: Sequence[Finding], run: Run) -> list[CauseEvidence]:
     """Return what takes a gradient of 0 off the rewards: rewards that differ within their groups give one."""
-    zero = any(finding.symptom == "grad_norm_zero" and finding.state is State.PRESENT for finding in findings)
-    if not (zero and rewards_differ(run)):
+    if _seen(findings, "grad_norm_zero") is None or not rewards_differ(run):
         return []
     fact = "the rewards of its groups differ, so that there is something to learn"
     return [CauseEvidence(cause, -HARDLY, fact, "log") for cause in OF_REWARDS]
@@ -378,8 +382,8 @@ def _evidence_from_one_lost_rank(findings: Sequence[Finding]) -> list[CauseEvide
     Averaged gradients bring it to all ranks within a step. So bad rows of that rank whose update is skipped, or
     gradients that are not synchronised, explain it as well as a device does.
     """
-    lost = next((finding for finding in findings if finding.symptom == "rank_differs"), None)
-    if lost is None or lost.state is not State.PRESENT or not lost.values.get(LOST_ALONE):
+    lost = _seen(findings, "rank_differs")
+    if lost is None or not lost.values.get(LOST_ALONE):
         return []
     others = "the other ranks stay finite, though averaged gradients would bring it to them"
     return [
@@ -397,8 +401,8 @@ def _evidence_from_a_class_never_found(findings: Sequence[Finding]) -> list[Caus
 
     Focal loss was made for such rare classes (focal_loss_2017).
     """
-    missed = next((finding for finding in findings if finding.symptom == "minority_missed"), None)
-    if missed is None or missed.state is not State.PRESENT or not missed.values.get("never"):
+    missed = _seen(findings, "minority_missed")
+    if missed is None or not missed.values.get("never"):
         return []
     fact = "a class is found at no evaluation, while another one is found well"
     return [CauseEvidence("class_imbalance", HARDLY, fact, "log")]
@@ -406,8 +410,7 @@ def _evidence_from_a_class_never_found(findings: Sequence[Finding]) -> list[Caus
 
 def _evidence_from_kl_first(findings: Sequence[Finding]) -> list[CauseEvidence]:
     """Return what it says that KL rises before the ratios leave their range: old samples would part those first."""
-    present = {finding.symptom: finding for finding in findings if finding.state is State.PRESENT}
-    far, off = present.get("kl_high"), present.get("importance_ratio_off")
+    far, off = _seen(findings, "kl_high"), _seen(findings, "importance_ratio_off")
     if far is None or off is None or not far.steps or not off.steps or far.steps[0] >= off.steps[0]:
         return []
     fact = "KL rises before the ratio leaves its range: the policy itself goes too far"
@@ -419,8 +422,7 @@ def _evidence_from_kl_first(findings: Sequence[Finding]) -> list[CauseEvidence]:
 
 def _evidence_from_kl_that_runs_on(findings: Sequence[Finding], run: Run) -> list[CauseEvidence]:
     """Return what it says that KL multiplies up to the end without reward: rewards pay for one that is merely high."""
-    high = any(finding.symptom == "kl_high" and finding.state is State.PRESENT for finding in findings)
-    fact = kl_runs_on(run) if high else None
+    fact = kl_runs_on(run) if _seen(findings, "kl_high") is not None else None
     return [CauseEvidence("kl_blowup", KL_RUNS_ON_BITS, fact, "log")] if fact else []
 
 
@@ -430,8 +432,7 @@ def _evidence_from_growing_chance(findings: Sequence[Finding], run: Run) -> list
     It is then neither for want of exploration nor of differences between rewards. A policy that never explores ends at
     constant or at zero entropy (rahtz_entropy_failure_modes).
     """
-    grows = any(finding.symptom == "entropy_grows" and finding.state is State.PRESENT for finding in findings)
-    risen = best_of_rise(run) if grows else None
+    risen = best_of_rise(run) if _seen(findings, "entropy_grows") is not None else None
     if risen is None:
         return []
     fact = f"the reward had risen from {figure(risen[0])} to {figure(risen[1])}, and actions get more random"
@@ -440,8 +441,8 @@ def _evidence_from_growing_chance(findings: Sequence[Finding], run: Run) -> list
 
 def _evidence_from_routing(findings: Sequence[Finding]) -> list[CauseEvidence]:
     """Return what it says that a router sends most tokens to a few experts: no cause of the catalogue does it."""
-    found = next((finding for finding in findings if finding.symptom == "routing_collapses"), None)
-    if found is None or found.state is not State.PRESENT:
+    found = _seen(findings, "routing_collapses")
+    if found is None:
         return []
     return [
         CauseEvidence(OTHER, OUT, f"{found.summary}: the router collapses", "log"),
@@ -451,8 +452,8 @@ def _evidence_from_routing(findings: Sequence[Finding]) -> list[CauseEvidence]:
 
 def _evidence_from_players(findings: Sequence[Finding], run: Run) -> list[CauseEvidence]:
     """Return what it says that both networks of a GAN were in play before one of them lost: their weights move."""
-    lost = next((finding for finding in findings if finding.symptom == "adversarial_loss_one_sided"), None)
-    if lost is None or lost.state is not State.PRESENT:
+    lost = _seen(findings, "adversarial_loss_one_sided")
+    if lost is None:
         return []
     in_play = lost.values.get(IN_PLAY) or 0.0
     if in_play < MIN_SHARE_IN_PLAY * (run.last_step - run.first_step):
