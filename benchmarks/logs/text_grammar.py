@@ -12,12 +12,14 @@ from dataclasses import dataclass
 from itertools import islice, product
 from math import exp
 
-TOTAL = 30_000
+FIRST, EVERY = 41, 10
+"""The step of the first line, and the steps between lines: a reader that counts lines instead has other steps."""
+TOTAL = 1_000_000
 """Steps that the counters count to."""
-EPOCH = 1000
+EPOCH = 10_000
 """Steps of an epoch."""
 
-# Templates: `step` counts from 1, `clock` and `fraction` are the time, `total` the steps, `epoch` counts from 0.
+# Templates: `step` is the step, `clock` and `fraction` are the time, `total` the steps, `epoch` counts from 0.
 
 PREFIXES = (
     "",
@@ -59,6 +61,18 @@ COUNTERS = (
     "epoch {epoch} | step {step}",
     "[{step}/{total}]",
     "step {step:06d}",
+    "[{step}]",
+    "({step}/{total})",
+    "{step}/{total}",
+    "({step})",
+    "<{step}>",
+    "#{step}",
+    "{step}it",
+    "i={step}",
+    "n_iter {step}",
+    "[it {step}/{total}]",
+    "step {step} of {total}",
+    "global step {step:,}",
 )
 
 
@@ -112,9 +126,16 @@ OTHERS = (
     Value("time", "", lambda value: f"{value:.3f}s"),
     Value("mem", "", lambda value: f"{value * 9:.2f}GiB"),
     Value("acc", "accuracy", lambda value: f"{value / 6:.4f}"),
+    Value("dt", "", lambda value: f"{value * 120:.2f}ms"),
+    Value("ppl", "ppl", lambda value: f"{value * 10:.2f}"),
+    Value("wps", "", lambda value: f"{value * 12:.1f}k"),
+    Value("loss_scale", "loss_scale", lambda value: f"{2 ** int(value * 3)}"),
     Value("tps", "", lambda value: f"{value * 3000:.0f}"),
 )
-SEPARATORS = (("=", " "), (": ", ", "), (" ", ", "), (": ", " | "), ("=", ", "), (": ", " "), (" = ", ", "), (":", " "))
+SEPARATORS = (
+    ("=", " "), (": ", ", "), (" ", ", "), (": ", " | "), ("=", ", "), (": ", " "), (" = ", ", "), (":", " "),
+    ("=", "\t"), (": ", "; "), (": ", " - "), (" ", "  "), (" : ", " , "),
+)  # fmt: skip
 BEHIND_COUNTER = (" ", ", ", " | ", ": ", " - ")
 
 
@@ -136,13 +157,13 @@ class Shape:
     separators: tuple[str, str]
 
     def lines(self, count: int) -> Iterator[Line]:
-        """Yield lines of steps from 1 on."""
+        """Yield lines, the first of step `FIRST`."""
         draw = random.Random(self.name)  # noqa: S311 - no secret
         to_value, between = self.separators
-        for step in range(1, count + 1):
+        for step in range(FIRST, FIRST + count * EVERY, EVERY):
             texts, values = [], {"step": float(step)}
             for value in self.values:
-                drawn = 2 + 3 * exp(-step / 3000) * draw.random()
+                drawn = 2 + 3 * exp(-step / 30_000) * draw.random()
                 text = value.text(drawn)
                 texts.append(f"{value.name}{to_value}{text}")
                 if value.known_as:

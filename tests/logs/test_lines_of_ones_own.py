@@ -243,3 +243,31 @@ def test_a_line_between_bars_stands_at_the_count_before_its_word(word: str, tmp_
     assert points(run, "word_acc") == {40: 0.2, 80: 0.4, 120: 0.6}
     assert points(run, "word_rate") == {40: 0.25, 80: 0.25, 120: 0.25}
     assert points(run, "loss") == pytest.approx({float(step): 3 - step / 50 for step in range(10, 130, 10)})
+
+
+COUNTERS_WITHOUT_A_WORD = [
+    "[{}/5000] - ", "({}/5000) ", "{}/5000 - ", "({}) | ", "<{}>, ", "#{} ", "{}it: ", "{}) ", "{}: ", "   {} file 07 ",
+    "i={}, ", "u{:04} ", "n_iter {} | ", "rank=0 [{}/5000] | ", "[rank0]: [{}]: ", "[train] {}/5000, ",
+    "Nov 20 10:00:00 node-7 python[4121]: [{}/5000] - ", "[INFO|trainer.py:88] 2026-11-20 10:00:00,123 >> [{}] ",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("counter", COUNTERS_WITHOUT_A_WORD)
+def test_a_number_alone_in_front_of_the_values_is_the_step(counter: str, tmp_path: Path) -> None:
+    steps = range(40, 1000, 20)
+    run = read(tmp_path, "".join(f"{counter.format(at)}loss={4 - at / 500:.3f} lr=1e-3\n" for at in steps))
+    assert run["loss"].step.tolist() == list(steps)
+    assert not any("no step counter" in note for note in run.notes)
+
+
+def test_a_number_alone_that_never_changes_is_no_step(tmp_path: Path) -> None:
+    run = read(tmp_path, "".join(f"({4}) loss={4 - at / 50:.3f} lr=1e-3\n" for at in range(100)))
+    assert run["loss"].step.tolist() == list(range(1, 101))
+
+
+@pytest.mark.parametrize("gap", [" ", "  "])
+def test_a_pace_behind_a_loss_is_named_by_what_stands_before_it(gap: str, tmp_path: Path) -> None:
+    names = gap.join(("step {}", "loss 2.5", "tokens/s 50,889", "grad_norm 1.5"))
+    run = read(tmp_path, "".join(f"{names.format(at)}\n" for at in range(30)))
+    assert run["tokens/s"].value[0] == 50_889
+    assert run["grad_norm"].value[0] == 1.5

@@ -135,7 +135,9 @@ _LOGGING = regex(
     r"|\[?(?:INFO|DEBUG|WARNING|SUCCESS)\]?\s*\|\s*(?:\w+(?:\.\w+)+|__main__):(?:[\w<>]+:)?\d+(?=\s+-\s)"  # loguru
     r"|\([\w.:]+ (?:pid|rank)=\d+(?:, ip=[\d.]+)?\)"  # Ray
     r"|\[[\w.-]+(?::\d+/\d+)?\](?= \d{4}-\d\d-\d\d )|\(\w+:\d+\)(?= INFO\b)"  # ESPnet: host and rank, module
-    r"|\[INFO\|[\w=|.-]{1,80}\]"  # nanotron: the place in the parallel layout
+    r"|\[(?:INFO|WARNING)\|[\w=|.:-]{1,80}\]"  # nanotron: the place in the parallel layout; Transformers: the line
+    r"|>>"  # Transformers: behind the time
+    r"|[A-Z][a-z]{2}\s{1,2}\d{1,2} \d\d:\d\d:\d\d [\w.-]{1,64} [\w./-]{1,64}(?:\[\d{1,9}\])?:"  # syslog
     rf"|\[?(?:INFO|DEBUG|WARNING|WARN|ERROR|CRITICAL|SUCCESS)\]?(?::[\w.-]+:)?{_LOGGER}"
     r"|\[[\w.]+\](?=\[(?:INFO|DEBUG|WARNING|ERROR|CRITICAL)\])"  # Hydra: [time][logger][level]
     r"|\[[\w/.-]+\.(?:py|cpp|cc|cu):\d+(?::\w+)?\]|[\w/.-]+\.py:\d+(?:\[\d+\])?"

@@ -79,6 +79,23 @@ _BARE = regex(
     r"|#(?P<hash>\d{1,9})[:|]?\s++(?=[A-Za-z])"
     r"|(?P<number>\d{1,9})\s(?=\[[A-Za-z][\w ]{0,30}:))"  # Keras-GAN: "0 [D loss: 0.7, acc.: 50.00%]"
 )
+_FIRST_VALUE = regex(
+    r"(?<![\w.])(?!(?:rank|gpu|cuda|pid|tid|worker|node|host|device|dev|proc|process|thread|shard|replica|seed|fold|INFO|DEBUG"
+    r"|WARNING|TRACE)s?\b)[^\W\d][\w./@%|-]{0,60}+\s{0,3}(?:[=:]\s{0,3})?(?=[-+]?\.?\d|nan\b|[-+]?inf\b)",
+    re.IGNORECASE,
+)
+"""Where the values of a line begin: a name that says neither who printed it nor how important it is."""
+_LONE = regex(
+    r"(?<![^\s\])>|:])(?<![^\W\d]\s)(?:[\[(<#]\s{0,8})?(?P<lone>\d{1,9})(?:\s?/\s?(?P<lones>\d{1,9}))?(?:it\b)?\s{0,8}"
+    r"[\])>]?[-:,|;]{0,2}(?=\s|$)"
+)
+"""A whole number that stands alone: "[40/1000] - loss: 0.2", "(40) loss 0.2", "<40>", "#40", "40it", "40 | 0.2".
+
+Behind a word it is the word's: "mse (2), iou_norm: 0.75"."""
+_OWN_COUNTER = regex(
+    r"(?:n_?iter|tr_step|upd|[iknstu])\s?[=:]?\s?(?P<step>\d{1,9})(?=[-:,|;]{0,2}(?:\s|$))", re.IGNORECASE
+)
+"""A letter that counts, in front of all values: "i=40, loss=0.2", "u0040 loss=0.2"."""
 _BEFORE_EPISODE = regex(r"\s*+(?P<step>\d{1,12})\s?/\s?(?P<total>\d{1,12})\s*+:\s++(?=episode\b)", re.IGNORECASE)
 _EPOCH_COMMA_BATCH = regex(r"\s*+\[(?P<epoch>\d{1,6}),\s++(?P<step>\d{1,9})\](?=:?\s\D*loss)", re.IGNORECASE)
 _WENET = regex(r"\s*+(?:(?P<phase>CV)|TRAIN)\b(?: \|[^|]{0,40}\|)? Batch (?P<epoch>\d{1,6})/(?P<inner>\d{1,9})(?=\s)")
@@ -108,7 +125,7 @@ _OF_COUNTER = regex(r"(?<=\w)\s++(?:after|at|in|for|of|on)(?: the)?(?: end of)?(
 _VALUE = regex(r"\s*+(?:[:=]|(?:is|was)\b:?)\s*+(?=[-+]?\.?\d|nan\b|[-+]?inf\b)", re.IGNORECASE)
 _NO_WORD = regex(r"[^A-Za-z_ ]|^ +| +$")
 _UNITS = {"k": 1e3, "m": 1e6}
-_TOTALS = (("epoch", "epochs"), ("episode", "episodes"), ("step", "total"), ("step", "brackets"))
+_TOTALS = (("epoch", "epochs"), ("episode", "episodes"), ("step", "total"), ("step", "brackets"), ("step", "lones"))
 """Counters, and the groups that hold how many there are of them."""
 
 
@@ -162,9 +179,24 @@ def find_counters(line: str) -> Counters:
         found.rest = _STEP_WORDS.sub("|", found.rest, count=1)  # that one counts inside the epoch
     if "step" not in found.values and (match := _STEP_WORDS.search(found.rest)):
         _take(found, match)
-    if not found.values and (match := _BARE.match(found.rest)):
+    if not found.values and (match := _without_a_word(found)):
         _take(found, match)
     return found
+
+
+def _without_a_word(found: Counters) -> re.Match[str] | None:
+    """Return the number that counts in a line without any word for a counter: it stands in front of its values.
+
+    One with a total is surer than others, and the last of several is nearest to what was measured there.
+    """
+    line, bare = found.rest, _BARE.match(found.rest)
+    value = _FIRST_VALUE.search(line)
+    if value is None or found.batch is not None:
+        return bare
+    if match := _OWN_COUNTER.match(line.lstrip()) or _OWN_COUNTER.match(line, value.start()):
+        return match
+    lone = list(_LONE.finditer(line, 0, value.start()))
+    return next((match for match in lone if match["lones"]), lone[-1] if lone else bare)
 
 
 def _take(found: Counters, match: re.Match[str]) -> None:
@@ -182,7 +214,9 @@ def _take(found: Counters, match: re.Match[str]) -> None:
     found.planned += tuple(
         (name, _integer(groups[total])) for name, total in _TOTALS if groups.get(total) and not evaluation
     )
-    bare = groups.get("colon") or groups.get("bracket") or groups.get("hash") or groups.get("number")
+    bare = (
+        groups.get("colon") or groups.get("bracket") or groups.get("hash") or groups.get("number") or groups.get("lone")
+    )
     if bare:
         found.values["step"] = float(bare.replace(",", ""))  # river: "[1,000] LogLoss: 0.3"
     if groups.get("step") and groups.get("total") and evaluation:
@@ -195,7 +229,7 @@ def _take(found: Counters, match: re.Match[str]) -> None:
         found.rounded = unit is not None
         found.total = _integer(groups["total"]) if groups.get("total") else None
         found.step_name = found.step_name or _NO_WORD.sub("", match[0]).lower()
-    found.weak = found.weak or match.re is _BARE or _PLURAL.search(match[0]) is not None
+    found.weak = found.weak or match.re in (_BARE, _LONE, _OWN_COUNTER) or _PLURAL.search(match[0]) is not None
     found.phase = found.phase or phase or None
     if _TIMM.match(match[0]):
         found.first_epoch = 0.0

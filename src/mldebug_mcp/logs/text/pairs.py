@@ -20,6 +20,7 @@ from mldebug_mcp.logs.names.metrics import (
     factor_in,
     is_known,
     is_measured,
+    is_pace,
     is_telling,
     may_hold_names,
 )
@@ -104,10 +105,14 @@ def pairs_in(line: str, *, evaluation: bool = False) -> dict[str, float]:
     turns = turns_in(line)
     carried = leads = again_here = False
     again: dict[str, float] = {}
+    without_unit_until = -1
     for match in _pairs(line):
         turned = (turn.evaluation for turn in reversed(turns) if turn.at <= match.start())
         of_evaluation = next(turned, evaluation)
-        phrase = _without_unit(line, match)
+        named_before = 0 <= without_unit_until <= match.start() and line[without_unit_until : match.start()].isspace()
+        phrase = match["name"] if named_before else _without_unit(line, match)
+        # "loss 2.1 tokens/s 900": no loss has that unit
+        without_unit_until = match.end("number") if _has_no_pace(match["name"]) else -1
         explicit = match["sep"].strip() != "" or _is_listed(line, match.start(), phrase)
         prose = _supposes(phrase) or (not explicit and _is_prose(phrase))
         name = None if prose else _metric_name(phrase, explicit=explicit, of=match["of"])
@@ -153,6 +158,11 @@ def _pairs(line: str) -> Iterator[re.Match[str]]:
     while MAY_HOLD_NUMBER.search(line, at) and (match := pattern.search(line, at)):
         yield match
         at = match.end()
+
+
+def _has_no_pace(name: str) -> bool:
+    """Say whether the number of a metric has no unit of a pace, so that one behind it is the next name."""
+    return (is_telling(name) and not is_pace(name)) or (is_known(name) and not is_measured(name))
 
 
 def before_metrics(text: str) -> str:
