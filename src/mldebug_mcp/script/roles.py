@@ -264,6 +264,10 @@ class Roles:
             base not in self.definitions and base not in ("object", "ABC", "Protocol", "Generic") for base in bases
         )
 
+    def scope_of(self, function: str) -> ast.AST:
+        """Return the definition of a function; the whole file outside of functions."""
+        return self.definitions.get(function.rpartition(".")[2], self.script.tree)
+
     def is_parameter(self, name: str, function: str) -> bool:
         """Say whether a name is a parameter of a function; of one that is not known it may be."""
         definition = self.definitions.get(function.rpartition(".")[2])

@@ -11,6 +11,7 @@ from mldebug_mcp.script.calls import (
     Assignment,
     Call,
     calls_in,
+    calls_within,
     constant_of,
     dotted,
     exclude,
@@ -87,7 +88,7 @@ def data_order(roles: Roles) -> Iterator[Fault]:
 
 def _arguments_of_iter(call: Call) -> list[ast.expr]:
     """Return what `iter` is given in `next(iter(loader))`."""
-    return [arg for inner in _calls(call.node) if dotted(inner.func) == "iter" for arg in inner.args]
+    return [arg for inner in calls_within(call.node) if dotted(inner.func) == "iter" for arg in inner.args]
 
 
 def _keywords(node: ast.Call) -> dict[str, ast.expr]:
@@ -182,9 +183,8 @@ def _is_switched_off(roles: Roles, step: Call, definition: ast.FunctionDef, argu
     return False
 
 
-def evaluation_data(roles: Roles) -> Iterator[Fault]:
-    """Training and evaluation share data."""
-    yield from _same_rows(roles)
+def fitted_before_split(roles: Roles) -> Iterator[Fault]:
+    """A scaler, a vectorizer or the like is fitted on all rows, and these are split afterwards."""
     splits = [split for split in roles.script.calls if split.method in ("train_test_split", "random_split")]
     fitted = re.compile(
         r"(?:Scaler|Vectorizer|PCA|Imputer|Encoder|SelectKBest|Normalizer|Transformer|SMOTE\w*|ADASYN|Sampler)$"
@@ -202,6 +202,10 @@ def evaluation_data(roles: Roles) -> Iterator[Fault]:
                 f"{call.owner} is fitted on all rows, and these are split afterwards: it knows those of the evaluation"
             )
             yield fault("fitted_before_split", call.line, "certain", says)
+
+
+def evaluates_training_data(roles: Roles) -> Iterator[Fault]:
+    """A function that evaluates goes through the rows of the training alone."""
     for line, through in roles.script.loops.items():
         within = [inner_call for inner_call in roles.script.calls if line in inner_call.loops]
         function = within[0].function if within else ""
@@ -233,7 +237,7 @@ def _is_cut_in_two(roles: Roles, fit: Call) -> bool:
         made.target
         for made in same
         if made.order >= fit.order
-        and any(dotted(node.func).rpartition(".")[0] == fit.owner for node in _calls(made.value))
+        and any(dotted(node.func).rpartition(".")[0] == fit.owner for node in calls_within(made.value))
     }
     ends: set[str] = set()
     starts: set[str] = set()
@@ -249,10 +253,6 @@ def _is_cut_in_two(roles: Roles, fit: Call) -> bool:
     return bool(ends & starts)
 
 
-def _calls(node: ast.AST) -> list[ast.Call]:
-    return [part for part in ast.walk(node) if isinstance(part, ast.Call)]
-
-
 def own_statistics(roles: Roles) -> Iterator[Fault]:
     """Rows of the evaluation are scaled by their own mean and deviation, and those of training by theirs."""
     for name, helper in roles.definitions.items():
@@ -260,7 +260,7 @@ def own_statistics(roles: Roles) -> Iterator[Fault]:
             continue
         uses: dict[str, int] = {}
         for made in roles.script.assignments:
-            if any(dotted(node.func).rpartition(".")[2] == name for node in _calls(made.value)):
+            if any(dotted(node.func).rpartition(".")[2] == name for node in calls_within(made.value)):
                 last = made.target.rpartition(".")[2]
                 use = "train" if TRAINS.search(last) else "evaluate" if HELD_OUT.search(last) else ""
                 uses.setdefault(use, made.line)
@@ -273,7 +273,7 @@ def _scales_by_itself(helper: ast.FunctionDef) -> bool:
     """Say whether a function takes the mean off what it is given and divides by its deviation, over all rows."""
     parameters = {parameter.arg for parameter in helper.args.args}
     taken: set[str] = set()
-    for node in _calls(helper):
+    for node in calls_within(helper):
         method = dotted(node.func).rpartition(".")[2]
         given = node.args[0] if dotted(node.func).partition(".")[0] in ("np", "torch", "numpy") and node.args else None
         given = given or (node.func.value if isinstance(node.func, ast.Attribute) else None)
@@ -365,7 +365,7 @@ def _scaled_by_own_rows(dataset: ast.ClassDef) -> tuple[int, set[str]] | None:
 
 def _statistic_over_rows(node: ast.expr, rows: set[str]) -> str:
     """Return "mean" or "std" where a value is that of rows, over all of them; a small number may be added to it."""
-    for call in _calls(node):
+    for call in calls_within(node):
         method = dotted(call.func).rpartition(".")[2]
         of_library = dotted(call.func).partition(".")[0] in ("np", "numpy", "torch")
         given = call.args[0] if of_library and call.args else getattr(call.func, "value", None)
@@ -443,8 +443,8 @@ def _is_for_slices(roles: Roles, name: str) -> bool:
     return bool(first & last)
 
 
-def _same_rows(roles: Roles) -> Iterator[Fault]:
-    """Yield loaders of evaluation that read the same rows as one of training."""
+def same_rows_by_name(roles: Roles) -> Iterator[Fault]:
+    """A loader of the evaluation is written to read the same rows as one of the training."""
     rows: dict[str, Loader] = {}
     loaders = loaders_of(roles)
     for loader in loaders:
@@ -617,9 +617,9 @@ def _draws_under(roles: Roles, definition: ast.ClassDef, switch: str) -> bool:
         if isinstance(node, ast.If | ast.IfExp) and dotted(node.test) == switch
         for part in (node.body if isinstance(node, ast.If) else [node.body])
     ]
-    called = [dotted(node.func) for part in guarded for node in _calls(part)]
+    called = [dotted(node.func) for part in guarded for node in calls_within(part)]
     helpers = [roles.definitions.get(name.rpartition(".")[2]) for name in called]
-    called += [dotted(node.func) for helper in helpers if helper is not None for node in _calls(helper)]
+    called += [dotted(node.func) for helper in helpers if helper is not None for node in calls_within(helper)]
     return any(map(DRAWS.search, called))
 
 
@@ -688,7 +688,7 @@ def workers_alike(roles: Roles) -> Iterator[Fault]:
         if not isinstance(body, ast.Lambda | ast.FunctionDef) or not body.args.args:
             continue
         names = {node.id for node in ast.walk(body) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
-        seeds = [node for node in _calls(body) if SEEDS.search(dotted(node.func))]
+        seeds = [node for node in calls_within(body) if SEEDS.search(dotted(node.func))]
         apart = body.args.args[-1].arg in names or re.search(
             r"initial_seed|get_worker_info|urandom|time", ast.unparse(body)
         )
@@ -720,9 +720,9 @@ def _streams_alike(roles: Roles, lines: set[int]) -> Iterator[Fault]:
         begins = next((part for part in parts if part.name == "__iter__"), None)
         if definition is None or begins is None or TELLS_WORKERS_APART.search(ast.unparse(definition)):
             continue
-        called = {dotted(node.func) for node in _calls(begins)}
+        called = {dotted(node.func) for node in calls_within(begins)}
         inside = [begins, *(part for part in parts if f"self.{part.name}" in called)]
-        seeds = (node for part in inside for node in _calls(part) if _is_seeded_alike(node))
+        seeds = (node for part in inside for node in calls_within(part) if _is_seeded_alike(node))
         seed = next(seeds, None)
         if seed is not None:
             says = f"{ast.unparse(seed)[:80]} gives each worker the same seed: all of them yield the same rows"
@@ -995,7 +995,7 @@ def scaled_before_split(roles: Roles) -> Iterator[Fault]:
     for made in roles.script.assignments:
         if not _is_scaled_by_itself(roles, made) or IS_TARGET.search(made.target.rpartition(".")[2]):
             continue
-        scope = roles.definitions.get(made.function.rpartition(".")[2], roles.script.tree)
+        scope = roles.scope_of(made.function)
         later = [node for node in ast.walk(scope) if getattr(node, "lineno", 0) > made.line]
         cuts = [node for node in later if isinstance(node, ast.Subscript) and dotted(node.value) == made.target]
         ends = [ast.unparse(node.slice) for node in cuts]

@@ -221,7 +221,7 @@ def _read_after(roles: Roles, line: int, function: str) -> Iterator[Fault]:
     loop = next(
         (node for node in ast.walk(roles.script.tree) if isinstance(node, ast.For) and node.lineno == line), None
     )
-    scope = roles.definitions.get(function.rpartition(".")[2], roles.script.tree)
+    scope = roles.scope_of(function)
     if loop is None or any(isinstance(node, ast.Break | ast.Return) for node in ast.walk(loop)):
         return
     inside = [made for made in roles.script.assignments if line in made.loops]

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from mldebug_mcp.models.script import Certainty
 from mldebug_mcp.script.calls import Call, constant_of, dotted
 from mldebug_mcp.script.facts import is_hiding
-from mldebug_mcp.script.faults import Fault, fault
+from mldebug_mcp.script.faults import MAX_JUDGED, Fault, fault
 from mldebug_mcp.script.roles import Roles
 from mldebug_mcp.script.rules.loss import ELEMENTWISE_LOSSES
 from mldebug_mcp.script.values import end_of
@@ -91,10 +91,6 @@ def softmax_over_the_batch(roles: Roles) -> Iterator[Fault]:
             yield fault("softmax_over_batch", call.line, "likely" if of_rows else "depends", says)
 
 
-MAX_JUDGED = 20
-"""Calls of one rule that are judged. Chosen: a script has a few."""
-
-
 def normalized_over_the_batch(roles: Roles) -> Iterator[Fault]:
     """Vectors that are compared with each other get the length one along the batch, and not each by itself."""
     for node in ast.walk(roles.script.tree):
@@ -130,7 +126,7 @@ def _has_rows(roles: Roles, call: Call) -> bool:
         if any(part is call.node for part in ast.walk(assignment.value))
     ]
     names = {assignment.target for assignment in made}
-    for node in ast.walk(_scope_of(roles, call)):
+    for node in ast.walk(roles.scope_of(call.function)):
         parts = list(ast.walk(node)) if isinstance(node, ast.Call | ast.Subscript) else []
         if not any(part is call.node or (isinstance(part, ast.Name) and part.id in names) for part in parts):
             continue
@@ -153,11 +149,6 @@ OVER_CLASSES = ("argmax", "max", "sum", "mean", "gather", "topk", "sort")
 """Functions and methods that go along the axis of the classes."""
 
 
-def _scope_of(roles: Roles, call: Call) -> ast.AST:
-    """Return the function around a call; the whole file outside of functions."""
-    return roles.definitions.get(call.function.rpartition(".")[2], roles.script.tree)
-
-
 def _is_last(roles: Roles, call: Call) -> bool:
     """Say whether a layer is the last of a `Sequential`."""
     return any(
@@ -174,7 +165,7 @@ def mask_inverted(roles: Roles) -> Iterator[Fault]:
         shown = _is_not_padding(roles, call.node.args[0])
         if shown or _is_of_the_past(roles, roles.source_of(call.node.args[0], call), call):
             says = "the scores of what may be attended to are set to minus infinity, and the rest stays"
-            attends = shown or "softmax" in ast.unparse(_scope_of(roles, call))
+            attends = shown or "softmax" in ast.unparse(roles.scope_of(call.function))
             cause = "no_signal" if shown else ""
             yield fault("mask_inverted", call.line, "certain" if attends else "depends", says, cause=cause)
 

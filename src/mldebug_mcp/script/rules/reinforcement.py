@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from mldebug_mcp.models.script import Certainty
 from mldebug_mcp.script.calls import Assignment, Call, constant_of, dotted, names_in
-from mldebug_mcp.script.faults import Fault, fault
+from mldebug_mcp.script.faults import MAX_JUDGED, Fault, fault
 from mldebug_mcp.script.roles import Roles
 from mldebug_mcp.script.terms import COST
 
@@ -88,8 +88,6 @@ def _is_masked(roles: Roles, made: Assignment) -> bool:
     return bool(names & _set_at_ends(roles))
 
 
-MAX_JUDGED = 20
-"""Assignments of returns that are judged. Chosen: a script has a few."""
 MAX_NAMES_FOLLOWED = 60
 """Assignments that are followed to what a value is made of."""
 

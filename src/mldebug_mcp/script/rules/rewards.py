@@ -18,7 +18,7 @@ NOT_A_REWARD = re.compile(r"penalt|cost|loss|normali|scale|shape|log_", re.IGNOR
 ANSWERS = re.compile(r"completion|answer|response|pred|output|generat|hyp", re.IGNORECASE)
 """Names of what a model gives, for which it gets a reward."""
 TEMPERATURE = re.compile(r"alpha|temp|ent(?:ropy)?_?(?:coef|weight|beta)", re.IGNORECASE)
-LOG_PROBABILITY = re.compile(r"log_?(?:p|pi|prob)", re.IGNORECASE)
+LOG_PROBABILITY = re.compile(r"log_?p", re.IGNORECASE)
 
 
 def reward_is_a_distance(roles: Roles) -> Iterator[Fault]:

@@ -20,7 +20,7 @@ def encoder_fitted_before_split(roles: Roles) -> Iterator[Fault]:
         if not any(ENCODES.search(maker) for maker in makers):
             continue
         given = [dotted(argument) for argument in call.node.args if isinstance(argument, ast.Name)]
-        scope = roles.definitions.get(call.function.rpartition(".")[2], roles.script.tree)
+        scope = roles.scope_of(call.function)
         cuts = [
             (dotted(node.value), dotted(node.slice))
             for node in ast.walk(scope)
