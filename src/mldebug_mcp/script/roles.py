@@ -20,8 +20,8 @@ CROSS_ENTROPY = re.compile(
     r"(?:^|\.)(?:CrossEntropyLoss|cross_entropy|softmax_cross_entropy(?:_with_integer_labels)?)$"
 )
 MODULE = re.compile(r"(?:^|\.)nn\.[A-Z]\w*$")
-
-
+MAX_NAMES_FOLLOWED = 4
+"""Names that are followed, one after the other, to what a value is made of."""
 MAX_VALUES = 4
 """Values that a name may hold which are followed."""
 MAX_RUNS = 20
@@ -180,7 +180,12 @@ class Roles:
     @cached_property
     def trains_elsewhere(self) -> bool:
         """Whether a trainer of a framework makes the loop."""
-        return any(ONE_CALL_TRAINERS.search(call.name) for call in self.script.calls)
+        return bool(self.trainer_calls)
+
+    @cached_property
+    def trainer_calls(self) -> list[Call]:
+        """The calls of a framework that train a model by themselves."""
+        return [call for call in self.script.calls if ONE_CALL_TRAINERS.search(call.name)]
 
     @cached_property
     def source(self) -> str:

@@ -1,4 +1,4 @@
-"""Is each of several networks updated, used, and given the gradients that are meant for it?"""
+"""Is each of several networks, copies and averages updated, used, and given the gradients that are meant for it?"""
 
 from __future__ import annotations
 
@@ -18,6 +18,14 @@ FOLLOWS = re.compile(r"target|momentum|slow|(?:^|_)ema(?:$|_)", re.IGNORECASE)
 AVERAGES = re.compile(r"(?:^|\.)(?:ExponentialMovingAverage|\w*EMA\w*|ModelEma\w*|AveragedModel)$")
 """Classes that keep an average of the weights of a model."""
 ONLY_UPDATES = {"update", "update_parameters", "to", "eval", "cuda", "register", "requires_grad_", "step"}
+MAY_BE_AVERAGES = re.compile(rf"{AVERAGES.pattern}|^(?:Model)?E(?:MA|ma)$")
+LEAST_KEPT = 0.3
+"""Share of itself that an average keeps at an update, below which it averages next to nothing. Chosen: fast target
+networks keep 0.9, and averages of weights 0.99 or more."""
+HANDS_BACK = re.compile(r"save$|print$|len$")
+KEPT_FIXED = re.compile(r"teacher|ref|frozen|fixed|random|rnd|old|perceptual|vgg|lpips", re.IGNORECASE)
+"""Names of networks that are left as they are on purpose."""
+COPIED_LATER = re.compile(r"copy|state_dict|clone|zip\(")
 
 
 def target_never_updated(roles: Roles) -> Iterator[Fault]:
@@ -109,9 +117,6 @@ def ema_never_applied(roles: Roles) -> Iterator[Fault]:
             yield fault("ema_never_applied", made.line, "likely", says)
 
 
-MAY_BE_AVERAGES = re.compile(rf"{AVERAGES.pattern}|^(?:Model)?E(?:MA|ma)$")
-
-
 def ema_never_updated(roles: Roles) -> Iterator[Fault]:
     """An average of the weights is evaluated or saved, and never updated."""
     for made in roles.script.assignments if roles.steps else ():
@@ -130,81 +135,6 @@ def ema_never_updated(roles: Roles) -> Iterator[Fault]:
             yield fault("ema_never_updated", made.line, "likely", says)
 
 
-def state_not_loaded(roles: Roles) -> Iterator[Fault]:
-    """Weights are put into the mapping that `state_dict` returns, or into a copy, and nothing loads or saves it.
-
-    Source: `torch.nn.Module.state_dict` returns a new mapping, whose entries are the tensors of the model.
-    """
-    if "state_dict" in roles.definitions:
-        return
-    for node in ast.walk(roles.script.tree):
-        at_once = _put_into(node)
-        if isinstance(at_once, ast.Call) and dotted(at_once.func).endswith(".state_dict"):
-            says = f"{ast.unparse(at_once)} returns a new mapping: what is put into it does not reach the model"
-            yield fault("state_not_loaded", getattr(node, "lineno", 0), "certain", says)
-    for made in roles.script.assignments:
-        scope = roles.definitions.get(made.function.rpartition(".")[2]) if made.function else roles.script.tree
-        if scope is None or not re.fullmatch(r"\w+", made.target) or not _is_state(made.value):
-            continue
-        if any(isinstance(node, ast.Global | ast.Nonlocal) for node in ast.walk(scope)):
-            continue
-        line = _changed_alone(scope, made.target)
-        if line:
-            says = f"weights are put into {made.target} (line {made.line}), which nothing loads or saves"
-            yield fault("state_not_loaded", line, "likely", says)
-
-
-def _put_into(node: ast.AST) -> ast.expr | None:
-    """Return the mapping that a statement puts entries into: `x.update(…)` or `x[key] = …`."""
-    if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
-        return node.targets[0].value
-    called = node.value if isinstance(node, ast.Expr) else None
-    if isinstance(called, ast.Call) and isinstance(called.func, ast.Attribute) and called.func.attr == "update":
-        return called.func.value
-    return None
-
-
-def _is_state(node: ast.expr) -> bool:
-    """Say whether a value is the state of a model or a copy of it: `deepcopy(net.state_dict())`, `{k: v …}`."""
-    if isinstance(node, ast.DictComp):
-        node = node.generators[0].iter
-    while isinstance(node, ast.Call):
-        name = dotted(node.func).rpartition(".")[2]
-        if name == "state_dict":
-            return isinstance(node.func, ast.Attribute)
-        if name in ("deepcopy", "dict", "OrderedDict") and node.args:
-            node = node.args[0]
-        elif name in ("copy", "items") and isinstance(node.func, ast.Attribute):
-            node = node.args[0] if node.args else node.func.value
-        else:
-            return False
-    return False
-
-
-def _changed_alone(scope: ast.AST, name: str) -> int:
-    """Return the line that puts entries into a mapping which is read for that alone; 0 where it is used otherwise."""
-    lines = []
-    allowed: set[int] = set()
-    for node in ast.walk(scope):
-        mapping = _put_into(node)
-        if mapping is not None and dotted(mapping) == name and isinstance(mapping, ast.Name):
-            lines.append(getattr(node, "lineno", 0))
-            allowed |= {id(part) for part in ast.walk(node) if dotted(part) == name}
-        elif isinstance(node, ast.For | ast.comprehension):
-            through = node.iter
-            if isinstance(through, ast.Call) and dotted(through.func) == f"{name}.keys":
-                through = getattr(through.func, "value", through)
-            allowed |= {id(through)} if isinstance(through, ast.Name) else set()
-        elif isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.In | ast.NotIn):
-            allowed |= {id(part) for part in node.comparators}
-    reads = [
-        node
-        for node in ast.walk(scope)
-        if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)
-    ]
-    return lines[0] if lines and all(id(node) in allowed for node in reads) else 0
-
-
 def average_forgets(roles: Roles) -> Iterator[Fault]:
     """An average of the weights keeps a small share of itself, and takes nearly all from the model of the moment."""
     for call in roles.script.calls:
@@ -217,11 +147,6 @@ def average_forgets(roles: Roles) -> Iterator[Fault]:
         if kept is not None and 0 < kept < LEAST_KEPT:
             says = f"the average keeps {kept:.3g} of itself at each update, and so is the model of the last few steps"
             yield fault("average_forgets", call.line, "likely", says)
-
-
-LEAST_KEPT = 0.3
-"""Share of itself that an average keeps at an update, below which it averages next to nothing. Chosen: fast target
-networks keep 0.9, and averages of weights 0.99 or more."""
 
 
 def average_without_buffers(roles: Roles) -> Iterator[Fault]:
@@ -246,11 +171,6 @@ def average_without_buffers(roles: Roles) -> Iterator[Fault]:
 
 def _ends_in_eval(node: ast.expr) -> bool:
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "eval"
-
-
-HANDS_BACK = re.compile(r"save$|print$|len$")
-KEPT_FIXED = re.compile(r"teacher|ref|frozen|fixed|random|rnd|old|perceptual|vgg|lpips", re.IGNORECASE)
-"""Names of networks that are left as they are on purpose."""
 
 
 def network_without_optimizer(roles: Roles) -> Iterator[Fault]:
@@ -379,9 +299,6 @@ def _steps_before_the_next_backward(later: Sequence[Event], entry: int) -> list[
     return found
 
 
-COPIED_LATER = re.compile(r"copy|state_dict|clone|zip\(")
-
-
 def target_is_the_same(roles: Roles) -> Iterator[Fault]:
     """A network that should follow another is that network itself, under a second name."""
     if roles.uses("disable_adapter"):
@@ -407,26 +324,6 @@ def target_is_the_same(roles: Roles) -> Iterator[Fault]:
         if used and not any(COPIED_LATER.search(ast.unparse(assignment.value)) for assignment in again):
             says = f"{made.target} is {given} itself, and no copy of it: both change with every step"
             yield fault("target_is_the_same", made.line, "certain", says, fix=f"copy.deepcopy({given})")
-
-
-def weights_kept_by_reference(roles: Roles) -> Iterator[Fault]:
-    """The best weights are kept as references, which go on with the training."""
-    for made in roles.script.assignments:
-        kept = isinstance(made.value, ast.Call) and dotted(made.value.func).endswith(".state_dict")
-        last = made.target.rpartition(".")[2]
-        if not kept or not made.conditions or not re.search(r"best", last, re.IGNORECASE):
-            continue
-        restored = any(
-            call.method == "load_state_dict" and any(dotted(arg).rpartition(".")[2] == last for arg in call.node.args)
-            for call in roles.script.calls
-        )
-        saved_here = any(
-            call.method == "save" and call.function == made.function and call.conditions == made.conditions
-            for call in roles.script.calls
-        )
-        if restored and not saved_here and roles.trains_by_hand:
-            says = f"{made.target} refers to the weights themselves: what is kept as the best changes with each step"
-            yield fault("weights_kept_by_reference", made.line, "certain", says)
 
 
 def without_gradient_of_its_own(roles: Roles) -> Iterator[Fault]:

@@ -1,4 +1,4 @@
-"""Does the optimizer have all parameters of the model?"""
+"""Which parameters train: are they in an optimizer, and are they frozen?"""
 
 from __future__ import annotations
 
@@ -9,13 +9,33 @@ from collections.abc import Iterator, Sequence
 from mldebug_mcp.models.script import Certainty
 from mldebug_mcp.script.calls import Assignment, calls_in, constant_of, dotted, values_returned
 from mldebug_mcp.script.faults import Fault, fault
-from mldebug_mcp.script.library import HAS_PARAMETERS, OPTIMIZERS
+from mldebug_mcp.script.library import HAS_PARAMETERS, OPTIMIZERS, SAME_MODEL
 from mldebug_mcp.script.roles import Roles
 from mldebug_mcp.script.trace.events import Event, Trace
 from mldebug_mcp.script.values import Object
 
 REPLACES_PARAMETERS = re.compile(r"get_peft_model|prepare_model_for|FSDP$|FullyShardedDataParallel$")
 """What returns a model whose parameters are others than before."""
+SEVERAL_TRAININGS = re.compile(
+    r"fold|seed|config|stage|phase|task|grid|trial|run|client|lrs|rates|sizes|experience|round|cycle|domain|models|member",
+    re.IGNORECASE,
+)
+"""What loops over trainings of their own go through: what they are for stands in their words alone."""
+SETS_ANEW = ("load", "write", "attach")
+CONTAINERS = ast.List | ast.ListComp | ast.Dict | ast.DictComp | ast.Tuple
+REGISTERS = re.compile(r"(?:ModuleList|ModuleDict|Sequential|ParameterList|add_module|register_module|setattr)$")
+HEAD = re.compile(
+    r"classifier|(?:^|[._])(?:head|fc|score|final|output_layer|out_proj_head)(?:$|[._])|^fc\b|lora_", re.IGNORECASE
+)
+"""Names of the part that is new in fine-tuning."""
+BODY = re.compile(r"backbone|encoder|^base|features|bert|layer[1-4]|(?:^|[._])body", re.IGNORECASE)
+PRETRAINED = re.compile(
+    r"from_pretrained|pretrained=True|weights=(?!None)|create_model\(|hub\.load|load_state_dict|get_peft_model"
+)
+ADAPTED_BY = ("peft_config", "model_init")
+"""What gives a trainer other parameters than those of the model that it is given."""
+LEAVES_FROZEN = {*SAME_MODEL, "parameters", "named_parameters", "gradient_checkpointing_enable", "save_pretrained"}
+"""Methods of a model that free no parameters and give none of its layers."""
 
 
 def _replaced_in_place(roles: Roles, optimizer: str, made: Assignment, model: str) -> Iterator[Fault]:
@@ -146,14 +166,6 @@ def _optimizers_made(events: Sequence[Event], entry: int) -> list[Object]:
     ]
 
 
-SEVERAL_TRAININGS = re.compile(
-    r"fold|seed|config|stage|phase|task|grid|trial|run|client|lrs|rates|sizes|experience|round|cycle|domain|models|member",
-    re.IGNORECASE,
-)
-"""What loops over trainings of their own go through: what they are for stands in their words alone."""
-SETS_ANEW = ("load", "write", "attach")
-
-
 def _made_anew(roles: Roles) -> Iterator[Fault]:
     """Yield optimizers that a loop makes anew for a model that goes on: each round loses their moments."""
     trace = roles.trace
@@ -265,9 +277,6 @@ def _layers_in_a_list(roles: Roles) -> Iterator[Fault]:
                 yield fault("layers_in_a_list", assignment.line, "certain", says)
 
 
-CONTAINERS = ast.List | ast.ListComp | ast.Dict | ast.DictComp | ast.Tuple
-
-
 def _is_container(node: ast.expr) -> bool:
     """Say whether a value is a list, tuple or mapping of Python."""
     return isinstance(node, CONTAINERS) or (
@@ -295,9 +304,6 @@ def _makes_layers(roles: Roles, name: str) -> bool:
     helper = roles.definitions.get(name.rpartition(".")[2])
     returned = values_returned(helper)
     return any(HAS_PARAMETERS.search(called) for value in returned if value is not None for called in calls_in(value))
-
-
-REGISTERS = re.compile(r"(?:ModuleList|ModuleDict|Sequential|ParameterList|add_module|register_module|setattr)$")
 
 
 def _is_registered(roles: Roles, module: ast.ClassDef, names: set[str]) -> bool:
@@ -373,16 +379,6 @@ def freeze_of(events: Sequence[Event], model: Object, make: Event) -> Event | No
             if event.action == "unfreeze":
                 return None
     return found
-
-
-HEAD = re.compile(
-    r"classifier|(?:^|[._])(?:head|fc|score|final|output_layer|out_proj_head)(?:$|[._])|^fc\b|lora_", re.IGNORECASE
-)
-"""Names of the part that is new in fine-tuning."""
-BODY = re.compile(r"backbone|encoder|^base|features|bert|layer[1-4]|(?:^|[._])body", re.IGNORECASE)
-PRETRAINED = re.compile(
-    r"from_pretrained|pretrained=True|weights=(?!None)|create_model\(|hub\.load|load_state_dict|get_peft_model"
-)
 
 
 def head_frozen(roles: Roles) -> Iterator[Fault]:
@@ -468,3 +464,20 @@ def _leaves_the_body(loop: ast.For, name: str) -> bool:
         and constant_of(node.value) is False
         for node in loop.body
     ) and bool(name)
+
+
+def trains_frozen_model(roles: Roles) -> Iterator[Fault]:
+    """All parameters of a model are frozen when a trainer gets it."""
+    events = roles.trace.events
+    for call in roles.trainer_calls:
+        given = roles.trace.settings.get(id(call.node), {}).get("model", [])
+        place = next((at for at, event in enumerate(events) if event.node is call.node), None)
+        model = given[0] if len(given) == 1 else None
+        if not isinstance(model, Object) or place is None or set(ADAPTED_BY) & {*roles.keywords(call)}:
+            continue
+        if {other.method for other in roles.script.calls if other.owner == model.name} - LEAVES_FROZEN:
+            continue  # it may add an adapter, or give a layer that is unfrozen
+        freeze = freeze_of(events[:place], model, events[place])
+        if freeze is not None:
+            says = f"all parameters of {model.label} are frozen, and {call.method} trains it (line {call.line})"
+            yield fault("all_frozen", freeze.line, "certain", says, lines=(call.line,))
