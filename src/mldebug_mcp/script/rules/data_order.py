@@ -20,9 +20,9 @@ from mldebug_mcp.script.calls import (
 from mldebug_mcp.script.faults import Fault, fault
 from mldebug_mcp.script.library import EVALUATES, HELD_OUT
 from mldebug_mcp.script.roles import Roles
-from mldebug_mcp.script.trace.batches import rows_of as dataset_of
-from mldebug_mcp.script.trace.batches import wrapped
 from mldebug_mcp.script.trace.events import Event
+from mldebug_mcp.script.trace.library_calls import rows_of as dataset_of
+from mldebug_mcp.script.trace.library_calls import wrapped
 from mldebug_mcp.script.values import Constant
 
 READS_SAMPLER = re.compile(r"DataLoader$|BatchSampler$|(?:len|isinstance|print)$")

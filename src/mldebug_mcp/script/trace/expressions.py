@@ -27,7 +27,7 @@ from mldebug_mcp.script.facts import (
 from mldebug_mcp.script.facts import combined as combined_facts
 from mldebug_mcp.script.terms import Term, Terms, added, gaussian_divergence, negated, sign_of, weighted
 from mldebug_mcp.script.trace.calls import Calls
-from mldebug_mcp.script.trace.state import MAX_ITEMS
+from mldebug_mcp.script.trace.names import MAX_ITEMS
 from mldebug_mcp.script.values import (
     DATA,
     Choice,
