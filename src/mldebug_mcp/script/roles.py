@@ -19,7 +19,6 @@ ONE_CALL_TRAINERS = re.compile(r"(?:Trainer|Seq2SeqTrainer|SFTTrainer|fit|Learne
 CROSS_ENTROPY = re.compile(
     r"(?:^|\.)(?:CrossEntropyLoss|cross_entropy|softmax_cross_entropy(?:_with_integer_labels)?)$"
 )
-MODULE = re.compile(r"(?:^|\.)nn\.[A-Z]\w*$")
 MAX_NAMES_FOLLOWED = 4
 """Names that are followed, one after the other, to what a value is made of."""
 MAX_VALUES = 4

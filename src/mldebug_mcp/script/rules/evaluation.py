@@ -173,7 +173,7 @@ def _switched_once(events: Sequence[Event], forward: Event, model: Object) -> in
         event.line
         for event in events
         if event.action == "train" and event.entry == forward.entry and len(event.loops) < len(forward.loops)
-        if event.loops == forward.loops[: len(event.loops)] and _concerns(event, model)
+        if event.loops == forward.loops[: len(event.loops)] and event.concerns(model)
     ]
     return lines[-1] if lines else 0
 
@@ -191,10 +191,10 @@ def _reads_other_rows(trace: Trace, forward: Event) -> bool:
 def _was_tried(trace: Trace, place: int, model: Object) -> bool:
     """Say whether a model was put into evaluation mode for a pass without gradients before the loops, for good."""
     before = [event for event in trace.events[:place] if event.entry == trace.events[place].entry]
-    switched = [at for at, event in enumerate(before) if event.action in ("train", "eval") and _concerns(event, model)]
+    switched = [at for at, event in enumerate(before) if event.action in ("train", "eval") and event.concerns(model)]
     if not switched or before[switched[-1]].action != "eval" or before[switched[-1]].loops or not _has_modes(model):
         return False
-    passes = [event for event in before[switched[-1] :] if event.action == "forward" and _concerns(event, model)]
+    passes = [event for event in before[switched[-1] :] if event.action == "forward" and event.concerns(model)]
     return bool(passes) and passes[0].gradients is False and not passes[0].loops
 
 
@@ -208,13 +208,9 @@ def _is_evaluated_before(trace: Trace, place: int, model: Object) -> bool:
         for event in trace.events[:place]
         if event.entry == forward.entry and event.loops[: len(forward.loops)] == forward.loops
     ]
-    switched = [event.action for event in round_ if event.action in ("train", "eval") and _concerns(event, model)]
-    judged = any(event.action == "forward" and event.gradients is False and _concerns(event, model) for event in round_)
+    switched = [event.action for event in round_ if event.action in ("train", "eval") and event.concerns(model)]
+    judged = any(event.action == "forward" and event.gradients is False and event.concerns(model) for event in round_)
     return switched[-1:] == ["eval"] and judged
-
-
-def _concerns(event: Event, model: Object) -> bool:
-    return any(affected.is_related_to(model) for affected in event.objects)
 
 
 def _is_trained(trace: Trace, forward: Event, place: int, model: Object) -> bool:
@@ -223,12 +219,10 @@ def _is_trained(trace: Trace, forward: Event, place: int, model: Object) -> bool
     back = next((at for at, event in enumerate(later) if event.action == "backward"), None)
     if back is None or later[back].loops[: len(forward.loops)] != forward.loops:
         return False
-    if not any(affected.is_related_to(model) for affected in later[back].objects):
+    if not later[back].concerns(model):
         return False
     step = next((event for event in later[back:] if event.action == "step"), None)
-    return step is not None and any(
-        stepper.holds_all and any(trained.is_related_to(model) for trained in stepper.holds) for stepper in step.objects
-    )
+    return step is not None and any(stepper.holds_all and stepper.holds_some_of(model) for stepper in step.objects)
 
 
 def _has_modes(model: Object) -> bool:

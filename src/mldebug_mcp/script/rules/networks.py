@@ -53,7 +53,7 @@ def target_never_updated(roles: Roles) -> Iterator[Fault]:
         if id(event.node) in optional or _is_given_source(roles, copied) or _copied_again(others, copied):
             continue
         touched = any(
-            (other.action in ("write", "load", "escape", "copy") and _reaches(other, copied))
+            (other.action in ("write", "load", "escape", "copy") and other.concerns(copied))
             or (
                 other.action == "attach"
                 and other.source is not None
@@ -68,7 +68,7 @@ def target_never_updated(roles: Roles) -> Iterator[Fault]:
             for earlier in trace.events[:place]
         )
         used = any(
-            other.action == "forward" and (other.loops or other.entry) and _reaches(other, copied) for other in others
+            other.action == "forward" and (other.loops or other.entry) and other.concerns(copied) for other in others
         )
         learns = any(other.action == "step" and (other.loops or other.entry) for other in others)
         if used and learns and not (touched or trained or begun):
@@ -98,10 +98,6 @@ def _copied_again(events: Sequence[Event], copied: Object) -> bool:
     """Say whether another copy gets the same name."""
     others = [_copied(event) for event in events]
     return any(other is not None and other is not copied and other.name == copied.name for other in others)
-
-
-def _reaches(event: Event, model: Object) -> bool:
-    return any(affected.is_related_to(model) for affected in event.objects)
 
 
 def ema_never_applied(roles: Roles) -> Iterator[Fault]:
@@ -195,14 +191,14 @@ def network_without_optimizer(roles: Roles) -> Iterator[Fault]:
             continue
         for model in sorted(event.objects - named, key=lambda network: network.line):
             kept = model.copy_of is not None or KEPT_FIXED.search(model.name) or FOLLOWS.search(model.name)
-            is_optimized = any(hold.is_related_to(model) for optimizer in optimizers for hold in optimizer.holds)
+            is_optimized = any(optimizer.holds_some_of(model) for optimizer in optimizers)
             inner = model.parent in event.objects and not any(
                 hold.is_related_to(model.parent) for optimizer in optimizers for hold in optimizer.holds if model.parent
             )
             if kept or is_optimized or inner or not model.has_parameters():
                 continue
             left = any(
-                other.action in ("freeze", "load", "escape", "write", "gradients") and _reaches(other, model)
+                other.action in ("freeze", "load", "escape", "write", "gradients") and other.concerns(model)
                 for other in trace.events
             )
             if not left:
@@ -337,15 +333,15 @@ def without_gradient_of_its_own(roles: Roles) -> Iterator[Fault]:
         stepper for step in steps for stepper in step.objects if stepper.kind == "optimizer" and stepper.holds_all
     ):
         for model in sorted(optimizer.holds - named, key=lambda network: network.line):
-            passes = [event for event in trace.of("forward") if _reaches(event, model)]
+            passes = [event for event in trace.of("forward") if event.concerns(model)]
             left = any(
-                event.action in ("gradients", "write") and event.loops and _reaches(event, model)
+                event.action in ("gradients", "write") and event.loops and event.concerns(model)
                 for event in trace.events
             )
             without = [pass_ for pass_ in passes if pass_.gradients is False and pass_.loops]
             trained = any(event.action == "backward" and model in event.objects for event in trace.events)
             cut_off = [pass_ for pass_ in passes if pass_.gradients and pass_.loops and model in trace.cut]
-            unknown = any(event.action == "escape" and _reaches(event, model) for event in trace.events)
+            unknown = any(event.action == "escape" and event.concerns(model) for event in trace.events)
             known = bool(trace.of("backward")) and all(event.objects for event in trace.of("backward")) and not unknown
             if cut_off and known and not (left or trained):
                 without = cut_off

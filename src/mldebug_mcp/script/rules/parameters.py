@@ -21,14 +21,12 @@ SEVERAL_TRAININGS = re.compile(
     re.IGNORECASE,
 )
 """What loops over trainings of their own go through: what they are for stands in their words alone."""
-SETS_ANEW = ("load", "write", "attach")
 CONTAINERS = ast.List | ast.ListComp | ast.Dict | ast.DictComp | ast.Tuple
 REGISTERS = re.compile(r"(?:ModuleList|ModuleDict|Sequential|ParameterList|add_module|register_module|setattr)$")
 HEAD = re.compile(
     r"classifier|(?:^|[._])(?:head|fc|score|final|output_layer|out_proj_head)(?:$|[._])|^fc\b|lora_", re.IGNORECASE
 )
 """Names of the part that is new in fine-tuning."""
-BODY = re.compile(r"backbone|encoder|^base|features|bert|layer[1-4]|(?:^|[._])body", re.IGNORECASE)
 PRETRAINED = re.compile(
     r"from_pretrained|pretrained=True|weights=(?!None)|create_model\(|hub\.load|load_state_dict|get_peft_model"
 )
@@ -124,10 +122,7 @@ def _layers_after_the_optimizer(trace: Trace) -> Iterator[Fault]:
             or any(_is_at(trained, owner, layer.name) for trained in optimizer.holds for owner in event.objects)
         ]
         later = _optimizers_made(trace.events[place:], event.entry)
-        again = any(
-            not optimizer.holds_all or any(trained.is_related_to(layer) for trained in optimizer.holds)
-            for optimizer in later
-        )
+        again = any(not optimizer.holds_all or optimizer.holds_some_of(layer) for optimizer in later)
         given = any(trained.is_part_of(layer) for optimizer in before for trained in optimizer.holds)
         taken = any(
             escape.action == "escape" and knows_model[:1] and knows_model[0] in escape.objects
@@ -178,7 +173,7 @@ def _made_anew(roles: Roles) -> Iterator[Fault]:
         inside = [event for event in trace.events if event.entry == make.entry and event.loops[:depth] == make.loops]
         steps = [event for event in inside if event.action == "step" and optimizer in event.objects]
         fresh = any(model.loops[:depth] == make.loops for model in optimizer.holds)
-        reset = any(_sets_anew(event) and _touches(event, model) for event in inside for model in optimizer.holds)
+        reset = any(_sets_anew(event) and event.concerns(model) for event in inside for model in optimizer.holds)
         conditional = not any(set(make.tests) <= set(step.tests) for step in steps)
         passes = max((len(step.loops) - depth for step in steps), default=0)
         through = roles.loops_by_line.get(line)
@@ -198,10 +193,6 @@ def _sets_anew(event: Event) -> bool:
     if event.action == "escape" and isinstance(event.node, ast.Call):
         return bool(re.search(r"reset|init|load|restore", dotted(event.node.func), re.IGNORECASE))
     return event.action in ("load", "write", "attach")
-
-
-def _touches(event: Event, model: Object) -> bool:
-    return any(affected.is_related_to(model) for affected in event.objects)
 
 
 def unfrozen_outside_optimizer(roles: Roles) -> Iterator[Fault]:
@@ -366,7 +357,7 @@ def freeze_of(events: Sequence[Event], model: Object, make: Event) -> Event | No
     """Return what freezes all of a model for good, None where nothing does, or new layers are free."""
     found = None
     for event in events:
-        if event.entry != make.entry or not _touches(event, model):
+        if event.entry != make.entry or not event.concerns(model):
             continue
         if (
             event.action == "freeze"

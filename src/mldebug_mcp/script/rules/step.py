@@ -601,9 +601,7 @@ def _last_for(trace: Trace, before: Sequence[Event], step: Event, optimizer: Obj
 
 
 def _is_about(event: Event, optimizer: Object) -> bool:
-    return optimizer in event.objects or any(
-        affected.is_related_to(model) for affected in event.objects for model in optimizer.holds
-    )
+    return optimizer in event.objects or any(event.concerns(model) for model in optimizer.holds)
 
 
 def _is_preceded_by_backward(trace: Trace, clear: Event) -> bool:
@@ -646,7 +644,7 @@ def _moves_gradients(trace: Trace, event: Event, clip: Event) -> bool:
     if event.action == "backward":
         return True
     if event.action in ("escape", "gradients"):
-        return any(affected.is_related_to(model) for affected in event.objects for model in clip.objects)
+        return any(event.concerns(model) for model in clip.objects)
     if event.action == "step":
         return any(trace.steps_model(event, model) for model in clip.objects) or not all(
             stepper.holds for stepper in event.objects
