@@ -243,7 +243,9 @@ def statistics_of_each_slice(roles: Roles) -> Iterator[Fault]:
             if mean.kind == "mean" and mean.part and mean.part == rows.part
         }
         if len(means) > 1 and _train_and_evaluate(list(means)):
-            says = f"each of {' and '.join(sorted(means)[:2])} is scaled by its own mean here"
+            parts = sorted({part.partition(CHOSEN_BY)[0] for part in means})
+            parts = parts if len(parts) > 1 else sorted(means)
+            says = f"each of {' and '.join(parts[:2])} is scaled by its own mean here"
             yield fault("own_statistics", next(iter(means.values())), "likely", says)
 
 

@@ -102,6 +102,7 @@ class State(ABC):
         self.with_block: tuple[ast.AST, Callable[[Value], None]] | None = None
         self.switched: dict[Object, frozenset[str]] = {}
         self.batches: dict[Object, Value] = {}
+        self.numbers: dict[Object, int] = {}
         self.reading = False
         """Whether the items of a data set are read."""
         self.measures: list[Facts] = []
@@ -113,6 +114,10 @@ class State(ABC):
         self.made_up: list[ast.AST] = []  # kept, as what happens is looked up by the identity of a part of the tree
         self.stands_for_several = False
         """Whether a comprehension is followed with one item for all: what it compares holds for some of them."""
+
+    def numbered(self, value: Object) -> str:
+        """Return the label of an object with a number of its own, which is the same each time a script is followed."""
+        return f"{value.label} ({self.numbers.setdefault(value, len(self.numbers) + 1)})"
 
     @abstractmethod
     def value(self, node: ast.expr | None) -> Value:
