@@ -1,7 +1,8 @@
 """The rules: what in a script is wrong for certain, likely, or depending on what the script does not show.
 
-Each rule looks at the calls in their order. None runs anything. A rule that is not sure says so by its certainty. What
-the script does right is found as well, as it rules causes out.
+Each module asks about one topic; its first line says what. A new rule stands with its topic, in `RULES`, and in a row
+of `faults.csv`. Each rule looks at the calls in their order. None runs anything. A rule that is not sure says so by its
+certainty. What the script does right is found as well, as it rules causes out.
 """
 
 from __future__ import annotations
@@ -72,7 +73,6 @@ RULES: tuple[Rule, ...] = (
     labels.softmax_over_another_axis,
     labels.ignored_where_masked,
     labels.next_place_in_sight,
-    labels.target_is_random,
     labels.vocabularies_differ,
     labels.tokens_without_embedding,
     loss.activation_twice,
@@ -94,6 +94,7 @@ RULES: tuple[Rule, ...] = (
     gradients.losses_kept,
     gradients.part_cut_from_loss,
     gradients.sampled_without_gradient,
+    diffusion.target_is_random,
     diffusion.target_of_another_prediction,
     policies.policy_moves_its_critic,
     policies.roles_exchanged,

@@ -12,7 +12,6 @@ from mldebug_mcp.script.calls import Call, constant_of, dotted
 from mldebug_mcp.script.facts import Facts, is_hiding
 from mldebug_mcp.script.faults import MAX_JUDGED, Fault, fault
 from mldebug_mcp.script.roles import MAX_NAMES_FOLLOWED, Roles, entries_of
-from mldebug_mcp.script.rules.loss import ELEMENTWISE_LOSSES
 from mldebug_mcp.script.values import Value, facts_of, plain_of
 
 CAUSAL = re.compile(r"ForCausalLM|LMHeadModel")
@@ -21,7 +20,6 @@ PADS = re.compile(
     r"(?:^|\.)(?:pad_sequence|pad_packed_sequence|full_like|full)$|tokenizer\.pad$|(?:F|functional)\.pad$"
 )
 FLATTENS = ("view", "reshape", "flatten")
-DRAWS = ("randn_like", "rand_like")
 TRIANGLE = re.compile(r"\btri[ul]\(")
 IGNORED = -100
 """Target that the cross-entropy of PyTorch leaves out. Source: `torch.nn.functional.cross_entropy`, `ignore_index`."""
@@ -382,51 +380,6 @@ def ignored_index_differs(roles: Roles) -> Iterator[Fault]:
             says = f"labels are padded with {value}, and the loss ignores {index}"
             certainty: Certainty = "certain" if value < 0 else "likely"
             yield fault("ignored_index_differs", loss.line, certainty, says, lines=(call.line,))
-
-
-def target_is_random(roles: Roles) -> Iterator[Fault]:
-    """The target of a loss is drawn at random, and nothing that the model sees is made with it."""
-    if len(roles.script.named(*DRAWS)) < 2:
-        return  # what the model is given is made with another draw
-    for function in ast.walk(roles.script.tree):
-        if not isinstance(function, ast.FunctionDef):
-            continue
-        drawn = {
-            node.targets[0].id: node.value.lineno
-            for node in ast.walk(function)
-            if isinstance(node, ast.Assign)
-            and isinstance(node.targets[0], ast.Name)
-            and dotted(node.value).rpartition(".")[2] in DRAWS
-        }
-        for call in (node for node in ast.walk(function) if isinstance(node, ast.Call)):
-            around = roles.call_of(call)
-            drawn_here = [arg for arg in call.args[:2] if dotted(arg).rpartition(".")[2] in DRAWS]
-            if around is not None and drawn_here and roles.loss_named(around, *ELEMENTWISE_LOSSES):
-                says = "the target is drawn here: what the model is given was made with other numbers"
-                yield fault("target_is_random", drawn_here[0].lineno, "likely", says)
-        for name, line in drawn.items():
-            reads = [node for node in ast.walk(function) if isinstance(node, ast.Name) and node.id == name]
-            reads = [node for node in reads if isinstance(node.ctx, ast.Load)]
-            if len(reads) == 1 and _is_target(roles, function, reads[0]):
-                says = f"{name} is drawn here for the loss alone: what the model is given was made with other numbers"
-                yield fault("target_is_random", line, "likely", says)
-
-
-def _is_target(roles: Roles, function: ast.FunctionDef, name: ast.Name) -> bool:
-    """Say whether a name stands in a difference to the output of a model, or next to it in a loss."""
-    for node in ast.walk(function):
-        sides: list[ast.expr] = []
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
-            sides = [node.left, node.right]
-        elif isinstance(node, ast.Call):
-            call = roles.call_of(node)
-            differs = re.search(r"mse|l1|huber", dotted(node), re.IGNORECASE)
-            sides = node.args[:2] if differs or (call and roles.loss_named(call, *ELEMENTWISE_LOSSES)) else []
-        if len(sides) == 2 and any(side is name for side in sides):
-            other = next(side for side in sides if side is not name)
-            made = roles.script.assigned(other.id) if isinstance(other, ast.Name) else None
-            return isinstance(other if made is None else made.value, ast.Call)
-    return False
 
 
 def mask_inverted(roles: Roles) -> Iterator[Fault]:
