@@ -7,7 +7,7 @@ import shlex
 
 import pytest
 
-from mldebug_mcp.cli.parser import make_parser
+from mldebug_mcp.cli import make_parser
 from mldebug_mcp.judge.next_call import as_command
 from mldebug_mcp.knowledge import catalogue
 

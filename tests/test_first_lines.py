@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from mldebug_mcp.cli import main
-from mldebug_mcp.cli.parser import make_parser
+from mldebug_mcp.cli import main, make_parser
 from tests.memory import scenarios
 from tests.memory.allocator import Allocator
 

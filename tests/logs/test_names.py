@@ -11,7 +11,6 @@ from mldebug_mcp.logs.names.metrics import (
     canonical,
     factor,
     is_known,
-    is_part_of_loss,
     is_telling,
     is_training_loss,
     may_hold_names,
@@ -61,21 +60,21 @@ def test_a_name_has_the_canonical_one_of_what_it_means(spelling: str, name: str)
 
 
 @pytest.mark.parametrize(
-    ("name", "loss", "part"),
+    ("name", "loss"),
     [
-        ("loss", True, True),
-        ("loss_cls", True, True),
-        ("D_real", True, True),
-        ("rpn_cls", False, True),
-        ("kl", False, True),
-        ("eval_loss_cls", False, False),
-        ("val_dice", False, False),
-        ("loss_scale", False, False),
-        ("accuracy", False, False),
+        ("loss", True),
+        ("loss_cls", True),
+        ("D_real", True),
+        ("rpn_cls", False),
+        ("kl", False),
+        ("eval_loss_cls", False),
+        ("val_dice", False),
+        ("loss_scale", False),
+        ("accuracy", False),
     ],
 )
-def test_a_loss_of_training_and_its_parts_are_known_by_their_names(name: str, *, loss: bool, part: bool) -> None:
-    assert (is_training_loss(name), is_part_of_loss(name)) == (loss, part)
+def test_a_loss_of_training_and_its_named_parts_are_known_by_their_names(name: str, *, loss: bool) -> None:
+    assert is_training_loss(name) == loss
 
 
 @pytest.mark.parametrize("name", ["loss_weight", "reward_scale", "accuracy_threshold", "lr_decay", "learning_rate"])

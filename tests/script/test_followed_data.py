@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from mldebug_mcp import inspect_script
 from tests.script.test_kinds import rules_of
 
 MASKS = """
@@ -235,6 +236,15 @@ def test_slices_that_are_scaled_by_their_own_mean_are_found(
     helper: str, made: str, found: list[str], tmp_path: Path
 ) -> None:
     assert rules_of(tmp_path, SPLITS.replace("HELPER", helper).replace("MADE", made)) == found
+
+
+def test_slices_that_a_function_cuts_are_named_as_they_are_written(tmp_path: Path) -> None:
+    helper = OWN + "\ndef halves(frame):\n    n = int(len(frame) * 0.8)\n    return frame[:n], frame[n:]\n"
+    made = "first, second = halves(table.sort_values('t').reset_index(drop=True)); a, b = pack(first), pack(second)"
+    path = tmp_path / "train.py"
+    path.write_text(SPLITS.replace("HELPER", helper).replace("MADE", made), encoding="utf-8")
+    (finding,) = inspect_script(str(path)).findings
+    assert finding.summary == "each of frame[:n] and frame[n:] is scaled by its own mean here"
 
 
 AUGMENTED = """

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, Stri
 from mldebug_mcp.core.access import EmptyFileError, entries, is_file, is_folder, read_bytes
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.limits import unhurried
-from mldebug_mcp.core.temporary import temporary_folder
+from mldebug_mcp.core.writing import temporary_folder
 
 if TYPE_CHECKING:
     from tokenizers import AddedToken

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.paths import expanded
-from mldebug_mcp.core.temporary import temporary_folder
 from mldebug_mcp.core.text import shorten
+from mldebug_mcp.core.writing import temporary_folder
 from mldebug_mcp.logs.remote_files import is_remote
 
 # Several runs named at once: paths, and patterns that a shell was told to leave alone.

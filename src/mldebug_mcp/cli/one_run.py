@@ -1,4 +1,4 @@
-"""The commands on one run: `diagnose` it, `read` its values, and say which `checkpoint` to keep."""
+"""The commands on one run: its diagnosis, its values, its checkpoints, and the record of what was tried on it."""
 
 from __future__ import annotations
 
@@ -28,13 +28,14 @@ from mldebug_mcp.cli.commands import (
 )
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.lazy import replace
-from mldebug_mcp.core.text import LONGEST_ERROR, shorten
+from mldebug_mcp.core.text import LONGEST_ERROR, percent, shorten
 
 if TYPE_CHECKING:
     from mldebug_mcp.judge.reader import Reader
     from mldebug_mcp.logs import Run
     from mldebug_mcp.models import Diagnosis
     from mldebug_mcp.models.script import ScriptReport
+    from mldebug_mcp.models.tried import Record
 
 
 def add_diagnose(verbs: Commands) -> None:
@@ -316,3 +317,77 @@ def run_of(path: str, options: argparse.Namespace) -> Run:
 
     with kept_input() as kept:
         return replace(read_run(kept, options.config, options.run, options.names), path=STANDARD_INPUT)
+
+
+def add_record(verbs: Commands) -> None:
+    """Add the command with its options."""
+    record = verb(verbs, "record", "show what was tried on a run, or record a check or a change next to it")
+    record.add_argument("path", metavar="RUN", help="a log file or a run folder")
+    record.add_argument("--check", default="", metavar="ID", help="a check of a diagnosis, such as lr_too_high.1")
+    record.add_argument(
+        "--change", default="", metavar="WORDS", help="what was changed instead of a check; needs --cause"
+    )
+    record.add_argument("--cause", default="", metavar="ID", help="the hypothesis that a change is about")
+    record.add_argument("--predicts", default="", metavar="WORDS", help="what it should show if the cause is there")
+    record.add_argument(
+        "--outcome", choices=("confirms", "refutes"), help="the verdict; it needs --measured or --against"
+    )
+    record.add_argument(
+        "--measured", action=OncePerName, default={}, type=_measurement, metavar="NAME=NUMBER",
+        help="what was measured, such as loss=2.31; repeatable",
+    )  # fmt: skip
+    record.add_argument("--against", nargs="+", default=[], metavar="RUN", help="runs with the change, to compare with")
+    record.add_argument("--baseline", nargs="+", default=[], metavar="RUN", help="more runs without the change")
+    record.add_argument("--metric", default="", metavar="NAME", help="default: evaluation loss, reward or score")
+    record.add_argument("--note", default="", metavar="WORDS", help="what else to keep")
+    record.add_argument("--config", metavar="FILE", help="its configuration (JSON or YAML), if not next to the log")
+    record.add_argument("--run", metavar="NAME", default="", help="which run, where RUN holds several")
+    add_json(record)
+    record.set_defaults(command=do_record)
+
+
+def _measurement(text: str) -> tuple[str, float]:
+    name, equals, value = text.rpartition("=")
+    try:
+        return name.strip(), float(value) if equals and name.strip() else float("x")
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form NAME=NUMBER, such as loss=2.31") from None
+
+
+def do_record(options: argparse.Namespace) -> int:
+    """Show the record, or add to it."""
+    from mldebug_mcp.judge.record import read_record, record_check
+
+    with shown_progress():
+        if options.check or options.change:
+            answer = record_check(
+                options.path, check=options.check, change=options.change, cause=options.cause,
+                predicts=options.predicts, outcome=options.outcome, measured=options.measured,
+                against=options.against, baseline=options.baseline, metric=options.metric, note=options.note,
+                config=options.config, run=options.run,
+            )  # fmt: skip
+        elif options.outcome or options.measured or options.against:
+            raise InputError("name what was tried: --check ID of a diagnosis, or --change WORDS with --cause ID")
+        else:
+            answer = read_record(options.path, options.config, options.run)
+    print_json(answer) if options.json else print("\n".join(record_lines(answer)))
+    return DONE
+
+
+def record_lines(record: Record) -> list[str]:
+    """Return a record as lines for a person."""
+    lines = [
+        f"{record.file}: {len(record.tried)} recorded" if record.tried else f"nothing is recorded of {record.path}"
+    ]
+    for tried in record.tried:
+        lines.append(f"  {tried.line()}")
+        if tried.predicted:
+            lines.append(f"      predicted: {tried.predicted}")
+        if tried.after is not None and tried.before is not None:
+            lines.append(f"      {tried.cause}: {percent(tried.before)} before, {percent(tried.after)} after")
+    for title, names in (
+        ("ruled out", record.ruled_out), ("contradicted, and possible all the same", record.contradicted),
+        ("confirmed", record.confirmed), ("open", record.open),
+    ):  # fmt: skip
+        lines += [f"{title}: {', '.join(names)}"] if names else []
+    return [*lines, *(f"note: {note}" for note in record.notes)]

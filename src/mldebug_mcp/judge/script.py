@@ -21,8 +21,7 @@ from mldebug_mcp.script.calls import Script, read_script
 from mldebug_mcp.script.faults import Fault
 from mldebug_mcp.script.places import places_of
 from mldebug_mcp.script.roles import Roles
-from mldebug_mcp.script.rules import faults_of
-from mldebug_mcp.script.rules.done_right import cleared_by
+from mldebug_mcp.script.rules import cleared_by, faults_of
 
 if TYPE_CHECKING:
     from mldebug_mcp.judge.reader import Reader

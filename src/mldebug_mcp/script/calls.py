@@ -335,6 +335,11 @@ def parameters_of(node: ast.AST | None) -> list[str]:
     return [parameter.arg for parameter in node.args.args if parameter.arg not in ("self", "cls")]
 
 
+def calls_within(node: ast.AST) -> list[ast.Call]:
+    """Return the calls in a piece of code."""
+    return [part for part in ast.walk(node) if isinstance(part, ast.Call)]
+
+
 def calls_in(node: ast.AST) -> list[str]:
     """Return the names of the calls in a piece of a script, the innermost first."""
     return [dotted(call.func) for call in _in_order(node)]

@@ -37,6 +37,8 @@ class Fault:
     lines: tuple[int, ...] = ()
 
 
+MAX_JUDGED = 20
+"""Calls or assignments that a rule judges where each takes long. Chosen: a script has a few."""
 FAULTS_FILE = Path(__file__).parent / "faults.csv"
 
 

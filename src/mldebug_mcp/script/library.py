@@ -25,8 +25,6 @@ EVALUATES = re.compile(r"(?:^|[._])(?:eval\w*|valid\w*|val|test\w*|infer\w*|pred
 HELD_OUT = re.compile(rf"{EVALUATES.pattern}|(?:^|[._])(?:dev|held\w*|holdout)(?:$|_)|^(?:vl|va|te)$", re.IGNORECASE)
 TRAINS = re.compile(r"train|^(?:tr|tl)$|^fit_", re.IGNORECASE)
 """Names of functions that evaluate, of held-out rows, and of those of training."""
-CLIPS = ("clip_grad_norm_", "clip_grad_value_", "clip_grad_norm")
-"""Functions of PyTorch that clip gradients."""
 NO_GRADIENTS = re.compile(r"(?:no_grad|inference_mode)$")
 HAS_PARAMETERS = re.compile(
     r"(?:^|\.)nn\.(?:Linear|Bilinear|Conv\w+|Embedding\w*|LSTM|GRU|RNN|\w*Cell|Transformer\w*|MultiheadAttention|\w*Norm\w*)$"

@@ -19,9 +19,8 @@ ONE_CALL_TRAINERS = re.compile(r"(?:Trainer|Seq2SeqTrainer|SFTTrainer|fit|Learne
 CROSS_ENTROPY = re.compile(
     r"(?:^|\.)(?:CrossEntropyLoss|cross_entropy|softmax_cross_entropy(?:_with_integer_labels)?)$"
 )
-MODULE = re.compile(r"(?:^|\.)nn\.[A-Z]\w*$")
-
-
+MAX_NAMES_FOLLOWED = 4
+"""Names that are followed, one after the other, to what a value is made of."""
 MAX_VALUES = 4
 """Values that a name may hold which are followed."""
 MAX_RUNS = 20
@@ -180,7 +179,12 @@ class Roles:
     @cached_property
     def trains_elsewhere(self) -> bool:
         """Whether a trainer of a framework makes the loop."""
-        return any(ONE_CALL_TRAINERS.search(call.name) for call in self.script.calls)
+        return bool(self.trainer_calls)
+
+    @cached_property
+    def trainer_calls(self) -> list[Call]:
+        """The calls of a framework that train a model by themselves."""
+        return [call for call in self.script.calls if ONE_CALL_TRAINERS.search(call.name)]
 
     @cached_property
     def source(self) -> str:
@@ -263,6 +267,10 @@ class Roles:
         return owner.name.endswith("Mixin") or any(
             base not in self.definitions and base not in ("object", "ABC", "Protocol", "Generic") for base in bases
         )
+
+    def scope_of(self, function: str) -> ast.AST:
+        """Return the definition of a function; the whole file outside of functions."""
+        return self.definitions.get(function.rpartition(".")[2], self.script.tree)
 
     def is_parameter(self, name: str, function: str) -> bool:
         """Say whether a name is a parameter of a function; of one that is not known it may be."""

@@ -102,6 +102,10 @@ class Object:
         """Say whether one is a part of the other."""
         return self.is_part_of(other) or other.is_part_of(self)
 
+    def holds_some_of(self, model: Object) -> bool:
+        """Say whether it holds parameters of a model, of a part of it, or of what it is a part of."""
+        return any(held.is_related_to(model) for held in self.holds)
+
     def is_made_from(self, other: Object, depth: int = 3) -> bool:
         """Say whether what makes it was given another object, so that it may share the parameters of that."""
         given = [source for value in self.given for source in objects_in(value)] if depth else []
@@ -526,12 +530,6 @@ def terms_after(name: str, given: Sequence[Value], node: ast.Call) -> Terms:
     if name == "exp":
         return exponential(terms_of(given[0]))
     return frozenset({Term("other", 1, node.lineno)}) if models_through(*given) else frozenset()
-
-
-def known_terms(value: Value) -> Terms:
-    """Return what a value is the sum of, where all of it is known; else nothing."""
-    terms = terms_of(value)
-    return terms if all(term.quantity != "other" for term in terms) else frozenset()
 
 
 def _is_empty(value: Value) -> bool:

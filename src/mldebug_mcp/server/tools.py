@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 from mcp_types import CallToolResult
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from mldebug_mcp.models import (
     BatchInspection,
@@ -20,9 +20,27 @@ from mldebug_mcp.models.batch import RowsAt
 from mldebug_mcp.models.runs import Contest, Runs
 from mldebug_mcp.models.script import ScriptReport
 from mldebug_mcp.server.data_tools import check_memory, estimate_memory, probe_overfit
-from mldebug_mcp.server.lenient import BY_ID, ONE_OR_MORE
 from mldebug_mcp.server.reply import Detail, reply
 
+SEPARATOR = "="
+
+
+def _listed(value: object) -> object:
+    """Return a single item as a list of it."""
+    return [value] if isinstance(value, str | int) and not isinstance(value, bool) else value
+
+
+def _by_id(value: object) -> object:
+    """Return `id=word` or a list of such as a mapping; ids hold no equals sign, and one given twice is refused."""
+    items = [value] if isinstance(value, str) else value
+    if not isinstance(items, list) or not all(isinstance(item, str) and item.count(SEPARATOR) == 1 for item in items):
+        return value
+    pairs = [(before.strip(), after.strip()) for before, _, after in (item.partition(SEPARATOR) for item in items)]
+    return dict(pairs) if len(dict(pairs)) == len(pairs) else value
+
+
+ONE_OR_MORE = BeforeValidator(_listed)
+BY_ID = BeforeValidator(_by_id)
 # The tool on the rows of a step.
 
 
@@ -92,7 +110,6 @@ def rows_at(
 MOST_RUNS = 200
 """Runs that a call reads: some twenty seconds' work."""
 MOST_COMPARED = 50
-
 Paths = Annotated[list[str], ONE_OR_MORE, Field(min_length=2, max_length=MOST_COMPARED)]
 
 
@@ -340,6 +357,5 @@ TOOLS = (
     explain_error,
 )
 """In the order in which clients list them."""
-
 RUN_CODE = (probe_overfit,)
 """Those that may run code of the user's, so that a client asks before it calls them; the others only read."""

@@ -51,8 +51,6 @@ _OF_GANS = regex(
 _LOSSES_ALONE = NAMED_LOSSES | PARTS_OF_A_LOSS | METHODS
 _BEGIN_OF_GANS = ("cycle_", "idt_")
 """Beginnings of such names in which no word is known."""
-_SHORT_PART = regex(r"_(?:cls|box|reg|obj)|^(?:obj|cls|box|conf|dfl|iou|giou|kl|rec|recon|ce|dice)$|_(?:kl|ce|dice)$")
-"""What detectors, segmenters and autoencoders call the parts of their loss, next to a loss."""
 
 
 def canonical(name: str) -> str:
@@ -147,11 +145,6 @@ def is_loss(name: str) -> bool:
     """Say whether a name is that of a loss or of a part of one."""
     role = role_of(name)
     return (role is not None and role.quantity in LOSSES) or _OF_GANS.fullmatch(name.lower()) is not None
-
-
-def is_part_of_loss(name: str) -> bool:
-    """Say whether a name is that of a training loss or of a part of one that goes without the word: `rpn_cls`, `kl`."""
-    return is_training_loss(name) or (not is_evaluation(name) and _SHORT_PART.search(name.lower()) is not None)
 
 
 def is_training_loss(name: str) -> bool:

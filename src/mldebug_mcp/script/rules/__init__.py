@@ -1,71 +1,149 @@
 """The rules: what in a script is wrong for certain, likely, or depending on what the script does not show.
 
-Each rule looks at the calls in their order. None runs anything. A rule that is not sure says so by its certainty. What
-the script does right is found as well, as it rules causes out.
+Each module asks about one topic; its first line says what. A new rule stands with its topic, in `RULES`, and in a row
+of `faults.csv`. Each rule looks at the calls in their order. None runs anything. A rule that is not sure says so by its
+certainty. What the script does right is found as well, as it rules causes out.
 """
 
-from dataclasses import replace
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from mldebug_mcp.models.script import SUREST_FIRST
+from mldebug_mcp.script.calls import Call, constant_of
 from mldebug_mcp.script.faults import Fault, Rule
 from mldebug_mcp.script.roles import Roles
 from mldebug_mcp.script.rules import (
-    actors,
-    arguments,
-    conditions,
-    configured,
-    data,
+    checkpoints,
+    data_order,
     diffusion,
     evaluation,
-    groups,
-    handlers,
+    gradients,
     labels,
-    lightning,
     loss,
-    masked,
-    meaning,
     networks,
-    order,
     parameters,
-    preferences,
-    reinforcement,
-    resume,
-    rewards,
+    policies,
     rows,
     schedule,
-    signs,
     splits,
     step,
     trainers,
-    units,
-    unused,
-    vocabulary,
+    without_effect,
 )
 
+HOLDS_BACK = re.compile(r"accum(?:ulat|[^a-z])|grad_acc|acc_steps|no_sync|sync_gradients|deepspeed", re.IGNORECASE)
+"""What is written in a script whose steps may wait for several batches, by its own code or by that of a framework."""
 RULES: tuple[Rule, ...] = (
+    data_order.data_order,
+    data_order.seeds_set_again,
+    data_order.workers_alike,
+    data_order.shuffled_apart,
+    data_order.not_shuffled_by_a_helper,
+    splits.same_rows_given,
+    splits.same_rows_by_name,
+    splits.evaluates_training_data,
+    splits.same_rows_read,
+    splits.split_twice,
+    splits.drawn_twice,
+    splits.whole_and_part,
+    splits.unused_split,
+    splits.split_of_the_configuration,
+    rows.fitted_before_split,
+    rows.own_statistics,
+    rows.statistics_of_each_part,
+    rows.statistics_of_each_slice,
+    rows.augmented_evaluation,
+    rows.fitted_again,
+    rows.scaled_before_split,
+    rows.encoder_fitted_before_split,
+    rows.scaled_in_training_alone,
+    rows.rows_changed_in_place,
+    labels.labels_shifted,
+    labels.shifted_in_the_data,
+    labels.shifted_on_the_way,
+    labels.padding_in_loss,
+    labels.padding_in_labels,
+    labels.mask_inverted,
+    labels.ignored_index_differs,
+    labels.data_hidden,
+    labels.softmax_over_another_axis,
+    labels.ignored_where_masked,
+    labels.next_place_in_sight,
+    labels.vocabularies_differ,
+    labels.tokens_without_embedding,
+    loss.activation_twice,
+    loss.activation_of_a_configuration,
+    loss.shapes_broadcast,
+    loss.reductions_mixed,
+    loss.weights_on_a_mean,
+    loss.keras_logits,
+    loss.arguments_swapped,
+    loss.statistics_swapped,
+    loss.divergence_of_what,
+    loss.softmax_over_the_batch,
+    loss.normalized_over_the_batch,
+    loss.all_rows_one_target,
+    loss.times_the_temperature,
+    loss.loss_has_wrong_sign,
+    gradients.loss_without_graph,
+    gradients.term_without_gradient,
+    gradients.losses_kept,
+    gradients.part_cut_from_loss,
+    gradients.sampled_without_gradient,
+    diffusion.target_is_random,
+    diffusion.target_of_another_prediction,
+    policies.policy_moves_its_critic,
+    policies.roles_exchanged,
+    policies.margin_has_wrong_sign,
+    policies.returns_past_the_end,
+    policies.target_with_gradient,
+    policies.old_log_probability_with_gradient,
+    policies.clipped_the_wrong_way,
+    policies.divergence_is_rewarded,
+    policies.value_of_own_actions_made_smaller,
+    policies.reward_is_a_distance,
+    policies.entropy_of_target,
+    policies.action_without_gradient,
+    policies.compared_across_prompts,
     step.gradients_never_cleared,
     step.nothing_is_stepped,
     step.nothing_gives_gradients,
     step.clipping_of_scaled_gradients,
     step.backward_in_autocast,
     step.scaler_half_used,
-    order.steps_without_gradient,
-    order.clips_without_effect,
-    handlers.handler_never_called,
-    handlers.hook_never_called,
-    order.schedules_before_optimizer,
-    order.never_cleared,
-    order.modes_left,
+    step.steps_without_gradient,
+    step.clips_without_effect,
+    step.schedules_before_optimizer,
+    step.never_cleared,
     step.accumulation,
     step.window_thrown_away,
     step.stepped_twice,
     step.state_not_detached,
     schedule.schedule_out_of_step,
-    units.schedule_counts_another_unit,
-    units.schedule_at_another_pace,
-    units.lengths_differ,
+    schedule.schedule_counts_another_unit,
+    schedule.schedule_at_another_pace,
+    schedule.lengths_differ,
     schedule.made_for_lightning_alone,
     schedule.schedule_of_another_optimizer,
+    parameters.trains_frozen_model,
+    parameters.parameters_left_out,
+    parameters.unfrozen_outside_optimizer,
+    parameters.head_frozen,
+    networks.target_never_updated,
+    networks.ema_never_applied,
+    networks.ema_never_updated,
+    networks.average_without_buffers,
+    networks.average_forgets,
+    networks.network_without_optimizer,
+    networks.clips_another_model,
+    networks.generator_in_discriminator_loss,
+    networks.target_is_the_same,
+    networks.without_gradient_of_its_own,
+    evaluation.modes_left,
     evaluation.modes,
     evaluation.gradients_of_evaluation,
     evaluation.metrics_computed_wrongly,
@@ -73,105 +151,39 @@ RULES: tuple[Rule, ...] = (
     evaluation.sum_times_rows,
     evaluation.rows_by_batches,
     evaluation.rows_of_another,
-    evaluation.best_by_the_wrong_side,
-    loss.activation_twice,
-    configured.activation_of_a_configuration,
-    loss.loss_without_graph,
-    loss.term_without_gradient,
-    loss.policy_moves_its_critic,
-    loss.losses_kept,
-    loss.part_cut_from_loss,
-    loss.shapes_broadcast,
-    loss.reductions_mixed,
-    loss.weights_on_a_mean,
-    loss.keras_logits,
-    labels.labels_shifted,
-    labels.shifted_in_the_data,
-    labels.shifted_on_the_way,
-    labels.padding_in_loss,
-    labels.padding_in_labels,
-    lightning.step_gives_loss,
-    lightning.never_stepped_by_hand,
-    lightning.monitored_never_logged,
-    trainers.trains_frozen_model,
-    trainers.same_rows_given,
-    meaning.arguments_swapped,
-    meaning.statistics_swapped,
-    meaning.divergence_of_what,
-    meaning.softmax_over_the_batch,
-    meaning.normalized_over_the_batch,
-    meaning.mask_inverted,
-    meaning.ignored_index_differs,
-    masked.data_hidden,
-    masked.softmax_over_another_axis,
-    masked.ignored_where_masked,
-    meaning.next_place_in_sight,
-    meaning.all_rows_one_target,
-    meaning.target_is_random,
-    diffusion.target_of_another_prediction,
-    meaning.times_the_temperature,
-    meaning.sampled_without_gradient,
-    conditions.never_holds,
-    conditions.counter_passes_by,
-    data.data_order,
-    data.evaluation_data,
-    data.same_rows_read,
-    data.own_statistics,
-    data.statistics_of_each_part,
-    data.statistics_of_each_slice,
-    data.augmented_evaluation,
-    data.seeds_set_again,
-    data.workers_alike,
-    data.shuffled_apart,
-    data.split_twice,
-    data.drawn_twice,
-    data.whole_and_part,
-    data.fitted_again,
-    data.not_shuffled_by_a_helper,
-    data.unused_split,
-    splits.split_of_the_configuration,
-    data.scaled_before_split,
-    rows.encoder_fitted_before_split,
-    rows.scaled_in_training_alone,
-    rows.rows_changed_in_place,
-    parameters.parameters_left_out,
-    parameters.unfrozen_outside_optimizer,
-    parameters.head_frozen,
-    signs.loss_has_wrong_sign,
-    preferences.roles_exchanged,
-    preferences.margin_has_wrong_sign,
-    networks.target_never_updated,
-    networks.ema_never_applied,
-    networks.ema_never_updated,
-    networks.state_not_loaded,
-    resume.made_anew_after_loading,
-    resume.schedule_starts_over,
-    resume.optimizer_starts_over,
-    networks.average_without_buffers,
-    networks.average_forgets,
-    networks.network_without_optimizer,
-    networks.clips_another_model,
-    networks.generator_in_discriminator_loss,
-    networks.target_is_the_same,
-    networks.weights_kept_by_reference,
-    networks.without_gradient_of_its_own,
-    reinforcement.returns_past_the_end,
-    reinforcement.target_with_gradient,
-    reinforcement.old_log_probability_with_gradient,
-    reinforcement.clipped_the_wrong_way,
-    reinforcement.divergence_is_rewarded,
-    reinforcement.value_of_own_actions_made_smaller,
-    rewards.reward_is_a_distance,
-    rewards.entropy_of_target,
-    actors.action_without_gradient,
-    groups.compared_across_prompts,
-    unused.result_unused,
-    unused.argument_unused,
-    unused.parameter_renamed,
-    arguments.settings_contradict,
-    vocabulary.vocabularies_differ,
-    vocabulary.tokens_without_embedding,
+    checkpoints.best_by_the_wrong_side,
+    checkpoints.state_not_loaded,
+    checkpoints.made_anew_after_loading,
+    checkpoints.schedule_starts_over,
+    checkpoints.optimizer_starts_over,
+    checkpoints.weights_kept_by_reference,
+    trainers.step_gives_loss,
+    trainers.never_stepped_by_hand,
+    trainers.monitored_never_logged,
+    trainers.settings_contradict,
+    without_effect.handler_never_called,
+    without_effect.hook_never_called,
+    without_effect.never_holds,
+    without_effect.counter_passes_by,
+    without_effect.result_unused,
+    without_effect.argument_unused,
+    without_effect.parameter_renamed,
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Cleared:
+    """A cause that the script rules out, or makes unlikely.
+
+    Args:
+        cause: The cause.
+        line: The line that says so.
+        says: What stands there.
+    """
+
+    cause: str
+    line: int
+    says: str
 
 
 def faults_of(roles: Roles) -> list[Fault]:
@@ -182,3 +194,58 @@ def faults_of(roles: Roles) -> list[Fault]:
         surest = min(same, fault, key=lambda known: SUREST_FIRST.index(known.certainty))
         found[fault.rule, fault.line] = replace(surest, lines=tuple(dict.fromkeys((*same.lines, *fault.lines))))
     return sorted(found.values(), key=lambda fault: (fault.line, fault.rule))
+
+
+def cleared_by(roles: Roles, faults: Sequence[Fault]) -> list[Cleared]:
+    """Return what a script of its own loop does right; a cause that one of its faults names is not among them."""
+    if not roles.trains_by_hand:
+        return []
+    named = {fault.cause for fault in faults}
+    found = [cleared for cleared in _cleared(roles) if cleared.cause not in named]
+    return list({cleared.cause: cleared for cleared in found}.values())
+
+
+def _cleared(roles: Roles) -> Iterator[Cleared]:
+    backward = roles.backwards[0]
+    for clear in roles.script.named("zero_grad"):
+        if any(step.function == clear.function and step.loops == clear.loops for step in roles.steps):
+            yield Cleared("missing_zero_grad", clear.line, "gradients are cleared in the loop that steps")
+    evals, trains = roles.script.named("eval"), roles.script.named("train")
+    if evals and trains:
+        yield Cleared(
+            "eval_mode_bug", evals[0].line, "the model is put into evaluation mode and back into training mode"
+        )
+    for call in roles.script.calls:
+        if (
+            roles.is_cross_entropy(call)
+            and call.node.args
+            and loss.activation_of(roles, roles.source_of(call.node.args[0], call), call) in ("", "logits")
+        ):
+            yield Cleared("double_softmax", call.line, "cross-entropy is given outputs without a softmax")
+        if call.method == "clip_grad_norm_" and call.order > backward.order:
+            yield Cleared("exploding_gradients", call.line, "gradients are clipped between backward and step")
+    for name, made in roles.loaders.items():
+        given = (
+            {keyword.arg: keyword.value for keyword in made.value.keywords} if isinstance(made.value, ast.Call) else {}
+        )
+        if "shuffle" in given and constant_of(given["shuffle"]) is True:
+            yield Cleared("unshuffled_data", made.line, f"{name} shuffles")
+    yield from _steps_without_accumulation(roles)
+
+
+def _steps_at_once(roles: Roles, backward: Call) -> bool:
+    """Whether no step that follows in the same function waits for more rounds of the loop of a backward."""
+    steps = [step for step in roles.steps if step.function == backward.function]
+    return all(
+        len(step.loops) >= len(backward.loops) and set(step.conditions) <= set(backward.conditions) for step in steps
+    )
+
+
+def _steps_without_accumulation(roles: Roles) -> Iterator[Cleared]:
+    if roles.accumulating:
+        says = "accelerator.accumulate divides the loss and steps at the last batch of each window"
+        yield Cleared("grad_accum_scaling", roles.accumulating[0].line, says)
+    elif all(_steps_at_once(roles, each) for each in roles.backwards) and not HOLDS_BACK.search(roles.source):
+        yield Cleared(
+            "grad_accum_scaling", roles.backwards[0].line, "each batch makes a step: no gradients are accumulated"
+        )

@@ -1,4 +1,4 @@
-"""Is the target of a diffusion model what its scheduler takes the output for: noise, sample, velocity or flow?"""
+"""Diffusion: does the target of the loss fit what the model is given, and what its scheduler expects?"""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from mldebug_mcp.script.roles import Roles
 from mldebug_mcp.script.rules.loss import ELEMENTWISE_LOSSES
 
 Prediction = Literal["noise", "sample", "velocity", "flow", "reversed flow", "difference"]
-
 _OF_SETTING: dict[str, Prediction] = {"epsilon": "noise", "v_prediction": "velocity", "sample": "sample"}
 """What diffusers' schedulers take the output for, by `prediction_type`."""
 _NAMES: dict[Prediction, str] = {
@@ -26,6 +25,10 @@ SCHEDULER = re.compile(
 MAX_NAMES = 3
 """Names that stand for another which are followed."""
 DRAWN = re.compile(r"(?:^|\.)(?:randn|randn_like|randn_tensor|normal)$")
+_SAME_VALUES = ("float", "to", "detach", "type", "contiguous", "clone")
+_Names = Mapping[str, set[str]]
+"""By functions: names in them."""
+DRAWS_NOISE = ("randn_like", "rand_like")
 
 
 class _Scheduler(NamedTuple):
@@ -110,9 +113,6 @@ def squared_sides(node: ast.Call) -> tuple[ast.expr, ast.expr] | None:
     return (inner.left, inner.right) if isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Sub) else None
 
 
-_SAME_VALUES = ("float", "to", "detach", "type", "contiguous", "clone")
-
-
 def _bare(node: ast.expr) -> ast.expr:
     """Return what stands before `.float()`, `.to(...)` and the like."""
     while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _SAME_VALUES:
@@ -163,10 +163,6 @@ def _is_drawn(roles: Roles, node: ast.expr, call: Call) -> bool:
 
 def _factors(node: ast.expr) -> tuple[ast.expr, ast.expr] | None:
     return (node.left, node.right) if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) else None
-
-
-_Names = Mapping[str, set[str]]
-"""By functions: names in them."""
 
 
 def _noised(roles: Roles, mixed: _Names) -> _Names:
@@ -228,3 +224,48 @@ def _is_output(roles: Roles, node: ast.expr, call: Call, samples: _Names) -> boo
         "nn",
         "einops",
     )
+
+
+def target_is_random(roles: Roles) -> Iterator[Fault]:
+    """The target of a loss is drawn at random, and nothing that the model sees is made with it."""
+    if len(roles.script.named(*DRAWS_NOISE)) < 2:
+        return  # what the model is given is made with another draw
+    for function in ast.walk(roles.script.tree):
+        if not isinstance(function, ast.FunctionDef):
+            continue
+        drawn = {
+            node.targets[0].id: node.value.lineno
+            for node in ast.walk(function)
+            if isinstance(node, ast.Assign)
+            and isinstance(node.targets[0], ast.Name)
+            and dotted(node.value).rpartition(".")[2] in DRAWS_NOISE
+        }
+        for call in (node for node in ast.walk(function) if isinstance(node, ast.Call)):
+            around = roles.call_of(call)
+            drawn_here = [arg for arg in call.args[:2] if dotted(arg).rpartition(".")[2] in DRAWS_NOISE]
+            if around is not None and drawn_here and roles.loss_named(around, *ELEMENTWISE_LOSSES):
+                says = "the target is drawn here: what the model is given was made with other numbers"
+                yield fault("target_is_random", drawn_here[0].lineno, "likely", says)
+        for name, line in drawn.items():
+            reads = [node for node in ast.walk(function) if isinstance(node, ast.Name) and node.id == name]
+            reads = [node for node in reads if isinstance(node.ctx, ast.Load)]
+            if len(reads) == 1 and _is_target(roles, function, reads[0]):
+                says = f"{name} is drawn here for the loss alone: what the model is given was made with other numbers"
+                yield fault("target_is_random", line, "likely", says)
+
+
+def _is_target(roles: Roles, function: ast.FunctionDef, name: ast.Name) -> bool:
+    """Say whether a name stands in a difference to the output of a model, or next to it in a loss."""
+    for node in ast.walk(function):
+        sides: list[ast.expr] = []
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
+            sides = [node.left, node.right]
+        elif isinstance(node, ast.Call):
+            call = roles.call_of(node)
+            differs = re.search(r"mse|l1|huber", dotted(node), re.IGNORECASE)
+            sides = node.args[:2] if differs or (call and roles.loss_named(call, *ELEMENTWISE_LOSSES)) else []
+        if len(sides) == 2 and any(side is name for side in sides):
+            other = next(side for side in sides if side is not name)
+            made = roles.script.assigned(other.id) if isinstance(other, ast.Name) else None
+            return isinstance(other if made is None else made.value, ast.Call)
+    return False

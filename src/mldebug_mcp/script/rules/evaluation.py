@@ -1,4 +1,4 @@
-"""Is the model evaluated in the right mode, and are its metrics computed right?"""
+"""Is what is trained judged rightly: in the right mode, without gradients, by a metric that is computed rightly?"""
 
 from __future__ import annotations
 
@@ -9,9 +9,15 @@ from collections.abc import Iterator, Sequence
 from mldebug_mcp.models.script import Certainty
 from mldebug_mcp.script.calls import Assignment, Call, calls_in, constant_of, dotted, names_in
 from mldebug_mcp.script.faults import Fault, fault
-from mldebug_mcp.script.library import EVALUATES, NO_GRADIENTS
-from mldebug_mcp.script.metrics import LOSS_LIKE, Better, agreed, better_by_name, better_of, with_functions
+from mldebug_mcp.script.library import EVALUATES, HAS_MODES, NO_GRADIENTS
+from mldebug_mcp.script.metrics import with_functions
 from mldebug_mcp.script.roles import Roles
+from mldebug_mcp.script.trace.events import Event, Trace
+from mldebug_mcp.script.values import Object
+
+LABELS = re.compile(r"^(?:y|ys|yb|labels?|targets?|truth|gold|gt)$", re.IGNORECASE)
+"""Names of labels, which predictions are compared with."""
+SCORE = re.compile(r"(?:_score|_loss|accuracy|cross_entropy|criterion|loss_fn)$", re.IGNORECASE)
 
 
 def modes(roles: Roles) -> Iterator[Fault]:
@@ -120,6 +126,125 @@ def _receiver(call: Call) -> ast.expr | None:
     return call.node.func.value if isinstance(call.node.func, ast.Attribute) else None
 
 
+def modes_left(roles: Roles) -> Iterator[Fault]:
+    """A model that was put into evaluation mode trains on in it; or it is evaluated in training mode."""
+    trace = roles.trace
+    first: dict[tuple[int, tuple[int, ...]], frozenset[str]] = {}
+    for place, event in enumerate(trace.events):
+        if event.action != "forward" or event.function.endswith(".forward"):
+            continue
+        model = next(iter(event.objects))
+        begun = first.setdefault((id(event.node), event.loop_lines), event.modes)
+        if (
+            event.gradients
+            and "eval" in event.modes
+            and ("eval" not in begun or _is_evaluated_before(trace, place, model) or _was_tried(trace, place, model))
+            and _is_trained(trace, event, place, model)
+        ):
+            before = [
+                earlier for earlier in trace.events[:place] if earlier.action == "eval" and model in earlier.objects
+            ]
+            before = before or [
+                earlier
+                for earlier in trace.events[:place]
+                if earlier.action == "eval" and any(model.is_part_of(other) for other in earlier.objects)
+            ]
+            if before:
+                line = _switched_once(trace.events[:place], event, model) or before[-1].line
+                says = f"{model.label} is put into evaluation mode between passes, and trains on in it"
+                says += "" if line == before[-1].line else f": line {before[-1].line} leaves it there in each round"
+                yield fault("never_back_to_training", line, "certain", says, lines=before[-1].lines)
+                return
+        if (
+            (event.gradients is False or _reads_other_rows(trace, event))
+            and event.modes == {"train"}
+            and event.loops
+            and _has_modes(model)
+            and _evaluates(trace, event, model)
+        ):
+            says = f"{model.label} is evaluated in training mode: dropout and batch statistics stay on"
+            yield fault("evaluates_in_training_mode", event.line, "certain", says, lines=event.lines)
+            return
+
+
+def _switched_once(events: Sequence[Event], forward: Event, model: Object) -> int:
+    """Return the line before the loop that sets a model to training mode once, for all rounds; 0 if there is none."""
+    lines = [
+        event.line
+        for event in events
+        if event.action == "train" and event.entry == forward.entry and len(event.loops) < len(forward.loops)
+        if event.loops == forward.loops[: len(event.loops)] and event.concerns(model)
+    ]
+    return lines[-1] if lines else 0
+
+
+def _reads_other_rows(trace: Trace, forward: Event) -> bool:
+    """Say whether a pass is in a loop over a loader that nothing trains on, while others are trained on."""
+    loops = [event for event in trace.of("iterate") if event.entry == forward.entry and event.loops]
+    read = {loader for event in loops if event.loops == forward.loops for loader in event.objects}
+    learns = {event.loop_lines for event in trace.of("backward") if event.entry == forward.entry}
+    trained = {loader for event in loops if event.loop_lines in learns for loader in event.objects}
+    known = all(loader.kind == "loader" for loader in (*read, *trained))
+    return bool(read and trained) and known and read.isdisjoint(trained)
+
+
+def _was_tried(trace: Trace, place: int, model: Object) -> bool:
+    """Say whether a model was put into evaluation mode for a pass without gradients before the loops, for good."""
+    before = [event for event in trace.events[:place] if event.entry == trace.events[place].entry]
+    switched = [at for at, event in enumerate(before) if event.action in ("train", "eval") and event.concerns(model)]
+    if not switched or before[switched[-1]].action != "eval" or before[switched[-1]].loops or not _has_modes(model):
+        return False
+    passes = [event for event in before[switched[-1] :] if event.action == "forward" and event.concerns(model)]
+    return bool(passes) and passes[0].gradients is False and not passes[0].loops
+
+
+def _is_evaluated_before(trace: Trace, place: int, model: Object) -> bool:
+    """Say whether the round of a forward pass began with an evaluation, after which nothing sets the mode back."""
+    forward = trace.events[place]
+    if not forward.loops:
+        return False
+    round_ = [
+        event
+        for event in trace.events[:place]
+        if event.entry == forward.entry and event.loops[: len(forward.loops)] == forward.loops
+    ]
+    switched = [event.action for event in round_ if event.action in ("train", "eval") and event.concerns(model)]
+    judged = any(event.action == "forward" and event.gradients is False and event.concerns(model) for event in round_)
+    return switched[-1:] == ["eval"] and judged
+
+
+def _is_trained(trace: Trace, forward: Event, place: int, model: Object) -> bool:
+    """Say whether gradients of a forward pass go to a model that an optimizer then changes."""
+    later = [event for event in trace.events[place:] if event.entry == forward.entry]
+    back = next((at for at, event in enumerate(later) if event.action == "backward"), None)
+    if back is None or later[back].loops[: len(forward.loops)] != forward.loops:
+        return False
+    if not later[back].concerns(model):
+        return False
+    step = next((event for event in later[back:] if event.action == "step"), None)
+    return step is not None and any(stepper.holds_all and stepper.holds_some_of(model) for stepper in step.objects)
+
+
+def _has_modes(model: Object) -> bool:
+    return any(HAS_MODES.search(part.made_by) or ".models." in part.made_by for part in model.parts())
+
+
+def _evaluates(trace: Trace, forward: Event, model: Object) -> bool:
+    """Say whether a forward pass is in a loop over data that trains nothing, of a model that is trained elsewhere."""
+    depth = len(forward.loops)
+    inside = [event for event in trace.events if event.entry == forward.entry and event.loops[:depth] == forward.loops]
+    over_data = any(
+        event.action == "iterate"
+        and event.loops == forward.loops
+        and any(other.kind == "loader" for other in event.objects)
+        for event in inside
+    )
+    trains = any(event.action in ("backward", "step") for event in inside)
+    on_purpose = any(event.action == "train" and event.function == forward.function for event in trace.events)
+    trained = any(event.action == "step" and trace.steps_model(event, model) for event in trace.events)
+    return over_data and trained and not trains and not on_purpose and model.copy_of is None
+
+
 def gradients_of_evaluation(roles: Roles) -> Iterator[Fault]:
     """Evaluation keeps the graph."""
     if not roles.trains_by_hand:
@@ -186,10 +311,6 @@ def metrics_computed_wrongly(roles: Roles) -> Iterator[Fault]:
                 yield fault("argmax_over_batch", node.lineno, "likely", says)
 
 
-LABELS = re.compile(r"^(?:y|ys|yb|labels?|targets?|truth|gold|gt)$", re.IGNORECASE)
-"""Names of labels, which predictions are compared with."""
-
-
 def _places_of_highest(node: ast.AST) -> ast.Call | None:
     """Return the call that gives the places of the highest values: `argmax`, `max(1)[1]`, `topk(5).indices`."""
     if isinstance(node, ast.Call):
@@ -221,7 +342,7 @@ def _read_after(roles: Roles, line: int, function: str) -> Iterator[Fault]:
     loop = next(
         (node for node in ast.walk(roles.script.tree) if isinstance(node, ast.For) and node.lineno == line), None
     )
-    scope = roles.definitions.get(function.rpartition(".")[2], roles.script.tree)
+    scope = roles.scope_of(function)
     if loop is None or any(isinstance(node, ast.Break | ast.Return) for node in ast.walk(loop)):
         return
     inside = [made for made in roles.script.assignments if line in made.loops]
@@ -262,9 +383,6 @@ def _is_of_outputs(roles: Roles, made: Assignment) -> bool:
         ]
     calls = [node for value in values for node in ast.walk(value) if isinstance(node, ast.Call)]
     return any(roles.calls_model(node) for node in calls)
-
-
-SCORE = re.compile(r"(?:_score|_loss|accuracy|cross_entropy|criterion|loss_fn)$", re.IGNORECASE)
 
 
 def _is_score(node: ast.expr) -> bool:
@@ -366,51 +484,3 @@ def _loaders_in(roles: Roles, text: str) -> dict[str, str]:
         name: ast.unparse(maker.args[0]) if isinstance(maker, ast.Call) and maker.args else name
         for name, maker in makers.items()
     }
-
-
-def best_by_the_wrong_side(roles: Roles) -> Iterator[Fault]:
-    """A checkpoint is kept where a loss is higher, or a score lower, than the best so far."""
-    for function, node in with_functions(roles.script.tree):
-        if not isinstance(node, ast.If) or not isinstance(node.test, ast.Compare) or len(node.test.ops) != 1:
-            continue
-        left, right, operator = node.test.left, node.test.comparators[0], node.test.ops[0]
-        if not isinstance(operator, ast.Lt | ast.Gt | ast.LtE | ast.GtE):
-            continue
-        names = [dotted(side).rpartition(".")[2] for side in (left, right)]
-        if not names[0] or not names[1] or bool(BEST.search(names[0])) == bool(BEST.search(names[1])):
-            continue
-        place = 1 if BEST.search(names[1]) else 0
-        new, best = names[1 - place], names[place]
-        kept = any(
-            isinstance(part, ast.Assign)
-            and dotted(part.targets[0]).rpartition(".")[2] == best
-            and dotted(part.value).rpartition(".")[2] == new
-            for part in node.body
-        )
-        grows = isinstance(operator, ast.Gt | ast.GtE) == (place == 1)
-        side = _side(roles, new, (left, right)[1 - place], function)
-        meant = re.search(r"max|highest" if grows else r"min|lowest", best)
-        if kept and not meant and side == ("lower" if grows else "higher") and not re.search(r"neg|minus", new):
-            worst = "highest" if side == "lower" else "lowest"
-            says = f"{new} is better when {side}, and what is kept as the best has the {worst}"
-            yield fault("best_is_worst", node.lineno, "certain", says)
-
-
-def _side(roles: Roles, name: str, node: ast.expr, function: str) -> Better:
-    """Return on which side what is compared with the best is better, where its name and how it is computed agree."""
-    known = better_by_name(name)
-    if not known and LOSS_LIKE.search(name):
-        return ""
-    if _adds_losses(roles, name):
-        return agreed((known, "lower"))
-    side = better_of(roles, node, function)
-    return agreed((known, side)) if isinstance(node, ast.Subscript) else side
-
-
-def _adds_losses(roles: Roles, name: str) -> bool:
-    """Say whether a name is a sum of losses and nothing else."""
-    added = [made.value for made in roles.script.assignments if made.target == name and made.adds]
-    return bool(added) and all(LOSS_LIKE.search(ast.unparse(value)) for value in added)
-
-
-BEST = re.compile(r"best|(?:^|_)(?:min|max|lowest|highest)_")

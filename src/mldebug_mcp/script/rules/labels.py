@@ -1,15 +1,46 @@
-"""Are labels shifted once?"""
+"""Do labels, masks and vocabularies fit the inputs: what is predicted, what is padded, what is hidden?"""
 
 from __future__ import annotations
 
 import ast
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 
+from mldebug_mcp.models.script import Certainty
 from mldebug_mcp.script.calls import Call, constant_of, dotted
-from mldebug_mcp.script.faults import Fault, fault
-from mldebug_mcp.script.roles import Roles, entries_of
-from mldebug_mcp.script.values import Value, facts_of
+from mldebug_mcp.script.facts import Facts, is_hiding
+from mldebug_mcp.script.faults import MAX_JUDGED, Fault, fault
+from mldebug_mcp.script.roles import MAX_NAMES_FOLLOWED, Roles, entries_of
+from mldebug_mcp.script.values import Value, facts_of, plain_of
+
+CAUSAL = re.compile(r"ForCausalLM|LMHeadModel")
+"""Models of Transformers that shift `labels` themselves."""
+PADS = re.compile(
+    r"(?:^|\.)(?:pad_sequence|pad_packed_sequence|full_like|full)$|tokenizer\.pad$|(?:F|functional)\.pad$"
+)
+FLATTENS = ("view", "reshape", "flatten")
+TRIANGLE = re.compile(r"\btri[ul]\(")
+IGNORED = -100
+"""Target that the cross-entropy of PyTorch leaves out. Source: `torch.nn.functional.cross_entropy`, `ignore_index`."""
+TRUE_HIDES = ("src_key_padding_mask", "tgt_key_padding_mask", "key_padding_mask", "memory_key_padding_mask")
+"""Masks of the attention of PyTorch that are true where places are left out. Source: `torch.nn.MultiheadAttention`."""
+SDPA = "scaled_dot_product_attention"
+"""The attention of PyTorch whose mask is true where places take part."""
+LIBRARIES = ("torch", "np", "numpy", "jnp")
+MASK_TOKEN = re.compile(r"^mask$|mask_?(?:token|id|idx|index|value)", re.IGNORECASE)
+FAMILIES = (
+    "distilroberta", "xlm-roberta", "roberta", "deberta-v3", "deberta", "albert", "electra", "camembert", "bert",
+    "gpt2", "gpt-neox", "pythia", "gpt-neo", "flan-t5", "mt5", "t5", "bart", "pegasus", "llama-3", "llama-2",
+    "mistral", "qwen2", "qwen3", "gemma", "phi-2", "phi-3", "bloom", "falcon", "xlnet", "whisper", "wav2vec2",
+)  # fmt: skip
+"""Words in names of pretrained models; those with different words have different vocabularies, a few apart."""
+SHARED_VOCABULARIES = {
+    "distilroberta": "roberta", "flan-t5": "t5", "pythia": "gpt-neox", "gpt-neo": "gpt2", "electra": "bert",
+    "bart": "roberta",
+}  # fmt: skip
+"""Families that share a vocabulary with another."""
+RESIZES = ("resize_token_embeddings", "setup_chat_format", "resize", "smart_tokenizer_and_embedding_resize")
 
 
 def labels_shifted(roles: Roles) -> Iterator[Fault]:
@@ -100,9 +131,6 @@ def _base(node: ast.expr) -> ast.expr:
     return node
 
 
-MAX_NAMES_FOLLOWED = 4
-
-
 def _cut(roles: Roles, node: ast.expr, call: Call, depth: int = MAX_NAMES_FOLLOWED) -> str:
     """Return which end a slice along time leaves out: "first", "last" or "".
 
@@ -164,10 +192,6 @@ def shifted_on_the_way(roles: Roles) -> Iterator[Fault]:
                 break
 
 
-CAUSAL = re.compile(r"ForCausalLM|LMHeadModel")
-"""Models of Transformers that shift `labels` themselves."""
-
-
 def _is_causal(roles: Roles) -> bool:
     return any(re.search(r"ForCausalLM|LMHeadModel", call.name) for call in roles.script.calls)
 
@@ -219,11 +243,6 @@ def _pairs(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
         yield entries["input_ids"], entries["labels"]
     if isinstance(node, ast.Return) and isinstance(node.value, ast.Tuple) and len(node.value.elts) == 2:
         yield node.value.elts[0], node.value.elts[1]
-
-
-PADS = re.compile(
-    r"(?:^|\.)(?:pad_sequence|pad_packed_sequence|full_like|full)$|tokenizer\.pad$|(?:F|functional)\.pad$"
-)
 
 
 def padding_in_loss(roles: Roles) -> Iterator[Fault]:
@@ -291,9 +310,6 @@ def _is_of_tokens(roles: Roles, call: Call) -> bool:
     return all(flat) or second
 
 
-FLATTENS = ("view", "reshape", "flatten")
-
-
 def _is_masked(roles: Roles, call: Call) -> bool:
     """Say whether a mask picks what the loss is given: `logits[mask]`."""
     sources = [roles.source_of(_base(arg), call) for arg in call.node.args[:2]]
@@ -340,3 +356,313 @@ def _repeats_padding(node: ast.AST) -> bool:
         return False
     sides = [side for side in (node.left, node.right) if isinstance(side, ast.List) and len(side.elts) == 1]
     return any("pad" in ast.unparse(side).lower() for side in sides)
+
+
+def ignored_index_differs(roles: Roles) -> Iterator[Fault]:
+    """Labels are padded with one value, and the loss ignores another."""
+    ignored = {
+        constant_of(call.keywords["ignore_index"]): call
+        for call in roles.script.calls
+        if "ignore_index" in call.keywords
+    }
+    if len(ignored) != 1:
+        return
+    index, loss = next(iter(ignored.items()))
+    if not isinstance(index, int):
+        return
+    for call in roles.script.named("pad_sequence", "full", "full_like"):
+        value = call.constant("padding_value", 2) if call.method == "pad_sequence" else call.constant("fill_value", 1)
+        used = [made for made in roles.script.assignments if any(part is call.node for part in ast.walk(made.value))]
+        of_labels = any(re.search(r"label|target|tag|^y", made.target.rpartition(".")[2]) for made in used)
+        if call.method == "pad_sequence" and value is None and len(call.node.args) < 3:
+            value = 0 if "padding_value" not in call.keywords else None
+        if of_labels and isinstance(value, int) and not isinstance(value, bool) and value != index:
+            says = f"labels are padded with {value}, and the loss ignores {index}"
+            certainty: Certainty = "certain" if value < 0 else "likely"
+            yield fault("ignored_index_differs", loss.line, certainty, says, lines=(call.line,))
+
+
+def mask_inverted(roles: Roles) -> Iterator[Fault]:
+    """Scores of the past are hidden, and those of what comes next stay; or of what is not padding by its name."""
+    for call in roles.script.named("masked_fill", "masked_fill_"):
+        if len(call.node.args) != 2 or not is_hiding(call.node.args[1]):
+            continue
+        shown = _is_not_padding(roles, call.node.args[0])
+        if shown or _is_of_the_past(roles, roles.source_of(call.node.args[0], call), call):
+            says = "the scores of what may be attended to are set to minus infinity, and the rest stays"
+            attends = shown or "softmax" in ast.unparse(roles.scope_of(call.function))
+            cause = "no_signal" if shown else ""
+            yield fault("mask_inverted", call.line, "certain" if attends else "depends", says, cause=cause)
+
+
+def _is_not_padding(roles: Roles, node: ast.expr) -> bool:
+    """Say whether a mask is `~pad`, with a name that is true at padding wherever the file sets it."""
+    while True:
+        if isinstance(node, ast.Subscript):
+            node = node.value
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            node = node.func.value
+        else:
+            break
+    if not isinstance(node, ast.UnaryOp) or not isinstance(node.op, ast.Invert):
+        return False
+    name = dotted(node.operand).rpartition(".")[2]
+    made = [assignment.value for assignment in roles.script.assignments if assignment.target == name]
+    equal = [isinstance(value, ast.Compare) and isinstance(value.ops[0], ast.Eq) for value in made]
+    return bool(re.search(r"^(?:is_)?pad(?:s|ded|ding)?(?:_mask)?$", name)) and bool(made) and all(equal)
+
+
+def _is_of_the_past(roles: Roles, node: ast.expr, call: Call) -> bool:
+    """Say whether a mask is true at and before the own place: `tril(...) == 1`, `tril(ones).bool()`."""
+    if isinstance(node, ast.Compare) and len(node.ops) == 1:
+        own = roles.source_of(node.left, call)
+        value = constant_of(node.comparators[0])
+        is_one = isinstance(node.ops[0], ast.Eq) and value == 1 and not isinstance(value, bool)
+        is_one = is_one or (isinstance(node.ops[0], ast.NotEq) and value == 0)
+        is_zero = isinstance(node.ops[0], ast.Eq) and value == 0
+        text = ast.unparse(own)
+        return ("tril(" in text and is_one) or ("triu(" in text and is_zero and "diagonal=1" in text)
+    text = ast.unparse(node)
+    return (
+        bool(re.search(r"tril\(", text)) and bool(re.search(r"\.bool\(\)$|dtype=torch\.bool", text)) and "~" not in text
+    )
+
+
+def next_place_in_sight(roles: Roles) -> Iterator[Fault]:
+    """A causal mask begins one place too late, so that each place sees the one that it predicts."""
+    for call in roles.script.named("triu", "tril")[:MAX_JUDGED]:
+        made_of = call.node.args[0] if call.node.args and call.owner in ("torch", "np") else None
+        if not isinstance(made_of, ast.Call) or not re.search(r"ones|full$", dotted(made_of)):
+            continue
+        places = call.constant("diagonal" if call.owner == "torch" else "k", 1)
+        first = 2 if call.method == "triu" else 1
+        if places == first and not isinstance(places, bool) and _is_mask(roles, call):
+            says = f"{ast.unparse(call.node)[:80]} lets each place see the next one"
+            yield fault("next_place_in_sight", call.line, "likely", says)
+
+
+def _is_mask(roles: Roles, call: Call) -> bool:
+    """Say whether one triangle alone is what a mask is made of, or what hides scores."""
+    made = [
+        assignment
+        for assignment in roles.script.assignments
+        if any(part is call.node for part in ast.walk(assignment.value))
+    ]
+    if any(len(TRIANGLE.findall(ast.unparse(assignment.value))) > 1 for assignment in made):
+        return False
+    names = {assignment.target.rpartition(".")[2] for assignment in made}
+    named = [*names, call.function.rpartition(".")[2]]
+    for other in roles.script.calls:
+        parts = {id(part): dotted(part).rpartition(".")[2] for arg in other.node.args for part in ast.walk(arg)}
+        hides = other.method in ("masked_fill", "masked_fill_", "where", "register_buffer", "masked_scatter")
+        if hides and (id(call.node) in parts or names & set(parts.values())):
+            return True
+        for keyword, value in other.keywords.items():
+            inside = [*ast.walk(value)]
+            if any(part is call.node or dotted(part).rpartition(".")[2] in names - {""} for part in inside):
+                named.append(keyword)
+    return any(re.search(r"mask|causal", name) for name in named)
+
+
+def data_hidden(roles: Roles) -> Iterator[Fault]:
+    """A mask leaves out the places that hold data, or the past, and keeps the rest."""
+    trace = roles.trace
+    for line, hides in dict.fromkeys(trace.hidden):
+        yield _hides_data(line, hides)
+    for call in roles.script.calls:
+        settings = trace.settings.get(id(call.node), {})
+        for name, facts in ((name, facts_of(value)) for name, values in settings.items() for value in values):
+            yield from _given_mask(name, facts, call.method)
+    for made, used in dict.fromkeys(trace.padding_kept):
+        says = f"this mask is true at padding, and line {used} takes a mean over the places where it is true"
+        yield fault("mask_inverted", made, "likely", says, cause="no_signal", lines=(used,))
+
+
+def _given_mask(name: str, facts: Facts, function: str) -> Iterator[Fault]:
+    """Yield what is wrong with a mask that a function or layer of PyTorch is given under a name."""
+    if name in ("attn_mask", "mask", "src_mask") and facts.hides in ("real", "past"):
+        yield _hides_data(facts.line, facts.hides)
+    elif name in TRUE_HIDES and facts.kind == "real":
+        says = f"{name} is true where places are to be left out, and here it is true where data are"
+        yield fault("mask_inverted", facts.line, "certain", says, cause="no_signal")
+    elif name == "attn_mask" and facts.kind == ("future" if function == SDPA else "past"):
+        says = f"{name} leaves out the past here, and lets each place see those after it"
+        yield fault("mask_inverted", facts.line, "certain", says)
+    elif name == "attn_mask" and function == SDPA and facts.kind == "padding":
+        says = f"{name} is true where places take part, and here it is true at padding alone"
+        yield fault("mask_inverted", facts.line, "certain", says, cause="no_signal")
+
+
+def softmax_over_another_axis(roles: Roles) -> Iterator[Fault]:
+    """Weights add up to one along another axis than that of the places which they weigh."""
+    trace = roles.trace
+    for line in dict.fromkeys(trace.over_one):
+        says = "this softmax goes along the last axis, which has the size 1: all weights are one"
+        yield fault("softmax_over_another_axis", line, "certain", says)
+    directions = {scores: {axis for _, at, axis in trace.softmaxed if at == scores} for _, scores, _ in trace.softmaxed}
+    for line, scores, axis in sorted(trace.softmaxed, key=str):
+        # attention in both directions takes both axes, and that over slots the axis of the queries
+        if len(directions[scores]) == 1 and axis in (0, 1, -2, -3, -4) and "slot" not in roles.source.lower():
+            says = (
+                f"the scores of line {scores} are of queries by keys, and the weights of a query do not add up to one"
+            )
+            yield fault("softmax_over_another_axis", line, "likely", says, lines=(scores,))
+    for line, hidden in dict.fromkeys(trace.over_another_axis):
+        says = f"line {hidden} leaves places out, and the weights add up to one along another axis: they still count"
+        yield fault("softmax_over_another_axis", line, "likely", says, lines=(hidden,))
+
+
+def _hides_data(line: int, hides: str) -> Fault:
+    if hides == "past":
+        says = "the scores of the past are set to minus infinity here, and those of what comes next stay"
+        return fault("mask_inverted", line, "likely", says)
+    says = "the scores of what holds data are set to minus infinity here, and those of padding stay"
+    return fault("mask_inverted", line, "likely", says, cause="no_signal")
+
+
+@dataclass(frozen=True, slots=True)
+class Fill:
+    """Places that are set to one value.
+
+    Args:
+        mask: What is true at these places.
+        is_true: Whether these are the places where the mask is true.
+        value: The value.
+        line: The line.
+    """
+
+    mask: ast.expr
+    is_true: bool
+    value: ast.expr
+    line: int
+
+
+def ignored_where_masked(roles: Roles) -> Iterator[Fault]:
+    """Labels are ignored where the inputs are masked, so that the loss is that of places which the model sees."""
+    for function in ast.walk(roles.script.tree):
+        if not isinstance(function, ast.FunctionDef):
+            continue
+        fills = list(fills_in(function))
+        hidden = [fill for fill in fills if _is_mask_token(fill.value)]
+        for fill in fills if hidden else ():
+            if not _is_ignored(roles, fill.value):
+                continue
+            holds = _all_of(function, fill.mask, fill.line, is_true=fill.is_true)
+            other = next(
+                (
+                    hidden_fill
+                    for hidden_fill in hidden
+                    if holds <= _all_of(function, hidden_fill.mask, hidden_fill.line, is_true=hidden_fill.is_true)
+                ),
+                None,
+            )
+            if other is not None:
+                says = f"labels are ignored where line {other.line} masks the inputs: the loss is that of what is shown"
+                yield fault("ignored_where_masked", fill.line, "likely", says)
+
+
+def fills_in(function: ast.AST) -> Iterator[Fill]:
+    """Yield what a function fills under a mask: `x[mask] = v`, `x.masked_fill(mask, v)`, `where(mask, v, x)`."""
+    for node in ast.walk(function):
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
+            place = node.targets[0].slice
+            if isinstance(place, ast.Name | ast.Attribute | ast.BinOp | ast.UnaryOp | ast.Compare):
+                yield Fill(place, True, node.value, node.lineno)
+        elif isinstance(node, ast.Call):
+            method = dotted(node.func).rpartition(".")[2]
+            if method in ("masked_fill", "masked_fill_") and len(node.args) == 2:
+                yield Fill(node.args[0], True, node.args[1], node.lineno)
+            elif method == "where" and len(node.args) == 3 and dotted(node.func).partition(".")[0] in LIBRARIES:
+                yield Fill(node.args[0], True, node.args[1], node.lineno)
+                yield Fill(node.args[0], False, node.args[2], node.lineno)
+
+
+def _is_mask_token(value: ast.expr) -> bool:
+    """Say whether a value is the token of masked places, by its name: `MASK`, `tokenizer.mask_token_id`."""
+    names = [dotted(node).rpartition(".")[2] for node in ast.walk(value) if isinstance(node, ast.Name | ast.Attribute)]
+    return isinstance(value, ast.Name | ast.Attribute | ast.Call) and any(map(MASK_TOKEN.search, names))
+
+
+def _is_ignored(roles: Roles, value: ast.expr) -> bool:
+    while isinstance(value, ast.Call) and dotted(value.func).rpartition(".")[2] in ("tensor", "full_like"):
+        value = value.args[-1] if value.args else ast.Constant(None)
+    return roles.value_of(value) == IGNORED or bool(re.search(r"(?:^|_)ignore", dotted(value), re.IGNORECASE))
+
+
+def _all_of(
+    function: ast.AST, mask: ast.expr, line: int, *, is_true: bool, depth: int = MAX_NAMES_FOLLOWED
+) -> set[tuple[str, int, bool]]:
+    """Return what holds at each place of a mask: names, each with the line that set it last, and other conditions."""
+    if isinstance(mask, ast.UnaryOp) and isinstance(mask.op, ast.Invert | ast.Not):
+        return _all_of(function, mask.operand, line, is_true=not is_true, depth=depth)
+    if isinstance(mask, ast.BinOp) and isinstance(mask.op, ast.BitAnd if is_true else ast.BitOr):
+        parts = (_all_of(function, part, line, is_true=is_true, depth=depth) for part in (mask.left, mask.right))
+        return set[tuple[str, int, bool]]().union(*parts)
+    if isinstance(mask, ast.Call) and isinstance(mask.func, ast.Attribute) and mask.func.attr in ("bool", "to"):
+        return _all_of(function, mask.func.value, line, is_true=is_true, depth=depth)
+    if not isinstance(mask, ast.Name):
+        return {(ast.unparse(mask), 0, is_true)}
+    made = [
+        node
+        for node in ast.walk(function)
+        if isinstance(node, ast.Assign | ast.AugAssign) and node.lineno < line and mask.id in _targets(node)
+    ]
+    last = max(made, key=lambda node: node.lineno, default=None)
+    own = {(mask.id, last.lineno if last is not None else 0, is_true)}
+    if isinstance(last, ast.Assign) and isinstance(last.targets[0], ast.Name) and depth:
+        own |= _all_of(function, last.value, last.lineno, is_true=is_true, depth=depth - 1)
+    return own
+
+
+def _targets(node: ast.Assign | ast.AugAssign) -> set[str]:
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+    parts = [target.elts if isinstance(target, ast.Tuple | ast.List) else [target] for target in targets]
+    return {dotted(part) for some in parts for part in some}
+
+
+def vocabularies_differ(roles: Roles) -> Iterator[Fault]:
+    """The tokenizer is of another family of pretrained models than the model."""
+    loaded: dict[bool, dict[str, tuple[int, int]]] = {True: {}, False: {}}
+    for call in roles.script.named("from_pretrained"):
+        names = {plain_of(value): facts_of(value).line for value in roles.trace.given.get(id(call.node), [])}
+        is_tokenizer = "Tokenizer" in call.name or "Processor" in call.name
+        if is_tokenizer or re.search(r"Model|For[A-Z]", call.name):
+            loaded[is_tokenizer] |= {name: (call.line, line) for name, line in names.items()}
+    if any(len(names) != 1 for names in loaded.values()):
+        return
+    (of_tokenizer, case), (of_model, other_case) = (_family(next(iter(loaded[key]))) for key in (True, False))
+    differ = of_tokenizer != of_model and bool(of_tokenizer and of_model)
+    if not differ and not (of_tokenizer == of_model and case != other_case and case and other_case):
+        return
+    tokenizer, model = (next(iter(loaded[key])) for key in (True, False))
+    line, written = loaded[True][tokenizer]
+    says = f"the tokenizer is that of {tokenizer!r}, and the model is {model!r}: their numbers mean other tokens"
+    yield fault("vocabularies_differ", line, "likely", says, lines=(written, *loaded[False][model]))
+
+
+def _family(name: str) -> tuple[str, str]:
+    """Return the family of a pretrained model, and whether it keeps capitals, as far as its name says it."""
+    lowered = name.lower()
+    family = next((word for word in FAMILIES if word in lowered), "")
+    case = "uncased" if "uncased" in lowered else "cased" if "cased" in lowered else ""
+    return SHARED_VOCABULARIES.get(family, family), case
+
+
+def tokens_without_embedding(roles: Roles) -> Iterator[Fault]:
+    """Tokens are added to a tokenizer, and the embedding of the model that is loaded is never made larger."""
+    loads = [call for call in roles.script.named("from_pretrained") if re.search(r"Model|For[A-Z]", call.name)]
+    if not loads or any(call.method in RESIZES for call in roles.script.calls) or "vocab_size" in roles.source:
+        return
+    if roles.uses("SFTTrainer", "GRPOTrainer", "DPOTrainer"):
+        return
+    for call in roles.script.named("add_special_tokens", "add_tokens"):
+        given = roles.source_of(call.node.args[0], call) if call.node.args else None
+        parts = given.values if isinstance(given, ast.Dict) else [given] if isinstance(given, ast.List) else []
+        new = [part for value in parts for part in (value.elts if isinstance(value, ast.List) else [value])]
+        names = [constant_of(part) for part in new]
+        if names and all(isinstance(name, str) for name in names) and "tok" in dotted(call.node.func).lower():
+            says = f"{names[0]!r} gets a number behind the vocabulary, for which the model has no embedding"
+            yield fault(
+                "vocabularies_differ", call.line, "likely", says, fix="model.resize_token_embeddings(len(tokenizer))"
+            )
+            return

@@ -1,4 +1,4 @@
-"""Is the loss the one that is meant: activations, its graph, its shapes?"""
+"""Is the loss the one that is meant: its activations, arguments, axes, shapes, weights and signs?"""
 
 from __future__ import annotations
 
@@ -6,16 +6,51 @@ import ast
 import re
 from collections.abc import Iterable, Iterator
 
-from mldebug_mcp.script.calls import Assignment, Call, calls_in, constant_of, dotted, names_in, values_returned
-from mldebug_mcp.script.cut import Gradients
-from mldebug_mcp.script.faults import Fault, fault
-from mldebug_mcp.script.graph import LOSS_NAME, carries_graph, is_running_sum
-from mldebug_mcp.script.library import CUT, NUMBERS, SAME_VALUES
-from mldebug_mcp.script.roles import Roles
-from mldebug_mcp.script.values import Tensor, Value, end_line_of, facts_of, models_through, shape_of
+from mldebug_mcp.script.calls import Assignment, Call, calls_in, constant_of, dotted, names_in
+from mldebug_mcp.script.faults import MAX_JUDGED, Fault, fault
+from mldebug_mcp.script.roles import MAX_NAMES_FOLLOWED, Roles
+from mldebug_mcp.script.terms import Quantity, sign_of
+from mldebug_mcp.script.values import Tensor, Value, end_line_of, end_of, facts_of, models_through, shape_of
 
 FORWARD = ("forward", "__call__", "call")
 """What PyTorch, Flax and Keras call the method that computes the outputs of a model."""
+READY_MADE = re.compile(r"^(?:torchvision\.models\.(?!detection|segmentation|video|optical)\w+|timm\.create_model)$")
+"""What makes a classifier that gives logits."""
+ACTIVATIONS = {"Softmax": "softmax", "Sigmoid": "sigmoid"}
+KEYS_OF_LAYERS = ("type", "kind", "name", "layer", "op")
+"""Keys under which the settings of a layer name it."""
+TARGET = re.compile(r"^(?:y|ys|yb|labels?|targets?|y_true|truth|gt|y_batch|batch_y|target_ids)$")
+OUTPUT = re.compile(r"^(?:out|outs|outputs?|logits?|preds?|predictions?|y_?hat|y_pred|scores?|probs?)$")
+OVER_CLASSES = ("argmax", "max", "sum", "mean", "gather", "topk", "sort")
+"""Functions and methods that go along the axis of the classes."""
+ELEMENTWISE_LOSSES = (
+    "MSELoss", "mse_loss", "L1Loss", "l1_loss", "SmoothL1Loss", "smooth_l1_loss", "HuberLoss", "huber_loss",
+)  # fmt: skip
+"""Losses that broadcast outputs and targets of different shapes; PyTorch warns of some of them, and goes on."""
+SAME_SHAPE = (
+    "float", "double", "long", "to", "cuda", "detach", "clone", "clamp", "exp", "log", "sigmoid", "tanh", "sin", "cos",
+)  # fmt: skip
+RESHAPES = ("squeeze", "unsqueeze", "flatten", "view", "reshape", "ravel")
+TALL = re.compile(r"\[:, None\]|(?:ones|zeros|full|Tensor|rand\w*)\([^\n]*, 1\)|\.to_numpy\(\)\[:, |\[\[['\"]")
+"""What makes columns besides reshaping: a new axis, shapes that are written out, columns of a table by a list."""
+MADE_BY_SIZE = ("rand", "randn", "zeros", "ones", "empty", "full", "uniform", "normal")
+"""Functions that make an array of a size that they are given."""
+MEAN_LOSSES = re.compile(r"(?:^|\.)(?:F|functional)\.(?:\w*loss|\w*cross_entropy\w*)$")
+KERAS_LOSS = re.compile(r"(?:Sparse|Binary)?_?(?:Categorical)?_?Crossentropy$", re.IGNORECASE)
+WEIGHT_OF_A_ROW = re.compile(
+    r"mask|keep|valid|(?:^|_)(?:row|sample|example|item|instance|importance|is|class)_?w(?:eights?)?s?$|^weights$|^w[st]?$",
+    re.IGNORECASE,
+)
+"""Names of weights that have a value for each row."""
+MAX_PRODUCTS = 50
+"""Products with weights of rows that are judged. Chosen: a script has a few."""
+REDUCES = {"reduction", "reduce", "size_average"}
+ALONE: dict[Quantity, str] = {
+    "log_prob": "the loss is a log-probability without a minus: training makes the data less likely",
+    "similarity": "the loss is a cosine similarity without a minus: training makes what belongs together less alike",
+    "log_sigmoid": "the loss is a log-sigmoid without a minus: training makes the preferred less likely",
+}
+"""Quantities that a loss should make larger, where it is made of them alone."""
 
 
 def activation_twice(roles: Roles) -> Iterator[Fault]:
@@ -66,10 +101,6 @@ def _gives_logits(roles: Roles, given: ast.expr) -> bool:
     return bool(name) and (roles.class_of(name) is not None or name in roles.sequentials)
 
 
-READY_MADE = re.compile(r"^(?:torchvision\.models\.(?!detection|segmentation|video|optical)\w+|timm\.create_model)$")
-"""What makes a classifier that gives logits."""
-
-
 def _ready_made(roles: Roles, given: ast.expr) -> str:
     """Return the model of a library of classifiers whose raw outputs a value is; empty for another value.
 
@@ -109,7 +140,7 @@ def activation_of(roles: Roles, given: ast.expr, call: Call) -> str:
     if known and len(known) == len(values):
         ends = {value.ends for value in known}
         return ends.pop() if len(ends) == 1 else ""
-    outer = _outermost(given)
+    outer = outermost_call(given)
     last = outer.rpartition(".")[2].lower()
     if last in ("softmax", "sigmoid"):
         return last
@@ -125,7 +156,7 @@ def activation_of(roles: Roles, given: ast.expr, call: Call) -> str:
     return _sequential_end(roles)
 
 
-def _outermost(node: ast.expr) -> str:
+def outermost_call(node: ast.expr) -> str:
     """Return the name of the outermost call of an expression, past reshaping."""
     while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         if node.func.attr not in (
@@ -167,10 +198,10 @@ def _ends_in(module: ast.ClassDef) -> str:
                     if isinstance(assign, ast.Assign) and any(dotted(target) == value.id for target in assign.targets)
                 ]  # fmt: skip
                 value = assigned[-1] if assigned else value
-            last = _outermost(value).rpartition(".")[2].lower()
+            last = outermost_call(value).rpartition(".")[2].lower()
             if last in ("softmax", "sigmoid"):
                 return last
-            called = _outermost(value)
+            called = outermost_call(value)
             return _attribute_end(module, called)
     return ""
 
@@ -198,411 +229,246 @@ def _sequential_end(roles: Roles) -> str:
     return _module_end(models[-1]) if len(models) == 1 else ""
 
 
-def policy_moves_its_critic(roles: Roles) -> Iterator[Fault]:
-    """A log-probability is weighted by a value that has a gradient of its own, as an advantage that is not detached."""
-    # what calls of functions that are not in the file return need not have a gradient
-    moved = [event for event in roles.trace.of("policy") if any(made.kind == "model" for made in event.objects)]
-    for line in sorted({event.line for event in moved}):
-        says = "the log-probability is weighted by a value with a gradient, which then moves to please the policy"
-        yield fault("advantage_with_gradient", line, "likely", says)
-
-
-def loss_without_graph(roles: Roles) -> Iterator[Fault]:
-    """The loss, or a part of it, is cut off from the weights before backward."""
-    for backward in roles.backwards:
-        if roles.turned_off(backward.guards) and not _has_graph(roles, backward):
-            says = "backward() is under no_grad, so it has no graph to go through"
-            yield fault("backward_without_graph", backward.line, "certain", says)
-        given = _loss_of(backward)
-        if given is not None:
-            yield from _parts_cut_off(roles, given, backward)
-        yield from _numbers_among_parts(roles, backward)
-    training = {backward.function for backward in roles.backwards}
+def activation_of_a_configuration(roles: Roles) -> Iterator[Fault]:
+    """A list of layers by name ends in an activation, and the loss of the script takes that itself."""
+    taken = set()
     for call in roles.script.calls:
-        computes = call.name in roles.losses or FUNCTIONAL_LOSS.search(call.name)
-        if computes and call.node.args and call.loops and call.function in training:
-            source = roles.source_of(call.node.args[0], call)
-            if _last_method(source) in ("detach", "data", "argmax", "round"):
-                says = f"the loss is computed on outputs that are cut off from the model: {ast.unparse(source)[:80]}"
-                yield fault("loss_cut_off", call.line, "certain", says, fix="give the loss the outputs themselves")
-
-
-def _numbers_among_parts(roles: Roles, backward: Call) -> Iterator[Fault]:
-    """Yield a part of a loss that is a number where others of the same mapping or list are not."""
-    lost = set[str]().union(*map(names_in, _given_to(backward)))
-    for made in roles.script.assignments:
-        if made.function != backward.function or made.order > backward.order:
-            continue
-        for node in ast.walk(made.value):
-            parts = node.values if isinstance(node, ast.Dict) else node.elts if isinstance(node, ast.List) else []
-            numbers = [part for part in parts if isinstance(part, ast.Call) and _last_method(part) == "item"]
-            tensors = [part for part in parts if isinstance(part, ast.Subscript | ast.Name)]
-            reported = {name for number in numbers for name in names_in(number.func)} & lost
-            if numbers and tensors and not reported and roles.reaches_backward(made):
-                says = f"this part of the loss is a number, and so has no gradient: {ast.unparse(numbers[0])[:80]}"
-                fix = "add the loss itself, without item()"
-                yield fault("loss_cut_off", numbers[0].lineno, "likely", says, fix=fix)
-
-
-FUNCTIONAL_LOSS = re.compile(r"(?:^|\.)(?:F|functional)\.\w*(?:loss|entropy)\w*$")
-
-
-def _has_graph(roles: Roles, backward: Call) -> bool:
-    """Say whether a loss may have been computed outside of the block that turns gradients off."""
-    computed = [event for event in roles.trace.of("backward") if event.node is backward.node]
-    inside = [node for node in ast.walk(roles.script.tree) if isinstance(node, ast.With) and _is_around(node, backward)]
-    names = names_in(backward.node.func)
-    made_inside = any(
-        made.target in names and node.lineno < made.line < backward.line
-        for node in inside
-        for made in roles.script.assignments
-    )
-    return not made_inside or any(event.objects for event in computed)
-
-
-def _is_around(node: ast.With, call: Call) -> bool:
-    return node.lineno <= call.line <= (node.end_lineno or node.lineno)
-
-
-def _loss_of(backward: Call) -> ast.expr | None:
-    """Return the loss that gradients are computed of: what stands before `.backward()`, or what a helper is given."""
-    given = backward.node.args
-    if len(given) > 1:
-        return None
-    if given and not re.search(r"grad|ones", ast.unparse(given[0])):
-        return given[0]
-    return backward.node.func.value if isinstance(backward.node.func, ast.Attribute) else None
-
-
-def _parts_cut_off(roles: Roles, given: ast.expr, backward: Call) -> Iterator[Fault]:
-    source = roles.source_of(given, backward)
-    terms = list(_terms(roles, source, backward))
-    if all(map(_is_copied, roles.values_of(given, backward))) or _is_cut(roles, given, backward, CUT):
-        says = f"backward() is called on a value that is cut off from the model: {ast.unparse(source)[:80]}"
-        yield fault("loss_cut_off", backward.line, "certain", says)
+        if roles.is_cross_entropy(call):
+            taken.add("softmax")
+        elif roles.loss_named(call, "BCEWithLogitsLoss", "binary_cross_entropy_with_logits"):
+            taken.add("sigmoid")
+    names = {name: kind for name, kind in _named_activations(roles).items() if kind in taken}
+    if not names or next(activation_twice(roles), None) is not None:  # the layers were followed from their names
         return
-    for term in terms if len(terms) > 1 else ():
-        if _is_of_detached_outputs(roles, term, backward):
-            says = f"this part of the loss is computed on outputs that are cut off: {ast.unparse(term)[:80]}"
-            yield fault("loss_cut_off", term.lineno, "likely", says, fix="give the loss the outputs themselves")
-    for term in terms:
-        if not isinstance(term, ast.Constant) and _is_cut(roles, term, backward, NUMBERS):
-            says = f"this part of the loss is a number, and so has no gradient: {ast.unparse(term)[:80]}"
-            yield fault("loss_cut_off", term.lineno, "certain", says, fix="add the loss itself, without item()")
+    for node in ast.walk(roles.script.tree):
+        parts = node.elts if isinstance(node, ast.List | ast.Tuple) else []
+        name = _name_of_layer(parts[-1]) if len(parts) > 1 and all(map(_name_of_layer, parts)) else ""
+        if name in names:
+            says = f"these layers end in {name!r}, and the loss takes the {names[name]} itself"
+            yield fault("activation_twice", parts[-1].lineno, "depends", says)
 
 
-def _is_copied(node: ast.expr) -> bool:
-    """Say whether a value is made anew of another, which leaves its graph behind: `torch.tensor(loss)`."""
-    made = re.search(r"(?:^|\.)(?:tensor|Tensor|Variable|as_tensor)$", _outermost(node))
-    first = node.args[0] if made and isinstance(node, ast.Call) and node.args else None
-    return first is not None and not isinstance(first, ast.List | ast.Constant)
+def _name_of_layer(part: ast.expr) -> str:
+    """Return the name of a layer in a list: `"linear"`, `["linear", 10]`, `{"type": "linear"}`; empty for others."""
+    if isinstance(part, ast.List | ast.Tuple) and part.elts:
+        part = part.elts[0]
+    elif isinstance(part, ast.Dict):
+        kinds = [value for key, value in zip(part.keys, part.values, strict=True) if constant_of(key) in KEYS_OF_LAYERS]
+        part = kinds[0] if kinds else part
+    name = constant_of(part)
+    return name if isinstance(name, str) else ""
 
 
-def _is_of_detached_outputs(roles: Roles, term: ast.expr, backward: Call) -> bool:
-    """Say whether all outputs of models in a term are detached where they are computed, and nothing else is learned."""
-    cut = [
-        node
-        for node in ast.walk(term)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "detach"
-    ]
-    inside = {id(part) for node in cut for part in ast.walk(node)}
-    of_model = [node for node in ast.walk(term) if isinstance(node, ast.Call) and _is_output(roles, node)]
-    local = {made.target for made in roles.script.assignments if made.loops == backward.loops}
-    learned = {part.id for part in ast.walk(term) if isinstance(part, ast.Name) and part.id in local}
-    return bool(cut and of_model) and not learned and all(id(node) in inside for node in of_model)
+def _named_activations(roles: Roles) -> dict[str, str]:
+    """Return the names by which a script makes an activation: of a mapping, a comparison, or of `nn` itself."""
+    found: dict[str, str] = {}
+    for node in ast.walk(roles.script.tree):
+        if isinstance(node, ast.Dict):
+            pairs = [(constant_of(key), value) for key, value in zip(node.keys, node.values, strict=True)]
+            found |= {
+                name: kind for name, value in pairs if isinstance(name, str) and (kind := _activation_named(value))
+            }
+        elif isinstance(node, ast.If) and isinstance(node.test, ast.Compare) and len(node.test.comparators) == 1:
+            name = constant_of(node.test.comparators[0])
+            made = [kind for statement in node.body for part in ast.walk(statement) if (kind := _activation_made(part))]
+            if isinstance(node.test.ops[0], ast.Eq) and isinstance(name, str) and len(set(made)) == 1:
+                found[name] = made[0]
+        elif isinstance(node, ast.Call) and dotted(node.func) == "getattr" and node.args:
+            found |= ACTIVATIONS if dotted(node.args[0]).rpartition(".")[2] == "nn" else {}
+    return found
 
 
-def _is_output(roles: Roles, node: ast.Call) -> bool:
-    names = dotted(node.func).split(".")
-    return any(name in roles.model_names for name in names)
+def _activation_named(node: ast.expr) -> str:
+    """Return the activation that an entry of a mapping is, makes or returns; empty for another."""
+    node = node.body if isinstance(node, ast.Lambda) else node
+    if isinstance(node, ast.Call):
+        return _activation_made(node)
+    return ACTIVATIONS.get(dotted(node).rpartition(".")[2], "")
 
 
-def _last_method(node: ast.expr) -> str:
-    if isinstance(node, ast.Attribute):
-        return node.attr
-    return dotted(node.func).rpartition(".")[2] if isinstance(node, ast.Call) else ""
+def _activation_made(node: ast.AST) -> str:
+    """Return the activation that a call makes; empty for another part."""
+    return ACTIVATIONS.get(dotted(node.func).rpartition(".")[2], "") if isinstance(node, ast.Call) else ""
 
 
-SAME_GRADIENT = ("mean", "sum", "float", "to", "cuda", "view", "reshape", "squeeze", "unsqueeze", "div", "mul", "clamp")
-"""Methods of a tensor through which its gradient goes."""
-MAX_NAMES_FOLLOWED = 4
-
-
-def _terms(roles: Roles, node: ast.expr, call: Call, depth: int = MAX_NAMES_FOLLOWED) -> Iterator[ast.expr]:
-    """Yield what a loss is the sum of, following names to what they were assigned."""
-    source = roles.source_of(node, call) if isinstance(node, ast.Name) and depth else node
-    if isinstance(source, ast.BinOp) and isinstance(source.op, ast.Add | ast.Sub):
-        yield from _terms(roles, source.left, call, depth - 1)
-        yield from _terms(roles, source.right, call, depth - 1)
-    else:
-        yield source
-
-
-def _is_cut(roles: Roles, node: ast.expr, call: Call, by: tuple[str, ...], depth: int = MAX_NAMES_FOLLOWED) -> bool:
-    """Say whether no gradient can flow through an expression, as all of it went through one of some methods."""
-    if isinstance(node, ast.Constant):
-        return True
-    if depth == 0:
-        return False
-    parts: list[ast.expr] = []
-    if isinstance(node, ast.Name):
-        parts = [value for value in roles.values_of(node, call) if value is not node]
-    elif isinstance(node, ast.UnaryOp):
-        parts = [node.operand]
-    elif isinstance(node, ast.BinOp):
-        parts = [node.left, node.right]
-    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-        return node.func.id in by
-    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        if node.func.attr in by and node.func.attr not in SAME_GRADIENT:
-            return True
-        parts = [node.func.value] if node.func.attr in SAME_GRADIENT else []
-    return bool(parts) and all(_is_cut(roles, part, call, by, depth - 1) for part in parts)
-
-
-def term_without_gradient(roles: Roles) -> Iterator[Fault]:
-    """A weighted part of the loss is computed of values alone whose gradient was cut off, and so trains nothing."""
-    gradients = Gradients(roles)
-    for backward in roles.backwards:
-        given = _loss_of(backward)
-        terms = list(_summed(roles, given, backward.function)) if given is not None else []
-        trains = any(not gradients.of(term, backward.function) for term in terms)
-        for term in terms if trains and not roles.turned_off(backward.guards) else ():
-            cut = _cut_factor(roles, gradients, term, backward)
-            if cut is not None and not _is_cut(roles, term, backward, NUMBERS):
-                line, text = cut.lineno, ast.unparse(cut)[:80]
-                says = f"all that this part of the loss is computed of is cut off from the model: {text}"
-                fix = "compute it on the outputs themselves, not on detached ones"
-                yield fault("loss_cut_off", line, "likely", says, fix=fix, lines=(term.lineno, backward.line))
-
-
-def _summed(roles: Roles, node: ast.expr, function: str, depth: int = MAX_NAMES_FOLLOWED) -> Iterator[ast.expr]:
-    """Yield what a loss is the sum of, what is added to it later among it; names of single parts stay names."""
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
-        yield from _summed(roles, node.left, function, depth)
-        yield from _summed(roles, node.right, function, depth)
-    elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
-        yield from _summed(roles, node.left, function, depth)
-    elif isinstance(node, ast.Call) and _last_method(node) == "scale" and len(node.args) == 1:
-        yield from _summed(roles, node.args[0], function, depth)
-    elif isinstance(node, ast.Name):
-        made = roles.assignments_by_name.get((function, node.id), [])
-        is_sum = any(part.adds or _is_sum(part.value) for part in made)
-        for part in made if is_sum and depth else ():
-            yield from _summed(roles, part.value, function, depth - 1)
-        if not is_sum:
-            yield node
-    else:
-        yield node
-
-
-def _is_sum(node: ast.expr) -> bool:
-    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub | ast.Div)
-
-
-def _factors(node: ast.expr) -> list[ast.expr]:
-    """Return what an expression is the product of."""
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
-        return [*_factors(node.left), *_factors(node.right)]
-    return [node]
-
-
-def _cut_factor(roles: Roles, gradients: Gradients, term: ast.expr, backward: Call) -> ast.expr | None:
-    """Return the loss that a part of a sum weights, where its gradient was cut off on the way to it.
-
-    What is detached as it is was meant to be shown, or balances another part. So it is not judged.
-    """
-    factors = _factors(term)
-    cut = [node for node in factors if gradients.of(node, backward.function) == "cut"]
-    if len(cut) != 1 or gradients.of(term, backward.function) != "cut":
-        return None
-    name = cut[0].id if isinstance(cut[0], ast.Name) else ""
-    made = roles.assignments_by_name.get((backward.function, name), [])
-    if len(made) > 1 or not (len(factors) > 1 or LOSS_NAME.search(ast.unparse(term))):
-        return None
-    loss = made[0].value if made else cut[0]
-    return loss if _is_computed(loss) else None
-
-
-def _is_computed(node: ast.expr) -> bool:
-    """Say whether a loss is computed of what it is made of, and is not that alone, detached."""
-    return any(
-        isinstance(part, ast.BinOp)
-        or (isinstance(part, ast.Call) and LOSS_NAME.search(dotted(part.func).rpartition(".")[2]))
-        or (isinstance(part, ast.Call) and dotted(part.func).rpartition(".")[2] in ("pow", "square", "abs"))
-        for part in ast.walk(node)
-    )
-
-
-def part_cut_from_loss(roles: Roles) -> Iterator[Fault]:
-    """A part of the loss is a plain number, taken by item() of what has a gradient."""
-    for line in dict.fromkeys(roles.trace.lacking):
-        says = "a part of the loss is a plain number taken by item(), through which no gradient goes"
-        yield fault("loss_cut_off", line, "certain", says)
-    for line, made in dict.fromkeys(roles.trace.without_graph):
-        says = f"line {made} computes this loss where gradients are off, so it has no graph to go through"
-        yield fault("backward_without_graph", line, "certain", says, lines=(made,))
-
-
-def losses_kept(roles: Roles) -> Iterator[Fault]:
-    """Losses are kept with their graphs."""
-    lost = {name for backward in roles.backwards for node in _given_to(backward) for name in _names_of_loss(node)}
-    training = {backward.function for backward in roles.backwards}
-    yield from _kept_by_a_step(roles)
-    for call in roles.script.named("append"):
-        arg = call.node.args[0] if call.node.args else None
-        name = dotted(arg) if isinstance(arg, ast.Name | ast.Attribute) else ""
-        again = any(made.target == call.owner and made.loops == call.loops for made in roles.script.assignments)
-        again = again or any(
-            made.target in lost and call.owner in _names_of(made.value) for made in roles.script.assignments
-        )
-        evaluates = roles.evaluates(call.function) and LOSS_NAME.search(name)
-        of_loop = call.function in training or "." in name or evaluates
-        kept = name in lost and of_loop and call.loops and not again and not roles.gradients_off(call)
-        if kept and not _is_detached(roles, name, call):
-            says = f"{call.owner} keeps {name} with its graph"
-            yield fault("losses_kept", call.line, "certain", says, fix=f"{call.owner}.append({name}.item())")
-    for added in roles.script.assignments:
-        summed = is_running_sum(added) and added.loops and added.target not in lost
-        if not summed or added.function not in training:
+def arguments_swapped(roles: Roles) -> Iterator[Fault]:
+    """A loss is given the targets first and the outputs second."""
+    for call in roles.script.calls:
+        one_sided = roles.is_cross_entropy(call) or roles.loss_named(
+            call, "NLLLoss", "nll_loss", "BCELoss", "BCEWithLogitsLoss", "binary_cross_entropy",
+            "binary_cross_entropy_with_logits",
+        )  # fmt: skip
+        if not one_sided or len(call.node.args) < 2:
             continue
-        names = (_names_of(added.value) & lost) - {added.target} - roles.model_names
-        names = {name for name in names if not _is_number(roles, name, added)}
-        cut = any(name.rpartition(".")[2] in CUT for name in calls_in(added.value))
-        read = any(isinstance(node, ast.Attribute) and node.attr in ("data", "shape") for node in ast.walk(added.value))
-        if names and not cut and not read and not _set_anew(roles, added):
-            says = f"{added.target} adds up {', '.join(sorted(names))} with its graph"
-            yield fault("losses_kept", added.line, "certain", says, fix="add loss.item(), or loss.detach()")
-    yield from _kept_in_evaluation(roles)
-    yield from _kept_after_eval(roles)
-    for line, *through in dict.fromkeys(roles.trace.kept):
-        says = "this list keeps the loss of each round with its graph"
-        yield fault("losses_kept", line, "likely", says, fix="keep loss.item(), or loss.detach()", lines=through)
+        first, second = (dotted(arg).rpartition(".")[2] for arg in call.node.args[:2])
+        source = roles.source_of(call.node.args[0], call)
+        computed = isinstance(source, ast.Call) and roles.calls_model(source)
+        named = isinstance(call.node.args[0], ast.Name) and TARGET.search(first) and not computed
+        outputs = OUTPUT.search(second) or (
+            isinstance(call.node.args[1], ast.Call) and roles.calls_model(call.node.args[1])
+        )
+        if named and outputs:
+            says = f"{call.name}() takes outputs first and targets second, and is given them the other way round"
+            yield fault("arguments_swapped", call.line, "certain", says)
 
 
-def _is_number(roles: Roles, name: str, added: Assignment) -> bool:
-    """Say whether a name was last assigned a plain number, such as a count that the loss is divided by."""
+def statistics_swapped(roles: Roles) -> Iterator[Fault]:
+    """A transform that takes the mean first and the deviation second is given them the other way round."""
+    for call in roles.script.named("Normalize", "normalize"):
+        names = [dotted(arg).rpartition(".")[2].lower() for arg in call.node.args[:2]]
+        if len(names) == 2 and re.search(r"std|sigma|dev", names[0]) and re.search(r"mean|mu$|avg", names[1]):
+            says = f"{call.name}() takes the mean first and the deviation second, and is given them the other way round"
+            yield fault("arguments_swapped", call.line, "certain", says)
+
+
+def divergence_of_what(roles: Roles) -> Iterator[Fault]:
+    """F.kl_div is given probabilities where it takes log-probabilities, or the other way round."""
+    for call in roles.script.calls:
+        if not roles.loss_named(call, "KLDivLoss", "kl_div") or len(call.node.args) < 2:
+            continue
+        made = roles.losses.get(call.name)
+        settings = [*call.node.keywords, *(made.value.keywords if made and isinstance(made.value, ast.Call) else [])]
+        of_logs = any(setting.arg == "log_target" and constant_of(setting.value) is not False for setting in settings)
+        first, second = (_activation_before(roles, arg, call) for arg in call.node.args[:2])
+        values = roles.trace.given.get(id(call.node), [])
+        first = first or next((end for end in {end_of(value) for value in values} if len(values) > 0), "")
+        if first == "softmax":
+            says = f"{call.name}() takes log-probabilities first, and is given probabilities"
+            yield fault("divergence_of_probabilities", call.line, "certain", says)
+        elif second == "log_softmax" and not of_logs:
+            says = f"{call.name}() takes probabilities second unless log_target=True, and is given log-probabilities"
+            yield fault("divergence_of_probabilities", call.line, "certain", says)
+
+
+def _activation_before(roles: Roles, node: ast.expr, call: Call) -> str:
+    source = roles.source_of(node, call)
+    last = dotted(source.func).rpartition(".")[2] if isinstance(source, ast.Call) else ""
+    return last if last in ("softmax", "log_softmax") else ""
+
+
+def softmax_over_the_batch(roles: Roles) -> Iterator[Fault]:
+    """Probabilities of classes are taken along the batch."""
+    named = roles.script.named("softmax", "log_softmax", "Softmax", "LogSoftmax")
+    for call in [call for call in named if _is_over_rows(call)][:MAX_JUDGED]:
+        functional = _is_functional(call)
+        node = call.node.args[0] if functional and call.node.args else ast.Name(call.owner)
+        given = f"{ast.unparse(node)} {ast.unparse(roles.source_of(node, call))}"
+        of_outputs = re.search(r"logit|output|\bouts?\b|pred|model\(|net\(|classifier|head\(|\bfc", given)
+        one_row = re.search(r"\[[\w, -]*\w\]|squeeze|\[0\]|weight|alpha|router|gate|stack", given)
+        last = call.method[:1].isupper() and _is_last(roles, call)
+        if (of_outputs and not one_row) or last:
+            of_rows = (
+                roles.uses("DataLoader", "cross_entropy", "CrossEntropy", "NLLLoss") if last else _has_rows(roles, call)
+            )
+            says = f"{ast.unparse(call.node)[:60]} makes the rows of a batch add up to one, and not the classes"
+            yield fault("softmax_over_batch", call.line, "likely" if of_rows else "depends", says)
+
+
+def normalized_over_the_batch(roles: Roles) -> Iterator[Fault]:
+    """Vectors that are compared with each other get the length one along the batch, and not each by itself."""
+    for node in ast.walk(roles.script.tree):
+        if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.MatMult):
+            continue
+        left = node.left
+        if isinstance(left, ast.Name):
+            around = next((call for call in roles.script.calls if call.line >= node.lineno), None)
+            left = roles.source_of(left, around) if around is not None else left
+        call = roles.call_of(left) if isinstance(left, ast.Call) else None
+        if call is None or call.method != "normalize" or not _is_of_all_pairs(node) or not _is_over_rows(call):
+            continue
+        says = f"{ast.unparse(call.node)[:60]} goes along the batch: what a row is like hangs on the others"
+        yield fault("normalized_over_batch", call.line, "likely", says)
+
+
+def _is_functional(call: Call) -> bool:
+    return dotted(call.node.func).partition(".")[0] in ("F", "torch", "nn", "functional")
+
+
+def _is_over_rows(call: Call) -> bool:
+    """Say whether a softmax goes along the first axis."""
+    place = 2 if call.method == "normalize" else 1
+    axis = call.constant("dim", place if _is_functional(call) and not call.method[:1].isupper() else 0)
+    return axis == 0 and not isinstance(axis, bool)
+
+
+def _has_rows(roles: Roles, call: Call) -> bool:
+    """Say whether the classes of what a call gives are its second axis: a loss or a choice of classes asks for that."""
     made = [
         assignment
-        for assignment in roles.assignments_by_name.get((added.function, name), [])
-        if assignment.order <= added.order
+        for assignment in roles.script.assignments
+        if any(part is call.node for part in ast.walk(assignment.value))
     ]
-    return bool(made) and bool({call.rpartition(".")[2] for call in calls_in(made[-1].value)} & NUMBERS_FROM)
-
-
-NUMBERS_FROM = {*NUMBERS, "len", "int", "numel"}
-"""Calls that give a number without a graph."""
-SWITCHES = {"eval", "train", "requires_grad_", "state_dict"}
-"""Methods of models: what they are called on is a model."""
-
-
-def _kept_after_eval(roles: Roles) -> Iterator[Fault]:
-    """Yield sums of losses that a function which trains as well adds up after `eval()`, with gradients on."""
-    training = {backward.function for backward in roles.backwards}
-    for made in roles.script.assignments:
-        if not is_running_sum(made) or not made.loops or made.function not in training:
+    names = {assignment.target for assignment in made}
+    for node in ast.walk(roles.scope_of(call.function)):
+        parts = list(ast.walk(node)) if isinstance(node, ast.Call | ast.Subscript) else []
+        if not any(part is call.node or (isinstance(part, ast.Name) and part.id in names) for part in parts):
             continue
-        if any(made.loops[-1] in call.loops for call in (*roles.backwards, *roles.steps)):
-            continue
-        before = [call for call in roles.script.calls if call.function == made.function and call.order <= made.order]
-        switches = [call.method for call in before if call.method in ("eval", "train") and call.owner]
-        if switches[-1:] != ["eval"] or roles.gradients_off(before[-1]) or _starts_in(roles, made.target, made.loops):
-            continue
-        if carries_graph(roles, made.value, made.function, made.order):
-            says = f"gradients are on in this evaluation, and {made.target} keeps the graph of every batch"
-            yield fault("losses_kept", made.line, "certain", says, fix="compute it under torch.no_grad()")
+        if isinstance(node, ast.Subscript):
+            first = node.slice.elts[0] if isinstance(node.slice, ast.Tuple) and node.slice.elts else None
+            second = isinstance(first, ast.Slice) and dotted(node.value) in names
+        elif isinstance(node, ast.Call) and node is not call.node:
+            axes = [constant_of(arg) for arg in (*node.args, *(keyword.value for keyword in node.keywords))]
+            of_axis = any(axis in (1, -1) and not isinstance(axis, bool) for axis in axes)
+            method = dotted(node).rpartition(".")[2]
+            second = (of_axis and method in OVER_CLASSES) or bool(re.search(r"loss|entropy|kl_div|criterion", method))
+        else:
+            second = False
+        if second:
+            return True
+    return False
 
 
-def _kept_by_a_step(roles: Roles) -> Iterator[Fault]:
-    """Yield where a step of Lightning puts the loss that it returns into a list as well."""
-    for call in roles.script.named("append"):
-        step = roles.definitions.get("training_step") if call.function.endswith(".training_step") else None
-        arg = call.node.args[0] if call.node.args else None
-        returned = values_returned(step)
-        names = {
-            part.id for value in returned if value is not None for part in ast.walk(value) if isinstance(part, ast.Name)
-        }
-        if isinstance(arg, ast.Name) and arg.id in names and call.owner.startswith("self."):
-            source = roles.source_of(arg, call)
-            if not isinstance(source, ast.Call) or _last_method(source) not in ("detach", "item"):
-                says = f"{call.owner} keeps {arg.id} of every batch with its graph"
-                # its largest part is freed by the backward pass, and the manual of Lightning keeps losses so
-                yield fault("losses_kept", call.line, "depends", says, fix=f"{call.owner}.append({arg.id}.detach())")
-
-
-def _kept_in_evaluation(roles: Roles) -> Iterator[Fault]:
-    """Yield where evaluation with gradients on adds up or lists values with their graphs."""
-    kept = [
-        (made.target, made.value, made.line, made.order, made.loops, made.function)
-        for made in roles.script.assignments
-        if is_running_sum(made)
-    ]
-    kept += [
-        (call.owner, call.node.args[0], call.line, call.order, call.loops, call.function)
-        for call in roles.script.named("append")
-        if call.node.args
-    ]
-    for target, value, line, order, loops, function in kept:
-        if not loops or not roles.trains_by_hand or not roles.evaluates(function) or _starts_in(roles, target, loops):
-            continue
-        before = [call for call in roles.script.calls if call.function == function and call.order <= order]
-        on = bool(before) and not roles.gradients_off(before[-1])
-        of_model = SWITCHES & {name.rpartition(".")[2] for name in calls_in(value)}
-        if on and not of_model and carries_graph(roles, value, function, order):
-            says = f"gradients are on in this evaluation, and {target} keeps the graph of every batch"
-            yield fault("losses_kept", line, "certain", says, fix="compute it under torch.no_grad()")
-
-
-def _starts_in(roles: Roles, target: str, loops: tuple[int, ...]) -> bool:
-    """Say whether a sum or list begins anew in the loop in which it grows."""
+def _is_last(roles: Roles, call: Call) -> bool:
+    """Say whether a layer is the last of a `Sequential`."""
     return any(
-        made.target == target and made.loops == loops and not is_running_sum(made) for made in roles.script.assignments
+        isinstance(node, ast.Call) and dotted(node.func).endswith("Sequential") and node.args[-1:] == [call.node]
+        for node in ast.walk(roles.script.tree)
     )
 
 
-def _given_to(backward: Call) -> list[ast.expr]:
-    """Return what gradients are computed of: what stands before `.backward()`, or its one argument."""
-    loss = _loss_of(backward)
-    return [loss] if loss is not None else []
+def all_rows_one_target(roles: Roles) -> Iterator[Fault]:
+    """Similarities of all pairs of a batch have the same target in each row, where each row has its own partner."""
+    for call in roles.script.calls:
+        if not roles.is_cross_entropy(call) or len(call.node.args) < 2:
+            continue
+        scores, target = (roles.source_of(argument, call) for argument in call.node.args[:2])
+        if (
+            isinstance(target, ast.Call)
+            and isinstance(target.func, ast.Attribute)
+            and target.func.attr in ("long", "to")
+        ):
+            target = target.func.value
+        same = dotted(target).rpartition(".")[2] in ("zeros", "zeros_like") and isinstance(target, ast.Call)
+        if same and _is_of_all_pairs(scores):
+            says = "each row of a matrix of all pairs is to be the most like row 0, and not the most like its partner"
+            yield fault("all_rows_one_target", target.lineno, "likely", says)
 
 
-def _names_of(node: ast.expr) -> set[str]:
-    """Return the names and attributes in an expression, dotted; of `self.loss` not `self`."""
-    attributes = {dotted(part) for part in ast.walk(node) if isinstance(part, ast.Attribute)}
-    return attributes | (names_in(node) - {"self"})
+def times_the_temperature(roles: Roles) -> Iterator[Fault]:
+    """Similarities of all pairs are multiplied by a temperature below one, which they are to be divided by."""
+    for node in ast.walk(roles.script.tree):
+        if not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult)):
+            continue
+        for side, other in ((node.left, node.right), (node.right, node.left)):
+            named = re.search(r"^(?:temp|temperature|tau)$", dotted(side).rpartition(".")[2], re.IGNORECASE)
+            value = constant_of(roles.spelled_out(side)) if named else None
+            if isinstance(value, float) and 0 < value < 1 and _is_of_all_pairs(other):
+                says = f"similarities are multiplied by {ast.unparse(side)} = {value}: all rows look alike to the loss"
+                yield fault("times_the_temperature", node.lineno, "likely", says)
 
 
-def _names_of_loss(node: ast.AST) -> set[str]:
-    """Return the names of a loss in an expression, and not those of what a function makes it from."""
-    if isinstance(node, ast.Call):
-        given = dotted(node.func).rpartition(".")[2] in SAME_VALUES or "scale" in dotted(node.func)
-        parts: list[ast.AST] = [node.func.value] if isinstance(node.func, ast.Attribute) else []
-        parts += node.args if given else []
-    elif isinstance(node, ast.Name | ast.Attribute):
-        return _names_of(node)
-    else:
-        parts = list(ast.iter_child_nodes(node))
-    return set[str]().union(*map(_names_of_loss, parts))
-
-
-def _set_anew(roles: Roles, added: Assignment) -> bool:
-    """Say whether a sum begins anew in the loop in which it is added to, as that of a window of batches does."""
-    return any(
-        made.target == added.target and not is_running_sum(made) and made.loops == added.loops
-        for made in roles.script.assignments
-        if made.function == added.function
-    )
-
-
-def _is_detached(roles: Roles, name: str, call: Call) -> bool:
-    source = roles.source_of(ast.Name(name), call)
-    return any(text.rpartition(".")[2] in ("item", "detach") for text in calls_in(source))
-
-
-ELEMENTWISE_LOSSES = (
-    "MSELoss", "mse_loss", "L1Loss", "l1_loss", "SmoothL1Loss", "smooth_l1_loss", "HuberLoss", "huber_loss",
-)  # fmt: skip
-"""Losses that broadcast outputs and targets of different shapes; PyTorch warns of some of them, and goes on."""
+def _is_of_all_pairs(node: ast.expr) -> bool:
+    """Say whether a value is `a @ b.T`, scaled or not, to which no further columns are added."""
+    if any(dotted(part).rpartition(".")[2] in ("cat", "concat", "hstack") for part in ast.walk(node)):
+        return False
+    products = [(part.right, part) for part in ast.walk(node) if isinstance(part, ast.BinOp)]
+    turned = [right for right, part in products if isinstance(part.op, ast.MatMult)]
+    turned += [
+        part.args[-1]
+        for part in ast.walk(node)
+        if isinstance(part, ast.Call) and part.args and dotted(part).rpartition(".")[2] in ("mm", "matmul")
+    ]
+    return any(re.search(r"\.(?:t\(\)|T|mT|transpose\([^()]*\))$", ast.unparse(right)) for right in turned)
 
 
 def shapes_broadcast(roles: Roles) -> Iterator[Fault]:
@@ -709,11 +575,6 @@ def _compared(roles: Roles, call: Call) -> tuple[ast.expr, ast.expr] | None:
     return (difference.left, difference.right) if compares else None
 
 
-SAME_SHAPE = (
-    "float", "double", "long", "to", "cuda", "detach", "clone", "clamp", "exp", "log", "sigmoid", "tanh", "sin", "cos",
-)  # fmt: skip
-
-
 def _shape(roles: Roles, node: ast.expr, call: Call, depth: int = MAX_NAMES_FOLLOWED) -> str:
     """Return the shape of a value as far as its outermost operation tells it: "row" (n,), "column" (n, 1) or ""."""
     parts: list[ast.expr] = []
@@ -774,15 +635,6 @@ def _shape_after(method: str, node: ast.Call) -> str:
     return ""
 
 
-RESHAPES = ("squeeze", "unsqueeze", "flatten", "view", "reshape", "ravel")
-TALL = re.compile(r"\[:, None\]|(?:ones|zeros|full|Tensor|rand\w*)\([^\n]*, 1\)|\.to_numpy\(\)\[:, |\[\[['\"]")
-"""What makes columns besides reshaping: a new axis, shapes that are written out, columns of a table by a list."""
-
-
-MADE_BY_SIZE = ("rand", "randn", "zeros", "ones", "empty", "full", "uniform", "normal")
-"""Functions that make an array of a size that they are given."""
-
-
 def _is_column_by_size(call: Call) -> bool:
     """Say whether an array of the shape (n, 1) is made: `torch.rand(n, 1)` or `np.zeros((n, 1))`."""
     tuples = [arg for arg in (*call.node.args, *call.keywords.values()) if isinstance(arg, ast.Tuple | ast.List)]
@@ -795,9 +647,6 @@ def _brings_into_columns(roles: Roles) -> bool:
     made = any(map(_is_column_by_size, roles.script.named(*MADE_BY_SIZE)))
     reshaped = any(_shape_after(call.method, call.node) == "column" for call in roles.script.named(*RESHAPES))
     return made or reshaped or bool(TALL.search(roles.source))
-
-
-MEAN_LOSSES = re.compile(r"(?:^|\.)(?:F|functional)\.(?:\w*loss|\w*cross_entropy\w*)$")
 
 
 def reductions_mixed(roles: Roles) -> Iterator[Fault]:
@@ -816,9 +665,6 @@ def returned(roles: Roles) -> Iterator[Assignment]:
                 if isinstance(node, ast.Return) and node.value is not None and inside:
                     order = inside[-1].order + 1
                     yield Assignment("", node.value, node.lineno, order, (), inside[-1].function)
-
-
-KERAS_LOSS = re.compile(r"(?:Sparse|Binary)?_?(?:Categorical)?_?Crossentropy$", re.IGNORECASE)
 
 
 def keras_logits(roles: Roles) -> Iterator[Fault]:
@@ -844,17 +690,6 @@ def keras_logits(roles: Roles) -> Iterator[Fault]:
     if not logits and plain and not named:
         says = "the last layer gives logits, and the loss without from_logits=True takes probabilities"
         yield fault("logits_as_probabilities", loss.lineno, "likely", says)
-
-
-WEIGHT_OF_A_ROW = re.compile(
-    r"mask|keep|valid|(?:^|_)(?:row|sample|example|item|instance|importance|is|class)_?w(?:eights?)?s?$|^weights$|^w[st]?$",
-    re.IGNORECASE,
-)
-"""Names of weights that have a value for each row."""
-
-
-MAX_PRODUCTS = 50
-"""Products with weights of rows that are judged. Chosen: a script has a few."""
 
 
 def weights_on_a_mean(roles: Roles) -> Iterator[Fault]:
@@ -892,9 +727,6 @@ def _called_loss(roles: Roles, node: ast.expr, within: ast.AST) -> Call | None:
     return call if MEAN_LOSSES.search(call.name) and not REDUCES & set(call.keywords) else None
 
 
-REDUCES = {"reduction", "reduce", "size_average"}
-
-
 def _weighs_rows(node: ast.expr) -> bool:
     """Say whether a factor has a value for each row, by its name."""
     names = [dotted(part).rpartition(".")[2] for part in ast.walk(node) if isinstance(part, ast.Name | ast.Attribute)]
@@ -919,3 +751,58 @@ def _is_reduced(roles: Roles, product: ast.BinOp) -> bool:
         and any(call.owner == made.target and call.method in ("mean", "sum") for call in roles.script.calls)
         for made in roles.script.assignments
     )
+
+
+def loss_has_wrong_sign(roles: Roles) -> Iterator[Fault]:
+    """A part of the loss is made larger where it should be made smaller, or the other way round."""
+    if "maximize=True" in roles.source:
+        return
+    if not roles.steps and not roles.uses("jax", "Trainer", "optax"):
+        return
+    for event in roles.trace.of("loss"):
+        signs: dict[Quantity, dict[int, int]] = {}
+        for term in event.terms:
+            signs.setdefault(term.quantity, {})[term.sign] = term.line
+        lines = {
+            quantity: next(iter(line_by_sign.values()))
+            for quantity, line_by_sign in signs.items()
+            if len(line_by_sign) == 1
+        }
+        sign = {
+            quantity: next(iter(line_by_sign)) for quantity, line_by_sign in signs.items() if len(line_by_sign) == 1
+        }
+        whole = sign.get("other") == -1 or ("log_prob" not in sign and _is_negated_sum(roles, event.node))
+        ascends = whole and set(sign.values()) == {-1}  # an attack makes all of a loss larger
+        if sign.get("kl") == -1 and not ascends:
+            says = "the divergence has a minus in the loss: training makes it as large as it can"
+            yield fault("loss_sign", lines["kl"], "likely", says)
+        if sign.get("policy") == 1:
+            says = "log-probabilities times advantages are made smaller: good actions become less likely"
+            yield fault("loss_sign", lines["policy"], "likely", says)
+        if sign.get("entropy") == 1 and "policy" in sign:
+            says = "the entropy of the policy is added to the loss: training takes exploration away"
+            yield fault("entropy_sign", lines["entropy"], "likely", says)
+        for quantity, says in ALONE.items():
+            if set(signs) == {quantity} and sign.get(quantity) == 1 and not _is_bounded(roles, lines[quantity]):
+                yield fault("loss_sign", lines[quantity], "likely", says)
+
+
+def _is_bounded(roles: Roles, line: int) -> bool:
+    """Say whether a quantity counts above a bound alone, as that of pairs which do not belong together does."""
+    statements = [node for node in ast.walk(roles.script.tree) if isinstance(node, ast.stmt) and node.lineno == line]
+    return any(re.search(r"clamp|relu|max\(|abs\(", ast.unparse(node)) for node in statements)
+
+
+def _is_negated_sum(roles: Roles, node: ast.AST) -> bool:
+    """Say whether gradients are computed of a sum that has a minus as a whole: `-1.0 * (a + b)`."""
+    names = names_in(node)
+    for made in roles.script.assignments:
+        value = made.value
+        parts: list[ast.expr] = []
+        if isinstance(value, ast.UnaryOp) and isinstance(value.op, ast.USub):
+            parts = [value.operand]
+        elif isinstance(value, ast.BinOp) and isinstance(value.op, ast.Mult) and sign_of(value) < 0:
+            parts = [value.left, value.right]
+        if made.target in names and any(isinstance(part, ast.BinOp) and isinstance(part.op, ast.Add) for part in parts):
+            return True
+    return False

@@ -1,4 +1,4 @@
-"""Is each of several networks updated, used, and given the gradients that are meant for it?"""
+"""Is each of several networks, copies and averages updated, used, and given the gradients that are meant for it?"""
 
 from __future__ import annotations
 
@@ -18,6 +18,14 @@ FOLLOWS = re.compile(r"target|momentum|slow|(?:^|_)ema(?:$|_)", re.IGNORECASE)
 AVERAGES = re.compile(r"(?:^|\.)(?:ExponentialMovingAverage|\w*EMA\w*|ModelEma\w*|AveragedModel)$")
 """Classes that keep an average of the weights of a model."""
 ONLY_UPDATES = {"update", "update_parameters", "to", "eval", "cuda", "register", "requires_grad_", "step"}
+MAY_BE_AVERAGES = re.compile(rf"{AVERAGES.pattern}|^(?:Model)?E(?:MA|ma)$")
+LEAST_KEPT = 0.3
+"""Share of itself that an average keeps at an update, below which it averages next to nothing. Chosen: fast target
+networks keep 0.9, and averages of weights 0.99 or more."""
+HANDS_BACK = re.compile(r"save$|print$|len$")
+KEPT_FIXED = re.compile(r"teacher|ref|frozen|fixed|random|rnd|old|perceptual|vgg|lpips", re.IGNORECASE)
+"""Names of networks that are left as they are on purpose."""
+COPIED_LATER = re.compile(r"copy|state_dict|clone|zip\(")
 
 
 def target_never_updated(roles: Roles) -> Iterator[Fault]:
@@ -45,7 +53,7 @@ def target_never_updated(roles: Roles) -> Iterator[Fault]:
         if id(event.node) in optional or _is_given_source(roles, copied) or _copied_again(others, copied):
             continue
         touched = any(
-            (other.action in ("write", "load", "escape", "copy") and _reaches(other, copied))
+            (other.action in ("write", "load", "escape", "copy") and other.concerns(copied))
             or (
                 other.action == "attach"
                 and other.source is not None
@@ -60,7 +68,7 @@ def target_never_updated(roles: Roles) -> Iterator[Fault]:
             for earlier in trace.events[:place]
         )
         used = any(
-            other.action == "forward" and (other.loops or other.entry) and _reaches(other, copied) for other in others
+            other.action == "forward" and (other.loops or other.entry) and other.concerns(copied) for other in others
         )
         learns = any(other.action == "step" and (other.loops or other.entry) for other in others)
         if used and learns and not (touched or trained or begun):
@@ -92,10 +100,6 @@ def _copied_again(events: Sequence[Event], copied: Object) -> bool:
     return any(other is not None and other is not copied and other.name == copied.name for other in others)
 
 
-def _reaches(event: Event, model: Object) -> bool:
-    return any(affected.is_related_to(model) for affected in event.objects)
-
-
 def ema_never_applied(roles: Roles) -> Iterator[Fault]:
     """An average of the weights is updated, and neither evaluated nor saved."""
     for made in roles.script.assignments:
@@ -107,9 +111,6 @@ def ema_never_applied(roles: Roles) -> Iterator[Fault]:
         if updated and all(isinstance(parent, ast.Attribute) and parent.attr in ONLY_UPDATES for _, parent in uses):
             says = f"{made.target} averages the weights, and nothing evaluates or saves the average"
             yield fault("ema_never_applied", made.line, "likely", says)
-
-
-MAY_BE_AVERAGES = re.compile(rf"{AVERAGES.pattern}|^(?:Model)?E(?:MA|ma)$")
 
 
 def ema_never_updated(roles: Roles) -> Iterator[Fault]:
@@ -130,81 +131,6 @@ def ema_never_updated(roles: Roles) -> Iterator[Fault]:
             yield fault("ema_never_updated", made.line, "likely", says)
 
 
-def state_not_loaded(roles: Roles) -> Iterator[Fault]:
-    """Weights are put into the mapping that `state_dict` returns, or into a copy, and nothing loads or saves it.
-
-    Source: `torch.nn.Module.state_dict` returns a new mapping, whose entries are the tensors of the model.
-    """
-    if "state_dict" in roles.definitions:
-        return
-    for node in ast.walk(roles.script.tree):
-        at_once = _put_into(node)
-        if isinstance(at_once, ast.Call) and dotted(at_once.func).endswith(".state_dict"):
-            says = f"{ast.unparse(at_once)} returns a new mapping: what is put into it does not reach the model"
-            yield fault("state_not_loaded", getattr(node, "lineno", 0), "certain", says)
-    for made in roles.script.assignments:
-        scope = roles.definitions.get(made.function.rpartition(".")[2]) if made.function else roles.script.tree
-        if scope is None or not re.fullmatch(r"\w+", made.target) or not _is_state(made.value):
-            continue
-        if any(isinstance(node, ast.Global | ast.Nonlocal) for node in ast.walk(scope)):
-            continue
-        line = _changed_alone(scope, made.target)
-        if line:
-            says = f"weights are put into {made.target} (line {made.line}), which nothing loads or saves"
-            yield fault("state_not_loaded", line, "likely", says)
-
-
-def _put_into(node: ast.AST) -> ast.expr | None:
-    """Return the mapping that a statement puts entries into: `x.update(…)` or `x[key] = …`."""
-    if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
-        return node.targets[0].value
-    called = node.value if isinstance(node, ast.Expr) else None
-    if isinstance(called, ast.Call) and isinstance(called.func, ast.Attribute) and called.func.attr == "update":
-        return called.func.value
-    return None
-
-
-def _is_state(node: ast.expr) -> bool:
-    """Say whether a value is the state of a model or a copy of it: `deepcopy(net.state_dict())`, `{k: v …}`."""
-    if isinstance(node, ast.DictComp):
-        node = node.generators[0].iter
-    while isinstance(node, ast.Call):
-        name = dotted(node.func).rpartition(".")[2]
-        if name == "state_dict":
-            return isinstance(node.func, ast.Attribute)
-        if name in ("deepcopy", "dict", "OrderedDict") and node.args:
-            node = node.args[0]
-        elif name in ("copy", "items") and isinstance(node.func, ast.Attribute):
-            node = node.args[0] if node.args else node.func.value
-        else:
-            return False
-    return False
-
-
-def _changed_alone(scope: ast.AST, name: str) -> int:
-    """Return the line that puts entries into a mapping which is read for that alone; 0 where it is used otherwise."""
-    lines = []
-    allowed: set[int] = set()
-    for node in ast.walk(scope):
-        mapping = _put_into(node)
-        if mapping is not None and dotted(mapping) == name and isinstance(mapping, ast.Name):
-            lines.append(getattr(node, "lineno", 0))
-            allowed |= {id(part) for part in ast.walk(node) if dotted(part) == name}
-        elif isinstance(node, ast.For | ast.comprehension):
-            through = node.iter
-            if isinstance(through, ast.Call) and dotted(through.func) == f"{name}.keys":
-                through = getattr(through.func, "value", through)
-            allowed |= {id(through)} if isinstance(through, ast.Name) else set()
-        elif isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.In | ast.NotIn):
-            allowed |= {id(part) for part in node.comparators}
-    reads = [
-        node
-        for node in ast.walk(scope)
-        if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)
-    ]
-    return lines[0] if lines and all(id(node) in allowed for node in reads) else 0
-
-
 def average_forgets(roles: Roles) -> Iterator[Fault]:
     """An average of the weights keeps a small share of itself, and takes nearly all from the model of the moment."""
     for call in roles.script.calls:
@@ -217,11 +143,6 @@ def average_forgets(roles: Roles) -> Iterator[Fault]:
         if kept is not None and 0 < kept < LEAST_KEPT:
             says = f"the average keeps {kept:.3g} of itself at each update, and so is the model of the last few steps"
             yield fault("average_forgets", call.line, "likely", says)
-
-
-LEAST_KEPT = 0.3
-"""Share of itself that an average keeps at an update, below which it averages next to nothing. Chosen: fast target
-networks keep 0.9, and averages of weights 0.99 or more."""
 
 
 def average_without_buffers(roles: Roles) -> Iterator[Fault]:
@@ -248,11 +169,6 @@ def _ends_in_eval(node: ast.expr) -> bool:
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "eval"
 
 
-HANDS_BACK = re.compile(r"save$|print$|len$")
-KEPT_FIXED = re.compile(r"teacher|ref|frozen|fixed|random|rnd|old|perceptual|vgg|lpips", re.IGNORECASE)
-"""Names of networks that are left as they are on purpose."""
-
-
 def network_without_optimizer(roles: Roles) -> Iterator[Fault]:
     """A network is made, gradients of the loss go to it, and no optimizer has its parameters."""
     trace = roles.trace
@@ -275,14 +191,14 @@ def network_without_optimizer(roles: Roles) -> Iterator[Fault]:
             continue
         for model in sorted(event.objects - named, key=lambda network: network.line):
             kept = model.copy_of is not None or KEPT_FIXED.search(model.name) or FOLLOWS.search(model.name)
-            is_optimized = any(hold.is_related_to(model) for optimizer in optimizers for hold in optimizer.holds)
+            is_optimized = any(optimizer.holds_some_of(model) for optimizer in optimizers)
             inner = model.parent in event.objects and not any(
                 hold.is_related_to(model.parent) for optimizer in optimizers for hold in optimizer.holds if model.parent
             )
             if kept or is_optimized or inner or not model.has_parameters():
                 continue
             left = any(
-                other.action in ("freeze", "load", "escape", "write", "gradients") and _reaches(other, model)
+                other.action in ("freeze", "load", "escape", "write", "gradients") and other.concerns(model)
                 for other in trace.events
             )
             if not left:
@@ -379,9 +295,6 @@ def _steps_before_the_next_backward(later: Sequence[Event], entry: int) -> list[
     return found
 
 
-COPIED_LATER = re.compile(r"copy|state_dict|clone|zip\(")
-
-
 def target_is_the_same(roles: Roles) -> Iterator[Fault]:
     """A network that should follow another is that network itself, under a second name."""
     if roles.uses("disable_adapter"):
@@ -409,26 +322,6 @@ def target_is_the_same(roles: Roles) -> Iterator[Fault]:
             yield fault("target_is_the_same", made.line, "certain", says, fix=f"copy.deepcopy({given})")
 
 
-def weights_kept_by_reference(roles: Roles) -> Iterator[Fault]:
-    """The best weights are kept as references, which go on with the training."""
-    for made in roles.script.assignments:
-        kept = isinstance(made.value, ast.Call) and dotted(made.value.func).endswith(".state_dict")
-        last = made.target.rpartition(".")[2]
-        if not kept or not made.conditions or not re.search(r"best", last, re.IGNORECASE):
-            continue
-        restored = any(
-            call.method == "load_state_dict" and any(dotted(arg).rpartition(".")[2] == last for arg in call.node.args)
-            for call in roles.script.calls
-        )
-        saved_here = any(
-            call.method == "save" and call.function == made.function and call.conditions == made.conditions
-            for call in roles.script.calls
-        )
-        if restored and not saved_here and roles.trains_by_hand:
-            says = f"{made.target} refers to the weights themselves: what is kept as the best changes with each step"
-            yield fault("weights_kept_by_reference", made.line, "certain", says)
-
-
 def without_gradient_of_its_own(roles: Roles) -> Iterator[Fault]:
     """An optimizer has the parameters of a network that runs without gradients alone."""
     trace = roles.trace
@@ -440,15 +333,15 @@ def without_gradient_of_its_own(roles: Roles) -> Iterator[Fault]:
         stepper for step in steps for stepper in step.objects if stepper.kind == "optimizer" and stepper.holds_all
     ):
         for model in sorted(optimizer.holds - named, key=lambda network: network.line):
-            passes = [event for event in trace.of("forward") if _reaches(event, model)]
+            passes = [event for event in trace.of("forward") if event.concerns(model)]
             left = any(
-                event.action in ("gradients", "write") and event.loops and _reaches(event, model)
+                event.action in ("gradients", "write") and event.loops and event.concerns(model)
                 for event in trace.events
             )
             without = [pass_ for pass_ in passes if pass_.gradients is False and pass_.loops]
             trained = any(event.action == "backward" and model in event.objects for event in trace.events)
             cut_off = [pass_ for pass_ in passes if pass_.gradients and pass_.loops and model in trace.cut]
-            unknown = any(event.action == "escape" and _reaches(event, model) for event in trace.events)
+            unknown = any(event.action == "escape" and event.concerns(model) for event in trace.events)
             known = bool(trace.of("backward")) and all(event.objects for event in trace.of("backward")) and not unknown
             if cut_off and known and not (left or trained):
                 without = cut_off

@@ -1,4 +1,4 @@
-"""Does the optimizer have all parameters of the model?"""
+"""Which parameters train: are they in an optimizer, and are they frozen?"""
 
 from __future__ import annotations
 
@@ -9,13 +9,31 @@ from collections.abc import Iterator, Sequence
 from mldebug_mcp.models.script import Certainty
 from mldebug_mcp.script.calls import Assignment, calls_in, constant_of, dotted, values_returned
 from mldebug_mcp.script.faults import Fault, fault
-from mldebug_mcp.script.library import HAS_PARAMETERS, OPTIMIZERS
+from mldebug_mcp.script.library import HAS_PARAMETERS, OPTIMIZERS, SAME_MODEL
 from mldebug_mcp.script.roles import Roles
 from mldebug_mcp.script.trace.events import Event, Trace
 from mldebug_mcp.script.values import Object
 
 REPLACES_PARAMETERS = re.compile(r"get_peft_model|prepare_model_for|FSDP$|FullyShardedDataParallel$")
 """What returns a model whose parameters are others than before."""
+SEVERAL_TRAININGS = re.compile(
+    r"fold|seed|config|stage|phase|task|grid|trial|run|client|lrs|rates|sizes|experience|round|cycle|domain|models|member",
+    re.IGNORECASE,
+)
+"""What loops over trainings of their own go through: what they are for stands in their words alone."""
+CONTAINERS = ast.List | ast.ListComp | ast.Dict | ast.DictComp | ast.Tuple
+REGISTERS = re.compile(r"(?:ModuleList|ModuleDict|Sequential|ParameterList|add_module|register_module|setattr)$")
+HEAD = re.compile(
+    r"classifier|(?:^|[._])(?:head|fc|score|final|output_layer|out_proj_head)(?:$|[._])|^fc\b|lora_", re.IGNORECASE
+)
+"""Names of the part that is new in fine-tuning."""
+PRETRAINED = re.compile(
+    r"from_pretrained|pretrained=True|weights=(?!None)|create_model\(|hub\.load|load_state_dict|get_peft_model"
+)
+ADAPTED_BY = ("peft_config", "model_init")
+"""What gives a trainer other parameters than those of the model that it is given."""
+LEAVES_FROZEN = {*SAME_MODEL, "parameters", "named_parameters", "gradient_checkpointing_enable", "save_pretrained"}
+"""Methods of a model that free no parameters and give none of its layers."""
 
 
 def _replaced_in_place(roles: Roles, optimizer: str, made: Assignment, model: str) -> Iterator[Fault]:
@@ -104,10 +122,7 @@ def _layers_after_the_optimizer(trace: Trace) -> Iterator[Fault]:
             or any(_is_at(trained, owner, layer.name) for trained in optimizer.holds for owner in event.objects)
         ]
         later = _optimizers_made(trace.events[place:], event.entry)
-        again = any(
-            not optimizer.holds_all or any(trained.is_related_to(layer) for trained in optimizer.holds)
-            for optimizer in later
-        )
+        again = any(not optimizer.holds_all or optimizer.holds_some_of(layer) for optimizer in later)
         given = any(trained.is_part_of(layer) for optimizer in before for trained in optimizer.holds)
         taken = any(
             escape.action == "escape" and knows_model[:1] and knows_model[0] in escape.objects
@@ -146,14 +161,6 @@ def _optimizers_made(events: Sequence[Event], entry: int) -> list[Object]:
     ]
 
 
-SEVERAL_TRAININGS = re.compile(
-    r"fold|seed|config|stage|phase|task|grid|trial|run|client|lrs|rates|sizes|experience|round|cycle|domain|models|member",
-    re.IGNORECASE,
-)
-"""What loops over trainings of their own go through: what they are for stands in their words alone."""
-SETS_ANEW = ("load", "write", "attach")
-
-
 def _made_anew(roles: Roles) -> Iterator[Fault]:
     """Yield optimizers that a loop makes anew for a model that goes on: each round loses their moments."""
     trace = roles.trace
@@ -166,7 +173,7 @@ def _made_anew(roles: Roles) -> Iterator[Fault]:
         inside = [event for event in trace.events if event.entry == make.entry and event.loops[:depth] == make.loops]
         steps = [event for event in inside if event.action == "step" and optimizer in event.objects]
         fresh = any(model.loops[:depth] == make.loops for model in optimizer.holds)
-        reset = any(_sets_anew(event) and _touches(event, model) for event in inside for model in optimizer.holds)
+        reset = any(_sets_anew(event) and event.concerns(model) for event in inside for model in optimizer.holds)
         conditional = not any(set(make.tests) <= set(step.tests) for step in steps)
         passes = max((len(step.loops) - depth for step in steps), default=0)
         through = roles.loops_by_line.get(line)
@@ -186,10 +193,6 @@ def _sets_anew(event: Event) -> bool:
     if event.action == "escape" and isinstance(event.node, ast.Call):
         return bool(re.search(r"reset|init|load|restore", dotted(event.node.func), re.IGNORECASE))
     return event.action in ("load", "write", "attach")
-
-
-def _touches(event: Event, model: Object) -> bool:
-    return any(affected.is_related_to(model) for affected in event.objects)
 
 
 def unfrozen_outside_optimizer(roles: Roles) -> Iterator[Fault]:
@@ -265,9 +268,6 @@ def _layers_in_a_list(roles: Roles) -> Iterator[Fault]:
                 yield fault("layers_in_a_list", assignment.line, "certain", says)
 
 
-CONTAINERS = ast.List | ast.ListComp | ast.Dict | ast.DictComp | ast.Tuple
-
-
 def _is_container(node: ast.expr) -> bool:
     """Say whether a value is a list, tuple or mapping of Python."""
     return isinstance(node, CONTAINERS) or (
@@ -295,9 +295,6 @@ def _makes_layers(roles: Roles, name: str) -> bool:
     helper = roles.definitions.get(name.rpartition(".")[2])
     returned = values_returned(helper)
     return any(HAS_PARAMETERS.search(called) for value in returned if value is not None for called in calls_in(value))
-
-
-REGISTERS = re.compile(r"(?:ModuleList|ModuleDict|Sequential|ParameterList|add_module|register_module|setattr)$")
 
 
 def _is_registered(roles: Roles, module: ast.ClassDef, names: set[str]) -> bool:
@@ -360,7 +357,7 @@ def freeze_of(events: Sequence[Event], model: Object, make: Event) -> Event | No
     """Return what freezes all of a model for good, None where nothing does, or new layers are free."""
     found = None
     for event in events:
-        if event.entry != make.entry or not _touches(event, model):
+        if event.entry != make.entry or not event.concerns(model):
             continue
         if (
             event.action == "freeze"
@@ -373,16 +370,6 @@ def freeze_of(events: Sequence[Event], model: Object, make: Event) -> Event | No
             if event.action == "unfreeze":
                 return None
     return found
-
-
-HEAD = re.compile(
-    r"classifier|(?:^|[._])(?:head|fc|score|final|output_layer|out_proj_head)(?:$|[._])|^fc\b|lora_", re.IGNORECASE
-)
-"""Names of the part that is new in fine-tuning."""
-BODY = re.compile(r"backbone|encoder|^base|features|bert|layer[1-4]|(?:^|[._])body", re.IGNORECASE)
-PRETRAINED = re.compile(
-    r"from_pretrained|pretrained=True|weights=(?!None)|create_model\(|hub\.load|load_state_dict|get_peft_model"
-)
 
 
 def head_frozen(roles: Roles) -> Iterator[Fault]:
@@ -468,3 +455,20 @@ def _leaves_the_body(loop: ast.For, name: str) -> bool:
         and constant_of(node.value) is False
         for node in loop.body
     ) and bool(name)
+
+
+def trains_frozen_model(roles: Roles) -> Iterator[Fault]:
+    """All parameters of a model are frozen when a trainer gets it."""
+    events = roles.trace.events
+    for call in roles.trainer_calls:
+        given = roles.trace.settings.get(id(call.node), {}).get("model", [])
+        place = next((at for at, event in enumerate(events) if event.node is call.node), None)
+        model = given[0] if len(given) == 1 else None
+        if not isinstance(model, Object) or place is None or set(ADAPTED_BY) & {*roles.keywords(call)}:
+            continue
+        if {other.method for other in roles.script.calls if other.owner == model.name} - LEAVES_FROZEN:
+            continue  # it may add an adapter, or give a layer that is unfrozen
+        freeze = freeze_of(events[:place], model, events[place])
+        if freeze is not None:
+            says = f"all parameters of {model.label} are frozen, and {call.method} trains it (line {call.line})"
+            yield fault("all_frozen", freeze.line, "certain", says, lines=(call.line,))

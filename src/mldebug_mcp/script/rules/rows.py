@@ -1,15 +1,142 @@
-"""Are rows written and scaled alike for training and evaluation, and left as they are stored?"""
+"""Are rows scaled, encoded and changed alike for training and evaluation, and left as they are stored?"""
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
-from mldebug_mcp.script.calls import Call, dotted, values_returned
+from mldebug_mcp.script.calls import (
+    Assignment,
+    Call,
+    calls_in,
+    calls_within,
+    constant_of,
+    dotted,
+    names_in,
+    values_returned,
+)
+from mldebug_mcp.script.facts import CHOSEN_BY
 from mldebug_mcp.script.faults import Fault, fault
 from mldebug_mcp.script.library import HELD_OUT, TRAINS
 from mldebug_mcp.script.roles import Roles
+from mldebug_mcp.script.rules.splits import DRAWS, RANDOM, draws_anew, line_of_rows, loaders_of, loaders_read
+from mldebug_mcp.script.trace.events import Trace
+from mldebug_mcp.script.trace.library_calls import rows_of as dataset_of
+from mldebug_mcp.script.trace.library_calls import wrapped
+from mldebug_mcp.script.values import Constant, Object, Value, facts_of, objects_in
+
+IS_TARGET = re.compile(r"^(?:y|ys|targets?|labels?)$")
+"""Names of what is predicted: its scale tells next to nothing of a single row."""
+STATISTIC = re.compile(r"^\w+\.(?:mean|std|min|max)\([^()]*\)$")
+ENCODES = re.compile(r"(?<!Label)(?<!Hot)(?<!Ordinal)Encoder\b|Scaler\b|PCA\b|Imputer\b|SelectKBest\b|Discretizer\b")
+"""Names of classes whose statistics of rows tell something of each of them."""
+FITTED = re.compile(r"(?:Scaler|PCA|Imputer|Vectorizer|Normalizer|SelectKBest|Discretizer|Transformer)$")
+FIRST_ROWS = re.compile(r"^(.{1,80})\[:[^\]:]{1,80}\]$")
+LATER_ROWS = re.compile(r"^(.{1,80})\[[^\]:]{1,80}:[^\]:]{0,80}\]$")
+CHOSEN_ROWS = re.compile(r"^(\w{1,80})\[[^\n]{1,80} == (.{1,40})\]$")
+"""How the first, the later, or some chosen rows of a table are written."""
+KEEPS_ROWS = {"asarray", "array", "as_tensor", "tensor", "from_numpy", "to_numpy", "astype", "float", "copy", "to"}
+"""Functions and methods that give the same rows in another form."""
+VIEWS = re.compile(r"simclr|byol|moco|dino|contrastive|nt_?xent|info_?nce|barlow|vicreg|twocrop|two_crop|\btta\b", re.I)
+"""What is evaluated on random views on purpose."""
+SWITCHES_VIEWS = re.compile(
+    r"aug|train|jitter|mirror|noise|flip|random|mask|perturb|distort|warp|cutout|mixup|crop|drop", re.IGNORECASE
+)
+"""Names of attributes that switch random changes of rows on."""
+
+
+def fitted_before_split(roles: Roles) -> Iterator[Fault]:
+    """A scaler, a vectorizer or the like is fitted on all rows, and these are split afterwards."""
+    splits = [split for split in roles.script.calls if split.method in ("train_test_split", "random_split")]
+    fitted = re.compile(
+        r"(?:Scaler|Vectorizer|PCA|Imputer|Encoder|SelectKBest|Normalizer|Transformer|SMOTE\w*|ADASYN|Sampler)$"
+    )
+    for call in roles.script.named("fit_transform", "fit", "fit_resample"):
+        maker = roles.script.assigned(call.owner)
+        source = dotted(maker.value) if maker is not None else call.owner
+        by_call = any(call.order < split.order and call.function == split.function for split in splits)
+        if isinstance(call.node.func, ast.Call):
+            continue  # what `fit` returns is called
+        of_part = any(isinstance(arg, ast.Subscript) and isinstance(arg.slice, ast.Slice) for arg in call.node.args)
+        of_all = fitted.search(source) and "Label" not in source and not of_part
+        if of_all and (by_call or _is_cut_in_two(roles, call)):
+            says = (
+                f"{call.owner} is fitted on all rows, and these are split afterwards: it knows those of the evaluation"
+            )
+            yield fault("fitted_before_split", call.line, "certain", says)
+
+
+def _is_cut_in_two(roles: Roles, fit: Call) -> bool:
+    """Say whether what a scaler gives is cut by its rows afterwards: `values[:n]` and `values[n:]`."""
+    same = [made for made in roles.script.assignments if made.function == fit.function]
+    scaled = {
+        made.target
+        for made in same
+        if made.order >= fit.order
+        and any(dotted(node.func).rpartition(".")[0] == fit.owner for node in calls_within(made.value))
+    }
+    ends: set[str] = set()
+    starts: set[str] = set()
+    for made in same:
+        for node in ast.walk(made.value):
+            if not isinstance(node, ast.Subscript) or dotted(node.value) not in scaled or made.order < fit.order:
+                continue
+            if isinstance(node.slice, ast.Slice):
+                ends |= (
+                    names_in(node.slice.upper) if node.slice.upper is not None and node.slice.lower is None else set()
+                )
+                starts |= names_in(node.slice.lower) if node.slice.lower is not None else set()
+    return bool(ends & starts)
+
+
+def scaled_before_split(roles: Roles) -> Iterator[Fault]:
+    """Rows are scaled by the mean and deviation of all of them, and split afterwards."""
+    for made in roles.script.assignments:
+        if not _is_scaled_by_itself(roles, made) or IS_TARGET.search(made.target.rpartition(".")[2]):
+            continue
+        scope = roles.scope_of(made.function)
+        later = [node for node in ast.walk(scope) if getattr(node, "lineno", 0) > made.line]
+        cuts = [node for node in later if isinstance(node, ast.Subscript) and dotted(node.value) == made.target]
+        ends = [ast.unparse(node.slice) for node in cuts]
+        halves = any(re.search(r"(?:^|\[):[^:,]", end) for end in ends) and any(
+            re.search(r"[^:,]:(?:$|\])", end) for end in ends
+        )
+        split = any(
+            dotted(node.func).rpartition(".")[2] in ("train_test_split", "random_split")
+            and any(dotted(arg) == made.target for arg in node.args)
+            for node in later
+            if isinstance(node, ast.Call)
+        )
+        if halves or split:
+            says = f"{made.target} is scaled by the mean and deviation of all rows, and these are split afterwards"
+            yield fault("fitted_before_split", made.line, "likely", says)
+
+
+def _with_statistics(roles: Roles, made: Assignment) -> str:
+    """Return the text of a value in which the names of means and deviations are spelled out."""
+    text = ast.unparse(made.value)
+    before = [
+        assignment
+        for assignment in roles.script.assignments
+        if assignment.function == made.function and assignment.order <= made.order
+    ]
+    for other in before:
+        source = ast.unparse(other.value)
+        if STATISTIC.search(source):
+            text = re.sub(rf"(?<![\w.]){re.escape(other.target)}(?![\w.(])", source.replace("\\", ""), text)
+    return text
+
+
+def _is_scaled_by_itself(roles: Roles, made: Assignment) -> bool:
+    """Say whether a value is `(x - x.mean(0)) / x.std(0)` of the name that it is given to."""
+    value = made.value
+    if not (isinstance(value, ast.BinOp) and isinstance(value.op, ast.Div) and isinstance(value.left, ast.BinOp)):
+        return False
+    name, text = re.escape(made.target), _with_statistics(roles, made)
+    statistics = re.search(rf"\b{name}\.(?:mean|min)\(", text) and re.search(rf"\b{name}\.(?:std|max|min)\(", text)
+    by_row = re.search(r"\((?:axis=|dim=)?(?:1|-1)\b", text)
+    return bool(statistics) and not by_row and isinstance(value.left.op, ast.Sub)
 
 
 def encoder_fitted_before_split(roles: Roles) -> Iterator[Fault]:
@@ -20,7 +147,7 @@ def encoder_fitted_before_split(roles: Roles) -> Iterator[Fault]:
         if not any(ENCODES.search(maker) for maker in makers):
             continue
         given = [dotted(argument) for argument in call.node.args if isinstance(argument, ast.Name)]
-        scope = roles.definitions.get(call.function.rpartition(".")[2], roles.script.tree)
+        scope = roles.scope_of(call.function)
         cuts = [
             (dotted(node.value), dotted(node.slice))
             for node in ast.walk(scope)
@@ -34,8 +161,216 @@ def encoder_fitted_before_split(roles: Roles) -> Iterator[Fault]:
                 break
 
 
-ENCODES = re.compile(r"(?<!Label)(?<!Hot)(?<!Ordinal)Encoder\b|Scaler\b|PCA\b|Imputer\b|SelectKBest\b|Discretizer\b")
-"""Names of classes whose statistics of rows tell something of each of them."""
+def fitted_again(roles: Roles) -> Iterator[Fault]:
+    """A scaler is fitted to the rows of the evaluation as well, and so scales these by statistics of their own."""
+    fits: dict[tuple[str, str], list[Call]] = {}
+    for call in roles.script.named("fit_transform"):
+        maker = roles.script.assigned(call.owner)
+        if call.node.args and maker is not None and FITTED.search(dotted(maker.value)):
+            fits.setdefault((call.function, call.owner), []).append(call)
+    for calls in fits.values():
+        given = [dotted(call.node.args[0]).rpartition(".")[2] for call in calls]
+        train, held = _halves_of_split(roles, calls[0], given)
+        if train and held:
+            again = next(call for call, name in zip(calls, given, strict=True) if name == held)
+            says = (
+                f"{again.owner} was fitted to {train}, and is fitted to {held} anew: both are scaled in their own way"
+            )
+            yield fault("own_statistics", again.line, "certain", says, fix=f"{again.owner}.transform({held})")
+
+
+def _halves_of_split(roles: Roles, call: Call, names: Sequence[str]) -> tuple[str, str]:
+    """Return which of several names is rows of training, and which held-out ones; by a split, or by their names."""
+    places = {
+        made.target.rpartition(".")[2]: made.place
+        for made in roles.script.assignments
+        if made.function == call.function and "train_test_split" in ast.unparse(made.value) and made.place is not None
+    }
+    train = [name for name in names if places.get(name) == 0 or TRAINS.search(name)]
+    held = [name for name in names if places.get(name) == 1 or (HELD_OUT.search(name) and not TRAINS.search(name))]
+    return next(iter(train), ""), next(iter(held), "")
+
+
+def own_statistics(roles: Roles) -> Iterator[Fault]:
+    """Rows of the evaluation are scaled by their own mean and deviation, and those of training by theirs."""
+    for name, helper in roles.definitions.items():
+        if not isinstance(helper, ast.FunctionDef) or not _scales_by_itself(helper):
+            continue
+        uses: dict[str, int] = {}
+        for made in roles.script.assignments:
+            if any(dotted(node.func).rpartition(".")[2] == name for node in calls_within(made.value)):
+                last = made.target.rpartition(".")[2]
+                use = "train" if TRAINS.search(last) else "evaluate" if HELD_OUT.search(last) else ""
+                uses.setdefault(use, made.line)
+        if {"train", "evaluate"} <= set(uses):
+            says = f"{name}() scales rows by their own mean and deviation, and is called for training and evaluation"
+            yield fault("own_statistics", uses["evaluate"], "likely", says)
+
+
+def _scales_by_itself(helper: ast.FunctionDef) -> bool:
+    """Say whether a function takes the mean off what it is given and divides by its deviation, over all rows."""
+    parameters = {parameter.arg for parameter in helper.args.args}
+    taken: set[str] = set()
+    for node in calls_within(helper):
+        method = dotted(node.func).rpartition(".")[2]
+        given = node.args[0] if dotted(node.func).partition(".")[0] in ("np", "torch", "numpy") and node.args else None
+        given = given or (node.func.value if isinstance(node.func, ast.Attribute) else None)
+        axis = next((constant_of(keyword.value) for keyword in node.keywords if keyword.arg in ("axis", "dim")), 0)
+        if method in ("mean", "std") and isinstance(given, ast.Name) and given.id in parameters and axis == 0:
+            taken.add(method)
+    returned = [*filter(None, values_returned(helper))]
+    divides = any(isinstance(value, ast.BinOp) and isinstance(value.op, ast.Div) for value in returned)
+    return taken == {"mean", "std"} and len(parameters) == 1 and divides
+
+
+def statistics_of_each_part(roles: Roles) -> Iterator[Fault]:
+    """A data set scales its rows by their own mean and deviation, and is made for training and for evaluation."""
+    for name, dataset in roles.definitions.items():
+        scaled = _scaled_by_own_rows(dataset) if isinstance(dataset, ast.ClassDef) else None
+        if scaled is None or _is_set_outside(roles, name, scaled[1]):
+            continue
+        if _is_for_both(roles, name) or _is_for_slices(roles, name):
+            says = f"{name} takes these from its own rows, and is made for training and for evaluation"
+            yield fault("own_statistics", scaled[0], "likely", says)
+
+
+def statistics_of_each_slice(roles: Roles) -> Iterator[Fault]:
+    """The same code takes off the mean of the first rows from these, and that of later rows from those."""
+    for node in ast.walk(roles.script.tree):
+        means = {
+            mean.part: mean.line
+            for rows, mean in ((facts_of(left), facts_of(right)) for left, right in roles.trace.sides.get(id(node), []))
+            if mean.kind == "mean" and mean.part and mean.part == rows.part
+        }
+        if len(means) > 1 and _train_and_evaluate(list(means)):
+            parts = sorted({part.partition(CHOSEN_BY)[0] for part in means})
+            parts = parts if len(parts) > 1 else sorted(means)
+            says = f"each of {' and '.join(parts[:2])} is scaled by its own mean here"
+            yield fault("own_statistics", next(iter(means.values())), "likely", says)
+
+
+def _train_and_evaluate(parts: list[str]) -> bool:
+    """Say whether some of several parts are the first and the later rows of one table, or those of named splits."""
+    parts = [part.partition(CHOSEN_BY)[0] for part in parts]
+    first, later = (
+        {found[1] for part in parts if (found := pattern.match(part))} for pattern in (FIRST_ROWS, LATER_ROWS)
+    )
+    chosen = [found[2].strip("'\"") for part in parts if (found := CHOSEN_ROWS.match(part))]
+    chosen += [part for part in parts if part.isidentifier()]
+    named = any(map(TRAINS.search, chosen)) and any(
+        HELD_OUT.search(name) and not TRAINS.search(name) for name in chosen
+    )
+    return bool(first & later) or named
+
+
+def _scaled_by_own_rows(dataset: ast.ClassDef) -> tuple[int, set[str]] | None:
+    """Return the line and the names of the mean and deviation that a data set takes of all rows that it is given.
+
+    Only statements that always run count: where a test decides, the statistics of training may be given.
+    """
+    begins = next(
+        (part for part in dataset.body if isinstance(part, ast.FunctionDef) and part.name == "__init__"), None
+    )
+    if begins is None or not any(
+        part.name == "__getitem__" for part in dataset.body if isinstance(part, ast.FunctionDef)
+    ):
+        return None
+    rows = {parameter.arg for parameter in begins.args.args[1:]}
+    taken: dict[str, str] = {}
+    lines = []
+    for node in begins.body:
+        if not isinstance(node, ast.Assign) or len(node.targets) != 1:
+            continue
+        pairs = [(node.targets[0], node.value)]
+        if isinstance(node.targets[0], ast.Tuple) and isinstance(node.value, ast.Tuple):
+            pairs = list(zip(node.targets[0].elts, node.value.elts, strict=False))
+        for target, value in pairs:
+            statistic = _statistic_over_rows(value, rows)
+            if statistic:
+                taken[dotted(target)] = statistic
+                lines.append(node.lineno)
+            elif not isinstance(target, ast.Subscript) and _is_same_rows(value, rows):
+                rows.add(dotted(target))
+    names = {statistic: {name for name, kind in taken.items() if kind == statistic} for statistic in ("mean", "std")}
+    if any(_takes_off_and_divides(node, names["mean"], names["std"]) for node in ast.walk(dataset)):
+        return min(lines), set(taken)
+    return None
+
+
+def _statistic_over_rows(node: ast.expr, rows: set[str]) -> str:
+    """Return "mean" or "std" where a value is that of rows, over all of them; a small number may be added to it."""
+    for call in calls_within(node):
+        method = dotted(call.func).rpartition(".")[2]
+        of_library = dotted(call.func).partition(".")[0] in ("np", "numpy", "torch")
+        given = call.args[0] if of_library and call.args else getattr(call.func, "value", None)
+        places = [keyword.value for keyword in call.keywords if keyword.arg in ("axis", "dim")]
+        places += call.args[1:2] if of_library else call.args[:1]
+        over_rows = all(_begins_with_rows(place) for place in places)
+        if method in ("mean", "std") and given is not None and dotted(given) in rows and over_rows:
+            return method if not isinstance(given, ast.Subscript) else ""
+    return ""
+
+
+def _begins_with_rows(place: ast.expr) -> bool:
+    first = place.elts[0] if isinstance(place, ast.Tuple) and place.elts else place
+    return constant_of(first) == 0
+
+
+def _is_same_rows(node: ast.expr, rows: set[str]) -> bool:
+    """Say whether a value is rows in another form: `np.asarray(rows)`, `rows.to_numpy()`, `torch.from_numpy(rows)`."""
+    while isinstance(node, ast.Call):
+        of_library = dotted(node.func).partition(".")[0] in ("np", "numpy", "torch")
+        inner = node.args[0] if of_library and node.args else getattr(node.func, "value", None)
+        if inner is None or dotted(node.func).rpartition(".")[2] not in KEEPS_ROWS:
+            return False
+        node = inner
+    return isinstance(node, ast.Name | ast.Attribute) and dotted(node).removesuffix(".values") in rows
+
+
+def _takes_off_and_divides(node: ast.AST, means: set[str], deviations: set[str]) -> bool:
+    """Say whether a mean is taken off and the rest divided by a deviation: `(rows - mean) / deviation`."""
+    if not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and isinstance(node.left, ast.BinOp)):
+        return False
+    if not isinstance(node.left.op, ast.Sub) or dotted(node.left.right) not in means:
+        return False
+    parts = [node.right.left, node.right.right] if isinstance(node.right, ast.BinOp) else [node.right]
+    return any(dotted(part) in deviations for part in parts)
+
+
+def _is_set_outside(roles: Roles, name: str, taken: set[str]) -> bool:
+    """Say whether statistics of one data set are given to another afterwards: `valid.mean = train.mean`."""
+    lasts = {attribute.rpartition(".")[2] for attribute in taken}
+    return any(
+        made.target.rpartition(".")[2] in lasts and not made.function.startswith(f"{name}.") and "." in made.target
+        for made in roles.script.assignments
+    )
+
+
+def _is_for_both(roles: Roles, name: str) -> bool:
+    """Say whether data sets of a class are kept under names of training and of evaluation."""
+    uses = [
+        made.target.rpartition(".")[2]
+        for made in roles.script.assignments
+        if isinstance(made.value, ast.Call) and dotted(made.value.func) == name
+    ]
+    return any(map(TRAINS.search, uses)) and any(HELD_OUT.search(use) and not TRAINS.search(use) for use in uses)
+
+
+def _is_for_slices(roles: Roles, name: str) -> bool:
+    """Say whether data sets of a class are made of the first part and of the last part of the same rows."""
+    parts: list[ast.expr] = [call.node.args[0] for call in roles.script.named(name) if call.node.args]
+    for node in ast.walk(roles.script.tree):
+        if isinstance(node, ast.ListComp | ast.GeneratorExp) and name in calls_in(node.elt):
+            through = node.generators[0].iter
+            parts += through.elts if isinstance(through, ast.Tuple | ast.List) else []
+    cuts = [
+        (ast.unparse(part.value), part.slice)
+        for part in parts
+        if isinstance(part, ast.Subscript) and isinstance(part.slice, ast.Slice)
+    ]
+    first = {rows for rows, cut in cuts if cut.lower is None and cut.upper is not None}
+    last = {rows for rows, cut in cuts if cut.lower is not None and cut.upper is None}
+    return bool(first & last)
 
 
 def scaled_in_training_alone(roles: Roles) -> Iterator[Fault]:
@@ -88,6 +423,86 @@ def _name_given(roles: Roles, call: Call) -> str:
         made.target for made in roles.script.assignments if any(part is call.node for part in ast.walk(made.value))
     ]
     return holders[-1].rpartition(".")[2] if holders else ""
+
+
+def augmented_evaluation(roles: Roles) -> Iterator[Fault]:
+    """Rows of the evaluation go through random transforms."""
+    if any(
+        re.search(r"\w\.(?:transforms?|augment|dataset)$", made.target.removeprefix("self."))
+        for made in roles.script.assignments
+    ):
+        return
+    if VIEWS.search(roles.source):
+        return
+    shared = list(_augmentation_shared(roles))
+    yield from shared
+    for loader in loaders_of(roles) if not shared else ():
+        transform = draws_anew(roles, loader.dataset, loader.call) if loader.use == "evaluate" else ""
+        if transform:
+            line = line_of_rows(roles, loader.dataset, loader.call)
+            says = f"{loader.name} evaluates rows that {transform} changes at random"
+            yield fault("augmented_evaluation", line, "likely", says)
+
+
+def _augmentation_shared(roles: Roles) -> Iterator[Fault]:
+    """Yield data sets whose random changes of rows are switched on, and that evaluation reads."""
+    trains, evaluates = _read_datasets(roles.trace, trains=True), _read_datasets(roles.trace, trains=False)
+    for dataset in evaluates if trains else ():
+        changes = _changes_at_random(roles, dataset)
+        if changes:
+            both = "for training and for evaluation" if dataset in trains else "for evaluation"
+            says = f"{dataset.label or 'this data set'} is read {both}, and {changes} changes its rows at random"
+            yield fault("augmented_evaluation", dataset.line, "likely", says, lines=_asked_at(dataset))
+
+
+def _asked_at(dataset: Object) -> list[int]:
+    """Return the lines of what a data set is given, and of what that was made of."""
+    parts = [part for given in dataset.given for part in _made_of(given)]
+    switches = [facts_of(given).line for given in dataset.given]
+    return [*switches, *(part.line for part in parts)]
+
+
+def _read_datasets(trace: Trace, *, trains: bool) -> list[Object]:
+    """Return the data sets that loops which train go through, or loops without gradients."""
+    loaders = loaders_read(trace, trains=trains)
+    return list(dict.fromkeys(dataset for loader in loaders for dataset in wrapped(dataset_of(loader))))
+
+
+def _changes_at_random(roles: Roles, dataset: Object) -> str:
+    """Return what changes rows of a data set at random: a transform, or a switch that is on; empty without one."""
+    for name, value in [*dataset.attributes.items(), *(("", given) for given in dataset.given)]:
+        if any(RANDOM.search(part.made_by) for part in _made_of(value)):
+            return next(part.made_by for part in _made_of(value) if RANDOM.search(part.made_by))
+        is_on = isinstance(value, Constant) and value.value is True and SWITCHES_VIEWS.search(name)
+        if is_on and dataset.definition is not None and _draws_under(roles, dataset.definition, f"self.{name}"):
+            return f"self.{name}"
+    return ""
+
+
+def _made_of(value: Value, depth: int = 3) -> Iterator[Object]:
+    """Yield the objects in a value, and those that they were made of."""
+    for part in objects_in(value):
+        yield part
+        for given in part.given if depth else ():
+            yield from _made_of(given, depth - 1)
+
+
+def _draws_under(roles: Roles, definition: ast.ClassDef, switch: str) -> bool:
+    """Say whether a class draws random numbers where a switch is on, which nothing outside of it turns."""
+    last = switch.rpartition(".")[2]
+    turned = [made for made in roles.script.assignments if made.target.rpartition(".")[2] == last]
+    if any(not made.function.startswith(f"{definition.name}.") for made in turned if "." in made.target):
+        return False
+    guarded = [
+        part
+        for node in ast.walk(definition)
+        if isinstance(node, ast.If | ast.IfExp) and dotted(node.test) == switch
+        for part in (node.body if isinstance(node, ast.If) else [node.body])
+    ]
+    called = [dotted(node.func) for part in guarded for node in calls_within(part)]
+    helpers = [roles.definitions.get(name.rpartition(".")[2]) for name in called]
+    called += [dotted(node.func) for helper in helpers if helper is not None for node in calls_within(helper)]
+    return any(map(DRAWS.search, called))
 
 
 def rows_changed_in_place(roles: Roles) -> Iterator[Fault]:

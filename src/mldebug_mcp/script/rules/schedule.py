@@ -1,16 +1,43 @@
-"""Does the schedule of the learning rate go at the pace that it counts in?"""
+"""Is the schedule of the learning rate as long as it moves, and counted in what it moves by?"""
 
 from __future__ import annotations
 
 import ast
 import re
 from collections.abc import Iterator, Sequence
+from typing import Literal
 
 from mldebug_mcp.models.script import Certainty
-from mldebug_mcp.script.calls import Assignment, Call, constant_of, dotted
+from mldebug_mcp.script.calls import Assignment, Call, constant_of, dotted, parameters_of, values_returned
+from mldebug_mcp.script.facts import ACCUMULATED, COUNTS, ROWS_OF_BATCH, Facts
 from mldebug_mcp.script.faults import Fault, fault
+from mldebug_mcp.script.library import LOADER
 from mldebug_mcp.script.roles import Roles
-from mldebug_mcp.script.values import Object
+from mldebug_mcp.script.trace.events import Event
+from mldebug_mcp.script.values import Constant, Object, facts_of, objects_in
+
+FEWEST_BATCHES = 100
+"""Steps to the first change of a schedule below which it counts passes. Chosen: tutorials use 2 to 90 epochs."""
+SLOWEST_DECAY = 0.999
+"""Factor a batch above which an exponential decay lasts for a run. Chosen: 0.999 halves the learning rate in 693."""
+ACCUMULATION = re.compile(r"//?\s*\(?[\w.]*accum|//?\s*[\w.]*grad_acc|updates", re.IGNORECASE)
+HANDS_BACK = re.compile(r"(?:prepare|print|len|isinstance)$")
+"""Calls that are given a schedule and do not step it."""
+READS_ONLY = ("get_last_lr", "get_lr", "state_dict", "load_state_dict")
+MAX_CALLERS = 3
+"""How far up the calls of functions are followed."""
+Unit = Literal["rows", "batches", "updates", ""]
+LENGTH = re.compile(r"warm|total|t_max|training_steps|(?:max|num|n)_(?:steps|iters|updates)|horizon|decay_steps", re.I)
+"""Names of the lengths of a schedule."""
+DATASET = re.compile(r"data_?set|(?:^|_)ds$", re.IGNORECASE)
+KEEPS_UNIT = ("int", "round", "ceil", "floor", "float", "max", "min")
+SHARES = re.compile(r"world|process|gpus|devices", re.IGNORECASE)
+"""Names of how many processes share the work."""
+BY_PLACE = {"CosineAnnealingLR": (1,), "OneCycleLR": (2,)}
+"""The places of lengths among the arguments of schedules of PyTorch."""
+MAX_STEPS_FOLLOWED = 8
+HANDLERS = re.compile(r"call|cbs?\b|hook|sched|handler|plugin", re.IGNORECASE)
+"""What loops go through that call each handler of an event once."""
 
 
 def schedule_out_of_step(roles: Roles) -> Iterator[Fault]:
@@ -19,12 +46,6 @@ def schedule_out_of_step(roles: Roles) -> Iterator[Fault]:
         return
     for name, made in roles.schedules.items():
         yield from _pace(roles, name, made)
-
-
-FEWEST_BATCHES = 100
-"""Steps to the first change of a schedule below which it counts passes. Chosen: tutorials use 2 to 90 epochs."""
-SLOWEST_DECAY = 0.999
-"""Factor a batch above which an exponential decay lasts for a run. Chosen: 0.999 halves the learning rate in 693."""
 
 
 def _pace(roles: Roles, name: str, made: Assignment) -> Iterator[Fault]:
@@ -79,9 +100,6 @@ def _accumulated(roles: Roles, name: str, made: Assignment, steps: Sequence[Call
             yield fault("schedule_per_batch", step.line, "likely", says)
 
 
-ACCUMULATION = re.compile(r"//?\s*\(?[\w.]*accum|//?\s*[\w.]*grad_acc|updates", re.IGNORECASE)
-
-
 def _spelled(roles: Roles, node: ast.expr, function: str, depth: int = 4) -> str:
     """Return the text of a value with what the names in it were assigned."""
     text = ast.unparse(node)
@@ -106,11 +124,6 @@ def _is_used(roles: Roles, name: str, made: Assignment) -> bool:
     return any(dotted(other.value) == name for other in others)
 
 
-HANDS_BACK = re.compile(r"(?:prepare|print|len|isinstance)$")
-"""Calls that are given a schedule and do not step it."""
-READS_ONLY = ("get_last_lr", "get_lr", "state_dict", "load_state_dict")
-
-
 def _first_change(roles: Roles, made: Assignment) -> int:
     """Return after how many steps a schedule of epochs changes first, or is through; 0 where that is not known."""
     kind = dotted(made.value).rpartition(".")[2]
@@ -130,10 +143,6 @@ def _argument(roles: Roles, made: Assignment, name: str, place: int) -> object:
     if isinstance(given, ast.List | ast.Tuple) and given.elts:
         given = given.elts[0]
     return constant_of(given)
-
-
-MAX_CALLERS = 3
-"""How far up the calls of functions are followed."""
 
 
 def _is_of_batches(roles: Roles, step: Call, depth: int = MAX_CALLERS) -> bool | None:
@@ -158,16 +167,6 @@ def _is_over_data(roles: Roles, step: Call) -> bool:
     lines = step.loops or next((caller.loops for caller in roles.callers(step.function) if caller.loops), ())
     through = roles.script.loops.get(lines[-1], "") if lines else ""
     return bool(through) and not re.search(r"^(?:tqdm\()?t?range\(|epoch", through)
-
-
-def made_for_lightning_alone(roles: Roles) -> Iterator[Fault]:
-    """A schedule is made for Lightning and not returned to it."""
-    for name, made in roles.schedules.items():
-        if made.function.rpartition(".")[2] != "configure_optimizers":
-            continue
-        if "." not in name and not _is_used(roles, name, made):
-            says = f"{name} is made and not returned: Lightning does not step it"
-            yield fault("schedule_never_stepped", made.line, "certain", says, fix="return it with the optimizer")
 
 
 def schedule_of_another_optimizer(roles: Roles) -> Iterator[Fault]:
@@ -195,3 +194,314 @@ def schedule_of_another_optimizer(roles: Roles) -> Iterator[Fault]:
         wrong = twice[-1]
         says = f"{wrong.label} moves {owners[-1].label} a second time, and {free[0].label} has no schedule"
         yield fault("schedule_of_another", wrong.line, "likely", says)
+
+
+def made_for_lightning_alone(roles: Roles) -> Iterator[Fault]:
+    """A schedule is made for Lightning and not returned to it."""
+    for name, made in roles.schedules.items():
+        if made.function.rpartition(".")[2] != "configure_optimizers":
+            continue
+        if "." not in name and not _is_used(roles, name, made):
+            says = f"{name} is made and not returned: Lightning does not step it"
+            yield fault("schedule_never_stepped", made.line, "certain", says, fix="return it with the optimizer")
+
+
+def schedule_counts_another_unit(roles: Roles) -> Iterator[Fault]:
+    """A schedule is as long as there are rows or batches, and moves on once an update; or the reverse."""
+    for made in roles.script.assignments:
+        steps = _steps_of(roles, made)
+        if not steps or not isinstance(made.value, ast.Call):
+            continue
+        lengths = {_unit(roles, node, made.function): node for node in _lengths(roles, made.value)}
+        paces = {_unit_of_step(roles, step) for step in steps}
+        name = made.target
+        if "rows" in lengths and not _one_row_a_batch(roles):
+            written = ast.unparse(lengths["rows"])[:60]
+            says = f"`{written}` counts rows, and {name} moves on once a step: this is as many times too long"
+            yield fault("schedule_units", _line_of(roles, lengths["rows"], made.function), "likely", says)
+        elif "batches" in lengths and paces == {"updates"}:
+            written = ast.unparse(lengths["batches"])[:60]
+            says = f"`{written}` counts batches, and {name} moves on once for several of them, with the weights"
+            line = _line_of(roles, lengths["batches"], made.function)
+            yield fault("schedule_units", line, _certainty(roles, steps[0]), says)
+        elif "updates" in lengths and paces == {"batches"}:
+            says = f"{name} counts updates of several batches each, and is stepped at every batch"
+            yield fault("schedule_per_batch", steps[0].line, "likely", says)
+
+
+def schedule_at_another_pace(roles: Roles) -> Iterator[Fault]:
+    """A schedule whose lengths count passes moves on at each step, or one that counts steps moves on once a pass."""
+    trace = roles.trace
+    named: set[Object] = set()
+    for schedule, interval in trace.intervals if not roles.uses("lr_scheduler_step", "lr_schedulers") else ():
+        pace = interval.value if isinstance(interval, Constant) else ""
+        facts = _counted(schedule, "epochs" if pace == "step" else "steps" if pace == "epoch" else "")
+        if facts is not None and schedule not in named:
+            named.add(schedule)
+            line = facts_of(interval).line or schedule.line
+            yield _at_another_pace(schedule, facts, schedule.line, pace == "step", (line,))
+    for event in trace.of("schedule"):
+        outer = next(iter(event.objects))
+        given = isinstance(event.node, ast.Call) and bool(event.node.args)  # its place
+        pace = "" if given else _pace_of(roles, event, outer)
+        for schedule in {outer, *_inside(outer)} - named:
+            facts = _counted(schedule, "epochs" if pace == "step" else "steps" if pace == "pass" else "")
+            if facts is not None:
+                named.add(schedule)
+                yield _at_another_pace(schedule, facts, event.line, pace == "step", event.lines)
+
+
+def _inside(schedule: Object) -> Iterator[Object]:
+    """Yield the schedules that one runs through, one after the other."""
+    yield from (part for value in schedule.given for part in objects_in(value) if part.kind == "schedule")
+
+
+def lengths_differ(roles: Roles) -> Iterator[Fault]:
+    """A schedule is given one length in batches and another in updates of several batches."""
+    for schedule in roles.trace.objects:
+        kinds = {facts.kind: facts.line for facts in schedule.lengths}
+        if {"batches", "updates"} <= set(kinds):
+            says = f"one length of {schedule.label or 'this schedule'} counts batches, and another updates of several"
+            yield fault("schedule_units", schedule.line, "likely", says, lines=(*kinds.values(),))
+
+
+def _at_another_pace(schedule: Object, facts: Facts, line: int, is_each_step: bool, lines: Sequence[int]) -> Fault:
+    counts, moves = ("epochs", "at every batch") if is_each_step else ("batches", "once a pass")
+    says = f"{schedule.label} counts {counts} (line {facts.line}), and is stepped {moves}"
+    rule = "schedule_per_batch" if is_each_step else "schedule_per_epoch"
+    return fault(rule, line, "certain", says, lines=(*lines, facts.line, schedule.line))
+
+
+def _counted(schedule: Object, what: Literal["epochs", "steps", ""]) -> Facts | None:
+    """Return what a schedule counts where all that is known of it counts epochs, or steps."""
+    known = [facts for facts in schedule.lengths if facts.kind in COUNTS]
+    kinds = {facts.kind for facts in known}
+    same = {"epochs": {"epochs"}, "steps": {"batches", "updates", "steps"}, "": set[str]()}[what]
+    return known[0] if known and kinds <= same else None
+
+
+def _pace_of(roles: Roles, event: Event, schedule: Object) -> Literal["step", "pass", ""]:
+    """Return whether a schedule moves on with each step of its optimizer, or once for all those of a pass."""
+    moved = [part for value in schedule.given[:1] for part in objects_in(value)]
+    steps = [step for step in roles.trace.of("step") if step.entry == event.entry and step.loops]
+    steps = [step for step in steps if not moved or not step.objects.isdisjoint(moved)]
+    if any(set(event.tests) - set(step.tests) for step in steps) or "Plateau" in schedule.made_by:
+        return ""
+    depths = {len(step.loops) for step in steps}
+    if len(depths) != 1:
+        return ""
+    depth, own = depths.pop(), event.loop_lines
+    shared = max(_shared(own, step.loop_lines) for step in steps)
+    through = [roles.script.loops.get(line, "") for line in own]
+    if not all(map(HANDLERS.search, through[shared:])):
+        return ""
+    if shared == depth > 1:
+        return "" if re.search(r"range\(.{0,80}epoch", through[shared - 1], re.IGNORECASE) else "step"
+    return "pass" if 0 < shared < depth else ""
+
+
+def _shared(loops: Sequence[int], others: Sequence[int]) -> int:
+    """Return how many of the outermost loops are the same."""
+    pairs = zip(loops, others, strict=False)
+    return next((place for place, (loop, other) in enumerate(pairs) if loop != other), min(len(loops), len(others)))
+
+
+def _steps_of(roles: Roles, made: Assignment) -> list[Call]:
+    """Return the calls that move a schedule on; none for what is not made as one."""
+    if not isinstance(made.value, ast.Call) or made.place is not None:
+        return []
+    if made.target not in roles.schedules and "sched" not in made.target.lower():
+        return []
+    names = roles.also_called(made.target)
+    calls = [call for call in roles.schedule_steps if call.owner.rpartition(".")[2] in names]
+    return [call for call in calls if not call.node.args and not call.node.keywords]
+
+
+def _lengths(roles: Roles, call: ast.Call) -> Iterator[ast.expr]:
+    """Yield the lengths that a schedule is given, or that the function reads which it is given."""
+    name = dotted(call.func).rpartition(".")[2]
+    for keyword in call.keywords:
+        if keyword.arg and LENGTH.search(keyword.arg):
+            yield keyword.value
+    places = (1, 2) if re.fullmatch(r"get_\w+_with_warmup", name) else BY_PLACE.get(name, ())
+    yield from (call.args[place] for place in places if place < len(call.args))
+    parameters = parameters_of(roles.definitions.get(name))
+    yield from (arg for parameter, arg in zip(parameters, call.args, strict=False) if LENGTH.search(parameter))
+    if name == "LambdaLR" and len(call.args) > 1:
+        given = call.args[1]
+        body = given if isinstance(given, ast.Lambda) else roles.definitions.get(dotted(given).rpartition(".")[2])
+        for node in ast.walk(body) if body is not None else ():
+            if isinstance(node, ast.Name | ast.Attribute) and LENGTH.search(dotted(node).rpartition(".")[2]):
+                yield node
+
+
+def _unit_of_step(roles: Roles, step: Call) -> Unit:
+    """Return what a schedule is stepped once for: an update of several batches, a batch, or what is not known."""
+    if roles.uses("accumulate", "deepspeed", "Accelerator"):
+        return ""
+    runs = roles.runs(step)
+    if all(any("%" in test and ACCUMULATED.search(test) for test in run.conditions) for run in runs):
+        return "updates"
+    seldom = [
+        update
+        for update in roles.steps
+        if update.function == step.function and any(ACCUMULATED.search(test) for test in update.conditions)
+    ]
+    same = any(step.loops == update.loops and step.loops and not step.conditions for update in seldom)
+    return "batches" if same else ""
+
+
+def _certainty(roles: Roles, step: Call) -> Certainty:
+    """Return how sure it is that several batches make an update: the default of a setting may be one."""
+    tests = [ast.parse(test, mode="eval") for run in roles.runs(step) for test in run.conditions]
+    counts = [
+        roles.number_of(part)
+        for test in tests
+        for part in ast.walk(test)
+        if isinstance(part, ast.Name | ast.Attribute) and ACCUMULATED.search(dotted(part).rpartition(".")[2])
+    ]
+    return "depends" if 1 in counts else "likely"
+
+
+def _one_row_a_batch(roles: Roles) -> bool:
+    """Say whether a loader is given no size, so that a batch may be one row."""
+    loaders = roles.script.named("DataLoader")
+    return not loaders or any(len(call.node.args) < 2 and not _sized(call) for call in loaders)
+
+
+def _sized(call: Call) -> bool:
+    spread = any(keyword.arg is None for keyword in call.node.keywords)
+    return spread or bool({"batch_size", "batch_sampler"} & set(call.keywords))
+
+
+def _unit(roles: Roles, node: ast.expr, function: str, depth: int = MAX_STEPS_FOLLOWED) -> Unit:
+    """Return what a number counts; empty where that is not known."""
+    unit: Unit = ""
+    if depth == 0:
+        return unit
+    match node:
+        case ast.Name() | ast.Attribute():
+            unit = _unit_of_name(roles, node, function, depth)
+        case ast.Call():
+            unit = _unit_of_call(roles, node, function, depth)
+        case ast.BinOp(op=ast.Div() | ast.FloorDiv()):
+            unit = _divided(_unit(roles, node.left, function, depth - 1), node.right)
+        case ast.BinOp(op=ast.Mult()):
+            unit = _multiplied(roles, node, function, depth - 1)
+        case ast.BinOp(op=ast.Add() | ast.Sub()):
+            sides = {_unit(roles, side, function, depth - 1) for side in (node.left, node.right)} - {""}
+            unit = sides.pop() if len(sides) == 1 else ""
+        case ast.UnaryOp():  # the ceiling of a quotient is written as -(-n // k)
+            unit = _unit(roles, node.operand, function, depth - 1)
+    return unit
+
+
+def _divided(unit: Unit, by: ast.expr) -> Unit:
+    """Return what a quotient counts."""
+    names = [dotted(part).rpartition(".")[2] for part in ast.walk(by) if isinstance(part, ast.Name | ast.Attribute)]
+    accumulated = any(ACCUMULATED.search(name) for name in names)
+    batched = any(ROWS_OF_BATCH.search(name) for name in names)
+    if unit == "rows" and batched:
+        return "updates" if accumulated else "batches"
+    if unit == "batches" and accumulated:
+        return "updates"
+    plain = constant_of(by) is not None or any(SHARES.search(name) for name in names)
+    return unit if plain else ""
+
+
+def _multiplied(roles: Roles, node: ast.BinOp, function: str, depth: int) -> Unit:
+    """Return what a product counts: that of one factor, unless the other is a number of rows or batches."""
+    left, right = (_unit(roles, side, function, depth) for side in (node.left, node.right))
+    if left and right:
+        return ""
+    other = node.right if left else node.left
+    names = dotted(other).rpartition(".")[2]
+    if ACCUMULATED.search(names) or ROWS_OF_BATCH.search(names):
+        return ""
+    return left or right
+
+
+def _unit_of_call(roles: Roles, node: ast.Call, function: str, depth: int) -> Unit:
+    name = dotted(node.func).rpartition(".")[2]
+    if name == "len" and len(node.args) == 1:
+        return _unit_of_length(roles, node.args[0], function, depth)
+    if name in KEEPS_UNIT:
+        units = {_unit(roles, arg, function, depth - 1) for arg in node.args} - {""}
+        return units.pop() if len(units) == 1 else ""
+    return _unit_returned(roles, name, None, depth - 1)
+
+
+def _unit_of_length(roles: Roles, node: ast.expr, function: str, depth: int) -> Unit:
+    """Return what the length of something is: the batches of a loader, the rows of a data set."""
+    name = dotted(node)
+    last = name.rpartition(".")[2]
+    if name in roles.loaders or LOADER.search(last):
+        return "batches"
+    read = [call.node.args[0] for call in roles.script.named("DataLoader") if call.node.args]
+    if last and (any(dotted(part) == name for part in read if not isinstance(part, ast.Call)) or DATASET.search(last)):
+        return "rows"
+    for given, caller in _given(roles, name, function):
+        return _unit_of_length(roles, given, caller, depth - 1) if depth else ""
+    return ""
+
+
+def _unit_of_name(roles: Roles, node: ast.Name | ast.Attribute, function: str, depth: int) -> Unit:
+    """Return what the value of a name counts: as it was assigned, or as all callers give it."""
+    name = dotted(node)
+    made = roles.assignments_by_name.get((function, name), [])
+    if not made and name.startswith("self."):
+        made = [assignment for assignment in roles.script.assignments if assignment.target == name]
+    if not made and not (function and roles.is_parameter(name, function)):
+        outer = function.rpartition(".")[0]
+        made = roles.assignments_by_name.get((outer, name), []) or roles.assignments_by_name.get(("", name), [])
+    if made:
+        last = made[-1]
+        if last.place is None:
+            return _unit(roles, last.value, last.function, depth - 1) if not last.adds else ""
+        called = dotted(last.value.func).rpartition(".")[2] if isinstance(last.value, ast.Call) else ""
+        return _unit_returned(roles, called, last.place, depth - 1)
+    units = {_unit(roles, given, caller, depth - 1) for given, caller in _given(roles, name, function)}
+    return units.pop() if len(units) == 1 else ""
+
+
+def _unit_returned(roles: Roles, name: str, place: int | None, depth: int) -> Unit:
+    """Return what a number counts that a function of this file gives."""
+    returned = _returned(roles, name, place)
+    return _unit(roles, *returned, depth) if returned is not None else ""
+
+
+def _returned(roles: Roles, name: str, place: int | None) -> tuple[ast.expr, str] | None:
+    """Return what a function of this file gives, as the part of a tuple where a place is asked, and its full name."""
+    helper = roles.definitions.get(name)
+    if not isinstance(helper, ast.FunctionDef):
+        return None
+    returned = values_returned(helper)
+    value = returned[0] if len(returned) == 1 else None
+    if place is not None:
+        value = value.elts[place] if isinstance(value, ast.Tuple) and place < len(value.elts) else None
+    inside = next((call.function for call in roles.script.calls if call.function.rpartition(".")[2] == name), name)
+    return (value, inside) if value is not None else None
+
+
+def _line_of(roles: Roles, node: ast.expr, function: str, depth: int = MAX_STEPS_FOLLOWED) -> int:
+    """Return where a length is computed: in the helper that gives it, or where a name gets it."""
+    made = roles.assignments_by_name.get((function, dotted(node)), []) if isinstance(node, ast.Name) else []
+    if not made or not depth:
+        return node.lineno
+    called = dotted(made[-1].value.func).rpartition(".")[2] if isinstance(made[-1].value, ast.Call) else ""
+    returned = _returned(roles, called, made[-1].place)
+    if returned is not None:
+        return _line_of(roles, *returned, depth - 1)
+    return made[-1].line
+
+
+def _given(roles: Roles, parameter: str, function: str) -> list[tuple[ast.expr, str]]:
+    """Return what callers of this file give a function for a parameter, each with the function of the caller."""
+    name = function.rpartition(".")[2]
+    owner = roles.definitions.get(function.rpartition(".")[0].rpartition(".")[2])
+    called = owner.name if name == "__init__" and isinstance(owner, ast.ClassDef) else name
+    parameters = parameters_of(owner if called != name else roles.definitions.get(name))
+    if parameter not in parameters:
+        return []
+    given = [(call.argument(parameter, parameters.index(parameter)), call) for call in roles.script.named(called)]
+    return [(value, call.function) for value, call in given if value is not None]

@@ -1,4 +1,4 @@
-"""Do gradients reach the weights: the order of zero_grad, backward, clipping and step; scaler; accumulation."""
+"""Do gradients change the weights: the order of zero_grad, backward, clipping and step; scaler; accumulation."""
 
 from __future__ import annotations
 
@@ -10,7 +10,27 @@ from itertools import pairwise
 from mldebug_mcp.script.calls import Call, calls_in, constant_of, dotted, exclude, names_in, values_returned
 from mldebug_mcp.script.faults import Fault, fault
 from mldebug_mcp.script.roles import Roles, Run
-from mldebug_mcp.script.trace.events import Event
+from mldebug_mcp.script.trace.events import Event, Trace
+from mldebug_mcp.script.values import Object
+
+GIVES_GRADIENTS = re.compile(
+    r"backward|Trainer|(?:model|learn\w*|trainer)\.fit$|(?:^|[._])scaler$|autograd\.grad$|train\w*_(?:batch|step)|engine",
+)
+"""Calls of other files that compute gradients, or may."""
+OPTIMIZER_NAME = re.compile(r"(?:^|\.)_?(?:\w*optim\w*|opt|opt_\w+|\w+_opt)$")
+DOES_NOT_STEP = re.compile(
+    r"LR\w*$|schedule\w*$|(?:prepare|setup|isinstance|print|len|GradScaler|Plateau|Annealing\w*)$"
+)
+_UNCALLED = {
+    "zero_grad": "missing_zero_grad",
+    "eval": "eval_mode_bug",
+    "train": "eval_mode_bug",
+    "backward": "params_not_training",
+    "step": "params_not_training",
+}
+"""Methods that do nothing without their parentheses, and the cause that they are then."""
+ACCUMULATES = re.compile(r"accum|micro|grad_acc|acc_steps", re.IGNORECASE)
+"""What names of numbers of batches whose gradients are added have in them."""
 
 
 def gradients_never_cleared(roles: Roles) -> Iterator[Fault]:
@@ -90,12 +110,6 @@ def nothing_is_stepped(roles: Roles) -> Iterator[Fault]:
         yield fault("no_step", repeated[0].line, "likely", "gradients are computed, and no optimizer makes a step")
 
 
-GIVES_GRADIENTS = re.compile(
-    r"backward|Trainer|(?:model|learn\w*|trainer)\.fit$|(?:^|[._])scaler$|autograd\.grad$|train\w*_(?:batch|step)|engine",
-)
-"""Calls of other files that compute gradients, or may."""
-
-
 def nothing_gives_gradients(roles: Roles) -> Iterator[Fault]:
     """An optimizer makes steps, and nothing computes gradients for it."""
     if not roles.steps or roles.backwards or _writes_gradients(roles):
@@ -158,12 +172,6 @@ def _optimizer_never_stepped(roles: Roles) -> Iterator[Fault]:
             yield fault("no_step", line, "likely", f"{name} never makes a step: its parameters stay as they are")
 
 
-OPTIMIZER_NAME = re.compile(r"(?:^|\.)_?(?:\w*optim\w*|opt|opt_\w+|\w+_opt)$")
-DOES_NOT_STEP = re.compile(
-    r"LR\w*$|schedule\w*$|(?:prepare|setup|isinstance|print|len|GradScaler|Plateau|Annealing\w*)$"
-)
-
-
 def _is_of_another(name: str) -> bool:
     """Say whether an optimizer is an attribute of an object that the class has: `self.learner.optimizer`."""
     return "." in name.removeprefix("self.")
@@ -175,16 +183,6 @@ def _is_alias(roles: Roles, name: str) -> bool:
     return any(
         dotted(made.value) == name and made.target.rpartition(".")[2] != last for made in roles.script.assignments
     )
-
-
-_UNCALLED = {
-    "zero_grad": "missing_zero_grad",
-    "eval": "eval_mode_bug",
-    "train": "eval_mode_bug",
-    "backward": "params_not_training",
-    "step": "params_not_training",
-}
-"""Methods that do nothing without their parentheses, and the cause that they are then."""
 
 
 def clipping_of_scaled_gradients(roles: Roles) -> Iterator[Fault]:
@@ -273,10 +271,6 @@ def _backward_of_unscaled(roles: Roles) -> Call | None:
         if by_scaler or given_one or names & scaled or backward.owner.endswith(("accelerator", "engine", "fabric")):
             return None
     return roles.backwards[0] if len(roles.backwards) == 1 else None
-
-
-ACCUMULATES = re.compile(r"accum|micro|grad_acc|acc_steps", re.IGNORECASE)
-"""What names of numbers of batches whose gradients are added have in them."""
 
 
 def accumulation(roles: Roles) -> Iterator[Fault]:
@@ -560,3 +554,150 @@ def state_not_detached(roles: Roles) -> Iterator[Fault]:
         if not again and not cut and f"{made.target}.data" not in roles.source:
             says = f"{made.target} goes on to the next batch with its graph: backward() goes through all batches before"
             yield fault("state_not_detached", made.line, "certain", says, fix=f"{made.target} = {made.target}.detach()")
+
+
+def steps_without_gradient(roles: Roles) -> Iterator[Fault]:
+    """Gradients are cleared between backward and step; or the step comes between clearing and backward."""
+    trace = roles.trace
+    found: dict[int, Event | None] = {}
+    for place, step in enumerate(trace.events):
+        optimizer = _optimizer_of(step)
+        if optimizer is None or not step.loops:
+            continue
+        last = _last_for(trace, trace.events[:place], step, optimizer)
+        empty = last is not None and last.action == "clear" and set(last.tests) <= set(step.tests)
+        found[id(step.node)] = last if empty and found.get(id(step.node), last) is not None else None
+    lines = {id(step.node): step.line for step in trace.of("step")}
+    for node, clear in found.items():
+        if clear is None:
+            continue
+        if _is_preceded_by_backward(trace, clear):
+            says = "zero_grad() stands between backward() and step(): each step is made without a gradient"
+            yield fault("cleared_before_step", clear.line, "certain", says)
+        elif any(event.entry == clear.entry and event.loop_lines == clear.loop_lines for event in trace.of("backward")):
+            says = "step() stands before backward() and after zero_grad(): it is made without a gradient"
+            yield fault("step_before_backward", lines[node], "certain", says)
+
+
+def _optimizer_of(step: Event) -> Object | None:
+    """Return the optimizer that makes a step, where it is known with all its models."""
+    stepper = next(iter(step.objects)) if step.action == "step" and len(step.objects) == 1 else None
+    return (
+        stepper if stepper is not None and stepper.kind == "optimizer" and stepper.holds and stepper.holds_all else None
+    )
+
+
+def _last_for(trace: Trace, before: Sequence[Event], step: Event, optimizer: Object) -> Event | None:
+    """Return what last gave gradients to the models of an optimizer, took them away, or may have done so."""
+    for event in reversed(before):
+        if event.entry != step.entry:
+            return None
+        if event.action == "backward" or (event.action in ("escape", "gradients") and _is_about(event, optimizer)):
+            return event
+        if event.action == "clear" and any(trace.clears_model(event, model) for model in optimizer.holds):
+            known = all(cleared.kind == "model" or cleared.holds for cleared in event.objects)
+            return event if known else None  # another optimizer, of models that are not known, may have cleared others
+    return None
+
+
+def _is_about(event: Event, optimizer: Object) -> bool:
+    return optimizer in event.objects or any(event.concerns(model) for model in optimizer.holds)
+
+
+def _is_preceded_by_backward(trace: Trace, clear: Event) -> bool:
+    """Say whether the gradients that are cleared were computed in the same round, and no step used them."""
+    place = next(place for place, event in enumerate(trace.events) if event is clear)
+    for event in reversed(trace.events[:place]):
+        if event.entry != clear.entry or event.action in ("step", "backward"):
+            return event.action == "backward" and event.entry == clear.entry and event.loops == clear.loops
+    return False
+
+
+def clips_without_effect(roles: Roles) -> Iterator[Fault]:
+    """Gradients are clipped where there are none, or after the step that used them."""
+    trace = roles.trace
+    useless: dict[int, bool] = {}
+    clips: dict[int, Event] = {}
+    for place, clip in enumerate(trace.events):
+        if clip.action != "clip" or not clip.objects or not clip.loops:
+            continue
+        before = next((event for event in reversed(trace.events[:place]) if _moves_gradients(trace, event, clip)), None)
+        after = next((event for event in trace.events[place + 1 :] if _moves_gradients(trace, event, clip)), None)
+        if after is None:
+            continue
+        none_left = (before is None and bool(clip.entry == 0)) or (
+            before is not None and before.action in ("step", "clear") and set(before.tests) <= set(clip.tests)
+        )
+        is_useless = none_left and after.action in ("backward", "clear")
+        useless[id(clip.node)] = useless.get(id(clip.node), True) and is_useless
+        clips[id(clip.node)] = clip
+    for node, is_useless in useless.items():
+        if is_useless:
+            says = "gradients are clipped where none are left, or none are there yet: that has no effect"
+            yield fault("clip_too_late", clips[node].line, "certain", says)
+
+
+def _moves_gradients(trace: Trace, event: Event, clip: Event) -> bool:
+    """Say whether something gives the clipped models gradients, uses or clears them, or may do so."""
+    if event.entry != clip.entry:
+        return False
+    if event.action == "backward":
+        return True
+    if event.action in ("escape", "gradients"):
+        return any(event.concerns(model) for model in clip.objects)
+    if event.action == "step":
+        return any(trace.steps_model(event, model) for model in clip.objects) or not all(
+            stepper.holds for stepper in event.objects
+        )
+    return event.action == "clear" and any(trace.clears_model(event, model) for model in clip.objects)
+
+
+def schedules_before_optimizer(roles: Roles) -> Iterator[Fault]:
+    """A schedule is stepped before its optimizer makes its first step."""
+    trace = roles.trace
+    judged_schedules: set[Object] = set()
+    for place, event in enumerate(trace.events):
+        schedule = next(iter(event.objects)) if event.action == "schedule" else None
+        if schedule is None or schedule in judged_schedules:
+            continue
+        judged_schedules.add(schedule)
+        steps = [
+            (at, step)
+            for at, step in enumerate(trace.events)
+            if step.action == "step" and schedule.given[:1] == tuple(step.objects)[:1]
+        ]
+        first = steps[0] if steps else None
+        if first is None or first[0] < place or first[1].entry != event.entry:
+            continue
+        if event.loops and first[1].loops == event.loops and set(event.tests) <= set(first[1].tests):
+            says = "scheduler.step() stands before optimizer.step(): the first value of the schedule is skipped"
+            yield fault("schedule_first", event.line, "certain", says)
+
+
+def never_cleared(roles: Roles) -> Iterator[Fault]:
+    """An optimizer makes steps in a loop, and nothing clears the gradients of its models."""
+    trace = roles.trace
+    clears = trace.of("clear", "gradients", "escape")
+    named: set[Object] = set()
+    for step in trace.events if trace.is_complete else ():
+        optimizer = _optimizer_of(step)
+        if optimizer is None or optimizer in named or not step.loops or optimizer.loops == step.loops:
+            continue
+        named.add(optimizer)
+        cleared = any(
+            _is_about(clear, optimizer)
+            or any(other.kind != "model" and not other.holds for other in clear.objects if clear.action == "clear")
+            for clear in clears
+        )
+        cleared = cleared or any(
+            hold.is_related_to(model)
+            for clear in clears
+            if clear.action == "clear"
+            for other in clear.objects
+            for hold in other.holds
+            for model in optimizer.holds
+        )
+        if not cleared and any(event.action == "backward" and event.entry == step.entry for event in trace.events):
+            says = f"{optimizer.label}.step() changes the weights, and nothing clears the gradients of its parameters"
+            rule = "one_optimizer_not_cleared" if trace.of("clear") else "gradients_never_cleared"
+            yield fault(rule, step.line, "likely" if trace.of("clear") else "certain", says)

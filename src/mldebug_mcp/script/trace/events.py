@@ -52,6 +52,10 @@ class Event:
         """The line, from 1."""
         return getattr(self.node, "lineno", 0)
 
+    def concerns(self, model: Object) -> bool:
+        """Say whether it happens to a model, to a part of it, or to what it is a part of."""
+        return any(affected.is_related_to(model) for affected in self.objects)
+
     def line_apart(self, other: Event) -> int:
         """Return the line of the first call that leads to it and not to another event: where their order is decided."""
         ways = zip((*self.through, self.node), (*other.through, other.node), strict=False)
@@ -165,19 +169,13 @@ class Trace:
     def steps_model(self, step: Event, model: Object) -> bool:
         """Say whether a step may change a model: its optimizer has some of its parameters, or unknown ones."""
         return any(
-            stepper.kind == "optimizer"
-            and (not stepper.holds_all or any(trained.is_related_to(model) for trained in stepper.holds))
+            stepper.kind == "optimizer" and (not stepper.holds_all or stepper.holds_some_of(model))
             for stepper in step.objects
         )
 
     def clears_model(self, clear: Event, model: Object) -> bool:
         """Say whether gradients of a model may be cleared."""
-        return any(cleared.is_related_to(model) for cleared in clear.objects) or any(
-            cleared.kind != "model"
-            and (
-                not cleared.holds
-                or not cleared.holds_all
-                or any(trained.is_related_to(model) for trained in cleared.holds)
-            )
+        return clear.concerns(model) or any(
+            cleared.kind != "model" and (not cleared.holds or not cleared.holds_all or cleared.holds_some_of(model))
             for cleared in clear.objects
         )

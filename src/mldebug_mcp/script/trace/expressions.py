@@ -27,7 +27,7 @@ from mldebug_mcp.script.facts import (
 from mldebug_mcp.script.facts import combined as combined_facts
 from mldebug_mcp.script.terms import Term, Terms, added, gaussian_divergence, negated, sign_of, weighted
 from mldebug_mcp.script.trace.calls import Calls
-from mldebug_mcp.script.trace.state import MAX_ITEMS
+from mldebug_mcp.script.trace.names import MAX_ITEMS
 from mldebug_mcp.script.values import (
     DATA,
     Choice,
@@ -299,7 +299,7 @@ class Expressions(Calls):
         chosen = [
             repr(value.value)
             if isinstance(value, Constant)
-            else f"{value.label} {id(value)}"
+            else self.numbered(value)
             if isinstance(value, Object)
             else f"line {line}"
             for value in values
@@ -318,7 +318,7 @@ class Expressions(Calls):
                 part.facts, part.shape = with_rows(value.facts, node, given), value.shape
             return part
         if self.reading and isinstance(value, Object) and value.kind == "unknown" and rows_cut(node):
-            source = value.facts.source or f"{value.label} {id(value)}"
+            source = value.facts.source or self.numbered(value)
             return Tensor(facts=with_rows(cut(replace(value.facts, source=source), node), node, self._chosen_by(node)))
         taken = self.item(value, plain)
         if shape_of(value) == "table" and isinstance(plain, str) and isinstance(taken, Tensor | Object):

@@ -1,9 +1,10 @@
-"""Calls of functions and classes of other files, known by their names."""
+"""Calls of functions and classes of other files, known by their names, and what loaders and texts of settings give."""
 
 from __future__ import annotations
 
 import ast
 import re
+import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TypeGuard
@@ -21,17 +22,19 @@ from mldebug_mcp.script.facts import (
     joined_along,
     joined_rows,
 )
-from mldebug_mcp.script.trace.batches import Batches
-from mldebug_mcp.script.trace.documents import parsed
+from mldebug_mcp.script.trace.names import Names
 from mldebug_mcp.script.values import (
     DATA,
     MAKES_OF_LIST,
+    Choice,
+    Class,
     Constant,
     Function,
     Items,
     Library,
     Object,
     Parameters,
+    Shape,
     Super,
     Tensor,
     Value,
@@ -51,24 +54,12 @@ from mldebug_mcp.script.values import (
     terms_after,
 )
 
+MAX_WRAPPERS = 6
+"""Subsets and other wrappers around a data set that are looked through."""
+BATCHED: dict[Shape, Shape] = {"scalar": "row", "single": "column"}
+"""The shape of a batch, by that of an item."""
 REDUCES = re.compile(r"_loss$|cross_entropy(?:_with_logits)?$")
 """Functions of PyTorch that give the mean over all elements unless another reduction is asked for."""
-
-
-def reduction_of(settings: dict[str, Value]) -> Reduced:
-    """Return how a loss is reduced by its settings."""
-    if "size_average" in settings or "reduce" in settings:
-        return ""
-    asked = plain_of(settings["reduction"]) if "reduction" in settings else "mean"
-    return "mean" if asked == "mean" else "sum" if asked == "sum" else ""
-
-
-def _length_of(value: Value, node: ast.Call) -> Facts:
-    """Return what a length counts: of a loader it is batches."""
-    loads = isinstance(value, Object) and (value.kind == "loader" or bool(library.LOADER.search(value.name)))
-    return Facts("batches" if loads else "length", line=node.lineno)
-
-
 READS_TABLE = re.compile(r"^pandas\.(?:read_(?:csv|parquet|feather|table)|DataFrame)$")
 """Functions that give a table with named columns."""
 PARSES = re.compile(r"^(?:yaml\.(?:safe_load|load|full_load)|json\.loads|tomllib\.loads|OmegaConf\.create)$")
@@ -87,6 +78,114 @@ JOINS = ("cat", "concat", "concatenate", "vstack")
 """Functions that put rows behind each other."""
 MARGINS = ("logsigmoid", "log_sigmoid", "softplus", "relu", "clamp", "clamp_min", "sigmoid")
 """Functions that a loss of preferences gives the difference of two scores."""
+MAX_CHARACTERS = 20_000
+"""Length of a configuration in a script. Chosen: five hundred lines."""
+MAX_BRACKETS = 200
+"""Lists and mappings in brackets in it: the parser is slow where they stand in each other. Chosen."""
+MAX_NUMBER = 40
+"""Characters of a plain scalar that may be a number."""
+
+
+class Batches(Names):
+    """Follows loaders to the data sets that they read."""
+
+    def batch_of(self, loader: Object) -> Value:
+        """Return what stands for each batch of a loader; data without a gradient where its data set is not known."""
+        if loader not in self.batches:
+            self.batches[loader] = DATA  # a data set that reads its own loader ends here
+            events, reading = len(self.trace.events), self.reading
+            self.reading = True
+            self.batches[loader] = self._read(loader)
+            self.reading = reading
+            del self.trace.events[events:]
+        return self.batches[loader]
+
+    def _read(self, loader: Object) -> Value:
+        given = rows_of(loader)
+        node = ast.Call(ast.Name("collate_fn"), [], [], lineno=loader.line, col_offset=0)
+        self.made_up.append(node)
+        if any(part.made_by.endswith("TensorDataset") for part in wrapped(given)):
+            tensors = next(part for part in wrapped(given) if part.made_by.endswith("TensorDataset")).given
+            return Items(tuple(_plain_batch(value, is_batch=True) for value in tensors))
+        collate = loader.settings.get("collate_fn")
+        item = self._item_of(given, node)
+        if (
+            item is None
+            and isinstance(collate, Function | Object)
+            and getattr(collate, "kind", "instance") == "instance"
+        ):
+            item = DATA
+        if item is None:
+            return DATA
+        if collate is None or collate == Constant(None):
+            return _plain_batch(item, is_batch=False)
+        return _plain_batch(self.call_value(collate, [Items((item,), pattern=True)], {}, node), is_batch=True)
+
+    def _item_of(self, given: Value, node: ast.Call) -> Value | None:
+        """Return an item of a data set of this file, or of a list; None where that is not known."""
+        for dataset in wrapped(given):
+            definition = dataset.definition
+            read = self.method(definition, "__getitem__", dataset) if definition is not None else None
+            if read is not None:
+                return self.enter(read, [Tensor(shape="scalar")], {}, node)
+            through = self.method(definition, "__iter__", dataset) if definition is not None else None
+            if through is not None:
+                return self.element(self.enter(through, [], {}, node))
+        return self.element(given) if isinstance(given, Items) and given.values else None
+
+
+def rows_of(loader: Object) -> Value:
+    """Return the data set that a loader is given."""
+    return loader.settings.get("dataset") or next(iter(loader.given), DATA)
+
+
+def wrapped(given: Value) -> list[Object]:
+    """Return a data set, and what it wraps: of a `Subset` or a part of `random_split` the data set that it is of."""
+    found: list[Object] = []
+    todo = list(objects_in(given))
+    while todo and len(found) < MAX_WRAPPERS:
+        part = todo.pop(0)
+        found.append(part)
+        owner = part.parent if part.parent is not None and part.definition is None else part
+        if owner.definition is None:
+            todo += [inner for value in owner.given[:1] for inner in objects_in(value)]
+    return found
+
+
+def _plain_batch(value: Value, *, is_batch: bool) -> Value:
+    """Return the tensors of a batch, without what made them; of items the batch that PyTorch makes of such."""
+    match value:
+        case Items():
+            return Items(
+                tuple(_plain_batch(part, is_batch=is_batch) for part in value.values), value.keys, value.pattern
+            )
+        case Choice():
+            parts = [_plain_batch(choice, is_batch=is_batch) for choice in choices(value)]
+            shapes = {shape_of(part) for part in parts} - {""}
+            if all(isinstance(part, Tensor) for part in parts):
+                shape = shapes.pop() if len(shapes) == 1 else ""
+                return Tensor(shape=shape, facts=facts_of(value))
+            return either(*parts)
+        case Object() if value.kind == "instance":
+            return value
+        case Function() | Class() | Library():
+            return DATA
+    shape = shape_of(value)
+    return Tensor(shape=shape if is_batch else BATCHED.get(shape, ""), facts=facts_of(value))
+
+
+def reduction_of(settings: dict[str, Value]) -> Reduced:
+    """Return how a loss is reduced by its settings."""
+    if "size_average" in settings or "reduce" in settings:
+        return ""
+    asked = plain_of(settings["reduction"]) if "reduction" in settings else "mean"
+    return "mean" if asked == "mean" else "sum" if asked == "sum" else ""
+
+
+def _length_of(value: Value, node: ast.Call) -> Facts:
+    """Return what a length counts: of a loader it is batches."""
+    loads = isinstance(value, Object) and (value.kind == "loader" or bool(library.LOADER.search(value.name)))
+    return Facts("batches" if loads else "length", line=node.lineno)
 
 
 def _is_listed(value: Value) -> TypeGuard[Items]:
@@ -195,7 +294,7 @@ class LibraryCalls(Batches):
         if value is not None:
             return value
         if PARSES.search(name) and args and plain_of(args[0]):
-            return parsed(plain_of(args[0]), facts_of(args[0]).line)
+            return _parsed(plain_of(args[0]), facts_of(args[0]).line)
         if last in ("SimpleNamespace", "Namespace") and keywords:
             made = self.new("unknown", node, made_by=name)
             made.attributes |= keywords
@@ -389,3 +488,52 @@ class LibraryCalls(Batches):
             inner = isinstance(value, Object) and value.parent is source
             made.attributes[name] = self._copy(value, node, made) if inner and isinstance(value, Object) else value
         return made
+
+
+def _parsed(text: str, line: int) -> Value:
+    """Return the value of a text in YAML, JSON or TOML that begins in a line; data where it is none of them."""
+    import yaml
+
+    if len(text) > MAX_CHARACTERS or any(text.count(bracket) > MAX_BRACKETS for bracket in "[{"):
+        return DATA
+    try:
+        if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(text)):  # an alias may stand for very much
+            return DATA
+        return _value_of_yaml(yaml.compose(text, yaml.SafeLoader), line)
+    except (yaml.YAMLError, ValueError):  # a date may have a month that there is not
+        pass
+    except RecursionError:
+        return DATA
+    try:
+        return _value_of_toml(tomllib.loads(text), line)
+    except (tomllib.TOMLDecodeError, RecursionError):
+        return DATA
+
+
+def _value_of_yaml(node: object, line: int) -> Value:
+    import yaml
+
+    match node:
+        case yaml.MappingNode():
+            values = tuple(_value_of_yaml(part, line) for _, part in node.value)
+            keys = (key.value if isinstance(key, yaml.ScalarNode) else None for key, _ in node.value)
+            return Items(values, tuple(keys))
+        case yaml.SequenceNode():
+            return Items(tuple(_value_of_yaml(part, line) for part in node.value))
+        case yaml.ScalarNode():
+            plain = yaml.safe_load(node.value) if node.style is None and len(node.value) < MAX_NUMBER else node.value
+            return _constant_at(plain, line + node.start_mark.line)
+    return DATA
+
+
+def _value_of_toml(value: object, line: int) -> Value:
+    if isinstance(value, dict):
+        return Items(tuple(_value_of_toml(part, line) for part in value.values()), tuple(value))
+    if isinstance(value, list):
+        return Items(tuple(_value_of_toml(part, line) for part in value))
+    return _constant_at(value, line)
+
+
+def _constant_at(value: object, line: int) -> Constant:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return Constant(value, Facts("number" if is_number else "", line=line))
