@@ -165,6 +165,7 @@ _TIME = regex(
     r"|(?<![\d:/<])(?P<alone>[012]\d:[0-5]\d:[0-5]\d)(?![\d:<])"
 )
 _IN_FRONT = 60
+_EPOCH = datetime(1970, 1, 1)
 _DIGITS_IN_A_ROW = regex(r"\d+")
 
 
@@ -249,8 +250,8 @@ def _clock(line: str) -> float | None:
         return None
     try:
         if found["day"]:
-            stamp = datetime.strptime(f"{found['day'].replace('/', '-')} {found['time']}", "%Y-%m-%d %H:%M:%S")
-            return (stamp - datetime(1970, 1, 1)).total_seconds()
+            stamp = datetime.fromisoformat(f"{found['day'].replace('/', '-')} {found['time']}")
+            return (stamp - _EPOCH).total_seconds()
         hours, minutes, seconds = map(int, found["alone"].split(":"))
     except ValueError:
         return None
