@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import get_args
 
+from benchmarks.faults.counts import fingerprint
+
 from mldebug_mcp.checks import symptoms
 from mldebug_mcp.checks.check import Subject
-from mldebug_mcp.judge.calibration import fingerprint, fitted
+from mldebug_mcp.judge.calibration import fitted
 from mldebug_mcp.judge.evidence import SETTLED
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.knowledge.catalogue import Cause, cause_names
