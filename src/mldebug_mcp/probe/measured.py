@@ -23,7 +23,6 @@ class Failure(_Part):
 class Parameters(_Part):
     """The parameters as training began; shares are of elements."""
 
-    elements: int = 0
     tensors: int = 0
     frozen: list[str] = Field(default_factory=list)
     frozen_share: float = 0.0
@@ -59,7 +58,6 @@ class Operation(_Part):
     where: str = ""
     dtype: str = ""
     direction: str = "forward"
-    largest_in: float | None = None
     largest_out: float | None = None
     share: float | None = None
     frames: list[Operation] = Field(default_factory=list)
@@ -72,7 +70,6 @@ class Reference(_Part):
     unigram: float | None = None
     variance: float | None = None
     least: float = 0.0
-    best_accuracy: float | None = None
     contradicting_rows: list[int] = Field(default_factory=list)
     rows_without_labels: list[int] = Field(default_factory=list)
     trained_labels: int = 0
@@ -82,8 +79,6 @@ class Reference(_Part):
 class Dependence(_Part):
     """On what the output depends, in evaluation mode."""
 
-    evaluation_repeats: bool | None = None
-    input_used: bool | None = None
     inputs_change: float | None = None
     rows_mixed: bool | None = None
     row_change: float | None = None
@@ -160,7 +155,6 @@ class Movement(_Part):
     """Which parameters did not move."""
 
     still: list[str] = Field(default_factory=list)
-    still_count: int = 0
     still_share: float = 0.0
 
 
@@ -170,7 +164,6 @@ class LayerScale(_Part):
     name: str
     std: float
     usual_init: float
-    small_init: float
     factor: float
 
 
@@ -179,7 +172,6 @@ class Init(_Part):
 
     layers: int = 0
     largest: list[LayerScale] = Field(default_factory=list)
-    residual_scaling: float | None = None
 
 
 class FullPrecision(_Part):
@@ -228,7 +220,6 @@ class Measured(_Part):
     alike_units: list[str] | None = None
     outcome: Outcome | None = None
     memorised: bool | None = None
-    parameters_finite_at_end: bool | None = None
     causal: bool | None = None
     distinct_inputs: int | None = None
     distinct_given: int | None = None

@@ -270,9 +270,6 @@ class Probe:
             loss = float(self.subject.compute_loss())
         if not math.isfinite(loss):
             self.measured.setdefault("first_nonfinite", trace.culprit())
-        self.measured["parameters_finite_at_end"] = all(
-            bool(torch.isfinite(parameter).all()) for _, parameter in self.subject.parameters()
-        )
 
     def _against_full_precision(self) -> None:
         """Repeat the first pass in 32 bits, if any of it was in fewer."""
