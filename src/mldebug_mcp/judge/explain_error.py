@@ -586,7 +586,7 @@ def _from_words(head: str, log: FailureLog) -> ErrorExplanation:
 
 def _memory_printed(head: str) -> ErrorExplanation | None:
     """Return what to do with a text that prints memory numbers and no error; None where it prints none."""
-    from mldebug_mcp.memory.printed import printed_numbers
+    from mldebug_mcp.memory.snapshot import printed_numbers
 
     devices = printed_numbers(head)
     if not devices:
