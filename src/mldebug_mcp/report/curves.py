@@ -17,8 +17,7 @@ from mldebug_mcp.logs import Run, Series
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.models import Diagnosis, Finding, State
 from mldebug_mcp.models.base import SOUND
-from mldebug_mcp.report.lines import Line, line
-from mldebug_mcp.report.sections import otherwise
+from mldebug_mcp.report.sections import Line, line, otherwise
 
 # The scale on which curves are drawn: linear or logarithmic, and not flattened by outliers.
 
