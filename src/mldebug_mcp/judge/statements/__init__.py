@@ -8,14 +8,14 @@ a log says reaches the explanation as data, never as a sentence.
 from __future__ import annotations
 
 from mldebug_mcp.core.text import clean
-from mldebug_mcp.judge.statements import calls, shapes, values
+from mldebug_mcp.judge.statements import calls, values
 from mldebug_mcp.judge.statements.form import Statement
 from mldebug_mcp.knowledge.errors import MAX_TEXT
 from mldebug_mcp.logs.failures import Failure
 
 __all__ = ["Statement", "statement_of"]
 
-_FORMS = (*calls.FORMS, *values.FORMS, *shapes.FORMS)
+_FORMS = (*calls.FORMS, *values.FORMS)
 """The first that fits, and that can be read, counts: forms of fewer messages stand above those of more."""
 
 
