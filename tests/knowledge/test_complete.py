@@ -13,8 +13,7 @@ from mldebug_mcp.judge.calibration import fitted
 from mldebug_mcp.judge.evidence import SETTLED
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.knowledge.catalogue import Cause, cause_names
-from mldebug_mcp.knowledge.search_index import asked
-from mldebug_mcp.knowledge.wording import learnt
+from mldebug_mcp.knowledge.search_index import asked, learnt
 
 SUBJECTS: tuple[Subject, ...] = get_args(Subject)
 OUTCOMES = {outcome for subject in SUBJECTS for outcome in symptoms(subject)}
