@@ -441,9 +441,8 @@ OWN_FILES = (
 )  # fmt: skip
 """They open files of the package, of the user's own writing, of the system, or made by themselves."""
 KNOWN = {
-    ("batch/tokenizer.py", "is_file"),  # of the copy that the library reads
-    ("batch/tokenizer_files.py", "is_file"), ("batch/tokenizer_files.py", "read_text"),  # of the same copy
-    ("batch/tokenizer_files.py", "glob"),
+    ("batch/tokenizer.py", "is_file"), ("batch/tokenizer.py", "read_text"),  # of the copy that the library reads
+    ("batch/tokenizer.py", "glob"),
     ("logs/log_file.py", "open"),  # of what is unpacked; the packed file is opened by `open_input`
     ("logs/formats/sqlite_store.py", "open"),  # of a copy; what is copied is opened by `open_input`
     ("logs/settings/pickled.py", "open"),  # of an entry in an archive

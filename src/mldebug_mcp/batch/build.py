@@ -35,11 +35,11 @@ from mldebug_mcp.batch.columns import (
     float_columns,
     integer_columns,
     is_float,
+    masks_of,
     ragged,
     rest_of,
     row_count,
 )
-from mldebug_mcp.batch.pixels import masks_of
 from mldebug_mcp.batch.roles import Words
 from mldebug_mcp.batch.sequences import IGNORE, SHIFTS, Bools, Ints, Ragged, Sequences, hides_words
 from mldebug_mcp.batch.table import Column, Table
