@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 
 from mldebug_mcp.batch.batch import MAX_PROBLEM_ROWS, Problem
-from mldebug_mcp.batch.columns import CONTRASTED
+from mldebug_mcp.batch.columns import CONTRASTED, Table
 from mldebug_mcp.batch.conversations import STEPS, NotAConversationError, messages_of, step_marks
-from mldebug_mcp.batch.table import Table
 from mldebug_mcp.batch.templates import ASSISTANT, marker_before
 from mldebug_mcp.batch.tokenizer import Tokenizer
 from mldebug_mcp.core.errors import is_failure
