@@ -6,7 +6,7 @@ import ast
 import re
 
 from mldebug_mcp.core.text import capitalised, nearest
-from mldebug_mcp.judge.statements.form import (
+from mldebug_mcp.judge.statements import (
     KINDS,
     QUOTED_NAME,
     VALUE,
