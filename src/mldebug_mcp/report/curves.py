@@ -12,7 +12,7 @@ from mldebug_mcp.checks.curve import sample, thinned
 from mldebug_mcp.core.arrays import quantile
 from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.core.text import figure, shorten
-from mldebug_mcp.judge.quantities import rests_on
+from mldebug_mcp.judge.sheet import rests_on
 from mldebug_mcp.logs import Run, Series
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.models import Diagnosis, Finding, State
