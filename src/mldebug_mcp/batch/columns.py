@@ -653,7 +653,7 @@ def exchanged_pairs(table: Table) -> tuple[str, Ints]:
 # tell the constants, as long as nothing was blended or resized afterwards.
 
 
-CHANNELS = 3
+COLOUR_CHANNELS = 3
 CHANNELS = (1, 3, 4)
 """Lengths of an axis that may be colours. Chosen: grey, colour, and colour with transparency."""
 MAX_PIXELS_COMPARED = 20_000
@@ -743,7 +743,7 @@ def _scaling_in(settings: object) -> Scaling | None:
     if not isinstance(factor, float) or not 0 < factor < 1:
         return None
     if settings.get("do_normalize") is False:
-        return Scaling("its processor", (0.0,) * CHANNELS, (1.0,) * CHANNELS, factor)
+        return Scaling("its processor", (0.0,) * COLOUR_CHANNELS, (1.0,) * COLOUR_CHANNELS, factor)
     mean, deviation = (settings.get(name) for name in ("image_mean", "image_std"))
     if not isinstance(mean, list) or not isinstance(deviation, list) or len(mean) != len(deviation) or not mean:
         return None
@@ -780,15 +780,15 @@ def origin(array: Floats, own: Scaling | None) -> Origin | None:
 
 def sample(array: Floats) -> Floats | None:
     """Return some of the pixels, of shape (pixels, 3), without padding; None where channels are not clear."""
-    if array.ndim == 2 and array.shape[1] % CHANNELS == 0 and array.shape[1] > CHANNELS:
-        array = array.reshape(len(array), CHANNELS, -1)  # patches, as Qwen's processors flatten them
+    if array.ndim == 2 and array.shape[1] % COLOUR_CHANNELS == 0 and array.shape[1] > COLOUR_CHANNELS:
+        array = array.reshape(len(array), COLOUR_CHANNELS, -1)  # patches, as Qwen's processors flatten them
         axis: int | None = 1
     else:
         axis = channel_axis(array)
-    if axis is None or array.shape[axis] != CHANNELS:
+    if axis is None or array.shape[axis] != COLOUR_CHANNELS:
         return None
     moved = np.moveaxis(array, axis, -1)
-    count = moved.size // CHANNELS
+    count = moved.size // COLOUR_CHANNELS
     places = np.arange(0, count, max(1, count // MAX_PIXELS_COMPARED))
     pixels = moved[np.unravel_index(places, moved.shape[:-1])]  # without a copy of the whole
     pixels = pixels[np.isfinite(pixels).all(axis=1) & pixels.any(axis=1)]
@@ -798,7 +798,7 @@ def sample(array: Floats) -> Floats | None:
 def share_outside(array: Floats, own: Scaling) -> float:
     """Return the share of the numbers that lie outside the range of a processor."""
     pixels = sample(array)
-    if pixels is None or len(own.mean) != CHANNELS:
+    if pixels is None or len(own.mean) != COLOUR_CHANNELS:
         return 0.0
     shares = own.bytes(pixels, rescaled=0)
     return float(np.mean((shares < -MAX_OVERSHOOT) | (shares > 1 + MAX_OVERSHOOT)))
@@ -806,7 +806,7 @@ def share_outside(array: Floats, own: Scaling) -> float:
 
 def _ways(own: Scaling | None) -> Iterator[Origin]:
     """Yield ways to the numbers, the plainest first."""
-    scalings = [*([own] if own is not None and len(own.mean) == CHANNELS else []), *KNOWN]
+    scalings = [*([own] if own is not None and len(own.mean) == COLOUR_CHANNELS else []), *KNOWN]
     for scaling in scalings:
         yield Origin(scaling)
     for scaling in scalings:

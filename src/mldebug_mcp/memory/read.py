@@ -177,7 +177,6 @@ def _one_message(message: str, device: int, count: int) -> DeviceMemory:
         free=inside,
         capacity=capacity,
         oom=oom,
-        others=others,
     )
 
 

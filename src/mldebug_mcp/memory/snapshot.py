@@ -385,7 +385,6 @@ class OutOfMemoryEvent:
         allocated: What tensors held.
         reserved: What the allocator held.
         free: Free memory inside what was reserved, in the pool that the request comes from; pieces unknown from text.
-        moment: Index of the event; -1 without a history.
         stack: Who asked.
         count: How many allocations failed in the history.
         pieces_known: Whether `free` knows the largest piece.
@@ -399,7 +398,6 @@ class OutOfMemoryEvent:
     allocated: int
     reserved: int
     free: FreeMemory
-    moment: int = -1
     stack: Stack | None = None
     count: int = 1
     pieces_known: bool = True
@@ -534,7 +532,6 @@ class DeviceMemory:
         segments: Segments held.
         expandable: Whether the segments are expandable.
         retries: Times that the allocator emptied its cache to satisfy a request; 0 if unknown.
-        others: What other processes hold.
         stated: Bytes by category at the peak, where a file tells them and no allocations.
     """
 
@@ -552,7 +549,6 @@ class DeviceMemory:
     segments: int = 0
     expandable: bool = False
     retries: int = 0
-    others: int = 0
     stated: Mapping[Category, int] = field(default_factory=dict)
 
     @property
@@ -575,7 +571,6 @@ class MemorySnapshot:
     path: str
     layout: str
     devices: list[DeviceMemory]
-    settings: Mapping[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -596,7 +591,7 @@ class MemorySnapshot:
 
 def snapshot_of(tables: SnapshotTables) -> MemorySnapshot:
     """Return the snapshot that these tables describe."""
-    result = MemorySnapshot(tables.path, tables.layout, [], tables.settings, tables.notes)
+    result = MemorySnapshot(tables.path, tables.layout, [], tables.notes)
     for device in tables.devices:
         checkpoint(f"device {device.device}: following {len(device.events):,} events")
         result.devices.append(_device(device, tables))
@@ -648,7 +643,6 @@ def _last_failure(history: History) -> OutOfMemoryEvent | None:
         allocated=int(history.replay.allocated[moment + 1]),
         reserved=int(history.replay.reserved[moment + 1]),
         free=free_at(history.tables, history.allocations, moment, request),
-        moment=moment,
         stack=history.stacks[int(events.stack[moment])],
         count=len(history.failures),
     )
@@ -747,7 +741,6 @@ class Grower:
     """
 
     stack: Stack
-    size: int
     per_step: int
     total: int
     steps: int
@@ -793,7 +786,6 @@ def _grower(history: History, steps: Steps, group: Ints) -> Grower | None:
         return None
     return Grower(
         stack=history.stacks[int(allocations.stack[group[0]])],
-        size=int(np.median(allocations.size[group])),
         per_step=int(np.median(inner)) if each_step else int(per_step.mean()),
         total=total,
         steps=int((per_step > 0).sum()),
@@ -919,7 +911,6 @@ def _printed_device(number: int, sizes: dict[str, int]) -> DeviceMemory:
     allocated = sizes.get("allocated", sizes.get("peak_allocated", 0))
     reserved = max(sizes.get("reserved", sizes.get("peak_reserved", allocated)), allocated)
     capacity = sizes.get("capacity", sizes.get("limit"))
-    used = capacity - sizes["free"] if capacity is not None and "free" in sizes else reserved
     unused = reserved - allocated
     return DeviceMemory(
         number,
@@ -929,5 +920,4 @@ def _printed_device(number: int, sizes: dict[str, int]) -> DeviceMemory:
         peak_reserved=max(sizes.get("peak_reserved", 0), reserved),
         free=FreeMemory(total=unused, split_known=False),
         capacity=capacity,
-        others=max(0, used - reserved),
     )

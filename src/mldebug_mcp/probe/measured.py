@@ -23,7 +23,6 @@ class Failure(_Part):
 class Parameters(_Part):
     """The parameters as training began; shares are of elements."""
 
-    tensors: int = 0
     frozen: list[str] = Field(default_factory=list)
     frozen_share: float = 0.0
     nonfinite_at_start: list[str] = Field(default_factory=list)
@@ -31,7 +30,6 @@ class Parameters(_Part):
     not_in_optimizer_share: float | None = None
     stale_in_optimizer: int = 0
     learning_rates: list[float] | None = None
-    optimizer: str | None = None
     decay_per_step: float | None = None
 
 
@@ -96,7 +94,6 @@ class Curve(_Part):
     losses: list[float] = Field(default_factory=list)
     ended: str = ""
     learning_rate: float | None = None
-    seconds: float = 0.0
     memorised: bool = False
     rate_gone_at: int | None = None
     last_gradient: float | None = None
@@ -106,7 +103,6 @@ class SeedRun(_Part):
     """How training from the initial weights of one seed ended."""
 
     seed: int
-    steps: int = 0
     ended: str = ""
     final_loss: float | None = None
 
@@ -131,7 +127,6 @@ class Watched(_Part):
     clip_factor: float | None = None
     decay_per_step: float | None = None
     rounded_away: float | None = None
-    in_training_mode: bool | None = None
     uphill: float | None = None
 
 
@@ -141,7 +136,6 @@ class ModeOutcome(_Part):
     loss: float
     accuracy: float | None = None
     rows: list[float] = Field(default_factory=list)
-    cross_entropy: float | None = None
 
 
 class Outcome(_Part):
@@ -170,7 +164,6 @@ class LayerScale(_Part):
 class Init(_Part):
     """How the weight matrices begin, those farthest above the formula first."""
 
-    layers: int = 0
     largest: list[LayerScale] = Field(default_factory=list)
 
 

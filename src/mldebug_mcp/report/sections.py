@@ -132,19 +132,17 @@ PLACEHOLDERS = {
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """The next check with the cause that it is about, and what shows that the cause is there and that it is not.
+    """The next check, and what shows that its cause is there and that it is not.
 
     The command makes the check or takes its outcome; `needs` says in words what the reader has to fill in there.
     """
 
     id: str
     cost: str
-    action: str
     command: str
     needs: str
     confirms: str
     refutes: str
-    cause: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,12 +221,10 @@ def _check(diagnosis: Diagnosis, step: NextStep) -> Check:
     return Check(
         id=step.id,
         cost=step.cost,
-        action=step.action,
         command=command,
         needs=_needs(command),
         confirms=step.confirms,
         refutes=step.refutes,
-        cause=step.id.partition(".")[0],
     )
 
 

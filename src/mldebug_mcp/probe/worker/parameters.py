@@ -49,7 +49,6 @@ def describe(subject: Subject) -> dict[str, Any]:
     parameters = subject.parameters()
     frozen = [name for name, parameter in parameters if not parameter.requires_grad]
     result: dict[str, Any] = {
-        "tensors": len(parameters),
         "frozen": frozen[:LISTED],
         "frozen_share": _share(((parameter, not parameter.requires_grad) for _, parameter in parameters)),
         "nonfinite_at_start": [name for name, parameter in parameters if not bool(torch.isfinite(parameter).all())][
@@ -67,7 +66,6 @@ def describe(subject: Subject) -> dict[str, Any]:
         result["decay_per_step"] = max(
             float(group["lr"]) * float(group.get("weight_decay", 0.0)) for group in subject.optimizer.param_groups
         )
-        result["optimizer"] = type(subject.optimizer).__name__
         result["stale_in_optimizer"] = len(stale(subject))
     return result
 
@@ -105,7 +103,7 @@ def initial_scale(model: nn.Module) -> dict[str, Any]:
             layers.append({"name": name, "std": deviation,
                            "usual_init": math.sqrt(2 / (5 * hidden)), "factor": deviation / usual})  # fmt: skip
     layers.sort(key=lambda layer: -layer["factor"])
-    return {"layers": len(layers), "largest": layers[:LISTED]}
+    return {"largest": layers[:LISTED]}
 
 
 def gradients(subject: Subject) -> dict[str, Any]:

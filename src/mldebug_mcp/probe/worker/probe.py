@@ -73,7 +73,7 @@ def _trained(other: Subject, plan: Plan, rate: float | None) -> Curve:
 
 def _ending(seed: int, curve: Curve) -> dict[str, Any]:
     last = curve.losses[-1] if curve.losses else None
-    return {"seed": seed, "steps": len(curve.losses), "ended": curve.ended, "final_loss": last}
+    return {"seed": seed, "ended": curve.ended, "final_loss": last}
 
 
 def _alike(subject: Subject, other: Subject) -> bool:
