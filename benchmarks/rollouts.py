@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from benchmarks.faults.figures import table
 from mldebug_mcp.api import read_run
 from mldebug_mcp.checks.policies import ENTROPY_GONE
-from mldebug_mcp.judge.rollouts import RUNS_OUT, WASTED, entropy_runs_out, rollouts_without_gradient
+from mldebug_mcp.judge.derived_facts import RUNS_OUT, WASTED, entropy_runs_out, rollouts_without_gradient
 from mldebug_mcp.logs import Run
 
 GROUP, PROMPTS, ANSWERS, STEPS = 8, 64, 12, 400

@@ -20,8 +20,8 @@ class CatalogueHook(BuildHookInterface[Any]):
             return
         root = Path(self.root)
         sys.path.insert(0, str(root / "src"))
+        from mldebug_mcp.knowledge.playbook import read_catalogue
         from mldebug_mcp.knowledge.prepared import SHIPPED, to_lines
-        from mldebug_mcp.knowledge.sources import read_catalogue
 
         self._made = tempfile.mkdtemp()
         path = Path(self._made) / SHIPPED

@@ -441,9 +441,8 @@ OWN_FILES = (
 )  # fmt: skip
 """They open files of the package, of the user's own writing, of the system, or made by themselves."""
 KNOWN = {
-    ("batch/tokenizer.py", "is_file"),  # of the copy that the library reads
-    ("batch/tokenizer_files.py", "is_file"), ("batch/tokenizer_files.py", "read_text"),  # of the same copy
-    ("batch/tokenizer_files.py", "glob"),
+    ("batch/tokenizer.py", "is_file"), ("batch/tokenizer.py", "read_text"),  # of the copy that the library reads
+    ("batch/tokenizer.py", "glob"),
     ("logs/log_file.py", "open"),  # of what is unpacked; the packed file is opened by `open_input`
     ("logs/formats/sqlite_store.py", "open"),  # of a copy; what is copied is opened by `open_input`
     ("logs/settings/pickled.py", "open"),  # of an entry in an archive
@@ -451,7 +450,6 @@ KNOWN = {
     ("logs/remote_files.py", "is_file"), ("logs/remote_files.py", "is_dir"),  # of that copy, and of a member
     ("probe/host.py", "is_dir"), ("probe/host.py", "is_file"),  # of interpreters, which may lie outside
     ("logs/names/lexicon.py", "read_text"),  # our own file
-    ("judge/classifier.py", "is_file"),  # our own file
     ("judge/runs.py", "scandir"), ("judge/runs.py", "is_dir"),  # of our own code, to know when it changes
     ("judge/reader_command.py", "read_text"), ("judge/reader_command.py", "glob"),  # replies that it kept itself
     ("batch/formats/webdataset.py", "open"),  # of an archive that `open_input` opened

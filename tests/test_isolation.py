@@ -13,9 +13,8 @@ from typing import Any
 
 import pytest
 
-from mldebug_mcp.batch import tokenizer_files
-from mldebug_mcp.batch.tokenizer import load_tokenizer
-from mldebug_mcp.batch.tokenizer_files import copied
+from mldebug_mcp.batch import tokenizer as tokenizer_module
+from mldebug_mcp.batch.tokenizer import copied, load_tokenizer
 from mldebug_mcp.core.access import Access, confined
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.judge.batch import inspect_batch
@@ -180,7 +179,7 @@ def test_a_tokenizer_of_two_thousand_links_is_copied_up_to_a_bound(root: Path) -
 def test_vocabularies_that_are_links_to_one_file_are_bounded_together(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tokenizer_files, "MAX_VOCABULARY_BYTES", 1000)
+    monkeypatch.setattr(tokenizer_module, "MAX_VOCABULARY_BYTES", 1000)
     tokenizer = naming_a_file(root / "tokenizer", "vocab", root / "none")
     (root / "words").write_text("word\n" * 100)
     for name in ("merges.txt", "bpe.codes", "spm.model"):

@@ -17,7 +17,7 @@ LISTED = re.compile(
 MAX_WORDS_IN_SENTENCE = 25
 MIN_PROSE_CHARACTERS = 30
 """A shorter string is a label or a fragment."""
-WORD_LIST = "src/mldebug_mcp/knowledge/wording.py"
+WORD_LIST = "src/mldebug_mcp/knowledge/search_index.py"
 """Lists of words that questions hold: they are data, and no sentences."""
 PATTERNS = {
     "src/mldebug_mcp/checks/run/end_of_run.py": 1,

@@ -10,28 +10,27 @@ from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 
-from benchmarks.faults.figures import calibration_error
-from benchmarks.faults.likeness import Numbered, fit_likeness
-from benchmarks.faults.report import Judged
-from benchmarks.faults.trust import Weighed, fit_trust, weighed
-from mldebug_mcp.checks import symptoms
-from mldebug_mcp.judge.calibration import (
+from benchmarks.faults.counts import (
     AMONG_FAULTS,
-    FITTED_FILE,
-    LEAST_SHOWN,
-    Fitted,
     LabelledRun,
-    Powers,
     count,
     fingerprint,
     fit_sharpness,
+    with_counts,
+    write_links,
 )
+from benchmarks.faults.figures import calibration_error
+from benchmarks.faults.likeness import Numbered, fit_likeness
+from benchmarks.faults.likeness import write as write_likeness
+from benchmarks.faults.report import Judged
+from benchmarks.faults.trust import Weighed, fit_trust, weighed
+from mldebug_mcp.checks import symptoms
+from mldebug_mcp.judge.calibration import FITTED_FILE, LEAST_SHOWN, Fitted, Powers
 from mldebug_mcp.judge.classifier import ABOUT, LIKENESS_FILE, Likeness, has_a_course
-from mldebug_mcp.judge.classifier import write as write_likeness
 from mldebug_mcp.judge.hypotheses import backgrounds, candidates
 from mldebug_mcp.judge.ranking import Candidate, CauseEvidence, Ranked, not_too_sure, rank, weigh
 from mldebug_mcp.knowledge import catalogue
-from mldebug_mcp.knowledge.catalogue import FOLDER, read_links, with_counts, write_links
+from mldebug_mcp.knowledge.catalogue import FOLDER, read_links
 from mldebug_mcp.models import Finding
 from mldebug_mcp.models.base import SOUND
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import log_softmax
 
-from mldebug_mcp.judge.calibration import MISSED, UNLISTED
+from benchmarks.faults.counts import MISSED, UNLISTED
 from mldebug_mcp.judge.ranking import Candidate, CauseEvidence, Trust, weigh
 from mldebug_mcp.models import Finding, State
 

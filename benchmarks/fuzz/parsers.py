@@ -141,8 +141,7 @@ def opcodes(folder: Path) -> Parse:
 def knowledge(folder: Path) -> Parse:
     """Pages of the playbook and records of evidence."""
     from mldebug_mcp.core.errors import CatalogueError
-    from mldebug_mcp.knowledge.playbook import read_causes, read_sections
-    from mldebug_mcp.knowledge.sources import read_evidence, read_menus
+    from mldebug_mcp.knowledge.playbook import read_causes, read_evidence, read_menus, read_sections
 
     records = folder / "evidence"
     records.mkdir()

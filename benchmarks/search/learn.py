@@ -26,8 +26,18 @@ from scipy.sparse import csr_matrix
 
 from mldebug_mcp import knowledge
 from mldebug_mcp.judge.search import indexed
-from mldebug_mcp.knowledge.search_index import Document, Index, asked_for
-from mldebug_mcp.knowledge.wording import ALONE, LEARNT_FILE, NEXT, NO_CAUSE, OTHER, PIECE, features
+from mldebug_mcp.knowledge.search_index import (
+    ALONE_MARK,
+    LEARNT_FILE,
+    NEXT,
+    NO_CAUSE,
+    OTHER,
+    PIECE,
+    Document,
+    Index,
+    asked_for,
+    features,
+)
 
 Floats = NDArray[np.float32]
 LEAST = 2
@@ -46,7 +56,7 @@ FIRST_STEP, SHORTER, LEAST_GAIN, TRIES = 1.0, 0.4, 1e-4, 12
 OWN, SPEAKING, OF_TOPIC, ASKED, WRITTEN = 1.0, 0.5, 0.4, 2.0, 1.25
 """What a way to ask for a cause counts, an entry that speaks for it, a way to ask for such an entry, a question, and
 a way to ask of `ways.jsonl`."""
-KINDS = {PIECE: 0.3, NEXT: 0.5, ALONE: 0.5}
+KINDS = {PIECE: 0.3, NEXT: 0.5, ALONE_MARK: 0.5}
 """What pieces, neighbours and single words count beside stems (fitted on all files but one at a time)."""
 WAYS = "ways.jsonl"
 LONGEST = 300

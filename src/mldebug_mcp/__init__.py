@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from mldebug_mcp.judge.batch import inspect_batch
     from mldebug_mcp.judge.checkpoints import choose_checkpoint
     from mldebug_mcp.judge.coverage import read_coverage
+    from mldebug_mcp.judge.diagnosis import update_diagnosis
     from mldebug_mcp.judge.explain import explain
     from mldebug_mcp.judge.explain_error import explain_error
     from mldebug_mcp.judge.group_comparison import compare_runs
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from mldebug_mcp.judge.runs import diagnose_runs
     from mldebug_mcp.judge.script import inspect_script
     from mldebug_mcp.judge.search import search_folklore
-    from mldebug_mcp.judge.update import update_diagnosis
     from mldebug_mcp.judge.watch import watch_run
     from mldebug_mcp.logs import Run, Series
     from mldebug_mcp.memory.estimate import estimate_memory
@@ -145,7 +145,7 @@ if not TYPE_CHECKING:  # a type checker would take every name for one that is th
             "MemoryEstimate": "models.memory",
             "MemoryReport": "models.memory",
             "News": "models.runs",
-            "update_diagnosis": "judge.update",
+            "update_diagnosis": "judge.diagnosis",
             "watch_run": "judge.watch",
             "read_coverage": "judge.coverage",
             "Coverage": "models.runs",

@@ -10,11 +10,10 @@ import pyarrow as pa
 import pytest
 from tests.batch.kit import Maker
 
-from mldebug_mcp.batch import fingerprints
 from mldebug_mcp.batch.formats import parquet
 from mldebug_mcp.batch.read import open_data
 from mldebug_mcp.cli import main
-from mldebug_mcp.judge import inspect_batch
+from mldebug_mcp.judge import batch_pass, inspect_batch
 from mldebug_mcp.judge.batch_pass import BatchPass, pass_over
 from mldebug_mcp.models import BatchInspection
 from mldebug_mcp.report.concise import concise_inspection
@@ -98,8 +97,8 @@ def test_passes_over_parts_add_up_to_the_pass_over_all(
     from datasets import Dataset
     from pyarrow import parquet
 
-    monkeypatch.setattr(fingerprints, "MAX_ROW_KEYS", 50)
-    monkeypatch.setattr(fingerprints, "MAX_ANCHORS", 500)
+    monkeypatch.setattr(batch_pass, "MAX_ROW_KEYS", 50)
+    monkeypatch.setattr(batch_pass, "MAX_ANCHORS", 500)
     rows = random_rows(60)
     for row in (7, 44):
         rows[row]["labels"] = [-100] * len(rows[row]["labels"])

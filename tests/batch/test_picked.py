@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from mldebug_mcp import inspect_batch
+from mldebug_mcp.batch.columns import Part, Table
 from mldebug_mcp.batch.read import count_rows, picked
-from mldebug_mcp.batch.table import Part, Table
 from mldebug_mcp.core.errors import InputError
 
 ROWS = 2500

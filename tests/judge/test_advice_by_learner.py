@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 
 from mldebug_mcp.judge.causes import OF_NETWORKS_ALONE, learner_of
-from mldebug_mcp.judge.diagnosis import diagnose_run
+from mldebug_mcp.judge.diagnosis import diagnose_run, update_diagnosis
 from mldebug_mcp.judge.run_verdict import name_of
-from mldebug_mcp.judge.update import update_diagnosis
 from mldebug_mcp.knowledge import catalogue
-from mldebug_mcp.knowledge.advice import LEARNERS, advice_for
+from mldebug_mcp.knowledge.catalogue import LEARNERS, advice_for
 from mldebug_mcp.logs import read_run
 from mldebug_mcp.models import Diagnosis
 

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 import pytest
+from benchmarks.faults.counts import LabelledRun, count, fingerprint, fit_sharpness
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mldebug_mcp.checks import symptoms
-from mldebug_mcp.judge.calibration import Fitted, LabelledRun, count, fingerprint, fit_sharpness, fitted, moved
+from mldebug_mcp.judge.calibration import Fitted, fitted, moved
 from mldebug_mcp.judge.hypotheses import backgrounds, candidates
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.models import State

@@ -24,12 +24,12 @@ from mldebug_mcp.cli import main
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.judge import reader_command
 from mldebug_mcp.judge.reader import facts_of, pooled, prompt_for
-from mldebug_mcp.judge.rules import RULES
 from mldebug_mcp.judge.runs import diagnose_runs
 from mldebug_mcp.judge.watch import Watch
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.knowledge.catalogue import near_causes
 from mldebug_mcp.models import Diagnosis
+from mldebug_mcp.models.reader import RULES
 from mldebug_mcp.models.runs import Runs
 
 ROOT = Path(__file__).parents[2]

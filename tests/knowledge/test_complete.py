@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import get_args
 
+from benchmarks.faults.counts import fingerprint
+
 from mldebug_mcp.checks import symptoms
 from mldebug_mcp.checks.check import Subject
-from mldebug_mcp.judge.calibration import fingerprint, fitted
+from mldebug_mcp.judge.calibration import fitted
 from mldebug_mcp.judge.evidence import SETTLED
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.knowledge.catalogue import Cause, cause_names
-from mldebug_mcp.knowledge.search_index import asked
-from mldebug_mcp.knowledge.wording import learnt
+from mldebug_mcp.knowledge.search_index import asked, learnt
 
 SUBJECTS: tuple[Subject, ...] = get_args(Subject)
 OUTCOMES = {outcome for subject in SUBJECTS for outcome in symptoms(subject)}

@@ -7,15 +7,15 @@ import shutil
 from pathlib import Path
 
 import pytest
+from benchmarks.faults.counts import with_counts, write_links
 
 from mldebug_mcp.core.errors import CatalogueError
 from mldebug_mcp.core.paths import knowledge_folder
 from mldebug_mcp.judge.search import indexed
 from mldebug_mcp.knowledge import catalogue
-from mldebug_mcp.knowledge.catalogue import FOLDER, Link, counts, read_links, with_counts, write_links
-from mldebug_mcp.knowledge.playbook import parse_blocks
+from mldebug_mcp.knowledge.catalogue import FOLDER, Link, counts, read_links
+from mldebug_mcp.knowledge.playbook import parse_blocks, read_catalogue
 from mldebug_mcp.knowledge.search_index import asked
-from mldebug_mcp.knowledge.sources import read_catalogue
 from mldebug_mcp.knowledge.verification import documents, problems
 
 ROOT = knowledge_folder()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mldebug_mcp.knowledge import catalogue
-from mldebug_mcp.knowledge.wording import NO_CAUSE, OTHER, features, learnt
+from mldebug_mcp.knowledge.search_index import NO_CAUSE, OTHER, features, learnt
 
 
 def test_every_cause_of_the_playbook_was_learnt() -> None:

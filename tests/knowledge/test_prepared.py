@@ -11,8 +11,8 @@ import pytest
 from mldebug_mcp.core.errors import CatalogueError
 from mldebug_mcp.core.paths import knowledge_folder
 from mldebug_mcp.knowledge import catalogue
+from mldebug_mcp.knowledge.playbook import read_catalogue
 from mldebug_mcp.knowledge.prepared import from_lines, load_kept, to_lines
-from mldebug_mcp.knowledge.sources import read_catalogue
 
 ROOT = knowledge_folder()
 

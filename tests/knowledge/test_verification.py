@@ -8,7 +8,7 @@ import pytest
 
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.knowledge import catalogue
-from mldebug_mcp.knowledge.sources import normalised
+from mldebug_mcp.knowledge.playbook import normalised
 from mldebug_mcp.knowledge.verification import readable, stands_in, verify
 from mldebug_mcp.models import EvidenceReport
 

@@ -11,7 +11,7 @@ from mldebug_mcp.core.errors import InputError, UnknownIdError
 from mldebug_mcp.judge.explain import explain
 from mldebug_mcp.judge.memory import check_memory, report
 from mldebug_mcp.memory.read import read_memory
-from mldebug_mcp.memory.timeline import timeline_of
+from mldebug_mcp.memory.snapshot import timeline_of
 from mldebug_mcp.report.concise import concise_memory
 from mldebug_mcp.report.memory_page import memory_html
 from tests.memory import scenarios

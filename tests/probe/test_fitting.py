@@ -12,7 +12,7 @@ pytest.importorskip("torch")
 import torch
 
 from mldebug_mcp.judge.probe import probe_overfit
-from mldebug_mcp.probe.worker.fitting import DTYPES
+from mldebug_mcp.probe.worker.probe import DTYPES
 from mldebug_mcp.probe.worker.subject import Subject
 from mldebug_mcp.probe.worker.training import Plan, train
 

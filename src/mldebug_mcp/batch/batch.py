@@ -13,11 +13,9 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from mldebug_mcp.batch.columns import ROW_NUMBERS, depth, row_count
-from mldebug_mcp.batch.pixels import Masks, Scaling, read_scaling
+from mldebug_mcp.batch.columns import ROW_NUMBERS, Column, Masks, Scaling, Table, depth, read_scaling, row_count
 from mldebug_mcp.batch.roles import END, Encoder, RowRoles, Words, read_roles
 from mldebug_mcp.batch.sequences import Bools, Floats, Ints, Ragged, Sequences, count_into
-from mldebug_mcp.batch.table import Column, Table
 from mldebug_mcp.batch.tokenizer import Tokenizer
 from mldebug_mcp.core.config_files import read_config_json
 from mldebug_mcp.core.text import counted, shorten

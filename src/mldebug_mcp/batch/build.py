@@ -27,7 +27,9 @@ from mldebug_mcp.batch.batch import (
     is_numeric,
 )
 from mldebug_mcp.batch.columns import (
+    Column,
     Kind,
+    Table,
     decoder_inputs,
     depth,
     exchanged_pairs,
@@ -35,14 +37,13 @@ from mldebug_mcp.batch.columns import (
     float_columns,
     integer_columns,
     is_float,
+    masks_of,
     ragged,
     rest_of,
     row_count,
 )
-from mldebug_mcp.batch.pixels import masks_of
 from mldebug_mcp.batch.roles import Words
 from mldebug_mcp.batch.sequences import IGNORE, SHIFTS, Bools, Ints, Ragged, Sequences, hides_words
-from mldebug_mcp.batch.table import Column, Table
 from mldebug_mcp.batch.templates import ASSISTANT
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.text import shorten

@@ -1,20 +1,166 @@
-"""Which column is what. It knows the names that trainers use for tokens, labels, masks, scores and other inputs."""
+"""A data set as a table of columns, and which column is what: tokens, labels, masks, scores and other inputs."""
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import zlib
 from collections import Counter
-from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from pathlib import Path
 from typing import Any, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from mldebug_mcp.batch.sequences import Floats, Ints, Ragged, as_integers, whole_numbers
-from mldebug_mcp.batch.table import Column, Table, leaves
+from mldebug_mcp.core.access import is_file, is_folder, read_bytes
+from mldebug_mcp.core.config_files import MAX_CONFIG_BYTES
+from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.core.paths import expanded
+from mldebug_mcp.core.text import shorten
+
+Column = Ragged | npt.NDArray[np.generic] | list[object]
+
+
+@dataclass(slots=True)
+class Table:
+    """Columns of a file, or of one piece of it.
+
+    Args:
+        columns: By name. Lists of whole numbers as `Ragged`, tensors as arrays, everything else as a list of values.
+        rows_without: For rows given one by one: which rows lack a column that others have.
+        notes: What was skipped.
+        numbers: The rows' numbers in the file, where only some of them are here.
+        others: For token rows made of text: the columns in which rows with the same text may still differ.
+        shard: Which file of several it is from.
+        padded: Whether rows may be padded; the text of a stream and of its documents is not.
+        stream: All tokens of a piece of a stream, whose rows are cuts of it at a fixed width, and not documents.
+        tail: The last tokens of a stream, fewer than a window.
+        cut_off: Bytes behind the last whole token.
+        suggests: The purpose that the columns of text suggested before they were tokenized, and why.
+        corrupt: Rows of this table that do not match their checksums, each with the byte of the file where it begins.
+    """
+
+    columns: dict[str, Column]
+    rows_without: dict[str, list[int]] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    numbers: Ints | None = None
+    others: tuple[str, ...] = ()
+    shard: str = ""
+    stream: npt.NDArray[np.integer] | None = None
+    padded: bool = True
+    tail: npt.NDArray[np.integer] | None = None
+    cut_off: int = 0
+    suggests: tuple[Literal["generation", "classification"], str] | None = None
+    corrupt: Mapping[int, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        scalars = [name for name, column in self.columns.items() if getattr(column, "shape", None) == ()]
+        for name in scalars:
+            del self.columns[name]
+        left_out = (f"{shorten(name, 60)}: left out, as it is one value and not one for each row" for name in scalars)
+        self.notes = [*self.notes, *left_out]
+
+
+MISSING_SHOWN = 1000
+MOST_CELLS = 20_000_000
+"""Rows times columns that are laid out at a time: rows with keys of their own would fill the memory with nothing."""
+
+
+def from_records(records: Sequence[Mapping[str, object]], *, first: int = 0) -> Table:
+    """Make a table of rows given one by one. A row that lacks a column gets None there, and is listed."""
+    held = Counter(name for record in records for name in record)
+    most = max(1, MOST_CELLS // max(1, len(records)))
+    names = list(held) if len(held) <= most else [name for name, _ in held.most_common(most)]
+    columns: dict[str, Column] = {name: [record.get(name) for record in records] for name in names}
+    without = {
+        name: [first + number for number, record in enumerate(records) if record.get(name) is None][:MISSING_SHOWN]
+        for name in names
+    }
+    notes = [f"left out the {len(held) - most:,} rarest of {len(held):,} columns"] if len(held) > most else []
+    return Table(columns, {name: rows for name, rows in without.items() if rows}, notes)
+
+
+def from_mapping(values: Mapping[str, object]) -> Table:
+    """Make a table of a mapping from column names to rows, or of one row."""
+    columns: dict[str, Column] = {}
+    for name, value in values.items():
+        columns[str(name)] = [value] if isinstance(value, (str, int, float)) or value is None else _listed(value)
+        if isinstance(value, Mapping):
+            columns |= {path: _listed(leaf) for path, leaf in leaves(str(name), value) if not np.isscalar(leaf)}
+    return Table(columns)
+
+
+MAX_NESTING = 4
+"""Mappings within mappings that are looked into. Chosen: an observation's camera's image lies three deep."""
+MAX_LEAVES = 100
+"""Values of one mapping that are looked at. Chosen: more than any batch has."""
+
+
+def leaves(name: str, value: Mapping[Any, object]) -> Iterator[tuple[str, object]]:
+    """Yield what the mappings within a mapping hold, named by the way there: `inputs.image`."""
+    return islice(_leaves(name, value, MAX_NESTING), MAX_LEAVES)
+
+
+def _leaves(name: str, value: Mapping[Any, object], left: int) -> Iterator[tuple[str, object]]:
+    for key, inner in value.items():
+        path = f"{name}.{key}"
+        if not isinstance(inner, Mapping):
+            yield path, inner
+        elif left:
+            yield from _leaves(path, inner, left - 1)
+
+
+def _listed(value: object) -> Column:
+    if isinstance(value, np.ndarray):
+        return value
+    return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+def records_in(value: object) -> list[Mapping[str, object]] | None:
+    """Return the rows if a value is a list of objects, else None."""
+    if isinstance(value, list) and value and all(isinstance(row, dict) for row in value):
+        return value
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Row groups of a parquet file or record batches of an Arrow file, from `start` up to `stop`.
+
+    `first` is the number of the first row in the data set. A format that is read in one go has the whole path as file.
+    """
+
+    file: Path
+    start: int = 0
+    stop: int = 0
+    first: int = 0
+
+
+def packed(files: Iterable[tuple[Path, Sequence[tuple[int, int]]]], most_bytes: int) -> list[Part]:
+    """Return the parts of a data set: as many neighbouring groups of a file each as `most_bytes` hold, or one."""
+    parts: list[Part] = []
+    first = 0
+    for file, groups in files:
+        parts += _parts_of(file, groups, first, most_bytes)
+        first += sum(rows for rows, _ in groups)
+    return parts
+
+
+def _parts_of(file: Path, groups: Sequence[tuple[int, int]], first: int, most_bytes: int) -> list[Part]:
+    parts: list[Part] = []
+    start = size = rows = 0
+    for number, (group_rows, group_bytes) in enumerate(groups):
+        if number > start and size + group_bytes > most_bytes:
+            parts.append(Part(file, start, number, first))
+            start, first, size, rows = number, first + rows, 0, 0
+        size, rows = size + group_bytes, rows + group_rows
+    return [*parts, Part(file, start, len(groups), first)] if groups else parts
+
 
 Kind = Literal["ids", "labels", "attention", "positions", "loss_mask"]
 
@@ -499,3 +645,205 @@ def exchanged_pairs(table: Table) -> tuple[str, Ints]:
     chosen, rejected = columns[0].reshape(-1), columns[1].reshape(-1)
     differing = int((chosen != rejected).sum())
     return f"of {differing} pairs that differ in {' and '.join(names)}", np.flatnonzero(chosen < rejected)
+
+
+# Pixels of images: where their channels stand, and by which constants bytes became the numbers of a batch.
+#
+# A processor makes of a byte (byte * factor - mean) / deviation. So its numbers lie on a grid whose spacing and place
+# tell the constants, as long as nothing was blended or resized afterwards.
+
+
+COLOUR_CHANNELS = 3
+CHANNELS = (1, 3, 4)
+"""Lengths of an axis that may be colours. Chosen: grey, colour, and colour with transparency."""
+MAX_PIXELS_COMPARED = 20_000
+"""Pixels of a batch that are compared with a processor's grid, spread evenly. Chosen: more tell no more."""
+MIN_PIXELS_COMPARED = 200
+"""Pixels that rule out chance. Chosen: a pixel fits a wrong one with a probability of 0.2 in each channel."""
+MAX_OFF_GRID = 0.1
+"""Distance from a whole byte up to which a number is on the grid. Chosen: numbers written with three decimals are
+within."""
+MIN_SHARE_ON_GRID = 0.99
+"""Share of the numbers that have to be on the grid. Chosen: the rest is padding of another value."""
+MIN_BYTES_SEEN = 8
+"""Bytes that have to differ. Chosen: a mask of a few values fits many grids."""
+MAX_SHARE_OUTSIDE = 0.1
+"""Share of the numbers that may lie outside the range of a processor. Chosen: noise put over a third of half of the
+images, as random erasing does, has 0.03 there."""
+MAX_OVERSHOOT = 0.15
+"""Share of the range by which a number may lie outside. Chosen: bicubic resizing overshoots by a tenth."""
+
+
+def channel_axis(array: Floats) -> int | None:
+    """Return the axis of the channels of images or films, or None where it is not clear."""
+    if array.ndim not in (4, 5):
+        return None
+    first, last = array.shape[-3] in CHANNELS, array.shape[-1] in CHANNELS
+    return None if first == last else array.ndim - 3 if first else array.ndim - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Scaling:
+    """What a processor, called `name`, does to a byte of each channel: (byte * factor - mean) / deviation."""
+
+    name: str
+    mean: tuple[float, ...]
+    deviation: tuple[float, ...]
+    factor: float = 1 / 255
+
+    def bytes(self, numbers: Floats, *, normalised: int = 1, rescaled: int = 1) -> Floats:
+        """Return the bytes that became these numbers, of shape (pixels, channels)."""
+        for _ in range(normalised):
+            numbers = numbers * np.array(self.deviation) + np.array(self.mean)
+        return numbers / self.factor**rescaled
+
+    def reversed(self) -> Scaling:
+        """Return the same with the constants of its channels in the opposite order."""
+        return Scaling(self.name, self.mean[::-1], self.deviation[::-1], self.factor)
+
+    def is_same(self, other: Scaling) -> bool:
+        """Return whether the constants are the same, but for rounding."""
+        mine, theirs = (np.array([*scaling.mean, *scaling.deviation]) for scaling in (self, other))
+        return mine.shape == theirs.shape and bool(np.allclose(mine, theirs, atol=2e-3))
+
+    def normalises(self) -> bool:
+        """Return whether it changes rescaled numbers."""
+        return set(self.mean) != {0.0} or set(self.deviation) != {1.0}
+
+
+KNOWN = (
+    Scaling("0 and 1", (0.0,) * 3, (1.0,) * 3),
+    Scaling("0.5 and 0.5", (0.5,) * 3, (0.5,) * 3),
+    Scaling("ImageNet", (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
+    Scaling("CLIP", (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)),
+)
+"""Mean and deviation of the processors in use. Source: Transformers, `image_utils`."""
+
+
+def read_scaling(path: str | Path) -> Scaling | None:
+    """Return what the processor next to a model's `config.json` does to a byte; None where there is none to read."""
+    place = expanded(path)
+    folder = place if is_folder(place) else place.parent
+    for name in ("preprocessor_config.json", "processor_config.json"):
+        if is_file(folder / name):
+            try:
+                settings = json.loads(read_bytes(folder / name, MAX_CONFIG_BYTES, "give the processor's own file"))
+            except (OSError, ValueError, RecursionError, InputError):
+                continue
+            inner = settings.get("image_processor") if isinstance(settings, dict) else None
+            if (found := _scaling_in(inner if isinstance(inner, dict) else settings)) is not None:
+                return found
+    return None
+
+
+def _scaling_in(settings: object) -> Scaling | None:
+    if not isinstance(settings, Mapping) or settings.get("do_rescale", True) is not True:
+        return None
+    factor = settings.get("rescale_factor", 1 / 255)
+    if not isinstance(factor, float) or not 0 < factor < 1:
+        return None
+    if settings.get("do_normalize") is False:
+        return Scaling("its processor", (0.0,) * COLOUR_CHANNELS, (1.0,) * COLOUR_CHANNELS, factor)
+    mean, deviation = (settings.get(name) for name in ("image_mean", "image_std"))
+    if not isinstance(mean, list) or not isinstance(deviation, list) or len(mean) != len(deviation) or not mean:
+        return None
+    if not all(isinstance(number, (int, float)) for number in (*mean, *deviation)) or min(deviation) <= 0:
+        return None
+    return Scaling("its processor", tuple(map(float, mean)), tuple(map(float, deviation)), factor)
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """How often bytes were normalised and rescaled to the numbers of a batch, by which constants.
+
+    They are reversed where the constants are those of the channels in the opposite order.
+    """
+
+    scaling: Scaling
+    normalised: int = 1
+    rescaled: int = 1
+    is_reversed: bool = False
+
+
+def origin(array: Floats, own: Scaling | None) -> Origin | None:
+    """Return how bytes became these pixels, the plainest way that fits; None where no way does.
+
+    Args:
+        array: Images of three channels: (rows, 3, height, width), films, channels last, or patches (patches, numbers).
+        own: What the model's processor does.
+    """
+    pixels = sample(array)
+    if pixels is None:
+        return None
+    return next((way for way in _ways(own) if _fits(pixels, way)), None)
+
+
+def sample(array: Floats) -> Floats | None:
+    """Return some of the pixels, of shape (pixels, 3), without padding; None where channels are not clear."""
+    if array.ndim == 2 and array.shape[1] % COLOUR_CHANNELS == 0 and array.shape[1] > COLOUR_CHANNELS:
+        array = array.reshape(len(array), COLOUR_CHANNELS, -1)  # patches, as Qwen's processors flatten them
+        axis: int | None = 1
+    else:
+        axis = channel_axis(array)
+    if axis is None or array.shape[axis] != COLOUR_CHANNELS:
+        return None
+    moved = np.moveaxis(array, axis, -1)
+    count = moved.size // COLOUR_CHANNELS
+    places = np.arange(0, count, max(1, count // MAX_PIXELS_COMPARED))
+    pixels = moved[np.unravel_index(places, moved.shape[:-1])]  # without a copy of the whole
+    pixels = pixels[np.isfinite(pixels).all(axis=1) & pixels.any(axis=1)]
+    return pixels if len(pixels) >= MIN_PIXELS_COMPARED else None
+
+
+def share_outside(array: Floats, own: Scaling) -> float:
+    """Return the share of the numbers that lie outside the range of a processor."""
+    pixels = sample(array)
+    if pixels is None or len(own.mean) != COLOUR_CHANNELS:
+        return 0.0
+    shares = own.bytes(pixels, rescaled=0)
+    return float(np.mean((shares < -MAX_OVERSHOOT) | (shares > 1 + MAX_OVERSHOOT)))
+
+
+def _ways(own: Scaling | None) -> Iterator[Origin]:
+    """Yield ways to the numbers, the plainest first."""
+    scalings = [*([own] if own is not None and len(own.mean) == COLOUR_CHANNELS else []), *KNOWN]
+    for scaling in scalings:
+        yield Origin(scaling)
+    for scaling in scalings:
+        if scaling.normalises():
+            yield Origin(scaling, normalised=2)
+            yield Origin(scaling, rescaled=2)
+            if scaling.mean != scaling.mean[::-1]:
+                yield Origin(scaling.reversed(), is_reversed=True)
+
+
+def _fits(pixels: Floats, way: Origin) -> bool:
+    """Return whether the numbers are those that bytes become in this way."""
+    found = way.scaling.bytes(pixels, normalised=way.normalised, rescaled=way.rescaled)
+    whole = np.round(found)
+    on_grid = (np.abs(found - whole) <= MAX_OFF_GRID) & (whole >= 0) & (whole <= np.iinfo(np.uint8).max)
+    return bool(on_grid.all(axis=1).mean() >= MIN_SHARE_ON_GRID) and len(np.unique(whole)) >= MIN_BYTES_SEEN
+
+
+@dataclass(frozen=True, slots=True)
+class Masks:
+    """The class and the place of the image of each mask of a batch, and the largest number in any mask."""
+
+    classes: Ints
+    rows: Ints
+    largest: float
+
+
+def masks_of(table: Table) -> Masks | None:
+    """Return the masks of the targets, or None where no column holds any that can be read."""
+    masks, classes = (table.columns.get(name) for name in ("mask_labels", "class_labels"))
+    if masks is None or classes is None or isinstance(masks, Ragged) or row_count(classes) != len(masks):
+        return None
+    try:
+        if not isinstance(classes, Ragged):
+            classes, _ = ragged(classes)
+        arrays = [np.asarray(mask, np.float64) for mask in masks]
+        largest = max((float(mask.max()) for mask in arrays if mask.size), default=0.0)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return Masks(classes.flat.astype(np.int64), np.repeat(np.arange(classes.rows), classes.lengths), largest)

@@ -17,6 +17,8 @@ from mldebug_mcp.batch.columns import (
     REFERENCES,
     SCORES,
     VALUES_LOOKED_AT,
+    Column,
+    Table,
     depth,
     has_known_texts,
     holds_classes,
@@ -28,7 +30,6 @@ from mldebug_mcp.batch.columns import (
 )
 from mldebug_mcp.batch.roles import Encoder, Words
 from mldebug_mcp.batch.sequences import IGNORE, Ragged
-from mldebug_mcp.batch.table import Column, Table
 from mldebug_mcp.batch.templates import ASSISTANT
 from mldebug_mcp.core.errors import InputError, is_failure
 from mldebug_mcp.core.text import shorten

@@ -247,14 +247,12 @@ class Endings:
     """For each row of a side, how its completion ends. A row without one is in none of these.
 
     Args:
-        ended: The last turn ends with an end token that is trained on.
         masked: An end token follows, but no end token of the row is trained on.
         cut: No end token, and the row is as long as rows can be.
         open: No end token, and there would have been room for one.
         last: The flat position of the completion's last token.
     """
 
-    ended: Bools
     masked: Bools
     cut: Bools
     open: Bools
@@ -300,7 +298,7 @@ def endings(batch: Batch, side: Sequences) -> Endings | None:
     masked_last[has] = masked_after[last_run[has]]
     loose = has & ~ended & ~masked & ~masked_last
     cut = loose & _at_limit(batch, side, last, loose, ended) & (not joined)
-    return Endings(ended, masked, cut, loose & ~cut, last)
+    return Endings(masked, cut, loose & ~cut, last)
 
 
 def _without_padding(side: Sequences, turns: Runs) -> Runs:

@@ -21,8 +21,18 @@ from mldebug_mcp.batch.batch import (
     read_model_config,
 )
 from mldebug_mcp.batch.build import build, with_usual_names
-from mldebug_mcp.batch.chat_problems import chat_problems
-from mldebug_mcp.batch.columns import depth, find, is_float, is_text, numbers, row_count
+from mldebug_mcp.batch.columns import (
+    Column,
+    Part,
+    Table,
+    depth,
+    find,
+    from_records,
+    is_float,
+    is_text,
+    numbers,
+    row_count,
+)
 from mldebug_mcp.batch.conversations import with_plain_texts
 from mldebug_mcp.batch.corpus import BIG_ENDIAN, DocumentCuts
 from mldebug_mcp.batch.formats import (
@@ -38,8 +48,7 @@ from mldebug_mcp.batch.formats import (
 from mldebug_mcp.batch.formats.files import held_out_note
 from mldebug_mcp.batch.roles import Words
 from mldebug_mcp.batch.sequences import Ints, Ragged, offsets_of
-from mldebug_mcp.batch.table import Column, Part, Table, from_records
-from mldebug_mcp.batch.text_problems import text_problems
+from mldebug_mcp.batch.text_problems import chat_problems, text_problems
 from mldebug_mcp.batch.tokenizer import Tokenizer, load_tokenizer
 from mldebug_mcp.core.access import is_folder, open_input
 from mldebug_mcp.core.errors import InputError

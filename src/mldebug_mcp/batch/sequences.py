@@ -68,11 +68,6 @@ class Ragged:
         """Return one row."""
         return self.flat[self.offsets[index] : self.offsets[index + 1]]
 
-    def between(self, first: int, last: int) -> Ragged:
-        """Return the rows from one up to another, without copying them."""
-        offsets = self.offsets[first : last + 1]
-        return Ragged(self.flat[offsets[0] : offsets[-1]], offsets - offsets[0])
-
     def take(self, rows: Ints) -> Ragged:
         """Return the given rows."""
         parts = [self.row(int(row)) for row in rows]

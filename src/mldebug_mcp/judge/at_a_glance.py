@@ -18,7 +18,7 @@ from mldebug_mcp.core.text import capitalised, counted, figure, percent, plain, 
 from mldebug_mcp.judge.next_call import as_command
 from mldebug_mcp.judge.run_verdict import headline_of, name_of, whole_clauses, whole_sentences
 from mldebug_mcp.knowledge import catalogue
-from mldebug_mcp.knowledge.advice import advice_for
+from mldebug_mcp.knowledge.catalogue import advice_for
 from mldebug_mcp.knowledge.errors import known_errors
 from mldebug_mcp.models import Call, RunVerdict, State
 from mldebug_mcp.models.base import NO_FAULTS, SOUND, Glance

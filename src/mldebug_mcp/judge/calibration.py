@@ -14,34 +14,21 @@ on what both rest; `python -m benchmarks.faults fit` writes the counts and the p
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.judge.ranking import WEIGHT, CauseEvidence, Trust
-from mldebug_mcp.knowledge import Cause, catalogue
+from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.knowledge.catalogue import counts
-from mldebug_mcp.models import State
 from mldebug_mcp.models.base import SOUND
 
 WORD_COUNTS_AS = 4
 """Runs that a word of `links.csv`, or a background chosen by hand, counts as."""
-MISSED = 0.15
-"""See `Trust`. Chosen: 0 here and below fits the runs of one author best, which logs of other people contradict. With
-these two the causes of authors whom the fit never saw come first most often."""
-UNLISTED = 0.25
-"""See `Trust`. Chosen, together with the above."""
-AMONG_FAULTS = 1.4
-"""Power to which the shares of faults among themselves are raised. Chosen: with 1.75 one in ten of those expected to
-be 95 % sure was wrong in runs of authors whom the fit never saw; with 1 fewer have their cause first."""
-SHARPNESSES = tuple(round(0.5 + 0.05 * step, 2) for step in range(19))
 LEAST_SHOWN = 1.0
 """Runs with a cause that showed a symptom, from which they are linked without a word. Chosen: one run;
 with two, the runs of authors whom the fit never saw have their cause among three a little less often."""
@@ -125,63 +112,15 @@ class Fitted(BaseModel):
         return max(moved(self.healthy.get(symptom, (0, 0)), chosen), chosen / 8)
 
 
-@dataclass(frozen=True, slots=True)
-class LabelledRun:
-    """A run whose causes are known, the injected one first; a version `of` another run names it, others have ""."""
-
-    causes: tuple[str, ...]
-    states: Mapping[str, State]
-    of: str = ""
-
-    @property
-    def judged(self) -> list[str]:
-        """The symptoms that could be judged."""
-        return [symptom for symptom, state in self.states.items() if state is not State.UNKNOWN]
-
-
 def moved(counted: tuple[float, float], start: float, counts_as: float = WORD_COUNTS_AS) -> float:
     """Return a share that starts at `start`, which counts as so many runs, and is moved by `(seen, runs)`."""
     present, runs = counted
     return (present + counts_as * start) / (runs + counts_as)
 
 
-def count(runs: Sequence[LabelledRun]) -> tuple[dict[str, Counts], Counts]:
-    """Return the counts by injected cause, and those of the healthy runs.
-
-    A run counts as one for each symptom that could be judged in any of its versions, be it in its recording alone.
-    """
-    versions = Counter((run.of, symptom) for run in runs for symptom in run.judged)
-    counted: dict[str, Counts] = {}
-    for run in runs:
-        of_cause = counted.setdefault(run.causes[0], {})
-        for symptom in run.judged:
-            share = 1 / versions[run.of, symptom] if run.of else 1.0
-            present, judged = of_cause.get(symptom, (0.0, 0.0))
-            of_cause[symptom] = (present + share * (run.states[symptom] is State.PRESENT), judged + share)
-    return counted, counted.pop(SOUND, {})
-
-
-def fit_sharpness(error: Callable[[float], float]) -> float:
-    """Return the sharpness with the least error: of calibration, with numbers counted on other runs than these."""
-    return min(SHARPNESSES, key=error)
-
-
-def fingerprint(causes: Iterable[Cause]) -> str:
-    """Return what tells one table of links from another: which symptoms each cause shows, and how often by its word.
-
-    Numbers that were counted with one table are stale for another.
-    """
-    links = sorted(
-        f"{cause.id} {effect.symptom} {effect.frequency.value}" for cause in causes for effect in cause.effects
-    )
-    return hashlib.sha256("\n".join(links).encode()).hexdigest()[:16]
-
-
 @lru_cache(maxsize=1)
 def fitted() -> Fitted:
-    """Return the numbers that ship with the package, or none if nothing has been counted yet."""
-    if not FITTED_FILE.is_file():
-        return Fitted(provenance="nothing was counted: the words of links.csv stand alone")
+    """Return the numbers that ship with the package."""
     written: dict[str, Any] = json.loads(FITTED_FILE.read_text(encoding="utf-8"))
     causes: dict[str, Counts] = counts(catalogue().links)
     healthy = causes.pop(SOUND, {})

@@ -23,7 +23,7 @@ from mldebug_mcp.checks.run.resources import MEMORY_GROWS_LEAST_RECORDS, STRAIGH
 from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.core.text import capitalised, figure, percent
 from mldebug_mcp.judge.ranking import CauseEvidence
-from mldebug_mcp.knowledge.advice import LEARNERS, advice_for
+from mldebug_mcp.knowledge.catalogue import LEARNERS, advice_for
 from mldebug_mcp.logs import Run
 from mldebug_mcp.logs.names import Quantity
 from mldebug_mcp.models import Finding, Hypothesis, NextStep, State

@@ -98,10 +98,8 @@ def between(knots: Floats, values: NDArray[np.float64]) -> tuple[NDArray[np.int6
 
 def evidence_from_classifier(run: Run) -> list[CauseEvidence]:
     """Return what the numbers of a run say about causes, besides its findings."""
-    model = shipped()
-    if model is None:
-        return []
-    return evidence_by_model(model, vector_of(run), fitted().with_findings.questions.get(ABOUT, 0.0) * _share_done(run))
+    trust = fitted().with_findings.questions.get(ABOUT, 0.0) * _share_done(run)
+    return evidence_by_model(shipped(), vector_of(run), trust)
 
 
 def _share_done(run: Run) -> float:
@@ -129,26 +127,9 @@ def has_a_course(vector: Mapping[str, float]) -> bool:
     return not RESULTS.isdisjoint(vector)
 
 
-def write(model: Likeness, path: Path = LIKENESS_FILE) -> None:
-    """Write the model, its weights in 8 bits each, as steps of a 127th of the largest."""
-    scale = float(np.abs(model.weights).max()) / 127 or 1.0
-    np.savez_compressed(
-        path,
-        causes=np.array(model.causes),
-        shares=model.shares,
-        names=np.array(model.names),
-        knots=model.knots,
-        weights=np.round(model.weights / scale).astype(np.int8),
-        scale=np.float32(scale),
-        bias=model.bias,
-    )
-
-
 @lru_cache(maxsize=1)
-def shipped() -> Likeness | None:
-    """Return the model that ships with the package, or None if nothing has been fitted yet."""
-    if not LIKENESS_FILE.is_file():
-        return None
+def shipped() -> Likeness:
+    """Return the model that ships with the package."""
     with np.load(LIKENESS_FILE, allow_pickle=False) as arrays:
         return Likeness(
             tuple(arrays["causes"].tolist()),

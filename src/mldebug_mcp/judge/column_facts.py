@@ -6,34 +6,242 @@ names no cause.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 
 import numpy as np
 
+from mldebug_mcp.checks.policies import kept_rise
+from mldebug_mcp.core.arrays import median
+from mldebug_mcp.core.lazy import regex
+from mldebug_mcp.core.text import figure
 from mldebug_mcp.judge import column_bounds as bounds
 from mldebug_mcp.judge import column_pairs as pairs
-from mldebug_mcp.judge import column_policies as policies
-from mldebug_mcp.judge import column_weights as weights
+from mldebug_mcp.judge.column_pairs import (
+    LEAST_PAIRS,
+    MIN_RECORDS_FOR_LEVEL,
+    POLICIES,
+    columns_of,
+    named,
+    tail,
+    training_loss,
+)
 from mldebug_mcp.judge.ranking import CauseEvidence, question_of
-from mldebug_mcp.logs import Run
+from mldebug_mcp.logs import Run, Series
+from mldebug_mcp.logs.names import Quantity
+from mldebug_mcp.logs.settings.values import flag_of
 from mldebug_mcp.models import Finding, State
 from mldebug_mcp.models.base import SOUND
 from mldebug_mcp.models.diagnosis import DerivedFact
+
+# Norms that stay the same to their last digit.
+
+
+LEAST_STILL = 10
+"""Records of a norm of the weights that tell whether it moves. Chosen."""
+FAR_BEYOND = 20.0
+"""Times the last logged digit that updates are long together. Chosen: they do not all point outwards."""
+STAYED = 0.95
+"""Share of its start that a loss keeps which nothing brings down. Chosen."""
+
+
+def weights_stand_still(run: Run) -> Iterator[DerivedFact]:
+    """Yield that the norm of the weights is one number throughout, though gradients and learning rate are not zero.
+
+    Steps of plain gradient descent, learning rate times gradient norm each, would move it by more than its last digit.
+    Not this where the loss falls: the norm may be of weights that are frozen.
+    """
+    norms = [series.finite for series in run.with_role(Quantity.WEIGHT_NORM) if len(series.finite) >= LEAST_STILL]
+    still = next((norm for norm in norms if not np.ptp(norm.value) and norm.value[0] > 0), None)
+    if still is None or not {"grad_norm", "learning_rate"} <= run.series.keys():
+        return
+    loss = training_loss(run, MIN_RECORDS_FOR_LEVEL)
+    if loss is not None and median(tail(loss)) < STAYED * median(loss.value[:LEAST_STILL]):
+        return
+    gradient, rate = (run[name].finite for name in ("grad_norm", "learning_rate"))
+    if not len(gradient) or not len(rate):
+        return
+    value = float(still.value[0])
+    steps = float(still.step[-1] - still.step[0]) if run.step_name == "step" else float(len(still) - 1)
+    travelled = steps * float(rate.value.mean()) * median(gradient.value)
+    if travelled < FAR_BEYOND * _last_digit(value):
+        return
+    yield DerivedFact.model_construct(
+        fact="weights_stand_still",
+        text=(
+            f"{named(still)} is exactly {figure(value)} in all {len(still)} records, while {named(rate)} is about "
+            f"{figure(float(rate.value.mean()))} and {named(gradient)} about {figure(median(gradient.value))}. "
+            "Updates by such gradients would move it."
+        ),
+        values={"value": value, "records": float(len(still))},
+    )
+
+
+_ON_PURPOSE = regex(r"freez|frozen|linear_?prob|(?:^|[/_.])(?:lora|peft|adapter|vera|dora)", re.IGNORECASE)
+"""What settings and norms are called where parts of a model are left as they are on purpose."""
+MOVES = 0.01
+"""Share of its start by which the norm of another part moves. Chosen: rounding moves none so far."""
+
+
+def part_stands_still(run: Run) -> Iterator[DerivedFact]:
+    """Yield that the weights of one part keep their norm to the last digit, where those of another part move.
+
+    Not this where a setting freezes parts, or adapters are trained in their place.
+    """
+    norms = [norm for norm in columns_of(run, Quantity.WEIGHT_NORM, least=LEAST_STILL) if norm.value[0] > 0]
+    still = [norm for norm in norms if not np.ptp(norm.value)]
+    moving = [norm for norm in norms if abs(float(norm.value[-1]) / float(norm.value[0]) - 1) > MOVES]
+    if not still or not moving or _leaves_parts(run, moving):
+        return
+    first, other = float(still[0].value[0]), moving[0].value
+    yield DerivedFact.model_construct(
+        fact="part_stands_still",
+        text=(
+            f"{named(still[0])} is exactly {figure(first)} in all {len(still[0])} records, while {named(moving[0])} "
+            f"goes from {figure(float(other[0]))} to {figure(float(other[-1]))}. Weights that are trained move."
+        ),
+        values={"value": first, "records": float(len(still[0]))},
+    )
+
+
+def _leaves_parts(run: Run, moving: Sequence[Series]) -> bool:
+    """Say whether settings or names tell that some parts of the model are not to be trained."""
+    named_so = any(_ON_PURPOSE.search(norm.name) for norm in moving)
+    return named_so or any(
+        bool(setting.value) and flag_of(setting.value) is not False
+        for setting in run.settings.values()
+        if _ON_PURPOSE.search(setting.key) or _ON_PURPOSE.search(str(setting.value))
+    )
+
+
+def _last_digit(value: float) -> float:
+    """Return the unit of the last digit with which a number is written, at least that of double precision."""
+    return next((10.0**-places for places in range(13) if round(value, places) == value), abs(value) * 1e-12)
+
+
+# Updates that are smaller than the distance from one number to the next.
+
+
+SPACING = {"bf16": 2.0**-8, "fp16": 2.0**-11}
+"""Distance of a number from the next as a share of it, at most: 8 and 11 bits of precision (IEEE 754, bfloat16)."""
+_PURE = ("pure", "full", "true", "weights")
+"""Words that say that the weights themselves are kept in half precision."""
+
+
+def update_below_spacing(run: Run) -> Iterator[DerivedFact]:
+    """Yield updates below half the distance to the next number, where weights are kept in half precision."""
+    precision = run.facts.precision
+    kept_in = str(run.settings["precision"].value).lower() if "precision" in run.settings else ""
+    spacing = SPACING.get(precision or "", 0.0) if any(word in kept_in for word in _PURE) else 0.0
+    for ratio in columns_of(run, Quantity.UPDATE_RATIO):
+        if spacing and ratio.role is not None and ratio.role.is_whole and 0 < median(ratio.value) < spacing / 2:
+            yield DerivedFact.model_construct(
+                fact="update_below_spacing",
+                text=(
+                    f"{named(ratio)} is {figure(median(ratio.value))} (median) and the weights are kept in {kept_in}. "
+                    f"{precision} rounds a change below {figure(spacing / 2)} of a weight away, so most updates "
+                    "have no effect."
+                ),
+                values={"ratio": median(ratio.value), "spacing": spacing},
+            )
+
+
+FEW_CHANGE = 0.1
+"""Share of the weights that a step changes, below which most stand still. Chosen: in float32 nearly all move."""
+_OF_WEIGHTS = regex(r"param|weight", re.IGNORECASE)
+"""What the name of a setting holds that gives the type of the weights themselves."""
+
+
+def few_weights_change(run: Run) -> Iterator[DerivedFact]:
+    """Yield that steps change few of the weights where these are kept in half precision, though gradients go on."""
+    dtype = run.settings.get("dtype")
+    if dtype is None or not _OF_WEIGHTS.search(dtype.key) or run.facts.precision not in SPACING:
+        return
+    for changed in columns_of(run, Quantity.CHANGED_WEIGHTS, least=LEAST_PAIRS):
+        first, last = float(changed.value[0]), median(tail(changed))
+        if not last < FEW_CHANGE:
+            continue
+        spacing = SPACING[run.facts.precision]
+        yield DerivedFact.model_construct(
+            fact="few_weights_change",
+            text=(
+                f"{named(changed)} goes from {figure(100 * first)} to {figure(100 * last)} % (median of the last "
+                f"third), and {dtype.key} is {dtype.value}. That type rounds a change below "
+                f"{figure(spacing / 2)} of a weight away; in float32 nearly every weight moves at each step."
+            ),
+            values={"first": first, "last": last},
+        )
+        return
+
+
+# What a policy earns, and what other scores say of the same answers.
+
+
+SOLVED = 0.9
+"""Share of right answers from which on a task is solved. Chosen."""
+UNSOLVED = 0.5
+"""Share of right answers at first, below which it was not. Chosen."""
+
+
+def solved_with_reward(run: Run) -> Iterator[DerivedFact]:
+    """Yield that a share of right answers rises to nearly all together with the reward that is trained."""
+    rise = kept_rise(run) if run.kind in POLICIES else None
+    if rise is None:
+        return
+    for score in columns_of(run, Quantity.ACCURACY, Quantity.SUCCESS_RATE, least=MIN_RECORDS_FOR_LEVEL):
+        first, last = median(score.value[:LEAST_PAIRS]), median(score.value[-MIN_RECORDS_FOR_LEVEL:])
+        if first >= UNSOLVED or not SOLVED <= last <= 1:
+            continue
+        yield DerivedFact.model_construct(
+            fact="solved_with_reward",
+            text=(
+                f"{named(score)} rises from {figure(first)} to {figure(last)} while the reward rises from "
+                f"{figure(rise[0])} to {figure(rise[1])} and stays: the answers are right, too. Where nearly all are "
+                "right, little entropy, small gradients and groups of equal rewards are to be expected."
+            ),
+            values={"first": first, "last": last},
+        )
+        return
+
+
+STALE = 16.0
+"""Updates by which the policy that samples lags behind, from which on it is old. Chosen: a few are usual."""
+FEW_EFFECTIVE = 0.5
+"""Share of the samples that is effective, below which weights of a few rule. Chosen: fresh samples have nearly 1."""
+
+
+def stale_policy(run: Run) -> Iterator[DerivedFact]:
+    """Yield how old the policy that samples becomes, and which share of its samples is effective."""
+    ages = columns_of(run, Quantity.POLICY_AGE, least=MIN_RECORDS_FOR_LEVEL)
+    effective = columns_of(run, Quantity.EFFECTIVE_SAMPLES, least=MIN_RECORDS_FOR_LEVEL)
+    oldest = float(ages[0].value.max()) if ages else 0.0
+    share = median(effective[0].value) if effective else 1.0
+    parts = [f"{named(ages[0])} goes up to {figure(oldest)}"] if oldest >= STALE else []
+    if share < FEW_EFFECTIVE and float(effective[0].value.max()) <= 1:
+        lowest = figure(float(effective[0].value.min()))
+        parts.append(f"{named(effective[0])} is about {figure(share)} (median), and {lowest} at the least")
+    if parts:
+        yield DerivedFact.model_construct(
+            fact="stale_policy",
+            text=f"{'; '.join(parts)}. Samples of a policy that is a few updates old nearly all count.",
+            values={"oldest": oldest, "effective": share},
+        )
+
 
 MOST_FACTS = 6
 """Facts of one run. Chosen: what an answer has room for."""
 
 
 _KINDS: tuple[Callable[[Run], Iterator[DerivedFact]], ...] = (
-    pairs.nothing_trained, weights.weights_stand_still, weights.part_stands_still,
+    pairs.nothing_trained, weights_stand_still, part_stands_still,
     bounds.prompts_count_unmeant, bounds.data_floor, pairs.subtracted,
     bounds.around_resumes, bounds.untrained, bounds.above_checkpoint, bounds.far_beyond_guess,
     pairs.training_rows_evaluated, pairs.evaluated_twice, pairs.below_accuracy, pairs.multiples,
     pairs.evaluation_after_passes, pairs.evaluation_by_rows_at_once,
     pairs.held_out_sets_disagree, pairs.evaluation_began_alike, pairs.evaluation_good_at_once,
-    bounds.too_low_for_one_pass, weights.update_below_spacing, weights.few_weights_change, policies.stale_policy,
-    policies.solved_with_reward, pairs.within_first_pass, pairs.evaluation_beyond_start,
+    bounds.too_low_for_one_pass, update_below_spacing, few_weights_change, stale_policy,
+    solved_with_reward, pairs.within_first_pass, pairs.evaluation_beyond_start,
     bounds.base_rate, bounds.beyond_guess, bounds.one_jump_a_pass, bounds.worse_for_a_stretch,
     bounds.logps_multiplied, pairs.entropy_lowered,
     bounds.much_clipped, pairs.rising_parts, pairs.weighed_parts, bounds.at_bounds, bounds.beyond_one,

@@ -17,7 +17,7 @@ from mldebug_mcp.checks.learning_rate import peak_of
 from mldebug_mcp.checks.results import improves_upwards
 from mldebug_mcp.checks.run.loss_events import find_spikes
 from mldebug_mcp.core.arrays import median
-from mldebug_mcp.judge.quantities import is_clock
+from mldebug_mcp.judge.sheet import is_clock
 from mldebug_mcp.logs import Run, Series
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity

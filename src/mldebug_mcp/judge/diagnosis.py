@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,14 +15,27 @@ from mldebug_mcp.checks.learning_rate import range_test
 from mldebug_mcp.checks.policies import best_of_rise
 from mldebug_mcp.checks.progress import knows_nothing
 from mldebug_mcp.checks.run.adversarial import IN_PLAY, losses_of_players
+from mldebug_mcp.checks.run.end_of_run import error_that_ended
 from mldebug_mcp.checks.run.gradients import rewards_differ
 from mldebug_mcp.checks.run.ranks import LOST_ALONE
 from mldebug_mcp.checks.run.resume import joins_of
+from mldebug_mcp.core.access import is_file
 from mldebug_mcp.core.arrays import distinct
-from mldebug_mcp.core.lazy import dataclass
-from mldebug_mcp.core.text import figure
+from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.core.lazy import dataclass, replace
+from mldebug_mcp.core.paths import expanded
+from mldebug_mcp.core.text import capitalised, figure, percent, shorten
+from mldebug_mcp.judge.at_a_glance import glance_at_verdict
 from mldebug_mcp.judge.calibration import fitted
-from mldebug_mcp.judge.causes import HARDLY, OUT, evidence_from_needs, kl_runs_on, learner_of, with_fitting_fixes
+from mldebug_mcp.judge.causes import (
+    HARDLY,
+    OUT,
+    evidence_from_needs,
+    kl_runs_on,
+    learner_of,
+    of_learner,
+    with_fitting_fixes,
+)
 from mldebug_mcp.judge.checkpoints import checkpoint_choice
 from mldebug_mcp.judge.classifier import evidence_from_classifier, shipped
 from mldebug_mcp.judge.column_facts import column_facts, evidence_from_columns
@@ -29,32 +43,53 @@ from mldebug_mcp.judge.comparison import compare, suspects
 from mldebug_mcp.judge.evidence import (
     evidence_from_errors,
     evidence_from_jumps,
+    evidence_from_message,
     evidence_from_settings,
     evidence_from_siblings,
     with_answers,
 )
-from mldebug_mcp.judge.hypotheses import backgrounds, candidates, describe_ties, judge_causes
-from mldebug_mcp.judge.last_error import died_of, verdict_of_error
-from mldebug_mcp.judge.next_call import after_a_crash, after_one_of_several, after_ranking
+from mldebug_mcp.judge.hypotheses import as_clause, backgrounds, candidates, describe_ties, judge_causes
+from mldebug_mcp.judge.next_call import after_a_crash, after_one_of_several, after_ranking, as_command, is_sendable
 from mldebug_mcp.judge.next_steps import (
     Likelihood,
     Outcome,
     evidence_from_checks,
     order_next_steps,
+    require_known,
     with_rows,
     with_what_separates,
     without_made,
 )
 from mldebug_mcp.judge.ranking import CauseEvidence
-from mldebug_mcp.judge.run_verdict import in_its_place, names_nothing, not_judged, verdict_of, without_result
+from mldebug_mcp.judge.run_verdict import (
+    MAX_FIX_CHARACTERS,
+    in_its_place,
+    names_nothing,
+    not_judged,
+    verdict_of,
+    whole_sentences,
+    without_result,
+)
 from mldebug_mcp.judge.sheet import sheet_of
 from mldebug_mcp.judge.tried import refuting, still_open, tried_on, verdicts
 from mldebug_mcp.judge.what_to_log import hardly_judged, what_to_log
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.logs import Run, read_run
 from mldebug_mcp.logs.columns import Floats, ascends
-from mldebug_mcp.models import Comparison, Diagnosis, Finding, Hypothesis, RunSummary, State
-from mldebug_mcp.models.base import NO_FAULTS, OTHER, SOUND
+from mldebug_mcp.logs.failures import Prefixes
+from mldebug_mcp.models import (
+    Comparison,
+    Diagnosis,
+    Finding,
+    Hypothesis,
+    NextStep,
+    RunSummary,
+    RunVerdict,
+    Sheet,
+    State,
+    Update,
+)
+from mldebug_mcp.models.base import NO_FAULTS, OTHER, SOUND, Glance
 from mldebug_mcp.models.diagnosis import DerivedFact
 
 if TYPE_CHECKING:
@@ -523,3 +558,208 @@ def _evidence_from_comparison(comparison: Comparison | None) -> list[CauseEviden
         ends = f"{worse.metric} ends at {figure(worse.run_at_end)}"
         fact, against = f"{ends}, in the reference run {figure(worse.reference_at_end)}", ENDS_WORSE_BITS
     return [*evidence, CauseEvidence(SOUND, -against, fact, "reference")]
+
+
+# The error that ended a run, its meaning and its fix: what an answer leads with where no fault explains it.
+
+
+MAX_MESSAGE_CHARACTERS = 160
+MAX_MEANING_CHARACTERS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class LastError:
+    """The error that ended a run.
+
+    Args:
+        words: The message, without the prefix of its rank.
+        rank: The rank that failed with it; empty where that is not known.
+        place: The line that it stands in.
+        id: The entry of the message; empty where it is not a known one.
+        meaning: What it means.
+        fix: What usually helps.
+        look_in: The log that holds it, else its message.
+    """
+
+    words: str
+    rank: str
+    place: str
+    id: str
+    meaning: str
+    fix: str
+    look_in: str
+
+
+def died_of(run: Run) -> LastError | None:
+    """Return the error that ended a run, of several ranks that of the first to fail; None where none did."""
+    message, _ = error_that_ended(run)
+    if message is None:
+        return None
+    from mldebug_mcp.judge.explain_error import explain_lines  # few runs end in an error
+
+    prefixes = Prefixes()
+    rank, words = prefixes.split(message.text)
+    frame = ["Traceback (most recent call last):", '  File "<log>", line 1, in <module>', f"    {message.code}"]
+    answer = explain_lines([*(frame if message.code else []), words])
+    known = answer.matches[0] if answer.matches else None
+    problem = "" if answer.problem == "unknown" else f"; a problem of {answer.problem}"
+    first = None if run.ranks is None else run.ranks.first_failed
+    if first is not None:
+        rank = ".".join(first.rank)
+    elif rank not in prefixes.ranks:
+        rank = ""
+    return LastError(
+        words=shorten(words, MAX_MESSAGE_CHARACTERS),
+        rank=rank,
+        place=message.place,
+        id="" if known is None else known.id,
+        meaning=f"not a known message{problem}" if known is None else known.cause,
+        fix=answer.advice if known is None else known.fix,
+        look_in=_log_of(run, message.text),
+    )
+
+
+def _log_of(run: Run, text: str) -> str:
+    """Return the path of the log that holds the error, where it is known; else the message."""
+    first = None if run.ranks is None else run.ranks.first_failed
+    path = run.path if first is None else str(first.file)
+    return path if is_sendable(path) and is_file(expanded(path)) else shorten(text, 300)
+
+
+def verdict_of_error(error: LastError, hypotheses: Sequence[Hypothesis]) -> RunVerdict:
+    """Return the verdict on a run that an error ended, where no fault of the catalogue leads."""
+    of_rank = f" of rank {error.rank}" if error.rank else ""
+    named = f" [{error.id}]" if error.id else ""
+    sound = (
+        f"; its curves may be healthy ({percent(hypotheses[0].probability)})" if hypotheses[0].cause == SOUND else ""
+    )
+    return RunVerdict.model_construct(
+        kind="fault",
+        headline=f"It ended in an error{of_rank}: {error.words}{named}{sound}",
+        facts=[f"it stands in {error.place}", whole_sentences(error.meaning, MAX_MEANING_CHARACTERS)],
+        next="Read what this error means, with the line of your own code.",
+        fix=capitalised(whole_sentences(error.fix, MAX_FIX_CHARACTERS)),
+    )
+
+
+# The verb `update_diagnosis`: the hypotheses after the outcome of a check.
+#
+# It keeps no state: the run is diagnosed again, or its findings are passed in.
+
+
+OUTCOMES_ALONE = (
+    "nothing but the outcomes is known here, as for any run: give the path, or the findings of diagnose_run"
+)
+
+
+def update_diagnosis(
+    findings: Mapping[str, State | str],
+    outcomes: Mapping[str, Outcome],
+    kind: str = "unknown",
+    path: str | Path = "",
+    error: str = "",
+    *,
+    config: str | Path | None = None,
+    reference: str | Path | None = None,
+    run: str = "",
+) -> Update:
+    """Rank the causes again, given what was found before and how checks turned out.
+
+    Args:
+        findings: The state of each symptom that was judged: "present", "absent" or "unknown". What the log's numbers
+            say besides is known from its `path` alone.
+        outcomes: By the id of a next step (such as "lr_too_high.1"): whether it "confirms" or "refutes".
+        kind: Kind of run, as the diagnosis gave it.
+        path: The run. If it can be read, it is diagnosed again, and `findings` need only hold what has changed.
+        error: The message of the error that ended the run, if one did; it counts as evidence, too.
+        config: As in `diagnose_run`, like those that follow.
+        reference: The run that `path` was compared with.
+        run: Which run, where the path holds several.
+
+    Raises:
+        InputError: a symptom, a check or an outcome does not exist, and the message says where to find those that do;
+            or the run cannot be read and no findings are given.
+    """
+    checked = evidence_from_checks(outcomes)
+    known, notes = Known(kind, _findings(findings), []), [] if path or findings or error else [OUTCOMES_ALONE]
+    logged: Run | None = None
+    if path:
+        try:
+            logged = read_run(path, config, run)
+            known = _of_run(known, logged, read_run(reference) if reference is not None else None)
+        except InputError as unreadable:
+            if not findings:
+                raise
+            notes.append(f"only the findings passed in were used: {unreadable}")
+    evidence = [*known.evidence, *evidence_from_message(error)]
+    before = judge_causes(known.findings, known.kind, evidence, str(path) or "LOG")
+    after = judge_causes(known.findings, known.kind, [*evidence, *checked], str(path) or "LOG")
+    remaining = after
+    if logged is not None:
+        remaining = with_fitting_fixes(logged, with_answers(logged, remaining, known.findings), known.findings)
+    else:
+        remaining = [of_learner(hypothesis, known.kind) for hypothesis in remaining]
+    remaining = with_what_separates(without_made(remaining, outcomes))
+    remaining = remaining if logged is None else with_rows(logged, known.findings, remaining)
+    next_steps = order_next_steps(remaining)
+    return Update(
+        at_a_glance=_at_a_glance(logged, known, remaining, next_steps, outcomes),
+        hypotheses=remaining,
+        next_steps=next_steps,
+        next_step=after_ranking(next_steps, remaining),
+        notes=[*notes, *_moved(before, after, {cause_evidence.cause for cause_evidence in checked})],
+    )
+
+
+def _at_a_glance(
+    run: Run | None,
+    known: Known,
+    hypotheses: Sequence[Hypothesis],
+    steps: Sequence[NextStep],
+    outcomes: Mapping[str, Outcome],
+) -> Glance:
+    """Return what leads after the checks, and the command of the check that comes next."""
+    read = RunSummary(
+        path="" if run is None else run.path, formats=[], steps=0, metrics=list(run.series) if run else []
+    )
+    learner = known.kind if run is None else learner_of(run)
+    verdict = verdict_of(read, Sheet(), known.findings, hypotheses, steps=steps, learner=learner)
+    asked = steps[0] if steps else None
+    command = ""
+    if asked is not None and asked.call:
+        command = as_command(asked.call)
+    elif asked is not None and run is not None:
+        made = [word for check, outcome in outcomes.items() for word in ("--outcome", f"{check}={outcome}")]
+        command = shlex.join(["mldebug-mcp", "diagnose", run.path, *made, "--outcome", f"{asked.id}=OUTCOME"])
+    return glance_at_verdict(verdict, command)
+
+
+def _moved(before: Sequence[Hypothesis], after: Sequence[Hypothesis], checked: Collection[str]) -> list[str]:
+    """Say of each cause that was checked how probable it was and is."""
+    was = {hypothesis.cause: hypothesis.probability for hypothesis in before}
+    return [
+        f"{hypothesis.cause}: {percent(was[hypothesis.cause])} before the checks, "
+        f"{percent(hypothesis.probability)} after"
+        for hypothesis in after
+        if hypothesis.cause in checked
+    ]
+
+
+def _of_run(given: Known, run: Run, reference: Run | None) -> Known:
+    """Return what is known of a run; what was passed in takes precedence."""
+    found = gather(run, reference, given.findings)
+    return found if given.kind == "unknown" else replace(found, kind=given.kind)
+
+
+def _findings(states: Mapping[str, State | str]) -> list[Finding]:
+    """Return findings whose states alone are known: what is present says what it would be in any run."""
+    known = {**symptoms("probe"), **symptoms()}
+    for symptom, state in states.items():
+        require_known(symptom, known, "symptom", "find the ids of symptoms in findings")
+        require_known(str(state), set(map(str, State)), "state", "use present, absent or unknown")
+    return [
+        Finding(
+            symptom=symptom, state=State(state), summary=as_clause(known[symptom]) if state == State.PRESENT else ""
+        )
+        for symptom, state in states.items()
+    ]

@@ -24,8 +24,8 @@ from mldebug_mcp.core.lazy import replace
 from mldebug_mcp.core.text import figure, percent
 from mldebug_mcp.judge.comparison import WORSE, faults_of, settings_with_rate
 from mldebug_mcp.judge.next_steps import BITS, Outcome
-from mldebug_mcp.judge.quantities import speaks_first
 from mldebug_mcp.judge.ranking import CauseEvidence
+from mldebug_mcp.judge.sheet import speaks_first
 from mldebug_mcp.knowledge.errors import KnownError, Role, match
 from mldebug_mcp.logs import Run
 from mldebug_mcp.logs.settings import Scalar

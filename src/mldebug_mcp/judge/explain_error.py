@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from mldebug_mcp.core.access import LONGEST_PATH, is_file, is_folder, require
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.paths import expanded, unreadable
-from mldebug_mcp.core.text import counted, shorten
+from mldebug_mcp.core.text import clean, counted, shorten
 from mldebug_mcp.judge.at_a_glance import glance_at_error
 from mldebug_mcp.judge.next_call import after_a_sound_log, after_error, after_words, without_error
 from mldebug_mcp.judge.search import search_folklore
-from mldebug_mcp.judge.statements import Statement, statement_of
+from mldebug_mcp.judge.statements import Statement, calls, values
 from mldebug_mcp.knowledge import catalogue
-from mldebug_mcp.knowledge.errors import KnownError, Role, known_errors, match
+from mldebug_mcp.knowledge.errors import MAX_TEXT, KnownError, Role, known_errors, match
 from mldebug_mcp.logs.failures import Failure, FailureLog, read_failures
 from mldebug_mcp.logs.log_file import LogFile
 from mldebug_mcp.models import Call, ErrorExplanation, ErrorMatch, FirstError
@@ -423,7 +423,7 @@ def _known(failure: Failure) -> tuple[KnownError, ...]:
     for text in (failure.text, failure.text.partition("\n")[0]):
         if rows := match(text, warnings=True, code=code, origin=origin, general=general):
             return tuple(rows)
-    stated = statement_of(failure) if failure.exception else None
+    stated = _statement_of(failure) if failure.exception else None
     return (known_errors()[stated.id],) if stated else ()
 
 
@@ -534,7 +534,7 @@ def _matches(first: _Judged) -> list[ErrorMatch]:
     An entry of one message keeps its own words, behind those of the message. One of a kind of messages says less than
     the message, whose words take the place of its own.
     """
-    rows, stated = list(first.known[:MAX_MATCHES]), statement_of(first.failure)
+    rows, stated = list(first.known[:MAX_MATCHES]), _statement_of(first.failure)
     if stated is None or not rows or rows[0].role is not Role.ERROR:
         return [_match(row) for row in rows]
     own, first_row = known_errors()[stated.id], rows[0]
@@ -586,7 +586,7 @@ def _from_words(head: str, log: FailureLog) -> ErrorExplanation:
 
 def _memory_printed(head: str) -> ErrorExplanation | None:
     """Return what to do with a text that prints memory numbers and no error; None where it prints none."""
-    from mldebug_mcp.memory.printed import printed_numbers
+    from mldebug_mcp.memory.snapshot import printed_numbers
 
     devices = printed_numbers(head)
     if not devices:
@@ -612,3 +612,19 @@ def _cut_off(log: FailureLog) -> str:
 def _is_found(words: str) -> bool:
     found = search_folklore(words)
     return bool(found.quotes or found.entries)
+
+
+_FORMS = (*calls.FORMS, *values.FORMS)
+"""The first that fits, and that can be read, counts: forms of fewer messages stand above those of more."""
+
+
+def _statement_of(failure: Failure) -> Statement | None:
+    """Return what the message of a failure says itself; None where it is of no form that is known."""
+    text = " ".join(clean(failure.text[: 4 * MAX_TEXT]).split())[:MAX_TEXT]
+    for form in _FORMS:
+        found = form.pattern.search(text)
+        if found is None or form.context.search(text) is None:
+            continue
+        if (statement := form.read(found, failure)) is not None:
+            return Statement(form.entry, *statement)
+    return None

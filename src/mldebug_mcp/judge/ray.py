@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
+from mldebug_mcp.batch.columns import Part
 from mldebug_mcp.batch.read import DataSet
-from mldebug_mcp.batch.table import Part
 from mldebug_mcp.core.errors import InputError, MissingExtraError, MLDebugError
 from mldebug_mcp.core.lazy import replace
 from mldebug_mcp.core.limits import checkpoint

@@ -19,7 +19,6 @@ from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.core.text import figure, percent, shorten
 from mldebug_mcp.judge.next_steps import order_next_steps
-from mldebug_mcp.judge.rules import RULES
 from mldebug_mcp.judge.run_verdict import in_its_place, verdict_of, whole_sentences
 from mldebug_mcp.judge.tried import refuting
 from mldebug_mcp.knowledge import catalogue
@@ -27,7 +26,7 @@ from mldebug_mcp.knowledge.catalogue import near_causes
 from mldebug_mcp.models import Diagnosis, Hypothesis, State
 from mldebug_mcp.models.base import NO_FAULTS, RankedCause
 from mldebug_mcp.models.diagnosis import QuantityFact
-from mldebug_mcp.models.reader import ReaderOpinion
+from mldebug_mcp.models.reader import RULES, ReaderOpinion
 
 Reader = Callable[[str], str]
 """Takes the prompt and returns the reply; it raises `InputError` where it cannot answer."""

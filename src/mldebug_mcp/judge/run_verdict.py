@@ -12,8 +12,7 @@ from mldebug_mcp.judge.hypotheses import usual_symptoms
 from mldebug_mcp.judge.ranking import SPEAKS
 from mldebug_mcp.judge.what_to_log import LEAST_STEPS
 from mldebug_mcp.knowledge import catalogue
-from mldebug_mcp.knowledge.advice import advice_for
-from mldebug_mcp.knowledge.catalogue import cause_names
+from mldebug_mcp.knowledge.catalogue import advice_for, cause_names
 from mldebug_mcp.logs import Run, Series
 from mldebug_mcp.logs.names.lexicon import SET_ASIDE
 from mldebug_mcp.logs.names.metrics import is_loss

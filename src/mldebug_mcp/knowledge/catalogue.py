@@ -185,7 +185,7 @@ PRIOR = 2.0
 """Of 1000 runs, those with a cause that has no row in `causes.csv`. Chosen: a rare one."""
 KINDS = ("pretraining", "sft", "preference", "grpo", "ppo", "rl", "supervised", "diffusion", "boosting")
 """The kinds of run that `causes.csv` has priors for; `unknown` is the rest."""
-_COLUMNS = ("cause", "outcome", "word", "quotes", "seen", "runs")
+COLUMNS_OF_LINKS = ("cause", "outcome", "word", "quotes", "seen", "runs")
 
 Counts = Mapping[str, Mapping[str, tuple[float, float]]]
 """By cause and outcome: runs that showed it, and runs in which it could be judged."""
@@ -278,7 +278,7 @@ def read_links(folder: Path = FOLDER) -> list[Link]:
         CatalogueError: a row breaks the form of the table; the message names its line.
     """
     links: dict[tuple[str, str], Link] = {}
-    for line, row in _rows(folder / LINKS, _COLUMNS):
+    for line, row in _rows(folder / LINKS, COLUMNS_OF_LINKS):
         link = _link(row, line)
         if (link.cause, link.outcome) in links:
             raise CatalogueError(LINKS, line, f"{link.cause} and {link.outcome} are linked twice")
@@ -310,33 +310,6 @@ def counts(links: Iterable[Link]) -> dict[str, dict[str, tuple[float, float]]]:
     return counted
 
 
-def with_counts(links: Sequence[Link], counted: Counts) -> Iterator[Link]:
-    """Yield the links with other counts: those with a word in their order, then those that counts alone make."""
-    by_cause: dict[str, list[Link]] = {cause: [] for cause in (*(link.cause for link in links), *counted)}
-    for link in links:
-        by_cause[link.cause].append(link)
-    for cause, listed in by_cause.items():
-        found = counted.get(cause, {})
-        worded = [link for link in listed if link.word]
-        yield from (link._replace(counted=found.get(link.outcome)) for link in worded)
-        further = found.keys() - {link.outcome for link in worded}
-        yield from (Link(cause, outcome, "", (), found[outcome]) for outcome in sorted(further))
-
-
-def write_links(links: Iterable[Link], folder: Path = FOLDER) -> None:
-    """Write the table."""
-    with (folder / LINKS).open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(_COLUMNS)
-        for link in links:
-            pair = ("", "") if link.counted is None else map(_number, link.counted)
-            writer.writerow((link.cause, link.outcome, link.word, " ".join(link.quotes), *pair))
-
-
-def _number(value: float) -> str:
-    return f"{round(value, 3):g}" if value != int(value) else str(int(value))
-
-
 # The catalogue: everything the knowledge files hold, by id.
 
 
@@ -361,3 +334,47 @@ class Catalogue:
     def quotes_of(self, source: str) -> list[Quote]:
         """Return the quotes of a source in file order."""
         return [quote for quote in self.quotes.values() if quote.source.id == source]
+
+
+# What to do about a cause where the learner is not a neural network trained by backpropagation.
+#
+# `learner_advice.csv` has a row for each cause and learner whose fix and check differ from those of PLAYBOOK.md.
+# Boosted trees have no weight decay and no warm-up, but a depth and a number of trees. The settings are those that
+# XGBoost, LightGBM, CatBoost, scikit-learn and Stable-Baselines3 document.
+
+
+TABLE = Path(__file__).with_name("learner_advice.csv")
+LEARNERS = ("boosting", "linear", "clusters", "rl")
+"""Boosted trees; linear models by stochastic gradient descent; k-means and its kin; agents in an environment."""
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """What to do about a cause.
+
+    Args:
+        name: What the cause is called of this learner, in a sentence; empty where its usual name fits.
+        fix: What usually helps.
+        action: The check that shows whether the cause is there.
+        cost: How long that takes: seconds, minutes or hours.
+        confirms: What shows that it is.
+        refutes: What shows that it is not.
+    """
+
+    name: str
+    fix: str
+    action: str
+    cost: str
+    confirms: str
+    refutes: str
+
+
+def advice_for(cause: str, learner: str) -> Advice | None:
+    """Return what to do about a cause of a learner, None where PLAYBOOK.md holds for it."""
+    return _table().get((cause, learner)) if learner in LEARNERS else None
+
+
+@cache
+def _table() -> Mapping[tuple[str, str], Advice]:
+    with TABLE.open(encoding="utf-8", newline="") as file:
+        return {(row.pop("cause"), row.pop("learner")): Advice(**row) for row in csv.DictReader(file)}

@@ -66,7 +66,7 @@ def load_kept(folder: Path, kept: Path) -> Catalogue:
         first, _, rest = kept.read_bytes().partition(b"\n")
         if first.decode() == digest:
             return from_lines(rest)
-    from mldebug_mcp.knowledge.sources import read_catalogue  # and with it the parser of Markdown
+    from mldebug_mcp.knowledge.playbook import read_catalogue  # and with it the parser of Markdown
 
     made = read_catalogue(folder)
     with contextlib.suppress(OSError):

@@ -18,9 +18,8 @@ from mldebug_mcp.core.paths import knowledge_folder
 from mldebug_mcp.core.text import shorten
 from mldebug_mcp.knowledge.catalogue import Catalogue, Grade, Quote
 from mldebug_mcp.knowledge.errors import known_errors
-from mldebug_mcp.knowledge.playbook import parse_blocks
+from mldebug_mcp.knowledge.playbook import digest, normalised, parse_blocks
 from mldebug_mcp.knowledge.prepared import catalogue
-from mldebug_mcp.knowledge.sources import digest, normalised
 from mldebug_mcp.models import EvidenceReport, QuoteCheck
 
 # Whether the knowledge files agree with each other: digests, quotes elsewhere, ids and citations.

@@ -55,7 +55,6 @@ PROFILER = ("input", "temporary", "activation", "gradient", "autograd_detail", "
 _PROFILER: Mapping[object, int] = {name: number for number, name in enumerate(PROFILER)}
 _HUGE = 1 << 56
 """Larger sizes cannot be real: 64 PiB."""
-SMALL_SEGMENT = 2 * 1024 * 1024
 MAX_DEVICES = 1024
 EVENTS_BETWEEN_CHECKPOINTS = 1_000
 """Roughly: only allocations are looked at one by one."""
@@ -89,7 +88,6 @@ def tables_of(tree: object, path: str, length: int) -> SnapshotTables:
         reader = _DeviceReader(result, device)
         result.devices.append(reader.read(by_device.get(device, []), trace))
     result.annotations = _annotations(tree.get("external_annotations"))
-    result.settings = _settings(tree.get("allocator_settings"))
     result.stacks.forget_objects()
     return result
 
@@ -162,14 +160,6 @@ class _DeviceReader:
         return Segments(
             address=_column([_whole(segment.get("address")) for segment in segments]),
             size=_column(sizes),
-            stream=_column([_whole(segment.get("stream")) for segment in segments]),
-            small=np.array(
-                [
-                    mapping.get("segment_type", "small" if size <= SMALL_SEGMENT else "large") == "small"
-                    for mapping, size in zip(segments, sizes, strict=True)
-                ],
-                dtype=np.bool_,
-            ),
             expandable=np.array([segment.get("is_expandable") is True for segment in segments], dtype=np.bool_),
             pool=_column(
                 [pools.setdefault(str(segment.get("segment_pool_id"))[:80], len(pools)) for segment in segments]
@@ -243,15 +233,6 @@ def _annotations(entries: object) -> list[Annotation]:
         if str(dict_.get("stage", "START")).upper() == "START"
     ]
     return sorted(found, key=lambda annotation: annotation.time)
-
-
-def _settings(entries: object) -> dict[str, str]:
-    if not isinstance(entries, Mapping):
-        return {}
-    plain = {
-        str(key)[:60]: value for key, value in list(entries.items())[:40] if not isinstance(value, (Mapping, list))
-    }
-    return {key: shorten(str(value), 200) for key, value in plain.items() if value not in ("", None)}
 
 
 # What each allocation holds: by its stack first, by its lifetime and size where the stack leaves it open.

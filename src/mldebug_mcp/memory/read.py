@@ -25,10 +25,9 @@ from mldebug_mcp.core.limits import checkpoint, reading
 from mldebug_mcp.core.paths import expanded, unreadable
 from mldebug_mcp.core.text import shorten
 from mldebug_mcp.memory.categories import tables_of
-from mldebug_mcp.memory.printed import printed_numbers
 from mldebug_mcp.memory.profiles import MAX_PROFILE, RECORD, read_json, read_pprof, what_it_is
 from mldebug_mcp.memory.replay import FreeMemory
-from mldebug_mcp.memory.snapshot import DeviceMemory, MemorySnapshot, OutOfMemoryEvent, snapshot_of
+from mldebug_mcp.memory.snapshot import DeviceMemory, MemorySnapshot, OutOfMemoryEvent, printed_numbers, snapshot_of
 from mldebug_mcp.memory.tables import SnapshotTables
 
 # Texts that say something of GPU memory → the same numbers as a snapshot's, as far as they go.
@@ -178,7 +177,6 @@ def _one_message(message: str, device: int, count: int) -> DeviceMemory:
         free=inside,
         capacity=capacity,
         oom=oom,
-        others=others,
     )
 
 

@@ -326,7 +326,6 @@ class FreeMemory:
         split: Those in segments that tensors hold another part of: they cannot go back to the device.
         largest: The largest piece.
         pieces: How many pieces.
-        partly_used: Segments that are partly used.
         private: Free bytes in private pools (CUDA graphs), which other allocations cannot use.
         split_known: Whether `split` is known: lines that a script prints give the total alone.
     """
@@ -335,7 +334,6 @@ class FreeMemory:
     split: int = 0
     largest: int = 0
     pieces: int = 0
-    partly_used: int = 0
     private: int = 0
     split_known: bool = True
 
@@ -363,7 +361,6 @@ def free_at_end(device: DeviceTables) -> FreeMemory:
         split=int(blocks.size[stuck].sum()),
         largest=int(blocks.size[free].max(initial=0)),
         pieces=int(free.sum()),
-        partly_used=int(partly.sum()),
         private=int(free_of[segments.pool > 0].sum()),
     )
 
@@ -390,7 +387,6 @@ def free_at(device: DeviceTables, allocations: Allocations, moment: int, request
         split=int(gap[in_partly_used].sum()),
         largest=int(gap.max(initial=0)),
         pieces=len(gap),
-        partly_used=len(np.unique(segment[in_partly_used])),
     )
 
 

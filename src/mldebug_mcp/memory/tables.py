@@ -367,8 +367,6 @@ class Segments:
 
     address: Ints
     size: Ints
-    stream: Ints
-    small: Bools
     expandable: Bools
     pool: Ints
     """Number of the private pool in the order of appearance; 0 is the default pool."""
@@ -432,7 +430,7 @@ class SnapshotTables:
     """A snapshot as read: a device for each that holds or did anything, and what columns named `stack` point into.
 
     The layout is "snapshot", "segments only" or "profiler timeline". Annotations are named moments in order of time;
-    settings are those of the allocator, as far as recorded; notes say what was skipped or guessed.
+    notes say what was skipped or guessed.
     """
 
     path: str
@@ -440,7 +438,6 @@ class SnapshotTables:
     devices: list[DeviceTables]
     stacks: Stacks
     annotations: list[Annotation] = field(default_factory=list)
-    settings: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
 

@@ -1,10 +1,21 @@
-"""What a reader of the user's own makes of a run."""
+"""What a reader of the user's own makes of a run, and the rules that it, an agent and a client's model get alike."""
 
 from __future__ import annotations
 
 from pydantic import Field
 
 from mldebug_mcp.models.base import Model, RankedCause, Text, empty_list
+
+RULES = (
+    "Keep at least three hypotheses. `healthy` and `unknown` are always among them.",
+    "Ask of each hypothesis which facts it does not explain. What explains the earliest fact often explains the later.",
+    "Compare each number with what is expected of it: chance, a ceiling, passes over the data, the planned schedule.",
+    "What was not logged is unknown, not absent.",
+    "What many healthy runs show too, such as clipping, noise or one spike that recovers, accuses nobody by itself.",
+    "A result that is too good is as suspicious as one that is too bad.",
+    "Doubt stays in the numbers: a probability of 0.9 has to be right nine times of ten.",
+)
+"""How to judge a run from facts. SKILL.md and the prompts of the server hold the same lines."""
 
 
 class ReaderOpinion(Model):

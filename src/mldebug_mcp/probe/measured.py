@@ -23,8 +23,6 @@ class Failure(_Part):
 class Parameters(_Part):
     """The parameters as training began; shares are of elements."""
 
-    elements: int = 0
-    tensors: int = 0
     frozen: list[str] = Field(default_factory=list)
     frozen_share: float = 0.0
     nonfinite_at_start: list[str] = Field(default_factory=list)
@@ -32,7 +30,6 @@ class Parameters(_Part):
     not_in_optimizer_share: float | None = None
     stale_in_optimizer: int = 0
     learning_rates: list[float] | None = None
-    optimizer: str | None = None
     decay_per_step: float | None = None
 
 
@@ -59,7 +56,6 @@ class Operation(_Part):
     where: str = ""
     dtype: str = ""
     direction: str = "forward"
-    largest_in: float | None = None
     largest_out: float | None = None
     share: float | None = None
     frames: list[Operation] = Field(default_factory=list)
@@ -72,7 +68,6 @@ class Reference(_Part):
     unigram: float | None = None
     variance: float | None = None
     least: float = 0.0
-    best_accuracy: float | None = None
     contradicting_rows: list[int] = Field(default_factory=list)
     rows_without_labels: list[int] = Field(default_factory=list)
     trained_labels: int = 0
@@ -82,8 +77,6 @@ class Reference(_Part):
 class Dependence(_Part):
     """On what the output depends, in evaluation mode."""
 
-    evaluation_repeats: bool | None = None
-    input_used: bool | None = None
     inputs_change: float | None = None
     rows_mixed: bool | None = None
     row_change: float | None = None
@@ -101,7 +94,6 @@ class Curve(_Part):
     losses: list[float] = Field(default_factory=list)
     ended: str = ""
     learning_rate: float | None = None
-    seconds: float = 0.0
     memorised: bool = False
     rate_gone_at: int | None = None
     last_gradient: float | None = None
@@ -111,7 +103,6 @@ class SeedRun(_Part):
     """How training from the initial weights of one seed ended."""
 
     seed: int
-    steps: int = 0
     ended: str = ""
     final_loss: float | None = None
 
@@ -136,7 +127,6 @@ class Watched(_Part):
     clip_factor: float | None = None
     decay_per_step: float | None = None
     rounded_away: float | None = None
-    in_training_mode: bool | None = None
     uphill: float | None = None
 
 
@@ -146,7 +136,6 @@ class ModeOutcome(_Part):
     loss: float
     accuracy: float | None = None
     rows: list[float] = Field(default_factory=list)
-    cross_entropy: float | None = None
 
 
 class Outcome(_Part):
@@ -160,7 +149,6 @@ class Movement(_Part):
     """Which parameters did not move."""
 
     still: list[str] = Field(default_factory=list)
-    still_count: int = 0
     still_share: float = 0.0
 
 
@@ -170,16 +158,13 @@ class LayerScale(_Part):
     name: str
     std: float
     usual_init: float
-    small_init: float
     factor: float
 
 
 class Init(_Part):
     """How the weight matrices begin, those farthest above the formula first."""
 
-    layers: int = 0
     largest: list[LayerScale] = Field(default_factory=list)
-    residual_scaling: float | None = None
 
 
 class FullPrecision(_Part):
@@ -228,7 +213,6 @@ class Measured(_Part):
     alike_units: list[str] | None = None
     outcome: Outcome | None = None
     memorised: bool | None = None
-    parameters_finite_at_end: bool | None = None
     causal: bool | None = None
     distinct_inputs: int | None = None
     distinct_given: int | None = None

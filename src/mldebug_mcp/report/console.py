@@ -13,8 +13,7 @@ from rich.text import Text
 from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.core.text import clean
 from mldebug_mcp.models.base import Glance
-from mldebug_mcp.report.lines import PLAIN_WIDTH, Line, block_lines
-from mldebug_mcp.report.sections import Block, block_of
+from mldebug_mcp.report.sections import PLAIN_WIDTH, Block, Line, block_lines, block_of
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -12,13 +12,12 @@ from mldebug_mcp.checks.curve import sample, thinned
 from mldebug_mcp.core.arrays import quantile
 from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.core.text import figure, shorten
-from mldebug_mcp.judge.quantities import rests_on
+from mldebug_mcp.judge.sheet import rests_on
 from mldebug_mcp.logs import Run, Series
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.models import Diagnosis, Finding, State
 from mldebug_mcp.models.base import SOUND
-from mldebug_mcp.report.lines import Line, line
-from mldebug_mcp.report.sections import otherwise
+from mldebug_mcp.report.sections import Line, line, otherwise
 
 # The scale on which curves are drawn: linear or logarithmic, and not flattened by outliers.
 

@@ -11,18 +11,24 @@ from mldebug_mcp.logs import Run
 from mldebug_mcp.models import Diagnosis, Finding, Hypothesis, State
 from mldebug_mcp.models.base import SOUND
 from mldebug_mcp.report.curves import curve_lines
-from mldebug_mcp.report.lines import PLAIN_WIDTH, Line, block_lines, is_plain, line, print_plain, wrap
 from mldebug_mcp.report.sections import (
+    PLAIN_WIDTH,
+    Line,
     Section,
+    block_lines,
     finding_line,
     hypotheses_shown,
+    is_plain,
+    line,
     notes_on,
     observed,
     partings,
+    print_plain,
     reasons_of,
     settings_apart,
     verdict_block,
     worth_showing,
+    wrap,
 )
 
 # What stands first: the verdict block, and the opinions of a reader.

@@ -13,9 +13,8 @@ import numpy as np
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.text import counted
 from mldebug_mcp.memory.categories import Category
-from mldebug_mcp.memory.snapshot import MemorySnapshot
+from mldebug_mcp.memory.snapshot import MemorySnapshot, Timeline, timeline_of
 from mldebug_mcp.memory.tables import GIB, MIB, Ints, size
-from mldebug_mcp.memory.timeline import Timeline, timeline_of
 from mldebug_mcp.models.memory import MemoryReport, MemoryTotals
 from mldebug_mcp.report.chart import GRID, figure_class
 from mldebug_mcp.report.sections import block_of

@@ -60,7 +60,6 @@ def prepare() -> None:
         rows,
         runs,
         script,
-        update,
     )
     from mldebug_mcp.knowledge import catalogue
     from mldebug_mcp.report import (  # noqa: F401

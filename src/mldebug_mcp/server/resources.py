@@ -35,7 +35,7 @@ from pydantic import Field
 from mldebug_mcp.core.errors import MLDebugError
 from mldebug_mcp.core.paths import knowledge_folder
 from mldebug_mcp.core.text import plain, shorten
-from mldebug_mcp.judge.rules import RULES
+from mldebug_mcp.models.reader import RULES
 
 # The catalogue as resources: lists, and templates with completion.
 

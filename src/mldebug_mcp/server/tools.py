@@ -224,7 +224,7 @@ def update_diagnosis(  # noqa: PLR0917 - MCP calls by name
     Use it once the outcome of a next step is known: I tested it, the suggested check confirms or refutes a hypothesis;
     lowering the learning rate helped, a fix did not help. Nothing is stored: pass all outcomes so far.
     """
-    from mldebug_mcp.judge.update import update_diagnosis as update
+    from mldebug_mcp.judge.diagnosis import update_diagnosis as update
     from mldebug_mcp.report.diagnosis_concise import concise_update
 
     updated = update(findings or {}, outcomes, kind, path, error, config=config, reference=reference, run=run)

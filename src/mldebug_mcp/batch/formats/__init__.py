@@ -8,6 +8,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Protocol, cast
 
+from mldebug_mcp.batch.columns import Part, Table
 from mldebug_mcp.batch.formats import (
     array_record,
     arrow_folder,
@@ -27,7 +28,6 @@ from mldebug_mcp.batch.formats import (
     torch_file,
     webdataset,
 )
-from mldebug_mcp.batch.table import Part, Table
 from mldebug_mcp.core.access import entries, is_file, is_folder, matching, open_input, require
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.paths import unreadable

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from mldebug_mcp.batch.columns import Table
 from mldebug_mcp.batch.formats.files import files_to_read
 from mldebug_mcp.batch.formats.tf_example import table_of
-from mldebug_mcp.batch.table import Table
 from mldebug_mcp.core.access import is_folder, library_path, matching, open_input
 from mldebug_mcp.core.errors import InputError, MissingExtraError
 from mldebug_mcp.core.text import shorten

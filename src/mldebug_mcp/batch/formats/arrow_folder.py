@@ -9,8 +9,8 @@ from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
+from mldebug_mcp.batch.columns import Part, Table, packed
 from mldebug_mcp.batch.formats.parquet import MOST_BYTES, Foreign, check_rows, pieces_of, require, table_of
-from mldebug_mcp.batch.table import Part, Table, packed
 from mldebug_mcp.core.access import entries, is_file, is_folder, library_path, matching, open_input, read_bytes
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.text import shorten

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from mldebug_mcp.batch.table import Column, Table
+from mldebug_mcp.batch.columns import Column, Table
 from mldebug_mcp.core.access import is_folder, open_input
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.text import shorten

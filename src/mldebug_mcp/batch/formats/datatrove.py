@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from mldebug_mcp.batch.columns import Column, Table
 from mldebug_mcp.batch.formats.files import mapped
 from mldebug_mcp.batch.sequences import Ints, Ragged, offsets_of
-from mldebug_mcp.batch.table import Column, Table
 from mldebug_mcp.core.access import is_file, is_folder, open_input, read_bytes
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.text import counted, shorten

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from mldebug_mcp.batch.batch import coco_table, is_coco
-from mldebug_mcp.batch.table import Table, from_mapping, from_records, records_in
+from mldebug_mcp.batch.columns import Table, from_mapping, from_records, records_in
 from mldebug_mcp.core.access import read_bytes
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.text import shorten

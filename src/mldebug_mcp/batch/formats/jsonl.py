@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from mldebug_mcp.batch.table import Table, from_records
+from mldebug_mcp.batch.columns import Table, from_records
 from mldebug_mcp.core.access import is_folder, open_input
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.text import shorten

@@ -14,7 +14,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from mldebug_mcp.batch.columns import find
+from mldebug_mcp.batch.columns import Table, find
 from mldebug_mcp.batch.formats.files import mapped
 from mldebug_mcp.batch.formats.offset_shard import (
     first_item,
@@ -26,7 +26,6 @@ from mldebug_mcp.batch.formats.offset_shard import (
 )
 from mldebug_mcp.batch.formats.tf_example import Bytes
 from mldebug_mcp.batch.sequences import Ints, Ragged
-from mldebug_mcp.batch.table import Table
 from mldebug_mcp.core.access import is_folder, matching, open_input, read_bytes
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.text import counted, shorten

@@ -18,6 +18,7 @@ from typing import BinaryIO
 
 import numpy as np
 
+from mldebug_mcp.batch.columns import Table
 from mldebug_mcp.batch.formats.files import mapped
 from mldebug_mcp.batch.formats.npz import FREE_BYTES, TIMES_UNPACKED
 from mldebug_mcp.batch.formats.offset_shard import (
@@ -30,7 +31,6 @@ from mldebug_mcp.batch.formats.offset_shard import (
 )
 from mldebug_mcp.batch.formats.tf_example import Bytes
 from mldebug_mcp.batch.sequences import Ints, Ragged
-from mldebug_mcp.batch.table import Table
 from mldebug_mcp.core.access import is_file, is_folder, open_input, read_bytes
 from mldebug_mcp.core.errors import InputError, MissingExtraError
 from mldebug_mcp.core.text import counted, shorten

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import numpy as np
 
+from mldebug_mcp.batch.columns import Table
 from mldebug_mcp.batch.formats.files import mapped
 from mldebug_mcp.batch.sequences import Ints, Ragged, offsets_of
-from mldebug_mcp.batch.table import Table
 from mldebug_mcp.core.access import is_file, is_folder, open_input
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.text import counted, shorten

@@ -11,9 +11,9 @@ from typing import Any, BinaryIO, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from mldebug_mcp.batch.columns import Column, Table
 from mldebug_mcp.batch.formats.token_file import WINDOW, pieces_of_stream, table_of_stream
 from mldebug_mcp.batch.sequences import as_integers
-from mldebug_mcp.batch.table import Column, Table
 from mldebug_mcp.core.access import open_input
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.text import shorten

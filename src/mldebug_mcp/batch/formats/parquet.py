@@ -10,9 +10,9 @@ from typing import Any, BinaryIO, TypeAlias
 
 import numpy as np
 
+from mldebug_mcp.batch.columns import Column, Part, Table, packed
 from mldebug_mcp.batch.formats.files import files_to_read
 from mldebug_mcp.batch.sequences import Ragged
-from mldebug_mcp.batch.table import Column, Part, Table, packed
 from mldebug_mcp.core.access import is_folder, library_path, matching, open_input
 from mldebug_mcp.core.errors import InputError, MissingExtraError
 from mldebug_mcp.core.text import shorten

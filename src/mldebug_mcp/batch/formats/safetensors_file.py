@@ -12,7 +12,7 @@ from typing import BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from mldebug_mcp.batch.table import Column, Table
+from mldebug_mcp.batch.columns import Column, Table
 from mldebug_mcp.core.access import open_input
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.text import shorten

@@ -9,9 +9,9 @@ from types import ModuleType
 
 import numpy as np
 
+from mldebug_mcp.batch.columns import Table
 from mldebug_mcp.batch.formats import datatrove, megatron, npz, token_file
 from mldebug_mcp.batch.formats.files import without_held_out
-from mldebug_mcp.batch.table import Table
 from mldebug_mcp.core.access import is_file, is_folder, matching, open_input
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.text import counted, shorten

@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from mldebug_mcp.batch.columns import Column, Table
 from mldebug_mcp.batch.sequences import Ints, Ragged, offsets_of
-from mldebug_mcp.batch.table import Column, Table
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.protobuf import fields
 from mldebug_mcp.core.text import shorten

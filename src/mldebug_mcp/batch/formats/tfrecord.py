@@ -13,10 +13,10 @@ from pathlib import Path
 
 import numpy as np
 
+from mldebug_mcp.batch.columns import Table
 from mldebug_mcp.batch.formats.files import files_to_read, mapped, whole_numbers
 from mldebug_mcp.batch.formats.tf_example import Bytes, table_of
 from mldebug_mcp.batch.sequences import Ints
-from mldebug_mcp.batch.table import Table
 from mldebug_mcp.core.access import is_folder, matching, open_input
 from mldebug_mcp.core.crc32c import masked_crc32c, masked_crc32c_of, masked_crc32c_of_parts
 from mldebug_mcp.core.errors import InputError

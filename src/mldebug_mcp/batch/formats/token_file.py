@@ -13,9 +13,9 @@ from typing import BinaryIO, Literal
 import numpy as np
 import numpy.typing as npt
 
+from mldebug_mcp.batch.columns import Column, Table
 from mldebug_mcp.batch.formats.files import mapped
 from mldebug_mcp.batch.sequences import Ragged
-from mldebug_mcp.batch.table import Column, Table
 from mldebug_mcp.core.access import is_folder, open_input
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.text import shorten

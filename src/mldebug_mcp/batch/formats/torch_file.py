@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from mldebug_mcp.batch.columns import Table, from_mapping, from_records
 from mldebug_mcp.batch.formats.npz import check_size, check_times, first_members
-from mldebug_mcp.batch.table import Table, from_mapping, from_records
 from mldebug_mcp.core.access import open_input
 from mldebug_mcp.core.errors import InputError, MissingExtraError
 from mldebug_mcp.core.limits import unhurried

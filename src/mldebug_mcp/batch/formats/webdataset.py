@@ -17,10 +17,10 @@ from typing import BinaryIO, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from mldebug_mcp.batch.columns import Column, Table, from_records
 from mldebug_mcp.batch.formats.files import files_to_read, mapped
 from mldebug_mcp.batch.formats.tf_example import Bytes
 from mldebug_mcp.batch.sequences import Ints, Ragged, offsets_of
-from mldebug_mcp.batch.table import Column, Table, from_records
 from mldebug_mcp.core.access import is_folder, matching, open_input
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.text import shorten

@@ -7,8 +7,16 @@ from collections import defaultdict
 import numpy as np
 
 from mldebug_mcp.batch.batch import Batch
-from mldebug_mcp.batch.columns import FLOAT_INPUTS, SCALED_INSIDE
-from mldebug_mcp.batch.pixels import MAX_SHARE_OUTSIDE, Origin, Scaling, channel_axis, origin, share_outside
+from mldebug_mcp.batch.columns import (
+    FLOAT_INPUTS,
+    MAX_SHARE_OUTSIDE,
+    SCALED_INSIDE,
+    Origin,
+    Scaling,
+    channel_axis,
+    origin,
+    share_outside,
+)
 from mldebug_mcp.batch.sequences import Floats
 from mldebug_mcp.checks.batch.affected_rows import NO_ROWS, batch_evidence, of_rows, rows_that
 from mldebug_mcp.checks.check import Evidence, batch_check

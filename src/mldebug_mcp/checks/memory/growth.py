@@ -6,9 +6,16 @@ import numpy as np
 
 from mldebug_mcp.checks.check import CannotTell, Evidence, memory_symptom
 from mldebug_mcp.checks.memory.devices import memory_evidence
-from mldebug_mcp.memory.snapshot import DeviceMemory, History, MemorySnapshot
+from mldebug_mcp.memory.snapshot import (
+    MIN_TIMELINE_STEPS,
+    DeviceMemory,
+    Grower,
+    History,
+    MemorySnapshot,
+    growers,
+    of_forward,
+)
 from mldebug_mcp.memory.tables import MIB, Ints, Phase, Stack, percent, size
-from mldebug_mcp.memory.timeline import MIN_TIMELINE_STEPS, Grower, growers, of_forward
 
 # Memory that grows from step to step.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from mldebug_mcp.core.text import capitalised
-from mldebug_mcp.judge.statements.form import (
+from mldebug_mcp.judge.statements import (
     KINDS,
     QUOTED_NAME,
     Forms,

@@ -209,8 +209,6 @@ def _generators_put_back(cards: list[torch.device]) -> Iterator[None]:
 # or in the loss function alike. That is slow; it is done for one or two passes, never while training.
 
 
-MAX_KEPT_FRAMES = 400
-"""Frames kept; a pass over a deep model has thousands."""
 MAX_SHOWN_FRAMES = 8
 """Frames shown before the first non-finite value."""
 _MAKES_MASKS = ("masked_fill", "masked_fill_", "full", "full_like", "where", "triu", "tril", "triu_", "__setitem__",
@@ -226,7 +224,7 @@ class Trace(TorchFunctionMode):
     """Record the operations of a pass.
 
     Attributes:
-        frames: The latest operations: `op`, `module`, `where`, `largest_in`, `largest_out`, `dtype`.
+        frames: The latest operations: `op`, `module`, `where`, `largest_out`, `dtype`.
         origins: Operations that made a non-finite value out of finite ones, in order.
         units: Per squashing or rectifying operation, the share of its outputs that is saturated or zero.
     """
@@ -278,19 +276,19 @@ class Trace(TorchFunctionMode):
     def _record(self, name: str, before: float | None, made: list[torch.Tensor]) -> None:
         with torch._C.DisableTorchFunction():
             after = _largest(made)
-            frame = {"op": name, "module": self._stack[-1] if self._stack else "", "largest_in": before,
+            frame = {"op": name, "module": self._stack[-1] if self._stack else "",
                      "largest_out": after, "dtype": str(made[0].dtype).removeprefix("torch.")}  # fmt: skip
             if name in ("tanh", "sigmoid", "relu", "tanh_", "sigmoid_", "relu_"):
                 self.units.append({**frame, "share": _share_lost(name.rstrip("_"), made[0])})
             self.frames.append(frame)
-            del self.frames[:-MAX_KEPT_FRAMES]
+            del self.frames[: -MAX_SHOWN_FRAMES - 1]
             # Infinities of a mask are meant: an operation that makes NaN of them is where it began.
             of_a_mask = after is None and before is not None and not self.origins
             worse = of_a_mask or (_bad(after) and not _bad(before))
             if worse and name not in _MAKES_MASKS and len(self.origins) < 50:
                 frame["where"] = _where()
                 self.origins.append(frame)
-                self._before.append(self.frames[-MAX_SHOWN_FRAMES - 1 : -1])
+                self._before.append(self.frames[:-1])
 
     def culprit(self) -> Frame | None:
         """Return the operation to blame for a non-finite loss, with the frames before it; None if none is seen.
@@ -359,9 +357,7 @@ def first_pass(subject: Subject) -> tuple[dict[str, Any], torch.Tensor | None]:
         "initial_loss": float(loss.detach()),
         "loss_has_graph": loss.requires_grad,
         "activations": [{**unit} for unit in trace.units],
-        "frames": sorted(trace.frames, key=lambda frame: -(frame["largest_out"] or 0.0))[:MAX_SHOWN_FRAMES],
         "output_dtype": str(capture.output.dtype) if isinstance(capture.output, torch.Tensor) else None,
-        "model_calls": capture.calls,
         "distinct_given": distinct_given(capture.given),
         "in_training_mode": capture.in_training_mode,
     }
@@ -513,10 +509,10 @@ def dependence(subject: Subject) -> dict[str, Any]:
 
 
 def _measure(subject: Subject) -> dict[str, Any]:
-    first, again = _output(subject, subject.batch), _output(subject, subject.batch, seed=1)
-    if first is None or again is None or not bool(torch.isfinite(first).all()):
+    first = _output(subject, subject.batch)
+    if first is None or not bool(torch.isfinite(first).all()):
         return {}
-    result: dict[str, Any] = {"evaluation_repeats": not _differs(first, again), **_padding(subject, first)}
+    result: dict[str, Any] = _padding(subject, first)
     if _differs(first, _output(subject, subject.batch)):
         return result  # if the output is random whatever the seed, no other comparison means anything
     if not _reaches_model(subject):
@@ -524,7 +520,6 @@ def _measure(subject: Subject) -> dict[str, Any]:
     rows = _rows(subject)
     changed = _output(subject, _perturbed(subject.batch, slice(None)))
     if changed is not None:
-        result["input_used"] = _differs(first, changed)
         result["inputs_change"] = _change(first, changed)
     if rows is not None and rows > 1 and len(first) == rows and first.ndim >= 2 and not _square(first, rows):
         # A pass along the rows, as of a recurrence that takes them for time, carries a change to one side alone.

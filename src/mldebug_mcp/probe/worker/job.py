@@ -159,8 +159,7 @@ def run_job(job: dict[str, Any], report: Report, begun: float) -> None:
     """Build what the job names and probe it; `begun` is when the time limit began to count (monotonic)."""
     import torch
 
-    from .fitting import choose_device, probe_what_fits
-    from .probe import Probe
+    from .probe import Probe, choose_device, probe_what_fits
 
     report.enter(BUILD)
     device = choose_device(job["device"])
@@ -179,8 +178,8 @@ def run_job(job: dict[str, Any], report: Report, begun: float) -> None:
 
 
 def _build(job: dict[str, Any], report: Report, device: Any) -> Subject:
-    from .fitting import DTYPES
     from .parameters import hidden_parameters
+    from .probe import DTYPES
 
     begun = time.monotonic()
     subject = _made(job, report, device)
@@ -216,7 +215,7 @@ def _failure(error: BaseException) -> dict[str, str]:
     """Return what was raised, with the last lines of where."""
     kind = "user_code"
     if "torch" in sys.modules:
-        from .fitting import is_out_of_memory
+        from .probe import is_out_of_memory
 
         kind = "memory" if is_out_of_memory(error) else kind
     frames = traceback.extract_tb(error.__traceback__)

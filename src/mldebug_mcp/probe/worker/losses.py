@@ -47,12 +47,6 @@ def identify(targets: Targets, reported: float, *, known: str | None = None, low
     return known if known in fitting else next(iter(fitting), None)
 
 
-def cross_entropy(targets: Targets, *, shifted: bool = False) -> float:
-    """Return the mean cross-entropy over the trained labels; NaN if there is none."""
-    logits, labels = aligned(targets, shifted=shifted)
-    return float(functional.cross_entropy(logits, labels, ignore_index=IGNORED))
-
-
 def aligned(targets: Targets, *, shifted: bool) -> tuple[torch.Tensor, torch.Tensor]:
     """Return logits (predictions, classes) and labels (predictions); ids that name no class are ignored."""
     logits, labels = targets.logits, targets.labels.long()
@@ -350,8 +344,6 @@ class Yardstick:
                 self._confirm_formula(targets, loss)
             if targets is not None and (found := accuracy(targets, shifted=self.shifted)) is not None:
                 entry["accuracy"], entry["rows"] = found
-                if targets.kind in ("tokens", "classes"):
-                    entry["cross_entropy"] = cross_entropy(targets, shifted=self.shifted)
             result[mode] = entry
         model.train(was)
         return result

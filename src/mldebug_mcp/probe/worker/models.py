@@ -142,10 +142,8 @@ def _of_tokens(batch: dict[str, torch.Tensor], report: Report) -> Subject:
     outputs = int(labels.max()) + 1 if per_row else highest
     model = TinyTransformer(highest, ids.shape[1], max(2, outputs), per_row=per_row)
     if per_row:
-        return Subject(
-            model, {"input_ids": ids, "labels": labels.reshape(-1).long()}, _row_loss, ours=True, causal=False
-        )
-    return Subject(model, {"input_ids": ids, "labels": labels.long()}, _next_token_loss, ours=True, causal=True)
+        return Subject(model, {"input_ids": ids, "labels": labels.reshape(-1).long()}, _row_loss, causal=False)
+    return Subject(model, {"input_ids": ids, "labels": labels.long()}, _next_token_loss, causal=True)
 
 
 def _renumbered(ids: torch.Tensor, labels: torch.Tensor, *, per_row: bool) -> tuple[torch.Tensor, torch.Tensor, int]:
@@ -170,8 +168,8 @@ def _of_values(batch: dict[str, torch.Tensor], report: Report) -> Subject:
         nn.Flatten(), nn.Linear(flat, 128), nn.GELU(), nn.Linear(128, 128), nn.GELU(), nn.Linear(128, outputs)
     )
     if values:
-        return Subject(model, (inputs, labels.float().reshape(len(labels), -1)), _squared_error, ours=True)
-    return Subject(model, (inputs, labels.long().reshape(-1)), _class_loss, ours=True)
+        return Subject(model, (inputs, labels.float().reshape(len(labels), -1)), _squared_error)
+    return Subject(model, (inputs, labels.long().reshape(-1)), _class_loss)
 
 
 def _next_token_loss(model: nn.Module, batch: Any) -> torch.Tensor:
@@ -248,7 +246,7 @@ def scaled_subject(config: dict[str, Any], batch: dict[str, torch.Tensor], repor
         f"{sum(parameter.numel() for parameter in model.parameters()):,} parameters"
     )
     ready = _ready(batch, settings, report)
-    return Subject(model, ready, _own_loss, ours=True)
+    return Subject(model, ready, _own_loss)
 
 
 def scale_down(config: dict[str, Any]) -> dict[str, Any]:

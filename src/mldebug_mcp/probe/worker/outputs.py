@@ -41,7 +41,6 @@ class Capture:
         self._model = model
         self.output: Any = None
         self.given: list[torch.Tensor] = []
-        self.calls = 0
         self.in_training_mode: bool | None = None
 
     def __enter__(self) -> Capture:
@@ -55,7 +54,6 @@ class Capture:
         self.given = [tensor for _, tensor in leaves((list(arguments), dict(keywords)))]
         self.in_training_mode = module.training
         self.output = output
-        self.calls += 1
 
     def tensor(self) -> torch.Tensor | None:
         """Return the main tensor of the output, detached: logits where it names them."""

@@ -48,10 +48,7 @@ def describe(subject: Subject) -> dict[str, Any]:
     """Return counts of parameters and how they stand to training."""
     parameters = subject.parameters()
     frozen = [name for name, parameter in parameters if not parameter.requires_grad]
-    elements = sum(parameter.numel() for _, parameter in parameters)
     result: dict[str, Any] = {
-        "elements": elements,
-        "tensors": len(parameters),
         "frozen": frozen[:LISTED],
         "frozen_share": _share(((parameter, not parameter.requires_grad) for _, parameter in parameters)),
         "nonfinite_at_start": [name for name, parameter in parameters if not bool(torch.isfinite(parameter).all())][
@@ -69,7 +66,6 @@ def describe(subject: Subject) -> dict[str, Any]:
         result["decay_per_step"] = max(
             float(group["lr"]) * float(group.get("weight_decay", 0.0)) for group in subject.optimizer.param_groups
         )
-        result["optimizer"] = type(subject.optimizer).__name__
         result["stale_in_optimizer"] = len(stale(subject))
     return result
 
@@ -92,8 +88,7 @@ def _share(marked: Iterator[tuple[nn.Parameter, bool]]) -> float:
 def initial_scale(model: nn.Module) -> dict[str, Any]:
     """Return the weight matrices' standard deviations against the formulas for their width.
 
-    Bekman (bekman_instabilities, "STD Init") gives sqrt(2 / (5 hidden)) and the smaller sqrt(1 / (3 hidden)). The
-    default of torch for a linear layer is the latter: uniform within 1 / sqrt(fan_in).
+    The formula is sqrt(2 / (5 hidden)) (bekman_instabilities, "STD Init"). Embeddings are held against 1.
     """
     layers = []
     embeddings = {id(embedding.weight) for embedding in model.modules() if isinstance(embedding, nn.Embedding)}
@@ -105,23 +100,10 @@ def initial_scale(model: nn.Module) -> dict[str, Any]:
             hidden = weight.shape[1] if isinstance(module, nn.Embedding) else weight[0].numel()
             deviation = float(weight.detach().float().std(unbiased=False))
             usual = 1.0 if isinstance(module, nn.Embedding) else math.sqrt(2 / (5 * hidden))
-            layers.append({"name": name, "std": deviation, "small_init": math.sqrt(1 / (3 * hidden)),
+            layers.append({"name": name, "std": deviation,
                            "usual_init": math.sqrt(2 / (5 * hidden)), "factor": deviation / usual})  # fmt: skip
     layers.sort(key=lambda layer: -layer["factor"])
-    return {"layers": len(layers), "largest": layers[:LISTED], "residual_scaling": _residual_scaling(model)}
-
-
-def _residual_scaling(model: nn.Module) -> float | None:
-    """Return the deviation of the weights that write to the residual stream over that of those that read from it."""
-    writes, reads = [], []
-    for name, parameter in model.named_parameters():
-        if parameter.ndim < 2:
-            continue
-        if any(part in name for part in ("c_proj", "o_proj", "out_proj", "down_proj", "attention.output.dense")):
-            writes.append(float(parameter.detach().float().std()))
-        elif any(part in name for part in ("c_attn", "c_fc", "q_proj", "up_proj", "gate_proj", "in_proj")):
-            reads.append(float(parameter.detach().float().std()))
-    return (sum(writes) / len(writes)) / (sum(reads) / len(reads)) if writes and reads and sum(reads) else None
+    return {"largest": layers[:LISTED]}
 
 
 def gradients(subject: Subject) -> dict[str, Any]:
@@ -208,7 +190,6 @@ class Movement:
         total = sum(parameter.numel() for _, parameter, _ in self._start)
         return {
             "still": [name for name, _ in still][:LISTED],
-            "still_count": len(still),
             "still_share": sum(parameter.numel() for _, parameter in still) / total if total else 1.0,
         }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import math
 import time
 from collections.abc import Callable
@@ -11,11 +12,12 @@ import torch
 
 from .examine import Trace, dependence, first_pass, repeated_losses
 from .losses import Yardstick, in_full_precision, is_low
-from .outputs import describe_batch, targets_of
+from .outputs import describe_batch, targets_of, token_ids
 from .parameters import LISTED, Movement, alike_units, describe, gradients, initial_scale, mode_modules, stale
-from .report import Report
+from .report import KnownFailure, Report
 from .subject import State, Subject
 from .training import Curve, Plan, find_rate, train, train_as_user, watch_steps
+from .tree import leaves, mapped
 
 OTHER_SEEDS = 2
 MAX_SHARE_OF_TIME_LEFT = 0.25
@@ -71,7 +73,7 @@ def _trained(other: Subject, plan: Plan, rate: float | None) -> Curve:
 
 def _ending(seed: int, curve: Curve) -> dict[str, Any]:
     last = curve.losses[-1] if curve.losses else None
-    return {"seed": seed, "steps": len(curve.losses), "ended": curve.ended, "final_loss": last}
+    return {"seed": seed, "ended": curve.ended, "final_loss": last}
 
 
 def _alike(subject: Subject, other: Subject) -> bool:
@@ -270,9 +272,6 @@ class Probe:
             loss = float(self.subject.compute_loss())
         if not math.isfinite(loss):
             self.measured.setdefault("first_nonfinite", trace.culprit())
-        self.measured["parameters_finite_at_end"] = all(
-            bool(torch.isfinite(parameter).all()) for _, parameter in self.subject.parameters()
-        )
 
     def _against_full_precision(self) -> None:
         """Repeat the first pass in 32 bits, if any of it was in fewer."""
@@ -281,3 +280,99 @@ class Probe:
             if frame.get("dtype") not in ("float16", "bfloat16"):
                 return
         self.measured["full_precision"] = in_full_precision(self.subject)
+
+
+# Where and in which precision to compute, and what to do when memory runs out.
+
+
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+
+
+def choose_device(wanted: str) -> torch.device:
+    """Return the device: the one named, or the first of CUDA, MPS and CPU that works.
+
+    Raises:
+        KnownFailure: the named one is not here.
+    """
+    if wanted != "auto":
+        try:
+            device = torch.device(wanted)
+            torch.empty(1, device=device)
+        except (RuntimeError, AssertionError) as error:
+            first = str(error).splitlines()[0]
+            raise KnownFailure("device", f"device {wanted!r} cannot be used here ({first}); try auto or cpu") from None
+        return device
+    if torch.cuda.is_available():
+        return torch.device("cuda")
+    return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Tell whether an error says that memory ran out, on any device."""
+    if isinstance(error, (MemoryError, torch.cuda.OutOfMemoryError)):
+        return True
+    return isinstance(error, RuntimeError) and ("out of memory" in str(error) or "not enough memory" in str(error)
+                                                or "can't allocate memory" in str(error))  # fmt: skip
+
+
+FEWEST_POSITIONS = 8
+
+
+def probe_what_fits(make: Callable[[], Probe], report: Report) -> None:
+    """Run a probe; whenever memory runs out, halve the rows of its batch, then the positions, and begin again.
+
+    The user's own loop holds its batch itself: that cannot be halved, and the error is raised.
+    """
+    before = dict(report.measured)
+    probe = make()
+    while not _ran(probe):
+        # Outside the handler: its error would keep the frames, and with them the tensors, of the failed pass.
+        report.measured.clear()
+        report.measured.update(before)
+        probe.state.restore()
+        gc.collect()
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()
+        report.note(f"memory ran out: the probe began again with {_halve(probe.subject)}")
+        probe = make()
+
+
+def _ran(probe: Probe) -> bool:
+    """Run a probe. Returns False if memory ran out and less may do."""
+    try:
+        probe.run()
+    except (RuntimeError, MemoryError) as error:
+        if not is_out_of_memory(error) or not _can_be_halved(probe.subject):
+            raise
+        return False
+    return True
+
+
+def _can_be_halved(subject: Subject) -> bool:
+    rows, positions = _size(subject)
+    return subject.train_step is None and (rows > 1 or positions >= 2 * FEWEST_POSITIONS)
+
+
+def _size(subject: Subject) -> tuple[int, int]:
+    """Return the batch's rows, 0 if unknown, and its positions, 0 unless it holds token ids."""
+    first = next((tensor for _, tensor in leaves(subject.batch) if tensor.ndim), None)
+    ids = token_ids(subject)
+    return 0 if first is None else len(first), 0 if ids is None else ids.shape[1]
+
+
+def _halve(subject: Subject) -> str:
+    """Halve the batch of a subject and say what is left of it."""
+    rows, positions = _size(subject)
+    if rows > 1:
+        subject.batch = _cut(subject.batch, 0, rows, rows // 2)
+        return f"{rows // 2} of {rows} rows"
+    subject.batch = _cut(subject.batch, 1, positions, positions // 2)
+    return f"{positions // 2} of {positions} positions"
+
+
+def _cut(batch: Any, dimension: int, whole: int, kept: int) -> Any:
+    def first(_: object, tensor: torch.Tensor) -> torch.Tensor:
+        fits = tensor.ndim > dimension and tensor.shape[dimension] == whole
+        return tensor.narrow(dimension, 0, kept) if fits else tensor
+
+    return mapped(batch, first)

@@ -31,7 +31,6 @@ class Subject:
         loss: Gives the scalar to minimise.
         optimizer: The user's own, if the probe has to use it.
         train_step: One whole step of the user's own, returning the loss.
-        ours: The model was made by the probe, so it can be built again with another seed.
         draws: The seed that is set before each loss, so that each call draws the same; None to leave all draws free.
         causal: Position t may depend on positions up to t alone; None where it is not known.
         build_seconds: How long it took to build all this.
@@ -42,7 +41,6 @@ class Subject:
     loss: Callable[[nn.Module, Any], torch.Tensor]
     optimizer: torch.optim.Optimizer | None = None
     train_step: Callable[..., Any] | None = None
-    ours: bool = False
     causal: bool | None = None
     dtype: torch.dtype = torch.float32
     draws: int | None = None

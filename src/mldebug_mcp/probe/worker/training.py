@@ -52,7 +52,7 @@ class Curve:
     def as_dict(self) -> dict[str, Any]:
         """Return it as the result file carries it."""
         return {"losses": self.losses, "ended": self.ended, "learning_rate": self.learning_rate,
-                "seconds": self.seconds, "rate_gone_at": self.rate_gone_at}  # fmt: skip
+                "rate_gone_at": self.rate_gone_at}  # fmt: skip
 
 
 @dataclass
@@ -292,7 +292,6 @@ class StepWatch:
             "leftover_gradient": median_high(self.leftovers) if self.leftovers else None,
             "clip_factor": median_high(self.factors) if self.factors and self._own_step else None,
             "decay_per_step": max(self.decays, default=None),
-            "in_training_mode": self.in_training_mode,
         }
 
 
