@@ -78,6 +78,19 @@ def test_a_module_imports_only_from_its_own_layer_and_those_below(path: Path) ->
             assert not {own, other} <= {"cli", "server"} or own == "cli", "the server does not import the command line"
 
 
+def test_no_module_gives_one_constant_name_two_values() -> None:
+    for path in MODULES:
+        names = [
+            target.id
+            for node in ast.parse(path.read_text(encoding="utf-8")).body
+            if isinstance(node, ast.Assign)
+            for target in node.targets
+            if isinstance(target, ast.Name) and target.id.isupper()
+        ]
+        twice = {name for name in names if names.count(name) > 1}
+        assert not twice, f"{path}: {', '.join(twice)}: the later value holds for the functions above it, too"
+
+
 def _named(path: Path) -> str:
     parts = path.relative_to(SOURCE.parent).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)

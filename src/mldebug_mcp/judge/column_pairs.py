@@ -761,7 +761,7 @@ MANY_PASSES = 10.0
 """Passes over the data after which rows are known by heart. Chosen."""
 AS_LOW = 1.15
 """Evaluation over training that is as low. Chosen."""
-LEARNT = 0.05
+KNOWN_BY_HEART = 0.05
 """Share of its start that training has come down to. Chosen."""
 ONE_PASS = 0.99
 """Passes by which no row came twice. Chosen."""
@@ -814,7 +814,7 @@ def evaluation_after_passes(run: Run) -> Iterator[DerivedFact]:
         return
     low, start = median(train[-LEAST_PAIRS:]), median(loss.value[:3])
     late = median(evaluated[-LEAST_PAIRS:])
-    if not 0 < low < LEARNT * start or late > AS_LOW * low:
+    if not 0 < low < KNOWN_BY_HEART * start or late > AS_LOW * low:
         return
     yield DerivedFact.model_construct(
         fact="evaluation_as_low",
