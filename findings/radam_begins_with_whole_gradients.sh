@@ -3,8 +3,8 @@
 #
 # Guess: RAdam begins more carefully than Adam. No step is longer than the rate, and no scale of the loss matters.
 # Seen:  PyTorch and Optax make steps 1 to 5 without any division by the size of gradients: plain momentum. A loss that
-#        is a sum, with gradients of 1,000, moves each weight by 1,000 times the rate; from step 6 on by a thirtieth of
-#        the rate. Steps 1 to 5 of the RAdam in pytorch_optimizer are zero: three runs, one name.
+#        is a sum, with gradients of 1,000, moves each weight by 1,000 times the rate. From step 6 on it is a thirtieth
+#        of the rate. Steps 1 to 5 of the RAdam in pytorch_optimizer are zero: three runs, one name.
 # With:  torch 2.13.0, optax 0.2.8, jax 0.10.2, pytorch_optimizer 3.7.0
 set -euo pipefail
 folder=$(mktemp -d)
