@@ -46,7 +46,7 @@ def _logged_as(run: Run, name: str) -> str:
 @pytest.mark.parametrize(
     "name",
     ["eps-mse", "E_batch", "rmsle2", "nce6", "tr/bce_pix", "misfit", "kosten", "weather_huber", "L_tot", "J", "Lp+Lke",
-     "energy", "ошибка_сетки", "损失_像素"],
+     "energy", "kl", "ошибка_сетки", "损失_像素"],
 )  # fmt: skip
 def test_a_word_of_a_loss_among_others_is_the_loss_where_no_other_is_logged(tmp_path: Path, name: str) -> None:
     run = _read(tmp_path, {name: FALLS, "lr": RATE, "tide": NOISE})
@@ -107,6 +107,7 @@ def test_a_guess_is_stated_with_what_it_is_read_as(tmp_path: Path) -> None:
         ("Lag", FALLS),
         ("max_mse_tile", FALLS),
         ("Fehler", 1 - RISES),
+        ("energy", 1.3 + NOISE),
         ("ciou_boxes", RISES),
         ("ce_time_ms", FALLS),
     ],
@@ -121,9 +122,19 @@ def test_of_several_that_are_as_sure_none_is_taken(tmp_path: Path) -> None:
     assert "loss" not in _read(tmp_path, {"wind_mse": FALLS, "rain_mse": FALLS / 2, "lr": RATE})
 
 
+def test_next_to_terms_that_are_named_as_losses_nothing_is_guessed(tmp_path: Path) -> None:
+    run = _read(tmp_path, {"recon_loss": FALLS, "style_loss": FALLS, "tile_mse": FALLS / 2, "lr": RATE})
+    assert "loss" not in run
+
+
 def test_a_surer_word_stands_before_a_letter_and_an_error(tmp_path: Path) -> None:
     run = _read(tmp_path, {"E_x": FALLS, "tile_mse": FALLS / 2, "tile_nll": FALLS / 3, "lr": RATE})
     assert _logged_as(run, "loss") == "tile_nll"
+
+
+def test_an_energy_that_stays_is_the_loss_where_it_is_measured_of_held_out_data_too(tmp_path: Path) -> None:
+    run = _read(tmp_path, {"L/batch": 2.08 + NOISE, "lr": RATE, "test/L": (2.08 + NOISE) * NOW_AND_THEN})
+    assert (_logged_as(run, "loss"), _logged_as(run, "eval_loss")) == ("L/batch", "test/L")
 
 
 def test_where_a_loss_is_named_nothing_is_guessed(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from mldebug_mcp.logs.names.losses import (
     is_auxiliary,
     is_of_embeddings,
 )
-from mldebug_mcp.logs.names.metrics import called, canonical
+from mldebug_mcp.logs.names.metrics import called, canonical, is_training_loss
 from mldebug_mcp.logs.names.quantities import LOSSES
 from mldebug_mcp.logs.names.words import chunks_in, segments_of, sorted_out
 
@@ -38,6 +38,10 @@ MAX_SHARE_OF_RARE = 0.25
 """... and up to which an error without a phase is none of training, next to a loss of each record. Chosen by hand."""
 LEAST_RISE = 1.1
 """Factor by which a share rises that is a score for want of a sure word; chosen by hand."""
+LEAST_FIRST = 3
+"""Values that tell where a curve begins."""
+LEAST_FALL = 0.95
+"""Factor by which an error or an energy falls that is taken for the loss. Chosen by hand."""
 MAX_POWER = 300.0
 """Largest power of ten that a logarithm to the base of ten stands for: beyond it lies what no float can hold."""
 _VAGUE_RANK = 2
@@ -161,9 +165,9 @@ def _finite(column: Column) -> Floats:
 
 
 def _ends(values: Floats) -> tuple[float, float]:
-    """Return the median of the first third of values and of the last."""
-    third = max(len(values) // 3, 1)
-    return median(values[:third]), median(values[-third:])
+    """Return the median of the first tenth of values, as most is learnt early, and of the last third."""
+    tenth, third = max(len(values) // 10, LEAST_FIRST), max(len(values) // 3, 1)
+    return median(values[:tenth]), median(values[-third:])
 
 
 def _power_of_ten(column: Column) -> Column:
@@ -226,6 +230,8 @@ def _read_as(columns: Columns, name: str, new: str) -> None:
 def _training_loss(columns: Columns) -> str | None:
     """Return the column that is the loss as far as names and numbers tell, None where none is, or several may be."""
     quantities = {role.quantity for name in columns if (role := role_of(name)) is not None}
+    if any("loss" in name.lower() and is_training_loss(name) and _is_a_term(name) for name in columns):
+        return None  # of which the rules for names leave it open which one is the loss
     if learns_a_policy(columns) or not quantities.isdisjoint(_OF_ANOTHER_LEARNER) or _is_one_curve(columns):
         return None
     longest = max((len(columns[name]) for name in columns), default=0)
@@ -238,13 +244,20 @@ def _training_loss(columns: Columns) -> str | None:
             continue
         if rank is None or read.phase == "eval" or is_auxiliary(name) or not _is_free(name):
             continue
-        if len(columns[name]) >= MIN_SHARE_OF_RECORDS * longest and _may_be_loss(columns[name], rank, read):
+        if len(columns[name]) < MIN_SHARE_OF_RECORDS * longest or not _may_be_loss(columns[name], rank, read):
+            continue
+        # An `energy` that stays may be a measure of anything, unless it is taken of held-out data, too.
+        if rank < _VAGUE_RANK or _falls(columns[name], read) or _evaluation_of(columns, name, columns[name]):
             # `E` stands before `E_data`, and the loss itself before its logarithm
             found.append((rank, len(read.core) + (read.statistic not in ("", "mean")) + read.is_logarithm, name))
     found.sort(key=lambda item: item[:2])
     if not found or (len(found) > 1 and found[0][:2] == found[1][:2]):
         return None
     return found[0][2]
+
+
+def _is_a_term(name: str) -> bool:
+    return not (is_auxiliary(name) or _read(name).is_logarithm or name.startswith(lexicon.SET_ASIDE))
 
 
 def _is_one_curve(columns: Columns) -> bool:
@@ -287,6 +300,11 @@ def _may_be_loss(column: Column, rank: int, read: _Name) -> bool:
         return False
     rises = last > (1 + KEPT_LEVEL) * first
     return not (rises and (rank >= _VAGUE_RANK or _is_share(values)))
+
+
+def _falls(column: Column, read: _Name) -> bool:
+    first, last = _ends(_finite(column))
+    return last < first + np.log10(LEAST_FALL) if read.is_logarithm else last < LEAST_FALL * first
 
 
 # What was measured of held-out data under a name of one's own.
