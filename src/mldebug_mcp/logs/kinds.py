@@ -114,7 +114,10 @@ def kind_of_run(metrics: Collection[str], settings: Settings, first_loss: float 
         return "ppo" if "value_loss" in metrics else "grpo"
     for kind, marks in _MARKS:
         by_vocabulary = kind == "pretraining" and _begins_at_uniform(settings, first_loss)
-        if by_vocabulary or any(mark in metrics for mark in marks):
+        found = {mark for mark in marks if mark in metrics}
+        if not by_vocabulary and found == {"skipped_iterations"} and _is_scored(metrics):
+            continue  # other loops in half precision count them, too
+        if by_vocabulary or found:
             if kind == "pretraining":
                 return "sft" if _tunes(settings) else kind
             return "ppo" if kind == "grpo" and "value_loss" in metrics else kind
@@ -132,9 +135,12 @@ def _by_its_kin(metrics: Collection[str], settings: Settings) -> str:
     if "reward" in metrics:
         return _rewarded(metrics)
     kind = _of_its_model(settings)
-    roles = (role_of(name) for name in metrics)
-    scored = any(role is not None and role.quantity in _OF_TARGETS for role in roles)
-    return "supervised" if kind == "unknown" and scored else kind
+    return "supervised" if kind == "unknown" and _is_scored(metrics) else kind
+
+
+def _is_scored(metrics: Collection[str]) -> bool:
+    """Say whether answers are scored that have a target each."""
+    return any((role := role_of(name)) is not None and role.quantity in _OF_TARGETS for name in metrics)
 
 
 def scores_pairs(metrics: Container[str]) -> bool:

@@ -108,7 +108,8 @@ _OF_A_POLICY: Mapping[str, _Meaning] = {
     **dict.fromkeys(("dead groups", "zero groups"), _Meaning("frac_reward_zero_std", _share)),
     **dict.fromkeys(("ratio", "ppo ratio"), _Meaning("policy_ratio", _positive)),
     "adv": _Meaning("advantages"),
-    "td": _Meaning("value_loss"),
+    **dict.fromkeys(("td", "td huber", "td mse", "v mse", "v huber"), _Meaning("value_loss")),
+    **dict.fromkeys(("surr", "surrogate"), _Meaning("policy_loss")),
     "clip high": _Meaning("clip_ratio/high_mean", _share),
     "clip low": _Meaning("clip_ratio/low_mean", _share),
     "is clipped": _Meaning("clip_ratio/mean", _share),
@@ -251,6 +252,7 @@ _CLOSER: Mapping[Quantity, tuple[str, ...]] = {
     Quantity.VALUE: ("value_loss", "discriminator_loss"),
     Quantity.LOSS: ("value_loss", "kl"),
     Quantity.RECALL: ("reward",),
+    Quantity.SQUARED_ERROR: ("value_loss",),
 }
 """Which names may be another quantity, of what they say by themselves."""
 
@@ -263,6 +265,11 @@ def _finite(column: Column) -> Floats:
 def _is_of_pairs(log: _Log) -> bool:
     """Say whether answers are compared in pairs."""
     return not PAIRS.isdisjoint(log.quantities) or log.has("r+", "r-")
+
+
+def learns_a_policy(columns: Columns) -> bool:
+    """Say whether the columns of a log are those of a policy that learns from rewards."""
+    return _is_of_a_policy(_log_of(columns))
 
 
 def _is_of_a_policy(log: _Log) -> bool:

@@ -28,6 +28,7 @@ from mldebug_mcp.logs.names.abbreviations import (
 )
 from mldebug_mcp.logs.names.frameworks import BOOSTER, OF_FRAMEWORKS, is_boosted, wide_export
 from mldebug_mcp.logs.names.grammar import MAX_NAME
+from mldebug_mcp.logs.names.guesses import CONVENTIONS_AFTER_LOSSES, CONVENTIONS_BEFORE_LOSSES
 from mldebug_mcp.logs.names.lexicon import NAMESPACES, PHASES, SECONDS
 from mldebug_mcp.logs.names.losses import (
     accuracy_as_a,
@@ -510,6 +511,7 @@ _CONVENTIONS: tuple[Callable[[Columns], str | None], ...] = (
     no_episode_ended,
     length_of_completions,
     pairs,
+    *CONVENTIONS_BEFORE_LOSSES,
     named_loss,
     evaluation_of_its_name,
     evaluation_of_answers,
@@ -517,6 +519,7 @@ _CONVENTIONS: tuple[Callable[[Columns], str | None], ...] = (
     perplexity_alone,
     objective_alone,
     accuracy_as_a,
+    *CONVENTIONS_AFTER_LOSSES,
     metrics_of_validation,
     taking_turns,
     repeated_evaluation,

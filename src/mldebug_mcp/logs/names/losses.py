@@ -56,12 +56,19 @@ _NO_LOSS_OF_ITS_OWN = regex(
 _OF_AN_OPPONENT = regex(r"(?:^|[_/ ])d(?:isc\w*|_|$|\()|critic|adv|fake|real", re.IGNORECASE)
 _SO_FAR = regex(r"(?:^|[/_ ])(?:best|lowest)[_ ]", re.IGNORECASE)
 """The lowest value so far, which never rises: hyperopt shows the "best loss" of its trials."""
+UNDER_A_LOGARITHM = regex(r"(?<![^\W_])(?:log_?10|lg(?=[ _(\[]))[ _]{0,4}", re.IGNORECASE)
+"""What is logged as its logarithm to the base of ten: `log10(mse)`."""
 _OF_EMBEDDINGS = regex(r"triplet|contrastive|info_?nce|(?:^|_)nce(?:_|$)|nt_?xent")
 
 
 def is_auxiliary(name: str) -> bool:
     """Return whether a term is added to a loss to keep a model in shape, such as busy experts; it need not fall."""
     return _AUXILIARY_LOSS.search(name) is not None
+
+
+def is_of_embeddings(name: str) -> bool:
+    """Return whether a loss compares embeddings: its name says what it can tell, and is kept next to the loss."""
+    return _OF_EMBEDDINGS.search(name) is not None
 
 
 def named_loss(columns: Columns) -> str | None:
@@ -71,7 +78,11 @@ def named_loss(columns: Columns) -> str | None:
     """
     if called(columns, "loss", "reward", "policy_loss", "value_loss"):
         return None
-    own = [name for name in columns if not name.startswith(SET_ASIDE) and not _SO_FAR.search(name)]
+    own = [
+        name
+        for name in columns
+        if not (name.startswith(SET_ASIDE) or _SO_FAR.search(name) or UNDER_A_LOGARITHM.search(name))
+    ]
     names = {_bare(name) or name.lower(): name for name in own if not _is_held_out(name) and not _is_elsewhere(name)}
     losses = [bare for bare in names if re.search(r"loss(?:es)?$|^loss", bare) and is_telling(bare)]
     losses = [bare for bare in losses if not is_auxiliary(bare)] or losses
@@ -84,7 +95,7 @@ def named_loss(columns: Columns) -> str | None:
     if len(found) != 1 or (_NO_LOSS_OF_ITS_OWN.search(found[0]) and not alone):
         return None
     evaluated = [name for name in columns if _is_held_out(name) and _bare(name) == found[0]]
-    if _OF_EMBEDDINGS.search(found[0]):  # those keep their own name too: it says what the loss can tell
+    if is_of_embeddings(found[0]):
         columns["loss"] = columns[names[found[0]]]
     else:
         rename(columns, names[found[0]], "loss")

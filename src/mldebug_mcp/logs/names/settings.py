@@ -57,6 +57,9 @@ FOREIGN = all_of(SETTING_LISTS["foreign"])
 OWN = all_of(SETTING_LISTS["own"])
 """... unless one of these stands with them: verl's `actor_rollout_ref`."""
 
+OPTIMIZERS = all_of(SETTING_LISTS["optimizers"])
+"""Names of optimizers, which may stand for their learning rate: `adam: 0.002`."""
+
 PHRASES = {name: _known(text) for settings in SETTINGS.values() for name, text in settings.items()}
 """Canonical name → what is known of the setting."""
 

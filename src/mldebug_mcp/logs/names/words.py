@@ -176,7 +176,8 @@ def _sort(words: Words, word: str, mine: list[str]) -> None:
     elif kind == NOTHING:
         words.extra += word != "per"
     elif word.isdecimal():
-        words.numbers.append(word)
+        if words.statistic != "last":  # over how many: `goal_rate_last20`
+            words.numbers.append(word)
     elif word in lexicon.NEGATED:
         words.sign = -1.0
         mine.append("loss")

@@ -11,7 +11,18 @@ from operator import attrgetter
 
 from mldebug_mcp.core.lazy import dataclass, regex, replace
 from mldebug_mcp.core.text import shorten
-from mldebug_mcp.logs.names.settings import ANY, FLAG, NUMBER, PHRASES, TEXT, Match, plain_name, settings_of
+from mldebug_mcp.logs.names.settings import (
+    ANY,
+    FLAG,
+    NUMBER,
+    OPTIMIZERS,
+    PHRASES,
+    TEXT,
+    Match,
+    plain_name,
+    settings_of,
+    words_of,
+)
 from mldebug_mcp.logs.settings.values import MAX_ITEMS, MAX_TEXT, Scalar, Value, flag_of, number_of, value_in
 
 MAX_KEYS = 2000
@@ -21,6 +32,12 @@ MAX_DEPTH = 12
 LEAST_LISTED = 16
 """Mappings in a list that are looked into, such as groups of parameters."""
 MAX_NOTES = 5
+MAX_LEARNING_RATE = 10.0
+"""Largest number that is a learning rate where its key may mean something else. Chosen: usual ones are below 1."""
+_WITH_ITS_RATE = regex(
+    r"(?P<name>[A-Za-z]{3,12})[ ,@:(]{1,3}(?:lr ?=? ?)?(?P<rate>\d[\d.eE+-]{0,20}|\.\d[\deE+-]{0,20})\)?"
+)
+"""An optimizer with its learning rate: "adam 2e-3"."""
 _ADAM = ("adam_beta1", "adam_beta2")
 _SWITCH = regex(r"/enabled?$", re.IGNORECASE)
 """The last part of the key that switches its section on or off."""
@@ -49,6 +66,7 @@ class Setting:
 
 _OF_AN_UPDATE = {
     "num_iterations": "num_iterations",
+    "clip": "clip_range",
     **dict.fromkeys(("n_steps", "num_steps"), "n_steps"),
     **dict.fromkeys(("n_epochs", "ppo_epochs", "num_ppo_epochs"), "update_epochs"),
 }
@@ -187,7 +205,14 @@ class _Claim:
 
 
 def _claims(key: str, value: Value, source: str, depth: int, within: str) -> Iterator[_Claim]:
+    by_optimizer = _of_an_optimizer(key, value)
+    for name, set_to in by_optimizer.items():
+        yield _Claim(Setting(name, set_to, key, source, known=True), (False, True, True, depth, 0))
+    if "learning_rate" in by_optimizer:
+        return
     for match in settings_of(key, within):
+        if depth and match.weak and match.name == "learning_rate" and match.words < 2 and not _is_in_optimizer(key):
+            continue  # `data/rate` is that of something else
         typed = _typed(match, value)
         for name, typed_value in (typed or {}).items():
             setting = Setting(name, typed_value, key, source, known=True)
@@ -197,6 +222,33 @@ def _claims(key: str, value: Value, source: str, depth: int, within: str) -> Ite
         if typed is not None:
             return
     yield _unknown(key, value, source, depth)
+
+
+def _is_in_optimizer(key: str) -> bool:
+    around = words_of(key.rpartition("/")[0])
+    return "optimizer" in around or not OPTIMIZERS.isdisjoint(around)
+
+
+def _of_an_optimizer(key: str, value: Value) -> dict[str, Value]:
+    """Return the optimizer and its learning rate where a key or a value gives both.
+
+    `adam: 0.002`, `opt: sgd 0.03`, and the optimizer that its section is called by: `adam/lr`.
+    """
+    *around, last = key.lower().split("/")
+    if last in OPTIMIZERS:
+        rate = number_of(value)
+        if rate is not None and 0 < rate <= MAX_LEARNING_RATE:
+            return {"optim": last, "learning_rate": rate}
+        return {"optim": last} if value is True else {}
+    both = _WITH_ITS_RATE.fullmatch(value) if isinstance(value, str) else None
+    if both is not None and both["name"].lower() in OPTIMIZERS:
+        rate = number_of(both["rate"])
+        if rate and any(match.name == "optim" for match in settings_of(key)):
+            return {"optim": both["name"], "learning_rate": rate}
+    is_of_section = (
+        around and around[-1] in OPTIMIZERS and any(match.name == "learning_rate" for match in settings_of(key))
+    )
+    return {"optim": around[-1]} if is_of_section else {}
 
 
 def _unknown(key: str, value: Value, source: str, depth: int) -> _Claim:
@@ -224,7 +276,7 @@ def _typed(match: Match, value: Value) -> dict[str, Value] | None:
     if match.name == "betas":
         return dict(zip(_ADAM, _listed(value), strict=False)) or None
     if kind == NUMBER:
-        return _typed_number(match.name, _listed(value))
+        return _typed_number(match, _listed(value))
     if kind == FLAG:
         flag = flag_of(value)
         return None if flag is None else {match.name: flag}
@@ -233,12 +285,15 @@ def _typed(match: Match, value: Value) -> dict[str, Value] | None:
     return {match.name: value} if kind == ANY or is_text else None
 
 
-def _typed_number(name: str, numbers: tuple[int | float, ...]) -> dict[str, Value] | None:
+def _typed_number(match: Match, numbers: tuple[int | float, ...]) -> dict[str, Value] | None:
+    name = match.name
     if len(numbers) != 1:
         return {name: numbers} if numbers else None
     (number,) = numbers
     if name == "train_rows" and (number < 2 or number % 1):
         return None  # `train: 0.8` is a share, and `train: 1` a switch
+    if name == "learning_rate" and match.weak and not 0 < number <= MAX_LEARNING_RATE:
+        return None  # `rate: 16000` is of a sound, and `step_size: 30` of a schedule
     is_share = name == "warmup_steps" and isinstance(number, float) and 0 < number < 1
     return {"warmup_ratio" if is_share else name: number}
 

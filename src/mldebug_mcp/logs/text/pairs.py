@@ -37,7 +37,8 @@ from mldebug_mcp.logs.numbers import (
 
 _WRAPPER = r"(?:(?:tf\.)?tensor|array|devicearray|(?:np\.|jnp\.)?float\d+)\("
 _WORD = (
-    rf"(?:(?!{_WRAPPER})(?:[^\W\d]|↔)[\w./@()%#↔-]{{0,120}}+(?:'s)?"  # LightGBM: "valid_0's l2"
+    rf"(?:(?!{_WRAPPER})(?:[^\W\d]|↔)[\w./@()%#↔-]{{0,120}}+(?:\+[^\W\d][\w.]{{0,40}}+){{0,5}}+"  # "Lp+Lke=0.1"
+    r"(?:'s)?"  # LightGBM: "valid_0's l2"
     r"|\([A-Za-z%][\w/%]{0,11}\))"
 )
 _PAIR_TEXT = (

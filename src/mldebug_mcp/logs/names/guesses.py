@@ -1,0 +1,481 @@
+"""What columns with names of one's own may be, where the rules for names leave a log without a loss or a score.
+
+A word of a loss among words that mean nothing here, `eps-mse` or `E_batch`, is a guess that the numbers have to bear
+out. Each guess is stated in a note, so that a wrong one is seen and can be corrected with a name of the user's own.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+import numpy as np
+
+from mldebug_mcp.core.arrays import median
+from mldebug_mcp.core.lazy import dataclass, regex
+from mldebug_mcp.logs.columns import Column, Columns, Floats, rename, stretches_of
+from mldebug_mcp.logs.names import Quantity, lexicon, role_of
+from mldebug_mcp.logs.names.abbreviations import learns_a_policy
+from mldebug_mcp.logs.names.grammar import MAX_NAME
+from mldebug_mcp.logs.names.losses import (
+    KEPT_LEVEL,
+    LEAST_PERCENTAGE,
+    UNDER_A_LOGARITHM,
+    is_auxiliary,
+    is_of_embeddings,
+)
+from mldebug_mcp.logs.names.metrics import called, canonical, is_training_loss
+from mldebug_mcp.logs.names.quantities import LOSSES
+from mldebug_mcp.logs.names.words import chunks_in, segments_of, sorted_out
+
+LEAST_GUESSED = 8
+"""Finite values from which on numbers can bear out a guess; chosen by hand."""
+MIN_SHARE_OF_RECORDS = 0.5
+"""Share of the records of the longest column that a training loss stands in; chosen by hand."""
+MAX_SHARE_OF_EVALUATIONS = 0.5
+"""Share of the records of a training loss up to which its like may be of an evaluation; chosen by hand."""
+MAX_SHARE_OF_RARE = 0.25
+"""... and up to which an error without a phase is none of training, next to a loss of each record. Chosen by hand."""
+LEAST_RISE = 1.1
+"""Factor by which a share rises that is a score for want of a sure word; chosen by hand."""
+LEAST_FIRST = 3
+"""Values that tell where a curve begins."""
+LEAST_FALL = 0.95
+"""Factor by which an error or an energy falls that is taken for the loss. Chosen by hand."""
+MAX_POWER = 300.0
+"""Largest power of ten that a logarithm to the base of ten stands for: beyond it lies what no float can hold."""
+_VAGUE_RANK = 2
+"""Rank of names from which on a loss is only what does not rise."""
+MOST_WORDS = 5
+"""Words of a name that may be a loss: more are a sentence."""
+
+_SURE, _ERRORS, _VAGUE = (
+    lexicon.all_of(lexicon.METRICS[name]) for name in ("own_losses", "own_errors", "own_vague_losses")
+)
+_LETTERS = lexicon.all_of(lexicon.METRICS["own_letters_of_a_loss"])
+_LETTERS_IN_WORDS = frozenset(letter.lower() for letter in _LETTERS)
+_OF_LOSSES = lexicon.NAMED_LOSSES | _SURE | _ERRORS | _VAGUE
+_SCORES, _VAGUE_SCORES = (lexicon.all_of(lexicon.METRICS[name]) for name in ("own_scores", "own_vague_scores"))
+_OPPONENTS = frozenset({"d", "g", "discriminator", "generator", "real", "fake"})
+_NOT_OF_A_LOSS = (
+    lexicon.SPOILERS
+    | _OPPONENTS
+    | ((lexicon.CONCEPTS | _SCORES) - _OF_LOSSES - lexicon.SOFT - lexicon.OF_A_LOSS_TOO - _LETTERS_IN_WORDS)
+)
+"""Words that make something else of a name that has a word of a loss: its rate, its norm, its weight."""
+_LEVELS = frozenset({"", "mean", "median", "ema", "last", "sum"})
+_MARKS_OF_EVALUATION = frozenset({"t", "v"})
+"""Letters behind the name of a loss that stand for a test or a validation, where it is logged more rarely."""
+_KNOWN = (
+    lexicon.CONCEPTS | lexicon.SOFT | lexicon.SPOILERS | lexicon.PARTS_OF_A_LOSS | lexicon.PARTS_OF_A_MODEL
+) - _MARKS_OF_EVALUATION
+_SUM = regex(r"[ELJ]\w{0,8}(?:\+[ELJ]\w{0,8}){1,5}")
+_MAY_BE = LOSSES | {
+    Quantity.SQUARED_ERROR, Quantity.ROOT_SQUARED_ERROR, Quantity.ABSOLUTE_ERROR, Quantity.ERROR_RATE, Quantity.KL,
+}  # fmt: skip
+"""Quantities that a name may have which is the loss of a log without another."""
+LEAST_EVALUATIONS = 2
+"""Values of an evaluation that is guessed at."""
+_LOSSES = ("loss", "eval_loss")
+_OPPONENT_LOSSES = ("discriminator_loss", "generator_loss")
+_NOT_OF_A_SCORE = lexicon.SPOILERS | (lexicon.CONCEPTS - lexicon.SOFT - _SCORES - {"rate", "top", "fraction"})
+_IN_BARS = regex(r"\|[ ]?(?:g|grad|gradient|d[ELJ]/d[wθ])[ ]?\|[ _]?(?:it|iter|opt|step|batch|raw)?", re.IGNORECASE)
+"""A norm between bars, with what it is the norm of, and where it was taken."""
+_IN_THE_OPTIMIZER = regex(r"opt", re.IGNORECASE)
+_STEP_SIZES = (["rate"], ["size", "step"], ["stepsize"])
+MAX_STEP_SIZE = 0.5
+"""Largest value of a bare `rate` that is a learning rate: above it may be a share of anything. Chosen by hand."""
+MOST_TURNS = 0.1
+"""Share of records at which a learning rate turns from falling to rising or back; chosen by hand."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Name:
+    """The words of a name that no grammar knows as a whole.
+
+    Args:
+        words: What may be measured, and of what.
+        letters: The capital letters that stand alone in it.
+        numbers: Numbers in it.
+        phase: "train", "eval" or "".
+        statistic: "mean", "max", …, or "".
+        unit: The unit of its values, or "".
+        is_logarithm: Whether it is under a logarithm to the base of ten.
+        is_sum: Whether it is a sum of symbols for losses: `Lp+Lke`.
+    """
+
+    words: frozenset[str]
+    letters: frozenset[str]
+    numbers: tuple[str, ...]
+    phase: str
+    statistic: str
+    unit: str
+    is_logarithm: bool
+    is_sum: bool
+
+    @property
+    def measure(self) -> frozenset[str]:
+        """Those of the words, or of its letters, that may be of a loss or a score."""
+        named = self.words & (_OF_LOSSES | _SCORES | _VAGUE_SCORES)
+        return named or self.words & _LETTERS_IN_WORDS
+
+    @property
+    def core(self) -> frozenset[str]:
+        """The words that say which loss it is."""
+        return self.words - lexicon.SOFT
+
+    @property
+    def rank(self) -> int | None:
+        """How unsure it is that this is a loss, 0 for the surest; None if it is none."""
+        if not self.words or len(self.words) > MOST_WORDS or self.unit or self.statistic not in _LEVELS:
+            return None
+        if not self.words.isdisjoint(_NOT_OF_A_LOSS):
+            return None
+        kinds = (_SURE | lexicon.NAMED_LOSSES, _ERRORS, _VAGUE)
+        found = next((rank for rank, kind in enumerate(kinds) if not kind.isdisjoint(self.words)), None)
+        symbolic = not self.letters.isdisjoint(_LETTERS) or self.is_sum
+        return len(kinds) if found is None and symbolic else found
+
+
+@lru_cache(maxsize=4096)
+def _read(name: str) -> _Name:
+    bare = UNDER_A_LOGARITHM.sub("", name[:MAX_NAME])
+    words = sorted_out(segments_of(bare))
+    letters = frozenset(chunk for chunk in chunks_in(bare) if len(chunk) == 1 and chunk.isupper())
+    return _Name(
+        frozenset(words.base),
+        letters,
+        tuple(words.numbers),
+        words.phase,
+        words.statistic,
+        words.unit,
+        bare != name[:MAX_NAME],
+        _SUM.fullmatch(bare) is not None,
+    )
+
+
+def _names(columns: Columns) -> dict[str, _Name]:
+    """Return the words of the columns, but for those that a reader set aside."""
+    return {name: _read(name) for name in columns if not name.startswith(lexicon.SET_ASIDE)}
+
+
+def _finite(column: Column) -> Floats:
+    values = column.values()
+    return values[np.isfinite(values)]
+
+
+def _ends(values: Floats) -> tuple[float, float]:
+    """Return the median of the first tenth of values, as most is learnt early, and of the last third."""
+    tenth, third = max(len(values) // 10, LEAST_FIRST), max(len(values) // 3, 1)
+    return median(values[:tenth]), median(values[-third:])
+
+
+def _power_of_ten(column: Column) -> Column:
+    """Return the numbers whose logarithms to the base of ten a column holds."""
+    at, value = column.arrays()
+    power = Column()
+    with np.errstate(over="ignore", invalid="ignore"):
+        power.extend(stretches_of(at), np.power(10.0, value))
+    return power
+
+
+# The loss.
+
+
+def rare_errors(columns: Columns) -> str | None:
+    """A bare `MAE` that is logged now and then is of an evaluation where a loss with its own name is in each record."""
+    if called(columns, "loss", "eval_loss"):
+        return None
+    loss = _training_loss(columns)
+    if loss is None:
+        return None
+    notes = []
+    for name, read in _names(columns).items():
+        bare = len(read.words) == 1 and read.words <= _ERRORS and not read.phase and not read.is_logarithm
+        if bare and len(columns[name]) <= MAX_SHARE_OF_RARE * len(columns[loss]):
+            rename(columns, name, f"eval_{canonical(name)}")
+            notes.append(f"{name!r} is read as of evaluation: it is logged more rarely than {loss!r} (guessed)")
+    return "; ".join(notes) or None
+
+
+def loss_of_ones_own(columns: Columns) -> str | None:
+    """`eps-mse`, `E_batch` or `log10(mse)` is the loss of a log without another, where its numbers are those of one."""
+    if called(columns, "loss"):
+        return None
+    name = _training_loss(columns)
+    if name is None:
+        return None
+    twin = None if called(columns, "eval_loss") else _evaluation_of(columns, name, columns[name])
+    _read_as(columns, name, "loss")
+    if twin is None:
+        return f"{_shown(name)} is read as the loss (guessed)"
+    _read_as(columns, twin, "eval_loss")
+    return f"{_shown(name)} is read as the loss, {_shown(twin)} as the eval_loss (guessed)"
+
+
+def _shown(name: str) -> str:
+    return f"10 to the power of {name!r}" if _read(name).is_logarithm else repr(name)
+
+
+def _read_as(columns: Columns, name: str, new: str) -> None:
+    """Read a column as the loss: what is under a logarithm, or says what the loss can tell, keeps its own name too."""
+    if _read(name).is_logarithm:
+        columns[new] = _power_of_ten(columns[name])
+    elif is_of_embeddings(name) and new == "loss":
+        columns[new] = columns[name]
+    else:
+        rename(columns, name, new)
+
+
+def _training_loss(columns: Columns) -> str | None:
+    """Return the column that is the loss as far as names and numbers tell, None where none is, or several may be."""
+    quantities = {role.quantity for name in columns if (role := role_of(name)) is not None}
+    if any("loss" in name.lower() and is_training_loss(name) and _is_a_term(name) for name in columns):
+        return None  # of which the rules for names leave it open which one is the loss
+    if learns_a_policy(columns) or not quantities.isdisjoint(_OF_ANOTHER_LEARNER) or _is_one_curve(columns):
+        return None
+    longest = max((len(columns[name]) for name in columns), default=0)
+    found: list[tuple[int, int, str]] = []
+    for name, read in _names(columns).items():
+        rank = read.rank
+        if "kl" in read.words and (len(read.core) > 1 or not quantities.isdisjoint(LOSSES)):
+            continue  # a term of a loss whose sum is not logged
+        if _is_error_rate(name, columns[name]):
+            continue
+        if rank is None or read.phase == "eval" or is_auxiliary(name) or not _is_free(name):
+            continue
+        if len(columns[name]) < MIN_SHARE_OF_RECORDS * longest or not _may_be_loss(columns[name], rank, read):
+            continue
+        # An `energy` that stays may be a measure of anything, unless it is taken of held-out data, too.
+        if rank < _VAGUE_RANK or _falls(columns[name], read) or _evaluation_of(columns, name, columns[name]):
+            # `E` stands before `E_data`, and the loss itself before its logarithm
+            found.append((rank, len(read.core) + (read.statistic not in ("", "mean")) + read.is_logarithm, name))
+    found.sort(key=lambda item: item[:2])
+    if not found or (len(found) > 1 and found[0][:2] == found[1][:2]):
+        return None
+    return found[0][2]
+
+
+def _is_a_term(name: str) -> bool:
+    return not (is_auxiliary(name) or _read(name).is_logarithm or name.startswith(lexicon.SET_ASIDE))
+
+
+def _is_one_curve(columns: Columns) -> bool:
+    """Say whether a file holds a single curve next to counters and clocks, as one tag of many that was exported."""
+    roles = [role_of(name) for name in columns]
+    measured = [role for role in roles if role is None or not (role.quantity.is_counter or role.quantity in _CLOCKS)]
+    return len(measured) < 2
+
+
+_CLOCKS = frozenset({Quantity.ELAPSED, Quantity.TIMESTAMP, Quantity.STEP_TIME})
+_OF_ANOTHER_LEARNER = frozenset({
+    Quantity.REWARD, Quantity.POLICY_LOSS, Quantity.VALUE_LOSS, Quantity.EXPLORATION, Quantity.EPISODE,
+    Quantity.DISCRIMINATOR_LOSS, Quantity.GENERATOR_LOSS,
+})  # fmt: skip
+"""What is logged where no single loss says how training goes."""
+
+
+def _is_error_rate(name: str, column: Column) -> bool:
+    """Say whether a bare error is a share of wrong answers, or may be one in percent."""
+    role, values = role_of(name), _finite(column)
+    is_error = role is not None and role.quantity is Quantity.ERROR_RATE and role.is_whole
+    return is_error and len(values) > 0 and not 1 < float(values.max()) <= LEAST_PERCENTAGE
+
+
+def _is_free(name: str) -> bool:
+    """Say whether a name is not understood, or as an error or the part of a loss."""
+    role = role_of(name)
+    return role is None or (role.quantity in _MAY_BE and role.statistic in _LEVELS)
+
+
+def _may_be_loss(column: Column, rank: int, read: _Name) -> bool:
+    """Say whether numbers can be those of a loss: positive, no counts, no constant, no share that rises."""
+    values = _finite(column)
+    if len(values) < LEAST_GUESSED:
+        return False
+    first, last = _ends(values)
+    if read.is_logarithm:
+        return float(np.abs(values).max()) < MAX_POWER and float(np.ptp(values)) > 0
+    if values.min() < 0 or not np.any(values != np.floor(values)) or np.ptp(values) == 0:
+        return False
+    rises = last > (1 + KEPT_LEVEL) * first
+    return not (rises and (rank >= _VAGUE_RANK or _is_share(values)))
+
+
+def _falls(column: Column, read: _Name) -> bool:
+    first, last = _ends(_finite(column))
+    return last < first + np.log10(LEAST_FALL) if read.is_logarithm else last < LEAST_FALL * first
+
+
+# What was measured of held-out data under a name of one's own.
+
+
+def evaluation_of_ones_own(columns: Columns) -> str | None:
+    """Next to `xent`, which is read as the loss, `xent_t` that is logged more rarely is the evaluation loss."""
+    loss = called(columns, "loss")
+    if not loss or called(columns, "eval_loss"):
+        return None
+    name = columns[loss].logged_as or loss
+    if "loss" in name.lower():
+        return None  # the rules for names know how the evaluation of such a loss is called
+    twin = _evaluation_of(columns, name, columns[loss])
+    if twin is None:
+        return None
+    _read_as(columns, twin, "eval_loss")
+    return f"{_shown(twin)} is read as the eval_loss: it is logged in other records than {name!r} (guessed)"
+
+
+def _evaluation_of(columns: Columns, name: str, trained: Column) -> str | None:
+    """Return the column that is a measure of held-out data, None where none is, or several may be.
+
+    It has a phase; or a word that means nothing here, and stands in fewer and in other records.
+    """
+    own = _read(name)
+    surely, maybe = [], []
+    for other, read in _names(columns).items():
+        if other == name or len(_finite(columns[other])) < LEAST_EVALUATIONS or canonical(other) in _LOSSES:
+            continue
+        if not _is_same_measure(own, read):
+            continue
+        if read.phase == "eval":
+            surely.append(other)
+        elif not read.phase and _is_another_place(own, read) and _is_rare_and_apart(columns[other], trained):
+            maybe.append(other)
+    found = [twin for twin in surely if _read(twin).core == own.core] or surely or maybe
+    return found[0] if len(found) == 1 else None
+
+
+def _is_same_measure(own: _Name, other: _Name) -> bool:
+    """Say whether two names are of one measure, in other places: of 6 answers or of 256 another level is good."""
+    if other.unit or other.statistic not in _LEVELS or other.numbers != own.numbers:
+        return False
+    return own.measure == other.measure != frozenset() and (own.core ^ other.core).isdisjoint(_KNOWN)
+
+
+def _is_another_place(own: _Name, other: _Name) -> bool:
+    added = other.core - own.core
+    return bool(added) and all(len(word) > 1 or word in _MARKS_OF_EVALUATION for word in added)
+
+
+def _is_rare_and_apart(column: Column, trained: Column) -> bool:
+    """Say whether a column stands in fewer records than one of training, and in other ones."""
+    at, trained_at = column.arrays()[0], trained.arrays()[0]
+    return len(at) <= MAX_SHARE_OF_EVALUATIONS * len(trained_at) and not np.isin(at, trained_at).any()
+
+
+# The share of right answers.
+
+
+def score_of_ones_own(columns: Columns) -> str | None:
+    """`pick1` next to a loss is the accuracy of a log without a score, where it is a share that rises as that falls."""
+    loss = called(columns, "loss")
+    roles = [role for name in columns if (role := role_of(name)) is not None and role.is_whole]
+    if not loss or learns_a_policy(columns) or any(role.quantity.higher_is_better for role in roles):
+        return None
+    trained = columns[loss]
+    names = [name for name, read in _names(columns).items() if _is_a_score(name, read)]
+    found = [name for name in names if _may_be_score(columns[name], _read(name), trained)]
+    often = [name for name in found if len(columns[name]) >= MIN_SHARE_OF_RECORDS * len(trained)]
+    own = [name for name in often if _read(name).phase != "eval"]
+    if len(own) > 1:
+        return None
+    twin = _evaluation_of(columns, own[0], columns[own[0]]) if own else None
+    if not own:
+        rare = [name for name in found if _read(name).phase == "eval" or _is_rare_and_apart(columns[name], trained)]
+        twin = rare[0] if len(rare) == 1 else None
+    notes = []
+    for name, new in ((own[0] if own else None, "accuracy"), (twin, "eval_accuracy")):
+        if name is not None and _is_share(_finite(columns[name])):
+            rename(columns, name, new)
+            notes.append(f"{name!r} is read as the {new}")
+    return f"{', '.join(notes)} (guessed)" if notes else None
+
+
+def _is_a_score(name: str, read: _Name) -> bool:
+    words = read.core
+    sure_or_vague = not (_SCORES | _VAGUE_SCORES).isdisjoint(words)
+    return sure_or_vague and role_of(name) is None and words.isdisjoint(_NOT_OF_A_SCORE) and not read.is_logarithm
+
+
+def _may_be_score(column: Column, read: _Name, trained: Column) -> bool:
+    """Say whether numbers are shares; under a word that may mean another share, they have to rise as the loss falls."""
+    values, loss = _finite(column), _finite(trained)
+    if min(len(values), len(loss)) < LEAST_GUESSED or not _is_share(values):
+        return False
+    (first, last), (loss_first, loss_last) = _ends(values), _ends(loss)
+    return not _SCORES.isdisjoint(read.words) or (loss_last < loss_first and last > LEAST_RISE * first)
+
+
+def _is_share(values: Floats) -> bool:
+    """Say whether values are shares of one or percentages that are not all the same."""
+    return (
+        len(values) > 0
+        and _is_within(values, 100)
+        and float(np.ptp(values)) > 0
+        and bool(np.any(values != np.floor(values)))
+    )
+
+
+def _is_within(values: Floats, most: float) -> bool:
+    return float(values.min()) >= 0 and float(values.max()) <= most
+
+
+# The learning rate and the norm of the gradients.
+
+
+def step_size_of_ones_own(columns: Columns) -> str | None:
+    """A bare `rate` or "step size" is the learning rate where it is small, and rises and falls as a schedule does."""
+    if called(columns, "learning_rate"):
+        return None
+    for name, read in _names(columns).items():
+        if role_of(name) is not None or read.unit or sorted(read.words) not in _STEP_SIZES or read.phase == "eval":
+            continue
+        values = _finite(columns[name])
+        if len(values) >= LEAST_GUESSED and _is_within(values, MAX_STEP_SIZE) and _is_smooth(values):
+            rename(columns, name, "learning_rate")
+            return f"{name!r} is read as learning_rate (guessed)"
+    return None
+
+
+def _is_smooth(values: Floats) -> bool:
+    """Say whether values turn from rising to falling and back at few records."""
+    signs = np.sign(np.diff(values))
+    moved = signs[signs != 0]
+    return float(np.count_nonzero(moved[1:] != moved[:-1])) <= MOST_TURNS * len(values)
+
+
+def gradient_norm_of_ones_own(columns: Columns) -> str | None:
+    """`opt/g`, `|g|opt` and `g` next to a learning rate are the gradient norm of a log without another."""
+    if called(columns, "grad_norm"):
+        return None
+    found = [name for name, read in _names(columns).items() if _is_of_gradient(name, read, columns)]
+    found = [name for name in found if _IN_THE_OPTIMIZER.search(name)] or found
+    if len(found) != 1 or not _may_be_norm(columns[found[0]], _read(found[0])):
+        return None
+    _read_as(columns, found[0], "grad_norm")
+    return f"{_shown(found[0])} is read as grad_norm (guessed)"
+
+
+def _is_of_gradient(name: str, read: _Name, columns: Columns) -> bool:
+    role = role_of(name)
+    if read.is_logarithm and role is not None and role.quantity is Quantity.GRADIENT_NORM:
+        return True
+    if _IN_BARS.fullmatch(name.strip()) is not None:
+        return True
+    is_letter = (
+        read.words == {"g"} and bool(called(columns, "learning_rate")) and not called(columns, *_OPPONENT_LOSSES)
+    )
+    return role is None and not read.unit and (is_letter or read.words == {"optimizer", "g"})
+
+
+def _may_be_norm(column: Column, read: _Name) -> bool:
+    values = _finite(column)
+    if len(values) < LEAST_GUESSED or not np.ptp(values) or not np.any(values != np.floor(values)):
+        return False
+    return float(np.abs(values).max()) < MAX_POWER if read.is_logarithm else float(values.min()) >= 0
+
+
+CONVENTIONS_BEFORE_LOSSES = (step_size_of_ones_own, gradient_norm_of_ones_own, rare_errors)
+"""Conventions of names of one's own that losses with names of their own depend on."""
+CONVENTIONS_AFTER_LOSSES = (loss_of_ones_own, evaluation_of_ones_own, score_of_ones_own)
+"""... and those that ask whether a loss was found."""
