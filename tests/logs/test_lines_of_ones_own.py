@@ -271,3 +271,20 @@ def test_a_pace_behind_a_loss_is_named_by_what_stands_before_it(gap: str, tmp_pa
     run = read(tmp_path, "".join(f"{names.format(at)}\n" for at in range(30)))
     assert run["tokens/s"].value[0] == 50_889
     assert run["grad_norm"].value[0] == 1.5
+
+
+def test_a_markdown_table_without_blanks_keeps_its_norms_and_its_empty_cells(tmp_path: Path) -> None:
+    rows = "".join(
+        f"|{at}|{2 - at / 50:.2f}|0.004||g{at}|\n".replace(f"g{at}", f"{at / 100}") for at in range(3, 60, 3)
+    )
+    run = read(tmp_path, f"|ep|loss|lr|note||g||\n|---|---|---|---|---|\n{rows}", "notes.md")
+    assert run["grad_norm"].value[0] == 0.03
+    assert run["loss"].value[0] == 1.94
+    assert len(run["learning_rate"]) == 19
+
+
+def test_columns_parted_by_blanks_may_be_norms_and_none_of_them_counts(tmp_path: Path) -> None:
+    rows = "".join(f"  {at:4}   {1 + at / 97:.4E}     {0.5 - at / 999:.4f}  4.00E-03\n" for at in range(0, 90, 3))
+    run = read(tmp_path, f"     i   |dE/dw|it   mse       lr\n{rows}", "PEND.DAT")
+    assert run["learning_rate"].step.tolist() == list(range(0, 90, 3))
+    assert run["grad_norm"].value[0] == 1.0

@@ -346,7 +346,7 @@ def role_of(name: str) -> Role | None:
     if known in IDIOMS:
         quantity, phase, factor = IDIOMS[known]
         return Role(quantity, phase, factor=factor, extra=MAX_WORDS) if quantity is not None else None
-    return (
+    role = (
         _sum_of_losses(written)
         or _of_letter(written)
         or _parsed(written)
@@ -354,6 +354,8 @@ def role_of(name: str) -> Role | None:
         or _rate_of_schedule(name)
         or _gradient_of(name)
     )
+    is_norm_of_step = "|" in name and role is not None and role.quantity.is_counter  # "|dE/dw|it" counts nothing
+    return None if is_norm_of_step else role
 
 
 def _without_power(name: str) -> tuple[str, float]:

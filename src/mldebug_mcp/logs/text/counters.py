@@ -86,7 +86,7 @@ _FIRST_VALUE = regex(
 )
 """Where the values of a line begin: a name that says neither who printed it nor how important it is."""
 _LONE = regex(
-    r"(?<![^\s\])>|:])(?<![^\W\d]\s)(?:[\[(<#]\s{0,8})?(?P<lone>\d{1,9})(?:\s?/\s?(?P<lones>\d{1,9}))?(?:it\b)?\s{0,8}"
+    r"(?<![^\s\])>|:])(?<![^\W\d]\s)(?:[\[(<#@]\s{0,8})?(?P<lone>\d{1,9})(?:\s?/\s?(?P<lones>\d{1,9}))?(?:it\b)?\s{0,8}"
     r"[\])>]?[-:,|;]{0,2}(?=\s|$)"
 )
 """A whole number that stands alone: "[40/1000] - loss: 0.2", "(40) loss 0.2", "<40>", "#40", "40it", "40 | 0.2".

@@ -20,7 +20,7 @@ from mldebug_mcp.logs.text.pairs import SCALE_IN_NAME, evaluation_name
 # Tables in text: a line of names and lines of values under it (fastai, the Trainer in notebooks, Ultralytics).
 
 _GAP = regex(r"\s*[\t|]\s*|\s{2,}")
-_BAR = regex(r"(?<=\s)\|{1,2}g(?:rad)?\|{1,2}(?=\s)|\|", re.IGNORECASE)
+_BAR = regex(r"(?<=[\s|])\|{1,2}g(?:rad)?\|{1,2}(?=[\s|])|\|", re.IGNORECASE)
 """The bar between two cells; those of a norm, `|g|`, are none."""
 _CELL = regex(r"\S+(?: \S+)*")
 _CELL_WORD = regex(r"\S+")
@@ -53,6 +53,8 @@ _DRAWN = frozenset("-=+| :\t")
 """Characters of a rule."""
 _DRAWN_SIDES = str.maketrans("│┃║", "|||")
 """Sides of cells as rich and others draw them."""
+_NORMS_IN_NAMES = regex(r"(?:(?:[^\s|]|\|[^\s|]{1,20}\|)++(?:\s{2,20}|\t|$))++")
+"""Columns parted by blanks, with bars only around what they take the norm of: "i   |g|opt   |w|   lr"."""
 _HOLDS_NUMBER = regex(r"(?<![\w@.-])(?!(?<=\()1e-?\d+\))[-+]?(?:\d|(?:nan|inf)\b)", re.IGNORECASE)
 _FASTAI = regex(r"\s*\[\d+(?:, (?:[-\d.e]+|nan|inf|None)){1,20}, '\d+(?::\d\d)+'\]\s*")
 _ULTRALYTICS_ROW = regex(r"\s*(?:(?P<all>all)|\d+/\d+)\s")
@@ -383,9 +385,11 @@ def _split(line: str, *, spaced: bool) -> list[str]:
     listed = line.strip()
     if listed[:1] == "[" and listed[-1:] == "]":  # fastai without bars prints Python lists
         return [cell.strip(" '\"") for cell in listed[1:-1].split(",")]
-    if listed[:2] == "| " and listed[-2:] == " |":  # Markdown: cells may be empty, and a name be `|g|`
+    if len(listed) > 1 and listed[0] == listed[-1] == "|":  # Markdown: cells may be empty, and a name be `|g|`
         ends = [0, *(bar.end() for bar in _BAR.finditer(listed) if bar[0] == "|"), len(listed)]
         return [listed[start : end - 1].strip() for start, end in pairwise(ends[1:-1])]
+    if "|" in listed and _NORMS_IN_NAMES.fullmatch(listed):
+        return re.split(r"\s{2,}|\t", listed)
     cells = line.split() if spaced else _GAP.split(line.strip(" |\t\r\n"))
     return _single_spaced(cells[0]) if len(cells) == 1 else cells
 
