@@ -7,6 +7,7 @@ from dataclasses import field
 
 from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.logs.line_prefixes import names_evaluation
+from mldebug_mcp.logs.names.metrics import is_known
 from mldebug_mcp.logs.numbers import whole_number
 
 _WHOLE = r"\d[\d,]*(?:\.0+(?!\d)|\.\d+(?=[KM](?!\w)))?"
@@ -196,6 +197,8 @@ def _without_a_word(found: Counters) -> re.Match[str] | None:
     if match := _OWN_COUNTER.match(line.lstrip()) or _OWN_COUNTER.match(line, value.start()):
         return match
     lone = list(_LONE.finditer(line, 0, value.start()))
+    if not any(is_known(name[0].rstrip(" =:")) for name in _FIRST_VALUE.finditer(line)):
+        lone = [match for match in lone if not match[0].strip().isdigit()]  # a list of layers: "12 conv 64"
     return next((match for match in lone if match["lones"]), lone[-1] if lone else bare)
 
 
