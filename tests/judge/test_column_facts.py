@@ -634,3 +634,24 @@ def test_a_first_loss_of_many_times_a_guess_is_stated(first: float, stated: bool
     assert ("first_loss_far_beyond_guess" in facts(answer)) is stated
     if stated:
         assert answer.hypotheses[0].cause != "tokenizer_mismatch"
+
+
+def test_a_loss_and_a_gradient_that_are_learnt_down_to_the_last_digit_are_small_and_not_zero() -> None:
+    answer = run_of({
+        "loss": lambda step: round(0.7 * math.exp(-step / 8), 4),
+        "grad_norm": lambda step: round(0.5 * math.exp(-step / 9), 3),
+        "accuracy": lambda step: min(1.0, 0.7 + step / 100),
+    })  # fmt: skip
+    assert "nothing_trained" not in facts(answer)
+    assert "grad_norm_zero" not in {finding.symptom for finding in answer.present}
+    assert answer.hypotheses[0].cause != "all_labels_masked"
+
+
+def test_zeros_alone_from_the_first_record_on_are_labels_that_are_all_masked() -> None:
+    answer = run_of(
+        {"loss": lambda _: 0.0, "grad_norm": lambda _: 0.0}, {"eval_loss": lambda _: 0.0, "eval_exact": lambda _: 0.0},
+        completion_only_loss=True, model="notes-lm-tiny",
+    )  # fmt: skip
+    assert answer.run.kind == "sft"
+    assert "grad_norm_zero" in {finding.symptom for finding in answer.present}
+    assert answer.hypotheses[0].cause == "all_labels_masked"

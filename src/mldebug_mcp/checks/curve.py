@@ -306,6 +306,27 @@ def last_decimal(values: Floats) -> float:
     return 0.0
 
 
+ROUNDED_FROM = 20.0
+"""Units of the last digit up to which numbers before the zeros have come down. Chosen: a few more records of a fall."""
+FEW_BEFORE = 3
+"""Numbers before the zeros of which the median counts. Chosen: a lone small one is chance."""
+
+
+def zeros_at_end(values: Floats) -> int:
+    """Return how many values at the end are exactly zero."""
+    return len(values) if not values.any() else int(np.argmax(values[::-1] != 0))
+
+
+def fades_to_zero(values: Floats) -> bool:
+    """Say whether zeros at the end are small numbers written in few digits: those before came down to the last one."""
+    zeros = zeros_at_end(values)
+    before = values[: len(values) - zeros]
+    if not zeros or len(before) < FEW_BEFORE:
+        return False
+    last = median(before[-FEW_BEFORE:])
+    return 0 < last <= ROUNDED_FROM * last_decimal(before) and last < start_level(before)
+
+
 # The level of a curve over equal stretches of steps, which a shorter or longer logging interval does not move.
 
 

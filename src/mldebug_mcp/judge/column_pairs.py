@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mldebug_mcp.checks.check import CannotTell
-from mldebug_mcp.checks.curve import aligned, mad, monotone, sample
+from mldebug_mcp.checks.curve import aligned, fades_to_zero, mad, monotone, sample, zeros_at_end
 from mldebug_mcp.checks.evaluation import (
     ROWS_AT_ONCE,
     as_shares,
@@ -734,8 +734,8 @@ def nothing_trained(run: Run) -> Iterator[DerivedFact]:
     if loss is None or "grad_norm" not in run:
         return
     norm = run["grad_norm"].finite
-    ends = [_zeros_at_end(series.value) for series in (loss, norm)]
-    if min(ends) < LEAST_IDLE or len(loss) == ends[0] or len(norm) == ends[1]:
+    ends = [zeros_at_end(series.value) for series in (loss, norm)]
+    if min(ends) < LEAST_IDLE or len(loss) == ends[0] or len(norm) == ends[1] or fades_to_zero(loss.value):
         return
     step = max(float(loss.step[-ends[0]]), float(norm.step[-ends[1]]))
     yield DerivedFact.model_construct(
@@ -748,10 +748,6 @@ def nothing_trained(run: Run) -> Iterator[DerivedFact]:
         values={"records": float(min(ends))},
         steps=[step],
     )
-
-
-def _zeros_at_end(values: Floats) -> int:
-    return len(values) if not values.any() else int(np.argmax(values[::-1] != 0))
 
 
 # What passes over the data do not allow: evaluation as low as rows known by heart, or training ahead on new ones.

@@ -106,7 +106,8 @@ def kind_of_run(metrics: Collection[str], settings: Settings, first_loss: float 
     """Return the kind of run, or "unknown": what the configuration names goes before what metrics suggest."""
     named_kind = "preference" if scores_pairs(metrics) else _kind_in_configuration(metrics, settings)
     if named_kind is not None:
-        return named_kind
+        is_tuned = named_kind == "pretraining" and any(name in settings for name in _OF_FINE_TUNING)
+        return "sft" if is_tuned else named_kind
     for kind, names in (("sft", _OF_FINE_TUNING), ("boosting", _OF_BOOSTING)):
         if any(name in settings for name in names):
             return kind

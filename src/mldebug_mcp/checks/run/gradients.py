@@ -12,7 +12,15 @@ import numpy as np
 
 from mldebug_mcp.checks.asking import answers_of, by_outcome, first_of, first_seen, outcome_of, reading, with_attribute
 from mldebug_mcp.checks.check import Answers, CannotTell, Evidence, question
-from mldebug_mcp.checks.curve import end_level, sample, start_in_words, start_level, stretches_of
+from mldebug_mcp.checks.curve import (
+    end_level,
+    fades_to_zero,
+    sample,
+    start_in_words,
+    start_level,
+    stretches_of,
+    zeros_at_end,
+)
 from mldebug_mcp.checks.gradients import (
     SMALL_LOSS,
     Part,
@@ -124,7 +132,9 @@ def grad_norm_zero(run: Run) -> Evidence | None:
         raise CannotTell(f"{norm.name} has {counted(len(norm), 'value')}, and nothing says that it should not be 0")
     if zero.all():
         refuse_uncomputed(run, norm, "0")
-    tail = len(zero) if zero.all() else int(np.argmin(zero[::-1]))
+    tail = zeros_at_end(norm.value)
+    if fades_to_zero(norm.value) and "loss" in run and fades_to_zero(run["loss"].finite.value):
+        raise CannotTell(f"{norm.name} and the loss come down to the last digit that is written: 0 is a small number")
     if zero.mean() < ZERO_SHARE and tail < max(GRADIENT_LEVEL_LEAST - 2, len(zero) * ZERO_SHARE**2):
         return None
     first = float(norm.step[int(np.argmax(zero))])

@@ -485,7 +485,7 @@ def unmeasured_norm(columns: Columns) -> str | None:
         return None
     # The loss of untrained weights moves from batch to batch as well; but it neither falls nor blows up.
     first, last = median(values[:third]), median(values[-third:])
-    if abs(last - first) < LEAST_CHANGE_OF_LOSS * abs(first):
+    if abs(last - first) <= LEAST_CHANGE_OF_LOSS * abs(first):
         return None
     del columns[norms[0]]
     return f"{norms[0]} is 0 at all records while the loss moves: it was not measured and is left out"
