@@ -12,8 +12,10 @@ from itertools import islice
 import numpy as np
 
 from mldebug_mcp.judge import column_bounds as bounds
+from mldebug_mcp.judge import column_courses as courses
 from mldebug_mcp.judge import column_pairs as pairs
 from mldebug_mcp.judge import column_policies as policies
+from mldebug_mcp.judge import column_success as success
 from mldebug_mcp.judge import column_weights as weights
 from mldebug_mcp.judge.ranking import CauseEvidence, question_of
 from mldebug_mcp.logs import Run
@@ -28,6 +30,7 @@ MOST_FACTS = 6
 _KINDS: tuple[Callable[[Run], Iterator[DerivedFact]], ...] = (
     pairs.nothing_trained, weights.weights_stand_still, weights.part_stands_still,
     bounds.prompts_count_unmeant, bounds.data_floor, pairs.subtracted,
+    success.success_falls, courses.cycles_end_lower, courses.few_rows_learn,
     bounds.around_resumes, bounds.untrained, bounds.above_checkpoint, bounds.far_beyond_guess,
     pairs.training_rows_evaluated, pairs.evaluated_twice, pairs.below_accuracy, pairs.multiples,
     pairs.evaluation_after_passes, pairs.evaluation_by_rows_at_once,
@@ -51,8 +54,16 @@ def column_facts(run: Run) -> list[DerivedFact]:
 
 _SUGGESTS: Mapping[str, Mapping[str, float]] = {
     "nothing_trained": {"all_labels_masked": 9.0},
+    "labels_run_out": {
+        "all_labels_masked": 14.0,
+        "lr_too_high": -4.0,
+        "adam_instability": -4.0,
+        "bad_data_pocket": -4.0,
+        "overfitting": -4.0,
+    },
     "weights_stand_still": {"params_not_training": 9.0},
     "part_stands_still": {"params_not_training": 6.0},
+    "part_stands_still_with_gradient": {"params_not_training": 12.0, SOUND: -2.0},
     "prompts_count_unmeant": {"prompt_not_masked": 10.0},
     "below_data_floor": {
         "label_shift_error": 7.0,
@@ -61,9 +72,16 @@ _SUGGESTS: Mapping[str, Mapping[str, float]] = {
         SOUND: -4.0,
     },
     "near_data_floor": {SOUND: 4.0, "lr_too_low": -3.0},
+    "cycles_end_lower": {"overfitting": -3.0, "lr_too_high": -3.0, "insufficient_warmup": -3.0},
+    "set_cycles_end_lower": {SOUND: 3.0, "overfitting": -3.0, "lr_too_high": -3.0, "insufficient_warmup": -3.0},
+    "few_rows_learn": {"batch_too_small": -5.0},
     "few_weights_change": {"low_precision_update": 10.0},
     "stale_policy": {"off_policy_staleness": 5.0},
     "solved_with_reward": {SOUND: 3.0, "reward_hacking": -4.0, "length_exploitation": -4.0},
+    "success_falls_with_reward": {"reward_hacking": 8.0, SOUND: -4.0},
+    "success_gone": {"reward_hacking": 3.0, "length_exploitation": -6.0},
+    "success_falls_with_pairs": {"preference_labels_swapped": 12.0, "dpo_collapse": 3.0, SOUND: -4.0},
+    "success_falls_with_loss": {"label_shift_error": 8.0, "causal_mask_missing": 3.0, "metric_bug": 3.0, SOUND: -4.0},
     "part_subtracted": {"wrong_loss": 6.0},
     "entropy_lowered": {"entropy_collapse": 6.0},
     "starts_untrained": {"bad_init": 4.0},
@@ -123,12 +141,17 @@ policies and one that is stale are solved with their reward. No run of the data 
 still, few weights that change or old samples by their columns. Those bits are by the arithmetic. An evaluation that
 is worse for a stretch is in 6 of 49 runs of `bad_batch` and in three of other causes. No healthy one of 580 has it.
 An accuracy that is exactly the share of all but a rare class is in 2 runs of `class_imbalance` and no other of 2,178.
+Success that falls while training gains, labels that run out and a part that has a gradient and never changes are in
+none of 2,057 runs. Those bits are by the arithmetic. A rate whose cycles end lower each time is in two healthy runs
+and in four of `lr_schedule_bug`, so it speaks for health where settings have it alone. Batches of few rows that learn
+steadily are in three healthy runs and in one whose rate is too high.
 None of these has a start above its checkpoint, or evaluations of few rows at once. Those bits are by the arithmetic."""
 
 
 _STATED_BY: Mapping[str, Sequence[str]] = {
     "loss_multiple": ("loss_scale_suspicious",),
     "one_jump_a_pass": ("loss_spikes_regular",),
+    "success_falls_with_reward": ("eval_reward_falls",),
     "entropy_lowered": ("entropy_bonus_negative",),
     "loss_contradicts_accuracy": ("loss_below_accuracy", "eval_metric_zero", "eval_score_behind_loss"),
     "much_clipped": ("clip_ratio_high",),

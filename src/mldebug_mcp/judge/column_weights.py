@@ -20,6 +20,7 @@ from mldebug_mcp.judge.column_pairs import (
 )
 from mldebug_mcp.logs import Run, Series
 from mldebug_mcp.logs.names import Quantity
+from mldebug_mcp.logs.names.words import pieces_of
 from mldebug_mcp.logs.settings.values import flag_of
 from mldebug_mcp.models.diagnosis import DerivedFact
 
@@ -48,13 +49,9 @@ def weights_stand_still(run: Run) -> Iterator[DerivedFact]:
     if loss is not None and median(tail(loss)) < STAYED * median(loss.value[:LEAST_STILL]):
         return
     gradient, rate = (run[name].finite for name in ("grad_norm", "learning_rate"))
-    if not len(gradient) or not len(rate):
+    if not len(gradient) or not len(rate) or not _would_move(run, still, gradient):
         return
     value = float(still.value[0])
-    steps = float(still.step[-1] - still.step[0]) if run.step_name == "step" else float(len(still) - 1)
-    travelled = steps * float(rate.value.mean()) * median(gradient.value)
-    if travelled < FAR_BEYOND * _last_digit(value):
-        return
     yield DerivedFact.model_construct(
         fact="weights_stand_still",
         text=(
@@ -66,31 +63,69 @@ def weights_stand_still(run: Run) -> Iterator[DerivedFact]:
     )
 
 
+def _would_move(run: Run, norm: Series, gradient: Series) -> bool:
+    """Say whether plain steps by a gradient and the learning rate go far beyond the last digit of a norm."""
+    rate = run["learning_rate"].finite.value if "learning_rate" in run else np.zeros(0)
+    steps = float(norm.step[-1] - norm.step[0]) if run.step_name == "step" else float(len(norm) - 1)
+    travelled = steps * float(rate.mean()) * median(gradient.value) if len(rate) else 0.0
+    return travelled >= FAR_BEYOND * _last_digit(float(norm.value[0]))
+
+
 _ON_PURPOSE = regex(r"freez|frozen|linear_?prob|(?:^|[/_.])(?:lora|peft|adapter|vera|dora)", re.IGNORECASE)
 """What settings and norms are called where parts of a model are left as they are on purpose."""
 MOVES = 0.01
 """Share of its start by which the norm of another part moves. Chosen: rounding moves none so far."""
 
 
-def part_stands_still(run: Run) -> Iterator[DerivedFact]:
-    """Yield that the weights of one part keep their norm to the last digit, where those of another part move.
+_CHANGES = frozenset({"delta", "deltas", "change", "changed", "moved", "update", "updates"})
+"""Words of what is logged of how far weights have moved since the record before."""
+_OF_NORMS = frozenset({"grad", "gradient", "gradients", "norm", "gnorm", "l2", "g"})
+"""Words of a gradient norm beyond those of its part."""
 
-    Not this where a setting freezes parts, or adapters are trained in their place.
+
+def part_stands_still(run: Run) -> Iterator[DerivedFact]:
+    """Yield that the weights of one part keep their norm to the last digit, or do not change, where another part moves.
+
+    Not this where a setting freezes parts, or adapters are trained in their place. A part that has a gradient all the
+    same is not frozen: then its weights are left out of the updates.
     """
+    changes = [series.finite for series in run.series.values() if _is_change(series)]
+    changes = [change for change in changes if len(change) >= LEAST_STILL]
     norms = [norm for norm in columns_of(run, Quantity.WEIGHT_NORM, least=LEAST_STILL) if norm.value[0] > 0]
-    still = [norm for norm in norms if not np.ptp(norm.value)]
-    moving = [norm for norm in norms if abs(float(norm.value[-1]) / float(norm.value[0]) - 1) > MOVES]
+    unchanged = [change for change in changes if not change.value.any()]
+    still = unchanged or [norm for norm in norms if not np.ptp(norm.value)]
+    moving = [change for change in changes if median(change.value) > 0] if unchanged else []
+    moving = moving or [norm for norm in norms if abs(float(norm.value[-1]) / float(norm.value[0]) - 1) > MOVES]
     if not still or not moving or _leaves_parts(run, moving):
         return
     first, other = float(still[0].value[0]), moving[0].value
+    gradient = _gradient_of(run, still[0])
+    if gradient is not None and not unchanged and not _would_move(run, still[0], gradient):
+        gradient = None
+    has = "" if gradient is None else f" {named(gradient)} is about {figure(median(gradient.value))}."
     yield DerivedFact.model_construct(
-        fact="part_stands_still",
+        fact="part_stands_still_with_gradient" if has else "part_stands_still",
         text=(
             f"{named(still[0])} is exactly {figure(first)} in all {len(still[0])} records, while {named(moving[0])} "
-            f"goes from {figure(float(other[0]))} to {figure(float(other[-1]))}. Weights that are trained move."
+            f"goes from {figure(float(other[0]))} to {figure(float(other[-1]))}.{has} Weights that are trained move."
         ),
         values={"value": first, "records": float(len(still[0]))},
     )
+
+
+def _is_change(series: Series) -> bool:
+    is_of_weights = series.role is None or series.role.quantity in (Quantity.UPDATE_RATIO, Quantity.CHANGED_WEIGHTS)
+    return is_of_weights and not _CHANGES.isdisjoint(pieces_of(series.name))
+
+
+def _gradient_of(run: Run, part: Series) -> Series | None:
+    """Return the gradient norm of a part, where it is above zero in most records; None where none is known."""
+    words = set(pieces_of(part.name))
+    norms = columns_of(run, Quantity.GRADIENT_NORM, least=LEAST_STILL)
+    shared = [
+        norm for norm in norms if (own := set(pieces_of(norm.name)) - _OF_NORMS) and own <= words and median(norm.value)
+    ]
+    return shared[0] if shared else None
 
 
 def _leaves_parts(run: Run, moving: Sequence[Series]) -> bool:
