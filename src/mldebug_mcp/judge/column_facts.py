@@ -141,10 +141,10 @@ policies and one that is stale are solved with their reward. No run of the data 
 still, few weights that change or old samples by their columns. Those bits are by the arithmetic. An evaluation that
 is worse for a stretch is in 6 of 49 runs of `bad_batch` and in three of other causes. No healthy one of 580 has it.
 An accuracy that is exactly the share of all but a rare class is in 2 runs of `class_imbalance` and no other of 2,178.
-Success that falls while training gains, labels that run out and a part that has a gradient and never changes are in
-none of 2,057 runs. Those bits are by the arithmetic. A rate whose cycles end lower each time is in two healthy runs
-and in four of `lr_schedule_bug`, so it speaks for health where settings have it alone. Batches of few rows that learn
-steadily are in three healthy runs and in one whose rate is too high.
+Success that falls while training gains is in none of 2,057 runs. Nor are labels that run out, or a part that has a
+gradient and never changes. Those bits are by the arithmetic. A rate whose cycles end lower each time is in two healthy
+runs and in four of `lr_schedule_bug`. So it counts for health where settings have it alone. Batches of few rows that
+learn steadily are in three healthy runs and in one whose rate is too high.
 None of these has a start above its checkpoint, or evaluations of few rows at once. Those bits are by the arithmetic."""
 
 
