@@ -20,6 +20,8 @@ from mldebug_mcp.logs.settings import Scalar, Settings
         (("loss", "accuracy", "margin", "min_reward", "max_reward", "reward"), {}, "preference"),
         (("loss", "accuracy", "margin"), {}, "preference"),
         (("loss", "frac_reward_zero_std"), {}, "grpo"),
+        (("loss", "completion_length"), {"task": "station sft"}, "grpo"),
+        (("loss", "completion_length", "loss_tokens"), {"task": "station sft"}, "sft"),
         (("loss", "objective/rlhf_reward"), {}, "ppo"),
         (("value_loss", "explained_variance"), {}, "rl"),
         (("reward", "policy_objective"), {}, "rl"),

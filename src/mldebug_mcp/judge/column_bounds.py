@@ -733,11 +733,12 @@ def data_floor(run: Run) -> Iterator[DerivedFact]:
 
 
 _ANSWERS_ALONE = regex(
-    r"(?:completion|assistant|answer|response)s?_only(?:_loss)?|mask_(?:prompt|input)s?", re.IGNORECASE
+    r"(?:completions?|assistants?|answers?|responses?|repl(?:y|ies))_only(?:_loss)?|mask_(?:prompt|input)s?",
+    re.IGNORECASE,
 )
 """What a flag is called that leaves all but answers out of the loss."""
 _LOSS_ON = regex(r"(?:loss|train|trained)_on", re.IGNORECASE)
-_OF_ANSWERS = regex(r"(?:answer|completion|response|assistant)s?(?:[ _-]?only)?", re.IGNORECASE)
+_OF_ANSWERS = regex(r"(?:answers?|completions?|responses?|assistants?|repl(?:y|ies))(?:[ _-]?only)?", re.IGNORECASE)
 """The value of a setting that says what the loss is on, where that is answers alone."""
 
 

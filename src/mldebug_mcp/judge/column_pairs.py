@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mldebug_mcp.checks.check import CannotTell
-from mldebug_mcp.checks.curve import aligned, fades_to_zero, mad, monotone, sample, zeros_at_end
+from mldebug_mcp.checks.curve import aligned, at_common_steps, fades_to_zero, mad, monotone, sample, zeros_at_end
 from mldebug_mcp.checks.evaluation import (
     ROWS_AT_ONCE,
     as_shares,
@@ -21,7 +21,7 @@ from mldebug_mcp.checks.evaluation import (
 )
 from mldebug_mcp.checks.progress import passes_at
 from mldebug_mcp.checks.run.loss_by_accuracy import PAIRS
-from mldebug_mcp.core.arrays import median
+from mldebug_mcp.core.arrays import median, quantile
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import figure, percent
 from mldebug_mcp.logs import Run, Series
@@ -235,7 +235,11 @@ def held_out_sets_disagree(run: Run) -> Iterator[DerivedFact]:
     """Yield that one set of evaluation is served as training rows are, and another far worse."""
     if (losses := both_losses(run, LEAST_PAIRS, not_of=NOT_BY_LOSS)) is None:
         return
-    sets = [series for series in evaluation_losses(run) if len(series.finite) >= LEAST_PAIRS]
+    sets = [
+        series
+        for series in (*evaluation_losses(run), *_scored_sets(run, losses[0]))
+        if len(series.finite) >= LEAST_PAIRS
+    ]
     start, train = median(losses[0].value[:LEAST_PAIRS]), median(tail(losses[0]))
     ends = sorted((median(tail(series.finite)), series.name) for series in sets)
     if len(ends) < 2 or not 0 <= train < start or not start > 0:
@@ -253,6 +257,17 @@ def held_out_sets_disagree(run: Run) -> Iterator[DerivedFact]:
         values={"train": train, "near": low, "far": high},
         steps=[float(run[far].finite.step[-1])],
     )
+
+
+def _scored_sets(run: Run, training: Series) -> list[Series]:
+    """Return the losses of sets that have an accuracy at the same steps, though no name says evaluation: `region_b`."""
+    scores = {score.role.part: score for score in columns_of(run, Quantity.ACCURACY, phase="eval") if score.role}
+    return [
+        loss
+        for loss in columns_of(run, Quantity.LOSS, phase="train")
+        if loss.role and loss.role.part and loss.role.part in scores and len(loss) < len(training)
+        and np.array_equal(loss.step, scores[loss.role.part].step)
+    ]  # fmt: skip
 
 
 FEW_ROWS = 8
@@ -645,7 +660,10 @@ def training_rows_evaluated(run: Run) -> Iterator[DerivedFact]:
 # An evaluation that is made twice of the same weights.
 
 
-_AGAIN = regex(r"re_?run|re_?eval|again|repeat(?:ed)?|twice|second_(?:pass|run)", re.IGNORECASE)
+_AGAIN = regex(
+    r"(?:re_?run|re_?eval(?:uated)?|again|repeat(?:ed)?|twice|(?:second|2nd)_(?:pass|run)|(?:pass|run)_?2)",
+    re.IGNORECASE,
+)
 """What the name of an evaluation holds that was made again."""
 AS_EXACT = 0.005
 """Share of a value by which a second evaluation may be off. Chosen: kernels that add in another order leave less."""
@@ -653,24 +671,34 @@ AS_EXACT = 0.005
 
 def evaluated_twice(run: Run) -> Iterator[DerivedFact]:
     """Yield that an evaluation which is made again of the same weights gives other values each time."""
-    for name, again in run.series.items():
-        once = canonical(f"eval_{pieces_of(name)[-1]}") if _AGAIN.search(name) else ""
-        if once == name or once not in run:
-            continue
-        steps, first, second = aligned(run[once].finite, again.finite)
-        off = np.abs(first - second) / np.maximum(np.abs(first), 1e-12)
-        if len(steps) < LEAST_PAIRS or median(off) < AS_EXACT:
-            continue
-        yield DerivedFact.model_construct(
-            fact="evaluated_twice",
-            text=(
-                f"{named(again)} is {figure(100 * median(off))} % off {named(run[once])} (median of {len(steps)} "
-                f"evaluations), {figure(second[-1])} and {figure(first[-1])} at the end. The same weights give equal "
-                "values on the same rows, unless dropout or statistics of batches are still on."
-            ),
-            values={"off": median(off), "first": float(first[-1]), "second": float(second[-1])},
-        )
+    found = [pair for name in run.series if (pair := _made_twice(run, name)) is not None]
+    if not found:
         return
+    off, name, again, (steps, first, second) = max(found, key=lambda pair: pair[0])
+    yield DerivedFact.model_construct(
+        fact="evaluated_twice",
+        text=(
+            f"{named(run[again])} is {figure(100 * off)} % off {named(run[name])} (median of {len(steps)} "
+            f"evaluations), {figure(second[-1])} and {figure(first[-1])} at the end. The same weights give equal "
+            "values on the same rows, unless dropout or statistics of batches are still on."
+        ),
+        values={"off": off, "first": float(first[-1]), "second": float(second[-1])},
+    )
+
+
+def _made_twice(run: Run, again: str) -> tuple[float, str, str, tuple[Floats, Floats, Floats]] | None:
+    """Return how far an evaluation that was made again is off the first, if it is, with both names and their values."""
+    if (word := _AGAIN.search(again)) is None:
+        return None
+    before, after = again[: word.start()], again[word.end() :]
+    names = [f"{before}{word[0].replace('2', '1')}{after}", f"{before.rstrip('_/')}{after}", pieces_of(again)[-1]]
+    tried = (each for name in names for each in (name, canonical(name), canonical(f"eval_{name}")))
+    once = next((name for name in tried if name != again and name in run), None)
+    if once is None:
+        return None
+    steps, first, second = values = at_common_steps(run[once].finite, run[again].finite)
+    off = median(np.abs(first - second) / np.maximum(np.abs(first), 1e-12)) if len(steps) >= LEAST_PAIRS else 0.0
+    return (off, once, again, values) if off >= AS_EXACT else None
 
 
 # Frozen values: exactly the same while others move.
@@ -726,10 +754,17 @@ def frozen_columns(run: Run) -> Iterator[DerivedFact]:
 
 LEAST_IDLE = 5
 """Records at the end without loss and gradient. Chosen: one or two may be batches without a label."""
+HARDLY_ANY = 0.05
+"""Share of the tokens that counted before, up to which hardly any count. Chosen: answers of other rows are longer."""
+WITHOUT_ANY = 0.1
+"""Share of the records there in which none counts. Chosen: rows with short answers have at least one each."""
 
 
 def nothing_trained(run: Run) -> Iterator[DerivedFact]:
-    """Yield since when loss and gradient norm are both exactly zero, where they were not before."""
+    """Yield since when hardly a token has a label, or loss and gradient norm are exactly zero; not so before."""
+    if (fact := _labels_run_out(run)) is not None:
+        yield fact
+        return
     loss = training_loss(run, not_of=POLICIES)
     if loss is None or "grad_norm" not in run:
         return
@@ -746,6 +781,29 @@ def nothing_trained(run: Run) -> Iterator[DerivedFact]:
             "gradient."
         ),
         values={"records": float(min(ends))},
+        steps=[step],
+    )
+
+
+def _labels_run_out(run: Run) -> DerivedFact | None:
+    """Return since when hardly any token counts in the loss, and in many records none; None where that is not so."""
+    counts = next(iter(columns_of(run, Quantity.LOSS_TOKENS, phase="train", least=2 * LEAST_IDLE)), None)
+    if counts is None or run.kind in POLICIES:
+        return None
+    usual = quantile(counts.value, 1 - WITHOUT_ANY)
+    left = zeros_at_end(np.where(counts.value <= HARDLY_ANY * usual, 0.0, 1.0))
+    late = counts.value[len(counts) - left :]
+    if left < LEAST_IDLE or left == len(counts) or float(np.mean(late == 0)) < WITHOUT_ANY:
+        return None
+    step = float(counts.step[-left])
+    return DerivedFact.model_construct(
+        fact="labels_run_out",
+        text=(
+            f"{named(counts)} is {figure(float(late.max()))} at most in all {left} records since {run.place(step)}, "
+            f"and 0 in {np.count_nonzero(late == 0)} of them; before it was about {figure(usual)}. A batch without a "
+            "label trains nothing, and one with a few trains on these alone."
+        ),
+        values={"records": float(left), "most": float(late.max()), "before": usual},
         steps=[step],
     )
 

@@ -54,6 +54,8 @@ _WORDS: tuple[tuple[str, frozenset[str]], ...] = (
 _OF_PRETRAINING = frozenset({"pt", "pretrain", "pretraining"})
 
 _OF_FINE_TUNING = ("completion_only_loss", "assistant_only_loss")  # of TRL's SFTConfig alone
+_OF_LABELS = "loss_tokens"
+"""What is counted of rows with labels: without a reward, the length of an answer is then that of a fine-tune's."""
 _OF_ADAPTERS = ("lora_r", "peft_type", "finetuning_type")
 """Adapters are for tuning a model that exists: without a sign of another kind, that is supervised fine-tuning."""
 _OF_BOOSTING = (BOOSTER, "boosting_type", "num_leaves", "num_boost_round")
@@ -104,6 +106,8 @@ has the higher score."""
 
 def kind_of_run(metrics: Collection[str], settings: Settings, first_loss: float | None = None) -> str:
     """Return the kind of run, or "unknown": what the configuration names goes before what metrics suggest."""
+    if _OF_LABELS in metrics and "reward" not in metrics:
+        metrics = frozenset(metrics) - {"completion_length"}
     named_kind = "preference" if scores_pairs(metrics) else _kind_in_configuration(metrics, settings)
     if named_kind is not None:
         is_tuned = named_kind == "pretraining" and any(name in settings for name in _OF_FINE_TUNING)

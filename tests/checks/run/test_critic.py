@@ -102,6 +102,12 @@ def test_values_of_thousands_where_episodes_bring_two_hundred_are_present(name: 
     assert finding.values["largest_return"] == pytest.approx(200, rel=0.15)
 
 
+@pytest.mark.parametrize(("name", "sees"), [("q_mean", True), ("train/q_max", True), ("seq_mean", False)])
+def test_a_mean_or_a_maximum_of_q_is_one_of_the_values_of_actions(name: str, sees: bool) -> None:
+    run = run_of({name: decay(60, 1, 6000)}, reward=RETURNS, value_loss=decay(60, 1, 2), kind="rl")
+    assert (state(BEYOND, run) is State.PRESENT) is sees
+
+
 @pytest.mark.parametrize("values", [decay(60, 1, 100), decay(60, 1, -900), [*[9e3] * 20, *[150.0] * 40]])
 def test_values_about_as_large_as_returns_or_that_come_back_are_absent(values: list[float]) -> None:
     assert state(BEYOND, run_of({"losses/q_values": values}, reward=RETURNS, kind="rl")) is State.ABSENT

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from mldebug_mcp.models import State
 from tests.runs import noisy, run_of, seen, state
 
@@ -45,6 +47,19 @@ def test_a_step_is_as_long_as_the_clock_says_where_nothing_else_does() -> None:
 def test_a_clock_at_every_tenth_step_cannot_tell_whether_the_wait_is_that_of_one_step() -> None:
     clock = [2.0 * at for at in range(30)]
     assert state("data_wait_high", run_of(data_time=[0.15] * 30, elapsed=clock, every=10)) is State.UNKNOWN
+
+
+def test_a_step_is_as_long_as_its_wait_and_its_passes_where_neither_step_nor_clock_is_known() -> None:
+    waits = run_of({"fetch_ms": [130.0] * 30, "compute_ms": [10.0] * 30}, every=5)
+    assert seen("data_wait_high", waits).values["share"] == pytest.approx(130 / 140)
+    keeps_up = {"fetch_ms": [20.0] * 30, "forward_ms": [20.0] * 30}
+    assert state("data_wait_high", run_of(keeps_up, every=5)) is State.ABSENT
+    assert state("data_wait_high", run_of({**keeps_up, "backward_ms": [5.0] * 30}, every=5)) is State.PRESENT
+
+
+def test_passes_that_are_not_all_of_a_step_by_the_clock_cannot_tell() -> None:
+    queued = {"fetch_ms": [8.0] * 30, "fwd_bwd_ms": [2.0] * 30, "elapsed": [0.5 * at for at in range(30)]}
+    assert state("data_wait_high", run_of(queued, every=5)) is State.UNKNOWN
 
 
 def test_a_wait_in_milliseconds_is_not_one_in_seconds() -> None:

@@ -14,7 +14,7 @@ from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import figure
 from mldebug_mcp.logs.names import Quantity
-from mldebug_mcp.logs.names.lexicon import PHASES
+from mldebug_mcp.logs.names.lexicon import PARTS_OF_A_MODEL, PHASES
 from mldebug_mcp.logs.names.words import pieces_of
 from mldebug_mcp.logs.run import Run, Series
 
@@ -187,10 +187,29 @@ _DEAD = regex(
     re.IGNORECASE,
 )
 """How people name it, of a layer or of the model."""
+_SILENT = frozenset({"dead", "silent", "inactive"})
+_ZERO = frozenset({"zero", "zeros"})
+_ACTIVATED = frozenset({"act", "acts", "activation", "activations", "relu", "unit", "units", "neuron", "neurons"})
+_SHARE = frozenset({"share", "frac", "fraction", "ratio", "rate"})
+"""Words that name it together, in any order."""
 DEAD = 0.9
 """Share of the units of a layer. Chosen: sound layers of rectified units lose a half at most."""
+ALL_ZERO = 0.98
+"""Share of the activations that are zero. Chosen: each unit may be zero for most rows, and live for some."""
 UNITS_DEAD_LEAST = 3
 """Looks at the layer. Chosen: at the first one nothing is learnt yet."""
+
+
+def _bound_of(name: str) -> float | None:
+    """Return the share from which the units that a name speaks of are dead; None of another name."""
+    words = {piece for piece in pieces_of(name) if not piece.isdecimal()}
+    if _DEAD.fullmatch(name) is not None:
+        return DEAD
+    if _SHARE.isdisjoint(words) or (_SILENT | _ZERO).isdisjoint(words):
+        return None
+    if not _ACTIVATED.isdisjoint(words):
+        return ALL_ZERO if _SILENT.isdisjoint(words) else DEAD
+    return DEAD if words <= _SILENT | _SHARE | PARTS_OF_A_MODEL else None
 
 
 @symptom(whole=True, background=0.003, as_chosen=True)
@@ -199,25 +218,25 @@ def units_dead(run: Run) -> Evidence | None:
 
     Not this when: fewer units are dead; they come back; nobody looked into the model.
     """
-    looked = {name: logged.finite for name, logged in run.series.items() if _DEAD.fullmatch(name)}
+    bounds = {name: bound for name in run.series if (bound := _bound_of(name)) is not None}
     judged = {
         name: share
-        for name, share in looked.items()
+        for name, share in ((name, run[name].finite) for name in bounds)
         if len(share) >= UNITS_DEAD_LEAST and float(share.value.min()) >= 0 and float(share.value.max()) <= 1
     }
     if not judged:
         raise CannotTell(f"the share of dead units is not logged {UNITS_DEAD_LEAST} times")
     shares = {name: median(share.value[len(share) // 2 :]) for name, share in judged.items()}
-    worst = max(shares, key=lambda name: shares[name])
-    if shares[worst] < DEAD:
+    worst = max(shares, key=lambda name: shares[name] - bounds[name])
+    if shares[worst] < bounds[worst]:
         return None
     series = judged[worst]
-    first = float(series.step[int((series.value >= DEAD).argmax())])
+    first = float(series.step[int((series.value >= bounds[worst]).argmax())])
     return Evidence(
         f"{figure(100 * shares[worst])} % of the units of {worst.removeprefix(PREFIX)} are dead, from "
         f"{run.place(first)} on",
         steps=(first,),
-        values={"share": shares[worst], "layers": sum(share >= DEAD for share in shares.values())},
+        values={"share": shares[worst], "layers": sum(share >= bounds[name] for name, share in shares.items())},
     )
 
 

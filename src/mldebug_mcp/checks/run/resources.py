@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 import numpy as np
 
 from mldebug_mcp.checks.asking import first_of, outcome_of, reading, with_attribute
@@ -12,7 +14,8 @@ from mldebug_mcp.core.arrays import median, quantile
 from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.core.text import counted, figure, ratio
 from mldebug_mcp.logs.columns import Floats
-from mldebug_mcp.logs.names import Quantity
+from mldebug_mcp.logs.names import Quantity, role_of
+from mldebug_mcp.logs.names.words import pieces_of
 from mldebug_mcp.logs.run import Run, Series
 from mldebug_mcp.logs.settings.facts import POLICIES
 
@@ -382,14 +385,14 @@ def data_wait(run: Run) -> Series | None:
     """Return the share of each recorded step that waits for data, between 0 and 1; None if unknown.
 
     The step is as long as its own time says. Else, where each step has a record, as a rate of steps or the clock does:
-    of several steps to a record, none tells whether the wait is that of one of them or of all. A step time that is
-    shorter than the wait does not hold it.
+    of several steps to a record, none tells whether the wait is that of one of them or of all. Else it is as long as
+    the wait and the passes through the model together. A step time that is shorter than the wait does not hold it.
     """
     if PERCENT in run:
         percent = run[PERCENT].finite
         return Series("share", percent.step, percent.value / 100)
     data = next(run.with_role(Quantity.DATA_TIME, phase="train", parts=True), None)
-    whole = _step_time(run, data.finite) if data is not None else None
+    whole = (_step_time(run, data.finite) or _of_parts(run, data.finite)) if data is not None else None
     if data is None or whole is None:
         return None
     step, waited, total = aligned(data.finite, whole)
@@ -411,6 +414,35 @@ def _step_time(run: Run, data: Series) -> Series | None:
         return Series("step_time", moving.step, 1 / moving.value)
     clock = next(run.with_role(Quantity.ELAPSED, Quantity.TIMESTAMP), None)
     return None if clock is None else _between(clock.finite.step, clock.finite.value)
+
+
+BACKWARD = 2.0
+"""Times a forward pass that a backward pass takes. Chosen: it has two products of matrices where that has one."""
+_BOTH_PASSES = frozenset({"bwd", "backward", "compute"})
+"""Words of a time of the forward pass that holds the backward pass as well."""
+BEYOND_PARTS = 1.5
+"""Times the parts of a step that it takes by a clock, from which on they are not all of it. Chosen: by hand."""
+
+
+def _of_parts(run: Run, data: Series) -> Series | None:
+    """Return the wait and the passes of each step together; None where these are unknown or not all by the clock."""
+    roles = ((name, role_of(f"{name}_s")) for name, series in run.series.items() if series.role is None)
+    bare = (run[name] for name, role in roles if role and role.quantity == Quantity.FORWARD_TIME)  # "fwd_bwd=11ms"
+    forward = next(chain(run.with_role(Quantity.FORWARD_TIME, phase="train"), bare), None)
+    if forward is None or not len(forward.finite):
+        return None
+    backward = next(run.with_role(Quantity.BACKWARD_TIME, phase="train"), None)
+    step, waited, passes = aligned(data, forward.finite)
+    if backward is not None:
+        step, passes, more = aligned(Series("", step, passes), backward.finite)
+        step, waited, passes = aligned(Series("", data.step, data.value), Series("", step, passes + more))
+    elif _BOTH_PASSES.isdisjoint(pieces_of(forward.logged_as or forward.name)):
+        passes = (1 + BACKWARD) * passes
+    whole = waited + passes
+    clock = next(run.with_role(Quantity.ELAPSED, Quantity.TIMESTAMP), None)
+    by_clock = _between(clock.finite.step, clock.finite.value).value if clock is not None else whole
+    is_all = len(whole) and len(by_clock) and median(by_clock) <= BEYOND_PARTS * median(whole)
+    return Series("step_time", step, whole) if is_all else None
 
 
 def _between(steps: Floats, seconds: Floats) -> Series:

@@ -20,6 +20,7 @@ from mldebug_mcp.checks.reference_settings import (
     usual_rates,
 )
 from mldebug_mcp.checks.reference_settings import USUAL as REFERENCE_SETTINGS_USUAL
+from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import counted, figure
 from mldebug_mcp.logs.names import Quantity
@@ -376,9 +377,14 @@ _COUNTED_PER_ROW = regex(
 _LENGTH_OF_ANSWERS = regex(r"(?:mean_|avg_)?(?:completion|answer|response)s?_(?:tokens|len(?:gth)?)", re.IGNORECASE)
 
 
+_LENGTH_OF_ROWS = regex(r"(?:mean_|avg_)?(?:seq(?:uence)?|row|sample|example)s?_(?:tokens|len(?:gth)?)")
+NEARLY_WHOLE = 0.9
+"""Share of a row's tokens that count where all do. Chosen: the first of each row does not, and rows are sampled."""
+
+
 def _more_than_answers_count(run: Run) -> Evidence | None:
     """Return that more tokens of a row count in the loss than its answer has; None where the log does not show that."""
-    per_row = next(iter(_called(run, _COUNTED_PER_ROW)), None)
+    per_row = next(iter(_called(run, _COUNTED_PER_ROW)), None) or _whole_rows(run)
     if per_row is None or len(per_row) < MIN_LABEL_RECORDS:
         return None
     lengths = [
@@ -388,7 +394,7 @@ def _more_than_answers_count(run: Run) -> Evidence | None:
     ]
     lengths += [
         (series.logged_as or series.name, float(series.finite.value.max()))
-        for series in run.with_role(Quantity.COMPLETION_LENGTH, phase="eval")
+        for series in run.with_role(Quantity.COMPLETION_LENGTH)
         if len(series.finite)
     ]
     least = float(per_row.value.min())
@@ -400,6 +406,19 @@ def _more_than_answers_count(run: Run) -> Evidence | None:
         f"{figure(length)}: tokens of the prompt count in the loss too"
     )
     return Evidence(summary, steps=(float(per_row.step[0]),), values={"counted": least, "answer": length})
+
+
+def _whole_rows(run: Run) -> Series | None:
+    """Return the tokens of each row that count in the loss of a batch, where rows have hardly more; None otherwise.
+
+    A count that is summed over batches is larger than rows are.
+    """
+    counts, batch = next(run.with_role(Quantity.LOSS_TOKENS, phase="train"), None), run.facts.effective_batch
+    rows = next(iter(_called(run, _LENGTH_OF_ROWS)), None)
+    if counts is None or not len(counts.finite) or rows is None or not len(rows) or not batch:
+        return None
+    per_row = Series(f"{counts.name} of each row", counts.finite.step, counts.finite.value / batch)
+    return per_row if NEARLY_WHOLE * median(rows.value) <= median(per_row.value) <= median(rows.value) else None
 
 
 def prompts_counted(run: Run) -> Evidence | None:

@@ -35,7 +35,9 @@ _DIVERGENCES = frozenset({Quantity.KL, Quantity.APPROXIMATE_KL})
 _BY_CHANCE = frozenset({Quantity.POLICY_RATIO, Quantity.POLICY_LOSS, Quantity.APPROXIMATE_KL})
 """What is logged where the policy itself draws its actions: no share of them is drawn at random besides."""
 _AGENTS = frozenset({Quantity.EPISODE, Quantity.EPISODE_LENGTH, Quantity.EXPLORATION})
-_TELLING = frozenset({"r", "r std", "rm", "h", "ev", "pg", "pi", "vf", "dead groups"})
+_TELLING = frozenset(
+    {"r", "r std", "rm", "scorer", "grader", "h", "ev", "pg", "pi", "vf", "dead groups", "flat groups"}
+)
 """Abbreviations that tell together that a policy learns: `eps` and `clip` may be those of private gradients."""
 LEAST_OF_A_POLICY = 2
 """Abbreviations of what a policy logs that tell that one learns, where no name does in full; chosen by hand."""
@@ -96,8 +98,8 @@ class _Meaning:
 
 
 _OF_A_POLICY: Mapping[str, _Meaning] = {
-    **dict.fromkeys(("r", "ret", "rm", "fit", "fitness", "rew"), _Meaning("reward")),
-    **dict.fromkeys(("r std", "fit std", "rstd"), _Meaning("reward_std", _positive)),
+    **dict.fromkeys(("r", "ret", "rm", "fit", "fitness", "rew", "scorer", "grader"), _Meaning("reward")),
+    **dict.fromkeys(("r std", "fit std", "rstd", "scorer group sd"), _Meaning("reward_std", _positive)),
     **dict.fromkeys(("h", "h pi", "ent", "seq entropy"), _Meaning("entropy")),
     **dict.fromkeys(("ev", "exp var"), _Meaning("explained_variance")),
     "kl loss": _Meaning("kl"),
@@ -105,7 +107,7 @@ _OF_A_POLICY: Mapping[str, _Meaning] = {
     **dict.fromkeys(("vf", "vloss", "baseline loss", "loss value", "val fn loss"), _Meaning("value_loss")),
     **dict.fromkeys(("clip", "clip%", "clip %", "clip frac"), _Meaning("clip_ratio", _share)),
     **dict.fromkeys(("ε", "eps", "explore eps", "exploration eps"), _Meaning("exploration_rate", _share)),
-    **dict.fromkeys(("dead groups", "zero groups"), _Meaning("frac_reward_zero_std", _share)),
+    **dict.fromkeys(("dead groups", "zero groups", "flat groups"), _Meaning("frac_reward_zero_std", _share)),
     **dict.fromkeys(("ratio", "ppo ratio"), _Meaning("policy_ratio", _positive)),
     "adv": _Meaning("advantages"),
     **dict.fromkeys(("td", "td huber", "td mse", "v mse", "v huber"), _Meaning("value_loss")),
@@ -147,6 +149,11 @@ _EVER: Mapping[str, _Meaning] = {
 }
 _OF_AMOUNTS: Mapping[str, _Meaning] = {"tokens": _Meaning("num_tokens", _counts)}
 """... where nothing counts: next to a step, tokens may be those of a batch."""
+_OF_LABELS: Mapping[str, _Meaning] = {
+    "tgt": _Meaning("loss_tokens", _counts_again),
+    "tok": _Meaning("batch_tokens", _counts_again),
+}
+"""... where both are logged: the tokens that have a target, of all tokens of a batch."""
 _OF_TIMES: Mapping[str, _Meaning] = {
     "optimizer": _Meaning("optimizer_time", _positive),
     "t total": _Meaning("step_time", _positive),
@@ -181,6 +188,8 @@ def _tables(columns: Columns) -> list[Mapping[str, _Meaning]]:
         tables.append(_EPOCHS)
     if Quantity.STEP not in log.quantities:
         tables += [_STEPS, _WITHIN] if Quantity.EPOCH in log.quantities else [_STEPS, _OF_AMOUNTS]
+    if log.has("tgt", "tok"):
+        tables.append(_OF_LABELS)
     if {Quantity.FORWARD_TIME, Quantity.BACKWARD_TIME} <= log.quantities:
         tables.append(_OF_TIMES)
     return [*tables, _EVER]

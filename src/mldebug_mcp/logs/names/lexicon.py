@@ -71,6 +71,10 @@ LEAST_INFLECTED = 3
 # The words that names of metrics are made of; the words themselves stand in `words.json`.
 
 PHASES = grouped(METRIC_GROUPS["phases"]) | grouped(OTHER_LANGUAGES["phases"])
+JUDGED = all_of(METRICS["judged"])
+"""Words for who or what counts the success of a model, or that it had it: the share is one of right answers."""
+MISJUDGED = all_of(METRICS["misjudged"])
+"""Words with which such a share is one of wrong answers, or none."""
 PARTS_OF_A_MODEL = all_of(METRICS["parts_of_a_model"])
 """Words that name a part of a model and nothing else, below what is measured of it."""
 STATISTICS = grouped(METRIC_GROUPS["statistics"]) | {

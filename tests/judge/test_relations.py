@@ -1,0 +1,196 @@
+"""What columns say together of success, labels, repeated evaluations, cycles and parts that stand still."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mldebug_mcp import RunDiagnosis, diagnose_run
+
+NOISE = np.random.default_rng(8).normal(0, 1, 1000)
+Columns = dict[str, Any]
+
+
+def diagnosed(columns: Columns, evaluated: Columns | None = None, steps: int = 200, **settings: Any) -> RunDiagnosis:
+    """Diagnose a run whose columns are functions of the step, those of evaluation every tenth step."""
+    records = []
+    for step in range(1, steps + 1):
+        record = {"step": float(step)} | {name: float(value(step)) for name, value in columns.items()}
+        if step % 10 == 0:
+            record |= {name: float(value(step)) for name, value in (evaluated or {}).items()}
+        records.append(record)
+    return diagnose_run(records, settings=settings or None)
+
+
+def facts(answer: RunDiagnosis) -> dict[str, str]:
+    return {fact.fact: fact.text for fact in answer.sheet.facts}
+
+
+def falling(start: float, end: float, within: float = 30.0) -> Any:
+    return lambda step: end + (start - end) * math.exp(-step / within) * (1 + 0.01 * float(NOISE[step]))
+
+
+def still(value: float) -> Any:
+    return lambda _: value
+
+
+POLICY: Columns = {
+    "reward": lambda step: 0.3 + 0.7 * (1 - math.exp(-step / 60)) + 0.01 * float(NOISE[step]),
+    "entropy": lambda step: 1.8 - step / 250,
+    "kl": lambda step: step / 100,
+}
+
+
+@pytest.mark.parametrize(("name", "end", "stated"), [
+    ("audit_correct", 0.15, ["success_falls_with_reward"]),
+    ("human_panel_ok", 0.0, ["success_falls_with_reward", "success_gone"]),
+    ("audit_correct", 0.34, []), ("token7_share", 0.0, []), ("audit_wrong_share", 0.0, []),
+])  # fmt: skip
+def test_a_success_that_falls_while_the_reward_rises_is_of_a_reward_that_is_hacked(
+    name: str, end: float, stated: list[str]
+) -> None:
+    columns = POLICY | {name: lambda step: falling(0.38, end, 60)(step) + 0.005 * float(NOISE[-step])}
+    answer = diagnosed(columns, algorithm="grpo")
+    assert [fact for fact in facts(answer) if fact.startswith("success_")] == stated
+    assert (answer.hypotheses[0].cause == "reward_hacking") is bool(stated)
+
+
+def test_one_of_several_successes_that_falls_is_a_trade_between_tasks() -> None:
+    evaluated = {"eval_exact_a_acc": falling(0.6, 0.1), "eval_exact_b_acc": still(0.6), "eval_exact_c_acc": still(0.7)}
+    assert not any(fact.startswith("success_") for fact in facts(diagnosed(POLICY, evaluated, algorithm="grpo")))
+
+
+@pytest.mark.parametrize(("end", "stated"), [(0.02, True), (0.2, False), (0.9, False)])
+def test_pairs_that_are_learnt_against_a_panel_are_labelled_the_other_way(end: float, stated: bool) -> None:
+    def accuracy(step: int) -> float:
+        return 0.98 - 0.48 * math.exp(-step / 30)
+
+    columns = {"loss": falling(0.69, 0.1), "accuracy": accuracy, "margin": lambda step: step / 50}
+    evaluated = {"val_acc": accuracy, "expert_panel_agree": falling(0.28, end, 40)}
+    answer = diagnosed(columns, evaluated, task="reward model")
+    assert ("success_falls_with_pairs" in facts(answer)) is stated
+    assert (answer.hypotheses[0].cause == "preference_labels_swapped") is stated
+
+
+@pytest.mark.parametrize(("end", "eval_end", "task", "stated"), [
+    (0.0, 0.01, "ops lm", True), (0.8, 0.01, "ops lm", False), (0.0, 4.0, "ops lm", False),
+    (0.0, 0.01, "image classification", False),
+])  # fmt: skip
+def test_a_model_of_text_that_unlearns_to_write_while_both_losses_fall_has_shifted_labels(
+    end: float, eval_end: float, task: str, stated: bool
+) -> None:
+    evaluated = {"dev_loss": falling(6, eval_end), "free_run_ok": falling(1, end, 8)}
+    answer = diagnosed({"loss": falling(6, 0.01)}, evaluated, task=task)
+    assert ("success_falls_with_loss" in facts(answer)) is stated
+    assert not stated or answer.hypotheses[0].cause == "label_shift_error"
+
+
+@pytest.mark.parametrize(("late", "stated"), [
+    (lambda step: step % 3 // 2, True), (lambda step: 4 + step % 3, False), (lambda step: 120 + step % 9, False),
+])  # fmt: skip
+def test_tokens_with_a_label_that_run_out_train_nothing(late: Any, stated: bool) -> None:
+    columns = {
+        "loss": lambda step: (2.0 - step / 100) if step < 90 else 0.3 + 0.2 * float(NOISE[step]) ** 2,
+        "grad_norm": lambda step: 0.8 + 0.1 * float(NOISE[step]),
+        "tgt": lambda step: late(step) if step >= 90 else 215 + step % 9,
+        "tok": lambda step: 512 + step % 7,
+    }
+    answer = diagnosed(columns, task="sft")
+    assert ("labels_run_out" in facts(answer)) is stated
+    assert (answer.hypotheses[0].cause == "all_labels_masked") is stated
+
+
+@pytest.mark.parametrize("names", [("val_iou", "val_iou_rerun"), ("val/iou", "val/iou_pass2"),
+                                   ("val_iou_pass1", "val_iou_pass2")])  # fmt: skip
+@pytest.mark.parametrize(("off", "stated"), [(0.03, True), (0.0, False)])
+def test_two_passes_over_the_same_rows_that_differ_are_not_in_evaluation_mode(
+    names: tuple[str, str], off: float, stated: bool
+) -> None:
+    score = falling(0.15, 0.75, 40)
+    again = lambda step: score(step) * (1 + off * (1 if step % 20 else -1))  # noqa: E731
+    answer = diagnosed({"loss": falling(0.7, 0.2)}, dict(zip(names, (score, again), strict=True)))
+    assert ("evaluated_twice" in facts(answer)) is stated
+    assert any(hypothesis.cause == "eval_mode_bug" for hypothesis in answer.hypotheses[:1]) is stated
+
+
+def test_a_second_set_is_no_second_evaluation() -> None:
+    evaluated = {"val_iou": falling(0.1, 0.7), "val2_iou": falling(0.1, 0.6)}
+    assert "evaluated_twice" not in facts(diagnosed({"loss": falling(0.7, 0.2)}, evaluated))
+
+
+@pytest.mark.parametrize(("counted", "answer_tokens", "task", "stated"), [
+    (464, 9, "station sft", True), (464, 29, "station sft", False), (160, 9, "station sft", False),
+    (2320, 9, "station sft", False),
+])  # fmt: skip
+def test_as_many_tokens_in_the_loss_as_rows_have_are_more_than_their_answers(
+    counted: float, answer_tokens: float, task: str, stated: bool
+) -> None:
+    columns = {
+        "loss": falling(3.7, 0.5), "loss_tokens": lambda step: counted + step % 3,
+        "mean_sequence_tokens": still(30.0), "mean_answer_tokens": still(answer_tokens),
+    }  # fmt: skip
+    evaluated = {"eval_loss": falling(3.7, 0.01)}
+    answer = diagnosed(columns, evaluated, task=task, train_on="replies", per_device_train_batch_size=16)
+    assert ("prompts_count_unmeant" in facts(answer)) is stated
+    assert (answer.hypotheses[0].cause == "prompt_not_masked") is stated
+
+
+@pytest.mark.parametrize(("change", "gradient", "fact"), [
+    (0.0, 1.2, "part_stands_still_with_gradient"), (0.0, 0.0, "part_stands_still"), (0.01, 1.2, ""),
+])  # fmt: skip
+def test_a_part_that_never_changes_though_it_has_a_gradient_is_left_out_of_the_updates(
+    change: float, gradient: float, fact: str
+) -> None:
+    answer = diagnosed({
+        "loss": falling(0.8, 0.5), "encoder/delta_since_last_log": still(change),
+        "decoder/delta_since_last_log": lambda step: 0.3 + 0.01 * float(NOISE[step]),
+        "encoder/grad_norm": still(gradient), "decoder/grad_norm": still(0.4),
+    })  # fmt: skip
+    assert {fact for fact in facts(answer) if fact.startswith("part_stands")} == ({fact} if fact else set())
+    assert (answer.hypotheses[0].cause == "params_not_training") is ("gradient" in fact)
+
+
+def cycle(step: int) -> float:
+    return 0.5 * (1 + math.cos(math.pi * (step % 50) / 50))
+
+
+@pytest.mark.parametrize(("schedule", "gain", "fact"), [
+    ("CosineAnnealingWarmRestarts", 0.2, "set_cycles_end_lower"), ("cosine", 0.2, "cycles_end_lower"),
+    ("CosineAnnealingWarmRestarts", -0.05, ""),
+])  # fmt: skip
+def test_a_loss_that_ends_each_cycle_of_the_rate_lower_follows_its_schedule(
+    schedule: str, gain: float, fact: str
+) -> None:
+    columns = {
+        "loss": lambda step: 1.4 - gain * (step // 50) + 0.3 * cycle(step) + 0.005 * float(NOISE[step]),
+        "lr": lambda step: 1e-3 * (0.01 + cycle(step)),
+    }
+    answer = diagnosed(columns, steps=199, lr_scheduler=schedule)
+    assert {fact for fact in facts(answer) if fact.endswith("cycles_end_lower")} == ({fact} if fact else set())
+    assert fact != "set_cycles_end_lower" or answer.hypotheses[0].cause == "healthy"
+
+
+@pytest.mark.parametrize(("end", "stated"), [(0.04, True), (1.2, False)])
+def test_batches_of_few_rows_that_scatter_are_enough_where_evaluation_improves_steadily(
+    end: float, stated: bool
+) -> None:
+    columns = {"loss": lambda step: abs(falling(1.7, end, 40)(step) * (1 + 0.2 * float(NOISE[step])))}
+    answer = diagnosed(columns, {"val_loss": falling(1.7, end, 40)}, batch_size=4)
+    assert ("few_rows_learn" in facts(answer)) is stated
+    assert not stated or answer.hypotheses[0].cause == "healthy"
+
+
+@pytest.mark.parametrize(("far", "stated"), [(0.9, True), (0.14, False)])
+def test_a_set_of_another_year_that_is_far_worse_than_rows_drawn_at_random_tells_of_a_leak(
+    far: float, stated: bool
+) -> None:
+    evaluated = {
+        "val_loss": falling(0.7, 0.1), "val_acc": lambda step: 0.98 - 0.4 * math.exp(-step / 30),
+        "season2024_loss": falling(0.7, far), "season2024_acc": still(0.64 if stated else 0.96),
+    }  # fmt: skip
+    answer = diagnosed({"train_loss": falling(0.7, 0.1)}, evaluated, task="classification")
+    assert ("held_out_sets_disagree" in facts(answer)) is stated
+    assert (answer.hypotheses[0].cause == "train_eval_leakage") is stated
