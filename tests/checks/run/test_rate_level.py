@@ -246,3 +246,21 @@ def test_a_model_of_unknown_or_usual_size_does_not_take_them(told: dict[str, flo
     columns = {name: np.full(30, value) for name, value in told.items()}
     run = run_of(columns, loss=np.linspace(3, 1, 30), learning_rate=[2e-3] * 30, kind="sft")
     assert state("lr_high", run) is State.PRESENT
+
+
+@pytest.mark.parametrize(
+    ("ends_at", "evaluated", "expected"),
+    [
+        (0.05, [2.0, 0.5, 0.1, 0.06], State.UNKNOWN),
+        (0.05, [2.0, 0.1, 0.5, 0.6], State.PRESENT),
+        (1.5, [2.4, 1.9, 1.6, 1.55], State.PRESENT),
+    ],
+)
+def test_a_high_rate_at_which_nearly_all_is_learnt_accuses_nothing(
+    ends_at: float, evaluated: list[float], expected: State
+) -> None:
+    loss = ends_at + (3 - ends_at) * np.exp(-np.arange(40) / 5)
+    run = run_of(
+        loss=loss, learning_rate=np.linspace(4e-3, 0, 40), eval_loss=evaluated, kind="sft", config={"lora_r": 16}
+    )
+    assert state("lr_high", run) is expected

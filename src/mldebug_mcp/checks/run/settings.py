@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
+
 from mldebug_mcp.checks.asking import ask_in_turn, by_outcome, first_seen, outcome_of, reading, with_attribute
 from mldebug_mcp.checks.check import Answers, CannotTell, Evidence, Outcome, question, symptom
-from mldebug_mcp.checks.curve import aligned
+from mldebug_mcp.checks.curve import aligned, end_level, positive
 from mldebug_mcp.checks.learning_rate import peak_of, still_rising
 from mldebug_mcp.checks.policies import TEXT_POLICIES, kept_rise
 from mldebug_mcp.checks.reference_settings import (
@@ -26,6 +28,7 @@ from mldebug_mcp.core.text import counted, figure
 from mldebug_mcp.logs.names import Quantity
 from mldebug_mcp.logs.names.words import pieces_of
 from mldebug_mcp.logs.run import Run, Series
+from mldebug_mcp.logs.settings.facts import POLICIES
 
 # Is a setting unusual by itself? Of several the least usual is told.
 
@@ -175,6 +178,14 @@ MIN_TIMES_LARGEST = 10.0
 """Times that rate, from which on a rate is too high for a run of any kind. Chosen: ten times is not tuning."""
 SMALLEST_MODELS = 3e-3
 """... and above this. Chosen: a model of a few layers, trained from scratch, takes it."""
+LEAST_LEARNING = 12
+"""Values of a loss that tell whether it learns nearly all there is. Chosen: six for each half."""
+LEARNT, STAYS_LEARNT = 0.1, 0.5
+"""Shares of its start at which such a loss ends, and above which it never lies in its later half. Chosen: by hand."""
+MOST_OF_SECOND = 3.0
+"""Times its second value that the first one is at most. Chosen: by hand."""
+NEAR_BEST = 1.1
+"""Times its lowest at which evaluation ends then at most. Chosen: noise between two evaluations."""
 _SOURCES = ("axolotl_stability", "remote_gpu_trainer", "trl_docs", "smol_playbook", "karpathy_recipe")
 
 
@@ -194,7 +205,22 @@ def lr_high(run: Run, peak: float, step: float) -> Evidence | None:
     high = [usual_range for usual_range in ranges if peak > GENEROUS_ABOVE * usual_range.high]
     if high and run.kind in TEXT_POLICIES and kept_rise(run) is not None:
         raise CannotTell("the rate would be far too high for a large policy, and this one learns at it")
+    if high and run.kind not in POLICIES and _learns_nearly_all(run):
+        raise CannotTell("the rate would be far too high for many a run, and this one learns nearly all at it")
     return _outside(run, ranges, high, peak, step)
+
+
+def _learns_nearly_all(run: Run) -> bool:
+    """Say whether the loss comes down to a small part of its start and stays there, and evaluation ends at its best."""
+    loss = run["loss"].finite.value if "loss" in run else np.zeros(0)
+    held_out = run["eval_loss"].value if "eval_loss" in run else np.zeros(0)
+    if len(loss) < LEAST_LEARNING or not positive(loss) or len(loss) < len(run["loss"]):
+        return False
+    start, later = float(loss[0]), loss[len(loss) // 2 :]
+    if start > MOST_OF_SECOND * float(loss[1]):
+        return False  # what the first updates blew up says nothing of where it began
+    falls = end_level(loss) <= LEARNT * start and float(later.max()) <= STAYS_LEARNT * start
+    return falls and (not len(held_out) or float(held_out[-1]) <= NEAR_BEST * float(np.nanmin(held_out)))
 
 
 def _peak_in_words(run: Run, peak: float, step: float) -> str:
