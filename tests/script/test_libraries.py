@@ -226,6 +226,43 @@ class Gan(L.LightningModule):
         second.step()
 trainer = L.Trainer(max_steps=100_000)  # here
 """
+LOGITS = """
+from torchmetrics.classification import BinaryAUROC
+net = nn.Linear(8, 1)
+criterion = nn.BCEWithLogitsLoss()
+metric = BinaryAUROC()
+def evaluate(val_loader):
+    net.eval()
+    with torch.no_grad():
+        for x, y in val_loader:
+            outputs = net(x).squeeze(1)
+            metric.update(outputs, y.int())  # here
+    return metric.compute()
+"""
+OPTAX = """
+import optax
+import jax.numpy as jnp
+def loss_of(params, tokens, padded):
+    labels = jnp.where(padded, -100, tokens)
+    losses = optax.softmax_cross_entropy_with_integer_labels(apply(params, tokens), labels)  # here
+    return losses.mean()
+"""
+TOKENIZER = """
+from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+tokenizer = Tokenizer(models.BPE())
+tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel()
+tokenizer.train_from_iterator(sample, trainers.BpeTrainer(vocab_size=3000))  # here
+"""
+KERAS = """
+import keras
+accumulated = 4
+updates = len(rows) // 32 // accumulated * 10
+rate = keras.optimizers.schedules.CosineDecay(
+    1e-3,
+    decay_steps=updates,  # here
+)
+optimizer = keras.optimizers.Adam(rate, gradient_accumulation_steps=accumulated)
+"""
 CASES = {
     "autocast_around_the_loop": (AUTOCAST, ("bfloat16):", "bfloat16, cache_enabled=False):")),
     "scheduled_after_loading": (RESUMED, None),
@@ -250,6 +287,10 @@ CASES = {
     "annotation_zero": (COCO, ("len(annotations),", "len(annotations) + 1,")),
     "target_moved_on": (GRAPHS, ("class_index", "y")),
     "steps_of_each_optimizer": (TWO, ("max_steps=100_000", "max_epochs=100")),
+    "logits_by_the_batch": (LOGITS, ("net(x).squeeze(1)", "torch.sigmoid(net(x)).squeeze(1)")),
+    "negative_labels_counted": (OPTAX, ("losses.mean()", "(losses * ~padded).sum() / (~padded).sum()")),
+    "alphabet_of_a_sample": (TOKENIZER, ("=3000", "=3000, initial_alphabet=pre_tokenizers.ByteLevel.alphabet()")),
+    "schedule_units": (KERAS, ("// 32 // accumulated", "// 32")),
 }
 OTHERS = {
     "set_epoch_missing": REPEATED,

@@ -178,3 +178,73 @@ def steps_of_each_optimizer(roles: Roles) -> Iterator[Fault]:
                 f"max_steps={bound:g} counts the steps of {' and '.join(both)} together: {bound / len(both):g} batches"
             )
             yield fault("steps_of_each_optimizer", call.line, "depends", says, lines=(optimizers[both[0]].line,))
+
+
+def logits_by_the_batch(roles: Roles) -> Iterator[Fault]:
+    """A metric of torchmetrics is given logits, and decides batch by batch whether they are probabilities.
+
+    Source: findings/torchmetrics_logits_by_the_batch.sh.
+    """
+    if "torchmetrics" not in roles.source or not roles.uses("BCEWithLogits", "cross_entropy_with_logits"):
+        return
+    metrics = {made.target for made in roles.script.assignments if _is_binary(made.value)}
+    for call in roles.script.calls:
+        owner = call.owner if call.method == "update" else call.name
+        if owner not in metrics or not call.loops or not call.node.args:
+            continue
+        outputs = roles.source_of(call.node.args[0], call)
+        by_model = any(roles.calls_model(part) for part in ast.walk(outputs) if isinstance(part, ast.Call))
+        if by_model and not re.search(r"sigmoid|prob|[<>]|round", ast.unparse(outputs)):
+            says = (
+                f"{owner} is given logits, and cuts a batch whose logits all lie between 0 and 1 at 0.5, as it takes "
+                "them for probabilities"
+            )
+            yield fault("logits_by_the_batch", call.line, "depends", says)
+            return
+
+
+def _is_binary(node: ast.expr) -> bool:
+    """Say whether a value is a metric of two classes that takes logits or probabilities."""
+    name = dotted(node).rpartition(".")[2]
+    if not isinstance(node, ast.Call) or not re.search(
+        r"AUROC|Accuracy|AveragePrecision|F1Score|Precision|Recall", name
+    ):
+        return False
+    tasks = {constant_of(keyword.value) for keyword in node.keywords if keyword.arg == "task"}
+    return name.startswith(("Binary", "Multilabel")) or bool(tasks & {"binary", "multilabel"})
+
+
+def negative_labels_counted(roles: Roles) -> Iterator[Fault]:
+    """Places are marked by a negative label for Optax, which takes it for a class or pushes all classes down.
+
+    Source: findings/labels_outside_of_the_classes.sh.
+    """
+    for mean in roles.script.named("mean"):
+        owner = mean.node.func.value if isinstance(mean.node.func, ast.Attribute) else None
+        given = mean.node.args[0] if mean.node.args else owner
+        losses = roles.source_of(given, mean) if given is not None else None
+        call = roles.call_of(losses) if isinstance(losses, ast.Call) else None
+        if call is None or call.method != "softmax_cross_entropy_with_integer_labels":
+            continue
+        labels = call.argument("labels", 1)
+        made = roles.spelled_out(labels) if labels is not None else None
+        chosen = made.args if isinstance(made, ast.Call) and dotted(made.func).endswith("where") else []
+        marks = [mark for part in chosen if isinstance(mark := constant_of(part), int) and mark < 0]
+        if marks and not {"where"} & {*mean.keywords, *call.keywords}:
+            says = f"labels of {marks[0]} count in the mean: {call.name}() has no label that it leaves out"
+            yield fault("negative_labels_counted", call.line, "likely", says)
+
+
+def alphabet_of_a_sample(roles: Roles) -> Iterator[Fault]:
+    """A byte-level tokenizer is trained without the alphabet of bytes: what its sample lacks has no token.
+
+    Source: findings/byte_level_tokenizers_drop_unseen_digits.sh.
+    """
+    of_bytes = roles.script.named("ByteLevel") and roles.is_imported_from("tokenizers", "ByteLevel")
+    for call in roles.script.named("BpeTrainer") if of_bytes else ():
+        spread = any(keyword.arg is None for keyword in call.node.keywords)
+        if "initial_alphabet" not in call.keywords and not spread and "alphabet" not in roles.source:
+            says = (
+                "only bytes that are in the sample get a token: digits and letters that it lacks are left out of texts"
+            )
+            yield fault("alphabet_of_a_sample", call.line, "depends", says)
