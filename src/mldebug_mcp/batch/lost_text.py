@@ -28,8 +28,8 @@ from mldebug_mcp.core.text import shorten
 MAX_COMPARED = 1000
 """Conversations of a piece of the data that are rendered and compared. Chosen: a second of work."""
 MAX_CHARACTERS = 2000
-"""Different characters of a piece of the data that are tokenized alone. Chosen: any alphabet has fewer."""
-AROUND = 24
+"""Different characters of a piece of the data that are tokenized alone. Chosen: alphabets have fewer; of Chinese it is a part."""
+EXAMPLE_MARGIN = 24
 """Characters that an example shows on either side. Chosen: a few words."""
 MAX_EXAMPLE = 60
 """Characters of an example. Chosen: half a line."""
@@ -151,8 +151,8 @@ def _characters(table: Table, tokenizer: Tokenizer) -> Iterator[_Loss]:
     for place, is_answer, text in texts if lost else ():
         found = sorted(lost & set(text))
         if found:
-            start = max(text.index(found[0]) - AROUND, 0)
-            example = text[start : start + 2 * AROUND]
+            start = max(text.index(found[0]) - EXAMPLE_MARGIN, 0)
+            example = text[start : start + 2 * EXAMPLE_MARGIN]
             after = tokenizer.text(tokenizer.encode(example, special=False))
             after = after if example.startswith(" ") else after.removeprefix(" ")  # some put a space in front
             named = ", ".join(map(repr, found[:MAX_NAMED])) + (

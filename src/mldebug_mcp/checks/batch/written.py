@@ -84,7 +84,7 @@ def message_parts_lost(batch: Batch) -> Evidence | None:
 
 @batch_check(
     severity="warning",
-    why="Code that begins with an indent no longer stands at one depth: the model learns code that does not run.",
+    why="The first line loses its depth, and the lines below keep theirs: the model learns code that does not run.",
     fix="Begin answers with a line that has no indent, such as a fence; or take the strip out of the template.",
     quotes=("karpathy_recipe_inspect_data",),
     purposes=("sft", "dpo", "vlm", "pretraining", "generation"),
@@ -94,7 +94,7 @@ def first_indent_lost(batch: Batch) -> Evidence | None:
 
     A fact where it is so of the messages alone that the model does not write.
 
-    Not this when: the message is one line, or the lines below it stand at the margin.
+    Not this when: the message is one line, or the lines below it have no indent.
     """
     return _lost(batch, "first_indent_lost")
 

@@ -373,7 +373,7 @@ def loss_by_batch_size(roles: Roles) -> Iterator[Fault]:
         if "arange" in {name.rpartition(".")[2] for name in calls_in(target)} and len(both) > 1:
             (one, size), (other, other_size) = next(iter(trained.items())), next(iter(held_out.items()))
             says = (
-                f"each row is told apart from the others of its batch: {one} has {size} and {other} {other_size}, so "
+                f"each row is compared with the others of its batch: {one} has {size} and {other} {other_size}, so "
                 "that the two losses cannot be compared"
             )
             lines = (roles.loaders[one].line, roles.loaders[other].line)
