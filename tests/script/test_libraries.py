@@ -304,6 +304,22 @@ OTHERS = {
     "annotation_zero": COCO.replace("annotations = []", "number = 0\nannotations = []")
     .replace("len(annotations),", "number,").replace("        })", "        })\n        number += 1"),
 }  # fmt: skip
+LIKENESS = """
+def loss_of(one, other):
+    return -F.cosine_similarity(one, other.detach()).mean()
+net = nn.Linear(8, 8)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+sched = torch.optim.lr_scheduler.ReduceLROnPlateau(opt, "min", patience=5)
+for epoch in range(50):
+    losses = []
+    for x, y in loader:
+        loss = loss_of(net(x), net(y))
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+        losses.append(loss.item())
+    sched.step(sum(losses) / len(losses))  # here
+"""
 HEALTHY = {
     "autocast in each step": AUTOCAST.replace("with torch", "for x, y in loader:\n    with torch")
     .replace("    for x, y in loader:\n        loss", "        loss")
@@ -314,6 +330,7 @@ HEALTHY = {
     "a schedule that begins with the whole rate": RESUMED.replace("warm, ", "").replace("warm = ", "warm_up = ")
     .replace("LinearLR(opt, 0.1", "LinearLR(opt, 1.0").replace(", [500]", ", []"),
     "a plateau of a loss of two signs": PLATEAU.replace("loss = -", "loss = l1_loss(mixed, clean) - "),
+    "a plateau of a distance": LIKENESS.replace("return -F", "return 1 - F"),
     "a plateau of a loss above zero": PLATEAU.replace("-si_sdr", "l1_loss"),
     "a plateau of a likelihood": PLATEAU.replace("-si_sdr(", "-dist.log_prob("),
     "a study that minimizes a negative score": OPTUNA.replace("return log_loss", "return -accuracy_score")
@@ -336,7 +353,7 @@ HEALTHY = {
 
 @pytest.mark.parametrize(
     ("rule", "text"),
-    [(rule, text) for rule, (text, _) in CASES.items()] + list(OTHERS.items()),
+    [*((rule, text) for rule, (text, _) in CASES.items()), *OTHERS.items(), ("plateau_below_zero", LIKENESS)],
 )
 def test_the_line_is_found(rule: str, text: str, tmp_path: Path) -> None:
     file = tmp_path / "train.py"

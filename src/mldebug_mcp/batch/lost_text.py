@@ -28,7 +28,7 @@ from mldebug_mcp.core.text import shorten
 MAX_COMPARED = 1000
 """Conversations of a piece of the data that are rendered and compared. Chosen: a second of work."""
 MAX_CHARACTERS = 2000
-"""Different characters of a piece of the data that are tokenized alone. Chosen: alphabets have fewer; of Chinese it is a part."""
+"""Different characters of a piece of the data that are tokenized alone. Chosen: alphabets have fewer."""
 EXAMPLE_MARGIN = 24
 """Characters that an example shows on either side. Chosen: a few words."""
 MAX_EXAMPLE = 60

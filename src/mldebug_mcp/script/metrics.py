@@ -175,8 +175,10 @@ def _with_its_sign(roles: Roles, node: ast.expr, function: str) -> list[tuple[as
             return [(node.left, function), (node.right, function)]
         case ast.Name():
             made = roles.assignments_by_name.get((function, node.id), [])
-            known = all(each.place is None for each in made)
-            return [(each.value, function) for each in made if constant_of(each.value) != 0] if known else []
+            values = [each.value for each in made if constant_of(each.value) != 0 and ast.unparse(each.value) != "[]"]
+            kept = [call for call in roles.script.named("append") if call.function == function]
+            values += [call.node.args[0] for call in kept if call.owner == node.id and call.node.args]
+            return [(value, function) for value in values] if all(each.place is None for each in made) else []
         case ast.Call():
             name = dotted(node.func).rpartition(".")[2]
             if name in KEEPS_SIGN:
