@@ -46,6 +46,7 @@ from mldebug_mcp.batch.formats import (
     other_formats_note,
 )
 from mldebug_mcp.batch.formats.files import held_out_note
+from mldebug_mcp.batch.lost_text import lost_text
 from mldebug_mcp.batch.roles import Words
 from mldebug_mcp.batch.sequences import Ints, Ragged, offsets_of
 from mldebug_mcp.batch.text_problems import chat_problems, text_problems
@@ -314,7 +315,11 @@ class DataSet:
             batch = build(_tokenized(table, context, words), context, words)
             notes = (*batch.notes, *(() if any_rows or first else self._left_out()))
             first = context.first
-            written = (*text_problems(table, first), *chat_problems(table, context.tokenizer, first))
+            written = (
+                *text_problems(table, first),
+                *chat_problems(table, context.tokenizer, first),
+                *lost_text(table, context.tokenizer, first),
+            )
             problems = (*batch.problems, *written, *rollout_problems(table, first), *_corrupt(table, first))
             # All pieces take the purpose of the first; and of the later ones, decoding a part is enough.
             budget = LATER_ROLE_TOKENS if any_rows or first else MAX_ROLE_TOKENS

@@ -23,7 +23,7 @@ _ANSWER = re.compile(r"\n\s*(?:Assistant|ASSISTANT|AI|Response) ?:")
 PLACEHOLDER = "<image>"
 _IMAGES = ("images", "image")
 
-_Messages = Sequence[Mapping[str, object]]
+Messages = Sequence[Mapping[str, object]]
 
 
 def asks_apart(chosen: object, rejected: object) -> bool:
@@ -44,7 +44,7 @@ def _asked(value: object) -> str | None:
     return "\n".join(questions) if questions else None
 
 
-def messages(value: object) -> _Messages:
+def messages(value: object) -> Messages:
     """Return a conversation's messages; none for other values."""
     if not isinstance(value, list):
         return ()
@@ -54,7 +54,7 @@ def messages(value: object) -> _Messages:
         return ()
 
 
-def breaks_calls(chat: _Messages) -> bool:
+def breaks_calls(chat: Messages) -> bool:
     """Return whether a call of a tool has arguments that are no JSON, or a result answers a call that nobody made."""
     made: set[object] = set()
     for message in chat:
@@ -202,7 +202,7 @@ def _rows(texts: Mapping[str, object], judge: Callable[[str, object], bool]) -> 
     return sorted(found)
 
 
-def _common(texts: Mapping[str, object], judge: Callable[[_Messages], bool]) -> list[int]:
+def _common(texts: Mapping[str, object], judge: Callable[[Messages], bool]) -> list[int]:
     """Return the places of the conversations that are judged so, if most of a column are."""
     for column in texts.values():
         chats = [(place, chat) for place, chat in _conversations(column) if chat]
@@ -220,7 +220,7 @@ def _asking_apart(texts: Mapping[str, object]) -> list[int]:
     return [place for place, pair in enumerate(zip(chosen, rejected, strict=False)) if asks_apart(*pair)]
 
 
-def _each_chat(texts: Mapping[str, object], judge: Callable[[_Messages], bool]) -> list[int]:
+def _each_chat(texts: Mapping[str, object], judge: Callable[[Messages], bool]) -> list[int]:
     found = {place for column in texts.values() for place, chat in _conversations(column) if judge(chat)}
     return sorted(found)
 
@@ -235,7 +235,7 @@ def _unplaced(table: Table) -> list[int]:
     return missing_placeholders(chats, images)
 
 
-def _conversations(column: object) -> Iterator[tuple[int, _Messages]]:
+def _conversations(column: object) -> Iterator[tuple[int, Messages]]:
     if not isinstance(column, list):
         return
     for place, value in enumerate(column):
@@ -247,18 +247,19 @@ def _conversations(column: object) -> Iterator[tuple[int, _Messages]]:
 
 
 def _is_garbled(_: str, value: object) -> bool:
-    return any(map(is_garbled, _strings(value)))
+    return any(map(is_garbled, strings_in(value)))
 
 
-def _strings(value: object) -> Iterator[str]:
+def strings_in(value: object) -> Iterator[str]:
+    """Yield the texts of a value: of a message its content and reasoning, at any depth."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, list):
         for part in value:
-            yield from _strings(part)
+            yield from strings_in(part)
     elif isinstance(value, dict):
         for name in ("content", "value", "text", "reasoning_content"):
-            yield from _strings(value.get(name))
+            yield from strings_in(value.get(name))
 
 
 def _breaks_off(name: str, value: object) -> bool:
@@ -305,12 +306,12 @@ def _is_open(words: str) -> bool:
     return tag is not None and f"</{tag[1]}" not in words and bool(words[tag.end() :].strip())
 
 
-def _is_exchanged(chat: _Messages) -> bool:
+def _is_exchanged(chat: Messages) -> bool:
     roles = [mapping.get("role") for mapping in chat if mapping.get("role") in _OPENING]
     return len(roles) > 1 and (roles[0], roles[-1]) == (ASSISTANT, "user")
 
 
-def _is_marked(chat: _Messages) -> bool:
+def _is_marked(chat: Messages) -> bool:
     return any(
         isinstance(words := mapping.get("content"), str) and mapping.get("role") in _OPENING and marker_before(words)
         for mapping in chat
@@ -335,13 +336,13 @@ MIN_SHARE_EMPTY = 0.9
 _EVERY_BLOCK_EMPTY = "every block of reasoning is empty"
 EMPTY_THINKING = re.compile(r"<(think|thinking|thought|reasoning)>\s{0,20}</\1>")
 
-_Chats = Sequence[tuple[int, Sequence[Mapping[str, object]]]]
+Chats = Sequence[tuple[int, Sequence[Mapping[str, object]]]]
 
 
 def chat_problems(table: Table, tokenizer: Tokenizer | None, first: int = 0) -> Iterator[Problem]:
     """Yield what the conversations and pairs of a table show, whose first row has the number `first`."""
     found = [*_pairs(table), *_empty_sides(table)]
-    chats = _chats_of(table)
+    chats = chats_of(table)
     tools = table.columns.get("tools")
     given = [place for place, row_tools in enumerate(tools) if row_tools] if isinstance(tools, list) else []
     found += [*_empty_answers(chats), *_rendering(chats, tokenizer, given), *_empty_reasoning(table)]
@@ -352,7 +353,7 @@ def chat_problems(table: Table, tokenizer: Tokenizer | None, first: int = 0) -> 
 _Found = tuple[str, str, list[int]]
 
 
-def _chats_of(table: Table) -> _Chats:
+def chats_of(table: Table) -> Chats:
     """Return the conversations of a table, a prompt together with what answers it."""
     names = [name for name in CHATS if isinstance(table.columns.get(name), list)][:1]
     if not names:
@@ -382,7 +383,7 @@ def _empty_reasoning(table: Table) -> Iterator[_Found]:
             yield "empty_thinking", _EVERY_BLOCK_EMPTY, empty
 
 
-def _empty_answers(chats: _Chats) -> Iterator[_Found]:
+def _empty_answers(chats: Chats) -> Iterator[_Found]:
     """Yield the conversations in which an assistant's turn says nothing and calls nothing."""
     places = [place for place, chat in chats if any(map(_says_nothing, chat))]
     if places:
@@ -412,9 +413,9 @@ def _says_nothing(message: Mapping[str, object]) -> bool:
     return isinstance(content, str) and not content.strip() and not message.get("reasoning_content")
 
 
-def _rendering(chats: _Chats, tokenizer: Tokenizer | None, given: list[int]) -> Iterator[_Found]:
+def _rendering(chats: Chats, tokenizer: Tokenizer | None, given: list[int]) -> Iterator[_Found]:
     template = None if tokenizer is None else tokenizer.chat_template
-    texts = [(place, chat, _text(chat, tokenizer)) for place, chat in chats[:MAX_RENDERED]]
+    texts = [(place, chat, rendered_text(chat, tokenizer)) for place, chat in chats[:MAX_RENDERED]]
     opened = [place for place, _, text in texts if THINKING.search(text)]
     thinking = [place for place, chat, text in texts if _only_empty_thinking(chat, text)]
     if thinking and 2 * len(thinking) > len(texts) and len(thinking) >= MIN_SHARE_EMPTY * len(opened):
@@ -438,7 +439,7 @@ def _rendering(chats: _Chats, tokenizer: Tokenizer | None, given: list[int]) -> 
         yield "tool_calls_dropped", "the chat template does not render the column tools", given
 
 
-def _text(chat: Sequence[Mapping[str, object]], tokenizer: Tokenizer | None) -> str:
+def rendered_text(chat: Sequence[Mapping[str, object]], tokenizer: Tokenizer | None) -> str:
     """Return a conversation as the template renders it; without one, as it is written; empty where it fails."""
     if tokenizer is None or tokenizer.chat_template is None:
         return "\n".join(str(message.get("content", "")) for message in chat)

@@ -25,12 +25,18 @@ DISTANCES = re.compile(
 )
 LIKENESS = re.compile(r"similarity$|(?:^|_)(?:ratio|accuracy|f1|score)$|_score$", re.IGNORECASE)
 """Functions whose result is lower, or higher, the better two things agree."""
+ABOVE_ZERO = re.compile(
+    r"si_?s[dn]r|(?:^|_)s[dn]r|psnr|ssim|similarity|acc(?:uracy)?$|f1|auc|dice|iou|reward|ndcg|_ll$|bleu", re.I
+)
+"""Names of what is above zero where a model is good, so that a loss which is its negative is below."""
 KEEPS_ORDER = {
     "mean", "sum", "float", "item", "round", "sqrt", "exp", "log", "log1p", "nanmean", "average", "median", "cpu",
     "numpy",
     "detach", "tolist", "int", "min", "max", "clip", "clamp", "minimum", "maximum", "compute", "tensor",
 }  # fmt: skip
 """Functions and methods after which what is better still is."""
+KEEPS_SIGN = ("item", "mean", "sum", "detach", "cpu", "float", "squeeze", "numpy", "nanmean")
+"""Methods and functions after which a value has the sign that it had."""
 TURNED: dict[Better, Better] = {"lower": "higher", "higher": "lower", "": ""}
 MAX_STEPS_FOLLOWED = 12
 
@@ -150,3 +156,50 @@ def _better_of_call(roles: Roles, node: ast.Call, function: str, depth: int) -> 
             return ""
         known = known or computed
     return "higher" if not known and LIKENESS.search(name) else known
+
+
+def is_below_zero(roles: Roles, node: ast.expr, function: str, depth: int = MAX_STEPS_FOLLOWED) -> bool:
+    """Say whether a value is the negative of what is above zero: of a loss, or of a score, or the mean of such."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        return _is_above_zero(roles, node.operand, function)
+    parts = _with_its_sign(roles, node, function) if depth else []
+    return bool(parts) and all(is_below_zero(roles, part, where, depth - 1) for part, where in parts)
+
+
+def _with_its_sign(roles: Roles, node: ast.expr, function: str) -> list[tuple[ast.expr, str]]:
+    """Return what has the sign of a value if all of it has one, each with its function; none where that is unknown."""
+    match node:
+        case ast.BinOp(op=ast.Div()):
+            return [(node.left, function)]
+        case ast.BinOp(op=ast.Add()):
+            return [(node.left, function), (node.right, function)]
+        case ast.Name():
+            made = roles.assignments_by_name.get((function, node.id), [])
+            values = [each.value for each in made if constant_of(each.value) != 0 and ast.unparse(each.value) != "[]"]
+            kept = [call for call in roles.script.named("append") if call.function == function]
+            values += [call.node.args[0] for call in kept if call.owner == node.id and call.node.args]
+            return [(value, function) for value in values] if all(each.place is None for each in made) else []
+        case ast.Call():
+            name = dotted(node.func).rpartition(".")[2]
+            if name in KEEPS_SIGN:
+                return [(part, function) for part in (*node.args[:1], _owner_of(node)) if part is not None][:1]
+            returned = values_returned(roles.definitions.get(name))
+            return [(returned[0], name)] if len(returned) == 1 and returned[0] is not None else []
+    return []
+
+
+def _owner_of(node: ast.Call) -> ast.expr | None:
+    """Return what a method is called of; None for a function of a library."""
+    owner = node.func.value if isinstance(node.func, ast.Attribute) else None
+    return None if owner is not None and dotted(owner) in ("torch", "np", "numpy", "jnp") else owner
+
+
+def _is_above_zero(roles: Roles, node: ast.expr, function: str) -> bool:
+    """Say whether a value is a loss or a score by what computes it, and not a logarithm of a probability."""
+    names = [dotted(part).rpartition(".")[2] for part in ast.walk(node) if isinstance(part, ast.Name | ast.Attribute)]
+    if isinstance(node, ast.Name):
+        made = roles.assignments_by_name.get((function, node.id), [])
+        names += [dotted(part).rpartition(".")[2] for each in made for part in ast.walk(each.value)]
+    if any(re.search(r"log_?p|log_?prob|likelihood|elbo", name) for name in names):
+        return False
+    return any(ABOVE_ZERO.search(name) for name in names) or better_of(roles, node, function) == "lower"

@@ -1,14 +1,16 @@
-"""Do the chat template and the pairs keep what the data set holds: tool calls, reasoning, distinct positives?"""
+"""Do the chat template and the pairs keep what the data set holds: tool calls, reasoning, text, distinct positives?"""
 
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 
 from mldebug_mcp.batch.batch import Batch
 from mldebug_mcp.batch.columns import CONTRASTED
 from mldebug_mcp.batch.endings import content, pairs
+from mldebug_mcp.batch.lost_text import ASKED
 from mldebug_mcp.batch.roles import RowRoles
 from mldebug_mcp.batch.sequences import Sequences
 from mldebug_mcp.batch.text_problems import EMPTY_THINKING, MIN_SHARE_EMPTY, THINKING
@@ -54,6 +56,64 @@ def system_prompt_dropped(batch: Batch) -> Evidence | None:
     Not this when: no tokenizer with a chat template is given; the rows are tokenized already.
     """
     return _evidence(batch, "system_prompt_dropped")
+
+
+def _lost(batch: Batch, check: str) -> Evidence | None:
+    """Return what is lost of what the model is to write; where it is lost of what it reads alone, a fact."""
+    found = _evidence(batch, check)
+    asked = None if found is not None else _evidence(batch, check + ASKED)
+    return found if asked is None else replace(asked, severity="info")
+
+
+@batch_check(
+    severity="warning",
+    why="The model learns an answer that is empty, or one that is the list of parts with its braces.",
+    fix="Give each message its text as one string, or take a template that reads parts, as those of processors do.",
+    quotes=("karpathy_recipe_inspect_data",),
+    purposes=("sft", "dpo", "vlm", "pretraining", "generation"),
+)
+def message_parts_lost(batch: Batch) -> Evidence | None:
+    """The text of messages that is given in parts is not rendered, or the list of parts is, braces and all.
+
+    A fact where it is so of the messages alone that the model does not write.
+
+    Not this when: no tokenizer with a chat template is given; the text of each part stands in the rendered one.
+    """
+    return _lost(batch, "message_parts_lost")
+
+
+@batch_check(
+    severity="warning",
+    why="The first line loses its depth, and the lines below keep theirs: the model learns code that does not run.",
+    fix="Begin answers with a line that has no indent, such as a fence; or take the strip out of the template.",
+    quotes=("karpathy_recipe_inspect_data",),
+    purposes=("sft", "dpo", "vlm", "pretraining", "generation"),
+)
+def first_indent_lost(batch: Batch) -> Evidence | None:
+    """The chat template trims a message whose first line is indented, as are lines below it.
+
+    A fact where it is so of the messages alone that the model does not write.
+
+    Not this when: the message is one line, or the lines below it have no indent.
+    """
+    return _lost(batch, "first_indent_lost")
+
+
+@batch_check(
+    severity="warning",
+    why="The model never sees these characters: numbers and words without them are other numbers and words.",
+    fix="Train the tokenizer with the whole alphabet of bytes, or add the characters and new embeddings.",
+    fixes={"tokenizers": "BpeTrainer(initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), ...)."},
+    quotes=("sanh_tokenizer_outputs",),
+)
+def characters_without_token(batch: Batch) -> Evidence | None:
+    """Letters, digits or signs of the text become no token, and no unknown one stands in their place.
+
+    A fact where it is so of the text alone that the model does not write.
+
+    Not this when: the rows are tokenized already; an unknown token counts them; only marks and spaces are dropped.
+    """
+    return _lost(batch, "characters_without_token")
 
 
 @batch_check(

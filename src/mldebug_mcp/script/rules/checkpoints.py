@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from mldebug_mcp.script.calls import dotted, values_returned
+from mldebug_mcp.script.calls import constant_of, dotted, values_returned
 from mldebug_mcp.script.faults import Fault, fault
 from mldebug_mcp.script.metrics import LOSS_LIKE, Better, agreed, better_by_name, better_of, with_functions
 from mldebug_mcp.script.roles import Roles
@@ -16,6 +16,8 @@ from mldebug_mcp.script.values import Object, objects_in
 BEST = re.compile(r"best|(?:^|_)(?:min|max|lowest|highest)_")
 COUNTS_ITSELF = re.compile(r"last_epoch|load_state\b|load_checkpoint|start|resume")
 """Names by which a schedule may know its place without its state."""
+FIRST_FACTORS = {"LinearLR": "start_factor", "ConstantLR": "factor"}
+"""The schedules that multiply the learning rate that they find, each with the argument that says by what."""
 PLACE_OF_RUN = re.compile(r"(?:\[|(?:get|pop)\()['\"](?:\w+_)?(?:epoch|step|iteration|it|round|update)s?['\"]")
 """How the place of a run is read from what was saved."""
 
@@ -193,6 +195,54 @@ def schedule_starts_over(roles: Roles) -> Iterator[Fault]:
         says = f"a run that goes on loads its optimizer here, and {schedule.label} begins anew: nothing loads its state"
         yield fault("state_left_out", resumed[0].line_apart(event), "likely", says)
         return
+
+
+def scheduled_after_loading(roles: Roles) -> Iterator[Fault]:
+    """A schedule with a warm-up is made for an optimizer whose state was loaded before, and its own state is loaded.
+
+    Source: making it scales the learning rate for step 0, and loading its state does not set that again
+    (findings/schedulers_made_after_the_optimizer_was_loaded.sh).
+    """
+    events = roles.trace.events
+    for place, load in enumerate(events):
+        later = [event for event in events[place + 1 :] if event.entry == load.entry]
+        if (
+            load.action != "load"
+            or load.loops
+            or any(event.action == "load" and event.objects & load.objects for event in later)
+        ):
+            continue
+        restored = {part for event in later if event.action == "load" for part in event.objects}
+        for plan in (event for event in later if event.action == "plan"):
+            schedule = next(iter(plan.objects))
+            moved = {part for value in schedule.given[:1] for part in objects_in(value)}
+            if (
+                _scales_at_first(plan)
+                and moved & load.objects
+                and any(_runs_through(each, schedule) for each in restored)
+            ):
+                says = (
+                    f"{schedule.label or schedule.made_by} is made after line {load.line} loaded the optimizer: it "
+                    "scales the learning rate down as at step 0, and loading its own state does not undo that"
+                )
+                yield fault("scheduled_after_loading", plan.line, "certain", says, lines=(load.line,))
+                return
+
+
+def _scales_at_first(plan: Event) -> bool:
+    """Say whether a schedule is one that multiplies the learning rate at step 0, and by another number than 1."""
+    node = plan.node
+    if not isinstance(node, ast.Call) or dotted(node.func).rpartition(".")[2] not in FIRST_FACTORS:
+        return False
+    name = FIRST_FACTORS[dotted(node.func).rpartition(".")[2]]
+    given = next((keyword.value for keyword in node.keywords if keyword.arg == name), None)
+    given = node.args[1] if given is None and len(node.args) > 1 else given
+    return given is None or constant_of(given) not in (1, None)
+
+
+def _runs_through(outer: Object, schedule: Object) -> bool:
+    """Say whether a schedule is another one, or one of those that it goes through."""
+    return outer is schedule or any(schedule in objects_in(value) for value in outer.given)
 
 
 def _counts_itself(roles: Roles, trace: Trace, schedule: Object) -> bool:

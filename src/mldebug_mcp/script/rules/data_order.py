@@ -25,6 +25,7 @@ from mldebug_mcp.script.trace.library_calls import rows_of as dataset_of
 from mldebug_mcp.script.trace.library_calls import wrapped
 from mldebug_mcp.script.values import Constant
 
+SHUFFLE_ANEW = "call set_epoch(epoch) on the stream before each pass"
 READS_SAMPLER = re.compile(r"DataLoader$|BatchSampler$|(?:len|isinstance|print)$")
 """Calls that are given a sampler and leave its epoch as it is."""
 SEEDS = re.compile(r"(?:manual_seed|manual_seed_all|seed_everything|set_seed|(?:np|numpy)\.random\.seed|random\.seed)$")
@@ -79,6 +80,51 @@ def data_order(roles: Roles) -> Iterator[Fault]:
             certainty: Certainty = "depends" if loader is None else "likely"
             says = "an iterator is made anew at each step: without shuffling the first batch comes every time"
             yield fault("always_first_batch", call.line, certainty, says)
+
+
+def streams_in_one_order(roles: Roles) -> Iterator[Fault]:
+    """A stream of `datasets` that is shuffled once is gone through several times, each time in the same order.
+
+    Source: `datasets.IterableDataset.set_epoch`; findings/datasets_repeats_one_shuffle.sh.
+    """
+    streams, shuffles = _shuffled_streams(roles)
+    for call in roles.script.named("repeat"):
+        if call.name.startswith((*streams, "load_dataset.")) and shuffles and shuffles[0].order < call.order:
+            says = (
+                f"the stream is shuffled (line {shuffles[0].line}) before it is repeated: each pass has the same order"
+            )
+            yield fault("set_epoch_missing", call.line, "certain", says, fix=SHUFFLE_ANEW, lines=(shuffles[0].line,))
+            return
+    if not shuffles or roles.uses("set_epoch", "prepare", "Trainer", "Accelerator", "repeat"):
+        return
+    for backward in roles.backwards:
+        for run in roles.runs(backward):
+            through = [roles.script.loops.get(line, "") for line in run.loops]
+            place = next((place for place, text in enumerate(through) if _goes_through(text, streams)), 0)
+            if place and "range(" in through[place - 1]:
+                says = f"the stream is shuffled once (line {shuffles[0].line}), and each pass has that order"
+                at = run.loops[place]
+                yield fault("set_epoch_missing", at, "certain", says, fix=SHUFFLE_ANEW, lines=(shuffles[0].line,))
+                return
+
+
+def _shuffled_streams(roles: Roles) -> tuple[list[str], list[Call]]:
+    """Return the names of streams of `datasets` and of loaders of such, and the calls that shuffle them for good."""
+    opened = [call for call in roles.script.named("load_dataset") if roles.setting_of(call, "streaming") is True]
+    names: list[str] = []
+    for made in roles.script.assignments if opened else ():
+        parts = [*ast.walk(made.value)]
+        from_names = any(isinstance(part, ast.Name) and part.id in names for part in parts)
+        if re.fullmatch(r"\w+", made.target) and (from_names or any(call.node in parts for call in opened)):
+            names.append(made.target)
+    roots = {*names, "load_dataset"}
+    shuffles = [call for call in roles.script.named("shuffle") if call.name.partition(".")[0] in roots]
+    return names, shuffles if not any(call.loops for call in shuffles) else []
+
+
+def _goes_through(text: str, names: Sequence[str]) -> bool:
+    """Say whether what a loop goes through is one of these, by itself or counted."""
+    return any(re.search(rf"(?:^|\(){re.escape(name)}(?:$|[),])", text) for name in names)
 
 
 def _arguments_of_iter(call: Call) -> list[ast.expr]:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from mldebug_mcp.models.script import Certainty
 from mldebug_mcp.script.calls import Assignment, Call, calls_in, constant_of, dotted, names_in
 from mldebug_mcp.script.faults import Fault, fault
-from mldebug_mcp.script.library import EVALUATES, HAS_MODES, NO_GRADIENTS
+from mldebug_mcp.script.library import EVALUATES, HAS_MODES, HELD_OUT, LOADER, NO_GRADIENTS
 from mldebug_mcp.script.metrics import with_functions
 from mldebug_mcp.script.roles import Roles
 from mldebug_mcp.script.trace.events import Event, Trace
@@ -17,6 +17,11 @@ from mldebug_mcp.script.values import Object
 
 LABELS = re.compile(r"^(?:y|ys|yb|labels?|targets?|truth|gold|gt)$", re.IGNORECASE)
 """Names of labels, which predictions are compared with."""
+OF_ALL_ROWS = re.compile(
+    r"(?:^|\.)(?:roc_auc_score|average_precision_score|f1_score|precision_score|recall_score|matthews_corrcoef|r2_score"
+    r"|cohen_kappa_score|balanced_accuracy_score|pearsonr|spearmanr)$"
+)
+"""Functions whose result of all rows is not the mean of their results of batches."""
 SCORE = re.compile(r"(?:_score|_loss|accuracy|cross_entropy|criterion|loss_fn)$", re.IGNORECASE)
 
 
@@ -320,6 +325,68 @@ def _places_of_highest(node: ast.AST) -> ast.Call | None:
     inner = node.value if second and isinstance(node, ast.Subscript | ast.Attribute) else None
     of_max = isinstance(inner, ast.Call) and dotted(inner.func).rpartition(".")[2] in ("max", "topk")
     return inner if of_max and isinstance(inner, ast.Call) else None
+
+
+def mean_of_batch_scores(roles: Roles) -> Iterator[Fault]:
+    """A score that asks for all rows at once, such as an area or an F1, is computed of each batch and averaged."""
+    trained = {line for backward in roles.backwards for line in backward.loops[-1:]}
+    for call in roles.script.calls:
+        line = call.loops[-1] if call.loops else 0
+        through = roles.script.loops.get(line, "")
+        if not OF_ALL_ROWS.search(call.name) or line in trained or not LOADER.search(through):
+            continue
+        over_batches = any(roles.calls_model(other.node) for other in roles.script.calls if line in other.loops)
+        kept = [made.target for made in roles.script.assignments if made.adds and call.node in ast.walk(made.value)]
+        kept += [
+            other.owner
+            for other in roles.script.named("append")
+            if other.node.args and call.node in ast.walk(other.node.args[0])
+        ]
+        if over_batches and kept:
+            says = f"{call.method} is computed of each batch, and the mean of batches is not that of all rows"
+            yield fault("mean_of_batch_scores", call.line, "likely", says)
+
+
+def loss_by_batch_size(roles: Roles) -> Iterator[Fault]:
+    """A loss that compares the rows of a batch with each other is held against that of batches of another size.
+
+    Source: findings/cox_loss_of_the_whole_validation_set.sh.
+    """
+    for call in roles.script.named("fit"):
+        made = roles.script.assigned(call.owner, call.order)
+        of_cox = made is not None and re.search(r"(?:^|\.)Cox(?:PH|CC|Time)$", dotted(made.value))
+        if of_cox and "val_data" in call.keywords and "val_batch_size" not in call.keywords:
+            says = (
+                "the loss of a Cox model grows with its batch, and validation has 8,224 rows in one: its loss is higher"
+            )
+            yield fault("loss_by_batch_size", call.line, "depends", says, fix="give fit() val_batch_size as well")
+    sizes = {name: _size_of_batches(roles, made) for name, made in roles.loaders.items()}
+    held_out = {name: size for name, size in sizes.items() if HELD_OUT.search(name) and size}
+    trained = {name: size for name, size in sizes.items() if name not in held_out and size}
+    if not trained or not held_out or set(trained.values()) & set(held_out.values()):
+        return
+    for call in roles.script.calls:
+        if not roles.is_cross_entropy(call) or len(call.node.args) < 2:
+            continue
+        target = roles.source_of(call.node.args[1], call)
+        both = {roles.turned_off(run.guards) for run in roles.runs(call)}
+        if "arange" in {name.rpartition(".")[2] for name in calls_in(target)} and len(both) > 1:
+            (one, size), (other, other_size) = next(iter(trained.items())), next(iter(held_out.items()))
+            says = (
+                f"each row is compared with the others of its batch: {one} has {size} and {other} {other_size}, so "
+                "that the two losses cannot be compared"
+            )
+            lines = (roles.loaders[one].line, roles.loaders[other].line)
+            yield fault("loss_by_batch_size", lines[1], "depends", says, lines=lines)
+            return
+
+
+def _size_of_batches(roles: Roles, made: Assignment) -> int:
+    """Return the size of the batches of a loader; 0 where it is not written out."""
+    call = roles.call_of(made.value) if isinstance(made.value, ast.Call) else None
+    given = None if call is None else call.argument("batch_size", 1)
+    size = None if given is None else roles.number_of(given)
+    return int(size) if size is not None else 0
 
 
 def last_batch_only(roles: Roles) -> Iterator[Fault]:

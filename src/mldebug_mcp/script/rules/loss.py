@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterable, Iterator
 
-from mldebug_mcp.script.calls import Assignment, Call, calls_in, constant_of, dotted, names_in
+from mldebug_mcp.script.calls import Assignment, Call, calls_in, constant_of, dotted, names_in, values_returned
 from mldebug_mcp.script.faults import MAX_JUDGED, Fault, fault
 from mldebug_mcp.script.roles import MAX_NAMES_FOLLOWED, Roles
 from mldebug_mcp.script.terms import Quantity, sign_of
@@ -690,6 +690,62 @@ def keras_logits(roles: Roles) -> Iterator[Fault]:
     if not logits and plain and not named:
         says = "the last layer gives logits, and the loss without from_logits=True takes probabilities"
         yield fault("logits_as_probabilities", loss.lineno, "likely", says)
+
+
+def class_weights_of_single_rows(roles: Roles) -> Iterator[Fault]:
+    """Classes are weighted in a mean over the weights of a batch, and each batch is one row: the weight cancels.
+
+    Source: findings/class_weights_of_single_rows.sh.
+    """
+    for name, made in roles.losses.items():
+        weighs = dotted(made.value).endswith(("CrossEntropyLoss", "NLLLoss")) and isinstance(made.value, ast.Call)
+        given = {keyword.arg for keyword in made.value.keywords} if isinstance(made.value, ast.Call) else set()
+        if not weighs or "weight" not in given or "reduction" in given or "ignore_index" in given:
+            continue
+        for call in roles.script.calls:
+            loader = _loader_around(roles, call) if call.name == name and len(call.node.args) > 1 else None
+            outputs = roles.source_of(call.node.args[0], call) if loader is not None else None
+            if loader is None or not isinstance(outputs, ast.Call) or not _ends_in_classes(roles, outputs):
+                continue
+            if isinstance(call.node.args[1], ast.Name) and _one_row(roles, loader):
+                says = (
+                    "the mean is divided by the weights of the labels in the batch, and a batch is one row "
+                    f"(line {loader.line}): the weights of classes do nothing"
+                )
+                yield fault("class_weights_of_single_rows", made.line, "likely", says, lines=(loader.line, call.line))
+                break
+
+
+def _loader_around(roles: Roles, call: Call) -> Call | None:
+    """Return what made the loader that the innermost loop around a call goes through."""
+    through = roles.script.loops.get(call.loops[-1], "") if call.loops else ""
+    for name, made in roles.loaders.items():
+        if re.search(rf"\b{re.escape(name)}\b", through) and isinstance(made.value, ast.Call):
+            return roles.call_of(made.value)
+    return None
+
+
+def _one_row(roles: Roles, loader: Call) -> bool:
+    """Say whether the batches of a loader of PyTorch have one row."""
+    if "torch_geometric" in roles.source or {"batch_sampler", "collate_fn"} & set(loader.keywords):
+        return False
+    spread = any(keyword.arg is None for keyword in loader.node.keywords)
+    given = loader.argument("batch_size", 1)
+    return not spread and (given is None or constant_of(roles.spelled_out(given)) == 1)
+
+
+def _ends_in_classes(roles: Roles, outputs: ast.Call) -> bool:
+    """Say whether a call is of a model of this file whose last layer is linear, so that a row has one label."""
+    name = dotted(outputs.func)
+    model = roles.sequentials.get(name)
+    if isinstance(model, ast.Call):
+        return bool(model.args) and dotted(model.args[-1]).endswith("Linear")
+    module = roles.class_of(name)
+    forward = next((part for part in module.body if getattr(part, "name", "") == "forward"), None) if module else None
+    returned = values_returned(forward)
+    last = dotted(returned[0]) if len(returned) == 1 and isinstance(returned[0], ast.Call) else ""
+    layers = {made.target: dotted(made.value) for made in roles.script.assignments if made.target == last}
+    return bool(layers) and all(made.endswith("Linear") for made in layers.values())
 
 
 def weights_on_a_mean(roles: Roles) -> Iterator[Fault]:

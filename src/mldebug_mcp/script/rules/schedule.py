@@ -21,8 +21,12 @@ FEWEST_BATCHES = 100
 SLOWEST_DECAY = 0.999
 """Factor a batch above which an exponential decay lasts for a run. Chosen: 0.999 halves the learning rate in 693."""
 ACCUMULATION = re.compile(r"//?\s*\(?[\w.]*accum|//?\s*[\w.]*grad_acc|updates", re.IGNORECASE)
+DIVIDED = re.compile(r"//?\s{0,4}\(?[\w.]{0,80}accum", re.IGNORECASE)
+"""How the number of updates is written where it is computed from that of batches."""
 HANDS_BACK = re.compile(r"(?:prepare|print|len|isinstance)$")
 """Calls that are given a schedule and do not step it."""
+KERAS_LENGTHS = ("decay_steps", "first_decay_steps", "warmup_steps")
+COUNT_BATCHES = "count the batches, not the updates"
 READS_ONLY = ("get_last_lr", "get_lr", "state_dict", "load_state_dict")
 MAX_CALLERS = 3
 """How far up the calls of functions are followed."""
@@ -254,6 +258,25 @@ def schedule_at_another_pace(roles: Roles) -> Iterator[Fault]:
 def _inside(schedule: Object) -> Iterator[Object]:
     """Yield the schedules that one runs through, one after the other."""
     yield from (part for value in schedule.given for part in objects_in(value) if part.kind == "schedule")
+
+
+def keras_counts_batches(roles: Roles) -> Iterator[Fault]:
+    """A schedule of Keras counts updates of several batches, and Keras asks it by batches.
+
+    Source: findings/keras_accumulation_hastens_the_schedule.sh.
+    """
+    for call in roles.script.calls:
+        several = call.argument("gradient_accumulation_steps")
+        rate = call.argument("learning_rate", 0) if several is not None else None
+        schedule = roles.source_of(rate, call) if rate is not None else None
+        given = schedule.keywords if isinstance(schedule, ast.Call) else []
+        for length in (keyword.value for keyword in given if keyword.arg in KERAS_LENGTHS):
+            if DIVIDED.search(_spelled(roles, length, call.function)):
+                written = ast.unparse(length)[:60]
+                says = (
+                    f"`{written}` counts updates, and Keras moves the schedule on at each of the batches between them"
+                )
+                yield fault("schedule_units", length.lineno, "likely", says, fix=COUNT_BATCHES, lines=(call.line,))
 
 
 def lengths_differ(roles: Roles) -> Iterator[Fault]:

@@ -7,7 +7,17 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from mldebug_mcp.script.calls import Call, calls_in, constant_of, dotted, exclude, names_in, values_returned
+from mldebug_mcp.models.script import Certainty
+from mldebug_mcp.script.calls import (
+    Call,
+    calls_in,
+    calls_within,
+    constant_of,
+    dotted,
+    exclude,
+    names_in,
+    values_returned,
+)
 from mldebug_mcp.script.faults import Fault, fault
 from mldebug_mcp.script.roles import Roles, Run
 from mldebug_mcp.script.trace.events import Event, Trace
@@ -29,6 +39,8 @@ _UNCALLED = {
     "step": "params_not_training",
 }
 """Methods that do nothing without their parentheses, and the cause that they are then."""
+OF_AN_ENGINE = re.compile(r"(?:accel\w*|fabric)\.autocast$")
+"""Blocks of mixed precision that Accelerate and Fabric make."""
 ACCUMULATES = re.compile(r"accum|micro|grad_acc|acc_steps", re.IGNORECASE)
 """What names of numbers of batches whose gradients are added have in them."""
 
@@ -226,12 +238,62 @@ def _is_autocast(roles: Roles, guard: str) -> bool:
     return any(name.rpartition(".")[2] == "autocast" for name in names)
 
 
+def autocast_around_the_loop(roles: Roles) -> Iterator[Fault]:
+    """One block of autocast holds a loop that steps: later forward passes see weights that were cast before the steps.
+
+    Source: `torch.autocast` keeps the weights that it casts until the outermost block ends, unless `cache_enabled` is
+    false (findings/autocast_around_the_loop.sh).
+    """
+    kept = roles.uses("clear_autocast_cache") or re.search(r"\.(?:half|bfloat16)\(\)", roles.source)
+    for line, block, body in _autocasts(roles) if not kept else ():
+        settings = {keyword.arg: constant_of(keyword.value) for keyword in block.keywords}
+        step = None if False in (settings.get("cache_enabled"), settings.get("enabled")) else _stepped(roles, body)
+        if step is not None:
+            says = (
+                f"one autocast block holds the loop that steps (line {step.line}), and keeps the weights that it cast: "
+                "each later forward pass sees those of the first"
+            )
+            # that of an engine is nothing at all where the user asks for full precision
+            certainty: Certainty = "depends" if OF_AN_ENGINE.search(dotted(block.func)) else "likely"
+            yield fault("autocast_around_the_loop", line, certainty, says, lines=(step.line,))
+            return
+
+
+def _autocasts(roles: Roles) -> Iterator[tuple[int, ast.Call, Sequence[ast.stmt]]]:
+    """Yield the lines of the blocks and functions under autocast, each with what makes it and what it holds."""
+    for node in ast.walk(roles.script.tree):
+        if not isinstance(node, ast.With | ast.FunctionDef):
+            continue
+        around = [item.context_expr for item in node.items] if isinstance(node, ast.With) else node.decorator_list
+        for expr in around:
+            made = roles.script.assigned(dotted(expr)) if isinstance(expr, ast.Name | ast.Attribute) else None
+            block = expr if made is None else made.value
+            if isinstance(block, ast.Call) and dotted(block.func).rpartition(".")[2] == "autocast":
+                yield expr.lineno, block, node.body
+
+
+def _stepped(roles: Roles, body: Sequence[ast.stmt]) -> Call | None:
+    """Return a step that statements make again and again: in a loop, or in a function of this file that has one."""
+    callers = {id(call.node): step for step in roles.steps for call in roles.precise_callers(step.function)}
+    once = callers | {id(step.node): step for step in roles.steps}
+    for part in (part for node in body for part in ast.walk(node)):
+        if isinstance(part, ast.For | ast.While):
+            found = [once[id(call)] for call in calls_within(part) if id(call) in once]
+        else:
+            found = [callers[id(part)]] if id(part) in callers and callers[id(part)].loops else []
+        if found:
+            return found[0]
+    return None
+
+
 def backward_in_autocast(roles: Roles) -> Iterator[Fault]:
     """Gradients are computed under autocast."""
+    if any(autocast_around_the_loop(roles)):
+        return
     for backward in roles.backwards:
         if any(_is_autocast(roles, guard) for guard in backward.guards):
             says = f"{backward.name}() stands under autocast, which is for the forward pass and the loss alone"
-            by_engine = any(re.search(r"(?:accel\w*|fabric)\.autocast$", guard) for guard in backward.guards)
+            by_engine = any(map(OF_AN_ENGINE.search, backward.guards))
             # that of an engine is nothing at all where the user asks for full precision
             yield fault("backward_in_autocast", backward.line, "depends" if by_engine else "likely", says)
             return

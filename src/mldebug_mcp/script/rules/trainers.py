@@ -7,11 +7,11 @@ import re
 from collections.abc import Iterator
 
 from mldebug_mcp.models.script import Certainty
-from mldebug_mcp.script.calls import Call, constant_of, dotted
+from mldebug_mcp.script.calls import Call, constant_of, dotted, values_returned
 from mldebug_mcp.script.faults import Fault, fault
 from mldebug_mcp.script.library import CUT
-from mldebug_mcp.script.metrics import better
-from mldebug_mcp.script.roles import Roles
+from mldebug_mcp.script.metrics import better, better_of, is_below_zero
+from mldebug_mcp.script.roles import Roles, entries_of
 from mldebug_mcp.script.values import facts_of
 
 HIGHEST_ADAM = 0.05
@@ -24,6 +24,9 @@ HIGHEST_DECAY = 1.0
 """Weight decay above which it is likely wrong. Chosen: experiments on grokking use 1.0."""
 TIGHTEST_CLIP = 0.01
 """Limit of the gradient norm below which it is likely wrong. Chosen: recipes use 0.1 to 10."""
+PLATEAU_BY_PLACE = 4
+"""Arguments of a `ReduceLROnPlateau` up to its patience. Source: PyTorch; the threshold comes next."""
+IMPORTS_RAY = re.compile(r"^\s{0,40}(?:import|from) ray\b", re.MULTILINE)
 STEP = "training_step"
 _OF_A_LOADER = re.compile(r"(?:_epoch|_step)?(?:/dataloader_idx_\d+)?$")
 """What Lightning adds to a name that was logged of steps and of passes, or of several loaders."""
@@ -37,6 +40,8 @@ def settings_contradict(roles: Roles) -> Iterator[Fault]:
             yield from _contradictions(given)
         yield from _far_outside(roles, given)
         yield from _direction(roles, given)
+        yield from _ceilings(roles, given)
+        yield from _searched(roles, given)
     yield from _manual_optimization(roles)
     yield from _masked_language_model(roles)
     yield from _plateau(roles)
@@ -147,6 +152,14 @@ def _best_model(given: _Given) -> Iterator[Fault]:
     if judges is not None and (judges == "no" or (saves not in (judges, "best"))):
         says = f"load_best_model_at_end needs one strategy for both: eval {judges}, save {saves}"
         yield fault("best_model_unknown", given.call.line, "certain", says)
+    smoothed = given.number("label_smoothing_factor")
+    if smoothed and judges != "no" and (given.text("metric_for_best_model") or "loss") in ("loss", "eval_loss"):
+        says = (
+            f"the best checkpoint is the one of the lowest eval_loss, which has label_smoothing_factor={smoothed:g} in "
+            "it: it rises as a model gets surer of right answers"
+        )
+        line = given.line("label_smoothing_factor")
+        yield fault("best_of_a_smoothed_loss", line, "depends", says, lines=(given.line("load_best_model_at_end"),))
     every, save_every = given.number("eval_steps"), given.number("save_steps")
     if judges == saves == "steps" and every and save_every and every >= 1 and save_every % every:
         says = f"load_best_model_at_end needs save_steps={save_every} to be a multiple of eval_steps={every}"
@@ -207,6 +220,60 @@ def _direction(roles: Roles, given: _Given) -> Iterator[Fault]:
         yield fault("best_is_worst", given.line(argument), "certain", says, lines=lines)
 
 
+def _ceilings(roles: Roles, given: _Given) -> Iterator[Fault]:
+    """Yield goals of Ray Tune that a trial is to come down to: each number in `stop` is a ceiling.
+
+    Source: `ray.tune` ends a trial where a value is at or above that in `stop`, whatever the mode
+    (findings/ray_ends_a_trial_above_its_goal.sh).
+    """
+    of_ray = given.call.method in ("RunConfig", "run") and IMPORTS_RAY.search(roles.source)
+    stop = given.call.keywords.get("stop") if of_ray else None
+    for name, value in entries_of(roles.source_of(stop, given.call)).items() if stop is not None else ():
+        goal = roles.number_of(value)
+        if goal is not None and better(roles, name) == "lower":
+            says = f"a trial ends where {name} is at or above {goal:g}, and {name} is better when lower"
+            yield fault("stops_on_the_wrong_side", value.lineno, "certain", says)
+
+
+def _searched(roles: Roles, given: _Given) -> Iterator[Fault]:
+    """Yield searches that look for the worst of a metric: of Ray Tune, KerasTuner and Optuna."""
+    call = given.call
+    side: str = ""
+    if call.method == "Objective":
+        name, direction = given.text("name", 0), given.text("direction", 1)
+    elif call.method == "optimize" and call.node.args:
+        name, direction = _objective(roles, call)
+        side = _side_returned(roles, name) if name else ""
+    elif IMPORTS_RAY.search(roles.source):
+        name, direction = given.text("metric"), given.text("mode")
+    else:
+        return
+    direction = {"maximize": "max", "minimize": "min"}.get(direction, direction)
+    side = side or (better(roles, name) if name and direction in ("max", "min") and call.method != "optimize" else "")
+    if (direction, side) in (("max", "lower"), ("min", "higher")):
+        says = f"{name} is better when {side}, and its {direction} is searched for"
+        yield fault("best_is_worst", call.line, "certain", says)
+
+
+def _objective(roles: Roles, call: Call) -> tuple[str, str]:
+    """Return the function that a study of Optuna optimizes, and in which direction; empty where that is not known."""
+    made = roles.script.assigned(call.owner, call.order)
+    study = roles.call_of(made.value) if made is not None and isinstance(made.value, ast.Call) else None
+    if study is None or study.method != "create_study" or None in {each.arg for each in study.node.keywords}:
+        return "", ""
+    given = _Given(roles, study)
+    if "directions" in given or ("direction" in given and not given.text("direction")):
+        return "", ""
+    return dotted(call.node.args[0]), given.text("direction") or "minimize"
+
+
+def _side_returned(roles: Roles, name: str) -> str:
+    """Return on which side what a function gives is better, where it gives one thing alone."""
+    values = values_returned(roles.definitions.get(name))
+    value = values[0] if len(values) == 1 else None
+    return better_of(roles, value, name) if value is not None else ""
+
+
 def _manual_optimization(roles: Roles) -> Iterator[Fault]:
     """Yield what the trainer of Lightning is given that it cannot do for a module that steps its optimizers itself."""
     off = [
@@ -249,10 +316,20 @@ def _plateau(roles: Roles) -> Iterator[Fault]:
         call = roles.call_of(made.value)
         if call is None:
             continue
-        mode = _Given(roles, call).text("mode", 1) or "min"
+        given = _Given(roles, call)
+        mode = given.text("mode", 1) or "min"
+        is_relative = (
+            "threshold" not in given and "threshold_mode" not in given and len(call.node.args) <= PLATEAU_BY_PLACE
+        )
         for step in roles.schedule_steps:
             if step.owner.rpartition(".")[2] != name.rpartition(".")[2] or not step.node.args:
                 continue
+            if is_relative and is_below_zero(roles, step.node.args[0], step.function):
+                says = (
+                    f"{name} waits for a plateau of {ast.unparse(step.node.args[0])[:60]}, which is below zero: its "
+                    "threshold is relative, so a value that stands still counts as better"
+                )
+                yield fault("plateau_below_zero", step.line, "likely", says, lines=(made.line,))
             metric = dotted(step.node.args[0]).rpartition(".")[2]
             if isinstance(step.node.args[0], ast.Call):
                 continue

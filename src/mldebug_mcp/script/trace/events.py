@@ -11,7 +11,7 @@ from mldebug_mcp.script.values import Loops, Object, Value
 
 Action = Literal[
     "make", "forward", "backward", "step", "schedule", "clear", "clip", "train", "eval", "write", "load", "freeze",
-    "unfreeze", "attach", "escape", "iterate", "unscale", "gradients", "copy", "policy", "loss",
+    "unfreeze", "attach", "escape", "iterate", "unscale", "gradients", "copy", "policy", "loss", "plan",
 ]  # fmt: skip
 
 

@@ -238,6 +238,7 @@ class LibraryCalls(Batches):
         if library.SCHEDULES.search(name) and not library.OPTIMIZERS.search(name):
             schedule = self.new("schedule", node, made_by=name, given=given)
             schedule.lengths = tuple(self._lengths(last, args, keywords, node))
+            self.event("plan", [schedule], node)
             return schedule
         if library.OPTIMIZERS.search(name) or (
             parameters is not None
