@@ -309,7 +309,7 @@ def last_decimal(values: Floats) -> float:
 ROUNDED_FROM = 20.0
 """Units of the last digit up to which numbers before the zeros have come down. Chosen: a few more records of a fall."""
 FEW_BEFORE = 3
-"""Numbers before the zeros of which the median counts. Chosen: a lone small one is chance."""
+"""How many numbers before the zeros count, by their median. Chosen: a lone small one is chance."""
 
 
 def zeros_at_end(values: Floats) -> int:
