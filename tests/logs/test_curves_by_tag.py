@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -78,3 +79,15 @@ def test_charts_that_wandb_exports_one_a_file_are_one_run(tmp_path: Path) -> Non
         (tmp_path / f"{file}.csv").write_text(f"Step,{name},{name}__MIN,{name}__MAX\n{rows}")
     run = read_run(tmp_path)
     assert (points(run, "loss"), points(run, "eval_loss")) == (LOSS, EVALUATED)
+
+
+def test_lists_of_json_that_tensorboard_gives_of_each_tag_are_one_run(tmp_path: Path) -> None:
+    for tag, every in (("train_loss", 10), ("train_lr", 10), ("eval_recall@10", 50)):
+        rows = [[1796008106.61 + at, at, 1 / at] for at in range(every, 501, every)]
+        (tmp_path / f"{tag}.json").write_text(json.dumps(rows))
+    (tmp_path / "train_lr.json").write_text((tmp_path / "train_lr.json").read_text()[:-9])
+    run = read_run(tmp_path)
+    assert run["loss"].step.tolist() == list(range(10, 501, 10))
+    assert len(run["learning_rate"]) == 49
+    assert run["eval_recall@10"].value[0] == 1 / 50
+    assert not run.siblings

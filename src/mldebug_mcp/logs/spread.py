@@ -73,8 +73,13 @@ def bare_curves(files: Iterable[Path]) -> list[list[Path]]:
     return [some for some in tables if some]
 
 
+_TRIPLES = regex(rb"\s{0,20}\[\s{0,20}\[\s{0,20}\d{9,10}(?:\.\d{1,9})?,\s{0,20}\d{1,15},\s{0,20}[-+\dNI\"]")
+"""A list of times in seconds, steps and values: what TensorBoard gives of one tag as JSON."""
+JSON = "json"
+
+
 class CurveColumns(NamedTuple):
-    """The delimiter of a table of one curve, and what each column is: "step", "value" or "time"."""
+    """The delimiter of a table of one curve, `JSON` for a list, and what each column is: "step", "value" or "time"."""
 
     delimiter: str
     names: tuple[str, ...]
@@ -85,7 +90,11 @@ def curve_columns(path: Path) -> CurveColumns | None:
 
     One that TensorBoard exports has the run in its name too, `run-a-tag-loss.csv`, and is read by itself.
     """
-    if path.suffix not in (".csv", ".tsv") or "-tag-" in path.name:
+    if "-tag-" in path.name:
+        return None
+    if path.suffix == ".json" and _TRIPLES.match(head_of(path, MAX_LINE_BYTES)):
+        return CurveColumns(JSON, ("time", "step", "value"))
+    if path.suffix not in (".csv", ".tsv"):
         return None
     line = _first_line(path).decode("utf-8", errors="replace").strip()
     delimiter = next((mark for mark in ",;\t" if mark in line), ",")

@@ -2,20 +2,22 @@
 
 DVCLive keeps them in `plots/metrics/**/*.tsv`, Polyaxon in `events/metric/**/*.plx` with bars between the cells.
 d3rlpy and torchrl write them without a header: `loss.csv` with rows of an epoch, a step and a value. Those of
-TensorBoard's tags have the time, the step and the value.
+TensorBoard's tags have the time, the step and the value, as a table or as a list of JSON.
 """
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from itertools import islice
 
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.formats.long_columns import LongTable
+from mldebug_mcp.logs.json_yaml import parse_json
 from mldebug_mcp.logs.log_file import LogFile
 from mldebug_mcp.logs.numbers import to_number
-from mldebug_mcp.logs.spread import BARE, bare_curves, curve_columns, curve_name, curves_by_tag
+from mldebug_mcp.logs.spread import BARE, JSON, bare_curves, curve_columns, curve_name, curves_by_tag
 
 FORMATS = {".tsv": "dvclive", ".plx": "polyaxon"}
 _DELIMITERS = {".tsv": "\t", ".plx": "|"}
@@ -89,6 +91,21 @@ def _read_bare(files: Sequence[LogFile], table: LongTable) -> int:
     return broken
 
 
+def _rows(file: LogFile, delimiter: str) -> Iterator[Sequence[object]]:
+    """Yield the rows below a header."""
+    yield from islice(csv.reader(file.lines(), delimiter=delimiter), 1, None)
+
+
+def _rows_of_json(file: LogFile) -> Iterator[Sequence[object]]:
+    """Yield the lists of a list, those before the place where it is cut off too."""
+    text = file.text()
+    for whole in (text, f"{text[: text.rfind(']') + 1]}]"):
+        with suppress(ValueError):
+            document = parse_json(whole)
+            yield from (row for row in document if isinstance(row, list)) if isinstance(document, list) else ()
+            return
+
+
 def _read_tags(files: Sequence[LogFile], table: LongTable) -> int:
     """Read curves that are named by their files: steps, values, and the times where they have them."""
     broken = 0
@@ -98,7 +115,7 @@ def _read_tags(files: Sequence[LogFile], table: LongTable) -> int:
         columns = curve_columns(file.path)
         assert columns is not None  # noqa: S101 - its header has been read
         times: dict[float, float] = {}
-        for row in islice(csv.reader(file.lines(), delimiter=columns.delimiter), 1, None):
+        for row in _rows_of_json(file) if columns.delimiter == JSON else _rows(file, columns.delimiter):
             cells = dict(zip(columns.names, map(to_number, row), strict=False))
             step, value, time = (cells.get(name) for name in ("step", "value", "time"))
             if step is None or value is None:
