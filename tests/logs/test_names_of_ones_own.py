@@ -270,3 +270,11 @@ def test_settings_of_ones_own_are_the_known_ones(
 )
 def test_a_rate_of_something_else_sets_no_learning_rate(tmp_path: Path, settings: Mapping[str, object]) -> None:
     assert "learning_rate" not in _read(tmp_path, {"xent": FALLS}, settings).settings
+
+
+def test_a_total_next_to_a_wait_that_is_a_part_of_it_is_the_time_of_a_step(tmp_path: Path) -> None:
+    lines = [f"step {at} loss={2 - at / 99:.3f} fetch={40 + at % 7}.5ms total={50 + at % 9}.0ms\n" for at in range(40)]
+    (tmp_path / "train.log").write_text("".join(lines))
+    run = read_run(tmp_path)
+    assert run["step_time"].value[0] == pytest.approx(0.05)
+    assert run["data_time"].value[0] == pytest.approx(0.0405)

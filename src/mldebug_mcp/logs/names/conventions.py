@@ -272,19 +272,28 @@ MOST_GIB = 512.0
 MIB, BYTES = 2.0**-10, 2.0**-30
 
 
+_WHOLES = ("total", "whole", "overall")
+"""What the time of a step is called next to a wait that is a part of it."""
+
+
 def time_and_data(columns: Columns) -> str | None:
-    """`data` next to the time of a step (`time`, `batch`), in as many records, hardly ever longer: the wait."""
-    if called(columns, "data_time"):
-        return None
-    waits = [name for name in columns if _bare(name) in WAITS]
+    """`data` next to the time of a step (`time`, `batch`), in as many records, hardly ever longer: the wait.
+
+    Next to a wait, `total` is the time of the step that it is a part of.
+    """
+    known = called(columns, "data_time")
+    waits = [known] if known else [name for name in columns if _bare(name) in WAITS]
     wholes = [name for name in columns if canonical(name) == "step_time" or _bare(name) in ("time", "batch")]
+    if known and wholes:
+        return None
+    wholes = wholes or [name for name in columns if _bare(name) in _WHOLES]
     if len(waits) != 1 or len(wholes) != 1:
         return None
     time, data = columns[wholes[0]], columns[waits[0]]
     if len(time) == len(data) and float(np.mean(data.values() <= time.values())) >= HARDLY_EVER_LONGER:
         rename(columns, waits[0], "data_time")
-        if _bare(wholes[0]) == "batch":  # Pointcept and semseg: "Data 0.002 (0.574) Batch 0.818 (3.887)"
-            columns["step_time"] = columns.pop(wholes[0])
+        if _bare(wholes[0]) in ("batch", *_WHOLES):  # Pointcept and semseg: "Data 0.002 (0.574) Batch 0.818 (3.887)"
+            rename(columns, wholes[0], "step_time")
     return None
 
 
