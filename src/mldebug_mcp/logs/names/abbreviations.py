@@ -18,7 +18,7 @@ from mldebug_mcp.logs.names import Quantity, normal, role_of
 from mldebug_mcp.logs.names.grammar import MAX_NAME
 from mldebug_mcp.logs.names.lexicon import PHASES, SET_ASIDE
 from mldebug_mcp.logs.names.metrics import called, canonical
-from mldebug_mcp.logs.names.quantities import PAIRS
+from mldebug_mcp.logs.names.quantities import AMOUNTS, CLOCKS, PAIRS
 
 _WORD = regex(r"[^\W_]+%?|[%#]")
 _SHARE_OF = regex(rf"({'|'.join(phase for phase in PHASES if phase.isascii())}) ?%", re.IGNORECASE)
@@ -167,6 +167,30 @@ def abbreviations(columns: Columns) -> str | None:
             rename(columns, name, new)
             notes.append(f"{name!r} is read as {new}")
     return "; ".join(notes) or None
+
+
+MIN_COUNTED = 5
+"""Records in which an unknown column has to count on before it is the step. Chosen: chance seldom rises as often."""
+
+
+def lone_counter(columns: Columns) -> str | None:
+    """The only column without a role whose whole numbers rise with each record, where nothing else counts, `n`."""
+    quantities = _log_of(columns).quantities
+    if not quantities.isdisjoint({Quantity.STEP, Quantity.EPOCH, Quantity.EPISODE, *AMOUNTS, *CLOCKS}):
+        return None
+    most = max(map(len, columns.values()), default=0)
+    rising = [
+        name
+        for name, column in columns.items()
+        if role_of(name) is None
+        and len(column) == most >= MIN_COUNTED
+        and _counts(values := column.values())
+        and bool(np.all(np.diff(values) > 0))
+    ]
+    if len(rising) != 1:
+        return None
+    rename(columns, rising[0], "step")
+    return f"{rising[0]!r} is read as step: it alone rises with each record"
 
 
 def _tables(columns: Columns) -> list[Mapping[str, _Meaning]]:

@@ -23,6 +23,7 @@ from mldebug_mcp.logs.names.abbreviations import (
     clipped_gradients,
     counters_of_composer,
     episodes_as_ep,
+    lone_counter,
     shares_of_a_policy,
     shares_of_phases,
 )
@@ -44,6 +45,7 @@ from mldebug_mcp.logs.names.losses import (
     repeated_evaluation,
     scores_of_evaluation,
     taking_turns,
+    unmeasured_evaluation,
 )
 from mldebug_mcp.logs.names.metrics import COUNTERS, called, canonical, factor, is_telling, is_training_loss, rank
 from mldebug_mcp.logs.names.quantities import PAIRS
@@ -495,6 +497,7 @@ _CONVENTIONS: tuple[Callable[[Columns], str | None], ...] = (
     counters_of_composer,
     episodes_as_ep,
     abbreviations,
+    lone_counter,
     shares_of_a_policy,
     clipped_completions,
     clipped_gradients,
@@ -519,6 +522,7 @@ _CONVENTIONS: tuple[Callable[[Columns], str | None], ...] = (
     accuracy_as_a,
     metrics_of_validation,
     taking_turns,
+    unmeasured_evaluation,
     repeated_evaluation,
     of_training_inside,
     scores_of_evaluation,

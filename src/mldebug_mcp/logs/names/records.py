@@ -143,6 +143,17 @@ class Single(NamedTuple):
     rest: dict[str, object]
 
 
+def settled(values: Mapping[str, object]) -> dict[str, float]:
+    """Return the numbers of a record under names that say what its fields of text do: its phase, its one metric."""
+    single = single_in(values)
+    rest = values if single is None else single.rest
+    of = evaluated_set(rest)
+    numbers = {named_of_evaluation(name, of) if of else name: value for name, value in numbers_in(rest)}
+    if single is not None and (value := to_number(single.value)) is not None:
+        numbers[named_of_evaluation(single.metric, of) if of else single.metric] = value
+    return numbers
+
+
 def is_long(fields: Iterable[str]) -> bool:
     """Say whether records of these fields hold one metric each, by name and value."""
     names = {_bare(field) for field in fields}

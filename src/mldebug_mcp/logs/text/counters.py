@@ -44,6 +44,9 @@ _EPOCH_AND_BATCH = tuple(
         r"\bepoch\s*+[:=]?\s*+\[?\s*+(?P<epoch>\d+)(?:\s*+/\s*+(?P<epochs>\d+))?\s*+\]?\s*+[,|;-]?\s*+"
         r"\(?(?:mini)?[ _-]?(?:step|batch|iter(?:ation)?)s?\s*+[:=#]?\s*+\[?\s*+"
         r"(?P<batch>\d+)\s*+/\s*+(?P<batches>\d+)\s*+\]?",
+        # "E3 |  20/100 | loss: 0.2", "E3 [20/100] loss: 0.2"
+        r"^\s*+E(?P<epoch>\d{1,6})(?:/(?P<epochs>\d+))?[\s|:,-]{1,6}+\[?\s*+(?P<batch>\d+)\s*+/\s*+(?P<batches>\d+)"
+        r"(?:\s*+\])?(?=[\s|:,])",
         # PyTorch's quickstart "loss: 2.302  [ 6400/60000]"
         r"\[\s*+(?P<batch>\d+)\s*+/\s*+(?P<batches>\d+)\s*+\]\s*+$",
     )
@@ -85,17 +88,28 @@ _FIRST_VALUE = regex(
     re.IGNORECASE,
 )
 """Where the values of a line begin: a name that says neither who printed it nor how important it is."""
+_BEHIND_PHASE = "|".join(
+    rf"(?<=\b{word}\s)" for word in ("train", "training", "val", "valid", "validation", "eval", "evaluation", "test", "dev")
+)
 _LONE = regex(
-    r"(?<![^\s\])>|:])(?<![^\W\d]\s)(?:[\[(<#]\s{0,8})?(?P<lone>\d{1,9})(?:\s?/\s?(?P<lones>\d{1,9}))?(?:it\b)?\s{0,8}"
-    r"[\])>]?[-:,|;]{0,2}(?=\s|$)"
+    rf"(?<![^\s\])>|:])(?:(?<![^\W\d]\s)|{_BEHIND_PHASE})(?:[\[(<#]\s{{0,8}})?(?P<lone>\d{{1,9}})(?:\s?/\s?(?P<lones>\d{{1,9}}))?(?:it\b)?\s{{0,8}}"
+    r"[\])>]?[-:,|;]{0,2}(?=\s|$)(?!\s{0,4}\[\d{1,3}:\d\d[:<])",
+    re.IGNORECASE,
 )
 """A whole number that stands alone: "[40/1000] - loss: 0.2", "(40) loss 0.2", "<40>", "#40", "40it", "40 | 0.2".
 
-Behind a word it is the word's: "mse (2), iou_norm: 0.75"."""
+Behind a word it is the word's, "mse (2), iou_norm: 0.75", if that names no phase: "eval [40] loss: 0.2".
+Before the times of a bar it is what is left of the bar, whose values may be of a step before."""
 _OWN_COUNTER = regex(
     r"(?:n_?iter|tr_step|upd|[iknstu])\s?[=:]?\s?(?P<step>\d{1,9})(?=[-:,|;]{0,2}(?:\s|$))", re.IGNORECASE
 )
 """A letter that counts, in front of all values: "i=40, loss=0.2", "u0040 loss=0.2"."""
+_BEHIND_EPOCH = regex(
+    r"^[^\d=]{0,60}\|\s{1,4}[,:|;-]?\s{0,4}(?:\[\s{0,8}(?P<step>\d{1,9})\s?\]|(?:n_?iter|[iknt])\s?[=:#]\s?(?P<number>\d{1,9}))"
+    r"(?=[-:,|;]{0,2}\s{1,4}(?:[-:,|;]\s{1,4})?[^\W\d])",
+    re.IGNORECASE,
+)
+"""A number that counts behind an epoch, whose place a separator took: "epoch 3 [40] loss: 0.2", "epoch: 3 i: 40 loss"."""
 _BEFORE_EPISODE = regex(r"\s*+(?P<step>\d{1,12})\s?/\s?(?P<total>\d{1,12})\s*+:\s++(?=episode\b)", re.IGNORECASE)
 _EPOCH_COMMA_BATCH = regex(r"\s*+\[(?P<epoch>\d{1,6}),\s++(?P<step>\d{1,9})\](?=:?\s\D*loss)", re.IGNORECASE)
 _WENET = regex(r"\s*+(?:(?P<phase>CV)|TRAIN)\b(?: \|[^|]{0,40}\|)? Batch (?P<epoch>\d{1,6})/(?P<inner>\d{1,9})(?=\s)")
@@ -181,6 +195,8 @@ def find_counters(line: str) -> Counters:
         _take(found, match)
     if not found.values and (match := _without_a_word(found)):
         _take(found, match)
+    elif found.values.keys() == {"epoch"} and found.batch is None and (match := _BEHIND_EPOCH.search(found.rest)):
+        _take(found, match)
     return found
 
 
@@ -219,6 +235,8 @@ def _take(found: Counters, match: re.Match[str]) -> None:
     )
     if bare:
         found.values["step"] = float(bare.replace(",", ""))  # river: "[1,000] LogLoss: 0.3"
+        total = groups.get("lones") or groups.get("brackets")
+        found.total = _integer(total) if total else None
     if groups.get("step") and groups.get("total") and evaluation:
         found.batch = (_integer(groups["step"]), _integer(groups["total"]))  # MMEngine: "Iter(val) [4/4]"
     elif groups.get("step") and evaluation and "[" in match[0]:

@@ -63,11 +63,13 @@ _NO_METRICS = frozenset(
 _TRAIN_IN_NAME = regex(r"^train(?:ing)?\s+|\s+train(?:ing)?$", re.IGNORECASE)
 _EVALUATION_WORD = regex(r"(?:valid(?:ation)?|val|eval(?:uation)?|test|dev)\s", re.IGNORECASE)
 _PASSING = frozenset({"curr", "current", "avg", "mean", "running", "higher is better", "lower is better"})
-SCALE_IN_NAME = regex(r"\((1e-?\d+)\)$")
+SCALE_IN_NAME = regex(r"[(\[](1e-?\d+)[)\]]$")
 """What the numbers of a metric are to be multiplied with: "lr (1e-4)"."""
 _OF_TWO = regex(r"(?P<first>[A-Za-z]\w*) \((?P<second>[A-Za-z]\w*)\)")
-_NOT_A_NUMBER_INSIDE = regex(r"(?P<name>.+?) (?P<number>nan(?:\.0)?|inf(?:inity|\.0)?) (?P<rest>.+)", re.IGNORECASE)
-"""What was no number is a word among those of the next name."""
+_NOT_A_NUMBER_INSIDE = regex(
+    r"(?P<name>.+?) (?P<number>nan(?:\.0)?|inf(?:inity|\.0)?)(?: (?P<rest>.+))?", re.IGNORECASE
+)
+"""What was no number is a word among those of the next name, or stands in front of its mean: "loss nan (2.1)"."""
 _NULL = regex(r"(?:none|null|nil|n/?a|undefined) ", re.IGNORECASE)
 """A value that is missing stands there, too: "loss=None grad_norm=0.1"."""
 _OF_MEAN = regex(r"(?:avg|average|mean)(?![a-z])", re.IGNORECASE)
@@ -120,8 +122,11 @@ def pairs_in(line: str, *, evaluation: bool = False) -> dict[str, float]:
         mean = match["mean"] if of_evaluation and not match["whole"] and not _is_change(phrase, match["mean"]) else None
         number = parse_number(mean or match["number"])
         if (failed := _NOT_A_NUMBER_INSIDE.fullmatch(phrase)) and is_telling(failed["name"]):  # "loss nan lr 0.1"
-            record.setdefault(failed["name"], parse_number(failed["number"]) or math.nan)
-            name = _metric_name(failed["rest"], explicit=explicit, of=match["of"])
+            if failed["rest"]:
+                record.setdefault(failed["name"], parse_number(failed["number"]) or math.nan)
+                name = _metric_name(failed["rest"], explicit=explicit, of=match["of"])
+            else:
+                name, number = failed["name"], number if of_evaluation else parse_number(failed["number"])
         counts = match["open"] == "[" and match["whole"] and not is_telling(name or "")  # "Test: EMA [0/5]"
         if name is None or number is None or name in _NO_METRICS or name.endswith(".py") or counts or not phrase:
             continue

@@ -13,9 +13,10 @@ from itertools import pairwise
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.logs.json_yaml import RESULT_HEADING, printed_records
 from mldebug_mcp.logs.line_prefixes import names_evaluation
-from mldebug_mcp.logs.names.metrics import canonical, counts_rows, factor_in, is_known, is_telling, may_hold_names
+from mldebug_mcp.logs.names import role_of
+from mldebug_mcp.logs.names.metrics import COUNTERS, canonical, counts_rows, factor_in, is_known, is_telling, may_hold_names
 from mldebug_mcp.logs.numbers import parse_number, parse_with_unit
-from mldebug_mcp.logs.text.pairs import SCALE_IN_NAME, evaluation_name
+from mldebug_mcp.logs.text.pairs import evaluation_name
 
 # Tables in text: a line of names and lines of values under it (fastai, the Trainer in notebooks, Ultralytics).
 
@@ -53,7 +54,7 @@ _DRAWN = frozenset("-=+| :\t")
 """Characters of a rule."""
 _DRAWN_SIDES = str.maketrans("│┃║", "|||")
 """Sides of cells as rich and others draw them."""
-_HOLDS_NUMBER = regex(r"(?<![\w@.-])(?!(?<=\()1e-?\d+\))[-+]?(?:\d|(?:nan|inf)\b)", re.IGNORECASE)
+_HOLDS_NUMBER = regex(r"(?<![\w@.-])(?!(?<=[(\[])1e-?\d+[)\]])[-+]?(?:\d|(?:nan|inf)\b)", re.IGNORECASE)
 _FASTAI = regex(r"\s*\[\d+(?:, (?:[-\d.e]+|nan|inf|None)){1,20}, '\d+(?::\d\d)+'\]\s*")
 _ULTRALYTICS_ROW = regex(r"\s*(?:(?P<all>all)|\d+/\d+)\s")
 _ULTRALYTICS = regex(r"\s*(?:Epoch\s+(?:GPU_mem|gpu_mem)|Class\s+Images)\s")
@@ -160,7 +161,8 @@ class Table:
         if not spaced and known < 2:
             return False
         self._spaced, self._commas, self._since = spaced, commas, 0
-        names = [re.sub(r"^Box\(P$", "precision", name).strip("():") for name in names]
+        names = [re.sub(r"^Box\(P$", "precision", name).strip(":") for name in names]
+        names = [name if name.count("(") == name.count(")") else name.strip("():") for name in names]
         if {"training loss", "validation loss"} <= {name.lower() for name in names}:
             names = [_of_evaluation(name) for name in names]
         self._keep(names)
@@ -359,8 +361,7 @@ def _value(name: str, cell: str) -> float | None:
     if measured is None:
         return None
     number, unit = measured
-    scale = SCALE_IN_NAME.search(name)
-    return number * (float(scale[1]) if scale else factor_in(name, unit) if unit else 1.0)
+    return number * (factor_in(name, unit) if unit else 1.0)
 
 
 def _cell(text: str) -> float | None:
@@ -421,8 +422,13 @@ def _single_spaced(line: str) -> list[str]:
 
 
 def _of_evaluation(name: str) -> str:
-    """Return what the Trainer's table in a notebook or a model card means: all but these columns is of evaluation."""
-    return name if name.lower() in ("step", "epoch", "training loss", "validation loss") else f"eval_{name}"
+    """Return what the Trainer's table in a notebook or a model card means: scores that name no phase are of evaluation.
+
+    So are names that nobody knows; a learning rate, a norm and a time are not.
+    """
+    role = role_of(name)
+    is_score = role is None or (role.quantity.is_result and not role.phase)
+    return f"eval_{name}" if is_score and canonical(name) not in COUNTERS else name
 
 
 def _fastai_names(count: int) -> list[str]:
