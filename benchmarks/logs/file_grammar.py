@@ -45,14 +45,16 @@ class Form:
 
     def value(self, text: str) -> float:
         """Return the number that a text in this form states."""
-        found = _NUMBER.search(text)
+        found = _NUMBER.search(text.removeprefix("np.float32"))
         return float(found[0].replace(",", "")) * self.factor if found else float("nan")
 
 
 LOSS = {
     "4f": Form(lambda x: f"{x:.4f}"), "e": Form(lambda x: f"{x:.3e}"), "12e": Form(lambda x: f"{x * 10:.1e}"),
     "negative": Form(lambda x: f"{x - 4:.3f}"), "thousands": Form(lambda x: f"{x * 1000:,.1f}"),
-    "6f": Form(lambda x: f"{x:.6f}"), "nan": Form(lambda x: f"{x:.4f}" if x > 2.05 else "NaN"),
+    "6f": Form(lambda x: f"{x:.6f}"), "nan": Form(lambda x: f"{x:.4f}" if x > 2.05 else "NaN"), "-nan": Form(lambda x: f"{x:.4f}" if x > 2.05 else "-nan"),
+    "tensor": Form(lambda x: f"tensor({x:.4f})"), "float": Form(lambda x: f"np.float32({x:.4f})", 1.0),
+    "Infinity": Form(lambda x: f"{x:.4f}" if x > 2.02 else "Infinity"), "int": Form(lambda x: f"{x * 100:.0f}"),
     "inf": Form(lambda x: f"{x:.4f}" if x > 2.02 else "inf"), "-inf": Form(lambda x: f"{x:.4f}" if x > 2.02 else "-inf"),
 }  # fmt: skip
 BESIDE = {
@@ -193,7 +195,7 @@ def phases(log: Log) -> None:
     values, steps = Values(log), _steps(log)
     names, pairing = log.draw.choice(NAMES[:2]), log.pick("pairing", PAIRING)
     counter, word, every = log.pick("counter", STEPS), log.pick("word", WORDS), log.draw.choice([3, 5, 10])
-    style = log.pick("evaluation", ("same", "own", "epoch", "none", "one line", "block", "first"))
+    style = log.pick("evaluation", ("same", "own", "epoch", "none", "one line", "block", "first", "behind", "headed", "rounds"))
     prefixed, epochs, aside = log.pick("prefixed", ("no", "val_")), log.pick("epochs", ("no", "yes")), log.pick("aside", ASIDE)
     per_epoch = 10
     for at, step in enumerate(steps):
@@ -223,6 +225,14 @@ def phases(log: Log) -> None:
             log.lines.append(f"{start}epoch {at // per_epoch} {_pairs(names, texts, pairing, before)}")
         elif style == "none":
             log.lines.append(f"{start}{_pairs(names, texts, pairing, before)}")
+        elif style == "behind":
+            log.lines.append(f"{log.prefix(at)}{counter.format(step)} {word}{_pairs(names, texts, pairing, before)}")
+        elif style == "headed":
+            log.lines.append(f"{log.prefix(at)}{word}at step {step}")
+            log.lines += [f"{log.prefix(at)}  {before}{names[name]}{pairing[0]}{text}" for name, text in texts.items()]
+        elif style == "rounds":
+            log.lines += [f"{log.prefix(at)}{word}[{part}/25] {names['loss']}{pairing[0]}9.{part}" for part in (5, 15)]
+            log.lines.append(f"{start}[25/25] {_pairs(names, texts, pairing, before)}")
         else:
             log.lines.append(f"{log.prefix(at)}{word.strip()}")
             log.lines += [f"{log.prefix(at)}  {before}{names[name]}{pairing[0]}{text}" for name, text in texts.items()]
@@ -232,6 +242,8 @@ BATCHES = {
     "batch of": "Epoch {e}/9 batch {b}/{n}", "brackets": "epoch {e} [{b}/{n}]", "both": "Epoch [{e}/9], Step [{b}/{n}]",
     "lone": "epoch {e} batch {b}", "tutorial": "[{e}, {b:5d}]", "samples": "Train Epoch: {e} [{s}/{t} ({p:.0f}%)]",
     "heading": "  batch {b}/{n}", "heading bare": "  [{b}/{n}]", "colon": "E{e} | {b:4d}/{n} |", "lone i": "epoch: {e} i: {b}",
+    "heading lone": "  batch {b}", "heading step": "  step {b} of {n}:", "words": "epoch {e}, batch {b} of {n}:",
+    "percent": "Epoch {e} ({b}/{n}, {p:.1f}%)", "tuple": "({e}, {b})", "ep it": "ep {e:02d} it {b:05d}",
 }  # fmt: skip
 AXES = {
     "fraction": ("epoch {x:.4f}", "epoch"), "fraction json": ("epoch: {x:.2f}", "epoch"), "12k": ("step {k:g}k", "step"),
@@ -239,7 +251,10 @@ AXES = {
     "tokens M": ("tokens: {m:.4f}M", "num_tokens"), "samples": ("samples seen {i}", "num_samples"),
     "episode": ("episode {e}", "episode"), "episode of": ("Episode {e}/900:", "episode"), "epoch 0": ("Epoch {z}/60", "epoch"),
     "env": ("env_steps {i}", "step"), "timesteps": ("total_timesteps: {i}", "step"), "update": ("update {e}", "step"),
-    "time": ("elapsed {y:.1f}s", "elapsed"), "frames": ("frames={i:,}", "step"), "epoch": ("epoch {e:03d}:", "epoch"),
+    "time": ("elapsed {y:.1f}s", "elapsed"), "frames": ("frames={i:,}", "step"), "consumed": ("consumed samples: {i}", "num_samples"), "round": ("round {e}:", "step"),
+    "behind": ("{i} steps", "step"), "bracket": ("[{i} steps]", "step"), "slash": ("Steps: {i:,} / 900,000", "step"),
+    "iters": ("Iters {i:08d}", "step"), "minutes": ("[{q:02d}m{w:02d}s]", "elapsed"), "word": ("iteration number {i}", "step"),
+    "tr": ("train_step={i}", "step"), "global": ("global-step {i}", "step"), "at": ("@{i}", "step"), "gen": ("Generation {e}", "step"), "epoch": ("epoch {e:03d}:", "epoch"),
 }  # fmt: skip
 
 
@@ -253,11 +268,12 @@ def counters(log: Log) -> None:
         for at in range(RECORDS):
             count = first + at * (1 if name.startswith("epoch") else 10)
             step = count * 100
-            exact = {"x": count / 60, "k": step / 1000, "m": step / 1e6, "i": step, "j": step * 1024, "e": count, "z": count, "y": count * 1.5}
+            exact = {"x": count / 60, "k": step / 1000, "m": step / 1e6, "i": step, "j": step * 1024, "e": count, "z": count, "y": count * 1.5, "q": count // 6, "w": count % 6 * 10}
             shown = template.format(**exact)
             number = re.search(r"\d[\d,.]*", shown)
             unit = {"k": 1000.0, "M": 1e6}.get(shown[-1], 1.0)
             known = float(number[0].rstrip(".").replace(",", "")) * unit if number else 0.0
+            known = count * 10 if name == "minutes" else known
             log.lines.append(f"{log.prefix(at)}{shown} {_pairs(names, values.texts(known, 6000), pairing)}")
             log.noisy(at)
         log.parts["axis name"] = axis
@@ -265,7 +281,7 @@ def counters(log: Log) -> None:
     name, base, epoch_base = log.pick("batches", list(BATCHES)), log.draw.choice([0, 1]), log.draw.choice([0, 1])
     log.parts |= {"batch base": str(base), "epoch base": str(epoch_base)}
     total, every, size = log.draw.choice([(128, 20), (100, 10), (391, 50), (37, 5)]) + (64,)
-    log.is_loose = name in ("lone", "tutorial", "lone i")
+    log.is_loose = name in ("lone", "tutorial", "lone i", "heading lone", "tuple", "ep it")
     per_epoch = range(base, total + base, every) if log.draw.random() < 0.5 else range(every - 1 + base, total + base, every)
     at = 0
     for epoch in range(max(3, RECORDS // len(per_epoch))):
@@ -288,7 +304,10 @@ COLUMNS = (
     {"step": "iter", "loss": "train/loss", "eval_loss": "val/loss", "accuracy": "train/acc", "learning_rate": "lr", "time": "mem/GiB"},
     {"step": "iteration", "loss": "train loss", "eval_loss": "valid loss", "accuracy": "train acc", "learning_rate": "lr [1e-3]", "time": "time/s"},
 )  # fmt: skip
-LAYOUTS = ("fixed", "fixed again", "markdown", "bars", "tabs", "semicolons", "commas", "rules", "csv")
+LAYOUTS = (
+    "fixed", "fixed again", "markdown", "bars", "tabs", "semicolons", "commas", "rules", "csv", "pandas", "drawn", "two lines",
+    "left",
+)  # fmt: skip
 BLANKS = ("", "-", "nan", "N/A", "--")
 
 
@@ -298,7 +317,7 @@ def tables(log: Log) -> None:
     values, blank = Values(log), log.pick("blank", BLANKS)
     steps, indexed = _steps(log), layout in ("csv", "tabs", "semicolons") and log.pick("index", ("no", "yes")) == "yes"
     chosen = [name for name in names if name in ("step", "loss") or log.draw.random() < 0.7]
-    if layout.startswith("fixed") and blank == "":
+    if layout.startswith(("fixed", "left", "two", "pandas", "rules")) and blank == "":
         blank = log.parts["blank"] = "-"
     header, every = [names[name] for name in chosen], log.draw.choice([1, 5])
     rate = Form(lambda x: f"{x * 0.1:.4f}", 1e-3) if "[1e-3]" in names["learning_rate"] else RATE["e"]
@@ -334,14 +353,31 @@ def tables(log: Log) -> None:
     width = max(map(len, header)) + 3
     first = "".join(name.rjust(width) for name in header)
     units = log.pick("second line", ("no", "yes")) == "yes"
+    if layout == "two lines":
+        upper, lower = zip(*(name.rpartition(" ")[::2] if " " in name else name.rpartition("/")[::2] for name in header), strict=True)
+        log.lines.append("".join(name.rjust(width) for name in upper))
+        first = "".join(name.rjust(width) for name in lower)
+    side = "│" if layout == "drawn" else ""
+    if layout == "drawn":
+        first = side + side.join(name.center(width) for name in header) + side
+        log.lines.append("┌" + "┬".join("─" * width for _ in header) + "┐")
+    if layout == "left":
+        first = "".join(name.ljust(width) for name in header).rstrip()
+    if layout == "pandas":
+        first = "    " + first
     for at, row in enumerate(rows):
         if at == 0 or (layout == "fixed again" and at % 20 == 0):
             log.lines += [first, *(["-" * len(first)] if layout == "rules" or units else [])]
-        log.lines.append("".join(cell.rjust(width) for cell in row))
+        if layout == "left":
+            log.lines.append("".join(cell.ljust(width) for cell in row))
+        elif layout == "drawn":
+            log.lines.append(side + side.join(f" {cell} ".rjust(width) for cell in row) + side)
+        else:
+            log.lines.append((f"{at:<4d}" if layout == "pandas" else "") + "".join(cell.rjust(width) for cell in row))
         log.noisy(at)
 
 
-BLOCKS = ("blank", "rule", "box", "json", "python", "yaml list", "yaml documents", "heading", "indented")
+BLOCKS = ("blank", "rule", "box", "json", "python", "yaml list", "yaml documents", "heading", "indented", "sections", "dots", "json phases", "yaml phases", "unicode box", "columns")
 
 
 def blocks(log: Log) -> None:
@@ -351,14 +387,36 @@ def blocks(log: Log) -> None:
     evaluates = log.pick("evaluates", ("no", "yes")) == "yes"
     log.suffix = ".yaml" if style.startswith("yaml") else ".log"
     for at, step in enumerate(steps):
-        bare = style in ("json", "python", "yaml list", "yaml documents", "box")
+        bare = "json" in style or "yaml" in style or "box" in style or style == "python"
         pairs = {step_name: str(step)}
         pairs |= {names[name]: text for name, text in values.texts(step, steps[-1], bare=bare).items()}
         if evaluates:
             drawn = values.texts(step, steps[-1], "eval_", bare=bare)
             pairs |= {f"val_{NAMES[0][name]}": text for name, text in drawn.items()}
         lines = [f"{name}: {text}" for name, text in pairs.items()]
-        if style in ("json", "python"):
+        if "phases" in style:
+            phased: dict[str, object] = {step_name: step}
+            for phase, mark in (("train", ""), ("val", "val_")):
+                inside = {n.removeprefix(mark): _value(x) for n, x in list(pairs.items())[1:] if n.startswith("val_") == bool(mark)}
+                phased |= {phase: inside} if inside else {}
+            text = json.dumps(phased, indent=2)
+            if style == "yaml phases":
+                log.lines += ["---", f"{step_name}: {step}"]
+                for phase in [name for name in ("train", "val") if name in phased]:
+                    log.lines += [f"{phase}:", *(f"  {n}: {_plain(str(x))}" for n, x in phased[phase].items())]  # type: ignore[attr-defined]
+            else:
+                log.lines += text.split("\n")
+        elif style == "sections":
+            log.lines += [f"{step_name} {step}", "Train:", *(f"  {line}" for line in lines[1:] if not line.startswith("val_"))]
+            if evaluates:
+                log.lines += ["Validation:", *(f"  {line[4:]}" for line in lines if line.startswith("val_"))]
+        elif style == "dots":
+            log.lines += [f"{name} {'.' * (20 - len(name))} {text}" for name, text in pairs.items()] + [""]
+        elif style == "columns":
+            log.lines += [f"{name:20s}{text}" for name, text in pairs.items()] + ["-" * 40]
+        elif style == "unicode box":
+            log.lines += ["╭" + "─" * 30 + "╮", *(f"│ {name:14s} │ {text:11s} │" for name, text in pairs.items()), "╰" + "─" * 30 + "╯"]
+        elif style in ("json", "python"):
             quote = '"' if style == "json" else "'"
             inside = ",\n".join(f"  {quote}{name}{quote}: {_plain(text)}" for name, text in pairs.items())
             log.lines += ["{", *inside.split("\n"), "}"]
@@ -376,24 +434,31 @@ def blocks(log: Log) -> None:
             log.noisy(at)
 
 
+def _value(text: str) -> object:
+    """Return what JSON holds of a text: a number, or the text where it has a unit."""
+    return text if not _NUMBER.fullmatch(text) else float(text.replace(",", ""))
+
+
 def _plain(text: str) -> str:
     return json.dumps(text) if text.endswith("%") or "," in text else text.replace("inf", "Infinity").replace("nan", "NaN")
 
 
 KEYS = ("step", "global_step", "it", "iter", "n", "i", "t", "update", "num_timesteps", "trainer/global_step", "iteration")
-NESTING = ("flat /", "flat .", "flat _", "by phase", "by metric", "long", "plain", "apart")
+NESTING = ("flat /", "flat .", "flat _", "by phase", "by metric", "long", "plain", "apart", "nulls", "envelope", "suffix", "list")
+SPLITS = (("split", "train", "val"), ("phase", "TRAIN", "VALID"), ("mode", "training", "evaluation"), ("kind", "train", "test"),
+          ("event", "train_step", "validation_end"), ("stage", "fit", "validate"), ("type", "train", "dev"))  # fmt: skip
 
 
 def records(log: Log) -> None:
     """JSON lines: nested or flat, in one record or one for each metric."""
     style, key, steps, values = log.pick("nesting", NESTING), log.pick("key", KEYS), _steps(log), Values(log)
     as_text, wrap = log.pick("strings", ("no", "yes")) == "yes", log.pick("wrap", ("no", "no", "prefix", "message"))
+    split = SPLITS[int(log.pick("split", [str(at) for at in range(len(SPLITS))]))] if style == "apart" else SPLITS[0]
     every, log.suffix = log.draw.choice([1, 5]), ".jsonl" if wrap == "no" else ".log"
     short = NAMES[0]
     for at, step in enumerate(steps):
         def number(text: str) -> object:
-            bare = text.replace(",", "").replace(" %", "%")
-            return text if as_text or "%" in text else float(bare)
+            return text if as_text or not _NUMBER.fullmatch(text) else float(text.replace(",", ""))
         trained = {short[name]: number(text) for name, text in values.texts(step, steps[-1], bare=True).items()}
         drawn = values.texts(step, steps[-1], "eval_", bare=True) if at % every == 0 else {}
         evaluated = {short[name]: number(text) for name, text in drawn.items()}
@@ -410,7 +475,17 @@ def records(log: Log) -> None:
             both = {f"train/{n}": v for n, v in trained.items()} | {f"val/{n}": v for n, v in evaluated.items()}
             made = [{"name": n, "value": v} | counted for n, v in both.items()]
         elif style == "apart":
-            made = [counted | {"split": "train"} | trained, *([counted | {"split": "val"} | evaluated] if evaluated else [])]
+            field_name, train, held_out = split
+            made = [counted | {field_name: train} | trained, *([counted | {field_name: held_out} | evaluated] if evaluated else [])]
+        elif style == "nulls":
+            made = [counted | trained | {f"val_{n}": evaluated.get(n) for n in trained if n in ("loss", "acc")}]
+        elif style == "envelope":
+            made = [counted | {"metrics": trained | {f"val_{n}": v for n, v in evaluated.items()}, "time": 1763632000 + at}]
+        elif style == "suffix":
+            made = [counted | {f"{n}_train": v for n, v in trained.items()} | {f"{n}_val": v for n, v in evaluated.items()}]
+        elif style == "list":
+            made = [counted | {"scalars": [{"tag": n, "value": v} for n, v in trained.items()]}]
+            log.points = {name: points for name, points in log.points.items() if not name.startswith("eval_")}
         else:
             made = [counted | trained | {f"val_{n}": v for n, v in evaluated.items()}]
         lines = [json.dumps(record) for record in made]
