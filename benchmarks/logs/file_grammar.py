@@ -57,6 +57,7 @@ LOSS = {
     "Infinity": Form(lambda x: f"{x:.4f}" if x > 2.02 else "Infinity"), "int": Form(lambda x: f"{x * 100:.0f}"),
     "inf": Form(lambda x: f"{x:.4f}" if x > 2.02 else "inf"), "-inf": Form(lambda x: f"{x:.4f}" if x > 2.02 else "-inf"),
 }  # fmt: skip
+WRAPPED = ("tensor", "float")
 BESIDE = {
     "none": "{}", "plus": "{} ± 0.021", "plus glued": "{}±0.021", "+/-": "{} +/- 0.021", "mean": "{} (mean)",
     "average": "{} ({:.4f})",
@@ -153,7 +154,9 @@ class Values:
 
     def __post_init__(self) -> None:
         log = self.log
-        self.loss, self.beside = log.pick("loss", LOSS), log.pick("beside", BESIDE)
+        in_text = log.kind in ("phases", "counters")
+        self.loss = log.pick("loss", {name: form for name, form in LOSS.items() if in_text or name not in WRAPPED})
+        self.beside = log.pick("beside", BESIDE)
         self.forms: dict[str, Form] = {"loss": self.loss}
         optional = (("accuracy", ACCURACY), ("learning_rate", RATE), ("grad_norm", NORM))
         for name, table in optional:

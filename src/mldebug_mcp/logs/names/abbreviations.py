@@ -18,7 +18,7 @@ from mldebug_mcp.logs.names import Quantity, normal, role_of
 from mldebug_mcp.logs.names.grammar import MAX_NAME
 from mldebug_mcp.logs.names.lexicon import PHASES, SET_ASIDE
 from mldebug_mcp.logs.names.metrics import called, canonical
-from mldebug_mcp.logs.names.quantities import AMOUNTS, CLOCKS, PAIRS
+from mldebug_mcp.logs.names.quantities import AMOUNTS, PAIRS
 
 _WORD = regex(r"[^\W_]+%?|[%#]")
 _SHARE_OF = regex(rf"({'|'.join(phase for phase in PHASES if phase.isascii())}) ?%", re.IGNORECASE)
@@ -176,7 +176,7 @@ MIN_COUNTED = 5
 def lone_counter(columns: Columns) -> str | None:
     """The only column without a role whose whole numbers rise with each record, where nothing else counts, `n`."""
     quantities = _log_of(columns).quantities
-    if not quantities.isdisjoint({Quantity.STEP, Quantity.EPOCH, Quantity.EPISODE, *AMOUNTS, *CLOCKS}):
+    if not quantities.isdisjoint({Quantity.STEP, Quantity.EPOCH, Quantity.EPISODE, *AMOUNTS}):
         return None
     most = max(map(len, columns.values()), default=0)
     rising = [

@@ -43,7 +43,7 @@ _EPOCH_AND_BATCH = tuple(
         # "Epoch [1/10], Step [100/600]", "Epoch 1/10 | Batch 20/100"
         r"\bepoch\s*+[:=]?\s*+\[?\s*+(?P<epoch>\d+)(?:\s*+/\s*+(?P<epochs>\d+))?\s*+\]?\s*+[,|;-]?\s*+"
         r"\(?(?:mini)?[ _-]?(?:step|batch|iter(?:ation)?)s?\s*+[:=#]?\s*+\[?\s*+"
-        r"(?P<batch>\d+)\s*+/\s*+(?P<batches>\d+)\s*+\]?",
+        r"(?P<batch>\d+)\s*+(?:/|of\b)\s*+(?P<batches>\d+)\s*+\]?",
         # "E3 |  20/100 | loss: 0.2", "E3 [20/100] loss: 0.2"
         r"^\s*+E(?P<epoch>\d{1,6})(?:/(?P<epochs>\d+))?[\s|:,-]{1,6}+\[?\s*+(?P<batch>\d+)\s*+/\s*+(?P<batches>\d+)"
         r"(?:\s*+\])?(?=[\s|:,])",
@@ -51,7 +51,7 @@ _EPOCH_AND_BATCH = tuple(
         r"\[\s*+(?P<batch>\d+)\s*+/\s*+(?P<batches>\d+)\s*+\]\s*+$",
     )
 )
-_FRACTION = regex(r"\d\s*+/\s*+\d")
+_FRACTION = regex(r"\d\s*+(?:/|of\b)\s*+\d")
 """Stands in each line with the batch inside an epoch."""
 _OF_LEARNING = r"(?:loss|acc|mse|mae|nll|ppl|perplexity|bce|elbo|auc|psnr|dice|iou|\bf1|\blr\b)"
 _EPOCH = regex(
@@ -89,17 +89,18 @@ _FIRST_VALUE = regex(
 )
 """Where the values of a line begin: a name that says neither who printed it nor how important it is."""
 _BEHIND_PHASE = "|".join(
-    rf"(?<=\b{word}\s)" for word in ("train", "training", "val", "valid", "validation", "eval", "evaluation", "test", "dev")
+    rf"(?<=\b{word}\s)" for word in ("train", "training", "val", "valid", "validation", "eval", "evaluation", "test", "dev", "out")
 )
 _LONE = regex(
     rf"(?<![^\s\])>|:])(?:(?<![^\W\d]\s)|{_BEHIND_PHASE})(?:[\[(<#]\s{{0,8}})?(?P<lone>\d{{1,9}})(?:\s?/\s?(?P<lones>\d{{1,9}}))?(?:it\b)?\s{{0,8}}"
-    r"[\])>]?[-:,|;]{0,2}(?=\s|$)(?!\s{0,4}\[\d{1,3}:\d\d[:<])",
+    r"[\])>]?[-:,|;]{0,2}(?=\s|$)",
     re.IGNORECASE,
 )
 """A whole number that stands alone: "[40/1000] - loss: 0.2", "(40) loss 0.2", "<40>", "#40", "40it", "40 | 0.2".
 
-Behind a word it is the word's, "mse (2), iou_norm: 0.75", if that names no phase: "eval [40] loss: 0.2".
-Before the times of a bar it is what is left of the bar, whose values may be of a step before."""
+Behind a word it is the word's, "mse (2), iou_norm: 0.75", if that names no phase: "eval [40] loss: 0.2"."""
+_TIMES_OF_BAR = regex(r"\d \[\d{1,3}:\d\d(?::\d\d)?<")
+"""What is left of a bar whose beginning is cut off: its values may be of a step before."""
 _OWN_COUNTER = regex(
     r"(?:n_?iter|tr_step|upd|[iknstu])\s?[=:]?\s?(?P<step>\d{1,9})(?=[-:,|;]{0,2}(?:\s|$))", re.IGNORECASE
 )
@@ -111,7 +112,7 @@ _BEHIND_EPOCH = regex(
 )
 """A number that counts behind an epoch, whose place a separator took: "epoch 3 [40] loss: 0.2", "epoch: 3 i: 40 loss"."""
 _BEFORE_EPISODE = regex(r"\s*+(?P<step>\d{1,12})\s?/\s?(?P<total>\d{1,12})\s*+:\s++(?=episode\b)", re.IGNORECASE)
-_EPOCH_COMMA_BATCH = regex(r"\s*+\[(?P<epoch>\d{1,6}),\s++(?P<step>\d{1,9})\](?=:?\s\D*loss)", re.IGNORECASE)
+_EPOCH_COMMA_BATCH = regex(r"\s*+[\[(](?P<epoch>\d{1,6}),\s++(?P<step>\d{1,9})[\])](?=:?\s\D*loss)", re.IGNORECASE)
 _WENET = regex(r"\s*+(?:(?P<phase>CV)|TRAIN)\b(?: \|[^|]{0,40}\|)? Batch (?P<epoch>\d{1,6})/(?P<inner>\d{1,9})(?=\s)")
 """WeNet: "TRAIN Batch 4/203700 loss 12.6", of the epoch and the batch inside it."""
 _OF_RUN = regex(r"\s*+(?P<step>\d{1,9})/(?P<total>\d{1,9})(?=\s\(epoch\b|\s?[:|]\s|\s[A-Za-z_][\w/]{0,40}=)")
@@ -206,6 +207,8 @@ def _without_a_word(found: Counters) -> re.Match[str] | None:
     One with a total is surer than others, and the last of several is nearest to what was measured there.
     """
     line, bare = found.rest, _BARE.match(found.rest)
+    if _TIMES_OF_BAR.search(line):
+        return None
     value = _FIRST_VALUE.search(line)
     if value is None or found.batch is not None:
         return bare

@@ -422,8 +422,10 @@ _PART_OF_DURATION = regex(r"(\d+(?:\.\d+)?) (day|hour|minute|second)")
 
 _NORM = regex(r"\|{1,2}(?:proj )?g(?:rad)?\|{1,2}(?=\s?[=:]|\s+[-+.\d])", re.IGNORECASE)
 """The norm of the gradient, as optimizers print it: "f 8.6e+01 |g| 1.0e+01"."""
-_LEADERS = regex(r"(?<=[\w)%]) ?\.{2,200}(?=\s?[:=])")
-"""Dots that lead from a name to its value: "training loss.....: 3.7"."""
+_LEADERS = regex(
+    r"(?<=[\w)%]) ?\.{2,200}(?=\s?[:=])|(?<=[A-Za-z_)%]) ?\.{2,200}(?=\s[-+]?(?:\.?\d|nan\b|inf(?:inity)?\b))", re.IGNORECASE
+)
+"""Dots that lead from a name to its value: "training loss.....: 3.7", "loss ........ 3.7"."""
 _TERSE = regex(
     r"\s*(?:(?P<phase>[VT])[ :]\s?)?(?=[EISBU])(?:E(?P<epoch>\d{1,6})(?:/\d{1,6})?[ ,:|]{1,3})?"
     r"(?:[ISBU](?P<step>\d{1,9})(?:/\d{1,9})?[ ,:|]{1,3})?(?=[A-Za-z_][\w/.]{0,60}\s?=\s?[-+]?(?:\.?\d|nan\b|inf\b))"

@@ -115,7 +115,10 @@ class Table:
         """Say whether the cells of a row are identified by their order, not by how far from the left they stand."""
         cells = self._cells(line.translate(_DRAWN_SIDES))
         return (
-            not self._and_more and not self._is_indexed(cells) and (not self._starts or len(cells) >= len(self._names))
+            not self._and_more
+            and not self._is_indexed(cells)
+            and not self._are_split_by(line.split(), cells)
+            and (not self._starts or len(cells) >= len(self._names))
         )
 
     def take(self, line: str) -> dict[str, float] | None:
@@ -138,13 +141,13 @@ class Table:
             if not _is_rule(line):
                 self._since += 1
         above, self._above = self._above, line
-        if self._open(line) or self._open_two(above, line):
+        if self._open(line, above) or self._open_two(above, line):
             return {}
         if self._since > MAX_LINES_BETWEEN_ROWS:
             self._names = []
         return self._out_of_turn(line)
 
-    def _open(self, line: str) -> bool:
+    def _open(self, line: str, above: str) -> bool:
         spaced = _ULTRALYTICS.match(line) is not None
         # Asked first: most lines of text are no headings.
         if (not spaced and (":" in line or "=" in line)) or _HOLDS_NUMBER.search(line):
@@ -165,9 +168,9 @@ class Table:
         names = [name if name.count("(") == name.count(")") else name.strip("():") for name in names]
         if {"training loss", "validation loss"} <= {name.lower() for name in names}:
             names = [_of_evaluation(name) for name in names]
-        self._keep(names)
         placed = list(_CELL.finditer(line))
         aligned = len(placed) == len(names) and not {"|", "\t"} & set(line)
+        self._keep(_with_first_words(above, names, placed) if aligned else names)
         self._starts = [name.start() for name in placed] if aligned else []
         self._ends = [name.end() for name in placed] if aligned else []
         self._header = line if self._starts else ""
@@ -179,7 +182,7 @@ class Table:
             return False
         if above.count("|") == line.count("|") > MIN_NAMES_IN_TWO_LINES:
             return self._open_cells_in_two(above, line)
-        if not may_hold_names(line) or any(map(_NAMES_NOTHING.search, (above, line))):
+        if not may_hold_names(line) or above == line or any(map(_NAMES_NOTHING.search, (above, line))):
             return False
         upper, lower = list(_CELL_WORD.finditer(above)), list(_CELL_WORD.finditer(line))
         if not MIN_NAMES_IN_TWO_LINES <= len(upper) == len(lower) <= MAX_COLUMNS:
@@ -237,6 +240,7 @@ class Table:
     def _is_whole(self, line: str) -> bool:
         """Say whether a line below others that are no rows is a row: a number in each of its cells that has any."""
         cells = self._placed(line)
+        cells = cells[1:] if self._is_indexed(cells) else cells
         return len(cells) == len(self._names) and all(
             _cell(cell) is not None or cell.lower() in _NOT_LOGGED for cell in cells
         )
@@ -251,12 +255,16 @@ class Table:
     def _placed(self, line: str) -> list[str]:
         """Return the cells of a row, an empty one where a column has no value."""
         cells = _FUSED.sub(" ", line).replace("|", " ").split() if self._and_more else self._cells(line)
-        if len(cells) >= len(self._names) or not self._starts:
-            return cells
         words = line.split()  # one blank may stand between numbers that are as wide as their columns
-        if len(words) == len(self._names):
+        if not self._starts or (len(cells) >= len(self._names) and not self._are_split_by(words, cells)):
+            return cells
+        if len(words) == len(self._names) or self._is_indexed(words):
             return words
         return _cells_by_end(self._ends, line) or _cells_by_start(self._starts, line)
+
+    def _are_split_by(self, words: Sequence[str], cells: Sequence[str]) -> bool:
+        """Say whether a row with its number before it is one of numbers by its words, where its cells hold several."""
+        return len(words) > len(cells) and self._is_indexed(words) and all(_cell(word) is not None for word in words)
 
     def _row_of_evaluation(self, line: str) -> dict[str, float]:
         """Return a row with a cell that marks evaluation, up to that cell; empty if none does."""
@@ -291,6 +299,22 @@ class Table:
         values_of_names = (self._names[0], cells[0]) == ("Name", "Value")  # DI-engine
         first = cells[0].lower() in _NOT_LOGGED or _cell(cells[0]) is not None or values_of_names
         return numbers if numbers and len(numbers) * 2 >= filled and first else None
+
+
+def _with_first_words(above: str, names: list[str], placed: Sequence[re.Match[str]]) -> list[str]:
+    """Return names with the words that stand right above them: "train" above "loss"; as they are below another text."""
+    upper = list(_CELL.finditer(above))
+    if not 2 <= len(upper) <= len(names) or _NAMES_NOTHING.search(above):
+        return names
+    joined = list(names)
+    for cell in upper:
+        at = [at for at, name in enumerate(placed) if cell.start() == name.start() or cell.end() == name.end()]
+        if len(at) != 1:
+            return names
+        if cell[0] == names[at[0]]:
+            return names  # the same header again
+        joined[at[0]] = f"{cell[0]} {names[at[0]]}"
+    return joined if sum(map(_names_column, joined)) >= sum(map(_names_column, names)) else names
 
 
 def _cells_by_end(ends: Sequence[int], line: str) -> list[str]:
