@@ -324,7 +324,7 @@ def tables(log: Log) -> None:
         blank = log.parts["blank"] = "-"
     header, every = [names[name] for name in chosen], log.draw.choice([1, 5])
     rate = Form(lambda x: f"{x * 0.1:.4f}", 1e-3) if "[1e-3]" in names["learning_rate"] else RATE["e"]
-    forms = {"loss": values.loss if layout not in ("commas", "csv") else LOSS["6f"], "eval_loss": LOSS["4f"], "accuracy": ACCURACY["share"], "learning_rate": rate}
+    forms = {"loss": values.loss if layout not in ("commas", "csv", "semicolons") else LOSS["6f"], "eval_loss": LOSS["4f"], "accuracy": ACCURACY["share"], "learning_rate": rate}
     rows = []
     for at, step in enumerate(steps):
         cells = []

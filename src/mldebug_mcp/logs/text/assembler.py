@@ -551,6 +551,7 @@ class Assembler:
         self._epoch: float | None = None
         self._step: float | None = None
         self._total = 0
+        self._names_both = False  # lines name the epoch and the step, which may go on over epochs
         self._early: tuple[int, Parsed] | None = None  # an evaluation above all training, at "0/9000"
         self._batches = EpochBatches()
         self._plan = CountedPlan()
@@ -601,6 +602,7 @@ class Assembler:
             if self._step is None and not parsed.counters.values:
                 self._early = number, parsed
             return  # an evaluation under way: its last line has the averages
+        self._names_both |= parsed.telling and {"epoch", "step"} <= parsed.counters.values.keys()
         values = self._placed(number, parsed)
         if parsed.telling:
             self._take_metrics(number, values, parsed)
@@ -648,8 +650,8 @@ class Assembler:
             return False
         here = self._belongs_by_counters(values) if values else self._is_near(number)
         block = {canonical(name): value for name, value in self._block.items()}
-        repeats = (block.get(canonical(name), value) != value for name, value in parsed.metrics.items())
-        return here and any(repeats)
+        again = [(block[known], value) for name, value in parsed.metrics.items() if (known := canonical(name)) in block]
+        return here and any(before != value for before, value in again)
 
     def _is_near(self, number: int) -> bool:
         return bool(self._counters) and (self._heading or number - self._line <= MAX_LINES_BELOW_RECORD)
@@ -689,7 +691,7 @@ class Assembler:
         rounded = counters.rounded or (counters.batch is not None and like.evaluation)
         if like.label in self._own_labels:
             return False
-        is_first = counters.total in (None, self._first_pass.total) or not self.counts_pass(like)
+        is_first = counters.total in (None, self._first_pass.total) or not self._counts_pass(like)
         return is_first and like.telling and counted and bool(like.metrics) and not self._renames(like) and not rounded
 
     def stands_alone(self, number: int, like: Parsed) -> bool:
@@ -736,7 +738,7 @@ class Assembler:
         self.flush()
         self._metric_lines, self._counted = self._metric_lines + size, self._counted + size
         columns = dict(counters)
-        if not batch and not like.evaluation and self.counts_pass(like):
+        if not batch and not like.evaluation and self.counts_batches(like):
             batch = [columns.pop("step"), np.full(size, float(like.counters.total or 0))]
         if batch and "step" not in columns:
             epoch = columns.get("epoch", np.full(size, self._epoch or 0.0))
@@ -744,7 +746,7 @@ class Assembler:
             self._batches.correct(self._builder, self._counters)
         if "step" in columns:
             self._step = float(columns["step"][-1])
-            if self.counts_pass(like):
+            if self._counts_pass(like):
                 self._first_pass.reaches(self._epoch or 0.0, self._step)
         if "epoch" in columns:
             self._epoch = float(columns["epoch"][-1])
@@ -835,7 +837,7 @@ class Assembler:
         settings = counters.weak and not parsed.telling and values.keys() == {"epoch"}  # "lr=0.1 epochs=24"
         if "epoch" in values and not settings:
             self._epoch = values["epoch"]
-        if not parsed.evaluation and self.counts_pass(parsed):  # "Epoch 2/5", and below it "batch 15/391"
+        if not parsed.evaluation and self.counts_batches(parsed):  # "Epoch 2/5", and below it "batch 15/391"
             counters.batch = (int(values.pop("step")), counters.total or 0)
         if counters.batch is None and not parsed.evaluation and self._batches.is_whole_epoch(values):
             counters.batch = (int(values["step"]), int(values.pop("step")))  # Poutyne: "Epoch: 2/5 Train steps: 15"
@@ -860,7 +862,7 @@ class Assembler:
         batch = parsed.counters.batch
         if batch and parsed.metrics and all(map(is_evaluation, parsed.metrics)):
             parsed.evaluation = parsed.evaluation or self._batches.is_another(*batch)
-        if not self.counts_pass(parsed):
+        if not self._counts_pass(parsed):
             return
         at, total, first = parsed.counters.values["step"], parsed.counters.total or 0, self._first_pass
         if parsed.evaluation:
@@ -872,7 +874,11 @@ class Assembler:
             parsed.counters.values = {"epoch": self._epoch or 0.0}
             parsed.metrics = {evaluation_name(name): value for name, value in parsed.metrics.items()}
 
-    def counts_pass(self, like: Parsed) -> bool:
+    def counts_batches(self, like: Parsed) -> bool:
+        """Say whether lines like this one count the batches of the epoch that a heading named, and no line names both."""
+        return not self._names_both and self._counts_pass(like)
+
+    def _counts_pass(self, like: Parsed) -> bool:
         """Say whether lines like this one count a pass of the epoch that stands above them."""
         counters = like.counters
         counted = counters.total is not None and counters.values.keys() == {"step"} and counters.batch is None

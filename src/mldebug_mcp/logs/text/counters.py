@@ -84,7 +84,7 @@ _BARE = regex(
 )
 _FIRST_VALUE = regex(
     r"(?<![\w.])(?!(?:rank|gpu|cuda|pid|tid|worker|node|host|device|dev|proc|process|thread|shard|replica|seed|fold|INFO|DEBUG"
-    r"|WARNING|TRACE)s?\b)[^\W\d][\w./@%|-]{0,60}+\s{0,3}(?:[=:]\s{0,3})?(?=[-+]?\.?\d|nan\b|[-+]?inf\b)",
+    r"|WARNING|TRACE)s?\b)[^\W\d][\w./@%|-]{0,60}+\s{0,3}(?:[=:]\s{0,3})?(?=[-+]?\.?\d|nan\b|[-+]?inf\b|(?:tensor|array)\()",
     re.IGNORECASE,
 )
 """Where the values of a line begin: a name that says neither who printed it nor how important it is."""
@@ -99,8 +99,6 @@ _LONE = regex(
 """A whole number that stands alone: "[40/1000] - loss: 0.2", "(40) loss 0.2", "<40>", "#40", "40it", "40 | 0.2".
 
 Behind a word it is the word's, "mse (2), iou_norm: 0.75", if that names no phase: "eval [40] loss: 0.2"."""
-_TIMES_OF_BAR = regex(r"\d \[\d{1,3}:\d\d(?::\d\d)?<")
-"""What is left of a bar whose beginning is cut off: its values may be of a step before."""
 _OWN_COUNTER = regex(
     r"(?:n_?iter|tr_step|upd|[iknstu])\s?[=:]?\s?(?P<step>\d{1,9})(?=[-:,|;]{0,2}(?:\s|$))", re.IGNORECASE
 )
@@ -207,8 +205,6 @@ def _without_a_word(found: Counters) -> re.Match[str] | None:
     One with a total is surer than others, and the last of several is nearest to what was measured there.
     """
     line, bare = found.rest, _BARE.match(found.rest)
-    if _TIMES_OF_BAR.search(line):
-        return None
     value = _FIRST_VALUE.search(line)
     if value is None or found.batch is not None:
         return bare

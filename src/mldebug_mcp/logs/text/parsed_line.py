@@ -435,6 +435,8 @@ _SKIPPED = regex(
     r"|Skipping step.{0,200}?reducing loss scale to (?P<apex>\d{1,40}(?:\.\d{1,40})?(?:e[+-]?\d{1,4})?)",
     re.IGNORECASE,
 )
+_END_OF_BAR = regex(r"\s*+\|?\s*+\d{1,12}/\d{1,12} \[\d{1,3}:\d\d(?::\d\d)?<")
+"""What is left of a drawing whose beginning is cut off: its values may be of a step before."""
 _IN_HEAD = regex(r"(?<![\w.])[-+]?\.?\d[\d.]*(?:e[-+]?\d+)?", re.IGNORECASE)
 
 
@@ -528,7 +530,7 @@ def content_of(line: str, *, evaluation: bool = False) -> LineContent:
     if skipped is not None:
         scale = skipped["scale"] or skipped["set"] or skipped["apex"]
         content.skipped = {"overflow": 1.0, **({"loss_scale": float(scale)} if scale else {})}
-    elif (bar is None or message.strip()) and MAY_HOLD_NUMBER.search(content.text):
+    elif (bar is None or message.strip()) and MAY_HOLD_NUMBER.search(content.text) and not _END_OF_BAR.match(line):
         content.plain = parse_line(content.text, evaluation=evaluation)
     return content
 

@@ -210,7 +210,7 @@ class MixedLines:
         if not telling:
             _Drawings(bars, np.empty(0, dtype=np.int64), self._bar_steps).draw(len(numbers))
             return True
-        if any(like is not None and self._assembler.counts_pass(like) for like in plain):
+        if any(like is not None and self._assembler.counts_batches(like) for like in plain):
             return False
         if len(parts) > 1 and any(like is not None and like.label for like in plain):
             return False  # a line under a label may be a series of its own

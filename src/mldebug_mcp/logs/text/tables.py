@@ -264,7 +264,8 @@ class Table:
 
     def _are_split_by(self, words: Sequence[str], cells: Sequence[str]) -> bool:
         """Say whether a row with its number before it is one of numbers by its words, where its cells hold several."""
-        return len(words) > len(cells) and self._is_indexed(words) and all(_cell(word) is not None for word in words)
+        are_cells = all(_cell(word) is not None or word.lower() in _NOT_LOGGED for word in words)
+        return len(words) > len(cells) and self._is_indexed(words) and are_cells
 
     def _row_of_evaluation(self, line: str) -> dict[str, float]:
         """Return a row with a cell that marks evaluation, up to that cell; empty if none does."""
