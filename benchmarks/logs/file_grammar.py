@@ -17,6 +17,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from math import exp
 from pathlib import Path
 from typing import TypeVar
@@ -52,10 +53,12 @@ class Form:
 LOSS = {
     "4f": Form(lambda x: f"{x:.4f}"), "e": Form(lambda x: f"{x:.3e}"), "12e": Form(lambda x: f"{x * 10:.1e}"),
     "negative": Form(lambda x: f"{x - 4:.3f}"), "thousands": Form(lambda x: f"{x * 1000:,.1f}"),
-    "6f": Form(lambda x: f"{x:.6f}"), "nan": Form(lambda x: f"{x:.4f}" if x > 2.05 else "NaN"), "-nan": Form(lambda x: f"{x:.4f}" if x > 2.05 else "-nan"),
+    "6f": Form(lambda x: f"{x:.6f}"), "nan": Form(lambda x: f"{x:.4f}" if x > 2.05 else "NaN"),
+    "-nan": Form(lambda x: f"{x:.4f}" if x > 2.05 else "-nan"),
     "tensor": Form(lambda x: f"tensor({x:.4f})"), "float": Form(lambda x: f"np.float32({x:.4f})", 1.0),
     "Infinity": Form(lambda x: f"{x:.4f}" if x > 2.02 else "Infinity"), "int": Form(lambda x: f"{x * 100:.0f}"),
-    "inf": Form(lambda x: f"{x:.4f}" if x > 2.02 else "inf"), "-inf": Form(lambda x: f"{x:.4f}" if x > 2.02 else "-inf"),
+    "inf": Form(lambda x: f"{x:.4f}" if x > 2.02 else "inf"),
+    "-inf": Form(lambda x: f"{x:.4f}" if x > 2.02 else "-inf"),
 }  # fmt: skip
 WRAPPED = ("tensor", "float")
 BESIDE = {
@@ -116,11 +119,14 @@ class Log:
     points: dict[str, list[Point]] = field(default_factory=dict)
     is_loose: bool = False
 
-    def pick(self, table: str, options: Mapping[str, T] | Sequence[str]) -> T:
-        """Draw a part and remember it."""
-        name = self.draw.choice(list(options))
-        self.parts[table] = name
-        return options[name] if isinstance(options, Mapping) else name  # type: ignore[return-value]
+    def pick(self, table: str, options: Mapping[str, T]) -> T:
+        """Draw a part and remember its name."""
+        return options[self.name(table, list(options))]
+
+    def name(self, table: str, options: Sequence[str]) -> str:
+        """Draw the name of a part and remember it."""
+        self.parts[table] = self.draw.choice(options)
+        return self.parts[table]
 
     def number(self, known_as: str, step: float, form: Form, text: str) -> str:
         """Note what a text states, and return it."""
@@ -193,71 +199,73 @@ def _pairs(names: Mapping[str, str], texts: Mapping[str, str], pairing: tuple[st
     return pairing[1].join(f"{before}{names[name]}{pairing[0]}{text}" for name, text in texts.items())
 
 
+EVALUATIONS = {
+    "same": ("{w}{c} {p}",), "first": ("{w}{c} {p}",), "own": ("{w}[25/25] {p}",), "epoch": ("{w}epoch {e} {p}",),
+    "none": ("{w}{p}",), "behind": ("{c} {w}{p}",), "block": ("{w}", "{r}"), "headed": ("{w}at step {s}", "{r}"),
+    "rounds": ("{w}[5/25] {b}", "{w}[15/25] {b}", "{w}[25/25] {p}"), "one line": (),
+}  # fmt: skip
+"""Lines of an evaluation: w is its word, c its counter, p its pairs, r a pair in each line, b a mean under way."""
+PER_EPOCH = 10
+
+
 def phases(log: Log) -> None:
     """Training lines and evaluation lines in turn."""
     values, steps = Values(log), _steps(log)
     names, pairing = log.draw.choice(NAMES[:2]), log.pick("pairing", PAIRING)
-    counter, word, every = log.pick("counter", STEPS), log.pick("word", WORDS), log.draw.choice([3, 5, 10])
-    style = log.pick("evaluation", ("same", "own", "epoch", "none", "one line", "block", "first", "behind", "headed", "rounds"))
-    prefixed, epochs, aside = log.pick("prefixed", ("no", "val_")), log.pick("epochs", ("no", "yes")), log.pick("aside", ASIDE)
-    per_epoch = 10
+    counter, word, every = log.name("counter", STEPS), log.name("word", WORDS), log.draw.choice([3, 5, 10])
+    lines, aside = log.pick("evaluation", EVALUATIONS), log.pick("aside", ASIDE)
+    style, before = log.parts["evaluation"], log.pick("prefixed", {"no": "", "val_": "val_"})
+    shown = "epoch {e} " if log.name("epochs", ("no", "yes")) == "yes" or style == "epoch" else ""
+    every = PER_EPOCH if style == "epoch" else every
+
+    def evaluate(at: int, step: int) -> None:
+        texts = values.texts(step, steps[-1], "eval_")
+        parts = {"w": word, "c": counter.format(step), "e": at // PER_EPOCH, "s": step, "b": f"{names['loss']} 9.5"}
+        parts |= {"p": _pairs(names, texts, pairing, before)}
+        for line in lines:
+            rows = [f"  {before}{names[name]}{pairing[0]}{text}" for name, text in texts.items()]
+            for row in rows if line == "{r}" else [line.format(**parts)]:
+                log.lines.append(f"{log.prefix(at)}{row}")
+
     for at, step in enumerate(steps):
-        shown = f"epoch {at // per_epoch} " if epochs == "yes" or style == "epoch" else ""
-        head = f"{log.prefix(at)}{shown}{counter.format(step)}{log.draw.choice([' '])}"
-        before = "val_" if prefixed != "no" else ""
-        if style == "one line":
-            train, evaluated = values.texts(step, steps[-1]), values.texts(step, steps[-1], "eval_")
-            log.lines.append(f"{head}train {_pairs(names, train, pairing)} {word.strip(' :-|')} {_pairs(names, evaluated, pairing)}")
-            continue
-        due = at % every == every - 1 if style != "epoch" else at % per_epoch == per_epoch - 1
         if style == "first" and at == 0:
-            early = values.texts(step, steps[-1], "eval_")
-            log.lines.append(f"{log.prefix(at)}{word}{counter.format(step)} {_pairs(names, early, pairing, before)}")
-        texts = values.texts(step, steps[-1])
-        extra = aside.format(a=log.draw.uniform(80, 120), b=log.draw.uniform(1, 9), c=log.draw.randint(1, 59))
-        log.lines.append(f"{head}{_pairs(names, texts, pairing)}{pairing[1] + extra if extra else ''}")
-        log.noisy(at)
-        if not due or (style == "first" and at == 0):
+            evaluate(at, step)
+        head = f"{log.prefix(at)}{shown.format(e=at // PER_EPOCH)}{counter.format(step)} "
+        line = _pairs(names, values.texts(step, steps[-1]), pairing)
+        if style == "one line":
+            evaluated = _pairs(names, values.texts(step, steps[-1], "eval_"), pairing)
+            log.lines.append(f"{head}train {line} {word.strip(' :-|')} {evaluated}")
             continue
-        texts, start = values.texts(step, steps[-1], "eval_"), f"{log.prefix(at)}{word}"
-        if style in ("same", "first"):
-            log.lines.append(f"{start}{counter.format(step)} {_pairs(names, texts, pairing, before)}")
-        elif style == "own":
-            log.lines.append(f"{start}[25/25] {_pairs(names, texts, pairing, before)}")
-        elif style == "epoch":
-            log.lines.append(f"{start}epoch {at // per_epoch} {_pairs(names, texts, pairing, before)}")
-        elif style == "none":
-            log.lines.append(f"{start}{_pairs(names, texts, pairing, before)}")
-        elif style == "behind":
-            log.lines.append(f"{log.prefix(at)}{counter.format(step)} {word}{_pairs(names, texts, pairing, before)}")
-        elif style == "headed":
-            log.lines.append(f"{log.prefix(at)}{word}at step {step}")
-            log.lines += [f"{log.prefix(at)}  {before}{names[name]}{pairing[0]}{text}" for name, text in texts.items()]
-        elif style == "rounds":
-            log.lines += [f"{log.prefix(at)}{word}[{part}/25] {names['loss']}{pairing[0]}9.{part}" for part in (5, 15)]
-            log.lines.append(f"{start}[25/25] {_pairs(names, texts, pairing, before)}")
-        else:
-            log.lines.append(f"{log.prefix(at)}{word.strip()}")
-            log.lines += [f"{log.prefix(at)}  {before}{names[name]}{pairing[0]}{text}" for name, text in texts.items()]
+        extra = aside.format(a=log.draw.uniform(80, 120), b=log.draw.uniform(1, 9), c=log.draw.randint(1, 59))
+        log.lines.append(f"{head}{line}{pairing[1] + extra if extra else ''}")
+        log.noisy(at)
+        if at % every == every - 1:
+            evaluate(at, step)
 
 
 BATCHES = {
     "batch of": "Epoch {e}/9 batch {b}/{n}", "brackets": "epoch {e} [{b}/{n}]", "both": "Epoch [{e}/9], Step [{b}/{n}]",
     "lone": "epoch {e} batch {b}", "tutorial": "[{e}, {b:5d}]", "samples": "Train Epoch: {e} [{s}/{t} ({p:.0f}%)]",
-    "heading": "  batch {b}/{n}", "heading bare": "  [{b}/{n}]", "colon": "E{e} | {b:4d}/{n} |", "lone i": "epoch: {e} i: {b}",
+    "heading": "  batch {b}/{n}", "heading bare": "  [{b}/{n}]", "colon": "E{e} | {b:4d}/{n} |",
+    "lone i": "epoch: {e} i: {b}",
     "heading lone": "  batch {b}", "heading step": "  step {b} of {n}:", "words": "epoch {e}, batch {b} of {n}:",
     "percent": "Epoch {e} ({b}/{n}, {p:.1f}%)", "tuple": "({e}, {b})", "ep it": "ep {e:02d} it {b:05d}",
 }  # fmt: skip
 AXES = {
-    "fraction": ("epoch {x:.4f}", "epoch"), "fraction json": ("epoch: {x:.2f}", "epoch"), "12k": ("step {k:g}k", "step"),
+    "fraction": ("epoch {x:.4f}", "epoch"), "fraction json": ("epoch: {x:.2f}", "epoch"),
+    "12k": ("step {k:g}k", "step"),
     "1.2M": ("step {m:.4f}M", "step"), "12,000": ("step {i:,}", "step"), "tokens": ("tokens {j:,}", "num_tokens"),
     "tokens M": ("tokens: {m:.4f}M", "num_tokens"), "samples": ("samples seen {i}", "num_samples"),
-    "episode": ("episode {e}", "episode"), "episode of": ("Episode {e}/900:", "episode"), "epoch 0": ("Epoch {z}/60", "epoch"),
+    "episode": ("episode {e}", "episode"), "episode of": ("Episode {e}/900:", "episode"),
+    "epoch 0": ("Epoch {z}/60", "epoch"),
     "env": ("env_steps {i}", "step"), "timesteps": ("total_timesteps: {i}", "step"), "update": ("update {e}", "step"),
-    "time": ("elapsed {y:.1f}s", "elapsed"), "frames": ("frames={i:,}", "step"), "consumed": ("consumed samples: {i}", "num_samples"), "round": ("round {e}:", "step"),
+    "time": ("elapsed {y:.1f}s", "elapsed"), "frames": ("frames={i:,}", "step"),
+    "consumed": ("consumed samples: {i}", "num_samples"), "round": ("round {e}:", "step"),
     "behind": ("{i} steps", "step"), "bracket": ("[{i} steps]", "step"), "slash": ("Steps: {i:,} / 900,000", "step"),
-    "iters": ("Iters {i:08d}", "step"), "minutes": ("[{q:02d}m{w:02d}s]", "elapsed"), "word": ("iteration number {i}", "step"),
-    "tr": ("train_step={i}", "step"), "global": ("global-step {i}", "step"), "at": ("@{i}", "step"), "gen": ("Generation {e}", "step"), "epoch": ("epoch {e:03d}:", "epoch"),
+    "iters": ("Iters {i:08d}", "step"), "minutes": ("[{q:02d}m{w:02d}s]", "elapsed"),
+    "word": ("iteration number {i}", "step"),
+    "tr": ("train_step={i}", "step"), "global": ("global-step {i}", "step"), "at": ("@{i}", "step"),
+    "gen": ("Generation {e}", "step"), "epoch": ("epoch {e:03d}:", "epoch"),
 }  # fmt: skip
 
 
@@ -265,13 +273,24 @@ def counters(log: Log) -> None:
     """Counters of other sorts: batches that begin again in each epoch, thousands, tokens, episodes, time."""
     values, names, pairing = Values(log), log.draw.choice(NAMES), log.pick("pairing", PAIRING)
     if log.draw.random() < 0.5:
-        name = log.pick("axis", list(AXES))
+        name = log.name("axis", list(AXES))
         template, axis = AXES[name]
         first = 0 if name == "epoch 0" else 41
         for at in range(RECORDS):
             count = first + at * (1 if name.startswith("epoch") else 10)
             step = count * 100
-            exact = {"x": count / 60, "k": step / 1000, "m": step / 1e6, "i": step, "j": step * 1024, "e": count, "z": count, "y": count * 1.5, "q": count // 6, "w": count % 6 * 10}
+            exact = {
+                "x": count / 60,
+                "k": step / 1000,
+                "m": step / 1e6,
+                "i": step,
+                "j": step * 1024,
+                "e": count,
+                "z": count,
+                "y": count * 1.5,
+                "q": count // 6,
+                "w": count % 6 * 10,
+            }
             shown = template.format(**exact)
             number = re.search(r"\d[\d,.]*", shown)
             unit = {"k": 1000.0, "M": 1e6}.get(shown[-1], 1.0)
@@ -281,11 +300,13 @@ def counters(log: Log) -> None:
             log.noisy(at)
         log.parts["axis name"] = axis
         return
-    name, base, epoch_base = log.pick("batches", list(BATCHES)), log.draw.choice([0, 1]), log.draw.choice([0, 1])
+    name, base, epoch_base = log.name("batches", list(BATCHES)), log.draw.choice([0, 1]), log.draw.choice([0, 1])
     log.parts |= {"batch base": str(base), "epoch base": str(epoch_base)}
-    total, every, size = log.draw.choice([(128, 20), (100, 10), (391, 50), (37, 5)]) + (64,)
+    total, every, size = (*log.draw.choice([(128, 20), (100, 10), (391, 50), (37, 5)]), 64)
     log.is_loose = name in ("lone", "tutorial", "lone i", "heading lone", "tuple", "ep it")
-    per_epoch = range(base, total + base, every) if log.draw.random() < 0.5 else range(every - 1 + base, total + base, every)
+    per_epoch = (
+        range(base, total + base, every) if log.draw.random() < 0.5 else range(every - 1 + base, total + base, every)
+    )
     at = 0
     for epoch in range(max(3, RECORDS // len(per_epoch))):
         if name.startswith("heading"):
@@ -301,139 +322,159 @@ def counters(log: Log) -> None:
             log.noisy(at)
 
 
-COLUMNS = (
-    {"step": "step", "loss": "loss", "eval_loss": "val_loss", "accuracy": "acc", "learning_rate": "lr", "time": "time (s)"},
-    {"step": "Step", "loss": "Training Loss", "eval_loss": "Validation Loss", "accuracy": "Train Accuracy", "learning_rate": "Learning Rate", "time": "Time (ms)"},
-    {"step": "iter", "loss": "train/loss", "eval_loss": "val/loss", "accuracy": "train/acc", "learning_rate": "lr", "time": "mem/GiB"},
-    {"step": "iteration", "loss": "train loss", "eval_loss": "valid loss", "accuracy": "train acc", "learning_rate": "lr [1e-3]", "time": "time/s"},
-)  # fmt: skip
-LAYOUTS = (
-    "fixed", "fixed again", "markdown", "bars", "tabs", "semicolons", "commas", "rules", "csv", "pandas", "drawn", "two lines",
-    "left",
-)  # fmt: skip
+COLUMNS = {
+    "short": ("step", "loss", "val_loss", "acc", "lr", "time (s)"),
+    "words": ("Step", "Training Loss", "Validation Loss", "Train Accuracy", "Learning Rate", "Time (ms)"),
+    "places": ("iter", "train/loss", "val/loss", "train/acc", "lr", "mem/GiB"),
+    "scaled": ("iteration", "train loss", "valid loss", "train acc", "lr [1e-3]", "time/s"),
+}  # fmt: skip
+KNOWN_AS = ("step", "loss", "eval_loss", "accuracy", "learning_rate", "")
+SEPARATED = {"tabs": "\t", "semicolons": ";", "commas": ", ", "csv": ",", "bars": " | ", "markdown": " | "}
+SUFFIXES = {"tabs": ".tsv", "semicolons": ".csv", "csv": ".csv"}
+LAYOUTS = (*SEPARATED, "fixed", "fixed again", "rules", "pandas", "drawn", "two lines", "left")
 BLANKS = ("", "-", "nan", "N/A", "--")
 
 
 def tables(log: Log) -> None:
     """Tables in text or files of cells."""
-    layout, names = log.pick("layout", LAYOUTS), log.pick("columns", {str(at): one for at, one in enumerate(COLUMNS)})
-    values, blank = Values(log), log.pick("blank", BLANKS)
-    steps, indexed = _steps(log), layout in ("csv", "tabs", "semicolons") and log.pick("index", ("no", "yes")) == "yes"
-    chosen = [name for name in names if name in ("step", "loss") or log.draw.random() < 0.7]
-    if layout.startswith(("fixed", "left", "two", "pandas", "rules")) and blank == "":
-        blank = log.parts["blank"] = "-"
-    header, every = [names[name] for name in chosen], log.draw.choice([1, 5])
-    rate = Form(lambda x: f"{x * 0.1:.4f}", 1e-3) if "[1e-3]" in names["learning_rate"] else RATE["e"]
-    forms = {"loss": values.loss if layout not in ("commas", "csv", "semicolons") else LOSS["6f"], "eval_loss": LOSS["4f"], "accuracy": ACCURACY["share"], "learning_rate": rate}
-    rows = []
+    layout, names, values = log.name("layout", LAYOUTS), log.pick("columns", COLUMNS), Values(log)
+    steps, every, blank = _steps(log), log.draw.choice([1, 5]), log.name("blank", BLANKS)
+    blank = "-" if not blank and layout not in SEPARATED else blank
+    chosen = [at for at, name in enumerate(KNOWN_AS) if name in ("step", "loss") or log.draw.random() < 0.7]
+    forms = {"loss": LOSS["6f"] if layout in ("commas", "csv", "semicolons") else values.loss, "eval_loss": LOSS["4f"]}
+    forms |= {"accuracy": ACCURACY["share"], "": LOSS["4f"], "step": Form(lambda x: f"{x:.0f}")}
+    forms |= {"learning_rate": Form(lambda x: f"{x * 0.1:.4f}", 1e-3) if "[1e-3]" in names[4] else RATE["e"]}
+    header, rows = [names[at] for at in chosen], []
     for at, step in enumerate(steps):
         cells = []
-        for name in chosen:
-            if name == "step":
-                cells.append(str(step))
-            elif name == "time":
-                cells.append(f"{log.draw.uniform(1, 9):.2f}")
-            elif name == "eval_loss" and at % every:
-                cells.append(blank)
-            else:
-                cells.append(log.number(name, step, forms[name], forms[name].text(log.level(step, steps[-1]))))
-        rows.append(([str(at)] if indexed else []) + cells)
-    header = ([""] if indexed else []) + header
-    comment = log.pick("comment", ("no", "yes")) == "yes"
-    if comment:
+        for name in (KNOWN_AS[at] for at in chosen):
+            text = str(step) if name == "step" else forms[name].text(log.level(step, steps[-1]))
+            text = blank if name == "eval_loss" and at % every else text
+            noted = name not in ("step", "") and text != blank
+            cells.append(log.number(name, step, forms[name], text) if noted else text)
+        rows.append(cells)
+    if log.name("comment", ("no", "yes")) == "yes":
         log.lines += ["# run 7 of 2026-11-20", "# batch_size: 32"]
-    separators = {"tabs": "\t", "semicolons": ";", "commas": ", ", "csv": ",", "bars": " | ", "markdown": " | "}
-    if layout in separators:
-        log.suffix = {"tabs": ".tsv", "semicolons": ".csv", "csv": ".csv"}.get(layout, ".log")
-        if layout == "semicolons":
-            rows = [[cell if "," in cell else cell.replace(".", ",") for cell in row] for row in rows]
-        sided = (lambda text: f"| {text} |") if layout == "markdown" else (lambda text: text)
-        written = [sided(separators[layout].join(row)) for row in [header, *rows]]
-        if layout == "markdown":
-            written.insert(1, "|" + "|".join(["---"] * len(header)) + "|")
-        log.lines += written
-        return
-    width = max(map(len, header)) + 3
-    first = "".join(name.rjust(width) for name in header)
-    units = log.pick("second line", ("no", "yes")) == "yes"
+    if layout in SEPARATED:
+        if layout in SUFFIXES and log.name("index", ("no", "yes")) == "yes":
+            header, rows = ["", *header], [[str(at), *row] for at, row in enumerate(rows)]
+        log.suffix = SUFFIXES.get(layout, ".log")
+        log.lines += _separated(layout, header, rows)
+    else:
+        _in_columns(log, layout, header, rows)
+
+
+def _separated(layout: str, header: list[str], rows: list[list[str]]) -> list[str]:
+    if layout == "semicolons":
+        rows = [[cell.replace(".", ",") for cell in row] for row in rows]
+    lines = [SEPARATED[layout].join(row) for row in [header, *rows]]
+    if layout != "markdown":
+        return lines
+    return [f"| {lines[0]} |", "|" + "---|" * len(header), *(f"| {line} |" for line in lines[1:])]
+
+
+def _in_columns(log: Log, layout: str, header: list[str], rows: list[list[str]]) -> None:
+    width = max(len(cell) for row in [header, *rows] for cell in row) + 2
+    above, side = list[str](), "│" if layout == "drawn" else ""
     if layout == "two lines":
-        upper, lower = zip(*(name.rpartition(" ")[::2] if " " in name else name.rpartition("/")[::2] for name in header), strict=True)
-        log.lines.append("".join(name.rjust(width) for name in upper))
-        first = "".join(name.rjust(width) for name in lower)
-    side = "│" if layout == "drawn" else ""
-    if layout == "drawn":
-        first = side + side.join(name.center(width) for name in header) + side
-        log.lines.append("┌" + "┬".join("─" * width for _ in header) + "┐")
-    if layout == "left":
-        first = "".join(name.ljust(width) for name in header).rstrip()
-    if layout == "pandas":
-        first = "    " + first
+        parted = [name.rpartition(" " if " " in name else "/") for name in header]
+        above, header = ["".join(name.rjust(width) for name, _, _ in parted)], [name for _, _, name in parted]
+
+    def line(cells: list[str], index: str) -> str:
+        if layout == "left":
+            return "".join(cell.ljust(width) for cell in cells).rstrip()
+        cells = [f"{cell} ".rjust(width) if side else cell.rjust(width) for cell in cells]
+        return (index.ljust(4) if layout == "pandas" else "") + side + side.join(cells) + side
+
+    is_ruled = log.name("second line", ("no", "yes")) == "yes" or layout == "rules"
     for at, row in enumerate(rows):
         if at == 0 or (layout == "fixed again" and at % 20 == 0):
-            log.lines += [first, *(["-" * len(first)] if layout == "rules" or units else [])]
-        if layout == "left":
-            log.lines.append("".join(cell.ljust(width) for cell in row))
-        elif layout == "drawn":
-            log.lines.append(side + side.join(f" {cell} ".rjust(width) for cell in row) + side)
-        else:
-            log.lines.append((f"{at:<4d}" if layout == "pandas" else "") + "".join(cell.rjust(width) for cell in row))
+            log.lines += [*above, line(header, ""), *(["-" * width * len(header)] if is_ruled else [])]
+        log.lines.append(line(row, str(at)))
         log.noisy(at)
 
 
-BLOCKS = ("blank", "rule", "box", "json", "python", "yaml list", "yaml documents", "heading", "indented", "sections", "dots", "json phases", "yaml phases", "unicode box", "columns")
+Pairs = Mapping[str, str]
+
+
+def _items(pairs: Pairs) -> list[str]:
+    return [f"{name}: {text}" for name, text in pairs.items()]
+
+
+def _by_phase(pairs: Pairs) -> list[tuple[str, dict[str, str]]]:
+    """Return what is of training and what of evaluation, without the counter."""
+    parts = {
+        phase: {n.removeprefix("val_"): x for n, x in [*pairs.items()][1:] if n.startswith("val_") == (phase == "val")}
+        for phase in ("train", "val")
+    }
+    return [(phase, part) for phase, part in parts.items() if part]
+
+
+def _json(pairs: Pairs) -> list[str]:
+    return json.dumps({name: _value(text) for name, text in pairs.items()}, indent=2).split("\n")
+
+
+def _sections(pairs: Pairs) -> list[str]:
+    words = {"train": "Train:", "val": "Validation:"}
+    rows = [[words[phase], *(f"  {item}" for item in _items(part))] for phase, part in _by_phase(pairs)]
+    return [" ".join(next(iter(pairs.items()))), *chain(*rows)]
+
+
+def _yaml_phases(pairs: Pairs) -> list[str]:
+    rows = [[f"{phase}:", *(f"  {n}: {_plain(x)}" for n, x in part.items())] for phase, part in _by_phase(pairs)]
+    return ["---", _items(pairs)[0], *chain(*rows)]
+
+
+def _json_phases(pairs: Pairs) -> list[str]:
+    phases = {phase: {name: _value(text) for name, text in part.items()} for phase, part in _by_phase(pairs)}
+    name, step = next(iter(pairs.items()))
+    return json.dumps({name: int(step), **phases}, indent=2).split("\n")
+
+
+BLOCKS: dict[str, Callable[[Pairs], list[str]]] = {
+    "blank": lambda pairs: [*_items(pairs), ""],
+    "rule": lambda pairs: [*_items(pairs), "-" * 40],
+    "box": lambda pairs: [
+        "+" + "-" * 30 + "+",
+        *(f"| {n:14s} | {x:11s} |" for n, x in pairs.items()),
+        "+" + "-" * 30 + "+",
+    ],
+    "unicode box": lambda pairs: [
+        "╭" + "─" * 30 + "╮",
+        *(f"│ {n:14s} │ {x:11s} │" for n, x in pairs.items()),
+        "╰" + "─" * 30 + "╯",
+    ],
+    "json": _json,
+    "json phases": _json_phases,
+    "python": lambda pairs: [
+        line.replace('"', "'").replace("NaN", "nan").replace("Infinity", "inf") for line in _json(pairs)
+    ],
+    "yaml documents": lambda pairs: ["---", *(f"{name}: {_plain(text)}" for name, text in pairs.items())],
+    "yaml list": lambda pairs: [f"{'  ' if at else '- '}{n}: {_plain(x)}" for at, (n, x) in enumerate(pairs.items())],
+    "yaml phases": _yaml_phases,
+    "heading": lambda pairs: [f"==== {' '.join(next(iter(pairs.items())))} ====", *_items(pairs)[1:]],
+    "indented": lambda pairs: [f"{' '.join(next(iter(pairs.items())))}:", *(f"  {item}" for item in _items(pairs)[1:])],
+    "sections": _sections,
+    "dots": lambda pairs: [*(f"{name} {'.' * (20 - len(name))} {text}" for name, text in pairs.items()), ""],
+    "columns": lambda pairs: [*(f"{name:20s}{text}" for name, text in pairs.items()), "-" * 40],
+}
 
 
 def blocks(log: Log) -> None:
     """Records over several lines."""
-    style, values, steps = log.pick("block", BLOCKS), Values(log), _steps(log)
-    names, step_name = log.draw.choice(NAMES), log.pick("step name", ("step", "iteration", "global_step", "Step"))
-    evaluates = log.pick("evaluates", ("no", "yes")) == "yes"
+    block, values, steps, names = log.pick("block", BLOCKS), Values(log), _steps(log), log.draw.choice(NAMES)
+    style, step_name = log.parts["block"], log.name("step name", ("step", "iteration", "global_step", "Step"))
+    evaluates, bare = (
+        log.name("evaluates", ("no", "yes")) == "yes",
+        style.startswith(("json", "yaml", "python")) or "box" in style,
+    )
     log.suffix = ".yaml" if style.startswith("yaml") else ".log"
     for at, step in enumerate(steps):
-        bare = "json" in style or "yaml" in style or "box" in style or style == "python"
-        pairs = {step_name: str(step)}
-        pairs |= {names[name]: text for name, text in values.texts(step, steps[-1], bare=bare).items()}
-        if evaluates:
-            drawn = values.texts(step, steps[-1], "eval_", bare=bare)
-            pairs |= {f"val_{NAMES[0][name]}": text for name, text in drawn.items()}
-        lines = [f"{name}: {text}" for name, text in pairs.items()]
-        if "phases" in style:
-            phased: dict[str, object] = {step_name: step}
-            for phase, mark in (("train", ""), ("val", "val_")):
-                inside = {n.removeprefix(mark): _value(x) for n, x in list(pairs.items())[1:] if n.startswith("val_") == bool(mark)}
-                phased |= {phase: inside} if inside else {}
-            text = json.dumps(phased, indent=2)
-            if style == "yaml phases":
-                log.lines += ["---", f"{step_name}: {step}"]
-                for phase in [name for name in ("train", "val") if name in phased]:
-                    log.lines += [f"{phase}:", *(f"  {n}: {_plain(str(x))}" for n, x in phased[phase].items())]  # type: ignore[attr-defined]
-            else:
-                log.lines += text.split("\n")
-        elif style == "sections":
-            log.lines += [f"{step_name} {step}", "Train:", *(f"  {line}" for line in lines[1:] if not line.startswith("val_"))]
-            if evaluates:
-                log.lines += ["Validation:", *(f"  {line[4:]}" for line in lines if line.startswith("val_"))]
-        elif style == "dots":
-            log.lines += [f"{name} {'.' * (20 - len(name))} {text}" for name, text in pairs.items()] + [""]
-        elif style == "columns":
-            log.lines += [f"{name:20s}{text}" for name, text in pairs.items()] + ["-" * 40]
-        elif style == "unicode box":
-            log.lines += ["╭" + "─" * 30 + "╮", *(f"│ {name:14s} │ {text:11s} │" for name, text in pairs.items()), "╰" + "─" * 30 + "╯"]
-        elif style in ("json", "python"):
-            quote = '"' if style == "json" else "'"
-            inside = ",\n".join(f"  {quote}{name}{quote}: {_plain(text)}" for name, text in pairs.items())
-            log.lines += ["{", *inside.split("\n"), "}"]
-        elif style.startswith("yaml"):
-            lines = [f"{name}: {_plain(text)}" for name, text in pairs.items()]
-            log.lines += ["---", *lines] if style == "yaml documents" else [("- " if not n else "  ") + line for n, line in enumerate(lines)]
-        elif style == "box":
-            log.lines += ["+" + "-" * 30 + "+", *(f"| {name:14s} | {text:11s} |" for name, text in pairs.items()), "+" + "-" * 30 + "+"]
-        elif style in ("heading", "indented"):
-            mark = "==== {} ====" if style == "heading" else "{}:"
-            log.lines += [mark.format(f"{step_name} {step}"), *(f"  {line}" for line in lines[1:])]
-        else:
-            log.lines += [*lines, "" if style == "blank" else "-" * 40]
-        if not style.startswith("yaml"):
+        texts = values.texts(step, steps[-1], bare=bare)
+        pairs = {step_name: str(step)} | {names[name]: text for name, text in texts.items()}
+        drawn = values.texts(step, steps[-1], "eval_", bare=bare) if evaluates else {}
+        log.lines += block(pairs | {f"val_{NAMES[0][name]}": text for name, text in drawn.items()})
+        if log.suffix == ".log":
             log.noisy(at)
 
 
@@ -443,60 +484,82 @@ def _value(text: str) -> object:
 
 
 def _plain(text: str) -> str:
-    return json.dumps(text) if text.endswith("%") or "," in text else text.replace("inf", "Infinity").replace("nan", "NaN")
+    return json.dumps(text) if text.endswith("%") or "," in text else text
 
 
-KEYS = ("step", "global_step", "it", "iter", "n", "i", "t", "update", "num_timesteps", "trainer/global_step", "iteration")
-NESTING = ("flat /", "flat .", "flat _", "by phase", "by metric", "long", "plain", "apart", "nulls", "envelope", "suffix", "list")
-SPLITS = (("split", "train", "val"), ("phase", "TRAIN", "VALID"), ("mode", "training", "evaluation"), ("kind", "train", "test"),
-          ("event", "train_step", "validation_end"), ("stage", "fit", "validate"), ("type", "train", "dev"))  # fmt: skip
+Fields = dict[str, object]
+
+
+def _marked(mark: str) -> Callable[[Fields, Fields, Fields], list[Fields]]:
+    return lambda at, trained, evaluated: [
+        at | {f"train{mark}{n}": v for n, v in trained.items()} | {f"val{mark}{n}": v for n, v in evaluated.items()}
+    ]
+
+
+def _apart(field: str, train: str, held_out: str) -> Callable[[Fields, Fields, Fields], list[Fields]]:
+    return lambda at, trained, evaluated: [
+        at | {field: train} | trained,
+        *([at | {field: held_out} | evaluated] if evaluated else []),
+    ]
+
+
+KEYS = (
+    "step",
+    "global_step",
+    "it",
+    "iter",
+    "n",
+    "i",
+    "t",
+    "update",
+    "num_timesteps",
+    "trainer/global_step",
+    "iteration",
+)
+NESTING: dict[str, Callable[[Fields, Fields, Fields], list[Fields]]] = {
+    "flat /": _marked("/"), "flat .": _marked("."), "flat _": _marked("_"),
+    "plain": lambda at, trained, evaluated: [at | trained | {f"val_{n}": v for n, v in evaluated.items()}],
+    "suffix": lambda at, trained, evaluated: [
+        at | {f"{n}_train": v for n, v in trained.items()} | {f"{n}_val": v for n, v in evaluated.items()}
+    ],
+    "by phase": lambda at, trained, evaluated: [at | {"train": trained} | ({"val": evaluated} if evaluated else {})],
+    "by metric": lambda at, trained, evaluated: [
+        at | {n: {"train": v} | ({"val": evaluated[n]} if n in evaluated else {}) for n, v in trained.items()}
+    ],
+    "nulls": lambda at, trained,
+    evaluated: [at | trained | {f"val_{n}": evaluated.get(n) for n in trained if n in ("loss", "acc")}],
+    "envelope": lambda at, trained, evaluated: [
+        at | {"metrics": trained | {f"val_{n}": v for n, v in evaluated.items()}, "time": 1_763_632_000.5}
+    ],
+    "long": lambda at, trained,
+    evaluated: [{"name": n, "value": v} | at for n, v in _marked("/")({}, trained, evaluated)[0].items()],
+    "list": lambda at, trained, evaluated: [
+        at | {"scalars": [{"tag": n, "value": v} for n, v in _marked("/")({}, trained, evaluated)[0].items()]}
+    ],
+    "split": _apart("split", "train", "val"), "phase": _apart("phase", "TRAIN", "VALID"),
+    "mode": _apart("mode", "training", "evaluation"), "kind": _apart("kind", "train", "test"),
+    "event": _apart("event", "train_step", "validation_end"), "type": _apart("type", "train", "dev"),
+}  # fmt: skip
 
 
 def records(log: Log) -> None:
     """JSON lines: nested or flat, in one record or one for each metric."""
-    style, key, steps, values = log.pick("nesting", NESTING), log.pick("key", KEYS), _steps(log), Values(log)
-    as_text, wrap = log.pick("strings", ("no", "yes")) == "yes", log.pick("wrap", ("no", "no", "prefix", "message"))
-    split = SPLITS[int(log.pick("split", [str(at) for at in range(len(SPLITS))]))] if style == "apart" else SPLITS[0]
+    made, key, steps, values = log.pick("nesting", NESTING), log.name("key", KEYS), _steps(log), Values(log)
+    as_text, wrap = log.name("strings", ("no", "yes")) == "yes", log.name("wrap", ("no", "no", "prefix", "message"))
     every, log.suffix = log.draw.choice([1, 5]), ".jsonl" if wrap == "no" else ".log"
-    short = NAMES[0]
     for at, step in enumerate(steps):
-        def number(text: str) -> object:
-            return text if as_text or not _NUMBER.fullmatch(text) else float(text.replace(",", ""))
-        trained = {short[name]: number(text) for name, text in values.texts(step, steps[-1], bare=True).items()}
         drawn = values.texts(step, steps[-1], "eval_", bare=True) if at % every == 0 else {}
-        evaluated = {short[name]: number(text) for name, text in drawn.items()}
-        counted = {key: str(step) if as_text else step}
-        made: list[dict[str, object]] = []
-        if style.startswith("flat"):
-            mark = style[-1]
-            made = [counted | {f"train{mark}{n}": v for n, v in trained.items()} | {f"val{mark}{n}": v for n, v in evaluated.items()}]
-        elif style == "by phase":
-            made = [counted | {"train": trained} | ({"val": evaluated} if evaluated else {})]
-        elif style == "by metric":
-            made = [counted | {n: {"train": v} | ({"val": evaluated[n]} if n in evaluated else {}) for n, v in trained.items()}]
-        elif style == "long":
-            both = {f"train/{n}": v for n, v in trained.items()} | {f"val/{n}": v for n, v in evaluated.items()}
-            made = [{"name": n, "value": v} | counted for n, v in both.items()]
-        elif style == "apart":
-            field_name, train, held_out = split
-            made = [counted | {field_name: train} | trained, *([counted | {field_name: held_out} | evaluated] if evaluated else [])]
-        elif style == "nulls":
-            made = [counted | trained | {f"val_{n}": evaluated.get(n) for n in trained if n in ("loss", "acc")}]
-        elif style == "envelope":
-            made = [counted | {"metrics": trained | {f"val_{n}": v for n, v in evaluated.items()}, "time": 1763632000 + at}]
-        elif style == "suffix":
-            made = [counted | {f"{n}_train": v for n, v in trained.items()} | {f"{n}_val": v for n, v in evaluated.items()}]
-        elif style == "list":
-            made = [counted | {"scalars": [{"tag": n, "value": v} for n, v in trained.items()]}]
-            log.points = {name: points for name, points in log.points.items() if not name.startswith("eval_")}
-        else:
-            made = [counted | trained | {f"val_{n}": v for n, v in evaluated.items()}]
-        lines = [json.dumps(record) for record in made]
-        if wrap == "message":
-            lines = [json.dumps({"level": "info", "ts": 1763632000 + at, "msg": line}) for line in lines]
-        elif wrap == "prefix":
-            lines = [f"2026-11-20 10:{at // 60:02d}:{at % 60:02d} INFO metrics: {line}" for line in lines]
-        log.lines += lines
+        trained, evaluated = (
+            {NAMES[0][name]: text if as_text else _value(text) for name, text in texts.items()}
+            for texts in (values.texts(step, steps[-1], bare=True), drawn)
+        )
+        for record in made({key: str(step) if as_text else step}, trained, evaluated):
+            line = json.dumps(record)
+            if wrap == "message":
+                line = json.dumps({"level": "info", "ts": 1_763_632_000 + at, "msg": line})
+            log.lines.append(
+                f"2026-11-20 10:{at // 60:02d}:{at % 60:02d} INFO metrics: {line}" if wrap == "prefix" else line
+            )
 
 
 KINDS: dict[str, Callable[[Log], None]] = {
@@ -510,7 +573,7 @@ def drawn_log(number: int, seed: int) -> Log:
     log = Log(random.Random(f"{seed}/{number}"), kind)  # noqa: S311 - no secret
     plain = kind in ("tables", "records")
     log.pick("noise", NOISE)
-    log.pick("prefix", ("none",) if kind in ("tables", "records", "blocks") else list(PREFIXES))
+    log.name("prefix", ["none"] if kind in ("tables", "records", "blocks") else list(PREFIXES))
     KINDS[kind](log)
     is_text = log.suffix == ".log" and not plain
     head, tail = (log.pick("head", HEADS), log.pick("tail", TAILS)) if is_text else ((), ())
@@ -530,13 +593,16 @@ def misread(log: Log, run: Run) -> dict[str, str]:
             wrong[name] = "phase" if moved else "missing"
         elif len(series) != len(values) or not _are_equal(series, values, run.notes):
             wrong[name] = f"values ({len(series)} of {len(values)})"
-        elif log.is_loose:
-            wrong |= {} if bool(np.all(np.diff(series.step) > 0)) else {name: "steps"}
-        elif log.kind == "counters" and not np.ptp(np.diff(series.step - steps)) < 1e-6:
-            wrong[name] = "steps"
-        elif log.kind != "counters" and not np.array_equal(series.step, steps):
+        elif not _are_steps(log, series.step, steps):
             wrong[name] = "steps"
     return wrong
+
+
+def _are_steps(log: Log, read_at: Floats, steps: Floats) -> bool:
+    """Say whether steps are those that the log states; where batches begin anew, but for where the first begins."""
+    if log.is_loose:
+        return bool(np.all(np.diff(read_at) > 0))
+    return bool(np.ptp(read_at - steps) < 1e-6) if log.kind == "counters" else bool(np.array_equal(read_at, steps))
 
 
 def _are_equal(series: Series, values: Floats, notes: Sequence[str]) -> bool:
@@ -581,7 +647,11 @@ def main() -> None:
                 print("\n".join(log.lines[:24]), run, notes, run and run.step_name, sep="\n")
                 for name in log.points:
                     series = _like(run, name) if run else None
-                    print(name, log.points[name][:5], series and (series.name, list(zip(series.step[:5], series.value[:5]))))
+                    print(
+                        name,
+                        log.points[name][:5],
+                        series and (series.name, list(zip(series.step[:5], series.value[:5], strict=True))),
+                    )
             parts = [log.kind, *(f"{log.kind}: {table} = {part}" for table, part in log.parts.items())]
             of_part.update(parts)
             if wrong:

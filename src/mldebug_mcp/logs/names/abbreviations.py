@@ -171,8 +171,8 @@ def abbreviations(columns: Columns) -> str | None:
 
 MIN_COUNTED = 5
 """Records in which an unknown column has to count on before it is the step. Chosen: chance seldom rises as often."""
-MIN_SHARE_OF_RISES = 0.2
-"""... and the share of them in which it rises. Chosen: a record may hold one of five metrics of a step."""
+MIN_SHARE_OF_RISES = 0.1
+"""... and the share of them in which it rises. Chosen: a record may hold one of ten metrics of a step."""
 
 
 def lone_counter(columns: Columns) -> str | None:

@@ -357,7 +357,10 @@ def role_of(name: str) -> Role | None:
 
 
 def _without_power(name: str) -> tuple[str, float]:
-    """Return a name without the power of ten that its values are given in, and that: `lr x1e-4`, `lr(1e-3)`, `lr [1e-3]`."""
+    """Return a name without the power of ten that its values are given in, and that.
+
+    "lr x1e-4", "lr(1e-3)", "lr [1e-3]".
+    """
     match = _POWER.fullmatch(name) if "1e" in name else None
     if match is None:
         return name, 1.0

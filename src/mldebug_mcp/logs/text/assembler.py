@@ -875,7 +875,7 @@ class Assembler:
             parsed.metrics = {evaluation_name(name): value for name, value in parsed.metrics.items()}
 
     def counts_batches(self, like: Parsed) -> bool:
-        """Say whether lines like this one count the batches of the epoch that a heading named, and no line names both."""
+        """Say whether lines like this one count the batches of the epoch in a heading, and no line names both."""
         return not self._names_both and self._counts_pass(like)
 
     def _counts_pass(self, like: Parsed) -> bool:

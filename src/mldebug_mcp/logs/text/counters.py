@@ -89,7 +89,8 @@ _FIRST_VALUE = regex(
 )
 """Where the values of a line begin: a name that says neither who printed it nor how important it is."""
 _BEHIND_PHASE = "|".join(
-    rf"(?<=\b{word}\s)" for word in ("train", "training", "val", "valid", "validation", "eval", "evaluation", "test", "dev", "out")
+    rf"(?<=\b{word}\s)"
+    for word in ("train", "training", "val", "valid", "validation", "eval", "evaluation", "test", "dev", "out")
 )
 _LONE = regex(
     rf"(?<![^\s\])>|:])(?:(?<![^\W\d]\s)|{_BEHIND_PHASE})(?:[\[(<#]\s{{0,8}})?(?P<lone>\d{{1,9}})(?:\s?/\s?(?P<lones>\d{{1,9}}))?(?:it\b)?\s{{0,8}}"
@@ -104,11 +105,12 @@ _OWN_COUNTER = regex(
 )
 """A letter that counts, in front of all values: "i=40, loss=0.2", "u0040 loss=0.2"."""
 _BEHIND_EPOCH = regex(
-    r"^[^\d=]{0,60}\|\s{1,4}[,:|;-]?\s{0,4}(?:\[\s{0,8}(?P<step>\d{1,9})\s?\]|(?:n_?iter|[iknt])\s?[=:#]\s?(?P<number>\d{1,9}))"
+    r"^[^\d=]{0,60}\|\s{1,4}[,:|;-]?\s{0,4}"
+    r"(?:\[\s{0,8}(?P<step>\d{1,9})\s?\]|(?:n_?iter|[iknt])\s?[=:#]\s?(?P<number>\d{1,9}))"
     r"(?=[-:,|;]{0,2}\s{1,4}(?:[-:,|;]\s{1,4})?[^\W\d])",
     re.IGNORECASE,
 )
-"""A number that counts behind an epoch, whose place a separator took: "epoch 3 [40] loss: 0.2", "epoch: 3 i: 40 loss"."""
+"""A number behind an epoch, whose place a separator took: "epoch 3 [40] loss: 0.2", "epoch: 3 i: 40 loss"."""
 _BEFORE_EPISODE = regex(r"\s*+(?P<step>\d{1,12})\s?/\s?(?P<total>\d{1,12})\s*+:\s++(?=episode\b)", re.IGNORECASE)
 _EPOCH_COMMA_BATCH = regex(r"\s*+[\[(](?P<epoch>\d{1,6}),\s++(?P<step>\d{1,9})[\])](?=:?\s\D*loss)", re.IGNORECASE)
 _WENET = regex(r"\s*+(?:(?P<phase>CV)|TRAIN)\b(?: \|[^|]{0,40}\|)? Batch (?P<epoch>\d{1,6})/(?P<inner>\d{1,9})(?=\s)")
@@ -192,11 +194,17 @@ def find_counters(line: str) -> Counters:
         found.rest = _STEP_WORDS.sub("|", found.rest, count=1)  # that one counts inside the epoch
     if "step" not in found.values and (match := _STEP_WORDS.search(found.rest)):
         _take(found, match)
-    if not found.values and (match := _without_a_word(found)):
-        _take(found, match)
-    elif found.values.keys() == {"epoch"} and found.batch is None and (match := _BEHIND_EPOCH.search(found.rest)):
+    if match := _without_a_step_word(found):
         _take(found, match)
     return found
+
+
+def _without_a_step_word(found: Counters) -> re.Match[str] | None:
+    """Return a number that counts by its place: in front of all values, or behind the epoch of training."""
+    if not found.values:
+        return _without_a_word(found)
+    is_of_training = not (found.batch or names_evaluation(found.phase or ""))
+    return _BEHIND_EPOCH.search(found.rest) if is_of_training and found.values.keys() == {"epoch"} else None
 
 
 def _without_a_word(found: Counters) -> re.Match[str] | None:

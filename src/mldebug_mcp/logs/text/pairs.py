@@ -122,11 +122,10 @@ def pairs_in(line: str, *, evaluation: bool = False) -> dict[str, float]:
         mean = match["mean"] if of_evaluation and not match["whole"] and not _is_change(phrase, match["mean"]) else None
         number = parse_number(mean or match["number"])
         if (failed := _NOT_A_NUMBER_INSIDE.fullmatch(phrase)) and is_telling(failed["name"]):  # "loss nan lr 0.1"
-            if failed["rest"]:
-                record.setdefault(failed["name"], parse_number(failed["number"]) or math.nan)
-                name = _metric_name(failed["rest"], explicit=explicit, of=match["of"])
-            else:
-                name, number = failed["name"], number if of_evaluation else parse_number(failed["number"])
+            lost, rest = parse_number(failed["number"]) or math.nan, failed["rest"]
+            record |= {failed["name"]: lost} if rest and failed["name"] not in record else {}
+            name = _metric_name(rest, explicit=explicit, of=match["of"]) if rest else failed["name"]
+            number = number if rest or of_evaluation else lost
         counts = match["open"] == "[" and match["whole"] and not is_telling(name or "")  # "Test: EMA [0/5]"
         if name is None or number is None or name in _NO_METRICS or name.endswith(".py") or counts or not phrase:
             continue
@@ -423,7 +422,8 @@ _PART_OF_DURATION = regex(r"(\d+(?:\.\d+)?) (day|hour|minute|second)")
 _NORM = regex(r"\|{1,2}(?:proj )?g(?:rad)?\|{1,2}(?=\s?[=:]|\s+[-+.\d])", re.IGNORECASE)
 """The norm of the gradient, as optimizers print it: "f 8.6e+01 |g| 1.0e+01"."""
 _LEADERS = regex(
-    r"(?<=[\w)%]) ?\.{2,200}(?=\s?[:=])|(?<=[A-Za-z_)%]) ?\.{2,200}(?=\s[-+]?(?:\.?\d|nan\b|inf(?:inity)?\b))", re.IGNORECASE
+    r"(?<=[\w)%]) ?\.{2,200}(?=\s?[:=])|(?<=[A-Za-z_)%]) ?\.{2,200}(?=\s[-+]?(?:\.?\d|nan\b|inf(?:inity)?\b))",
+    re.IGNORECASE,
 )
 """Dots that lead from a name to its value: "training loss.....: 3.7", "loss ........ 3.7"."""
 _TERSE = regex(

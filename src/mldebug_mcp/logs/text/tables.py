@@ -14,7 +14,15 @@ from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.logs.json_yaml import RESULT_HEADING, printed_records
 from mldebug_mcp.logs.line_prefixes import names_evaluation
 from mldebug_mcp.logs.names import role_of
-from mldebug_mcp.logs.names.metrics import COUNTERS, canonical, counts_rows, factor_in, is_known, is_telling, may_hold_names
+from mldebug_mcp.logs.names.metrics import (
+    COUNTERS,
+    canonical,
+    counts_rows,
+    factor_in,
+    is_known,
+    is_telling,
+    may_hold_names,
+)
 from mldebug_mcp.logs.numbers import parse_number, parse_with_unit
 from mldebug_mcp.logs.text.pairs import evaluation_name
 
@@ -190,7 +198,8 @@ class Table:
         pairs = list(zip(upper, lower, strict=True))
         names = [f"{match[0]} {other[0]}" for match, other in pairs]
         below = all(match.start() == other.start() or match.end() == other.end() for match, other in pairs)
-        if not below or not any(map(is_telling, names)):
+        are_names = all(parse_number(match[0]) is None for match in (*upper, *lower))
+        if not (below and are_names and any(map(is_telling, names))):
             return False
         self._spaced, self._commas, self._since, self._header = True, False, 0, ""
         self._starts = []
