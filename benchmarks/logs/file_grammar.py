@@ -32,6 +32,8 @@ from mldebug_mcp.logs.run import Run, Series
 
 RECORDS = 60
 """Records of a log, about."""
+NOTED = "steps, as a note says"
+"""Of steps that are not read: the log counts something else, records stand in their order, and a note says so."""
 T = TypeVar("T")
 Point = tuple[float, float]
 _NUMBER = re.compile(r"[-+]?(?:\d[\d,]*\.?\d*(?:[eE][-+]?\d+)?|\bnan\b|\binf(?:inity)?\b)", re.IGNORECASE)
@@ -594,7 +596,7 @@ def misread(log: Log, run: Run) -> dict[str, str]:
         elif len(series) != len(values) or not _are_equal(series, values, run.notes):
             wrong[name] = f"values ({len(series)} of {len(values)})"
         elif not _are_steps(log, series.step, steps):
-            wrong[name] = "steps"
+            wrong[name] = NOTED if any("records are counted instead" in note for note in run.notes) else "steps"
     return wrong
 
 
@@ -630,7 +632,7 @@ def main() -> None:
     parser.add_argument("--kind", choices=list(KINDS), help="logs of this kind alone")
     parser.add_argument("--show", type=int, help="print the log of this number and what is read of it")
     options = parser.parse_args()
-    count, wrong_by, of_part = 0, Counter[str](), Counter[str]()
+    count, noted, wrong_by, of_part = 0, 0, Counter[str](), Counter[str]()
     with tempfile.TemporaryDirectory() as temporary:
         for number in range(options.logs) if options.show is None else [options.show]:
             log = drawn_log(number, options.seed)
@@ -654,6 +656,7 @@ def main() -> None:
                     )
             parts = [log.kind, *(f"{log.kind}: {table} = {part}" for table, part in log.parts.items())]
             of_part.update(parts)
+            noted += {*wrong.values()} == {NOTED}
             if wrong:
                 wrong_by.update(parts)
                 said = f" | NOTES {' / '.join(notes)}"[:160] if notes else ""
@@ -661,7 +664,7 @@ def main() -> None:
     for part, total in sorted(of_part.items(), key=lambda item: -wrong_by[item[0]] / item[1]):
         if wrong_by[part]:
             print(f"{wrong_by[part]:4d} of {total:4d}  {part}")
-    print(f"{sum(wrong_by[kind] for kind in KINDS)} of {count} logs are misread")
+    print(f"{sum(wrong_by[kind] for kind in KINDS)} of {count} logs are misread; {noted} of them only as a note says")
 
 
 if __name__ == "__main__":

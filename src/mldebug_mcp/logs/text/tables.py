@@ -93,6 +93,7 @@ class Table:
         self._starts: list[int] = []
         self._ends: list[int] = []
         self._header = ""
+        self._bars = 0
         self._above = ""
         self._commas = False
         self._since = 0
@@ -176,6 +177,7 @@ class Table:
         names = [name if name.count("(") == name.count(")") else name.strip("():") for name in names]
         if {"training loss", "validation loss"} <= {name.lower() for name in names}:
             names = [_of_evaluation(name) for name in names]
+        self._bars = line.count("|")
         placed = list(_CELL.finditer(line))
         aligned = len(placed) == len(names) and not {"|", "\t"} & set(line)
         self._keep(_with_first_words(above, names, placed) if aligned else names)
@@ -255,6 +257,11 @@ class Table:
         )
 
     def _cells(self, line: str) -> list[str]:
+        if self._bars and line.count("|") == self._bars:  # cells at its end may be empty
+            parted = [cell.strip() for cell in line.split("|")]
+            cells = parted[1:-1] if self._bars > len(self._names) else parted
+            if len(cells) == len(self._names):
+                return cells
         return [cell.strip() for cell in line.split(",")] if self._commas else _split(line, spaced=self._spaced)
 
     def _is_indexed(self, cells: Sequence[str]) -> bool:
