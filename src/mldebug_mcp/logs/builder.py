@@ -19,7 +19,7 @@ from mldebug_mcp.logs.align import SeriesOfRun, events_in_place, restart_note, s
 from mldebug_mcp.logs.attempts import ProcessStart, Recorded, RecordedLine, put_in_order, split
 from mldebug_mcp.logs.columns import Column, Columns, Floats, Rows, stretches_of
 from mldebug_mcp.logs.endings import Messages, Tail, is_error
-from mldebug_mcp.logs.names import conventions
+from mldebug_mcp.logs.names import conventions, role_of
 from mldebug_mcp.logs.names.conventions import join_counters, join_cut_box, named_columns
 from mldebug_mcp.logs.names.lexicon import SET_ASIDE
 from mldebug_mcp.logs.names.metrics import COUNTERS, canonical, factor, is_loss, is_telling
@@ -166,7 +166,10 @@ class RunBuilder:
         number = to_number(single.value)
         if number is None:
             return False
-        where = {name: value for name, value in numbers_in(single.rest) if canonical(name) in COUNTERS}
+        rest = dict(numbers_in(single.rest))
+        where = {name: value for name, value in rest.items() if canonical(name) in COUNTERS} or {
+            name: value for name, value in rest.items() if role_of(name) is None and value.is_integer()
+        }
         metric = (
             named_of_evaluation(single.metric, held_out) if (held_out := evaluated_set(single.rest)) else single.metric
         )

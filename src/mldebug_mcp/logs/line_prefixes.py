@@ -23,7 +23,7 @@ _WHOLE = r"(?:set|results?|metrics?|phase)"
 """What such a word may stand before without meaning anything else."""
 
 _PHASE_WORD = regex(rf"{_TRAINING}|(?P<eval>{_EVALUATION})", re.IGNORECASE)
-_BEGINNING = regex(rf"[\W\d]*(?:{_EVALUATION}|cur metric)(?:\s+{_WHOLE})?(?=[\s:|,\-(\[\]]|$)", re.IGNORECASE)
+_BEGINNING = regex(rf"[\W\d]*(?:{_EVALUATION}|cur metric)(?:\s+{_WHOLE})?(?=[\s:|,\-()\[\]>]|$)", re.IGNORECASE)
 _PART = regex(rf"\|\s*+(?:{_EVALUATION})(?: on [\w' ]{{1,40}}| set)?\s*+\|", re.IGNORECASE)
 """A part of the line that only names the phase: fairseq's "| epoch 001 | valid on 'valid' subset | loss 3.2"."""
 _EVALUATING = regex(

@@ -443,11 +443,7 @@ class Text:
             self._inner = self._inner or "| train_inner |" in content.text
             if self._inner and _OF_EPOCH in content.text:  # fairseq closes an epoch with the mean over it
                 content.plain.metrics = {f"epoch_mean/{name}": value for name, value in content.plain.metrics.items()}
-        elif (
-            content.skipped is None
-            and not MAY_HOLD_NUMBER.search(content.text)
-            and self._take_heading(number, content.text)
-        ):
+        elif content.skipped is None and self._take_heading(number, content.text):
             return None
         return content if self._records.take(number, content) else LineContent()
 
@@ -456,7 +452,10 @@ class Text:
         if len(line) < MAX_HEADING and _REPEATS.search(line):
             self._repeated = number + 1
             return True
-        evaluated = heads_evaluation(line) if len(line) < MAX_HEADING else None
+        message = without_prefix(line).message
+        if len(message) >= MAX_HEADING or MAY_HOLD_NUMBER.search(message):
+            return False
+        evaluated = heads_evaluation(message)
         if evaluated is None:
             return False
         self._records.head(number, evaluation=evaluated)

@@ -18,7 +18,7 @@ from mldebug_mcp.logs.names import Quantity, normal, role_of
 from mldebug_mcp.logs.names.grammar import MAX_NAME
 from mldebug_mcp.logs.names.lexicon import PHASES, SET_ASIDE
 from mldebug_mcp.logs.names.metrics import called, canonical
-from mldebug_mcp.logs.names.quantities import PAIRS
+from mldebug_mcp.logs.names.quantities import AMOUNTS, PAIRS
 
 _WORD = regex(r"[^\W_]+%?|[%#]")
 _SHARE_OF = regex(rf"({'|'.join(phase for phase in PHASES if phase.isascii())}) ?%", re.IGNORECASE)
@@ -175,6 +175,31 @@ def abbreviations(columns: Columns) -> str | None:
             rename(columns, name, new)
             notes.append(f"{name!r} is read as {new}")
     return "; ".join(notes) or None
+
+
+MIN_COUNTED = 5
+"""Records in which an unknown column has to count on before it is the step. Chosen: chance seldom rises as often."""
+MIN_SHARE_OF_RISES = 0.1
+"""... and the share of them in which it rises. Chosen: a record may hold one of ten metrics of a step."""
+
+
+def lone_counter(columns: Columns) -> str | None:
+    """The only column without a role whose whole numbers rise all the time, where nothing else counts, `n`."""
+    quantities = _log_of(columns).quantities
+    if not quantities.isdisjoint({Quantity.STEP, Quantity.EPOCH, Quantity.EPISODE, *AMOUNTS}):
+        return None
+    rising = [name for name, column in columns.items() if role_of(name) is None and _counts_on(column.values())]
+    words = {name.rpartition("/")[2] for name in rising}
+    most = max(map(len, columns.values()), default=0)
+    if len(words) != 1 or sum(len(columns[name]) for name in rising) < max(most, MIN_COUNTED):
+        return None
+    for name in rising:
+        rename(columns, name, _in_phase(name, "step"))
+    return f"{words.pop()!r} is read as step: it alone counts on"
+
+
+def _counts_on(values: Floats) -> bool:
+    return len(values) > 1 and _counts(values) and float(np.mean(np.diff(values) > 0)) >= MIN_SHARE_OF_RISES
 
 
 def _tables(columns: Columns) -> list[Mapping[str, _Meaning]]:

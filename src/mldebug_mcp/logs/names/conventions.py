@@ -23,6 +23,7 @@ from mldebug_mcp.logs.names.abbreviations import (
     clipped_gradients,
     counters_of_composer,
     episodes_as_ep,
+    lone_counter,
     shares_of_a_policy,
     shares_of_phases,
 )
@@ -45,6 +46,7 @@ from mldebug_mcp.logs.names.losses import (
     repeated_evaluation,
     scores_of_evaluation,
     taking_turns,
+    unmeasured_evaluation,
 )
 from mldebug_mcp.logs.names.metrics import COUNTERS, called, canonical, factor, is_telling, is_training_loss, rank
 from mldebug_mcp.logs.names.quantities import PAIRS
@@ -513,6 +515,7 @@ _CONVENTIONS: tuple[Callable[[Columns], str | None], ...] = (
     time_and_data,
     time_in_two_units,
     clock,
+    lone_counter,
     rates,
     percentages,
     memory,
@@ -531,6 +534,7 @@ _CONVENTIONS: tuple[Callable[[Columns], str | None], ...] = (
     *CONVENTIONS_AFTER_LOSSES,
     metrics_of_validation,
     taking_turns,
+    unmeasured_evaluation,
     repeated_evaluation,
     of_training_inside,
     scores_of_evaluation,

@@ -252,7 +252,7 @@ _SUMMANDS = (lexicon.NAMED_LOSSES | lexicon.PARTS_OF_A_LOSS) | lexicon.all_of(
     "loss nll mse mae l1 l2 dice iou kl adv cross entropy total ssim lpips"
 )
 """What losses are called in a sum of them, or behind an L."""
-_POWER = regex(r"(?P<name>.*?\w)[ _]*(?:[x×*·] ?|\([x×*]?)(?P<power>1e[+-]?\d{1,2})\)?")
+_POWER = regex(r"(?P<name>.*?\w)[ _]*(?:[x×*·] ?|[(\[][x×*]?)(?P<power>1e[+-]?\d{1,2})[)\]]?")
 _LETTER = regex(r"(?:(?P<phase>[A-Za-z]+)[_ ])?L_(?P<part>[A-Za-z_0-9]+)")
 _OF_A_UNIT = regex(r"[gm]i?b\b|_[gm]i?b(?:_|$)|%|pct|percent")
 """Units that tell what a name is where no word does: "GB peak", `gpu%`."""
@@ -359,7 +359,10 @@ def role_of(name: str) -> Role | None:
 
 
 def _without_power(name: str) -> tuple[str, float]:
-    """Return a name without the power of ten that its values are given in, and that: `lr x1e-4`, `lr(1e-3)`."""
+    """Return a name without the power of ten that its values are given in, and that.
+
+    "lr x1e-4", "lr(1e-3)", "lr [1e-3]".
+    """
     match = _POWER.fullmatch(name) if "1e" in name else None
     if match is None:
         return name, 1.0

@@ -381,6 +381,33 @@ def taking_turns(columns: Columns) -> str | None:
     return f"{names['loss']} and {names['eval_loss']} take turns: NaN in one with a number in the other is not logged"
 
 
+MIN_REGULAR_EVALUATIONS = 3
+"""Numbers at one distance between NaN, from which on the others are blanks. Chosen by hand."""
+MIN_SHARE_REGULAR = 0.5
+"""Share of evaluations at the usual distance from the one before; chosen: the others failed in between."""
+
+
+def unmeasured_evaluation(columns: Columns) -> str | None:
+    """A measure of evaluation that is NaN but for a number in each fifth record was not measured in the others.
+
+    NaN at the place of an evaluation stays a value.
+    """
+    notes = []
+    for name in [name for name in columns if is_evaluation(name)]:
+        at, value = columns[name].arrays()
+        measured = at[~np.isnan(value)]
+        gaps = np.diff(measured)
+        if len(measured) < MIN_REGULAR_EVALUATIONS or (every := int(gaps.min())) < 2:
+            continue
+        regular = float(np.mean(gaps == every)) >= MIN_SHARE_REGULAR and not np.any(gaps % every)
+        kept = (at - measured[0]) % every == 0
+        if regular and not kept.all():
+            columns[name] = Column()
+            columns[name].extend(stretches_of(at[kept]), value[kept])
+            notes.append(f"{name} is NaN but in each {every}th record: not measured in the others")
+    return "; ".join(notes[:3]) or None
+
+
 def repeated_evaluation(columns: Columns) -> str | None:
     """LitGPT and NeMo print the last evaluation loss again with every training record until the next evaluation.
 

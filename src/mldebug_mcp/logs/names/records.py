@@ -46,6 +46,8 @@ COCO_SCORES = (
 """What pycocotools' COCOeval.stats holds for boxes and masks, in this order; DETR and RF-DETR log it as a list."""
 MAX_CLASSES = 32
 """Classes whose scores in a list are kept one by one. Chosen by hand."""
+MAX_SINGLES = 200
+"""Items of a list that are looked at for a metric each. Chosen by hand."""
 SUMMARY_MARKS = frozenset({"train_runtime", "total_flos"})
 """Not metrics: clocks and counters that the Trainer writes once at the end of training, with its averages."""
 
@@ -66,7 +68,14 @@ def numbers_in(values: Mapping[str, object], prefix: str = "", depth: int = 0) -
         if number is not None:
             yield name, number
         elif isinstance(value, list):
-            yield from _scores_in(name, value)
+            yield from _singles_in(value) or _scores_in(name, value)
+
+
+def _singles_in(values: list[object]) -> list[tuple[str, float]]:
+    """Return the metrics of a list whose items are one each, by name and value, `{"tag": "loss", "value": 2.3}`."""
+    singles = [single_in(value) for value in values[:MAX_SINGLES] if isinstance(value, Mapping)]
+    numbers = [(single.metric, to_number(single.value)) for single in singles if single is not None]
+    return [(metric, number) for metric, number in numbers if number is not None]
 
 
 def _scores_in(name: str, values: list[object]) -> Iterator[tuple[str, float]]:
@@ -141,6 +150,17 @@ class Single(NamedTuple):
     metric: str
     value: object
     rest: dict[str, object]
+
+
+def settled(values: Mapping[str, object]) -> dict[str, float]:
+    """Return the numbers of a record under names that say what its fields of text do: its phase, its one metric."""
+    single = single_in(values)
+    rest = values if single is None else single.rest
+    of = evaluated_set(rest)
+    numbers = {named_of_evaluation(name, of) if of else name: value for name, value in numbers_in(rest)}
+    if single is not None and (value := to_number(single.value)) is not None:
+        numbers[named_of_evaluation(single.metric, of) if of else single.metric] = value
+    return numbers
 
 
 def is_long(fields: Iterable[str]) -> bool:

@@ -109,6 +109,10 @@ class EpochBatches:
         _, _, last, length = self._last
         return 0 < length != total and count <= total and last >= count
 
+    def stands_at(self, count: float, total: float) -> bool:
+        """Say whether the last batch was this one, of as many."""
+        return self._last[2:] == (count, total)
+
     def is_whole_epoch(self, counters: Mapping[str, float]) -> bool:
         """Say whether a line is at the end of its epoch: it names as its step how many batches the epoch has."""
         _, epoch, last, total = self._last
@@ -547,6 +551,8 @@ class Assembler:
         self._epoch: float | None = None
         self._step: float | None = None
         self._total = 0
+        self._names_both = False  # lines name the epoch and the step, which may go on over epochs
+        self._early: tuple[int, Parsed] | None = None  # an evaluation above all training, at "0/9000"
         self._batches = EpochBatches()
         self._plan = CountedPlan()
         self._of_batch: frozenset[str] = frozenset()
@@ -593,7 +599,10 @@ class Assembler:
         self._mark_second_pass(parsed)
         batch = parsed.counters.batch
         if parsed.evaluation and batch and batch[0] < batch[1] - 1:
+            if self._step is None and not parsed.counters.values:
+                self._early = number, parsed
             return  # an evaluation under way: its last line has the averages
+        self._names_both |= parsed.telling and {"epoch", "step"} <= parsed.counters.values.keys()
         values = self._placed(number, parsed)
         if parsed.telling:
             self._take_metrics(number, values, parsed)
@@ -641,8 +650,8 @@ class Assembler:
             return False
         here = self._belongs_by_counters(values) if values else self._is_near(number)
         block = {canonical(name): value for name, value in self._block.items()}
-        repeats = (block.get(canonical(name), value) != value for name, value in parsed.metrics.items())
-        return here and any(repeats)
+        again = [(block[known], value) for name, value in parsed.metrics.items() if (known := canonical(name)) in block]
+        return here and any(before != value for before, value in again)
 
     def _is_near(self, number: int) -> bool:
         return bool(self._counters) and (self._heading or number - self._line <= MAX_LINES_BELOW_RECORD)
@@ -682,7 +691,7 @@ class Assembler:
         rounded = counters.rounded or (counters.batch is not None and like.evaluation)
         if like.label in self._own_labels:
             return False
-        is_first = counters.total in (None, self._first_pass.total) or not self._is_in_pass(like)
+        is_first = counters.total in (None, self._first_pass.total) or not self._counts_pass(like)
         return is_first and like.telling and counted and bool(like.metrics) and not self._renames(like) and not rounded
 
     def stands_alone(self, number: int, like: Parsed) -> bool:
@@ -729,13 +738,15 @@ class Assembler:
         self.flush()
         self._metric_lines, self._counted = self._metric_lines + size, self._counted + size
         columns = dict(counters)
+        if not batch and not like.evaluation and self.counts_batches(like):
+            batch = [columns.pop("step"), np.full(size, float(like.counters.total or 0))]
         if batch and "step" not in columns:
             epoch = columns.get("epoch", np.full(size, self._epoch or 0.0))
             columns["step"] = self._batches.steps(epoch, np.trunc(batch[0]), np.trunc(batch[1]))
             self._batches.correct(self._builder, self._counters)
         if "step" in columns:
             self._step = float(columns["step"][-1])
-            if self._is_in_pass(like):
+            if self._counts_pass(like):
                 self._first_pass.reaches(self._epoch or 0.0, self._step)
         if "epoch" in columns:
             self._epoch = float(columns["epoch"][-1])
@@ -826,6 +837,8 @@ class Assembler:
         settings = counters.weak and not parsed.telling and values.keys() == {"epoch"}  # "lr=0.1 epochs=24"
         if "epoch" in values and not settings:
             self._epoch = values["epoch"]
+        if not parsed.evaluation and self.counts_batches(parsed):  # "Epoch 2/5", and below it "batch 15/391"
+            counters.batch = (int(values.pop("step")), counters.total or 0)
         if counters.batch is None and not parsed.evaluation and self._batches.is_whole_epoch(values):
             counters.batch = (int(values["step"]), int(values.pop("step")))  # Poutyne: "Epoch: 2/5 Train steps: 15"
             parsed.metrics = {name: value for name, value in parsed.metrics.items() if name not in self._of_batch}
@@ -849,7 +862,7 @@ class Assembler:
         batch = parsed.counters.batch
         if batch and parsed.metrics and all(map(is_evaluation, parsed.metrics)):
             parsed.evaluation = parsed.evaluation or self._batches.is_another(*batch)
-        if not self._is_in_pass(parsed):
+        if not self._counts_pass(parsed):
             return
         at, total, first = parsed.counters.values["step"], parsed.counters.total or 0, self._first_pass
         if parsed.evaluation:
@@ -861,22 +874,45 @@ class Assembler:
             parsed.counters.values = {"epoch": self._epoch or 0.0}
             parsed.metrics = {evaluation_name(name): value for name, value in parsed.metrics.items()}
 
-    def _is_in_pass(self, like: Parsed) -> bool:
+    def counts_batches(self, like: Parsed) -> bool:
+        """Say whether lines like this one count the batches of the epoch in a heading, and no line names both."""
+        return not self._names_both and self._counts_pass(like)
+
+    def _counts_pass(self, like: Parsed) -> bool:
         """Say whether lines like this one count a pass of the epoch that stands above them."""
         counters = like.counters
         counted = counters.total is not None and counters.values.keys() == {"step"} and counters.batch is None
         return counted and self._epoch is not None and like.telling
 
     def _count_of_the_run(self, parsed: Parsed) -> None:
-        """Take "[19/266]" of an evaluation for the step where training counts to as many, and names no epoch."""
+        """Take "[19/266]" of an evaluation for the step where training counts to as many.
+
+        Where epochs are named, training must have come exactly as far: an evaluation may have as many batches.
+        """
         counters = parsed.counters
-        if counters.batch is None or counters.values or self._epoch is not None:
-            return
-        at, total = counters.batch
         if not parsed.evaluation:
-            self._total = total
-        elif total == self._total and at >= (self._step or 0.0):
-            counters.values, counters.batch = {"step": float(at)}, None
+            if counters.batch and not counters.values and self._epoch is None:
+                self._total = counters.batch[1]
+            elif counters.total and parsed.telling:
+                self._total = counters.total
+            self._take_early(counters)
+        elif counters.batch and not counters.values:
+            at, total = counters.batch
+            reached = at == self._step or (self._epoch is None and at > (self._step or 0.0))
+            if self._batches.stands_at(at, total) and self._step is not None:
+                counters.values, counters.batch = {"step": self._step}, None
+            elif total == self._total and reached:
+                counters.values, counters.batch = {"step": float(at)}, None
+
+    def _take_early(self, counters: Counters) -> None:
+        """Take the evaluation that stands above all training, once that shows that it counts the same steps."""
+        if self._early is None:
+            return
+        (number, early), self._early = self._early, None
+        at, total = early.counters.batch or (0, 0)
+        if total == (counters.batch[1] if counters.batch else counters.total):
+            early.counters.values, early.counters.batch = {"step": float(at)}, None
+            self.take(number, early)
 
     def _with_counter(self, number: int, values: dict[str, float], parsed: Parsed) -> None:
         metrics = parsed.metrics

@@ -44,12 +44,15 @@ _EPOCH_AND_BATCH = tuple(
         # "Epoch [1/10], Step [100/600]", "Epoch 1/10 | Batch 20/100"
         r"\bepoch\s*+[:=]?\s*+\[?\s*+(?P<epoch>\d+)(?:\s*+/\s*+(?P<epochs>\d+))?\s*+\]?\s*+[,|;-]?\s*+"
         r"\(?(?:mini)?[ _-]?(?:step|batch|iter(?:ation)?)s?\s*+[:=#]?\s*+\[?\s*+"
-        r"(?P<batch>\d+)\s*+/\s*+(?P<batches>\d+)\s*+\]?",
+        r"(?P<batch>\d+)\s*+(?:/|of\b)\s*+(?P<batches>\d+)\s*+\]?",
+        # "E3 |  20/100 | loss: 0.2", "E3 [20/100] loss: 0.2"
+        r"^\s*+E(?P<epoch>\d{1,6})(?:/(?P<epochs>\d+))?[\s|:,-]{1,6}+\[?\s*+(?P<batch>\d+)\s*+/\s*+(?P<batches>\d+)"
+        r"(?:\s*+\])?(?=[\s|:,])",
         # PyTorch's quickstart "loss: 2.302  [ 6400/60000]"
         r"\[\s*+(?P<batch>\d+)\s*+/\s*+(?P<batches>\d+)\s*+\]\s*+$",
     )
 )
-_FRACTION = regex(r"\d\s*+/\s*+\d")
+_FRACTION = regex(r"\d\s*+(?:/|of\b)\s*+\d")
 """Stands in each line with the batch inside an epoch."""
 _OF_LEARNING = r"(?:loss|acc|mse|mae|nll|ppl|perplexity|bce|elbo|auc|psnr|dice|iou|\bf1|\blr\b)"
 _EPOCH = regex(
@@ -82,23 +85,35 @@ _BARE = regex(
 )
 _FIRST_VALUE = regex(
     r"(?<![\w.])(?!(?:rank|gpu|cuda|pid|tid|worker|node|host|device|dev|proc|process|thread|shard|replica|seed|fold|INFO|DEBUG"
-    r"|WARNING|TRACE)s?\b)[^\W\d][\w./@%|-]{0,60}+\s{0,3}(?:[=:]\s{0,3})?(?=[-+]?\.?\d|nan\b|[-+]?inf\b)",
+    r"|WARNING|TRACE)s?\b)[^\W\d][\w./@%|-]{0,60}+\s{0,3}(?:[=:]\s{0,3})?(?=[-+]?\.?\d|nan\b|[-+]?inf\b|(?:tensor|array)\()",
     re.IGNORECASE,
 )
 """Where the values of a line begin: a name that says neither who printed it nor how important it is."""
+_BEHIND_PHASE = "|".join(
+    rf"(?<=\b{word}\s)"
+    for word in ("train", "training", "val", "valid", "validation", "eval", "evaluation", "test", "dev", "out")
+)
 _LONE = regex(
-    r"(?<![^\s\])>|:])(?<![^\W\d]\s)(?:[\[(<#@]\s{0,8})?(?P<lone>\d{1,9})(?:\s?/\s?(?P<lones>\d{1,9}))?(?:it\b)?\s{0,8}"
-    r"[\])>]?[-:,|;]{0,2}(?=\s|$)"
+    rf"(?<![^\s\])>|:])(?:(?<![^\W\d]\s)|{_BEHIND_PHASE})(?:[\[(<#@]\s{{0,8}})?(?P<lone>\d{{1,9}})(?:\s?/\s?(?P<lones>\d{{1,9}}))?(?:it\b)?\s{{0,8}}"
+    r"[\])>]?[-:,|;]{0,2}(?=\s|$)",
+    re.IGNORECASE,
 )
 """A whole number that stands alone: "[40/1000] - loss: 0.2", "(40) loss 0.2", "<40>", "#40", "40it", "40 | 0.2".
 
-Behind a word it is the word's: "mse (2), iou_norm: 0.75"."""
+Behind a word it is the word's, "mse (2), iou_norm: 0.75", if that names no phase: "eval [40] loss: 0.2"."""
 _OWN_COUNTER = regex(
     r"(?:n_?iter|tr_step|upd|[iknstu])\s?[=:]?\s?(?P<step>\d{1,9})(?=[-:,|;]{0,2}(?:\s|$))", re.IGNORECASE
 )
 """A letter that counts, in front of all values: "i=40, loss=0.2", "u0040 loss=0.2"."""
+_BEHIND_EPOCH = regex(
+    r"^[^\d=]{0,60}\|\s{1,4}[,:|;-]?\s{0,4}"
+    r"(?:\[\s{0,8}(?P<step>\d{1,9})\s?\]|(?:n_?iter|[iknt])\s?[=:#]\s?(?P<number>\d{1,9}))"
+    r"(?=[-:,|;]{0,2}\s{1,4}(?:[-:,|;]\s{1,4})?[^\W\d])",
+    re.IGNORECASE,
+)
+"""A number behind an epoch, whose place a separator took: "epoch 3 [40] loss: 0.2", "epoch: 3 i: 40 loss"."""
 _BEFORE_EPISODE = regex(r"\s*+(?P<step>\d{1,12})\s?/\s?(?P<total>\d{1,12})\s*+:\s++(?=episode\b)", re.IGNORECASE)
-_EPOCH_COMMA_BATCH = regex(r"\s*+\[(?P<epoch>\d{1,6}),\s++(?P<step>\d{1,9})\](?=:?\s\D*loss)", re.IGNORECASE)
+_EPOCH_COMMA_BATCH = regex(r"\s*+[\[(](?P<epoch>\d{1,6}),\s++(?P<step>\d{1,9})[\])](?=:?\s\D*loss)", re.IGNORECASE)
 _WENET = regex(r"\s*+(?:(?P<phase>CV)|TRAIN)\b(?: \|[^|]{0,40}\|)? Batch (?P<epoch>\d{1,6})/(?P<inner>\d{1,9})(?=\s)")
 """WeNet: "TRAIN Batch 4/203700 loss 12.6", of the epoch and the batch inside it."""
 _OF_RUN = regex(r"\s*+(?P<step>\d{1,9})/(?P<total>\d{1,9})(?=\s\(epoch\b|\s?[:|]\s|\s[A-Za-z_][\w/]{0,40}=)")
@@ -180,9 +195,17 @@ def find_counters(line: str) -> Counters:
         found.rest = _STEP_WORDS.sub("|", found.rest, count=1)  # that one counts inside the epoch
     if "step" not in found.values and (match := _STEP_WORDS.search(found.rest)):
         _take(found, match)
-    if not found.values and (match := _without_a_word(found)):
+    if match := _without_a_step_word(found):
         _take(found, match)
     return found
+
+
+def _without_a_step_word(found: Counters) -> re.Match[str] | None:
+    """Return a number that counts by its place: in front of all values, or behind the epoch of training."""
+    if not found.values:
+        return _without_a_word(found)
+    is_of_training = not (found.batch or names_evaluation(found.phase or ""))
+    return _BEHIND_EPOCH.search(found.rest) if is_of_training and found.values.keys() == {"epoch"} else None
 
 
 def _without_a_word(found: Counters) -> re.Match[str] | None:
@@ -222,6 +245,8 @@ def _take(found: Counters, match: re.Match[str]) -> None:
     )
     if bare:
         found.values["step"] = float(bare.replace(",", ""))  # river: "[1,000] LogLoss: 0.3"
+        total = groups.get("lones") or groups.get("brackets")
+        found.total = _integer(total) if total else None
     if groups.get("step") and groups.get("total") and evaluation:
         found.batch = (_integer(groups["step"]), _integer(groups["total"]))  # MMEngine: "Iter(val) [4/4]"
     elif groups.get("step") and evaluation and "[" in match[0]:

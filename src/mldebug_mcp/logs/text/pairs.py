@@ -64,11 +64,13 @@ _NO_METRICS = frozenset(
 _TRAIN_IN_NAME = regex(r"^train(?:ing)?\s+|\s+train(?:ing)?$", re.IGNORECASE)
 _EVALUATION_WORD = regex(r"(?:valid(?:ation)?|val|eval(?:uation)?|test|dev)\s", re.IGNORECASE)
 _PASSING = frozenset({"curr", "current", "avg", "mean", "running", "higher is better", "lower is better"})
-SCALE_IN_NAME = regex(r"\((1e-?\d+)\)$")
+SCALE_IN_NAME = regex(r"[(\[](1e-?\d+)[)\]]$")
 """What the numbers of a metric are to be multiplied with: "lr (1e-4)"."""
 _OF_TWO = regex(r"(?P<first>[A-Za-z]\w*) \((?P<second>[A-Za-z]\w*)\)")
-_NOT_A_NUMBER_INSIDE = regex(r"(?P<name>.+?) (?P<number>nan(?:\.0)?|inf(?:inity|\.0)?) (?P<rest>.+)", re.IGNORECASE)
-"""What was no number is a word among those of the next name."""
+_NOT_A_NUMBER_INSIDE = regex(
+    r"(?P<name>.+?) (?P<number>nan(?:\.0)?|inf(?:inity|\.0)?)(?: (?P<rest>.+))?", re.IGNORECASE
+)
+"""What was no number is a word among those of the next name, or stands in front of its mean: "loss nan (2.1)"."""
 _NULL = regex(r"(?:none|null|nil|n/?a|undefined) ", re.IGNORECASE)
 """A value that is missing stands there, too: "loss=None grad_norm=0.1"."""
 _OF_MEAN = regex(r"(?:avg|average|mean)(?![a-z])", re.IGNORECASE)
@@ -121,8 +123,10 @@ def pairs_in(line: str, *, evaluation: bool = False) -> dict[str, float]:
         mean = match["mean"] if of_evaluation and not match["whole"] and not _is_change(phrase, match["mean"]) else None
         number = parse_number(mean or match["number"])
         if (failed := _NOT_A_NUMBER_INSIDE.fullmatch(phrase)) and is_telling(failed["name"]):  # "loss nan lr 0.1"
-            record.setdefault(failed["name"], parse_number(failed["number"]) or math.nan)
-            name = _metric_name(failed["rest"], explicit=explicit, of=match["of"])
+            lost, rest = parse_number(failed["number"]) or math.nan, failed["rest"]
+            record |= {failed["name"]: lost} if rest and failed["name"] not in record else {}
+            name = _metric_name(rest, explicit=explicit, of=match["of"]) if rest else failed["name"]
+            number = number if rest or of_evaluation else lost
         counts = match["open"] == "[" and match["whole"] and not is_telling(name or "")  # "Test: EMA [0/5]"
         if name is None or number is None or name in _NO_METRICS or name.endswith(".py") or counts or not phrase:
             continue
@@ -418,8 +422,11 @@ _PART_OF_DURATION = regex(r"(\d+(?:\.\d+)?) (day|hour|minute|second)")
 
 _NORM = regex(r"\|{1,2}(?:proj )?g(?:rad)?\|{1,2}(?=\s?[=:]|\s+[-+.\d])", re.IGNORECASE)
 """The norm of the gradient, as optimizers print it: "f 8.6e+01 |g| 1.0e+01"."""
-_LEADERS = regex(r"(?<=[\w)%]) ?\.{2,200}(?=\s?[:=])")
-"""Dots that lead from a name to its value: "training loss.....: 3.7"."""
+_LEADERS = regex(
+    r"(?<=[\w)%]) ?\.{2,200}(?=\s?[:=])|(?<=[A-Za-z_)%]) ?\.{2,200}(?=\s[-+]?(?:\.?\d|nan\b|inf(?:inity)?\b))",
+    re.IGNORECASE,
+)
+"""Dots that lead from a name to its value: "training loss.....: 3.7", "loss ........ 3.7"."""
 _TERSE = regex(
     r"\s*(?:(?P<phase>[VT])[ :]\s?)?(?=[EISBU])(?:E(?P<epoch>\d{1,6})(?:/\d{1,6})?[ ,:|]{1,3})?"
     r"(?:[ISBU](?P<step>\d{1,9})(?:/\d{1,9})?[ ,:|]{1,3})?(?=[A-Za-z_][\w/.]{0,60}\s?=\s?[-+]?(?:\.?\d|nan\b|inf\b))"

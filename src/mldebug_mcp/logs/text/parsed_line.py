@@ -26,7 +26,7 @@ from mldebug_mcp.logs.names.metrics import (
     is_telling,
     may_hold_names,
 )
-from mldebug_mcp.logs.names.records import phase_in
+from mldebug_mcp.logs.names.records import is_long, phase_in, settled, tells_kind
 from mldebug_mcp.logs.numbers import MAY_HOLD_NUMBER, NUMBER, parse_number, to_number, whole_number, without_underscores
 from mldebug_mcp.logs.settings.values import NotAnObjectError, parse_object
 from mldebug_mcp.logs.text.bars import Bar, bar_in
@@ -99,6 +99,8 @@ class Parsed:
     label: str = ""
 
 
+_OF_BATCHES = ("", "batch", "batches")
+"""What a counter is called, or not, that may count the batches of an evaluation."""
 MAX_PREFIX = 100
 """Characters in which the level of a line is looked for."""
 _DEBUGS = regex(r"\b(?:DEBUG|TRACE)\b")
@@ -122,6 +124,8 @@ def parse_line(line: str, *, evaluation: bool = False) -> Parsed:
     evaluation = named or (evaluation and not counters.values)
     if under_way := _VALID_SUBSET.search(message):
         evaluation, counters.batch = True, (whole_number(under_way[1]), whole_number(under_way[2]))
+    if named and counters.total and counters.values.keys() == {"step"} and counters.step_name.strip() in _OF_BATCHES:
+        counters.batch, counters.values = (int(counters.values["step"]), counters.total), {}  # "dev: [25/25] loss 2.1"
     is_counted = bool(counters.values)
     if _DEBUGS.search(line[:MAX_PREFIX]) and not (is_counted or counters.batch or _names_metric(counters.rest)):
         return Parsed(counters, {}, rank)
@@ -189,6 +193,10 @@ MAX_LINES = 200
 
 _BRACES = regex(r"\{[^{}]*(?:\}|$)")
 _NESTED = regex(r"\{[^{}]*\{")
+_TEXT_FIELD = regex(r"""['"]([\w./]{1,60})['"]\s{0,4}:\s{0,4}['"][A-Za-z]""")
+"""The name of a field of text."""
+_NAMES_ITS_ONE = regex(r"""['"](?:metric|name|tag|key)['"]\s{0,4}:\s{0,4}['"][A-Za-z].{0,200}['"]value['"]\s{0,4}:""")
+"""A dict of one metric, by its name and value."""
 _PAIR = regex(
     r"""['"]([^'"\n]{1,200})['"]\s*:\s*(?:(?:np\.|numpy\.)?(?:float\d+|array)\(|tensor\()?\[?['"]?"""
     rf"""({NUMBER})(?![\w.]|\s*,[^'"\[]*\])""",  # the only number of a list, not the first of several
@@ -245,6 +253,8 @@ def dict_in(line: str) -> dict[str, object]:
         values: Mapping[str, object] = next(objects_in(line, start), {})
         if values:
             return dict(values)
+    if numbers := _named_by_texts(line):
+        return dict(numbers)
     record: dict[str, object] = {}
     if _NESTED.search(line):
         return _nested_in(line)
@@ -256,6 +266,18 @@ def dict_in(line: str) -> dict[str, object]:
             if number is not None:
                 record[evaluation_name(name) if evaluates else name] = number
     return record
+
+
+def _named_by_texts(line: str) -> dict[str, float]:
+    """Return the numbers of a dict with a field of text that says their phase or metric: "{'split': 'val', ...}"."""
+    fields = _TEXT_FIELD.findall(line) if line.count("{") == 1 else []
+    if not any(tells_kind(field) or is_long((field, "value")) for field in fields):
+        return {}
+    try:
+        values, _ = parse_object(line, line.find("{"))
+    except NotAnObjectError:
+        return {}
+    return settled(values) if isinstance(values, Mapping) else {}
 
 
 def _nested_in(line: str) -> dict[str, object]:
@@ -413,6 +435,8 @@ _SKIPPED = regex(
     r"|Skipping step.{0,200}?reducing loss scale to (?P<apex>\d{1,40}(?:\.\d{1,40})?(?:e[+-]?\d{1,4})?)",
     re.IGNORECASE,
 )
+_END_OF_BAR = regex(r"\s*+\|?\s*+\d{1,12}/\d{1,12} \[\d{1,3}:\d\d(?::\d\d)?<")
+"""What is left of a drawing whose beginning is cut off: its values may be of a step before."""
 _IN_HEAD = regex(r"(?<![\w.])[-+]?\.?\d[\d.]*(?:e[-+]?\d+)?", re.IGNORECASE)
 
 
@@ -506,7 +530,7 @@ def content_of(line: str, *, evaluation: bool = False) -> LineContent:
     if skipped is not None:
         scale = skipped["scale"] or skipped["set"] or skipped["apex"]
         content.skipped = {"overflow": 1.0, **({"loss_scale": float(scale)} if scale else {})}
-    elif (bar is None or message.strip()) and MAY_HOLD_NUMBER.search(content.text):
+    elif (bar is None or message.strip()) and MAY_HOLD_NUMBER.search(content.text) and not _END_OF_BAR.match(line):
         content.plain = parse_line(content.text, evaluation=evaluation)
     return content
 
@@ -564,7 +588,7 @@ def _read_dict(content: LineContent, message: str) -> None:
     if before.evaluation:  # GraphGym: "val: {'epoch': 0, 'loss': 0.65}"
         record = {evaluation_name(name): value for name, value in record.items()}
     values: dict[str, object] = {**before.counters.values, **in_front, **record}
-    if is_record(values):
+    if is_record(values) or (len(values) > 1 and _NAMES_ITS_ONE.search(message)):
         content.record = values
 
 

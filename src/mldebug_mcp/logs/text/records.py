@@ -210,6 +210,8 @@ class MixedLines:
         if not telling:
             _Drawings(bars, np.empty(0, dtype=np.int64), self._bar_steps).draw(len(numbers))
             return True
+        if any(like is not None and self._assembler.counts_batches(like) for like in plain):
+            return False
         if len(parts) > 1 and any(like is not None and like.label for like in plain):
             return False  # a line under a label may be a series of its own
         if not heard or not self._assembler.keeps_loss(_whole(heard)) or _counts_passes(heard):

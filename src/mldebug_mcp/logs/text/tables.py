@@ -13,9 +13,18 @@ from itertools import pairwise
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.logs.json_yaml import RESULT_HEADING, printed_records
 from mldebug_mcp.logs.line_prefixes import names_evaluation
-from mldebug_mcp.logs.names.metrics import canonical, counts_rows, factor_in, is_known, is_telling, may_hold_names
+from mldebug_mcp.logs.names import role_of
+from mldebug_mcp.logs.names.metrics import (
+    COUNTERS,
+    canonical,
+    counts_rows,
+    factor_in,
+    is_known,
+    is_telling,
+    may_hold_names,
+)
 from mldebug_mcp.logs.numbers import parse_number, parse_with_unit
-from mldebug_mcp.logs.text.pairs import SCALE_IN_NAME, evaluation_name
+from mldebug_mcp.logs.text.pairs import evaluation_name
 
 # Tables in text: a line of names and lines of values under it (fastai, the Trainer in notebooks, Ultralytics).
 
@@ -55,7 +64,7 @@ _DRAWN_SIDES = str.maketrans("│┃║", "|||")
 """Sides of cells as rich and others draw them."""
 _NORMS_IN_NAMES = regex(r"(?:(?:[^\s|]|\|[^\s|]{1,20}\|)++(?:\s{2,20}|\t|$))++")
 """Columns parted by blanks, with bars only around what they take the norm of: "i   |g|opt   |w|   lr"."""
-_HOLDS_NUMBER = regex(r"(?<![\w@.-])(?!(?<=\()1e-?\d+\))[-+]?(?:\d|(?:nan|inf)\b)", re.IGNORECASE)
+_HOLDS_NUMBER = regex(r"(?<![\w@.-])(?!(?<=[(\[])1e-?\d+[)\]])[-+]?(?:\d|(?:nan|inf)\b)", re.IGNORECASE)
 _FASTAI = regex(r"\s*\[\d+(?:, (?:[-\d.e]+|nan|inf|None)){1,20}, '\d+(?::\d\d)+'\]\s*")
 _ULTRALYTICS_ROW = regex(r"\s*(?:(?P<all>all)|\d+/\d+)\s")
 _ULTRALYTICS = regex(r"\s*(?:Epoch\s+(?:GPU_mem|gpu_mem)|Class\s+Images)\s")
@@ -86,6 +95,7 @@ class Table:
         self._starts: list[int] = []
         self._ends: list[int] = []
         self._header = ""
+        self._bars = 0
         self._above = ""
         self._commas = False
         self._since = 0
@@ -116,7 +126,10 @@ class Table:
         """Say whether the cells of a row are identified by their order, not by how far from the left they stand."""
         cells = self._cells(line.translate(_DRAWN_SIDES))
         return (
-            not self._and_more and not self._is_indexed(cells) and (not self._starts or len(cells) >= len(self._names))
+            not self._and_more
+            and not self._is_indexed(cells)
+            and not self._are_split_by(line.split(), cells)
+            and (not self._starts or len(cells) >= len(self._names))
         )
 
     def take(self, line: str) -> dict[str, float] | None:
@@ -139,13 +152,13 @@ class Table:
             if not _is_rule(line):
                 self._since += 1
         above, self._above = self._above, line
-        if self._open(line) or self._open_two(above, line):
+        if self._open(line, above) or self._open_two(above, line):
             return {}
         if self._since > MAX_LINES_BETWEEN_ROWS:
             self._names = []
         return self._out_of_turn(line)
 
-    def _open(self, line: str) -> bool:
+    def _open(self, line: str, above: str) -> bool:
         spaced = _ULTRALYTICS.match(line) is not None
         # Asked first: most lines of text are no headings.
         if (not spaced and (":" in line or "=" in line)) or _HOLDS_NUMBER.search(line):
@@ -162,12 +175,14 @@ class Table:
         if not spaced and known < 2:
             return False
         self._spaced, self._commas, self._since = spaced, commas, 0
-        names = [re.sub(r"^Box\(P$", "precision", name).strip("():") for name in names]
+        names = [re.sub(r"^Box\(P$", "precision", name).strip(":") for name in names]
+        names = [name if name.count("(") == name.count(")") else name.strip("():") for name in names]
         if {"training loss", "validation loss"} <= {name.lower() for name in names}:
             names = [_of_evaluation(name) for name in names]
-        self._keep(names)
+        self._bars = line.count("|")
         placed = list(_CELL.finditer(line))
         aligned = len(placed) == len(names) and not {"|", "\t"} & set(line)
+        self._keep(_with_first_words(above, names, placed) if aligned else names)
         self._starts = [name.start() for name in placed] if aligned else []
         self._ends = [name.end() for name in placed] if aligned else []
         self._header = line if self._starts else ""
@@ -179,7 +194,7 @@ class Table:
             return False
         if above.count("|") == line.count("|") > MIN_NAMES_IN_TWO_LINES:
             return self._open_cells_in_two(above, line)
-        if not may_hold_names(line) or any(map(_NAMES_NOTHING.search, (above, line))):
+        if not may_hold_names(line) or above == line or any(map(_NAMES_NOTHING.search, (above, line))):
             return False
         upper, lower = list(_CELL_WORD.finditer(above)), list(_CELL_WORD.finditer(line))
         if not MIN_NAMES_IN_TWO_LINES <= len(upper) == len(lower) <= MAX_COLUMNS:
@@ -187,7 +202,8 @@ class Table:
         pairs = list(zip(upper, lower, strict=True))
         names = [f"{match[0]} {other[0]}" for match, other in pairs]
         below = all(match.start() == other.start() or match.end() == other.end() for match, other in pairs)
-        if not below or not any(map(is_telling, names)):
+        are_names = all(parse_number(match[0]) is None for match in (*upper, *lower))
+        if not (below and are_names and any(map(is_telling, names))):
             return False
         self._spaced, self._commas, self._since, self._header = True, False, 0, ""
         self._starts = []
@@ -237,11 +253,17 @@ class Table:
     def _is_whole(self, line: str) -> bool:
         """Say whether a line below others that are no rows is a row: a number in each of its cells that has any."""
         cells = self._placed(line)
+        cells = cells[1:] if self._is_indexed(cells) else cells
         return len(cells) == len(self._names) and all(
             _cell(cell) is not None or cell.lower() in _NOT_LOGGED for cell in cells
         )
 
     def _cells(self, line: str) -> list[str]:
+        if self._bars and line.count("|") == self._bars:  # cells at its end may be empty
+            parted = [cell.strip() for cell in line.split("|")]
+            cells = parted[1:-1] if self._bars > len(self._names) else parted
+            if len(cells) == len(self._names):
+                return cells
         return [cell.strip() for cell in line.split(",")] if self._commas else _split(line, spaced=self._spaced)
 
     def _is_indexed(self, cells: Sequence[str]) -> bool:
@@ -251,12 +273,17 @@ class Table:
     def _placed(self, line: str) -> list[str]:
         """Return the cells of a row, an empty one where a column has no value."""
         cells = _FUSED.sub(" ", line).replace("|", " ").split() if self._and_more else self._cells(line)
-        if len(cells) >= len(self._names) or not self._starts:
-            return cells
         words = line.split()  # one blank may stand between numbers that are as wide as their columns
-        if len(words) == len(self._names):
+        if not self._starts or (len(cells) >= len(self._names) and not self._are_split_by(words, cells)):
+            return cells
+        if len(words) == len(self._names) or self._is_indexed(words):
             return words
         return _cells_by_end(self._ends, line) or _cells_by_start(self._starts, line)
+
+    def _are_split_by(self, words: Sequence[str], cells: Sequence[str]) -> bool:
+        """Say whether a row with its number before it is one of numbers by its words, where its cells hold several."""
+        are_cells = all(_cell(word) is not None or word.lower() in _NOT_LOGGED for word in words)
+        return len(words) > len(cells) and self._is_indexed(words) and are_cells
 
     def _row_of_evaluation(self, line: str) -> dict[str, float]:
         """Return a row with a cell that marks evaluation, up to that cell; empty if none does."""
@@ -291,6 +318,22 @@ class Table:
         values_of_names = (self._names[0], cells[0]) == ("Name", "Value")  # DI-engine
         first = cells[0].lower() in _NOT_LOGGED or _cell(cells[0]) is not None or values_of_names
         return numbers if numbers and len(numbers) * 2 >= filled and first else None
+
+
+def _with_first_words(above: str, names: list[str], placed: Sequence[re.Match[str]]) -> list[str]:
+    """Return names with the words that stand right above them: "train" above "loss"; as they are below another text."""
+    upper = list(_CELL.finditer(above))
+    if not 2 <= len(upper) <= len(names) or _NAMES_NOTHING.search(above):
+        return names
+    joined = list(names)
+    for cell in upper:
+        at = [at for at, name in enumerate(placed) if cell.start() == name.start() or cell.end() == name.end()]
+        if len(at) != 1:
+            return names
+        if cell[0] == names[at[0]]:
+            return names  # the same header again
+        joined[at[0]] = f"{cell[0]} {names[at[0]]}"
+    return joined if sum(map(_names_column, joined)) >= sum(map(_names_column, names)) else names
 
 
 def _cells_by_end(ends: Sequence[int], line: str) -> list[str]:
@@ -361,8 +404,7 @@ def _value(name: str, cell: str) -> float | None:
     if measured is None:
         return None
     number, unit = measured
-    scale = SCALE_IN_NAME.search(name)
-    return number * (float(scale[1]) if scale else factor_in(name, unit) if unit else 1.0)
+    return number * (factor_in(name, unit) if unit else 1.0)
 
 
 def _cell(text: str) -> float | None:
@@ -425,8 +467,13 @@ def _single_spaced(line: str) -> list[str]:
 
 
 def _of_evaluation(name: str) -> str:
-    """Return what the Trainer's table in a notebook or a model card means: all but these columns is of evaluation."""
-    return name if name.lower() in ("step", "epoch", "training loss", "validation loss") else f"eval_{name}"
+    """Return what the Trainer's table in a notebook or a model card means: scores that name no phase are of evaluation.
+
+    So are names that nobody knows; a learning rate, a norm and a time are not.
+    """
+    role = role_of(name)
+    is_score = role is None or (role.quantity.is_result and not role.phase)
+    return f"eval_{name}" if is_score and canonical(name) not in COUNTERS else name
 
 
 def _fastai_names(count: int) -> list[str]:
