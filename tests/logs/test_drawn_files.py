@@ -157,7 +157,7 @@ def test_json_lines_are_read_as_written(text: str, metrics: Mapping[str, Points]
 
 
 def test_nan_at_the_place_of_an_evaluation_stays_a_value(tmp_path: Path) -> None:
-    values = {0: 2.0, 5: 2.0, 10: nan, 15: 2.0, 20: 2.0}
+    values = {0.0: 2.0, 5.0: 2.0, 10.0: nan, 15.0: 2.0, 20.0: 2.0}
     rows = "".join(f"{at},1.5,{values.get(at, 'nan')}\n" for at in range(25))
     assert_holds(read(tmp_path, f"step,loss,val_loss\n{rows}", "log.csv"), "step", {"eval_loss": values})
 
