@@ -288,3 +288,10 @@ def test_columns_parted_by_blanks_may_be_norms_and_none_of_them_counts(tmp_path:
     run = read(tmp_path, f"     i   |dE/dw|it   mse       lr\n{rows}", "PEND.DAT")
     assert run["learning_rate"].step.tolist() == list(range(0, 90, 3))
     assert run["grad_norm"].value[0] == 1.0
+
+
+def test_the_numbers_of_a_printed_model_count_no_steps(tmp_path: Path) -> None:
+    model = "  (0): Conv2d(3, 64, eps=1e-05)\n  (1): GroupNorm(16, 256, eps=1e-05, affine=True)\n" * 9
+    run = read(tmp_path, model + "".join(f"[{at}/900] loss: {3 - at / 500:.3f}\n" for at in range(20, 900, 20)))
+    assert run["loss"].step.tolist() == list(range(20, 900, 20))
+    assert run.first_step == 20

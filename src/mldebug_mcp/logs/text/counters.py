@@ -94,8 +94,8 @@ _BEHIND_PHASE = "|".join(
     for word in ("train", "training", "val", "valid", "validation", "eval", "evaluation", "test", "dev", "out")
 )
 _LONE = regex(
-    rf"(?<![^\s\])>|:])(?:(?<![^\W\d]\s)|{_BEHIND_PHASE})(?:[\[(<#@]\s{{0,8}})?(?P<lone>\d{{1,9}})(?:\s?/\s?(?P<lones>\d{{1,9}}))?(?:it\b)?\s{{0,8}}"
-    r"[\])>]?[-:,|;]{0,2}(?=\s|$)",
+    rf"(?<![^\s\])>|:])(?<!,\s)(?:(?<![^\W\d]\s)|{_BEHIND_PHASE})(?:[\[(<#@]\s{{0,8}})?(?P<lone>\d{{1,9}})(?:\s?/\s?(?P<lones>\d{{1,9}}))?(?:it\b)?\s{{0,8}}"
+    r"[\])>]?[-:,|;]{0,2}(?=\s|$)(?!\s{1,4}[A-Z]\w{0,60}\()",
     re.IGNORECASE,
 )
 """A whole number that stands alone: "[40/1000] - loss: 0.2", "(40) loss 0.2", "<40>", "#40", "40it", "40 | 0.2".
