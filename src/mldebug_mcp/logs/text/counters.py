@@ -6,7 +6,7 @@ import re
 from dataclasses import field
 
 from mldebug_mcp.core.lazy import dataclass, regex
-from mldebug_mcp.logs.line_prefixes import names_evaluation
+from mldebug_mcp.logs.line_prefixes import is_of_evaluation, names_evaluation
 from mldebug_mcp.logs.names.metrics import is_known
 from mldebug_mcp.logs.numbers import whole_number
 
@@ -220,9 +220,16 @@ def _without_a_word(found: Counters) -> re.Match[str] | None:
     if match := _OWN_COUNTER.match(line.lstrip()) or _OWN_COUNTER.match(line, value.start()):
         return match
     lone = list(_LONE.finditer(line, 0, value.start()))
+    if is_of_evaluation(line):  # "Test: EMA [0/5]" is of a part of it
+        lone = [match for match in lone if not match["lones"] or _stands_behind_phase(line, match.start())]
     if not any(is_known(name[0].rstrip(" =:")) for name in _FIRST_VALUE.finditer(line)):
         lone = [match for match in lone if not match[0].strip().isdigit()]  # a list of layers: "12 conv 64"
     return next((match for match in lone if match["lones"]), lone[-1] if lone else bare)
+
+
+def _stands_behind_phase(line: str, at: int) -> bool:
+    """Say whether the name of an evaluation stands right before a place: "dev: [25/25]"."""
+    return names_evaluation(line[:at].strip(" :|>-[]()").rpartition(" ")[2])
 
 
 def _take(found: Counters, match: re.Match[str]) -> None:
