@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mldebug_mcp import RunDiagnosis, diagnose_run
 from mldebug_mcp.checks import symptoms
 from mldebug_mcp.checks.asking import judge
 from mldebug_mcp.logs.builder import RunBuilder
@@ -98,3 +100,19 @@ def noisy(curve: ArrayLike, size: float = 0.05, seed: int = 0, tails: str = "nor
 
 def _numbered(curve: Iterable[float | None], every: float) -> Iterable[tuple[float, float | None]]:
     return ((every * (1 + position), value) for position, value in enumerate(curve))
+
+
+def diagnosed(
+    columns: Mapping[str, Callable[[int], Any]],
+    evaluated: Mapping[str, Callable[[int], Any]] | None = None,
+    steps: int = 120,
+    **settings: Any,
+) -> RunDiagnosis:
+    """Diagnose a run whose columns are functions of the step, those of evaluation of every tenth step."""
+    records = []
+    for step in range(1, steps + 1):
+        record = {"step": float(step)} | {name: float(value(step)) for name, value in columns.items()}
+        if step % 10 == 0:
+            record |= {name: float(value(step)) for name, value in (evaluated or {}).items()}
+        records.append(record)
+    return diagnose_run(records, settings=settings or None)

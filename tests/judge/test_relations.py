@@ -3,26 +3,17 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
+from tests import runs
 
-from mldebug_mcp import RunDiagnosis, diagnose_run
+from mldebug_mcp import RunDiagnosis
 
 NOISE = np.random.default_rng(8).normal(0, 1, 1000)
-Columns = dict[str, Any]
-
-
-def diagnosed(columns: Columns, evaluated: Columns | None = None, steps: int = 200, **settings: Any) -> RunDiagnosis:
-    """Diagnose a run whose columns are functions of the step, those of evaluation every tenth step."""
-    records = []
-    for step in range(1, steps + 1):
-        record = {"step": float(step)} | {name: float(value(step)) for name, value in columns.items()}
-        if step % 10 == 0:
-            record |= {name: float(value(step)) for name, value in (evaluated or {}).items()}
-        records.append(record)
-    return diagnose_run(records, settings=settings or None)
+diagnosed = partial(runs.diagnosed, steps=200)
 
 
 def facts(answer: RunDiagnosis) -> dict[str, str]:
@@ -37,7 +28,7 @@ def still(value: float) -> Any:
     return lambda _: value
 
 
-POLICY: Columns = {
+POLICY: dict[str, Any] = {
     "reward": lambda step: 0.3 + 0.7 * (1 - math.exp(-step / 60)) + 0.01 * float(NOISE[step]),
     "entropy": lambda step: 1.8 - step / 250,
     "kl": lambda step: step / 100,

@@ -9,22 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.runs import diagnosed as run_of
 
 from mldebug_mcp import RunDiagnosis, diagnose_run
 
 NOISE = np.random.default_rng(5).normal(0, 1, 1000)
-Columns = dict[str, Any]
-
-
-def run_of(columns: Columns, evaluated: Columns | None = None, steps: int = 120, **settings: Any) -> RunDiagnosis:
-    """Diagnose a run whose columns are functions of the step."""
-    records = []
-    for step in range(1, steps + 1):
-        record = {"step": float(step)} | {name: float(value(step)) for name, value in columns.items()}
-        if step % 10 == 0:
-            record |= {name: float(value(step)) for name, value in (evaluated or {}).items()}
-        records.append(record)
-    return diagnose_run(records, settings=settings or None)
 
 
 def share(answer: RunDiagnosis, cause: str) -> float:
@@ -67,13 +56,13 @@ def test_few_weights_that_change_are_rounded_away_where_they_are_kept_in_half_pr
     name: str, setting: str, stated: bool
 ) -> None:
     columns = {"loss": slow, "grad_norm": lambda _: 3.2, name: lambda step: 0.05 - 0.04 * step / 120}
-    settings: Columns = {setting: "bfloat16", "learning_rate": 6e-4, "optimizer": "sgd"}
+    settings: dict[str, Any] = {setting: "bfloat16", "learning_rate": 6e-4, "optimizer": "sgd"}
     answer = run_of(columns, **settings)
     assert (f"{name} goes from" in text_of(answer, "few_weights_change")) is stated
     assert (answer.hypotheses[0].cause == "low_precision_update") is stated
 
 
-def policy(**more: Any) -> Columns:
+def policy(**more: Any) -> dict[str, Any]:
     return {
         "reward": lambda step: 0.1 + 0.85 * (1 - math.exp(-step / 30)) + 0.01 * NOISE[step],
         "kl": lambda step: 0.02 * step,

@@ -312,9 +312,14 @@ FEW_BEFORE = 3
 """How many numbers before the zeros count, by their median. Chosen: a lone small one is chance."""
 
 
+def true_at_end(holds: NDArray[np.bool_]) -> int:
+    """Return for how many places at the end something holds without a break."""
+    return len(holds) if holds.all() else int(np.argmin(holds[::-1]))
+
+
 def zeros_at_end(values: Floats) -> int:
     """Return how many values at the end are exactly zero."""
-    return len(values) if not values.any() else int(np.argmax(values[::-1] != 0))
+    return true_at_end(values == 0)
 
 
 def fades_to_zero(values: Floats) -> bool:

@@ -11,7 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mldebug_mcp.checks.check import CannotTell
-from mldebug_mcp.checks.curve import aligned, at_common_steps, fades_to_zero, mad, monotone, sample, zeros_at_end
+from mldebug_mcp.checks.curve import (
+    aligned,
+    at_common_steps,
+    fades_to_zero,
+    mad,
+    monotone,
+    sample,
+    true_at_end,
+    zeros_at_end,
+)
 from mldebug_mcp.checks.evaluation import (
     ROWS_AT_ONCE,
     as_shares,
@@ -791,7 +800,7 @@ def _labels_run_out(run: Run) -> DerivedFact | None:
     if counts is None or run.kind in POLICIES:
         return None
     usual = quantile(counts.value, 1 - WITHOUT_ANY)
-    left = zeros_at_end(np.where(counts.value <= HARDLY_ANY * usual, 0.0, 1.0))
+    left = true_at_end(counts.value <= HARDLY_ANY * usual)
     late = counts.value[len(counts) - left :]
     if left < LEAST_IDLE or left == len(counts) or float(np.mean(late == 0)) < WITHOUT_ANY:
         return None

@@ -32,6 +32,13 @@ class Column:
         self.logged_as = ""
         """The name that it was logged with, where it has got another."""
 
+    @classmethod
+    def of(cls, rows: Rows, values: Floats) -> Column:
+        """Return a column of values and their rows, which ascend, both of shape (n,)."""
+        column = cls()
+        column.extend(stretches_of(rows), values)
+        return column
+
     def __len__(self) -> int:
         return len(self._new_values) + self._count
 
@@ -74,6 +81,11 @@ class Column:
         self._lent = True
         return self._room[: self._count]
 
+    def finite(self) -> Floats:
+        """Return the values that are finite, shape (n,)."""
+        values = self.values()
+        return values[np.isfinite(values)]
+
     def joined(self, other: Column) -> Column | None:
         """Return the values of both, by record; None if a record holds both."""
         (at, value), (other_at, other_value) = self.arrays(), other.arrays()
@@ -81,9 +93,7 @@ class Column:
         order = np.argsort(rows, kind="stable")
         if bool(np.any(np.diff(rows[order]) == 0)):
             return None
-        both = Column()
-        both.extend(stretches_of(rows[order]), np.concatenate([value, other_value])[order])
-        return both
+        return Column.of(rows[order], np.concatenate([value, other_value])[order])
 
     def before(self, row: int) -> int:
         """Return how many of the values stand in records before a row."""

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from mldebug_mcp.checks.asking import ask_in_turn, reading
 from mldebug_mcp.checks.check import CannotTell, Evidence
-from mldebug_mcp.checks.curve import aligned
+from mldebug_mcp.checks.curve import aligned, true_at_end
 from mldebug_mcp.checks.evaluation import (
     MOST_BEYOND_ONE,
     MOSTLY_RIGHT,
@@ -74,7 +74,7 @@ class OneAnswer:
     @property
     def until_the_end(self) -> int:
         """At how many evaluations up to the last they agree without a break."""
-        return len(self.holds) if self.holds.all() else int(np.argmin(self.holds[::-1]))
+        return true_at_end(self.holds)
 
     @property
     def since(self) -> float:

@@ -17,6 +17,7 @@ from mldebug_mcp.checks.curve import (
     noise,
     noise_on_slope,
     start_level,
+    true_at_end,
 )
 from mldebug_mcp.checks.evaluation import (
     EXPLODED,
@@ -274,7 +275,7 @@ def eval_gap_wide(run: Run) -> Evidence | None:
     if _at_best(both) and both.eval_level < min(IMPROVED * both.start, FACTOR_OF_BEST * both.train_level):
         return None
     _refuse_where_another_set_follows(run)
-    first = float(both.steps[len(far) - int(np.argmin(far[::-1])) if not far.all() else 0])
+    first = float(both.steps[len(far) - true_at_end(far)])
     return _evidence(run, both, first, "the evaluation loss is far above the training loss")
 
 

@@ -23,6 +23,7 @@ from mldebug_mcp.checks.curve import (
     sample,
     start_in_words,
     start_level,
+    true_at_end,
 )
 from mldebug_mcp.checks.evaluation import (
     ACCURACIES,
@@ -494,7 +495,7 @@ def loss_constant(run: Run) -> Evidence | None:
     loss = run["loss"].finite
     last = float(loss.value[-1])
     same = np.abs(loss.value - last) <= (ROUNDED if _accuracy_stands(run) else EXACTLY) * abs(last)
-    tail = len(same) if same.all() else int(np.argmin(same[::-1]))
+    tail = true_at_end(same)
     if last == 0 or tail < MIN_EQUAL_RECORDS or tail * TAIL < len(same):
         return None
     if tail < len(same) and abs(float(loss.value[-tail - 1]) - last) < LAST_DIGITS * last_decimal(loss.value):

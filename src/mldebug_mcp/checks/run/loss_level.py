@@ -10,7 +10,7 @@ import numpy as np
 
 from mldebug_mcp.checks.asking import ask_in_turn, reading
 from mldebug_mcp.checks.check import NO_PROGRESS, CannotTell, Evidence, all_known, symptom
-from mldebug_mcp.checks.curve import end_level, last_decimal, noise, start_level
+from mldebug_mcp.checks.curve import end_level, last_decimal, noise, start_level, true_at_end
 from mldebug_mcp.checks.evaluation import (
     ACCURACIES,
     as_shares,
@@ -312,7 +312,7 @@ def loss_drops_to_zero(run: Run) -> Evidence | None:
     """
     loss = run["loss"]
     zero = loss.value == 0
-    zeros = int(np.argmin(zero[::-1])) if not zero.all() else len(zero)
+    zeros = true_at_end(zero)
     short = zeros < 2
     if not zeros or zeros == len(zero) or (short and len(zero) >= SHORT):
         return None

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from mldebug_mcp.checks.asking import answers_of, by_outcome, first_seen, outcome_of
 from mldebug_mcp.checks.check import NO_REWARD, Answers, CannotTell, Evidence, question, require_values, symptom
-from mldebug_mcp.checks.curve import aligned, blocks, departure, drift, end_level, noise, start_level
+from mldebug_mcp.checks.curve import aligned, blocks, departure, drift, end_level, noise, start_level, true_at_end
 from mldebug_mcp.checks.policies import (
     HALF,
     MAX_FIRST_RECORDS,
@@ -98,7 +98,7 @@ def reward_constant(run: Run, rewards: Series) -> Evidence | None:
     if len(rewards) < least:
         return None
     if not same.all():
-        return _stuck(run, rewards, len(rewards) - int(np.argmin(same[::-1])))
+        return _stuck(run, rewards, len(rewards) - true_at_end(same))
     summary = f"reward is exactly {figure(value)} in all {len(rewards)} records"
     return _evidence(rewards, summary, value=value, records=len(rewards))
 

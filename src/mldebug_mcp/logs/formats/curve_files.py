@@ -92,12 +92,10 @@ def _read_bare(files: Sequence[LogFile], table: LongTable) -> int:
 
 
 def _rows(file: LogFile, delimiter: str) -> Iterator[Sequence[object]]:
-    """Yield the rows below a header."""
-    yield from islice(csv.reader(file.lines(), delimiter=delimiter), 1, None)
-
-
-def _rows_of_json(file: LogFile) -> Iterator[Sequence[object]]:
-    """Yield the lists of a list, those before the place where it is cut off too."""
+    """Yield the rows below a header, or the lists of a list, those before the place where it is cut off too."""
+    if delimiter != JSON:
+        yield from islice(csv.reader(file.lines(), delimiter=delimiter), 1, None)
+        return
     text = file.text()
     for whole in (text, f"{text[: text.rfind(']') + 1]}]"):
         with suppress(ValueError):
@@ -115,7 +113,7 @@ def _read_tags(files: Sequence[LogFile], table: LongTable) -> int:
         columns = curve_columns(file.path)
         assert columns is not None  # noqa: S101 - its header has been read
         times: dict[float, float] = {}
-        for row in _rows_of_json(file) if columns.delimiter == JSON else _rows(file, columns.delimiter):
+        for row in _rows(file, columns.delimiter):
             cells = dict(zip(columns.names, map(to_number, row), strict=False))
             step, value, time = (cells.get(name) for name in ("step", "value", "time"))
             if step is None or value is None:

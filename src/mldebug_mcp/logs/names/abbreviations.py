@@ -13,7 +13,7 @@ import numpy as np
 
 from mldebug_mcp.core.arrays import distinct
 from mldebug_mcp.core.lazy import dataclass, regex
-from mldebug_mcp.logs.columns import Column, Columns, Floats, ascends, rename
+from mldebug_mcp.logs.columns import Columns, Floats, ascends, rename
 from mldebug_mcp.logs.names import Quantity, normal, role_of
 from mldebug_mcp.logs.names.grammar import MAX_NAME
 from mldebug_mcp.logs.names.lexicon import PHASES, SET_ASIDE
@@ -277,7 +277,7 @@ def _fits(columns: Columns, name: str, meaning: _Meaning) -> bool:
     role = role_of(name)
     if role is not None and meaning.name not in _CLOSER.get(role.quantity, ()):
         return False
-    values = _finite(columns[name])
+    values = columns[name].finite()
     return len(values) > 0 and meaning.can_be(values)
 
 
@@ -289,11 +289,6 @@ _CLOSER: Mapping[Quantity, tuple[str, ...]] = {
     Quantity.SQUARED_ERROR: ("value_loss",),
 }
 """Which names may be another quantity, of what they say by themselves."""
-
-
-def _finite(column: Column) -> Floats:
-    values = column.values()
-    return values[np.isfinite(values)]
 
 
 def _is_of_pairs(log: _Log) -> bool:
@@ -327,7 +322,7 @@ def episodes_as_ep(columns: Columns) -> str | None:
     quantities = _log_of(columns).quantities
     if "ep" not in names or Quantity.EPISODE in quantities or Quantity.REWARD not in quantities:
         return None
-    if not _DIVERGENCES.isdisjoint(quantities) or not ascends(_finite(columns[names["ep"]])):
+    if not _DIVERGENCES.isdisjoint(quantities) or not ascends(columns[names["ep"]].finite()):
         return None
     columns["episode"] = columns.pop(names["ep"])
     return f"{names['ep']!r} is read as the episode"
@@ -371,7 +366,7 @@ def counters_of_composer(columns: Columns) -> str | None:
     """
     notes = []
     for old, new in (("time/batch", "step"), ("time/token", "num_tokens"), ("time/sample", "num_samples")):
-        if old not in columns or not _counts(values := _finite(columns[old])) or not ascends(values):
+        if old not in columns or not _counts(values := columns[old].finite()) or not ascends(values):
             continue
         if not called(columns, new):
             columns[new] = columns.pop(old)
@@ -411,7 +406,7 @@ def shares_of_a_policy(columns: Columns) -> str | None:
         role = role_of(f"{name}_fraction") if role_of(name) is None else None
         if role is None or role.quantity not in _SHARES_OF_A_POLICY or not role.is_whole or role.unit:
             continue
-        values, taken = _finite(columns[name]), called(columns, role.name)
+        values, taken = columns[name].finite(), called(columns, role.name)
         if not taken and len(values) and bool(np.all((values >= 0) & (values <= 1))):
             rename(columns, name, role.name)
             notes.append(f"{name!r} is read as {role.name}, a share")

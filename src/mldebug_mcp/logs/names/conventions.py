@@ -314,8 +314,7 @@ def time_in_two_units(columns: Columns) -> str | None:
         return None
     at = np.concatenate([rows, others])
     order = np.argsort(at)
-    columns["step_time"] = Column()
-    columns["step_time"].extend(stretches_of(at[order]), np.concatenate([value, other])[order])
+    columns["step_time"] = Column.of(at[order], np.concatenate([value, other])[order])
     del columns[bare]
     return None
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from mldebug_mcp.core.lazy import regex
-from mldebug_mcp.logs.columns import Column, Columns, ascends, stretches_of
+from mldebug_mcp.logs.columns import Column, Columns, ascends
 from mldebug_mcp.logs.names import normal
 from mldebug_mcp.logs.names.lexicon import CONCEPTS, NAMESPACES, PARTS_OF_A_MODEL, PHASES, STATISTICS
 from mldebug_mcp.logs.names.metrics import called, canonical, is_telling
@@ -97,8 +97,7 @@ def gym_monitor(columns: Columns) -> str | None:
     for old, new in (("r", "reward"), ("l", "episode_length"), ("t", "elapsed")):
         columns[new] = columns.pop(old)
     at, length = columns["episode_length"].arrays()
-    columns["step"] = Column()
-    columns["step"].extend(stretches_of(at), np.cumsum(length))
+    columns["step"] = Column.of(at, np.cumsum(length))
     return "an episode monitor (r, l, t): steps are environment steps, the sum of the episodes' lengths"
 
 
@@ -289,8 +288,7 @@ def sum_of_parts(columns: Columns) -> str | None:
                 continue
             at = [columns[name].arrays()[0] for name in parts]
             if all(np.array_equal(at[0], array) for array in at):
-                columns[total] = Column()
-                columns[total].extend(stretches_of(at[0]), np.sum([columns[name].values() for name in parts], axis=0))
+                columns[total] = Column.of(at[0], np.sum([columns[name].values() for name in parts], axis=0))
                 notes.append(f"{total} is the sum of {', '.join(parts)}")
     return "; ".join(notes) or None
 
@@ -335,8 +333,7 @@ def before_first_update(columns: Columns) -> str | None:
         rows, values = columns[name].arrays()
         empty = np.isnan(values) & np.isin(rows, unlearnt)
         if empty.any():
-            columns[name] = Column()
-            columns[name].extend(stretches_of(rows[~empty]), values[~empty])
+            columns[name] = Column.of(rows[~empty], values[~empty])
             emptied.append(name)
     return (
         f"{', '.join(emptied)}: NaN before the first update is the mean of nothing, and is left out"

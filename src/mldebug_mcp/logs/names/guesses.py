@@ -13,7 +13,7 @@ import numpy as np
 
 from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.lazy import dataclass, regex
-from mldebug_mcp.logs.columns import Column, Columns, Floats, rename, stretches_of
+from mldebug_mcp.logs.columns import Column, Columns, Floats, rename
 from mldebug_mcp.logs.names import Quantity, lexicon, role_of
 from mldebug_mcp.logs.names.abbreviations import learns_a_policy
 from mldebug_mcp.logs.names.grammar import MAX_NAME
@@ -159,11 +159,6 @@ def _names(columns: Columns) -> dict[str, _Name]:
     return {name: _read(name) for name in columns if not name.startswith(lexicon.SET_ASIDE)}
 
 
-def _finite(column: Column) -> Floats:
-    values = column.values()
-    return values[np.isfinite(values)]
-
-
 def _ends(values: Floats) -> tuple[float, float]:
     """Return the median of the first tenth of values, as most is learnt early, and of the last third."""
     tenth, third = max(len(values) // 10, LEAST_FIRST), max(len(values) // 3, 1)
@@ -173,10 +168,8 @@ def _ends(values: Floats) -> tuple[float, float]:
 def _power_of_ten(column: Column) -> Column:
     """Return the numbers whose logarithms to the base of ten a column holds."""
     at, value = column.arrays()
-    power = Column()
     with np.errstate(over="ignore", invalid="ignore"):
-        power.extend(stretches_of(at), np.power(10.0, value))
-    return power
+        return Column.of(at, np.power(10.0, value))
 
 
 # The loss.
@@ -277,7 +270,7 @@ _OF_ANOTHER_LEARNER = frozenset({
 
 def _is_error_rate(name: str, column: Column) -> bool:
     """Say whether a bare error is a share of wrong answers, or may be one in percent."""
-    role, values = role_of(name), _finite(column)
+    role, values = role_of(name), column.finite()
     is_error = role is not None and role.quantity is Quantity.ERROR_RATE and role.is_whole
     return is_error and len(values) > 0 and not 1 < float(values.max()) <= LEAST_PERCENTAGE
 
@@ -290,7 +283,7 @@ def _is_free(name: str) -> bool:
 
 def _may_be_loss(column: Column, rank: int, read: _Name) -> bool:
     """Say whether numbers can be those of a loss: positive, no counts, no constant, no share that rises."""
-    values = _finite(column)
+    values = column.finite()
     if len(values) < LEAST_GUESSED:
         return False
     first, last = _ends(values)
@@ -303,7 +296,7 @@ def _may_be_loss(column: Column, rank: int, read: _Name) -> bool:
 
 
 def _falls(column: Column, read: _Name) -> bool:
-    first, last = _ends(_finite(column))
+    first, last = _ends(column.finite())
     return last < first + np.log10(LEAST_FALL) if read.is_logarithm else last < LEAST_FALL * first
 
 
@@ -333,7 +326,7 @@ def _evaluation_of(columns: Columns, name: str, trained: Column) -> str | None:
     own = _read(name)
     surely, maybe = [], []
     for other, read in _names(columns).items():
-        if other == name or len(_finite(columns[other])) < LEAST_EVALUATIONS or canonical(other) in _LOSSES:
+        if other == name or len(columns[other].finite()) < LEAST_EVALUATIONS or canonical(other) in _LOSSES:
             continue
         if not _is_same_measure(own, read):
             continue
@@ -385,7 +378,7 @@ def score_of_ones_own(columns: Columns) -> str | None:
         twin = rare[0] if len(rare) == 1 else None
     notes = []
     for name, new in ((own[0] if own else None, "accuracy"), (twin, "eval_accuracy")):
-        if name is not None and _is_share(_finite(columns[name])):
+        if name is not None and _is_share(columns[name].finite()):
             rename(columns, name, new)
             notes.append(f"{name!r} is read as the {new}")
     return f"{', '.join(notes)} (guessed)" if notes else None
@@ -399,7 +392,7 @@ def _is_a_score(name: str, read: _Name) -> bool:
 
 def _may_be_score(column: Column, read: _Name, trained: Column) -> bool:
     """Say whether numbers are shares; under a word that may mean another share, they have to rise as the loss falls."""
-    values, loss = _finite(column), _finite(trained)
+    values, loss = column.finite(), trained.finite()
     if min(len(values), len(loss)) < LEAST_GUESSED or not _is_share(values):
         return False
     (first, last), (loss_first, loss_last) = _ends(values), _ends(loss)
@@ -430,7 +423,7 @@ def step_size_of_ones_own(columns: Columns) -> str | None:
     for name, read in _names(columns).items():
         if role_of(name) is not None or read.unit or sorted(read.words) not in _STEP_SIZES or read.phase == "eval":
             continue
-        values = _finite(columns[name])
+        values = columns[name].finite()
         if len(values) >= LEAST_GUESSED and _is_within(values, MAX_STEP_SIZE) and _is_smooth(values):
             rename(columns, name, "learning_rate")
             return f"{name!r} is read as learning_rate (guessed)"
@@ -469,7 +462,7 @@ def _is_of_gradient(name: str, read: _Name, columns: Columns) -> bool:
 
 
 def _may_be_norm(column: Column, read: _Name) -> bool:
-    values = _finite(column)
+    values = column.finite()
     if len(values) < LEAST_GUESSED or not np.ptp(values) or not np.any(values != np.floor(values)):
         return False
     return float(np.abs(values).max()) < MAX_POWER if read.is_logarithm else float(values.min()) >= 0

@@ -13,7 +13,7 @@ import numpy as np
 
 from mldebug_mcp.core.arrays import distinct, median, median_of_numbers
 from mldebug_mcp.core.lazy import regex
-from mldebug_mcp.logs.columns import Column, Columns, Floats, Rows, rename, stretches_of
+from mldebug_mcp.logs.columns import Column, Columns, Floats, Rows, rename
 from mldebug_mcp.logs.names import Quantity, normal, role_of
 from mldebug_mcp.logs.names.grammar import MAX_NAME
 from mldebug_mcp.logs.names.lexicon import METHODS, NAMED_LOSSES, OTHER_LANGUAGES, SET_ASIDE, all_of
@@ -275,10 +275,8 @@ def perplexity_alone(columns: Columns) -> str | None:
 
 def _logarithm(column: Column) -> Column:
     at, value = column.arrays()
-    loss = Column()
     with np.errstate(divide="ignore", invalid="ignore"):
-        loss.extend(stretches_of(at), np.log(value))
-    return loss
+        return Column.of(at, np.log(value))
 
 
 def _is_power(loss: Column, perplexity: Column) -> bool:
@@ -315,8 +313,7 @@ def accuracy_as_a(columns: Columns) -> str | None:
 
 
 def _is_share(columns: Columns, name: str) -> bool:
-    value = columns[name].values()
-    value = value[np.isfinite(value)]
+    value = columns[name].finite()
     return len(value) > 0 and bool(np.all((value >= 0) & (value <= 1)))
 
 
@@ -376,8 +373,7 @@ def taking_turns(columns: Columns) -> str | None:
     if not np.isfinite(evaluation).any() or bool(np.any(np.isfinite(loss) == np.isfinite(evaluation))):
         return None
     for name, value in ((names["loss"], loss), (names["eval_loss"], evaluation)):
-        columns[name] = Column()
-        columns[name].extend(stretches_of(at[np.isfinite(value)]), value[np.isfinite(value)])
+        columns[name] = Column.of(at[np.isfinite(value)], value[np.isfinite(value)])
     return f"{names['loss']} and {names['eval_loss']} take turns: NaN in one with a number in the other is not logged"
 
 
@@ -402,8 +398,7 @@ def unmeasured_evaluation(columns: Columns) -> str | None:
         regular = float(np.mean(gaps == every)) >= MIN_SHARE_REGULAR and not np.any(gaps % every)
         kept = (at - measured[0]) % every == 0
         if regular and not kept.all():
-            columns[name] = Column()
-            columns[name].extend(stretches_of(at[kept]), value[kept])
+            columns[name] = Column.of(at[kept], value[kept])
             notes.append(f"{name} is NaN but in each {every}th record: not measured in the others")
     return "; ".join(notes[:3]) or None
 
@@ -436,8 +431,7 @@ def repeated_evaluation(columns: Columns) -> str | None:
     kept = np.concatenate([[0], changes]) if first else changes
     columns.pop(name)
     if len(kept):
-        columns[name] = Column()
-        columns[name].extend(stretches_of(at[kept]), value[kept])
+        columns[name] = Column.of(at[kept], value[kept])
     unknown = "" if first else ", that of the first ones was worked out before the log begins and is left out"
     return f"{name} is printed again with each record: only records where it changes are evaluations{unknown}"
 

@@ -145,6 +145,10 @@ _TOTALS = (("epoch", "epochs"), ("episode", "episodes"), ("step", "total"), ("st
 """Counters, and the groups that hold how many there are of them."""
 
 
+_BARE_COUNTERS = ("colon", "bracket", "hash", "number", "lone")
+"""The groups of a counter without a word for it."""
+
+
 @dataclass(slots=True)
 class Counters:
     """What a line says about where the run is.
@@ -247,9 +251,7 @@ def _take(found: Counters, match: re.Match[str]) -> None:
     found.planned += tuple(
         (name, _integer(groups[total])) for name, total in _TOTALS if groups.get(total) and not evaluation
     )
-    bare = (
-        groups.get("colon") or groups.get("bracket") or groups.get("hash") or groups.get("number") or groups.get("lone")
-    )
+    bare = next(filter(None, map(groups.get, _BARE_COUNTERS)), None)
     if bare:
         found.values["step"] = float(bare.replace(",", ""))  # river: "[1,000] LogLoss: 0.3"
         total = groups.get("lones") or groups.get("brackets")
