@@ -39,3 +39,9 @@ def test_a_single_point_makes_no_level() -> None:
 def test_rank_correlation_is_one_for_a_rise_and_minus_one_for_a_fall() -> None:
     assert monotone(np.array([1.0, 2.0, 4.0, 9.0])) == pytest.approx(1)
     assert monotone(np.array([9.0, 4.0, 2.0, 1.0])) == pytest.approx(-1)
+
+
+@pytest.mark.parametrize("value", [0.1, 0.39, 0.7, 3.3, 1e-5])
+@pytest.mark.parametrize("count", [11, 40, 1000])
+def test_a_curve_that_keeps_one_value_does_not_drift_by_rounding(value: float, count: int) -> None:
+    assert drift(np.full(count, value)).change == 0

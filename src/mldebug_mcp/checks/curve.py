@@ -231,7 +231,8 @@ def drift(values: Floats) -> Drift:
         return Drift(0.0, math.inf)
     middle = (count - 1) / 2
     position = np.arange(-middle, count - middle)
-    slope = float(position @ values) / (count * (count**2 - 1) / 12)
+    # From the first value on: else rounding, which differs by processor, moves a curve that keeps one value.
+    slope = float(position @ (values - values[0])) / (count * (count**2 - 1) / 12)
     return Drift(slope * (count - 1), noise(values) * math.sqrt(12 / count))
 
 
