@@ -25,13 +25,18 @@ from mldebug_mcp.logs.attempts import least_to_judge
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.endings import MAX_SHOWN_OF_ENDING
 from mldebug_mcp.logs.files import (
+    BARE,
     EVALUATION_FOLDERS,
     MAX_DEPTH,
     RECORD,
     RunFolder,
+    bare_curves,
+    curve_name,
+    curves_by_tag,
     home_of,
     may_be_log,
     runs_in,
+    scalars_tag,
     texts_in,
 )
 from mldebug_mcp.logs.format_list import LOG_SUFFIXES
@@ -52,11 +57,10 @@ from mldebug_mcp.logs.names.metrics import is_telling
 from mldebug_mcp.logs.ranks import RankSummary, rank_summary
 from mldebug_mcp.logs.remote_files import Choice, brought_in
 from mldebug_mcp.logs.run import RECORDER, Ending, Run, Series, Sibling, require_logged
-from mldebug_mcp.logs.run_columns import COMPARED_IN_WORDS, is_compared
+from mldebug_mcp.logs.run_tables import COMPARED_IN_WORDS, is_compared
 from mldebug_mcp.logs.settings import Scalar, Settings
 from mldebug_mcp.logs.settings.files import SettingsFile, find_settings, read_found, read_settings
 from mldebug_mcp.logs.settings.settings import Setting
-from mldebug_mcp.logs.spread import BARE, bare_curves, curve_name, curves_by_tag, scalars_tag
 
 # The logs at one place → the runs that they tell: a file by itself, or the files of a folder that belong together.
 

@@ -6,10 +6,8 @@ import re
 
 import numpy as np
 
-from mldebug_mcp.checks.asking import ask_in_turn, reading
-from mldebug_mcp.checks.check import CannotTell, Evidence, symptom
-from mldebug_mcp.checks.curve import blocks, end_level
-from mldebug_mcp.checks.jumps import fails_at
+from mldebug_mcp.checks.check import CannotTell, Evidence, ask_in_turn, reading, symptom
+from mldebug_mcp.checks.curve import blocks, end_level, fails_at
 from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import figure

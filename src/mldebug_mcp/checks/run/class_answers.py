@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from mldebug_mcp.checks.asking import ask_in_turn, reading
-from mldebug_mcp.checks.check import CannotTell, Evidence
+from mldebug_mcp.checks.check import CannotTell, Evidence, ask_in_turn, reading
 from mldebug_mcp.checks.curve import aligned, true_at_end
 from mldebug_mcp.checks.evaluation import (
     MOST_BEYOND_ONE,

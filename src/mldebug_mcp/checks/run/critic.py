@@ -6,8 +6,7 @@ import re
 
 import numpy as np
 
-from mldebug_mcp.checks.asking import by_outcome, first_seen, outcome_of
-from mldebug_mcp.checks.check import Answers, CannotTell, Evidence, question
+from mldebug_mcp.checks.check import Answers, CannotTell, Evidence, by_outcome, first_seen, outcome_of, question
 from mldebug_mcp.checks.curve import blocks, departure, end_level, median_of_three, noise
 from mldebug_mcp.checks.policies import NOT_POLICY, TEXT_POLICIES, averaged, rewards_of, seems_to_learn, trend
 from mldebug_mcp.core.arrays import median

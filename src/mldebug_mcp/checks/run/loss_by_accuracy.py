@@ -8,8 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from mldebug_mcp.checks.asking import answer_of
-from mldebug_mcp.checks.check import CannotTell, Evidence
+from mldebug_mcp.checks.check import CannotTell, Evidence, answer_of
 from mldebug_mcp.checks.curve import aligned, end_level, start_level
 from mldebug_mcp.checks.evaluation import as_share, as_shares
 from mldebug_mcp.core.arrays import median

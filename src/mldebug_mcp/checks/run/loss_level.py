@@ -8,8 +8,7 @@ from fnmatch import fnmatch
 
 import numpy as np
 
-from mldebug_mcp.checks.asking import ask_in_turn, reading
-from mldebug_mcp.checks.check import NO_PROGRESS, CannotTell, Evidence, all_known, symptom
+from mldebug_mcp.checks.check import NO_PROGRESS, CannotTell, Evidence, all_known, ask_in_turn, reading, symptom
 from mldebug_mcp.checks.curve import end_level, last_decimal, noise, start_level, true_at_end
 from mldebug_mcp.checks.evaluation import (
     ACCURACIES,

@@ -6,8 +6,7 @@ import math
 
 import numpy as np
 
-from mldebug_mcp.checks.asking import ask_in_turn, reading
-from mldebug_mcp.checks.check import CannotTell, Evidence
+from mldebug_mcp.checks.check import CannotTell, Evidence, ask_in_turn, reading
 from mldebug_mcp.checks.curve import (
     at_common_steps,
     blocks,

@@ -9,8 +9,16 @@ from functools import reduce
 
 import numpy as np
 
-from mldebug_mcp.checks.asking import answers_of, by_outcome, outcome_of, with_attribute
-from mldebug_mcp.checks.check import Answers, CannotTell, Evidence, question
+from mldebug_mcp.checks.check import (
+    Answers,
+    CannotTell,
+    Evidence,
+    answers_of,
+    by_outcome,
+    outcome_of,
+    question,
+    with_attribute,
+)
 from mldebug_mcp.checks.curve import end_level, noise
 from mldebug_mcp.checks.progress import is_late
 from mldebug_mcp.core.arrays import median

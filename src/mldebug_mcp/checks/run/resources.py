@@ -6,8 +6,17 @@ from itertools import chain
 
 import numpy as np
 
-from mldebug_mcp.checks.asking import first_of, outcome_of, reading, with_attribute
-from mldebug_mcp.checks.check import Answers, CannotTell, Evidence, question, symptom
+from mldebug_mcp.checks.check import (
+    Answers,
+    CannotTell,
+    Evidence,
+    first_of,
+    outcome_of,
+    question,
+    reading,
+    symptom,
+    with_attribute,
+)
 from mldebug_mcp.checks.curve import aligned, blocks, departure, end_level, monotone
 from mldebug_mcp.checks.evaluation import as_shares
 from mldebug_mcp.core.arrays import median, quantile
@@ -17,7 +26,7 @@ from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity, role_of
 from mldebug_mcp.logs.names.words import pieces_of
 from mldebug_mcp.logs.run import Run, Series
-from mldebug_mcp.logs.settings.facts import POLICIES
+from mldebug_mcp.logs.settings.settings import POLICIES
 
 # How long a step takes, by whatever name a log gives it.
 

@@ -5,8 +5,19 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from mldebug_mcp.checks.asking import answers_of, by_outcome, first_seen, outcome_of
-from mldebug_mcp.checks.check import NO_REWARD, Answers, CannotTell, Evidence, question, require_values, symptom
+from mldebug_mcp.checks.check import (
+    NO_REWARD,
+    Answers,
+    CannotTell,
+    Evidence,
+    answers_of,
+    by_outcome,
+    first_seen,
+    outcome_of,
+    question,
+    require_values,
+    symptom,
+)
 from mldebug_mcp.checks.curve import aligned, blocks, departure, drift, end_level, noise, start_level, true_at_end
 from mldebug_mcp.checks.policies import (
     HALF,

@@ -13,11 +13,11 @@ from contextlib import suppress
 from itertools import islice
 
 from mldebug_mcp.logs.builder import RunBuilder
+from mldebug_mcp.logs.files import BARE, JSON, bare_curves, curve_columns, curve_name, curves_by_tag
 from mldebug_mcp.logs.formats.long_columns import LongTable
 from mldebug_mcp.logs.json_yaml import parse_json
 from mldebug_mcp.logs.log_file import LogFile
 from mldebug_mcp.logs.numbers import to_number
-from mldebug_mcp.logs.spread import BARE, JSON, bare_curves, curve_columns, curve_name, curves_by_tag
 
 FORMATS = {".tsv": "dvclive", ".plx": "polyaxon"}
 _DELIMITERS = {".tsv": "\t", ".plx": "|"}

@@ -23,7 +23,7 @@ from mldebug_mcp.logs.builder import MESSAGES, RunBuilder
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.json_yaml import parse_object
 from mldebug_mcp.logs.log_file import PATIENCE, PIECE_BYTES, LogFile, blocks, lines_of, pieces
-from mldebug_mcp.logs.names.records import (
+from mldebug_mcp.logs.names.metrics import (
     ENVELOPES,
     MAX_RECORD_DEPTH,
     SUMMARY_MARKS,
@@ -33,7 +33,7 @@ from mldebug_mcp.logs.names.records import (
     tells_kind,
 )
 from mldebug_mcp.logs.numbers import WITH_UNIT, parse_number
-from mldebug_mcp.logs.run_columns import names_run
+from mldebug_mcp.logs.run_tables import names_run
 
 # Tables in memory (polars) → records: what JSON lines, CSV and parquet have in common once they are parsed.
 

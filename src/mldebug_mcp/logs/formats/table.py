@@ -15,13 +15,20 @@ from mldebug_mcp.core.text import clean, counted, shorten
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.log_file import LogFile, is_fast, lines_of
 from mldebug_mcp.logs.names import role_of
-from mldebug_mcp.logs.names.metrics import COUNTERS, canonical, is_measured, is_telling, number_in
+from mldebug_mcp.logs.names.metrics import (
+    COUNTERS,
+    canonical,
+    is_long,
+    is_measured,
+    is_telling,
+    number_in,
+    phase_in,
+    tells_kind,
+)
 from mldebug_mcp.logs.names.quantities import CLOCKS
-from mldebug_mcp.logs.names.records import is_long, phase_in, tells_kind
 from mldebug_mcp.logs.numbers import parse_number, parse_with_unit
-from mldebug_mcp.logs.run_columns import names_run
-from mldebug_mcp.logs.run_tables import ROWS_LOOKED_AT, advice_on_runs
-from mldebug_mcp.logs.text.bars import bar_in
+from mldebug_mcp.logs.run_tables import ROWS_LOOKED_AT, advice_on_runs, names_run
+from mldebug_mcp.logs.text.counters import bar_in
 
 # The rows of a table of text, one after another, as records.
 

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.json_yaml import parse_object
 from mldebug_mcp.logs.log_file import LogFile
-from mldebug_mcp.logs.names.metrics import is_telling
-from mldebug_mcp.logs.names.records import numbers_in
+from mldebug_mcp.logs.names.metrics import is_telling, numbers_in
 
 NAME = "text"
 
