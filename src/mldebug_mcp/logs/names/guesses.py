@@ -31,8 +31,8 @@ from mldebug_mcp.logs.names.words import chunks_in, segments_of, sorted_out
 
 # Letters and short words that mean something only with what else is logged: `H` next to a reward is the entropy.
 #
-# A column is read so only where its name has no role by itself; no other column may have the role that it would get. Its
-# values have to fit that role.
+# A column is read so only where its name has no role by itself; no other column may have the role that it would get.
+# Its values have to fit that role.
 
 
 _WORD = regex(r"[^\W_]+%?|[%#]")

@@ -1,4 +1,4 @@
-"""How far the run is: steps, epochs, episodes and batches as they are printed, and what a progress bar shows of them."""
+"""How far the run is: steps, epochs, episodes and batches as they are printed, and as progress bars show them."""
 
 from __future__ import annotations
 
