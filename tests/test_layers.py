@@ -27,7 +27,7 @@ WITHOUT_CIRCLES = (
     "report", "rows", "script", "server",
 )  # fmt: skip
 FLOORS_OF_LOGS = (
-    {"numbers", "format_list", "log_file", "line_prefixes", "columns"},
+    {"numbers", "log_file", "line_prefixes", "columns"},
     {"names", "failures"},
     {"json_yaml", "settings"},
     {"files", "remote_files", "ranks", "run", "kinds"},

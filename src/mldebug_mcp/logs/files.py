@@ -18,7 +18,6 @@ from typing import NamedTuple, TypeAlias
 from mldebug_mcp.core.access import entries, head_of, is_file, is_folder, read_bytes, walk
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.lazy import dataclass, regex
-from mldebug_mcp.logs.format_list import LOG_SUFFIXES
 from mldebug_mcp.logs.log_file import HEAD_BYTES, log_name
 from mldebug_mcp.logs.names import role_of
 from mldebug_mcp.logs.names.metrics import phase_in
@@ -323,6 +322,14 @@ def _settings(places: Iterable[Path]) -> list[bytes]:
 
 # What a folder holds: which files belong to which run.
 
+LOG_SUFFIXES = (
+    ".jsonl", ".ndjson", ".csv", ".tsv", ".log", ".out", ".txt", ".json", ".parquet", ".wandb", ".swanlab",
+    ".db", ".sqlite", ".sqlite3", ".err", ".ipynb", ".md",
+)  # fmt: skip
+"""Endings of files in a run folder that may be logs; a file named outright may have any.
+
+A file of another ending is found in a folder only where no file of these endings holds a metric.
+"""
 STREAMS = frozenset({"stdout", "stderr"})
 """What launchers call the output of a process."""
 EVALUATIONS = "evaluations.npz"

@@ -27,6 +27,7 @@ from mldebug_mcp.logs.endings import MAX_SHOWN_OF_ENDING
 from mldebug_mcp.logs.files import (
     BARE,
     EVALUATION_FOLDERS,
+    LOG_SUFFIXES,
     MAX_DEPTH,
     RECORD,
     RunFolder,
@@ -39,7 +40,6 @@ from mldebug_mcp.logs.files import (
     scalars_tag,
     texts_in,
 )
-from mldebug_mcp.logs.format_list import LOG_SUFFIXES
 from mldebug_mcp.logs.formats import read_files
 from mldebug_mcp.logs.kinds import concluded
 from mldebug_mcp.logs.log_file import LogFile, rotated
@@ -619,9 +619,9 @@ def _read_folder(
     """Read one run of a folder, and find its configuration; its notes name the other runs."""
     builder = RunBuilder()
     builder.wanted_run = wanted
-    from mldebug_mcp.logs.formats import mlflow_folder
+    from mldebug_mcp.logs.formats import curve_folders
 
-    if mlflow_folder.read_folder(folder, builder):
+    if curve_folders.read_folder(folder, builder):
         return replace(builder.build(str(folder)), folder=str(folder), runs_in_file=()), ()
     refused = Refused()
     read = _read_runs(folder, wanted, refused, notes, read_log)
@@ -680,7 +680,7 @@ def _name_inside(wanted: str, place: RunFolder) -> str:
 
 def _no_log_in(folder: Path, refused: Refused, notes: Sequence[str]) -> InputError:
     if folder.name == ".aim" or is_folder(folder / ".aim"):
-        from mldebug_mcp.logs.formats.sqlite_store import OF_AIM
+        from mldebug_mcp.logs.formats.trackers import OF_AIM
 
         return InputError(f"{shorten(str(folder), 200)}: {OF_AIM}")
     reasons = refused.of_logs or (refused.reasons if len(refused.reasons) <= MAX_REASONS else [])
