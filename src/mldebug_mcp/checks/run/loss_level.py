@@ -28,7 +28,7 @@ from mldebug_mcp.checks.progress import (
     predicts_tokens,
     uniform_loss,
 )
-from mldebug_mcp.checks.run import loss_by_accuracy, loss_start
+from mldebug_mcp.checks.run import classification, loss_start
 from mldebug_mcp.checks.run.loss_course import creeps_below
 from mldebug_mcp.checks.run.loss_start import loss_scale_suspicious
 from mldebug_mcp.core.arrays import median
@@ -429,7 +429,7 @@ ask_in_turn(
     reading(loss_zero, needs=LOSS, sources=("unsloth_faq",), not_for=POLICIES, background=0.002),
     reading(loss_negative, needs=LOSS, points=5, not_for=(*POLICIES, "diffusion"), background=0.01),
     reading(
-        loss_by_accuracy.loss_at_softmax_floor,
+        classification.loss_at_softmax_floor,
         needs=LOSS,
         points=4,
         not_for=(*NOT_CLASSES, "boosting"),
@@ -448,16 +448,16 @@ ask_in_turn(
         instead=NO_PROGRESS,
     ),
     reading(
-        loss_by_accuracy.loss_above_accuracy,
+        classification.loss_above_accuracy,
         needs=LOSS,
         points=4,
         not_for=NOT_CLASSES,
         follows=("loss_falls_back", "train_lags_eval"),
     ),
     reading(
-        loss_by_accuracy.loss_below_accuracy,
+        classification.loss_below_accuracy,
         needs=LOSS,
-        points=loss_by_accuracy.LOSS_BY_ACCURACY_LEAST,
+        points=classification.LOSS_BY_ACCURACY_LEAST,
         not_for=(*POLICIES, "preference", "pretraining", "sft"),
         background=0.003,
     ),
