@@ -20,7 +20,7 @@ from mldebug_mcp.logs.settings.printed import settings_in_head
 
 BINARY_READERS = {
     "tensorboard": "tensorboard", "wandb": "trackers.WandbReader", "swanlab": "trackers.SwanlabReader",
-    "visualdl": "trackers.VisualdlReader", "sqlite": "trackers.SqliteReader", "parquet": "parquet",
+    "visualdl": "trackers.VisualdlReader", "sqlite": "trackers.SqliteReader", "parquet": "frames.ParquetReader",
     "npz": "trainer_files.EvaluationsReader",
 }  # fmt: skip
 """The reader of each binary format, by what `log_file.binary_format` calls it: its first bytes tell it."""
