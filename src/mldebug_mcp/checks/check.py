@@ -64,6 +64,14 @@ def require_values(series: Series, least: int, name: str = "") -> Series:
     return series
 
 
+def finite_loss(run: Run) -> Series:
+    """Return the finite training losses; raise CannotTell if there are none."""
+    loss = run["loss"].finite
+    if not len(loss):
+        raise CannotTell("no finite loss")
+    return loss
+
+
 def all_known(find: Callable[[Run], list[Series]], run: Run) -> list[Series]:
     """Return the series that are found in a run, none where that is unknown."""
     try:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path, PurePath, PurePosixPath
 from typing import NamedTuple, TypeAlias
@@ -448,12 +448,7 @@ def runs_in(folder: Path, notes: list[str], most: int | None = None) -> list[Run
     paths = logs or list(filter(_may_be_text, files))
     jobs = jobs_in(folder, paths)
     of_ranks = {path for job in jobs for files in job.ranks.values() for path in files}
-    found: dict[Path, RunFolder] = {}
-    for path in (path for path in paths if path not in of_ranks):
-        home = _home(folder, path)
-        run = found.setdefault(home, RunFolder(str(home.relative_to(folder)), home))
-        if len(run.files) < MAX_FILES:
-            run.files.append(path)
+    found = _by_home(folder, (path for path in paths if path not in of_ranks))
     for job in jobs:
         _add_job(folder, found, job)
     _add_consoles(found)
@@ -463,6 +458,21 @@ def runs_in(folder: Path, notes: list[str], most: int | None = None) -> list[Run
         states = [path.parent for path in run.files if path.name == "trainer_state.json"]
         run.checkpoints = [place for place in states if place != run.folder]
         run.files = _newest_state(run.files)
+    return _own_first(found)
+
+
+def _by_home(folder: Path, paths: Iterable[Path]) -> dict[Path, RunFolder]:
+    """Return the runs that files belong to, by the folder of each."""
+    found: dict[Path, RunFolder] = {}
+    for path in paths:
+        home = _home(folder, path)
+        run = found.setdefault(home, RunFolder(str(home.relative_to(folder)), home))
+        if len(run.files) < MAX_FILES:
+            run.files.append(path)
+    return found
+
+
+def _own_first(found: Mapping[Path, RunFolder]) -> list[RunFolder]:
     return sorted(found.values(), key=lambda run: (run.name != ".", run.name))
 
 
@@ -614,13 +624,7 @@ def texts_in(folder: Path) -> list[RunFolder]:
         for path in walk(folder, MAX_DEPTH + 1, _may_hold_logs, [])
         if _may_be_text(path, _NEVER_LOGS) or _holds_table(path)
     ]
-    found: dict[Path, RunFolder] = {}
-    for path in texts:
-        home = _home(folder, path)
-        run = found.setdefault(home, RunFolder(str(home.relative_to(folder)), home))
-        if len(run.files) < MAX_FILES:
-            run.files.append(path)
-    return sorted(found.values(), key=lambda run: (run.name != ".", run.name))
+    return _own_first(_by_home(folder, texts))
 
 
 def _may_be_text(path: Path, not_text: tuple[str, ...] = _NO_TEXT) -> bool:

@@ -23,7 +23,17 @@ from mldebug_mcp.batch.text_problems import (
     THINKING,
 )
 from mldebug_mcp.batch.tokenizer import Tokenizer
-from mldebug_mcp.checks.batch.affected_rows import NO_ROWS, batch_evidence, of_rows, prompt_spot, rows_that, rows_where
+from mldebug_mcp.checks.batch.affected_rows import (
+    NO_ROWS,
+    batch_evidence,
+    of_rows,
+    problem_evidence,
+    problems_of,
+    prompt_spot,
+    rows_of,
+    rows_that,
+    rows_where,
+)
 from mldebug_mcp.checks.check import Evidence, Spot, batch_check
 from mldebug_mcp.core.errors import is_failure
 
@@ -78,8 +88,7 @@ def chat_template_mismatch(batch: Batch) -> Evidence | None:
 
 def _inside_turns(batch: Batch) -> Evidence | None:
     """Return the rows whose turns have markers of their own and begin with others, if most rows do."""
-    at_rows = [row for problem in batch.problems if problem.check == "chat_template_mismatch" for row in problem.rows]
-    rows = np.unique(at_rows).astype(np.int64)
+    rows = rows_of(problems_of(batch, "chat_template_mismatch"))
     if not len(rows):
         with_turns = [row for row in batch.roles if row.turns]
         marked = np.unique(
@@ -225,10 +234,9 @@ def tool_call_invalid(batch: Batch) -> Evidence | None:
 
     Not this when: calls have no ids; arguments are given as an object.
     """
-    at_rows = [row for problem in batch.problems if problem.check == "tool_call_invalid" for row in problem.rows]
-    if not at_rows:
+    rows = rows_of(problems_of(batch, "tool_call_invalid"))
+    if not len(rows):
         return None
-    rows = np.unique(at_rows).astype(np.int64)
     return batch_evidence(
         f"{rows_that(rows, batch.rows, 'holds', 'hold')} tool calls whose arguments are no JSON, or results without "
         "their call",
@@ -273,13 +281,13 @@ def wrong_role_in_loss(batch: Batch) -> Evidence | None:
 
 
 def _exchanged(batch: Batch) -> Evidence | None:
-    problem = next((problem for problem in batch.problems if problem.check == "wrong_role_in_loss"), None)
-    if problem is None:
+    problems = problems_of(batch, "wrong_role_in_loss")
+    if not problems:
         return None
-    rows = np.array(problem.rows, np.int64)
+    rows = rows_of(problems[:1])
     # Prompts for reinforcement learning end with the user too, and some begin with a greeting.
     return batch_evidence(
-        f"the conversations of {of_rows(rows, batch.rows)} {problem.summary}", rows, severity="warning"
+        f"the conversations of {of_rows(rows, batch.rows)} {problems[0].summary}", rows, severity="warning"
     )
 
 
@@ -428,15 +436,6 @@ def _only_prompt(batch: Batch, side: Sequences) -> Bools:
 # Do the chat template and the pairs keep what the data set holds: tool calls, reasoning, text, distinct positives?
 
 
-def _evidence(batch: Batch, check: str) -> Evidence | None:
-    """Return what reading found for a check, with the rows of all its problems."""
-    problems = [problem for problem in batch.problems if problem.check == check]
-    if not problems:
-        return None
-    rows = np.unique(np.array([row for problem in problems for row in problem.rows], np.int64))
-    return batch_evidence(f"{problems[0].summary}, in {of_rows(rows, batch.rows)}", rows)
-
-
 @batch_check(
     severity="error",
     why="The turns that call a tool are rendered empty: the model learns to answer nothing, and never to call.",
@@ -450,7 +449,7 @@ def tool_calls_dropped(batch: Batch) -> Evidence | None:
 
     Not this when: no tokenizer with a chat template is given; the rows are tokenized already.
     """
-    return _evidence(batch, "tool_calls_dropped")
+    return problem_evidence(batch, "tool_calls_dropped")
 
 
 @batch_check(
@@ -465,13 +464,13 @@ def system_prompt_dropped(batch: Batch) -> Evidence | None:
 
     Not this when: no tokenizer with a chat template is given; the rows are tokenized already.
     """
-    return _evidence(batch, "system_prompt_dropped")
+    return problem_evidence(batch, "system_prompt_dropped")
 
 
 def _lost(batch: Batch, check: str) -> Evidence | None:
     """Return what is lost of what the model is to write; where it is lost of what it reads alone, a fact."""
-    found = _evidence(batch, check)
-    asked = None if found is not None else _evidence(batch, check + ASKED)
+    found = problem_evidence(batch, check)
+    asked = None if found is not None else problem_evidence(batch, check + ASKED)
     return found if asked is None else replace(asked, severity="info")
 
 
@@ -538,7 +537,7 @@ def empty_thinking(batch: Batch) -> Evidence | None:
 
     Not this when: more of the blocks hold reasoning; no template and no text writes one; the blocks are masked.
     """
-    return _evidence(batch, "empty_thinking") or _empty_in_tokens(batch)
+    return problem_evidence(batch, "empty_thinking") or _empty_in_tokens(batch)
 
 
 def _empty_in_tokens(batch: Batch) -> Evidence | None:
@@ -598,7 +597,7 @@ def positives_shared(batch: Batch) -> Evidence | None:
 
     Not this when: the positives recur seldom, so that a usual batch does not hold one twice.
     """
-    found = _evidence(batch, "positives_shared")
+    found = problem_evidence(batch, "positives_shared")
     sides = _anchor_and_positive(batch)
     if found is not None or sides is None or len(set(_texts(sides[0]))) < sides[0].rows:
         return found
@@ -623,7 +622,7 @@ def anchor_equals_positive(batch: Batch) -> Evidence | None:
 
     Not this when: all pairs are so, as in SimCSE, where dropout tells the two apart.
     """
-    found, sides = _evidence(batch, "anchor_equals_positive"), _anchor_and_positive(batch)
+    found, sides = problem_evidence(batch, "anchor_equals_positive"), _anchor_and_positive(batch)
     rows = NO_ROWS if found is None else found.rows.numbers
     if sides is not None:
         rows = np.array([pair.number for pair in pairs(*sides) if pair.same], np.int64)

@@ -13,7 +13,16 @@ from mldebug_mcp.batch.roles import END, RowRoles
 from mldebug_mcp.batch.sequences import Bools, Ints, Sequences
 from mldebug_mcp.batch.templates import PROMPT_ROLES
 from mldebug_mcp.batch.text_problems import is_garbled
-from mldebug_mcp.checks.batch.affected_rows import NO_ROWS, batch_evidence, of_rows, rows_that, rows_where
+from mldebug_mcp.checks.batch.affected_rows import (
+    NO_ROWS,
+    batch_evidence,
+    of_rows,
+    problem_evidence,
+    problems_of,
+    rows_of,
+    rows_that,
+    rows_where,
+)
 from mldebug_mcp.checks.check import Evidence, batch_check
 from mldebug_mcp.models.base import Severity
 
@@ -95,12 +104,8 @@ def empty_row(batch: Batch) -> Evidence | None:
     if batch.rows_are_for not in ("sft", "dpo", "vlm"):
         return None
     rows = rows_where(batch.trained_sides, lambda side: _ends_at_once(batch, side))
-    written = [problem for problem in batch.problems if problem.check == "empty_row"]
-    if not len(rows) and written:
-        rows = np.unique(np.array([row for problem in written for row in problem.rows], np.int64))
-        return batch_evidence(f"{written[0].summary}, in {of_rows(rows, batch.rows)}", rows)
     if not len(rows):
-        return None
+        return problem_evidence(batch, "empty_row")
     if batch.purpose == "dpo":
         names = [side.name for side in batch.trained_sides if _ends_at_once(batch, side).any()]
         return batch_evidence(f"the {' and the '.join(names)} answer of {of_rows(rows, batch.rows)} is empty", rows)
@@ -201,11 +206,10 @@ def length_mismatch(batch: Batch) -> Evidence | None:
     Not this when: the model is an encoder-decoder, whose labels have their own length. The other checks leave such
     rows, or the column, out.
     """
-    problems = [problem for problem in batch.problems if problem.check == "length_mismatch"]
+    problems = problems_of(batch, "length_mismatch")
     if not problems:
         return None
-    rows = np.unique([row for problem in problems for row in problem.rows]).astype(np.int64)
-    return batch_evidence("; ".join(problem.summary for problem in problems[:4]), rows)
+    return batch_evidence("; ".join(problem.summary for problem in problems[:4]), rows_of(problems))
 
 
 # Rows far longer than the rest.
@@ -293,11 +297,10 @@ def garbled_text(batch: Batch) -> Evidence | None:
 
     Not this when: an accented letter stands before a sign or two; single characters were lost.
     """
-    at_rows = [row for problem in batch.problems if problem.check == "garbled_text" for row in problem.rows]
-    at_rows += [row.number for row in batch.roles if is_garbled(_text(batch, row))]
-    if not at_rows:
+    garbled = [row.number for row in batch.roles if is_garbled(_text(batch, row))]
+    rows = np.union1d(rows_of(problems_of(batch, "garbled_text")), garbled).astype(np.int64)
+    if not len(rows):
         return None
-    rows = np.unique(at_rows).astype(np.int64)
     severity: Severity | None = "info" if len(rows) <= MAX_SHARE_FOR_REMARK * batch.rows else None
     summary = f"{rows_that(rows, batch.rows, 'holds', 'hold')} characters that are UTF-8 read with another encoding"
     return batch_evidence(summary, rows, severity=severity)
@@ -436,12 +439,12 @@ def preference_swapped(batch: Batch) -> Evidence | None:
 
     Not this when: there are no columns of scores for both sides; a pair's scores are equal.
     """
-    problem = next((problem for problem in batch.problems if problem.check == "preference_swapped"), None)
-    if problem is None:
+    problems = problems_of(batch, "preference_swapped")
+    if not problems:
         return None
-    rows = np.array(problem.rows, np.int64)
+    rows = rows_of(problems[:1])
     severity: Severity | None = "error" if len(rows) > MIN_SHARE_OF_PAIRS * batch.rows else None
-    summary = f"{problem.summary}, the rejected completion has the higher one in {of_rows(rows, batch.rows)}"
+    summary = f"{problems[0].summary}, the rejected completion has the higher one in {of_rows(rows, batch.rows)}"
     return batch_evidence(summary, rows, values={"pairs": len(rows)}, severity=severity)
 
 
@@ -482,8 +485,7 @@ def prompt_missing(batch: Batch) -> Evidence | None:
             [pair.number for pair in pairs(chosen, rejected) if not pair.same and _begin_apart(batch, chosen, pair)],
             np.int64,
         )
-        asked = [row for problem in batch.problems if problem.check == "prompt_missing" for row in problem.rows]
-        rows = np.union1d(rows, asked).astype(np.int64)
+        rows = np.union1d(rows, rows_of(problems_of(batch, "prompt_missing")))
         what = "chosen and rejected of {} do not begin with the same prompt"
     else:
         return None
@@ -528,5 +530,5 @@ def advantages_zero(batch: Batch) -> Evidence | None:
 
     Not this when: some group has others; the rows are fewer than four.
     """
-    problem = next((problem for problem in batch.problems if problem.check == "advantages_zero"), None)
-    return None if problem is None else batch_evidence(problem.summary)
+    problems = problems_of(batch, "advantages_zero")
+    return batch_evidence(problems[0].summary) if problems else None

@@ -19,6 +19,9 @@ from mldebug_mcp.checks.batch.affected_rows import (
     batch_evidence,
     gather,
     of_rows,
+    problem_evidence,
+    problems_of,
+    rows_of,
     rows_that,
     rows_where,
     spots_at,
@@ -65,12 +68,8 @@ def token_id_out_of_range(batch: Batch) -> Evidence | None:
             if column is not None and len(wrong := _outside(column.flat, limit, exempt)):
                 worst = max(worst, int(column.flat[wrong[0]]), int(column.flat[wrong].max()), key=abs)
                 places.append((side, wrong))
-    problems = [problem for problem in batch.problems if problem.check == "token_id_out_of_range"]
-    if not places and not problems:
-        return None
     if not places:
-        at_rows = np.unique([row for problem in problems for row in problem.rows]).astype(np.int64)
-        return batch_evidence(f"{problems[0].summary}, in {of_rows(at_rows, batch.rows)}", at_rows)
+        return problem_evidence(batch, "token_id_out_of_range")
     count, rows, spots = gather(places)
     known = f"a vocabulary of {limit}" if batch.vocabulary else "any vocabulary"
     what = "1 id or label" if count == 1 else f"{count} ids or labels"
@@ -215,9 +214,9 @@ def image_tokens_truncated(batch: Batch) -> Evidence | None:
     Not this when: the batch has no images and no placeholders; images differ in size and the grid sizes account for it.
     """
     token = _placeholder(batch)
-    problem = next((problem for problem in batch.problems if problem.check == "image_tokens_truncated"), None)
-    if problem is not None:
-        rows = np.array(problem.rows, np.int64)
+    problems = problems_of(batch, "image_tokens_truncated")
+    if problems:
+        rows = rows_of(problems[:1])
         return batch_evidence(
             f"{rows_that(rows, batch.rows, 'has', 'have')} another number of images than of <image> in the text", rows
         )
@@ -741,10 +740,10 @@ def truncated_completion(batch: Batch) -> Evidence | None:
     endings = list(all_endings(batch))
     judged = sum(int((found.last >= 0).sum()) for _, found in endings)
     _, rows, spots = gather((side, found.last[found.cut]) for side, found in endings)
-    problem = next((problem for problem in batch.problems if problem.check == "truncated_completion"), None)
-    if problem is not None and not len(rows):
-        cut = np.array(problem.rows, np.int64)
-        return batch_evidence(f"{of_rows(cut, batch.rows)} {problem.summary}", cut)
+    problems = problems_of(batch, "truncated_completion")
+    if problems and not len(rows):
+        cut = rows_of(problems[:1])
+        return batch_evidence(f"{of_rows(cut, batch.rows)} {problems[0].summary}", cut)
     if not len(rows):
         return None
     # Chosen by hand: below one row in a hundred the lost ends do not matter.

@@ -8,7 +8,16 @@ from fnmatch import fnmatch
 
 import numpy as np
 
-from mldebug_mcp.checks.check import NO_PROGRESS, CannotTell, Evidence, all_known, ask_in_turn, reading, symptom
+from mldebug_mcp.checks.check import (
+    NO_PROGRESS,
+    CannotTell,
+    Evidence,
+    all_known,
+    ask_in_turn,
+    finite_loss,
+    reading,
+    symptom,
+)
 from mldebug_mcp.checks.curve import end_level, last_decimal, noise, start_level, true_at_end
 from mldebug_mcp.checks.evaluation import (
     ACCURACIES,
@@ -291,7 +300,7 @@ def loss_huge(run: Run) -> Evidence | None:
 
     Not this when: targets of a regression are large and nobody scaled them. One record is enough.
     """
-    loss = _finite(run)
+    loss = finite_loss(run)
     huge = np.abs(loss.value) >= HUGE
     if not huge.any():
         return None
@@ -337,7 +346,7 @@ def loss_zero(run: Run) -> Evidence | None:
 
     Not this when: it falls record by record; margins of preferences are so wide; it has small units of its own.
     """
-    loss = _finite(run)
+    loss = finite_loss(run)
     if len(loss) == 1 and not _no_gradient(run):
         raise CannotTell("a single loss was logged")
     zero = np.abs(loss.value) < NEARLY_ZERO
@@ -407,13 +416,6 @@ def loss_negative(run: Run) -> Evidence | None:
         values={"share": float(below.mean()), "lowest": float(loss.value.min()), "start": start, "end": end},
         present=bool(wrong),
     )
-
-
-def _finite(run: Run) -> Series:
-    loss = run["loss"].finite
-    if not len(loss):
-        raise CannotTell("no finite loss")
-    return loss
 
 
 # Where does the training loss stand, beside what it can be?
