@@ -24,9 +24,10 @@ SMALLEST = 2.0
 READ = """
 import json, sys, time
 from mldebug_mcp.logs import read_run
-from mldebug_mcp.logs.formats import jsonl, table
+from mldebug_mcp.logs.formats import table
+from mldebug_mcp.logs.formats import json_records
 if sys.argv[2] == "lines":
-    jsonl.is_fast = table.is_fast = lambda file: False
+    json_records.is_fast = table.is_fast = lambda file: False
 start = time.process_time()
 run = read_run(sys.argv[1])
 print(json.dumps([run.records, time.process_time() - start]))

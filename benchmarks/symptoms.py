@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from benchmarks.healthy_runs import FAMILIES, Floats, Generator, draw_run, healthy, noise_of, with_loss
 from mldebug_mcp.checks import symptoms
-from mldebug_mcp.checks.asking import judge
+from mldebug_mcp.checks.check import judge
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.models import Finding, State
 

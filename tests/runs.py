@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mldebug_mcp import RunDiagnosis, diagnose_run
 from mldebug_mcp.checks import symptoms
-from mldebug_mcp.checks.asking import judge
+from mldebug_mcp.checks.check import judge
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.kinds import concluded
 from mldebug_mcp.logs.run import Run

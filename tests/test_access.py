@@ -444,8 +444,8 @@ KNOWN = {
     ("batch/tokenizer.py", "is_file"), ("batch/tokenizer.py", "read_text"),  # of the copy that the library reads
     ("batch/tokenizer.py", "glob"),
     ("logs/log_file.py", "open"),  # of what is unpacked; the packed file is opened by `open_input`
-    ("logs/formats/sqlite_store.py", "open"),  # of a copy; what is copied is opened by `open_input`
-    ("logs/settings/pickled.py", "open"),  # of an entry in an archive
+    ("logs/formats/trackers.py", "open"),  # of a copy; what is copied is opened by `open_input`
+    ("logs/settings/files.py", "open"),  # of an entry in an archive
     ("logs/remote_files.py", "open"),  # of a member of an archive, and of the copy that is made of it
     ("logs/remote_files.py", "is_file"), ("logs/remote_files.py", "is_dir"),  # of that copy, and of a member
     ("probe/host.py", "is_dir"), ("probe/host.py", "is_file"),  # of interpreters, which may lie outside

@@ -30,7 +30,7 @@ from mldebug_mcp.judge.memory import check_memory
 from mldebug_mcp.judge.probe import interpret
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.logs import read_run
-from mldebug_mcp.logs.formats import parquet
+from mldebug_mcp.logs.formats import frames
 from mldebug_mcp.logs.log_file import LogFile
 from mldebug_mcp.logs.settings.files import read_settings
 from mldebug_mcp.memory.read import read_memory
@@ -284,8 +284,8 @@ def test_more_rows_than_a_file_of_its_size_holds_are_refused(tmp_path: Path, mon
     for name in ("a.arrow", "a.parquet"):
         with pytest.raises(InputError, match="200 rows in"):
             inspect_batch(tmp_path / name)
-    monkeypatch.setattr(parquet, "_MANY_CELLS", 100)
-    monkeypatch.setattr(parquet, "_CELLS_PER_BYTE", 0)
+    monkeypatch.setattr(frames, "_MANY_CELLS", 100)
+    monkeypatch.setattr(frames, "_CELLS_PER_BYTE", 0)
     with pytest.raises(InputError, match="too many"):
         read_run(tmp_path / "a.parquet")
 
@@ -309,7 +309,7 @@ def test_a_parquet_log_whose_decoder_aborts_is_a_clear_error(tmp_path: Path, mon
 
     pl.DataFrame({"step": range(9), "loss": [1.0] * 9}).write_parquet(tmp_path / "history.parquet")
     (tmp_path / "aborting.py").write_text("import os\nos.abort()\n")
-    monkeypatch.setattr(parquet, "_WORKER", tmp_path / "aborting.py")
+    monkeypatch.setattr(frames, "_WORKER", tmp_path / "aborting.py")
     with pytest.raises(InputError, match="damaged parquet file"):
         read_run(tmp_path / "history.parquet")
 

@@ -27,12 +27,12 @@ WITHOUT_CIRCLES = (
     "report", "rows", "script", "server",
 )  # fmt: skip
 FLOORS_OF_LOGS = (
-    {"numbers", "unpack", "format_list", "log_file", "line_prefixes", "columns"},
+    {"numbers", "log_file", "line_prefixes", "columns"},
     {"names", "failures"},
-    {"json_yaml", "run_tables", "settings", "spread"},
+    {"json_yaml", "settings"},
     {"files", "remote_files", "ranks", "run", "kinds"},
     {"checkpoints"},
-    {"endings", "align", "attempts", "run_columns", "builder", "rank_recordings"},
+    {"endings", "align", "attempts", "run_tables", "builder", "rank_recordings"},
     {"documents"},
     {"text"},
     {"formats"},

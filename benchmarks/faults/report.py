@@ -12,7 +12,7 @@ from typing import Protocol, TypeVar
 
 from benchmarks.corpus.labels import Label, read_labels
 from benchmarks.faults.figures import Rows, calibration_error, share, table
-from mldebug_mcp.checks.vector import vector_of
+from mldebug_mcp.checks.course import vector_of
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.judge import diagnose
 from mldebug_mcp.judge.diagnosis import evidence_from_run

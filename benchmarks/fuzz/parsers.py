@@ -90,8 +90,7 @@ def cleaned(folder: Path) -> Parse:
 def lines(folder: Path) -> Parse:
     """The readers of a line of a text log, each by itself."""
     from mldebug_mcp.logs.line_prefixes import without_prefix
-    from mldebug_mcp.logs.text.bars import bar_in
-    from mldebug_mcp.logs.text.counters import find_counters
+    from mldebug_mcp.logs.text.counters import bar_in, find_counters
     from mldebug_mcp.logs.text.pairs import pairs_in
     from mldebug_mcp.logs.text.parsed_line import dict_in
 

@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from mldebug_mcp.checks.asking import answer
-from mldebug_mcp.checks.check import Answers, CannotTell, Evidence, Outcome, Question
+from mldebug_mcp.checks.check import Answers, CannotTell, Evidence, Outcome, Question, answer
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.models import Finding, State
 from tests.runs import run_of

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from mldebug_mcp.checks import examine, symptoms
-from mldebug_mcp.checks.asking import judge
+from mldebug_mcp.checks.check import judge
 from mldebug_mcp.knowledge.catalogue import KINDS
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.logs.settings import Scalar

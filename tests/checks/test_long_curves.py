@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mldebug_mcp.checks.curve import MAX_SAMPLE, blocks, drift, mad, median_of_three, noise, sample
-from mldebug_mcp.checks.jumps import MAX_WINDOWS
+from mldebug_mcp.checks.curve import MAX_SAMPLE, MAX_WINDOWS, blocks, drift, mad, median_of_three, noise, sample
 from mldebug_mcp.checks.run.loss_events import find_spikes
 from mldebug_mcp.checks.run.resume import falls_of
 from mldebug_mcp.logs import Run, Series

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from mldebug_mcp.logs.settings.forms import MAX_CHARACTERS
+from mldebug_mcp.logs.settings.printed import MAX_CHARACTERS
 
 Call = tuple[str, dict[str, Any]]
 Make = Callable[[Path], Call]

@@ -118,7 +118,7 @@ def test_a_broken_line_before_lines_that_are_read_by_the_block_is_not_the_last(l
 def test_blocks_are_really_read_by_the_block(log: Path) -> None:
     path = log.with_suffix(".jsonl")
     path.write_text("".join(f'{{"step": {step}, "loss": {1 / (step + 1)}}}\n' for step in range(500)))
-    with patch("mldebug_mcp.logs.formats.jsonl.parse_json", side_effect=[{}]):  # once, to know the format
+    with patch("mldebug_mcp.logs.formats.json_records.parse_json", side_effect=[{}]):  # once, to know the format
         run = read(path, fast=True)
     assert isinstance(run, Run)
     assert run["loss"].value.tolist() == [1 / (step + 1) for step in range(500)]
@@ -129,7 +129,7 @@ def test_a_key_that_only_appears_late_is_learned_by_the_block(log: Path) -> None
     lines = [f'{{"step": {step}, "loss": 1.5}}' for step in range(500)]
     lines[400] = '{"step": 400, "eval": {"loss": 2.5}}'
     path.write_text("\n".join(lines) + "\n")
-    with patch("mldebug_mcp.logs.formats.jsonl.parse_json", side_effect=[{}]):  # once, to know the format
+    with patch("mldebug_mcp.logs.formats.json_records.parse_json", side_effect=[{}]):  # once, to know the format
         run = read(path, fast=True)
     assert isinstance(run, Run)
     assert len(run["loss"]) == 499

@@ -19,7 +19,7 @@ import pytest
 
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.limits import listening
-from mldebug_mcp.logs import LogTail, log_file, read_run, unpack
+from mldebug_mcp.logs import LogTail, log_file, read_run
 from mldebug_mcp.logs.log_file import replayed
 
 pytest.importorskip("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
@@ -130,24 +130,24 @@ def test_a_file_that_swells_beyond_any_log_is_refused_early(tmp_path: Path, suff
     path = packed(tmp_path, "even.log", b"loss: 1.0\n" * 400_000, suffix)
     told: list[str] = []
     with (
-        patch.object(unpack, "SMALL_BYTES", 2 * unpack.UNPACKED_PIECE_BYTES),
-        patch.object(unpack, "MAX_RATIO", 20),
+        patch.object(log_file, "SMALL_BYTES", 2 * log_file.UNPACKED_PIECE_BYTES),
+        patch.object(log_file, "MAX_RATIO", 20),
         listening(told.append),
         pytest.raises(InputError, match=r"more than 20 bytes come out for each byte of it.*; unpack it yourself"),
     ):
         read_run(path)
-    assert max(int(one.split()[1].replace(",", "")) for one in told) <= 2 * unpack.UNPACKED_PIECE_BYTES
+    assert max(int(one.split()[1].replace(",", "")) for one in told) <= 2 * log_file.UNPACKED_PIECE_BYTES
 
 
 def test_a_file_larger_than_the_limit_is_refused_whatever_its_ratio(tmp_path: Path) -> None:
     path = packed(tmp_path, "log.jsonl", lines(1000), ".gz")
-    with patch.object(unpack, "MAX_UNPACKED", 10_000), pytest.raises(InputError, match="more than 10,000 bytes"):
+    with patch.object(log_file, "MAX_UNPACKED", 10_000), pytest.raises(InputError, match="more than 10,000 bytes"):
         read_run(path)
 
 
 def test_an_xz_file_that_asks_for_more_memory_than_allowed_is_refused(tmp_path: Path) -> None:
     path = packed(tmp_path, "log.jsonl", lines(1000), ".xz")
-    with patch.object(unpack, "MAX_WINDOW", 4096), pytest.raises(InputError, match="cannot be unpacked"):
+    with patch.object(log_file, "MAX_WINDOW", 4096), pytest.raises(InputError, match="cannot be unpacked"):
         read_run(path)
 
 

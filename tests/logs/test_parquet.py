@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.logs import read_run
-from mldebug_mcp.logs.formats import parquet
+from mldebug_mcp.logs.formats import frames
 
-frames = st.lists(
+histories = st.lists(
     st.fixed_dictionaries({"_step": st.integers(0, 100), "train/loss": st.none() | st.floats(), "ok": st.booleans()}),
     min_size=1,
     max_size=30,
@@ -25,7 +25,7 @@ frames = st.lists(
     max_examples=12,  # each starts a process
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
-@given(frames)
+@given(histories)
 def test_what_is_written_is_read_back(tmp_path: Path, rows: list[dict[str, float | None]]) -> None:
     rows = sorted(rows, key=lambda row: row["_step"] or 0)
     schema = {"_step": pl.Int64, "train/loss": pl.Float64, "ok": pl.Boolean}
@@ -49,7 +49,7 @@ def test_numbers_in_text_and_nested_columns_are_read(tmp_path: Path) -> None:
 
 def test_a_table_that_is_huge_once_unpacked_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pl.DataFrame({"step": range(1000), "loss": [0.0] * 1000}).write_parquet(tmp_path / "x.parquet")
-    monkeypatch.setattr(parquet, "_MAX_CELLS", 1999)
+    monkeypatch.setattr(frames, "_MAX_CELLS", 1999)
     with pytest.raises(InputError, match="1,000 rows of 2 columns are too many"):
         read_run(tmp_path / "x.parquet")
 
@@ -69,8 +69,8 @@ def test_a_log_of_one_value_that_unfolds_beyond_the_limit_is_refused_before_it_i
 ) -> None:
     """The file of a value that stands in every row is tiny, however many rows it has."""
     for limit in ("_MAX_CELLS", "_MANY_CELLS"):
-        monkeypatch.setattr(parquet, limit, 10_000)
-    monkeypatch.setattr(parquet, "_CELLS_PER_BYTE", 0)
+        monkeypatch.setattr(frames, limit, 10_000)
+    monkeypatch.setattr(frames, "_CELLS_PER_BYTE", 0)
     rows = {"step": list(range(20_000)), "loss": [2.0] * 20_000}
     pl.DataFrame(rows).write_parquet(tmp_path / "log.parquet")
     with pytest.raises(InputError, match="20,000 rows of 2 columns are too many"):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from mldebug_mcp.checks.asking import answer_all
-from mldebug_mcp.checks.check import CannotTell, Evidence, Symptom, symptoms
+from mldebug_mcp.checks.check import CannotTell, Evidence, Symptom, answer_all, symptoms
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.models import Finding
 

@@ -6,15 +6,18 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mldebug_mcp.checks.check import CannotTell
-from mldebug_mcp.checks.curve import end_level, mad, monotone, noise, start_level
-from mldebug_mcp.checks.jumps import Spike, baseline, spikes
+from mldebug_mcp.checks.curve import Spike, baseline, end_level, mad, monotone, noise, spikes, start_level
 from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.lazy import dataclass, regex
+from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity
+from mldebug_mcp.logs.names.metrics import canonical, is_training_loss
 from mldebug_mcp.logs.run import Run, Series
 
 MAX_NORM_DIFFERENCE = 2e-3
@@ -181,3 +184,284 @@ def jumps_of(norm: Series) -> list[Spike]:
     spread = np.clip(base.spread, overall / 2, overall)  # a window may happen to be loud or quiet
     threshold = np.maximum(SPREADS * spread, math.log(JUMPS))
     return spikes(log, width, threshold, base, skip=width) if base.is_exceeded(log, threshold) else []
+
+
+# Numbers that are not finite, the loss scaler of half precision, and the precision in which a run computes.
+
+
+# Numbers that are not finite: how many, scattered or for good, what came before, and what stays finite beside them.
+
+
+LAST = 3
+"""Records before the first number that is not finite in which a climb towards it is looked for, and as many after.
+Chosen: a run that goes off takes some records."""
+PARTS = 4
+"""Stretches from the first such number to the end of the log, whose shares of them compare. Chosen: a trend."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """A series that is not finite in some records.
+
+    Args:
+        series: The series.
+        bad: Where it is not finite, shape (n,).
+        at: Index of the first such record.
+    """
+
+    series: Series
+    bad: NDArray[np.bool_]
+    at: int
+
+    @property
+    def step(self) -> float:
+        """The step of the first record that is not finite."""
+        return float(self.series.step[self.at])
+
+    @property
+    def kind(self) -> str:
+        """NaN or infinite, as the first of them is."""
+        return "NaN" if np.isnan(self.series.value[self.at]) else "infinite"
+
+    @property
+    def count(self) -> int:
+        """How many records are not finite."""
+        return int(self.bad.sum())
+
+    @property
+    def for_good(self) -> bool:
+        """Whether no finite record follows."""
+        return self.count == len(self.bad) - self.at
+
+
+def lost(series: Series) -> Lost | None:
+    """Return where a series is not finite, None if it always is."""
+    bad = ~np.isfinite(series.value)
+    return Lost(series, bad, int(np.argmax(bad))) if bad.any() else None
+
+
+OF_EPISODES = frozenset({Quantity.REWARD, Quantity.EPISODE_LENGTH})
+"""Quantities that agents log as means over the episodes that have ended."""
+
+
+def training_losses(run: Run) -> list[Series]:
+    """Return the total loss by its names, else its parts, else all of a log in which nothing is ever finite.
+
+    Means over episodes are no such log: they are NaN until one has ended.
+    """
+    totals = [series for name, series in run.series.items() if canonical(name) == "loss"]
+    parts = totals or [series for name, series in run.series.items() if is_training_loss(name)]
+    if parts:
+        return parts
+    measured = [series for series in run.series.values() if not np.array_equal(series.value, np.round(series.value))]
+    of_episodes = any(series.role is not None and series.role.quantity in OF_EPISODES for series in measured)
+    never = len(measured) > 1 and not of_episodes and not any(np.isfinite(series.value).any() for series in measured)
+    return measured if never else []
+
+
+def first_lost(several: list[Series]) -> Lost | None:
+    """Return the series that is the first not to be finite, None if all are finite throughout."""
+    return min(
+        (place for series in several if (place := lost(series)) is not None), key=lambda first: first.step, default=None
+    )
+
+
+def returns(loss: Lost) -> tuple[float, float] | None:
+    """Return the level just before the first number that is not finite, and that of the last finite ones after it.
+
+    None if none is finite before, or fewer than `LAST` after.
+    """
+    value, finite = loss.series.value, ~loss.bad
+    before, after = value[: loss.at][finite[: loss.at]], value[loss.at :][finite[loss.at :]]
+    if not len(before) or len(after) < LAST:
+        return None
+    return median(before[-LAST:]), median(after[-LAST:])
+
+
+MIN_RECORDS_OUTLIVED = 3
+"""Records without a finite loss whose gradient norm is finite. Chosen: from there on it is not a coincidence."""
+
+
+def outlived(run: Run) -> tuple[Lost, Series] | None:
+    """Return a loss that is lost for good and the gradient norms of its records, which are all finite and above zero.
+
+    Weights that are not finite have no such gradient: the model goes on, and it is the loss in the log that does not.
+    Transformers 5.24.0 sums losses between two records, and takes the sum off itself: NaN stays in it.
+    """
+    loss = first_lost(training_losses(run))
+    norm = gradient_norm(run)
+    if loss is None or not loss.for_good or norm is None:
+        return None
+    norms = norm.where(np.isin(norm.step, loss.series.step[loss.at :]))
+    # The record in which the loss is lost may have no gradient at all: that of a batch without a label is zero.
+    later = norms.where(norms.step > loss.step)
+    sound = len(later) >= MIN_RECORDS_OUTLIVED and bool(np.isfinite(norms.value).all() and (later.value > 0).all())
+    return (loss, norms) if sound else None
+
+
+def shares(loss: Lost) -> tuple[float, ...]:
+    """Return the share of numbers that are not finite in each of `PARTS` stretches from the first of them on."""
+    after = loss.bad[loss.at :]
+    if len(after) < 2 * PARTS:
+        return ()
+    edges = np.linspace(0, len(after), PARTS + 1).astype(int)
+    return tuple(float(after[first:last].mean()) for first, last in pairwise(edges))
+
+
+# The loss scaler of half precision: which steps it skips, and how far its scale comes down.
+
+
+HALVED = 0.75
+"""A scale below this share of the one before was halved. Chosen: between a half and the same."""
+LEAST_HEALTHY = 1.0
+"""The least scale from which training can go on. Source: opt_175b_logbook."""
+OCTAVES = 6
+"""Halvings, net, that are a fall. Chosen: a healthy scaler goes up and down by one or two."""
+BELOW_HEALTHY = 2
+"""Halvings below the least healthy scale that are a fall. Chosen: there a healthy scaler never is."""
+DESCENT = 20
+"""Records in which a scaler comes down from its start. Chosen: torch's 2 ** 16 takes sixteen."""
+DESCENT_SHARE = 0.05
+"""The same as a share of the log. Chosen: by hand."""
+AGAIN = 3
+"""Overflows at the smallest scale that are more than probing. Chosen: one or two may come by chance."""
+
+
+@dataclass(frozen=True, slots=True)
+class Skips:
+    """Steps that were skipped for overflow.
+
+    Args:
+        count: Skipped steps since the record before, by record.
+        steps: Steps since the record before, (records,).
+        probing: Records at the start in which the scaler looks for its scale.
+    """
+
+    count: Series
+    steps: Floats
+    probing: int
+
+    @property
+    def late(self) -> Floats:
+        """Skipped steps behind the start, (records,)."""
+        return np.where(np.arange(len(self.count)) >= self.probing, self.count.value, 0.0)
+
+    @property
+    def share(self) -> float:
+        """Share of all steps that were skipped behind the start."""
+        return float(self.late.sum() / max(self.steps.sum(), 1.0))
+
+    @property
+    def longest(self) -> int:
+        """The most steps that were skipped on end behind the start."""
+        whole = self.late >= self.steps
+        ends = np.cumsum(np.where(whole, self.late, 0.0))
+        return int((ends - np.maximum.accumulate(np.where(whole, 0.0, ends))).max(initial=0.0))
+
+
+@dataclass(frozen=True, slots=True)
+class Descent:
+    """A fall of the loss scale.
+
+    Args:
+        top, low: Indices of the last record before it, and of its end.
+        halvings: How far it goes.
+    """
+
+    top: int
+    low: int
+    halvings: float
+
+
+def skips_of(run: Run) -> Skips | None:
+    """Return the steps that were skipped, by the counter of the log, its messages or halvings; None if it has none."""
+    count = _counted(run)
+    if count is None or not len(count):
+        return None
+    apart = np.diff(count.step)
+    steps = np.ones(len(count))
+    if run.step_name == "step" and len(apart):
+        steps[1:] = np.maximum(apart, 1.0)
+        steps[0] = max(1.0, min(float(count.step[0]), median(apart)))
+    skipped = Series(count.name, count.step, np.clip(count.value, 0.0, steps))
+    return Skips(skipped, steps, _probing(run, skipped))
+
+
+def are_skipped(run: Run, steps: Floats) -> bool:
+    """Say whether a loss scaler skipped the steps: its count or its scale tells so in the record or the next."""
+    skips = skips_of(run)
+    if skips is None:
+        return False
+    at = skips.count.step[skips.count.value > 0]
+    apart = median(np.diff(run["grad_norm"].step))
+    return len(at) > 0 and all(float(np.abs(at - step).min()) <= apart for step in steps)
+
+
+def _counted(run: Run) -> Series | None:
+    if "skipped_iterations" in run and len(count := run["skipped_iterations"].finite):
+        rising = len(count) > 2 and bool(np.all(np.diff(count.value) >= 0)) and count.value[-1] > 0
+        return Series(count.name, count.step, np.diff(count.value, prepend=0.0) if rising else count.value)
+    if "overflow" in run and "loss" in run:  # messages of skipped steps, between the records of those that were not
+        skipped = run["overflow"].where(run["overflow"].value > 0)
+        step = np.union1d(skipped.step, run["loss"].step)
+        return Series(skipped.name, step, np.isin(step, skipped.step).astype(np.float64))
+    if "loss_scale" in run and len(scale := run["loss_scale"].finite) > 1:
+        halved = scale.value[1:] < HALVED * scale.value[:-1]
+        return Series(scale.name, scale.step, np.concatenate([[0.0], halved.astype(np.float64)]))
+    return None
+
+
+def _probing(run: Run, count: Series) -> int:
+    """Return how many records belong to the descent from where the scaler began."""
+    few = min(DESCENT, len(count) // 2)
+    if count.step[0] > DESCENT:
+        return few
+    skipped = count.value > 0  # before the first halving there is none
+    descent = len(skipped) if skipped[1:].all() else 1 + int(np.argmin(skipped[1:]))
+    scale = run.series.get("loss_scale")
+    below = np.empty(0) if scale is None else scale.step[scale.value < LEAST_HEALTHY]
+    healthy = int(np.searchsorted(count.step, below[0])) if len(below) else len(skipped)
+    return max(few, min(descent, healthy))
+
+
+def descent_of(scale: Series, *, skips_at_end: bool) -> Descent | None:
+    """Return the fall of a scale that ends below 1, at a 64th, or where steps are skipped even there, or is far.
+
+    One that is below 1 from the first record on has to fall further.
+
+    Args:
+        scale: The loss scale, above zero.
+        skips_at_end: Whether a step is skipped at its last record.
+    """
+    value, log = scale.value, np.log2(scale.value)
+    sinks = log[-1] <= -OCTAVES and float(np.ptp(log)) >= OCTAVES and log[-1] < log[0]
+    least = bool(value[-1] < LEAST_HEALTHY or (skips_at_end and value[-1] == LEAST_HEALTHY))
+    falls = value[0] > LEAST_HEALTHY or log[0] - log[-1] >= BELOW_HEALTHY
+    if (least and falls) or sinks:
+        low = len(log) - 1
+        top = int(np.flatnonzero(log == log.max())[-1])
+        return Descent(top, low, float(log[top] - log[low]))
+    start = min(len(log) - 1, max(DESCENT, int(DESCENT_SHARE * len(log))))
+    fall = np.maximum.accumulate(log[start:]) - log[start:]
+    if float(fall.max()) < OCTAVES:
+        return None
+    low = start + int(np.argmax(fall))
+    top = start + int(np.flatnonzero(log[start : low + 1] == log[start : low + 1].max())[-1])
+    return Descent(top, low, float(log[top] - log[low]))
+
+
+# In what precision a run computes, as its settings or the loss scaler of half precision tell, and what is lost.
+
+
+def in_half_precision(run: Run) -> bool | None:
+    """Say whether a run computes in fp16: as its settings say, else as a scale of its loss shows; None is not known.
+
+    Only fp16 needs its loss scaled. A scale of 1 throughout is that of a scaler which is switched off.
+    """
+    precision = run.facts.precision
+    if precision is not None:
+        return precision == "fp16"
+    scale = next(run.with_role(Quantity.LOSS_SCALE, phase="train"), None)
+    if scale is None or not len(scale.finite) or float(np.max(scale.finite.value)) <= 1:
+        return None
+    return bool(np.all(np.mod(np.log2(np.maximum(scale.finite.value, 1e-30)), 1) == 0)) or None

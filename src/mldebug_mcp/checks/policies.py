@@ -26,7 +26,7 @@ from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity
 from mldebug_mcp.logs.run import Run, Series
-from mldebug_mcp.logs.settings.facts import POLICIES
+from mldebug_mcp.logs.settings.settings import POLICIES
 
 # What a policy earns: the rewards that a run logs, as means over stretches, with their trend.
 

@@ -19,8 +19,7 @@ from mldebug_mcp.batch.read import DataSet
 from mldebug_mcp.batch.roles import Encoder
 from mldebug_mcp.batch.sequences import Bools, Floats, Ints
 from mldebug_mcp.batch.templates import ASSISTANT
-from mldebug_mcp.checks.asking import answer
-from mldebug_mcp.checks.check import Evidence, Spot, Symptom, symptoms
+from mldebug_mcp.checks.check import Evidence, Spot, Symptom, answer, symptoms
 from mldebug_mcp.core.limits import checkpoint
 from mldebug_mcp.core.text import figure
 from mldebug_mcp.models.base import Severity

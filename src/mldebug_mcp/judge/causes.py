@@ -10,6 +10,7 @@ import numpy as np
 
 from mldebug_mcp.checks.curve import end_level, start_level
 from mldebug_mcp.checks.evaluation import auc_of, is_of_a_guess, last_share
+from mldebug_mcp.checks.gradients import outlived
 from mldebug_mcp.checks.policies import (
     MIN_DIVERGENCE_RECORDS,
     TEXT_POLICIES,
@@ -17,7 +18,6 @@ from mldebug_mcp.checks.policies import (
     kept_rise,
     rewards_of,
 )
-from mldebug_mcp.checks.precision import outlived
 from mldebug_mcp.checks.reference_settings import USUAL
 from mldebug_mcp.checks.run.resources import MEMORY_GROWS_LEAST_RECORDS, STRAIGHT, growth_of, lasting_growth
 from mldebug_mcp.core.lazy import dataclass, regex

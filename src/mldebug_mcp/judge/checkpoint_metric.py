@@ -18,7 +18,7 @@ from mldebug_mcp.logs import Run, Series
 from mldebug_mcp.logs.checkpoints import Checkpoint
 from mldebug_mcp.logs.names.metrics import canonical
 from mldebug_mcp.logs.names.quantities import Quantity
-from mldebug_mcp.logs.settings.facts import POLICIES
+from mldebug_mcp.logs.settings.settings import POLICIES
 
 MAX_STATE_BYTES = 64 * 1024 * 1024
 LOSS_FIRST = ("pretraining", "sft", "preference", "diffusion")

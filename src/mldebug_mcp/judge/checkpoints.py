@@ -37,7 +37,7 @@ from mldebug_mcp.logs.checkpoints import Checkpoint, checkpoints_of
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names.metrics import canonical
 from mldebug_mcp.logs.read import owns_folder
-from mldebug_mcp.logs.settings.facts import POLICIES
+from mldebug_mcp.logs.settings.settings import POLICIES
 from mldebug_mcp.models.checkpoints import CheckpointChoice, CheckpointFact
 
 BAND = 2 * math.sqrt(2)
@@ -408,7 +408,7 @@ def asks_inside(checkpoint: Checkpoint) -> bool:
 
 def counters_in(checkpoint: Checkpoint) -> dict[str, object]:
     """Return the step, epoch and monitor that a checkpoint holds; nothing of one that cannot be read so."""
-    from mldebug_mcp.logs.settings.pickled import plain_values_in_checkpoint
+    from mldebug_mcp.logs.settings.files import plain_values_in_checkpoint
 
     try:
         found = plain_values_in_checkpoint(checkpoint.path)

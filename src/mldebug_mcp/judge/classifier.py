@@ -1,6 +1,6 @@
 """What all numbers of a run together say of causes: how like they are to those of trained runs with each of them.
 
-A multinomial logistic regression over the numbers of `checks.vector`, each as a line through a few knots, so that no
+A multinomial logistic regression over the numbers of `checks.course`, each as a line through a few knots, so that no
 number decides by a limit. `likeness.npz` holds it; `python -m benchmarks.faults fit` fits it with the findings,
 and with it how far it is trusted:
 
@@ -19,8 +19,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from mldebug_mcp.checks.course import COMPARED, vector_of
 from mldebug_mcp.checks.progress import has_finished
-from mldebug_mcp.checks.vector import COMPARED, vector_of
 from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.judge.calibration import fitted
 from mldebug_mcp.judge.ranking import CauseEvidence

@@ -33,7 +33,7 @@ from mldebug_mcp.logs import Run, Series
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity
 from mldebug_mcp.logs.names.quantities import THROUGHPUTS
-from mldebug_mcp.logs.settings.values import flag_of
+from mldebug_mcp.logs.settings.settings import flag_of
 from mldebug_mcp.models.diagnosis import DerivedFact
 
 # Jumps and passes over the data: rows that are bad come once in each pass, in whatever order.

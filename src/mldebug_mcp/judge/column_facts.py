@@ -33,7 +33,7 @@ from mldebug_mcp.judge.ranking import CauseEvidence, question_of
 from mldebug_mcp.logs import Run, Series
 from mldebug_mcp.logs.names import Quantity
 from mldebug_mcp.logs.names.words import pieces_of
-from mldebug_mcp.logs.settings.values import flag_of
+from mldebug_mcp.logs.settings.settings import flag_of
 from mldebug_mcp.models import Finding, State
 from mldebug_mcp.models.base import SOUND
 from mldebug_mcp.models.diagnosis import DerivedFact

@@ -29,7 +29,7 @@ from mldebug_mcp.checks.evaluation import (
     refuse_another_scale,
 )
 from mldebug_mcp.checks.progress import passes_at
-from mldebug_mcp.checks.run.loss_by_accuracy import PAIRS
+from mldebug_mcp.checks.run.classification import PAIRS
 from mldebug_mcp.core.arrays import median, quantile
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import figure, percent

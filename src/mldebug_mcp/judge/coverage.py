@@ -23,8 +23,7 @@ from mldebug_mcp.logs.line_prefixes import without_prefix
 from mldebug_mcp.logs.log_file import LogFile
 from mldebug_mcp.logs.names import may_mean, role_of
 from mldebug_mcp.logs.names.grammar import given_names
-from mldebug_mcp.logs.names.metrics import COUNTERS, canonical
-from mldebug_mcp.logs.names.records import named_of_evaluation, numbers_in
+from mldebug_mcp.logs.names.metrics import COUNTERS, canonical, named_of_evaluation, numbers_in
 from mldebug_mcp.logs.names.settings import settings_of
 from mldebug_mcp.logs.read import Refused, read_log_file, read_places, read_run, texts_with_metrics
 from mldebug_mcp.logs.remote_files import Choice, brought_in

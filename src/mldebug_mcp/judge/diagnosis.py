@@ -17,7 +17,7 @@ from mldebug_mcp.checks.progress import knows_nothing
 from mldebug_mcp.checks.run.adversarial import IN_PLAY, losses_of_players
 from mldebug_mcp.checks.run.end_of_run import error_that_ended
 from mldebug_mcp.checks.run.gradients import rewards_differ
-from mldebug_mcp.checks.run.ranks import LOST_ALONE
+from mldebug_mcp.checks.run.resources import LOST_ALONE
 from mldebug_mcp.checks.run.resume import joins_of
 from mldebug_mcp.core.access import is_file
 from mldebug_mcp.core.arrays import distinct

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from mldebug_mcp.checks import symptoms as symptoms_of
-from mldebug_mcp.checks.asking import Answer, answer_all
+from mldebug_mcp.checks.check import Answer, answer_all
 from mldebug_mcp.core.errors import UnknownIdError
 from mldebug_mcp.core.text import plain, shorten
 from mldebug_mcp.judge.at_a_glance import glance_at_memory

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from mldebug_mcp.batch import IGNORE, Batch, Sequences, read_batches
 from mldebug_mcp.batch.sequences import Ragged
 from mldebug_mcp.checks import probe_effects
-from mldebug_mcp.checks.asking import answer_all
+from mldebug_mcp.checks.check import answer_all
 from mldebug_mcp.checks.probe.measures import (
     FEW_STEPS,
     is_random,

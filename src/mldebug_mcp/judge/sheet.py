@@ -26,8 +26,7 @@ from mldebug_mcp.logs.kinds import plan_of
 from mldebug_mcp.logs.names.quantities import LOSSES, THROUGHPUTS, Quantity
 from mldebug_mcp.logs.names.settings import PHRASES
 from mldebug_mcp.logs.run import Attempt, Ending, Message, Sibling, TextLine
-from mldebug_mcp.logs.settings.settings import Setting
-from mldebug_mcp.logs.settings.values import Value
+from mldebug_mcp.logs.settings.settings import Setting, Value
 from mldebug_mcp.models import Finding, Hypothesis, MetricToLog, State
 from mldebug_mcp.models.diagnosis import CurveFact, DerivedFact, EventFact, QuantityFact, SettingFact, Sheet
 

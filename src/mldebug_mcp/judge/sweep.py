@@ -18,7 +18,7 @@ from mldebug_mcp.core.text import counted, figure, percent
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.settings import Scalar, Settings
-from mldebug_mcp.logs.settings.facts import effective_batch
+from mldebug_mcp.logs.settings.settings import effective_batch
 from mldebug_mcp.models.runs import BestSetting, RunRow, SharedSetting, Sweep
 
 # The settings in which the runs of a sweep differ, and the levels of each: its values, or ranges of very many.

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from mldebug_mcp.checks import Symptom, symptoms
-from mldebug_mcp.checks.asking import not_logged_by
+from mldebug_mcp.checks.check import not_logged_by
 from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.judge.causes import learner_of
 from mldebug_mcp.judge.next_steps import Likelihood, Worth

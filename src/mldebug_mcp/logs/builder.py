@@ -22,11 +22,15 @@ from mldebug_mcp.logs.endings import Messages, Tail, is_error
 from mldebug_mcp.logs.names import conventions, role_of
 from mldebug_mcp.logs.names.conventions import join_counters, join_cut_box, named_columns
 from mldebug_mcp.logs.names.lexicon import SET_ASIDE
-from mldebug_mcp.logs.names.metrics import COUNTERS, canonical, factor, is_loss, is_telling
-from mldebug_mcp.logs.names.records import (
+from mldebug_mcp.logs.names.metrics import (
+    COUNTERS,
     Single,
     as_the_trainer_means,
+    canonical,
     evaluated_set,
+    factor,
+    is_loss,
+    is_telling,
     named_of_evaluation,
     nulls_in,
     numbers_in,
@@ -34,7 +38,7 @@ from mldebug_mcp.logs.names.records import (
 )
 from mldebug_mcp.logs.numbers import to_number
 from mldebug_mcp.logs.run import Incident, Run, Series, TextLine, named_attempt
-from mldebug_mcp.logs.run_columns import COMPARED_IN_WORDS, RunLabels, names_run, ranks_among, runs_among
+from mldebug_mcp.logs.run_tables import COMPARED_IN_WORDS, RunLabels, names_run, ranks_among, runs_among
 from mldebug_mcp.logs.settings import Settings, settings_printed_in
 from mldebug_mcp.logs.settings.printed import is_configuration
 

@@ -26,8 +26,16 @@ from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.json_yaml import Object, is_column, parse_object
 from mldebug_mcp.logs.log_file import LogFile
 from mldebug_mcp.logs.names.frameworks import are_measures_of_boosting
-from mldebug_mcp.logs.names.metrics import COUNTERS, canonical, is_telling
-from mldebug_mcp.logs.names.records import named_of_evaluation, nulls_in, numbers_in, phase_in, single_in
+from mldebug_mcp.logs.names.metrics import (
+    COUNTERS,
+    canonical,
+    is_telling,
+    named_of_evaluation,
+    nulls_in,
+    numbers_in,
+    phase_in,
+    single_in,
+)
 from mldebug_mcp.logs.numbers import to_number
 from mldebug_mcp.logs.run_tables import ROWS_LOOKED_AT, advice_on_runs
 from mldebug_mcp.logs.settings.printed import is_configuration

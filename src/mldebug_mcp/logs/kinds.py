@@ -17,7 +17,7 @@ from mldebug_mcp.logs.names.frameworks import BOOSTER
 from mldebug_mcp.logs.names.settings import words_of
 from mldebug_mcp.logs.run import Ending, Run
 from mldebug_mcp.logs.settings import Settings
-from mldebug_mcp.logs.settings.facts import POLICIES
+from mldebug_mcp.logs.settings.settings import POLICIES
 
 # What kind of run is this? Inferred from how it is configured and what it logs.
 

@@ -17,9 +17,8 @@ from mldebug_mcp.core.lazy import regex, replace
 from mldebug_mcp.core.text import figure, shorten
 from mldebug_mcp.logs.log_file import log_name
 from mldebug_mcp.logs.names.lexicon import PHASES
-from mldebug_mcp.logs.names.metrics import canonical, is_evaluation
+from mldebug_mcp.logs.names.metrics import HUMP, canonical, is_evaluation
 from mldebug_mcp.logs.names.quantities import CLOCKS
-from mldebug_mcp.logs.names.records import HUMP
 from mldebug_mcp.logs.run import SURVIVED, Message, Run, Segment, Series
 from mldebug_mcp.logs.settings import Settings
 

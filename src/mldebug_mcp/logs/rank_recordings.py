@@ -16,7 +16,7 @@ from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.lazy import dataclass, regex, replace
 from mldebug_mcp.core.text import clean, shorten
 from mldebug_mcp.logs.run import RECORDER, Ending, Incident, Message, Run
-from mldebug_mcp.logs.settings.pickled import MAX_FILE, read_pickled
+from mldebug_mcp.logs.settings.files import MAX_FILE, read_pickled
 
 # Dumps of PyTorch's flight recorder → which rank is behind, in which collective operation, at which line.
 #

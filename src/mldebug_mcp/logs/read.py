@@ -25,16 +25,21 @@ from mldebug_mcp.logs.attempts import least_to_judge
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.endings import MAX_SHOWN_OF_ENDING
 from mldebug_mcp.logs.files import (
+    BARE,
     EVALUATION_FOLDERS,
+    LOG_SUFFIXES,
     MAX_DEPTH,
     RECORD,
     RunFolder,
+    bare_curves,
+    curve_name,
+    curves_by_tag,
     home_of,
     may_be_log,
     runs_in,
+    scalars_tag,
     texts_in,
 )
-from mldebug_mcp.logs.format_list import LOG_SUFFIXES
 from mldebug_mcp.logs.formats import read_files
 from mldebug_mcp.logs.kinds import concluded
 from mldebug_mcp.logs.log_file import LogFile, rotated
@@ -52,11 +57,10 @@ from mldebug_mcp.logs.names.metrics import is_telling
 from mldebug_mcp.logs.ranks import RankSummary, rank_summary
 from mldebug_mcp.logs.remote_files import Choice, brought_in
 from mldebug_mcp.logs.run import RECORDER, Ending, Run, Series, Sibling, require_logged
-from mldebug_mcp.logs.run_columns import COMPARED_IN_WORDS, is_compared
+from mldebug_mcp.logs.run_tables import COMPARED_IN_WORDS, is_compared
 from mldebug_mcp.logs.settings import Scalar, Settings
 from mldebug_mcp.logs.settings.files import SettingsFile, find_settings, read_found, read_settings
 from mldebug_mcp.logs.settings.settings import Setting
-from mldebug_mcp.logs.spread import BARE, bare_curves, curve_name, curves_by_tag, scalars_tag
 
 # The logs at one place → the runs that they tell: a file by itself, or the files of a folder that belong together.
 
@@ -615,9 +619,9 @@ def _read_folder(
     """Read one run of a folder, and find its configuration; its notes name the other runs."""
     builder = RunBuilder()
     builder.wanted_run = wanted
-    from mldebug_mcp.logs.formats import mlflow_folder
+    from mldebug_mcp.logs.formats import curve_folders
 
-    if mlflow_folder.read_folder(folder, builder):
+    if curve_folders.read_folder(folder, builder):
         return replace(builder.build(str(folder)), folder=str(folder), runs_in_file=()), ()
     refused = Refused()
     read = _read_runs(folder, wanted, refused, notes, read_log)
@@ -676,7 +680,7 @@ def _name_inside(wanted: str, place: RunFolder) -> str:
 
 def _no_log_in(folder: Path, refused: Refused, notes: Sequence[str]) -> InputError:
     if folder.name == ".aim" or is_folder(folder / ".aim"):
-        from mldebug_mcp.logs.formats.sqlite_store import OF_AIM
+        from mldebug_mcp.logs.formats.trackers import OF_AIM
 
         return InputError(f"{shorten(str(folder), 200)}: {OF_AIM}")
     reasons = refused.of_logs or (refused.reasons if len(refused.reasons) <= MAX_REASONS else [])

@@ -18,7 +18,7 @@ from mldebug_mcp.core.text import figure, shorten
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity, Role, role_of
 from mldebug_mcp.logs.settings import Scalar, Settings
-from mldebug_mcp.logs.settings.facts import Facts, facts_of
+from mldebug_mcp.logs.settings.settings import Facts, facts_of
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -13,7 +13,7 @@ from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.lazy import dataclass, replace
 from mldebug_mcp.core.text import counted, figure, shorten
 from mldebug_mcp.logs import Run, Series
-from mldebug_mcp.logs.settings.pickled import read_pickled
+from mldebug_mcp.logs.settings.files import read_pickled
 from mldebug_mcp.rows.plan import SHUFFLE_MOST_ROWS, Order, Plan, Sharing
 
 # What a Trainer logs beside its losses, against the plan by which its rows are drawn again.

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mldebug_mcp.checks.vector import vector_of
+from mldebug_mcp.checks.course import vector_of
 from mldebug_mcp.logs import read_run
 
 Record = Mapping[str, float]

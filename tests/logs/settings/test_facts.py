@@ -12,7 +12,7 @@ from tests.runs import decay, run_of
 from mldebug_mcp.judge import diagnose
 from mldebug_mcp.logs.kinds import plan_of
 from mldebug_mcp.logs.settings import Scalar, Settings
-from mldebug_mcp.logs.settings.facts import Facts, facts_of
+from mldebug_mcp.logs.settings.settings import Facts, facts_of
 
 
 def facts(kind: str = "supervised", **values: object) -> Facts:

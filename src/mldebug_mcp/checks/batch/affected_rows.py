@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 
+from mldebug_mcp.batch.batch import Batch, Problem
 from mldebug_mcp.batch.endings import RoleLoss
 from mldebug_mcp.batch.sequences import Bools, Ints, Sequences
 from mldebug_mcp.checks.check import Evidence, Rows, Spot
@@ -28,6 +29,23 @@ def batch_evidence(
 ) -> Evidence:
     """Return what a check saw in rows of a batch; no rows if it concerns none in particular."""
     return Evidence(summary, values=values or {}, about=Rows(rows, spots), severity=severity)
+
+
+def problems_of(batch: Batch, check: str) -> list[Problem]:
+    """Return what reading found for a check."""
+    return [problem for problem in batch.problems if problem.check == check]
+
+
+def rows_of(problems: Iterable[Problem]) -> Ints:
+    """Return the numbers of the rows that problems are about."""
+    return np.unique([row for problem in problems for row in problem.rows]).astype(np.int64)
+
+
+def problem_evidence(batch: Batch, check: str) -> Evidence | None:
+    """Return what reading found for a check, with the rows of all its problems; None where it found nothing."""
+    problems = problems_of(batch, check)
+    rows = rows_of(problems)
+    return batch_evidence(f"{problems[0].summary}, in {of_rows(rows, batch.rows)}", rows) if problems else None
 
 
 def rows_where(sides: Iterable[Sequences], judge: Callable[[Sequences], Bools | Ints]) -> Ints:

@@ -18,7 +18,7 @@ from mldebug_mcp.batch.columns import (
     share_outside,
 )
 from mldebug_mcp.batch.sequences import Floats
-from mldebug_mcp.checks.batch.affected_rows import NO_ROWS, batch_evidence, of_rows, rows_that
+from mldebug_mcp.checks.batch.affected_rows import NO_ROWS, batch_evidence, of_rows, problems_of, rows_of, rows_that
 from mldebug_mcp.checks.check import Evidence, batch_check
 from mldebug_mcp.core.text import counted, quoted, shorten
 from mldebug_mcp.models.base import Severity
@@ -45,13 +45,12 @@ def schema_mismatch(batch: Batch) -> Evidence | None:
 
     Not this when: there are more columns than are needed.
     """
-    problems = [problem for problem in batch.problems if problem.check == "schema_mismatch"]
+    problems = problems_of(batch, "schema_mismatch")
     summaries = [*_float_classes(batch), *_image_shapes(batch), *_mask_values(batch), *_lacking(batch)]
     summaries += [problem.summary for problem in problems]
     if not summaries:
         return None
-    rows = np.unique([row for problem in problems for row in problem.rows]).astype(np.int64)
-    return batch_evidence("; ".join(summaries[:4]), rows)
+    return batch_evidence("; ".join(summaries[:4]), rows_of(problems))
 
 
 def _lacking(batch: Batch) -> list[str]:
@@ -312,8 +311,8 @@ def nonfinite_values(batch: Batch) -> Evidence | None:
             summaries.append(f"{name} holds {int(np.isnan(array).sum())} NaN and {int(np.isinf(array).sum())} Inf")
             if len(array) == batch.rows:
                 rows = np.union1d(rows, batch.numbers[wrong.reshape(len(array), -1).any(axis=1)])
-    for problem in batch.problems:
-        if problem.check == "nonfinite_values" and problem.summary.split()[0] not in batch.floats:
+    for problem in problems_of(batch, "nonfinite_values"):
+        if problem.summary.split()[0] not in batch.floats:
             summaries.append(problem.summary)
             rows = np.union1d(rows, problem.rows)
     return batch_evidence("; ".join(summaries), rows.astype(np.int64)) if summaries else None

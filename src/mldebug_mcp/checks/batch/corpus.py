@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from mldebug_mcp.batch.batch import Batch
 from mldebug_mcp.batch.corpus import BIG_ENDIAN, CorpusCounts, IdCounts, ShardCounts
-from mldebug_mcp.checks.batch.affected_rows import batch_evidence
+from mldebug_mcp.checks.batch.affected_rows import batch_evidence, problems_of, rows_of
 from mldebug_mcp.checks.check import Evidence, batch_check
 from mldebug_mcp.core.text import counted, quoted, shorten
 
@@ -337,11 +337,8 @@ def records_corrupt(batch: Batch) -> Evidence | None:
 
     Not this when: the writer gives no checksums, as those of other formats.
     """
-    problems = [problem for problem in batch.problems if problem.check == "records_corrupt"]
-    if not problems:
-        return None
-    rows = np.array(sorted({row for problem in problems for row in problem.rows}), np.int64)
-    return batch_evidence(problems[0].summary, rows)
+    problems = problems_of(batch, "records_corrupt")
+    return batch_evidence(problems[0].summary, rows_of(problems)) if problems else None
 
 
 def _cut_off(corpus: CorpusCounts) -> str:

@@ -7,10 +7,20 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from mldebug_mcp.checks.asking import answers_of, ask_in_turn, by_outcome, outcome_of, reading, with_attribute
-from mldebug_mcp.checks.check import Answers, CannotTell, Evidence, question, symptom
-from mldebug_mcp.checks.curve import last_decimal, mad, noise, positive, row_medians
-from mldebug_mcp.checks.jumps import teeth_of
+from mldebug_mcp.checks.check import (
+    Answers,
+    CannotTell,
+    Evidence,
+    answers_of,
+    ask_in_turn,
+    by_outcome,
+    outcome_of,
+    question,
+    reading,
+    symptom,
+    with_attribute,
+)
+from mldebug_mcp.checks.curve import last_decimal, mad, noise, positive, row_medians, teeth_of
 from mldebug_mcp.checks.learning_rate import rate_comes_back
 from mldebug_mcp.core.arrays import distinct, median
 from mldebug_mcp.core.text import counted, figure

@@ -7,8 +7,16 @@ from itertools import takewhile
 
 import numpy as np
 
-from mldebug_mcp.checks.asking import answers_of, by_outcome, outcome_of
-from mldebug_mcp.checks.check import Answers, CannotTell, Evidence, question, symptom
+from mldebug_mcp.checks.check import (
+    Answers,
+    CannotTell,
+    Evidence,
+    answers_of,
+    by_outcome,
+    outcome_of,
+    question,
+    symptom,
+)
 from mldebug_mcp.checks.curve import edge_width
 from mldebug_mcp.checks.evaluation import evaluation_losses
 from mldebug_mcp.checks.progress import has_finished

@@ -7,8 +7,17 @@ from functools import partial
 
 import numpy as np
 
-from mldebug_mcp.checks.asking import answers_of, by_outcome, first_seen, outcome_of, with_attribute
-from mldebug_mcp.checks.check import Answers, CannotTell, Evidence, question
+from mldebug_mcp.checks.check import (
+    Answers,
+    CannotTell,
+    Evidence,
+    answers_of,
+    by_outcome,
+    first_seen,
+    outcome_of,
+    question,
+    with_attribute,
+)
 from mldebug_mcp.checks.curve import (
     aligned,
     at_common_steps,

@@ -10,8 +10,19 @@ import re
 
 import numpy as np
 
-from mldebug_mcp.checks.asking import answers_of, by_outcome, first_seen, outcome_of
-from mldebug_mcp.checks.check import NO_PROGRESS, Answers, CannotTell, Evidence, all_known, question, symptom
+from mldebug_mcp.checks.check import (
+    NO_PROGRESS,
+    Answers,
+    CannotTell,
+    Evidence,
+    all_known,
+    answers_of,
+    by_outcome,
+    first_seen,
+    outcome_of,
+    question,
+    symptom,
+)
 from mldebug_mcp.checks.curve import end_level, noise, sample, start_level
 from mldebug_mcp.checks.evaluation import (
     ACCURACIES,

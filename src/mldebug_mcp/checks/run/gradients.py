@@ -10,11 +10,23 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from mldebug_mcp.checks.asking import answers_of, by_outcome, first_of, first_seen, outcome_of, reading, with_attribute
-from mldebug_mcp.checks.check import Answers, CannotTell, Evidence, question
+from mldebug_mcp.checks.check import (
+    Answers,
+    CannotTell,
+    Evidence,
+    answers_of,
+    by_outcome,
+    first_of,
+    first_seen,
+    outcome_of,
+    question,
+    reading,
+    with_attribute,
+)
 from mldebug_mcp.checks.curve import (
     end_level,
     fades_to_zero,
+    fails_at,
     sample,
     start_in_words,
     start_level,
@@ -24,24 +36,24 @@ from mldebug_mcp.checks.curve import (
 from mldebug_mcp.checks.gradients import (
     SMALL_LOSS,
     Part,
+    are_skipped,
     ends_of,
     jumps_of,
     label_noise_norm,
     loss_moved,
+    lost,
     norm_of,
     parts_of,
     pinned,
     refuse_uncomputed,
 )
-from mldebug_mcp.checks.jumps import fails_at
 from mldebug_mcp.checks.policies import most_earned, rewards_of
-from mldebug_mcp.checks.precision import are_skipped, lost
 from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.text import counted, figure
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity
 from mldebug_mcp.logs.run import Run, Series
-from mldebug_mcp.logs.settings.facts import POLICIES
+from mldebug_mcp.logs.settings.settings import POLICIES
 
 # Is the gradient finite, and of a size from which such a run can learn?
 

@@ -6,8 +6,7 @@ import math
 
 import numpy as np
 
-from mldebug_mcp.checks.asking import ask_in_turn, reading
-from mldebug_mcp.checks.check import NO_PROGRESS, CannotTell, Evidence
+from mldebug_mcp.checks.check import NO_PROGRESS, CannotTell, Evidence, ask_in_turn, reading
 from mldebug_mcp.checks.curve import (
     MAX_SAMPLE,
     MEDIAN_ERROR,
@@ -16,10 +15,12 @@ from mldebug_mcp.checks.curve import (
     drift,
     edge_width,
     end_level,
+    explodes,
     last_decimal,
     monotone,
     noise,
     positive,
+    rise_for_good,
     sample,
     start_in_words,
     start_level,
@@ -37,7 +38,6 @@ from mldebug_mcp.checks.evaluation import (
     refuse_new_terms,
     term_set_in,
 )
-from mldebug_mcp.checks.jumps import explodes, rise_for_good
 from mldebug_mcp.checks.progress import LANGUAGE_MODELS, comes_trained, is_late, uniform_loss
 from mldebug_mcp.checks.train_eval_gap import evaluation_scores
 from mldebug_mcp.core.arrays import median

@@ -7,10 +7,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from mldebug_mcp.checks.asking import answers_of, by_outcome, outcome_of
-from mldebug_mcp.checks.check import Answers, CannotTell, Evidence, question
+from mldebug_mcp.checks.check import Answers, CannotTell, Evidence, answers_of, by_outcome, outcome_of, question
 from mldebug_mcp.checks.curve import (
     MAD_TO_STD,
+    Baseline,
+    Spike,
+    baseline,
     counted_up,
     end_level,
     heaviness,
@@ -19,11 +21,13 @@ from mldebug_mcp.checks.curve import (
     noise,
     positive,
     relative_noise,
+    rise_for_good,
+    spikes,
     start_in_words,
     start_level,
+    teeth_of,
 )
 from mldebug_mcp.checks.evaluation import term_set_in
-from mldebug_mcp.checks.jumps import Baseline, Spike, baseline, rise_for_good, spikes, teeth_of
 from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.lazy import dataclass, replace
 from mldebug_mcp.core.text import counted, figure

@@ -8,8 +8,16 @@ from fnmatch import fnmatch
 
 import numpy as np
 
-from mldebug_mcp.checks.asking import ask_in_turn, reading
-from mldebug_mcp.checks.check import NO_PROGRESS, CannotTell, Evidence, all_known, symptom
+from mldebug_mcp.checks.check import (
+    NO_PROGRESS,
+    CannotTell,
+    Evidence,
+    all_known,
+    ask_in_turn,
+    finite_loss,
+    reading,
+    symptom,
+)
 from mldebug_mcp.checks.curve import end_level, last_decimal, noise, start_level, true_at_end
 from mldebug_mcp.checks.evaluation import (
     ACCURACIES,
@@ -29,7 +37,7 @@ from mldebug_mcp.checks.progress import (
     predicts_tokens,
     uniform_loss,
 )
-from mldebug_mcp.checks.run import loss_by_accuracy, loss_start
+from mldebug_mcp.checks.run import classification, loss_start
 from mldebug_mcp.checks.run.loss_course import creeps_below
 from mldebug_mcp.checks.run.loss_start import loss_scale_suspicious
 from mldebug_mcp.core.arrays import median
@@ -292,7 +300,7 @@ def loss_huge(run: Run) -> Evidence | None:
 
     Not this when: targets of a regression are large and nobody scaled them. One record is enough.
     """
-    loss = _finite(run)
+    loss = finite_loss(run)
     huge = np.abs(loss.value) >= HUGE
     if not huge.any():
         return None
@@ -338,7 +346,7 @@ def loss_zero(run: Run) -> Evidence | None:
 
     Not this when: it falls record by record; margins of preferences are so wide; it has small units of its own.
     """
-    loss = _finite(run)
+    loss = finite_loss(run)
     if len(loss) == 1 and not _no_gradient(run):
         raise CannotTell("a single loss was logged")
     zero = np.abs(loss.value) < NEARLY_ZERO
@@ -410,13 +418,6 @@ def loss_negative(run: Run) -> Evidence | None:
     )
 
 
-def _finite(run: Run) -> Series:
-    loss = run["loss"].finite
-    if not len(loss):
-        raise CannotTell("no finite loss")
-    return loss
-
-
 # Where does the training loss stand, beside what it can be?
 
 
@@ -430,7 +431,7 @@ ask_in_turn(
     reading(loss_zero, needs=LOSS, sources=("unsloth_faq",), not_for=POLICIES, background=0.002),
     reading(loss_negative, needs=LOSS, points=5, not_for=(*POLICIES, "diffusion"), background=0.01),
     reading(
-        loss_by_accuracy.loss_at_softmax_floor,
+        classification.loss_at_softmax_floor,
         needs=LOSS,
         points=4,
         not_for=(*NOT_CLASSES, "boosting"),
@@ -449,16 +450,16 @@ ask_in_turn(
         instead=NO_PROGRESS,
     ),
     reading(
-        loss_by_accuracy.loss_above_accuracy,
+        classification.loss_above_accuracy,
         needs=LOSS,
         points=4,
         not_for=NOT_CLASSES,
         follows=("loss_falls_back", "train_lags_eval"),
     ),
     reading(
-        loss_by_accuracy.loss_below_accuracy,
+        classification.loss_below_accuracy,
         needs=LOSS,
-        points=loss_by_accuracy.LOSS_BY_ACCURACY_LEAST,
+        points=classification.LOSS_BY_ACCURACY_LEAST,
         not_for=(*POLICIES, "preference", "pretraining", "sft"),
         background=0.003,
     ),

@@ -6,8 +6,7 @@ import math
 
 import numpy as np
 
-from mldebug_mcp.checks.asking import ask_in_turn, reading
-from mldebug_mcp.checks.check import CannotTell, Evidence
+from mldebug_mcp.checks.check import CannotTell, Evidence, ask_in_turn, finite_loss, reading
 from mldebug_mcp.checks.curve import (
     at_common_steps,
     blocks,
@@ -87,9 +86,7 @@ def loss_scale_suspicious(run: Run) -> Evidence | None:
 
     Not this when: it is not a usual or configured number of micro-batches; each epoch has one record, maybe a sum.
     """
-    loss = run["loss"].finite
-    if not len(loss):
-        raise CannotTell("no finite loss")
+    finite_loss(run)  # refuses a run without one
     refuse_sums_of_epochs(run)
     if (term := measured_term(run)) is not None:
         raise CannotTell(f"evaluation measures {term.name} alone, a term of the training loss")
@@ -298,9 +295,7 @@ def initial_loss_high(run: Run) -> Evidence | None:
     Not this when: the loss is a sum (`loss_scale_suspicious`), or is not a cross-entropy, as one that stays so high;
     the first record comes after some steps, which may have raised it, and the next is below a guess.
     """
-    loss = run["loss"].finite
-    if not len(loss):
-        raise CannotTell("no finite loss")
+    loss = finite_loss(run)
     if loss.step[0] > max(LOSS_START_FIRST_STEPS, LOSS_START_EARLY * run.last_step):
         raise CannotTell(f"the first loss is logged at {run.place(loss.step[0])}, too late to speak of the start")
     if any(mark in name.lower() for name in run.series for mark in ("ctc", "edit_dis")):
@@ -388,9 +383,7 @@ def initial_loss_low(run: Run) -> Evidence | None:
 
     Not this when: the model comes trained on this task; the first record is a mean over many steps, or zero.
     """
-    loss = run["loss"].finite
-    if not len(loss):
-        raise CannotTell("no finite loss")
+    loss = finite_loss(run)
     step, first = float(loss.step[0]), float(loss.value[0])
     if run.step_name == "epoch" or is_late(run, step, AT_ONCE, LOSS_START_FIRST_STEPS):
         raise CannotTell(f"the first loss is logged at {run.place(step)}, too late to speak of the start")

@@ -8,11 +8,19 @@ from functools import partial
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from mldebug_mcp.checks.asking import answers_of, ask_in_turn, outcome_of, reading
-from mldebug_mcp.checks.check import Answers, CannotTell, Evidence, Outcome, question
+from mldebug_mcp.checks.check import (
+    Answers,
+    CannotTell,
+    Evidence,
+    Outcome,
+    answers_of,
+    ask_in_turn,
+    outcome_of,
+    question,
+    reading,
+)
 from mldebug_mcp.checks.evaluation import evaluation_losses
-from mldebug_mcp.checks.gradients import gradient_norm
-from mldebug_mcp.checks.precision import (
+from mldebug_mcp.checks.gradients import (
     AGAIN,
     DESCENT,
     LAST,
@@ -20,6 +28,7 @@ from mldebug_mcp.checks.precision import (
     Lost,
     descent_of,
     first_lost,
+    gradient_norm,
     in_half_precision,
     lost,
     outlived,
@@ -33,7 +42,7 @@ from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import figure
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.run import Incident, Run, Series
-from mldebug_mcp.logs.settings.facts import POLICIES
+from mldebug_mcp.logs.settings.settings import POLICIES
 
 # Is the training loss finite, and if not, how is it lost?
 

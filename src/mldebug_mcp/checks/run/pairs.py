@@ -4,8 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from mldebug_mcp.checks.asking import by_outcome, first_seen, outcome_of
-from mldebug_mcp.checks.check import Answers, CannotTell, Evidence, question, require_values, symptom
+from mldebug_mcp.checks.check import (
+    Answers,
+    CannotTell,
+    Evidence,
+    by_outcome,
+    first_seen,
+    outcome_of,
+    question,
+    require_values,
+    symptom,
+)
 from mldebug_mcp.checks.curve import at_common_steps, edge_width, noise
 from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.lazy import dataclass

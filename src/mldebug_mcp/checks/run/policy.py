@@ -6,8 +6,17 @@ from functools import partial
 
 import numpy as np
 
-from mldebug_mcp.checks.asking import by_outcome, first_seen, outcome_of, with_attribute
-from mldebug_mcp.checks.check import Answers, CannotTell, Evidence, question, require_values
+from mldebug_mcp.checks.check import (
+    Answers,
+    CannotTell,
+    Evidence,
+    by_outcome,
+    first_seen,
+    outcome_of,
+    question,
+    require_values,
+    with_attribute,
+)
 from mldebug_mcp.checks.curve import Blocks, blocks, departure, end_level, highest_level, monotone, start_level
 from mldebug_mcp.checks.policies import (
     ENTROPIES,

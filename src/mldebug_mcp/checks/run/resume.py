@@ -10,8 +10,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from mldebug_mcp.checks.asking import answers_of, by_outcome, outcome_of
-from mldebug_mcp.checks.check import Answers, CannotTell, Evidence, question
+from mldebug_mcp.checks.check import Answers, CannotTell, Evidence, answers_of, by_outcome, outcome_of, question
 from mldebug_mcp.checks.curve import noise, row_medians, start_level
 from mldebug_mcp.checks.evaluation import refuse_new_terms
 from mldebug_mcp.checks.learning_rate import rate_comes_back

@@ -7,8 +7,17 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from mldebug_mcp.checks.asking import by_outcome, first_of, first_seen, outcome_of, reading
-from mldebug_mcp.checks.check import Answers, CannotTell, Evidence, question
+from mldebug_mcp.checks.check import (
+    Answers,
+    CannotTell,
+    Evidence,
+    by_outcome,
+    first_of,
+    first_seen,
+    outcome_of,
+    question,
+    reading,
+)
 from mldebug_mcp.checks.curve import last_decimal, row_medians
 from mldebug_mcp.checks.learning_rate import (
     Decay,

@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mldebug_mcp.checks.asking import ask_in_turn, reading
-from mldebug_mcp.checks.check import CannotTell, Evidence, require_values
+from mldebug_mcp.checks.check import CannotTell, Evidence, ask_in_turn, reading, require_values
 from mldebug_mcp.checks.curve import aligned
 from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.text import counted, figure

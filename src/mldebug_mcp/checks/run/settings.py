@@ -6,8 +6,20 @@ import re
 
 import numpy as np
 
-from mldebug_mcp.checks.asking import ask_in_turn, by_outcome, first_seen, outcome_of, reading, with_attribute
-from mldebug_mcp.checks.check import Answers, CannotTell, Evidence, Outcome, question, symptom
+from mldebug_mcp.checks.check import (
+    Answers,
+    CannotTell,
+    Evidence,
+    Outcome,
+    ask_in_turn,
+    by_outcome,
+    first_seen,
+    outcome_of,
+    question,
+    reading,
+    symptom,
+    with_attribute,
+)
 from mldebug_mcp.checks.curve import aligned, end_level, positive
 from mldebug_mcp.checks.learning_rate import peak_of, still_rising
 from mldebug_mcp.checks.policies import TEXT_POLICIES, kept_rise
@@ -28,7 +40,7 @@ from mldebug_mcp.core.text import counted, figure
 from mldebug_mcp.logs.names import Quantity
 from mldebug_mcp.logs.names.words import pieces_of
 from mldebug_mcp.logs.run import Run, Series
-from mldebug_mcp.logs.settings.facts import POLICIES
+from mldebug_mcp.logs.settings.settings import POLICIES
 
 # Is a setting unusual by itself? Of several the least usual is told.
 

@@ -1,9 +1,9 @@
-"""Which format reads a file, and one module per format.
+"""Which format reads a file; the formats of one family share a module.
 
-A format has its `NAME` and how it is read (`read`), one of text also how it is known (`matches`). `format_list` names
-them in the order in which they are asked. A reader is imported when it is asked, so that a log costs only the readers
-that come before its own. A format of lines that can be read on as they are written offers `follow` too.
-`mlflow_folder` alone reads a folder.
+A format is a class of static methods, or the module that holds nothing else. It has its `NAME` and how it is read
+(`read`), one of text also how it is known (`matches`). A reader is imported when it is asked, so that a log costs only
+the readers that come before its own. A format of lines that can be read on as they are written offers `follow` too.
+`curve_folders` reads what a format spreads over several files.
 """
 
 from __future__ import annotations
@@ -14,16 +14,33 @@ from typing import Protocol, cast
 
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.endings import tail_of
-from mldebug_mcp.logs.format_list import BINARY_READERS, TEXT_READERS
 from mldebug_mcp.logs.log_file import LogFile
 from mldebug_mcp.logs.run import RECORDER
 from mldebug_mcp.logs.settings.printed import settings_in_head
 
+BINARY_READERS = {
+    "tensorboard": "tensorboard", "wandb": "trackers.WandbReader", "swanlab": "trackers.SwanlabReader",
+    "visualdl": "trackers.VisualdlReader", "sqlite": "trackers.SqliteReader", "parquet": "frames.ParquetReader",
+    "npz": "trainer_files.EvaluationsReader",
+}  # fmt: skip
+"""The reader of each binary format, by what `log_file.binary_format` calls it: its first bytes tell it."""
+TEXT_READERS = (
+    "json_records.RecordingReader", "wrapped_text.NotebookReader", "wrapped_text.MllogReader",
+    "trainer_files.TrainerStateReader", "trainer_files.CatboostReader", "trainer_files.GoldenValuesReader",
+    "trainer_files.MmcvReader", "trainer_files.MmengineReader", "wrapped_text.WrappedTextReader",
+    "trackers.ScalarEventsReader", "json_records.JsonLinesReader", "json_records.JsonDocumentReader",
+    "json_records.YamlReader", "table.TableReader", "table.BareColumnsReader", "text_log",
+)  # fmt: skip
+"""Readers of the formats of text, most particular first: the first that `matches` reads; `text_log` takes any text."""
+
 
 class Reader(Protocol):
-    """What a format's module offers; one of text also says from a file's name and first bytes whether it `matches`."""
+    """What a format offers; one of text also says from a file's name and first bytes whether it `matches`."""
 
     NAME: str
+
+    def matches(self, file: LogFile) -> bool:
+        """Say whether it reads a file of text."""
 
     def read(self, file: LogFile, builder: RunBuilder) -> None:
         """Put the file's records into the builder."""
@@ -32,8 +49,14 @@ class Reader(Protocol):
 def reader_of(file: LogFile) -> Reader:
     """Return the first reader that knows a file's format."""
     names = [BINARY_READERS[file.binary]] if file.binary else TEXT_READERS
-    readers = (import_module(f"mldebug_mcp.logs.formats.{name}") for name in names)
-    return cast("Reader", next(reader for reader in readers if file.binary or reader.matches(file)))
+    return next(reader for reader in map(reader_named, names) if file.binary or reader.matches(file))
+
+
+def reader_named(name: str) -> Reader:
+    """Return the reader of a name such as "table.TableReader"; its module is imported."""
+    module, _, reader = name.partition(".")
+    found = import_module(f"mldebug_mcp.logs.formats.{module}")
+    return cast("Reader", getattr(found, reader) if reader else found)
 
 
 def read_file(file: LogFile, builder: RunBuilder) -> None:
@@ -75,9 +98,9 @@ def read_files(files: Sequence[LogFile], builder: RunBuilder) -> None:
         tensorboard.read_together(files, builder)
         return
     if len(files) > 1:
-        from mldebug_mcp.logs.formats import curve_files
+        from mldebug_mcp.logs.formats import curve_folders
 
-        if curve_files.read_together(files, builder):
+        if curve_folders.read_together(files, builder):
             return
     for file in files:
         read_file(file, builder)

@@ -1,4 +1,4 @@
-"""JSON lines and tables by the block, and tables in memory → records.
+"""JSON lines and tables by the block, tables in memory and parquet files → records.
 
 Polars parses, and a count proves that nothing is lost. Every block that polars does not read exactly goes back to the
 caller, who reads it line by line or row by row: first cut into pieces, so that one odd line costs little.
@@ -8,9 +8,14 @@ from __future__ import annotations
 
 import csv
 import re
+import struct
+import subprocess
+import sys
+import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
+from pathlib import Path
 from typing import Protocol
 
 import numpy as np
@@ -18,12 +23,16 @@ import polars as pl
 from numpy.typing import NDArray
 from polars.datatypes import DataTypeClass
 
+from mldebug_mcp.core.access import library_path
+from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.core.limits import seconds_left
+from mldebug_mcp.core.text import shorten
 from mldebug_mcp.logs.attempts import EVENTS, RESUMES
 from mldebug_mcp.logs.builder import MESSAGES, RunBuilder
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.json_yaml import parse_object
 from mldebug_mcp.logs.log_file import PATIENCE, PIECE_BYTES, LogFile, blocks, lines_of, pieces
-from mldebug_mcp.logs.names.records import (
+from mldebug_mcp.logs.names.metrics import (
     ENVELOPES,
     MAX_RECORD_DEPTH,
     SUMMARY_MARKS,
@@ -33,7 +42,7 @@ from mldebug_mcp.logs.names.records import (
     tells_kind,
 )
 from mldebug_mcp.logs.numbers import WITH_UNIT, parse_number
-from mldebug_mcp.logs.run_columns import names_run
+from mldebug_mcp.logs.run_tables import names_run
 
 # Tables in memory (polars) → records: what JSON lines, CSV and parquet have in common once they are parsed.
 
@@ -448,3 +457,66 @@ class _Table:
         if delimiters != frame.height * (len(self._types) - 1):
             return None
         return frame.select(list(self._names)).rename(self._names)
+
+
+_WORKER = Path(__file__).with_name("parquet_worker.py")
+_SECONDS = 300.0
+_START_SECONDS = 2.0
+"""Processor time to import the library that decodes."""
+_ROWS_AT_A_TIME = 500_000
+_MAX_CELLS = 2_000_000_000
+_MANY_CELLS = 10_000_000
+_CELLS_PER_BYTE = 20
+"""A small file can stand for a huge table: runs of one value take no space. Up to `_MANY_CELLS` that does no harm."""
+_MAX_COLUMNS = 5000
+_MAX_PROBLEM = 1000
+
+
+class ParquetReader:
+    """Parquet: a table of metrics, such as a history exported from a tracker."""
+
+    NAME = "parquet"
+
+    @staticmethod
+    def read(file: LogFile, builder: RunBuilder) -> None:
+        """Read the rows in order; columns without numbers are passed over."""
+        empty = 0
+        for frame in _frames(file):
+            without = add_frame(builder, frame)
+            if without is None:  # numbers spelled as text
+                without = sum(not builder.record(row) for row in frame.iter_rows(named=True))
+            empty += without
+        if empty:
+            builder.note(f"skipped {empty} row(s) without a number")
+
+
+def _frames(file: LogFile) -> Iterator[pl.DataFrame]:
+    """Yield the table by pieces, as `parquet_worker` decodes them."""
+    cells = min(_MAX_CELLS, max(_MANY_CELLS, _CELLS_PER_BYTE * file.size))
+    with file.stream() as stream:
+        place = "/proc/self/fd/0" if library_path(stream).startswith("/proc") else str(file.path)
+        seconds = seconds_left()
+        allowed = int(_SECONDS if seconds is None else seconds + _START_SECONDS)
+        limits = map(str, (cells, _MAX_COLUMNS, _ROWS_AT_A_TIME, allowed))
+        worker = subprocess.Popen(  # noqa: S603 - a script of our own
+            [sys.executable, "-P", str(_WORKER), place, *limits],
+            stdin=stream, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+    timer = threading.Timer(_SECONDS, worker.kill)
+    timer.start()
+    try:
+        assert worker.stdout is not None  # noqa: S101 - it was asked for
+        while head := worker.stdout.read(8):
+            (length,) = struct.unpack("<Q", head)
+            if not length:
+                problem = worker.stdout.read(_MAX_PROBLEM).decode("utf-8", errors="replace")
+                raise InputError(f"{file.name}: {shorten(problem, 160)}")
+            yield pl.read_ipc_stream(worker.stdout.read(length))
+        if worker.wait():
+            raise InputError(
+                f"{file.name}: a damaged parquet file, or one too large: decoding it ended early; write it again"
+            )
+    finally:
+        timer.cancel()
+        worker.kill()
+        worker.communicate()

@@ -1,13 +1,17 @@
-"""Tables: CSV, TSV and the like, with a header line. Rows become records, one after another."""
+"""Tables of text: CSV, TSV and the like with a header line, and columns of bare numbers without one."""
 
 from __future__ import annotations
 
 import contextlib
 import csv
+import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import islice, pairwise
+
+import numpy as np
+from numpy.typing import NDArray
 
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.lazy import regex
@@ -15,13 +19,20 @@ from mldebug_mcp.core.text import clean, counted, shorten
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.log_file import LogFile, is_fast, lines_of
 from mldebug_mcp.logs.names import role_of
-from mldebug_mcp.logs.names.metrics import COUNTERS, canonical, is_measured, is_telling, number_in
+from mldebug_mcp.logs.names.metrics import (
+    COUNTERS,
+    canonical,
+    is_long,
+    is_measured,
+    is_telling,
+    number_in,
+    phase_in,
+    tells_kind,
+)
 from mldebug_mcp.logs.names.quantities import CLOCKS
-from mldebug_mcp.logs.names.records import is_long, phase_in, tells_kind
-from mldebug_mcp.logs.numbers import parse_number, parse_with_unit
-from mldebug_mcp.logs.run_columns import names_run
-from mldebug_mcp.logs.run_tables import ROWS_LOOKED_AT, advice_on_runs
-from mldebug_mcp.logs.text.bars import bar_in
+from mldebug_mcp.logs.numbers import parse_number, parse_numbers, parse_with_unit, to_number
+from mldebug_mcp.logs.run_tables import ROWS_LOOKED_AT, advice_on_runs, names_run
+from mldebug_mcp.logs.text.counters import bar_in
 
 # The rows of a table of text, one after another, as records.
 
@@ -147,7 +158,6 @@ class Rows:
 
 # Tables: CSV, TSV and the like, with a header line.
 
-NAME = "table"
 
 _PAIR = regex(r"[A-Za-z)'\"] ?[:=] ?[\[(]?-?\d")
 _PAIR_NAME = regex(r"[A-Za-z)] ?[:=]\s*$")
@@ -160,9 +170,45 @@ ROWS_OF_ONE_COLUMN = 3
 """Numbers below a name that make a column of it. Chosen: fewer may be a heading and what is printed under it."""
 
 
-def matches(file: LogFile) -> bool:
-    """A header of names and a row with as many cells, most of them numbers or empty; or one metric and its numbers."""
-    return _dialect(file) is not None
+class TableReader:
+    """Tables: CSV, TSV and the like, with a header line. Rows become records, one after another."""
+
+    NAME = "table"
+
+    @staticmethod
+    def matches(file: LogFile) -> bool:
+        """A header and a row with as many cells, most of them numbers or empty; or one metric and its numbers."""
+        return _dialect(file) is not None
+
+    @staticmethod
+    def read(file: LogFile, builder: RunBuilder) -> None:
+        """Read the rows. A header that comes again starts another run; cells that are no numbers are not logged.
+
+        Raises:
+            InputError: each row is a run.
+        """
+        dialect = _dialect(file)
+        if dialect is None:
+            raise InputError(f"{file.name}: no header line with rows of numbers under it; name a table of metrics")
+        _require_records(file)
+        delimiter, comments = dialect
+        rows = Rows(builder, file.path.stem)
+        try:
+            lines: Iterator[str] = islice(file.lines(), comments, None)
+            if is_fast(file):
+                from mldebug_mcp.logs.formats.frames import read_fast
+
+                lines = read_fast(file, rows, builder, delimiter, comments)
+            rows.take(csv.reader((line + "\n" for line in lines), delimiter=delimiter))
+        except csv.Error as error:
+            builder.note(f"reading stopped at a broken row ({error})")
+        rows.tell(builder)
+
+    @staticmethod
+    def follow(file: LogFile, builder: RunBuilder) -> Follower:
+        """Return what reads the table as it grows; raises InputError where each row is a run."""
+        _require_records(file)
+        return Follower(_dialect(file) or (",", 0), Rows(builder, file.path.stem))
 
 
 def _dialect(file: LogFile) -> tuple[str, int] | None:
@@ -250,36 +296,6 @@ def _require_records(file: LogFile) -> None:
         raise InputError(f"{file.name}: {advice}")
 
 
-def read(file: LogFile, builder: RunBuilder) -> None:
-    """Read the rows. A header that comes again starts another run; cells that are no numbers are not logged.
-
-    Raises:
-        InputError: each row is a run.
-    """
-    dialect = _dialect(file)
-    if dialect is None:
-        raise InputError(f"{file.name}: no header line with rows of numbers under it; name a table of metrics")
-    _require_records(file)
-    delimiter, comments = dialect
-    rows = Rows(builder, file.path.stem)
-    try:
-        lines: Iterator[str] = islice(file.lines(), comments, None)
-        if is_fast(file):
-            from mldebug_mcp.logs.formats.frames import read_fast
-
-            lines = read_fast(file, rows, builder, delimiter, comments)
-        rows.take(csv.reader((line + "\n" for line in lines), delimiter=delimiter))
-    except csv.Error as error:
-        builder.note(f"reading stopped at a broken row ({error})")
-    rows.tell(builder)
-
-
-def follow(file: LogFile, builder: RunBuilder) -> Follower:
-    """Return what reads the table as it grows; raises InputError where each row is a run."""
-    _require_records(file)
-    return Follower(_dialect(file) or (",", 0), Rows(builder, file.path.stem))
-
-
 class Follower:
     """Reads a table that grows."""
 
@@ -297,3 +313,118 @@ class Follower:
     def tell(self, builder: RunBuilder) -> None:
         """Say in the notes what was no record."""
         self._rows.tell(builder)
+
+
+MAX_COLUMNS = 20
+MIN_ROWS = 3
+MIN_SHARE_OF_NUMBERS = 0.6
+"""Share of lines that must be numbers if others stand between them; chosen by hand."""
+_LOSS = regex(r"loss", re.IGNORECASE)
+_TRAINING = regex(r"^[ \t]{0,80}(?:saving|loading)\b.*\b(?:model|checkpoint)", re.IGNORECASE | re.MULTILINE)
+_OF_PHASE = regex(r"(?:train|val|valid|eval|test)_(?!.*(?:log|output|history|result|values|losses|data))[a-z]\w*", re.I)
+"""A file that is called by a phase is called by its metric, known or not: "train_beta.txt"."""
+_LOOKED_AT = 200
+
+
+class BareColumnsReader:
+    """Columns of bare numbers without a header: one value per line or item of a list, or values with their step."""
+
+    NAME = "bare_columns"
+
+    @staticmethod
+    def matches(file: LogFile) -> bool:
+        """Its first lines are the same small number of numbers each, and nothing else."""
+        lines = [line for line in file.head.splitlines()[:_LOOKED_AT] if line.strip(" \t.…")]
+        if not lines or not parse_numbers(lines[0], MAX_COLUMNS + 1):
+            return False
+        rows = [parse_numbers(line, MAX_COLUMNS + 1) for line in lines]
+        if len(file.head) < file.size:
+            rows = rows[:-1]
+        widths = {len(row) if row is not None else 0 for row in rows}
+        if len(rows) < MIN_ROWS or rows[0] is None or len(rows[0]) > MAX_COLUMNS:
+            return False
+        return len(widths) == 1 or _is_counted([row for row in rows if row is not None], len(rows))
+
+    @staticmethod
+    def read(file: LogFile, builder: RunBuilder) -> None:
+        """Read the columns.
+
+        The one that goes up by whole numbers is the step; of two in front of the values, the first is the epoch. The
+        first of the others is the loss if the file's name says so. It is also the loss if what stands between the
+        numbers is of models and checkpoints.
+        """
+        rows = []
+        skipped = 0
+        width = 0
+        for line in file.lines():
+            row = parse_numbers(line, MAX_COLUMNS + 1) if line.strip() else None
+            if row is not None and len(row) == (width or len(row)):
+                width = len(row)
+                rows.append(row)
+            elif line.strip(" \t.…"):
+                skipped += 1
+        take_rows(np.array(rows), file, builder)
+        if skipped:
+            builder.note(f"skipped {skipped} line(s) that are not {width} numbers")
+
+
+def _is_counted(rows: list[list[float]], lines: int) -> bool:
+    """Say whether most lines are a step and values, and what stands between them is talk."""
+    alike = {len(row) for row in rows} == {len(rows[0])}
+    return (
+        alike
+        and len(rows[0]) > 1
+        and len(rows) >= max(MIN_ROWS, MIN_SHARE_OF_NUMBERS * lines)
+        and _counts(np.array(rows)[:, 0])
+    )
+
+
+def rows_in(document: object) -> NDArray[np.float64] | None:
+    """Return the rows of a JSON list that holds nothing but numbers, or rows of as many numbers; None for others.
+
+    A null stands for NaN, which JSON cannot write.
+    """
+    if not isinstance(document, list) or len(document) < MIN_ROWS or isinstance(document[0], dict):
+        return None
+    rows = [item if isinstance(item, list) else [item] for item in document]
+    width = len(rows[0])
+    if not 0 < width <= MAX_COLUMNS or any(len(row) != width for row in rows):
+        return None
+    numbers = [[math.nan if cell is None else to_number(cell) for cell in row] for row in rows]
+    table = np.array(numbers, dtype=np.float64) if all(None not in row for row in numbers) else None
+    return None if table is None or np.isnan(table).all() else table
+
+
+def take_rows(table: NDArray[np.float64], file: LogFile, builder: RunBuilder) -> None:
+    """Give rows of numbers without names to the builder; see `read`.
+
+    The rows have the shape (rows, columns); what the file is called may say what they are.
+    """
+    width = table.shape[1]
+    counters = [index for index in range(width) if _counts(table[:, index])] if width > 1 else []
+    step = counters[0] if counters else None
+    epoch = None
+    if counters[:2] == [0, 1] and width > len(counters[:2]) and np.ptp(table[:, 1]) > np.ptp(table[:, 0]):
+        epoch, step = 0, 1  # d3rlpy: "1,50,0.0029"
+    values = [index for index in range(width) if index not in (epoch, step)]
+    metric = _metric(file, alone=len(values) == 1)
+    names = {index: metric if number == 0 else f"column_{index + 1}" for number, index in enumerate(values)}
+    if step is not None:
+        names[step] = "step"
+    if epoch is not None:
+        names[epoch] = "epoch"
+    builder.columns({name: table[:, index] for index, name in names.items()}, {})
+    listed = ", ".join(f"column {index + 1} = {name}" for index, name in sorted(names.items()))
+    builder.note(f"columns without names: {listed} (guessed from the numbers and the name of the file)")
+
+
+def _metric(file: LogFile, *, alone: bool) -> str:
+    """Return what the first column of values is: what the file is called, where it has but that one and names it."""
+    stem = file.path.stem
+    if alone and (is_measured(stem) or _OF_PHASE.fullmatch(stem)):
+        return stem
+    return "loss" if _LOSS.search(file.path.name) or _TRAINING.search(file.head) else "value"
+
+
+def _counts(column: NDArray[np.float64]) -> bool:
+    return bool(np.all(column == np.round(column))) and bool(np.all(np.diff(column) > 0))

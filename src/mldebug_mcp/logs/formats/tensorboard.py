@@ -24,11 +24,11 @@ from mldebug_mcp.core.text import shorten
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.documents import Points, add_points
+from mldebug_mcp.logs.files import scalars_name
 from mldebug_mcp.logs.json_yaml import parse_object
 from mldebug_mcp.logs.log_file import LogFile
 from mldebug_mcp.logs.settings import Settings, settings_printed_in
 from mldebug_mcp.logs.settings.printed import is_configuration
-from mldebug_mcp.logs.spread import scalars_name
 
 # The configuration in event files: what the hparams plugin keeps, and texts that say settings.
 #

@@ -22,7 +22,7 @@ from mldebug_mcp.logs.log_file import FAST_BYTES, LogFile, blocks
 from mldebug_mcp.logs.names.metrics import is_telling
 from mldebug_mcp.logs.numbers import MAY_HOLD_NUMBER, NO_DIGITS, without_underscores
 from mldebug_mcp.logs.run import warns
-from mldebug_mcp.logs.text.bars import RichBar, bar_in, is_fastprogress
+from mldebug_mcp.logs.text.counters import RichBar, bar_in, is_fastprogress
 from mldebug_mcp.logs.text.known_shapes import KnownLines, Memory
 from mldebug_mcp.logs.text.line_shape import MARKS, Skeletons
 from mldebug_mcp.logs.text.parsed_line import LineContent, content_of, drawing_of, straightened

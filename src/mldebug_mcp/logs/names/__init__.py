@@ -1,6 +1,6 @@
 """The grammar of names: what the names of metrics and the keys of settings mean.
 
-`lexicon` holds the words, `grammar` reads a name, `metrics` and `records` answer what readers ask of names,
+`lexicon` holds the words, `grammar` reads a name, `metrics` answers what readers ask of names,
 `settings` reads keys. `conventions` gives the columns of a log their canonical names.
 """
 

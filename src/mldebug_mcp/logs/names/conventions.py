@@ -17,7 +17,11 @@ from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.core.text import shorten
 from mldebug_mcp.logs.columns import Column, Columns, ascends, rename, stretches_of
 from mldebug_mcp.logs.names import Quantity, Role, role_of
-from mldebug_mcp.logs.names.abbreviations import (
+from mldebug_mcp.logs.names.frameworks import BOOSTER, OF_FRAMEWORKS, is_boosted, wide_export
+from mldebug_mcp.logs.names.grammar import MAX_NAME
+from mldebug_mcp.logs.names.guesses import (
+    CONVENTIONS_AFTER_LOSSES,
+    CONVENTIONS_BEFORE_LOSSES,
     abbreviations,
     clipped_completions,
     clipped_gradients,
@@ -27,9 +31,6 @@ from mldebug_mcp.logs.names.abbreviations import (
     shares_of_a_policy,
     shares_of_phases,
 )
-from mldebug_mcp.logs.names.frameworks import BOOSTER, OF_FRAMEWORKS, is_boosted, wide_export
-from mldebug_mcp.logs.names.grammar import MAX_NAME
-from mldebug_mcp.logs.names.guesses import CONVENTIONS_AFTER_LOSSES, CONVENTIONS_BEFORE_LOSSES
 from mldebug_mcp.logs.names.lexicon import NAMESPACES, PHASES, SECONDS
 from mldebug_mcp.logs.names.losses import (
     accuracy_as_a,
@@ -48,9 +49,17 @@ from mldebug_mcp.logs.names.losses import (
     taking_turns,
     unmeasured_evaluation,
 )
-from mldebug_mcp.logs.names.metrics import COUNTERS, called, canonical, factor, is_telling, is_training_loss, rank
+from mldebug_mcp.logs.names.metrics import (
+    COUNTERS,
+    called,
+    canonical,
+    factor,
+    is_telling,
+    is_training_loss,
+    phase_in,
+    rank,
+)
 from mldebug_mcp.logs.names.quantities import PAIRS
-from mldebug_mcp.logs.names.records import phase_in
 from mldebug_mcp.logs.names.words import segments_of
 
 _OF_TRAINING = regex(r"train(?:ing)? ", re.IGNORECASE)

@@ -13,8 +13,7 @@ from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.logs.columns import Column, Columns, ascends
 from mldebug_mcp.logs.names import normal
 from mldebug_mcp.logs.names.lexicon import CONCEPTS, NAMESPACES, PARTS_OF_A_MODEL, PHASES, STATISTICS
-from mldebug_mcp.logs.names.metrics import called, canonical, is_telling
-from mldebug_mcp.logs.names.records import phase_in
+from mldebug_mcp.logs.names.metrics import called, canonical, is_telling, phase_in
 from mldebug_mcp.logs.names.words import words_in
 
 BOOSTER = "booster"

@@ -227,7 +227,7 @@ _IDIOMS: tuple[tuple[Q | None, str, float, str], ...] = (
     (Q.STEP, "", 1.0, "global_step/max_steps upd up."),
     (None, "", 1.0, "time/iterations time/episodes"),  # Stable-Baselines3 counts rollouts
     (None, "", 1.0, "acc_step acc_steps"),  # of accumulation
-    (Q.EPOCH, "", 1.0, "num_epoch n_epoch ep ep."),  # of an agent an episode: `abbreviations`
+    (Q.EPOCH, "", 1.0, "num_epoch n_epoch ep ep."),  # of an agent an episode: `guesses`
     (Q.SAMPLES_SEEN, "", 1.0, "example_counter sen. nimg n_img"),
     (Q.TOKENS_SEEN, "", 1e9, "gtokens gtok btokens btok"),
     (Q.TOKENS_SEEN, "", 1e6, "mtokens mtok"),

@@ -17,8 +17,7 @@ from mldebug_mcp.logs.columns import Column, Columns, Floats, Rows, rename
 from mldebug_mcp.logs.names import Quantity, normal, role_of
 from mldebug_mcp.logs.names.grammar import MAX_NAME
 from mldebug_mcp.logs.names.lexicon import METHODS, NAMED_LOSSES, OTHER_LANGUAGES, SET_ASIDE, all_of
-from mldebug_mcp.logs.names.metrics import called, canonical, is_evaluation, is_telling, is_training_loss
-from mldebug_mcp.logs.names.records import phase_in
+from mldebug_mcp.logs.names.metrics import called, canonical, is_evaluation, is_telling, is_training_loss, phase_in
 from mldebug_mcp.logs.names.words import segments_of, sorted_out
 
 _PERPLEXITIES = ("ppl", "perplexity", "PPL", "Perplexity")

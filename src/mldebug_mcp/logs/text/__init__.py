@@ -1,6 +1,6 @@
 """Lines of text → records; `formats.text_log` offers each line to these modules in turn.
 
-`counters` finds where the run is, `pairs` the metrics, `bars` and `tables` what is drawn, `parsed_line` puts together
-what one line holds. `assembler`, `drawn_bars` and `records` make records of it; `line_shape` and `known_shapes` read
-many lines of one shape at once.
+`counters` finds where the run is, also in bars, `pairs` the metrics, `tables` what is drawn over several lines.
+`parsed_line` puts together what one line holds. `assembler`, `drawn_bars` and `records` make records of it.
+`line_shape` and `known_shapes` read many lines of one shape at once.
 """

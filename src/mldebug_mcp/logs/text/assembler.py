@@ -19,7 +19,7 @@ from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.columns import Floats, Rows
 from mldebug_mcp.logs.names.metrics import COUNTERS, canonical, is_evaluation, is_of_record, is_pace, is_telling
 from mldebug_mcp.logs.numbers import to_number
-from mldebug_mcp.logs.run_columns import COMPARED_IN_WORDS, MAX_RANKS, is_compared
+from mldebug_mcp.logs.run_tables import COMPARED_IN_WORDS, MAX_RANKS, is_compared
 from mldebug_mcp.logs.text.counters import Counters
 from mldebug_mcp.logs.text.pairs import evaluation_name
 from mldebug_mcp.logs.text.parsed_line import Parsed, is_remark

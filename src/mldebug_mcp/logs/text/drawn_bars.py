@@ -1,4 +1,4 @@
-"""Bars that report metrics → records; see `bars` for the step that a drawing belongs to.
+"""Bars that report metrics → records; see `counters` for the step that a drawing belongs to.
 
 A printed dict that tells only the epoch takes its step from the bar around it.
 """
@@ -20,8 +20,7 @@ from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.columns import Column, Floats, Rows, stretches_of
 from mldebug_mcp.logs.names.metrics import is_evaluation
 from mldebug_mcp.logs.text.assembler import Assembler, FirstPass
-from mldebug_mcp.logs.text.bars import MAX_REDRAWS, Bar, BarCounts, Order, Placed
-from mldebug_mcp.logs.text.counters import Counters
+from mldebug_mcp.logs.text.counters import MAX_REDRAWS, Bar, BarCounts, Counters, Order, Placed
 from mldebug_mcp.logs.text.pairs import evaluation_name
 from mldebug_mcp.logs.text.parsed_line import Drawing, Parsed
 

@@ -24,7 +24,7 @@ from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.endings import is_error
 from mldebug_mcp.logs.line_prefixes import records_in, without_prefix
 from mldebug_mcp.logs.text.assembler import Assembler, Lot
-from mldebug_mcp.logs.text.bars import RichBar, bar_in, is_fastprogress
+from mldebug_mcp.logs.text.counters import RichBar, bar_in, is_fastprogress
 from mldebug_mcp.logs.text.line_shape import MARKS, ODD, Read, Shape, Skeletons, Span, learn
 from mldebug_mcp.logs.text.parsed_line import LineContent
 from mldebug_mcp.logs.text.records import MIN_LINES_TOGETHER, Lines, Part, Records, counters_of, which_go

@@ -16,6 +16,7 @@ from mldebug_mcp.logs.line_prefixes import names_phase, turns_in
 from mldebug_mcp.logs.names import Quantity, role_of
 from mldebug_mcp.logs.names.metrics import (
     COUNTERS,
+    MAX_CLASSES,
     canonical,
     factor_in,
     is_known,
@@ -24,7 +25,6 @@ from mldebug_mcp.logs.names.metrics import (
     is_telling,
     may_hold_names,
 )
-from mldebug_mcp.logs.names.records import MAX_CLASSES
 from mldebug_mcp.logs.numbers import (
     DURATION,
     MAY_HOLD_NUMBER,

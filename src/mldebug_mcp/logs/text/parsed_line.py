@@ -23,14 +23,16 @@ from mldebug_mcp.logs.names.metrics import (
     is_amount,
     is_evaluation,
     is_known,
+    is_long,
     is_telling,
     may_hold_names,
+    phase_in,
+    settled,
+    tells_kind,
 )
-from mldebug_mcp.logs.names.records import is_long, phase_in, settled, tells_kind
 from mldebug_mcp.logs.numbers import MAY_HOLD_NUMBER, NUMBER, parse_number, to_number, whole_number, without_underscores
-from mldebug_mcp.logs.settings.values import NotAnObjectError, parse_object
-from mldebug_mcp.logs.text.bars import Bar, bar_in
-from mldebug_mcp.logs.text.counters import Counters, find_counters
+from mldebug_mcp.logs.settings.settings import NotAnObjectError, parse_object
+from mldebug_mcp.logs.text.counters import Bar, Counters, bar_in, find_counters
 from mldebug_mcp.logs.text.pairs import before_metrics, evaluation_name, pairs_in, written_out
 
 # One line of text, read: its counters, its metrics, the rank that printed it.

@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.columns import Floats
-from mldebug_mcp.logs.names.metrics import canonical
-from mldebug_mcp.logs.names.records import SUMMARY_MARKS, name_in_record
+from mldebug_mcp.logs.names.metrics import SUMMARY_MARKS, canonical, name_in_record
 from mldebug_mcp.logs.numbers import HUGE, to_number
-from mldebug_mcp.logs.settings.values import MAX_OBJECT
+from mldebug_mcp.logs.settings.settings import MAX_OBJECT
 from mldebug_mcp.logs.text.assembler import Assembler, Lot, carried
 from mldebug_mcp.logs.text.drawn_bars import BarSteps, Dicts, DrawnBars, may_train
 from mldebug_mcp.logs.text.line_shape import Shape
