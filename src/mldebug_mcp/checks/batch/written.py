@@ -10,10 +10,9 @@ import numpy as np
 from mldebug_mcp.batch.batch import Batch
 from mldebug_mcp.batch.columns import CONTRASTED
 from mldebug_mcp.batch.endings import content, pairs
-from mldebug_mcp.batch.lost_text import ASKED
 from mldebug_mcp.batch.roles import RowRoles
 from mldebug_mcp.batch.sequences import Sequences
-from mldebug_mcp.batch.text_problems import EMPTY_THINKING, MIN_SHARE_EMPTY, THINKING
+from mldebug_mcp.batch.text_problems import ASKED, EMPTY_THINKING, MIN_SHARE_EMPTY, THINKING
 from mldebug_mcp.checks.batch.affected_rows import NO_ROWS, batch_evidence, of_rows
 from mldebug_mcp.checks.check import Evidence, batch_check
 
