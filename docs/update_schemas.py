@@ -16,7 +16,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from mldebug_mcp.server.strict import SCHEMAS, answer_type
+from mldebug_mcp.server.calls import SCHEMAS, answer_type
 from mldebug_mcp.server.tools import TOOLS
 
 VERSION = 1

@@ -27,7 +27,8 @@ pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 from mldebug_mcp.core.errors import InputError
-from mldebug_mcp.core.sandbox import confine, pool
+from mldebug_mcp.core.sandbox import pool
+from mldebug_mcp.core.sandbox.helper import landlock_version
 from tests.hostile.files import FILES, lowered, template
 from tests.hostile.yaml_texts import TEXTS
 from tests.stdio_process import Process
@@ -318,7 +319,7 @@ def test_a_helper_gets_no_secret_of_the_environment(tmp_path: Path) -> None:
 
 CONFINED = """
 import os, socket, sys
-from mldebug_mcp.core.sandbox.confine import confine
+from mldebug_mcp.core.sandbox.helper import confine
 root, scratch, secret = sys.argv[1:]
 confine([root], scratch, os.getppid())
 print(open(root + "/inside.txt").read())
@@ -338,7 +339,7 @@ import numpy, tokenizers
 
 
 @linux
-@pytest.mark.skipif(confine.version() < 6, reason="the kernel cannot hold a process to it")
+@pytest.mark.skipif(landlock_version() < 6, reason="the kernel cannot hold a process to it")
 def test_a_helper_opens_only_the_roots_and_the_interpreter_and_reaches_no_network(tmp_path: Path) -> None:
     import socket
 

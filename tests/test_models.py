@@ -13,7 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 import mldebug_mcp
 from mldebug_mcp import models
 from mldebug_mcp.models import Finding, Model, Number, State
-from mldebug_mcp.server.strict import answer_type
+from mldebug_mcp.server.calls import answer_type
 from mldebug_mcp.server.tools import TOOLS
 
 NUMBER: TypeAdapter[float] = TypeAdapter(Number)

@@ -46,10 +46,9 @@ from mldebug_mcp.batch.formats import (
     other_formats_note,
 )
 from mldebug_mcp.batch.formats.files import held_out_note
-from mldebug_mcp.batch.lost_text import lost_text
 from mldebug_mcp.batch.roles import Words
 from mldebug_mcp.batch.sequences import Ints, Ragged, offsets_of
-from mldebug_mcp.batch.text_problems import chat_problems, text_problems
+from mldebug_mcp.batch.text_problems import chat_problems, lost_text, text_problems
 from mldebug_mcp.batch.tokenizer import Tokenizer, load_tokenizer
 from mldebug_mcp.core.access import is_folder, open_input
 from mldebug_mcp.core.errors import InputError

@@ -38,7 +38,7 @@ from mldebug_mcp.judge.causes import (
 )
 from mldebug_mcp.judge.checkpoints import checkpoint_choice
 from mldebug_mcp.judge.classifier import evidence_from_classifier, shipped
-from mldebug_mcp.judge.column_facts import column_facts, evidence_from_columns
+from mldebug_mcp.judge.columns.facts import column_facts, evidence_from_columns
 from mldebug_mcp.judge.comparison import compare, suspects
 from mldebug_mcp.judge.evidence import (
     evidence_from_errors,

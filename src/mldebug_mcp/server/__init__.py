@@ -23,9 +23,9 @@ from mldebug_mcp import __version__
 from mldebug_mcp.core.access import Access, access_from
 from mldebug_mcp.core.sandbox.pool import Pool
 from mldebug_mcp.core.text import shorten
+from mldebug_mcp.server.calls import StrictTool
 from mldebug_mcp.server.messages import log_to_stderr, make_safe
 from mldebug_mcp.server.resources import PromptServer, SkillExtension, add_evidence, add_prompts, add_resources
-from mldebug_mcp.server.strict import StrictTool
 from mldebug_mcp.server.tools import RUN_CODE, TOOLS
 
 INSTRUCTIONS = """\

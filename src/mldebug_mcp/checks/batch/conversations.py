@@ -11,11 +11,11 @@ import numpy as np
 from mldebug_mcp.batch.batch import Batch
 from mldebug_mcp.batch.columns import CONTRASTED
 from mldebug_mcp.batch.endings import content, pairs, repeated_prompts, role_losses, rows_of_another_template
-from mldebug_mcp.batch.lost_text import ASKED
 from mldebug_mcp.batch.roles import RowRoles
 from mldebug_mcp.batch.sequences import IGNORE, Bools, Ints, Sequences, count_rows
 from mldebug_mcp.batch.templates import marker_before
 from mldebug_mcp.batch.text_problems import (
+    ASKED,
     EMPTY_THINKING,
     MIN_REPEATED_CHATS,
     MIN_SHARE_EMPTY,

@@ -1,28 +1,504 @@
-"""Statements, and where a script begins: what gets a name, and what is reached."""
+"""Statements and expressions: what gets a name, what is reached, and the abstract value of each expression."""
 
 from __future__ import annotations
 
 import ast
+import builtins
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import lru_cache
 
 from mldebug_mcp.script import library
+from mldebug_mcp.script.calls import constant_of, dotted, names_in, parameters_of
+from mldebug_mcp.script.facts import (
+    CHOSEN_BY,
+    Facts,
+    compared,
+    cut,
+    flipped,
+    joined_rows,
+    repeated,
+    role_of_name,
+    rows_cut,
+    turned_round,
+    with_rows,
+    without_role,
+)
+from mldebug_mcp.script.facts import combined as combined_facts
+from mldebug_mcp.script.terms import Term, Terms, added, gaussian_divergence, negated, sign_of, weighted
+from mldebug_mcp.script.trace.calls import Calls
 from mldebug_mcp.script.trace.events import Trace
-from mldebug_mcp.script.trace.expressions import Expressions
 from mldebug_mcp.script.trace.names import MAX_ITEMS, MAX_STATEMENTS, ROUNDS, ExhaustedError, Frame
 from mldebug_mcp.script.values import (
     DATA,
+    Choice,
     Class,
     Constant,
     Function,
     Items,
     Library,
     Object,
+    Parameters,
+    Scope,
+    Shape,
+    Tensor,
     Value,
+    cut_from,
     either,
+    end_after,
+    end_of,
+    facts_of,
     handed_on,
+    holds_layers,
+    lacking,
+    marked,
+    merged,
+    models_through,
     objects_in,
+    parameters_in,
+    plain_of,
+    shape_of,
+    terms_of,
+    written_of,
 )
+
+
+def _shape_of_both(left: Value, right: Value) -> Shape:
+    """Return the shape of what is computed of two values, element by element."""
+    shapes = {shape_of(operand) for operand in (left, right) if not isinstance(operand, Constant)}
+    if "table" in shapes:
+        return "table"
+    shapes = shapes - {"scalar"} or shapes
+    return shapes.pop() if len(shapes) == 1 else ""
+
+
+def _shape_at(node: ast.Subscript, value: Tensor, key: Value) -> Shape:
+    """Return the shape of what a subscript takes of a tensor: of the places that an index names, or of one of them."""
+    index = shape_of(key)
+    match ast.unparse(node.slice):
+        case "(:, None)" | ":, None" if value.shape == "row":
+            return "column"
+        case "(:, 0)" | ":, 0" | "(..., 0)" | "..., 0" if value.shape == "column":
+            return "row"
+    if value.shape == "row" and index in ("scalar", "row"):
+        return index
+    if value.shape == "column" and index in ("scalar", "row"):
+        return "single" if index == "scalar" else "column"
+    return value.shape if isinstance(node.slice, ast.Slice) else ""
+
+
+@lru_cache(maxsize=256)
+def _names_by_parameters(function: ast.AST) -> dict[str, set[str]]:
+    """Return the names that a function sets by what it is given, each with the parameters that decide it."""
+    found = {name: {name} for name in parameters_of(function)}
+    for node in ast.walk(function) if found else ():
+        if isinstance(node, ast.Assign):
+            given = set[str]().union(*(found.get(name, ()) for name in names_in(node.value)))
+            for name in set[str]().union(*map(names_in, node.targets)) if given else ():
+                found[name] = found.get(name, set()) | given
+    return found
+
+
+def _as_row(column: Object) -> Object:
+    column.shape = "row"
+    return column
+
+
+def _written(node: ast.Constant) -> Constant:
+    is_number = isinstance(node.value, int | float) and not isinstance(node.value, bool)
+    return Constant(node.value, Facts("number" if is_number else "", line=node.lineno))
+
+
+def _is_near_one(value: Value) -> bool:
+    """Say whether a value is a number that hardly changes the size of a part of a loss."""
+    return isinstance(value, Constant) and isinstance(value.value, int | float) and 0.1 < abs(value.value) <= 2
+
+
+def _is_of_weights(value: Value) -> bool:
+    """Say whether a value is computed of weights alone, as a penalty of their size is."""
+    return all(model.made_by.endswith("nn.Parameter") for model in models_through(value))
+
+
+class Expressions(Calls):
+    """Finds the value of an expression, and whether a test holds."""
+
+    def value(self, node: ast.expr | None) -> Value:
+        """Return the value of an expression; what stands in it happens."""
+        match node:
+            case None:
+                return Constant(None)
+            case ast.Constant():
+                return _written(node)
+            case ast.Name():
+                return self.counted(node.id, self._named(node.id), node)
+            case ast.Attribute():
+                return self.counted(node.attr, self.attribute(self.value(node.value), node.attr), node)
+            case ast.Call():
+                return self.call(node)
+            case ast.Tuple() | ast.List() | ast.Set():
+                return self._listed(node.elts)
+            case ast.Dict():
+                return self._mapping(node)
+            case ast.Subscript():
+                key = self.value(node.slice)
+                value = self.value(node.value)
+                if isinstance(node.slice, ast.Slice) and (isinstance(value, Items | Parameters) or holds_layers(value)):
+                    return replace(value) if isinstance(value, Items) else value  # other rows than those of the whole
+                if isinstance(value, Items) and plain_of(key):
+                    self.trace.chosen.add((plain_of(key), facts_of(key).line))
+                taken = self._taken(node, value, key)
+                taken = handed_on(taken, facts_of(key).line or node.lineno) if role_of_name(plain_of(key)) else taken
+                return self.counted(plain_of(key), taken, node)
+            case ast.IfExp():
+                known = self.truth(node.test)
+                if known is not None:
+                    return self.value(node.body if known else node.orelse)
+                with self.under(node):
+                    return written_of(self.value(node.body), self.value(node.orelse))
+            case ast.BoolOp():
+                return written_of(*(self.value(expr) for expr in node.values))
+            case ast.Lambda():
+                return Function(node, self.frame.scope, self.frame.path)
+            case ast.ListComp() | ast.SetComp() | ast.GeneratorExp():
+                return self._comprehension(node, node.elt)
+            case ast.DictComp():
+                return self._comprehension(node, node.value)
+            case ast.NamedExpr():
+                value = self.value(node.value)
+                self.assign(node.target, value, node)
+                return value
+            case ast.Starred() | ast.Await():
+                return self.value(node.value)
+            case ast.Yield() if self.frame.on_yield is not None:
+                self.frame.on_yield(self.value(node.value))
+                return DATA
+            case ast.Yield() | ast.YieldFrom():
+                value = handed_on(self.value(node.value), node.lineno)
+                self.frame.returned.append(Items((value,), pattern=True))
+                return DATA
+            case ast.UnaryOp() if isinstance(node.op, ast.Not):
+                known = self.truth(node.operand)
+                return DATA if known is None else Constant(not known)
+            case ast.UnaryOp():
+                return self._turned(node)
+            case ast.Compare():
+                left, *others = [self.value(expr) for expr in (node.left, *node.comparators)]
+                is_single = len(others) == 1 and not self.stands_for_several
+                known = self._compared(left, node.ops[0], others[0]) if is_single else None
+                if known is not None:
+                    return Constant(known, Facts(line=node.lineno))
+                self.note_clock(facts_of(left), facts_of(others[0]))
+                return Tensor(shape=shape_of(left), facts=compared(node, facts_of(left), facts_of(others[0])))
+            case ast.BinOp():
+                return self._combined(node)
+            case ast.JoinedStr():
+                return self._formatted(node)
+        return DATA
+
+    def _formatted(self, node: ast.JoinedStr) -> Value:
+        """Return a text that is put together of parts, where all of these are known."""
+        parts = [self.value(part.value if isinstance(part, ast.FormattedValue) else part) for part in node.values]
+        plain = all(
+            part.conversion == -1 and not part.format_spec
+            for part in node.values
+            if isinstance(part, ast.FormattedValue)
+        )
+        texts = [part.value for part in parts if isinstance(part, Constant) and isinstance(part.value, str)]
+        return Constant("".join(texts), Facts(line=node.lineno)) if plain and len(texts) == len(parts) else DATA
+
+    def _turned(self, node: ast.UnaryOp) -> Value:
+        """Return what `-x`, `+x` or `~x` is."""
+        operand = self.value(node.operand)
+        turned = isinstance(node.op, ast.USub)
+        if isinstance(operand, Constant):
+            known_number = turned and isinstance(operand.value, int | float)
+            number = -operand.value if known_number else constant_of(node)  # type: ignore[operator]
+            return Constant(number, operand.facts)
+        terms, facts = terms_of(operand), facts_of(operand)
+        return Tensor(
+            models_through(operand),
+            end_after("neg", operand),
+            terms=negated(terms) if turned else terms,
+            shape=shape_of(operand),
+            negative=turned,
+            facts=flipped(facts) if isinstance(node.op, ast.Invert) else turned_round(facts),
+        )
+
+    def _mapping(self, node: ast.Dict) -> Items:
+        """Return a mapping that is written out, with those that it is spread with: a later key counts."""
+        parts: list[Items] = []
+        for key_node, value_node in zip(node.keys, node.values, strict=True):
+            key, value = self.value(key_node), self.value(value_node)
+            if key_node is None and isinstance(value, Items):
+                parts.append(value)
+            else:
+                value = self.with_role(plain_of(key), value, value_node)
+                parts.append(Items((value,), (key.value if isinstance(key, Constant) else None,)))
+        return merged(*parts)
+
+    def _combined(self, node: ast.BinOp) -> Value:
+        return self.combined(node, self.value(node.left), self.value(node.right))
+
+    def combined(self, node: ast.BinOp, left: Value, right: Value) -> Value:
+        """Return what an operation makes of two values."""
+        if isinstance(node.op, ast.Add) and isinstance(left, Items) and isinstance(right, Items):
+            halves = joined_rows([facts_of(left), facts_of(right)]).halves
+            return Items(tuple(marked(part, halves) if halves else part for part in (*left.values, *right.values)))
+        if isinstance(node.op, ast.BitOr) and isinstance(left, Items) and isinstance(right, Items):
+            return merged(left, right)
+        listed = isinstance(left, Items) or (isinstance(right, Items) and facts_of(left).kind == "")
+        if isinstance(node.op, ast.Add) and (listed or parameters_in(left) or parameters_in(right)):
+            return Items((left, right), pattern=True)
+        only = left.values[0] if isinstance(left, Items) and len(left.values) == 1 else None
+        if isinstance(node.op, ast.Mult) and isinstance(only, Constant):
+            return Tensor(facts=repeated(only.value, facts_of(right)))
+        if isinstance(node.op, ast.Sub):
+            self.trace.sides.setdefault(id(node), []).append((left, right))
+        parts = [
+            Tensor(parameters.models) if isinstance(parameters, Parameters) else parameters
+            for parameters in (left, right)
+        ]
+        ends = [end_of(operand) for operand in (left, right)]
+        if isinstance(node.op, ast.Mult) and "log_prob" in ends and ends[0] != ends[1]:
+            weight = models_through(right if ends[0] == "log_prob" else left)
+            if weight and self.gradients:
+                self.event("policy", weight, node)
+        known = all(
+            isinstance(tensor, Constant) or (isinstance(tensor, Tensor) and tensor.is_known) for tensor in (left, right)
+        )
+        reached = models_through(*parts)
+        models = reached if self.gradients is not False else frozenset[Object]()
+        terms, shape = self._terms(node, left, right), _shape_of_both(left, right)
+        lost_of, lacks = frozenset[Object]() if models else reached | cut_from(left, right), lacking(left, right)
+        if isinstance(node.op, ast.Add) and models and (lost := cut_from(left, right)) and lost & models:
+            lacks = node.lineno
+        ends_in = "log_prob" if "log_prob" in ends else ""
+        of_padding = [facts_of(side) for side in (right, left) if facts_of(side).kind == "padding"]
+        counts_places = facts_of(right).kind in ("padding", "real", "length")
+        if isinstance(node.op, ast.Div) and models and of_padding and counts_places:
+            self.trace.padding_kept.append((of_padding[0].line, node.lineno))
+        self.note_clock(facts_of(left), facts_of(right))
+        facts = combined_facts(node, facts_of(left), facts_of(right))
+        reduced = [facts_of(side).reduced for side in (left, right)]
+        if isinstance(node.op, ast.Add) and sorted(reduced) == ["mean", "sum"]:
+            if not _is_of_weights((left, right)[reduced.index("sum")]):
+                self.trace.reductions.append((node.lineno, facts_of((left, right)[reduced.index("sum")]).line))
+        elif isinstance(node.op, ast.Mult) and any(map(_is_near_one, (left, right))):
+            facts = replace(facts, reduced=reduced[0] or reduced[1])
+        made = Tensor(models, ends_in, known, terms=terms, shape=shape, cut=lost_of, lacks=lacks, facts=facts)
+        return replace(made, end_line=node.lineno) if reached and not models else made
+
+    def _chosen_by(self, node: ast.Subscript) -> str:
+        """Return what a call gives a function, or an object, that chooses a part of rows by it; empty for none."""
+        if not self.through:
+            return ""
+        given = _names_by_parameters(self.stack[-1])
+        parts = [part for part in ast.walk(node.slice) if isinstance(part, ast.Name | ast.Attribute)]
+        names = {name for part in parts if isinstance(part, ast.Name) for name in given.get(part.id, ())}
+        values = [self._named(name) for name in sorted(names)]
+        values += [self.value(part) for part in parts if dotted(part).startswith("self.")]
+        line = getattr(self.through[-1], "lineno", 0)
+        chosen = [
+            repr(value.value)
+            if isinstance(value, Constant)
+            else self.numbered(value)
+            if isinstance(value, Object)
+            else f"line {line}"
+            for value in values
+        ]
+        return f"{CHOSEN_BY}{', '.join(chosen)}" if chosen else ""
+
+    def _taken(self, node: ast.Subscript, value: Value, key: Value) -> Value:
+        """Return what a subscript takes of a value."""
+        plain = key.value if isinstance(key, Constant) else None
+        if isinstance(value, Choice):
+            return either(*(self._taken(node, choice, key) for choice in value.values))
+        if isinstance(value, Object) and value.kind == "unknown" and value.is_table() and rows_cut(node):
+            given = self._chosen_by(node)
+            part = self.attribute_of_object(value, f"[{ast.unparse(node.slice)}]{given}")
+            if isinstance(part, Object):
+                part.facts, part.shape = with_rows(value.facts, node, given), value.shape
+            return part
+        if self.reading and isinstance(value, Object) and value.kind == "unknown" and rows_cut(node):
+            source = value.facts.source or self.numbered(value)
+            return Tensor(facts=with_rows(cut(replace(value.facts, source=source), node), node, self._chosen_by(node)))
+        taken = self.item(value, plain)
+        if shape_of(value) == "table" and isinstance(plain, str) and isinstance(taken, Tensor | Object):
+            return replace(taken, shape="row") if isinstance(taken, Tensor) else _as_row(taken)
+        if plain == "attention_mask" and isinstance(taken, Tensor | Object) and not facts_of(taken).kind:
+            return Tensor(facts=Facts("real", line=node.lineno))
+        if isinstance(value, Tensor) and isinstance(taken, Tensor):
+            if self.reading and not value.facts.source and rows_cut(node):
+                source = f"{node.lineno}:{node.col_offset}"
+                return replace(taken, facts=with_rows(replace(value.facts, source=source), node, self._chosen_by(node)))
+            facts = with_rows(cut(value.facts, node), node, self._chosen_by(node))
+            chosen = not isinstance(node.slice, ast.Slice | ast.Tuple | ast.Constant)
+            return replace(taken, facts=without_role(facts) if chosen else facts, shape=_shape_at(node, value, key))
+        return taken
+
+    def _terms(self, node: ast.BinOp, left: Value, right: Value) -> Terms:
+        """Return what a combination of two values is the sum of."""
+        if isinstance(node.op, ast.Add | ast.Sub):
+            sign = gaussian_divergence(node)
+            if sign:
+                return frozenset({Term("kl", sign, node.lineno)})
+            return added(terms_of(left), terms_of(right), subtracts=isinstance(node.op, ast.Sub))
+        of_left, of_right = terms_of(left), terms_of(right)
+        if isinstance(node.op, ast.Mult | ast.Div) and not of_right:
+            return weighted(of_left, node.right, self._sign(node.right, right))
+        if isinstance(node.op, ast.Mult):
+            known_left = all(term.quantity == "other" for term in of_left)
+            if not of_left or known_left:
+                return weighted(of_right, node.left, self._sign(node.left, left))
+            if all(term.quantity == "other" for term in of_right):
+                return weighted(of_left, node.right, self._sign(node.right, right))
+        return frozenset({Term("other", 1, node.lineno)}) if of_left or of_right else frozenset()
+
+    def _sign(self, node: ast.expr, weight: Value) -> int:
+        """Return the sign of a weight: as its value has it, else as it is written; 0 where an unseen mapping has it."""
+        if isinstance(weight, Constant) and isinstance(weight.value, int | float):
+            return -1 if weight.value < 0 else 1
+        if isinstance(weight, Tensor) and weight.negative:
+            return -1
+        inner = node.func if isinstance(node, ast.Call) else node
+        chosen = isinstance(node, ast.Subscript) and not isinstance(node.slice, ast.Constant | ast.Slice | ast.Tuple)
+        chosen = chosen or (isinstance(inner, ast.Attribute) and inner is not node and inner.attr == "get")
+        unseen = (
+            chosen and isinstance(inner, ast.Subscript | ast.Attribute) and isinstance(self.value(inner.value), Object)
+        )
+        return 0 if unseen and not models_through(weight) else sign_of(node)
+
+    def _named(self, name: str) -> Value:
+        value = self.frame.scope.find(name)
+        if value is not None:
+            return value
+        if name == "__name__":
+            return Constant("__main__")
+        known = library.usual_name(name)
+        if known or hasattr(builtins, name):
+            return Library(known or name)
+        given = Object(name=name, made_by=name)
+        self.trace.objects.append(given)
+        self.top.names[name] = given
+        return given
+
+    def _listed(self, nodes: Sequence[ast.expr]) -> Items:
+        values: list[Value] = []
+        pattern = False
+        for node in nodes:
+            value = self.value(node)
+            if isinstance(node, ast.Starred):
+                pattern = pattern or not isinstance(value, Items) or value.pattern
+                values += value.values if isinstance(value, Items) else [value]
+            else:
+                values.append(value)
+        return Items(tuple(values), pattern=pattern, loops=self.loops if not nodes else None)
+
+    def _comprehension(
+        self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp, kept: ast.expr
+    ) -> Value:
+        outer, loops, alone = self.frame.scope, self.loops, self.stands_for_several
+        self.frame.scope = Scope(outer)
+        try:
+            for place, part in enumerate(node.generators):
+                through = self.value(part.iter)
+                if (
+                    place == 0
+                    and len(node.generators) == 1
+                    and isinstance(through, Items)
+                    and not through.pattern
+                    and not part.ifs
+                    and len(through.values) <= MAX_ITEMS
+                ):
+                    values, keys = [], []
+                    for value in map(Constant, through.keys) if through.keys else through.values:
+                        self.assign(part.target, value, kept)
+                        key = self.value(node.key) if isinstance(node, ast.DictComp) else DATA
+                        keys += [str(key.value)] if isinstance(key, Constant) else []
+                        values.append(self.value(kept))
+                    return Items(tuple(values), tuple(keys) if len(keys) == len(values) else ())
+                if place == 0 and (halves := self._halves(node, kept, through)):
+                    return halves
+                self.loops = (*self.loops, (kept.lineno, 0))
+                self.stands_for_several = True
+                self.iterate(through, kept)
+                self.assign(part.target, self.element(through), kept)
+                for test in part.ifs:
+                    self.value(test)
+            value = self.value(kept)
+        finally:
+            self.frame.scope, self.loops, self.stands_for_several = outer, loops, alone
+        return value if isinstance(value, Parameters) else Items((value,), pattern=True)
+
+    def _halves(
+        self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp, kept: ast.expr, through: Value
+    ) -> Value | None:
+        """Return what `[f(row[key]) for key in ("chosen", "rejected") for row in rows]` gives; None for others."""
+        keys = [plain_of(part) for part in through.values] if isinstance(through, Items) else []
+        if len(node.generators) != 2 or {*map(role_of_name, keys)} != {"preferred", "other"} or len(keys) != 2:
+            return None
+        parts = []
+        for key in through.values if isinstance(through, Items) else ():
+            self.assign(node.generators[0].target, key, kept)
+            self.assign(node.generators[1].target, self.element(self.value(node.generators[1].iter)), kept)
+            parts.append(self.value(kept))
+        halves = joined_rows([facts_of(part) for part in parts]).halves
+        return Items((marked(parts[0], halves),), pattern=True) if halves else None
+
+    def truth(self, test: ast.expr) -> bool | None:
+        """Return whether a test holds, None where the script does not decide it."""
+        match test:
+            case ast.UnaryOp(op=ast.Not()):
+                inner = self.truth(test.operand)
+                return None if inner is None else not inner
+            case ast.BoolOp():
+                parts = [self.truth(part) for part in test.values]
+                deciding = isinstance(test.op, ast.Or)
+                if deciding in parts:
+                    return deciding
+                return None if None in parts else not deciding
+            case ast.Compare() if len(test.ops) == 1:
+                return self._compared(self.value(test.left), test.ops[0], self.value(test.comparators[0]))
+            case ast.Call(func=ast.Name("isinstance"), args=[subject, kinds]):
+                return self._is_one_of(self.value(subject), self.value(kinds))
+            case ast.Call(func=ast.Name("hasattr"), args=[subject, ast.Constant(str(name))]):
+                owner = self.value(subject)
+                is_known = isinstance(owner, Object) and owner.made_by == library.BATCH_SAMPLER
+                return name in owner.attributes if is_known and isinstance(owner, Object) else None
+        value = self.value(test)
+        if isinstance(value, Constant):
+            return bool(value.value)
+        return True if isinstance(value, Object) and value.kind not in ("unknown", "instance") else None
+
+    def _is_one_of(self, value: Value, kinds: Value) -> bool | None:
+        """Return whether a value is of a class, or of any of several, None where that is not known."""
+        if isinstance(kinds, Items):
+            answers = {self._is_one_of(value, kind) for kind in kinds.values}
+            return True if True in answers else None if None in answers else False
+        if isinstance(value, Object) and value.made_by == library.BATCH_SAMPLER and isinstance(kinds, Library):
+            return kinds.name.endswith(("BatchSampler", "sampler.Sampler", "data.Sampler"))
+        if not isinstance(value, Object) or value.kind not in library.CLASSES_OF:
+            return None
+        if isinstance(kinds, Class):
+            return None if value.definition is None else kinds.node in self.classes(value.definition)
+        name = kinds.name.rpartition(".")[2] if isinstance(kinds, Library) else ""
+        asked = {kind for kind, names in library.CLASSES_OF.items() if name in names}
+        return value.kind in asked if asked else None
+
+    def _compared(self, left: Value, operator: ast.cmpop, right: Value) -> bool | None:
+        if isinstance(left, Constant) and isinstance(right, Constant):
+            same = left.value == right.value
+            return {ast.Eq: same, ast.NotEq: not same, ast.Is: same, ast.IsNot: not same}.get(type(operator))
+        if isinstance(left, Constant) and isinstance(right, Items) and isinstance(operator, ast.In | ast.NotIn):
+            listed = [Constant(key) for key in right.keys] if right.keys else list(right.values)
+            known = not right.pattern and all(isinstance(value, Constant) for value in listed)
+            return (left in listed) is isinstance(operator, ast.In) if known else None
+        if isinstance(right, Constant) and right.value is None and isinstance(operator, ast.Is | ast.IsNot):
+            is_unknown = isinstance(left, Object) and left.kind == "unknown"
+            known = isinstance(left, Object | Items | Function | Class | Parameters) and not is_unknown
+            return isinstance(operator, ast.IsNot) if known else None
+        return None
 
 
 class Statements(Expressions):

@@ -1,4 +1,4 @@
-"""How a column of a run stands to bounds, to passes over the data, to events and to settings."""
+"""Losses and shares next to what a guess has, and to what the data and the format of numbers allow."""
 
 from __future__ import annotations
 
@@ -7,147 +7,30 @@ import re
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mldebug_mcp.checks.curve import mad, monotone, sample
 from mldebug_mcp.checks.evaluation import ERRORS_OF_VALUES, MOST_BEYOND_ONE, as_shares
 from mldebug_mcp.checks.progress import is_late, passes_at, uniform_loss
 from mldebug_mcp.checks.run.loss_start import AT_ONCE, LOSS_START_FIRST_STEPS
-from mldebug_mcp.checks.run.resume import restart_of_data
 from mldebug_mcp.checks.run.settings import prompts_counted
-from mldebug_mcp.core.arrays import median, quantile
+from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import figure, percent
-from mldebug_mcp.judge.column_pairs import (
+from mldebug_mcp.judge.columns.run_columns import (
     LEAST_PAIRS,
     LOSSES,
     MIN_RECORDS_FOR_LEVEL,
     NOT_BY_LOSS,
     POLICIES,
     columns_of,
+    from_to,
     named,
     tail,
     training_loss,
 )
 from mldebug_mcp.logs import Run, Series
-from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity
-from mldebug_mcp.logs.names.quantities import THROUGHPUTS
 from mldebug_mcp.logs.settings.settings import flag_of
 from mldebug_mcp.models.diagnosis import DerivedFact
-
-# Jumps and passes over the data: rows that are bad come once in each pass, in whatever order.
-
-
-LEAST_JUMPS = 4
-"""Jumps of the loss that are compared with its passes. Chosen: as usual."""
-MOST_CHANCE = 0.02
-"""The chance at most that no two of them fall into one pass. Chosen: as usual."""
-AROUND = 11
-"""Records whose median is the level of one."""
-JUMPS_BY = 20.0
-"""Deviations from that level that make a jump. Chosen: noise has none."""
-LEAST_JUMP = 3.0
-"""Times the size of that level that makes a jump. Chosen: noise has none."""
-MOST_RECORDS = 200_000
-"""Records that are looked at: a bound on what it costs."""
-
-
-def one_jump_a_pass(run: Run) -> Iterator[DerivedFact]:
-    """Yield that the loss jumps once in each pass over the data, or in nearly each, and never twice."""
-    loss = training_loss(run, AROUND + 1, not_of=POLICIES)
-    ends = passes_at(run, loss.step[[0, -1]]) if loss is not None and len(loss) <= MOST_RECORDS else None
-    if loss is None or ends is None:
-        return
-    at = loss.step[_jumps(loss.value)]
-    passes = passes_at(run, at) if len(at) >= LEAST_JUMPS else None
-    if passes is None:
-        return
-    own, (first, last) = np.maximum(1, np.ceil(passes)), np.maximum(1, np.ceil(ends)).tolist()
-    count = round(last - first) + 1
-    chance = math.prod(1 - number / count for number in range(len(at))) if len(at) <= count else 0.0
-    if len(np.unique(own)) < len(at) or not 0 < chance <= MOST_CHANCE:
-        return
-    yield DerivedFact.model_construct(
-        fact="one_jump_a_pass",
-        text=(
-            f"{named(loss)} jumps {len(at)} times in {count} passes over the data, and never twice in one. At "
-            f"random that has a chance of {figure(chance)}; the same rows come once in each pass."
-        ),
-        values={"jumps": float(len(at)), "passes": float(count), "chance": chance},
-        steps=[float(at[0])],
-    )
-
-
-def _jumps(values: Floats) -> NDArray[np.int64]:
-    """Return where single records, or a few in a row, begin to lie far above the level around them."""
-    padded = np.pad(values, AROUND // 2, mode="edge")
-    level = np.median(np.lib.stride_tricks.sliding_window_view(padded, AROUND), axis=1)
-    above = (values - level) / np.maximum(np.abs(level), 1e-12)
-    far = above > max(JUMPS_BY * mad(above), LEAST_JUMP)
-    return np.flatnonzero(far & ~np.concatenate([[False], far[:-1]]))
-
-
-WORSE = 1.5
-"""Times its level before by which an evaluation is worse for a stretch. Chosen: noise of a fixed set has far less."""
-BACK = 1.1
-"""Times that level to which it comes back. Chosen."""
-LEAST_EVALUATIONS = 5
-"""Evaluations that show a level, a stretch and a way back. Chosen."""
-
-
-def worse_for_a_stretch(run: Run) -> Iterator[DerivedFact]:
-    """Yield that evaluation gets far worse where the training loss jumps, and comes back to where it was.
-
-    Not this where the learning rate rises there, or where the loss jumps as far at other times.
-    """
-    loss = training_loss(run, AROUND, not_of=POLICIES)
-    if loss is None or run.step_name == "epoch":  # each epoch has all rows
-        return
-    for evaluation in columns_of(run, *LOSSES, phase="eval", least=LEAST_EVALUATIONS):
-        worst = 1 + int(np.argmax(evaluation.value[1:-1]))
-        last = int(np.argmin(evaluation.value[:worst]))
-        before, high = evaluation.value[[last, worst]].tolist()
-        after = float(evaluation.value[worst + 1 :].min())
-        between = (loss.step > evaluation.step[last]) & (loss.step <= evaluation.step[worst])
-        earlier = loss.where(loss.step <= evaluation.step[last]).value[-AROUND:]
-        if (
-            not between.any()
-            or between.all()
-            or not len(earlier)
-            or not 0 < after <= BACK * before
-            or high < WORSE * before
-        ):
-            continue
-        at = np.flatnonzero(between)
-        highest = int(at[int(np.argmax(loss.value[at]))])
-        usual = loss.value[(loss.step > evaluation.step[0]) & ~between]
-        least = max(WORSE * quantile(usual, 0.95), float(usual.max()))
-        if loss.value[highest] < least or _rate_rises(run, float(loss.step[highest])):
-            continue
-        yield DerivedFact.model_construct(
-            fact="worse_for_a_stretch",
-            text=(
-                f"{named(evaluation)} is {figure(before)} at {figure(float(evaluation.step[last]))}, {figure(high)} at "
-                f"{figure(float(evaluation.step[worst]))} and {figure(after)} again later. {named(loss)} goes from "
-                f"about {figure(median(earlier))} to {figure(float(loss.value[highest]))} at "
-                f"{run.place(float(loss.step[highest]))}. Rows that contradict the others do that, or an "
-                "update that is far too large."
-            ),
-            values={"before": before, "worst": high, "after": after},
-            steps=[float(loss.step[highest])],
-        )
-        return
-
-
-def _rate_rises(run: Run, step: float) -> bool:
-    """Say whether the learning rate has risen in the tenth of the run before a step, as at a warm restart."""
-    if "learning_rate" not in run:
-        return False
-    rate = run["learning_rate"].finite
-    lately = rate.where((rate.step > step - run.last_step / 10) & (rate.step <= step)).value
-    return len(lately) > 1 and float(lately.max()) > BACK * float(lately[0])
-
 
 # Saturation: a column rests at a bound.
 
@@ -330,18 +213,13 @@ def majority(run: Run) -> Iterator[DerivedFact]:
         yield DerivedFact.model_construct(
             fact="rare_class_unanswered" if is_rare else "accuracy_of_majority",
             text=(
-                f"{named(series)} is {_from_to(later)} in the later half of {len(series)} evaluations; {source} is "
+                f"{named(series)} is {from_to(later)} in the later half of {len(series)} evaluations; {source} is "
                 f"{figure(share)}, so one answer for all rows is right in {figure(larger)}. Guessed by that share it "
                 f"has a loss of {figure(_loss_of_guess(share))}{loss_text}."
             ),
             values={"larger": larger, "last": float(later[-1])},
         )
         return
-
-
-def _from_to(values: Floats) -> str:
-    low, high = figure(float(values.min())), figure(float(values.max()))
-    return low if low == high else f"{low} to {high}"
 
 
 def _configured_share(run: Run) -> tuple[float | None, str]:
@@ -351,319 +229,6 @@ def _configured_share(run: Run) -> tuple[float | None, str]:
         if value is not None and 0 < value < 1:
             return value, name
     return None, ""
-
-
-# A length that stands at its limit.
-
-
-NEAR_LIMIT = 0.85
-"""Share of the limit that the mean length comes to. Chosen."""
-MANY_CUT = 0.3
-"""Share of completions that are cut. Chosen."""
-ALL_CUT = 0.97
-"""Share of completions that are cut from which on hardly one ends by itself, which no limit explains. Chosen."""
-
-
-def at_limit(run: Run) -> Iterator[DerivedFact]:
-    """Yield that completions reach their limit, with the share that is cut."""
-    cut = columns_of(run, Quantity.CLIPPED_COMPLETIONS, phase="train")
-    lengths = columns_of(run, Quantity.COMPLETION_LENGTH, phase="train")
-    limit = run.setting("max_completion_length")
-    if not cut or len(cut[0]) < MIN_RECORDS_FOR_LEVEL or median(cut[0].value) < MANY_CUT:
-        return
-    text = f"{percent(median(cut[0].value))} of the completions are cut at their limit (median of {len(cut[0])} records"
-    text += f"; {percent(median(tail(cut[0])))} lately)"
-    if lengths:
-        text += f"; the mean length is {figure(median(tail(lengths[0])))}" + (
-            f" of at most {figure(limit)}" if limit else ""
-        )
-    longer = columns_of(run, Quantity.COMPLETION_LENGTH, phase="eval")
-    if longer and lengths and median(longer[0].value) > median(lengths[0].value) / NEAR_LIMIT:
-        text += f", and {figure(median(longer[0].value))} in evaluation"
-    yield DerivedFact.model_construct(
-        fact="cut_at_limit" if median(cut[0].value) < ALL_CUT else "none_ends",
-        text=f"{text}. What is cut before its answer earns nothing; a few per cent are expected.",
-        values={"share": median(cut[0].value)},
-    )
-
-
-# How much of a policy's ratios is clipped, against what healthy policies have.
-
-
-MOST_CLIPPED = 0.15
-"""Median share from which on a policy is clipped more than any healthy one of the data set."""
-HEALTHY_CLIPPED = (56, 0.044, 0.13)
-"""Healthy policies of the data set that log it, the 95 % quantile of their medians, and the highest. Counted."""
-
-
-def much_clipped(run: Run) -> Iterator[DerivedFact]:
-    """Yield a share of clipped ratios that no healthy policy of the data set has."""
-    columns = columns_of(run, Quantity.CLIP_FRACTION, phase="train", least=MIN_RECORDS_FOR_LEVEL)
-    most = max(columns, key=lambda series: median(series.value), default=None)
-    if most is None or median(most.value) < MOST_CLIPPED:
-        return
-    count, usual, highest = HEALTHY_CLIPPED
-    yield DerivedFact.model_construct(
-        fact="much_clipped",
-        text=(
-            f"{named(most)} is about {figure(median(most.value))} (median of {len(most)} records): so many ratios to "
-            f"the policy that sampled are clipped. Of {count} healthy policies that were trained for comparison 95 % "
-            f"have a median of at most {figure(usual)}, and none above {figure(highest)}."
-        ),
-        values={"share": median(most.value), "usual": usual},
-    )
-
-
-# What grows all the way: by the same amount at each step, or ever more slowly.
-
-
-ORDERED = 0.9
-"""Rank correlation with the step. Chosen."""
-STRAIGHT = 0.95
-"""Share of the variance that a straight line explains. Chosen."""
-GROWS = 3.0
-"""Factor of the growth. Chosen."""
-
-
-def growing(run: Run) -> Iterator[DerivedFact]:
-    """Yield gradient norms that grow all the way while the loss does not rise."""
-    if (loss := training_loss(run, MIN_RECORDS_FOR_LEVEL, not_of=POLICIES)) is None:
-        return
-    began, ends = median(loss.value[:LEAST_PAIRS]), median(loss.value[-LEAST_PAIRS:])
-    if ends > began:
-        return
-    for series in columns_of(run, Quantity.GRADIENT_NORM, least=2 * MIN_RECORDS_FOR_LEVEL):
-        if series.role is None or not series.role.is_whole:
-            continue
-        ordered = monotone(sample(series.value))
-        tenth = max(LEAST_PAIRS, len(series) // 10)
-        first, last = median(series.value[:tenth]), median(series.value[-tenth:])
-        if ordered < ORDERED or first <= 0 or last < GROWS * first:
-            continue
-        line = np.polyval(np.polyfit(series.step, series.value, 1), series.step)
-        explained = 1 - float(np.var(series.value - line) / np.var(series.value))
-        how = "in a straight line" if explained >= STRAIGHT else "nearly without a break"
-        yield DerivedFact.model_construct(
-            fact="norm_grows",
-            text=(
-                f"{named(series)} grows {how} from {figure(first)} to {figure(last)} (medians of {tenth} records, rank "
-                f"correlation with the step {ordered:.2f}) while the loss goes from {figure(began)} to {figure(ends)}. "
-                "The gradient of fresh rows keeps its size or shrinks as the loss falls; a sum that is carried from "
-                "step to step grows."
-            ),
-            values={"from": first, "to": last, "order": ordered},
-        )
-
-
-# What a curve does where a run goes on from a checkpoint, and right after the first evaluation.
-
-
-BEFORE = 8
-"""Records before an event. Chosen."""
-AFTER = 4
-"""Records after an event. Chosen."""
-SIGMAS = 5.0
-"""Standard errors by which those records part. Chosen."""
-LEAST_MOVE = 0.1
-"""Share of the level by which those records part. Chosen."""
-MOST_RESUMES = 2
-"""Resumes that are stated. Chosen: the first one is the purest."""
-SHOWN_AFTER = 3
-"""Values after a resume that are stated. Chosen."""
-JUMPS = 1.5
-"""Times the value before by which a rate or a loss scale jumps. Chosen."""
-ON_COURSE = 1.25
-"""Times the value before by which a rate or a loss scale goes on. Chosen: a schedule does."""
-_STATE = (Quantity.LEARNING_RATE, Quantity.LOSS_SCALE)
-_COUNTS = (Quantity.EPOCH, Quantity.SAMPLES_SEEN, Quantity.TOKENS_SEEN)
-_PACE = (Quantity.STEP_TIME, *sorted(THROUGHPUTS))
-
-
-def around_resumes(run: Run) -> Iterator[DerivedFact]:
-    """Yield what rate, scale, loss, gradient norm, counters and pace are before and after a resume, in one line."""
-    restart = restart_of_data(run)
-    steps = {*run.resumes, *(segment.first_step for segment in run.segments[1:])}
-    steps |= set() if restart is None else {restart[0]}
-    for step in sorted(steps)[:MOST_RESUMES]:
-        pace = next((quantity for quantity in _PACE if _sides(run, quantity, step)), Quantity.STEP_TIME)
-        wanted = (*_STATE, Quantity.LOSS, Quantity.GRADIENT_NORM, *_COUNTS, pace)
-        sides = {quantity: pair for quantity in wanted if (pair := _sides(run, quantity, step)) is not None}
-        if not sides:
-            continue
-        off_course = [quantity for quantity, pair in sides.items() if _leaves_course(quantity, *pair)]
-        first = sorted(sides, key=lambda quantity: quantity not in off_course)
-        lines = [_side_by_side(quantity, *sides[quantity]) for quantity in first]
-        moved = [named(sides[quantity][0]) for quantity in off_course]
-        off = f" Off course: {', '.join(moved)}." if moved else ""
-        rises = Quantity.LOSS in off_course and _is_above(*sides[Quantity.LOSS])
-        yield DerivedFact.model_construct(
-            fact="rises_at_resume" if rises else "moves_at_resume" if moved else "around_resume",
-            text=(
-                f"Up to {BEFORE} records before | the first after the resume at {run.place(step)}: {'; '.join(lines)}."
-                f"{off} A whole state goes on where it was."
-            ),
-            values={"moved": float(len(moved))},
-            steps=[step],
-        )
-        if not moved:
-            return
-
-
-def _is_above(before: Series, after: Series) -> bool:
-    """Say whether a curve goes on above all of its last values: rows that were seen before would let a loss fall."""
-    return float(after.value[0]) > float(before.value[-BEFORE:].max())
-
-
-def _sides(run: Run, quantity: Quantity, step: float) -> tuple[Series, Series] | None:
-    """Return the values of a quantity before a resume and after it; None where it is not logged on both sides."""
-    found = next(
-        (series for series in columns_of(run, quantity, phase="train") if series.role and series.role.is_whole), None
-    )
-    if found is None:
-        return None
-    again = next((at for at, segment in enumerate(run.segments) if at and segment.first_step == step), 0)
-    before, after = found, found
-    if again:
-        old, new = (run.segments[at].series.get(found.name) for at in (again - 1, again))
-        if old is None or new is None:
-            return None
-        before, after = old.finite, new.finite
-    before, after = before.where(before.step < step), after.where(after.step >= step)
-    return (before, after) if len(before) >= LEAST_PAIRS and len(after) else None
-
-
-def _side_by_side(quantity: Quantity, before: Series, after: Series) -> str:
-    is_exact = quantity in (*_STATE, *_COUNTS)
-    level = figure(float(before.value[-1])) if is_exact else _from_to(before.value[-BEFORE:])
-    shown = [figure(value) for value in after.value[:SHOWN_AFTER].tolist()]
-    return f"{named(before)} {level} | {', '.join(shown if len(set(shown)) > 1 else shown[:1])}"
-
-
-def _leaves_course(quantity: Quantity, before: Series, after: Series) -> bool:
-    """Say whether a quantity jumps, a counter falls back, or a curve parts from its line."""
-    if quantity in _COUNTS:
-        return float(after.value[0]) < float(before.value[-2])
-    if quantity in _STATE:
-        course = np.abs(np.concatenate([before.value[-LEAST_PAIRS:], after.value[:AFTER]]))
-        times = np.abs(np.diff(np.log(np.maximum(course, 1e-30))))
-        at = LEAST_PAIRS - 1
-        return bool(times[:at].max() <= math.log(ON_COURSE) and times[at:].max() >= math.log(JUMPS))
-    parted = _parts_from_line(before, after) if quantity in (Quantity.LOSS, Quantity.GRADIENT_NORM) else None
-    return parted is not None and (parted[1] - parted[0]) * parted[2] > 0
-
-
-def at_first_evaluation(run: Run) -> Iterator[DerivedFact]:
-    """Yield that the loss rises from its line right after the first evaluation."""
-    loss = training_loss(run)
-    if loss is None or "eval_loss" not in run or len(run["eval_loss"]) < 2:
-        return
-    step = float(run["eval_loss"].step[0])
-    resumes = {*run.resumes, *(segment.first_step for segment in run.segments[1:])}
-    moved = _parts_from_line(loss.where(loss.step <= step), loss.where(loss.step > step))
-    if step in resumes or moved is None or moved[2] < 0 or moved[1] < moved[0]:
-        return  # a fall that quickens, or one that slows down: both are usual
-    yield DerivedFact.model_construct(
-        fact="moves_at_event",
-        text=(
-            f"{named(loss)} is {figure(moved[0])} in the {BEFORE} records before the first evaluation at "
-            f"{run.place(step)} and {figure(moved[1])} in the {AFTER} after it, {figure(moved[2])} off its line. An "
-            "evaluation changes nothing of training."
-        ),
-        values={"before": moved[0], "after": moved[1], "off": moved[2]},
-        steps=[step],
-    )
-
-
-def _parts_from_line(before: Series, after: Series) -> tuple[float, float, float] | None:
-    """Return the means before and after, and how far the line through the records before is missed, if it is."""
-    if len(before) < BEFORE or len(after) < AFTER:
-        return None
-    step, value = before.step[-BEFORE:], before.value[-BEFORE:]
-    later, value_after = after.step[:AFTER], after.value[:AFTER]
-    slope, start = np.polyfit(step, value, 1)
-    noise = float(np.std(value - (start + slope * step), ddof=2))
-    spread = float(np.sum((step - step.mean()) ** 2))
-    error = noise * math.sqrt(1 / AFTER + 1 / BEFORE + float(later.mean() - step.mean()) ** 2 / spread)
-    off = float(np.mean(value_after - (start + slope * later)))
-    level = abs(float(value.mean()))
-    from_level = abs(float(value_after.mean()) - float(value.mean()))
-    if abs(off) <= max(SIGMAS * error, LEAST_MOVE * level) or from_level <= LEAST_MOVE * level:
-        return None
-    return float(value.mean()), float(value_after.mean()), off
-
-
-# Saw-teeth: what recurs with a period, and which setting has it.
-
-
-CYCLES = 4
-"""Periods in a log. Chosen."""
-EXPLAINS = 0.5
-"""Share of the variance without the trend that the place in the period explains. Chosen: of noise it explains period /
-records, a quarter at most."""
-LEAST_PERIOD = 3
-"""Records of the shortest period. Chosen."""
-MOST_OF_PERIODS = 4000
-"""Records at the end that are looked at: a bound on what it costs."""
-LONGEST_PERIOD = 200
-"""Records of the longest period: a bound on what it costs."""
-_PERIODS = (
-    "steps_per_epoch", "eval_steps", "save_steps", "gradient_accumulation_steps", "n_steps", "num_iterations",
-    "sync_steps", "update_interval",
-)  # fmt: skip
-_SAWS = (
-    *LOSSES, Quantity.GRADIENT_NORM, Quantity.KL, Quantity.APPROXIMATE_KL, Quantity.CLIP_FRACTION,
-    Quantity.POLICY_RATIO, Quantity.ENTROPY, Quantity.REWARD, Quantity.COMPLETION_LENGTH,
-)  # fmt: skip
-
-
-def periods(run: Run) -> Iterator[DerivedFact]:
-    """Yield columns that go up and down with a period, with the setting of that period."""
-    found = [
-        (series, period) for series in columns_of(run, *_SAWS, phase="train") if (period := _period(series)) is not None
-    ]
-    if not found:
-        return
-    series, (records, explained) = max(found, key=lambda item: item[1][1])
-    interval = median(np.diff(series.step))
-    steps = records * interval
-    known = {name: run.setting(name) for name in _PERIODS} | {"a pass over the data": run.facts.steps_per_pass}
-    same = [name for name, value in known.items() if value and abs(value - steps) <= 0.5 * interval]
-    as_long = f"; {same[0]} is as long" if same else ""
-    others = [named(other) for other, (length, _) in found if other is not series and length == records][:2]
-    yield DerivedFact.model_construct(
-        fact="recurs_with_period",
-        text=(
-            f"{named(series)}{''.join(f' and {other}' for other in others)} goes up and down every {figure(steps)} "
-            f"{run.step_name}s (the place in that period explains {percent(explained)} of what it varies by){as_long}. "
-            "Rows in a new order each time leave no period."
-        ),
-        values={"period": steps, "explained": explained},
-    )
-
-
-def _period(series: Series) -> tuple[int, float] | None:
-    """Return the period in records, and the share of the variance that it explains; None where nothing recurs."""
-    count = len(series)
-    value, step = series.value[-MOST_OF_PERIODS:], series.step[-MOST_OF_PERIODS:]
-    if count < CYCLES * LEAST_PERIOD + MIN_RECORDS_FOR_LEVEL or np.ptp(np.diff(step)) > 0:
-        return None
-    half = max(2, len(value) // 20)
-    trend = np.convolve(np.pad(value, half, mode="edge"), np.ones(2 * half + 1) / (2 * half + 1), mode="valid")
-    left = value - trend
-    if float(np.std(left)) <= 1e-12 * (1 + float(np.max(np.abs(value)))):
-        return None
-    best: tuple[int, float] | None = None
-    sums, squares = np.cumsum(left), np.cumsum(left * left)  # many columns have many periods: `np.var` takes long
-    for period in range(LEAST_PERIOD, min(len(left) // CYCLES, LONGEST_PERIOD) + 1):
-        cycles = len(left) // period
-        size = cycles * period
-        mean = sums[size - 1] / size
-        places = left[:size].reshape(cycles, period).sum(axis=0) / cycles
-        explained = float((places @ places / period - mean * mean) / (squares[size - 1] / size - mean * mean))
-        beyond = explained - 3 * (period / size)
-        if beyond > EXPLAINS and (best is None or explained > best[1] + 0.1):
-            best = (period, explained)
-    return best
 
 
 # What passes over the data, guesses and the format of numbers allow.
@@ -684,23 +249,15 @@ _OF_TWO_CLASSES = ("binary", "logloss", "log_loss")
 """Parts of names of a loss that is a mean over two classes; `bce` often is a sum over pixels or parts."""
 _CROSS_ENTROPY = regex(r"cross_?entropy|xent|(?:^|[/_.])(?:ce|nll)(?:$|[/_.])|mlogloss", re.IGNORECASE)
 """What the name of a mean cross-entropy holds."""
-TIMES_AS_UNLIKELY = 2.0
-"""Times the nats of chosen answers from which on they are lost. Chosen: see the text of the fact."""
-LEAST_NATS = 50.0
-"""Nats more from which on they are lost. Chosen: see the text of the fact."""
 OF_CONSTANT = 0.97
 """Share of the loss of the constant guess that no evaluation goes below where nothing was learnt. Chosen: the error of
 the label mean of 500 rows."""
-
-
 NEAR_FLOOR = 0.05
 """Share of the floor by which a loss that has come near it lies above. Chosen."""
 MOST_OF_WAY = 2 / 3
 """Share of the way to the floor that it has come. Chosen."""
 BELOW_FLOOR = 0.9
 """Share of the floor below which no evaluation comes by chance. Chosen."""
-
-
 _BEST = regex(r"(?:^|[_/ (])(?:oracle|bayes|irreducible|floor)(?:[_/ ()]|$)", re.IGNORECASE)
 """What the name of a column holds that says what the best of all models reaches."""
 
@@ -937,25 +494,3 @@ def beyond_guess(run: Run) -> Iterator[DerivedFact]:
 
 def _is_evaluation(series: Series) -> bool:
     return series.role is not None and series.role.is_evaluation
-
-
-def logps_multiplied(run: Run) -> Iterator[DerivedFact]:
-    """Yield log-probabilities of chosen answers that sink to a multiple of what they began with."""
-    if run.kind != "preference":
-        return
-    for series in (run[name].finite for name in ("logps/chosen", "eval_logps/chosen") if name in run):
-        if len(series) < LEAST_PAIRS:
-            continue
-        first, last = float(series.value[0]), median(series.value[-LEAST_PAIRS:])
-        if not (first < 0 and last < TIMES_AS_UNLIKELY * first and first - last > LEAST_NATS):
-            continue
-        yield DerivedFact.model_construct(
-            fact="logps_multiplied",
-            text=(
-                f"{named(series)} sinks from {figure(first)} to about {figure(last)}, {figure(last / first)} times as "
-                "many nats: the model hardly writes the answers that it is to prefer. They lose a few nats where "
-                "preferences are learnt."
-            ),
-            values={"first": first, "last": last},
-        )
-        return

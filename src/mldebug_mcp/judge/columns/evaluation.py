@@ -1,26 +1,16 @@
-"""How the columns of a run stand to one another: losses and their parts, training and evaluation, scores and norms."""
+"""Training next to evaluation, and scores next to one another: can both be right?"""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mldebug_mcp.checks.check import CannotTell
-from mldebug_mcp.checks.curve import (
-    aligned,
-    at_common_steps,
-    fades_to_zero,
-    mad,
-    monotone,
-    sample,
-    true_at_end,
-    zeros_at_end,
-)
+from mldebug_mcp.checks.curve import aligned, at_common_steps, mad
 from mldebug_mcp.checks.evaluation import (
     ROWS_AT_ONCE,
     as_shares,
@@ -30,58 +20,26 @@ from mldebug_mcp.checks.evaluation import (
 )
 from mldebug_mcp.checks.progress import passes_at
 from mldebug_mcp.checks.run.classification import PAIRS
-from mldebug_mcp.core.arrays import median, quantile
+from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.lazy import regex
-from mldebug_mcp.core.text import figure, percent
+from mldebug_mcp.core.text import figure
+from mldebug_mcp.judge.columns.run_columns import (
+    FALLS,
+    LEAST_PAIRS,
+    MIN_RECORDS_FOR_LEVEL,
+    NOT_BY_LOSS,
+    POLICIES,
+    both_losses,
+    columns_of,
+    named,
+    tail,
+)
 from mldebug_mcp.logs import Run, Series
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity
-from mldebug_mcp.logs.names.losses import is_auxiliary
 from mldebug_mcp.logs.names.metrics import canonical
-from mldebug_mcp.logs.names.quantities import LOSSES as EVERY_LOSS
 from mldebug_mcp.logs.names.words import pieces_of
 from mldebug_mcp.models.diagnosis import DerivedFact
-
-MIN_RECORDS_FOR_LEVEL = 8
-"""Records that tell of a level or a line. Chosen: a half of them is then a level."""
-LOSSES = tuple(sorted(EVERY_LOSS))
-POLICIES = ("grpo", "ppo", "rl")
-"""Kinds of runs whose losses are no measure of what was learnt, and whose models come trained."""
-NOT_BY_LOSS = (*POLICIES, "preference")
-"""Kinds of runs whose training loss is not the cross-entropy of answers."""
-
-
-def named(series: Series) -> str:
-    """Return the name that the log has for a column, with the unit of its values where the name gives another."""
-    return f"{series.logged_as or series.name}{f' in {series.unit}' if series.unit else ''}"
-
-
-def columns_of(run: Run, *quantities: Quantity, phase: str = "", least: int = 1) -> list[Series]:
-    """Return the finite values of columns of some quantities, in the unit of the quantity: of so many records."""
-    found = run.with_role(*quantities, phase=phase, parts=True)
-    return [series.finite for series in found if series is run[series.name] and len(series.finite) >= least]
-
-
-def training_loss(run: Run, least: int = 1, *, not_of: Collection[str] = ()) -> Series | None:
-    """Return the finite training losses; None where they are fewer, or the run is of one of some kinds."""
-    if run.kind in not_of or "loss" not in run:
-        return None
-    loss = run["loss"].finite
-    return loss if len(loss) >= least else None
-
-
-def both_losses(run: Run, least: int = 1, *, not_of: Collection[str] = ()) -> tuple[Series, Series] | None:
-    """Return the finite losses of training, so many at least, and of evaluation; None where either is too short."""
-    loss = training_loss(run, least, not_of=not_of)
-    if loss is None or "eval_loss" not in run or len(evaluation := run["eval_loss"].finite) < LEAST_PAIRS:
-        return None
-    return loss, evaluation
-
-
-def tail(series: Series) -> Floats:
-    """Return the values of the last third."""
-    return series.value[-max(1, len(series) // 3) :]
-
 
 # One column is a multiple of another: training and evaluation of the same loss.
 
@@ -93,8 +51,6 @@ MOST_SPREAD = 0.2
 """How far the logarithm of that factor varies at most. Chosen: a gap changes while it opens."""
 NEAR_SETTING = 0.25
 """How near to a setting the logarithm of the factor must be. Chosen."""
-LEAST_PAIRS = 3
-"""Evaluations at which the factor is known. Chosen."""
 SAME_SHARES = 0.05
 """By how much accuracies of training and evaluation differ at most to be the same. Chosen: the error of 400 rows."""
 _SUMMED = ("gradient_accumulation_steps", "world_size")
@@ -322,179 +278,6 @@ def _accuracies_agree(run: Run) -> bool:
     return abs(median(tail(shares[0][0])) - median(tail(shares[1][0]))) < SAME_SHARES
 
 
-# A total and its parts: what share each has, and which part stays where the others move.
-
-
-FITS = 0.01
-"""Residual of a sum as a share of what the total varies by. Chosen: four printed digits leave less."""
-MOST_PARTS = 6
-RULES = 0.99
-"""Share of the total above which one part rules it. Chosen."""
-STAYS = 0.03
-"""Share of its level by which a part that stays falls at most. Chosen."""
-RISES = 0.1
-"""Share of its level by which a part that stays rises at most. Chosen."""
-FALLS = 0.3
-"""Share by which the rest falls meanwhile. Chosen."""
-
-
-def weighed_parts(run: Run) -> Iterator[DerivedFact]:
-    """Yield a weighted sum of parts in which one part is nearly all, or one stays where the rest falls."""
-    if (total := training_loss(run, not_of=POLICIES)) is None:
-        return
-    parts = _parts_of(run, total, *LOSSES)
-    summed = _weights(total, parts)
-    if len(parts) < 2 or summed is None:
-        return
-    weights, _ = summed
-    columns = np.stack([part.value for part in parts], axis=1)
-    early, late = (np.median(columns[piece] * weights, axis=0) for piece in (slice(0, 3), slice(-3, None)))
-    shares = late / late.sum()
-    equation = " + ".join(f"{figure(float(w))} x {named(series)}" for w, series in zip(weights, parts, strict=True))
-    most = int(np.argmax(shares))
-    steady = (early - late <= STAYS * np.abs(early)) & (late - early <= RISES * np.abs(early))
-    rest_falls = [float(early.sum() - early[k]) * (1 - FALLS) > float(late.sum() - late[k]) for k in range(len(parts))]
-    for k, series in enumerate(parts):
-        if steady[k] and rest_falls[k] and weights[k] > 0 and early[k] > 0 and not is_auxiliary(named(series)):
-            level = figure(median(series.value[-3:]))
-            text = f"{named(total)} = {equation}; {named(series)} stays at {level} while the other parts fall."
-            expected = " A part that is trained falls, too."
-            yield DerivedFact.model_construct(
-                fact="part_stays", text=text + expected, values={"share": float(shares[k])}
-            )
-    if RULES < float(shares[most]) <= 1 + FITS and float(weights.min()) > FITS * float(weights.max()):
-        text = f"{named(total)} = {equation}; at the end {named(parts[most])} is {percent(float(shares[most]))} of it."
-        yield DerivedFact.model_construct(
-            fact="part_rules",
-            text=f"{text} The other parts have next to no gradient.",
-            values={"share": float(shares[most])},
-        )
-
-
-def _parts_of(run: Run, total: Series, *quantities: Quantity) -> list[Series]:
-    """Return the columns of some quantities that are logged in the records of the total."""
-    found = columns_of(run, *quantities, phase="train")
-    return [part for part in found if part.name != total.name and np.array_equal(part.step, total.step)][:MOST_PARTS]
-
-
-SURE_WEIGHT = 5.0
-"""Standard errors that a sure weight is away from 0. Chosen."""
-LEAST_WEIGHT = 1e-3
-"""Least size of a sure weight. Chosen: bonuses have a hundredth and more."""
-LEFT_OF_PART = 0.1
-"""What is left over at most, as a share of what the part varies by. Chosen: where one part is huge, the weights of
-small ones are not known."""
-
-
-def _weights(total: Series, parts: Sequence[Series]) -> tuple[Floats, NDArray[np.bool_]] | None:
-    """Return the weights with which parts sum to the total, and which of them are sure; None where they do not."""
-    if not parts or len(total) < 3 * len(parts):
-        return None
-    columns = np.stack([part.value for part in parts], axis=1)
-    found, *_ = np.linalg.lstsq(columns, total.value, rcond=None)
-    weights: Floats = np.asarray(found, dtype=np.float64)
-    left, varies = float(np.std(total.value - columns @ weights)), float(np.std(total.value))
-    if not np.isfinite(weights).all() or varies <= 0 or left > FITS * varies:
-        return None
-    errors = left * np.sqrt(np.maximum(np.diag(np.linalg.pinv(columns.T @ columns)), 0.0))
-    is_explained = left <= LEFT_OF_PART * np.abs(weights) * np.std(columns, axis=0)
-    return weights, is_explained & (np.abs(weights) > np.maximum(SURE_WEIGHT * errors, LEAST_WEIGHT))
-
-
-def subtracted(run: Run) -> Iterator[DerivedFact]:
-    """Yield that the total loss holds a part with a negative factor, so that training makes that part larger."""
-    if (total := training_loss(run, not_of=NOT_BY_LOSS)) is None:
-        return
-    for quantities in (LOSSES, (*LOSSES, Quantity.KL)):
-        parts, weighted_parts = _weighted_parts(run, total, *quantities)
-        for part, weight, first, last in weighted_parts if len(parts) > 1 else ():
-            if weight > 0:
-                continue
-            yield DerivedFact.model_construct(
-                fact="part_subtracted",
-                text=(
-                    f"{named(total)} holds {named(part)} with the factor {figure(weight)} (least squares over "
-                    f"{len(total)} records and {len(parts)} parts): it is subtracted. {named(part)} goes from about "
-                    f"{figure(first)} to about {figure(last)}. A loss that is to fall is added."
-                ),
-                values={"factor": float(weight), "first": first, "last": last},
-            )
-            return
-
-
-def _weighted_parts(
-    run: Run, total: Series, *quantities: Quantity
-) -> tuple[list[Series], list[tuple[Series, float, float, float]]]:
-    """Return all parts, and those that a total surely holds: each with its factor, and its level at first and at last.
-
-    A part whose level is below zero is left out, as its factor does not tell what is subtracted.
-    """
-    parts = _parts_of(run, total, *quantities)
-    summed = _weights(total, parts)
-    if summed is None:
-        return parts, []
-    return parts, [
-        (part, float(weight), median(part.value[:LEAST_PAIRS]), median(part.value[-LEAST_PAIRS:]))
-        for part, weight, is_sure in zip(parts, *summed, strict=True)
-        if is_sure and median(part.value) > 0
-    ]
-
-
-def entropy_lowered(run: Run) -> Iterator[DerivedFact]:
-    """Yield that the loss of a policy grows with its entropy, where a bonus has to lower it."""
-    if run.kind not in POLICIES or (total := training_loss(run)) is None:
-        return
-    _, weighted_parts = _weighted_parts(run, total, *LOSSES, Quantity.KL, Quantity.ENTROPY)
-    for part, weight, first, last in weighted_parts:
-        if part.role is None or part.role.quantity is not Quantity.ENTROPY or weight < 0:
-            continue
-        yield DerivedFact.model_construct(
-            fact="entropy_lowered",
-            text=(
-                f"{named(total)} holds the entropy with the factor +{figure(weight)} (least squares over {len(total)} "
-                f"records): training lowers it, from about {figure(first)} to about {figure(last)}. A bonus for "
-                "entropy has a negative factor."
-            ),
-            values={"factor": float(weight), "first": first, "last": last},
-        )
-        return
-
-
-PART_GROWS = 1.15
-"""Times its start that a part grows to. Chosen: of 650 healthy runs none shows it."""
-LOSS_FALLS = 0.1
-"""Share of its start by which the total falls. Chosen, as the others."""
-PART_ORDERED = 0.6
-"""Rank correlation of the part with the step. Chosen, as the others."""
-LEAST_PART_RECORDS = 12
-"""Records of the part and of the total. Chosen, as the others."""
-
-
-def rising_parts(run: Run) -> Iterator[DerivedFact]:
-    """Yield a part of the loss that rises while the total falls."""
-    total = training_loss(run, LEAST_PART_RECORDS, not_of=NOT_BY_LOSS)
-    if total is None or any(subtracted(run)):
-        return
-    tenth = max(LEAST_PAIRS, len(total) // 10)
-    began, ends = median(total.value[:tenth]), median(total.value[-tenth:])
-    if began - ends <= LOSS_FALLS * abs(began):
-        return
-    for part in _parts_of(run, total, *LOSSES):
-        first, last = median(part.value[:tenth]), median(part.value[-tenth:])
-        if not 0 < PART_GROWS * first < last or monotone(sample(part.value)) < PART_ORDERED:
-            continue
-        yield DerivedFact.model_construct(
-            fact="part_rises",
-            text=(
-                f"{named(part)} rises from about {figure(first)} to about {figure(last)} (medians of {tenth} records) "
-                f"while {named(total)} falls from about {figure(began)} to about {figure(ends)}. Parts that are "
-                "trained together fall together, or one is given up for another."
-            ),
-            values={"from": first, "to": last},
-        )
-        return
-
-
 # Two scores of one evaluation that cannot both be right.
 
 
@@ -591,12 +374,8 @@ AHEAD = 0.2
 less."""
 GOOD = 0.9
 """Share of right answers of evaluation from which on that is stated. Chosen."""
-
-
 _OF_A_PROBE = regex(r"k_?nn|nearest|linear|probe|retriev", re.IGNORECASE)
 """Scores of another classifier on a model's features: what the model is trained on may be far harder."""
-
-
 _NO_AUGMENTATION = ("none", "off", "no", "false")
 """What a setting says where training rows are not changed."""
 
@@ -708,113 +487,6 @@ def _made_twice(run: Run, again: str) -> tuple[float, str, str, tuple[Floats, Fl
     steps, first, second = values = at_common_steps(run[once].finite, run[again].finite)
     off = median(np.abs(first - second) / np.maximum(np.abs(first), 1e-12)) if len(steps) >= LEAST_PAIRS else 0.0
     return (off, once, again, values) if off >= AS_EXACT else None
-
-
-# Frozen values: exactly the same while others move.
-
-
-FROZEN_FOR = 0.5
-"""Share of the records for which a value is the same. Chosen."""
-NEARLY_ALL = 0.9
-"""Share of right answers from which on few are left to change. Chosen."""
-_FREEZES = (
-    Quantity.ACCURACY, Quantity.TOKEN_ACCURACY, Quantity.F1, Quantity.AUC, Quantity.IOU, Quantity.DICE,
-    Quantity.EXPLAINED_VARIANCE, *LOSSES,
-)  # fmt: skip
-
-
-def frozen_columns(run: Run) -> Iterator[DerivedFact]:
-    """Yield scores and losses that are exactly the same over many records while the training loss moves."""
-    if (loss := training_loss(run, MIN_RECORDS_FOR_LEVEL)) is None:
-        return
-    frozen = []
-    for series in columns_of(run, *_FREEZES, least=MIN_RECORDS_FOR_LEVEL // 2):
-        is_share = series.role is not None and series.role.quantity not in LOSSES
-        if not series.value[-1] or (is_share and series.value[-1] >= NEARLY_ALL):
-            continue
-        same = np.flatnonzero(series.value != series.value[-1])
-        since = 0 if not len(same) else int(same[-1]) + 1
-        step = float(series.step[since])
-        moving = loss.value[loss.step >= step]
-        if (
-            len(series) - since < max(MIN_RECORDS_FOR_LEVEL // 2, FROZEN_FOR * len(series))
-            or len(set(moving.tolist())) < LEAST_PAIRS
-        ):
-            continue
-        frozen.append((series, step, len(series) - since))
-    if frozen:
-        series, step, records = frozen[0]
-        more = f" (so are {', '.join(named(other) for other, _, _ in frozen[1:3])})" if frozen[1:] else ""
-        moved = loss.value[loss.step >= step].tolist()
-        yield DerivedFact.model_construct(
-            fact="frozen",
-            text=(
-                f"{named(series)} is exactly {figure(float(series.value[-1]))} in the last {records} of its "
-                f"{len(series)} records, from {run.place(step)} on, while {named(loss)} goes from {figure(moved[0])} "
-                f"to {figure(moved[-1])}{more}. New weights give other answers to some rows."
-            ),
-            values={"value": float(series.value[-1]), "records": float(records)},
-            steps=[step],
-        )
-
-
-# Does training come to a stop, with neither a loss nor a gradient?
-
-
-LEAST_IDLE = 5
-"""Records at the end without loss and gradient. Chosen: one or two may be batches without a label."""
-HARDLY_ANY = 0.05
-"""Share of the tokens that counted before, up to which hardly any count. Chosen: answers of other rows are longer."""
-WITHOUT_ANY = 0.1
-"""Share of the records there in which none counts. Chosen: rows with short answers have at least one each."""
-
-
-def nothing_trained(run: Run) -> Iterator[DerivedFact]:
-    """Yield since when hardly a token has a label, or loss and gradient norm are exactly zero; not so before."""
-    if (fact := _labels_run_out(run)) is not None:
-        yield fact
-        return
-    loss = training_loss(run, not_of=POLICIES)
-    if loss is None or "grad_norm" not in run:
-        return
-    norm = run["grad_norm"].finite
-    ends = [zeros_at_end(series.value) for series in (loss, norm)]
-    if min(ends) < LEAST_IDLE or len(loss) == ends[0] or len(norm) == ends[1] or fades_to_zero(loss.value):
-        return
-    step = max(float(loss.step[-ends[0]]), float(norm.step[-ends[1]]))
-    yield DerivedFact.model_construct(
-        fact="nothing_trained",
-        text=(
-            f"{named(loss)} and {named(norm)} are exactly 0 in all {min(ends)} records since {run.place(step)}, and "
-            "were not before. Nothing is trained there, as where no label is counted: what is learnt well has a small "
-            "gradient."
-        ),
-        values={"records": float(min(ends))},
-        steps=[step],
-    )
-
-
-def _labels_run_out(run: Run) -> DerivedFact | None:
-    """Return since when hardly any token counts in the loss, and in many records none; None where that is not so."""
-    counts = next(iter(columns_of(run, Quantity.LOSS_TOKENS, phase="train", least=2 * LEAST_IDLE)), None)
-    if counts is None or run.kind in POLICIES:
-        return None
-    usual = quantile(counts.value, 1 - WITHOUT_ANY)
-    left = true_at_end(counts.value <= HARDLY_ANY * usual)
-    late = counts.value[len(counts) - left :]
-    if left < LEAST_IDLE or left == len(counts) or float(np.mean(late == 0)) < WITHOUT_ANY:
-        return None
-    step = float(counts.step[-left])
-    return DerivedFact.model_construct(
-        fact="labels_run_out",
-        text=(
-            f"{named(counts)} is {figure(float(late.max()))} at most in all {left} records since {run.place(step)}, "
-            f"and 0 in {np.count_nonzero(late == 0)} of them; before it was about {figure(usual)}. A batch without a "
-            "label trains nothing, and one with a few trains on these alone."
-        ),
-        values={"records": float(left), "most": float(late.max()), "before": usual},
-        steps=[step],
-    )
 
 
 # What passes over the data do not allow: evaluation as low as rows known by heart, or training ahead on new ones.

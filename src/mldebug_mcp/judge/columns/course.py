@@ -1,0 +1,523 @@
+"""The course of a column: jumps, stretches, periods and growth, at passes over the data, at events and in cycles."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mldebug_mcp.checks.curve import mad, monotone, sample
+from mldebug_mcp.checks.learning_rate import rate_comes_back
+from mldebug_mcp.checks.progress import passes_at
+from mldebug_mcp.checks.run.resume import restart_of_data
+from mldebug_mcp.core.arrays import median, quantile
+from mldebug_mcp.core.lazy import regex
+from mldebug_mcp.core.text import figure, percent
+from mldebug_mcp.judge.columns.run_columns import (
+    LEAST_PAIRS,
+    LOSSES,
+    MIN_RECORDS_FOR_LEVEL,
+    NOT_BY_LOSS,
+    POLICIES,
+    both_losses,
+    columns_of,
+    from_to,
+    named,
+    training_loss,
+)
+from mldebug_mcp.logs import Run, Series
+from mldebug_mcp.logs.columns import Floats
+from mldebug_mcp.logs.names import Quantity
+from mldebug_mcp.logs.names.quantities import THROUGHPUTS
+from mldebug_mcp.models.diagnosis import DerivedFact
+
+# Frozen values: exactly the same while others move.
+
+
+FROZEN_FOR = 0.5
+"""Share of the records for which a value is the same. Chosen."""
+NEARLY_ALL = 0.9
+"""Share of right answers from which on few are left to change. Chosen."""
+_FREEZES = (
+    Quantity.ACCURACY, Quantity.TOKEN_ACCURACY, Quantity.F1, Quantity.AUC, Quantity.IOU, Quantity.DICE,
+    Quantity.EXPLAINED_VARIANCE, *LOSSES,
+)  # fmt: skip
+
+
+def frozen_columns(run: Run) -> Iterator[DerivedFact]:
+    """Yield scores and losses that are exactly the same over many records while the training loss moves."""
+    if (loss := training_loss(run, MIN_RECORDS_FOR_LEVEL)) is None:
+        return
+    frozen = []
+    for series in columns_of(run, *_FREEZES, least=MIN_RECORDS_FOR_LEVEL // 2):
+        is_share = series.role is not None and series.role.quantity not in LOSSES
+        if not series.value[-1] or (is_share and series.value[-1] >= NEARLY_ALL):
+            continue
+        same = np.flatnonzero(series.value != series.value[-1])
+        since = 0 if not len(same) else int(same[-1]) + 1
+        step = float(series.step[since])
+        moving = loss.value[loss.step >= step]
+        if (
+            len(series) - since < max(MIN_RECORDS_FOR_LEVEL // 2, FROZEN_FOR * len(series))
+            or len(set(moving.tolist())) < LEAST_PAIRS
+        ):
+            continue
+        frozen.append((series, step, len(series) - since))
+    if frozen:
+        series, step, records = frozen[0]
+        more = f" (so are {', '.join(named(other) for other, _, _ in frozen[1:3])})" if frozen[1:] else ""
+        moved = loss.value[loss.step >= step].tolist()
+        yield DerivedFact.model_construct(
+            fact="frozen",
+            text=(
+                f"{named(series)} is exactly {figure(float(series.value[-1]))} in the last {records} of its "
+                f"{len(series)} records, from {run.place(step)} on, while {named(loss)} goes from {figure(moved[0])} "
+                f"to {figure(moved[-1])}{more}. New weights give other answers to some rows."
+            ),
+            values={"value": float(series.value[-1]), "records": float(records)},
+            steps=[step],
+        )
+
+
+# Jumps and passes over the data: rows that are bad come once in each pass, in whatever order.
+
+
+LEAST_JUMPS = 4
+"""Jumps of the loss that are compared with its passes. Chosen: as usual."""
+MOST_CHANCE = 0.02
+"""The chance at most that no two of them fall into one pass. Chosen: as usual."""
+AROUND = 11
+"""Records whose median is the level of one."""
+JUMPS_BY = 20.0
+"""Deviations from that level that make a jump. Chosen: noise has none."""
+LEAST_JUMP = 3.0
+"""Times the size of that level that makes a jump. Chosen: noise has none."""
+MOST_RECORDS = 200_000
+"""Records that are looked at: a bound on what it costs."""
+
+
+def one_jump_a_pass(run: Run) -> Iterator[DerivedFact]:
+    """Yield that the loss jumps once in each pass over the data, or in nearly each, and never twice."""
+    loss = training_loss(run, AROUND + 1, not_of=POLICIES)
+    ends = passes_at(run, loss.step[[0, -1]]) if loss is not None and len(loss) <= MOST_RECORDS else None
+    if loss is None or ends is None:
+        return
+    at = loss.step[_jumps(loss.value)]
+    passes = passes_at(run, at) if len(at) >= LEAST_JUMPS else None
+    if passes is None:
+        return
+    own, (first, last) = np.maximum(1, np.ceil(passes)), np.maximum(1, np.ceil(ends)).tolist()
+    count = round(last - first) + 1
+    chance = math.prod(1 - number / count for number in range(len(at))) if len(at) <= count else 0.0
+    if len(np.unique(own)) < len(at) or not 0 < chance <= MOST_CHANCE:
+        return
+    yield DerivedFact.model_construct(
+        fact="one_jump_a_pass",
+        text=(
+            f"{named(loss)} jumps {len(at)} times in {count} passes over the data, and never twice in one. At "
+            f"random that has a chance of {figure(chance)}; the same rows come once in each pass."
+        ),
+        values={"jumps": float(len(at)), "passes": float(count), "chance": chance},
+        steps=[float(at[0])],
+    )
+
+
+def _jumps(values: Floats) -> NDArray[np.int64]:
+    """Return where single records, or a few in a row, begin to lie far above the level around them."""
+    padded = np.pad(values, AROUND // 2, mode="edge")
+    level = np.median(np.lib.stride_tricks.sliding_window_view(padded, AROUND), axis=1)
+    above = (values - level) / np.maximum(np.abs(level), 1e-12)
+    far = above > max(JUMPS_BY * mad(above), LEAST_JUMP)
+    return np.flatnonzero(far & ~np.concatenate([[False], far[:-1]]))
+
+
+WORSE = 1.5
+"""Times its level before by which an evaluation is worse for a stretch. Chosen: noise of a fixed set has far less."""
+BACK = 1.1
+"""Times that level to which it comes back. Chosen."""
+LEAST_EVALUATIONS = 5
+"""Evaluations that show a level, a stretch and a way back. Chosen."""
+
+
+def worse_for_a_stretch(run: Run) -> Iterator[DerivedFact]:
+    """Yield that evaluation gets far worse where the training loss jumps, and comes back to where it was.
+
+    Not this where the learning rate rises there, or where the loss jumps as far at other times.
+    """
+    loss = training_loss(run, AROUND, not_of=POLICIES)
+    if loss is None or run.step_name == "epoch":  # each epoch has all rows
+        return
+    for evaluation in columns_of(run, *LOSSES, phase="eval", least=LEAST_EVALUATIONS):
+        worst = 1 + int(np.argmax(evaluation.value[1:-1]))
+        last = int(np.argmin(evaluation.value[:worst]))
+        before, high = evaluation.value[[last, worst]].tolist()
+        after = float(evaluation.value[worst + 1 :].min())
+        between = (loss.step > evaluation.step[last]) & (loss.step <= evaluation.step[worst])
+        earlier = loss.where(loss.step <= evaluation.step[last]).value[-AROUND:]
+        if (
+            not between.any()
+            or between.all()
+            or not len(earlier)
+            or not 0 < after <= BACK * before
+            or high < WORSE * before
+        ):
+            continue
+        at = np.flatnonzero(between)
+        highest = int(at[int(np.argmax(loss.value[at]))])
+        usual = loss.value[(loss.step > evaluation.step[0]) & ~between]
+        least = max(WORSE * quantile(usual, 0.95), float(usual.max()))
+        if loss.value[highest] < least or _rate_rises(run, float(loss.step[highest])):
+            continue
+        yield DerivedFact.model_construct(
+            fact="worse_for_a_stretch",
+            text=(
+                f"{named(evaluation)} is {figure(before)} at {figure(float(evaluation.step[last]))}, {figure(high)} at "
+                f"{figure(float(evaluation.step[worst]))} and {figure(after)} again later. {named(loss)} goes from "
+                f"about {figure(median(earlier))} to {figure(float(loss.value[highest]))} at "
+                f"{run.place(float(loss.step[highest]))}. Rows that contradict the others do that, or an "
+                "update that is far too large."
+            ),
+            values={"before": before, "worst": high, "after": after},
+            steps=[float(loss.step[highest])],
+        )
+        return
+
+
+def _rate_rises(run: Run, step: float) -> bool:
+    """Say whether the learning rate has risen in the tenth of the run before a step, as at a warm restart."""
+    if "learning_rate" not in run:
+        return False
+    rate = run["learning_rate"].finite
+    lately = rate.where((rate.step > step - run.last_step / 10) & (rate.step <= step)).value
+    return len(lately) > 1 and float(lately.max()) > BACK * float(lately[0])
+
+
+# What grows all the way: by the same amount at each step, or ever more slowly.
+
+
+ORDERED = 0.9
+"""Rank correlation with the step. Chosen."""
+STRAIGHT = 0.95
+"""Share of the variance that a straight line explains. Chosen."""
+GROWS = 3.0
+"""Factor of the growth. Chosen."""
+
+
+def growing(run: Run) -> Iterator[DerivedFact]:
+    """Yield gradient norms that grow all the way while the loss does not rise."""
+    if (loss := training_loss(run, MIN_RECORDS_FOR_LEVEL, not_of=POLICIES)) is None:
+        return
+    began, ends = median(loss.value[:LEAST_PAIRS]), median(loss.value[-LEAST_PAIRS:])
+    if ends > began:
+        return
+    for series in columns_of(run, Quantity.GRADIENT_NORM, least=2 * MIN_RECORDS_FOR_LEVEL):
+        if series.role is None or not series.role.is_whole:
+            continue
+        ordered = monotone(sample(series.value))
+        tenth = max(LEAST_PAIRS, len(series) // 10)
+        first, last = median(series.value[:tenth]), median(series.value[-tenth:])
+        if ordered < ORDERED or first <= 0 or last < GROWS * first:
+            continue
+        line = np.polyval(np.polyfit(series.step, series.value, 1), series.step)
+        explained = 1 - float(np.var(series.value - line) / np.var(series.value))
+        how = "in a straight line" if explained >= STRAIGHT else "nearly without a break"
+        yield DerivedFact.model_construct(
+            fact="norm_grows",
+            text=(
+                f"{named(series)} grows {how} from {figure(first)} to {figure(last)} (medians of {tenth} records, rank "
+                f"correlation with the step {ordered:.2f}) while the loss goes from {figure(began)} to {figure(ends)}. "
+                "The gradient of fresh rows keeps its size or shrinks as the loss falls; a sum that is carried from "
+                "step to step grows."
+            ),
+            values={"from": first, "to": last, "order": ordered},
+        )
+
+
+# What a curve does where a run goes on from a checkpoint, and right after the first evaluation.
+
+
+BEFORE = 8
+"""Records before an event. Chosen."""
+AFTER = 4
+"""Records after an event. Chosen."""
+SIGMAS = 5.0
+"""Standard errors by which those records part. Chosen."""
+LEAST_MOVE = 0.1
+"""Share of the level by which those records part. Chosen."""
+MOST_RESUMES = 2
+"""Resumes that are stated. Chosen: the first one is the purest."""
+SHOWN_AFTER = 3
+"""Values after a resume that are stated. Chosen."""
+JUMPS = 1.5
+"""Times the value before by which a rate or a loss scale jumps. Chosen."""
+ON_COURSE = 1.25
+"""Times the value before by which a rate or a loss scale goes on. Chosen: a schedule does."""
+_STATE = (Quantity.LEARNING_RATE, Quantity.LOSS_SCALE)
+_COUNTS = (Quantity.EPOCH, Quantity.SAMPLES_SEEN, Quantity.TOKENS_SEEN)
+_PACE = (Quantity.STEP_TIME, *sorted(THROUGHPUTS))
+
+
+def around_resumes(run: Run) -> Iterator[DerivedFact]:
+    """Yield what rate, scale, loss, gradient norm, counters and pace are before and after a resume, in one line."""
+    restart = restart_of_data(run)
+    steps = {*run.resumes, *(segment.first_step for segment in run.segments[1:])}
+    steps |= set() if restart is None else {restart[0]}
+    for step in sorted(steps)[:MOST_RESUMES]:
+        pace = next((quantity for quantity in _PACE if _sides(run, quantity, step)), Quantity.STEP_TIME)
+        wanted = (*_STATE, Quantity.LOSS, Quantity.GRADIENT_NORM, *_COUNTS, pace)
+        sides = {quantity: pair for quantity in wanted if (pair := _sides(run, quantity, step)) is not None}
+        if not sides:
+            continue
+        off_course = [quantity for quantity, pair in sides.items() if _leaves_course(quantity, *pair)]
+        first = sorted(sides, key=lambda quantity: quantity not in off_course)
+        lines = [_side_by_side(quantity, *sides[quantity]) for quantity in first]
+        moved = [named(sides[quantity][0]) for quantity in off_course]
+        off = f" Off course: {', '.join(moved)}." if moved else ""
+        rises = Quantity.LOSS in off_course and _is_above(*sides[Quantity.LOSS])
+        yield DerivedFact.model_construct(
+            fact="rises_at_resume" if rises else "moves_at_resume" if moved else "around_resume",
+            text=(
+                f"Up to {BEFORE} records before | the first after the resume at {run.place(step)}: {'; '.join(lines)}."
+                f"{off} A whole state goes on where it was."
+            ),
+            values={"moved": float(len(moved))},
+            steps=[step],
+        )
+        if not moved:
+            return
+
+
+def _is_above(before: Series, after: Series) -> bool:
+    """Say whether a curve goes on above all of its last values: rows that were seen before would let a loss fall."""
+    return float(after.value[0]) > float(before.value[-BEFORE:].max())
+
+
+def _sides(run: Run, quantity: Quantity, step: float) -> tuple[Series, Series] | None:
+    """Return the values of a quantity before a resume and after it; None where it is not logged on both sides."""
+    found = next(
+        (series for series in columns_of(run, quantity, phase="train") if series.role and series.role.is_whole), None
+    )
+    if found is None:
+        return None
+    again = next((at for at, segment in enumerate(run.segments) if at and segment.first_step == step), 0)
+    before, after = found, found
+    if again:
+        old, new = (run.segments[at].series.get(found.name) for at in (again - 1, again))
+        if old is None or new is None:
+            return None
+        before, after = old.finite, new.finite
+    before, after = before.where(before.step < step), after.where(after.step >= step)
+    return (before, after) if len(before) >= LEAST_PAIRS and len(after) else None
+
+
+def _side_by_side(quantity: Quantity, before: Series, after: Series) -> str:
+    is_exact = quantity in (*_STATE, *_COUNTS)
+    level = figure(float(before.value[-1])) if is_exact else from_to(before.value[-BEFORE:])
+    shown = [figure(value) for value in after.value[:SHOWN_AFTER].tolist()]
+    return f"{named(before)} {level} | {', '.join(shown if len(set(shown)) > 1 else shown[:1])}"
+
+
+def _leaves_course(quantity: Quantity, before: Series, after: Series) -> bool:
+    """Say whether a quantity jumps, a counter falls back, or a curve parts from its line."""
+    if quantity in _COUNTS:
+        return float(after.value[0]) < float(before.value[-2])
+    if quantity in _STATE:
+        course = np.abs(np.concatenate([before.value[-LEAST_PAIRS:], after.value[:AFTER]]))
+        times = np.abs(np.diff(np.log(np.maximum(course, 1e-30))))
+        at = LEAST_PAIRS - 1
+        return bool(times[:at].max() <= math.log(ON_COURSE) and times[at:].max() >= math.log(JUMPS))
+    parted = _parts_from_line(before, after) if quantity in (Quantity.LOSS, Quantity.GRADIENT_NORM) else None
+    return parted is not None and (parted[1] - parted[0]) * parted[2] > 0
+
+
+def at_first_evaluation(run: Run) -> Iterator[DerivedFact]:
+    """Yield that the loss rises from its line right after the first evaluation."""
+    loss = training_loss(run)
+    if loss is None or "eval_loss" not in run or len(run["eval_loss"]) < 2:
+        return
+    step = float(run["eval_loss"].step[0])
+    resumes = {*run.resumes, *(segment.first_step for segment in run.segments[1:])}
+    moved = _parts_from_line(loss.where(loss.step <= step), loss.where(loss.step > step))
+    if step in resumes or moved is None or moved[2] < 0 or moved[1] < moved[0]:
+        return  # a fall that quickens, or one that slows down: both are usual
+    yield DerivedFact.model_construct(
+        fact="moves_at_event",
+        text=(
+            f"{named(loss)} is {figure(moved[0])} in the {BEFORE} records before the first evaluation at "
+            f"{run.place(step)} and {figure(moved[1])} in the {AFTER} after it, {figure(moved[2])} off its line. An "
+            "evaluation changes nothing of training."
+        ),
+        values={"before": moved[0], "after": moved[1], "off": moved[2]},
+        steps=[step],
+    )
+
+
+def _parts_from_line(before: Series, after: Series) -> tuple[float, float, float] | None:
+    """Return the means before and after, and how far the line through the records before is missed, if it is."""
+    if len(before) < BEFORE or len(after) < AFTER:
+        return None
+    step, value = before.step[-BEFORE:], before.value[-BEFORE:]
+    later, value_after = after.step[:AFTER], after.value[:AFTER]
+    slope, start = np.polyfit(step, value, 1)
+    noise = float(np.std(value - (start + slope * step), ddof=2))
+    spread = float(np.sum((step - step.mean()) ** 2))
+    error = noise * math.sqrt(1 / AFTER + 1 / BEFORE + float(later.mean() - step.mean()) ** 2 / spread)
+    off = float(np.mean(value_after - (start + slope * later)))
+    level = abs(float(value.mean()))
+    from_level = abs(float(value_after.mean()) - float(value.mean()))
+    if abs(off) <= max(SIGMAS * error, LEAST_MOVE * level) or from_level <= LEAST_MOVE * level:
+        return None
+    return float(value.mean()), float(value_after.mean()), off
+
+
+# Saw-teeth: what recurs with a period, and which setting has it.
+
+
+CYCLES = 4
+"""Periods in a log. Chosen."""
+EXPLAINS = 0.5
+"""Share of the variance without the trend that the place in the period explains. Chosen: of noise it explains period /
+records, a quarter at most."""
+LEAST_PERIOD = 3
+"""Records of the shortest period. Chosen."""
+MOST_OF_PERIODS = 4000
+"""Records at the end that are looked at: a bound on what it costs."""
+LONGEST_PERIOD = 200
+"""Records of the longest period: a bound on what it costs."""
+_PERIODS = (
+    "steps_per_epoch", "eval_steps", "save_steps", "gradient_accumulation_steps", "n_steps", "num_iterations",
+    "sync_steps", "update_interval",
+)  # fmt: skip
+_SAWS = (
+    *LOSSES, Quantity.GRADIENT_NORM, Quantity.KL, Quantity.APPROXIMATE_KL, Quantity.CLIP_FRACTION,
+    Quantity.POLICY_RATIO, Quantity.ENTROPY, Quantity.REWARD, Quantity.COMPLETION_LENGTH,
+)  # fmt: skip
+
+
+def periods(run: Run) -> Iterator[DerivedFact]:
+    """Yield columns that go up and down with a period, with the setting of that period."""
+    found = [
+        (series, period) for series in columns_of(run, *_SAWS, phase="train") if (period := _period(series)) is not None
+    ]
+    if not found:
+        return
+    series, (records, explained) = max(found, key=lambda item: item[1][1])
+    interval = median(np.diff(series.step))
+    steps = records * interval
+    known = {name: run.setting(name) for name in _PERIODS} | {"a pass over the data": run.facts.steps_per_pass}
+    same = [name for name, value in known.items() if value and abs(value - steps) <= 0.5 * interval]
+    as_long = f"; {same[0]} is as long" if same else ""
+    others = [named(other) for other, (length, _) in found if other is not series and length == records][:2]
+    yield DerivedFact.model_construct(
+        fact="recurs_with_period",
+        text=(
+            f"{named(series)}{''.join(f' and {other}' for other in others)} goes up and down every {figure(steps)} "
+            f"{run.step_name}s (the place in that period explains {percent(explained)} of what it varies by){as_long}. "
+            "Rows in a new order each time leave no period."
+        ),
+        values={"period": steps, "explained": explained},
+    )
+
+
+def _period(series: Series) -> tuple[int, float] | None:
+    """Return the period in records, and the share of the variance that it explains; None where nothing recurs."""
+    count = len(series)
+    value, step = series.value[-MOST_OF_PERIODS:], series.step[-MOST_OF_PERIODS:]
+    if count < CYCLES * LEAST_PERIOD + MIN_RECORDS_FOR_LEVEL or np.ptp(np.diff(step)) > 0:
+        return None
+    half = max(2, len(value) // 20)
+    trend = np.convolve(np.pad(value, half, mode="edge"), np.ones(2 * half + 1) / (2 * half + 1), mode="valid")
+    left = value - trend
+    if float(np.std(left)) <= 1e-12 * (1 + float(np.max(np.abs(value)))):
+        return None
+    best: tuple[int, float] | None = None
+    sums, squares = np.cumsum(left), np.cumsum(left * left)  # many columns have many periods: `np.var` takes long
+    for period in range(LEAST_PERIOD, min(len(left) // CYCLES, LONGEST_PERIOD) + 1):
+        cycles = len(left) // period
+        size = cycles * period
+        mean = sums[size - 1] / size
+        places = left[:size].reshape(cycles, period).sum(axis=0) / cycles
+        explained = float((places @ places / period - mean * mean) / (squares[size - 1] / size - mean * mean))
+        beyond = explained - 3 * (period / size)
+        if beyond > EXPLAINS and (best is None or explained > best[1] + 0.1):
+            best = (period, explained)
+    return best
+
+
+MIN_RESTARTS = 2
+"""Times that a learning rate comes back, for its cycles to be compared. Chosen: two ends of cycles are no course."""
+NO_LOWER = 1.02
+"""Times the end of the cycle before, within which evaluation ends. Chosen: what is learnt slowly scatters so much."""
+FEW_ROWS = 8.0
+"""Rows of a batch from which on one batch tells little of the next. Chosen: shares of right answers go in eighths."""
+WELL = 0.25
+"""Share of its first value at which an evaluation loss ends where much is learnt. Chosen: by hand."""
+MOST_RISE = 1.1
+"""Times the evaluation before, at most, where evaluation is steady. Chosen: by hand."""
+_RESTARTS = regex(r"restart|cyclic|sgdr|triangular|(?:^|[_/.])t_0$|cycle_(?:len|steps)", re.IGNORECASE)
+_SCHEDULE = regex(r"sched|(?:^|[_/.])(?:lr|learning_rate|rate)(?:$|[_/.])|polic", re.IGNORECASE)
+"""What settings are called that say how the learning rate goes, and what they say where it comes back."""
+
+
+def cycles_end_lower(run: Run) -> Iterator[DerivedFact]:
+    """Yield that each cycle of the learning rate ends with a lower loss than the one before, in evaluation too."""
+    back, loss = rate_comes_back(run), training_loss(run, MIN_RECORDS_FOR_LEVEL, not_of=NOT_BY_LOSS)
+    if len(back) < MIN_RESTARTS or loss is None:
+        return
+    rate = run["learning_rate"].finite.value
+    at = [*back, run.last_step] if rate[-1] < rate.max() / 2 else back
+    ends, held_out = _ends(loss, at), _ends(run["eval_loss"].finite, at) if "eval_loss" in run else []
+    if len(ends) <= MIN_RESTARTS or not _each_within(ends, 1.0) or not _each_within(held_out, NO_LOWER):
+        return
+    yield DerivedFact.model_construct(
+        fact="set_cycles_end_lower" if _are_set(run) else "cycles_end_lower",
+        text=(
+            f"the learning rate comes back {len(back)} times, first at {run.place(back[0])}, and {named(loss)} is "
+            f"{', '.join(map(figure, ends))} at the ends of its cycles. A loss that rises with the rate and ends each "
+            "cycle lower follows its schedule."
+        ),
+        values={"restarts": float(len(back)), "first": ends[0], "last": ends[-1]},
+        steps=back,
+    )
+
+
+def _are_set(run: Run) -> bool:
+    """Say whether settings have the learning rate come back: restarts that nobody set are a fault of the schedule."""
+    return any(
+        _RESTARTS.search(setting.key) or (_RESTARTS.search(str(setting.value)) and _SCHEDULE.search(setting.key))
+        for setting in run.settings.values()
+        if setting.value
+    )
+
+
+def _ends(series: Series, steps: Sequence[float]) -> list[float]:
+    """Return the level of the last records up to each step that has as many."""
+    until = [int(at) for at in np.searchsorted(series.step, steps, side="right")]
+    return [median(series.value[at - LEAST_PAIRS : at]) for at in until if at >= LEAST_PAIRS]
+
+
+def _each_within(levels: Sequence[float], times: float) -> bool:
+    return all(later < times * before for before, later in pairwise(levels) if before > 0)
+
+
+def few_rows_learn(run: Run) -> Iterator[DerivedFact]:
+    """Yield that evaluation improves steadily to far below its start, though batches are of few rows."""
+    rows, losses = run.facts.effective_batch, both_losses(run, MIN_RECORDS_FOR_LEVEL, not_of=NOT_BY_LOSS)
+    if rows is None or not rows <= FEW_ROWS or losses is None:
+        return
+    value = losses[1].value
+    if not 0 < float(value[-1]) <= WELL * float(value[0]) or not _each_within(value.tolist(), MOST_RISE):
+        return
+    yield DerivedFact.model_construct(
+        fact="few_rows_learn",
+        text=(
+            f"{named(losses[1])} goes from {figure(value[0])} to {figure(value[-1])} in {len(value)} evaluations and "
+            f"never rises by a tenth. So batches of {figure(rows)} rows are enough, and their scatter is that of few "
+            "rows."
+        ),
+        values={"rows": rows, "first": float(value[0]), "last": float(value[-1])},
+    )

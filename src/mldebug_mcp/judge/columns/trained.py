@@ -1,0 +1,414 @@
+"""What is trained: the parts of a loss and their signs, the weights that move, the labels that train them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mldebug_mcp.checks.curve import fades_to_zero, monotone, sample, true_at_end, zeros_at_end
+from mldebug_mcp.core.arrays import median, quantile
+from mldebug_mcp.core.lazy import regex
+from mldebug_mcp.core.text import figure, percent
+from mldebug_mcp.judge.columns.run_columns import (
+    FALLS,
+    LEAST_PAIRS,
+    LOSSES,
+    MIN_RECORDS_FOR_LEVEL,
+    NOT_BY_LOSS,
+    POLICIES,
+    columns_of,
+    named,
+    tail,
+    training_loss,
+)
+from mldebug_mcp.logs import Run, Series
+from mldebug_mcp.logs.columns import Floats
+from mldebug_mcp.logs.names import Quantity
+from mldebug_mcp.logs.names.losses import is_auxiliary
+from mldebug_mcp.logs.names.words import pieces_of
+from mldebug_mcp.logs.settings.settings import flag_of
+from mldebug_mcp.models.diagnosis import DerivedFact
+
+# A total and its parts: what share each has, and which part stays where the others move.
+
+
+FITS = 0.01
+"""Residual of a sum as a share of what the total varies by. Chosen: four printed digits leave less."""
+MOST_PARTS = 6
+RULES = 0.99
+"""Share of the total above which one part rules it. Chosen."""
+STAYS = 0.03
+"""Share of its level by which a part that stays falls at most. Chosen."""
+RISES = 0.1
+"""Share of its level by which a part that stays rises at most. Chosen."""
+
+
+def weighed_parts(run: Run) -> Iterator[DerivedFact]:
+    """Yield a weighted sum of parts in which one part is nearly all, or one stays where the rest falls."""
+    if (total := training_loss(run, not_of=POLICIES)) is None:
+        return
+    parts = _parts_of(run, total, *LOSSES)
+    summed = _weights(total, parts)
+    if len(parts) < 2 or summed is None:
+        return
+    weights, _ = summed
+    columns = np.stack([part.value for part in parts], axis=1)
+    early, late = (np.median(columns[piece] * weights, axis=0) for piece in (slice(0, 3), slice(-3, None)))
+    shares = late / late.sum()
+    equation = " + ".join(f"{figure(float(w))} x {named(series)}" for w, series in zip(weights, parts, strict=True))
+    most = int(np.argmax(shares))
+    steady = (early - late <= STAYS * np.abs(early)) & (late - early <= RISES * np.abs(early))
+    rest_falls = [float(early.sum() - early[k]) * (1 - FALLS) > float(late.sum() - late[k]) for k in range(len(parts))]
+    for k, series in enumerate(parts):
+        if steady[k] and rest_falls[k] and weights[k] > 0 and early[k] > 0 and not is_auxiliary(named(series)):
+            level = figure(median(series.value[-3:]))
+            text = f"{named(total)} = {equation}; {named(series)} stays at {level} while the other parts fall."
+            expected = " A part that is trained falls, too."
+            yield DerivedFact.model_construct(
+                fact="part_stays", text=text + expected, values={"share": float(shares[k])}
+            )
+    if RULES < float(shares[most]) <= 1 + FITS and float(weights.min()) > FITS * float(weights.max()):
+        text = f"{named(total)} = {equation}; at the end {named(parts[most])} is {percent(float(shares[most]))} of it."
+        yield DerivedFact.model_construct(
+            fact="part_rules",
+            text=f"{text} The other parts have next to no gradient.",
+            values={"share": float(shares[most])},
+        )
+
+
+def _parts_of(run: Run, total: Series, *quantities: Quantity) -> list[Series]:
+    """Return the columns of some quantities that are logged in the records of the total."""
+    found = columns_of(run, *quantities, phase="train")
+    return [part for part in found if part.name != total.name and np.array_equal(part.step, total.step)][:MOST_PARTS]
+
+
+SURE_WEIGHT = 5.0
+"""Standard errors that a sure weight is away from 0. Chosen."""
+LEAST_WEIGHT = 1e-3
+"""Least size of a sure weight. Chosen: bonuses have a hundredth and more."""
+LEFT_OF_PART = 0.1
+"""What is left over at most, as a share of what the part varies by. Chosen: where one part is huge, the weights of
+small ones are not known."""
+
+
+def _weights(total: Series, parts: Sequence[Series]) -> tuple[Floats, NDArray[np.bool_]] | None:
+    """Return the weights with which parts sum to the total, and which of them are sure; None where they do not."""
+    if not parts or len(total) < 3 * len(parts):
+        return None
+    columns = np.stack([part.value for part in parts], axis=1)
+    found, *_ = np.linalg.lstsq(columns, total.value, rcond=None)
+    weights: Floats = np.asarray(found, dtype=np.float64)
+    left, varies = float(np.std(total.value - columns @ weights)), float(np.std(total.value))
+    if not np.isfinite(weights).all() or varies <= 0 or left > FITS * varies:
+        return None
+    errors = left * np.sqrt(np.maximum(np.diag(np.linalg.pinv(columns.T @ columns)), 0.0))
+    is_explained = left <= LEFT_OF_PART * np.abs(weights) * np.std(columns, axis=0)
+    return weights, is_explained & (np.abs(weights) > np.maximum(SURE_WEIGHT * errors, LEAST_WEIGHT))
+
+
+def subtracted(run: Run) -> Iterator[DerivedFact]:
+    """Yield that the total loss holds a part with a negative factor, so that training makes that part larger."""
+    if (total := training_loss(run, not_of=NOT_BY_LOSS)) is None:
+        return
+    for quantities in (LOSSES, (*LOSSES, Quantity.KL)):
+        parts, weighted = weighted_parts(run, total, *quantities)
+        for part, weight, first, last in weighted if len(parts) > 1 else ():
+            if weight > 0:
+                continue
+            yield DerivedFact.model_construct(
+                fact="part_subtracted",
+                text=(
+                    f"{named(total)} holds {named(part)} with the factor {figure(weight)} (least squares over "
+                    f"{len(total)} records and {len(parts)} parts): it is subtracted. {named(part)} goes from about "
+                    f"{figure(first)} to about {figure(last)}. A loss that is to fall is added."
+                ),
+                values={"factor": float(weight), "first": first, "last": last},
+            )
+            return
+
+
+def weighted_parts(
+    run: Run, total: Series, *quantities: Quantity
+) -> tuple[list[Series], list[tuple[Series, float, float, float]]]:
+    """Return all parts, and those that a total surely holds: each with its factor, and its level at first and at last.
+
+    A part whose level is below zero is left out, as its factor does not tell what is subtracted.
+    """
+    parts = _parts_of(run, total, *quantities)
+    summed = _weights(total, parts)
+    if summed is None:
+        return parts, []
+    return parts, [
+        (part, float(weight), median(part.value[:LEAST_PAIRS]), median(part.value[-LEAST_PAIRS:]))
+        for part, weight, is_sure in zip(parts, *summed, strict=True)
+        if is_sure and median(part.value) > 0
+    ]
+
+
+PART_GROWS = 1.15
+"""Times its start that a part grows to. Chosen: of 650 healthy runs none shows it."""
+LOSS_FALLS = 0.1
+"""Share of its start by which the total falls. Chosen, as the others."""
+PART_ORDERED = 0.6
+"""Rank correlation of the part with the step. Chosen, as the others."""
+LEAST_PART_RECORDS = 12
+"""Records of the part and of the total. Chosen, as the others."""
+
+
+def rising_parts(run: Run) -> Iterator[DerivedFact]:
+    """Yield a part of the loss that rises while the total falls."""
+    total = training_loss(run, LEAST_PART_RECORDS, not_of=NOT_BY_LOSS)
+    if total is None or any(subtracted(run)):
+        return
+    tenth = max(LEAST_PAIRS, len(total) // 10)
+    began, ends = median(total.value[:tenth]), median(total.value[-tenth:])
+    if began - ends <= LOSS_FALLS * abs(began):
+        return
+    for part in _parts_of(run, total, *LOSSES):
+        first, last = median(part.value[:tenth]), median(part.value[-tenth:])
+        if not 0 < PART_GROWS * first < last or monotone(sample(part.value)) < PART_ORDERED:
+            continue
+        yield DerivedFact.model_construct(
+            fact="part_rises",
+            text=(
+                f"{named(part)} rises from about {figure(first)} to about {figure(last)} (medians of {tenth} records) "
+                f"while {named(total)} falls from about {figure(began)} to about {figure(ends)}. Parts that are "
+                "trained together fall together, or one is given up for another."
+            ),
+            values={"from": first, "to": last},
+        )
+        return
+
+
+# Does training come to a stop, with neither a loss nor a gradient?
+
+
+LEAST_IDLE = 5
+"""Records at the end without loss and gradient. Chosen: one or two may be batches without a label."""
+HARDLY_ANY = 0.05
+"""Share of the tokens that counted before, up to which hardly any count. Chosen: answers of other rows are longer."""
+WITHOUT_ANY = 0.1
+"""Share of the records there in which none counts. Chosen: rows with short answers have at least one each."""
+
+
+def nothing_trained(run: Run) -> Iterator[DerivedFact]:
+    """Yield since when hardly a token has a label, or loss and gradient norm are exactly zero; not so before."""
+    if (fact := _labels_run_out(run)) is not None:
+        yield fact
+        return
+    loss = training_loss(run, not_of=POLICIES)
+    if loss is None or "grad_norm" not in run:
+        return
+    norm = run["grad_norm"].finite
+    ends = [zeros_at_end(series.value) for series in (loss, norm)]
+    if min(ends) < LEAST_IDLE or len(loss) == ends[0] or len(norm) == ends[1] or fades_to_zero(loss.value):
+        return
+    step = max(float(loss.step[-ends[0]]), float(norm.step[-ends[1]]))
+    yield DerivedFact.model_construct(
+        fact="nothing_trained",
+        text=(
+            f"{named(loss)} and {named(norm)} are exactly 0 in all {min(ends)} records since {run.place(step)}, and "
+            "were not before. Nothing is trained there, as where no label is counted: what is learnt well has a small "
+            "gradient."
+        ),
+        values={"records": float(min(ends))},
+        steps=[step],
+    )
+
+
+def _labels_run_out(run: Run) -> DerivedFact | None:
+    """Return since when hardly any token counts in the loss, and in many records none; None where that is not so."""
+    counts = next(iter(columns_of(run, Quantity.LOSS_TOKENS, phase="train", least=2 * LEAST_IDLE)), None)
+    if counts is None or run.kind in POLICIES:
+        return None
+    usual = quantile(counts.value, 1 - WITHOUT_ANY)
+    left = true_at_end(counts.value <= HARDLY_ANY * usual)
+    late = counts.value[len(counts) - left :]
+    if left < LEAST_IDLE or left == len(counts) or float(np.mean(late == 0)) < WITHOUT_ANY:
+        return None
+    step = float(counts.step[-left])
+    return DerivedFact.model_construct(
+        fact="labels_run_out",
+        text=(
+            f"{named(counts)} is {figure(float(late.max()))} at most in all {left} records since {run.place(step)}, "
+            f"and 0 in {np.count_nonzero(late == 0)} of them; before it was about {figure(usual)}. A batch without a "
+            "label trains nothing, and one with a few trains on these alone."
+        ),
+        values={"records": float(left), "most": float(late.max()), "before": usual},
+        steps=[step],
+    )
+
+
+# Norms that stay the same to their last digit.
+
+
+LEAST_STILL = 10
+"""Records of a norm of the weights that tell whether it moves. Chosen."""
+FAR_BEYOND = 20.0
+"""Times the last logged digit that updates are long together. Chosen: they do not all point outwards."""
+STAYED = 0.95
+"""Share of its start that a loss keeps which nothing brings down. Chosen."""
+
+
+def weights_stand_still(run: Run) -> Iterator[DerivedFact]:
+    """Yield that the norm of the weights is one number throughout, though gradients and learning rate are not zero.
+
+    Steps of plain gradient descent, learning rate times gradient norm each, would move it by more than its last digit.
+    Not this where the loss falls: the norm may be of weights that are frozen.
+    """
+    norms = [series.finite for series in run.with_role(Quantity.WEIGHT_NORM) if len(series.finite) >= LEAST_STILL]
+    still = next((norm for norm in norms if not np.ptp(norm.value) and norm.value[0] > 0), None)
+    if still is None or not {"grad_norm", "learning_rate"} <= run.series.keys():
+        return
+    loss = training_loss(run, MIN_RECORDS_FOR_LEVEL)
+    if loss is not None and median(tail(loss)) < STAYED * median(loss.value[:LEAST_STILL]):
+        return
+    gradient, rate = (run[name].finite for name in ("grad_norm", "learning_rate"))
+    if not len(gradient) or not len(rate) or not _would_move(run, still, gradient):
+        return
+    value = float(still.value[0])
+    yield DerivedFact.model_construct(
+        fact="weights_stand_still",
+        text=(
+            f"{named(still)} is exactly {figure(value)} in all {len(still)} records, while {named(rate)} is about "
+            f"{figure(float(rate.value.mean()))} and {named(gradient)} about {figure(median(gradient.value))}. "
+            "Updates by such gradients would move it."
+        ),
+        values={"value": value, "records": float(len(still))},
+    )
+
+
+def _would_move(run: Run, norm: Series, gradient: Series) -> bool:
+    """Say whether plain steps by a gradient and the learning rate go far beyond the last digit of a norm."""
+    rate = run["learning_rate"].finite.value if "learning_rate" in run else np.zeros(0)
+    steps = float(norm.step[-1] - norm.step[0]) if run.step_name == "step" else float(len(norm) - 1)
+    travelled = steps * float(rate.mean()) * median(gradient.value) if len(rate) else 0.0
+    return travelled >= FAR_BEYOND * _last_digit(float(norm.value[0]))
+
+
+_ON_PURPOSE = regex(r"freez|frozen|linear_?prob|(?:^|[/_.])(?:lora|peft|adapter|vera|dora)", re.IGNORECASE)
+"""What settings and norms are called where parts of a model are left as they are on purpose."""
+MOVES = 0.01
+"""Share of its start by which the norm of another part moves. Chosen: rounding moves none so far."""
+_CHANGES = frozenset({"delta", "deltas", "change", "changed", "moved", "update", "updates"})
+"""Words of what is logged of how far weights have moved since the record before."""
+_OF_NORMS = frozenset({"grad", "gradient", "gradients", "norm", "gnorm", "l2", "g"})
+"""Words of a gradient norm beyond those of its part."""
+
+
+def part_stands_still(run: Run) -> Iterator[DerivedFact]:
+    """Yield that the weights of one part keep their norm to the last digit, or do not change, where another part moves.
+
+    Not this where a setting freezes parts, or adapters are trained in their place. A part that has a gradient all the
+    same is not frozen: then its weights are left out of the updates.
+    """
+    changes = [series.finite for series in run.series.values() if _is_change(series)]
+    changes = [change for change in changes if len(change) >= LEAST_STILL]
+    norms = [norm for norm in columns_of(run, Quantity.WEIGHT_NORM, least=LEAST_STILL) if norm.value[0] > 0]
+    unchanged = [change for change in changes if not change.value.any()]
+    still = unchanged or [norm for norm in norms if not np.ptp(norm.value)]
+    moving = [change for change in changes if median(change.value) > 0] if unchanged else []
+    moving = moving or [norm for norm in norms if abs(float(norm.value[-1]) / float(norm.value[0]) - 1) > MOVES]
+    if not still or not moving or _leaves_parts(run, moving):
+        return
+    first, other = float(still[0].value[0]), moving[0].value
+    gradient = _gradient_of(run, still[0])
+    if gradient is not None and not unchanged and not _would_move(run, still[0], gradient):
+        gradient = None
+    has = "" if gradient is None else f" {named(gradient)} is about {figure(median(gradient.value))}."
+    yield DerivedFact.model_construct(
+        fact="part_stands_still_with_gradient" if has else "part_stands_still",
+        text=(
+            f"{named(still[0])} is exactly {figure(first)} in all {len(still[0])} records, while {named(moving[0])} "
+            f"goes from {figure(float(other[0]))} to {figure(float(other[-1]))}.{has} Weights that are trained move."
+        ),
+        values={"value": first, "records": float(len(still[0]))},
+    )
+
+
+def _is_change(series: Series) -> bool:
+    is_of_weights = series.role is None or series.role.quantity in (Quantity.UPDATE_RATIO, Quantity.CHANGED_WEIGHTS)
+    return is_of_weights and not _CHANGES.isdisjoint(pieces_of(series.name))
+
+
+def _gradient_of(run: Run, part: Series) -> Series | None:
+    """Return the gradient norm of a part, where it is above zero in most records; None where none is known."""
+    words = set(pieces_of(part.name))
+    norms = columns_of(run, Quantity.GRADIENT_NORM, least=LEAST_STILL)
+    shared = [
+        norm for norm in norms if (own := set(pieces_of(norm.name)) - _OF_NORMS) and own <= words and median(norm.value)
+    ]
+    return shared[0] if shared else None
+
+
+def _leaves_parts(run: Run, moving: Sequence[Series]) -> bool:
+    """Say whether settings or names tell that some parts of the model are not to be trained."""
+    named_so = any(_ON_PURPOSE.search(norm.name) for norm in moving)
+    return named_so or any(
+        bool(setting.value) and flag_of(setting.value) is not False
+        for setting in run.settings.values()
+        if _ON_PURPOSE.search(setting.key) or _ON_PURPOSE.search(str(setting.value))
+    )
+
+
+def _last_digit(value: float) -> float:
+    """Return the unit of the last digit with which a number is written, at least that of double precision."""
+    return next((10.0**-places for places in range(13) if round(value, places) == value), abs(value) * 1e-12)
+
+
+# Updates that are smaller than the distance from one number to the next.
+
+
+SPACING = {"bf16": 2.0**-8, "fp16": 2.0**-11}
+"""Distance of a number from the next as a share of it, at most: 8 and 11 bits of precision (IEEE 754, bfloat16)."""
+_PURE = ("pure", "full", "true", "weights")
+"""Words that say that the weights themselves are kept in half precision."""
+
+
+def update_below_spacing(run: Run) -> Iterator[DerivedFact]:
+    """Yield updates below half the distance to the next number, where weights are kept in half precision."""
+    precision = run.facts.precision
+    kept_in = str(run.settings["precision"].value).lower() if "precision" in run.settings else ""
+    spacing = SPACING.get(precision or "", 0.0) if any(word in kept_in for word in _PURE) else 0.0
+    for ratio in columns_of(run, Quantity.UPDATE_RATIO):
+        if spacing and ratio.role is not None and ratio.role.is_whole and 0 < median(ratio.value) < spacing / 2:
+            yield DerivedFact.model_construct(
+                fact="update_below_spacing",
+                text=(
+                    f"{named(ratio)} is {figure(median(ratio.value))} (median) and the weights are kept in {kept_in}. "
+                    f"{precision} rounds a change below {figure(spacing / 2)} of a weight away, so most updates "
+                    "have no effect."
+                ),
+                values={"ratio": median(ratio.value), "spacing": spacing},
+            )
+
+
+FEW_CHANGE = 0.1
+"""Share of the weights that a step changes, below which most stand still. Chosen: in float32 nearly all move."""
+_OF_WEIGHTS = regex(r"param|weight", re.IGNORECASE)
+"""What the name of a setting holds that gives the type of the weights themselves."""
+
+
+def few_weights_change(run: Run) -> Iterator[DerivedFact]:
+    """Yield that steps change few of the weights where these are kept in half precision, though gradients go on."""
+    dtype = run.settings.get("dtype")
+    if dtype is None or not _OF_WEIGHTS.search(dtype.key) or run.facts.precision not in SPACING:
+        return
+    for changed in columns_of(run, Quantity.CHANGED_WEIGHTS, least=LEAST_PAIRS):
+        first, last = float(changed.value[0]), median(tail(changed))
+        if not last < FEW_CHANGE:
+            continue
+        spacing = SPACING[run.facts.precision]
+        yield DerivedFact.model_construct(
+            fact="few_weights_change",
+            text=(
+                f"{named(changed)} goes from {figure(100 * first)} to {figure(100 * last)} % (median of the last "
+                f"third), and {dtype.key} is {dtype.value}. That type rounds a change below "
+                f"{figure(spacing / 2)} of a weight away; in float32 nearly every weight moves at each step."
+            ),
+            values={"first": first, "last": last},
+        )
+        return
