@@ -1,4 +1,4 @@
-"""The course of each curve for the sheet of a run.
+"""The course of each curve: in words for the sheet of a run, and as plain numbers for the classifier.
 
 It holds ends, extremes and turns, and what moved suddenly at one time.
 """

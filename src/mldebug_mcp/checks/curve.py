@@ -1,6 +1,7 @@
 """Robust statistics of one curve.
 
-They give its levels, noise and trend, means over equal stretches, and fewer points that look the same.
+They give its levels, noise and trend, means over equal stretches, and fewer points that look the same; last where it
+leaves its level.
 """
 
 from __future__ import annotations

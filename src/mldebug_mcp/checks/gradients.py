@@ -1,4 +1,8 @@
-"""The gradient norm: against what labels alone give, pinned at one value, and by parts of the model."""
+"""The gradient norm, and in which precision a run computes.
+
+The norm is taken against what labels alone give, pinned at one value, and by parts of the model. Behind it stand
+numbers that are not finite and the loss scaler of half precision.
+"""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.json_yaml import Object, is_column, parse_object
 from mldebug_mcp.logs.log_file import LogFile
-from mldebug_mcp.logs.names.frameworks import are_measures_of_boosting
+from mldebug_mcp.logs.names.conventions import are_measures_of_boosting
 from mldebug_mcp.logs.names.metrics import (
     COUNTERS,
     canonical,

@@ -13,7 +13,7 @@ from mldebug_mcp.core.lazy import dataclass, regex, replace
 from mldebug_mcp.core.text import figure
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity, role_of
-from mldebug_mcp.logs.names.frameworks import BOOSTER
+from mldebug_mcp.logs.names.conventions import BOOSTER
 from mldebug_mcp.logs.names.settings import words_of
 from mldebug_mcp.logs.run import Ending, Run
 from mldebug_mcp.logs.settings import Settings

@@ -1,6 +1,6 @@
-"""Is a table one of runs?
+"""Tables of several runs: each row is a run, or a column names the run or the rank that each record is of.
 
-Where each row is a run with its settings and results, it holds no curve that can be judged.
+Where each row is a run with its settings and results, a table holds no curve that can be judged.
 
 W&B, MLflow, Optuna, Ray Tune and ClearML export such tables. They are known by what stands in their columns: a name
 of its own in each row, the states of runs, settings that differ, results, and no step that counts on.

@@ -49,7 +49,7 @@ MAX_LAST_LINES = 10
 class JsonLinesReader:
     """JSON lines: one object per line, flat or nested, as most loggers of one's own write them.
 
-    Large files go through polars (`fast_jsonl`), a block of lines at a time; what it cannot read exactly as this module
+    Large files go through polars (`frames`), a block of lines at a time; what it cannot read exactly as this module
     does comes back here.
     """
 

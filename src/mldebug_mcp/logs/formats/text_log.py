@@ -2,7 +2,7 @@
 
 The shape of the records is learnt from the text. Each line is offered to the shapes in turn: a progress bar, a printed
 dict, a box, a table, and at last `name: value` pairs with a counter. Other lines are passed over, and lines that
-read like errors are kept as messages. `lines/` holds the shapes; lines like those above them are taken by the block.
+read like errors are kept as messages. `text` holds the shapes; lines like those above them are taken by the block.
 """
 
 from __future__ import annotations

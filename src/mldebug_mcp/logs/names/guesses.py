@@ -2,6 +2,7 @@
 
 A word of a loss among words that mean nothing here, `eps-mse` or `E_batch`, is a guess that the numbers have to bear
 out. Each guess is stated in a note, so that a wrong one is seen and can be corrected with a name of the user's own.
+Letters and short words, which other columns explain, come first.
 """
 
 from __future__ import annotations

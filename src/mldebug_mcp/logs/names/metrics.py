@@ -1,6 +1,7 @@
 """What the name of a metric says: its canonical name, and whether it is a loss, of evaluation, of training at all.
 
-The grammar decides what names mean in `roles`; here it is asked the way the readers and the symptoms ask.
+The grammar decides what names mean in `roles`; here it is asked the way the readers and the symptoms ask. What a
+record holds follows: its numbers by name, its phase, the metric of its one value.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Configuration files: reading one, and finding those that belong to a log."""
+"""Configuration files: reading one, pickled arguments too, and finding those that belong to a log."""
 
 from __future__ import annotations
 

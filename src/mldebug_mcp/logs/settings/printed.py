@@ -1,4 +1,4 @@
-"""The configuration that a script printed at the head of its log, in any form."""
+"""The text of a configuration → nested values, and the configuration that a script printed at the head of its log."""
 
 from __future__ import annotations
 
@@ -26,8 +26,6 @@ from mldebug_mcp.logs.settings.settings import (
     value_in,
 )
 
-# The text of a configuration → nested values, whatever form it is written in.
-#
 # The forms are JSON, YAML, TOML, INI, Python source, command lines, printed objects, and blocks of lines with a key and
 # its value each. Nothing is run: what stands in Python source as a literal is taken.
 

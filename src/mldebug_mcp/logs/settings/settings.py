@@ -1,4 +1,7 @@
-"""`Settings`: a configuration as facts, typed, by canonical name, each with where it stands."""
+"""`Settings`: a configuration as facts, typed, by canonical name, each with where it stands.
+
+Values are read from their text first; what follows from the settings of a run together stands last.
+"""
 
 from __future__ import annotations
 
