@@ -29,7 +29,7 @@ from mldebug_mcp.judge.watch import Watch
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.knowledge.catalogue import near_causes
 from mldebug_mcp.models import Diagnosis
-from mldebug_mcp.models.reader import RULES
+from mldebug_mcp.models.diagnosis import JUDGING_RULES
 from mldebug_mcp.models.runs import Runs
 
 ROOT = Path(__file__).parents[2]
@@ -61,7 +61,7 @@ def own(diagnosis: Diagnosis) -> dict[str, float]:
 def test_the_prompt_holds_facts_rules_and_causes_and_nothing_of_the_ranking() -> None:
     diagnosis = mldebug_mcp.diagnose_run(OVERFIT)
     prompt = prompt_for(diagnosis)
-    assert all(rule in prompt for rule in RULES)
+    assert all(rule in prompt for rule in JUDGING_RULES)
     assert "0.7432 at epoch 55" in prompt
     for cause in own(diagnosis):
         assert re.search(rf"\b{cause}\b", prompt), cause
@@ -438,4 +438,4 @@ def test_an_alarm_needs_both_or_a_sure_one(tmp_path: Path) -> None:
 
 def test_the_skill_and_the_prompts_give_the_same_rules() -> None:
     skill = (ROOT / "SKILL.md").read_text(encoding="utf-8")
-    assert all(rule in skill.replace("\n  ", " ") for rule in RULES)
+    assert all(rule in skill.replace("\n  ", " ") for rule in JUDGING_RULES)

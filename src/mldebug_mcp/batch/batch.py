@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeGuard, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -243,7 +243,7 @@ def _key(number: object) -> object:
     return number if isinstance(number, int | str) else str(number)
 
 
-def _is_whole(value: object) -> bool:
+def _is_whole(value: object) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
@@ -509,7 +509,7 @@ def _from(settings: Mapping[str, object]) -> ModelConfig:
         for source in (inner, settings):
             for name in names:
                 value = source.get(name)
-                if isinstance(value, int) and not isinstance(value, bool):
+                if _is_whole(value):
                     return value
         return None
 
@@ -554,7 +554,7 @@ _FIXED_SIZE = frozenset(
 
 
 def _whole(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+    return value if _is_whole(value) else None
 
 
 def _classes(settings: Mapping[str, object], number: int | None) -> int | None:

@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from mldebug_mcp.batch.batch import Batch
-from mldebug_mcp.batch.roles import RowRoles, Turn
+from mldebug_mcp.batch.roles import RowRoles
 from mldebug_mcp.batch.sequences import Bools, Ints, Runs, Sequences, shift_of
-from mldebug_mcp.batch.templates import ASSISTANT, PROMPT_ROLES
+from mldebug_mcp.batch.templates import ASSISTANT, PROMPT_ROLES, Turn
 from mldebug_mcp.batch.tokenizer import Tokenizer
 
 # Where one document ends and the next begins inside a row.

@@ -11,19 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from mldebug_mcp.batch.sequences import Ints, Sequences
-from mldebug_mcp.batch.templates import ASSISTANT, Family, family_of, spans
+from mldebug_mcp.batch.templates import ASSISTANT, Family, Turn, family_of, turns_in
 from mldebug_mcp.batch.tokenizer import Tokenizer
-
-
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """A role's turn in a row, as token positions within the row: its header, its words, what ends it."""
-
-    role: str
-    header: int
-    start: int
-    stop: int
-    end: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +63,8 @@ def read_roles(side: Sequences, index: int, tokenizer: Tokenizer) -> RowRoles:
     if family is None:
         return bare
     turns = tuple(
-        Turn(span.role, *map(bare.first_token_from, (span.header, span.start, span.stop, span.end)))
-        for span in spans(text, family)
+        Turn(turn.role, *map(bare.first_token_from, (turn.header, turn.start, turn.stop, turn.end)))
+        for turn in turns_in(text, family)
     )
     return RowRoles(side, index, bare.number, text, bare.first, edges, family, turns)
 

@@ -86,8 +86,8 @@ FAMILIES: tuple[Family, ...] = (
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
-    """A role's turn in a text, as character positions: its header, its words, and the marker that ends it."""
+class Turn:
+    """A role's turn, by characters of a text or tokens of a row: its header, its words, and the marker that ends it."""
 
     role: str
     header: int
@@ -106,7 +106,7 @@ class Template:
     example: str
 
 
-def spans(text: str, family: Family) -> list[Span]:
+def turns_in(text: str, family: Family) -> list[Turn]:
     """Return the turns that a family's markers show in a text, in order."""
     headers = list(family.header.finditer(text))
     found = []
@@ -114,7 +114,7 @@ def spans(text: str, family: Family) -> list[Span]:
         limit = headers[number + 1].start() if number + 1 < len(headers) else len(text)
         end = family.end.search(text, header.end(), limit)
         stop, after = (end.start(), end.end()) if end is not None else (limit, limit)
-        found.append(Span(family.role(header), header.start(), header.end(), stop, after))
+        found.append(Turn(family.role(header), header.start(), header.end(), stop, after))
     return found
 
 

@@ -16,7 +16,7 @@ from mldebug_mcp.batch.corpus import CorpusCounts, IdCounts
 from mldebug_mcp.batch.formats import Stated, at_prefix
 from mldebug_mcp.batch.read import open_data
 from mldebug_mcp.batch.roles import NOTE
-from mldebug_mcp.batch.templates import spans
+from mldebug_mcp.batch.templates import turns_in
 from mldebug_mcp.batch.tokenizer import Tokenizer, load_tokenizer
 from mldebug_mcp.checks import Symptom, symptoms
 from mldebug_mcp.checks.batch.corpus import MIN_PASSAGES, is_by_source, order_by_length
@@ -168,7 +168,7 @@ def _template(batch: Batch) -> TemplateView | None:
     template = None if batch.tokenizer is None else batch.tokenizer.template
     if template is None:
         return None
-    found = spans(template.example, template.family)
+    found = turns_in(template.example, template.family)
     roles = [RoleSpan(role=span.role, start=span.start, stop=span.stop) for span in found]
     return TemplateView(text=template.example, spans=roles)
 

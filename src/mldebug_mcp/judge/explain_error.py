@@ -19,6 +19,7 @@ from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.knowledge.errors import MAX_TEXT, KnownError, Role, known_errors, match
 from mldebug_mcp.logs.failures import Failure, FailureLog, read_failures
 from mldebug_mcp.logs.log_file import LogFile
+from mldebug_mcp.logs.numbers import NO_DIGITS
 from mldebug_mcp.models import Call, ErrorExplanation, ErrorMatch, FirstError
 
 # The kind of problem behind an exception whose message is not known, and what to try: by type, then by words.
@@ -490,10 +491,7 @@ def _same(judged: _Judged, first: _Judged) -> bool:
         return False
     if first.known and not first.known[0].vagueness:
         return True
-    return judged.failure.text.translate(_DIGITS)[:80] == first.failure.text.translate(_DIGITS)[:80]
-
-
-_DIGITS = str.maketrans("", "", "0123456789")
+    return judged.failure.text.translate(NO_DIGITS)[:80] == first.failure.text.translate(NO_DIGITS)[:80]
 
 
 def _notes(

@@ -25,8 +25,7 @@ from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.knowledge.catalogue import near_causes
 from mldebug_mcp.models import Diagnosis, Hypothesis, State
 from mldebug_mcp.models.base import NO_FAULTS, RankedCause
-from mldebug_mcp.models.diagnosis import QuantityFact
-from mldebug_mcp.models.reader import RULES, ReaderOpinion
+from mldebug_mcp.models.diagnosis import JUDGING_RULES, QuantityFact, ReaderOpinion
 
 Reader = Callable[[str], str]
 """Takes the prompt and returns the reply; it raises `InputError` where it cannot answer."""
@@ -176,7 +175,7 @@ def prompt_for(diagnosis: Diagnosis, known: Sequence[Fact] | None = None) -> str
     causes = catalogue().causes
     described = [_described(cause) for cause in sorted(causes) if cause in likely]
     named = ", ".join(cause for cause in sorted(causes) if cause not in likely)
-    rules = "\n".join(f"- {rule}" for rule in RULES)
+    rules = "\n".join(f"- {rule}" for rule in JUDGING_RULES)
     return "\n".join(
         [
             "You judge one training run of a machine-learning model from measured facts. Name what went wrong, if "

@@ -40,7 +40,7 @@ from mldebug_mcp.logs.read import read_log_file, runs_of, texts_with_metrics
 from mldebug_mcp.logs.remote_files import Choice, brought_in
 from mldebug_mcp.models import Finding, Hypothesis, State
 from mldebug_mcp.models.base import NO_FAULTS, OTHER
-from mldebug_mcp.models.reader import ReaderOpinion
+from mldebug_mcp.models.diagnosis import ReaderOpinion
 from mldebug_mcp.models.runs import Ranks, RunRow, Runs
 
 # Answers about runs whose files have not changed since: a file of JSON lines, one per place of a folder.

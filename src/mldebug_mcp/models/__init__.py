@@ -8,8 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mldebug_mcp.core.lazy import lazily
-from mldebug_mcp.models.base import Call, Model, Number, RankedCause
-from mldebug_mcp.models.citation import Citation
+from mldebug_mcp.models.base import Call, Citation, Model, Number, RankedCause
 from mldebug_mcp.models.diagnosis import (
     Comparison,
     CurveFact,

@@ -1,6 +1,6 @@
 """What every type of the contract shares.
 
-These are numbers that may be NaN, text that is safe to show, and calls ready to send.
+These are numbers that may be NaN, text that is safe to show, quotes, and calls ready to send.
 """
 
 from __future__ import annotations
@@ -263,3 +263,17 @@ class RankedCause(Model):
 
     cause: str = Field(description="Its id; `explain` gives it whole.")
     probability: float = Field(description="From 0 to 1.")
+
+
+class Citation(Model):
+    """A practitioner's words, verbatim, and where they are published."""
+
+    id: str = Field(description="Of the quote, for `explain`.")
+    text: Text = Field(description="Verbatim.")
+    source: str = Field(description="Id of the source, for `explain`.")
+    author: Text = Field(description="Who wrote it.")
+    title: Text = Field(description="Of the source.")
+    year: str = Field("", description="When it was published; `undated` where nobody says.")
+    regime: Text = Field("", description="What was trained, where the source is about one kind of run.")
+    url: Text = Field(description="Where it is published.")
+    locator: Text = Field("", description="The section or page there.")

@@ -6,8 +6,18 @@ from typing import Literal
 
 from pydantic import Field
 
-from mldebug_mcp.models.base import AtAGlance, Glance, Model, NextCall, Number, Page, Severity, Text, empty_list
-from mldebug_mcp.models.citation import Citation
+from mldebug_mcp.models.base import (
+    AtAGlance,
+    Citation,
+    Glance,
+    Model,
+    NextCall,
+    Number,
+    Page,
+    Severity,
+    Text,
+    empty_list,
+)
 
 # The answer of `inspect_batch`.
 

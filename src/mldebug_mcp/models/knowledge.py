@@ -9,8 +9,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from mldebug_mcp.models.base import AtAGlance, Glance, Model, NextCall, Page, Text, empty_list
-from mldebug_mcp.models.citation import Citation
+from mldebug_mcp.models.base import AtAGlance, Citation, Glance, Model, NextCall, Page, Text, empty_list
 
 # What the catalogue answers: citations, search results, explanations.
 

@@ -6,8 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from mldebug_mcp.models.base import AtAGlance, Glance, Model, NextCall, Number, Severity, Text, empty_list
-from mldebug_mcp.models.citation import Citation
+from mldebug_mcp.models.base import AtAGlance, Citation, Glance, Model, NextCall, Number, Severity, Text, empty_list
 from mldebug_mcp.models.diagnosis import Hypothesis
 
 Precision = Literal["mixed", "bf16", "fp16", "fp32"]

@@ -7,9 +7,8 @@ from typing import Literal
 from pydantic import Field
 from pydantic.json_schema import SkipJsonSchema
 
-from mldebug_mcp.models.base import NO_FAULTS, AtAGlance, Glance, Model, NextCall, Number, Text, empty_list
-from mldebug_mcp.models.citation import Citation
-from mldebug_mcp.models.reader import ReaderOpinion
+from mldebug_mcp.models.base import NO_FAULTS, AtAGlance, Citation, Glance, Model, NextCall, Number, Text, empty_list
+from mldebug_mcp.models.diagnosis import ReaderOpinion
 
 # The answers about many runs: which of them is sick, what the sick ones share, and whether one kind is better.
 

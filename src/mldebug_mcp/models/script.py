@@ -6,8 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from mldebug_mcp.models.base import AtAGlance, Glance, Model, NextCall, Text, empty_list
-from mldebug_mcp.models.citation import Citation
+from mldebug_mcp.models.base import AtAGlance, Citation, Glance, Model, NextCall, Text, empty_list
 
 Certainty = Literal["certain", "likely", "depends"]
 SUREST_FIRST: tuple[Certainty, ...] = ("certain", "likely", "depends")

@@ -12,7 +12,7 @@ from typing import Any
 from mldebug_mcp.core.text import figure, shorten
 from mldebug_mcp.judge.ranking import credence
 from mldebug_mcp.judge.run_verdict import whole_clauses, whole_sentences
-from mldebug_mcp.judge.sheet import lines_of
+from mldebug_mcp.judge.sheet import USUAL, lines_of
 from mldebug_mcp.judge.what_to_log import LEAST_STEPS
 from mldebug_mcp.models import Comparison, Diagnosis, Finding, Hypothesis, RunSummary, RunVerdict, Update
 from mldebug_mcp.models.base import OTHER, SOUND
@@ -239,8 +239,6 @@ MAX_USUAL = 2
 """If `healthy` leads all the same, this many findings are named, in a sentence each."""
 MAX_USUAL_SUMMARY = 120
 """Characters of such a sentence."""
-USUAL = ("loss", "eval_loss", "grad_norm", "learning_rate")
-"""Metrics whose absence is noted if nothing was found."""
 NOTHING = "nothing unusual"
 """What an answer notes that shows no finding."""
 

@@ -35,7 +35,7 @@ from pydantic import Field
 from mldebug_mcp.core.errors import MLDebugError
 from mldebug_mcp.core.paths import knowledge_folder
 from mldebug_mcp.core.text import plain, shorten
-from mldebug_mcp.models.reader import RULES
+from mldebug_mcp.models.diagnosis import JUDGING_RULES
 
 # The catalogue as resources: lists, and templates with completion.
 
@@ -185,7 +185,7 @@ def add_prompts(server: MCPServer[Any]) -> None:
         question: Annotated[str, Field(description="What is to be found out")] = WHY,
     ) -> str:
         """Debug a training run from its log, step by step, with observations kept apart from hypotheses."""
-        rules = "\n".join(f"- {rule}" for rule in RULES)
+        rules = "\n".join(f"- {rule}" for rule in JUDGING_RULES)
         return (
             f"{question}\n\nThe log or run folder is {path!r}. Call diagnose_run on it. Read the sheet first, and look "
             "with read_metric at curves that leave you in doubt. Report what is seen, in numbers with steps, and your "

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from mldebug_mcp.checks.evaluation import ERRORS_OF_VALUES, MOST_BEYOND_ONE, as_shares
-from mldebug_mcp.checks.progress import is_late, passes_at, uniform_loss
+from mldebug_mcp.checks.progress import CLASSES, is_late, passes_at, uniform_loss
 from mldebug_mcp.checks.run.loss_start import AT_ONCE, LOSS_START_FIRST_STEPS
 from mldebug_mcp.checks.run.settings import prompts_counted
 from mldebug_mcp.core.arrays import median
@@ -41,8 +41,6 @@ RESTS_FOR = 0.3
 """Share of the records for which it rests. Chosen."""
 MOST_ACTIONS = 18
 """Actions of an agent. Chosen: Atari has so many."""
-_GUESSED = (2, 3, 4, 5, 10, 100, 1000)
-"""Usual numbers of classes."""
 
 
 def at_bounds(run: Run) -> Iterator[DerivedFact]:
@@ -140,7 +138,7 @@ def _guesses(run: Run) -> list[int]:
     for series in columns_of(run, Quantity.ACCURACY, phase="eval", least=LEAST_PAIRS):
         level = median(series.value)
         if np.ptp(series.value) <= 0.02 and 0 < level <= 0.5:
-            found += [count for count in _GUESSED if abs(level * count - 1) <= 0.05]
+            found += [count for count in CLASSES if abs(level * count - 1) <= 0.05]
     return found
 
 
