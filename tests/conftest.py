@@ -16,6 +16,11 @@ settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.load_profile("repeatable")
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than cores: tests wait a quarter of their time, for processes, time limits and pipes."""
+    return (os.cpu_count() or 1) + 1
+
+
 @pytest.fixture(autouse=True, scope="session")
 def may_read_everything() -> Iterator[None]:
     """Let servers read the temporary folders of tests; those about allowed roots set their own."""
