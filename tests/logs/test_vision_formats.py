@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -285,6 +286,23 @@ def test_an_evaluation_under_way_is_told_from_training_by_its_counter(tmp_path: 
     run = read(tmp_path, "\n".join([*lines, bar.format("val", 1, 0, 9.0, 8.0), bar.format("val", 1, 1, 3.0, 2.5)]))
     assert run["loss"].value.tolist() == [2.5, 2.25]
     assert run["eval_loss"].value.tolist() == [3.0]
+
+
+def test_the_last_line_of_an_evaluation_stands_for_it_where_none_shows_its_last_batch(tmp_path: Path) -> None:
+    train, test = "Epoch [{0}][{1}/20] loss 1.{0}{1:02}", "Test [{1}/30] loss 2.{0}{1:02}"
+    epochs = [
+        [train.format(at, batch) for batch in (0, 10)] + [test.format(at, 0), test.format(at, 20)] for at in (0, 1)
+    ]
+    run = read(tmp_path, "\n".join(itertools.chain(*epochs)))
+    assert run["loss"].value.tolist() == [1.0, 1.01, 1.1, 1.11]
+    assert run["eval_loss"].value.tolist() == [2.02, 2.12]
+    assert any("20 of 30" in note for note in run.notes)
+
+
+def test_a_line_of_averages_tells_what_an_evaluation_gave_that_shows_no_last_batch(tmp_path: Path) -> None:
+    lines = ["Epoch [0][0/20] loss 1.5", "Test [0/30] loss 9.0", "Test [20/30] loss 8.0", "Test: loss 2.5"]
+    run = read(tmp_path, "\n".join([*lines, "Epoch [1][0/20] loss 1.25"]))
+    assert run["eval_loss"].value.tolist() == [2.5]
 
 
 def test_the_results_of_yolov7_are_read_without_a_header(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mldebug_mcp.core.text import figure
+from mldebug_mcp.core.text import counted, figure
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.columns import Floats, Rows
 from mldebug_mcp.logs.names.metrics import COUNTERS, canonical, is_evaluation, is_of_record, is_pace, is_telling
@@ -534,6 +534,20 @@ MAX_ROWS_BETWEEN_COUNTERS = 3
 """Lines from the row above, up to which another counter is of the same block. Chosen by hand."""
 
 
+class PassUnderWay(NamedTuple):
+    """The last line of an evaluation that counts its batches, of which the last has not been shown.
+
+    Args:
+        number: Number of the line.
+        parsed: What it says.
+        batch: Its batch, and how many there are.
+    """
+
+    number: int
+    parsed: Parsed
+    batch: tuple[int, int]
+
+
 class Assembler:
     """Puts what lines say together and gives the records to the builder."""
 
@@ -553,6 +567,8 @@ class Assembler:
         self._total = 0
         self._names_both = False  # lines name the epoch and the step, which may go on over epochs
         self._early: tuple[int, Parsed] | None = None  # an evaluation above all training, at "0/9000"
+        self._under_way: PassUnderWay | None = None
+        self._shown_in_part: list[tuple[int, int]] = []  # the last batch, and how many there are, of such evaluations
         self._batches = EpochBatches()
         self._plan = CountedPlan()
         self._of_batch: frozenset[str] = frozenset()
@@ -601,7 +617,26 @@ class Assembler:
         if parsed.evaluation and batch and batch[0] < batch[1] - 1:
             if self._step is None and not parsed.counters.values:
                 self._early = number, parsed
-            return  # an evaluation under way: its last line has the averages
+            if self._under_way and batch[0] < self._under_way.batch[0]:
+                self._end_pass(as_shown=True)
+            self._under_way = PassUnderWay(number, parsed, batch)
+            return  # its last line has the averages
+        if parsed.telling:
+            self._end_pass(as_shown=not parsed.evaluation and bool(parsed.counters.values or batch))
+        self._take(number, parsed)
+
+    def _end_pass(self, *, as_shown: bool) -> None:
+        """Leave an evaluation that is under way.
+
+        Its last line stands for it (`as_shown`) where another pass or training begins behind that line. Anything else
+        that is measured there, such as a line of averages, tells what came out.
+        """
+        ended, self._under_way = self._under_way, None
+        if ended and as_shown and ended.parsed.telling and self._step is not None:
+            self._shown_in_part.append(ended.batch)
+            self._take(ended.number, ended.parsed)
+
+    def _take(self, number: int, parsed: Parsed) -> None:
         self._names_both |= parsed.telling and {"epoch", "step"} <= parsed.counters.values.keys()
         values = self._placed(number, parsed)
         if parsed.telling:
@@ -774,6 +809,7 @@ class Assembler:
 
         The lots are dicts, and lines with counters but no batch; they make `size` records.
         """
+        self._end_pass(as_shown=True)
         self.flush()
         first, epochs = self._builder.rows, carried(lots, size, self._epoch)
         lines = sum(len(lot.rows) for lot in lots if lot.like is not None)
@@ -817,6 +853,8 @@ class Assembler:
 
     def end(self) -> None:
         """Finish: give what is left to the builder and say what was left out."""
+        if self._under_way:
+            self._end_pass(as_shown=self._under_way.batch in self._shown_in_part)
         self.flush()
         self._leftovers.end()
         self.ranks.end(self._builder)
@@ -824,6 +862,12 @@ class Assembler:
         self._builder.planned |= self._plan.totals(counts_over_all=self._batches.are_over_all)
         if note := self._batches.note():
             self._builder.note(note)
+        if self._shown_in_part:
+            at, total = self._shown_in_part[-1]
+            self._builder.note(
+                f"{counted(len(self._shown_in_part), 'evaluation')} end without a line of the last batch: the last one "
+                f"shown stands for each, such as {at} of {total}"
+            )
         if self._counted and self._builder.formats[1:] == []:
             self._builder.note(
                 f"text of no known framework: {self._counted / self._metric_lines:.0%} of the {self._metric_lines} "
