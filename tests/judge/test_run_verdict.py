@@ -146,6 +146,13 @@ def test_a_gradient_that_is_never_finite_leads_although_no_loss_is_logged() -> N
     assert any("grad_norm is NaN" in fact for fact in verdict.facts)
 
 
+def test_a_fact_that_another_holds_whole_is_not_repeated() -> None:
+    value_loss = [65.0, 560.0, 1.9e11, 8e24, np.inf, np.inf]
+    run = run_of({"value_loss": value_loss, "reward": [4.0, 4.0, 4.4, 4.1, 4.0, 4.2], "kl": [0.1] * 6}, kind="rl")
+    facts = diagnose(run).verdict.facts
+    assert sum("value_loss is infinite" in fact for fact in facts) == 1
+
+
 def test_a_gradient_of_zero_is_not_put_down_to_rewards_that_differ() -> None:
     metrics = {"grad_norm": [0.0], "loss": [0.0], "reward": [0.4], "reward_std": [0.3], "frac_reward_zero_std": [0.1]}
     assert diagnose(run_of(metrics, kind="grpo")).hypotheses[0].cause == "params_not_training"

@@ -357,6 +357,7 @@ def _facts(leader: Hypothesis, rival: Hypothesis | None, present: Sequence[Findi
         telling = [reason for reason in reasons if weights.get(reason.fact, 0.0) < reason.bits + AS_MUCH]
         reasons = telling or reasons
     facts = list(dict.fromkeys(whole_clauses(reason.fact) for reason in reasons))
+    facts = [fact for fact in facts if not any(fact in longer for longer in facts if longer != fact)]
     if not facts:
         return [*_summaries(present), *_of_all_curves(leader.reasons)][:MAX_FACTS]
     against = _against(rival, leader, learner) if rival is not None and _is_near(rival) else []
