@@ -53,6 +53,41 @@ PRINTED: dict[str, tuple[str, str, Mapping[str, Points]]] = {
         "step",
         {"psnr": {1000: 25}, "l_g_pix": {1100: 0.0015}},
     ),
+    "rows of COCO's evaluation are scores of the epoch, and sizes without an object are none": (
+        "Epoch: [0]  [ 5/10]  eta: 0:00:04  lr: 0.001000  loss: 8.5 (9.0)\n"
+        " Average Precision  (AP) @[ IoU=0.50:0.95 | area=   all | maxDets=100 ] = 0.125\n"
+        " Average Precision  (AP) @[ IoU=0.50      | area=   all | maxDets=100 ] = 0.250\n"
+        " Average Precision  (AP) @[ IoU=0.50:0.95 | area= small | maxDets=100 ] = -1.000\n"
+        " Average Recall     (AR) @[ IoU=0.50:0.95 | area=   all | maxDets= 10 ] = 0.375\n"
+        " Average Recall     (AR) @[ IoU=0.50:0.95 | area= large | maxDets=100 ] = 0.500\n"
+        "Epoch: [1]  [ 5/10]  eta: 0:00:04  lr: 0.001000  loss: 7.5 (8.0)\n",
+        "step",
+        {
+            "loss": {5: 8.5, 15: 7.5},
+            "eval_ap": {5: 0.125},
+            "eval_ap50": {5: 0.25},
+            "eval_average_recall_10": {5: 0.375},
+            "eval_average_recall_large": {5: 0.5},
+        },
+    ),
+    "each metric of MXNet has a line of its own": (
+        "Epoch[1] Batch [20]\tSpeed: 6.5 samples/sec\tTrain-CrossEntropy=0.75\n"
+        "Epoch[1] Batch [20]\tSpeed: 6.5 samples/sec\tTrain-Offset=1.5\n"
+        "Epoch[1] Batch [40]\tSpeed: 6.5 samples/sec\tTrain-CrossEntropy=0.5\n"
+        "Epoch[1] Batch [40]\tSpeed: 6.5 samples/sec\tTrain-Offset=1.25\n",
+        "step",
+        {"Train-CrossEntropy": {20: 0.75, 40: 0.5}, "Train-Offset": {20: 1.5, 40: 1.25}},
+    ),
+    "an option in brackets and a rate that is now another one": (
+        "epoch:  3\n2019-12-22 18:23:23.210800: train loss : -0.75\n"
+        "2019-12-22 18:23:30.078278: val loss (train=False): -0.5\n"
+        "2019-12-22 18:23:31.195909: lr is now (scheduler) 0.003\n"
+        "epoch:  4\n2019-12-22 18:24:23.210800: train loss : -0.8\n"
+        "2019-12-22 18:24:30.078278: val loss (train=False): -0.6\n"
+        "2019-12-22 18:24:31.195909: lr is now (scheduler) 0.002\n",
+        "epoch",
+        {"loss": {3: -0.75, 4: -0.8}, "eval_loss": {3: -0.5, 4: -0.6}, "learning_rate": {3: 0.003, 4: 0.002}},
+    ),
     "a value and its part in brackets are two metrics": (
         "INFO: [a..][epoch: 1, iter: 100, lr:(1.000e-04,)] [eta: 1:00:00, time (data): 0.365 (0.002)] l_pix: 0.5\n",
         "step",

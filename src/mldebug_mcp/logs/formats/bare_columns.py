@@ -25,20 +25,29 @@ _TRAINING = regex(r"^[ \t]{0,80}(?:saving|loading)\b.*\b(?:model|checkpoint)", r
 _OF_PHASE = regex(r"(?:train|val|valid|eval|test)_(?!.*(?:log|output|history|result|values|losses|data))[a-z]\w*", re.I)
 """A file that is called by a phase is called by its metric, known or not: "train_beta.txt"."""
 _LOOKED_AT = 200
+_COMMAND = regex(r"\W{0,4}(?:tail|head|cat|less|more)\s")
+"""The command that showed the columns, copied with them."""
+_COUNTED = regex(r"^(\s*\d+):(?=\s)")
 
 
 def matches(file: LogFile) -> bool:
     """Its first lines are the same small number of numbers each, and nothing else."""
     lines = [line for line in file.head.splitlines()[:_LOOKED_AT] if line.strip(" \t.…")]
-    if not lines or not parse_numbers(lines[0], MAX_COLUMNS + 1):
+    lines = lines[1:] if lines and _COMMAND.match(lines[0]) else lines
+    if not lines or not _numbers_in(lines[0]):
         return False
-    rows = [parse_numbers(line, MAX_COLUMNS + 1) for line in lines]
+    rows = [_numbers_in(line) for line in lines]
     if len(file.head) < file.size:
         rows = rows[:-1]
     widths = {len(row) if row is not None else 0 for row in rows}
     if len(rows) < MIN_ROWS or rows[0] is None or len(rows[0]) > MAX_COLUMNS:
         return False
     return len(widths) == 1 or _is_counted([row for row in rows if row is not None], len(rows))
+
+
+def _numbers_in(line: str) -> list[float] | None:
+    """Return the numbers of a line that holds nothing else; the first may count the others: "40: 0.2"."""
+    return parse_numbers(_COUNTED.sub(r"\1 ", line), MAX_COLUMNS + 1)
 
 
 def _is_counted(rows: list[list[float]], lines: int) -> bool:
@@ -63,7 +72,7 @@ def read(file: LogFile, builder: RunBuilder) -> None:
     skipped = 0
     width = 0
     for line in file.lines():
-        row = parse_numbers(line, MAX_COLUMNS + 1) if line.strip() else None
+        row = _numbers_in(line) if line.strip() else None
         if row is not None and len(row) == (width or len(row)):
             width = len(row)
             rows.append(row)

@@ -196,7 +196,7 @@ def _delimiter_of(body: list[str]) -> str | None:
             continue  # a line of text: "loss: 0,5" cut at its comma
         if any(_PAIR_NAME.search(name) and parse_number(value) is not None for name, value in pairwise(header)):
             continue  # "Iteration: <tab> 18"
-        if len(names) < 2 or sum(parse_number(name) is not None for name in names) * 2 > len(names):
+        if len(names) < 2 or sum(parse_number(name.rstrip(" :")) is not None for name in names) * 2 > len(names):
             continue
         if rows and len(rows[0]) == len(header) and _is_data(header, rows[0]) and not _are_pairs(header, rows[0]):
             return delimiter

@@ -238,6 +238,13 @@ def interatomic_potential(columns: Columns) -> str | None:
     return f"loss, {', '.join(errors)}: read as of validation, as MACE prints them"
 
 
+def scoring_history(columns: Columns) -> str | None:
+    """H2O counts trees, next to the time that they took."""
+    if "number_of_trees" in columns and "step" not in columns:
+        columns["step"] = columns.pop("number_of_trees")
+    return None
+
+
 def linear_model(columns: Columns) -> str | None:
     """scikit-learn's SGD prints the norm of its weights: no gradient's."""
     if {"Norm", "NNZs"} <= columns.keys():
@@ -366,6 +373,7 @@ OF_FRAMEWORKS: tuple[Callable[[Columns], str | None], ...] = (
     spacy_table,
     genetic_program,
     interatomic_potential,
+    scoring_history,
     linear_model,
     natural_gradient_boosting,
     warmup_of_biases,

@@ -242,6 +242,7 @@ _IDIOMS: tuple[tuple[Q | None, str, float, str], ...] = (
     (Q.BACKWARD_TIME, "", 1e-3, "backward_compute bwd_microstep"),
     (Q.DATA_TIME, "", 1e-3, "batch_generator"),
     (Q.OPTIMIZER_TIME, "", 1e-3, "step_microstep"),
+    (Q.TIME_LEFT, "", 1.0, "estimated_time"),  # scikit-learn's gradient boosting, before 0.15
     (Q.ELAPSED, "", 1.0, "_runtime train_time training_time training_duration"),
     (Q.HOST_UTILISATION, "", 1.0, "system.cpu"),  # Weights & Biases, in per cent
     (None, "", 1.0, "system.memory"),
