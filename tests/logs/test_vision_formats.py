@@ -70,6 +70,24 @@ PRINTED: dict[str, tuple[str, str, Mapping[str, Points]]] = {
             "eval_average_recall_large": {5: 0.5},
         },
     ),
+    "scores that Caffe numbers belong to the iteration of the test": (
+        "I1224 16:55:25.943426 31888 solver.cpp:106] Iteration 100, Testing net\n"
+        "I1224 16:56:24.839272 31888 solver.cpp:142] Test score #0: 0.125\n"
+        "I1224 16:56:24.839352 31888 solver.cpp:142] Test score #1: 1.75\n"
+        "I1224 17:08:05.139917 31888 solver.cpp:237] Iteration 200, lr = 0.01\n"
+        "I1224 17:08:05.140704 31888 solver.cpp:87] Iteration 200, loss = 0.5\n"
+        "I1224 17:08:05.140821 31888 solver.cpp:106] Iteration 200, Testing net\n"
+        "I1224 17:09:12.241538 31888 solver.cpp:142] Test score #0: 0.25\n"
+        "I1224 17:09:12.241590 31888 solver.cpp:142] Test score #1: 1.5\n",
+        "step",
+        {"eval_score_0": {100: 0.125, 200: 0.25}, "eval_score_1": {100: 1.75, 200: 1.5}, "loss": {200: 0.5}},
+    ),
+    "a terminal breaks a line between a name and its number": (
+        "- INFO - epoch: 1/9, iter: 10/20, total_loss: 5.5, conf_loss: 2.0, cls_loss:\n1.25, lr: 4.0e-04, size: 640\n"
+        "- INFO - epoch: 1/9, iter: 20/20, total_loss: 4.5, conf_loss: 1.5, cls_loss:\n0.75, lr: 5.0e-04, size: 640\n",
+        "step",
+        {"loss": {10: 5.5, 20: 4.5}, "cls_loss": {10: 1.25, 20: 0.75}, "learning_rate": {10: 4e-4, 20: 5e-4}},
+    ),
     "each metric of MXNet has a line of its own": (
         "Epoch[1] Batch [20]\tSpeed: 6.5 samples/sec\tTrain-CrossEntropy=0.75\n"
         "Epoch[1] Batch [20]\tSpeed: 6.5 samples/sec\tTrain-Offset=1.5\n"

@@ -230,10 +230,11 @@ def genetic_program(columns: Columns) -> str | None:
 
 def interatomic_potential(columns: Columns) -> str | None:
     """MACE prints after each epoch the loss and the errors of validation, under no name of it."""
-    errors = [name for name in columns if _ERROR_OF_ATOMS.match(name)]
+    errors = [name for name in columns if _ERROR_OF_ATOMS.match(name.rpartition("/")[2])]  # behind that of a head
     if "loss" not in columns or not errors:
         return None
-    for name in ("loss", *errors):
+    losses = [name for name in columns if name == "loss" or name.endswith("/loss")]
+    for name in (*losses, *errors):
         columns[f"eval_{name}"] = columns.pop(name)
     return f"loss, {', '.join(errors)}: read as of validation, as MACE prints them"
 

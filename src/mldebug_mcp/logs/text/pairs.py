@@ -526,6 +526,12 @@ _COCO = regex(
     re.IGNORECASE,
 )
 """A row that pycocotools prints: "Average Precision  (AP) @[ IoU=0.50:0.95 | area= small | maxDets=100 ] = 0.125"."""
+_OF_NUMBER = regex(r"(?:(?<=score)|(?<=loss)|(?<=metric)) #(\d{1,3})(?=\s?[:=]\s?[-+.\d])", re.IGNORECASE)
+"""Caffe, before 2015: "Test score #0: 0.75"."""
+_OF_HEAD = regex(r"\bhead: (\w{1,40}), (?=loss\s?=)")
+"""MACE with several heads, a line for each: "Epoch 1: head: default, loss= 0.5, RMSE_F= 40.5 meV / A"."""
+_MILLI_ELECTRON_VOLTS = regex(r"(?<=\d) meV(?: / A(?:\^\d)?)?(?=,|$)")
+"""The units of MACE's errors."""
 _GLUONTS = regex(r"\bEvaluation metric '(\w{1,60})'\s?=\s?")
 """GluonTS calls so the loss of training too: "Evaluation metric 'epoch_loss'=0.3"; see `validation_epoch_loss`."""
 _IS_NOW = regex(r"(?<=\w) is now (?:\([a-z ]{1,20}\) )?(?=[-+.]?\d)", re.IGNORECASE)
@@ -556,6 +562,9 @@ _FORMS: tuple[tuple[str, re.Pattern[str], str | Callable[[re.Match[str]], str]],
     ("@[", _COCO, _of_coco),
     (" is now ", _IS_NOW, ": "),
     ("valuation metric '", _GLUONTS, r"\1 = "),
+    (" #", _OF_NUMBER, r"_\1"),
+    ("head: ", _OF_HEAD, r"[\1] "),
+    (" meV", _MILLI_ELECTRON_VOLTS, ""),
     ("float", _OF_NUMPY, r"\1"),
     (" over ", _MEAN_OVER, ""),
     ("steps/s (", _COLLECTED, r"steps/s: \1, collection_time: \2, learning_time: \3"),
