@@ -83,5 +83,5 @@ def test_each_head_of_a_potential_is_a_curve_of_its_own(tmp_path: Path) -> None:
     run = read(tmp_path, "".join(line.format(*row) for row in rows))
     assert points(run, "eval_loss") == {1: 0.25, 2: 0.125}
     assert points(run, "eval_other/loss") == {1: 0.5, 2: 0.375}
-    assert points(run, "eval_other/RMSE_F") == {1: 90.5, 2: 80.5}
+    assert points(run, "eval_other/rmse_f") == {1: 90.5, 2: 80.5}
     assert "loss" not in run

@@ -82,6 +82,18 @@ PRINTED: dict[str, tuple[str, str, Mapping[str, Points]]] = {
         "epoch",
         {"loss": {0: 0.75, 1: 0.5}, "eval_loss": {0: 0.875, 1: 0.625}},
     ),
+    "losses of training and test behind the mark of a comment": (
+        "# batch      l2_tst    l2_trn    l2_e_tst  l2_e_trn         lr\n"
+        "      0    3.75e+01  3.5e+01    1.25e+01  1.0e+01    1.0e-03\n"
+        "    100    2.75e+01  2.5e+01    6.25e-01  5.0e-01    1.0e-03\n"
+        "    200    2.25e+01  2.0e+01    8.75e-02  7.5e-02    1.0e-03\n",
+        "step",
+        {
+            "loss": {0: 35, 100: 25, 200: 20},
+            "eval_loss": {0: 37.5, 100: 27.5, 200: 22.5},
+            "l2_e_trn": {0: 10, 100: 0.5, 200: 0.075},
+        },
+    ),
     "trees and the seconds that they took": (
         "    timestamp            duration    number_of_trees    training_rmse\n"
         "--  -------------------  ----------  -----------------  ---------------\n"

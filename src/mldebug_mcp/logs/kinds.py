@@ -307,7 +307,7 @@ def _counted_epochs(run: Run, planned: float) -> tuple[str, Floats] | None:
 
 
 def _is_part_of_one(epochs: Floats) -> bool:
-    """Say whether all records are of one epoch, of which no record tells how much is done."""
+    """Say whether all records are of one epoch: no record tells how much of it is done."""
     return len(epochs) > 1 and bool(np.all(epochs == epochs[0])) and not epochs[0] % 1
 
 
