@@ -394,6 +394,19 @@ def test_another_scale_or_overfitting_is_not_called_another_preparation(evaluate
     assert "evaluation_beyond_start" not in facts(answer)
 
 
+def test_a_log_without_its_beginning_does_not_tell_what_training_began_with() -> None:
+    records = [{"step": 4000 + 50 * at, "loss": 0.004 - 1e-5 * at, "val_loss": 1.0 + at * at / 900} for at in range(30)]
+    assert "evaluation_beyond_start" not in facts(diagnose_run(records))
+    assert "evaluation_beyond_start" in facts(
+        diagnose_run([record | {"step": record["step"] - 4000} for record in records])
+    )
+
+
+def test_losses_below_zero_do_not_come_down_from_what_follows() -> None:
+    answer = run_of({"loss": lambda step: -0.4 + 1e-4 * step}, {"val_loss": lambda step: -0.4 - 1e-4 * step})
+    assert "evaluation_began_alike" not in facts(answer)
+
+
 def test_an_evaluation_that_came_down_with_training_is_not_prepared_otherwise() -> None:
     loss = falling(5.0, 1.0, 0.01)
     alike = run_of({"loss": loss}, {"val_loss": lambda step: max(loss(step), 2.9) + 0.01 * step})

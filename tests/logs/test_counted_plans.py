@@ -95,3 +95,12 @@ def test_the_steps_that_torchtitan_names_in_a_sentence_are_the_plan(tmp_path: Pa
     assert run.setting("warmup_steps") == 200
     assert run.setting("per_device_train_batch_size") == 2
     assert run.setting("sequence_length") == 8192
+
+
+def test_a_part_of_the_last_epoch_does_not_show_that_the_run_finished(tmp_path: Path) -> None:
+    line = "epoch: [{}/{}], global_step: {}, lr: 0.001, loss: {}\n"
+    last = read(tmp_path, "".join(line.format(2, 2, 100 + at, 9 - at / 9) for at in range(5)))
+    assert (plan_of(last), last.ending.how) == (None, "open")
+    early = plan_of(read(tmp_path, "".join(line.format(30, 500, 100 + at, 9 - at / 9) for at in range(5))))
+    assert early is not None
+    assert (early.reached, early.planned) == (30, 500)

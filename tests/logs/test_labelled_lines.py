@@ -75,3 +75,13 @@ def test_validation_keeps_its_name_next_to_another_evaluation(tmp_path: Path) ->
 def test_the_label_of_the_records_themselves_says_nothing(tmp_path: Path) -> None:
     text = "".join(f"Epoch {epoch}\n[runner] loss: {loss}, acc: 0.5\n" for epoch, loss in LOSS.items())
     assert points(read(tmp_path, text), "loss") == LOSS
+
+
+def test_each_head_of_a_potential_is_a_curve_of_its_own(tmp_path: Path) -> None:
+    line = "2024-10-18 16:24:36.769 INFO: Epoch {}: head: {}, loss=  {}, RMSE_F=   {} meV / A\n"
+    rows = [(1, "default", 0.25, 40.5), (1, "other", 0.5, 90.5), (2, "default", 0.125, 30.5), (2, "other", 0.375, 80.5)]
+    run = read(tmp_path, "".join(line.format(*row) for row in rows))
+    assert points(run, "eval_loss") == {1: 0.25, 2: 0.125}
+    assert points(run, "eval_other/loss") == {1: 0.5, 2: 0.375}
+    assert points(run, "eval_other/rmse_f") == {1: 90.5, 2: 80.5}
+    assert "loss" not in run

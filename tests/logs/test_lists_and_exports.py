@@ -221,3 +221,13 @@ def test_the_words_below_the_records_of_another_run_are_not_of_the_one_that_is_r
     third = read_run(tmp_path / "gnn.log")
     assert not third.text_lines
     assert any("the last of the longest of 3 runs" in note for note in third.notes)
+
+
+def test_values_that_are_counted_by_a_number_and_a_colon_are_no_header_and_rows(tmp_path: Path) -> None:
+    run = read(tmp_path, "1:\t30.5\n2:\t20.25\n3:\tnan\n4:\tnan\n")
+    assert points(run, "value") == pytest.approx({1: 30.5, 2: 20.25, 3: math.nan, 4: math.nan}, nan_ok=True)
+
+
+def test_the_command_that_showed_columns_hides_none_of_them(tmp_path: Path) -> None:
+    run = read(tmp_path, "tail curve.out\n 100  2.5  0.5\n 200  1.5  0.25\n 300  1.25  0.125\n")
+    assert run["value"].value.tolist() == [2.5, 1.5, 1.25]

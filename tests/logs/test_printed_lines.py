@@ -37,6 +37,71 @@ PRINTED: dict[str, tuple[str, str, Mapping[str, Points]]] = {
         "epoch",
         {"loss": {1: 1.9375, 2: 1.8125}, "Train": {1: 0.3125, 2: 0.5}, "Val": {1: 0.25, 2: 0.375}},
     ),
+    "a row of phases below an epoch": (
+        "Epoch 01, Loss: 1.9375, Approx. Train: 0.5\nTrain: 0.3125, Val: 0.25, Test: 0.1875\n"
+        "Epoch 02, Loss: 1.8125, Approx. Train: 0.625\nTrain: 0.5, Val: 0.375, Test: 0.4375\n",
+        "epoch",
+        {"Train": {1: 0.3125, 2: 0.5}, "Test": {1: 0.1875, 2: 0.4375}, "approx Train": {1: 0.5, 2: 0.625}},
+    ),
+    "of how many rows a mean is": (
+        "Training epoch: 4\n\tMean training loss: 0.75.\n\tMean test loss of 40 batches: 0.875.\n"
+        "Training epoch: 5\n\tMean training loss: 0.5.\n\tMean test loss of 40 batches: 0.625.\n",
+        "epoch",
+        {"loss": {4: 0.75, 5: 0.5}, "eval_loss": {4: 0.875, 5: 0.625}},
+    ),
+    "the best so far in two words, between others": (
+        "Iter 20 : valid error 50.0%,  best valid error 25.0%,  average gradient norm   1.75,  rho  1.25\n"
+        "Iter 40 : valid error 40.0%,  best valid error 25.0%,  average gradient norm   2.5,  rho  1.5\n",
+        "step",
+        {"grad_norm": {20: 1.75, 40: 2.5}, "rho": {20: 1.25, 40: 1.5}},
+    ),
+    "epoch and batch as bare numbers": (
+        "12 2 Loss=1.75 Time=0.25\n12 3 Loss=1.5 Time=0.25\n13 1 Loss=1.25 Time=0.25\n13 2 Loss=1.0 Time=0.25\n",
+        "step",
+        {"loss": {2: 1.75, 3: 1.5, 4: 1.25, 5: 1.0}, "epoch": {2: 12, 3: 12, 4: 13, 5: 13}},
+    ),
+    "the time of a step in brackets": (
+        "global step 1: loss = 8.5 (2.5 sec/step)\nglobal step 2: loss = 7.5 (1.5 sec/step)\n",
+        "step",
+        {"loss": {1: 8.5, 2: 7.5}, "step_time": {1: 2.5, 2: 1.5}},
+    ),
+    "trees that are built": (
+        "built tree 1 of 9, train score = 1.5e+00\nbuilt tree 2 of 9, train score = 1.25e+00\n",
+        "step",
+        {"score": {1: 1.5, 2: 1.25}},
+    ),
+    "a file and its line in front": (
+        "[2024-07-06 06:40:54,438]-[loop.py line:78]:Step 1 Loss: 3.5\n"
+        "[2024-07-06 06:40:55,438]-[loop.py line:78]:Step 2 Loss: 3.25\n",
+        "step",
+        {"loss": {1: 3.5, 2: 3.25}},
+    ),
+    "GluonTS says of the loss of training too that it evaluates": (
+        "Epoch[0] Evaluation metric 'epoch_loss'=0.75\nEpoch[0] Evaluation metric 'validation_epoch_loss'=0.875\n"
+        "Epoch[1] Evaluation metric 'epoch_loss'=0.5\nEpoch[1] Evaluation metric 'validation_epoch_loss'=0.625\n",
+        "epoch",
+        {"loss": {0: 0.75, 1: 0.5}, "eval_loss": {0: 0.875, 1: 0.625}},
+    ),
+    "losses of training and test behind the mark of a comment": (
+        "# batch      l2_tst    l2_trn    l2_e_tst  l2_e_trn         lr\n"
+        "      0    3.75e+01  3.5e+01    1.25e+01  1.0e+01    1.0e-03\n"
+        "    100    2.75e+01  2.5e+01    6.25e-01  5.0e-01    1.0e-03\n"
+        "    200    2.25e+01  2.0e+01    8.75e-02  7.5e-02    1.0e-03\n",
+        "step",
+        {
+            "loss": {0: 35, 100: 25, 200: 20},
+            "eval_loss": {0: 37.5, 100: 27.5, 200: 22.5},
+            "l2_e_trn": {0: 10, 100: 0.5, 200: 0.075},
+        },
+    ),
+    "trees and the seconds that they took": (
+        "    timestamp            duration    number_of_trees    training_rmse\n"
+        "--  -------------------  ----------  -----------------  ---------------\n"
+        "    2019-07-12 15:35:03  0.807 sec   0                  0.75\n"
+        "    2019-07-12 15:35:03  0.947 sec   1                  0.5\n",
+        "step",
+        {"loss": {0: 0.75, 1: 0.5}},
+    ),
     "a loss by phases": (
         "step 5 | loss train: 1.75, val: 1.875\nstep 10 | loss train: 1.5, val: n/a | iter time: 12.5 ms\n",
         "step",

@@ -54,6 +54,59 @@ PRINTED: dict[str, tuple[str, str, Mapping[str, Points]]] = {
         "step",
         {"psnr": {1000: 25}, "l_g_pix": {1100: 0.0015}},
     ),
+    "rows of COCO's evaluation are scores of the epoch, and sizes without an object are none": (
+        "Epoch: [0]  [ 5/10]  eta: 0:00:04  lr: 0.001000  loss: 8.5 (9.0)\n"
+        " Average Precision  (AP) @[ IoU=0.50:0.95 | area=   all | maxDets=100 ] = 0.125\n"
+        " Average Precision  (AP) @[ IoU=0.50      | area=   all | maxDets=100 ] = 0.250\n"
+        " Average Precision  (AP) @[ IoU=0.50:0.95 | area= small | maxDets=100 ] = -1.000\n"
+        " Average Recall     (AR) @[ IoU=0.50:0.95 | area=   all | maxDets= 10 ] = 0.375\n"
+        " Average Recall     (AR) @[ IoU=0.50:0.95 | area= large | maxDets=100 ] = 0.500\n"
+        "Epoch: [1]  [ 5/10]  eta: 0:00:04  lr: 0.001000  loss: 7.5 (8.0)\n",
+        "step",
+        {
+            "loss": {5: 8.5, 15: 7.5},
+            "eval_ap": {5: 0.125},
+            "eval_ap50": {5: 0.25},
+            "eval_average_recall_10": {5: 0.375},
+            "eval_average_recall_large": {5: 0.5},
+        },
+    ),
+    "scores that Caffe numbers belong to the iteration of the test": (
+        "I1224 16:55:25.943426 31888 solver.cpp:106] Iteration 100, Testing net\n"
+        "I1224 16:56:24.839272 31888 solver.cpp:142] Test score #0: 0.125\n"
+        "I1224 16:56:24.839352 31888 solver.cpp:142] Test score #1: 1.75\n"
+        "I1224 17:08:05.139917 31888 solver.cpp:237] Iteration 200, lr = 0.01\n"
+        "I1224 17:08:05.140704 31888 solver.cpp:87] Iteration 200, loss = 0.5\n"
+        "I1224 17:08:05.140821 31888 solver.cpp:106] Iteration 200, Testing net\n"
+        "I1224 17:09:12.241538 31888 solver.cpp:142] Test score #0: 0.25\n"
+        "I1224 17:09:12.241590 31888 solver.cpp:142] Test score #1: 1.5\n",
+        "step",
+        {"eval_score_0": {100: 0.125, 200: 0.25}, "eval_score_1": {100: 1.75, 200: 1.5}, "loss": {200: 0.5}},
+    ),
+    "a terminal breaks a line between a name and its number": (
+        "- INFO - epoch: 1/9, iter: 10/20, total_loss: 5.5, conf_loss: 2.0, cls_loss:\n1.25, lr: 4.0e-04, size: 640\n"
+        "- INFO - epoch: 1/9, iter: 20/20, total_loss: 4.5, conf_loss: 1.5, cls_loss:\n0.75, lr: 5.0e-04, size: 640\n",
+        "step",
+        {"loss": {10: 5.5, 20: 4.5}, "cls_loss": {10: 1.25, 20: 0.75}, "learning_rate": {10: 4e-4, 20: 5e-4}},
+    ),
+    "each metric of MXNet has a line of its own": (
+        "Epoch[1] Batch [20]\tSpeed: 6.5 samples/sec\tTrain-CrossEntropy=0.75\n"
+        "Epoch[1] Batch [20]\tSpeed: 6.5 samples/sec\tTrain-Offset=1.5\n"
+        "Epoch[1] Batch [40]\tSpeed: 6.5 samples/sec\tTrain-CrossEntropy=0.5\n"
+        "Epoch[1] Batch [40]\tSpeed: 6.5 samples/sec\tTrain-Offset=1.25\n",
+        "step",
+        {"Train-CrossEntropy": {20: 0.75, 40: 0.5}, "Train-Offset": {20: 1.5, 40: 1.25}},
+    ),
+    "an option in brackets and a rate that is now another one": (
+        "epoch:  3\n2019-12-22 18:23:23.210800: train loss : -0.75\n"
+        "2019-12-22 18:23:30.078278: val loss (train=False): -0.5\n"
+        "2019-12-22 18:23:31.195909: lr is now (scheduler) 0.003\n"
+        "epoch:  4\n2019-12-22 18:24:23.210800: train loss : -0.8\n"
+        "2019-12-22 18:24:30.078278: val loss (train=False): -0.6\n"
+        "2019-12-22 18:24:31.195909: lr is now (scheduler) 0.002\n",
+        "epoch",
+        {"loss": {3: -0.75, 4: -0.8}, "eval_loss": {3: -0.5, 4: -0.6}, "learning_rate": {3: 0.003, 4: 0.002}},
+    ),
     "a value and its part in brackets are two metrics": (
         "INFO: [a..][epoch: 1, iter: 100, lr:(1.000e-04,)] [eta: 1:00:00, time (data): 0.365 (0.002)] l_pix: 0.5\n",
         "step",

@@ -131,8 +131,8 @@ class Course:
     def __str__(self) -> str:
         """Return the course in words: falls, rises, jumps, rests since, frozen since, not finite."""
         words = []
-        if self.is_constant and self.records > 1:
-            words.append("the same in every record")
+        if self.is_constant:
+            words += ["the same in every record"] if self.records - self.lost > 1 else []
         elif len(self.moves) > MOST_TURNS:
             first = self.moves[0]
             words.append(f"{first}, then swings {len(self.moves) - 1} times, {self.moves[-1]}")
@@ -435,9 +435,12 @@ def _one_way(series: Series, sign: int) -> list[Change]:
     limit = MIN_JUMP_SIGMAS * min(HEAVIEST, max(1.0, heaviness(scaled)))
     beyond = (sigmas > limit) & (away > least)
     at_once = sign > 0 and series.role is not None and series.role.quantity in RISES_UNUSUALLY
-    beyond[: 1 if at_once else max(MAX_RECORDS_APART, int(BEGINNING * len(value)))] = False
+    begun = 1 if at_once else max(MAX_RECORDS_APART, int(BEGINNING * len(value)))
+    goes_on = bool(beyond[begun - 1] and beyond[begun])  # a move of the beginning, which is behind it there
+    beyond[:begun] = False
     places = np.flatnonzero(beyond)
     groups = np.split(places, np.flatnonzero(np.diff(places) > BEFORE) + 1) if len(places) else []
+    groups = groups[1:] if goes_on else groups
     found = [_change(series, at[group], float(sigmas[group].max()), sign) for group in groups]
     return [change for change in found if len(value) == len(series) or _stands_out(series, change)]
 

@@ -383,7 +383,7 @@ def _summaries(present: Sequence[Finding]) -> list[str]:
 
 def whole_clauses(text: str, room: int = MAX_FACT_CHARACTERS) -> str:
     """Return the first clauses of a sentence that fit into so many characters, at least one."""
-    return shorten(_first(re.split(r"(?<=;)\s+", text), room).rstrip("; "), MAX_CLAUSE_CHARACTERS)
+    return shorten(_first(re.split(r"(?<=;)\s+(?![^()]*\))", text), room).rstrip("; "), MAX_CLAUSE_CHARACTERS)
 
 
 def whole_sentences(text: str, room: int) -> str:

@@ -226,6 +226,10 @@ TOTALS = ("total_steps", "max_steps", "total_iterations", "num_training_steps")
 """Metrics by which some trainers log the plan in each record."""
 
 
+MIN_EPOCHS_TO_PLACE_ONE = 20
+"""Planned epochs from which on the number of an epoch under way places it well enough. Chosen: one is then 5 %."""
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """A plan and what of it was reached.
@@ -268,7 +272,7 @@ def plan_of(run: Run) -> Plan | None:
         steps = float(logged.value[-1])
     counted = _counted_steps(run) if steps is not None and steps > 0 else None
     if counted is None and epochs is not None and epochs > 0:
-        steps, counted = epochs, _counted_epochs(run)
+        steps, counted = epochs, _counted_epochs(run, epochs)
     if counted is None and run.step_name == "episode" and "episode" in run.planned and run.series:
         steps, counted = run.planned["episode"], ("episode", max(run.series.values(), key=len).step)
     if counted is None or steps is None:
@@ -288,16 +292,23 @@ def _counted_steps(run: Run) -> tuple[str, Floats] | None:
     return "step", longest if longest[-1] == run.last_step else np.append(longest, run.last_step)
 
 
-def _counted_epochs(run: Run) -> tuple[str, Floats] | None:
+def _counted_epochs(run: Run, planned: float) -> tuple[str, Floats] | None:
     if run.step_name == "epoch" and run.series:
         counter = distinct(max(run.series.values(), key=len).step)
     elif "epoch" in run and len(run["epoch"].finite):
         epochs = run["epoch"].finite.value
+        if _is_part_of_one(epochs) and (epochs[-1] >= planned or planned < MIN_EPOCHS_TO_PLACE_ONE):
+            return None
         begun = _epochs_done(epochs)
         counter = distinct(epochs) if begun is None else begun
     else:
         return None
     return "epoch", counter
+
+
+def _is_part_of_one(epochs: Floats) -> bool:
+    """Say whether all records are of one epoch: no record tells how much of it is done."""
+    return len(epochs) > 1 and bool(np.all(epochs == epochs[0])) and not epochs[0] % 1
 
 
 def _epochs_done(epochs: Floats) -> Floats | None:
@@ -313,8 +324,7 @@ def _epochs_done(epochs: Floats) -> Floats | None:
         return None
     first = min(1.0, float(numbers[0]))
     within = np.concatenate([np.arange(1, count + 1) for count in counts]) / usual
-    done: Floats = np.sort(epochs) - first + np.minimum(within, 1.0)
-    return done
+    return np.asarray(np.sort(epochs) - first + np.minimum(within, 1.0))
 
 
 def _interval(steps: Floats) -> float:

@@ -128,7 +128,7 @@ _LOGGING = regex(
     r"|\[?\d\d[/-]\d\d(?:/\d{2,4})? \d\d:\d\d:\d\d\]?"
     r"|(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),?\s{1,2}(?:\d{1,2} [A-Z][a-z]{2} \d{4}|[A-Z][a-z]{2}\s{1,2}\d{1,2}) "
     r"\d\d:\d\d:\d\d(?: \d{4})?"  # RecBole "Tue 05 Nov 2024 10:01:11", ctime "Tue Nov  5 10:01:11 2024"
-    r"|\[?\d\d:\d\d:\d\d(?:[.,]\d+)?\]?"
+    r"|\[?\d\d:\d\d:\d\d(?:[.,]\d+|-\d{6}(?=\s))?\]?"
     r"|[IWEDF](?:\d{4}){1,2} \d\d:\d\d:\d\d(?:\.\d+)?\s+\d+ (?:[\w.-]+ )?[\w./-]+:\d+\]"  # glog, absl, DINOv2
     r"|\d{1,9}\.\ds(?:\s\|)?\s{1,4}\d{1,9}(?:\s\|)?(?=\s)"  # Kaggle: seconds and line
     r"|\d+\|[\w-]+\s+(?=\|)"  # pm2: number and name of the process
@@ -140,7 +140,7 @@ _LOGGING = regex(
     r"|[A-Z][a-z]{2}\s{1,2}\d{1,2} \d\d:\d\d:\d\d [\w.-]{1,64} [\w./-]{1,64}(?:\[\d{1,9}\])?:"  # syslog
     rf"|\[?(?:INFO|DEBUG|WARNING|WARN|ERROR|CRITICAL|SUCCESS)\]?(?::[\w.-]+:)?{_LOGGER}"
     r"|\[[\w.]+\](?=\[(?:INFO|DEBUG|WARNING|ERROR|CRITICAL)\])"  # Hydra: [time][logger][level]
-    r"|\[[\w/.-]+\.(?:py|cpp|cc|cu):\d+(?::\w+)?\]|[\w/.-]+\.py:\d+(?:\[\d+\])?"
+    r"|\[[\w/.-]+\.(?:py|cpp|cc|cu)(?::| line:? ?)\d+(?::\w+)?\]|[\w/.-]+\.py:\d+(?:\[\d+\])?"
     r"|\[[\w.]+/\w*Process(?:-\d+)?\](?:\s+[\w.]+\s+:)?"  # logger and process, module and function
     r"|-\s*[\w.]+\s*-\s*(?=\[?(?:INFO|DEBUG|WARN))|[\w.]+\s+(?:INFO|WARNING)\b"
     r"|[\w.-]+:\d+\s+[\w.]+:\d+(?=\s+INFO)"  # OLMo: host and module

@@ -32,6 +32,10 @@ def test_a_jump_is_told_with_its_step_height_and_return() -> None:
     assert change.back == 255
 
 
+def test_a_level_of_the_first_record_alone_is_no_event_later_on() -> None:
+    assert events_of(run_of(startup=[250.0, *[0.5] * 9]), ["startup"]) == []
+
+
 def test_what_moves_shortly_before_is_the_first_mover() -> None:
     loss, norm = noisy(2.0), noisy(1.0, 1)
     norm[248:255] += 4

@@ -42,6 +42,11 @@ def test_a_number_of_frames_is_no_metric_and_an_accuracy_in_percent_is() -> None
     assert state("eval_metric_constant", run_of(eval_accuracy=[25.0] * 8)) is State.PRESENT
 
 
+def test_an_error_of_one_digit_may_be_rounded_and_an_error_of_three_is_constant() -> None:
+    assert state("eval_metric_constant", run_of(eval_mae=[0.3] * 8, eval_loss=decay(8))) is State.UNKNOWN
+    assert state("eval_metric_constant", run_of(eval_mae=[0.312] * 8, eval_loss=decay(8))) is State.PRESENT
+
+
 def test_four_evaluations_cannot_tell() -> None:
     assert state("eval_metric_constant", run_of(eval_f1=[0.0] * 4)) is State.UNKNOWN
 

@@ -42,6 +42,12 @@ def test_where_training_stands_still_too_it_cannot_be_told() -> None:
     assert state(NAME, run) is State.UNKNOWN
 
 
+def test_an_evaluation_that_gets_better_each_time_while_training_begins_is_no_such_case() -> None:
+    begins, slowly = np.linspace(2.32, 2.15, 100), dict(zip(AT, np.linspace(2.3, 2.29, 10).tolist(), strict=True))
+    assert state(NAME, run_of(loss=begins, eval_loss=slowly, eval_accuracy=GUESSES)) is State.ABSENT
+    assert state(NAME, run_of(loss=begins, eval_loss=FLAT, eval_accuracy=GUESSES)) is State.PRESENT
+
+
 @pytest.mark.parametrize(("right", "answer"), [(0.11, State.PRESENT), (0.25, State.ABSENT)])
 def test_an_accuracy_above_that_of_a_guess_is_something(right: float, answer: State) -> None:
     evaluations = {step: 2.3 + 0.02 * step for step in range(5, 101, 5)}

@@ -234,6 +234,8 @@ FALL = 0.03
 """Share by which it falls at all. Chosen: by hand."""
 GAIN = 0.02
 """Share by which evaluation does not fall. Chosen: by hand."""
+BEGUN = 0.9
+"""Share of its start above which training has only begun to learn. Chosen: evaluation may be as slow."""
 UNTRAINED = 0.9
 """Share of the first training loss that it begins with: nothing was learnt before it. Chosen: by hand."""
 POOR = 0.6
@@ -340,9 +342,16 @@ def _auc_of_a_guess(auc: Series, learnt: str) -> Evidence:
     )
 
 
+def _falls_each_time(loss: Floats) -> bool:
+    """Say whether an evaluation loss rises at no evaluation, and still falls in the later half."""
+    return bool(np.all(np.diff(loss) <= 0)) and float(loss[-1]) < float(loss[len(loss) // 2])
+
+
 def _no_better(run: Run, right: Series) -> Evidence | None:
     both = compared(run, EVAL_CHANCE_LEAST)
     loss, shares = both.evaluation, right.value
+    if both.train_level > BEGUN * both.start and _falls_each_time(loss):
+        return None
     half = len(shares) // 2
     early, late = median(shares[:half]), median(shares[half:])
     if both.start <= 0 or float(loss.min()) < (1 - GAIN) * loss[0] or loss[0] < UNTRAINED * both.start:
@@ -622,6 +631,15 @@ def eval_score_perfect(run: Run) -> Evidence | None:
     return _frozen_evidence(run, score, "as good as can be at all") if imperfect and falls else None
 
 
+def _is_coarse(run: Run, metric: Series) -> bool:
+    """Say whether an error has one digit in all records, which rounding keeps, while the evaluation loss moves."""
+    role, value = metric.role, float(metric.value[0])
+    is_error = role is not None and not role.quantity.higher_is_better and not is_error_rate(metric)
+    if not is_error or not np.isfinite(value) or float(f"{value:.0e}") != value or not stands_still(metric):
+        return False
+    return "eval_loss" in run and float(np.ptp(run["eval_loss"].finite.value)) > 0
+
+
 def eval_metric_constant(run: Run) -> Evidence | None:
     """A metric of evaluation is the same number at every evaluation, or next to it at nearly all of many.
 
@@ -630,6 +648,7 @@ def eval_metric_constant(run: Run) -> Evidence | None:
     """
     metrics = [metric for metric in (series.finite for series in quality_metrics(run)) if len(metric) >= MORE]
     metrics = [metric for metric in metrics if bool(np.any(metric.value != OF_NONE))]
+    metrics = [metric for metric in metrics if not _is_coarse(run, metric)]
     if not metrics:
         raise CannotTell(f"no metric of evaluation has {MORE} finite values")
     still = [metric for metric in metrics if does_not_move(run, metric)]

@@ -14,6 +14,7 @@ from mldebug_mcp.checks.curve import aligned, at_common_steps, mad
 from mldebug_mcp.checks.evaluation import (
     ROWS_AT_ONCE,
     as_shares,
+    begins_late,
     beside_training,
     evaluation_losses,
     refuse_another_scale,
@@ -99,7 +100,7 @@ def evaluation_beyond_start(run: Run) -> Iterator[DerivedFact]:
         return
     loss = losses[0]
     steps, train, evaluation = beside_training(*losses)
-    if len(train) < LEAST_PAIRS or not (train > 0).all():
+    if len(train) < LEAST_PAIRS or not (train > 0).all() or begins_late(loss):
         return
     try:
         refuse_another_scale(train, evaluation)
@@ -172,7 +173,12 @@ def evaluation_began_alike(run: Run) -> Iterator[DerivedFact]:
         return
     start = median(losses[0].value[:LEAST_PAIRS])
     fell, gap = start - float(train[0]), evaluation - train
-    if fell < LEARNT * start or gap[0] > ALIKE * fell or median(gap[-max(1, len(gap) // 3) :]) < OPENS * start:
+    if (
+        start <= 0
+        or fell < LEARNT * start
+        or gap[0] > ALIKE * fell
+        or median(gap[-max(1, len(gap) // 3) :]) < OPENS * start
+    ):
         return
     yield DerivedFact.model_construct(
         fact="evaluation_began_alike",

@@ -242,7 +242,7 @@ def _delimiter_of(body: list[str]) -> str | None:
             continue  # a line of text: "loss: 0,5" cut at its comma
         if any(_PAIR_NAME.search(name) and parse_number(value) is not None for name, value in pairwise(header)):
             continue  # "Iteration: <tab> 18"
-        if len(names) < 2 or sum(parse_number(name) is not None for name in names) * 2 > len(names):
+        if len(names) < 2 or sum(parse_number(name.rstrip(" :")) is not None for name in names) * 2 > len(names):
             continue
         if rows and len(rows[0]) == len(header) and _is_data(header, rows[0]) and not _are_pairs(header, rows[0]):
             return delimiter
@@ -324,6 +324,9 @@ _TRAINING = regex(r"^[ \t]{0,80}(?:saving|loading)\b.*\b(?:model|checkpoint)", r
 _OF_PHASE = regex(r"(?:train|val|valid|eval|test)_(?!.*(?:log|output|history|result|values|losses|data))[a-z]\w*", re.I)
 """A file that is called by a phase is called by its metric, known or not: "train_beta.txt"."""
 _LOOKED_AT = 200
+_COMMAND = regex(r"\W{0,4}(?:tail|head|cat|less|more)\s")
+"""The command that showed the columns, copied with them."""
+_COUNTED = regex(r"^(\s*\d+):(?=\s)")
 
 
 class BareColumnsReader:
@@ -335,9 +338,10 @@ class BareColumnsReader:
     def matches(file: LogFile) -> bool:
         """Its first lines are the same small number of numbers each, and nothing else."""
         lines = [line for line in file.head.splitlines()[:_LOOKED_AT] if line.strip(" \t.…")]
-        if not lines or not parse_numbers(lines[0], MAX_COLUMNS + 1):
+        lines = lines[1:] if lines and _COMMAND.match(lines[0]) else lines
+        if not lines or not _numbers_in(lines[0]):
             return False
-        rows = [parse_numbers(line, MAX_COLUMNS + 1) for line in lines]
+        rows = [_numbers_in(line) for line in lines]
         if len(file.head) < file.size:
             rows = rows[:-1]
         widths = {len(row) if row is not None else 0 for row in rows}
@@ -357,7 +361,7 @@ class BareColumnsReader:
         skipped = 0
         width = 0
         for line in file.lines():
-            row = parse_numbers(line, MAX_COLUMNS + 1) if line.strip() else None
+            row = _numbers_in(line) if line.strip() else None
             if row is not None and len(row) == (width or len(row)):
                 width = len(row)
                 rows.append(row)
@@ -366,6 +370,11 @@ class BareColumnsReader:
         take_rows(np.array(rows), file, builder)
         if skipped:
             builder.note(f"skipped {skipped} line(s) that are not {width} numbers")
+
+
+def _numbers_in(line: str) -> list[float] | None:
+    """Return the numbers of a line that holds nothing else; the first may count the others: "40: 0.2"."""
+    return parse_numbers(_COUNTED.sub(r"\1 ", line), MAX_COLUMNS + 1)
 
 
 def _is_counted(rows: list[list[float]], lines: int) -> bool:

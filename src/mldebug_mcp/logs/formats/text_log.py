@@ -195,6 +195,9 @@ LIKE_BYTES, SAME_WIDTH = 4096, 5
 """Bytes above the end in which lines like the last one are looked for, and how many of these tell how a number is
 written. Chosen: an evaluation may stand between."""
 _LAST_NUMBER = regex(rb"(?<![\w.])[-+]?\d[\d,]*(?:\.\d*)?(?:[eE][-+]?\d*)?$")
+_ENDS_IN_A_NAME = (b":\n", b": \n", b"=\n", b"= \n")
+_WRAPPED = regex(rb"(,[ \t]*[A-Za-z_]\w*[:=])[ \t]*\n[ \t]*([-+]?\d[\d.eE+-]*)(?=,[ \t]+[A-Za-z_]\w*[:=])")
+"""A line that a terminal broke between a name and its number: the number goes up to its name."""
 _REPEATS = regex(r"best iteration is:\s*$", re.IGNORECASE)
 """LightGBM's last words, under which it prints the line of its best iteration once more."""
 _HANGS_ON_NUMBERS = "exit"
@@ -259,6 +262,8 @@ class Text:
         """Take a block of whole lines."""
         if b"\r" in block:
             block = block.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        if any(mark in block for mark in _ENDS_IN_A_NAME):
+            block = _WRAPPED.sub(rb"\1 \2\n", block)
         if not block.endswith(b"\n"):
             block = self._without_cut_number(block) + b"\n"
         if b"[std" in block:

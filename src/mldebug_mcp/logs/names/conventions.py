@@ -279,12 +279,20 @@ def genetic_program(columns: Columns) -> str | None:
 
 def interatomic_potential(columns: Columns) -> str | None:
     """MACE prints after each epoch the loss and the errors of validation, under no name of it."""
-    errors = [name for name in columns if _ERROR_OF_ATOMS.match(name)]
+    errors = [name for name in columns if _ERROR_OF_ATOMS.match(name.rpartition("/")[2])]  # behind that of a head
     if "loss" not in columns or not errors:
         return None
-    for name in ("loss", *errors):
+    losses = [name for name in columns if name == "loss" or name.endswith("/loss")]
+    for name in (*losses, *errors):
         columns[f"eval_{name}"] = columns.pop(name)
     return f"loss, {', '.join(errors)}: read as of validation, as MACE prints them"
+
+
+def scoring_history(columns: Columns) -> str | None:
+    """H2O counts trees, next to the time that they took."""
+    if "number_of_trees" in columns and "step" not in columns:
+        columns["step"] = columns.pop("number_of_trees")
+    return None
 
 
 def linear_model(columns: Columns) -> str | None:
@@ -415,6 +423,7 @@ OF_FRAMEWORKS: tuple[Callable[[Columns], str | None], ...] = (
     spacy_table,
     genetic_program,
     interatomic_potential,
+    scoring_history,
     linear_model,
     natural_gradient_boosting,
     warmup_of_biases,

@@ -215,7 +215,8 @@ _IDIOMS: tuple[tuple[Q | None, str, float, str], ...] = (
     (Q.LOSS, "train", 1.0, "train_loss_step/weighted_sum"),  # NequIP; that of validation weighs other measures
     (Q.LOSS, "eval", 1.0, "lval lvalid ltest ldev tel te_l tst_l test_l va_l val_l ho_l dev_l"),
     (Q.LOSS, "eval", 1.0, "l_va l_val l_test l_dev l_ho"),
-    (Q.LOSS, "eval", 1.0, "valid_loss/mse clip_val_loss"),
+    (Q.LOSS, "", 1.0, "l2_trn"),  # DeePMD-kit, before 2.0
+    (Q.LOSS, "eval", 1.0, "valid_loss/mse clip_val_loss l2_tst"),
     (Q.ACCURACY, "", 1.0, "token_acc"),  # ms-swift has no other
     (Q.ACCURACY, "eval", 1.0, "eval_token_acc metrics/accuracy_top1"),  # Ultralytics measures it on the validation set
     (Q.GRADIENT_NORM, "", 1.0, "norm"),
@@ -224,7 +225,7 @@ _IDIOMS: tuple[tuple[Q | None, str, float, str], ...] = (
     # Weights & Biases counts its calls (`_step`), OpenPCDet accumulates (`acc_iter`); fairseq names the updates of
     # training where it was validated, and counts epochs beside its updates. MaxText, ms-swift.
     (Q.STEP, "", 1.0, "t_env total_t _step acc_iter valid_num_updates update completed_step"),
-    (Q.STEP, "", 1.0, "global_step/max_steps upd up."),
+    (Q.STEP, "", 1.0, "global_step/max_steps upd up. #_batch"),
     (None, "", 1.0, "time/iterations time/episodes"),  # Stable-Baselines3 counts rollouts
     (None, "", 1.0, "acc_step acc_steps"),  # of accumulation
     (Q.EPOCH, "", 1.0, "num_epoch n_epoch ep ep."),  # of an agent an episode: `guesses`
@@ -242,6 +243,7 @@ _IDIOMS: tuple[tuple[Q | None, str, float, str], ...] = (
     (Q.BACKWARD_TIME, "", 1e-3, "backward_compute bwd_microstep"),
     (Q.DATA_TIME, "", 1e-3, "batch_generator"),
     (Q.OPTIMIZER_TIME, "", 1e-3, "step_microstep"),
+    (Q.TIME_LEFT, "", 1.0, "estimated_time"),  # scikit-learn's gradient boosting, before 0.15
     (Q.ELAPSED, "", 1.0, "_runtime train_time training_time training_duration"),
     (Q.HOST_UTILISATION, "", 1.0, "system.cpu"),  # Weights & Biases, in per cent
     (None, "", 1.0, "system.memory"),

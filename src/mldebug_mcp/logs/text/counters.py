@@ -16,7 +16,7 @@ from mldebug_mcp.logs.numbers import HUGE, whole_number
 _WHOLE = r"\d[\d,]*(?:\.0+(?!\d)|\.\d+(?=[KM](?!\w)))?"
 _STEP_WORD = (
     r"(?:global[_ ]?steps?|learning iteration|iterations?|iters?|steps?|batch(?:es)?|updates?|num_updates|total_steps?"
-    r"|timesteps?|(?:total_time|cumulative_)steps|rollout|itr|it|rounds?|frames?|шаг|ステップ|스텝|步数|up\.|t(?=\s*[=:]\s*\d+\s*/))"
+    r"|timesteps?|(?:total_time|cumulative_)steps|rollout|itr|it|rounds?|frames?|tree(?=\s\d+\sof\s\d)|шаг|ステップ|스텝|步数|up\.|t(?=\s*[=:]\s*\d+\s*/))"
 )
 _SPLIT = r"(?:\s?\((?P<phase>(?:train|val|test|eval)\w*)\))?"  # MMEngine: "Iter(val)"; "Batch (t)" is a time
 _SINCE = r"(?:(?<=\[)\d+-(?=\d+\]))?"  # MXNet: "Batch [20-40]"
@@ -117,6 +117,8 @@ _BEHIND_EPOCH = regex(
 """A number behind an epoch, whose place a separator took: "epoch 3 [40] loss: 0.2", "epoch: 3 i: 40 loss"."""
 _BEFORE_EPISODE = regex(r"\s*+(?P<step>\d{1,12})\s?/\s?(?P<total>\d{1,12})\s*+:\s++(?=episode\b)", re.IGNORECASE)
 _EPOCH_COMMA_BATCH = regex(r"\s*+[\[(](?P<epoch>\d{1,6}),\s++(?P<step>\d{1,9})[\])](?=:?\s\D*loss)", re.IGNORECASE)
+_EPOCH_SPACE_BATCH = regex(r"\s*+(?P<epoch>\d{1,6}) (?P<step>\d{1,9}) (?=\w{0,20}loss\s?[=:])", re.IGNORECASE)
+"""Two numbers in front of the loss: "12 40 Loss=0.2 Time=0.04"."""
 _WENET = regex(r"\s*+(?:(?P<phase>CV)|TRAIN)\b(?: \|[^|]{0,40}\|)? Batch (?P<epoch>\d{1,6})/(?P<inner>\d{1,9})(?=\s)")
 """WeNet: "TRAIN Batch 4/203700 loss 12.6", of the epoch and the batch inside it."""
 _OF_RUN = regex(r"\s*+(?P<step>\d{1,9})/(?P<total>\d{1,9})(?=\s\(epoch\b|\s?[:|]\s|\s[A-Za-z_][\w/]{0,40}=)")
@@ -138,7 +140,7 @@ _PHASE_AND_EPOCH = regex(
 """Catalyst: "valid (3/24) loss: 1.2"."""
 _AT_BEGINNING = (
     _LOGGABLE, _PHASE_AND_EPOCH, _TORCHTUNE, _SHORT, _ESPNET, _WENET, _OF_RUN, _BEFORE_EPISODE, _EPOCH_COMMA_BATCH,
-    _COUNT_BEFORE_WORD,
+    _EPOCH_SPACE_BATCH, _COUNT_BEFORE_WORD,
 )  # fmt: skip
 _OF_COUNTER = regex(r"(?<=\w)\s++(?:after|at|in|for|of|on)(?: the)?(?: end of)?(?: the)?\s*+$", re.IGNORECASE)
 _VALUE = regex(r"\s*+(?:[:=]|(?:is|was)\b:?)\s*+(?=[-+]?\.?\d|nan\b|[-+]?inf\b)", re.IGNORECASE)

@@ -83,10 +83,13 @@ _ARTICLES = frozenset({"the", "this", "that", "it", "there", "a", "an", "which",
 _BEHIND_NUMBER = regex(r"\d[KMGTB]?\s{1,2}$", re.IGNORECASE)
 _ALONE = regex(
     rf"(?:(?<=[|,(\t])|^)[ \t]{{0,20}}(?P<number>{NUMBER})\s?"
-    r"(?:(?P<rate>[a-z]{2,12}/s(?:ec(?:ond)?)?)|ms)[ \t]{0,20}(?=[|,)\t]|$)",
+    r"(?:(?P<rate>[a-z]{2,12}/s(?:ec(?:ond)?)?)|(?P<pace>s(?:ec(?:ond)?)?/(?:step|it|iter|batch))|ms)"
+    r"[ \t]{0,20}(?=[|,)\t]|$)",
     re.IGNORECASE,
 )
 """A part of a line that is nothing but a number and its unit: of a rate, or of the time of a step."""
+_UNITS_ALONE = ("/s", "ms", "/it", "/batch")
+"""One of these stands in each line with such a part."""
 _MAX_LISTED = 10_000
 """Characters of a list of values, one per class, that are read."""
 _SECONDS = {"ms": 1e-3, "us": 1e-6, "s": 1.0, "sec": 1.0, "secs": 1.0, "msec": 1e-3, "msecs": 1e-3}
@@ -216,11 +219,11 @@ def _by_unit_alone(line: str, named: Iterable[str]) -> dict[str, float]:
     """Return what its unit alone gives, and by no name: "| 405.42 ms | 837 tok/s"."""
     found: dict[str, float] = {}
     known = set(map(canonical, named))
-    for match in _ALONE.finditer(line) if "/s" in line or "ms" in line else ():
+    for match in _ALONE.finditer(line) if any(map(line.__contains__, _UNITS_ALONE)) else ():
         number = parse_number(match["number"])
         name = match["rate"] or "step_time"
         if number is not None and is_measured(name) and canonical(name) not in known:
-            found.setdefault(name, number * (1.0 if match["rate"] else _SECONDS["ms"]))
+            found.setdefault(name, number * (1.0 if match["rate"] or match["pace"] else _SECONDS["ms"]))
     return found
 
 
@@ -283,7 +286,8 @@ def _metric_name(phrase: str, *, explicit: bool, of: str | None = None) -> str |
     100"). `of` is what stands in brackets behind it ("loss (train)").
     """
     if ". " in phrase and not is_known(phrase):
-        phrase = phrase.rpartition(". ")[2]  # "epoch 3 done. loss: 1.7"
+        before, _, phrase = phrase.rpartition(". ")  # "epoch 3 done. loss: 1.7"
+        phrase = f"approx {phrase}" if before.lower().endswith("approx") else phrase
     phrase = phrase.removesuffix(" is").removesuffix(" was")
     if of is not None:
         phrase = f"{of} {phrase}" if names_phase(of) else phrase if of in _PASSING else f"{phrase} ({of})"
@@ -347,11 +351,19 @@ _AT = regex(
 _FLOWER = regex(r"\bfit progress: \((\d+), ([\d.e+-]+|nan|inf), ")
 _ASIDE = regex(
     r"(?<=\w)(?: \((?![^()]{0,80}\b(?:train|val|valid|test|eval|dev))[^()=:]{0,40} [^()=:]{0,40}\)"
-    r"| (?:over|of|in) (?:the )?(?:last )?\d+ (?:test |eval(?:uation)? |training )?(?:episodes|games))"
-    r"(?=\s*[:=]\s*[-+.\d])",
+    r"| (?:over|of|in) (?:the )?(?:last )?\d+ (?:test |eval(?:uation)? |training )?(?:episodes|games)"
+    r"| (?:over|of|on|across) (?:the |all )?(?:last )?\d[\d,]{0,12}"
+    r"(?P<phase> (?:train(?:ing)?|val(?:idation)?|test|eval))? "
+    r"(?:(?:mini-?)?batch(?:es)?|samples|examples|images|rows|sequences|sentences|utterances|users|folds)"
+    r"| \([a-z]\w{0,20}=(?:True|False|None)\))"
+    r"(?=\s*[:=]\s*(?:[-+.\d]|nan\b|inf\b))",
     re.IGNORECASE,
 )
-"""What a metric's name says aside: "Avg Reward (last 10): 21.5"."""
+"""What a metric's name says aside.
+
+"Avg Reward (last 10): 21.5", "Mean test loss of 40 batches: 0.7", "val loss (train=False): 0.7"."""
+_COUNTS_ROWS = regex(r"\d [a-z -]{0,20}(?:s|es|batch)\s*[:=]", re.IGNORECASE)
+"""Stands in each name that says of how many rows, batches or episodes it is."""
 _COUNTED = regex(
     r"^\s*((?:train(?:ing)?|valid(?:ation)?|val|test) loss) (\d+):? +(?=[-+]?\d+\.\d|nan\b|inf\b)", re.IGNORECASE
 )
@@ -413,7 +425,7 @@ _BOLD = regex(rf"(?<=[=:])(\s?)\*\*({NUMBER})\*\*", re.IGNORECASE)
 """A value that the one who pasted the log marked."""
 _THRESHOLDS = regex(r"(?<=[a-z])@\[?\.?(?:IoU=)?0?\.?50?:0?\.95\]?(?=\s*[:=|,]|\s+[\d.])", re.IGNORECASE)
 """The mean over thresholds from 0.5 to 0.95 holds a colon: "mAP@0.50:0.95: 0.31"."""
-_AT_RANK = regex(r"(?<=[a-z1])\((?:k|n|top_?k?) ?= ?(\d{1,5})\)(?=\s*[:=])", re.IGNORECASE)
+_AT_RANK = regex(r"(?<=[a-z1]) ?\((?:k|n|top_?k?) ?= ?(\d{1,5})\)(?=\s*[:=])", re.IGNORECASE)
 """How far down a ranking is looked: "NDCG(k=20): 0.25"."""
 _DURATION = regex(r"(?<=[=: ])(?:\d+ days?,? )?(?:\d+ hours?,? )?(?:\d+ minutes?,? )?(?:and )?\d+(?:\.\d+)? seconds?\b")
 _SHORT_DURATION = regex(rf"(?<=[=: ])(?=\d{{1,6}}[dhm]\s?\d){DURATION}(?<=[hms])(?![\w:]|\s?\d)")
@@ -506,6 +518,27 @@ _MEAN_OVER = regex(rf",\s{{0,3}}over {NUMBER} [a-z]{{3,20}}\b(?!\s?[:=])", re.IG
 _OF_NUMPY = regex(rf"(?<![\w.])(?:np\.|numpy\.)float\d{{1,3}}\(({NUMBER})\)", re.IGNORECASE)
 """A number as NumPy writes it since version 2, in a list: "Pseudo dice [np.float32(0.87), np.float32(0.8)]"."""
 
+_COCO = regex(
+    r"\bAverage (?P<which>Precision|Recall)\s{1,8}\(A[PR]\)\s{0,4}"
+    r"@\[\s?IoU=0?\.(?P<overlap>\d\d)(?P<range>:[\d.]{1,6})?\s{0,12}\|"
+    r"\s?area=\s{0,6}(?P<area>[a-z]{1,10})\s?\|\s?maxDets=\s{0,6}(?P<most>\d{1,5})\s?\]"
+    rf"\s?=\s?(?P<score>{NUMBER})",
+    re.IGNORECASE,
+)
+"""A row that pycocotools prints: "Average Precision  (AP) @[ IoU=0.50:0.95 | area= small | maxDets=100 ] = 0.125"."""
+_OF_NUMBER = regex(r"(?:(?<=score)|(?<=loss)|(?<=metric)) #(\d{1,3})(?=\s?[:=]\s?[-+.\d])", re.IGNORECASE)
+"""Caffe, before 2015: "Test score #0: 0.75"."""
+_OF_HEAD = regex(r"\bhead: (\w{1,40}), (?=loss\s?=)")
+"""MACE with several heads, a line for each: "Epoch 1: head: default, loss= 0.5, RMSE_F= 40.5 meV / A"."""
+_MILLI_ELECTRON_VOLTS = regex(r"(?<=\d) meV(?: / A(?:\^\d)?)?(?=,|$)")
+"""The units of MACE's errors."""
+_GLUONTS = regex(r"\bEvaluation metric '(\w{1,60})'\s?=\s?")
+"""GluonTS calls so the loss of training too: "Evaluation metric 'epoch_loss'=0.3"; see `validation_epoch_loss`."""
+_IS_NOW = regex(r"(?<=\w) is now (?:\([a-z ]{1,20}\) )?(?=[-+.]?\d)", re.IGNORECASE)
+"""nnU-Net: "lr is now (scheduler) 0.0003"."""
+_NO_OBJECT = -1.0
+"""The score where no object is of that size."""
+
 _NAMES_BOTH = regex(r"[A-Za-z]/[A-Za-z]{1,20} $")
 
 
@@ -515,7 +548,23 @@ def _both_named(found: re.Match[str]) -> str:
     return found[0] if named else f"{found['pair']}, {found['name']}_2: {found['second']}"
 
 
+def _of_coco(row: re.Match[str]) -> str:
+    """Name the score of a row of COCO's evaluation: AP over thresholds, AP50, AP_small, average_recall_10."""
+    if parse_number(row["score"]) == _NO_OBJECT:
+        return ""
+    area = "" if row["area"] == "all" else f"_{row['area']}"
+    if row["which"].lower() == "recall":
+        return f"eval_average_recall{area or '_' + row['most']} = {row['score']}"
+    return f"eval_AP{'' if row['range'] else row['overlap']}{area} = {row['score']}"
+
+
 _FORMS: tuple[tuple[str, re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
+    ("@[", _COCO, _of_coco),
+    (" is now ", _IS_NOW, ": "),
+    ("valuation metric '", _GLUONTS, r"\1 = "),
+    (" #", _OF_NUMBER, r"_\1"),
+    ("head: ", _OF_HEAD, r"[\1] "),
+    (" meV", _MILLI_ELECTRON_VOLTS, ""),
     ("float", _OF_NUMPY, r"\1"),
     (" over ", _MEAN_OVER, ""),
     ("steps/s (", _COLLECTED, r"steps/s: \1, collection_time: \2, learning_time: \3"),
@@ -548,8 +597,8 @@ def written_out(line: str) -> str:
             line = form.sub(meant, line)
     if line.count("[") + line.count("(") > 1 and ("=" in line or ":" in line):
         line = _grouped(line)
-    if "(" in line or "episodes" in line or "games" in line:
-        line = _FLOWER.sub(r"round \1, eval_loss: \2, ", _ASIDE.sub("", line))
+    if "(" in line or _COUNTS_ROWS.search(line):
+        line = _FLOWER.sub(r"round \1, eval_loss: \2, ", _ASIDE.sub(lambda aside: aside["phase"] or "", line))
     if _AT_COUNTER.search(line):
         line = _AT.sub(r"\g<counter>: \g<name>: ", line)
     line = _COUNTED.sub(r"\1: step \2 | \1 = ", line)

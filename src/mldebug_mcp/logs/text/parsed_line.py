@@ -50,8 +50,10 @@ _HINTS_OF_PROSE = ("best", "final", "lowest", "highest", "improve", "decreased (
 _SO_FAR = regex(rf"(?<=[\d,;|] )best [\w @]{{1,40}}[:=] ?{NUMBER}\s*[,;|](?=.*\btrain\w*[ _]loss\b)", re.IGNORECASE)
 """The best value so far, in front of those of this record: "epoch 210 best test acc: 0.91, train loss: 1.36"."""
 _SO_FAR_BETWEEN = regex(
-    rf"(?<=[\d,;|] )best [\w@]{{1,40}}[:= ] ?{NUMBER}%?\s{{0,3}}[,;|]?\s{{1,3}}"
-    r"(?=(?!(?:at|in|from|on|of|so|by|is|was|epoch|ep|step|iter\w{0,10})\b)[A-Za-z][\w./-]{0,40}[:= ]{1,3}[-+]?\d)",
+    rf"(?:(?<=[\d,;|] )|(?<=[%,;|]  ))best [\w@]{{1,40}}(?: [A-Za-z]{{1,20}}){{0,2}}[:= ]{{1,2}}{NUMBER}%?\s{{0,3}}"
+    r"(?:(?:[,;|]?\s{1,3})"
+    r"(?=(?!(?:at|in|from|on|of|so|by|is|was|epoch|ep|step|iter\w{0,10})\b)[A-Za-z][\w./-]{0,40}[:= ]{1,3}[-+]?\d)"
+    r"|[,;|]\s{1,3}(?=(?:average|mean|train|valid|test|grad\w{0,5}) [a-z]{1,20}(?: [a-z]{1,20})?[:= ]{1,3}[-+]?\d))",
     re.IGNORECASE,
 )
 """The same between others of this record: "loss 0.71 best dice 0.2 lr 1e-3", and not "best loss 0.5 at epoch 3"."""
@@ -101,6 +103,8 @@ class Parsed:
     label: str = ""
 
 
+_OF_MXNET = ("Train-", "Validation-")
+"""How MXNet's Speedometer begins the name of each metric, known or not: "Train-SmoothL1=1.5"."""
 _OF_BATCHES = ("", "batch", "batches")
 """What a counter is called, or not, that may count the batches of an evaluation."""
 MAX_PREFIX = 100
@@ -143,7 +147,11 @@ def parse_line(line: str, *, evaluation: bool = False) -> Parsed:
     counters.rest += prose
     # A step that was skipped for overflow has no loss, but it is a record of training.
     skipping = "step" in counters.values and any(canonical(name) == "skipped_iterations" for name in metrics)
-    telling = skipping or any(map(is_telling, metrics)) or (evaluation and _holds_measures_alone(counters, metrics))
+    by_phase = (not counters.values and _is_row_of_phases(metrics)) or any(
+        name.startswith(_OF_MXNET) for name in metrics
+    )
+    telling = skipping or by_phase or any(map(is_telling, metrics))
+    telling = telling or (evaluation and _holds_measures_alone(counters, metrics))
     return Parsed(counters, metrics, rank, telling, evaluation, label=_label_in(counters.rest) if telling else "")
 
 
@@ -164,6 +172,11 @@ def _holds_measures_alone(counters: Counters, metrics: Mapping[str, float]) -> b
     counted = bool(counters.values) and counters.batch is None and not counters.weak
     bare = len(_LONG_WORDS.findall(counters.rest)) <= MOST_WORDS + len(metrics)
     return counted and bare and bool(metrics) and all(map(_is_measure, metrics))
+
+
+def _is_row_of_phases(metrics: Mapping[str, float]) -> bool:
+    """Say whether a line gives a measure of several phases, by their names alone: "Train: 0.8, Val: 0.7"."""
+    return len(metrics) > 1 and all(map(names_phase, metrics))
 
 
 def _is_measure(name: str) -> bool:
