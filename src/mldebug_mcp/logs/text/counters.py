@@ -52,6 +52,9 @@ _EPOCH_AND_BATCH = tuple(
         r"\[\s*+(?P<batch>\d+)\s*+/\s*+(?P<batches>\d+)\s*+\]\s*+$",
     )
 )
+_EPOCH_ENDS = regex(r"[\s:,.)\]!-]{0,4}(?:(?:is|has|was) )?(?:finished|done|completed?|ended)\b", re.IGNORECASE)
+_END_BEFORE = regex(r"\b(?:finished|completed|ended|end of)(?: the)?(?: training)?\W{0,3}$", re.IGNORECASE)
+"""An epoch that ends: "Epoch 3 finished.", "End of epoch 3"."""
 _FRACTION = regex(r"\d\s*+(?:/|of\b)\s*+\d")
 """Stands in each line with the batch inside an epoch."""
 _OF_LEARNING = r"(?:loss|acc|mse|mae|nll|ppl|perplexity|bce|elbo|auc|psnr|dice|iou|\bf1|\blr\b)"
@@ -164,6 +167,7 @@ class Counters:
         step_name: What the step is called in the line, in lower case.
         total: How many steps there are of it, where the line says so ("step 5/240").
         planned: How many epochs, steps or episodes there are to be, where the line says so ("Epoch 3/10").
+        ends_epoch: The epoch ends here ("Epoch 3 finished").
     """
 
     values: dict[str, float] = field(default_factory=dict)
@@ -176,6 +180,7 @@ class Counters:
     step_name: str = ""
     total: int | None = None
     planned: tuple[tuple[str, int], ...] = ()
+    ends_epoch: bool = False
 
 
 def find_counters(line: str) -> Counters:
@@ -191,6 +196,8 @@ def find_counters(line: str) -> Counters:
     low = line.lower()
     if "ep" in low or not line.isascii():
         if "epoch" not in found.values and (match := _EPOCH.search(found.rest)):
+            before, behind = found.rest[: match.start()], found.rest[match.end() :]
+            found.ends_epoch = bool(_EPOCH_ENDS.match(behind) or _END_BEFORE.search(before))
             _take(found, match)
         if match := _EPISODE.search(found.rest):
             _take(found, match)
