@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import field
+from itertools import pairwise
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from mldebug_mcp.core.lazy import dataclass, regex
@@ -96,6 +97,27 @@ def bar_in(line: str) -> Bar | None:
     at, total = whole_number(keras["count"]), whole_number(keras["total"])
     rest = _KERAS_TIME.sub("", keras["rest"][:MAX_METRICS])
     return Bar("", at, total, rest, "", keras=True, line=keras["drawn"] is None)
+
+
+_SHORT_HEAD = 4
+"""Characters of a head from which on it is a description: below them, what stands before a bar is not its own."""
+
+
+def bars_apart(line: str) -> list[str]:
+    """Return the parts of a line that holds one drawing of a bar after another without a line end, [] for others.
+
+    Drawings of one bar begin alike, even where the terminal cut each off: "| epoch 1:  5%| | 1/20 [0:01, lo| epoch 1:".
+    Another bar or a line of text begins right behind the bracket of the bar above it: "[00:32<53:42, 3.2s/it]Iter 20:".
+    """
+    drawn = list(_TQDM.finditer(line)) if "%|" in line else []
+    if not drawn:
+        return []
+    head = line[: drawn[0].start()].strip()
+    again = re.finditer(rf"{re.escape(head)}(?=\s{{0,8}}\d{{1,3}}%\|)", line) if len(head) >= _SHORT_HEAD else []
+    starts = {found.start() for found in again} - {line.find(head)}
+    starts |= {bar.end() for bar in drawn if bar["end"] and line[bar.end() : bar.end() + 1].strip()}
+    edges = [0, *sorted(starts), len(line)]
+    return [line[first:last] for first, last in pairwise(edges)] if starts else []
 
 
 def is_fastprogress(line: str) -> bool:
