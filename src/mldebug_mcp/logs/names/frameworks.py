@@ -315,11 +315,12 @@ _RETURNS = ("mean", "median", "stdev", "max", "min")
 
 def returns_of_pfrl(columns: Columns) -> str | None:
     """PFRL's `scores.txt` has the mean return of each evaluation as `mean`, with its spread and the updates so far."""
-    if not {*_RETURNS, "n_updates"} <= columns.keys():
+    own = {"n_updates"} <= columns.keys() or {"steps", "episodes", "elapsed", "average_v"} <= columns.keys()
+    if not own or not set(_RETURNS) <= columns.keys():
         return None
     for name in _RETURNS:
         columns["eval_reward" if name == "mean" else f"eval_reward_{name}"] = columns.pop(name)
-    return "mean, median, stdev, max and min are the returns of an evaluation (PFRL)"
+    return "mean, median, stdev, max and min are the returns of an evaluation (PFRL, ChainerRL)"
 
 
 def before_first_update(columns: Columns) -> str | None:

@@ -229,6 +229,7 @@ _IDIOMS: tuple[tuple[Q | None, str, float, str], ...] = (
     (None, "", 1.0, "acc_step acc_steps"),  # of accumulation
     (Q.EPOCH, "", 1.0, "num_epoch n_epoch ep ep."),  # of an agent an episode: `abbreviations`
     (Q.SAMPLES_SEEN, "", 1.0, "example_counter sen. nimg n_img"),
+    (Q.TOKENS_SEEN, "", 1.0, "trained_tokens"),  # MLX
     (Q.TOKENS_SEEN, "", 1e9, "gtokens gtok btokens btok"),
     (Q.TOKENS_SEEN, "", 1e6, "mtokens mtok"),
     (Q.TOKENS_PER_SECOND, "", 1e3, "kt/s ktok/s ktok_s ktps ktokens/s"),
