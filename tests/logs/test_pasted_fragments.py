@@ -196,10 +196,20 @@ def test_a_word_in_two_parts_means_what_it_means_in_one(name: str, quantity: Qua
     assert (role and role.quantity) == quantity
 
 
-def _state(folder: Path, text: str) -> str:
+def _state(folder: Path, text: str, symptom: str = "eval_bad_from_start") -> str:
     (folder / "train.log").write_text(text)
-    findings = {finding.symptom: finding.state for finding in diagnose_run(folder / "train.log").findings}
-    return findings["eval_bad_from_start"]
+    return next(finding.state for finding in diagnose_run(folder / "train.log").findings if finding.symptom == symptom)
+
+
+def test_the_line_of_an_evaluator_is_of_evaluation_and_a_clock_parts_no_curve(tmp_path: Path) -> None:
+    text = "".join(
+        f"[Actor] Actor Steps = {at}00 | Episode Return = {at}.5 | Time Elapsed = {at}.25\n"
+        f"[Evaluator] Actor Steps = {at}00 | Episode Return = -{at}.5 | Time Elapsed = {at}.5\n"
+        f"[Learner] Actor Steps = {at}00 | Critic Loss = 0.{at} | Time Elapsed = {at}.75\n"
+        for at in (1, 2, 3)
+    )
+    expected = {"reward": {100: 1.5, 200: 2.5, 300: 3.5}, "eval_reward": {100: -1.5, 200: -2.5, 300: -3.5}}
+    assert_holds(read(tmp_path, text), "step", {**expected, "value_loss": {100: 0.1, 200: 0.2, 300: 0.3}})
 
 
 def test_a_loss_that_evaluation_sums_is_not_far_above_that_of_training(tmp_path: Path) -> None:
@@ -214,3 +224,11 @@ def test_the_first_evaluation_of_a_log_that_begins_in_a_late_epoch_is_not_the_fi
         lines = [f"epoch {epoch} step {at} loss 0.05" for at in range(100, 600, 100)]
         text = "\n".join([*lines, f"epoch {epoch} step 500 val loss 5.5"])
         assert _state(tmp_path, text) == state
+
+
+def test_a_loss_that_is_gone_at_the_next_step_is_not_that_of_a_model_that_sees_what_it_predicts(tmp_path: Path) -> None:
+    for steps, state in (((1, 2, 3), "unknown"), ((1, 90, 180), "present")):
+        values = zip(steps, (10.75, 1.5e-6, 1e-6), strict=True)
+        text = "".join(f"epoch 0 iter {at}: train loss {value}\n" for at, value in values)
+        text = f"number of parameters: 0.11M, vocab 50304, tokens 154830\n{text}"
+        assert _state(tmp_path, text, "loss_too_low") == state

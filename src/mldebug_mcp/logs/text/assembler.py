@@ -660,6 +660,7 @@ class Assembler:
             return False
         here = self._belongs_by_counters(values) if values else self._is_near(number)
         block = {canonical(name): value for name, value in self._block.items()}
+        block.pop("elapsed", None)  # a clock goes on
         again = [(block[known], value) for name, value in parsed.metrics.items() if (known := canonical(name)) in block]
         return here and any(before != value for before, value in again)
 
