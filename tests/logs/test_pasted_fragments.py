@@ -169,6 +169,22 @@ FRAGMENTS: dict[str, tuple[str, str, Mapping[str, Points]]] = {
         "step",
         {"constraint": {1: 0.25, 2: 0.25}, "episode_length": {1: 201, 2: 202}},
     ),
+    "the updates of a record, and all of them": (
+        "".join(
+            f"[ time:{at}.0s total_exs:2{at}4 epochs:0.0{at} ] {{'exs': 11, 'mean_loss': {at}.5, 'updates': {19 - at}, "
+            f"'lr': 0.007, 'clip': 1.0, 'total_train_updates': {151 + 20 * at}}}\n"
+            for at in (1, 2)
+        ),
+        "step",
+        {"loss": {171: 1.5, 191: 2.5}, "learning_rate": {171: 0.007, 191: 0.007}},
+    ),
+    "one row of a table that was wrapped": (
+        "05:41:07 | time:123604s total_exs:65720 epochs:1.00 time_left:0s\n    clip  exs  fp16_loss_scalar    lr  \\\n"
+        "       0    4            131072 5e-05   \n    ltps  mean_loss  total_train_updates  \\\n   47.01       0.25"
+        "               535   \n    train_accuracy   ups  \n           0.75 2.974\n",
+        "step",
+        {"loss": {535: 0.25}, "accuracy": {535: 0.75}, "loss_scale": {535: 131072}, "ups": {535: 2.974}},
+    ),
     "returns of an evaluation in a table": (
         "steps\tepisodes\telapsed\tmean\tmedian\tstdev\tmax\tmin\taverage_v\n"
         "100\t5\t38.5\t-15.5\t-17.5\t4.5\t-7.5\t-18.5\t-2.5\n200\t10\t85.5\t-14.5\t-17.5\t3.5\t-9.5\t-18.5\t-4.5\n",
@@ -183,6 +199,7 @@ def test_each_number_of_a_fragment_is_read_at_its_step_and_under_its_name(tmp_pa
     text, step_name, metrics = FRAGMENTS[fragment]
     run = read(tmp_path, text)
     assert_holds(run, step_name, metrics)
+    assert not run.settings
     if "constraint" in metrics:
         assert "loss" not in run
     assert run.planned.get("step", 0) in (0, 90, 480, 900)
@@ -210,6 +227,12 @@ def test_the_line_of_an_evaluator_is_of_evaluation_and_a_clock_parts_no_curve(tm
     )
     expected = {"reward": {100: 1.5, 200: 2.5, 300: 3.5}, "eval_reward": {100: -1.5, 200: -2.5, 300: -3.5}}
     assert_holds(read(tmp_path, text), "step", {**expected, "value_loss": {100: 0.1, 200: 0.2, 300: 0.3}})
+
+
+def test_a_critic_that_is_lost_together_with_the_policy_is_not_the_cause(tmp_path: Path) -> None:
+    for policy, state in (("0.5", "present"), ("inf", "unknown")):
+        text = f"step: 1|act_loss: 0.5|cri_loss: 3.5\nstep: 2|act_loss: {policy}|cri_loss: inf\n"
+        assert _state(tmp_path, text, "value_loss_high") == state
 
 
 def test_a_loss_that_evaluation_sums_is_not_far_above_that_of_training(tmp_path: Path) -> None:

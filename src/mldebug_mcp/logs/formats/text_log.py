@@ -108,6 +108,13 @@ _PARTS = re.compile(
 )
 
 
+_WIDE_TABLE = re.compile(
+    rb"^(?:[^\n\\]{3,1000}[^\s\\][ \t]{1,8}\\[ \t]*\n[^\n\\]{3,1000}\n){1,50}[^\n\\]{3,1000}\n[^\n\\]{1,1000}$",
+    re.MULTILINE,
+)
+"""A table of one row that pandas wrapped, each row of names but the last one ending in a backslash (ParlAI)."""
+
+
 class Structures:
     """Gathers their lines and gives whole ones to the records."""
 
@@ -277,6 +284,8 @@ class Text:
             block = self._without_cut_number(block) + b"\n"
         if b"|" in block or b" pid=" in block:
             block = _BROKEN.sub(_mended, block)
+        if b"\\" in block:
+            block = _WIDE_TABLE.sub(_unwrapped, block)
         if b"[std" in block:
             block = self._without_captured(block)
         self._above = block[-LIKE_BYTES:]
@@ -487,6 +496,17 @@ def _mended(broken: re.Match[bytes]) -> bytes:
     above, below = broken["above"], broken["below"]
     are_parts = len(_PARTS.findall(below)) > 1 and len(_PARTS.findall(above)) > 2
     return above + below + b"\n" if are_parts else broken[0]
+
+
+def _unwrapped(table: re.Match[bytes]) -> bytes:
+    """Return a wrapped table as a row of names and one of values, with empty lines below for the numbers of lines."""
+    lines = [line.rstrip(b" \t\\").split() for line in table[0].split(b"\n")]
+    names, values = lines[::2], lines[1::2]
+    numbers = all(MAY_HOLD_NUMBER.search(value.decode(errors="replace")) for row in values for value in row)
+    if not numbers or any(len(above) != len(below) for above, below in zip(names, values, strict=True)):
+        return table[0]
+    rows = [b"  ".join(cell for row in part for cell in row) for part in (names, values)]
+    return b"\n".join([*rows, *[b""] * (len(lines) - 2)])
 
 
 def _cleaned(line: str) -> str:

@@ -323,6 +323,19 @@ def returns_of_pfrl(columns: Columns) -> str | None:
     return "mean, median, stdev, max and min are the returns of an evaluation (PFRL, ChainerRL)"
 
 
+_ALL_UPDATES = "total_train_updates"
+
+
+def updates_of_parlai(columns: Columns) -> str | None:
+    """ParlAI counts the updates of each record as `updates`, and all of them so far."""
+    if _ALL_UPDATES not in columns or called(columns, "step") not in ("", "updates"):
+        return None
+    if "updates" in columns:
+        columns["updates of the record"] = columns.pop("updates")
+    columns["step"] = columns.pop(_ALL_UPDATES)
+    return f"{_ALL_UPDATES!r} is read as the step (ParlAI)"
+
+
 def before_first_update(columns: Columns) -> str | None:
     """PFRL logs a mean over the updates so far, which is NaN where there has been none: nothing is lost there."""
     if "n_updates" not in columns:
@@ -358,6 +371,7 @@ def times_of_tianshou(columns: Columns) -> str | None:
 OF_FRAMEWORKS: tuple[Callable[[Columns], str | None], ...] = (
     gym_monitor,
     returns_of_pfrl,
+    updates_of_parlai,
     before_first_update,
     episodes,
     boosted_trees,

@@ -88,6 +88,8 @@ _COUNTERS = frozenset(
      "eval_loss"}
 )  # fmt: skip
 """What a record of a log holds as a number, and a configuration hardly ever ..."""
+_LOSSES = ("loss", "eval_loss")
+"""... by whatever name: ParlAI's `mean_loss`."""
 _STEPS = frozenset({"step", "global_step", "iteration", "iter"})
 """... and what a part of one holds, where the loggers' own fields stand around it."""
 
@@ -149,18 +151,21 @@ def _holds_step(values: Mapping[str, object]) -> bool:
 
 
 def _counts(name: str, value: object) -> bool:
-    return name.lower() in _COUNTERS and number_of(value) is not None
+    return (name.lower() in _COUNTERS or canonical(name) in _LOSSES) and number_of(value) is not None
 
 
 def _configurations(lines: Sequence[str]) -> Iterator[tuple[int, Mapping[str, object]]]:
     """Yield the configurations in some lines, each with the index of its first line."""
     at, tries = 0, MAX_TRIES
+    shapes: set[tuple[str, ...]] = set()  # of the objects above
     while at < len(lines):
         line = lines[at]
         if tries and (read := _object_at(lines, at)) is not None:
             values, end, is_marked = read
             tries -= 1
-            if is_configuration(values, is_marked=is_marked, once=not _comes_again(lines, end, values)):
+            once = tuple(values) not in shapes and not _comes_again(lines, end, values)
+            shapes.add(tuple(values))
+            if is_configuration(values, is_marked=is_marked, once=once):
                 yield at, values
                 at = end
                 continue
