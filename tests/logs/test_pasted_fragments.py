@@ -141,9 +141,10 @@ FRAGMENTS: dict[str, tuple[str, str, Mapping[str, Points]]] = {
         {"loss": {366: 1.5}, "num_tokens": {366: 3827}, "num_samples": {366: 934}, "batches_done": {366: 365}},
     ),
     "iterations of a table": (
-        "Itn.  NER Loss  NER F.\n0     2.500     5.882\n1     2.250     6.125\n2     2.000     7.250\n",
+        "Itn.  NER Loss  NER P.  NER R.  NER F.\n0     2.500     4.500   7.500   5.882\n"
+        "1     2.250     4.250   8.500   6.125\n2     2.000     4.750   9.500   7.250\n",
         "step",
-        {"NER F.": {0: 5.882, 1: 6.125, 2: 7.25}},
+        {"loss": {0: 2.5, 1: 2.25, 2: 2.0}, "eval_ner_f1": {0: 5.882, 1: 6.125, 2: 7.25}},
     ),
     "seconds that a pace is worked out of": (
         "".join(

@@ -220,6 +220,19 @@ def spacy_table(columns: Columns) -> str | None:
     return f"{losses[-1]!r} is read as the loss, the scores as those of evaluation"
 
 
+_ENTITIES = {"NER P.": "eval_ner_precision", "NER R.": "eval_ner_recall", "NER F.": "eval_ner_f1"}
+
+
+def old_spacy_table(columns: Columns) -> str | None:
+    """SpaCy 2: NER P., NER R. and NER F. are of the development data, and NER Loss or N.Loss is the task's."""
+    losses = [name for name in ("NER Loss", "N.Loss") if name in columns]
+    if not columns.keys() >= _ENTITIES.keys() or not losses or "loss" in columns:
+        return None
+    for old, new in (*_ENTITIES.items(), (losses[0], "loss")):
+        columns[new] = columns.pop(old)
+    return f"{losses[0]!r} is read as the loss, the scores of entities as those of evaluation"
+
+
 def genetic_program(columns: Columns) -> str | None:
     """What gplearn prints is the fitness of its best program, which is an error unless another measure was chosen."""
     if not {"Length", "Fitness"} <= columns.keys():
@@ -379,6 +392,7 @@ OF_FRAMEWORKS: tuple[Callable[[Columns], str | None], ...] = (
     times_of_espnet,
     times_of_tianshou,
     spacy_table,
+    old_spacy_table,
     genetic_program,
     interatomic_potential,
     linear_model,
