@@ -85,11 +85,9 @@ LOOKS_AHEAD = 100
 """Lines behind an object in which it would come again, were it a record."""
 _COUNTERS = frozenset(
     {"step", "epoch", "loss", "iteration", "iter", "global_step", "training_iteration", "train_loss", "val_loss",
-     "eval_loss"}
+     "eval_loss", "mean_loss"}
 )  # fmt: skip
 """What a record of a log holds as a number, and a configuration hardly ever ..."""
-_LOSSES = ("loss", "eval_loss")
-"""... by whatever name: ParlAI's `mean_loss`."""
 _STEPS = frozenset({"step", "global_step", "iteration", "iter"})
 """... and what a part of one holds, where the loggers' own fields stand around it."""
 
@@ -151,7 +149,7 @@ def _holds_step(values: Mapping[str, object]) -> bool:
 
 
 def _counts(name: str, value: object) -> bool:
-    return (name.lower() in _COUNTERS or canonical(name) in _LOSSES) and number_of(value) is not None
+    return name.lower() in _COUNTERS and number_of(value) is not None
 
 
 def _configurations(lines: Sequence[str]) -> Iterator[tuple[int, Mapping[str, object]]]:
