@@ -226,7 +226,10 @@ def test_the_line_of_an_evaluator_is_of_evaluation_and_a_clock_parts_no_curve(tm
         f"[Learner] Actor Steps = {at}00 | Critic Loss = 0.{at} | Time Elapsed = {at}.75\n"
         for at in (1, 2, 3)
     )
-    expected = {"reward": {100: 1.5, 200: 2.5, 300: 3.5}, "eval_reward": {100: -1.5, 200: -2.5, 300: -3.5}}
+    expected: dict[str, Points] = {
+        "reward": {100: 1.5, 200: 2.5, 300: 3.5},
+        "eval_reward": {100: -1.5, 200: -2.5, 300: -3.5},
+    }
     assert_holds(read(tmp_path, text), "step", {**expected, "value_loss": {100: 0.1, 200: 0.2, 300: 0.3}})
 
 
