@@ -54,6 +54,8 @@ IN_STEP = 1.35
 by hand."""
 TIMES = 3.0
 """The ratio of evaluation and training loss, at least, where both are one quantity on two scales. Chosen: by hand."""
+LEAST_PER_TOKEN = 1.0
+"""Nats per token from which on a perplexity tells the unit of a loss. Chosen: label smoothing adds much to less."""
 MIN_FALL_OF_BOTH = 2.0
 """How many times both losses fall where they are one quantity on two scales. Chosen: by hand."""
 LEAST_IN_STEP = 4
@@ -178,6 +180,21 @@ def beside_training(loss: Series, evaluation: Series) -> tuple[Floats, Floats, F
         here = count == many
         train[here] = row_medians(loss.value[ends[here, np.newaxis] - np.arange(many, 0, -1)])
     return evaluation.step[keep], train, evaluation.value[keep]
+
+
+def refuse_other_unit(run: Run) -> None:
+    """Raise CannotTell if the perplexity of evaluation is that of a far smaller loss: its loss is a sum over tokens."""
+    perplexity, loss = next(run.with_role(Quantity.PERPLEXITY, phase="eval"), None), evaluation_losses(run)[0].finite
+    if perplexity is None:
+        return
+    _, of_loss, of_perplexity = np.intersect1d(loss.step, perplexity.finite.step, return_indices=True)
+    value, per_token = loss.value[of_loss], np.log(np.maximum(perplexity.finite.value[of_perplexity], 1.0))
+    surely = per_token > LEAST_PER_TOKEN
+    if surely.any() and float((value[surely] / per_token[surely]).min()) > TIMES:
+        raise CannotTell(
+            f"{loss.name} is {figure(value[surely][0])} where the perplexity of evaluation is that of a loss of "
+            f"{figure(per_token[surely][0])} per token: it is in another unit than a training loss per token"
+        )
 
 
 def refuse_another_scale(train: Floats, evaluation: Floats) -> None:

@@ -44,6 +44,9 @@ def refuse_known_by_heart(run: Run, step: float, train: float, start: float) -> 
         raise CannotTell(f"the first evaluation stands after {figure(step)} rounds: trees may know rows by heart")
     if passes is not None and float(passes[0]) > PASSES:
         raise CannotTell(f"the first evaluation is at pass {figure(passes[0])}: rows may be memorised by then")
+    begun = float(run["epoch"].value[0]) if "epoch" in run and len(run["epoch"]) else 0.0
+    if passes is None and begun > PASSES:
+        raise CannotTell(f"the log begins in epoch {figure(begun)}: rows may be memorised by then")
     fresh = passes is not None and float(passes[0]) <= FIRST_PASS
     if train < KEPT * start and not fresh:
         raise CannotTell(

@@ -342,6 +342,7 @@ class RunBuilder:
     def build(self, path: str) -> Run:
         """Make the Run from everything taken: attempts → columns → axis → series; `concluded` tells its kind."""
         for note in (
+            conventions.steps_of_episodes(self._recorded.columns),
             conventions.name_counts_per_record(self._recorded.columns),
             conventions.nulls_at_end(self._recorded.columns, self.rows, nulls_in(self._last_record)),
         ):
@@ -424,12 +425,10 @@ class RunBuilder:
         """Return a metric by rank where ranks logged it and any of them differs from the run's."""
         found: dict[str, Series] = {}
         for raw, (owner, others) in self._of_ranks.items():
-            named = (
-                curve
-                for curve in series.values()
-                if raw in (curve.logged_as, curve.name) or curve.name == canonical(raw)
-            )
-            own = next(named, series.get("loss") if is_loss(raw) else None)  # a loss of another name may be read as it
+            exact = (curve for curve in series.values() if raw in (curve.logged_as, curve.name))
+            own = next(
+                exact, series.get(canonical(raw)) or series.get("loss") if is_loss(raw) else None
+            )  # a loss of another name may be read as it
             if own is None or not len(own):
                 continue
             name, ranks = own.name, {owner: own}

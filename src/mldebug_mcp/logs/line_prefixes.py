@@ -44,7 +44,7 @@ _HEADING = regex(
 _TURN = regex(
     rf"(?<![\w./-])(?:{_TRAINING}|(?P<eval>{_EVALUATION}))"
     rf"(?: {_WHOLE})?(?:\s*:\s*\(?|\s*\|\s*|\s+-+\s+|\s*\(|[\])]\s*:?\s*)"
-    r"(?!n/?an?\b|inf\b|none\b)(?=[a-z])",
+    r"(?!n/?an?\b|inf\b|none\b|[^()|]{0,40}\)\s?[:=]\s?(?:n/?a|none)\b)(?=[a-z])",
     re.IGNORECASE,
 )
 """Where a line turns to training or evaluation: "Train: loss 1.7, acc 0.6 | Val: loss 1.9, acc 0.5"."""
@@ -156,6 +156,8 @@ _RANK_AT_END = regex(r"(?<!\s)\s+rank[ :=](\d{1,5})\s*$")
 """WeNet: "TRAIN Batch 0/100 loss 94.5 lr 0.0001 rank 1"."""
 
 
+_RANK_BEHIND = regex(r"\s*\((?P<rank>\d{1,5})/(?P<world>\d{1,5})\)(?=\s[A-Z][a-z]+ \d)")
+"""icefall, behind the place in the code: "[train.py:908] (1/4) Epoch 1, batch 50"."""
 _STAMPED = regex(r"\[?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?\]?(?=(.{20}))")
 
 
@@ -217,6 +219,9 @@ def without_prefix(line: str) -> Line:
         if logging:
             evaluation = evaluation or _evaluates(logging[0])
             line = line[logging.end() :]
+            behind = _RANK_BEHIND.match(line) if rank is None and logging[0].rstrip().endswith("]") else None
+            if behind is not None and whole_number(behind["rank"]) < whole_number(behind["world"]):
+                rank, line = whole_number(behind["rank"]), line[behind.end() :]
         if not (found or logging):
             break
     behind = _RANK_AT_END.search(line) if rank is None and "rank" in line else None

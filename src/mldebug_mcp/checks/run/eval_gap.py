@@ -43,6 +43,7 @@ from mldebug_mcp.checks.evaluation import (
     ranking_metrics,
     refuse_after_explosion,
     refuse_another_scale,
+    refuse_other_unit,
     start_of,
 )
 from mldebug_mcp.checks.progress import PASSES, epoch_at, passes_at, predicts_tokens
@@ -188,6 +189,7 @@ def eval_bad_from_start(run: Run) -> Evidence | None:
     data are not known; both fall by the same factor all the way.
     """
     loss = run["loss"].finite
+    refuse_other_unit(run)
     pairs = [pair for pair in (beside_training(loss, series) for series in evaluation_losses(run)) if len(pair[0])]
     if not pairs:
         raise CannotTell("no training loss was logged before an evaluation")
@@ -252,6 +254,7 @@ def _later(run: Run) -> Compared:
         raise CannotTell(f"in a run of kind {run.kind} training rows are always known better")
     if "eval_loss" not in run:
         raise CannotTell("not logged: eval_loss")
+    refuse_other_unit(run)
     both = compared(run, EVAL_GAP_LEAST)
     if both.start <= 0 or not (both.evaluation[both.later] > 0).all():
         raise CannotTell("a loss is not above zero, so there are no shares of it")

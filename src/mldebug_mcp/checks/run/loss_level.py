@@ -515,6 +515,10 @@ prose by then, 1.5 on code."""
 STEPS = 1000
 """Steps within which no model comes there. Chosen: with batches of a million tokens the best have 3 nats on prose by
 then, 1.5 on code."""
+MAX_STEPS_OF_NOTHING_LEARNT = 2.0
+"""Optimizer steps in which no model learns to copy what it is to predict. Chosen: that takes tens."""
+FALL_TO_NOTHING = 1000.0
+"""Times by which a loss falls that is gone. Chosen: by hand."""
 LOW = 0.1
 """Nats per token below which a loss is low. Chosen: the best models have 0.5 on running text."""
 LOW_OF_ANSWERS = 0.02
@@ -577,11 +581,25 @@ def _too_low(run: Run, uniform: float) -> Evidence | None:
     end, low = end_level(lowest.value), _bound(run, uniform)
     if not 0 <= end < low or median(lowest.value) == 0:
         return None
-    onset = float(lowest.step[int(np.argmax(lowest.value < low))])
+    first = int(np.argmax(lowest.value < low))
+    onset = float(lowest.step[first])
+    _refuse_gone_at_once(run, lowest, first)
     summary = (
         f"{lowest.name} is about {figure(end)} nats per token at the end and below {low:g} from {run.place(onset)} on"
     )
     return Evidence(summary, steps=(onset,), values={"end": end, "bound": low})
+
+
+def _refuse_gone_at_once(run: Run, loss: Series, at: int) -> None:
+    """Raise CannotTell if a loss is gone within a step or two: nothing is learnt so soon, not even to copy."""
+    if not at or run.step_name != "step" or loss.step[at] - loss.step[at - 1] > MAX_STEPS_OF_NOTHING_LEARNT:
+        return
+    before, after = float(loss.value[at - 1]), float(loss.value[at])
+    if before > LEAST_LN_OF_TEXT and before > FALL_TO_NOTHING * after:
+        raise CannotTell(
+            f"{loss.name} goes from {figure(before)} to {figure(after)} by {run.place(float(loss.step[at]))}: no model "
+            "learns to copy so soon, so look at what the loss counts and whether all tokens are alike"
+        )
 
 
 def _bound(run: Run, uniform: float) -> float:

@@ -711,13 +711,18 @@ def value_loss_high(run: Run) -> Evidence | None:
     """The loss of the value function grows by orders of magnitude, past what returns or a network can explain.
 
     Not this when: it is large because returns are large, and they are explained; it grows with the returns as the
-    agent learns; it jumps within what returns can explain and comes back.
+    agent learns; it jumps within what returns can explain and comes back; the policy's loss is lost with it.
     """
     logged, scale, worth = critic_loss(run), return_scale(run), explained(run)
     if logged is None:
         raise CannotTell("not logged: value_loss")
     if np.isinf(logged.value).any():
         at = float(logged.step[int(np.argmax(np.isinf(logged.value)))])
+        until = run["policy_loss"].between(-np.inf, at).value if "policy_loss" in run else np.empty(0)
+        if not np.isfinite(until).all():
+            raise CannotTell(
+                f"the loss of the policy is not finite at {run.place(at)} either: both may share the fault"
+            )
         return Evidence(f"value_loss is infinite at {run.place(at)}", steps=(at,), values={"end": np.inf})
     loss = Series(logged.name, logged.finite.step, np.abs(logged.finite.value))
     nothing, long = worth is not None and worth.nothing, len(loss) >= LEAST_RECORDS

@@ -25,7 +25,7 @@ from mldebug_mcp.logs.run import warns
 from mldebug_mcp.logs.text.counters import RichBar, bar_in, is_fastprogress
 from mldebug_mcp.logs.text.known_shapes import KnownLines, Memory
 from mldebug_mcp.logs.text.line_shape import MARKS, Skeletons
-from mldebug_mcp.logs.text.parsed_line import LineContent, content_of, drawing_of, straightened
+from mldebug_mcp.logs.text.parsed_line import LineContent, content_of, drawing_of, lines_joined, straightened
 from mldebug_mcp.logs.text.records import Records
 from mldebug_mcp.logs.text.tables import Box, CopyPaste, HeadedBlock, Table, may_be_row
 
@@ -92,6 +92,27 @@ def name_framework(builder: RunBuilder, line: str) -> None:
 
 
 # Records that are drawn over several lines: boxes, tables, and the bars of rich and fastprogress.
+
+
+_BROKEN = re.compile(
+    rb"^(?P<above>[^\n]{80,}[^\n |:=-])\n"
+    rb"(?P<below>(?![^\n]{0,40}\b(?:epoch|iteration|iter|step|update|ep)s?\b[\s:.=#\[]{0,4}\d)"  # such a line counts
+    rb"(?:[^|\s]{0,12} ?\|\s{1,3}[A-Za-z][^\n]{0,4000}"
+    rb"|[\w./@+]{0,60}(?::[-\d.]{1,24})? - [\w./@-]{1,60}:[-\d][^\n]{0,20000}))$",
+    re.MULTILINE | re.IGNORECASE,
+)
+"""A line of many parts that the terminal broke inside of a name or a number, and the rest of it: "… | gnorm 0.58", "0 |
+clip 0.0 | …" (fairseq), "… - response_length/me", "an:330.4 - …" (verl)."""
+_PARTS = re.compile(
+    rb"(?:\|\s{1,3}[A-Za-z][\w ()/.-]{0,60}?:?\s{1,12}| - [\w./@-]{1,60}:)(?:[-+]?\d|nan\b|inf\b)", re.IGNORECASE
+)
+
+
+_WIDE_TABLE = re.compile(
+    rb"^(?:[^\n\\]{3,1000}[^\s\\][ \t]{1,8}\\[ \t]*\n[^\n\\]{3,1000}\n){1,50}[^\n\\]{3,1000}\n[^\n\\]{1,1000}$",
+    re.MULTILINE,
+)
+"""A table of one row that pandas wrapped, each row of names but the last one ending in a backslash (ParlAI)."""
 
 
 class Structures:
@@ -266,6 +287,10 @@ class Text:
             block = _WRAPPED.sub(rb"\1 \2\n", block)
         if not block.endswith(b"\n"):
             block = self._without_cut_number(block) + b"\n"
+        if b"|" in block or b" pid=" in block:
+            block = _BROKEN.sub(_mended, block)
+        if b"\\" in block:
+            block = _WIDE_TABLE.sub(_unwrapped, block)
         if b"[std" in block:
             block = self._without_captured(block)
         self._above = block[-LIKE_BYTES:]
@@ -362,6 +387,10 @@ class Text:
             return None
         if "#015" in text or "#033[" in text:
             for part in drawings_in(text):
+                self._take(number, part)
+            return None
+        if "%|" in text and (parts := lines_joined(text)):
+            for part in parts:
                 self._take(number, part)
             return None
         return self._take(number, text)
@@ -465,6 +494,24 @@ class Text:
             return False
         self._records.head(number, evaluation=evaluated)
         return True
+
+
+def _mended(broken: re.Match[bytes]) -> bytes:
+    """Return the line that a terminal broke as one, with an empty line below it that keeps the numbers of lines."""
+    above, below = broken["above"], broken["below"]
+    are_parts = len(_PARTS.findall(below)) > 1 and len(_PARTS.findall(above)) > 2
+    return above + below + b"\n" if are_parts else broken[0]
+
+
+def _unwrapped(table: re.Match[bytes]) -> bytes:
+    """Return a wrapped table as a row of names and one of values, with empty lines below for the numbers of lines."""
+    lines = [line.rstrip(b" \t\\").split() for line in table[0].split(b"\n")]
+    names, values = lines[::2], lines[1::2]
+    numbers = all(MAY_HOLD_NUMBER.search(value.decode(errors="replace")) for row in values for value in row)
+    if not numbers or any(len(above) != len(below) for above, below in zip(names, values, strict=True)):
+        return table[0]
+    rows = [b"  ".join(cell for row in part for cell in row) for part in (names, values)]
+    return b"\n".join([*rows, *[b""] * (len(lines) - 2)])
 
 
 def _cleaned(line: str) -> str:

@@ -15,7 +15,7 @@ import numpy as np
 from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.core.text import shorten
-from mldebug_mcp.logs.columns import Column, Columns, ascends, rename, stretches_of
+from mldebug_mcp.logs.columns import Column, Columns, Floats, Rows, ascends, rename, stretches_of
 from mldebug_mcp.logs.names import Quantity, Role, normal, role_of
 from mldebug_mcp.logs.names.grammar import MAX_NAME
 from mldebug_mcp.logs.names.guesses import (
@@ -53,6 +53,7 @@ from mldebug_mcp.logs.names.metrics import (
     called,
     canonical,
     factor,
+    is_pace,
     is_telling,
     is_training_loss,
     phase_in,
@@ -269,6 +270,19 @@ def spacy_table(columns: Columns) -> str | None:
     return f"{losses[-1]!r} is read as the loss, the scores as those of evaluation"
 
 
+_ENTITIES = {"NER P.": "eval_ner_precision", "NER R.": "eval_ner_recall", "NER F.": "eval_ner_f1"}
+
+
+def old_spacy_table(columns: Columns) -> str | None:
+    """SpaCy 2: NER P., NER R. and NER F. are of the development data, and NER Loss or N.Loss is the task's."""
+    losses = [name for name in ("NER Loss", "N.Loss") if name in columns]
+    if not columns.keys() >= _ENTITIES.keys() or not losses or "loss" in columns:
+        return None
+    for old, new in (*_ENTITIES.items(), (losses[0], "loss")):
+        columns[new] = columns.pop(old)
+    return f"{losses[0]!r} is read as the loss, the scores of entities as those of evaluation"
+
+
 def genetic_program(columns: Columns) -> str | None:
     """What gplearn prints is the fitness of its best program, which is an error unless another measure was chosen."""
     if not {"Length", "Fitness"} <= columns.keys():
@@ -372,11 +386,25 @@ _RETURNS = ("mean", "median", "stdev", "max", "min")
 
 def returns_of_pfrl(columns: Columns) -> str | None:
     """PFRL's `scores.txt` has the mean return of each evaluation as `mean`, with its spread and the updates so far."""
-    if not {*_RETURNS, "n_updates"} <= columns.keys():
+    own = {"n_updates"} <= columns.keys() or {"steps", "episodes", "elapsed", "average_v"} <= columns.keys()
+    if not own or not set(_RETURNS) <= columns.keys():
         return None
     for name in _RETURNS:
         columns["eval_reward" if name == "mean" else f"eval_reward_{name}"] = columns.pop(name)
-    return "mean, median, stdev, max and min are the returns of an evaluation (PFRL)"
+    return "mean, median, stdev, max and min are the returns of an evaluation (PFRL, ChainerRL)"
+
+
+_ALL_UPDATES = "total_train_updates"
+
+
+def updates_of_parlai(columns: Columns) -> str | None:
+    """ParlAI counts the updates of each record as `updates`, and all of them so far."""
+    if _ALL_UPDATES not in columns or called(columns, "step") not in ("", "updates"):
+        return None
+    if "updates" in columns:
+        columns["updates of the record"] = columns.pop("updates")
+    columns["step"] = columns.pop(_ALL_UPDATES)
+    return f"{_ALL_UPDATES!r} is read as the step (ParlAI)"
 
 
 def before_first_update(columns: Columns) -> str | None:
@@ -414,6 +442,7 @@ def times_of_tianshou(columns: Columns) -> str | None:
 OF_FRAMEWORKS: tuple[Callable[[Columns], str | None], ...] = (
     gym_monitor,
     returns_of_pfrl,
+    updates_of_parlai,
     before_first_update,
     episodes,
     boosted_trees,
@@ -421,6 +450,7 @@ OF_FRAMEWORKS: tuple[Callable[[Columns], str | None], ...] = (
     times_of_espnet,
     times_of_tianshou,
     spacy_table,
+    old_spacy_table,
     genetic_program,
     interatomic_potential,
     scoring_history,
@@ -466,6 +496,35 @@ def name_counts_per_record(columns: Columns) -> str | None:
 
 LEAST_BEFORE_NULLS = 2
 """Values that tell how often a metric is logged; a training loss is taken for one of each record."""
+
+
+MIN_EPISODES = 5
+"""Records that show that steps are those of an episode. Chosen by hand."""
+SHARE_OF_SHORTER = 0.3
+"""Share of them with fewer steps than the one before. Chosen: of records in order it is near 0, of any other 0.5."""
+SHARE_OF_SHORTEST = 0.5
+"""How many of these may have the fewest steps of all. Chosen: a counter of each epoch begins anew at its least."""
+SHARE_IN_STEP = 0.5
+"""How many may lie the usual interval from the next, in order. Chosen: a counter goes on by its interval."""
+
+
+def steps_of_episodes(columns: Columns) -> str | None:
+    """The steps next to the return of an episode that go up and down are its length: they count no run."""
+    raw = next((raw for raw in columns if canonical(raw) == "step"), "")
+    roles = [role.quantity for name in columns if (role := role_of(name)) is not None]
+    if not raw or Quantity.REWARD not in roles or not {Quantity.EPISODE_LENGTH, Quantity.EPOCH}.isdisjoint(roles):
+        return None
+    value = columns[raw].values()
+    shorter = value[1:] < value[:-1]
+    if len(value) < MIN_EPISODES or float(shorter.mean()) < SHARE_OF_SHORTER:
+        return None
+    apart = np.diff(np.sort(value))
+    if float(np.mean(value[1:][shorter] == value.min())) >= SHARE_OF_SHORTEST:
+        return None
+    if float(np.mean(apart == median(apart))) >= SHARE_IN_STEP:
+        return None
+    rename(columns, raw, "episode_length")
+    return f"{raw!r} goes up and down, and is read as the length of episodes"
 
 
 def nulls_at_end(columns: Columns, rows: int, nulls: Iterable[str]) -> str | None:
@@ -751,6 +810,59 @@ def _bare(name: str) -> str:
     return name.rpartition("/")[2].strip().lower()
 
 
+SAME_WORK = 1.02
+"""Times by which the product of a pace and a time may vary where one is worked out of the other. Chosen: both are
+rounded."""
+MIN_TIMES = 3
+"""Values of a time that tell whether it is of each record. Chosen by hand."""
+SHARE_OF_SHORTER_TIMES = 0.2
+"""Share of records with a shorter time than the one before, from which on it is the time of each. Chosen: resumes are
+rarer."""
+
+
+def time_of_record(columns: Columns) -> str | None:
+    """An elapsed time that falls again and again, or that a pace is worked out of, is the time of each record."""
+    name = next((name for name in columns if canonical(name) == "elapsed"), "")
+    if not name or called(columns, "step_time") or len(columns[name]) < MIN_TIMES:
+        return None
+    rows, value = columns[name].arrays()
+    if not (
+        _is_shorter_at_times(value) or any(_is_pace_of(columns[pace], rows, value) for pace in columns if is_pace(pace))
+    ):
+        return None
+    rename(columns, name, "step_time")
+    return f"{name!r} is read as the time of each record: it does not go on over the run"
+
+
+def _is_shorter_at_times(time: Floats) -> bool:
+    """Say whether times fall often and by some, and never to the beginning, as a clock of each epoch does."""
+    falls = time[:-1] - time[1:]
+    shorter = falls[falls > 0]
+    often = len(shorter) >= SHARE_OF_SHORTER_TIMES * len(falls) and len(shorter) > 0
+    by_some = often and float(shorter.mean()) > (SAME_WORK - 1.0) * float(time.max())
+    return bool(by_some and time.min() > MIN_LEAST_OF_COUNT * time.max())
+
+
+def _is_pace_of(pace: Column, rows: Rows, time: Floats) -> bool:
+    """Say whether a pace and a time have the same product in all records, though both change."""
+    at, value = pace.arrays()
+    _, of_time, of_pace = np.intersect1d(rows, at, return_indices=True)
+    seconds, work = time[of_time], time[of_time] * value[of_pace]
+    if len(work) < MIN_TIMES or not bool(np.all(work > 0)):
+        return False
+    return bool(work.max() <= SAME_WORK * work.min() and seconds.max() > SAME_WORK * seconds.min())
+
+
+def cost_of_an_agent(columns: Columns) -> str | None:
+    """The cost next to a reward and the losses of an agent is what its constraint counts, not a loss."""
+    roles = {role.quantity for name in columns if (role := role_of(name)) is not None and role.is_whole}
+    cost = next((name for name in columns if canonical(name) == "loss" and _words(name)[-1:] == ["cost"]), "")
+    if not cost or Quantity.REWARD not in roles or not {Quantity.POLICY_LOSS, Quantity.VALUE_LOSS} <= roles:
+        return None
+    rename(columns, cost, "constraint")
+    return f"{cost!r} is read as what a constraint counts: the losses of the agent are logged, too"
+
+
 def rates(columns: Columns) -> str | None:
     """`eta` is the learning rate unless it is a time that is left, which is longer than that or gets shorter."""
     if called(columns, "learning_rate"):
@@ -895,6 +1007,8 @@ _CONVENTIONS: tuple[Callable[[Columns], str | None], ...] = (
     time_and_data,
     time_in_two_units,
     clock,
+    time_of_record,
+    cost_of_an_agent,
     lone_counter,
     rates,
     percentages,

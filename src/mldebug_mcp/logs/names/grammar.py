@@ -140,6 +140,8 @@ def rate(words: Words) -> Read | None:
 
 def of_a_part(words: Words) -> Read | None:
     """Return the role of a quantity with words that are left: a namespace in front, or the name of a part."""
+    if words.last[-1:] == ["time"] and "loss" in words.leading:
+        return None  # icefall's "tot_loss/utt_duration"
     base = list(dict.fromkeys(words.base))
     if (placed := _below(words) or _rate_of_a_group(base)) is not None:
         return placed

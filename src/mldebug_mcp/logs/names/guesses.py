@@ -55,6 +55,8 @@ _TELLING = frozenset(
     {"r", "r std", "rm", "scorer", "grader", "h", "ev", "pg", "pi", "vf", "dead groups", "flat groups"}
 )
 """Abbreviations that tell together that a policy learns: `eps` and `clip` may be those of private gradients."""
+_EPISODES = regex(r"n(?:um)?[/_](?:eps?|episodes?)", re.IGNORECASE)
+"""How many episodes a record holds: Tianshou's `n/ep`."""
 LEAST_OF_A_POLICY = 2
 """Abbreviations of what a policy logs that tell that one learns, where no name does in full; chosen by hand."""
 
@@ -137,6 +139,7 @@ _OF_A_GRADIENT: Mapping[str, _Meaning] = {word: meaning for word, meaning in _OF
 _OF_COMPLETIONS: Mapping[str, _Meaning] = dict.fromkeys(
     ("len", "resp len", "resp length", "gen len", "out len"), _Meaning("completion_length", _positive)
 )
+_OF_EPISODES: Mapping[str, _Meaning] = {"len": _Meaning("episode_length", _positive)}
 _OF_PAIRS: Mapping[str, _Meaning] = {
     "r+": _Meaning("rewards/chosen"),
     "r-": _Meaning("rewards/rejected"),
@@ -242,7 +245,7 @@ def _of_what_is_trained(log: _Log) -> list[Mapping[str, _Meaning]]:
         return [_OF_OPPONENTS]
     if _is_of_a_policy(log):
         tables = [_OF_A_POLICY] if _BY_CHANCE.isdisjoint(log.quantities) else [_OF_A_GRADIENT]
-        return [*tables, _OF_COMPLETIONS] if _AGENTS.isdisjoint(log.quantities) else tables
+        return [*tables, _OF_COMPLETIONS if _AGENTS.isdisjoint(log.quantities) else _OF_EPISODES]
     names_phases = log.has("tl", "vl") or (log.has("vl") and Quantity.LOSS in log.quantities)
     return [
         *([_OF_BOXES] if Quantity.AVERAGE_PRECISION in log.quantities else []),
@@ -252,6 +255,8 @@ def _of_what_is_trained(log: _Log) -> list[Mapping[str, _Meaning]]:
 
 def _log_of(columns: Columns) -> _Log:
     quantities = frozenset(role.quantity for name in columns if (role := role_of(name)) is not None)
+    if any(map(_EPISODES.fullmatch, columns)):
+        quantities |= {Quantity.EPISODE}
     return _Log(quantities, frozenset(_words(columns).values()))
 
 
@@ -383,8 +388,13 @@ def counters_of_composer(columns: Columns) -> str | None:
     Its console and its log file name the batch in front of each record, which `time/batch` then repeats.
     """
     notes = []
+    along = len(_OF_COMPOSER & columns.keys())
     for old, new in (("time/batch", "step"), ("time/token", "num_tokens"), ("time/sample", "num_samples")):
-        if old not in columns or not _counts(values := columns[old].finite()) or not ascends(values):
+        if old not in columns:
+            continue
+        values = columns[old].finite()
+        alone = len(values) == 1 and along > 1
+        if not alone and not (_counts(values) and ascends(values)):
             continue
         if not called(columns, new):
             columns[new] = columns.pop(old)

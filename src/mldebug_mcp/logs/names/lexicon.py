@@ -207,7 +207,7 @@ _IDIOMS: tuple[tuple[Q | None, str, float, str], ...] = (
     (Q.EPISODE_LENGTH, "", 1.0, "evaluation/average_episode_length avgs meanlen episode_t"),
     (Q.EXPLORATION, "", 1.0, "charts/epsilon"),
     (Q.POLICY_LOSS, "", 1.0, "losses/a_loss"),
-    (Q.VALUE_LOSS, "", 1.0, "losses/c_loss"),
+    (Q.VALUE_LOSS, "", 1.0, "losses/c_loss cri_loss"),
     (Q.GENERATOR_LOSS, "", 1.0, "l_g_gan"),  # BasicSR
     # K-means of scikit-learn minimises its inertia.
     (Q.LOSS, "", 1.0, "actor/loss l_pix train_nll train/ce_loss inertia mean_batch_inertia"),
@@ -221,7 +221,7 @@ _IDIOMS: tuple[tuple[Q | None, str, float, str], ...] = (
     (Q.ACCURACY, "eval", 1.0, "eval_token_acc metrics/accuracy_top1"),  # Ultralytics measures it on the validation set
     (Q.GRADIENT_NORM, "", 1.0, "norm"),
     (Q.LEARNING_RATE, "", 1.0, "l.r. l_r x/lr0"),
-    (Q.LOSS_SCALE, "", 1.0, "amp_scale scaler_scale scaler/scale scaler"),
+    (Q.LOSS_SCALE, "", 1.0, "fp16_loss_scalar amp_scale scaler_scale scaler/scale scaler"),
     # Weights & Biases counts its calls (`_step`), OpenPCDet accumulates (`acc_iter`); fairseq names the updates of
     # training where it was validated, and counts epochs beside its updates. MaxText, ms-swift.
     (Q.STEP, "", 1.0, "t_env total_t _step acc_iter valid_num_updates update completed_step"),
@@ -230,6 +230,7 @@ _IDIOMS: tuple[tuple[Q | None, str, float, str], ...] = (
     (None, "", 1.0, "acc_step acc_steps"),  # of accumulation
     (Q.EPOCH, "", 1.0, "num_epoch n_epoch ep ep."),  # of an agent an episode: `guesses`
     (Q.SAMPLES_SEEN, "", 1.0, "example_counter sen. nimg n_img"),
+    (Q.TOKENS_SEEN, "", 1.0, "trained_tokens"),  # MLX
     (Q.TOKENS_SEEN, "", 1e9, "gtokens gtok btokens btok"),
     (Q.TOKENS_SEEN, "", 1e6, "mtokens mtok"),
     (Q.TOKENS_PER_SECOND, "", 1e3, "kt/s ktok/s ktok_s ktps ktokens/s"),

@@ -82,6 +82,7 @@ def named_loss(columns: Columns) -> str | None:
         for name in columns
         if not (name.startswith(SET_ASIDE) or _SO_FAR.search(name) or UNDER_A_LOGARITHM.search(name))
     ]
+    own.sort(key=lambda name: len(columns[name]) > 1)  # of one in several places, none that is logged once
     names = {_bare(name) or name.lower(): name for name in own if not _is_held_out(name) and not _is_elsewhere(name)}
     losses = [bare for bare in names if re.search(r"loss(?:es)?$|^loss", bare) and is_telling(bare)]
     losses = [bare for bare in losses if not is_auxiliary(bare)] or losses

@@ -460,7 +460,7 @@ LOOKS_AHEAD = 100
 """Lines behind an object in which it would come again, were it a record."""
 _COUNTERS = frozenset(
     {"step", "epoch", "loss", "iteration", "iter", "global_step", "training_iteration", "train_loss", "val_loss",
-     "eval_loss"}
+     "eval_loss", "mean_loss"}
 )  # fmt: skip
 """What a record of a log holds as a number, and a configuration hardly ever ..."""
 _STEPS = frozenset({"step", "global_step", "iteration", "iter"})
@@ -530,12 +530,15 @@ def _counts(name: str, value: object) -> bool:
 def _configurations(lines: Sequence[str]) -> Iterator[tuple[int, Mapping[str, object]]]:
     """Yield the configurations in some lines, each with the index of its first line."""
     at, tries = 0, MAX_TRIES
+    shapes: set[tuple[str, ...]] = set()  # of the objects above
     while at < len(lines):
         line = lines[at]
         if tries and (read := _object_at(lines, at)) is not None:
             values, end, is_marked = read
             tries -= 1
-            if is_configuration(values, is_marked=is_marked, once=not _comes_again(lines, end, values)):
+            once = tuple(values) not in shapes and not _comes_again(lines, end, values)
+            shapes.add(tuple(values))
+            if is_configuration(values, is_marked=is_marked, once=once):
                 yield at, values
                 at = end
                 continue

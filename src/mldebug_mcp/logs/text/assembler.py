@@ -72,6 +72,7 @@ class EpochBatches:
         self._count = np.nan
         self._interval = np.nan
         self._over_all: bool | None = None
+        self._ended_at: float | None = None
         self._early: dict[float, float] = {}
         self._last = (0.0, 0.0, 0.0, 0.0)
 
@@ -80,6 +81,12 @@ class EpochBatches:
         if self._base is None:
             guessed = 0.0 if epoch == 0 else 1.0
             self._base = guessed if first_epoch is None else first_epoch
+
+    def end(self, epoch: float, count: float) -> None:
+        """Take the end of an epoch that no heading named, and the batch before it."""
+        if self._base is None:
+            self.begin(epoch, None)
+            self._ended_at = count
 
     def step(self, epoch: float, count: float, total: float) -> float:
         """Return the step of a batch."""
@@ -147,6 +154,8 @@ class EpochBatches:
             counters["step"] = meant[counters["step"]]
 
     def _see(self, epoch: float, count: float) -> None:
+        if self._ended_at is not None:
+            self._over_all, self._ended_at = count > self._ended_at, None
         moved = count - self._count
         if epoch == self._epoch:
             self._interval = moved if moved > 0 else self._interval
@@ -199,8 +208,8 @@ class CountedPlan:
         totals = {name: total for name, total in self._totals.items() if total}
         if self._batches and "epoch" in totals:
             totals["step"] = self._batches * (1.0 if counts_over_all else totals["epoch"])
-        elif "epoch" in totals and not self._is_over_all:
-            totals.pop("step", None)
+        elif ("epoch" in totals and not self._is_over_all) or self._step > totals.get("step", math.inf):
+            totals.pop("step", None)  # the batches of an epoch
         return totals
 
 
@@ -535,7 +544,7 @@ MAX_ROWS_BETWEEN_COUNTERS = 3
 
 
 class PassUnderWay(NamedTuple):
-    """The last line of an evaluation that counts its batches, of which the last has not been shown.
+    """The last line of an evaluation that counts its batches, before its last batch has been shown.
 
     Args:
         number: Number of the line.
@@ -563,6 +572,7 @@ class Assembler:
         self._step_name = ""
         self._first_pass = FirstPass()
         self._epoch: float | None = None
+        self._ended: float | None = None  # the epoch that a line above ended: what is trained below is of the next
         self._step: float | None = None
         self._total = 0
         self._names_both = False  # lines name the epoch and the step, which may go on over epochs
@@ -685,6 +695,7 @@ class Assembler:
             return False
         here = self._belongs_by_counters(values) if values else self._is_near(number)
         block = {canonical(name): value for name, value in self._block.items()}
+        block.pop("elapsed", None)  # a clock goes on
         again = [(block[known], value) for name, value in parsed.metrics.items() if (known := canonical(name)) in block]
         return here and any(before != value for before, value in again)
 
@@ -879,8 +890,8 @@ class Assembler:
         counters: Counters = parsed.counters
         values = dict(counters.values)
         settings = counters.weak and not parsed.telling and values.keys() == {"epoch"}  # "lr=0.1 epochs=24"
-        if "epoch" in values and not settings:
-            self._epoch = values["epoch"]
+        if not settings:
+            self._take_epoch(values, parsed)
         if not parsed.evaluation and self.counts_batches(parsed):  # "Epoch 2/5", and below it "batch 15/391"
             counters.batch = (int(values.pop("step")), counters.total or 0)
         if counters.batch is None and not parsed.evaluation and self._batches.is_whole_epoch(values):
@@ -900,6 +911,23 @@ class Assembler:
         if not parsed.evaluation and not self._is_second_step(number, values, parsed):
             self._plan.take(counters, values.get("step"), counters.batch[1] if counters.batch else 0)
         return values
+
+    def _take_epoch(self, values: Mapping[str, float], parsed: Parsed) -> None:
+        """Take the epoch that a line names, or the next one where a line trains on behind the end of one.
+
+        One that ends before any step says nothing of the steps below.
+        """
+        counters, epoch = parsed.counters, values.get("epoch")
+        if epoch is None:
+            if self._ended is not None and parsed.telling and not parsed.evaluation and (values or counters.batch):
+                self._epoch, self._ended = self._ended + 1, None
+            return
+        self._ended = epoch if counters.ends_epoch and self._step is not None else None
+        if counters.ends_epoch and self._step is None:
+            return
+        if self._ended is not None and self._epoch is None:
+            self._batches.end(epoch, self._step or 0.0)
+        self._epoch = epoch
 
     def _mark_second_pass(self, parsed: Parsed) -> None:
         """Take "step 5/60" for a batch of an evaluation where the epoch was trained on in "step 5/240"."""

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import field
+from itertools import pairwise
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from mldebug_mcp.core.lazy import dataclass, regex
@@ -55,6 +56,9 @@ _EPOCH_AND_BATCH = tuple(
         r"\[\s*+(?P<batch>\d+)\s*+/\s*+(?P<batches>\d+)\s*+\]\s*+$",
     )
 )
+_EPOCH_ENDS = regex(r"[\s:,.)\]!-]{0,4}(?:(?:is|has|was) )?(?:finished|done|completed?|ended)\b", re.IGNORECASE)
+_END_BEFORE = regex(r"\b(?:finished|completed|ended|end of)(?: the)?(?: training)?\W{0,3}$", re.IGNORECASE)
+"""An epoch that ends: "Epoch 3 finished.", "End of epoch 3"."""
 _FRACTION = regex(r"\d\s*+(?:/|of\b)\s*+\d")
 """Stands in each line with the batch inside an epoch."""
 _OF_LEARNING = r"(?:loss|acc|mse|mae|nll|ppl|perplexity|bce|elbo|auc|psnr|dice|iou|\bf1|\blr\b)"
@@ -169,6 +173,7 @@ class Counters:
         step_name: What the step is called in the line, in lower case.
         total: How many steps there are of it, where the line says so ("step 5/240").
         planned: How many epochs, steps or episodes there are to be, where the line says so ("Epoch 3/10").
+        ends_epoch: The epoch ends here ("Epoch 3 finished").
     """
 
     values: dict[str, float] = field(default_factory=dict)
@@ -181,6 +186,7 @@ class Counters:
     step_name: str = ""
     total: int | None = None
     planned: tuple[tuple[str, int], ...] = ()
+    ends_epoch: bool = False
 
 
 def find_counters(line: str) -> Counters:
@@ -196,6 +202,8 @@ def find_counters(line: str) -> Counters:
     low = line.lower()
     if "ep" in low or not line.isascii():
         if "epoch" not in found.values and (match := _EPOCH.search(found.rest)):
+            before, behind = found.rest[: match.start()], found.rest[match.end() :]
+            found.ends_epoch = bool(_EPOCH_ENDS.match(behind) or _END_BEFORE.search(before))
             _take(found, match)
         if match := _EPISODE.search(found.rest):
             _take(found, match)
@@ -385,6 +393,27 @@ def bar_in(line: str) -> Bar | None:
     at, total = whole_number(keras["count"]), whole_number(keras["total"])
     rest = _KERAS_TIME.sub("", keras["rest"][:MAX_METRICS])
     return Bar("", at, total, rest, "", keras=True, line=keras["drawn"] is None)
+
+
+_SHORT_HEAD = 4
+"""Characters of a head from which on it is a description: below them, what stands before a bar is not its own."""
+
+
+def bars_apart(line: str) -> list[str]:
+    """Return the parts of a line that holds one drawing of a bar after another without a line end, [] for others.
+
+    Drawings of one bar begin alike, even where the terminal cut each off: "| epoch 1:  5%| | 1/20 [0:01, lo| epoch 1:".
+    Another bar or a line of text begins right behind the bracket of the bar above it: "[00:32<53:42, 3.2s/it]Iter 20:".
+    """
+    drawn = list(_TQDM.finditer(line)) if "%|" in line else []
+    if not drawn:
+        return []
+    head = line[: drawn[0].start()].strip()
+    again = re.finditer(rf"{re.escape(head)}(?=\s{{0,8}}\d{{1,3}}%\|)", line) if len(head) >= _SHORT_HEAD else []
+    starts = {found.start() for found in again} - {line.find(head)}
+    starts |= {bar.end() for bar in drawn if bar["end"] and line[bar.end() : bar.end() + 1].strip()}
+    edges = [0, *sorted(starts), len(line)]
+    return [line[first:last] for first, last in pairwise(edges)] if starts else []
 
 
 def is_fastprogress(line: str) -> bool:

@@ -78,13 +78,15 @@ _PER = regex(r"[a-z]/(?:s|sec|second|min|it|step|batch)$", re.IGNORECASE)
 _SUPPOSING = frozenset({"when", "if", "until", "unless", "should", "would", "expected", "baseline"})
 """Words before the name of a metric whose number was not measured here: "stop when val_loss: 0.1", "expected loss"."""
 _LISTED_WORDS = 5
+_PART_WORDS = 3
+"""Words of a name between commas among which an identifier is looked for: "Val r1_count_xml_mean"."""
 _LISTS = regex(r"[,;:|]\s?$")
 _ARTICLES = frozenset({"the", "this", "that", "it", "there", "a", "an", "which", "what"})
 _BEHIND_NUMBER = regex(r"\d[KMGTB]?\s{1,2}$", re.IGNORECASE)
 _ALONE = regex(
-    rf"(?:(?<=[|,(\t])|^)[ \t]{{0,20}}(?P<number>{NUMBER})\s?"
+    rf"(?:(?<=[|,(\t])|(?<=/sec(?=\s))|^)[ \t]{{0,20}}(?P<number>{NUMBER})\s?"
     r"(?:(?P<rate>[a-z]{2,12}/s(?:ec(?:ond)?)?)|(?P<pace>s(?:ec(?:ond)?)?/(?:step|it|iter|batch))|ms)"
-    r"[ \t]{0,20}(?=[|,)\t]|$)",
+    r"(?=[ \t]{0,20}(?:[|,)\t]|$)|\s{1,8}\d|\s{3})",
     re.IGNORECASE,
 )
 """A part of a line that is nothing but a number and its unit: of a rate, or of the time of a step."""
@@ -119,7 +121,7 @@ def pairs_in(line: str, *, evaluation: bool = False) -> dict[str, float]:
         phrase = match["name"] if named_before else _without_unit(line, match)
         # "loss 2.1 tokens/s 900": no loss has that unit
         without_unit_until = match.end("number") if _has_no_pace(match["name"]) else -1
-        explicit = match["sep"].strip() != "" or _is_listed(line, match.start(), phrase)
+        explicit = match["sep"].strip() != "" or _is_listed(line, match.start(), phrase) or _is_part(line, match)
         prose = _supposes(phrase) or (not explicit and _is_prose(phrase))
         name = None if prose else _metric_name(phrase, explicit=explicit, of=match["of"])
         # "Loss 6.91 (6.89)": of this batch, and the mean so far. At the end of an evaluation the mean is meant.
@@ -185,6 +187,12 @@ def _is_listed(line: str, start: int, phrase: str) -> bool:
         words[-1] in ("is", "was") and len(words) <= _LISTED_WORDS and _LISTS.search(line, max(0, start - 3), start)
     )
     return bool(listed) and words[0].lower() not in _ARTICLES
+
+
+def _is_part(line: str, match: re.Match[str]) -> bool:
+    """Say whether an identifier and its number are a whole part between commas: ", r1_count_xml mean 0.281,"."""
+    named = any("_" in word for word in match["name"].split(" ")[:_PART_WORDS])
+    return named and line[: match.start()].endswith(", ") and line[match.end() : match.end() + 2] in (", ", "")
 
 
 def _without_unit(line: str, match: re.Match[str]) -> str:
@@ -351,7 +359,7 @@ _AT = regex(
 _FLOWER = regex(r"\bfit progress: \((\d+), ([\d.e+-]+|nan|inf), ")
 _ASIDE = regex(
     r"(?<=\w)(?: \((?![^()]{0,80}\b(?:train|val|valid|test|eval|dev))[^()=:]{0,40} [^()=:]{0,40}\)"
-    r"| (?:over|of|in) (?:the )?(?:last )?\d+ (?:test |eval(?:uation)? |training )?(?:episodes|games)"
+    r"| (?:over|of|in) (?:the )?(?:last )?\d+ (?:test |eval(?:uation)? |training |consecutive )?(?:episodes|games)"
     r"| (?:over|of|on|across) (?:the |all )?(?:last )?\d[\d,]{0,12}"
     r"(?P<phase> (?:train(?:ing)?|val(?:idation)?|test|eval))? "
     r"(?:(?:mini-?)?batch(?:es)?|samples|examples|images|rows|sequences|sentences|utterances|users|folds)"
@@ -513,7 +521,7 @@ _COLLECTED = regex(
     rf"^\s*Computation: ({NUMBER}) steps/s \(collection: ({NUMBER}) ?s, learning ({NUMBER}) ?s\)", re.IGNORECASE
 )
 """rsl_rl, of the time of an iteration: "Computation: 96704 steps/s (collection: 0.812s, learning 0.191s)"."""
-_MEAN_OVER = regex(rf",\s{{0,3}}over {NUMBER} [a-z]{{3,20}}\b(?!\s?[:=])", re.IGNORECASE)
+_MEAN_OVER = regex(rf",\s{{0,3}}over {NUMBER} [a-z]{{3,20}}\b(?!\s?[:=])(?:\.(?=\s?[\])]))?", re.IGNORECASE)
 """Of how many rows a mean is, as icefall prints it: "validation: loss=1.25, over 1639044.00 frames."."""
 _OF_NUMPY = regex(rf"(?<![\w.])(?:np\.|numpy\.)float\d{{1,3}}\(({NUMBER})\)", re.IGNORECASE)
 """A number as NumPy writes it since version 2, in a list: "Pseudo dice [np.float32(0.87), np.float32(0.8)]"."""

@@ -32,7 +32,7 @@ from mldebug_mcp.logs.names.metrics import (
 )
 from mldebug_mcp.logs.numbers import MAY_HOLD_NUMBER, NUMBER, parse_number, to_number, whole_number, without_underscores
 from mldebug_mcp.logs.settings.settings import NotAnObjectError, parse_object
-from mldebug_mcp.logs.text.counters import Bar, Counters, bar_in, find_counters
+from mldebug_mcp.logs.text.counters import Bar, Counters, bar_in, bars_apart, find_counters
 from mldebug_mcp.logs.text.pairs import before_metrics, evaluation_name, pairs_in, written_out
 
 # One line of text, read: its counters, its metrics, the rank that printed it.
@@ -153,6 +153,27 @@ def parse_line(line: str, *, evaluation: bool = False) -> Parsed:
     telling = skipping or by_phase or any(map(is_telling, metrics))
     telling = telling or (evaluation and _holds_measures_alone(counters, metrics))
     return Parsed(counters, metrics, rank, telling, evaluation, label=_label_in(counters.rest) if telling else "")
+
+
+def lines_joined(line: str) -> list[str]:
+    """Return the lines that a bar, which ends in no line end, has joined; [] where only one of them tells anything.
+
+    A message behind a bar belongs to the step of the bar; a record of its own counters does not.
+    """
+    parts: list[str] = []
+    for part in bars_apart(line):
+        if parts and not _tells_step(part):
+            parts[-1] += part
+        else:
+            parts.append(part)
+    return parts if len(parts) > 1 else []
+
+
+def _tells_step(part: str) -> bool:
+    if "%|" in part and bar_in(part) is not None:
+        return True
+    parsed = parse_line(part)
+    return parsed.telling and bool(parsed.counters.values)
 
 
 def _names_metric(message: str) -> bool:
