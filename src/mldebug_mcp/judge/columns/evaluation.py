@@ -243,25 +243,45 @@ FAR_FROM_ALL = 0.1
 
 def evaluation_by_rows_at_once(run: Run) -> Iterator[DerivedFact]:
     """Yield that evaluation is far worse where few rows are evaluated at once: rows then depend on one another."""
-    for few in columns_of(run, Quantity.ACCURACY, Quantity.TOKEN_ACCURACY, phase="eval", least=LEAST_PAIRS):
-        rows = None if few.role is None else ROWS_AT_ONCE.search(few.role.part)
-        if few.role is None or rows is None or int(rows[1]) > FEW_ROWS:
+    quantities = (Quantity.ACCURACY, Quantity.TOKEN_ACCURACY, Quantity.ERROR_RATE)
+    scores = columns_of(run, *quantities, phase="eval")
+    for few in scores:
+        rows, part = _rows_at_once(few)
+        others = [
+            many
+            for many in scores
+            if many.role and few.role and many.role.quantity is few.role.quantity
+            and _rows_at_once(many)[1] == part and not 0 < _rows_at_once(many)[0] <= rows
+        ]  # fmt: skip
+        if not 0 < rows <= FEW_ROWS or not others:
             continue
-        part = ROWS_AT_ONCE.sub("", few.role.part)
-        for many in columns_of(run, few.role.quantity, phase="eval", least=LEAST_PAIRS):
-            low, high = (median(as_shares(tail(each))) for each in (few, many))
-            if many.role is None or many.role.part != part or high - low < FAR_FROM_ALL:
-                continue
-            yield DerivedFact.model_construct(
-                fact="evaluation_by_rows_at_once",
-                text=(
-                    f"{named(few)} ends at about {figure(low)} and {named(many)} at {figure(high)}: the same rows, "
-                    f"{rows[1]} at a time and more. In evaluation mode the answer to a row depends on no other row. "
-                    "Statistics of the batch make it depend on all of them."
-                ),
-                values={"few": low, "many": high},
-            )
-            return
+        many = max(others, key=_right)
+        low, high = median(as_shares(tail(few))), median(as_shares(tail(many)))
+        if _right(many) - _right(few) < FAR_FROM_ALL:
+            continue
+        yield DerivedFact.model_construct(
+            fact="evaluation_by_rows_at_once",
+            text=(
+                f"{named(few)} ends at about {figure(low)} and {named(many)} at {figure(high)}: the same rows, "
+                f"{rows} at a time and more. In evaluation mode the answer to a row depends on no other row. "
+                "Statistics of the batch make it depend on all of them."
+            ),
+            values={"few": low, "many": high},
+        )
+        return
+
+
+def _rows_at_once(score: Series) -> tuple[int, str]:
+    """Return how many rows at once a score of evaluation is named for, 0 for none, and its part without that."""
+    part = score.role.part if score.role else ""
+    rows = ROWS_AT_ONCE.search(part)
+    return int(rows[1]) if rows else 0, ROWS_AT_ONCE.sub("", part)
+
+
+def _right(score: Series) -> float:
+    """Return the share of right answers at the end."""
+    share = median(as_shares(tail(score)))
+    return 1 - share if score.role and score.role.quantity is Quantity.ERROR_RATE else share
 
 
 def _around(series: Series, steps: Floats) -> Floats:

@@ -11,7 +11,7 @@ from itertools import islice
 
 import numpy as np
 
-from mldebug_mcp.judge.columns import course, evaluation, guesses, policies, trained
+from mldebug_mcp.judge.columns import course, evaluation, guesses, policies, schedules, trained
 from mldebug_mcp.judge.ranking import CauseEvidence, question_of
 from mldebug_mcp.logs import Run
 from mldebug_mcp.models import Finding, State
@@ -22,7 +22,9 @@ MOST_FACTS = 6
 """Facts of one run. Chosen: what an answer has room for."""
 _KINDS: tuple[Callable[[Run], Iterator[DerivedFact]], ...] = (
     trained.nothing_trained, trained.weights_stand_still, trained.part_stands_still,
+    trained.scores_stand_still,
     guesses.prompts_count_unmeant, guesses.data_floor, trained.subtracted,
+    schedules.rate_at_floor_at_once, schedules.stages_explain_jumps,
     policies.success_falls, course.cycles_end_lower, course.few_rows_learn,
     course.around_resumes, guesses.untrained, guesses.above_checkpoint, guesses.far_beyond_guess,
     evaluation.training_rows_evaluated, evaluation.evaluated_twice, evaluation.below_accuracy, evaluation.multiples,
@@ -55,6 +57,7 @@ _SUGGESTS: Mapping[str, Mapping[str, float]] = {
         "overfitting": -4.0,
     },
     "weights_stand_still": {"params_not_training": 9.0},
+    "scores_stand_still": {"params_not_training": 6.0, "lr_too_low": -4.0, "clip_too_tight": -2.0},
     "part_stands_still": {"params_not_training": 6.0},
     "part_stands_still_with_gradient": {"params_not_training": 12.0, SOUND: -2.0},
     "prompts_count_unmeant": {"prompt_not_masked": 10.0},
@@ -67,6 +70,15 @@ _SUGGESTS: Mapping[str, Mapping[str, float]] = {
     "near_data_floor": {SOUND: 4.0, "lr_too_low": -3.0},
     "cycles_end_lower": {"overfitting": -3.0, "lr_too_high": -3.0, "insufficient_warmup": -3.0},
     "set_cycles_end_lower": {SOUND: 3.0, "overfitting": -3.0, "lr_too_high": -3.0, "insufficient_warmup": -3.0},
+    "rate_at_floor_at_once": {"lr_schedule_bug": 9.0, "lr_too_low": -2.0, SOUND: -2.0},
+    "stages_explain_jumps": {
+        SOUND: 4.0,
+        "bad_batch": -6.0,
+        "bad_data_pocket": -5.0,
+        "lr_too_high": -4.0,
+        "adam_instability": -4.0,
+        "insufficient_warmup": -4.0,
+    },
     "few_rows_learn": {"batch_too_small": -5.0},
     "few_weights_change": {"low_precision_update": 10.0},
     "stale_policy": {"off_policy_staleness": 5.0},
@@ -141,6 +153,7 @@ learn steadily are in three healthy runs and in one whose rate is too high.
 None of these has a start above its checkpoint, or evaluations of few rows at once. Those bits are by the arithmetic."""
 _STATED_BY: Mapping[str, Sequence[str]] = {
     "loss_multiple": ("loss_scale_suspicious",),
+    "rate_at_floor_at_once": ("lr_decays_early", "lr_schedule_short"),
     "one_jump_a_pass": ("loss_spikes_regular",),
     "success_falls_with_reward": ("eval_reward_falls",),
     "entropy_lowered": ("entropy_bonus_negative",),

@@ -18,6 +18,7 @@ from mldebug_mcp.core.text import figure
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.columns import Floats, Rows
 from mldebug_mcp.logs.names.metrics import COUNTERS, canonical, is_evaluation, is_of_record, is_pace, is_telling
+from mldebug_mcp.logs.names.words import pieces_of
 from mldebug_mcp.logs.numbers import to_number
 from mldebug_mcp.logs.run_tables import COMPARED_IN_WORDS, MAX_RANKS, is_compared
 from mldebug_mcp.logs.text.counters import Counters
@@ -219,6 +220,8 @@ MIN_REPEATED_LINES = 3
 """Lines of one shape that make it a record; chosen: two may be chance."""
 MAX_LINES_BELOW_RECORD = 20
 """Lines below a record in which metrics without a counter belong to it."""
+MAX_BY_ROWS = 20
+"""Evaluations behind the records that are kept by how many rows they take at once. Chosen: sweeps are shorter."""
 MAX_LINES_OF_BLOCK = 3
 """Lines between two of one block, where it stands alone. Chosen by hand."""
 
@@ -242,6 +245,7 @@ class Leftovers:
         self._begins: Shape | None = None
         self._open: dict[str, float] = {}
         self._opened = 0
+        self._by_rows: list[tuple[int, dict[str, float]]] = []
         self.left_out = 0
 
     def take(self, number: int, values: Mapping[str, float], *, known: bool) -> None:
@@ -254,7 +258,7 @@ class Leftovers:
         if self._begins is not None:
             self._put(line, known=known)
         elif self._builder.records:
-            self.left_out += known
+            self.left_out += known and not self._keeps(values)
         else:
             self._known.setdefault(line.shape, known)
             self._lines.append(line)
@@ -282,9 +286,29 @@ class Leftovers:
         if not self._builder.records and self._begins is None and (shape := self._first()) is not None:
             self._begin(shape)
         self._close()
+        self._put_by_rows()
         self.left_out += sum(self._known[line.shape] for line in self._lines)
         if self.left_out:
             self._builder.note(f"left out {self.left_out} line(s) with metrics but without a step or an epoch")
+
+    def _keeps(self, values: Mapping[str, float]) -> bool:
+        """Keep a line behind the records that evaluates so many rows at once; return whether it is one."""
+        rows = next((value for name, value in values.items() if pieces_of(name)[-2:] == ["batch", "size"]), 0.0)
+        scores = {name: value for name, value in values.items() if is_telling(name)}
+        is_kept = rows >= 1 and bool(scores) and len(self._by_rows) < MAX_BY_ROWS
+        if is_kept:
+            self._by_rows.append((int(rows), scores))
+        return is_kept
+
+    def _put_by_rows(self) -> None:
+        """Give evaluations of the last weights to the builder, `eval_loss_bs8`, where they differ in the rows at once."""
+        if len({rows for rows, _ in self._by_rows}) < 2:
+            self.left_out += len(self._by_rows)
+            return
+        counters = {name: column[-1][1] for name in COUNTERS if (column := self._builder.column(name))}
+        for rows, scores in self._by_rows:
+            named = {name if is_evaluation(name) else evaluation_name(name): value for name, value in scores.items()}
+            self._builder.numbers({**counters, **{f"{name}_bs{rows}": value for name, value in named.items()}})
 
     def _first(self) -> Shape | None:
         """Return the shape that begins a record: the one that repeats most, or the first of a block with the loss."""
@@ -553,6 +577,8 @@ class Assembler:
         self._total = 0
         self._names_both = False  # lines name the epoch and the step, which may go on over epochs
         self._early: tuple[int, Parsed] | None = None  # an evaluation above all training, at "0/9000"
+        self._under_way: Parsed | None = None  # the last line of an evaluation that is printed on its way
+        self._tells_loss_so_far = False
         self._batches = EpochBatches()
         self._plan = CountedPlan()
         self._of_batch: frozenset[str] = frozenset()
@@ -601,7 +627,9 @@ class Assembler:
         if parsed.evaluation and batch and batch[0] < batch[1] - 1:
             if self._step is None and not parsed.counters.values:
                 self._early = number, parsed
+            self._under_way = parsed if batch[0] >= batch[1] / 2 else None
             return  # an evaluation under way: its last line has the averages
+        self._add_under_way(parsed)
         self._names_both |= parsed.telling and {"epoch", "step"} <= parsed.counters.values.keys()
         values = self._placed(number, parsed)
         if parsed.telling:
@@ -625,6 +653,20 @@ class Assembler:
         elif not values and self._counters and number - self._line <= MAX_LINES_BELOW_RECORD // 4:
             self._add({name: value for name, value in _known(parsed).items() if self._lacks([name])})
             self._line = number if self._heading and parsed.metrics else self._line  # its block goes on
+
+    def _add_under_way(self, parsed: Parsed) -> None:
+        """Add the loss so far to a summary of the evaluation that has scores alone: " * Acc@1 71.2 Acc@5 90.1"."""
+        before, self._under_way = self._under_way, None
+        if before is None or before.counters.batch is None or not parsed.evaluation or parsed.counters.batch:
+            return
+        known = set(map(canonical, parsed.metrics))
+        losses = {name: value for name, value in before.metrics.items() if canonical(name) == "eval_loss"}
+        if parsed.telling and losses and "eval_loss" not in known and known & set(map(canonical, before.metrics)):
+            parsed.metrics = {**losses, **parsed.metrics}
+            if not self._tells_loss_so_far:
+                at, of = before.counters.batch
+                self._builder.note(f"eval_loss: the mean of an evaluation up to where it is printed, {at:g} of {of:g}")
+            self._tells_loss_so_far = True
 
     def _take_metrics(self, number: int, values: dict[str, float], parsed: Parsed) -> None:
         self._metric_lines += 1

@@ -506,6 +506,11 @@ _MEAN_OVER = regex(rf",\s{{0,3}}over {NUMBER} [a-z]{{3,20}}\b(?!\s?[:=])", re.IG
 _OF_NUMPY = regex(rf"(?<![\w.])(?:np\.|numpy\.)float\d{{1,3}}\(({NUMBER})\)", re.IGNORECASE)
 """A number as NumPy writes it since version 2, in a list: "Pseudo dice [np.float32(0.87), np.float32(0.8)]"."""
 
+_ROWS_AT_ONCE = regex(
+    r"\bbatch size (?=\d{1,6}\b(?!\s?[:=]).{0,80}\b(?:valid(?:ation)?|val|test|dev|eval(?:uation)?)\b)", re.IGNORECASE
+)
+"""How many rows an evaluation takes at once, as SpeechBrain prints it: "batch size 8 - test loss: 1.25"."""
+
 _NAMES_BOTH = regex(r"[A-Za-z]/[A-Za-z]{1,20} $")
 
 
@@ -522,6 +527,7 @@ _FORMS: tuple[tuple[str, re.Pattern[str], str | Callable[[re.Match[str]], str]],
     ("**", _BOLD, r"\1\2"),
     ("..", _LEADERS, ""),
     ("(", _AT_RANK, r"@\1"),
+    ("batch size", _ROWS_AT_ONCE, "batch_size="),
     ("@", _THRESHOLDS, "50-95"),
     ("|g", _NORM, "grad_norm"),
     (" avg", _DARKNET, _of_darknet),
