@@ -343,6 +343,59 @@ def contradictions(run: Run) -> Iterator[DerivedFact]:
         return
 
 
+# A ranking by chance next to a loss that has learnt to rank.
+
+
+BY_CHANCE = 1.5
+"""Times the share of hits by chance up to which hits are by chance. Chosen: the error of some hundred queries."""
+LEARNT_TO_RANK = 0.5
+"""Share of the loss of a uniform guess below which a loss has learnt to rank. Chosen."""
+MOST_RANKED = 0.5
+"""Share of the candidates that are looked at. Chosen: beyond, hits by chance are most of all."""
+FEWEST_RANKED = 20
+"""Candidates of a ranking. Chosen: among a few, hits by chance are many."""
+_CANDIDATES = regex(r"corpus|candidate|catalog|(?:^|[/_.])(?:docs?|documents|passages|pool)(?:$|[/_.])", re.IGNORECASE)
+"""What a setting is called that says how many candidates are ranked."""
+_AT_RANK = regex(r"(?:^| )(\d{1,4})$")
+"""How the part of a hit rate or a recall ends that says how far down the ranking is looked."""
+
+
+def ranking_by_chance(run: Run) -> Iterator[DerivedFact]:
+    """Yield hits among the first few candidates that are as many as by chance, where the loss has learnt to rank.
+
+    The loss is that of picking one of a batch, so that a guess has the logarithm of its rows.
+    """
+    counts = [
+        float(setting.value)
+        for setting in run.settings.values()
+        if _CANDIDATES.search(setting.key) and isinstance(setting.value, int | float) and setting.value >= FEWEST_RANKED
+    ]
+    rows, losses = run.setting("per_device_train_batch_size"), both_losses(run, MIN_RECORDS_FOR_LEVEL)
+    if len(counts) != 1 or not rows or rows < 2 or losses is None:
+        return
+    lows = [median(tail(loss)) for loss in losses]
+    if not 0 <= max(lows) < LEARNT_TO_RANK * math.log(rows) < float(losses[0].value[0]):
+        return
+    hits = [
+        (int(rank[1]) / counts[0], score)
+        for score in columns_of(run, Quantity.RECALL, Quantity.HIT_RATE, phase="eval", least=LEAST_PAIRS)
+        if score.role and (rank := _AT_RANK.search(score.role.part))
+    ]
+    share, score = max(hits, key=lambda hit: hit[0], default=(1.0, losses[1]))
+    if share > MOST_RANKED or float(score.value.max()) > BY_CHANCE * share:
+        return
+    yield DerivedFact.model_construct(
+        fact="ranking_by_chance",
+        text=(
+            f"{named(score)} is about {figure(median(tail(score)))}, and hits by chance among {figure(counts[0])} "
+            f"candidates are {figure(share)}. {named(losses[1])} is {figure(lows[1])}, where a guess among "
+            f"{figure(rows)} rows has {figure(math.log(rows))}. A model that picks its pair in a batch ranks better "
+            "than by chance: the two are not of the same answers."
+        ),
+        values={"hits": median(tail(score)), "by_chance": share, "loss": lows[1]},
+    )
+
+
 # A cross-entropy that the accuracy of the same answers contradicts.
 
 

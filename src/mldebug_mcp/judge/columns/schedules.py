@@ -32,9 +32,7 @@ _FLOOR_SHARE = regex(
     r"|lr_(?:min|final|end)_(?:ratio|frac(?:tion)?|factor|share)",
     re.IGNORECASE,
 )
-_FLOOR = regex(
-    r"eta_min|(?:min|final|end)_(?:lr|learning_rate)|(?:lr|learning_rate)_(?:min|final|end)", re.IGNORECASE
-)
+_FLOOR = regex(r"eta_min|(?:min|final|end)_(?:lr|learning_rate)|(?:lr|learning_rate)_(?:min|final|end)", re.IGNORECASE)
 """What a setting is called that gives the last rate of a schedule: as a share of the peak, and by itself."""
 
 
@@ -117,7 +115,7 @@ def stages_explain_jumps(run: Run) -> Iterator[DerivedFact]:
     before, high = median(loss.value[first - LEAST_PAIRS : first]), float(loss.value[first])
     end = median(loss.value[max(first + 1, end_of_stage - LEAST_PAIRS) : end_of_stage])
     elsewhere = np.delete(rises, begins)[LEAST_PAIRS:]
-    is_jump = 0 < before and high >= JUMPS_AT_STAGE * before and high - end >= COMES_DOWN * (high - before)
+    is_jump = before > 0 and high >= JUMPS_AT_STAGE * before and high - end >= COMES_DOWN * (high - before)
     if not is_jump or (len(elsewhere) and float(elsewhere.max()) > OF_LARGEST * float(rises[first])):
         return
     step = float(loss.step[first])

@@ -305,7 +305,9 @@ def scores_stand_still(run: Run) -> Iterator[DerivedFact]:
     Not this where the loss falls, or where a score is at a bound. A column that is called by its set alone is a score.
     """
     loss = training_loss(run, LEAST_STILL, not_of=NOT_BY_LOSS)
-    rate = run["learning_rate"].finite.value if "learning_rate" in run else np.array([run.setting("learning_rate") or 0])
+    rate = (
+        run["learning_rate"].finite.value if "learning_rate" in run else np.array([run.setting("learning_rate") or 0])
+    )
     if loss is None or "grad_norm" not in run or not len(rate) or median(tail(loss)) < STAYED * median(loss.value[:3]):
         return
     gradient = median(run["grad_norm"].finite.value)

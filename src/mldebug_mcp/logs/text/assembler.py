@@ -301,7 +301,7 @@ class Leftovers:
         return is_kept
 
     def _put_by_rows(self) -> None:
-        """Give evaluations of the last weights to the builder, `eval_loss_bs8`, where they differ in the rows at once."""
+        """Give such lines to the builder, as `eval_loss_bs8`, where they differ in the rows that are taken at once."""
         if len({rows for rows, _ in self._by_rows}) < 2:
             self.left_out += len(self._by_rows)
             return
