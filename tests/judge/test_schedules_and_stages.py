@@ -65,13 +65,14 @@ def second_half(step: int) -> float:
 @pytest.mark.parametrize("name", ["stage", "n_digits", "horizon"])
 def test_a_loss_that_jumps_where_a_harder_stage_begins_and_is_learnt_again_is_healthy(name: str) -> None:
     answer = diagnosed({"train loss": partial(of_stages, jump=3.0), name: second_half, "lr": lambda _: 2e-3})
-    assert f"at step 101, where a stage of {name} begins" in facts(answer)["stages_explain_jumps"]
+    assert f"at step 101, where {name} steps up" in facts(answer)["stages_explain_jumps"]
     assert answer.hypotheses[0].cause == "healthy"
 
 
 @pytest.mark.parametrize("key", ["curriculum/stages/100", "curriculum/stages/0/until"])
 def test_stages_that_only_the_settings_give_explain_a_jump_as_well(key: str) -> None:
-    answer = diagnosed({"loss": partial(of_stages, jump=3.0)}, **{key: 100})
+    settings: dict[str, Any] = {key: 100}
+    answer = diagnosed({"loss": partial(of_stages, jump=3.0)}, **settings)
     assert "stages_explain_jumps" in facts(answer)
     assert answer.hypotheses[0].cause == "healthy"
 
@@ -82,7 +83,10 @@ def test_stages_that_only_the_settings_give_explain_a_jump_as_well(key: str) -> 
 def test_a_jump_that_stays_or_comes_at_another_step_is_explained_by_no_stage(
     name: str, stays: float, begins: int
 ) -> None:
-    columns = {"loss": partial(of_stages, jump=3.0, stays=stays), name: lambda step: 1.0 + (step > begins)}
+    columns: dict[str, Any] = {
+        "loss": partial(of_stages, jump=3.0, stays=stays),
+        name: lambda step: 1.0 + (step > begins),
+    }
     assert "stages_explain_jumps" not in facts(diagnosed(columns))
 
 

@@ -25,7 +25,7 @@ AT_FLOOR = 1.02
 """Times the last rate of a schedule up to which a rate is there. Chosen: rounding of logs takes less."""
 NO_FLOOR = 0.5
 """Share of the peak from which on the last rate of a schedule hardly differs from it. Chosen."""
-AT_ONCE = 0.1
+EARLIEST_END = 0.1
 """Share of the plan in which no schedule over all of it has ended. Chosen: warm-ups are as long."""
 _FLOOR_SHARE = regex(
     r"lrf|(?:min|final|end)_(?:lr|learning_rate)_(?:ratio|rate|frac(?:tion)?|factor|share)"
@@ -51,7 +51,7 @@ def rate_at_floor_at_once(run: Run) -> Iterator[DerivedFact]:
         return
     step = float(rate.step[since])
     decay = run.setting("lr_decay_steps")
-    if step > AT_ONCE * plan.planned or (decay is not None and decay < plan.planned / 2):
+    if step > EARLIEST_END * plan.planned or (decay is not None and decay < plan.planned / 2):
         return
     yield DerivedFact.model_construct(
         fact="rate_at_floor_at_once",
@@ -106,7 +106,7 @@ def stages_explain_jumps(run: Run) -> Iterator[DerivedFact]:
     if loss is None:
         return
     rises = np.diff(loss.value, prepend=loss.value[0])
-    name, begins = _logged_stages(run, loss) or _configured_stages(run, loss, rises)
+    where, begins = _logged_stages(run, loss) or _configured_stages(run, loss, rises)
     begins = [at for at in begins if LEAST_PAIRS <= at <= len(loss) - LEAST_PAIRS]
     if not begins:
         return
@@ -122,8 +122,8 @@ def stages_explain_jumps(run: Run) -> Iterator[DerivedFact]:
     yield DerivedFact.model_construct(
         fact="stages_explain_jumps",
         text=(
-            f"{named(loss)} goes from about {figure(before)} to {figure(high)} at {run.place(step)}, where a stage of "
-            f"{name} begins. It is about {figure(end)} at the end of that stage, and jumps nowhere else as far. A "
+            f"{named(loss)} goes from about {figure(before)} to {figure(high)} at {run.place(step)}, where {where}. "
+            f"It is about {figure(end)} at the end of that stage, and jumps nowhere else as far. A "
             "harder task begins with a higher loss."
         ),
         values={"before": before, "high": high, "end": end},
@@ -132,7 +132,7 @@ def stages_explain_jumps(run: Run) -> Iterator[DerivedFact]:
 
 
 def _logged_stages(run: Run, loss: Series) -> tuple[str, list[int]] | None:
-    """Return the name of a column of stages, and at which records of the loss they begin; None where there is none."""
+    """Return what a column of stages does, and at which records of the loss they begin; None where there is none."""
     for series in run.series.values():
         column = series.finite
         words = set(pieces_of(series.name))
@@ -142,12 +142,12 @@ def _logged_stages(run: Run, loss: Series) -> tuple[str, list[int]] | None:
         at = np.flatnonzero(np.diff(column.value)) + 1
         lasts = np.diff(np.concatenate([[0], at, [len(column)]]))
         if 0 < len(at) < MOST_STAGES and int(lasts.min()) >= LEAST_PAIRS and not np.any(np.diff(column.value) < 0):
-            return named(series), np.searchsorted(loss.step, column.step[at]).tolist()
+            return f"{named(series)} steps up", np.searchsorted(loss.step, column.step[at]).tolist()
     return None
 
 
 def _configured_stages(run: Run, loss: Series, rises: Floats) -> tuple[str, list[int]]:
-    """Return a setting of stages, and at which records of the loss they begin by the settings; none if there is none.
+    """Return what a setting of stages does, and at which records of the loss they begin; no record where there is none.
 
     A stage until a step begins behind it: of the two records around it the one that rises more is taken.
     """
@@ -161,7 +161,7 @@ def _configured_stages(run: Run, loss: Series, rises: Floats) -> tuple[str, list
             continue
         at = np.searchsorted(loss.step, step, side="left"), np.searchsorted(loss.step, step, side="right")
         begins.add(int(max(at, key=lambda index: float(rises[index]))))
-        name = name or setting.key
+        name = name or f"a stage of {setting.key} begins"
     return name, sorted(begins) if len(begins) < MOST_STAGES else []
 
 
