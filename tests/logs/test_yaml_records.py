@@ -150,3 +150,17 @@ def test_of_a_long_text_of_printed_results_all_are_records(tmp_path: Path) -> No
     )
     reward = read_run(path)["reward"]
     assert (len(reward), reward.step[0], reward.value[-1]) == (8999, 10, 8999.5)
+
+
+def test_shares_that_are_listed_under_a_key_are_those_of_layers(tmp_path: Path) -> None:
+    head = "config:\n  hidden:\n  - 64\n  - 64\n  lr: 0.001\nhistory:\n"
+    records = "".join(
+        f"- epoch: {at}\n  loss: {3 - at / 10}\n  zero_fraction:\n  - 0.{at}\n  - 1.0\n  names:\n  - a\n  lr: 0.1\n"
+        for at in range(1, 9)
+    )
+    (tmp_path / "run.yaml").write_text(head + records)
+    run = read_run(tmp_path / "run.yaml")
+    assert run["zero_fraction/0"].value.tolist() == [at / 10 for at in range(1, 9)]
+    assert run["zero_fraction/1"].value.tolist() == [1.0] * 8
+    assert run["loss"].value[-1] == 2.2
+    assert not any("hidden" in name or "names" in name for name in run.series)

@@ -38,7 +38,7 @@ from mldebug_mcp.judge.causes import (
 )
 from mldebug_mcp.judge.checkpoints import checkpoint_choice
 from mldebug_mcp.judge.classifier import evidence_from_classifier, shipped
-from mldebug_mcp.judge.columns.facts import column_facts, evidence_from_columns
+from mldebug_mcp.judge.columns.facts import column_facts, evidence_from_columns, with_reasons
 from mldebug_mcp.judge.comparison import compare, suspects
 from mldebug_mcp.judge.evidence import (
     evidence_from_errors,
@@ -358,6 +358,7 @@ def gather(run: Run, reference: Run | None = None, findings: Sequence[Finding] =
     examined = list((own | {finding.symptom: finding for finding in other}).values())
     comparison = compare(run, reference) if reference is not None else None
     facts = column_facts(run)
+    examined = with_reasons(examined, facts)
     evidence = [
         *_evidence_from_comparison(comparison),
         *evidence_from_run(run, examined, facts),

@@ -113,6 +113,8 @@ MOST_DEEP = 8
 
 LEAST_LISTED = 2
 """Items with a counter that make a list under a key one of records: a configuration lists mappings too."""
+MOST_LISTED_NUMBERS = 100
+"""Numbers of a list under a key that are read. Chosen: layers and classes are fewer."""
 MOST_OTHER = 0.1
 """Share of lines at most that are no keys, in a document of keys. Chosen: a text that only looks like one has more."""
 _BOUNDARY = regex(r"(?:---|\.\.\.)(?=\s|$)")
@@ -121,6 +123,8 @@ _DUMPED = regex(r"^ {0,80}[\w./-]{1,200}:(?: (?:\{\}|\[\]|-?\.(?:nan|inf)))?$")
 """A line as only a writer of YAML prints it: a key that opens a mapping, nothing, NaN or infinity."""
 RESULT_HEADING = regex(r"Result for (?P<trial>[\w.=,/()-]{1,200}):\s{0,4}")
 """Above a result of Ray's Tune: "Result for PPO_CartPole_00000:"."""
+_NUMBER_ITEM = regex(r"(?P<indent> {0,80})- {1,8}(?P<value>[-+.\w]{1,40})")
+"""An item that is nothing but a number, such as that of a layer."""
 _COMMENT = regex(r"\s+#[^'\"]*$")
 _ITEM = regex(r"^ {0,80}- {1,8}['\"\w{]", re.MULTILINE)
 
@@ -171,7 +175,7 @@ def lists_records(head: str) -> bool:
         return False
     if found[0]["item"]:
         return bool(found[1]["indent"]) and not found[1]["item"]
-    other = sum(_LINE.fullmatch(line) is None for line in lines)
+    other = sum(_LINE.fullmatch(line) is None and _NUMBER_ITEM.fullmatch(line.rstrip()) is None for line in lines)
     records = listed_records(lines)
     return other <= MOST_OTHER * len(lines) and sum(record is not None for record in records) >= LEAST_LISTED
 
@@ -184,7 +188,7 @@ def listed_records(lines: Iterable[str]) -> Iterator[dict[str, object] | None]:
             continue
         found = _LINE.fullmatch(line.rstrip())
         if found is None:
-            if listed.open:
+            if listed.open and not listed.lists(line):
                 yield None
             continue
         if done := listed.take(found):
@@ -296,6 +300,16 @@ class _Items:
         if not self._key or counts:
             return done
         return {}
+
+    def lists(self, line: str) -> bool:
+        """Take a number of a list under the last key of the open record; return whether it is one."""
+        item = _NUMBER_ITEM.fullmatch(line.rstrip())
+        if item is None or not self._above or len(item["indent"]) < self._above[-1][0]:
+            return False
+        values = self._record.setdefault("/".join(name for _, name in self._above), [])
+        if isinstance(values, list) and len(values) <= MOST_LISTED_NUMBERS:
+            values.append(_value(item["value"]))
+        return True
 
     def keep(self, found: re.Match[str]) -> None:
         """Take a line with a key for one of the open record."""

@@ -39,6 +39,7 @@ _WORDS: tuple[tuple[str, frozenset[str]], ...] = (
         "supervised",
         frozenset(
             {"classification", "classifier", "regression", "segmentation", "detection", "recognition", "tagging"}
+            | {"forecast", "forecasting"}
         ),
     ),
     (

@@ -328,6 +328,10 @@ _HOLDS = frozenset({
     "all", "recorder",
 })  # fmt: skip
 """Words by which a file of a run folder is named for what it holds. None of them names a run."""
+_EVALUATOR = regex(
+    r"(?:information_retrieval|similarity|triplet|binary_classification|reranking|translation|mse)_eval(?:uation)?"
+)
+"""How Sentence Transformers names the tables of its evaluators."""
 _STREAMS = frozenset({"err", "out", "stdout", "stderr", "nohup", "slurm", "console", "terminal", "screen", "job"})
 """Words that name the output of a process."""
 
@@ -371,6 +375,8 @@ def holds_evaluation(name: str, names: Iterable[str]) -> bool:
     """Say whether a log is named as the evaluation of another one: "eval" next to "train", "log_val" next to "log"."""
     words = _words(name)
     rest = _without_phase(words)
+    if _EVALUATOR.search(name):
+        return True
     return _phase(words) == "eval" and any(
         _phase(others) != "eval" and _without_phase(others) == rest for others in map(_words, names)
     )
@@ -433,7 +439,7 @@ def _add_error_lines(groups: list[list[Named]], item: Named) -> None:
 
 def _words(name: str) -> list[str]:
     """Return the words and numbers of the name of a log, without its ending, in lower case."""
-    stem = PurePath(log_name(PurePath(name).name)).stem
+    stem = _EVALUATOR.sub("eval", PurePath(log_name(PurePath(name).name)).stem)
     return [word.lower() for word in _WORD_OR_NUMBER.findall(HUMP.sub(" ", stem))]
 
 

@@ -190,6 +190,8 @@ _ZERO = frozenset({"zero", "zeros"})
 _ACTIVATED = frozenset({"act", "acts", "activation", "activations", "relu", "unit", "units", "neuron", "neurons"})
 _SHARE = frozenset({"share", "frac", "fraction", "ratio", "rate"})
 """Words that name it together, in any order."""
+_LAYERS = PARTS_OF_A_MODEL - {"weight", "bias", "input", "output", "embed", "embedding", "embeddings"}
+"""Parts whose zeros are those of their activations: weights that are pruned and empty input have zeros, too."""
 DEAD = 0.9
 """Share of the units of a layer. Chosen: sound layers of rectified units lose a half at most."""
 ALL_ZERO = 0.98
@@ -200,14 +202,18 @@ UNITS_DEAD_LEAST = 3
 
 def _bound_of(name: str) -> float | None:
     """Return the share from which the units that a name speaks of are dead; None of another name."""
-    words = {piece for piece in pieces_of(name) if not piece.isdecimal()}
+    pieces = pieces_of(name)
+    words = {piece for piece in pieces if not piece.isdecimal()}
     if _DEAD.fullmatch(name) is not None:
         return DEAD
     if _SHARE.isdisjoint(words) or (_SILENT | _ZERO).isdisjoint(words):
         return None
     if not _ACTIVATED.isdisjoint(words):
         return ALL_ZERO if _SILENT.isdisjoint(words) else DEAD
-    return DEAD if words <= _SILENT | _SHARE | PARTS_OF_A_MODEL else None
+    if words <= _SILENT | _SHARE | PARTS_OF_A_MODEL:
+        return DEAD
+    is_of_layer = len(pieces) > len(words) or not _LAYERS.isdisjoint(words)
+    return ALL_ZERO if is_of_layer and words <= _ZERO | _SHARE | _LAYERS else None
 
 
 @symptom(whole=True, background=0.003, as_chosen=True)

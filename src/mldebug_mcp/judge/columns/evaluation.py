@@ -249,25 +249,45 @@ FAR_FROM_ALL = 0.1
 
 def evaluation_by_rows_at_once(run: Run) -> Iterator[DerivedFact]:
     """Yield that evaluation is far worse where few rows are evaluated at once: rows then depend on one another."""
-    for few in columns_of(run, Quantity.ACCURACY, Quantity.TOKEN_ACCURACY, phase="eval", least=LEAST_PAIRS):
-        rows = None if few.role is None else ROWS_AT_ONCE.search(few.role.part)
-        if few.role is None or rows is None or int(rows[1]) > FEW_ROWS:
+    quantities = (Quantity.ACCURACY, Quantity.TOKEN_ACCURACY, Quantity.ERROR_RATE)
+    scores = columns_of(run, *quantities, phase="eval")
+    for few in scores:
+        rows, part = _rows_at_once(few)
+        others = [
+            many
+            for many in scores
+            if many.role and few.role and many.role.quantity is few.role.quantity
+            and _rows_at_once(many)[1] == part and not 0 < _rows_at_once(many)[0] <= rows
+        ]  # fmt: skip
+        if not 0 < rows <= FEW_ROWS or not others:
             continue
-        part = ROWS_AT_ONCE.sub("", few.role.part)
-        for many in columns_of(run, few.role.quantity, phase="eval", least=LEAST_PAIRS):
-            low, high = (median(as_shares(tail(each))) for each in (few, many))
-            if many.role is None or many.role.part != part or high - low < FAR_FROM_ALL:
-                continue
-            yield DerivedFact.model_construct(
-                fact="evaluation_by_rows_at_once",
-                text=(
-                    f"{named(few)} ends at about {figure(low)} and {named(many)} at {figure(high)}: the same rows, "
-                    f"{rows[1]} at a time and more. In evaluation mode the answer to a row depends on no other row. "
-                    "Statistics of the batch make it depend on all of them."
-                ),
-                values={"few": low, "many": high},
-            )
-            return
+        many = max(others, key=_right)
+        low, high = median(as_shares(tail(few))), median(as_shares(tail(many)))
+        if _right(many) - _right(few) < FAR_FROM_ALL:
+            continue
+        yield DerivedFact.model_construct(
+            fact="evaluation_by_rows_at_once",
+            text=(
+                f"{named(few)} ends at about {figure(low)} and {named(many)} at {figure(high)}: the same rows, "
+                f"{rows} at a time and more. In evaluation mode the answer to a row depends on no other row. "
+                "Statistics of the batch make it depend on all of them."
+            ),
+            values={"few": low, "many": high},
+        )
+        return
+
+
+def _rows_at_once(score: Series) -> tuple[int, str]:
+    """Return how many rows at once a score of evaluation is named for, 0 for none, and its part without that."""
+    part = score.role.part if score.role else ""
+    rows = ROWS_AT_ONCE.search(part)
+    return int(rows[1]) if rows else 0, ROWS_AT_ONCE.sub("", part)
+
+
+def _right(score: Series) -> float:
+    """Return the share of right answers at the end."""
+    share = median(as_shares(tail(score)))
+    return 1 - share if score.role and score.role.quantity is Quantity.ERROR_RATE else share
 
 
 def _around(series: Series, steps: Floats) -> Floats:
@@ -327,6 +347,59 @@ def contradictions(run: Run) -> Iterator[DerivedFact]:
             values={"good": float(good.value[-1]), "bad": float(bad.value[-1])},
         )
         return
+
+
+# A ranking by chance next to a loss that has learnt to rank.
+
+
+BY_CHANCE = 1.5
+"""Times the share of hits by chance up to which hits are by chance. Chosen: the error of some hundred queries."""
+LEARNT_TO_RANK = 0.5
+"""Share of the loss of a uniform guess below which a loss has learnt to rank. Chosen."""
+MOST_RANKED = 0.5
+"""Share of the candidates that are looked at. Chosen: beyond, hits by chance are most of all."""
+FEWEST_RANKED = 20
+"""Candidates of a ranking. Chosen: among a few, hits by chance are many."""
+_CANDIDATES = regex(r"corpus|candidate|catalog|(?:^|[/_.])(?:docs?|documents|passages|pool)(?:$|[/_.])", re.IGNORECASE)
+"""What a setting is called that says how many candidates are ranked."""
+_AT_RANK = regex(r"(?:^| )(\d{1,4})$")
+"""How the part of a hit rate or a recall ends that says how far down the ranking is looked."""
+
+
+def ranking_by_chance(run: Run) -> Iterator[DerivedFact]:
+    """Yield hits among the first few candidates that are as many as by chance, where the loss has learnt to rank.
+
+    The loss is that of picking one of a batch, so that a guess has the logarithm of its rows.
+    """
+    counts = [
+        float(setting.value)
+        for setting in run.settings.values()
+        if _CANDIDATES.search(setting.key) and isinstance(setting.value, int | float) and setting.value >= FEWEST_RANKED
+    ]
+    rows, losses = run.setting("per_device_train_batch_size"), both_losses(run, MIN_RECORDS_FOR_LEVEL)
+    if len(counts) != 1 or not rows or rows < 2 or losses is None:
+        return
+    lows = [median(tail(loss)) for loss in losses]
+    if not 0 <= max(lows) < LEARNT_TO_RANK * math.log(rows) < float(losses[0].value[0]):
+        return
+    hits = [
+        (int(rank[1]) / counts[0], score)
+        for score in columns_of(run, Quantity.RECALL, Quantity.HIT_RATE, phase="eval", least=LEAST_PAIRS)
+        if score.role and (rank := _AT_RANK.search(score.role.part))
+    ]
+    share, score = max(hits, key=lambda hit: hit[0], default=(1.0, losses[1]))
+    if share > MOST_RANKED or float(score.value.max()) > BY_CHANCE * share:
+        return
+    yield DerivedFact.model_construct(
+        fact="ranking_by_chance",
+        text=(
+            f"{named(score)} is about {figure(median(tail(score)))}, and hits by chance among {figure(counts[0])} "
+            f"candidates are {figure(share)}. {named(losses[1])} is {figure(lows[1])}, where a guess among "
+            f"{figure(rows)} rows has {figure(math.log(rows))}. A model that picks its pair in a batch ranks better "
+            "than by chance: the two are not of the same answers."
+        ),
+        values={"hits": median(tail(score)), "by_chance": share, "loss": lows[1]},
+    )
 
 
 # A cross-entropy that the accuracy of the same answers contradicts.

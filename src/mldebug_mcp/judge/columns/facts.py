@@ -11,7 +11,7 @@ from itertools import islice
 
 import numpy as np
 
-from mldebug_mcp.judge.columns import course, evaluation, guesses, policies, trained
+from mldebug_mcp.judge.columns import course, evaluation, guesses, policies, schedules, trained
 from mldebug_mcp.judge.ranking import CauseEvidence, question_of
 from mldebug_mcp.logs import Run
 from mldebug_mcp.models import Finding, State
@@ -22,10 +22,13 @@ MOST_FACTS = 6
 """Facts of one run. Chosen: what an answer has room for."""
 _KINDS: tuple[Callable[[Run], Iterator[DerivedFact]], ...] = (
     trained.nothing_trained, trained.weights_stand_still, trained.part_stands_still,
+    trained.scores_stand_still,
     guesses.prompts_count_unmeant, guesses.data_floor, trained.subtracted,
+    schedules.rate_at_floor_at_once, schedules.stages_explain_jumps,
     policies.success_falls, course.cycles_end_lower, course.few_rows_learn,
     course.around_resumes, guesses.untrained, guesses.above_checkpoint, guesses.far_beyond_guess,
-    evaluation.training_rows_evaluated, evaluation.evaluated_twice, evaluation.below_accuracy, evaluation.multiples,
+    evaluation.training_rows_evaluated, evaluation.evaluated_twice, evaluation.below_accuracy,
+    evaluation.ranking_by_chance, evaluation.multiples,
     evaluation.evaluation_after_passes, evaluation.evaluation_by_rows_at_once,
     evaluation.held_out_sets_disagree, evaluation.evaluation_began_alike, evaluation.evaluation_good_at_once,
     guesses.too_low_for_one_pass, trained.update_below_spacing, trained.few_weights_change, policies.stale_policy,
@@ -55,6 +58,7 @@ _SUGGESTS: Mapping[str, Mapping[str, float]] = {
         "overfitting": -4.0,
     },
     "weights_stand_still": {"params_not_training": 9.0},
+    "scores_stand_still": {"params_not_training": 6.0, "lr_too_low": -4.0, "clip_too_tight": -2.0},
     "part_stands_still": {"params_not_training": 6.0},
     "part_stands_still_with_gradient": {"params_not_training": 12.0, SOUND: -2.0},
     "prompts_count_unmeant": {"prompt_not_masked": 10.0},
@@ -67,6 +71,14 @@ _SUGGESTS: Mapping[str, Mapping[str, float]] = {
     "near_data_floor": {SOUND: 4.0, "lr_too_low": -3.0},
     "cycles_end_lower": {"overfitting": -3.0, "lr_too_high": -3.0, "insufficient_warmup": -3.0},
     "set_cycles_end_lower": {SOUND: 3.0, "overfitting": -3.0, "lr_too_high": -3.0, "insufficient_warmup": -3.0},
+    "rate_at_floor_at_once": {"lr_schedule_bug": 9.0, "lr_too_low": -2.0, SOUND: -2.0},
+    "stages_explain_jumps": {
+        SOUND: 3.0,
+        "bad_batch": -4.0,
+        "bad_data_pocket": -4.0,
+        "lr_too_high": -3.0,
+        "adam_instability": -3.0,
+    },
     "few_rows_learn": {"batch_too_small": -5.0},
     "few_weights_change": {"low_precision_update": 10.0},
     "stale_policy": {"off_policy_staleness": 5.0},
@@ -80,6 +92,7 @@ _SUGGESTS: Mapping[str, Mapping[str, float]] = {
     "starts_untrained": {"bad_init": 4.0},
     "first_loss_far_beyond_guess": {"bad_init": 4.0, "grad_accum_scaling": 3.0, "tokenizer_mismatch": -3.0},
     "evaluation_differs": {"eval_mode_bug": 5.0, "train_eval_mismatch": 3.0, "overfitting": -6.0},
+    "ranking_by_chance": {"metric_bug": 12.0, "overfitting": -4.0, SOUND: -4.0},
     "evaluated_twice": {"eval_mode_bug": 11.0},
     "gap_between_rows": {"overfitting": 3.0, "eval_mode_bug": -4.0},
     "loss_contradicts_accuracy": {"metric_bug": 6.0, "eval_mode_bug": 3.0},
@@ -138,9 +151,11 @@ Success that falls while training gains is in none of 2,057 runs. Nor are labels
 gradient and never changes. Those bits are by the arithmetic. A rate whose cycles end lower each time is in two healthy
 runs and in four of `lr_schedule_bug`. So it counts for health where settings have it alone. Batches of few rows that
 learn steadily are in three healthy runs and in one whose rate is too high.
-None of these has a start above its checkpoint, or evaluations of few rows at once. Those bits are by the arithmetic."""
+None of these has a start above its checkpoint, or evaluations of few rows at once. Those bits are by the arithmetic.
+So are those of a rate that is at its floor at once, of scores that stand still, of hits by chance and of stages."""
 _STATED_BY: Mapping[str, Sequence[str]] = {
     "loss_multiple": ("loss_scale_suspicious",),
+    "rate_at_floor_at_once": ("lr_decays_early", "lr_schedule_short"),
     "one_jump_a_pass": ("loss_spikes_regular",),
     "success_falls_with_reward": ("eval_reward_falls",),
     "entropy_lowered": ("entropy_bonus_negative",),
@@ -172,6 +187,32 @@ def not_repeated(facts: Sequence[DerivedFact], findings: Sequence[Finding]) -> l
     """Return the facts without one whose numbers a finding has."""
     present = {finding.symptom for finding in findings if finding.state is State.PRESENT}
     return [fact for fact in facts if fact.fact not in _REPEATS or present.isdisjoint(_STATED_BY[fact.fact])]
+
+
+_EXPLAINED_BY: Mapping[str, Sequence[str]] = {
+    "stages_explain_jumps": (
+        "loss_above_start",
+        "loss_divergence",
+        "loss_hump",
+        "loss_rises",
+        "loss_spike",
+        "loss_spike_high",
+        "loss_spike_single",
+        "spike_fades",
+        "grad_norm_spike",
+    ),
+}
+"""Symptoms that need no fault where a fact at the same step gives their reason."""
+
+
+def with_reasons(findings: Sequence[Finding], facts: Sequence[DerivedFact]) -> list[Finding]:
+    """Return the findings; those that a fact at the same step explains without a fault become unknown."""
+    reasons = {(symptom, fact.steps[0]): fact.text for fact in facts for symptom in _EXPLAINED_BY.get(fact.fact, ())}
+    return [
+        finding if reason is None else finding.model_copy(update={"state": State.UNKNOWN, "summary": reason})
+        for finding in findings
+        for reason in [reasons.get((finding.symptom, finding.steps[0])) if finding.steps else None]
+    ]
 
 
 def evidence_from_columns(facts: Sequence[DerivedFact], findings: Sequence[Finding] = ()) -> list[CauseEvidence]:

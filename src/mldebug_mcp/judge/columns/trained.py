@@ -27,6 +27,7 @@ from mldebug_mcp.judge.columns.run_columns import (
 from mldebug_mcp.logs import Run, Series
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity
+from mldebug_mcp.logs.names.lexicon import PHASES
 from mldebug_mcp.logs.names.losses import is_auxiliary
 from mldebug_mcp.logs.names.words import pieces_of
 from mldebug_mcp.logs.settings.settings import flag_of
@@ -287,6 +288,51 @@ def _would_move(run: Run, norm: Series, gradient: Series) -> bool:
     steps = float(norm.step[-1] - norm.step[0]) if run.step_name == "step" else float(len(norm) - 1)
     travelled = steps * float(rate.mean()) * median(gradient.value) if len(rate) else 0.0
     return travelled >= FAR_BEYOND * _last_digit(float(norm.value[0]))
+
+
+SETS_SHOWN = 3
+"""Scores that are named. Chosen."""
+_BOUNDS = (0.0, 1.0, 100.0)
+"""What a score is where nothing is left to change, as a share or in per cent."""
+LEAST_TRAVELLED = 0.1
+"""Length of all plain steps together that moves some answers. Chosen: weights of a layer have a norm of one to ten."""
+_SCORED = (Quantity.ACCURACY, Quantity.TOKEN_ACCURACY, Quantity.F1, Quantity.AUC, Quantity.IOU, Quantity.DICE)
+
+
+def scores_stand_still(run: Run) -> Iterator[DerivedFact]:
+    """Yield that scores of several sets are the same number from the first record on, though steps are long enough.
+
+    Not this where the loss falls, or where a score is at a bound. A column that is called by its set alone is a score.
+    """
+    loss = training_loss(run, LEAST_STILL, not_of=NOT_BY_LOSS)
+    rate = (
+        run["learning_rate"].finite.value if "learning_rate" in run else np.array([run.setting("learning_rate") or 0])
+    )
+    if loss is None or "grad_norm" not in run or not len(rate) or median(tail(loss)) < STAYED * median(loss.value[:3]):
+        return
+    gradient = median(run["grad_norm"].finite.value)
+    unread = [series.finite for name, series in run.series.items() if series.role is None and _is_a_set(name)]
+    scores = [score for score in (*columns_of(run, *_SCORED), *unread) if len(score) >= LEAST_STILL]
+    still = [score for score in scores if not np.ptp(score.value)]
+    steps = len(loss) if run.step_name == "epoch" else float(loss.step[-1] - loss.step[0])
+    is_moved = len(set(loss.value.tolist())) >= LEAST_PAIRS and steps * float(rate.mean()) * gradient >= LEAST_TRAVELLED
+    if len(still) < 2 or len(still) < len(scores) or not is_moved or any(score.value[0] in _BOUNDS for score in still):
+        return
+    values = " and ".join(f"{named(score)} {figure(float(score.value[0]))}" for score in still[:SETS_SHOWN])
+    yield DerivedFact.model_construct(
+        fact="scores_stand_still",
+        text=(
+            f"{values} are the same number in all {len(still[0])} records, while the learning rate is about "
+            f"{figure(float(rate.mean()))} and {named(run['grad_norm'])} about {figure(gradient)}. {named(loss)} stays "
+            f"at about {figure(median(tail(loss)))}. Weights that go so far change some answers."
+        ),
+        values={"records": float(len(still[0])), "rate": float(rate.mean()), "gradient": gradient},
+    )
+
+
+def _is_a_set(name: str) -> bool:
+    """Say whether a column is called by the set that it is of, and nothing else: `Val`."""
+    return all(piece in PHASES for piece in pieces_of(name))
 
 
 _ON_PURPOSE = regex(r"freez|frozen|linear_?prob|(?:^|[/_.])(?:lora|peft|adapter|vera|dora)", re.IGNORECASE)

@@ -279,6 +279,8 @@ COCO_SCORES = (
 """What pycocotools' COCOeval.stats holds for boxes and masks, in this order; DETR and RF-DETR log it as a list."""
 MAX_CLASSES = 32
 """Classes whose scores in a list are kept one by one. Chosen by hand."""
+_SHARES = regex(r"(?:^|[/_.])(?:frac(?:tion)?|share|sparsity)s?(?:$|[/_.])", re.IGNORECASE)
+"""What lists are called that have a share for each layer."""
 MAX_SINGLES = 200
 """Items of a list that are looked at for a metric each. Chosen by hand."""
 SUMMARY_MARKS = frozenset({"train_runtime", "total_flos"})
@@ -314,13 +316,15 @@ def _singles_in(values: list[object]) -> list[tuple[str, float]]:
 def _scores_in(name: str, values: list[object]) -> Iterator[tuple[str, float]]:
     """Yield the scores of a list: those that COCO's evaluation gives by its names, those of classes numbered from 0.
 
-    COCO's are -1 where no object is of that size: they are left out.
+    COCO's are -1 where no object is of that size: they are left out. Shares are those of layers: `zero_fraction`.
     """
     role = role_of(name)
     members: Sequence[object] = ()
     if len(values) == len(COCO_SCORES) and "coco" in name.lower():
         members = COCO_SCORES
-    elif role is not None and role.quantity.higher_is_better and len(values) <= MAX_CLASSES:
+    elif len(values) <= MAX_CLASSES and (
+        (role is not None and role.quantity.higher_is_better) or (role is None and _SHARES.search(name))
+    ):
         members = range(len(values))
     numbers = list(map(to_number, values)) if members else []
     if all(number is not None for number in numbers):

@@ -18,6 +18,7 @@ from mldebug_mcp.core.text import counted, figure
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.columns import Floats, Rows
 from mldebug_mcp.logs.names.metrics import COUNTERS, canonical, is_evaluation, is_of_record, is_pace, is_telling
+from mldebug_mcp.logs.names.words import pieces_of
 from mldebug_mcp.logs.numbers import to_number
 from mldebug_mcp.logs.run_tables import COMPARED_IN_WORDS, MAX_RANKS, is_compared
 from mldebug_mcp.logs.text.counters import Counters
@@ -228,6 +229,8 @@ MIN_REPEATED_LINES = 3
 """Lines of one shape that make it a record; chosen: two may be chance."""
 MAX_LINES_BELOW_RECORD = 20
 """Lines below a record in which metrics without a counter belong to it."""
+MAX_BY_ROWS = 20
+"""Evaluations behind the records that are kept by how many rows they take at once. Chosen: sweeps are shorter."""
 MAX_LINES_OF_BLOCK = 3
 """Lines between two of one block, where it stands alone. Chosen by hand."""
 
@@ -251,6 +254,7 @@ class Leftovers:
         self._begins: Shape | None = None
         self._open: dict[str, float] = {}
         self._opened = 0
+        self._by_rows: list[tuple[int, dict[str, float]]] = []
         self.left_out = 0
 
     def take(self, number: int, values: Mapping[str, float], *, known: bool) -> None:
@@ -263,7 +267,7 @@ class Leftovers:
         if self._begins is not None:
             self._put(line, known=known)
         elif self._builder.records:
-            self.left_out += known
+            self.left_out += known and not self._keeps(values)
         else:
             self._known.setdefault(line.shape, known)
             self._lines.append(line)
@@ -291,9 +295,29 @@ class Leftovers:
         if not self._builder.records and self._begins is None and (shape := self._first()) is not None:
             self._begin(shape)
         self._close()
+        self._put_by_rows()
         self.left_out += sum(self._known[line.shape] for line in self._lines)
         if self.left_out:
             self._builder.note(f"left out {self.left_out} line(s) with metrics but without a step or an epoch")
+
+    def _keeps(self, values: Mapping[str, float]) -> bool:
+        """Keep a line behind the records that evaluates so many rows at once; return whether it is one."""
+        rows = next((value for name, value in values.items() if pieces_of(name)[-2:] == ["batch", "size"]), 0.0)
+        scores = {name: value for name, value in values.items() if is_telling(name)}
+        is_kept = rows >= 1 and bool(scores) and len(self._by_rows) < MAX_BY_ROWS
+        if is_kept:
+            self._by_rows.append((int(rows), scores))
+        return is_kept
+
+    def _put_by_rows(self) -> None:
+        """Give such lines to the builder, as `eval_loss_bs8`, where they differ in the rows that are taken at once."""
+        if len({rows for rows, _ in self._by_rows}) < 2:
+            self.left_out += len(self._by_rows)
+            return
+        counters = {name: column[-1][1] for name in COUNTERS if (column := self._builder.column(name))}
+        for rows, scores in self._by_rows:
+            named = {name if is_evaluation(name) else evaluation_name(name): value for name, value in scores.items()}
+            self._builder.numbers({**counters, **{f"{name}_bs{rows}": value for name, value in named.items()}})
 
     def _first(self) -> Shape | None:
         """Return the shape that begins a record: the one that repeats most, or the first of a block with the loss."""
@@ -556,6 +580,11 @@ class PassUnderWay(NamedTuple):
     parsed: Parsed
     batch: tuple[int, int]
 
+    @property
+    def tells_most(self) -> bool:
+        """Whether half of the batches are behind it: before that, it says little of the whole evaluation."""
+        return self.batch[0] >= self.batch[1] / 2
+
 
 class Assembler:
     """Puts what lines say together and gives the records to the builder."""
@@ -579,6 +608,7 @@ class Assembler:
         self._early: tuple[int, Parsed] | None = None  # an evaluation above all training, at "0/9000"
         self._under_way: PassUnderWay | None = None
         self._shown_in_part: list[tuple[int, int]] = []  # the last batch, and how many there are, of such evaluations
+        self._tells_loss_so_far = False
         self._batches = EpochBatches()
         self._plan = CountedPlan()
         self._of_batch: frozenset[str] = frozenset()
@@ -632,6 +662,7 @@ class Assembler:
             self._under_way = PassUnderWay(number, parsed, batch)
             return  # its last line has the averages
         if parsed.telling:
+            self._add_loss_so_far(parsed)
             self._end_pass(as_shown=not parsed.evaluation and bool(parsed.counters.values or batch))
         self._take(number, parsed)
 
@@ -642,7 +673,7 @@ class Assembler:
         that is measured there, such as a line of averages, tells what came out.
         """
         ended, self._under_way = self._under_way, None
-        if ended and as_shown and ended.parsed.telling and self._step is not None:
+        if ended and as_shown and ended.tells_most and ended.parsed.telling and self._step is not None:
             self._shown_in_part.append(ended.batch)
             self._take(ended.number, ended.parsed)
 
@@ -670,6 +701,19 @@ class Assembler:
         elif not values and self._counters and number - self._line <= MAX_LINES_BELOW_RECORD // 4:
             self._add({name: value for name, value in _known(parsed).items() if self._lacks([name])})
             self._line = number if self._heading and parsed.metrics else self._line  # its block goes on
+
+    def _add_loss_so_far(self, parsed: Parsed) -> None:
+        """Add the loss of the evaluation under way to a summary that has scores alone: " * Acc@1 71.2 Acc@5 90.1"."""
+        if self._under_way is None or not parsed.evaluation or parsed.counters.batch:
+            return
+        (_, before, (at, of)), known = self._under_way, set(map(canonical, parsed.metrics))
+        losses = {name: value for name, value in before.metrics.items() if canonical(name) == "eval_loss"}
+        if not self._under_way.tells_most or not losses or "eval_loss" in known or known.isdisjoint(map(canonical, before.metrics)):
+            return
+        parsed.metrics = {**losses, **parsed.metrics}
+        if not self._tells_loss_so_far:
+            self._builder.note(f"eval_loss: the mean of an evaluation up to where it is printed, {at} of {of}")
+        self._tells_loss_so_far = True
 
     def _take_metrics(self, number: int, values: dict[str, float], parsed: Parsed) -> None:
         self._metric_lines += 1

@@ -546,6 +546,10 @@ _IS_NOW = regex(r"(?<=\w) is now (?:\([a-z ]{1,20}\) )?(?=[-+.]?\d)", re.IGNOREC
 """nnU-Net: "lr is now (scheduler) 0.0003"."""
 _NO_OBJECT = -1.0
 """The score where no object is of that size."""
+_ROWS_AT_ONCE = regex(
+    r"\bbatch size (?=\d{1,6}\b(?!\s?[:=]).{0,80}\b(?:valid(?:ation)?|val|test|dev|eval(?:uation)?)\b)", re.IGNORECASE
+)
+"""How many rows an evaluation takes at once, as SpeechBrain prints it: "batch size 8 - test loss: 1.25"."""
 
 _NAMES_BOTH = regex(r"[A-Za-z]/[A-Za-z]{1,20} $")
 
@@ -579,6 +583,7 @@ _FORMS: tuple[tuple[str, re.Pattern[str], str | Callable[[re.Match[str]], str]],
     ("**", _BOLD, r"\1\2"),
     ("..", _LEADERS, ""),
     ("(", _AT_RANK, r"@\1"),
+    ("batch size", _ROWS_AT_ONCE, "batch_size="),
     ("@", _THRESHOLDS, "50-95"),
     ("|g", _NORM, "grad_norm"),
     (" avg", _DARKNET, _of_darknet),

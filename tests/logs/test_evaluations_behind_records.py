@@ -1,0 +1,88 @@
+"""What is printed of an evaluation on its way, behind all records, or into a table of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.logs.reading import points, read
+
+from mldebug_mcp.api import diagnose_run
+from mldebug_mcp.logs import read_run
+
+BATCH = "Epoch: [{epoch}][ {at}/63]\tTime 0.010 ( 0.010)\tLoss {loss:.4e} (1.2e+00)\tAcc@1 90.00 ( 80.00)\n"
+ON_ITS_WAY = "Test: [ {at}/10]\tLoss 9.0000e-03 ({mean:.4e})\tAcc@1   9.00 ( 10.00)\n"
+
+
+def imagenet(seen: int, summary: str = " *   Acc@1 11.300 Acc@5 51.700\n") -> str:
+    """Return three epochs; each evaluation is printed at its beginning and where so many batches are behind it."""
+    return "".join(
+        "".join(BATCH.format(epoch=epoch, at=at, loss=2 / (1 + epoch + at)) for at in range(0, 63, 20))
+        + ON_ITS_WAY.format(at=0, mean=0.5) * (seen > 0)
+        + ON_ITS_WAY.format(at=seen, mean=0.006 / (1 + epoch))
+        + summary
+        for epoch in range(3)
+    )
+
+
+def test_a_summary_without_a_loss_has_the_mean_that_was_printed_last(tmp_path: Path) -> None:
+    run = read(tmp_path, imagenet(6))
+    assert run["eval_loss"].value.tolist() == pytest.approx([0.006, 0.003, 0.002])
+    assert len(run["eval_accuracy"]) == 3
+    assert "eval_loss: the mean of an evaluation up to where it is printed, 6 of 10" in run.notes
+
+
+@pytest.mark.parametrize("summary", [" *   Acc@1 11.300\n", "Saved to best.pt, size 11.3\n"])
+def test_a_mean_of_the_first_batches_is_no_result(summary: str, tmp_path: Path) -> None:
+    assert "eval_loss" not in read(tmp_path, imagenet(2, summary))
+
+
+def test_a_loss_of_the_summary_itself_comes_first(tmp_path: Path) -> None:
+    run = read(tmp_path, imagenet(6, " * Acc@1 11.300 loss 0.700\n"))
+    assert set(run["eval_loss"].value.tolist()) == {0.7}
+
+
+EPOCHS = "".join(
+    f"epoch: {at}, lr: 2.00e-03 - train loss: {2 / at:.2e} - valid loss: {2.2 / at:.2e}, valid error: {0.7 / at:.2e}\n"
+    for at in range(1, 15)
+)
+SPEECHBRAIN = "Epoch loaded: 14, batch size {rows} - test loss: {loss:.2e}, test error: {error:.2e}\n"
+TIMM = "*** Validating last checkpoint\n * batch_size {rows} Acc@1 {acc} Loss 0.5 27035 img/s\n"
+
+
+@pytest.mark.parametrize(("few", "cause"), [(0.437, "eval_mode_bug"), (0.047, "healthy")])
+def test_an_evaluation_that_is_made_again_with_fewer_rows_at_once_is_compared(
+    few: float, cause: str, tmp_path: Path
+) -> None:
+    again = SPEECHBRAIN.format(rows=25, loss=0.145, error=0.0467) + SPEECHBRAIN.format(rows=1, loss=1.29, error=few)
+    (tmp_path / "train_log.txt").write_text(EPOCHS + again)
+    run = read_run(tmp_path / "train_log.txt")
+    assert points(run, "test error_bs1") == {14.0: few}
+    answer = diagnose_run(tmp_path / "train_log.txt")
+    assert answer.hypotheses[0].cause == cause
+    assert any(fact.fact == "evaluation_by_rows_at_once" for fact in answer.sheet.facts) is (cause != "healthy")
+
+
+def test_a_sweep_over_the_rows_at_once_stands_at_the_last_step(tmp_path: Path) -> None:
+    sweep = TIMM.format(rows=8, acc=86.7) + TIMM.format(rows=256, acc=98.9)
+    run = read(tmp_path, EPOCHS + "\n" * 20 + sweep)
+    assert points(run, "eval_accuracy_bs256") == {14.0: 98.9}
+    assert len(run["eval_loss"]) == 14
+
+
+def test_one_evaluation_that_gives_its_rows_is_left_out_as_any_other(tmp_path: Path) -> None:
+    run = read(tmp_path, EPOCHS + "\n" * 20 + TIMM.format(rows=8, acc=86.7))
+    assert "left out 1 line(s) with metrics but without a step or an epoch" in run.notes
+    assert not any("bs8" in name for name in run.series)
+
+
+def test_the_table_of_an_evaluator_belongs_to_the_run_next_to_it(tmp_path: Path) -> None:
+    lines = "".join(f"{{'loss': {5 / at}, 'epoch': {at / 5}, 'step': {20 * at}}}\n" for at in range(1, 31))
+    (tmp_path / "train_loss.txt").write_text(lines)
+    rows = "".join(f"{at - 1},{100 * at},0.00{at},1.{9 - at}\n" for at in range(1, 7))
+    table = "epoch,steps,cos_sim-Recall@1,val_loss\n" + rows
+    (tmp_path / "information_retrieval_eval.csv").write_text(table)
+    run = read_run(tmp_path)
+    assert len(run["loss"]) == 30
+    assert points(run, "eval_loss")[600.0] == 1.3
+    assert points(run, "eval_cos_sim_recall@1")[600.0] == 0.006
