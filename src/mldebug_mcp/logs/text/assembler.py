@@ -708,7 +708,12 @@ class Assembler:
             return
         (_, before, (at, of)), known = self._under_way, set(map(canonical, parsed.metrics))
         losses = {name: value for name, value in before.metrics.items() if canonical(name) == "eval_loss"}
-        if not self._under_way.tells_most or not losses or "eval_loss" in known or known.isdisjoint(map(canonical, before.metrics)):
+        if (
+            not self._under_way.tells_most
+            or not losses
+            or "eval_loss" in known
+            or known.isdisjoint(map(canonical, before.metrics))
+        ):
             return
         parsed.metrics = {**losses, **parsed.metrics}
         if not self._tells_loss_so_far:
