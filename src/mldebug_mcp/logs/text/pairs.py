@@ -78,6 +78,8 @@ _PER = regex(r"[a-z]/(?:s|sec|second|min|it|step|batch)$", re.IGNORECASE)
 _SUPPOSING = frozenset({"when", "if", "until", "unless", "should", "would", "expected", "baseline"})
 """Words before the name of a metric whose number was not measured here: "stop when val_loss: 0.1", "expected loss"."""
 _LISTED_WORDS = 5
+MOST_WORDS_BETWEEN_BARS = 3
+"""Words of a name that stands with its number between two bars. Chosen: a sentence has more."""
 _LISTS = regex(r"[,;:|]\s?$")
 _ARTICLES = frozenset({"the", "this", "that", "it", "there", "a", "an", "which", "what"})
 _BEHIND_NUMBER = regex(r"\d[KMGTB]?\s{1,2}$", re.IGNORECASE)
@@ -116,7 +118,9 @@ def pairs_in(line: str, *, evaluation: bool = False) -> dict[str, float]:
         phrase = match["name"] if named_before else _without_unit(line, match)
         # "loss 2.1 tokens/s 900": no loss has that unit
         without_unit_until = match.end("number") if _has_no_pace(match["name"]) else -1
-        explicit = match["sep"].strip() != "" or _is_listed(line, match.start(), phrase)
+        explicit = (
+            match["sep"].strip() != "" or _is_listed(line, match.start(), phrase) or _is_between_bars(line, match)
+        )
         prose = _supposes(phrase) or (not explicit and _is_prose(phrase))
         name = None if prose else _metric_name(phrase, explicit=explicit, of=match["of"])
         # "Loss 6.91 (6.89)": of this batch, and the mean so far. At the end of an evaluation the mean is meant.
@@ -182,6 +186,18 @@ def _is_listed(line: str, start: int, phrase: str) -> bool:
         words[-1] in ("is", "was") and len(words) <= _LISTED_WORDS and _LISTS.search(line, max(0, start - 3), start)
     )
     return bool(listed) and words[0].lower() not in _ARTICLES
+
+
+def _is_between_bars(line: str, match: re.Match[str]) -> bool:
+    """Say whether two or three words and their number are all between two bars of a record: "| max gnorm 0.2 |"."""
+    words = match["name"].lower().split(" ")
+    if (
+        not 1 < len(words) <= MOST_WORDS_BETWEEN_BARS
+        or words[0] in _ARTICLES
+        or not line[: match.start()].endswith("| ")
+    ):
+        return False
+    return line[match.end() :].lstrip()[:1] in ("", "|") and may_hold_names(line)
 
 
 def _without_unit(line: str, match: re.Match[str]) -> str:
@@ -506,6 +522,21 @@ _MEAN_OVER = regex(rf",\s{{0,3}}over {NUMBER} [a-z]{{3,20}}\b(?!\s?[:=])", re.IG
 _OF_NUMPY = regex(rf"(?<![\w.])(?:np\.|numpy\.)float\d{{1,3}}\(({NUMBER})\)", re.IGNORECASE)
 """A number as NumPy writes it since version 2, in a list: "Pseudo dice [np.float32(0.87), np.float32(0.8)]"."""
 
+_STATISTIC = r"(?:min|max|mean|avg|median|std|p\d{1,2})"
+_STATISTICS = regex(
+    rf"(?<=[|,;] )(?P<name>[A-Za-z]\w{{0,30}}(?: [A-Za-z]\w{{0,30}})?) (?P<of>{_STATISTIC} {NUMBER}"
+    rf"(?:,? {_STATISTIC} {NUMBER}){{0,6}})(?=\s?(?:[|;]|$))",
+    re.IGNORECASE,
+)
+"""Statistics behind the one name that they are of: "| sigma min 1.05 mean 1.15 |"."""
+_EACH_STATISTIC = regex(rf"(?P<statistic>{_STATISTIC}) (?=[-+.\dni])", re.IGNORECASE)
+
+
+def _of_one_name(found: re.Match[str]) -> str:
+    """Write the name of a column before each of its statistics."""
+    return _EACH_STATISTIC.sub(rf"{found['name']} \g<statistic>=", found["of"])
+
+
 _NAMES_BOTH = regex(r"[A-Za-z]/[A-Za-z]{1,20} $")
 
 
@@ -519,6 +550,7 @@ _FORMS: tuple[tuple[str, re.Pattern[str], str | Callable[[re.Match[str]], str]],
     ("float", _OF_NUMPY, r"\1"),
     (" over ", _MEAN_OVER, ""),
     ("steps/s (", _COLLECTED, r"steps/s: \1, collection_time: \2, learning_time: \3"),
+    ("| ", _STATISTICS, _of_one_name),
     ("**", _BOLD, r"\1\2"),
     ("..", _LEADERS, ""),
     ("(", _AT_RANK, r"@\1"),
