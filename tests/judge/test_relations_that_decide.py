@@ -14,7 +14,7 @@ from mldebug_mcp import RunDiagnosis, diagnose_run
 from mldebug_mcp.judge.ranking import SPEAKS
 
 Curve = NDArray[np.float64]
-STEPS = np.arange(1, 81)
+STEPS: Curve = np.arange(1.0, 81.0)
 NOISE = np.random.default_rng(7).normal(0, 1, (8, len(STEPS)))
 FALLS = 1.5 + 2.5 * np.exp(-STEPS / 20)
 
@@ -24,9 +24,9 @@ def diagnosed(curves: Mapping[str, Curve | Sequence[float]], *, settings: Mappin
     """Diagnose curves of one value for each step, with evaluations each tenth step."""
     records = []
     for at, step in enumerate(STEPS.tolist()):
-        record = {"step": float(step)} | {name: float(value[at]) for name, value in curves.items()}
+        record = {"step": step} | {name: float(value[at]) for name, value in curves.items()}
         if step % 10 == 0:
-            record |= {name: float(value[step // 10 - 1]) for name, value in (evaluated or {}).items()}
+            record |= {name: float(value[int(step) // 10 - 1]) for name, value in (evaluated or {}).items()}
         records.append(record)
     return diagnose_run(records, settings=dict(settings or {}) or None)
 

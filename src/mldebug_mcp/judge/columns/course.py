@@ -266,7 +266,7 @@ def _scatters(series: Series) -> float:
 LEAST_BEFORE_NAN = 5
 """Finite norms before the first that is not finite. Chosen: three that rise, and a level before them."""
 RISING_RECORDS = 4
-"""Last finite norms, each of which is above the one before. Chosen: noise does so once in twenty-four times."""
+"""Last finite norms, each above the one before. Chosen: noise does so once in twenty-four times."""
 TIMES_ITS_LEVEL = 3.0
 """Times its level before that the last finite norm is. Chosen: noise of small batches is less."""
 LAST_TIMES = 1.5

@@ -396,7 +396,7 @@ def falls_at_intervals(run: Run) -> Iterator[DerivedFact]:
     if run.kind not in POLICIES:
         return
     for series in columns_of(run, *AT_THE_TOP, phase="train", least=2 * MIN_RECORDS_FOR_LEVEL):
-        role, falls = series.role, _falls(series)
+        role, falls = series.role, _falls_at_once(series)
         if role is None or len(falls) < LEAST_FALLS - 1:
             continue
         apart, gap = np.diff(series.step[falls]), median(np.diff(series.step))
@@ -426,7 +426,7 @@ def falls_at_intervals(run: Run) -> Iterator[DerivedFact]:
         return
 
 
-def _falls(series: Series) -> list[int]:
+def _falls_at_once(series: Series) -> list[int]:
     """Return the records at which a column falls at once to a small share of the values just before, in time order."""
     value, found = series.value, list[int]()
     for at in range(LEAST_PAIRS, len(value)):
