@@ -297,9 +297,13 @@ def test_the_numbers_of_a_printed_model_count_no_steps(tmp_path: Path) -> None:
     assert run.first_step == 20
 
 
-def test_statistics_behind_one_name_are_columns_of_that_name(tmp_path: Path) -> None:
-    text = "".join(f"step {at} | nll 0.{at} | sigma min {0.5 - at / 10:.4f} mean 1.{at} | lr 2e-3\n" for at in EPOCHS)
-    run = read(tmp_path, text)
+@pytest.mark.parametrize("between", [" | ", ", "])
+def test_statistics_behind_one_name_are_columns_of_that_name(tmp_path: Path, between: str) -> None:
+    lines = [
+        between.join((f"step {at}", f"nll 0.{at}", f"sigma min {0.5 - at / 10:.4f} mean 1.{at}", "lr 2e-3"))
+        for at in EPOCHS
+    ]
+    run = read(tmp_path, "\n".join(lines))
     assert run["sigma min"].value[-1] == -0.1
     assert run["sigma mean"].value[0] == 1.1
     assert "mean" not in run

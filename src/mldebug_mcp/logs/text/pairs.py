@@ -525,7 +525,7 @@ _OF_NUMPY = regex(rf"(?<![\w.])(?:np\.|numpy\.)float\d{{1,3}}\(({NUMBER})\)", re
 _STATISTIC = r"(?:min|max|mean|avg|median|std|p\d{1,2})"
 _STATISTICS = regex(
     rf"(?<=[|,;] )(?P<name>[A-Za-z]\w{{0,30}}(?: [A-Za-z]\w{{0,30}})?) (?P<of>{_STATISTIC} {NUMBER}"
-    rf"(?:,? {_STATISTIC} {NUMBER}){{0,6}})(?=\s?(?:[|;]|$))",
+    rf"(?:,? {_STATISTIC} {NUMBER}){{0,6}})(?=\s?(?:[|,;]|$))",
     re.IGNORECASE,
 )
 """Statistics behind the one name that they are of: "| sigma min 1.05 mean 1.15 |"."""
@@ -551,6 +551,7 @@ _FORMS: tuple[tuple[str, re.Pattern[str], str | Callable[[re.Match[str]], str]],
     (" over ", _MEAN_OVER, ""),
     ("steps/s (", _COLLECTED, r"steps/s: \1, collection_time: \2, learning_time: \3"),
     ("| ", _STATISTICS, _of_one_name),
+    (", ", _STATISTICS, _of_one_name),
     ("**", _BOLD, r"\1\2"),
     ("..", _LEADERS, ""),
     ("(", _AT_RANK, r"@\1"),
