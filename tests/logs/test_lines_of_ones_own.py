@@ -295,3 +295,26 @@ def test_the_numbers_of_a_printed_model_count_no_steps(tmp_path: Path) -> None:
     run = read(tmp_path, model + "".join(f"[{at}/900] loss: {3 - at / 500:.3f}\n" for at in range(20, 900, 20)))
     assert run["loss"].step.tolist() == list(range(20, 900, 20))
     assert run.first_step == 20
+
+
+@pytest.mark.parametrize("between", [" | ", ", "])
+def test_statistics_behind_one_name_are_columns_of_that_name(tmp_path: Path, between: str) -> None:
+    lines = [
+        between.join((f"step {at}", f"nll 0.{at}", f"sigma min {0.5 - at / 10:.4f} mean 1.{at}", "lr 2e-3"))
+        for at in EPOCHS
+    ]
+    run = read(tmp_path, "\n".join(lines))
+    assert run["sigma min"].value[-1] == -0.1
+    assert run["sigma mean"].value[0] == 1.1
+    assert "mean" not in run
+
+
+def test_words_and_a_number_between_two_bars_of_a_record_are_a_column(tmp_path: Path) -> None:
+    text = "".join(
+        f"| epoch 1 | {at}/ 54 batches | loss 7.{at} | ppl 13{at}.5 | max gnorm 0.2{at}\n"
+        f"| epoch 1 | it took 5 | loss 7.{at} |\n"
+        for at in EPOCHS
+    )
+    run = read(tmp_path, text)
+    assert run["max gnorm"].value.tolist() == [float(f"0.2{at}") for at in EPOCHS]
+    assert "it took" not in run

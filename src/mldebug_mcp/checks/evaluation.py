@@ -502,6 +502,20 @@ def nothing_right(run: Run) -> Series | None:
     return None
 
 
+KNOWN_PERPLEXITY = 1.5
+"""Perplexity up to which the next token is mostly known, given those before it. Chosen: two of three then are."""
+
+
+def next_token_known(run: Run) -> Series | None:
+    """Return the perplexity that ends so low that the next token is mostly known, that of evaluation first; or None."""
+    for phase in ("eval", "train"):
+        for series in run.with_role(Quantity.PERPLEXITY, phase=phase):
+            value = series.finite.value
+            if len(value) and float(value.min()) >= 1 and median(value[-ANSWERS_LEAST:]) <= KNOWN_PERPLEXITY:
+                return series.finite
+    return None
+
+
 def no_better_than_the_mean(run: Run) -> Series | None:
     """Return the R² of evaluations that is about that of one answer for all, the mean of the targets; or None."""
     for series in run.with_role(Quantity.R2, phase="eval"):

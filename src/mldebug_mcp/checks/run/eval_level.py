@@ -44,6 +44,7 @@ from mldebug_mcp.checks.evaluation import (
     is_auc,
     is_error_rate,
     is_of_a_guess,
+    next_token_known,
     nothing_right,
     quality_metrics,
     ranking_metrics,
@@ -582,7 +583,8 @@ def eval_metric_zero(run: Run) -> Evidence | None:
         if not shares and not ranked:
             raise CannotTell(f"no accuracy or loss of evaluation has {FROZEN_LEAST} values")
         return None
-    if loss is None or not (has_settled(loss) or has_fallen_far(loss, float(wrong.step[0]))):
+    is_learnt = next_token_known(run) is not None
+    if not is_learnt and (loss is None or not (has_settled(loss) or has_fallen_far(loss, float(wrong.step[0])))):
         raise CannotTell(f"{wrong.name} shows no right answer yet, and the training loss may still be on its way")
     return _frozen_evidence(run, wrong, "100 % in most" if is_error_rate(wrong) else "0 at all")
 

@@ -25,6 +25,7 @@ from mldebug_mcp.checks.evaluation import (
     auc_of,
     evaluation_losses,
     has_settled,
+    next_token_known,
     no_better_than_the_mean,
     nothing_right,
 )
@@ -97,7 +98,7 @@ def loss_at_chance(run: Run) -> Evidence | None:
     """The training loss ends at ln(classes or tokens), that of a uniform guess, or up to three times that.
 
     Or it rests while no answer is ever right, or R² never shows more than the mean of the targets. Not this when: it is
-    summed or has risen; evaluation is better.
+    summed or has risen; evaluation is better; the perplexity shows that the next token is mostly known.
     """
     loss = run["loss"].finite
     if (of_the_mean := no_better_than_the_mean(run)) is not None:
@@ -108,7 +109,7 @@ def loss_at_chance(run: Run) -> Evidence | None:
             values={"end": end_level(loss.value), "r2": median(of_the_mean.value)},
         )
     wrong = nothing_right(run)
-    if wrong is not None and has_settled(loss):
+    if wrong is not None and has_settled(loss) and next_token_known(run) is None:
         return _never_right(run, loss, wrong)
     start, end = start_level(loss.value), end_level(loss.value)
     known = uniform_loss(run)

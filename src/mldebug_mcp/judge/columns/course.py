@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from mldebug_mcp.checks.curve import mad, monotone, sample
+from mldebug_mcp.checks.curve import mad, monotone, noise_on_slope, positive, sample
 from mldebug_mcp.checks.learning_rate import rate_comes_back
 from mldebug_mcp.checks.progress import passes_at
 from mldebug_mcp.checks.run.resume import restart_of_data
@@ -207,8 +207,19 @@ GROWS = 3.0
 """Factor of the growth. Chosen."""
 
 
+NEIGHBOURS_ALIKE = 0.05
+"""Share of its level by which a norm differs from the record before. Chosen: sums of gradients have 0 to 0.05, and
+healthy norms that grow as much 0.1 and more."""
+
+ROWS_DIFFER = 0.02
+"""Share of its level by which the loss differs from the record before, so that each has rows of its own. Chosen."""
+
+
 def growing(run: Run) -> Iterator[DerivedFact]:
-    """Yield gradient norms that grow all the way while the loss does not rise."""
+    """Yield gradient norms that grow all the way while the loss does not rise.
+
+    Where the loss scatters more from record to record than the norm, the norm is not of the rows of each record alone.
+    """
     if (loss := training_loss(run, MIN_RECORDS_FOR_LEVEL, not_of=POLICIES)) is None:
         return
     began, ends = median(loss.value[:LEAST_PAIRS]), median(loss.value[-LEAST_PAIRS:])
@@ -225,16 +236,76 @@ def growing(run: Run) -> Iterator[DerivedFact]:
         line = np.polyval(np.polyfit(series.step, series.value, 1), series.step)
         explained = 1 - float(np.var(series.value - line) / np.var(series.value))
         how = "in a straight line" if explained >= STRAIGHT else "nearly without a break"
+        scatter, of_loss = _scatters(series), _scatters(loss)
+        adds_up = scatter < min(NEIGHBOURS_ALIKE, of_loss) and of_loss > ROWS_DIFFER
+        alike = (
+            f" From record to record the norm differs by {percent(scatter)}, and the loss by {percent(of_loss)}."
+            if adds_up
+            else ""
+        )
         yield DerivedFact.model_construct(
-            fact="norm_grows",
+            fact="norm_adds_up" if adds_up else "norm_grows",
             text=(
                 f"{named(series)} grows {how} from {figure(first)} to {figure(last)} (medians of {tenth} records, rank "
-                f"correlation with the step {ordered:.2f}) while the loss goes from {figure(began)} to {figure(ends)}. "
-                "The gradient of fresh rows keeps its size or shrinks as the loss falls; a sum that is carried from "
-                "step to step grows."
+                f"correlation with the step {ordered:.2f}), and the loss goes from {figure(began)} to {figure(ends)}."
+                f"{alike} The gradient of fresh rows keeps its size or shrinks as the loss falls; a sum that is carried"
+                " from step to step grows."
             ),
             values={"from": first, "to": last, "order": ordered},
         )
+
+
+def _scatters(series: Series) -> float:
+    """Return by which share of its level a curve differs from record to record; 0 where it is not above zero."""
+    return noise_on_slope(np.log(series.value)) if positive(series.value) else 0.0
+
+
+# A norm that grows ever faster until nothing is finite.
+
+
+LEAST_BEFORE_NAN = 5
+"""Finite norms before the first that is not finite. Chosen: three that rise, and a level before them."""
+RISING_RECORDS = 4
+"""Last finite norms, each above the one before. Chosen: noise does so once in twenty-four times."""
+TIMES_ITS_LEVEL = 3.0
+"""Times its level before that the last finite norm is. Chosen: noise of small batches is less."""
+LAST_TIMES = 1.5
+"""Times the norm before it that the last finite norm is. Chosen: it grows ever faster."""
+
+
+def norm_runs_away(run: Run) -> Iterator[DerivedFact]:
+    """Yield that an unclipped gradient norm, or its maximum, rises ever faster up to the record where it is not finite.
+
+    Not this where the loss is above its start by then, which a learning rate that is too high brings about as well.
+    """
+    loss = training_loss(run, LEAST_BEFORE_NAN)
+    if loss is None or run.facts.clip != math.inf:
+        return
+    for series in run.series.values():
+        if series.role is None or series.role.quantity is not Quantity.GRADIENT_NORM or series.role.part:
+            continue
+        lost = np.flatnonzero(~np.isfinite(series.value))
+        before = series.value[: int(lost[0])] if len(lost) else np.empty(0)
+        if len(before) < LEAST_BEFORE_NAN or len(lost) < len(series) - len(before):
+            continue
+        last, level = before[-RISING_RECORDS:], median(before[: -RISING_RECORDS + 1])
+        there = float(series.step[int(lost[0])])
+        losses = loss.value[loss.step < there]
+        rises = bool((np.diff(last) > 0).all()) and last[-1] >= max(TIMES_ITS_LEVEL * level, LAST_TIMES * last[-2])
+        if not rises or not len(losses) or losses[-1] > losses[0]:
+            continue
+        yield DerivedFact.model_construct(
+            fact="norm_runs_away",
+            text=(
+                f"{named(series)} is {', '.join(map(figure, last.tolist()))} in the last finite records, and not "
+                f"finite from {run.place(there)} on; its level before was {figure(level)}. {named(loss)} is "
+                f"{figure(float(losses[-1]))} there, not above its start. Nothing clips the gradient, which grows ever "
+                "faster first."
+            ),
+            values={"level": level, "last": float(last[-1])},
+            steps=[there],
+        )
+        return
 
 
 # What a curve does where a run goes on from a checkpoint, and right after the first evaluation.

@@ -10,13 +10,15 @@ from itertools import combinations
 import numpy as np
 
 from mldebug_mcp.checks.check import CannotTell
-from mldebug_mcp.checks.curve import aligned, at_common_steps, mad
+from mldebug_mcp.checks.curve import aligned, at_common_steps, mad, true_at_end
 from mldebug_mcp.checks.evaluation import (
+    KNOWN_PERPLEXITY,
     ROWS_AT_ONCE,
     as_shares,
     begins_late,
     beside_training,
     evaluation_losses,
+    next_token_known,
     refuse_another_scale,
 )
 from mldebug_mcp.checks.progress import passes_at
@@ -32,6 +34,7 @@ from mldebug_mcp.judge.columns.run_columns import (
     POLICIES,
     both_losses,
     columns_of,
+    from_to,
     named,
     tail,
 )
@@ -400,6 +403,38 @@ def ranking_by_chance(run: Run) -> Iterator[DerivedFact]:
         ),
         values={"hits": median(tail(score)), "by_chance": share, "loss": lows[1]},
     )
+
+
+# Texts that the model writes itself, next to the tokens that it knows where the right ones before are given.
+
+
+NO_TEXT_RIGHT = 0.01
+"""Score of written texts up to which none is right, whether it is a share or in per cent. Chosen."""
+_OF_TEXTS = (Quantity.BLEU, Quantity.CHRF, Quantity.ROUGE, Quantity.METEOR)
+
+
+def known_but_not_written(run: Run) -> Iterator[DerivedFact]:
+    """Yield that no text that the model writes is right, though it knows nearly each next token that is given to it."""
+    perplexity = next_token_known(run)
+    if perplexity is None or run.kind in POLICIES:
+        return
+    known_from = perplexity.step[len(perplexity) - true_at_end(perplexity.value <= KNOWN_PERPLEXITY)]
+    for score in columns_of(run, *_OF_TEXTS, phase="eval", least=LEAST_PAIRS):
+        later = score.where(score.step >= known_from)
+        if len(later) < LEAST_PAIRS or float(score.value.max()) > NO_TEXT_RIGHT:
+            continue
+        yield DerivedFact.model_construct(
+            fact="known_but_not_written",
+            text=(
+                f"{named(score)} is {from_to(score.value)} at all {len(score)} evaluations, while {named(perplexity)} "
+                f"ends at {figure(float(perplexity.value[-1]))}. With the right tokens before it, the model knows the "
+                "next one; on its own it writes nothing right. Either it sees the token that it is to predict, or "
+                "the texts are written or scored in a wrong way."
+            ),
+            values={"score": float(score.value.max()), "perplexity": float(perplexity.value[-1])},
+            steps=[float(later.step[0])],
+        )
+        return
 
 
 # A cross-entropy that the accuracy of the same answers contradicts.

@@ -21,11 +21,12 @@ from mldebug_mcp.models.diagnosis import DerivedFact
 MOST_FACTS = 6
 """Facts of one run. Chosen: what an answer has room for."""
 _KINDS: tuple[Callable[[Run], Iterator[DerivedFact]], ...] = (
-    trained.nothing_trained, trained.weights_stand_still, trained.part_stands_still,
-    trained.scores_stand_still,
+    trained.nothing_trained, trained.lost_where_negative, trained.steps_of_one_length, trained.weights_stand_still,
+    trained.part_stands_still, trained.scores_stand_still,
     guesses.prompts_count_unmeant, guesses.data_floor, trained.subtracted,
     schedules.rate_at_floor_at_once, schedules.stages_explain_jumps,
-    policies.success_falls, course.cycles_end_lower, course.few_rows_learn,
+    policies.success_falls, policies.pairs_contradict, policies.cut_ones_earn, policies.falls_at_intervals,
+    evaluation.known_but_not_written, course.norm_runs_away, course.cycles_end_lower, course.few_rows_learn,
     course.around_resumes, guesses.untrained, guesses.above_checkpoint, guesses.far_beyond_guess,
     evaluation.training_rows_evaluated, evaluation.evaluated_twice, evaluation.below_accuracy,
     evaluation.ranking_by_chance, evaluation.multiples,
@@ -87,6 +88,25 @@ _SUGGESTS: Mapping[str, Mapping[str, float]] = {
     "success_gone": {"reward_hacking": 3.0, "length_exploitation": -6.0},
     "success_falls_with_pairs": {"preference_labels_swapped": 12.0, "dpo_collapse": 3.0, SOUND: -4.0},
     "success_falls_with_loss": {"label_shift_error": 8.0, "causal_mask_missing": 3.0, "metric_bug": 3.0, SOUND: -4.0},
+    "pairs_contradict": {
+        "preference_labels_swapped": 10.0,
+        "train_eval_mismatch": 5.0,
+        "dpo_collapse": -3.0,
+        SOUND: -6.0,
+    },
+    "cut_ones_earn": {"length_exploitation": 6.0, "reward_hacking": 3.0, "kl_blowup": -2.0, SOUND: -4.0},
+    "falls_at_intervals": {"off_policy_staleness": 10.0, "lr_too_high": -4.0, "kl_blowup": -3.0},
+    "known_but_not_written": {
+        "label_shift_error": 8.0,
+        "causal_mask_missing": 5.0,
+        "metric_bug": 3.0,
+        "train_eval_mismatch": 3.0,
+        SOUND: -6.0,
+    },
+    "norm_runs_away": {"exploding_gradients": 5.0, "lr_too_high": 3.0, "invalid_math": -4.0},
+    "norm_adds_up": {"missing_zero_grad": 10.0, SOUND: -4.0},
+    "lost_where_negative": {"invalid_math": 14.0, "lr_too_high": -3.0, "exploding_gradients": -3.0},
+    "steps_of_one_length": {"clip_too_tight": 6.0, "wrong_loss": -2.0},
     "part_subtracted": {"wrong_loss": 6.0},
     "entropy_lowered": {"entropy_collapse": 6.0},
     "starts_untrained": {"bad_init": 4.0},
@@ -150,9 +170,14 @@ An accuracy that is exactly the share of all but a rare class is in 2 runs of `c
 Success that falls while training gains is in none of 2,057 runs. Nor are labels that run out, or a part that has a
 gradient and never changes. Those bits are by the arithmetic. A rate whose cycles end lower each time is in two healthy
 runs and in four of `lr_schedule_bug`. So it counts for health where settings have it alone. Batches of few rows that
-learn steadily are in three healthy runs and in one whose rate is too high.
-None of these has a start above its checkpoint, or evaluations of few rows at once. Those bits are by the arithmetic.
-So are those of a rate that is at its floor at once, of scores that stand still, of hits by chance and of stages."""
+learn steadily are in three healthy runs and in one whose rate is too high. Steps of one length are in 7 runs of
+`clip_too_tight`, pairs that contradict in 4 of `preference_labels_swapped`. Falls at intervals are in 2 of
+`off_policy_staleness`, norms that add up smoothly in 2 of `missing_zero_grad`. Cut answers that earn are in one that
+hacks its reward by length. No other of 2,178 runs has these five. None of them has a norm that runs away before the
+loss, or a loss that is lost where a column is negative. Nor has one texts that are never right with tokens that are
+known. None of these has a start above its checkpoint, or evaluations of few rows at once. Those bits are by the
+arithmetic. So are those of a rate that is at its floor at once, of scores that stand still, of hits by chance and of
+stages."""
 _STATED_BY: Mapping[str, Sequence[str]] = {
     "loss_multiple": ("loss_scale_suspicious",),
     "rate_at_floor_at_once": ("lr_decays_early", "lr_schedule_short"),
@@ -161,6 +186,7 @@ _STATED_BY: Mapping[str, Sequence[str]] = {
     "entropy_lowered": ("entropy_bonus_negative",),
     "loss_contradicts_accuracy": ("loss_below_accuracy", "eval_metric_zero", "eval_score_behind_loss"),
     "much_clipped": ("clip_ratio_high",),
+    "norm_adds_up": ("grad_norm_adds_up",),
     "moves_at_resume": (
         "loss_jump_at_resume",
         "loss_falls_back",

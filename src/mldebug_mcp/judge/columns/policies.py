@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import numpy as np
 
 from mldebug_mcp.checks.curve import noise
-from mldebug_mcp.checks.policies import kept_rise
+from mldebug_mcp.checks.policies import kept_rise, rewards_of
 from mldebug_mcp.checks.run.rewards import EVAL_REWARD_FALLS_SIGMAS, MIN_SCORES
 from mldebug_mcp.core.arrays import median
+from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import figure, percent
 from mldebug_mcp.judge.columns.run_columns import (
     LEAST_PAIRS,
@@ -17,6 +19,7 @@ from mldebug_mcp.judge.columns.run_columns import (
     MIN_RECORDS_FOR_LEVEL,
     POLICIES,
     columns_of,
+    from_to,
     named,
     tail,
     training_loss,
@@ -83,6 +86,60 @@ def at_limit(run: Run) -> Iterator[DerivedFact]:
     )
 
 
+HARDLY_CUT = 0.1
+"""Share of completions that is cut at first, up to which the limit has room. Chosen."""
+MOSTLY_CUT = 0.5
+"""Share of completions that is cut in the end, from which on the cut ones are the rule. Chosen."""
+TIMES_LONGER = 3.0
+"""Times their first length that completions come to. Chosen: reasoning that is learnt grows as well, but ends."""
+
+
+def cut_ones_earn(run: Run) -> Iterator[DerivedFact]:
+    """Yield that completions grow until most are cut at their limit, while the reward rises all the same.
+
+    Not this where they are cut from the start, or where the reward falls with what is cut.
+    """
+    cut = columns_of(run, Quantity.CLIPPED_COMPLETIONS, phase="train", least=MIN_RECORDS_FOR_LEVEL)
+    lengths = [
+        length
+        for length in columns_of(run, Quantity.COMPLETION_LENGTH, phase="train", least=MIN_RECORDS_FOR_LEVEL)
+        if length.role and length.role.is_whole
+    ]
+    paid = _mean_reward(run) if run.kind in POLICIES and cut and lengths else None
+    if paid is None:
+        return
+    (first_cut, last_cut), (short, long), (low, high) = (_ends_of(each) for each in (cut[0], lengths[0], paid))
+    cut_then = np.interp(paid.step, cut[0].step, cut[0].value)
+    earned = [paid.value[cut_then <= HARDLY_CUT], paid.value[cut_then >= MOSTLY_CUT]]
+    grew = first_cut <= HARDLY_CUT and last_cut >= MOSTLY_CUT and long >= TIMES_LONGER * short
+    if not grew or min(map(len, earned)) < LEAST_PAIRS or high <= low or earned[1].min() < median(earned[0]):
+        return
+    yield DerivedFact.model_construct(
+        fact="cut_ones_earn",
+        text=(
+            f"{named(lengths[0])} grows from about {figure(short)} to {figure(long)}, and {percent(last_cut)} of the "
+            f"completions are cut at their limit in the end. {named(paid)} rises from about {figure(low)} to "
+            f"{figure(high)} all the same, and is {figure(float(earned[1].min()))} or more wherever most are cut. "
+            "What is cut before it ends holds no answer, so length itself is paid."
+        ),
+        values={"length": long, "cut": last_cut, "from": low, "to": high},
+        steps=[float(cut[0].step[int(np.argmax(cut[0].value >= MOSTLY_CUT))])],
+    )
+
+
+def _mean_reward(run: Run) -> Series | None:
+    """Return what completions earn on average: the reward, or the mean score of training."""
+    rewards = rewards_of(run)
+    scores = columns_of(run, Quantity.REWARD, Quantity.SCORE, phase="train", least=MIN_RECORDS_FOR_LEVEL)
+    return rewards or next((score for score in scores if score.role and score.role.is_whole), None)
+
+
+def _ends_of(series: Series) -> tuple[float, float]:
+    """Return the first level and the last."""
+    edge = max(LEAST_PAIRS, len(series) // 10)
+    return median(series.value[:edge]), median(series.value[-edge:])
+
+
 # How much of a policy's ratios is clipped, against what healthy policies have.
 
 
@@ -136,6 +193,45 @@ def logps_multiplied(run: Run) -> Iterator[DerivedFact]:
             values={"first": first, "last": last},
         )
         return
+
+
+RIGHT_IN_TRAINING = 0.65
+"""Share of training pairs that are in the right order, from which on preferences are learnt. Chosen."""
+WRONG_WAY = 0.35
+"""Share of evaluation pairs in the right order, below which the order is learnt the wrong way. Chosen: a model
+that has learnt nothing has half of them right."""
+FEWEST_EVALUATIONS = 2
+"""Evaluations that show it. Chosen: preference runs have few."""
+
+
+def pairs_contradict(run: Run) -> Iterator[DerivedFact]:
+    """Yield that training pairs are in the right order and pairs of evaluation the wrong way round, each time.
+
+    Not this where about a half are right: what was learnt does not carry over then.
+    """
+    if run.kind != "preference":
+        return
+    shares = (Quantity.REWARD_ACCURACY, Quantity.ACCURACY)
+    train = [each for each in columns_of(run, *shares, phase="train") if each.role and each.role.is_whole]
+    held_out = columns_of(run, *shares, phase="eval", least=FEWEST_EVALUATIONS)
+    margins = columns_of(run, Quantity.REWARD_MARGIN, phase="eval", least=FEWEST_EVALUATIONS)
+    pairs = next((each for each in held_out if each.role and each.role.is_whole), None)
+    if not train or len(train[0]) < LEAST_PAIRS or pairs is None or (margins and float(margins[0].value.max()) >= 0):
+        return
+    right, most = median(tail(train[0])), float(pairs.value.max())
+    if not RIGHT_IN_TRAINING <= right <= 1 or most > WRONG_WAY:
+        return
+    margin = f", and {named(margins[0])} is {from_to(margins[0].value)}" if margins else ""
+    yield DerivedFact.model_construct(
+        fact="pairs_contradict",
+        text=(
+            f"{named(pairs)} is {from_to(pairs.value)} at all {len(pairs)} evaluations{margin}, while "
+            f"{named(train[0])} is about {figure(right)}. A model that has learnt nothing has half of the pairs right. "
+            "Far fewer means that what one set calls chosen the other calls rejected."
+        ),
+        values={"train": right, "eval": most},
+        steps=[float(pairs.step[0])],
+    )
 
 
 EARLY = 0.1
@@ -277,6 +373,78 @@ def solved_with_reward(run: Run) -> Iterator[DerivedFact]:
             values={"first": first, "last": last},
         )
         return
+
+
+FALLS_TO = 0.25
+"""Share of the three values before that a ratio falls to at once. Chosen: noise of healthy ratios is less."""
+AT_THE_TOP = {Quantity.CLIP_FRACTION: 0.3, Quantity.APPROXIMATE_KL: 0.1, Quantity.KL: 0.1}
+"""By quantity, the level before a fall from which on the policy that samples is far off. Chosen: several updates of one
+batch, logged each by itself, leave less."""
+LEAST_FALLS = 3
+"""Falls that recur after as many steps each. Chosen: two always do, but a setting may name the interval."""
+SHOWN_FALLS = 5
+"""Falls whose place is stated. Chosen."""
+MOST_FALLS_APART = 0.1
+"""Share of the interval by which falls come early or late at most, where that is more than a record. Chosen."""
+
+
+def falls_at_intervals(run: Run) -> Iterator[DerivedFact]:
+    """Yield that a policy parts from the one that samples bit by bit, and falls back to it after as many steps each.
+
+    Not this where the tops are low, as where several updates are made of one batch.
+    """
+    if run.kind not in POLICIES:
+        return
+    for series in columns_of(run, *AT_THE_TOP, phase="train", least=2 * MIN_RECORDS_FOR_LEVEL):
+        role, falls = series.role, _falls_at_once(series)
+        if role is None or len(falls) < LEAST_FALLS - 1:
+            continue
+        apart, gap = np.diff(series.step[falls]), median(np.diff(series.step))
+        interval = median(apart)
+        off = float(np.abs(apart - interval).max())
+        setting = next((key for key, value in _intervals(run) if abs(value - interval) <= gap), "")
+        tops = median([median(series.value[at - LEAST_PAIRS : at]) for at in falls])
+        enough = len(falls) >= LEAST_FALLS or setting
+        if not enough or interval < 2 * LEAST_PAIRS * gap or off > max(gap, MOST_FALLS_APART * interval):
+            continue
+        if tops < AT_THE_TOP[role.quantity]:
+            continue
+        low = median(series.value[falls])
+        is_set = f", and {setting} is {figure(interval)}" if setting else ""
+        places = ", ".join(figure(step) for step in series.step[falls][:SHOWN_FALLS].tolist())
+        yield DerivedFact.model_construct(
+            fact="falls_at_intervals",
+            text=(
+                f"{named(series)} grows to about {figure(tops)} and falls to {figure(low)} at once, {len(falls)} "
+                f"times: first at {run.step_name} {places}. It takes {figure(interval)} {run.step_name}s each time"
+                f"{is_set}. So the policy that samples is brought up to date only then, and its "
+                "samples are old in between."
+            ),
+            values={"interval": interval, "top": tops, "low": low},
+            steps=series.step[falls].tolist(),
+        )
+        return
+
+
+def _falls_at_once(series: Series) -> list[int]:
+    """Return the records at which a column falls at once to a small share of the values just before, in time order."""
+    value, found = series.value, list[int]()
+    for at in range(LEAST_PAIRS, len(value)):
+        before, is_next = value[at - LEAST_PAIRS : at], bool(found) and at - found[-1] <= LEAST_PAIRS
+        if not is_next and float(before.min()) > 0 and value[at] <= FALLS_TO * float(before.min()):
+            found.append(at)
+    return found
+
+
+_INTERVAL = regex(r"sync|interval|every|freq|stale|lag|refresh", re.IGNORECASE)
+"""What the name of a setting holds that gives after how many steps something is done."""
+
+
+def _intervals(run: Run) -> Iterator[tuple[str, float]]:
+    """Yield the settings that give an interval, which may be one of steps."""
+    for setting in run.settings.values():
+        if isinstance(setting.value, int | float) and _INTERVAL.search(setting.key):
+            yield setting.key, float(setting.value)
 
 
 STALE = 16.0

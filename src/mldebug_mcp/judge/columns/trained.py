@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 
@@ -241,6 +242,75 @@ def _labels_run_out(run: Run) -> DerivedFact | None:
         values={"records": float(left), "most": float(late.max()), "before": usual},
         steps=[step],
     )
+
+
+# A bound on the gradient that every step hits, and by far.
+
+
+FAR_ABOVE_BOUND = 100.0
+"""Times its bound that the norm of the gradient is. Chosen."""
+NEARLY_ALL_CLIPPED = 0.95
+"""Share of the records in which it is above the bound. Chosen."""
+
+
+def steps_of_one_length(run: Run) -> Iterator[DerivedFact]:
+    """Yield that the bound on the gradient, not the gradient, sets the length of each step of plain descent.
+
+    Not this with Adam and its kin, which divide by the size of the gradient anyway.
+    """
+    clip, rate = run.facts.clip, run["learning_rate"].finite if "learning_rate" in run else None
+    plain = "sgd" in (run.facts.optimizer.name or "").lower()
+    if clip is None or not 0 < clip < math.inf or rate is None or not len(rate) or not plain:
+        return
+    norm = next((each for each in columns_of(run, Quantity.GRADIENT_NORM, phase="train", least=MIN_RECORDS_FOR_LEVEL)
+                 if each.role and each.role.is_whole), None)  # fmt: skip
+    if norm is None or float((norm.value > clip).mean()) < NEARLY_ALL_CLIPPED:
+        return
+    times = median(norm.value) / clip
+    if times < FAR_ABOVE_BOUND:
+        return
+    length = median(rate.value) * clip
+    yield DerivedFact.model_construct(
+        fact="steps_of_one_length",
+        text=(
+            f"{named(norm)} is about {figure(median(norm.value))} and is cut to {figure(clip)}, 1/{figure(times)} of "
+            f"it. With sgd each step is then learning rate x bound = {figure(median(rate.value))} x {figure(clip)} = "
+            f"{figure(length)} long, whatever the gradient is. A loss falls by as much each time then, and slowly."
+        ),
+        values={"times": times, "length": length},
+    )
+
+
+# A loss that is not a number just where another column is below zero.
+
+
+LEAST_NEGATIVE = 3
+"""Records in which both are so, and in which neither is. Chosen: three of thirty agree by chance in one of 4,060."""
+
+
+def lost_where_negative(run: Run) -> Iterator[DerivedFact]:
+    """Yield that a loss is NaN in just those records in which another column is below zero."""
+    for loss in run.with_role(*LOSSES, phase="train", parts=True):
+        bad = np.isnan(loss.value)
+        if not LEAST_NEGATIVE <= int(bad.sum()) <= len(loss) - LEAST_NEGATIVE:
+            continue
+        for column in run.series.values():
+            if not np.array_equal(column.step, loss.step) or not np.array_equal(column.value < 0, bad):
+                continue
+            if not np.ptp(column.value[bad]):  # one number that stands for none
+                continue
+            highest = float(column.value[bad].max())
+            yield DerivedFact.model_construct(
+                fact="lost_where_negative",
+                text=(
+                    f"{named(loss)} is NaN in {int(bad.sum())} of {len(loss)} records. In just these "
+                    f"{named(column)} is below zero ({figure(highest)} or less), and in no other. "
+                    "The logarithm or the root of a number below zero is not a number."
+                ),
+                values={"records": float(bad.sum())},
+                steps=loss.step[bad][:20].tolist(),
+            )
+            return
 
 
 # Norms that stay the same to their last digit.

@@ -80,6 +80,8 @@ _SUPPOSING = frozenset({"when", "if", "until", "unless", "should", "would", "exp
 _LISTED_WORDS = 5
 _PART_WORDS = 3
 """Words of a name between commas among which an identifier is looked for: "Val r1_count_xml_mean"."""
+MOST_WORDS_BETWEEN_BARS = 3
+"""Words of a name that stands with its number between two bars. Chosen: a sentence has more."""
 _LISTS = regex(r"[,;:|]\s?$")
 _ARTICLES = frozenset({"the", "this", "that", "it", "there", "a", "an", "which", "what"})
 _BEHIND_NUMBER = regex(r"\d[KMGTB]?\s{1,2}$", re.IGNORECASE)
@@ -121,7 +123,12 @@ def pairs_in(line: str, *, evaluation: bool = False) -> dict[str, float]:
         phrase = match["name"] if named_before else _without_unit(line, match)
         # "loss 2.1 tokens/s 900": no loss has that unit
         without_unit_until = match.end("number") if _has_no_pace(match["name"]) else -1
-        explicit = match["sep"].strip() != "" or _is_listed(line, match.start(), phrase) or _is_part(line, match)
+        explicit = (
+            match["sep"].strip() != ""
+            or _is_listed(line, match.start(), phrase)
+            or _is_part(line, match)
+            or _is_between_bars(line, match)
+        )
         prose = _supposes(phrase) or (not explicit and _is_prose(phrase))
         name = None if prose else _metric_name(phrase, explicit=explicit, of=match["of"])
         # "Loss 6.91 (6.89)": of this batch, and the mean so far. At the end of an evaluation the mean is meant.
@@ -193,6 +200,18 @@ def _is_part(line: str, match: re.Match[str]) -> bool:
     """Say whether an identifier and its number are a whole part between commas: ", r1_count_xml mean 0.281,"."""
     named = any("_" in word for word in match["name"].split(" ")[:_PART_WORDS])
     return named and line[: match.start()].endswith(", ") and line[match.end() : match.end() + 2] in (", ", "")
+
+
+def _is_between_bars(line: str, match: re.Match[str]) -> bool:
+    """Say whether two or three words and their number are all between two bars of a record: "| max gnorm 0.2 |"."""
+    words = match["name"].lower().split(" ")
+    if (
+        not 1 < len(words) <= MOST_WORDS_BETWEEN_BARS
+        or words[0] in _ARTICLES
+        or not line[: match.start()].endswith("| ")
+    ):
+        return False
+    return line[match.end() :].lstrip()[:1] in ("", "|") and may_hold_names(line)
 
 
 def _without_unit(line: str, match: re.Match[str]) -> str:
@@ -550,6 +569,20 @@ _ROWS_AT_ONCE = regex(
     r"\bbatch size (?=\d{1,6}\b(?!\s?[:=]).{0,80}\b(?:valid(?:ation)?|val|test|dev|eval(?:uation)?)\b)", re.IGNORECASE
 )
 """How many rows an evaluation takes at once, as SpeechBrain prints it: "batch size 8 - test loss: 1.25"."""
+_STATISTIC = r"(?:min|max|mean|avg|median|std|p\d{1,2})"
+_STATISTICS = regex(
+    rf"(?<=[|,;] )(?P<name>[A-Za-z]\w{{0,30}}(?: [A-Za-z]\w{{0,30}})?) (?P<of>{_STATISTIC} {NUMBER}"
+    rf"(?:,? {_STATISTIC} {NUMBER}){{0,6}})(?=\s?(?:[|,;]|$))",
+    re.IGNORECASE,
+)
+"""Statistics behind the one name that they are of: "| sigma min 1.05 mean 1.15 |"."""
+_EACH_STATISTIC = regex(rf"(?P<statistic>{_STATISTIC}) (?=[-+.\dni])", re.IGNORECASE)
+
+
+def _of_one_name(found: re.Match[str]) -> str:
+    """Write the name of a column before each of its statistics."""
+    return _EACH_STATISTIC.sub(rf"{found['name']} \g<statistic>=", found["of"])
+
 
 _NAMES_BOTH = regex(r"[A-Za-z]/[A-Za-z]{1,20} $")
 
@@ -580,6 +613,8 @@ _FORMS: tuple[tuple[str, re.Pattern[str], str | Callable[[re.Match[str]], str]],
     ("float", _OF_NUMPY, r"\1"),
     (" over ", _MEAN_OVER, ""),
     ("steps/s (", _COLLECTED, r"steps/s: \1, collection_time: \2, learning_time: \3"),
+    ("| ", _STATISTICS, _of_one_name),
+    (", ", _STATISTICS, _of_one_name),
     ("**", _BOLD, r"\1\2"),
     ("..", _LEADERS, ""),
     ("(", _AT_RANK, r"@\1"),

@@ -1,0 +1,242 @@
+"""A relation between columns and settings decides between causes that show the same; nearly so, it does not."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from mldebug_mcp import RunDiagnosis, diagnose_run
+from mldebug_mcp.judge.ranking import SPEAKS
+
+Curve = NDArray[np.float64]
+STEPS: Curve = np.arange(1.0, 81.0)
+NOISE = np.random.default_rng(7).normal(0, 1, (8, len(STEPS)))
+FALLS = 1.5 + 2.5 * np.exp(-STEPS / 20)
+
+
+def diagnosed(curves: Mapping[str, Curve | Sequence[float]], *, settings: Mapping[str, Any] | None = None,
+              evaluated: Mapping[str, Curve | Sequence[float]] | None = None) -> RunDiagnosis:  # fmt: skip
+    """Diagnose curves of one value for each step, with evaluations each tenth step."""
+    records = []
+    for at, step in enumerate(STEPS.tolist()):
+        record = {"step": step} | {name: float(value[at]) for name, value in curves.items()}
+        if step % 10 == 0:
+            record |= {name: float(value[int(step) // 10 - 1]) for name, value in (evaluated or {}).items()}
+        records.append(record)
+    return diagnose_run(records, settings=dict(settings or {}) or None)
+
+
+def leading(answer: RunDiagnosis) -> str:
+    return answer.hypotheses[0].cause
+
+
+def facts(answer: RunDiagnosis) -> set[str]:
+    return {fact.fact for fact in answer.sheet.facts}
+
+
+def rough(level: Curve | float, share: float, row: int = 0) -> Curve:
+    """Return a curve that scatters by a share of its level."""
+    return np.asarray(level * np.exp(share * NOISE[row]), dtype=np.float64)
+
+
+STUCK = rough(3.8, 0.05) + 0.8 * np.exp(-STEPS / 5)
+GROWS = 20 + 0.8 * STEPS
+
+
+def test_a_norm_that_grows_more_evenly_than_the_loss_is_a_sum_of_gradients() -> None:
+    answer = diagnosed({"loss": STUCK, "grad_norm": rough(GROWS, 0.01, 1)})
+    assert "norm_adds_up" in facts(answer)
+    assert leading(answer) == "missing_zero_grad"
+
+
+@pytest.mark.parametrize(("loss", "norm"), [
+    (rough(FALLS, 0.02), rough(GROWS, 0.15, 1)),
+    (FALLS, GROWS),  # all rows at each step: nothing scatters
+], ids=["scatters", "all rows"])  # fmt: skip
+def test_a_norm_that_grows_with_scatter_or_with_a_loss_as_even_is_healthy(loss: Curve, norm: Curve) -> None:
+    answer = diagnosed({"loss": loss, "grad_norm": norm})
+    assert "norm_adds_up" not in facts(answer)
+    assert leading(answer) == "healthy"
+
+
+def runs_away(last: Sequence[float]) -> RunDiagnosis:
+    norm = [*rough(0.2, 0.1, 2)[: 60 - len(last)].tolist(), *last, *[math.nan] * 20]
+    loss = [*rough(FALLS, 0.02)[:60].tolist(), *[math.nan] * 20]
+    return diagnosed({"loss": loss, "grad_norm": norm}, settings={"max_grad_norm": 0.0, "model": "rnn_relu"})
+
+
+def test_an_unclipped_norm_that_grows_ever_faster_to_nan_explodes() -> None:
+    answer = runs_away([0.3, 0.4, 0.6, 1.6])
+    assert "norm_runs_away" in facts(answer)
+    assert leading(answer) == "exploding_gradients"
+
+
+def test_a_norm_that_is_ordinary_up_to_nan_does_not_explode() -> None:
+    answer = runs_away([0.21, 0.19, 0.2, 0.21])
+    assert "norm_runs_away" not in facts(answer)
+    assert leading(answer) != "exploding_gradients"
+
+
+def with_scale(lowest: Curve) -> RunDiagnosis:
+    bad = np.isin(STEPS, [50, 53, 54, 61, 66])
+    nll = np.where(bad, np.nan, rough(FALLS - 1.4, 0.05))
+    return diagnosed({"nll": nll, "mse": rough(0.4, 0.1, 3), "sigma_min": lowest, "grad_norm": rough(2.0, 0.2, 4)})
+
+
+def test_a_loss_that_is_nan_just_where_a_column_is_negative_has_invalid_math() -> None:
+    lowest = np.where(np.isin(STEPS, [50, 53, 54, 61, 66]), -rough(0.3, 0.5, 5), rough(0.5, 0.3, 5))
+    answer = with_scale(lowest)
+    assert "In just these sigma_min is below zero" in next(
+        fact.text for fact in answer.sheet.facts if fact.fact == "lost_where_negative"
+    )
+    assert leading(answer) == "invalid_math"
+
+
+@pytest.mark.parametrize("lowest", [
+    np.where(np.isin(STEPS, [50, 53, 54]), -0.2, rough(0.5, 0.3, 5)),
+    np.where(np.isin(STEPS, [50, 53, 54, 61, 66]), -1.0, rough(0.5, 0.3, 5)),
+], ids=["in some of them", "a number that stands for none"])  # fmt: skip
+def test_a_column_that_is_negative_in_some_of_these_or_always_minus_one_says_nothing(lowest: Curve) -> None:
+    assert "lost_where_negative" not in facts(with_scale(lowest))
+
+
+def clipped(clip: float, optim: str = "sgd") -> RunDiagnosis:
+    loss = np.maximum(40 - 0.4 * STEPS, 10) + 0.5 * NOISE[0]
+    return diagnosed(
+        {"loss": loss, "grad_norm": rough(20.0, 0.1, 1), "learning_rate": np.full(len(STEPS), 0.2)},
+        settings={"max_grad_norm": clip, "optim": optim},
+    )
+
+
+def test_a_bound_far_below_each_gradient_sets_the_step_of_plain_descent() -> None:
+    answer = clipped(0.02)
+    text = next(fact.text for fact in answer.sheet.facts if fact.fact == "steps_of_one_length")
+    assert "0.2 x 0.02 = 0.004 long" in text
+    assert leading(answer) == "clip_too_tight"
+
+
+@pytest.mark.parametrize(("clip", "optim"), [(5.0, "sgd"), (0.02, "adamw")])
+def test_a_bound_that_is_near_or_an_optimizer_that_divides_by_the_gradient_does_not(clip: float, optim: str) -> None:
+    assert "steps_of_one_length" not in facts(clipped(clip, optim))
+
+
+SINCE_SYNC = (STEPS - 1) % 20
+
+
+def policy(clip_fraction: Curve, **settings: Any) -> RunDiagnosis:
+    return diagnosed(
+        {
+            "reward": 0.5 + 0.4 * STEPS / 80 + 0.01 * NOISE[0], "entropy": 0.9 - 0.003 * STEPS,
+            "policy_loss": 0.02 * NOISE[1], "clip_fraction": np.clip(clip_fraction, 0, 1),
+            "approx_kl": rough(0.01, 0.1, 2),
+        },
+        settings=settings,
+    )  # fmt: skip
+
+
+def test_clipping_that_grows_and_falls_after_as_many_steps_each_is_of_samples_that_are_old() -> None:
+    answer = policy(rough(0.7 * (1 - np.exp(-(SINCE_SYNC + 0.05) / 3)), 0.05, 3), weight_sync_interval=20)
+    text = next(fact.text for fact in answer.sheet.facts if fact.fact == "falls_at_intervals")
+    assert "3 times: first at step 21, 41, 61" in text
+    assert "weight_sync_interval is 20" in text
+    assert leading(answer) == "off_policy_staleness"
+
+
+@pytest.mark.parametrize("fraction", [
+    rough(0.12 * (1 - np.exp(-(SINCE_SYNC + 0.05) / 3)), 0.05, 3),  # updates of one batch, each logged
+    rough(0.1, 0.3, 3),
+], ids=["low teeth", "level"])  # fmt: skip
+def test_low_clipping_is_healthy_whether_it_has_teeth_or_not(fraction: Curve) -> None:
+    answer = policy(fraction)
+    assert "falls_at_intervals" not in facts(answer)
+    assert leading(answer) == "healthy"
+
+
+LONGER = 1 / (1 + np.exp(-(STEPS - 45) / 3))
+
+
+def growing_length(cut: Curve, reward: Curve) -> RunDiagnosis:
+    return diagnosed(
+        {
+            "reward": reward, "reward_std": rough(0.3, 0.1), "kl": 0.01 + 4 * LONGER,
+            "completions/mean_length": rough(5 + 41 * LONGER, 0.03, 1), "completions/clipped_ratio": cut,
+            "policy_loss": 0.02 * NOISE[2],
+        },
+        settings={"max_completion_length": 48, "num_generations": 8},
+    )  # fmt: skip
+
+
+def test_a_reward_that_rises_while_most_completions_are_cut_is_paid_for_length() -> None:
+    answer = growing_length(0.9 * LONGER, 0.42 + LONGER + 0.02 * NOISE[3])
+    assert "cut_ones_earn" in facts(answer)
+    assert leading(answer) == "length_exploitation"
+
+
+@pytest.mark.parametrize(("cut", "reward"), [
+    (0.05 * LONGER, 0.42 + 0.4 * LONGER + 0.02 * NOISE[3]),  # longer answers that end
+    (0.9 * LONGER, 0.42 - 0.35 * LONGER + 0.02 * NOISE[3]),  # what is cut earns nothing
+], ids=["they end", "the cut ones earn nothing"])  # fmt: skip
+def test_longer_answers_that_end_or_that_earn_nothing_where_they_are_cut_are_not(cut: Curve, reward: Curve) -> None:
+    assert "cut_ones_earn" not in facts(growing_length(cut, reward))
+
+
+def preferred(held_out: float, margin: float) -> RunDiagnosis:
+    return diagnosed(
+        {
+            "loss": 0.69 - 0.15 * STEPS / 80 + 0.01 * NOISE[0], "learning_rate": np.full(len(STEPS), 1e-6),
+            "rewards/accuracies": np.minimum(0.8, 0.5 + STEPS / 60), "rewards/margins": 0.005 * STEPS,
+            "logps/chosen": -30 - 0.02 * STEPS, "logps/rejected": -30 - 0.05 * STEPS,
+        },
+        evaluated={
+            "eval_rewards/accuracies": held_out + 0.01 * NOISE[1], "eval_rewards/margins": margin + 0.01 * NOISE[2],
+            "eval_loss": 0.69 - margin / 2 + 0.005 * NOISE[3],
+        },
+    )  # fmt: skip
+
+
+def test_evaluation_pairs_that_are_right_far_less_than_by_half_are_the_other_way_round() -> None:
+    answer = preferred(0.22, -0.35)
+    assert "pairs_contradict" in facts(answer)
+    assert leading(answer) == "preference_labels_swapped"
+
+
+@pytest.mark.parametrize(("held_out", "margin"), [(0.75, 0.3), (0.5, 0.01)])
+def test_evaluation_pairs_that_are_right_by_half_or_more_do_not_contradict(held_out: float, margin: float) -> None:
+    answer = preferred(held_out, margin)
+    assert "pairs_contradict" not in facts(answer)
+    assert leading(answer) != "preference_labels_swapped"
+
+
+def translator(bleu: Sequence[float], floor: float) -> RunDiagnosis:
+    loss = floor + 5 * np.exp(-STEPS / 6) + 0.01 * np.abs(NOISE[0])
+    held_out = loss[9::10]
+    return diagnosed(
+        {"loss": loss + 1.0, "ppl": np.exp(loss)},
+        evaluated={"eval_loss": held_out + 1.0, "eval_ppl": np.exp(held_out), "eval_bleu": bleu},
+        settings={"task": "translation", "label_smoothing_factor": 0.1},
+    )
+
+
+def test_known_tokens_and_texts_that_are_never_right_are_no_guess_but_a_model_that_sees_its_answer() -> None:
+    answer = translator([0.0] * 8, 0.1)
+    assert "known_but_not_written" in facts(answer)
+    assert leading(answer) == "label_shift_error"
+    assert "loss_at_chance" not in answer.hypotheses[0].symptoms
+
+
+def test_texts_that_get_right_with_the_tokens_are_healthy() -> None:
+    answer = translator([0, 5, 20, 30, 34, 35, 36, 36], 0.1)
+    assert "known_but_not_written" not in facts(answer)
+    assert leading(answer) == "healthy"
+
+
+def test_texts_that_are_never_right_where_tokens_are_not_known_are_stated_as_a_loss_at_rest() -> None:
+    answer = translator([0.0] * 8, 3.0)
+    assert "known_but_not_written" not in facts(answer)
+    assert any(reason.symptom == "loss_at_chance" and reason.bits > SPEAKS
+               for hypothesis in answer.hypotheses for reason in hypothesis.reasons)  # fmt: skip
