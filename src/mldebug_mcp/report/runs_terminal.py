@@ -17,7 +17,7 @@ from mldebug_mcp.judge.at_a_glance import shared_line
 from mldebug_mcp.judge.sweep import SWEPT_LEVEL
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.models.base import SOUND
-from mldebug_mcp.models.checkpoints import CheckpointChoice
+from mldebug_mcp.models.diagnosis import CheckpointChoice
 from mldebug_mcp.models.runs import (
     BestSetting,
     Contest,
