@@ -37,9 +37,8 @@ from mldebug_mcp.memory.read import read_memory
 from mldebug_mcp.models.base import Model
 from mldebug_mcp.probe.host import read_result
 from mldebug_mcp.report.console import console_for
-from mldebug_mcp.report.diagnosis_terminal import print_diagnosis
-from mldebug_mcp.report.memory_page import memory_html
-from mldebug_mcp.report.pages import page
+from mldebug_mcp.report.pages import memory_html, page
+from mldebug_mcp.report.runs_terminal import print_diagnosis
 from mldebug_mcp.server import make_server
 
 pytestmark = pytest.mark.anyio

@@ -101,7 +101,7 @@ def do_diagnose(options: argparse.Namespace) -> int:
         print_json(answer)
     elif options.long:
         from mldebug_mcp.report.console import console_for
-        from mldebug_mcp.report.diagnosis_terminal import print_diagnosis
+        from mldebug_mcp.report.runs_terminal import print_diagnosis
 
         print_diagnosis(console_for(), answer, run, bits=options.bits)
     else:
