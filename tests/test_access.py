@@ -452,7 +452,7 @@ KNOWN = {
     ("logs/names/lexicon.py", "read_text"),  # our own file
     ("judge/runs.py", "scandir"), ("judge/runs.py", "is_dir"),  # of our own code, to know when it changes
     ("judge/reader_command.py", "read_text"), ("judge/reader_command.py", "glob"),  # replies that it kept itself
-    ("batch/formats/webdataset.py", "open"),  # of an archive that `open_input` opened
+    ("batch/formats/sample_shards.py", "open"),  # of an archive that `open_input` opened
     ("script/faults.py", "open"),  # our own file
     ("core/writing.py", "open"),  # of the record that a command of the user's writes
     ("judge/runs.py", "is_file"), ("judge/runs.py", "read_bytes"),  # our own file; no tool names one

@@ -11,7 +11,7 @@ from threading import Thread
 import pytest
 
 from mldebug_mcp.cli import main
-from mldebug_mcp.cli.alarm import notifying, running, sending
+from mldebug_mcp.cli.live import notifying, running, sending
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.models.runs import News
 

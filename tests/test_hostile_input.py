@@ -19,7 +19,7 @@ import pytest
 from mcp import Client
 from rich.console import Console
 
-from mldebug_mcp.batch.formats import parquet as arrow
+from mldebug_mcp.batch.formats import tables
 from mldebug_mcp.core.access import Access
 from mldebug_mcp.core.errors import InputError, MLDebugError
 from mldebug_mcp.core.text import clean, plain
@@ -37,9 +37,8 @@ from mldebug_mcp.memory.read import read_memory
 from mldebug_mcp.models.base import Model
 from mldebug_mcp.probe.host import read_result
 from mldebug_mcp.report.console import console_for
-from mldebug_mcp.report.diagnosis_terminal import print_diagnosis
-from mldebug_mcp.report.memory_page import memory_html
-from mldebug_mcp.report.pages import page
+from mldebug_mcp.report.pages import memory_html, page
+from mldebug_mcp.report.runs_terminal import print_diagnosis
 from mldebug_mcp.server import make_server
 
 pytestmark = pytest.mark.anyio
@@ -279,8 +278,8 @@ def test_more_rows_than_a_file_of_its_size_holds_are_refused(tmp_path: Path, mon
         file.write_batch(pa.RecordBatch.from_arrays([pa.nulls(200)], schema=schema))
     pq.write_table(pa.table({"loss": np.zeros(200), "step": np.arange(200)}), tmp_path / "a.parquet")
     assert read_run(tmp_path / "a.parquet").records == 200
-    monkeypatch.setattr(arrow, "MANY_ROWS", 100)
-    monkeypatch.setattr(arrow, "ROWS_PER_BYTE", 0)
+    monkeypatch.setattr(tables, "MANY_ROWS", 100)
+    monkeypatch.setattr(tables, "ROWS_PER_BYTE", 0)
     for name in ("a.arrow", "a.parquet"):
         with pytest.raises(InputError, match="200 rows in"):
             inspect_batch(tmp_path / name)

@@ -22,8 +22,7 @@ from uvicorn.server import ServerState
 
 from mldebug_mcp.cli import main
 from mldebug_mcp.server import http as http_module
-from mldebug_mcp.server.http import MAX_BODY
-from mldebug_mcp.server.listener import DEFAULT_HOST, DEFAULT_PORT, PATH, TOKEN_VARIABLE
+from mldebug_mcp.server.http import DEFAULT_HOST, DEFAULT_PORT, MAX_BODY, PATH, TOKEN_VARIABLE
 from tests.conftest import PATIENCE
 
 from .http_process import LEGACY, MODERN, TOKEN, HttpServer, http_server

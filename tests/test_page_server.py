@@ -9,7 +9,7 @@ from threading import Thread
 
 import pytest
 
-from mldebug_mcp.cli.live_page import GRACE, IDLE, LivePage, PageServer
+from mldebug_mcp.cli.live import GRACE, IDLE, LivePage, PageServer
 from mldebug_mcp.logs.follow import FollowedRun
 from tests.conftest import PATIENCE
 

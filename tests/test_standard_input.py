@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mldebug_mcp.cli import inputs, main
+from mldebug_mcp.cli import main, runs
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 TEXT = "".join(f"step {step}: loss {4 - step / 50:.3f}\n" for step in range(1, 100))
@@ -52,7 +52,7 @@ def test_what_is_refused_is_called_standard_input_and_no_folder_of_ours_is_shown
 
 
 def test_more_than_the_limit_is_refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(inputs, "MAX_BYTES", 1000)
+    monkeypatch.setattr(runs, "MAX_BYTES", 1000)
     pipe(monkeypatch, TEXT.encode())
     assert main(["diagnose", "-"]) == 2
     assert "more than 1,000 bytes; save it to a file" in capsys.readouterr().err

@@ -25,8 +25,16 @@ from benchmarks.faults.likeness import write as write_likeness
 from benchmarks.faults.report import Judged
 from benchmarks.faults.trust import Weighed, fit_trust, weighed
 from mldebug_mcp.checks import symptoms
-from mldebug_mcp.judge.calibration import FITTED_FILE, LEAST_SHOWN, Fitted, Powers
-from mldebug_mcp.judge.classifier import ABOUT, LIKENESS_FILE, Likeness, has_a_course
+from mldebug_mcp.judge.calibration import (
+    ABOUT,
+    FITTED_FILE,
+    LEAST_SHOWN,
+    LIKENESS_FILE,
+    Fitted,
+    Likeness,
+    Powers,
+    has_a_course,
+)
 from mldebug_mcp.judge.hypotheses import backgrounds, candidates
 from mldebug_mcp.judge.ranking import Candidate, CauseEvidence, Ranked, not_too_sure, rank, weigh
 from mldebug_mcp.knowledge import catalogue

@@ -25,7 +25,7 @@ _OURS = re.compile(r'<script(?: type="application/json")?>.*?</script>', re.DOTA
 
 def live(folder: Path) -> Parse:
     """The page that `open` shows of a log, and what a notebook shows of the same."""
-    from mldebug_mcp.cli.live_page import LivePage
+    from mldebug_mcp.cli.live import LivePage
     from mldebug_mcp.judge.diagnosis import diagnose
     from mldebug_mcp.logs.follow import FollowedRun
     from mldebug_mcp.report.diagnosis_html import notebook_html
@@ -59,7 +59,7 @@ def check_page(page: str) -> None:
 
 def requested(folder: Path) -> Parse:
     """The server of a page, given any bytes: it shows the page to nobody who does not know its path and name."""
-    from mldebug_mcp.cli.live_page import PageServer
+    from mldebug_mcp.cli.live import PageServer
 
     del folder
     server = PageServer(lambda: SHOWN, clock=lambda: 0.0)

@@ -45,11 +45,10 @@ if TYPE_CHECKING:
         Update,
     )
     from mldebug_mcp.models.batch import RowsAt
-    from mldebug_mcp.models.checkpoints import CheckpointChoice
+    from mldebug_mcp.models.diagnosis import CheckpointChoice, Record
     from mldebug_mcp.models.memory import MemoryEstimate, MemoryReport
     from mldebug_mcp.models.runs import Contest, Coverage, News, Runs
     from mldebug_mcp.models.script import ScriptReport
-    from mldebug_mcp.models.tried import Record
 
 __version__ = "0.1.0"
 
@@ -130,8 +129,8 @@ if not TYPE_CHECKING:  # a type checker would take every name for one that is th
             "choose_checkpoint": "judge.checkpoints",
             "read_record": "judge.record",
             "record_check": "judge.record",
-            "Record": "models.tried",
-            "CheckpointChoice": "models.checkpoints",
+            "Record": "models.diagnosis",
+            "CheckpointChoice": "models.diagnosis",
             "compare_runs": "judge.group_comparison",
             "diagnose_runs": "judge.runs",
             "rows_at": "judge.rows",

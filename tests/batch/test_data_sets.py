@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from tests.batch.kit import Maker
 
-from mldebug_mcp.batch.formats import parquet
+from mldebug_mcp.batch.formats import tables
 from mldebug_mcp.batch.read import open_data
 from mldebug_mcp.cli import main
 from mldebug_mcp.judge import batch_pass, inspect_batch
@@ -47,7 +47,7 @@ def config(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parquet, "MOST_BYTES", 20_000)
+    monkeypatch.setattr(tables, "MOST_BYTES", 20_000)
 
 
 def by_check(answer: BatchInspection) -> dict[str, Any]:
@@ -108,7 +108,7 @@ def test_passes_over_parts_add_up_to_the_pass_over_all(
         Dataset.from_list(rows).save_to_disk(str(path), num_shards=4)
     else:
         parquet.write_table(pa.Table.from_pylist(rows), path, row_group_size=9)
-        monkeypatch.setattr("mldebug_mcp.batch.formats.parquet.MOST_BYTES", 30_000)
+        monkeypatch.setattr("mldebug_mcp.batch.formats.tables.MOST_BYTES", 30_000)
     data = open_data(path, None, config, "sft")
     whole, merged, parts = pass_over(data), BatchPass(), data.parts()
     assert len(parts) > 3

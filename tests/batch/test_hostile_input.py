@@ -14,7 +14,7 @@ import pytest
 from tests.batch.kit import Inspect, Maker
 from tests.hostile.pickles import CALLS, Calling
 
-from mldebug_mcp.batch.formats import json_file
+from mldebug_mcp.batch.formats import tables
 from mldebug_mcp.batch.tokenizer import load_tokenizer
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.judge import inspect_batch
@@ -89,7 +89,7 @@ def test_files_that_are_no_batch_get_a_line(name: str, content: bytes | None, sa
 
 
 def test_a_json_of_more_lists_than_are_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(json_file, "MAX_LISTS", 100)
+    monkeypatch.setattr(tables, "MAX_LISTS", 100)
     (tmp_path / "batch.json").write_text('{"input_ids": [' + "[]," * 100 + "[]]}")
     with pytest.raises(InputError, match="more than 100 lists"):
         inspect_batch(tmp_path / "batch.json")

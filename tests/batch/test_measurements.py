@@ -54,7 +54,7 @@ def test_a_copy_of_another_column_is_seen_whatever_it_is_called(tmp_path: Path) 
 
 
 def test_columns_are_judged_over_all_pieces_of_a_large_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mldebug_mcp.batch.formats.csv_file.CHUNK_CHARACTERS", 300)
+    monkeypatch.setattr("mldebug_mcp.batch.formats.tables.CSV_CHARACTERS", 300)
     columns = table()
     sorted_by: dict[str, list[object]] = {"day": [number // 100 for number in range(200)]}
     assert findings(columns | sorted_by, tmp_path) == {}

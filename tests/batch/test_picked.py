@@ -54,20 +54,20 @@ def test_rows_are_picked_by_number(tmp_path: Path, form: str) -> None:
 
 
 def test_only_the_wanted_row_groups_of_a_parquet_file_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from mldebug_mcp.batch.formats import parquet
+    from mldebug_mcp.batch.formats import tables
 
-    monkeypatch.setattr(parquet, "MOST_BYTES", 2000)
+    monkeypatch.setattr(tables, "MOST_BYTES", 2000)
     path = write(tmp_path, "parquet")
     read: list[int] = []
-    whole = parquet.part_tables
+    whole = tables.ParquetReader.part_tables
 
     def noted(part: Part) -> Iterator[Table]:
         read.append(part.first)
         return whole(part)
 
-    monkeypatch.setattr(parquet, "part_tables", noted)
+    monkeypatch.setattr(tables.ParquetReader, "part_tables", staticmethod(noted))
     (table,) = picked(path, [0, 2499])
-    assert len(parquet.parts(path)) > 2
+    assert len(tables.ParquetReader.parts(path)) > 2
     assert len(read) == 2
     assert table.numbers is not None
     assert table.numbers.tolist() == [0, 2499]

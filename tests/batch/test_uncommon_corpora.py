@@ -138,7 +138,7 @@ def test_a_file_that_ends_inside_an_id_is_reported(dtype: str, left: int, tmp_pa
 def test_no_token_is_lost_behind_the_pieces_in_which_a_file_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mldebug_mcp.batch.formats.token_file.CHUNK_WINDOWS", 4)
+    monkeypatch.setattr("mldebug_mcp.batch.formats.files.CHUNK_WINDOWS", 4)
     for tokens in (4 * 1024, 4 * 1024 + 1, 8 * 1024 - 1, 9 * 1024 + 5):
         path = raw(tmp_path / "train.bin", [np.resize(documents(100)[0], tokens)])
         answer = inspect_batch(path)

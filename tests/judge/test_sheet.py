@@ -23,7 +23,7 @@ from mldebug_mcp.models import Diagnosis
 from mldebug_mcp.report.concise import length
 from mldebug_mcp.report.diagnosis_concise import BRIEF, LIMIT, concise, is_clearly_healthy
 from mldebug_mcp.report.diagnosis_screen import LINES, screen_lines
-from mldebug_mcp.report.diagnosis_terminal import print_diagnosis
+from mldebug_mcp.report.runs_terminal import print_diagnosis
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 LOGS = own_logs()

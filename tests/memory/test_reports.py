@@ -13,7 +13,7 @@ from mldebug_mcp.judge.memory import check_memory, report
 from mldebug_mcp.memory.read import read_memory
 from mldebug_mcp.memory.snapshot import timeline_of
 from mldebug_mcp.report.concise import concise_memory
-from mldebug_mcp.report.memory_page import memory_html
+from mldebug_mcp.report.pages import memory_html
 from tests.memory import scenarios
 from tests.memory.allocator import MIB, Allocator, OutOfMemory
 from tests.memory.conftest import Save
@@ -181,7 +181,7 @@ def test_a_picture_of_a_text_is_refused(tmp_path: Path) -> None:
         "GiB is free."
     )
 
-    from mldebug_mcp.report.memory_page import plot_memory
+    from mldebug_mcp.report.pages import plot_memory
 
     with pytest.raises(InputError, match="no history"):
         plot_memory(read_memory(path), tmp_path / "x.png")

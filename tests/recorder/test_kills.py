@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 from benchmarks.recorder.kills import ALLOWED, kill
 
-from mldebug_mcp.recorder import Recorder, stepping
+from mldebug_mcp.recorder import Recorder
 from tests.recorder.loops import steps
 
 
@@ -19,10 +19,10 @@ def test_what_was_recorded_outlives_a_kill(tmp_path: Path, after: float) -> None
 
 
 def test_a_loop_writes_by_itself_what_is_older_than_a_second(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stepping, "TICK", 3600.0)
+    monkeypatch.setattr("mldebug_mcp.recorder.recorder.TICK", 3600.0)
     ticks = count()
     clock = SimpleNamespace(time=time.time, perf_counter=lambda: 0.01 * next(ticks))
-    monkeypatch.setattr(stepping, "time", clock)
+    monkeypatch.setattr("mldebug_mcp.recorder.recorder.time", clock)
     over: list[float] = []
     with Recorder(tmp_path) as recorder:
         while len(over) < 300:

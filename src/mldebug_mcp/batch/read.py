@@ -42,10 +42,10 @@ from mldebug_mcp.batch.formats import (
     Stated,
     at_prefix,
     format_of,
-    jsonl,
     other_formats_note,
 )
 from mldebug_mcp.batch.formats.files import held_out_note
+from mldebug_mcp.batch.formats.tables import MAX_LINE_BYTES, JsonLinesReader, object_in
 from mldebug_mcp.batch.roles import Words
 from mldebug_mcp.batch.sequences import Ints, Ragged, offsets_of
 from mldebug_mcp.batch.text_problems import chat_problems, lost_text, text_problems
@@ -114,7 +114,7 @@ def count_rows(path: Path) -> int:
     reader = format_of(path)
     if reader.NAME in IN_PARTS:
         return reader.rows(path) or 0
-    if reader.NAME == jsonl.NAME:
+    if reader.NAME == JsonLinesReader.NAME:
         return sum(1 for _ in _lines(path))
     return sum(map(rows_of, reader.tables(path)))
 
@@ -148,7 +148,7 @@ def joined(tables: Sequence[Table]) -> Table:
 
 def _tables_with(path: Path, wanted: Ints) -> Iterator[Table]:
     reader = format_of(path)
-    if reader.NAME == jsonl.NAME:
+    if reader.NAME == JsonLinesReader.NAME:
         yield from _of_lines(path, wanted)
         return
     if reader.NAME not in IN_PARTS:
@@ -177,7 +177,7 @@ def _of_lines(path: Path, wanted: Ints) -> Iterator[Table]:
     sought, last = set(wanted.tolist()), int(wanted[-1])
     numbers, records = [], []
     for number, line in enumerate(_lines(path)):
-        record = jsonl.object_in(line) if number in sought else None
+        record = object_in(line) if number in sought else None
         if record is not None:
             numbers.append(number)
             records.append(record)
@@ -189,7 +189,7 @@ def _of_lines(path: Path, wanted: Ints) -> Iterator[Table]:
 def _lines(path: Path) -> Iterator[bytes]:
     """Yield the lines that hold rows."""
     with open_input(path) as file:
-        while line := file.readline(jsonl.MAX_LINE_BYTES):
+        while line := file.readline(MAX_LINE_BYTES):
             if line.lstrip(b"\xef\xbb\xbf \t")[:1] == b"{":
                 yield line
 

@@ -211,11 +211,11 @@ def do_memory(options: argparse.Namespace) -> int:
         snapshot = read_memory(options.path)
         answer = report(snapshot, read_memory(options.against) if options.against else None, options.focus)
     if options.png:
-        from mldebug_mcp.report.memory_page import plot_memory
+        from mldebug_mcp.report.pages import plot_memory
 
         plot_memory(snapshot, options.png)
     if options.html:
-        from mldebug_mcp.report.memory_page import write_memory_html
+        from mldebug_mcp.report.pages import write_memory_html
 
         write_memory_html(snapshot, answer, options.html)
     if options.json:

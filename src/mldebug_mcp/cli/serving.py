@@ -143,8 +143,7 @@ def do_serve(options: argparse.Namespace) -> int:
 
 def _serve_http(access: Access, settings: dict[str, Any]) -> int:
     from mldebug_mcp.server import helpers, make_server
-    from mldebug_mcp.server.http import serve_http
-    from mldebug_mcp.server.listener import listen
+    from mldebug_mcp.server.http import listen, serve_http
 
     listener = listen(**settings)
     lines = [f"MCP at {listener.url}; Ctrl+C ends it", *listener.warnings]

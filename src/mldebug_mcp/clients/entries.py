@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import copy
 import json
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
-from mldebug_mcp.clients import jsonc, toml
+from mldebug_mcp.clients import jsonc
 from mldebug_mcp.clients.table import Client
 from mldebug_mcp.core.errors import InputError
 
@@ -71,8 +72,8 @@ def put_entry(text: str, entry: Entry, where: str, *, toml_file: bool) -> str:
     """
     mark = BYTE_ORDER_MARK if text.startswith(BYTE_ORDER_MARK) else ""
     text = text.removeprefix(mark)
-    grammar = toml if toml_file else jsonc
-    before = grammar.read(text, where)
+    read, put = (_read_toml, _put_toml) if toml_file else (jsonc.read, jsonc.put)
+    before = read(text, where)
     path = (entry.client.servers, entry.name)
     old = _find(before, path, where)
     if old is None:
@@ -82,8 +83,8 @@ def put_entry(text: str, entry: Entry, where: str, *, toml_file: bool) -> str:
         fields = entry.fields(_kept(old, entry))
         changes = {(*path, key): value for key, value in fields.items() if old.get(key) != value}
     for place, value in changes.items():
-        text = grammar.put(text, place, value, where)
-    _refuse_loss(grammar.read(text, where), before, changes, where)
+        text = put(text, place, value, where)
+    _refuse_loss(read(text, where), before, changes, where)
     return mark + text
 
 
@@ -137,3 +138,40 @@ def _refuse_loss(
     # As JSON, for a NaN in TOML is not equal to itself.
     if json.dumps(after, default=str, sort_keys=True) != json.dumps(expected, default=str, sort_keys=True):
         raise InputError(f"{where} cannot be edited without changing other settings; paste what --print shows by hand")
+
+
+# TOML, with comments and layout kept by tomlkit.
+
+
+def _read_toml(text: str, where: str) -> dict[str, Any]:
+    """Return the settings.
+
+    Raises:
+        InputError: with the line, if the text is not TOML.
+    """
+    try:
+        return tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise InputError(f"{where} is not valid TOML and was left alone: {error}") from None
+
+
+def _put_toml(text: str, path: Sequence[str], value: object, where: str) -> str:
+    """Return the text with the value at a path of keys; tables that lack are added at the end.
+
+    Raises:
+        InputError: if tomlkit cannot edit the text.
+    """
+    import tomlkit
+    from tomlkit.exceptions import TOMLKitError
+
+    try:
+        document = tomlkit.parse(text)
+        parent: Any = document
+        for key in path[:-1]:
+            if key not in parent:
+                parent[key] = tomlkit.table(is_super_table=True)
+            parent = parent[key]
+        parent[path[-1]] = value
+        return tomlkit.dumps(document)
+    except TOMLKitError as error:
+        raise InputError(f"{where} cannot be edited: {error}; paste what --print shows by hand") from None

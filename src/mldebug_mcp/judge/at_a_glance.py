@@ -25,7 +25,7 @@ from mldebug_mcp.models.base import NO_FAULTS, SOUND, Glance
 
 if TYPE_CHECKING:
     from mldebug_mcp.models.batch import BatchInspection
-    from mldebug_mcp.models.checkpoints import CheckpointChoice
+    from mldebug_mcp.models.diagnosis import CheckpointChoice
     from mldebug_mcp.models.knowledge import ErrorExplanation
     from mldebug_mcp.models.memory import MemoryReport
     from mldebug_mcp.models.probe import ProbeResult

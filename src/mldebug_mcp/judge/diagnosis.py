@@ -26,7 +26,7 @@ from mldebug_mcp.core.lazy import dataclass, replace
 from mldebug_mcp.core.paths import expanded
 from mldebug_mcp.core.text import capitalised, figure, percent, shorten
 from mldebug_mcp.judge.at_a_glance import glance_at_verdict
-from mldebug_mcp.judge.calibration import fitted
+from mldebug_mcp.judge.calibration import evidence_from_classifier, fitted, shipped
 from mldebug_mcp.judge.causes import (
     HARDLY,
     OUT,
@@ -37,7 +37,6 @@ from mldebug_mcp.judge.causes import (
     with_fitting_fixes,
 )
 from mldebug_mcp.judge.checkpoints import checkpoint_choice
-from mldebug_mcp.judge.classifier import evidence_from_classifier, shipped
 from mldebug_mcp.judge.columns.facts import column_facts, evidence_from_columns, with_reasons
 from mldebug_mcp.judge.comparison import compare, suspects
 from mldebug_mcp.judge.evidence import (
@@ -94,8 +93,8 @@ from mldebug_mcp.models.diagnosis import DerivedFact
 
 if TYPE_CHECKING:
     from mldebug_mcp.judge.reader import Reader
+    from mldebug_mcp.models.diagnosis import Tried
     from mldebug_mcp.models.script import ScriptReport
-    from mldebug_mcp.models.tried import Tried
 
 # What was read of a run, in numbers: the head of a diagnosis.
 

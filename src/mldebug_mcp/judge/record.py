@@ -25,7 +25,7 @@ from mldebug_mcp.judge.tried import entries_of, still_open, verdicts
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.logs import Run, read_run
 from mldebug_mcp.logs.read import record_file
-from mldebug_mcp.models.tried import Record, Tried
+from mldebug_mcp.models.diagnosis import Record, Tried
 
 MAX_MEASURED = 20
 LONGEST_WORDS = 1000

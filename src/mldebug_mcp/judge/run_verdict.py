@@ -19,7 +19,7 @@ from mldebug_mcp.logs.names.metrics import is_loss
 from mldebug_mcp.logs.names.quantities import LOSSES, PAIRS, Quantity
 from mldebug_mcp.models import Finding, Hypothesis, MetricToLog, NextStep, Reason, RunSummary, RunVerdict, Sheet, State
 from mldebug_mcp.models.base import NO_FAULTS, OTHER, SOUND
-from mldebug_mcp.models.tried import Tried
+from mldebug_mcp.models.diagnosis import Tried
 
 SHOWN = 8
 _OTHERS = LOSSES | PAIRS | {Quantity.REWARD, Quantity.PERPLEXITY, Quantity.BITS}

@@ -151,7 +151,7 @@ def _with_reader(
     findings: list[ScriptFinding], reader: Reader, scripts: Sequence[Roles], notes: list[str]
 ) -> list[ScriptFinding]:
     """Return findings with those of a reader, by file and line; of a script that it cannot read a note."""
-    from mldebug_mcp.judge.script_reader import script_findings
+    from mldebug_mcp.judge.reader import script_findings
 
     training = _that_train(scripts)
     asked = failed = 0

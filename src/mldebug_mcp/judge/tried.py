@@ -12,7 +12,7 @@ from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.text import shorten
 from mldebug_mcp.logs import Run
 from mldebug_mcp.logs.read import existing_record
-from mldebug_mcp.models.tried import Tried
+from mldebug_mcp.models.diagnosis import Tried
 
 MAX_RECORD_BYTES = 16 * 1024 * 1024
 """Bytes of a record that are read: some ten thousand entries."""

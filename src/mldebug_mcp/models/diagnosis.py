@@ -11,8 +11,125 @@ from mldebug_mcp.core.errors import MissingExtraError
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import percent
 from mldebug_mcp.models.base import AtAGlance, Citation, Glance, Model, NextCall, Number, RankedCause, Text, empty_list
-from mldebug_mcp.models.checkpoints import CheckpointChoice
-from mldebug_mcp.models.tried import Tried
+
+# The answer to "which checkpoint shall I keep?".
+
+
+class CheckpointFact(Model):
+    """A checkpoint of a run, with its value of the metric."""
+
+    name: Text = Field(description="Its path from the folder of the run.")
+    step: Number | None = Field(None, description="Where it was saved, on the axis of the log; null: not known.")
+    value: Number | None = Field(None, description="The metric there; null where it was not evaluated.")
+    evaluated: Literal["there", "between", "by its name", "no"] = Field(
+        "no", description="there: at its step. between: the value is read off between two evaluations."
+    )
+    as_good: bool = Field(False, description="Whether noise alone could part it from the best evaluation.")
+    note: Text = Field("", description="What is wrong with it, or how it was matched.")
+
+
+class CheckpointChoice(Model):
+    """Which checkpoint of a run to keep, by the metric that its author chose."""
+
+    at_a_glance: Glance | None = Field(None, description="What to read first; null inside of a diagnosis.")
+    keep: Text = Field("", description="The one to keep, from the folder of the run; empty where that is unknown.")
+    verdict: Literal["clear", "within noise", "too few evaluations", "not evaluated"] = Field(
+        description="clear: no other is as good. within noise: others may be as good."
+    )
+    summary: Text = Field(description="The answer in a few sentences.")
+    metric: Text = Field("", description="The metric that decides.")
+    better: Literal["higher", "lower", ""] = Field("", description="Which way it is better.")
+    chosen_by: Text = Field("", description="Who chose that metric: a setting, a state, a name, or this kind of run.")
+    evaluations: int = Field(0, description="Finite values of the metric.")
+    value: Number | None = Field(None, description="Its value at the one to keep.")
+    best: Number | None = Field(None, description="Its best value in the log.")
+    best_step: Number | None = Field(None, description="Where that is.")
+    best_saved: bool = Field(False, description="Whether a checkpoint of that evaluation is there.")
+    noise: Number | None = Field(None, description="Standard deviation from one evaluation to the next; null: unknown.")
+    band: Number | None = Field(None, description="A smaller difference may be noise.")
+    as_good: list[Text] = Field(
+        default_factory=empty_list, description="Others that noise alone could part from the best."
+    )
+    checkpoints: list[CheckpointFact] = Field(
+        default_factory=empty_list, description="All of them, in order of their steps."
+    )
+    notes: list[Text] = Field(default_factory=empty_list, description="What was taken for granted or left out.")
+
+
+# The record of what was tried on a run: hypotheses, checks and changes, what they predicted and what came.
+
+
+_ID = r"^[a-z0-9_.]{0,80}$"
+_TIME = r"^\d{4}-\d\d-\d\dT[0-9:.+Z-]{5,30}$"
+"""What ids and times look like: whoever writes into a folder may write a record."""
+MAX_CHANCE_OF_RULED_OUT = 0.1
+"""Probability from which a cause that a check refutes is not called ruled out. Chosen: it may still lead."""
+
+
+class Tried(Model):
+    """A check that was made or a change that was tried, or one that is planned: an entry of the record."""
+
+    at: str = Field(pattern=_TIME, description="When it was recorded, in UTC (ISO 8601).")
+    cause: str = Field(pattern=_ID, description="The hypothesis: the id of a cause.")
+    check: str = Field("", pattern=_ID, description="The id of the check, such as lr_too_high.1; empty for a change.")
+    done: Text = Field(description="The check that was made, or what was changed, as it was recorded.")
+    predicted: Text = Field("", description="What would show that the cause is there.")
+    predicted_otherwise: Text = Field("", description="What would show that it is not.")
+    outcome: Literal["open", "confirms", "refutes"] = Field("open", description="open: no verdict yet.")
+    measured: dict[str, Number] = Field(default_factory=dict, description="What came, in numbers, by name.")
+    compared: Text = Field("", description="What comparing runs with the change and without it gave.")
+    before: Number | None = Field(None, description="Probability of the cause before this outcome.")
+    after: Number | None = Field(None, description="Probability of the cause with it.")
+    note: Text = Field("", description="What whoever recorded it wrote.")
+    version: str = Field("", pattern=r"^[0-9A-Za-z.+-]{0,40}$", description="The version of mldebug-mcp that wrote it.")
+
+    @property
+    def rules_out(self) -> bool:
+        """Whether it refutes the cause, and the cause has hardly a chance after it; unknown chances do not count."""
+        return self.outcome == "refutes" and (self.after is None or self.after < MAX_CHANCE_OF_RULED_OUT)
+
+    def verdict(self) -> str:
+        """Return what it says of its cause, in words."""
+        if self.outcome == "refutes":
+            return "ruled out" if self.rules_out else "contradicted"
+        return {"open": "open", "confirms": "confirmed"}[self.outcome]
+
+    def by(self) -> str:
+        """Return what gave the verdict, in words."""
+        return f"check {self.check}" if self.check else "a change"
+
+    def line(self) -> str:
+        """Return it in a line."""
+        measured = ", ".join(f"{name}={_figure(value)}" for name, value in self.measured.items())
+        came = "; ".join(part for part in (measured, self.compared, self.note) if part)
+        left = (
+            f" ({percent(self.after)} after it)" if self.verdict() == "contradicted" and self.after is not None else ""
+        )
+        said = f"{self.cause}: {self.verdict()} on {self.at[:10]}{left} by {self.by()} ({self.done})"
+        return said + (f": {came}" if came else "")
+
+
+class Record(Model):
+    """What was tried on a run, the oldest first."""
+
+    path: Text = Field(description="The run, as it was named.")
+    file: Text = Field(description="Where the record stands.")
+    tried: list[Tried] = Field(default_factory=empty_list, description="All entries.")
+    ruled_out: list[str] = Field(
+        default_factory=empty_list,
+        description="Causes whose last verdict refutes them and leaves them hardly a chance.",
+    )
+    contradicted: list[str] = Field(
+        default_factory=empty_list, description="Causes whose last verdict refutes them, and that may be all the same."
+    )
+    confirmed: list[str] = Field(default_factory=empty_list, description="Causes whose last verdict confirms them.")
+    open: list[Text] = Field(default_factory=empty_list, description="Checks and changes without a verdict yet.")
+    notes: list[Text] = Field(default_factory=empty_list, description="What could not be read.")
+
+
+def _figure(value: float) -> str:
+    return f"{value:.4g}"
+
 
 if TYPE_CHECKING:
     import pandas as pd

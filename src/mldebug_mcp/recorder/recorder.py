@@ -3,24 +3,509 @@
 from __future__ import annotations
 
 import atexit
+import math
 import os
 import sys
+import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from mldebug_mcp.recorder.alarm import Alarm, Looks
-from mldebug_mcp.recorder.late import Value, event_now
-from mldebug_mcp.recorder.recording import Recording
-from mldebug_mcp.recorder.stepping import Stepping
+from mldebug_mcp.capture import save_batch
+from mldebug_mcp.recorder.alarm import Alarm, Looks, Watchdog
+from mldebug_mcp.recorder.batches import Batches, Step, complete
+from mldebug_mcp.recorder.late import Budget, Draft, Late, Value, event_now, guarded, number_of
+from mldebug_mcp.recorder.recording import Record, Recording
 from mldebug_mcp.recorder.watched import Place, place_in_world, settings_of
 
 if TYPE_CHECKING:
     from torch import nn
+
+    from mldebug_mcp.recorder.watched import Watched
+
+# Does the loss leave its course? Told step by step, from the last values alone.
+
+
+WINDOW = 64
+"""Losses that the course is made of. Chosen: long enough for a median, short enough to follow a falling loss."""
+MIN_LOSSES_BEFORE_SPIKE = 20
+"""Losses before a spike is reported. Chosen: the first ones of a run fall far."""
+MIN_SPIKE_SIGMAS = 8.0
+"""Standard deviations above the median. Chosen: a healthy run of a million steps reaches six."""
+RISE = 1.1
+"""... and times the median itself. Chosen: where the loss hardly varies, eight of its deviations are nothing."""
+COURSE_EVERY = 8
+"""Losses between two looks at the course. Chosen: two medians take longer than all else of a step."""
+REST = 25
+"""Steps after a spike in which none is reported. Chosen: one spike takes some steps to come back."""
+_SIGMA = 1.4826
+"""Standard deviations in a median absolute deviation of a normal distribution."""
+
+
+class Course:
+    """Takes losses one by one."""
+
+    def __init__(self) -> None:
+        self._last: deque[float] = deque(maxlen=WINDOW)
+        self.bound = math.inf
+        """The loss up to which nothing is odd."""
+        self._taken = self._rests_until = 0
+        self._lost = False
+
+    def take(self, loss: float) -> str:
+        """Return "nonfinite" at the first value that is not finite, "spike" at a jump, else ""."""
+        if not math.isfinite(loss):
+            first, self._lost = not self._lost, True
+            return "nonfinite" if first else ""
+        spike = loss > self.bound and self._taken >= self._rests_until
+        if spike:
+            self._rests_until = self._taken + REST
+        self._lost = False
+        self._last.append(loss)
+        self._taken += 1
+        if self._taken % COURSE_EVERY == 0 and self._taken >= MIN_LOSSES_BEFORE_SPIKE:
+            self.bound = _bound(self._last)
+        return "spike" if spike else ""
+
+
+def _bound(losses: Collection[float]) -> float:
+    """Return the loss above which one is off the course of these."""
+    level = median(losses)
+    spread = _SIGMA * median([abs(loss - level) for loss in losses])
+    return level + max(MIN_SPIKE_SIGMAS * spread, (RISE - 1) * abs(level))
+
+
+# What is kept of a step at which the loss left its course: the batch, and an event that says where it is.
+
+
+UNKNOWN_ORIGIN = "where it began is not known: an earlier step may have spoilt the weights, or values came too late"
+
+FOLDER = "batches"
+MOST_BATCHES = 8
+"""Batches that are saved of a run. Chosen: the first spikes tell, and a run in trouble has hundreds."""
+MOST_BYTES = 64 * 1024 * 1024
+"""Bytes of a batch that is saved."""
+
+
+class Incidents:
+    """Saves batches next to a recording.
+
+    Args:
+        folder: Where they go.
+        mark: What stands in their names: the rank, where there are several.
+    """
+
+    def __init__(self, folder: Path, mark: str) -> None:
+        self._folder, self._mark, self._saved = folder, mark, 0
+
+    def save(self, step: int, batch: Value) -> str:
+        """Save the batch of a step; return the name of its file, "" where it cannot be saved or enough are."""
+        columns = columns_of(batch)
+        if not columns or self._saved >= MOST_BATCHES or _bytes_of(columns) > MOST_BYTES:
+            return ""
+        ending = ".pt" if "torch" in sys.modules else ".json"
+        file = self._folder / FOLDER / f"step-{step}{self._mark}{ending}"
+        try:
+            save_batch(columns, file)
+        except (ValueError, TypeError, AttributeError, OSError, RuntimeError) as error:
+            sys.stderr.write(f"mldebug_mcp.recorder: the batch of step {step} cannot be saved: {error}\n")
+            return ""
+        self._saved += 1
+        return f"{FOLDER}/{file.name}"
+
+
+def columns_of(batch: Value) -> dict[str, Value]:
+    """Return a batch as columns; a pair of tensors is inputs and labels, more are numbered."""
+    if batch is None:
+        return {}
+    if isinstance(batch, Mapping) or hasattr(batch, "items"):
+        return {str(name): value for name, value in batch.items() if value is not None}
+    if not isinstance(batch, tuple | list):
+        return {"inputs": batch}
+    if batch and all(isinstance(row, Mapping) for row in batch):
+        return {str(name): [row.get(name) for row in batch] for name in batch[0]}
+    names = ["inputs", "labels"] if len(batch) == 2 else [f"column_{at}" for at in range(len(batch))]
+    return dict(zip(names, batch, strict=True))
+
+
+def _bytes_of(columns: Mapping[str, Value]) -> int:
+    return sum(column.numel() * column.element_size() for column in columns.values() if hasattr(column, "element_size"))
+
+
+# From drafts of records to lines in the file, as soon as their values are there, and what they tell of the loss.
+
+
+TICK = 0.5
+"""Seconds after which the background thread writes what there is. Chosen: a kill costs less than a second, and
+records that are written together cost half of what they cost one by one."""
+OVERDUE = 0.75
+"""Seconds after which the loop itself writes what there is: the thread does not get its turn."""
+LOSS = "train/loss"
+"""The name of the loss that is followed."""
+
+
+class Stream:
+    """Writes the records of one process, in order.
+
+    Args:
+        recording: The file.
+        batches: Where batches are saved; None where they are not.
+        inputs: Returns what the model was called with last, where the loop did not show its batch.
+        incident: Is called when the loss leaves its course.
+    """
+
+    def __init__(
+        self,
+        recording: Recording,
+        batches: Incidents | None,
+        inputs: Callable[[], Value],
+        incident: Callable[[], None],
+    ) -> None:
+        self.recording = recording
+        self._batches, self._inputs, self._incident = batches, inputs, incident
+        self._lock, self._writing = threading.RLock(), threading.RLock()  # who takes both takes the second first
+        self._late, self._course = Late(), Course()
+        self._ready: list[Draft] = []
+        self._flushed = 0.0
+        self._lost = False
+        self._skipped = self._tokens = 0
+        self._scale = 0.0
+        self._over = threading.Event()
+        self.is_started = self.is_closed = False
+
+    def put(self, draft: Draft, now: float) -> None:
+        """Take a draft; its loss is followed now if it is here, and it is written with those of the next moment."""
+        values, course, late = draft.values, self._course, self._late
+        loss: Value = values.get(LOSS)
+        is_odd = type(loss) is not float or not -math.inf < loss <= course.bound
+        if is_odd or draft.away or draft.origin or self._lost or late.waiting:
+            with self._lock:
+                late.put(draft, now)
+                incidents = self._settle(now) if draft.away else self._follow(draft)
+            for what, odd in incidents:
+                self._tell(what, odd)
+        else:
+            course.take(loss)
+            draft.batch = None
+            late.sent.append(draft)
+        if now - self._flushed >= OVERDUE:
+            self.write()
+
+    def write(self, *last: Record, wait: bool = False) -> None:
+        """Write the records whose values are there, and at once behind them what is complete.
+
+        Args:
+            last: Records that are complete.
+            wait: Whether to wait for values that are on their way.
+        """
+        with self._writing:
+            with self._lock:
+                self._flushed = time.perf_counter()
+                incidents = self._settle(self._flushed, wait=wait)
+                drafts, self._ready = self._ready, []
+            self._complete(drafts)
+            self.recording.write(*[draft.values for draft in drafts], *last)
+        for what, draft in incidents:
+            self._tell(what, draft)
+
+    def start(self, also: Callable[[], None]) -> None:
+        """Start the thread that writes what arrives while the loop does something else; it calls this each time."""
+        self.is_started = True
+        threading.Thread(target=self._tick, args=(also,), name="mldebug-recorder", daemon=True).start()
+
+    def close(self, last: Record) -> None:
+        """Write what is on its way, and a last record."""
+        self.write(wait=True)
+        self.write(last)
+        self.is_closed = True
+        self._over.set()
+        self.recording.close()
+
+    def _tick(self, also: Callable[[], None]) -> None:
+        while not self._over.wait(TICK):
+            self.write()
+            also()
+
+    @guarded
+    def _complete(self, drafts: Sequence[Draft]) -> None:
+        complete(drafts)
+
+    def _settle(self, now: float, *, wait: bool = False) -> list[tuple[str, Draft]]:
+        """Take the drafts whose values have arrived; return what the losses of those from a device tell."""
+        incidents: list[tuple[str, Draft]] = []
+        for draft in self._late.arrived(now, wait=wait):
+            values = draft.values
+            if draft.tokens:
+                self._tokens += draft.tokens
+                values["num_tokens"] = self._tokens
+            if (scale := values.get("loss_scale")) is not None:
+                self._skipped += scale < self._scale
+                self._scale = scale
+                values["skipped_steps"] = self._skipped
+            self._ready.append(draft)
+            if draft.away:
+                incidents += self._follow(draft)
+        return incidents
+
+    def _follow(self, draft: Draft) -> Sequence[tuple[str, Draft]]:
+        """Return a draft with "spike" or "nonfinite" where it says that of the loss; else its batch is not kept."""
+        loss = draft.values.get(LOSS)
+        what = self._course.take(loss) if isinstance(loss, float) else ""
+        if draft.origin and not self._lost:
+            self._lost = True  # gradients are lost a step before the loss is
+            return [("nonfinite", draft)]
+        if self._lost:
+            what = "spike" if what == "spike" else ""
+            self._lost = bool(draft.origin) or not isinstance(loss, float) or not math.isfinite(loss)
+        if what:
+            return [(what, draft)]
+        draft.batch = None
+        return ()
+
+    @guarded
+    def _tell(self, what: str, draft: Draft) -> None:
+        """Record that the loss left its course: with the batch, and where values that are not finite began."""
+        self._incident()
+        step = int(draft.values["step"])
+        event: dict[str, object] = {"step": step, "event": what, "value": draft.values.get(LOSS)}
+        if self._batches is not None:
+            file = self._batches.save(step, draft.batch if draft.batch is not None else self._inputs())
+            event |= {"batch": file} if file else {}
+        if what == "nonfinite" and draft.origin is not None:
+            event["began"] = draft.origin
+        elif what == "nonfinite" and draft.sizes:
+            event["note"] = UNKNOWN_ORIGIN
+        self.write(event)
+
+
+# Memory of the process and of its GPU, at most a few times a second.
+
+
+MEMORY_EVERY = 0.25
+"""Seconds between two readings. Chosen: the allocator's counts take a tenth of a millisecond."""
+_STATM = Path("/proc/self/statm")
+GIB = 2.0**30
+
+
+class Memory:
+    """Reads the memory when it is due."""
+
+    def __init__(self) -> None:
+        self.due = 0.0
+        """When it is to be read again, in seconds of `time.perf_counter`."""
+        self._is_there = _STATM.exists()
+
+    def read(self, into: dict[str, object], now: float, *, on_gpu: bool) -> None:
+        """Put the memory in GiB into a record, by name."""
+        self.due = now + MEMORY_EVERY
+        if on_gpu:
+            cuda = sys.modules["torch"].cuda
+            into["memory/allocated_gib"] = cuda.memory_allocated() / GIB
+            into["memory/reserved_gib"] = cuda.memory_reserved() / GIB
+        elif self._is_there:
+            with _STATM.open("rb", buffering=0) as file:
+                pages = int(file.read().split()[1])
+            into["host_memory_gib"] = pages * os.sysconf("SC_PAGE_SIZE") / GIB
+
+
+# The steps of a loop, begun and ended by whoever makes them: a plain loop, or the callback of a framework.
+
+
+LOSSES = ("loss", "train_loss", LOSS)
+"""Names under which a loop logs the loss that is followed."""
+
+
+class Stepping:
+    """Takes what belongs to each step, and hands it on when the step is over.
+
+    Args:
+        recording: The file.
+        place: The rank of this process, and how many there are.
+        every: Steps between two looks into the model.
+        keep_batches: Whether the batch is saved when the loss leaves its course.
+        hang_after: Seconds without a step after which the stacks are written down.
+    """
+
+    def __init__(
+        self, recording: Recording, place: Place, every: int, *, keep_batches: bool, hang_after: float
+    ) -> None:
+        folder = recording.path.parent
+        saved = Incidents(folder, place.mark) if keep_batches else None
+        self._stream = Stream(recording, saved, self._inputs, self._look_soon)
+        self._watchdog = Watchdog(hang_after, folder, (place.rank, place.mark), self._stream.write)
+        self._batches = Batches(recording.describe, (place.rank, place.world))
+        self._memory, self._looks, self._look_now = Memory(), Budget(every), False
+        self._watched: list[Watched] = []
+        self._on_gpu, self._now = False, time.perf_counter
+        self._has_scaler = False
+        self._waited = 0.0
+        """Seconds that the loop waited for the batches of the next step."""
+        self.seconds = 0.0
+        """What all steps took."""
+        self.step_now: Step | None = None
+        """The step that is being made."""
+        self._last = 0
+        self.sees_losses = False
+        """Whether the losses of single steps are seen, in the outputs of the model or as the loop logs them."""
+
+    @property
+    def number(self) -> int:
+        """The number of the step that is being made, or of the last one."""
+        return self.step_now.number if self.step_now is not None else self._last
+
+    def log(self, **values: Value) -> None:
+        """Record numbers, or tensors of one number, under their names; `loss` is the one that is followed.
+
+        Within a step they belong to it, and several losses of one step are averaged. Otherwise, as those of an
+        evaluation, they are a record of their own at the last step. Names tell what a number is, as in any log:
+        `loss`, `eval_loss`, `accuracy`, `kl_loss`.
+
+        Raises:
+            ValueError: a tensor holds more than one number, or none.
+        """
+        step = self.step_now
+        if step is None:
+            self.put(self._last, values)
+            return
+        for name, value in values.items():
+            number = value if type(value) is float else _number(name, value)
+            if name in LOSSES:
+                step.losses += (number,)
+                if type(number) is float and not math.isfinite(number):
+                    step.is_nonfinite = True
+            elif type(number) is float:
+                step.values[name] = number
+            else:
+                step.put(name, number)
+
+    def put(self, number: int, values: Mapping[str, Value]) -> None:
+        """Record numbers of a step that is over, or of a loop that others make; see `log`.
+
+        Raises:
+            ValueError: a tensor holds more than one number, or none.
+        """
+        draft = Draft({"step": number})
+        for name, value in values.items():
+            draft.put(LOSS if name in LOSSES else name, _number(name, value))
+        self._last = max(self._last, number)
+        if values and not self._stream.is_closed:
+            self._stream.put(draft, time.perf_counter())
+
+    def configure(self, settings: Mapping[str, Value]) -> None:
+        """Record settings of the run, such as the arguments of the script."""
+        self._stream.recording.describe({"settings": dict(settings)})
+
+    def note_rows(self, loader: Value, accumulation: int = 1, skipped: int = 0) -> None:
+        """Note the rows of the batches of a loader that others iterate; `take_rows` puts them into a step.
+
+        Args:
+            loader: The loader, of torch or of Accelerate.
+            accumulation: Batches of a step.
+            skipped: Steps made before a resume, whose batches the loader passes over.
+        """
+        self._batches.watch(loader, accumulation, skipped)
+
+    def take_batch(self, batch: Value) -> None:
+        """Put the rows of a batch into the step, by the keys of their tokens where it is on the CPU."""
+        if self.step_now is not None:
+            self._batches.take(self.step_now, batch)
+
+    def take_rows(self, batches: int) -> None:
+        """Put the rows of the next batches of the noted loader into the step."""
+        step, noting = self.step_now, self._batches.noting
+        if step is not None and noting is not None:
+            for _ in range(batches):
+                step.rows += (noting.next_rows(),)
+
+    def begin(self, batch: Value = None, number: int | None = None, waited: float = 0.0) -> Step:
+        """Begin a step, where neither `step` nor `steps` fits, and return it.
+
+        Args:
+            batch: Its batch.
+            number: Which step it is, counted from 1; the next by default.
+            waited: Seconds that the loop waited for the batch before.
+        """
+        if self.step_now is not None:
+            self.end()
+        if not self._stream.is_started:
+            self._stream.start(self._watchdog.look)
+        number = self._last + 1 if number is None else number
+        deep = False
+        if self._look_now or number >= self._looks.next_step:
+            deep = bool(self._watched) and (self._look_now or self._looks.allows(number, self.seconds))
+        watchdog, now = self._watchdog, time.perf_counter()
+        self.step_now = step = Step(number, now, self._now, deep=deep)
+        if batch is not None:
+            step.batch = batch
+        if watchdog.hangs:
+            watchdog.went_on()
+        watchdog.step, watchdog.since = number, now
+        self._waited += waited
+        if deep or self._has_scaler:
+            for watched in self._watched:
+                watched.begin(step)
+        return step
+
+    def end(self) -> None:
+        """End the step that was begun, if one was."""
+        step, self.step_now = self.step_now, None
+        if step is not None:
+            self._last = step.number
+            self._finish(step)
+
+    @guarded
+    def _finish(self, step: Step) -> None:
+        if step.deep or step.is_nonfinite or self._has_scaler or "learning_rate" not in step.values:
+            for watched in self._watched:
+                watched.end(step)
+        if step.deep:
+            self._looks.spent(step.number, step.cost)
+            self._look_now = False
+        values, watchdog, waited, now = step.values, self._watchdog, self._waited, time.perf_counter()
+        values["time/step_s"] = wall = now - step.began + waited
+        values["timestamp"] = time.time()
+        if waited:
+            values["time/data_s"] = waited
+            self._waited = 0.0
+        self.seconds += wall
+        losses = step.losses or step.model_losses
+        if losses:
+            self.sees_losses = True
+            step.put(LOSS, losses[0] if len(losses) == 1 else step.loss())
+        if self._on_gpu:
+            step.away = True
+        if now >= self._memory.due:
+            self._memory.read(values, now, on_gpu=self._on_gpu)
+        if watchdog.hangs:
+            watchdog.went_on()
+        watchdog.since = now
+        step.column = step.labels = None  # the record waits to be written, the batch need not
+        self._stream.put(step, now)
+
+    def _look_soon(self) -> None:
+        self._look_now = True
+
+    def _inputs(self) -> Value:
+        """Return what the model was called with last: the batch, where the loop did not show it."""
+        for watched in self._watched:
+            if watched.inputs is not None:
+                args, kwargs = watched.inputs
+                return kwargs or (args[0] if len(args) == 1 else args)
+        return None
+
+
+def _number(name: str, value: Value) -> Value:
+    """Return a number that is logged; of a tensor on a device a tensor."""
+    if hasattr(value, "numel") and value.numel() != 1:
+        raise ValueError(f"log({name}=…): a tensor of {value.numel()} numbers; log its mean, or single numbers")
+    return number_of(value)
+
 
 # `Recorder`: what a training loop tells step by step, at next to no cost, in a file that our readers know.
 

@@ -16,9 +16,7 @@ from mldebug_mcp.judge.sheet import USUAL, lines_of
 from mldebug_mcp.judge.what_to_log import LEAST_STEPS
 from mldebug_mcp.models import Comparison, Diagnosis, Finding, Hypothesis, RunSummary, RunVerdict, Update
 from mldebug_mcp.models.base import OTHER, SOUND
-from mldebug_mcp.models.checkpoints import CheckpointChoice
-from mldebug_mcp.models.diagnosis import CurveFact, QuantityFact, Sheet
-from mldebug_mcp.models.tried import Tried
+from mldebug_mcp.models.diagnosis import CheckpointChoice, CurveFact, QuantityFact, Sheet, Tried
 from mldebug_mcp.report.concise import DIGITS, fitted, length, quoted_once, rounded
 from mldebug_mcp.report.sections import worth_showing
 

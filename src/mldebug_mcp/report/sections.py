@@ -23,8 +23,7 @@ from mldebug_mcp.logs import Run
 from mldebug_mcp.logs.run import Sibling
 from mldebug_mcp.models import Citation, Comparison, Diagnosis, Finding, Hypothesis, NextStep, SharedJump, State
 from mldebug_mcp.models.base import NO_FAULTS, SOUND, Glance
-from mldebug_mcp.models.checkpoints import CheckpointChoice
-from mldebug_mcp.models.diagnosis import QuantityFact
+from mldebug_mcp.models.diagnosis import CheckpointChoice, QuantityFact
 
 SHOWN_HYPOTHESES = 5
 SHOWN_STEPS = 3

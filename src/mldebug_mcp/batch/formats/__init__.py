@@ -1,32 +1,28 @@
-"""The file formats of batches and data sets: one small module each, listed in `READERS`, most particular first."""
+"""The file formats of batches and data sets, listed in `READERS`, most particular first.
+
+A format is a class of static methods; the formats of one family share a module.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import ModuleType
 from typing import Protocol, cast
 
 from mldebug_mcp.batch.columns import Part, Table
-from mldebug_mcp.batch.formats import (
-    array_record,
-    arrow_folder,
-    csv_file,
-    datatrove,
-    json_file,
-    jsonl,
-    litdata,
-    mds,
-    megatron,
-    npz,
-    parquet,
-    safetensors_file,
-    shards,
-    tfrecord,
-    token_file,
-    torch_file,
-    webdataset,
+from mldebug_mcp.batch.formats.sample_shards import LitdataReader, MdsReader, WebdatasetReader
+from mldebug_mcp.batch.formats.tables import ArrowReader, CsvReader, JsonLinesReader, JsonReader, ParquetReader
+from mldebug_mcp.batch.formats.tensors import NpzReader, SafetensorsReader, TorchReader
+from mldebug_mcp.batch.formats.tf_records import ARRAY_RECORD_ENDINGS, ArrayRecordReader, TfrecordReader
+from mldebug_mcp.batch.formats.token_ids import (
+    DTYPES,
+    HEAD_BYTES,
+    SHARD_ENDINGS,
+    DatatroveReader,
+    MegatronReader,
+    ShardsReader,
+    TokenFileReader,
 )
 from mldebug_mcp.core.access import entries, is_file, is_folder, matching, open_input, require
 from mldebug_mcp.core.errors import InputError
@@ -35,7 +31,7 @@ from mldebug_mcp.core.text import counted, shorten, some_of
 
 
 class Format(Protocol):
-    """What a format's module offers."""
+    """What a format offers."""
 
     NAME: str
 
@@ -50,7 +46,7 @@ class Format(Protocol):
 
 
 class PartedFormat(Format, Protocol):
-    """What the module of a format offers whose parts can be read separately."""
+    """What a format offers whose parts can be read separately."""
 
     def parts(self, path: Path) -> list[Part]:
         """Return its parts, in order."""
@@ -60,24 +56,26 @@ class PartedFormat(Format, Protocol):
 
 
 READERS: tuple[Format, ...] = (
-    litdata, mds, arrow_folder, parquet, npz, torch_file, safetensors_file, webdataset, array_record, tfrecord,
-    megatron, datatrove, csv_file, jsonl, json_file, token_file, shards,
+    LitdataReader, MdsReader, ArrowReader, ParquetReader, NpzReader, TorchReader, SafetensorsReader, WebdatasetReader,
+    ArrayRecordReader, TfrecordReader, MegatronReader, DatatroveReader, CsvReader, JsonLinesReader, JsonReader,
+    TokenFileReader, ShardsReader,
 )  # fmt: skip
-IN_PARTS: Mapping[str, PartedFormat] = {reader.NAME: reader for reader in (arrow_folder, parquet)}
+IN_PARTS: Mapping[str, PartedFormat] = {reader.NAME: reader for reader in (ArrowReader, ParquetReader)}
 """Readers by name, of the formats whose parts can be read separately."""
 FILES_IN: Mapping[str, Callable[[Path], list[Path]]] = {
-    reader.NAME: reader.files_in for reader in (parquet, webdataset, array_record, tfrecord, shards)
+    reader.NAME: reader.files_in
+    for reader in (ParquetReader, WebdatasetReader, ArrayRecordReader, TfrecordReader, ShardsReader)
 }
 """By the name of a format: the files of a folder that are read as one corpus, held out ones included."""
 ENDINGS_OF: Mapping[str, tuple[str, ...]] = {
-    mds.NAME: (".mds", ".mds.zstd", ".mds.gz"),
-    litdata.NAME: (".bin",),
-    arrow_folder.NAME: (".arrow",),
-    parquet.NAME: (".parquet",),
-    webdataset.NAME: (".tar",),
-    array_record.NAME: array_record.ENDINGS,
-    tfrecord.NAME: (".tfrecord", ".tfrecords"),
-    shards.NAME: (*shards.ENDINGS, ".idx"),
+    MdsReader.NAME: (".mds", ".mds.zstd", ".mds.gz"),
+    LitdataReader.NAME: (".bin",),
+    ArrowReader.NAME: (".arrow",),
+    ParquetReader.NAME: (".parquet",),
+    WebdatasetReader.NAME: (".tar",),
+    ArrayRecordReader.NAME: ARRAY_RECORD_ENDINGS,
+    TfrecordReader.NAME: (".tfrecord", ".tfrecords"),
+    ShardsReader.NAME: (*SHARD_ENDINGS, ".idx"),
 }
 """Endings of the files in a folder of each format."""
 KNOWN_FORMATS = (
@@ -123,25 +121,25 @@ class Stated:
 class _OfDtype:
     """The reader of raw token ids whose type the user states."""
 
-    reader: ModuleType
+    reader: type[ShardsReader | TokenFileReader]
     dtype: str
 
     @property
-    def NAME(self) -> str:  # noqa: N802 - as of the modules
-        return str(self.reader.NAME)
+    def NAME(self) -> str:  # noqa: N802 - as of the other readers
+        return self.reader.NAME
 
     def matches(self, path: Path, head: bytes) -> bool:
-        return bool(self.reader.matches(path, head))
+        return self.reader.matches(path, head)
 
     def rows(self, path: Path) -> int | None:
-        return cast("int | None", self.reader.rows(path, self.dtype))
+        return self.reader.rows(path, self.dtype)
 
     def tables(self, path: Path) -> Iterator[Table]:
-        return cast("Iterator[Table]", self.reader.tables(path, self.dtype))
+        return self.reader.tables(path, self.dtype)
 
 
 NOTHING_STATED = Stated()
-RAW_IDS = frozenset({token_file.NAME, shards.NAME})
+RAW_IDS = frozenset({TokenFileReader.NAME, ShardsReader.NAME})
 """Formats that may hold ids of a type that the file does not state."""
 
 
@@ -166,11 +164,9 @@ def format_of(path: Path, stated: Stated = NOTHING_STATED) -> Format:
         else next((reader for reader in READERS if reader.matches(path, head)), None)
     )
     if stated.dtype and (found is None or found.NAME in RAW_IDS):
-        if stated.dtype not in token_file.DTYPES:
-            raise InputError(
-                f"dtype {shorten(stated.dtype, 40)!r} does not exist; use one of: {', '.join(token_file.DTYPES)}"
-            )
-        return cast("Format", _OfDtype(shards if folder else token_file, stated.dtype))
+        if stated.dtype not in DTYPES:
+            raise InputError(f"dtype {shorten(stated.dtype, 40)!r} does not exist; use one of: {', '.join(DTYPES)}")
+        return cast("Format", _OfDtype(ShardsReader if folder else TokenFileReader, stated.dtype))
     if stated.dtype and found is not None:
         raise InputError(f"{name}: {found.NAME} states the type of its ids; leave out dtype, or state format tokens")
     if found is None:
@@ -199,7 +195,7 @@ def _unknown(path: Path, head: bytes) -> str:
         return "a folder with indexes of Megatron, whose .bin files are missing: copy both files into one folder"
     if any(matching(path, ending) for ending in PACKED_ENDINGS):
         return "a folder of packed files: unpack them first"
-    endings = [ending for ending in shards.ENDINGS if matching(path, ending)]
+    endings = [ending for ending in SHARD_ENDINGS if matching(path, ending)]
     if len(endings) > 1:
         return f"a folder of {' and '.join(endings)} files: put those of one ending, which are one corpus, in a folder"
     below = [] if endings else [folder.name for folder in entries(path, MAX_FOLDERS) if is_folder(folder)]
@@ -249,4 +245,4 @@ def at_prefix(path: Path) -> Path:
 
 def _head(path: Path) -> bytes:
     with open_input(path) as file:
-        return file.read(shards.HEAD_BYTES)
+        return file.read(HEAD_BYTES)

@@ -1,4 +1,4 @@
-"""What the readers of several formats share: numbers of a file as a memory map, and which files of a folder are read.
+"""What the readers of several formats share: numbers of a file as a memory map, files of a folder, windows of a stream.
 
 The numbers are not copied, and their memory is the operating system's to take back.
 """
@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import mmap
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from mldebug_mcp.batch.columns import Column, Table
+from mldebug_mcp.batch.sequences import Ragged
 from mldebug_mcp.core.access import is_folder
 from mldebug_mcp.core.text import counted, some_of
 
+Bytes = npt.NDArray[np.uint8]
 Number = TypeVar("Number", bound=np.integer)
 
 
@@ -67,3 +70,38 @@ def held_out_note(files: Sequence[Path]) -> list[str]:
         f"left out {counted(len(left), 'file')} that the name says to be held out ({some_of(left)}); give one as "
         "against to look for its documents in the training corpus"
     ]
+
+
+# A stream of tokens without documents, read in windows.
+
+
+WINDOW = 1024
+"""Tokens of a row of such a stream."""
+CHUNK_WINDOWS = 8192
+"""Windows that one piece holds."""
+
+
+def pieces_of_stream(
+    file: BinaryIO, dtype: np.dtype[np.integer], start: int, tokens: int
+) -> Iterator[tuple[npt.NDArray[np.integer], bool]]:
+    """Yield the tokens of a file from a byte on, some millions at a time, and whether they are the last ones."""
+    left = tokens
+    while left:
+        count = min(left, CHUNK_WINDOWS * WINDOW)
+        count = left if left - count < WINDOW else count
+        ids = mapped(file, dtype, start + (tokens - left) * dtype.itemsize, count)
+        left = left - count if len(ids) == count else 0
+        if len(ids):
+            yield ids, not left
+
+
+def table_of_stream(ids: npt.NDArray[np.integer], note: str, cut_off: int = 0) -> Table:
+    """Return a piece of a stream of tokens as windows and a tail; fewer than a window are one row.
+
+    `note` says how they were read; `cut_off` are bytes behind the last whole token.
+    """
+    windows = max(1, len(ids) // WINDOW)
+    width = min(len(ids), WINDOW)
+    rows = Ragged.rectangle(ids[: windows * width].reshape(windows, width))
+    columns: dict[str, Column] = {"input_ids": rows, "labels": rows}
+    return Table(columns, notes=[note], stream=ids, padded=False, tail=ids[windows * width :], cut_off=cut_off)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from mldebug_mcp.checks.check import CannotTell, Evidence, memory_symptom
-from mldebug_mcp.checks.memory.devices import memory_evidence, on_worst_device
+from mldebug_mcp.checks.memory import memory_evidence, on_worst_device
 from mldebug_mcp.core.allocations import lies_in_pieces
 from mldebug_mcp.core.text import counted
 from mldebug_mcp.memory.snapshot import DeviceMemory, History, MemorySnapshot, OutOfMemoryEvent

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mldebug_mcp.checks.check import CannotTell, Evidence, memory_symptom
-from mldebug_mcp.checks.memory.devices import memory_evidence, on_worst_device
+from mldebug_mcp.checks.memory import memory_evidence, on_worst_device
 from mldebug_mcp.core.arrays import median
 from mldebug_mcp.memory.categories import Category
 from mldebug_mcp.memory.snapshot import (

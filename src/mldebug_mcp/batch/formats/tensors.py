@@ -1,0 +1,341 @@
+"""Tensors and arrays by name: archives of NumPy, safetensors, and what `torch.save` writes."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import zipfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, BinaryIO, TypeAlias, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from mldebug_mcp.batch.columns import Column, Table, from_mapping, from_records
+from mldebug_mcp.batch.formats.files import WINDOW, pieces_of_stream, table_of_stream
+from mldebug_mcp.batch.sequences import as_integers
+from mldebug_mcp.core.access import open_input
+from mldebug_mcp.core.errors import InputError, MissingExtraError
+from mldebug_mcp.core.limits import unhurried
+from mldebug_mcp.core.text import shorten
+
+Number = TypeVar("Number", bound=np.generic)
+
+# Looking into a zip archive without unpacking it.
+
+
+MAX_FIRST_MEMBERS = 8
+MAX_UNPACKED_BYTES = 8 * 1024**3
+"""Bytes that an archive may hold unpacked: a small file can unpack to any size."""
+FREE_BYTES = 64 * 1024**2
+TIMES_UNPACKED = 100
+"""Above `FREE_BYTES`, at most so many times the size of the file: token ids that are mostly padding shrink to a
+thirtieth. Files of arrays hold their numbers once, so that this bounds them too."""
+
+
+def first_members(path: Path) -> list[str] | None:
+    """Return the names of the first members of a zip archive, or None if it cannot be read as one."""
+    try:
+        with open_input(path) as file, zipfile.ZipFile(file) as archive:
+            return archive.namelist()[:MAX_FIRST_MEMBERS]
+    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError):
+        return None
+
+
+def check_size(file: BinaryIO, name: str) -> None:
+    """Raise InputError if an archive would unpack to too much; other files are left alone."""
+    if not zipfile.is_zipfile(file):
+        return
+    with zipfile.ZipFile(file) as archive:
+        unpacked = sum(member.file_size for member in archive.infolist())
+    if unpacked > MAX_UNPACKED_BYTES:
+        raise InputError(f"{name}: unpacks to more than 8 GiB; give it as parquet")
+    check_times(unpacked, file, name)
+
+
+def check_times(unpacked: int, file: BinaryIO, name: str) -> None:
+    """Raise InputError if a file stands for many times its own bytes."""
+    size = file.seek(0, os.SEEK_END)
+    if unpacked > max(FREE_BYTES, TIMES_UNPACKED * size):
+        raise InputError(f"{name}: {size:,} bytes that stand for {unpacked:,}; save what is in it as parquet")
+
+
+ARRAY_MAGIC = b"\x93NUMPY"
+
+
+class NpzReader:
+    """NumPy archives: arrays by name. Pickled objects inside are refused."""
+
+    NAME = "npz"
+
+    @staticmethod
+    def matches(path: Path, head: bytes) -> bool:
+        """An .npy file, or a zip archive that is named .npz or holds .npy members."""
+        if head.startswith(ARRAY_MAGIC):
+            return True
+        if not head.startswith(b"PK"):
+            return False
+        if path.suffix == ".npz":
+            return True
+        members = first_members(path)
+        return members is not None and all(member.endswith(".npy") for member in members)
+
+    @staticmethod
+    def rows(path: Path) -> None:
+        """One piece holds them all."""
+        del path
+
+    @staticmethod
+    def tables(path: Path) -> Iterator[Table]:
+        """Yield the archive as one table.
+
+        A bare array is taken as input_ids; one without rows is a shard of a corpus if it is longer than a window of
+        `WINDOW` tokens, and is cut into such windows.
+        """
+        name = shorten(str(path), 200)
+        try:
+            with open_input(path) as file:
+                check_size(file, name)
+                stream = _stream_of_array(file)
+                if stream is not None:
+                    yield from stream
+                    return
+                columns = _arrays_in(file)
+        except InputError:
+            raise
+        except Exception as error:  # noqa: BLE001 - a hostile header makes NumPy raise anything, down to errors of syntax
+            problem = shorten(str(error), 120)
+            raise InputError(f"{name}: not an archive of plain arrays ({problem}); save it with numpy.savez") from None
+        yield Table(columns)
+
+
+def _stream_of_array(file: BinaryIO) -> Iterator[Table] | None:
+    """Return the pieces of a bare array of one dimension that is longer than a window; None for other content.
+
+    Raises:
+        InputError: it holds fractions.
+        ValueError: its header is broken, or it promises more than the file holds.
+    """
+    file.seek(0)
+    is_array = file.read(len(ARRAY_MAGIC)) == ARRAY_MAGIC
+    file.seek(0)
+    if not is_array:
+        return None
+    version = np.lib.format.read_magic(file)
+    read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, _, dtype = read_header(file)
+    start, size = file.tell(), file.seek(0, 2)
+    file.seek(0)
+    if len(shape) != 1 or shape[0] <= WINDOW or dtype.kind not in "iuf":
+        return None
+    if size - start < shape[0] * dtype.itemsize:
+        raise ValueError(f"{shape[0]:,} numbers are promised, and {(size - start) // dtype.itemsize:,} are there")
+    return _pieces_of_array(file, dtype, start, shape[0])
+
+
+def _pieces_of_array(file: BinaryIO, dtype: np.dtype[Any], start: int, tokens: int) -> Iterator[Table]:
+    note = f"read as whole numbers (stated by the file) without documents, in rows of {WINDOW} tokens"
+    for numbers, _ in pieces_of_stream(file, dtype, start, tokens):
+        try:
+            ids = as_integers(numbers)
+        except ValueError as error:
+            raise InputError(f"{shorten(str(file.name), 200)}: {error}; give token ids as whole numbers") from None
+        yield table_of_stream(_native(ids), note)
+
+
+def _arrays_in(file: BinaryIO) -> dict[str, Column]:
+    loaded = np.load(file, allow_pickle=False)
+    if isinstance(loaded, np.ndarray):
+        return {"input_ids": _native(loaded)}
+    columns = {str(name): loaded[name] for name in loaded.files}
+    if not all(isinstance(column, np.ndarray) for column in columns.values()):
+        raise ValueError("a member is not an array")
+    return {name: _native(column) for name, column in columns.items()}
+
+
+def _native(array: npt.NDArray[Number]) -> npt.NDArray[Number]:
+    """Return an array in this machine's byte order: its file states its own, so that every reader turns it round."""
+    return array.astype(array.dtype.newbyteorder("="), copy=False)
+
+
+MAX_HEADER = 100 * 1024 * 1024
+"""Bytes of a header; the limit of the format's own library."""
+MAX_TENSOR_BYTES = 8 * 1024**3
+_SAFETENSORS_TYPES = {
+    "F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1",
+    "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "u1", "BOOL": "u1",
+}  # fmt: skip
+
+
+class SafetensorsReader:
+    """Safetensors: a JSON header and raw numbers.
+
+    Read here, because the format is that simple and bfloat16 needs care.
+    """
+
+    NAME = "safetensors"
+
+    @staticmethod
+    def matches(path: Path, head: bytes) -> bool:
+        """A length of eight bytes and a JSON object."""
+        del path
+        return len(head) > 8 and head[8:9] == b"{" and int.from_bytes(head[:8], "little") < MAX_HEADER
+
+    @staticmethod
+    def rows(path: Path) -> None:
+        """One piece holds them all."""
+        del path
+
+    @staticmethod
+    def tables(path: Path) -> Iterator[Table]:
+        """Yield the tensors as one table."""
+        name = shorten(str(path), 200)
+        with open_input(path) as file:
+            if os.fstat(file.fileno()).st_size > MAX_TENSOR_BYTES:
+                raise InputError(f"{name}: more than 8 GiB in one batch; save fewer rows")
+            size = int.from_bytes(file.read(8), "little")
+            try:
+                header = json.loads(file.read(size))
+                entries = {str(key): value for key, value in header.items() if key != "__metadata__"}
+                columns: dict[str, Column] = {key: _safetensor(file, 8 + size, entry) for key, entry in entries.items()}
+            except (ValueError, KeyError, TypeError, AttributeError, RecursionError, MemoryError) as error:
+                problem = shorten(str(error), 120)
+                raise InputError(f"{name}: a broken safetensors file ({problem}); save the batch again") from None
+        yield Table(columns)
+
+
+def _safetensor(file: BinaryIO, base: int, entry: dict[str, object]) -> npt.NDArray[np.generic]:
+    kind, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
+    if (
+        kind not in _SAFETENSORS_TYPES
+        or not isinstance(shape, list)
+        or not isinstance(offsets, list)
+        or len(offsets) != 2
+    ):
+        raise ValueError(f"a tensor of type {kind}")
+    begin, end = offsets
+    dtype = np.dtype(_SAFETENSORS_TYPES[str(kind)])
+    if min([0, begin, end - begin, *shape]) < 0 or math.prod(shape) * dtype.itemsize != end - begin:
+        raise ValueError("a tensor whose size is not that of its shape")
+    file.seek(base + begin)
+    data = file.read(end - begin)
+    if len(data) != end - begin:
+        raise ValueError("the file is cut off")
+    array: npt.NDArray[np.generic] = np.frombuffer(data, dtype).reshape(shape)
+    # A bfloat16 is the upper half of a float32.
+    return (array.astype(np.uint32) << 16).view(np.float32) if kind == "BF16" else array
+
+
+Loaded: TypeAlias = Any
+"""What torch loaded: tensors, numbers and text, nested in dicts and lists."""
+
+
+class TorchReader:
+    """Files of `torch.save`: plain tensors only, through torch's own restricted loader (`weights_only=True`)."""
+
+    NAME = "pt"
+
+    @staticmethod
+    def matches(path: Path, head: bytes) -> bool:
+        """A zip archive or a pickle that is named as torch's files are, or an archive with torch's members."""
+        if path.suffix in (".pt", ".pth", ".bin") and (head.startswith(b"PK") or head[:1] == b"\x80"):
+            return True
+        return head.startswith(b"PK") and any(member.endswith("data.pkl") for member in first_members(path) or ())
+
+    @staticmethod
+    def rows(path: Path) -> None:
+        """One piece holds them all."""
+        del path
+
+    @staticmethod
+    def tables(path: Path) -> Iterator[Table]:
+        """Yield the file as one table."""
+        name = shorten(str(path), 200)
+        try:
+            with unhurried():
+                import torch
+        except ImportError:
+            raise MissingExtraError("torch (or save the batch as safetensors or npz)", "probe") from None
+        try:
+            with open_input(path) as file:
+                check_size(file, name)
+                file.seek(0)
+                value = torch.load(file, map_location="cpu", weights_only=True)
+                # A view of a few numbers can say that it has any number of them.
+                check_times(sum(tensor.numel() * tensor.element_size() for tensor in _tensors(value)), file, name)
+            value = _numbers(_named(value))
+        except InputError:
+            raise
+        except Exception as error:  # noqa: BLE001 - a hostile or broken file makes torch raise anything
+            problem = shorten(str(error).split("\n", 1)[0], 120)
+            raise InputError(
+                f"{name}: not a file of plain tensors, so nothing in it was run ({problem}); "
+                "save a dict of tensors, or use mldebug_mcp.capture.save_batch"
+            ) from None
+        if isinstance(value, list) and value and all(isinstance(record, dict) for record in value):
+            yield from_records([{key: _plain_lists(item) for key, item in record.items()} for record in value])
+        elif isinstance(value, Mapping):
+            yield from_mapping({str(key): item for key, item in value.items()})
+        elif hasattr(value, "shape"):
+            yield from_mapping({"x" if value.dtype.kind == "f" else "input_ids": value})
+        else:
+            raise InputError(f"{name}: holds {type(value).__name__}, not a batch; save a dict of tensors")
+
+
+MOST_PARTS = 3
+"""Tensors of one shape up to which they are inputs and labels, not rows. Chosen: a loader yields two or three."""
+
+
+def _named(value: Loaded) -> Loaded:
+    """Return what a data loader yields without names, inputs first and labels last, by names that the checks know."""
+    import torch
+
+    if not isinstance(value, (list, tuple)) or not value:
+        return value
+    samples = [row for row in value if isinstance(row, (list, tuple)) and row and isinstance(row[0], torch.Tensor)]
+    if len(samples) == len(value) and len({len(sample) for sample in samples}) == 1:
+        value = [list(part) for part in zip(*value, strict=True)]
+    elif not isinstance(value[0], torch.Tensor):
+        return value
+    elif len(value) > MOST_PARTS and len({getattr(part, "shape", None) for part in value}) == 1:
+        return {"x": torch.stack(value)}
+    names = ["x", *(f"x{place}" for place in range(1, len(value) - 1)), *(["y"] if len(value) > 1 else [])]
+    return dict(zip(names, value, strict=True))
+
+
+def _tensors(value: Loaded) -> Iterator[Loaded]:
+    """Yield the tensors in dicts and lists."""
+    import torch
+
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, Mapping):
+        for item in value.values():
+            yield from _tensors(item)
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from _tensors(item)
+
+
+def _numbers(value: Loaded) -> Loaded:
+    """Return tensors as arrays, wherever they stand in dicts and lists."""
+    import torch
+
+    if isinstance(value, torch.Tensor):
+        value = value.detach()
+        value = torch.view_as_real(value) if value.is_complex() else value
+        return (value.float() if value.is_floating_point() else value).cpu().numpy()
+    if isinstance(value, Mapping):
+        return {key: _numbers(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [
+            _plain_lists(_numbers(mapping)) if not isinstance(mapping, Mapping) else _numbers(mapping)
+            for mapping in value
+        ]
+    return value
+
+
+def _plain_lists(value: Loaded) -> Loaded:
+    return value.tolist() if hasattr(value, "tolist") else value
