@@ -244,6 +244,17 @@ def test_a_score_that_is_frozen_while_the_loss_moves_is_stated_with_its_step() -
     assert found.steps == [60]
 
 
+def test_an_average_of_the_weights_that_does_not_move_is_stated_and_is_no_leak() -> None:
+    def answer(average: Value) -> RunDiagnosis:
+        return run_of({"train_loss": falling()}, {"val_loss": falling(2.31, 0.45), "ema_val_loss": average})
+
+    still, moving = answer(lambda _: 2.31), answer(falling(2.32, 0.44))
+    assert "the averaged weights are not updated" in fact(still, "frozen").text
+    assert not {"frozen", "held_out_sets_disagree"} & set(facts(moving))
+    assert "held_out_sets_disagree" not in facts(still)
+    assert still.hypotheses[0].cause != "train_eval_leakage"
+
+
 def test_a_loss_that_leaves_its_line_right_after_the_first_evaluation_is_stated() -> None:
     answer = run_of({"loss": lambda step: 1.0 + 0.02 * NOISE[step] + (step > 40) * 0.8}, {"eval_loss": lambda _: 1.1})
     shifted = run_of(

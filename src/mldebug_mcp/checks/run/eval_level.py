@@ -41,6 +41,7 @@ from mldebug_mcp.checks.evaluation import (
     goes_on_falling,
     has_fallen_far,
     has_settled,
+    held_out_losses,
     is_auc,
     is_error_rate,
     is_of_a_guess,
@@ -703,9 +704,10 @@ OPENED = 2.0
 def held_out_sets_part(run: Run) -> Evidence | None:
     """One held-out set follows the training loss down, and another, which began level with it, lags or gets worse.
 
-    Not this when: they lay as far apart at first, as sets of different kinds do; none follows the training loss.
+    Not this when: they lay as far apart at first, as sets of different kinds do; none follows the training loss;
+    one never moves, or is of averaged weights.
     """
-    sets = [loss.finite for loss in evaluation_losses(run) if len(loss.finite) >= HELD_OUT_SETS_PART_LEAST]
+    sets = held_out_losses(run, HELD_OUT_SETS_PART_LEAST)
     if len(sets) < 2:
         raise CannotTell(f"no two held-out sets have {HELD_OUT_SETS_PART_LEAST} losses")
     parts = [series.name.removeprefix("eval_") for series in sets if series.name.startswith("eval_")]

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mldebug_mcp.checks.curve import mad, monotone, sample
+from mldebug_mcp.checks.evaluation import is_of_averaged_weights
 from mldebug_mcp.checks.learning_rate import rate_comes_back
 from mldebug_mcp.checks.progress import passes_at
 from mldebug_mcp.checks.run.resume import restart_of_data
@@ -76,11 +77,25 @@ def frozen_columns(run: Run) -> Iterator[DerivedFact]:
             text=(
                 f"{named(series)} is exactly {figure(float(series.value[-1]))} in the last {records} of its "
                 f"{len(series)} records, from {run.place(step)} on, while {named(loss)} goes from {figure(moved[0])} "
-                f"to {figure(moved[-1])}{more}. New weights give other answers to some rows."
+                f"to {figure(moved[-1])}{more}. New weights give other answers to some rows.{_averaged(run, series)}"
             ),
             values={"value": float(series.value[-1]), "records": float(records)},
             steps=[step],
         )
+
+
+def _averaged(run: Run, frozen: Series) -> str:
+    """Return what a frozen metric of averaged weights says: the same metric of the trained weights moves."""
+    if frozen.role is None or not is_of_averaged_weights(frozen):
+        return ""
+    same = columns_of(run, frozen.role.quantity, phase=frozen.role.phase, least=LEAST_PAIRS)
+    moving = (other for other in same if not is_of_averaged_weights(other) and float(np.ptp(other.value)) > 0)
+    if (trained := next(moving, None)) is None:
+        return ""
+    return (
+        f" In these evaluations {named(trained)} goes from {figure(float(trained.value[0]))} to "
+        f"{figure(float(trained.value[-1]))}: the averaged weights are not updated, or not those that are evaluated."
+    )
 
 
 # Jumps and passes over the data: rows that are bad come once in each pass, in whatever order.
