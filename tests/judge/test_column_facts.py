@@ -244,6 +244,14 @@ def test_a_score_that_is_frozen_while_the_loss_moves_is_stated_with_its_step() -
     assert found.steps == [60]
 
 
+def test_two_runs_whose_records_take_turns_are_stated_and_are_no_unshuffled_data() -> None:
+    old, new = falling(2.3, 1.2), falling(1.1, 0.4)
+    answer = run_of({"loss": lambda step: old(step) if step % 4 else new(step)})
+    assert "two smooth curves in turn" in fact(answer, "two_curves_in_turn").text
+    assert answer.hypotheses[0].cause != "unshuffled_data"
+    assert "two_curves_in_turn" not in facts(run_of({"loss": lambda step: old(step) * (1 + 0.2 * NOISE[step])}))
+
+
 def test_an_average_of_the_weights_that_does_not_move_is_stated_and_is_no_leak() -> None:
     def answer(average: Value) -> RunDiagnosis:
         return run_of({"train_loss": falling()}, {"val_loss": falling(2.31, 0.45), "ema_val_loss": average})

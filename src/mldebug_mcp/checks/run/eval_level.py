@@ -23,7 +23,7 @@ from mldebug_mcp.checks.check import (
     question,
     symptom,
 )
-from mldebug_mcp.checks.curve import end_level, noise, sample, start_level
+from mldebug_mcp.checks.curve import curves_in_turn, end_level, noise, sample, start_level
 from mldebug_mcp.checks.evaluation import (
     ACCURACIES,
     LEAST_AUC,
@@ -836,9 +836,12 @@ nothing."""
 def loss_noisy(run: Run) -> Evidence | None:
     """The training loss varies from record to record by half of its level or more.
 
-    Not this when: the loss is nearly zero already; each record is a sample of a wide distribution, as in diffusion.
+    Not this when: the loss is nearly zero already; each record is a sample of a wide distribution, as in diffusion; the
+    records lie on two smooth curves in turn.
     """
     loss = run["loss"].finite
+    if curves_in_turn(loss.value) is not None:
+        raise CannotTell("the records lie on two curves in turn: the noise of either is unknown")
     start = abs(start_level(loss.value))
     late = loss.value[len(loss) // 4 :]
     level = max(median(np.abs(sample(late))), FLOOR * start)

@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from mldebug_mcp.checks.curve import mad, monotone, sample
+from mldebug_mcp.checks.curve import curves_in_turn, mad, monotone, sample
 from mldebug_mcp.checks.evaluation import is_of_averaged_weights
 from mldebug_mcp.checks.learning_rate import rate_comes_back
 from mldebug_mcp.checks.progress import passes_at
@@ -414,7 +414,19 @@ _SAWS = (
 
 
 def periods(run: Run) -> Iterator[DerivedFact]:
-    """Yield columns that go up and down with a period, with the setting of that period."""
+    """Yield columns that go up and down with a period, with the setting of that period; or two curves in one."""
+    loss = training_loss(run, AROUND)
+    if loss is not None and (levels := curves_in_turn(loss.value)) is not None:
+        yield DerivedFact.model_construct(
+            fact="two_curves_in_turn",
+            text=(
+                f"the records of {named(loss)} lie on two smooth curves in turn, which end at {figure(levels[0])} and "
+                f"{figure(levels[1])}. So do the records of two runs that share a log, or of two kinds of batches."
+            ),
+            values={"first": levels[0], "second": levels[1]},
+            steps=[float(loss.step[0])],
+        )
+        return
     found = [
         (series, period) for series in columns_of(run, *_SAWS, phase="train") if (period := _period(series)) is not None
     ]
