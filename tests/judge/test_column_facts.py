@@ -244,6 +244,30 @@ def test_a_score_that_is_frozen_while_the_loss_moves_is_stated_with_its_step() -
     assert found.steps == [60]
 
 
+def stops_at(stop: int, spike: int, cut: int = 10_000) -> RunDiagnosis:
+    return run_of(
+        {
+            "loss": lambda step: 4.0 - 0.02 * min(step, stop) + 0.01 * NOISE[step],
+            "grad_norm": lambda step: 100.0 if step == spike else 0.5 + 0.05 * NOISE[step],
+            "lr": lambda step: 1e-3 if step <= cut else 1e-5,
+        },
+        steps=400,
+    )
+
+
+def test_a_loss_that_stands_still_for_good_from_a_single_spike_on_is_stated_with_its_step() -> None:
+    answer = stops_at(60, 60)
+    assert fact(answer, "stops_at_spike").steps == [60]
+    assert answer.hypotheses[0].cause != "healthy"
+
+
+@pytest.mark.parametrize(
+    "course", [(100, 60), (60, 100), (60, 60, 60)], ids=["falls on", "stood before", "the rate is cut there"]
+)
+def test_a_loss_that_stops_without_a_spike_there_or_with_its_rate_is_not(course: tuple[int, ...]) -> None:
+    assert "stops_at_spike" not in facts(stops_at(*course))
+
+
 def test_two_runs_whose_records_take_turns_are_stated_and_are_no_unshuffled_data() -> None:
     old, new = falling(2.3, 1.2), falling(1.1, 0.4)
     answer = run_of({"loss": lambda step: old(step) if step % 4 else new(step)})
