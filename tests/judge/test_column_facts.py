@@ -244,6 +244,49 @@ def test_a_score_that_is_frozen_while_the_loss_moves_is_stated_with_its_step() -
     assert found.steps == [60]
 
 
+def stops_at(stop: int, spike: int, cut: int = 10_000) -> RunDiagnosis:
+    return run_of(
+        {
+            "loss": lambda step: 4.0 - 0.02 * min(step, stop) + 0.01 * NOISE[step],
+            "grad_norm": lambda step: 100.0 if step == spike else 0.5 + 0.05 * NOISE[step],
+            "lr": lambda step: 1e-3 if step <= cut else 1e-5,
+        },
+        steps=400,
+    )
+
+
+def test_a_loss_that_stands_still_for_good_from_a_single_spike_on_is_stated_with_its_step() -> None:
+    answer = stops_at(60, 60)
+    assert fact(answer, "stops_at_spike").steps == [60]
+    assert answer.hypotheses[0].cause != "healthy"
+
+
+@pytest.mark.parametrize(
+    "course", [(100, 60), (60, 100), (60, 60, 60)], ids=["falls on", "stood before", "the rate is cut there"]
+)
+def test_a_loss_that_stops_without_a_spike_there_or_with_its_rate_is_not(course: tuple[int, ...]) -> None:
+    assert "stops_at_spike" not in facts(stops_at(*course))
+
+
+def test_two_runs_whose_records_take_turns_are_stated_and_are_no_unshuffled_data() -> None:
+    old, new = falling(2.3, 1.2), falling(1.1, 0.4)
+    answer = run_of({"loss": lambda step: old(step) if step % 4 else new(step)})
+    assert "two smooth curves in turn" in fact(answer, "two_curves_in_turn").text
+    assert answer.hypotheses[0].cause != "unshuffled_data"
+    assert "two_curves_in_turn" not in facts(run_of({"loss": lambda step: old(step) * (1 + 0.2 * NOISE[step])}))
+
+
+def test_an_average_of_the_weights_that_does_not_move_is_stated_and_is_no_leak() -> None:
+    def answer(average: Value) -> RunDiagnosis:
+        return run_of({"train_loss": falling()}, {"val_loss": falling(2.31, 0.45), "ema_val_loss": average})
+
+    still, moving = answer(lambda _: 2.31), answer(falling(2.32, 0.44))
+    assert "the averaged weights are not updated" in fact(still, "frozen").text
+    assert not {"frozen", "held_out_sets_disagree"} & set(facts(moving))
+    assert "held_out_sets_disagree" not in facts(still)
+    assert still.hypotheses[0].cause != "train_eval_leakage"
+
+
 def test_a_loss_that_leaves_its_line_right_after_the_first_evaluation_is_stated() -> None:
     answer = run_of({"loss": lambda step: 1.0 + 0.02 * NOISE[step] + (step > 40) * 0.8}, {"eval_loss": lambda _: 1.1})
     shifted = run_of(

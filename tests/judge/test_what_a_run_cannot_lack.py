@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from tests.runs import run_of
 
 from mldebug_mcp.judge.diagnosis import diagnose
@@ -81,3 +82,17 @@ def test_a_metric_that_is_no_longer_logged_is_said_so() -> None:
         one for one in diagnose(run_of(loss=until, grad_norm=1 + 0.1 * NOISE)).sheet.quantities if one.name == "loss"
     )
     assert "not logged after 20, while the log goes on to 30" in loss.curves[0].text
+
+
+@pytest.mark.parametrize(
+    ("later", "led_by"),
+    [(np.full(60, 2.2), {"fp16_overflow"}), (np.geomspace(2.2, 400, 60), {"exploding_gradients", "lr_too_high"})],
+    ids=["the loss stands still", "the loss explodes"],
+)
+def test_infinite_norms_that_move_nothing_are_no_exploding_gradients(
+    later: NDArray[np.float64], led_by: set[str]
+) -> None:
+    wobble = np.random.default_rng(1).normal(0, 0.01, 72)
+    norm = np.concatenate([np.linspace(120, 200, 12), np.full(60, np.inf)])
+    loss = np.concatenate([np.linspace(4.0, 2.2, 12), later]) + wobble
+    assert first(diagnose(run_of(loss=loss, grad_norm=norm))) in led_by

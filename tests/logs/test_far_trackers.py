@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import struct
+import zlib
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -61,3 +64,32 @@ def test_all_sets_of_catboost_are_read() -> None:
     assert run["loss"].value[0] == 0.6407062531
     assert run["eval_loss"].value[0] == 0.6416872545
     assert run["test1-Logloss"].value[0] == 0.6588275345
+
+
+def field(number: int, content: bytes) -> bytes:
+    return bytes([number << 3 | 2, len(content)]) + content
+
+
+def swanlab_file(points: Sequence[tuple[int, float]]) -> bytes:
+    """Return the file of a run of SwanLab with one loss for each step below 128."""
+    written = b":SWL\0\0\0"
+    for step, loss in points:
+        value = field(5, bytes([1 << 3 | 1]) + struct.pack("<d", loss))
+        message = field(13, field(1, b"loss") + bytes([2 << 3, step]) + value)
+        written += struct.pack("<IHB", zlib.crc32(b"\x01" + message), len(message), 1) + message
+    return written
+
+
+@pytest.mark.parametrize(
+    ("steps", "kept"),
+    [([*range(0, 60, 2), *range(31, 90, 2)], [*range(0, 31, 2), *range(31, 90, 2)]), (range(60), range(60))],
+    ids=["goes back", "goes on"],
+)
+def test_what_swanlab_keeps_of_a_run_given_up_is_not_in_the_curve_of_the_next(
+    steps: Sequence[int], kept: Sequence[int], tmp_path: Path
+) -> None:
+    (tmp_path / "run.swanlab").write_bytes(swanlab_file([(step, 2.0 - step / 100) for step in steps]))
+    run = read_run(tmp_path / "run.swanlab")
+    assert run["loss"].step.tolist() == [*kept]
+    notes = [note for note in run.notes if "SwanLab keeps the first value of each step" in note]
+    assert [("from step 58 to 31" in note) for note in notes] == [True] * (len(steps) != len(kept))

@@ -100,6 +100,20 @@ PASTED: dict[str, tuple[str, str, Mapping[str, Points]]] = {
             "eval_score": {34: 0.75, 35: 0.78125, 36: 0.78125, 37: 0.8125},
         },
     ),
+    "a loss of CatBoost before 2018, which runs into the time": (
+        "0:      learn 0.625passed: 17.5 sec      total: 3m 13s   remaining: 3h 42m 6s\n"
+        "1:      learn 0.5passed: 17 sec        total: 3m 30s   remaining: 1h 59m 20s\n"
+        "2:      learn 0.375passed: 17.5 sec      total: 3m 47s   remaining: 1h 24m 42s\n",
+        "step",
+        {"loss": {0: 0.625, 1: 0.5, 2: 0.375}, "step_time": {0: 17.5, 1: 17, 2: 17.5}},
+    ),
+    "a score of CatBoost on the rows that it trains on": (
+        "0:      learn: 0.5      total: 17.5s    remaining: 1h 39m 38s\n"
+        "1:      learn: 0.625    total: 18.5s    remaining: 1h 39m 21s\n"
+        "2:      learn: 0.75     total: 19.5s    remaining: 1h 39m 48s\n",
+        "step",
+        {"score": {0: 0.5, 1: 0.625, 2: 0.75}},
+    ),
     "the mean of an epoch beside the loss of one batch": (
         "Epoch [1] Batch [0/50] Loss: 2.5 Acc@1: 62%\nEpoch [1] Train Loss: 2.0, Train Acc@1: 50.5%, Val Acc@1: 40%\n"
         "Epoch [2] Batch [0/50] Loss: 1.5 Acc@1: 75%\nEpoch [2] Train Loss: 1.0, Train Acc@1: 60.5%, Val Acc@1: 45%\n",

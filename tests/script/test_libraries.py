@@ -263,6 +263,30 @@ rate = keras.optimizers.schedules.CosineDecay(
 )
 optimizer = keras.optimizers.Adam(rate, gradient_accumulation_steps=accumulated)
 """
+ADAFACTOR = """
+import optax
+tx = optax.adafactor(1e-3, weight_decay_rate=0.1)  # here
+"""
+HALVED = """
+net = nn.Linear(64, 10).to(torch.bfloat16)
+opt = torch.optim.AdamW(net.parameters(), lr=1e-4)  # here
+for x, y in loader:"""
+HALVED += STEP
+DROPS = """
+from tokenizers import Tokenizer, models
+tokenizer = Tokenizer(models.BPE(dropout=0.1))  # here
+tokenizer.train_from_iterator(texts)
+"""
+ORBAX = """
+import orbax.checkpoint as ocp
+options = ocp.CheckpointManagerOptions(max_to_keep=1, best_fn=lambda scores: scores["loss"], best_mode="min")  # here
+"""
+ENCODED = """
+import datasets
+rows = datasets.load_dataset("csv", data_files={"train": "a.csv", "test": "b.csv"})
+train = rows["train"].class_encode_column("label")
+test = rows["test"].class_encode_column("label")  # here
+"""
 CASES = {
     "autocast_around_the_loop": (AUTOCAST, ("bfloat16):", "bfloat16, cache_enabled=False):")),
     "scheduled_after_loading": (RESUMED, None),
@@ -290,6 +314,11 @@ CASES = {
     "logits_by_the_batch": (LOGITS, ("net(x).squeeze(1)", "torch.sigmoid(net(x)).squeeze(1)")),
     "negative_labels_counted": (OPTAX, ("losses.mean()", "(losses * ~padded).sum() / (~padded).sum()")),
     "alphabet_of_a_sample": (TOKENIZER, ("=3000", "=3000, initial_alphabet=pre_tokenizers.ByteLevel.alphabet()")),
+    "decay_without_rate": (ADAFACTOR, ("=0.1", "=1e-4")),
+    "adam_of_bf16_weights": (HALVED, (".to(torch.bfloat16)", "")),
+    "merges_dropped_in_evaluation": (DROPS, ("(texts)", "(texts)\ntokenizer.model.dropout = None")),
+    "best_checkpoint_is_nan": (ORBAX, ("max_to_keep=1", "max_to_keep=3")),
+    "classes_numbered_apart": (ENCODED, ('rows["test"].class_encode_column("label")', 'rows["test"]')),
     "schedule_units": (KERAS, ("// 32 // accumulated", "// 32")),
 }
 OTHERS = {
@@ -345,6 +374,15 @@ HEALTHY = {
     "annotations counted from one": COCO.replace("annotations = []", "number = 0\nannotations = []")
     .replace("        annotations.append", "        number += 1\n        annotations.append")
     .replace("len(annotations),", "number,"),
+    "inputs in bf16": HALVED.replace(".to(torch.bfloat16)", "").replace("net(x)", "net(x.to(torch.bfloat16))"),
+    "weights that are cast back": HALVED.replace("opt =", "net = net.float()\nopt ="),
+    "adapters on weights in bf16": HALVED.replace("opt =", "net = get_peft_model(net, config)\nopt ="),
+    "a decay of AdamW": ADAFACTOR.replace("adafactor", "adamw").replace("_rate", ""),
+    "a tokenizer without a dropout of merges": DROPS.replace("0.1", "None"),
+    "a metric that is checked": ORBAX.replace('scores["loss"]', 'jnp.nan_to_num(scores["loss"], nan=1e9)'),
+    "two columns of classes": ENCODED.replace('rows["test"]', 'rows["train"]', 1).replace(
+        'rows["test"].class_encode_column("label")', 'train.class_encode_column("topic")'
+    ),
     "a sum that is clipped": RADAM.replace(
         "    opt.step", "    nn.utils.clip_grad_norm_(net.parameters(), 1.0)\n    opt.step"
     ),

@@ -181,6 +181,25 @@ def test_what_is_done_right_of_accumulated_gradients_is_what_stands_there(text: 
     assert [one.summary for one in right if one.cause == "grad_accum_scaling"] == [says] * bool(says)
 
 
+WARMS_UP = """
+opt = schedulefree.AdamWScheduleFree(net.parameters(), lr=1e-3, warmup_steps={steps})
+for x, y in loader:
+    opt.zero_grad()
+    F.cross_entropy(net(x), y).backward()
+    opt.step()
+"""
+
+
+@pytest.mark.parametrize(("steps", "expected"), [("2000", "absent"), ("args.warmup", "absent"), ("0", "present")])
+def test_a_warm_up_within_the_optimizer_is_not_missed_in_the_learning_rate(
+    steps: str, expected: str, tmp_path: Path
+) -> None:
+    script = written(tmp_path, WARMS_UP.format(steps=steps))
+    records = [{"step": step, "loss": 3.0 - step / 200, "lr": 1e-3} for step in range(0, 400, 4)]
+    states = {finding.symptom: finding.state for finding in diagnose_run(records, script=script).findings}
+    assert states["lr_no_warmup"] == expected
+
+
 @pytest.mark.parametrize("kind", FAULTS)
 def test_one_fault_put_in_is_found_and_nothing_else(kind: str, tmp_path: Path) -> None:
     report = inspect_script(written(tmp_path, put_in(kind)))

@@ -78,6 +78,28 @@ def edge_width(count: int) -> int:
     return min(count, max(3, count // 20))
 
 
+IN_TURN_LEAST = 20
+"""Values of two curves that take turns. Chosen: by hand."""
+IN_TURN_APART = 10.0
+"""Times the noise of either curve by which two that take turns are apart. Chosen: batches of one kind are not."""
+
+
+def curves_in_turn(values: Floats) -> tuple[float, float] | None:
+    """Return the last levels of two smooth curves whose values take turns, None where it is one curve.
+
+    Such are the records of two runs, sorted by step, and those of two kinds of batches.
+    """
+    if len(values) < IN_TURN_LEAST:
+        return None
+    count = len(values) // 2
+    even, odd = values[: 2 * count : 2], values[1 : 2 * count : 2]
+    apart = even - odd
+    above = bool((apart > 0).all()) or bool((apart < 0).all())
+    if not above or median(np.abs(apart)) < IN_TURN_APART * max(noise(even), noise(odd)):
+        return None
+    return end_level(even), end_level(odd)
+
+
 def start_level(values: Floats) -> float:
     """Return the median of the first twentieth of a curve, of three points at least."""
     return median(sample(values[: edge_width(len(values))], MAX_IN_BLOCK))

@@ -90,6 +90,26 @@ def evaluation_losses(run: Run) -> list[Series]:
     return found
 
 
+_AVERAGED_WEIGHTS = frozenset({"ema", "swa", "polyak", "teacher"})
+"""Words for weights that are an average over training: a metric of theirs is of the same rows, and lags."""
+
+
+def is_of_averaged_weights(series: Series) -> bool:
+    """Say whether a metric is named for weights that are an average over training: `ema_val_loss`, `val_loss_swa`."""
+    role = series.role
+    return role is not None and not _AVERAGED_WEIGHTS.isdisjoint((role.statistic, *role.part.split(" ")))
+
+
+def held_out_losses(run: Run, least: int) -> list[Series]:
+    """Return the evaluation losses of sets of rows, each of `least` finite values or more.
+
+    A loss of averaged weights is of no set of its own. Neither is a loss that never moves: it is not measured anew.
+    """
+    losses = [loss.finite for loss in evaluation_losses(run)]
+    long = [loss for loss in losses if len(loss) >= least and not is_of_averaged_weights(loss)]
+    return [loss for loss in long if float(np.ptp(loss.value)) > 0]
+
+
 def _of_whole_sets(run: Run, *quantities: Quantity) -> list[Series]:
     """Return what is measured at evaluation on a whole set, `eval_loss` first: of no component of a loss."""
     found = [

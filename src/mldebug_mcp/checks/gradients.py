@@ -114,6 +114,29 @@ def refuse_uncomputed(run: Run, norm: Series, what: str) -> None:
         raise CannotTell(f"{norm.name} is {what} in all records, yet the loss is learnt: the norm is not computed")
 
 
+LEAST_INFINITE = 10
+"""Infinite norms at the end, one after the other, that are no search for a loss scale. Chosen: by hand."""
+
+
+def moved_while_infinite(run: Run) -> float | None:
+    """Return by how much the loss moves where all norms up to the last are infinite, 0 within its noise.
+
+    None where the last norms are not infinite, or too few losses stand there.
+    """
+    if "loss" not in run or "grad_norm" not in run:
+        return None
+    norm = run["grad_norm"]
+    since = len(norm) - int(np.argmin(np.append(np.isinf(norm.value[::-1]), False)))
+    if len(norm) - since < LEAST_INFINITE:
+        return None
+    loss = run["loss"].finite
+    later = loss.where(loss.step >= norm.step[since]).value
+    if len(later) < LEAST_INFINITE:
+        return None
+    moved = end_level(later) - start_level(later)
+    return moved if abs(moved) > NOISES * noise(later) else 0.0
+
+
 def pinned(norm: Series) -> tuple[float, float, float] | None:
     """Return the value above which no norm goes and at which most stand, None if none is above zero.
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from mldebug_mcp.checks.curve import end_level, start_level
 from mldebug_mcp.checks.evaluation import auc_of, is_of_a_guess, last_share
-from mldebug_mcp.checks.gradients import outlived
+from mldebug_mcp.checks.gradients import moved_while_infinite, outlived
 from mldebug_mcp.checks.policies import (
     MIN_DIVERGENCE_RECORDS,
     TEXT_POLICIES,
@@ -178,6 +178,12 @@ def _clipping_bounds_updates(run: Run) -> str | None:
     clip = run.facts.clip
     bounds = clip is not None and 0 < clip <= CLIP_THAT_BOUNDS
     return f"gradients are clipped at {figure(clip)}, which bounds each update" if bounds and clip else None
+
+
+def _infinite_and_without_effect(run: Run) -> str | None:
+    """Say that gradients are infinite to the end and move nothing: what explodes ruins the loss."""
+    stands_still = moved_while_infinite(run) == 0
+    return "each grad_norm up to the last is infinite, and the loss stands still and finite" if stands_still else None
 
 
 def _backward_alone_fails(run: Run) -> str | None:
@@ -392,7 +398,7 @@ _OF_SETTINGS: Mapping[str, tuple[Need, ...]] = {
     "out_of_memory": (Need(_fills_memory_evenly, HARDLY),),
     "kl_blowup": (Need(_rewards_rise_with_kl, HARDLY),),
     "overfitting": (Need(_one_pass, HARDLY),),
-    "exploding_gradients": (Need(_clipping_bounds_updates, HARDLY),),
+    "exploding_gradients": (Need(_clipping_bounds_updates, HARDLY), Need(_infinite_and_without_effect, HARDLY)),
     "class_imbalance": (Need(_ranks_nothing, HARDLY),),
     "no_reward_variance": (Need(_groups_differ), Need(_rewards_differ, HARDLY)),
     "reward_broken": (Need(_rewards_differ, HARDLY),),

@@ -244,9 +244,9 @@ def diagnose(
 ) -> Diagnosis:
     """Diagnose a run that has been read; see `diagnose_run`. `script` is what its training script says."""
     checked = outcomes or {}
-    known = gather(run, reference, findings)
+    of_script, script_facts, script_findings = _of_script(script)
+    known = gather(run, reference, [*findings, *script_findings])
     judged = known.findings
-    of_script, script_facts = _of_script(script)
     of_jumps = evidence_from_jumps(known.comparison, checked)
     evidence = [*known.evidence, *of_jumps, *evidence_from_checks(checked), *of_script]
     tried, damaged = tried_on(run)
@@ -301,13 +301,13 @@ def diagnose(
     )
 
 
-def _of_script(script: ScriptReport | None) -> tuple[list[CauseEvidence], list[str]]:
-    """Return what a script says of causes, and the lines of an answer that say so."""
+def _of_script(script: ScriptReport | None) -> tuple[list[CauseEvidence], list[str], list[Finding]]:
+    """Return what a script says of causes, the lines of an answer that say so, and what it says of symptoms."""
     if script is None:
-        return [], []
-    from mldebug_mcp.judge.script import evidence_from_script, script_lines
+        return [], [], []
+    from mldebug_mcp.judge.script import evidence_from_script, findings_from_script, script_lines
 
-    return evidence_from_script(script), script_lines(script)
+    return evidence_from_script(script), script_lines(script), findings_from_script(script)
 
 
 def _hypotheses(

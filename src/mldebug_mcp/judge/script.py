@@ -15,6 +15,7 @@ from mldebug_mcp.core.text import shorten
 from mldebug_mcp.judge.at_a_glance import glance_at_script
 from mldebug_mcp.judge.ranking import CauseEvidence
 from mldebug_mcp.knowledge import catalogue
+from mldebug_mcp.models import Finding, State
 from mldebug_mcp.models.base import Call
 from mldebug_mcp.models.script import SUREST_FIRST, ReviewPlace, RuledOut, ScriptFinding, ScriptReport
 from mldebug_mcp.script.calls import Script, read_script
@@ -279,6 +280,15 @@ def evidence_from_script(report: ScriptReport) -> list[CauseEvidence]:
     return evidence + [
         CauseEvidence(ruled_out.cause, -BITS_AGAINST, f"script, line {ruled_out.line}: {ruled_out.summary}", "check")
         for ruled_out in report.ruled_out
+    ]
+
+
+def findings_from_script(report: ScriptReport) -> list[Finding]:
+    """Return the symptoms that a script shows to be absent though a log looks like them."""
+    warmed_up = (right for right in report.ruled_out if right.cause == "insufficient_warmup")
+    return [
+        Finding(symptom="lr_no_warmup", state=State.ABSENT, summary=f"script, line {right.line}: {right.summary}")
+        for right in warmed_up
     ]
 
 

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from mldebug_mcp.models import State
 from tests.runs import decay, noisy, run_of, seen, state
@@ -154,6 +155,27 @@ def test_norms_of_which_none_is_finite_beside_sound_losses_are_told(
     norm: list[float], loss: list[float], expected: State
 ) -> None:
     assert state("grad_norm_never_finite", run_of(grad_norm=norm, loss=loss)) is expected
+
+
+INFINITE_AT_THE_END = [*np.linspace(120.0, 200.0, 12), *[math.inf] * 68]
+
+
+@pytest.mark.parametrize(
+    ("later", "expected"),
+    [(np.full(68, 2.2), State.PRESENT), (np.linspace(2.2, 4.0, 68), State.ABSENT)],
+    ids=["the loss stands still", "the loss rises"],
+)
+def test_a_loss_that_stands_still_where_all_norms_are_infinite_is_told(
+    later: NDArray[np.float64], expected: State
+) -> None:
+    loss = noisy(np.concatenate([np.linspace(4.0, 2.2, 12), later]), 0.01)
+    assert state("grad_norm_never_finite", run_of(grad_norm=INFINITE_AT_THE_END, loss=loss)) is expected
+    assert state("grad_norm_nonfinite", run_of(grad_norm=INFINITE_AT_THE_END, loss=loss)) is State.PRESENT
+
+
+def test_a_norm_that_is_infinite_while_the_loss_is_learnt_on_is_not_that_of_the_step() -> None:
+    loss = noisy(np.linspace(4.0, 1.0, 80), 0.01)
+    assert state("grad_norm_nonfinite", run_of(grad_norm=INFINITE_AT_THE_END, loss=loss)) is State.UNKNOWN
 
 
 def test_norms_of_which_none_is_finite_while_the_loss_is_learnt_are_not_computed() -> None:

@@ -49,3 +49,13 @@ def test_two_kinds_of_rows_of_one_set_are_no_two_sets() -> None:
         "val_loss_b": digits,
     }
     assert state(NAME, run_of(curves, kind="supervised")) is State.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("name", "course"),
+    [("ema_val_loss", curve(0.8, 0.8)), ("val_loss_swa", curve(0.8, 0.7)), ("test_loss", curve(0.8, 0.8))],
+    ids=["an average that stands still", "an average that lags", "a column that never moves"],
+)
+def test_averaged_weights_and_what_never_moves_are_no_second_set(name: str, course: dict[int, float]) -> None:
+    curves: dict[str, Curve] = {"loss": decay(200, 1.6, 0.001), "val_loss": curve(0.8, 0.001), name: course}
+    assert state(NAME, run_of(curves, kind="supervised")) is State.UNKNOWN

@@ -65,3 +65,12 @@ def test_rows_far_harder_than_all_others_in_each_pass_stand_out() -> None:
 def test_batches_that_differ_by_chance_do_not() -> None:
     order = np.resize(batches(50), 400)
     assert state("few_batches_stand_out", run_of(loss=noisy(decay(400) * order, 0.01))) is State.ABSENT
+
+
+def test_records_that_lie_on_two_curves_in_turn_show_no_order_of_the_data() -> None:
+    two = noisy(decay(100, 2.0, 1.2), 0.01)
+    two[1::2] = noisy(decay(50, 0.8, 0.5), 0.01)
+    run = run_of(loss=two, every=10)
+    assert {state(name, run) for name in ("batches_recur", "loss_periodic", "loss_noisy")} == {State.UNKNOWN}
+    of_batches = run_of(loss=noisy(decay(100) * np.resize([1.0, 1.4, 0.7, 1.2], 100), 0.01))
+    assert state("loss_periodic", of_batches) is State.PRESENT

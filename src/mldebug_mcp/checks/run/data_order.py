@@ -20,7 +20,7 @@ from mldebug_mcp.checks.check import (
     symptom,
     with_attribute,
 )
-from mldebug_mcp.checks.curve import last_decimal, mad, noise, positive, row_medians, teeth_of
+from mldebug_mcp.checks.curve import curves_in_turn, last_decimal, mad, noise, positive, row_medians, teeth_of
 from mldebug_mcp.checks.learning_rate import rate_comes_back
 from mldebug_mcp.core.arrays import distinct, median
 from mldebug_mcp.core.text import counted, figure
@@ -59,12 +59,17 @@ PERIODS_PARTS = 8
 
 
 def last_records(series: Series, what: str) -> tuple[Series, float]:
-    """Return the last records and their usual distance; raise CannotTell, naming what is unknown, if it varies."""
+    """Return the last records and their usual distance; raise CannotTell, naming what is unknown, if it varies.
+
+    So it is of records that lie on two curves in turn.
+    """
     last = series.where(np.arange(len(series)) >= len(series) - MAX_POINTS)
     gaps = np.diff(last.step)
     spacing = median(gaps)
     if spacing <= 0 or float(np.mean(np.abs(gaps - spacing) > EVENLY * spacing)) > UNEVEN:
         raise CannotTell(f"the records are not evenly spaced: {what} is unknown")
+    if curves_in_turn(last.value) is not None:
+        raise CannotTell(f"the records lie on two curves in turn: {what} of either is unknown")
     return last, spacing
 
 

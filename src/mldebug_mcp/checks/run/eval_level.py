@@ -23,7 +23,7 @@ from mldebug_mcp.checks.check import (
     question,
     symptom,
 )
-from mldebug_mcp.checks.curve import end_level, noise, sample, start_level
+from mldebug_mcp.checks.curve import curves_in_turn, end_level, noise, sample, start_level
 from mldebug_mcp.checks.evaluation import (
     ACCURACIES,
     LEAST_AUC,
@@ -41,6 +41,7 @@ from mldebug_mcp.checks.evaluation import (
     goes_on_falling,
     has_fallen_far,
     has_settled,
+    held_out_losses,
     is_auc,
     is_error_rate,
     is_of_a_guess,
@@ -705,9 +706,10 @@ OPENED = 2.0
 def held_out_sets_part(run: Run) -> Evidence | None:
     """One held-out set follows the training loss down, and another, which began level with it, lags or gets worse.
 
-    Not this when: they lay as far apart at first, as sets of different kinds do; none follows the training loss.
+    Not this when: they lay as far apart at first, as sets of different kinds do; none follows the training loss;
+    one never moves, or is of averaged weights.
     """
-    sets = [loss.finite for loss in evaluation_losses(run) if len(loss.finite) >= HELD_OUT_SETS_PART_LEAST]
+    sets = held_out_losses(run, HELD_OUT_SETS_PART_LEAST)
     if len(sets) < 2:
         raise CannotTell(f"no two held-out sets have {HELD_OUT_SETS_PART_LEAST} losses")
     parts = [series.name.removeprefix("eval_") for series in sets if series.name.startswith("eval_")]
@@ -836,9 +838,12 @@ nothing."""
 def loss_noisy(run: Run) -> Evidence | None:
     """The training loss varies from record to record by half of its level or more.
 
-    Not this when: the loss is nearly zero already; each record is a sample of a wide distribution, as in diffusion.
+    Not this when: the loss is nearly zero already; each record is a sample of a wide distribution, as in diffusion; the
+    records lie on two smooth curves in turn.
     """
     loss = run["loss"].finite
+    if curves_in_turn(loss.value) is not None:
+        raise CannotTell("the records lie on two curves in turn: the noise of either is unknown")
     start = abs(start_level(loss.value))
     late = loss.value[len(loss) // 4 :]
     level = max(median(np.abs(sample(late))), FLOOR * start)

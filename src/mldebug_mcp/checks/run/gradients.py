@@ -42,6 +42,7 @@ from mldebug_mcp.checks.gradients import (
     label_noise_norm,
     loss_moved,
     lost,
+    moved_while_infinite,
     norm_of,
     parts_of,
     pinned,
@@ -101,7 +102,7 @@ def grad_norm_nonfinite(run: Run) -> Evidence | None:
     """The gradient norm is NaN or infinite.
 
     Not this when: single steps far apart, or the first steps only, are lost and the loss goes on as before: as with a
-    loss scaler (a remark), which may tell that it skipped each of them; none is finite although the loss is learnt.
+    loss scaler (a remark), which may tell that it skipped each of them; none is finite although the loss is learnt on.
     """
     norm = run["grad_norm"]
     gone = lost(norm)
@@ -109,6 +110,8 @@ def grad_norm_nonfinite(run: Run) -> Evidence | None:
         return None
     if gone.bad.all():
         refuse_uncomputed(run, norm, "not finite")
+    if (moved_while_infinite(run) or 0) < 0:
+        raise CannotTell(f"each {norm.name} is infinite up to the last, yet the loss is learnt on: it is not used")
     records = len(norm)
     later = gone.count if run.step_name != "step" else int((gone.bad & (norm.step > SETTLING)).sum())
     sound = "loss" not in run or bool(np.isfinite(run["loss"].value).all())
@@ -124,12 +127,15 @@ def grad_norm_nonfinite(run: Run) -> Evidence | None:
 
 
 def grad_norm_never_finite(nonfinite: Evidence, run: Run) -> Evidence | None:
-    """No gradient norm is finite from the first record on, and each loss is.
+    """No gradient norm is finite from the first record on, and each loss is; or all are infinite from some step on.
 
-    So it is where each step is skipped for overflow. Not this when: any norm is finite; a loss is lost as well.
+    So it is where each step is skipped for overflow, or clipped to zero. Not this when: any later norm is finite; a
+    loss is lost as well.
     """
-    never = nonfinite.values["share"] == 1 and "loss" in run
-    return nonfinite if never and bool(np.isfinite(run["loss"].value).all()) else None
+    if "loss" not in run or not bool(np.isfinite(run["loss"].value).all()):
+        return None
+    stands_still = moved_while_infinite(run) == 0
+    return nonfinite if nonfinite.values["share"] == 1 or stands_still else None
 
 
 def grad_norm_zero(run: Run) -> Evidence | None:

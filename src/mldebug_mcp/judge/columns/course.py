@@ -10,8 +10,9 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from mldebug_mcp.checks.curve import mad, monotone, noise_on_slope, positive, sample
-from mldebug_mcp.checks.learning_rate import rate_comes_back
+from mldebug_mcp.checks.curve import curves_in_turn, mad, monotone, noise_on_slope, positive, sample
+from mldebug_mcp.checks.evaluation import is_of_averaged_weights
+from mldebug_mcp.checks.learning_rate import rate_comes_back, rate_of
 from mldebug_mcp.checks.progress import passes_at
 from mldebug_mcp.checks.run.resume import restart_of_data
 from mldebug_mcp.core.arrays import median, quantile
@@ -76,11 +77,25 @@ def frozen_columns(run: Run) -> Iterator[DerivedFact]:
             text=(
                 f"{named(series)} is exactly {figure(float(series.value[-1]))} in the last {records} of its "
                 f"{len(series)} records, from {run.place(step)} on, while {named(loss)} goes from {figure(moved[0])} "
-                f"to {figure(moved[-1])}{more}. New weights give other answers to some rows."
+                f"to {figure(moved[-1])}{more}. New weights give other answers to some rows.{_averaged(run, series)}"
             ),
             values={"value": float(series.value[-1]), "records": float(records)},
             steps=[step],
         )
+
+
+def _averaged(run: Run, frozen: Series) -> str:
+    """Return what a frozen metric of averaged weights says: the same metric of the trained weights moves."""
+    if frozen.role is None or not is_of_averaged_weights(frozen):
+        return ""
+    same = columns_of(run, frozen.role.quantity, phase=frozen.role.phase, least=LEAST_PAIRS)
+    moving = (other for other in same if not is_of_averaged_weights(other) and float(np.ptp(other.value)) > 0)
+    if (trained := next(moving, None)) is None:
+        return ""
+    return (
+        f" In these evaluations {named(trained)} goes from {figure(float(trained.value[0]))} to "
+        f"{figure(float(trained.value[-1]))}: the averaged weights are not updated, or not those that are evaluated."
+    )
 
 
 # Jumps and passes over the data: rows that are bad come once in each pass, in whatever order.
@@ -445,6 +460,80 @@ def _parts_from_line(before: Series, after: Series) -> tuple[float, float, float
     return float(value.mean()), float(value_after.mean()), off
 
 
+# A loss that stands still from a spike of the gradient norm on.
+
+
+TIMES_LEVEL = 30.0
+"""Times its median that a gradient norm has in a spike. Chosen: no batch of a level has it."""
+MOST_SPIKES = 3
+"""Such records up to which they are single spikes. Chosen: by hand."""
+FALLING = 10
+"""Records before the spike in which the loss falls. Chosen: a line through fewer is noise."""
+STANDING = 30
+"""Records after it in which the loss stands still. Chosen: three times as many."""
+FALL_IN_NOISES = 10.0
+"""Times its scatter around the line by which the loss falls before the spike. Chosen: by hand."""
+STILL_FALLING = 0.5
+"""Of its fall in the first half of these records, what it has in the second: it has not slowed down. Chosen."""
+STANDS = 0.1
+"""Of that fall, by which the loss differs later from where the spike met it. Chosen: it goes on by none of it."""
+RATE_KEPT = 0.5
+"""Of the learning rate before the spike, what it has after: a rate that is cut ends a fall as well. Chosen."""
+
+
+def stops_at_spike(run: Run) -> Iterator[DerivedFact]:
+    """Yield that a loss that fell without slowing down stands still for good from a spike of the gradient norm on."""
+    loss = training_loss(run, FALLING + STANDING, not_of=NOT_BY_LOSS)
+    norm = next((series for series in columns_of(run, Quantity.GRADIENT_NORM, phase="train")), None)
+    if loss is None or norm is None or len(norm) < FALLING + STANDING:
+        return
+    high = np.flatnonzero(norm.value > TIMES_LEVEL * median(norm.value))
+    for at in high[: MOST_SPIKES if len(high) <= MOST_SPIKES else 0].tolist():
+        step = float(norm.step[at])
+        before, after = loss.where(loss.step <= step), loss.where(loss.step > step)
+        if not _stops_between(before, after) or _rate_is_cut_at(run, step):
+            continue
+        yield DerivedFact.model_construct(
+            fact="stops_at_spike",
+            text=(
+                f"{named(norm)} is {figure(float(norm.value[at]))} at {run.place(step)}, with a median of "
+                f"{figure(median(norm.value))}. In the {FALLING} records up to there {named(loss)} falls from "
+                f"{figure(float(before.value[-FALLING]))} to {figure(float(before.value[-1]))}, and it is "
+                f"{figure(median(after.value))} in the {len(after)} records after them. A single "
+                "spike ends no fall, unless the optimizer keeps it: its second moment in bf16 never comes down."
+            ),
+            values={"norm": float(norm.value[at]), "level": median(after.value)},
+            steps=[step],
+        )
+        return
+
+
+def _stops_between(before: Series, after: Series) -> bool:
+    """Say whether a loss falls in a line up to a place and stands still at that level for good behind it."""
+    if len(before) < FALLING or len(after) < STANDING:
+        return False
+    step, value = before.step[-FALLING:], before.value[-FALLING:]
+    slope, start = np.polyfit(step, value, 1)
+    fall = -float(slope * (step[-1] - step[0]))
+    scatter = float(np.std(value - (start + slope * step), ddof=2))
+    half = FALLING // 2
+    slows_down = value[half] - value[-1] < STILL_FALLING * (value[0] - value[half])
+    if fall < FALL_IN_NOISES * scatter or slows_down:
+        return False
+    met = float(start + slope * step[-1])
+    thirds = [median(part) for part in np.array_split(after.value, 3)]
+    return all(abs(level - met) <= STANDS * fall for level in thirds)
+
+
+def _rate_is_cut_at(run: Run, step: float) -> bool:
+    """Say whether the learning rate is much lower after a step than before it."""
+    rate = rate_of(run)
+    if rate is None:
+        return False
+    before, after = rate.where(rate.step <= step), rate.where(rate.step > step)
+    return bool(len(before) and len(after) and median(after.value) < RATE_KEPT * float(before.value[-1]))
+
+
 # Saw-teeth: what recurs with a period, and which setting has it.
 
 
@@ -470,7 +559,19 @@ _SAWS = (
 
 
 def periods(run: Run) -> Iterator[DerivedFact]:
-    """Yield columns that go up and down with a period, with the setting of that period."""
+    """Yield columns that go up and down with a period, with the setting of that period; or two curves in one."""
+    loss = training_loss(run, AROUND)
+    if loss is not None and (levels := curves_in_turn(loss.value)) is not None:
+        yield DerivedFact.model_construct(
+            fact="two_curves_in_turn",
+            text=(
+                f"the records of {named(loss)} lie on two smooth curves in turn, which end at {figure(levels[0])} and "
+                f"{figure(levels[1])}. So do the records of two runs that share a log, or of two kinds of batches."
+            ),
+            values={"first": levels[0], "second": levels[1]},
+            steps=[float(loss.step[0])],
+        )
+        return
     found = [
         (series, period) for series in columns_of(run, *_SAWS, phase="train") if (period := _period(series)) is not None
     ]

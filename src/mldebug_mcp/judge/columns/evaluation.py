@@ -18,6 +18,7 @@ from mldebug_mcp.checks.evaluation import (
     begins_late,
     beside_training,
     evaluation_losses,
+    held_out_losses,
     next_token_known,
     refuse_another_scale,
 )
@@ -209,11 +210,8 @@ def held_out_sets_disagree(run: Run) -> Iterator[DerivedFact]:
     """Yield that one set of evaluation is served as training rows are, and another far worse."""
     if (losses := both_losses(run, LEAST_PAIRS, not_of=NOT_BY_LOSS)) is None:
         return
-    sets = [
-        series
-        for series in (*evaluation_losses(run), *_scored_sets(run, losses[0]))
-        if len(series.finite) >= LEAST_PAIRS
-    ]
+    scored = (series for series in _scored_sets(run, losses[0]) if len(series.finite) >= LEAST_PAIRS)
+    sets = [*held_out_losses(run, LEAST_PAIRS), *scored]
     start, train = median(losses[0].value[:LEAST_PAIRS]), median(tail(losses[0]))
     ends = sorted((median(tail(series.finite)), series.name) for series in sets)
     if len(ends) < 2 or not 0 <= train < start or not start > 0:

@@ -23,7 +23,7 @@ from mldebug_mcp.core.access import is_file, open_input, require
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.protobuf import Field
-from mldebug_mcp.core.text import shorten
+from mldebug_mcp.core.text import figure, shorten
 from mldebug_mcp.core.writing import temporary_folder
 from mldebug_mcp.logs.builder import MAX_METRICS, RunBuilder
 from mldebug_mcp.logs.documents import Points, add_points
@@ -258,8 +258,29 @@ class SwanlabReader:
 
     @staticmethod
     def read(file: LogFile, builder: RunBuilder) -> None:
-        """Read every scalar; media and console lines are passed over."""
-        read_messages(file, builder, records(file.pieces(BLOCK)), _SCALAR, _swanlab_row)
+        """Read every scalar; media and console lines are passed over.
+
+        SwanLab keeps the first value of each step. Of a training that goes back it drops the steps logged before.
+        """
+        reached: dict[str, float] = {}
+        back: list[tuple[float, float]] = []
+
+        def row_of(data: bytes, scalar: protobuf.Field) -> Row | None:
+            row = _swanlab_row(data, scalar)
+            if row is not None:
+                name, step, _ = row
+                if step < reached.get(name, step):
+                    back.append((reached[name], step))
+                reached[name] = step
+            return row
+
+        read_messages(file, builder, records(file.pieces(BLOCK)), _SCALAR, row_of)
+        if back:
+            reached_step, step = back[0]
+            builder.note(
+                f"{file.path.name}: training goes back from step {figure(reached_step)} to {figure(step)} or earlier. "
+                "SwanLab keeps the first value of each step: new values of steps logged before are not in the file"
+            )
 
 
 def _swanlab_row(data: bytes, scalar: protobuf.Field) -> Row | None:

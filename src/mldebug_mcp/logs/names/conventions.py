@@ -85,6 +85,7 @@ _OF_NETWORKS_TOO = frozenset(
     {"accuracy", "auc", "mse", "mae", "l1", "l2", "rmse", "cross_entropy", "huber", "mape", "error", "map"}
 )
 _OF_CATBOOST = frozenset({"learn", "test", "best"})
+_OF_CATBOOST_TRAINING = frozenset({"learn", "total", "remaining"})
 _OF_CATBOOST_ALONE = frozenset({"eval_test", "eval_best", "eval_total", "eval_remaining"})
 """... where it works its measure out on the rows of evaluation alone."""
 _OF_HISTOGRAMS = frozenset({"max depth", "train loss"})
@@ -178,7 +179,9 @@ _OF_NETWORKS_ALONE = ("epoch", "loss", "grad_norm", "learning_rate")
 
 def is_boosted(columns: Columns) -> bool:
     """Say whether columns are named as XGBoost, LightGBM and CatBoost name theirs, and no neural network does."""
-    if any(columns.keys() >= names for names in (_OF_CATBOOST, _OF_CATBOOST_ALONE, _OF_HISTOGRAMS)):
+    if any(
+        columns.keys() >= names for names in (_OF_CATBOOST, _OF_CATBOOST_TRAINING, _OF_CATBOOST_ALONE, _OF_HISTOGRAMS)
+    ):
         return True
     found = [match for name in columns if (match := _BOOSTED.fullmatch(name)) and "/" not in name]
     return not any(canonical(name) in _OF_NETWORKS_ALONE for name in columns) and any(
@@ -196,6 +199,8 @@ def boosted_trees(columns: Columns) -> str | None:
         return _catboost(columns)
     if columns.keys() >= _OF_CATBOOST_ALONE:
         return _catboost_score(columns)
+    if columns.keys() >= _OF_CATBOOST_TRAINING and "test" not in columns:
+        return _catboost_training(columns)
     found = [match for name in columns if (match := _BOOSTED.fullmatch(name))]
     measure = next((match["measure"] for match in found if match["measure"] in _BOOSTED_LOSSES), None)
     if measure is None or called(columns, "loss", "eval_loss"):
@@ -225,15 +230,28 @@ def boosted_scores(columns: Columns) -> str | None:
 
 
 def _catboost(columns: Columns) -> str | None:
-    for old, new in (("total", "elapsed"), ("remaining", "eta")):
-        if old in columns:
-            columns[new] = columns.pop(old)
+    _name_clocks_of_catboost(columns)
     best, test = columns["best"].values(), columns["test"].values()
     short = len(best) == len(test) and bool(np.any(test < best))  # of a loss, no value is below the best one
     kind = "score" if short or best[-1] > best[0] else "loss"
     for old, new in (("learn", kind), ("test", f"eval_{kind}")):
         columns[new] = columns.pop(old)
     return f"'learn' is read as the {kind}, 'test' as the eval_{kind}"
+
+
+def _catboost_training(columns: Columns) -> str:
+    """Name what CatBoost prints where it is given no rows of evaluation: what it learns by falls, if it is a loss."""
+    _name_clocks_of_catboost(columns)
+    learn = columns["learn"].values()
+    kind = "loss" if learn[-1] <= learn[0] else "score"
+    columns[kind] = columns.pop("learn")
+    return f"'learn' is read as the {kind}"
+
+
+def _name_clocks_of_catboost(columns: Columns) -> None:
+    for old, new in (("total", "elapsed"), ("remaining", "eta")):
+        if old in columns:
+            columns[new] = columns.pop(old)
 
 
 def _catboost_score(columns: Columns) -> str:

@@ -561,6 +561,8 @@ _MILLI_ELECTRON_VOLTS = regex(r"(?<=\d) meV(?: / A(?:\^\d)?)?(?=,|$)")
 """The units of MACE's errors."""
 _GLUONTS = regex(r"\bEvaluation metric '(\w{1,60})'\s?=\s?")
 """GluonTS calls so the loss of training too: "Evaluation metric 'epoch_loss'=0.3"; see `validation_epoch_loss`."""
+_PASSED = regex(rf"\b(learn|test) ({NUMBER})(?:passed: (?=\d))?")
+"""CatBoost, before 2018: "0:  learn 0.635passed: 17.4 sec  total: 3m 13s", with the time of the step behind a score."""
 _IS_NOW = regex(r"(?<=\w) is now (?:\([a-z ]{1,20}\) )?(?=[-+.]?\d)", re.IGNORECASE)
 """nnU-Net: "lr is now (scheduler) 0.0003"."""
 _NO_OBJECT = -1.0
@@ -603,9 +605,15 @@ def _of_coco(row: re.Match[str]) -> str:
     return f"eval_AP{'' if row['range'] else row['overlap']}{area} = {row['score']}"
 
 
+def _of_old_catboost(score: re.Match[str]) -> str:
+    """Write a score of CatBoost as later versions do, and the time of its step apart."""
+    return f"{score[1]}: {score[2]}{' step_time: ' if score[0].endswith(': ') else ''}"
+
+
 _FORMS: tuple[tuple[str, re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
     ("@[", _COCO, _of_coco),
     (" is now ", _IS_NOW, ": "),
+    ("passed: ", _PASSED, _of_old_catboost),
     ("valuation metric '", _GLUONTS, r"\1 = "),
     (" #", _OF_NUMBER, r"_\1"),
     ("head: ", _OF_HEAD, r"[\1] "),

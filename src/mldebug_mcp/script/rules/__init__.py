@@ -174,6 +174,11 @@ RULES: tuple[Rule, ...] = (
     trainers.logits_by_the_batch,
     trainers.negative_labels_counted,
     trainers.alphabet_of_a_sample,
+    trainers.decay_without_rate,
+    trainers.adam_of_bf16_weights,
+    trainers.merges_dropped_in_evaluation,
+    trainers.best_checkpoint_is_nan,
+    trainers.classes_numbered_apart,
     without_effect.handler_never_called,
     without_effect.hook_never_called,
     without_effect.never_holds,
@@ -243,7 +248,24 @@ def _cleared(roles: Roles) -> Iterator[Cleared]:
         )
         if "shuffle" in given and constant_of(given["shuffle"]) is True:
             yield Cleared("unshuffled_data", made.line, f"{name} shuffles")
+    yield from _warm_up_of_optimizer(roles)
     yield from _steps_without_accumulation(roles)
+
+
+WARMUPS_OF_OPTIMIZERS = ("warmup_steps", "warmup_length")
+"""Parameters by which optimizers such as those of schedulefree and heavyball warm up, unseen in the learning rate."""
+
+
+def _warm_up_of_optimizer(roles: Roles) -> Iterator[Cleared]:
+    """Yield the optimizers that are given the parameters of a model and a warm-up of their own."""
+    for call in roles.script.calls:
+        steps = next((call.keywords[name] for name in WARMUPS_OF_OPTIMIZERS if name in call.keywords), None)
+        made_of = " ".join(ast.unparse(argument) for argument in (*call.node.args, *call.keywords.values()))
+        is_off = isinstance(steps, ast.Constant) and not steps.value
+        if steps is None or is_off or ".parameters(" not in made_of:
+            continue
+        says = f"{call.name} warms up by itself over {ast.unparse(steps)} steps, which the learning rate does not show"
+        yield Cleared("insufficient_warmup", call.line, says)
 
 
 def _steps_at_once(roles: Roles, backward: Call) -> bool:

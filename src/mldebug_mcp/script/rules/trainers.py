@@ -689,3 +689,99 @@ def alphabet_of_a_sample(roles: Roles) -> Iterator[Fault]:
                 "only bytes that are in the sample get a token: digits and letters that it lacks are left out of texts"
             )
             yield fault("alphabet_of_a_sample", call.line, "depends", says)
+
+
+LEAST_DECAY_OF_WEIGHTS = 0.01
+"""Share of each weight that a decay takes in each step. Chosen: weights halve in seventy steps."""
+
+
+def decay_without_rate(roles: Roles) -> Iterator[Fault]:
+    """The weight decay of Optax' Adafactor is meant as that of AdamW, and is not multiplied by the learning rate.
+
+    Source: findings/adafactor_decays_without_the_rate.sh.
+    """
+    for call in roles.script.named("adafactor") if "optax" in roles.source else ():
+        decay = _Given(roles, call).number("weight_decay_rate")
+        if decay is not None and decay >= LEAST_DECAY_OF_WEIGHTS:
+            says = f"each step takes {decay} of each weight: Optax' adafactor does not multiply it by the learning rate"
+            yield fault("decay_without_rate", call.line, "likely", says)
+
+
+OWN_MASTER = re.compile(r"master|stochastic|autocast|from_pretrained|lora|get_peft|quant", re.IGNORECASE)
+"""What keeps or rounds weights otherwise, or trains others than those that are cast."""
+
+
+def adam_of_bf16_weights(roles: Roles) -> Iterator[Fault]:
+    """All weights of a model are bf16, and PyTorch's Adam updates them: small updates are rounded away.
+
+    Its second moment is bf16 as well, and never comes down after a large gradient.
+    Source: findings/adam_of_bf16_weights_never_forgets.sh.
+    """
+    if OWN_MASTER.search(roles.source):
+        return
+    for call in roles.script.named("Adam", "AdamW"):
+        of_torch = call.owner in ("", "optim", "torch.optim") and all(
+            roles.is_imported_from("torch", name) for name in (call.method, "optim")
+        )
+        first = ast.unparse(call.node.args[0]) if call.node.args else ""
+        model = first.removesuffix(".parameters()")
+        if of_torch and model != first and _is_cast_to_bf16(roles, model, call):
+            says = f"{model} is in bf16 as a whole: updates below 1/256 of a weight are lost, a decay of 0.999 as well"
+            yield fault("adam_of_bf16_weights", call.line, "depends", says)
+
+
+def _is_cast_to_bf16(roles: Roles, model: str, before: Call) -> bool:
+    """Say whether a model is cast to bf16 before a call, where it is made or later, and to nothing else."""
+    made = roles.script.assigned(model, before.order)
+    casts = [
+        call
+        for call in roles.script.named("to", "bfloat16", "float", "half")
+        if call.order <= before.order
+        and (call.owner == model or (made is not None and any(part is call.node for part in ast.walk(made.value))))
+    ]
+    to = [call.method if call.method != "to" else ast.unparse(call.node) for call in casts]
+    kinds = [text for text in to if text in ("bfloat16", "float", "half") or "float" in text]
+    return bool(kinds) and kinds[-1].rpartition("(")[2].rstrip(")").endswith("bfloat16")
+
+
+def merges_dropped_in_evaluation(roles: Roles) -> Iterator[Fault]:
+    """A tokenizer has a dropout of merges, which nothing ends: it cuts texts at random in evaluation as well.
+
+    Source: findings/tokenizers_drop_merges_in_evaluation.sh.
+    """
+    ended = any(assignment.target.endswith("model.dropout") for assignment in roles.script.assignments)
+    if ended or "tokenizers" not in roles.source:
+        return
+    for call in roles.script.named("BPE"):
+        dropout = _Given(roles, call).number("dropout")
+        if dropout:
+            says = "a tokenizer has no evaluation mode: it drops merges there, too, and after it is saved and loaded"
+            yield fault("merges_dropped_in_evaluation", call.line, "depends", says)
+
+
+def best_checkpoint_is_nan(roles: Roles) -> Iterator[Fault]:
+    """Orbax keeps the best checkpoint alone, and takes one whose metric is NaN for the best.
+
+    Source: findings/orbax_deletes_the_best_checkpoint_for_nan.sh.
+    """
+    if re.search(r"nan|isfinite", roles.source, re.IGNORECASE):
+        return
+    for call in roles.script.named("CheckpointManagerOptions"):
+        given = _Given(roles, call)
+        if "best_fn" in given and given.value("max_to_keep") == 1:
+            says = "a checkpoint whose metric is NaN counts as the best, and the only other one is deleted"
+            yield fault("best_checkpoint_is_nan", call.line, "depends", says)
+
+
+def classes_numbered_apart(roles: Roles) -> Iterator[Fault]:
+    """Two splits are given numbers of classes each by itself: a class that one lacks shifts the numbers there.
+
+    Source: findings/class_encode_column_sorts_numbers_as_words.sh.
+    """
+    first: dict[str, tuple[str, Call]] = {}
+    for call in roles.script.named("class_encode_column"):
+        column, rows = _Given(roles, call).text("column", 0), ast.unparse(call.node.func).rpartition(".")[0]
+        other, earlier = first.setdefault(column, (rows, call))
+        if column and other != rows and earlier.function == call.function:
+            says = f"{other} and {rows} number their classes apart: a class that one lacks shifts the rest"
+            yield fault("classes_numbered_apart", call.line, "depends", says, lines=[earlier.line])
