@@ -125,7 +125,7 @@ def test_what_killed_a_worker_explains_that_it_is_gone(killed: str) -> None:
     signal = "RuntimeError: DataLoader worker (pid 41) is killed by signal: Killed. "
     both = explain_error(f"{TRACEBACK}{signal}\n{killed}\n")
     assert both.matches[0].id == "dataloader_worker_killed"
-    assert any(killed.split()[0] in note for note in both.notes)
+    assert any(killed.split(maxsplit=1)[0] in note for note in both.notes)
 
 
 def test_the_original_error_inside_a_dataloader_worker_is_found() -> None:

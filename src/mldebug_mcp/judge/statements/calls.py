@@ -433,6 +433,7 @@ def _import(found: re.Match[str], failure: Failure) -> tuple[str, str]:
 def _key(found: re.Match[str], failure: Failure) -> tuple[str, str] | None:
     name, code = found["name"], users_line(failure)
     subject = _before(code, rf"(?:\[|\.pop\()\s?f?['\"]?{re.escape(name)}\b")
+    columns = f"list({subject}.columns)" if subject else "its columns"
     keys = f"list({subject}.keys())" if subject else "the keys of what your line indexes"
     says = f"There is no key `{name}`" + (f" in `{subject}`." if subject else ".")
     if subject.endswith("environ"):
@@ -442,7 +443,7 @@ def _key(found: re.Match[str], failure: Failure) -> tuple[str, str] | None:
         )
     if failure.frames and re.search(r"[/\\](?:pandas|polars|datasets)[/\\]", failure.frames[-1].file):
         return says, (
-            f"Print {f'list({subject}.columns)' if subject else 'its columns'}, or column_names of a data set: the column has another spelling, case or "
+            f"Print {columns}, or column_names of a data set: the column has another spelling, case or "
             f"space, was dropped or renamed, or the header was not read."
         )
     return says, (
