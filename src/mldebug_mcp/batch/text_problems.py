@@ -154,7 +154,7 @@ SOME_EXCHANGED = f"{EXCHANGED}, unlike the others"
 MIN_ROWS_ANSWERED = 4
 """Rows that are no accident. Chosen: fewer may be short answers that repeat the end of the question."""
 MIN_SHARE_ANSWERED = 0.9
-"""Share of the rows whose prompt ends with the answer. Chosen: of options in a prompt, the last is seldom the answer."""
+"""Share of the rows whose prompt ends with the answer. Chosen: of options in a prompt, the last is seldom right."""
 _FINISHED = re.compile(r"[.!?…。！？:;)\]}\"'”’»`>|*]\s*$")
 _REASONING = re.compile(r"\s*<(think|thinking|thought|reasoning|scratchpad)>")
 _OPENING = ("user", ASSISTANT)
