@@ -76,7 +76,32 @@ def test_conversations_whose_roles_are_exchanged_are_seen(inspect: Inspect) -> N
     assert inspect(exchanged) == {"wrong_role_in_loss": "warning"}
     greeted = [{"messages": [{"role": "assistant", "content": sentence(1)}, *row["messages"]]} for row in chats()]
     assert inspect(greeted) == {}
-    assert inspect([*exchanged[:3], *chats(30)[3:]]) == {}
+    assert inspect([*exchanged[:3], *chats(30)[3:]]) == {"wrong_role_in_loss": "info"}
+
+
+def test_prompts_that_end_with_their_answers_are_seen(inspect: Inspect) -> None:
+    rows = [{"prompt": f"{sentence(n)} Answer: {sentence(n + 50)}", "completion": sentence(n + 50)} for n in range(9)]
+    assert inspect(rows) == {"target_equals_source": "warning"}
+    talk = [
+        {"messages": [{"role": "user", "content": row["prompt"]}, {"role": "assistant", "content": row["completion"]}]}
+        for row in rows
+    ]
+    assert inspect(talk) == {"target_equals_source": "warning"}
+
+
+def test_answers_found_in_a_passage_or_among_options_are_no_leak(inspect: Inspect) -> None:
+    found = [{"prompt": f"{sentence(n + 50)} {sentence(n)}", "completion": sentence(n + 50)} for n in range(9)]
+    assert inspect(found) == {}
+    chosen = [{"prompt": f"{sentence(n)} {n} yes or no", "completion": ["yes", "no"][n % 2]} for n in range(20)]
+    assert "target_equals_source" not in inspect(chosen)
+
+
+def test_a_second_message_of_the_assistant_begins_no_document(inspect: Inspect) -> None:
+    rows = chats()
+    for row in rows[:3]:
+        row["messages"].append({"role": "assistant", "content": sentence(7)})
+    assert inspect(rows) == {}
+    assert "packing_without_position_reset" not in inspect(rows, tokenizer_of("phi3"))
 
 
 @pytest.mark.parametrize("asked", ["[INST] {} [/INST]", "<|im_start|>user\n{}", "<start_of_turn>user\n{}"])

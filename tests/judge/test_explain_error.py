@@ -110,6 +110,24 @@ def test_of_a_chain_the_message_that_is_known_counts() -> None:
     assert explain_error(log).matches[0].id == "unknown_model_type"
 
 
+@pytest.mark.parametrize(
+    "killed",
+    [
+        "slurmstepd: error: Detected 1 oom_kill event in StepId=8.batch. Some of the tasks have been OOM Killed.",
+        "[81234.512345] Out of memory: Killed process 41 (python) total-vm:9000kB",
+        "Nov  3 04:12:50 node3 kernel: Memory cgroup out of memory: Killed process 41 (python)",
+    ],
+)
+def test_what_killed_a_worker_explains_that_it_is_gone(killed: str) -> None:
+    gone = f"{TRACEBACK}RuntimeError: DataLoader worker (pid(s) 41) exited unexpectedly\n{killed}\n"
+    answer = explain_error(gone)
+    assert [match.id for match in answer.matches][:1] == ["slurm_oom_kill"]
+    signal = "RuntimeError: DataLoader worker (pid 41) is killed by signal: Killed. "
+    both = explain_error(f"{TRACEBACK}{signal}\n{killed}\n")
+    assert both.matches[0].id == "dataloader_worker_killed"
+    assert any(killed.split(maxsplit=1)[0] in note for note in both.notes)
+
+
 def test_the_original_error_inside_a_dataloader_worker_is_found() -> None:
     log = (
         TRACEBACK

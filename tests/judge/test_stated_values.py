@@ -76,6 +76,10 @@ def explained(message: str, code: str = "", *, in_library: bool = False) -> Erro
         ),
         ("TypeError: list indices must be integers or slices, not str", "rows['a']", "indexed with a str", "x[0]"),
         ("KeyError: 'labels'", "y = names['labels']", "no key `labels` in `names`", "list(names.keys())"),
+        ("KeyError: 'x'", "y = rows[i + n[0]]['x']", "no key `x` in `rows[i + n[0]]`", "list(rows[i + n[0]].keys())"),
+        ("KeyError: 'x'", "y = a['b'][i]['x']", "no key `x` in `a['b'][i]`", "list(a['b'][i].keys())"),
+        ("KeyError: 'x'", "y = next(rows)['x']", "There is no key `x`.", "the keys of what your line indexes"),
+        ("KeyError: 'x'", "y = a['x'] + b['x']", "There is no key `x`.", "the keys of what your line indexes"),
         (
             "ValueError: could not convert string to float: 'n/a'",
             "float(v)",

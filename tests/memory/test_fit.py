@@ -218,3 +218,37 @@ def test_the_next_step_is_the_plan_that_fits_on_the_same_gpu_and_then_nothing_mo
 def test_devices_that_share_nothing_are_noted(llama: Path) -> None:
     assert any("devices=8 changes nothing here" in note for note in estimate_memory(llama, devices=8).notes)
     assert not any("changes nothing" in note for note in estimate_memory(llama, devices=8, sharding="zero1").notes)
+
+
+def test_rows_are_no_longer_than_the_embedded_positions_of_a_model(tmp_path: Path, llama: Path) -> None:
+    (tmp_path / "gpt2.json").write_text(json.dumps(TINY))
+
+    assert fit(tmp_path / "gpt2.json", 24).largest_length == 128
+    assert "rows of all its 128 positions fit" in fit(tmp_path / "gpt2.json", 24).summary
+    llama.write_text(json.dumps(LLAMA_8B | {"max_position_embeddings": 512}))
+    assert "more than the 512 positions of its configuration" in fit(llama, "B200", lora_rank=8).summary
+
+
+def test_images_of_one_size_are_counted_by_the_batch(tmp_path: Path) -> None:
+    vit = {"model_type": "vit", "hidden_size": 96, "num_hidden_layers": 4, "num_attention_heads": 3}
+    (tmp_path / "vit.json").write_text(json.dumps(vit | {"image_size": 224, "patch_size": 16}))
+    answer = fit(tmp_path / "vit.json", 24)
+    rows = int(answer.summary.partition("batches of up to ")[2].partition(" images")[0].replace(",", ""))
+
+    assert answer.largest_length is None
+    assert fit(tmp_path / "vit.json", 24, batch_size=rows).verdict != "does_not_fit"
+    assert fit(tmp_path / "vit.json", 24, batch_size=rows + 1).verdict == "does_not_fit"
+
+
+@pytest.mark.parametrize(
+    ("stated", "parameters"),
+    [({}, 222_903_552), ({"is_encoder_decoder": False}, None), ({"architectures": ["T5EncoderModel"]}, None)],
+)
+def test_a_t5_has_both_stacks_unless_its_file_says_otherwise(
+    stated: dict[str, Any], parameters: int | None, tmp_path: Path
+) -> None:
+    base = {"model_type": "t5", "d_model": 768, "d_ff": 3072, "d_kv": 64, "num_heads": 12, "num_layers": 12}
+    (tmp_path / "t5.json").write_text(json.dumps(base | {"vocab_size": 32128} | stated))
+    counted = estimate_memory(tmp_path / "t5.json").parameters
+
+    assert counted == pytest.approx(parameters or 109_628_160, rel=2e-3)

@@ -339,6 +339,25 @@ def test_a_run_that_goes_on_without_a_state_is_found(loaded: str, found: list[st
     assert rules_of(tmp_path, RESUMED.replace("LOADED", loaded)) == found
 
 
+def in_a_function(loaded: str) -> str:
+    """Return a run that goes on where a path is given, as it is not by default."""
+    lines = RESUMED.replace("LOADED", loaded).replace('if os.path.exists("c.pt"):', "if resume:").splitlines()
+    return "\n".join(["def train(loader, resume=None):", *(f"    {line}" for line in lines)])
+
+
+@pytest.mark.parametrize(
+    ("loaded", "found"),
+    [
+        ("pass", ["state_left_out"]),
+        ('opt.load_state_dict(kept["opt"])\n    sched.load_state_dict(kept["sched"])', []),
+        ("restore(kept, opt, sched)", []),
+        ('for part in (opt, sched): part.load_state_dict(kept["all"])', []),
+    ],
+)
+def test_a_branch_that_a_default_leaves_out_is_read_as_well(loaded: str, found: list[str], tmp_path: Path) -> None:
+    assert rules_of(tmp_path, in_a_function(loaded)) == found
+
+
 EVENTS = """
 import enum
 from collections import defaultdict

@@ -1103,6 +1103,16 @@ loaders = {"train": DataLoader(Photos(train_files), 32, shuffle=True), "valid": 
     "same_data": [
         """
 from transformers import Trainer
+Trainer(model=model, args=args, train_dataset=rows["train"].map(encode), eval_dataset=rows["train"].select(few)).train()
+""",
+        """
+import keras
+model = keras.Sequential([keras.layers.Dense(1)])
+model.compile(optimizer="adam", loss="mse")
+model.fit(x, y, validation_data=(x[:1000], y[:1000]))
+""",
+        """
+from transformers import Trainer
 Trainer(model=model, args=args, train_dataset=rows["train"], eval_dataset=rows["train"]).train()
 """,
         """
@@ -1566,6 +1576,17 @@ for x, y in loader:
     opt.zero_grad()
     F.cross_entropy(head(body(x).pooler_output), y).backward()
     opt.step()
+""",
+    ],
+    "clipped_at_every_batch": [
+        """
+def train(net, opt, loader):
+    for i, (x, y) in enumerate(loader):
+        (F.cross_entropy(net(x), y) / 4).backward()
+        nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+        if (i + 1) % 4 == 0:
+            opt.step()
+            opt.zero_grad()
 """,
     ],
     "accumulation_leftover": [

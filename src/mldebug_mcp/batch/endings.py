@@ -34,15 +34,19 @@ def document_starts(batch: Batch, side: Sequences) -> Ints:
 
     A first token inside a row begins one. Without such tokens an end token ends one, unless it ends the turns of a
     conversation; then a second system turn begins one, or a single masked token after an end does (joined rows mask
-    their first token); or what follows an end of text that the template never writes between turns.
+    their first token), unless it opens an answer; or what follows an end of text that the template never writes
+    between turns. Text without a tokenizer is one document a row.
     """
+    if batch.words is not None:
+        return NOWHERE
     bos = batch.bos
     if bos is not None and bos not in batch.ends and not _begins_turns(batch):
         starts = np.flatnonzero(side.ids.flat == bos)
         if len(starts):
             return _inside(side, starts, bos)
     if _ends_are_turns(batch):
-        found = np.union1d(_second_systems(batch, side), _separated(batch, side))
+        separated = np.setdiff1d(_separated(batch, side), _headers(batch, side, ASSISTANT))
+        found = np.union1d(_headers(batch, side, "system"), separated)
         return np.union1d(found, _after_end_of_text(batch, side))
     if not batch.ends:
         return NOWHERE
@@ -101,13 +105,14 @@ def _after_end_of_text(batch: Batch, side: Sequences) -> Ints:
     return _inside(side, np.flatnonzero(side.ids.flat == tokenizer.eos) + 1, None)
 
 
-def _second_systems(batch: Batch, side: Sequences) -> Ints:
+def _headers(batch: Batch, side: Sequences, role: str) -> Ints:
+    """Return where a role's turns begin behind the first turn of their row."""
     found = [
         int(side.ids.offsets[row.index]) + turn.header
         for row in batch.roles
         if row.side is side
         for number, turn in enumerate(row.turns)
-        if turn.role == "system" and number
+        if turn.role == role and number
     ]
     return np.array(found, np.int64)
 

@@ -312,6 +312,9 @@ class DataSet:
             words = None if context.tokenizer is not None or not is_text(table.columns) else words or Words()
             stored = _stored(table)
             batch = build(_tokenized(table, context, words), context, words)
+            if batch.purpose == "sft" and is_text(table.columns):
+                # How much is masked says nothing here: the mask was made for these texts a moment ago.
+                batch = replace(batch, purpose_because="its texts hold answers to train on")
             notes = (*batch.notes, *(() if any_rows or first else self._left_out()))
             first = context.first
             written = (

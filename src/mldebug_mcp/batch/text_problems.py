@@ -149,6 +149,12 @@ MAX_COMMON_ANSWER_CHARACTERS = 100
 """Characters above which it is not an accident that many answers are of the same length, to the character."""
 CUT = 0.05
 """Share of the answers that end there. Both chosen by hand: natural lengths hardly ever agree at the greatest one."""
+EXCHANGED = "open with the assistant's turn and end with the user's"
+SOME_EXCHANGED = f"{EXCHANGED}, unlike the others"
+MIN_ROWS_ANSWERED = 4
+"""Rows that are no accident. Chosen: fewer may be short answers that repeat the end of the question."""
+MIN_SHARE_ANSWERED = 0.9
+"""Share of the rows whose prompt ends with the answer. Chosen: of options in a prompt, the last is seldom right."""
 _FINISHED = re.compile(r"[.!?…。！？:;)\]}\"'”’»`>|*]\s*$")
 _REASONING = re.compile(r"\s*<(think|thinking|thought|reasoning|scratchpad)>")
 _OPENING = ("user", ASSISTANT)
@@ -158,11 +164,13 @@ def text_problems(table: Table, first: int = 0) -> tuple[Problem, ...]:
     """Return what the text of a table shows, whose first row has the number `first`."""
     texts = {name: column for name, column in table.columns.items() if _holds_text(column)}
     found: list[Problem] = []
+    exchanged = _each_chat(texts, _is_exchanged)
     for check, places, says in (
         ("garbled_text", _rows(texts, _is_garbled), ""),
         ("truncated_completion", _rows(texts, _breaks_off), "open the reasoning of the answer and never close it"),
         ("truncated_completion", _cut(texts), "end unfinished at the same greatest length of the answers"),
-        ("wrong_role_in_loss", _common(texts, _is_exchanged), "open with the assistant's turn and end with the user's"),
+        ("wrong_role_in_loss", exchanged, EXCHANGED if exchanged == _common(texts, _is_exchanged) else SOME_EXCHANGED),
+        ("target_equals_source", _answered_in_prompt(texts), ""),
         ("prompt_missing", _asking_apart(texts), ""),
         ("tool_call_invalid", _each_chat(texts, breaks_calls), ""),
         ("image_tokens_truncated", _unplaced(table), ""),
@@ -313,6 +321,38 @@ def _is_open(words: str) -> bool:
 def _is_exchanged(chat: Messages) -> bool:
     roles = [mapping.get("role") for mapping in chat if mapping.get("role") in _OPENING]
     return len(roles) > 1 and (roles[0], roles[-1]) == (ASSISTANT, "user")
+
+
+def _answered_in_prompt(texts: Mapping[str, object]) -> list[int]:
+    """Return the places of the rows whose prompt ends with the whole answer, if nearly all do and answers differ."""
+    asked = [(place, *pair) for place, pair in _asked_and_answered(texts) if all(pair)]
+    found = [(place, answer) for place, prompt, answer in asked if re.search(rf"\W{re.escape(answer)}\Z", prompt)]
+    if len(found) < max(MIN_ROWS_ANSWERED, MIN_SHARE_ANSWERED * len(asked)) or len({words for _, words in found}) < 2:
+        return []
+    return [place for place, _ in found]
+
+
+def _asked_and_answered(texts: Mapping[str, object]) -> Iterator[tuple[int, tuple[str, str]]]:
+    """Yield the last words before the answer of each row, and the answer: of columns, or of a conversation's turns."""
+    names = next((pair for pair in (("prompt", "completion"), *ASKED_AND_SAID) if texts.keys() >= set(pair)), None)
+    if names is not None:
+        prompts, answers = (texts[name] for name in names)
+        if isinstance(prompts, list) and isinstance(answers, list):
+            for place, pair in enumerate(zip(prompts, answers, strict=False)):
+                yield place, (_last_words(pair[0]), _last_words(pair[1]))
+        return
+    for name in CHATS:
+        for place, chat in _conversations(texts.get(name)):
+            if len(chat) > 1 and chat[-1].get("role") == ASSISTANT:
+                yield place, (_last_words(chat[:-1]), _last_words(chat[-1:]))
+
+
+def _last_words(value: object) -> str:
+    """Return the end of a text, or of the last message of a conversation."""
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        last = value[-1] if value else None
+        value = last.get("content") if isinstance(last, Mapping) else None
+    return value.strip() if isinstance(value, str) else ""
 
 
 def _is_marked(chat: Messages) -> bool:

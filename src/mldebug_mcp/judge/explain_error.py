@@ -516,7 +516,7 @@ def _notes(
     ]
     if others:
         lines = ", ".join(f"{other.line} ({other.exception or shorten(other.text, 40)})" for other in others[:5])
-        notes.append(f"{len(others)} other messages, taken as echoes or later errors, at lines {lines}")
+        notes.append(f"{counted(len(others), 'other message')}, taken as echoes or later errors, at lines {lines}")
     if len(ranks) > MAX_RANKS:
         notes.append(f"{len(ranks)} ranks report it; the first {MAX_RANKS} are listed")
     if log.root_rank is not None:

@@ -174,9 +174,12 @@ LOG_LINE = regex(
     r"\[?\d{4}[-/]\d\d[-/]\d\d[ T_]|\[?\d\d/\d\d/\d{4}[ ,]|\[?\d\d:\d\d:\d\d|"
     r"\[?(?:INFO|DEBUG|WARN|ERROR|CRITICAL|FATAL)|\[?[IWEF]\d{3,4} |"
     r"\S{1,80}:\d+:\d+ \[\d+\] NCCL |.{0,40}\d%\|| {0,4}\d{1,3}% |"
-    r"(?:Aborted|Killed|Segmentation fault|Bus error)\b|-{20,}$"
+    r"(?:Aborted|Killed|Segmentation fault|Bus error)\b|-{20,}$|"
+    r"(?:slurmstepd|srun|mpirun|kernel|systemd-oomd)(?:\[\d{1,9}\])?: |\[ {0,6}\d{1,9}\.\d{6}\] |"
+    r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d |(?:Out of memory|Memory cgroup out of memory): Kill"
 )
-"""How a line begins that a logger, a progress bar or a shell wrote: it goes on with no message above it."""
+"""How a line begins that a logger, a progress bar, a shell, a scheduler or the kernel wrote: it goes on with no message
+above it."""
 TRAINS_ON = regex(
     r"\W{0,3}(?i:resum(?:ing|ed)\b|(?:global[_ ]?)?(?:step|epoch|iter(?:ation)?)\W{0,4}\d.{0,200}loss)|"
     r"\{.{0,200}loss['\"]: "

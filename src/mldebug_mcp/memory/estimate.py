@@ -6,7 +6,7 @@ It also says what must change to fit a GPU.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, get_args
@@ -175,25 +175,32 @@ def fit_of(shape: ModelShape, setup: Setup, gpu: Gpu) -> MemoryFit:
         enough=enough,
         devices_needed=sharded,
         largest_length=longest,
-        summary=_summary(gpu, needed, margin, steps, enough=enough, sharded=sharded, length=longest),
+        summary=_summary(
+            gpu, needed, margin, steps, enough=enough, sharded=sharded, room=_room(shape, setup, gpu, longest)
+        ),
     )
 
 
 def largest_length(shape: ModelShape, setup: Setup, gpu: Gpu) -> int | None:
-    """Return the most tokens of a row with which the setup fits a GPU; None where not even one does.
+    """Return the most tokens of a row with which the setup fits a GPU; None where not even one does, or of images.
 
-    What the model's positions allow is not looked at: they can be extended.
+    Positions that have embeddings bound it. Others are not looked at: they can be extended.
     """
+    if shape.patch:
+        return None
+    most = _most_that_fit(lambda length: _needed(shape, replace(setup, length=length))[0] <= gpu.capacity)
+    return min(most, (shape.stated_positions if shape.learned_positions else None) or most) or None
+
+
+def _most_that_fit(fits: Callable[[int], bool]) -> int:
+    """Return the greatest number that fits, `MAX_ROW_TOKENS` at most; 0 where not even 1 does."""
     low, high = 0, 1
-    while high <= MAX_ROW_TOKENS and _needed(shape, replace(setup, length=high))[0] <= gpu.capacity:
+    while high <= MAX_ROW_TOKENS and fits(high):
         low, high = high, 2 * high
     while high - low > 1:
         middle = (low + high) // 2
-        if _needed(shape, replace(setup, length=middle))[0] <= gpu.capacity:
-            low = middle
-        else:
-            high = middle
-    return low or None
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low
 
 
 def changes(setup: Setup) -> Iterator[Change]:
@@ -301,6 +308,20 @@ def _devices_needed(shape: ModelShape, setup: Setup, gpu: Gpu) -> int | None:
     return None
 
 
+def _room(shape: ModelShape, setup: Setup, gpu: Gpu, length: int | None) -> str:
+    """Return what more would fit: longer rows, or more of them where all images have one size."""
+    if shape.patch:
+        rows = _most_that_fit(lambda batch: _needed(shape, replace(setup, batch_size=batch))[0] <= gpu.capacity)
+        return f"; batches of up to {rows:,} images fit" if rows else ""
+    if not length:
+        return ""
+    if length == shape.stated_positions:
+        return f"; rows of all its {length:,} positions fit"
+    stated = shape.stated_positions or length
+    beyond = f", more than the {stated:,} positions of its configuration" if length > stated else ""
+    return f"; rows of up to {length:,} tokens fit{beyond}"
+
+
 def _summary(
     gpu: Gpu,
     needed: int,
@@ -309,13 +330,12 @@ def _summary(
     *,
     enough: bool,
     sharded: int | None,
-    length: int | None,
+    room: str,
 ) -> str:
     need = f"{size(needed)} with CUDA's context, of {size(gpu.capacity)} ({gpu.name})"
     if needed <= gpu.capacity:
         if needed + margin <= gpu.capacity:
-            longest = f"; rows of up to {length:,} tokens fit" if length else ""
-            return f"fits: {need}{longest}"
+            return f"fits: {need}{room}"
         return f"tight: {need}; activations may take {size(margin)} more than the formula says"
     names = ", then ".join(
         f"{step.lever} ({', '.join(f'{name} {value}' for name, value in step.settings.items())})" for step in steps

@@ -51,6 +51,9 @@ _PLAIN_MLP = (
 """Model types with two matrices in the feed-forward part, unless the file says that it is gated; the others gate it
 with a third."""
 _LEARNED_POSITIONS = ("gpt2", "gpt_neo", "gpt_bigcode", "opt", *_ENCODERS, *_ENCODER_DECODERS, *_VISION)
+_T5 = ("t5", "mt5", "umt5")
+_AFTER_PADDING = ("roberta", "xlm-roberta", "camembert", "mpnet")
+"""Model types whose positions begin after the padding token's number, so that two of the table are never used."""
 _BIASED = (
     *("gpt2", "gpt_neox", "gpt_bigcode", "opt", "bloom", "phi", "starcoder2", "deberta", "deberta-v2"),
     *(*_ENCODERS, *_ENCODER_DECODERS, *_VISION),
@@ -100,6 +103,7 @@ class ModelShape:
         patch: Numbers in a patch of an image; 0 for models of tokens.
         shared_layers: Whether all layers have the same parameters, as ALBERT's.
         positions: The longest sequence.
+        stated_positions: Tokens of the longest row that the configuration names; None where it names none.
         matrices: Matrices in the feed-forward part: 3 if gated.
         experts: Feed-forward parts per layer; 1 unless a mixture.
         active_experts: How many of them a token passes.
@@ -173,6 +177,7 @@ class ModelShape:
     towers: tuple[str, ...] = ()
     unlike: bool = False
     further: int = 0
+    stated_positions: int | None = None
 
     @property
     def attention_width(self) -> int:
@@ -316,6 +321,7 @@ def shape_of(config: Mapping[str, Any], name: str = "config") -> ModelShape:
         tied=bool(config.get("tie_word_embeddings", kind in _TIED_BY_DEFAULT)),
         qkv_bias=bool(config.get("attention_bias")) or kind in ("qwen2", "qwen2_moe"),
         composed=_is_composed(config, kind),
+        stated_positions=_stated_positions(kind, numbers["positions"]),
         **_layer_kind(config, kind),
         **_towers(whole, hidden),
     )
@@ -391,7 +397,7 @@ def _layer_kind(config: Mapping[str, Any], kind: str) -> dict[str, Any]:
         "softmax_in_float": kind not in _SOFTMAX_IN_PRECISION,
         "attention_softcap": bool(config.get("attn_logit_softcapping")),
         "final_softcap": bool(config.get("final_logit_softcapping")),
-        "upcast_loss": not encoder and config.get("is_encoder_decoder") is not True and kind != "t5",
+        "upcast_loss": not encoder and not _has_two_stacks(config) and kind != "t5",
         "head_transform": encoder,
         "token_types": _number(config, ("type_vocab_size",)) or (2 if kind in _TOKEN_TYPES else 1 if encoder else 0),
     }
@@ -460,9 +466,25 @@ def _is_composed(config: Mapping[str, Any], kind: str) -> bool:
 
 
 def _decoder_layers(config: Mapping[str, Any], decoder_layers: int | None, layers: int) -> int:
-    if config.get("is_encoder_decoder") is not True:
+    if not _has_two_stacks(config):
         return 0
     return decoder_layers or layers
+
+
+def _has_two_stacks(config: Mapping[str, Any]) -> bool:
+    """Say whether a model has an encoder and a decoder: as its file says, else as its type has it by default."""
+    if isinstance(stated := config.get("is_encoder_decoder"), bool):
+        return stated
+    classes = config.get("architectures")
+    encodes = isinstance(classes, list) and bool(classes) and str(classes[0]).endswith("EncoderModel")
+    return config.get("model_type") in (*_T5, *_ENCODER_DECODERS) and not encodes
+
+
+def _stated_positions(kind: str, stated: int | None) -> int | None:
+    """Return how many tokens of a row have positions; None where the file says nothing, or positions are relative."""
+    if stated is None or kind in _T5:
+        return None
+    return stated - 2 if kind in _AFTER_PADDING else stated
 
 
 def _number(config: Mapping[str, Any], names: tuple[str, ...]) -> int | None:

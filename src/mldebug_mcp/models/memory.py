@@ -246,7 +246,7 @@ class MemoryFit(Model):
         None, description="If not: over how many such GPUs ZeRO-3 would make it fit; null if that is not known."
     )
     largest_length: int | None = Field(
-        None, description="Tokens of the longest row that fits with these settings; null if none does."
+        None, description="Tokens of the longest row that fits with these settings; null if none does, and for images."
     )
     summary: Text = Field(description="All of this in a sentence.")
 

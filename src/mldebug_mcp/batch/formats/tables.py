@@ -136,15 +136,17 @@ class JsonLinesReader:
     def tables(path: Path) -> Iterator[Table]:
         """Yield the lines, some thousands at a time. Lines that are not objects are skipped and counted."""
         records: list[dict[str, object]] = []
-        size = row = broken = 0
+        size = row = broken = first_broken = 0
         any_row = False
         with open_input(path) as file:
+            number = 1
             while line := file.readline(MAX_LINE_BYTES):
+                here, number = number, number + line.endswith(b"\n")
                 if not line.strip():
                     continue
                 record = object_in(line)
                 if record is None:
-                    broken += 1
+                    broken, first_broken = broken + 1, first_broken or here
                     continue
                 records.append(record)
                 size += len(line)
@@ -155,7 +157,7 @@ class JsonLinesReader:
             raise InputError(f"{shorten(str(path), 200)}: no line holds a JSON object; give one row on each line")
         last = from_records(records, first=row)
         if broken:
-            last.notes.append(f"skipped {broken} line(s) that are not JSON objects")
+            last.notes.append(f"skipped {broken} line(s) that are not JSON objects, first line {first_broken}")
         yield last
 
 

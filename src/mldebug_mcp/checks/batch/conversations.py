@@ -17,6 +17,7 @@ from mldebug_mcp.batch.templates import marker_before
 from mldebug_mcp.batch.text_problems import (
     ASKED,
     EMPTY_THINKING,
+    EXCHANGED,
     MIN_REPEATED_CHATS,
     MIN_SHARE_EMPTY,
     MIN_SHARE_OF_CONVERSATIONS,
@@ -249,7 +250,8 @@ def tool_call_invalid(batch: Batch) -> Evidence | None:
     why="The model learns to write the user's side of the conversation and is never taught to answer.",
     fix=(
         "Invert the mask: labels are -100 on everything but the assistant's turns. In TRL, see that the "
-        "{% generation %} marks of the chat template surround the assistant's content."
+        "{% generation %} marks of the chat template surround the assistant's content. Conversations that end with the "
+        "user's turn: exchange their roles, or drop them."
     ),
     fixes={
         "Unsloth": "train_on_responses_only: instruction_part and response_part are exchanged.",
@@ -260,9 +262,9 @@ def tool_call_invalid(batch: Batch) -> Evidence | None:
     purposes=("sft", "dpo", "vlm"),
 )
 def wrong_role_in_loss(batch: Batch) -> Evidence | None:
-    """The user's turns are trained on and the assistant's are not; or most conversations have the two exchanged.
+    """The user's turns are trained on and the assistant's are not; or conversations have the two exchanged.
 
-    They do where the assistant speaks first and the user has the last word.
+    They do where the assistant speaks first and the user has the last word. Where only some do, it is a remark.
 
     Not this when: both are trained on (`prompt_not_masked`), or neither (`row_labels_masked`).
     """
@@ -287,7 +289,9 @@ def _exchanged(batch: Batch) -> Evidence | None:
     rows = rows_of(problems[:1])
     # Prompts for reinforcement learning end with the user too, and some begin with a greeting.
     return batch_evidence(
-        f"the conversations of {of_rows(rows, batch.rows)} {problems[0].summary}", rows, severity="warning"
+        f"the conversations of {of_rows(rows, batch.rows)} {problems[0].summary}",
+        rows,
+        severity="warning" if problems[0].summary == EXCHANGED else "info",
     )
 
 

@@ -13,6 +13,8 @@ from mldebug_mcp.checks.batch.affected_rows import (
     batch_evidence,
     gather,
     of_rows,
+    problems_of,
+    rows_of,
     rows_that,
     rows_where,
 )
@@ -146,15 +148,20 @@ MIN_SHARE_COPIED = 0.9
 @batch_check(
     severity="warning",
     why="The model learns to copy: the loss falls to zero, and the task is not learnt.",
-    fix="See that source and target come from different columns.",
+    fix="See that source and target come from different columns, and that the prompt ends before its answer.",
     quotes=("hfcourse_decode_inputs",),
     purposes=("sft",),
 )
 def target_equals_source(batch: Batch) -> Evidence | None:
-    """The labels of an encoder-decoder are its inputs, special tokens left out, in nearly all rows.
+    """The labels of an encoder-decoder are its inputs, or prompts end with their answers, in nearly all rows.
 
-    Not this when: some words of the inputs are hidden or changed, as where a model learns to restore text.
+    Special tokens are left out. Not this when: some words of the inputs are hidden or changed, as where a model learns
+    to restore text; the answer stands elsewhere in the prompt, as in a passage that it is found in; all answers are
+    one.
     """
+    if problems_of(batch, "target_equals_source"):
+        rows = rows_of(problems_of(batch, "target_equals_source"))
+        return batch_evidence(f"the prompts of {of_rows(rows, batch.rows)} end with their answers", rows)
     source, targets = batch.side(""), batch.targets
     if source is None or targets is None or source.rows != targets.rows or source.rows < MIN_ROWS_COPIED:
         return None

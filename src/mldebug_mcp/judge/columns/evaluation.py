@@ -17,7 +17,6 @@ from mldebug_mcp.checks.evaluation import (
     as_shares,
     begins_late,
     beside_training,
-    evaluation_losses,
     held_out_losses,
     next_token_known,
     refuse_another_scale,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from keyword import iskeyword
 
 from mldebug_mcp.core.text import capitalised
 from mldebug_mcp.judge.statements import (
@@ -135,10 +136,44 @@ def _twice(found: re.Match[str], _: Failure) -> tuple[str, str]:
 # Objects of another kind than the code expects.
 
 
+_OPENED_BY = {"]": "[", ")": "("}
+LONGEST_HOLDER = 60
+"""Characters of an expression that is named in an advice. Chosen: half a line."""
+
+
 def _before(code: str, what: str) -> str:
-    """Return the name in a line of code that stands before some text; "" where none does, or the result of a call."""
-    found = re.search(rf"([A-Za-z_][\w.]{{0,39}})(?:\[[^\[\]]{{0,60}}\]){{0,2}}\s?{what}", code)
-    return found[1] if found else ""
+    """Return the expression that ends where some text begins: `self.rows[i]` before `["text"]`.
+
+    "" where none stands there, or different ones do; also where a call is in it, as doing that again may give another
+    value, and where it is long.
+    """
+    holders = {_ending_at(code, found.start()) for found in re.finditer(what, code)} - {""}
+    holder = holders.pop() if len(holders) == 1 else ""
+    return "" if "(" in holder or len(holder) > LONGEST_HOLDER else holder
+
+
+def _ending_at(code: str, stop: int) -> str:
+    """Return the names, attributes, indices and calls before a place in a line; "" for a keyword or nothing."""
+    start = stop
+    while start:
+        if (last := code[start - 1]) in _OPENED_BY:
+            start = _opening(code, start - 1)
+        elif re.match(r"[\w.]", last):
+            start -= 1
+        else:
+            break
+    found = code[start:stop]
+    return found if re.match(r"[A-Za-z_]", found) and not iskeyword(found) else ""
+
+
+def _opening(code: str, closing: int) -> int:
+    """Return the place of the bracket that a closing one belongs to; 0 where the line does not show it."""
+    depth = 0
+    for place in range(closing, -1, -1):
+        depth += (code[place] in _OPENED_BY) - (code[place] in "[(")
+        if not depth:
+            return place
+    return 0
 
 
 @FORMS.read_by(
@@ -398,7 +433,8 @@ def _import(found: re.Match[str], failure: Failure) -> tuple[str, str]:
 def _key(found: re.Match[str], failure: Failure) -> tuple[str, str] | None:
     name, code = found["name"], users_line(failure)
     subject = _before(code, rf"(?:\[|\.pop\()\s?f?['\"]?{re.escape(name)}\b")
-    holder = subject or "x"
+    columns = f"list({subject}.columns)" if subject else "its columns"
+    keys = f"list({subject}.keys())" if subject else "the keys of what your line indexes"
     says = f"There is no key `{name}`" + (f" in `{subject}`." if subject else ".")
     if subject.endswith("environ"):
         return f"The environment variable `{name}` is not set.", (
@@ -407,11 +443,11 @@ def _key(found: re.Match[str], failure: Failure) -> tuple[str, str] | None:
         )
     if failure.frames and re.search(r"[/\\](?:pandas|polars|datasets)[/\\]", failure.frames[-1].file):
         return says, (
-            f"Print list({holder}.columns), or column_names of a data set: the column has another spelling, case or "
+            f"Print {columns}, or column_names of a data set: the column has another spelling, case or "
             f"space, was dropped or renamed, or the header was not read."
         )
     return says, (
-        f"Print list({holder}.keys()) one line above, and take the key that is there: it has another name or case, was "
+        f"Print {keys} one line above, and take the key that is there: it has another name or case, was "
         f"dropped or renamed on the way, or belongs to another kind of file. Where it may be missing, use .get."
     )
 

@@ -240,7 +240,7 @@ def _cleared(roles: Roles) -> Iterator[Cleared]:
             and loss.activation_of(roles, roles.source_of(call.node.args[0], call), call) in ("", "logits")
         ):
             yield Cleared("double_softmax", call.line, "cross-entropy is given outputs without a softmax")
-        if call.method == "clip_grad_norm_" and call.order > backward.order:
+        if call.method == "clip_grad_norm_" and call.order > backward.order and _clips_where_it_steps(roles, call):
             yield Cleared("exploding_gradients", call.line, "gradients are clipped between backward and step")
     for name, made in roles.loaders.items():
         given = (
@@ -266,6 +266,12 @@ def _warm_up_of_optimizer(roles: Roles) -> Iterator[Cleared]:
             continue
         says = f"{call.name} warms up by itself over {ast.unparse(steps)} steps, which the learning rate does not show"
         yield Cleared("insufficient_warmup", call.line, says)
+
+
+def _clips_where_it_steps(roles: Roles, clip: Call) -> bool:
+    """Whether a clipping is no more frequent than a step of its function: it is not one of each micro-batch."""
+    steps = [step for step in roles.steps if step.function == clip.function]
+    return not steps or any(set(step.conditions) <= set(clip.conditions) for step in steps)
 
 
 def _steps_at_once(roles: Roles, backward: Call) -> bool:

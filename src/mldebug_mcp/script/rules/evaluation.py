@@ -804,11 +804,33 @@ def optimizer_starts_over(roles: Roles) -> Iterator[Fault]:
     loads = trace.of("load")
     if not trace.is_complete or not all(part.kind == "model" for load in loads for part in load.objects):
         return
-    first = next((load for load in loads if _is_trained_after(trace, load)), None)
-    if first is None or not _goes_on(roles) or any(given.kind == "optimizer" for given in _handed_on(trace)):
+    followed = next((load for load in loads if _is_trained_after(trace, load)), None)
+    line = followed.line if followed is not None else 0 if loads else _line_of_models_alone(roles)
+    if not line or not _goes_on(roles) or any(given.kind == "optimizer" for given in _handed_on(trace)):
         return
     says = "a run that goes on loads its model and its place here, and its optimizer begins anew"
-    yield fault("state_left_out", first.line, "likely", says)
+    yield fault("state_left_out", line, "likely", says)
+
+
+def _line_of_models_alone(roles: Roles) -> int:
+    """Return the line where a function that trains loads its model, in a branch that a default leaves out.
+
+    0 where anything else is loaded, or where the branch gives the optimizer or its schedule to a function.
+    """
+    loads = roles.script.named("load_state_dict")
+    steps = [step for step in roles.steps if any(step.function == load.function for load in loads)]
+    moved = {call.owner for call in (*steps, *roles.schedule_steps)}
+    branches = {(load.function, load.conditions) for load in loads}
+    given = {
+        name
+        for call in roles.script.calls
+        if (call.function, call.conditions) in branches and call.conditions
+        for argument in (*call.node.args, *call.keywords.values())
+        for name in map(dotted, ast.walk(argument))
+    }
+    models = all(load.owner.rpartition(".")[2] in roles.model_names for load in loads)
+    early = [load for load in loads if load.conditions and all(load.order < step.order for step in steps)]
+    return early[0].line if early and steps and models and moved.isdisjoint(given) else 0
 
 
 def _handed_on(trace: Trace) -> set[Object]:

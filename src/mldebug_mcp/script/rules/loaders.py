@@ -36,6 +36,20 @@ SEEDED = re.compile(r"seed|random_state|generator|default_rng\(\d")
 PERMUTES = ("permutation", "randperm", "choice", "integers", "randint")
 SIDES = (("train_dataset", "eval_dataset"), ("train_dataloaders", "val_dataloaders"))
 """The arguments for the rows of training and of evaluation: of Transformers, and of Lightning, by place as well."""
+KEEP_ROWS = (
+    "map",
+    "shuffle",
+    "with_format",
+    "remove_columns",
+    "rename_column",
+    "cast_column",
+    "batch",
+    "cache",
+    "prefetch",
+)
+"""Methods of data sets of Hugging Face and TensorFlow that return all rows."""
+LEAVE_ROWS_OUT = ("select", "take", "skip", "shard")
+"""Those that return a part of them."""
 MAX_STEPS_FOLLOWED = 6
 CHANGES_VIEW = re.compile(r"transform|augment|^augs?$|^tfm?s?$|^preproc\w*$|noise|jitter", re.IGNORECASE)
 """Names of arguments that change how rows look, and not which rows they are."""
@@ -129,12 +143,44 @@ def same_rows_given(roles: Roles) -> Iterator[Fault]:
         keywords = roles.keywords(call)
         by_place = call.node.args[1:3] if call.method == "fit" and roles.uses("LightningModule", "Trainer") else []
         pairs = [(keywords.get(train), keywords.get(evaluation)) for train, evaluation in SIDES]
-        for train, evaluation in [*pairs, tuple(by_place) if len(by_place) == 2 else (None, None)]:
-            if train is None or evaluation is None or not dotted(train):
-                continue
-            if ast.unparse(train) == ast.unparse(evaluation):
-                says = f"{call.method} evaluates the rows that it trains on: {ast.unparse(train)}"
+        if len(by_place) == 2:
+            pairs.append((by_place[0], by_place[1]))
+        if call.method == "fit" and "validation_data" in keywords:
+            pairs.append((call.argument("x", 0), _inputs_of(keywords["validation_data"])))
+        for train, evaluation in pairs:
+            if train is not None and evaluation is not None and _holds_rows_of(train, evaluation):
+                says = f"{call.method} evaluates the rows that it trains on: {ast.unparse(evaluation)}"
                 yield fault("same_data", evaluation.lineno, "certain", says)
+
+
+def _inputs_of(node: ast.expr) -> ast.expr:
+    """Return the first part of a pair of inputs and targets, and anything else as it is."""
+    return node.elts[0] if isinstance(node, ast.Tuple) and node.elts else node
+
+
+def _holds_rows_of(train: ast.expr, evaluation: ast.expr) -> bool:
+    """Say whether two expressions are the same rows, or the second a part of the first, which is not cut."""
+    if ast.unparse(train) == ast.unparse(evaluation):
+        return bool(dotted(train))
+    (rows, is_cut), (others, _) = _uncut(train), _uncut(evaluation)
+    return not is_cut and bool(dotted(rows)) and ast.unparse(rows) == ast.unparse(others)
+
+
+def _method_of_rows(node: ast.expr) -> ast.Attribute | None:
+    """Return the method of a data set that keeps its rows or leaves some out; None for anything else."""
+    return node if isinstance(node, ast.Attribute) and node.attr in {*KEEP_ROWS, *LEAVE_ROWS_OUT} else None
+
+
+def _uncut(node: ast.expr) -> tuple[ast.expr, bool]:
+    """Return the rows that calls of a data set and slices begin with, and whether one of them leaves rows out."""
+    is_cut = False
+    while True:
+        if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice):
+            node, is_cut = node.value, True
+        elif isinstance(node, ast.Call) and (of_rows := _method_of_rows(node.func)):
+            node, is_cut = of_rows.value, is_cut or of_rows.attr in LEAVE_ROWS_OUT
+        else:
+            return node, is_cut
 
 
 def evaluates_training_data(roles: Roles) -> Iterator[Fault]:

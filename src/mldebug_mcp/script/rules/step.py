@@ -384,6 +384,10 @@ def _accumulated(roles: Roles, step: Call, run: Run, every: str, backward: Call)
     if cleared and not any("%" in test or test == every for clear in cleared for test in clear.conditions):
         says = f"zero_grad() is called at every batch, and step() only where {every}: all but the last batch are lost"
         yield fault("accumulation_cleared", cleared[0].line, "certain", says)
+    clips = [call for call in roles.unit(backward) if call.method.startswith("clip_grad_") and not call.conditions]
+    if clips and clips[0].order > backward.order and clips[0].loops == backward.loops:
+        says = f"gradients are clipped at every batch, and step() comes only where {every}: earlier batches weigh less"
+        yield fault("clipped_at_every_batch", clips[0].line, "likely", says)
     if not _is_divided(roles, backward) and not _gradients_are_divided(roles):
         says = f"step() is called where {every}, and the loss is not divided by the number of batches that are added"
         yield fault("accumulation_not_divided", backward.line, "likely", says)
