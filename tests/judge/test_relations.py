@@ -160,7 +160,9 @@ def test_a_loss_that_ends_each_cycle_of_the_rate_lower_follows_its_schedule(
         "lr": lambda step: 1e-3 * (0.01 + cycle(step)),
     }
     answer = diagnosed(columns, steps=199, lr_scheduler=schedule)
-    assert {fact for fact in facts(answer) if fact.endswith("cycles_end_lower")} == ({fact} if fact else set())
+    found = [each for each in answer.sheet.facts if each.fact.endswith("cycles_end_lower")]
+    assert [each.fact for each in found] == ([fact] if fact else [])
+    assert all(each.steps[0] == 50 for each in found)
     assert fact != "set_cycles_end_lower" or answer.hypotheses[0].cause == "healthy"
 
 

@@ -72,6 +72,23 @@ def test_objects_of_a_log_are_records_events_or_counted_as_not_read(tmp_path: Pa
     assert sorted((one.use, one.count) for one in coverage.kinds) == [("event", 1), ("not read", 1), ("records", 8)]
 
 
+def test_rows_of_a_table_that_are_no_records_are_counted_by_themselves(tmp_path: Path) -> None:
+    path = tmp_path / "results.csv"
+    rows = [f"{step},{3 - step / 10},{step / 10}" for step in range(8)]
+    path.write_text("\n".join(["epoch,loss,metrics/mAP50", *rows, "Early stopping: no better loss for 5 epochs"]))
+    coverage = read_coverage(path)
+    assert sorted((kind.use, kind.count) for kind in coverage.kinds) == [("prose", 1), ("records", 8), ("setup", 1)]
+
+
+def test_lines_that_repeat_have_the_use_that_each_has_by_itself(tmp_path: Path) -> None:
+    three = "step {0} loss 2.{0}\ncache {0} 3 98\nslept {0} s for the node\n"
+    lines = [three.format(step) for step in range(90)]
+    coverage = read_coverage(text_of(tmp_path, "".join(lines)))
+    assert {kind.pattern: (kind.use, kind.count) for kind in coverage.kinds} == {
+        "step # loss #": ("records", 90), "cache # # #": ("not read", 90), "slept # s for the node": ("prose", 90),
+    }  # fmt: skip
+
+
 def test_a_compressed_log_has_the_same_kinds(tmp_path: Path) -> None:
     plain, packed = text_of(tmp_path, LOG), tmp_path / "train.log.gz"
     packed.write_bytes(gzip.compress(LOG.encode()))

@@ -49,3 +49,11 @@ def test_a_record_within_the_fields_of_a_logger_is_no_configuration(tmp_path: Pa
     run = read_run(tmp_path / "train.log")
     assert dict(run.config) == {}
     assert run["loss"].step.tolist() == list(range(1, 30))
+
+
+def test_lines_of_text_with_a_number_behind_a_tab_are_no_table(tmp_path: Path) -> None:
+    lines = [f"2026-11-01T10:00:{second:02}Z train loss\t{2.46 - second / 100:.2f}" for second in range(60)]
+    (tmp_path / "train.log").write_text("\n".join(lines))
+    loss = read_run(tmp_path / "train.log")["loss"]
+    assert len(loss) == 60
+    assert loss.value[0] == 2.46

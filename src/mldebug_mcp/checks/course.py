@@ -26,7 +26,7 @@ from mldebug_mcp.checks.curve import (
 )
 from mldebug_mcp.checks.progress import uniform_loss
 from mldebug_mcp.core.arrays import median, quantile
-from mldebug_mcp.core.lazy import dataclass
+from mldebug_mcp.core.lazy import dataclass, replace
 from mldebug_mcp.core.text import figure
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity
@@ -161,6 +161,8 @@ def course_of(series: Series) -> Course | None:
     first_lost = float(series.step[int(np.argmax(lost))]) if lost.any() else None
     frozen = _frozen_since(value)
     moves, rests = ((), None) if len(value) <= 2 or low == high else _moves(value, step)
+    if frozen is not None and moves and moves[-1].until > step[frozen]:
+        moves = (*moves[:-1], replace(moves[-1], until=float(step[frozen])))
     few = len(value) <= MAX_LISTED_RECORDS
     return Course(
         records=len(series),

@@ -18,6 +18,7 @@ from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.endings import FINISHED, ErrorLines
 from mldebug_mcp.logs.files import runs_in
 from mldebug_mcp.logs.formats import reader_of, text_log
+from mldebug_mcp.logs.formats.table import TableReader, rows_in_table
 from mldebug_mcp.logs.json_yaml import parse_object
 from mldebug_mcp.logs.line_prefixes import without_prefix
 from mldebug_mcp.logs.log_file import LogFile
@@ -42,6 +43,9 @@ LONGEST_PATTERN = 120
 LONGEST_EXAMPLE = 160
 MOST_NOTES = 3
 NOT_READ: LineUse = "not read"
+MIN_LINES_ALIKE = 3
+"""Lines of one kind that are read before the next is taken for one. Chosen: one may stand under a heading."""
+_ZEROS = str.maketrans("123456789", "000000000")
 WORDS_EACH = 3
 """Words for each number from which on a line without a pair of name and number is a sentence. Chosen."""
 
@@ -147,6 +151,9 @@ def _take_file(path: Path, run: Run, kinds: _Kinds, notes: list[str]) -> None:
     file = LogFile.open(path)
     reader = reader_of(file)
     by_line = {"text": _uses_in_text, "jsonl": _uses_in_objects}.get(reader.NAME)
+    if reader.NAME == TableReader.NAME:
+        _take_table(file, kinds)
+        return
     if by_line is None:
         count = run.records if file.binary else sum(map(_has_number, file.lines()))
         kinds.add(f"({reader.NAME}, read as a whole)", "records", count, 0, path.name)
@@ -162,6 +169,15 @@ def _take_file(path: Path, run: Run, kinds: _Kinds, notes: list[str]) -> None:
         notes.append(f"{path.name}: only the first {MOST_LINES:,} lines were looked at")
 
 
+def _take_table(file: LogFile, kinds: _Kinds) -> None:
+    """Take the rows of a table: the records together, and by their kind those that are none."""
+    for number, (row, is_record) in enumerate(rows_in_table(file)):
+        if is_record:
+            kinds.add(f"({TableReader.NAME}, read as a whole)", "records", 1, 0, file.path.name)
+        elif _has_number(row):
+            kinds.add(_pattern(row), _without_names(row) if number else "setup", 1, number + 1, row)
+
+
 def _has_number(line: str) -> bool:
     return any(map(str.isdigit, line))
 
@@ -172,14 +188,41 @@ def _pattern(line: str) -> str:
     return shorten(_BLANKS.sub(" ", without_numbers), LONGEST_PATTERN)
 
 
+class _RepeatedLines:
+    """The lines that differ from others in their digits alone, with the use that the first of these had."""
+
+    def __init__(self) -> None:
+        self._first: dict[str, tuple[_NumberedLine, int]] = {}
+
+    def use_of(self, line: str) -> _NumberedLine | None:
+        """Return the use of a line, None where too few of its kind were read."""
+        alike, count = self._first.get(line.translate(_ZEROS), (None, 0))
+        return (
+            None if alike is None or count < MIN_LINES_ALIKE else alike._replace(message=without_prefix(line).message)
+        )
+
+    def keep(self, line: str, numbered: _NumberedLine) -> None:
+        """Count a line that was read; what may be an error or an event by its numbers is read each time."""
+        zeros = line.translate(_ZEROS)
+        first, count = self._first.get(zeros, (numbered, 0))
+        alike = numbered.use not in ("error", "event") and numbered[1:] == first[1:] and "exit" not in line
+        if alike and (count or len(self._first) < MOST_KINDS):
+            self._first[zeros] = (first, count + 1)
+
+
 def _uses_in_text(lines: Iterable[str], names: Collection[str]) -> Iterator[tuple[str, LineUse | None]]:
     """Yield each line without its prefix, with its use; None for a line without a number."""
     builder = RunBuilder()
     text = text_log.Text(builder, learns=False)
     errors = ErrorLines()
     numbered_lines: list[_NumberedLine | None] = []
+    repeated = _RepeatedLines()
     for line in lines:
         plain = clean(line)
+        is_settled = not (text.is_drawing or errors.open)
+        if is_settled and (alike := repeated.use_of(plain)) is not None:
+            numbered_lines.append(alike)
+            continue
         rows, failed = builder.rows, errors.goes_on(plain) or errors.take(plain)
         was_open = text.is_drawing
         text.take_lines([line])
@@ -197,6 +240,8 @@ def _uses_in_text(lines: Iterable[str], names: Collection[str]) -> Iterator[tupl
             numbered_lines.append(_NumberedLine(message, "event"))
         else:
             numbered_lines.append(_use_of(message, content))
+        if is_settled and not (text.is_drawing or errors.open):
+            repeated.keep(plain, numbered_lines[-1])
     text.end()
     for numbered in numbered_lines:
         yield (

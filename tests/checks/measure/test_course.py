@@ -63,6 +63,10 @@ def test_a_curve_that_is_exactly_the_same_from_a_step_on_is_frozen() -> None:
     assert "frozen at 0.75 since 300" in str(seen)
 
 
+def test_a_rise_ends_where_the_curve_is_frozen() -> None:
+    assert str(course(np.minimum(STEP, 50.0))).startswith("rises to 50 by 50, frozen at 50 since 50")
+
+
 def test_one_value_in_all_records_is_said_so() -> None:
     assert str(course(np.full(40, 0.1))) == "the same in every record"
 

@@ -347,3 +347,10 @@ def test_a_schedule_that_goes_on_as_before_did_not_move_where_the_loss_jumps() -
     assert "learning_rate goes from" in seen("loss_spike", run_of(loss=loss, learning_rate=lowered)).summary
     raised = np.where(np.arange(60) >= 29, 0.16, 0.002)
     assert "learning_rate goes from" in seen("loss_spike", run_of(loss=loss, learning_rate=raised)).summary
+
+
+def test_a_rate_that_comes_back_is_stated_from_its_last_record() -> None:
+    rates = [5e-4 * (1 + np.cos(np.pi * (at % 100) / 100)) for at in range(200)]
+    loss = np.where(np.arange(200) < 100, 1.0, 1.0 + 2 * 0.5 ** ((np.arange(200) - 100) / 4.0))
+    spike = seen("loss_spike", run_of(loss=noisy(loss, 0.01), learning_rate=rates))
+    assert spike.values["learning_rate_before"] == pytest.approx(rates[99])

@@ -198,6 +198,20 @@ def test_a_second_warmup_begins_where_the_rate_drops() -> None:
     assert "back up to" in finding.summary
 
 
+def test_a_jump_ends_at_the_rate_of_the_record_where_it_is_made() -> None:
+    length = 100
+    rates = [1e-3 * (1 + math.cos(math.pi * (at % length) / length)) / 2 for at in range(3 * length)]
+    jump = seen("lr_jump", run_of(learning_rate=rates))
+    assert jump.steps == [length + 1]
+    assert jump.values["after"] == 1e-3
+    assert "to 0.001 at step 101" in jump.summary
+
+
+def test_a_jump_that_takes_several_records_names_the_record_of_its_top() -> None:
+    rates = [*np.linspace(1.1e-3, 1e-3, 60), 1.4e-3, 2e-3, 2.8e-3, *np.linspace(2.8e-3, 2.7e-3, 60)]
+    assert "from 0.001 to 0.0028 at step 61 by 63" in seen("lr_jump", run_of(learning_rate=rates)).summary
+
+
 def test_a_triangular_cycle_is_no_jump() -> None:
     cycle = [1e-4 + 1e-3 * abs(1 - (at * 0.06) % 2) for at in range(150)]
     assert state("lr_jump", run_of(learning_rate=cycle)) is State.ABSENT

@@ -429,12 +429,13 @@ def _moved(series: Series, first: float, last: float) -> Moved | None:
     curve, there = scale(past.value), scale(during)
     earlier, just_before = curve[-EARLIER - BEFORE : -BEFORE], curve[-BEFORE:]
     base = earlier if len(earlier) >= FEWEST else curve
-    level = median(base)
+    follows = _goes_on(past.value[-BEFORE:], np.empty(0))  # a schedule: its last record is its level
+    level = float(curve[-1]) if follows else median(base)
     least = max(
         BESIDE_SIGMAS * mad(base), np.log(LEAST_FACTOR) if scale is np.log else (LEAST_FACTOR - 1) * abs(level), 1e-12
     )
     still = np.flatnonzero(np.abs(just_before - level) <= least)
-    lead = len(just_before) - 1 - (int(still[-1]) if len(still) else -1)
+    lead = 0 if follows else len(just_before) - 1 - (int(still[-1]) if len(still) else -1)
     far = during[int(np.argmax(np.abs(there - level)))] if len(during) else past.value[-1]
     if lead < 2 and (not len(there) or float(np.abs(there - level).max()) <= least):
         return None

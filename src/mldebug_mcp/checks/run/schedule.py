@@ -405,19 +405,21 @@ def lr_jump(run: Run) -> Evidence | None:
     at = jump_at(rate.value) if enough else None
     if at is None:
         return None
-    later, step = min(at + _width(rate.value), len(rate) - 1), float(rate.step[at + 1])
-    before, lowest, after = (float(rate.value[place]) for place in (at, at + 1, later))
+    top = at + 1 + int(np.argmax(rate.value[at + 1 : at + 1 + _width(rate.value)]))
+    before, lowest, after = (float(rate.value[place]) for place in (at, at + 1, top))
+    step, reached = float(rate.step[at + 1]), f" by {figure(float(rate.step[top]))}"
     configured = "restart" in str(run.config.get("lr_scheduler_type", "")).lower()
     plain = shape_of(run) in (Shape.FALLS, Shape.CONSTANT) and not any(
         part in name.lower() for name in run.settings for part in CYCLES
     )
     comes_back = lowest < min(before, after) / MIN_RATE_JUMP  # a fall that a second warm-up follows
-    through = f" and back up to {figure(after)}" if comes_back else ""
+    through = f" and back up to {figure(after)}{reached}" if comes_back else ""
+    at_once = comes_back or lowest < before or lowest > MIN_RATE_JUMP * before
     again = _comes_again(rate.value)
     remark = "; the configured schedule restarts" if configured else "; it does so at even distances" * again
-    to = lowest if comes_back else after
+    to, until = (lowest, "") if at_once else (after, reached)
     return Evidence(
-        f"learning_rate goes from {figure(before)} to {figure(to)} at {run.place(step)}{through}{remark}",
+        f"learning_rate goes from {figure(before)} to {figure(to)} at {run.place(step)}{through or until}{remark}",
         steps=(step,),
         values={"before": before, "after": to},
         present=plain or not (configured or again or _begins_anew(rate.value, at)),

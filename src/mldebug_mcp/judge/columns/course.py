@@ -640,20 +640,21 @@ def cycles_end_lower(run: Run) -> Iterator[DerivedFact]:
     back, loss = rate_comes_back(run), training_loss(run, MIN_RECORDS_FOR_LEVEL, not_of=NOT_BY_LOSS)
     if len(back) < MIN_RESTARTS or loss is None:
         return
-    rate = run["learning_rate"].finite.value
-    at = [*back, run.last_step] if rate[-1] < rate.max() / 2 else back
+    rate = run["learning_rate"].finite
+    at = [*back, run.last_step] if rate.value[-1] < rate.value.max() / 2 else back
     ends, held_out = _ends(loss, at), _ends(run["eval_loss"].finite, at) if "eval_loss" in run else []
     if len(ends) <= MIN_RESTARTS or not _each_within(ends, 1.0) or not _each_within(held_out, NO_LOWER):
         return
+    rises = rate.step[np.searchsorted(rate.step, back, side="right")].tolist()
     yield DerivedFact.model_construct(
         fact="set_cycles_end_lower" if _are_set(run) else "cycles_end_lower",
         text=(
-            f"the learning rate comes back {len(back)} times, first at {run.place(back[0])}, and {named(loss)} is "
+            f"the learning rate comes back {len(back)} times, first at {run.place(rises[0])}, and {named(loss)} is "
             f"{', '.join(map(figure, ends))} at the ends of its cycles. A loss that rises with the rate and ends each "
             "cycle lower follows its schedule."
         ),
         values={"restarts": float(len(back)), "first": ends[0], "last": ends[-1]},
-        steps=back,
+        steps=rises,
     )
 
 

@@ -30,7 +30,7 @@ from mldebug_mcp.logs.names.metrics import (
     tells_kind,
 )
 from mldebug_mcp.logs.names.quantities import CLOCKS
-from mldebug_mcp.logs.numbers import parse_number, parse_numbers, parse_with_unit, to_number
+from mldebug_mcp.logs.numbers import NO_DIGITS, parse_number, parse_numbers, parse_with_unit, to_number
 from mldebug_mcp.logs.run_tables import ROWS_LOOKED_AT, advice_on_runs, names_run
 from mldebug_mcp.logs.text.counters import bar_in
 
@@ -98,18 +98,25 @@ class Rows:
     def take(self, rows: Iterable[list[str]]) -> None:
         """Read rows; raises csv.Error at a broken one."""
         for row in rows:
-            if not self.header:
-                self._head(row)
-            elif [cell.strip() for cell in row] == self._first:
-                self._builder.new_part()
-            elif len(row) != len(self.header) and self._is_another_head(row):
-                self._head(row)
-            elif len(row) != len(self.header):
-                self.ragged += bool(row)
-            else:
-                named = zip(self.header, row, strict=True)
-                values = {name: self._value(name, cell) for name, cell in named if name}
-                self.empty += not self._builder.record(values)
+            self.take_row(row)
+
+    def take_row(self, row: list[str]) -> bool:
+        """Read a row; return whether it holds numbers of a record: a header and what the notes count do not."""
+        if not self.header:
+            self._head(row)
+        elif [cell.strip() for cell in row] == self._first:
+            self._builder.new_part()
+        elif len(row) != len(self.header) and self._is_another_head(row):
+            self._head(row)
+        elif len(row) != len(self.header):
+            self.ragged += bool(row)
+        else:
+            named = zip(self.header, row, strict=True)
+            values = {name: self._value(name, cell) for name, cell in named if name}
+            recorded = self._builder.record(values)
+            self.empty += not recorded
+            return recorded
+        return False
 
     def _head(self, row: list[str]) -> None:
         self._first = [re.sub(r"\s+", " ", name).strip() for name in row]
@@ -211,6 +218,15 @@ class TableReader:
         return Follower(_dialect(file) or (",", 0), Rows(builder, file.path.stem))
 
 
+def rows_in_table(file: LogFile) -> Iterator[tuple[str, bool]]:
+    """Yield each row of a table as text, the header first, with whether it holds numbers of a record."""
+    delimiter, comments = _dialect(file) or (",", 0)
+    rows = Rows(RunBuilder(), file.path.stem)
+    with contextlib.suppress(csv.Error):
+        for row in csv.reader((line + "\n" for line in islice(file.lines(), comments, None)), delimiter=delimiter):
+            yield delimiter.join(row), rows.take_row(row)
+
+
 def _dialect(file: LogFile) -> tuple[str, int] | None:
     """Return the delimiter and how many lines stand before the header, which may be the last of the comments."""
     head = clean(file.head) if "\x1b" in file.head else file.head  # colours hold semicolons
@@ -257,10 +273,13 @@ def _is_one_column(body: list[str]) -> bool:
 
 
 def _are_pairs(first: list[str], second: list[str]) -> bool:
-    """Return whether both lines name their numbers, `step;1;loss;2.4`: the first is not a header."""
+    """Return whether both lines name their numbers, `step;1;loss;2.4`: the first is not a header.
+
+    The names differ in nothing but digits, as those of a time do.
+    """
     numbers = [parse_number(cell) is not None for cell in first]
     return any(numbers) and all(
-        cell.strip() == below.strip()
+        cell.strip().translate(NO_DIGITS) == below.strip().translate(NO_DIGITS)
         for cell, below, is_number in zip(first, second, numbers, strict=True)
         if not is_number
     )
