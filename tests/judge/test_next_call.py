@@ -8,8 +8,9 @@ from pathlib import Path
 
 from tests.memory import scenarios
 
-from mldebug_mcp import check_memory, diagnose_run, explain_error, search_folklore
+from mldebug_mcp import check_memory, diagnose_run, explain_error, search_folklore, update_diagnosis
 from mldebug_mcp.models import Call
+from mldebug_mcp.report.sections import verdict_block
 
 
 def lines_with_nan(count: int = 300) -> list[str]:
@@ -60,3 +61,29 @@ def test_who_asks_for_practice_is_told_to_read_the_source_and_not_a_cause_on_whi
 
 def test_an_error_of_which_nothing_is_known_is_not_searched_for_in_vain() -> None:
     assert after(explain_error("FrobnicateError: grommet zyzzyva at quux")).arguments == {"id": "unknown"}
+
+
+def test_every_call_about_a_run_that_was_asked_for_names_it(tmp_path: Path) -> None:
+    rows = [f'{{"step": {step}, "loss": {3 - step / 100}, "run": "{run}"}}' for run in "ab" for step in range(100)]
+    log = tmp_path / "two.jsonl"
+    log.write_text("\n".join(rows), encoding="utf-8")
+    diagnosis = diagnose_run(log, run="a")
+    assert (diagnosis.run.title, diagnosis.run.runs_in_folder) == (f"{log}, run a", 2)
+    assert "--run a --reference OTHER_RUN" in verdict_block(diagnosis).command
+    again = [step.call for step in diagnosis.next_steps if str(step.call).startswith("diagnose_run(")]
+    assert again
+    assert all(call is not None and ', run="a", reference=' in call for call in again)
+
+
+def test_a_run_of_a_folder_is_asked_for_again_by_its_name_and_its_configuration(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "train.log").write_text("\n".join(lines_with_nan()), encoding="utf-8")
+    settings = tmp_path / "settings.yaml"
+    settings.write_text("learning_rate: 0.001\n", encoding="utf-8")
+    diagnosis = diagnose_run(tmp_path, settings, run="one")
+    assert diagnosis.run.runs_in_folder == 2
+    assert "2 runs in this folder" not in diagnosis.verdict.headline
+    outcome = update_diagnosis({}, {"lr_too_high.1": "refutes"}, path=tmp_path, config=settings, run="one")
+    for command in (verdict_block(diagnosis).command, outcome.at_a_glance.command if outcome.at_a_glance else ""):
+        assert f"--run one --config {settings}" in command or "diagnose" not in command

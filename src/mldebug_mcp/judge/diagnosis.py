@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import shlex
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -49,7 +48,14 @@ from mldebug_mcp.judge.evidence import (
     with_answers,
 )
 from mldebug_mcp.judge.hypotheses import as_clause, backgrounds, candidates, describe_ties, judge_causes
-from mldebug_mcp.judge.next_call import after_a_crash, after_one_of_several, after_ranking, as_command, is_sendable
+from mldebug_mcp.judge.next_call import (
+    after_a_crash,
+    after_one_of_several,
+    after_ranking,
+    as_command,
+    diagnose_command,
+    is_sendable,
+)
 from mldebug_mcp.judge.next_steps import (
     Likelihood,
     Outcome,
@@ -57,6 +63,7 @@ from mldebug_mcp.judge.next_steps import (
     order_next_steps,
     require_known,
     with_rows,
+    with_run_named,
     with_what_separates,
     without_made,
 )
@@ -104,16 +111,13 @@ MAIN_METRICS = ("loss", "eval_loss", "reward", "grad_norm")
 """What a reader asks for first."""
 
 
-def runs_here(run: Run) -> int:
-    """Return how many runs the folder or the file holds from which one was chosen."""
-    return run.runs_in_folder if run.runs_in_folder > 1 else max(1, len(run.runs_in_file))
-
-
 def run_summary(run: Run) -> RunSummary:
     """Return what was read: formats, kind, steps, metrics, and the last values of the main ones."""
     return RunSummary.model_construct(
-        runs_in_folder=runs_here(run),
+        runs_in_folder=run.runs_found,
         path=run.path,
+        name=run.name,
+        config_file=run.config_file,
         formats=list(run.formats),
         kind=run.kind,
         records=run.records,
@@ -276,13 +280,15 @@ def diagnose(
     place = "folder" if run.runs_in_folder > 1 else "file"
     return Diagnosis.model_construct(
         status="no_result_logged" if no_result else "too_little_seen" if unjudged else "judged",
-        verdict=in_its_place(verdict, runs_here(run), refuted, learner_of(run), place=place),
+        verdict=in_its_place(
+            verdict, run.runs_found if run.is_one_of_several else 1, refuted, learner_of(run), place=place
+        ),
         run=summary,
         sheet=sheet,
         findings=judged,
         hypotheses=hypotheses,
         next_steps=next_steps,
-        next_step=(after_one_of_several(run.path) if summary.runs_in_folder > 1 else None)
+        next_step=(after_one_of_several(run.path) if run.is_one_of_several else None)
         or (after_a_crash(died.look_in) if died is not None else after_ranking(next_steps, hypotheses)),
         ties=describe_ties(run, judged, hypotheses, likelihood),
         what_to_log=missing,
@@ -321,7 +327,7 @@ def _hypotheses(
     script_read: bool,
 ) -> list[Hypothesis]:
     """Return the causes, best first, with fixes and checks that fit this run, without the checks already `made`."""
-    hypotheses = judge_causes(findings, run.kind, evidence, run.path)
+    hypotheses = with_run_named(judge_causes(findings, run.kind, evidence, run.path), run)
     hypotheses = with_fitting_fixes(run, with_answers(run, hypotheses, findings, comparison), findings)
     hypotheses = with_what_separates(without_made(hypotheses, made, script_read=script_read))
     return with_rows(run, findings, hypotheses)
@@ -697,6 +703,7 @@ def update_diagnosis(
     after = judge_causes(known.findings, known.kind, [*evidence, *checked], str(path) or "LOG")
     remaining = after
     if logged is not None:
+        remaining = with_run_named(remaining, logged)
         remaining = with_fitting_fixes(logged, with_answers(logged, remaining, known.findings), known.findings)
     else:
         remaining = [of_learner(hypothesis, known.kind) for hypothesis in remaining]
@@ -731,7 +738,7 @@ def _at_a_glance(
         command = as_command(asked.call)
     elif asked is not None and run is not None:
         made = [word for check, outcome in outcomes.items() for word in ("--outcome", f"{check}={outcome}")]
-        command = shlex.join(["mldebug-mcp", "diagnose", run.path, *made, "--outcome", f"{asked.id}=OUTCOME"])
+        command = diagnose_command(run, *made, "--outcome", f"{asked.id}=OUTCOME")
     return glance_at_verdict(verdict, command)
 
 

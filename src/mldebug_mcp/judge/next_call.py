@@ -18,6 +18,7 @@ from mldebug_mcp.models import Call
 from mldebug_mcp.models.base import OTHER, SOUND
 
 if TYPE_CHECKING:
+    from mldebug_mcp.logs import Run
     from mldebug_mcp.models import (
         BatchFinding,
         EntryHit,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
         Hypothesis,
         NextStep,
         QuoteHit,
+        RunSummary,
     )
     from mldebug_mcp.models.memory import CallSite, MemoryFinding
 
@@ -91,6 +93,17 @@ def as_command(call: str | Call) -> str:
     for option, value in given.items():
         words += [f"--{option.replace('_', '-')}", value]
     return shlex.join(["mldebug-mcp", command, *words])
+
+
+def read_as(run: Run | RunSummary) -> dict[str, str]:
+    """Return the options besides its path with which a run was read: without them another run is judged."""
+    return {name: value for name, value in (("run", run.name), ("config", run.config_file)) if value}
+
+
+def diagnose_command(run: Run | RunSummary, *options: str) -> str:
+    """Return the command that diagnoses the same run again."""
+    named = [word for name, value in read_as(run).items() for word in (f"--{name}", value)]
+    return shlex.join(["mldebug-mcp", "diagnose", run.path, *named, *options])
 
 
 def diagnose_call(why: str, path: str, run: str = "") -> Call | None:

@@ -338,7 +338,7 @@ def existing_record(run: Run) -> Path | None:
 
 def _record_files(run: Run) -> tuple[Path | None, Path | None]:
     """Return where the record of a run may be: that of its folder, and that of its log, if it is one."""
-    place = Path(run.folder) / RECORD if run.folder and run.runs_in_folder == 1 else None
+    place = Path(run.folder) / RECORD if run.folder and (run.runs_in_folder == 1 or run.name) else None
     if place is None or not is_file(path := expanded(run.path)):
         return place, None
     return place, path.with_name(f"{path.name}.{RECORD}")
@@ -504,7 +504,8 @@ def read_run(
     choice = Choice(run)
     with given_names(names or {}), brought_in(path, choice) as place:
         found = _read(place, config, run, read_log)
-    found = replace(found, path=str(path), notes=(*found.notes, *choice.notes))
+    config_file = "" if config is None else str(config)
+    found = replace(found, path=str(path), name=run, config_file=config_file, notes=(*found.notes, *choice.notes))
     if place != path:
         found = replace(found, folder="")  # it goes with the answer
     if names:
@@ -624,13 +625,15 @@ def _read_folder(
     if curve_folders.read_folder(folder, builder):
         return replace(builder.build(str(folder)), folder=str(folder), runs_in_file=()), ()
     refused = Refused()
-    read = _read_runs(folder, wanted, refused, notes, read_log)
+    read, not_read = _read_runs(folder, wanted, refused, notes, read_log)
     if not read:
         raise _no_log_in(folder, refused, notes)
     notes += [f"not read: {reason}" for reason in refused.of_logs[:MAX_REASONS]]
     with_series = [entry for entry in read if entry.run.series] or read
     runs = [(series.name, series.run) for series in with_series]
-    runs = runs if wanted else joined(runs)
+    whole_runs = joined(runs)
+    found = len(whole_runs) + not_read
+    runs = runs if wanted else whole_runs
     configs = {series.name: series.config(refused.paths) for series in with_series}
     if wanted and not any(series.holds_runs for series in with_series):
         wanted = _wanted_name(folder, wanted, with_series)
@@ -647,17 +650,19 @@ def _read_folder(
         run = _with_what_came_after(run, others)
         builder.note(_note_on_others(own, len(runs), [name for name, _ in others]))
     with_settings = [(name, _with_settings(other, configs[name])) for name, other in others[:MAX_SIBLINGS]]
-    if not wanted and (own is None or own.is_shared):
-        run = replace(run, runs_in_folder=len(runs) - aside)
+    if wanted or own is None or own.is_shared:
+        run = replace(run, runs_in_folder=found - aside)
     siblings = siblings_of(chosen, _with_settings(run, configs[chosen]), with_settings)
     notes_of_all = (*builder.notes, *run.notes)
     return replace(run, siblings=siblings, folder=folders[chosen], notes=notes_of_all), configs[chosen]
 
 
-def _read_runs(folder: Path, wanted: str, refused: Refused, notes: list[str], read_log: ReadLog) -> list[Read]:
+def _read_runs(
+    folder: Path, wanted: str, refused: Refused, notes: list[str], read_log: ReadLog
+) -> tuple[list[Read], int]:
     """Read the run that is asked for and some next to it, else all; "FILE/NAME" is one of the runs of a file.
 
-    Where none of them reports a metric, texts of any ending that do are read instead.
+    Return also how many places next to the one that was asked for were not read. Where none of them reports a metric, texts of any ending that do are read instead.
     """
     places = runs_in(folder, notes)
     named = [place for place in places if wanted and wanted in (place.name, *file_names(place))]
@@ -666,10 +671,11 @@ def _read_runs(folder: Path, wanted: str, refused: Refused, notes: list[str], re
     for place in [place for place in places if place.name in inside]:
         found = read_place(place, Refused(), read_log, inside[place.name])
         if of_file := [entry for entry in found if wanted.startswith(tuple(f"{name}/" for name in entry.files))]:
-            return of_file[:1]
+            return of_file[:1], 0
     neighbours = _neighbours(named, places) if read else _largest(places, notes)
     read += read_places(neighbours, refused, read_log, notes, "" if read else wanted)
-    return read if _reports_metrics(read) else _texts_with_metrics(folder, read_log, notes) or read
+    not_read = len(places) - len(named) - len(neighbours) if read and named else 0
+    return (read if _reports_metrics(read) else _texts_with_metrics(folder, read_log, notes) or read), not_read
 
 
 def _name_inside(wanted: str, place: RunFolder) -> str:

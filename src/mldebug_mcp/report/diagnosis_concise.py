@@ -421,7 +421,14 @@ def _brief(run: RunSummary) -> RunSummary:
     others = (metric for metric in run.metrics if metric not in last)
     metrics = [shorten(name, MAX_METRIC_NAME) for name in (*last, *others)]
     return RunSummary(
-        path=path, formats=run.formats[:3], kind=run.kind, steps=run.steps, metrics=metrics[:MAX_METRICS], last=last
+        path=path,
+        name=run.name,
+        config_file=run.config_file,
+        formats=run.formats[:3],
+        kind=run.kind,
+        steps=run.steps,
+        metrics=metrics[:MAX_METRICS],
+        last=last,
     )
 
 

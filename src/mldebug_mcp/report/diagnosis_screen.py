@@ -106,7 +106,7 @@ def screen_lines(diagnosis: Diagnosis, run: Run, width: int, *, bits: bool = Fal
     first = [*verdict_lines(diagnosis, width), *opinion_lines(diagnosis, width)]
     block = len(first)
     ran, *parts = _parts(diagnosis, width)
-    head = [line(), line((shorten(diagnosis.run.path, 4 * width), "bold")), *ran.lines]
+    head = [line(), line((shorten(diagnosis.run.title, 4 * width), "bold")), *ran.lines]
     top = [*_cropped(head, width), *curve_lines(run, diagnosis, width)]
     compared = _compared(diagnosis, width)
     end = [*compared, *_hypotheses(diagnosis, width, bits=bits)]
@@ -115,7 +115,8 @@ def screen_lines(diagnosis: Diagnosis, run: Run, width: int, *, bits: bool = Fal
         end = [*compared, *_hypotheses(diagnosis, width, bits=False, facts=False)]
     cause = diagnosis.hypotheses[0].cause
     metric = shlex.quote(shorten(next((fact.name for fact in diagnosis.sheet.quantities), "METRIC"), width))
-    last = [line((f"More: --long, mldebug-mcp explain {cause}, mldebug-mcp read PATH {metric}", "dim"))]
+    of_run = f" --run {shlex.quote(diagnosis.run.name)}" if diagnosis.run.name else ""
+    last = [line((f"More: --long, mldebug-mcp explain {cause}, mldebug-mcp read PATH {metric}{of_run}", "dim"))]
     shown = _within(parts, LINES - block - len(top) - len(end) - len(last))
     notes = [part for part in shown if part.title == "Notes"]
     for part in (part for part in shown if part.title != "Notes"):
@@ -274,4 +275,4 @@ def short_line(diagnosis: Diagnosis) -> str:
     more = f" and {len(symptoms) - SHOWN} more" if len(symptoms) > SHOWN else ""
     listed = f"; seen: {', '.join(symptoms[:SHOWN])}{more}" if symptoms else ""
     opinions = "".join(f"; {line}" for line in _opinions(diagnosis)[:2])
-    return shorten(f"{run.path}{come}: {diagnosis.verdict.headline}{opinions}{listed}", LONGEST)
+    return shorten(f"{run.title}{come}: {diagnosis.verdict.headline}{opinions}{listed}", LONGEST)

@@ -16,7 +16,7 @@ from dataclasses import field
 
 from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.core.text import clean, counted, figure, percent, shorten
-from mldebug_mcp.judge.next_call import as_command
+from mldebug_mcp.judge.next_call import as_command, diagnose_command
 from mldebug_mcp.judge.ranking import SPEAKS
 from mldebug_mcp.judge.run_verdict import about_faults, doubt_of, whole_sentences
 from mldebug_mcp.logs import Run
@@ -187,7 +187,7 @@ def verdict_block(diagnosis: Diagnosis) -> Block:
     asks = steps and not of_error and (doubted or verdict.kind == "fault" or unclear)
     check = _check(diagnosis, steps[0]) if asks else None
     command, needs = (check.command, check.needs) if check is not None else _to_run(diagnosis)
-    if diagnosis.run.runs_in_folder > 1:
+    if diagnosis.run.is_one_of_several:
         command, needs = f"mldebug-mcp runs {shlex.quote(diagnosis.run.path)}", ""
     elif of_error and diagnosis.next_step is not None:
         command, needs = as_command(diagnosis.next_step), ""
@@ -210,14 +210,14 @@ def _to_run(diagnosis: Diagnosis) -> tuple[str, str]:
     """Return what to run after an answer that asks for no check, and what has to be filled in."""
     if diagnosis.verdict.kind != "healthy" or diagnosis.comparison is not None:
         return "", ""
-    command = f"mldebug-mcp diagnose {shlex.quote(diagnosis.run.path)} --reference OTHER_RUN"
+    command = diagnose_command(diagnosis.run, "--reference", "OTHER_RUN")
     return command, _needs(command)
 
 
 def _check(diagnosis: Diagnosis, step: NextStep) -> Check:
     """Return a check with the command that makes it; where none of ours does, the one that takes its outcome."""
-    path = shlex.quote(diagnosis.run.path)
-    command = as_command(step.call) if step.call else f"mldebug-mcp diagnose {path} --outcome {step.id}=OUTCOME"
+    outcome = f"{step.id}=OUTCOME"
+    command = as_command(step.call) if step.call else diagnose_command(diagnosis.run, "--outcome", outcome)
     return Check(
         id=step.id,
         cost=step.cost,
