@@ -277,6 +277,7 @@ def diagnose(
     died = died_of(run) if hypotheses[0].cause in NO_FAULTS else None
     if died is not None:
         verdict = verdict_of_error(died, hypotheses)
+    verdict = with_facts_of_siblings(verdict, run, judged, evidence)
     place = "folder" if run.runs_in_folder > 1 else "file"
     return Diagnosis.model_construct(
         status="no_result_logged" if no_result else "too_little_seen" if unjudged else "judged",
@@ -306,6 +307,19 @@ def diagnose(
             *([f"script: {note}" for note in script.notes] if script else []),
         ],
     )
+
+
+def with_facts_of_siblings(
+    verdict: RunVerdict, run: Run, findings: Sequence[Finding], evidence: Sequence[CauseEvidence]
+) -> RunVerdict:
+    """Return a verdict that says what the siblings of the run changed, where they changed anything, and why."""
+    of_siblings = evidence_from_siblings(run)
+    if not of_siblings:
+        return verdict
+    alone = [cause_evidence for cause_evidence in evidence if cause_evidence not in of_siblings]
+    leader = judge_causes(findings, run.kind, alone, run.path)[0]
+    changed = f"{of_siblings[-1].because}; by its own log alone {leader.cause} leads with {percent(leader.probability)}"
+    return verdict.model_copy(update={"facts": [changed, *verdict.facts]})
 
 
 def _of_script(script: ScriptReport | None) -> tuple[list[CauseEvidence], list[str]]:

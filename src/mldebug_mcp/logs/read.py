@@ -662,7 +662,8 @@ def _read_runs(
 ) -> tuple[list[Read], int]:
     """Read the run that is asked for and some next to it, else all; "FILE/NAME" is one of the runs of a file.
 
-    Return also how many places next to the one that was asked for were not read. Where none of them reports a metric, texts of any ending that do are read instead.
+    Return also how many places next to the one that was asked for were not read. Where none of the others reports a
+    metric, texts of any ending that do are read instead.
     """
     places = runs_in(folder, notes)
     named = [place for place in places if wanted and wanted in (place.name, *file_names(place))]

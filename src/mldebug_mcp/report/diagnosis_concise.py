@@ -422,13 +422,12 @@ def _brief(run: RunSummary) -> RunSummary:
     metrics = [shorten(name, MAX_METRIC_NAME) for name in (*last, *others)]
     return RunSummary(
         path=path,
-        name=run.name,
-        config_file=run.config_file,
         formats=run.formats[:3],
         kind=run.kind,
         steps=run.steps,
         metrics=metrics[:MAX_METRICS],
         last=last,
+        **_filled(name=run.name, config_file=run.config_file),
     )
 
 
