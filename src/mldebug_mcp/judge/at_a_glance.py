@@ -392,8 +392,9 @@ def runs_headline(answer: Runs) -> str:
     unread = sum(row.ending == "unread" for row in answer.rows)
     sick = sum(row.is_sick for row in answer.rows)
     sound = sum(row.leader == SOUND for row in answer.rows)
-    little = sum(not row.leader and row.ending != "unread" for row in answer.rows)
-    rest = len(answer.rows) - unread - sick - sound
+    little = sum(not row.leader and row.ending not in ("unread", "error") for row in answer.rows)
+    unexplained = sum(bool(row.error) and row.leader != SOUND for row in answer.rows)
+    rest = len(answer.rows) - unread - sick - sound - unexplained
     parts = [f"a fault leads in {sick}" if sick else "no fault leads", f"{sound} healthy"]
     parts += [f"{rest - little} unclear"] if rest > little else []
     failed = sum(row.ending == "error" for row in answer.rows)
@@ -415,7 +416,8 @@ def shared_line(shared_setting: SharedSetting) -> str:
 def _failed_line(row: RunRow) -> str:
     """Return that a run ended in an error, of several ranks with that of the first to fail."""
     first = row.ranks if row.ranks is not None and row.ranks.error else None
-    error = "" if first is None else f" of rank {first.first_failed}: {first.error}"
+    error = f": {row.error}" if row.error else ""
+    error = error if first is None else f" of rank {first.first_failed}: {first.error}"
     step = "" if row.step is None else f" at {row.step_name} {figure(row.step)}"
     return f"{shorten(row.name, MAX_NAME_CHARACTERS)} ended in an error{step}{error}"
 

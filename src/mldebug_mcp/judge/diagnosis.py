@@ -84,6 +84,7 @@ from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.logs import Run, read_run
 from mldebug_mcp.logs.columns import Floats, ascends
 from mldebug_mcp.logs.failures import Prefixes
+from mldebug_mcp.logs.run import Message
 from mldebug_mcp.models import (
     Comparison,
     Diagnosis,
@@ -636,15 +637,19 @@ def died_of(run: Run) -> LastError | None:
         id="" if known is None else known.id,
         meaning=f"not a known message{problem}" if known is None else known.cause,
         fix=answer.advice if known is None else known.fix,
-        look_in=_log_of(run, message.text),
+        look_in=_log_of(run, message),
     )
 
 
-def _log_of(run: Run, text: str) -> str:
+def _log_of(run: Run, message: Message) -> str:
     """Return the path of the log that holds the error, where it is known; else the message."""
     first = None if run.ranks is None else run.ranks.first_failed
-    path = run.path if first is None else str(first.file)
-    return path if is_sendable(path) and is_file(expanded(path)) else shorten(text, 300)
+    if first is not None:
+        paths = [str(first.file)]
+    else:
+        paths = [path for path in run.logs if not message.file or path.endswith(message.file)]
+    path = run.path if len(paths) != 1 else paths[0]
+    return path if is_sendable(path) and is_file(expanded(path)) else shorten(message.text, 300)
 
 
 def verdict_of_error(error: LastError, hypotheses: Sequence[Hypothesis]) -> RunVerdict:

@@ -507,7 +507,7 @@ def read_run(
     config_file = "" if config is None else str(config)
     found = replace(found, path=str(path), name=run, config_file=config_file, notes=(*found.notes, *choice.notes))
     if place != path:
-        found = replace(found, folder="")  # it goes with the answer
+        found = replace(found, folder="", logs=())  # it goes with the answer
     if names:
         require_logged(names, found, str(path))
     return found
@@ -638,8 +638,10 @@ def _read_folder(
     if wanted and not any(series.holds_runs for series in with_series):
         wanted = _wanted_name(folder, wanted, with_series)
     folders = {series.name: "" if series.is_shared else str(series.place.folder) for series in with_series}
+    logs = {series.name: tuple(map(str, series.logs)) for series in with_series}
     if len(runs) == 1:
-        return replace(runs[0][1], folder=folders[runs[0][0]]), configs[runs[0][0]]
+        name, run = runs[0]
+        return replace(run, folder=folders[name], logs=logs[name]), configs[name]
     own, aside = _own_log(with_series, max(run.records for _, run in runs))
     builder = RunBuilder()
     builder.wanted_run = wanted or (own.name if own else "")
@@ -654,7 +656,9 @@ def _read_folder(
         run = replace(run, runs_in_folder=found - aside)
     siblings = siblings_of(chosen, _with_settings(run, configs[chosen]), with_settings)
     notes_of_all = (*builder.notes, *run.notes)
-    return replace(run, siblings=siblings, folder=folders[chosen], notes=notes_of_all), configs[chosen]
+    return replace(run, siblings=siblings, folder=folders[chosen], logs=logs[chosen], notes=notes_of_all), configs[
+        chosen
+    ]
 
 
 def _read_runs(

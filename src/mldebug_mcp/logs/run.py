@@ -332,6 +332,7 @@ class Run:
         ranks: What the files of its ranks tell, where each of them wrote its own.
         folder: The folder of the run on this machine, where its checkpoints stand; "" for data in memory and for what
             was unpacked or fetched.
+        logs: The logs of a run folder that were read.
         notes: What was skipped, guessed and merged.
     """
 
@@ -357,6 +358,7 @@ class Run:
     config_file: str = ""
     ranks: RankSummary | None = None
     folder: str = ""
+    logs: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
     @property

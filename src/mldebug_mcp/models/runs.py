@@ -42,6 +42,7 @@ class RunRow(Model):
     cause: str = Field(
         "", description="The leading hypothesis by the log alone; empty where nothing was judged: see `note`."
     )
+    error: Text = Field("", description="The error that ended it, where no fault explains it.")
     probability: Number = Field(0.0, description="Of the leading hypothesis, from 0 to 1.")
     onset: Number | None = Field(None, description="The first step of what supports a fault that leads.")
     seen: list[str] = Field(default_factory=empty_list, description="The symptoms that are present.")

@@ -133,6 +133,7 @@ def _cells(row: RunRow) -> tuple[Text, ...]:
             shorten(row.note, LONGEST_NOTE), style="dim"
         ), Text("")  # fmt: skip
     judgement = f"{row.cause} {percent(row.probability)}" if row.cause else row.note
+    judgement = shorten(row.error, LONGEST_NOTE) if row.error else judgement
     if row.reader is not None:
         read, together = row.reader.causes[0], row.reader.combined[0]
         judgement += f"; reader: {read.cause} {percent(read.probability)}"
