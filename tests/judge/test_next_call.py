@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 import random
 from pathlib import Path
@@ -9,7 +10,9 @@ from pathlib import Path
 from tests.memory import scenarios
 
 from mldebug_mcp import check_memory, diagnose_run, explain_error, search_folklore, update_diagnosis
-from mldebug_mcp.models import Call
+from mldebug_mcp.judge.next_call import after_ranking
+from mldebug_mcp.models import Call, Hypothesis, NextStep
+from mldebug_mcp.report.diagnosis_concise import concise
 from mldebug_mcp.report.sections import verdict_block
 
 
@@ -87,3 +90,30 @@ def test_a_run_of_a_folder_is_asked_for_again_by_its_name_and_its_configuration(
     outcome = update_diagnosis({}, {"lr_too_high.1": "refutes"}, path=tmp_path, config=settings, run="one")
     for command in (verdict_block(diagnosis).command, outcome.at_a_glance.command if outcome.at_a_glance else ""):
         assert f"--run one --config {settings}" in command or "diagnose" not in command
+
+
+def test_the_next_call_is_about_the_check_that_the_verdict_names() -> None:
+    def step(cause: str, call: str | None) -> NextStep:
+        return NextStep(id=f"{cause}.1", action="Look.", cost="seconds", confirms="", refutes="", call=call)
+
+    first, made = step("no_reward_variance", None), step("entropy_collapse", 'explain(id="kl_blowup")')
+    leading = [Hypothesis(cause="entropy_collapse", probability=0.9, credence="likely")]
+    assert after_ranking([first, made], leading).arguments == {"id": "no_reward_variance"}
+    assert after_ranking([made, first], leading).arguments == {"id": "kl_blowup"}
+    assert after_ranking([step("entropy_collapse", None)], leading).arguments == {"id": "entropy_collapse"}
+
+
+def test_the_short_answer_on_a_doubted_healthy_run_asks_for_the_same_check_as_the_screen(tmp_path: Path) -> None:
+    log = tmp_path / "train.jsonl"
+    draw = random.Random(0)
+    losses = [2.1 + 5 * 0.97**at + draw.gauss(0, 0.02) for at in range(240)]
+    rows = [json.dumps({"step": 100 * at, "loss": loss, "max_steps": 250000}) for at, loss in enumerate(losses, 1)]
+    log.write_text("\n".join(rows), encoding="utf-8")
+    (tmp_path / "config.json").write_text('{"max_steps": 250000}', encoding="utf-8")
+    diagnosis = diagnose_run(log)
+    short, check = concise(diagnosis), verdict_block(diagnosis).check
+    assert diagnosis.verdict.kind == "healthy"
+    assert check is not None
+    assert [step.id for step in short.next_steps] == [check.id]
+    assert short.verdict.next == diagnosis.verdict.next
+    assert (short.run.steps, short.run.last_step) == (240, 24000)

@@ -73,6 +73,7 @@ from mldebug_mcp.judge.run_verdict import (
     in_its_place,
     names_nothing,
     not_judged,
+    steps_asked,
     verdict_of,
     whole_sentences,
     without_result,
@@ -291,7 +292,11 @@ def diagnose(
         hypotheses=hypotheses,
         next_steps=next_steps,
         next_step=(after_one_of_several(run.path) if run.is_one_of_several else None)
-        or (after_a_crash(died.look_in) if died is not None else after_ranking(next_steps, hypotheses)),
+        or (
+            after_a_crash(died.look_in)
+            if died is not None
+            else after_ranking(steps_asked(hypotheses, next_steps), hypotheses)
+        ),
         ties=describe_ties(run, judged, hypotheses, likelihood),
         what_to_log=missing,
         comparison=known.comparison,
@@ -733,7 +738,7 @@ def update_diagnosis(
         at_a_glance=_at_a_glance(logged, known, remaining, next_steps, outcomes),
         hypotheses=remaining,
         next_steps=next_steps,
-        next_step=after_ranking(next_steps, remaining),
+        next_step=after_ranking(steps_asked(remaining, next_steps), remaining),
         notes=[*notes, *_moved(before, after, {cause_evidence.cause for cause_evidence in checked})],
     )
 

@@ -1,7 +1,7 @@
 """Which tool to call next after an answer: a call that can be made as it stands.
 
-A next step may need what only the user has (another run, a batch), so its call may have a placeholder. The first call
-without one is taken; if there is none, a call that explains the leading hypothesis.
+A next step may need what only the user has (another run, a batch), so its call may have a placeholder. The first check
+is called where it has none; otherwise a call explains the hypothesis that it is about.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import re
 import shlex
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from mldebug_mcp.core.lazy import regex
@@ -121,13 +121,15 @@ def after_one_of_several(path: str) -> Call | None:
     return Call(tool="diagnose_runs", arguments={"path": path}, why="one run of this folder was judged: judge each")
 
 
-def after_ranking(steps: Iterable[NextStep], hypotheses: Sequence[Hypothesis]) -> Call:
-    """Return the first check that can be made at once, else a call that explains the leading cause."""
-    for step in steps:
+def after_ranking(steps: Sequence[NextStep], hypotheses: Sequence[Hypothesis]) -> Call:
+    """Return the first check, where it can be made at once, else a call that explains the cause it is about."""
+    leader = hypotheses[0].cause if hypotheses else OTHER
+    for step in steps[:1]:
         call = ready(step.call, step.action)
         if call is not None:
             return call
-    leader = hypotheses[0].cause if hypotheses else OTHER
+        if leader not in (cause := step.id.partition(".")[0], *step.for_causes):
+            return _read(cause, shorten(f"how to make the first check: {step.action}", 160))
     return _read(leader, f"the leading hypothesis: {_ON_LEADER.get(leader, 'how to confirm and fix it')}")
 
 

@@ -312,7 +312,7 @@ class RunSummary(Model):
     formats: list[str] = Field(description="The log formats found.")
     kind: str = Field("unknown", description="Kind of run, inferred from what is logged and configured.")
     records: int = Field(0, description="Log records read.")
-    steps: int = Field(description="Distinct steps logged.")
+    steps: int = Field(description="Distinct steps that hold a record; the run may have made more, see last_step.")
     first_step: Number | None = Field(None, description="The first step logged; null without a step.")
     last_step: Number | None = Field(None, description="The last step logged; null without a step.")
     step_name: str = Field("step", description="What a step is here: step, epoch or record.")

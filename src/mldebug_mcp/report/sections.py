@@ -18,7 +18,7 @@ from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.core.text import clean, counted, figure, percent, shorten
 from mldebug_mcp.judge.next_call import as_command, diagnose_command
 from mldebug_mcp.judge.ranking import SPEAKS
-from mldebug_mcp.judge.run_verdict import about_faults, doubt_of, whole_sentences
+from mldebug_mcp.judge.run_verdict import doubt_of, steps_asked, whole_sentences
 from mldebug_mcp.logs import Run
 from mldebug_mcp.logs.run import Sibling
 from mldebug_mcp.models import Citation, Comparison, Diagnosis, Finding, Hypothesis, NextStep, SharedJump, State
@@ -181,7 +181,7 @@ def verdict_block(diagnosis: Diagnosis) -> Block:
     """Return what a reader needs first."""
     verdict = diagnosis.verdict
     doubted = verdict.kind == "healthy" and doubt_of(diagnosis.hypotheses) is not None
-    steps = about_faults(diagnosis.next_steps) if doubted else diagnosis.next_steps
+    steps = steps_asked(diagnosis.hypotheses, diagnosis.next_steps)
     unclear = verdict.kind == "unclear" and diagnosis.leader != SOUND  # a healthy one of several runs asks for nothing
     of_error = verdict.kind == "fault" and not verdict.causes  # an error that ended the run, and no hypothesis, leads
     asks = steps and not of_error and (doubted or verdict.kind == "fault" or unclear)
