@@ -11,6 +11,7 @@ from tests.memory import scenarios
 
 from mldebug_mcp import check_memory, diagnose_run, explain_error, search_folklore, update_diagnosis
 from mldebug_mcp.judge.next_call import after_ranking
+from mldebug_mcp.judge.script import inspect_script
 from mldebug_mcp.models import Call, Hypothesis, NextStep
 from mldebug_mcp.report.diagnosis_concise import concise
 from mldebug_mcp.report.sections import verdict_block
@@ -63,7 +64,7 @@ def test_who_asks_for_practice_is_told_to_read_the_source_and_not_a_cause_on_whi
 
 
 def test_an_error_of_which_nothing_is_known_is_not_searched_for_in_vain() -> None:
-    assert after(explain_error("FrobnicateError: grommet zyzzyva at quux")).arguments == {"id": "unknown"}
+    assert explain_error("FrobnicateError: grommet zyzzyva at quux").next_step is None
 
 
 def test_every_call_about_a_run_that_was_asked_for_names_it(tmp_path: Path) -> None:
@@ -117,3 +118,34 @@ def test_the_short_answer_on_a_doubted_healthy_run_asks_for_the_same_check_as_th
     assert [step.id for step in short.next_steps] == [check.id]
     assert short.verdict.next == diagnosis.verdict.next
     assert (short.run.steps, short.run.last_step) == (240, 24000)
+
+
+def test_an_unknown_error_is_not_sent_to_a_search_whose_answers_hold_few_of_its_words() -> None:
+    log = 'Traceback (most recent call last):\n  File "/me/a.py", line 3, in f\n    assert a == b, f"{a} vs {b}"\n'
+    answer = explain_error(f"{log}AssertionError: torch.Size([32, 10]) vs torch.Size([31])")
+    assert answer.next_step is None
+    assert answer.at_a_glance is not None
+    assert (answer.at_a_glance.command, "line of your code" in answer.at_a_glance.next) == ("", True)
+
+
+def test_a_log_without_an_error_is_to_be_diagnosed_and_the_sentence_above_the_command_says_so(tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    log.write_text("epoch 1 done\nAll good. No error occurred.\n", encoding="utf-8")
+    glance = explain_error(str(log)).at_a_glance
+    assert glance is not None
+    assert (glance.command, glance.next[:26]) == (f"mldebug-mcp diagnose {log}", "See what its metrics show.")
+
+
+def test_a_fault_in_a_script_that_no_cause_describes_is_not_explained_as_unknown(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(
+        "from transformers import TrainingArguments\n"
+        "args = TrainingArguments(output_dir='o', eval_strategy='steps', save_strategy='epoch',\n"
+        "                         load_best_model_at_end=True)\n",
+        encoding="utf-8",
+    )
+    answer = inspect_script(script)
+    assert [finding.cause for finding in answer.findings] == ["unknown"]
+    assert answer.next_step is None
+    assert answer.at_a_glance is not None
+    assert answer.at_a_glance.command == f"mldebug-mcp diagnose LOG --script {script}"

@@ -218,6 +218,7 @@ def glance_at_script(answer: ScriptReport) -> Glance:
     files = shorten(Path(answer.path).absolute().name or answer.path, MAX_NAME_CHARACTERS) + (
         f" ({answer.files} files)" if answer.files > 1 else ""
     )
+    diagnosed_with = shlex.join(["mldebug-mcp", "diagnose", "LOG", "--script", answer.path])
     if findings:
         first, others = findings[0], findings[1:]
         word = {"certain": "Certainly wrong", "likely": "Probably wrong", "depends": "Perhaps wrong"}[first.certainty]
@@ -226,8 +227,10 @@ def glance_at_script(answer: ScriptReport) -> Glance:
             headline=f"{word} in {files}, {_place(answer, first)}: {first.summary} [{first.cause}]",
             facts=[f"{_place(answer, other)}: {other.summary} [{other.cause}]" for other in others][:MAX_FACTS]
             or [f"in a log: {first.shows}"],
-            next="Read how to confirm it and what else shows it.",
-            command=_command(answer.next_step),
+            next="Read how to confirm it and what else shows it."
+            if answer.next_step is not None
+            else "Repair this line; where the run still goes wrong, diagnose its log together with the script.",
+            command=_command(answer.next_step) or diagnosed_with,
             fix=_sentence(first.fix),
         )
     right = [f"{ruled_out.summary} ({_place(answer, ruled_out)})" for ruled_out in answer.ruled_out]
@@ -240,7 +243,7 @@ def glance_at_script(answer: ScriptReport) -> Glance:
         facts=right[:MAX_FACTS],
         next="Rules prove little: answer the questions of a review (--places). Where a run goes wrong, diagnose its "
         "log together with the script.",
-        command=shlex.join(["mldebug-mcp", "diagnose", "LOG", "--script", answer.path]),
+        command=diagnosed_with,
     )
 
 
@@ -349,12 +352,17 @@ def glance_at_error(answer: ErrorExplanation) -> Glance:
         kind="unclear",
         headline=f"{what}: {whole_clauses(shorten(error.text.splitlines()[0], MAX_ERROR_CHARACTERS))}",
         facts=[f"it stands in line {error.line}", *place[1:]],
-        next=_going_on(answer.next_step),
+        next=_going_on(answer.next_step) or _NO_CALL_HELPS[bool(error.user_frame)],
         command=_command(answer.next_step),
         fix=answer.advice,
     )
 
 
+_NO_CALL_HELPS = {
+    True: "Nothing is known of this message: look at the line of your code, and print the values in it.",
+    False: "Nothing is known of this message: give the whole log, with the lines around the first traceback.",
+}
+"""What to do where no call tells more of an error, with a line of the user's own code and without."""
 _SENTENCE_END = regex(r"(?<=[.!?])\s+(?=[A-Z`'\"\[])|\n")
 
 

@@ -183,15 +183,18 @@ def after_explanation(entry: Explanation) -> Call:
     )
 
 
-def after_error(error: FirstError, matches: Sequence[ErrorMatch], finds: Callable[[str], bool]) -> Call:
-    """Return a call that explains the matching message, else a search for its words, if that finds anything."""
+def after_error(error: FirstError, matches: Sequence[ErrorMatch], finds: Callable[[str], bool]) -> Call | None:
+    """Return a call that explains the matching message, else a search for its words, if that finds anything.
+
+    None where nothing is known of the message: then the line of code that raised it tells more than any call.
+    """
     if matches:
         return _read(matches[0].id, "this message: cause, fix, and what it is mistaken for")
     words = " ".join(re.findall(r"[A-Za-z_]{3,}", error.text)[:20])
     if not words:
         return without_error()
     if not finds(words):
-        return _read(OTHER, _ON_LEADER[OTHER])
+        return None
     return Call(tool="search_folklore", arguments={"query": words, "kind": "any"}, why="what is known about its words")
 
 
