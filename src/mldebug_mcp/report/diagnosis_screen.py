@@ -228,18 +228,24 @@ def _hypotheses(diagnosis: Diagnosis, width: int, *, bits: bool, facts: bool = T
 
 
 def _check_in_full(diagnosis: Diagnosis, width: int) -> list[Line]:
-    """Return what the check of the verdict block shows, and its fix in full where the block has no room for it."""
+    """Return what the check of the verdict block shows, and what the block has no room for of the fix."""
     block = verdict_block(diagnosis)
-    if block.check is None:
-        return []
-    check = block.check
-    lines = [line((f"Check {check.id} ({check.cost})", "bold"))]
-    if check.confirms:
-        lines += [*_wrapped(f"confirms: {check.confirms}", width), *_wrapped(f"refutes: {check.refutes}", width)]
+    lines: list[Line] = []
+    if block.check is not None:
+        check = block.check
+        lines.append(line((f"Check {check.id} ({check.cost})", "bold")))
+        lines += _wrapped(f"confirms: {check.confirms}", width) if check.confirms else []
+        lines += _wrapped(f"refutes: {check.refutes}", width) if check.refutes else []
     shown = " ".join(str(text).strip() for text in block_lines(block, width, VERDICT_LINES))
-    if block.fix and not shown.endswith(block.fix):
-        lines += _wrapped(f"fix: {block.fix}", width)
-    return lines
+    rest = _not_shown(block.fix, shown)
+    return [*lines, *([line(("More of the fix", "bold")), *_wrapped(rest, width)] if rest else [])]
+
+
+def _not_shown(fix: str, shown: str) -> str:
+    """Return the sentences of a fix behind those with which a text ends."""
+    words = fix.split()
+    ends = (count for count in range(len(words), 0, -1) if shown.endswith(" ".join(words[:count])))
+    return " ".join(words[next(ends, 0) :])
 
 
 def _share_line(hypothesis: Hypothesis) -> Line:

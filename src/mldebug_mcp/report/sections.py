@@ -183,11 +183,12 @@ def verdict_block(diagnosis: Diagnosis) -> Block:
     doubted = verdict.kind == "healthy" and doubt_of(diagnosis.hypotheses) is not None
     steps = steps_asked(diagnosis.hypotheses, diagnosis.next_steps)
     unclear = verdict.kind == "unclear" and diagnosis.leader != SOUND  # a healthy one of several runs asks for nothing
+    several = diagnosis.run.is_one_of_several  # the next step is to judge each of them
     of_error = verdict.kind == "fault" and not verdict.causes  # an error that ended the run, and no hypothesis, leads
-    asks = steps and not of_error and (doubted or verdict.kind == "fault" or unclear)
+    asks = steps and not of_error and not several and (doubted or verdict.kind == "fault" or unclear)
     check = _check(diagnosis, steps[0]) if asks else None
     command, needs = (check.command, check.needs) if check is not None else _to_run(diagnosis)
-    if diagnosis.run.is_one_of_several:
+    if several:
         command, needs = f"mldebug-mcp runs {shlex.quote(diagnosis.run.path)}", ""
     elif of_error and diagnosis.next_step is not None:
         command, needs = as_command(diagnosis.next_step), ""
