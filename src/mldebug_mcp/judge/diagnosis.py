@@ -71,6 +71,7 @@ from mldebug_mcp.judge.ranking import CauseEvidence
 from mldebug_mcp.judge.run_verdict import (
     MAX_FIX_CHARACTERS,
     in_its_place,
+    name_of,
     names_nothing,
     not_judged,
     steps_asked,
@@ -279,7 +280,9 @@ def diagnose(
     died = died_of(run) if hypotheses[0].cause in NO_FAULTS else None
     if died is not None:
         verdict = verdict_of_error(died, hypotheses)
-    verdict = with_facts_of_siblings(verdict, run, judged, evidence)
+    first = [*_changed_by_siblings(run, judged, evidence), *_fault_of_reference(reference)]
+    if first:
+        verdict = verdict.model_copy(update={"facts": [*first, *verdict.facts]})
     place = "folder" if run.runs_in_folder > 1 else "file"
     return Diagnosis.model_construct(
         status="no_result_logged" if no_result else "too_little_seen" if unjudged else "judged",
@@ -315,17 +318,26 @@ def diagnose(
     )
 
 
-def with_facts_of_siblings(
-    verdict: RunVerdict, run: Run, findings: Sequence[Finding], evidence: Sequence[CauseEvidence]
-) -> RunVerdict:
-    """Return a verdict that says what the siblings of the run changed, where they changed anything, and why."""
+def _changed_by_siblings(run: Run, findings: Sequence[Finding], evidence: Sequence[CauseEvidence]) -> list[str]:
+    """Return what the siblings of the run changed and why, where they changed anything."""
     of_siblings = evidence_from_siblings(run)
     if not of_siblings:
-        return verdict
+        return []
     alone = [cause_evidence for cause_evidence in evidence if cause_evidence not in of_siblings]
     leader = judge_causes(findings, run.kind, alone, run.path)[0]
-    changed = f"{of_siblings[-1].because}; by its own log alone {leader.cause} leads with {percent(leader.probability)}"
-    return verdict.model_copy(update={"facts": [changed, *verdict.facts]})
+    return [f"{of_siblings[-1].because}; by its own log alone {leader.cause} leads with {percent(leader.probability)}"]
+
+
+def _fault_of_reference(reference: Run | None) -> list[str]:
+    """Return that a fault leads in the reference run, where one does: a comparison takes it for a good run."""
+    if reference is None:
+        return []
+    known = gather(reference)
+    leader = judge_causes(known.findings, reference.kind, known.evidence, reference.path)[0]
+    if leader.cause in NO_FAULTS or hardly_judged(known.findings, reference):
+        return []
+    of_fault = f"{name_of(leader.cause, learner_of(reference))} leads in it with {percent(leader.probability)}"
+    return [f"the reference run may not be a good one: {of_fault}"]
 
 
 def _of_script(script: ScriptReport | None) -> tuple[list[CauseEvidence], list[str]]:

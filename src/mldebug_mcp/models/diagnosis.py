@@ -328,7 +328,11 @@ class RunSummary(Model):
         """The path, and the run in it that was asked for."""
         if not self.name:
             return self.path
-        return f"{self.path}, {self.name}" if self.name.startswith("attempt ") else f"{self.path}, run {self.name}"
+        return (
+            f"{self.path}, {self.name}"
+            if self.name.startswith(("attempt ", "fold "))
+            else f"{self.path}, run {self.name}"
+        )
 
     @property
     def is_one_of_several(self) -> bool:
