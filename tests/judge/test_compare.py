@@ -214,11 +214,11 @@ def test_a_rate_in_single_precision_is_no_other_rate(tmp_path: Path) -> None:
 def test_an_answer_warns_that_a_fault_leads_in_the_run_that_it_is_compared_with(tmp_path: Path) -> None:
     def write(name: str, losses: Sequence[float]) -> Path:
         log = tmp_path / name
-        log.write_text("".join(f'{{"step": {step}, "loss": {loss}}}\n' for step, loss in enumerate(losses)))
+        log.write_text("".join(json.dumps({"step": step, "loss": loss}) + "\n" for step, loss in enumerate(losses)))
         return log
 
     falls = [2.5 * 0.98**step + 0.5 + 0.01 * (step % 3) for step in range(150)]
     good, bad = write("good.jsonl", falls), write("bad.jsonl", [*falls[:60], *[math.nan] * 90])
     run = write("run.jsonl", [loss + 0.005 for loss in falls])
     assert any("the reference run may not be a good one" in fact for fact in diagnose_run(run, None, bad).verdict.facts)
-    assert not any("the reference run" in fact for fact in diagnose_run(run, None, good).verdict.facts)
+    assert not any("may not be a good one" in fact for fact in diagnose_run(run, None, good).verdict.facts)

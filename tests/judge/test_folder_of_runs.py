@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from mldebug_mcp import diagnose_run
+from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.judge.runs import diagnose_runs
 
 KEY_ERROR = (
@@ -44,3 +47,21 @@ def test_the_call_after_a_crash_reads_the_log_of_the_folder_with_its_traceback(t
     step = diagnose_run(folder).next_step
     assert step is not None
     assert (step.tool, step.arguments) == ("explain_error", {"text": str(folder / "train.log")})
+
+
+def test_each_attempt_in_a_log_is_a_run_where_the_log_itself_is_named(tmp_path: Path) -> None:
+    log = tmp_path / "train.jsonl"
+    good = [0.4 + 2 * 0.97**step for step in range(100)]
+    starts = [enumerate(good), enumerate([*good[:60], *["NaN"] * 40])]
+    log.write_text("".join(f'{{"step": {step}, "loss": {loss}}}\n' for start in starts for step, loss in start))
+    answer = diagnose_runs(log)
+    assert {row.name: row.is_sick for row in answer.rows} == {"attempt 1": False, "attempt 2": True}
+    for row in answer.rows:
+        assert diagnose_run(log, run=row.name).leader == row.cause
+
+
+def test_a_log_of_one_run_is_not_judged_as_several_and_the_command_for_it_is_named(tmp_path: Path) -> None:
+    log = tmp_path / "train.jsonl"
+    log.write_text("".join(f'{{"step": {step}, "loss": {3 - step / 50}}}\n' for step in range(60)))
+    with pytest.raises(InputError, match=r"a file of one run; `mldebug-mcp diagnose`"):
+        diagnose_runs(log)

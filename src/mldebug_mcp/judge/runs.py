@@ -36,7 +36,7 @@ from mldebug_mcp.judge.what_to_log import hardly_judged
 from mldebug_mcp.logs import Run, Series
 from mldebug_mcp.logs.files import RECORD, RunFolder, runs_in
 from mldebug_mcp.logs.ranks import RankSummary
-from mldebug_mcp.logs.read import read_log_file, runs_of, texts_with_metrics
+from mldebug_mcp.logs.read import holds_attempts, read_log_file, runs_of, texts_with_metrics
 from mldebug_mcp.logs.remote_files import Choice, brought_in
 from mldebug_mcp.models import Finding, Hypothesis, State
 from mldebug_mcp.models.base import NO_FAULTS, OTHER
@@ -271,10 +271,12 @@ def _runs_of_folder(path: str | Path, cache: str | Path | None, most: int | None
     notes: list[str] = []
     if is_folder(folder):
         places = runs_in(folder, notes, MOST_ENTRIES if most is None else None)
-    elif read_log_file(folder)[0].runs_in_file:
-        places = [RunFolder(".", folder.parent, [folder])]
     else:
-        raise InputError(f"{shorten(str(path), 200)}: not a folder; for a single run use diagnose_run")
+        whole, _ = read_log_file(folder)
+        if not whole.runs_in_file and not holds_attempts(whole):
+            one_run = "a file of one run; `mldebug-mcp diagnose` (diagnose_run) judges it"
+            raise InputError(f"{shorten(str(path), 200)}: {one_run}")
+        places = [RunFolder(".", folder.parent, [folder], attempts_apart=not whole.runs_in_file)]
     if not places:
         raise InputError(f"{shorten(str(path), 200)}: no run found in this folder; name the folder that holds the logs")
     if most is not None and len(places) > most:

@@ -790,12 +790,23 @@ def runs_of(place: RunFolder) -> list[Run]:
     return [
         concluded(replace(_with_settings(run, read.config(refused.paths)), path=name))
         for read in found
-        for name, run in _each_run(read)
+        for name, run in _each_run(read, attempts_apart=place.attempts_apart)
     ]
 
 
-def _each_run(read: Read) -> Iterator[tuple[str, Run]]:
+def holds_attempts(run: Run) -> bool:
+    """Say whether a log holds several starts of a program that logged records."""
+    return sum(attempt.records > 0 for attempt in run.attempts) > 1
+
+
+def _each_run(read: Read, *, attempts_apart: bool) -> Iterator[tuple[str, Run]]:
     """Yield what was read, by its name; of a file that holds several runs each of them."""
+    if attempts_apart and holds_attempts(read.run):
+        word = "fold" if read.run.attempts[0].is_fold else "attempt"
+        for number, attempt in enumerate(read.run.attempts, start=1):
+            if attempt.records:
+                yield f"{word} {number}", read_log_file(read.logs[0], f"{word} {number}", read.logs[1:])[0]
+        return
     if not read.run.runs_in_file:
         yield read.name, read.run
     for name in read.run.runs_in_file:
