@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import math
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -207,3 +209,16 @@ def test_a_rate_in_single_precision_is_no_other_rate(tmp_path: Path) -> None:
         rows = [{"step": step, "loss": 3 - step / 200, "learning_rate": float(kind(0.0029))} for step in range(1, 60)]
         (tmp_path / f"{name}.jsonl").write_text("\n".join(map(json.dumps, rows)))
     assert compared(tmp_path / "a.jsonl", tmp_path / "b.jsonl").settings == []
+
+
+def test_an_answer_warns_that_a_fault_leads_in_the_run_that_it_is_compared_with(tmp_path: Path) -> None:
+    def write(name: str, losses: Sequence[float]) -> Path:
+        log = tmp_path / name
+        log.write_text("".join(json.dumps({"step": step, "loss": loss}) + "\n" for step, loss in enumerate(losses)))
+        return log
+
+    falls = [2.5 * 0.98**step + 0.5 + 0.01 * (step % 3) for step in range(150)]
+    good, bad = write("good.jsonl", falls), write("bad.jsonl", [*falls[:60], *[math.nan] * 90])
+    run = write("run.jsonl", [loss + 0.005 for loss in falls])
+    assert any("the reference run may not be a good one" in fact for fact in diagnose_run(run, None, bad).verdict.facts)
+    assert not any("may not be a good one" in fact for fact in diagnose_run(run, None, good).verdict.facts)

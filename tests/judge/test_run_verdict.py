@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ from mldebug_mcp.judge.run_verdict import whole_sentences
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.knowledge.catalogue import cause_names
 from mldebug_mcp.logs import read_run
-from mldebug_mcp.report.diagnosis_screen import verdict_lines
+from mldebug_mcp.report.diagnosis_screen import screen_lines, verdict_lines
 from mldebug_mcp.report.sections import verdict_block
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -234,3 +235,23 @@ def test_why_begins_with_what_the_cause_is_known_to_show(tmp_path: Path) -> None
     answer = diagnose_run(path)
     assert answer.hypotheses[0].cause == "no_reward_variance"
     assert answer.verdict.facts[0].startswith("frac_reward_zero_std is 1 in the later half of the log")
+
+
+def test_the_screen_prints_no_sentence_of_the_fix_twice_and_none_as_that_of_a_check(tmp_path: Path) -> None:
+    log = tmp_path / "train.jsonl"
+    losses = [2.5 - step / 100 if step < 50 else 7 + step % 5 for step in range(100)]
+    log.write_text("".join(f'{{"step": {step}, "loss": {loss}, "lr": 0.05}}\n' for step, loss in enumerate(losses)))
+    diagnosis, run = diagnose_run(log), read_run(log)
+    text = " ".join(" ".join(str(line) for line in screen_lines(diagnosis, run, 100)).split())
+    fix = verdict_block(diagnosis).fix
+    assert fix
+    assert [text.count(sentence) for sentence in re.split(r"(?<=\.) ", fix)] == [1] * len(re.split(r"(?<=\.) ", fix))
+    assert "fix: " not in text
+
+
+def test_an_answer_that_sends_to_all_runs_of_a_file_prints_no_check_of_the_one(tmp_path: Path) -> None:
+    log = tmp_path / "two.jsonl"
+    rows = [(run, step, "NaN" if run == "b" and step > 60 else 2 - step / 100) for run in "ab" for step in range(100)]
+    log.write_text("".join(f'{{"run": "{run}", "step": {step}, "loss": {loss}}}\n' for run, step, loss in rows))
+    block = verdict_block(diagnose_run(log))
+    assert (block.next, block.check) == ("Judge each of the runs.", None)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from mldebug_mcp import diagnose_run
+from mldebug_mcp.core.text import percent
 from mldebug_mcp.models import Diagnosis
 
 
@@ -45,6 +46,14 @@ def test_a_run_that_ends_far_above_its_siblings_is_not_called_healthy_and_its_ow
     assert any("learning_rate is 1e-06, in 4 siblings 0.0005 to 0.002" in said for said in slow.because)
     sound = next(one for one in beside.hypotheses if one.cause == "healthy")
     assert any("in 4 siblings at 1.5" in said for said in sound.against)
+
+
+def test_an_answer_says_what_the_siblings_of_a_run_changed_and_what_leads_by_its_own_log(tmp_path: Path) -> None:
+    _sweep(tmp_path, ENDS, RATES)
+    alone, beside = diagnose_run(tmp_path / "odd"), diagnose_run(tmp_path, run="odd")
+    share = f"by its own log alone {alone.leader} leads with {percent(alone.hypotheses[0].probability)}"
+    assert any("in 4 siblings at 1.5" in fact and share in fact for fact in beside.verdict.facts)
+    assert not any("siblings" in fact for fact in diagnose_run(tmp_path, run="b").verdict.facts)
 
 
 def test_a_setting_that_two_runs_share_which_end_far_above_the_others_is_named(tmp_path: Path) -> None:

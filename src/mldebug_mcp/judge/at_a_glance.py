@@ -218,6 +218,7 @@ def glance_at_script(answer: ScriptReport) -> Glance:
     files = shorten(Path(answer.path).absolute().name or answer.path, MAX_NAME_CHARACTERS) + (
         f" ({answer.files} files)" if answer.files > 1 else ""
     )
+    diagnosed_with = shlex.join(["mldebug-mcp", "diagnose", "LOG", "--script", answer.path])
     if findings:
         first, others = findings[0], findings[1:]
         word = {"certain": "Certainly wrong", "likely": "Probably wrong", "depends": "Perhaps wrong"}[first.certainty]
@@ -226,8 +227,10 @@ def glance_at_script(answer: ScriptReport) -> Glance:
             headline=f"{word} in {files}, {_place(answer, first)}: {first.summary} [{first.cause}]",
             facts=[f"{_place(answer, other)}: {other.summary} [{other.cause}]" for other in others][:MAX_FACTS]
             or [f"in a log: {first.shows}"],
-            next="Read how to confirm it and what else shows it.",
-            command=_command(answer.next_step),
+            next="Read how to confirm it and what else shows it."
+            if answer.next_step is not None
+            else "Repair this line; where the run still goes wrong, diagnose its log together with the script.",
+            command=_command(answer.next_step) or diagnosed_with,
             fix=_sentence(first.fix),
         )
     right = [f"{ruled_out.summary} ({_place(answer, ruled_out)})" for ruled_out in answer.ruled_out]
@@ -240,7 +243,7 @@ def glance_at_script(answer: ScriptReport) -> Glance:
         facts=right[:MAX_FACTS],
         next="Rules prove little: answer the questions of a review (--places). Where a run goes wrong, diagnose its "
         "log together with the script.",
-        command=shlex.join(["mldebug-mcp", "diagnose", "LOG", "--script", answer.path]),
+        command=diagnosed_with,
     )
 
 
@@ -349,12 +352,17 @@ def glance_at_error(answer: ErrorExplanation) -> Glance:
         kind="unclear",
         headline=f"{what}: {whole_clauses(shorten(error.text.splitlines()[0], MAX_ERROR_CHARACTERS))}",
         facts=[f"it stands in line {error.line}", *place[1:]],
-        next=_going_on(answer.next_step),
+        next=_going_on(answer.next_step) or _NO_CALL_HELPS[bool(error.user_frame)],
         command=_command(answer.next_step),
         fix=answer.advice,
     )
 
 
+_NO_CALL_HELPS = {
+    True: "Nothing is known of this message: look at the line of your code, and print the values in it.",
+    False: "Nothing is known of this message: give the whole log, with the lines around the first traceback.",
+}
+"""What to do where no call tells more of an error, with a line of the user's own code and without."""
 _SENTENCE_END = regex(r"(?<=[.!?])\s+(?=[A-Z`'\"\[])|\n")
 
 
@@ -392,8 +400,9 @@ def runs_headline(answer: Runs) -> str:
     unread = sum(row.ending == "unread" for row in answer.rows)
     sick = sum(row.is_sick for row in answer.rows)
     sound = sum(row.leader == SOUND for row in answer.rows)
-    little = sum(not row.leader and row.ending != "unread" for row in answer.rows)
-    rest = len(answer.rows) - unread - sick - sound
+    little = sum(not row.leader and row.ending not in ("unread", "error") for row in answer.rows)
+    unexplained = sum(bool(row.error) and row.leader != SOUND for row in answer.rows)
+    rest = len(answer.rows) - unread - sick - sound - unexplained
     parts = [f"a fault leads in {sick}" if sick else "no fault leads", f"{sound} healthy"]
     parts += [f"{rest - little} unclear"] if rest > little else []
     failed = sum(row.ending == "error" for row in answer.rows)
@@ -415,7 +424,8 @@ def shared_line(shared_setting: SharedSetting) -> str:
 def _failed_line(row: RunRow) -> str:
     """Return that a run ended in an error, of several ranks with that of the first to fail."""
     first = row.ranks if row.ranks is not None and row.ranks.error else None
-    error = "" if first is None else f" of rank {first.first_failed}: {first.error}"
+    error = f": {row.error}" if row.error else ""
+    error = error if first is None else f" of rank {first.first_failed}: {first.error}"
     step = "" if row.step is None else f" at {row.step_name} {figure(row.step)}"
     return f"{shorten(row.name, MAX_NAME_CHARACTERS)} ended in an error{step}{error}"
 

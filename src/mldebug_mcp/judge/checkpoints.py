@@ -340,7 +340,7 @@ def choose_checkpoint(
 
 def checkpoint_choice(run: Run, metric: str = "") -> CheckpointChoice | None:
     """Return which checkpoint of a run to keep, None where its folder holds none; see `choose_checkpoint`."""
-    if not run.folder or run.runs_in_folder > 1:
+    if not run.folder or (run.runs_in_folder > 1 and not run.name):
         return None
     saved = _of_this_run(run, checkpoints_of(run))
     if not saved or (is_file(expanded(run.path)) and not owns_folder(expanded(run.path))):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import shlex
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -48,7 +47,14 @@ from mldebug_mcp.judge.evidence import (
     with_answers,
 )
 from mldebug_mcp.judge.hypotheses import as_clause, backgrounds, candidates, describe_ties, judge_causes
-from mldebug_mcp.judge.next_call import after_a_crash, after_one_of_several, after_ranking, as_command, is_sendable
+from mldebug_mcp.judge.next_call import (
+    after_a_crash,
+    after_one_of_several,
+    after_ranking,
+    as_command,
+    diagnose_command,
+    is_sendable,
+)
 from mldebug_mcp.judge.next_steps import (
     Likelihood,
     Outcome,
@@ -56,6 +62,7 @@ from mldebug_mcp.judge.next_steps import (
     order_next_steps,
     require_known,
     with_rows,
+    with_run_named,
     with_what_separates,
     without_made,
 )
@@ -63,8 +70,10 @@ from mldebug_mcp.judge.ranking import CauseEvidence
 from mldebug_mcp.judge.run_verdict import (
     MAX_FIX_CHARACTERS,
     in_its_place,
+    name_of,
     names_nothing,
     not_judged,
+    steps_asked,
     verdict_of,
     whole_sentences,
     without_result,
@@ -76,6 +85,7 @@ from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.logs import Run, read_run
 from mldebug_mcp.logs.columns import Floats, ascends
 from mldebug_mcp.logs.failures import Prefixes
+from mldebug_mcp.logs.run import Message
 from mldebug_mcp.models import (
     Comparison,
     Diagnosis,
@@ -103,16 +113,13 @@ MAIN_METRICS = ("loss", "eval_loss", "reward", "grad_norm")
 """What a reader asks for first."""
 
 
-def runs_here(run: Run) -> int:
-    """Return how many runs the folder or the file holds from which one was chosen."""
-    return run.runs_in_folder if run.runs_in_folder > 1 else max(1, len(run.runs_in_file))
-
-
 def run_summary(run: Run) -> RunSummary:
     """Return what was read: formats, kind, steps, metrics, and the last values of the main ones."""
     return RunSummary.model_construct(
-        runs_in_folder=runs_here(run),
+        runs_in_folder=run.runs_found,
         path=run.path,
+        name=run.name,
+        config_file=run.config_file,
         formats=list(run.formats),
         kind=run.kind,
         records=run.records,
@@ -272,17 +279,26 @@ def diagnose(
     died = died_of(run) if hypotheses[0].cause in NO_FAULTS else None
     if died is not None:
         verdict = verdict_of_error(died, hypotheses)
+    first = [*_changed_by_siblings(run, judged, evidence), *_fault_of_reference(reference)]
+    if first:
+        verdict = verdict.model_copy(update={"facts": [*first, *verdict.facts]})
     place = "folder" if run.runs_in_folder > 1 else "file"
     return Diagnosis.model_construct(
         status="no_result_logged" if no_result else "too_little_seen" if unjudged else "judged",
-        verdict=in_its_place(verdict, runs_here(run), refuted, learner_of(run), place=place),
+        verdict=in_its_place(
+            verdict, run.runs_found if run.is_one_of_several else 1, refuted, learner_of(run), place=place
+        ),
         run=summary,
         sheet=sheet,
         findings=judged,
         hypotheses=hypotheses,
         next_steps=next_steps,
-        next_step=(after_one_of_several(run.path) if summary.runs_in_folder > 1 else None)
-        or (after_a_crash(died.look_in) if died is not None else after_ranking(next_steps, hypotheses)),
+        next_step=(after_one_of_several(run.path) if run.is_one_of_several else None)
+        or (
+            after_a_crash(died.look_in)
+            if died is not None
+            else after_ranking(steps_asked(hypotheses, next_steps), hypotheses)
+        ),
         ties=describe_ties(run, judged, hypotheses, likelihood),
         what_to_log=missing,
         comparison=known.comparison,
@@ -299,6 +315,28 @@ def diagnose(
             *([f"script: {note}" for note in script.notes] if script else []),
         ],
     )
+
+
+def _changed_by_siblings(run: Run, findings: Sequence[Finding], evidence: Sequence[CauseEvidence]) -> list[str]:
+    """Return what the siblings of the run changed and why, where they changed anything."""
+    of_siblings = evidence_from_siblings(run)
+    if not of_siblings:
+        return []
+    alone = [cause_evidence for cause_evidence in evidence if cause_evidence not in of_siblings]
+    leader = judge_causes(findings, run.kind, alone, run.path)[0]
+    return [f"{of_siblings[-1].because}; by its own log alone {leader.cause} leads with {percent(leader.probability)}"]
+
+
+def _fault_of_reference(reference: Run | None) -> list[str]:
+    """Return that a fault leads in the reference run, where one does: a comparison takes it for a good run."""
+    if reference is None:
+        return []
+    known = gather(reference)
+    leader = judge_causes(known.findings, reference.kind, known.evidence, reference.path)[0]
+    if leader.cause in NO_FAULTS or hardly_judged(known.findings, reference):
+        return []
+    of_fault = f"{name_of(leader.cause, learner_of(reference))} leads in it with {percent(leader.probability)}"
+    return [f"the reference run may not be a good one: {of_fault}"]
 
 
 def _of_script(script: ScriptReport | None) -> tuple[list[CauseEvidence], list[str], list[Finding]]:
@@ -320,7 +358,7 @@ def _hypotheses(
     script_read: bool,
 ) -> list[Hypothesis]:
     """Return the causes, best first, with fixes and checks that fit this run, without the checks already `made`."""
-    hypotheses = judge_causes(findings, run.kind, evidence, run.path)
+    hypotheses = with_run_named(judge_causes(findings, run.kind, evidence, run.path), run)
     hypotheses = with_fitting_fixes(run, with_answers(run, hypotheses, findings, comparison), findings)
     hypotheses = with_what_separates(without_made(hypotheses, made, script_read=script_read))
     return with_rows(run, findings, hypotheses)
@@ -615,15 +653,19 @@ def died_of(run: Run) -> LastError | None:
         id="" if known is None else known.id,
         meaning=f"not a known message{problem}" if known is None else known.cause,
         fix=answer.advice if known is None else known.fix,
-        look_in=_log_of(run, message.text),
+        look_in=_log_of(run, message),
     )
 
 
-def _log_of(run: Run, text: str) -> str:
+def _log_of(run: Run, message: Message) -> str:
     """Return the path of the log that holds the error, where it is known; else the message."""
     first = None if run.ranks is None else run.ranks.first_failed
-    path = run.path if first is None else str(first.file)
-    return path if is_sendable(path) and is_file(expanded(path)) else shorten(text, 300)
+    if first is not None:
+        paths = [str(first.file)]
+    else:
+        paths = [path for path in run.logs if not message.file or path.endswith(message.file)]
+    path = run.path if len(paths) != 1 else paths[0]
+    return path if is_sendable(path) and is_file(expanded(path)) else shorten(message.text, 300)
 
 
 def verdict_of_error(error: LastError, hypotheses: Sequence[Hypothesis]) -> RunVerdict:
@@ -696,6 +738,7 @@ def update_diagnosis(
     after = judge_causes(known.findings, known.kind, [*evidence, *checked], str(path) or "LOG")
     remaining = after
     if logged is not None:
+        remaining = with_run_named(remaining, logged)
         remaining = with_fitting_fixes(logged, with_answers(logged, remaining, known.findings), known.findings)
     else:
         remaining = [of_learner(hypothesis, known.kind) for hypothesis in remaining]
@@ -706,7 +749,7 @@ def update_diagnosis(
         at_a_glance=_at_a_glance(logged, known, remaining, next_steps, outcomes),
         hypotheses=remaining,
         next_steps=next_steps,
-        next_step=after_ranking(next_steps, remaining),
+        next_step=after_ranking(steps_asked(remaining, next_steps), remaining),
         notes=[*notes, *_moved(before, after, {cause_evidence.cause for cause_evidence in checked})],
     )
 
@@ -730,7 +773,7 @@ def _at_a_glance(
         command = as_command(asked.call)
     elif asked is not None and run is not None:
         made = [word for check, outcome in outcomes.items() for word in ("--outcome", f"{check}={outcome}")]
-        command = shlex.join(["mldebug-mcp", "diagnose", run.path, *made, "--outcome", f"{asked.id}=OUTCOME"])
+        command = diagnose_command(run, *made, "--outcome", f"{asked.id}=OUTCOME")
     return glance_at_verdict(verdict, command)
 
 

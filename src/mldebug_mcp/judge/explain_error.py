@@ -349,17 +349,24 @@ def explain_error(text: str) -> ErrorExplanation:
         return explain_lines(text.splitlines())
     if _is_file(name):
         answer = explain_lines(LogFile.open(expanded(name)).lines())
-        return answer if answer.error else _at_a_glance(answer, next_step=after_a_sound_log(name))
+        return answer if answer.error else _at_a_glance(answer, next_step=after_a_sound_log(name), advice=OF_A_LOG)
     if _is_folder(name):
         raise InputError(f"{shorten(name, 200)}: a folder; name the log file in it that holds the error")
     if _FILE_NAME.fullmatch(name):
         missing = unreadable(name, FileNotFoundError())
         raise InputError(f"{missing}, though it reads like the path of a log; check the path")
     answer = explain_lines([name])
-    return answer if answer.error else _at_a_glance(answer, next_step=after_words(name))
+    return answer if answer.error else _at_a_glance(answer, next_step=after_words(name), advice=OF_WORDS)
 
 
-def _at_a_glance(answer: ErrorExplanation, **changed: Call) -> ErrorExplanation:
+OF_A_LOG = (
+    "See what its metrics show. A run that stops without a message was usually killed from outside: look at dmesg and "
+    "the scheduler's log."
+)
+OF_WORDS = "See what is known about these words; for an error give the lines around the first traceback."
+
+
+def _at_a_glance(answer: ErrorExplanation, **changed: Call | str) -> ErrorExplanation:
     answer = answer.model_copy(update=changed)
     return answer.model_copy(update={"at_a_glance": glance_at_error(answer)})
 
@@ -607,9 +614,16 @@ def _cut_off(log: FailureLog) -> str:
     return f"the traceback at line {log.cut_off} ends before its exception: give the lines below it too"
 
 
+MIN_SHARE_OF_WORDS = 0.5
+"""Share of the words of a message that a quote or an entry has to hold to be about it. Chosen by hand."""
+
+
 def _is_found(words: str) -> bool:
     found = search_folklore(words)
-    return bool(found.quotes or found.entries)
+    asked = set(words.lower().split())
+    texts = [*(quote.text for quote in found.quotes), *(f"{entry.title} {entry.summary}" for entry in found.entries)]
+    held = [asked & set(re.findall(r"[a-z_]{3,}", text.lower())) for text in texts]
+    return any(len(words_held) >= MIN_SHARE_OF_WORDS * len(asked) for words_held in held)
 
 
 _FORMS = (*calls.FORMS, *values.FORMS)

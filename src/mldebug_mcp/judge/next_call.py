@@ -1,7 +1,7 @@
 """Which tool to call next after an answer: a call that can be made as it stands.
 
-A next step may need what only the user has (another run, a batch), so its call may have a placeholder. The first call
-without one is taken; if there is none, a call that explains the leading hypothesis.
+A next step may need what only the user has (another run, a batch), so its call may have a placeholder. The first check
+is called where it has none; otherwise a call explains the hypothesis that it is about.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import re
 import shlex
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from mldebug_mcp.core.lazy import regex
@@ -18,6 +18,7 @@ from mldebug_mcp.models import Call
 from mldebug_mcp.models.base import OTHER, SOUND
 
 if TYPE_CHECKING:
+    from mldebug_mcp.logs import Run
     from mldebug_mcp.models import (
         BatchFinding,
         EntryHit,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
         Hypothesis,
         NextStep,
         QuoteHit,
+        RunSummary,
     )
     from mldebug_mcp.models.memory import CallSite, MemoryFinding
 
@@ -93,6 +95,17 @@ def as_command(call: str | Call) -> str:
     return shlex.join(["mldebug-mcp", command, *words])
 
 
+def read_as(run: Run | RunSummary) -> dict[str, str]:
+    """Return the options besides its path with which a run was read: without them another run is judged."""
+    return {name: value for name, value in (("run", run.name), ("config", run.config_file)) if value}
+
+
+def diagnose_command(run: Run | RunSummary, *options: str) -> str:
+    """Return the command that diagnoses the same run again."""
+    named = [word for name, value in read_as(run).items() for word in (f"--{name}", value)]
+    return shlex.join(["mldebug-mcp", "diagnose", run.path, *named, *options])
+
+
 def diagnose_call(why: str, path: str, run: str = "") -> Call | None:
     """Return the call that diagnoses a run; None where its name does not survive the way to a client and back."""
     arguments = {"path": path, "run": run} if run else {"path": path}
@@ -108,13 +121,15 @@ def after_one_of_several(path: str) -> Call | None:
     return Call(tool="diagnose_runs", arguments={"path": path}, why="one run of this folder was judged: judge each")
 
 
-def after_ranking(steps: Iterable[NextStep], hypotheses: Sequence[Hypothesis]) -> Call:
-    """Return the first check that can be made at once, else a call that explains the leading cause."""
-    for step in steps:
+def after_ranking(steps: Sequence[NextStep], hypotheses: Sequence[Hypothesis]) -> Call:
+    """Return the first check, where it can be made at once, else a call that explains the cause it is about."""
+    leader = hypotheses[0].cause if hypotheses else OTHER
+    for step in steps[:1]:
         call = ready(step.call, step.action)
         if call is not None:
             return call
-    leader = hypotheses[0].cause if hypotheses else OTHER
+        if leader not in (cause := step.id.partition(".")[0], *step.for_causes):
+            return _read(cause, shorten(f"how to make the first check: {step.action}", 160))
     return _read(leader, f"the leading hypothesis: {_ON_LEADER.get(leader, 'how to confirm and fix it')}")
 
 
@@ -168,15 +183,18 @@ def after_explanation(entry: Explanation) -> Call:
     )
 
 
-def after_error(error: FirstError, matches: Sequence[ErrorMatch], finds: Callable[[str], bool]) -> Call:
-    """Return a call that explains the matching message, else a search for its words, if that finds anything."""
+def after_error(error: FirstError, matches: Sequence[ErrorMatch], finds: Callable[[str], bool]) -> Call | None:
+    """Return a call that explains the matching message, else a search for its words, if that finds anything.
+
+    None where nothing is known of the message: then the line of code that raised it tells more than any call.
+    """
     if matches:
         return _read(matches[0].id, "this message: cause, fix, and what it is mistaken for")
     words = " ".join(re.findall(r"[A-Za-z_]{3,}", error.text)[:20])
     if not words:
         return without_error()
     if not finds(words):
-        return _read(OTHER, _ON_LEADER[OTHER])
+        return None
     return Call(tool="search_folklore", arguments={"query": words, "kind": "any"}, why="what is known about its words")
 
 

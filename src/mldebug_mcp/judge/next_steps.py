@@ -19,7 +19,7 @@ from mldebug_mcp.core.errors import InputError, MLDebugError
 from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.core.paths import expanded
 from mldebug_mcp.core.text import quoted, shorten
-from mldebug_mcp.judge.next_call import ready
+from mldebug_mcp.judge.next_call import read_as, ready
 from mldebug_mcp.judge.ranking import MAX_FREQUENCY, Candidate, CauseEvidence
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.logs import Run
@@ -281,6 +281,25 @@ def require_known(name: str, allowed: Collection[str], what: str, hint: str) -> 
     """Raise InputError if a name is not among those that exist."""
     if name not in allowed:
         raise InputError(f"there is no {what} {shorten(name, 60)!r}; {hint}")
+
+
+def with_run_named(hypotheses: Sequence[Hypothesis], run: Run) -> list[Hypothesis]:
+    """Return the hypotheses; calls that diagnose the run again name it as it was asked for, of several."""
+    options = read_as(run)
+    if not options:
+        return list(hypotheses)
+
+    def named(step: NextStep) -> NextStep:
+        if step.call is None or not step.call.startswith("diagnose_run("):
+            return step
+        path = f"diagnose_run(path={quoted(run.path)}"
+        more = "".join(f", {name}={quoted(value)}" for name, value in options.items() if f" {name}=" not in step.call)
+        return step.model_copy(update={"call": step.call.replace(path, f"{path}{more}", 1)})
+
+    return [
+        hypothesis.model_copy(update={"next_steps": [named(step) for step in hypothesis.next_steps]})
+        for hypothesis in hypotheses
+    ]
 
 
 # What would tell a hypothesis from the next one: its cheapest check that the other does not share.

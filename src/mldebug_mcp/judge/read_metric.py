@@ -77,7 +77,7 @@ def read_curves(
         step_name=run.step_name,
         series=readings,
         others=others[:MOST_OTHERS],
-        next_step=diagnose_call("what all of the log tells", run.path),
+        next_step=diagnose_call("what all of the log tells", run.path, run.name),
         notes=list(run.notes[:MOST_NOTES]),
     )
 

@@ -457,7 +457,9 @@ def with_reader(diagnosis: Diagnosis, reader: Reader | None) -> Diagnosis:
         missing=diagnosis.what_to_log, learner=diagnosis.run.kind,
     )  # fmt: skip
     refuted = refuting(together[0].cause, diagnosis.tried)
-    verdict = in_its_place(verdict, diagnosis.run.runs_in_folder, refuted, diagnosis.run.kind)
+    verdict = in_its_place(
+        verdict, diagnosis.run.runs_in_folder if diagnosis.run.is_one_of_several else 1, refuted, diagnosis.run.kind
+    )
     return diagnosis.model_copy(update={"reader": opinion, "verdict": verdict})
 
 

@@ -174,6 +174,14 @@ def is_surely(leader: Hypothesis) -> bool:
     return leader.probability >= SURELY_HEALTHY
 
 
+def steps_asked(hypotheses: Sequence[Hypothesis], steps: Sequence[NextStep]) -> list[NextStep]:
+    """Return the checks that follow a verdict, best first: a healthy run asks only for those of a doubt, if any."""
+    if hypotheses[0].cause != SOUND:
+        return list(steps)
+    faults = about_faults(steps)
+    return faults if doubt_of(hypotheses) is not None else [step for step in steps if step not in faults]
+
+
 def about_faults(steps: Sequence[NextStep]) -> list[NextStep]:
     """Return the checks that are about a fault, best first."""
     return [step for step in steps if step.id.partition(".")[0] not in NO_FAULTS]

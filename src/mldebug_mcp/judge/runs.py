@@ -24,7 +24,7 @@ from mldebug_mcp.core.limits import checkpoint, must_judge_now
 from mldebug_mcp.core.paths import CACHE_VARIABLE, cache_folder, expanded, knowledge_folder
 from mldebug_mcp.core.text import shorten
 from mldebug_mcp.judge.at_a_glance import glance_at_runs
-from mldebug_mcp.judge.diagnosis import diagnose_run, gather
+from mldebug_mcp.judge.diagnosis import diagnose_run, died_of, gather
 from mldebug_mcp.judge.hypotheses import judge_causes
 from mldebug_mcp.judge.next_call import diagnose_call
 from mldebug_mcp.judge.reader import Reader, with_reader
@@ -36,7 +36,7 @@ from mldebug_mcp.judge.what_to_log import hardly_judged
 from mldebug_mcp.logs import Run, Series
 from mldebug_mcp.logs.files import RECORD, RunFolder, runs_in
 from mldebug_mcp.logs.ranks import RankSummary
-from mldebug_mcp.logs.read import read_log_file, runs_of, texts_with_metrics
+from mldebug_mcp.logs.read import holds_attempts, read_log_file, runs_of, texts_with_metrics
 from mldebug_mcp.logs.remote_files import Choice, brought_in
 from mldebug_mcp.models import Finding, Hypothesis, State
 from mldebug_mcp.models.base import NO_FAULTS, OTHER
@@ -271,10 +271,12 @@ def _runs_of_folder(path: str | Path, cache: str | Path | None, most: int | None
     notes: list[str] = []
     if is_folder(folder):
         places = runs_in(folder, notes, MOST_ENTRIES if most is None else None)
-    elif read_log_file(folder)[0].runs_in_file:
-        places = [RunFolder(".", folder.parent, [folder])]
     else:
-        raise InputError(f"{shorten(str(path), 200)}: not a folder; for a single run use diagnose_run")
+        whole, _ = read_log_file(folder)
+        if not whole.runs_in_file and not holds_attempts(whole):
+            one_run = "a file of one run; `mldebug-mcp diagnose` (diagnose_run) judges it"
+            raise InputError(f"{shorten(str(path), 200)}: {one_run}")
+        places = [RunFolder(".", folder.parent, [folder], attempts_apart=not whole.runs_in_file)]
     if not places:
         raise InputError(f"{shorten(str(path), 200)}: no run found in this folder; name the folder that holds the logs")
     if most is not None and len(places) > most:
@@ -289,6 +291,7 @@ def _runs_of_folder(path: str | Path, cache: str | Path | None, most: int | None
         if all(answer.row.ending == "unread" for answer in answers) and (texts := texts_with_metrics(folder)):
             answers = list(_answers(texts, kept, work, notes))
         answers.sort(key=lambda answer: _attention(answer.row))
+        answers = _without_folder_itself(answers, notes)
     finally:
         kept.write()  # what was read before it was interrupted is not read again
     notes += kept.notes
@@ -303,6 +306,15 @@ def _runs_of_folder(path: str | Path, cache: str | Path | None, most: int | None
         next_step=look,
         notes=notes,
     )
+
+
+def _without_folder_itself(answers: list[Answered], notes: list[str]) -> list[Answered]:
+    """Return the runs without a folder that holds others and no log of its own; `notes` says what was read there."""
+    own = [answer for answer in answers if answer.name == "." and answer.row.ending == "unread"]
+    if len(own) == len(answers):
+        return answers
+    notes += [f"the folder itself is not counted as a run: {answer.row.note}" for answer in own]
+    return [answer for answer in answers if answer not in own]
 
 
 def _read_by(reader: Reader, runs: Runs, path: str | Path, most: int) -> Runs:
@@ -393,6 +405,7 @@ def _row(run: Run, place: RunFolder) -> RunRow:
     leader, result = judge_causes(known.findings, run.kind, known.evidence, run.path)[0], result_of(run)
     present = [finding for finding in known.findings if finding.state is State.PRESENT]
     little = names_nothing(run) or hardly_judged(known.findings, run)
+    died = died_of(run) if leader.cause in NO_FAULTS else None
     drawn = _drawn(run, leader, present, "" if result is None else result.metric)
     row = RunRow(
         name=run.path,
@@ -413,6 +426,7 @@ def _row(run: Run, place: RunFolder) -> RunRow:
         cause="" if little else leader.cause,
         probability=0.0 if little else leader.probability,
         seen=[finding.symptom for finding in present],
+        error="" if died is None else died.words,
         note=TOO_LITTLE if little else "",
     )
     return row.model_copy(update={"onset": speaks_first(present, leader)}) if row.is_sick else row

@@ -16,7 +16,7 @@ from mldebug_mcp.judge.at_a_glance import glance_at_script
 from mldebug_mcp.judge.ranking import CauseEvidence
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.models import Finding, State
-from mldebug_mcp.models.base import Call
+from mldebug_mcp.models.base import OTHER, Call
 from mldebug_mcp.models.script import SUREST_FIRST, ReviewPlace, RuledOut, ScriptFinding, ScriptReport
 from mldebug_mcp.script.calls import Script, read_script
 from mldebug_mcp.script.faults import Fault
@@ -249,12 +249,17 @@ def _finding(file: str, fault: Fault) -> ScriptFinding:
     )
 
 
-def _next(findings: Sequence[ScriptFinding]) -> Call:
-    """Return the call that tells more of the surest finding; without one, what checks what no script shows."""
+def _next(findings: Sequence[ScriptFinding]) -> Call | None:
+    """Return the call that tells more of the surest finding; without one, what checks what no script shows.
+
+    None where that finding is of no cause of the catalogue: its own fix is all that is known.
+    """
     first = min(findings, key=lambda finding: SUREST_FIRST.index(finding.certainty), default=None)
     if first is None:
         query = {"query": "sanity checks before training"}
         return Call(tool="search_folklore", arguments=query, why="checks of what no script shows")
+    if first.cause == OTHER:
+        return None
     return Call(tool="explain", arguments={"id": first.cause}, why="how to confirm and fix what the script shows")
 
 

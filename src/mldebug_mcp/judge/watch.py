@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import time
 from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise
@@ -16,6 +15,7 @@ from mldebug_mcp.core.text import counted, figure, percent
 from mldebug_mcp.judge.at_a_glance import glance_at_verdict
 from mldebug_mcp.judge.derived_facts import has_changed
 from mldebug_mcp.judge.diagnosis import diagnose
+from mldebug_mcp.judge.next_call import diagnose_command
 from mldebug_mcp.judge.reader import Reader, opinion_lines, with_reader
 from mldebug_mcp.judge.run_verdict import without_result
 from mldebug_mcp.logs import Run
@@ -236,7 +236,7 @@ def _read_so_far(run: Run, diagnosis: Diagnosis) -> News:
 def _at_a_glance(run: Run, diagnosis: Diagnosis) -> Glance:
     """Return the verdict, with the command that diagnoses the run whole: what to check next is in its answer."""
     verdict = diagnosis.verdict.model_copy(update={"next": "See the whole diagnosis, and what to check next."})
-    return glance_at_verdict(verdict, shlex.join(["mldebug-mcp", "diagnose", run.path]))
+    return glance_at_verdict(verdict, diagnose_command(run))
 
 
 def _where(run: Run) -> dict[str, Any]:

@@ -660,7 +660,7 @@ class Split:
         which = f"{word} {at}, as asked for," if self.asked_for else which
         return (
             f"the log holds {len(self.attempts)} {word}s, each from its start; {which} is judged; "
-            f"run='{word} N' (--run '{word} N') judges another. {more}{places}"
+            f"run='{word} N' (--run '{word} N') judges another, `mldebug-mcp runs FILE` each. {more}{places}"
         )
 
 

@@ -396,7 +396,7 @@ class RunBuilder:
             ending=next(attempt.ending for attempt in whole.attempts if attempt.judged),
             incidents=tuple(self._incidents),
             planned=dict(self.planned),
-            runs_in_file=self._runs if len(self._runs) > 1 and not self.wanted_run else (),
+            runs_in_file=self._runs if len(self._runs) > 1 else (),
             notes=tuple(self.notes),
         )
 

@@ -397,6 +397,7 @@ class RunFolder:
         files: What may be its logs.
         checkpoints: The folders of a Trainer's checkpoints, which hold the configuration of the model.
         ranks: The files of each rank, where each of them wrote its own; which of them are read, their ends tell.
+        attempts_apart: Each start in its log counts as a run of its own.
         consoles: Those of its files that stand above its folder: what the process printed, by its framework's layout.
     """
 
@@ -406,6 +407,7 @@ class RunFolder:
     checkpoints: list[Path] = field(default_factory=list)
     ranks: dict[tuple[str, ...], list[Path]] = field(default_factory=dict)
     consoles: list[Path] = field(default_factory=list)
+    attempts_apart: bool = False
 
     def name_of(self, file: Path) -> str:
         """Return the name of one of its files, relative to its folder."""

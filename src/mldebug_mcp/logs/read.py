@@ -338,7 +338,7 @@ def existing_record(run: Run) -> Path | None:
 
 def _record_files(run: Run) -> tuple[Path | None, Path | None]:
     """Return where the record of a run may be: that of its folder, and that of its log, if it is one."""
-    place = Path(run.folder) / RECORD if run.folder and run.runs_in_folder == 1 else None
+    place = Path(run.folder) / RECORD if run.folder and (run.runs_in_folder == 1 or run.name) else None
     if place is None or not is_file(path := expanded(run.path)):
         return place, None
     return place, path.with_name(f"{path.name}.{RECORD}")
@@ -504,9 +504,10 @@ def read_run(
     choice = Choice(run)
     with given_names(names or {}), brought_in(path, choice) as place:
         found = _read(place, config, run, read_log)
-    found = replace(found, path=str(path), notes=(*found.notes, *choice.notes))
+    config_file = "" if config is None else str(config)
+    found = replace(found, path=str(path), name=run, config_file=config_file, notes=(*found.notes, *choice.notes))
     if place != path:
-        found = replace(found, folder="")  # it goes with the answer
+        found = replace(found, folder="", logs=())  # it goes with the answer
     if names:
         require_logged(names, found, str(path))
     return found
@@ -624,19 +625,23 @@ def _read_folder(
     if curve_folders.read_folder(folder, builder):
         return replace(builder.build(str(folder)), folder=str(folder), runs_in_file=()), ()
     refused = Refused()
-    read = _read_runs(folder, wanted, refused, notes, read_log)
+    read, not_read = _read_runs(folder, wanted, refused, notes, read_log)
     if not read:
         raise _no_log_in(folder, refused, notes)
     notes += [f"not read: {reason}" for reason in refused.of_logs[:MAX_REASONS]]
     with_series = [entry for entry in read if entry.run.series] or read
     runs = [(series.name, series.run) for series in with_series]
-    runs = runs if wanted else joined(runs)
+    whole_runs = joined(runs)
+    found = len(whole_runs) + not_read
+    runs = runs if wanted else whole_runs
     configs = {series.name: series.config(refused.paths) for series in with_series}
     if wanted and not any(series.holds_runs for series in with_series):
         wanted = _wanted_name(folder, wanted, with_series)
     folders = {series.name: "" if series.is_shared else str(series.place.folder) for series in with_series}
+    logs = {series.name: tuple(map(str, series.logs)) for series in with_series}
     if len(runs) == 1:
-        return replace(runs[0][1], folder=folders[runs[0][0]]), configs[runs[0][0]]
+        name, run = runs[0]
+        return replace(run, folder=folders[name], logs=logs[name]), configs[name]
     own, aside = _own_log(with_series, max(run.records for _, run in runs))
     builder = RunBuilder()
     builder.wanted_run = wanted or (own.name if own else "")
@@ -647,17 +652,22 @@ def _read_folder(
         run = _with_what_came_after(run, others)
         builder.note(_note_on_others(own, len(runs), [name for name, _ in others]))
     with_settings = [(name, _with_settings(other, configs[name])) for name, other in others[:MAX_SIBLINGS]]
-    if not wanted and (own is None or own.is_shared):
-        run = replace(run, runs_in_folder=len(runs) - aside)
+    if wanted or own is None or own.is_shared:
+        run = replace(run, runs_in_folder=found - aside)
     siblings = siblings_of(chosen, _with_settings(run, configs[chosen]), with_settings)
     notes_of_all = (*builder.notes, *run.notes)
-    return replace(run, siblings=siblings, folder=folders[chosen], notes=notes_of_all), configs[chosen]
+    return replace(run, siblings=siblings, folder=folders[chosen], logs=logs[chosen], notes=notes_of_all), configs[
+        chosen
+    ]
 
 
-def _read_runs(folder: Path, wanted: str, refused: Refused, notes: list[str], read_log: ReadLog) -> list[Read]:
+def _read_runs(
+    folder: Path, wanted: str, refused: Refused, notes: list[str], read_log: ReadLog
+) -> tuple[list[Read], int]:
     """Read the run that is asked for and some next to it, else all; "FILE/NAME" is one of the runs of a file.
 
-    Where none of them reports a metric, texts of any ending that do are read instead.
+    Return also how many places next to the one that was asked for were not read. Where none of the others reports a
+    metric, texts of any ending that do are read instead.
     """
     places = runs_in(folder, notes)
     named = [place for place in places if wanted and wanted in (place.name, *file_names(place))]
@@ -666,10 +676,11 @@ def _read_runs(folder: Path, wanted: str, refused: Refused, notes: list[str], re
     for place in [place for place in places if place.name in inside]:
         found = read_place(place, Refused(), read_log, inside[place.name])
         if of_file := [entry for entry in found if wanted.startswith(tuple(f"{name}/" for name in entry.files))]:
-            return of_file[:1]
+            return of_file[:1], 0
     neighbours = _neighbours(named, places) if read else _largest(places, notes)
     read += read_places(neighbours, refused, read_log, notes, "" if read else wanted)
-    return read if _reports_metrics(read) else _texts_with_metrics(folder, read_log, notes) or read
+    not_read = len(places) - len(named) - len(neighbours) if read and named else 0
+    return (read if _reports_metrics(read) else _texts_with_metrics(folder, read_log, notes) or read), not_read
 
 
 def _name_inside(wanted: str, place: RunFolder) -> str:
@@ -779,12 +790,23 @@ def runs_of(place: RunFolder) -> list[Run]:
     return [
         concluded(replace(_with_settings(run, read.config(refused.paths)), path=name))
         for read in found
-        for name, run in _each_run(read)
+        for name, run in _each_run(read, attempts_apart=place.attempts_apart)
     ]
 
 
-def _each_run(read: Read) -> Iterator[tuple[str, Run]]:
+def holds_attempts(run: Run) -> bool:
+    """Say whether a log holds several starts of a program that logged records."""
+    return sum(attempt.records > 0 for attempt in run.attempts) > 1
+
+
+def _each_run(read: Read, *, attempts_apart: bool) -> Iterator[tuple[str, Run]]:
     """Yield what was read, by its name; of a file that holds several runs each of them."""
+    if attempts_apart and holds_attempts(read.run):
+        word = "fold" if read.run.attempts[0].is_fold else "attempt"
+        for number, attempt in enumerate(read.run.attempts, start=1):
+            if attempt.records:
+                yield f"{word} {number}", read_log_file(read.logs[0], f"{word} {number}", read.logs[1:])[0]
+        return
     if not read.run.runs_in_file:
         yield read.name, read.run
     for name in read.run.runs_in_file:

@@ -325,11 +325,14 @@ class Run:
         incidents: What a recording holds on single steps besides its numbers.
         planned: How many epochs, steps or episodes there are to be by the counters of the log ("Epoch 3/10").
         runs_in_folder: Runs in the folder, this one included.
-        runs_in_file: The names of the runs that its file holds, where it holds several and none was asked for.
+        runs_in_file: The names of the runs that its file holds, where it holds several.
         siblings: Other runs of the same sweep.
+        name: The run that was asked for, where the path holds several; "" where none was.
+        config_file: The configuration that was named, "" where none was.
         ranks: What the files of its ranks tell, where each of them wrote its own.
         folder: The folder of the run on this machine, where its checkpoints stand; "" for data in memory and for what
             was unpacked or fetched.
+        logs: The logs of a run folder that were read.
         notes: What was skipped, guessed and merged.
     """
 
@@ -351,9 +354,22 @@ class Run:
     siblings: tuple[Sibling, ...] = ()
     runs_in_folder: int = 1
     runs_in_file: tuple[str, ...] = ()
+    name: str = ""
+    config_file: str = ""
     ranks: RankSummary | None = None
     folder: str = ""
+    logs: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+
+    @property
+    def runs_found(self) -> int:
+        """How many runs the folder or the file holds from which one was chosen."""
+        return self.runs_in_folder if self.runs_in_folder > 1 else max(1, len(self.runs_in_file))
+
+    @property
+    def is_one_of_several(self) -> bool:
+        """Whether the path holds several runs, and none of them was asked for."""
+        return self.runs_found > 1 and not self.name
 
     def __repr__(self) -> str:
         steps = f"{self.step_name}s {figure(self.first_step)} to {figure(self.last_step)}"

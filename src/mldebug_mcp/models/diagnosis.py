@@ -424,19 +424,37 @@ class RunSummary(Model):
     """What was read."""
 
     path: Text = Field(description="The file or folder, as it was named.")
+    name: Text = Field("", description="The run that was asked for, of several in the path.")
+    config_file: Text = Field("", description="The configuration that was named.")
     formats: list[str] = Field(description="The log formats found.")
     kind: str = Field("unknown", description="Kind of run, inferred from what is logged and configured.")
     records: int = Field(0, description="Log records read.")
-    steps: int = Field(description="Distinct steps logged.")
+    steps: int = Field(description="Distinct steps that hold a record; the run may have made more, see last_step.")
     first_step: Number | None = Field(None, description="The first step logged; null without a step.")
     last_step: Number | None = Field(None, description="The last step logged; null without a step.")
     step_name: str = Field("step", description="What a step is here: step, epoch or record.")
-    runs_in_folder: int = Field(1, description="Runs in the folder or the file; this one is judged.")
+    runs_in_folder: int = Field(1, description="Runs found in the folder or the file.")
     segments: int = Field(1, description="Number of stretches between restarts and resumes.")
     metrics: list[Text] = Field(
         default_factory=empty_list, description="Canonical names of what was logged; in a concise answer the main ones."
     )
     last: dict[str, Number] = Field(default_factory=dict, description="Last values of the main metrics.")
+
+    @property
+    def title(self) -> str:
+        """The path, and the run in it that was asked for."""
+        if not self.name:
+            return self.path
+        return (
+            f"{self.path}, {self.name}"
+            if self.name.startswith(("attempt ", "fold "))
+            else f"{self.path}, run {self.name}"
+        )
+
+    @property
+    def is_one_of_several(self) -> bool:
+        """Whether the path holds several runs, and none of them was asked for."""
+        return self.runs_in_folder > 1 and not self.name
 
 
 class RunVerdict(Model):

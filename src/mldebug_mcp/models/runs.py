@@ -39,7 +39,10 @@ class RunRow(Model):
     final: Number | None = Field(None, description="Its last value as logged: NaN where the run ended so.")
     best: Number | None = Field(None, description="Its best single value.")
     best_step: Number | None = Field(None, description="The step of that value.")
-    cause: str = Field("", description="The leading hypothesis; empty where nothing was judged: see `note`.")
+    cause: str = Field(
+        "", description="The leading hypothesis by the log alone; empty where nothing was judged: see `note`."
+    )
+    error: Text = Field("", description="The error that ended it, where no fault explains it.")
     probability: Number = Field(0.0, description="Of the leading hypothesis, from 0 to 1.")
     onset: Number | None = Field(None, description="The first step of what supports a fault that leads.")
     seen: list[str] = Field(default_factory=empty_list, description="The symptoms that are present.")

@@ -228,7 +228,7 @@ def diagnosis_figure(diagnosis: Diagnosis, run: Run, reference: Run | None = Non
         f"{hypothesis.cause} {percent(hypothesis.probability)}"
         for hypothesis in diagnosis.hypotheses[:MAX_DRAWN_HYPOTHESES]
     )
-    name = shorten(diagnosis.run.path, MAX_RUN_NAME)
+    name = shorten(diagnosis.run.title, MAX_RUN_NAME)
     picture.suptitle(f"{name}: what it may be: {leading}", x=0.01, ha="left", fontsize=11, parse_math=False)
     return picture
 

@@ -14,11 +14,11 @@ from mldebug_mcp.judge.ranking import credence
 from mldebug_mcp.judge.run_verdict import whole_clauses, whole_sentences
 from mldebug_mcp.judge.sheet import USUAL, lines_of
 from mldebug_mcp.judge.what_to_log import LEAST_STEPS
-from mldebug_mcp.models import Comparison, Diagnosis, Finding, Hypothesis, RunSummary, RunVerdict, Update
+from mldebug_mcp.models import Comparison, Diagnosis, Finding, Hypothesis, NextStep, RunSummary, RunVerdict, Update
 from mldebug_mcp.models.base import OTHER, SOUND
 from mldebug_mcp.models.diagnosis import CheckpointChoice, CurveFact, QuantityFact, Sheet, Tried
 from mldebug_mcp.report.concise import DIGITS, fitted, length, quoted_once, rounded
-from mldebug_mcp.report.sections import worth_showing
+from mldebug_mcp.report.sections import verdict_block, worth_showing
 
 # The sheet in as many characters as there are: what decides is kept, the rest is shortened, named or counted.
 
@@ -299,12 +299,18 @@ def _judged_within_room(diagnosis: Diagnosis) -> Diagnosis:
     return next((form for form in each if length(form) <= room), _judged(diagnosis, _FORMS[-1]))
 
 
+def _asked_first(diagnosis: Diagnosis) -> list[NextStep]:
+    """Return the next steps, that which the verdict asks for first."""
+    check = verdict_block(diagnosis).check
+    return sorted(diagnosis.next_steps, key=lambda step: check is not None and step.id != check.id)
+
+
 def _judged(diagnosis: Diagnosis, most: _Most) -> Diagnosis:
     hypotheses, note = _likely(diagnosis.hypotheses, most)
     notes = [shorten(text, MAX_NOTE) for text in diagnosis.notes[:MAX_NOTES]]
     if len(diagnosis.notes) > MAX_NOTES:
         notes.append(f"{len(diagnosis.notes)} notes in all")
-    steps = diagnosis.next_steps[: min(most.steps, 1 if diagnosis.hypotheses[0].cause == SOUND else MAX_STEPS)]
+    steps = _asked_first(diagnosis)[: min(most.steps, 1 if diagnosis.hypotheses[0].cause == SOUND else MAX_STEPS)]
     shown = worth_showing(diagnosis.findings)[: max(len(diagnosis.present), most.remarks)][:MAX_FINDINGS]
     return Diagnosis(
         verdict=diagnosis.verdict,
@@ -381,6 +387,7 @@ def _brief_comparison(comparison: Comparison | None) -> Comparison | None:
 
 def _healthy(diagnosis: Diagnosis) -> Diagnosis:
     """Return what was read, that nothing is unusual, and what was not logged; other fields are left unset."""
+    doubted = verdict_block(diagnosis).check is not None
     noteworthy = worth_showing(diagnosis.findings)
     leader = round(diagnosis.hypotheses[0].probability, 2)
     missing = [name for name in USUAL if name not in diagnosis.run.metrics]
@@ -390,7 +397,11 @@ def _healthy(diagnosis: Diagnosis) -> Diagnosis:
         *([f"not logged: {', '.join(missing)}"] if missing else []),
     ]
     return Diagnosis(
-        verdict=RunVerdict(kind=diagnosis.verdict.kind, headline=diagnosis.verdict.headline),
+        verdict=RunVerdict(
+            kind=diagnosis.verdict.kind,
+            headline=diagnosis.verdict.headline,
+            **_filled(next=diagnosis.verdict.next if doubted else ""),
+        ),
         run=_brief(diagnosis.run),
         findings=[
             Finding(symptom=finding.symptom, state=finding.state, summary=finding.summary) for finding in noteworthy
@@ -399,7 +410,7 @@ def _healthy(diagnosis: Diagnosis) -> Diagnosis:
             Hypothesis(cause=SOUND, probability=leader, credence=credence(leader)),
             Hypothesis(cause=OTHER, probability=round(1 - leader, 2), credence=credence(1 - leader)),
         ],
-        next_steps=[],
+        next_steps=_asked_first(diagnosis)[:1] if doubted else [],
         next_step=diagnosis.next_step,
         notes=notes + _first_words(diagnosis.notes),
         **_filled(checkpoint=_brief_choice(diagnosis.checkpoint), tried=_brief_tried(diagnosis.tried)),
@@ -419,7 +430,14 @@ def _brief(run: RunSummary) -> RunSummary:
     others = (metric for metric in run.metrics if metric not in last)
     metrics = [shorten(name, MAX_METRIC_NAME) for name in (*last, *others)]
     return RunSummary(
-        path=path, formats=run.formats[:3], kind=run.kind, steps=run.steps, metrics=metrics[:MAX_METRICS], last=last
+        path=path,
+        formats=run.formats[:3],
+        kind=run.kind,
+        steps=run.steps,
+        metrics=metrics[:MAX_METRICS],
+        last=last,
+        last_step=run.last_step,
+        **_filled(name=run.name, config_file=run.config_file),
     )
 
 

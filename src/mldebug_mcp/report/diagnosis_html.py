@@ -411,7 +411,7 @@ def page_parts(diagnosis: Diagnosis, run: Run, reference: Run | None = None) -> 
     steps = "".join(map(step_html, diagnosis.next_steps[:SHOWN_STEPS]))
     once = f"<p class=dim>{escape(ONCE_CHECKED)}</p>" if steps else ""
     return [
-        f"<h1>{escape(diagnosis.run.path)}</h1>",
+        f"<h1>{escape(diagnosis.run.title)}</h1>",
         block_html(verdict_block(diagnosis)),
         opinions_html(diagnosis),
         ran_html(diagnosis.sheet),
@@ -468,7 +468,7 @@ def notebook_html(diagnosis: Diagnosis, run: Run, reference: Run | None = None) 
     drawn = panels(run, diagnosis, noteworthy, reference)[:SHOWN_PANELS]
     return clean(
         f"<div class=mldebug><style>{_NOTEBOOK_HTML_STYLE}</style>"
-        f"<p><b>{escape(diagnosis.run.path)}</b>: {escape(what_was_read(diagnosis, run))}</p>"
+        f"<p><b>{escape(diagnosis.run.title)}</b>: {escape(what_was_read(diagnosis, run))}</p>"
         f"{block_html(verdict_block(diagnosis))}{''.join(picture_html(panel, run) for panel in drawn)}"
         f"{findings_html(diagnosis, noteworthy)}{hypotheses_html(diagnosis)}</div>"
     )

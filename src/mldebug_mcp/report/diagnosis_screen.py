@@ -106,7 +106,7 @@ def screen_lines(diagnosis: Diagnosis, run: Run, width: int, *, bits: bool = Fal
     first = [*verdict_lines(diagnosis, width), *opinion_lines(diagnosis, width)]
     block = len(first)
     ran, *parts = _parts(diagnosis, width)
-    head = [line(), line((shorten(diagnosis.run.path, 4 * width), "bold")), *ran.lines]
+    head = [line(), line((shorten(diagnosis.run.title, 4 * width), "bold")), *ran.lines]
     top = [*_cropped(head, width), *curve_lines(run, diagnosis, width)]
     compared = _compared(diagnosis, width)
     end = [*compared, *_hypotheses(diagnosis, width, bits=bits)]
@@ -115,7 +115,8 @@ def screen_lines(diagnosis: Diagnosis, run: Run, width: int, *, bits: bool = Fal
         end = [*compared, *_hypotheses(diagnosis, width, bits=False, facts=False)]
     cause = diagnosis.hypotheses[0].cause
     metric = shlex.quote(shorten(next((fact.name for fact in diagnosis.sheet.quantities), "METRIC"), width))
-    last = [line((f"More: --long, mldebug-mcp explain {cause}, mldebug-mcp read PATH {metric}", "dim"))]
+    of_run = f" --run {shlex.quote(diagnosis.run.name)}" if diagnosis.run.name else ""
+    last = [line((f"More: --long, mldebug-mcp explain {cause}, mldebug-mcp read PATH {metric}{of_run}", "dim"))]
     shown = _within(parts, LINES - block - len(top) - len(end) - len(last))
     notes = [part for part in shown if part.title == "Notes"]
     for part in (part for part in shown if part.title != "Notes"):
@@ -227,18 +228,24 @@ def _hypotheses(diagnosis: Diagnosis, width: int, *, bits: bool, facts: bool = T
 
 
 def _check_in_full(diagnosis: Diagnosis, width: int) -> list[Line]:
-    """Return what the check of the verdict block shows, and its fix in full where the block has no room for it."""
+    """Return what the check of the verdict block shows, and what the block has no room for of the fix."""
     block = verdict_block(diagnosis)
-    if block.check is None:
-        return []
-    check = block.check
-    lines = [line((f"Check {check.id} ({check.cost})", "bold"))]
-    if check.confirms:
-        lines += [*_wrapped(f"confirms: {check.confirms}", width), *_wrapped(f"refutes: {check.refutes}", width)]
+    lines: list[Line] = []
+    if block.check is not None:
+        check = block.check
+        lines.append(line((f"Check {check.id} ({check.cost})", "bold")))
+        lines += _wrapped(f"confirms: {check.confirms}", width) if check.confirms else []
+        lines += _wrapped(f"refutes: {check.refutes}", width) if check.refutes else []
     shown = " ".join(str(text).strip() for text in block_lines(block, width, VERDICT_LINES))
-    if block.fix and not shown.endswith(block.fix):
-        lines += _wrapped(f"fix: {block.fix}", width)
-    return lines
+    rest = _not_shown(block.fix, shown)
+    return [*lines, *([line(("More of the fix", "bold")), *_wrapped(rest, width)] if rest else [])]
+
+
+def _not_shown(fix: str, shown: str) -> str:
+    """Return the sentences of a fix behind those with which a text ends."""
+    words = fix.split()
+    ends = (count for count in range(len(words), 0, -1) if shown.endswith(" ".join(words[:count])))
+    return " ".join(words[next(ends, 0) :])
 
 
 def _share_line(hypothesis: Hypothesis) -> Line:
@@ -274,4 +281,4 @@ def short_line(diagnosis: Diagnosis) -> str:
     more = f" and {len(symptoms) - SHOWN} more" if len(symptoms) > SHOWN else ""
     listed = f"; seen: {', '.join(symptoms[:SHOWN])}{more}" if symptoms else ""
     opinions = "".join(f"; {line}" for line in _opinions(diagnosis)[:2])
-    return shorten(f"{run.path}{come}: {diagnosis.verdict.headline}{opinions}{listed}", LONGEST)
+    return shorten(f"{run.title}{come}: {diagnosis.verdict.headline}{opinions}{listed}", LONGEST)

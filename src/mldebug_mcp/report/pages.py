@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mldebug_mcp.core.errors import InputError
-from mldebug_mcp.core.lazy import replace
 from mldebug_mcp.core.limits import checkpoint
 from mldebug_mcp.core.text import counted, figure, percent, shorten
 from mldebug_mcp.judge.at_a_glance import shared_line
@@ -269,7 +268,7 @@ def _page_of(row: RunRow, root: str) -> str:
     if row.ending == "unread":
         return ""
     try:
-        run = replace(read_run(root, run=row.name), path=str(Path(root) / row.name))
+        run = read_run(root, run=row.name)
     except InputError:
         return ""
     return diagnosis_html(diagnose(run), run)

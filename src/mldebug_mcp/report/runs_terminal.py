@@ -12,6 +12,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from mldebug_mcp.checks.results import MIN_SIBLINGS
 from mldebug_mcp.core.text import counted, figure, percent, quoted, shorten
 from mldebug_mcp.judge.at_a_glance import shared_line
 from mldebug_mcp.judge.next_call import as_command
@@ -64,6 +65,7 @@ def print_contest(console: Console, answer: Contest) -> None:
 
 
 MAX_TABLE_ROWS = 40
+BY_ITS_OWN_LOG = "each run by its own log; diagnose FOLDER --run NAME compares it with the other runs too"
 LONGEST_NAME = 40
 LONGEST_NOTE = 60
 MOST_TRIED = 20
@@ -82,6 +84,8 @@ def print_runs(console: Console, answer: Runs, most: int = MAX_TABLE_ROWS) -> No
     console.print(table)
     if any(row.last is not None for row in answer.rows[:most]):
         console.print(Text("result: the median of the last tenth of the values of that metric", style="dim"))
+    if len(answer.rows) > MIN_SIBLINGS:
+        console.print(Text(f"may be: {BY_ITS_OWN_LOG}", style="dim"))
     left = len(answer.rows) - most
     if left > 0:
         console.print(Text(f"and {counted(left, 'further run')}: --all, --csv FILE or --json", style="dim"))
@@ -150,6 +154,7 @@ def _cells(row: RunRow) -> tuple[Text, ...]:
             shorten(row.note, LONGEST_NOTE), style="dim"
         ), Text("")  # fmt: skip
     judgement = f"{row.cause} {percent(row.probability)}" if row.cause else row.note
+    judgement = shorten(row.error, LONGEST_NOTE) if row.error else judgement
     if row.reader is not None:
         read, together = row.reader.causes[0], row.reader.combined[0]
         judgement += f"; reader: {read.cause} {percent(read.probability)}"

@@ -16,9 +16,9 @@ from dataclasses import field
 
 from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.core.text import clean, counted, figure, percent, shorten
-from mldebug_mcp.judge.next_call import as_command
+from mldebug_mcp.judge.next_call import as_command, diagnose_command
 from mldebug_mcp.judge.ranking import SPEAKS
-from mldebug_mcp.judge.run_verdict import about_faults, doubt_of, whole_sentences
+from mldebug_mcp.judge.run_verdict import doubt_of, steps_asked, whole_sentences
 from mldebug_mcp.logs import Run
 from mldebug_mcp.logs.run import Sibling
 from mldebug_mcp.models import Citation, Comparison, Diagnosis, Finding, Hypothesis, NextStep, SharedJump, State
@@ -180,13 +180,14 @@ def verdict_block(diagnosis: Diagnosis) -> Block:
     """Return what a reader needs first."""
     verdict = diagnosis.verdict
     doubted = verdict.kind == "healthy" and doubt_of(diagnosis.hypotheses) is not None
-    steps = about_faults(diagnosis.next_steps) if doubted else diagnosis.next_steps
+    steps = steps_asked(diagnosis.hypotheses, diagnosis.next_steps)
     unclear = verdict.kind == "unclear" and diagnosis.leader != SOUND  # a healthy one of several runs asks for nothing
+    several = diagnosis.run.is_one_of_several  # the next step is to judge each of them
     of_error = verdict.kind == "fault" and not verdict.causes  # an error that ended the run, and no hypothesis, leads
-    asks = steps and not of_error and (doubted or verdict.kind == "fault" or unclear)
+    asks = steps and not of_error and not several and (doubted or verdict.kind == "fault" or unclear)
     check = _check(diagnosis, steps[0]) if asks else None
     command, needs = (check.command, check.needs) if check is not None else _to_run(diagnosis)
-    if diagnosis.run.runs_in_folder > 1:
+    if several:
         command, needs = f"mldebug-mcp runs {shlex.quote(diagnosis.run.path)}", ""
     elif of_error and diagnosis.next_step is not None:
         command, needs = as_command(diagnosis.next_step), ""
@@ -209,14 +210,14 @@ def _to_run(diagnosis: Diagnosis) -> tuple[str, str]:
     """Return what to run after an answer that asks for no check, and what has to be filled in."""
     if diagnosis.verdict.kind != "healthy" or diagnosis.comparison is not None:
         return "", ""
-    command = f"mldebug-mcp diagnose {shlex.quote(diagnosis.run.path)} --reference OTHER_RUN"
+    command = diagnose_command(diagnosis.run, "--reference", "OTHER_RUN")
     return command, _needs(command)
 
 
 def _check(diagnosis: Diagnosis, step: NextStep) -> Check:
     """Return a check with the command that makes it; where none of ours does, the one that takes its outcome."""
-    path = shlex.quote(diagnosis.run.path)
-    command = as_command(step.call) if step.call else f"mldebug-mcp diagnose {path} --outcome {step.id}=OUTCOME"
+    outcome = f"{step.id}=OUTCOME"
+    command = as_command(step.call) if step.call else diagnose_command(diagnosis.run, "--outcome", outcome)
     return Check(
         id=step.id,
         cost=step.cost,
