@@ -583,6 +583,12 @@ def test_a_cross_entropy_below_what_its_wrong_answers_cost_is_stated_with_the_ar
         assert "x 0.6931 = 0.54" in fact(answer, "loss_contradicts_accuracy").text
 
 
+@pytest.mark.parametrize(("name", "stated"), [("Accuracy", False), ("train_accuracy", True)])
+def test_an_accuracy_that_may_be_of_held_out_rows_contradicts_no_training_loss(name: str, stated: bool) -> None:
+    answer = run_of({"loss": lambda step: 2 * 0.95**step + 0.01, name: lambda step: min(0.8, 0.2 + step / 100)})
+    assert ("loss_contradicts_accuracy" in facts(answer)) is stated
+
+
 def test_exact_matches_of_whole_sequences_contradict_no_loss_of_tokens() -> None:
     answer = run_of({"loss": falling()}, {"eval_loss": lambda _: 0.1, "eval_exact_match_accuracy": lambda _: 0.2})
     assert "loss_contradicts_accuracy" not in facts(answer)

@@ -31,6 +31,7 @@ __all__ = [
     "goes_on_falling",
     "is_auc",
     "is_of_a_guess",
+    "mixes_labels",
     "quality_metrics",
     "ranking_metrics",
 ]
@@ -442,9 +443,23 @@ def _stands_beside(run: Run, name: str) -> bool:
     return np.array_equal(run[name].step, run["eval_loss"].step)
 
 
+_MIXED = ("mixup", "mixup_alpha", "cutmix", "cutmix_alpha", "label_smoothing", "label_smoothing_factor", "smoothing")
+"""Settings of training, in timm's words and others', that evaluation goes without."""
+
+
+def mixes_labels(run: Run) -> bool:
+    """Say whether settings mix or smooth the labels of training alone, which keeps its loss up."""
+    return any(run.setting(name) for name in _MIXED)
+
+
+_OF_PRECISION = regex(r"auc?[_/ .-]?pr|prc?[_/ .-]?auc", re.IGNORECASE)
+"""The area under the curve of precision and recall, where a guess has the share of positive rows: `pr_auc`, `auprc`."""
+
+
 def is_auc(series: Series) -> bool:
     """Say whether a metric is an area under the ROC curve, also of a set with a name or a number of its own."""
-    return series.role is not None and series.role.quantity is Quantity.AUC
+    is_area = series.role is not None and series.role.quantity is Quantity.AUC
+    return is_area and _OF_PRECISION.search(series.name) is None
 
 
 def auc_of(run: Run) -> Series | None:

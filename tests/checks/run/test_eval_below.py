@@ -13,6 +13,14 @@ def test_an_evaluation_far_better_than_training_is_present() -> None:
     assert state("eval_below_train", run) is State.PRESENT
 
 
+@pytest.mark.parametrize("name", ["mixup", "smoothing", "cutmix_alpha"])
+def test_labels_that_are_mixed_or_smoothed_keep_the_training_loss_up(name: str) -> None:
+    levels = dict.fromkeys((25, 50, 75, 100), 0.4)
+    run = run_of(loss=decay(100, 3, 2), eval_loss=levels, config={name: 0.8})
+    assert state("eval_below_train", run) is State.UNKNOWN
+    assert state("loss_scale_suspicious", run) is not State.PRESENT
+
+
 def test_the_gap_of_dropout_is_absent() -> None:
     loss = decay(100, 3, 2)
     run = run_of(loss=loss, eval_loss={step: 0.75 * float(loss[step - 1]) for step in (25, 50, 75, 100)})

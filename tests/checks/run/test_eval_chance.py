@@ -28,6 +28,12 @@ def test_an_accuracy_of_a_guess_is_sound_here() -> None:
     assert state(NAME, run) is State.ABSENT
 
 
+@pytest.mark.parametrize(("name", "answer"), [("eval_roc_auc", State.PRESENT), ("eval_pr_auc", State.UNKNOWN)])
+def test_the_area_under_precision_and_recall_has_no_guess_of_one_half(name: str, answer: State) -> None:
+    run = run_of({"loss": LOSS, name: dict.fromkeys(AT, 0.2)})
+    assert state(NAME, run) is answer
+
+
 def test_where_nothing_is_learnt_it_is_absent() -> None:
     run = run_of(loss=np.full(400, 1.6), eval_accuracy=dict.fromkeys(AT, 0.05), config=FIVE)
     assert state(NAME, run) is State.ABSENT

@@ -45,6 +45,7 @@ from mldebug_mcp.checks.evaluation import (
     is_auc,
     is_error_rate,
     is_of_a_guess,
+    mixes_labels,
     next_token_known,
     nothing_right,
     quality_metrics,
@@ -104,8 +105,6 @@ LEAST_LAGGING = 8
 """Evaluations that show a lag. Chosen: healthy detectors lag for five."""
 EVAL_BELOW_LEAST = 3
 """Evaluations of a multiple. Chosen: by hand."""
-MIXED = ("mixup", "mixup_alpha", "cutmix", "cutmix_alpha", "label_smoothing", "label_smoothing_factor", "smoothing")
-"""Settings of training, in timm's words and others', that evaluation goes without."""
 NOT_IN_TOKENS = ("supervised", "diffusion", "boosting")
 _FOLLOWS = ("loss_falls_back", "loss_scale_suspicious")
 
@@ -124,13 +123,20 @@ def _share(both: Compared) -> float:
     return float(both.evaluation[0] / both.train[0]) if both.train[0] > 0 else 0.0
 
 
+def _refuse_mixed_labels(run: Run) -> None:
+    if mixes_labels(run):
+        raise CannotTell("labels are mixed or smoothed, which keeps the training loss up")
+
+
 def eval_below_train(run: Run, both: Compared) -> Evidence | None:
     """The evaluation loss falls far below the training loss, and stays there.
 
-    Not this when: dropout, augmentation or an easier set put it there from the first evaluation on; the training loss
-    is a sum, over micro-batches (`loss_scale_suspicious`) or over the batches of an epoch.
+    Not this when: dropout, augmentation or an easier set put it there from the first evaluation on; labels are mixed or
+    smoothed, as configured; the training loss is a sum, over micro-batches (`loss_scale_suspicious`) or over the
+    batches of an epoch.
     """
     refuse_sums_of_epochs(run)
+    _refuse_mixed_labels(run)
     ratio = both.evaluation[both.later] / both.train[both.later]
     gap = median((both.train - both.evaluation)[both.later])
     limit = max(min(FAR_BELOW, GROWN * _share(both)), FROM_THE_START)
@@ -176,8 +182,7 @@ def train_lags_eval(run: Run, both: Compared) -> Evidence | None:
     Not this when: the training loss falls too (`eval_below_train`); labels are mixed or smoothed, as configured; the
     evaluation set is easier from the first evaluation on.
     """
-    if any(run.setting(name) for name in MIXED):
-        raise CannotTell("labels are mixed or smoothed, which keeps the training loss up")
+    _refuse_mixed_labels(run)
     if len(both.steps) < LEAST_LAGGING or not (both.evaluation > 0).all():
         raise CannotTell(f"{LEAST_LAGGING} evaluations above zero are needed")
     times = both.train / both.evaluation

@@ -23,6 +23,7 @@ from mldebug_mcp.checks.evaluation import (
     beside_training,
     evaluation_stands,
     measured_term,
+    mixes_labels,
     refuse_new_terms,
     refuse_sums_of_epochs,
 )
@@ -131,7 +132,7 @@ def _against_its_logarithm(run: Run) -> Evidence | None:
 
 def _against_evaluation(run: Run, accumulated: float | None) -> Evidence | bool | None:
     """Compare with the evaluation loss; False if on the same scale, None if unknown."""
-    if "eval_loss" not in run:
+    if "eval_loss" not in run or (accumulated is None and mixes_labels(run)):
         return None
     steps, train, evaluation = beside_training(run["loss"].finite, run["eval_loss"])
     keep = (train > 0) & (evaluation > 0)

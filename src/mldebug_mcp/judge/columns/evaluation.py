@@ -447,12 +447,20 @@ _OF_WHOLES = regex(r"exact|subset|seq(?:uence)?_|sentence|joint|all_", re.IGNORE
 """What a score of several answers at once is called: its loss is a mean over single ones."""
 
 
+def _is_of_training(run: Run, score: Series) -> bool:
+    """Say whether a score is surely of the rows that are trained on: its name says so, or evaluation has its own."""
+    evaluated = any(columns_of(run, Quantity.ACCURACY, Quantity.LOSS, phase="eval", least=LEAST_PAIRS))
+    return evaluated or _OF_TRAINING.search(named(score)) is not None
+
+
 def below_accuracy(run: Run) -> Iterator[DerivedFact]:
     """Yield a cross-entropy below what so many wrong answers cost at least: -ln(1/2) each."""
     if run.kind in NOT_BY_LOSS:
         return
     for loss_name, score_name in PAIRS:
         if loss_name not in run or score_name not in run or _OF_WHOLES.search(named(run[score_name])):
+            continue
+        if score_name == "accuracy" and not _is_of_training(run, run[score_name]):
             continue
         steps, accuracy, loss = aligned(run[score_name].finite, run[loss_name].finite)
         later = slice(len(steps) // 2, None)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from mldebug_mcp.checks.evaluation import ERRORS_OF_VALUES, MOST_BEYOND_ONE, as_shares
+from mldebug_mcp.checks.evaluation import ERRORS_OF_VALUES, MOST_BEYOND_ONE, as_shares, is_auc
 from mldebug_mcp.checks.progress import CLASSES, is_late, passes_at, uniform_loss
 from mldebug_mcp.checks.run.loss_start import AT_ONCE, LOSS_START_FIRST_STEPS
 from mldebug_mcp.checks.run.settings import prompts_counted
@@ -440,7 +440,7 @@ def base_rate(run: Run) -> Iterator[DerivedFact]:
     best, last = float(evaluation.value.min()), float(evaluation.value[-1])
     if not OF_CONSTANT * entropy <= best <= 2 * entropy:
         return
-    areas = columns_of(run, Quantity.AUC, phase="eval", least=LEAST_PAIRS)
+    areas = [series for series in columns_of(run, Quantity.AUC, phase="eval", least=LEAST_PAIRS) if is_auc(series)]
     also = f"; {named(areas[0])} ends at {figure(float(areas[0].value[-1]))}, and chance has 0.5" if areas else ""
     yield DerivedFact.model_construct(
         fact="no_better_than_constant",
