@@ -14,7 +14,7 @@ def test_an_evaluation_far_better_than_training_is_present() -> None:
 
 
 @pytest.mark.parametrize("name", ["mixup", "smoothing", "cutmix_alpha"])
-def test_labels_that_are_mixed_or_smoothed_keep_the_training_loss_up(name: str) -> None:
+def test_an_evaluation_far_better_than_training_says_nothing_where_labels_are_mixed(name: str) -> None:
     levels = dict.fromkeys((25, 50, 75, 100), 0.4)
     run = run_of(loss=decay(100, 3, 2), eval_loss=levels, config={name: 0.8})
     assert state("eval_below_train", run) is State.UNKNOWN
