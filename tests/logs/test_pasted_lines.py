@@ -114,6 +114,17 @@ PASTED: dict[str, tuple[str, str, Mapping[str, Points]]] = {
         "step",
         {"score": {0: 0.5, 1: 0.625, 2: 0.75}},
     ),
+    "a place in the data beside a share of right answers": (
+        "cb: iter=    70 sample=72/5608 right=25/100 loss=4.5 |--->\n"
+        "cb: iter=    71 sample=73/5608 right=50/100 loss=4.25 |--->\n"
+        "cb: iter=    72 sample=74/5608 right=75/100 loss=4.0 |--->\n",
+        "step",
+        {
+            "sample": {70: 72, 71: 73, 72: 74},
+            "right": {70: 0.25, 71: 0.5, 72: 0.75},
+            "loss": {70: 4.5, 71: 4.25, 72: 4},
+        },
+    ),
     "the mean of an epoch beside the loss of one batch": (
         "Epoch [1] Batch [0/50] Loss: 2.5 Acc@1: 62%\nEpoch [1] Train Loss: 2.0, Train Acc@1: 50.5%, Val Acc@1: 40%\n"
         "Epoch [2] Batch [0/50] Loss: 1.5 Acc@1: 75%\nEpoch [2] Train Loss: 1.0, Train Acc@1: 60.5%, Val Acc@1: 45%\n",

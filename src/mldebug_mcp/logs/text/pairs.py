@@ -94,6 +94,8 @@ _ALONE = regex(
 """A part of a line that is nothing but a number and its unit: of a rate, or of the time of a step."""
 _UNITS_ALONE = ("/s", "ms", "/it", "/batch")
 """One of these stands in each line with such a part."""
+_OF_DATA = regex(r"(?:sample|example|image|row|file|shard|document|sequence|token)s?", re.IGNORECASE)
+"""What is counted through the data: "sample=72/5608" is the 72nd of them, and no share as "correct=72/100" is."""
 _MAX_LISTED = 10_000
 """Characters of a list of values, one per class, that are read."""
 _SECONDS = {"ms": 1e-3, "us": 1e-6, "s": 1.0, "sec": 1.0, "secs": 1.0, "msec": 1e-3, "msecs": 1e-3}
@@ -235,7 +237,7 @@ def _measured(line: str, match: re.Match[str], name: str, number: float) -> tupl
     scale = SCALE_IN_NAME.search(name)
     if scale:
         name, number = name[: scale.start()], number * float(scale[1])
-    if match["whole"] and float(match["whole"]):
+    if match["whole"] and float(match["whole"]) and not _OF_DATA.fullmatch(name):
         number /= float(match["whole"])
     if match["open"] == "[" and is_telling(name) and len(several := _listed(line, match.start("number"))) > 1:
         name, number = f"mean {name}", float(np.nanmean(several)) if np.isfinite(several).any() else math.nan
