@@ -143,8 +143,7 @@ def _by_state(run: Run) -> Metric | None:
         return None
     step = state.get("best_global_step")
     if not isinstance(step, int):
-        place = re.search(r"(\d+)/*$", str(state.get("best_model_checkpoint") or ""))
-        step = int(place[1]) if place else None
+        step = _step_of_best(state)
     for series in sorted(_of_evaluation(run), key=lambda candidate: "loss" not in candidate.name):
         finite = series.finite
         there = finite.value == best if step is None else (finite.value == best) & (finite.step == step)
@@ -154,6 +153,19 @@ def _by_state(run: Run) -> Metric | None:
             way = _improves_upwards(series.name, series) if even else higher
             return Metric(series.name, series, way, "best_metric in trainer_state.json is its value")
     return None
+
+
+def _step_of_best(state: Mapping[str, object]) -> int | None:
+    """Return the step of the checkpoint that the Trainer's state calls best, by its name."""
+    place = re.search(r"(\d+)/*$", str(state.get("best_model_checkpoint") or ""))
+    return int(place[1]) if place else None
+
+
+def best_saved_as(run: Run, step: float) -> str:
+    """Return the name of the best checkpoint of a step, which the Trainer's state says it saved; "" for none."""
+    state = _trainer_state(Path(run.folder))
+    named = str(state.get("best_model_checkpoint") or "").replace("\\", "/").rstrip("/")
+    return named.rpartition("/")[2] if _step_of_best(state) == step else ""
 
 
 def _of_evaluation(run: Run) -> list[Series]:

@@ -26,6 +26,7 @@ from mldebug_mcp.judge.at_a_glance import glance_at_choice
 from mldebug_mcp.judge.checkpoint_metric import (
     Metric,
     authors_metric,
+    best_saved_as,
     known_series,
     metric_named,
     plain_name,
@@ -326,8 +327,10 @@ def _summary(run: Run, metric: Metric, best: CheckpointFact, top: _Top, as_good:
     if not top.is_saved and top.value is not None and top.step is not None:
         apart = abs(value - top.value)
         within = "" if band is None else ", which is within noise" if apart <= band else ", which is beyond noise"
+        saved_as = shorten(best_saved_as(run, top.step), 60)
+        gone = f"was saved as {saved_as}, which is not here now" if saved_as else "has no checkpoint here"
         lines.append(
-            f"The best evaluation was never saved: {metric.name} {figure(top.value)} at {run.place(top.step)}; "
+            f"The best evaluation {gone}: {metric.name} {figure(top.value)} at {run.place(top.step)}; "
             f"the difference is {figure(apart)}{within}."
         )
     same = [checkpoint_fact for checkpoint_fact in as_good if checkpoint_fact.step == best.step]
