@@ -14,6 +14,7 @@ from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.text import counted, figure
 from mldebug_mcp.logs import Run, read_run
+from mldebug_mcp.logs.kinds import plan_of
 from mldebug_mcp.models.batch import FedBatch
 from mldebug_mcp.rows.plan import (
     RECORDING_MOST_ROWS,
@@ -121,6 +122,9 @@ def _drawn(settled: Settled, step: int, run: Run | None) -> Fed:
     number = step - first + 1
     if number < 1:
         raise InputError(f"step {step} comes before the first one, {first}; name a step of the run")
+    ends = None if run is None else _planned_end(run)
+    if ends is not None and step > ends:
+        raise InputError(f"step {step} comes after the last one: the run has {figure(ends)} steps; name one of them")
     micros = [micro_batch for micro_batch in plan.step(number) if micro_batch.places.size]
     orders = Orders(plan)
     notes = [
@@ -144,6 +148,12 @@ def _drawn(settled: Settled, step: int, run: Run | None) -> Fed:
         basis=settled.basis,
         notes=notes,
     )
+
+
+def _planned_end(run: Run) -> float | None:
+    """Return the last step of the run by its settings or counters, where its log does not go beyond it."""
+    plan = plan_of(run)
+    return plan.planned if plan is not None and plan.unit == "step" and plan.reached <= plan.planned else None
 
 
 def _interval(run: Run | None) -> int:
