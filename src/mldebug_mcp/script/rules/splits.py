@@ -140,7 +140,7 @@ def same_rows_given(roles: Roles) -> Iterator[Fault]:
         keywords = roles.keywords(call)
         by_place = call.node.args[1:3] if call.method == "fit" and roles.uses("LightningModule", "Trainer") else []
         pairs = [(keywords.get(train), keywords.get(evaluation)) for train, evaluation in SIDES]
-        pairs.append(tuple(by_place) if len(by_place) == 2 else (None, None))
+        pairs += [(by_place[0], by_place[1])] if len(by_place) == 2 else []
         if call.method == "fit" and "validation_data" in keywords:
             pairs.append((call.argument("x", 0), _inputs_of(keywords["validation_data"])))
         for train, evaluation in pairs:
@@ -166,14 +166,11 @@ def _uncut(node: ast.expr) -> tuple[ast.expr, bool]:
     """Return the rows that calls of a data set and slices begin with, and whether one of them leaves rows out."""
     is_cut = False
     while True:
+        method = node.func if isinstance(node, ast.Call) else None
         if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice):
             node, is_cut = node.value, True
-        elif (
-            isinstance(node, ast.Call)
-            and isinstance(node.func, ast.Attribute)
-            and node.func.attr in {*KEEP_ROWS, *LEAVE_ROWS_OUT}
-        ):
-            node, is_cut = node.func.value, is_cut or node.func.attr in LEAVE_ROWS_OUT
+        elif isinstance(method, ast.Attribute) and method.attr in {*KEEP_ROWS, *LEAVE_ROWS_OUT}:
+            node, is_cut = method.value, is_cut or method.attr in LEAVE_ROWS_OUT
         else:
             return node, is_cut
 
