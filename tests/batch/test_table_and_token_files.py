@@ -61,3 +61,9 @@ def test_data_of_megatron_asks_for_a_batch(tmp_path: Path) -> None:
     (tmp_path / "text_document.idx").write_bytes(b"MMIDIDX\0\0")
     with pytest.raises(InputError, match="Megatron"):
         inspect_batch(tmp_path / "text_document.bin")
+
+
+def test_the_first_line_that_is_no_row_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text('{"text": "one two"}\n\nno row\n{"text": "three"}\nnone\n')
+    assert "skipped 2 line(s) that are not JSON objects, first line 3" in inspect_batch(path).notes

@@ -33,7 +33,7 @@ def test_of_folders_with_known_truth_the_right_checkpoint_is_kept(tmp_path: Path
     assert choice.keep == known.keep
     if known.keep:
         assert choice.best_saved is not known.never_saved
-        assert ("never saved" in choice.summary) is known.never_saved
+        assert ("has no checkpoint here" in choice.summary) is known.never_saved
 
 
 def test_a_better_accuracy_is_kept_though_the_loss_rises_and_the_loss_is_a_fact_beside_it(tmp_path: Path) -> None:
@@ -145,7 +145,13 @@ def test_a_checkpoint_whose_name_says_nothing_tells_its_step_inside(tmp_path: Pa
     torch.save({"model": {"w": torch.zeros(2)}, "iter_num": 700}, tmp_path / "ckpt.pt")
     choice = choose_checkpoint(tmp_path)
     assert (choice.checkpoints[0].step, choice.checkpoints[0].value) == (700, LOSS[6])
-    assert "the best evaluation was never saved" in choice.summary.lower()
+    assert "the best evaluation has no checkpoint here" in choice.summary.lower()
+
+
+def test_a_best_checkpoint_that_the_trainer_saved_and_something_took_away_is_named(tmp_path: Path) -> None:
+    state(tmp_path, at(LOSS), 1000, best_metric=1.40, best_model_checkpoint="out/checkpoint-600")
+    checkpoints(tmp_path, (800, 900, 1000))
+    assert "was saved as checkpoint-600, which is not here now" in choose_checkpoint(tmp_path).summary
 
 
 def test_the_diagnosis_the_page_and_both_commands_say_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -155,7 +161,7 @@ def test_the_diagnosis_the_page_and_both_commands_say_it(tmp_path: Path, capsys:
     assert answer.checkpoint.keep == "checkpoint-800"
     assert "Keep checkpoint-800" in diagnosis_html(answer, answer.log)
     assert main(["diagnose", str(tmp_path)]) == 0
-    assert "The best evaluation was never saved" in " ".join(capsys.readouterr().out.split())
+    assert "The best evaluation has no checkpoint here" in " ".join(capsys.readouterr().out.split())
     assert main(["checkpoint", str(tmp_path), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["keep"] == "checkpoint-800"
     assert main(["checkpoint", str(tmp_path)]) == 0

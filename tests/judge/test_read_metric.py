@@ -64,6 +64,12 @@ def test_a_name_that_is_not_there_is_answered_with_the_nearest(log: Path) -> Non
         read_metric(log, [])
 
 
+def test_a_name_that_is_not_there_leaves_the_others_and_is_a_note(log: Path) -> None:
+    reading = read_metric(log, ["grad_norm", "los", "frobs"])
+    assert [one.name for one in reading.series] == ["gnorm", "frobs"]
+    assert reading.notes[0].startswith("nothing called 'los' is in it; the nearest: ")
+
+
 def test_a_stretch_without_values_and_a_number_of_points_that_is_none_are_refused(log: Path) -> None:
     with pytest.raises(InputError, match="was logged from step 1 to 5000"):
         read_metric(log, ["loss"], first=9000)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from mldebug_mcp import rows_at
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.rows.plan import fed_before, read_recording, recordings_in
 
@@ -96,3 +97,16 @@ def test_recordings_of_different_runs_are_not_taken_for_ranks_of_one(tmp_path: P
     with pytest.raises(InputError, match="another recording of rank 0"):
         fed(tmp_path, 1)
     assert fed(tmp_path / "two.jsonl", 1) == {0: [5]}
+
+
+def test_a_step_beyond_the_run_and_a_pace_that_the_log_refutes_are_refused(tmp_path: Path) -> None:
+    history = [{"step": step, "epoch": round(step / 38, 4), "loss": 2 - step / 100} for step in range(1, 71)]
+    state = {"global_step": 70, "max_steps": 76, "log_history": history}
+    (tmp_path / "trainer_state.json").write_text(json.dumps(state))
+
+    assert rows_at(tmp_path, 5, sampler="sequential", batch_size=8, rows=304).batches[0].rows == list(range(32, 40))
+    assert rows_at(tmp_path, 76, sampler="sequential", batch_size=8, rows=304).row_count == 8
+    with pytest.raises(InputError, match="step 77 comes after the last one: the run has 76 steps"):
+        rows_at(tmp_path, 77, sampler="sequential", batch_size=8, rows=304)
+    with pytest.raises(InputError, match="the log does not agree: it has a pass every 38 steps"):
+        rows_at(tmp_path, 5, sampler="sequential", batch_size=4, rows=304)

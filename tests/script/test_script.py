@@ -528,6 +528,11 @@ def test_labels_that_a_model_shifts_again_are_found(tmp_path: Path) -> None:
     assert [one.rule for one in inspect_script(written(tmp_path, text)).findings] == ["shifted_twice"]
 
 
+def test_json_is_asked_for_as_of_every_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["script", str(written(tmp_path, RIGHT)), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["files"] == 1
+
+
 def test_every_rule_names_a_cause_of_the_playbook() -> None:
     assert {cause for cause, _, _ in kinds().values()} <= set(catalogue().causes)
 

@@ -33,9 +33,9 @@ def document_starts(batch: Batch, side: Sequences) -> Ints:
     """Return the flat positions at which a further document begins inside a row.
 
     A first token inside a row begins one. Without such tokens an end token ends one, unless it ends the turns of a
-    conversation; then a second system turn begins one, or a single masked token after an end does (joined rows mask
-    their first token), unless it opens an answer; or what follows an end of text that the template never writes
-    between turns. Text without a tokenizer is one document a row.
+    conversation. Then a second system turn begins one, or a single masked token after an end that opens no answer:
+    joined rows mask their first token. So does what follows an end of text that the template never writes between
+    turns. Text without a tokenizer is one document a row.
     """
     if batch.words is not None:
         return NOWHERE

@@ -29,6 +29,7 @@ def add_script(verbs: Commands) -> None:
         "--format", choices=("text", "json", "sarif", "github"), default="text",
         help="github: annotations of a workflow; sarif: for code scanning (default text)",
     )  # fmt: skip
+    script.add_argument("--json", action="store_const", const="json", dest="format", help="the same as --format json")
     script.add_argument("--check", action="store_true", help="exit with 1 if a finding is certain or likely")
     script.add_argument(
         "--places", action="store_true", help="print the questions of a review, each with the lines that may answer it"

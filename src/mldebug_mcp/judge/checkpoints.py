@@ -161,8 +161,7 @@ def _by_state(run: Run) -> Metric | None:
         return None
     step = state.get("best_global_step")
     if not isinstance(step, int):
-        place = re.search(r"(\d+)/*$", str(state.get("best_model_checkpoint") or ""))
-        step = int(place[1]) if place else None
+        step = _step_of_best(state)
     for series in sorted(_of_evaluation(run), key=lambda candidate: "loss" not in candidate.name):
         finite = series.finite
         there = finite.value == best if step is None else (finite.value == best) & (finite.step == step)
@@ -172,6 +171,19 @@ def _by_state(run: Run) -> Metric | None:
             way = _improves_upwards(series.name, series) if even else higher
             return Metric(series.name, series, way, "best_metric in trainer_state.json is its value")
     return None
+
+
+def _step_of_best(state: Mapping[str, object]) -> int | None:
+    """Return the step of the checkpoint that the Trainer's state calls best, by its name."""
+    place = re.search(r"(\d+)/*$", str(state.get("best_model_checkpoint") or ""))
+    return int(place[1]) if place else None
+
+
+def best_saved_as(run: Run, step: float) -> str:
+    """Return the name of the best checkpoint of a step, which the Trainer's state says it saved; "" for none."""
+    state = _trainer_state(Path(run.folder))
+    named = str(state.get("best_model_checkpoint") or "").replace("\\", "/").rstrip("/")
+    return named.rpartition("/")[2] if _step_of_best(state) == step else ""
 
 
 def _of_evaluation(run: Run) -> list[Series]:
@@ -578,8 +590,10 @@ def _summary(run: Run, metric: Metric, best: CheckpointFact, top: _Top, as_good:
     if not top.is_saved and top.value is not None and top.step is not None:
         apart = abs(value - top.value)
         within = "" if band is None else ", which is within noise" if apart <= band else ", which is beyond noise"
+        saved_as = shorten(best_saved_as(run, top.step), 60)
+        gone = f"was saved as {saved_as}, which is not here now" if saved_as else "has no checkpoint here"
         lines.append(
-            f"The best evaluation was never saved: {metric.name} {figure(top.value)} at {run.place(top.step)}; "
+            f"The best evaluation {gone}: {metric.name} {figure(top.value)} at {run.place(top.step)}; "
             f"the difference is {figure(apart)}{within}."
         )
     same = [checkpoint_fact for checkpoint_fact in as_good if checkpoint_fact.step == best.step]

@@ -69,7 +69,11 @@ def read_curves(
     """Return the values of curves of a run that has been read; see `read_metric`."""
     if not names or len(names) > MOST_NAMES:
         raise InputError(f"name one to {MOST_NAMES} of what {shorten(run.path, 200)} has: {_listed(_names(run))}")
-    chosen = list({series.name: series for name in names for series in _found(run, name)}.values())
+    found = {name: named(run, name) for name in names}
+    unknown = [_unknown(run, name) for name, some in found.items() if not some]
+    if len(unknown) == len(found):
+        raise InputError(f"{shorten(run.path, 200)}: {unknown[0]}")
+    chosen = list({series.name: series for some in found.values() for series in some}.values())
     readings = [_values(run, series, first, last, points) for series in chosen]
     others = [name for name in _names(run) if name not in {metric_values.name for metric_values in readings}]
     return MetricReading(
@@ -78,18 +82,15 @@ def read_curves(
         series=readings,
         others=others[:MOST_OTHERS],
         next_step=diagnose_call("what all of the log tells", run.path, run.name),
-        notes=list(run.notes[:MOST_NOTES]),
+        notes=[*unknown, *run.notes[:MOST_NOTES]],
     )
 
 
-def _found(run: Run, name: str) -> list[Series]:
-    """Return the series of a name: as logged, canonical, or of a role; of a role all that have it."""
-    found = named(run, name)
-    if found:
-        return found
+def _unknown(run: Run, name: str) -> str:
+    """Return that nothing has a name, with what is nearest to it."""
     near = nearest(name.strip(), dict.fromkeys((*run.series, *_names(run))), most=5, alike=CLOSE)
     hint = f"the nearest: {_listed(near)}" if near else f"in it are: {_listed(_names(run))}"
-    raise InputError(f"{shorten(run.path, 200)}: nothing called {shorten(name, 60)!r} is in it; {hint}")
+    return f"nothing called {shorten(name, 60)!r} is in it; {hint}"
 
 
 def _names(run: Run) -> list[str]:

@@ -24,6 +24,7 @@ from mldebug_mcp.judge.batch import inspect_batch
 from mldebug_mcp.judge.batch_pass import view
 from mldebug_mcp.judge.next_call import is_sendable
 from mldebug_mcp.logs import Run, read_run
+from mldebug_mcp.logs.kinds import plan_of
 from mldebug_mcp.models import Call
 from mldebug_mcp.models.batch import BatchFinding, BatchInspection, Beside, FedBatch, FedRow, RowsAt, RowView
 from mldebug_mcp.rows.plan import (
@@ -135,6 +136,9 @@ def _drawn(settled: Settled, step: int, run: Run | None) -> Fed:
     number = step - first + 1
     if number < 1:
         raise InputError(f"step {step} comes before the first one, {first}; name a step of the run")
+    ends = None if run is None else _planned_end(run)
+    if ends is not None and step > ends:
+        raise InputError(f"step {step} comes after the last one: the run has {figure(ends)} steps; name one of them")
     micros = [micro_batch for micro_batch in plan.step(number) if micro_batch.places.size]
     orders = Orders(plan)
     notes = [
@@ -158,6 +162,12 @@ def _drawn(settled: Settled, step: int, run: Run | None) -> Fed:
         basis=settled.basis,
         notes=notes,
     )
+
+
+def _planned_end(run: Run) -> float | None:
+    """Return the last step of the run by its settings or counters, where its log does not go beyond it."""
+    plan = plan_of(run)
+    return plan.planned if plan is not None and plan.unit == "step" and plan.reached <= plan.planned else None
 
 
 def _interval(run: Run | None) -> int:

@@ -194,6 +194,8 @@ def print_reading(console: Console, reading: MetricReading) -> None:
             console.print(Text(line), no_wrap=True, crop=True)
     if reading.others:
         console.print(Text(f"also logged: {', '.join(shorten(other, 40) for other in reading.others)}", style="dim"))
+    for note in reading.notes:
+        console.print(Text(f"note: {note}"))
 
 
 MOST_KINDS = 40

@@ -23,6 +23,10 @@ MAX_ROUNDING_ROWS = 0.4
 EPOCH_SLACK = 1e-6
 """By how much an epoch that was logged with all its digits may differ from the plan's. Chosen: rounding is less."""
 MOST_CHECKED = 2000
+MIN_STEPS_PACED = 3
+"""Steps with an epoch that show its pace. Chosen: two may be one record and the last."""
+MAX_PACE_APART = 0.1
+"""Share by which a pace may differ. Chosen: epochs of two digits are rounded, and settings that differ double it."""
 
 
 class Pace(NamedTuple):
@@ -77,6 +81,26 @@ def checked(plan: Plan, run: Run | None, passes: object) -> list[str]:
                 "resumed with ignore_data_skip"
             )
     return [f"the epochs that the log has at {counted(len(steps), 'step')} agree"]
+
+
+def paced(plan: Plan, run: Run | None) -> list[str]:
+    """Return that the pace of the log's epochs agrees with a plan; raises InputError where it does not.
+
+    Only epochs in fractions have a pace. Where they begin is not looked at: trainers count the first step differently.
+    """
+    epochs = run.series.get("epoch") if run is not None and run.step_name == "step" else None
+    steps, logged = _by_step(epochs) if epochs is not None else ([], [])
+    if len(steps) < MIN_STEPS_PACED or plan.resumed_at or all(epoch.is_integer() for epoch in logged):
+        return []
+    pace = (logged[-1] - logged[0]) / (steps[-1] - steps[0])
+    expected = (plan.passed_at(steps[-1]) - plan.passed_at(steps[0])) / (steps[-1] - steps[0])
+    if abs(pace - expected) > MAX_PACE_APART * expected:
+        raise InputError(
+            f"the log does not agree: it has a pass every {figure(1 / pace) if pace > 0 else 'no'} steps, and by these "
+            f"settings ({counted(plan.rows, 'row')}, batches of {plan.batch_size}, accumulation {plan.accumulation}, "
+            f"world {plan.world}) it would be every {figure(1 / expected)}; check rows, batch_size and world"
+        )
+    return [f"the pace of the epochs that the log has at {counted(len(steps), 'step')} agrees"]
 
 
 def _as_many_batches(plan: Plan, rows: float) -> bool:
@@ -296,7 +320,7 @@ def settle(
             f"{plan.batches} micro-batches of a pass make no whole number of steps of {plan.accumulation}; say what "
             "becomes of the last ones with past_end: 'step' (a smaller step) or 'carry' (part of the next pass's first)"
         )
-    agreeing = checked(plan, run, _value("passes", known)) if sampler == "transformers" else []
+    agreeing = checked(plan, run, _value("passes", known)) if sampler == "transformers" else paced(plan, run)
     sources = ", ".join(f"{name} {value.value} ({value.source})" for name, value in known.items())
     basis = [sources, *agreeing, *_made_before(known), *_assumed(sampler)]
     return Settled(plan, _first_step(options, sampler, run), basis)

@@ -269,7 +269,7 @@ def _warm_up_of_optimizer(roles: Roles) -> Iterator[Cleared]:
 
 
 def _clips_where_it_steps(roles: Roles, clip: Call) -> bool:
-    """Whether a clipping is no more frequent than a step of its function: it is not one of each micro-batch."""
+    """Whether gradients are clipped only where a step of the same function follows, not at each micro-batch."""
     steps = [step for step in roles.steps if step.function == clip.function]
     return not steps or any(set(step.conditions) <= set(clip.conditions) for step in steps)
 

@@ -143,8 +143,7 @@ def same_rows_given(roles: Roles) -> Iterator[Fault]:
         keywords = roles.keywords(call)
         by_place = call.node.args[1:3] if call.method == "fit" and roles.uses("LightningModule", "Trainer") else []
         pairs = [(keywords.get(train), keywords.get(evaluation)) for train, evaluation in SIDES]
-        if len(by_place) == 2:
-            pairs.append((by_place[0], by_place[1]))
+        pairs += [(by_place[0], by_place[1])] if len(by_place) == 2 else []
         if call.method == "fit" and "validation_data" in keywords:
             pairs.append((call.argument("x", 0), _inputs_of(keywords["validation_data"])))
         for train, evaluation in pairs:
@@ -166,19 +165,15 @@ def _holds_rows_of(train: ast.expr, evaluation: ast.expr) -> bool:
     return not is_cut and bool(dotted(rows)) and ast.unparse(rows) == ast.unparse(others)
 
 
-def _method_of_rows(node: ast.expr) -> ast.Attribute | None:
-    """Return the method of a data set that keeps its rows or leaves some out; None for anything else."""
-    return node if isinstance(node, ast.Attribute) and node.attr in {*KEEP_ROWS, *LEAVE_ROWS_OUT} else None
-
-
 def _uncut(node: ast.expr) -> tuple[ast.expr, bool]:
     """Return the rows that calls of a data set and slices begin with, and whether one of them leaves rows out."""
     is_cut = False
     while True:
+        method = node.func if isinstance(node, ast.Call) else None
         if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice):
             node, is_cut = node.value, True
-        elif isinstance(node, ast.Call) and (of_rows := _method_of_rows(node.func)):
-            node, is_cut = of_rows.value, is_cut or of_rows.attr in LEAVE_ROWS_OUT
+        elif isinstance(method, ast.Attribute) and method.attr in {*KEEP_ROWS, *LEAVE_ROWS_OUT}:
+            node, is_cut = method.value, is_cut or method.attr in LEAVE_ROWS_OUT
         else:
             return node, is_cut
 
