@@ -385,3 +385,12 @@ def test_the_numbers_of_a_block_are_those_that_python_reads(compiled: bool) -> N
     values = (draw.normal(size=500) * 10.0 ** draw.integers(-30, 30, 500)).tolist()
     skeletons = Skeletons("".join(f"x {value!r} 12,345\n" for value in values).encode(), compiled=compiled)
     assert skeletons.numbers.tolist() == [number for value in values for number in (value, 12345.0)]
+
+
+def test_a_line_of_the_head_that_stands_between_records_too_is_not_read_each_time() -> None:
+    chatter = "some words about nothing in particular {0} 34\n"
+    records = "".join(f"step {step} | loss 2.{step}\n{chatter.format(step)}" for step in range(1000, 4000))
+    with patch.object(text_log, "content_of", wraps=text_log.content_of) as reads:
+        run = read(records.encode(), learns=True)
+    assert run.records == 3000
+    assert reads.call_count < 1000
