@@ -155,8 +155,8 @@ gradient and never changes. Those bits are by the arithmetic. A rate whose cycle
 runs and in four of `lr_schedule_bug`. So it counts for health where settings have it alone. Batches of few rows that
 learn steadily are in three healthy runs and in one whose rate is too high.
 None of these has a start above its checkpoint, or evaluations of few rows at once. Those bits are by the arithmetic.
-So are those of a rate that is at its floor at once or 0 throughout, of scores that stand still, of hits by
-chance and of stages. A share outside of 0 to 100 % is in none of these either."""
+So are those of a rate that is at its floor at once, of scores that stand still, of hits by chance and of stages.
+Those of a rate of 0 throughout and of a share outside of 0 to 100 % are by hand, too."""
 _STATED_BY: Mapping[str, Sequence[str]] = {
     "loss_multiple": ("loss_scale_suspicious",),
     "rate_at_floor_at_once": ("lr_decays_early", "lr_schedule_short"),
