@@ -717,3 +717,15 @@ def test_zeros_alone_from_the_first_record_on_are_labels_that_are_all_masked() -
     assert answer.run.kind == "sft"
     assert "grad_norm_zero" in {finding.symptom for finding in answer.present}
     assert answer.hypotheses[0].cause == "all_labels_masked"
+
+
+@pytest.mark.parametrize(("top", "shift", "stated"), [
+    (75.0, -140.0, True), (150.0, 0.0, True), (75.0, 0.0, False), (0.75, 0.0, False), (-20.0, -60.0, False),
+])  # fmt: skip
+def test_an_accuracy_far_below_zero_or_above_a_hundred_per_cent_is_a_fault_of_the_metric(
+    top: float, shift: float, stated: bool
+) -> None:
+    accuracy = lambda step: top + shift * math.exp(-step / 30) - top * 0.6 * math.exp(-step / 20)  # noqa: E731
+    answer = run_of({"loss": falling(2.3, 0.8)}, {"eval_loss": falling(2.3, 0.9), "eval_accuracy": accuracy})
+    assert ("outside_of_shares" in facts(answer)) is stated
+    assert not stated or answer.hypotheses[0].cause == "metric_bug"

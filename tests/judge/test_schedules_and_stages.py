@@ -51,6 +51,20 @@ def test_a_rate_that_comes_down_or_is_at_no_end_is_not(rate: float, settings: di
     assert "rate_at_floor_at_once" not in facts(by_epoch(rate, 0.3, **settings))
 
 
+@pytest.mark.parametrize(("end", "leads"), [(0.6935, True), (0.3, False)])
+def test_a_rate_of_zero_in_all_records_is_a_fault_of_the_schedule_unless_the_loss_is_learnt(
+    end: float, leads: bool
+) -> None:
+    columns = {
+        "loss": lambda step: 0.6935 - (0.6935 - end) * step / 200 + 1e-3 * float(NOISE[step]),
+        "lr": lambda _: 0.0,
+    }
+    answer = diagnosed(columns)
+    assert ("rate_zero_throughout" in facts(answer)) is leads
+    assert (answer.hypotheses[0].cause == "lr_schedule_bug") is leads
+    assert answer.hypotheses[0].cause != "lr_too_low"
+
+
 def of_stages(step: int, jump: float, stays: float = 0.0) -> float:
     """Return a loss that is learnt twice: anew from step 101 on, where it jumps."""
     first = 0.03 + 2 * math.exp(-step / 20)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import math
+import os
 import re
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -206,3 +208,28 @@ def test_an_error_is_said_to_stand_behind_all_records_before_it(records: int, tm
     (tmp_path / "train.log").write_text("".join(lines) + "RuntimeError: CUDA error: an illegal memory access\n")
     where = f"line {records + 1} (error, after {records} record{'s' * (records > 1)})"
     assert any(where in line for line in diagnose_run(tmp_path / "train.log").sheet.ran)
+
+
+@pytest.mark.parametrize(("age", "stated"), [
+    (3600.0, "its last line was written 60 min ago; see whether its process lives"),
+    (20.0, "the run may be going on"),
+])  # fmt: skip
+def test_the_age_of_the_last_line_stands_where_its_time_and_that_of_the_file_agree(
+    tmp_path: Path, age: float, stated: str
+) -> None:
+    log, now = tmp_path / "train.log", datetime.now(UTC).timestamp()
+    times = [datetime.fromtimestamp(now - age - 2 * (99 - step), UTC) for step in range(100)]
+    lines = [f"{time:%Y-%m-%d %H:%M:%S} step {step}/5000 loss {3 - step / 99}" for step, time in enumerate(times)]
+    log.write_text("\n".join(lines) + "\n")
+    os.utime(log, (now - age, now - age))
+    assert stated in sheet_of(diagnose_run(log))
+    os.utime(log, (now + 5000, now + 5000))  # as a copy has
+    assert "written" not in sheet_of(diagnose_run(log))
+
+
+def test_a_finding_that_is_cut_on_the_screen_ends_with_a_mark() -> None:
+    loss = np.where(STEP == 150, 9.0, 2 + np.sin(STEP) / 100)
+    run = run_of(loss=loss, grad_norm=loss / 2, learning_rate=np.full(300, 1e-4))
+    lines = printed(diagnose(run), run, long=False, width=60).splitlines()
+    start = next(place for place, text in enumerate(lines) if "loss_spike:" in text)
+    assert lines[start + 1].endswith("…")

@@ -17,6 +17,7 @@ from mldebug_mcp.logs.formats import text_log
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.logs.text import known_shapes, line_shape
 from mldebug_mcp.logs.text.line_shape import Skeletons
+from mldebug_mcp.logs.text.parsed_line import content_of
 
 SAMPLES = Path(__file__).parent / "samples"
 STEPS = 1100
@@ -385,3 +386,12 @@ def test_the_numbers_of_a_block_are_those_that_python_reads(compiled: bool) -> N
     values = (draw.normal(size=500) * 10.0 ** draw.integers(-30, 30, 500)).tolist()
     skeletons = Skeletons("".join(f"x {value!r} 12,345\n" for value in values).encode(), compiled=compiled)
     assert skeletons.numbers.tolist() == [number for value in values for number in (value, 12345.0)]
+
+
+def test_a_line_of_the_head_that_stands_between_records_too_is_not_read_each_time() -> None:
+    chatter = "some words about nothing in particular {0} 34\n"
+    records = "".join(f"step {step} | loss 2.{step}\n{chatter.format(step)}" for step in range(1000, 4000))
+    with patch.object(text_log, "content_of", wraps=content_of) as reads:
+        run = read(records.encode(), learns=True)
+    assert run.records == 3000
+    assert reads.call_count < 1000

@@ -180,3 +180,10 @@ def _plain(word: str) -> str:
 def plain(markdown: str) -> str:
     """Return a line of Markdown without the targets of its links."""
     return re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", markdown)
+
+
+def duration(seconds: float) -> str:
+    """Return a time in seconds, minutes or hours."""
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

@@ -240,13 +240,12 @@ def _uses_in_text(lines: Iterable[str], names: Collection[str]) -> Iterator[tupl
             numbered_lines.append(_NumberedLine(message, "event"))
         else:
             numbered_lines.append(_use_of(message, content))
-        if is_settled and not (text.is_drawing or errors.open):
-            repeated.keep(plain, numbered_lines[-1])
+        numbered = numbered_lines[-1]
+        if numbered is not None and is_settled and not (text.is_drawing or errors.open):
+            repeated.keep(plain, numbered)
     text.end()
-    for numbered in numbered_lines:
-        yield (
-            ("", None) if numbered is None else (numbered.message, numbered.use or _by_names(numbered, builder, names))
-        )
+    for each in numbered_lines:
+        yield ("", None) if each is None else (each.message, each.use or _by_names(each, builder, names))
 
 
 def _use_of(message: str, content: LineContent) -> _NumberedLine:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import math
+import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
@@ -16,7 +17,7 @@ from mldebug_mcp.checks.reference_settings import usual_instead, usual_rates
 from mldebug_mcp.checks.results import among_siblings
 from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.lazy import regex, replace
-from mldebug_mcp.core.text import counted, figure, percent, shorten
+from mldebug_mcp.core.text import counted, duration, figure, percent, shorten
 from mldebug_mcp.judge.columns.facts import not_repeated
 from mldebug_mcp.judge.columns.run_columns import named
 from mldebug_mcp.judge.derived_facts import derived_facts
@@ -307,6 +308,10 @@ USUAL_IN = {
     "rl": ("reward",),
 }
 """What is missed where it is not logged, in every run and in those of a kind."""
+MAX_QUIET_SECONDS = 300.0
+"""Seconds without a line after which a run may stand still. Chosen: an evaluation or a checkpoint takes minutes."""
+MAX_AGE_SECONDS = 7 * 86_400.0
+"""Age of a log whose process nobody looks for. Chosen."""
 _ENDS = {
     "finished": "the run finished",
     "error": "the log ends in an error",
@@ -415,7 +420,19 @@ def _resumes(run: Run) -> list[str]:
 
 
 def _ends(run: Run) -> list[str]:
-    return [f"end: {_ENDS[run.ending.how]}{_in_words(run.ending)}"]
+    how, plan = _ENDS[run.ending.how], plan_of(run)
+    if run.ending.how == "open" and plan is not None and not plan.is_done:
+        how = "before its plan is done: the log does not say why"
+    return [f"end: {how}{_in_words(run.ending)}{_age(run.ending)}"]
+
+
+def _age(ending: Ending) -> str:
+    """Say how long ago the last line of a log without an end was written, where that is known."""
+    if ending.written is None:
+        return ""
+    ago = max(0.0, time.time() - ending.written)
+    goes_on = "; the run may be going on" if ago < MAX_QUIET_SECONDS else "; see whether its process lives"
+    return f"; its last line was written {duration(ago)} ago{goes_on if ago < MAX_AGE_SECONDS else ''}"
 
 
 def _in_words(ending: Ending) -> str:

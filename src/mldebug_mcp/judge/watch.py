@@ -11,7 +11,7 @@ from typing import Any
 
 from mldebug_mcp.checks.progress import has_finished
 from mldebug_mcp.core.errors import InputError
-from mldebug_mcp.core.text import counted, figure, percent
+from mldebug_mcp.core.text import counted, duration, figure, percent
 from mldebug_mcp.judge.at_a_glance import glance_at_verdict
 from mldebug_mcp.judge.derived_facts import has_changed
 from mldebug_mcp.judge.diagnosis import diagnose
@@ -155,8 +155,8 @@ class Watch:
         if self._last == "silent" or quiet < max(SILENT, MIN_TIMES_USUAL_INTERVAL * usual):
             return []
         self._last = "silent"
-        before = f", where records had come every {_duration(usual)}" if intervals else ""
-        return [News(what="silent", text=f"nothing was written for {_duration(quiet)}{before}", **_where(run))]
+        before = f", where records had come every {duration(usual)}" if intervals else ""
+        return [News(what="silent", text=f"nothing was written for {duration(quiet)}{before}", **_where(run))]
 
     def _result(self, run: Run) -> list[News]:
         """Return, at the second look in a row or the last, that nothing in the log is a result."""
@@ -248,9 +248,3 @@ def _status(run: Run, diagnosis: Diagnosis) -> str:
     leader = diagnosis.hypotheses[0]
     loss = f", loss {figure(float(run['loss'].value[-1]))}" if "loss" in run else ""
     return f"{run.step_name} {figure(run.last_step)}{loss}, {leader.cause} {percent(leader.probability)}"
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from itertools import pairwise
@@ -109,6 +110,10 @@ def is_resume(record: Mapping[str, object]) -> bool:
     return any(isinstance(event, str) and event.lower().startswith(RESUMES) for event in events)
 
 
+MAX_STARTS = 200
+"""Times that a line of the head comes again before it has no place there. Chosen: a log holds fewer starts."""
+
+
 class ProcessStarts:
     """Watches the lines that are no records.
 
@@ -118,6 +123,7 @@ class ProcessStarts:
 
     def __init__(self) -> None:
         self._head: dict[str, int] = {}
+        self._times: Counter[str] = Counter()
         self._frozen = False
         self._found: list[tuple[int, int]] = []  # of the lines that came again: line number, place in the head
         self._since: list[str] = []
@@ -168,6 +174,9 @@ class ProcessStarts:
                 return None
             self._since = [line]
         self._row = row
+        self._times[skeleton] += 1
+        if self._times[skeleton] > MAX_STARTS:
+            del self._head[skeleton]
         self._found.append((number, place))
         if len(self._found) < min(MIN_REPEATED_HEAD_LINES, len(self._head)):
             return None

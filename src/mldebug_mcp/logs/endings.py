@@ -137,6 +137,8 @@ Chosen by hand: an evaluation or a checkpoint may take minutes."""
 MIN_WAIT_SECONDS, MIN_WAIT_INTERVALS, MIN_WAIT_LINES = 15.0, 100.0, 3
 """Seconds, times the usual interval, and lines behind the last record that tell of waiting sooner. Chosen by hand: a
 checkpoint or an evaluation of steps so short is over by then."""
+MAX_SECONDS_TO_WRITE = 120.0
+"""Seconds between the time in a line and the change of its file. Chosen: a buffer is written within that."""
 MAX_SHOWN_OF_ENDING = 160
 
 FINISHED = regex(
@@ -176,10 +178,12 @@ class Tail:
     Args:
         lines: Its last lines, cleaned, without empty ones.
         whole: Whether the last line has its end.
+        changed: When the file was changed last, in seconds since 1970; None where that is not known.
     """
 
     lines: tuple[str, ...] = ()
     whole: bool = True
+    changed: float | None = None
 
 
 def tail_of(file: LogFile) -> Tail:
@@ -191,7 +195,14 @@ def tail_of(file: LogFile) -> Tail:
         data = stream.read(min(TAIL_BYTES, file.size))
     text = data.decode("utf-16-le" if file.encoding == "utf-16" else file.encoding, errors="replace")
     lines = [clean(line) for line in re.split(r"[\r\n]+", text.replace("\0", "")) if line.strip()]
-    return Tail(tuple(lines[file.size > TAIL_BYTES :]), not text or text[-1] in "\r\n")
+    return Tail(tuple(lines[file.size > TAIL_BYTES :]), not text or text[-1] in "\r\n", _changed(file))
+
+
+def _changed(file: LogFile) -> float | None:
+    try:
+        return file.path.stat().st_mtime
+    except OSError:
+        return None
 
 
 def ending_of(tail: Tail) -> Ending:
@@ -213,7 +224,20 @@ def ending_of(tail: Tail) -> Ending:
         return Ending("silence", silence)
     if not tail.whole and tail.lines and not _may_be_whole(tail.lines):
         return Ending("cut", shorten(tail.lines[-1], MAX_SHOWN_OF_ENDING))
-    return Ending()
+    return Ending(written=_written(tail))
+
+
+def _written(tail: Tail) -> float | None:
+    """Return when the last line was written: when the file changed, if the line has about that time. A copy has not."""
+    found = _TIME.search(tail.lines[-1][:_IN_FRONT]) if tail.lines else None
+    if tail.changed is None or found is None or not found["day"]:
+        return None
+    try:
+        stamp = datetime.fromisoformat(f"{found['day'].replace('/', '-')} {found['time']}")
+        times = (stamp.timestamp(), (stamp - _EPOCH).total_seconds())  # of this place, or universal time
+    except (ValueError, OverflowError, OSError):
+        return None
+    return tail.changed if any(abs(tail.changed - time) <= MAX_SECONDS_TO_WRITE for time in times) else None
 
 
 def _may_be_whole(lines: Sequence[str]) -> bool:

@@ -115,12 +115,14 @@ class Ending:
         text: The line or the fact that shows it, cleaned and shortened; empty where nothing does.
         line: Line number of that line, 0 where it has none.
         file: The log that it stands in, where that is not the one whose records are read.
+        written: When the last line of an open log was written, in seconds since 1970; None where that is not known.
     """
 
     how: How = "open"
     text: str = ""
     line: int = 0
     file: str = ""
+    written: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

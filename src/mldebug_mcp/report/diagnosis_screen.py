@@ -183,12 +183,12 @@ def _finding_lines(diagnosis: Diagnosis, section: Section, width: int) -> list[L
     findings = worth_showing(diagnosis.findings)
     if not findings:
         return [part for text in section.lines for part in _wrapped(text, width)]
-    whole = [text for finding in findings for text in _finding(finding, width)[:MAX_LINES_OF_FINDING]]
+    whole = [text for finding in findings for text in _first_lines(_finding(finding, width), width)]
     if len(whole) < MAX_FINDINGS_WHOLE:
         return whole
     short = [_cropped([_in_one_line(finding)], width)[0] for finding in findings[: MAX_FINDINGS_WHOLE - 3]]
     others = ", ".join(finding.symptom for finding in findings[len(short) :])
-    return [*short, *(_wrapped(f"also: {others}", width)[:MAX_LINES_OF_FINDING] if others else [])]
+    return [*short, *(_first_lines(_wrapped(f"also: {others}", width), width) if others else [])]
 
 
 def _finding(finding: Finding, width: int) -> list[Line]:
@@ -196,6 +196,14 @@ def _finding(finding: Finding, width: int) -> list[Line]:
     first, *others = _wrapped(finding_line(finding), width)
     text, end = str(first), 2 + len(finding.symptom) + 1
     return [line("  ", (text[2:end], "bold red" if present else "bold"), text[end:]), *others]
+
+
+def _first_lines(lines: list[Line], width: int) -> list[Line]:
+    """Return the first lines of a finding; where more were left out, the last of them ends with a mark."""
+    if len(lines) <= MAX_LINES_OF_FINDING:
+        return lines
+    *shown, last = lines[:MAX_LINES_OF_FINDING]
+    return [*shown, Line((*last.pieces, (" …", ""))).cropped(width, "…")]
 
 
 def _in_one_line(finding: Finding) -> Line:

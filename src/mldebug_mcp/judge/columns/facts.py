@@ -24,7 +24,7 @@ _KINDS: tuple[Callable[[Run], Iterator[DerivedFact]], ...] = (
     trained.nothing_trained, trained.lost_where_negative, trained.steps_of_one_length, trained.weights_stand_still,
     trained.part_stands_still, trained.scores_stand_still,
     guesses.prompts_count_unmeant, guesses.data_floor, trained.subtracted,
-    schedules.rate_at_floor_at_once, schedules.stages_explain_jumps,
+    schedules.rate_at_floor_at_once, schedules.rate_zero_throughout, schedules.stages_explain_jumps,
     policies.success_falls, policies.pairs_contradict, policies.cut_ones_earn, policies.falls_at_intervals,
     evaluation.known_but_not_written, course.norm_runs_away, course.cycles_end_lower, course.few_rows_learn,
     course.around_resumes, guesses.untrained, guesses.above_checkpoint, guesses.far_beyond_guess,
@@ -36,7 +36,8 @@ _KINDS: tuple[Callable[[Run], Iterator[DerivedFact]], ...] = (
     policies.solved_with_reward, evaluation.within_first_pass, evaluation.evaluation_beyond_start,
     guesses.base_rate, guesses.beyond_guess, course.one_jump_a_pass, course.worse_for_a_stretch, course.stops_at_spike,
     policies.logps_multiplied, policies.entropy_lowered,
-    policies.much_clipped, trained.rising_parts, trained.weighed_parts, guesses.at_bounds, guesses.beyond_one,
+    policies.much_clipped, trained.rising_parts, trained.weighed_parts, guesses.at_bounds, guesses.outside_of_shares,
+    guesses.beyond_one,
     guesses.uniform_policy, evaluation.contradictions, guesses.majority, evaluation.training_behind, policies.at_limit,
     course.growing, course.frozen_columns, course.at_first_evaluation, course.periods,
 )  # fmt: skip
@@ -73,6 +74,7 @@ _SUGGESTS: Mapping[str, Mapping[str, float]] = {
     "cycles_end_lower": {"overfitting": -3.0, "lr_too_high": -3.0, "insufficient_warmup": -3.0},
     "set_cycles_end_lower": {SOUND: 3.0, "overfitting": -3.0, "lr_too_high": -3.0, "insufficient_warmup": -3.0},
     "rate_at_floor_at_once": {"lr_schedule_bug": 9.0, "lr_too_low": -2.0, SOUND: -2.0},
+    "rate_zero_throughout": {"lr_schedule_bug": 4.0, "params_not_training": 2.0, "lr_too_low": -6.0},
     "stages_explain_jumps": {
         SOUND: 3.0,
         "bad_batch": -4.0,
@@ -123,6 +125,7 @@ _SUGGESTS: Mapping[str, Mapping[str, float]] = {
     "part_stays": {"params_not_training": 9.0, "wrong_loss": 6.0},
     "scores_contradict": {"metric_bug": 7.0},
     "beyond_one": {"metric_bug": 12.0},
+    "outside_of_shares": {"metric_bug": 14.0, SOUND: -4.0},
     "surer_than_guess_as_loaded": {"tokenizer_mismatch": 10.0, "bad_init": -4.0},
     "evaluation_by_rows_at_once": {"eval_mode_bug": 10.0},
     "majority_alone": {"class_imbalance": 2.0},
@@ -178,7 +181,7 @@ hacks its reward by length. No other of 2,178 runs has these five. None of them 
 loss, or a loss that is lost where a column is negative. Nor has one texts that are never right with tokens that are
 known. None of these has a start above its checkpoint, or evaluations of few rows at once. Those bits are by the
 arithmetic. So are those of a rate that is at its floor at once, of scores that stand still, of hits by chance and of
-stages."""
+stages. Those of a rate of 0 throughout and of a share outside of 0 to 100 % are by hand, too."""
 _STATED_BY: Mapping[str, Sequence[str]] = {
     "loss_multiple": ("loss_scale_suspicious",),
     "rate_at_floor_at_once": ("lr_decays_early", "lr_schedule_short"),

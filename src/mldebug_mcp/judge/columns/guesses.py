@@ -95,6 +95,12 @@ OF_A_SHARE = 0.3
 """What another score reaches below one, so that the log has shares and no per cent. Chosen."""
 
 
+FAR_OUTSIDE = 0.05
+"""How far below zero a score is wrong, and as a share of 100 how far above. Chosen: rounding goes less far."""
+MAX_PER_CENT = 100.0
+NOT_COMPUTED = -1.0
+
+
 def beyond_one(run: Run) -> Iterator[DerivedFact]:
     """Yield a score of evaluation above one, the most that it can be, where the other scores are shares."""
     scores = columns_of(run, *_AT_MOST_ONE, phase="eval", least=LEAST_PAIRS)
@@ -111,6 +117,29 @@ def beyond_one(run: Run) -> Iterator[DerivedFact]:
                 values={"highest": most, "last": last},
             )
             return
+
+
+def outside_of_shares(run: Run) -> Iterator[DerivedFact]:
+    """Yield a score that is far below zero or above 100 per cent, which no share of rows is.
+
+    Not this where it is counted in whole numbers, or negated, or -1, as COCO's evaluation writes what it has not.
+    """
+    for series in columns_of(run, *_AT_MOST_ONE, least=LEAST_PAIRS):
+        known = series.value[series.value != NOT_COMPUTED]
+        if not len(known) or known.max() <= 0 or not np.any(known % 1):
+            continue
+        low, high = float(known.min()), float(known.max())
+        if low >= -FAR_OUTSIDE and high <= MAX_PER_CENT * (1 + FAR_OUTSIDE):
+            continue
+        bound, value = ("below 0", low) if low < -FAR_OUTSIDE else ("above 100 %", high)
+        step = float(series.step[int(np.argmax(series.value == value))])
+        yield DerivedFact.model_construct(
+            fact="outside_of_shares",
+            text=f"{named(series)} is {figure(value)} at {run.place(step)}, {bound}. No share of rows is.",
+            values={"value": value},
+            steps=[step],
+        )
+        return
 
 
 def uniform_policy(run: Run) -> Iterator[DerivedFact]:

@@ -7,11 +7,20 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from mldebug_mcp.checks.curve import start_level
 from mldebug_mcp.checks.learning_rate import Shape, rate_of, shape_of
+from mldebug_mcp.checks.run.schedule import LEARNT
 from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import figure
-from mldebug_mcp.judge.columns.run_columns import LEAST_PAIRS, MIN_RECORDS_FOR_LEVEL, POLICIES, named, training_loss
+from mldebug_mcp.judge.columns.run_columns import (
+    LEAST_PAIRS,
+    MIN_RECORDS_FOR_LEVEL,
+    POLICIES,
+    named,
+    tail,
+    training_loss,
+)
 from mldebug_mcp.logs import Run, Series
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.kinds import plan_of
@@ -76,6 +85,25 @@ def _floors(run: Run, peak: float) -> Iterator[float]:
             yield float(setting.value) * peak
         elif _FLOOR.fullmatch(name):
             yield float(setting.value)
+
+
+def rate_zero_throughout(run: Run) -> Iterator[DerivedFact]:
+    """Yield that the learning rate is 0 in all records: no peak was ever reached that could be raised."""
+    rate = rate_of(run)
+    if rate is None or len(rate) < MIN_RECORDS_FOR_LEVEL or np.any(rate.value != 0):
+        return
+    loss = training_loss(run, MIN_RECORDS_FOR_LEVEL, not_of=POLICIES)
+    if loss is not None and median(tail(loss)) < (1 - LEARNT) * start_level(loss.value):
+        return  # the rate is printed with too few digits
+    yield DerivedFact.model_construct(
+        fact="rate_zero_throughout",
+        text=(
+            f"Updates at a learning rate of 0 change nothing: the schedule gives 0 for all {len(rate)} records, or the "
+            "optimizer gets no learning rate."
+        ),
+        values={"records": float(len(rate))},
+        steps=[float(rate.step[0])],
+    )
 
 
 # A task that gets harder by stages: the loss jumps where one begins.
