@@ -217,8 +217,9 @@ def test_an_answer_warns_that_a_fault_leads_in_the_run_that_it_is_compared_with(
         log.write_text("".join(json.dumps({"step": step, "loss": loss}) + "\n" for step, loss in enumerate(losses)))
         return log
 
-    falls = [2.5 * 0.98**step + 0.5 + 0.01 * (step % 3) for step in range(150)]
-    good, bad = write("good.jsonl", falls), write("bad.jsonl", [*falls[:60], *[math.nan] * 90])
+    noise = np.random.default_rng(0).normal(0, 0.02, 300)
+    falls = [0.5 + 2.5 * 0.98**step + noise[step] for step in range(300)]
+    good, bad = write("good.jsonl", falls), write("bad.jsonl", [*falls[:60], *[math.nan] * 240])
     run = write("run.jsonl", [loss + 0.005 for loss in falls])
     assert any("the reference run may not be a good one" in fact for fact in diagnose_run(run, None, bad).verdict.facts)
     assert not any("may not be a good one" in fact for fact in diagnose_run(run, None, good).verdict.facts)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+import math
 from pathlib import Path
 
 import pytest
@@ -53,8 +54,9 @@ def test_the_call_after_a_crash_reads_the_log_of_the_folder_with_its_traceback(t
 def test_each_attempt_in_a_log_is_a_run_where_the_log_itself_is_named(tmp_path: Path) -> None:
     log = tmp_path / "train.jsonl"
     good = [0.4 + 2 * 0.97**step for step in range(100)]
-    starts: list[Iterable[tuple[int, object]]] = [enumerate(good), enumerate([*good[:60], *["NaN"] * 40])]
-    log.write_text("".join(f'{{"step": {step}, "loss": {loss}}}\n' for start in starts for step, loss in start))
+    losses = [*good, *good[:60], *[math.nan] * 40]
+    rows = [json.dumps({"step": at % 100, "loss": loss}) for at, loss in enumerate(losses)]
+    log.write_text("\n".join(rows))
     answer = diagnose_runs(log)
     assert {row.name: row.is_sick for row in answer.rows} == {"attempt 1": False, "attempt 2": True}
     for row in answer.rows:

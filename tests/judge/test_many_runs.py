@@ -293,7 +293,7 @@ def test_what_is_no_folder_of_runs_is_refused(tmp_path: Path, what: str) -> None
     place = tmp_path / "log.jsonl" if what == "file" else tmp_path
     if what == "file":
         place.write_text('{"step": 1, "loss": 2}\n')
-    with pytest.raises(InputError, match="not a folder" if what == "file" else "no run found"):
+    with pytest.raises(InputError, match="a file of one run" if what == "file" else "no run found"):
         diagnose_runs(place)
 
 

@@ -300,7 +300,7 @@ def _judged_within_room(diagnosis: Diagnosis) -> Diagnosis:
 
 
 def _asked_first(diagnosis: Diagnosis) -> list[NextStep]:
-    """Return the next steps, that which the verdict asks for first."""
+    """Return the next steps; the check that the verdict asks for comes first."""
     check = verdict_block(diagnosis).check
     return sorted(diagnosis.next_steps, key=lambda step: check is not None and step.id != check.id)
 
