@@ -443,13 +443,18 @@ def _stands_beside(run: Run, name: str) -> bool:
     return np.array_equal(run[name].step, run["eval_loss"].step)
 
 
-_MIXED = ("mixup", "mixup_alpha", "cutmix", "cutmix_alpha", "label_smoothing", "label_smoothing_factor", "smoothing")
-"""Settings of training, in timm's words and others', that evaluation goes without."""
+_MIXED = regex(r"(?:mix_?up|cut_?mix|(?:label_)?smooth(?:ing)?)(?:_(?:alpha|factor|val))?", re.IGNORECASE)
+"""Settings of training, in timm's words and others', and augmentations, that evaluation goes without."""
 
 
 def mixes_labels(run: Run) -> bool:
     """Say whether settings mix or smooth the labels of training alone, which keeps its loss up."""
-    return any(run.setting(name) for name in _MIXED)
+    for setting in run.settings.values():
+        values = setting.value if isinstance(setting.value, tuple) else (setting.value,)
+        named = _MIXED.fullmatch(re.split(r"[/.]", setting.key)[-1]) is not None
+        if any((named and value) or (isinstance(value, str) and _MIXED.fullmatch(value)) for value in values):
+            return True
+    return False
 
 
 _OF_PRECISION = regex(r"auc?[_/ .-]?pr|prc?[_/ .-]?auc", re.IGNORECASE)

@@ -233,8 +233,8 @@ def _base_rates(diagnosis: Diagnosis) -> str:
     *shares, more = HEALTHY_BY_FINDINGS
     counts = ", ".join(f"{share} with {number}" for number, share in enumerate(shares))
     return (
-        "How many runs are healthy is unknown. Of labelled runs 29 of 100 were healthy; by their number of findings: "
-        f"{counts}, {more} with more. This run has {len(diagnosis.present)}."
+        "How many runs are healthy is unknown. Of 100 labelled runs 29 were healthy. Of 100 with as many findings were "
+        f"healthy: {counts}, {more} with more. This run has {len(diagnosis.present)}."
     )
 
 

@@ -13,7 +13,7 @@ def test_an_evaluation_far_better_than_training_is_present() -> None:
     assert state("eval_below_train", run) is State.PRESENT
 
 
-@pytest.mark.parametrize("name", ["mixup", "smoothing", "cutmix_alpha"])
+@pytest.mark.parametrize("name", ["mixup", "smoothing", "cutmix_alpha", "head/loss/label_smooth_val"])
 def test_an_evaluation_far_better_than_training_says_nothing_where_labels_are_mixed(name: str) -> None:
     levels = dict.fromkeys((25, 50, 75, 100), 0.4)
     run = run_of(loss=decay(100, 3, 2), eval_loss=levels, config={name: 0.8})

@@ -458,3 +458,25 @@ def test_the_configuration_that_detectron2_prints_above_its_records_is_read(tmp_
     )
     read = read_run(log).settings
     assert [read.number(name) for name in ("learning_rate", "global_batch_size", "max_steps")] == [0.02, 16, 9000]
+
+
+MMENGINE = """2024/06/11 10:00:00 - mmengine - INFO - Config:
+model = dict(
+    type='Classifier', head=dict(num_classes=7, loss=dict(type='Smooth', label_smooth_val=0.1)),
+    train_cfg=dict(augments=[dict(type='Mixup', alpha=0.8)]))
+optim_wrapper = dict(optimizer=dict(type='AdamW', lr=0.003, weight_decay=0.05))
+val_evaluator = dict(type='Accuracy', topk=(1, )), dict(type='Loss')
+"""
+
+
+def test_a_configuration_that_is_printed_as_python_source_is_read_from_the_head_of_a_log() -> None:
+    settings = settings_printed_in(
+        [*MMENGINE.splitlines(), "2024/06/11 10:00:01 - mmengine - INFO - lr: 1.0 loss: 2.0"]
+    )
+    expected = {"num_labels": 7, "optim": "AdamW", "learning_rate": 0.003, "weight_decay": 0.05}
+    assert {name: settings[name].value for name in expected} == expected
+    assert settings["model/head/loss/label_smooth_val"].value == 0.1
+
+
+def test_assignments_of_numbers_alone_are_records_and_no_configuration() -> None:
+    assert not settings_printed_in(["loss = 0.5", "accuracy = 0.75", "loss = 0.25", "accuracy = 0.875"])

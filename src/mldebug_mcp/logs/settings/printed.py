@@ -7,7 +7,7 @@ import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import islice
+from itertools import islice, takewhile
 from typing import NamedTuple
 
 from mldebug_mcp.core.config_files import parse_yaml
@@ -442,6 +442,9 @@ MAX_LABEL_WORDS = 6
 MAX_OTHER = 0.25
 """Share of a line behind its first setting that is not a setting. Chosen: values hold blanks, sentences more."""
 _BRACE = regex(r"[{]")
+_ASSIGNS = regex(r"[A-Za-z_]\w{0,80} = \S")
+_IN_SOURCE = regex(r"[A-Za-z_]\w{0,80} = \S|(?:\s{2}|[\s)\]}'\"]*[)\]}'\"])")
+"""A line of Python source that assigns, or goes on with a value, indented by more than a line without its prefix."""
 _SIZES_IN_PROSE = regex(
     r"\bvocab(?:ulary)?(?:[ _]?size)?(?: is| of|:|=)?\s{0,3}=?\s{0,3}(?P<number>\d[\d,]{0,12})(?![\w.%])"
     r"|(?<![\w.])(?P<classes>\d{1,6})(?=(?: \w+)? classes\b)",
@@ -548,14 +551,10 @@ def _configurations(lines: Sequence[str]) -> Iterator[tuple[int, Mapping[str, ob
             continue
         if configuration := _sizes_in_prose(line):
             yield at, configuration
-        several = _on_a_line(line)
-        if (
-            several
-            and not _measures(several)
-            and is_configuration(several, once=not _line_comes_again(lines, at, several))
-        ):
+        several, end = _several_at(lines, at)
+        if several:
             yield at, several
-            at += 1
+            at = end
             continue
         if ("-" in line and starts_training(line)) or _goes_on(line):
             end = _end_of_command(lines, at)
@@ -572,6 +571,35 @@ def _configurations(lines: Sequence[str]) -> Iterator[tuple[int, Mapping[str, ob
             at += len(block)
             continue
         at += 1
+
+
+def _several_at(lines: Sequence[str], at: int) -> tuple[dict[str, object], int]:
+    """Return the settings that Python source from a line on or the line alone holds, and the index of what follows."""
+    source, end = _source_at(lines, at)
+    if source:
+        return source, end
+    several = _on_a_line(lines[at])
+    is_one = several and not _measures(several)
+    if is_one and is_configuration(several, once=not _line_comes_again(lines, at, several)):
+        return several, at + 1
+    return {}, at
+
+
+def _source_at(lines: Sequence[str], at: int) -> tuple[dict[str, object], int]:
+    """Return what Python source sets that is printed from a line on, as MMEngine's, and the index of the line behind.
+
+    Empty where it assigns no `dict(...)`: lines such as "loss = 0.5" are records.
+    """
+    first = at + (_HEADING.search(lines[at]) is not None)
+    if first == len(lines) or not _ASSIGNS.match(lines[first]):
+        return {}, at
+    source = list(takewhile(_IN_SOURCE.match, islice(lines, first, first + MAX_OBJECT_LINES)))
+    try:
+        values = settings_in_source("\n".join(source))
+    except ValueError:
+        return {}, at
+    is_nested = any(isinstance(value, Mapping) for value in values.values())
+    return (values, first + len(source)) if is_nested else ({}, at)
 
 
 def _in_record(line: str, values: Mapping[str, object], at: int) -> Iterator[tuple[int, Mapping[str, object]]]:
