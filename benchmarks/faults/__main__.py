@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from benchmarks.corpus.archive import OWN
+from benchmarks.corpus.archive import LATER, OWN
 from benchmarks.faults import compare, invariance
 from benchmarks.faults.ablation import ablate
 from benchmarks.faults.figures import Rows, keep, table
@@ -55,7 +55,9 @@ def _options() -> argparse.Namespace:
         prog="benchmarks.faults", description="Runs with known faults, and their diagnosis."
     )
     parser.add_argument("command", choices=[*READS])
-    parser.add_argument("--sets", nargs="+", choices=EVERY, help="the sets to read; without it, what the command needs")
+    parser.add_argument(
+        "--sets", nargs="+", choices=(*EVERY, LATER), help="the sets to read; without it, what the command needs"
+    )
     parser.add_argument(
         "--beside", action="append", default=[], type=_named, metavar="NAME=FOLDER",
         help="a folder of further runs of the author NAME, with a labels.jsonl; repeatable",
