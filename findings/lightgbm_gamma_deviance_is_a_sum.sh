@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# LightGBM's `gamma_deviance` is ten times as large on ten times as many rows: it is a sum, and its neighbours are means.
+# LightGBM's `gamma_deviance` grows with the rows, tenfold on ten times as many: a sum among metrics that are means.
 #
 # Guess: a metric of LightGBM is a mean over rows, as `gamma`, `l2` and XGBoost's `gamma-deviance` are, and as
 #        scikit-learn's `mean_gamma_deviance` is.
