@@ -10,7 +10,8 @@ set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 python3 -m venv "$folder/env"
-"$folder/env/bin/pip" install -q lightgbm==4.7.0 xgboost-cpu==3.2.0 catboost==1.2.10 scikit-learn==1.6.1 numpy==2.4.6 2>/dev/null
+packages="lightgbm==4.7.0 xgboost-cpu==3.2.0 catboost==1.2.10 scikit-learn==1.6.1 numpy==2.4.6"
+"$folder/env/bin/pip" install -q $packages 2>/dev/null
 cd "$folder"
 env/bin/python - 2>/dev/null <<'PYTHON' | tee seen.txt
 import catboost
