@@ -105,7 +105,7 @@ def test_the_table_of_runs_lists_each_run_of_a_file_by_a_name_that_reads_it(tmp_
     assert {row.name for row in diagnose_runs(tmp_path / "chart.csv").rows} == names - {"other.csv"}
     answer = diagnose_run(tmp_path / "chart.csv")
     assert answer.verdict.headline.startswith("1 of 2 runs in this file; none is longer. ")
-    with pytest.raises(InputError, match="not a folder"):
+    with pytest.raises(InputError, match="a file of one run"):
         diagnose_runs(tmp_path / "other.csv")
 
 

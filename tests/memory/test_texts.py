@@ -213,18 +213,6 @@ def test_a_device_that_others_fill_is_to_be_freed_of_them_first(tmp_path: Path) 
     assert "nvidia-smi" not in fixes["own"]
 
 
-@pytest.mark.parametrize(("unused", "advised"), [("7.43", True), ("0.43", False)])
-def test_joining_free_pieces_comes_first_where_they_hold_the_request(
-    unused: str, advised: bool, tmp_path: Path
-) -> None:
-    (tmp_path / "oom.txt").write_text(
-        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 15.66 GiB. GPU 0 has a total capacity of 79.10 "
-        "GiB of which 9.32 GiB is free. Process 33 has 69.77 GiB memory in use. Of the allocated memory 61.20 GiB is "
-        f"allocated by PyTorch, and {unused} GiB is reserved by PyTorch but unallocated."
-    )
-    assert ("expandable_segments:True first" in check_memory(tmp_path / "oom.txt").findings[0].fix) is advised
-
-
 def test_the_fix_and_the_next_step_are_of_the_cause_that_leads(tmp_path: Path) -> None:
     path = tmp_path / "train.log"
     path.write_text(MESSAGES["1.13"], encoding="utf-8")

@@ -63,20 +63,12 @@ def oom(snapshot: MemorySnapshot) -> Evidence | None:
 def _fix(event: OutOfMemoryEvent) -> str | None:
     if event.others > max(NAMED, event.reserved):
         return _OTHERS_FIRST
-    if event.limited and event.device_free >= event.requested > 0:
-        return _LIMIT_FIRST
-    return _JOINED_FIRST if event.requested and not event.pieces_known and _fits_in_pieces(event) else None
+    return _LIMIT_FIRST if event.limited and event.device_free >= event.requested > 0 else None
 
 
 _LIMIT_FIRST = (
     "The device has room that this process may not take: raise or drop `torch.cuda.set_per_process_memory_fraction`, "
     f"or the limit of the container. Otherwise {_SMALLER[:1].lower()}{_SMALLER[1:]}"
-)
-
-
-_JOINED_FIRST = (
-    "What is free inside the reserved memory and on the device together holds the request: try "
-    f"PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True first. Otherwise {_SMALLER[:1].lower()}{_SMALLER[1:]}"
 )
 
 
