@@ -32,7 +32,8 @@ for factor in (1.0, weight):
     model.fit(table, target, eval_set=(table, target), use_best_model=False)
     logged = model.get_evals_result()["validation"]
     f1, loss = f1_score(target, model.predict(table)), log_loss(target, model.predict_proba(table)[:, 1])
-    print(f"catboost | weight {factor:.0f} | logged F1 {logged['F1'][-1]:.2f}, loss {logged['Logloss'][-1]:.3f}", end="")
+    print(f"catboost | weight {factor:.0f} | logged F1 {logged['F1'][-1]:.2f}", end="")
+    print(f", loss {logged['Logloss'][-1]:.3f}", end="")
     print(f" | scikit-learn F1 {f1:.2f}, loss {loss:.3f}")
 model = lightgbm.LGBMClassifier(n_estimators=40, verbose=-1, n_jobs=1, class_weight="balanced")
 model.fit(table, target, eval_set=[(table, target), (table.copy(), target.copy())])
