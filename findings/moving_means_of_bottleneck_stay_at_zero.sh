@@ -3,7 +3,7 @@
 #
 # Guess: a moving mean of two steps has forgotten a spike two steps later, as in pandas and polars.
 # Seen:  bottleneck adds what comes and takes away what goes: what the spike swallowed is lost for good. Losses of 0.4
-#        have a mean of 0.0 and a deviation of 0.0, a curve that converged; after a spike of 1e15 it is 0.375. One inf
+#        have a mean of 0.0, a curve that converged; after a spike of 1e15 it is 0.375. One inf
 #        leaves NaN. xarray, whose `rolling` uses bottleneck when asked to, has both answers for one curve.
 # With:  bottleneck 1.6.0, pandas 2.3.3, polars 2.1.0, xarray 2026.9.0, numpy 2.4.6
 set -euo pipefail
