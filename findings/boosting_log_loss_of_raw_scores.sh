@@ -4,7 +4,7 @@
 # Guess: `binary_logloss` and `logloss` know what they are given: the logistic loss written by hand logs about the same
 #        as the built-in objective, which it repeats.
 # Seen:  both metrics take raw scores for probabilities, cut at nearly 0 and nearly 1. XGBoost goes from 1.33 to 3.51,
-#        where the AUC rises and the true loss falls from 0.60 to 0.44: early stopping by it would keep round 0.
+#        where the AUC rises as with the built-in one, whose loss falls to 0.44: early stopping would keep round 0.
 #        LightGBM starts at 3.98. Its `binary_error` cuts raw scores at 0.5, and half of the rows are wrong at first.
 # With:  lightgbm 4.7.0, xgboost-cpu 3.2.0, numpy 2.4.6
 set -euo pipefail
