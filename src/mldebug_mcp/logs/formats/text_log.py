@@ -216,6 +216,8 @@ LIKE_BYTES, SAME_WIDTH = 4096, 5
 """Bytes above the end in which lines like the last one are looked for, and how many of these tell how a number is
 written. Chosen: an evaluation may stand between."""
 _LAST_NUMBER = regex(rb"(?<![\w.])[-+]?\d[\d,]*(?:\.\d*)?(?:[eE][-+]?\d*)?$")
+BREAKS_LOOKED_FOR = 1 << 16
+"""Bytes of a block in which lines that a terminal broke are looked for. Chosen: a terminal breaks every long line."""
 _ENDS_IN_A_NAME = (b":\n", b": \n", b"=\n", b"= \n")
 _WRAPPED = regex(rb"(,[ \t]*[A-Za-z_]\w*[:=])[ \t]*\n[ \t]*([-+]?\d[\d.eE+-]*)(?=,[ \t]+[A-Za-z_]\w*[:=])")
 """A line that a terminal broke between a name and its number: the number goes up to its name."""
@@ -283,14 +285,9 @@ class Text:
         """Take a block of whole lines."""
         if b"\r" in block:
             block = block.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-        if any(mark in block for mark in _ENDS_IN_A_NAME):
-            block = _WRAPPED.sub(rb"\1 \2\n", block)
         if not block.endswith(b"\n"):
             block = self._without_cut_number(block) + b"\n"
-        if b"|" in block or b" pid=" in block:
-            block = _BROKEN.sub(_mended, block)
-        if b"\\" in block:
-            block = _WIDE_TABLE.sub(_unwrapped, block)
+        block = _as_printed(block)
         if b"[std" in block:
             block = self._without_captured(block)
         self._above = block[-LIKE_BYTES:]
@@ -494,6 +491,21 @@ class Text:
             return False
         self._records.head(number, evaluation=evaluated)
         return True
+
+
+def _as_printed(block: bytes) -> bytes:
+    """Return a block without the line ends that a terminal or a table put into its lines.
+
+    Whether there are any is looked for in the first lines alone: a whole block would cost as much as reading it.
+    """
+    head = block[:BREAKS_LOOKED_FOR]
+    if any(mark in head for mark in _ENDS_IN_A_NAME) and _WRAPPED.search(head):
+        block = _WRAPPED.sub(rb"\1 \2\n", block)
+    if (b"|" in head or b" pid=" in head) and _BROKEN.sub(_mended, head) != head:
+        block = _BROKEN.sub(_mended, block)
+    if b"\\" in head and _WIDE_TABLE.search(head):
+        block = _WIDE_TABLE.sub(_unwrapped, block)
+    return block
 
 
 def _mended(broken: re.Match[bytes]) -> bytes:
