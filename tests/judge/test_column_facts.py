@@ -589,6 +589,21 @@ def test_an_accuracy_that_may_be_of_held_out_rows_contradicts_no_training_loss(n
     assert ("loss_contradicts_accuracy" in facts(answer)) is stated
 
 
+@pytest.mark.parametrize(("gain", "stated"), [(0.001, True), (-0.001, False)])
+def test_a_training_loss_that_rises_while_its_rows_are_ordered_better_is_another(
+    gain: float, stated: bool
+) -> None:
+    answer = run_of({"train-logloss": lambda step: 0.5 + step / 100, "train-auc": lambda step: 0.7 + gain * step})
+    assert ("loss_rises_with_order" in facts(answer)) is stated
+
+
+@pytest.mark.parametrize(("mixup", "stated"), [(0.0, True), (0.8, False)])
+def test_labels_that_are_mixed_explain_that_training_answers_fewer(mixup: float, stated: bool) -> None:
+    scores: dict[str, Value] = {"loss": falling(), "accuracy": lambda _: 0.5}
+    answer = run_of(scores, {"eval_loss": falling(), "eval_accuracy": lambda _: 0.97}, mixup=mixup)
+    assert any("training_behind" in name for name in facts(answer)) is stated
+
+
 def test_exact_matches_of_whole_sequences_contradict_no_loss_of_tokens() -> None:
     answer = run_of({"loss": falling()}, {"eval_loss": lambda _: 0.1, "eval_exact_match_accuracy": lambda _: 0.2})
     assert "loss_contradicts_accuracy" not in facts(answer)

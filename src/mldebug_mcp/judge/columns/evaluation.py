@@ -18,6 +18,8 @@ from mldebug_mcp.checks.evaluation import (
     begins_late,
     beside_training,
     held_out_losses,
+    is_auc,
+    mixes_labels,
     next_token_known,
     refuse_another_scale,
 )
@@ -37,6 +39,7 @@ from mldebug_mcp.judge.columns.run_columns import (
     from_to,
     named,
     tail,
+    training_loss,
 )
 from mldebug_mcp.logs import Run, Series
 from mldebug_mcp.logs.columns import Floats
@@ -485,6 +488,43 @@ def below_accuracy(run: Run) -> Iterator[DerivedFact]:
         return
 
 
+# A loss that rises on the rows that are trained on, while it orders them better.
+
+
+RISES_ON_TRAINING_ROWS = 1.2
+"""Times its start to which a training loss rises. Chosen: the noise of single batches has less."""
+ORDERS_BETTER = 0.01
+"""Rise of an area under the ROC curve of training rows. Chosen: by hand."""
+
+
+def loss_rises_with_order(run: Run) -> Iterator[DerivedFact]:
+    """Yield a training loss that rises while the area under the ROC curve of the same rows does too.
+
+    What is minimised orders the rows ever better; the loss that is printed is computed of something else, such as the
+    raw scores of an objective of one's own in boosting.
+    """
+    loss = training_loss(run, MIN_RECORDS_FOR_LEVEL, not_of=POLICIES)
+    if loss is None:
+        return
+    for area in columns_of(run, Quantity.AUC, phase="train", least=MIN_RECORDS_FOR_LEVEL):
+        steps, order, level = aligned(area, loss)
+        few = max(1, len(steps) // 5)
+        (start, end), (low, high) = ((median(column[:few]), median(column[-few:])) for column in (level, order))
+        if not is_auc(area) or start <= 0 or end < RISES_ON_TRAINING_ROWS * start or high < low + ORDERS_BETTER:
+            continue
+        yield DerivedFact.model_construct(
+            fact="loss_rises_with_order",
+            text=(
+                f"{named(loss)} rises from about {figure(start)} to {figure(end)}, while {named(area)} of the training "
+                f"rows rises from {figure(low)} to {figure(high)}. Training orders them better. So it minimises "
+                "another loss than the one that is printed, which may be computed of raw scores."
+            ),
+            values={"start": start, "end": end, "order": high},
+            steps=[float(steps[0])],
+        )
+        return
+
+
 # Training that does worse than evaluation at the same: accuracies on one scale.
 
 
@@ -501,6 +541,8 @@ _NO_AUGMENTATION = ("none", "off", "no", "false")
 
 def training_behind(run: Run) -> Iterator[DerivedFact]:
     """Yield that evaluation answers nearly all while training answers far fewer at the same time."""
+    if mixes_labels(run):
+        return  # what training answers is counted against labels of two rows
     for quantity in (Quantity.ACCURACY, Quantity.TOKEN_ACCURACY):
         train, evaluation = (
             [series for series in columns_of(run, quantity, phase=phase) if not _OF_A_PROBE.search(named(series))]

@@ -29,7 +29,7 @@ _KINDS: tuple[Callable[[Run], Iterator[DerivedFact]], ...] = (
     evaluation.known_but_not_written, course.norm_runs_away, course.cycles_end_lower, course.few_rows_learn,
     course.around_resumes, guesses.untrained, guesses.above_checkpoint, guesses.far_beyond_guess,
     evaluation.training_rows_evaluated, evaluation.evaluated_twice, evaluation.below_accuracy,
-    evaluation.ranking_by_chance, evaluation.multiples,
+    evaluation.ranking_by_chance, evaluation.loss_rises_with_order, evaluation.multiples,
     evaluation.evaluation_after_passes, evaluation.evaluation_by_rows_at_once,
     evaluation.held_out_sets_disagree, evaluation.evaluation_began_alike, evaluation.evaluation_good_at_once,
     guesses.too_low_for_one_pass, trained.update_below_spacing, trained.few_weights_change, policies.stale_policy,
@@ -114,6 +114,7 @@ _SUGGESTS: Mapping[str, Mapping[str, float]] = {
     "starts_untrained": {"bad_init": 4.0},
     "first_loss_far_beyond_guess": {"bad_init": 4.0, "grad_accum_scaling": 3.0, "tokenizer_mismatch": -3.0},
     "evaluation_differs": {"eval_mode_bug": 5.0, "train_eval_mismatch": 3.0, "overfitting": -6.0},
+    "loss_rises_with_order": {"metric_bug": 8.0, "lr_too_high": -6.0, "exploding_gradients": -4.0, SOUND: -2.0},
     "ranking_by_chance": {"metric_bug": 12.0, "overfitting": -4.0, SOUND: -4.0},
     "evaluated_twice": {"eval_mode_bug": 11.0},
     "gap_between_rows": {"overfitting": 3.0, "eval_mode_bug": -4.0},
@@ -180,8 +181,9 @@ learn steadily are in three healthy runs and in one whose rate is too high. Step
 hacks its reward by length. No other of 2,178 runs has these five. None of them has a norm that runs away before the
 loss, or a loss that is lost where a column is negative. Nor has one texts that are never right with tokens that are
 known. None of these has a start above its checkpoint, or evaluations of few rows at once. Those bits are by the
-arithmetic. So are those of a rate that is at its floor at once, of scores that stand still, of hits by chance and of
-stages. Those of a rate of 0 throughout and of a share outside of 0 to 100 % are by hand, too."""
+arithmetic. So are those of a rate that is at its floor at once, of scores that stand still, of hits by chance, of
+stages, and of a loss that rises with the order. Those of a rate of 0 throughout and of a share outside of 0 to 100 %
+are by hand, too."""
 _STATED_BY: Mapping[str, Sequence[str]] = {
     "loss_multiple": ("loss_scale_suspicious",),
     "rate_at_floor_at_once": ("lr_decays_early", "lr_schedule_short"),
