@@ -590,9 +590,7 @@ def test_an_accuracy_that_may_be_of_held_out_rows_contradicts_no_training_loss(n
 
 
 @pytest.mark.parametrize(("gain", "stated"), [(0.001, True), (-0.001, False)])
-def test_a_training_loss_that_rises_while_its_rows_are_ordered_better_is_another(
-    gain: float, stated: bool
-) -> None:
+def test_a_training_loss_that_rises_while_its_rows_are_ordered_better_is_another(gain: float, stated: bool) -> None:
     answer = run_of({"train-logloss": lambda step: 0.5 + step / 100, "train-auc": lambda step: 0.7 + gain * step})
     assert ("loss_rises_with_order" in facts(answer)) is stated
 
