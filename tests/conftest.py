@@ -17,8 +17,8 @@ settings.load_profile("repeatable")
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """Two more than cores: tests wait a quarter of their time, for processes, time limits and pipes."""
-    return (os.cpu_count() or 1) + 2
+    """One more than cores: tests wait a quarter of their time, for processes, time limits and pipes."""
+    return (os.cpu_count() or 1) + 1
 
 
 @pytest.fixture(autouse=True, scope="session")
