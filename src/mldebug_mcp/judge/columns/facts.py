@@ -181,8 +181,8 @@ learn steadily are in three healthy runs and in one whose rate is too high. Step
 hacks its reward by length. No other of 2,178 runs has these five. None of them has a norm that runs away before the
 loss, or a loss that is lost where a column is negative. Nor has one texts that are never right with tokens that are
 known. None of these has a start above its checkpoint, or evaluations of few rows at once. Those bits are by the
-arithmetic. So are those of a rate that is at its floor at once, of scores that stand still, of hits by chance, of
-stages, and of a loss that rises with the order. Those of a rate of 0 throughout and of a share outside of 0 to 100 %
+arithmetic. So are those of a rate that is at its floor at once, of scores that stand still, and of hits by chance.
+So are those of stages and of a loss that rises with the order. Those of a rate of 0 throughout and of a share outside of 0 to 100 %
 are by hand, too."""
 _STATED_BY: Mapping[str, Sequence[str]] = {
     "loss_multiple": ("loss_scale_suspicious",),
