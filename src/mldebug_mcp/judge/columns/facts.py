@@ -182,8 +182,8 @@ hacks its reward by length. No other of 2,178 runs has these five. None of them 
 loss, or a loss that is lost where a column is negative. Nor has one texts that are never right with tokens that are
 known. None of these has a start above its checkpoint, or evaluations of few rows at once. Those bits are by the
 arithmetic. So are those of a rate that is at its floor at once, of scores that stand still, and of hits by chance.
-So are those of stages and of a loss that rises with the order. Those of a rate of 0 throughout and of a share outside of 0 to 100 %
-are by hand, too."""
+So are those of stages and of a loss that rises with the order. Those of a rate of 0 throughout and of a share outside
+of 0 to 100 % are by hand, too."""
 _STATED_BY: Mapping[str, Sequence[str]] = {
     "loss_multiple": ("loss_scale_suspicious",),
     "rate_at_floor_at_once": ("lr_decays_early", "lr_schedule_short"),
