@@ -150,7 +150,8 @@ MAX_COMMON_ANSWER_CHARACTERS = 100
 CUT = 0.05
 """Share of the answers that end there. Both chosen by hand: natural lengths hardly ever agree at the greatest one."""
 EXCHANGED = "open with the assistant's turn and end with the user's"
-SOME_EXCHANGED = f"{EXCHANGED}, unlike the others"
+OF_SOME = ".some"
+"""Stands behind the check where it is so of some rows and not of most."""
 MIN_ROWS_ANSWERED = 4
 """Rows that are no accident. Chosen: fewer may be short answers that repeat the end of the question."""
 MIN_SHARE_ANSWERED = 0.9
@@ -165,11 +166,13 @@ def text_problems(table: Table, first: int = 0) -> tuple[Problem, ...]:
     texts = {name: column for name, column in table.columns.items() if _holds_text(column)}
     found: list[Problem] = []
     exchanged = _each_chat(texts, _is_exchanged)
+    of_some = exchanged != _common(texts, _is_exchanged)
     for check, places, says in (
         ("garbled_text", _rows(texts, _is_garbled), ""),
         ("truncated_completion", _rows(texts, _breaks_off), "open the reasoning of the answer and never close it"),
         ("truncated_completion", _cut(texts), "end unfinished at the same greatest length of the answers"),
-        ("wrong_role_in_loss", exchanged, EXCHANGED if exchanged == _common(texts, _is_exchanged) else SOME_EXCHANGED),
+        ("wrong_role_in_loss", exchanged if not of_some else [], EXCHANGED),
+        ("wrong_role_in_loss" + OF_SOME, exchanged if of_some else [], f"{EXCHANGED}, unlike the others"),
         ("target_equals_source", _answered_in_prompt(texts), ""),
         ("prompt_missing", _asking_apart(texts), ""),
         ("tool_call_invalid", _each_chat(texts, breaks_calls), ""),

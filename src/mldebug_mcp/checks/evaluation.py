@@ -451,7 +451,7 @@ def mixes_labels(run: Run) -> bool:
     """Say whether settings mix or smooth the labels of training alone, which keeps its loss up."""
     for setting in run.settings.values():
         values = setting.value if isinstance(setting.value, tuple) else (setting.value,)
-        named = _MIXED.fullmatch(re.split(r"[/.]", setting.key)[-1]) is not None
+        named = _MIXED.fullmatch(setting.last_part) is not None
         if any((named and value) or (isinstance(value, str) and _MIXED.fullmatch(value)) for value in values):
             return True
     return False

@@ -197,9 +197,9 @@ class _RepeatedLines:
     def use_of(self, line: str) -> _NumberedLine | None:
         """Return the use of a line, None where too few of its kind were read."""
         alike, count = self._first.get(line.translate(_ZEROS), (None, 0))
-        return (
-            None if alike is None or count < MIN_LINES_ALIKE else alike._replace(message=without_prefix(line).message)
-        )
+        if alike is None or count < MIN_LINES_ALIKE:
+            return None
+        return alike._replace(message=without_prefix(line).message)
 
     def keep(self, line: str, numbered: _NumberedLine) -> None:
         """Count a line that was read; what may be an error or an event by its numbers is read each time."""

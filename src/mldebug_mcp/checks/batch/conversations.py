@@ -17,10 +17,10 @@ from mldebug_mcp.batch.templates import marker_before
 from mldebug_mcp.batch.text_problems import (
     ASKED,
     EMPTY_THINKING,
-    EXCHANGED,
     MIN_REPEATED_CHATS,
     MIN_SHARE_EMPTY,
     MIN_SHARE_OF_CONVERSATIONS,
+    OF_SOME,
     THINKING,
 )
 from mldebug_mcp.batch.tokenizer import Tokenizer
@@ -283,15 +283,16 @@ def wrong_role_in_loss(batch: Batch) -> Evidence | None:
 
 
 def _exchanged(batch: Batch) -> Evidence | None:
-    problems = problems_of(batch, "wrong_role_in_loss")
-    if not problems:
+    of_most, of_some = "wrong_role_in_loss", "wrong_role_in_loss" + OF_SOME
+    problem = next((problem for problem in batch.problems if problem.check in (of_most, of_some)), None)
+    if problem is None:
         return None
-    rows = rows_of(problems[:1])
+    rows = rows_of([problem])
     # Prompts for reinforcement learning end with the user too, and some begin with a greeting.
     return batch_evidence(
-        f"the conversations of {of_rows(rows, batch.rows)} {problems[0].summary}",
+        f"the conversations of {of_rows(rows, batch.rows)} {problem.summary}",
         rows,
-        severity="warning" if problems[0].summary == EXCHANGED else "info",
+        severity="warning" if problem.check == of_most else "info",
     )
 
 

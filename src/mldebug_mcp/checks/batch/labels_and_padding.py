@@ -159,8 +159,8 @@ def target_equals_source(batch: Batch) -> Evidence | None:
     to restore text; the answer stands elsewhere in the prompt, as in a passage that it is found in; all answers are
     one.
     """
-    if problems_of(batch, "target_equals_source"):
-        rows = rows_of(problems_of(batch, "target_equals_source"))
+    if problems := problems_of(batch, "target_equals_source"):
+        rows = rows_of(problems)
         return batch_evidence(f"the prompts of {of_rows(rows, batch.rows)} end with their answers", rows)
     source, targets = batch.side(""), batch.targets
     if source is None or targets is None or source.rows != targets.rows or source.rows < MIN_ROWS_COPIED:

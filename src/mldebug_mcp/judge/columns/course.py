@@ -29,6 +29,7 @@ from mldebug_mcp.judge.columns.run_columns import (
     from_to,
     named,
     training_loss,
+    whole_columns,
 )
 from mldebug_mcp.logs import Run, Series
 from mldebug_mcp.logs.columns import Floats
@@ -384,9 +385,7 @@ def _is_above(before: Series, after: Series) -> bool:
 
 def _sides(run: Run, quantity: Quantity, step: float) -> tuple[Series, Series] | None:
     """Return the values of a quantity before a resume and after it; None where it is not logged on both sides."""
-    found = next(
-        (series for series in columns_of(run, quantity, phase="train") if series.role and series.role.is_whole), None
-    )
+    found = next(iter(whole_columns(run, quantity, phase="train")), None)
     if found is None:
         return None
     again = next((at for at, segment in enumerate(run.segments) if at and segment.first_step == step), 0)
@@ -484,11 +483,11 @@ RATE_KEPT = 0.5
 def stops_at_spike(run: Run) -> Iterator[DerivedFact]:
     """Yield that a loss that fell without slowing down stands still for good from a spike of the gradient norm on."""
     loss = training_loss(run, FALLING + STANDING, not_of=NOT_BY_LOSS)
-    norm = next((series for series in columns_of(run, Quantity.GRADIENT_NORM, phase="train")), None)
+    norm = next(iter(columns_of(run, Quantity.GRADIENT_NORM, phase="train")), None)
     if loss is None or norm is None or len(norm) < FALLING + STANDING:
         return
     high = np.flatnonzero(norm.value > TIMES_LEVEL * median(norm.value))
-    for at in high[: MOST_SPIKES if len(high) <= MOST_SPIKES else 0].tolist():
+    for at in high.tolist() if len(high) <= MOST_SPIKES else ():
         step = float(norm.step[at])
         before, after = loss.where(loss.step <= step), loss.where(loss.step > step)
         if not _stops_between(before, after) or _rate_is_cut_at(run, step):

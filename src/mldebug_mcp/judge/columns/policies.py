@@ -23,6 +23,7 @@ from mldebug_mcp.judge.columns.run_columns import (
     named,
     tail,
     training_loss,
+    whole_columns,
 )
 from mldebug_mcp.judge.columns.trained import weighted_parts
 from mldebug_mcp.logs import Run, Series
@@ -100,11 +101,7 @@ def cut_ones_earn(run: Run) -> Iterator[DerivedFact]:
     Not this where they are cut from the start, or where the reward falls with what is cut.
     """
     cut = columns_of(run, Quantity.CLIPPED_COMPLETIONS, phase="train", least=MIN_RECORDS_FOR_LEVEL)
-    lengths = [
-        length
-        for length in columns_of(run, Quantity.COMPLETION_LENGTH, phase="train", least=MIN_RECORDS_FOR_LEVEL)
-        if length.role and length.role.is_whole
-    ]
+    lengths = whole_columns(run, Quantity.COMPLETION_LENGTH, phase="train", least=MIN_RECORDS_FOR_LEVEL)
     paid = _mean_reward(run) if run.kind in POLICIES and cut and lengths else None
     if paid is None:
         return
@@ -130,8 +127,8 @@ def cut_ones_earn(run: Run) -> Iterator[DerivedFact]:
 def _mean_reward(run: Run) -> Series | None:
     """Return what completions earn on average: the reward, or the mean score of training."""
     rewards = rewards_of(run)
-    scores = columns_of(run, Quantity.REWARD, Quantity.SCORE, phase="train", least=MIN_RECORDS_FOR_LEVEL)
-    return rewards or next((score for score in scores if score.role and score.role.is_whole), None)
+    scores = whole_columns(run, Quantity.REWARD, Quantity.SCORE, phase="train", least=MIN_RECORDS_FOR_LEVEL)
+    return rewards or next(iter(scores), None)
 
 
 def _ends_of(series: Series) -> tuple[float, float]:
@@ -212,10 +209,10 @@ def pairs_contradict(run: Run) -> Iterator[DerivedFact]:
     if run.kind != "preference":
         return
     shares = (Quantity.REWARD_ACCURACY, Quantity.ACCURACY)
-    train = [each for each in columns_of(run, *shares, phase="train") if each.role and each.role.is_whole]
-    held_out = columns_of(run, *shares, phase="eval", least=FEWEST_EVALUATIONS)
+    train = whole_columns(run, *shares, phase="train")
+    held_out = whole_columns(run, *shares, phase="eval", least=FEWEST_EVALUATIONS)
     margins = columns_of(run, Quantity.REWARD_MARGIN, phase="eval", least=FEWEST_EVALUATIONS)
-    pairs = next((each for each in held_out if each.role and each.role.is_whole), None)
+    pairs = next(iter(held_out), None)
     if not train or len(train[0]) < LEAST_PAIRS or pairs is None or (margins and float(margins[0].value.max()) >= 0):
         return
     right, most = median(tail(train[0])), float(pairs.value.max())
@@ -292,8 +289,7 @@ def _paid(run: Run) -> tuple[str, str] | None:
         gain = "" if rise is None else f"the reward rises from {figure(rise[0])} to {figure(rise[1])}"
         return ("success_falls_with_reward", gain) if gain else None
     if run.kind == "preference":
-        right = columns_of(run, Quantity.ACCURACY, Quantity.REWARD_ACCURACY, least=MIN_SCORES)
-        whole = next((share for share in right if share.role and share.role.is_whole), None)
+        whole = next(iter(whole_columns(run, Quantity.ACCURACY, Quantity.REWARD_ACCURACY, least=MIN_SCORES)), None)
         if whole is None or median(tail(whole)) < median(whole.value[:MIN_SCORES]) + GAINED:
             return None
         return "success_falls_with_pairs", f"{named(whole)} rises to {figure(median(tail(whole)))}"

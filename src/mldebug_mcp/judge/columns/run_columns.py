@@ -34,6 +34,12 @@ def columns_of(run: Run, *quantities: Quantity, phase: str = "", least: int = 1)
     return [series.finite for series in found if series is run[series.name] and len(series.finite) >= least]
 
 
+def whole_columns(run: Run, *quantities: Quantity, phase: str = "", least: int = 1) -> list[Series]:
+    """Return such columns that are of no part of the rows, the layers or the terms."""
+    found = columns_of(run, *quantities, phase=phase, least=least)
+    return [series for series in found if series.role is not None and series.role.is_whole]
+
+
 def training_loss(run: Run, least: int = 1, *, not_of: Collection[str] = ()) -> Series | None:
     """Return the finite training losses; None where they are fewer, or the run is of one of some kinds."""
     if run.kind in not_of or "loss" not in run:

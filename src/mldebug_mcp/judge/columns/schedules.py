@@ -80,10 +80,9 @@ def _floors(run: Run, peak: float) -> Iterator[float]:
     for setting in run.settings.values():
         if isinstance(setting.value, bool) or not isinstance(setting.value, int | float):
             continue
-        name = setting.key.rpartition("/")[2].rpartition(".")[2]
-        if _FLOOR_SHARE.fullmatch(name):
+        if _FLOOR_SHARE.fullmatch(setting.last_part):
             yield float(setting.value) * peak
-        elif _FLOOR.fullmatch(name):
+        elif _FLOOR.fullmatch(setting.last_part):
             yield float(setting.value)
 
 

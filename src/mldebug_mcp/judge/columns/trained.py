@@ -24,6 +24,7 @@ from mldebug_mcp.judge.columns.run_columns import (
     named,
     tail,
     training_loss,
+    whole_columns,
 )
 from mldebug_mcp.logs import Run, Series
 from mldebug_mcp.logs.columns import Floats
@@ -262,8 +263,8 @@ def steps_of_one_length(run: Run) -> Iterator[DerivedFact]:
     plain = "sgd" in (run.facts.optimizer.name or "").lower()
     if clip is None or not 0 < clip < math.inf or rate is None or not len(rate) or not plain:
         return
-    norm = next((each for each in columns_of(run, Quantity.GRADIENT_NORM, phase="train", least=MIN_RECORDS_FOR_LEVEL)
-                 if each.role and each.role.is_whole), None)  # fmt: skip
+    norms = whole_columns(run, Quantity.GRADIENT_NORM, phase="train", least=MIN_RECORDS_FOR_LEVEL)
+    norm = next(iter(norms), None)
     if norm is None or float((norm.value > clip).mean()) < NEARLY_ALL_CLIPPED:
         return
     times = median(norm.value) / clip

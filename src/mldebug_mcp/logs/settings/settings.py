@@ -262,6 +262,11 @@ class Setting:
     source: str
     known: bool = False
 
+    @property
+    def last_part(self) -> str:
+        """The last part of its key: `lr` of "optimizer/lr" and of "optimizer.lr"."""
+        return re.split(r"[/.]", self.key)[-1]
+
 
 _OF_AN_UPDATE = {
     "num_iterations": "num_iterations",
@@ -328,7 +333,7 @@ class Settings(Mapping[str, Setting]):
         """
         found: dict[str, Setting] = {}
         for name, setting in self.items_by_name.items():
-            own = _OF_AN_UPDATE.get(re.split(r"[/.]", setting.key)[-1].lower(), name)
+            own = _OF_AN_UPDATE.get(setting.last_part.lower(), name)
             planned = own == "num_iterations" and isinstance(setting.value, int | float) and setting.value >= records
             new = name if own == name or planned or own in self.items_by_name else own
             found[new] = replace(setting, name=new)
