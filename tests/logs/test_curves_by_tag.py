@@ -91,3 +91,17 @@ def test_lists_of_json_that_tensorboard_gives_of_each_tag_are_one_run(tmp_path: 
     assert len(run["learning_rate"]) == 49
     assert run["eval_recall@10"].value[0] == 1 / 50
     assert not run.siblings
+
+
+@pytest.mark.parametrize("name", ["train_loss.json", "run-.-tag-train_loss.json"])
+def test_a_list_of_json_that_tensorboard_gives_is_the_metric_of_its_file_also_where_it_is_cut_off(
+    tmp_path: Path, name: str
+) -> None:
+    rows = [[1741944000.5 + step, int(step), value] for step, value in LOSS.items()]
+    log = tmp_path / name
+    log.write_text(json.dumps(rows))
+    assert points(read_run(log), "loss") == LOSS
+    log.write_text(json.dumps(rows)[:-9])
+    run = read_run(log)
+    assert points(run, "loss") == dict(list(LOSS.items())[:-1])
+    assert any("cut off" in note for note in run.notes)

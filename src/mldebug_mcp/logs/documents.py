@@ -156,6 +156,8 @@ MAX_DEPTH = 8
 """Objects within each other that are looked into: Visdom nests six."""
 MAX_CURVES = 1000
 """Objects of a list that are looked into: the records of a list are no curves, and may be millions."""
+TIME_STEP_VALUE = 3
+"""Numbers of a point of a tag that TensorBoard exports as JSON."""
 LEAST_POINTS = 3
 """Points of a curve that is a bare list. Chosen: two pairs may be a box or a range."""
 EARLIEST_CLOCK = 1e9
@@ -188,6 +190,12 @@ def _curves(value: object, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, .
                 yield (*path, str(key)), points
             else:
                 yield from _curves(part, path if isinstance(part, list) else (*path, str(key)))
+
+
+def exported_tag(document: object) -> Points | None:
+    """Return the curve of a document that is one list of [time, step, value]; None if it is none."""
+    first = document[0] if isinstance(document, list) and document else None
+    return _points(document) if isinstance(first, list) and len(first) == TIME_STEP_VALUE else None
 
 
 def _points(value: object) -> Points | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -13,9 +14,9 @@ from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import clean, figure, shorten
 from mldebug_mcp.logs.attempts import is_resume, tells_resume
 from mldebug_mcp.logs.builder import RunBuilder
-from mldebug_mcp.logs.documents import holds_runs, take_document
+from mldebug_mcp.logs.documents import add_points, exported_tag, holds_runs, take_document
 from mldebug_mcp.logs.endings import ErrorLines
-from mldebug_mcp.logs.formats.table import rows_in, take_rows
+from mldebug_mcp.logs.formats.table import named_by_its_file, rows_in, take_rows
 from mldebug_mcp.logs.json_yaml import (
     cut_off,
     holds_columns,
@@ -389,7 +390,7 @@ class JsonDocumentReader:
         try:
             document = parse_document(text)
         except ValueError as error:
-            records: list[object] = list(objects_in(text)) if text.lstrip().startswith("[") else []
+            records = _whole_items(text) if text.lstrip().startswith("[") else []
             begins_log = (
                 str(error).startswith("Extra data")
                 or text.lstrip("{ \t\r\n").startswith("'")  # Python's dicts
@@ -407,11 +408,26 @@ class JsonDocumentReader:
                 ) from None
             builder.note(cut_off(file.path.name, len(records)))
             document = records
+        curve = exported_tag(document)
+        if curve is not None:
+            *_, metric = named_by_its_file(["step", "value"], file.path.stem)
+            add_points(builder, {metric: curve})
+            return
         rows = rows_in(document)
         if rows is not None:
             take_rows(rows, file, builder)
             return
         take_document(document, builder, file.name)
+
+
+def _whole_items(text: str) -> list[object]:
+    """Return the objects, or else the lists, of a list that is cut off."""
+    items: list[object] = list(objects_in(text))
+    if not items:
+        with suppress(ValueError):
+            whole = parse_document(f"{text[: text.rfind(']') + 1]}]")
+            items = whole if isinstance(whole, list) else []
+    return items
 
 
 class YamlReader:
