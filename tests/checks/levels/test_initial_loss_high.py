@@ -84,3 +84,13 @@ def test_the_first_record_of_epochs_is_a_mean_and_no_vocabulary_is_invented_for_
     high = next(finding.summary for finding in answer.findings if finding.symptom == "initial_loss_high")
     assert high.startswith("the mean loss of the first epoch is 377.3 at epoch 1, where the learning rate is 3; ")
     assert high.endswith("a uniform guess has at most 12.48, even over the largest vocabularies")
+
+
+@pytest.mark.parametrize(("classes", "expected"), [(1.1, State.ABSENT), (6.6, State.PRESENT)])
+def test_where_the_loss_is_a_sum_of_parts_the_largest_is_compared_with_a_guess(classes: float, expected: State) -> None:
+    boxes, overlap, part = decay(100, 0.6), decay(100, 0.9), decay(100, classes)
+    run = run_of(
+        loss=boxes + overlap + part, loss_bbox=boxes, loss_iou=overlap, loss_cls=part, config={"num_classes": 3}
+    )
+    assert state("initial_loss_high", run) is expected
+    assert state("initial_loss_high", run_of(loss=boxes + overlap + part, config={"num_classes": 3})) is State.PRESENT

@@ -282,6 +282,8 @@ AT_ONCE = 0.005
 """The same where learning shows. Chosen: losses fall fast."""
 LOSS_START_FIRST_STEPS = 10
 """Steps that are the start of a run. Chosen: losses fall fast."""
+NEAR_SUM = 0.01
+"""How near the sum of its parts is to a loss. Chosen: the digits of logs leave less."""
 BELOW = 0.5
 """Of ln(classes). Chosen: half of it takes training."""
 LANGUAGE = {"pretraining": 0.7, "sft": 0.1}
@@ -313,7 +315,7 @@ def _above_mean(run: Run, explained: Series) -> Evidence | None:
 
 
 def _above_guess(run: Run) -> Evidence | None:
-    loss, uniform = run["loss"].finite, uniform_loss(run)
+    loss, uniform = _largest_part(run["loss"].finite, run), uniform_loss(run)
     known = uniform is not None or run.setting("vocab_size") is not None
     if uniform is None:
         # An accuracy makes it a classifier, and none has more classes than a vocabulary has tokens.
@@ -339,7 +341,19 @@ def _above_guess(run: Run) -> Evidence | None:
     if loss.step[0] > 1 and len(loss) > 1 and first < FOR_A_MOMENT * uniform and loss.value[1] < uniform:
         raise CannotTell("the loss is below that of a guess at the second record; what it was at step 1 is not logged")
     most = f"a uniform guess has at most {figure(uniform)}, even over the largest vocabularies"
-    return _evidence(run, _guess(uniform) if known else most, uniform_guess=uniform, factor=first / uniform)
+    return _evidence(run, _guess(uniform) if known else most, loss, uniform_guess=uniform, factor=first / uniform)
+
+
+def _largest_part(loss: Series, run: Run) -> Series:
+    """Return the largest of the parts that a loss is the sum of at its first record, or else the loss itself.
+
+    A guess has the loss of one part: one of boxes or of routing comes on top.
+    """
+    step, whole = float(loss.step[0]), float(loss.value[0])
+    terms = [series.finite for series in run.with_role(Quantity.LOSS, phase="train", parts=True)]
+    parts = [(value, term) for term in terms if term.name != loss.name and (value := term.at(step)) is not None]
+    is_sum = len(parts) > 1 and abs(sum(value for value, _ in parts) - whole) < NEAR_SUM * abs(whole)
+    return max(parts, key=lambda part: part[0])[1] if is_sum else loss
 
 
 def _beyond_a_sum(run: Run) -> Evidence | None:
@@ -367,12 +381,13 @@ def _guess(uniform: float) -> str:
     return f"a uniform guess has {figure(uniform)} = ln({math.exp(uniform):,.0f})"
 
 
-def _evidence(run: Run, beside: str, **values: float) -> Evidence:
-    loss = run["loss"].finite
+def _evidence(run: Run, beside: str, part: Series | None = None, **values: float) -> Evidence:
+    loss = run["loss"].finite if part is None else part
     step, first = float(loss.step[0]), float(loss.value[0])
-    what, where, rate = "first loss", run.place(step), rate_of(run)
+    name = "loss" if loss.name == run["loss"].name else loss.name
+    what, where, rate = f"first {name}", run.place(step), rate_of(run)
     if run.step_name == "epoch" and step.is_integer():  # a mean, to which training may have come within the epoch
-        what = "mean loss of the first epoch"
+        what = f"mean {name} of the first epoch"
         at = rate.at(step) if rate is not None else None
         where += f", where the learning rate is {figure(at)}" if at is not None else ""
     summary = f"the {what} is {figure(first)} at {where}; {beside}"
