@@ -365,6 +365,22 @@ def test_a_loss_scale_stands_at_the_steps_where_it_holds(tmp_path: Path, scales:
         assert run["loss_scale"].value.tolist() == scales
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[deepspeed] OVERFLOW! Rank 0 Skipping step. Attempted loss scale: 6.103515625e-05, reducing to {}",
+        "NOTE: gradient overflow detected, ignoring gradient, setting loss scale to: {}",
+        "Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale to {}",
+    ],
+)
+def test_a_loss_scale_far_below_one_is_read_as_it_is_written(tmp_path: Path, line: str) -> None:
+    log = tmp_path / "train.log"
+    log.write_text(f"step=10, loss=2.5\n{line.format('3.0517578125e-05')}\nstep=20, loss=2.25\nstep=30, loss=2.0\n")
+    run = read_run(log)
+    assert run["loss"].step.tolist() == [10, 20, 30]
+    assert set(run["loss_scale"].value.tolist()) == {3.0517578125e-05}
+
+
 def test_the_mean_over_an_epoch_is_not_the_loss_of_a_step() -> None:
     run = read_run(SAMPLES / "fairseq.log")
     assert run["epoch_mean/loss"].value.tolist() == [11.2]

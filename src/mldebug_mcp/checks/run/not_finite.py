@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import partial
 
@@ -41,6 +42,7 @@ from mldebug_mcp.checks.run.end_of_run import matching
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import figure
 from mldebug_mcp.logs.columns import Floats
+from mldebug_mcp.logs.numbers import NUMBER, parse_number
 from mldebug_mcp.logs.run import Incident, Run, Series
 from mldebug_mcp.logs.settings.settings import POLICIES
 
@@ -417,7 +419,7 @@ MAX_SKIPPED_STEPS = 3
 """Number of the steps that are skipped. Chosen: by hand."""
 IN_A_ROW = 4
 """Skipped steps on end. Chosen: a scaler that probes needs one or two."""
-_MESSAGE = regex(r"loss scale: ([\d.e+]+), reducing to ([\d.e+]+)")
+_MESSAGE = regex(rf"loss scale: ({NUMBER}), reducing to ({NUMBER})", re.IGNORECASE)
 
 
 MIN_LOST_GRADIENTS = 3
@@ -482,7 +484,7 @@ def _in_messages(run: Run) -> Evidence | None:
     cuts = [match for message in matching(run, _MESSAGE) if (match := _MESSAGE.search(message.text))]
     if not cuts:
         raise CannotTell("not logged: loss_scale")
-    first, last = float(cuts[0][1]), float(cuts[-1][2])
+    first, last = (parse_number(text) or 0.0 for text in (cuts[0][1], cuts[-1][2]))
     if last > LEAST_HEALTHY or first <= last:
         raise CannotTell(f"the scaler says that it goes down to {figure(last)}; the loss scale itself is not logged")
     return Evidence(

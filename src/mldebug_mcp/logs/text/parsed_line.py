@@ -466,9 +466,9 @@ It has two keys and more in one line.
 _STRAIGHT = str.maketrans("‘’“”", "''\"\"")
 """Quotation marks as word processors and forums set them, in dicts that were copied from there."""
 _SKIPPED = regex(
-    r"Skipping step.{0,200}?loss scale: [\d.e+]{1,40}(?:.{0,200}?reducing to (?P<scale>[\d.e+]{1,40}))?"
-    r"|overflow detected.{0,200}?setting loss scale to: (?P<set>[\d.e+]{1,40})"  # fairseq
-    r"|Skipping step.{0,200}?reducing loss scale to (?P<apex>\d{1,40}(?:\.\d{1,40})?(?:e[+-]?\d{1,4})?)",
+    rf"Skipping step.{{0,200}}?loss scale: {NUMBER}(?:.{{0,200}}?reducing to (?P<scale>{NUMBER}))?"
+    rf"|overflow detected.{{0,200}}?setting loss scale to: (?P<set>{NUMBER})"  # fairseq
+    rf"|Skipping step.{{0,200}}?reducing loss scale to (?P<apex>{NUMBER})",
     re.IGNORECASE,
 )
 _END_OF_BAR = regex(r"\s*+\|?\s*+\d{1,12}/\d{1,12} \[\d{1,3}:\d\d(?::\d\d)?<")
@@ -564,8 +564,8 @@ def content_of(line: str, *, evaluation: bool = False) -> LineContent:
         return content
     skipped = _SKIPPED.search(message) if "kipping" in message or "overflow" in message else None
     if skipped is not None:
-        scale = skipped["scale"] or skipped["set"] or skipped["apex"]
-        content.skipped = {"overflow": 1.0, **({"loss_scale": float(scale)} if scale else {})}
+        scale = parse_number(skipped["scale"] or skipped["set"] or skipped["apex"] or "")
+        content.skipped = {"overflow": 1.0, **({} if scale is None else {"loss_scale": scale})}
     elif (bar is None or message.strip()) and MAY_HOLD_NUMBER.search(content.text) and not _END_OF_BAR.match(line):
         content.plain = parse_line(content.text, evaluation=evaluation)
     return content
