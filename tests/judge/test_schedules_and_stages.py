@@ -65,6 +65,26 @@ def test_a_rate_of_zero_in_all_records_is_a_fault_of_the_schedule_unless_the_los
     assert answer.hypotheses[0].cause != "lr_too_low"
 
 
+@pytest.mark.parametrize("settings", [
+    {"max_iters": 200, "SOLVER/STEPS": [140, 180]}, {"epochs": 20, "lr_scheduler/milestones": [14, 18]},
+    {"max_iters": 200, "lr_config": {"policy": "step", "step": [140, 180]}},
+])  # fmt: skip
+@pytest.mark.parametrize(("first", "is_early"), [(20, True), (140, False)])
+def test_a_rate_that_falls_long_before_its_milestones_has_a_schedule_that_steps_too_often(
+    settings: dict[str, Any], first: int, is_early: bool
+) -> None:
+    second = first + first * 2 // 7
+    columns = {
+        "loss": lambda step: 0.8 + 1.2 * 0.97 ** min(step, first) + 1e-3 * float(NOISE[step]),
+        "lr": lambda step: 0.02 if step < first else 0.002 if step < second else 0.0002,
+        "epoch": lambda step: step / 10,
+    }
+    answer = diagnosed(columns, **settings)
+    text = facts(answer).get("rate_falls_before_milestones", "")
+    assert ("about 7 times later" in text) is is_early
+    assert (answer.hypotheses[0].cause == "lr_schedule_bug") is is_early
+
+
 def of_stages(step: int, jump: float, stays: float = 0.0) -> float:
     """Return a loss that is learnt twice: anew from step 101 on, where it jumps."""
     first = 0.03 + 2 * math.exp(-step / 20)

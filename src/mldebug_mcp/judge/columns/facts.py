@@ -24,7 +24,8 @@ _KINDS: tuple[Callable[[Run], Iterator[DerivedFact]], ...] = (
     trained.nothing_trained, trained.lost_where_negative, trained.steps_of_one_length, trained.weights_stand_still,
     trained.part_stands_still, trained.scores_stand_still,
     guesses.prompts_count_unmeant, guesses.data_floor, trained.subtracted,
-    schedules.rate_at_floor_at_once, schedules.rate_zero_throughout, schedules.stages_explain_jumps,
+    schedules.rate_at_floor_at_once, schedules.rate_zero_throughout, schedules.rate_falls_before_milestones,
+    schedules.stages_explain_jumps,
     policies.success_falls, policies.pairs_contradict, policies.cut_ones_earn, policies.falls_at_intervals,
     evaluation.known_but_not_written, course.norm_runs_away, course.cycles_end_lower, course.few_rows_learn,
     course.around_resumes, guesses.untrained, guesses.above_checkpoint, guesses.far_beyond_guess,
@@ -74,6 +75,7 @@ _SUGGESTS: Mapping[str, Mapping[str, float]] = {
     "cycles_end_lower": {"overfitting": -3.0, "lr_too_high": -3.0, "insufficient_warmup": -3.0},
     "set_cycles_end_lower": {SOUND: 3.0, "overfitting": -3.0, "lr_too_high": -3.0, "insufficient_warmup": -3.0},
     "rate_at_floor_at_once": {"lr_schedule_bug": 9.0, "lr_too_low": -2.0, SOUND: -2.0},
+    "rate_falls_before_milestones": {"lr_schedule_bug": 9.0, SOUND: -2.0},
     "rate_zero_throughout": {"lr_schedule_bug": 4.0, "params_not_training": 2.0, "lr_too_low": -6.0},
     "stages_explain_jumps": {
         SOUND: 3.0,
@@ -181,9 +183,9 @@ learn steadily are in three healthy runs and in one whose rate is too high. Step
 hacks its reward by length. No other of 2,178 runs has these five. None of them has a norm that runs away before the
 loss, or a loss that is lost where a column is negative. Nor has one texts that are never right with tokens that are
 known. None of these has a start above its checkpoint, or evaluations of few rows at once. Those bits are by the
-arithmetic. So are those of a rate that is at its floor at once, of scores that stand still, and of hits by chance.
-So are those of stages and of a loss that rises with the order. Those of a rate of 0 throughout and of a share outside
-of 0 to 100 % are by hand, too."""
+arithmetic. So are those of a rate at its floor at once or falling too early, of scores that stand still, and of hits by
+chance. So are those of stages and of a loss that rises with the order. Those of a rate of 0 throughout and of a share
+outside of 0 to 100 % are by hand, too."""
 _STATED_BY: Mapping[str, Sequence[str]] = {
     "loss_multiple": ("loss_scale_suspicious",),
     "rate_at_floor_at_once": ("lr_decays_early", "lr_schedule_short"),

@@ -12,7 +12,7 @@ from mldebug_mcp.checks.learning_rate import Shape, rate_of, shape_of
 from mldebug_mcp.checks.run.schedule import LEARNT
 from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.lazy import regex
-from mldebug_mcp.core.text import figure
+from mldebug_mcp.core.text import figure, ratio
 from mldebug_mcp.judge.columns.run_columns import (
     LEAST_PAIRS,
     MIN_RECORDS_FOR_LEVEL,
@@ -103,6 +103,53 @@ def rate_zero_throughout(run: Run) -> Iterator[DerivedFact]:
         values={"records": float(len(rate))},
         steps=[float(rate.step[0])],
     )
+
+
+# A learning rate that falls elsewhere than at the milestones of the settings.
+
+
+FALLS_TO = 0.7
+"""Times its last value up to which a rate has fallen at once. Chosen: the usual factors are 0.1 to 0.5."""
+TOO_EARLY = 0.6
+"""Share of its milestone before which a rate falls too early. Chosen: counts of warm-up steps move it less."""
+
+
+def rate_falls_before_milestones(run: Run) -> Iterator[DerivedFact]:
+    """Yield that the rate falls long before the milestones that settings give, each by about the same factor."""
+    rate, plan, milestones = rate_of(run), plan_of(run), run.settings.numbers("lr_milestones")
+    if rate is None or plan is None or run.resumes or not milestones or rate.step[-1] <= 0:
+        return
+    planned = next((known for known in _planned(run, plan.planned) if milestones[-1] < known), None)
+    falls = np.flatnonzero(rate.value[1:] <= FALLS_TO * rate.value[:-1]) + 1
+    rises = np.any(np.diff(rate.value)[int(np.argmax(rate.value)) :] > 0)
+    if planned is None or len(falls) != len(milestones) or rises:
+        return
+    steps = rate.step[falls]
+    expected = np.array(milestones) / planned / (plan.reached / plan.planned) * float(rate.step[-1])
+    if np.any(steps > TOO_EARLY * expected):
+        return
+    times = ratio(float(expected[0] / steps[0]))
+    yield DerivedFact.model_construct(
+        fact="rate_falls_before_milestones",
+        text=(
+            f"{named(rate)} falls at {run.place(float(steps[0]))}{_and_more(steps)}. The settings have it fall at "
+            f"{' and '.join(map(figure, milestones))} of {figure(planned)}: about {times} times later. "
+            "A scheduler that steps more often than its milestones count arrives early."
+        ),
+        values={"first": float(steps[0]), "expected": float(expected[0]), "planned": planned},
+        steps=[float(steps[0])],
+    )
+
+
+def _and_more(steps: Floats) -> str:
+    return f" and at {', '.join(map(figure, steps[1:].tolist()))}" if len(steps) > 1 else ""
+
+
+def _planned(run: Run, planned: float) -> Iterator[float]:
+    """Yield how many epochs, and then how many steps, are planned."""
+    for known in (run.setting("num_train_epochs"), run.setting("max_steps"), planned):
+        if known:
+            yield known
 
 
 # A task that gets harder by stages: the loss jumps where one begins.

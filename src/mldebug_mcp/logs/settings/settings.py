@@ -489,9 +489,17 @@ def _typed(match: Match, value: Value) -> dict[str, Value] | None:
     return {match.name: value} if kind == ANY or is_text else None
 
 
+PLAIN_WORDS = 2
+"""Words from which on a key says of which steps it is a count: `max_steps`, and not `STEPS`."""
+_COUNTS_OF_STEPS = frozenset({"max_steps", "n_steps"})
+"""Where several numbers stand for one of these, they are the steps at which the learning rate falls."""
+
+
 def _typed_number(match: Match, numbers: tuple[int | float, ...]) -> dict[str, Value] | None:
     name = match.name
     if len(numbers) != 1:
+        is_count = name in _COUNTS_OF_STEPS and match.words < PLAIN_WORDS
+        name = "lr_milestones" if is_count or name == "lr_decay_steps" else name
         return {name: numbers} if numbers else None
     (number,) = numbers
     if name == "train_rows" and (number < 2 or number % 1):
