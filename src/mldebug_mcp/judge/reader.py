@@ -27,7 +27,7 @@ from mldebug_mcp.models import Diagnosis, Hypothesis, State
 from mldebug_mcp.models.base import NO_FAULTS, RankedCause
 from mldebug_mcp.models.diagnosis import JUDGING_RULES, QuantityFact, ReaderOpinion
 from mldebug_mcp.models.script import ScriptFinding
-from mldebug_mcp.script.places import places_of
+from mldebug_mcp.script.faults import places_of
 from mldebug_mcp.script.roles import Roles
 
 Reader = Callable[[str], str]
