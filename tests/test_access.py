@@ -454,7 +454,7 @@ KNOWN = {
     ("judge/reader_command.py", "read_text"), ("judge/reader_command.py", "glob"),  # replies that it kept itself
     ("batch/formats/sample_shards.py", "open"),  # of an archive that `open_input` opened
     ("script/faults.py", "open"),  # our own file
-    ("core/writing.py", "open"),  # of the record that a command of the user's writes
+    ("core/paths.py", "open"),  # of the record that a command of the user's writes
     ("judge/runs.py", "is_file"), ("judge/runs.py", "read_bytes"),  # our own file; no tool names one
 }  # fmt: skip
 

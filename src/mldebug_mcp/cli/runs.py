@@ -764,7 +764,7 @@ def kept_input() -> Iterator[Path]:
     Raises:
         InputError: more comes than `MAX_BYTES`, or what is done inside refuses it; the message calls it what it is.
     """
-    from mldebug_mcp.core.writing import temporary_folder
+    from mldebug_mcp.core.paths import temporary_folder
 
     with temporary_folder("mldebug-input-") as folder:
         path = Path(folder) / STANDARD_INPUT

@@ -17,7 +17,7 @@ from mldebug_mcp.batch import IGNORE, Batch, Sequences, read_batches
 from mldebug_mcp.batch.sequences import Ragged
 from mldebug_mcp.checks import probe_effects
 from mldebug_mcp.checks.check import answer_all
-from mldebug_mcp.checks.probe.measures import (
+from mldebug_mcp.checks.probe import (
     FEW_STEPS,
     is_random,
     lacks_time,

@@ -16,8 +16,8 @@ from mldebug_mcp.checks.results import result_of
 from mldebug_mcp.core.access import require
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.lazy import dataclass
+from mldebug_mcp.core.paths import append_line
 from mldebug_mcp.core.text import figure, shorten
-from mldebug_mcp.core.writing import append_line
 from mldebug_mcp.judge.diagnosis import gather
 from mldebug_mcp.judge.hypotheses import judge_causes
 from mldebug_mcp.judge.next_steps import Outcome, evidence_from_checks, require_known

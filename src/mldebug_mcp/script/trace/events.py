@@ -6,8 +6,7 @@ import ast
 from dataclasses import dataclass, field
 from typing import Literal
 
-from mldebug_mcp.script.terms import Terms
-from mldebug_mcp.script.values import Loops, Object, Value
+from mldebug_mcp.script.values import Loops, Object, Terms, Value
 
 Action = Literal[
     "make", "forward", "backward", "step", "schedule", "clear", "clip", "train", "eval", "write", "load", "freeze",
