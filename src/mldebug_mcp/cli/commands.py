@@ -93,7 +93,7 @@ def reader_from(options: argparse.Namespace) -> Reader | None:
     if not options.reader:
         return None
     from mldebug_mcp.core.paths import cache_folder
-    from mldebug_mcp.judge.reader_command import reader_of
+    from mldebug_mcp.judge.reader import reader_of
 
     folder = None
     if not getattr(options, "no_cache", False):

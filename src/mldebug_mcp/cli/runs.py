@@ -246,7 +246,7 @@ def do_read(options: argparse.Namespace) -> int:
 
 
 def _read_coverage(options: argparse.Namespace) -> int:
-    from mldebug_mcp.judge.coverage import read_coverage
+    from mldebug_mcp.judge.read_metric import read_coverage
 
     if options.path == "-":
         raise InputError("--coverage looks at a file; name it instead of -")

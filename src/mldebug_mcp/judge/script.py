@@ -142,7 +142,7 @@ def _that_train(scripts: Sequence[Roles]) -> list[Roles]:
 def _reader(reader: Reader | str | None) -> Reader | None:
     if not isinstance(reader, str):
         return reader
-    from mldebug_mcp.judge.reader_command import reader_of
+    from mldebug_mcp.judge.reader import reader_of
 
     return reader_of(reader) if reader.strip() else None
 

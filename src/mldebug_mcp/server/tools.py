@@ -16,11 +16,11 @@ from mldebug_mcp.models import (
     SearchResult,
     Update,
 )
-from mldebug_mcp.models.batch import RowsAt
+from mldebug_mcp.models.data import RowsAt
 from mldebug_mcp.models.runs import Contest, Runs
 from mldebug_mcp.models.script import ScriptReport
 from mldebug_mcp.server.data_tools import check_memory, estimate_memory, probe_overfit
-from mldebug_mcp.server.reply import Detail, reply
+from mldebug_mcp.server.messages import Detail, reply
 
 SEPARATOR = "="
 
