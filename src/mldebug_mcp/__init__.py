@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from mldebug_mcp.judge.batch import inspect_batch
     from mldebug_mcp.judge.checkpoints import choose_checkpoint
     from mldebug_mcp.judge.diagnosis import update_diagnosis
-    from mldebug_mcp.judge.explain import explain
     from mldebug_mcp.judge.explain_error import explain_error
     from mldebug_mcp.judge.group_comparison import compare_runs
     from mldebug_mcp.judge.memory import check_memory
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from mldebug_mcp.judge.rows import rows_at
     from mldebug_mcp.judge.runs import diagnose_runs
     from mldebug_mcp.judge.script import inspect_script
-    from mldebug_mcp.judge.search import search_folklore
+    from mldebug_mcp.judge.search import explain, search_folklore
     from mldebug_mcp.judge.watch import watch_run
     from mldebug_mcp.logs import Run, Series
     from mldebug_mcp.memory.estimate import estimate_memory
@@ -135,7 +134,7 @@ if not TYPE_CHECKING:  # a type checker would take every name for one that is th
             "RowsAt": "models.data",
             "Contest": "models.runs",
             "Runs": "models.runs",
-            "explain": "judge.explain",
+            "explain": "judge.search",
             "explain_error": "judge.explain_error",
             "check_memory": "judge.memory",
             "estimate_memory": "memory.estimate",

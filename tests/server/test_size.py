@@ -15,7 +15,7 @@ from mcp import Client
 from mcp_types import CallToolResult
 
 from mldebug_mcp.checks import symptoms
-from mldebug_mcp.judge.explain import explain
+from mldebug_mcp.judge.search import explain
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.knowledge.errors import known_errors
 from mldebug_mcp.models import (

@@ -57,7 +57,7 @@ def do_search(options: argparse.Namespace) -> int:
 
 def do_explain(options: argparse.Namespace) -> int:
     """Explain an id."""
-    from mldebug_mcp.judge.explain import explain
+    from mldebug_mcp.judge.search import explain
 
     answer = explain(options.id)
     if options.json:

@@ -318,7 +318,7 @@ def explain(
     Use it to say what a symptom such as loss_spike_single, a cause such as lr_too_high, a menu or an error mean; what
     goes wrong, the fix, the full quote and source behind an id.
     """
-    from mldebug_mcp.judge.explain import explain as look_up
+    from mldebug_mcp.judge.search import explain as look_up
     from mldebug_mcp.report.concise import concise_explanation
 
     return reply(look_up(id), detail, concise_explanation)

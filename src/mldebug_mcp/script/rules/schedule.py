@@ -13,7 +13,7 @@ from mldebug_mcp.script.facts import ACCUMULATED, COUNTS, ROWS_OF_BATCH, Facts
 from mldebug_mcp.script.faults import Fault, fault
 from mldebug_mcp.script.library import LOADER
 from mldebug_mcp.script.roles import Roles
-from mldebug_mcp.script.trace.events import Event
+from mldebug_mcp.script.trace import Event
 from mldebug_mcp.script.values import Constant, Object, facts_of, objects_in
 
 FEWEST_BATCHES = 100

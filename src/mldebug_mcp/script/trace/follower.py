@@ -26,8 +26,8 @@ from mldebug_mcp.script.facts import (
     without_role,
 )
 from mldebug_mcp.script.facts import combined as combined_facts
+from mldebug_mcp.script.trace import Trace
 from mldebug_mcp.script.trace.calls import Calls
-from mldebug_mcp.script.trace.events import Trace
 from mldebug_mcp.script.trace.names import MAX_ITEMS, MAX_STATEMENTS, ROUNDS, ExhaustedError, Frame
 from mldebug_mcp.script.values import (
     DATA,
