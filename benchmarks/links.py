@@ -14,7 +14,7 @@ import argparse
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from mldebug_mcp.judge.calibration import fitted
+from mldebug_mcp.judge.hypotheses import fitted
 from mldebug_mcp.knowledge import catalogue
 
 

@@ -437,7 +437,7 @@ OWN_FILES = (
     "core/access.py", "core/paths.py", "core/preferences.py",
     "capture.py", "clients/", "cli/", "knowledge/", "server/", "report/",
     "recorder/", "probe/worker/", "probe/host.py",
-    "probe/supervisor.py", "judge/calibration.py", "core/limits.py", "core/sandbox/",
+    "probe/supervisor.py", "judge/hypotheses.py", "core/limits.py", "core/sandbox/",
 )  # fmt: skip
 """They open files of the package, of the user's own writing, of the system, or made by themselves."""
 KNOWN = {
@@ -451,10 +451,10 @@ KNOWN = {
     ("probe/host.py", "is_dir"), ("probe/host.py", "is_file"),  # of interpreters, which may lie outside
     ("logs/names/lexicon.py", "read_text"),  # our own file
     ("judge/runs.py", "scandir"), ("judge/runs.py", "is_dir"),  # of our own code, to know when it changes
-    ("judge/reader_command.py", "read_text"), ("judge/reader_command.py", "glob"),  # replies that it kept itself
+    ("judge/reader.py", "read_text"), ("judge/reader.py", "glob"),  # replies that it kept itself
     ("batch/formats/sample_shards.py", "open"),  # of an archive that `open_input` opened
     ("script/faults.py", "open"),  # our own file
-    ("core/writing.py", "open"),  # of the record that a command of the user's writes
+    ("core/paths.py", "open"),  # of the record that a command of the user's writes
     ("judge/runs.py", "is_file"), ("judge/runs.py", "read_bytes"),  # our own file; no tool names one
 }  # fmt: skip
 

@@ -21,7 +21,7 @@ from benchmarks.faults.trust import Weighed, fit_trust
 from benchmarks.faults.young import judge_young
 
 from mldebug_mcp.checks import symptoms
-from mldebug_mcp.judge.calibration import Fitted, fitted
+from mldebug_mcp.judge.hypotheses import Fitted, fitted
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.knowledge.catalogue import counts, read_links
 from mldebug_mcp.models import State

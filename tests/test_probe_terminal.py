@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from mldebug_mcp.models.probe import ProbeResult
+from mldebug_mcp.models.data import ProbeResult
 from mldebug_mcp.report.console import console_for
 from mldebug_mcp.report.data_terminal import print_probe
 

@@ -8,8 +8,8 @@ import pytest
 from mldebug_mcp.cli import main
 from mldebug_mcp.core.errors import InputError, UnknownIdError
 from mldebug_mcp.core.text import did_you_mean, nearest
-from mldebug_mcp.judge.explain import explain
 from mldebug_mcp.judge.read_metric import read_metric
+from mldebug_mcp.judge.search import explain
 from mldebug_mcp.memory.estimate import estimate_memory
 
 

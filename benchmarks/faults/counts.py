@@ -1,4 +1,4 @@
-"""What labelled runs showed, counted and written: see `mldebug_mcp.judge.calibration`."""
+"""What labelled runs showed, counted and written: see `mldebug_mcp.judge.hypotheses`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mldebug_mcp.judge.calibration import Counts
+from mldebug_mcp.judge.hypotheses import Counts
 from mldebug_mcp.knowledge import Cause
 from mldebug_mcp.knowledge.catalogue import COLUMNS_OF_LINKS, FOLDER, LINKS, Link
 from mldebug_mcp.models import State

@@ -25,17 +25,18 @@ from benchmarks.faults.likeness import write as write_likeness
 from benchmarks.faults.report import Judged
 from benchmarks.faults.trust import Weighed, fit_trust, weighed
 from mldebug_mcp.checks import symptoms
-from mldebug_mcp.judge.calibration import (
+from mldebug_mcp.judge.hypotheses import (
     ABOUT,
     FITTED_FILE,
-    LEAST_SHOWN,
     LIKENESS_FILE,
+    MIN_RUNS_SHOWN,
     Fitted,
     Likeness,
     Powers,
+    backgrounds,
+    candidates,
     has_a_course,
 )
-from mldebug_mcp.judge.hypotheses import backgrounds, candidates
 from mldebug_mcp.judge.ranking import Candidate, CauseEvidence, Ranked, not_too_sure, rank, weigh
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.knowledge.catalogue import FOLDER, read_links
@@ -199,7 +200,7 @@ def _counted(ones: Sequence[Judged]) -> Fitted:
     loops = ", ".join(sorted({one.loops for one in ones} - {""}))
     links = {cause: {effect.symptom for effect in catalogue().causes[cause].effects} for cause in causes}
     listed = {
-        cause: {one: pair for one, pair in sorted(seen.items()) if one in links[cause] or pair[0] >= LEAST_SHOWN}
+        cause: {one: pair for one, pair in sorted(seen.items()) if one in links[cause] or pair[0] >= MIN_RUNS_SHOWN}
         for cause, seen in sorted(causes.items())
     }
     return Fitted(

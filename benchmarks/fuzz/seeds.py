@@ -212,7 +212,7 @@ def _event_records(data: bytes) -> Iterator[bytes]:
 
 def event_file(payload: bytes) -> bytes:
     """Return a TensorBoard file with right checksums, so that damage reaches what stands in the records."""
-    from mldebug_mcp.core.crc32c import masked_crc32c_of
+    from mldebug_mcp.core.protobuf import masked_crc32c_of
 
     made, at = [], 0
     while at + 4 <= len(payload):

@@ -203,8 +203,7 @@ def looked_at(folder: Path) -> Parse:
 def asked(folder: Path) -> Parse:
     """Search, and the explanation of an id that nobody gave."""
     from mldebug_mcp.core.errors import MLDebugError
-    from mldebug_mcp.judge.explain import explain
-    from mldebug_mcp.judge.search import search_folklore
+    from mldebug_mcp.judge.search import explain, search_folklore
 
     del folder
 

@@ -19,7 +19,7 @@ from benchmarks.gpu.totals import Totals
 from benchmarks.gpu.workload import Workload
 from benchmarks.memory.measured import PROGRAMS, work
 from mldebug_mcp.judge.memory import check_memory
-from mldebug_mcp.models.memory import MemoryReport
+from mldebug_mcp.models.data import MemoryReport
 
 PART = "snapshots"
 ROOT = Path(__file__).parents[2]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mldebug_mcp.core.crc32c import masked_crc32c_of
+from mldebug_mcp.core.protobuf import masked_crc32c_of
 from mldebug_mcp.logs.columns import Floats
 
 SEED = 0

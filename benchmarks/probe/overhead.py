@@ -11,7 +11,7 @@ from tests.probe import pipelines
 
 from mldebug_mcp.probe.worker.subject import Subject
 from mldebug_mcp.probe.worker.training import Plan, make_optimizer, train
-from mldebug_mcp.probe.worker.tree import to_device
+from mldebug_mcp.probe.worker.subject import to_device
 
 STEPS, ROUNDS = 100, 7
 SUBJECTS = ("healthy_classifier", "healthy_language_model")

@@ -14,19 +14,17 @@ if TYPE_CHECKING:
     from mldebug_mcp.core.errors import CatalogueError, InputError, MissingExtraError, MLDebugError, UnknownIdError
     from mldebug_mcp.judge.batch import inspect_batch
     from mldebug_mcp.judge.checkpoints import choose_checkpoint
-    from mldebug_mcp.judge.coverage import read_coverage
     from mldebug_mcp.judge.diagnosis import update_diagnosis
-    from mldebug_mcp.judge.explain import explain
     from mldebug_mcp.judge.explain_error import explain_error
     from mldebug_mcp.judge.group_comparison import compare_runs
     from mldebug_mcp.judge.memory import check_memory
     from mldebug_mcp.judge.probe import probe_overfit
-    from mldebug_mcp.judge.read_metric import read_metric
+    from mldebug_mcp.judge.read_metric import read_coverage, read_metric
     from mldebug_mcp.judge.record import read_record, record_check
     from mldebug_mcp.judge.rows import rows_at
     from mldebug_mcp.judge.runs import diagnose_runs
     from mldebug_mcp.judge.script import inspect_script
-    from mldebug_mcp.judge.search import search_folklore
+    from mldebug_mcp.judge.search import explain, search_folklore
     from mldebug_mcp.judge.watch import watch_run
     from mldebug_mcp.logs import Run, Series
     from mldebug_mcp.memory.estimate import estimate_memory
@@ -44,9 +42,8 @@ if TYPE_CHECKING:
         State,
         Update,
     )
-    from mldebug_mcp.models.batch import RowsAt
+    from mldebug_mcp.models.data import MemoryEstimate, MemoryReport, RowsAt
     from mldebug_mcp.models.diagnosis import CheckpointChoice, Record
-    from mldebug_mcp.models.memory import MemoryEstimate, MemoryReport
     from mldebug_mcp.models.runs import Contest, Coverage, News, Runs
     from mldebug_mcp.models.script import ScriptReport
 
@@ -134,19 +131,19 @@ if not TYPE_CHECKING:  # a type checker would take every name for one that is th
             "compare_runs": "judge.group_comparison",
             "diagnose_runs": "judge.runs",
             "rows_at": "judge.rows",
-            "RowsAt": "models.batch",
+            "RowsAt": "models.data",
             "Contest": "models.runs",
             "Runs": "models.runs",
-            "explain": "judge.explain",
+            "explain": "judge.search",
             "explain_error": "judge.explain_error",
             "check_memory": "judge.memory",
             "estimate_memory": "memory.estimate",
-            "MemoryEstimate": "models.memory",
-            "MemoryReport": "models.memory",
+            "MemoryEstimate": "models.data",
+            "MemoryReport": "models.data",
             "News": "models.runs",
             "update_diagnosis": "judge.diagnosis",
             "watch_run": "judge.watch",
-            "read_coverage": "judge.coverage",
+            "read_coverage": "judge.read_metric",
             "Coverage": "models.runs",
             "read_metric": "judge.read_metric",
             "search_folklore": "judge.search",

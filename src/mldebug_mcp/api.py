@@ -18,8 +18,7 @@ from mldebug_mcp.core.lazy import replace
 from mldebug_mcp.core.paths import expanded
 from mldebug_mcp.judge.diagnosis import diagnose, inspected
 from mldebug_mcp.judge.next_steps import Outcome
-from mldebug_mcp.judge.reader import Reader, with_reader
-from mldebug_mcp.judge.reader_command import reader_of
+from mldebug_mcp.judge.reader import Reader, reader_of, with_reader
 from mldebug_mcp.logs import Run
 from mldebug_mcp.logs.in_memory import Data, run_of_data
 from mldebug_mcp.logs.kinds import concluded

@@ -10,7 +10,7 @@ import pytest
 
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.judge.batch import inspect_batch
-from mldebug_mcp.models.batch import BatchInspection
+from mldebug_mcp.models.data import BatchInspection
 from mldebug_mcp.report.pages import page
 
 Box = list[float]

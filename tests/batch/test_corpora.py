@@ -12,7 +12,7 @@ import pytest
 from tests.batch.test_pretraining_corpora import write_datatrove, write_megatron
 
 from mldebug_mcp.judge import inspect_batch
-from mldebug_mcp.models.batch import BatchInspection
+from mldebug_mcp.models.data import BatchInspection
 from mldebug_mcp.report.pages import page
 
 Document = npt.NDArray[np.int64]

@@ -22,8 +22,8 @@ from trl import pack_dataset
 
 from mldebug_mcp.batch import read_batches
 from mldebug_mcp.cli import main
-from mldebug_mcp.core.crc32c import masked_crc32c_of
 from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.core.protobuf import masked_crc32c_of
 from mldebug_mcp.judge import inspect_batch
 from mldebug_mcp.server import make_server
 

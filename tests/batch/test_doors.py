@@ -17,8 +17,8 @@ from mldebug_mcp.checks import symptoms
 from mldebug_mcp.cli import main
 from mldebug_mcp.core.limits import listening
 from mldebug_mcp.judge import inspect_batch
-from mldebug_mcp.judge.explain import explain
 from mldebug_mcp.judge.next_steps import possible_call
+from mldebug_mcp.judge.search import explain
 from mldebug_mcp.report.concise import concise_inspection
 from mldebug_mcp.report.data_terminal import TOKEN_STYLES, coloured, print_inspection
 from mldebug_mcp.server import make_server

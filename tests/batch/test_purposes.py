@@ -10,7 +10,7 @@ from tests.batch.kit import Maker, tokenizer_of
 
 from mldebug_mcp.capture import save_batch
 from mldebug_mcp.judge.batch import inspect_batch
-from mldebug_mcp.models.batch import BatchInspection
+from mldebug_mcp.models.data import BatchInspection
 
 
 def written(path: Path, rows: list[object], family: str | None = None) -> BatchInspection:

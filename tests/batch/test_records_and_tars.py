@@ -11,8 +11,8 @@ import pytest
 from tests.batch.test_corpus_formats import example, field, npy, varint, write_tar, write_tfrecord
 
 from mldebug_mcp.batch.read import read_batches
-from mldebug_mcp.core.crc32c import masked_crc32c_of
 from mldebug_mcp.core.errors import InputError
+from mldebug_mcp.core.protobuf import masked_crc32c_of
 from mldebug_mcp.judge.batch import inspect_batch
 
 

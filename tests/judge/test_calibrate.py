@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mldebug_mcp.checks import symptoms
-from mldebug_mcp.judge.calibration import Fitted, fitted, moved
-from mldebug_mcp.judge.hypotheses import backgrounds, candidates
+from mldebug_mcp.judge.hypotheses import Fitted, backgrounds, candidates, fitted, moved
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.models import State
 

@@ -10,8 +10,8 @@ import pytest
 from benchmarks.faults.likeness import Numbered, fit_likeness, write
 
 from mldebug_mcp import diagnose_run
-from mldebug_mcp.judge import calibration
-from mldebug_mcp.judge.calibration import Likeness, between, evidence_by_model
+from mldebug_mcp.judge import hypotheses
+from mldebug_mcp.judge.hypotheses import Likeness, between, evidence_by_model
 
 CHANCE = np.random.default_rng(3)
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -72,12 +72,12 @@ def test_what_is_written_tells_the_same_when_read(
     model: Likeness, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(model, tmp_path / "likeness.npz")
-    monkeypatch.setattr(calibration, "LIKENESS_FILE", tmp_path / "likeness.npz")
-    calibration.shipped.cache_clear()
+    monkeypatch.setattr(hypotheses, "LIKENESS_FILE", tmp_path / "likeness.npz")
+    hypotheses.shipped.cache_clear()
     try:
-        again = calibration.shipped()
+        again = hypotheses.shipped()
     finally:
-        calibration.shipped.cache_clear()
+        hypotheses.shipped.cache_clear()
     assert bits(again, RISEN) == pytest.approx(bits(model, RISEN), abs=0.1)
 
 

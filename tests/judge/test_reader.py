@@ -22,7 +22,7 @@ import mldebug_mcp
 from mldebug_mcp import diagnose_run
 from mldebug_mcp.cli import main
 from mldebug_mcp.core.errors import InputError
-from mldebug_mcp.judge import reader_command
+from mldebug_mcp.judge import reader as reader_module
 from mldebug_mcp.judge.reader import facts_of, pooled, prompt_for
 from mldebug_mcp.judge.runs import diagnose_runs
 from mldebug_mcp.judge.watch import Watch
@@ -360,7 +360,7 @@ def test_a_command_that_hangs_is_ended_with_what_it_started(tmp_path: Path) -> N
     )
     for time_limit in (5.0, 30.0, PATIENCE):  # what a busy machine needs to start the child
         with pytest.raises(InputError, match="gave no reply in"):
-            reader_command.run(shlex.split(script(tmp_path, body)), "prompt", time_limit)
+            reader_module.run(shlex.split(script(tmp_path, body)), "prompt", time_limit)
         if child.exists() and child.read_text():
             break
     pid = int(child.read_text())

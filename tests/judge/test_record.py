@@ -15,7 +15,7 @@ import pytest
 
 from mldebug_mcp import InputError, diagnose_run, diagnose_runs, read_record, record_check, update_diagnosis
 from mldebug_mcp.cli import main
-from mldebug_mcp.core.writing import append_line
+from mldebug_mcp.core.paths import append_line
 from mldebug_mcp.report.diagnosis_html import diagnosis_html
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

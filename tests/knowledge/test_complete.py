@@ -9,8 +9,8 @@ from benchmarks.faults.counts import fingerprint
 
 from mldebug_mcp.checks import symptoms
 from mldebug_mcp.checks.check import Subject
-from mldebug_mcp.judge.calibration import fitted
 from mldebug_mcp.judge.evidence import SETTLED
+from mldebug_mcp.judge.hypotheses import fitted
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.knowledge.catalogue import Cause, cause_names
 from mldebug_mcp.knowledge.search_index import asked, learnt

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mldebug_mcp.core.crc32c import masked_crc32c_of
+from mldebug_mcp.core.protobuf import masked_crc32c_of
 from mldebug_mcp.logs import read_run
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mldebug_mcp.judge.memory import check_memory
-from mldebug_mcp.models.memory import CategoryBytes, MemoryReport
+from mldebug_mcp.models.data import CategoryBytes, MemoryReport
 from tests.memory import scenarios
 from tests.memory.allocator import MIB, Allocator, Frame, OutOfMemory
 from tests.memory.conftest import Save

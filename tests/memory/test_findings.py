@@ -8,7 +8,7 @@ import pytest
 
 from mldebug_mcp.checks import symptoms
 from mldebug_mcp.judge.memory import check_memory
-from mldebug_mcp.models.memory import MemoryReport
+from mldebug_mcp.models.data import MemoryReport
 from tests.memory import scenarios
 from tests.memory.allocator import MIB, Allocator, OutOfMemory
 from tests.memory.conftest import Save

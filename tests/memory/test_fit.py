@@ -9,7 +9,7 @@ import pytest
 from mldebug_mcp.cli import main
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.memory.estimate import CAPACITY, estimate_memory, gpu_of
-from mldebug_mcp.models.memory import MemoryFit
+from mldebug_mcp.models.data import MemoryFit
 from tests.memory.test_estimate import LLAMA_8B
 
 GIB = 1024**3

@@ -15,7 +15,7 @@ import pytest
 
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.judge.memory import check_memory
-from mldebug_mcp.models.memory import MemoryReport
+from mldebug_mcp.models.data import MemoryReport
 from tests.memory import scenarios
 from tests.memory.conftest import Save
 

@@ -8,8 +8,8 @@ import pytest
 
 from mldebug_mcp.cli import main
 from mldebug_mcp.core.errors import InputError, UnknownIdError
-from mldebug_mcp.judge.explain import explain
 from mldebug_mcp.judge.memory import check_memory, report
+from mldebug_mcp.judge.search import explain
 from mldebug_mcp.memory.read import read_memory
 from mldebug_mcp.memory.snapshot import timeline_of
 from mldebug_mcp.report.concise import concise_memory

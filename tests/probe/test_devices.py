@@ -8,7 +8,7 @@ pytest.importorskip("torch")
 
 import torch
 
-from mldebug_mcp.probe.worker.tree import to_device
+from mldebug_mcp.probe.worker.subject import to_device
 
 from . import pipelines
 

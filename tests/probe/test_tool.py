@@ -19,7 +19,7 @@ from tests.conftest import PATIENCE
 pytest.importorskip("torch")
 
 from mldebug_mcp.models import ProbeResult
-from mldebug_mcp.models.probe import CurvePoint
+from mldebug_mcp.models.data import CurvePoint
 from mldebug_mcp.probe import host
 from mldebug_mcp.server import make_server
 from mldebug_mcp.server.data_tools import picture_of

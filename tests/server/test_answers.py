@@ -15,7 +15,7 @@ from mcp import Client
 
 from mldebug_mcp.judge import diagnose_run
 from mldebug_mcp.report.diagnosis_concise import BRIEF
-from mldebug_mcp.server.reply import FULL_LIMIT, LIMIT
+from mldebug_mcp.server.messages import FULL_LIMIT, LIMIT
 from mldebug_mcp.server.tools import TOOLS
 from tests.memory import scenarios
 

@@ -181,7 +181,7 @@ def test_text_that_is_legitimate_stays() -> None:
 
 
 def test_no_model_and_no_copy_of_one_keeps_what_it_was_given_unseen() -> None:
-    from mldebug_mcp.models.batch import BatchSummary, RowView
+    from mldebug_mcp.models.data import BatchSummary, RowView
 
     row = RowView(row=0, side=LONG, tokens=1, text=LONG * 4)
     assert_safe(row.model_dump(mode="json"))

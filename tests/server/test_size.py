@@ -15,7 +15,7 @@ from mcp import Client
 from mcp_types import CallToolResult
 
 from mldebug_mcp.checks import symptoms
-from mldebug_mcp.judge.explain import explain
+from mldebug_mcp.judge.search import explain
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.knowledge.errors import known_errors
 from mldebug_mcp.models import (
@@ -34,7 +34,7 @@ from mldebug_mcp.models import (
 from mldebug_mcp.report.concise import concise_explanation, concise_probe
 from mldebug_mcp.report.diagnosis_concise import LIMIT as DIAGNOSIS
 from mldebug_mcp.report.diagnosis_concise import concise
-from mldebug_mcp.server.reply import LIMIT, reply
+from mldebug_mcp.server.messages import LIMIT, reply
 from tests.memory import scenarios
 
 pytestmark = pytest.mark.anyio
@@ -148,7 +148,7 @@ async def test_a_batch_that_fails_every_check_with_endless_texts(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from mldebug_mcp.judge import batch as verb
-    from mldebug_mcp.models.batch import BatchFinding, BatchInspection, BatchSummary, Place, RowView, TemplateView
+    from mldebug_mcp.models.data import BatchFinding, BatchInspection, BatchSummary, Place, RowView, TemplateView
 
     whole = BatchInspection(
         batch=BatchSummary(path="p", formats=["jsonl"], purpose="sft", columns=[LONG] * 300),

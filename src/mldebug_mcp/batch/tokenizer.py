@@ -34,9 +34,8 @@ from mldebug_mcp.batch.templates import Template, template_of
 from mldebug_mcp.core.access import EmptyFileError, entries, is_file, is_folder, read_bytes, require
 from mldebug_mcp.core.errors import InputError, is_failure
 from mldebug_mcp.core.limits import unhurried
-from mldebug_mcp.core.paths import expanded
+from mldebug_mcp.core.paths import expanded, temporary_folder
 from mldebug_mcp.core.text import shorten
-from mldebug_mcp.core.writing import temporary_folder
 
 if TYPE_CHECKING:
     from tokenizers import AddedToken

@@ -90,7 +90,7 @@ def all_known(find: Callable[[Run], list[Series]], run: Run) -> list[Series]:
 
 
 DEFAULT_BACKGROUND = 0.02
-"""How often a healthy run shows a symptom, by default. Chosen: by hand; `judge.calibration` moves it
+"""How often a healthy run shows a symptom, by default. Chosen: by hand; `judge.hypotheses` moves it
 by what healthy runs show."""
 
 

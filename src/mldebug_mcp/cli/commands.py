@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from mldebug_mcp.core.errors import InputError
@@ -93,7 +94,7 @@ def reader_from(options: argparse.Namespace) -> Reader | None:
     if not options.reader:
         return None
     from mldebug_mcp.core.paths import cache_folder
-    from mldebug_mcp.judge.reader_command import reader_of
+    from mldebug_mcp.judge.reader import reader_of
 
     folder = None
     if not getattr(options, "no_cache", False):
@@ -109,9 +110,22 @@ def count(text: str) -> int:
     return int(text)
 
 
-def print_json(answer: Model) -> None:
-    """Print an answer as JSON."""
-    print(answer.to_json(indent=2))
+def print_answer(answer: Model, options: argparse.Namespace, view: str, **shown: object) -> None:
+    """Print an answer as JSON where the options ask for it, else for a person.
+
+    Args:
+        answer: The answer.
+        options: Those of the command.
+        view: What prints it in a terminal, such as "runs_terminal.print_runs" of `report`: loaded only where it prints.
+        shown: What else the view takes.
+    """
+    if options.json:
+        print(answer.to_json(indent=2))
+        return
+    from mldebug_mcp.report.console import console_for
+
+    room, name = view.split(".")
+    getattr(import_module(f"mldebug_mcp.report.{room}"), name)(console_for(), answer, **shown)
 
 
 # What a long command is doing: a line on standard error that goes away before the answer is printed.

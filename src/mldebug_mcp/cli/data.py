@@ -12,7 +12,7 @@ from mldebug_mcp.cli.commands import (
     OncePerName,
     add_json,
     checked,
-    print_json,
+    print_answer,
     shown_progress,
     verb,
 )
@@ -96,13 +96,7 @@ def do_batch(options: argparse.Namespace) -> int:
         from mldebug_mcp.report.pages import write_page
 
         write_page(answer, options.html)
-    if options.json:
-        print_json(answer)
-    else:
-        from mldebug_mcp.report.console import console_for
-        from mldebug_mcp.report.data_terminal import print_inspection
-
-        print_inspection(console_for(), answer)
+    print_answer(answer, options, "data_terminal.print_inspection")
     return FOUND if options.check and any(finding.severity != "info" for finding in answer.findings) else DONE
 
 
@@ -151,8 +145,7 @@ def add_probe(verbs: Commands) -> None:
 def do_probe(options: argparse.Namespace) -> int:
     """Probe whether a batch can be memorised."""
     from mldebug_mcp.judge.probe import is_sound, probe_overfit
-    from mldebug_mcp.report.console import console_for
-    from mldebug_mcp.report.data_terminal import print_probe, show_progress
+    from mldebug_mcp.report.data_terminal import show_progress
 
     settings = {
         name: getattr(options, name)
@@ -167,10 +160,7 @@ def do_probe(options: argparse.Namespace) -> int:
         from mldebug_mcp.report.chart import plot_probe
 
         plot_probe(answer, options.plot)
-    if options.json:
-        print_json(answer)
-    else:
-        print_probe(console_for(), answer)
+    print_answer(answer, options, "data_terminal.print_probe")
     if answer.verdict == "failed":
         return UNUSABLE
     return FOUND if options.check and not is_sound(answer) else DONE
@@ -218,13 +208,7 @@ def do_memory(options: argparse.Namespace) -> int:
         from mldebug_mcp.report.pages import write_memory_html
 
         write_memory_html(snapshot, answer, options.html)
-    if options.json:
-        print_json(answer)
-    else:
-        from mldebug_mcp.report.console import console_for
-        from mldebug_mcp.report.data_terminal import print_memory
-
-        print_memory(console_for(), answer)
+    print_answer(answer, options, "data_terminal.print_memory")
     worth_acting_on = any(finding.severity != "info" for finding in answer.findings)
     judged = answer.at_a_glance is None or answer.at_a_glance.kind != "not judged"
     return checked(options, found=worth_acting_on, judged=judged)
@@ -285,11 +269,5 @@ def do_estimate(options: argparse.Namespace) -> int:
 
     settings = {name: value for name, value in vars(options).items() if name not in ("command", "json", "config")}
     answer = estimate_memory(options.config, **settings)
-    if options.json:
-        print_json(answer)
-    else:
-        from mldebug_mcp.report.console import console_for
-        from mldebug_mcp.report.data_terminal import print_estimate
-
-        print_estimate(console_for(), answer)
+    print_answer(answer, options, "data_terminal.print_estimate")
     return DONE

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from mldebug_mcp.cli.commands import DONE, FOUND, Commands, add_json, count, print_json, shown_progress, verb
+from mldebug_mcp.cli.commands import DONE, FOUND, Commands, add_json, count, print_answer, shown_progress, verb
 
 
 def add_knowledge(verbs: Commands) -> None:
@@ -45,28 +45,16 @@ def do_search(options: argparse.Namespace) -> int:
     from mldebug_mcp.judge.search import search_folklore
 
     answer = search_folklore(" ".join(options.query), options.domain, options.topic, options.kind, options.limit)
-    if options.json:
-        print_json(answer)
-    else:
-        from mldebug_mcp.report.console import console_for
-        from mldebug_mcp.report.knowledge_terminal import print_search
-
-        print_search(console_for(), answer)
+    print_answer(answer, options, "knowledge_terminal.print_search")
     return DONE
 
 
 def do_explain(options: argparse.Namespace) -> int:
     """Explain an id."""
-    from mldebug_mcp.judge.explain import explain
+    from mldebug_mcp.judge.search import explain
 
     answer = explain(options.id)
-    if options.json:
-        print_json(answer)
-    else:
-        from mldebug_mcp.report.console import console_for
-        from mldebug_mcp.report.knowledge_terminal import print_explanation
-
-        print_explanation(console_for(), answer)
+    print_answer(answer, options, "knowledge_terminal.print_explanation")
     return DONE
 
 
@@ -77,13 +65,7 @@ def do_error(options: argparse.Namespace) -> int:
     text = " ".join(options.text)
     with shown_progress():
         answer = explain_lines(line.rstrip("\r\n") for line in sys.stdin) if text == "-" else explain_error(text)
-    if options.json:
-        print_json(answer)
-    else:
-        from mldebug_mcp.report.console import console_for
-        from mldebug_mcp.report.knowledge_terminal import print_error
-
-        print_error(console_for(), answer)
+    print_answer(answer, options, "knowledge_terminal.print_error")
     return DONE
 
 
@@ -113,11 +95,5 @@ def do_verify(options: argparse.Namespace) -> int:
     with shown_progress():
         copies = Path(options.copies) if options.copies else None
         answer = verify(copies, offline=options.offline or (copies is None and not options.online))
-    if options.json:
-        print_json(answer)
-    else:
-        from mldebug_mcp.report.console import console_for
-        from mldebug_mcp.report.knowledge_terminal import print_evidence
-
-        print_evidence(console_for(), answer)
+    print_answer(answer, options, "knowledge_terminal.print_evidence")
     return FOUND if options.check and (answer.changed or answer.problems) else DONE

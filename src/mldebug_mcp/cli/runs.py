@@ -26,7 +26,7 @@ from mldebug_mcp.cli.commands import (
     add_reader,
     checked,
     count,
-    print_json,
+    print_answer,
     reader_from,
     show_line,
     shown_progress,
@@ -97,13 +97,8 @@ def do_diagnose(options: argparse.Namespace) -> int:
         from mldebug_mcp.report.diagnosis_html import write_diagnosis_html
 
         write_diagnosis_html(answer, run, options.html, reference)
-    if options.json:
-        print_json(answer)
-    elif options.long:
-        from mldebug_mcp.report.console import console_for
-        from mldebug_mcp.report.runs_terminal import print_diagnosis
-
-        print_diagnosis(console_for(), answer, run, bits=options.bits)
+    if options.json or options.long:
+        print_answer(answer, options, "runs_terminal.print_diagnosis", run=run, bits=options.bits)
     else:
         from mldebug_mcp.report.diagnosis_screen import print_screen
 
@@ -235,18 +230,12 @@ def do_read(options: argparse.Namespace) -> int:
     with shown_progress():
         run = run_of(options.path, options)
         answer = read_curves(run, options.metrics, options.first, options.last, options.points)
-    if options.json:
-        print_json(answer)
-    else:
-        from mldebug_mcp.report.console import console_for
-        from mldebug_mcp.report.runs_terminal import print_reading
-
-        print_reading(console_for(), answer)
+    print_answer(answer, options, "runs_terminal.print_reading")
     return DONE
 
 
 def _read_coverage(options: argparse.Namespace) -> int:
-    from mldebug_mcp.judge.coverage import read_coverage
+    from mldebug_mcp.judge.read_metric import read_coverage
 
     if options.path == "-":
         raise InputError("--coverage looks at a file; name it instead of -")
@@ -254,13 +243,7 @@ def _read_coverage(options: argparse.Namespace) -> int:
         raise InputError("--coverage looks at all lines of a log; leave the names of metrics out")
     with shown_progress():
         answer = read_coverage(options.path, options.run, options.names)
-    if options.json:
-        print_json(answer)
-    else:
-        from mldebug_mcp.report.console import console_for
-        from mldebug_mcp.report.runs_terminal import print_coverage
-
-        print_coverage(console_for(), answer)
+    print_answer(answer, options, "runs_terminal.print_coverage")
     return DONE
 
 
@@ -286,13 +269,7 @@ def do_checkpoint(options: argparse.Namespace) -> int:
             options.path, options.config, options.run, metric=options.metric, checkpoints=options.checkpoints,
             names=options.names,
         )  # fmt: skip
-    if options.json:
-        print_json(answer)
-    else:
-        from mldebug_mcp.report.console import console_for
-        from mldebug_mcp.report.runs_terminal import print_choice
-
-        print_choice(console_for(), answer)
+    print_answer(answer, options, "runs_terminal.print_choice")
     return DONE
 
 
@@ -374,7 +351,7 @@ def do_record(options: argparse.Namespace) -> int:
             raise InputError("name what was tried: --check ID of a diagnosis, or --change WORDS with --cause ID")
         else:
             answer = read_record(options.path, options.config, options.run)
-    print_json(answer) if options.json else print("\n".join(record_lines(answer)))
+    print(answer.to_json(indent=2) if options.json else "\n".join(record_lines(answer)))
     return DONE
 
 
@@ -595,13 +572,7 @@ def do_runs(options: argparse.Namespace) -> int:
         write_runs_html(answer, options.html)
     if options.csv:
         _write_csv(answer, Path(options.csv))
-    if options.json:
-        print_json(answer)
-    else:
-        from mldebug_mcp.report.console import console_for
-        from mldebug_mcp.report.runs_terminal import MAX_TABLE_ROWS, print_runs
-
-        print_runs(console_for(), answer, len(answer.rows) if options.all else MAX_TABLE_ROWS)
+    print_answer(answer, options, "runs_terminal.print_runs", every_row=options.all)
     glance = answer.at_a_glance
     return checked(
         options,
@@ -616,13 +587,7 @@ def do_compare(options: argparse.Namespace) -> int:
 
     with shown_progress():
         answer = compare_runs(matching(options.a), matching(options.b), options.metric, best=options.best)
-    if options.json:
-        print_json(answer)
-    else:
-        from mldebug_mcp.report.console import console_for
-        from mldebug_mcp.report.runs_terminal import print_contest
-
-        print_contest(console_for(), answer)
+    print_answer(answer, options, "runs_terminal.print_contest")
     return DONE
 
 
@@ -709,13 +674,7 @@ def do_rows(options: argparse.Namespace) -> int:
         settings["resumed_at"] = [step for step in options.resumed_at if step is not None]
     with shown_progress():
         answer = rows_at(options.path, options.step, options.data, options.tokenizer, **settings)
-    if options.json:
-        print(answer.to_json(indent=2))
-    else:
-        from mldebug_mcp.report.console import console_for
-        from mldebug_mcp.report.data_terminal import print_rows
-
-        print_rows(console_for(), answer)
+    print_answer(answer, options, "data_terminal.print_rows")
     return DONE
 
 
@@ -764,7 +723,7 @@ def kept_input() -> Iterator[Path]:
     Raises:
         InputError: more comes than `MAX_BYTES`, or what is done inside refuses it; the message calls it what it is.
     """
-    from mldebug_mcp.core.writing import temporary_folder
+    from mldebug_mcp.core.paths import temporary_folder
 
     with temporary_folder("mldebug-input-") as folder:
         path = Path(folder) / STANDARD_INPUT

@@ -78,18 +78,15 @@ class Found(NamedTuple):
     notes: tuple[str, ...]
 
 
-def find_preferences(folder: Path | None = None) -> Found:
-    """Return what the user's file and the project's say together.
-
-    Args:
-        folder: Where to look for the project's file, and above; by default the working directory.
+def find_preferences() -> Found:
+    """Return what the user's file and the project's, in the working directory or above, say together.
 
     Raises:
         InputError: a file cannot be read, is not TOML, or says something that is not known.
     """
     merged: dict[str, Any] = {}
     notes: list[str] = []
-    for file, of_user in _files(Path.cwd() if folder is None else folder):
+    for file, of_user in _files(Path.cwd()):
         table = _read(file)
         for path in () if of_user else OF_THE_USER:
             if _has(table, path):

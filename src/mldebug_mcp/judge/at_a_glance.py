@@ -24,11 +24,9 @@ from mldebug_mcp.models import Call, RunVerdict, State
 from mldebug_mcp.models.base import NO_FAULTS, SOUND, Glance
 
 if TYPE_CHECKING:
-    from mldebug_mcp.models.batch import BatchInspection
+    from mldebug_mcp.models.data import BatchInspection, MemoryReport, ProbeResult
     from mldebug_mcp.models.diagnosis import CheckpointChoice
     from mldebug_mcp.models.knowledge import ErrorExplanation
-    from mldebug_mcp.models.memory import MemoryReport
-    from mldebug_mcp.models.probe import ProbeResult
     from mldebug_mcp.models.runs import Contest, RunRow, Runs, SharedSetting
     from mldebug_mcp.models.script import RuledOut, ScriptFinding, ScriptReport
 

@@ -27,7 +27,7 @@ from mldebug_mcp.judge.batch_pass import BatchCounts, PassOver, Progress, Tally,
 from mldebug_mcp.judge.next_call import after_inspection
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.models.base import GRAVEST_FIRST
-from mldebug_mcp.models.batch import (
+from mldebug_mcp.models.data import (
     BatchFinding,
     BatchInspection,
     BatchSummary,

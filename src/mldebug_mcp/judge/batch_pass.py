@@ -23,7 +23,7 @@ from mldebug_mcp.checks.check import Evidence, Spot, Symptom, answer, symptoms
 from mldebug_mcp.core.limits import checkpoint
 from mldebug_mcp.core.text import figure
 from mldebug_mcp.models.base import Severity
-from mldebug_mcp.models.batch import BatchFinding, BatchSummary, BoxView, Lengths, Place, RowView, TokenView, Turns
+from mldebug_mcp.models.data import BatchFinding, BatchSummary, BoxView, Lengths, Place, RowView, TokenView, Turns
 
 # The numbers of a batch or data set, added up piece by piece in bounded memory.
 

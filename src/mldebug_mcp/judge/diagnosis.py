@@ -25,7 +25,6 @@ from mldebug_mcp.core.lazy import dataclass, replace
 from mldebug_mcp.core.paths import expanded
 from mldebug_mcp.core.text import capitalised, figure, percent, shorten
 from mldebug_mcp.judge.at_a_glance import glance_at_verdict
-from mldebug_mcp.judge.calibration import evidence_from_classifier, fitted, shipped
 from mldebug_mcp.judge.causes import (
     HARDLY,
     OUT,
@@ -46,7 +45,16 @@ from mldebug_mcp.judge.evidence import (
     evidence_from_siblings,
     with_answers,
 )
-from mldebug_mcp.judge.hypotheses import as_clause, backgrounds, candidates, describe_ties, judge_causes
+from mldebug_mcp.judge.hypotheses import (
+    as_clause,
+    backgrounds,
+    candidates,
+    describe_ties,
+    evidence_from_classifier,
+    fitted,
+    judge_causes,
+    shipped,
+)
 from mldebug_mcp.judge.next_call import (
     after_a_crash,
     after_one_of_several,
@@ -60,7 +68,11 @@ from mldebug_mcp.judge.next_steps import (
     Outcome,
     evidence_from_checks,
     order_next_steps,
+    refuting,
     require_known,
+    still_open,
+    tried_on,
+    verdicts,
     with_rows,
     with_run_named,
     with_what_separates,
@@ -79,7 +91,6 @@ from mldebug_mcp.judge.run_verdict import (
     without_result,
 )
 from mldebug_mcp.judge.sheet import sheet_of
-from mldebug_mcp.judge.tried import refuting, still_open, tried_on, verdicts
 from mldebug_mcp.judge.what_to_log import hardly_judged, what_to_log
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.logs import Run, read_run

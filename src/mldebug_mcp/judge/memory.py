@@ -22,8 +22,7 @@ from mldebug_mcp.memory.snapshot import DeviceMemory, History, MemorySnapshot
 from mldebug_mcp.memory.tables import Ints
 from mldebug_mcp.models import Hypothesis
 from mldebug_mcp.models.base import GRAVEST_FIRST, NO_FAULTS
-from mldebug_mcp.models.diagnosis import State
-from mldebug_mcp.models.memory import (
+from mldebug_mcp.models.data import (
     CallSite,
     CategoryBytes,
     DeviceSummary,
@@ -36,6 +35,7 @@ from mldebug_mcp.models.memory import (
     OutOfMemoryReport,
     StepMemory,
 )
+from mldebug_mcp.models.diagnosis import State
 
 MAX_SHOWN_SITES = 10
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
         QuoteHit,
         RunSummary,
     )
-    from mldebug_mcp.models.memory import CallSite, MemoryFinding
+    from mldebug_mcp.models.data import CallSite, MemoryFinding
 
 _ON_LEADER = {SOUND: "what to check before it is believed", OTHER: "how to narrow it down"}
 """What there is to read on the two hypotheses that have nothing to fix."""

@@ -17,7 +17,7 @@ from mldebug_mcp.batch import IGNORE, Batch, Sequences, read_batches
 from mldebug_mcp.batch.sequences import Ragged
 from mldebug_mcp.checks import probe_effects
 from mldebug_mcp.checks.check import answer_all
-from mldebug_mcp.checks.probe.measures import (
+from mldebug_mcp.checks.probe import (
     FEW_STEPS,
     is_random,
     lacks_time,
@@ -35,7 +35,7 @@ from mldebug_mcp.judge.next_call import after_ranking, is_sendable
 from mldebug_mcp.judge.next_steps import order_next_steps
 from mldebug_mcp.models import Call, Finding, Hypothesis, NextStep, State
 from mldebug_mcp.models.base import NO_FAULTS, SOUND, RankedCause
-from mldebug_mcp.models.probe import BadOperation, CurvePoint, ProbeResult, ResistingRow, Verdict
+from mldebug_mcp.models.data import BadOperation, CurvePoint, ProbeResult, ResistingRow, Verdict
 from mldebug_mcp.probe import Job, Progress, run_probe
 from mldebug_mcp.probe.host import RawProbe, check_entry, find_python, memory_limit, read_config
 from mldebug_mcp.probe.measured import Failure, Measured, Operation

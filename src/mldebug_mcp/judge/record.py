@@ -16,12 +16,11 @@ from mldebug_mcp.checks.results import result_of
 from mldebug_mcp.core.access import require
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.lazy import dataclass
+from mldebug_mcp.core.paths import append_line
 from mldebug_mcp.core.text import figure, shorten
-from mldebug_mcp.core.writing import append_line
 from mldebug_mcp.judge.diagnosis import gather
 from mldebug_mcp.judge.hypotheses import judge_causes
-from mldebug_mcp.judge.next_steps import Outcome, evidence_from_checks, require_known
-from mldebug_mcp.judge.tried import entries_of, still_open, verdicts
+from mldebug_mcp.judge.next_steps import Outcome, entries_of, evidence_from_checks, require_known, still_open, verdicts
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.logs import Run, read_run
 from mldebug_mcp.logs.read import record_file

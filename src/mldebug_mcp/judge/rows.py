@@ -26,7 +26,7 @@ from mldebug_mcp.judge.next_call import is_sendable
 from mldebug_mcp.logs import Run, read_run
 from mldebug_mcp.logs.kinds import plan_of
 from mldebug_mcp.models import Call
-from mldebug_mcp.models.batch import BatchFinding, BatchInspection, Beside, FedBatch, FedRow, RowsAt, RowView
+from mldebug_mcp.models.data import BatchFinding, BatchInspection, Beside, FedBatch, FedRow, RowsAt, RowView
 from mldebug_mcp.rows.plan import (
     RECORDING_MOST_ROWS,
     MicroBatch,

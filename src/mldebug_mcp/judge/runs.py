@@ -27,11 +27,11 @@ from mldebug_mcp.judge.at_a_glance import glance_at_runs
 from mldebug_mcp.judge.diagnosis import diagnose_run, died_of, gather
 from mldebug_mcp.judge.hypotheses import judge_causes
 from mldebug_mcp.judge.next_call import diagnose_call
+from mldebug_mcp.judge.next_steps import tried_in, tried_lines
 from mldebug_mcp.judge.reader import Reader, with_reader
 from mldebug_mcp.judge.run_verdict import names_nothing
 from mldebug_mcp.judge.sheet import rests_on, speaks_first
 from mldebug_mcp.judge.sweep import Answered, left_out_of_sweep, levels_of, shared_settings, sweep_of
-from mldebug_mcp.judge.tried import tried_in, tried_lines
 from mldebug_mcp.judge.what_to_log import hardly_judged
 from mldebug_mcp.logs import Run, Series
 from mldebug_mcp.logs.files import RECORD, RunFolder, runs_in

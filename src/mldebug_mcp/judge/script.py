@@ -19,8 +19,7 @@ from mldebug_mcp.models import Finding, State
 from mldebug_mcp.models.base import OTHER, Call
 from mldebug_mcp.models.script import SUREST_FIRST, ReviewPlace, RuledOut, ScriptFinding, ScriptReport
 from mldebug_mcp.script.calls import Script, read_script
-from mldebug_mcp.script.faults import Fault
-from mldebug_mcp.script.places import places_of
+from mldebug_mcp.script.faults import Fault, places_of
 from mldebug_mcp.script.roles import Roles
 from mldebug_mcp.script.rules import cleared_by, faults_of
 
@@ -143,7 +142,7 @@ def _that_train(scripts: Sequence[Roles]) -> list[Roles]:
 def _reader(reader: Reader | str | None) -> Reader | None:
     if not isinstance(reader, str):
         return reader
-    from mldebug_mcp.judge.reader_command import reader_of
+    from mldebug_mcp.judge.reader import reader_of
 
     return reader_of(reader) if reader.strip() else None
 

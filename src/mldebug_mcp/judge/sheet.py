@@ -18,8 +18,8 @@ from mldebug_mcp.checks.results import among_siblings
 from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.lazy import regex, replace
 from mldebug_mcp.core.text import counted, duration, figure, percent, shorten
+from mldebug_mcp.judge.columns import named
 from mldebug_mcp.judge.columns.facts import not_repeated
-from mldebug_mcp.judge.columns.run_columns import named
 from mldebug_mcp.judge.derived_facts import derived_facts
 from mldebug_mcp.judge.what_to_log import CONFIGURATION
 from mldebug_mcp.logs import Run, Series

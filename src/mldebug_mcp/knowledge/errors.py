@@ -11,11 +11,88 @@ from pathlib import Path
 
 from pydantic import Field, ValidationError
 
-from mldebug_mcp.core.allocations import printed_allocation
 from mldebug_mcp.core.errors import CatalogueError
-from mldebug_mcp.core.lazy import regex
+from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.core.text import clean
 from mldebug_mcp.knowledge.catalogue import Entry
+
+# What the message of a failed allocation counts, and whether it shows free memory in pieces.
+
+
+_SIZE = r"(?<![\d.])(\d{1,15}(?:\.\d{1,15})?) ?([KMGT])(?:i?B|b)"
+_BYTES = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+"""Bytes of a unit. Source: IEC 80000-13."""
+REQUEST = regex(rf"(?i)Tried to allocate {_SIZE}")
+_UNUSED = regex(rf"(?i){_SIZE} is reserved by PyTorch but unallocated")
+_ALLOCATED = regex(rf"(?i){_SIZE} (?:already allocated|is allocated by PyTorch)")
+_RESERVED = regex(rf"(?i){_SIZE} reserved in total")
+_FREE = regex(rf"(?i){_SIZE} (?:is )?free\b")
+_ALLOWED = regex(rf"(?i){_SIZE} allowed")
+"""What a process may take where it may not have the whole device."""
+
+MIN_SHARE_OF_RESERVED = 0.07
+"""Of all that is reserved. Chosen: a process that is full has a little unused as well."""
+ROOM = 64 * _BYTES["M"]
+"""In bytes: the allocator asks for more than a tensor needs, in units of 2 and of 20 MiB. Chosen."""
+
+
+def lies_in_pieces(asked: float, allocated: float, unused: float, free: float) -> bool:
+    """Return whether a request failed although more than it asked for was unused: that was not in one piece.
+
+    A little unused memory is ordinary, and with less than the request the device is full. Sizes are in bytes. Source of
+    the rule: PyTorch, "CUDA semantics: memory management", which speaks of much that is reserved and unallocated.
+
+    Args:
+        asked: What was asked for.
+        allocated: What tensors held.
+        unused: What was reserved without an allocation.
+        free: What the device had left for this process.
+    """
+    return unused >= max(asked, MIN_SHARE_OF_RESERVED * (allocated + unused)) or free >= asked + ROOM
+
+
+@dataclass(frozen=True, slots=True)
+class PrintedAllocation:
+    """An allocation that failed, in bytes, as its message counts it.
+
+    Args:
+        asked: What was asked for.
+        allocated: What tensors held, 0 if unknown.
+        unused: What was reserved without an allocation; None if unknown.
+        free: What the device had left; 0 if unknown, or if the process may not take all of it.
+    """
+
+    asked: float
+    allocated: float
+    unused: float | None
+    free: float
+
+    @property
+    def in_pieces(self) -> bool:
+        """Whether the message shows free memory that lies in pieces."""
+        return lies_in_pieces(self.asked, self.allocated, self.unused or 0.0, self.free)
+
+
+def printed_allocation(text: str) -> PrintedAllocation | None:
+    """Return what a message of PyTorch's allocator counts; None where it does not say what was asked for."""
+    asked, unused, allocated, reserved, free = (
+        _first(pattern, text) for pattern in (REQUEST, _UNUSED, _ALLOCATED, _RESERVED, _FREE)
+    )
+    if asked is None:
+        return None
+    if unused is None and reserved is not None and allocated is not None:
+        unused = reserved - allocated
+    return PrintedAllocation(asked, allocated or 0.0, unused, 0.0 if _ALLOWED.search(text) else free or 0.0)
+
+
+def _first(pattern: re.Pattern[str], text: str) -> float | None:
+    found = pattern.search(text)
+    return _in_bytes((found[1], found[2])) if found else None
+
+
+def _in_bytes(size: tuple[str, str]) -> float:
+    return float(size[0]) * _BYTES[size[1].upper()]
+
 
 # A regular expression → words of which one stands in every text that it matches.
 #
@@ -83,9 +160,6 @@ def _runs(pieces: list[str]) -> list[str]:
 FILE = "errors.jsonl"
 MAX_TEXT = 4_000
 """Characters of a message that the patterns see."""
-
-_SIZE = r"(?<![\d.])(\d{1,15}(?:\.\d{1,15})?) ?([KMG])(?:i?B|b)"
-_UNITS = {"K": 2.0**10, "M": 2.0**20, "G": 2.0**30}
 
 
 class Role(StrEnum):
@@ -265,18 +339,9 @@ def is_shared(text: str) -> bool:
     if "this process has" in text:
         return True
     listed = re.findall(rf"Process \d+ has {_SIZE} memory in use", text)
-    capacity = _size(rf"total capac(?:i)?ty of {_SIZE}", text)
-    own = sum(_size(rf"{_SIZE} is {what}", text) or 0.0 for what in ("allocated by PyTorch", "reserved by PyTorch"))
+    capacity = _first(re.compile(rf"total capac(?:i)?ty of {_SIZE}"), text)
+    own = sum(_first(re.compile(rf"{_SIZE} is {what} by PyTorch"), text) or 0.0 for what in ("allocated", "reserved"))
     return len(listed) > 1 or capacity is None or sum(map(_in_bytes, listed)) + own <= capacity
-
-
-def _in_bytes(size: tuple[str, str]) -> float:
-    return float(size[0]) * _UNITS[size[1]]
-
-
-def _size(pattern: str, text: str) -> float | None:
-    found = re.search(pattern, text)
-    return _in_bytes((found[1], found[2])) if found else None
 
 
 COMPONENTS = {

@@ -22,11 +22,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Protocol, TypeVar, cast
 
 from mldebug_mcp.core.access import open_input
-from mldebug_mcp.core.crc32c import masked_crc32c_of
 from mldebug_mcp.core.errors import InputError, MissingExtraError
 from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.core.limits import checkpoint, reading
 from mldebug_mcp.core.paths import unreadable
+from mldebug_mcp.core.protobuf import masked_crc32c_of
 from mldebug_mcp.core.text import shorten
 from mldebug_mcp.logs.numbers import has_decimal_commas, with_points
 

@@ -23,9 +23,8 @@ from mldebug_mcp.core.access import Access, confined, current, is_folder, open_i
 from mldebug_mcp.core.errors import InputError, MissingExtraError
 from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.core.limits import checkpoint
-from mldebug_mcp.core.paths import expanded, unreadable
+from mldebug_mcp.core.paths import expanded, make_folder, unreadable
 from mldebug_mcp.core.text import counted, shorten
-from mldebug_mcp.core.writing import make_folder
 from mldebug_mcp.logs.files import MAX_DEPTH, home_of, may_be_log
 from mldebug_mcp.logs.settings.files import FILE_NAMES
 

@@ -18,7 +18,7 @@ from mldebug_mcp.memory.model_shape import ModelShape, read_shape
 from mldebug_mcp.memory.read import read_memory
 from mldebug_mcp.memory.tables import GIB, MIB, size
 from mldebug_mcp.models.base import Call
-from mldebug_mcp.models.memory import (
+from mldebug_mcp.models.data import (
     Attention,
     Checkpointing,
     FitStep,

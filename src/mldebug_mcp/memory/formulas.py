@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from mldebug_mcp.memory.model_shape import ModelShape
-from mldebug_mcp.models.memory import (
+from mldebug_mcp.models.data import (
     Attention,
     Checkpointing,
     Frozen,

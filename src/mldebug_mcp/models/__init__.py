@@ -33,7 +33,7 @@ from mldebug_mcp.models.diagnosis import (
 )
 
 if TYPE_CHECKING:
-    from mldebug_mcp.models.batch import BatchFinding, BatchInspection
+    from mldebug_mcp.models.data import BatchFinding, BatchInspection, CurvePoint, ProbeResult
     from mldebug_mcp.models.knowledge import (
         EntryHit,
         ErrorExplanation,
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
         QuoteHit,
         SearchResult,
     )
-    from mldebug_mcp.models.probe import CurvePoint, ProbeResult
     from mldebug_mcp.models.runs import MetricReading, MetricValues
 
 __all__ = [
@@ -95,8 +94,8 @@ if not TYPE_CHECKING:  # a type checker would take every name for one that is th
     __getattr__ = lazily(
         __name__,
         {
-            "BatchFinding": "batch",
-            "BatchInspection": "batch",
+            "BatchFinding": "data",
+            "BatchInspection": "data",
             "EntryHit": "knowledge",
             "Explanation": "knowledge",
             "QuoteHit": "knowledge",
@@ -108,7 +107,7 @@ if not TYPE_CHECKING:  # a type checker would take every name for one that is th
             "QuoteCheck": "knowledge",
             "MetricReading": "runs",
             "MetricValues": "runs",
-            "CurvePoint": "probe",
-            "ProbeResult": "probe",
+            "CurvePoint": "data",
+            "ProbeResult": "data",
         },
     )

@@ -28,9 +28,8 @@ from mldebug_mcp.core.access import OutsideError, current, is_folder, require
 from mldebug_mcp.core.config_files import read_config_json
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.limits import OFFLINE
-from mldebug_mcp.core.paths import expanded
+from mldebug_mcp.core.paths import expanded, temporary_folder
 from mldebug_mcp.core.text import figure, shorten
-from mldebug_mcp.core.writing import temporary_folder
 from mldebug_mcp.probe.measured import Failure, Measured
 from mldebug_mcp.probe.worker.job import BUILD, START_LIMIT
 

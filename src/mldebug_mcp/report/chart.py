@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mldebug_mcp.core.errors import InputError, MissingExtraError
+from mldebug_mcp.core.paths import temporary_folder
 from mldebug_mcp.core.text import figure, percent, shorten
-from mldebug_mcp.core.writing import temporary_folder
 from mldebug_mcp.logs import Run
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.models import Diagnosis, Finding, ProbeResult

@@ -29,8 +29,17 @@ from mldebug_mcp.models import (
     State,
 )
 from mldebug_mcp.models.base import Glance
-from mldebug_mcp.models.batch import BatchInspection, Corpus, FedRow, RowsAt, TemplateView
-from mldebug_mcp.models.memory import DeviceSummary, MemoryEstimate, MemoryFinding, MemoryReport
+from mldebug_mcp.models.data import (
+    BatchInspection,
+    Corpus,
+    DeviceSummary,
+    FedRow,
+    MemoryEstimate,
+    MemoryFinding,
+    MemoryReport,
+    RowsAt,
+    TemplateView,
+)
 from mldebug_mcp.models.runs import MetricReading, MetricValues, Runs
 from mldebug_mcp.models.script import SUREST_FIRST, ScriptReport
 

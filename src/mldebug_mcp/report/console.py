@@ -13,7 +13,7 @@ from rich.text import Text
 from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.core.text import clean
 from mldebug_mcp.models.base import Glance
-from mldebug_mcp.report.sections import PLAIN_WIDTH, Block, Line, block_lines, block_of
+from mldebug_mcp.report.sections import PLAIN_WIDTH, Line, block_lines, block_of
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -95,15 +95,8 @@ def bullets(notes: Iterable[str]) -> list[Text]:
 def print_first(console: Console, glance: Glance | None) -> None:
     """Print what is to be read first, and an empty line below it; nothing where an answer has none."""
     if glance is not None and glance.headline:
-        print_block(console, block_of(glance))
+        print_lines(console, block_lines(block_of(glance), console.width))
         console.print()
-
-
-def print_block(console: Console, block: Block, most: int | None = None) -> int:
-    """Print the block and return its rows; a command is one line to copy, however wide the terminal is."""
-    lines = block_lines(block, console.width, most)
-    print_lines(console, lines)
-    return len(lines)
 
 
 def print_lines(console: Console, lines: Iterable[Line]) -> None:

@@ -17,28 +17,26 @@ from mldebug_mcp.core.text import counted, figure, percent, quoted, shorten
 from mldebug_mcp.logs import Series
 from mldebug_mcp.memory.tables import size
 from mldebug_mcp.models import ProbeResult, State
-from mldebug_mcp.models.batch import (
+from mldebug_mcp.models.data import (
     BatchFinding,
     BatchInspection,
     BatchSummary,
     Beside,
     BoundaryToken,
+    CallSite,
     Corpus,
+    DeviceSummary,
     FedBatch,
     FedRow,
-    RowsAt,
-    RowView,
-    TemplateView,
-)
-from mldebug_mcp.models.memory import (
-    CallSite,
-    DeviceSummary,
     Lever,
     MemoryComparison,
     MemoryEstimate,
     MemoryFinding,
     MemoryFit,
     MemoryReport,
+    RowsAt,
+    RowView,
+    TemplateView,
 )
 from mldebug_mcp.probe import Progress
 from mldebug_mcp.report.concise import quoted_once

@@ -23,17 +23,18 @@ from mldebug_mcp.memory.categories import Category
 from mldebug_mcp.memory.snapshot import MemorySnapshot, Timeline, timeline_of
 from mldebug_mcp.memory.tables import GIB, MIB, Ints, size
 from mldebug_mcp.models.base import SOUND
-from mldebug_mcp.models.batch import (
+from mldebug_mcp.models.data import (
     BatchFinding,
     BatchInspection,
     BatchSummary,
     BoxView,
     Corpus,
+    MemoryReport,
+    MemoryTotals,
     RowView,
     TemplateView,
     TokenView,
 )
-from mldebug_mcp.models.memory import MemoryReport, MemoryTotals
 from mldebug_mcp.models.runs import RunRow, Runs
 from mldebug_mcp.report.chart import COLOURS, GRID, ONSET, figure_class
 from mldebug_mcp.report.concise import quoted_once

@@ -73,8 +73,9 @@ MOST_JOBS = 12
 """Jobs whose ranks are shown."""
 
 
-def print_runs(console: Console, answer: Runs, most: int = MAX_TABLE_ROWS) -> None:
-    """Print the runs that need attention first, `most` rows of them, and what they share."""
+def print_runs(console: Console, answer: Runs, *, every_row: bool) -> None:
+    """Print the runs that need attention first, the first rows of them or every one, and what they share."""
+    most = len(answer.rows) if every_row else MAX_TABLE_ROWS
     print_first(console, answer.at_a_glance)
     table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="dim")
     for title in ("run", "ends", "step", "result", "may be", "since"):

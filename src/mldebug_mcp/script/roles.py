@@ -11,7 +11,7 @@ from typing import Literal
 
 from mldebug_mcp.script.calls import Assignment, Call, Script, calls_in, constant_of, dotted, names_in
 from mldebug_mcp.script.library import CUT, EVALUATES, NO_GRADIENTS, OPTIMIZERS, SCHEDULES
-from mldebug_mcp.script.trace.events import Trace
+from mldebug_mcp.script.trace import Trace
 from mldebug_mcp.script.trace.follower import trace_of
 from mldebug_mcp.script.values import Constant
 

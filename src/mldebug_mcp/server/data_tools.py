@@ -15,7 +15,7 @@ from pydantic import Field
 
 from mldebug_mcp.core.errors import MissingExtraError
 from mldebug_mcp.models import ProbeResult
-from mldebug_mcp.models.memory import (
+from mldebug_mcp.models.data import (
     Attention,
     Checkpointing,
     Frozen,
@@ -27,7 +27,7 @@ from mldebug_mcp.models.memory import (
     Sharding,
 )
 from mldebug_mcp.server.isolated import SECONDS, read_batch
-from mldebug_mcp.server.reply import Detail, reply
+from mldebug_mcp.server.messages import Detail, reply
 
 if TYPE_CHECKING:
     from mldebug_mcp.probe import Progress

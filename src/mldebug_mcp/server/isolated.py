@@ -15,7 +15,7 @@ from mcp_types import CallToolResult
 from mldebug_mcp.core.limits import checkpoint, listening
 from mldebug_mcp.core.sandbox.pool import Pool
 from mldebug_mcp.core.text import shorten
-from mldebug_mcp.server.reply import whole_call
+from mldebug_mcp.server.messages import whole_call
 
 if TYPE_CHECKING:
     from mldebug_mcp.judge.probe import ProbeBatch

@@ -103,7 +103,7 @@ def _entries(name: str) -> Iterator[tuple[str, str]]:
 
 def _reader(kind: str) -> Callable[[str], str]:
     def read(id: str) -> str:  # noqa: A002 - the variable of the URI template
-        from mldebug_mcp.judge.explain import explain as look_up
+        from mldebug_mcp.judge.search import explain as look_up
 
         try:
             entry = look_up(id)

@@ -16,11 +16,11 @@ from mldebug_mcp.models import (
     SearchResult,
     Update,
 )
-from mldebug_mcp.models.batch import RowsAt
+from mldebug_mcp.models.data import RowsAt
 from mldebug_mcp.models.runs import Contest, Runs
 from mldebug_mcp.models.script import ScriptReport
 from mldebug_mcp.server.data_tools import check_memory, estimate_memory, probe_overfit
-from mldebug_mcp.server.reply import Detail, reply
+from mldebug_mcp.server.messages import Detail, reply
 
 SEPARATOR = "="
 
@@ -318,7 +318,7 @@ def explain(
     Use it to say what a symptom such as loss_spike_single, a cause such as lr_too_high, a menu or an error mean; what
     goes wrong, the fix, the full quote and source behind an id.
     """
-    from mldebug_mcp.judge.explain import explain as look_up
+    from mldebug_mcp.judge.search import explain as look_up
     from mldebug_mcp.report.concise import concise_explanation
 
     return reply(look_up(id), detail, concise_explanation)

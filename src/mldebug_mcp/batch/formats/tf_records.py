@@ -22,9 +22,8 @@ from mldebug_mcp.batch.columns import Column, Table
 from mldebug_mcp.batch.formats.files import Bytes, files_to_read, mapped, whole_numbers
 from mldebug_mcp.batch.sequences import Ints, Ragged, offsets_of
 from mldebug_mcp.core.access import is_folder, library_path, matching, open_input
-from mldebug_mcp.core.crc32c import masked_crc32c, masked_crc32c_of, masked_crc32c_of_parts
 from mldebug_mcp.core.errors import InputError, MissingExtraError
-from mldebug_mcp.core.protobuf import fields
+from mldebug_mcp.core.protobuf import fields, masked_crc32c, masked_crc32c_of, masked_crc32c_of_parts
 from mldebug_mcp.core.text import counted, shorten
 
 BYTES_LIST = 1

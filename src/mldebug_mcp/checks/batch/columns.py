@@ -18,7 +18,7 @@ from mldebug_mcp.batch.columns import (
     share_outside,
 )
 from mldebug_mcp.batch.sequences import Floats
-from mldebug_mcp.checks.batch.affected_rows import NO_ROWS, batch_evidence, of_rows, problems_of, rows_of, rows_that
+from mldebug_mcp.checks.batch import NO_ROWS, batch_evidence, of_rows, problems_of, rows_of, rows_that
 from mldebug_mcp.checks.check import Evidence, batch_check
 from mldebug_mcp.core.text import counted, quoted, shorten
 from mldebug_mcp.models.base import Severity

@@ -24,7 +24,7 @@ from mldebug_mcp.batch.text_problems import (
     THINKING,
 )
 from mldebug_mcp.batch.tokenizer import Tokenizer
-from mldebug_mcp.checks.batch.affected_rows import (
+from mldebug_mcp.checks.batch import (
     NO_ROWS,
     batch_evidence,
     of_rows,

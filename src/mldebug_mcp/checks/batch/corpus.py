@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from mldebug_mcp.batch.batch import Batch
 from mldebug_mcp.batch.corpus import BIG_ENDIAN, CorpusCounts, IdCounts, ShardCounts
-from mldebug_mcp.checks.batch.affected_rows import batch_evidence, problems_of, rows_of
+from mldebug_mcp.checks.batch import batch_evidence, problems_of, rows_of
 from mldebug_mcp.checks.check import Evidence, batch_check
 from mldebug_mcp.core.text import counted, quoted, shorten
 

@@ -8,7 +8,7 @@ from mldebug_mcp.batch.batch import Batch
 from mldebug_mcp.batch.columns import CHOICE
 from mldebug_mcp.batch.endings import content, document_starts, repeated_prompts
 from mldebug_mcp.batch.sequences import IGNORE, Bools, Ints, Sequences, hides_words, inverted_rows, shift_of
-from mldebug_mcp.checks.batch.affected_rows import (
+from mldebug_mcp.checks.batch import (
     NO_ROWS,
     batch_evidence,
     gather,

@@ -13,7 +13,7 @@ from mldebug_mcp.batch.roles import END, RowRoles
 from mldebug_mcp.batch.sequences import Bools, Ints, Sequences
 from mldebug_mcp.batch.templates import PROMPT_ROLES
 from mldebug_mcp.batch.text_problems import is_garbled
-from mldebug_mcp.checks.batch.affected_rows import (
+from mldebug_mcp.checks.batch import (
     NO_ROWS,
     batch_evidence,
     of_rows,

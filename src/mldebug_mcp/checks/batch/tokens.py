@@ -14,7 +14,7 @@ from mldebug_mcp.batch.endings import LOOK_BACK, all_endings, holds_documents
 from mldebug_mcp.batch.roles import RowRoles
 from mldebug_mcp.batch.sequences import IGNORE, Bools, Ints, Runs, Sequences, count_rows, hides_words, shift_of
 from mldebug_mcp.batch.tokenizer import Tokenizer
-from mldebug_mcp.checks.batch.affected_rows import (
+from mldebug_mcp.checks.batch import (
     NO_ROWS,
     batch_evidence,
     gather,

@@ -9,8 +9,8 @@ import numpy as np
 
 from mldebug_mcp.checks.check import CannotTell, Evidence, memory_symptom
 from mldebug_mcp.checks.memory import memory_evidence, on_worst_device
-from mldebug_mcp.core.allocations import lies_in_pieces
 from mldebug_mcp.core.text import counted
+from mldebug_mcp.knowledge.errors import lies_in_pieces
 from mldebug_mcp.memory.snapshot import DeviceMemory, History, MemorySnapshot, OutOfMemoryEvent
 from mldebug_mcp.memory.tables import MIB, percent, size
 

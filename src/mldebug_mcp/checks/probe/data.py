@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mldebug_mcp.checks.check import CannotTell, Evidence, probe_symptom
-from mldebug_mcp.checks.probe.measures import is_random, learns
+from mldebug_mcp.checks.probe import is_random, learns
 from mldebug_mcp.core.text import figure
 from mldebug_mcp.probe.measured import Dependence, Measured, Reference
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from mldebug_mcp.checks.check import CannotTell, Evidence, probe_symptom
-from mldebug_mcp.checks.probe.measures import (
+from mldebug_mcp.checks.probe import (
     is_far_below_zero,
     is_random,
     low_precision_alone,

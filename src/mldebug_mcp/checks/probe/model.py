@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from mldebug_mcp.checks.check import CannotTell, Evidence, probe_symptom
-from mldebug_mcp.checks.probe.measures import is_random, low_precision_alone, steps_are_tiny
+from mldebug_mcp.checks.probe import is_random, low_precision_alone, steps_are_tiny
 from mldebug_mcp.core.text import figure
 from mldebug_mcp.probe.measured import (
     Curve,

@@ -21,11 +21,10 @@ from mldebug_mcp.checks.curve import edge_width
 from mldebug_mcp.checks.evaluation import evaluation_losses
 from mldebug_mcp.checks.progress import has_finished
 from mldebug_mcp.checks.run.resources import RATES, step_times
-from mldebug_mcp.core.allocations import PrintedAllocation, printed_allocation
 from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import figure, ratio, shorten
-from mldebug_mcp.knowledge.errors import Role, match
+from mldebug_mcp.knowledge.errors import PrintedAllocation, Role, match, printed_allocation
 from mldebug_mcp.logs.kinds import Plan, plan_of
 from mldebug_mcp.logs.names import Quantity
 from mldebug_mcp.logs.ranks import is_echo

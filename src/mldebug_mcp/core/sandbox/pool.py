@@ -16,7 +16,7 @@ from typing import Any
 
 from mldebug_mcp.core.errors import InputError, MLDebugError
 from mldebug_mcp.core.limits import OFFLINE
-from mldebug_mcp.core.writing import make_folder
+from mldebug_mcp.core.paths import make_folder
 
 MAX_CALLS_AT_ONCE = 4
 """Calls at the same time: each may take a processor and a good part of the memory. Chosen by hand."""

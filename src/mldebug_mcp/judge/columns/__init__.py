@@ -1,1 +1,70 @@
 """How the columns of a run stand to one another, to guesses, to events and to settings: facts with what is expected."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from mldebug_mcp.core.text import figure
+from mldebug_mcp.logs import Run, Series
+from mldebug_mcp.logs.columns import Floats
+from mldebug_mcp.logs.names import Quantity
+from mldebug_mcp.logs.names.quantities import LOSSES as EVERY_LOSS
+
+# The columns of a run as facts look at them: by their quantity, finite, and by the name in the log.
+
+
+MIN_RECORDS_FOR_LEVEL = 8
+"""Records that tell of a level or a line. Chosen: a half of them is then a level."""
+LOSSES = tuple(sorted(EVERY_LOSS))
+POLICIES = ("grpo", "ppo", "rl")
+"""Kinds of runs whose losses are no measure of what was learnt, and whose models come trained."""
+NOT_BY_LOSS = (*POLICIES, "preference")
+"""Kinds of runs whose training loss is not the cross-entropy of answers."""
+LEAST_PAIRS = 3
+"""Evaluations that are compared at least. Chosen: two may agree by chance."""
+FALLS = 0.3
+"""Share by which what learns falls at least. Chosen."""
+
+
+def named(series: Series) -> str:
+    """Return the name that the log has for a column, with the unit of its values where the name gives another."""
+    return f"{series.logged_as or series.name}{f' in {series.unit}' if series.unit else ''}"
+
+
+def columns_of(run: Run, *quantities: Quantity, phase: str = "", least: int = 1) -> list[Series]:
+    """Return the finite values of columns of some quantities, in the unit of the quantity: of so many records."""
+    found = run.with_role(*quantities, phase=phase, parts=True)
+    return [series.finite for series in found if series is run[series.name] and len(series.finite) >= least]
+
+
+def whole_columns(run: Run, *quantities: Quantity, phase: str = "", least: int = 1) -> list[Series]:
+    """Return such columns that are of no part of the rows, the layers or the terms."""
+    found = columns_of(run, *quantities, phase=phase, least=least)
+    return [series for series in found if series.role is not None and series.role.is_whole]
+
+
+def training_loss(run: Run, least: int = 1, *, not_of: Collection[str] = ()) -> Series | None:
+    """Return the finite training losses; None where they are fewer, or the run is of one of some kinds."""
+    if run.kind in not_of or "loss" not in run:
+        return None
+    loss = run["loss"].finite
+    return loss if len(loss) >= least else None
+
+
+def both_losses(run: Run, least: int = 1, *, not_of: Collection[str] = ()) -> tuple[Series, Series] | None:
+    """Return the finite losses of training, so many at least, and of evaluation; None where either is too short."""
+    loss = training_loss(run, least, not_of=not_of)
+    if loss is None or "eval_loss" not in run or len(evaluation := run["eval_loss"].finite) < LEAST_PAIRS:
+        return None
+    return loss, evaluation
+
+
+def tail(series: Series) -> Floats:
+    """Return the values of the last third."""
+    return series.value[-max(1, len(series) // 3) :]
+
+
+def from_to(values: Floats) -> str:
+    """Return the range of values, or the one value that all are."""
+    low, high = figure(float(values.min())), figure(float(values.max()))
+    return low if low == high else f"{low} to {high}"

@@ -18,7 +18,7 @@ from mldebug_mcp.checks.run.resume import restart_of_data
 from mldebug_mcp.core.arrays import median, quantile
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import figure, percent
-from mldebug_mcp.judge.columns.run_columns import (
+from mldebug_mcp.judge.columns import (
     LEAST_PAIRS,
     LOSSES,
     MIN_RECORDS_FOR_LEVEL,

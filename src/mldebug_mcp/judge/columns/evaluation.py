@@ -28,7 +28,7 @@ from mldebug_mcp.checks.run.classification import PAIRS
 from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import figure
-from mldebug_mcp.judge.columns.run_columns import (
+from mldebug_mcp.judge.columns import (
     FALLS,
     LEAST_PAIRS,
     MIN_RECORDS_FOR_LEVEL,

@@ -15,7 +15,7 @@ from mldebug_mcp.checks.run.settings import prompts_counted
 from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import figure, percent
-from mldebug_mcp.judge.columns.run_columns import (
+from mldebug_mcp.judge.columns import (
     LEAST_PAIRS,
     LOSSES,
     MIN_RECORDS_FOR_LEVEL,

@@ -13,7 +13,7 @@ from mldebug_mcp.checks.run.schedule import LEARNT
 from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import figure, ratio
-from mldebug_mcp.judge.columns.run_columns import (
+from mldebug_mcp.judge.columns import (
     LEAST_PAIRS,
     MIN_RECORDS_FOR_LEVEL,
     POLICIES,

@@ -13,7 +13,7 @@ from mldebug_mcp.checks.curve import fades_to_zero, monotone, sample, true_at_en
 from mldebug_mcp.core.arrays import median, quantile
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import figure, percent
-from mldebug_mcp.judge.columns.run_columns import (
+from mldebug_mcp.judge.columns import (
     FALLS,
     LEAST_PAIRS,
     LOSSES,

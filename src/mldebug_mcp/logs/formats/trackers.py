@@ -22,9 +22,9 @@ from mldebug_mcp.core import protobuf
 from mldebug_mcp.core.access import is_file, open_input, require
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.lazy import regex
+from mldebug_mcp.core.paths import temporary_folder
 from mldebug_mcp.core.protobuf import Field
 from mldebug_mcp.core.text import figure, shorten
-from mldebug_mcp.core.writing import temporary_folder
 from mldebug_mcp.logs.builder import MAX_METRICS, RunBuilder
 from mldebug_mcp.logs.documents import Points, add_points
 from mldebug_mcp.logs.json_yaml import parse_json, parse_object

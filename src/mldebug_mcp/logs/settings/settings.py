@@ -490,7 +490,7 @@ def _typed(match: Match, value: Value) -> dict[str, Value] | None:
 
 
 PLAIN_WORDS = 2
-"""Words from which on a key says of which steps it is a count: `max_steps`, and not `STEPS`."""
+"""Words from which on a key says what steps it counts: `max_steps`, and not `STEPS`."""
 _COUNTS_OF_STEPS = frozenset({"max_steps", "n_steps"})
 """Where several numbers stand for one of these, they are the steps at which the learning rate falls."""
 

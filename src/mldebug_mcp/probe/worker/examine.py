@@ -22,9 +22,7 @@ from torch.overrides import TorchFunctionMode
 from .outputs import Capture, spans, token_ids
 from .parameters import LISTED, gradients
 from .report import KnownFailure
-from .subject import Attributes, Subject, seed_everything
-from .tree import LABEL_NAMES, inputs, labels_path, leaves, mapped
-from .tree import Path as TreePath
+from .subject import LABEL_NAMES, Attributes, Subject, TreePath, inputs, labels_path, leaves, mapped, seed_everything
 
 CALLS = 4
 """Calls of each kind. Chosen: two alike by chance are rare, four are not met."""

@@ -194,8 +194,7 @@ def _build(job: dict[str, Any], report: Report, device: Any) -> Subject:
 
 def _made(job: dict[str, Any], report: Report, device: Any) -> Subject:
     from .models import tiny_subject, to_batch
-    from .subject import load_entry
-    from .tree import to_device
+    from .subject import load_entry, to_device
 
     if job.get("entry"):
         return load_entry(job["entry"], device)

@@ -15,9 +15,8 @@ from torch.overrides import TorchFunctionMode
 
 from .outputs import IGNORED, Capture, Targets, targets_of, token_ids
 from .parameters import has_batch_norm
-from .subject import Subject, loss_in
+from .subject import Subject, inputs, loss_in, mapped
 from .training import Curve
-from .tree import inputs, mapped
 
 TOLERANCE = 1e-5
 """Relative difference at which two losses are the same: above rounding in 32 bits."""

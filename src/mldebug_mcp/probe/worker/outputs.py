@@ -10,8 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from .subject import Subject
-from .tree import at, inputs, labels_path, leaves
+from .subject import Subject, at, inputs, labels_path, leaves
 
 IGNORED = -100
 """The label that cross-entropy skips: torch's default, which the Hugging Face stack uses."""

@@ -15,9 +15,8 @@ from .losses import Yardstick, in_full_precision, is_low
 from .outputs import describe_batch, targets_of, token_ids
 from .parameters import LISTED, Movement, alike_units, describe, gradients, initial_scale, mode_modules, stale
 from .report import KnownFailure, Report
-from .subject import State, Subject
+from .subject import State, Subject, leaves, mapped
 from .training import Curve, Plan, find_rate, train, train_as_user, watch_steps
-from .tree import leaves, mapped
 
 OTHER_SEEDS = 2
 MAX_SHARE_OF_TIME_LEFT = 0.25

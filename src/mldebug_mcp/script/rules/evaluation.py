@@ -12,7 +12,7 @@ from mldebug_mcp.script.faults import Fault, fault
 from mldebug_mcp.script.library import EVALUATES, HAS_MODES, HELD_OUT, LOADER, NO_GRADIENTS
 from mldebug_mcp.script.metrics import LOSS_LIKE, Better, agreed, better_by_name, better_of, with_functions
 from mldebug_mcp.script.roles import Roles
-from mldebug_mcp.script.trace.events import Event, Trace
+from mldebug_mcp.script.trace import Event, Trace
 from mldebug_mcp.script.values import Object, objects_in
 
 LABELS = re.compile(r"^(?:y|ys|yb|labels?|targets?|truth|gold|gt)$", re.IGNORECASE)

@@ -9,8 +9,17 @@ from collections.abc import Iterable, Iterator
 from mldebug_mcp.script.calls import Assignment, Call, calls_in, constant_of, dotted, names_in, values_returned
 from mldebug_mcp.script.faults import MAX_JUDGED, Fault, fault
 from mldebug_mcp.script.roles import MAX_NAMES_FOLLOWED, Roles
-from mldebug_mcp.script.terms import Quantity, sign_of
-from mldebug_mcp.script.values import Tensor, Value, end_line_of, end_of, facts_of, models_through, shape_of
+from mldebug_mcp.script.values import (
+    Quantity,
+    Tensor,
+    Value,
+    end_line_of,
+    end_of,
+    facts_of,
+    models_through,
+    shape_of,
+    sign_of,
+)
 
 FORWARD = ("forward", "__call__", "call")
 """What PyTorch, Flax and Keras call the method that computes the outputs of a model."""

@@ -11,7 +11,7 @@ from mldebug_mcp.script.calls import Assignment, calls_in, constant_of, dotted, 
 from mldebug_mcp.script.faults import Fault, fault
 from mldebug_mcp.script.library import HAS_PARAMETERS, OPTIMIZERS, SAME_MODEL
 from mldebug_mcp.script.roles import Roles
-from mldebug_mcp.script.trace.events import Event, Trace
+from mldebug_mcp.script.trace import Event, Trace
 from mldebug_mcp.script.values import Object
 
 REPLACES_PARAMETERS = re.compile(r"get_peft_model|prepare_model_for|FSDP$|FullyShardedDataParallel$")

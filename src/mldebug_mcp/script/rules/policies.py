@@ -13,7 +13,7 @@ from mldebug_mcp.script.faults import MAX_JUDGED, Fault, fault
 from mldebug_mcp.script.metrics import Better, better_of, with_functions
 from mldebug_mcp.script.roles import Roles, names_with_graph
 from mldebug_mcp.script.rules.loss import returned
-from mldebug_mcp.script.terms import COST
+from mldebug_mcp.script.values import COST
 
 DISCOUNT = re.compile(r"(?:^|[._])(?:gamma|discount)\w*$", re.IGNORECASE)
 DONE = re.compile(

@@ -13,7 +13,7 @@ from mldebug_mcp.script.facts import ACCUMULATED, COUNTS, ROWS_OF_BATCH, Facts
 from mldebug_mcp.script.faults import Fault, fault
 from mldebug_mcp.script.library import LOADER
 from mldebug_mcp.script.roles import Roles
-from mldebug_mcp.script.trace.events import Event
+from mldebug_mcp.script.trace import Event
 from mldebug_mcp.script.values import Constant, Object, facts_of, objects_in
 
 FEWEST_BATCHES = 100
@@ -74,7 +74,7 @@ def _pace(roles: Roles, name: str, made: Assignment) -> Iterator[Fault]:
         says = f"{name} counts epochs ({ast.unparse(made.value)[:80]}), and is stepped at every batch"
         yield fault("schedule_per_batch", per_batch.line, "likely", says)
     yield from _accumulated(roles, name, made, steps)
-    gamma = _argument(roles, made, "gamma", 1)
+    gamma = _second_argument(roles, made, "gamma")
     if per_batch is not None and "Exponential" in kind and isinstance(gamma, float) and gamma < SLOWEST_DECAY:
         says = f"{name} multiplies the learning rate by {gamma} at every batch"
         yield fault("schedule_decays_per_batch", per_batch.line, "likely", says)
@@ -132,17 +132,17 @@ def _first_change(roles: Roles, made: Assignment) -> int:
     """Return after how many steps a schedule of epochs changes first, or is through; 0 where that is not known."""
     kind = dotted(made.value).rpartition(".")[2]
     argument = {"StepLR": "step_size", "CosineAnnealingLR": "T_max", "MultiStepLR": "milestones"}.get(kind)
-    value = _argument(roles, made, argument, 1) if argument else None
+    value = _second_argument(roles, made, argument) if argument else None
     return value if isinstance(value, int) else 0
 
 
-def _argument(roles: Roles, made: Assignment, name: str, place: int) -> object:
-    """Return the value of an argument of a schedule; of a list its first."""
+def _second_argument(roles: Roles, made: Assignment, name: str) -> object:
+    """Return the value of an argument of a schedule, by its name or as the second; of a list its first."""
     call = made.value
     if not isinstance(call, ast.Call):
         return None
     given = next((keyword.value for keyword in call.keywords if keyword.arg == name), None)
-    given = call.args[place] if given is None and place < len(call.args) else given
+    given = call.args[1] if given is None and len(call.args) > 1 else given
     given = roles.spelled_out(given)
     if isinstance(given, ast.List | ast.Tuple) and given.elts:
         given = given.elts[0]

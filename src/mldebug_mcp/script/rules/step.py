@@ -20,7 +20,7 @@ from mldebug_mcp.script.calls import (
 )
 from mldebug_mcp.script.faults import Fault, fault
 from mldebug_mcp.script.roles import Roles, Run
-from mldebug_mcp.script.trace.events import Event, Trace
+from mldebug_mcp.script.trace import Event, Trace
 from mldebug_mcp.script.values import Object
 
 GIVES_GRADIENTS = re.compile(

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from mldebug_mcp.script.calls import Call, constant_of, dotted, parameters_of
 from mldebug_mcp.script.faults import Fault, fault
 from mldebug_mcp.script.roles import Roles
-from mldebug_mcp.script.trace.events import Registered
+from mldebug_mcp.script.trace import Registered
 from mldebug_mcp.script.values import Constant
 
 IN_PLACE_BY_UNDERSCORE = frozenset({

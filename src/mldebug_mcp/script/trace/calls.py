@@ -8,8 +8,7 @@ from dataclasses import replace
 
 from mldebug_mcp.script import library
 from mldebug_mcp.script.facts import NOTHING, Facts, halves_of, role_alone
-from mldebug_mcp.script.terms import Terms
-from mldebug_mcp.script.trace.events import Registered
+from mldebug_mcp.script.trace import Registered
 from mldebug_mcp.script.trace.library_calls import HALVES, LibraryCalls, reduction_of
 from mldebug_mcp.script.trace.names import MAX_CALL_DEPTH, MAX_LISTED, Frame
 from mldebug_mcp.script.values import (
@@ -26,6 +25,7 @@ from mldebug_mcp.script.values import (
     Shape,
     Super,
     Tensor,
+    Terms,
     Value,
     choices,
     either,

@@ -26,9 +26,8 @@ from mldebug_mcp.script.facts import (
     without_role,
 )
 from mldebug_mcp.script.facts import combined as combined_facts
-from mldebug_mcp.script.terms import Term, Terms, added, gaussian_divergence, negated, sign_of, weighted
+from mldebug_mcp.script.trace import Trace
 from mldebug_mcp.script.trace.calls import Calls
-from mldebug_mcp.script.trace.events import Trace
 from mldebug_mcp.script.trace.names import MAX_ITEMS, MAX_STATEMENTS, ROUNDS, ExhaustedError, Frame
 from mldebug_mcp.script.values import (
     DATA,
@@ -43,23 +42,30 @@ from mldebug_mcp.script.values import (
     Scope,
     Shape,
     Tensor,
+    Term,
+    Terms,
     Value,
+    added,
     cut_from,
     either,
     end_after,
     end_of,
     facts_of,
+    gaussian_divergence,
     handed_on,
     holds_layers,
     lacking,
     marked,
     merged,
     models_through,
+    negated,
     objects_in,
     parameters_in,
     plain_of,
     shape_of,
+    sign_of,
     terms_of,
+    weighted,
     written_of,
 )
 

@@ -10,8 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from mldebug_mcp.script import library
 from mldebug_mcp.script.facts import COUNTS, NOTHING, Facts, counted_by_name, filled, role_of_name, with_rows_of
-from mldebug_mcp.script.terms import Terms
-from mldebug_mcp.script.trace.events import Action, Event, Exchanged, Trace
+from mldebug_mcp.script.trace import Action, Event, Exchanged, Trace
 from mldebug_mcp.script.values import (
     DATA,
     Choice,
@@ -28,6 +27,7 @@ from mldebug_mcp.script.values import (
     Shape,
     Super,
     Tensor,
+    Terms,
     Value,
     choices,
     either,
