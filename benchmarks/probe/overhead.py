@@ -9,9 +9,8 @@ import time
 import torch
 from tests.probe import pipelines
 
-from mldebug_mcp.probe.worker.subject import Subject
+from mldebug_mcp.probe.worker.subject import Subject, to_device
 from mldebug_mcp.probe.worker.training import Plan, make_optimizer, train
-from mldebug_mcp.probe.worker.subject import to_device
 
 STEPS, ROUNDS = 100, 7
 SUBJECTS = ("healthy_classifier", "healthy_language_model")
