@@ -16,8 +16,8 @@ from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.formats import text_log
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.logs.text import known_shapes, line_shape
-from mldebug_mcp.logs.text.line_shape import Skeletons
 from mldebug_mcp.logs.text.parsed_line import content_of
+from mldebug_mcp.logs.text.skeletons import Skeletons
 
 SAMPLES = Path(__file__).parent / "samples"
 STEPS = 1100
