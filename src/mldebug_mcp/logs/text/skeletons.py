@@ -17,6 +17,7 @@ from io import BytesIO
 from typing import NamedTuple
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from mldebug_mcp.core.arrays import distinct
@@ -314,7 +315,7 @@ def _to_floats(text: bytes, *, compiled: bool) -> Floats:
 # The layouts of lines that were seen.
 
 _TO_ZEROS = bytes.maketrans(b"123456789", b"000000000")
-LINES_PER_LAYOUT = 4
+LINES_PER_LAYOUT = 3
 """Lines of a block for each layout that is new in it; with fewer, it is looked through as a whole. Chosen by hand."""
 MAX_LAYOUT_BYTES = 4_000_000
 """Bytes of the layouts that are remembered."""
@@ -447,19 +448,23 @@ class Layouts:
     def _learn(self, texts: list[bytes], lines: list[bytes]) -> None:
         """Look through a line of each layout."""
         scan = _Scan(b"\n".join([*lines, b""]))
+        begin = np.cumsum([0, *(len(line) + 1 for line in lines)])
+        of_line = np.repeat(begin[:-1], np.diff(scan.first))
+        starts, ends = scan.starts - of_line, scan.ends - of_line
+        written = b"\n".join(lines).translate(_TO_ZEROS)
+        spans = zip(scan.starts.tolist(), scan.ends.tolist(), strict=True)
+        forms = np.array([self._form_place(written[start:end]) for start, end in spans], dtype=np.int64)
         words = scan.digits_of_words()
-        end = 0
+        first_words = np.searchsorted(words, begin).tolist()
+        first = scan.first.tolist()
         for index, (text, line) in enumerate(zip(texts, lines, strict=True)):
-            start, end = end, end + len(line) + 1
-            numbers = slice(scan.first[index], scan.first[index + 1])
-            starts, ends = scan.starts[numbers] - start, scan.ends[numbers] - start
-            forms = [self._form_place(text[slice(*span)]) for span in zip(starts.tolist(), ends.tolist(), strict=True)]
-            of_words = words[slice(*np.searchsorted(words, (start, end)))] - start
-            digits = bytes(line[place] for place in of_words.tolist())
+            numbers = slice(first[index], first[index + 1])
+            of_words = words[first_words[index] : first_words[index + 1]] - begin[index]
+            digits = bytes(line[place] for place in of_words.tolist()) if len(of_words) else b""
             self._places[text] = len(self._layouts)
             self._bytes += len(text)
             self._layouts.append(
-                _Layout(scan.keys[index], starts, ends, np.array(forms, dtype=np.int64), of_words, digits)
+                _Layout(scan.keys[index], starts[numbers], ends[numbers], forms[numbers], of_words, digits)
             )
 
     def _form_place(self, text: bytes) -> int:
@@ -520,7 +525,7 @@ class _Expanded:
                     continue
                 at = at[~exact]
             text = np.full((len(at), len(form.kept) + 1), ord("\n"), dtype=np.uint8)
-            text[:, :-1] = self._there[self.starts[at][:, None] + form.kept]
+            text[:, :-1] = sliding_window_view(self._there, form.kept[-1] + 1)[self.starts[at]][:, form.kept]
             left.append(at)
             texts.append(text.tobytes())
         if left:
