@@ -1,8 +1,8 @@
 """A block of lines → the skeleton of each line, which names its shape, and the numbers that were taken out of it.
 
-A skeleton is the line with a mark in place of each number, and with runs of one sign (blanks, a rule, a bar as it
-grows) cut to two. Digits that belong to a word ("layer12") stay. The digits of a time stamp are no numbers: they are
-written as zeros, as readers of prefixes count them. Lines of one skeleton differ in their numbers and times alone.
+A skeleton is the line with a mark in place of each number. Runs of one sign (blanks, a rule, a bar as it grows) are cut
+to two. Digits that belong to a word ("layer12") stay. The digits of a time stamp are no numbers: they are written as
+zeros, as readers of prefixes count them. Lines of one skeleton differ in their numbers and times alone.
 
 A line with a zero in place of each digit is its layout. Lines of one layout have their numbers at the same places,
 so that only the first of them is looked through byte by byte. A block of many layouts is looked through as a whole.
@@ -316,13 +316,14 @@ def _to_floats(text: bytes, *, compiled: bool) -> Floats:
 
 _TO_ZEROS = bytes.maketrans(b"123456789", b"000000000")
 LINES_PER_LAYOUT = 3
-"""Lines of a block for each layout that is new in it; with fewer, it is looked through as a whole. Chosen by hand."""
+"""Lines of a block for each layout that is new in it; with fewer, it is looked through as a whole, which is
+sooner than to learn them. Measured."""
 MAX_LAYOUT_BYTES = 4_000_000
 """Bytes of the layouts that are remembered."""
 MAX_EXACT_DIGITS, MAX_EXACT_POWER = 15, 22
 """Digits of a whole number, and the power of ten, up to which a double holds them exactly: their quotient or product is
 rounded once, as Python rounds what it reads."""
-_POWERS = 10.0 ** np.arange(MAX_EXACT_POWER + 1)
+_POWERS = np.array([float(10**power) for power in range(MAX_EXACT_POWER + 1)])
 _SIMPLE = regex(rb"[-+]?(?P<mantissa>0*(?:\.(?P<decimals>0*))?)(?:[eE](?P<sign>[-+]?)0{1,2})?")
 
 
