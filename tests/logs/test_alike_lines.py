@@ -16,8 +16,8 @@ from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.formats import text_log
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.logs.text import known_shapes, line_shape
-from mldebug_mcp.logs.text.line_shape import Skeletons
 from mldebug_mcp.logs.text.parsed_line import content_of
+from mldebug_mcp.logs.text.skeletons import Skeletons
 
 SAMPLES = Path(__file__).parent / "samples"
 STEPS = 1100
@@ -386,6 +386,28 @@ def test_the_numbers_of_a_block_are_those_that_python_reads(compiled: bool) -> N
     values = (draw.normal(size=500) * 10.0 ** draw.integers(-30, 30, 500)).tolist()
     skeletons = Skeletons("".join(f"x {value!r} 12,345\n" for value in values).encode(), compiled=compiled)
     assert skeletons.numbers.tolist() == [number for value in values for number in (value, 12345.0)]
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_numbers_at_the_same_places_of_many_lines_are_those_that_python_reads(compiled: bool) -> None:
+    draw = np.random.default_rng(0)
+    values = (draw.normal(size=400) * 10.0 ** draw.integers(-30, 30, 400)).tolist()
+    rows = [
+        [f"{value:+.5e}", f"{value % 10:.15f}", f"{value % 1:.17f}", f"{place:06d}", "-0.000", ".5", "5.", "12,345.25"]
+        for place, value in enumerate(values)
+    ]
+    skeletons = Skeletons("".join(f"a {' | '.join(row)} 1.2.3\n" for row in rows).encode(), compiled=compiled)
+    printed = [float(text.replace(",", "")) for row in rows for text in row]
+    assert [repr(number) for number in skeletons.numbers.tolist() if number == number] == list(map(repr, printed))  # noqa: PLR0124
+    assert np.count_nonzero(np.isnan(skeletons.numbers)) == len(rows)
+
+
+def test_lines_that_differ_in_the_digits_of_a_word_have_other_skeletons() -> None:
+    lines = ["layer1 at 10:00:01 loss 0.25", "layer2 at 10:00:02 loss 0.75"] * 50
+    skeletons = Skeletons("".join(f"{line}\n" for line in lines).encode(), compiled=False)
+    assert skeletons.keys[0] != skeletons.keys[1]
+    assert skeletons.keys[0] == skeletons.keys[2]
+    assert skeletons.numbers.tolist() == [0.25, 0.75] * 50
 
 
 def test_a_line_of_the_head_that_stands_between_records_too_is_not_read_each_time() -> None:

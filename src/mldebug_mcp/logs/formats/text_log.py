@@ -24,9 +24,9 @@ from mldebug_mcp.logs.numbers import MAY_HOLD_NUMBER, NO_DIGITS, without_undersc
 from mldebug_mcp.logs.run import warns
 from mldebug_mcp.logs.text.counters import RichBar, bar_in, is_fastprogress
 from mldebug_mcp.logs.text.known_shapes import KnownLines, Memory
-from mldebug_mcp.logs.text.line_shape import MARKS, Skeletons
 from mldebug_mcp.logs.text.parsed_line import LineContent, content_of, drawing_of, lines_joined, straightened
 from mldebug_mcp.logs.text.records import Records
+from mldebug_mcp.logs.text.skeletons import MARKS, Skeletons
 from mldebug_mcp.logs.text.tables import Box, CopyPaste, HeadedBlock, Table, may_be_row
 
 # The frameworks whose printed lines are known by sight: it says only whose they are; all are read alike.
@@ -305,7 +305,7 @@ class Text:
             end = block.find(b"\n", start + size) + 1 or len(block)
             piece, start = block[start:end], end
             self._bytes += len(piece)
-            skeletons = Skeletons(piece, compiled=self._bytes > FAST_BYTES)
+            skeletons = Skeletons(piece, self._memory.layouts, compiled=self._bytes > FAST_BYTES)
             alike.take(skeletons, self._line)
             self._line += len(skeletons)
 

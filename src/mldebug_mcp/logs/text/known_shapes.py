@@ -25,9 +25,10 @@ from mldebug_mcp.logs.endings import is_error
 from mldebug_mcp.logs.line_prefixes import records_in, without_prefix
 from mldebug_mcp.logs.text.assembler import Assembler, Lot
 from mldebug_mcp.logs.text.counters import RichBar, bar_in, is_fastprogress
-from mldebug_mcp.logs.text.line_shape import MARKS, ODD, Read, Shape, Skeletons, Span, learn
+from mldebug_mcp.logs.text.line_shape import Read, Shape, learn
 from mldebug_mcp.logs.text.parsed_line import LineContent
 from mldebug_mcp.logs.text.records import MIN_LINES_TOGETHER, Lines, Part, Records, counters_of, which_go
+from mldebug_mcp.logs.text.skeletons import MARKS, ODD, Layouts, Skeletons, Span
 from mldebug_mcp.logs.text.tables import Box, Layout, Table, is_rule, name_in_row
 
 # Boxes that come again and again → records, many at once.
@@ -276,6 +277,7 @@ class Memory:
     first: dict[tuple[object, ...], int] = field(default_factory=dict)
     boxes: BoxShapes = field(default_factory=BoxShapes)
     rows: RowShapes = field(default_factory=RowShapes)
+    layouts: Layouts = field(default_factory=Layouts)
     lines: int = 0
     reads: int = 0
 

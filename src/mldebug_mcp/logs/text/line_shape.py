@@ -9,8 +9,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cached_property
-from io import BytesIO
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -23,273 +21,7 @@ from mldebug_mcp.logs.names.metrics import is_of_record
 from mldebug_mcp.logs.numbers import HUGE
 from mldebug_mcp.logs.text.counters import Counters
 from mldebug_mcp.logs.text.parsed_line import Drawing, LineContent, Parsed, is_remark
-
-# A block of lines → the skeleton of each line, which names its shape, and the numbers that were taken out of it.
-#
-# A skeleton is the line with a mark in place of each number, and with runs of one sign (blanks, a rule, a bar as it
-# grows) cut to two. Digits that belong to a word ("layer12") stay. The digits of a time stamp are no numbers: they are
-# written as zeros, as readers of prefixes count them. Lines of one skeleton differ in their numbers and times alone.
-# It is worked out for all lines of a block at once.
-
-WHOLE, DECIMAL, ODD, GROUPED = 1, 2, 3, 4
-"""What stands in a skeleton for a whole number, for another one, for what only looks like one, such as "1.2.3"; and for
-a whole number in groups of thousands, such as "12,345" or "12_345"."""
-MARKS = (b"\x01", b"\x02", b"\x03", b"\x04")
-
-_DIGIT, _DOT, _EXPONENT, _SIGN, _COMMA, _LETTER, _END = 1, 2, 4, 8, 16, 32, 64
-_BETWEEN_GROUPS = _COMMA | _LETTER
-"""The classes of what stands between groups of thousands; the only letter in a number is the underscore."""
-_CLASSES = bytearray(256)
-for _byte in range(256):
-    _character = chr(_byte)
-    if _byte < 128 and (_character.isalpha() or _character == "_"):
-        _CLASSES[_byte] = _EXPONENT if _character in "eE" else _LETTER
-    elif _byte < 128 and _character.isdigit():
-        _CLASSES[_byte] = _DIGIT
-_CLASSES[ord(".")], _CLASSES[ord(",")], _CLASSES[ord("\n")] = _DOT, _COMMA, _END
-_CLASSES[ord("-")] = _CLASSES[ord("+")] = _SIGN
-_CLASS_OF = bytes(_CLASSES)
-_MARGIN = 24
-"""Bytes around the block, so that the neighbours of each byte and of each clock exist."""
-_CLOCK_DIGITS = (0, 1, 3, 4, 6, 7)
-"""Where the digits of a clock stand, such as those of "10:00:01"."""
-_DATE_DIGITS = (-11, -10, -9, -8, -6, -5, -3, -2)
-"""Where those of a date before it stand, such as those of "2026-11-20 "."""
-_MAX_FRACTION = 9
-"""Digits of the fraction of a second behind it."""
-_TIME = re.compile(rb"(?:\d{4}[-/]\d\d[-/]\d\d[ T])?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?")
-_OTHER_DATE, _OTHER_CLOCK = b"20310817", b"234556987654321"
-"""Digits of a time that a line of a shape may have as well as its own."""
-_WIDE = 0xE2
-"""First byte of the signs of three bytes with which bars and rules are drawn."""
-
-Mask = NDArray[np.bool_]
-Places = NDArray[np.int64]
-
-
-class Span(NamedTuple):
-    """Where a line or a number begins and ends in its block."""
-
-    start: int
-    end: int
-
-
-class Skeletons:
-    """The skeletons of the lines of a block, and their numbers.
-
-    Args:
-        block: Whole lines, ended by line feeds; without the bytes of `MARKS`.
-        compiled: The log is large enough to be worth importing a compiled reader of numbers.
-    """
-
-    def __init__(self, block: bytes, *, compiled: bool) -> None:
-        self.block = block
-        self._compiled = compiled
-        padded = bytes(_MARGIN) + block + bytes(_MARGIN)
-        self._bytes = np.frombuffer(padded, dtype=np.uint8)
-        self._classes = np.frombuffer(padded.translate(_CLASS_OF), dtype=np.uint8)
-        number = self._number_bytes()
-        times = self._time_bytes()
-        number[times] = False
-        edges = np.flatnonzero(number[1:] != number[:-1]) + 1
-        starts, ends = edges[::2], edges[1::2]
-        before = self._classes[starts - 1]
-        free = (before & (_LETTER | _EXPONENT)) == 0
-        if not free.all():
-            number = number.copy()
-            for start, end in zip(starts[~free].tolist(), ends[~free].tolist(), strict=True):
-                number[start:end] = False
-            starts, ends = starts[free], ends[free]
-        self._number, self._starts, self._ends = number, starts, ends
-        self.keys = self._keys(times[self._classes[times] == _DIGIT])
-        line_ends = np.flatnonzero(self._classes == _END)
-        self._line_starts = np.append(_MARGIN, line_ends[:-1] + 1)
-        self._line_ends = line_ends
-        self.first: Places = np.append(np.searchsorted(starts, self._line_starts), len(starts))
-        """Index of the first number of each line, and how many there are in all, shape (lines + 1,)."""
-
-    def __len__(self) -> int:
-        return len(self._line_ends)
-
-    def line(self, index: int) -> bytes:
-        """Return a line, without its end."""
-        return self.block[self._line_starts[index] - _MARGIN : self._line_ends[index] - _MARGIN]
-
-    def lines(self, first: int, last: int) -> bytes:
-        """Return the lines first <= line < last, without the end of the last one."""
-        return self.block[self._line_starts[first] - _MARGIN : self._line_ends[last - 1] - _MARGIN]
-
-    def lengths(self, lines: Places) -> Places:
-        """Return how many bytes lines have, without their ends."""
-        lengths: Places = self._line_ends[lines] - self._line_starts[lines]
-        return lengths
-
-    def numbers_in(self, index: int, last: int | None = None) -> list[Span]:
-        """Return where the numbers of a line stand in it, or those of the lines index <= line < last in them."""
-        these = slice(self.first[index], self.first[index + 1 if last is None else last])
-        at = int(self._line_starts[index])
-        return [
-            Span(start - at, end - at)
-            for start, end in zip(self._starts[these].tolist(), self._ends[these].tolist(), strict=True)
-        ]
-
-    @cached_property
-    def numbers(self) -> Floats:
-        """The numbers of all lines, in order; what only looks like one is NaN."""
-        if not len(self._starts):
-            return np.empty(0)
-        text = self._bytes.copy()
-        text[self._ends] = ord("\n")
-        kept = self._number.copy()
-        kept[self._ends] = True
-        kept &= (self._classes & _BETWEEN_GROUPS) == 0
-        kept[self._ends] = True
-        return _to_floats(_chosen(text, kept), compiled=self._compiled)
-
-    def rows(self, lines: Places, width: int | None = None) -> Floats:
-        """Return the numbers of lines that have as many as one another, shape (len(lines), numbers).
-
-        `width` is how many from the beginning of each are wanted, if not as many as stand in the first line.
-        """
-        rows: Floats = self.numbers[self._places(lines, width)]
-        return rows
-
-    def widths(self, lines: Places) -> Places:
-        """Return with how many bytes the numbers of such lines are written, shape (len(lines), numbers)."""
-        at = self._places(lines, None)
-        widths: Places = self._ends[at] - self._starts[at]
-        return widths
-
-    def _places(self, lines: Places, width: int | None) -> Places:
-        width = int(self.first[lines[0] + 1] - self.first[lines[0]]) if width is None else width
-        places: Places = self.first[lines][:, None] + np.arange(width)
-        return places
-
-    @cached_property
-    def listed(self) -> list[float]:
-        """The numbers of all lines, as Python's."""
-        listed: list[float] = self.numbers.tolist()
-        return listed
-
-    def _number_bytes(self) -> Mask:
-        """Return which bytes belong to numbers, those that belong to words among them."""
-        classes = self._classes
-        size = len(classes)
-
-        def near(offset: int) -> NDArray[np.uint8]:
-            return classes[2 + offset : size - 3 + offset]
-
-        here, after, before = near(0), near(1), near(-1)
-        digit, digit_follows, digit_before = here == _DIGIT, after == _DIGIT, before == _DIGIT
-        number = np.zeros(size, dtype=np.bool_)
-        found = number[2 : size - 3]
-        np.logical_or(digit, (here == _DOT) & (digit_before | digit_follows), out=found)
-        at = np.flatnonzero((here == _EXPONENT) & ((before == _DIGIT) | (before == _DOT))) + 2
-        if len(at):
-            signed = (classes[at + 1] == _SIGN) & (classes[at + 2] == _DIGIT)
-            at, signed = at[signed | (classes[at + 1] == _DIGIT)], signed[signed | (classes[at + 1] == _DIGIT)]
-            number[at] = number[at - 1]
-            number[at[signed] + 1] = number[at[signed] - 1]
-        at = np.flatnonzero(here == _SIGN) + 2
-        follows, second = classes[at + 1], classes[at + 2]
-        leads = (follows == _DIGIT) | ((follows == _DOT) & (second == _DIGIT))
-        leads &= (classes[at - 1] & (_DIGIT | _DOT | _LETTER | _EXPONENT)) == 0
-        number[at[leads]] = True
-        between = (here == _COMMA) | (self._bytes[2 : size - 3] == ord("_"))
-        self._join_thousands(number, np.flatnonzero(between & digit_before & digit_follows) + 2)
-        return number
-
-    def _join_thousands(self, number: Mask, signs: Places) -> None:
-        """Take commas and underscores between groups of three digits for parts of a number: "12,345", "12_345"."""
-        if not len(signs):
-            return
-        padded = np.concatenate([np.zeros(_MARGIN, np.uint8), self._classes, np.zeros(_MARGIN, np.uint8)])
-        at = signs + _MARGIN
-        first, second, third, fourth = (padded[at + offset] == _DIGIT for offset in (1, 2, 3, 4))
-        back = [padded[at - offset] for offset in (2, 3, 4)]
-        short = (back[0] != _DIGIT) & (back[0] != _DOT)
-        short |= (back[0] == _DIGIT) & (back[1] != _DIGIT) & (back[1] != _DOT)
-        short |= (back[0] == _DIGIT) & (back[1] == _DIGIT) & (back[2] != _DIGIT) & (back[2] != _DOT)
-        number[signs[first & second & third & ~fourth & short]] = True
-
-    def _time_bytes(self) -> Places:
-        """Return the bytes of times: a clock, with or without a date before it and a fraction of a second behind it."""
-        there, classes = self._bytes, self._classes
-        colons: Places = np.flatnonzero(there == ord(":"))
-        at: Places = colons[:-1][np.diff(colons) == 3] - 2
-        if not len(at):
-            return at
-        at = at[np.all([classes[at + place] == _DIGIT for place in _CLOCK_DIGITS], axis=0)]
-        dated = np.all([classes[at + place] == _DIGIT for place in _DATE_DIGITS], axis=0)
-        dated &= (there[at - 7] == there[at - 4]) & np.isin(there[at - 4], (ord("-"), ord("/")))
-        dated &= np.isin(there[at - 1], (ord(" "), ord("T"))) & (classes[at - 12] != _DIGIT)
-        alone = ((classes[at - 1] & (_DIGIT | _DOT | _LETTER | _EXPONENT)) == 0) & (there[at - 1] != ord(":"))
-        whole: Mask = (dated | alone) & (classes[at + 8] != _DIGIT) & (there[at + 8] != ord(":"))
-        at, dated = at[whole], dated[whole]
-        parts = [(at[:, None] + np.arange(8)).ravel(), (at[dated][:, None] + np.arange(-11, 0)).ravel()]
-        digits = at + 9
-        thousandths = np.all([classes[digits + place] == _DIGIT for place in range(3)], axis=0)
-        thousandths &= (classes[digits + 3] & (_DIGIT | _DOT)) == 0
-        digits = digits[((there[at + 8] == ord(",")) & thousandths) | (there[at + 8] == ord("."))]
-        parts.append(digits[classes[digits] == _DIGIT] - 1)
-        for _ in range(_MAX_FRACTION):
-            digits = digits[classes[digits] == _DIGIT]
-            parts.append(digits)
-            digits = digits + 1
-        return np.concatenate(parts)
-
-    def _keys(self, of_times: Places) -> list[bytes]:
-        """Return the skeletons, one for each line, by the digits that belong to times."""
-        there, classes = self._bytes, self._classes
-        text = there.copy()
-        marks = np.full(len(self._starts), WHOLE, dtype=np.uint8)
-        grouped = np.flatnonzero(self._number & ((classes & _BETWEEN_GROUPS) != 0))
-        marks[np.searchsorted(self._starts, grouped, side="right") - 1] = GROUPED
-        # Whether a number is whole: no sign, dot or exponent stands in it. A second dot makes it odd.
-        signs = np.flatnonzero(self._number & ((classes & (_DOT | _SIGN | _EXPONENT)) != 0))
-        of = np.searchsorted(self._starts, signs, side="right") - 1
-        marks[of] = DECIMAL
-        dots = of[classes[signs] == _DOT]
-        marks[dots[1:][dots[1:] == dots[:-1]]] = ODD
-        text[self._starts] = marks
-        text[of_times] = ord("0")
-        keep = ~self._number
-        keep[self._starts] = True
-        # Runs of one sign.
-        plain = (classes[2:] & (_DIGIT | _LETTER | _EXPONENT | _END)) == 0
-        again = (there[2:] == there[1:-1]) & (there[2:] == there[:-2]) & plain
-        keep[2:] &= ~again
-        wide = np.flatnonzero(there[3:-_MARGIN] == _WIDE) + 3
-        if len(wide):
-            alike = (there[wide] == there[wide - 3]) & (there[wide + 1] == there[wide - 2])
-            wide = wide[alike & (there[wide + 2] == there[wide - 1])]
-            keep[wide] = keep[wide + 1] = keep[wide + 2] = False
-        inside = slice(_MARGIN, len(there) - _MARGIN)
-        keys = _chosen(text[inside], keep[inside]).split(b"\n")
-        del keys[-1]
-        return keys
-
-
-def _chosen(text: NDArray[np.uint8], mask: Mask) -> bytes:
-    # A mask as an index takes eight times as long, where it changes from byte to byte.
-    return text.take(np.flatnonzero(mask)).tobytes()
-
-
-def _to_floats(text: bytes, *, compiled: bool) -> Floats:
-    """Return numbers that stand one in a line."""
-    if not compiled:
-        texts = text.split()
-        try:
-            return np.array(list(map(float, texts)))
-        except ValueError:  # one of them only looks like a number
-            return np.array([_float(number) for number in texts])
-    import polars as pl
-
-    table = pl.read_csv(BytesIO(text), has_header=False, schema={"number": pl.Float64}, ignore_errors=True)
-    return table["number"].fill_null(float("nan")).to_numpy()
-
-
-# The shape of a line, learnt from one line and used to read the others many times as fast.
+from mldebug_mcp.logs.text.skeletons import Places, Span, float_or_nan
 
 MAX_NUMBERS = 90
 """Numbers in a line whose shape is learnt."""
@@ -301,6 +33,9 @@ _FIRST_SHORT_PROBE = 101
 _BRIEF = (b"5", b"05", b"55")
 """What else stands in the place of a whole number: a date whose hour has one digit more or less is not a date."""
 _FIRST_PROOF = 11
+_TIME = re.compile(rb"(?:\d{4}[-/]\d\d[-/]\d\d[ T])?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?")
+_OTHER_DATE, _OTHER_CLOCK = b"20310817", b"234556987654321"
+"""Digits of a time that a line of a shape may have as well as its own."""
 
 _FORMS = ("1", "2", "3")
 """Digits for probes of the same form."""
@@ -423,7 +158,7 @@ def learn(line: bytes, spans: list[Span], read: Read) -> Shape | None:
     if here is None:
         return None
     texts = [_joined(line[start:end]) for start, end in spans]
-    numbers = [_float(text) for text in texts]
+    numbers = [float_or_nan(text) for text in texts]
     free, short = _loose(line, spans, here, texts, read)
     probes = _probes(texts)
     for place in short:
@@ -446,7 +181,7 @@ def learn(line: bytes, spans: list[Span], read: Read) -> Shape | None:
     for place in free:
         probe = str(_FIRST_PROOF + place) if texts[place].isdigit() else f"{0.10101 + place:.10g}"
         written[place] = probe.encode()
-    proof = [_float(_joined(written[at])) if at in written else number for at, number in enumerate(numbers)]
+    proof = [float_or_nan(_joined(written[at])) if at in written else number for at, number in enumerate(numbers)]
     proofs = ((numbers, here), (proof, _outline(read(_text(_with(line, spans, written))))))
     return shape if all(_tells(shape, example, outline) for example, outline in proofs) else None
 
@@ -489,13 +224,13 @@ def _terms(line: bytes, spans: list[Span], place: int, here: _Outline, read: Rea
     None if another number of the same form makes another line of it, or the two do not go together in a straight line.
     """
     text = line[slice(*spans[place])]
-    number = _float(_joined(text))
+    number = float_or_nan(_joined(text))
     factors: dict[int, float] | None = None
     for form in [form for form in (_in_form(text, digit) for digit in _FORMS) if form != text][:2]:
         other = _outline(read(_text(_with(line, spans, {place: form}))))
         if other is None or not _is_alike(here, other):
             return None
-        moved = _float(_joined(form)) - number
+        moved = float_or_nan(_joined(form)) - number
         found = {
             at: (after - before) / moved
             for at, (before, after) in enumerate(zip(here.numbers, other.numbers, strict=True))
@@ -674,10 +409,3 @@ def _text(line: bytes) -> str:
 def _joined(number: bytes) -> bytes:
     """Return a number without the signs between its groups of thousands."""
     return number.translate(None, b",_")
-
-
-def _float(text: bytes) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return math.nan
