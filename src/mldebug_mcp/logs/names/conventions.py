@@ -529,10 +529,15 @@ SHARE_IN_STEP = 0.5
 def steps_of_episodes(columns: Columns) -> str | None:
     """The steps next to the return of an episode that go up and down are its length: they count no run."""
     raw = next((raw for raw in columns if canonical(raw) == "step"), "")
-    roles = [role.quantity for name in columns if (role := role_of(name)) is not None]
-    if not raw or Quantity.REWARD not in roles or not {Quantity.EPISODE_LENGTH, Quantity.EPOCH}.isdisjoint(roles):
+    roles = {role.quantity: column for name, column in columns.items() if (role := role_of(name)) is not None}
+    if (
+        not raw
+        or Quantity.REWARD not in roles
+        or not roles.keys().isdisjoint({Quantity.EPISODE_LENGTH, Quantity.EPOCH})
+    ):
         return None
-    value = columns[raw].values()
+    at, value = columns[raw].arrays()
+    value = value[np.isin(at, roles[Quantity.REWARD].arrays()[0])]
     shorter = value[1:] < value[:-1]
     if len(value) < MIN_EPISODES or float(shorter.mean()) < SHARE_OF_SHORTER:
         return None
