@@ -135,6 +135,15 @@ def test_a_counter_over_all_epochs_is_the_step_where_the_log_begins_in_a_later_e
     assert len(run.attempts) == 1
 
 
+def test_a_bar_drawn_once_in_each_short_epoch_may_count_over_all_of_them(tmp_path: Path) -> None:
+    bar = "Epoch {}: 10%|█ | {}/96 [73.89it/s, loss={}]"
+    over_all = [bar.format(epoch, 8 * epoch - 4, 3 - epoch / 8) for epoch in range(1, 13)]
+    assert read(tmp_path, "\n".join(over_all) + "\n")["loss"].step.tolist() == list(range(4, 96, 8))
+    within = [bar.format(epoch, 8 * (7 * epoch % 12) + 4, 3 - epoch / 8) for epoch in range(1, 13)]
+    steps = read(tmp_path, "\n".join(within) + "\n")["loss"].step.tolist()
+    assert steps == [96 * (epoch - 1) + 8 * (7 * epoch % 12) + 4 for epoch in range(1, 13)]
+
+
 def test_evaluations_at_the_end_of_a_log_stand_where_their_epochs_ended(tmp_path: Path) -> None:
     rows: list[Record] = [{"step": at * 10, "epoch": at // 10, "loss": 3 - at / 50} for at in range(60)]
     rows += [{"epoch": epoch, "eval_loss": 3.0 - epoch / 5} for epoch in range(6)]
