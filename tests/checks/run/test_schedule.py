@@ -212,6 +212,15 @@ def test_a_jump_that_takes_several_records_names_the_record_of_its_top() -> None
     assert "from 0.001 to 0.0028 at step 61 by 63" in seen("lr_jump", run_of(learning_rate=rates)).summary
 
 
+def test_a_rate_that_waits_for_the_first_step_of_a_loss_scaler_does_not_jump() -> None:
+    rate = np.concatenate([np.full(4, 4e-5), 2e-4 * np.arange(1, 11), 2e-3 * np.linspace(1, 0.05, 46)])
+    skipped = {5.0 * (at + 1): 5.0 * (at < 4) for at in range(60)}
+    waiting = run_of(learning_rate=rate, skipped_iterations=skipped, every=5)
+    assert state("lr_jump", waiting) is State.ABSENT
+    none = run_of(learning_rate=rate, skipped_iterations=dict.fromkeys(skipped, 0.0), every=5)
+    assert state("lr_jump", none) is State.PRESENT
+
+
 def test_a_triangular_cycle_is_no_jump() -> None:
     cycle = [1e-4 + 1e-3 * abs(1 - (at * 0.06) % 2) for at in range(150)]
     assert state("lr_jump", run_of(learning_rate=cycle)) is State.ABSENT

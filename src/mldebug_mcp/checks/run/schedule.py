@@ -19,6 +19,7 @@ from mldebug_mcp.checks.check import (
     reading,
 )
 from mldebug_mcp.checks.curve import last_decimal, row_medians
+from mldebug_mcp.checks.gradients import skips_of
 from mldebug_mcp.checks.learning_rate import (
     Decay,
     Peak,
@@ -396,10 +397,13 @@ def lr_jump(run: Run) -> Evidence | None:
     """The learning rate rises suddenly after it had reached its peak, or falls suddenly out of a smooth schedule.
 
     Not this when: it is the first warm-up; the schedule goes down in stages; restarts are configured, or come again at
-    even distances or behind a schedule that had run down, and no plain schedule is configured (remarks).
+    even distances or behind a schedule that had run down, and no plain schedule is configured (remarks); a loss
+    scaler skipped all steps of the records before, which moves no schedule.
     """
     rate = run["learning_rate"].finite
-    rate = rate.where(rate.value >= 0)
+    skips = skips_of(run)
+    skipped = np.empty(0) if skips is None else skips.count.step[skips.count.value >= skips.steps]
+    rate = rate.where((rate.value >= 0) & ~np.isin(rate.step, skipped))
     enough = len(rate) >= JUMPS and float(rate.value.max()) > 0
     rate = _by_stairs(rate) if enough else rate
     at = jump_at(rate.value) if enough else None
