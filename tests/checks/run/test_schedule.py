@@ -378,6 +378,17 @@ def test_a_rate_that_starts_over_in_each_epoch_is_not_the_cosine_that_is_configu
     assert state("lr_hardly_decays", run_of(learning_rate=rate, loss=decay(30), config=restarts)) is not State.PRESENT
 
 
+@pytest.mark.parametrize("period", [{"lr_period_updates": 58.0}, {"T_0": 58}, {"num_cycles": 3}])
+def test_a_cosine_that_is_configured_to_come_back_does_not_have_to_decay(period: dict[str, Scalar]) -> None:
+    rate = 1e-3 * (0.5 + 0.5 * np.cos(np.pi * (np.arange(1, 201) % 58) / 58))
+    assert present(rate, **period) == []
+    without = run_of(learning_rate=rate, config={**PLAN, **dict.fromkeys(period, -1)})
+    assert State.PRESENT in {state("lr_hardly_decays", without), state("lr_jump", without)}
+    finding = seen("lr_jump", run_of(learning_rate=rate, config={**PLAN, **period}))
+    assert finding.state is State.ABSENT
+    assert finding.steps == [58], "where it comes back, and not where it begins to fall"
+
+
 def test_a_rate_of_stages_that_goes_back_up_jumps() -> None:
     rate = np.concatenate([np.full(15, 4e-3), np.full(9, 4e-4), np.full(12, 4e-3)])
     assert state("lr_jump", run_of(learning_rate=rate, loss=decay(36))) is State.PRESENT

@@ -278,8 +278,9 @@ def _before_the_drop(rate: Floats, lowest: int) -> int:
     before = lowest
     while before > 0 and rate[before - 1] > MIN_RATE_JUMP * rate[before]:
         before -= 1
-    # A smooth schedule near zero falls by large factors too, but not down from a share of its peak.
-    return before if rate[before] > RATE_JUMP_LEAST * rate.max() else lowest
+    # A smooth schedule near zero falls by large factors too, but not at once from a share of its peak.
+    at_once = lowest - before <= _width(rate) and rate[before] > RATE_JUMP_LEAST * rate.max()
+    return before if at_once else lowest
 
 
 def _fall(rate: Floats) -> int | None:
