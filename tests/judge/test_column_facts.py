@@ -558,6 +558,22 @@ def test_a_part_that_rises_while_the_loss_falls_is_stated() -> None:
     assert "loss_cls rises from about 0.1" in fact(answer, "part_rises").text
 
 
+@pytest.mark.parametrize(("name", "lowest"), [("ce", -60.0), ("ce", 1.0), ("kl_loss", -60.0)])
+def test_a_part_that_is_given_up_for_one_below_zero_is_a_wrong_loss(name: str, lowest: float) -> None:
+    def rising(step: int) -> float:
+        return 4.0 + step / 5 + 0.01 * NOISE[step]
+
+    def other(step: int) -> float:
+        return -4.0 + (lowest + 4.0) * step / 120 + 40 * (lowest > 0) * (1 - step / 100)
+
+    answer = run_of({name: rising, "recon": other, "loss": lambda step: (rising(step) + other(step)) / 2})
+    assert ("part_given_up" in facts(answer)) is (name == "ce" and lowest < 0)
+    assert ("part_rises" in facts(answer)) is (lowest > 0)
+    if "part_given_up" in facts(answer):
+        assert answer.hypotheses[0].cause == "wrong_loss"
+        assert "what falls below zero has no end" in fact(answer, "part_given_up").text
+
+
 @pytest.mark.parametrize("factor", [0.3, -0.01])
 def test_an_entropy_that_the_loss_of_a_policy_grows_with_is_stated(factor: float) -> None:
     entropy, policy, value = falling(0.69, 0.1, 0.001), falling(0.02, 0.01, 0.01), falling(3.0, 0.2, 0.1)

@@ -135,6 +135,15 @@ def test_a_counter_over_all_epochs_is_the_step_where_the_log_begins_in_a_later_e
     assert len(run.attempts) == 1
 
 
+def test_a_bar_drawn_once_in_each_short_epoch_may_count_over_all_of_them(tmp_path: Path) -> None:
+    bar = "Epoch {}: 10%|█ | {}/96 [73.89it/s, loss={}]"
+    over_all = [bar.format(epoch, 8 * epoch - 4, 3 - epoch / 8) for epoch in range(1, 13)]
+    assert read(tmp_path, "\n".join(over_all) + "\n")["loss"].step.tolist() == list(range(4, 96, 8))
+    within = [bar.format(epoch, 8 * (7 * epoch % 12) + 4, 3 - epoch / 8) for epoch in range(1, 13)]
+    steps = read(tmp_path, "\n".join(within) + "\n")["loss"].step.tolist()
+    assert steps == [96 * (epoch - 1) + 8 * (7 * epoch % 12) + 4 for epoch in range(1, 13)]
+
+
 def test_evaluations_at_the_end_of_a_log_stand_where_their_epochs_ended(tmp_path: Path) -> None:
     rows: list[Record] = [{"step": at * 10, "epoch": at // 10, "loss": 3 - at / 50} for at in range(60)]
     rows += [{"epoch": epoch, "eval_loss": 3.0 - epoch / 5} for epoch in range(6)]
@@ -188,3 +197,33 @@ def test_steps_behind_the_last_printed_one_of_an_epoch_are_unknown(tmp_path: Pat
     run = read(tmp_path, MINDSPORE.replace("epoch time\n", ""))
     assert run["loss"].step.tolist() == [60, 120, 180, 240, 300, 360, 420, 480, 540]
     assert any("may have up to 59 more" in note for note in run.notes)
+
+
+UPDATES, STEPS_OF_UPDATE = 12, 256
+
+
+def _episodes_and_updates(update: str, count: Callable[[int], int]) -> str:
+    """Write episodes by the steps of the environment, and below them the updates by a counter of their own."""
+    lines = []
+    for at in range(1, UPDATES + 1):
+        ended = () if at == 7 else (STEPS_OF_UPDATE * at - 200, STEPS_OF_UPDATE * at - 40)
+        lines += [f"global_step={step}, episodic_return={20 + at}" for step in ended]
+        lines.append(update.format(count(at), round(9 - at / 2, 3)))
+    return "\n".join(lines) + "\n"
+
+
+@pytest.mark.parametrize("update", ["update {}/12 value_loss={} entropy=0.6", "iteration {}: value_loss {}"])
+def test_updates_stand_at_the_steps_of_the_episodes_between_which_they_are_printed(update: str, tmp_path: Path) -> None:
+    run = read(tmp_path, _episodes_and_updates(update, lambda at: at))
+    assert len(run.segments) == 1
+    assert not run.planned
+    steps = list(points(run, "value_loss"))
+    assert steps[:6] == [STEPS_OF_UPDATE * at - 40 for at in range(1, 7)]
+    assert steps[5] < steps[6] < steps[7] == STEPS_OF_UPDATE * 8 - 40, "no episode ended before the seventh update"
+    assert list(points(run, "value_loss").values()) == [9 - at / 2 for at in range(1, UPDATES + 1)]
+
+
+def test_records_of_two_kinds_that_count_the_same_steps_keep_them(tmp_path: Path) -> None:
+    late = _episodes_and_updates("step {}, value_loss={}", lambda at: STEPS_OF_UPDATE * at - 100)
+    steps = list(points(read(tmp_path, late), "value_loss"))
+    assert steps == [STEPS_OF_UPDATE * at - 100 for at in range(1, UPDATES + 1)]

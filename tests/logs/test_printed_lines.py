@@ -720,3 +720,12 @@ def test_a_metric_at_the_level_of_debugging_is_read(tmp_path: Path) -> None:
     run = read(tmp_path, "".join(f"DEBUG trainer: loss={3 - at / 50:.2f} took=0.5s\n" for at in range(50)))
     assert run["loss"].value.tolist() == pytest.approx([3 - at / 50 for at in range(50)])
     assert run["took"].value.tolist() == [0.5] * 50
+
+
+def test_a_setting_that_is_a_sentence_makes_no_record_of_the_settings(tmp_path: Path) -> None:
+    head = '{"learning_rate": 5e-4, "buffer_size": 2000, "gamma": 0.9, "batch_size": 32, "reward": "1.0 at the end"}\n'
+    run = read(tmp_path, head + "".join(f"Episode {at} return {at / 8}\n" for at in range(1, 13)))
+    assert_holds(run, "episode", {"reward": {at: at / 8 for at in range(1, 13)}})
+    assert run.setting("learning_rate") == 5e-4
+    quoted = "".join(f'{{"step": {at}, "reward": "{at / 8}", "speed": "2.5 tokens per second"}}\n' for at in range(12))
+    assert points(read(tmp_path, f"start\n{quoted}"), "speed") == dict.fromkeys(range(12), 2.5)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from enum import StrEnum
 
 import numpy as np
@@ -10,11 +11,12 @@ import numpy as np
 from mldebug_mcp.checks.curve import sample
 from mldebug_mcp.checks.progress import epoch_at
 from mldebug_mcp.core.arrays import median
-from mldebug_mcp.core.lazy import dataclass
+from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.core.text import figure
 from mldebug_mcp.logs.kinds import plan_of
 from mldebug_mcp.logs.names import Quantity
 from mldebug_mcp.logs.run import Run, Series
+from mldebug_mcp.logs.settings.settings import number_of
 
 # The learning rate as an amount: its peak, its course beside the configured one, and how far it carries weights.
 
@@ -49,6 +51,8 @@ _NOT_PLAIN = (
 )  # fmt: skip
 """Parts of the names of schedules that come back, have stages, or wait for the loss."""
 _FALLING = ("cosine", "linear", "polynomial")
+_PERIOD = regex(r"T_?0|(?:num|n)_cycles|(?=.*(?:lr|rate|sched|cosine)).*(?:period|cycle|restart).*", re.IGNORECASE)
+"""A setting that says after how many steps a rate comes back, or how often: fairseq's `lr_period_updates`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,13 +119,20 @@ def shape_of(run: Run) -> Shape | None:
     name = (run.facts.schedule.kind or "").lower().replace("_", "").replace("-", "").replace(" ", "")
     if not name:
         return None
-    if any(part in name for part in _NOT_PLAIN):
+    if any(part in name for part in _NOT_PLAIN) or _has_period(run):
         return Shape.OTHER
     if "constant" in name:
         return Shape.CONSTANT
     if any(part in name for part in _FALLING) and not (name.endswith("warmup") and "cosine" not in name):
         return Shape.FALLS
     return Shape.OTHER
+
+
+def _has_period(run: Run) -> bool:
+    """Say whether the settings have a schedule come back before the end of the plan."""
+    plan = run.facts.plan or run.last_step
+    numbers = [number_of(setting.value) for name, setting in run.settings.items() if _PERIOD.fullmatch(name)]
+    return any(number is not None and 1 < number < plan for number in numbers)
 
 
 def decay_of(run: Run, since: float = 1.0) -> Decay | None:

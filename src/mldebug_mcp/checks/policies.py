@@ -127,15 +127,26 @@ def components(run: Run) -> list[Series]:
 
 
 def averaged(run: Run, rewards: Series) -> Series:
-    """Return the rewards of a classic agent as means over stretches, `STRETCHES` of them, where there are many.
+    """Return the rewards of a classic agent as the means over episodes that are logged next to single ones.
 
-    Single episodes scatter, and where most bring nothing a median would show nothing.
+    Elsewhere they are means over stretches, `STRETCHES` of them, where there are many. Single episodes scatter, and
+    where most bring nothing a median would show nothing.
     """
-    if run.kind != "rl" or len(rewards) < 2 * STRETCHES:
+    if run.kind != "rl":
+        return rewards
+    if rewards.role is not None and not rewards.role.statistic:
+        means = (series.finite for series in run.with_role(Quantity.REWARD, phase="train") if _is_mean(series))
+        if (mean := next((mean for mean in means if len(mean) == len(rewards)), None)) is not None:
+            return mean
+    if len(rewards) < 2 * STRETCHES:
         return rewards
     first = np.linspace(0, len(rewards), STRETCHES, endpoint=False).astype(np.int64)
     counts = np.diff(np.append(first, len(rewards)))
     return Series(rewards.name, rewards.step[first], np.add.reduceat(rewards.value, first) / counts)
+
+
+def _is_mean(series: Series) -> bool:
+    return series.role is not None and series.role.statistic in ("mean", "ema")
 
 
 def held_out_scores(run: Run, least: int) -> list[Series]:

@@ -16,7 +16,7 @@ from mldebug_mcp.core.arrays import distinct, median
 from mldebug_mcp.core.lazy import dataclass, regex, replace
 from mldebug_mcp.logs.columns import Column, Columns, Floats, Rows, ascends, carried_forward
 from mldebug_mcp.logs.names import Quantity, role_of
-from mldebug_mcp.logs.names.metrics import COUNTERS, is_telling
+from mldebug_mcp.logs.names.metrics import COUNTERS, canonical, is_telling
 from mldebug_mcp.logs.run import Segment, Series
 
 MOST_STEPS = 2.0**63
@@ -71,6 +71,49 @@ def step_axis(
             if along is not None:
                 return along, name
     return _amounts(of, named)
+
+
+MIN_TURNS = 3
+"""Turns of two kinds of records from which on each may count by itself. Chosen: so few may be restarts."""
+MIN_RATIO_OF_UNITS = 2.0
+"""Times as far that one of two counters goes if they count different things. Chosen: two batches to an update make it
+2, and an evaluation that comes late counts as far as training."""
+
+
+def put_on_one_axis(columns: Columns) -> str:
+    """Count records of two kinds that take turns by one of their counters; return a note of it, else "".
+
+    Episodes tell the steps of the environment, and updates how many there were: where one counter goes several times
+    as far, the records of the other stand at what it had come to, in order of the lines.
+    """
+    metrics = {name: column for name, column in columns.items() if canonical(name) not in COUNTERS}
+    steps = [name for name in columns if canonical(name) == "step"]
+    if len(steps) != 1 or not metrics:
+        return ""
+    at, step = columns[steps[0]].arrays()
+    if not bool(np.any(step[1:] < step[:-1])):
+        return ""
+    first = np.isin(at, telling(metrics)[0].arrays()[0])
+    if not all(len(step[kind]) > MIN_TURNS and bool(np.all(np.diff(step[kind]) >= 0)) for kind in (first, ~first)):
+        return ""
+    far, near = (first, ~first) if np.ptp(step[first]) > np.ptp(step[~first]) else (~first, first)
+    reached, counted = np.searchsorted(at[far], at[near]) - 1, step[near]
+    turns = np.flatnonzero(np.diff(reached, prepend=-1))
+    turns = turns[np.diff(counted[turns], prepend=-np.inf) > 0]
+    known, place = counted[turns], step[far][reached[turns]]
+    if len(turns) <= MIN_TURNS:
+        return ""
+    ratio = (place[-1] - place[0]) / (known[-1] - known[0])
+    if ratio < MIN_RATIO_OF_UNITS:
+        return ""
+    outside = np.maximum(counted - known[-1], 0) + np.minimum(counted - known[0], 0)
+    step = step.copy()
+    step[near] = np.maximum(np.floor(np.interp(counted, known, place) + ratio * outside), 0)
+    columns[steps[0]] = Column.of(at, step)
+    return (
+        f"records of two kinds count apart, one of them to {counted[-1]:g} where the other comes to {place[-1]:g}: "
+        "all are put at the steps of the one that goes further"
+    )
 
 
 def events_in_place(step: Floats, events: Sequence[int], column: Column | None) -> Floats:

@@ -15,7 +15,14 @@ from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.lazy import replace
 from mldebug_mcp.core.limits import checkpoint
 from mldebug_mcp.core.text import shorten
-from mldebug_mcp.logs.align import SeriesOfRun, events_in_place, restart_note, segment_starts, step_axis
+from mldebug_mcp.logs.align import (
+    SeriesOfRun,
+    events_in_place,
+    put_on_one_axis,
+    restart_note,
+    segment_starts,
+    step_axis,
+)
 from mldebug_mcp.logs.attempts import ProcessStart, Recorded, RecordedLine, put_in_order, split
 from mldebug_mcp.logs.columns import Column, Columns, Floats, Rows, stretches_of
 from mldebug_mcp.logs.endings import Messages, Tail, is_error
@@ -341,6 +348,9 @@ class RunBuilder:
 
     def build(self, path: str) -> Run:
         """Make the Run from everything taken: attempts → columns → axis → series; `concluded` tells its kind."""
+        if note := put_on_one_axis(self._recorded.columns):
+            self.note(note)
+            self.planned.pop("step", None)  # it may be that of the other counter
         for note in (
             conventions.steps_of_episodes(self._recorded.columns),
             conventions.name_counts_per_record(self._recorded.columns),

@@ -267,3 +267,11 @@ def test_a_reward_that_rose_first_or_an_agent_that_acts_less_and_less_at_random_
     falls = noisy(np.linspace(-5.0, -20.0, 150), 0.01)
     explores = run_of(reward=falls, exploration_rate=np.linspace(1.0, 0.05, 150), kind="rl")
     assert state("reward_sinks", explores) is not State.PRESENT
+
+
+@pytest.mark.parametrize("name", ["avg100", "running_mean_20", "mean_return"])
+def test_a_mean_over_episodes_is_judged_where_single_ones_are_logged_now_and_then(name: str) -> None:
+    single = np.where((np.arange(54) > 12) & (np.arange(54) < 25), 0.0, 1.0)
+    rises, rests = np.clip(np.linspace(-0.1, 1.3, 54), 0.2, 1.0), noisy([0.5] * 54, 0.02)
+    assert state("reward_flat", run_of({"return": single, name: rises}, kind="rl")) is State.ABSENT
+    assert state("reward_flat", run_of({"return": single, name: rests}, kind="rl")) is State.PRESENT

@@ -212,6 +212,15 @@ def test_a_jump_that_takes_several_records_names_the_record_of_its_top() -> None
     assert "from 0.001 to 0.0028 at step 61 by 63" in seen("lr_jump", run_of(learning_rate=rates)).summary
 
 
+def test_a_rate_that_waits_for_the_first_step_of_a_loss_scaler_does_not_jump() -> None:
+    rate = np.concatenate([np.full(4, 4e-5), 2e-4 * np.arange(1, 11), 2e-3 * np.linspace(1, 0.05, 46)])
+    skipped = {5.0 * (at + 1): 5.0 * (at < 4) for at in range(60)}
+    waiting = run_of(learning_rate=rate, skipped_iterations=skipped, every=5)
+    assert state("lr_jump", waiting) is State.ABSENT
+    none = run_of(learning_rate=rate, skipped_iterations=dict.fromkeys(skipped, 0.0), every=5)
+    assert state("lr_jump", none) is State.PRESENT
+
+
 def test_a_triangular_cycle_is_no_jump() -> None:
     cycle = [1e-4 + 1e-3 * abs(1 - (at * 0.06) % 2) for at in range(150)]
     assert state("lr_jump", run_of(learning_rate=cycle)) is State.ABSENT
@@ -367,6 +376,17 @@ def test_a_rate_that_starts_over_in_each_epoch_is_not_the_cosine_that_is_configu
     assert state("lr_hardly_decays", run_of(learning_rate=rate, loss=decay(30), config=config)) is State.PRESENT
     restarts: dict[str, Scalar] = {**config, "lr_scheduler_type": "cosine_with_restarts"}
     assert state("lr_hardly_decays", run_of(learning_rate=rate, loss=decay(30), config=restarts)) is not State.PRESENT
+
+
+@pytest.mark.parametrize("period", [{"lr_period_updates": 58.0}, {"T_0": 58}, {"num_cycles": 3}])
+def test_a_cosine_that_is_configured_to_come_back_does_not_have_to_decay(period: dict[str, Scalar]) -> None:
+    rate = 1e-3 * (0.5 + 0.5 * np.cos(np.pi * (np.arange(1, 201) % 58) / 58))
+    assert present(rate, **period) == []
+    without = run_of(learning_rate=rate, config={**PLAN, **dict.fromkeys(period, -1)})
+    assert State.PRESENT in {state("lr_hardly_decays", without), state("lr_jump", without)}
+    finding = seen("lr_jump", run_of(learning_rate=rate, config={**PLAN, **period}))
+    assert finding.state is State.ABSENT
+    assert finding.steps == [58], "where it comes back, and not where it begins to fall"
 
 
 def test_a_rate_of_stages_that_goes_back_up_jumps() -> None:

@@ -142,6 +142,11 @@ def test_accumulated_batches_may_be_named_in_short(key: str) -> None:
     assert facts_of(Settings.of({key: 8, "batch_size": 4}), "supervised").effective_batch == 32
 
 
+def test_fairseq_lists_how_many_batches_it_accumulates_and_an_agent_counts_steps_by_the_same_name() -> None:
+    assert facts_of(Settings.of({"update_freq": [8], "batch_size": 4}), "supervised").effective_batch == 32
+    assert facts_of(Settings.of({"update_freq": 8, "batch_size": 4}), "rl").effective_batch == 4
+
+
 def test_iterations_and_steps_of_a_policys_update_are_no_plan() -> None:
     policy = {"reward": [0.1] * 60, "reward_std": [0.2] * 60, "kl": [0.01] * 60}
     config = {"num_iterations": 4, "num_generations": 8, "beta": 0.04, "ppo_epochs": 2}

@@ -19,6 +19,7 @@ from mldebug_mcp.checks.check import (
     reading,
 )
 from mldebug_mcp.checks.curve import last_decimal, row_medians
+from mldebug_mcp.checks.gradients import skips_of
 from mldebug_mcp.checks.learning_rate import (
     Decay,
     Peak,
@@ -277,8 +278,9 @@ def _before_the_drop(rate: Floats, lowest: int) -> int:
     before = lowest
     while before > 0 and rate[before - 1] > MIN_RATE_JUMP * rate[before]:
         before -= 1
-    # A smooth schedule near zero falls by large factors too, but not down from a share of its peak.
-    return before if rate[before] > RATE_JUMP_LEAST * rate.max() else lowest
+    # A smooth schedule near zero falls by large factors too, but not at once from a share of its peak.
+    at_once = lowest - before <= _width(rate) and rate[before] > RATE_JUMP_LEAST * rate.max()
+    return before if at_once else lowest
 
 
 def _fall(rate: Floats) -> int | None:
@@ -396,10 +398,13 @@ def lr_jump(run: Run) -> Evidence | None:
     """The learning rate rises suddenly after it had reached its peak, or falls suddenly out of a smooth schedule.
 
     Not this when: it is the first warm-up; the schedule goes down in stages; restarts are configured, or come again at
-    even distances or behind a schedule that had run down, and no plain schedule is configured (remarks).
+    even distances or behind a schedule that had run down, and no plain schedule is configured (remarks); a loss
+    scaler skipped all steps of the records before, which moves no schedule.
     """
     rate = run["learning_rate"].finite
-    rate = rate.where(rate.value >= 0)
+    skips = skips_of(run)
+    skipped = np.empty(0) if skips is None else skips.count.step[skips.count.value >= skips.steps]
+    rate = rate.where((rate.value >= 0) & ~np.isin(rate.step, skipped))
     enough = len(rate) >= JUMPS and float(rate.value.max()) > 0
     rate = _by_stairs(rate) if enough else rate
     at = jump_at(rate.value) if enough else None

@@ -161,8 +161,12 @@ LEAST_PART_RECORDS = 12
 """Records of the part and of the total. Chosen, as the others."""
 
 
+_MAY_RISE = frozenset({"kl", "kld", "prior", "reg", "penalty", "adv", "advantage", "gan", "gen", "disc", "commit"})
+"""Words of parts that a model pays for what it learns, or that an opponent makes: these rise in healthy runs."""
+
+
 def rising_parts(run: Run) -> Iterator[DerivedFact]:
-    """Yield a part of the loss that rises while the total falls."""
+    """Yield a part of the loss that rises while the total falls, maybe for another part that falls below zero."""
     total = training_loss(run, LEAST_PART_RECORDS, not_of=NOT_BY_LOSS)
     if total is None or any(subtracted(run)):
         return
@@ -170,15 +174,22 @@ def rising_parts(run: Run) -> Iterator[DerivedFact]:
     began, ends = median(total.value[:tenth]), median(total.value[-tenth:])
     if began - ends <= LOSS_FALLS * abs(began):
         return
-    for part in _parts_of(run, total, *LOSSES):
-        first, last = median(part.value[:tenth]), median(part.value[-tenth:])
+    parts = [(part, median(part.value[:tenth]), median(part.value[-tenth:])) for part in _parts_of(run, total, *LOSSES)]
+    for part, first, last in parts:
         if not 0 < PART_GROWS * first < last or monotone(sample(part.value)) < PART_ORDERED:
             continue
+        if part.role is None or not _MAY_RISE.isdisjoint(pieces_of(part.name)):
+            continue
+        lower = [found for found in parts if found[2] < min(0.0, found[1]) and ends < 0]
+        below = "".join(
+            f" {named(other)} goes from about {figure(start)} to about {figure(end)}: what falls below zero has no end."
+            for other, start, end in lower[:1]
+        )
         yield DerivedFact.model_construct(
-            fact="part_rises",
+            fact="part_given_up" if lower else "part_rises",
             text=(
                 f"{named(part)} rises from about {figure(first)} to about {figure(last)} (medians of {tenth} records) "
-                f"while {named(total)} falls from about {figure(began)} to about {figure(ends)}. Parts that are "
+                f"while {named(total)} falls from about {figure(began)} to about {figure(ends)}.{below} Parts that are "
                 "trained together fall together, or one is given up for another."
             ),
             values={"from": first, "to": last},

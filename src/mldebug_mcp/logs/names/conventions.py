@@ -39,6 +39,7 @@ from mldebug_mcp.logs.names.losses import (
     filtered_nan,
     length_of_completions,
     mean_reward,
+    means_of_returns,
     named_loss,
     no_episode_ended,
     objective_alone,
@@ -529,10 +530,15 @@ SHARE_IN_STEP = 0.5
 def steps_of_episodes(columns: Columns) -> str | None:
     """The steps next to the return of an episode that go up and down are its length: they count no run."""
     raw = next((raw for raw in columns if canonical(raw) == "step"), "")
-    roles = [role.quantity for name in columns if (role := role_of(name)) is not None]
-    if not raw or Quantity.REWARD not in roles or not {Quantity.EPISODE_LENGTH, Quantity.EPOCH}.isdisjoint(roles):
+    roles = {role.quantity: column for name, column in columns.items() if (role := role_of(name)) is not None}
+    if (
+        not raw
+        or Quantity.REWARD not in roles
+        or not roles.keys().isdisjoint({Quantity.EPISODE_LENGTH, Quantity.EPOCH})
+    ):
         return None
-    value = columns[raw].values()
+    at, value = columns[raw].arrays()
+    value = value[np.isin(at, roles[Quantity.REWARD].arrays()[0])]
     shorter = value[1:] < value[:-1]
     if len(value) < MIN_EPISODES or float(shorter.mean()) < SHARE_OF_SHORTER:
         return None
@@ -1032,6 +1038,7 @@ _CONVENTIONS: tuple[Callable[[Columns], str | None], ...] = (
     percentages,
     memory,
     mean_reward,
+    means_of_returns,
     no_episode_ended,
     length_of_completions,
     pairs,

@@ -38,6 +38,8 @@ _POLICY = frozenset({Quantity.KL, Quantity.APPROXIMATE_KL, Quantity.ENTROPY, Qua
 """What the training of a policy logs, and that of a reward model does not."""
 _OF_TEXT = frozenset({Quantity.KL, Quantity.REWARD_SPREAD, Quantity.GROUPS_WITHOUT_SPREAD})
 """What the training of a language model's policy logs, and that of agents rarely does."""
+_BARE_MEAN = regex(r"(?:avg|average|mean|running|rolling|moving|smoothed|_)+\d{1,5}")
+"""A mean over as many episodes, whose name says not of what: `avg100`, "running_mean_10"."""
 _LENGTHS = frozenset({"length", "len", "mean_length", "length_mean", "avg_length", "average_length"})
 _OF_AGENTS = frozenset({Quantity.EXPLAINED_VARIANCE, Quantity.POLICY_LOSS, Quantity.VALUE_LOSS})
 """What agents alone log."""
@@ -134,6 +136,19 @@ def mean_reward(columns: Columns) -> str | None:
         return None
     columns["reward"] = columns.pop(mean)
     return f"{mean!r} is read as the reward"
+
+
+def means_of_returns(columns: Columns) -> str | None:
+    """`avg100` next to the return of an episode is the mean of the last ones, if it lies within what they bring."""
+    returns = [name for name in columns if (role := role_of(name)) is not None and role.quantity is Quantity.REWARD]
+    means = [name for name in columns if role_of(name) is None and _BARE_MEAN.fullmatch(normal(name))]
+    if len(returns) != 1 or not means:
+        return None
+    least, most = (bound(columns[returns[0]].finite(), initial=0.0) for bound in (np.min, np.max))
+    inside = [name for name in means if np.all((columns[name].finite() >= least) & (columns[name].finite() <= most))]
+    for name in inside:
+        rename(columns, name, f"reward_{name}")
+    return f"{', '.join(map(repr, inside))}: read as means of {returns[0]!r} over several episodes" if inside else None
 
 
 def no_episode_ended(columns: Columns) -> str | None:

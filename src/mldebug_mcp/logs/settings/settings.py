@@ -777,7 +777,10 @@ def effective_batch(settings: Settings) -> float | None:
     nodes = _positive(settings, "nnodes") or 1.0
     processes = (_positive(settings, "nproc_per_node") or 0.0) * nodes
     world = max(_positive(settings, "world_size") or 1.0, processes)  # Transformers' n_gpu is that of one process
-    return each * (_positive(settings, "gradient_accumulation_steps") or 1.0) * world
+    accumulation = _positive(settings, "gradient_accumulation_steps")
+    if accumulation is None and "update_freq" in settings and isinstance(settings["update_freq"].value, tuple):
+        accumulation = _positive(settings, "update_freq")  # fairseq's: a list, of one number for all epochs
+    return each * (accumulation or 1.0) * world
 
 
 def _plan(settings: Settings, per_pass: float | None) -> float | None:

@@ -32,6 +32,9 @@ from mldebug_mcp.logs.text.parsed_line import Parsed, is_remark
 
 MAX_INTERVALS_AT_EPOCH = 2.0
 """Times the interval within an epoch that a counter over all of them may move by where the epoch rises; chosen."""
+MIN_EPOCHS_OF_ONE_BATCH = 8
+"""Epochs with one line each whose batch is further than in all before, from which on it counts over all of them.
+Chosen: one in 40,000 orders of eight different batches rises."""
 
 
 class FirstPass:
@@ -72,6 +75,7 @@ class EpochBatches:
         self._epoch = np.nan
         self._count = np.nan
         self._interval = np.nan
+        self._rises = 1
         self._over_all: bool | None = None
         self._ended_at: float | None = None
         self._early: dict[float, float] = {}
@@ -164,6 +168,9 @@ class EpochBatches:
             self._over_all = bool(0 < moved <= MAX_INTERVALS_AT_EPOCH * self._interval)
         elif epoch > self._epoch and moved <= 0:
             self._over_all = False
+        elif epoch > self._epoch and moved > 0:
+            self._rises += 1
+            self._over_all = True if self._rises >= MIN_EPOCHS_OF_ONE_BATCH else None
         self._epoch, self._count = epoch, count
 
 

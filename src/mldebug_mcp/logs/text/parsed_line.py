@@ -235,7 +235,8 @@ _NAMES_ITS_ONE = regex(r"""['"](?:metric|name|tag|key)['"]\s{0,4}:\s{0,4}['"][A-
 """A dict of one metric, by its name and value."""
 _PAIR = regex(
     r"""['"]([^'"\n]{1,200})['"]\s*:\s*(?:(?:np\.|numpy\.)?(?:float\d+|array)\(|tensor\()?\[?['"]?"""
-    rf"""({NUMBER})(?![\w.]|\s*,[^'"\[]*\])""",  # the only number of a list, not the first of several
+    # The only number of a list, not the first of several, and not the first word of a sentence.
+    rf"""({NUMBER})(?![\w.]|\s*,[^'"\[]*\]|\s[A-Za-z]+\s(?!per\b))""",
     re.IGNORECASE,
 )
 
