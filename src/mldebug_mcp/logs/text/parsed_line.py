@@ -74,6 +74,8 @@ _LABEL = regex(
     re.IGNORECASE,
 )
 """A word before a colon alone may be what a program puts before all of its lines; a sentence goes on behind numbers."""
+_OF_TEST = regex(r"[\W\d_]*test(?:ing)?(?=[\s:|,_()\[\]>-]|$)", re.IGNORECASE)
+"""What begins a line, or a name, of the test set, which is not the validation set of the lines around it."""
 MOST_WORDS = 4
 """Words besides the names of its metrics that such a line has. Chosen: "val" and what it was on."""
 MAX_LINE = 20_000
@@ -152,7 +154,10 @@ def parse_line(line: str, *, evaluation: bool = False) -> Parsed:
     )
     telling = skipping or by_phase or any(map(is_telling, metrics))
     telling = telling or (evaluation and _holds_measures_alone(counters, metrics))
-    return Parsed(counters, metrics, rank, telling, evaluation, label=_label_in(counters.rest) if telling else "")
+    label = _label_in(counters.rest) if telling else ""
+    if telling and not label and any(map(_OF_TEST.match, (message, next(iter(metrics), "")))):
+        label = "test"
+    return Parsed(counters, metrics, rank, telling, evaluation, label=label)
 
 
 def lines_joined(line: str) -> list[str]:
