@@ -33,7 +33,7 @@ from mldebug_mcp.logs.text.parsed_line import Parsed, is_remark
 MAX_INTERVALS_AT_EPOCH = 2.0
 """Times the interval within an epoch that a counter over all of them may move by where the epoch rises; chosen."""
 MIN_RISES_OF_BOTH = 3
-"""Times that the epoch rises with the counter, from which on one length of an epoch that fits all is no chance; chosen."""
+"""Times that the epoch rises with the counter, from which on one length of an epoch fits all by no chance; chosen."""
 
 
 class FirstPass:

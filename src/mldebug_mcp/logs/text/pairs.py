@@ -589,6 +589,18 @@ _TAG_VALUE_STEP = regex(
 """The arguments of a TensorBoard writer, printed: "losses/q1_loss 65.25 193000"."""
 _SO_FAR = regex(rf"(?<=\bloss )({NUMBER})(?= .{{0,300}} history loss ({NUMBER}))", re.IGNORECASE)
 """WeNet, in an evaluation: "CV Batch 4/100 loss 30.5 loss_ctc 46.2 history loss 28.1", of the batch and so far."""
+_LIST_OF_PARTS = rf"\[({NUMBER}(?:, {NUMBER}){{0,60}})\]"
+_DEEPXDE = regex(
+    rf"^\s{{0,8}}(\d{{1,9}})\s{{2,20}}{_LIST_OF_PARTS}\s{{2,20}}{_LIST_OF_PARTS}\s{{2,20}}\[[^\[\]]{{0,200}}\]\s*$",
+    re.IGNORECASE,
+)
+"""A row of DeepXDE below names that are cut off: the step, the parts of the loss, and those of the test loss."""
+_PROBABILITY = regex(
+    rf"^.{{0,300}}?compute_prob_(?P<of>valid|train)\.(?P<step>\d{{1,9}})\.log:.{{0,200}}?Overall log-\w{{4,12}} for "
+    rf"'output(?P<part>-\w{{1,20}})?' is (?:{NUMBER} \+ {NUMBER} = )?(?P<value>{NUMBER}) per frame.*$",
+    re.IGNORECASE,
+)
+"""Kaldi's grep of its logs: ".../compute_prob_valid.20.log:LOG (...) Overall log-probability for 'output' is -0.5"."""
 _STATISTIC = r"(?:min|max|mean|avg|median|std|p\d{1,2})"
 _STATISTICS = regex(
     rf"(?<=[|,;] )(?P<name>[A-Za-z]\w{{0,30}}(?: [A-Za-z]\w{{0,30}})?) (?P<of>{_STATISTIC} {NUMBER}"
@@ -623,6 +635,18 @@ def _of_coco(row: re.Match[str]) -> str:
     return f"eval_AP{'' if row['range'] else row['overlap']}{area} = {row['score']}"
 
 
+def _of_deepxde(row: re.Match[str]) -> str:
+    """Name the losses of a row of DeepXDE, the sums of their parts."""
+    train, test = (sum(parse_numbers(row[place]) or [math.nan]) for place in (2, 3))
+    return f"step {row[1]}: train loss = {train:.10g}, test loss = {test:.10g}"
+
+
+def _of_kaldi(found: re.Match[str]) -> str:
+    """Name a logarithm of a probability that Kaldi computes per frame: the loss is what it lacks to 0."""
+    part, value = (found["part"] or "").lstrip("-"), parse_number(found["value"]) or 0.0
+    return f"step {found['step']} | {found['of']} {part + '_' if part else ''}loss = {-value:.10g}"
+
+
 def _of_old_catboost(score: re.Match[str]) -> str:
     """Write a score of CatBoost as later versions do, and the time of its step apart."""
     return f"{score[1]}: {score[2]}{' step_time: ' if score[0].endswith(': ') else ''}"
@@ -631,6 +655,8 @@ def _of_old_catboost(score: re.Match[str]) -> str:
 _FORMS: tuple[tuple[str, re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
     ("@[", _COCO, _of_coco),
     (" is now ", _IS_NOW, ": "),
+    ("]  ", _DEEPXDE, _of_deepxde),
+    ("compute_prob_", _PROBABILITY, _of_kaldi),
     ("Fps is (", _SAMPLE_FACTORY, r"\2, fps: \1"),
     ("episode reward: [", _OF_POLICY, r"Avg episode reward: \1"),
     ("history loss ", _SO_FAR, r"\2"),
