@@ -556,6 +556,8 @@ def straightened(line: str) -> str:
 
 _ORDERED = regex(r"\bOrderedDict\(\[((?:\('[\w@.-]{1,60}', \[[^\[\]]*\]\)(?:, )?){1,50})\]\)")
 """Columns as Python prints them before version 3.12: "OrderedDict([('rmse', [2.5, 2.1])])"."""
+_RETURNED = regex(r"\{(?:'booster': <[^<>]{1,200}>, )?'history': (\{.{1,10000}\})\}\s*$")
+"""What `xgboost.dask.train` returns, the booster and its history."""
 _COLUMN = regex(r"\(('[\w@.-]{1,60}'), (\[[^\[\]]*\])\)")
 
 
@@ -567,6 +569,7 @@ def content_of(line: str, *, evaluation: bool = False) -> LineContent:
     line = without_underscores(line)
     if "OrderedDict(" in line:
         line = _ORDERED.sub(lambda found: "{" + _COLUMN.sub(r"\1: \2", found[1]) + "}", line)
+        line = _RETURNED.sub(r"\1", line)
     bar = bar_in(line)
     message = without_prefix(line).message if bar is None else bar.around
     content = LineContent(drawing=None if bar is None else drawing_of(bar), text=line if bar is None else message)
