@@ -134,7 +134,8 @@ def _steps(of: _Records, at: Rows, step: Floats, named: Mapping[str, Column]) ->
     counted = epoch[at]
     if not len(falls) and _ends_each(step, counted):
         of.note(f"the step counter is at {step[0]:.0f} in each {whole}: steps are counted on over {whole}s")
-        return np.maximum(step[0] * (1 + epoch - counted[0]), 0.0)
+        over_epochs: Floats = np.maximum(step[0] * (1 + epoch - counted[0]), 0.0)
+        return over_epochs
     if len(falls) and not of.passes:
         rises = bool(np.all(counted[falls] > counted[falls - 1]))
         if rises or _starts_with(step, counted, falls):
