@@ -161,3 +161,9 @@ def test_the_best_round_is_no_second_attempt(tmp_path: Path) -> None:
     run = read(tmp_path, text)
     assert len(run.attempts) == 1
     assert run["auc"].step.tolist() == list(range(8))
+
+
+def test_sets_of_lightgbm_with_names_of_ones_own_are_of_evaluation(tmp_path: Path) -> None:
+    run = read(tmp_path, "[1]\ttrn's l2: 2.5\tholdout's l2: 3.5\n[2]\ttrn's l2: 1.5\tholdout's l2: 2.5\n")
+    assert run["loss"].value.tolist() == [2.5, 1.5]
+    assert run["eval_loss"].value.tolist() == [3.5, 2.5]
