@@ -96,3 +96,19 @@ def test_infinite_norms_that_move_nothing_are_no_exploding_gradients(
     norm = np.concatenate([np.linspace(120, 200, 12), np.full(60, np.inf)])
     loss = np.concatenate([np.linspace(4.0, 2.2, 12), later]) + wobble
     assert first(diagnose(run_of(loss=loss, grad_norm=norm))) in led_by
+
+
+def test_a_loss_above_zero_without_a_gradient_has_labels() -> None:
+    still = {"loss": 12 + 0.03 * NOISE, "grad_norm": 0 * STEP, "learning_rate": 1e-5 + 0 * STEP}
+    assert first(diagnose(run_of(still, kind="sft"))) == "params_not_training"
+    masked = {"loss": 0 * STEP, "grad_norm": 0 * STEP, "learning_rate": 1e-5 + 0 * STEP}
+    assert first(diagnose(run_of(masked, kind="sft"))) == "all_labels_masked"
+
+
+def test_an_evaluation_loss_that_goes_one_way_beside_a_constant_loss_says_that_something_is_trained() -> None:
+    step = np.arange(1.0, 13.0)
+    same = 0.6885 + 0 * step
+    moving = run_of({"loss": same, "eval_loss": 0.703 + 0.0001 * np.floor(step / 2)}, kind="supervised")
+    resting = run_of({"loss": same, "eval_loss": 0.703 + 0 * step}, kind="supervised")
+    assert "loss_constant" not in present(diagnose(moving))
+    assert "loss_constant" in present(diagnose(resting))

@@ -361,6 +361,21 @@ def test_there_are_the_frameworks_that_users_meet() -> None:
         ("RuntimeError: shape mismatch in my op", "operator_shapes"),
         ("RuntimeError: Expected weights of size 4 but got 5", "operator_shapes"),
         ("RuntimeError: expected dtype float32 for input", "operator_types"),
+        ("RuntimeError: input_lengths must be of size batch_size", "ctc_batch_size"),
+        (
+            "RuntimeError: Expected tensor to have CPU Backend, but got tensor with CUDA Backend (while checking "
+            "arguments for cudnn_ctc_loss)",
+            "same_device",
+        ),
+        ("RuntimeError: grad_scale is too small, exiting: 8.9e-16", "loss_scale_min"),
+        ("Exception: Skipped 50 iterations in a row due to Overflow - Exiting training.", "loss_scale_min"),
+        ("F0903 14:31:26.1 9 syncedmem.cpp:56] Check failed: error == cudaSuccess (2 vs. 0) out of memory", "cuda_oom"),
+        (
+            "[14:51:23] src/ndarray/ndarray.cc:159: Check failed: from.shape() == to->shape() operands shape mismatch",
+            "caffe_shape_check",
+        ),
+        ("Invalid operation is performed in: ReLU (Forward)", "chainer_invalid_type"),
+        ("Launch kernel failed: Bprop/gradDense/Reshape-op278", "ascend_inner_error"),
     ],
 )
 def test_a_message_in_other_words_is_matched(text: str, row: str) -> None:

@@ -26,7 +26,8 @@ def add_batch(verbs: Commands) -> None:
     batch.add_argument(
         "path",
         metavar="PATH",
-        help="JSON, JSONL, CSV, parquet, Arrow or save_to_disk folder, safetensors, npz, .pt, or a tokenized corpus",
+        help="JSON, JSONL, CSV, parquet, Arrow or save_to_disk folder, safetensors, npz, .pt, a tokenized corpus, or a "
+        "text with a printed batch",
     )
     batch.add_argument(
         "--tokenizer", metavar="T", help="the tokenizer's folder or tokenizer.json; text is read as words without it"

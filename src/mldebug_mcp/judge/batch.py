@@ -62,7 +62,8 @@ def inspect_batch(
 
     Args:
         path: JSON, JSONL, CSV, parquet, Arrow or `save_to_disk` folder, safetensors, npz, `.pt` of plain tensors; a
-            corpus of Megatron, datatrove, MDS, LitData, WebDataset, TFRecord or ArrayRecord, or raw token ids.
+            corpus of Megatron, datatrove, MDS, LitData, WebDataset, TFRecord or ArrayRecord, or raw token ids; a text
+            in which a program printed the batch.
             Text that is not tokenized is rendered and tokenized first; without a tokenizer it is split into words.
         tokenizer: The tokenizer's folder or file. Without one, checks that need it find nothing.
         model: The model's `config.json`.

@@ -15,7 +15,7 @@ from mldebug_mcp.checks.policies import best_of_rise
 from mldebug_mcp.checks.progress import knows_nothing
 from mldebug_mcp.checks.run.adversarial import IN_PLAY, losses_of_players
 from mldebug_mcp.checks.run.end_of_run import error_that_ended
-from mldebug_mcp.checks.run.gradients import rewards_differ
+from mldebug_mcp.checks.run.gradients import labels_give_loss, rewards_differ
 from mldebug_mcp.checks.run.resources import LOST_ALONE
 from mldebug_mcp.checks.run.resume import joins_of
 from mldebug_mcp.core.access import is_file
@@ -424,6 +424,7 @@ def evidence_from_run(run: Run, findings: Sequence[Finding], facts: Sequence[Der
         *evidence_from_columns(facts, findings),
         *_evidence_from_nothing_learnt(findings),
         *_evidence_from_rewards_that_differ(findings, run),
+        *_evidence_from_a_loss_of_labels(findings, run),
         *_evidence_from_one_lost_rank(findings),
         *_evidence_from_a_class_never_found(findings),
         *_evidence_from_kl_first(findings),
@@ -458,6 +459,14 @@ def _evidence_from_rewards_that_differ(findings: Sequence[Finding], run: Run) ->
         return []
     fact = "the rewards of its groups differ, so that there is something to learn"
     return [CauseEvidence(cause, -HARDLY, fact, "log") for cause in OF_REWARDS]
+
+
+def _evidence_from_a_loss_of_labels(findings: Sequence[Finding], run: Run) -> list[CauseEvidence]:
+    """Return what takes a gradient of 0 off labels that are all masked: a loss above 0 was computed on some."""
+    if _seen(findings, "grad_norm_zero") is None or not labels_give_loss(run):
+        return []
+    fact = "the loss is above 0 where the gradient norm is 0, so that some labels count"
+    return [CauseEvidence("all_labels_masked", -HARDLY, fact, "log")]
 
 
 def _evidence_from_one_lost_rank(findings: Sequence[Finding]) -> list[CauseEvidence]:

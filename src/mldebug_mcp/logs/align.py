@@ -174,8 +174,12 @@ def _steps(of: _Records, at: Rows, step: Floats, named: Mapping[str, Column]) ->
         return step
     epoch_at, totals = named[whole].arrays()
     epoch = carried_forward(epoch_at, totals, of.rows)
+    counted = epoch[at]
+    if not len(falls) and _ends_each(step, counted):
+        of.note(f"the step counter is at {step[0]:.0f} in each {whole}: steps are counted on over {whole}s")
+        over_epochs: Floats = np.maximum(step[0] * (1 + epoch - counted[0]), 0.0)
+        return over_epochs
     if len(falls) and not of.passes:
-        counted = epoch[at]
         rises = bool(np.all(counted[falls] > counted[falls - 1]))
         if rises or _starts_with(step, counted, falls):
             length, unseen = _epoch_length(named, float(step.max())), _unseen(step, falls)
@@ -190,6 +194,11 @@ def _steps(of: _Records, at: Rows, step: Floats, named: Mapping[str, Column]) ->
                 step = _counted_on(step, falls) if rises else _over(step, counted)
     along = step if len(at) == of.rows else carried_forward(at, step, of.rows)
     return along if len(at) == of.rows else _where_it_ended(along, at, step, epoch, epoch_at)
+
+
+def _ends_each(step: Floats, epoch: Floats) -> bool:
+    """Say whether a step is the last one of each epoch: it is the same in all records, and each has another epoch."""
+    return len(step) > 1 and bool(np.all(step == step[0]) and step[0] > 0 and np.all(epoch[1:] > epoch[:-1]))
 
 
 def _starts_with(step: Floats, epoch: Floats, falls: Rows) -> bool:

@@ -33,7 +33,7 @@ _ERROR = regex(
     r"\blow on resource: memory|^Error executing job\b|\bCANCELLED AT\b|^OMP: Error|"
     r"^(?:zsh: |\[\d{1,4}\]\s+(?:[+-]\s+)?\d{1,9}\s+)killed\b|"
     r"(?:^|\]: ?)(?:(?:pyarrow\.lib\.)?Arrow[A-Z]\w{2,30}: |(?:\w{1,40}\.){1,4}error: )|"
-    r"(?:^|\]: ?)(?:LLVM ERROR: |F\d{4} .{0,120}:\d+\] )|"
+    r"(?:^|\]: ?)(?:LLVM ERROR: |F\d{4} .{0,120}:\d+\] )|\.(?:cc|cpp|cu|h):\d{1,6}: Check failed: |"
     r"(?:^|\s)E(?:\d{4})? .{0,120}\.(?:cc|cpp|h):\d+\] .{0,200}"
     r"(?:CUDNN_STATUS|RESOURCE_EXHAUSTED|CUDA_ERROR_(?!NO_DEVICE)|INTERNAL: |driver version is insufficient)|"
     r"\[LightGBM\] \[Fatal\]|: error: (?:argument|unrecognized|the following)|: can't open file '|^srun: error: |"

@@ -114,7 +114,7 @@ class Prefixes:
 
 EXCEPTION = regex(r"(?P<type>[A-Za-z_][\w.]{0,150})(?::(?: |$)|$)")
 BARE_EXCEPTION = regex(
-    r"(?P<type>(?!nccl[A-Z])(?:\w{1,60}\.){0,8}\w{0,60}(?:Error|Exception|Interrupt|ArrowInvalid|OutOfResources|BackendCompilerFailed|Unsupported)|"
+    r"(?P<type>(?!nccl[A-Z])(?:\w{1,60}\.){0,8}\w{0,60}(?:Error|Exception|Interrupt|ArrowInvalid|InvalidType|OutOfResources|BackendCompilerFailed|Unsupported)|"
     r"(?:\w{1,60}\.){1,8}_?(?:exc|errors?|exceptions?)\.[A-Z]\w{0,60})(?::(?: |$)|$)"
 )
 _CPP_EXCEPTION = (
@@ -133,7 +133,7 @@ CARRIER = regex(r"(?:\w{1,60}\.){0,6}(?:UnfilteredStackTrace|JaxStackTraceBefore
 """What stands before an exception whose stack JAX shows whole."""
 FATAL = regex(
     r"(?P<type>Fatal Python error|LLVM ERROR): |(?P<logged>F\d{4} [\d:.]{8,30} +\d{1,9} [\w./]{1,80}:\d{1,6}\] |"
-    r"\[LightGBM\] \[Fatal\] )"
+    r"\[LightGBM\] \[Fatal\] |(?:\[[\d:]{8}\] [\w./-]{1,160}\.(?:cc|cpp|cu|h):\d{1,6}: ){1,2}(?=Check failed: ))"
 )
 """What the interpreter, the compiler or a logger of C++ prints before it stops the process: an error, whatever follows.
 """
@@ -168,7 +168,7 @@ SIGNS = (
     "llegal", "LLVM", "[Fatal]", "not recognized", "项识别", "外部命令", "srun: ", "nterrupt", "free()", "malloc()",
     "orrupt", "smashing", "ProcessPool", "not compatible", "Exception encountered", "xit code", "Tcl_Async",
     "victed", "have died", "rashed", "return code", "TERMINATION", "EXIT CODE", "nhealthy", "imed out", "imeout",
-    "enforce fail", "ueue.Empty", "ueue.Full",
+    "enforce fail", "BoundsCheck", "InvalidType", "Check f", "Inner Error", "AICPU", "ueue.Empty", "ueue.Full",
 )  # fmt: skip
 LOG_LINE = regex(
     r"\[?\d{4}[-/]\d\d[-/]\d\d[ T_]|\[?\d\d/\d\d/\d{4}[ ,]|\[?\d\d:\d\d:\d\d|"

@@ -145,6 +145,7 @@ _LOGGING = regex(
     r"|-\s*[\w.]+\s*-\s*(?=\[?(?:INFO|DEBUG|WARN))|[\w.]+\s+(?:INFO|WARNING)\b"
     r"|[\w.-]+:\d+\s+[\w.]+:\d+(?=\s+INFO)"  # OLMo: host and module
     r"|[\w.]+:[A-Za-z_<][\w.<>]*:\d+(?=\s+-\s)"  # Loguru: module, function, line
+    r"|(?<=\d\])\[\d{1,9}\](?=\s(?:Fps is \(|Avg episode ))"  # Sample Factory: [time][process]
     r"|\[(?:titan|trainer|train|Trainer|train_inner)\]"
     r")\s*[|:-]?(?=\s|\[|$|(?<=:)\w))+"
 )

@@ -234,7 +234,7 @@ def update_diagnosis(  # noqa: PLR0917 - MCP calls by name
 def inspect_batch(  # noqa: PLR0917 - MCP calls by name
     path: Annotated[
         str,
-        Field(description="JSON(L), CSV, parquet, Arrow, safetensors, npz, .pt, corpora"),
+        Field(description="JSON(L), CSV, parquet, Arrow, safetensors, npz, .pt, corpora, printed text"),
     ],
     tokenizer: Annotated[
         str | None,

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Protocol, cast
 
 from mldebug_mcp.batch.columns import Part, Table
+from mldebug_mcp.batch.formats.printed import PrintedReader
 from mldebug_mcp.batch.formats.sample_shards import LitdataReader, MdsReader, WebdatasetReader
 from mldebug_mcp.batch.formats.tables import ArrowReader, CsvReader, JsonLinesReader, JsonReader, ParquetReader
 from mldebug_mcp.batch.formats.tensors import NpzReader, SafetensorsReader, TorchReader
@@ -57,8 +58,8 @@ class PartedFormat(Format, Protocol):
 
 READERS: tuple[Format, ...] = (
     LitdataReader, MdsReader, ArrowReader, ParquetReader, NpzReader, TorchReader, SafetensorsReader, WebdatasetReader,
-    ArrayRecordReader, TfrecordReader, MegatronReader, DatatroveReader, CsvReader, JsonLinesReader, JsonReader,
-    TokenFileReader, ShardsReader,
+    ArrayRecordReader, TfrecordReader, MegatronReader, DatatroveReader, CsvReader, JsonLinesReader, PrintedReader,
+    JsonReader, TokenFileReader, ShardsReader,
 )  # fmt: skip
 IN_PARTS: Mapping[str, PartedFormat] = {reader.NAME: reader for reader in (ArrowReader, ParquetReader)}
 """Readers by name, of the formats whose parts can be read separately."""
@@ -81,7 +82,7 @@ ENDINGS_OF: Mapping[str, tuple[str, ...]] = {
 KNOWN_FORMATS = (
     "JSON, JSONL, CSV, parquet, an Arrow file or save_to_disk folder, safetensors, npz, a .pt of plain tensors, "
     "Megatron's .bin and .idx, datatrove's .ds; a folder of MDS or LitData, WebDataset's .tar, TFRecord, ArrayRecord; "
-    "a .bin or raw .npy of token ids, a folder or prefix of such shards"
+    "a .bin or raw .npy of token ids, a folder or prefix of such shards; a text in which a program printed the batch"
 )
 
 

@@ -92,6 +92,10 @@ FALL = 1000.0
 """Times that the norm fell. Chosen: sound norms fall by ten, about as the loss."""
 LEAST_ZEROS = 2
 """Norms of zero that are no chance by themselves. Chosen: by hand."""
+KINDS_WITHOUT_LABELS = frozenset({"rl", "ppo", "grpo", "preference"})
+"""Kinds of training whose loss may be above zero, or anything, where no label counts."""
+LOSS_OF_LABELS = 0.1
+"""Loss from which on some label has given it. Chosen: losses of other terms are smaller."""
 GRADIENT_LEVEL_LEAST = 5
 """Records for a level. Chosen: a median of fewer is not a level."""
 COURSE = 20
@@ -167,6 +171,18 @@ def rewards_differ(run: Run) -> bool:
         return shares.size > 0 and bool(np.all(shares < 1))
     spreads = run["reward_std"].finite.value if "reward_std" in run else np.empty(0)
     return spreads.size > 0 and bool(np.all(spreads > 0))
+
+
+def labels_give_loss(run: Run) -> bool:
+    """Say whether the loss is clearly above zero wherever the gradient norm is exactly zero: so there are labels.
+
+    A loss of preferences is above zero without any, and one of a policy says nothing.
+    """
+    if run.kind in KINDS_WITHOUT_LABELS or "loss" not in run or "grad_norm" not in run:
+        return False
+    norm, loss = run["grad_norm"].finite, run["loss"].finite
+    beside = loss.value[np.isin(loss.step, norm.step[norm.value == 0])]
+    return beside.size >= LEAST_ZEROS and float(beside.min()) > LOSS_OF_LABELS
 
 
 def grad_norm_vanishing(run: Run) -> Evidence | None:

@@ -432,6 +432,8 @@ LEAST_TO_STALL = 12
 # A training loss that makes no progress, or stops too high: constant, flat from the start, stuck after a fall.
 
 
+LEAST_MOVES = 2
+"""Moves of an evaluation loss, all one way, that are no noise of the last digit. Chosen: by hand."""
 MIN_EQUAL_RECORDS = 5
 """Records of the same loss. Chosen: rounding at rest is shorter."""
 TAIL = 3
@@ -490,7 +492,8 @@ labelled runs of unknown kind whose loss is rightly called flat none scatters by
 def loss_constant(run: Run) -> Evidence | None:
     """The training loss is the same number in every record, or from some step on to the end.
 
-    Not this when: it is zero (`loss_zero`), or moves within its noise; it comes to rest by the last printed decimal.
+    Not this when: it is zero (`loss_zero`), or moves within its noise; it comes to rest by the last printed decimal;
+    the evaluation loss goes one way meanwhile, so that something is trained and what is printed is not its loss.
     """
     loss = run["loss"].finite
     last = float(loss.value[-1])
@@ -501,8 +504,21 @@ def loss_constant(run: Run) -> Evidence | None:
     if tail < len(same) and abs(float(loss.value[-tail - 1]) - last) < LAST_DIGITS * last_decimal(loss.value):
         return None
     first = float(loss.step[len(same) - tail])
+    if _evaluation_moves_from(run, first):
+        return None
     summary = f"loss is {figure(last)} in all {tail} records from {run.place(first)} to the end"
     return Evidence(summary, steps=(first,), values={"value": last, "records": tail, "share": tail / len(same)})
+
+
+def _evaluation_moves_from(run: Run, step: float) -> bool:
+    """Say whether the evaluation loss goes one way from a step on: parameters that rest give the same loss again."""
+    if "eval_loss" not in run:
+        return False
+    loss = run["eval_loss"].finite
+    later = loss.value[loss.step >= step]
+    moves = np.diff(later)
+    one_way = bool(np.all(moves >= 0) or np.all(moves <= 0))
+    return later.size >= MIN_EQUAL_RECORDS and one_way and np.count_nonzero(moves) >= LEAST_MOVES
 
 
 def _accuracy_stands(run: Run) -> bool:

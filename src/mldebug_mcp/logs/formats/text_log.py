@@ -221,8 +221,8 @@ BREAKS_LOOKED_FOR = 1 << 16
 _ENDS_IN_A_NAME = (b":\n", b": \n", b"=\n", b"= \n")
 _WRAPPED = regex(rb"(,[ \t]*[A-Za-z_]\w*[:=])[ \t]*\n[ \t]*([-+]?\d[\d.eE+-]*)(?=,[ \t]+[A-Za-z_]\w*[:=])")
 """A line that a terminal broke between a name and its number: the number goes up to its name."""
-_REPEATS = regex(r"best iteration is:\s*$", re.IGNORECASE)
-"""LightGBM's last words, under which it prints the line of its best iteration once more."""
+_REPEATS = regex(r"best iteration(?: is)?:\s*$", re.IGNORECASE)
+"""The last words of LightGBM and XGBoost, under which they print the line of the best iteration once more."""
 _HANGS_ON_NUMBERS = "exit"
 """Stands in lines that are errors or none by a number in them: "exit code: 137"."""
 _OF_EPOCH = "| train |"
@@ -493,12 +493,18 @@ class Text:
         return True
 
 
+_CODE = re.compile(rb"^`([^`\n]{20,20000})`[ \t]*$", re.MULTILINE)
+"""A line that whoever pasted it marked as code."""
+
+
 def _as_printed(block: bytes) -> bytes:
     """Return a block without the line ends that a terminal or a table put into its lines.
 
     Whether there are any is looked for in the first lines alone: a whole block would cost as much as reading it.
     """
     head = block[:BREAKS_LOOKED_FOR]
+    if b"`" in head and _CODE.search(head):
+        block = _CODE.sub(rb"\1", block)
     if any(mark in head for mark in _ENDS_IN_A_NAME) and _WRAPPED.search(head):
         block = _WRAPPED.sub(rb"\1 \2\n", block)
     if (b"|" in head or b" pid=" in head) and _BROKEN.sub(_mended, head) != head:

@@ -73,8 +73,10 @@ BOOSTER = "booster"
 _SCORES = ("average_score", "avg_score", "mean_score", "score", "total_reward", "total_score", "rewards", "r")
 """What episodes bring where nothing is called their reward, the smoothest first."""
 _BOOSTED = regex(
-    r"(?:(?P<train>d?train(?:ing)?)|d?(?:eval|val|valid|validation|test)(?:_\d+)?)(?:'s |-|/)(?P<measure>[\w@.-]+)"
+    r"(?:(?P<train>d?train(?:ing)?|(?:train(?:ing)?_\w{1,20}|trn)(?='s ))|"
+    r"d?(?:eval|val|valid|validation|test)(?:_\d+)?|[A-Za-z]\w{0,40}(?='s ))(?:'s |-|/)(?P<measure>[\w@.-]+)"
 )
+"""LightGBM's sets may have any name, and stand before `'s`; those that do not say so are none of training."""
 _BOOSTED_LOSSES = (
     "logloss", "mlogloss", "binary_logloss", "multi_logloss", "cross_entropy", "rmse", "l2", "mse", "mae", "l1",
     "rmsle", "rmspe", "mape", "smape", "mphe", "huber", "quantile", "poisson", "gamma", "tweedie", "poisson-nloglik",

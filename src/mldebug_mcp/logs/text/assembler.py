@@ -32,9 +32,8 @@ from mldebug_mcp.logs.text.parsed_line import Parsed, is_remark
 
 MAX_INTERVALS_AT_EPOCH = 2.0
 """Times the interval within an epoch that a counter over all of them may move by where the epoch rises; chosen."""
-MIN_EPOCHS_OF_ONE_BATCH = 8
-"""Epochs with one line each whose batch is further than in all before, from which on it counts over all of them.
-Chosen: one in 40,000 orders of eight different batches rises."""
+MIN_RISES_OF_BOTH = 3
+"""Times that the epoch rises with the counter, from which on one length of an epoch fits all by no chance; chosen."""
 
 
 class FirstPass:
@@ -75,11 +74,12 @@ class EpochBatches:
         self._epoch = np.nan
         self._count = np.nan
         self._interval = np.nan
-        self._rises = 1
         self._over_all: bool | None = None
         self._ended_at: float | None = None
         self._early: dict[float, float] = {}
         self._last = (0.0, 0.0, 0.0, 0.0)
+        self._rises = 0
+        self._lengths = (0.0, np.inf)  # of an epoch, by which counts over all epochs would be in the epochs they name
 
     def begin(self, epoch: float, first_epoch: float | None) -> None:
         """Say which epoch is the first one that is seen, and the number of the first one where the framework tells."""
@@ -168,10 +168,21 @@ class EpochBatches:
             self._over_all = bool(0 < moved <= MAX_INTERVALS_AT_EPOCH * self._interval)
         elif epoch > self._epoch and moved <= 0:
             self._over_all = False
-        elif epoch > self._epoch and moved > 0:
-            self._rises += 1
-            self._over_all = True if self._rises >= MIN_EPOCHS_OF_ONE_BATCH else None
+        elif epoch > self._epoch:
+            self._see_both_rise(epoch, count)
         self._epoch, self._count = epoch, count
+
+    def _see_both_rise(self, epoch: float, count: float) -> None:
+        """Take a count of a later epoch where no epoch has two: "epoch 38, 5750 of 10000", "epoch 39, 6000"."""
+        for number, at in ((self._epoch, self._count), (epoch, count)):
+            done = number - (self._base or 0.0)
+            least, most = self._lengths
+            self._lengths = max(least, at / (done + 1)), min(most, at / done if done > 0 else np.inf)
+        self._rises += 1
+        if self._lengths[0] >= self._lengths[1]:
+            self._over_all = False
+        elif self._rises >= MIN_RISES_OF_BOTH:
+            self._over_all = True
 
 
 # How far the run is to go, by its own counters: "Epoch 3/10", "step 5/240", "Epoch [3/10], Step [20/100]".
@@ -590,7 +601,7 @@ class PassUnderWay(NamedTuple):
     @property
     def tells_most(self) -> bool:
         """Whether half of the batches are behind it: before that, it says little of the whole evaluation."""
-        return self.batch[0] >= self.batch[1] / 2
+        return self.batch[0] >= self.batch[1] / 2 or not self.parsed.counters.length_is_known
 
 
 class Assembler:
@@ -680,8 +691,10 @@ class Assembler:
         that is measured there, such as a line of averages, tells what came out.
         """
         ended, self._under_way = self._under_way, None
-        if ended and as_shown and ended.tells_most and ended.parsed.telling and self._step is not None:
-            self._shown_in_part.append(ended.batch)
+        placed = ended is not None and (self._step is not None or "epoch" in ended.parsed.counters.values)
+        if ended and as_shown and ended.tells_most and ended.parsed.telling and placed:
+            at, total = ended.batch
+            self._shown_in_part.append((at, total if ended.parsed.counters.length_is_known else 0))
             self._take(ended.number, ended.parsed)
 
     def _take(self, number: int, parsed: Parsed) -> None:
@@ -753,6 +766,8 @@ class Assembler:
         block = {canonical(name): value for name, value in self._block.items()}
         block.pop("elapsed", None)  # a clock goes on
         again = [(block[known], value) for name, value in parsed.metrics.items() if (known := canonical(name)) in block]
+        if parsed.label == "test":  # what is of training in the record tells nothing of another set
+            again = [pair for pair in again if any(map(is_evaluation, block))]
         return here and any(before != value for before, value in again)
 
     def _is_near(self, number: int) -> bool:
@@ -767,6 +782,7 @@ class Assembler:
         self._open(number, values, {}, heading=True)
         self._is_counted = bool(parsed.counters.planned)
         self._add(_known(parsed))  # Caffe: "Iteration 100, lr = 0.01"
+        self._rows_above |= {name: value for name, value in parsed.metrics.items() if is_pace(name)}
 
     def _is_second_step(self, number: int, values: Mapping[str, float], parsed: Parsed) -> bool:
         """Say whether a row of a block counts steps by another name than the heading: "Iteration: 3", "Frames: 512"."""
@@ -921,7 +937,8 @@ class Assembler:
     def end(self) -> None:
         """Finish: give what is left to the builder and say what was left out."""
         if self._under_way:
-            self._end_pass(as_shown=self._under_way.batch in self._shown_in_part)
+            known = self._under_way.parsed.counters.length_is_known
+            self._end_pass(as_shown=not known or self._under_way.batch in self._shown_in_part)
         self.flush()
         self._leftovers.end()
         self.ranks.end(self._builder)
@@ -932,8 +949,8 @@ class Assembler:
         if self._shown_in_part:
             at, total = self._shown_in_part[-1]
             self._builder.note(
-                f"{counted(len(self._shown_in_part), 'evaluation')} end without a line of the last batch: the last one "
-                f"shown stands for each, such as {at} of {total}"
+                f"no line of the last batch ends {counted(len(self._shown_in_part), 'evaluation')}: the last one "
+                f"shown stands for each, such as {at}{f' of {total}' if total else ''}"
             )
         if self._counted and self._builder.formats[1:] == []:
             self._builder.note(

@@ -59,6 +59,8 @@ _EPOCH_AND_BATCH = tuple(
 _EPOCH_ENDS = regex(r"[\s:,.)\]!-]{0,4}(?:(?:is|has|was) )?(?:finished|done|completed?|ended)\b", re.IGNORECASE)
 _END_BEFORE = regex(r"\b(?:finished|completed|ended|end of)(?: the)?(?: training)?\W{0,3}$", re.IGNORECASE)
 """An epoch that ends: "Epoch 3 finished.", "End of epoch 3"."""
+_BANNER = regex(r"\s*\*{3,80}\s?epoch ?[=:]? ?\d{1,6} end\s?\*{3,80}\s*", re.IGNORECASE)
+"""RecBox and FuxiCTR end an epoch so and begin the next one without a word: "*** Epoch=3 end ***"."""
 _FRACTION = regex(r"\d\s*+(?:/|of\b)\s*+\d")
 """Stands in each line with the batch inside an epoch."""
 _OF_LEARNING = r"(?:loss|acc|mse|mae|nll|ppl|perplexity|bce|elbo|auc|psnr|dice|iou|\bf1|\blr\b)"
@@ -174,6 +176,7 @@ class Counters:
         total: How many steps there are of it, where the line says so ("step 5/240").
         planned: How many epochs, steps or episodes there are to be, where the line says so ("Epoch 3/10").
         ends_epoch: The epoch ends here ("Epoch 3 finished").
+        length_is_known: The line says how many batches there are, where it counts one of an evaluation.
     """
 
     values: dict[str, float] = field(default_factory=dict)
@@ -187,6 +190,7 @@ class Counters:
     total: int | None = None
     planned: tuple[tuple[str, int], ...] = ()
     ends_epoch: bool = False
+    length_is_known: bool = True
 
 
 def find_counters(line: str) -> Counters:
@@ -205,6 +209,7 @@ def find_counters(line: str) -> Counters:
             before, behind = found.rest[: match.start()], found.rest[match.end() :]
             found.ends_epoch = bool(_EPOCH_ENDS.match(behind) or _END_BEFORE.search(before))
             _take(found, match)
+            found.values["epoch"] += _BANNER.fullmatch(line) is not None
         if match := _EPISODE.search(found.rest):
             _take(found, match)
     if "step" not in found.values and "global" in low and (match := _GLOBAL.search(found.rest)):
@@ -289,7 +294,7 @@ def _take(found: Counters, match: re.Match[str]) -> None:
 def _take_inner(found: Counters, batch: str, *, evaluation: bool) -> None:
     """Take the batch of an epoch of unknown length; of an evaluation it is under way: another line tells the mean."""
     if evaluation:
-        found.batch = (0, whole_number(batch) + 2)
+        found.batch, found.length_is_known = (whole_number(batch), whole_number(batch) + 2), False
     else:
         found.values["step"] = float(batch)
 

@@ -51,6 +51,7 @@ class _CountedBar:
 
     counts: BarCounts[_Drawn]
     before: int
+    epoch: float | None
 
 
 class DrawnBars:
@@ -116,9 +117,16 @@ class DrawnBars:
         key = (drawing.words, drawing.head, bar.total)
         order = self._orders.setdefault(drawing.words, Order())
         counted = self._bars.get(key)
-        if counted is None or counted is not self._current:
+        is_other_pass = (
+            counted is not None
+            and counted.counts.is_finished
+            and bar.at == bar.total
+            and "epoch" not in drawing.counters
+            and counted.epoch != drawn.epoch
+        )
+        if counted is None or counted is not self._current or is_other_pass:
             self.end()
-        if counted is None or bar.at < counted.counts.at:
+        if counted is None or bar.at < counted.counts.at or is_other_pass:
             if bar.at == 0 and drawn.metrics == self._shown_last:
                 return  # Lightning opens the bar of the next epoch with what the last one showed
             if counted is None and bar.at == 0 and not any(drawn.metrics.values()):
@@ -133,7 +141,7 @@ class DrawnBars:
             before = 0
             if counted is not None and counted.counts.is_finished:
                 before = counted.before + bar.total
-            counted = self._bars[key] = _CountedBar(counts, before)
+            counted = self._bars[key] = _CountedBar(counts, before, drawn.epoch)
             if len(self._bars) > MAX_DRAWN_BARS:
                 del self._bars[next(iter(self._bars))]
         else:

@@ -62,7 +62,7 @@ _NO_METRICS = frozenset(
     {"v_num", "eta", "ETA", "s", "line", "cur_iter", "cuda", "xla", "mps", "npu", "Checkpoint"}
 )  # "device='cuda:0'"
 _TRAIN_IN_NAME = regex(r"^train(?:ing)?\s+|\s+train(?:ing)?$", re.IGNORECASE)
-_EVALUATION_WORD = regex(r"(?:valid(?:ation)?|val|eval(?:uation)?|test|dev)\s", re.IGNORECASE)
+_EVALUATION_WORD = regex(r"(?:valid(?:ation)?|val|eval(?:uation)?|test(?:ing)?|dev)\s", re.IGNORECASE)
 _PASSING = frozenset({"curr", "current", "avg", "mean", "running", "higher is better", "lower is better"})
 SCALE_IN_NAME = regex(r"[(\[](1e-?\d+)[)\]]$")
 """What the numbers of a metric are to be multiplied with: "lr (1e-4)"."""
@@ -92,9 +92,10 @@ _ALONE = regex(
     re.IGNORECASE,
 )
 """A part of a line that is nothing but a number and its unit: of a rate, or of the time of a step."""
+_COST = regex(r"([\w ]{0,20})cost", re.IGNORECASE)
 _UNITS_ALONE = ("/s", "ms", "/it", "/batch")
 """One of these stands in each line with such a part."""
-_OF_DATA = regex(r"(?:sample|example|image|row|file|shard|document|sequence|token)s?", re.IGNORECASE)
+_OF_DATA = regex(r"(?:sample|example|image|row|file|shard|document|sequence|token|batch)(?:e?s)?", re.IGNORECASE)
 """What is counted through the data: "sample=72/5608" is the 72nd of them, and no share as "correct=72/100" is."""
 _MAX_LISTED = 10_000
 """Characters of a list of values, one per class, that are read."""
@@ -290,6 +291,8 @@ def _in_units(name: str, number: float, unit: str) -> tuple[str, float]:
             return name, number * _SECONDS[unit.lower()]
         elif canonical(f"{name}_s") == Quantity.DATA_TIME and role_of(name) is None:
             return f"{name}_s", number * _SECONDS[unit.lower()]  # "data=88ms": the unit makes it a wait
+    if unit[-1:] == "B" and (of := _COST.fullmatch(name)):  # what it cost, in memory: "GPU cost: 3.25 GB"
+        name = f"{of[1]}memory"
     if unit == "%" and (role := role_of(name)) is not None and role.quantity.is_memory and not role.unit:
         name = f"{name} (%)"  # a share is no size
     # A product is a number of its own: one and the same NaN in two records would make them equal.
@@ -573,6 +576,31 @@ _ROWS_AT_ONCE = regex(
     r"\bbatch size (?=\d{1,6}\b(?!\s?[:=]).{0,80}\b(?:valid(?:ation)?|val|test|dev|eval(?:uation)?)\b)", re.IGNORECASE
 )
 """How many rows an evaluation takes at once, as SpeechBrain prints it: "batch size 8 - test loss: 1.25"."""
+_SAMPLE_FACTORY = regex(
+    rf"\bFps is \(10 sec: ({NUMBER}), [^()]{{0,80}}\)\. (Total num frames: \d{{1,15}})\b.{{0,200}}$", re.IGNORECASE
+)
+"""Sample Factory: "Fps is (10 sec: 902.5, 60 sec: 901.1, 300 sec: 899.0). Total num frames: 81920. Throughput: ..."."""
+_OF_POLICY = regex(rf"\bAvg episode reward: \[\(0, '({NUMBER})'\).{{0,400}}\]", re.IGNORECASE)
+"""The same, of its first policy: "Avg episode reward: [(0, '4.25')]"."""
+_TAG_VALUE_STEP = regex(
+    rf"^\s{{0,8}}(?P<tag>[A-Za-z]\w{{0,40}}/[\w./-]{{1,80}}) \[?(?P<value>{NUMBER})\]? (?P<step>\d{{1,12}})\s{{0,8}}$",
+    re.IGNORECASE,
+)
+"""The arguments of a TensorBoard writer, printed: "losses/q1_loss 65.25 193000"."""
+_SO_FAR = regex(rf"(?<=\bloss )({NUMBER})(?= .{{0,300}} history loss ({NUMBER}))", re.IGNORECASE)
+"""WeNet, in an evaluation: "CV Batch 4/100 loss 30.5 loss_ctc 46.2 history loss 28.1", of the batch and so far."""
+_LIST_OF_PARTS = rf"\[({NUMBER}(?:, {NUMBER}){{0,60}})\]"
+_DEEPXDE = regex(
+    rf"^\s{{0,8}}(\d{{1,9}})\s{{2,20}}{_LIST_OF_PARTS}\s{{2,20}}{_LIST_OF_PARTS}\s{{2,20}}\[[^\[\]]{{0,200}}\]\s*$",
+    re.IGNORECASE,
+)
+"""A row of DeepXDE below names that are cut off: the step, the parts of the loss, and those of the test loss."""
+_PROBABILITY = regex(
+    rf"^.{{0,300}}?compute_prob_(?P<of>valid|train)\.(?P<step>\d{{1,9}})\.log:.{{0,200}}?Overall log-\w{{4,12}} for "
+    rf"'output(?P<part>-\w{{1,20}})?' is (?:{NUMBER} \+ {NUMBER} = )?(?P<value>{NUMBER}) per frame.*$",
+    re.IGNORECASE,
+)
+"""Kaldi's grep of its logs: ".../compute_prob_valid.20.log:LOG (...) Overall log-probability for 'output' is -0.5"."""
 _STATISTIC = r"(?:min|max|mean|avg|median|std|p\d{1,2})"
 _STATISTICS = regex(
     rf"(?<=[|,;] )(?P<name>[A-Za-z]\w{{0,30}}(?: [A-Za-z]\w{{0,30}})?) (?P<of>{_STATISTIC} {NUMBER}"
@@ -607,6 +635,18 @@ def _of_coco(row: re.Match[str]) -> str:
     return f"eval_AP{'' if row['range'] else row['overlap']}{area} = {row['score']}"
 
 
+def _of_deepxde(row: re.Match[str]) -> str:
+    """Name the losses of a row of DeepXDE, the sums of their parts."""
+    train, test = (sum(parse_numbers(row[place]) or [math.nan]) for place in (2, 3))
+    return f"step {row[1]}: train loss = {train:.10g}, test loss = {test:.10g}"
+
+
+def _of_kaldi(found: re.Match[str]) -> str:
+    """Name a logarithm of a probability that Kaldi computes per frame: the loss is what it lacks to 0."""
+    part, value = (found["part"] or "").lstrip("-"), parse_number(found["value"]) or 0.0
+    return f"step {found['step']} | {found['of']} {part + '_' if part else ''}loss = {-value:.10g}"
+
+
 def _of_old_catboost(score: re.Match[str]) -> str:
     """Write a score of CatBoost as later versions do, and the time of its step apart."""
     return f"{score[1]}: {score[2]}{' step_time: ' if score[0].endswith(': ') else ''}"
@@ -615,6 +655,12 @@ def _of_old_catboost(score: re.Match[str]) -> str:
 _FORMS: tuple[tuple[str, re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
     ("@[", _COCO, _of_coco),
     (" is now ", _IS_NOW, ": "),
+    ("]  ", _DEEPXDE, _of_deepxde),
+    ("compute_prob_", _PROBABILITY, _of_kaldi),
+    ("Fps is (", _SAMPLE_FACTORY, r"\2, fps: \1"),
+    ("episode reward: [", _OF_POLICY, r"Avg episode reward: \1"),
+    ("history loss ", _SO_FAR, r"\2"),
+    ("/", _TAG_VALUE_STEP, r"step \g<step>: \g<tag> = \g<value>"),
     ("passed: ", _PASSED, _of_old_catboost),
     ("valuation metric '", _GLUONTS, r"\1 = "),
     (" #", _OF_NUMBER, r"_\1"),

@@ -74,6 +74,8 @@ _LABEL = regex(
     re.IGNORECASE,
 )
 """A word before a colon alone may be what a program puts before all of its lines; a sentence goes on behind numbers."""
+_OF_TEST = regex(r"[\W\d_]*test(?:ing)?(?=[\s:|,_()\[\]>-]|$)", re.IGNORECASE)
+"""What begins a line, or a name, of the test set, which is not the validation set of the lines around it."""
 MOST_WORDS = 4
 """Words besides the names of its metrics that such a line has. Chosen: "val" and what it was on."""
 MAX_LINE = 20_000
@@ -152,7 +154,10 @@ def parse_line(line: str, *, evaluation: bool = False) -> Parsed:
     )
     telling = skipping or by_phase or any(map(is_telling, metrics))
     telling = telling or (evaluation and _holds_measures_alone(counters, metrics))
-    return Parsed(counters, metrics, rank, telling, evaluation, label=_label_in(counters.rest) if telling else "")
+    label = _label_in(counters.rest) if telling else ""
+    if telling and not label and any(map(_OF_TEST.match, (message, next(iter(metrics), "")))):
+        label = "test"
+    return Parsed(counters, metrics, rank, telling, evaluation, label=label)
 
 
 def lines_joined(line: str) -> list[str]:
@@ -247,6 +252,8 @@ _PHASE_BEFORE = regex(
     r"(?:[ _](?:metrics?|results?|stats?|scores?|set|dict|logs?))?[)\]]?\s{0,3}[:=]?\s{0,3}$",
     re.IGNORECASE,
 )
+_LOSSES_BEFORE = regex(r"\blosses(?: at [\w ]{1,20} \d{1,9})?\s{0,3}[:=-]?\s{0,3}$", re.IGNORECASE)
+"""spaCy's examples: "Losses {'ner': 12.5}"."""
 _BARE_PAIR = regex(
     rf"(?:^|[{{,\s])([A-Za-z_$][\w$]{{0,80}})\s{{0,4}}:\s{{0,4}}({NUMBER})(?=\s*(?:,|\}}|$))", re.IGNORECASE
 )
@@ -298,10 +305,12 @@ def dict_in(line: str) -> dict[str, object]:
     for braces in _BRACES.finditer(line):
         label = _PHASE_BEFORE.search(line, max(0, braces.start() - MAX_LABEL), braces.start())
         evaluates = label is not None and names_evaluation(label["phase"])
+        of_losses = _LOSSES_BEFORE.search(line, max(0, braces.start() - MAX_LABEL), braces.start()) is not None
         for name, text in _PAIR.findall(braces[0]):
             number = parse_number(text)
             if number is not None:
-                record[evaluation_name(name) if evaluates else name] = number
+                known = f"{name}_loss" if of_losses and not is_known(name) else name
+                record[evaluation_name(known) if evaluates else known] = number
     return record
 
 
@@ -546,12 +555,22 @@ def straightened(line: str) -> str:
     return f"{{{inside}}}" if inside[0] in "'\"" else f"{{{found['mark']}{inside}}}"
 
 
+_ORDERED = regex(r"\bOrderedDict\(\[((?:\('[\w@.-]{1,60}', \[[^\[\]]*\]\)(?:, )?){1,50})\]\)")
+"""Columns as Python prints them before version 3.12: "OrderedDict([('rmse', [2.5, 2.1])])"."""
+_RETURNED = regex(r"\{(?:'booster': <[^<>]{1,200}>, )?'history': (\{.{1,10000}\})\}\s*$")
+"""What `xgboost.dask.train` returns, the booster and its history."""
+_COLUMN = regex(r"\(('[\w@.-]{1,60}'), (\[[^\[\]]*\])\)")
+
+
 def content_of(line: str, *, evaluation: bool = False) -> LineContent:
     """Read a line outside a box or a table.
 
     `evaluation` says that it stands under a heading of one.
     """
     line = without_underscores(line)
+    if "OrderedDict(" in line:
+        line = _ORDERED.sub(lambda found: "{" + _COLUMN.sub(r"\1: \2", found[1]) + "}", line)
+        line = _RETURNED.sub(r"\1", line)
     bar = bar_in(line)
     message = without_prefix(line).message if bar is None else bar.around
     content = LineContent(drawing=None if bar is None else drawing_of(bar), text=line if bar is None else message)

@@ -1,0 +1,169 @@
+"""Lines of trainers that few people know: of speech, recommendation, games, physics and trees."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from tests.logs.reading import Points, assert_holds, read
+
+RARE: dict[str, tuple[str, str, Mapping[str, Points]]] = {
+    "Sample Factory's pace is one of steps, and its reward a pair": (
+        "[2022-01-09 05:20:22,264][184052] Fps is (10 sec: 4096.0, 60 sec: 4000.0, 300 sec: 3900.0). Total num frames: "
+        "8192. Throughput: 0: 1024.0. Samples: 253808. Policy #0 lag: (min: 0.0, avg: 1.2, max: 3.0)\n"
+        "[2022-01-09 05:20:22,264][184052] Avg episode reward: [(0, '4.25')]\n"
+        "[2022-01-09 05:20:27,264][184052] Fps is (10 sec: 4112.0, 60 sec: 4000.0, 300 sec: 3900.0). Total num frames: "
+        "16384. Throughput: 0: 1040.0. Samples: 313808. Policy #0 lag: (min: 0.0, avg: 1.3, max: 3.0)\n"
+        "[2022-01-09 05:20:27,264][184052] Avg episode reward: [(0, '4.5')]\n",
+        "step",
+        {"reward": {8192: 4.25, 16384: 4.5}, "fps": {8192: 4096, 16384: 4112}},
+    ),
+    "a tag, its value and the step": (
+        "global_step=192, episodic_return=-128.5\nlosses/q1_loss 65.25 200\nlosses/alpha [0.5] 200\n"
+        "global_step=392, episodic_return=-64.5\nlosses/q1_loss 32.25 400\nlosses/alpha [0.25] 400\n",
+        "step",
+        {"losses/q1_loss": {200: 65.25, 400: 32.25}, "reward": {192: -128.5, 392: -64.5}},
+    ),
+    "a test beside a validation": (
+        "Epoch: 1 Train loss: 2.0\nEpoch: 1 Val loss: 2.25\nEpoch: 1 Test loss: 2.5\n"
+        "Epoch: 2 Train loss: 1.0\nEpoch: 2 Val loss: 1.25\nEpoch: 2 Test loss: 1.5\n",
+        "epoch",
+        {"loss": {1: 2, 2: 1}, "eval_loss": {1: 2.25, 2: 1.25}},
+    ),
+    "what the GPU costs is memory": (
+        "****Train Epoch 1: averaged Loss: 1.5, GPU cost: 3.5 GB, train time: 45.0 s\n"
+        "****Train Epoch 2: averaged Loss: 1.25, GPU cost: 3.5 GB, train time: 45.0 s\n",
+        "epoch",
+        {"loss": {1: 1.5, 2: 1.25}},
+    ),
+    "the end of an epoch ends it": (
+        "2021-01-25 08:22:05,322 P8 INFO ************ Epoch=11 end ************\n"
+        "2021-01-25 08:26:58,270 P8 INFO [Metrics] NDCG(k=20): 0.25\n"
+        "2021-01-25 08:26:58,290 P8 INFO Train loss: 0.5\n"
+        "2021-01-25 08:27:05,322 P8 INFO ************ Epoch=12 end ************\n"
+        "2021-01-25 08:28:58,270 P8 INFO [Metrics] NDCG(k=20): 0.375\n"
+        "2021-01-25 08:28:58,290 P8 INFO Train loss: 0.25\n"
+        "2021-01-25 08:29:05,322 P8 INFO ************ Epoch=13 end ************\n",
+        "epoch",
+        {"loss": {12: 0.5, 13: 0.25}},
+    ),
+    "the batch of the data beside the step": (
+        "Train: Rank: 0, epoch: 1, step: 5310, batch : 1559/1876, lr: 0.5, batch size: 64, train_loss: 16.5\n"
+        "Train: Rank: 0, epoch: 1, step: 5311, batch : 1560/1876, lr: 0.5, batch size: 64, train_loss: 15.5\n",
+        "step",
+        {"loss": {5310: 16.5, 5311: 15.5}},
+    ),
+    "all that stands behind testing is of the test": (
+        "===> Epoch 131 Complete: Avg. Loss: 0.5 time: 666.5\n===> Epoch 131: testing psnr = 34.25, ssim = 0.75\n"
+        "===> Epoch 132 Complete: Avg. Loss: 0.25 time: 669.5\n===> Epoch 132: testing psnr = 34.5, ssim = 0.875\n",
+        "epoch",
+        {"loss": {131: 0.5, 132: 0.25}, "eval_psnr": {131: 34.25, 132: 34.5}, "eval_ssim": {131: 0.75, 132: 0.875}},
+    ),
+    "a bar over all epochs counts the steps": (
+        "Epoch 38/65, Steps:  57%|###   | 5750/10000 [18:09<12:43,  5.57it/s, lr=0.5, step_loss=0.5]\n"
+        "Epoch 39/65, Steps:  60%|###   | 6000/10000 [18:54<09:16,  7.19it/s, lr=0.5, step_loss=0.75]\n"
+        "Epoch 41/65, Steps:  62%|###   | 6250/10000 [19:45<09:34,  6.53it/s, lr=0.5, step_loss=0.25]\n"
+        "Epoch 43/65, Steps:  65%|###   | 6500/10000 [20:31<10:54,  5.35it/s, lr=0.5, step_loss=0.125]\n",
+        "step",
+        {"loss": {5750: 0.5, 6000: 0.75, 6250: 0.25, 6500: 0.125}},
+    ),
+    "the bar of the next epoch is another one": (
+        "speechbrain.utils.epoch_loop - Going into epoch 1\n"
+        "100%|######| 190/190 [03:08<00:00,  1.01it/s, train_loss=0.75]\n"
+        "100%|######| 137/137 [01:43<00:00,  1.33it/s]\n"
+        "speechbrain.utils.epoch_loop - Going into epoch 2\n"
+        "100%|######| 190/190 [03:08<00:00,  1.01it/s, train_loss=0.5]\n"
+        "100%|######| 137/137 [01:43<00:00,  1.33it/s]\n",
+        "step",
+        {"loss": {190: 0.75, 380: 0.5}},
+    ),
+    "DeepXDE's rows without their header": (
+        "27000     [2.00e+00, 6.25e+00]    [1.50e+00, 0.00e+00]    []  \n"
+        "28000     [1.00e+00, 6.00e+00]    [1.25e+00, 0.00e+00]    []  \n"
+        "29000     [0.50e+00, 5.50e+00]    [1.00e+00, 0.00e+00]    []  \n",
+        "step",
+        {"loss": {27000: 8.25, 28000: 7, 29000: 6}, "eval_loss": {27000: 1.5, 28000: 1.25, 29000: 1}},
+    ),
+    "spaCy's losses of a component": (
+        "Losses {'ner': 117.5}\nLosses {'ner': 9.5}\nLosses {'ner': 5.25}\n",
+        "record",
+        {"loss": {1: 117.5, 2: 9.5, 3: 5.25}},
+    ),
+    "lines that are marked as code": (
+        "`[gpu01:0/2] 2020-07-19 08:49:04,080 (trainer:464) INFO: 1epoch:train:1-682batch: loss=123.5, lr_0=0.5`\n"
+        "`[gpu01:0/2] 2020-07-19 08:54:09,601 (trainer:464) INFO: 1epoch:train:683-1364batch: loss=68.5, lr_0=0.25` \n",
+        "step",
+        {"loss": {682: 123.5, 1364: 68.5}, "learning_rate": {682: 0.5, 1364: 0.25}},
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "axis", "expected"), RARE.values(), ids=RARE.keys())
+def test_lines_of_rare_trainers_are_read(tmp_path: Path, text: str, axis: str, expected: Mapping[str, Points]) -> None:
+    assert_holds(read(tmp_path, text), axis, expected)
+
+
+CV = "2026-05-09 04:10:57,296 DEBUG CV Batch {}/{} loss {} acc {} history loss {}\n"
+
+
+def test_evaluations_of_wenet_are_known_by_the_mean_of_their_last_line(tmp_path: Path) -> None:
+    text = "".join(CV.format(at, 10 * step, 8 - at, 25 * at, 4 - at) for at in (1, 2, 3) for step in (1, 2, 3))
+    run = read(tmp_path, text)
+    assert run["eval_loss"].value.tolist() == [3, 2, 1]
+    assert any("no line of the last batch ends 3 evaluations" in note for note in run.notes)
+
+
+def test_lines_of_validation_beside_those_of_training_are_no_training(tmp_path: Path) -> None:
+    train = "2023-01-30 18:47:07,107 DEBUG TRAIN Batch {}/{} loss {} lr 0.5 rank 0\n"
+    text = "".join(
+        "".join(train.format(at, 100 * step, 4 / (at + step)) for step in (1, 2, 3))
+        + "".join(CV.format(at, 100 * step, 9, 50, 2.5 - at / 2) for step in (1, 2))
+        for at in (1, 2, 3)
+    )
+    run = read(tmp_path, text)
+    assert run["loss"].value.tolist() == pytest.approx([4 / (at + step) for at in (1, 2, 3) for step in (1, 2, 3)])
+    assert run["eval_loss"].value.tolist() == [2, 1.5, 1]
+
+
+def test_evaluations_at_the_same_batch_of_each_epoch_go_on(tmp_path: Path) -> None:
+    line = "2024-02-20 19:34:31,381 P3047876 INFO "
+    evaluation = (
+        f"{line}Train loss: {{}}\n{line}Evaluation @epoch {{}} - batch 3668: \n{line}[Metrics] AUC: {{}}\n"
+        f"{line}******** Epoch={{}} end ********\n"
+    )
+    began = f"{line}Start training: 3668 batches/epoch\n{line}******** Epoch=1 start ********\n"
+    run = read(tmp_path, began + "".join(evaluation.format(1 / at, at, 0.5 + at / 8, at) for at in (1, 2)))
+    assert run["eval_auc"].step.tolist() == [3668, 7336]
+    assert run["eval_auc"].value.tolist() == [0.625, 0.75]
+
+
+def test_probabilities_of_kaldi_become_losses(tmp_path: Path) -> None:
+    line = (
+        "exp/chain/log/compute_prob_{}.{}.log:LOG (nnet3-chain-compute-prob[5.1]:PrintTotalStats():"
+        "nnet-chain-diagnostics.cc:170) Overall log-probability for 'output' is {} per frame, over 18375 frames.\n"
+    )
+    run = read(tmp_path, "".join(line.format("valid", at, -1 / at) for at in (100, 200, 400)))
+    assert run["eval_loss"].step.tolist() == [100, 200, 400]
+    assert run["eval_loss"].value.tolist() == [1 / 100, 1 / 200, 1 / 400]
+
+
+def test_a_history_in_ordered_dictionaries_is_read(tmp_path: Path) -> None:
+    history = "{'Train': OrderedDict([('rmse', [4.5, 3.5, 2.5, 1.5])]), 'Valid': OrderedDict([('rmse', [5, 4, 3, 2])])}"
+    text = f"{{'booster': <xgboost.core.Booster object at 0x7fc0>, 'history': {history}}}\n"
+    run = read(tmp_path, text)
+    assert run["eval_loss"].value.tolist() == [5, 4, 3, 2]
+
+
+def test_the_best_round_is_no_second_attempt(tmp_path: Path) -> None:
+    rounds = [f"[{at}]\ttrain-auc:{0.5 + at / 16}\teval-auc:{0.5 + at / 32}" for at in range(8)]
+    text = "\n".join([*rounds, "Stopping. Best iteration:", rounds[5]]) + "\n"
+    run = read(tmp_path, text)
+    assert len(run.attempts) == 1
+    assert run["auc"].step.tolist() == list(range(8))
+
+
+def test_sets_of_lightgbm_with_names_of_ones_own_are_of_evaluation(tmp_path: Path) -> None:
+    run = read(tmp_path, "[1]\ttrn's l2: 2.5\tholdout's l2: 3.5\n[2]\ttrn's l2: 1.5\tholdout's l2: 2.5\n")
+    assert run["loss"].value.tolist() == [2.5, 1.5]
+    assert run["eval_loss"].value.tolist() == [3.5, 2.5]
