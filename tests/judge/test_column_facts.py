@@ -719,6 +719,24 @@ def test_rows_of_training_that_are_evaluated_tell_what_makes_the_gap(of_training
     assert {"evaluation_differs", "gap_between_rows"}.isdisjoint(facts(without))
 
 
+@pytest.mark.parametrize(("names", "lowest", "stated"), [
+    (("decode.loss_ce", "train_subset/loss_ce"), (0.1, 0.35), {"evaluation_differs"}),
+    (("decode.loss_ce", "train_rows/loss_ce"), (0.1, 0.12), {"gap_between_rows"}),
+    (("decode.loss_aux", "train_subset/loss_ce"), (0.1, 0.35), set[str]()),
+    (("decode.loss_ce", "train_aux/loss_ce"), (0.1, 0.35), set[str]()),
+    (("decode.loss_ce", "train_subset/loss_ce"), (0.6, 0.35), set[str]()),
+])  # fmt: skip
+def test_a_set_of_training_rows_that_is_evaluated_compares_with_the_same_part_of_the_loss(
+    names: tuple[str, str], lowest: tuple[float, float], stated: set[str]
+) -> None:
+    training, again, held_out = (
+        (lambda step, low=low: low + math.exp(-step / 20) + 0.002 * NOISE[step]) for low in (*lowest, 0.36)
+    )
+    answer = run_of({"loss": falling(), names[0]: training}, {names[1]: again, "val/loss_ce": held_out})
+    assert {"evaluation_differs", "gap_between_rows"} & set(facts(answer)) == stated
+    assert (answer.hypotheses[0].cause == "eval_mode_bug") is ("evaluation_differs" in stated)
+
+
 @pytest.mark.parametrize(("first", "stated"), [(240.0, True), (9.0, False)])
 def test_a_first_loss_of_many_times_a_guess_is_stated(first: float, stated: bool) -> None:
     answer = run_of({"loss": falling(high=first)}, vocab_size=13)

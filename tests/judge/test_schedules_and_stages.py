@@ -131,8 +131,9 @@ def idle(step: int) -> float:
 STILL = {"Train": lambda _: 0.2333, "Val": lambda _: 0.255, "Test": lambda _: 0.2275}
 
 
-def test_scores_that_never_move_though_steps_are_long_are_of_weights_that_are_not_trained() -> None:
-    answer = diagnosed(STILL | {"loss": idle, "grad_norm": lambda step: 0.17 + 0.005 * float(NOISE[-step])}, lr=0.01)
+@pytest.mark.parametrize("norm", [{"grad_norm": lambda step: 0.17 + 0.005 * float(NOISE[-step])}, {}])
+def test_scores_that_never_move_though_steps_are_long_are_of_weights_that_are_not_trained(norm: dict[str, Any]) -> None:
+    answer = diagnosed(STILL | {"loss": idle} | norm, lr=0.01)
     assert "Train 0.2333 and Val 0.255 and Test 0.2275 are the same number" in facts(answer)["scores_stand_still"]
     assert answer.hypotheses[0].cause == "params_not_training"
 
@@ -144,8 +145,9 @@ def test_scores_that_never_move_though_steps_are_long_are_of_weights_that_are_no
     ({"Train": lambda _: 1.0, "Val": lambda _: 1.0}, 0.01),
 ])  # fmt: skip
 def test_scores_that_cannot_move_or_do_are_not(columns: dict[str, Any], rate: float) -> None:
-    answer = diagnosed(STILL | {"loss": idle, "grad_norm": lambda _: 0.17} | columns, lr=rate)
-    assert "scores_stand_still" not in facts(answer)
+    for norm in ({"grad_norm": lambda _: 0.17}, {}):
+        answer = diagnosed(STILL | {"loss": idle} | norm | columns, lr=rate)
+        assert "scores_stand_still" not in facts(answer)
 
 
 @pytest.mark.parametrize(("recall", "start", "stated"), [

@@ -570,6 +570,8 @@ def training_behind(run: Run) -> Iterator[DerivedFact]:
 
 
 _OF_TRAINING = regex(r"train", re.IGNORECASE)
+_TRAINING_ROWS = regex(r"train(?:ing)?(?:[_/-]?(?:sub_?set|rows|seen|probe)|[_-]eval)", re.IGNORECASE)
+"""What an evaluation of training rows is called."""
 AS_NEAR = 0.25
 """Share of the way from training to evaluation within which a level counts as one of the two. Chosen."""
 LEAST_GAP = 0.15
@@ -577,16 +579,28 @@ LEAST_GAP = 0.15
 
 
 def training_rows_evaluated(run: Run) -> Iterator[DerivedFact]:
-    """Yield how rows of training do in evaluation: as in training, or no better than rows that were held out."""
+    """Yield how rows of training do in evaluation: as in training, or no better than rows that were held out.
+
+    All three are of one part, such as the cross-entropy in a sum of losses.
+    """
     for quantity in (Quantity.ACCURACY, Quantity.TOKEN_ACCURACY, Quantity.LOSS):
-        evaluated = columns_of(run, quantity, phase="eval", least=LEAST_PAIRS)
-        again = [series for series in evaluated if series.role and _OF_TRAINING.search(series.role.part)]
-        held_out = [series for series in evaluated if series.role and not series.role.part]
-        train = columns_of(run, quantity, phase="train", least=LEAST_PAIRS)
-        if not again or not held_out or not train:
+        again = next(filter(_is_of_training_rows, columns_of(run, quantity, least=LEAST_PAIRS)), None)
+        held_out, train = (
+            [
+                each
+                for each in columns_of(run, quantity, phase=phase, least=LEAST_PAIRS)
+                if not _is_of_training_rows(each)
+            ]
+            for phase in ("eval", "train")
+        )
+        held_out = [series for series in held_out if again and _parts(series) <= _parts(again)]
+        train = [series for series in train if held_out and _parts(held_out[0]) <= _parts(series)]
+        if again is None or not train:
             continue
-        low, middle, high = (median(tail(series)) for series in (train[0], again[0], held_out[0]))
-        if abs(high - low) < LEAST_GAP * max(abs(high), abs(low)):
+        learnt = min(train, key=lambda series: len(_parts(series)))
+        low, middle, high = (median(tail(series)) for series in (learnt, again, held_out[0]))
+        gap = high - low if quantity is Quantity.LOSS else low - high
+        if gap < LEAST_GAP * max(abs(high), abs(low)):
             continue
         way = (middle - low) / (high - low)
         if AS_NEAR < way < 1 - AS_NEAR:
@@ -598,12 +612,23 @@ def training_rows_evaluated(run: Run) -> Iterator[DerivedFact]:
         yield DerivedFact.model_construct(
             fact=fact,
             text=(
-                f"{named(train[0])} is {figure(low)}, {named(again[0])} {figure(middle)} and {named(held_out[0])} "
+                f"{named(learnt)} is {figure(low)}, {named(again)} {figure(middle)} and {named(held_out[0])} "
                 f"{figure(high)} (medians of the last third). The second is of rows that training has seen. {expected}"
             ),
             values={"train": low, "train_rows": middle, "eval": high},
         )
         return
+
+
+def _is_of_training_rows(series: Series) -> bool:
+    """Say whether an evaluation is of rows that training sees, by its name."""
+    role = series.role
+    is_part = role is not None and role.is_evaluation and _OF_TRAINING.search(role.part) is not None
+    return is_part or _TRAINING_ROWS.search(named(series)) is not None
+
+
+def _parts(series: Series) -> frozenset[str]:
+    return frozenset(series.role.part.split()) if series.role else frozenset()
 
 
 # An evaluation that is made twice of the same weights.

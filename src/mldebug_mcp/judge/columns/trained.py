@@ -378,6 +378,9 @@ _BOUNDS = (0.0, 1.0, 100.0)
 """What a score is where nothing is left to change, as a share or in per cent."""
 LEAST_TRAVELLED = 0.1
 """Length of all plain steps together that moves some answers. Chosen: weights of a layer have a norm of one to ten."""
+LEAST_GRADIENT = 0.1
+"""Norm of a gradient that is not logged, at least. Chosen: where nothing is learnt yet it has more, and Adam divides
+by it."""
 _SCORED = (Quantity.ACCURACY, Quantity.TOKEN_ACCURACY, Quantity.F1, Quantity.AUC, Quantity.IOU, Quantity.DICE)
 
 
@@ -390,9 +393,10 @@ def scores_stand_still(run: Run) -> Iterator[DerivedFact]:
     rate = (
         run["learning_rate"].finite.value if "learning_rate" in run else np.array([run.setting("learning_rate") or 0])
     )
-    if loss is None or "grad_norm" not in run or not len(rate) or median(tail(loss)) < STAYED * median(loss.value[:3]):
+    if loss is None or not len(rate) or median(tail(loss)) < STAYED * median(loss.value[:LEAST_PAIRS]):
         return
-    gradient = median(run["grad_norm"].finite.value)
+    norm = run["grad_norm"].finite if "grad_norm" in run else None
+    gradient = LEAST_GRADIENT if norm is None else median(norm.value)
     unread = [series.finite for name, series in run.series.items() if series.role is None and _is_a_set(name)]
     scores = [score for score in (*columns_of(run, *_SCORED), *unread) if len(score) >= LEAST_STILL]
     still = [score for score in scores if not np.ptp(score.value)]
@@ -405,8 +409,8 @@ def scores_stand_still(run: Run) -> Iterator[DerivedFact]:
         fact="scores_stand_still",
         text=(
             f"{values} are the same number in all {len(still[0])} records, while the learning rate is about "
-            f"{figure(float(rate.mean()))} and {named(run['grad_norm'])} about {figure(gradient)}. {named(loss)} stays "
-            f"at about {figure(median(tail(loss)))}. Weights that go so far change some answers."
+            f"{figure(float(rate.mean()))}{'' if norm is None else f' and {named(norm)} about {figure(gradient)}'}. "
+            f"{named(loss)} stays at about {figure(median(tail(loss)))}. Weights that go so far change some answers."
         ),
         values={"records": float(len(still[0])), "rate": float(rate.mean()), "gradient": gradient},
     )
