@@ -26,19 +26,29 @@ _FAILED: set[tuple[int, str]] = set()
 
 
 def guarded(function: Callable[Concatenate[Owner, P], None]) -> Callable[Concatenate[Owner, P], None]:
-    """Make a method that says on stderr what it failed of, once, and does nothing afterwards."""
+    """Make a method that says on stderr what it failed of, once, and does nothing afterwards.
+
+    It costs a call more. What each step calls has a `try` of its own instead, and fails by `failed_at`.
+    """
+    name = function.__name__
 
     @wraps(function)
     def call(owner: Owner, /, *args: P.args, **kwargs: P.kwargs) -> None:
-        if _FAILED and (id(owner), function.__name__) in _FAILED:
+        if (id(owner), name) in _FAILED:
             return
         try:
             function(owner, *args, **kwargs)
         except Exception as error:  # noqa: BLE001 - models, optimizers and loaders can be anything
-            _FAILED.add((id(owner), function.__name__))
-            failed(function.__name__.strip("_").replace("_", " "), error)
+            failed_at(owner, name, error)
 
     return call
+
+
+def failed_at(owner: object, name: str, error: Exception) -> None:
+    """Say on stderr what a method of an object failed of, once."""
+    if (id(owner), name) not in _FAILED:
+        _FAILED.add((id(owner), name))
+        failed(name.strip("_").replace("_", " "), error)
 
 
 def failed(where: str, error: Exception) -> None:
@@ -327,6 +337,9 @@ FREE = 0.25
 FREE_IN_A_STEP = 0.02
 """... by what is measured in each step. Chosen: twenty short steps have it all."""
 
+MAX_STEPS_UNASKED = 50
+"""Steps for which a budget is not asked again. Chosen: steps that become longer pay for more, soon."""
+
 
 class Budget:
     """Keeps account of one measurement.
@@ -341,11 +354,13 @@ class Budget:
         self._every, self._share, self._free = every, share, free
         self.next_step = 0
         """Before this step the measurement is not due."""
-        self._left, self._until = free, 0.0
+        self._left, self._until, self._asked = free, 0.0, 0
         self._cost = 0.0
 
     def allows(self, step: int, seconds: float) -> bool:
         """Say whether the measurement is due at a step, and can be afforded by what the last one cost.
+
+        Where it cannot, it is due when it can be, so that a loop compares one number until then.
 
         Args:
             step: The step.
@@ -353,10 +368,14 @@ class Budget:
         """
         if step < self.next_step:
             return False
-        most = max(4 * self._cost, self._free)  # what was saved up long ago is not spent in a row
-        self._left = min(self._left + self._share * (seconds - self._until), most)
-        self._until = seconds
-        return self._left >= min(self._cost, 60.0)
+        most, took = max(4 * self._cost, self._free), seconds - self._until  # what is saved up is not spent in a row
+        self._left = min(self._left + self._share * took, most)
+        missing = min(self._cost, 60.0) - self._left
+        if missing > 0:
+            a_step = self._share * took / max(step - self._asked, 1)
+            self.next_step = step + (min(math.ceil(missing / a_step), MAX_STEPS_UNASKED) if a_step > 0 else 1)
+        self._until, self._asked = seconds, step
+        return missing <= 0
 
     def spent(self, step: int, seconds: float) -> None:
         """Take what a measurement cost."""
