@@ -145,7 +145,7 @@ class Batches:
         """The column by which the rows of the last batch are distinguished ..."""
         self.labels: Value = None
         """... and the labels of one that is looked into."""
-        self._has_loader = self._has_batch = False
+        self._has_loader = self._has_batch = self._has_tokens = False
 
     @guarded
     def watch(self, loader: Value, accumulation: int, skipped: int = 0) -> None:
@@ -164,26 +164,30 @@ class Batches:
     def take(self, step: Step, batch: Value) -> None:
         """Take the rows and the labels of a batch, and count its tokens."""
         try:
-            self.column = column = batch[0] if type(batch) is list and batch else column_of(batch)
+            kind, mask = type(batch), None
+            if (kind is list or kind is tuple) and batch:
+                column = batch[0]
+            else:
+                column = column_of(batch)
+                mask = batch.get("attention_mask") if isinstance(batch, Mapping) else None
+            self.column = column
+            if step.deep or not self._has_batch:
+                self._describe_batch(batch, column)
             if self.noting is not None:
                 step.rows += (self.noting.next_rows(),)
-                step.tokens += _tokens_of(column, _mask_of(batch))
-            elif (copy := copied(column, _mask_of(batch))) is not None:
+                if self._has_tokens:
+                    step.tokens += _tokens_of(column, mask)
+            elif (copy := copied(column, mask)) is not None:
                 step.rows += (copy,)
-            if step.deep or not self._has_batch:
-                self.labels = labels_of(batch)
-                self._describe_size(column)
         except Exception as error:  # noqa: BLE001 - see `guarded`
             failed_at(self, "take", error)
 
-    def _describe_size(self, column: Value) -> None:
+    def _describe_batch(self, batch: Value, column: Value) -> None:
+        """Take the labels of a batch, and what is alike in all batches of a loader."""
+        self.labels, self._has_tokens = labels_of(batch), _tokens_of(column, None) > 0
         if not self._has_batch and hasattr(column, "__len__"):
             self._has_batch = True
             self._describe({"settings": {"batch_size": len(column)}})
-
-
-def _mask_of(batch: Value) -> Value:
-    return batch.get("attention_mask") if isinstance(batch, Mapping) else None
 
 
 def _tokens_of(column: Value, mask: Value) -> int:

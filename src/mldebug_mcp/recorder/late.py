@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial, wraps
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
@@ -94,15 +95,20 @@ class Vector:
     tensor: Tensor
 
 
-def is_here(tensor: Value) -> bool:
-    """Say whether the numbers of a tensor can be read without waiting for a device."""
-    return tensor.is_cpu  # type: ignore[no-any-return]
+is_here = attrgetter("is_cpu")
+"""Says whether the numbers of a tensor can be read without waiting for a device."""
 
 
-def number_of(value: Value) -> Value:
-    """Return the number in a tensor on the CPU; a tensor on a device as it is, apart from its graph."""
+def number_of(value: Value, name: str = "loss") -> Value:
+    """Return the number in a tensor on the CPU; a tensor on a device as it is, apart from its graph.
+
+    Raises:
+        ValueError: a tensor holds more than one number, or none.
+    """
     if not hasattr(value, "detach"):
         return value
+    if value.numel() != 1:
+        raise ValueError(f"log({name}=…): a tensor of {value.numel()} numbers; log its mean, or single numbers")
     return value.item() if is_here(value) else value.detach()
 
 
@@ -355,7 +361,8 @@ class Budget:
         self.next_step = 0
         """Before this step the measurement is not due."""
         self._left, self._until, self._asked = free, 0.0, 0
-        self._cost = 0.0
+        self._cost = self._earned = 0.0
+        """What the measurement costs, and what each step allows for it."""
 
     def allows(self, step: int, seconds: float) -> bool:
         """Say whether the measurement is due at a step, and can be afforded by what the last one cost.
@@ -370,15 +377,21 @@ class Budget:
             return False
         most, took = max(4 * self._cost, self._free), seconds - self._until  # what is saved up is not spent in a row
         self._left = min(self._left + self._share * took, most)
-        missing = min(self._cost, 60.0) - self._left
-        if missing > 0:
-            a_step = self._share * took / max(step - self._asked, 1)
-            self.next_step = step + (min(math.ceil(missing / a_step), MAX_STEPS_UNASKED) if a_step > 0 else 1)
+        self._earned = self._share * took / max(step - self._asked, 1)
         self._until, self._asked = seconds, step
-        return missing <= 0
+        missing = self._steps_missing()
+        self.next_step = step + missing
+        return not missing
 
     def spent(self, step: int, seconds: float) -> None:
         """Take what a measurement cost."""
-        self.next_step = step + self._every
         self._left -= seconds
         self._cost = seconds if not self._cost else max(seconds, 0.7 * self._cost)
+        self.next_step = step + max(self._every, self._steps_missing())
+
+    def _steps_missing(self) -> int:
+        """Return the steps until the measurement can be afforded again."""
+        missing = min(self._cost, 60.0) - self._left
+        if missing <= 0:
+            return 0
+        return min(math.ceil(missing / self._earned), MAX_STEPS_UNASKED) if self._earned > 0 else 1

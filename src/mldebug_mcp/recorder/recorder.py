@@ -392,7 +392,7 @@ class Stepping:
             self.put(self._last, values)
             return
         for name, value in values.items():
-            number = value if type(value) is float else _number(name, value)
+            number = value if type(value) is float else number_of(value, name)
             if name not in LOSSES:
                 step.put(name, number)
                 continue
@@ -408,7 +408,7 @@ class Stepping:
         """
         draft = Draft({"step": number})
         for name, value in values.items():
-            draft.put(LOSS if name in LOSSES else name, _number(name, value))
+            draft.put(LOSS if name in LOSSES else name, number_of(value, name))
         self._last = max(self._last, number)
         if values and not self._stream.is_closed:
             self._stream.put(draft, time.perf_counter())
@@ -493,7 +493,8 @@ class Stepping:
         losses = step.losses or step.model_losses
         if losses:
             self.sees_losses = True
-            step.put(LOSS, losses[0] if len(losses) == 1 else step.loss())
+            loss = losses[0] if len(losses) == 1 else step.loss()
+            values[LOSS] = loss if type(loss) is float else step.put(LOSS, loss)
         step.ended = now = self._watchdog.since = self._clock()
         step.waited, self._waited = self._waited, 0.0
         self.seconds += now - step.began + step.waited
@@ -513,13 +514,6 @@ class Stepping:
                 args, kwargs = watched.inputs
                 return kwargs or (args[0] if len(args) == 1 else args)
         return None
-
-
-def _number(name: str, value: Value) -> Value:
-    """Return a number that is logged; of a tensor on a device a tensor."""
-    if hasattr(value, "numel") and value.numel() != 1:
-        raise ValueError(f"log({name}=…): a tensor of {value.numel()} numbers; log its mean, or single numbers")
-    return number_of(value)
 
 
 # `Recorder`: what a training loop tells step by step, at next to no cost, in a file that our readers know.

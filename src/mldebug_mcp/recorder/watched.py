@@ -129,6 +129,7 @@ class Watched:
         self.scaler = getattr(optimizer, "scaler", None) if scaler is None else scaler
         self.optimizer = _unwrapped(optimizer)
         self._loop = loop
+        self._tensor = sys.modules["torch"].Tensor
         devices = (parameter.device for parameter in model.parameters())
         self.device = next((device for device in devices if device.type == "cuda"), None)
         """The GPU of the model, None where it is on none."""
@@ -221,9 +222,13 @@ class Watched:
                 return
             step.marks.append((BACKWARD_OVER, step.now()))
             step.max_norm = max_norm
-            self._take_norm(step, norm)
-            if self._names_origins:
+            if self._is_away:
+                step.put("grad_norm", norm)
                 self._gradient_sizes(step)
+            else:
+                step.values["grad_norm"] = number = norm.item()
+                if not number < inf and not step.is_scaled:
+                    step.is_nonfinite = True
             if step.deep:
                 began = time.thread_time()
                 self._gradients(step)
@@ -262,7 +267,7 @@ class Watched:
             step.marks.append((FORWARD_OVER, step.now()))
             if self._followed is not None:
                 step.put_sizes(self._followed.end())
-            loss = output.get("loss") if isinstance(output, dict) else _loss_of(output)
+            loss = None if type(output) is self._tensor else _loss_of(output)
             if loss is not None and loss.numel() == 1:
                 number = number_of(loss)
                 step.model_losses += (number,)
@@ -285,7 +290,7 @@ class Watched:
             step = self._loop.step_now
             if step is None:
                 return
-            if self._names_origins:
+            if self._is_away:
                 self._gradient_sizes(step)
             is_due = "grad_norm" not in step.values and step.number >= self._norms.next_step
             if step.deep or is_due:
@@ -324,11 +329,6 @@ class Watched:
             failed_at(self, "after_optimizer", error)
 
     # What follows runs in some steps alone.
-
-    def _take_norm(self, step: Step, norm: Tensor) -> None:
-        number = step.put("grad_norm", norm)
-        if type(number) is float and not number < inf and not step.is_scaled:
-            step.is_nonfinite = True
 
     def _feed(self, step: Step, column: Value) -> None:
         """Take numbers that the model is fed: on a device their spread, as often as that can be afforded."""
@@ -396,13 +396,15 @@ class Watched:
             began = time.thread_time()
             gradients = [parameter.grad for parameter in self._parameters.values() if parameter.grad is not None]
             if gradients:
-                self._take_norm(step, _total_norm(gradients))
+                norm = step.put("grad_norm", _total_norm(gradients))
+                if type(norm) is float and not norm < inf and not step.is_scaled:
+                    step.is_nonfinite = True
             self._norms.spent(step.number, time.thread_time() - began)
 
     def _gradient_sizes(self, step: Step) -> None:
         """Take the largest size of the gradient of each parameter, once behind each mark; it is read late."""
         mark = step.marks[-1:]
-        if mark == self._sized:
+        if not self._names_origins or mark == self._sized:
             return
         self._sized = mark or None
         named = {name: parameter.grad for name, parameter in self._parameters.items() if parameter.grad is not None}
