@@ -60,7 +60,7 @@ class Step(Draft):
     def __init__(self, number: int, began: float, now: Callable[[], Moment], deep: bool) -> None:
         self.values = {"step": number}
         self.number, self.began, self.now, self.deep = number, began, now, deep
-        self.marks: list[tuple[str, Moment]] = []
+        self.marks: list[Moment] = []
 
     def loss(self) -> Value:
         """Return the loss of the step: what the loop reported, else what the model returned; None if neither did."""
@@ -81,7 +81,7 @@ class Step(Draft):
         values["timestamp"] = since + self.ended
         if self.waited:
             values["time/data_s"] = self.waited
-        for what, moment in self.marks:
+        for what, moment in zip(self.marks[::2], self.marks[1::2], strict=True):
             if backward is not None:
                 values["time/backward_s"] = values.get("time/backward_s", 0.0) + seconds(backward, moment)
                 backward = None
@@ -107,23 +107,26 @@ def complete(steps: Sequence[Step], since: float) -> None:
     """
     for step in steps:
         step.complete(since)
-    fed = [(step, numbers) for step in steps if (numbers := array_of(step.fed)) is not None]
-    spreads = spreads_of([numbers for _, numbers in fed]) if fed else ()
-    for (step, _), spread in zip(fed, spreads, strict=True):
+    arrays = {id(step.fed): array_of(step.fed) for step in steps}
+    fed = [step for step in steps if arrays[id(step.fed)] is not None]
+    for step, spread in zip(fed, spreads_of([arrays[id(step.fed)] for step in fed]) if fed else (), strict=True):
         if math.isfinite(spread):
             step.values[SPREAD] = spread
-    rows = [(step, found) for step in steps for copy in step.rows if (found := _rows_of(step, copy)) is not None]
+    rows = [
+        (step, found)
+        for step in steps
+        for copy in step.rows
+        if (found := copy if isinstance(copy, list) else _rows_of(step, copy, arrays))
+    ]
     keys = iter(keys_of([found for _, found in rows if isinstance(found, tuple)]))
     for step, found in rows:
         step.values["rows"] = step.values.get("rows", []) + (next(keys) if isinstance(found, tuple) else found)
 
 
-def _rows_of(step: Step, rows: list[int] | Copied) -> list[int] | Copied | None:
-    """Return the rows of a batch as they are known, and count its tokens in a copy of them."""
-    if isinstance(rows, list):
-        return rows or None
-    step.tokens += _tokens_of(*rows)
-    return arranged(rows)
+def _rows_of(step: Step, copy: Copied, arrays: Mapping[int, Value]) -> Copied | None:
+    """Return the rows of a batch as they are known, and count its tokens."""
+    step.tokens += _tokens_of(*copy)
+    return arranged((arrays.get(id(copy[0]), copy[0]), copy[1]))
 
 
 # What a recording tells of batches: their rows and tokens, the loader, and how long the loop waits for each.

@@ -133,8 +133,8 @@ class Draft:
     """Whether a loss scaler skips steps whose gradients are not finite, which is its work."""
     away = False
     """Whether some values, or the times, are still on a device."""
-    marks: Sequence[tuple[str, Moment]] = ()
-    """What begins or ends within a step, and when."""
+    marks: Sequence[Moment] = ()
+    """What begins or ends within a step, each followed by when."""
     tokens = 0
 
     def __init__(self, values: dict[str, Value]) -> None:
@@ -305,7 +305,7 @@ def _sent(drafts: list[Draft]) -> _Sent:
             sent.takes.append(partial(setattr, sizes, "numbers"))
     if sent.tensors:
         sent.numbers, sent.arrived = _sent_off(sent.tensors)
-    elif any(draft.marks and not isinstance(draft.marks[0][1], float) for draft in drafts):
+    elif any(draft.marks and not isinstance(draft.marks[1], float) for draft in drafts):
         sent.arrived = sys.modules["torch"].cuda.Event()
         sent.arrived.record()
     return sent

@@ -195,8 +195,7 @@ class Stream:
         self._scale = 0.0
         self._over = threading.Event()
         self.is_closed = False
-        self.device: Value = None
-        """The GPU of the model, if it is on one."""
+        self.memory = Memory()
 
     def put(self, draft: Draft, now: float) -> None:
         """Take a draft; its loss is followed now if it is here, and it is written with those of the next moment."""
@@ -242,6 +241,7 @@ class Stream:
         self.is_closed = True
         self._over.set()
         self.recording.close()
+        self.memory.close()
 
     def _tick(self, also: Callable[[], None]) -> None:
         while not self._over.wait(TICK):
@@ -265,7 +265,7 @@ class Stream:
                 self._tokens += step.tokens
                 step.values["num_tokens"] = self._tokens
         if steps:
-            steps[-1].values |= memory(self.device)
+            steps[-1].values |= self.memory.read()
 
     def _settle(self, now: float, *, wait: bool = False) -> list[tuple[str, Draft]]:
         """Take the drafts whose values have arrived; return what the losses of those from a device tell."""
@@ -319,16 +319,29 @@ _STATM = Path("/proc/self/statm")
 GIB = 2.0**30
 
 
-def memory(device: Value) -> dict[str, float]:
-    """Return the memory in GiB, by name: of a GPU, else of the process."""
-    if device is not None:
-        cuda = sys.modules["torch"].cuda
-        taken = {"allocated": cuda.memory_allocated(device), "reserved": cuda.memory_reserved(device)}
-        return {f"memory/{name}_gib": size / GIB for name, size in taken.items()}
-    if not _STATM.exists():
-        return {}
-    pages = int(_STATM.read_bytes().split()[1])
-    return {"host_memory_gib": pages * os.sysconf("SC_PAGE_SIZE") / GIB}
+class Memory:
+    """Reads the memory of the process, or of its GPU."""
+
+    def __init__(self) -> None:
+        self.device: Value = None
+        """The GPU of the model, if it is on one."""
+        self._file = os.open(_STATM, os.O_RDONLY) if _STATM.exists() else None
+
+    def read(self) -> dict[str, float]:
+        """Return the memory in GiB, by name."""
+        if self.device is not None:
+            cuda = sys.modules["torch"].cuda
+            taken = {"allocated": cuda.memory_allocated(self.device), "reserved": cuda.memory_reserved(self.device)}
+            return {f"memory/{name}_gib": size / GIB for name, size in taken.items()}
+        if self._file is None:
+            return {}
+        pages = int(os.pread(self._file, 100, 0).split()[1])
+        return {"host_memory_gib": pages * os.sysconf("SC_PAGE_SIZE") / GIB}
+
+    def close(self) -> None:
+        """Close the file of the system that tells it."""
+        if self._file is not None:
+            os.close(self._file)
 
 
 # The steps of a loop, begun and ended by whoever makes them: a plain loop, or the callback of a framework.
@@ -478,29 +491,27 @@ class Stepping:
         if step is None:
             return
         self._last = step.number
+        values = step.values
         try:
-            self._finish(step)
+            if step.deep or step.is_nonfinite or self._has_scaler or "learning_rate" not in values:
+                for watched in self._watched:
+                    watched.end(step)
+            if step.deep:
+                self._looks.spent(step.number, step.cost)
+            losses = step.losses or step.model_losses
+            if losses:
+                self.sees_losses = True
+                loss = losses[0] if len(losses) == 1 else step.loss()
+                values[LOSS] = loss if type(loss) is float else step.put(LOSS, loss)
+            step.ended = now = self._watchdog.since = self._clock()
+            if self._waited:
+                step.waited, self._waited = self._waited, 0.0
+            self.seconds += now - step.began + step.waited
+            if self._on_gpu or step.away:
+                step.away, step.batch = True, self._batch
+            self._stream.put(step, now)
         except Exception as error:  # noqa: BLE001 - see `guarded`
             failed_at(self, "end", error)
-
-    def _finish(self, step: Step) -> None:
-        values = step.values
-        if step.deep or step.is_nonfinite or self._has_scaler or "learning_rate" not in values:
-            for watched in self._watched:
-                watched.end(step)
-        if step.deep:
-            self._looks.spent(step.number, step.cost)
-        losses = step.losses or step.model_losses
-        if losses:
-            self.sees_losses = True
-            loss = losses[0] if len(losses) == 1 else step.loss()
-            values[LOSS] = loss if type(loss) is float else step.put(LOSS, loss)
-        step.ended = now = self._watchdog.since = self._clock()
-        step.waited, self._waited = self._waited, 0.0
-        self.seconds += now - step.began + step.waited
-        if self._on_gpu or step.away:
-            step.away, step.batch = True, self._batch
-        self._stream.put(step, now)
 
     def _look_soon(self) -> None:
         self._looks.next_step = 0
@@ -597,7 +608,7 @@ class Recorder(Stepping):
         watched = Watched(model, optimizer, scaler, self)
         self._watched.append(watched)
         self._on_gpu = self._on_gpu or watched.device is not None
-        self._stream.device = self._stream.device or watched.device
+        self._stream.memory.device = self._stream.memory.device or watched.device
         self._looks.next_step = 0
         self._has_scaler = self._has_scaler or watched.scaler is not None
         self._now = event_now if self._on_gpu else time.perf_counter

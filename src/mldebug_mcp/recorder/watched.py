@@ -141,7 +141,7 @@ class Watched:
         self._activations = None if _is_compiled(model) else layers.Activations(inner_of(model), self._take)
         is_hooked = hasattr(self.optimizer, "register_step_pre_hook")
         self._names_origins = self._is_away and is_hooked  # which needs the gradients of each update
-        self._sized: list[tuple[str, Value]] | None = None
+        self._sized: list[Value] | None = None
         """The mark before the gradients whose sizes were taken last."""
         follows = self._names_origins and not _is_compiled(model) and _can_run_again(model)
         self._followed = layers.FollowedModules(inner_of(model)) if follows else None
@@ -220,7 +220,7 @@ class Watched:
             step = self._loop.step_now
             if step is None or not parameters or id(parameters[0]) not in self._ids:
                 return
-            step.marks.append((BACKWARD_OVER, step.now()))
+            step.marks += (BACKWARD_OVER, step.now())
             step.max_norm = max_norm
             if self._is_away:
                 step.put("grad_norm", norm)
@@ -255,7 +255,7 @@ class Watched:
                     self._compare(step, args, kwargs)
                 if self._names_origins and self._followed is not None:
                     self._followed.begin(layers.named_inputs(self.inputs))
-                step.marks.append((FORWARD, step.now()))
+                step.marks += (FORWARD, step.now())
         except Exception as error:  # noqa: BLE001 - see `guarded`
             failed_at(self, "before_forward", error)
 
@@ -264,7 +264,7 @@ class Watched:
             step = self._loop.step_now
             if step is None or model is not self.model or not model.training:
                 return
-            step.marks.append((FORWARD_OVER, step.now()))
+            step.marks += (FORWARD_OVER, step.now())
             if self._followed is not None:
                 step.put_sizes(self._followed.end())
             loss = None if type(output) is self._tensor else _loss_of(output)
@@ -294,7 +294,7 @@ class Watched:
                 self._gradient_sizes(step)
             is_due = "grad_norm" not in step.values and step.number >= self._norms.next_step
             if step.deep or is_due:
-                step.marks.append((BACKWARD_OVER, step.now()))
+                step.marks += (BACKWARD_OVER, step.now())
                 self._measure(step, is_due=is_due)
             groups = optimizer.param_groups
             rate = groups[0].get("lr")
@@ -304,7 +304,7 @@ class Watched:
                 self._rates(step)
             if step.is_nonfinite:
                 self._look_for_origin(step)
-            step.marks.append((OPTIMIZER, step.now()))
+            step.marks += (OPTIMIZER, step.now())
         except Exception as error:  # noqa: BLE001 - see `guarded`
             failed_at(self, "before_optimizer", error)
 
@@ -316,7 +316,7 @@ class Watched:
             if step is None:
                 self._names_origins = False  # nothing is known of the gradients of this update
                 return
-            step.marks.append((OPTIMIZER_OVER, step.now()))
+            step.marks += (OPTIMIZER_OVER, step.now())
             step.updates += 1
             if norm is not None:
                 step.put(layers.KEPT, norm)
@@ -403,7 +403,7 @@ class Watched:
 
     def _gradient_sizes(self, step: Step) -> None:
         """Take the largest size of the gradient of each parameter, once behind each mark; it is read late."""
-        mark = step.marks[-1:]
+        mark = step.marks[-2:]
         if not self._names_origins or mark == self._sized:
             return
         self._sized = mark or None
