@@ -122,34 +122,45 @@ class Watchdog:
         folder: Where the files go.
         rank: The rank of this process, and what marks its files where there are several.
         write: Writes an event.
+        step: Returns the number of the step that began or ended last.
     """
 
-    def __init__(self, seconds: float, folder: Path, rank: tuple[int, str], write: Callable[[Record], None]) -> None:
-        self._seconds, self._folder, self._write = seconds, folder, write
+    def __init__(
+        self,
+        seconds: float,
+        folder: Path,
+        rank: tuple[int, str],
+        write: Callable[[Record], None],
+        step: Callable[[], int],
+    ) -> None:
+        self._seconds, self._folder, self._write, self._step = seconds, folder, write, step
         self._rank, self._mark = rank
-        self.step, self.since = 0, time.perf_counter()
-        """The step that began or ended last, and when."""
-        self.hangs = False
-        """Whether nothing has moved for too long."""
+        self.since = time.perf_counter()
+        """When a step began or ended last."""
+        self._hangs: tuple[int, float] | None = None
+        """The step in which nothing has moved for too long, and since when."""
 
-    def went_on(self) -> None:
-        """Say that the training moves again, before `step` and `since` do."""
-        self.hangs = False
-        self._write({"step": self.step, "event": "went_on", "value": time.perf_counter() - self.since})
+    def notice(self) -> None:
+        """Write that the training moves again, where it does."""
+        if self._hangs is not None and self._hangs[1] != self.since:
+            (step, since), self._hangs = self._hangs, None
+            self._write({"step": step, "event": "went_on", "value": self.since - since})
 
     @guarded
     def look(self) -> None:
         """Write down where everything is, once, if nothing has moved for too long."""
-        still = time.perf_counter() - self.since
-        if not self._seconds or self.hangs or still < self._seconds:
+        self.notice()
+        since, step = self.since, self._step()
+        still = time.perf_counter() - since
+        if not self._seconds or self._hangs is not None or still < self._seconds:
             return
-        self.hangs = True
+        self._hangs = step, since
         stacks = self._folder / f"stacks{self._mark}.dump"
         with stacks.open("a", encoding="utf-8") as file:
-            file.write(f"step {self.step}, {time.strftime('%Y-%m-%d %H:%M:%S')}, {still:.0f} s without a step\n")
+            file.write(f"step {step}, {time.strftime('%Y-%m-%d %H:%M:%S')}, {still:.0f} s without a step\n")
             file.flush()
             faulthandler.dump_traceback(file, all_threads=True)
-        event: dict[str, object] = {"step": self.step, "event": "hang", "value": still, "stacks": stacks.name}
+        event: dict[str, object] = {"step": step, "event": "hang", "value": still, "stacks": stacks.name}
         event["at"] = main_lines()
         if flight := self._flight():
             event["flight"] = flight

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial, wraps
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
@@ -26,19 +27,29 @@ _FAILED: set[tuple[int, str]] = set()
 
 
 def guarded(function: Callable[Concatenate[Owner, P], None]) -> Callable[Concatenate[Owner, P], None]:
-    """Make a method that says on stderr what it failed of, once, and does nothing afterwards."""
+    """Make a method that says on stderr what it failed of, once, and does nothing afterwards.
+
+    It costs a call more. What each step calls has a `try` of its own instead, and fails by `failed_at`.
+    """
+    name = function.__name__
 
     @wraps(function)
     def call(owner: Owner, /, *args: P.args, **kwargs: P.kwargs) -> None:
-        if _FAILED and (id(owner), function.__name__) in _FAILED:
+        if (id(owner), name) in _FAILED:
             return
         try:
             function(owner, *args, **kwargs)
         except Exception as error:  # noqa: BLE001 - models, optimizers and loaders can be anything
-            _FAILED.add((id(owner), function.__name__))
-            failed(function.__name__.strip("_").replace("_", " "), error)
+            failed_at(owner, name, error)
 
     return call
+
+
+def failed_at(owner: object, name: str, error: Exception) -> None:
+    """Say on stderr what a method of an object failed of, once."""
+    if (id(owner), name) not in _FAILED:
+        _FAILED.add((id(owner), name))
+        failed(name.strip("_").replace("_", " "), error)
 
 
 def failed(where: str, error: Exception) -> None:
@@ -84,15 +95,20 @@ class Vector:
     tensor: Tensor
 
 
-def is_here(tensor: Value) -> bool:
-    """Say whether the numbers of a tensor can be read without waiting for a device."""
-    return tensor.is_cpu  # type: ignore[no-any-return]
+is_here = attrgetter("is_cpu")
+"""Says whether the numbers of a tensor can be read without waiting for a device."""
 
 
-def number_of(value: Value) -> Value:
-    """Return the number in a tensor on the CPU; a tensor on a device as it is, apart from its graph."""
+def number_of(value: Value, name: str = "loss") -> Value:
+    """Return the number in a tensor on the CPU; a tensor on a device as it is, apart from its graph.
+
+    Raises:
+        ValueError: a tensor holds more than one number, or none.
+    """
     if not hasattr(value, "detach"):
         return value
+    if value.numel() != 1:
+        raise ValueError(f"log({name}=…): a tensor of {value.numel()} numbers; log its mean, or single numbers")
     return value.item() if is_here(value) else value.detach()
 
 
@@ -117,8 +133,8 @@ class Draft:
     """Whether a loss scaler skips steps whose gradients are not finite, which is its work."""
     away = False
     """Whether some values, or the times, are still on a device."""
-    marks: Sequence[tuple[str, Moment]] = ()
-    """What begins or ends within a step, and when."""
+    marks: Sequence[Moment] = ()
+    """What begins or ends within a step, each followed by when."""
     tokens = 0
 
     def __init__(self, values: dict[str, Value]) -> None:
@@ -289,7 +305,7 @@ def _sent(drafts: list[Draft]) -> _Sent:
             sent.takes.append(partial(setattr, sizes, "numbers"))
     if sent.tensors:
         sent.numbers, sent.arrived = _sent_off(sent.tensors)
-    elif any(draft.marks and not isinstance(draft.marks[0][1], float) for draft in drafts):
+    elif any(draft.marks and not isinstance(draft.marks[1], float) for draft in drafts):
         sent.arrived = sys.modules["torch"].cuda.Event()
         sent.arrived.record()
     return sent
@@ -327,6 +343,9 @@ FREE = 0.25
 FREE_IN_A_STEP = 0.02
 """... by what is measured in each step. Chosen: twenty short steps have it all."""
 
+MAX_STEPS_UNASKED = 50
+"""Steps for which a budget is not asked again. Chosen: steps that become longer pay for more, soon."""
+
 
 class Budget:
     """Keeps account of one measurement.
@@ -341,11 +360,14 @@ class Budget:
         self._every, self._share, self._free = every, share, free
         self.next_step = 0
         """Before this step the measurement is not due."""
-        self._left, self._until = free, 0.0
-        self._cost = 0.0
+        self._left, self._until, self._asked = free, 0.0, 0
+        self._cost = self._earned = 0.0
+        """What the measurement costs, and what each step allows for it."""
 
     def allows(self, step: int, seconds: float) -> bool:
         """Say whether the measurement is due at a step, and can be afforded by what the last one cost.
+
+        Where it cannot, it is due when it can be, so that a loop compares one number until then.
 
         Args:
             step: The step.
@@ -353,13 +375,23 @@ class Budget:
         """
         if step < self.next_step:
             return False
-        most = max(4 * self._cost, self._free)  # what was saved up long ago is not spent in a row
-        self._left = min(self._left + self._share * (seconds - self._until), most)
-        self._until = seconds
-        return self._left >= min(self._cost, 60.0)
+        most, took = max(4 * self._cost, self._free), seconds - self._until  # what is saved up is not spent in a row
+        self._left = min(self._left + self._share * took, most)
+        self._earned = self._share * took / max(step - self._asked, 1)
+        self._until, self._asked = seconds, step
+        missing = self._steps_missing()
+        self.next_step = step + missing
+        return not missing
 
     def spent(self, step: int, seconds: float) -> None:
         """Take what a measurement cost."""
-        self.next_step = step + self._every
         self._left -= seconds
         self._cost = seconds if not self._cost else max(seconds, 0.7 * self._cost)
+        self.next_step = step + max(self._every, self._steps_missing())
+
+    def _steps_missing(self) -> int:
+        """Return the steps until the measurement can be afforded again."""
+        missing = min(self._cost, 60.0) - self._left
+        if missing <= 0:
+            return 0
+        return min(math.ceil(missing / self._earned), MAX_STEPS_UNASKED) if self._earned > 0 else 1

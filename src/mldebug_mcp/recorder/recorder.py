@@ -14,13 +14,12 @@ from contextlib import AbstractContextManager
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from statistics import median
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mldebug_mcp.capture import save_batch
 from mldebug_mcp.recorder.alarm import Alarm, Looks, Watchdog
 from mldebug_mcp.recorder.batches import Batches, Step, complete
-from mldebug_mcp.recorder.late import Budget, Draft, Late, Value, event_now, guarded, number_of
+from mldebug_mcp.recorder.late import Budget, Draft, Late, Value, event_now, failed_at, guarded, number_of
 from mldebug_mcp.recorder.recording import Record, Recording
 from mldebug_mcp.recorder.watched import Place, place_in_world, settings_of
 
@@ -55,30 +54,45 @@ class Course:
         self._last: deque[float] = deque(maxlen=WINDOW)
         self.bound = math.inf
         """The loss up to which nothing is odd."""
+        self.fresh: list[float] = []
+        """Losses up to the bound since the last look at the course; `look` belongs to each `COURSE_EVERY` of them."""
         self._taken = self._rests_until = 0
-        self._lost = False
+        self.is_lost = False
 
     def take(self, loss: float) -> str:
         """Return "nonfinite" at the first value that is not finite, "spike" at a jump, else ""."""
         if not math.isfinite(loss):
-            first, self._lost = not self._lost, True
+            first, self.is_lost = not self.is_lost, True
             return "nonfinite" if first else ""
-        spike = loss > self.bound and self._taken >= self._rests_until
+        made = self._taken + len(self.fresh)
+        spike = loss > self.bound and made >= self._rests_until
         if spike:
-            self._rests_until = self._taken + REST
-        self._lost = False
-        self._last.append(loss)
-        self._taken += 1
-        if self._taken % COURSE_EVERY == 0 and self._taken >= MIN_LOSSES_BEFORE_SPIKE:
-            self.bound = _bound(self._last)
+            self._rests_until = made + REST
+        self.is_lost = False
+        self.fresh.append(loss)
+        if len(self.fresh) >= COURSE_EVERY:
+            self.look()
         return "spike" if spike else ""
+
+    def look(self) -> None:
+        """Set the bound anew."""
+        self._last += self.fresh
+        self._taken += len(self.fresh)
+        self.fresh.clear()
+        if self._taken >= MIN_LOSSES_BEFORE_SPIKE:
+            self.bound = _bound(self._last)
 
 
 def _bound(losses: Collection[float]) -> float:
     """Return the loss above which one is off the course of these."""
-    level = median(losses)
-    spread = _SIGMA * median([abs(loss - level) for loss in losses])
+    level = _median(losses)
+    spread = _SIGMA * _median([abs(loss - level) for loss in losses])
     return level + max(MIN_SPIKE_SIGMAS * spread, (RISE - 1) * abs(level))
+
+
+def _median(losses: Collection[float]) -> float:
+    ordered, half = sorted(losses), len(losses) // 2  # in a loop, `statistics.median` takes several times as long
+    return (ordered[half] + ordered[-half - 1]) / 2
 
 
 # What is kept of a step at which the loss left its course: the batch, and an event that says where it is.
@@ -170,31 +184,32 @@ class Stream:
         self.recording = recording
         self._batches, self._inputs, self._incident = batches, inputs, incident
         self._lock, self._writing = threading.RLock(), threading.RLock()  # who takes both takes the second first
-        self._late, self._course = Late(), Course()
+        self._late, self.course = Late(), Course()
         self._ready: list[Draft] = []
-        self._flushed = 0.0
+        self.overdue = 0.0
+        """When the loop writes by itself."""
         self._lost = False
+        self._is_alert = False
+        """Whether a draft may be odd, or has to wait, for what was before it."""
         self._skipped = self._tokens = 0
         self._scale = 0.0
         self._over = threading.Event()
-        self.is_started = self.is_closed = False
+        self.is_closed = False
+        self.memory = Memory()
 
     def put(self, draft: Draft, now: float) -> None:
         """Take a draft; its loss is followed now if it is here, and it is written with those of the next moment."""
-        values, course, late = draft.values, self._course, self._late
-        loss: Value = values.get(LOSS)
-        is_odd = type(loss) is not float or not -math.inf < loss <= course.bound
-        if is_odd or draft.away or draft.origin or self._lost or late.waiting:
-            with self._lock:
-                late.put(draft, now)
-                incidents = self._settle(now) if draft.away else self._follow(draft)
-            for what, odd in incidents:
-                self._tell(what, odd)
+        loss, course = draft.values.get(LOSS), self.course
+        is_plain = loss is None or (type(loss) is float and -math.inf < loss <= course.bound)
+        if is_plain and not (self._is_alert or draft.away or draft.origin):
+            if loss is not None:
+                course.fresh.append(loss)
+                if len(course.fresh) >= COURSE_EVERY:
+                    course.look()
+            self._late.sent.append(draft)
         else:
-            course.take(loss)
-            draft.batch = None
-            late.sent.append(draft)
-        if now - self._flushed >= OVERDUE:
+            self._look_at(draft, now)
+        if now >= self.overdue:
             self.write()
 
     def write(self, *last: Record, wait: bool = False) -> None:
@@ -206,17 +221,17 @@ class Stream:
         """
         with self._writing:
             with self._lock:
-                self._flushed = time.perf_counter()
-                incidents = self._settle(self._flushed, wait=wait)
+                now = time.perf_counter()
+                self.overdue = now + OVERDUE
+                incidents = self._settle(now, wait=wait)
                 drafts, self._ready = self._ready, []
-            self._complete(drafts)
+            self._complete([draft for draft in drafts if isinstance(draft, Step)], time.time() - now)
             self.recording.write(*[draft.values for draft in drafts], *last)
         for what, draft in incidents:
             self._tell(what, draft)
 
     def start(self, also: Callable[[], None]) -> None:
         """Start the thread that writes what arrives while the loop does something else; it calls this each time."""
-        self.is_started = True
         threading.Thread(target=self._tick, args=(also,), name="mldebug-recorder", daemon=True).start()
 
     def close(self, last: Record) -> None:
@@ -226,24 +241,37 @@ class Stream:
         self.is_closed = True
         self._over.set()
         self.recording.close()
+        self.memory.close()
 
     def _tick(self, also: Callable[[], None]) -> None:
         while not self._over.wait(TICK):
             self.write()
             also()
 
+    def _look_at(self, draft: Draft, now: float) -> None:
+        """Take a draft that may be odd, or whose values are still on their way."""
+        with self._lock:
+            self._late.put(draft, now)
+            incidents = self._settle(now) if draft.away else self._follow(draft)
+            self._is_alert = self._lost or self.course.is_lost or bool(self._late.waiting)
+        for what, odd in incidents:
+            self._tell(what, odd)
+
     @guarded
-    def _complete(self, drafts: Sequence[Draft]) -> None:
-        complete(drafts)
+    def _complete(self, steps: Sequence[Step], since: float) -> None:
+        complete(steps, since)
+        for step in steps:
+            if step.tokens:
+                self._tokens += step.tokens
+                step.values["num_tokens"] = self._tokens
+        if steps:
+            steps[-1].values |= self.memory.read()
 
     def _settle(self, now: float, *, wait: bool = False) -> list[tuple[str, Draft]]:
         """Take the drafts whose values have arrived; return what the losses of those from a device tell."""
         incidents: list[tuple[str, Draft]] = []
         for draft in self._late.arrived(now, wait=wait):
             values = draft.values
-            if draft.tokens:
-                self._tokens += draft.tokens
-                values["num_tokens"] = self._tokens
             if (scale := values.get("loss_scale")) is not None:
                 self._skipped += scale < self._scale
                 self._scale = scale
@@ -256,7 +284,7 @@ class Stream:
     def _follow(self, draft: Draft) -> Sequence[tuple[str, Draft]]:
         """Return a draft with "spike" or "nonfinite" where it says that of the loss; else its batch is not kept."""
         loss = draft.values.get(LOSS)
-        what = self._course.take(loss) if isinstance(loss, float) else ""
+        what = self.course.take(loss) if isinstance(loss, float) else ""
         if draft.origin and not self._lost:
             self._lost = True  # gradients are lost a step before the loss is
             return [("nonfinite", draft)]
@@ -284,34 +312,36 @@ class Stream:
         self.write(event)
 
 
-# Memory of the process and of its GPU, at most a few times a second.
+# Memory of the process and of its GPU, each time that records are written.
 
 
-MEMORY_EVERY = 0.25
-"""Seconds between two readings. Chosen: the allocator's counts take a tenth of a millisecond."""
 _STATM = Path("/proc/self/statm")
 GIB = 2.0**30
 
 
 class Memory:
-    """Reads the memory when it is due."""
+    """Reads the memory of the process, or of its GPU."""
 
     def __init__(self) -> None:
-        self.due = 0.0
-        """When it is to be read again, in seconds of `time.perf_counter`."""
-        self._is_there = _STATM.exists()
+        self.device: Value = None
+        """The GPU of the model, if it is on one."""
+        self._file = os.open(_STATM, os.O_RDONLY) if _STATM.exists() else None
 
-    def read(self, into: dict[str, object], now: float, *, on_gpu: bool) -> None:
-        """Put the memory in GiB into a record, by name."""
-        self.due = now + MEMORY_EVERY
-        if on_gpu:
+    def read(self) -> dict[str, float]:
+        """Return the memory in GiB, by name."""
+        if self.device is not None:
             cuda = sys.modules["torch"].cuda
-            into["memory/allocated_gib"] = cuda.memory_allocated() / GIB
-            into["memory/reserved_gib"] = cuda.memory_reserved() / GIB
-        elif self._is_there:
-            with _STATM.open("rb", buffering=0) as file:
-                pages = int(file.read().split()[1])
-            into["host_memory_gib"] = pages * os.sysconf("SC_PAGE_SIZE") / GIB
+            taken = {"allocated": cuda.memory_allocated(self.device), "reserved": cuda.memory_reserved(self.device)}
+            return {f"memory/{name}_gib": size / GIB for name, size in taken.items()}
+        if self._file is None:
+            return {}
+        pages = int(os.pread(self._file, 100, 0).split()[1])
+        return {"host_memory_gib": pages * os.sysconf("SC_PAGE_SIZE") / GIB}
+
+    def close(self) -> None:
+        """Close the file of the system that tells it."""
+        if self._file is not None:
+            os.close(self._file)
 
 
 # The steps of a loop, begun and ended by whoever makes them: a plain loop, or the callback of a framework.
@@ -338,12 +368,13 @@ class Stepping:
         folder = recording.path.parent
         saved = Incidents(folder, place.mark) if keep_batches else None
         self._stream = Stream(recording, saved, self._inputs, self._look_soon)
-        self._watchdog = Watchdog(hang_after, folder, (place.rank, place.mark), self._stream.write)
-        self._batches = Batches(recording.describe, (place.rank, place.world))
-        self._memory, self._looks, self._look_now = Memory(), Budget(every), False
+        self._watchdog = Watchdog(hang_after, folder, (place.rank, place.mark), self._stream.write, lambda: self.number)
+        self.batches = Batches(recording.describe, (place.rank, place.world))
+        self._looks, self._is_started = Budget(every), False
         self._watched: list[Watched] = []
-        self._on_gpu, self._now = False, time.perf_counter
-        self._has_scaler = False
+        self._clock = self._now = time.perf_counter
+        self._on_gpu = self._has_scaler = False
+        self._batch: Value = None
         self._waited = 0.0
         """Seconds that the loop waited for the batches of the next step."""
         self.seconds = 0.0
@@ -374,15 +405,13 @@ class Stepping:
             self.put(self._last, values)
             return
         for name, value in values.items():
-            number = value if type(value) is float else _number(name, value)
-            if name in LOSSES:
-                step.losses += (number,)
-                if type(number) is float and not math.isfinite(number):
-                    step.is_nonfinite = True
-            elif type(number) is float:
-                step.values[name] = number
-            else:
+            number = value if type(value) is float else number_of(value, name)
+            if name not in LOSSES:
                 step.put(name, number)
+                continue
+            step.losses += (number,)
+            if type(number) is float and not -math.inf < number < math.inf:
+                step.is_nonfinite = True
 
     def put(self, number: int, values: Mapping[str, Value]) -> None:
         """Record numbers of a step that is over, or of a loop that others make; see `log`.
@@ -392,7 +421,7 @@ class Stepping:
         """
         draft = Draft({"step": number})
         for name, value in values.items():
-            draft.put(LOSS if name in LOSSES else name, _number(name, value))
+            draft.put(LOSS if name in LOSSES else name, number_of(value, name))
         self._last = max(self._last, number)
         if values and not self._stream.is_closed:
             self._stream.put(draft, time.perf_counter())
@@ -409,16 +438,16 @@ class Stepping:
             accumulation: Batches of a step.
             skipped: Steps made before a resume, whose batches the loader passes over.
         """
-        self._batches.watch(loader, accumulation, skipped)
+        self.batches.watch(loader, accumulation, skipped)
 
     def take_batch(self, batch: Value) -> None:
         """Put the rows of a batch into the step, by the keys of their tokens where it is on the CPU."""
         if self.step_now is not None:
-            self._batches.take(self.step_now, batch)
+            self.batches.take(self.step_now, batch)
 
     def take_rows(self, batches: int) -> None:
         """Put the rows of the next batches of the noted loader into the step."""
-        step, noting = self.step_now, self._batches.noting
+        step, noting = self.step_now, self.batches.noting
         if step is not None and noting is not None:
             for _ in range(batches):
                 step.rows += (noting.next_rows(),)
@@ -433,78 +462,69 @@ class Stepping:
         """
         if self.step_now is not None:
             self.end()
-        if not self._stream.is_started:
-            self._stream.start(self._watchdog.look)
-        number = self._last + 1 if number is None else number
-        deep = False
-        if self._look_now or number >= self._looks.next_step:
-            deep = bool(self._watched) and (self._look_now or self._looks.allows(number, self.seconds))
-        watchdog, now = self._watchdog, time.perf_counter()
-        self.step_now = step = Step(number, now, self._now, deep=deep)
-        if batch is not None:
-            step.batch = batch
-        if watchdog.hangs:
-            watchdog.went_on()
-        watchdog.step, watchdog.since = number, now
+        if number is None:
+            number = self._last + 1
+        deep = number >= self._looks.next_step and self._is_deep(number)
+        now = self._watchdog.since = self._clock()
+        self.step_now = step = Step(number, now, self._now, deep)
+        self._batch = batch
         self._waited += waited
         if deep or self._has_scaler:
+            self.batches.labels = None
             for watched in self._watched:
                 watched.begin(step)
         return step
 
+    def _is_deep(self, number: int) -> bool:
+        """Say whether the model is looked into at a step for which a look is due."""
+        if not self._is_started:
+            self._is_started = True
+            self._stream.start(self._watchdog.look)
+        if self._watched:
+            return not self._looks.next_step or self._looks.allows(number, self.seconds)
+        self._looks.next_step = sys.maxsize  # until there is a model
+        return False
+
     def end(self) -> None:
         """End the step that was begun, if one was."""
         step, self.step_now = self.step_now, None
-        if step is not None:
-            self._last = step.number
-            self._finish(step)
-
-    @guarded
-    def _finish(self, step: Step) -> None:
-        if step.deep or step.is_nonfinite or self._has_scaler or "learning_rate" not in step.values:
-            for watched in self._watched:
-                watched.end(step)
-        if step.deep:
-            self._looks.spent(step.number, step.cost)
-            self._look_now = False
-        values, watchdog, waited, now = step.values, self._watchdog, self._waited, time.perf_counter()
-        values["time/step_s"] = wall = now - step.began + waited
-        values["timestamp"] = time.time()
-        if waited:
-            values["time/data_s"] = waited
-            self._waited = 0.0
-        self.seconds += wall
-        losses = step.losses or step.model_losses
-        if losses:
-            self.sees_losses = True
-            step.put(LOSS, losses[0] if len(losses) == 1 else step.loss())
-        if self._on_gpu:
-            step.away = True
-        if now >= self._memory.due:
-            self._memory.read(values, now, on_gpu=self._on_gpu)
-        if watchdog.hangs:
-            watchdog.went_on()
-        watchdog.since = now
-        step.column = step.labels = None  # the record waits to be written, the batch need not
-        self._stream.put(step, now)
+        if step is None:
+            return
+        self._last = step.number
+        values = step.values
+        try:
+            if step.deep or step.is_nonfinite or self._has_scaler or "learning_rate" not in values:
+                for watched in self._watched:
+                    watched.end(step)
+            if step.deep:
+                self._looks.spent(step.number, step.cost)
+            losses = step.losses or step.model_losses
+            if losses:
+                self.sees_losses = True
+                loss = losses[0] if len(losses) == 1 else step.loss()
+                values[LOSS] = loss if type(loss) is float else step.put(LOSS, loss)
+            step.ended = now = self._watchdog.since = self._clock()
+            if self._waited:
+                step.waited, self._waited = self._waited, 0.0
+            self.seconds += now - step.began + step.waited
+            if self._on_gpu or step.away:
+                step.away, step.batch = True, self._batch
+            self._stream.put(step, now)
+        except Exception as error:  # noqa: BLE001 - see `guarded`
+            failed_at(self, "end", error)
 
     def _look_soon(self) -> None:
-        self._look_now = True
+        self._looks.next_step = 0
 
     def _inputs(self) -> Value:
-        """Return what the model was called with last: the batch, where the loop did not show it."""
+        """Return the batch of the last step; where the loop did not show it, what the model was called with last."""
+        if self._batch is not None:
+            return self._batch
         for watched in self._watched:
             if watched.inputs is not None:
                 args, kwargs = watched.inputs
                 return kwargs or (args[0] if len(args) == 1 else args)
         return None
-
-
-def _number(name: str, value: Value) -> Value:
-    """Return a number that is logged; of a tensor on a device a tensor."""
-    if hasattr(value, "numel") and value.numel() != 1:
-        raise ValueError(f"log({name}=…): a tensor of {value.numel()} numbers; log its mean, or single numbers")
-    return number_of(value)
 
 
 # `Recorder`: what a training loop tells step by step, at next to no cost, in a file that our readers know.
@@ -587,7 +607,9 @@ class Recorder(Stepping):
 
         watched = Watched(model, optimizer, scaler, self)
         self._watched.append(watched)
-        self._on_gpu = self._on_gpu or watched.on_gpu
+        self._on_gpu = self._on_gpu or watched.device is not None
+        self._stream.memory.device = self._stream.memory.device or watched.device
+        self._looks.next_step = 0
         self._has_scaler = self._has_scaler or watched.scaler is not None
         self._now = event_now if self._on_gpu else time.perf_counter
         if len(self._watched) == 1:
@@ -605,7 +627,7 @@ class Recorder(Stepping):
         """
         if accumulation < 1:
             raise ValueError(f"steps(accumulation={accumulation}): a step has one batch at least")
-        self._batches.watch(loader, accumulation)
+        self.batches.watch(loader, accumulation)
         made = 0
         batches = iter(loader)
         try:
@@ -648,6 +670,7 @@ class Recorder(Stepping):
         self.end()
         for watched in self._watched:
             watched.leave()
+        self._watchdog.notice()
         if self._alarm is not None:
             self._alarm.stop()
         self._stream.close({"step": self._last, "event": "closed"})
@@ -672,17 +695,17 @@ class Recorder(Stepping):
 
 
 class _Within:
-    """A step of a recorder: a class of its own, as a generator takes a hundredth of a millisecond more."""
+    """A step of a recorder."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
         self.batch: Value = None
 
     def __enter__(self) -> None:
-        batch, self.batch, recorder = self.batch, None, self._recorder
-        step = recorder.begin(batch)
+        batch, self.batch = self.batch, None
+        step = self._recorder.begin(batch)
         if batch is not None:
-            recorder._batches.take(step, batch)
+            self._recorder.batches.take(step, batch)
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if error is not None:

@@ -25,12 +25,16 @@ TOKENS = ("input_ids", "tokens", "inputs", "x", "pixel_values")
 """Columns whose rows are distinguished, the first that a batch has."""
 
 
+MAX_CLONED = 1 << 14
+"""Numbers of a batch that are copied whole. Chosen: of so few a copy is what costs least; it takes 128 kB at most."""
+
+
 Copied: TypeAlias = tuple[Value, Value]
-"""Arrays that nobody else changes: the rows, as far as they are known by their values; which count, None for all."""
+"""What nobody else changes: the rows of a batch, as tensors or arrays; which of their numbers count, None for all."""
 
 
 def keys_of(copies: Sequence[Copied]) -> list[list[str]]:
-    """Return the keys of the rows of batches.
+    """Return the keys of the rows of batches that are arranged.
 
     Tokens that the attention mask leaves out do not count, so that a row has one key however long its batch is. Rows
     that are no whole numbers, such as images, are known by some of their values. Batches of one shape go together.
@@ -81,16 +85,27 @@ def _mixed(bits: Value) -> Value:
     return bits ^ (bits >> 31)
 
 
-def copied(batch: Value, rows: Value) -> Copied | None:
-    """Return what the keys of the rows of a batch are made of.
+def copied(rows: Value, mask: Value = None) -> Copied | None:
+    """Return what the keys of the rows of a batch are made of; None where it lies on a device or is no tensor.
 
-    None where it lies on a device, is sparse, or holds no rows of numbers.
+    A small one is cloned: that costs the loop least, and `arranged` makes arrays of it when the record is written.
 
     Args:
-        batch: The batch.
-        rows: Its column that distinguishes rows.
+        rows: The column of the batch that distinguishes rows.
+        mask: Which of its numbers count.
     """
-    values = array_of(rows)
+    if getattr(rows, "is_cpu", False) and rows.numel() <= MAX_CLONED:
+        return rows.detach().clone(), None if mask is None else mask.clone()
+    found = arranged((rows, mask))
+    return None if found is None else (found[0].copy(), found[1])
+
+
+def arranged(copy: Copied) -> Copied | None:
+    """Return rows as an array, as far as they are known by their values, with the numbers that count of each.
+
+    None where they are sparse, or hold no rows of numbers.
+    """
+    values = array_of(copy[0])
     kind = "" if values is None or not values.size or not values.ndim else values.dtype.kind
     if not kind or kind not in "iubf":
         return None
@@ -101,17 +116,14 @@ def copied(batch: Value, rows: Value) -> Copied | None:
             values = values.reshape(len(values), -1)
         if values.shape[1] >= 2 * MAX_NUMBERS:
             values = values[:, :: values.shape[1] // MAX_NUMBERS]
-        return values.copy(), None
-    mask = array_of(batch.get("attention_mask")) if isinstance(batch, dict) else None
+        return values, None
+    mask = array_of(copy[1])
     mask = None if mask is None else mask[:MAX_RECORDED_ROWS]
-    return values.copy(), None if mask is None or mask.shape != values.shape else mask.astype(bool)
+    return values, None if mask is None or mask.shape != values.shape else mask.astype(bool)
 
 
 def array_of(tensor: Value) -> Value:
-    """Return a tensor on the CPU as an array of numpy in the same memory; None where that cannot be had.
-
-    Little is asked of a tensor: in the middle of a step each question takes ten times as long as one to an array.
-    """
+    """Return a tensor on the CPU as an array of numpy in the same memory; None where that cannot be had."""
     if not getattr(tensor, "is_cpu", False):
         return tensor if hasattr(tensor, "strides") else None
     try:
@@ -124,7 +136,7 @@ def array_of(tensor: Value) -> Value:
 
 def column_of(batch: Value) -> Value:
     """Return the column of a batch whose rows are distinguished, None where it has none."""
-    if isinstance(batch, (tuple, list)):
+    if isinstance(batch, tuple | list):
         return batch[0] if batch else None
     if hasattr(batch, "dtype"):
         return batch
@@ -237,6 +249,5 @@ class Evaluated:
 
 
 def _keys(args: Value, kwargs: Mapping[str, Value]) -> list[str]:
-    batch = kwargs or list(args)
-    found = copied(batch, column_of(batch))
+    found = arranged((column_of(kwargs or args), kwargs.get("attention_mask")))
     return keys_of([found])[0] if found is not None else []

@@ -6,13 +6,21 @@ import os
 import sys
 import time
 from collections.abc import Mapping
-from math import isfinite
+from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from mldebug_mcp.recorder import layers
-from mldebug_mcp.recorder.batches import BACKWARD_OVER, FORWARD, FORWARD_OVER, OPTIMIZER, OPTIMIZER_OVER, Step
-from mldebug_mcp.recorder.late import FREE_IN_A_STEP, MAX_SHARE_OF_STEP_TIME, Budget, Value, guarded, is_here, number_of
-from mldebug_mcp.recorder.rows import ROWS_EVALUATED, Evaluated, column_of
+from mldebug_mcp.recorder.batches import (
+    BACKWARD_OVER,
+    FORWARD,
+    FORWARD_OVER,
+    OPTIMIZER,
+    OPTIMIZER_OVER,
+    Batches,
+    Step,
+)
+from mldebug_mcp.recorder.late import FREE_IN_A_STEP, Budget, Value, failed_at, guarded, is_here, number_of
+from mldebug_mcp.recorder.rows import MAX_CLONED, ROWS_EVALUATED, Evaluated, column_of
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -91,6 +99,8 @@ def _number(variable: str, other: int) -> int:
 
 SPREADS = 0.001
 """Share of the time of steps spent on the spread of inputs on a device. Chosen: each step of 40 ms or more."""
+NORMS = 0.002
+"""... and on the norm of gradients that nobody clips. Chosen: where Python bounds a loop, every tenth step or so."""
 
 
 class Loop(Protocol):
@@ -98,6 +108,7 @@ class Loop(Protocol):
 
     step_now: Step | None
     seconds: float
+    batches: Batches
 
     def configure(self, settings: Mapping[str, Value]) -> None:
         """Take settings of the run."""
@@ -118,7 +129,10 @@ class Watched:
         self.scaler = getattr(optimizer, "scaler", None) if scaler is None else scaler
         self.optimizer = _unwrapped(optimizer)
         self._loop = loop
-        self.on_gpu = any(parameter.device.type == "cuda" for parameter in model.parameters())
+        self._tensor = sys.modules["torch"].Tensor
+        devices = (parameter.device for parameter in model.parameters())
+        self.device = next((device for device in devices if device.type == "cuda"), None)
+        """The GPU of the model, None where it is on none."""
         self.inputs: tuple[Value, Value] | None = None
         self._parameters = dict(model.named_parameters())
         self._ids = {id(parameter) for parameter in self._parameters.values()}
@@ -127,11 +141,11 @@ class Watched:
         self._activations = None if _is_compiled(model) else layers.Activations(inner_of(model), self._take)
         is_hooked = hasattr(self.optimizer, "register_step_pre_hook")
         self._names_origins = self._is_away and is_hooked  # which needs the gradients of each update
-        self._sized: list[tuple[str, Value]] | None = None
+        self._sized: list[Value] | None = None
         """The mark before the gradients whose sizes were taken last."""
         follows = self._names_origins and not _is_compiled(model) and _can_run_again(model)
         self._followed = layers.FollowedModules(inner_of(model)) if follows else None
-        self._norms = Budget(every=1, share=MAX_SHARE_OF_STEP_TIME / 2, free=FREE_IN_A_STEP)
+        self._norms = Budget(every=1, share=NORMS, free=FREE_IN_A_STEP)
         self._spreads = Budget(every=1, share=SPREADS, free=FREE_IN_A_STEP)
         self._evaluated, self._inputs = Evaluated(), layers.Inputs()
         self._kept = layers.KeptGradients(model, _total_norm)
@@ -200,112 +214,150 @@ class Watched:
 
     # What follows runs in each step, where the call of a function takes microseconds: so there are few calls.
 
-    @guarded
     def clips(self, parameters: list[Tensor], max_norm: float, norm: Tensor) -> None:
         """Take the norm that clipping worked out, before it scales the gradients."""
-        step = self._loop.step_now
-        if step is None or not parameters or id(parameters[0]) not in self._ids:
-            return
-        step.marks.append((BACKWARD_OVER, step.now()))
-        step.max_norm = max_norm
-        if self._is_away:
-            number = step.put("grad_norm", norm)
-            self._gradient_sizes(step)
-        else:
-            step.values["grad_norm"] = number = norm.item()
-        if type(number) is float and not isfinite(number) and not step.is_scaled:
-            step.is_nonfinite = True
-        if step.deep:
-            began = time.thread_time()
-            self._gradients(step)
-            self._tell("max_grad_norm", max_norm)
-            step.cost += time.thread_time() - began
-        if step.is_nonfinite:  # a norm that is not finite spoils every gradient that it scales
-            self._look_for_origin(step)
+        try:
+            step = self._loop.step_now
+            if step is None or not parameters or id(parameters[0]) not in self._ids:
+                return
+            step.marks += (BACKWARD_OVER, step.now())
+            step.max_norm = max_norm
+            if self._is_away:
+                step.put("grad_norm", norm)
+                self._gradient_sizes(step)
+            else:
+                step.values["grad_norm"] = number = norm.item()
+                if not number < inf and not step.is_scaled:
+                    step.is_nonfinite = True
+            if step.deep:
+                began = time.thread_time()
+                self._gradients(step)
+                self._tell("max_grad_norm", max_norm)
+                step.cost += time.thread_time() - began
+            if step.is_nonfinite:  # a norm that is not finite spoils every gradient that it scales
+                self._look_for_origin(step)
+        except Exception as error:  # noqa: BLE001 - see `guarded`
+            failed_at(self, "clips", error)
 
-    @guarded
     def _before_forward(self, model: nn.Module, args: Value, kwargs: Value) -> None:
-        step = self._loop.step_now
-        if model is not self.model:
-            return  # a copy of it, whose hooks are the same
-        if not model.training:
-            self._evaluated.take(args, kwargs)
-            self._inputs.take(args, kwargs)
-        elif step is not None:
-            self.inputs = (args, kwargs)
-            if step.fed is None and (self._has_numbers or step.deep):
-                self._spread(step, args[0] if args else column_of(kwargs))
-            if step.deep and layers.APART not in step.values:
-                self._compare(step, args, kwargs)
-            if self._followed is not None and self._names_origins:
-                self._followed.begin(layers.named_inputs(self.inputs))
-            step.marks.append((FORWARD, step.now()))
+        try:
+            step = self._loop.step_now
+            if model is not self.model:
+                return  # a copy of it, whose hooks are the same
+            if not model.training:
+                self._evaluated.take(args, kwargs)
+                self._inputs.take(args, kwargs)
+            elif step is not None:
+                self.inputs = (args, kwargs)
+                if step.fed is None and (self._has_numbers or step.deep):
+                    self._feed(step, args[0] if args else column_of(kwargs))
+                if step.deep and layers.APART not in step.values:
+                    self._compare(step, args, kwargs)
+                if self._names_origins and self._followed is not None:
+                    self._followed.begin(layers.named_inputs(self.inputs))
+                step.marks += (FORWARD, step.now())
+        except Exception as error:  # noqa: BLE001 - see `guarded`
+            failed_at(self, "before_forward", error)
 
-    @guarded
     def _after_forward(self, model: nn.Module, _args: Value, kwargs: Mapping[str, Value], output: Value) -> None:
-        step = self._loop.step_now
-        if step is None or model is not self.model or not model.training:
+        try:
+            step = self._loop.step_now
+            if step is None or model is not self.model or not model.training:
+                return
+            step.marks += (FORWARD_OVER, step.now())
+            if self._followed is not None:
+                step.put_sizes(self._followed.end())
+            loss = None if type(output) is self._tensor else _loss_of(output)
+            if loss is not None and loss.numel() == 1:
+                number = number_of(loss)
+                step.model_losses += (number,)
+                if type(number) is float and not -inf < number < inf:
+                    step.is_nonfinite = True
+                step.summed = kwargs.get("num_items_in_batch") is not None
+            if step.deep:
+                self._look_at(output, step, loss is not None)
+            else:
+                self._kept.is_unseen = True
+            if not self._has_output:
+                self._has_output = True
+                labels = kwargs.get("labels")
+                self._of_output(layers.logits_of(output), self._loop.batches.labels if labels is None else labels)
+        except Exception as error:  # noqa: BLE001 - see `guarded`
+            failed_at(self, "after_forward", error)
+
+    def _before_optimizer(self, optimizer: Value, _args: Value, _kwargs: Value) -> None:
+        try:
+            step = self._loop.step_now
+            if step is None:
+                return
+            if self._is_away:
+                self._gradient_sizes(step)
+            is_due = "grad_norm" not in step.values and step.number >= self._norms.next_step
+            if step.deep or is_due:
+                step.marks += (BACKWARD_OVER, step.now())
+                self._measure(step, is_due=is_due)
+            groups = optimizer.param_groups
+            rate = groups[0].get("lr")
+            if len(groups) == 1 and type(rate) is float:
+                step.values["learning_rate"] = rate
+            else:
+                self._rates(step)
+            if step.is_nonfinite:
+                self._look_for_origin(step)
+            step.marks += (OPTIMIZER, step.now())
+        except Exception as error:  # noqa: BLE001 - see `guarded`
+            failed_at(self, "before_optimizer", error)
+
+    def _after_optimizer(self, _optimizer: Value, _args: Value, _kwargs: Value) -> None:
+        try:
+            step, kept = self._loop.step_now, self._kept
+            norm = kept.updated() if kept.is_seen else None
+            kept.is_unseen = False
+            if step is None:
+                self._names_origins = False  # nothing is known of the gradients of this update
+                return
+            step.marks += (OPTIMIZER_OVER, step.now())
+            step.updates += 1
+            if norm is not None:
+                step.put(layers.KEPT, norm)
+            if step.deep:
+                began = time.thread_time()
+                step.put_all(self._layers.moved())
+                step.put_all(self._layers.weights())
+                step.cost += time.thread_time() - began
+        except Exception as error:  # noqa: BLE001 - see `guarded`
+            failed_at(self, "after_optimizer", error)
+
+    # What follows runs in some steps alone.
+
+    def _feed(self, step: Step, column: Value) -> None:
+        """Take numbers that the model is fed: on a device their spread, as often as that can be afforded."""
+        if step.rows and column is self._loop.batches.column and type(step.rows[-1]) is tuple:
+            step.fed = step.rows[-1][0]  # copied for the keys of the rows
             return
-        step.marks.append((FORWARD_OVER, step.now()))
-        if self._followed is not None:
-            step.put_sizes(self._followed.end())
-        loss = output.get("loss") if isinstance(output, dict) else _loss_of(output)
-        if loss is not None and loss.numel() == 1:
-            number = number_of(loss)
-            step.model_losses += (number,)
-            if type(number) is float and not isfinite(number):
-                step.is_nonfinite = True
-            step.summed = kwargs.get("num_items_in_batch") is not None
-        if step.deep:
-            self._look_at(output, step, loss is not None)
-        else:
-            self._kept.is_unseen = True
-        if not self._has_output:
-            self._has_output = True
-            labels = kwargs.get("labels")
-            self._of_output(layers.logits_of(output), step.labels if labels is None else labels)
+        numbers = layers.numbers_of(column)
+        self._has_numbers = numbers is not None
+        if numbers is None:
+            return
+        if is_here(numbers):
+            is_small = numbers.numel() <= MAX_CLONED
+            step.fed = numbers.detach().clone() if is_small else layers.some_inputs(numbers)
+        elif self._spreads.allows(step.number, self._loop.seconds):
+            began = time.thread_time()
+            if (found := layers.spread(numbers)) is not None:
+                step.put(layers.SPREAD, found)
+            self._spreads.spent(step.number, time.thread_time() - began)
 
     @guarded
-    def _before_optimizer(self, _optimizer: Value, _args: Value, _kwargs: Value) -> None:
-        step = self._loop.step_now
-        if step is None:
-            return
-        values, groups = step.values, self.optimizer.param_groups
-        self._gradient_sizes(step)
-        step.marks.append((BACKWARD_OVER, step.now()))
+    def _measure(self, step: Step, *, is_due: bool) -> None:
+        """Look into the gradients and weights, and work out the norm where it is due."""
+        began = time.thread_time()
         if step.deep:
-            began = time.thread_time()
             self._gradients(step)
             self._layers.before_step()
             step.cost += time.thread_time() - began
-        if "grad_norm" not in values:
+        if is_due:
             self._norm(step)
-        rate = groups[0].get("lr")
-        if len(groups) == 1 and type(rate) is float:
-            values["learning_rate"] = rate
-        else:
-            self._rates(step)
-        if step.is_nonfinite:
-            self._look_for_origin(step)
-        step.marks.append((OPTIMIZER, step.now()))
-
-    @guarded
-    def _after_optimizer(self, _optimizer: Value, _args: Value, _kwargs: Value) -> None:
-        step, kept = self._loop.step_now, self._kept
-        norm = kept.updated() if kept.is_seen else None
-        kept.is_unseen = False
-        if step is None:
-            self._names_origins = False  # nothing is known of the gradients of this update
-            return
-        step.marks.append((OPTIMIZER_OVER, step.now()))
-        step.updates += 1
-        if norm is not None:
-            step.put(layers.KEPT, norm)
-        if step.deep:
-            began = time.thread_time()
-            step.put_all(self._layers.moved())
-            step.put_all(self._layers.weights())
-            step.cost += time.thread_time() - began
 
     @guarded
     def _look_at(self, output: Value, step: Step, is_loss_known: bool) -> None:
@@ -313,7 +365,7 @@ class Watched:
         began = time.thread_time()
         layers.of_outputs(output, step.put)
         if not is_loss_known:
-            for name, value in layers.recomputed(layers.logits_of(output), step.labels).items():
+            for name, value in layers.recomputed(layers.logits_of(output), self._loop.batches.labels).items():
                 before = step.recomputed.get(name, [])
                 step.recomputed = {**step.recomputed, name: [*before, number_of(value)]}
         step.cost += time.thread_time() - began
@@ -338,24 +390,6 @@ class Watched:
         step.cost += time.thread_time() - began
 
     @guarded
-    def _spread(self, step: Step, column: Value) -> None:
-        """Take how much the numbers of a batch vary: on a device as often as that can be afforded."""
-        rows = step.rows[-1] if step.column is column and step.rows else None
-        if type(rows) is tuple:
-            step.fed = rows[0]  # copied for the keys of the rows
-            self._has_numbers = rows[0].dtype.kind == "f"
-            return
-        numbers = layers.numbers_of(column)
-        self._has_numbers = numbers is not None
-        if numbers is not None and is_here(numbers):
-            step.fed = layers.some_inputs(numbers)
-        elif numbers is not None and self._spreads.allows(step.number, self._loop.seconds):
-            began = time.thread_time()
-            if (found := layers.spread(numbers)) is not None:
-                step.put(layers.SPREAD, found)
-            self._spreads.spent(step.number, time.thread_time() - began)
-
-    @guarded
     def _norm(self, step: Step) -> None:
         """Work out the norm of all gradients, where nobody clips them, as often as that can be afforded."""
         if self._norms.allows(step.number, self._loop.seconds):
@@ -363,13 +397,13 @@ class Watched:
             gradients = [parameter.grad for parameter in self._parameters.values() if parameter.grad is not None]
             if gradients:
                 norm = step.put("grad_norm", _total_norm(gradients))
-                if type(norm) is float and not isfinite(norm) and not step.is_scaled:
+                if type(norm) is float and not norm < inf and not step.is_scaled:
                     step.is_nonfinite = True
             self._norms.spent(step.number, time.thread_time() - began)
 
     def _gradient_sizes(self, step: Step) -> None:
         """Take the largest size of the gradient of each parameter, once behind each mark; it is read late."""
-        mark = step.marks[-1:]
+        mark = step.marks[-2:]
         if not self._names_origins or mark == self._sized:
             return
         self._sized = mark or None
