@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from mldebug_mcp.models.batch import BatchInspection
+from mldebug_mcp.models.data import BatchInspection
 
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.judge import inspect_batch
