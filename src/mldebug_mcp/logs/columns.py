@@ -114,6 +114,12 @@ class Column:
             self._stretches = ranges if len(ranges) == len(self._rows) else None
         return self._stretches
 
+    def mark(self, rows: NDArray[np.bool_]) -> None:
+        """Set each row that holds a value to true, in flags of shape (rows,)."""
+        self._settle()
+        for part in self._rows:
+            rows[slice(part.start, part.stop) if isinstance(part, range) else part] = True
+
     def scale(self, factor: float) -> None:
         """Multiply every value."""
         self._room, self._lent = self.values() * factor, False
@@ -181,8 +187,9 @@ def carried_forward(at: Rows, value: Floats, rows: int) -> Floats:
 
 def _spelled_out(parts: Sequence[Rows | range]) -> Rows:
     """Return the rows of stretches, or of a single part of any kind, shape (n,)."""
-    if len(parts) == 1 and not isinstance(parts[0], range):
-        return parts[0]
+    if len(parts) == 1:
+        (only,) = parts
+        return np.arange(only.start, only.stop) if isinstance(only, range) else only
     starts = np.array([part.start for part in parts if isinstance(part, range)], dtype=np.int64)
     lengths = np.array([len(part) for part in parts], dtype=np.int64)
     rows: Rows = np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)

@@ -308,7 +308,7 @@ def _holding(recorded: Recorded, wanted: Callable[[str], bool]) -> NDArray[np.bo
     holding = np.zeros(recorded.rows, dtype=np.bool_)
     for name, column in recorded.columns.items():
         if wanted(name):
-            holding[column.arrays()[0]] = True
+            column.mark(holding)
     return holding
 
 
