@@ -518,7 +518,7 @@ def _evaluation_moves_from(run: Run, step: float) -> bool:
     later = loss.value[loss.step >= step]
     moves = np.diff(later)
     one_way = bool(np.all(moves >= 0) or np.all(moves <= 0))
-    return len(later) >= MIN_EQUAL_RECORDS and one_way and int(np.count_nonzero(moves)) >= LEAST_MOVES
+    return one_way and len(later) >= MIN_EQUAL_RECORDS and int(np.count_nonzero(moves)) >= LEAST_MOVES
 
 
 def _accuracy_stands(run: Run) -> bool:

@@ -557,7 +557,7 @@ def straightened(line: str) -> str:
 
 _ORDERED = regex(r"\bOrderedDict\(\[((?:\('[\w@.-]{1,60}', \[[^\[\]]*\]\)(?:, )?){1,50})\]\)")
 """Columns as Python prints them before version 3.12: "OrderedDict([('rmse', [2.5, 2.1])])"."""
-_RETURNED = regex(r"\{(?:'booster': <[^<>]{1,200}>, )?'history': (\{.{1,10000}\})\}\s*$")
+_RETURNED = regex(r"^\s*+\{(?:'booster': <[^<>]{1,200}>, )?'history': (\{.{1,10000}\})\}\s*+$")
 """What `xgboost.dask.train` returns, the booster and its history."""
 _COLUMN = regex(r"\(('[\w@.-]{1,60}'), (\[[^\[\]]*\])\)")
 
