@@ -205,6 +205,24 @@ def test_evaluation_pairs_that_are_right_far_less_than_by_half_are_the_other_way
     assert leading(answer) == "preference_labels_swapped"
 
 
+@pytest.mark.parametrize(("held_out", "leads"), [(0.07, "preference_labels_swapped"), (0.5, "train_eval_mismatch")])
+def test_a_loss_that_pairs_the_other_way_round_make_counts_once_with_them(held_out: float, leads: str) -> None:
+    answer = diagnosed(
+        {
+            "loss": 0.2 + 0.5 * np.exp(-STEPS / 10) + 0.02 * NOISE[0], "learning_rate": np.full(len(STEPS), 1e-6),
+            "accuracy": 0.9 - 0.4 * np.exp(-STEPS / 10) + 0.02 * NOISE[1], "reward_margin": 4 - 4 * np.exp(-STEPS / 10),
+        },
+        evaluated={
+            "eval_accuracy": held_out + 0.01 * NOISE[2], "eval_loss": 2.7 + 0.02 * STEPS + 0.01 * NOISE[3],
+            "eval_reward_margin": -2 - 0.02 * STEPS,
+        },
+        settings={"task": "reward model"},
+    )  # fmt: skip
+    seen = {finding.symptom for finding in answer.findings if finding.state == "present"}
+    assert {"eval_bad_from_start", "eval_gap_grows"} <= seen
+    assert leading(answer) == leads
+
+
 @pytest.mark.parametrize(("held_out", "margin"), [(0.75, 0.3), (0.5, 0.01)])
 def test_evaluation_pairs_that_are_right_by_half_or_more_do_not_contradict(held_out: float, margin: float) -> None:
     answer = preferred(held_out, margin)

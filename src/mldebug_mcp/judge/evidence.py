@@ -22,9 +22,10 @@ from mldebug_mcp.checks.run.end_of_run import OF_DEVICE, error_that_ended
 from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.lazy import replace
 from mldebug_mcp.core.text import figure, percent
+from mldebug_mcp.judge.columns.facts import FOLLOWS_FROM
 from mldebug_mcp.judge.comparison import WORSE, faults_of, settings_with_rate
 from mldebug_mcp.judge.next_steps import BITS, Outcome
-from mldebug_mcp.judge.ranking import CauseEvidence
+from mldebug_mcp.judge.ranking import CauseEvidence, question_of
 from mldebug_mcp.judge.sheet import speaks_first
 from mldebug_mcp.knowledge.errors import KnownError, Role, match
 from mldebug_mcp.logs import Run
@@ -358,10 +359,16 @@ def evidence_from_message(text: str) -> list[CauseEvidence]:
 def findings_to_judge(findings: Sequence[Finding], evidence: Sequence[CauseEvidence]) -> list[Finding]:
     """Return the findings to judge: without `error_message`, if a known error has spoken for its own causes.
 
-    That finding would support the causes of all other messages too.
+    That finding would support the causes of all other messages too. What a fact makes counts with the fact alone.
     """
     known = any(cause_evidence.kind == "error" for cause_evidence in evidence)
-    return [finding for finding in findings if not known or finding.symptom != "error_message"]
+    follows = {question for each in evidence for question in FOLLOWS_FROM.get(each.about, ())}
+    return [
+        finding
+        for finding in findings
+        if not (known and finding.symptom == "error_message")
+        and not (finding.state is State.PRESENT and question_of(finding.symptom) in follows)
+    ]
 
 
 def _evidence_from_row(row: KnownError, fact: str) -> list[CauseEvidence]:

@@ -480,3 +480,10 @@ def test_a_configuration_that_is_printed_as_python_source_is_read_from_the_head_
 
 def test_assignments_of_numbers_alone_are_records_and_no_configuration() -> None:
     assert not settings_printed_in(["loss = 0.5", "accuracy = 0.75", "loss = 0.25", "accuracy = 0.875"])
+
+
+@pytest.mark.parametrize("line", ["found vocab_size = 96 (inside data/meta.pkl)", "Vocab size: 96 (char level)"])
+def test_a_remark_in_brackets_behind_a_number_is_no_part_of_it(line: str) -> None:
+    lines = ["learning_rate = 0.2", "optim = adamw (fused)", "max_iters = 500", "batch_size = 8", line]
+    printed = settings_printed_in(lines)
+    assert (printed.number("vocab_size"), printed.text("optim")) == (96, "adamw (fused)")

@@ -48,7 +48,8 @@ _ALIGNED = regex(
 """A column of keys and one of values, with nothing but blanks between them."""
 _ITEM = regex(r"(?P<indent>[ \t]*+)-\s++(?P<value>[^:=\n]{1,200}|['\"].{0,200}['\"])")
 _OTHER_PAIR = regex(r"[\s,|;][A-Za-z_][\w./-]{0,40}\s?[:=]\s?[-+\d.]")
-_REMARK = regex(r"\s+(?:#.*|\[default:.*\]\s*)$")
+_REMARK = regex(r"\s+(?:#.*|\[default:.*\]\s*|(?<=\d\s)\([^()]*\))$")
+"""What stands behind a value: "vocab_size = 96 (inside data/meta.pkl)"."""
 MAX_SETTING_CHARACTERS = 2000
 """Characters of a line that may be a setting: a key, a value of at most a thousand, a remark."""
 
