@@ -704,6 +704,21 @@ def test_a_loss_and_a_gradient_that_are_exactly_zero_to_the_end_are_training_tha
     assert (diagnosis.hypotheses[0].cause == "all_labels_masked") is stated
 
 
+@pytest.mark.parametrize(("first_norm", "cause"), [(math.nan, "invalid_math"), (0.0, "all_labels_masked")])
+def test_a_first_loss_that_is_lost_with_its_gradient_is_not_of_labels_that_are_all_masked(
+    first_norm: float, cause: str
+) -> None:
+    diagnosis = run_of({
+        "loss": lambda _: math.nan,
+        "loss_E": lambda step: 0.05 if step == 2 or not math.isnan(first_norm) else math.nan,
+        "grad_norm": lambda _: first_norm,
+    })  # fmt: skip
+    assert ("lost_with_gradient" in facts(diagnosis)) is math.isnan(first_norm)
+    assert diagnosis.hypotheses[0].cause == cause
+    if math.isnan(first_norm):
+        assert "loss_E is 0.05 there, and not finite later" in fact(diagnosis, "lost_with_gradient").text
+
+
 @pytest.mark.parametrize(("of_training_rows", "stated"), [(0.71, "evaluation_differs"), (0.97, "gap_between_rows")])
 def test_rows_of_training_that_are_evaluated_tell_what_makes_the_gap(of_training_rows: float, stated: str) -> None:
     rising = lambda step: 0.98 - math.exp(-step / 20)  # noqa: E731

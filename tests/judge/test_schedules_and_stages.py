@@ -103,6 +103,17 @@ def test_a_loss_that_jumps_where_a_harder_stage_begins_and_is_learnt_again_is_he
     assert answer.hypotheses[0].cause == "healthy"
 
 
+@pytest.mark.parametrize(("settings", "stated"), [({"snr_curriculum_db": "20,10"}, True), ({}, False)])
+def test_a_column_that_steps_down_is_a_stage_where_a_setting_of_stages_names_it(
+    settings: dict[str, Any], stated: bool
+) -> None:
+    columns: dict[str, Any] = {
+        "loss": partial(of_stages, jump=3.0), "train/snr_db": lambda step: 20.0 - 10.0 * (step > 100),
+    }  # fmt: skip
+    answer = diagnosed(columns, **settings)
+    assert ("train/snr_db steps down" in facts(answer).get("stages_explain_jumps", "")) is stated
+
+
 @pytest.mark.parametrize("key", ["curriculum/stages/100", "curriculum/stages/0/until"])
 def test_stages_that_only_the_settings_give_explain_a_jump_as_well(key: str) -> None:
     settings: dict[str, Any] = {key: 100}

@@ -388,6 +388,8 @@ _OF_DATA = regex(
     r"(?:[_/ ()]|$)"
 )
 """Numbers that are known of the data before a model is trained, logged next to what the model reaches."""
+_OF_INPUTS = regex(r"[_/ ](?:noisy|inputs?|mix(?:ture)?|unprocessed|degraded|bicubic)(?=[_/ ]|$)")
+"""What a metric is called that is measured on the inputs as they are, before a model makes them better."""
 
 
 def quality_metrics(run: Run) -> list[Series]:
@@ -433,7 +435,13 @@ def _is_quality(run: Run, name: str) -> bool:
     if role is not None and role.quantity in _OF_A_CLASS and role.is_whole and not role.is_evaluation:
         return _stands_beside(run, name)
     is_other = _CLOCKS.search(name) or _OF_DATA.search(name) or "loss" in name
-    return _BY_NAME.match(name) is not None and not is_other
+    return _BY_NAME.match(name) is not None and not is_other and not _is_of_inputs(run, name)
+
+
+def _is_of_inputs(run: Run, name: str) -> bool:
+    """Say whether a metric is one number, that of the inputs, next to the same of what the model makes of them."""
+    of_model = _OF_INPUTS.sub("", name)
+    return of_model != name and of_model in run and len(set(run[name].finite.value.tolist())) == 1
 
 
 def _stands_beside(run: Run, name: str) -> bool:

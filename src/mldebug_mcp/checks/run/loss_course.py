@@ -97,10 +97,28 @@ def _every_score_rises(run: Run) -> bool:
     return bool(scores) and all(value[-1] >= value.max() and value[-1] > value[0] for value in scores)
 
 
+FALLS_MEANWHILE = 0.9
+"""Share of the lowest evaluation loss before a rise to which evaluation falls during it. Chosen: noise has less."""
+LEAST_MEANWHILE = 3
+"""Evaluations before a rise, and after it began, that show that. Chosen: two may agree by chance."""
+
+
+def _evaluation_falls_meanwhile(run: Run, onset: float) -> bool:
+    """Say whether the evaluation loss falls to its lowest, well below all before, while the training loss rises."""
+    evaluation = run["eval_loss"].finite if "eval_loss" in run else None
+    if evaluation is None:
+        return False
+    before, after = evaluation.value[evaluation.step <= onset], evaluation.value[evaluation.step > onset]
+    if min(len(before), len(after)) < LEAST_MEANWHILE:
+        return False
+    return after[-1] <= after.min() and 0 < after[-1] <= FALLS_MEANWHILE * before.min()
+
+
 def loss_divergence(run: Run) -> Evidence | None:
     """The training loss rises well above its best level and is still there at the end of the log.
 
-    Not this when: it comes back; steps take longer just as it rises, or a term sets in there, which is unknown.
+    Not this when: it comes back; steps take longer just as it rises, a term sets in there, or evaluation falls
+    meanwhile, as where later rows are harder. Those are unknown.
     """
     loss = run["loss"].finite
     exploding = explodes(loss)
@@ -187,13 +205,18 @@ def loss_rises(run: Run) -> Evidence | None:
 
 
 def _refuse_planned(run: Run, onset: float) -> None:
-    """Raise CannotTell if a plan raises a term of the loss, or a term sets in, where the loss begins to rise."""
+    """Raise CannotTell if a plan raises a term of the loss, or one sets in, where the loss begins to rise.
+
+    So it does where evaluation says that the model gets better meanwhile.
+    """
     if (plan := planned_rise(run, onset, float(run["loss"].finite.step[-1]))) is not None:
         raise CannotTell(
             f"{plan.name} is raised by plan to {figure(plan.finite.value[-1])}, and the loss rises with it"
         )
     if (term := term_set_in(run, onset)) is not None:
         raise CannotTell(f"{term.name} sets in at {run.place(term.step)}, and the loss rises with it")
+    if _evaluation_falls_meanwhile(run, onset):
+        raise CannotTell("the evaluation loss falls to its lowest meanwhile: later rows of training may be harder")
 
 
 def _throughout(run: Run, loss: Series) -> Evidence | None:

@@ -24,6 +24,7 @@ from mldebug_mcp.judge.columns import (
 from mldebug_mcp.logs import Run, Series
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.kinds import plan_of
+from mldebug_mcp.logs.names.lexicon import PHASES
 from mldebug_mcp.logs.names.words import pieces_of
 from mldebug_mcp.models.diagnosis import DerivedFact
 
@@ -169,7 +170,7 @@ _HARDER = frozenset(
 )
 """Words of what a curriculum makes larger."""
 _PLANNED = frozenset({"curriculum", "schedule", "stages", "lessons", "progressive"})
-"""Words of settings that say when."""
+"""Words of settings that say when: a column that such a setting names may step down as well, as a noise ratio does."""
 _AT = frozenset({"until", "from", "at", "start", "begin", "end", "step", "steps", "milestone", "milestones"})
 """Words of the steps in them."""
 
@@ -209,14 +210,18 @@ def _logged_stages(run: Run, loss: Series) -> tuple[str, list[int]] | None:
     """Return what a column of stages does, and at which records of the loss they begin; None where there is none."""
     for series in run.series.values():
         column = series.finite
-        words = set(pieces_of(series.name))
-        is_planned = any(words <= (parts := set(pieces_of(key))) and parts & _PLANNED for key in _keys(run))
+        words = set(pieces_of(series.name)) - PHASES.keys()
+        is_planned = bool(words) and any(
+            words <= (parts := set(pieces_of(key))) and parts & _PLANNED for key in _keys(run)
+        )
         if series.role is not None or len(column) < MIN_RECORDS_FOR_LEVEL or not (words & _HARDER or is_planned):
             continue
-        at = np.flatnonzero(np.diff(column.value)) + 1
+        changes = np.diff(column.value)
+        at = np.flatnonzero(changes) + 1
         lasts = np.diff(np.concatenate([[0], at, [len(column)]]))
-        if 0 < len(at) < MOST_STAGES and int(lasts.min()) >= LEAST_PAIRS and not np.any(np.diff(column.value) < 0):
-            return f"{named(series)} steps up", np.searchsorted(loss.step, column.step[at]).tolist()
+        way = "up" if np.all(changes >= 0) else "down" if is_planned and np.all(changes <= 0) else ""
+        if 0 < len(at) < MOST_STAGES and int(lasts.min()) >= LEAST_PAIRS and way:
+            return f"{named(series)} steps {way}", np.searchsorted(loss.step, column.step[at]).tolist()
     return None
 
 

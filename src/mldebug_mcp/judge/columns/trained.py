@@ -325,6 +325,29 @@ def lost_where_negative(run: Run) -> Iterator[DerivedFact]:
             return
 
 
+def lost_with_gradient(run: Run) -> Iterator[DerivedFact]:
+    """Yield that the first loss is not a number, and its gradient is not either; which part of the loss still is one.
+
+    Not this where the gradient is zero: the mean over labels that are all ignored is 0/0, and has no gradient.
+    """
+    if "loss" not in run or "grad_norm" not in run or not len(run["loss"]) or not len(run["grad_norm"]):
+        return
+    loss, norm = run["loss"], run["grad_norm"]
+    if math.isfinite(loss.value[0]) or math.isfinite(norm.value[0]) or norm.step[0] != loss.step[0]:
+        return
+    parts = [part for part in run.with_role(*LOSSES, phase="train", parts=True) if len(part) > 1]
+    parts = [part for part in parts if math.isfinite(part.value[0]) and not np.isfinite(part.value[1:]).any()]
+    still = f" {named(parts[0])} is {figure(float(parts[0].value[0]))} there, and not finite later." if parts else ""
+    yield DerivedFact.model_construct(
+        fact="lost_with_gradient",
+        text=(
+            f"{named(loss)} and {named(norm)} are not finite in the first record.{still} The mean over labels that are "
+            "all ignored is not a number either, but its gradient is exactly 0."
+        ),
+        steps=[float(loss.step[0])],
+    )
+
+
 # Norms that stay the same to their last digit.
 
 
