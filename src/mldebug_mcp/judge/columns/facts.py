@@ -23,7 +23,7 @@ MOST_FACTS = 6
 _KINDS: tuple[Callable[[Run], Iterator[DerivedFact]], ...] = (
     trained.nothing_trained, trained.lost_where_negative, trained.lost_with_gradient, trained.steps_of_one_length,
     trained.weights_stand_still, trained.part_stands_still, trained.scores_stand_still,
-    guesses.prompts_count_unmeant, guesses.data_floor, trained.subtracted,
+    guesses.prompts_count_unmeant, guesses.data_floor, trained.subtracted, trained.divergence_against_mean,
     schedules.rate_at_floor_at_once, schedules.rate_zero_throughout, schedules.stages_explain_jumps,
     policies.success_falls, policies.pairs_contradict, policies.cut_ones_earn, policies.falls_at_intervals,
     evaluation.known_but_not_written, course.norm_runs_away, course.cycles_end_lower, course.few_rows_learn,
@@ -111,6 +111,7 @@ _SUGGESTS: Mapping[str, Mapping[str, float]] = {
     "lost_with_gradient": {"all_labels_masked": -4.0},
     "steps_of_one_length": {"clip_too_tight": 6.0, "wrong_loss": -2.0},
     "part_subtracted": {"wrong_loss": 6.0},
+    "divergence_against_mean": {"wrong_loss": 9.0, "representation_collapse": -2.0, SOUND: -4.0},
     "entropy_lowered": {"entropy_collapse": 6.0},
     "starts_untrained": {"bad_init": 4.0},
     "first_loss_far_beyond_guess": {"bad_init": 4.0, "grad_accum_scaling": 3.0, "tokenizer_mismatch": -3.0},
@@ -187,7 +188,8 @@ known. None of these has a start above its checkpoint, or evaluations of few row
 arithmetic. So are those of a rate that is at its floor at once, of scores that stand still, and of hits by chance.
 So are those of stages and of a loss that rises with the order. A first loss that is lost with its gradient is in 4
 runs of `invalid_math` and 7 of `fp16_overflow`. In 10 of `all_labels_masked`, and no other, that gradient is 0.
-Those of a rate of 0 throughout and of a share outside of 0 to 100 % are by hand, too."""
+Those of a rate of 0 throughout and of a share outside of 0 to 100 % are by hand, too. So are those of a divergence
+against a mean, which no run of the data set has."""
 _STATED_BY: Mapping[str, Sequence[str]] = {
     "loss_multiple": ("loss_scale_suspicious",),
     "rate_at_floor_at_once": ("lr_decays_early", "lr_schedule_short"),
