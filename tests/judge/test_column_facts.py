@@ -155,10 +155,28 @@ def test_a_score_above_one_next_to_scores_that_are_shares_is_stated() -> None:
 
 def test_an_f1_of_nothing_does_not_contradict_an_accuracy_that_the_commonest_class_gives() -> None:
     answer = run_of(
-        {"loss": falling()}, {"val_acc": lambda _: 0.984, "val_f1": lambda step: 0.01 if step < 20 else 0.0}
+        {"loss": falling()}, {"val_acc": lambda _: 0.984, "val_f1": lambda step: 0.01 if step < 40 else 0.0}
     )
     assert "answers of the other alone give both" in fact(answer, "majority_alone").text
     assert "scores_contradict" not in facts(answer)
+
+
+@pytest.mark.parametrize(("names", "accuracy", "low", "leads"), [
+    (("voxel accuracy", "Pseudo dice"), lambda _: 0.9908, 0.1, "class_imbalance"),
+    (("val_acc", "val_f1"), lambda _: 0.984, 0.1, "class_imbalance"),
+    (("voxel accuracy", "Pseudo dice"), lambda step: 0.992 - 0.02 * math.exp(-step / 40), 0.1, "metric_bug"),
+    (("val_acc", "val_f1"), lambda _: 0.984, 0.99, ""),
+    (("train_acc", "val_f1"), lambda _: 0.984, 0.1, ""),
+])  # fmt: skip
+def test_an_accuracy_that_never_moves_next_to_an_f1_of_0_is_that_of_one_answer_while_the_loss_falls(
+    names: tuple[str, str], accuracy: Value, low: float, leads: str
+) -> None:
+    loss = lambda step: low + (1 - low) * math.exp(-step / 40) + 0.002 * NOISE[step]  # noqa: E731
+    scores: dict[str, Value] = {names[0]: accuracy, names[1]: lambda _: 0.0}
+    answer = run_of({"loss": loss}, {"val_loss": loss} | scores)
+    assert ("one_answer_of_majority" in facts(answer)) is (leads == "class_imbalance")
+    if leads:
+        assert answer.hypotheses[0].cause == leads
 
 
 def test_an_evaluation_that_is_right_where_training_is_not_is_stated() -> None:

@@ -328,21 +328,33 @@ def _is_of_one_class(series: Series) -> bool:
 
 
 def contradictions(run: Run) -> Iterator[DerivedFact]:
-    """Yield a score near 1 next to another of the same evaluation near 0 that does not rise with it."""
-    for score, other in combinations(columns_of(run, *_SCORES, phase="eval", least=LEAST_PAIRS), 2):
+    """Yield a score near 1 next to another of the same evaluation near 0 that does not rise with it.
+
+    Where the first never moves while the loss falls, and the other is 0, all rows get one answer. That holds for
+    scores whose phase is not known, too.
+    """
+    for score, other in combinations(columns_of(run, *_SCORES, least=LEAST_PAIRS), 2):
         good, bad = sorted((score, other), key=lambda series: -float(series.value[-1]))
         if float(good.value[-1]) < MIN_GOOD_SCORE or not 0 <= float(bad.value.max()) < MAX_HOPELESS_SCORE:
             continue
         if not np.array_equal(good.step, bad.step) or float(bad.value[-1]) > float(bad.value[0]):
             continue
+        phases = {series.role.phase for series in (good, bad) if series.role}
         is_majority = bool(np.all(bad.value == bad.value[0])) or _is_of_one_class(bad)
-        expected = (
-            "Where one class is rare, answers of the other alone give both."
-            if is_majority
-            else "Both measure the same answers and are expected to rise together."
-        )
+        is_one_answer = _is_of_one_class(bad) and not bad.value.any() and not np.ptp(good.value) and _is_learnt(run)
+        if phases != {"eval"} and not (len(phases) == 1 and is_one_answer):
+            continue
+        expected = "Both measure the same answers and are expected to rise together."
+        if is_one_answer:
+            expected = "Neither ever moves while the loss falls: all rows get one answer, that of the common class."
+        elif is_majority:
+            expected = "Where one class is rare, answers of the other alone give both."
         yield DerivedFact.model_construct(
-            fact="majority_alone" if is_majority else "scores_contradict",
+            fact="one_answer_of_majority"
+            if is_one_answer
+            else "majority_alone"
+            if is_majority
+            else "scores_contradict",
             text=(
                 f"{named(good)} is {figure(float(good.value[-1]))} at the end while {named(bad)} is "
                 f"{figure(float(bad.value[0]))} at first and {figure(float(bad.value[-1]))} at the end. {expected}"
@@ -350,6 +362,11 @@ def contradictions(run: Run) -> Iterator[DerivedFact]:
             values={"good": float(good.value[-1]), "bad": float(bad.value[-1])},
         )
         return
+
+
+def _is_learnt(run: Run) -> bool:
+    loss = training_loss(run, LEAST_PAIRS)
+    return loss is not None and median(tail(loss)) < (1 - FALLS) * float(loss.value[0])
 
 
 # A ranking by chance next to a loss that has learnt to rank.

@@ -9,7 +9,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from mldebug_mcp.checks.check import CannotTell
 from mldebug_mcp.checks.curve import fades_to_zero, monotone, sample, true_at_end, zeros_at_end
+from mldebug_mcp.checks.run.loss_level import loss_at_collapse
 from mldebug_mcp.core.arrays import median, quantile
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import figure, percent
@@ -149,6 +151,45 @@ def weighted_parts(
         for part, weight, is_sure in zip(parts, *summed, strict=True)
         if is_sure and median(part.value) > 0
     ]
+
+
+MEAN_OF_VALUES = 1.0
+"""Error of a reconstruction up to which it is a mean over the values of a row. Chosen: a sum over a row has tens."""
+COUNTS_IN_FULL = 0.1
+"""Factor from which on a divergence counts in full. Chosen: spread over the values of a row it has a hundredth."""
+
+
+def divergence_against_mean(run: Run) -> Iterator[DerivedFact]:
+    """Yield that a divergence from the prior vanishes which counts in full next to a mean over the values of a row.
+
+    Not this where the reconstruction is a sum over these, or the factor of the divergence makes up for the mean.
+    """
+    total = training_loss(run, not_of=NOT_BY_LOSS)
+    try:
+        collapsed = loss_at_collapse(run)
+    except CannotTell:
+        return
+    if total is None or collapsed is None or collapsed.values["of_equal_embeddings"]:
+        return
+    _, weighted = weighted_parts(run, total, *LOSSES, Quantity.KL)
+    gone, kept = (
+        [each for each in weighted if each[0].role and (each[0].role.quantity is Quantity.KL) is is_divergence]
+        for is_divergence in (True, False)
+    )
+    if not gone or len(kept) != 1 or kept[0][0].value[0] > MEAN_OF_VALUES or gone[0][1] < COUNTS_IN_FULL * kept[0][1]:
+        return
+    (divergence, factor, *_), (error, weight, *_) = gone[0], kept[0]
+    yield DerivedFact.model_construct(
+        fact="divergence_against_mean",
+        text=(
+            f"{named(total)} = {figure(weight)} x {named(error)} + {figure(factor)} x {named(divergence)}. "
+            f"{named(error)} starts at {figure(float(error.value[0]))}, so it is a mean over the values of a row, and "
+            f"{named(divergence)} ends at {figure(float(divergence.value[-1]))}. The bound sums over the values: in a "
+            "mean over N of them the divergence counts N times too much, and codes say nothing."
+        ),
+        values={"factor": factor, "error": float(error.value[0])},
+        steps=list(collapsed.steps),
+    )
 
 
 PART_GROWS = 1.15
