@@ -83,8 +83,8 @@ MIN_RATIO_OF_UNITS = 2.0
 def put_on_one_axis(columns: Columns) -> str:
     """Count records of two kinds that take turns by one of their counters; return a note of it, else "".
 
-    Episodes tell the steps of the environment, and updates how many there were: where one counter goes several times
-    as far, the records of the other stand at what it had come to, in order of the lines.
+    Episodes tell the steps of the environment, and updates how many there were. Where one counter goes several times
+    as far, the records of the other get its steps, in the order of their lines.
     """
     metrics = {name: column for name, column in columns.items() if canonical(name) not in COUNTERS}
     steps = [name for name in columns if canonical(name) == "step"]
