@@ -72,7 +72,8 @@ BOOSTER = "booster"
 _SCORES = ("average_score", "avg_score", "mean_score", "score", "total_reward", "total_score", "rewards", "r")
 """What episodes bring where nothing is called their reward, the smoothest first."""
 _BOOSTED = regex(
-    r"(?:(?P<train>d?train(?:ing)?)|d?(?:eval|val|valid|validation|test)(?:_\d+)?)(?:'s |-|/)(?P<measure>[\w@.-]+)"
+    r"(?:(?P<train>d?train(?:ing)?)|d?(?:eval|val|valid|validation|test)(?:_\d+)?)(?:'s |-|/)(?P<measure>[\w@.-]+)",
+    needs=("train", "val", "test"),
 )
 _BOOSTED_LOSSES = (
     "logloss", "mlogloss", "binary_logloss", "multi_logloss", "cross_entropy", "rmse", "l2", "mse", "mae", "l1",
