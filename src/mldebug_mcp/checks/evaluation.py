@@ -354,7 +354,8 @@ ACCURACIES = ("eval_accuracy", "accuracy")
 _BY_NAME = regex(
     r"eval_|metrics/(?:precision|recall|mAP|accuracy)|mean (?:Average global foreground|Pseudo) [Dd]ice$"
     r"|(?:bbox|segm|keypoints)/AP(?:50|75)?$|coco/\w+_mAP"
-    r"|(?i:(?:sacre)?bleu(?:[-_@]?\d)?|chrf\+*|rouge[-_]?(?:\d|l|lsum))$"
+    r"|(?i:(?:sacre)?bleu(?:[-_@]?\d)?|chrf\+*|rouge[-_]?(?:\d|l|lsum))$",
+    needs=("eval_", "metrics/", "mean ", "bbox", "segm", "keypoints", "coco/", "bleu", "chrf", "rouge"),
 )
 """By its name, or as what nobody measures while training: BLEU of whole outputs."""
 _OF_A_CLASS = (Quantity.DICE, Quantity.IOU, Quantity.F1)
@@ -451,7 +452,9 @@ def _stands_beside(run: Run, name: str) -> bool:
     return np.array_equal(run[name].step, run["eval_loss"].step)
 
 
-_MIXED = regex(r"(?:mix_?up|cut_?mix|(?:label_)?smooth(?:ing)?)(?:_(?:alpha|factor|val))?", re.IGNORECASE)
+_MIXED = regex(
+    r"(?:mix_?up|cut_?mix|(?:label_)?smooth(?:ing)?)(?:_(?:alpha|factor|val))?", re.IGNORECASE, needs=("mix", "smooth")
+)
 """Settings of training, in timm's words and others', and augmentations, that evaluation goes without."""
 
 

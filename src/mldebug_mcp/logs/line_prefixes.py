@@ -22,8 +22,16 @@ _EVALUATION = r"valid(?:ation|ate)?|val|eval(?:uation|uate)?|test(?:ing)?|dev|cv
 _WHOLE = r"(?:set|results?|metrics?|phase)"
 """What such a word may stand before without meaning anything else."""
 
-_PHASE_WORD = regex(rf"{_TRAINING}|(?P<eval>{_EVALUATION})", re.IGNORECASE)
-_BEGINNING = regex(rf"[\W\d]*(?:{_EVALUATION}|cur metric)(?:\s+{_WHOLE})?(?=[\s:|,\-()\[\]>]|$)", re.IGNORECASE)
+_PHASE_WORD = regex(
+    rf"{_TRAINING}|(?P<eval>{_EVALUATION})",
+    re.IGNORECASE,
+    needs=("train", "val", "test", "dev", "cv", "blind", "unseen", "held", "hold"),
+)
+_BEGINNING = regex(
+    rf"[\W\d]*(?:{_EVALUATION}|cur metric)(?:\s+{_WHOLE})?(?=[\s:|,\-()\[\]>]|$)",
+    re.IGNORECASE,
+    needs=("val", "test", "dev", "cv", "blind", "unseen", "held", "hold", "cur metric"),
+)
 _PART = regex(rf"\|\s*+(?:{_EVALUATION})(?: on [\w' ]{{1,40}}| set)?\s*+\|", re.IGNORECASE)
 """A part of the line that only names the phase: fairseq's "| epoch 001 | valid on 'valid' subset | loss 3.2"."""
 _EVALUATING = regex(
@@ -46,6 +54,7 @@ _TURN = regex(
     rf"(?: {_WHOLE})?(?:\s*:\s*\(?|\s*\|\s*|\s+-+\s+|\s*\(|[\])]\s*:?\s*)"
     r"(?!n/?an?\b|inf\b|none\b|[^()|]{0,40}\)\s?[:=]\s?(?:n/?a|none)\b)(?=[a-z])",
     re.IGNORECASE,
+    needs=("train", "val", "test", "dev", "cv", "blind", "unseen", "held", "hold"),
 )
 """Where a line turns to training or evaluation: "Train: loss 1.7, acc 0.6 | Val: loss 1.9, acc 0.5"."""
 
@@ -113,7 +122,8 @@ NUMBERED = r"(?P<numbered>\d{1,5}): "
 
 _RANK = regex(
     rf"[\s`]*(?:{BRACKETED}\s*:?|{MPIRUN}|{NAMED}"
-    rf"|{NUMBERED}(?=.*(?:step|iter(?:ation)?|epoch)s?\W{{0,5}}\d))"  # a number alone, beside a counter
+    rf"|{NUMBERED}(?=.*(?:step|iter(?:ation)?|epoch)s?\W{{0,5}}\d))",  # a number alone, beside a counter
+    needs=("[", "rank", ": "),
 )
 _LOGGER = (
     r"(?:(?<=\])\s(?!(?:train|training|valid|validation|val|eval|evaluation|test|testing|dev|epoch|step|iter)\b)"

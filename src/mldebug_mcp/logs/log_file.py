@@ -614,7 +614,9 @@ def _encoding(beginning: bytes) -> str | None:
 
 
 _NUMBERED = regex(r"(?P<log>.+\.[a-z]+)\.(?P<number>[1-9]\d{0,2})")
-_DATED = regex(r"(?P<log>.+\.[a-z]+)[.-](?P<date>(?:19|20)\d\d-?\d\d-?\d\d(?:[T_-]?\d\d(?:[-:]?\d\d){0,2})?)")
+_DATED = regex(
+    r"(?P<log>.+\.[a-z]+)[.-](?P<date>(?:19|20)\d\d-?\d\d-?\d\d(?:[T_-]?\d\d(?:[-:]?\d\d){0,2})?)", needs=("19", "20")
+)
 
 
 def log_name(name: str) -> str:

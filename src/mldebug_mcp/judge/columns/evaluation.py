@@ -380,7 +380,11 @@ MOST_RANKED = 0.5
 """Share of the candidates that are looked at. Chosen: beyond, hits by chance are most of all."""
 FEWEST_RANKED = 20
 """Candidates of a ranking. Chosen: among a few, hits by chance are many."""
-_CANDIDATES = regex(r"corpus|candidate|catalog|(?:^|[/_.])(?:docs?|documents|passages|pool)(?:$|[/_.])", re.IGNORECASE)
+_CANDIDATES = regex(
+    r"corpus|candidate|catalog|(?:^|[/_.])(?:docs?|documents|passages|pool)(?:$|[/_.])",
+    re.IGNORECASE,
+    needs=("corpus", "candidate", "catalog", "doc", "passages", "pool"),
+)
 """What a setting is called that says how many candidates are ranked."""
 _AT_RANK = regex(r"(?:^| )(\d{1,4})$")
 """How the part of a hit rate or a recall ends that says how far down the ranking is looked."""
@@ -654,6 +658,7 @@ def _parts(series: Series) -> frozenset[str]:
 _AGAIN = regex(
     r"(?:re_?run|re_?eval(?:uated)?|again|repeat(?:ed)?|twice|(?:second|2nd)_(?:pass|run)|(?:pass|run)_?2)",
     re.IGNORECASE,
+    needs=("run", "eval", "again", "repeat", "twice", "pass"),
 )
 """What the name of an evaluation holds that was made again."""
 AS_EXACT = 0.005

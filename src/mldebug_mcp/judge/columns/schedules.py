@@ -41,8 +41,13 @@ _FLOOR_SHARE = regex(
     r"lrf|(?:min|final|end)_(?:lr|learning_rate)_(?:ratio|rate|frac(?:tion)?|factor|share)"
     r"|lr_(?:min|final|end)_(?:ratio|frac(?:tion)?|factor|share)",
     re.IGNORECASE,
+    needs=("lrf", "min_", "final_", "end_"),
 )
-_FLOOR = regex(r"eta_min|(?:min|final|end)_(?:lr|learning_rate)|(?:lr|learning_rate)_(?:min|final|end)", re.IGNORECASE)
+_FLOOR = regex(
+    r"eta_min|(?:min|final|end)_(?:lr|learning_rate)|(?:lr|learning_rate)_(?:min|final|end)",
+    re.IGNORECASE,
+    needs=("min_", "final_", "end_", "_min", "_final", "_end"),
+)
 """What a setting is called that gives the last rate of a schedule: as a share of the peak, and by itself."""
 
 

@@ -74,7 +74,8 @@ _SCORES = ("average_score", "avg_score", "mean_score", "score", "total_reward", 
 """What episodes bring where nothing is called their reward, the smoothest first."""
 _BOOSTED = regex(
     r"(?:(?P<train>d?train(?:ing)?|(?:train(?:ing)?_\w{1,20}|trn)(?='s ))|"
-    r"d?(?:eval|val|valid|validation|test)(?:_\d+)?|[A-Za-z]\w{0,40}(?='s ))(?:'s |-|/)(?P<measure>[\w@.-]+)"
+    r"d?(?:eval|val|valid|validation|test)(?:_\d+)?|[A-Za-z]\w{0,40}(?='s ))(?:'s |-|/)(?P<measure>[\w@.-]+)",
+    needs=("train", "val", "test", "'s "),
 )
 """LightGBM's sets may have any name, and stand before `'s`; those that do not say so are none of training."""
 _BOOSTED_LOSSES = (

@@ -57,7 +57,7 @@ _NO_LOSS_OF_ITS_OWN = regex(
 _OF_AN_OPPONENT = regex(r"(?:^|[_/ ])d(?:isc\w*|_|$|\()|critic|adv|fake|real", re.IGNORECASE)
 _SO_FAR = regex(r"(?:^|[/_ ])(?:best|lowest)[_ ]", re.IGNORECASE)
 """The lowest value so far, which never rises: hyperopt shows the "best loss" of its trials."""
-UNDER_A_LOGARITHM = regex(r"(?<![^\W_])(?:log_?10|lg(?=[ _(\[]))[ _]{0,4}", re.IGNORECASE)
+UNDER_A_LOGARITHM = regex(r"(?<![^\W_])(?:log_?10|lg(?=[ _(\[]))[ _]{0,4}", re.IGNORECASE, needs=("log", "lg"))
 """What is logged as its logarithm to the base of ten: `log10(mse)`."""
 _OF_EMBEDDINGS = regex(r"triplet|contrastive|info_?nce|(?:^|_)nce(?:_|$)|nt_?xent")
 
@@ -310,6 +310,7 @@ _OBJECTIVE = regex(
     r"(?:(?P<before>[a-z]{2,10})[/_. ])?(?:obj|(?<=[/_. ])error)"
     r"(?:[/_. ]?[\[(](?P<inside>[a-z]{2,10})[\])]|[/_. ](?P<behind>[a-z]{2,10}))?",
     re.IGNORECASE,
+    needs=("obj", "error"),
 )
 _OF_BOXES = regex(r"box|cls|iou|loss|class", re.IGNORECASE)
 

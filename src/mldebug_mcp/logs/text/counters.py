@@ -75,6 +75,7 @@ _EPISODE = regex(
     r"(?<![\w/])(?:episode|i_episode|episodio|эпизод|エピソード|에피소드|回合|ep\.?(?=.{1,200}(?:reward|return|score)))\s*+[:=#]?\s*+[\[(]?\s*+"
     r"(?P<episode>\d[\d,]*)(?![\w%-]|\.\d)(?:\s*+(?:/|(?:out )?of)\s*+(?P<episodes>\d[\d,]*))?\s*+[\])]?",
     re.IGNORECASE,
+    needs=("episod", "reward", "return", "score"),
 )
 _CHINESE = regex(r"第\s*(?:(?P<epoch>\d+)\s*(?:轮|个?epoch)|(?P<episode>\d+)\s*回合|(?P<step>\d+)\s*步)", re.IGNORECASE)
 _STEP_WORDS = regex(
@@ -121,13 +122,20 @@ _BEHIND_EPOCH = regex(
     re.IGNORECASE,
 )
 """A number behind an epoch, whose place a separator took: "epoch 3 [40] loss: 0.2", "epoch: 3 i: 40 loss"."""
-_BEFORE_EPISODE = regex(r"\s*+(?P<step>\d{1,12})\s?/\s?(?P<total>\d{1,12})\s*+:\s++(?=episode\b)", re.IGNORECASE)
-_EPOCH_COMMA_BATCH = regex(r"\s*+[\[(](?P<epoch>\d{1,6}),\s++(?P<step>\d{1,9})[\])](?=:?\s\D*loss)", re.IGNORECASE)
+_BEFORE_EPISODE = regex(
+    r"\s*+(?P<step>\d{1,12})\s?/\s?(?P<total>\d{1,12})\s*+:\s++(?=episode\b)", re.IGNORECASE, needs="episode"
+)
+_EPOCH_COMMA_BATCH = regex(
+    r"\s*+[\[(](?P<epoch>\d{1,6}),\s++(?P<step>\d{1,9})[\])](?=:?\s\D*loss)", re.IGNORECASE, needs=("[", "(")
+)
 _EPOCH_SPACE_BATCH = regex(r"\s*+(?P<epoch>\d{1,6}) (?P<step>\d{1,9}) (?=\w{0,20}loss\s?[=:])", re.IGNORECASE)
 """Two numbers in front of the loss: "12 40 Loss=0.2 Time=0.04"."""
-_WENET = regex(r"\s*+(?:(?P<phase>CV)|TRAIN)\b(?: \|[^|]{0,40}\|)? Batch (?P<epoch>\d{1,6})/(?P<inner>\d{1,9})(?=\s)")
+_WENET = regex(
+    r"\s*+(?:(?P<phase>CV)|TRAIN)\b(?: \|[^|]{0,40}\|)? Batch (?P<epoch>\d{1,6})/(?P<inner>\d{1,9})(?=\s)",
+    needs="batch",
+)
 """WeNet: "TRAIN Batch 4/203700 loss 12.6", of the epoch and the batch inside it."""
-_OF_RUN = regex(r"\s*+(?P<step>\d{1,9})/(?P<total>\d{1,9})(?=\s\(epoch\b|\s?[:|]\s|\s[A-Za-z_][\w/]{0,40}=)")
+_OF_RUN = regex(r"\s*+(?P<step>\d{1,9})/(?P<total>\d{1,9})(?=\s\(epoch\b|\s?[:|]\s|\s[A-Za-z_][\w/]{0,40}=)", needs="/")
 _GLOBAL = regex(rf"(?<![\w/])global[_ ]?(?:step|iter)s?\s*+[:=#]?\s*+(?P<step>{_WHOLE})(?![\w%-]|\.\d)", re.IGNORECASE)
 _ESPNET = regex(r"\s*+(?P<epoch>\d+)epoch(?::(?P<phase>\w+):\d+-(?P<step>\d+)batch:| results:)")
 _SHORT = regex(r"\s*+s:(?P<step>\d+)(?=\s(?:trl|tel|eval))")
@@ -138,10 +146,13 @@ _LOGGABLE = regex(r"(?:\s*+[\w :|]{0,80}?\s)?(?P<step>\d{1,9})it/(?P<total>\d{1,
 _COUNT_BEFORE_WORD = regex(
     r"\s*+[^\w\s]{0,8}\s*+(?P<step>\d{1,9})\s?(?:its?|iters?|iterations?|steps?|updates?)\s?[:|]\s++(?=[A-Za-z])",
     re.IGNORECASE,
+    needs=(":", "|"),
 )
 """A count before its word: ">> 100 it: loss=0.2"."""
 _PHASE_AND_EPOCH = regex(
-    r"\s*+(?P<phase>train|val|test)\w*\s\((?P<epoch>\d{1,6})/(?P<epochs>\d{1,6})\)(?=\s[A-Za-z])", re.IGNORECASE
+    r"\s*+(?P<phase>train|val|test)\w*\s\((?P<epoch>\d{1,6})/(?P<epochs>\d{1,6})\)(?=\s[A-Za-z])",
+    re.IGNORECASE,
+    needs="(",
 )
 """Catalyst: "valid (3/24) loss: 1.2"."""
 _AT_BEGINNING = (
@@ -347,7 +358,7 @@ _WITH_HEAD = (("<", _COUNT_FIRST), ("]", _ARROWS), ("|", _FRAMED))
 """What stands in each bar with a head, and its pattern; the second is "Training [>>>  ] 300/1000, loss=0.1"."""
 _SIGNED = regex(r"\b((?:gen|disc)\w{0,20})\.? \(([+-]\d{1,12}\.\d{1,12}|[+-]?(?:nan|inf))\)", re.IGNORECASE)
 """The losses that CTGAN shows before its bar: "Gen. (+00.77) | Discrim. (-00.12): "."""
-_FASTPROGRESS = regex(r"(?:Epoch \d+/\d+ :)?\s*\|[█-]{10,}\|\s*[\d.]+%\s*\[\d+/\d+[^\]]*\]")
+_FASTPROGRESS = regex(r"(?:Epoch \d+/\d+ :)?\s*\|[█-]{10,}\|\s*[\d.]+%\s*\[\d+/\d+[^\]]*\]", needs="|")
 _FASTPROGRESS_HEAD = regex(r"Epoch \d+/\d+ :")
 _RATE = regex(
     r"^\s*\d[\d:]{0,30}(?:\s*<\s*[\d:?]{1,30}(?: day[^,]{0,30})?)?\s*,?\s*[\d.?]{1,30}\s*\w{1,30}/\w+\s*,?"

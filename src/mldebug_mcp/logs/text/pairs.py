@@ -68,13 +68,15 @@ SCALE_IN_NAME = regex(r"[(\[](1e-?\d+)[)\]]$")
 """What the numbers of a metric are to be multiplied with: "lr (1e-4)"."""
 _OF_TWO = regex(r"(?P<first>[A-Za-z]\w*) \((?P<second>[A-Za-z]\w*)\)")
 _NOT_A_NUMBER_INSIDE = regex(
-    r"(?P<name>.+?) (?P<number>nan(?:\.0)?|inf(?:inity|\.0)?)(?: (?P<rest>.+))?", re.IGNORECASE
+    r"(?P<name>.+?) (?P<number>nan(?:\.0)?|inf(?:inity|\.0)?)(?: (?P<rest>.+))?",
+    re.IGNORECASE,
+    needs=(" nan", " inf"),
 )
 """What was no number is a word among those of the next name, or stands in front of its mean: "loss nan (2.1)"."""
 _NULL = regex(r"(?:none|null|nil|n/?a|undefined) ", re.IGNORECASE)
 """A value that is missing stands there, too: "loss=None grad_norm=0.1"."""
 _OF_MEAN = regex(r"(?:avg|average|mean)(?![a-z])", re.IGNORECASE)
-_PER = regex(r"[a-z]/(?:s|sec|second|min|it|step|batch)$", re.IGNORECASE)
+_PER = regex(r"[a-z]/(?:s|sec|second|min|it|step|batch)$", re.IGNORECASE, needs="/")
 _SUPPOSING = frozenset({"when", "if", "until", "unless", "should", "would", "expected", "baseline"})
 """Words before the name of a metric whose number was not measured here: "stop when val_loss: 0.1", "expected loss"."""
 _LISTED_WORDS = 5
@@ -373,7 +375,7 @@ _BEHIND = (
     r" (?:at|after|in|for) (?:the )?"
     r"(?P<counter>(?:(?:global|training)[ -])?(?:step|iteration|epoch|episode|update|batch|round) ?#?\d[\d,]*)"
 )
-_AT_COUNTER = regex(_BEHIND, re.IGNORECASE)
+_AT_COUNTER = regex(_BEHIND, re.IGNORECASE, needs=(" at ", " after ", " in ", " for "))
 _AT = regex(
     rf"^\W*(?P<name>[a-z][\w /.-]{{0,60}}?)(?: \([^()\d]*\))?{_BEHIND}"
     r"(?:\s*[:=]\s*|,? (?:is|was) )(?=[-+.]?\d|nan|[-+]?inf)",
@@ -394,16 +396,18 @@ _ASIDE = regex(
 """What a metric's name says aside.
 
 "Avg Reward (last 10): 21.5", "Mean test loss of 40 batches: 0.7", "val loss (train=False): 0.7"."""
-_COUNTS_ROWS = regex(r"\d [a-z -]{0,20}(?:s|es|batch)\s*[:=]", re.IGNORECASE)
+_COUNTS_ROWS = regex(r"\d [a-z -]{0,20}(?:s|es|batch)\s*[:=]", re.IGNORECASE, needs=(":", "="))
 """Stands in each name that says of how many rows, batches or episodes it is."""
 _COUNTED = regex(
-    r"^\s*((?:train(?:ing)?|valid(?:ation)?|val|test) loss) (\d+):? +(?=[-+]?\d+\.\d|nan\b|inf\b)", re.IGNORECASE
+    r"^\s*((?:train(?:ing)?|valid(?:ation)?|val|test) loss) (\d+):? +(?=[-+]?\d+\.\d|nan\b|inf\b)",
+    re.IGNORECASE,
+    needs=("train", "val", "test"),
 )
 """NVIDIA's Tacotron 2: "Train loss 7 5.797815 Grad Norm ...", "Validation loss 0: 37.061010"."""
 _KALDI = regex(r"^.{0,200}verage objective function for '[\w-]+' for minibatches (\d+)-\d+ is ")
-_LISTED = regex(rf"^\s*\[((?:{NUMBER}, ){{0,12}})(\d+), (\d(?:\.\d+)?(?:e-\d+)?)\]\s*$", re.IGNORECASE)
+_LISTED = regex(rf"^\s*\[((?:{NUMBER}, ){{0,12}})(\d+), (\d(?:\.\d+)?(?:e-\d+)?)\]\s*$", re.IGNORECASE, needs="[")
 _VITS = ("loss_disc", "loss_gen", "loss_fm", "loss_mel", "loss_dur", "loss_kl")
-_LENGTH = regex(r"\b1 epoch ~?= [\d.,]+ (?:batches|steps|iter\w*|updates)", re.IGNORECASE)
+_LENGTH = regex(r"\b1 epoch ~?= [\d.,]+ (?:batches|steps|iter\w*|updates)", re.IGNORECASE, needs="1 epoch")
 """How long an epoch is: no counter."""
 
 _QUOTED = regex(
@@ -447,7 +451,9 @@ _AFTER = regex(
     re.IGNORECASE,
 )
 """The counter in a sentence: "After 20 steps the training loss is 1.26"."""
-_LOSS_FAILED = regex(r"\bLoss (?:is (?=-?(?:nan|inf)\b)|became infinite or (?=nan\b))", re.IGNORECASE)
+_LOSS_FAILED = regex(
+    r"\bLoss (?:is (?=-?(?:nan|inf)\b)|became infinite or (?=nan\b))", re.IGNORECASE, needs=("loss is", "loss became")
+)
 """torchvision, DETR: "Loss is nan, stopping training"; detectron2: "Loss became infinite or NaN at iteration=9!"."""
 
 
@@ -473,7 +479,8 @@ _LEADERS = regex(
 """Dots that lead from a name to its value: "training loss.....: 3.7", "loss ........ 3.7"."""
 _TERSE = regex(
     r"\s*(?:(?P<phase>[VT])[ :]\s?)?(?=[EISBU])(?:E(?P<epoch>\d{1,6})(?:/\d{1,6})?[ ,:|]{1,3})?"
-    r"(?:[ISBU](?P<step>\d{1,9})(?:/\d{1,9})?[ ,:|]{1,3})?(?=[A-Za-z_][\w/.]{0,60}\s?=\s?[-+]?(?:\.?\d|nan\b|inf\b))"
+    r"(?:[ISBU](?P<step>\d{1,9})(?:/\d{1,9})?[ ,:|]{1,3})?(?=[A-Za-z_][\w/.]{0,60}\s?=\s?[-+]?(?:\.?\d|nan\b|inf\b))",
+    needs="=",
 )
 """Counters of one letter, glued to their number, before metrics: "E001 I00012 L=2.136", "V E001 I00012 L=2.0"."""
 _TERSE_LOSS = regex(r"(?<!\S)L(?=\s?=)")

@@ -72,6 +72,7 @@ _LABEL = regex(
     r"|(?P<words>[A-Za-z][\w-]{0,20}(?: [\w-]{1,20}){1,3}) ?[|:](?![|:]))"
     r"[\s:|>-]{1,8}(?=[A-Za-z])(?!nan\b|inf\b|none\b)(?=.{0,1000}[\d%)\]][\s,;|-]{0,20}$)",
     re.IGNORECASE,
+    needs=("[", "|", ":"),
 )
 """A word before a colon alone may be what a program puts before all of its lines; a sentence goes on behind numbers."""
 _OF_TEST = regex(r"[\W\d_]*test(?:ing)?(?=[\s:|,_()\[\]>-]|$)", re.IGNORECASE)
@@ -467,7 +468,8 @@ def _goes_on(before: object, after: object) -> bool:
 
 _LOST_BRACE = regex(
     r"""\s{0,20}['"]?[\w./@()-]{1,200}(?P<mark>['"]):\s?(?P<quote>['"]?)[^{}'"]{1,200}(?P=quote),"""
-    r"""\s{0,4}(?P=mark)[\w./@()-]{1,200}(?P=mark):\s?[^{]*+$"""
+    r"""\s{0,4}(?P=mark)[\w./@()-]{1,200}(?P=mark):\s?[^{]*+$""",
+    needs=("'", '"'),
 )
 """A printed dict without its first brace, and the quotation mark behind it, as where it is selected by hand.
 
