@@ -574,6 +574,7 @@ class BarCounts(Generic[S]):
         self._is_carried = False
         self._last_new = first.at
         self._is_placed = False
+        self._held: list[Placed[S]] = []  # what shows the first metrics again, until it is known how seldom they change
         order.shown = first.shown.metrics
 
     @property
@@ -603,6 +604,7 @@ class BarCounts(Generic[S]):
         if at > self._last_new and not is_carried:
             order.interval = min(order.interval, at - self._last_new)
             self._last_new = at
+            self._held.clear()
         order.shown = shown.metrics
 
     @property
@@ -612,6 +614,8 @@ class BarCounts(Generic[S]):
 
     def pause(self) -> Iterator[Placed[S]]:
         """Yield what is known of the drawings when something else comes below them, or the log ends."""
+        yield from self._held
+        self._held.clear()
         if self._own is not None and not self._is_old():
             yield self._placed(self.at, self._own)
         self._own = None
@@ -651,7 +655,11 @@ class BarCounts(Generic[S]):
         self._learn(counted)
         if not order.shows_first:
             if self._own is not None and not self._is_old():
-                yield self._placed(self.at, self._own)
+                self._held.append(self._placed(self.at, self._own))
+                is_known = order.interval < math.inf or not self._may_be_old()
+                if is_known or not is_carried or len(self._held) > MAX_REDRAWS:
+                    yield from self._held
+                    self._held.clear()
             return
         if self._own is not None:
             if self._is_carried and order.is_dense and _fits(self._drawn + 1, counted) > _fits(self._drawn, counted):
@@ -690,8 +698,11 @@ class BarCounts(Generic[S]):
 
     def _is_old(self) -> bool:
         """Say whether this count shows nothing but what was set at one before, where metrics are set seldom."""
-        is_new = self._order.shows_first or self._drawn or not self._is_carried
-        return not is_new and self.at - self._last_new < self._order.interval < math.inf
+        return self._may_be_old() and self.at - self._last_new < self._order.interval < math.inf
+
+    def _may_be_old(self) -> bool:
+        """Say whether this count shows nothing but what was shown before."""
+        return not self._order.shows_first and not self._drawn and self._is_carried
 
     def _spread(self, until: int, drawings: int) -> Iterator[Placed[S]]:
         """Yield the last drawing of each batch up to a count, where each batch has as many."""
