@@ -672,7 +672,8 @@ class BarCounts(Generic[S]):
         if not order.shows_first:
             if self._own is not None and not self._is_old():
                 self._held.append(self._placed(self.at, self._own))
-                if not self._may_be_old() or order.interval < math.inf or len(self._held) > MAX_REDRAWS:
+                is_known = order.interval < math.inf or not self._may_be_old()
+                if is_known or not is_carried or len(self._held) > MAX_REDRAWS:
                     yield from self._held
                     self._held.clear()
             return
