@@ -91,7 +91,7 @@ def put_on_one_axis(columns: Columns) -> str:
     if len(steps) != 1 or not metrics:
         return ""
     at, step = columns[steps[0]].arrays()
-    if not bool(np.any(step[1:] < step[:-1])):
+    if not bool(np.any(step[1:] < step[:-1])) or not bool(np.all(np.abs(step) < MOST_STEPS)):
         return ""
     first = np.isin(at, telling(metrics)[0].arrays()[0])
     if not all(len(step[kind]) > MIN_TURNS and bool(np.all(np.diff(step[kind]) >= 0)) for kind in (first, ~first)):

@@ -237,7 +237,7 @@ def _learns_nearly_all(run: Run) -> bool:
 
 def _peak_in_words(run: Run, peak: float, step: float) -> str:
     logged = run["learning_rate"].finite if "learning_rate" in run else None
-    if logged is None or logged.at(step) is None:
+    if logged is None or (there := logged.at(step)) is None or there < peak:
         return f"learning_rate is set to {figure(peak)}"
     return f"learning_rate peaks at {figure(peak)} at {run.place(step)}"
 
