@@ -185,8 +185,13 @@ def _of_others(name: str, value: Value, shape: Shape, args: Sequence[Value]) -> 
     return "scalar" if name == "item" else "column" if one_of_each else "other"
 
 
-def shape_at(node: ast.Subscript, value: Tensor, key: Value) -> Shape:
-    """Return the shape of what a subscript takes of a tensor: of the places that an index names, or of one of them."""
+def shape_at(node: ast.Subscript, value: Tensor, key: Value, *, of_item: bool) -> Shape:
+    """Return the shape of what a subscript takes of a tensor: of the places that an index names, or of one of them.
+
+    Of a cut that an item of a batch is made of, it is open how many places it has.
+    """
+    if of_item and any(isinstance(part, ast.Slice) for part in ast.walk(node.slice)):
+        return "other"
     index, shape, place = shape_of(key), value.shape, ast.unparse(node.slice)
     taken = dotted(node.value).rpartition(".")[2] if isinstance(node.value, ast.Call) else ""
     if taken in GIVES_PAIR and constant_of(node.slice) in (0, 1):

@@ -26,7 +26,13 @@ from mldebug_mcp.script.facts import (
     without_role,
 )
 from mldebug_mcp.script.facts import combined as combined_facts
-from mldebug_mcp.script.shapes import shape_at, shape_of, shape_of_both, shape_of_list, shape_of_product
+from mldebug_mcp.script.shapes import (
+    shape_at,
+    shape_of,
+    shape_of_both,
+    shape_of_list,
+    shape_of_product,
+)
 from mldebug_mcp.script.trace import Trace
 from mldebug_mcp.script.trace.calls import Calls
 from mldebug_mcp.script.trace.names import MAX_ITEMS, MAX_STATEMENTS, ROUNDS, ExhaustedError, Frame
@@ -308,7 +314,8 @@ class Expressions(Calls):
             return part
         if self.reading and isinstance(value, Object) and value.kind == "unknown" and rows_cut(node):
             source = value.facts.source or self.numbered(value)
-            return Tensor(facts=with_rows(cut(replace(value.facts, source=source), node), node, self._chosen_by(node)))
+            facts = with_rows(cut(replace(value.facts, source=source), node), node, self._chosen_by(node))
+            return Tensor(shape="other", facts=facts)
         taken = self.item(value, plain)
         if shape_of(value) == "table" and isinstance(plain, str) and isinstance(taken, Tensor | Object):
             return replace(taken, shape="row") if isinstance(taken, Tensor) else _as_row(taken)
@@ -317,10 +324,15 @@ class Expressions(Calls):
         if isinstance(value, Tensor) and isinstance(taken, Tensor):
             if self.reading and not value.facts.source and rows_cut(node):
                 source = f"{node.lineno}:{node.col_offset}"
-                return replace(taken, facts=with_rows(replace(value.facts, source=source), node, self._chosen_by(node)))
+                facts = with_rows(replace(value.facts, source=source), node, self._chosen_by(node))
+                return replace(taken, facts=facts, shape="other")
             facts = with_rows(cut(value.facts, node), node, self._chosen_by(node))
             chosen = not isinstance(node.slice, ast.Slice | ast.Tuple | ast.Constant)
-            return replace(taken, facts=without_role(facts) if chosen else facts, shape=shape_at(node, value, key))
+            return replace(
+                taken,
+                facts=without_role(facts) if chosen else facts,
+                shape=shape_at(node, value, key, of_item=self.reading),
+            )
         return taken
 
     def _terms(self, node: ast.BinOp, left: Value, right: Value) -> Terms:
