@@ -137,6 +137,9 @@ def read_script(text: str, path: str) -> Script:
     tree = ast.parse(text)
     if sum(1 for _ in ast.walk(tree)) > MAX_NODES:
         raise ValueError(f"more than {MAX_NODES:,} parts")
+    for node in ast.walk(tree):
+        if isinstance(node, ast.arguments):  # a rule asks what stands at a place, and not whether a name may be used
+            node.args, node.posonlyargs = [*node.posonlyargs, *node.args], []
     script = Script(path, tree, text=text)
     _Reader(script).body(tree.body, _Around())
     return script

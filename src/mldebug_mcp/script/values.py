@@ -11,7 +11,7 @@ from typing import Literal
 
 from mldebug_mcp.script.calls import constant_of, dotted
 from mldebug_mcp.script.facts import NOTHING, Facts, Role, agreed
-from mldebug_mcp.script.library import ELEMENTWISE, HAS_PARAMETERS, RESHAPES
+from mldebug_mcp.script.library import HAS_PARAMETERS, RESHAPES
 
 # What a loss is the sum of, each part with its sign: whether a loss makes a likelihood or a divergence larger.
 
@@ -177,10 +177,11 @@ def _arguments(node: ast.expr) -> list[ast.expr]:
 
 
 Kind = Literal["model", "loss", "optimizer", "schedule", "loader", "instance", "unknown"]
-Shape = Literal["scalar", "single", "row", "column", "table", ""]
+Shape = Literal["scalar", "single", "row", "column", "matrix", "table", "other", ""]
 """The shape of a tensor: "scalar" (), "single" (1,), "row" (n,), "column" where its last axis has the size 1.
 
-Each of the named columns of a "table" is a row.
+"matrix" is (n, d). Each of the named columns of a "table" is a row. "other" is a shape that the script makes and that
+is not known; empty stands for the shape of data that the script is given.
 """
 Loops = tuple[tuple[int, int], ...]
 """The loops around something, the outermost first: the line of each, and the round it is in, from 0."""
@@ -570,71 +571,6 @@ def facts_of(value: Value) -> Facts:
         case Items() | Choice() if value.values:
             return agreed([facts_of(part) for part in value.values])
     return NOTHING
-
-
-def shape_of(value: Value) -> Shape:
-    """Return the shape of a tensor, where it is known."""
-    shapes = {_own_shape(choice) for choice in choices(value)}
-    return shapes.pop() if len(shapes) == 1 else ""
-
-
-def _own_shape(value: Value) -> Shape:
-    if isinstance(value, Tensor | Object):
-        return value.shape
-    return "scalar" if isinstance(value, Constant) and isinstance(value.value, int | float) else ""
-
-
-def shape_of_list(value: Value) -> Shape:
-    """Return the shape of a tensor that is made of a list of others, or of numbers."""
-    if not isinstance(value, Items):
-        return shape_of(value) if shape_of(value) != "table" else ""
-    inner = {shape_of(part) for part in value.values}
-    shape = inner.pop() if len(inner) == 1 else ""
-    if shape == "scalar":
-        return "single" if len(value.values) == 1 and not value.pattern else "row"
-    return "column" if shape == "single" else ""
-
-
-MAKES_OF_LIST = {"stack", "tensor", "as_tensor", "array", "asarray", "FloatTensor", "LongTensor"}
-"""Functions that make a tensor of a list."""
-
-
-KEEPS_TABLE = {
-    "sort_values", "sort_index", "dropna", "fillna", "ffill", "bfill", "interpolate", "reset_index", "drop", "astype",
-    "copy", "sample", "head", "tail", "query", "assign", "rename", "drop_duplicates", "shift", "diff", "clip",
-}  # fmt: skip
-"""Methods after which a table of pandas still is one, and a column of it still a column."""
-
-
-def shape_after(name: str, value: Value, args: Sequence[Value]) -> Shape:
-    """Return the shape of a tensor after a function, or a method of it, with the other arguments."""
-    if name in MAKES_OF_LIST and (isinstance(value, Items) or name != "stack"):
-        return shape_of_list(value)
-    shape = shape_of(value)
-    if (name in KEEPS_TABLE and shape == "table") or (name in (*KEEPS_TABLE, "to_numpy") and shape == "row"):
-        return shape
-    places = tuple(arg.value if isinstance(arg, Constant) else None for arg in args)
-    if name in ELEMENTWISE or name in ("from_numpy", "long", "type"):
-        return shape
-    if name in ("view", "reshape"):
-        return "row" if places == (-1,) else "column" if places == (-1, 1) else ""
-    if name == "unsqueeze":
-        return "single" if shape == "scalar" else "column" if places in ((-1,), (1,)) else ""
-    flat = name in ("flatten", "ravel") and not places
-    flat = flat or (name == "squeeze" and (places in ((-1,), (1,)) or (not places and shape == "column")))
-    return "row" if flat else "scalar" if name == "item" else ""
-
-
-def shape_by_size(args: Sequence[Value]) -> Shape:
-    """Return the shape of a tensor that is made of a size: `torch.zeros(n)`, `torch.randint(0, 2, (n,))`."""
-    sizes = [arg for arg in args if isinstance(arg, Items)]
-    if any(isinstance(arg, Items) and (arg.pattern or arg.keys) for arg in args):
-        return ""
-    size = sizes[0].values if sizes else args
-    if len(size) == 1:
-        counts = isinstance(size[0], Constant) or facts_of(size[0]).kind in ("length", "rows", "number")
-        return "row" if counts else ""
-    return "column" if len(size) == 2 and size[1] == Constant(1) else ""
 
 
 def end_of(value: Value) -> str:

@@ -568,7 +568,7 @@ def _draws_rows(own: ast.ClassDef) -> bool:
             if any(DRAWS.search(dotted(node.func)) for node in ast.walk(part) if isinstance(node, ast.Call)):
                 return True
         elif isinstance(part, ast.FunctionDef) and part.name in ("__getitem__", "__iter__"):
-            index = part.args.args[-1].arg
+            index = (parameters_of(part) or [""])[-1]
             read = any(isinstance(node, ast.Name) and node.id == index for node in ast.walk(part))
             drawn = any(DRAWS.search(dotted(node.func)) for node in ast.walk(part) if isinstance(node, ast.Call))
             if drawn and not read:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from mldebug_mcp.script.calls import Assignment, Call, calls_in, constant_of, dotted, names_in, values_returned
 from mldebug_mcp.script.faults import MAX_JUDGED, Fault, fault
 from mldebug_mcp.script.roles import MAX_NAMES_FOLLOWED, Roles
+from mldebug_mcp.script.shapes import shape_of
 from mldebug_mcp.script.values import (
     Quantity,
     Tensor,
@@ -17,7 +18,6 @@ from mldebug_mcp.script.values import (
     end_of,
     facts_of,
     models_through,
-    shape_of,
     sign_of,
 )
 

@@ -516,17 +516,10 @@ def target_never_updated(roles: Roles) -> Iterator[Fault]:
         ]
         if id(event.node) in optional or _is_given_source(roles, copied) or _copied_again(others, copied):
             continue
-        touched = any(
-            (other.action in ("write", "load", "escape", "copy") and other.concerns(copied))
-            or (
-                other.action == "attach"
-                and other.source is not None
-                and other.source.copy_of is None
-                and any(owner.is_part_of(copied) for owner in other.objects)
-            )
-            for other in others
-        )
-        trained = any(other.action == "step" and trace.steps_model(other, copied) for other in others)
+        made_here = [made for other in trace.events if other.node is event.node and (made := _copied(other))]
+        touched = any(_is_touched(other, made) for other in others for made in made_here)
+        steps = [other for other in others if other.action == "step"]
+        trained = any(trace.steps_model(step, made) for step in steps for made in made_here)
         begun = any(
             earlier.action == "step" and event.source and trace.steps_model(earlier, event.source)
             for earlier in trace.events[:place]
@@ -539,6 +532,14 @@ def target_never_updated(roles: Roles) -> Iterator[Fault]:
             says = f"{copied.name} is copied once and never updated: it keeps the weights of the beginning"
             uses = [other.line for other in others if other.action in ("forward", "step") and other.loops]
             yield fault("target_never_updated", event.line, "likely", says, lines=[*event.lines, *uses])
+
+
+def _is_touched(event: Event, copied: Object) -> bool:
+    """Say whether something happens to a copy that may change its weights."""
+    if event.action == "attach":
+        from_elsewhere = event.source is not None and event.source.copy_of is None
+        return from_elsewhere and any(owner.is_part_of(copied) for owner in event.objects)
+    return event.action in ("write", "load", "escape", "copy") and event.concerns(copied)
 
 
 def _copied(event: Event) -> Object | None:

@@ -14,6 +14,7 @@ from mldebug_mcp.script.calls import (
     constant_of,
     dotted,
     names_in,
+    parameters_of,
     values_returned,
 )
 from mldebug_mcp.script.facts import CHOSEN_BY
@@ -407,9 +408,8 @@ def _optional_statistics(dataset: ast.ClassDef) -> Iterator[tuple[str, int]]:
     begins = _method(dataset, "__init__")
     if begins is None or _method(dataset, "__getitem__") is None:
         return
-    names = [parameter.arg for parameter in begins.args.args][1:]
-    defaults = begins.args.defaults
-    for parameter, default in zip(names[len(names) - len(defaults) :], defaults, strict=True):
+    names = parameters_of(begins)
+    for parameter, default in zip(reversed(names), reversed(begins.args.defaults), strict=False):
         scales = parameter == "transform" or re.search(
             rf"- (?:self\.)?{parameter}\b.*/ (?:self\.)?{parameter}\b", ast.unparse(dataset)
         )

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from mldebug_mcp.script import library
 from mldebug_mcp.script.facts import NOTHING, Facts, halves_of, role_alone
+from mldebug_mcp.script.shapes import shape_after, shape_of_layer
 from mldebug_mcp.script.trace import Registered
 from mldebug_mcp.script.trace.library_calls import HALVES, LibraryCalls, reduction_of
 from mldebug_mcp.script.trace.names import MAX_CALL_DEPTH, MAX_LISTED, Frame
@@ -37,7 +38,6 @@ from mldebug_mcp.script.values import (
     objects_in,
     parameters_in,
     plain_of,
-    shape_after,
     terms_after,
 )
 
@@ -95,7 +95,7 @@ class Methods(LibraryCalls):
             cut = models_through(owner) if name == "item" else frozenset[Object]()
             self.trace.cut |= models_through(owner)
             facts = self.facts_after(name, [owner, *args], node.args, node)
-            return Tensor(shape=shape_after(name, owner, args), cut=cut, facts=facts)
+            return Tensor(shape=shape_after(name, owner, args, keywords), cut=cut, facts=facts)
         if name == "detach_" and isinstance(node.func, ast.Attribute):
             self.assign(node.func.value, DATA, node)
         halves = halves_of(facts_of(owner)) if name in HALVES else []
@@ -104,7 +104,7 @@ class Methods(LibraryCalls):
         ends = library.RESULTS.get(name) or (end_after(name, owner) if name in library.SAME_VALUES else "")
         known = isinstance(owner, Tensor) and owner.is_known
         line = node.lineno if name in library.RESULTS else end_line_of(owner)
-        terms, shape = terms_after(name, [owner, *args], node), shape_after(name, owner, args)
+        terms, shape = terms_after(name, [owner, *args], node), shape_after(name, owner, args, keywords)
         facts = self.facts_after(name, [owner, *args], node.args, node)
         return Tensor(models_through(owner, *given), ends, known, line, terms, shape, facts=facts)
 
@@ -169,7 +169,7 @@ class Methods(LibraryCalls):
         given = (*args, *keywords.values())
         if owner.kind == "unknown" and (name in library.CUTTING_METHODS or name == "get"):
             facts = self.facts_after(name, [owner, *args], node.args, node)
-            return Tensor(shape=shape_after(name, owner, args), facts=facts)
+            return Tensor(shape=_shape_after_method(owner, name, args, keywords), facts=facts)
         if owner.made_by.endswith(".ModuleDict") and name in ("items", "values"):
             part = self.attribute_of_object(owner, "*")
             return Items((Items((DATA, part)) if name == "items" else part,), pattern=True)
@@ -195,7 +195,7 @@ class Methods(LibraryCalls):
             return Tensor(models_through(*given) | {owner})
         made = self.new("unknown", node, made_by=f"{owner.made_by or owner.name}.{name}", given=given)
         made.through = models_through(owner, *given) if owner.through else frozenset()
-        made.shape = shape_after(name, owner, args)
+        made.shape = _shape_after_method(owner, name, args, keywords)
         made.facts = self.facts_after(name, [owner, *args], node.args, node)
         return made
 
@@ -564,23 +564,7 @@ def _result_of_layer(layer: Object, models: frozenset[Object]) -> Tensor:
         last = last.given[-1]
     is_known = last.made_by.startswith("torch.nn.") and not last.made_by.endswith("Sequential")
     ends = library.RESULTS.get(last.made_by.rpartition(".")[2], "")
-    return Tensor(models, ends, is_known, last.line, shape=_shape_of_layer(layer))
-
-
-def _shape_of_layer(layer: Object) -> Shape:
-    """Return the shape of what a layer of PyTorch gives: a column for one output, also past activations."""
-    kind = layer.made_by.rpartition(".")[2]
-    if kind == "Sequential":
-        plain = [
-            isinstance(inner_layer, Object) and bool(library.HAS_NO_WEIGHTS.search(inner_layer.made_by))
-            for inner_layer in layer.given
-        ]
-        last = next(
-            (inner_layer for inner_layer, is_plain in zip(layer.given[::-1], plain[::-1], strict=True) if not is_plain),
-            None,
-        )
-        return _shape_of_layer(last) if isinstance(last, Object) else ""
-    return "column" if kind in ("Linear", "Embedding") and layer.given[1:2] == (Constant(1),) else ""
+    return Tensor(models, ends, is_known, last.line, shape=shape_of_layer(layer))
 
 
 def _shape_of_any(part: Object) -> Shape:
@@ -589,5 +573,13 @@ def _shape_of_any(part: Object) -> Shape:
     while owner.name == "*" and owner.parent is not None:
         owner = owner.parent
     layers = [layer for value in owner.given for layer in objects_in(value)] if owner is not part else []
-    shapes = {_shape_of_layer(layer) for layer in layers}
-    return shapes.pop() if len(shapes) == 1 else ""
+    shapes = {shape_of_layer(layer) for layer in layers}
+    return shapes.pop() if len(shapes) == 1 else "other"
+
+
+def _shape_after_method(owner: Object, name: str, args: Sequence[Value], keywords: Mapping[str, Value]) -> Shape:
+    """Return the shape of what a method of another file gives; of what is no array it is that of given data."""
+    if name in ("sample", "rsample") and args and isinstance(args[0], Items):
+        return "other"
+    shape = shape_after(name, owner, args, keywords)
+    return shape if shape != "other" or owner.shape or owner.made_by.startswith(("numpy.", "torch.")) else ""

@@ -26,6 +26,13 @@ from mldebug_mcp.script.facts import (
     without_role,
 )
 from mldebug_mcp.script.facts import combined as combined_facts
+from mldebug_mcp.script.shapes import (
+    shape_at,
+    shape_of,
+    shape_of_both,
+    shape_of_list,
+    shape_of_product,
+)
 from mldebug_mcp.script.trace import Trace
 from mldebug_mcp.script.trace.calls import Calls
 from mldebug_mcp.script.trace.names import MAX_ITEMS, MAX_STATEMENTS, ROUNDS, ExhaustedError, Frame
@@ -40,7 +47,6 @@ from mldebug_mcp.script.values import (
     Object,
     Parameters,
     Scope,
-    Shape,
     Tensor,
     Term,
     Terms,
@@ -62,36 +68,11 @@ from mldebug_mcp.script.values import (
     objects_in,
     parameters_in,
     plain_of,
-    shape_of,
     sign_of,
     terms_of,
     weighted,
     written_of,
 )
-
-
-def _shape_of_both(left: Value, right: Value) -> Shape:
-    """Return the shape of what is computed of two values, element by element."""
-    shapes = {shape_of(operand) for operand in (left, right) if not isinstance(operand, Constant)}
-    if "table" in shapes:
-        return "table"
-    shapes = shapes - {"scalar"} or shapes
-    return shapes.pop() if len(shapes) == 1 else ""
-
-
-def _shape_at(node: ast.Subscript, value: Tensor, key: Value) -> Shape:
-    """Return the shape of what a subscript takes of a tensor: of the places that an index names, or of one of them."""
-    index = shape_of(key)
-    match ast.unparse(node.slice):
-        case "(:, None)" | ":, None" if value.shape == "row":
-            return "column"
-        case "(:, 0)" | ":, 0" | "(..., 0)" | "..., 0" if value.shape == "column":
-            return "row"
-    if value.shape == "row" and index in ("scalar", "row"):
-        return index
-    if value.shape == "column" and index in ("scalar", "row"):
-        return "single" if index == "scalar" else "column"
-    return value.shape if isinstance(node.slice, ast.Slice) else ""
 
 
 @lru_cache(maxsize=256)
@@ -195,7 +176,9 @@ class Expressions(Calls):
                 if known is not None:
                     return Constant(known, Facts(line=node.lineno))
                 self.note_clock(facts_of(left), facts_of(others[0]))
-                return Tensor(shape=shape_of(left), facts=compared(node, facts_of(left), facts_of(others[0])))
+                return Tensor(
+                    shape=shape_of_both(left, others[0]), facts=compared(node, facts_of(left), facts_of(others[0]))
+                )
             case ast.BinOp():
                 return self._combined(node)
             case ast.JoinedStr():
@@ -258,7 +241,9 @@ class Expressions(Calls):
             return Items((left, right), pattern=True)
         only = left.values[0] if isinstance(left, Items) and len(left.values) == 1 else None
         if isinstance(node.op, ast.Mult) and isinstance(only, Constant):
-            return Tensor(facts=repeated(only.value, facts_of(right)))
+            return Tensor(shape="row", facts=repeated(only.value, facts_of(right)))
+        if isinstance(node.op, ast.Mult) and isinstance(only, Items) and shape_of_list(only):
+            return Tensor(shape="column" if shape_of_list(only) == "single" else "other")
         if isinstance(node.op, ast.Sub):
             self.trace.sides.setdefault(id(node), []).append((left, right))
         parts = [
@@ -275,7 +260,8 @@ class Expressions(Calls):
         )
         reached = models_through(*parts)
         models = reached if self.gradients is not False else frozenset[Object]()
-        terms, shape = self._terms(node, left, right), _shape_of_both(left, right)
+        terms = self._terms(node, left, right)
+        shape = (shape_of_product if isinstance(node.op, ast.MatMult) else shape_of_both)(left, right)
         lost_of, lacks = frozenset[Object]() if models else reached | cut_from(left, right), lacking(left, right)
         if isinstance(node.op, ast.Add) and models and (lost := cut_from(left, right)) and lost & models:
             lacks = node.lineno
@@ -328,7 +314,8 @@ class Expressions(Calls):
             return part
         if self.reading and isinstance(value, Object) and value.kind == "unknown" and rows_cut(node):
             source = value.facts.source or self.numbered(value)
-            return Tensor(facts=with_rows(cut(replace(value.facts, source=source), node), node, self._chosen_by(node)))
+            facts = with_rows(cut(replace(value.facts, source=source), node), node, self._chosen_by(node))
+            return Tensor(shape="other", facts=facts)
         taken = self.item(value, plain)
         if shape_of(value) == "table" and isinstance(plain, str) and isinstance(taken, Tensor | Object):
             return replace(taken, shape="row") if isinstance(taken, Tensor) else _as_row(taken)
@@ -337,10 +324,15 @@ class Expressions(Calls):
         if isinstance(value, Tensor) and isinstance(taken, Tensor):
             if self.reading and not value.facts.source and rows_cut(node):
                 source = f"{node.lineno}:{node.col_offset}"
-                return replace(taken, facts=with_rows(replace(value.facts, source=source), node, self._chosen_by(node)))
+                facts = with_rows(replace(value.facts, source=source), node, self._chosen_by(node))
+                return replace(taken, facts=facts, shape="other")
             facts = with_rows(cut(value.facts, node), node, self._chosen_by(node))
             chosen = not isinstance(node.slice, ast.Slice | ast.Tuple | ast.Constant)
-            return replace(taken, facts=without_role(facts) if chosen else facts, shape=_shape_at(node, value, key))
+            return replace(
+                taken,
+                facts=without_role(facts) if chosen else facts,
+                shape=shape_at(node, value, key, of_item=self.reading),
+            )
         return taken
 
     def _terms(self, node: ast.BinOp, left: Value, right: Value) -> Terms:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeGuard
 
@@ -22,10 +22,10 @@ from mldebug_mcp.script.facts import (
     joined_along,
     joined_rows,
 )
+from mldebug_mcp.script.shapes import BATCHED, MAKES_OF_LIST, shape_after, shape_by_size, shape_of, shape_of_list
 from mldebug_mcp.script.trace.names import Names
 from mldebug_mcp.script.values import (
     DATA,
-    MAKES_OF_LIST,
     Choice,
     Class,
     Constant,
@@ -47,26 +47,22 @@ from mldebug_mcp.script.values import (
     objects_in,
     parameters_in,
     plain_of,
-    shape_after,
-    shape_by_size,
-    shape_of,
-    shape_of_list,
     terms_after,
 )
 
 MAX_WRAPPERS = 6
 """Subsets and other wrappers around a data set that are looked through."""
-BATCHED: dict[Shape, Shape] = {"scalar": "row", "single": "column"}
-"""The shape of a batch, by that of an item."""
 REDUCES = re.compile(r"_loss$|cross_entropy(?:_with_logits)?$")
 """Functions of PyTorch that give the mean over all elements unless another reduction is asked for."""
+READS_ARRAY = re.compile(r"^(?:load|loadtxt|genfromtxt|from\w+|memmap|array|asarray|ascontiguousarray)$")
+"""Functions of NumPy that give an array of the shape that data have."""
 READS_TABLE = re.compile(r"^pandas\.(?:read_(?:csv|parquet|feather|table)|DataFrame)$")
 """Functions that give a table with named columns."""
 PARSES = re.compile(r"^(?:yaml\.(?:safe_load|load|full_load)|json\.loads|tomllib\.loads|OmegaConf\.create)$")
 """Functions that make a mapping of a text."""
 MAPPINGS = ("EasyDict", "Box", "DotDict", "AttrDict", "ConfigDict", "OrderedDict", "create", "MappingProxyType")
 """Functions and classes that give a mapping, or one with attributes, of a mapping."""
-MADE_BY_SIZE = ("rand", "randn", "zeros", "ones", "empty", "randint", "full")
+MADE_BY_SIZE = ("rand", "randn", "zeros", "ones", "empty", "randint", "full", "normal", "uniform", "standard_normal")
 """Functions that make a tensor of a size that they are given."""
 COUNTS_ON = ("arange", "linspace", "logspace", "randperm")
 """Functions that make a tensor of one axis."""
@@ -171,7 +167,7 @@ def _plain_batch(value: Value, *, is_batch: bool) -> Value:
         case Function() | Class() | Library():
             return DATA
     shape = shape_of(value)
-    return Tensor(shape=shape if is_batch else BATCHED.get(shape, ""), facts=facts_of(value))
+    return Tensor(shape=shape if is_batch else BATCHED.get(shape, "other"), facts=facts_of(value))
 
 
 def reduction_of(settings: dict[str, Value]) -> Reduced:
@@ -186,6 +182,15 @@ def _length_of(value: Value, node: ast.Call) -> Facts:
     """Return what a length counts: of a loader it is batches."""
     loads = isinstance(value, Object) and (value.kind == "loader" or bool(library.LOADER.search(value.name)))
     return Facts("batches" if loads else "length", line=node.lineno)
+
+
+def _shape_of_result(last: str, args: Sequence[Value], keywords: Mapping[str, Value]) -> Shape:
+    """Return the shape of what a function of PyTorch or NumPy gives."""
+    if last in MADE_BY_SIZE:
+        return shape_by_size([keywords["size"]] if "size" in keywords else args)
+    if last in COUNTS_ON:
+        return "row"
+    return shape_after(last, args[0], args[1:], keywords) if args else "other"
 
 
 def _is_listed(value: Value) -> TypeGuard[Items]:
@@ -318,7 +323,10 @@ class LibraryCalls(Batches):
         if library.COMPUTES.search(name) and last not in ("load", "get_model"):
             return self._computed(last, args, keywords, node)
         self.escape(given, node)
-        return self._unknown(name, last, given, node)
+        made = self._unknown(name, last, given, node)
+        if name.startswith("numpy.") and not READS_ARRAY.search(last):
+            made.shape = _shape_of_result(last, args, keywords)
+        return made
 
     def _call_builtin(self, last: str, args: list[Value], keywords: dict[str, Value], node: ast.Call) -> Value | None:
         """Return what a function of Python's own makes of its arguments; None if it is none of them."""
@@ -389,7 +397,8 @@ class LibraryCalls(Batches):
         if REDUCES.search(last):
             facts = replace(facts, reduced=reduction_of(keywords))
         if last in library.WITHOUT_GRADIENT:
-            return Tensor(cut=models_through(*args[:1]) if last == "float" else frozenset(), facts=facts)
+            cut = models_through(*args[:1]) if last == "float" else frozenset[Object]()
+            return Tensor(shape=_shape_of_result(last, args, keywords), cut=cut, facts=facts)
         given = (*args, *keywords.values())
         parts = [Tensor(value.models) if isinstance(value, Parameters) else value for value in given]
         ends = library.RESULTS.get(last, "")
@@ -398,8 +407,7 @@ class LibraryCalls(Batches):
         known = bool(args) and isinstance(args[0], Tensor) and args[0].is_known
         through = models_through(*parts) if self.gradients else frozenset()
         line = node.lineno if last in library.RESULTS else end_line_of(args[0]) if args else 0
-        shape = shape_after(last, args[0], args[1:]) if args else ""
-        shape = shape_by_size(args) if last in MADE_BY_SIZE else "row" if last in COUNTS_ON else shape
+        shape = _shape_of_result(last, args, keywords)
         return Tensor(through, ends, known, line, terms_after(last, args, node), shape, facts=facts)
 
     def facts_after(self, name: str, given: Sequence[Value], others: list[ast.expr], node: ast.Call) -> Facts:

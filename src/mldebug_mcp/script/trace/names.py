@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from mldebug_mcp.script import library
 from mldebug_mcp.script.facts import COUNTS, NOTHING, Facts, counted_by_name, filled, role_of_name, with_rows_of
+from mldebug_mcp.script.shapes import shape_of_item, shape_of_part
 from mldebug_mcp.script.trace import Action, Event, Exchanged, Trace
 from mldebug_mcp.script.values import (
     DATA,
@@ -24,7 +25,6 @@ from mldebug_mcp.script.values import (
     Object,
     Parameters,
     Scope,
-    Shape,
     Super,
     Tensor,
     Terms,
@@ -421,7 +421,7 @@ class Names(State):
                 return self.attribute(value, _attribute_at(place))
             case Parameters():
                 return value
-        return Tensor(models_through(value))
+        return Tensor(models_through(value), shape=shape_of_item(value))
 
     def attribute(self, value: Value, name: str) -> Value:
         """Return an attribute of something."""
@@ -440,7 +440,8 @@ class Names(State):
             case Tensor():
                 if name == "T":
                     self.note_two_axes(value.facts)
-                return DATA if name in library.PLAIN_ATTRIBUTES else replace(value, shape=_shape_of_part(value, name))
+                shape = shape_of_part(value, name)
+                return Tensor(shape=shape) if name in library.PLAIN_ATTRIBUTES else replace(value, shape=shape)
             case Object():
                 return self.attribute_of_object(value, name)
             case Class():
@@ -488,7 +489,7 @@ class Names(State):
             name=name,
             made_by=f"{owner.made_by}.{name}" if owner.made_by else "",
         )
-        part.modes, part.facts, part.shape = owner.modes, owner.facts, _shape_of_part(owner, name)
+        part.modes, part.facts, part.shape = owner.modes, owner.facts, shape_of_part(owner, name)
         if owner.kind == "unknown":
             self.with_role(name, part, None)
         part.through = frozenset() if name in library.PLAIN_ATTRIBUTES else owner.through
@@ -554,7 +555,7 @@ class Names(State):
                 iterates = self.method(through.definition, "__iter__", through)
                 if iterates is not None and self.stack.count(iterates.node) == 0:
                     return self.element(self.enter(iterates, [], {}, iterates.node))
-        return Tensor(models_through(through))
+        return Tensor(models_through(through), shape=shape_of_item(through))
 
     def classes(self, definition: ast.ClassDef, depth: int = 0) -> Iterator[ast.ClassDef]:
         """Yield a class and its bases of this script."""
@@ -586,11 +587,6 @@ class Names(State):
                 ):
                     return self.value(part.value)
         return None
-
-
-def _shape_of_part(value: Tensor | Object, name: str) -> Shape:
-    """Return the shape of an attribute: the values of a column of a table are a row as well."""
-    return "row" if name == "values" and value.shape == "row" else ""
 
 
 def is_sum(node: ast.AST, target: ast.expr) -> bool:
