@@ -1,5 +1,7 @@
 """The answer of `diagnose_run`, with the sheet of the run and the comparison with a good run."""
 
+# Annotations are no strings here, each of which pydantic would have to compile at the start of every command.
+
 from enum import StrEnum
 from typing import TYPE_CHECKING, Literal
 
