@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from itertools import product
+from pathlib import Path
 from re import _constants as op  # type: ignore[attr-defined]
 from re import _parser  # type: ignore[attr-defined]
 from typing import Any
@@ -15,6 +16,7 @@ import pytest
 
 import mldebug_mcp
 from mldebug_mcp.core.lazy import MAX_TEXTS_LOOKED_AT, regex
+from mldebug_mcp.logs import line_prefixes
 
 ANYTHING = "\0"
 """What stands between characters that are known."""
@@ -108,3 +110,22 @@ def test_a_pattern_finds_what_comes_late() -> None:
     pattern = regex(r"late\d", needs="late")
     assert not any(pattern.search("early1") for _ in range(2 * MAX_TEXTS_LOOKED_AT))
     assert pattern.search("early1 late1")
+
+
+def test_a_line_in_which_no_logger_is_looked_for_begins_as_none_writes_it() -> None:
+    written = [
+        f"{path}{line}"
+        for path in ("", "  ", "step 3 ", "loss ")
+        for line in (
+            "2024-01-01 10:00:00 INFO loss 2", "INFO loss 2", "trainer WARNING loss 2", "train.py:12 loss 2",
+            "Jan 3 10:00:00 host a: loss 2", "Mon Jan  1 10:00:00 2024 loss 2", "I0101 10:00:00.1 12 a.cc:3] loss",
+            "SUCCESS loss 2", "12.3s 4 loss 2", ">> loss 2",
+        )
+    ]  # fmt: skip
+    samples = Path(__file__).parent / "logs" / "samples"
+    for path in samples.rglob("*.[lto][oxu][gt]*"):
+        written += path.read_text(encoding="utf-8", errors="replace").splitlines()[:300]
+    assert len(written) > 1000
+    assert [
+        line for line in written if line_prefixes._LOGGING.match(line) and not line_prefixes._may_be_logged(line)
+    ] == []

@@ -216,6 +216,17 @@ def drawings_in(line: str) -> list[str]:
     return [f"{before}{text}" for text in drawn if text.strip()]
 
 
+_LEVELS = ("INFO", "DEBUG", "WARN", "ERROR", "CRITICAL", "SUCCESS")
+
+
+def _may_be_logged(line: str) -> bool:
+    """Say whether a line may begin as a logger writes it: without a colon or a level, such a line begins in no letter.
+
+    Patterns of loggers take long to compile, and scripts that print need none.
+    """
+    return not line.lstrip()[:1].isalpha() or ":" in line or any(level in line for level in _LEVELS)
+
+
 @lru_cache(maxsize=8)
 def without_prefix(line: str) -> Line:
     """Take the rank, the time, the level and the logger off a line."""
@@ -226,7 +237,7 @@ def without_prefix(line: str) -> Line:
         if found:
             rank = next(whole_number(number) for number in found.groups() if number is not None)
             line = line[found.end() :]
-        logging = _LOGGING.match(line)
+        logging = _LOGGING.match(line) if _may_be_logged(line) else None
         if logging:
             evaluation = evaluation or _evaluates(logging[0])
             line = line[logging.end() :]

@@ -10,7 +10,6 @@ from functools import lru_cache
 from itertools import islice, takewhile
 from typing import NamedTuple
 
-from mldebug_mcp.core.config_files import parse_yaml
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import clean, shorten
 from mldebug_mcp.logs.json_yaml import parse_json
@@ -338,6 +337,8 @@ def yaml(text: str) -> object:
     """Parse YAML."""
     if len(text) > MAX_YAML_BYTES:
         raise ValueError(f"more than {MAX_YAML_BYTES:,} bytes of YAML")
+    from mldebug_mcp.core.config_files import parse_yaml  # few logs print any
+
     return parse_yaml(text)
 
 

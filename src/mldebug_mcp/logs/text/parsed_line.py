@@ -12,7 +12,6 @@ from itertools import islice
 
 from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.logs.builder import RunBuilder
-from mldebug_mcp.logs.documents import records_in
 from mldebug_mcp.logs.json_yaml import is_column, objects_in
 from mldebug_mcp.logs.line_prefixes import MPIRUN, is_of_evaluation, names_evaluation, names_phase, without_prefix
 from mldebug_mcp.logs.names import role_of
@@ -452,6 +451,8 @@ class Histories:
                 f"left out printed lists: more than {MAX_HISTORIES}, or than {MAX_VALUES:,} values, are no history"
             )
             return
+        from mldebug_mcp.logs.documents import records_in
+
         for part in self._parts:
             builder.new_part()
             for record in records_in(part):
