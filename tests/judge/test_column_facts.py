@@ -809,3 +809,14 @@ def test_an_accuracy_far_below_zero_or_above_a_hundred_per_cent_is_a_fault_of_th
     answer = run_of({"loss": falling(2.3, 0.8)}, {"eval_loss": falling(2.3, 0.9), "eval_accuracy": accuracy})
     assert ("outside_of_shares" in facts(answer)) is stated
     assert not stated or answer.hypotheses[0].cause == "metric_bug"
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_total_from_which_a_part_is_subtracted_that_runs_away_is_the_loss_that_is_wrong(sign: int) -> None:
+    churn, spend = falling(0.7, 0.4), falling(4.7, 0.3)
+    segment = falling(1.4, 0.5) if sign > 0 else lambda step: 1.4 * 1.06**step
+    total = lambda step: churn(step) + spend(step) + sign * 0.5 * segment(step)  # noqa: E731
+    parts = {"churn_loss": churn, "spend_loss": spend, "segment_loss": segment, "total": total}
+    answer = run_of({f"train/{name}": part for name, part in parts.items()})
+    assert ("part_subtracted" in facts(answer)) is (sign < 0)
+    assert answer.hypotheses[0].cause == ("healthy" if sign > 0 else "wrong_loss")
