@@ -820,3 +820,22 @@ def test_a_total_from_which_a_part_is_subtracted_that_runs_away_is_the_loss_that
     answer = run_of({f"train/{name}": part for name, part in parts.items()})
     assert ("part_subtracted" in facts(answer)) is (sign < 0)
     assert answer.hypotheses[0].cause == ("healthy" if sign > 0 else "wrong_loss")
+
+
+@pytest.mark.parametrize(("settings", "stated"), [
+    ({"dropout": 0.5}, "disturbed_training_behind"),
+    ({"augment": ["random_shift(2)", "random_erasing"]}, "disturbed_training_behind"),
+    ({"dropout": 0.1, "augment": "none"}, "training_behind"),
+    ({"dropout": 0.0, "augment": False}, "undisturbed_training_behind"),
+    ({}, "training_behind"),
+])  # fmt: skip
+def test_training_behind_by_dropout_or_augmentation_in_the_settings_needs_no_wrong_labels(
+    settings: dict[str, Any], stated: str
+) -> None:
+    scores: dict[str, Value] = {"loss": falling(2.3, 1.2), "accuracy": lambda step: 0.6 - 0.5 * math.exp(-step / 30)}
+    evaluated: dict[str, Value] = {
+        "eval_loss": falling(2.3, 0.15), "eval_accuracy": lambda step: 0.98 - 0.5 * math.exp(-step / 20),
+    }  # fmt: skip
+    answer = run_of(scores, evaluated, num_labels=10, **settings)
+    assert [name for name in facts(answer) if "training_behind" in name] == [stated]
+    assert answer.hypotheses[0].cause == ("healthy" if stated.startswith("disturbed") else "label_noise")

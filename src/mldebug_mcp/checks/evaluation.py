@@ -465,6 +465,24 @@ def mixes_labels(run: Run) -> bool:
     return False
 
 
+_AUGMENTATION = regex(r"(?:data|train|auto|rand|image|spec)?_?aug(?:ment(?:s|ations?)?)?", re.IGNORECASE)
+"""What a setting is called that says how training rows are changed."""
+_NO_AUGMENTATION = ("none", "off", "no", "false")
+"""What it says where they are not."""
+MUCH_DROPOUT = 0.3
+"""Share that is dropped from which on training does far worse. Chosen: a tenth costs little."""
+
+
+def harder_in_training(run: Run) -> list[str] | None:
+    """Return what makes training rows harder than those of evaluation by the settings; None where these do not say."""
+    rate = run.setting("dropout")
+    augmented = [setting for setting in run.settings.values() if _AUGMENTATION.fullmatch(setting.last_part)]
+    found = [each.key for each in augmented if each.value and str(each.value).lower() not in _NO_AUGMENTATION]
+    if rate is not None and rate >= MUCH_DROPOUT:
+        found.append(f"dropout of {figure(rate)}")
+    return found if found or (rate == 0 and augmented) else None
+
+
 _OF_PRECISION = regex(r"auc?[_/ .-]?pr|prc?[_/ .-]?auc", re.IGNORECASE)
 """The area under the curve of precision and recall, where a guess has the share of positive rows: `pr_auc`, `auprc`."""
 
