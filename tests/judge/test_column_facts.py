@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from mldebug_mcp import RunDiagnosis, diagnose_run
+from mldebug_mcp.models import State
 from mldebug_mcp.models.diagnosis import DerivedFact
 
 Value = Callable[[int], float]
@@ -839,3 +840,18 @@ def test_training_behind_by_dropout_or_augmentation_in_the_settings_needs_no_wro
     answer = run_of(scores, evaluated, num_labels=10, **settings)
     assert [name for name in facts(answer) if "training_behind" in name] == [stated]
     assert answer.hypotheses[0].cause == ("healthy" if stated.startswith("disturbed") else "label_noise")
+
+
+@pytest.mark.parametrize(("key", "stated"), [
+    ("baselines/val_mse_window_mean", True), ("naive_loss", True), ("baseline_loss_coef", False), ("val_mse", False),
+])  # fmt: skip
+@pytest.mark.parametrize("level", [0.86, 0.96])
+def test_a_loss_that_rests_at_its_noise_below_a_baseline_in_the_settings_is_no_plateau(
+    key: str, stated: bool, level: float
+) -> None:
+    loss: Value = lambda step: level + 0.05 * NOISE[step]  # noqa: E731
+    answer = run_of({"loss": loss}, {"eval_loss": lambda step: level + 0.002 * NOISE[step]}, **{key: 0.98}, loss="mse")
+    below = stated and level == 0.86
+    assert ("better_than_baseline" in facts(answer)) is below
+    assert any(each.symptom == "loss_plateau" and each.state is State.PRESENT for each in answer.findings) is not below
+    assert (answer.hypotheses[0].cause == "healthy") is below

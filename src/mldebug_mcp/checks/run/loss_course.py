@@ -30,6 +30,7 @@ from mldebug_mcp.checks.evaluation import (
     ACCURACIES,
     as_share,
     auc_of,
+    below_baseline,
     evaluation_stands,
     has_settled,
     is_of_a_guess,
@@ -556,8 +557,11 @@ def _accuracy_stands(run: Run) -> bool:
 def loss_plateau(run: Run) -> Evidence | None:
     """The training loss makes no progress from the start of the log to its end, or none beyond a uniform guess.
 
-    Not this when: it fell before the log began; the noise could hide progress; evaluation learns, or is right already.
+    Not this when: it fell before the log began; the noise could hide progress; evaluation learns, or is right already,
+    or is better than a baseline in the settings.
     """
+    if beaten := below_baseline(run):
+        raise CannotTell(beaten)
     loss = run["loss"].finite
     cut = blocks(loss.value, 10)
     start, best = _first_level(loss.value), float(cut.level[1:].min(initial=np.inf))
