@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from mldebug_mcp import RunDiagnosis, diagnose_run
+from mldebug_mcp.models import State
 from mldebug_mcp.models.diagnosis import DerivedFact
 
 Value = Callable[[int], float]
@@ -809,3 +810,48 @@ def test_an_accuracy_far_below_zero_or_above_a_hundred_per_cent_is_a_fault_of_th
     answer = run_of({"loss": falling(2.3, 0.8)}, {"eval_loss": falling(2.3, 0.9), "eval_accuracy": accuracy})
     assert ("outside_of_shares" in facts(answer)) is stated
     assert not stated or answer.hypotheses[0].cause == "metric_bug"
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_total_from_which_a_part_is_subtracted_that_runs_away_is_the_loss_that_is_wrong(sign: int) -> None:
+    churn, spend = falling(0.7, 0.4), falling(4.7, 0.3)
+    segment = falling(1.4, 0.5) if sign > 0 else lambda step: 1.4 * 1.06**step
+    total = lambda step: churn(step) + spend(step) + sign * 0.5 * segment(step)  # noqa: E731
+    parts = {"churn_loss": churn, "spend_loss": spend, "segment_loss": segment, "total": total}
+    answer = run_of({f"train/{name}": part for name, part in parts.items()})
+    assert ("part_subtracted" in facts(answer)) is (sign < 0)
+    assert answer.hypotheses[0].cause == ("healthy" if sign > 0 else "wrong_loss")
+
+
+@pytest.mark.parametrize(("settings", "stated"), [
+    ({"dropout": 0.5}, "disturbed_training_behind"),
+    ({"augment": ["random_shift(2)", "random_erasing"]}, "disturbed_training_behind"),
+    ({"dropout": 0.1, "augment": "none"}, "training_behind"),
+    ({"dropout": 0.0, "augment": False}, "undisturbed_training_behind"),
+    ({}, "training_behind"),
+])  # fmt: skip
+def test_training_behind_by_dropout_or_augmentation_in_the_settings_needs_no_wrong_labels(
+    settings: dict[str, Any], stated: str
+) -> None:
+    scores: dict[str, Value] = {"loss": falling(2.3, 1.2), "accuracy": lambda step: 0.6 - 0.5 * math.exp(-step / 30)}
+    evaluated: dict[str, Value] = {
+        "eval_loss": falling(2.3, 0.15), "eval_accuracy": lambda step: 0.98 - 0.5 * math.exp(-step / 20),
+    }  # fmt: skip
+    answer = run_of(scores, evaluated, num_labels=10, **settings)
+    assert [name for name in facts(answer) if "training_behind" in name] == [stated]
+    assert answer.hypotheses[0].cause == ("healthy" if stated.startswith("disturbed") else "label_noise")
+
+
+@pytest.mark.parametrize(("key", "stated"), [
+    ("baselines/val_mse_window_mean", True), ("naive_loss", True), ("baseline_loss_coef", False), ("val_mse", False),
+])  # fmt: skip
+@pytest.mark.parametrize("level", [0.86, 0.96])
+def test_a_loss_that_rests_at_its_noise_below_a_baseline_in_the_settings_is_no_plateau(
+    key: str, stated: bool, level: float
+) -> None:
+    loss: Value = lambda step: level + 0.05 * NOISE[step]  # noqa: E731
+    answer = run_of({"loss": loss}, {"eval_loss": lambda step: level + 0.002 * NOISE[step]}, **{key: 0.98}, loss="mse")
+    below = stated and level == 0.86
+    assert ("better_than_baseline" in facts(answer)) is below
+    assert any(each.symptom == "loss_plateau" and each.state is State.PRESENT for each in answer.findings) is not below
+    assert (answer.hypotheses[0].cause == "healthy") is below

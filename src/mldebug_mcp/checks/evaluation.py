@@ -416,6 +416,35 @@ def _is_a_count(value: Floats) -> bool:
     return len(value) > 0 and float(np.ptp(value)) == 0 and value[0] > MAX_SCORE and float(value[0]).is_integer()
 
 
+_BASELINE = regex(r"(?:^|[_/. -])(?:baselines?|naive|persistence|climatology)(?=[_/. -]|$)", re.IGNORECASE)
+"""What a setting is called that says what an answer without a model reaches."""
+_OF_A_TERM = frozenset({"coef", "coeff", "weight", "scale", "factor", "alpha", "lr", "rate"})
+"""Words of settings that weigh a term of a loss."""
+BETTER_THAN_BASELINE = 0.05
+"""Share of a baseline by which evaluation ends below it. Chosen: a chance of rows makes less."""
+LEAST_BELOW = 3
+"""Evaluations that show it. Chosen: by hand."""
+
+
+def below_baseline(run: Run) -> str:
+    """Return, in words, that evaluation ends below all that settings give as baselines of it; "" where it does not."""
+    measures = {"loss": "eval_loss", run.settings.text("loss_type"): "eval_loss"}
+    errors = {series.name.removeprefix("eval_"): series.name for series in run.with_role(*ERRORS_OF_VALUES)}
+    found: dict[str, list[tuple[float, str]]] = {}
+    for setting in run.settings.values():
+        value = run.setting(setting.name) if _BASELINE.search(setting.key) else None
+        words = pieces_of(setting.key)
+        names = [name for word, name in {**errors, **measures}.items() if word in words and name in run]
+        if value is not None and value > 0 and len(names) == 1 and _OF_A_TERM.isdisjoint(words):
+            found.setdefault(names[0], []).append((value, setting.key))
+    for name, baselines in found.items():
+        (least, key), evaluation = min(baselines), run[name].finite.value
+        last = evaluation[-LEAST_BELOW:]
+        if len(last) == LEAST_BELOW and float(last.max()) <= (1 - BETTER_THAN_BASELINE) * least:
+            return f"{name} ends at {figure(last[-1])}, below {figure(least)}, which settings give as {key}"
+    return ""
+
+
 def ranking_metrics(run: Run) -> list[Series]:
     """Return how well the run ranks, such as nDCG or recall@20: of whole rankings, so of evaluation by any name."""
     at_rank = [series for series in run.with_role(*_AT_RANKS, parts=True) if _AT_RANK.search(series.name)]
@@ -466,6 +495,24 @@ def mixes_labels(run: Run) -> bool:
         if any((named and value) or (isinstance(value, str) and _MIXED.fullmatch(value)) for value in values):
             return True
     return False
+
+
+_AUGMENTATION = regex(r"(?:data|train|auto|rand|image|spec)?_?aug(?:ment(?:s|ations?)?)?", re.IGNORECASE)
+"""What a setting is called that says how training rows are changed."""
+_NO_AUGMENTATION = ("none", "off", "no", "false")
+"""What it says where they are not."""
+MUCH_DROPOUT = 0.3
+"""Share that is dropped from which on training does far worse. Chosen: a tenth costs little."""
+
+
+def harder_in_training(run: Run) -> list[str] | None:
+    """Return what makes training rows harder than those of evaluation by the settings; None where these do not say."""
+    rate = run.setting("dropout")
+    augmented = [setting for setting in run.settings.values() if _AUGMENTATION.fullmatch(setting.last_part)]
+    found = [each.key for each in augmented if each.value and str(each.value).lower() not in _NO_AUGMENTATION]
+    if rate is not None and rate >= MUCH_DROPOUT:
+        found.append(f"dropout of {figure(rate)}")
+    return found if found or (rate == 0 and augmented) else None
 
 
 _OF_PRECISION = regex(r"auc?[_/ .-]?pr|prc?[_/ .-]?auc", re.IGNORECASE)

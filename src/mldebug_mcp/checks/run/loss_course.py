@@ -30,9 +30,11 @@ from mldebug_mcp.checks.evaluation import (
     ACCURACIES,
     as_share,
     auc_of,
+    below_baseline,
     evaluation_stands,
     has_settled,
     is_of_a_guess,
+    mixes_labels,
     nothing_right,
     planned_rise,
     refuse_new_terms,
@@ -555,8 +557,11 @@ def _accuracy_stands(run: Run) -> bool:
 def loss_plateau(run: Run) -> Evidence | None:
     """The training loss makes no progress from the start of the log to its end, or none beyond a uniform guess.
 
-    Not this when: it fell before the log began; the noise could hide progress; evaluation learns, or is right already.
+    Not this when: it fell before the log began; the noise could hide progress; evaluation learns, or is right already,
+    or is better than a baseline in the settings.
     """
+    if beaten := below_baseline(run):
+        raise CannotTell(beaten)
     loss = run["loss"].finite
     cut = blocks(loss.value, 10)
     start, best = _first_level(loss.value), float(cut.level[1:].min(initial=np.inf))
@@ -687,7 +692,8 @@ def _chance(run: Run, best: float) -> float | None:
 def loss_stall(run: Run) -> Evidence | None:
     """The training loss falls at first, then stops, still near what a guess by frequency would give.
 
-    Not this when: it is low already; it never fell (`loss_plateau`). Needs the number of classes or tokens.
+    Not this when: it is low already; it never fell (`loss_plateau`); settings mix labels and evaluation learns. Needs
+    the number of classes or tokens.
     """
     refuse_new_terms(run)
     loss = run["loss"].finite
@@ -707,6 +713,8 @@ def loss_stall(run: Run) -> Evidence | None:
         )
     if uniform is None or end < HIGH_SHARE * uniform:
         return None
+    if mixes_labels(run) and "eval_loss" in run and end_level(run["eval_loss"].finite.value) < HIGH_SHARE * uniform:
+        raise CannotTell("labels are mixed or smoothed, which keeps the training loss up while evaluation learns")
     onset = float(loss.step[int(cut.first[int(np.argmax(cut.level <= level))])])
     return Evidence(
         f"loss falls from about {figure(start)} to about {figure(end)} by {run.place(onset)} "

@@ -17,6 +17,7 @@ from mldebug_mcp.checks.evaluation import (
     as_shares,
     begins_late,
     beside_training,
+    harder_in_training,
     held_out_losses,
     is_auc,
     mixes_labels,
@@ -556,8 +557,6 @@ GOOD = 0.9
 """Share of right answers of evaluation from which on that is stated. Chosen."""
 _OF_A_PROBE = regex(r"k_?nn|nearest|linear|probe|retriev", re.IGNORECASE)
 """Scores of another classifier on a model's features: what the model is trained on may be far harder."""
-_NO_AUGMENTATION = ("none", "off", "no", "false")
-"""What a setting says where training rows are not changed."""
 
 
 def training_behind(run: Run) -> Iterator[DerivedFact]:
@@ -574,17 +573,28 @@ def training_behind(run: Run) -> Iterator[DerivedFact]:
         low, high = median(tail(train[0])), median(tail(evaluation[0]))
         if high < GOOD or high - low < AHEAD or high > 1:
             continue
-        disturbed = run.setting("dropout") != 0 or run.settings.text("augmentation", "augment") not in _NO_AUGMENTATION
+        fact, expected = _asked_alike(run)
         yield DerivedFact.model_construct(
-            fact="training_behind" if disturbed else "undisturbed_training_behind",
+            fact=fact,
             text=(
                 f"{named(evaluation[0])} is {figure(high)} and {named(train[0])} {figure(low)} (medians of the last "
-                "third). The same model answers training rows at least as well where both are asked and scored alike"
-                f"{'' if disturbed else ', and there is neither dropout nor augmentation'}."
+                f"third). {expected}."
             ),
             values={"train": low, "eval": high},
         )
         return
+
+
+def _asked_alike(run: Run) -> tuple[str, str]:
+    """Return a fact by what settings say of dropout and augmentation, and what is expected with these."""
+    makes_harder, expected = harder_in_training(run), "The same model answers training rows at least as well where both"
+    if makes_harder:
+        names = " and ".join(makes_harder[:2])
+        return "disturbed_training_behind", f"By the settings training has {names}, which evaluation goes without"
+    if makes_harder is None:
+        return "training_behind", f"{expected} are asked and scored alike"
+    alike = "are asked and scored alike, and there is neither dropout nor augmentation"
+    return "undisturbed_training_behind", f"{expected} {alike}"
 
 
 # Rows of training that are evaluated as well: they tell what was learnt by heart from what evaluation does otherwise.

@@ -23,7 +23,8 @@ MOST_FACTS = 6
 _KINDS: tuple[Callable[[Run], Iterator[DerivedFact]], ...] = (
     trained.nothing_trained, trained.lost_where_negative, trained.lost_with_gradient, trained.steps_of_one_length,
     trained.weights_stand_still, trained.part_stands_still, trained.scores_stand_still,
-    guesses.prompts_count_unmeant, guesses.data_floor, trained.subtracted, trained.divergence_against_mean,
+    guesses.prompts_count_unmeant, guesses.data_floor, guesses.better_than_baseline, trained.subtracted,
+    trained.divergence_against_mean,
     schedules.rate_at_floor_at_once, schedules.rate_zero_throughout, schedules.rate_falls_before_milestones,
     schedules.stages_explain_jumps,
     policies.success_falls, policies.pairs_contradict, policies.cut_ones_earn, policies.falls_at_intervals,
@@ -71,6 +72,7 @@ _SUGGESTS: Mapping[str, Mapping[str, float]] = {
         "train_eval_leakage": 3.0,
         SOUND: -4.0,
     },
+    "better_than_baseline": {SOUND: 2.0, "no_signal": -4.0},
     "near_data_floor": {SOUND: 4.0, "lr_too_low": -3.0},
     "cycles_end_lower": {"overfitting": -3.0, "lr_too_high": -3.0, "insufficient_warmup": -3.0},
     "set_cycles_end_lower": {SOUND: 3.0, "overfitting": -3.0, "lr_too_high": -3.0, "insufficient_warmup": -3.0},
@@ -192,7 +194,8 @@ arithmetic. So are those of a rate at its floor at once or falling too early, of
 chance. So are those of stages and of a loss that rises with the order. None of 2,195 runs has a part that is given up
 for one below zero. A first loss that is lost with its gradient is in 4 runs of `invalid_math` and 7 of `fp16_overflow`.
 In 10 of `all_labels_masked`, and no other, that gradient is 0. Those of a rate of 0 throughout and of a share outside
-of 0 to 100 % are by hand, too. So are those of a divergence against a mean, which no run of the data set has."""
+of 0 to 100 % are by hand, too. So are those of a divergence against a mean and of an evaluation below
+a baseline, which no run of the data set has."""
 _STATED_BY: Mapping[str, Sequence[str]] = {
     "loss_multiple": ("loss_scale_suspicious",),
     "rate_at_floor_at_once": ("lr_decays_early", "lr_schedule_short"),

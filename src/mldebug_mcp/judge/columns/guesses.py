@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from mldebug_mcp.checks.evaluation import ERRORS_OF_VALUES, MOST_BEYOND_ONE, as_shares, is_auc
+from mldebug_mcp.checks.evaluation import ERRORS_OF_VALUES, MOST_BEYOND_ONE, as_shares, below_baseline, is_auc
 from mldebug_mcp.checks.progress import CLASSES, is_late, passes_at, uniform_loss
 from mldebug_mcp.checks.run.loss_start import AT_ONCE, LOSS_START_FIRST_STEPS
 from mldebug_mcp.checks.run.settings import prompts_counted
@@ -323,6 +323,13 @@ def data_floor(run: Run) -> Iterator[DerivedFact]:
     elif end - floor <= NEAR_FLOOR * floor and start - end >= MOST_OF_WAY * (start - floor):
         way = f" That is {percent((start - end) / (start - floor))} of the way from {figure(start)}: little is left."
         yield DerivedFact.model_construct(fact="near_data_floor", text=text + way, values=values)
+
+
+def better_than_baseline(run: Run) -> Iterator[DerivedFact]:
+    """Yield that evaluation ends below all baselines in the settings."""
+    if beaten := below_baseline(run):
+        text = f"{beaten}. So the inputs tell of the labels; how much is left to learn, the curves do not say."
+        yield DerivedFact.model_construct(fact="better_than_baseline", text=text)
 
 
 _ANSWERS_ALONE = regex(
