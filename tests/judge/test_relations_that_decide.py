@@ -54,6 +54,12 @@ def test_a_norm_that_grows_more_evenly_than_the_loss_is_a_sum_of_gradients() -> 
     assert leading(answer) == "missing_zero_grad"
 
 
+@pytest.mark.parametrize(("first", "stated"), [(4.6, True), (3.7, False)])
+def test_a_loss_that_is_back_above_an_early_low_and_below_its_start_has_not_risen(first: float, stated: bool) -> None:
+    loss = np.concatenate([[first, 3.5, 3.6], rough(3.9, 0.04)[3:]])
+    assert ("norm_adds_up" in facts(diagnosed({"loss": loss, "grad_norm": rough(GROWS, 0.01, 1)}))) is stated
+
+
 @pytest.mark.parametrize(("loss", "norm"), [
     (rough(FALLS, 0.02), rough(GROWS, 0.15, 1)),
     (FALLS, GROWS),  # all rows at each step: nothing scatters
