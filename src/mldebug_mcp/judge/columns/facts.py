@@ -123,7 +123,7 @@ _SUGGESTS: Mapping[str, Mapping[str, float]] = {
     "ranking_by_chance": {"metric_bug": 12.0, "overfitting": -4.0, SOUND: -4.0},
     "evaluated_twice": {"eval_mode_bug": 11.0},
     "gap_between_rows": {"overfitting": 3.0, "eval_mode_bug": -4.0},
-    "loss_contradicts_accuracy": {"metric_bug": 6.0, "eval_mode_bug": 3.0},
+    "loss_contradicts_accuracy": {"metric_bug": 6.0, "eval_mode_bug": 3.0, "overfitting": -3.0, SOUND: -3.0},
     "much_clipped": {"off_policy_staleness": 5.0, "kl_blowup": 3.0, "entropy_collapse": 3.0},
     "moves_at_resume": {"resume_state_lost": 3.0, "resume_data_replayed": 1.0},
     "rises_at_resume": {"resume_state_lost": 3.0, "resume_data_replayed": -4.0},
@@ -164,7 +164,7 @@ and arithmetic without a way out most. What three or more healthy runs show, suc
 does not weigh. Of 650 healthy runs, public ones among them, none has a part that is subtracted or an entropy that is
 lowered. None has a start from scratch, a loss that contradicts its accuracy, much clipping or a move at a resume. Of
 runs with a fault, 3 of 44 of `wrong_loss`, 4 of 26 of `entropy_collapse` and 2 of 31 of `bad_init` show the first
-three. The others show in 6 of 33 of `metric_bug`, 6 of 13 of `off_policy_staleness` and 10 of 24 of
+three. The others show in 8 of 33 of `metric_bug`, 6 of 13 of `off_policy_staleness` and 10 of 24 of
 `resume_state_lost`. A resume itself is known, so a move at one weighs less. A loss that jumps up at one tells against
 rows that come again, as those were learnt: 1 of 23 runs that lost their state has it, none of 22 with such rows. A
 first loss of ten times a guess is in 4 of 31 runs of `bad_init` and 3 of `grad_accum_scaling`. It is in five of

@@ -24,6 +24,7 @@ from mldebug_mcp.judge.columns import (
     POLICIES,
     columns_of,
     named,
+    set_scores,
     tail,
     training_loss,
     whole_columns,
@@ -31,7 +32,6 @@ from mldebug_mcp.judge.columns import (
 from mldebug_mcp.logs import Run, Series
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity
-from mldebug_mcp.logs.names.lexicon import PHASES
 from mldebug_mcp.logs.names.losses import is_auxiliary
 from mldebug_mcp.logs.names.words import pieces_of
 from mldebug_mcp.logs.settings.settings import flag_of
@@ -461,8 +461,7 @@ def scores_stand_still(run: Run) -> Iterator[DerivedFact]:
         return
     norm = run["grad_norm"].finite if "grad_norm" in run else None
     gradient = LEAST_GRADIENT if norm is None else median(norm.value)
-    unread = [series.finite for name, series in run.series.items() if series.role is None and _is_a_set(name)]
-    scores = [score for score in (*columns_of(run, *_SCORED), *unread) if len(score) >= LEAST_STILL]
+    scores = [score for score in (*columns_of(run, *_SCORED), *set_scores(run)) if len(score) >= LEAST_STILL]
     still = [score for score in scores if not np.ptp(score.value)]
     steps = len(loss) if run.step_name == "epoch" else float(loss.step[-1] - loss.step[0])
     is_moved = len(set(loss.value.tolist())) >= LEAST_PAIRS and steps * float(rate.mean()) * gradient >= LEAST_TRAVELLED
@@ -478,11 +477,6 @@ def scores_stand_still(run: Run) -> Iterator[DerivedFact]:
         ),
         values={"records": float(len(still[0])), "rate": float(rate.mean()), "gradient": gradient},
     )
-
-
-def _is_a_set(name: str) -> bool:
-    """Say whether a column is called by the set that it is of, and nothing else: `Val`."""
-    return all(piece in PHASES for piece in pieces_of(name))
 
 
 _ON_PURPOSE = regex(r"freez|frozen|linear_?prob|(?:^|[/_.])(?:lora|peft|adapter|vera|dora)", re.IGNORECASE)
