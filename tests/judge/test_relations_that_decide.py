@@ -111,6 +111,28 @@ def test_a_column_that_is_negative_in_some_of_these_or_always_minus_one_says_not
     assert "lost_where_negative" not in facts(with_scale(lowest))
 
 
+def lost_for_good(lowest: Curve, last_norm: float) -> RunDiagnosis:
+    norm = np.concatenate([rough(2.0, 0.2, 4)[:59], [last_norm], np.full(20, np.nan)])
+    loss, least = (np.where(STEPS > 60, np.nan, curve) for curve in (rough(FALLS, 0.05), lowest))
+    return diagnosed({"loss": loss, "min u": least, "grad_norm": norm})
+
+
+NEARS_ZERO = rough(0.3, 0.3, 5) * np.exp(-STEPS / 15)
+
+
+def test_a_minimum_that_nears_zero_before_an_ordinary_loss_is_lost_has_invalid_math() -> None:
+    answer = lost_for_good(NEARS_ZERO, 1.9)
+    assert "lost_near_zero" in facts(answer)
+    assert leading(answer) == "invalid_math"
+
+
+@pytest.mark.parametrize(("lowest", "last_norm"), [(rough(0.3, 0.3, 5), 1.9), (NEARS_ZERO, 30.0)])
+def test_a_minimum_that_keeps_its_level_or_a_gradient_that_runs_away_says_nothing_of_it(
+    lowest: Curve, last_norm: float
+) -> None:
+    assert "lost_near_zero" not in facts(lost_for_good(lowest, last_norm))
+
+
 def clipped(clip: float, optim: str = "sgd") -> RunDiagnosis:
     loss = np.maximum(40 - 0.4 * STEPS, 10) + 0.5 * NOISE[0]
     return diagnosed(

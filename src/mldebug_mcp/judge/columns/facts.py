@@ -21,8 +21,8 @@ from mldebug_mcp.models.diagnosis import DerivedFact
 MOST_FACTS = 6
 """Facts of one run. Chosen: what an answer has room for."""
 _KINDS: tuple[Callable[[Run], Iterator[DerivedFact]], ...] = (
-    trained.nothing_trained, trained.lost_where_negative, trained.lost_with_gradient, trained.steps_of_one_length,
-    trained.weights_stand_still, trained.part_stands_still, trained.scores_stand_still,
+    trained.nothing_trained, trained.lost_where_negative, trained.lost_near_zero, trained.lost_with_gradient,
+    trained.steps_of_one_length, trained.weights_stand_still, trained.part_stands_still, trained.scores_stand_still,
     guesses.prompts_count_unmeant, guesses.data_floor, trained.subtracted, trained.divergence_against_mean,
     schedules.rate_at_floor_at_once, schedules.rate_zero_throughout, schedules.rate_falls_before_milestones,
     schedules.stages_explain_jumps,
@@ -110,6 +110,7 @@ _SUGGESTS: Mapping[str, Mapping[str, float]] = {
     "norm_runs_away": {"exploding_gradients": 5.0, "lr_too_high": 3.0, "invalid_math": -4.0},
     "norm_adds_up": {"missing_zero_grad": 10.0, SOUND: -4.0},
     "lost_where_negative": {"invalid_math": 14.0, "lr_too_high": -3.0, "exploding_gradients": -3.0},
+    "lost_near_zero": {"invalid_math": 5.0, "lr_too_high": -2.0, "exploding_gradients": -2.0},
     "lost_with_gradient": {"all_labels_masked": -4.0},
     "steps_of_one_length": {"clip_too_tight": 6.0, "wrong_loss": -2.0},
     "part_subtracted": {"wrong_loss": 6.0},
@@ -192,7 +193,8 @@ arithmetic. So are those of a rate at its floor at once or falling too early, of
 chance. So are those of stages and of a loss that rises with the order. None of 2,195 runs has a part that is given up
 for one below zero. A first loss that is lost with its gradient is in 4 runs of `invalid_math` and 7 of `fp16_overflow`.
 In 10 of `all_labels_masked`, and no other, that gradient is 0. Those of a rate of 0 throughout and of a share outside
-of 0 to 100 % are by hand, too. So are those of a divergence against a mean, which no run of the data set has."""
+of 0 to 100 % are by hand, too. So are those of a divergence against a mean, which no run of the data set has.
+Nor has one a minimum near zero before its loss is lost, or an entropy that nothing pays for and that is lost."""
 _STATED_BY: Mapping[str, Sequence[str]] = {
     "loss_multiple": ("loss_scale_suspicious",),
     "rate_at_floor_at_once": ("lr_decays_early", "lr_schedule_short"),
