@@ -286,3 +286,19 @@ def test_texts_that_are_never_right_where_tokens_are_not_known_are_stated_as_a_l
     assert "known_but_not_written" not in facts(answer)
     assert any(reason.symptom == "loss_at_chance" and reason.bits > SPEAKS
                for hypothesis in answer.hypotheses for reason in hypothesis.reasons)  # fmt: skip
+
+
+@pytest.mark.parametrize(("bonus", "earns", "left", "stated"), [
+    (0.0, -0.2, 0.002, True), (0.01, -0.2, 0.002, False), (0.0, 0.9, 0.002, False), (0.0, -0.2, 0.4, False),
+], ids=["lost", "with a bonus", "solved", "some left"])  # fmt: skip
+def test_an_entropy_that_nothing_pays_for_is_lost_with_what_the_policy_earned(
+    bonus: float, earns: float, left: float, stated: bool
+) -> None:
+    curves = {
+        "episode_return": np.where(STEPS < 20, 0.2, earns) + 0.01 * NOISE[2],
+        "entropy": np.maximum(1.35 * np.exp(-STEPS / 3), left),
+        "value_loss": rough(0.05, 0.2, 3), "learning_rate": np.full(len(STEPS), 0.02),
+    }  # fmt: skip
+    answer = diagnosed(curves, settings={"ent_coef": bonus, "n_steps": 8, "gamma": 0.97, "learning_rate": 0.02})
+    assert ("unpaid_entropy_lost" in facts(answer)) is stated
+    assert not stated or leading(answer) == "entropy_collapse"
