@@ -680,10 +680,17 @@ AS_EXACT = 0.005
 """Share of a value by which a second evaluation may be off. Chosen: kernels that add in another order leave less."""
 
 
+_DRAW_SAMPLES = (*POLICIES, "diffusion")
+"""Kinds of runs whose evaluations draw samples or noise, so that they differ each time."""
+_TURN = regex(r"_again\d{1,2}$")
+"""How the name of an evaluation ends that is one of several of the same weights."""
+
+
 def evaluated_twice(run: Run) -> Iterator[DerivedFact]:
     """Yield that an evaluation which is made again of the same weights gives other values each time."""
     found = [pair for name in run.series if (pair := _made_twice(run, name)) is not None]
     if not found:
+        yield from _evaluated_in_turn(run)
         return
     off, name, again, (steps, first, second) = max(found, key=lambda pair: pair[0])
     yield DerivedFact.model_construct(
@@ -694,6 +701,29 @@ def evaluated_twice(run: Run) -> Iterator[DerivedFact]:
             "values on the same rows, unless dropout or statistics of batches are still on."
         ),
         values={"off": off, "first": float(first[-1]), "second": float(second[-1])},
+    )
+
+
+def _evaluated_in_turn(run: Run) -> Iterator[DerivedFact]:
+    """Yield the values that several evaluations of the last weights give, where they differ.
+
+    Not this where an evaluation draws samples.
+    """
+    turns: dict[str, list[float]] = {}
+    for series in columns_of(run, Quantity.LOSS, *_SCORES, phase="eval") if run.kind not in _DRAW_SAMPLES else ():
+        if (turn := _TURN.search(series.name)) is not None and len(series) == 1:
+            turns.setdefault(series.name[: turn.start()], []).append(float(series.value[0]))
+    off = {name: float(np.ptp(values)) / max(values) for name, values in turns.items() if min(values) > 0}
+    name = max(off, key=lambda each: off[each], default="")
+    if not name or len(turns[name]) < LEAST_PAIRS or off[name] < AS_EXACT:
+        return
+    yield DerivedFact.model_construct(
+        fact="evaluated_twice",
+        text=(
+            f"{name} is {', '.join(map(figure, turns[name]))} in {len(turns[name])} evaluations of the same weights. "
+            "They give equal values on the same rows, unless dropout or statistics of batches are still on."
+        ),
+        values={"off": off[name], "times": float(len(turns[name]))},
     )
 
 

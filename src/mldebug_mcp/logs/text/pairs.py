@@ -576,6 +576,10 @@ _ROWS_AT_ONCE = regex(
     r"\bbatch size (?=\d{1,6}\b(?!\s?[:=]).{0,80}\b(?:valid(?:ation)?|val|test|dev|eval(?:uation)?)\b)", re.IGNORECASE
 )
 """How many rows an evaluation takes at once, as SpeechBrain prints it: "batch size 8 - test loss: 1.25"."""
+_ONCE_MORE = regex(
+    r"^\W{0,8}re-?(?:valid|eval|test|scor)[a-z]{1,9}\b[^:=]{0,80}?[ (](?P<time>\d{1,2})/\d{1,2}\)?\s?:", re.IGNORECASE
+)
+"""Which evaluation of the same weights a line is of: "Re-validating last.pth (2/4): loss 0.45"."""
 _SAMPLE_FACTORY = regex(
     rf"\bFps is \(10 sec: ({NUMBER}), [^()]{{0,80}}\)\. (Total num frames: \d{{1,15}})\b.{{0,200}}$", re.IGNORECASE
 )
@@ -675,6 +679,7 @@ _FORMS: tuple[tuple[str, re.Pattern[str], str | Callable[[re.Match[str]], str]],
     ("..", _LEADERS, ""),
     ("(", _AT_RANK, r"@\1"),
     ("batch size", _ROWS_AT_ONCE, "batch_size="),
+    ("e", _ONCE_MORE, r"evaluated_again=\g<time>, "),
     ("@", _THRESHOLDS, "50-95"),
     ("|g", _NORM, "grad_norm"),
     (" avg", _DARKNET, _of_darknet),
