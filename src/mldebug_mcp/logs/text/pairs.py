@@ -620,6 +620,22 @@ def _of_one_name(found: re.Match[str]) -> str:
     return _EACH_STATISTIC.sub(rf"{found['name']} \g<statistic>=", found["of"])
 
 
+_PRE_AND_POST = regex(
+    rf"(?<=[|,;] )(?P<name>[A-Za-z][\w-]{{0,30}}(?: [A-Za-z]\w{{0,30}}){{0,3}}?):?(?: \([^()|]{{1,40}}\))? "
+    rf"(?P<first>pre|before) (?P<low>{NUMBER}),? (?P<then>post|after) (?P<high>{NUMBER})(?=\s?(?:[|,;]|$))",
+    re.IGNORECASE,
+)
+"""Values before and after an adaptation behind one name: "| train loss pre 4 post 2 | val (9 tasks) pre 4 post 2"."""
+
+
+def _of_an_adaptation(found: re.Match[str]) -> str:
+    """Write the name of a column before each of its two values; a phase alone is of what the first name is."""
+    name, (phase, *measured) = found["name"], (_PRE_AND_POST.search(found.string) or found)["name"].split()
+    if names_phase(name.rpartition("-")[2]) and names_phase(phase.rpartition("-")[2]):
+        name = " ".join([name, *measured])
+    return f"{name} {found['first']}={found['low']} {name} {found['then']}={found['high']}"
+
+
 _NAMES_BOTH = regex(r"[A-Za-z]/[A-Za-z]{1,20} $")
 
 
@@ -675,6 +691,7 @@ _FORMS: tuple[tuple[str, re.Pattern[str], str | Callable[[re.Match[str]], str]],
     ("steps/s (", _COLLECTED, r"steps/s: \1, collection_time: \2, learning_time: \3"),
     ("| ", _STATISTICS, _of_one_name),
     (", ", _STATISTICS, _of_one_name),
+    ("| ", _PRE_AND_POST, _of_an_adaptation),
     ("**", _BOLD, r"\1\2"),
     ("..", _LEADERS, ""),
     ("(", _AT_RANK, r"@\1"),
