@@ -161,6 +161,21 @@ def test_scores_that_cannot_move_or_do_are_not(columns: dict[str, Any], rate: fl
         assert "scores_stand_still" not in facts(answer)
 
 
+@pytest.mark.parametrize(("columns", "stated"), [
+    ({}, True),
+    ({"Test": lambda step: 0.2 + step / 500}, False),  # a ranking may be hard
+    ({"Val": lambda step: 0.255 if step > 20 else 0.8}, False),  # an error
+    ({"Val loss": lambda step: 0.5 + 1.1 * math.exp(-step / 20)}, False),
+])  # fmt: skip
+def test_scores_of_sets_that_stand_still_contradict_a_loss_far_below_what_they_cost(
+    columns: dict[str, Any], stated: bool
+) -> None:
+    losses = {name: lambda step: 0.1 + 1.5 * math.exp(-step / 20) for name in ("Loss", "Val loss")}
+    answer = diagnosed(STILL | losses | columns, lr=0.01)
+    assert ("loss_contradicts_accuracy" in facts(answer)) is stated
+    assert (answer.hypotheses[0].cause == "metric_bug") is stated
+
+
 @pytest.mark.parametrize(("recall", "start", "stated"), [
     (0.014, 5.0, True), (0.6, 5.0, False), (0.014, 0.69, False),
 ])  # fmt: skip

@@ -253,7 +253,9 @@ def test_a_file_in_any_form_holds_the_same_settings(form: str, tmp_path: Path) -
     assert {one.source for one in settings.values()} == {name}
 
 
-@pytest.mark.parametrize("stamp", ["", "2025-03-01 10:22:31,123 INFO trainer - ", "[rank0]: "])
+@pytest.mark.parametrize("stamp", [
+    "", "2025-03-01 10:22:31,123 INFO trainer - ", "2025-03-01 10:22:31,123 - mlm.train - INFO - ", "[rank0]: ",
+])  # fmt: skip
 @pytest.mark.parametrize("form", PRINTED)
 def test_a_log_that_prints_its_configuration_in_any_form_holds_the_same_settings(form: str, stamp: str) -> None:
     lines = ["starting", *PRINTED[form]().splitlines(), "step 1 loss 3.2", "step 2 loss 3.1"]

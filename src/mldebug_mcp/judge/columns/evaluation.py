@@ -39,6 +39,7 @@ from mldebug_mcp.judge.columns import (
     columns_of,
     from_to,
     named,
+    set_scores,
     tail,
     training_loss,
 )
@@ -478,16 +479,35 @@ def _is_of_training(run: Run, score: Series) -> bool:
     return evaluated or _OF_TRAINING.search(named(score)) is not None
 
 
+def _named_pairs(run: Run) -> Iterator[tuple[Series, Series]]:
+    """Yield losses with the accuracy of the same rows."""
+    for loss, score in PAIRS:
+        if loss not in run or score not in run or _OF_WHOLES.search(named(run[score])):
+            continue
+        if score != "accuracy" or _is_of_training(run, run[score]):
+            yield run[loss], run[score]
+
+
+def _pairs_of_sets(run: Run) -> Iterator[tuple[Series, Series]]:
+    """Yield losses with the score that is called by the same set alone, where no such score moves in the end.
+
+    A score that moves may be of a ranking, and one that has fallen an error.
+    """
+    scores = [score for score in set_scores(run) if len(score) >= MIN_RECORDS_FOR_LEVEL]
+    if len(scores) < 2 or any(np.ptp(tail(score)) or score.value[-1] < score.value[0] for score in scores):
+        return
+    for loss in columns_of(run, Quantity.LOSS, phase="eval"):
+        for score in scores:
+            if {*pieces_of(named(score)), "loss"} == set(pieces_of(named(loss))):
+                yield loss, score
+
+
 def below_accuracy(run: Run) -> Iterator[DerivedFact]:
     """Yield a cross-entropy below what so many wrong answers cost at least: -ln(1/2) each."""
     if run.kind in NOT_BY_LOSS:
         return
-    for loss_name, score_name in PAIRS:
-        if loss_name not in run or score_name not in run or _OF_WHOLES.search(named(run[score_name])):
-            continue
-        if score_name == "accuracy" and not _is_of_training(run, run[score_name]):
-            continue
-        steps, accuracy, loss = aligned(run[score_name].finite, run[loss_name].finite)
+    for of_loss, score in (*_named_pairs(run), *_pairs_of_sets(run)):
+        steps, accuracy, loss = aligned(score.finite, of_loss.finite)
         later = slice(len(steps) // 2, None)
         right, level = as_shares(accuracy)[later], loss[later]
         if len(steps) < LEAST_PAIRS + 1 or median(level) <= 0 or 1 - median(right) < MIN_WRONG:
@@ -499,7 +519,7 @@ def below_accuracy(run: Run) -> Iterator[DerivedFact]:
         yield DerivedFact.model_construct(
             fact="loss_contradicts_accuracy",
             text=(
-                f"{named(run[loss_name])} is about {figure(median(level))} and {named(run[score_name])} about "
+                f"{named(of_loss)} is about {figure(median(level))} and {named(score)} about "
                 f"{figure(median(right))} in the later half of {len(steps)} records. Where "
                 "an answer is wrong, the right class has a probability of 1/2 at most, which costs -ln(1/2) = 0.6931. "
                 f"So a mean over the same answers is at least {figure(wrong)} x 0.6931 = {figure(least)}."
@@ -675,10 +695,17 @@ AS_EXACT = 0.005
 """Share of a value by which a second evaluation may be off. Chosen: kernels that add in another order leave less."""
 
 
+_DRAW_SAMPLES = (*POLICIES, "diffusion")
+"""Kinds of runs whose evaluations draw samples or noise, so that they differ each time."""
+_TURN = regex(r"_again\d{1,2}$")
+"""How the name of an evaluation ends that is one of several of the same weights."""
+
+
 def evaluated_twice(run: Run) -> Iterator[DerivedFact]:
     """Yield that an evaluation which is made again of the same weights gives other values each time."""
     found = [pair for name in run.series if (pair := _made_twice(run, name)) is not None]
     if not found:
+        yield from _evaluated_in_turn(run)
         return
     off, name, again, (steps, first, second) = max(found, key=lambda pair: pair[0])
     yield DerivedFact.model_construct(
@@ -689,6 +716,29 @@ def evaluated_twice(run: Run) -> Iterator[DerivedFact]:
             "values on the same rows, unless dropout or statistics of batches are still on."
         ),
         values={"off": off, "first": float(first[-1]), "second": float(second[-1])},
+    )
+
+
+def _evaluated_in_turn(run: Run) -> Iterator[DerivedFact]:
+    """Yield the values that several evaluations of the last weights give, where they differ.
+
+    Not this where an evaluation draws samples.
+    """
+    turns: dict[str, list[float]] = {}
+    for series in columns_of(run, Quantity.LOSS, *_SCORES, phase="eval") if run.kind not in _DRAW_SAMPLES else ():
+        if (turn := _TURN.search(series.name)) is not None and len(series) == 1:
+            turns.setdefault(series.name[: turn.start()], []).append(float(series.value[0]))
+    off = {name: float(np.ptp(values)) / max(values) for name, values in turns.items() if min(values) > 0}
+    name = max(off, key=lambda each: off[each], default="")
+    if not name or len(turns[name]) < LEAST_PAIRS or off[name] < AS_EXACT:
+        return
+    yield DerivedFact.model_construct(
+        fact="evaluated_twice",
+        text=(
+            f"{name} is {', '.join(map(figure, turns[name]))} in {len(turns[name])} evaluations of the same weights. "
+            "They give equal values on the same rows, unless dropout or statistics of batches are still on."
+        ),
+        values={"off": off[name], "times": float(len(turns[name]))},
     )
 
 

@@ -24,6 +24,7 @@ from mldebug_mcp.judge.columns import (
     POLICIES,
     columns_of,
     named,
+    set_scores,
     tail,
     training_loss,
     whole_columns,
@@ -31,7 +32,6 @@ from mldebug_mcp.judge.columns import (
 from mldebug_mcp.logs import Run, Series
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity
-from mldebug_mcp.logs.names.lexicon import PHASES
 from mldebug_mcp.logs.names.losses import is_auxiliary
 from mldebug_mcp.logs.names.words import pieces_of
 from mldebug_mcp.logs.settings.settings import flag_of
@@ -366,6 +366,56 @@ def lost_where_negative(run: Run) -> Iterator[DerivedFact]:
             return
 
 
+_OF_THE_LEAST = frozenset({"min", "minimum", "lowest", "smallest"})
+"""Words that name the least of several values."""
+NEAR_ZERO = 0.1
+"""Of its start, what a minimum comes down to that is near zero. Chosen: a step or a few from there cross it."""
+HALVED = 0.5
+"""Of its start, where it is at most in the end. Chosen: then it is on its way down."""
+USUAL_NORMS = 0.9
+"""Quantile of the gradient norms up to which the last is a usual value. Chosen: by hand."""
+
+
+def lost_near_zero(run: Run) -> Iterator[DerivedFact]:
+    """Yield that a minimum came down near zero before the loss was lost for good, while nothing else grew.
+
+    Not this where the last finite loss or gradient norm is larger than usual: something runs away then.
+    """
+    if "loss" not in run or not (bad := ~np.isfinite(run["loss"].value)).any():
+        return
+    loss, first = run["loss"], int(np.argmax(bad))
+    before, norm = loss.value[:first], np.zeros(0)
+    if first < MIN_RECORDS_FOR_LEVEL or not bad[first:].all() or before[-1] > median(before):
+        return
+    if "grad_norm" in run:
+        norm = run["grad_norm"].where(run["grad_norm"].step < loss.step[first]).finite.value
+    if len(norm) and norm[-1] > quantile(norm, USUAL_NORMS):
+        return
+    for column in run.series.values():
+        least = column.value[:first]
+        if column.role is not None or _OF_THE_LEAST.isdisjoint(pieces_of(column.name)):
+            continue
+        if not np.array_equal(column.step, loss.step) or not np.array_equal(~np.isfinite(column.value), bad):
+            continue
+        start, lowest, end = float(least[0]), float(least.min()), median(least[-LEAST_PAIRS:])
+        if not 0 < lowest <= NEAR_ZERO * start or end > HALVED * start:
+            continue
+        gradient = f" and {named(run['grad_norm'])} {figure(float(norm[-1]))}" if len(norm) else ""
+        yield DerivedFact.model_construct(
+            fact="lost_near_zero",
+            text=(
+                f"{named(column)} comes down from {figure(start)} to {figure(lowest)} at the least and "
+                f"{figure(float(least[-1]))} in the last record before {named(loss)} is lost, "
+                f"{run.place(float(loss.step[first]))}. {named(loss)} is {figure(float(before[-1]))}{gradient} there, "
+                "as usual. What runs away is large first; the root or the logarithm of what crosses zero is lost at "
+                "once."
+            ),
+            values={"start": start, "lowest": lowest},
+            steps=[float(loss.step[first])],
+        )
+        return
+
+
 def lost_with_gradient(run: Run) -> Iterator[DerivedFact]:
     """Yield that the first loss is not a number, and its gradient is not either; which part of the loss still is one.
 
@@ -461,8 +511,7 @@ def scores_stand_still(run: Run) -> Iterator[DerivedFact]:
         return
     norm = run["grad_norm"].finite if "grad_norm" in run else None
     gradient = LEAST_GRADIENT if norm is None else median(norm.value)
-    unread = [series.finite for name, series in run.series.items() if series.role is None and _is_a_set(name)]
-    scores = [score for score in (*columns_of(run, *_SCORED), *unread) if len(score) >= LEAST_STILL]
+    scores = [score for score in (*columns_of(run, *_SCORED), *set_scores(run)) if len(score) >= LEAST_STILL]
     still = [score for score in scores if not np.ptp(score.value)]
     steps = len(loss) if run.step_name == "epoch" else float(loss.step[-1] - loss.step[0])
     is_moved = len(set(loss.value.tolist())) >= LEAST_PAIRS and steps * float(rate.mean()) * gradient >= LEAST_TRAVELLED
@@ -478,11 +527,6 @@ def scores_stand_still(run: Run) -> Iterator[DerivedFact]:
         ),
         values={"records": float(len(still[0])), "rate": float(rate.mean()), "gradient": gradient},
     )
-
-
-def _is_a_set(name: str) -> bool:
-    """Say whether a column is called by the set that it is of, and nothing else: `Val`."""
-    return all(piece in PHASES for piece in pieces_of(name))
 
 
 _ON_PURPOSE = regex(r"freez|frozen|linear_?prob|(?:^|[/_.])(?:lora|peft|adapter|vera|dora)", re.IGNORECASE)

@@ -583,6 +583,10 @@ _ROWS_AT_ONCE = regex(
     r"\bbatch size (?=\d{1,6}\b(?!\s?[:=]).{0,80}\b(?:valid(?:ation)?|val|test|dev|eval(?:uation)?)\b)", re.IGNORECASE
 )
 """How many rows an evaluation takes at once, as SpeechBrain prints it: "batch size 8 - test loss: 1.25"."""
+_ONCE_MORE = regex(
+    r"^\W{0,8}re-?(?:valid|eval|test|scor)[a-z]{1,9}\b[^:=]{0,80}?[ (](?P<time>\d{1,2})/\d{1,2}\)?\s?:", re.IGNORECASE
+)
+"""Which evaluation of the same weights a line is of: "Re-validating last.pth (2/4): loss 0.45"."""
 _SAMPLE_FACTORY = regex(
     rf"\bFps is \(10 sec: ({NUMBER}), [^()]{{0,80}}\)\. (Total num frames: \d{{1,15}})\b.{{0,200}}$", re.IGNORECASE
 )
@@ -621,6 +625,22 @@ _EACH_STATISTIC = regex(rf"(?P<statistic>{_STATISTIC}) (?=[-+.\dni])", re.IGNORE
 def _of_one_name(found: re.Match[str]) -> str:
     """Write the name of a column before each of its statistics."""
     return _EACH_STATISTIC.sub(rf"{found['name']} \g<statistic>=", found["of"])
+
+
+_PRE_AND_POST = regex(
+    rf"(?<=[|,;] )(?P<name>[A-Za-z][\w-]{{0,30}}(?: [A-Za-z]\w{{0,30}}){{0,3}}?):?(?: \([^()|]{{1,40}}\))? "
+    rf"(?P<first>pre|before) (?P<low>{NUMBER}),? (?P<then>post|after) (?P<high>{NUMBER})(?=\s?(?:[|,;]|$))",
+    re.IGNORECASE,
+)
+"""Values before and after an adaptation behind one name: "| train loss pre 4 post 2 | val (9 tasks) pre 4 post 2"."""
+
+
+def _of_an_adaptation(found: re.Match[str]) -> str:
+    """Write the name of a column before each of its two values; a phase alone is of what the first name is."""
+    name, (phase, *measured) = found["name"], (_PRE_AND_POST.search(found.string) or found)["name"].split()
+    if names_phase(name.rpartition("-")[2]) and names_phase(phase.rpartition("-")[2]):
+        name = " ".join([name, *measured])
+    return f"{name} {found['first']}={found['low']} {name} {found['then']}={found['high']}"
 
 
 _NAMES_BOTH = regex(r"[A-Za-z]/[A-Za-z]{1,20} $")
@@ -678,10 +698,12 @@ _FORMS: tuple[tuple[str, re.Pattern[str], str | Callable[[re.Match[str]], str]],
     ("steps/s (", _COLLECTED, r"steps/s: \1, collection_time: \2, learning_time: \3"),
     ("| ", _STATISTICS, _of_one_name),
     (", ", _STATISTICS, _of_one_name),
+    ("| ", _PRE_AND_POST, _of_an_adaptation),
     ("**", _BOLD, r"\1\2"),
     ("..", _LEADERS, ""),
     ("(", _AT_RANK, r"@\1"),
     ("batch size", _ROWS_AT_ONCE, "batch_size="),
+    ("e", _ONCE_MORE, r"evaluated_again=\g<time>, "),
     ("@", _THRESHOLDS, "50-95"),
     ("|g", _NORM, "grad_norm"),
     (" avg", _DARKNET, _of_darknet),
