@@ -68,8 +68,12 @@ def test_few_weights_that_change_are_rounded_away_where_they_are_kept_in_half_pr
 def test_a_divergence_that_vanishes_in_full_next_to_a_mean_over_pixels_is_one_of_two_reductions(
     pixels: int, beta: float, end: float, cause: str
 ) -> None:
-    error = lambda step: pixels * (0.23 + 0.46 * math.exp(-step / 20) + 0.005 * float(NOISE[step]))  # noqa: E731
-    code = lambda step: end + 0.08 * math.exp(-step / 6)  # noqa: E731
+    def error(step: int) -> float:
+        return pixels * (0.23 + 0.46 * math.exp(-step / 20) + 0.005 * float(NOISE[step]))
+
+    def code(step: int) -> float:
+        return end + 0.08 * math.exp(-step / 6)
+
     answer = run_of({"loss": lambda step: error(step) + beta * code(step), "recon": error, "kld": code})
     assert bool(text_of(answer, "divergence_against_mean")) is (cause == "wrong_loss")
     if cause:
