@@ -113,7 +113,7 @@ def _evaluation_falls_meanwhile(run: Run, onset: float) -> bool:
     before, after = evaluation.value[evaluation.step <= onset], evaluation.value[evaluation.step > onset]
     if min(len(before), len(after)) < LEAST_MEANWHILE:
         return False
-    return bool(after[-1] <= after.min() and 0 < after[-1] <= FALLS_MEANWHILE * before.min())
+    return 0 < float(after[-1]) <= min(float(after.min()), FALLS_MEANWHILE * float(before.min()))
 
 
 def loss_divergence(run: Run) -> Evidence | None:
