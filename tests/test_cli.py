@@ -445,3 +445,23 @@ def test_what_the_locale_cannot_show_is_shown_as_a_question_mark(examples: Path)
     assert done.returncode == 0, done.stderr
     assert done.stdout.isascii()
     assert b"loss_spike" in done.stdout
+
+
+def test_a_command_ends_at_once_with_its_code_after_all_that_was_registered_meanwhile(examples: Path) -> None:
+    program = """
+import atexit, sys
+from mldebug_mcp.cli import main
+
+class Kept:
+    def __del__(self):
+        print("freed", flush=True)
+
+kept = Kept()
+code = main()
+atexit.register(print, "called", flush=True)
+sys.exit(code)
+"""
+    command = [sys.executable, "-c", program, "diagnose", str(examples / "loss_spike"), "--check"]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout.splitlines()[-1]) == (1, "called")
+    assert "freed" not in ended.stdout

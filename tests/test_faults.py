@@ -113,7 +113,7 @@ def test_what_is_fitted_is_written_as_the_package_reads_it(tmp_path: Path) -> No
     fit.write(*fit.fit([replace(one, numbers={"loss: last / first": 0.5}) for one in (*OURS, *authors)]), tmp_path)
     assert Fitted.model_validate_json((tmp_path / "fitted.json").read_text()).links == fitted().links
     assert counts(read_links(tmp_path))["bad_batch"]["loss_spike"][0] > 0
-    assert (tmp_path / "likeness.npz").stat().st_size > 0
+    assert (tmp_path / "likeness.bin").stat().st_size > 0
 
 
 def _weighed(good: float, bad: float, right: str) -> Weighed:

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+from fnmatch import fnmatchcase
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mldebug_mcp.core.text import capitalised, clean, figure, percent, shorten
+from mldebug_mcp.core.text import capitalised, clean, figure, fits, percent, shorten
 
 
 @pytest.mark.parametrize(
@@ -67,3 +69,11 @@ def test_a_percentage_rules_nothing_out_and_makes_nothing_sure(probability: floa
 )
 def test_a_sentence_gets_a_capital_letter_and_code_keeps_its_own(text: str, sentence: str) -> None:
     assert capitalised(text) == sentence
+
+
+@pytest.mark.parametrize(
+    "pattern", ["loss", "*", "*loss", "loss*", "*loss*", "a*b", "a*b*a", "*a*b*", "a**b", "aba*ba"]
+)
+def test_a_pattern_with_stars_stands_for_what_the_standard_library_says(pattern: str) -> None:
+    texts = ["", "loss", "eval_loss", "loss_eval", "ab", "aba", "abba", "axb", "xaxbx", "ababa", "a", "b\nloss"]
+    assert [fits(text, pattern) for text in texts] == [fnmatchcase(text, pattern) for text in texts]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import log_softmax
 
-from mldebug_mcp.judge.hypotheses import Likeness, between
+from mldebug_mcp.judge.hypotheses import Likeness, as_bytes, between
 
 KNOTS = 4
 """Quantiles of a number over the runs. Chosen: ten say no more of runs of authors whom the fit never saw, and six."""
@@ -120,15 +120,5 @@ def _right(runs: Sequence[Numbered], causes: Sequence[str]) -> Floats:
 
 
 def write(model: Likeness, path: Path) -> None:
-    """Write the model, its weights in 8 bits each, as steps of a 127th of the largest."""
-    scale = float(np.abs(model.weights).max()) / 127 or 1.0
-    np.savez_compressed(
-        path,
-        causes=np.array(model.causes),
-        shares=model.shares,
-        names=np.array(model.names),
-        knots=model.knots,
-        weights=np.round(model.weights / scale).astype(np.int8),
-        scale=np.float32(scale),
-        bias=model.bias,
-    )
+    """Write the model as the package reads it."""
+    path.write_bytes(as_bytes(model))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from mldebug_mcp.models.data import BatchInspection
 
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.judge import inspect_batch
+from mldebug_mcp.models.data import BatchInspection
 
 TENSORS = """batch = {'input_ids': tensor([[    1,  410,  411,    0],
         [    1,  420,  421,  422]]), 'attention_mask': tensor([[1, 1, 1, 0],

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from mldebug_mcp import RunDiagnosis, diagnose_run
+from mldebug_mcp.models import State
 from mldebug_mcp.models.diagnosis import DerivedFact
 
 Value = Callable[[int], float]
@@ -155,10 +156,28 @@ def test_a_score_above_one_next_to_scores_that_are_shares_is_stated() -> None:
 
 def test_an_f1_of_nothing_does_not_contradict_an_accuracy_that_the_commonest_class_gives() -> None:
     answer = run_of(
-        {"loss": falling()}, {"val_acc": lambda _: 0.984, "val_f1": lambda step: 0.01 if step < 20 else 0.0}
+        {"loss": falling()}, {"val_acc": lambda _: 0.984, "val_f1": lambda step: 0.01 if step < 40 else 0.0}
     )
     assert "answers of the other alone give both" in fact(answer, "majority_alone").text
     assert "scores_contradict" not in facts(answer)
+
+
+@pytest.mark.parametrize(("names", "accuracy", "low", "leads"), [
+    (("voxel accuracy", "Pseudo dice"), lambda _: 0.9908, 0.1, "class_imbalance"),
+    (("val_acc", "val_f1"), lambda _: 0.984, 0.1, "class_imbalance"),
+    (("voxel accuracy", "Pseudo dice"), lambda step: 0.992 - 0.02 * math.exp(-step / 40), 0.1, "metric_bug"),
+    (("val_acc", "val_f1"), lambda _: 0.984, 0.99, ""),
+    (("train_acc", "val_f1"), lambda _: 0.984, 0.1, ""),
+])  # fmt: skip
+def test_an_accuracy_that_never_moves_next_to_an_f1_of_0_is_that_of_one_answer_while_the_loss_falls(
+    names: tuple[str, str], accuracy: Value, low: float, leads: str
+) -> None:
+    loss = lambda step: low + (1 - low) * math.exp(-step / 40) + 0.002 * NOISE[step]  # noqa: E731
+    scores: dict[str, Value] = {names[0]: accuracy, names[1]: lambda _: 0.0}
+    answer = run_of({"loss": loss}, {"val_loss": loss} | scores)
+    assert ("one_answer_of_majority" in facts(answer)) is (leads == "class_imbalance")
+    if leads:
+        assert answer.hypotheses[0].cause == leads
 
 
 def test_an_evaluation_that_is_right_where_training_is_not_is_stated() -> None:
@@ -704,6 +723,21 @@ def test_a_loss_and_a_gradient_that_are_exactly_zero_to_the_end_are_training_tha
     assert (diagnosis.hypotheses[0].cause == "all_labels_masked") is stated
 
 
+@pytest.mark.parametrize(("first_norm", "cause"), [(math.nan, "invalid_math"), (0.0, "all_labels_masked")])
+def test_a_first_loss_that_is_lost_with_its_gradient_is_not_of_labels_that_are_all_masked(
+    first_norm: float, cause: str
+) -> None:
+    diagnosis = run_of({
+        "loss": lambda _: math.nan,
+        "loss_E": lambda step: 0.05 if step == 2 or not math.isnan(first_norm) else math.nan,
+        "grad_norm": lambda _: first_norm,
+    })  # fmt: skip
+    assert ("lost_with_gradient" in facts(diagnosis)) is math.isnan(first_norm)
+    assert diagnosis.hypotheses[0].cause == cause
+    if math.isnan(first_norm):
+        assert "loss_E is 0.05 there, and not finite later" in fact(diagnosis, "lost_with_gradient").text
+
+
 @pytest.mark.parametrize(("of_training_rows", "stated"), [(0.71, "evaluation_differs"), (0.97, "gap_between_rows")])
 def test_rows_of_training_that_are_evaluated_tell_what_makes_the_gap(of_training_rows: float, stated: str) -> None:
     rising = lambda step: 0.98 - math.exp(-step / 20)  # noqa: E731
@@ -776,3 +810,48 @@ def test_an_accuracy_far_below_zero_or_above_a_hundred_per_cent_is_a_fault_of_th
     answer = run_of({"loss": falling(2.3, 0.8)}, {"eval_loss": falling(2.3, 0.9), "eval_accuracy": accuracy})
     assert ("outside_of_shares" in facts(answer)) is stated
     assert not stated or answer.hypotheses[0].cause == "metric_bug"
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_total_from_which_a_part_is_subtracted_that_runs_away_is_the_loss_that_is_wrong(sign: int) -> None:
+    churn, spend = falling(0.7, 0.4), falling(4.7, 0.3)
+    segment = falling(1.4, 0.5) if sign > 0 else lambda step: 1.4 * 1.06**step
+    total = lambda step: churn(step) + spend(step) + sign * 0.5 * segment(step)  # noqa: E731
+    parts = {"churn_loss": churn, "spend_loss": spend, "segment_loss": segment, "total": total}
+    answer = run_of({f"train/{name}": part for name, part in parts.items()})
+    assert ("part_subtracted" in facts(answer)) is (sign < 0)
+    assert answer.hypotheses[0].cause == ("healthy" if sign > 0 else "wrong_loss")
+
+
+@pytest.mark.parametrize(("settings", "stated"), [
+    ({"dropout": 0.5}, "disturbed_training_behind"),
+    ({"augment": ["random_shift(2)", "random_erasing"]}, "disturbed_training_behind"),
+    ({"dropout": 0.1, "augment": "none"}, "training_behind"),
+    ({"dropout": 0.0, "augment": False}, "undisturbed_training_behind"),
+    ({}, "training_behind"),
+])  # fmt: skip
+def test_training_behind_by_dropout_or_augmentation_in_the_settings_needs_no_wrong_labels(
+    settings: dict[str, Any], stated: str
+) -> None:
+    scores: dict[str, Value] = {"loss": falling(2.3, 1.2), "accuracy": lambda step: 0.6 - 0.5 * math.exp(-step / 30)}
+    evaluated: dict[str, Value] = {
+        "eval_loss": falling(2.3, 0.15), "eval_accuracy": lambda step: 0.98 - 0.5 * math.exp(-step / 20),
+    }  # fmt: skip
+    answer = run_of(scores, evaluated, num_labels=10, **settings)
+    assert [name for name in facts(answer) if "training_behind" in name] == [stated]
+    assert answer.hypotheses[0].cause == ("healthy" if stated.startswith("disturbed") else "label_noise")
+
+
+@pytest.mark.parametrize(("key", "stated"), [
+    ("baselines/val_mse_window_mean", True), ("naive_loss", True), ("baseline_loss_coef", False), ("val_mse", False),
+])  # fmt: skip
+@pytest.mark.parametrize("level", [0.86, 0.96])
+def test_a_loss_that_rests_at_its_noise_below_a_baseline_in_the_settings_is_no_plateau(
+    key: str, stated: bool, level: float
+) -> None:
+    loss: Value = lambda step: level + 0.05 * NOISE[step]  # noqa: E731
+    answer = run_of({"loss": loss}, {"eval_loss": lambda step: level + 0.002 * NOISE[step]}, **{key: 0.98}, loss="mse")
+    below = stated and level == 0.86
+    assert ("better_than_baseline" in facts(answer)) is below
+    assert any(each.symptom == "loss_plateau" and each.state is State.PRESENT for each in answer.findings) is not below
+    assert (answer.hypotheses[0].cause == "healthy") is below

@@ -71,8 +71,8 @@ def test_a_number_between_two_knots_counts_for_both_by_how_near_it_is() -> None:
 def test_what_is_written_tells_the_same_when_read(
     model: Likeness, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write(model, tmp_path / "likeness.npz")
-    monkeypatch.setattr(hypotheses, "LIKENESS_FILE", tmp_path / "likeness.npz")
+    write(model, tmp_path / "likeness.bin")
+    monkeypatch.setattr(hypotheses, "LIKENESS_FILE", tmp_path / "likeness.bin")
     hypotheses.shipped.cache_clear()
     try:
         again = hypotheses.shipped()

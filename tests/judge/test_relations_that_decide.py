@@ -54,6 +54,12 @@ def test_a_norm_that_grows_more_evenly_than_the_loss_is_a_sum_of_gradients() -> 
     assert leading(answer) == "missing_zero_grad"
 
 
+@pytest.mark.parametrize(("first", "stated"), [(4.6, True), (3.7, False)])
+def test_a_loss_that_is_back_above_an_early_low_and_below_its_start_has_not_risen(first: float, stated: bool) -> None:
+    loss = np.concatenate([[first, 3.5, 3.6], rough(3.9, 0.04)[3:]])
+    assert ("norm_adds_up" in facts(diagnosed({"loss": loss, "grad_norm": rough(GROWS, 0.01, 1)}))) is stated
+
+
 @pytest.mark.parametrize(("loss", "norm"), [
     (rough(FALLS, 0.02), rough(GROWS, 0.15, 1)),
     (FALLS, GROWS),  # all rows at each step: nothing scatters
@@ -103,6 +109,28 @@ def test_a_loss_that_is_nan_just_where_a_column_is_negative_has_invalid_math() -
 ], ids=["in some of them", "a number that stands for none"])  # fmt: skip
 def test_a_column_that_is_negative_in_some_of_these_or_always_minus_one_says_nothing(lowest: Curve) -> None:
     assert "lost_where_negative" not in facts(with_scale(lowest))
+
+
+def lost_for_good(lowest: Curve, last_norm: float) -> RunDiagnosis:
+    norm = np.concatenate([rough(2.0, 0.2, 4)[:59], [last_norm], np.full(20, np.nan)])
+    loss, least = (np.where(STEPS > 60, np.nan, curve) for curve in (rough(FALLS, 0.05), lowest))
+    return diagnosed({"loss": loss, "min u": least, "grad_norm": norm})
+
+
+NEARS_ZERO = rough(0.3, 0.3, 5) * np.exp(-STEPS / 15)
+
+
+def test_a_minimum_that_nears_zero_before_an_ordinary_loss_is_lost_has_invalid_math() -> None:
+    answer = lost_for_good(NEARS_ZERO, 1.9)
+    assert "lost_near_zero" in facts(answer)
+    assert leading(answer) == "invalid_math"
+
+
+@pytest.mark.parametrize(("lowest", "last_norm"), [(rough(0.3, 0.3, 5), 1.9), (NEARS_ZERO, 30.0)])
+def test_a_minimum_that_keeps_its_level_or_a_gradient_that_runs_away_says_nothing_of_it(
+    lowest: Curve, last_norm: float
+) -> None:
+    assert "lost_near_zero" not in facts(lost_for_good(lowest, last_norm))
 
 
 def clipped(clip: float, optim: str = "sgd") -> RunDiagnosis:
@@ -205,6 +233,24 @@ def test_evaluation_pairs_that_are_right_far_less_than_by_half_are_the_other_way
     assert leading(answer) == "preference_labels_swapped"
 
 
+@pytest.mark.parametrize(("held_out", "leads"), [(0.07, "preference_labels_swapped"), (0.5, "train_eval_mismatch")])
+def test_a_loss_that_pairs_the_other_way_round_make_counts_once_with_them(held_out: float, leads: str) -> None:
+    answer = diagnosed(
+        {
+            "loss": 0.2 + 0.5 * np.exp(-STEPS / 10) + 0.02 * NOISE[0], "learning_rate": np.full(len(STEPS), 1e-6),
+            "accuracy": 0.9 - 0.4 * np.exp(-STEPS / 10) + 0.02 * NOISE[1], "reward_margin": 4 - 4 * np.exp(-STEPS / 10),
+        },
+        evaluated={
+            "eval_accuracy": held_out + 0.01 * NOISE[2], "eval_loss": 2.7 + 0.02 * STEPS + 0.01 * NOISE[3],
+            "eval_reward_margin": -2 - 0.02 * STEPS,
+        },
+        settings={"task": "reward model"},
+    )  # fmt: skip
+    seen = {finding.symptom for finding in answer.findings if finding.state == "present"}
+    assert {"eval_bad_from_start", "eval_gap_grows"} <= seen
+    assert leading(answer) == leads
+
+
 @pytest.mark.parametrize(("held_out", "margin"), [(0.75, 0.3), (0.5, 0.01)])
 def test_evaluation_pairs_that_are_right_by_half_or_more_do_not_contradict(held_out: float, margin: float) -> None:
     answer = preferred(held_out, margin)
@@ -240,3 +286,19 @@ def test_texts_that_are_never_right_where_tokens_are_not_known_are_stated_as_a_l
     assert "known_but_not_written" not in facts(answer)
     assert any(reason.symptom == "loss_at_chance" and reason.bits > SPEAKS
                for hypothesis in answer.hypotheses for reason in hypothesis.reasons)  # fmt: skip
+
+
+@pytest.mark.parametrize(("bonus", "earns", "left", "stated"), [
+    (0.0, -0.2, 0.002, True), (0.01, -0.2, 0.002, False), (0.0, 0.9, 0.002, False), (0.0, -0.2, 0.4, False),
+], ids=["lost", "with a bonus", "solved", "some left"])  # fmt: skip
+def test_an_entropy_that_nothing_pays_for_is_lost_with_what_the_policy_earned(
+    bonus: float, earns: float, left: float, stated: bool
+) -> None:
+    curves = {
+        "episode_return": np.where(STEPS < 20, 0.2, earns) + 0.01 * NOISE[2],
+        "entropy": np.maximum(1.35 * np.exp(-STEPS / 3), left),
+        "value_loss": rough(0.05, 0.2, 3), "learning_rate": np.full(len(STEPS), 0.02),
+    }  # fmt: skip
+    answer = diagnosed(curves, settings={"ent_coef": bonus, "n_steps": 8, "gamma": 0.97, "learning_rate": 0.02})
+    assert ("unpaid_entropy_lost" in facts(answer)) is stated
+    assert not stated or leading(answer) == "entropy_collapse"

@@ -103,6 +103,17 @@ def test_a_loss_that_jumps_where_a_harder_stage_begins_and_is_learnt_again_is_he
     assert answer.hypotheses[0].cause == "healthy"
 
 
+@pytest.mark.parametrize(("settings", "stated"), [({"snr_curriculum_db": "20,10"}, True), ({}, False)])
+def test_a_column_that_steps_down_is_a_stage_where_a_setting_of_stages_names_it(
+    settings: dict[str, Any], stated: bool
+) -> None:
+    columns: dict[str, Any] = {
+        "loss": partial(of_stages, jump=3.0), "train/snr_db": lambda step: 20.0 - 10.0 * (step > 100),
+    }  # fmt: skip
+    answer = diagnosed(columns, **settings)
+    assert ("train/snr_db steps down" in facts(answer).get("stages_explain_jumps", "")) is stated
+
+
 @pytest.mark.parametrize("key", ["curriculum/stages/100", "curriculum/stages/0/until"])
 def test_stages_that_only_the_settings_give_explain_a_jump_as_well(key: str) -> None:
     settings: dict[str, Any] = {key: 100}
@@ -148,6 +159,21 @@ def test_scores_that_cannot_move_or_do_are_not(columns: dict[str, Any], rate: fl
     for norm in ({"grad_norm": lambda _: 0.17}, {}):
         answer = diagnosed(STILL | {"loss": idle} | norm | columns, lr=rate)
         assert "scores_stand_still" not in facts(answer)
+
+
+@pytest.mark.parametrize(("columns", "stated"), [
+    ({}, True),
+    ({"Test": lambda step: 0.2 + step / 500}, False),  # a ranking may be hard
+    ({"Val": lambda step: 0.255 if step > 20 else 0.8}, False),  # an error
+    ({"Val loss": lambda step: 0.5 + 1.1 * math.exp(-step / 20)}, False),
+])  # fmt: skip
+def test_scores_of_sets_that_stand_still_contradict_a_loss_far_below_what_they_cost(
+    columns: dict[str, Any], stated: bool
+) -> None:
+    losses = {name: lambda step: 0.1 + 1.5 * math.exp(-step / 20) for name in ("Loss", "Val loss")}
+    answer = diagnosed(STILL | losses | columns, lr=0.01)
+    assert ("loss_contradicts_accuracy" in facts(answer)) is stated
+    assert (answer.hypotheses[0].cause == "metric_bug") is stated
 
 
 @pytest.mark.parametrize(("recall", "start", "stated"), [

@@ -62,6 +62,24 @@ def test_few_weights_that_change_are_rounded_away_where_they_are_kept_in_half_pr
     assert (answer.hypotheses[0].cause == "low_precision_update") is stated
 
 
+@pytest.mark.parametrize(("pixels", "beta", "end", "cause"), [
+    (1, 1.0, 1e-4, "wrong_loss"), (200, 1.0, 1e-4, "representation_collapse"), (1, 0.005, 1e-4, ""), (1, 1.0, 0.05, ""),
+])  # fmt: skip
+def test_a_divergence_that_vanishes_in_full_next_to_a_mean_over_pixels_is_one_of_two_reductions(
+    pixels: int, beta: float, end: float, cause: str
+) -> None:
+    def error(step: int) -> float:
+        return pixels * (0.23 + 0.46 * math.exp(-step / 20) + 0.005 * float(NOISE[step]))
+
+    def code(step: int) -> float:
+        return end + 0.08 * math.exp(-step / 6)
+
+    answer = run_of({"loss": lambda step: error(step) + beta * code(step), "recon": error, "kld": code})
+    assert bool(text_of(answer, "divergence_against_mean")) is (cause == "wrong_loss")
+    if cause:
+        assert answer.hypotheses[0].cause == cause
+
+
 def policy(**more: Any) -> dict[str, Any]:
     return {
         "reward": lambda step: 0.1 + 0.85 * (1 - math.exp(-step / 30)) + 0.01 * NOISE[step],

@@ -64,6 +64,23 @@ def test_a_loss_that_rises_while_every_score_rises_to_its_best_does_not_diverge(
     assert "loss_divergence" in present(diagnose(run_of({"loss": loss, **level}, every=200)))
 
 
+@pytest.mark.parametrize(("end", "diverges"), [(9.0, False), (16.0, True)])
+def test_a_loss_that_rises_while_that_of_evaluation_falls_to_its_lowest_does_not_diverge(
+    end: float, diverges: bool
+) -> None:
+    epoch = np.arange(12.0)
+    loss = np.array([15.5, 4.2, 2.3, 2.3, 2.1, 2.0, 4.6, 4.3, 4.2, 9.6, 9.1, 8.9])
+    evaluation = np.where(epoch < 6, 15 - 0.2 * epoch, 14 + (end - 14) * (epoch - 6) / 5)
+    assert ("loss_divergence" in present(diagnose(run_of(loss=loss, eval_loss=evaluation)))) is diverges
+
+
+@pytest.mark.parametrize(("name", "stated"), [("eval_si_sdr_noisy", False), ("eval_pesq_noisy", True)])
+def test_a_score_of_the_inputs_is_constant_next_to_that_of_what_a_model_makes_of_them(name: str, stated: bool) -> None:
+    scores = {"eval_si_sdr": 3 + STEP / 40, name: np.full(len(STEP), -0.0307)}
+    answer = diagnose(run_of({"loss": 2 * np.exp(-STEP / 20), **scores}))
+    assert ("eval_metric_constant" in present(answer)) is stated
+
+
 def test_a_loss_scale_below_one_that_still_falls_is_fp16_trouble_from_three_records() -> None:
     scale = {14300: 6.1e-5, 14350: 3.05e-5, 14400: 1.5e-5}
     diagnosis = diagnose(run_of(loss={14300: 0.71, 14350: 0.55, 14400: 0.66}, loss_scale=scale))

@@ -164,20 +164,28 @@ def test_metrics_that_are_shown_each_ten_batches_are_as_old_as_the_answer_says(
         assert value in [loss_of(int(step) - back) for back in range(lag + 1)]
 
 
+@pytest.mark.parametrize(("seconds", "first"), [(FAST, 0), (FAST, 9), (SLOW, 9)])
 def test_a_loop_that_shows_seldom_and_counts_first_gives_values_at_their_own_steps(
-    tmp_path: Path, clock: Clock
+    tmp_path: Path, clock: Clock, seconds: float, first: int
 ) -> None:
     def loop(clock: Clock, out: StringIO, seconds: float) -> None:
         bar = tqdm(total=BATCHES, file=out)
         for batch in range(BATCHES):
             clock.now += seconds
             bar.update()
-            if batch % 10 == 0:
+            if batch % 10 == first:
                 bar.set_postfix(loss=loss_of(batch + 1))
         bar.close()
 
-    run = _read(tmp_path, clock, loop, FAST)
-    assert points(run, "loss") == {step: loss_of(step) for step in range(1, BATCHES, 10)}
+    run = _read(tmp_path, clock, loop, seconds)
+    assert points(run, "loss") == {step: loss_of(step) for step in range(first + 1, BATCHES + 1, 10)}
+
+
+@pytest.mark.parametrize("changes", [BATCHES, 3])
+def test_a_loop_whose_first_losses_are_alike_has_them_at_each_batch(tmp_path: Path, changes: int) -> None:
+    losses = {step: 0.693 if step <= changes else loss_of(step) for step in range(1, BATCHES + 1)}
+    bar = "train:  5%|▌    | {0}/1000 [00:10<01:00,  1.50it/s, loss={1}]\n"
+    assert points(read(tmp_path, "".join(bar.format(*each) for each in losses.items())), "loss") == losses
 
 
 def test_lines_that_are_written_above_a_bar_change_nothing(tmp_path: Path, clock: Clock) -> None:

@@ -203,6 +203,19 @@ def test_a_total_beside_its_parts_is_the_loss_unless_it_counts(tmp_path: Path) -
     assert _told(_read(tmp_path, rows, {}), "'ce' is read as the loss")
 
 
+@pytest.mark.parametrize(("is_sum", "loss"), [(True, 5.2), (False, None)])
+def test_a_total_of_losses_with_names_is_the_loss_where_it_is_their_sum(
+    tmp_path: Path, is_sum: bool, loss: float | None
+) -> None:
+    parts = [(3 - step / 20, 5 * 0.9**step) for step in range(1, 20)]
+    rows: list[dict[str, object]] = [
+        {"step": step, "total": one + 0.5 * other if is_sum else 12 + step**2 % 7 / 5, "a_loss": one, "b_loss": other}
+        for step, (one, other) in enumerate(parts, 1)
+    ]
+    run = _read(tmp_path, rows, {})
+    assert (round(run["loss"].value[0], 2) if "loss" in run else None) == loss
+
+
 def test_an_evaluation_by_another_measure_is_not_compared(tmp_path: Path) -> None:
     rows = [{"step": step, "total": 3 - step / 20, "ce": 1.0, "val_ce": 1.1} for step in range(1, 20)]
     assert "eval_loss" not in _read(tmp_path, rows, {})

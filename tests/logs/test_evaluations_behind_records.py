@@ -76,6 +76,23 @@ def test_one_evaluation_that_gives_its_rows_is_left_out_as_any_other(tmp_path: P
     assert not any("bs8" in name for name in run.series)
 
 
+@pytest.mark.parametrize(("accuracies", "kept", "cause"), [
+    ((86.8, 84.3, 86.3), 3, "eval_mode_bug"), ((86.8, 86.8, 86.8), 3, "healthy"), ((86.8,), 0, "healthy"),
+])  # fmt: skip
+def test_several_evaluations_of_the_last_weights_are_compared(
+    accuracies: tuple[float, ...], kept: int, cause: str, tmp_path: Path
+) -> None:
+    again = "Re-validating last.pth ({0}/3): top1 {1} top5 99.333 n=600\n"
+    lines = (again.format(at, accuracy) for at, accuracy in enumerate(accuracies, start=1))
+    (tmp_path / "train_log.txt").write_text(EPOCHS + "\n" * 20 + "".join(lines))
+    run = read_run(tmp_path / "train_log.txt")
+    assert [points(run, f"eval_accuracy_again{at + 1}") for at in range(kept)] == [{14.0: x} for x in accuracies[:kept]]
+    assert sum("again" in name for name in run.series) == 2 * kept
+    answer = diagnose_run(tmp_path / "train_log.txt")
+    assert answer.hypotheses[0].cause == cause
+    assert any(fact.fact == "evaluated_twice" for fact in answer.sheet.facts) is (cause != "healthy")
+
+
 def test_the_table_of_an_evaluator_belongs_to_the_run_next_to_it(tmp_path: Path) -> None:
     lines = "".join(f"{{'loss': {5 / at}, 'epoch': {at / 5}, 'step': {20 * at}}}\n" for at in range(1, 31))
     (tmp_path / "train_loss.txt").write_text(lines)

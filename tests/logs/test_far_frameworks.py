@@ -553,6 +553,22 @@ def test_a_loss_that_mace_prints_is_of_validation(tmp_path: Path) -> None:
     np.testing.assert_allclose(run["eval_loss"].value, [2 / (epoch + 1) for epoch in range(8)], atol=1e-8)
 
 
+@pytest.mark.parametrize("head", ["", "head: default, "])
+def test_a_loss_of_steps_between_the_epochs_of_mace_is_of_training(tmp_path: Path, head: str) -> None:
+    log = tmp_path / "run.log"
+    step = "INFO: Epoch {0}, step {1}: loss={2}, loss_F=1.5\n"
+    end = f"INFO: Epoch {{0}}: {head}loss=  {{1}}, RMSE_F=  40.5 meV / A\n"
+    losses = [2 - 0.125 * epoch for epoch in range(8)]
+    lines = [
+        step.format(epoch, 2 * epoch + 1, loss) + step.format(epoch, 2 * epoch + 2, loss) + end.format(epoch, 1 + loss)
+        for epoch, loss in enumerate(losses)
+    ]
+    log.write_text("".join(lines))
+    run = read_run(log)
+    assert run["loss"].value.tolist() == [loss for loss in losses for _ in range(2)]
+    assert run["eval_loss"].value.tolist() == [1 + loss for loss in losses]
+
+
 def test_the_lowest_loss_so_far_is_no_loss(tmp_path: Path) -> None:
     log = tmp_path / "run.log"
     bar = "{0:3d}%|###| {0}/100 [00:0{1}<00:09, 6.6trial/s, best loss: 0.{2}]\n"

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tests.logs.reading import points
 
+from mldebug_mcp import diagnose_run
 from mldebug_mcp.logs import read_run
 from mldebug_mcp.logs.run import Run
 
@@ -307,6 +309,29 @@ def test_statistics_behind_one_name_are_columns_of_that_name(tmp_path: Path, bet
     assert run["sigma min"].value[-1] == -0.1
     assert run["sigma mean"].value[0] == 1.1
     assert "mean" not in run
+
+
+@pytest.mark.parametrize("second", ["meta-val (100 tasks)", "meta-val query loss"])
+def test_values_before_and_after_an_adaptation_are_columns_of_the_one_name(tmp_path: Path, second: str) -> None:
+    first = "meta-train query loss"
+    lines = [f"Iteration {at} | {first} pre 3.{at} post 2.{at} | {second} pre 3.5 post 1.{at}" for at in EPOCHS]
+    run = read(tmp_path, "\n".join(lines))
+    assert run["meta-train query loss post"].value[0] == 2.1
+    assert run["meta-val query loss pre"].value[0] == 3.5
+    assert run["meta-val query loss post"].value[0] == 1.1
+    assert run["meta-val query loss post"].role.is_evaluation  # type: ignore[union-attr]
+    assert len(run.series) == 4
+
+
+def test_the_loss_after_an_adaptation_that_falls_alone_is_healthy(tmp_path: Path) -> None:
+    noise = np.random.default_rng(0).normal(0, 0.1, (40, 4))
+    lines = [
+        f"Iteration {25 * at} | meta-train query loss pre {3.2 + a:.3f} post {1.7 + 2.4 * 0.9**at + b:.3f} "
+        f"| meta-val (100 tasks) pre {3.2 + c:.3f} post {1.7 + 2.4 * 0.9**at + d:.3f}\n"
+        for at, (a, b, c, d) in enumerate(noise.tolist(), start=1)
+    ]
+    (tmp_path / "log.txt").write_text("".join(lines))
+    assert diagnose_run(tmp_path / "log.txt").hypotheses[0].cause == "healthy"
 
 
 def test_words_and_a_number_between_two_bars_of_a_record_are_a_column(tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ registered here, and `answer` answers all of them: present, absent or unknown.
 
 from __future__ import annotations
 
-import fnmatch
 import inspect
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import field
@@ -20,7 +19,7 @@ import numpy as np
 from mldebug_mcp.checks.progress import is_young
 from mldebug_mcp.core.lazy import dataclass, replace
 from mldebug_mcp.core.limits import checkpoint
-from mldebug_mcp.core.text import counted, figure, shorten
+from mldebug_mcp.core.text import counted, figure, fits, shorten
 from mldebug_mcp.knowledge.catalogue import Frequency
 from mldebug_mcp.logs.names import Quantity
 from mldebug_mcp.logs.run import Run, Series
@@ -255,7 +254,7 @@ def _has(run: Run, pattern: str) -> bool:
     """Say whether a run has a metric, a quantity or a part of one, or any metric that a pattern with `*` stands for."""
     if isinstance(pattern, Quantity) and any(run.with_role(pattern, phase="train", parts=True)):
         return True
-    return bool(fnmatch.filter(run.series, pattern)) if "*" in pattern else pattern in run
+    return any(fits(name, pattern) for name in run.series) if "*" in pattern else pattern in run
 
 
 def not_logged(missing: Iterable[tuple[str, ...]]) -> CannotTell:

@@ -354,7 +354,8 @@ ACCURACIES = ("eval_accuracy", "accuracy")
 _BY_NAME = regex(
     r"eval_|metrics/(?:precision|recall|mAP|accuracy)|mean (?:Average global foreground|Pseudo) [Dd]ice$"
     r"|(?:bbox|segm|keypoints)/AP(?:50|75)?$|coco/\w+_mAP"
-    r"|(?i:(?:sacre)?bleu(?:[-_@]?\d)?|chrf\+*|rouge[-_]?(?:\d|l|lsum))$"
+    r"|(?i:(?:sacre)?bleu(?:[-_@]?\d)?|chrf\+*|rouge[-_]?(?:\d|l|lsum))$",
+    needs=("eval_", "metrics/", "mean ", "bbox", "segm", "keypoints", "coco/", "bleu", "chrf", "rouge"),
 )
 """By its name, or as what nobody measures while training: BLEU of whole outputs."""
 _OF_A_CLASS = (Quantity.DICE, Quantity.IOU, Quantity.F1)
@@ -388,6 +389,8 @@ _OF_DATA = regex(
     r"(?:[_/ ()]|$)"
 )
 """Numbers that are known of the data before a model is trained, logged next to what the model reaches."""
+_OF_INPUTS = regex(r"[_/ ](?:noisy|inputs?|mix(?:ture)?|unprocessed|degraded|bicubic)(?=[_/ ]|$)")
+"""What a metric is called that is measured on the inputs as they are, before a model makes them better."""
 
 
 def quality_metrics(run: Run) -> list[Series]:
@@ -413,6 +416,35 @@ def _is_a_count(value: Floats) -> bool:
     return len(value) > 0 and float(np.ptp(value)) == 0 and value[0] > MAX_SCORE and float(value[0]).is_integer()
 
 
+_BASELINE = regex(r"(?:^|[_/. -])(?:baselines?|naive|persistence|climatology)(?=[_/. -]|$)", re.IGNORECASE)
+"""What a setting is called that says what an answer without a model reaches."""
+_OF_A_TERM = frozenset({"coef", "coeff", "weight", "scale", "factor", "alpha", "lr", "rate"})
+"""Words of settings that weigh a term of a loss."""
+BETTER_THAN_BASELINE = 0.05
+"""Share of a baseline by which evaluation ends below it. Chosen: a chance of rows makes less."""
+LEAST_BELOW = 3
+"""Evaluations that show it. Chosen: by hand."""
+
+
+def below_baseline(run: Run) -> str:
+    """Return, in words, that evaluation ends below all that settings give as baselines of it; "" where it does not."""
+    measures = {"loss": "eval_loss", run.settings.text("loss_type"): "eval_loss"}
+    errors = {series.name.removeprefix("eval_"): series.name for series in run.with_role(*ERRORS_OF_VALUES)}
+    found: dict[str, list[tuple[float, str]]] = {}
+    for setting in run.settings.values():
+        value = run.setting(setting.name) if _BASELINE.search(setting.key) else None
+        words = pieces_of(setting.key)
+        names = [name for word, name in {**errors, **measures}.items() if word in words and name in run]
+        if value is not None and value > 0 and len(names) == 1 and _OF_A_TERM.isdisjoint(words):
+            found.setdefault(names[0], []).append((value, setting.key))
+    for name, baselines in found.items():
+        (least, key), evaluation = min(baselines), run[name].finite.value
+        last = evaluation[-LEAST_BELOW:]
+        if len(last) == LEAST_BELOW and float(last.max()) <= (1 - BETTER_THAN_BASELINE) * least:
+            return f"{name} ends at {figure(last[-1])}, below {figure(least)}, which settings give as {key}"
+    return ""
+
+
 def ranking_metrics(run: Run) -> list[Series]:
     """Return how well the run ranks, such as nDCG or recall@20: of whole rankings, so of evaluation by any name."""
     at_rank = [series for series in run.with_role(*_AT_RANKS, parts=True) if _AT_RANK.search(series.name)]
@@ -433,7 +465,13 @@ def _is_quality(run: Run, name: str) -> bool:
     if role is not None and role.quantity in _OF_A_CLASS and role.is_whole and not role.is_evaluation:
         return _stands_beside(run, name)
     is_other = _CLOCKS.search(name) or _OF_DATA.search(name) or "loss" in name
-    return _BY_NAME.match(name) is not None and not is_other
+    return _BY_NAME.match(name) is not None and not is_other and not _is_of_inputs(run, name)
+
+
+def _is_of_inputs(run: Run, name: str) -> bool:
+    """Say whether a metric is one number, that of the inputs, next to the same of what the model makes of them."""
+    of_model = _OF_INPUTS.sub("", name)
+    return of_model != name and of_model in run and len(set(run[name].finite.value.tolist())) == 1
 
 
 def _stands_beside(run: Run, name: str) -> bool:
@@ -443,7 +481,9 @@ def _stands_beside(run: Run, name: str) -> bool:
     return np.array_equal(run[name].step, run["eval_loss"].step)
 
 
-_MIXED = regex(r"(?:mix_?up|cut_?mix|(?:label_)?smooth(?:ing)?)(?:_(?:alpha|factor|val))?", re.IGNORECASE)
+_MIXED = regex(
+    r"(?:mix_?up|cut_?mix|(?:label_)?smooth(?:ing)?)(?:_(?:alpha|factor|val))?", re.IGNORECASE, needs=("mix", "smooth")
+)
 """Settings of training, in timm's words and others', and augmentations, that evaluation goes without."""
 
 
@@ -455,6 +495,24 @@ def mixes_labels(run: Run) -> bool:
         if any((named and value) or (isinstance(value, str) and _MIXED.fullmatch(value)) for value in values):
             return True
     return False
+
+
+_AUGMENTATION = regex(r"(?:data|train|auto|rand|image|spec)?_?aug(?:ment(?:s|ations?)?)?", re.IGNORECASE)
+"""What a setting is called that says how training rows are changed."""
+_NO_AUGMENTATION = ("none", "off", "no", "false")
+"""What it says where they are not."""
+MUCH_DROPOUT = 0.3
+"""Share that is dropped from which on training does far worse. Chosen: a tenth costs little."""
+
+
+def harder_in_training(run: Run) -> list[str] | None:
+    """Return what makes training rows harder than those of evaluation by the settings; None where these do not say."""
+    rate = run.setting("dropout")
+    augmented = [setting for setting in run.settings.values() if _AUGMENTATION.fullmatch(setting.last_part)]
+    found = [each.key for each in augmented if each.value and str(each.value).lower() not in _NO_AUGMENTATION]
+    if rate is not None and rate >= MUCH_DROPOUT:
+        found.append(f"dropout of {figure(rate)}")
+    return found if found or (rate == 0 and augmented) else None
 
 
 _OF_PRECISION = regex(r"auc?[_/ .-]?pr|prc?[_/ .-]?auc", re.IGNORECASE)

@@ -105,7 +105,9 @@ LEAST_LN_VOCABULARY = math.log(65)
 """ln of the smallest in common use, the characters of one book (nanoGPT's)."""
 
 MIN_CLASSES = 2
-_OF_A_CLASS = regex(r"(?:^|[_/.])(?:class|cls|label)[_/ -]?(?P<number>\d{1,4})(?:$|[_/.])")
+_OF_A_CLASS = regex(
+    r"(?:^|[_/.])(?:class|cls|label)[_/ -]?(?P<number>\d{1,4})(?:$|[_/.])", needs=("class", "cls", "label")
+)
 """A metric of one class: `eval_accuracy/class_3`, `class_0_f1`."""
 
 KNOWS = 0.8

@@ -213,12 +213,13 @@ _TRAINERS = frozenset({"hf_trainer_state", "transformers"})
 
 
 def family_of(run: Run) -> Family | None:
-    """Return the family of a run's optimizer, None where neither the configuration nor the trainer tells."""
+    """Return the family of a run's optimizer, None where neither its name, a second beta nor the trainer tells."""
     name = (run.facts.optimizer.name or "").lower()
     for parts, family in _NAMED:
         if any(part in name for part in parts):
             return family
-    return Family.ADAM if not name and not _TRAINERS.isdisjoint(run.formats) else None
+    by_default = not _TRAINERS.isdisjoint(run.formats) or run.facts.optimizer.betas[1] is not None
+    return Family.ADAM if not name and by_default else None
 
 
 # How a run is tuned (with adapters or in full), and the learning rates that are usual for that.
@@ -274,6 +275,7 @@ smol_playbook takes a twentieth to a fifth of the rate of SFT for preferences. F
 to 1e-3, and small examples take 1e-2."""
 _TRAINER = Range(1e-6, 3e-2, "anything that the Trainer's AdamW trains", "chosen", wide=True)
 """Any use of the Trainer. Chosen: prompt tuning takes 3e-2, which is more than all else does."""
+_OF_ADAM = replace(_TRAINER, usual_for="anything that Adam trains")
 _OF_A_NETWORK = ("loss", "policy_loss", "value_loss", "entropy", "grad_norm")
 """What an agent logs whose values or policy are a network: those of a table are learnt at rates up to 1."""
 RATES_OF_FAMILY = {
@@ -322,7 +324,7 @@ def usual_rates(run: Run) -> tuple[Range, ...]:
         return (_of_momentum(run) or RATES_OF_FAMILY[family],)
     if run.kind == "unknown":
         if run.facts.optimizer.name is None and family is Family.ADAM:
-            return (_TRAINER,)
+            return (_TRAINER if not _TRAINERS.isdisjoint(run.formats) else _OF_ADAM,)
         if family is None:
             raise CannotTell("no usual learning rate is known for this kind of run and optimizer")
         return tuple(RATES[key] for key in (("sft", FULL), ("sft", ADAPTERS), ("pretraining", FULL)))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import shutil
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -164,6 +163,8 @@ def shown_progress() -> Iterator[None]:
 def show_line(text: str) -> None:
     """Show a line on standard error in place of the one before, if that is a terminal; an empty one clears it."""
     if sys.stderr.isatty():
+        import shutil
+
         room = max(20, shutil.get_terminal_size().columns - 1)
         print(_CLEARED + shorten(text, room), end="", file=sys.stderr, flush=True)
 

@@ -168,17 +168,26 @@ def _diagnosed(path: str, options: argparse.Namespace, beside: _Beside) -> tuple
         return answer, run, reference
 
 
+MIN_SECONDS_OF_READING = 0.2
+"""From here on a thread loads the rest meanwhile. Chosen: a small log is read sooner, and two threads cost more CPU."""
+
+
 @contextmanager
 def _preparing_diagnosis() -> Iterator[None]:
     """Load what a diagnosis needs in a thread while the log is read inside.
 
-    Compiled code parses a large log, so Python is free meanwhile. The thread starts at the reader's first checkpoint,
-    when the reader has loaded what it needs itself.
+    Compiled code parses a large log, so Python is free meanwhile. The thread starts at a checkpoint of the reader, when
+    the reader has loaded what it needs itself.
     """
     from mldebug_mcp.core.limits import listening
 
-    thread = Thread(target=_prepare_diagnosis)
-    with listening(lambda _: None if thread.ident else thread.start()):
+    thread, began = Thread(target=_prepare_diagnosis), time.monotonic()
+
+    def start_if_it_pays(_: str) -> None:
+        if thread.ident is None and time.monotonic() - began > MIN_SECONDS_OF_READING:
+            thread.start()
+
+    with listening(start_if_it_pays):
         yield
     if thread.ident:
         thread.join()

@@ -188,6 +188,10 @@ else:
 
 # Patterns. Most logs need a few of three hundred.
 
+MAX_TEXTS_LOOKED_AT = 1000
+"""Texts in which what a match needs is looked for before the pattern is compiled all the same. Chosen: that many looks
+take as long as compiling a dear pattern, and compiled ones refuse a text sooner."""
+
 
 class _Pattern:
     """A regular expression that is compiled when it is first used; each method of it is looked up once."""
@@ -203,6 +207,56 @@ class _Pattern:
         return value
 
 
-def regex(source: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
-    """Return what works as `re.compile` of the same and is compiled on first use."""
+class _NeedyPattern(_Pattern):
+    """A regular expression that is compiled when a text first holds something that each match of it contains."""
+
+    def __init__(self, source: str, flags: int, needs: tuple[str, ...]) -> None:
+        super().__init__(source, flags)
+        self._needs, self._texts_left = needs, MAX_TEXTS_LOOKED_AT
+
+    def _cannot_match(self, text: str) -> bool:
+        self._texts_left -= 1
+        # Where case is ignored, a few other letters match those of ASCII.
+        if self._texts_left >= 0 and text.isascii():
+            lowered = text.lower()
+            for need in self._needs:
+                if need in lowered:
+                    break
+            else:
+                return True
+        compiled = re.compile(self._source, self._flags)
+        for name in ("search", "match", "fullmatch", "finditer", "findall", "sub"):
+            setattr(self, name, getattr(compiled, name))
+        return False
+
+    def search(self, text: str, *bounds: int) -> object:
+        return None if self._cannot_match(text) else self.search(text, *bounds)
+
+    def match(self, text: str, *bounds: int) -> object:
+        return None if self._cannot_match(text) else self.match(text, *bounds)
+
+    def fullmatch(self, text: str, *bounds: int) -> object:
+        return None if self._cannot_match(text) else self.fullmatch(text, *bounds)
+
+    def finditer(self, text: str, *bounds: int) -> object:
+        return iter(()) if self._cannot_match(text) else self.finditer(text, *bounds)
+
+    def findall(self, text: str, *bounds: int) -> object:
+        return [] if self._cannot_match(text) else self.findall(text, *bounds)
+
+    def sub(self, by: object, text: str, count: int = 0) -> object:
+        return text if self._cannot_match(text) else self.sub(by, text, count)
+
+
+def regex(source: AnyStr, flags: int = 0, *, needs: str | tuple[str, ...] = ()) -> re.Pattern[AnyStr]:
+    """Return what works as `re.compile` of the same and is compiled on first use.
+
+    Args:
+        source: The expression.
+        flags: Those of `re.compile`.
+        needs: Texts in lower case, without letters beyond ASCII: whatever the expression matches in a text of ASCII
+            lies in one that contains at least one of them, in whatever case. Until a text does, nothing is compiled.
+    """
+    if needs and isinstance(source, str):
+        return _NeedyPattern(source, flags, (needs,) if isinstance(needs, str) else needs)  # type: ignore[return-value]
     return _Pattern(source, flags)  # type: ignore[return-value]

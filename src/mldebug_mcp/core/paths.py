@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import shutil
 import stat
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -131,6 +129,8 @@ def make_folder(prefix: str, inside: str | None = None) -> str:
     Raises:
         InputError: none can be made.
     """
+    import tempfile  # few commands need one
+
     try:
         return tempfile.mkdtemp(prefix=prefix, dir=inside)
     except OSError as error:
@@ -144,6 +144,8 @@ def temporary_folder(prefix: str) -> Iterator[str]:
     try:
         yield folder
     finally:
+        import shutil
+
         shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -48,6 +48,22 @@ def _clean_character(character: str) -> str:
     return {"Cs": "\ufffd", "Zs": " "}.get(unicodedata.category(character), "")
 
 
+def fits(text: str, pattern: str) -> bool:
+    """Say whether a pattern stands for a text, where each `*` stands for anything; nothing has to be compiled."""
+    first, *parts = pattern.split("*")
+    if not parts:
+        return text == pattern
+    start, end = len(first), len(text) - len(parts[-1])
+    if start > end or not text.startswith(first) or not text.endswith(parts[-1]):
+        return False
+    for part in parts[:-1]:
+        found = text.find(part, start, end)
+        if found < 0:
+            return False
+        start = found + len(part)
+    return True
+
+
 def cut(text: str, limit: int) -> str:
     """Return `text` cleaned, with its lines, cut to at most `limit` characters with an ellipsis."""
     if len(text) <= limit and text.isascii() and text.isprintable():  # most texts, by far

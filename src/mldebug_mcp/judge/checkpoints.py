@@ -25,7 +25,6 @@ from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.lazy import dataclass, regex, replace
 from mldebug_mcp.core.paths import expanded
 from mldebug_mcp.core.text import counted, figure, shorten
-from mldebug_mcp.judge.at_a_glance import glance_at_choice
 from mldebug_mcp.logs import Run, Series, read_run
 from mldebug_mcp.logs.checkpoints import Checkpoint, checkpoints_of
 from mldebug_mcp.logs.columns import Floats
@@ -347,6 +346,8 @@ def choose_checkpoint(
             "checkpoints=FOLDER",
             arguments=("checkpoints",),
         )
+    from mldebug_mcp.judge.at_a_glance import glance_at_choice  # a diagnosis says it in its own words
+
     return found.model_copy(update={"at_a_glance": glance_at_choice(found, str(path), undirected(own))})
 
 

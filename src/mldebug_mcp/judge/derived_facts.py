@@ -282,8 +282,16 @@ ROUNDED = 1e-6
 """By which a share may be off its bounds. Chosen: more than rounding, less than any answer."""
 MAX_ANSWERS = 1000
 """Answers in a record, up to which a mean with four digits shows whether it is of whole numbers. Chosen: by hand."""
-_ALL_RIGHT = regex(r"(?:^|[/_])(?:solve[_-]?all|all[_-](?:right|correct|solved|pass(?:ed)?))(?:$|[/_])", re.IGNORECASE)
-_ALL_WRONG = regex(r"(?:^|[/_])(?:solve[_-]?none|all[_-](?:wrong|incorrect|failed|zero))(?:$|[/_])", re.IGNORECASE)
+_ALL_RIGHT = regex(
+    r"(?:^|[/_])(?:solve[_-]?all|all[_-](?:right|correct|solved|pass(?:ed)?))(?:$|[/_])",
+    re.IGNORECASE,
+    needs=("solve", "all_", "all-"),
+)
+_ALL_WRONG = regex(
+    r"(?:^|[/_])(?:solve[_-]?none|all[_-](?:wrong|incorrect|failed|zero))(?:$|[/_])",
+    re.IGNORECASE,
+    needs=("solve", "all_", "all-"),
+)
 
 
 def rollouts_without_gradient(run: Run) -> DerivedFact | None:

@@ -24,7 +24,6 @@ from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.lazy import dataclass, replace
 from mldebug_mcp.core.paths import expanded
 from mldebug_mcp.core.text import capitalised, figure, percent, shorten
-from mldebug_mcp.judge.at_a_glance import glance_at_verdict
 from mldebug_mcp.judge.causes import (
     HARDLY,
     OUT,
@@ -36,7 +35,6 @@ from mldebug_mcp.judge.causes import (
 )
 from mldebug_mcp.judge.checkpoints import checkpoint_choice
 from mldebug_mcp.judge.columns.facts import column_facts, evidence_from_columns, with_reasons
-from mldebug_mcp.judge.comparison import compare, suspects
 from mldebug_mcp.judge.evidence import (
     evidence_from_errors,
     evidence_from_jumps,
@@ -95,7 +93,6 @@ from mldebug_mcp.judge.what_to_log import hardly_judged, what_to_log
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.logs import Run, read_run
 from mldebug_mcp.logs.columns import Floats, ascends
-from mldebug_mcp.logs.failures import Prefixes
 from mldebug_mcp.logs.run import Message
 from mldebug_mcp.models import (
     Comparison,
@@ -404,7 +401,11 @@ def gather(run: Run, reference: Run | None = None, findings: Sequence[Finding] =
         finding for finding in findings if (known := own.get(finding.symptom)) is None or known.state != finding.state
     ]
     examined = list((own | {finding.symptom: finding for finding in other}).values())
-    comparison = compare(run, reference) if reference is not None else None
+    comparison = None
+    if reference is not None:
+        from mldebug_mcp.judge.comparison import compare
+
+        comparison = compare(run, reference)
     facts = column_facts(run)
     examined = with_reasons(examined, facts)
     evidence = [
@@ -604,6 +605,8 @@ def _evidence_from_comparison(comparison: Comparison | None) -> list[CauseEviden
         return []
     if not results:
         return [CauseEvidence(SOUND, SETTING_BITS, "no metric departs from the reference run", "reference")]
+    from mldebug_mcp.judge.comparison import suspects
+
     worse = next((result for result in results if result.worse), None)
     bits = ENDS_WORSE_BITS if worse is not None and len(comparison.settings) <= FEW_SETTINGS else SETTING_BITS
     evidence = [
@@ -654,6 +657,7 @@ def died_of(run: Run) -> LastError | None:
     if message is None:
         return None
     from mldebug_mcp.judge.explain_error import explain_lines  # few runs end in an error
+    from mldebug_mcp.logs.failures import Prefixes
 
     prefixes = Prefixes()
     rank, words = prefixes.split(message.text)
@@ -782,6 +786,8 @@ def _at_a_glance(
     outcomes: Mapping[str, Outcome],
 ) -> Glance:
     """Return what leads after the checks, and the command of the check that comes next."""
+    from mldebug_mcp.judge.at_a_glance import glance_at_verdict  # only where checks were done
+
     read = RunSummary(
         path="" if run is None else run.path, formats=[], steps=0, metrics=list(run.series) if run else []
     )

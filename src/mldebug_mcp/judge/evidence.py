@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -22,15 +22,17 @@ from mldebug_mcp.checks.run.end_of_run import OF_DEVICE, error_that_ended
 from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.lazy import replace
 from mldebug_mcp.core.text import figure, percent
-from mldebug_mcp.judge.comparison import WORSE, faults_of, settings_with_rate
+from mldebug_mcp.judge.columns.facts import FOLLOWS_FROM
 from mldebug_mcp.judge.next_steps import BITS, Outcome
-from mldebug_mcp.judge.ranking import CauseEvidence
+from mldebug_mcp.judge.ranking import CauseEvidence, question_of
 from mldebug_mcp.judge.sheet import speaks_first
-from mldebug_mcp.knowledge.errors import KnownError, Role, match
 from mldebug_mcp.logs import Run
 from mldebug_mcp.logs.settings import Scalar
 from mldebug_mcp.models import Comparison, Finding, Hypothesis, NextStep, State
 from mldebug_mcp.models.base import OTHER, SOUND
+
+if TYPE_CHECKING:
+    from mldebug_mcp.knowledge.errors import KnownError
 
 # Checks that the log answers by itself: its answer stands with them, and they are not proposed.
 
@@ -305,6 +307,10 @@ def evidence_from_errors(run: Run) -> list[CauseEvidence]:
     The first error counts, before the echoes of other ranks. One that no cause of the catalogue explains supports
     `unknown`.
     """
+    if not run.fatal:
+        return _evidence_from_fault(run)
+    from mldebug_mcp.knowledge.errors import Role, match
+
     known = [
         (message, row) for message in run.fatal if (row := _row(match(message.text, code=message.code))) is not None
     ]
@@ -332,6 +338,8 @@ def _evidence_from_fault(run: Run) -> list[CauseEvidence]:
     if loss is None:
         return []
     for message in (message for message in run.messages if OF_DEVICE.search(message.text)):
+        from mldebug_mcp.knowledge.errors import match
+
         at = round(message.records * len(loss) / run.records)
         row = _row(match(message.text, code=message.code, warnings=True))
         if row is None or not BEFORE_FAULT <= at < len(loss):
@@ -351,6 +359,8 @@ def _evidence_from_fault(run: Run) -> list[CauseEvidence]:
 
 def evidence_from_message(text: str) -> list[CauseEvidence]:
     """Return what an error message that ended a run says about each cause; nothing if it is not a known one."""
+    from mldebug_mcp.knowledge.errors import match
+
     row = _row(match(text))
     return [] if row is None else _evidence_from_row(row, f"the error that ended it ({row.id})")
 
@@ -358,10 +368,16 @@ def evidence_from_message(text: str) -> list[CauseEvidence]:
 def findings_to_judge(findings: Sequence[Finding], evidence: Sequence[CauseEvidence]) -> list[Finding]:
     """Return the findings to judge: without `error_message`, if a known error has spoken for its own causes.
 
-    That finding would support the causes of all other messages too.
+    That finding would support the causes of all other messages too. What a fact makes counts with the fact alone.
     """
     known = any(cause_evidence.kind == "error" for cause_evidence in evidence)
-    return [finding for finding in findings if not known or finding.symptom != "error_message"]
+    follows = {question for each in evidence for question in FOLLOWS_FROM.get(each.about, ())}
+    return [
+        finding
+        for finding in findings
+        if not (known and finding.symptom == "error_message")
+        and not (finding.state is State.PRESENT and question_of(finding.symptom) in follows)
+    ]
 
 
 def _evidence_from_row(row: KnownError, fact: str) -> list[CauseEvidence]:
@@ -373,6 +389,8 @@ def _evidence_from_row(row: KnownError, fact: str) -> list[CauseEvidence]:
 
 
 def _row(rows: Sequence[KnownError]) -> KnownError | None:
+    from mldebug_mcp.knowledge.errors import Role
+
     known = (row for row in rows if not row.interpreter)
     return min(known, key=lambda row: row.role is Role.ECHO, default=None)
 
@@ -399,6 +417,11 @@ task, and no healthy run has one."""
 
 def evidence_from_settings(run: Run) -> list[CauseEvidence]:
     """Return the causes that unusual settings suggest."""
+    unusual = list(_unusual(run))
+    if not unusual:
+        return []
+    from mldebug_mcp.judge.comparison import faults_of
+
     return [
         CauseEvidence(
             cause,
@@ -406,7 +429,7 @@ def evidence_from_settings(run: Run) -> list[CauseEvidence]:
             fact,
             "log",
         )
-        for name, direction, beyond, fact in _unusual(run)
+        for name, direction, beyond, fact in unusual
         for cause in faults_of(name, direction)
     ]
 
@@ -453,6 +476,8 @@ def evidence_from_siblings(run: Run) -> list[CauseEvidence]:
     siblings = among_siblings(run)
     if siblings is None or not _worse(siblings):
         return []
+    from mldebug_mcp.judge.comparison import faults_of
+
     count = len(siblings.ahead)
     ahead = f"{count} siblings" if count == siblings.count else f"{count} better siblings"
     suspects = {
@@ -467,11 +492,15 @@ def evidence_from_siblings(run: Run) -> list[CauseEvidence]:
 
 def _worse(siblings: AmongSiblings) -> bool:
     """Say whether a result is worse by more than siblings are apart, and by more than is small for their gain."""
+    from mldebug_mcp.judge.comparison import WORSE
+
     return siblings.worse_by > max(SPREADS * siblings.spread, WORSE * max(abs(siblings.usual), siblings.gained))
 
 
 def _set_alone(run: Run, ahead: Sequence[Run]) -> dict[str, tuple[Scalar, list[Scalar]]]:
     """Return the settings in which a run differs from every sibling that is ahead of it: its value, and theirs."""
+    from mldebug_mcp.judge.comparison import settings_with_rate
+
     own, theirs = settings_with_rate(run), [settings_with_rate(sibling) for sibling in ahead]
     alone = [name for name in own if all(own[name] != other.get(name) for other in theirs)]
     return {name: (own[name], [other.get(name) for other in theirs]) for name in alone}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
@@ -178,7 +178,7 @@ def fitted() -> Fitted:
 # What all numbers of a run together say of causes: how like they are to those of trained runs with each of them.
 #
 # A multinomial logistic regression over the numbers of `checks.course`, each as a line through a few knots, so that no
-# number decides by a limit. `likeness.npz` holds it; `python -m benchmarks.faults fit` fits it with the findings,
+# number decides by a limit. `likeness.bin` holds it; `python -m benchmarks.faults fit` fits it with the findings,
 # and with it how far it is trusted:
 #
 #     bits(c) = trust * (log2 P(c | numbers) - EVEN * log2 P(c))
@@ -187,7 +187,7 @@ def fitted() -> Fitted:
 
 
 Floats = NDArray[np.float32]
-LIKENESS_FILE = Path(__file__).parent / "likeness.npz"
+LIKENESS_FILE = Path(__file__).parent / "likeness.bin"
 ABOUT = "likeness"
 """What stands for this among the questions whose trust is fitted."""
 EVEN = 0.5
@@ -289,15 +289,35 @@ def has_a_course(vector: Mapping[str, float]) -> bool:
 @lru_cache(maxsize=1)
 def shipped() -> Likeness:
     """Return the model that ships with the package."""
-    with np.load(LIKENESS_FILE, allow_pickle=False) as arrays:
-        return Likeness(
-            tuple(arrays["causes"].tolist()),
-            arrays["shares"],
-            tuple(arrays["names"].tolist()),
-            arrays["knots"],
-            arrays["weights"].astype(np.float32) * arrays["scale"],
-            arrays["bias"],
-        )
+    numbers, _, last = LIKENESS_FILE.read_bytes().rpartition(b"\n")
+    about = json.loads(last)
+    causes, names, knots = tuple(about["causes"]), tuple(about["names"]), about["knots"]
+    shapes = ((len(causes),), (len(names), knots), (), (len(causes),))
+    shares, at, scale, bias = _arrays_in(numbers, shapes)
+    steps = np.frombuffer(numbers, np.int8, offset=len(numbers) - len(names) * knots * len(causes))
+    weights = steps.reshape(len(names) * knots, len(causes)).astype(np.float32) * scale
+    return Likeness(causes, shares, names, at, weights, bias)
+
+
+def as_bytes(model: Likeness) -> bytes:
+    """Return the file of a model, which loads several times as fast as compressed arrays.
+
+    Its last line is JSON with the names of the rows and columns. Before it are the numbers, the weights behind the
+    others, in 8 bits each, as steps of a 127th of the largest.
+    """
+    scale = float(np.abs(model.weights).max()) / 127 or 1.0
+    about = {"causes": model.causes, "names": model.names, "knots": model.knots.shape[1]}
+    numbers = [np.asarray(array, "<f4") for array in (model.shares, model.knots, scale, model.bias)]
+    steps = np.round(model.weights / scale).astype(np.int8)
+    return b"".join([*(array.tobytes() for array in numbers), steps.tobytes(), b"\n", json.dumps(about).encode()])
+
+
+def _arrays_in(numbers: bytes, shapes: Iterable[tuple[int, ...]]) -> Iterator[Floats]:
+    """Yield the arrays of such shapes that stand one after the other."""
+    offset = 0
+    for shape in shapes:
+        yield np.frombuffer(numbers, "<f4", math.prod(shape), offset).reshape(shape)
+        offset += 4 * math.prod(shape)
 
 
 # The ranked causes as hypotheses. Each shows what it rests on, its quotes, and what ties it with others.

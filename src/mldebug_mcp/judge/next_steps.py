@@ -258,6 +258,8 @@ def evidence_from_checks(outcomes: Mapping[str, Outcome]) -> list[CauseEvidence]
     Raises:
         InputError: a check or an outcome does not exist; the message says where to find those that do.
     """
+    if not outcomes:
+        return []
     known = {step.id: cause.id for cause in catalogue().causes.values() for step in cause.next_steps}
     evidence = []
     for check, outcome in outcomes.items():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fnmatch
 import math
 import time
 from collections import Counter
@@ -17,7 +16,7 @@ from mldebug_mcp.checks.reference_settings import usual_instead, usual_rates
 from mldebug_mcp.checks.results import among_siblings
 from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.lazy import regex, replace
-from mldebug_mcp.core.text import counted, duration, figure, percent, shorten
+from mldebug_mcp.core.text import counted, duration, figure, fits, percent, shorten
 from mldebug_mcp.judge.columns import named
 from mldebug_mcp.judge.columns.facts import not_repeated
 from mldebug_mcp.judge.derived_facts import derived_facts
@@ -530,7 +529,7 @@ _PRINTED_WORDS = regex(r"[\w/.@-]*\w")
 
 
 def _matching(names: Iterable[str], patterns: Sequence[str]) -> list[str]:
-    return [name for name in names if any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)]
+    return [name for name in names if any(fits(name, pattern) for pattern in patterns)]
 
 
 def speaks_first(present: Sequence[Finding], hypothesis: Hypothesis) -> float | None:

@@ -10,8 +10,16 @@
 
 from __future__ import annotations
 
-from mldebug_mcp.logs.follow import FollowedRun, LogTail
+from typing import TYPE_CHECKING
+
+from mldebug_mcp.core.lazy import lazily
 from mldebug_mcp.logs.read import read_run
 from mldebug_mcp.logs.run import Message, Run, Segment, Series
 
+if TYPE_CHECKING:
+    from mldebug_mcp.logs.follow import FollowedRun, LogTail
+
 __all__ = ["FollowedRun", "LogTail", "Message", "Run", "Segment", "Series", "read_run"]
+
+if not TYPE_CHECKING:  # a type checker would take every name for one that is there
+    __getattr__ = lazily(__name__, {"FollowedRun": "follow", "LogTail": "follow"})

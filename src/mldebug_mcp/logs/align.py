@@ -83,15 +83,15 @@ MIN_RATIO_OF_UNITS = 2.0
 def put_on_one_axis(columns: Columns) -> str:
     """Count records of two kinds that take turns by one of their counters; return a note of it, else "".
 
-    Episodes tell the steps of the environment, and updates how many there were: where one counter goes several times
-    as far, the records of the other stand at what it had come to, in order of the lines.
+    Episodes tell the steps of the environment, and updates how many there were. Where one counter goes several times
+    as far, the records of the other get its steps, in the order of their lines.
     """
     metrics = {name: column for name, column in columns.items() if canonical(name) not in COUNTERS}
     steps = [name for name in columns if canonical(name) == "step"]
     if len(steps) != 1 or not metrics:
         return ""
     at, step = columns[steps[0]].arrays()
-    if not bool(np.any(step[1:] < step[:-1])):
+    if not bool(np.any(step[1:] < step[:-1])) or not bool(np.all(np.abs(step) < MOST_STEPS)):
         return ""
     first = np.isin(at, telling(metrics)[0].arrays()[0])
     if not all(len(step[kind]) > MIN_TURNS and bool(np.all(np.diff(step[kind]) >= 0)) for kind in (first, ~first)):

@@ -64,7 +64,7 @@ _FOLD = regex(
     re.IGNORECASE,
 )
 """The heading of a fold: "===== Fold 1/5 =====", "Training on fold 2 of 10"."""
-_FOLD_COLUMN = regex(r"(?:[a-z]{1,20}_)?fold(?:_?(?:id|idx|index|no|num|number))?", re.IGNORECASE)
+_FOLD_COLUMN = regex(r"(?:[a-z]{1,20}_)?fold(?:_?(?:id|idx|index|no|num|number))?", re.IGNORECASE, needs="fold")
 MAX_FOLD_LINE = 120
 """Characters of a line in which such a heading is looked for."""
 EVENTS, RESUMES = ("event", "type", "status", "kind"), ("resum", "restor", "restart")

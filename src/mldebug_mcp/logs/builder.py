@@ -348,8 +348,8 @@ class RunBuilder:
 
     def build(self, path: str) -> Run:
         """Make the Run from everything taken: attempts → columns → axis → series; `concluded` tells its kind."""
-        if one_axis := put_on_one_axis(self._recorded.columns):
-            self.note(one_axis)
+        if count_apart := put_on_one_axis(self._recorded.columns):
+            self.note(count_apart)
             self.planned.pop("step", None)  # it may be that of the other counter
         for note in (
             conventions.steps_of_episodes(self._recorded.columns),

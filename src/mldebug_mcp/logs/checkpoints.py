@@ -36,7 +36,11 @@ _SIDE = regex(
 )
 """What is saved next to weights, or is not a checkpoint."""
 _TOKEN = regex(r"(?P<word>[A-Za-z]+)|(?P<number>\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)|(?P<mark>.)", re.DOTALL)
-_SHARD = regex(r"[-_.]\d{5}-of-\d{5}|[-_.](?:rank|shard|mp_rank|tp|pp)[-_]?\d+|__\d+_\d+", re.IGNORECASE)
+_SHARD = regex(
+    r"[-_.]\d{5}-of-\d{5}|[-_.](?:rank|shard|mp_rank|tp|pp)[-_]?\d+|__\d+_\d+",
+    re.IGNORECASE,
+    needs=("-of-", "rank", "shard", "tp", "pp", "__"),
+)
 _THOUSANDS = {"k": 1e3, "m": 1e6}
 _PADDED = 4
 """Digits of a number with leading zeros that counts steps or epochs whatever word stands before it (kohya_ss)."""

@@ -151,12 +151,14 @@ FINISHED = regex(
     r"|\bmax_steps\b.{0,20}\breached\b|\b\d+ epochs? completed in \d"
     r"|\bfor \d+ consecutive epochs\. Stopping\b",
     re.IGNORECASE,
+    needs=("complete", "finished", "done", "end", "over", "stop", "reached"),
 )
 """A line that says that training has ended by itself."""
 INTERRUPTED = regex(
     r"^\s*(?:\S{0,40} )?KeyboardInterrupt\b|\bSIG(?:INT|TERM|USR1)\b|\bsignal (?:2|15)\b|\bCANCELLED AT\b"
     r"|\bDUE TO (?:PREEMPTION|TIME LIMIT)"
     r"|\binterrupted by (?:the )?user|\bDetected KeyboardInterrupt",
+    needs=("interrupt", "sig", "cancelled", "due to"),
 )
 """A line that says that somebody or a scheduler ended it."""
 _RECORD = regex(
@@ -164,7 +166,8 @@ _RECORD = regex(
 )
 _TIME = regex(
     r"(?P<day>\d{4}[-/]\d\d[-/]\d\d)[T _,]+(?P<time>\d\d:\d\d:\d\d)"
-    r"|(?<![\d:/<])(?P<alone>[012]\d:[0-5]\d:[0-5]\d)(?![\d:<])"
+    r"|(?<![\d:/<])(?P<alone>[012]\d:[0-5]\d:[0-5]\d)(?![\d:<])",
+    needs=":",
 )
 _IN_FRONT = 60
 _EPOCH = datetime(1970, 1, 1)

@@ -340,7 +340,7 @@ MAX_FILES = 200
 """Files of one run that are read."""
 MAX_DEPTH = 4
 
-_CHECKPOINT = regex(r"(?:checkpoint|step|global_step|epoch)[-_]?(\d+)(?:\.\w+)?")
+_CHECKPOINT = regex(r"(?:checkpoint|step|global_step|epoch)[-_]?(\d+)(?:\.\w+)?", needs=("checkpoint", "step", "epoch"))
 _TIME_IN_NAME = regex(r"\d{10}\.\d+")
 GUILD = ".guild"
 """The folder of a run that Guild keeps its events in."""

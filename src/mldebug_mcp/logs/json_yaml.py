@@ -105,7 +105,8 @@ _QUOTED = r"'[^']{1,200}'|\"[^\"]{1,200}\""
 """A key in quotes."""
 _LINE = regex(
     r"(?P<indent> {0,80})(?P<item>- {1,8})?"
-    rf"(?P<key>{_QUOTED}|[^\s'\":#&*!?{{}}\[\]|>-][^:#]{{0,200}}):(?:\s+(?P<value>.*))?"
+    rf"(?P<key>{_QUOTED}|[^\s'\":#&*!?{{}}\[\]|>-][^:#]{{0,200}}):(?:\s+(?P<value>.*))?",
+    needs=":",
 )
 MOST_DEEP = 8
 """Mappings inside of each other that are read. Chosen: loops log two."""

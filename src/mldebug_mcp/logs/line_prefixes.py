@@ -22,8 +22,16 @@ _EVALUATION = r"valid(?:ation|ate)?|val|eval(?:uation|uate)?|test(?:ing)?|dev|cv
 _WHOLE = r"(?:set|results?|metrics?|phase)"
 """What such a word may stand before without meaning anything else."""
 
-_PHASE_WORD = regex(rf"{_TRAINING}|(?P<eval>{_EVALUATION})", re.IGNORECASE)
-_BEGINNING = regex(rf"[\W\d]*(?:{_EVALUATION}|cur metric)(?:\s+{_WHOLE})?(?=[\s:|,\-()\[\]>]|$)", re.IGNORECASE)
+_PHASE_WORD = regex(
+    rf"{_TRAINING}|(?P<eval>{_EVALUATION})",
+    re.IGNORECASE,
+    needs=("train", "val", "test", "dev", "cv", "blind", "unseen", "held", "hold"),
+)
+_BEGINNING = regex(
+    rf"[\W\d]*(?:{_EVALUATION}|cur metric)(?:\s+{_WHOLE})?(?=[\s:|,\-()\[\]>]|$)",
+    re.IGNORECASE,
+    needs=("val", "test", "dev", "cv", "blind", "unseen", "held", "hold", "cur metric"),
+)
 _PART = regex(rf"\|\s*+(?:{_EVALUATION})(?: on [\w' ]{{1,40}}| set)?\s*+\|", re.IGNORECASE)
 """A part of the line that only names the phase: fairseq's "| epoch 001 | valid on 'valid' subset | loss 3.2"."""
 _EVALUATING = regex(
@@ -46,6 +54,7 @@ _TURN = regex(
     rf"(?: {_WHOLE})?(?:\s*:\s*\(?|\s*\|\s*|\s+-+\s+|\s*\(|[\])]\s*:?\s*)"
     r"(?!n/?an?\b|inf\b|none\b|[^()|]{0,40}\)\s?[:=]\s?(?:n/?a|none)\b)(?=[a-z])",
     re.IGNORECASE,
+    needs=("train", "val", "test", "dev", "cv", "blind", "unseen", "held", "hold"),
 )
 """Where a line turns to training or evaluation: "Train: loss 1.7, acc 0.6 | Val: loss 1.9, acc 0.5"."""
 
@@ -113,7 +122,8 @@ NUMBERED = r"(?P<numbered>\d{1,5}): "
 
 _RANK = regex(
     rf"[\s`]*(?:{BRACKETED}\s*:?|{MPIRUN}|{NAMED}"
-    rf"|{NUMBERED}(?=.*(?:step|iter(?:ation)?|epoch)s?\W{{0,5}}\d))"  # a number alone, beside a counter
+    rf"|{NUMBERED}(?=.*(?:step|iter(?:ation)?|epoch)s?\W{{0,5}}\d))",  # a number alone, beside a counter
+    needs=("[", "rank", ": "),
 )
 _LOGGER = (
     r"(?:(?<=\])\s(?!(?:train|training|valid|validation|val|eval|evaluation|test|testing|dev|epoch|step|iter)\b)"
@@ -142,7 +152,7 @@ _LOGGING = regex(
     r"|\[[\w.]+\](?=\[(?:INFO|DEBUG|WARNING|ERROR|CRITICAL)\])"  # Hydra: [time][logger][level]
     r"|\[[\w/.-]+\.(?:py|cpp|cc|cu)(?::| line:? ?)\d+(?::\w+)?\]|[\w/.-]+\.py:\d+(?:\[\d+\])?"
     r"|\[[\w.]+/\w*Process(?:-\d+)?\](?:\s+[\w.]+\s+:)?"  # logger and process, module and function
-    r"|-\s*[\w.]+\s*-\s*(?=\[?(?:INFO|DEBUG|WARN))|[\w.]+\s+(?:INFO|WARNING)\b"
+    r"|-\s*[\w.]+\s*-\s*(?=\[?(?:INFO|DEBUG|WARN))|[\w.]+\s+(?:-\s+)?(?:INFO|WARNING)\b"
     r"|[\w.-]+:\d+\s+[\w.]+:\d+(?=\s+INFO)"  # OLMo: host and module
     r"|[\w.]+:[A-Za-z_<][\w.<>]*:\d+(?=\s+-\s)"  # Loguru: module, function, line
     r"|(?<=\d\])\[\d{1,9}\](?=\s(?:Fps is \(|Avg episode ))"  # Sample Factory: [time][process]
@@ -206,6 +216,17 @@ def drawings_in(line: str) -> list[str]:
     return [f"{before}{text}" for text in drawn if text.strip()]
 
 
+_LEVELS = ("INFO", "DEBUG", "WARN", "ERROR", "CRITICAL", "SUCCESS")
+
+
+def _may_be_logged(line: str) -> bool:
+    """Say whether a line may begin as a logger writes it: without a colon or a level, such a line begins in no letter.
+
+    Patterns of loggers take long to compile, and scripts that print need none.
+    """
+    return not line.lstrip()[:1].isalpha() or ":" in line or any(level in line for level in _LEVELS)
+
+
 @lru_cache(maxsize=8)
 def without_prefix(line: str) -> Line:
     """Take the rank, the time, the level and the logger off a line."""
@@ -216,7 +237,7 @@ def without_prefix(line: str) -> Line:
         if found:
             rank = next(whole_number(number) for number in found.groups() if number is not None)
             line = line[found.end() :]
-        logging = _LOGGING.match(line)
+        logging = _LOGGING.match(line) if _may_be_logged(line) else None
         if logging:
             evaluation = evaluation or _evaluates(logging[0])
             line = line[logging.end() :]

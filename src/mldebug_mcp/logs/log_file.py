@@ -26,7 +26,6 @@ from mldebug_mcp.core.errors import InputError, MissingExtraError
 from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.core.limits import checkpoint, reading
 from mldebug_mcp.core.paths import unreadable
-from mldebug_mcp.core.protobuf import masked_crc32c_of
 from mldebug_mcp.core.text import shorten
 from mldebug_mcp.logs.numbers import has_decimal_commas, with_points
 
@@ -256,6 +255,7 @@ def _begins_with_an_event(beginning: bytes) -> bool:
     length, checksum = map(int, struct.unpack_from("<QI", beginning))
     if length > _MAX_FIRST_EVENT:
         return False
+    from mldebug_mcp.core.protobuf import masked_crc32c_of  # few files may be one
 
     return masked_crc32c_of(beginning[:8]) == checksum
 
@@ -614,7 +614,9 @@ def _encoding(beginning: bytes) -> str | None:
 
 
 _NUMBERED = regex(r"(?P<log>.+\.[a-z]+)\.(?P<number>[1-9]\d{0,2})")
-_DATED = regex(r"(?P<log>.+\.[a-z]+)[.-](?P<date>(?:19|20)\d\d-?\d\d-?\d\d(?:[T_-]?\d\d(?:[-:]?\d\d){0,2})?)")
+_DATED = regex(
+    r"(?P<log>.+\.[a-z]+)[.-](?P<date>(?:19|20)\d\d-?\d\d-?\d\d(?:[T_-]?\d\d(?:[-:]?\d\d){0,2})?)", needs=("19", "20")
+)
 
 
 def log_name(name: str) -> str:

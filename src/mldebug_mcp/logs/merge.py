@@ -329,7 +329,8 @@ _HOLDS = frozenset({
 })  # fmt: skip
 """Words by which a file of a run folder is named for what it holds. None of them names a run."""
 _EVALUATOR = regex(
-    r"(?:information_retrieval|similarity|triplet|binary_classification|reranking|translation|mse)_eval(?:uation)?"
+    r"(?:information_retrieval|similarity|triplet|binary_classification|reranking|translation|mse)_eval(?:uation)?",
+    needs="_eval",
 )
 """How Sentence Transformers names the tables of its evaluators."""
 _STREAMS = frozenset({"err", "out", "stdout", "stderr", "nohup", "slurm", "console", "terminal", "screen", "job"})

@@ -16,10 +16,10 @@ _SPECIAL = {
 _PLAIN = regex(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+|f[-+]?\d{1,2})?")
 _THOUSANDS = regex(r"[-+]?\d{1,3}(?:(?:,\d{3})+|(?:_\d{3})+)(?:\.\d+)?")
 _UNDERSCORED = regex(r"(?<![\w.,])\d{1,3}(?:_\d{3})+(?!\d)")
-_WRAPPED = regex(r"(?:tensor|(?:np\.|numpy\.)?float\d+)\(\s*\[?([^,()\s\]]+)[^()]*\)")
+_WRAPPED = regex(r"(?:tensor|(?:np\.|numpy\.)?float\d+)\(\s*\[?([^,()\s\]]+)[^()]*\)", needs="(")
 _WINDOWS = regex(r"([-+]?)1\.#([a-z]+)\d*")
 
-_DECIMAL_COMMA = regex(r"(?<=[:=;\t\"])[ \t]{0,8}-?(?:0,\d+|\d+,(?:\d{1,2}|\d{4,}))(?!\d|,\d)")
+_DECIMAL_COMMA = regex(r"(?<=[:=;\t\"])[ \t]{0,8}-?(?:0,\d+|\d+,(?:\d{1,2}|\d{4,}))(?!\d|,\d)", needs=",")
 _DECIMAL_POINT = regex(r"(?<![\d.])\d+\.\d+(?![\d.])")
 _COMMA = regex(r"(?<=\d),(?=\d)")
 

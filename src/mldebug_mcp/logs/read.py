@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path, PurePath, PurePosixPath
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -43,24 +44,17 @@ from mldebug_mcp.logs.files import (
 from mldebug_mcp.logs.formats import read_files
 from mldebug_mcp.logs.kinds import concluded
 from mldebug_mcp.logs.log_file import LogFile, rotated
-from mldebug_mcp.logs.merge import (
-    are_named_for_same_run,
-    goes_further,
-    grouped,
-    holds_evaluation,
-    joined,
-    merged,
-    of_evaluation,
-)
 from mldebug_mcp.logs.names.grammar import given_names
 from mldebug_mcp.logs.names.metrics import is_telling
-from mldebug_mcp.logs.ranks import RankSummary, rank_summary
 from mldebug_mcp.logs.remote_files import Choice, brought_in
 from mldebug_mcp.logs.run import RECORDER, Ending, Run, Series, Sibling, require_logged
 from mldebug_mcp.logs.run_tables import COMPARED_IN_WORDS, is_compared
 from mldebug_mcp.logs.settings import Scalar, Settings
 from mldebug_mcp.logs.settings.files import SettingsFile, find_settings, read_found, read_settings
 from mldebug_mcp.logs.settings.settings import Setting
+
+if TYPE_CHECKING:
+    from mldebug_mcp.logs.ranks import RankSummary
 
 # The logs at one place → the runs that they tell: a file by itself, or the files of a folder that belong together.
 
@@ -212,7 +206,13 @@ class Refused:
 
 def read_place(place: RunFolder, refused: Refused, read_log: ReadLog, wanted: str) -> list[Read]:
     """Read the logs in a folder, those of one run together; other files are passed over."""
-    ranks = rank_summary(place.ranks) if place.ranks else None
+    from mldebug_mcp.logs.merge import grouped, holds_evaluation, merged, of_evaluation
+
+    ranks = None
+    if place.ranks:
+        from mldebug_mcp.logs.ranks import rank_summary
+
+        ranks = rank_summary(place.ranks)
     numbers = {
         shorten(place.name_of(path), MAX_LOG_NAME): int(rank[0])
         for rank, files in place.ranks.items()
@@ -307,8 +307,12 @@ def settings_files_of(path: Path) -> tuple[SettingsFile, ...]:
 
 def owns_folder(path: Path) -> bool:
     """Say whether the folder of a log holds no other run: logs that its name does not tie to it are read."""
-    logs = [entry for entry in entries(path.parent) if may_be_log(entry) and is_file(entry)]
-    unknown = [log for log in logs if log != path and not are_named_for_same_run(path.name, log.name)]
+    logs = [entry for entry in entries(path.parent) if entry != path and may_be_log(entry) and is_file(entry)]
+    if not logs:
+        return True
+    from mldebug_mcp.logs.merge import are_named_for_same_run  # most logs have a folder of their own
+
+    unknown = [log for log in logs if not are_named_for_same_run(path.name, log.name)]
     if len(unknown) > MAX_OTHER_LOGS or sum(log.stat().st_size for log in unknown) > MAX_OTHER_BYTES:
         return False
     if not unknown:
@@ -631,6 +635,8 @@ def _read_folder(
     notes += [f"not read: {reason}" for reason in refused.of_logs[:MAX_REASONS]]
     with_series = [entry for entry in read if entry.run.series] or read
     runs = [(series.name, series.run) for series in with_series]
+    from mldebug_mcp.logs.merge import joined
+
     whole_runs = joined(runs)
     found = len(whole_runs) + not_read
     runs = runs if wanted else whole_runs
@@ -772,6 +778,8 @@ def _with_what_came_after(own: Run, others: Sequence[tuple[str, Run]]) -> Run:
     """
     if "hf_trainer_state" not in own.formats:
         return own
+    from mldebug_mcp.logs.merge import goes_further, merged
+
     further = [item for item in others if goes_further(own, item[1])]
     return merged([("trainer_state.json", own), *further]) if further else own
 

@@ -10,13 +10,12 @@ from __future__ import annotations
 import os
 import shutil
 import time
-import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import field
 from pathlib import Path, PurePosixPath
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from mldebug_mcp.core import limits
 from mldebug_mcp.core.access import Access, confined, current, is_folder, open_input
@@ -27,6 +26,9 @@ from mldebug_mcp.core.paths import expanded, make_folder, unreadable
 from mldebug_mcp.core.text import counted, shorten
 from mldebug_mcp.logs.files import MAX_DEPTH, home_of, may_be_log
 from mldebug_mcp.logs.settings.files import FILE_NAMES
+
+if TYPE_CHECKING:
+    import zipfile
 
 MOST_FILES = 50_000
 MOST_BYTES = 4 * 1024**3
@@ -157,6 +159,8 @@ def _bring(place: str, folder: Path, choice: Choice | None) -> Path:
 
 def _unpacked(file: BinaryIO, size: int, inner: str, folder: Path, place: str, *, choice: Choice | None) -> Path:
     """Unpack what may be logs below a folder of an archive, counting what comes out of it."""
+    import zipfile  # few logs are in an archive
+
     folder.mkdir()
     name, left = shorten(place, 200), max(LEAST_BYTES, min(MOST_BYTES, TIMES_PACKED * size))
     below = PurePosixPath(inner.strip("/"))

@@ -56,7 +56,7 @@ _LEVEL = regex(r"\b(?:(?P<severe>ERROR|CRITICAL|FATAL|NCCL WARN)|WARN(?:ING)?|wa
 """The level that a logging library writes; NCCL has none above its warning, which stands for errors."""
 _SKIPPED = regex(r"\bOVERFLOW!|\bskipping (?:this )?(?:step|batch|sample|update)\b", re.IGNORECASE)
 """A step that is left out, as a dynamic loss scaler does: the program goes on by its own plan."""
-_NAME = regex(r"(?:attempt|fold)[ _-]?([1-9]\d{0,4})", re.IGNORECASE)
+_NAME = regex(r"(?:attempt|fold)[ _-]?([1-9]\d{0,4})", re.IGNORECASE, needs=("attempt", "fold"))
 _IN_FRONT = 100
 """Characters of a line in which the level stands."""
 

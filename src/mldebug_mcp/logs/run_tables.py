@@ -43,6 +43,7 @@ _STATES = frozenset(
 _OF_SETTINGS = regex(
     r"(?:params?|parameters|config|cfg|args|h(?:yper)?_?param(?:eter)?s|settings?|hyperparameters)[ ./:_-]++\w",
     re.IGNORECASE,
+    needs=("param", "config", "cfg", "args", "setting"),
 )
 """How a column of a setting begins, in the tables of all trackers."""
 _LETTER = regex(r"[^\W\d_]")
@@ -137,13 +138,18 @@ MAX_LABEL = 60
 _RUN_COLUMN = regex(
     r"(?:run|experiment|exp|seed)(?:[ _.-]?(?:id|name|no|num|number|idx|index))?|(?:trial|job)[ _.-]?(?:id|name)",
     re.IGNORECASE,
+    needs=("run", "exp", "seed", "trial", "job"),
 )
 COMPARED = LOSSES | THROUGHPUTS | {Quantity.GRADIENT_NORM}
 """What ranks are compared by, besides durations."""
 COMPARED_IN_WORDS = "losses, gradient norms, times and throughputs"
 _TIME_OF_A_PART = regex(r"\w{0,40}[a-z]_(?:time|latency|duration)(?:_m?s)?", re.IGNORECASE)
 """How a time is named that no other name is known for: `compute_time`."""
-_RANK_COLUMN = regex(r"(?:(?:global|world|process|local)[ _.-]?)?rank|process[ _.-]?(?:index|id)", re.IGNORECASE)
+_RANK_COLUMN = regex(
+    r"(?:(?:global|world|process|local)[ _.-]?)?rank|process[ _.-]?(?:index|id)",
+    re.IGNORECASE,
+    needs=("rank", "process"),
+)
 
 
 class Labels(NamedTuple):

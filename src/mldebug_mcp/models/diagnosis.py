@@ -1,6 +1,6 @@
 """The answer of `diagnose_run`, with the sheet of the run and the comparison with a good run."""
 
-from __future__ import annotations
+# Annotations are no strings here, each of which pydantic would have to compile at the start of every command.
 
 from enum import StrEnum
 from typing import TYPE_CHECKING, Literal
@@ -527,7 +527,7 @@ class Diagnosis(Model):
         """The id of the cause that leads: of reader and own ranking together, where a reader was asked."""
         return self.hypotheses[0].cause if self.reader is None else self.reader.combined[0].cause
 
-    def to_frame(self) -> pd.DataFrame:
+    def to_frame(self) -> "pd.DataFrame":
         """Return the hypotheses as a DataFrame of pandas, best first, a row each.
 
         Raises:

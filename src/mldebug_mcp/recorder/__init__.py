@@ -9,7 +9,7 @@
 `mldebug-mcp diagnose runs/a` reads the recording. Nothing of this package's dependencies is imported, and torch only
 where the loop has it.
 
-On a CPU a step of a watched model takes some 0.1 ms longer, and up to 0.25 ms on a crowded machine. The thread that
+On a CPU a step of a watched model takes some 0.05 ms longer, and up to 0.15 ms on a crowded machine. The thread that
 writes takes as much (`python -m benchmarks.recorder host_bound`). Looks into the model every fifty
 steps take up to 0.5 % more.
 """

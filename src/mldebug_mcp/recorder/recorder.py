@@ -342,6 +342,7 @@ class Memory:
         """Close the file of the system that tells it."""
         if self._file is not None:
             os.close(self._file)
+            self._file = None
 
 
 # The steps of a loop, begun and ended by whoever makes them: a plain loop, or the callback of a framework.

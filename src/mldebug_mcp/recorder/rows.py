@@ -86,7 +86,7 @@ def _mixed(bits: Value) -> Value:
 
 
 def copied(rows: Value, mask: Value = None) -> Copied | None:
-    """Return what the keys of the rows of a batch are made of; None where it lies on a device or is no tensor.
+    """Return what the keys of the rows of a batch are made of; None where it lies on a device or holds no numbers.
 
     A small one is cloned: that costs the loop least, and `arranged` makes arrays of it when the record is written.
 

@@ -335,18 +335,21 @@ class Watched:
         if step.rows and column is self._loop.batches.column and type(step.rows[-1]) is tuple:
             step.fed = step.rows[-1][0]  # copied for the keys of the rows
             return
-        numbers = layers.numbers_of(column)
-        self._has_numbers = numbers is not None
-        if numbers is None:
-            return
-        if is_here(numbers):
-            is_small = numbers.numel() <= MAX_CLONED
-            step.fed = numbers.detach().clone() if is_small else layers.some_inputs(numbers)
-        elif self._spreads.allows(step.number, self._loop.seconds):
-            began = time.thread_time()
-            if (found := layers.spread(numbers)) is not None:
-                step.put(layers.SPREAD, found)
-            self._spreads.spent(step.number, time.thread_time() - began)
+        try:
+            numbers = layers.numbers_of(column)
+            self._has_numbers = numbers is not None
+            if numbers is None:
+                return
+            if is_here(numbers):
+                is_small = numbers.numel() <= MAX_CLONED
+                step.fed = numbers.detach().clone() if is_small else layers.some_inputs(numbers)
+            elif self._spreads.allows(step.number, self._loop.seconds):
+                began = time.thread_time()
+                if (found := layers.spread(numbers)) is not None:
+                    step.put(layers.SPREAD, found)
+                self._spreads.spent(step.number, time.thread_time() - began)
+        except Exception as error:  # noqa: BLE001 - see `guarded`
+            failed_at(self, "feed", error)
 
     @guarded
     def _measure(self, step: Step, *, is_due: bool) -> None:

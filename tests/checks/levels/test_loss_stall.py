@@ -34,3 +34,12 @@ def test_a_classifier_that_stands_still_for_a_dozen_epochs_is_enough() -> None:
     assert state("loss_stall", run) is State.PRESENT
     learns = [4.6 * 0.9**epoch for epoch in range(13)]
     assert state("loss_stall", run_of({"loss": learns}, config={"num_labels": 100}, every=100)) is State.ABSENT
+
+
+@pytest.mark.parametrize(
+    ("mixup", "evaluated", "answer"), [(0.8, 0.3, State.UNKNOWN), (0.8, 1.8, State.PRESENT), (0.0, 0.3, State.PRESENT)]
+)
+def test_mixed_labels_keep_a_loss_up_where_evaluation_learns(mixup: float, evaluated: float, answer: State) -> None:
+    loss, evaluation = decay(300, 2.3, 1.4, 40), dict.fromkeys(range(50, 301, 50), evaluated)
+    run = run_of(loss=noisy(loss, 0.005), eval_loss=evaluation, config={"num_labels": 10, "mixup": mixup})
+    assert state("loss_stall", run) is answer

@@ -21,6 +21,21 @@ def test_an_evaluation_far_better_than_training_says_nothing_where_labels_are_mi
     assert state("loss_scale_suspicious", run) is not State.PRESENT
 
 
+@pytest.mark.parametrize(
+    ("config", "answer"),
+    [
+        ({"dropout": 0.5}, State.UNKNOWN),
+        ({"augment": "strong"}, State.UNKNOWN),
+        ({"dropout": 0.1, "augment": "off"}, State.PRESENT),
+    ],
+)
+def test_an_evaluation_far_better_than_training_says_nothing_where_settings_make_training_rows_harder(
+    config: dict[str, float | str], answer: State
+) -> None:
+    run = run_of(loss=decay(100, 3, 2), eval_loss=dict.fromkeys((25, 50, 75, 100), 0.4), config=config)
+    assert state("eval_below_train", run) is answer
+
+
 def test_the_gap_of_dropout_is_absent() -> None:
     loss = decay(100, 3, 2)
     run = run_of(loss=loss, eval_loss={step: 0.75 * float(loss[step - 1]) for step in (25, 50, 75, 100)})

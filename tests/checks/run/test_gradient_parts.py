@@ -87,3 +87,9 @@ def test_a_part_that_gets_hardly_anything_of_the_gradient_of_the_whole_is_seen()
 def test_ends_that_stand_behind_the_gradient_alone_are_understood(names: tuple[str, str]) -> None:
     ends = dict(zip(names, (np.full(20, 1e-9), np.full(20, 0.5)), strict=True))
     assert state("grad_fades_with_depth", run_of({"loss": np.ones(20), **ends})) is State.PRESENT
+
+
+@pytest.mark.parametrize(("place", "expected"), [("gradients", State.PRESENT), ("weights", State.UNKNOWN)])
+def test_norms_of_weights_in_a_place_of_gradients_are_those_of_gradients(place: str, expected: State) -> None:
+    layers = {f"{place}/layers.{at}.weight_norm": np.full(20, 10.0 ** (at - 8)) for at in range(8)}
+    assert state("grad_fades_with_depth", run_of({"loss": np.ones(20), **layers})) is expected

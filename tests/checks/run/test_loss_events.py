@@ -354,3 +354,18 @@ def test_a_rate_that_comes_back_is_stated_from_its_last_record() -> None:
     loss = np.where(np.arange(200) < 100, 1.0, 1.0 + 2 * 0.5 ** ((np.arange(200) - 100) / 4.0))
     spike = seen("loss_spike", run_of(loss=noisy(loss, 0.01), learning_rate=rates))
     assert spike.values["learning_rate_before"] == pytest.approx(rates[99])
+
+
+@pytest.mark.parametrize(("ends", "at", "answer"), [(0.2, 81, False), (0.2, 85, True), (0.01, 81, True)])
+def test_a_last_batch_of_an_epoch_that_is_off_as_such_batches_of_fewer_rows_are_is_no_jump(
+    ends: float, at: int, answer: bool
+) -> None:
+    noise = np.random.default_rng(0).normal(0, 0.03, 108)
+    off = dict(
+        zip(range(8, 108, 9), ends * np.array([1, -1, 0.8, -0.5, 1.4, -1.2, 0.6, -1, 0.9, 0.3, -0.7, 1]), strict=True)
+    )
+    values = [0.85 + noise[step] + off.get(step, 0.0) for step in range(108)]
+    values[at - 1] = 1.4
+    loss = {float(step): value for step, value in enumerate(values)}
+    run = run_of({"loss": loss, "epoch": {step: step // 9 for step in loss}})
+    assert (state("loss_spike", run) is State.PRESENT) is answer

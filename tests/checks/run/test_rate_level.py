@@ -56,6 +56,21 @@ def test_what_the_rate_is_for_must_be_known(kind: str, rate: float, config: dict
     assert state("lr_high", run_of(learning_rate=[rate] * 20, kind=kind, config=config)) is State.UNKNOWN
 
 
+@pytest.mark.parametrize("kind", ["unknown", "pretraining", "supervised"])
+def test_a_second_beta_is_that_of_adam_whose_rate_is_then_known(kind: str) -> None:
+    adam: dict[str, Scalar] = {"beta2": 0.99}
+    assert state("lr_high", run_of(learning_rate=[0.2] * 20, kind=kind, config=adam)) is State.PRESENT
+    assert state("lr_high", run_of(learning_rate=[0.002] * 20, kind=kind, config=adam)) is not State.PRESENT
+    named: dict[str, Scalar] = {**adam, "optim": "sgd"}
+    assert state("lr_high", run_of(learning_rate=[0.2] * 20, kind=kind, config=named)) is not State.PRESENT
+
+
+def test_a_configured_rate_that_is_logged_nowhere_has_no_step() -> None:
+    adam: dict[str, Scalar] = {"learning_rate": 3.0, "optim": "adam"}
+    finding = seen("lr_high", run_of(learning_rate=[2.97] * 20, kind="supervised", config=adam))
+    assert finding.summary.startswith("learning_rate is set to 3;")
+
+
 def test_the_configured_rate_is_enough() -> None:
     assert state("lr_high", run_of(loss=[1.0] * 9, kind="sft", config={"learning_rate": 4e-3})) is State.PRESENT
 

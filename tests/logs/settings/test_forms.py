@@ -253,7 +253,9 @@ def test_a_file_in_any_form_holds_the_same_settings(form: str, tmp_path: Path) -
     assert {one.source for one in settings.values()} == {name}
 
 
-@pytest.mark.parametrize("stamp", ["", "2025-03-01 10:22:31,123 INFO trainer - ", "[rank0]: "])
+@pytest.mark.parametrize("stamp", [
+    "", "2025-03-01 10:22:31,123 INFO trainer - ", "2025-03-01 10:22:31,123 - mlm.train - INFO - ", "[rank0]: ",
+])  # fmt: skip
 @pytest.mark.parametrize("form", PRINTED)
 def test_a_log_that_prints_its_configuration_in_any_form_holds_the_same_settings(form: str, stamp: str) -> None:
     lines = ["starting", *PRINTED[form]().splitlines(), "step 1 loss 3.2", "step 2 loss 3.1"]
@@ -480,3 +482,10 @@ def test_a_configuration_that_is_printed_as_python_source_is_read_from_the_head_
 
 def test_assignments_of_numbers_alone_are_records_and_no_configuration() -> None:
     assert not settings_printed_in(["loss = 0.5", "accuracy = 0.75", "loss = 0.25", "accuracy = 0.875"])
+
+
+@pytest.mark.parametrize("line", ["found vocab_size = 96 (inside data/meta.pkl)", "Vocab size: 96 (char level)"])
+def test_a_remark_in_brackets_behind_a_number_is_no_part_of_it(line: str) -> None:
+    lines = ["learning_rate = 0.2", "optim = adamw (fused)", "max_iters = 500", "batch_size = 8", line]
+    printed = settings_printed_in(lines)
+    assert (printed.number("vocab_size"), printed.text("optim")) == (96, "adamw (fused)")

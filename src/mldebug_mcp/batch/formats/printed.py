@@ -20,18 +20,18 @@ _COLUMNS = {
     "loss_mask": "loss_mask", "decoder_input_ids": "decoder_input_ids",
 }  # fmt: skip
 """Our name of a column by the one that is printed, in lower case."""
-_NAME = "|".join(sorted(_COLUMNS, key=len, reverse=True))
+_ANY_COLUMN = "|".join(sorted(_COLUMNS, key=len, reverse=True))
 _CALL = r"(?:\b(?:[a-z]{1,8}\.){0,2}(?:tensor|array|devicearray|tensorimpl|parameter)\(\s{0,8})?"
 _NUMBER = r"-?\d{1,19}(?:\.\d{0,19})?"
 _VALUE = re.compile(
-    rf"(?<![\w.])(?P<name>{_NAME})['\"]?\]?\s{{0,4}}[:=]?\s{{0,8}}"
+    rf"(?<![\w.])(?P<name>{_ANY_COLUMN})['\"]?\]?\s{{0,4}}[:=]?\s{{0,8}}"
     rf"(?:{_CALL}(?P<list>\[)|(?P<bare>{_NUMBER}(?: {_NUMBER}){{3,}})[ \t]*$)",
     re.IGNORECASE | re.MULTILINE,
 )
 """A column and its numbers: "'labels': tensor([[", "[LABELS_IDS] [-100, 5]", "input_ids: 101 2045 103"."""
 _ALONE = re.compile(rf"{_CALL}(?P<list>\[\[\s{{0,8}}\d)", re.IGNORECASE)
 """A matrix without a name."""
-_PAIR = re.compile(r"\((?P<label>-100|\d{1,9}), (?P<token>\d{1,9})\)")
+_LABEL_AND_TOKEN = re.compile(r"\((?P<label>-100|\d{1,9}), (?P<token>\d{1,9})\)")
 """Label and token, behind each text, as axolotl shows an example: "Hello(9906, 9906) !(-100, 0)"."""
 MIN_PAIRS = 4
 """Pairs in a line that shows an example; chosen: prose has fewer."""
@@ -41,7 +41,7 @@ MASKED = -100
 MAX_BYTES = 64 * 1024 * 1024
 MAX_EXAMPLES = 10_000
 """Columns, or examples, of a text that are read. Chosen: people paste one to a hundred."""
-WHOLE = (
+WRITE_WHOLE = (
     "print() left numbers out ('...'): save the batch itself, with torch.save(batch, 'batch.pt'), or print it after "
     "torch.set_printoptions(threshold=10**7)"
 )
@@ -89,7 +89,7 @@ def _is_list_of_json(start: bytes) -> bool:
 
 
 def _shows_pairs(line: str) -> bool:
-    return len(list(islice(_PAIR.finditer(line), MIN_PAIRS))) == MIN_PAIRS
+    return len(list(islice(_LABEL_AND_TOKEN.finditer(line), MIN_PAIRS))) == MIN_PAIRS
 
 
 def _columns_in(text: str, name: str) -> tuple[dict[str, list[object]], list[str]]:
@@ -123,7 +123,7 @@ def _list_at(text: str, start: int, name: str) -> list[object]:
     depth, end = 0, start
     for part in _OF_LIST.finditer(text, start):
         if part[0] in ("...", "…"):
-            raise InputError(f"{name}: {WHOLE}")
+            raise InputError(f"{name}: {WRITE_WHOLE}")
         if part[0] not in ("[", "]", "True", "False"):
             return []
         depth += {"[": 1, "]": -1}.get(part[0], 0)
@@ -156,7 +156,7 @@ def _number(text: str) -> int | float:
 def _pairs_in(text: str) -> dict[str, list[object]]:
     """Return the examples of a text that shows label and token behind each piece of text, one on each line."""
     examples = [
-        [(int(pair["label"]), int(pair["token"])) for pair in _PAIR.finditer(line)]
+        [(int(pair["label"]), int(pair["token"])) for pair in _LABEL_AND_TOKEN.finditer(line)]
         for line in islice(filter(_shows_pairs, text.splitlines()), MAX_EXAMPLES)
     ]
     if not examples:

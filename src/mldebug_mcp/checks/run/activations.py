@@ -21,7 +21,8 @@ from mldebug_mcp.logs.run import Run, Series
 
 _LOGITS = regex(
     r"(?:.*_)?(?:(?:log_?z|lse|log_?sum_?exp)(?:_(?:max|mean))?|z_loss"
-    r"|(?:max_)?(?:attn_|attention_)?logits?(?:_(?:max|norm|mean|abs_?max))?)"
+    r"|(?:max_)?(?:attn_|attention_)?logits?(?:_(?:max|norm|mean|abs_?max))?)",
+    needs=("log", "lse", "z_loss"),
 )
 _LOG_Z = regex(r"log_?z|lse|log_?sum_?exp")
 """The one of them that no answer needs to grow, as a constant in all logits leaves the answer as it is."""
@@ -30,8 +31,11 @@ _SPREAD = regex(
     r"(?:.*[_/])?(?:feat(?:ure)?s?|emb(?:edding)?s?|repr(?:esentation)?s?|proj(?:ection)?s?|outputs?|z\d?|latent)"
     r"[_/]std(?:_mean|_avg)?",
     re.IGNORECASE,
+    needs="std",
 )
-_APART = regex(r"(?:.*_)?(?:neg(?:ative)?s?_(?:cos(?:ine)?_)?sim(?:ilarity)?|(?:cos(?:ine)?_)?sim(?:ilarity)?_neg)")
+_APART = regex(
+    r"(?:.*_)?(?:neg(?:ative)?s?_(?:cos(?:ine)?_)?sim(?:ilarity)?|(?:cos(?:ine)?_)?sim(?:ilarity)?_neg)", needs="sim"
+)
 """What is measured of pairs that do not belong together."""
 
 
@@ -183,6 +187,7 @@ PREFIX = "units_dead/"
 _DEAD = regex(
     r"(?:.*[/_.])?(?:units_dead|dead_(?:units?|neurons?|relus?|frac(?:tion)?|share|ratio)|zero_activations?)(?:[/_.].*)?",
     re.IGNORECASE,
+    needs=("dead", "zero_activation"),
 )
 """How people name it, of a layer or of the model."""
 _SILENT = frozenset({"dead", "silent", "inactive"})
@@ -288,7 +293,7 @@ MOST_OVER = 5.0
 GROWN = 4.0
 """Times what it was at the start. Chosen: at the very start a router may be as uneven."""
 PER_CENT = 100.0
-_DROPPED = regex(r"(?i)drop(?:ped)?[ _/-]?tokens?|tokens?[ _/-]{1,3}drop(?:ped)?")
+_DROPPED = regex(r"(?i)drop(?:ped)?[ _/-]?tokens?|tokens?[ _/-]{1,3}drop(?:ped)?", needs="drop")
 _OVER = regex(r"(?i)max[ _-]?vio")
 _OF_LOAD = regex(r"(?i)(?:expert|load|routing|router)s?[ _/-](?:load[ _/-])?entropy")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from itertools import takewhile
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,11 +25,12 @@ from mldebug_mcp.checks.run.resources import RATES, step_times
 from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import figure, ratio, shorten
-from mldebug_mcp.knowledge.errors import PrintedAllocation, Role, match, printed_allocation
 from mldebug_mcp.logs.kinds import Plan, plan_of
 from mldebug_mcp.logs.names import Quantity
-from mldebug_mcp.logs.ranks import is_echo
 from mldebug_mcp.logs.run import Message, Run
+
+if TYPE_CHECKING:
+    from mldebug_mcp.knowledge.errors import PrintedAllocation
 
 # What symptoms of error messages share: finding a kind of message among the lines that read like errors.
 
@@ -98,6 +100,8 @@ def failed_allocation(run: Run) -> tuple[Message, PrintedAllocation]:
 
     Raises CannotTell if no message names its size.
     """
+    from mldebug_mcp.knowledge.errors import printed_allocation
+
     failed = [(message, counted) for message in run.fatal if (counted := printed_allocation(message.text))]
     if not failed:
         raise CannotTell("no message of a failed allocation that ended the run and names its size")
@@ -108,11 +112,15 @@ def failed_allocation(run: Run) -> tuple[Message, PrintedAllocation]:
 
 
 def _is_known(message: Message) -> bool:
+    from mldebug_mcp.knowledge.errors import match  # few logs have an error
+
     of_a_kind = any(pattern.search(message.text) for pattern in (OF_MEMORY, OF_DEVICE, OF_COLLECTIVE, OF_LABEL))
     return of_a_kind or any(not row.interpreter for row in match(message.text, code=message.code))
 
 
 def _is_echo(message: Message) -> bool:
+    from mldebug_mcp.knowledge.errors import Role, match
+
     rows = match(message.text, code=message.code)
     return OF_COLLECTIVE.search(message.text) is not None or (bool(rows) and rows[0].role is Role.ECHO)
 
@@ -124,6 +132,10 @@ def error_that_ended(run: Run) -> tuple[Message | None, int]:
     the last before the first echo.
     """
     errors = [(error, _is_known(error)) for error in run.fatal]
+    if not errors:
+        return None, 0
+    from mldebug_mcp.logs.ranks import is_echo
+
     known = [error for error, is_known in errors if is_known]
     first = next((error for error in known if not _is_echo(error)), None)
     if first is not None:

@@ -39,6 +39,7 @@ from mldebug_mcp.checks.evaluation import (
     compared,
     evaluation_losses,
     goes_on_falling,
+    harder_in_training,
     has_fallen_far,
     has_settled,
     held_out_losses,
@@ -137,6 +138,8 @@ def eval_below_train(run: Run, both: Compared) -> Evidence | None:
     """
     refuse_sums_of_epochs(run)
     _refuse_mixed_labels(run)
+    if makes_harder := harder_in_training(run):
+        raise CannotTell(f"by the settings training has {makes_harder[0]}, which evaluation goes without")
     ratio = both.evaluation[both.later] / both.train[both.later]
     gap = median((both.train - both.evaluation)[both.later])
     limit = max(min(FAR_BELOW, GROWN * _share(both)), FROM_THE_START)

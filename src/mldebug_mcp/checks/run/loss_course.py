@@ -30,9 +30,11 @@ from mldebug_mcp.checks.evaluation import (
     ACCURACIES,
     as_share,
     auc_of,
+    below_baseline,
     evaluation_stands,
     has_settled,
     is_of_a_guess,
+    mixes_labels,
     nothing_right,
     planned_rise,
     refuse_new_terms,
@@ -97,10 +99,28 @@ def _every_score_rises(run: Run) -> bool:
     return bool(scores) and all(value[-1] >= value.max() and value[-1] > value[0] for value in scores)
 
 
+FALLS_MEANWHILE = 0.9
+"""Share of the lowest evaluation loss before a rise to which evaluation falls during it. Chosen: noise has less."""
+LEAST_MEANWHILE = 3
+"""Evaluations before a rise, and after it began, that show that. Chosen: two may agree by chance."""
+
+
+def _evaluation_falls_meanwhile(run: Run, onset: float) -> bool:
+    """Say whether the evaluation loss falls to its lowest, well below all before, while the training loss rises."""
+    evaluation = run["eval_loss"].finite if "eval_loss" in run else None
+    if evaluation is None:
+        return False
+    before, after = evaluation.value[evaluation.step <= onset], evaluation.value[evaluation.step > onset]
+    if min(len(before), len(after)) < LEAST_MEANWHILE:
+        return False
+    return 0 < float(after[-1]) <= min(float(after.min()), FALLS_MEANWHILE * float(before.min()))
+
+
 def loss_divergence(run: Run) -> Evidence | None:
     """The training loss rises well above its best level and is still there at the end of the log.
 
-    Not this when: it comes back; steps take longer just as it rises, or a term sets in there, which is unknown.
+    Not this when: it comes back; steps take longer just as it rises, a term sets in there, or evaluation falls
+    meanwhile, as where later rows are harder. Those are unknown.
     """
     loss = run["loss"].finite
     exploding = explodes(loss)
@@ -187,13 +207,18 @@ def loss_rises(run: Run) -> Evidence | None:
 
 
 def _refuse_planned(run: Run, onset: float) -> None:
-    """Raise CannotTell if a plan raises a term of the loss, or a term sets in, where the loss begins to rise."""
+    """Raise CannotTell if a plan raises a term of the loss, or one sets in, where the loss begins to rise.
+
+    So it does where evaluation says that the model gets better meanwhile.
+    """
     if (plan := planned_rise(run, onset, float(run["loss"].finite.step[-1]))) is not None:
         raise CannotTell(
             f"{plan.name} is raised by plan to {figure(plan.finite.value[-1])}, and the loss rises with it"
         )
     if (term := term_set_in(run, onset)) is not None:
         raise CannotTell(f"{term.name} sets in at {run.place(term.step)}, and the loss rises with it")
+    if _evaluation_falls_meanwhile(run, onset):
+        raise CannotTell("the evaluation loss falls to its lowest meanwhile: later rows of training may be harder")
 
 
 def _throughout(run: Run, loss: Series) -> Evidence | None:
@@ -518,7 +543,7 @@ def _evaluation_moves_from(run: Run, step: float) -> bool:
     later = loss.value[loss.step >= step]
     moves = np.diff(later)
     one_way = bool(np.all(moves >= 0) or np.all(moves <= 0))
-    return len(later) >= MIN_EQUAL_RECORDS and one_way and int(np.count_nonzero(moves)) >= LEAST_MOVES
+    return one_way and len(later) >= MIN_EQUAL_RECORDS and int(np.count_nonzero(moves)) >= LEAST_MOVES
 
 
 def _accuracy_stands(run: Run) -> bool:
@@ -532,8 +557,11 @@ def _accuracy_stands(run: Run) -> bool:
 def loss_plateau(run: Run) -> Evidence | None:
     """The training loss makes no progress from the start of the log to its end, or none beyond a uniform guess.
 
-    Not this when: it fell before the log began; the noise could hide progress; evaluation learns, or is right already.
+    Not this when: it fell before the log began; the noise could hide progress; evaluation learns, or is right already,
+    or is better than a baseline in the settings.
     """
+    if beaten := below_baseline(run):
+        raise CannotTell(beaten)
     loss = run["loss"].finite
     cut = blocks(loss.value, 10)
     start, best = _first_level(loss.value), float(cut.level[1:].min(initial=np.inf))
@@ -664,7 +692,8 @@ def _chance(run: Run, best: float) -> float | None:
 def loss_stall(run: Run) -> Evidence | None:
     """The training loss falls at first, then stops, still near what a guess by frequency would give.
 
-    Not this when: it is low already; it never fell (`loss_plateau`). Needs the number of classes or tokens.
+    Not this when: it is low already; it never fell (`loss_plateau`); settings mix labels and evaluation learns. Needs
+    the number of classes or tokens.
     """
     refuse_new_terms(run)
     loss = run["loss"].finite
@@ -684,6 +713,8 @@ def loss_stall(run: Run) -> Evidence | None:
         )
     if uniform is None or end < HIGH_SHARE * uniform:
         return None
+    if mixes_labels(run) and "eval_loss" in run and end_level(run["eval_loss"].finite.value) < HIGH_SHARE * uniform:
+        raise CannotTell("labels are mixed or smoothed, which keeps the training loss up while evaluation learns")
     onset = float(loss.step[int(cut.first[int(np.argmax(cut.level <= level))])])
     return Evidence(
         f"loss falls from about {figure(start)} to about {figure(end)} by {run.place(onset)} "

@@ -600,6 +600,12 @@ def spike_fades(jumps: Jumps) -> Evidence | None:
     )
 
 
+LEAST_ENDS = 5
+"""Other last batches of epochs that show how these scatter. Chosen: by hand."""
+ENDS_SCATTER = 2.0
+"""Times the scatter of other records, from which on last batches have fewer rows. Chosen: a quarter of the rows."""
+END_SIGMAS = 4.0
+"""Of their scatter, by which a last batch is off at most. Chosen: a handful of values tells no more."""
 FORMS = (loss_spike_single, loss_spikes_recur, loss_spikes_regular, loss_spike_high, spike_fades)
 
 
@@ -625,7 +631,12 @@ def loss_events(run: Run) -> Answers:
     loss = run["loss"].finite
     if teeth_of(loss.value) is not None:
         raise CannotTell("the loss goes like the teeth of a saw, whose jumps are no spikes (`loss_sawtooth`)")
-    every = [spike for spike in find_spikes(loss.value) if term_set_in(run, float(loss.step[spike.first])) is None]
+    ends = _ends_of_epochs(run, loss)
+    every = [
+        spike
+        for spike in find_spikes(loss.value)
+        if term_set_in(run, float(loss.step[spike.first])) is None and not _scatters_so(loss.value, ends, spike)
+    ]
     found = [spike for spike in every if spike.recovered is not False]
     if not found or len(found) > max(MAX_JUMPS, len(loss) // RECORDS_PER_JUMP):
         return {}
@@ -633,6 +644,25 @@ def loss_events(run: Run) -> Answers:
         raise CannotTell("the loss has jumped and is still up where the log ends (`loss_divergence`)")
     jumps = Jumps(run, loss, every)
     return {"loss_spike": loss_spike(Jumps(run, loss, found)), **answers_of(by_outcome(FORMS, jumps))}
+
+
+def _ends_of_epochs(run: Run, loss: Series) -> list[int]:
+    """Return which records are the last of their epochs, where the log counts these next to steps."""
+    if run.step_name != "step" or "epoch" not in run:
+        return []
+    at, epoch = run["epoch"].finite.step, np.floor(run["epoch"].finite.value)
+    of_record = epoch[np.clip(np.searchsorted(at, loss.step, side="right") - 1, 0, len(at) - 1)] if len(at) else epoch
+    return [*np.flatnonzero(np.diff(of_record)).tolist(), len(of_record) - 1]
+
+
+def _scatters_so(values: Floats, ends: list[int], spike: Spike) -> bool:
+    """Say whether a jump is of the last batch of an epoch, and no farther off than such batches are, of fewer rows."""
+    others = [at for at in ends if at != spike.peak]
+    if spike.first != spike.last or spike.peak not in ends or len(others) < LEAST_ENDS:
+        return False
+    spread = MAD_TO_STD * median(np.abs(values[others] - spike.level))
+    rest = noise(np.delete(values, ends))
+    return spread >= ENDS_SCATTER * rest and spike.height <= END_SIGMAS * spread
 
 
 def _back(jumps: Jumps) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from fnmatch import fnmatch
 
 import numpy as np
 
@@ -43,7 +42,7 @@ from mldebug_mcp.checks.run.loss_course import creeps_below
 from mldebug_mcp.checks.run.loss_start import loss_scale_suspicious
 from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.lazy import regex
-from mldebug_mcp.core.text import counted, figure, percent
+from mldebug_mcp.core.text import counted, figure, fits, percent
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.run import Run, Series
 
@@ -236,10 +235,10 @@ def _vanishes(value: Floats, later: Floats) -> bool:
 def _levels(run: Run, name: str) -> tuple[float, ...]:
     """Return the losses that equal embeddings would have, none if the metric is not the loss of an embedding."""
     lowered = name.lower()
-    if any(fnmatch(lowered, pattern) for pattern in TRIPLET):
+    if any(fits(lowered, pattern) for pattern in TRIPLET):
         margin = run.setting("margin")
         return (margin,) if margin else USUAL_MARGINS
-    if any(fnmatch(lowered, pattern) for pattern in CONTRASTIVE):
+    if any(fits(lowered, pattern) for pattern in CONTRASTIVE):
         rows = run.setting("batch_size") or run.setting("per_device_train_batch_size")
         # Against the rows of the other view, or against all rows of both views but itself (SimCLR).
         return tuple(math.log(each) for size in ((rows,) if rows else USUAL_BATCHES) for each in (size, 2 * size - 1))

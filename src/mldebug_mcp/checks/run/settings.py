@@ -237,7 +237,7 @@ def _learns_nearly_all(run: Run) -> bool:
 
 def _peak_in_words(run: Run, peak: float, step: float) -> str:
     logged = run["learning_rate"].finite if "learning_rate" in run else None
-    if logged is None or logged.at(step) is None:
+    if logged is None or (there := logged.at(step)) is None or there < peak:
         return f"learning_rate is set to {figure(peak)}"
     return f"learning_rate peaks at {figure(peak)} at {run.place(step)}"
 
@@ -368,7 +368,8 @@ END_TOKENS = 2
 """Tokens that an answer has beyond its own: those of its template's end. Chosen: an end of turn and a line break."""
 _COUNTED = regex(
     r"(?:train_)?(?:loss|labels?|targets?|supervised|trained|trainable|unmasked)_(?:(?:tokens?|labels?)_)?"
-    r"(?:frac(?:tion)?|share|ratio|pct)"
+    r"(?:frac(?:tion)?|share|ratio|pct)",
+    needs=("frac", "share", "ratio", "pct"),
 )
 _TOKENS = regex(r"(?:train_)?(?:num_|n_)?(?:all_|total_|input_)?tokens(?:_per_record)?")
 
@@ -410,7 +411,8 @@ def prompt_in_loss(run: Run) -> Evidence | None:
 
 _COUNTED_PER_ROW = regex(
     r"(?:train_)?(?:mean_|avg_)?(?:num_|n_)?(?:loss|labels?|targets?|supervised|trained|trainable|unmasked)_tokens_per_"
-    r"(?:seq|sequence|row|sample|example)"
+    r"(?:seq|sequence|row|sample|example)",
+    needs="_tokens_per_",
 )
 _LENGTH_OF_ANSWERS = regex(r"(?:mean_|avg_)?(?:completion|answer|response)s?_(?:tokens|len(?:gth)?)", re.IGNORECASE)
 

@@ -8,7 +8,9 @@ from mldebug_mcp.core.text import figure
 from mldebug_mcp.logs import Run, Series
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity
+from mldebug_mcp.logs.names.lexicon import PHASES
 from mldebug_mcp.logs.names.quantities import LOSSES as EVERY_LOSS
+from mldebug_mcp.logs.names.words import pieces_of
 
 # The columns of a run as facts look at them: by their quantity, finite, and by the name in the log.
 
@@ -41,6 +43,12 @@ def whole_columns(run: Run, *quantities: Quantity, phase: str = "", least: int =
     """Return such columns that are of no part of the rows, the layers or the terms."""
     found = columns_of(run, *quantities, phase=phase, least=least)
     return [series for series in found if series.role is not None and series.role.is_whole]
+
+
+def set_scores(run: Run) -> list[Series]:
+    """Return the finite values of columns that are called by their set alone: `Val` is a score."""
+    unread = [(name, series) for name, series in run.series.items() if series.role is None]
+    return [series.finite for name, series in unread if all(piece in PHASES for piece in pieces_of(name))]
 
 
 def training_loss(run: Run, least: int = 1, *, not_of: Collection[str] = ()) -> Series | None:

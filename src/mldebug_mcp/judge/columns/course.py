@@ -238,7 +238,7 @@ def growing(run: Run) -> Iterator[DerivedFact]:
     """
     if (loss := training_loss(run, MIN_RECORDS_FOR_LEVEL, not_of=POLICIES)) is None:
         return
-    began, ends = median(loss.value[:LEAST_PAIRS]), median(loss.value[-LEAST_PAIRS:])
+    began, ends = float(loss.value[:LEAST_PAIRS].max()), median(loss.value[-LEAST_PAIRS:])
     if ends > began:
         return
     for series in columns_of(run, Quantity.GRADIENT_NORM, least=2 * MIN_RECORDS_FOR_LEVEL):

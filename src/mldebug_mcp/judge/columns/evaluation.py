@@ -17,6 +17,7 @@ from mldebug_mcp.checks.evaluation import (
     as_shares,
     begins_late,
     beside_training,
+    harder_in_training,
     held_out_losses,
     is_auc,
     mixes_labels,
@@ -38,6 +39,7 @@ from mldebug_mcp.judge.columns import (
     columns_of,
     from_to,
     named,
+    set_scores,
     tail,
     training_loss,
 )
@@ -328,21 +330,33 @@ def _is_of_one_class(series: Series) -> bool:
 
 
 def contradictions(run: Run) -> Iterator[DerivedFact]:
-    """Yield a score near 1 next to another of the same evaluation near 0 that does not rise with it."""
-    for score, other in combinations(columns_of(run, *_SCORES, phase="eval", least=LEAST_PAIRS), 2):
+    """Yield a score near 1 next to another of the same evaluation near 0 that does not rise with it.
+
+    Where the first never moves while the loss falls, and the other is 0, all rows get one answer. That holds for
+    scores whose phase is not known, too.
+    """
+    for score, other in combinations(columns_of(run, *_SCORES, least=LEAST_PAIRS), 2):
         good, bad = sorted((score, other), key=lambda series: -float(series.value[-1]))
         if float(good.value[-1]) < MIN_GOOD_SCORE or not 0 <= float(bad.value.max()) < MAX_HOPELESS_SCORE:
             continue
         if not np.array_equal(good.step, bad.step) or float(bad.value[-1]) > float(bad.value[0]):
             continue
+        phases = {series.role.phase for series in (good, bad) if series.role}
         is_majority = bool(np.all(bad.value == bad.value[0])) or _is_of_one_class(bad)
-        expected = (
-            "Where one class is rare, answers of the other alone give both."
-            if is_majority
-            else "Both measure the same answers and are expected to rise together."
-        )
+        is_one_answer = _is_of_one_class(bad) and not bad.value.any() and not np.ptp(good.value) and _is_learnt(run)
+        if phases != {"eval"} and not (len(phases) == 1 and is_one_answer):
+            continue
+        expected = "Both measure the same answers and are expected to rise together."
+        if is_one_answer:
+            expected = "Neither ever moves while the loss falls: all rows get one answer, that of the common class."
+        elif is_majority:
+            expected = "Where one class is rare, answers of the other alone give both."
         yield DerivedFact.model_construct(
-            fact="majority_alone" if is_majority else "scores_contradict",
+            fact="one_answer_of_majority"
+            if is_one_answer
+            else "majority_alone"
+            if is_majority
+            else "scores_contradict",
             text=(
                 f"{named(good)} is {figure(float(good.value[-1]))} at the end while {named(bad)} is "
                 f"{figure(float(bad.value[0]))} at first and {figure(float(bad.value[-1]))} at the end. {expected}"
@@ -350,6 +364,11 @@ def contradictions(run: Run) -> Iterator[DerivedFact]:
             values={"good": float(good.value[-1]), "bad": float(bad.value[-1])},
         )
         return
+
+
+def _is_learnt(run: Run) -> bool:
+    loss = training_loss(run, LEAST_PAIRS)
+    return loss is not None and median(tail(loss)) < (1 - FALLS) * float(loss.value[0])
 
 
 # A ranking by chance next to a loss that has learnt to rank.
@@ -363,7 +382,11 @@ MOST_RANKED = 0.5
 """Share of the candidates that are looked at. Chosen: beyond, hits by chance are most of all."""
 FEWEST_RANKED = 20
 """Candidates of a ranking. Chosen: among a few, hits by chance are many."""
-_CANDIDATES = regex(r"corpus|candidate|catalog|(?:^|[/_.])(?:docs?|documents|passages|pool)(?:$|[/_.])", re.IGNORECASE)
+_CANDIDATES = regex(
+    r"corpus|candidate|catalog|(?:^|[/_.])(?:docs?|documents|passages|pool)(?:$|[/_.])",
+    re.IGNORECASE,
+    needs=("corpus", "candidate", "catalog", "doc", "passages", "pool"),
+)
 """What a setting is called that says how many candidates are ranked."""
 _AT_RANK = regex(r"(?:^| )(\d{1,4})$")
 """How the part of a hit rate or a recall ends that says how far down the ranking is looked."""
@@ -456,16 +479,35 @@ def _is_of_training(run: Run, score: Series) -> bool:
     return evaluated or _OF_TRAINING.search(named(score)) is not None
 
 
+def _named_pairs(run: Run) -> Iterator[tuple[Series, Series]]:
+    """Yield losses with the accuracy of the same rows."""
+    for loss, score in PAIRS:
+        if loss not in run or score not in run or _OF_WHOLES.search(named(run[score])):
+            continue
+        if score != "accuracy" or _is_of_training(run, run[score]):
+            yield run[loss], run[score]
+
+
+def _pairs_of_sets(run: Run) -> Iterator[tuple[Series, Series]]:
+    """Yield losses with the score that is called by the same set alone, where no such score moves in the end.
+
+    A score that moves may be of a ranking, and one that has fallen an error.
+    """
+    scores = [score for score in set_scores(run) if len(score) >= MIN_RECORDS_FOR_LEVEL]
+    if len(scores) < 2 or any(np.ptp(tail(score)) or score.value[-1] < score.value[0] for score in scores):
+        return
+    for loss in columns_of(run, Quantity.LOSS, phase="eval"):
+        for score in scores:
+            if {*pieces_of(named(score)), "loss"} == set(pieces_of(named(loss))):
+                yield loss, score
+
+
 def below_accuracy(run: Run) -> Iterator[DerivedFact]:
     """Yield a cross-entropy below what so many wrong answers cost at least: -ln(1/2) each."""
     if run.kind in NOT_BY_LOSS:
         return
-    for loss_name, score_name in PAIRS:
-        if loss_name not in run or score_name not in run or _OF_WHOLES.search(named(run[score_name])):
-            continue
-        if score_name == "accuracy" and not _is_of_training(run, run[score_name]):
-            continue
-        steps, accuracy, loss = aligned(run[score_name].finite, run[loss_name].finite)
+    for of_loss, score in (*_named_pairs(run), *_pairs_of_sets(run)):
+        steps, accuracy, loss = aligned(score.finite, of_loss.finite)
         later = slice(len(steps) // 2, None)
         right, level = as_shares(accuracy)[later], loss[later]
         if len(steps) < LEAST_PAIRS + 1 or median(level) <= 0 or 1 - median(right) < MIN_WRONG:
@@ -477,7 +519,7 @@ def below_accuracy(run: Run) -> Iterator[DerivedFact]:
         yield DerivedFact.model_construct(
             fact="loss_contradicts_accuracy",
             text=(
-                f"{named(run[loss_name])} is about {figure(median(level))} and {named(run[score_name])} about "
+                f"{named(of_loss)} is about {figure(median(level))} and {named(score)} about "
                 f"{figure(median(right))} in the later half of {len(steps)} records. Where "
                 "an answer is wrong, the right class has a probability of 1/2 at most, which costs -ln(1/2) = 0.6931. "
                 f"So a mean over the same answers is at least {figure(wrong)} x 0.6931 = {figure(least)}."
@@ -535,8 +577,6 @@ GOOD = 0.9
 """Share of right answers of evaluation from which on that is stated. Chosen."""
 _OF_A_PROBE = regex(r"k_?nn|nearest|linear|probe|retriev", re.IGNORECASE)
 """Scores of another classifier on a model's features: what the model is trained on may be far harder."""
-_NO_AUGMENTATION = ("none", "off", "no", "false")
-"""What a setting says where training rows are not changed."""
 
 
 def training_behind(run: Run) -> Iterator[DerivedFact]:
@@ -553,17 +593,28 @@ def training_behind(run: Run) -> Iterator[DerivedFact]:
         low, high = median(tail(train[0])), median(tail(evaluation[0]))
         if high < GOOD or high - low < AHEAD or high > 1:
             continue
-        disturbed = run.setting("dropout") != 0 or run.settings.text("augmentation", "augment") not in _NO_AUGMENTATION
+        fact, expected = _asked_alike(run)
         yield DerivedFact.model_construct(
-            fact="training_behind" if disturbed else "undisturbed_training_behind",
+            fact=fact,
             text=(
                 f"{named(evaluation[0])} is {figure(high)} and {named(train[0])} {figure(low)} (medians of the last "
-                "third). The same model answers training rows at least as well where both are asked and scored alike"
-                f"{'' if disturbed else ', and there is neither dropout nor augmentation'}."
+                f"third). {expected}."
             ),
             values={"train": low, "eval": high},
         )
         return
+
+
+def _asked_alike(run: Run) -> tuple[str, str]:
+    """Return a fact by what settings say of dropout and augmentation, and what is expected with these."""
+    makes_harder, expected = harder_in_training(run), "The same model answers training rows at least as well where both"
+    if makes_harder:
+        names = " and ".join(makes_harder[:2])
+        return "disturbed_training_behind", f"By the settings training has {names}, which evaluation goes without"
+    if makes_harder is None:
+        return "training_behind", f"{expected} are asked and scored alike"
+    alike = "are asked and scored alike, and there is neither dropout nor augmentation"
+    return "undisturbed_training_behind", f"{expected} {alike}"
 
 
 # Rows of training that are evaluated as well: they tell what was learnt by heart from what evaluation does otherwise.
@@ -637,16 +688,24 @@ def _parts(series: Series) -> frozenset[str]:
 _AGAIN = regex(
     r"(?:re_?run|re_?eval(?:uated)?|again|repeat(?:ed)?|twice|(?:second|2nd)_(?:pass|run)|(?:pass|run)_?2)",
     re.IGNORECASE,
+    needs=("run", "eval", "again", "repeat", "twice", "pass"),
 )
 """What the name of an evaluation holds that was made again."""
 AS_EXACT = 0.005
 """Share of a value by which a second evaluation may be off. Chosen: kernels that add in another order leave less."""
 
 
+_DRAW_SAMPLES = (*POLICIES, "diffusion")
+"""Kinds of runs whose evaluations draw samples or noise, so that they differ each time."""
+_TURN = regex(r"_again\d{1,2}$")
+"""How the name of an evaluation ends that is one of several of the same weights."""
+
+
 def evaluated_twice(run: Run) -> Iterator[DerivedFact]:
     """Yield that an evaluation which is made again of the same weights gives other values each time."""
     found = [pair for name in run.series if (pair := _made_twice(run, name)) is not None]
     if not found:
+        yield from _evaluated_in_turn(run)
         return
     off, name, again, (steps, first, second) = max(found, key=lambda pair: pair[0])
     yield DerivedFact.model_construct(
@@ -657,6 +716,29 @@ def evaluated_twice(run: Run) -> Iterator[DerivedFact]:
             "values on the same rows, unless dropout or statistics of batches are still on."
         ),
         values={"off": off, "first": float(first[-1]), "second": float(second[-1])},
+    )
+
+
+def _evaluated_in_turn(run: Run) -> Iterator[DerivedFact]:
+    """Yield the values that several evaluations of the last weights give, where they differ.
+
+    Not this where an evaluation draws samples.
+    """
+    turns: dict[str, list[float]] = {}
+    for series in columns_of(run, Quantity.LOSS, *_SCORES, phase="eval") if run.kind not in _DRAW_SAMPLES else ():
+        if (turn := _TURN.search(series.name)) is not None and len(series) == 1:
+            turns.setdefault(series.name[: turn.start()], []).append(float(series.value[0]))
+    off = {name: float(np.ptp(values)) / max(values) for name, values in turns.items() if min(values) > 0}
+    name = max(off, key=lambda each: off[each], default="")
+    if not name or len(turns[name]) < LEAST_PAIRS or off[name] < AS_EXACT:
+        return
+    yield DerivedFact.model_construct(
+        fact="evaluated_twice",
+        text=(
+            f"{name} is {', '.join(map(figure, turns[name]))} in {len(turns[name])} evaluations of the same weights. "
+            "They give equal values on the same rows, unless dropout or statistics of batches are still on."
+        ),
+        values={"off": off[name], "times": float(len(turns[name]))},
     )
 
 

@@ -21,9 +21,10 @@ from mldebug_mcp.models.diagnosis import DerivedFact
 MOST_FACTS = 6
 """Facts of one run. Chosen: what an answer has room for."""
 _KINDS: tuple[Callable[[Run], Iterator[DerivedFact]], ...] = (
-    trained.nothing_trained, trained.lost_where_negative, trained.steps_of_one_length, trained.weights_stand_still,
-    trained.part_stands_still, trained.scores_stand_still,
-    guesses.prompts_count_unmeant, guesses.data_floor, trained.subtracted,
+    trained.nothing_trained, trained.lost_where_negative, trained.lost_near_zero, trained.lost_with_gradient,
+    trained.steps_of_one_length, trained.weights_stand_still, trained.part_stands_still, trained.scores_stand_still,
+    guesses.prompts_count_unmeant, guesses.data_floor, guesses.better_than_baseline, trained.subtracted,
+    trained.divergence_against_mean,
     schedules.rate_at_floor_at_once, schedules.rate_zero_throughout, schedules.rate_falls_before_milestones,
     schedules.stages_explain_jumps,
     policies.success_falls, policies.pairs_contradict, policies.cut_ones_earn, policies.falls_at_intervals,
@@ -36,7 +37,7 @@ _KINDS: tuple[Callable[[Run], Iterator[DerivedFact]], ...] = (
     guesses.too_low_for_one_pass, trained.update_below_spacing, trained.few_weights_change, policies.stale_policy,
     policies.solved_with_reward, evaluation.within_first_pass, evaluation.evaluation_beyond_start,
     guesses.base_rate, guesses.beyond_guess, course.one_jump_a_pass, course.worse_for_a_stretch, course.stops_at_spike,
-    policies.logps_multiplied, policies.entropy_lowered,
+    policies.logps_multiplied, policies.entropy_lowered, policies.unpaid_entropy_lost,
     policies.much_clipped, trained.rising_parts, trained.weighed_parts, guesses.at_bounds, guesses.outside_of_shares,
     guesses.beyond_one,
     guesses.uniform_policy, evaluation.contradictions, guesses.majority, evaluation.training_behind, policies.at_limit,
@@ -71,6 +72,7 @@ _SUGGESTS: Mapping[str, Mapping[str, float]] = {
         "train_eval_leakage": 3.0,
         SOUND: -4.0,
     },
+    "better_than_baseline": {SOUND: 2.0, "no_signal": -4.0},
     "near_data_floor": {SOUND: 4.0, "lr_too_low": -3.0},
     "cycles_end_lower": {"overfitting": -3.0, "lr_too_high": -3.0, "insufficient_warmup": -3.0},
     "set_cycles_end_lower": {SOUND: 3.0, "overfitting": -3.0, "lr_too_high": -3.0, "insufficient_warmup": -3.0},
@@ -110,10 +112,14 @@ _SUGGESTS: Mapping[str, Mapping[str, float]] = {
     "norm_runs_away": {"exploding_gradients": 5.0, "lr_too_high": 3.0, "invalid_math": -4.0},
     "norm_adds_up": {"missing_zero_grad": 10.0, SOUND: -4.0},
     "lost_where_negative": {"invalid_math": 14.0, "lr_too_high": -3.0, "exploding_gradients": -3.0},
+    "lost_near_zero": {"invalid_math": 5.0, "lr_too_high": -2.0, "exploding_gradients": -2.0},
+    "lost_with_gradient": {"all_labels_masked": -4.0},
     "steps_of_one_length": {"clip_too_tight": 6.0, "wrong_loss": -2.0},
     "part_subtracted": {"wrong_loss": 6.0},
     "part_given_up": {"wrong_loss": 5.0, SOUND: -2.0},
+    "divergence_against_mean": {"wrong_loss": 9.0, "representation_collapse": -2.0, SOUND: -4.0},
     "entropy_lowered": {"entropy_collapse": 6.0},
+    "unpaid_entropy_lost": {"entropy_collapse": 4.0, "exploration_failure": 2.0},
     "starts_untrained": {"bad_init": 4.0},
     "first_loss_far_beyond_guess": {"bad_init": 4.0, "grad_accum_scaling": 3.0, "tokenizer_mismatch": -3.0},
     "evaluation_differs": {"eval_mode_bug": 5.0, "train_eval_mismatch": 3.0, "overfitting": -6.0},
@@ -121,7 +127,7 @@ _SUGGESTS: Mapping[str, Mapping[str, float]] = {
     "ranking_by_chance": {"metric_bug": 12.0, "overfitting": -4.0, SOUND: -4.0},
     "evaluated_twice": {"eval_mode_bug": 11.0},
     "gap_between_rows": {"overfitting": 3.0, "eval_mode_bug": -4.0},
-    "loss_contradicts_accuracy": {"metric_bug": 6.0, "eval_mode_bug": 3.0},
+    "loss_contradicts_accuracy": {"metric_bug": 6.0, "eval_mode_bug": 3.0, "overfitting": -3.0, SOUND: -3.0},
     "much_clipped": {"off_policy_staleness": 5.0, "kl_blowup": 3.0, "entropy_collapse": 3.0},
     "moves_at_resume": {"resume_state_lost": 3.0, "resume_data_replayed": 1.0},
     "rises_at_resume": {"resume_state_lost": 3.0, "resume_data_replayed": -4.0},
@@ -133,6 +139,7 @@ _SUGGESTS: Mapping[str, Mapping[str, float]] = {
     "surer_than_guess_as_loaded": {"tokenizer_mismatch": 10.0, "bad_init": -4.0},
     "evaluation_by_rows_at_once": {"eval_mode_bug": 10.0},
     "majority_alone": {"class_imbalance": 2.0},
+    "one_answer_of_majority": {"class_imbalance": 6.0, "metric_bug": -4.0},
     "rare_class_unanswered": {"class_imbalance": 5.0, "metric_bug": -4.0},
     "cut_at_limit": {"completion_limit_low": 5.0},
     "update_below_spacing": {"low_precision_update": 10.0},
@@ -161,7 +168,7 @@ and arithmetic without a way out most. What three or more healthy runs show, suc
 does not weigh. Of 650 healthy runs, public ones among them, none has a part that is subtracted or an entropy that is
 lowered. None has a start from scratch, a loss that contradicts its accuracy, much clipping or a move at a resume. Of
 runs with a fault, 3 of 44 of `wrong_loss`, 4 of 26 of `entropy_collapse` and 2 of 31 of `bad_init` show the first
-three. The others show in 6 of 33 of `metric_bug`, 6 of 13 of `off_policy_staleness` and 10 of 24 of
+three. The others show in 8 of 33 of `metric_bug`, 6 of 13 of `off_policy_staleness` and 10 of 24 of
 `resume_state_lost`. A resume itself is known, so a move at one weighs less. A loss that jumps up at one tells against
 rows that come again, as those were learnt: 1 of 23 runs that lost their state has it, none of 22 with such rows. A
 first loss of ten times a guess is in 4 of 31 runs of `bad_init` and 3 of `grad_accum_scaling`. It is in five of
@@ -175,18 +182,23 @@ policies and one that is stale are solved with their reward. No run of the data 
 still, few weights that change or old samples by their columns. Those bits are by the arithmetic. An evaluation that
 is worse for a stretch is in 6 of 49 runs of `bad_batch` and in three of other causes. No healthy one of 580 has it.
 An accuracy that is exactly the share of all but a rare class is in 2 runs of `class_imbalance` and no other of 2,178.
+One that never moves next to a Dice or F1 of 0, while the loss falls, is in 10 of them, and in no other.
 Success that falls while training gains is in none of 2,057 runs. Nor are labels that run out, or a part that has a
 gradient and never changes. Those bits are by the arithmetic. A rate whose cycles end lower each time is in two healthy
 runs and in four of `lr_schedule_bug`. So it counts for health where settings have it alone. Batches of few rows that
 learn steadily are in three healthy runs and in one whose rate is too high. Steps of one length are in 7 runs of
 `clip_too_tight`, pairs that contradict in 4 of `preference_labels_swapped`. Falls at intervals are in 2 of
-`off_policy_staleness`, norms that add up smoothly in 2 of `missing_zero_grad`. Cut answers that earn are in one that
+`off_policy_staleness`, norms that add up smoothly in 4 of `missing_zero_grad`. Cut answers that earn are in one that
 hacks its reward by length. No other of 2,178 runs has these five. None of them has a norm that runs away before the
 loss, or a loss that is lost where a column is negative. Nor has one texts that are never right with tokens that are
 known. None of these has a start above its checkpoint, or evaluations of few rows at once. Those bits are by the
 arithmetic. So are those of a rate at its floor at once or falling too early, of scores that stand still, and of hits by
 chance. So are those of stages and of a loss that rises with the order. None of 2,195 runs has a part that is given up
-for one below zero. Those of a rate of 0 throughout and of a share outside of 0 to 100 % are by hand, too."""
+for one below zero. A first loss that is lost with its gradient is in 4 runs of `invalid_math` and 7 of `fp16_overflow`.
+In 10 of `all_labels_masked`, and no other, that gradient is 0. Those of a rate of 0 throughout and of a share outside
+of 0 to 100 % are by hand, too. So are those of a divergence against a mean and of an evaluation below a baseline, which
+no run of the data set has. Nor has one a minimum near zero before its loss is lost, or an entropy that nothing pays for
+and that is lost."""
 _STATED_BY: Mapping[str, Sequence[str]] = {
     "loss_multiple": ("loss_scale_suspicious",),
     "rate_at_floor_at_once": ("lr_decays_early", "lr_schedule_short"),
@@ -222,6 +234,13 @@ def not_repeated(facts: Sequence[DerivedFact], findings: Sequence[Finding]) -> l
     """Return the facts without one whose numbers a finding has."""
     present = {finding.symptom for finding in findings if finding.state is State.PRESENT}
     return [fact for fact in facts if fact.fact not in _REPEATS or present.isdisjoint(_STATED_BY[fact.fact])]
+
+
+FOLLOWS_FROM: Mapping[str, Sequence[str]] = {
+    "pairs_contradict": ("eval_gap", "eval_rise", "eval_score_gap", "eval_chance"),
+}
+"""Questions whose symptoms a fact makes: pairs the wrong way round have a loss far above training, which grows as the
+others are learnt. They are shown, and count with the fact, once."""
 
 
 _EXPLAINED_BY: Mapping[str, Sequence[str]] = {

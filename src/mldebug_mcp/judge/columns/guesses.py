@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from mldebug_mcp.checks.evaluation import ERRORS_OF_VALUES, MOST_BEYOND_ONE, as_shares, is_auc
+from mldebug_mcp.checks.evaluation import ERRORS_OF_VALUES, MOST_BEYOND_ONE, as_shares, below_baseline, is_auc
 from mldebug_mcp.checks.progress import CLASSES, is_late, passes_at, uniform_loss
 from mldebug_mcp.checks.run.loss_start import AT_ONCE, LOSS_START_FIRST_STEPS
 from mldebug_mcp.checks.run.settings import prompts_counted
@@ -194,6 +194,7 @@ _ONES_OF_LABELS = regex(
     r"(?:^|[/_.-])(?:gt|labels?|masks?|targets?|truth)[/_.-](?:fg|foreground|ones|pos(?:itives?)?)[/_.-]"
     r"(?:frac(?:tion)?|mean|ratio|share)$",
     re.IGNORECASE,
+    needs=("fg", "foreground", "ones", "pos"),
 )
 """A column that says which share of the labels is 1, or of the pixels is of the foreground."""
 
@@ -208,7 +209,11 @@ def _share_of_ones(run: Run) -> tuple[float | None, str]:
     return None, ""
 
 
-_POSITIVE = regex(r"(?:^|[/_.-])(?:pos(?:itives?)?[_-](?:share|rate|frac(?:tion)?|ratio)|prevalence)$", re.IGNORECASE)
+_POSITIVE = regex(
+    r"(?:^|[/_.-])(?:pos(?:itives?)?[_-](?:share|rate|frac(?:tion)?|ratio)|prevalence)$",
+    re.IGNORECASE,
+    needs=("pos", "prevalence"),
+)
 """A setting that says which share of the labels is 1."""
 AS_MAJORITY = 0.01
 """How far an accuracy is off the share of the larger class. Chosen: the error of 2,000 rows."""
@@ -285,7 +290,11 @@ MOST_OF_WAY = 2 / 3
 """Share of the way to the floor that it has come. Chosen."""
 BELOW_FLOOR = 0.9
 """Share of the floor below which no evaluation comes by chance. Chosen."""
-_BEST = regex(r"(?:^|[_/ (])(?:oracle|bayes|irreducible|floor)(?:[_/ ()]|$)", re.IGNORECASE)
+_BEST = regex(
+    r"(?:^|[_/ (])(?:oracle|bayes|irreducible|floor)(?:[_/ ()]|$)",
+    re.IGNORECASE,
+    needs=("oracle", "bayes", "irreducible", "floor"),
+)
 """What the name of a column holds that says what the best of all models reaches."""
 
 
@@ -316,9 +325,17 @@ def data_floor(run: Run) -> Iterator[DerivedFact]:
         yield DerivedFact.model_construct(fact="near_data_floor", text=text + way, values=values)
 
 
+def better_than_baseline(run: Run) -> Iterator[DerivedFact]:
+    """Yield that evaluation ends below all baselines in the settings."""
+    if beaten := below_baseline(run):
+        text = f"{beaten}. So the inputs tell of the labels; how much is left to learn, the curves do not say."
+        yield DerivedFact.model_construct(fact="better_than_baseline", text=text)
+
+
 _ANSWERS_ALONE = regex(
     r"(?:completions?|assistants?|answers?|responses?|repl(?:y|ies))_only(?:_loss)?|mask_(?:prompt|input)s?",
     re.IGNORECASE,
+    needs=("_only", "mask_"),
 )
 """What a flag is called that leaves all but answers out of the loss."""
 _LOSS_ON = regex(r"(?:loss|train|trained)_on", re.IGNORECASE)
@@ -368,6 +385,7 @@ _LOADED = regex(
     r"(?:^|[/_.-])(?:init_from|(?:fine_?tuned?|load|warm_?start|initiali[sz]ed?)_from|model_name_or_path|"
     r"(?:init|initial|base|pretrained)_(?:checkpoint|weights|ckpt|model))$",
     re.IGNORECASE,
+    needs=("_from", "model", "checkpoint", "weights", "ckpt"),
 )
 """Settings that name the weights that a model begins with."""
 _NOTHING = ("", "scratch", "none", "null", "random", "false", "0")
@@ -400,6 +418,7 @@ def untrained(run: Run) -> Iterator[DerivedFact]:
 _LOSS_AS_LOADED = regex(
     r"(?:^|[/_.-])(?:init|initial|ckpt|checkpoint|pretrained)[/_.-](?:[a-z]{1,12}[/_.-]){0,3}(?:loss|nll)$",
     re.IGNORECASE,
+    needs=("init", "ckpt", "checkpoint", "pretrained"),
 )
 """A setting that says what loss the weights have with which a run begins."""
 SURER = 1.3

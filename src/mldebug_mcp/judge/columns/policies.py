@@ -53,6 +53,33 @@ def entropy_lowered(run: Run) -> Iterator[DerivedFact]:
         return
 
 
+HARDLY_ANY = 0.01
+"""Of the first entropy, what is left where a policy takes one action everywhere. Chosen: by hand."""
+
+
+def unpaid_entropy_lost(run: Run) -> Iterator[DerivedFact]:
+    """Yield that a policy without a bonus for entropy has none left, and earns less than at its start.
+
+    Not this where it earns as much: a task that is solved needs one action at each place.
+    """
+    paid = rewards_of(run) if run.kind in POLICIES and run.setting("ent_coef") == 0 else None
+    entropy = next(iter(whole_columns(run, Quantity.ENTROPY, phase="train", least=MIN_RECORDS_FOR_LEVEL)), None)
+    if paid is None or len(paid) < MIN_RECORDS_FOR_LEVEL or entropy is None:
+        return
+    first, last, (began, ends) = float(entropy.value[0]), median(tail(entropy)), _ends_of(paid)
+    if not 0 <= last <= HARDLY_ANY * first or ends >= began:
+        return
+    yield DerivedFact.model_construct(
+        fact="unpaid_entropy_lost",
+        text=(
+            f"ent_coef is 0, so nothing pays for entropy. {named(entropy)} goes from {figure(first)} to "
+            f"{figure(last)} (median of the last third), and {named(paid)} from {figure(began)} to {figure(ends)}. A "
+            "policy that takes one action everywhere meets nothing that could teach it better."
+        ),
+        values={"first": first, "last": last, "from": began, "to": ends},
+    )
+
+
 # A length that stands at its limit.
 
 

@@ -24,6 +24,7 @@ from mldebug_mcp.judge.columns import (
 from mldebug_mcp.logs import Run, Series
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.kinds import plan_of
+from mldebug_mcp.logs.names.lexicon import PHASES
 from mldebug_mcp.logs.names.words import pieces_of
 from mldebug_mcp.models.diagnosis import DerivedFact
 
@@ -40,8 +41,13 @@ _FLOOR_SHARE = regex(
     r"lrf|(?:min|final|end)_(?:lr|learning_rate)_(?:ratio|rate|frac(?:tion)?|factor|share)"
     r"|lr_(?:min|final|end)_(?:ratio|frac(?:tion)?|factor|share)",
     re.IGNORECASE,
+    needs=("lrf", "min_", "final_", "end_"),
 )
-_FLOOR = regex(r"eta_min|(?:min|final|end)_(?:lr|learning_rate)|(?:lr|learning_rate)_(?:min|final|end)", re.IGNORECASE)
+_FLOOR = regex(
+    r"eta_min|(?:min|final|end)_(?:lr|learning_rate)|(?:lr|learning_rate)_(?:min|final|end)",
+    re.IGNORECASE,
+    needs=("min_", "final_", "end_", "_min", "_final", "_end"),
+)
 """What a setting is called that gives the last rate of a schedule: as a share of the peak, and by itself."""
 
 
@@ -169,7 +175,7 @@ _HARDER = frozenset(
 )
 """Words of what a curriculum makes larger."""
 _PLANNED = frozenset({"curriculum", "schedule", "stages", "lessons", "progressive"})
-"""Words of settings that say when."""
+"""Words of settings that say when: a column that such a setting names may step down as well, as a noise ratio does."""
 _AT = frozenset({"until", "from", "at", "start", "begin", "end", "step", "steps", "milestone", "milestones"})
 """Words of the steps in them."""
 
@@ -209,14 +215,18 @@ def _logged_stages(run: Run, loss: Series) -> tuple[str, list[int]] | None:
     """Return what a column of stages does, and at which records of the loss they begin; None where there is none."""
     for series in run.series.values():
         column = series.finite
-        words = set(pieces_of(series.name))
-        is_planned = any(words <= (parts := set(pieces_of(key))) and parts & _PLANNED for key in _keys(run))
+        words = set(pieces_of(series.name)) - PHASES.keys()
+        is_planned = bool(words) and any(
+            words <= (parts := set(pieces_of(key))) and parts & _PLANNED for key in _keys(run)
+        )
         if series.role is not None or len(column) < MIN_RECORDS_FOR_LEVEL or not (words & _HARDER or is_planned):
             continue
-        at = np.flatnonzero(np.diff(column.value)) + 1
+        changes = np.diff(column.value)
+        at = np.flatnonzero(changes) + 1
         lasts = np.diff(np.concatenate([[0], at, [len(column)]]))
-        if 0 < len(at) < MOST_STAGES and int(lasts.min()) >= LEAST_PAIRS and not np.any(np.diff(column.value) < 0):
-            return f"{named(series)} steps up", np.searchsorted(loss.step, column.step[at]).tolist()
+        way = "up" if np.all(changes >= 0) else "down" if is_planned and np.all(changes <= 0) else ""
+        if 0 < len(at) < MOST_STAGES and int(lasts.min()) >= LEAST_PAIRS and way:
+            return f"{named(series)} steps {way}", np.searchsorted(loss.step, column.step[at]).tolist()
     return None
 
 

@@ -9,7 +9,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from mldebug_mcp.checks.check import CannotTell
 from mldebug_mcp.checks.curve import fades_to_zero, monotone, sample, true_at_end, zeros_at_end
+from mldebug_mcp.checks.run.loss_level import loss_at_collapse
 from mldebug_mcp.core.arrays import median, quantile
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import figure, percent
@@ -22,6 +24,7 @@ from mldebug_mcp.judge.columns import (
     POLICIES,
     columns_of,
     named,
+    set_scores,
     tail,
     training_loss,
     whole_columns,
@@ -29,7 +32,6 @@ from mldebug_mcp.judge.columns import (
 from mldebug_mcp.logs import Run, Series
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity
-from mldebug_mcp.logs.names.lexicon import PHASES
 from mldebug_mcp.logs.names.losses import is_auxiliary
 from mldebug_mcp.logs.names.words import pieces_of
 from mldebug_mcp.logs.settings.settings import flag_of
@@ -149,6 +151,45 @@ def weighted_parts(
         for part, weight, is_sure in zip(parts, *summed, strict=True)
         if is_sure and median(part.value) > 0
     ]
+
+
+MEAN_OF_VALUES = 1.0
+"""Error of a reconstruction up to which it is a mean over the values of a row. Chosen: a sum over a row has tens."""
+COUNTS_IN_FULL = 0.1
+"""Factor from which on a divergence counts in full. Chosen: spread over the values of a row it has a hundredth."""
+
+
+def divergence_against_mean(run: Run) -> Iterator[DerivedFact]:
+    """Yield that a divergence from the prior vanishes which counts in full next to a mean over the values of a row.
+
+    Not this where the reconstruction is a sum over these, or the factor of the divergence makes up for the mean.
+    """
+    total = training_loss(run, not_of=NOT_BY_LOSS)
+    try:
+        collapsed = loss_at_collapse(run)
+    except CannotTell:
+        return
+    if total is None or collapsed is None or collapsed.values["of_equal_embeddings"]:
+        return
+    _, weighted = weighted_parts(run, total, *LOSSES, Quantity.KL)
+    gone, kept = (
+        [each for each in weighted if each[0].role and (each[0].role.quantity is Quantity.KL) is is_divergence]
+        for is_divergence in (True, False)
+    )
+    if not gone or len(kept) != 1 or kept[0][0].value[0] > MEAN_OF_VALUES or gone[0][1] < COUNTS_IN_FULL * kept[0][1]:
+        return
+    (divergence, factor, *_), (error, weight, *_) = gone[0], kept[0]
+    yield DerivedFact.model_construct(
+        fact="divergence_against_mean",
+        text=(
+            f"{named(total)} = {figure(weight)} x {named(error)} + {figure(factor)} x {named(divergence)}. "
+            f"{named(error)} starts at {figure(float(error.value[0]))}, so it is a mean over the values of a row, and "
+            f"{named(divergence)} ends at {figure(float(divergence.value[-1]))}. The bound sums over the values: in a "
+            "mean over N of them the divergence counts N times too much, and codes say nothing."
+        ),
+        values={"factor": factor, "error": float(error.value[0])},
+        steps=list(collapsed.steps),
+    )
 
 
 PART_GROWS = 1.15
@@ -325,6 +366,79 @@ def lost_where_negative(run: Run) -> Iterator[DerivedFact]:
             return
 
 
+_OF_THE_LEAST = frozenset({"min", "minimum", "lowest", "smallest"})
+"""Words that name the least of several values."""
+NEAR_ZERO = 0.1
+"""Of its start, what a minimum comes down to that is near zero. Chosen: a step or a few from there cross it."""
+HALVED = 0.5
+"""Of its start, where it is at most in the end. Chosen: then it is on its way down."""
+USUAL_NORMS = 0.9
+"""Quantile of the gradient norms up to which the last is a usual value. Chosen: by hand."""
+
+
+def lost_near_zero(run: Run) -> Iterator[DerivedFact]:
+    """Yield that a minimum came down near zero before the loss was lost for good, while nothing else grew.
+
+    Not this where the last finite loss or gradient norm is larger than usual: something runs away then.
+    """
+    if "loss" not in run or not (bad := ~np.isfinite(run["loss"].value)).any():
+        return
+    loss, first = run["loss"], int(np.argmax(bad))
+    before, norm = loss.value[:first], np.zeros(0)
+    if first < MIN_RECORDS_FOR_LEVEL or not bad[first:].all() or before[-1] > median(before):
+        return
+    if "grad_norm" in run:
+        norm = run["grad_norm"].where(run["grad_norm"].step < loss.step[first]).finite.value
+    if len(norm) and norm[-1] > quantile(norm, USUAL_NORMS):
+        return
+    for column in run.series.values():
+        least = column.value[:first]
+        if column.role is not None or _OF_THE_LEAST.isdisjoint(pieces_of(column.name)):
+            continue
+        if not np.array_equal(column.step, loss.step) or not np.array_equal(~np.isfinite(column.value), bad):
+            continue
+        start, lowest, end = float(least[0]), float(least.min()), median(least[-LEAST_PAIRS:])
+        if not 0 < lowest <= NEAR_ZERO * start or end > HALVED * start:
+            continue
+        gradient = f" and {named(run['grad_norm'])} {figure(float(norm[-1]))}" if len(norm) else ""
+        yield DerivedFact.model_construct(
+            fact="lost_near_zero",
+            text=(
+                f"{named(column)} comes down from {figure(start)} to {figure(lowest)} at the least and "
+                f"{figure(float(least[-1]))} in the last record before {named(loss)} is lost, "
+                f"{run.place(float(loss.step[first]))}. {named(loss)} is {figure(float(before[-1]))}{gradient} there, "
+                "as usual. What runs away is large first; the root or the logarithm of what crosses zero is lost at "
+                "once."
+            ),
+            values={"start": start, "lowest": lowest},
+            steps=[float(loss.step[first])],
+        )
+        return
+
+
+def lost_with_gradient(run: Run) -> Iterator[DerivedFact]:
+    """Yield that the first loss is not a number, and its gradient is not either; which part of the loss still is one.
+
+    Not this where the gradient is zero: the mean over labels that are all ignored is 0/0, and has no gradient.
+    """
+    if "loss" not in run or "grad_norm" not in run or not len(run["loss"]) or not len(run["grad_norm"]):
+        return
+    loss, norm = run["loss"], run["grad_norm"]
+    if math.isfinite(loss.value[0]) or math.isfinite(norm.value[0]) or norm.step[0] != loss.step[0]:
+        return
+    parts = [part for part in run.with_role(*LOSSES, phase="train", parts=True) if len(part) > 1]
+    parts = [part for part in parts if math.isfinite(part.value[0]) and not np.isfinite(part.value[1:]).any()]
+    still = f" {named(parts[0])} is {figure(float(parts[0].value[0]))} there, and not finite later." if parts else ""
+    yield DerivedFact.model_construct(
+        fact="lost_with_gradient",
+        text=(
+            f"{named(loss)} and {named(norm)} are not finite in the first record.{still} The mean over labels that are "
+            "all ignored is not a number either, but its gradient is exactly 0."
+        ),
+        steps=[float(loss.step[0])],
+    )
+
+
 # Norms that stay the same to their last digit.
 
 
@@ -397,8 +511,7 @@ def scores_stand_still(run: Run) -> Iterator[DerivedFact]:
         return
     norm = run["grad_norm"].finite if "grad_norm" in run else None
     gradient = LEAST_GRADIENT if norm is None else median(norm.value)
-    unread = [series.finite for name, series in run.series.items() if series.role is None and _is_a_set(name)]
-    scores = [score for score in (*columns_of(run, *_SCORED), *unread) if len(score) >= LEAST_STILL]
+    scores = [score for score in (*columns_of(run, *_SCORED), *set_scores(run)) if len(score) >= LEAST_STILL]
     still = [score for score in scores if not np.ptp(score.value)]
     steps = len(loss) if run.step_name == "epoch" else float(loss.step[-1] - loss.step[0])
     is_moved = len(set(loss.value.tolist())) >= LEAST_PAIRS and steps * float(rate.mean()) * gradient >= LEAST_TRAVELLED
@@ -414,11 +527,6 @@ def scores_stand_still(run: Run) -> Iterator[DerivedFact]:
         ),
         values={"records": float(len(still[0])), "rate": float(rate.mean()), "gradient": gradient},
     )
-
-
-def _is_a_set(name: str) -> bool:
-    """Say whether a column is called by the set that it is of, and nothing else: `Val`."""
-    return all(piece in PHASES for piece in pieces_of(name))
 
 
 _ON_PURPOSE = regex(r"freez|frozen|linear_?prob|(?:^|[/_.])(?:lora|peft|adapter|vera|dora)", re.IGNORECASE)

@@ -24,14 +24,29 @@ BINARY_READERS = {
     "npz": "trainer_files.EvaluationsReader",
 }  # fmt: skip
 """The reader of each binary format, by what `log_file.binary_format` calls it: its first bytes tell it."""
-TEXT_READERS = (
-    "json_records.RecordingReader", "wrapped_text.NotebookReader", "wrapped_text.MllogReader",
-    "trainer_files.TrainerStateReader", "trainer_files.CatboostReader", "trainer_files.GoldenValuesReader",
-    "trainer_files.MmcvReader", "trainer_files.MmengineReader", "wrapped_text.WrappedTextReader",
-    "trackers.ScalarEventsReader", "json_records.JsonLinesReader", "json_records.JsonDocumentReader",
-    "json_records.YamlReader", "table.TableReader", "table.BareColumnsReader", "text_log",
-)  # fmt: skip
-"""Readers of the formats of text, most particular first: the first that `matches` reads; `text_log` takes any text."""
+TEXT_READERS: dict[str, tuple[str, ...]] = {
+    "json_records.RecordingReader": ("{",),
+    "wrapped_text.NotebookReader": ("{",),
+    "wrapped_text.MllogReader": (":::MLL",),
+    "trainer_files.TrainerStateReader": ("{",),
+    "trainer_files.CatboostReader": ("{",),
+    "trainer_files.GoldenValuesReader": ("{",),
+    "trainer_files.MmcvReader": ("{",),
+    "trainer_files.MmengineReader": ("{",),
+    "wrapped_text.WrappedTextReader": ("{",),
+    "trackers.ScalarEventsReader": ('"type":',),
+    "json_records.JsonLinesReader": ("{",),
+    "json_records.JsonDocumentReader": ("{", "["),
+    "json_records.YamlReader": (":", "- ", "---", "..."),
+    "table.TableReader": ("",),
+    "table.BareColumnsReader": ("",),
+    "text_log": ("",),
+}
+"""Readers of the formats of text, most particular first: the first that `matches` reads; `text_log` takes any text.
+
+Next to each are texts of which the head of a file that it `matches` contains at least one: without them its module is
+not loaded.
+"""
 
 
 class Reader(Protocol):
@@ -48,8 +63,10 @@ class Reader(Protocol):
 
 def reader_of(file: LogFile) -> Reader:
     """Return the first reader that knows a file's format."""
-    names = [BINARY_READERS[file.binary]] if file.binary else TEXT_READERS
-    return next(reader for reader in map(reader_named, names) if file.binary or reader.matches(file))
+    if file.binary:
+        return reader_named(BINARY_READERS[file.binary])
+    names = (name for name, needs in TEXT_READERS.items() if any(need in file.head for need in needs))
+    return next(reader for reader in map(reader_named, names) if reader.matches(file))
 
 
 def reader_named(name: str) -> Reader:

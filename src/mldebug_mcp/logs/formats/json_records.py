@@ -33,7 +33,6 @@ from mldebug_mcp.logs.json_yaml import (
 )
 from mldebug_mcp.logs.log_file import LogFile, ahead, blocks, is_fast, is_large, lines_of
 from mldebug_mcp.logs.numbers import to_number
-from mldebug_mcp.logs.rank_recordings import NO_STEP, WENT_ON
 from mldebug_mcp.logs.run import Incident
 from mldebug_mcp.logs.run_tables import ROWS_LOOKED_AT, advice_on_runs
 
@@ -318,10 +317,12 @@ def event_text(event: Mapping[str, object]) -> str:
         text = f"{_lost(level)}{_began(_places(event))}"
         note = event.get("note")
         text += f"; {shorten(clean(note), 120)}" if isinstance(note, str) else ""
-    elif what == "hang":
-        text = f"{NO_STEP} {level} s{_lines(event.get('at'))}; the stacks are in {_name(event.get('stacks'))}"
-    elif what == "went_on":
+    elif what in ("hang", "went_on"):
+        from mldebug_mcp.logs.rank_recordings import NO_STEP, WENT_ON
+
         text = f"{WENT_ON} after {level} s"
+        if what == "hang":
+            text = f"{NO_STEP} {level} s{_lines(event.get('at'))}; the stacks are in {_name(event.get('stacks'))}"
     else:
         return ""
     batch = event.get("batch")

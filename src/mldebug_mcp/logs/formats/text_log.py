@@ -31,34 +31,40 @@ from mldebug_mcp.logs.text.tables import Box, CopyPaste, HeadedBlock, Table, may
 
 # The frameworks whose printed lines are known by sight: it says only whose they are; all are read alike.
 
-_LINES: tuple[tuple[str, str], ...] = (
+_LINES: tuple[tuple[str, str | tuple[str, ...], str], ...] = (
     (
         "megatron",
+        "iteration",
         r"iteration\s+\d+\s*/\s*\d+\s*\|.*elapsed time per iteration|validation loss at (?:the end of )?iteration",
     ),
-    ("nanogpt", r"^\s*iter \d+: loss [\d.naif]+, time|^\s*step \d+: train loss .*val loss"),
-    ("nanochat", r"^\s*step \d+(?:/\d+)? \([\d.]+%\) \| (?:train )?loss: .*\| (?:grad norm: .*\| )?lrm: "),
-    ("modded-nanogpt", r"\bstep:\d+/\d+ (?:train_loss|val_loss|train_time):"),
-    ("llm.c", r"^\s*step\s+\d+/\d+ \| (?:train )?loss [\d.naif]+.*\| norm |^\s*s:\d+ (?:trl|tel|eval):"),
-    ("litgpt", r"\biter \d+ (?:\| )?step \d+.*loss train:"),
-    ("torchtitan", r"\bstep:\s*\d+\s+loss:\s*[\d.naif]+.*\btps:"),
-    ("torchtune", r"^\s*\d+\|\d+\|Loss:|^Step \d+ \| loss:[\d.naif]+ "),
-    ("verl", r"\bstep:\d+ - [\w/.()-]+:[\d.naif-]+ - "),
-    ("fairseq", r"\| (?:train|train_inner|valid) \| (?:\{|epoch \d+)|\| epoch \d+ \| (?:valid|loss)"),
-    ("mmengine", r"\b(?:Epoch|Iter)\(train\)\s*\["),
-    ("mmcv", r"\bEpoch \[\d+\]\[\d+/\d+\]\s+lr:|\bIter \[\d+/\d+\]\s+lr:"),
-    ("detectron2", r"\biter: \d+\s+total_loss:"),
-    ("timm", r"^\s*(?:Train|Test): ?\d* \[\s*\d+/\d+.*Loss:"),
-    ("lerobot", r"\bstep:\S+ smpl:\S+ ep:"),
-    ("deepspeed", r"\bstep=\d+, skipped=\d+, lr=\["),
-    ("keras", r"^\s*\d+/\d+ (?:\[[=>.]{5,}\]|[━─]{5,}|- \d+m?s\b.* - \w*loss: )"),
-    ("lightning", r"\bEpoch \d+:.{0,300}\[[^\]]{0,300}\bv_num[=:]"),
-    ("transformers", r"\{'(?:eval_|train_)?(?:loss|runtime)': .*'epoch': "),
-    ("fairseq", r"\[train(?:_inner)?\]\[INFO\] - \{.*\"(?:num_updates|wps)\""),
-    ("vits", r"\[(?:[\d.naif-]+, ){3,12}\d+, [\d.e-]+\]\s*$"),
-    ("darknet", r"^\s*\d+(?:, \d+\.\d+)?: [\d.naif-]+, [\d.naif-]+ avg"),
+    ("nanogpt", ("iter", "train loss"), r"^\s*iter \d+: loss [\d.naif]+, time|^\s*step \d+: train loss .*val loss"),
+    ("nanochat", "lrm: ", r"^\s*step \d+(?:/\d+)? \([\d.]+%\) \| (?:train )?loss: .*\| (?:grad norm: .*\| )?lrm: "),
+    ("modded-nanogpt", "step:", r"\bstep:\d+/\d+ (?:train_loss|val_loss|train_time):"),
+    (
+        "llm.c",
+        ("norm ", "s:"),
+        r"^\s*step\s+\d+/\d+ \| (?:train )?loss [\d.naif]+.*\| norm |^\s*s:\d+ (?:trl|tel|eval):",
+    ),
+    ("litgpt", "loss train:", r"\biter \d+ (?:\| )?step \d+.*loss train:"),
+    ("torchtitan", "tps:", r"\bstep:\s*\d+\s+loss:\s*[\d.naif]+.*\btps:"),
+    ("torchtune", ("|loss:", "| loss:"), r"^\s*\d+\|\d+\|Loss:|^Step \d+ \| loss:[\d.naif]+ "),
+    ("verl", "step:", r"\bstep:\d+ - [\w/.()-]+:[\d.naif-]+ - "),
+    ("fairseq", "| ", r"\| (?:train|train_inner|valid) \| (?:\{|epoch \d+)|\| epoch \d+ \| (?:valid|loss)"),
+    ("mmengine", "(train)", r"\b(?:Epoch|Iter)\(train\)\s*\["),
+    ("mmcv", "lr:", r"\bEpoch \[\d+\]\[\d+/\d+\]\s+lr:|\bIter \[\d+/\d+\]\s+lr:"),
+    ("detectron2", "total_loss:", r"\biter: \d+\s+total_loss:"),
+    ("timm", "loss:", r"^\s*(?:Train|Test): ?\d* \[\s*\d+/\d+.*Loss:"),
+    ("lerobot", "smpl:", r"\bstep:\S+ smpl:\S+ ep:"),
+    ("deepspeed", "skipped=", r"\bstep=\d+, skipped=\d+, lr=\["),
+    ("keras", ("[", "loss: "), r"^\s*\d+/\d+ (?:\[[=>.]{5,}\]|[━─]{5,}|- \d+m?s\b.* - \w*loss: )"),
+    ("lightning", "v_num", r"\bEpoch \d+:.{0,300}\[[^\]]{0,300}\bv_num[=:]"),
+    ("transformers", "'epoch': ", r"\{'(?:eval_|train_)?(?:loss|runtime)': .*'epoch': "),
+    ("fairseq", "[info]", r"\[train(?:_inner)?\]\[INFO\] - \{.*\"(?:num_updates|wps)\""),
+    ("vits", "[", r"\[(?:[\d.naif-]+, ){3,12}\d+, [\d.e-]+\]\s*$"),
+    ("darknet", " avg", r"^\s*\d+(?:, \d+\.\d+)?: [\d.naif-]+, [\d.naif-]+ avg"),
 )
-_PATTERNS = tuple((name, regex(pattern)) for name, pattern in _LINES)
+"""The name of each, what its lines contain (see `regex`), and what they look like."""
+_PATTERNS = tuple((name, regex(pattern, needs=needs)) for name, needs, pattern in _LINES)
 _LOOKED_AT = 2000
 """Characters of a line that are looked at: on a longer one the patterns, which try every place, would take minutes."""
 

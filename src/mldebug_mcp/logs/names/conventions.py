@@ -74,7 +74,8 @@ _SCORES = ("average_score", "avg_score", "mean_score", "score", "total_reward", 
 """What episodes bring where nothing is called their reward, the smoothest first."""
 _BOOSTED = regex(
     r"(?:(?P<train>d?train(?:ing)?|(?:train(?:ing)?_\w{1,20}|trn)(?='s ))|"
-    r"d?(?:eval|val|valid|validation|test)(?:_\d+)?|[A-Za-z]\w{0,40}(?='s ))(?:'s |-|/)(?P<measure>[\w@.-]+)"
+    r"d?(?:eval|val|valid|validation|test)(?:_\d+)?|[A-Za-z]\w{0,40}(?='s ))(?:'s |-|/)(?P<measure>[\w@.-]+)",
+    needs=("train", "val", "test", "'s "),
 )
 """LightGBM's sets may have any name, and stand before `'s`; those that do not say so are none of training."""
 _BOOSTED_LOSSES = (
@@ -313,12 +314,22 @@ def genetic_program(columns: Columns) -> str | None:
 
 
 def interatomic_potential(columns: Columns) -> str | None:
-    """MACE prints after each epoch the loss and the errors of validation, under no name of it."""
+    """MACE prints after each epoch the loss and the errors of validation, under no name of it.
+
+    A loss in records without these errors, such as one of each step, is of training.
+    """
     errors = [name for name in columns if _ERROR_OF_ATOMS.match(name.rpartition("/")[2])]  # behind that of a head
     if "loss" not in columns or not errors:
         return None
-    losses = [name for name in columns if name == "loss" or name.endswith("/loss")]
-    for name in (*losses, *errors):
+    for name in [name for name in columns if name == "loss" or name.endswith("/loss")]:
+        head = name.rpartition("/")[0]
+        at = [columns[error].arrays()[0] for error in errors if error.rpartition("/")[0] == head]
+        rows, values = columns.pop(name).arrays()
+        is_validation = np.isin(rows, np.concatenate([np.empty(0), *at]))
+        for new, its_own in ((f"eval_{name}", is_validation), (name, ~is_validation)):
+            if its_own.any():
+                columns[new] = Column.of(rows[its_own], values[its_own])
+    for name in errors:
         columns[f"eval_{name}"] = columns.pop(name)
     return f"loss, {', '.join(errors)}: read as of validation, as MACE prints them"
 

@@ -472,6 +472,8 @@ def _of_a_module(name: str) -> Role | None:
             found = all_of(frozenset(words.base), words) if words.base else None
             if found is None or found.quantity not in lexicon.BY_MODULE or words.phases:
                 continue
+            if found.quantity is Quantity.WEIGHT_NORM and not _GRADIENTS.isdisjoint(map(str.lower, pieces[first:last])):
+                continue  # `gradients/layers.0.weight_norm`: the norm of the gradient of a weight
             part = "".join(a + b for a, b in zip(pieces[first:last], [*marks[first : last - 1], ""], strict=True))
             return Role(found.quantity, words.phase, part, words.statistic, extra=found.extra + words.extra)
     return None

@@ -37,7 +37,7 @@ from mldebug_mcp.logs.names.words import chunks_in, segments_of, sorted_out
 
 
 _WORD = regex(r"[^\W_]+%?|[%#]")
-_SHARE_OF = regex(rf"({'|'.join(phase for phase in PHASES if phase.isascii())}) ?%", re.IGNORECASE)
+_SHARE_OF = regex(rf"({'|'.join(phase for phase in PHASES if phase.isascii())}) ?%", re.IGNORECASE, needs="%")
 _MEANS = frozenset({"mean", "avg", "average", "ema"})
 _COSTS = frozenset({"timing", "time", "times", "mfu", "perf", "throughput"})
 """Words of places in which no name is one of what is learnt."""
@@ -55,7 +55,7 @@ _TELLING = frozenset(
     {"r", "r std", "rm", "scorer", "grader", "h", "ev", "pg", "pi", "vf", "dead groups", "flat groups"}
 )
 """Abbreviations that tell together that a policy learns: `eps` and `clip` may be those of private gradients."""
-_EPISODES = regex(r"n(?:um)?[/_](?:eps?|episodes?)", re.IGNORECASE)
+_EPISODES = regex(r"n(?:um)?[/_](?:eps?|episodes?)", re.IGNORECASE, needs=("_ep", "/ep"))
 """How many episodes a record holds: Tianshou's `n/ep`."""
 LEAST_OF_A_POLICY = 2
 """Abbreviations of what a policy logs that tell that one learns, where no name does in full; chosen by hand."""

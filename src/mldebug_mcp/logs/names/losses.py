@@ -7,7 +7,7 @@ values were worked out at all.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -55,9 +55,13 @@ _NO_LOSS_OF_ITS_OWN = regex(
 )
 """Parts of a loss that move by rules of their own, and the losses of two networks that play against each other."""
 _OF_AN_OPPONENT = regex(r"(?:^|[_/ ])d(?:isc\w*|_|$|\()|critic|adv|fake|real", re.IGNORECASE)
+MIN_RECORDS_OF_SUM = 3
+"""Records beyond the number of parts, from which on a sum of these is told; chosen by hand."""
+LEFT_OF_SUM = 0.01
+"""Share of what a sum varies by that its parts leave over at most. Chosen: four printed digits leave less."""
 _SO_FAR = regex(r"(?:^|[/_ ])(?:best|lowest)[_ ]", re.IGNORECASE)
 """The lowest value so far, which never rises: hyperopt shows the "best loss" of its trials."""
-UNDER_A_LOGARITHM = regex(r"(?<![^\W_])(?:log_?10|lg(?=[ _(\[]))[ _]{0,4}", re.IGNORECASE)
+UNDER_A_LOGARITHM = regex(r"(?<![^\W_])(?:log_?10|lg(?=[ _(\[]))[ _]{0,4}", re.IGNORECASE, needs=("log", "lg"))
 """What is logged as its logarithm to the base of ten: `log10(mse)`."""
 _OF_EMBEDDINGS = regex(r"triplet|contrastive|info_?nce|(?:^|_)nce(?:_|$)|nt_?xent")
 
@@ -92,6 +96,10 @@ def named_loss(columns: Columns) -> str | None:
     are_auxiliary = all(map(is_auxiliary, losses))
     if are_auxiliary and len(by_name) == 1 and not (_ERRORS_FIRST & names.keys()):
         losses = by_name
+    if len(losses) > 1:
+        losses = [
+            bare for bare in _ERRORS_FIRST & names.keys() if _is_sum(columns, names[bare], losses, names)
+        ] or losses
     found = losses or [bare for bare in _ERRORS if bare in names and _is_measured(columns[names[bare]])][:1]
     alone = found == ["g_loss"] and not any(_OF_AN_OPPONENT.search(name) for name in columns)  # KAIR, of every model
     if len(found) != 1 or (_NO_LOSS_OF_ITS_OWN.search(found[0]) and not alone):
@@ -105,6 +113,19 @@ def named_loss(columns: Columns) -> str | None:
         return f"{names[found[0]]!r} is read as the loss"
     rename(columns, evaluated[0], "eval_loss")
     return f"{names[found[0]]!r} is read as the loss, {evaluated[0]!r} as the eval_loss"
+
+
+def _is_sum(columns: Columns, total: str, parts: Sequence[str], names: Mapping[str, str]) -> bool:
+    """Say whether a column is a weighted sum of losses that are logged with it each time."""
+    at, value = columns[total].arrays()
+    logged = [columns[names[part]].arrays() for part in parts]
+    if any(not np.array_equal(at, of_part) for of_part, _ in logged) or len(at) < len(parts) + MIN_RECORDS_OF_SUM:
+        return False
+    terms = np.stack([part for _, part in logged], axis=1)
+    if not np.isfinite(terms).all() or not np.isfinite(value).all():
+        return False
+    left = value - terms @ np.linalg.lstsq(terms, value, rcond=None)[0]
+    return float(np.std(left)) <= LEFT_OF_SUM * float(np.std(value))
 
 
 def _is_called_by_name(bare: str) -> bool:
@@ -310,6 +331,7 @@ _OBJECTIVE = regex(
     r"(?:(?P<before>[a-z]{2,10})[/_. ])?(?:obj|(?<=[/_. ])error)"
     r"(?:[/_. ]?[\[(](?P<inside>[a-z]{2,10})[\])]|[/_. ](?P<behind>[a-z]{2,10}))?",
     re.IGNORECASE,
+    needs=("obj", "error"),
 )
 _OF_BOXES = regex(r"box|cls|iou|loss|class", re.IGNORECASE)
 

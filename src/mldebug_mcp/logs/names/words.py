@@ -23,7 +23,11 @@ _OF_RANKS = {
 }  # fmt: skip
 _AT_RANK = regex(rf"(?<![^\W_])({'|'.join(sorted(_OF_RANKS, key=len, reverse=True))})(?=@\.?\d)", re.IGNORECASE)
 """What is measured over the first k: `R@10`, `hr@20`."""
-_RANKED = regex(r"(?:recall|precision|hits?|ndcg|map|ap|mrr|acc\w*|top|pass|f1|hr|[rp])[_ -]at[_ -]\d", re.IGNORECASE)
+_RANKED = regex(
+    r"(?:recall|precision|hits?|ndcg|map|ap|mrr|acc\w*|top|pass|f1|hr|[rp])[_ -]at[_ -]\d",
+    re.IGNORECASE,
+    needs=("_at", "-at", " at"),
+)
 _BARS = regex(r"[|‖]+([^|‖]+)[|‖]+(2|_2|²)?")
 _IN_BARS = {
     **dict.fromkeys(("g", "grad", "grads", "gradient", "gradients", "∇", "∇l", "∇θ", "∇w", "dl"), "grad_norm"),

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import io
 import re
-import zipfile
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
@@ -248,16 +246,23 @@ MAX_PICKLE = 1024 * 1024
 MAX_OPCODES = 100_000
 MAX_MEMO = 50_000
 
-_DAMAGED = (
-    ValueError, KeyError, IndexError, TypeError, AttributeError, EOFError, OverflowError, RuntimeError,
-    zipfile.BadZipFile, NotImplementedError, zlib.error,
-)  # fmt: skip
 _PLAIN = frozenset(
     {"NONE", "NEWTRUE", "NEWFALSE", "INT", "BININT", "BININT1", "BININT2", "LONG", "LONG1", "FLOAT", "BINFLOAT",
      "STRING", "BINSTRING", "SHORT_BINSTRING", "UNICODE", "BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8"}
 )  # fmt: skip
 _CONSTANTS: dict[str, object] = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False}
 _PICKLE_MARK = object()
+
+
+def _errors_of_damage() -> tuple[type[Exception], ...]:
+    """Return what is raised where a file is damaged."""
+    import zipfile
+    import zlib
+
+    return (
+        ValueError, KeyError, IndexError, TypeError, AttributeError, EOFError, OverflowError, RuntimeError,
+        zipfile.BadZipFile, NotImplementedError, zlib.error,
+    )  # fmt: skip
 
 
 class _Object:
@@ -283,7 +288,7 @@ def read_pickled(path: Path, opcodes: int = MAX_OPCODES) -> dict[str, object]:
         )
     try:
         found = _plain(_built(_pickle_in(data), opcodes), {})
-    except _DAMAGED as error:
+    except _errors_of_damage() as error:
         raise InputError(
             f"{name}: the saved arguments cannot be read ({shorten(str(error), 100)}); name a JSON or YAML file"
         ) from None
@@ -303,6 +308,8 @@ def plain_values_in_checkpoint(path: Path) -> dict[str, object]:
         InputError: it is not such a file, damaged, or holds too many values.
         OSError: it cannot be opened.
     """
+    import zipfile  # few runs have a checkpoint that is asked
+
     try:
         with open_input(path) as file, zipfile.ZipFile(file) as archive:
             inner = next((zip_info for zip_info in archive.infolist() if zip_info.filename.endswith("data.pkl")), None)
@@ -310,7 +317,7 @@ def plain_values_in_checkpoint(path: Path) -> dict[str, object]:
                 raise ValueError("no data.pkl in it, or a large one")
             with archive.open(inner) as pickle:
                 found = _plain(_built(pickle.read(MAX_CHECKPOINT_PICKLE), MAX_OPCODES), {})
-    except _DAMAGED as error:
+    except _errors_of_damage() as error:
         raise InputError(f"{shorten(str(path), 200)}: its values cannot be read ({shorten(str(error), 100)})") from None
     return found if isinstance(found, dict) else {}
 
@@ -319,6 +326,8 @@ def _pickle_in(data: bytes) -> bytes:
     """Return the pickle in a file of torch.save, which is a zip archive, or was a row of pickles before."""
     if not data.startswith(b"PK"):
         return data
+    import zipfile
+
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         inner = next((zip_info for zip_info in archive.infolist() if zip_info.filename.endswith("data.pkl")), None)
         if inner is None:

@@ -10,7 +10,6 @@ from functools import lru_cache
 from itertools import islice, takewhile
 from typing import NamedTuple
 
-from mldebug_mcp.core.config_files import parse_yaml
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import clean, shorten
 from mldebug_mcp.logs.json_yaml import parse_json
@@ -32,23 +31,27 @@ from mldebug_mcp.logs.settings.settings import (
 
 # Blocks of lines with a key and its value each: `key: value`, `key = value`, Megatron's dots, tables, YAML.
 
-_DOTTED = regex(r"(?P<indent>\s*+)(?P<key>[A-Za-z_][\w-]{0,80}) ?\.{3,} ?(?P<value>\S.{0,300})?")
+_DOTTED = regex(r"(?P<indent>\s*+)(?P<key>[A-Za-z_][\w-]{0,80}) ?\.{3,} ?(?P<value>\S.{0,300})?", needs="...")
 _TABLE = regex(
-    r"(?P<indent>)\s*+[|│┃]\s*+(?P<key>[A-Za-z_][\w ./-]{0,80}?)\s*+[|│┃]\s*+(?P<value>[^|│┃]{0,300}?)\s*+[|│┃]?"
+    r"(?P<indent>)\s*+[|│┃]\s*+(?P<key>[A-Za-z_][\w ./-]{0,80}?)\s*+[|│┃]\s*+(?P<value>[^|│┃]{0,300}?)\s*+[|│┃]?",
+    needs="|",
 )
 _PAIR = regex(
     r"(?P<indent>[ \t]*+)(?:[*•]\s++|-\s++(?=[\w ]{1,60}[:=]\s))?"
     r"['\"]?(?P<key>[A-Za-z_][\w ./-]{0,80}?(?:\([^()\n]{0,80}\))?)['\"]?"
-    r"\s*+(?::(?=\s|$)|=(?!=))\s*+(?P<value>.{0,1000}?),?"
+    r"\s*+(?::(?=\s|$)|=(?!=))\s*+(?P<value>.{0,1000}?),?",
+    needs=(":", "="),
 )
 _ALIGNED = regex(
     r"(?P<indent>[ \t]*+)(?P<key>[A-Za-z_][\w./-]{0,80}(?: [\w./-]{1,40}){0,3}+)(?: ?\t ?| {2,200})"
-    r"(?P<value>[^\s({](?:[^ \t({]| (?! )){0,80})"
+    r"(?P<value>[^\s({](?:[^ \t({]| (?! )){0,80})",
+    needs=("\t", "  "),
 )
 """A column of keys and one of values, with nothing but blanks between them."""
 _ITEM = regex(r"(?P<indent>[ \t]*+)-\s++(?P<value>[^:=\n]{1,200}|['\"].{0,200}['\"])")
 _OTHER_PAIR = regex(r"[\s,|;][A-Za-z_][\w./-]{0,40}\s?[:=]\s?[-+\d.]")
-_REMARK = regex(r"\s+(?:#.*|\[default:.*\]\s*)$")
+_REMARK = regex(r"\s+(?:#.*|\[default:.*\]\s*|(?<=\d\s)\([^()]*\))$")
+"""What stands behind a value: "vocab_size = 96 (inside data/meta.pkl)"."""
 MAX_SETTING_CHARACTERS = 2000
 """Characters of a line that may be a setting: a key, a value of at most a thousand, a remark."""
 
@@ -125,7 +128,8 @@ MAX_LIST = 16
 
 STARTED = regex(
     r"(?:^|[\s/+$>;&(])(?:python[\d.]*|torchrun|deepspeed|accelerate\s+launch|srun|mpirun|horovodrun|uv\s+run|"
-    r"llamafactory-cli|axolotl|trl|swift|colossalai\s+run|lightning\s+run)\s+(?=\S)"
+    r"llamafactory-cli|axolotl|trl|swift|colossalai\s+run|lightning\s+run)\s+(?=\S)",
+    needs=("python", "run", "deepspeed", "accelerate", "llamafactory-cli", "axolotl", "trl", "swift"),
 )
 """What starts a training on a command line."""
 _OPTION_AHEAD = r"(?:[^\s=-]\S{0,200}[ \t]{1,8}){0,4}(?=--?[A-Za-z]|\\[ \t]{0,80}$)"
@@ -134,9 +138,12 @@ _SCRIPT = regex(
     rf"(?:[\w.~/-]{{1,200}}\.(?:py|sh)[ \t]{{1,8}}(?:{_OPTION_AHEAD}|(?=[A-Za-z_][\w.]{{0,80}}=))"
     rf"|\.{{0,2}}/[\w./-]{{1,200}}[ \t]{{1,8}}{_OPTION_AHEAD})",
     re.MULTILINE,
+    needs=(".py", ".sh", "/"),
 )
 """The name of a script at the beginning of a line, behind variables of the shell, and an option or an override."""
-_ASSIGNED_IN_SHELL = regex(r"^[ \t]{0,80}(?:export )?([A-Za-z_]\w{0,80})=([\w.+-]{1,80})[ \t]{0,80}$", re.MULTILINE)
+_ASSIGNED_IN_SHELL = regex(
+    r"^[ \t]{0,80}(?:export )?([A-Za-z_]\w{0,80})=([\w.+-]{1,80})[ \t]{0,80}$", re.MULTILINE, needs="="
+)
 _VARIABLE = regex(r"\$(?:\{([A-Za-z_]\w{0,80})\}|([A-Za-z_]\w{0,80}))")
 _OPTION = regex(r"--?([A-Za-z][\w./-]*)(?:=(.*))?", re.DOTALL)
 _OVERRIDE = regex(r"[+~]{0,2}([A-Za-z_][\w./@]*)=(.*)", re.DOTALL)
@@ -330,6 +337,8 @@ def yaml(text: str) -> object:
     """Parse YAML."""
     if len(text) > MAX_YAML_BYTES:
         raise ValueError(f"more than {MAX_YAML_BYTES:,} bytes of YAML")
+    from mldebug_mcp.core.config_files import parse_yaml  # few logs print any
+
     return parse_yaml(text)
 
 
@@ -416,7 +425,7 @@ _PART = regex(rf"{_KEY}\s?(?:[:=]\s?|\s(?=[-+]?[\d.]))(?P<value>{_VALUE}[^\s:=]{
 """A part of a line of settings between separators: `batch size: 64`, `lr = 1.0`, `epochs 12`."""
 _LABELLED_PART = regex(rf"{_KEY}\s?(?:[:=]\s?|\s)(?P<value>{_VALUE}[^\s:=]{{1,200}})")
 """... behind a label, where a blank does for any value: `optimizer Adam`."""
-_ASIDE = regex(r"\s\(([A-Za-z][\w ]{0,30}\s\d[\d.e-]{0,12})\)(?=\s*(?:,|$))", re.IGNORECASE)
+_ASIDE = regex(r"\s\(([A-Za-z][\w ]{0,30}\s\d[\d.e-]{0,12})\)(?=\s*(?:,|$))", re.IGNORECASE, needs="(")
 """A setting in brackets behind another one: torchtitan's "total steps 1000 (warmup 200)"."""
 _JOINS = regex(r"^(?:with|and|using)\s", re.IGNORECASE)
 _STARTS_AT = regex(r"\b(?:at|from) (?:step|epoch|iteration)$", re.IGNORECASE)
@@ -425,11 +434,13 @@ _SEPARATOR = regex(r"[,;|](?![^(\[]*[)\]])")
 _LABEL = regex(
     r"\b(?:config(?:uration)?s?|hyper-?param(?:eter)?s?|settings|arguments|args|options)\b[^:=]{0,40}[:=]",
     re.IGNORECASE,
+    needs=("config", "param", "settings", "arguments", "args", "options"),
 )
 """What stands before settings on a line."""
 _HEADING = regex(
     r"\b(?:config(?:uration)?s?|(?:hyper-?)?param(?:eter)?s?|settings|arguments|args|options)\s?:\s{0,10}$",
     re.IGNORECASE,
+    needs=("config", "param", "settings", "arguments", "args", "options"),
 )
 """A line above a block that says that settings follow: Flair's "Training Params:"."""
 _COMMON = regex(r"\b(?:lr|learning|batch|epochs?|optim)", re.IGNORECASE)

@@ -247,8 +247,8 @@ MIN_REPEATED_LINES = 3
 """Lines of one shape that make it a record; chosen: two may be chance."""
 MAX_LINES_BELOW_RECORD = 20
 """Lines below a record in which metrics without a counter belong to it."""
-MAX_BY_ROWS = 20
-"""Evaluations behind the records that are kept by how many rows they take at once. Chosen: sweeps are shorter."""
+MAX_BEHIND = 20
+"""Evaluations behind the records that are kept, by their rows at once or their turn. Chosen: sweeps are shorter."""
 MAX_LINES_OF_BLOCK = 3
 """Lines between two of one block, where it stands alone. Chosen by hand."""
 
@@ -272,7 +272,7 @@ class Leftovers:
         self._begins: Shape | None = None
         self._open: dict[str, float] = {}
         self._opened = 0
-        self._by_rows: list[tuple[int, dict[str, float]]] = []
+        self._behind: list[tuple[str, dict[str, float]]] = []
         self.left_out = 0
 
     def take(self, number: int, values: Mapping[str, float], *, known: bool) -> None:
@@ -313,29 +313,30 @@ class Leftovers:
         if not self._builder.records and self._begins is None and (shape := self._first()) is not None:
             self._begin(shape)
         self._close()
-        self._put_by_rows()
+        self._put_behind()
         self.left_out += sum(self._known[line.shape] for line in self._lines)
         if self.left_out:
             self._builder.note(f"left out {self.left_out} line(s) with metrics but without a step or an epoch")
 
     def _keeps(self, values: Mapping[str, float]) -> bool:
-        """Keep a line behind the records that evaluates so many rows at once; return whether it is one."""
+        """Keep a line behind the records that evaluates so many rows at once, or again; return whether it is one."""
         rows = next((value for name, value in values.items() if pieces_of(name)[-2:] == ["batch", "size"]), 0.0)
+        turn = values.get("evaluated_again", 0.0)
         scores = {name: value for name, value in values.items() if is_telling(name)}
-        is_kept = rows >= 1 and bool(scores) and len(self._by_rows) < MAX_BY_ROWS
+        is_kept = max(rows, turn) >= 1 and bool(scores) and len(self._behind) < MAX_BEHIND
         if is_kept:
-            self._by_rows.append((int(rows), scores))
+            self._behind.append((f"again{int(turn)}" if turn else f"bs{int(rows)}", scores))
         return is_kept
 
-    def _put_by_rows(self) -> None:
-        """Give such lines to the builder, as `eval_loss_bs8`, where they differ in the rows that are taken at once."""
-        if len({rows for rows, _ in self._by_rows}) < 2:
-            self.left_out += len(self._by_rows)
+    def _put_behind(self) -> None:
+        """Give such lines to the builder, as `eval_loss_bs8` and `eval_loss_again2`, where they are several."""
+        if len({turn for turn, _ in self._behind}) < 2:
+            self.left_out += len(self._behind)
             return
         counters = {name: column[-1][1] for name in COUNTERS if (column := self._builder.column(name))}
-        for rows, scores in self._by_rows:
+        for turn, scores in self._behind:
             named = {name if is_evaluation(name) else evaluation_name(name): value for name, value in scores.items()}
-            self._builder.numbers({**counters, **{f"{name}_bs{rows}": value for name, value in named.items()}})
+            self._builder.numbers({**counters, **{f"{name}_{turn}": value for name, value in named.items()}})
 
     def _first(self) -> Shape | None:
         """Return the shape that begins a record: the one that repeats most, or the first of a block with the loss."""

@@ -75,6 +75,7 @@ _EPISODE = regex(
     r"(?<![\w/])(?:episode|i_episode|episodio|эпизод|エピソード|에피소드|回合|ep\.?(?=.{1,200}(?:reward|return|score)))\s*+[:=#]?\s*+[\[(]?\s*+"
     r"(?P<episode>\d[\d,]*)(?![\w%-]|\.\d)(?:\s*+(?:/|(?:out )?of)\s*+(?P<episodes>\d[\d,]*))?\s*+[\])]?",
     re.IGNORECASE,
+    needs=("episod", "reward", "return", "score"),
 )
 _CHINESE = regex(r"第\s*(?:(?P<epoch>\d+)\s*(?:轮|个?epoch)|(?P<episode>\d+)\s*回合|(?P<step>\d+)\s*步)", re.IGNORECASE)
 _STEP_WORDS = regex(
@@ -121,13 +122,20 @@ _BEHIND_EPOCH = regex(
     re.IGNORECASE,
 )
 """A number behind an epoch, whose place a separator took: "epoch 3 [40] loss: 0.2", "epoch: 3 i: 40 loss"."""
-_BEFORE_EPISODE = regex(r"\s*+(?P<step>\d{1,12})\s?/\s?(?P<total>\d{1,12})\s*+:\s++(?=episode\b)", re.IGNORECASE)
-_EPOCH_COMMA_BATCH = regex(r"\s*+[\[(](?P<epoch>\d{1,6}),\s++(?P<step>\d{1,9})[\])](?=:?\s\D*loss)", re.IGNORECASE)
+_BEFORE_EPISODE = regex(
+    r"\s*+(?P<step>\d{1,12})\s?/\s?(?P<total>\d{1,12})\s*+:\s++(?=episode\b)", re.IGNORECASE, needs="episode"
+)
+_EPOCH_COMMA_BATCH = regex(
+    r"\s*+[\[(](?P<epoch>\d{1,6}),\s++(?P<step>\d{1,9})[\])](?=:?\s\D*loss)", re.IGNORECASE, needs=("[", "(")
+)
 _EPOCH_SPACE_BATCH = regex(r"\s*+(?P<epoch>\d{1,6}) (?P<step>\d{1,9}) (?=\w{0,20}loss\s?[=:])", re.IGNORECASE)
 """Two numbers in front of the loss: "12 40 Loss=0.2 Time=0.04"."""
-_WENET = regex(r"\s*+(?:(?P<phase>CV)|TRAIN)\b(?: \|[^|]{0,40}\|)? Batch (?P<epoch>\d{1,6})/(?P<inner>\d{1,9})(?=\s)")
+_WENET = regex(
+    r"\s*+(?:(?P<phase>CV)|TRAIN)\b(?: \|[^|]{0,40}\|)? Batch (?P<epoch>\d{1,6})/(?P<inner>\d{1,9})(?=\s)",
+    needs="batch",
+)
 """WeNet: "TRAIN Batch 4/203700 loss 12.6", of the epoch and the batch inside it."""
-_OF_RUN = regex(r"\s*+(?P<step>\d{1,9})/(?P<total>\d{1,9})(?=\s\(epoch\b|\s?[:|]\s|\s[A-Za-z_][\w/]{0,40}=)")
+_OF_RUN = regex(r"\s*+(?P<step>\d{1,9})/(?P<total>\d{1,9})(?=\s\(epoch\b|\s?[:|]\s|\s[A-Za-z_][\w/]{0,40}=)", needs="/")
 _GLOBAL = regex(rf"(?<![\w/])global[_ ]?(?:step|iter)s?\s*+[:=#]?\s*+(?P<step>{_WHOLE})(?![\w%-]|\.\d)", re.IGNORECASE)
 _ESPNET = regex(r"\s*+(?P<epoch>\d+)epoch(?::(?P<phase>\w+):\d+-(?P<step>\d+)batch:| results:)")
 _SHORT = regex(r"\s*+s:(?P<step>\d+)(?=\s(?:trl|tel|eval))")
@@ -138,10 +146,13 @@ _LOGGABLE = regex(r"(?:\s*+[\w :|]{0,80}?\s)?(?P<step>\d{1,9})it/(?P<total>\d{1,
 _COUNT_BEFORE_WORD = regex(
     r"\s*+[^\w\s]{0,8}\s*+(?P<step>\d{1,9})\s?(?:its?|iters?|iterations?|steps?|updates?)\s?[:|]\s++(?=[A-Za-z])",
     re.IGNORECASE,
+    needs=(":", "|"),
 )
 """A count before its word: ">> 100 it: loss=0.2"."""
 _PHASE_AND_EPOCH = regex(
-    r"\s*+(?P<phase>train|val|test)\w*\s\((?P<epoch>\d{1,6})/(?P<epochs>\d{1,6})\)(?=\s[A-Za-z])", re.IGNORECASE
+    r"\s*+(?P<phase>train|val|test)\w*\s\((?P<epoch>\d{1,6})/(?P<epochs>\d{1,6})\)(?=\s[A-Za-z])",
+    re.IGNORECASE,
+    needs="(",
 )
 """Catalyst: "valid (3/24) loss: 1.2"."""
 _AT_BEGINNING = (
@@ -347,7 +358,7 @@ _WITH_HEAD = (("<", _COUNT_FIRST), ("]", _ARROWS), ("|", _FRAMED))
 """What stands in each bar with a head, and its pattern; the second is "Training [>>>  ] 300/1000, loss=0.1"."""
 _SIGNED = regex(r"\b((?:gen|disc)\w{0,20})\.? \(([+-]\d{1,12}\.\d{1,12}|[+-]?(?:nan|inf))\)", re.IGNORECASE)
 """The losses that CTGAN shows before its bar: "Gen. (+00.77) | Discrim. (-00.12): "."""
-_FASTPROGRESS = regex(r"(?:Epoch \d+/\d+ :)?\s*\|[█-]{10,}\|\s*[\d.]+%\s*\[\d+/\d+[^\]]*\]")
+_FASTPROGRESS = regex(r"(?:Epoch \d+/\d+ :)?\s*\|[█-]{10,}\|\s*[\d.]+%\s*\[\d+/\d+[^\]]*\]", needs="|")
 _FASTPROGRESS_HEAD = regex(r"Epoch \d+/\d+ :")
 _RATE = regex(
     r"^\s*\d[\d:]{0,30}(?:\s*<\s*[\d:?]{1,30}(?: day[^,]{0,30})?)?\s*,?\s*[\d.?]{1,30}\s*\w{1,30}/\w+\s*,?"
@@ -579,6 +590,7 @@ class BarCounts(Generic[S]):
         self._is_carried = False
         self._last_new = first.at
         self._is_placed = False
+        self._held: list[Placed[S]] = []  # what shows the first metrics again, until it is known how seldom they change
         order.shown = first.shown.metrics
 
     @property
@@ -608,6 +620,7 @@ class BarCounts(Generic[S]):
         if at > self._last_new and not is_carried:
             order.interval = min(order.interval, at - self._last_new)
             self._last_new = at
+            self._held.clear()
         order.shown = shown.metrics
 
     @property
@@ -617,6 +630,8 @@ class BarCounts(Generic[S]):
 
     def pause(self) -> Iterator[Placed[S]]:
         """Yield what is known of the drawings when something else comes below them, or the log ends."""
+        yield from self._held
+        self._held.clear()
         if self._own is not None and not self._is_old():
             yield self._placed(self.at, self._own)
         self._own = None
@@ -656,7 +671,11 @@ class BarCounts(Generic[S]):
         self._learn(counted)
         if not order.shows_first:
             if self._own is not None and not self._is_old():
-                yield self._placed(self.at, self._own)
+                self._held.append(self._placed(self.at, self._own))
+                is_known = order.interval < math.inf or not self._may_be_old()
+                if is_known or not is_carried or len(self._held) > MAX_REDRAWS:
+                    yield from self._held
+                    self._held.clear()
             return
         if self._own is not None:
             if self._is_carried and order.is_dense and _fits(self._drawn + 1, counted) > _fits(self._drawn, counted):
@@ -695,8 +714,11 @@ class BarCounts(Generic[S]):
 
     def _is_old(self) -> bool:
         """Say whether this count shows nothing but what was set at one before, where metrics are set seldom."""
-        is_new = self._order.shows_first or self._drawn or not self._is_carried
-        return not is_new and self.at - self._last_new < self._order.interval < math.inf
+        return self._may_be_old() and self.at - self._last_new < self._order.interval < math.inf
+
+    def _may_be_old(self) -> bool:
+        """Say whether this count shows nothing but what was shown before."""
+        return not self._order.shows_first and not self._drawn and self._is_carried
 
     def _spread(self, until: int, drawings: int) -> Iterator[Placed[S]]:
         """Yield the last drawing of each batch up to a count, where each batch has as many."""

@@ -68,13 +68,15 @@ SCALE_IN_NAME = regex(r"[(\[](1e-?\d+)[)\]]$")
 """What the numbers of a metric are to be multiplied with: "lr (1e-4)"."""
 _OF_TWO = regex(r"(?P<first>[A-Za-z]\w*) \((?P<second>[A-Za-z]\w*)\)")
 _NOT_A_NUMBER_INSIDE = regex(
-    r"(?P<name>.+?) (?P<number>nan(?:\.0)?|inf(?:inity|\.0)?)(?: (?P<rest>.+))?", re.IGNORECASE
+    r"(?P<name>.+?) (?P<number>nan(?:\.0)?|inf(?:inity|\.0)?)(?: (?P<rest>.+))?",
+    re.IGNORECASE,
+    needs=(" nan", " inf"),
 )
 """What was no number is a word among those of the next name, or stands in front of its mean: "loss nan (2.1)"."""
 _NULL = regex(r"(?:none|null|nil|n/?a|undefined) ", re.IGNORECASE)
 """A value that is missing stands there, too: "loss=None grad_norm=0.1"."""
 _OF_MEAN = regex(r"(?:avg|average|mean)(?![a-z])", re.IGNORECASE)
-_PER = regex(r"[a-z]/(?:s|sec|second|min|it|step|batch)$", re.IGNORECASE)
+_PER = regex(r"[a-z]/(?:s|sec|second|min|it|step|batch)$", re.IGNORECASE, needs="/")
 _SUPPOSING = frozenset({"when", "if", "until", "unless", "should", "would", "expected", "baseline"})
 """Words before the name of a metric whose number was not measured here: "stop when val_loss: 0.1", "expected loss"."""
 _LISTED_WORDS = 5
@@ -373,7 +375,7 @@ _BEHIND = (
     r" (?:at|after|in|for) (?:the )?"
     r"(?P<counter>(?:(?:global|training)[ -])?(?:step|iteration|epoch|episode|update|batch|round) ?#?\d[\d,]*)"
 )
-_AT_COUNTER = regex(_BEHIND, re.IGNORECASE)
+_AT_COUNTER = regex(_BEHIND, re.IGNORECASE, needs=(" at ", " after ", " in ", " for "))
 _AT = regex(
     rf"^\W*(?P<name>[a-z][\w /.-]{{0,60}}?)(?: \([^()\d]*\))?{_BEHIND}"
     r"(?:\s*[:=]\s*|,? (?:is|was) )(?=[-+.]?\d|nan|[-+]?inf)",
@@ -394,16 +396,18 @@ _ASIDE = regex(
 """What a metric's name says aside.
 
 "Avg Reward (last 10): 21.5", "Mean test loss of 40 batches: 0.7", "val loss (train=False): 0.7"."""
-_COUNTS_ROWS = regex(r"\d [a-z -]{0,20}(?:s|es|batch)\s*[:=]", re.IGNORECASE)
+_COUNTS_ROWS = regex(r"\d [a-z -]{0,20}(?:s|es|batch)\s*[:=]", re.IGNORECASE, needs=(":", "="))
 """Stands in each name that says of how many rows, batches or episodes it is."""
 _COUNTED = regex(
-    r"^\s*((?:train(?:ing)?|valid(?:ation)?|val|test) loss) (\d+):? +(?=[-+]?\d+\.\d|nan\b|inf\b)", re.IGNORECASE
+    r"^\s*((?:train(?:ing)?|valid(?:ation)?|val|test) loss) (\d+):? +(?=[-+]?\d+\.\d|nan\b|inf\b)",
+    re.IGNORECASE,
+    needs=("train", "val", "test"),
 )
 """NVIDIA's Tacotron 2: "Train loss 7 5.797815 Grad Norm ...", "Validation loss 0: 37.061010"."""
 _KALDI = regex(r"^.{0,200}verage objective function for '[\w-]+' for minibatches (\d+)-\d+ is ")
-_LISTED = regex(rf"^\s*\[((?:{NUMBER}, ){{0,12}})(\d+), (\d(?:\.\d+)?(?:e-\d+)?)\]\s*$", re.IGNORECASE)
+_LISTED = regex(rf"^\s*\[((?:{NUMBER}, ){{0,12}})(\d+), (\d(?:\.\d+)?(?:e-\d+)?)\]\s*$", re.IGNORECASE, needs="[")
 _VITS = ("loss_disc", "loss_gen", "loss_fm", "loss_mel", "loss_dur", "loss_kl")
-_LENGTH = regex(r"\b1 epoch ~?= [\d.,]+ (?:batches|steps|iter\w*|updates)", re.IGNORECASE)
+_LENGTH = regex(r"\b1 epoch ~?= [\d.,]+ (?:batches|steps|iter\w*|updates)", re.IGNORECASE, needs="1 epoch")
 """How long an epoch is: no counter."""
 
 _QUOTED = regex(
@@ -447,7 +451,9 @@ _AFTER = regex(
     re.IGNORECASE,
 )
 """The counter in a sentence: "After 20 steps the training loss is 1.26"."""
-_LOSS_FAILED = regex(r"\bLoss (?:is (?=-?(?:nan|inf)\b)|became infinite or (?=nan\b))", re.IGNORECASE)
+_LOSS_FAILED = regex(
+    r"\bLoss (?:is (?=-?(?:nan|inf)\b)|became infinite or (?=nan\b))", re.IGNORECASE, needs=("loss is", "loss became")
+)
 """torchvision, DETR: "Loss is nan, stopping training"; detectron2: "Loss became infinite or NaN at iteration=9!"."""
 
 
@@ -473,7 +479,8 @@ _LEADERS = regex(
 """Dots that lead from a name to its value: "training loss.....: 3.7", "loss ........ 3.7"."""
 _TERSE = regex(
     r"\s*(?:(?P<phase>[VT])[ :]\s?)?(?=[EISBU])(?:E(?P<epoch>\d{1,6})(?:/\d{1,6})?[ ,:|]{1,3})?"
-    r"(?:[ISBU](?P<step>\d{1,9})(?:/\d{1,9})?[ ,:|]{1,3})?(?=[A-Za-z_][\w/.]{0,60}\s?=\s?[-+]?(?:\.?\d|nan\b|inf\b))"
+    r"(?:[ISBU](?P<step>\d{1,9})(?:/\d{1,9})?[ ,:|]{1,3})?(?=[A-Za-z_][\w/.]{0,60}\s?=\s?[-+]?(?:\.?\d|nan\b|inf\b))",
+    needs="=",
 )
 """Counters of one letter, glued to their number, before metrics: "E001 I00012 L=2.136", "V E001 I00012 L=2.0"."""
 _TERSE_LOSS = regex(r"(?<!\S)L(?=\s?=)")
@@ -576,6 +583,10 @@ _ROWS_AT_ONCE = regex(
     r"\bbatch size (?=\d{1,6}\b(?!\s?[:=]).{0,80}\b(?:valid(?:ation)?|val|test|dev|eval(?:uation)?)\b)", re.IGNORECASE
 )
 """How many rows an evaluation takes at once, as SpeechBrain prints it: "batch size 8 - test loss: 1.25"."""
+_ONCE_MORE = regex(
+    r"^\W{0,8}re-?(?:valid|eval|test|scor)[a-z]{1,9}\b[^:=]{0,80}?[ (](?P<time>\d{1,2})/\d{1,2}\)?\s?:", re.IGNORECASE
+)
+"""Which evaluation of the same weights a line is of: "Re-validating last.pth (2/4): loss 0.45"."""
 _SAMPLE_FACTORY = regex(
     rf"\bFps is \(10 sec: ({NUMBER}), [^()]{{0,80}}\)\. (Total num frames: \d{{1,15}})\b.{{0,200}}$", re.IGNORECASE
 )
@@ -614,6 +625,22 @@ _EACH_STATISTIC = regex(rf"(?P<statistic>{_STATISTIC}) (?=[-+.\dni])", re.IGNORE
 def _of_one_name(found: re.Match[str]) -> str:
     """Write the name of a column before each of its statistics."""
     return _EACH_STATISTIC.sub(rf"{found['name']} \g<statistic>=", found["of"])
+
+
+_PRE_AND_POST = regex(
+    rf"(?<=[|,;] )(?P<name>[A-Za-z][\w-]{{0,30}}(?: [A-Za-z]\w{{0,30}}){{0,3}}?):?(?: \([^()|]{{1,40}}\))? "
+    rf"(?P<first>pre|before) (?P<low>{NUMBER}),? (?P<then>post|after) (?P<high>{NUMBER})(?=\s?(?:[|,;]|$))",
+    re.IGNORECASE,
+)
+"""Values before and after an adaptation behind one name: "| train loss pre 4 post 2 | val (9 tasks) pre 4 post 2"."""
+
+
+def _of_an_adaptation(found: re.Match[str]) -> str:
+    """Write the name of a column before each of its two values; a phase alone is of what the first name is."""
+    name, (phase, *measured) = found["name"], (_PRE_AND_POST.search(found.string) or found)["name"].split()
+    if names_phase(name.rpartition("-")[2]) and names_phase(phase.rpartition("-")[2]):
+        name = " ".join([name, *measured])
+    return f"{name} {found['first']}={found['low']} {name} {found['then']}={found['high']}"
 
 
 _NAMES_BOTH = regex(r"[A-Za-z]/[A-Za-z]{1,20} $")
@@ -671,10 +698,12 @@ _FORMS: tuple[tuple[str, re.Pattern[str], str | Callable[[re.Match[str]], str]],
     ("steps/s (", _COLLECTED, r"steps/s: \1, collection_time: \2, learning_time: \3"),
     ("| ", _STATISTICS, _of_one_name),
     (", ", _STATISTICS, _of_one_name),
+    ("| ", _PRE_AND_POST, _of_an_adaptation),
     ("**", _BOLD, r"\1\2"),
     ("..", _LEADERS, ""),
     ("(", _AT_RANK, r"@\1"),
     ("batch size", _ROWS_AT_ONCE, "batch_size="),
+    ("e", _ONCE_MORE, r"evaluated_again=\g<time>, "),
     ("@", _THRESHOLDS, "50-95"),
     ("|g", _NORM, "grad_norm"),
     (" avg", _DARKNET, _of_darknet),

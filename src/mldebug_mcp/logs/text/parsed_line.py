@@ -12,7 +12,6 @@ from itertools import islice
 
 from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.logs.builder import RunBuilder
-from mldebug_mcp.logs.documents import records_in
 from mldebug_mcp.logs.json_yaml import is_column, objects_in
 from mldebug_mcp.logs.line_prefixes import MPIRUN, is_of_evaluation, names_evaluation, names_phase, without_prefix
 from mldebug_mcp.logs.names import role_of
@@ -72,6 +71,7 @@ _LABEL = regex(
     r"|(?P<words>[A-Za-z][\w-]{0,20}(?: [\w-]{1,20}){1,3}) ?[|:](?![|:]))"
     r"[\s:|>-]{1,8}(?=[A-Za-z])(?!nan\b|inf\b|none\b)(?=.{0,1000}[\d%)\]][\s,;|-]{0,20}$)",
     re.IGNORECASE,
+    needs=("[", "|", ":"),
 )
 """A word before a colon alone may be what a program puts before all of its lines; a sentence goes on behind numbers."""
 _OF_TEST = regex(r"[\W\d_]*test(?:ing)?(?=[\s:|,_()\[\]>-]|$)", re.IGNORECASE)
@@ -451,6 +451,8 @@ class Histories:
                 f"left out printed lists: more than {MAX_HISTORIES}, or than {MAX_VALUES:,} values, are no history"
             )
             return
+        from mldebug_mcp.logs.documents import records_in
+
         for part in self._parts:
             builder.new_part()
             for record in records_in(part):
@@ -467,7 +469,8 @@ def _goes_on(before: object, after: object) -> bool:
 
 _LOST_BRACE = regex(
     r"""\s{0,20}['"]?[\w./@()-]{1,200}(?P<mark>['"]):\s?(?P<quote>['"]?)[^{}'"]{1,200}(?P=quote),"""
-    r"""\s{0,4}(?P=mark)[\w./@()-]{1,200}(?P=mark):\s?[^{]*+$"""
+    r"""\s{0,4}(?P=mark)[\w./@()-]{1,200}(?P=mark):\s?[^{]*+$""",
+    needs=("'", '"'),
 )
 """A printed dict without its first brace, and the quotation mark behind it, as where it is selected by hand.
 
@@ -557,7 +560,7 @@ def straightened(line: str) -> str:
 
 _ORDERED = regex(r"\bOrderedDict\(\[((?:\('[\w@.-]{1,60}', \[[^\[\]]*\]\)(?:, )?){1,50})\]\)")
 """Columns as Python prints them before version 3.12: "OrderedDict([('rmse', [2.5, 2.1])])"."""
-_RETURNED = regex(r"\{(?:'booster': <[^<>]{1,200}>, )?'history': (\{.{1,10000}\})\}\s*$")
+_RETURNED = regex(r"^\s*+\{(?:'booster': <[^<>]{1,200}>, )?'history': (\{.{1,10000}\})\}\s*+$")
 """What `xgboost.dask.train` returns, the booster and its history."""
 _COLUMN = regex(r"\(('[\w@.-]{1,60}'), (\[[^\[\]]*\])\)")
 

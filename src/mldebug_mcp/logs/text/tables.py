@@ -65,7 +65,7 @@ _DRAWN_SIDES = str.maketrans("│┃║", "|||")
 _NORMS_IN_NAMES = regex(r"(?:(?:[^\s|]|\|[^\s|]{1,20}\|)++(?:\s{2,20}|\t|$))++")
 """Columns parted by blanks, with bars only around what they take the norm of: "i   |g|opt   |w|   lr"."""
 _HOLDS_NUMBER = regex(r"(?<![\w@.-])(?!(?<=[(\[])1e-?\d+[)\]])[-+]?(?:\d|(?:nan|inf)\b)", re.IGNORECASE)
-_FASTAI = regex(r"\s*\[\d+(?:, (?:[-\d.e]+|nan|inf|None)){1,20}, '\d+(?::\d\d)+'\]\s*")
+_FASTAI = regex(r"\s*\[\d+(?:, (?:[-\d.e]+|nan|inf|None)){1,20}, '\d+(?::\d\d)+'\]\s*", needs="[")
 _ULTRALYTICS_ROW = regex(r"\s*(?:(?P<all>all)|\d+/\d+)\s")
 _ULTRALYTICS = regex(r"\s*(?:Epoch\s+(?:GPU_mem|gpu_mem)|Class\s+Images)\s")
 
