@@ -190,12 +190,11 @@ def shape_at(node: ast.Subscript, value: Tensor, key: Value, *, of_item: bool) -
 
     Of a cut that an item of a batch is made of, it is open how many places it has.
     """
-    if of_item and any(isinstance(part, ast.Slice) for part in ast.walk(node.slice)):
-        return "other"
     index, shape, place = shape_of(key), value.shape, ast.unparse(node.slice)
     taken = dotted(node.value).rpartition(".")[2] if isinstance(node.value, ast.Call) else ""
-    if taken in GIVES_PAIR and constant_of(node.slice) in (0, 1):
-        return shape
+    open_size = of_item and any(isinstance(part, ast.Slice) for part in ast.walk(node.slice))
+    if open_size or (taken in GIVES_PAIR and constant_of(node.slice) in (0, 1)):
+        return "other" if open_size else shape
     if ONE_COLUMN.fullmatch(place):
         return "column" if shape != "row" or "None" in place or "newaxis" in place else "other"
     if ONE_PLACE.fullmatch(place):
