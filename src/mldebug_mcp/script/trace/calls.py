@@ -578,7 +578,7 @@ def _shape_of_any(part: Object) -> Shape:
 
 
 def _shape_after_method(owner: Object, name: str, args: Sequence[Value], keywords: Mapping[str, Value]) -> Shape:
-    """Return the shape of what a method of another file gives; of what is no array it is that of given data."""
+    """Return the shape of what a method of another file gives; what gives no array has that of given data."""
     if name in ("sample", "rsample") and args and isinstance(args[0], Items):
         return "other"
     shape = shape_after(name, owner, args, keywords)
