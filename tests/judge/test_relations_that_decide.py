@@ -258,12 +258,12 @@ def test_evaluation_pairs_that_are_right_by_half_or_more_do_not_contradict(held_
     assert leading(answer) != "preference_labels_swapped"
 
 
-def translator(bleu: Sequence[float], floor: float) -> RunDiagnosis:
+def translator(scores: Sequence[float], floor: float, measure: str = "bleu") -> RunDiagnosis:
     loss = floor + 5 * np.exp(-STEPS / 6) + 0.01 * np.abs(NOISE[0])
     held_out = loss[9::10]
     return diagnosed(
         {"loss": loss + 1.0, "ppl": np.exp(loss)},
-        evaluated={"eval_loss": held_out + 1.0, "eval_ppl": np.exp(held_out), "eval_bleu": bleu},
+        evaluated={"eval_loss": held_out + 1.0, "eval_ppl": np.exp(held_out), f"eval_{measure}": scores},
         settings={"task": "translation", "label_smoothing_factor": 0.1},
     )
 
@@ -273,6 +273,16 @@ def test_known_tokens_and_texts_that_are_never_right_are_no_guess_but_a_model_th
     assert "known_but_not_written" in facts(answer)
     assert leading(answer) == "label_shift_error"
     assert "loss_at_chance" not in answer.hypotheses[0].symptoms
+
+
+@pytest.mark.parametrize(("errors", "stated"), [([92, 90, 89, 91, 90, 89, 90, 91], True), ([92, 70, 40, 22, 15, 12, 11, 11], False)])
+@pytest.mark.parametrize("measure", ["cer_greedy", "wer"])
+def test_known_tokens_and_texts_of_mostly_wrong_words_are_not_of_the_same_model(
+    measure: str, errors: Sequence[float], stated: bool
+) -> None:
+    answer = translator(errors, 0.1, measure)
+    assert ("known_but_not_written" in facts(answer)) is stated
+    assert leading(answer) == ("label_shift_error" if stated else "healthy")
 
 
 def test_texts_that_get_right_with_the_tokens_are_healthy() -> None:

@@ -435,26 +435,31 @@ def ranking_by_chance(run: Run) -> Iterator[DerivedFact]:
 
 NO_TEXT_RIGHT = 0.01
 """Score of written texts up to which none is right, whether it is a share or in per cent. Chosen."""
+MOST_WRONG = 0.5
+"""Share of words or characters from which on a text is mostly wrong. Chosen: one wrong token in ten takes few others
+with it."""
 _OF_TEXTS = (Quantity.BLEU, Quantity.CHRF, Quantity.ROUGE, Quantity.METEOR)
 
 
 def known_but_not_written(run: Run) -> Iterator[DerivedFact]:
-    """Yield that no text that the model writes is right, though it knows nearly each next token that is given to it."""
+    """Yield that the texts that the model writes are wrong, though it knows nearly each next token that it is given."""
     perplexity = next_token_known(run)
     if perplexity is None or run.kind in POLICIES:
         return
     known_from = perplexity.step[len(perplexity) - true_at_end(perplexity.value <= KNOWN_PERPLEXITY)]
-    for score in columns_of(run, *_OF_TEXTS, phase="eval", least=LEAST_PAIRS):
+    for score in columns_of(run, *_OF_TEXTS, Quantity.WORD_ERROR_RATE, phase="eval", least=LEAST_PAIRS):
         later = score.where(score.step >= known_from)
-        if len(later) < LEAST_PAIRS or float(score.value.max()) > NO_TEXT_RIGHT:
+        is_error = score.role is not None and score.role.quantity is Quantity.WORD_ERROR_RATE
+        is_wrong = float(as_shares(score.value).min()) >= MOST_WRONG if is_error else score.value.max() <= NO_TEXT_RIGHT
+        if len(later) < LEAST_PAIRS or not is_wrong:
             continue
         yield DerivedFact.model_construct(
             fact="known_but_not_written",
             text=(
                 f"{named(score)} is {from_to(score.value)} at all {len(score)} evaluations, while {named(perplexity)} "
                 f"ends at {figure(float(perplexity.value[-1]))}. With the right tokens before it, the model knows the "
-                "next one; on its own it writes nothing right. Either it sees the token that it is to predict, or "
-                "the texts are written or scored in a wrong way."
+                f"next one; on its own it writes {'little' if is_error else 'nothing'} right. Either it sees the token "
+                "that it is to predict, or the texts are written or scored in a wrong way."
             ),
             values={"score": float(score.value.max()), "perplexity": float(perplexity.value[-1])},
             steps=[float(later.step[0])],
