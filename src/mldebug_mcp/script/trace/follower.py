@@ -310,7 +310,8 @@ class Expressions(Calls):
             given = self._chosen_by(node)
             part = self.attribute_of_object(value, f"[{ast.unparse(node.slice)}]{given}")
             if isinstance(part, Object):
-                part.facts, part.shape = with_rows(value.facts, node, given), value.shape
+                part.facts = with_rows(value.facts, node, given)
+                part.shape = value.shape or ("other" if self.reading else "")
             return part
         if self.reading and isinstance(value, Object) and value.kind == "unknown" and rows_cut(node):
             source = value.facts.source or self.numbered(value)
