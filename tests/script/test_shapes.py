@@ -45,6 +45,37 @@ def test_a_target_that_the_script_makes_a_column_fits_one_output(target: str, tm
     assert rules_of(tmp_path, REGRESSION.replace("TARGET", target)) == []
 
 
+ARRAYS = """
+import numpy as np
+from sklearn.preprocessing import StandardScaler
+X = np.load("x.npy")
+y = torch.tensor(TARGET, dtype=torch.float32)
+net = nn.Sequential(nn.Linear(8, 32), nn.ReLU(), nn.Linear(32, 1))
+opt = torch.optim.Adam(net.parameters(), 1e-3)
+for x, y in DataLoader(TensorDataset(torch.tensor(X), y), 32, shuffle=True):
+    opt.zero_grad()
+    F.mse_loss(net(x), y).backward()
+    opt.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("target", "found"),
+    [
+        ("np.sum(X, axis=1, keepdims=True)", []),
+        ("np.clip(X[:, :1], 0, 1)", []),
+        ("np.c_[X[:, 0]]", []),
+        ("X.dot(np.random.randn(8, 2).max(1, keepdims=True))", []),
+        ("StandardScaler().fit_transform(X[:, [0]])", []),
+        ("[[row.sum()] for row in X]", []),
+        ("X[:, 0]", ["shapes_may_broadcast"]),
+        ("np.random.rand(len(X))", ["shapes_broadcast"]),
+    ],
+)
+def test_arrays_of_numpy_are_followed_as_tensors_are(target: str, found: list[str], tmp_path: Path) -> None:
+    assert rules_of(tmp_path, ARRAYS.replace("TARGET", target)) == found
+
+
 @pytest.mark.parametrize("target", ROWS)
 def test_a_target_that_the_script_makes_a_row_does_not_fit_one_output(target: str, tmp_path: Path) -> None:
     assert rules_of(tmp_path, REGRESSION.replace("TARGET", target)) == ["shapes_broadcast"]

@@ -193,7 +193,7 @@ def _of_others(name: str, value: Value, shape: Shape, args: Sequence[Value]) -> 
     return "scalar" if name == "item" else "column" if one_of_each else "other"
 
 
-def shape_at(node: ast.Subscript, value: Tensor, key: Value, *, of_item: bool) -> Shape:
+def shape_at(node: ast.Subscript, value: Tensor | Object, key: Value, *, of_item: bool) -> Shape:
     """Return the shape of what a subscript takes of a tensor: of the places that an index names, or of one of them.
 
     Of a cut that an item of a batch is made of, it is open how many places it has.

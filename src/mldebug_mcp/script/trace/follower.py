@@ -317,7 +317,12 @@ class Expressions(Calls):
             source = value.facts.source or self.numbered(value)
             facts = with_rows(cut(replace(value.facts, source=source), node), node, self._chosen_by(node))
             return Tensor(shape="other", facts=facts)
-        taken = self.item(value, plain)
+        if isinstance(value, Object) and value.kind == "unknown" and isinstance(node.slice, ast.Tuple):
+            part = self.attribute_of_object(value, f"[{ast.unparse(node.slice)}]")
+            if isinstance(part, Object):
+                part.shape = shape_at(node, value, key, of_item=self.reading)
+            return part
+        taken = Tensor(shape="other") if isinstance(value, Library) else self.item(value, plain)
         if shape_of(value) == "table" and isinstance(plain, str) and isinstance(taken, Tensor | Object):
             return replace(taken, shape="row") if isinstance(taken, Tensor) else _as_row(taken)
         if plain == "attention_mask" and isinstance(taken, Tensor | Object) and not facts_of(taken).kind:

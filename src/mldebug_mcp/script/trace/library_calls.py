@@ -240,7 +240,8 @@ class LibraryCalls(Batches):
             counted = {facts_of(value).kind: facts_of(value) for value in args} if last != "sum" else {}
             known = [facts for kind, facts in counted.items() if kind in COUNTS]
             facts = known[0] if len(known) == 1 and set(counted) <= {known[0].kind, "number"} else NOTHING
-            return Tensor(models_through(*given), terms=terms_after(last, args, node), facts=facts)
+            shape = _shape_of_result(last, args, keywords) if name.startswith("numpy.") else ""
+            return Tensor(models_through(*given), terms=terms_after(last, args, node), shape=shape, facts=facts)
         parameters = parameters_in(args[0]) if args else None
         parameters = parameters or (parameters_in(keywords["params"]) if "params" in keywords else None)
         if last.startswith("clip_grad") and parameters is not None:
