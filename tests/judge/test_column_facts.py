@@ -850,7 +850,8 @@ def test_a_loss_that_rests_at_its_noise_below_a_baseline_in_the_settings_is_no_p
     key: str, stated: bool, level: float
 ) -> None:
     loss: Value = lambda step: level + 0.05 * NOISE[step]  # noqa: E731
-    answer = run_of({"loss": loss}, {"eval_loss": lambda step: level + 0.002 * NOISE[step]}, **{key: 0.98}, loss="mse")
+    settings: dict[str, Any] = {key: 0.98, "loss": "mse"}
+    answer = run_of({"loss": loss}, {"eval_loss": lambda step: level + 0.002 * NOISE[step]}, **settings)
     below = stated and level == 0.86
     assert ("better_than_baseline" in facts(answer)) is below
     assert any(each.symptom == "loss_plateau" and each.state is State.PRESENT for each in answer.findings) is not below

@@ -208,7 +208,7 @@ def test_a_total_of_losses_with_names_is_the_loss_where_it_is_their_sum(
     tmp_path: Path, is_sum: bool, loss: float | None
 ) -> None:
     parts = [(3 - step / 20, 5 * 0.9**step) for step in range(1, 20)]
-    rows: list[dict[str, object]] = [
+    rows: list[dict[str, float]] = [
         {"step": step, "total": one + 0.5 * other if is_sum else 12 + step**2 % 7 / 5, "a_loss": one, "b_loss": other}
         for step, (one, other) in enumerate(parts, 1)
     ]

@@ -70,6 +70,31 @@ def test_a_sweep_over_the_rows_at_once_stands_at_the_last_step(tmp_path: Path) -
     assert len(run["eval_loss"]) == 14
 
 
+@pytest.mark.parametrize(
+    ("other", "many", "cause"),
+    [("validation", 0.986, "eval_mode_bug"), ("validation", 0.27, None), ("test", 0.986, None)],
+)
+def test_what_keras_evaluates_with_other_rows_at_once_is_compared_where_it_is_the_same_set(
+    other: str, many: float, cause: str | None, tmp_path: Path
+) -> None:
+    epochs = "".join(
+        f"Epoch {epoch}/8\n40/40 - 0s - 9ms/step - accuracy: {1 - 0.3 / epoch:.4f} - loss: {1 / epoch:.4f} - "
+        f"val_accuracy: {0.25 + epoch / 400:.4f} - val_loss: {2 + epoch / 4:.4f}\n"
+        for epoch in range(1, 9)
+    )
+    evaluated = "evaluate on {}, batch_size={}\n{}/{} - 0s - 3ms/step - accuracy: {:.4f} - loss: 3.9\n"
+    (tmp_path / "train.log").write_text(
+        epochs
+        + evaluated.format("validation", 16, 32, 32, 0.2656)
+        + evaluated.format("validation", 16, 32, 32, 0.2754)
+        + evaluated.format(other, 512, 1, 1, many)
+    )
+    answer = diagnose_run(tmp_path / "train.log")
+    assert answer.run.last_step == 8
+    assert any(fact.fact == "evaluation_by_rows_at_once" for fact in answer.sheet.facts) is (cause is not None)
+    assert (answer.hypotheses[0].cause == "eval_mode_bug") is (cause is not None)
+
+
 def test_one_evaluation_that_gives_its_rows_is_left_out_as_any_other(tmp_path: Path) -> None:
     run = read(tmp_path, EPOCHS + "\n" * 20 + TIMM.format(rows=8, acc=86.7))
     assert "left out 1 line(s) with metrics but without a step or an epoch" in run.notes

@@ -157,11 +157,32 @@ MEANT_OPTIONS = {
 """What other words for options mean."""
 
 
+class _Formatter(argparse.HelpFormatter):
+    """A writer of help that loads little, as argparse makes one for each option even where it writes none."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=_width_of_help())
+
+
+def _width_of_help() -> int:
+    """Return as many columns as argparse does, without a module that takes long to load."""
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isdecimal() and int(columns) > 0:
+        return int(columns) - 2
+    with contextlib.suppress(ValueError, OSError):  # closed, or no terminal
+        descriptor = sys.__stdout__.fileno() if sys.__stdout__ is not None else -1
+        return (os.get_terminal_size(descriptor).columns or 80) - 2
+    return 78
+
+
 class _Parser(argparse.ArgumentParser):
     """A parser whose errors are safe to print and name what was meant.
 
     A shell may have put the name of any file into its arguments.
     """
+
+    def __init__(self, **options: Any) -> None:  # noqa: ANN401 - those of the base class
+        super().__init__(**{"formatter_class": _Formatter} | options)
 
     def error(self, message: str) -> NoReturn:
         super().error(shorten(message, LONGEST_ERROR))

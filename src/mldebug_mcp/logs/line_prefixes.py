@@ -152,7 +152,7 @@ _LOGGING = regex(
     r"|\[[\w.]+\](?=\[(?:INFO|DEBUG|WARNING|ERROR|CRITICAL)\])"  # Hydra: [time][logger][level]
     r"|\[[\w/.-]+\.(?:py|cpp|cc|cu)(?::| line:? ?)\d+(?::\w+)?\]|[\w/.-]+\.py:\d+(?:\[\d+\])?"
     r"|\[[\w.]+/\w*Process(?:-\d+)?\](?:\s+[\w.]+\s+:)?"  # logger and process, module and function
-    r"|-\s*[\w.]+\s*-\s*(?=\[?(?:INFO|DEBUG|WARN))|[\w.]+\s+(?:-\s+)?(?:INFO|WARNING)\b"
+    r"|-\s*[\w.]+\s*-\s*(?=\[?(?:INFO|DEBUG|WARN))|[\w.]+\s+(?:INFO|WARNING)\b"
     r"|[\w.-]+:\d+\s+[\w.]+:\d+(?=\s+INFO)"  # OLMo: host and module
     r"|[\w.]+:[A-Za-z_<][\w.<>]*:\d+(?=\s+-\s)"  # Loguru: module, function, line
     r"|(?<=\d\])\[\d{1,9}\](?=\s(?:Fps is \(|Avg episode ))"  # Sample Factory: [time][process]

@@ -6,10 +6,8 @@ of whole lines, or as a file that can be read from any place.
 
 from __future__ import annotations
 
-import bz2
 import codecs
 import io
-import lzma
 import os
 import struct
 import sys
@@ -174,10 +172,10 @@ def _next(decoder: _Decoder, data: bytes) -> tuple[str, bytes]:
         return "it ends too early", b""
     try:
         return "", decoder.decompress(data, UNPACKED_PIECE_BYTES)
-    except (zlib.error, lzma.LZMAError, OSError, EOFError, MemoryError) as error:
+    except (zlib.error, OSError, EOFError, MemoryError) as error:
         return f"damaged: {error}", b""
     except Exception as error:
-        if type(error).__name__ != "ZstdError":  # of an extra, which may not be there to be named
+        if type(error).__name__ not in ("LZMAError", "ZstdError"):  # of modules that few logs load
             raise
         return f"damaged: {error}", b""
 
@@ -196,8 +194,12 @@ def _decoder(packing: str, name: str) -> _Decoder:
     if packing == "gzip":
         return _Gzip()
     if packing == "bzip2":
+        import bz2
+
         return bz2.BZ2Decompressor()
     if packing == "xz":
+        import lzma
+
         return lzma.LZMADecompressor(memlimit=MAX_WINDOW)
     try:
         zstd = import_module("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")

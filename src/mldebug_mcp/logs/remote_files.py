@@ -8,7 +8,6 @@ roots.
 from __future__ import annotations
 
 import os
-import shutil
 import time
 import zlib
 from collections.abc import Iterator
@@ -123,6 +122,8 @@ def brought_in(path: str | Path, choice: Choice | None = None) -> Iterator[str |
             raise
         raise type(error)(message.replace(f"{folder}/", f"{place}: ").replace(str(folder), place)) from None
     finally:
+        import shutil
+
         shutil.rmtree(folder, ignore_errors=True)
 
 

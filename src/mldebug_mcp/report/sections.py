@@ -355,6 +355,10 @@ TAB = 8
 """Columns from one tab stop to the next, as in rich and in terminals."""
 
 
+_NARROW = frozenset(map(chr, range(32, 127))) | frozenset("▁▂▃▄▅▆▇█▲→·…")
+"""Characters that take one column of a terminal, as most lines hold no others: the table of all takes long to load."""
+
+
 @dataclass(frozen=True)
 class Line:
     """A line of text in pieces, each with its style as rich names it, "" for none."""
@@ -366,9 +370,11 @@ class Line:
 
     def cropped(self, width: int, mark: str = "") -> Line:
         """Return the line in at most so many columns of a terminal; one that is cut ends with the mark."""
+        whole = str(self)
+        if len(whole) <= width and _NARROW.issuperset(whole):
+            return self
         from rich.cells import cell_len, set_cell_size
 
-        whole = str(self)
         if cell_len(whole) <= width:
             return self
         kept, at, pieces = set_cell_size(whole, width - len(mark)) + mark, 0, []

@@ -219,6 +219,12 @@ def shape_at(node: ast.Subscript, value: Tensor | Object, key: Value, *, of_item
     return known.get((shape, index), "other")
 
 
+def cuts_axes(index: ast.expr) -> bool:
+    """Say whether an index of several axes cuts one of them, as it does of an array alone."""
+    parts = index.elts if isinstance(index, ast.Tuple) else []
+    return any(isinstance(part, ast.Slice) or constant_of(part) is Ellipsis for part in parts)
+
+
 def _cut_axes(index: ast.expr) -> int:
     """Return how many axes an index of several ones cuts or makes; 0 where it leaves out those behind the first."""
     parts = index.elts if isinstance(index, ast.Tuple) else []

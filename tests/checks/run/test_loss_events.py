@@ -361,9 +361,7 @@ def test_a_last_batch_of_an_epoch_that_is_off_as_such_batches_of_fewer_rows_are_
     ends: float, at: int, answer: bool
 ) -> None:
     noise = np.random.default_rng(0).normal(0, 0.03, 108)
-    off = dict(
-        zip(range(8, 108, 9), ends * np.array([1, -1, 0.8, -0.5, 1.4, -1.2, 0.6, -1, 0.9, 0.3, -0.7, 1]), strict=True)
-    )
+    off = {step: ends * (-1) ** step for step in range(8, 108, 9)}
     values = [0.85 + noise[step] + off.get(step, 0.0) for step in range(108)]
     values[at - 1] = 1.4
     loss = {float(step): value for step, value in enumerate(values)}

@@ -247,7 +247,7 @@ def _scored_sets(run: Run, training: Series) -> list[Series]:
 
 
 FEW_ROWS = 8
-"""Rows at once that are few. Chosen: with more, their statistics come near those of a set."""
+"""Rows at once that are few next to an unknown number. Chosen: with more, statistics come near those of a set."""
 FAR_FROM_ALL = 0.1
 """By how much a share of right answers is lower with few rows at once. Chosen: padding and rounding take less."""
 
@@ -264,9 +264,11 @@ def evaluation_by_rows_at_once(run: Run) -> Iterator[DerivedFact]:
             if many.role and few.role and many.role.quantity is few.role.quantity
             and _rows_at_once(many)[1] == part and not 0 < _rows_at_once(many)[0] <= rows
         ]  # fmt: skip
-        if not 0 < rows <= FEW_ROWS or not others:
+        if not rows or not others:
             continue
         many = max(others, key=_right)
+        if rows > FEW_ROWS and not _rows_at_once(many)[0]:
+            continue
         low, high = median(as_shares(tail(few))), median(as_shares(tail(many)))
         if _right(many) - _right(few) < FAR_FROM_ALL:
             continue

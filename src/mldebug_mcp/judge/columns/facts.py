@@ -112,7 +112,7 @@ _SUGGESTS: Mapping[str, Mapping[str, float]] = {
     "norm_runs_away": {"exploding_gradients": 5.0, "lr_too_high": 3.0, "invalid_math": -4.0},
     "norm_adds_up": {"missing_zero_grad": 10.0, SOUND: -4.0},
     "lost_where_negative": {"invalid_math": 14.0, "lr_too_high": -3.0, "exploding_gradients": -3.0},
-    "lost_near_zero": {"invalid_math": 5.0, "lr_too_high": -2.0, "exploding_gradients": -2.0},
+    "lost_near_zero": {"invalid_math": 4.0, "lr_too_high": -1.0, "exploding_gradients": -1.0},
     "lost_with_gradient": {"all_labels_masked": -4.0},
     "steps_of_one_length": {"clip_too_tight": 6.0, "wrong_loss": -2.0},
     "part_subtracted": {"wrong_loss": 6.0},

@@ -44,8 +44,8 @@ TEXT_READERS: dict[str, tuple[str, ...]] = {
 }
 """Readers of the formats of text, most particular first: the first that `matches` reads; `text_log` takes any text.
 
-Next to each are texts of which the head of a file that it `matches` contains at least one: without them its module is
-not loaded.
+Next to each are texts: the head of a file that it `matches` contains at least one. Without them its module is not
+loaded.
 """
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,10 +17,12 @@ from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.logs.builder import MAX_METRICS, RunBuilder
 from mldebug_mcp.logs.documents import Points, add_points
 from mldebug_mcp.logs.files import BARE, JSON, bare_curves, curve_columns, curve_name, curves_by_tag
-from mldebug_mcp.logs.formats.trackers import LongTable
 from mldebug_mcp.logs.json_yaml import parse_json
 from mldebug_mcp.logs.log_file import LogFile
 from mldebug_mcp.logs.numbers import parse_number, to_number
+
+if TYPE_CHECKING:
+    from mldebug_mcp.logs.formats.trackers import LongTable
 
 # Tables of one curve each, which together are a run.
 #
@@ -36,6 +39,8 @@ _CLOCK = "Wall time"
 
 def read_together(files: Sequence[LogFile], builder: RunBuilder) -> bool:
     """Read the curves of one run; return False, with nothing read, where files are not the curves of one."""
+    from mldebug_mcp.logs.formats.trackers import LongTable  # most folders hold no such curves
+
     paths = [file.path for file in files]
     table = LongTable()
     if all(map(curve_name, paths)):

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import io
 import math
-import zipfile
 import zlib
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
 from numpy.lib import format as npy
@@ -24,6 +23,9 @@ from mldebug_mcp.logs.log_file import LogFile
 from mldebug_mcp.logs.names.lexicon import PHASES
 from mldebug_mcp.logs.names.words import words_in
 from mldebug_mcp.logs.numbers import parse_number, to_number
+
+if TYPE_CHECKING:
+    import zipfile
 
 _HISTORY = regex(r'"log_history"\s*:\s*\[')
 _ENDLESS = 2**63 - 1
@@ -301,6 +303,8 @@ def _mean(array: Floats) -> Floats:
 
 
 def _arrays(stream: BinaryIO, name: str) -> dict[str, Floats]:
+    import zipfile  # of the formats here, one alone is an archive
+
     try:
         with zipfile.ZipFile(stream) as archive:
             entries = archive.infolist()[:_MAX_ENTRIES]

@@ -56,7 +56,7 @@ _NO_LOSS_OF_ITS_OWN = regex(
 """Parts of a loss that move by rules of their own, and the losses of two networks that play against each other."""
 _OF_AN_OPPONENT = regex(r"(?:^|[_/ ])d(?:isc\w*|_|$|\()|critic|adv|fake|real", re.IGNORECASE)
 MIN_RECORDS_OF_SUM = 3
-"""Records beyond the number of parts, from which on a sum of these is told; chosen by hand."""
+"""Records beyond the number of parts, from which on a sum of these is seen; chosen by hand."""
 LEFT_OF_SUM = 0.01
 """Share of what a sum varies by that its parts leave over at most. Chosen: four printed digits leave less."""
 _SO_FAR = regex(r"(?:^|[/_ ])(?:best|lowest)[_ ]", re.IGNORECASE)

@@ -414,8 +414,11 @@ LEAST_ARGUMENTS = 5
 
 _CALL = regex(r"\b[A-Z]\w*\((?=\s*$|[A-Za-z_]\w*=)")
 _CALL_OF_ARGUMENTS = regex(r"Namespace|Arg|Config|Param|Setting|Option")
-_LOGGER = regex(r"^\s*[A-Za-z_][\w.]*(?:\s-(?=\s)|:(?=\s+[A-Za-z_][\w./-]{0,80}\s?[:=]\s))")
-"""The name of a logger behind time and level."""
+_LOGGER = regex(
+    r"^\s*[A-Za-z_][\w.]*(?:\s-(?=\s)(?:\s(?:INFO|DEBUG|WARNING)\s-(?=\s))?"
+    r"|:(?=\s+[A-Za-z_][\w./-]{0,80}\s?[:=]\s))"
+)
+"""The name of a logger behind time and level, or between them."""
 _MARK = regex(r"[ \t]{0,40}(?:#+|=+>|>+)[ \t]{1,8}(?=[A-Za-z_])")
 """What may stand before each setting of a block: a comment above a table, an arrow."""
 _VALUE = r"""'[^']{0,200}'|"[^"]{0,200}"|\([^()]{0,200}\)|\[[^][]{0,200}\]|"""

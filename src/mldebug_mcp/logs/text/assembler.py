@@ -285,7 +285,7 @@ class Leftovers:
         if self._begins is not None:
             self._put(line, known=known)
         elif self._builder.records:
-            self.left_out += known and not self._keeps(values)
+            self.left_out += known and not self.keeps(values)
         else:
             self._known.setdefault(line.shape, known)
             self._lines.append(line)
@@ -318,7 +318,7 @@ class Leftovers:
         if self.left_out:
             self._builder.note(f"left out {self.left_out} line(s) with metrics but without a step or an epoch")
 
-    def _keeps(self, values: Mapping[str, float]) -> bool:
+    def keeps(self, values: Mapping[str, float]) -> bool:
         """Keep a line behind the records that evaluates so many rows at once, or again; return whether it is one."""
         rows = next((value for name, value in values.items() if pieces_of(name)[-2:] == ["batch", "size"]), 0.0)
         turn = values.get("evaluated_again", 0.0)
@@ -334,9 +334,13 @@ class Leftovers:
             self.left_out += len(self._behind)
             return
         counters = {name: column[-1][1] for name in COUNTERS if (column := self._builder.column(name))}
+        record: dict[str, float] = {}
         for turn, scores in self._behind:
             named = {name if is_evaluation(name) else evaluation_name(name): value for name, value in scores.items()}
-            self._builder.numbers({**counters, **{f"{name}_{turn}": value for name, value in named.items()}})
+            shown = {f"{name}_{turn}": value for name, value in named.items()}
+            self.left_out += not record.keys().isdisjoint(shown)
+            record = shown | record
+        self._builder.numbers({**counters, **record})
 
     def _first(self) -> Shape | None:
         """Return the shape that begins a record: the one that repeats most, or the first of a block with the loss."""
@@ -934,6 +938,10 @@ class Assembler:
         self._block, self._counters, self._heading, self._rounded_block = {}, {}, False, False
         self._rows_above = {}
         self._drawn = False
+
+    def keeps_by_rows(self, rows: float, scores: Mapping[str, float]) -> bool:
+        """Keep what an evaluation of so many rows at once printed behind the records; return whether it is kept."""
+        return self._leftovers.keeps({"eval_batch_size": rows, **scores})
 
     def end(self) -> None:
         """Finish: give what is left to the builder and say what was left out."""

@@ -68,6 +68,8 @@ class DrawnBars:
         self._finished: Bar | None = None
         self._first = FirstPass()
         self.evaluated = False
+        self.rows_at_once = (0, 0.0, "")  # the line that says how many rows an evaluation takes at once, and its words
+        self._evaluates = ""
 
     @property
     def open(self) -> bool:
@@ -84,7 +86,7 @@ class DrawnBars:
         """Take a drawing that reports a metric of training."""
         bar = drawing.bar
         if bar.keras and self._is_evaluation(bar):
-            self.evaluated = True
+            self.evaluated = not self._is_kept(number, drawing) or self.evaluated
             return
         if self._is_second_of_epoch(drawing):
             drawing = _of_evaluation(drawing, self._first.epoch or 0.0)
@@ -314,6 +316,14 @@ class DrawnBars:
             self._finished = bar if bar.at == bar.total and self._records.epoch is not None else None
             return False
         return bar.line or bar.total != done.total or bar.at < done.total
+
+    def _is_kept(self, number: int, drawing: Drawing) -> bool:
+        """Keep what `evaluate` printed below a line that says how many rows it takes at once; say whether it is so."""
+        line, rows, words = self.rows_at_once
+        self._evaluates = self._evaluates or words
+        if number != line + 1 or words != self._evaluates:
+            return False  # of another set, maybe
+        return drawing.bar.at != drawing.bar.total or self._records.keeps_by_rows(rows, drawing.metrics)
 
     def _drawn(self, number: int, drawing: Drawing) -> _Last:
         bar, values, evaluation = drawing.bar, dict(drawing.counters), drawing.evaluation

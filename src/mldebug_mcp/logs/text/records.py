@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names.metrics import SUMMARY_MARKS, canonical, name_in_record
-from mldebug_mcp.logs.numbers import HUGE, to_number
+from mldebug_mcp.logs.numbers import HUGE, NO_DIGITS, to_number
 from mldebug_mcp.logs.settings.settings import MAX_OBJECT
 from mldebug_mcp.logs.text.assembler import Assembler, Lot, carried
 from mldebug_mcp.logs.text.drawn_bars import BarSteps, Dicts, DrawnBars, may_train
@@ -510,6 +510,8 @@ class Records:
             self.bars.heading(counters.values["epoch"], bare=bare)
         if not parsed.metrics and not counters.values:
             return False
+        if rows := parsed.metrics.get("eval_batch_size"):
+            self.bars.rows_at_once = (number, rows, counters.rest.translate(NO_DIGITS))
         self.assembler.take(number, parsed)
         return True
 

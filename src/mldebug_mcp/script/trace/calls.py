@@ -578,7 +578,7 @@ def _shape_of_any(part: Object) -> Shape:
 
 
 def _shape_after_method(owner: Object, name: str, args: Sequence[Value], keywords: Mapping[str, Value]) -> Shape:
-    """Return the shape of what a method of another file gives; only of arrays is it one that the script makes."""
+    """Return the shape of what a method of another file gives; what gives no array has that of given data."""
     of_size = name in ("sample", "rsample") and bool(args) and isinstance(args[0], Items)
     if of_size or name in ("fit_transform", "transform", "inverse_transform"):
         return "other"

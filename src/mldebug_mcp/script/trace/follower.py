@@ -27,6 +27,7 @@ from mldebug_mcp.script.facts import (
 )
 from mldebug_mcp.script.facts import combined as combined_facts
 from mldebug_mcp.script.shapes import (
+    cuts_axes,
     shape_at,
     shape_of,
     shape_of_both,
@@ -317,8 +318,8 @@ class Expressions(Calls):
             source = value.facts.source or self.numbered(value)
             facts = with_rows(cut(replace(value.facts, source=source), node), node, self._chosen_by(node))
             return Tensor(shape="other", facts=facts)
-        if isinstance(value, Object) and value.kind == "unknown" and isinstance(node.slice, ast.Tuple):
-            part = self.attribute_of_object(value, f"[{ast.unparse(node.slice)}]")
+        if isinstance(value, Object) and value.kind == "unknown" and cuts_axes(node.slice):
+            part = self.attribute_of_object(value, f"[{node.lineno}:{node.col_offset}]")  # its words give no role
             if isinstance(part, Object):
                 part.shape = shape_at(node, value, key, of_item=self.reading)
             return part
