@@ -12,6 +12,10 @@ from mldebug_mcp.script.values import Constant, Items, Object, Shape, Tensor, Va
 
 MAKES_OF_LIST = {"stack", "tensor", "as_tensor", "array", "asarray", "FloatTensor", "LongTensor"}
 """Functions that make a tensor of a list."""
+DRAWN_BY_SIZE = ("normal", "uniform", "randint", "integers", "choice")
+"""Functions that make a tensor of a size behind other arguments, or of these."""
+MADE_BY_SIZE = ("rand", "randn", "zeros", "ones", "empty", "full", "random", "standard_normal", *DRAWN_BY_SIZE)
+"""Functions that make a tensor of a size that they are given."""
 JOINS = {"cat", "concat", "concatenate"}
 """Functions that put tensors behind each other, along the first axis unless another is asked for."""
 KEEPS_TABLE = {
@@ -74,10 +78,12 @@ def shape_of_list(value: Value) -> Shape:
     return made.get(shape, "other")
 
 
-def shape_by_size(args: Sequence[Value]) -> Shape:
+def shape_by_size(name: str, args: Sequence[Value], keywords: Mapping[str, Value]) -> Shape:
     """Return the shape of a tensor that is made of a size: `torch.zeros(n)`, `torch.randint(0, 2, (n,))`."""
+    args = [keywords["size"]] if "size" in keywords else args
     sizes = [arg for arg in args if isinstance(arg, Items)]
-    if any(isinstance(arg, Items) and (arg.pattern or arg.keys) for arg in args):
+    is_open = name in DRAWN_BY_SIZE and not sizes and "size" not in keywords
+    if is_open or any(arg.pattern or arg.keys for arg in sizes):
         return "other"
     size = sizes[0].values if sizes else args
     if len(size) == 1:
@@ -95,6 +101,8 @@ def shape_of_both(left: Value, right: Value) -> Shape:
     shapes = shapes - {"single"} or shapes
     if len(shapes) == 1:
         return shapes.pop()
+    if "pairs" in shapes or shapes == {"row", "column"}:
+        return "pairs" if shapes <= {"row", "column", "pairs"} else "other"
     return "" if shapes in ({"", "column"}, {"", "row"}) else "other"
 
 
@@ -185,7 +193,7 @@ def _of_others(name: str, value: Value, shape: Shape, args: Sequence[Value]) -> 
     return "scalar" if name == "item" else "column" if one_of_each else "other"
 
 
-def shape_at(node: ast.Subscript, value: Tensor, key: Value, *, of_item: bool) -> Shape:
+def shape_at(node: ast.Subscript, value: Tensor | Object, key: Value, *, of_item: bool) -> Shape:
     """Return the shape of what a subscript takes of a tensor: of the places that an index names, or of one of them.
 
     Of a cut that an item of a batch is made of, it is open how many places it has.
@@ -209,6 +217,12 @@ def shape_at(node: ast.Subscript, value: Tensor, key: Value, *, of_item: bool) -
         ("matrix", "scalar"): "row", ("matrix", "row"): "matrix",
     }  # fmt: skip
     return known.get((shape, index), "other")
+
+
+def cuts_axes(index: ast.expr) -> bool:
+    """Say whether an index of several axes cuts one of them, as it does of an array alone."""
+    parts = index.elts if isinstance(index, ast.Tuple) else []
+    return any(isinstance(part, ast.Slice) or constant_of(part) is Ellipsis for part in parts)
 
 
 def _cut_axes(index: ast.expr) -> int:

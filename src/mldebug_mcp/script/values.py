@@ -177,11 +177,11 @@ def _arguments(node: ast.expr) -> list[ast.expr]:
 
 
 Kind = Literal["model", "loss", "optimizer", "schedule", "loader", "instance", "unknown"]
-Shape = Literal["scalar", "single", "row", "column", "matrix", "table", "other", ""]
+Shape = Literal["scalar", "single", "row", "column", "matrix", "pairs", "table", "other", ""]
 """The shape of a tensor: "scalar" (), "single" (1,), "row" (n,), "column" where its last axis has the size 1.
 
-"matrix" is (n, d). Each of the named columns of a "table" is a row. "other" is a shape that the script makes and that
-is not known; empty stands for the shape of data that the script is given.
+"matrix" is (n, d), "pairs" (n, n), which a row and a column make. Each of the named columns of a "table" is a row.
+"other" is a shape that the script makes and that is not known; empty stands for the shape of data that it is given.
 """
 Loops = tuple[tuple[int, int], ...]
 """The loops around something, the outermost first: the line of each, and the round it is in, from 0."""

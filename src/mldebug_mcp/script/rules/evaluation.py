@@ -11,7 +11,7 @@ from mldebug_mcp.script.calls import Assignment, Call, calls_in, constant_of, do
 from mldebug_mcp.script.faults import Fault, fault
 from mldebug_mcp.script.library import EVALUATES, HAS_MODES, HELD_OUT, LOADER, NO_GRADIENTS
 from mldebug_mcp.script.metrics import LOSS_LIKE, Better, agreed, better_by_name, better_of, with_functions
-from mldebug_mcp.script.roles import Roles
+from mldebug_mcp.script.roles import Roles, entries_of
 from mldebug_mcp.script.trace import Event, Trace
 from mldebug_mcp.script.values import Object, objects_in
 
@@ -77,7 +77,14 @@ def _evaluates_in_training_mode(roles: Roles) -> Iterator[Fault]:
     ]
     trained_here = {backward.function for backward in roles.backwards}
     on_purpose = [call for call in roles.script.named("train") if call.owner and call.function not in trained_here]
-    judged = (call for call in (*evaluations, *inline) if not _is_preceded_by(call, on_purpose))
+    unused = {id(node.value) for node in ast.walk(roles.script.tree) if isinstance(node, ast.Expr)}
+    judged = (
+        call
+        for call in (*evaluations, *inline)
+        if not _is_preceded_by(call, on_purpose)
+        and id(call.node) not in unused
+        and not _may_have_gradients(roles, call)
+    )
     first = next(judged, None)
     if first is None:
         return
@@ -96,6 +103,11 @@ def _evaluates_in_training_mode(roles: Roles) -> Iterator[Fault]:
     certainty: Certainty = "certain" if modal else "depends"
     says = "the model is evaluated, and eval() is called nowhere: dropout and batch statistics stay on"
     yield fault("evaluates_in_training_mode", first.line, certainty, says)
+
+
+def _may_have_gradients(roles: Roles, call: Call) -> bool:
+    """Say whether a caller decides if a block turns gradients off: `context = nullcontext if grad else no_grad`."""
+    return any(isinstance(roles.source_of(ast.Name(guard), call), ast.IfExp) for guard in call.guards)
 
 
 def _is_preceded_by(call: Call, others: Sequence[Call]) -> bool:
@@ -557,8 +569,12 @@ def _loaders_in(roles: Roles, text: str) -> dict[str, str]:
 
 
 BEST = re.compile(r"best|(?:^|_)(?:min|max|lowest|highest)_")
+INFINITE = re.compile(r"float\(['\"]\+?(?:inf|infinity)['\"]\)|(?:math|np|numpy|torch)\.inf", re.IGNORECASE)
+MINUS_INFINITE = re.compile(rf"-(?:{INFINITE.pattern})|float\(['\"]-(?:inf|infinity)['\"]\)", re.IGNORECASE)
 COUNTS_ITSELF = re.compile(r"last_epoch|load_state\b|load_checkpoint|start|resume")
 """Names by which a schedule may know its place without its state."""
+LOADS_IN_PLACE = re.compile(r"^torch\.distributed\.checkpoint\.(?:\w+\.)?load(?:_state_dict)?$")
+"""Functions that load a checkpoint into the tensors that they are given."""
 FIRST_FACTORS = {"LinearLR": "start_factor", "ConstantLR": "factor"}
 """The schedules that multiply the learning rate that they find, each with the argument that says by what."""
 PLACE_OF_RUN = re.compile(r"(?:\[|(?:get|pop)\()['\"](?:\w+_)?(?:epoch|step|iteration|it|round|update)s?['\"]")
@@ -591,6 +607,27 @@ def best_by_the_wrong_side(roles: Roles) -> Iterator[Fault]:
             worst = "highest" if side == "lower" else "lowest"
             says = f"{new} is better when {side}, and what is kept as the best has the {worst}"
             yield fault("best_is_worst", node.lineno, "certain", says)
+
+
+def never_better(roles: Roles) -> Iterator[Fault]:
+    """The best so far begins at infinity, and is to be replaced by what is higher; or the other way round."""
+    for node in ast.walk(roles.script.tree):
+        if not isinstance(node, ast.If) or not isinstance(node.test, ast.Compare) or len(node.test.ops) != 1:
+            continue
+        sides, operator = (node.test.left, node.test.comparators[0]), node.test.ops[0]
+        bests = [bool(BEST.search(dotted(side).rpartition(".")[2])) for side in sides]
+        if bests.count(True) != 1 or not isinstance(operator, ast.Lt | ast.Gt):
+            continue
+        best = dotted(sides[bests.index(True)])
+        made = [made for made in roles.script.assignments if made.target.rpartition(".")[2] == best.rpartition(".")[2]]
+        body = range(node.body[0].lineno, (node.body[-1].end_lineno or 0) + 1)
+        first = [other.value for other in made if other.line not in body]
+        inside = len(made) > len(first)
+        grows = isinstance(operator, ast.Gt) == bests[1]
+        if inside and len(first) == 1 and (INFINITE if grows else MINUS_INFINITE).fullmatch(ast.unparse(first[0])):
+            begin = "infinity, and nothing is higher" if grows else "minus infinity, and nothing is lower"
+            says = f"{best} begins at {begin}: nothing is ever kept"
+            yield fault("best_is_worst", node.lineno, "certain", says, lines=(first[0].lineno,))
 
 
 def _side(roles: Roles, name: str, node: ast.expr, function: str) -> Better:
@@ -802,7 +839,7 @@ def optimizer_starts_over(roles: Roles) -> Iterator[Fault]:
     """A run that goes on loads its model and its place, and its optimizer begins anew."""
     trace = roles.trace
     loads = trace.of("load")
-    if not trace.is_complete or not all(part.kind == "model" for load in loads for part in load.objects):
+    if not trace.is_complete or not all(part.kind in ("model", "schedule") for load in loads for part in load.objects):
         return
     followed = next((load for load in loads if _is_trained_after(trace, load)), None)
     line = followed.line if followed is not None else 0 if loads else _line_of_models_alone(roles)
@@ -810,6 +847,28 @@ def optimizer_starts_over(roles: Roles) -> Iterator[Fault]:
         return
     says = "a run that goes on loads its model and its place here, and its optimizer begins anew"
     yield fault("state_left_out", line, "likely", says)
+
+
+def moments_not_loaded(roles: Roles) -> Iterator[Fault]:
+    """A distributed checkpoint is loaded into the state of a new optimizer, which has no place for moments yet.
+
+    Source: findings/distributed_checkpoint_leaves_the_moments.sh.
+    """
+    if re.search(r"get_(?:optimizer_)?state_dict|init_optim_state|\.state\[", roles.source):
+        return
+    for call in roles.script.calls:
+        if not any(map(LOADS_IN_PLACE.search, roles.trace.called.get(id(call.node), ()))):
+            continue
+        given = call.argument("state_dict", 0)
+        state = entries_of(roles.source_of(given, call)) if given is not None else {}
+        for value in state.values():
+            saved = value.func if isinstance(value, ast.Call) and dotted(value.func).endswith(".state_dict") else None
+            owner = dotted(saved.value if isinstance(saved, ast.Attribute) else value)
+            stepped = any(step.owner == owner and step.order < call.order for step in roles.steps)
+            if owner in roles.optimizers and not stepped and not any(run.loops for run in roles.runs(call)):
+                says = f"{call.name}() fills what {owner} has, and a new optimizer has no moments: these are not loaded"
+                fix = "get_state_dict() of torch.distributed.checkpoint.state_dict before, set_state_dict() after it"
+                yield fault("state_left_out", call.line, "likely", says, fix=fix)
 
 
 def _line_of_models_alone(roles: Roles) -> int:

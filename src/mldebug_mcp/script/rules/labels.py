@@ -891,6 +891,11 @@ def target_is_random(roles: Roles) -> Iterator[Fault]:
     """The target of a loss is drawn at random, and nothing that the model sees is made with it."""
     if len(roles.script.named(*DRAWS_NOISE)) < 2:
         return  # what the model is given is made with another draw
+    for call in roles.script.calls:
+        drawn_here = [arg for arg in call.node.args[:2] if dotted(arg).rpartition(".")[2] in DRAWS_NOISE]
+        if drawn_here and roles.loss_named(call, *ELEMENTWISE_LOSSES):
+            says = "the target is drawn here: what the model is given was made with other numbers"
+            yield fault("target_is_random", drawn_here[0].lineno, "likely", says)
     for function in ast.walk(roles.script.tree):
         if not isinstance(function, ast.FunctionDef):
             continue
@@ -901,12 +906,6 @@ def target_is_random(roles: Roles) -> Iterator[Fault]:
             and isinstance(node.targets[0], ast.Name)
             and dotted(node.value).rpartition(".")[2] in DRAWS_NOISE
         }
-        for call in (node for node in ast.walk(function) if isinstance(node, ast.Call)):
-            around = roles.call_of(call)
-            drawn_here = [arg for arg in call.args[:2] if dotted(arg).rpartition(".")[2] in DRAWS_NOISE]
-            if around is not None and drawn_here and roles.loss_named(around, *ELEMENTWISE_LOSSES):
-                says = "the target is drawn here: what the model is given was made with other numbers"
-                yield fault("target_is_random", drawn_here[0].lineno, "likely", says)
         for name, line in drawn.items():
             reads = [node for node in ast.walk(function) if isinstance(node, ast.Name) and node.id == name]
             reads = [node for node in reads if isinstance(node.ctx, ast.Load)]

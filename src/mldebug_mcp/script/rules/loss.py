@@ -36,6 +36,10 @@ ELEMENTWISE_LOSSES = (
     "MSELoss", "mse_loss", "L1Loss", "l1_loss", "SmoothL1Loss", "smooth_l1_loss", "HuberLoss", "huber_loss",
 )  # fmt: skip
 """Losses that broadcast outputs and targets of different shapes; PyTorch warns of some of them, and goes on."""
+BROADCASTS = re.compile(
+    r"^optax\.(?:losses\.)?(?:huber_loss|log_cosh|hinge_loss|sigmoid_binary_cross_entropy|sigmoid_focal_loss)$"
+)
+"""Losses of Optax that do so; its squared error stops instead."""
 SAME_SHAPE = (
     "float", "double", "long", "to", "cuda", "detach", "clone", "clamp", "exp", "log", "sigmoid", "tanh", "sin", "cos",
 )  # fmt: skip
@@ -97,7 +101,7 @@ def _activation_taken(roles: Roles, call: Call) -> str:
         return "softmax"
     if roles.loss_named(call, "BCEWithLogitsLoss", "binary_cross_entropy_with_logits"):
         return "sigmoid"
-    if roles.loss_named(call, "NLLLoss", "nll_loss"):
+    if roles.loss_named(call, "NLLLoss", "nll_loss", "CTCLoss", r"(?:F|functional)\.ctc_loss"):
         return "log-probabilities"
     return "probabilities" if roles.loss_named(call, "BCELoss", "binary_cross_entropy") else ""
 
@@ -379,6 +383,8 @@ def normalized_over_the_batch(roles: Roles) -> Iterator[Fault]:
         if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.MatMult):
             continue
         left = node.left
+        while isinstance(left, ast.BinOp) and isinstance(left.op, ast.Mult):
+            left = left.right  # a temperature stands before what it scales
         if isinstance(left, ast.Name):
             around = next((call for call in roles.script.calls if call.line >= node.lineno), None)
             left = roles.source_of(left, around) if around is not None else left
@@ -491,6 +497,7 @@ def shapes_broadcast(roles: Roles) -> Iterator[Fault]:
             says = "one side of the loss has shape (n,) and the other (n, 1): the difference is a matrix of n by n"
             yield fault("shapes_broadcast", call.line, "certain", says)
     yield from _shapes_followed(roles)
+    yield from _shapes_of_optax(roles)
 
 
 def _shapes_followed(roles: Roles) -> Iterator[Fault]:
@@ -514,7 +521,10 @@ def _shapes_followed(roles: Roles) -> Iterator[Fault]:
             continue
         targets = {shape_of(pair[1 - output]) for pair in sides}
         made = [end_line_of(pair[output]) for pair in sides]
-        if targets == {"row"}:
+        if targets == {"pairs"}:
+            says = "one side has shape (n, 1), and the other, made of (n,) and (n, 1), is a matrix of n by n"
+            yield fault("shapes_broadcast", parts[0].lineno, "likely", says, lines=made)
+        elif targets == {"row"}:
             says = "one side has shape (n,), and the other, of one output, (n, 1): the difference is a matrix of n by n"
             yield fault("shapes_broadcast", parts[0].lineno, "likely", says, lines=made)
         elif targets == {""} and (line := _met_as_a_row(roles, [facts_of(pair[1 - output]).source for pair in sides])):
@@ -526,6 +536,43 @@ def _shapes_followed(roles: Roles) -> Iterator[Fault]:
         elif targets == {""} and not _brings_into_columns(roles):
             says = "the model has one output, of shape (n, 1), and nothing in the file gives the targets that shape"
             yield fault("shapes_may_broadcast", parts[0].lineno, "depends", says)
+
+
+def _shapes_of_optax(roles: Roles) -> Iterator[Fault]:
+    """Yield losses of Optax that compare each output with each label; its squared error refuses such shapes.
+
+    Source: findings/optax_losses_of_a_column.sh.
+    """
+    for call in roles.script.calls:
+        named = any(map(BROADCASTS.search, roles.trace.called.get(id(call.node), ())))
+        if not named or len(call.node.args) < 2:
+            continue
+        pairs = roles.trace.sides.get(id(call.node), [])
+        shapes = []
+        for place, arg in enumerate(call.node.args[:2]):
+            followed = {shape_of(pair[place]) for pair in pairs} if pairs else {""}
+            shape = followed.pop() if len(followed) == 1 else ""
+            shapes.append(shape if shape in ("row", "column") else _shape(roles, arg, call))
+        if not shapes[0] and _ends_in_one_unit(roles, roles.source_of(call.node.args[0], call)):
+            shapes[0] = "column"
+        if sorted(shapes) == ["column", "row"]:
+            says = "one side has shape (n,), and the other (n, 1): the loss compares each output with each label"
+            yield fault("shapes_broadcast", call.line, "likely", says)
+
+
+def _ends_in_one_unit(roles: Roles, node: ast.expr) -> bool:
+    """Say whether a value is the output of the one model of a file, of JAX, whose last layer has one unit."""
+    applied = isinstance(node, ast.Call) and dotted(node.func).rpartition(".")[2] in ("apply", "apply_fn")
+    methods = [part for module in roles.modules for part in module.body if getattr(part, "name", "") == "__call__"]
+    if not applied or len(roles.modules) != 1 or len(methods) != 1:
+        return False
+    layers = [node.func for node in values_returned(methods[0]) if isinstance(node, ast.Call)]
+    return len(layers) == len(values_returned(methods[0])) and all(
+        isinstance(layer, ast.Call)
+        and dotted(layer.func).rpartition(".")[2] == "Dense"
+        and 1 in [constant_of(arg) for arg in (*layer.args, *(keyword.value for keyword in layer.keywords))]
+        for layer in layers
+    )
 
 
 def _met_as_a_row(roles: Roles, sources: list[str]) -> int:

@@ -424,7 +424,7 @@ def monitored_never_logged(roles: Roles) -> Iterator[Fault]:
     if len(modules) != 1 or len(modules[0].bases) != 1 or not logged or "" in logged:
         return
     for call in roles.script.named("ModelCheckpoint", "EarlyStopping"):
-        monitor = roles.value_of(call.keywords.get("monitor"))
+        monitor = roles.value_of(call.argument("monitor", 0 if call.method == "EarlyStopping" else None))
         if isinstance(monitor, str) and _OF_A_LOADER.sub("", monitor) not in logged:
             says = f"{call.method} monitors {monitor}, and the module logs {', '.join(dict.fromkeys(logged))} alone"
             yield fault("monitored_never_logged", call.line, "certain", says)

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from mldebug_mcp.script import library
 from mldebug_mcp.script.facts import NOTHING, Facts, halves_of, role_alone
-from mldebug_mcp.script.shapes import shape_after, shape_of_layer
+from mldebug_mcp.script.shapes import MADE_BY_SIZE, shape_after, shape_by_size, shape_of_layer
 from mldebug_mcp.script.trace import Registered
 from mldebug_mcp.script.trace.library_calls import HALVES, LibraryCalls, reduction_of
 from mldebug_mcp.script.trace.names import MAX_CALL_DEPTH, MAX_LISTED, Frame
@@ -579,7 +579,10 @@ def _shape_of_any(part: Object) -> Shape:
 
 def _shape_after_method(owner: Object, name: str, args: Sequence[Value], keywords: Mapping[str, Value]) -> Shape:
     """Return the shape of what a method of another file gives; what gives no array has that of given data."""
-    if name in ("sample", "rsample") and args and isinstance(args[0], Items):
+    of_size = name in ("sample", "rsample") and bool(args) and isinstance(args[0], Items)
+    if of_size or name in ("fit_transform", "transform", "inverse_transform"):
         return "other"
+    if name in MADE_BY_SIZE and owner.made_by.startswith("numpy.random"):
+        return shape_by_size(name, args, keywords)
     shape = shape_after(name, owner, args, keywords)
     return shape if shape != "other" or owner.shape or owner.made_by.startswith(("numpy.", "torch.")) else ""

@@ -27,6 +27,7 @@ from mldebug_mcp.script.facts import (
 )
 from mldebug_mcp.script.facts import combined as combined_facts
 from mldebug_mcp.script.shapes import (
+    cuts_axes,
     shape_at,
     shape_of,
     shape_of_both,
@@ -310,13 +311,19 @@ class Expressions(Calls):
             given = self._chosen_by(node)
             part = self.attribute_of_object(value, f"[{ast.unparse(node.slice)}]{given}")
             if isinstance(part, Object):
-                part.facts, part.shape = with_rows(value.facts, node, given), value.shape
+                part.facts = with_rows(value.facts, node, given)
+                part.shape = value.shape or ("other" if self.reading else "")
             return part
         if self.reading and isinstance(value, Object) and value.kind == "unknown" and rows_cut(node):
             source = value.facts.source or self.numbered(value)
             facts = with_rows(cut(replace(value.facts, source=source), node), node, self._chosen_by(node))
             return Tensor(shape="other", facts=facts)
-        taken = self.item(value, plain)
+        if isinstance(value, Object) and value.kind == "unknown" and cuts_axes(node.slice):
+            part = self.attribute_of_object(value, f"[{node.lineno}:{node.col_offset}]")  # its words give no role
+            if isinstance(part, Object):
+                part.shape = shape_at(node, value, key, of_item=self.reading)
+            return part
+        taken = Tensor(shape="other") if isinstance(value, Library) else self.item(value, plain)
         if shape_of(value) == "table" and isinstance(plain, str) and isinstance(taken, Tensor | Object):
             return replace(taken, shape="row") if isinstance(taken, Tensor) else _as_row(taken)
         if plain == "attention_mask" and isinstance(taken, Tensor | Object) and not facts_of(taken).kind:

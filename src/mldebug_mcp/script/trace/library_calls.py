@@ -22,7 +22,15 @@ from mldebug_mcp.script.facts import (
     joined_along,
     joined_rows,
 )
-from mldebug_mcp.script.shapes import BATCHED, MAKES_OF_LIST, shape_after, shape_by_size, shape_of, shape_of_list
+from mldebug_mcp.script.shapes import (
+    BATCHED,
+    MADE_BY_SIZE,
+    MAKES_OF_LIST,
+    shape_after,
+    shape_by_size,
+    shape_of,
+    shape_of_list,
+)
 from mldebug_mcp.script.trace.names import Names
 from mldebug_mcp.script.values import (
     DATA,
@@ -62,8 +70,6 @@ PARSES = re.compile(r"^(?:yaml\.(?:safe_load|load|full_load)|json\.loads|tomllib
 """Functions that make a mapping of a text."""
 MAPPINGS = ("EasyDict", "Box", "DotDict", "AttrDict", "ConfigDict", "OrderedDict", "create", "MappingProxyType")
 """Functions and classes that give a mapping, or one with attributes, of a mapping."""
-MADE_BY_SIZE = ("rand", "randn", "zeros", "ones", "empty", "randint", "full", "normal", "uniform", "standard_normal")
-"""Functions that make a tensor of a size that they are given."""
 COUNTS_ON = ("arange", "linspace", "logspace", "randperm")
 """Functions that make a tensor of one axis."""
 HALVES = ("chunk", "split", "tensor_split")
@@ -187,7 +193,7 @@ def _length_of(value: Value, node: ast.Call) -> Facts:
 def _shape_of_result(last: str, args: Sequence[Value], keywords: Mapping[str, Value]) -> Shape:
     """Return the shape of what a function of PyTorch or NumPy gives."""
     if last in MADE_BY_SIZE:
-        return shape_by_size([keywords["size"]] if "size" in keywords else args)
+        return shape_by_size(last, args, keywords)
     if last in COUNTS_ON:
         return "row"
     return shape_after(last, args[0], args[1:], keywords) if args else "other"
@@ -234,7 +240,8 @@ class LibraryCalls(Batches):
             counted = {facts_of(value).kind: facts_of(value) for value in args} if last != "sum" else {}
             known = [facts for kind, facts in counted.items() if kind in COUNTS]
             facts = known[0] if len(known) == 1 and set(counted) <= {known[0].kind, "number"} else NOTHING
-            return Tensor(models_through(*given), terms=terms_after(last, args, node), facts=facts)
+            shape = _shape_of_result(last, args, keywords) if name.startswith("numpy.") else ""
+            return Tensor(models_through(*given), terms=terms_after(last, args, node), shape=shape, facts=facts)
         parameters = parameters_in(args[0]) if args else None
         parameters = parameters or (parameters_in(keywords["params"]) if "params" in keywords else None)
         if last.startswith("clip_grad") and parameters is not None:
