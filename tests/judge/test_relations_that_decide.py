@@ -275,7 +275,9 @@ def test_known_tokens_and_texts_that_are_never_right_are_no_guess_but_a_model_th
     assert "loss_at_chance" not in answer.hypotheses[0].symptoms
 
 
-@pytest.mark.parametrize(("errors", "stated"), [([92, 90, 89, 91, 90, 89, 90, 91], True), ([92, 70, 40, 22, 15, 12, 11, 11], False)])
+@pytest.mark.parametrize(("errors", "stated"), [
+    ([92, 90, 89, 91, 90, 89, 90, 91], True), ([92, 70, 40, 22, 15, 12, 11, 11], False),
+])  # fmt: skip
 @pytest.mark.parametrize("measure", ["cer_greedy", "wer"])
 def test_known_tokens_and_texts_of_mostly_wrong_words_are_not_of_the_same_model(
     measure: str, errors: Sequence[float], stated: bool
