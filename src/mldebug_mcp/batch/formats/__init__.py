@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Protocol, cast
 
 from mldebug_mcp.batch.columns import Part, Table
-from mldebug_mcp.batch.formats.printed import PrintedReader
 from mldebug_mcp.batch.formats.sample_shards import LitdataReader, MdsReader, WebdatasetReader
 from mldebug_mcp.batch.formats.tables import ArrowReader, CsvReader, JsonLinesReader, JsonReader, ParquetReader
-from mldebug_mcp.batch.formats.tensors import NpzReader, SafetensorsReader, TorchReader
+from mldebug_mcp.batch.formats.tensors import NpzReader, PrintedReader, SafetensorsReader, TorchReader
 from mldebug_mcp.batch.formats.tf_records import ARRAY_RECORD_ENDINGS, ArrayRecordReader, TfrecordReader
 from mldebug_mcp.batch.formats.token_ids import (
     DTYPES,

@@ -11,7 +11,7 @@ from itertools import islice
 
 import numpy as np
 
-from mldebug_mcp.judge.columns import course, evaluation, guesses, policies, schedules, trained
+from mldebug_mcp.judge.columns import course, evaluation, guesses, policies, trained
 from mldebug_mcp.judge.ranking import CauseEvidence, question_of
 from mldebug_mcp.logs import Run
 from mldebug_mcp.models import Finding, State
@@ -25,8 +25,8 @@ _KINDS: tuple[Callable[[Run], Iterator[DerivedFact]], ...] = (
     trained.steps_of_one_length, trained.weights_stand_still, trained.part_stands_still, trained.scores_stand_still,
     guesses.prompts_count_unmeant, guesses.data_floor, guesses.better_than_baseline, trained.subtracted,
     trained.divergence_against_mean,
-    schedules.rate_at_floor_at_once, schedules.rate_zero_throughout, schedules.rate_falls_before_milestones,
-    schedules.stages_explain_jumps,
+    course.rate_at_floor_at_once, course.rate_zero_throughout, course.rate_falls_before_milestones,
+    course.stages_explain_jumps,
     policies.success_falls, policies.pairs_contradict, policies.cut_ones_earn, policies.falls_at_intervals,
     evaluation.known_but_not_written, course.norm_runs_away, course.cycles_end_lower, course.few_rows_learn,
     course.around_resumes, guesses.untrained, guesses.above_checkpoint, guesses.far_beyond_guess,
