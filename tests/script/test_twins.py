@@ -113,6 +113,11 @@ def train(model, opt):
         F.cross_entropy(model(x), y).backward()
         opt.step()
 """
+PATHS = """
+def join(out, query):
+    NAME = (query * torch.tanh(out).mean(1)).sum(-1)
+    return (F.softmax(NAME, dim=0)[:, None, None] * out).sum(0)
+"""
 MADE_EMPTY = '{"model": model.state_dict(), "optim": optimizer.state_dict()}'
 TWINS = {
     "moments that are not loaded": (RESUMED.replace("STATE", MADE_EMPTY).replace("MADE", "StateDictOptions"), "state_left_out"),
@@ -129,6 +134,8 @@ TWINS = {
     "a target that is drawn outside of functions": (NOISE.replace("TARGET", "torch.randn_like(x)"), "target_is_random"),
     "a target that the input is made with": (NOISE.replace("TARGET", "noise"), ""),
     "a caller that decides on gradients": (CHUNKS, ""),
+    "attention over paths along the first axis": (PATHS.replace("NAME", "attn_score"), ""),
+    "outputs that add up over the batch": (PATHS.replace("NAME", "logits"), "softmax_over_batch"),
     "rows in one order, of parameters by place alone": (PARTS.replace("ORDER", ""), "not_shuffled"),
     "rows in a random order, of parameters by place alone": (PARTS.replace("ORDER", ", shuffle=True"), ""),
 }  # fmt: skip

@@ -367,7 +367,7 @@ def softmax_over_the_batch(roles: Roles) -> Iterator[Fault]:
         node = call.node.args[0] if functional and call.node.args else ast.Name(call.owner)
         given = f"{ast.unparse(node)} {ast.unparse(roles.source_of(node, call))}"
         of_outputs = re.search(r"logit|output|\bouts?\b|pred|model\(|net\(|classifier|head\(|\bfc", given)
-        one_row = re.search(r"\[[\w, -]*\w\]|squeeze|\[0\]|weight|alpha|router|gate|stack", given)
+        one_row = re.search(r"\[[\w, -]*\w\]|squeeze|\[0\]|weight|alpha|router|gate|stack|att(?:n|ention)", given)
         last = call.method[:1].isupper() and _is_last(roles, call)
         if (of_outputs and not one_row) or last:
             of_rows = (
