@@ -90,6 +90,11 @@ def objects_in(text: str, start: int = 0) -> Iterator[Object]:
         yield value
 
 
+def closed(text: str) -> str:
+    """Return the text of a list that is cut off, closed behind the last list in it."""
+    return f"{text[: text.rfind(']') + 1]}]"
+
+
 def cut_off(name: str, records: int) -> str:
     """Return the note of a document read only at its beginning."""
     return f"{name} is cut off or broken: {records} whole records were read from its beginning"

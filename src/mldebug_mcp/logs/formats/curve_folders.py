@@ -17,7 +17,7 @@ from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.logs.builder import MAX_METRICS, RunBuilder
 from mldebug_mcp.logs.documents import Points, add_points
 from mldebug_mcp.logs.files import BARE, JSON, bare_curves, curve_columns, curve_name, curves_by_tag
-from mldebug_mcp.logs.json_yaml import parse_json
+from mldebug_mcp.logs.json_yaml import closed, parse_json
 from mldebug_mcp.logs.log_file import LogFile
 from mldebug_mcp.logs.numbers import parse_number, to_number
 
@@ -111,7 +111,7 @@ def _rows(file: LogFile, delimiter: str) -> Iterator[Sequence[object]]:
         yield from islice(csv.reader(file.lines(), delimiter=delimiter), 1, None)
         return
     text = file.text()
-    for whole in (text, f"{text[: text.rfind(']') + 1]}]"):
+    for whole in (text, closed(text)):
         with suppress(ValueError):
             document = parse_json(whole)
             yield from (row for row in document if isinstance(row, list)) if isinstance(document, list) else ()

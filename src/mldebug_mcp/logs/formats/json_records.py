@@ -18,6 +18,7 @@ from mldebug_mcp.logs.documents import add_points, exported_tag, holds_runs, tak
 from mldebug_mcp.logs.endings import ErrorLines
 from mldebug_mcp.logs.formats.table import named_by_its_file, rows_in, take_rows
 from mldebug_mcp.logs.json_yaml import (
+    closed,
     cut_off,
     holds_columns,
     listed_records,
@@ -426,7 +427,7 @@ def _whole_items(text: str) -> list[object]:
     items: list[object] = list(objects_in(text))
     if not items:
         with suppress(ValueError):
-            whole = parse_document(f"{text[: text.rfind(']') + 1]}]")
+            whole = parse_document(closed(text))
             items = whole if isinstance(whole, list) else []
     return items
 
