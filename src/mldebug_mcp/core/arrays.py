@@ -54,3 +54,12 @@ def distinct(values: NDArray[NumberT]) -> NDArray[NumberT]:
     differs = (after != before) & ~((after != after) & (before != before))  # noqa: PLR0124 - NaN alone differs so
     found: NDArray[NumberT] = ordered[np.append(np.ones(min(len(ordered), 1), dtype=bool), differs)]
     return found
+
+
+def nearest_sum(total: NDArray[np.float64], terms: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
+    """Return the weights with which terms, shape (n, terms), come nearest to a total, and what is left over.
+
+    By least squares; what is left over is its standard deviation.
+    """
+    weights: NDArray[np.float64] = np.asarray(np.linalg.lstsq(terms, total, rcond=None)[0], dtype=np.float64)
+    return weights, float(np.std(total - terms @ weights))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mldebug_mcp.checks.check import CannotTell
 from mldebug_mcp.checks.curve import fades_to_zero, monotone, sample, true_at_end, zeros_at_end
 from mldebug_mcp.checks.run.loss_level import loss_at_collapse
-from mldebug_mcp.core.arrays import median, quantile
+from mldebug_mcp.core.arrays import median, nearest_sum, quantile
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import figure, percent
 from mldebug_mcp.judge.columns import (
@@ -104,9 +104,7 @@ def _weights(total: Series, parts: Sequence[Series]) -> tuple[Floats, NDArray[np
     if not parts or len(total) < 3 * len(parts):
         return None
     columns = np.stack([part.value for part in parts], axis=1)
-    found, *_ = np.linalg.lstsq(columns, total.value, rcond=None)
-    weights: Floats = np.asarray(found, dtype=np.float64)
-    left, varies = float(np.std(total.value - columns @ weights)), float(np.std(total.value))
+    (weights, left), varies = nearest_sum(total.value, columns), float(np.std(total.value))
     if not np.isfinite(weights).all() or varies <= 0 or left > FITS * varies:
         return None
     errors = left * np.sqrt(np.maximum(np.diag(np.linalg.pinv(columns.T @ columns)), 0.0))

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from mldebug_mcp.core.arrays import distinct, median, median_of_numbers
+from mldebug_mcp.core.arrays import distinct, median, median_of_numbers, nearest_sum
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.logs.columns import Column, Columns, Floats, Rows, rename
 from mldebug_mcp.logs.names import Quantity, normal, role_of
@@ -124,8 +124,8 @@ def _is_sum(columns: Columns, total: str, parts: Sequence[str], names: Mapping[s
     terms = np.stack([part for _, part in logged], axis=1)
     if not np.isfinite(terms).all() or not np.isfinite(value).all():
         return False
-    left = value - terms @ np.linalg.lstsq(terms, value, rcond=None)[0]
-    return float(np.std(left)) <= LEFT_OF_SUM * float(np.std(value))
+    _, left = nearest_sum(value, terms)
+    return left <= LEFT_OF_SUM * float(np.std(value))
 
 
 def _is_called_by_name(bare: str) -> bool:
