@@ -348,17 +348,15 @@ def contradictions(run: Run) -> Iterator[DerivedFact]:
         is_one_answer = _is_of_one_class(bad) and not bad.value.any() and not np.ptp(good.value) and _is_learnt(run)
         if phases != {"eval"} and not (len(phases) == 1 and is_one_answer):
             continue
-        expected = "Both measure the same answers and are expected to rise together."
         if is_one_answer:
+            fact = "one_answer_of_majority"
             expected = "Neither ever moves while the loss falls: all rows get one answer, that of the common class."
         elif is_majority:
-            expected = "Where one class is rare, answers of the other alone give both."
+            fact, expected = "majority_alone", "Where one class is rare, answers of the other alone give both."
+        else:
+            fact, expected = "scores_contradict", "Both measure the same answers and are expected to rise together."
         yield DerivedFact.model_construct(
-            fact="one_answer_of_majority"
-            if is_one_answer
-            else "majority_alone"
-            if is_majority
-            else "scores_contradict",
+            fact=fact,
             text=(
                 f"{named(good)} is {figure(float(good.value[-1]))} at the end while {named(bad)} is "
                 f"{figure(float(bad.value[0]))} at first and {figure(float(bad.value[-1]))} at the end. {expected}"
