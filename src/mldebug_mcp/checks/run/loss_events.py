@@ -28,6 +28,7 @@ from mldebug_mcp.checks.curve import (
     teeth_of,
 )
 from mldebug_mcp.checks.evaluation import term_set_in
+from mldebug_mcp.checks.run.data_order import epochs_of
 from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.lazy import dataclass, replace
 from mldebug_mcp.core.text import counted, figure
@@ -650,9 +651,8 @@ def _ends_of_epochs(run: Run, loss: Series) -> list[int]:
     """Return which records are the last of their epochs, where the log counts these next to steps."""
     if run.step_name != "step" or "epoch" not in run:
         return []
-    at, epoch = run["epoch"].finite.step, np.floor(run["epoch"].finite.value)
-    of_record = epoch[np.clip(np.searchsorted(at, loss.step, side="right") - 1, 0, len(at) - 1)] if len(at) else epoch
-    return [*np.flatnonzero(np.diff(of_record)).tolist(), len(of_record) - 1]
+    epoch = epochs_of(run, loss)
+    return [] if epoch is None else [*np.flatnonzero(np.diff(epoch)).tolist(), len(epoch) - 1]
 
 
 def _scatters_so(values: Floats, ends: list[int], spike: Spike) -> bool:
