@@ -251,6 +251,21 @@ def test_completions_at_their_limit_are_stated_with_the_limit() -> None:
     assert "of at most 64" in fact(answer, "cut_at_limit").text
 
 
+@pytest.mark.parametrize(("ends", "leads"), [(0.0, False), (0.95, True)])
+def test_a_policy_none_of_whose_completions_ends_is_not_called_healthy(ends: float, leads: bool) -> None:
+    answer = run_of(
+        {
+            "loss": lambda step: 0.001 * NOISE[step], "reward": lambda step: 0.6 - 0.003 * step + 0.1 * NOISE[step],
+            "kl": lambda _: 0.01, "reward_std": lambda _: 0.2,
+            "completions/clipped_ratio": lambda step: 1.0 - ends * (1 - 0.02 * abs(NOISE[step])),
+            "completions/mean_length": lambda step: 512 * (1 - ends / 2) + 0.5 * NOISE[step] * ends,
+        },
+        num_generations=8,
+    )  # fmt: skip
+    assert ("none_ends" in facts(answer)) is not leads
+    assert (answer.hypotheses[0].cause == "healthy") is leads
+
+
 def test_a_gradient_norm_that_grows_in_a_straight_line_while_the_loss_falls_is_stated() -> None:
     answer = run_of({"loss": falling(), "grad_norm": lambda step: 1 + 0.1 * step + 0.05 * NOISE[step]})
     assert "grows in a straight line from" in fact(answer, "norm_grows").text

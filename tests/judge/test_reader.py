@@ -141,6 +141,11 @@ def test_both_opinions_and_one_of_both_together_are_in_the_answer() -> None:
     reader_alone = pooled(own(answer), {"label_noise": 0.6, "overfitting": 0.3}, own_weight=0.0)
     assert own(answer)["label_noise"] < together["label_noise"] < reader_alone["label_noise"]
     assert answer.reader.check == "read 100 rows"
+    asked_of = {line.split(": ")[0]: line for line in prompts[0].splitlines()}
+    for fact in answer.reader.facts:
+        number, text = fact.split(": ", 1)
+        assert number in answer.reader.grounds
+        assert asked_of[number] == f"{number}: {json.dumps(text, ensure_ascii=False)}"
     assert len(answer.reader.facts) == 2
     assert answer.verdict.causes[0] == answer.leader == answer.reader.combined[0].cause
 

@@ -299,7 +299,7 @@ def read_reply(text: str, facts: Sequence[Fact]) -> Reply:
     cited = _cited(reply, facts)
     if not cited:
         raise RefusedReplyError("the grounds cite no fact of the list by its number, such as F3")
-    if all(fact.copied for fact in cited):
+    if all(fact.copied for fact in cited.values()):
         raise RefusedReplyError("the grounds rest on text of the log alone; cite a fact that was measured")
     return reply
 
@@ -350,9 +350,10 @@ def _check_causes(reply: Reply) -> None:
         raise RefusedReplyError("no cause has a probability above 0")
 
 
-def _cited(reply: Reply, facts: Sequence[Fact]) -> list[Fact]:
+def _cited(reply: Reply, facts: Sequence[Fact]) -> dict[int, Fact]:
+    """Return the facts that the grounds cite, by their number in the prompt, as they come."""
     numbers = dict.fromkeys(int(number) for number in _CITED.findall(reply.grounds))
-    return [facts[number - 1] for number in numbers if 0 < number <= len(facts)]
+    return {number: facts[number - 1] for number in numbers if 0 < number <= len(facts)}
 
 
 # Both opinions together.
@@ -410,7 +411,7 @@ def ask(reader: Reader, diagnosis: Diagnosis) -> ReaderOpinion:
         causes=[RankedCause(cause=cause, probability=share) for cause, share in ranked],
         combined=[RankedCause(cause=cause, probability=share) for cause, share in pooled(own, read).items()],
         grounds=reply.grounds,
-        facts=[fact.text for fact in _cited(reply, facts)],
+        facts=[f"F{number}: {fact.text}" for number, fact in _cited(reply, facts).items()],
         not_explained=reply.not_explained,
         check=reply.check,
     )

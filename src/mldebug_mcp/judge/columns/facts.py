@@ -142,6 +142,7 @@ _SUGGESTS: Mapping[str, Mapping[str, float]] = {
     "one_answer_of_majority": {"class_imbalance": 6.0, "metric_bug": -4.0},
     "rare_class_unanswered": {"class_imbalance": 5.0, "metric_bug": -4.0},
     "cut_at_limit": {"completion_limit_low": 5.0},
+    "none_ends": {"completion_limit_low": 3.0, SOUND: -2.0},
     "update_below_spacing": {"low_precision_update": 10.0},
     "too_low_for_one_pass": {"label_shift_error": 4.0, "causal_mask_missing": 4.0},
     "worse_than_constant": {"double_softmax": 6.0},
