@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mldebug_mcp import RunDiagnosis, diagnose_run
+from mldebug_mcp import Diagnosis, diagnose_run
 from mldebug_mcp.models import State
 from mldebug_mcp.models.diagnosis import DerivedFact
 
@@ -26,7 +26,7 @@ def falling(high: float = 2.3, low: float = 0.4, noise: float = 0.01) -> Value:
 
 def run_of(
     columns: dict[str, Value], evaluated: dict[str, Value] | None = None, steps: int = 160, **settings: Any
-) -> RunDiagnosis:
+) -> Diagnosis:
     records = []
     for step in range(2, steps + 1, 2):
         record = {"step": float(step)} | {name: value(step) for name, value in columns.items()}
@@ -36,11 +36,11 @@ def run_of(
     return diagnose_run(records, settings=settings or None)
 
 
-def fact(answer: RunDiagnosis, name: str) -> DerivedFact:
+def fact(answer: Diagnosis, name: str) -> DerivedFact:
     return next(one for one in answer.sheet.facts if one.fact == name)
 
 
-def facts(answer: RunDiagnosis) -> list[str]:
+def facts(answer: Diagnosis) -> list[str]:
     return [one.fact for one in answer.sheet.facts]
 
 
@@ -251,19 +251,22 @@ def test_completions_at_their_limit_are_stated_with_the_limit() -> None:
     assert "of at most 64" in fact(answer, "cut_at_limit").text
 
 
-@pytest.mark.parametrize(("ends", "leads"), [(0.0, False), (0.95, True)])
-def test_a_policy_none_of_whose_completions_ends_is_not_called_healthy(ends: float, leads: bool) -> None:
-    answer = run_of(
-        {
-            "loss": lambda step: 0.001 * NOISE[step], "reward": lambda step: 0.6 - 0.003 * step + 0.1 * NOISE[step],
-            "kl": lambda _: 0.01, "reward_std": lambda _: 0.2,
-            "completions/clipped_ratio": lambda step: 1.0 - ends * (1 - 0.02 * abs(NOISE[step])),
-            "completions/mean_length": lambda step: 512 * (1 - ends / 2) + 0.5 * NOISE[step] * ends,
-        },
-        num_generations=8,
-    )  # fmt: skip
-    assert ("none_ends" in facts(answer)) is not leads
-    assert (answer.hypotheses[0].cause == "healthy") is leads
+def test_a_policy_none_of_whose_completions_ends_is_less_likely_healthy_than_one_whose_completions_end() -> None:
+    def policy(cut: float) -> Diagnosis:
+        return run_of(
+            {
+                "loss": lambda step: 0.001 * NOISE[step], "reward": lambda step: 0.3 + 0.003 * step + 0.1 * NOISE[step],
+                "kl": lambda _: 0.01, "reward_std": lambda _: 0.2, "completions/clipped_ratio": lambda _: cut,
+                "completions/mean_length": lambda step: 100 + 0.5 * NOISE[step],
+            },
+            num_generations=8,
+        )  # fmt: skip
+
+    ended, cut = policy(0.02), policy(1.0)
+    assert ended.hypotheses[0].cause == "healthy"
+    assert "none_ends" not in facts(ended)
+    assert "none_ends" in facts(cut)
+    assert cut.hypotheses[0].cause != "healthy"
 
 
 def test_a_gradient_norm_that_grows_in_a_straight_line_while_the_loss_falls_is_stated() -> None:
@@ -278,7 +281,7 @@ def test_a_score_that_is_frozen_while_the_loss_moves_is_stated_with_its_step() -
     assert found.steps == [60]
 
 
-def stops_at(stop: int, spike: int, cut: int = 10_000) -> RunDiagnosis:
+def stops_at(stop: int, spike: int, cut: int = 10_000) -> Diagnosis:
     return run_of(
         {
             "loss": lambda step: 4.0 - 0.02 * min(step, stop) + 0.01 * NOISE[step],
@@ -311,7 +314,7 @@ def test_two_runs_whose_records_take_turns_are_stated_and_are_no_unshuffled_data
 
 
 def test_an_average_of_the_weights_that_does_not_move_is_stated_and_is_no_leak() -> None:
-    def answer(average: Value) -> RunDiagnosis:
+    def answer(average: Value) -> Diagnosis:
         return run_of({"train_loss": falling()}, {"val_loss": falling(2.31, 0.45), "ema_val_loss": average})
 
     still, moving = answer(lambda _: 2.31), answer(falling(2.32, 0.44))
@@ -394,7 +397,7 @@ def test_a_loss_above_that_of_any_guess_that_is_as_often_right_is_stated_whateve
 
 
 def test_answers_that_are_hardly_written_any_more_are_stated_in_times_of_their_nats() -> None:
-    def preference(lost: float) -> RunDiagnosis:
+    def preference(lost: float) -> Diagnosis:
         learns = falling(0.69, 0.05)
         return run_of({
             "loss": learns,
