@@ -252,7 +252,7 @@ def test_completions_at_their_limit_are_stated_with_the_limit() -> None:
 
 
 def test_a_policy_none_of_whose_completions_ends_is_less_likely_healthy_than_one_whose_completions_end() -> None:
-    def policy(cut: float) -> Diagnosis:
+    def policy(cut: float) -> RunDiagnosis:
         return run_of(
             {
                 "loss": lambda step: 0.001 * NOISE[step], "reward": lambda step: 0.3 + 0.003 * step + 0.1 * NOISE[step],
