@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mldebug_mcp import Diagnosis, diagnose_run
+from mldebug_mcp import RunDiagnosis, diagnose_run
 from mldebug_mcp.models import State
 from mldebug_mcp.models.diagnosis import DerivedFact
 
@@ -26,7 +26,7 @@ def falling(high: float = 2.3, low: float = 0.4, noise: float = 0.01) -> Value:
 
 def run_of(
     columns: dict[str, Value], evaluated: dict[str, Value] | None = None, steps: int = 160, **settings: Any
-) -> Diagnosis:
+) -> RunDiagnosis:
     records = []
     for step in range(2, steps + 1, 2):
         record = {"step": float(step)} | {name: value(step) for name, value in columns.items()}
@@ -36,11 +36,11 @@ def run_of(
     return diagnose_run(records, settings=settings or None)
 
 
-def fact(answer: Diagnosis, name: str) -> DerivedFact:
+def fact(answer: RunDiagnosis, name: str) -> DerivedFact:
     return next(one for one in answer.sheet.facts if one.fact == name)
 
 
-def facts(answer: Diagnosis) -> list[str]:
+def facts(answer: RunDiagnosis) -> list[str]:
     return [one.fact for one in answer.sheet.facts]
 
 
@@ -281,7 +281,7 @@ def test_a_score_that_is_frozen_while_the_loss_moves_is_stated_with_its_step() -
     assert found.steps == [60]
 
 
-def stops_at(stop: int, spike: int, cut: int = 10_000) -> Diagnosis:
+def stops_at(stop: int, spike: int, cut: int = 10_000) -> RunDiagnosis:
     return run_of(
         {
             "loss": lambda step: 4.0 - 0.02 * min(step, stop) + 0.01 * NOISE[step],
@@ -314,7 +314,7 @@ def test_two_runs_whose_records_take_turns_are_stated_and_are_no_unshuffled_data
 
 
 def test_an_average_of_the_weights_that_does_not_move_is_stated_and_is_no_leak() -> None:
-    def answer(average: Value) -> Diagnosis:
+    def answer(average: Value) -> RunDiagnosis:
         return run_of({"train_loss": falling()}, {"val_loss": falling(2.31, 0.45), "ema_val_loss": average})
 
     still, moving = answer(lambda _: 2.31), answer(falling(2.32, 0.44))
@@ -397,7 +397,7 @@ def test_a_loss_above_that_of_any_guess_that_is_as_often_right_is_stated_whateve
 
 
 def test_answers_that_are_hardly_written_any_more_are_stated_in_times_of_their_nats() -> None:
-    def preference(lost: float) -> Diagnosis:
+    def preference(lost: float) -> RunDiagnosis:
         learns = falling(0.69, 0.05)
         return run_of({
             "loss": learns,
