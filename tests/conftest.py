@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import contextlib
+import importlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +13,10 @@ ROOT = Path(__file__).parent.parent
 PATIENCE = 300.0
 """Seconds after which what a test waits for will not come, also where sixteen others want the same core."""
 
+# Threads of torch and numpy wait for each other by counting, on the core that another worker needs.
+for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    os.environ.setdefault(threads, "1")
+
 # The same examples at every run, however busy the machine: what fails here fails everywhere.
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.load_profile("repeatable")
@@ -19,6 +25,21 @@ settings.load_profile("repeatable")
 def pytest_xdist_auto_num_workers() -> int:
     """One more than cores: tests wait a quarter of their time, for processes, time limits and pipes."""
     return (os.cpu_count() or 1) + 1
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection(session: pytest.Session) -> None:
+    """Compile the tests once, not once in each worker: each imports its share first, and finds the others' on the disk.
+
+    Rewriting the assertions of all tests takes longer than the rest of the collection.
+    """
+    worker = getattr(session.config, "workerinput", None)
+    if worker is None or session.config.args != session.config.getini("testpaths"):
+        return
+    share = int(worker["workerid"].removeprefix("gw"))
+    for path in sorted(Path(__file__).parent.rglob("test_*.py"))[share :: worker["workercount"]]:
+        with contextlib.suppress(Exception, pytest.skip.Exception):
+            importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -6,6 +6,8 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -51,14 +53,38 @@ def area(module: str) -> str:
     return parts[1] if len(parts) > 1 else ""
 
 
+@dataclass(frozen=True)
+class Source:
+    """What the tests ask of a module, which is parsed once for all of them."""
+
+    imports: tuple[ast.Import | ast.ImportFrom, ...]
+    imports_at_start: tuple[ast.Import | ast.ImportFrom, ...]
+    """Those outside functions and type-checking blocks."""
+    constants: tuple[str, ...]
+    prints: bool
+
+
+@cache
+def source(path: Path) -> Source:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    nodes = list(ast.walk(tree))
+    targets = [target for node in tree.body if isinstance(node, ast.Assign) for target in node.targets]
+    return Source(
+        tuple(node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)),
+        tuple(node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)),
+        tuple(target.id for target in targets if isinstance(target, ast.Name) and target.id.isupper()),
+        any(
+            isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print" for node in nodes
+        ),
+    )
+
+
 def imports(path: Path, *, at_start: bool = False) -> Iterator[str]:
     """Yield the modules that a file imports; with `at_start` only those outside functions and type-checking blocks."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    nodes = ast.walk(tree) if not at_start else iter(tree.body)
-    for node in nodes:
+    for node in source(path).imports_at_start if at_start else source(path).imports:
         if isinstance(node, ast.Import):
             yield from (name.name for name in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module:
+        elif node.module:
             yield node.module
 
 
@@ -80,13 +106,7 @@ def test_a_module_imports_only_from_its_own_layer_and_those_below(path: Path) ->
 
 def test_no_module_gives_one_constant_name_two_values() -> None:
     for path in MODULES:
-        names = [
-            target.id
-            for node in ast.parse(path.read_text(encoding="utf-8")).body
-            if isinstance(node, ast.Assign)
-            for target in node.targets
-            if isinstance(target, ast.Name) and target.id.isupper()
-        ]
+        names = source(path).constants
         twice = {name for name in names if names.count(name) > 1}
         assert not twice, f"{path}: {', '.join(twice)}: the later value holds for the functions above it, too"
 
@@ -103,7 +123,7 @@ def _imports_within(package: str) -> dict[str, set[str]]:
     for module, path in paths.items():
         named = [
             (node.module, name.name)
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+            for node in source(path).imports
             if isinstance(node, ast.ImportFrom) and node.module
             for name in node.names
         ]
@@ -135,8 +155,7 @@ def test_only_the_command_line_prints() -> None:
         where = path.relative_to(SOURCE).as_posix()
         if where.startswith(("cli", "probe/worker")):
             continue
-        calls = [node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Call)]
-        assert not any(isinstance(call.func, ast.Name) and call.func.id == "print" for call in calls), where
+        assert not source(path).prints, where
 
 
 def test_only_the_http_server_imports_what_serves_http() -> None:
@@ -163,7 +182,7 @@ def test_a_start_loads_nothing_heavy(start: str) -> None:
 def _modules_of(path: Path) -> set[str]:
     """Return what a file imports, type-checking blocks included, `from package import module` as the module."""
     found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in source(path).imports:
         if isinstance(node, ast.ImportFrom) and node.module:
             found.update(f"{node.module}.{name.name}" for name in node.names)
             found.add(node.module)

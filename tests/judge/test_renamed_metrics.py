@@ -44,7 +44,8 @@ SPELLINGS: dict[Quantity, str] = {
     ("train", "pair_accuracy"): "rewards/accuracies pref_acc train/rewards/accuracies preference_accuracy dpo_acc",
 }
 """What libraries and loops of one's own call a quantity, in the units of the stories."""
-RENAMINGS = range(20)
+RENAMINGS = range(10)
+"""More would give no quantity another spelling: the longest list has ten."""
 
 
 def _probabilities(story: Story, renaming: int, folder: Path) -> dict[str, float]:

@@ -11,24 +11,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from benchmarks.labelled import Labelled
-from benchmarks.reading.reads import own_logs
 from rich.console import Console
 from tests.runs import run_of
 
 from mldebug_mcp import diagnose_run
-from mldebug_mcp.checks.check import symptoms
-from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.judge.diagnosis import diagnose
 from mldebug_mcp.logs import Run, read_run
 from mldebug_mcp.models import Diagnosis
-from mldebug_mcp.report.concise import length
-from mldebug_mcp.report.diagnosis_concise import BRIEF, LIMIT, concise, is_clearly_healthy
-from mldebug_mcp.report.diagnosis_screen import LINES, screen_lines
+from mldebug_mcp.report.diagnosis_concise import concise
+from mldebug_mcp.report.diagnosis_screen import screen_lines
 from mldebug_mcp.report.runs_terminal import print_diagnosis
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
-LOGS = own_logs()
 STEP = np.arange(1, 301)
 
 
@@ -42,35 +36,6 @@ def printed(diagnosis: Diagnosis, run: Run, *, long: bool, width: int = 100) -> 
     console = Console(file=io.StringIO(), width=width, highlight=False, markup=False, force_terminal=False)
     print_diagnosis(console, diagnosis, run)
     return console.file.getvalue()  # type: ignore[attr-defined, no-any-return]
-
-
-@pytest.mark.parametrize("log", LOGS, ids=lambda log: log.name)
-def test_what_decides_stands_whole_in_every_form_within_its_length(log: Labelled) -> None:
-    try:
-        run = read_run(log.path)
-    except InputError as refused:
-        pytest.skip(str(refused))
-    diagnosis = diagnose(run)
-    short = concise(diagnosis)
-
-    assert length(short) <= (BRIEF if is_clearly_healthy(diagnosis) else LIMIT)
-    screen, whole = printed(diagnosis, run, long=False), printed(diagnosis, run, long=True, width=1000)
-    assert len(screen.splitlines()) <= LINES
-    for finding in diagnosis.present:
-        assert finding.summary in {one.summary for one in short.findings}
-        assert finding.symptom in screen
-        assert f"{finding.symptom}: {finding.summary}" in whole
-    for setting in diagnosis.sheet.settings:
-        if setting.usual:
-            assert str(setting) in sheet_of(short)
-            assert f"{setting.name}=" in screen
-            assert str(setting) in whole
-    for curve in (curve for one in diagnosis.sheet.quantities if one.decides for curve in one.curves):
-        assert curve.text in sheet_of(short)
-        assert curve.text in whole
-    for reason in (reason for one in short.hypotheses for reason in (*one.because, *one.against)):
-        if (named := reason.split(" ")[0]) in symptoms() and " is absent " not in reason:
-            assert named in {one.symptom for one in short.findings if one.summary}
 
 
 @pytest.mark.parametrize("characters", [5, 40, 120, 200])

@@ -237,7 +237,7 @@ def test_lines_that_name_one_step_after_another_read_alike_by_the_block_and_by_t
     lines: list[str], order: list[int], times: int, odd: str
 ) -> None:
     text = []
-    for number in range(700):
+    for number in range(300):
         line = lines[order[number % len(order)] % len(lines)]
         value = odd if number % 97 == 96 else f"{1 / (number + 1):.4f}"
         text.append(line.format(i=number // times, x=value, y=value, e=number // times // 50))
@@ -290,7 +290,7 @@ def test_tables_read_alike_by_the_block_and_by_the_row(
     tables: list[tuple[str, str]], between: str, apart: int, again: int, odd: list[str]
 ) -> None:
     lines = [between.format(i=0, x=1.0, y=2.0, e=0)]
-    for number in range(500):
+    for number in range(250):
         value = odd[number % len(odd)] if number % 37 == 36 else f"{1 / (number + 1):.3g}"
         head, row = tables[number // again % len(tables)]
         parts = [*([head] if number % again == 0 else []), row, *([between] if number % apart == 2 else [])]
@@ -310,7 +310,7 @@ def test_boxes_read_alike_by_the_block_and_by_the_box(
     boxes: list[list[str]], order: list[int], between: str, apart: int, odd: list[str]
 ) -> None:
     lines = [between.format(i=0, x=1.0, y=2.0, e=0)]
-    for number in range(1, 260):
+    for number in range(1, 130):
         value = odd[number % len(odd)] if number % 7 == 0 else f"{1 / number:.3g}"
         told = {"i": number, "x": value, "y": f"{number % 5}", "e": number // 20}
         box = boxes[order[number % len(order)] % len(boxes)]

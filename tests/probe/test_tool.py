@@ -22,7 +22,7 @@ from mldebug_mcp.models import ProbeResult
 from mldebug_mcp.models.data import CurvePoint
 from mldebug_mcp.probe import host
 from mldebug_mcp.server import make_server
-from mldebug_mcp.server.data_tools import picture_of
+from mldebug_mcp.server.tools import picture_of
 
 from .test_process import HOSTILE, alive
 

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mldebug_mcp.batch.sequences import IGNORE, Floats, Ints, Ragged, Sequences, offsets_of
+from mldebug_mcp.core.arrays import entropy
 
 MAX_VOCABULARY = 2**22
 """Ids below this are counted one by one: no vocabulary is as large."""
@@ -169,12 +170,7 @@ def _divergence(counts: Floats, others: Floats) -> float:
     """Return the Jensen-Shannon divergence of two lists of counts in bits."""
     counts, others = counts / counts.sum(), others / others.sum()
     middle = (counts + others) / 2
-    return _entropy(middle) - (_entropy(counts) + _entropy(others)) / 2
-
-
-def _entropy(shares: Floats) -> float:
-    shares = shares[shares > 0]
-    return float(-(shares * np.log2(shares)).sum())
+    return entropy(middle) - (entropy(counts) + entropy(others)) / 2
 
 
 @dataclass(slots=True)

@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 
 from mldebug_mcp import __version__
 from mldebug_mcp.cli.commands import DONE, UNUSABLE, Commands, prefer, verb
-from mldebug_mcp.cli.data import add_batch, add_estimate, add_memory, add_probe, do_probe
+from mldebug_mcp.cli.data import add_batch, add_estimate, add_memory, add_probe, add_script, do_probe
 from mldebug_mcp.cli.knowledge import add_knowledge
 from mldebug_mcp.cli.runs import (
     add_checkpoint,
@@ -32,7 +32,6 @@ from mldebug_mcp.cli.runs import (
     add_watch,
     with_sides_named,
 )
-from mldebug_mcp.cli.script import add_script
 from mldebug_mcp.cli.serving import add_access, add_install, add_serve, do_serve
 from mldebug_mcp.core.errors import InputError, MLDebugError
 from mldebug_mcp.core.limits import OFFLINE

@@ -42,6 +42,12 @@ def median_of_numbers(values: ArrayLike) -> float:
     return median(array[~np.isnan(array)])
 
 
+def entropy(counts: NDArray[Any], total: float = 1.0) -> float:
+    """Return the entropy in bits of counts with this total, or of shares."""
+    shares = counts[counts > 0] / total
+    return float(-(shares * np.log2(shares)).sum())
+
+
 def distinct(values: NDArray[NumberT]) -> NDArray[NumberT]:
     """Return the distinct values in their order, as `numpy.unique` does; NaN counts as one.
 

@@ -26,13 +26,14 @@ from mldebug_mcp.core.errors import MLDebugError, is_failure
 from mldebug_mcp.core.sandbox.pool import Pool
 from mldebug_mcp.core.text import did_you_mean, nearest, shorten
 from mldebug_mcp.models import Call
-from mldebug_mcp.server.data_tools import check_memory, estimate_memory
 from mldebug_mcp.server.isolated import READ_BATCH, helped_by, isolated, reporting
 from mldebug_mcp.server.messages import answering, shortened_from
 from mldebug_mcp.server.tools import (
+    check_memory,
     compare_runs,
     diagnose_run,
     diagnose_runs,
+    estimate_memory,
     explain_error,
     inspect_batch,
     inspect_script,

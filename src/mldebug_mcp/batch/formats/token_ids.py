@@ -16,6 +16,7 @@ from mldebug_mcp.batch.formats.files import WINDOW, mapped, pieces_of_stream, ta
 from mldebug_mcp.batch.formats.tensors import NpzReader
 from mldebug_mcp.batch.sequences import Ints, Ragged, offsets_of
 from mldebug_mcp.core.access import is_file, is_folder, matching, open_input, read_bytes
+from mldebug_mcp.core.arrays import entropy
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.text import counted, shorten
 
@@ -165,7 +166,7 @@ def _of_order(head: bytes, order: Literal["<", ">"], stated: str) -> _Layout | N
 def _of_two_bytes(head: bytes) -> _Layout:
     """Return ids of two bytes; the byte that varies less is the more significant one, as common ids are small."""
     pairs = np.frombuffer(head[: len(head) // 2 * 2], np.uint8).reshape(-1, 2)
-    first, second = _entropy(pairs[:, 0]), _entropy(pairs[:, 1])
+    first, second = (entropy(np.bincount(pairs[:, side]), max(1, len(pairs))) for side in (0, 1))
     if first + LEAST_BITS < second:
         return _Layout(
             np.dtype(">u2"),
@@ -174,13 +175,6 @@ def _of_two_bytes(head: bytes) -> _Layout:
             f"{second:.1f}; most trainers read the other order",
         )
     return _Layout(np.dtype("<u2"), 0, "inferred: neither 4 nor 8 bytes have an empty upper half")
-
-
-def _entropy(values: npt.NDArray[np.uint8]) -> float:
-    """Return the entropy of bytes in bits."""
-    counts = np.bincount(values, minlength=1)
-    shares = counts[counts > 0] / max(len(values), 1)
-    return float(-(shares * np.log2(shares)).sum())
 
 
 def _of_header(head: bytes, size: int, name: str) -> _Layout:

@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterable
 
 import numpy as np
-import numpy.typing as npt
 
 from mldebug_mcp.batch.batch import Batch
 from mldebug_mcp.batch.corpus import BIG_ENDIAN, CorpusCounts, IdCounts, ShardCounts
 from mldebug_mcp.checks.batch import batch_evidence, problems_of, rows_of
 from mldebug_mcp.checks.check import Evidence, batch_check
+from mldebug_mcp.core.arrays import entropy
 from mldebug_mcp.core.text import counted, quoted, shorten
 
 MIN_DOCUMENTS = 20
@@ -376,7 +376,7 @@ def _misread(corpus: CorpusCounts) -> str:
     if corpus.used >= MIN_USED and not corpus.occurs_from(WRAP):
         table = np.zeros(WRAP, np.int64)
         table[: len(corpus.counts.counts)] = corpus.counts.counts[:WRAP]
-        upper, lower = _entropy(table.reshape(256, 256).sum(axis=1)), _entropy(table.reshape(256, 256).sum(axis=0))
+        upper, lower = (entropy(table.reshape(256, 256).sum(axis=axis), max(1, table.sum())) for axis in (1, 0))
         if lower + LEAST_BITS < upper:
             return (
                 f"the lower byte of ids holds {lower:.1f} bits and the upper one {upper:.1f}: of ids in the other byte "
@@ -391,11 +391,6 @@ def _is_half_zero(counts: CorpusCounts | ShardCounts) -> bool:
         return False
     shares = sorted(zeros / counts.pairs for zeros in counts.zeros)
     return shares[1] >= ALL_ZERO and shares[0] <= MOST_ZERO
-
-
-def _entropy(counts: npt.NDArray[np.int64]) -> float:
-    shares = counts[counts > 0] / max(1, counts.sum())
-    return float(-(shares * np.log2(shares)).sum())
 
 
 # Documents cut at one length, in order of their length or source, and what repeats.
