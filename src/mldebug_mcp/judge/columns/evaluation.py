@@ -626,7 +626,9 @@ def _asked_alike(run: Run) -> tuple[str, str]:
 
 
 _OF_TRAINING = regex(r"train", re.IGNORECASE)
-_TRAINING_ROWS = regex(r"train(?:ing)?(?:[_/-]?(?:sub_?set|rows|seen|probe)|[_-]eval)", re.IGNORECASE)
+_TRAINING_ROWS = regex(
+    r"train(?:ing)?(?:[_/-]?(?:(?:sub_?)?set|split|data|examples|rows|seen|probe)|[_-]eval)", re.IGNORECASE
+)
 """What an evaluation of training rows is called."""
 AS_NEAR = 0.25
 """Share of the way from training to evaluation within which a level counts as one of the two. Chosen."""

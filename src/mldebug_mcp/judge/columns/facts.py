@@ -122,7 +122,7 @@ _SUGGESTS: Mapping[str, Mapping[str, float]] = {
     "unpaid_entropy_lost": {"entropy_collapse": 4.0, "exploration_failure": 2.0},
     "starts_untrained": {"bad_init": 4.0},
     "first_loss_far_beyond_guess": {"bad_init": 4.0, "grad_accum_scaling": 3.0, "tokenizer_mismatch": -3.0},
-    "evaluation_differs": {"eval_mode_bug": 5.0, "train_eval_mismatch": 3.0, "overfitting": -6.0},
+    "evaluation_differs": {"eval_mode_bug": 8.0, "train_eval_mismatch": 6.0, "overfitting": -6.0, SOUND: -4.0},
     "loss_rises_with_order": {"metric_bug": 8.0, "lr_too_high": -6.0, "exploding_gradients": -4.0, SOUND: -2.0},
     "ranking_by_chance": {"metric_bug": 12.0, "overfitting": -4.0, SOUND: -4.0},
     "evaluated_twice": {"eval_mode_bug": 11.0},
