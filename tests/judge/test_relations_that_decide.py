@@ -314,3 +314,24 @@ def test_an_entropy_that_nothing_pays_for_is_lost_with_what_the_policy_earned(
     answer = diagnosed(curves, settings={"ent_coef": bonus, "n_steps": 8, "gamma": 0.97, "learning_rate": 0.02})
     assert ("unpaid_entropy_lost" in facts(answer)) is stated
     assert not stated or leading(answer) == "entropy_collapse"
+
+
+
+RIGHT = 0.2 + 0.6 * (1 - np.exp(-STEPS / 25)) + 0.01 * NOISE[2]
+
+
+
+@pytest.mark.parametrize(("names", "loss", "stated"), [
+    (("train/loss", "train/top1"), -RIGHT + 0.02 * NOISE[3], True),
+    (("nll_loss", "acc"), -0.9 * RIGHT, True),
+    (("loss", "accuracy"), -0.95 * RIGHT + 0.01, True),
+    (("loss", "accuracy"), -0.5 - 0.3 * (1 - np.exp(-STEPS / 5)) + 0.05 * NOISE[3], False),
+    (("loss", "accuracy"), 1.4 * (1 - RIGHT), False),
+    (("loss", "dice"), -RIGHT, False),
+])  # fmt: skip
+def test_a_loss_that_is_the_share_of_right_answers_negated_lacks_its_logarithm(
+    names: tuple[str, str], loss: Curve, stated: bool
+) -> None:
+    answer = diagnosed({names[0]: loss, names[1]: RIGHT}, settings={"task": "classification"})
+    assert ("negated_probability" in facts(answer)) is stated
+    assert not stated or leading(answer) == "wrong_loss"

@@ -26,6 +26,8 @@ from mldebug_mcp.checks.evaluation import (
 )
 from mldebug_mcp.checks.progress import passes_at
 from mldebug_mcp.checks.run.classification import PAIRS
+from mldebug_mcp.checks.run.loss_level import OVERLAP
+from mldebug_mcp.checks.run.settings import prompts_counted
 from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import figure
@@ -530,6 +532,42 @@ def below_accuracy(run: Run) -> Iterator[DerivedFact]:
                 f"So a mean over the same answers is at least {figure(wrong)} x 0.6931 = {figure(least)}."
             ),
             values={"loss": median(level), "accuracy": median(right), "least": least},
+            steps=[float(steps[0])],
+        )
+        return
+
+
+AS_MUCH = 0.15
+"""Difference of a mean probability of the right class and the share of right answers. Chosen: calibration has less."""
+FOLLOWS = 0.8
+"""Correlation of the two. Chosen: by hand."""
+
+
+def negated_probability(run: Run) -> Iterator[DerivedFact]:
+    """Yield a loss between -1 and 0 that follows the share of right answers, negated: a probability without logarithm.
+
+    Not this where an overlap of masks is measured, whose negation is a loss.
+    """
+    if run.kind in NOT_BY_LOSS or any(OVERLAP.search(name) for name in run.series):
+        return
+    for of_loss, score in [(run[loss], run[score]) for loss, score in PAIRS if loss in run and score in run]:
+        steps, accuracy, loss = aligned(score.finite, of_loss.finite)
+        right = as_shares(accuracy)
+        if len(steps) < MIN_RECORDS_FOR_LEVEL or loss.max() >= 0 or loss.min() < -1 or _OF_A_PROBE.search(named(score)):
+            continue
+        later = slice(len(steps) // 2, None)
+        off = float(np.abs(loss[later] + right[later]).max())
+        if off > AS_MUCH or not np.corrcoef(loss, right)[0, 1] <= -FOLLOWS:
+            continue
+        yield DerivedFact.model_construct(
+            fact="negated_probability",
+            text=(
+                f"{named(of_loss)} is {from_to(loss)}, never above 0, and -1 x {named(of_loss)} stays within "
+                f"{figure(off)} of {named(score)} in the later half of {len(steps)} records. A cross-entropy is the "
+                "mean of -ln p and above 0; the mean of -p is between -1 and 0, and follows what is right: the "
+                "logarithm is missing."
+            ),
+            values={"loss": median(loss[later]), "accuracy": median(right[later])},
             steps=[float(steps[0])],
         )
         return
