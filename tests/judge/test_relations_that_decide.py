@@ -335,3 +335,30 @@ def test_a_loss_that_is_the_share_of_right_answers_negated_lacks_its_logarithm(
     answer = diagnosed({names[0]: loss, names[1]: RIGHT}, settings={"task": "classification"})
     assert ("negated_probability" in facts(answer)) is stated
     assert not stated or leading(answer) == "wrong_loss"
+
+
+
+@pytest.mark.parametrize(("name", "share", "stated"), [
+    ("unk_frac", 0.19, True), ("data/oov_rate", 0.3, True), ("unknown_token_pct", 24.0, True),
+    ("unk_frac", 0.02, False), ("unk_pct", 0.4, False), ("unknown_share", 0.19, False),
+])  # fmt: skip
+def test_many_tokens_that_the_vocabulary_lacks_are_of_another_tokenizer(name: str, share: float, stated: bool) -> None:
+    answer = diagnosed({"loss": rough(FALLS, 0.01), name: rough(share, 0.02, 1)}, settings={"vocab_size": 60})
+    assert ("unknown_tokens" in facts(answer)) is stated
+    assert (leading(answer) == "tokenizer_mismatch") is stated
+
+
+
+@pytest.mark.parametrize(("first", "settings", "stated"), [
+    (8.1, {"base_model": "stories-48"}, True), (9.5, {"init_from": "runs/pre/last.pt"}, True),
+    (8.1, {"init_from": "scratch"}, False), (8.1, {"model_config/name": "tiny-char"}, False),
+    (4.0, {"base_model": "stories-48"}, False),
+    (60.0, {"base_model": "stories-48"}, False),
+])  # fmt: skip
+def test_a_model_that_is_loaded_and_begins_far_above_a_guess_is_given_other_tokens(
+    first: float, settings: dict[str, Any], stated: bool
+) -> None:
+    loss = rough(2.0 + (first - 2.0) * np.exp(-(STEPS - 1) / 20), 0.005)
+    answer = diagnosed({"loss": loss}, settings=settings | {"vocab_size": 60, "task": "language modeling"})
+    assert ("surer_than_guess" in facts(answer)) is stated
+    assert (leading(answer) == "tokenizer_mismatch") is stated
