@@ -362,3 +362,24 @@ def test_a_model_that_is_loaded_and_begins_far_above_a_guess_is_given_other_toke
     answer = diagnosed({"loss": loss}, settings=settings | {"vocab_size": 60, "task": "language modeling"})
     assert ("surer_than_guess" in facts(answer)) is stated
     assert (leading(answer) == "tokenizer_mismatch") is stated
+
+
+
+@pytest.mark.parametrize(("rate", "settings", "stated"), [
+    (5e-6, {"optimizer": "adam"}, True), (2e-5, {"optim": "adamw_torch"}, True),
+    (1e-6, {"optimizer": "AdamW", "scheduler": "cosine"}, True), (1e-3, {"optimizer": "adam"}, False),
+    (5e-6, {"optimizer": "adam", "model_name_or_path": "bert-base"}, False), (5e-6, {"optimizer": "muon"}, False),
+])  # fmt: skip
+def test_weights_that_adam_hardly_moves_in_all_updates_have_a_rate_that_is_too_low(
+    rate: float, settings: dict[str, Any], stated: bool
+) -> None:
+    curves = {"train/loss": rough(0.51, 0.015), "learning_rate": rate * np.ones(len(STEPS)), "r2": rough(0.003, 1.0, 1)}
+    answer = diagnosed(curves, settings=settings | {"learning_rate": rate, "max_steps": 80})
+    assert ("weights_hardly_move" in facts(answer)) is stated
+    assert not stated or leading(answer) == "lr_too_low"
+
+
+
+def test_a_loss_that_falls_shows_that_weights_move_enough() -> None:
+    answer = diagnosed({"loss": rough(FALLS, 0.01)}, settings={"optimizer": "adam", "learning_rate": 1e-5})
+    assert "weights_hardly_move" not in facts(answer)

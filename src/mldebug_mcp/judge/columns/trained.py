@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mldebug_mcp.checks.check import CannotTell
-from mldebug_mcp.checks.curve import fades_to_zero, monotone, sample, true_at_end, zeros_at_end
+from mldebug_mcp.checks.curve import fades_to_zero, monotone, positive, sample, start_level, true_at_end, zeros_at_end
+from mldebug_mcp.checks.reference_settings import Family, family_of
 from mldebug_mcp.checks.run.loss_level import loss_at_collapse
 from mldebug_mcp.core.arrays import median, nearest_sum, quantile
 from mldebug_mcp.core.lazy import regex
@@ -650,3 +651,32 @@ def few_weights_change(run: Run) -> Iterator[DerivedFact]:
             values={"first": first, "last": last},
         )
         return
+MOST_MOVED = 0.005
+"""Sum of the learning rates up to which weights hardly move. Chosen: new ones are 0.02 and more in size."""
+
+
+def weights_hardly_move(run: Run) -> Iterator[DerivedFact]:
+    """Yield that Adam moves no weight by more than a part of its first size in all updates, and the loss stays.
+
+    Not this where weights are loaded, as tuning moves them little.
+    """
+    loss, peak = training_loss(run, MIN_RECORDS_FOR_LEVEL, not_of=(*NOT_BY_LOSS, "sft")), run.facts.schedule.peak
+    loaded = "model_name_or_path" in run.settings or run.resumes
+    if loss is None or not peak or loaded or run.step_name != "step" or family_of(run) is not Family.ADAM:
+        return
+    updates = run.last_step / run.facts.steps_per_update
+    first, last = start_level(loss.value), median(tail(loss))
+    if not 0 < peak * updates <= MOST_MOVED or last < (1 - FALLS) * first:
+        return
+    yield DerivedFact.model_construct(
+        fact="weights_hardly_move",
+        text=(
+            f"Adam moves a weight by about the learning rate in an update: by {figure(peak)} x {figure(updates)} "
+            f"updates = {figure(peak * updates)} at most in all, and new weights are 0.02 and more in size. "
+            f"{named(loss)} goes from about {figure(first)} to {figure(last)}. Before weights move it says nothing of "
+            "the model or the data."
+        ),
+        values={"moved": peak * updates, "first": first, "last": last},
+    )
+
+
