@@ -383,3 +383,24 @@ def test_weights_that_adam_hardly_moves_in_all_updates_have_a_rate_that_is_too_l
 def test_a_loss_that_falls_shows_that_weights_move_enough() -> None:
     answer = diagnosed({"loss": rough(FALLS, 0.01)}, settings={"optimizer": "adam", "learning_rate": 1e-5})
     assert "weights_hardly_move" not in facts(answer)
+
+
+
+PROMPTS = 0.1 + 0.5 * np.abs(np.sin(STEPS * 1.7))
+
+
+
+@pytest.mark.parametrize(("reward", "entropy", "stated", "cause"), [
+    (PROMPTS, 0.1 + 0.8 * np.exp(-STEPS / 10), {"groups_alike_without_entropy"}, "entropy_collapse"),
+    (10 * PROMPTS, 0.3 + 1.5 * np.exp(-STEPS / 5), {"groups_alike_without_entropy"}, "entropy_collapse"),
+    (PROMPTS, rough(1.2, 0.01, 1), {"groups_alike_with_entropy"}, "no_reward_variance"),
+    (0 * STEPS, rough(1.2, 0.01, 1), set[str](), "reward_broken"),
+])  # fmt: skip
+def test_groups_that_earn_alike_where_prompts_do_not_are_have_one_answer_each_or_prompts_that_tell_little(
+    reward: Curve, entropy: Curve, stated: set[str], cause: str
+) -> None:
+    alike = np.minimum(1.0, 0.5 + STEPS / 20)
+    curves = {"reward": reward, "frac_reward_zero_std": alike, "entropy": entropy, "grad_norm": 0.3 * (alike < 1)}
+    answer = diagnosed(curves, settings={"algorithm": "grpo", "num_generations": 4})
+    assert {fact for fact in facts(answer) if fact.startswith("groups_alike")} == stated
+    assert leading(answer) == cause
