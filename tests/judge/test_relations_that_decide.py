@@ -404,3 +404,16 @@ def test_groups_that_earn_alike_where_prompts_do_not_are_have_one_answer_each_or
     answer = diagnosed(curves, settings={"algorithm": "grpo", "num_generations": 4})
     assert {fact for fact in facts(answer) if fact.startswith("groups_alike")} == stated
     assert leading(answer) == cause
+
+
+
+@pytest.mark.parametrize(("name", "there", "stated"), [
+    ("fp8/side.amax", 0.0, True), ("te/ffn1/scale", math.inf, True), ("float8/head/scale_inv", 0.0, True),
+    ("fp8/side.amax", 2.2, False), ("fp8/side.amax", math.inf, False), ("side.size", 0.0, False),
+])  # fmt: skip
+def test_a_scale_of_zeros_where_the_loss_is_lost_is_that_of_eight_bits(name: str, there: float, stated: bool) -> None:
+    loss, scale = rough(FALLS, 0.01), rough(2.3, 0.1, 1)
+    loss[50:], scale[50] = math.nan, there
+    answer = diagnosed({"loss": loss, name: scale}, settings={"precision": "fp8-e4m3", "learning_rate": 1e-3})
+    assert ("lost_at_zero_scale" in facts(answer)) is stated
+    assert not stated or leading(answer) == "fp8_zero_scale"

@@ -21,7 +21,8 @@ from mldebug_mcp.models.diagnosis import DerivedFact
 MOST_FACTS = 6
 """Facts of one run. Chosen: what an answer has room for."""
 _KINDS: tuple[Callable[[Run], Iterator[DerivedFact]], ...] = (
-    trained.nothing_trained, trained.lost_where_negative, trained.lost_near_zero, trained.lost_with_gradient,
+    trained.nothing_trained, trained.lost_where_negative, trained.lost_near_zero, trained.lost_at_zero_scale,
+    trained.lost_with_gradient,
     trained.steps_of_one_length, trained.weights_stand_still, trained.part_stands_still, trained.scores_stand_still,
     guesses.prompts_count_unmeant, guesses.data_floor, guesses.better_than_baseline, trained.subtracted,
     trained.divergence_against_mean,
@@ -117,6 +118,7 @@ _SUGGESTS: Mapping[str, Mapping[str, float]] = {
     "norm_adds_up": {"missing_zero_grad": 10.0, SOUND: -4.0},
     "lost_where_negative": {"invalid_math": 14.0, "lr_too_high": -3.0, "exploding_gradients": -3.0},
     "lost_near_zero": {"invalid_math": 4.0, "lr_too_high": -1.0, "exploding_gradients": -1.0},
+    "lost_at_zero_scale": {"fp8_zero_scale": 9.0},
     "lost_with_gradient": {"all_labels_masked": -4.0},
     "steps_of_one_length": {"clip_too_tight": 6.0, "wrong_loss": -2.0},
     "part_subtracted": {"wrong_loss": 6.0},
