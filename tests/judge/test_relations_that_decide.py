@@ -316,9 +316,7 @@ def test_an_entropy_that_nothing_pays_for_is_lost_with_what_the_policy_earned(
     assert not stated or leading(answer) == "entropy_collapse"
 
 
-
 RIGHT = 0.2 + 0.6 * (1 - np.exp(-STEPS / 25)) + 0.01 * NOISE[2]
-
 
 
 @pytest.mark.parametrize(("names", "loss", "stated"), [
@@ -337,7 +335,6 @@ def test_a_loss_that_is_the_share_of_right_answers_negated_lacks_its_logarithm(
     assert not stated or leading(answer) == "wrong_loss"
 
 
-
 @pytest.mark.parametrize(("name", "share", "stated"), [
     ("unk_frac", 0.19, True), ("data/oov_rate", 0.3, True), ("unknown_token_pct", 24.0, True),
     ("unk_frac", 0.02, False), ("unk_pct", 0.4, False), ("unknown_share", 0.19, False),
@@ -346,7 +343,6 @@ def test_many_tokens_that_the_vocabulary_lacks_are_of_another_tokenizer(name: st
     answer = diagnosed({"loss": rough(FALLS, 0.01), name: rough(share, 0.02, 1)}, settings={"vocab_size": 60})
     assert ("unknown_tokens" in facts(answer)) is stated
     assert (leading(answer) == "tokenizer_mismatch") is stated
-
 
 
 @pytest.mark.parametrize(("first", "settings", "stated"), [
@@ -364,7 +360,6 @@ def test_a_model_that_is_loaded_and_begins_far_above_a_guess_is_given_other_toke
     assert (leading(answer) == "tokenizer_mismatch") is stated
 
 
-
 @pytest.mark.parametrize(("rate", "settings", "stated"), [
     (5e-6, {"optimizer": "adam"}, True), (2e-5, {"optim": "adamw_torch"}, True),
     (1e-6, {"optimizer": "AdamW", "scheduler": "cosine"}, True), (1e-3, {"optimizer": "adam"}, False),
@@ -379,15 +374,12 @@ def test_weights_that_adam_hardly_moves_in_all_updates_have_a_rate_that_is_too_l
     assert not stated or leading(answer) == "lr_too_low"
 
 
-
 def test_a_loss_that_falls_shows_that_weights_move_enough() -> None:
     answer = diagnosed({"loss": rough(FALLS, 0.01)}, settings={"optimizer": "adam", "learning_rate": 1e-5})
     assert "weights_hardly_move" not in facts(answer)
 
 
-
 PROMPTS = 0.1 + 0.5 * np.abs(np.sin(STEPS * 1.7))
-
 
 
 @pytest.mark.parametrize(("reward", "entropy", "stated", "cause"), [
@@ -406,7 +398,6 @@ def test_groups_that_earn_alike_where_prompts_do_not_are_have_one_answer_each_or
     assert leading(answer) == cause
 
 
-
 @pytest.mark.parametrize(("name", "there", "stated"), [
     ("fp8/side.amax", 0.0, True), ("te/ffn1/scale", math.inf, True), ("float8/head/scale_inv", 0.0, True),
     ("fp8/side.amax", 2.2, False), ("fp8/side.amax", math.inf, False), ("side.size", 0.0, False),
@@ -417,3 +408,28 @@ def test_a_scale_of_zeros_where_the_loss_is_lost_is_that_of_eight_bits(name: str
     answer = diagnosed({"loss": loss, name: scale}, settings={"precision": "fp8-e4m3", "learning_rate": 1e-3})
     assert ("lost_at_zero_scale" in facts(answer)) is stated
     assert not stated or leading(answer) == "fp8_zero_scale"
+
+
+ROW = 20
+
+
+@pytest.mark.parametrize(("columns", "evaluated", "stated"), [
+    ({"target_tokens": 16 * ROW}, {"eval_target_tokens_per_sample": 7.0}, True),
+    ({"loss_tokens": 16 * ROW - 8}, {"val/label_tokens_per_row": 6.0}, True),
+    ({"train/n_target_tokens_per_example": ROW}, {"valid/n_target_tokens_per_example": 9.0}, True),
+    ({"target_tokens": 16 * ROW}, {"eval_target_tokens_per_sample": float(ROW)}, False),
+    ({"target_tokens": 16 * 7}, {"eval_target_tokens_per_sample": 7.0}, False),
+])  # fmt: skip
+def test_more_tokens_of_a_row_in_training_than_in_evaluation_are_those_of_prompts(
+    columns: dict[str, float], evaluated: dict[str, float], stated: bool
+) -> None:
+    answer = diagnosed(
+        {"loss": rough(1.7 + np.exp(-STEPS / 9), 0.004), "accuracy": rough(0.43, 0.01, 1)}
+        | {name: value * np.ones(len(STEPS)) for name, value in columns.items()},
+        evaluated={"eval_loss": 0.02 / np.arange(1, 9), "eval_accuracy": np.ones(8)}
+        | {name: value * np.ones(8) for name, value in evaluated.items()},
+        settings={"seq_len": ROW + 1, "vocab_size": 20, "batch_size": 16, "learning_rate": 1e-3},
+    )
+    assert ("prompts_count_unmeant" in facts(answer)) is stated
+    assert (leading(answer) == "prompt_not_masked") is stated
+    assert not stated or not any(fact.endswith("training_behind") for fact in facts(answer))

@@ -624,8 +624,8 @@ _OF_A_PROBE = regex(r"k_?nn|nearest|linear|probe|retriev", re.IGNORECASE)
 
 def training_behind(run: Run) -> Iterator[DerivedFact]:
     """Yield that evaluation answers nearly all while training answers far fewer at the same time."""
-    if mixes_labels(run):
-        return  # what training answers is counted against labels of two rows
+    if mixes_labels(run) or prompts_counted(run) is not None:
+        return  # what training answers is counted against labels of two rows, or in prompts too
     for quantity in (Quantity.ACCURACY, Quantity.TOKEN_ACCURACY):
         train, evaluation = (
             [series for series in columns_of(run, quantity, phase=phase) if not _OF_A_PROBE.search(named(series))]

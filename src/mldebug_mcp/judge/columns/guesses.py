@@ -345,7 +345,7 @@ _OF_ANSWERS = regex(r"(?:answers?|completions?|responses?|assistants?|repl(?:y|i
 
 
 def prompts_count_unmeant(run: Run) -> Iterator[DerivedFact]:
-    """Yield that the loss counts more tokens than those of answers, though a setting leaves it on answers alone."""
+    """Yield that the loss counts more tokens than those of answers, which a setting or evaluation counts alone."""
     counts = None if run.kind in POLICIES else prompts_counted(run)
     meant = [
         setting
@@ -353,11 +353,10 @@ def prompts_count_unmeant(run: Run) -> Iterator[DerivedFact]:
         if (_ANSWERS_ALONE.fullmatch(key := setting.key.rpartition("/")[2]) and flag_of(setting.value))
         or (_LOSS_ON.fullmatch(key) and _OF_ANSWERS.fullmatch(str(setting.value)))
     ]
-    if counts is not None and meant:
+    if counts is not None and (meant or counts.values.get("by_evaluation")):
+        but = f" But {meant[0].key} is {str(meant[0].value).lower()}." if meant else ""
         yield DerivedFact.model_construct(
-            fact="prompts_count_unmeant",
-            text=f"{counts.summary}. But {meant[0].key} is {str(meant[0].value).lower()}.",
-            values=dict(counts.values),
+            fact="prompts_count_unmeant", text=f"{counts.summary}.{but}", values=dict(counts.values)
         )
 
 
@@ -391,6 +390,7 @@ _LOADED = regex(
 """Settings that name the weights that a model begins with."""
 _NOTHING = ("", "scratch", "none", "null", "random", "false", "0")
 
+
 def _loading_setting(run: Run) -> Setting | None:
     """Return the setting that names the weights with which a model begins; None where they are new, or not named.
 
@@ -398,7 +398,6 @@ def _loading_setting(run: Run) -> Setting | None:
     """
     loaded = [setting for setting in run.settings.values() if _LOADED.search(setting.key)]
     return next((setting for setting in loaded if str(setting.value).lower() not in _NOTHING), None)
-
 
 
 def untrained(run: Run) -> Iterator[DerivedFact]:
@@ -441,8 +440,8 @@ def above_checkpoint(run: Run) -> Iterator[DerivedFact]:
     Weights that were not loaded begin at a guess, which `untrained` states.
     """
     stated = [(name, run.setting(name)) for name in run.settings if _LOSS_AS_LOADED.search(name)]
-    loading_setting = None if before or run.facts.tokens is None else _loading_setting(run)
     name, before = next(((name, loss) for name, loss in stated if loss and loss > 0), ("", 0.0))
+    loading_setting = None if before or run.facts.tokens is None else _loading_setting(run)
     uniform, loss = uniform_loss(run), training_loss(run, not_of=NOT_BY_LOSS)
     if not (before or loading_setting) or uniform is None or before > uniform or loss is None:
         return
@@ -450,6 +449,7 @@ def above_checkpoint(run: Run) -> Iterator[DerivedFact]:
     series = min([loss, *evaluations], key=lambda series: float(series.step[0]))
     first, step = float(series.value[0]), float(series.step[0])
     if is_late(run, step, AT_ONCE, LOSS_START_FIRST_STEPS) or first < SURER * uniform:
+        return
     if loading_setting is not None and first >= TIMES_A_GUESS * uniform:
         return  # outputs on too large a scale, not surer ones
     known = (
@@ -457,7 +457,6 @@ def above_checkpoint(run: Run) -> Iterator[DerivedFact]:
         if loading_setting is None
         else f"by the setting {loading_setting.key} the model comes trained"
     )
-        return
     yield DerivedFact.model_construct(
         fact="surer_than_guess_as_loaded" if before else "surer_than_guess",
         text=(
@@ -468,6 +467,7 @@ def above_checkpoint(run: Run) -> Iterator[DerivedFact]:
         values={"before": before, "first": first, "uniform": uniform},
         steps=[step],
     )
+
 
 MANY_UNKNOWN = 0.1
 """Share of the tokens that a vocabulary lacks, from which on it is that of other texts. Chosen: vocabularies of words
@@ -498,7 +498,6 @@ def unknown_tokens(run: Run) -> Iterator[DerivedFact]:
             values={"least": least, "level": level},
         )
         return
-
 
 
 TIMES_A_GUESS = 10.0

@@ -664,32 +664,6 @@ def update_below_spacing(run: Run) -> Iterator[DerivedFact]:
             )
 
 
-FEW_CHANGE = 0.1
-"""Share of the weights that a step changes, below which most stand still. Chosen: in float32 nearly all move."""
-_OF_WEIGHTS = regex(r"param|weight", re.IGNORECASE)
-"""What the name of a setting holds that gives the type of the weights themselves."""
-
-
-def few_weights_change(run: Run) -> Iterator[DerivedFact]:
-    """Yield that steps change few of the weights where these are kept in half precision, though gradients go on."""
-    dtype = run.settings.get("dtype")
-    if dtype is None or not _OF_WEIGHTS.search(dtype.key) or run.facts.precision not in SPACING:
-        return
-    for changed in columns_of(run, Quantity.CHANGED_WEIGHTS, least=LEAST_PAIRS):
-        first, last = float(changed.value[0]), median(tail(changed))
-        if not last < FEW_CHANGE:
-            continue
-        spacing = SPACING[run.facts.precision]
-        yield DerivedFact.model_construct(
-            fact="few_weights_change",
-            text=(
-                f"{named(changed)} goes from {figure(100 * first)} to {figure(100 * last)} % (median of the last "
-                f"third), and {dtype.key} is {dtype.value}. That type rounds a change below "
-                f"{figure(spacing / 2)} of a weight away; in float32 nearly every weight moves at each step."
-            ),
-            values={"first": first, "last": last},
-        )
-        return
 MOST_MOVED = 0.005
 """Sum of the learning rates up to which weights hardly move. Chosen: new ones are 0.02 and more in size."""
 
@@ -719,3 +693,29 @@ def weights_hardly_move(run: Run) -> Iterator[DerivedFact]:
     )
 
 
+FEW_CHANGE = 0.1
+"""Share of the weights that a step changes, below which most stand still. Chosen: in float32 nearly all move."""
+_OF_WEIGHTS = regex(r"param|weight", re.IGNORECASE)
+"""What the name of a setting holds that gives the type of the weights themselves."""
+
+
+def few_weights_change(run: Run) -> Iterator[DerivedFact]:
+    """Yield that steps change few of the weights where these are kept in half precision, though gradients go on."""
+    dtype = run.settings.get("dtype")
+    if dtype is None or not _OF_WEIGHTS.search(dtype.key) or run.facts.precision not in SPACING:
+        return
+    for changed in columns_of(run, Quantity.CHANGED_WEIGHTS, least=LEAST_PAIRS):
+        first, last = float(changed.value[0]), median(tail(changed))
+        if not last < FEW_CHANGE:
+            continue
+        spacing = SPACING[run.facts.precision]
+        yield DerivedFact.model_construct(
+            fact="few_weights_change",
+            text=(
+                f"{named(changed)} goes from {figure(100 * first)} to {figure(100 * last)} % (median of the last "
+                f"third), and {dtype.key} is {dtype.value}. That type rounds a change below "
+                f"{figure(spacing / 2)} of a weight away; in float32 nearly every weight moves at each step."
+            ),
+            values={"first": first, "last": last},
+        )
+        return
