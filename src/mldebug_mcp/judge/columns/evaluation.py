@@ -623,9 +623,12 @@ _OF_A_PROBE = regex(r"k_?nn|nearest|linear|probe|retriev", re.IGNORECASE)
 
 
 def training_behind(run: Run) -> Iterator[DerivedFact]:
-    """Yield that evaluation answers nearly all while training answers far fewer at the same time."""
-    if mixes_labels(run) or prompts_counted(run) is not None:
-        return  # what training answers is counted against labels of two rows, or in prompts too
+    """Yield that evaluation answers nearly all while training answers far fewer at the same time.
+
+    Not this where training counts the tokens of prompts as well.
+    """
+    if mixes_labels(run):
+        return  # what training answers is counted against labels of two rows
     for quantity in (Quantity.ACCURACY, Quantity.TOKEN_ACCURACY):
         train, evaluation = (
             [series for series in columns_of(run, quantity, phase=phase) if not _OF_A_PROBE.search(named(series))]
@@ -634,7 +637,7 @@ def training_behind(run: Run) -> Iterator[DerivedFact]:
         if not train or not evaluation or len(train[0]) < MIN_RECORDS_FOR_LEVEL or len(evaluation[0]) < LEAST_PAIRS:
             continue
         low, high = median(tail(train[0])), median(tail(evaluation[0]))
-        if high < GOOD or high - low < AHEAD or high > 1:
+        if high < GOOD or high - low < AHEAD or high > 1 or prompts_counted(run) is not None:
             continue
         fact, expected = _asked_alike(run)
         yield DerivedFact.model_construct(

@@ -215,8 +215,8 @@ and that is lost. Rows of training that do as badly as rows held out are in 2 ru
 2,346 runs 25 have weights that hardly move, 23 of them of `lr_too_low` and 2 of `low_precision_update`. Groups that
 earn alike are in 6 runs of `entropy_collapse` where the entropy is lost. Where it is kept, they are in 6 of
 `no_reward_variance` and 1 other; none of these is healthy. A scale that is 0 where the loss is lost is in 2 of
-`fp8_zero_scale` alone. By the arithmetic are the bits of a negated probability, of unknown tokens and of a start above
-a guess with weights that are loaded, which no run has."""
+`fp8_zero_scale` alone. No run has a negated probability, many unknown tokens, or a start above a guess with weights
+that are loaded. Those bits are by the arithmetic, too."""
 _STATED_BY: Mapping[str, Sequence[str]] = {
     "loss_multiple": ("loss_scale_suspicious",),
     "rate_at_floor_at_once": ("lr_decays_early", "lr_schedule_short"),
