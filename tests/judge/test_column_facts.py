@@ -774,6 +774,9 @@ def test_rows_of_training_that_are_evaluated_tell_what_makes_the_gap(of_training
 @pytest.mark.parametrize(("names", "lowest", "stated"), [
     (("decode.loss_ce", "train_subset/loss_ce"), (0.1, 0.35), {"evaluation_differs"}),
     (("decode.loss_ce", "train_rows/loss_ce"), (0.1, 0.12), {"gap_between_rows"}),
+    (("decode.loss_ce", "trainset/loss_ce"), (0.1, 0.35), {"evaluation_differs"}),
+    (("decode.loss_ce", "train_split/loss_ce"), (0.05, 0.4), {"evaluation_differs"}),
+    (("decode.loss_ce", "training_data/loss_ce"), (0.1, 0.12), {"gap_between_rows"}),
     (("decode.loss_aux", "train_subset/loss_ce"), (0.1, 0.35), set[str]()),
     (("decode.loss_ce", "train_aux/loss_ce"), (0.1, 0.35), set[str]()),
     (("decode.loss_ce", "train_subset/loss_ce"), (0.6, 0.35), set[str]()),

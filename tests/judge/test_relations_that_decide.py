@@ -314,3 +314,122 @@ def test_an_entropy_that_nothing_pays_for_is_lost_with_what_the_policy_earned(
     answer = diagnosed(curves, settings={"ent_coef": bonus, "n_steps": 8, "gamma": 0.97, "learning_rate": 0.02})
     assert ("unpaid_entropy_lost" in facts(answer)) is stated
     assert not stated or leading(answer) == "entropy_collapse"
+
+
+RIGHT = 0.2 + 0.6 * (1 - np.exp(-STEPS / 25)) + 0.01 * NOISE[2]
+
+
+@pytest.mark.parametrize(("names", "loss", "stated"), [
+    (("train/loss", "train/top1"), -RIGHT + 0.02 * NOISE[3], True),
+    (("nll_loss", "acc"), -0.9 * RIGHT, True),
+    (("loss", "accuracy"), -0.95 * RIGHT + 0.01, True),
+    (("loss", "accuracy"), -0.5 - 0.3 * (1 - np.exp(-STEPS / 5)) + 0.05 * NOISE[3], False),
+    (("loss", "accuracy"), 1.4 * (1 - RIGHT), False),
+    (("loss", "dice"), -RIGHT, False),
+])  # fmt: skip
+def test_a_loss_that_is_the_share_of_right_answers_negated_lacks_its_logarithm(
+    names: tuple[str, str], loss: Curve, stated: bool
+) -> None:
+    answer = diagnosed({names[0]: loss, names[1]: RIGHT}, settings={"task": "classification"})
+    assert ("negated_probability" in facts(answer)) is stated
+    assert not stated or leading(answer) == "wrong_loss"
+
+
+@pytest.mark.parametrize(("name", "share", "stated"), [
+    ("unk_frac", 0.19, True), ("data/oov_rate", 0.3, True), ("unknown_token_pct", 24.0, True),
+    ("unk_frac", 0.02, False), ("unk_pct", 0.4, False), ("unknown_share", 0.19, False),
+])  # fmt: skip
+def test_many_tokens_that_the_vocabulary_lacks_are_of_another_tokenizer(name: str, share: float, stated: bool) -> None:
+    answer = diagnosed({"loss": rough(FALLS, 0.01), name: rough(share, 0.02, 1)}, settings={"vocab_size": 60})
+    assert ("unknown_tokens" in facts(answer)) is stated
+    assert (leading(answer) == "tokenizer_mismatch") is stated
+
+
+@pytest.mark.parametrize(("first", "settings", "stated"), [
+    (8.1, {"base_model": "stories-48"}, True), (9.5, {"init_from": "runs/pre/last.pt"}, True),
+    (8.1, {"init_from": "scratch"}, False), (8.1, {"model_config/name": "tiny-char"}, False),
+    (4.0, {"base_model": "stories-48"}, False),
+    (60.0, {"base_model": "stories-48"}, False),
+])  # fmt: skip
+def test_a_model_that_is_loaded_and_begins_far_above_a_guess_is_given_other_tokens(
+    first: float, settings: dict[str, Any], stated: bool
+) -> None:
+    loss = rough(2.0 + (first - 2.0) * np.exp(-(STEPS - 1) / 20), 0.005)
+    answer = diagnosed({"loss": loss}, settings=settings | {"vocab_size": 60, "task": "language modeling"})
+    assert ("surer_than_guess" in facts(answer)) is stated
+    assert (leading(answer) == "tokenizer_mismatch") is stated
+
+
+@pytest.mark.parametrize(("rate", "settings", "stated"), [
+    (5e-6, {"optimizer": "adam"}, True), (2e-5, {"optim": "adamw_torch"}, True),
+    (1e-6, {"optimizer": "AdamW", "scheduler": "cosine"}, True), (1e-3, {"optimizer": "adam"}, False),
+    (5e-6, {"optimizer": "adam", "model_name_or_path": "bert-base"}, False), (5e-6, {"optimizer": "muon"}, False),
+])  # fmt: skip
+def test_weights_that_adam_hardly_moves_in_all_updates_have_a_rate_that_is_too_low(
+    rate: float, settings: dict[str, Any], stated: bool
+) -> None:
+    curves = {"train/loss": rough(0.51, 0.015), "learning_rate": rate * np.ones(len(STEPS)), "r2": rough(0.003, 1.0, 1)}
+    answer = diagnosed(curves, settings=settings | {"learning_rate": rate, "max_steps": 80})
+    assert ("weights_hardly_move" in facts(answer)) is stated
+    assert not stated or leading(answer) == "lr_too_low"
+
+
+def test_a_loss_that_falls_shows_that_weights_move_enough() -> None:
+    answer = diagnosed({"loss": rough(FALLS, 0.01)}, settings={"optimizer": "adam", "learning_rate": 1e-5})
+    assert "weights_hardly_move" not in facts(answer)
+
+
+PROMPTS = 0.1 + 0.5 * np.abs(np.sin(STEPS * 1.7))
+
+
+@pytest.mark.parametrize(("reward", "entropy", "stated", "cause"), [
+    (PROMPTS, 0.1 + 0.8 * np.exp(-STEPS / 10), {"groups_alike_without_entropy"}, "entropy_collapse"),
+    (10 * PROMPTS, 0.3 + 1.5 * np.exp(-STEPS / 5), {"groups_alike_without_entropy"}, "entropy_collapse"),
+    (PROMPTS, rough(1.2, 0.01, 1), {"groups_alike_with_entropy"}, "no_reward_variance"),
+    (0 * STEPS, rough(1.2, 0.01, 1), set[str](), "reward_broken"),
+])  # fmt: skip
+def test_groups_that_earn_alike_where_prompts_do_not_are_have_one_answer_each_or_prompts_that_tell_little(
+    reward: Curve, entropy: Curve, stated: set[str], cause: str
+) -> None:
+    alike = np.minimum(1.0, 0.5 + STEPS / 20)
+    curves = {"reward": reward, "frac_reward_zero_std": alike, "entropy": entropy, "grad_norm": 0.3 * (alike < 1)}
+    answer = diagnosed(curves, settings={"algorithm": "grpo", "num_generations": 4})
+    assert {fact for fact in facts(answer) if fact.startswith("groups_alike")} == stated
+    assert leading(answer) == cause
+
+
+@pytest.mark.parametrize(("name", "there", "stated"), [
+    ("fp8/side.amax", 0.0, True), ("te/ffn1/scale", math.inf, True), ("float8/head/scale_inv", 0.0, True),
+    ("fp8/side.amax", 2.2, False), ("fp8/side.amax", math.inf, False), ("side.size", 0.0, False),
+])  # fmt: skip
+def test_a_scale_of_zeros_where_the_loss_is_lost_is_that_of_eight_bits(name: str, there: float, stated: bool) -> None:
+    loss, scale = rough(FALLS, 0.01), rough(2.3, 0.1, 1)
+    loss[50:], scale[50] = math.nan, there
+    answer = diagnosed({"loss": loss, name: scale}, settings={"precision": "fp8-e4m3", "learning_rate": 1e-3})
+    assert ("lost_at_zero_scale" in facts(answer)) is stated
+    assert not stated or leading(answer) == "fp8_zero_scale"
+
+
+ROW = 20
+
+
+@pytest.mark.parametrize(("columns", "evaluated", "stated"), [
+    ({"target_tokens": 16 * ROW}, {"eval_target_tokens_per_sample": 7.0}, True),
+    ({"loss_tokens": 16 * ROW - 8}, {"val/label_tokens_per_row": 6.0}, True),
+    ({"train/n_target_tokens_per_example": ROW}, {"valid/n_target_tokens_per_example": 9.0}, True),
+    ({"target_tokens": 16 * ROW}, {"eval_target_tokens_per_sample": float(ROW)}, False),
+    ({"target_tokens": 16 * 7}, {"eval_target_tokens_per_sample": 7.0}, False),
+])  # fmt: skip
+def test_more_tokens_of_a_row_in_training_than_in_evaluation_are_those_of_prompts(
+    columns: dict[str, float], evaluated: dict[str, float], stated: bool
+) -> None:
+    answer = diagnosed(
+        {"loss": rough(1.7 + np.exp(-STEPS / 9), 0.004), "accuracy": rough(0.43, 0.01, 1)}
+        | {name: value * np.ones(len(STEPS)) for name, value in columns.items()},
+        evaluated={"eval_loss": 0.02 / np.arange(1, 9), "eval_accuracy": np.ones(8)}
+        | {name: value * np.ones(8) for name, value in evaluated.items()},
+        settings={"seq_len": ROW + 1, "vocab_size": 20, "batch_size": 16, "learning_rate": 1e-3},
+    )
+    assert ("prompts_count_unmeant" in facts(answer)) is stated
+    assert (leading(answer) == "prompt_not_masked") is stated
+    assert not stated or not any(fact.endswith("training_behind") for fact in facts(answer))

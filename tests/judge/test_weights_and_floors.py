@@ -200,6 +200,23 @@ def test_a_loss_is_compared_with_the_entropy_of_the_data_that_the_log_states(
     assert not cause or answer.hypotheses[0].cause == cause
 
 
+@pytest.mark.parametrize(("head", "stated"), [
+    ("Loaded charlm-48 (60,892 params; reported eval_loss 0.527)", True),
+    ("loading weights from pre/last.pt, val loss = 0.61", True),
+    ("=> loaded checkpoint base.ckpt with a validation loss of 0.58", True),
+    ("Loaded the best checkpoint (val loss 0.53)", False), ("Loaded 800 rows, 0.53 GB", False),
+])  # fmt: skip
+def test_a_start_is_compared_with_the_loss_that_loaded_weights_have_by_the_log(
+    tmp_path: Path, head: str, stated: bool
+) -> None:
+    lines = [f"step {step} loss {2 + 5.7 * math.exp(-step / 60):.4f} lr 0.0003" for step in range(1, 300, 5)]
+    (tmp_path / "train.log").write_text("\n".join([head, *lines]) + "\n")
+    (tmp_path / "config.json").write_text(json.dumps({"vocab_size": 28, "seq_len": 32, "lr": 3e-4, "model": "gru"}))
+    answer = diagnose_run(tmp_path)
+    assert bool(text_of(answer, "surer_than_guess_as_loaded")) is stated
+    assert (answer.hypotheses[0].cause == "tokenizer_mismatch") is stated
+
+
 def _evaluation(step: int, loss: Any) -> str:
     return f"step {step} val_loss {loss(step) + 0.001:.4f}"
 

@@ -290,7 +290,7 @@ UNBENT = 0.4
 quarter."""
 LOSS_EXACT_LEAST = 3
 """First records that are a level. Chosen: single ones scatter."""
-_OVERLAP = regex(r"dice|iou|jaccard", re.IGNORECASE)
+OVERLAP = regex(r"dice|iou|jaccard", re.IGNORECASE)
 _VARIANCE = regex(r"(?:^|[_/.])(?:log_?)?(?:sigma|var(?:iance)?)(?:[_/.\d]|$)", re.IGNORECASE)
 """Names of what scales an error and is learnt with it: the logarithm of it is in the loss."""
 
@@ -402,7 +402,7 @@ def loss_negative(run: Run) -> Evidence | None:
         return None
     first, half = float(loss.step[int(np.argmax(below))]), len(loss) // 2
     start, middle, end = start_level(loss.value), start_level(loss.value[half:]), end_level(loss.value)
-    masks = any(_OVERLAP.search(name) for name in run.series)
+    masks = any(OVERLAP.search(name) for name in run.series)
     bound = RUNAWAY * (1.0 if masks else max(1.0, abs(float(loss.value[0]))))
     fallen = start - end
     goes_on = end < 0 and fallen > BEYOND_NOISE * noise(loss.value) and middle - end > UNBENT * fallen

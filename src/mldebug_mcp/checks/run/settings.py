@@ -410,7 +410,8 @@ def prompt_in_loss(run: Run) -> Evidence | None:
 
 
 _COUNTED_PER_ROW = regex(
-    r"(?:train_)?(?:mean_|avg_)?(?:num_|n_)?(?:loss|labels?|targets?|supervised|trained|trainable|unmasked)_tokens_per_"
+    r"(?P<held_out>(?:eval|val|valid|validation|dev|test)_)?(?:train_)?(?:mean_|avg_)?(?:num_|n_)?"
+    r"(?:loss|labels?|targets?|supervised|trained|trainable|unmasked)_tokens_per_"
     r"(?:seq|sequence|row|sample|example)",
     needs="_tokens_per_",
 )
@@ -424,7 +425,8 @@ NEARLY_WHOLE = 0.9
 
 def _more_than_answers_count(run: Run) -> Evidence | None:
     """Return that more tokens of a row count in the loss than its answer has; None where the log does not show that."""
-    per_row = next(iter(_called(run, _COUNTED_PER_ROW)), None) or _whole_rows(run)
+    counts = {held_out: _counted_per_row(run, held_out=held_out) for held_out in (False, True)}
+    per_row, evaluated = counts[False] or _whole_rows(run), counts[True]
     if per_row is None or len(per_row) < MIN_LABEL_RECORDS:
         return None
     lengths = [
@@ -437,6 +439,8 @@ def _more_than_answers_count(run: Run) -> Evidence | None:
         for series in run.with_role(Quantity.COMPLETION_LENGTH)
         if len(series.finite)
     ]
+    if evaluated is not None and len(evaluated):
+        lengths.append((evaluated.name, float(evaluated.value.max())))
     least = float(per_row.value.min())
     name, length = next(((name, length) for name, length in lengths if length), ("", 0.0))
     if not length or least <= length + END_TOKENS:
@@ -445,7 +449,15 @@ def _more_than_answers_count(run: Run) -> Evidence | None:
         f"{per_row.name} is {figure(least)} or more in all {counted(len(per_row), 'record')}, and {name} is "
         f"{figure(length)}: tokens of the prompt count in the loss too"
     )
-    return Evidence(summary, steps=(float(per_row.step[0]),), values={"counted": least, "answer": length})
+    by_evaluation = float(evaluated is not None and name == evaluated.name)
+    values = {"counted": least, "answer": length, "by_evaluation": by_evaluation}
+    return Evidence(summary, steps=(float(per_row.step[0]),), values=values)
+
+
+def _counted_per_row(run: Run, *, held_out: bool) -> Series | None:
+    """Return how many tokens of each row count, of training or of evaluation; None where it is not logged."""
+    found = ((series, _COUNTED_PER_ROW.fullmatch("_".join(pieces_of(series.name)))) for series in run.series.values())
+    return next((series.finite for series, match in found if match and bool(match["held_out"]) is held_out), None)
 
 
 def _whole_rows(run: Run) -> Series | None:
@@ -455,10 +467,11 @@ def _whole_rows(run: Run) -> Series | None:
     """
     counts, batch = next(run.with_role(Quantity.LOSS_TOKENS, phase="train"), None), run.facts.effective_batch
     rows = next(iter(_called(run, _LENGTH_OF_ROWS)), None)
-    if counts is None or not len(counts.finite) or rows is None or not len(rows) or not batch:
+    length = median(rows.value) if rows is not None and len(rows) else run.setting("sequence_length")
+    if counts is None or not len(counts.finite) or not length or not batch:
         return None
     per_row = Series(f"{counts.name} of each row", counts.finite.step, counts.finite.value / batch)
-    return per_row if NEARLY_WHOLE * median(rows.value) <= median(per_row.value) <= median(rows.value) else None
+    return per_row if NEARLY_WHOLE * length <= median(per_row.value) <= length else None
 
 
 def prompts_counted(run: Run) -> Evidence | None:

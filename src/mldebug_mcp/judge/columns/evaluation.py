@@ -26,6 +26,8 @@ from mldebug_mcp.checks.evaluation import (
 )
 from mldebug_mcp.checks.progress import passes_at
 from mldebug_mcp.checks.run.classification import PAIRS
+from mldebug_mcp.checks.run.loss_level import OVERLAP
+from mldebug_mcp.checks.run.settings import prompts_counted
 from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import figure
@@ -535,6 +537,42 @@ def below_accuracy(run: Run) -> Iterator[DerivedFact]:
         return
 
 
+AS_MUCH = 0.15
+"""Difference of a mean probability of the right class and the share of right answers. Chosen: calibration has less."""
+FOLLOWS = 0.8
+"""Correlation of the two. Chosen: by hand."""
+
+
+def negated_probability(run: Run) -> Iterator[DerivedFact]:
+    """Yield a loss between -1 and 0 that follows the share of right answers, negated: a probability without logarithm.
+
+    Not this where an overlap of masks is measured, whose negation is a loss.
+    """
+    if run.kind in NOT_BY_LOSS or any(OVERLAP.search(name) for name in run.series):
+        return
+    for of_loss, score in [(run[loss], run[score]) for loss, score in PAIRS if loss in run and score in run]:
+        steps, accuracy, loss = aligned(score.finite, of_loss.finite)
+        right = as_shares(accuracy)
+        if len(steps) < MIN_RECORDS_FOR_LEVEL or loss.max() >= 0 or loss.min() < -1 or _OF_A_PROBE.search(named(score)):
+            continue
+        later = slice(len(steps) // 2, None)
+        off = float(np.abs(loss[later] + right[later]).max())
+        if off > AS_MUCH or not np.corrcoef(loss, right)[0, 1] <= -FOLLOWS:
+            continue
+        yield DerivedFact.model_construct(
+            fact="negated_probability",
+            text=(
+                f"{named(of_loss)} is {from_to(loss)}, never above 0, and -1 x {named(of_loss)} stays within "
+                f"{figure(off)} of {named(score)} in the later half of {len(steps)} records. A cross-entropy is the "
+                "mean of -ln p and above 0; the mean of -p is between -1 and 0, and follows what is right: the "
+                "logarithm is missing."
+            ),
+            values={"loss": median(loss[later]), "accuracy": median(right[later])},
+            steps=[float(steps[0])],
+        )
+        return
+
+
 # A loss that rises on the rows that are trained on, while it orders them better.
 
 
@@ -585,7 +623,10 @@ _OF_A_PROBE = regex(r"k_?nn|nearest|linear|probe|retriev", re.IGNORECASE)
 
 
 def training_behind(run: Run) -> Iterator[DerivedFact]:
-    """Yield that evaluation answers nearly all while training answers far fewer at the same time."""
+    """Yield that evaluation answers nearly all while training answers far fewer at the same time.
+
+    Not this where training counts the tokens of prompts as well.
+    """
     if mixes_labels(run):
         return  # what training answers is counted against labels of two rows
     for quantity in (Quantity.ACCURACY, Quantity.TOKEN_ACCURACY):
@@ -596,7 +637,7 @@ def training_behind(run: Run) -> Iterator[DerivedFact]:
         if not train or not evaluation or len(train[0]) < MIN_RECORDS_FOR_LEVEL or len(evaluation[0]) < LEAST_PAIRS:
             continue
         low, high = median(tail(train[0])), median(tail(evaluation[0]))
-        if high < GOOD or high - low < AHEAD or high > 1:
+        if high < GOOD or high - low < AHEAD or high > 1 or prompts_counted(run) is not None:
             continue
         fact, expected = _asked_alike(run)
         yield DerivedFact.model_construct(
@@ -626,7 +667,9 @@ def _asked_alike(run: Run) -> tuple[str, str]:
 
 
 _OF_TRAINING = regex(r"train", re.IGNORECASE)
-_TRAINING_ROWS = regex(r"train(?:ing)?(?:[_/-]?(?:sub_?set|rows|seen|probe)|[_-]eval)", re.IGNORECASE)
+_TRAINING_ROWS = regex(
+    r"train(?:ing)?(?:[_/-]?(?:(?:sub_?)?set|split|data|examples|rows|seen|probe)|[_-]eval)", re.IGNORECASE
+)
 """What an evaluation of training rows is called."""
 AS_NEAR = 0.25
 """Share of the way from training to evaluation within which a level counts as one of the two. Chosen."""

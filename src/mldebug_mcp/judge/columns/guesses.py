@@ -29,7 +29,8 @@ from mldebug_mcp.judge.columns import (
 )
 from mldebug_mcp.logs import Run, Series
 from mldebug_mcp.logs.names import Quantity
-from mldebug_mcp.logs.settings.settings import flag_of
+from mldebug_mcp.logs.names.words import pieces_of
+from mldebug_mcp.logs.settings.settings import Setting, flag_of
 from mldebug_mcp.models.diagnosis import DerivedFact
 
 # Saturation: a column rests at a bound.
@@ -344,7 +345,7 @@ _OF_ANSWERS = regex(r"(?:answers?|completions?|responses?|assistants?|repl(?:y|i
 
 
 def prompts_count_unmeant(run: Run) -> Iterator[DerivedFact]:
-    """Yield that the loss counts more tokens than those of answers, though a setting leaves it on answers alone."""
+    """Yield that the loss counts more tokens than those of answers, which a setting or evaluation counts alone."""
     counts = None if run.kind in POLICIES else prompts_counted(run)
     meant = [
         setting
@@ -352,11 +353,10 @@ def prompts_count_unmeant(run: Run) -> Iterator[DerivedFact]:
         if (_ANSWERS_ALONE.fullmatch(key := setting.key.rpartition("/")[2]) and flag_of(setting.value))
         or (_LOSS_ON.fullmatch(key) and _OF_ANSWERS.fullmatch(str(setting.value)))
     ]
-    if counts is not None and meant:
+    if counts is not None and (meant or counts.values.get("by_evaluation")):
+        but = f" But {meant[0].key} is {str(meant[0].value).lower()}." if meant else ""
         yield DerivedFact.model_construct(
-            fact="prompts_count_unmeant",
-            text=f"{counts.summary}. But {meant[0].key} is {str(meant[0].value).lower()}.",
-            values=dict(counts.values),
+            fact="prompts_count_unmeant", text=f"{counts.summary}.{but}", values=dict(counts.values)
         )
 
 
@@ -391,10 +391,18 @@ _LOADED = regex(
 _NOTHING = ("", "scratch", "none", "null", "random", "false", "0")
 
 
+def _loading_setting(run: Run) -> Setting | None:
+    """Return the setting that names the weights with which a model begins; None where they are new, or not named.
+
+    A model's name alone may be that of its architecture.
+    """
+    loaded = [setting for setting in run.settings.values() if _LOADED.search(setting.key)]
+    return next((setting for setting in loaded if str(setting.value).lower() not in _NOTHING), None)
+
+
 def untrained(run: Run) -> Iterator[DerivedFact]:
     """Yield that a model which settings say comes trained begins with the loss of a guess."""
-    loaded = [setting for name, setting in run.settings.items() if _LOADED.search(name)]
-    loading_setting = next((setting for setting in loaded if str(setting.value).lower() not in _NOTHING), None)
+    loading_setting = _loading_setting(run)
     uniform, loss = uniform_loss(run), training_loss(run, not_of=NOT_BY_LOSS)
     if loading_setting is None or uniform is None or loss is None or abs(loss.value[0] / uniform - 1) > AT_CHANCE:
         return
@@ -406,7 +414,7 @@ def untrained(run: Run) -> Iterator[DerivedFact]:
     yield DerivedFact.model_construct(
         fact="starts_untrained",
         text=(
-            f"by the setting {loading_setting.name} the model comes trained, and the first {named(loss)} is "
+            f"by the setting {loading_setting.key} the model comes trained, and the first {named(loss)} is "
             f"{figure(first)} at {run.place(float(loss.step[0]))}, that of a guess: ln {count} = {figure(uniform)}. A "
             f"trained model begins below{head}."
         ),
@@ -433,24 +441,63 @@ def above_checkpoint(run: Run) -> Iterator[DerivedFact]:
     """
     stated = [(name, run.setting(name)) for name in run.settings if _LOSS_AS_LOADED.search(name)]
     name, before = next(((name, loss) for name, loss in stated if loss and loss > 0), ("", 0.0))
+    loading_setting = None if before or run.facts.tokens is None else _loading_setting(run)
     uniform, loss = uniform_loss(run), training_loss(run, not_of=NOT_BY_LOSS)
-    if not before or uniform is None or before > uniform or loss is None:
+    if not (before or loading_setting) or uniform is None or before > uniform or loss is None:
         return
     evaluations = columns_of(run, Quantity.LOSS, phase="eval")
     series = min([loss, *evaluations], key=lambda series: float(series.step[0]))
     first, step = float(series.value[0]), float(series.step[0])
     if is_late(run, step, AT_ONCE, LOSS_START_FIRST_STEPS) or first < SURER * uniform:
         return
+    if loading_setting is not None and first >= TIMES_A_GUESS * uniform:
+        return  # outputs on too large a scale, not surer ones
+    known = (
+        f"{name} is {figure(before)}"
+        if loading_setting is None
+        else f"by the setting {loading_setting.key} the model comes trained"
+    )
     yield DerivedFact.model_construct(
-        fact="surer_than_guess_as_loaded",
+        fact="surer_than_guess_as_loaded" if before else "surer_than_guess",
         text=(
-            f"{name} is {figure(before)}, and the first {named(series)} is {figure(first)} at {run.place(step)}. "
+            f"{known}, and the first {named(series)} is {figure(first)} at {run.place(step)}. "
             f"Weights that were not loaded begin at that of a guess, {figure(uniform)}. A trained model that is so "
             "sure of wrong tokens is given other ids for them than those it learnt."
         ),
         values={"before": before, "first": first, "uniform": uniform},
         steps=[step],
     )
+
+
+MANY_UNKNOWN = 0.1
+"""Share of the tokens that a vocabulary lacks, from which on it is that of other texts. Chosen: vocabularies of words
+lack a few per cent, and others hardly any."""
+_SHARE_OF_UNKNOWN = regex(
+    r"(?:unk|oov|(?:unknown|out_of_vocab(?:ulary)?)_(?:tok(?:en)?|word|char|id)s?)s?_(?:tok(?:en)?s?_)?"
+    r"(?:frac(?:tion)?|share|ratio|rate|(?P<per_cent>pct|percent))$",
+    needs=("unk", "oov", "out_of_vocab"),
+)
+
+
+def unknown_tokens(run: Run) -> Iterator[DerivedFact]:
+    """Yield that the vocabulary lacks many of the tokens throughout."""
+    for name, series in run.series.items():
+        match = _SHARE_OF_UNKNOWN.search("_".join(pieces_of(name)))
+        if match is None or len(series.finite) < LEAST_PAIRS:
+            continue
+        shares = series.finite.value / 100 if match["per_cent"] else as_shares(series.finite.value)
+        least, level = float(shares.min()), median(shares)
+        if least < MANY_UNKNOWN:
+            continue
+        yield DerivedFact.model_construct(
+            fact="unknown_tokens",
+            text=(
+                f"{named(series)} is about {percent(level)}, and {percent(least)} or more in all {len(series.finite)} "
+                "records: the vocabulary lacks so many of the tokens. One that was made of such texts lacks few."
+            ),
+            values={"least": least, "level": level},
+        )
+        return
 
 
 TIMES_A_GUESS = 10.0

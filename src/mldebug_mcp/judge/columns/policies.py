@@ -53,6 +53,45 @@ def entropy_lowered(run: Run) -> Iterator[DerivedFact]:
         return
 
 
+NEARLY_ALL = 0.9
+"""Share of the groups whose rewards are equal. Chosen."""
+APART = 0.1
+"""How far the mean rewards of records are apart where prompts have unequal ones. Chosen."""
+LEFT_OF_ENTROPY = 0.5
+"""Share of its start that an entropy keeps at most where answers have become alike. Chosen."""
+
+
+def groups_alike(run: Run) -> Iterator[DerivedFact]:
+    """Yield that all answers to a prompt earn alike, though prompts do not, with what the entropy says of the reason.
+
+    Not this where all prompts earn the same, as where all are solved, or nothing is ever earned.
+    """
+    alike = columns_of(run, Quantity.GROUPS_WITHOUT_SPREAD, phase="train", least=MIN_RECORDS_FOR_LEVEL)
+    paid = rewards_of(run) if run.kind in POLICIES else None
+    entropy = next(iter(whole_columns(run, Quantity.ENTROPY, phase="train", least=MIN_RECORDS_FOR_LEVEL)), None)
+    if not alike or paid is None or entropy is None or len(paid) < MIN_RECORDS_FOR_LEVEL:
+        return
+    share, (low, middle, high) = median(tail(alike[0])), np.quantile(tail(paid), (0.1, 0.5, 0.9)).tolist()
+    if share < NEARLY_ALL or high - low <= APART * max(abs(float(paid.value.max())), abs(middle)):
+        return
+    early, late = float(entropy.value[0]), median(tail(entropy))
+    is_lost = late <= LEFT_OF_ENTROPY * early
+    why = (
+        "The policy has one answer left for each prompt, right or wrong, and explores no other."
+        if is_lost
+        else "Its answers to a prompt differ still, so prompts are too easy or too hard, or the reward sees no answer."
+    )
+    yield DerivedFact.model_construct(
+        fact="groups_alike_without_entropy" if is_lost else "groups_alike_with_entropy",
+        text=(
+            f"{named(alike[0])} is about {figure(share)}: all answers to a prompt earn alike. But {named(paid)} goes "
+            f"from {figure(low)} to {figure(high)} from record to record (10 and 90 % of the last third), so prompts "
+            f"do not. {named(entropy)} goes from {figure(early)} to about {figure(late)}. {why}"
+        ),
+        values={"share": share, "low": low, "high": high, "entropy": late},
+    )
+
+
 HARDLY_ANY = 0.01
 """Of the first entropy, what is left where a policy takes one action everywhere. Chosen: by hand."""
 

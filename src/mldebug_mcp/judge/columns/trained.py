@@ -10,8 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mldebug_mcp.checks.check import CannotTell
-from mldebug_mcp.checks.curve import fades_to_zero, monotone, sample, true_at_end, zeros_at_end
+from mldebug_mcp.checks.curve import fades_to_zero, monotone, positive, sample, start_level, true_at_end, zeros_at_end
+from mldebug_mcp.checks.reference_settings import Family, family_of
 from mldebug_mcp.checks.run.loss_level import loss_at_collapse
+from mldebug_mcp.checks.run.not_finite import FP8_METRICS
 from mldebug_mcp.core.arrays import median, nearest_sum, quantile
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import figure, percent
@@ -23,6 +25,7 @@ from mldebug_mcp.judge.columns import (
     NOT_BY_LOSS,
     POLICIES,
     columns_of,
+    from_to,
     named,
     set_scores,
     tail,
@@ -414,6 +417,43 @@ def lost_near_zero(run: Run) -> Iterator[DerivedFact]:
         return
 
 
+_OF_SCALES = frozenset({"amax", "scale", "scales"})
+"""Words of what scales a tensor of 8-bit floats: its largest magnitude, or the factor made of that."""
+
+
+def lost_at_zero_scale(run: Run) -> Iterator[DerivedFact]:
+    """Yield that a scale of 8-bit floats, or its largest magnitude, is 0 or infinite just where the loss is lost.
+
+    Not this where the loss had risen by then: what runs away makes an infinite magnitude, too.
+    """
+    if "loss" not in run or not (bad := ~np.isfinite(run["loss"].value)).any():
+        return
+    loss, first = run["loss"], int(np.argmax(bad))
+    before = loss.value[:first]
+    if first < LEAST_PAIRS or before[-1] > before[:-1].max():
+        return
+    for name, column in run.series.items():
+        words = set(pieces_of(name))
+        is_scale = any(known in name.lower() for known in FP8_METRICS) or run.facts.precision == "fp8"
+        there = column.value[column.step == loss.step[first]]
+        earlier = column.value[column.step < loss.step[first]]
+        if not is_scale or words.isdisjoint(_OF_SCALES) or "loss" in words or not len(there) or not positive(earlier):
+            continue
+        if not (there[0] == 0 or (there[0] == math.inf and "amax" not in words)):
+            continue
+        yield DerivedFact.model_construct(
+            fact="lost_at_zero_scale",
+            text=(
+                f"{named(column)} is {figure(float(there[0]))} at {run.place(float(loss.step[first]))}, where "
+                f"{named(loss)} is first lost; it was {from_to(earlier)} before, and {named(loss)} "
+                f"{figure(float(before[-1]))}. A tensor of zeros has no scale: what divides by it is not a number."
+            ),
+            values={"scale": float(there[0])},
+            steps=[float(loss.step[first])],
+        )
+        return
+
+
 def lost_with_gradient(run: Run) -> Iterator[DerivedFact]:
     """Yield that the first loss is not a number, and its gradient is not either; which part of the loss still is one.
 
@@ -622,6 +662,35 @@ def update_below_spacing(run: Run) -> Iterator[DerivedFact]:
                 ),
                 values={"ratio": median(ratio.value), "spacing": spacing},
             )
+
+
+MOST_MOVED = 0.005
+"""Sum of the learning rates up to which weights hardly move. Chosen: new ones are 0.02 and more in size."""
+
+
+def weights_hardly_move(run: Run) -> Iterator[DerivedFact]:
+    """Yield that Adam moves no weight by more than a part of its first size in all updates, and the loss stays.
+
+    Not this where weights are loaded, as tuning moves them little.
+    """
+    loss, peak = training_loss(run, MIN_RECORDS_FOR_LEVEL, not_of=(*NOT_BY_LOSS, "sft")), run.facts.schedule.peak
+    loaded = "model_name_or_path" in run.settings or run.resumes
+    if loss is None or not peak or loaded or run.step_name != "step" or family_of(run) is not Family.ADAM:
+        return
+    updates = run.last_step / run.facts.steps_per_update
+    first, last = start_level(loss.value), median(tail(loss))
+    if not 0 < peak * updates <= MOST_MOVED or last < (1 - FALLS) * first:
+        return
+    yield DerivedFact.model_construct(
+        fact="weights_hardly_move",
+        text=(
+            f"Adam moves a weight by about the learning rate in an update: by {figure(peak)} x {figure(updates)} "
+            f"updates = {figure(peak * updates)} at most in all, and new weights are 0.02 and more in size. "
+            f"{named(loss)} goes from about {figure(first)} to {figure(last)}. Before weights move it says nothing of "
+            "the model or the data."
+        ),
+        values={"moved": peak * updates, "first": first, "last": last},
+    )
 
 
 FEW_CHANGE = 0.1

@@ -472,6 +472,13 @@ _FLOOR_IN_PROSE = regex(
     re.IGNORECASE,
 )
 """What a line says of the least loss that a model of these data can have."""
+_LOSS_AS_LOADED = regex(
+    r"\bload(?:ed|ing)\b(?!.{0,200}\bbest\b).{0,120}?\b(?:\w{1,12}[_ ]){0,2}(?:loss|nll)\b"
+    r"(?:\s?[:=]|\s(?:of|is|was))?\s{0,3}(?P<loss>\d{1,4}\.\d{1,9}+)",
+    re.IGNORECASE,
+    needs="load",
+)
+"""What a line says of the loss that the weights have which it loads; the best ones are loaded at the end."""
 LEAST_CLASSES = 2
 LOOKS_AHEAD = 100
 """Lines behind an object in which it would come again, were it a record."""
@@ -713,14 +720,18 @@ def _not_read(lines: Sequence[str]) -> tuple[str, ...]:
 
 
 def _sizes_in_prose(line: str) -> dict[str, object]:
-    """Return how many tokens or classes a line of prose names, or which floor: "0.11M parameters, vocab 36"."""
+    """Return the tokens, classes, floor or loss as loaded that a line of prose names: "0.11M parameters, vocab 36"."""
     found: dict[str, object] = {}
     for match in _SIZES_IN_PROSE.finditer(line) if any(word in line.lower() for word in ("vocab", "classes")) else ():
         number = int((match["number"] or match["classes"]).replace(",", ""))
         if number >= LEAST_CLASSES:
             found.setdefault("num_labels" if match["classes"] else "vocab_size", number)
     floor = _FLOOR_IN_PROSE.search(line) if any(word in line.lower() for word in ("entropy", "nll")) else None
-    return found if floor is None else found | {"loss_floor": float(floor["of"] or floor["own"])}
+    if floor is not None:
+        found["loss_floor"] = float(floor["of"] or floor["own"])
+    if (loaded := _LOSS_AS_LOADED.search(line)) is not None:
+        found["checkpoint_loss"] = float(loaded["loss"])
+    return found
 
 
 def _goes_on(line: str) -> bool:
