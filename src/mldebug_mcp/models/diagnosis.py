@@ -155,7 +155,7 @@ class ReaderOpinion(Model):
     causes: list[RankedCause] = Field(description="As the reader says, best first; the rest is for all other causes.")
     combined: list[RankedCause] = Field(description="Reader and own ranking together, best first; they sum to 1.")
     grounds: Text = Field("", description="Why, in the reader's words, with the numbers of facts.")
-    facts: list[Text] = Field(default_factory=empty_list, description="The facts that the grounds cite, by their numbers.")
+    facts: list[Text] = Field(default_factory=empty_list, description="The facts that the grounds cite, numbered.")
     not_explained: Text = Field("", description="What the reader's first cause does not explain.")
     check: Text = Field("", description="The check that would settle it, in the reader's words.")
 
