@@ -509,18 +509,18 @@ class Inputs:
         return found
 
 
-def spreads_of(copies: Sequence[Value]) -> list[float]:
-    """Return the standard deviations of the numbers of batches, of all of one size together.
+def spreads_of(arrays: Sequence[Value]) -> list[float]:
+    """Return the standard deviations of the numbers of batches, of all of one shape together.
 
     NaN of whole numbers, of too few, and where it is not finite: then its origin is recorded.
     """
-    numpy, found = sys.modules["numpy"], [math.nan] * len(copies)
-    counts = [copy.dtype.kind == "f" and copy.size >= FEWEST_SPREAD for copy in copies]
-    pairs = zip(copies, counts, strict=True)
-    some = [_some(copy, INPUTS_MOST_NUMBERS)[None] if count else None for copy, count in pairs]
-    for places in alike(some):
+    numpy, found = sys.modules["numpy"], [math.nan] * len(arrays)
+    rows = [array.reshape(1, -1) if array.dtype.kind == "f" and array.size >= FEWEST_SPREAD else None
+            for array in arrays]  # fmt: skip
+    for places in alike(rows):
         with numpy.errstate(all="ignore"):
-            numbers = numpy.concatenate([some[at] for at in places]).astype("f8")
+            joined = numpy.concatenate([rows[at] for at in places])
+            numbers = joined[:, :: _stride(joined.shape[1], INPUTS_MOST_NUMBERS)].astype("f8")
             numbers -= numbers.sum(axis=1, keepdims=True) / numbers.shape[1]  # its own `std` is written in Python
             spreads = numpy.sqrt((numbers * numbers).sum(axis=1) / (numbers.shape[1] - 1))
         for at, spread in zip(places, spreads.tolist(), strict=True):
@@ -548,8 +548,12 @@ def numbers_of(column: Value) -> Tensor | None:
 def _some(numbers: Value, most: int) -> Value:
     """Return about so many numbers of a tensor or an array, by an odd stride: the lengths of rows are even."""
     flat = numbers.reshape(-1)
-    every = max(1, len(flat) // most)
-    return flat[:: every + 1 - every % 2]
+    return flat[:: _stride(len(flat), most)]
+
+
+def _stride(count: int, most: int) -> int:
+    """Return the odd stride at which about so many of a count of numbers are taken."""
+    return max(1, count // most) | 1
 
 
 # The mean cross-entropy of what a model returned, beside the loss that a loop made of it.

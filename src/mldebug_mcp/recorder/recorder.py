@@ -155,10 +155,10 @@ def _bytes_of(columns: Mapping[str, Value]) -> int:
 # From drafts of records to lines in the file, as soon as their values are there, and what they tell of the loss.
 
 
-TICK = 0.5
+TICK = 0.8
 """Seconds after which the background thread writes what there is. Chosen: a kill costs less than a second, and
 records that are written together cost half of what they cost one by one."""
-OVERDUE = 0.75
+OVERDUE = 0.9
 """Seconds after which the loop itself writes what there is: the thread does not get its turn."""
 LOSS = "train/loss"
 """The name of the loss that is followed."""
@@ -326,6 +326,7 @@ class Memory:
         self.device: Value = None
         """The GPU of the model, if it is on one."""
         self._file = os.open(_STATM, os.O_RDONLY) if _STATM.exists() else None
+        self._page = os.sysconf("SC_PAGE_SIZE") if self._file is not None else 0
 
     def read(self) -> dict[str, float]:
         """Return the memory in GiB, by name."""
@@ -335,8 +336,8 @@ class Memory:
             return {f"memory/{name}_gib": size / GIB for name, size in taken.items()}
         if self._file is None:
             return {}
-        pages = int(os.pread(self._file, 100, 0).split()[1])
-        return {"host_memory_gib": pages * os.sysconf("SC_PAGE_SIZE") / GIB}
+        pages = int(os.pread(self._file, 100, 0).split(maxsplit=2)[1])
+        return {"host_memory_gib": pages * self._page / GIB}
 
     def close(self) -> None:
         """Close the file of the system that tells it."""

@@ -7,6 +7,7 @@ import hashlib
 import sys
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import islice
 from typing import TypeAlias
 
@@ -72,17 +73,27 @@ def _digests(rows: Value, ends: Sequence[int]) -> list[str]:
 
 def _keys_of_numbers(rows: Value) -> list[str]:
     """Return a sum of the mixed bits of each row, times an odd number for each place: no call for each row."""
-    places = sys.modules["numpy"].arange(rows.shape[1], dtype="<u8")
-    sums = (_mixed(rows.astype("<f8").view("<u8")) * (_mixed(places + 1) | 1)).sum(axis=1)
+    mixed = _mixed(rows.astype("<f8").view("<u8"))
+    mixed *= _factors(rows.shape[1])
+    sums = mixed.sum(axis=1)
     found: list[str] = sums.astype(">u8").tobytes().hex(" ", 8).split(" ")
     return found
 
 
+@lru_cache(maxsize=16)
+def _factors(places: int) -> Value:
+    """Return an odd number for each of so many places."""
+    return _mixed(sys.modules["numpy"].arange(1, places + 1, dtype="<u8")) | 1
+
+
 def _mixed(bits: Value) -> Value:
-    """Return each number of 64 bits with its bits mixed (the finaliser of SplitMix64, Steele et al. 2014)."""
-    bits = (bits ^ (bits >> 30)) * 0xBF58476D1CE4E5B9
-    bits = (bits ^ (bits >> 27)) * 0x94D049BB133111EB
-    return bits ^ (bits >> 31)
+    """Mix the bits of each number of 64 bits in place (the finaliser of SplitMix64, Steele et al. 2014)."""
+    bits ^= bits >> 30
+    bits *= 0xBF58476D1CE4E5B9
+    bits ^= bits >> 27
+    bits *= 0x94D049BB133111EB
+    bits ^= bits >> 31
+    return bits
 
 
 def copied(rows: Value, mask: Value = None) -> Copied | None:
@@ -127,7 +138,7 @@ def array_of(tensor: Value) -> Value:
     if not getattr(tensor, "is_cpu", False):
         return tensor if hasattr(tensor, "strides") else None
     try:
-        return tensor.numpy(force=True)
+        return tensor.numpy(force=tensor.requires_grad)
     except TypeError:  # a kind of numbers that numpy lacks, or a sparse tensor
         return tensor.detach().float().numpy() if tensor.layout is sys.modules["torch"].strided else None
     except RuntimeError:  # numpy is not installed
