@@ -100,7 +100,7 @@ def name_framework(builder: RunBuilder, line: str) -> None:
 # Records that are drawn over several lines: boxes, tables, and the bars of rich and fastprogress.
 
 
-_BROKEN = re.compile(
+_BROKEN = regex(
     rb"^(?P<above>[^\n]{80,}[^\n |:=-])\n"
     rb"(?P<below>(?![^\n]{0,40}\b(?:epoch|iteration|iter|step|update|ep)s?\b[\s:.=#\[]{0,4}\d)"  # such a line counts
     rb"(?:[^|\s]{0,12} ?\|\s{1,3}[A-Za-z][^\n]{0,4000}"
@@ -109,12 +109,12 @@ _BROKEN = re.compile(
 )
 """A line of many parts that the terminal broke inside of a name or a number, and the rest of it: "… | gnorm 0.58", "0 |
 clip 0.0 | …" (fairseq), "… - response_length/me", "an:330.4 - …" (verl)."""
-_PARTS = re.compile(
+_PARTS = regex(
     rb"(?:\|\s{1,3}[A-Za-z][\w ()/.-]{0,60}?:?\s{1,12}| - [\w./@-]{1,60}:)(?:[-+]?\d|nan\b|inf\b)", re.IGNORECASE
 )
 
 
-_WIDE_TABLE = re.compile(
+_WIDE_TABLE = regex(
     rb"^(?:[^\n\\]{3,1000}[^\s\\][ \t]{1,8}\\[ \t]*\n[^\n\\]{3,1000}\n){1,50}[^\n\\]{3,1000}\n[^\n\\]{1,1000}$",
     re.MULTILINE,
 )
@@ -499,7 +499,7 @@ class Text:
         return True
 
 
-_CODE = re.compile(rb"^`([^`\n]{20,20000})`[ \t]*$", re.MULTILINE)
+_CODE = regex(rb"^`([^`\n]{20,20000})`[ \t]*$", re.MULTILINE)
 """A line that whoever pasted it marked as code."""
 
 

@@ -5,7 +5,6 @@ They are found by their skeletons, a block at a time, and taken without being re
 
 from __future__ import annotations
 
-import re
 from array import array
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -18,7 +17,7 @@ from typing import Protocol
 import numpy as np
 
 from mldebug_mcp.core.arrays import distinct
-from mldebug_mcp.core.lazy import dataclass
+from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.logs.attempts import tells_resume
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.endings import is_error
@@ -48,7 +47,7 @@ RULE_LENGTH = 6
 NEITHER, RULE = 0, -1
 """Kinds of lines that are no rows; those of rows count from 1."""
 
-_DOUBLED = re.compile(r"([^\w\s]|\s)\1.*\w")
+_DOUBLED = regex(r"([^\w\s]|\s)\1.*\w")
 """Marks a name that a skeleton may have cut; what a framework cuts to fit ends with "..."."""
 _AS_NUMBERS = bytes.maketrans(b"".join(MARKS), b"1111")
 _UNTOLD = bytes.maketrans(b"".join(MARKS), bytes([*MARKS[0] * 2, ODD, *MARKS[0]]))

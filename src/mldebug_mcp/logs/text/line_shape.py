@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mldebug_mcp.core.lazy import dataclass, replace
+from mldebug_mcp.core.lazy import dataclass, regex, replace
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names.metrics import is_of_record
 from mldebug_mcp.logs.numbers import HUGE
@@ -33,7 +33,7 @@ _FIRST_SHORT_PROBE = 101
 _BRIEF = (b"5", b"05", b"55")
 """What else stands in the place of a whole number: a date whose hour has one digit more or less is not a date."""
 _FIRST_PROOF = 11
-_TIME = re.compile(rb"(?:\d{4}[-/]\d\d[-/]\d\d[ T])?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?")
+_TIME = regex(rb"(?:\d{4}[-/]\d\d[-/]\d\d[ T])?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?")
 _OTHER_DATE, _OTHER_CLOCK = b"20310817", b"234556987654321"
 """Digits of a time that a line of a shape may have as well as its own."""
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names.metrics import SUMMARY_MARKS, canonical, name_in_record
@@ -35,10 +36,10 @@ from mldebug_mcp.logs.text.parsed_line import (
 # Printed dicts → records: those of one line, and those that were printed or wrapped over several.
 
 _NUMBERS = " \t0123456789.,+-eE[]()"
-_WORDS = re.compile(r"\b(?:(?:np\.|numpy\.)?float\d+|tensor|None|null|nan|inf(?:inity)?)\b", re.IGNORECASE)
+_WORDS = regex(r"\b(?:(?:np\.|numpy\.)?float\d+|tensor|None|null|nan|inf(?:inity)?)\b", re.IGNORECASE)
 
 
-_ANEW = re.compile(r"""[^'"{}\[\]]{0,60}\{\s?['"]""")
+_ANEW = regex(r"""[^'"{}\[\]]{0,60}\{\s?['"]""")
 """A line in which a dict begins that is in no other."""
 
 
