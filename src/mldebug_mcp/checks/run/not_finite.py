@@ -20,6 +20,7 @@ from mldebug_mcp.checks.check import (
     question,
     reading,
 )
+from mldebug_mcp.checks.curve import row_medians
 from mldebug_mcp.checks.evaluation import evaluation_losses
 from mldebug_mcp.checks.gradients import (
     AGAIN,
@@ -225,7 +226,7 @@ def _lowest_level(values: Floats) -> tuple[float, float]:
     """
     if len(values) < 2 * LEVEL:
         return float(values.min()), -np.inf
-    levels = np.median(sliding_window_view(values, LEVEL), axis=1)
+    levels = row_medians(sliding_window_view(values, LEVEL))
     lowest = int(levels.argmin())
     level, reach = float(levels[lowest]), float(values[max(0, lowest - LEVEL) : lowest + 2 * LEVEL].max())
     return level, reach if reach > level else -np.inf

@@ -23,7 +23,7 @@ from mldebug_mcp.checks.check import (
     symptom,
     with_attribute,
 )
-from mldebug_mcp.checks.curve import aligned, blocks, departure, end_level, monotone, noise
+from mldebug_mcp.checks.curve import aligned, blocks, departure, end_level, monotone, noise, row_medians
 from mldebug_mcp.checks.evaluation import as_shares
 from mldebug_mcp.checks.progress import is_late
 from mldebug_mcp.core.arrays import median, quantile
@@ -816,7 +816,7 @@ def _parted(run: Run) -> Evidence | None:
     if float(apart[:MIN_RECORDS_PER_RANK].max()) > ALIKE or last_alike[-1] > len(steps) - 1 - MIN_RECORDS_PER_RANK:
         return None
     at = int(last_alike[-1]) + 1
-    away = np.abs(norms[:, at:] - np.median(norms[:, at:], axis=0)).mean(axis=1)
+    away = np.abs(norms[:, at:] - row_medians(norms[:, at:].T)).mean(axis=1)
     farthest = list(ranks)[int(np.argmax(away))]
     return Evidence(
         f"grad_norm is the same on all {len(ranks)} ranks up to {run.place(steps[at - 1])} and differs from "

@@ -13,7 +13,16 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from mldebug_mcp.checks.curve import curves_in_turn, mad, monotone, noise_on_slope, positive, sample, start_level
+from mldebug_mcp.checks.curve import (
+    curves_in_turn,
+    mad,
+    monotone,
+    noise_on_slope,
+    positive,
+    row_medians,
+    sample,
+    start_level,
+)
 from mldebug_mcp.checks.evaluation import is_of_averaged_weights
 from mldebug_mcp.checks.learning_rate import Shape, rate_comes_back, rate_of, shape_of
 from mldebug_mcp.checks.progress import passes_at
@@ -153,7 +162,7 @@ def one_jump_a_pass(run: Run) -> Iterator[DerivedFact]:
 def _jumps(values: Floats) -> NDArray[np.int64]:
     """Return where single records, or a few in a row, begin to lie far above the level around them."""
     padded = np.pad(values, AROUND // 2, mode="edge")
-    level = np.median(np.lib.stride_tricks.sliding_window_view(padded, AROUND), axis=1)
+    level = row_medians(np.lib.stride_tricks.sliding_window_view(padded, AROUND))
     above = (values - level) / np.maximum(np.abs(level), 1e-12)
     far = above > max(JUMPS_BY * mad(above), LEAST_JUMP)
     return np.flatnonzero(far & ~np.concatenate([[False], far[:-1]]))

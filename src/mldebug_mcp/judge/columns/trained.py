@@ -10,7 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mldebug_mcp.checks.check import CannotTell
-from mldebug_mcp.checks.curve import fades_to_zero, monotone, positive, sample, start_level, true_at_end, zeros_at_end
+from mldebug_mcp.checks.curve import (
+    fades_to_zero, monotone, positive, row_medians, sample, start_level, true_at_end, zeros_at_end,
+)  # fmt: skip
 from mldebug_mcp.checks.reference_settings import Family, family_of
 from mldebug_mcp.checks.run.loss_level import loss_at_collapse
 from mldebug_mcp.checks.run.not_finite import FP8_METRICS
@@ -64,7 +66,7 @@ def weighed_parts(run: Run) -> Iterator[DerivedFact]:
         return
     weights, _ = summed
     columns = np.stack([part.value for part in parts], axis=1)
-    early, late = (np.median(columns[piece] * weights, axis=0) for piece in (slice(0, 3), slice(-3, None)))
+    early, late = (row_medians((columns[piece] * weights).T) for piece in (slice(0, 3), slice(-3, None)))
     shares = late / late.sum()
     equation = " + ".join(f"{figure(float(w))} x {named(series)}" for w, series in zip(weights, parts, strict=True))
     most = int(np.argmax(shares))
