@@ -110,12 +110,21 @@ def _without_trend(values: Floats) -> Floats:
     return rest
 
 
+MAX_DIRECT_PRODUCTS = 1000
+"""Values up to which products are summed one lag at a time: loading Fourier transforms takes longer. Measured."""
+
+
+def _products(values: Floats) -> Floats:
+    """Return the sum of the products of values with those that follow at each lag from 0 to n - 1, shape (n,)."""
+    if len(values) <= MAX_DIRECT_PRODUCTS:
+        return np.correlate(values, values, "full")[len(values) - 1 :]
+    size = 1 << (2 * len(values) - 1).bit_length()
+    return np.asarray(np.fft.irfft(np.abs(np.fft.rfft(values, size)) ** 2, size)[: len(values)])
+
+
 def _autocorrelation(values: Floats) -> Floats:
     """Return the autocorrelation at lags 0 to n / PERIODS."""
-    centred = values - values.mean()
-    size = 1 << (2 * len(values) - 1).bit_length()
-    power = np.abs(np.fft.rfft(centred, size)) ** 2
-    full = np.fft.irfft(power, size)[: len(values) // PERIODS + 2]
+    full = _products(values - values.mean())[: len(values) // PERIODS + 2]
     return np.asarray(full / full[0] * len(values) / (len(values) - np.arange(len(full))))
 
 
@@ -475,10 +484,8 @@ def comes_again(values: Floats) -> tuple[int, float, int] | None:
     if not float(np.ptp(beside)):
         return None
     centred = _ranks(beside)
-    size = 1 << (2 * len(centred)).bit_length()
-    power = np.abs(np.fft.rfft(centred, size)) ** 2
     pairs = len(centred) - np.arange(len(centred))
-    alike = np.fft.irfft(power, size)[: len(centred)] / pairs / float(np.mean(centred**2))
+    alike = _products(centred) / pairs / float(np.mean(centred**2))
     clear = alike * np.sqrt(pairs)
     clear[:SHORTEST] = clear[max(SHORTEST, len(clear) - PAIRS + 1) :] = 0.0
     lag = int(np.argmax(clear))
