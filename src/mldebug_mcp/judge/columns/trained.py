@@ -11,7 +11,14 @@ from numpy.typing import NDArray
 
 from mldebug_mcp.checks.check import CannotTell
 from mldebug_mcp.checks.curve import (
-    fades_to_zero, monotone, positive, row_medians, sample, start_level, true_at_end, zeros_at_end,
+    fades_to_zero,
+    monotone,
+    positive,
+    row_medians,
+    sample,
+    start_level,
+    true_at_end,
+    zeros_at_end,
 )  # fmt: skip
 from mldebug_mcp.checks.reference_settings import Family, family_of
 from mldebug_mcp.checks.run.loss_level import loss_at_collapse
