@@ -189,7 +189,7 @@ gradient and never changes. Those bits are by the arithmetic. A rate whose cycle
 runs and in four of `lr_schedule_bug`. So it counts for health where settings have it alone. Batches of few rows that
 learn steadily are in three healthy runs and in one whose rate is too high. Steps of one length are in 7 runs of
 `clip_too_tight`, pairs that contradict in 4 of `preference_labels_swapped`. Falls at intervals are in 2 of
-`off_policy_staleness`, norms that add up smoothly in 4 of `missing_zero_grad`. Cut answers that earn are in one that
+`off_policy_staleness`, norms that add up smoothly in 13 of `missing_zero_grad`. Cut answers that earn are in one that
 hacks its reward by length. No other of 2,178 runs has these five. None of them has a norm that runs away before the
 loss, or a loss that is lost where a column is negative. Nor has one texts that are never right with tokens that are
 known. None of these has a start above its checkpoint, or evaluations of few rows at once. Those bits are by the
