@@ -326,3 +326,14 @@ def test_an_entropy_that_nothing_pays_for_is_lost_with_what_the_policy_earned(
     answer = diagnosed(curves, settings={"ent_coef": bonus, "n_steps": 8, "gamma": 0.97, "learning_rate": 0.02})
     assert ("unpaid_entropy_lost" in facts(answer)) is stated
     assert not stated or leading(answer) == "entropy_collapse"
+
+
+@pytest.mark.parametrize(("level", "ranks_lost", "cause"), [
+    (3e20, 1, "hardware_fault"), (40.0, 1, "hardware_fault"), (3e20, 4, "lr_too_high"),
+])  # fmt: skip
+def test_a_learning_rate_drives_all_ranks_and_not_one_of_them(level: float, ranks_lost: int, cause: str) -> None:
+    levels = [np.where((STEPS > 50) & (rank < ranks_lost), level, FALLS) for rank in range(4)]
+    losses = {f"loss/rank{rank}": rough(losses, 0.3, rank) for rank, losses in enumerate(levels)}
+    mean = np.asarray(np.mean(list(losses.values()), axis=0))
+    answer = diagnosed({"loss": mean, **losses}, settings={"optimizer": "sgd", "learning_rate": 0.1})
+    assert leading(answer) == cause

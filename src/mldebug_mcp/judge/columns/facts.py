@@ -237,11 +237,13 @@ def not_repeated(facts: Sequence[DerivedFact], findings: Sequence[Finding]) -> l
     return [fact for fact in facts if fact.fact not in _REPEATS or present.isdisjoint(_STATED_BY[fact.fact])]
 
 
+ONE_RANK = "one_rank_astray"
 FOLLOWS_FROM: Mapping[str, Sequence[str]] = {
     "pairs_contradict": ("eval_gap", "eval_rise", "eval_score_gap", "eval_chance"),
+    ONE_RANK: ("loss_level", "loss_noisy", "loss_beginning", "loss_events", "loss_course", "gradient_level"),
 }
 """Questions whose symptoms a fact makes: pairs the wrong way round have a loss far above training, which grows as the
-others are learnt. They are shown, and count with the fact, once."""
+others are learnt; the mean over ranks goes with the one that parts. They are shown, and count with the fact, once."""
 
 
 _EXPLAINED_BY: Mapping[str, Sequence[str]] = {
