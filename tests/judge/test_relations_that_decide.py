@@ -145,6 +145,44 @@ def test_a_minimum_that_keeps_its_level_or_a_gradient_that_runs_away_says_nothin
     assert "lost_near_zero" not in facts(lost_for_good(lowest, last_norm))
 
 
+@pytest.mark.parametrize(("name", "values", "stated"), [
+    ("amax/layer_2", np.where(STEPS == 60, 0, rough(2.0, 0.2, 5)), True),
+    ("fp8/fc1.scale", np.where(STEPS >= 61, math.inf, rough(150.0, 0.2, 5)), True),
+    ("float8_scale_inv_h", np.where(STEPS >= 61, 0, rough(0.01, 0.2, 5)), True),
+    ("fp8_amax_in", np.where(STEPS == 61, math.inf, rough(2.0, 0.2, 5)), False),  # it overflows
+    ("fp8_amax_unused", np.zeros(80), False),
+    ("fp8_amax_in", np.where(STEPS == 20, 0, rough(2.0, 0.2, 5)), False),  # long before
+], ids=["largest value", "scale", "inverse", "overflows", "unused", "before"])  # fmt: skip
+def test_a_tensor_of_zeros_in_8_bits_just_before_the_loss_is_lost_loses_it(
+    name: str, values: Curve, stated: bool
+) -> None:
+    loss, norm = (np.where(STEPS > 60, math.nan, curve) for curve in (rough(FALLS, 0.05), rough(2.0, 0.2, 4)))
+    loss[59] = 4.2
+    answer = diagnosed({"loss": loss, "grad_norm": norm, name: values}, settings={"precision": "fp8"})
+    assert ("lost_by_scale" in facts(answer)) is (leading(answer) == "fp8_zero_scale") is stated
+
+
+RESTS = np.round(np.where(STEPS < 45, 32.39 + STEPS / 2000, 32.4125), 4)
+
+
+@pytest.mark.parametrize(("norm", "rate", "precision", "cause"), [
+    (RESTS, 1e-2 * (1.2 - STEPS / 80), "bf16", "low_precision_update"),
+    (RESTS * 10, np.full(80, 2e-2), "fp16", "low_precision_update"),
+    (RESTS, 1e-2 * (1.2 - STEPS / 80), "fp32", ""),
+    (RESTS, np.where(STEPS < 45, 1e-2, 1e-7), "bf16", ""),  # the schedule is at its end
+    (np.round(RESTS, 1), np.full(80, 0.5), "bf16", ""),  # few digits
+    (RESTS + STEPS / 1e4, np.full(80, 1e-2), "bf16", ""),  # it moves on
+], ids=["bf16", "fp16", "fp32", "schedule", "digits", "moves"])  # fmt: skip
+def test_weights_in_half_precision_that_come_to_rest_lose_their_updates(
+    norm: Curve, rate: Curve, precision: str, cause: str
+) -> None:
+    loss = rough(3.2 + 1.4 * np.exp(-STEPS / 12), 0.02)
+    curves = {"loss": loss, "param_norm": norm, "lr": rate, "grad_norm": rough(0.9, 0.1, 4)}
+    answer = diagnosed(curves, settings={"precision": precision, "optimizer": "adamw"})
+    assert ("weights_come_to_rest" in facts(answer)) is bool(cause)
+    assert (leading(answer) == "low_precision_update") is bool(cause)
+
+
 def clipped(clip: float, optim: str = "sgd") -> RunDiagnosis:
     loss = np.maximum(40 - 0.4 * STEPS, 10) + 0.5 * NOISE[0]
     return diagnosed(

@@ -21,8 +21,9 @@ from mldebug_mcp.models.diagnosis import DerivedFact
 MOST_FACTS = 6
 """Facts of one run. Chosen: what an answer has room for."""
 _KINDS: tuple[Callable[[Run], Iterator[DerivedFact]], ...] = (
-    trained.nothing_trained, trained.lost_where_negative, trained.lost_near_zero, trained.lost_with_gradient,
-    trained.steps_of_one_length, trained.weights_stand_still, trained.part_stands_still, trained.scores_stand_still,
+    trained.nothing_trained, trained.lost_where_negative, trained.lost_near_zero, trained.lost_by_scale,
+    trained.lost_with_gradient, trained.steps_of_one_length, trained.weights_stand_still, trained.weights_come_to_rest,
+    trained.part_stands_still, trained.scores_stand_still,
     guesses.prompts_count_unmeant, guesses.data_floor, guesses.better_than_baseline, trained.subtracted,
     trained.divergence_against_mean,
     course.rate_at_floor_at_once, course.rate_zero_throughout, course.rate_falls_before_milestones,
@@ -62,6 +63,7 @@ _SUGGESTS: Mapping[str, Mapping[str, float]] = {
         "overfitting": -4.0,
     },
     "weights_stand_still": {"params_not_training": 9.0},
+    "weights_come_to_rest": {"low_precision_update": 8.0, "too_little_capacity": -2.0, SOUND: -2.0},
     "scores_stand_still": {"params_not_training": 6.0, "lr_too_low": -4.0, "clip_too_tight": -2.0},
     "part_stands_still": {"params_not_training": 6.0},
     "part_stands_still_with_gradient": {"params_not_training": 12.0, SOUND: -2.0},
@@ -113,6 +115,7 @@ _SUGGESTS: Mapping[str, Mapping[str, float]] = {
     "norm_adds_up": {"missing_zero_grad": 10.0, SOUND: -4.0},
     "lost_where_negative": {"invalid_math": 14.0, "lr_too_high": -3.0, "exploding_gradients": -3.0},
     "lost_near_zero": {"invalid_math": 4.0, "lr_too_high": -1.0, "exploding_gradients": -1.0},
+    "lost_by_scale": {"fp8_zero_scale": 9.0, "exploding_gradients": -4.0, "lr_too_high": -4.0},
     "lost_with_gradient": {"all_labels_masked": -4.0},
     "steps_of_one_length": {"clip_too_tight": 6.0, "wrong_loss": -2.0},
     "part_subtracted": {"wrong_loss": 6.0},
@@ -199,7 +202,8 @@ for one below zero. A first loss that is lost with its gradient is in 4 runs of 
 In 10 of `all_labels_masked`, and no other, that gradient is 0. Those of a rate of 0 throughout and of a share outside
 of 0 to 100 % are by hand, too. So are those of a divergence against a mean and of an evaluation below a baseline, which
 no run of the data set has. Nor has one a minimum near zero before its loss is lost, or an entropy that nothing pays for
-and that is lost."""
+and that is lost. A tensor of zeros alone in 8 bits before the loss is lost is in 2 runs of `fp8_zero_scale`.
+Weights that come to rest are in none of 2,346 runs."""
 _STATED_BY: Mapping[str, Sequence[str]] = {
     "loss_multiple": ("loss_scale_suspicious",),
     "rate_at_floor_at_once": ("lr_decays_early", "lr_schedule_short"),
