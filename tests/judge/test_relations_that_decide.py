@@ -375,3 +375,35 @@ def test_a_learning_rate_drives_all_ranks_and_not_one_of_them(level: float, rank
     mean = np.asarray(np.mean(list(losses.values()), axis=0))
     answer = diagnosed({"loss": mean, **losses}, settings={"optimizer": "sgd", "learning_rate": 0.1})
     assert leading(answer) == cause
+
+
+@pytest.mark.parametrize(("gain", "far", "stated"), [(0.08, 3.5, True), (0.6, 3.5, False), (0.08, 0.4, False)],
+                         ids=["unpaid", "paid", "near"])  # fmt: skip
+def test_a_policy_that_goes_far_and_gains_less_than_its_answers_differ_by_is_not_paid_for_length(
+    gain: float, far: float, stated: bool
+) -> None:
+    rises = 1 - np.exp(-STEPS / 10)
+    answer = diagnosed({
+        "reward": 0.45 + gain * rises + 0.03 * NOISE[0],
+        "reward_std": rough(0.29, 0.05, 1),
+        "kl": rough(far * rises, 0.1, 2),
+        "completions/mean_length": 13 + 7 * rises + 0.1 * NOISE[3],
+        "loss": 0.01 * NOISE[4],
+    }, settings={"trainer": "GRPOTrainer", "max_completion_length": 20, "beta": 0.0005})  # fmt: skip
+    assert ("far_without_gain" in facts(answer)) is (leading(answer) == "kl_blowup") is stated
+
+
+@pytest.mark.parametrize(("equal", "level", "healthy"), [(0.0, 0.72, True), (0.1, 0.6, True), (0.95, 0.02, False)])
+def test_a_policy_whose_groups_have_better_and_worse_answers_has_found_its_reward(
+    equal: float, level: float, healthy: bool
+) -> None:
+    answer = diagnosed({
+        "reward": rough(level, 0.05),
+        "reward_std": rough(0.2 * (1 - equal), 0.1, 1),
+        "frac_reward_zero_std": np.full(80, equal),
+        "kl": rough(0.05, 0.1, 2),
+        "entropy": rough(4.1, 0.02, 3),
+        "loss": 0.01 * NOISE[4],
+    }, settings={"trainer": "GRPOTrainer", "beta": 0.04})  # fmt: skip
+    likely = {hypothesis.cause for hypothesis in answer.hypotheses[:2]}
+    assert likely.isdisjoint({"exploration_failure", "reward_broken", "no_reward_variance"}) is healthy

@@ -38,7 +38,7 @@ _KINDS: tuple[Callable[[Run], Iterator[DerivedFact]], ...] = (
     guesses.too_low_for_one_pass, trained.update_below_spacing, trained.few_weights_change, policies.stale_policy,
     policies.solved_with_reward, evaluation.within_first_pass, evaluation.evaluation_beyond_start,
     guesses.base_rate, guesses.beyond_guess, course.one_jump_a_pass, course.worse_for_a_stretch, course.stops_at_spike,
-    policies.logps_multiplied, policies.entropy_lowered, policies.unpaid_entropy_lost,
+    policies.far_without_gain, policies.logps_multiplied, policies.entropy_lowered, policies.unpaid_entropy_lost,
     policies.much_clipped, trained.rising_parts, trained.weighed_parts, guesses.at_bounds, guesses.outside_of_shares,
     guesses.beyond_one,
     guesses.uniform_policy, evaluation.contradictions, guesses.majority, evaluation.training_behind, policies.at_limit,
@@ -122,6 +122,14 @@ _SUGGESTS: Mapping[str, Mapping[str, float]] = {
     "part_given_up": {"wrong_loss": 5.0, SOUND: -2.0},
     "divergence_against_mean": {"wrong_loss": 9.0, "representation_collapse": -2.0, SOUND: -4.0},
     "entropy_lowered": {"entropy_collapse": 6.0},
+    "far_without_gain": {
+        "kl_blowup": 4.0,
+        "lr_too_high": 3.0,
+        "off_policy_staleness": 4.0,
+        "length_exploitation": -4.0,
+        "reward_hacking": -4.0,
+        SOUND: -3.0,
+    },
     "unpaid_entropy_lost": {"entropy_collapse": 4.0, "exploration_failure": 2.0},
     "starts_untrained": {"bad_init": 4.0},
     "first_loss_far_beyond_guess": {"bad_init": 4.0, "grad_accum_scaling": 3.0, "tokenizer_mismatch": -3.0},
@@ -203,7 +211,8 @@ In 10 of `all_labels_masked`, and no other, that gradient is 0. Those of a rate 
 of 0 to 100 % are by hand, too. So are those of a divergence against a mean and of an evaluation below a baseline, which
 no run of the data set has. Nor has one a minimum near zero before its loss is lost, or an entropy that nothing pays for
 and that is lost. A tensor of zeros alone in 8 bits before the loss is lost is in 2 runs of `fp8_zero_scale`.
-Weights that come to rest are in none of 2,346 runs."""
+Weights that come to rest are in none of 2,346 runs. A policy that goes far without gain is in none of 59 healthy ones
+and none of 28 that are paid for length or a proxy."""
 _STATED_BY: Mapping[str, Sequence[str]] = {
     "loss_multiple": ("loss_scale_suspicious",),
     "rate_at_floor_at_once": ("lr_decays_early", "lr_schedule_short"),
