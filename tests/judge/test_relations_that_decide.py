@@ -407,3 +407,23 @@ def test_a_policy_whose_groups_have_better_and_worse_answers_has_found_its_rewar
     }, settings={"trainer": "GRPOTrainer", "beta": 0.04})  # fmt: skip
     likely = {hypothesis.cause for hypothesis in answer.hypotheses[:2]}
     assert likely.isdisjoint({"exploration_failure", "reward_broken", "no_reward_variance"}) is healthy
+
+
+@pytest.mark.parametrize(("hidden", "classes", "left", "stated"), [
+    ([64, 1, 64], 12, 1.25, True), (1, 5, 0.9, True), ([128, 8, 128], 100, 2.8, True),
+    ([64, 16, 64], 12, 1.25, False), ([64, 1, 64], 12, 0.1, False),
+], ids=["between", "alone", "many classes", "wide", "enough"])  # fmt: skip
+def test_a_layer_of_few_units_holds_back_many_classes(
+    hidden: int | list[int], classes: int, left: float, stated: bool
+) -> None:
+    loss = left + (math.log(classes) - left) * np.exp(-STEPS / 12)
+    accuracy = 1 / classes + (1 - left / math.log(classes) - 1 / classes) * (1 - np.exp(-STEPS / 12))
+    settings = {"hidden": hidden, "num_classes": classes, "task": "image_classification", "model": "mlp"}
+    curves = {
+        "loss": rough(loss, 0.04),
+        "acc": np.clip(rough(accuracy, 0.05, 1), 0, 1),
+        "grad_norm": rough(1.2, 0.2, 2),
+    }
+    answer = diagnosed(curves, settings=settings, evaluated={"val_loss": 1.05 * loss[9::10]})
+    assert ("narrow_layer" in facts(answer)) is stated
+    assert (leading(answer) == "too_little_capacity") is stated
