@@ -430,7 +430,9 @@ def lost_by_scale(run: Run) -> Iterator[DerivedFact]:
         return
     loss, first = run["loss"], int(np.argmax(bad))
     for column in run.series.values() if bad[first:].all() else ():
-        empty = np.flatnonzero(column.value == _of_zeros(column)) if column.role is None else ()
+        if column.role is not None:
+            continue
+        empty = np.flatnonzero(column.value == _of_zeros(column))
         step = float(column.step[empty[0]]) if len(empty) and empty[0] else math.inf
         if not 0 < int(((loss.step >= step) & (loss.step <= loss.step[first])).sum()) <= MOST_LATE:
             continue
@@ -528,7 +530,7 @@ def _would_move(run: Run, norm: Series, gradient: Series) -> bool:
 
 def _from(series: Series, norm: Series) -> Floats:
     """Return the finite values of a metric from the first record of a norm on."""
-    return series.finite.value[series.finite.step >= norm.step[0]]
+    return series.finite.where(series.finite.step >= norm.step[0]).value
 
 
 LEAST_RESTING = 0.25
@@ -544,7 +546,7 @@ def weights_come_to_rest(run: Run) -> Iterator[DerivedFact]:
 
     Not this where steps of that length would not move its last digit, or where the rate has come down to its end.
     """
-    spacing, needed = SPACING.get(run.facts.precision or ""), {"grad_norm", "learning_rate"} <= run.series.keys()
+    spacing, needed = SPACING.get(run.facts.precision or "", 0.0), {"grad_norm", "learning_rate"} <= run.series.keys()
     for series in run.with_role(Quantity.WEIGHT_NORM) if spacing and needed else ():
         whole = series.finite
         still = true_at_end(whole.value == whole.value[-1]) if len(whole) else 0
