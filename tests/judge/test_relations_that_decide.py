@@ -54,10 +54,22 @@ def test_a_norm_that_grows_more_evenly_than_the_loss_is_a_sum_of_gradients() -> 
     assert leading(answer) == "missing_zero_grad"
 
 
+@pytest.mark.parametrize(("loss", "norm", "cause"), [
+    (STUCK, rough(6 + STEPS**0.5, 0.005, 1), "missing_zero_grad"),  # much of it in the first records
+    (rough(1.2 + STEPS / 80, 0.15), rough(GROWS, 0.03, 1), "missing_zero_grad"),  # steps too long: the loss rises
+    (rough(FALLS, 0.05), rough(6 + STEPS**0.5, 0.04, 1), "healthy"),  # scatters nearly as the loss does
+], ids=["most of it early", "loss rises", "scatters as the loss"])  # fmt: skip
+def test_a_norm_that_hardly_scatters_is_a_sum_where_it_grows_less_or_the_loss_rises(
+    loss: Curve, norm: Curve, cause: str
+) -> None:
+    answer = diagnosed({"loss": loss, "grad_norm": norm})
+    assert ("norm_adds_up" in facts(answer)) is (leading(answer) == "missing_zero_grad") is (cause != "healthy")
+
+
 @pytest.mark.parametrize(("first", "stated"), [(4.6, True), (3.7, False)])
 def test_a_loss_that_is_back_above_an_early_low_and_below_its_start_has_not_risen(first: float, stated: bool) -> None:
     loss = np.concatenate([[first, 3.5, 3.6], rough(3.9, 0.04)[3:]])
-    assert ("norm_adds_up" in facts(diagnosed({"loss": loss, "grad_norm": rough(GROWS, 0.01, 1)}))) is stated
+    assert ("norm_grows" in facts(diagnosed({"loss": loss, "grad_norm": rough(GROWS, 0.1, 1)}))) is stated
 
 
 @pytest.mark.parametrize(("loss", "norm"), [
@@ -131,6 +143,44 @@ def test_a_minimum_that_keeps_its_level_or_a_gradient_that_runs_away_says_nothin
     lowest: Curve, last_norm: float
 ) -> None:
     assert "lost_near_zero" not in facts(lost_for_good(lowest, last_norm))
+
+
+@pytest.mark.parametrize(("name", "values", "stated"), [
+    ("amax/layer_2", np.where(STEPS == 60, 0, rough(2.0, 0.2, 5)), True),
+    ("fp8/fc1.scale", np.where(STEPS >= 61, math.inf, rough(150.0, 0.2, 5)), True),
+    ("float8_scale_inv_h", np.where(STEPS >= 61, 0, rough(0.01, 0.2, 5)), True),
+    ("fp8_amax_in", np.where(STEPS == 61, math.inf, rough(2.0, 0.2, 5)), False),  # it overflows
+    ("fp8_amax_unused", np.zeros(80), False),
+    ("fp8_amax_in", np.where(STEPS == 20, 0, rough(2.0, 0.2, 5)), False),  # long before
+], ids=["largest value", "scale", "inverse", "overflows", "unused", "before"])  # fmt: skip
+def test_a_tensor_of_zeros_in_8_bits_just_before_the_loss_is_lost_loses_it(
+    name: str, values: Curve, stated: bool
+) -> None:
+    loss, norm = (np.where(STEPS > 60, math.nan, curve) for curve in (rough(FALLS, 0.05), rough(2.0, 0.2, 4)))
+    loss[59] = 4.2
+    answer = diagnosed({"loss": loss, "grad_norm": norm, name: values}, settings={"precision": "fp8"})
+    assert ("lost_by_scale" in facts(answer)) is (leading(answer) == "fp8_zero_scale") is stated
+
+
+RESTS = np.round(np.where(STEPS < 45, 32.39 + STEPS / 2000, 32.4125), 4)
+
+
+@pytest.mark.parametrize(("norm", "rate", "precision", "cause"), [
+    (RESTS, 1e-2 * (1.2 - STEPS / 80), "bf16", "low_precision_update"),
+    (RESTS * 10, np.full(80, 2e-2), "fp16", "low_precision_update"),
+    (RESTS, 1e-2 * (1.2 - STEPS / 80), "fp32", ""),
+    (RESTS, np.where(STEPS < 45, 1e-2, 1e-7), "bf16", ""),  # the schedule is at its end
+    (np.round(RESTS, 1), np.full(80, 0.5), "bf16", ""),  # few digits
+    (RESTS + STEPS / 1e4, np.full(80, 1e-2), "bf16", ""),  # it moves on
+], ids=["bf16", "fp16", "fp32", "schedule", "digits", "moves"])  # fmt: skip
+def test_weights_in_half_precision_that_come_to_rest_lose_their_updates(
+    norm: Curve, rate: Curve, precision: str, cause: str
+) -> None:
+    loss = rough(3.2 + 1.4 * np.exp(-STEPS / 12), 0.02)
+    curves = {"loss": loss, "param_norm": norm, "lr": rate, "grad_norm": rough(0.9, 0.1, 4)}
+    answer = diagnosed(curves, settings={"precision": precision, "optimizer": "adamw"})
+    assert ("weights_come_to_rest" in facts(answer)) is bool(cause)
+    assert (leading(answer) == "low_precision_update") is bool(cause)
 
 
 def clipped(clip: float, optim: str = "sgd") -> RunDiagnosis:
@@ -406,7 +456,7 @@ def test_a_scale_of_zeros_where_the_loss_is_lost_is_that_of_eight_bits(name: str
     loss, scale = rough(FALLS, 0.01), rough(2.3, 0.1, 1)
     loss[50:], scale[50] = math.nan, there
     answer = diagnosed({"loss": loss, name: scale}, settings={"precision": "fp8-e4m3", "learning_rate": 1e-3})
-    assert ("lost_at_zero_scale" in facts(answer)) is stated
+    assert ("lost_by_scale" in facts(answer)) is stated
     assert not stated or leading(answer) == "fp8_zero_scale"
 
 
@@ -433,3 +483,66 @@ def test_more_tokens_of_a_row_in_training_than_in_evaluation_are_those_of_prompt
     assert ("prompts_count_unmeant" in facts(answer)) is stated
     assert (leading(answer) == "prompt_not_masked") is stated
     assert not stated or not any(fact.endswith("training_behind") for fact in facts(answer))
+
+
+@pytest.mark.parametrize(("level", "ranks_lost", "cause"), [
+    (3e20, 1, "hardware_fault"), (40.0, 1, "hardware_fault"), (3e20, 4, "lr_too_high"),
+])  # fmt: skip
+def test_a_learning_rate_drives_all_ranks_and_not_one_of_them(level: float, ranks_lost: int, cause: str) -> None:
+    levels = [np.where((STEPS > 50) & (rank < ranks_lost), level, FALLS) for rank in range(4)]
+    losses = {f"loss/rank{rank}": rough(losses, 0.3, rank) for rank, losses in enumerate(levels)}
+    mean = np.asarray(np.mean(list(losses.values()), axis=0))
+    answer = diagnosed({"loss": mean, **losses}, settings={"optimizer": "sgd", "learning_rate": 0.1})
+    assert leading(answer) == cause
+
+
+@pytest.mark.parametrize(("gain", "far", "stated"), [(0.08, 3.5, True), (0.6, 3.5, False), (0.08, 0.4, False)],
+                         ids=["unpaid", "paid", "near"])  # fmt: skip
+def test_a_policy_that_goes_far_and_gains_less_than_its_answers_differ_by_is_not_paid_for_length(
+    gain: float, far: float, stated: bool
+) -> None:
+    rises = 1 - np.exp(-STEPS / 10)
+    answer = diagnosed({
+        "reward": 0.45 + gain * rises + 0.03 * NOISE[0],
+        "reward_std": rough(0.29, 0.05, 1),
+        "kl": rough(far * rises, 0.1, 2),
+        "completions/mean_length": 13 + 7 * rises + 0.1 * NOISE[3],
+        "loss": 0.01 * NOISE[4],
+    }, settings={"trainer": "GRPOTrainer", "max_completion_length": 20, "beta": 0.0005})  # fmt: skip
+    assert ("far_without_gain" in facts(answer)) is (leading(answer) == "kl_blowup") is stated
+
+
+@pytest.mark.parametrize(("equal", "level", "healthy"), [(0.0, 0.72, True), (0.1, 0.6, True), (0.95, 0.02, False)])
+def test_a_policy_whose_groups_have_better_and_worse_answers_has_found_its_reward(
+    equal: float, level: float, healthy: bool
+) -> None:
+    answer = diagnosed({
+        "reward": rough(level, 0.05),
+        "reward_std": rough(0.2 * (1 - equal), 0.1, 1),
+        "frac_reward_zero_std": np.full(80, equal),
+        "kl": rough(0.05, 0.1, 2),
+        "entropy": rough(4.1, 0.02, 3),
+        "loss": 0.01 * NOISE[4],
+    }, settings={"trainer": "GRPOTrainer", "beta": 0.04})  # fmt: skip
+    likely = {hypothesis.cause for hypothesis in answer.hypotheses[:2]}
+    assert likely.isdisjoint({"exploration_failure", "reward_broken", "no_reward_variance"}) is healthy
+
+
+@pytest.mark.parametrize(("hidden", "classes", "left", "stated"), [
+    ([64, 1, 64], 12, 1.25, True), (1, 5, 0.9, True), ([128, 8, 128], 100, 2.8, True),
+    ([64, 16, 64], 12, 1.25, False), ([64, 1, 64], 12, 0.1, False),
+], ids=["between", "alone", "many classes", "wide", "enough"])  # fmt: skip
+def test_a_layer_of_few_units_holds_back_many_classes(
+    hidden: int | list[int], classes: int, left: float, stated: bool
+) -> None:
+    loss = left + (math.log(classes) - left) * np.exp(-STEPS / 12)
+    accuracy = 1 / classes + (1 - left / math.log(classes) - 1 / classes) * (1 - np.exp(-STEPS / 12))
+    settings = {"hidden": hidden, "num_classes": classes, "task": "image_classification", "model": "mlp"}
+    curves = {
+        "loss": rough(loss, 0.04),
+        "acc": np.clip(rough(accuracy, 0.05, 1), 0, 1),
+        "grad_norm": rough(1.2, 0.2, 2),
+    }
+    answer = diagnosed(curves, settings=settings, evaluated={"val_loss": 1.05 * loss[9::10]})
+    assert ("narrow_layer" in facts(answer)) is stated
+    assert (leading(answer) == "too_little_capacity") is stated

@@ -118,6 +118,24 @@ def test_several_evaluations_of_the_last_weights_are_compared(
     assert any(fact.fact == "evaluated_twice" for fact in answer.sheet.facts) is (cause != "healthy")
 
 
+@pytest.mark.parametrize("again", [
+    "11:15:2{0} INFO final - checkpoint step 640 pass {0}/3 val_loss={1} val_acc=0.81\n",
+    "Final evaluation of best.pt, repeat {0}/3: valid loss: {1}\n",
+    "[2026-01-02 10:11:12] same weights again ({0}/3) | eval_loss {1}\n",
+])  # fmt: skip
+@pytest.mark.parametrize(("losses", "cause"), [((0.64, 0.58, 0.56), "eval_mode_bug"), ((0.16, 0.16, 0.16), "healthy")])
+def test_passes_of_the_same_weights_are_compared_in_other_words_and_right_behind_the_records(
+    again: str, losses: tuple[float, ...], cause: str, tmp_path: Path
+) -> None:
+    lines = "".join(again.format(at, loss) for at, loss in enumerate(losses, start=1))
+    (tmp_path / "train_log.txt").write_text(EPOCHS + lines)
+    answer = diagnose_run(tmp_path / "train_log.txt")
+    assert answer.run.last_step == 14
+    stated = [fact.text for fact in answer.sheet.facts if fact.fact == "evaluated_twice"]
+    assert any("eval_loss is 0.64, 0.58, 0.56 in 3" in text for text in stated) is (cause != "healthy")
+    assert answer.hypotheses[0].cause == cause
+
+
 def test_the_table_of_an_evaluator_belongs_to_the_run_next_to_it(tmp_path: Path) -> None:
     lines = "".join(f"{{'loss': {5 / at}, 'epoch': {at / 5}, 'step': {20 * at}}}\n" for at in range(1, 31))
     (tmp_path / "train_loss.txt").write_text(lines)

@@ -702,7 +702,7 @@ LAST = 3
 
 
 def fails_at(loss: Series) -> float | None:
-    """Return the step from which the loss is not finite, or at which it was lowest before it rose for good."""
+    """Return the step from which the loss is not finite, or at which it was last near its lowest, to rise for good."""
     bad = ~np.isfinite(loss.value)
     if bad.any():
         return float(loss.step[int(np.argmax(bad))])
@@ -710,9 +710,11 @@ def fails_at(loss: Series) -> float | None:
     lowest = int(np.argmin(cut.level))
     after = cut.level[lowest + 1 :]  # of a loss that falls steeply to the end, the blocks before are higher too
     risen = median(after[-LAST:]) - float(cut.level[lowest]) if len(after) else 0.0
-    if risen < max(RISE * abs(float(cut.level[lowest])), TURNING_SIGMAS * cut.wobble):
+    least = max(RISE * abs(float(cut.level[lowest])), TURNING_SIGMAS * cut.wobble)
+    if risen < least:
         return None
-    return float(loss.step[int(cut.first[lowest])])
+    near = lowest + int(np.flatnonzero(cut.level[lowest:] < cut.level[lowest] + least)[-1])
+    return float(loss.step[int(cut.first[near])])
 
 
 # A loss like the teeth of a saw: it jumps up, and comes down bit by bit until it jumps again.

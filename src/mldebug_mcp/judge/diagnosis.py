@@ -34,7 +34,7 @@ from mldebug_mcp.judge.causes import (
     with_fitting_fixes,
 )
 from mldebug_mcp.judge.checkpoints import checkpoint_choice
-from mldebug_mcp.judge.columns.facts import column_facts, evidence_from_columns, with_reasons
+from mldebug_mcp.judge.columns.facts import ONE_RANK, column_facts, evidence_from_columns, with_reasons
 from mldebug_mcp.judge.evidence import (
     evidence_from_errors,
     evidence_from_jumps,
@@ -470,13 +470,22 @@ def _evidence_from_a_loss_of_labels(findings: Sequence[Finding], run: Run) -> li
     return [CauseEvidence("all_labels_masked", -HARDLY, fact, "log")]
 
 
+_OF_ALL_RANKS = ("lr_too_high", "exploding_gradients", "adam_instability", "insufficient_warmup", "bad_init")
+"""Causes that drive all ranks alike, as these have the same weights and settings."""
+
+
 def _evidence_from_one_lost_rank(findings: Sequence[Finding]) -> list[CauseEvidence]:
     """Return what it says that one rank's loss is not finite and no other rank follows.
 
     Averaged gradients bring it to all ranks within a step. So bad rows of that rank whose update is skipped, or
-    gradients that are not synchronised, explain it as well as a device does.
+    gradients that are not synchronised, explain it as well as a device does. Where its loss is far above theirs, the
+    mean over the ranks follows, and what drives all ranks alike explains neither.
     """
     lost = _seen(findings, "rank_differs")
+    if lost is not None and "others" in lost.values and _seen(findings, "rank_computes_otherwise"):
+        others = "the other ranks, which train with the same weights and settings, keep their level"
+        about = ONE_RANK if lost.values["of_loss"] else ""
+        return [CauseEvidence(cause, -HARDLY, others, "log", about) for cause in _OF_ALL_RANKS]
     if lost is None or not lost.values.get(LOST_ALONE):
         return []
     others = "the other ranks stay finite, though averaged gradients would bring it to them"

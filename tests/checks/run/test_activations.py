@@ -33,6 +33,19 @@ def test_logits_are_known_in_any_spelling(name: str) -> None:
     assert state(NAME, run_of({"loss": FAILS, name: GROWING})) is State.PRESENT
 
 
+@pytest.mark.parametrize(("name", "logits", "expected"), [
+    ("logits/logsumexp", 6 * np.exp(np.maximum(STEPS - 30, 0) / 45), State.PRESENT),
+    ("attn_logits_max", GROWING, State.PRESENT),
+    ("log_z", 8 + np.maximum(STEPS - 160, 0), State.ABSENT),  # they grow as the loss does
+], ids=["before the loss", "steadily", "with the loss"])  # fmt: skip
+def test_a_loss_that_scatters_about_a_level_fails_where_it_leaves_that_level(
+    name: str, logits: np.ndarray, expected: State
+) -> None:
+    loss = noisy(np.concatenate([np.linspace(4, 2.4, 10), np.full(140, 2.4), np.geomspace(2.4, 90, 50)]), 0.12)
+    loss[10:20] -= 0.1  # its lowest level comes early
+    assert state("logits_grow", run_of({name: logits}, loss=loss)) is expected
+
+
 @pytest.mark.parametrize("name", ["logits/chosen", "logit_scale", "eval_logits"])
 def test_what_only_sounds_like_logits_is_not_taken_for_them(name: str) -> None:
     assert state(NAME, run_of({"loss": FAILS, name: GROWING})) is State.UNKNOWN

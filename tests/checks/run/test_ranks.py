@@ -67,5 +67,11 @@ def test_a_rank_whose_loss_leaves_the_others_computes_something_else() -> None:
     assert state("rank_computes_otherwise", run_of(losses)) is State.PRESENT
 
 
+def test_a_rank_leaves_the_others_where_it_first_does_however_far_its_losses_scatter() -> None:
+    losses = ranks("rank{}_loss", [1.0, 1.0, 1.0, 1.0])
+    losses["rank3_loss"][40:] = np.geomspace(1e30, 1e37, 20)
+    assert seen(NAME, run_of(losses)).steps == [41]
+
+
 def test_a_rank_that_only_takes_longer_computes_the_same() -> None:
     assert state("rank_computes_otherwise", run_of(ranks("rank{}/step_time", [0.5, 0.52, 0.9, 0.5]))) is State.ABSENT

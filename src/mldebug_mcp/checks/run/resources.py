@@ -863,14 +863,20 @@ def _astray(run: Run, metric: str, ranks: Mapping[int, Series]) -> Evidence | No
     ):
         return None
     usual = median(np.array(others))
-    low = np.flatnonzero(series.value < (usual + end[rank]) / 2)
+    low = np.flatnonzero(series.value < np.sqrt(max(others) * end[rank]))
     leaves = float(series.step[min(int(low[-1]) + 1, len(series) - 1) if len(low) else 0])
     where = "in the whole log" if leaves <= run.first_step else f"which it leaves from {run.place(leaves)} on"
     return Evidence(
         f"{metric} of rank {rank} is about {figure(end[rank])} at the end, and about {figure(usual)} that "
         f"of the other {len(others)} ranks, {where}",
         steps=(leaves,),
-        values={"rank": rank, "end": end[rank], "others": usual, "ranks": len(ranks)},
+        values={
+            "rank": rank,
+            "end": end[rank],
+            "others": usual,
+            "ranks": len(ranks),
+            "of_loss": float("loss" in metric),
+        },
     )
 
 

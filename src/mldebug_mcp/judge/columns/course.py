@@ -238,12 +238,15 @@ STRAIGHT = 0.95
 """Share of the variance that a straight line explains. Chosen."""
 GROWS = 3.0
 """Factor of the growth. Chosen."""
+SUM_GROWS = 1.5
+"""The same of a norm that hardly scatters. Chosen: such a norm of fresh rows shrinks, or grows by less."""
 
 
 NEIGHBOURS_ALIKE = 0.05
 """Share of its level by which a norm differs from the record before. Chosen: sums of gradients have 0 to 0.05, and
 healthy norms that grow as much 0.1 and more."""
-
+LEFT_OF_SCATTER = 0.5
+"""Share of the scatter of the loss that such a sum keeps at most. Chosen: a norm of fresh rows scatters as much."""
 ROWS_DIFFER = 0.02
 """Share of its level by which the loss differs from the record before, so that each has rows of its own. Chosen."""
 
@@ -251,26 +254,26 @@ ROWS_DIFFER = 0.02
 def growing(run: Run) -> Iterator[DerivedFact]:
     """Yield gradient norms that grow all the way while the loss does not rise.
 
-    Where the loss scatters more from record to record than the norm, the norm is not of the rows of each record alone.
+    Where the loss scatters far more from record to record than the norm, the norm is not of the rows of each record
+    alone. Then it may grow less, and the loss may rise: sums of gradients are steps that are too long.
     """
     if (loss := training_loss(run, MIN_RECORDS_FOR_LEVEL, not_of=POLICIES)) is None:
         return
     began, ends = float(loss.value[:LEAST_PAIRS].max()), median(loss.value[-LEAST_PAIRS:])
-    if ends > began:
-        return
     for series in columns_of(run, Quantity.GRADIENT_NORM, least=2 * MIN_RECORDS_FOR_LEVEL):
         if series.role is None or not series.role.is_whole:
             continue
         ordered = monotone(sample(series.value))
         tenth = max(LEAST_PAIRS, len(series) // 10)
         first, last = median(series.value[:tenth]), median(series.value[-tenth:])
-        if ordered < ORDERED or first <= 0 or last < GROWS * first:
+        scatter, of_loss = _scatters(series), _scatters(loss)
+        adds_up = scatter < min(NEIGHBOURS_ALIKE, LEFT_OF_SCATTER * of_loss) and of_loss > ROWS_DIFFER
+        grows = last >= (SUM_GROWS if adds_up else GROWS) * first > 0
+        if ordered < ORDERED or not grows or (ends > began and not adds_up):
             continue
         line = np.polyval(np.polyfit(series.step, series.value, 1), series.step)
         explained = 1 - float(np.var(series.value - line) / np.var(series.value))
         how = "in a straight line" if explained >= STRAIGHT else "nearly without a break"
-        scatter, of_loss = _scatters(series), _scatters(loss)
-        adds_up = scatter < min(NEIGHBOURS_ALIKE, of_loss) and of_loss > ROWS_DIFFER
         alike = (
             f" From record to record the norm differs by {percent(scatter)}, and the loss by {percent(of_loss)}."
             if adds_up

@@ -772,7 +772,8 @@ def _evaluated_in_turn(run: Run) -> Iterator[DerivedFact]:
     Not this where an evaluation draws samples.
     """
     turns: dict[str, list[float]] = {}
-    for series in columns_of(run, Quantity.LOSS, *_SCORES, phase="eval") if run.kind not in _DRAW_SAMPLES else ():
+    evaluations = columns_of(run, Quantity.LOSS, *_SCORES, phase="eval") if run.kind not in _DRAW_SAMPLES else []
+    for series in sorted(evaluations, key=lambda series: series.name):
         if (turn := _TURN.search(series.name)) is not None and len(series) == 1:
             turns.setdefault(series.name[: turn.start()], []).append(float(series.value[0]))
     off = {name: float(np.ptp(values)) / max(values) for name, values in turns.items() if min(values) > 0}

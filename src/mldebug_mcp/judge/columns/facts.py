@@ -21,9 +21,9 @@ from mldebug_mcp.models.diagnosis import DerivedFact
 MOST_FACTS = 6
 """Facts of one run. Chosen: what an answer has room for."""
 _KINDS: tuple[Callable[[Run], Iterator[DerivedFact]], ...] = (
-    trained.nothing_trained, trained.lost_where_negative, trained.lost_near_zero, trained.lost_at_zero_scale,
-    trained.lost_with_gradient,
-    trained.steps_of_one_length, trained.weights_stand_still, trained.part_stands_still, trained.scores_stand_still,
+    trained.nothing_trained, trained.lost_where_negative, trained.lost_near_zero, trained.lost_by_scale,
+    trained.lost_with_gradient, trained.steps_of_one_length, trained.weights_stand_still, trained.weights_come_to_rest,
+    trained.part_stands_still, trained.scores_stand_still,
     guesses.prompts_count_unmeant, guesses.data_floor, guesses.better_than_baseline, trained.subtracted,
     trained.divergence_against_mean,
     course.rate_at_floor_at_once, course.rate_zero_throughout, course.rate_falls_before_milestones,
@@ -41,8 +41,9 @@ _KINDS: tuple[Callable[[Run], Iterator[DerivedFact]], ...] = (
     trained.weights_hardly_move,
     policies.stale_policy,
     policies.solved_with_reward, evaluation.within_first_pass, evaluation.evaluation_beyond_start,
-    guesses.base_rate, guesses.beyond_guess, course.one_jump_a_pass, course.worse_for_a_stretch, course.stops_at_spike,
-    policies.groups_alike, policies.logps_multiplied, policies.entropy_lowered, policies.unpaid_entropy_lost,
+    guesses.narrow_layer, guesses.base_rate, guesses.beyond_guess, course.one_jump_a_pass, course.worse_for_a_stretch,
+    course.stops_at_spike, policies.groups_alike,
+    policies.far_without_gain, policies.logps_multiplied, policies.entropy_lowered, policies.unpaid_entropy_lost,
     policies.much_clipped, trained.rising_parts, trained.weighed_parts, guesses.at_bounds, guesses.outside_of_shares,
     guesses.beyond_one,
     guesses.uniform_policy, evaluation.contradictions, guesses.majority, evaluation.training_behind, policies.at_limit,
@@ -67,6 +68,7 @@ _SUGGESTS: Mapping[str, Mapping[str, float]] = {
         "overfitting": -4.0,
     },
     "weights_stand_still": {"params_not_training": 9.0},
+    "weights_come_to_rest": {"low_precision_update": 8.0, "too_little_capacity": -2.0, SOUND: -2.0},
     "scores_stand_still": {"params_not_training": 6.0, "lr_too_low": -4.0, "clip_too_tight": -2.0},
     "part_stands_still": {"params_not_training": 6.0},
     "part_stands_still_with_gradient": {"params_not_training": 12.0, SOUND: -2.0},
@@ -118,13 +120,21 @@ _SUGGESTS: Mapping[str, Mapping[str, float]] = {
     "norm_adds_up": {"missing_zero_grad": 10.0, SOUND: -4.0},
     "lost_where_negative": {"invalid_math": 14.0, "lr_too_high": -3.0, "exploding_gradients": -3.0},
     "lost_near_zero": {"invalid_math": 4.0, "lr_too_high": -1.0, "exploding_gradients": -1.0},
-    "lost_at_zero_scale": {"fp8_zero_scale": 9.0},
+    "lost_by_scale": {"fp8_zero_scale": 9.0, "exploding_gradients": -4.0, "lr_too_high": -4.0},
     "lost_with_gradient": {"all_labels_masked": -4.0},
     "steps_of_one_length": {"clip_too_tight": 6.0, "wrong_loss": -2.0},
     "part_subtracted": {"wrong_loss": 6.0},
     "part_given_up": {"wrong_loss": 5.0, SOUND: -2.0},
     "divergence_against_mean": {"wrong_loss": 9.0, "representation_collapse": -2.0, SOUND: -4.0},
     "entropy_lowered": {"entropy_collapse": 6.0},
+    "far_without_gain": {
+        "kl_blowup": 4.0,
+        "lr_too_high": 3.0,
+        "off_policy_staleness": 4.0,
+        "length_exploitation": -4.0,
+        "reward_hacking": -4.0,
+        SOUND: -3.0,
+    },
     "unpaid_entropy_lost": {"entropy_collapse": 4.0, "exploration_failure": 2.0},
     "starts_untrained": {"bad_init": 4.0},
     "first_loss_far_beyond_guess": {"bad_init": 4.0, "grad_accum_scaling": 3.0, "tokenizer_mismatch": -3.0},
@@ -161,6 +171,7 @@ _SUGGESTS: Mapping[str, Mapping[str, float]] = {
     "training_behind": {"label_noise": 6.0},
     "undisturbed_training_behind": {"label_noise": 9.0},
     "apart_within_first_pass": {"resume_data_replayed": 7.0, "duplicated_data": 6.0},
+    "narrow_layer": {"too_little_capacity": 8.0, SOUND: -3.0},
     "no_better_than_constant": {"no_signal": 4.0},
     "uniform_policy": {"exploration_failure": 3.0, "no_signal": 3.0},
     "worse_than_any_guess": {"lr_too_high": 5.0, "missing_zero_grad": 4.0, "wrong_loss": 4.0, "bad_init": 3.0},
@@ -201,7 +212,7 @@ gradient and never changes. Those bits are by the arithmetic. A rate whose cycle
 runs and in four of `lr_schedule_bug`. So it counts for health where settings have it alone. Batches of few rows that
 learn steadily are in three healthy runs and in one whose rate is too high. Steps of one length are in 7 runs of
 `clip_too_tight`, pairs that contradict in 4 of `preference_labels_swapped`. Falls at intervals are in 2 of
-`off_policy_staleness`, norms that add up smoothly in 4 of `missing_zero_grad`. Cut answers that earn are in one that
+`off_policy_staleness`, norms that add up smoothly in 13 of `missing_zero_grad`. Cut answers that earn are in one that
 hacks its reward by length. No other of 2,178 runs has these five. None of them has a norm that runs away before the
 loss, or a loss that is lost where a column is negative. Nor has one texts that are never right with tokens that are
 known. None of these has a start above its checkpoint, or evaluations of few rows at once. Those bits are by the
@@ -214,9 +225,10 @@ no run of the data set has. Nor has one a minimum near zero before its loss is l
 and that is lost. Rows of training that do as badly as rows held out are in 2 runs of `eval_mode_bug` and no other. Of
 2,346 runs 25 have weights that hardly move, 23 of them of `lr_too_low` and 2 of `low_precision_update`. Groups that
 earn alike are in 6 runs of `entropy_collapse` where the entropy is lost. Where it is kept, they are in 6 of
-`no_reward_variance` and 1 other; none of these is healthy. A scale that is 0 where the loss is lost is in 2 of
-`fp8_zero_scale` alone. No run has a negated probability, many unknown tokens, or a start above a guess with weights
-that are loaded. Those bits are by the arithmetic, too."""
+`no_reward_variance` and 1 other; none of these is healthy. No run has a negated probability, many unknown tokens, or a
+start above a guess with weights that are loaded. Those bits are by the arithmetic.
+Weights that come to rest are in none of 2,346 runs. Policies that go far without gain are 4 of `kl_blowup`, 2 that are
+stale and one with a high rate. A layer too narrow for the classes is in one of `too_little_capacity`."""
 _STATED_BY: Mapping[str, Sequence[str]] = {
     "loss_multiple": ("loss_scale_suspicious",),
     "rate_at_floor_at_once": ("lr_decays_early", "lr_schedule_short"),
@@ -254,11 +266,13 @@ def not_repeated(facts: Sequence[DerivedFact], findings: Sequence[Finding]) -> l
     return [fact for fact in facts if fact.fact not in _REPEATS or present.isdisjoint(_STATED_BY[fact.fact])]
 
 
+ONE_RANK = "one_rank_astray"
 FOLLOWS_FROM: Mapping[str, Sequence[str]] = {
     "pairs_contradict": ("eval_gap", "eval_rise", "eval_score_gap", "eval_chance"),
+    ONE_RANK: ("loss_level", "loss_noisy", "loss_beginning", "loss_events", "loss_course", "gradient_level"),
 }
 """Questions whose symptoms a fact makes: pairs the wrong way round have a loss far above training, which grows as the
-others are learnt. They are shown, and count with the fact, once."""
+others are learnt; the mean over ranks goes with the one that parts. They are shown, and count with the fact, once."""
 
 
 _EXPLAINED_BY: Mapping[str, Sequence[str]] = {

@@ -14,7 +14,7 @@ from mldebug_mcp.checks.run.loss_start import AT_ONCE, LOSS_START_FIRST_STEPS
 from mldebug_mcp.checks.run.settings import prompts_counted
 from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.lazy import regex
-from mldebug_mcp.core.text import figure, percent
+from mldebug_mcp.core.text import counted, figure, percent
 from mldebug_mcp.judge.columns import (
     LEAST_PAIRS,
     LOSSES,
@@ -503,6 +503,35 @@ def unknown_tokens(run: Run) -> Iterator[DerivedFact]:
 TIMES_A_GUESS = 10.0
 """A first loss so many times that of a guess. Chosen: a trained model has two to five times as much on tokens that do
 not fit."""
+
+
+CLASSES_TO_A_UNIT = 4.0
+"""Classes to each unit of a layer, from which on it is narrow. Chosen: units whose values order classes tell a few."""
+LEFT_OF_GUESS = (0.3, 0.95)
+"""Share of the loss of a guess that is left, where something is learnt and much is not. Chosen: by hand."""
+
+
+def narrow_layer(run: Run) -> Iterator[DerivedFact]:
+    """Yield that a layer has far fewer units than there are classes, where training rows keep much of the loss.
+
+    Not this where nothing is learnt, which has many reasons.
+    """
+    widths, classes = run.settings.numbers("hidden_size"), run.setting("num_labels")
+    uniform, loss = uniform_loss(run), training_loss(run, MIN_RECORDS_FOR_LEVEL, not_of=NOT_BY_LOSS)
+    if not widths or not classes or uniform is None or run.facts.tokens or loss is None:
+        return
+    narrowest, left = min(widths), median(tail(loss)) / uniform
+    if not 0 < narrowest * CLASSES_TO_A_UNIT <= classes or not LEFT_OF_GUESS[0] <= left <= LEFT_OF_GUESS[1]:
+        return
+    yield DerivedFact.model_construct(
+        fact="narrow_layer",
+        text=(
+            f"{run.settings['hidden_size'].key} is {', '.join(map(figure, widths))}: all that tells {figure(classes)} "
+            f"classes apart goes through {counted(round(narrowest), 'unit')}. {named(loss)} is "
+            f"{figure(left * uniform)} in the last third, {percent(left)} of that of a guess."
+        ),
+        values={"units": narrowest, "classes": classes, "left": left},
+    )
 
 
 def far_beyond_guess(run: Run) -> Iterator[DerivedFact]:

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from mldebug_mcp.checks.curve import noise
-from mldebug_mcp.checks.policies import kept_rise, rewards_of
+from mldebug_mcp.checks.curve import end_level, noise, start_level
+from mldebug_mcp.checks.policies import MIN_DIVERGENCE_RECORDS, divergences, kept_rise, rewards_of
 from mldebug_mcp.checks.run.rewards import EVAL_REWARD_FALLS_SIGMAS, MIN_SCORES
 from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.lazy import regex
@@ -90,6 +90,39 @@ def groups_alike(run: Run) -> Iterator[DerivedFact]:
         ),
         values={"share": share, "low": low, "high": high, "entropy": late},
     )
+
+
+HALF_THE_SPREAD = 0.5
+"""Share of the spread of rewards within groups below which a gain is small. Fitted: a policy that is paid for length or
+for a proxy gains 0.7 and more."""
+
+
+def far_without_gain(run: Run) -> Iterator[DerivedFact]:
+    """Yield that a policy ends far from its reference, and earns little more for it than chance between its answers.
+
+    Not this where the rewards of its groups hardly differ any more, as they do where all earn the most.
+    """
+    rewards, spread = rewards_of(run), run["reward_std"].finite.value if "reward_std" in run else np.empty(0)
+    if run.kind != "grpo" or rewards is None or len(rewards) < MIN_DIVERGENCE_RECORDS or not len(spread):
+        return
+    usual, first, last = median(spread), start_level(rewards.value), end_level(rewards.value)
+    if last - first >= HALF_THE_SPREAD * usual or end_level(spread) < HALF_THE_SPREAD * usual:
+        return
+    for divergence in divergences(run):
+        kl = divergence.series
+        end = end_level(kl.value)
+        if divergence.of_update or len(kl) < MIN_DIVERGENCE_RECORDS or end <= divergence.limit:
+            continue
+        yield DerivedFact.model_construct(
+            fact="far_without_gain",
+            text=(
+                f"{named(kl)} ends at about {figure(end)}, while the reward goes from about {figure(first)} to "
+                f"{figure(last)}. Rewards within a group differ by {figure(usual)} (standard deviation), so "
+                "the policy hardly gains by going so far. One that is paid for length or for a proxy gains more."
+            ),
+            values={"kl": end, "first": first, "last": last, "spread": usual},
+        )
+        return
 
 
 HARDLY_ANY = 0.01

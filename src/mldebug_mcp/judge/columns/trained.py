@@ -13,7 +13,6 @@ from mldebug_mcp.checks.check import CannotTell
 from mldebug_mcp.checks.curve import (
     fades_to_zero,
     monotone,
-    positive,
     row_medians,
     sample,
     start_level,
@@ -22,7 +21,7 @@ from mldebug_mcp.checks.curve import (
 )  # fmt: skip
 from mldebug_mcp.checks.reference_settings import Family, family_of
 from mldebug_mcp.checks.run.loss_level import loss_at_collapse
-from mldebug_mcp.checks.run.not_finite import FP8_METRICS
+from mldebug_mcp.checks.run.not_finite import FP8_NAMES
 from mldebug_mcp.core.arrays import median, nearest_sum, quantile
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import figure, percent
@@ -34,7 +33,6 @@ from mldebug_mcp.judge.columns import (
     NOT_BY_LOSS,
     POLICIES,
     columns_of,
-    from_to,
     named,
     set_scores,
     tail,
@@ -426,41 +424,47 @@ def lost_near_zero(run: Run) -> Iterator[DerivedFact]:
         return
 
 
-_OF_SCALES = frozenset({"amax", "scale", "scales"})
-"""Words of what scales a tensor of 8-bit floats: its largest magnitude, or the factor made of that."""
+_INVERSE = frozenset({"inv", "inverse"})
+"""Words of scales that are written the other way round."""
+MOST_LATE = 3
+"""Records from the first such value to the loss that is lost. Chosen: scales are made from one of the last steps."""
 
 
-def lost_at_zero_scale(run: Run) -> Iterator[DerivedFact]:
-    """Yield that a scale of 8-bit floats, or its largest magnitude, is 0 or infinite just where the loss is lost.
+def lost_by_scale(run: Run) -> Iterator[DerivedFact]:
+    """Yield that a tensor in 8-bit floats holds zeros alone just before a loss is lost for good, by its scale.
 
-    Not this where the loss had risen by then: what runs away makes an infinite magnitude, too.
+    Not this where it did before: a tensor that is never used has no values. One that overflows has an infinite one.
     """
     if "loss" not in run or not (bad := ~np.isfinite(run["loss"].value)).any():
         return
     loss, first = run["loss"], int(np.argmax(bad))
-    before = loss.value[:first]
-    if first < LEAST_PAIRS or before[-1] > before[:-1].max():
-        return
-    for name, column in run.series.items():
-        words = set(pieces_of(name))
-        is_scale = any(known in name.lower() for known in FP8_METRICS) or run.facts.precision == "fp8"
-        there = column.value[column.step == loss.step[first]]
-        earlier = column.value[column.step < loss.step[first]]
-        if not is_scale or words.isdisjoint(_OF_SCALES) or "loss" in words or not len(there) or not positive(earlier):
+    for column in run.series.values() if bad[first:].all() else ():
+        if column.role is not None:
             continue
-        if not (there[0] == 0 or (there[0] == math.inf and "amax" not in words)):
+        empty = np.flatnonzero(column.value == _of_zeros(column, in_8_bits=run.facts.precision == "fp8"))
+        step = float(column.step[empty[0]]) if len(empty) and empty[0] else math.inf
+        if not 0 < int(((loss.step >= step) & (loss.step <= loss.step[first])).sum()) <= MOST_LATE:
             continue
         yield DerivedFact.model_construct(
-            fact="lost_at_zero_scale",
+            fact="lost_by_scale",
             text=(
-                f"{named(column)} is {figure(float(there[0]))} at {run.place(float(loss.step[first]))}, where "
-                f"{named(loss)} is first lost; it was {from_to(earlier)} before, and {named(loss)} "
-                f"{figure(float(before[-1]))}. A tensor of zeros has no scale: what divides by it is not a number."
+                f"{named(column)} is {figure(float(column.value[empty[0]]))} at {run.place(step)}, for the first time, "
+                f"and {named(loss)} is lost at {run.place(float(loss.step[first]))}. A scale is the largest number of "
+                "the format over the largest value of the tensor: of a tensor of zeros alone it is not finite."
             ),
-            values={"scale": float(there[0])},
-            steps=[float(loss.step[first])],
+            steps=[step],
         )
         return
+
+
+def _of_zeros(column: Series, *, in_8_bits: bool) -> float:
+    """Return what a column holds where a tensor is of zeros alone: its largest value is 0, and its scale infinite."""
+    words = set(pieces_of(column.name))
+    if "amax" in words:
+        return 0.0
+    if "scale" not in words or not (in_8_bits or any(name in column.name.lower() for name in FP8_NAMES)):
+        return math.nan
+    return math.inf if words.isdisjoint(_INVERSE) else 0.0
 
 
 def lost_with_gradient(run: Run) -> Iterator[DerivedFact]:
@@ -527,10 +531,56 @@ def weights_stand_still(run: Run) -> Iterator[DerivedFact]:
 
 def _would_move(run: Run, norm: Series, gradient: Series) -> bool:
     """Say whether plain steps by a gradient and the learning rate go far beyond the last digit of a norm."""
-    rate = run["learning_rate"].finite.value if "learning_rate" in run else np.zeros(0)
+    rate = _from(run["learning_rate"], norm) if "learning_rate" in run else np.zeros(0)
     steps = float(norm.step[-1] - norm.step[0]) if run.step_name == "step" else float(len(norm) - 1)
-    travelled = steps * float(rate.mean()) * median(gradient.value) if len(rate) else 0.0
+    travelled = steps * float(rate.mean()) * median(_from(gradient, norm)) if len(rate) else 0.0
     return travelled >= FAR_BEYOND * _last_digit(float(norm.value[0]))
+
+
+def _from(series: Series, norm: Series) -> Floats:
+    """Return the finite values of a metric from the first record of a norm on."""
+    return series.finite.where(series.finite.step >= norm.step[0]).value
+
+
+LEAST_RESTING = 0.25
+"""Share of the records at the end in which the weights rest. Chosen: by hand."""
+FINE_DIGIT = 1e-5
+"""Share of the norm that its last digit is at most. Chosen: norms at their level stay the same to four digits."""
+LEFT_OF_RATE = 0.1
+"""Share of its peak that the learning rate has there. Chosen: schedules end at a tenth and less."""
+
+
+def weights_come_to_rest(run: Run) -> Iterator[DerivedFact]:
+    """Yield that the norm of weights in half precision no longer changes, though gradients and learning rate go on.
+
+    Not this where steps of that length would not move its last digit, or where the rate has come down to its end.
+    """
+    spacing, needed = SPACING.get(run.facts.precision or "", 0.0), {"grad_norm", "learning_rate"} <= run.series.keys()
+    for series in run.with_role(Quantity.WEIGHT_NORM) if spacing and needed else ():
+        whole = series.finite
+        still = true_at_end(whole.value == whole.value[-1]) if len(whole) else 0
+        if not max(LEAST_STILL, LEAST_RESTING * len(whole)) <= still < len(whole):
+            continue
+        norm = whole.where(np.arange(len(whole)) >= len(whole) - still)
+        rate, gradient = (_from(run[name], norm) for name in ("learning_rate", "grad_norm"))
+        peak = float(run["learning_rate"].finite.value.max())
+        if not len(gradient) or not len(rate) or float(rate.mean()) < LEFT_OF_RATE * peak:
+            continue
+        is_fine = min(map(_last_digit, whole.value.tolist())) <= FINE_DIGIT * abs(float(norm.value[0]))
+        if not is_fine or not _would_move(run, norm, run["grad_norm"].finite):
+            continue
+        yield DerivedFact.model_construct(
+            fact="weights_come_to_rest",
+            text=(
+                f"{named(series)} is {figure(float(norm.value[0]))} in the last {still} of {len(whole)} records, "
+                f"from {run.place(float(norm.step[0]))} on. The learning rate is about {figure(float(rate.mean()))} "
+                f"there and {named(run['grad_norm'])} about {figure(median(gradient))}, so that updates would move "
+                f"it. Weights kept in {run.facts.precision} lose a change below {figure(spacing / 2)} of themselves."
+            ),
+            values={"value": float(norm.value[0]), "records": float(still)},
+            steps=[float(norm.step[0])],
+        )
+        return
 
 
 SETS_SHOWN = 3

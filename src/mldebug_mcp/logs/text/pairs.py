@@ -587,6 +587,13 @@ _ONCE_MORE = regex(
     r"^\W{0,8}re-?(?:valid|eval|test|scor)[a-z]{1,9}\b[^:=]{0,80}?[ (](?P<time>\d{1,2})/\d{1,2}\)?\s?:", re.IGNORECASE
 )
 """Which evaluation of the same weights a line is of: "Re-validating last.pth (2/4): loss 0.45"."""
+PASS_OF_SAME = regex(
+    r"^.{0,60}\b(?:checkpoint|ckpt|weights|final|best|last|same)\b[^:=]{0,80}?"
+    r"\b(?:pass|repeat|repetition|again|turn)[ (#]{1,2}(?P<turn>\d{1,2})/\d{1,2}\)?\s?:?",
+    re.IGNORECASE,
+    needs=("pass", "repe", "again", "turn"),
+)
+"""The same in other words: "final - checkpoint step 640 pass 2/4 val_loss=0.45"."""
 _SAMPLE_FACTORY = regex(
     rf"\bFps is \(10 sec: ({NUMBER}), [^()]{{0,80}}\)\. (Total num frames: \d{{1,15}})\b.{{0,200}}$", re.IGNORECASE
 )
@@ -704,6 +711,7 @@ _FORMS: tuple[tuple[str, re.Pattern[str], str | Callable[[re.Match[str]], str]],
     ("(", _AT_RANK, r"@\1"),
     ("batch size", _ROWS_AT_ONCE, "batch_size="),
     ("e", _ONCE_MORE, r"evaluated_again=\g<time>, "),
+    ("/", PASS_OF_SAME, r"evaluated_again=\g<turn>, "),
     ("@", _THRESHOLDS, "50-95"),
     ("|g", _NORM, "grad_norm"),
     (" avg", _DARKNET, _of_darknet),

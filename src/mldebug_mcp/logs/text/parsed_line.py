@@ -32,7 +32,7 @@ from mldebug_mcp.logs.names.metrics import (
 from mldebug_mcp.logs.numbers import MAY_HOLD_NUMBER, NUMBER, parse_number, to_number, whole_number, without_underscores
 from mldebug_mcp.logs.settings.settings import NotAnObjectError, parse_object
 from mldebug_mcp.logs.text.counters import Bar, Counters, bar_in, bars_apart, find_counters
-from mldebug_mcp.logs.text.pairs import before_metrics, evaluation_name, pairs_in, written_out
+from mldebug_mcp.logs.text.pairs import PASS_OF_SAME, before_metrics, evaluation_name, pairs_in, written_out
 
 # One line of text, read: its counters, its metrics, the rank that printed it.
 
@@ -222,9 +222,12 @@ def _without_asides(line: str) -> str:
 
 
 def _without_prose(line: str) -> str:
-    """Return a line up to where it repeats an earlier record ("best loss so far", "improved from")."""
+    """Return a line up to where it repeats an earlier record ("best loss so far", "improved from").
+
+    One of several evaluations of the same weights repeats none: "final - pass 2/4 val_loss=0.45".
+    """
     prose = _PROSE.search(line) if any(map(line.lower().__contains__, _HINTS_OF_PROSE)) else None
-    return line if prose is None else line[: prose.start()]
+    return line if prose is None or PASS_OF_SAME.search(line) else line[: prose.start()]
 
 
 # Dicts that were printed: by the Trainer (Python's spelling) and by loggers that write JSON into a line of text.
