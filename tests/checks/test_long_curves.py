@@ -9,7 +9,7 @@ from mldebug_mcp.checks.course import events_of
 from mldebug_mcp.checks.curve import MAX_SAMPLE, MAX_WINDOWS, blocks, drift, mad, median_of_three, noise, sample
 from mldebug_mcp.checks.run.loss_events import find_spikes
 from mldebug_mcp.checks.run.resume import falls_of
-from mldebug_mcp.core.arrays import PART
+from mldebug_mcp.core.arrays import VALUES_TOGETHER
 from mldebug_mcp.logs import Run, Series
 
 COUNT = 1_000_000
@@ -70,9 +70,9 @@ def test_a_long_move_of_a_long_curve_ends_where_it_comes_back() -> None:
     assert (event.step, event.changes[0].back) == (300_000, 450_000)
 
 
-@pytest.mark.parametrize("at", [2, PART - 1, PART, PART + 1, 3 * PART - 2])
+@pytest.mark.parametrize("at", [2, VALUES_TOGETHER - 1, VALUES_TOGETHER, VALUES_TOGETHER + 1, 3 * VALUES_TOGETHER - 2])
 def test_a_rate_that_moves_at_once_is_an_event_at_the_record_where_it_does(at: int) -> None:
-    rate = np.full(3 * PART, 1e-3)
+    rate = np.full(3 * VALUES_TOGETHER, 1e-3)
     rate[at:] /= 10
     run = Run("", (), {"learning_rate": Series("learning_rate", np.arange(float(len(rate))), rate)})
     assert [event.step for event in events_of(run, ["learning_rate"])] == [at]

@@ -10,13 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 NumberT = TypeVar("NumberT", bound=np.number[Any])
-PART = 1 << 16
+VALUES_TOGETHER = 1 << 16
 """Values of a long curve that are looked at together: what is derived from them fits a processor's cache."""
 
 
 def slices_of(count: int, also: int = 0) -> Iterator[slice]:
-    """Yield where the parts of so many values begin and end, each with so many values behind it `also`."""
-    return (slice(start, min(count, start + PART + also)) for start in range(0, max(1, count - also), PART))
+    """Yield where the parts of so many values begin and end; each overlaps the next by so many as `also` says."""
+    starts = range(0, max(1, count - also), VALUES_TOGETHER)
+    return (slice(start, min(count, start + VALUES_TOGETHER + also)) for start in starts)
 
 
 def median(values: ArrayLike) -> float:
@@ -88,13 +89,13 @@ def distinct(values: NDArray[NumberT]) -> NDArray[NumberT]:
     return found
 
 
-MANY = 1024
+SPREAD_VALUES = 1024
 """Values of a long curve, all over it, that mostly are enough to show that it has several."""
 
 
 def has_distinct(values: NDArray[np.float64], least: int) -> bool:
     """Say whether there are at least so many distinct values."""
-    some = values[:: max(1, len(values) // MANY)]
+    some = values[:: max(1, len(values) // SPREAD_VALUES)]
     return len(distinct(some)) >= least or (len(some) < len(values) and len(distinct(values)) >= least)
 
 
