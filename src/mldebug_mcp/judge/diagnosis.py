@@ -162,7 +162,8 @@ def _distinct_steps(steps: Iterable[Floats]) -> int:
 
 def _not_among(ascending: Floats, steps: Floats) -> Floats:
     at = np.minimum(np.searchsorted(ascending, steps), len(ascending) - 1)
-    return steps[ascending[at] != steps]
+    others: Floats = steps[ascending[at] != steps]
+    return others
 
 
 SETTING_BITS = 2.0
