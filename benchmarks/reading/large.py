@@ -1,10 +1,14 @@
 """How much memory and time large texts take, so that both are seen to grow with the size of a text and no faster.
 
-    python -m benchmarks.reading.large [--megabytes 1 10] [--folder FOLDER] [SHAPE ...]
+    python -m benchmarks.reading.large [--diagnose] [--megabytes 1 10] [--folder FOLDER] [SHAPE ...]
 
-Each text is read in a process of its own; MB/s is by the CPU seconds of reading alone, the memory is the most that is
-resident, with the interpreter and what it imports. Shapes are those of `benchmarks.logs.text_shapes`, and texts that
-are never alike: of ever new tables, boxes, lines and dictionaries.
+Each text is read in a process of its own, or diagnosed by the command line. MB/s is by the CPU seconds of reading
+alone, or of the whole process that diagnoses. The memory is the most that is resident, with the interpreter and what it
+imports. Shapes are those of `benchmarks.logs.text_shapes`, and texts that are never alike: of ever new tables, boxes,
+lines and dictionaries. A gigabyte of each of four shapes takes twenty minutes:
+
+    python -m benchmarks.reading.large --diagnose --megabytes 1000 --folder /tmp \
+        "stamped Iter [i/N]" "bars with metrics" "printed dicts" "key=value"
 """
 
 from __future__ import annotations
@@ -29,6 +33,13 @@ took = time.process_time() - start
 print(json.dumps([records, took, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024]))
 """
 """`ru_maxrss` is in KiB on Linux."""
+DIAGNOSE = """
+import json, resource, sys, time
+from mldebug_mcp.cli import main
+printed, sys.stdout = sys.stdout, open("/dev/null", "w")
+main(["diagnose", sys.argv[1]])
+print(json.dumps([None, time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024]), file=printed)
+"""
 
 
 def _name(number: int) -> str:
@@ -70,31 +81,34 @@ def _pieces(shape: str) -> Iterator[str]:
         yield HOSTILE[shape](number)
 
 
-def measured(shape: str, megabytes: float, folder: Path) -> tuple[str, ...]:
+def measured(code: str, shape: str, megabytes: float, folder: Path) -> tuple[str, ...]:
     """Return the row of a text: it is written, read in a process of its own, and removed."""
     path = write_text(folder / "large.log", _pieces(shape), int(megabytes * 1e6))
     try:
-        done = subprocess.run([sys.executable, "-c", READ, str(path)], capture_output=True, text=True, check=True)
+        done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True)
         records, took, memory = json.loads(done.stdout)
         size = path.stat().st_size / 1e6
     finally:
         path.unlink()
-    return (shape, f"{size:.0f}", f"{records:,}", f"{size / took:.1f}", f"{memory:.0f}")
+    return (shape, f"{size:.0f}", "" if records is None else f"{records:,}", f"{size / took:.1f}", f"{memory:.0f}")
 
 
 def main() -> None:
     """Measure the texts and print the table."""
     about = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser("benchmarks.reading.large", description=__doc__, formatter_class=about)
+    parser.add_argument("--diagnose", action="store_true", help="measure the whole command, not reading alone")
     parser.add_argument("--megabytes", type=float, nargs="+", default=[1.0, 10.0], metavar="MB")
     parser.add_argument("--folder", type=Path, help="where the texts are written (default: a temporary folder)")
     parser.add_argument("shapes", nargs="*", metavar="SHAPE", default=[*USUAL, *HOSTILE])
     asked = parser.parse_args()
+    code = DIAGNOSE if asked.diagnose else READ
     with tempfile.TemporaryDirectory(dir=asked.folder) as folder:
         print("| text | MB | records | MB/s | resident MB |\n| --- | --- | --- | --- | --- |")
         for shape in asked.shapes:
             for size in asked.megabytes:
-                print(f"| {' | '.join(measured(shape, size, Path(folder)))} |", flush=True)  # minutes each, if large
+                row = measured(code, shape, size, Path(folder))  # minutes each, if large
+                print(f"| {' | '.join(row)} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from mldebug_mcp.checks.course import events_of
 from mldebug_mcp.checks.curve import MAX_SAMPLE, MAX_WINDOWS, blocks, drift, mad, median_of_three, noise, sample
 from mldebug_mcp.checks.run.loss_events import find_spikes
 from mldebug_mcp.checks.run.resume import falls_of
+from mldebug_mcp.core.arrays import VALUES_TOGETHER
 from mldebug_mcp.logs import Run, Series
 
 COUNT = 1_000_000
@@ -58,6 +60,29 @@ def test_a_jump_in_a_long_curve_is_found_wherever_it_stands_among_the_windows() 
         curve[at : at + 2] = 6
         (found,) = find_spikes(curve)
         assert (found.first, found.last) in ((at, at + 1), (at, at + 2))
+
+
+def test_a_long_move_of_a_long_curve_ends_where_it_comes_back() -> None:
+    curve = 5 + 0.02 * NORMAL
+    curve[300_000:450_000] += 4
+    run = Run("", (), {"loss": Series("loss", np.arange(float(COUNT)), curve)})
+    (event,) = events_of(run, ["loss"])
+    assert (event.step, event.changes[0].back) == (300_000, 450_000)
+
+
+@pytest.mark.parametrize("at", [2, VALUES_TOGETHER - 1, VALUES_TOGETHER, VALUES_TOGETHER + 1, 3 * VALUES_TOGETHER - 2])
+def test_a_rate_that_moves_at_once_is_an_event_at_the_record_where_it_does(at: int) -> None:
+    rate = np.full(3 * VALUES_TOGETHER, 1e-3)
+    rate[at:] /= 10
+    run = Run("", (), {"learning_rate": Series("learning_rate", np.arange(float(len(rate))), rate)})
+    assert [event.step for event in events_of(run, ["learning_rate"])] == [at]
+
+
+def test_a_stretch_of_a_curve_is_not_copied() -> None:
+    curve = Series("loss", np.arange(float(COUNT)), NORMAL)
+    part = curve.between(10, 500_000)
+    assert len(part) == 499_991
+    assert np.shares_memory(part.value, curve.value)
 
 
 def test_where_a_loss_of_a_million_records_falls_back_is_told_to_the_record() -> None:

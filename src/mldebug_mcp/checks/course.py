@@ -25,7 +25,7 @@ from mldebug_mcp.checks.curve import (
     stretch_medians,
 )
 from mldebug_mcp.checks.progress import uniform_loss
-from mldebug_mcp.core.arrays import median, quantile
+from mldebug_mcp.core.arrays import median, median_gap, quantile, slices_of
 from mldebug_mcp.core.lazy import dataclass, replace
 from mldebug_mcp.core.text import figure
 from mldebug_mcp.logs.columns import Floats
@@ -323,6 +323,10 @@ OUTLYING = 5.0
 """Times the median that the highest value is, for logarithms to be compared. Chosen: of what varies by factors."""
 MOST_POINTS = 10_000
 """Stretches of a longer curve; only their extremes are used. Chosen: finer than any picture of it."""
+FIRST_PART = 1024
+"""Records in which the end of a move is looked for at first. Chosen: most moves come back sooner."""
+MAX_PART = 65536
+"""Records in which it is looked for at a time. Chosen: what is derived from them fits a processor's cache."""
 MAX_RECORDS_APART = 3
 """Records within which jumps of several curves are one event. Chosen: what brings a jump about precedes it by one."""
 AT_ONCE = 0.4
@@ -371,6 +375,11 @@ class Event:
     def step(self) -> float:
         """Where the first of them begins."""
         return self.changes[0].step
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """The names of what moved."""
+        return tuple(change.metric for change in self.changes)
 
     @property
     def sigmas(self) -> float:
@@ -443,11 +452,14 @@ def _one_way(series: Series, sign: int) -> list[Change]:
     places = np.flatnonzero(beyond)
     groups = np.split(places, np.flatnonzero(np.diff(places) > BEFORE) + 1) if len(places) else []
     groups = groups[1:] if goes_on else groups
-    found = [_change(series, at[group], float(sigmas[group].max()), sign) for group in groups]
-    return [change for change in found if len(value) == len(series) or _stands_out(series, change)]
+    if not groups:
+        return []
+    records = median_gap(series.step)
+    found = [_change(series, records, at[group], float(sigmas[group].max()), sign) for group in groups]
+    return found if len(value) == len(series) else _standing_out(series, found)
 
 
-def _change(series: Series, places: NDArray[np.int64], sigmas: float, sign: int) -> Change:
+def _change(series: Series, records: float, places: NDArray[np.int64], sigmas: float, sign: int) -> Change:
     """Return the move up or down at these indices: all of it, until it is two thirds of the way back."""
     step, value, first = series.step, series.value, int(places[0])
     stride = _stride(value)
@@ -456,11 +468,9 @@ def _change(series: Series, places: NDArray[np.int64], sigmas: float, sign: int)
         away = sign * (value[start : first + 1] - _level_before(value, start))
         first = start + int(np.argmax(away > 2 / 3 * away[-1]))
     before = _level_before(value, first)
-    away = sign * (value - before)
-    peak = int(places[np.argmax(away[places])])
-    returns = peak + np.flatnonzero(away[peak:] < np.maximum.accumulate(away[peak:]) / 3)
-    back = int(returns[0]) if len(returns) else None
-    peak = peak if back is None else first + int(np.argmax(away[first:back]))
+    peak = int(places[np.argmax(sign * (value[places] - before))])
+    back = _back_at(value, peak, before, sign)
+    peak = peak if back is None else first + int(np.argmax(sign * (value[first:back] - before)))
     return Change(
         metric=series.name,
         step=float(step[first]),
@@ -470,17 +480,35 @@ def _change(series: Series, places: NDArray[np.int64], sigmas: float, sign: int)
         back=None if back is None else float(step[back]),
         left=float(value[-1 if back is None else back]),
         sigmas=min(1000.0, sigmas),
-        records=median(np.diff(step)),
+        records=records,
     )
 
 
-def _stands_out(series: Series, change: Change) -> bool:
-    """Say whether a move of a long curve stands out of the noise of its records, as it does of their extremes."""
-    value, ends = series.value, np.array([change.before, change.there])
-    if positive(value) and float(value.max()) > OUTLYING * median(sample(value)):
-        value, ends = np.log(value), np.log(ends)
-    limit = MIN_JUMP_SIGMAS * min(HEAVIEST, max(1.0, heaviness(value)))
-    return bool(abs(ends[1] - ends[0]) > limit * noise(value))
+def _back_at(value: Floats, peak: int, before: float, sign: int) -> int | None:
+    """Return the index at which a move is two thirds of the way back from its highest so far, None where it never is.
+
+    It is looked for a part at a time.
+    """
+    highest, start, size = -math.inf, peak, FIRST_PART
+    while start < len(value):
+        away = sign * (value[start : start + size] - before)
+        so_far = np.maximum(np.maximum.accumulate(away), highest)
+        returned = away < so_far / 3
+        if returned.any():
+            return start + int(np.argmax(returned))
+        highest, start, size = float(so_far[-1]), start + size, min(2 * size, MAX_PART)
+    return None
+
+
+def _standing_out(series: Series, changes: list[Change]) -> list[Change]:
+    """Return the moves of a long curve that stand out of the noise of its records, as they do of their extremes."""
+    value = series.value
+    logarithmic = positive(value) and float(value.max()) > OUTLYING * median(sample(value))
+    value = np.log(value) if logarithmic else value
+    limit = MIN_JUMP_SIGMAS * min(HEAVIEST, max(1.0, heaviness(value))) * noise(value)
+    moves = [np.array([change.before, change.there]) for change in changes]
+    ends = [np.log(move) if logarithmic else move for move in moves]
+    return [change for change, (before, there) in zip(changes, ends, strict=True) if abs(there - before) > limit]
 
 
 def _level_before(value: Floats, at: int) -> float:
@@ -501,8 +529,8 @@ def _extremes(value: Floats, sign: int) -> tuple[NDArray[np.int64], Floats]:
     if stride == 1:
         return np.arange(len(value)), value
     whole = len(value) // stride * stride
-    rows = sign * value[:whole].reshape(-1, stride)
-    at = np.arange(0, whole, stride) + rows.argmax(axis=1)
+    rows = value[:whole].reshape(-1, stride)
+    at = np.arange(0, whole, stride) + (rows.argmax(axis=1) if sign > 0 else rows.argmin(axis=1))
     return at, value[at]
 
 
@@ -532,16 +560,38 @@ def _jumps_of_rate(rate: Series) -> list[Change]:
     above = rate.where(rate.value > 0)
     if len(above) < 4:
         return []
-    moves = np.diff(np.log(above.value))
-    size = np.abs(moves)
-    beside = np.maximum(np.append(np.inf, size[:-1]), np.append(size[1:], 0.0))
-    interval = median(np.diff(above.step))
-    places = np.flatnonzero((size > AT_ONCE) & (size > UNLIKE * beside)).tolist()
-    step, value = above.step.tolist(), above.value.tolist()
+    value, interval = above.value, median_gap(above.step)
     return [
-        Change(rate.name, step[at], value[at - 1], value[at], step[at], None, value[-1], 100.0, interval)
-        for at in (place + 1 for place in places)
+        Change(
+            metric=rate.name,
+            step=float(above.step[at]),
+            before=float(value[at - 1]),
+            there=float(value[at]),
+            at=float(above.step[at]),
+            back=None,
+            left=float(value[-1]),
+            sigmas=100.0,
+            records=interval,
+        )
+        for at in _moves_at_once(value)
     ]
+
+
+def _moves_at_once(rate: Floats) -> list[int]:
+    """Return the indices to which a rate above zero moves farther than before and after."""
+    parts = [part.start + np.flatnonzero(_size_of_moves(rate[part]) > AT_ONCE) for part in slices_of(len(rate), also=1)]
+    places = np.concatenate(parts)
+    before = np.where(places > 0, np.abs(np.log(rate[places]) - np.log(rate[places - 1])), np.inf)
+    size = np.abs(np.log(rate[places + 1]) - np.log(rate[places]))
+    behind = np.minimum(places + 2, len(rate) - 1)
+    after = np.abs(np.log(rate[behind]) - np.log(rate[behind - 1]))
+    after[behind == places + 1] = 0.0
+    at_once: list[int] = (places[size > UNLIKE * np.maximum(before, after)] + 1).tolist()
+    return at_once
+
+
+def _size_of_moves(rate: Floats) -> Floats:
+    return np.abs(np.diff(np.log(rate)))
 
 
 # A run as plain numbers, by name: how each of its curves lies, before anybody asks what is wrong with it.

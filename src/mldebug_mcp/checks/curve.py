@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from mldebug_mcp.core.arrays import distinct, median, quantile
 from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.core.text import figure
-from mldebug_mcp.logs.columns import Floats
+from mldebug_mcp.logs.columns import Floats, ascends
 from mldebug_mcp.logs.run import Run, Series
 
 # Robust statistics that measurements share: levels, noise, trends and spikes of a noisy curve.
@@ -220,6 +220,8 @@ def aligned(series: Series, other: Series) -> tuple[Floats, Floats, Floats]:
     """
     if not len(series) or not len(other):
         return np.empty(0), np.empty(0), np.empty(0)
+    if series.step is other.step and ascends(other.step):
+        return other.step, series.value, other.value
     index = np.searchsorted(series.step, other.step, side="right") - 1
     keep = index >= 0
     return other.step[keep], series.value[index[keep]], other.value[keep]
@@ -227,6 +229,8 @@ def aligned(series: Series, other: Series) -> tuple[Floats, Floats, Floats]:
 
 def at_common_steps(series: Series, other: Series) -> tuple[Floats, Floats, Floats]:
     """Return the steps that both metrics have, and the values of both there."""
+    if series.step is other.step and ascends(other.step):
+        return other.step, series.value, other.value
     steps, here, there = np.intersect1d(series.step, other.step, return_indices=True)
     return steps, series.value[here], other.value[there]
 
@@ -378,11 +382,11 @@ def stretches_of(series: Series, count: int) -> Stretches:
     """Cut a curve with records into `count` stretches that are equally long in steps."""
     step, value = series.step, series.value
     place = np.linspace(0, count, 1 + count)[1:-1] / count
-    part = np.searchsorted(step[0] + place * (step[-1] - step[0]), step, side="right")
-    parts = distinct(part)
-    level = np.array([median(value[part == number]) for number in parts])
-    first = step[np.searchsorted(part, parts)]
-    return Stretches(level, first, MEDIAN_ERROR * noise(value) / math.sqrt(len(value) / len(parts)))
+    edges = np.searchsorted(step, step[0] + place * (step[-1] - step[0]))
+    edges = distinct(np.concatenate([[0], edges, [len(step)]]))
+    level = np.array([median(value[start:end]) for start, end in pairwise(edges)])
+    error = MEDIAN_ERROR * noise(value) / math.sqrt(len(value) / len(level))
+    return Stretches(level, step[edges[:-1]], error)
 
 
 # Fewer points of a curve that look the same: its extremes survive.
@@ -404,12 +408,13 @@ def _of_stretches(step: Floats, value: Floats, stretches: int) -> NDArray[np.int
     edges = np.searchsorted(step, np.linspace(step[0], step[-1], stretches + 1)[:-1])
     starts = distinct(edges)
     ends = np.append(starts[1:], len(step))
-    finite = np.isfinite(value)
-    low, high = np.where(finite, value, np.inf), np.where(finite, value, -np.inf)
     kept: set[int] = set()
     for first, end in zip(starts.tolist(), ends.tolist(), strict=True):
-        kept |= {first, first + int(np.argmin(low[first:end])), first + int(np.argmax(high[first:end])), end - 1}
-        kept.add(first + int(np.argmin(finite[first:end])))
+        part = value[first:end]
+        finite = np.isfinite(part)
+        low, high = np.where(finite, part, np.inf), np.where(finite, part, -np.inf)
+        kept |= {first, first + int(np.argmin(low)), first + int(np.argmax(high)), end - 1}
+        kept.add(first + int(np.argmin(finite)))
     return np.array(sorted(kept), dtype=np.int64)
 
 
@@ -770,7 +775,10 @@ class Teeth:
 def teeth_of(values: Floats) -> Teeth | None:
     """Return the teeth of a curve in time order, None without teeth."""
     change = np.diff(values)
-    if len(change) < FEWEST * SHORTEST or _share(change) < max(SUDDEN, EVENLY * _share(-change)):
+    if len(change) < FEWEST * SHORTEST:
+        return None
+    share = _share(change)
+    if share < SUDDEN or share < EVENLY * _share(-change):
         return None
     least = max(SAWTOOTH_SIGMAS * mad(change), OF_LEVEL * abs(median(values)))
     jumps = np.flatnonzero(change > least)
@@ -792,7 +800,9 @@ def _records_to_fall(tooth: Floats) -> int:
 
 def _share(change: Floats) -> float:
     """Return which share of all that a curve goes up its largest steps make."""
-    up = np.sort(change[change > 0])[::-1]
+    up = change[change > 0]
+    up.sort()
+    up = up[::-1]
     return float(up[: max(2, int(SHARE_OF_LARGEST_CHANGES * len(change)))].sum() / up.sum()) if len(up) else 0.0
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from mldebug_mcp.checks.check import CannotTell
 from mldebug_mcp.checks.curve import MEDIAN_ERROR, blocks, noise, row_medians, start_level
 from mldebug_mcp.checks.progress import LANGUAGE_MODELS
-from mldebug_mcp.core.arrays import median
+from mldebug_mcp.core.arrays import median, median_gap
 from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.core.text import figure
 from mldebug_mcp.logs.columns import Floats
@@ -164,7 +164,7 @@ def _rests_in_its_noise(values: Floats, level: float) -> bool:
 def begins_late(evaluation: Series) -> bool:
     """Say whether a log begins after evaluations that it does not hold: the first comes far later than one interval."""
     step = evaluation.finite.step
-    return len(step) > 2 and float(step[0]) > LATE * median(np.diff(step))
+    return len(step) > 2 and float(step[0]) > LATE * median_gap(step)
 
 
 def refuse_after_explosion(run: Run, evaluation: Series) -> None:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from mldebug_mcp.checks.check import CannotTell
 from mldebug_mcp.checks.curve import Spike, baseline, end_level, mad, monotone, noise, spikes, start_level
-from mldebug_mcp.core.arrays import median
+from mldebug_mcp.core.arrays import median, median_gap
 from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity
@@ -420,7 +420,7 @@ def are_skipped(run: Run, steps: Floats) -> bool:
     if skips is None:
         return False
     at = skips.count.step[skips.count.value > 0]
-    apart = median(np.diff(run["grad_norm"].step))
+    apart = median_gap(run["grad_norm"].step)
     return len(at) > 0 and all(float(np.abs(at - step).min()) <= apart for step in steps)
 
 

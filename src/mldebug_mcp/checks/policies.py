@@ -21,7 +21,7 @@ from mldebug_mcp.checks.curve import (
     sample,
     start_level,
 )
-from mldebug_mcp.core.arrays import median
+from mldebug_mcp.core.arrays import median, median_gap
 from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity
@@ -165,7 +165,7 @@ def scores_beside(run: Run, least: int) -> list[Series]:
 
 def from_the_start(rewards: Series) -> bool:
     """Say whether a log begins where the run does: within its first twentieth, or a few records of its start."""
-    spacing = median(np.diff(rewards.step))
+    spacing = median_gap(rewards.step)
     return float(rewards.step[0]) <= max(BEGINS * float(rewards.step[-1]), 5 * spacing)
 
 

@@ -3,25 +3,58 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 NumberT = TypeVar("NumberT", bound=np.number[Any])
+VALUES_TOGETHER = 1 << 16
+"""Values of a long curve that are looked at together: what is derived from them fits a processor's cache."""
+
+
+def slices_of(count: int, also: int = 0) -> Iterator[slice]:
+    """Yield where the parts of so many values begin and end; each overlaps the next by so many as `also` says."""
+    starts = range(0, max(1, count - also), VALUES_TOGETHER)
+    return (slice(start, min(count, start + VALUES_TOGETHER + also)) for start in starts)
 
 
 def median(values: ArrayLike) -> float:
     """Return the median, NaN if a value is NaN or there is none: numpy's number, sooner, as most curves are short."""
-    array: NDArray[Any] = np.asarray(values)
-    count = len(array)
+    return median_in_place(np.array(values))
+
+
+def median_in_place(values: NDArray[Any]) -> float:
+    """Return the `median` of values that nobody needs any more: they get another order, and no copy is made.
+
+    numpy finds one place of an order many times sooner than several.
+    """
+    count = len(values)
     if not count:
         return math.nan
     half = count // 2
-    ordered = np.partition(array, (half - 1, half, count - 1) if count > 1 else 0)
-    if np.isnan(ordered[-1]):
+    values.partition(half)
+    if np.isnan(values[half:].max()):  # NaN comes last
         return math.nan
-    return float(ordered[half] if count % 2 else (ordered[half - 1] + ordered[half]) / 2)
+    return float(values[half] if count % 2 else (values[:half].max() + values[half]) / 2)
+
+
+def median_gap(values: NDArray[np.float64]) -> float:
+    """Return the median of the differences of neighbours, as of the steps of a curve; most are evenly spaced."""
+    gaps = np.diff(values)
+    if len(gaps) and gaps.min() == gaps.max():
+        return float(gaps[0])
+    return median_in_place(gaps)
+
+
+def where_true(flags: NDArray[np.bool_]) -> slice | NDArray[np.bool_]:
+    """Return what takes the values that are flagged: a slice, which copies nothing, where they follow one another."""
+    count = int(np.count_nonzero(flags))
+    if not count:
+        return slice(0, 0)
+    first = int(np.argmax(flags))
+    return slice(first, first + count) if flags[first : first + count].all() else flags
 
 
 def quantile(values: ArrayLike, share: float) -> float:
@@ -39,7 +72,7 @@ def quantile(values: ArrayLike, share: float) -> float:
 def median_of_numbers(values: ArrayLike) -> float:
     """Return the median of the values that are no NaN, NaN if there is none."""
     array: NDArray[Any] = np.asarray(values)
-    return median(array[~np.isnan(array)])
+    return median_in_place(array[~np.isnan(array)])
 
 
 def entropy(counts: NDArray[Any], total: float = 1.0) -> float:
@@ -60,6 +93,16 @@ def distinct(values: NDArray[NumberT]) -> NDArray[NumberT]:
     differs = (after != before) & ~((after != after) & (before != before))  # noqa: PLR0124 - NaN alone differs so
     found: NDArray[NumberT] = ordered[np.append(np.ones(min(len(ordered), 1), dtype=bool), differs)]
     return found
+
+
+SPREAD_VALUES = 1024
+"""Values of a long curve, all over it, that mostly are enough to show that it has several."""
+
+
+def has_distinct(values: NDArray[np.float64], least: int) -> bool:
+    """Say whether there are at least so many distinct values."""
+    some = values[:: max(1, len(values) // SPREAD_VALUES)]
+    return len(distinct(some)) >= least or (len(some) < len(values) and len(distinct(values)) >= least)
 
 
 def nearest_sum(total: NDArray[np.float64], terms: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:

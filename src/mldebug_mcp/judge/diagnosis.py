@@ -19,7 +19,7 @@ from mldebug_mcp.checks.run.gradients import labels_give_loss, rewards_differ
 from mldebug_mcp.checks.run.resources import LOST_ALONE
 from mldebug_mcp.checks.run.resume import joins_of
 from mldebug_mcp.core.access import is_file
-from mldebug_mcp.core.arrays import distinct
+from mldebug_mcp.core.arrays import distinct, slices_of
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.lazy import dataclass, replace
 from mldebug_mcp.core.paths import expanded
@@ -156,9 +156,14 @@ def _distinct_steps(steps: Iterable[Floats]) -> int:
     most = different.pop()
     if not ascends(most):
         return len(distinct(np.concatenate([most, *different])))
-    rest = distinct(np.concatenate([np.empty(0), *different]))
-    at = np.minimum(np.searchsorted(most, rest), len(most) - 1)
-    return len(most) + int(np.count_nonzero(most[at] != rest))
+    rest = [_not_among(most, step[part]) for step in different for part in slices_of(len(step))]
+    return len(most) + len(distinct(np.concatenate([np.empty(0), *rest])))
+
+
+def _not_among(ascending: Floats, steps: Floats) -> Floats:
+    at = np.minimum(np.searchsorted(ascending, steps), len(ascending) - 1)
+    others: Floats = steps[ascending[at] != steps]
+    return others
 
 
 SETTING_BITS = 2.0

@@ -15,7 +15,7 @@ from mldebug_mcp.batch.read import DataSet, count_rows, open_data
 from mldebug_mcp.batch.sequences import Bools, Floats, Ints
 from mldebug_mcp.batch.tokenizer import Tokenizer, load_tokenizer
 from mldebug_mcp.core.access import OutsideError, is_file, is_folder, require
-from mldebug_mcp.core.arrays import median
+from mldebug_mcp.core.arrays import median, median_gap
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.limits import checkpoint
 from mldebug_mcp.core.paths import expanded
@@ -173,7 +173,7 @@ def _planned_end(run: Run) -> float | None:
 def _interval(run: Run | None) -> int:
     """Return how many steps lie between two records, usually."""
     loss = run.series.get("loss") if run is not None else None
-    return 1 if loss is None or len(loss) < 2 else int(median(np.diff(loss.step)))
+    return 1 if loss is None or len(loss) < 2 else int(median_gap(loss.step))
 
 
 def _rows(orders: Orders, micro: MicroBatch) -> list[RowId]:

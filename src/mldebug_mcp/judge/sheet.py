@@ -181,9 +181,9 @@ def _jumps(run: Run, events: Sequence[Event]) -> list[EventFact]:
         most, count = Counter(change.metric for event in left for change in event.changes).most_common(1)[0]
         if count < MIN_EVENTS_TO_JOIN:
             break
-        again = [event for event in left if any(change.metric == most for change in event.changes)]
+        again = [event for event in left if most in event.metrics]
         facts.append(_recurring(run, again))
-        left = [event for event in left if event not in again]
+        left = [event for event in left if most not in event.metrics]
     facts += [_jump(run, event) for event in left]
     return sorted(facts, key=lambda fact: -fact.size)[:MOST_EVENTS]
 

@@ -259,7 +259,9 @@ def _interval(step: Floats) -> float:
 
 def _where_it_ended(along: Floats, at: Rows, step: Floats, epoch: Floats, epoch_at: Rows) -> Floats:
     """Put rows that tell an epoch but no step, and that come later than the epoch, at the step at which it ended."""
-    alone = np.setdiff1d(epoch_at, at)
+    has_step = np.zeros(len(along), dtype=np.bool_)
+    has_step[at] = True
+    alone = epoch_at[~has_step[epoch_at]]
     counted = epoch[at]
     if not len(alone) or bool(np.any(counted[1:] < counted[:-1])):
         return along

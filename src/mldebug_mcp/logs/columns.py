@@ -16,6 +16,8 @@ Rows = NDArray[np.int64]
 
 _SPARSE = 8
 """Values per stretch below which rows are kept one by one."""
+_SPARE = 4
+"""A full column grows by this part of itself. Chosen: what stays unused takes memory while a log is read."""
 
 
 class Column:
@@ -149,9 +151,13 @@ class Column:
                 self._rows.append(part)
 
     def _make_room(self, least: int) -> None:
-        before, self._room = self._room[: self._count], np.empty(max(least, 2 * self._count))
-        self._room[: self._count] = before
-        self._lent = False
+        size = max(least, self._count + self._count // _SPARE)
+        if self._lent:
+            before, self._room = self._room[: self._count], np.empty(size)
+            self._room[: self._count] = before
+            self._lent = False
+        else:
+            self._room.resize(size, refcheck=False)  # the system moves a large one without a copy
 
 
 Columns = dict[str, Column]

@@ -8,7 +8,7 @@ from collections.abc import Collection, Container
 
 import numpy as np
 
-from mldebug_mcp.core.arrays import distinct, median
+from mldebug_mcp.core.arrays import distinct, median, median_gap
 from mldebug_mcp.core.lazy import dataclass, regex, replace
 from mldebug_mcp.core.text import figure
 from mldebug_mcp.logs.columns import Floats
@@ -329,7 +329,7 @@ def _epochs_done(epochs: Floats) -> Floats | None:
 
 
 def _interval(steps: Floats) -> float:
-    return median(np.diff(steps)) if len(steps) > 1 else float(steps[0])
+    return median_gap(steps) if len(steps) > 1 else float(steps[0])
 
 
 def concluded(run: Run) -> Run:

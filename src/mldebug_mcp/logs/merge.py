@@ -12,7 +12,7 @@ from pathlib import PurePath
 
 import numpy as np
 
-from mldebug_mcp.core.arrays import distinct, median, median_of_numbers
+from mldebug_mcp.core.arrays import distinct, median, median_gap, median_of_numbers
 from mldebug_mcp.core.lazy import regex, replace
 from mldebug_mcp.core.text import figure, shorten
 from mldebug_mcp.logs.log_file import log_name
@@ -73,7 +73,7 @@ def _next_pair(runs: Sequence[Named]) -> tuple[Named, Named] | None:
 def _begins_late(run: Run) -> bool:
     """Say whether a log begins so late that it may go on with another; most do not, and need no comparison."""
     step = next((run[name].step for name in SHARED_RESULTS if name in run), np.empty(0))
-    return len(step) > 1 and float(step[0]) >= MIN_LATE_INTERVALS * median(np.diff(step))
+    return len(step) > 1 and float(step[0]) >= MIN_LATE_INTERVALS * median_gap(step)
 
 
 def _goes_on(first: Named, then: Named) -> bool:

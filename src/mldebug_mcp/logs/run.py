@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from mldebug_mcp.core.arrays import median
+from mldebug_mcp.core.arrays import median_gap, median_in_place, where_true
 from mldebug_mcp.core.errors import InputError, MissingExtraError
 from mldebug_mcp.core.lazy import dataclass, regex, replace
 from mldebug_mcp.core.text import figure, shorten
@@ -235,7 +235,10 @@ class Series:
 
     def where(self, keep: NDArray[np.bool_]) -> Series:
         """Return the entries for which `keep` holds, shape (n,)."""
-        return self if keep.all() else replace(self, step=self.step[keep], value=self.value[keep])
+        if keep.all():
+            return self
+        kept = where_true(keep)
+        return replace(self, step=self.step[kept], value=self.value[kept])
 
     def times(self, factor: float) -> Series:
         """Return the series with its values multiplied."""
@@ -462,7 +465,7 @@ class Run:
     def _interval(self) -> float:
         """Return the usual distance of two records of the series that is logged most often; 1 without any."""
         steps = max(self._axes(), key=len, default=None)
-        return 1.0 if steps is None or len(steps) < 2 or self.step_name != "step" else median(np.diff(steps))
+        return 1.0 if steps is None or len(steps) < 2 or self.step_name != "step" else median_gap(steps)
 
     def _steps_per_epoch(self) -> float | None:
         """Return the steps in one epoch, where the log counts both and tells parts of an epoch."""
@@ -496,15 +499,23 @@ def _of_a_stream(step: Floats, epoch: Floats) -> float | None:
     Transformers 5.24.0 divides the steps of each pass over a stream by all that are planned, as it knows no length: of
     passes of ten steps in a run of thirty the epochs are 0.1, 0.2, 0.33, 1.03. Other logs give None.
     """
+    whole = np.floor(epoch)
+    within = whole[1:] == whole[:-1]
+    if within.all() or not within.any():
+        return None
     steps, epochs = np.diff(step), np.diff(epoch)
-    within = np.floor(epoch[1:]) == np.floor(epoch[:-1])
-    if within.all() or not within.any() or steps.min() <= 0:
+    if steps.min() <= 0:
         return None
-    slope = median(epochs[within] / steps[within])
-    if slope <= 0 or bool(np.any(epochs[~within] - slope * steps[~within] < MIN_OF_A_JUMP)):
+    jumped, taken = epochs[~within], steps[~within]
+    if bool(np.any(jumped < MIN_OF_A_JUMP)):
         return None
-    began = step - (epoch - np.floor(epoch)) / slope
-    return float(began[-1] - began[0]) / float(np.floor(epoch[-1]) - np.floor(epoch[0]))
+    epochs /= steps
+    slope = median_in_place(epochs[within])
+    if slope <= 0 or bool(np.any(jumped - slope * taken < MIN_OF_A_JUMP)):
+        return None
+    ends = [0, -1]
+    first, last = step[ends] - (epoch[ends] - whole[ends]) / slope
+    return float(last - first) / float(whole[-1] - whole[0])
 
 
 def require_logged(names: Iterable[str], run: Run, where: str) -> None:

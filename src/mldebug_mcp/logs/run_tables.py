@@ -212,7 +212,7 @@ def _placed(at: Rows, codes: Rows, rows: int) -> Rows:
 
 
 def _no_labels(rows: int) -> Labels:
-    return Labels(np.full(rows, -1), ())
+    return Labels(np.broadcast_to(-1, rows), ())
 
 
 def _numbered(column: Column, rows: int) -> Labels:
@@ -244,11 +244,15 @@ def runs_among(recorded: Recorded, labels: Labels) -> dict[str, int]:
 
     At least two begin where the log begins: a run that was resumed under another id goes on behind the first.
     """
+    if len(labels.names) < 2:
+        return {}
     measured = _holding(recorded, is_telling) & (labels.of_row >= 0)
     sizes = Counter(labels.of_row[measured].tolist())
     runs = {code: size for code, size in sizes.items() if size >= MIN_RECORDS}
+    if len(runs) < 2:
+        return {}
     steps = _steps(recorded)
-    if steps is not None and len(runs) > 1:
+    if steps is not None:
         counted = measured & np.isfinite(steps)
         first, last = np.full(len(labels.names), np.inf), np.full(len(labels.names), -np.inf)
         np.minimum.at(first, labels.of_row[counted], steps[counted])
@@ -256,7 +260,7 @@ def runs_among(recorded: Recorded, labels: Labels) -> dict[str, int]:
         goes_on = first < last
         if not goes_on.any() or int((first <= first.min() + MAX_START * (last.max() - first.min()))[goes_on].sum()) < 2:
             return {}
-    return {labels.names[code]: runs[code] for code in sorted(runs)} if len(runs) > 1 else {}
+    return {labels.names[code]: runs[code] for code in sorted(runs)}
 
 
 class OfRanks(NamedTuple):
@@ -278,7 +282,9 @@ class OfRanks(NamedTuple):
 def ranks_among(recorded: Recorded) -> OfRanks | None:
     """Return what each rank logged where a column tells the rank of a record; None where one rank wrote them all."""
     named = sorted((name for name in recorded.columns if _RANK_COLUMN.fullmatch(name[:MAX_LABEL])), key=_is_local)
-    labels = _numbered(recorded.columns[named[0]], recorded.rows) if named else _no_labels(recorded.rows)
+    if not named:
+        return None
+    labels = _numbered(recorded.columns[named[0]], recorded.rows)
     if not all(map(str.isdecimal, labels.names)) or not runs_among(recorded, labels):
         return None
     numbers = np.array([*map(int, labels.names), -1])[labels.of_row]  # the last of them where nothing names a row
@@ -323,6 +329,8 @@ def _steps(recorded: Recorded) -> Floats | None:
     for counter in COUNTERS:
         column = next((column for name, column in recorded.columns.items() if canonical(name) == counter), None)
         if column is not None and len(column):
+            if len(column) == recorded.rows:
+                return column.values()
             at, values = column.arrays()
             steps: Floats = np.full(recorded.rows, np.nan)
             steps[at] = values

@@ -29,7 +29,7 @@ from mldebug_mcp.checks.curve import (
 )
 from mldebug_mcp.checks.evaluation import term_set_in
 from mldebug_mcp.checks.run.data_order import epochs_of
-from mldebug_mcp.core.arrays import median
+from mldebug_mcp.core.arrays import median, median_gap, median_in_place
 from mldebug_mcp.core.lazy import dataclass, replace
 from mldebug_mcp.core.text import counted, figure
 from mldebug_mcp.logs.columns import Floats
@@ -69,7 +69,7 @@ def fading_of(values: Floats, spike: Spike) -> tuple[int, int, float] | None:
 
 def interval(series: Series) -> float:
     """Return the median number of steps from record to record, 0 for a single record."""
-    return median(np.diff(series.step)) if len(series) > 1 else 0.0
+    return median_gap(series.step) if len(series) > 1 else 0.0
 
 
 # The one jump of a noisy curve, seen by what stands on both sides of it.
@@ -126,47 +126,53 @@ class _Farthest:
         at: Its index.
         level: The median of the six around it.
         times: Its distance in multiples of the largest one elsewhere.
-        away: The distance of each record from the median of the six around it, shape (n,).
+        sigmas: Its distance in standard deviations of the distances of all records.
     """
 
     at: int
     level: float
     times: float
-    away: Floats
-
-    def sigmas(self) -> float:
-        """Return its distance in standard deviations of these distances."""
-        sigma = MAD_TO_STD * median(np.abs(self.away)) * (1 + 10 / len(self.away))
-        return float(self.away[self.at]) / sigma if sigma > 0 else math.inf
+    sigmas: float
 
 
 def _stands_out(top: _Farthest, on_log: _Farthest | None) -> bool:
     """Say whether a record stands alone, as it is or on the logarithm, where there is one."""
     if not any(
-        farthest.times > TIMES and farthest.sigmas() > LONE_SPIKE_SIGMAS
+        farthest.times > TIMES and farthest.sigmas > LONE_SPIKE_SIGMAS
         for farthest in (top, on_log)
         if farthest is not None
     ):
         return False
-    return on_log is None or (on_log.at == top.at and (top.times > FAR or on_log.sigmas() > SIGMAS_ON_LOG))
+    return on_log is None or (on_log.at == top.at and (top.times > FAR or on_log.sigmas > SIGMAS_ON_LOG))
 
 
 def _farthest(curve: Floats) -> _Farthest:
-    level = level_around(curve)
-    away = curve - level
-    at = _SIDE + int(np.argmax(away[_SIDE:-1]))
-    size = np.abs(away)
-    before, after = size[: max(0, at - _SIDE)], size[at + _SIDE + 1 :]
-    elsewhere = max(float(before.max(initial=0.0)), float(after.max(initial=0.0)))
-    return _Farthest(at, float(level[at]), float(away[at]) / elsewhere if elsewhere > 0 else math.inf, away)
-
-
-def level_around(curve: Floats) -> Floats:
-    """Return the median of the three records on each side of every record, mirrored at the ends, shape (n,)."""
-    padded, level = np.pad(curve, _SIDE, mode="reflect"), np.empty_like(curve)
+    away = np.empty_like(curve)
     for first in range(0, len(curve), _BATCH):
-        level[first : first + _BATCH] = _middle(padded[first : first + _BATCH + 2 * _SIDE])
-    return level
+        last = min(first + _BATCH, len(curve))
+        away[first:last] = curve[first:last] - level_around(curve, first, last)
+    at = _SIDE + int(np.argmax(away[_SIDE:-1]))
+    before, after = away[: max(0, at - _SIDE)], away[at + _SIDE + 1 :]
+    elsewhere = max(_largest_size(before), _largest_size(after))
+    level, highest = float(level_around(curve, at, at + 1)[0]), float(away[at])
+    np.abs(away, out=away)
+    sigma = MAD_TO_STD * median_in_place(away) * (1 + 10 / len(away))
+    return _Farthest(
+        at,
+        level,
+        times=highest / elsewhere if elsewhere > 0 else math.inf,
+        sigmas=highest / sigma if sigma > 0 else math.inf,
+    )
+
+
+def _largest_size(values: Floats) -> float:
+    return max(float(values.max(initial=0.0)), -float(values.min(initial=0.0)))
+
+
+def level_around(curve: Floats, first: int, last: int) -> Floats:
+    """Return the median of the three records on each side of some records, mirrored at the ends, (last - first,)."""
+    places = np.abs(np.arange(first - _SIDE, last + _SIDE))
+    return _middle(curve[np.minimum(places, 2 * (len(curve) - 1) - places)])
 
 
 def _middle(curve: Floats) -> Floats:

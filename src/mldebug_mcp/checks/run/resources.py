@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import reduce
-from itertools import chain
+from itertools import chain, pairwise
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from mldebug_mcp.checks.check import (
 from mldebug_mcp.checks.curve import aligned, blocks, departure, end_level, monotone, noise, row_medians
 from mldebug_mcp.checks.evaluation import as_shares
 from mldebug_mcp.checks.progress import is_late
-from mldebug_mcp.core.arrays import median, quantile
+from mldebug_mcp.core.arrays import median, median_gap, quantile
 from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.core.text import counted, figure, ratio
 from mldebug_mcp.logs.columns import Floats
@@ -214,21 +214,28 @@ class SlowSteps:
 def slow_steps(times: Series) -> SlowSteps | None:
     """Return the slow ones of some steps, None if there are too few, or so many that they are no exception."""
     cut = blocks(times.value, max(1, min(WIDEST, len(times) // TO_A_BLOCK)))
-    usual = cut.level[np.searchsorted(cut.first, np.arange(len(times)), side="right") - 1]
     least = JITTER if times.role is not None and times.role.quantity is Quantity.STEP_TIME else 0.0
-    slow = np.flatnonzero((times.value > SLOW * usual) & (times.value > usual + least))
+    beyond = np.maximum(SLOW * cut.level, cut.level + least).tolist()
+    edges = pairwise([*cut.first.tolist(), len(times)])
+    slow = np.concatenate(
+        [
+            start + np.flatnonzero(times.value[start:end] > most)
+            for (start, end), most in zip(edges, beyond, strict=True)
+        ]
+    )
     if len(slow) < SLOW_STEPS_LEAST or len(slow) > MOST_SHARE * len(times):
         return None
-    worst = int(slow[np.argmax((times.value / usual)[slow])])
+    value, usual = times.value[slow], cut.level[np.searchsorted(cut.first, slow, side="right") - 1]
+    worst = int(np.argmax(value / usual))
     return SlowSteps(
         first=float(times.step[slow[0]]),
-        worst=float(times.step[worst]),
-        factor=float(times.value[worst] / usual[worst]),
+        worst=float(times.step[slow[worst]]),
+        factor=float(value[worst] / usual[worst]),
         count=len(slow),
-        cost=float(np.sum((times.value - usual)[slow]) / np.sum(times.value)),
+        cost=float(np.sum(value - usual) / np.sum(times.value)),
         period=_period(times.step[slow]),
         at=times.step[slow],
-        beyond=float(np.sum((times.value - usual)[slow])),
+        beyond=float(np.sum(value - usual)),
     )
 
 
@@ -414,8 +421,9 @@ def data_wait(run: Run) -> Series | None:
         return None
     step, waited, total = aligned(data.finite, whole)
     keep = (total > 0) & (waited >= 0)
-    parts = np.where(waited > total, waited + total, total)
-    return Series("share", step[keep], waited[keep] / parts[keep])
+    if not keep.all():
+        step, waited, total = step[keep], waited[keep], total[keep]
+    return Series("share", step, waited / np.where(waited > total, waited + total, total))
 
 
 def _step_time(run: Run, data: Series) -> Series | None:
@@ -423,7 +431,7 @@ def _step_time(run: Run, data: Series) -> Series | None:
     named = next(run.with_role(Quantity.STEP_TIME, phase="train"), run.series.get("time"))
     if named is not None:
         return named.finite
-    if run.step_name != "step" or len(data) < 2 or median(np.diff(data.step)) != 1:
+    if run.step_name != "step" or len(data) < 2 or median_gap(data.step) != 1:
         return None
     rate = next(run.with_role(Quantity.STEPS_PER_SECOND, phase="train"), None)
     if rate is not None:

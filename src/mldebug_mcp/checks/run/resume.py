@@ -14,7 +14,7 @@ from mldebug_mcp.checks.check import Answers, CannotTell, Evidence, answers_of, 
 from mldebug_mcp.checks.curve import noise, row_medians, start_level
 from mldebug_mcp.checks.evaluation import refuse_new_terms
 from mldebug_mcp.checks.learning_rate import rate_comes_back
-from mldebug_mcp.core.arrays import median
+from mldebug_mcp.core.arrays import median, median_gap
 from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.core.text import figure, ratio, shorten
 from mldebug_mcp.logs.columns import Floats
@@ -101,8 +101,10 @@ def restart_of_data(run: Run) -> tuple[float, float, float] | None:
     epoch = run["epoch"].finite if "epoch" in run else None
     if epoch is None or run.step_name != "step" or len(epoch) < 2 * AROUND:
         return None
-    each = median(np.diff(epoch.value))
     fell = np.flatnonzero(np.diff(epoch.value) < -RESUMES_BACK)
+    if not len(fell):
+        return None
+    each = median_gap(epoch.value)
     for at in fell.tolist():
         before, after = float(epoch.value[at]), float(epoch.value[at + 1])
         to_whole = abs(before - round(before))

@@ -34,7 +34,7 @@ from mldebug_mcp.checks.learning_rate import (
 )
 from mldebug_mcp.checks.progress import is_late
 from mldebug_mcp.checks.reference_settings import Family, family_of
-from mldebug_mcp.core.arrays import distinct, median
+from mldebug_mcp.core.arrays import has_distinct, median, median_in_place
 from mldebug_mcp.core.lazy import dataclass, replace
 from mldebug_mcp.core.text import figure, ratio
 from mldebug_mcp.logs.columns import Floats
@@ -138,7 +138,10 @@ def _refuse_rounded(rate: Series, end: RateEnd, why: str) -> None:
 
 def comes_to_nothing(rate: Series) -> RateEnd | None:
     """Return from where on hardly any of the way is left that all rates together can carry the weights."""
-    way = np.cumsum(np.maximum(rate.value, 0) * np.maximum(np.gradient(rate.step), 0))
+    way = np.gradient(rate.step)
+    np.maximum(way, 0, out=way)
+    way *= np.maximum(rate.value, 0)
+    np.cumsum(way, out=way)
     if not way[-1] > 0:
         return None
     first = int(np.argmax(way >= (1 - WAY_LEFT) * way[-1]))
@@ -157,7 +160,7 @@ def stays_low(rate: Series) -> RateEnd | None:
     rest = int(np.argmin(low[::-1])) if not low.all() else 0
     if peak <= 0 or floor > STILL_LEARNS * peak or rest < max(RATE_END_LEAST, SHARE * len(rate)):
         return None
-    if len(distinct(after[(after > floor + BETWEEN * peak) & (after < (1 - BETWEEN) * peak)])) < SMOOTH:
+    if not has_distinct(after[(after > floor + BETWEEN * peak) & (after < (1 - BETWEEN) * peak)], SMOOTH):
         return None
     end = _end(rate, len(rate) - rest, len(rate) - 1)
     _refuse_rounded(rate, end, "too few decimals to tell where its schedule ends")
@@ -257,9 +260,10 @@ def _rise(rate: Floats) -> int | None:
     if not falls.any():
         return None
     start = int(np.argmax(falls)) + 1  # from here on the first warm-up is over
+    usual = median_in_place(np.abs(change[start:]))
     for distance in (1, width):
         before, after = rate[start:-distance], rate[start + distance :]
-        least = max(RATE_JUMP_LEAST * peak, STEEP * distance * median(np.abs(change[start:])))
+        least = max(RATE_JUMP_LEAST * peak, STEEP * distance * usual)
         up = np.flatnonzero((after > MIN_RATE_JUMP * before) & (after - before > least) & (change[start:-distance] > 0))
         up = up[after[up] - before[up] > STEEP * distance * _slope_before(change, start + up)]
         if len(up):
@@ -289,7 +293,7 @@ def _fall(rate: Floats) -> int | None:
     change = np.diff(after)
     deep = after[1:] < after[:-1] / FALL
     sudden = np.flatnonzero(deep & (after[:-1] > HIGH * after[0]))
-    by_stages = 2 * int(deep.sum()) > int((change != 0).sum()) or len(distinct(after)) < STAGES
+    by_stages = 2 * int(deep.sum()) > int((change != 0).sum()) or not has_distinct(after, STAGES)
     sudden = sudden[-change[sudden] > STEEP * _slope_before(change, sudden)]
     return None if by_stages or not len(sudden) else len(rate) - len(after) + int(sudden[0])
 
@@ -317,7 +321,7 @@ def _begins_anew(rate: Floats, at: int) -> bool:
     That is a warm restart, or a scheduler that was stepped on beyond its end: what a resume loses, it loses anywhere. A
     schedule of stages has no end from which it could begin anew.
     """
-    if len(distinct(rate)) < STAGES:
+    if not has_distinct(rate, STAGES):
         return False
     peak = float(rate[: at + 1].max())
     jump = at + int(np.argmax(np.diff(rate[at:])))

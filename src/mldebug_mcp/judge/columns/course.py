@@ -28,7 +28,7 @@ from mldebug_mcp.checks.learning_rate import Shape, rate_comes_back, rate_of, sh
 from mldebug_mcp.checks.progress import passes_at
 from mldebug_mcp.checks.run.resume import restart_of_data
 from mldebug_mcp.checks.run.schedule import LEARNT
-from mldebug_mcp.core.arrays import median, quantile
+from mldebug_mcp.core.arrays import median, median_gap, quantile
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import figure, percent, ratio
 from mldebug_mcp.judge.columns import (
@@ -597,7 +597,7 @@ def periods(run: Run) -> Iterator[DerivedFact]:
     if not found:
         return
     series, (records, explained) = max(found, key=lambda item: item[1][1])
-    interval = median(np.diff(series.step))
+    interval = median_gap(series.step)
     steps = records * interval
     known = {name: run.setting(name) for name in _PERIODS} | {"a pass over the data": run.facts.steps_per_pass}
     same = [name for name, value in known.items() if value and abs(value - steps) <= 0.5 * interval]

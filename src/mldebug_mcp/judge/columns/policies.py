@@ -10,7 +10,7 @@ import numpy as np
 from mldebug_mcp.checks.curve import end_level, noise, start_level
 from mldebug_mcp.checks.policies import MIN_DIVERGENCE_RECORDS, divergences, kept_rise, rewards_of
 from mldebug_mcp.checks.run.rewards import EVAL_REWARD_FALLS_SIGMAS, MIN_SCORES
-from mldebug_mcp.core.arrays import median
+from mldebug_mcp.core.arrays import median, median_gap
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import figure, percent
 from mldebug_mcp.judge.columns import (
@@ -494,7 +494,7 @@ def falls_at_intervals(run: Run) -> Iterator[DerivedFact]:
         role, falls = series.role, _falls_at_once(series)
         if role is None or len(falls) < LEAST_FALLS - 1:
             continue
-        apart, gap = np.diff(series.step[falls]), median(np.diff(series.step))
+        apart, gap = np.diff(series.step[falls]), median_gap(series.step)
         interval = median(apart)
         off = float(np.abs(apart - interval).max())
         setting = next((key for key, value in _intervals(run) if abs(value - interval) <= gap), "")

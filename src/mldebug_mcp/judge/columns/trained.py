@@ -18,11 +18,11 @@ from mldebug_mcp.checks.curve import (
     start_level,
     true_at_end,
     zeros_at_end,
-)  # fmt: skip
+)
 from mldebug_mcp.checks.reference_settings import Family, family_of
 from mldebug_mcp.checks.run.loss_level import loss_at_collapse
 from mldebug_mcp.checks.run.not_finite import FP8_NAMES
-from mldebug_mcp.core.arrays import median, nearest_sum, quantile
+from mldebug_mcp.core.arrays import has_distinct, median, nearest_sum, quantile
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import figure, percent
 from mldebug_mcp.judge.columns import (
@@ -611,8 +611,9 @@ def scores_stand_still(run: Run) -> Iterator[DerivedFact]:
     scores = [score for score in (*columns_of(run, *_SCORED), *set_scores(run)) if len(score) >= LEAST_STILL]
     still = [score for score in scores if not np.ptp(score.value)]
     steps = len(loss) if run.step_name == "epoch" else float(loss.step[-1] - loss.step[0])
-    is_moved = len(set(loss.value.tolist())) >= LEAST_PAIRS and steps * float(rate.mean()) * gradient >= LEAST_TRAVELLED
-    if len(still) < 2 or len(still) < len(scores) or not is_moved or any(score.value[0] in _BOUNDS for score in still):
+    if len(still) < 2 or len(still) < len(scores) or any(score.value[0] in _BOUNDS for score in still):
+        return
+    if not has_distinct(loss.value, LEAST_PAIRS) or not steps * float(rate.mean()) * gradient >= LEAST_TRAVELLED:
         return
     values = " and ".join(f"{named(score)} {figure(float(score.value[0]))}" for score in still[:SETS_SHOWN])
     yield DerivedFact.model_construct(

@@ -70,9 +70,11 @@ def add_frame(builder: RunBuilder, frame: pl.DataFrame, stand_ins: Mapping[float
     numbers, evaluated, labels = found
     values: dict[str, Floats] = {}
     logged: dict[str, NDArray[np.bool_]] = {}
+    # Columns without nulls are not copied; of those with them, polars would look at each value by itself.
+    with_nulls = {name: column for name, column in numbers.items() if column.null_count()}
+    filled_columns = pl.DataFrame(with_nulls).select(pl.all().fill_null(np.nan)).to_dict() if with_nulls else {}
     for name, column in numbers.items():
-        # A column without nulls is not copied; of one with them, polars would look at each value by itself.
-        floats: Floats = (column.fill_null(np.nan) if column.null_count() else column).to_numpy()
+        floats: Floats = filled_columns.get(name, column).to_numpy()
         if column.null_count():
             logged[name] = _shared(_present(column, floats), logged.values())
         values[name] = _with_stand_ins(floats, stand_ins or {})
