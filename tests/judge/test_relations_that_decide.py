@@ -314,3 +314,23 @@ def test_an_entropy_that_nothing_pays_for_is_lost_with_what_the_policy_earned(
     answer = diagnosed(curves, settings={"ent_coef": bonus, "n_steps": 8, "gamma": 0.97, "learning_rate": 0.02})
     assert ("unpaid_entropy_lost" in facts(answer)) is stated
     assert not stated or leading(answer) == "entropy_collapse"
+
+
+@pytest.mark.parametrize(("name", "gold", "stated"), [
+    ("eval_gold_accuracy", 0.14, True), ("eval_panel_accuracy", 0.2, True), ("eval_gold_accuracy", 0.5, False),
+    ("eval_hard_accuracy", 0.2, False),  # a set of hard pairs, which nobody is said to have judged
+])  # fmt: skip
+def test_pairs_that_people_judged_are_the_other_way_round_where_the_split_ones_agree_with_training(
+    name: str, gold: float, stated: bool
+) -> None:
+    answer = diagnosed(
+        {
+            "loss": 0.25 + 0.45 * np.exp(-STEPS / 10) + 0.01 * NOISE[0], "learning_rate": np.full(len(STEPS), 1e-6),
+            "accuracy": 0.9 - 0.4 * np.exp(-STEPS / 10) + 0.02 * NOISE[1], "margin": 3 - 3 * np.exp(-STEPS / 10),
+        },
+        evaluated={"eval_accuracy": 0.88 + 0.01 * NOISE[2], "eval_loss": 0.28 + 0.005 * NOISE[3],
+                   name: gold + 0.01 * NOISE[4]},
+        settings={"task": "reward model"},
+    )  # fmt: skip
+    assert ("pairs_contradict" in facts(answer)) is stated
+    assert (leading(answer) == "preference_labels_swapped") is stated

@@ -13,7 +13,15 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from mldebug_mcp.checks.curve import curves_in_turn, mad, monotone, noise_on_slope, positive, sample, start_level
+from mldebug_mcp.checks.curve import (
+    curves_in_turn,
+    mad,
+    monotone,
+    noise_on_slope,
+    positive,
+    sample,
+    start_level,
+)
 from mldebug_mcp.checks.evaluation import is_of_averaged_weights
 from mldebug_mcp.checks.learning_rate import Shape, rate_comes_back, rate_of, shape_of
 from mldebug_mcp.checks.progress import passes_at

@@ -231,6 +231,7 @@ FEWEST_EVALUATIONS = 2
 def pairs_contradict(run: Run) -> Iterator[DerivedFact]:
     """Yield that training pairs are in the right order and pairs of evaluation the wrong way round, each time.
 
+    The pairs are those of the whole set, or of one that people judged: others may be split from the training pairs.
     Not this where about a half are right: what was learnt does not carry over then.
     """
     if run.kind != "preference":
@@ -239,7 +240,10 @@ def pairs_contradict(run: Run) -> Iterator[DerivedFact]:
     train = whole_columns(run, *shares, phase="train")
     held_out = whole_columns(run, *shares, phase="eval", least=FEWEST_EVALUATIONS)
     margins = columns_of(run, Quantity.REWARD_MARGIN, phase="eval", least=FEWEST_EVALUATIONS)
-    pairs = next(iter(held_out), None)
+    judged = filter(_by_people, columns_of(run, *shares, phase="eval", least=FEWEST_EVALUATIONS))
+    pairs = min([*held_out[:1], *judged], key=lambda series: float(series.value.max()), default=None)
+    if pairs is not None and _by_people(pairs):
+        margins = []  # those are of the whole set
     if not train or len(train[0]) < LEAST_PAIRS or pairs is None or (margins and float(margins[0].value.max()) >= 0):
         return
     right, most = median(tail(train[0])), float(pairs.value.max())
@@ -256,6 +260,11 @@ def pairs_contradict(run: Run) -> Iterator[DerivedFact]:
         values={"train": right, "eval": most},
         steps=[float(pairs.step[0])],
     )
+
+
+def _by_people(series: Series) -> bool:
+    """Say whether a score is of a set that people or checks have judged, by the name of the set."""
+    return series.role is not None and not JUDGED.isdisjoint(series.role.part.split())
 
 
 EARLY = 0.1
