@@ -316,6 +316,37 @@ def test_an_entropy_that_nothing_pays_for_is_lost_with_what_the_policy_earned(
     assert not stated or leading(answer) == "entropy_collapse"
 
 
+def paid(success: Sequence[float], reward: Curve) -> RunDiagnosis:
+    return diagnosed(
+        {
+            "loss": 0.01 * NOISE[0], "reward": reward, "reward_std": np.full(len(STEPS), 0.2), "kl": 0.005 * STEPS,
+            "entropy": rough(1.0, 0.05, 1), "completion_length": rough(40, 0.05, 2), "learning_rate": STEPS * 0 + 1e-5,
+        },
+        evaluated={"eval_success_rate": success},
+        settings={"num_generations": 8},
+    )  # fmt: skip
+
+
+EARNS_ALL = np.minimum(1, 1 - 0.8 * np.exp(-STEPS / 12) + 0.004 * NOISE[3])
+
+
+def test_a_reward_that_comes_to_nearly_all_there_is_while_few_answers_are_right_is_hacked() -> None:
+    answer = paid([0.08, 0.06, 0.1, 0.07, 0.12, 0.1, 0.08, 0.11], EARNS_ALL)
+    assert {"success_stays_low", "as_long_as_before"} <= facts(answer)
+    assert leading(answer) == "reward_hacking"
+
+
+@pytest.mark.parametrize(("success", "reward"), [
+    ([0.05, 0.06, 0.1, 0.13, 0.17, 0.2, 0.23, 0.25], EARNS_ALL),  # of a harder set, where it rises as well
+    ([0.08, 0.06, 0.1, 0.07, 0.12, 0.1, 0.08, 0.11], 0.6 * EARNS_ALL),
+    ([0.4, 0.42, 0.39, 0.41, 0.4, 0.43, 0.42, 0.41], EARNS_ALL),
+], ids=["harder rows", "not all is earned", "many are right"])  # fmt: skip
+def test_success_that_rises_or_a_reward_that_is_not_all_there_is_says_nothing_of_it(
+    success: Sequence[float], reward: Curve
+) -> None:
+    assert "success_stays_low" not in facts(paid(success, reward))
+
+
 @pytest.mark.parametrize(("name", "gold", "stated"), [
     ("eval_gold_accuracy", 0.14, True), ("eval_panel_accuracy", 0.2, True), ("eval_gold_accuracy", 0.5, False),
     ("eval_hard_accuracy", 0.2, False),  # a set of hard pairs, which nobody is said to have judged

@@ -318,6 +318,46 @@ def success_falls(run: Run) -> Iterator[DerivedFact]:
         )
 
 
+FEW_RIGHT = 0.3
+"""Share of right answers, below which few are. Chosen: a harder set has more of them where training gets all right."""
+AS_LONG = 2.0
+"""Times by which completions get longer or shorter at most where length is not what pays. Chosen: by hand."""
+
+
+def success_stays_low(run: Run) -> Iterator[DerivedFact]:
+    """Yield that a policy comes to earn nearly all there is, while few answers are right at first and at last.
+
+    Not this where success rises as well, as on a harder set, or has fallen, which `success_falls` states.
+    """
+    rise, paid = kept_rise(run), rewards_of(run)
+    if run.kind not in POLICIES or rise is None or paid is None or not _is_share(paid) or rise[1] < SOLVED:
+        return
+    shares = [(*_ends_of(share), share) for share in _successes(run, LEAST_PAIRS) if not any(_lost(share))]
+    low = [(early, late, share) for early, late, share in shares if late < min(FEW_RIGHT, early + GAINED)]
+    if not low or len(low) < len(shares):
+        return
+    early, late, share = low[0]
+    yield DerivedFact.model_construct(
+        fact="success_stays_low",
+        text=(
+            f"{named(paid)} rises from {figure(rise[0])} to {figure(rise[1])}, nearly all there is, while "
+            f"{named(share)} is about {figure(early)} at first and {figure(late)} at the end. Most of what earns the "
+            "reward is wrong."
+        ),
+        values={"reward": rise[1], "early": early, "late": late},
+        steps=[float(share.step[0])],
+    )
+    lengths = whole_columns(run, Quantity.COMPLETION_LENGTH, phase="train", least=MIN_RECORDS_FOR_LEVEL)
+    cut = columns_of(run, Quantity.CLIPPED_COMPLETIONS, phase="train", least=MIN_RECORDS_FOR_LEVEL)
+    short, long = sorted(_ends_of(lengths[0])) if lengths else (0.0, 0.0)
+    if 0 < long <= AS_LONG * short and not any(_ends_of(each)[1] > HARDLY_CUT for each in cut):
+        yield DerivedFact.model_construct(
+            fact="as_long_as_before",
+            text=f"{named(lengths[0])} ends within {figure(long / short)} times its start, and hardly any are cut.",
+            values={"short": short, "long": long},
+        )
+
+
 def _paid(run: Run) -> tuple[str, str] | None:
     """Return the fact that a kind of run gets, and how what training pays for goes well; None where it does not."""
     if run.kind in POLICIES:
@@ -343,7 +383,7 @@ def _falls(loss: Series) -> bool:
     return 0 < median(tail(loss)) <= LEFT_OF_LOSS * float(loss.value[0])
 
 
-def _successes(run: Run) -> list[Series]:
+def _successes(run: Run, least: int = MIN_SCORES) -> list[Series]:
     """Return the shares of success that others count than training: of rows held out, or by people and checks."""
     pairs = run.kind == "preference"
     found = [
@@ -351,7 +391,7 @@ def _successes(run: Run) -> list[Series]:
         for name, series in run.series.items()
         if series is run[name] and (_is_counted(series, whole=not pairs) or _is_judged(series))
     ]
-    return [series for series in found if len(series) >= MIN_SCORES and _is_share(series)]
+    return [series for series in found if len(series) >= least and _is_share(series)]
 
 
 def _is_counted(series: Series, *, whole: bool) -> bool:
