@@ -365,3 +365,28 @@ def test_pairs_that_people_judged_are_the_other_way_round_where_the_split_ones_a
     )  # fmt: skip
     assert ("pairs_contradict" in facts(answer)) is stated
     assert (leading(answer) == "preference_labels_swapped") is stated
+
+
+def deep(first_norm: float, settings: Mapping[str, Any], scale: float = 1.0) -> RunDiagnosis:
+    """Diagnose a loss that leaps at the second step, after a gradient norm at the first one."""
+    loss = scale * np.concatenate([[2.4], 900 * np.exp(-STEPS[1:] / 8) + 2.5]) * np.exp(0.1 * NOISE[0])
+    norm = np.concatenate([[first_norm], 30 * loss[1:] / scale])
+    return diagnosed({"train_loss": loss, "grad_norm": norm, "lr": np.minimum(1.0, STEPS / 10) * 1e-4},
+                     settings={"num_classes": 10, "optimizer": "sgd", "depth": 24} | dict(settings))  # fmt: skip
+
+
+def test_a_gradient_that_is_huge_before_the_first_update_explodes_whatever_the_learning_rate() -> None:
+    answer = deep(25_000, {"max_grad_norm": 0})
+    assert "norm_huge_at_start" in facts(answer)
+    assert leading(answer) == "exploding_gradients"
+
+
+@pytest.mark.parametrize(("first_norm", "settings", "scale"), [
+    (4.0, {}, 1.0), (25_000, {"fp16": True}, 1.0), (25_000, {}, 1000.0),
+], ids=["ordinary", "multiplied by a loss scale", "as large a loss"])  # fmt: skip
+def test_a_gradient_that_is_ordinary_at_first_or_scaled_does_not(
+    first_norm: float, settings: Mapping[str, Any], scale: float
+) -> None:
+    answer = deep(first_norm, settings, scale)
+    assert "norm_huge_at_start" not in facts(answer)
+    assert leading(answer) != "exploding_gradients"

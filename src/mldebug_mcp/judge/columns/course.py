@@ -24,7 +24,8 @@ from mldebug_mcp.checks.curve import (
 )
 from mldebug_mcp.checks.evaluation import is_of_averaged_weights
 from mldebug_mcp.checks.learning_rate import Shape, rate_comes_back, rate_of, shape_of
-from mldebug_mcp.checks.progress import passes_at
+from mldebug_mcp.checks.progress import is_late, passes_at
+from mldebug_mcp.checks.run.loss_start import AT_ONCE, LOSS_START_FIRST_STEPS
 from mldebug_mcp.checks.run.resume import restart_of_data
 from mldebug_mcp.checks.run.schedule import LEARNT
 from mldebug_mcp.core.arrays import median, quantile
@@ -338,6 +339,39 @@ def norm_runs_away(run: Run) -> Iterator[DerivedFact]:
             steps=[there],
         )
         return
+
+
+HUGE_NORM = 1000.0
+"""Gradient norm of the weights that a run begins with that is huge. Chosen: of healthy runs none has it."""
+TIMES_THE_LOSS = 100.0
+"""Times the first loss that it is as well. Chosen: raw units of labels make both large."""
+
+
+def norm_huge_at_start(run: Run) -> Iterator[DerivedFact]:
+    """Yield that the gradient is huge before an update has moved the weights, next to an ordinary loss.
+
+    Not this where a loss scale multiplies gradients.
+    """
+    loss = training_loss(run, MIN_RECORDS_FOR_LEVEL, not_of=POLICIES)
+    norm = next(iter(whole_columns(run, Quantity.GRADIENT_NORM, phase="train", least=MIN_RECORDS_FOR_LEVEL)), None)
+    if loss is None or norm is None or norm.step[0] != loss.step[0]:
+        return
+    if run.facts.precision == "fp16" or "loss_scale" in run:
+        return
+    step, first, began = float(norm.step[0]), float(norm.value[0]), float(loss.value[0])
+    is_huge = began > 0 and first >= max(HUGE_NORM, TIMES_THE_LOSS * began)
+    if not is_huge or is_late(run, step, AT_ONCE, LOSS_START_FIRST_STEPS):
+        return
+    yield DerivedFact.model_construct(
+        fact="norm_huge_at_start",
+        text=(
+            f"{named(norm)} is {figure(first)} at {run.place(step)}, where {named(loss)} is {figure(began)}. No update "
+            "has moved the weights far by then, so the learning rate did not make it. It grows on the way back through "
+            "the layers or the time steps."
+        ),
+        values={"norm": first, "loss": began},
+        steps=[step],
+    )
 
 
 # What a curve does where a run goes on from a checkpoint, and right after the first evaluation.
