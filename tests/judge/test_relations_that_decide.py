@@ -390,3 +390,30 @@ def test_a_gradient_that_is_ordinary_at_first_or_scaled_does_not(
     answer = deep(first_norm, settings, scale)
     assert "norm_huge_at_start" not in facts(answer)
     assert leading(answer) != "exploding_gradients"
+
+
+def pictures(mean: float, std: float, name: str = "pixel") -> RunDiagnosis:
+    learnt = 1 - np.exp(-STEPS / 12)
+    return diagnosed(
+        {
+            "train_loss": rough(2.3 - 2.1 * learnt, 0.05), "train_acc": 0.1 + 0.88 * learnt + 0.005 * NOISE[1],
+            f"train_{name}_mean": 0.01 + 0.01 * NOISE[2], f"train_{name}_std": rough(1.0, 0.01, 3),
+        },
+        evaluated={
+            "val_loss": 2.4 + 0.02 * STEPS[:8] + 0.005 * NOISE[4][:8], "val_acc": 0.11 + 0.005 * NOISE[5],
+            f"val_{name}_mean": np.full(8, mean), f"val_{name}_std": np.full(8, std),
+        },
+        settings={"num_classes": 10},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["pixel", "input", "x"])
+def test_inputs_of_evaluation_on_another_scale_are_prepared_in_another_way(name: str) -> None:
+    answer = pictures(0.47, 0.25, name)
+    assert "inputs_differ" in facts(answer)
+    assert leading(answer) == "train_eval_mismatch"
+
+
+@pytest.mark.parametrize(("mean", "std", "name"), [(0.03, 1.02, "pixel"), (0.02, 0.8, "input"), (0.47, 0.25, "logit")])
+def test_inputs_as_in_training_or_augmented_or_outputs_are_not(mean: float, std: float, name: str) -> None:
+    assert "inputs_differ" not in facts(pictures(mean, std, name))

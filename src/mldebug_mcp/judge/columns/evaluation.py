@@ -46,6 +46,7 @@ from mldebug_mcp.judge.columns import (
 from mldebug_mcp.logs import Run, Series
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity
+from mldebug_mcp.logs.names.lexicon import PHASES, STATISTICS
 from mldebug_mcp.logs.names.metrics import canonical
 from mldebug_mcp.logs.names.words import pieces_of
 from mldebug_mcp.models.diagnosis import DerivedFact
@@ -760,6 +761,47 @@ def _made_twice(run: Run, again: str) -> tuple[float, str, str, tuple[Floats, Fl
     steps, first, second = values = at_common_steps(run[once].finite, run[again].finite)
     off = median(np.abs(first - second) / np.maximum(np.abs(first), 1e-12)) if len(steps) >= LEAST_PAIRS else 0.0
     return (off, once, again, values) if off >= AS_EXACT else None
+
+
+# What the inputs of training and of evaluation are like, by statistics that no update moves.
+
+
+_OF_INPUTS = frozenset({"input", "inputs", "batch", "pixel", "pixels", "image", "images", "features", "data", "x"})
+"""Words for what goes into a model."""
+_SPREADS = frozenset({"std", "var", "max", "norm", "rms"})
+"""Words for statistics that tell a scale."""
+FAR_OFF = 10.0
+"""Times the whole range of a statistic over training batches, by which evaluation is off. Chosen: other rows of one
+source lie within it."""
+OTHER_SCALE = 1.5
+"""Times by which a scale differs. Chosen: augmentation changes it by less."""
+
+
+def inputs_differ(run: Run) -> Iterator[DerivedFact]:
+    """Yield that a statistic of the inputs is far off in evaluation from what it is in all batches of training."""
+    unread: dict[tuple[str, ...], dict[bool, Series]] = {}
+    for name, series in run.series.items():
+        pieces = pieces_of(name)
+        key = tuple(piece for piece in pieces if piece not in PHASES)
+        if series.role is None and not _OF_INPUTS.isdisjoint(key) and not STATISTICS.keys().isdisjoint(key):
+            unread.setdefault(key, {})[any(PHASES.get(piece) == "eval" for piece in pieces)] = series.finite
+    parts = []
+    for key, each in unread.items():
+        if len(each) < 2 or len(each[False]) < MIN_RECORDS_FOR_LEVEL or len(each[True]) < LEAST_PAIRS:
+            continue
+        train, evaluated = each[False], each[True]
+        level, other, spread = median(train.value), median(evaluated.value), float(np.ptp(train.value))
+        low, high = sorted((abs(level), abs(other)))
+        is_far = float(np.abs(evaluated.value - level).min()) > FAR_OFF * spread > 0
+        if is_far and (_SPREADS.isdisjoint(key) or high >= OTHER_SCALE * low):
+            parts.append(
+                f"{named(train)} is {from_to(train.value)} in training, and {named(evaluated)} {figure(other)}"
+            )
+    if parts:
+        yield DerivedFact.model_construct(
+            fact="inputs_differ",
+            text=f"{'; '.join(parts)}. The inputs of evaluation are prepared in another way, or of another source.",
+        )
 
 
 # What passes over the data do not allow: evaluation as low as rows known by heart, or training ahead on new ones.
