@@ -417,3 +417,32 @@ def test_inputs_of_evaluation_on_another_scale_are_prepared_in_another_way(name:
 @pytest.mark.parametrize(("mean", "std", "name"), [(0.03, 1.02, "pixel"), (0.02, 0.8, "input"), (0.47, 0.25, "logit")])
 def test_inputs_as_in_training_or_augmented_or_outputs_are_not(mean: float, std: float, name: str) -> None:
     assert "inputs_differ" not in facts(pictures(mean, std, name))
+
+
+def repeated(rows: int, fall: float, turns_at: int) -> RunDiagnosis:
+    """Diagnose batches of 16 out of some rows, whose evaluation loss turns at one of its times."""
+    turn = np.abs(np.arange(1, 9) - turns_at)
+    return diagnosed(
+        {"loss": rough(0.02 + 3.3 * np.exp(-STEPS / fall), 0.03), "learning_rate": np.full(len(STEPS), 1e-3)},
+        evaluated={"eval_loss": 2.1 + 0.3 * turn},
+        settings={"train_rows": rows, "per_device_train_batch_size": 16, "vocab_size": 28},
+    )
+
+
+def test_rows_that_are_known_by_heart_after_two_passes_come_several_times_in_each() -> None:
+    answer = repeated(320, 8, 1)
+    assert "by_heart_in_few_passes" in facts(answer)
+    assert leading(answer) == "duplicated_data"
+
+
+def test_an_evaluation_that_turns_after_many_passes_overfits() -> None:
+    answer = repeated(32, 30, 3)
+    assert "turns_after_many_passes" in facts(answer)
+    assert leading(answer) == "overfitting"
+
+
+@pytest.mark.parametrize(("rows", "fall", "turns_at"), [(100, 8, 1), (320, 40, 1), (640, 8, 8)])
+def test_rows_that_come_again_by_plan_or_an_evaluation_that_falls_say_nothing_of_either(
+    rows: int, fall: float, turns_at: int
+) -> None:
+    assert {"by_heart_in_few_passes", "turns_after_many_passes"}.isdisjoint(facts(repeated(rows, fall, turns_at)))
