@@ -446,3 +446,29 @@ def test_rows_that_come_again_by_plan_or_an_evaluation_that_falls_say_nothing_of
     rows: int, fall: float, turns_at: int
 ) -> None:
     assert {"by_heart_in_few_passes", "turns_after_many_passes"}.isdisjoint(facts(repeated(rows, fall, turns_at)))
+
+
+def shares_of_batches(accuracy: Curve, name: str = "train_acc", rows: int = 64) -> RunDiagnosis:
+    return diagnosed(
+        {"train_loss": rough(2.0 - 0.005 * STEPS, 0.05), name: np.clip(accuracy, 0, 1).tolist()},
+        evaluated={"val_loss": 1.95 - 0.04 * STEPS[:8], "val_acc": 0.2 + 0.04 * STEPS[:8]},
+        settings={"batch_size": rows, "num_classes": 8},
+    )
+
+
+IN_TURN = np.where(STEPS % 5 == 0, 0.9, 0.05) + 0.01 * np.abs(NOISE[2])
+
+
+def test_batches_that_are_nearly_all_right_or_nearly_all_wrong_hold_rows_that_are_alike() -> None:
+    answer = shares_of_batches(IN_TURN)
+    assert "rows_of_a_batch_alike" in facts(answer)
+    assert leading(answer) == "unshuffled_data"
+
+
+@pytest.mark.parametrize(("accuracy", "name", "rows"), [
+    (0.2 + 0.004 * STEPS + 0.055 * NOISE[2], "train_acc", 64),  # as chance has it
+    (np.where(STEPS < 40, 0.1, 0.9), "train_acc", 64),
+    (IN_TURN, "train_contrast_acc", 64), (IN_TURN, "train_acc", 4),
+], ids=["by chance", "learnt at once", "answers of a batch depend on one another", "few rows"])  # fmt: skip
+def test_shares_that_scatter_by_chance_or_rise_at_once_are_of_any_rows(accuracy: Curve, name: str, rows: int) -> None:
+    assert "rows_of_a_batch_alike" not in facts(shares_of_batches(accuracy, name, rows))
