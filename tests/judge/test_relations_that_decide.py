@@ -546,3 +546,161 @@ def test_a_layer_of_few_units_holds_back_many_classes(
     answer = diagnosed(curves, settings=settings, evaluated={"val_loss": 1.05 * loss[9::10]})
     assert ("narrow_layer" in facts(answer)) is stated
     assert (leading(answer) == "too_little_capacity") is stated
+
+
+def paid(success: Sequence[float], reward: Curve) -> RunDiagnosis:
+    return diagnosed(
+        {
+            "loss": 0.01 * NOISE[0], "reward": reward, "reward_std": np.full(len(STEPS), 0.2), "kl": 0.005 * STEPS,
+            "entropy": rough(1.0, 0.05, 1), "completion_length": rough(40, 0.05, 2), "learning_rate": STEPS * 0 + 1e-5,
+        },
+        evaluated={"eval_success_rate": success},
+        settings={"num_generations": 8},
+    )  # fmt: skip
+
+
+EARNS_ALL = np.minimum(1, 1 - 0.8 * np.exp(-STEPS / 12) + 0.004 * NOISE[3])
+
+
+def test_a_reward_that_comes_to_nearly_all_there_is_while_few_answers_are_right_is_hacked() -> None:
+    answer = paid([0.08, 0.06, 0.1, 0.07, 0.12, 0.1, 0.08, 0.11], EARNS_ALL)
+    assert {"success_stays_low", "as_long_as_before"} <= facts(answer)
+    assert leading(answer) == "reward_hacking"
+
+
+@pytest.mark.parametrize(("success", "reward"), [
+    ([0.05, 0.06, 0.1, 0.13, 0.17, 0.2, 0.23, 0.25], EARNS_ALL),  # of a harder set, where it rises as well
+    ([0.08, 0.06, 0.1, 0.07, 0.12, 0.1, 0.08, 0.11], 0.6 * EARNS_ALL),
+    ([0.4, 0.42, 0.39, 0.41, 0.4, 0.43, 0.42, 0.41], EARNS_ALL),
+], ids=["harder rows", "not all is earned", "many are right"])  # fmt: skip
+def test_success_that_rises_or_a_reward_that_is_not_all_there_is_says_nothing_of_it(
+    success: Sequence[float], reward: Curve
+) -> None:
+    assert "success_stays_low" not in facts(paid(success, reward))
+
+
+@pytest.mark.parametrize(("name", "gold", "stated"), [
+    ("eval_gold_accuracy", 0.14, True), ("eval_panel_accuracy", 0.2, True), ("eval_gold_accuracy", 0.5, False),
+    ("eval_hard_accuracy", 0.2, False),  # a set of hard pairs, which nobody is said to have judged
+])  # fmt: skip
+def test_pairs_that_people_judged_are_the_other_way_round_where_the_split_ones_agree_with_training(
+    name: str, gold: float, stated: bool
+) -> None:
+    answer = diagnosed(
+        {
+            "loss": 0.25 + 0.45 * np.exp(-STEPS / 10) + 0.01 * NOISE[0], "learning_rate": np.full(len(STEPS), 1e-6),
+            "accuracy": 0.9 - 0.4 * np.exp(-STEPS / 10) + 0.02 * NOISE[1], "margin": 3 - 3 * np.exp(-STEPS / 10),
+        },
+        evaluated={"eval_accuracy": 0.88 + 0.01 * NOISE[2], "eval_loss": 0.28 + 0.005 * NOISE[3],
+                   name: gold + 0.01 * NOISE[4]},
+        settings={"task": "reward model"},
+    )  # fmt: skip
+    assert ("pairs_contradict" in facts(answer)) is stated
+    assert (leading(answer) == "preference_labels_swapped") is stated
+
+
+def deep(first_norm: float, settings: Mapping[str, Any], scale: float = 1.0) -> RunDiagnosis:
+    """Diagnose a loss that leaps at the second step, after a gradient norm at the first one."""
+    loss = scale * np.concatenate([[2.4], 900 * np.exp(-STEPS[1:] / 8) + 2.5]) * np.exp(0.1 * NOISE[0])
+    norm = np.concatenate([[first_norm], 30 * loss[1:] / scale])
+    return diagnosed({"train_loss": loss, "grad_norm": norm, "lr": np.minimum(1.0, STEPS / 10) * 1e-4},
+                     settings={"num_classes": 10, "optimizer": "sgd", "depth": 24} | dict(settings))  # fmt: skip
+
+
+def test_a_gradient_that_is_huge_before_the_first_update_explodes_whatever_the_learning_rate() -> None:
+    answer = deep(25_000, {"max_grad_norm": 0})
+    assert "norm_huge_at_start" in facts(answer)
+    assert leading(answer) == "exploding_gradients"
+
+
+@pytest.mark.parametrize(("first_norm", "settings", "scale"), [
+    (4.0, {}, 1.0), (25_000, {"fp16": True}, 1.0), (25_000, {}, 1000.0),
+], ids=["ordinary", "multiplied by a loss scale", "as large a loss"])  # fmt: skip
+def test_a_gradient_that_is_ordinary_at_first_or_scaled_does_not(
+    first_norm: float, settings: Mapping[str, Any], scale: float
+) -> None:
+    answer = deep(first_norm, settings, scale)
+    assert "norm_huge_at_start" not in facts(answer)
+    assert leading(answer) != "exploding_gradients"
+
+
+def pictures(mean: float, std: float, name: str = "pixel") -> RunDiagnosis:
+    learnt = 1 - np.exp(-STEPS / 12)
+    return diagnosed(
+        {
+            "train_loss": rough(2.3 - 2.1 * learnt, 0.05), "train_acc": 0.1 + 0.88 * learnt + 0.005 * NOISE[1],
+            f"train_{name}_mean": 0.01 + 0.01 * NOISE[2], f"train_{name}_std": rough(1.0, 0.01, 3),
+        },
+        evaluated={
+            "val_loss": 2.4 + 0.02 * STEPS[:8] + 0.005 * NOISE[4][:8], "val_acc": 0.11 + 0.005 * NOISE[5],
+            f"val_{name}_mean": np.full(8, mean), f"val_{name}_std": np.full(8, std),
+        },
+        settings={"num_classes": 10},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["pixel", "input", "x"])
+def test_inputs_of_evaluation_on_another_scale_are_prepared_in_another_way(name: str) -> None:
+    answer = pictures(0.47, 0.25, name)
+    assert "inputs_differ" in facts(answer)
+    assert leading(answer) == "train_eval_mismatch"
+
+
+@pytest.mark.parametrize(("mean", "std", "name"), [(0.03, 1.02, "pixel"), (0.02, 0.8, "input"), (0.47, 0.25, "logit")])
+def test_inputs_as_in_training_or_augmented_or_outputs_are_not(mean: float, std: float, name: str) -> None:
+    assert "inputs_differ" not in facts(pictures(mean, std, name))
+
+
+def repeated(rows: int, fall: float, turns_at: int) -> RunDiagnosis:
+    """Diagnose batches of 16 out of some rows, whose evaluation loss turns at one of its times."""
+    turn = np.abs(np.arange(1, 9) - turns_at)
+    return diagnosed(
+        {"loss": rough(0.02 + 3.3 * np.exp(-STEPS / fall), 0.03), "learning_rate": np.full(len(STEPS), 1e-3)},
+        evaluated={"eval_loss": 2.1 + 0.3 * turn},
+        settings={"train_rows": rows, "per_device_train_batch_size": 16, "vocab_size": 28},
+    )
+
+
+def test_rows_that_are_known_by_heart_after_two_passes_come_several_times_in_each() -> None:
+    answer = repeated(320, 8, 1)
+    assert "by_heart_in_few_passes" in facts(answer)
+    assert leading(answer) == "duplicated_data"
+
+
+def test_an_evaluation_that_turns_after_many_passes_overfits() -> None:
+    answer = repeated(32, 30, 3)
+    assert "turns_after_many_passes" in facts(answer)
+    assert leading(answer) == "overfitting"
+
+
+@pytest.mark.parametrize(("rows", "fall", "turns_at"), [(100, 8, 1), (320, 40, 1), (640, 8, 8)])
+def test_rows_that_come_again_by_plan_or_an_evaluation_that_falls_say_nothing_of_either(
+    rows: int, fall: float, turns_at: int
+) -> None:
+    assert {"by_heart_in_few_passes", "turns_after_many_passes"}.isdisjoint(facts(repeated(rows, fall, turns_at)))
+
+
+def shares_of_batches(accuracy: Curve, name: str = "train_acc", rows: int = 64) -> RunDiagnosis:
+    return diagnosed(
+        {"train_loss": rough(2.0 - 0.005 * STEPS, 0.05), name: np.clip(accuracy, 0, 1).tolist()},
+        evaluated={"val_loss": 1.95 - 0.04 * STEPS[:8], "val_acc": 0.2 + 0.04 * STEPS[:8]},
+        settings={"batch_size": rows, "num_classes": 8},
+    )
+
+
+IN_TURN = np.where(STEPS % 5 == 0, 0.9, 0.05) + 0.01 * np.abs(NOISE[2])
+
+
+def test_batches_that_are_nearly_all_right_or_nearly_all_wrong_hold_rows_that_are_alike() -> None:
+    answer = shares_of_batches(IN_TURN)
+    assert "rows_of_a_batch_alike" in facts(answer)
+    assert leading(answer) == "unshuffled_data"
+
+
+@pytest.mark.parametrize(("accuracy", "name", "rows"), [
+    (0.2 + 0.004 * STEPS + 0.055 * NOISE[2], "train_acc", 64),  # as chance has it
+    (np.where(STEPS < 40, 0.1, 0.9), "train_acc", 64),
+    (IN_TURN, "train_contrast_acc", 64), (IN_TURN, "train_acc", 4),
+], ids=["by chance", "learnt at once", "answers of a batch depend on one another", "few rows"])  # fmt: skip
+def test_shares_that_scatter_by_chance_or_rise_at_once_are_of_any_rows(accuracy: Curve, name: str, rows: int) -> None:
+    assert "rows_of_a_batch_alike" not in facts(shares_of_batches(accuracy, name, rows))

@@ -23,9 +23,10 @@ from mldebug_mcp.checks.curve import (
     sample,
     start_level,
 )
-from mldebug_mcp.checks.evaluation import is_of_averaged_weights
+from mldebug_mcp.checks.evaluation import as_shares, is_of_averaged_weights
 from mldebug_mcp.checks.learning_rate import Shape, rate_comes_back, rate_of, shape_of
-from mldebug_mcp.checks.progress import passes_at
+from mldebug_mcp.checks.progress import is_late, passes_at
+from mldebug_mcp.checks.run.loss_start import AT_ONCE, LOSS_START_FIRST_STEPS
 from mldebug_mcp.checks.run.resume import restart_of_data
 from mldebug_mcp.checks.run.schedule import LEARNT
 from mldebug_mcp.core.arrays import median, median_gap, quantile
@@ -166,6 +167,60 @@ def _jumps(values: Floats) -> NDArray[np.int64]:
     above = (values - level) / np.maximum(np.abs(level), 1e-12)
     far = above > max(JUMPS_BY * mad(above), LEAST_JUMP)
     return np.flatnonzero(far & ~np.concatenate([[False], far[:-1]]))
+
+
+SIGMAS_OF_ROWS = 5.0
+"""Standard errors of a share of so many rows, by which a record is off its neighbours. Chosen: one in a million is."""
+OFF_BY = 0.2
+"""Share of right answers by which it is off as well. Chosen: one device may count fewer rows than a batch has."""
+OFTEN_OFF = 0.03
+"""Share of the records that are. Chosen: a few batches that are bad have fewer."""
+SIDE = 3
+"""Records before and after whose medians a record is compared with. Chosen: a level that rises lies between them."""
+LEAST_ROWS = 8
+"""Rows of a batch. Chosen: with fewer, each share is far off."""
+
+
+def rows_of_a_batch_alike(run: Run) -> Iterator[DerivedFact]:
+    """Yield that the share of right answers often leaves that of the records before and after, far beyond chance.
+
+    Rows that are drawn at random make it scatter by the binomial law. Not this where rows of a batch answer together,
+    as in contrastive learning.
+    """
+    score = next(iter(whole_columns(run, Quantity.ACCURACY, phase="train", least=2 * AROUND)), None)
+    if run.kind in NOT_BY_LOSS or run.step_name == "epoch" or score is None:
+        return
+    share = as_shares(score.value[-MOST_RECORDS:])
+    rows = run.setting("per_device_train_batch_size") or _least_rows(share)
+    if rows < LEAST_ROWS or float(share.min()) < 0 or float(share.max()) > 1:
+        return
+    inner, sides = share[SIDE:-SIDE], row_medians(np.lib.stride_tricks.sliding_window_view(share, SIDE))
+    before, after = sides[: len(inner)], sides[-len(inner) :]
+    level = np.clip(inner, np.minimum(before, after), np.maximum(before, after))
+    error = np.sqrt(np.maximum(level * (1 - level), 1 / rows) / rows)
+    apart = np.abs(inner - level)
+    off = apart > np.maximum(SIGMAS_OF_ROWS * error, OFF_BY)
+    if off.sum() < max(LEAST_PAIRS, OFTEN_OFF * len(share)):
+        return
+    at = int(np.argmax(np.where(off, apart, 0)))
+    step = float(score.step[-MOST_RECORDS:][at + SIDE])
+    yield DerivedFact.model_construct(
+        fact="rows_of_a_batch_alike",
+        text=(
+            f"{named(score)} is far from the records before and after in {off.sum()} of {len(share)} records: "
+            f"{figure(float(inner[at]))} at {run.place(step)}, next to {figure(float(level[at]))}. The share of "
+            f"{figure(rows)} rows that are drawn at random is off by {figure(float(error[at]))} or so. Rows of one "
+            "batch are alike: they come in an order, or some are unlike all others."
+        ),
+        values={"records": float(off.sum()), "share": float(inner[at]), "level": float(level[at])},
+        steps=[step],
+    )
+
+
+def _least_rows(share: Floats) -> float:
+    """Return how many rows shares are of at least, up to `LEAST_ROWS`: quarters may be of four."""
+    gaps = np.diff(np.unique(share))
+    return min(float(LEAST_ROWS), float(np.round(1 / gaps.min()))) if len(gaps) else 0.0
 
 
 WORSE = 1.5
@@ -342,6 +397,39 @@ def norm_runs_away(run: Run) -> Iterator[DerivedFact]:
             steps=[there],
         )
         return
+
+
+HUGE_NORM = 1000.0
+"""Gradient norm of the weights that a run begins with that is huge. Chosen: of healthy runs none has it."""
+TIMES_THE_LOSS = 100.0
+"""Times the first loss that it is as well. Chosen: raw units of labels make both large."""
+
+
+def norm_huge_at_start(run: Run) -> Iterator[DerivedFact]:
+    """Yield that the gradient is huge before an update has moved the weights, next to an ordinary loss.
+
+    Not this where a loss scale multiplies gradients.
+    """
+    loss = training_loss(run, MIN_RECORDS_FOR_LEVEL, not_of=POLICIES)
+    norm = next(iter(whole_columns(run, Quantity.GRADIENT_NORM, phase="train", least=MIN_RECORDS_FOR_LEVEL)), None)
+    if loss is None or norm is None or norm.step[0] != loss.step[0]:
+        return
+    if run.facts.precision == "fp16" or "loss_scale" in run:
+        return
+    step, first, began = float(norm.step[0]), float(norm.value[0]), float(loss.value[0])
+    is_huge = began > 0 and first >= max(HUGE_NORM, TIMES_THE_LOSS * began)
+    if not is_huge or is_late(run, step, AT_ONCE, LOSS_START_FIRST_STEPS):
+        return
+    yield DerivedFact.model_construct(
+        fact="norm_huge_at_start",
+        text=(
+            f"{named(norm)} is {figure(first)} at {run.place(step)}, where {named(loss)} is {figure(began)}. No update "
+            "has moved the weights far by then, so the learning rate did not make it. It grows on the way back through "
+            "the layers or the time steps."
+        ),
+        values={"norm": first, "loss": began},
+        steps=[step],
+    )
 
 
 # What a curve does where a run goes on from a checkpoint, and right after the first evaluation.

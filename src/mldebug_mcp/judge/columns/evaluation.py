@@ -30,7 +30,7 @@ from mldebug_mcp.checks.run.loss_level import OVERLAP
 from mldebug_mcp.checks.run.settings import prompts_counted
 from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.lazy import regex
-from mldebug_mcp.core.text import figure
+from mldebug_mcp.core.text import figure, percent
 from mldebug_mcp.judge.columns import (
     FALLS,
     LEAST_PAIRS,
@@ -48,6 +48,7 @@ from mldebug_mcp.judge.columns import (
 from mldebug_mcp.logs import Run, Series
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity
+from mldebug_mcp.logs.names.lexicon import PHASES, STATISTICS
 from mldebug_mcp.logs.names.metrics import canonical
 from mldebug_mcp.logs.names.words import pieces_of
 from mldebug_mcp.models.diagnosis import DerivedFact
@@ -805,6 +806,47 @@ def _made_twice(run: Run, again: str) -> tuple[float, str, str, tuple[Floats, Fl
     return (off, once, again, values) if off >= AS_EXACT else None
 
 
+# What the inputs of training and of evaluation are like, by statistics that no update moves.
+
+
+_OF_INPUTS = frozenset({"input", "inputs", "batch", "pixel", "pixels", "image", "images", "features", "data", "x"})
+"""Words for what goes into a model."""
+_SPREADS = frozenset({"std", "var", "max", "norm", "rms"})
+"""Words for statistics that tell a scale."""
+FAR_OFF = 10.0
+"""Times the whole range of a statistic over training batches, by which evaluation is off. Chosen: other rows of one
+source lie within it."""
+OTHER_SCALE = 1.5
+"""Times by which a scale differs. Chosen: augmentation changes it by less."""
+
+
+def inputs_differ(run: Run) -> Iterator[DerivedFact]:
+    """Yield that a statistic of the inputs is far off in evaluation from what it is in all batches of training."""
+    unread: dict[tuple[str, ...], dict[bool, Series]] = {}
+    for name, series in run.series.items():
+        pieces = pieces_of(name)
+        key = tuple(piece for piece in pieces if piece not in PHASES)
+        if series.role is None and not _OF_INPUTS.isdisjoint(key) and not STATISTICS.keys().isdisjoint(key):
+            unread.setdefault(key, {})[any(PHASES.get(piece) == "eval" for piece in pieces)] = series.finite
+    parts = []
+    for key, each in unread.items():
+        if len(each) < 2 or len(each[False]) < MIN_RECORDS_FOR_LEVEL or len(each[True]) < LEAST_PAIRS:
+            continue
+        train, evaluated = each[False], each[True]
+        level, other, spread = median(train.value), median(evaluated.value), float(np.ptp(train.value))
+        low, high = sorted((abs(level), abs(other)))
+        is_far = float(np.abs(evaluated.value - level).min()) > FAR_OFF * spread > 0
+        if is_far and (_SPREADS.isdisjoint(key) or high >= OTHER_SCALE * low):
+            parts.append(
+                f"{named(train)} is {from_to(train.value)} in training, and {named(evaluated)} {figure(other)}"
+            )
+    if parts:
+        yield DerivedFact.model_construct(
+            fact="inputs_differ",
+            text=f"{'; '.join(parts)}. The inputs of evaluation are prepared in another way, or of another source.",
+        )
+
+
 # What passes over the data do not allow: evaluation as low as rows known by heart, or training ahead on new ones.
 
 
@@ -852,6 +894,53 @@ def within_first_pass(run: Run) -> Iterator[DerivedFact]:
         values={"train": train, "eval": evaluated, "passes": made},
         steps=[at],
     )
+
+
+FEW_PASSES = 4.0
+"""Passes over the data after which rows are hardly known by heart. Chosen: of 39 overfitted runs none knows them."""
+STILL_UNKNOWN = 0.3
+"""Share of the first training loss that evaluation keeps. Chosen: rows that repeat by plan serve others too."""
+RISEN = 1.2
+"""Times its lowest value to which an evaluation loss has risen. Chosen: noise of a fixed set is less."""
+
+
+def where_the_gap_opens(run: Run) -> Iterator[DerivedFact]:
+    """Yield after how few passes rows are known by heart, or after how many evaluation turns, where it rises later."""
+    if (losses := both_losses(run, LEAST_PAIRS, not_of=NOT_BY_LOSS)) is None:
+        return
+    steps, train, evaluated = beside_training(*losses)
+    passes = passes_at(run, steps) if len(steps) else None
+    start = median(losses[0].value[:LEAST_PAIRS])
+    if passes is None or not start > 0:
+        return
+    lowest, (loss, evaluation) = np.minimum.accumulate(evaluated), map(named, losses)
+    risen = evaluated > RISEN * lowest
+    by_heart = (train >= 0) & (train < KNOWN_BY_HEART * start) & (passes <= FEW_PASSES)
+    known = by_heart & risen & (evaluated >= STILL_UNKNOWN * start)
+    turn = int(np.argmin(evaluated))
+    if known.any():
+        at = int(np.argmax(known))
+        yield DerivedFact.model_construct(
+            fact="by_heart_in_few_passes",
+            text=(
+                f"at {run.place(steps[at])}, after {figure(float(passes[at]))} passes over the data, {loss} is "
+                f"{figure(float(train[at]))}, {percent(float(train[at]) / start)} of its start, and {evaluation} has "
+                f"risen from {figure(float(lowest[at]))} to {figure(float(evaluated[at]))}. Rows take more passes "
+                "to be known by heart: they come several times in each."
+            ),
+            values={"passes": float(passes[at]), "train": float(train[at]), "eval": float(evaluated[at])},
+            steps=[float(steps[at])],
+        )
+    elif risen[-1] and train[-1] < train[turn] and passes[turn] >= MANY_PASSES:
+        yield DerivedFact.model_construct(
+            fact="turns_after_many_passes",
+            text=(
+                f"{evaluation} is lowest at {run.place(steps[turn])}, after {figure(float(passes[turn]))} passes over "
+                "the data. Rows that come several times in each pass are known by heart far sooner."
+            ),
+            values={"passes": float(passes[turn]), "lowest": float(lowest[-1])},
+            steps=[float(steps[turn])],
+        )
 
 
 def evaluation_after_passes(run: Run) -> Iterator[DerivedFact]:

@@ -28,8 +28,9 @@ _KINDS: tuple[Callable[[Run], Iterator[DerivedFact]], ...] = (
     trained.divergence_against_mean,
     course.rate_at_floor_at_once, course.rate_zero_throughout, course.rate_falls_before_milestones,
     course.stages_explain_jumps,
-    policies.success_falls, policies.pairs_contradict, policies.cut_ones_earn, policies.falls_at_intervals,
-    evaluation.known_but_not_written, course.norm_runs_away, course.cycles_end_lower, course.few_rows_learn,
+    policies.success_falls, policies.success_stays_low, policies.pairs_contradict, policies.cut_ones_earn,
+    policies.falls_at_intervals, evaluation.known_but_not_written, evaluation.inputs_differ,
+    course.norm_huge_at_start, course.norm_runs_away, course.cycles_end_lower, course.few_rows_learn,
     course.around_resumes, guesses.untrained, guesses.above_checkpoint, guesses.far_beyond_guess,
     guesses.unknown_tokens,
     evaluation.negated_probability,
@@ -38,9 +39,9 @@ _KINDS: tuple[Callable[[Run], Iterator[DerivedFact]], ...] = (
     evaluation.evaluation_after_passes, evaluation.evaluation_by_rows_at_once,
     evaluation.held_out_sets_disagree, evaluation.evaluation_began_alike, evaluation.evaluation_good_at_once,
     guesses.too_low_for_one_pass, trained.update_below_spacing, trained.few_weights_change,
-    trained.weights_hardly_move,
-    policies.stale_policy,
-    policies.solved_with_reward, evaluation.within_first_pass, evaluation.evaluation_beyond_start,
+    trained.weights_hardly_move, policies.stale_policy,
+    policies.solved_with_reward, evaluation.within_first_pass,
+    evaluation.where_the_gap_opens, evaluation.evaluation_beyond_start, course.rows_of_a_batch_alike,
     guesses.narrow_layer, guesses.base_rate, guesses.beyond_guess, course.one_jump_a_pass, course.worse_for_a_stretch,
     course.stops_at_spike, policies.groups_alike,
     policies.far_without_gain, policies.logps_multiplied, policies.entropy_lowered, policies.unpaid_entropy_lost,
@@ -98,6 +99,8 @@ _SUGGESTS: Mapping[str, Mapping[str, float]] = {
     "stale_policy": {"off_policy_staleness": 5.0},
     "solved_with_reward": {SOUND: 3.0, "reward_hacking": -4.0, "length_exploitation": -4.0},
     "success_falls_with_reward": {"reward_hacking": 8.0, SOUND: -4.0},
+    "success_stays_low": {"reward_hacking": 5.0, "length_exploitation": 4.0, SOUND: -6.0},
+    "as_long_as_before": {"length_exploitation": -6.0},
     "success_gone": {"reward_hacking": 3.0, "length_exploitation": -6.0},
     "success_falls_with_pairs": {"preference_labels_swapped": 12.0, "dpo_collapse": 3.0, SOUND: -4.0},
     "success_falls_with_loss": {"label_shift_error": 8.0, "causal_mask_missing": 3.0, "metric_bug": 3.0, SOUND: -4.0},
@@ -117,6 +120,7 @@ _SUGGESTS: Mapping[str, Mapping[str, float]] = {
         SOUND: -6.0,
     },
     "norm_runs_away": {"exploding_gradients": 5.0, "lr_too_high": 3.0, "invalid_math": -4.0},
+    "norm_huge_at_start": {"exploding_gradients": 10.0, "bad_init": 5.0, "lr_too_high": -4.0, SOUND: -4.0},
     "norm_adds_up": {"missing_zero_grad": 10.0, SOUND: -4.0},
     "lost_where_negative": {"invalid_math": 14.0, "lr_too_high": -3.0, "exploding_gradients": -3.0},
     "lost_near_zero": {"invalid_math": 4.0, "lr_too_high": -1.0, "exploding_gradients": -1.0},
@@ -144,6 +148,7 @@ _SUGGESTS: Mapping[str, Mapping[str, float]] = {
     "weights_hardly_move": {"lr_too_low": 9.0, "no_signal": -3.0, "vanishing_gradients": -3.0, "dead_units": -3.0},
     "groups_alike_without_entropy": {"entropy_collapse": 6.0, "reward_broken": -6.0, SOUND: -4.0},
     "groups_alike_with_entropy": {"no_reward_variance": 4.0, "entropy_collapse": -4.0, SOUND: -2.0},
+    "inputs_differ": {"train_eval_mismatch": 10.0, "eval_mode_bug": -4.0, "no_signal": -4.0, SOUND: -6.0},
     "loss_rises_with_order": {"metric_bug": 8.0, "lr_too_high": -6.0, "exploding_gradients": -4.0, SOUND: -2.0},
     "ranking_by_chance": {"metric_bug": 12.0, "overfitting": -4.0, SOUND: -4.0},
     "evaluated_twice": {"eval_mode_bug": 11.0},
@@ -172,6 +177,9 @@ _SUGGESTS: Mapping[str, Mapping[str, float]] = {
     "undisturbed_training_behind": {"label_noise": 9.0},
     "apart_within_first_pass": {"resume_data_replayed": 7.0, "duplicated_data": 6.0},
     "narrow_layer": {"too_little_capacity": 8.0, SOUND: -3.0},
+    "by_heart_in_few_passes": {"duplicated_data": 5.0, "train_eval_mismatch": -4.0, SOUND: -2.0},
+    "turns_after_many_passes": {"duplicated_data": -5.0},
+    "rows_of_a_batch_alike": {"unshuffled_data": 7.0, "bad_data_pocket": 4.0, "label_noise": -4.0, SOUND: -4.0},
     "no_better_than_constant": {"no_signal": 4.0},
     "uniform_policy": {"exploration_failure": 3.0, "no_signal": 3.0},
     "worse_than_any_guess": {"lr_too_high": 5.0, "missing_zero_grad": 4.0, "wrong_loss": 4.0, "bad_init": 3.0},
@@ -228,7 +236,12 @@ earn alike are in 6 runs of `entropy_collapse` where the entropy is lost. Where 
 `no_reward_variance` and 1 other; none of these is healthy. No run has a negated probability, many unknown tokens, or a
 start above a guess with weights that are loaded. Those bits are by the arithmetic.
 Weights that come to rest are in none of 2,346 runs. Policies that go far without gain are 4 of `kl_blowup`, 2 that are
-stale and one with a high rate. A layer too narrow for the classes is in one of `too_little_capacity`."""
+stale and one with a high rate. A layer too narrow for the classes is in one of `too_little_capacity`.
+Of 2346 runs 3 of `reward_hacking`, 4 of `length_exploitation` and 1 of `kl_blowup` earn nearly all
+while few answers are right. A huge norm at first is in 3 of `exploding_gradients` and 1 of `bad_init`. Batches of
+like rows are in 5 of `unshuffled_data` and 1 of `bad_data_pocket`. Rows known by heart in few passes are in 6 of
+`duplicated_data` and 2 of other causes. No healthy run has these, and none a statistic of inputs that is far off. Of 16
+runs that turn after many passes, 10 of `overfitting` and a healthy one, none is of `duplicated_data`."""
 _STATED_BY: Mapping[str, Sequence[str]] = {
     "loss_multiple": ("loss_scale_suspicious",),
     "rate_at_floor_at_once": ("lr_decays_early", "lr_schedule_short"),

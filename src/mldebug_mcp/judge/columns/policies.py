@@ -303,6 +303,7 @@ FEWEST_EVALUATIONS = 2
 def pairs_contradict(run: Run) -> Iterator[DerivedFact]:
     """Yield that training pairs are in the right order and pairs of evaluation the wrong way round, each time.
 
+    The pairs are those of the whole set, or of one that people judged: others may be split from the training pairs.
     Not this where about a half are right: what was learnt does not carry over then.
     """
     if run.kind != "preference":
@@ -311,7 +312,10 @@ def pairs_contradict(run: Run) -> Iterator[DerivedFact]:
     train = whole_columns(run, *shares, phase="train")
     held_out = whole_columns(run, *shares, phase="eval", least=FEWEST_EVALUATIONS)
     margins = columns_of(run, Quantity.REWARD_MARGIN, phase="eval", least=FEWEST_EVALUATIONS)
-    pairs = next(iter(held_out), None)
+    judged = filter(_by_people, columns_of(run, *shares, phase="eval", least=FEWEST_EVALUATIONS))
+    pairs = min([*held_out[:1], *judged], key=lambda series: float(series.value.max()), default=None)
+    if pairs is not None and _by_people(pairs):
+        margins = []  # those are of the whole set
     if not train or len(train[0]) < LEAST_PAIRS or pairs is None or (margins and float(margins[0].value.max()) >= 0):
         return
     right, most = median(tail(train[0])), float(pairs.value.max())
@@ -328,6 +332,11 @@ def pairs_contradict(run: Run) -> Iterator[DerivedFact]:
         values={"train": right, "eval": most},
         steps=[float(pairs.step[0])],
     )
+
+
+def _by_people(series: Series) -> bool:
+    """Say whether a score is of a set that people or checks have judged, by the name of the set."""
+    return series.role is not None and not JUDGED.isdisjoint(series.role.part.split())
 
 
 EARLY = 0.1
@@ -381,6 +390,46 @@ def success_falls(run: Run) -> Iterator[DerivedFact]:
         )
 
 
+FEW_RIGHT = 0.3
+"""Share of right answers, below which few are. Chosen: a harder set has more of them where training gets all right."""
+AS_LONG = 2.0
+"""Times by which completions get longer or shorter at most where length is not what pays. Chosen: by hand."""
+
+
+def success_stays_low(run: Run) -> Iterator[DerivedFact]:
+    """Yield that a policy comes to earn nearly all there is, while few answers are right at first and at last.
+
+    Not this where success rises as well, as on a harder set, or has fallen, which `success_falls` states.
+    """
+    rise, paid = kept_rise(run), rewards_of(run)
+    if run.kind not in POLICIES or rise is None or paid is None or not _is_share(paid) or rise[1] < SOLVED:
+        return
+    shares = [(*_ends_of(share), share) for share in _successes(run, LEAST_PAIRS) if not any(_lost(share))]
+    low = [(early, late, share) for early, late, share in shares if late < min(FEW_RIGHT, early + GAINED)]
+    if not low or len(low) < len(shares):
+        return
+    early, late, share = low[0]
+    yield DerivedFact.model_construct(
+        fact="success_stays_low",
+        text=(
+            f"{named(paid)} rises from {figure(rise[0])} to {figure(rise[1])}, nearly all there is, while "
+            f"{named(share)} is about {figure(early)} at first and {figure(late)} at the end. Most of what earns the "
+            "reward is wrong."
+        ),
+        values={"reward": rise[1], "early": early, "late": late},
+        steps=[float(share.step[0])],
+    )
+    lengths = whole_columns(run, Quantity.COMPLETION_LENGTH, phase="train", least=MIN_RECORDS_FOR_LEVEL)
+    cut = columns_of(run, Quantity.CLIPPED_COMPLETIONS, phase="train", least=MIN_RECORDS_FOR_LEVEL)
+    short, long = sorted(_ends_of(lengths[0])) if lengths else (0.0, 0.0)
+    if 0 < long <= AS_LONG * short and not any(_ends_of(each)[1] > HARDLY_CUT for each in cut):
+        yield DerivedFact.model_construct(
+            fact="as_long_as_before",
+            text=f"{named(lengths[0])} ends within {figure(long / short)} times its start, and hardly any are cut.",
+            values={"short": short, "long": long},
+        )
+
+
 def _paid(run: Run) -> tuple[str, str] | None:
     """Return the fact that a kind of run gets, and how what training pays for goes well; None where it does not."""
     if run.kind in POLICIES:
@@ -406,7 +455,7 @@ def _falls(loss: Series) -> bool:
     return 0 < median(tail(loss)) <= LEFT_OF_LOSS * float(loss.value[0])
 
 
-def _successes(run: Run) -> list[Series]:
+def _successes(run: Run, least: int = MIN_SCORES) -> list[Series]:
     """Return the shares of success that others count than training: of rows held out, or by people and checks."""
     pairs = run.kind == "preference"
     found = [
@@ -414,7 +463,7 @@ def _successes(run: Run) -> list[Series]:
         for name, series in run.series.items()
         if series is run[name] and (_is_counted(series, whole=not pairs) or _is_judged(series))
     ]
-    return [series for series in found if len(series) >= MIN_SCORES and _is_share(series)]
+    return [series for series in found if len(series) >= least and _is_share(series)]
 
 
 def _is_counted(series: Series, *, whole: bool) -> bool:
