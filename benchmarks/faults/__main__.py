@@ -1,4 +1,4 @@
-"""`python -m benchmarks.faults fit|report|loops|ablate|invariance|young|compare`."""
+"""`python -m benchmarks.faults fit|report|relations|loops|ablate|invariance|young|compare`."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from benchmarks.corpus.archive import LATER, OWN
-from benchmarks.faults import compare, invariance
+from benchmarks.corpus.archive import AUTHORS, LATER, OWN
+from benchmarks.faults import compare, invariance, relations
 from benchmarks.faults.ablation import ablate
 from benchmarks.faults.figures import Rows, keep, table
 from benchmarks.faults.fit import fit, without_each, write
@@ -19,6 +19,7 @@ from benchmarks.faults.young import judge_young, stages
 READS: Mapping[str, tuple[str, ...]] = {
     "fit": EVERY,
     "report": EVERY,
+    "relations": (OWN, *AUTHORS, LATER),
     "loops": EVERY,
     "ablate": (OWN,),
     "invariance": (OWN,),
@@ -46,6 +47,8 @@ def main() -> None:
     elif options.command == "compare":
         said = compare.judge(first, options.tools, options.sample, options.seed)
         _show({"comparison": compare.compare(said), "comparison_by_cause": compare.by_cause(said)}, save=options.save)
+    elif options.command == "relations":
+        print(relations.count(folders.values(), options.processes))
     else:
         _of_judged(options, folders)
 

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 from benchmarks.faults.counts import with_counts, write_links
+from benchmarks.faults.relations import counted, table, write
 
 from mldebug_mcp.core.errors import CatalogueError
 from mldebug_mcp.core.paths import knowledge_folder
 from mldebug_mcp.judge.search import indexed
 from mldebug_mcp.knowledge import catalogue
-from mldebug_mcp.knowledge.catalogue import FOLDER, Link, counts, read_links
+from mldebug_mcp.knowledge.catalogue import FOLDER, Link, Relation, counts, read_links, read_relations
 from mldebug_mcp.knowledge.playbook import parse_blocks, read_catalogue
 from mldebug_mcp.knowledge.search_index import asked
 from mldebug_mcp.knowledge.verification import documents, problems
@@ -151,6 +152,49 @@ def test_counts_are_written_beside_words_and_quotes_that_stay(tmp_path: Path) ->
     assert Link("bad_batch", "loss_spike", "always", ("axolotl_spike_one_sample",), (1, 2)) in found
     assert Link("bad_batch", "reward_zero", "", (), (0.5, 3)) in found
     assert [link.outcome for link in found if link.counted] == ["loss_spike", "reward_zero"]
+
+
+@pytest.mark.parametrize(
+    ("row", "problem"),
+    [
+        ("frozen,overfitting,3\n", "has 5 cells, not 3"),
+        (",overfitting,3,1,2\n", "one is missing"),
+        ("frozen,overfitting,3,1,2\nfrozen,overfitting,4,1,2\n", "there twice"),
+        ("frozen,overfitting,much,1,2\n", "bits, seen and runs are numbers"),
+    ],
+)
+def test_a_row_of_the_relations_that_breaks_their_form_is_named(row: str, problem: str, tmp_path: Path) -> None:
+    (tmp_path / "relations.csv").write_text(f"fact,cause,bits,seen,runs\n{row}", encoding="utf-8")
+    with pytest.raises(CatalogueError, match=rf"relations\.csv:[23]: .*{problem}"):
+        read_relations(tmp_path)
+
+
+def test_facts_that_weigh_are_yielded_and_tell_of_causes_that_are_known() -> None:
+    relations = read_relations()
+    code = "".join(file.read_text(encoding="utf-8") for file in (FOLDER.parent / "judge" / "columns").glob("*.py"))
+    for relation in relations:
+        assert f'"{relation.fact}"' in code
+        assert relation.cause in catalogue().causes
+        assert abs(relation.bits) <= 14, "more than all other evidence of a run together"
+        assert relation.seen <= relation.runs
+
+
+def test_a_fact_that_accuses_is_shown_by_hardly_any_healthy_run() -> None:
+    relations = read_relations()
+    healthy = {relation.fact: relation for relation in relations if relation.cause == "healthy"}
+    for relation in relations:
+        if relation.bits > 0 and relation.cause != "healthy":
+            assert healthy[relation.fact].seen <= 1, relation.fact
+
+
+def test_relations_are_counted_anew_with_the_bits_that_they_have(tmp_path: Path) -> None:
+    relations = [Relation("frozen", "metric_bug", 2.5, 9, 9), Relation("frozen", "healthy", 0.0, 9, 9)]
+    shown = [("metric_bug", frozenset({"frozen"})), ("metric_bug", frozenset()), ("healthy", frozenset({"norm_grows"}))]
+    write(counted(relations, shown), tmp_path)
+    assert read_relations(tmp_path) == [
+        Relation("frozen", "metric_bug", 2.5, 1, 2), Relation("frozen", "healthy", 0.0, 0, 1)
+    ]  # fmt: skip
+    assert table(relations, shown).splitlines() == ["frozen: metric_bug 1", "norm_grows: healthy 1"]
 
 
 def test_every_source_is_quoted_and_every_quote_has_a_generality() -> None:

@@ -167,6 +167,11 @@ class Menu(Entry):
 #
 # The rows of `healthy` count how often healthy runs show each outcome.
 #
+# `relations.csv` has a row for a fact on the columns of a run and a cause that it tells for or against: its `bits`,
+# by hand, and how many of the labelled `runs` with the cause have `seen` it. Where none has, the bits are by the
+# arithmetic of the fact. Each fact has a row of `healthy`, with 0 bits where that weighs nothing.
+# `python -m benchmarks.faults relations` counts anew.
+#
 # `causes.csv` has a row for each cause: what it is `mistaken_for` (ids, separated by spaces), and of 1000 runs how many
 # have it: `any`, and what differs for a kind of run. `boosting` is XGBoost, LightGBM and CatBoost. These are chosen.
 #
@@ -177,6 +182,7 @@ class Menu(Entry):
 LINKS = "links.csv"
 CAUSES = "causes.csv"
 NEAR_CAUSES = "near_causes.csv"
+RELATIONS = "relations.csv"
 FOLDER = Path(__file__).parent
 """Where the tables are."""
 ANY = "any"
@@ -186,6 +192,7 @@ PRIOR = 2.0
 KINDS = ("pretraining", "sft", "preference", "grpo", "ppo", "rl", "supervised", "diffusion", "boosting")
 """The kinds of run that `causes.csv` has priors for; `unknown` is the rest."""
 COLUMNS_OF_LINKS = ("cause", "outcome", "word", "quotes", "seen", "runs")
+COLUMNS_OF_RELATIONS = ("fact", "cause", "bits", "seen", "runs")
 
 Counts = Mapping[str, Mapping[str, tuple[float, float]]]
 """By cause and outcome: runs that showed it, and runs in which it could be judged."""
@@ -269,6 +276,52 @@ def _rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, list[str]]]
             if len(row) != len(columns):
                 raise CatalogueError(path.name, rows.line_num, f"a row has {len(columns)} cells, not {len(row)}")
             yield rows.line_num, row
+
+
+class Relation(NamedTuple):
+    """A row of `relations.csv`.
+
+    Args:
+        fact: Name of the fact.
+        cause: Id of the cause, or `healthy`.
+        bits: What the fact weighs for the cause; below 0 against it.
+        seen: Labelled runs with the cause that show the fact.
+        runs: Labelled runs with the cause.
+    """
+
+    fact: str
+    cause: str
+    bits: float
+    seen: int
+    runs: int
+
+
+def read_relations(folder: Path = FOLDER) -> list[Relation]:
+    """Return what facts on columns tell of causes, in file order.
+
+    Raises:
+        CatalogueError: a row breaks the form of the table; the message names its line.
+    """
+    found: dict[tuple[str, str], Relation] = {}
+    for line, (fact, cause, *numbers) in _rows(folder / RELATIONS, COLUMNS_OF_RELATIONS):
+        if not fact or not cause or (fact, cause) in found:
+            raise CatalogueError(RELATIONS, line, f"{fact!r} and {cause!r}: one is missing, or both are there twice")
+        try:
+            bits, seen, runs = float(numbers[0]), *map(int, numbers[1:])
+        except ValueError:
+            raise CatalogueError(RELATIONS, line, f"{fact} and {cause}: bits, seen and runs are numbers") from None
+        found[fact, cause] = Relation(fact, cause, bits, seen, runs)
+    return list(found.values())
+
+
+@cache
+def relation_weights() -> Mapping[str, Mapping[str, float]]:
+    """Return the bits by fact and cause, from `relations.csv`, read once; what weighs nothing is left out."""
+    weights: dict[str, dict[str, float]] = {}
+    for relation in read_relations():
+        if relation.bits:
+            weights.setdefault(relation.fact, {})[relation.cause] = relation.bits
+    return weights
 
 
 def read_links(folder: Path = FOLDER) -> list[Link]:
