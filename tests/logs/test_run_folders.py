@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -275,14 +276,14 @@ def test_of_very_many_runs_the_largest_are_read_and_any_by_its_name(
 def test_a_folder_that_may_not_be_read_is_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _jsonl(tmp_path / "metrics.jsonl", ROWS)
     (tmp_path / "private").mkdir()
-    listed = access.entries
+    held = access.held_folder
 
-    def refuse(folder: Path, limit: int = 1000) -> list[Path]:  # root, as in containers, may read everything
+    def refuse(folder: Path) -> AbstractContextManager[int | Path]:  # root, as in containers, may read everything
         if folder.name == "private":
             raise PermissionError(13, "Permission denied", str(folder))
-        return listed(folder, limit)
+        return held(folder)
 
-    monkeypatch.setattr("mldebug_mcp.core.access.entries", refuse)
+    monkeypatch.setattr("mldebug_mcp.core.access.held_folder", refuse)
     assert any("private: this folder may not be read" in note for note in read_run(tmp_path).notes)
 
 

@@ -294,10 +294,24 @@ def entries(folder: Path, limit: int = MAX_ENTRIES) -> list[Path]:
         OutsideError: the folder lies outside the roots.
         OSError: it cannot be read.
     """
-    with held_folder(folder) as place, os.scandir(place) as listed:
-        names = sorted(entry.name for entry in islice(listed, limit))
-    limits.listing(1 + len(names))
-    return [folder / name for name in names]
+    return [folder / name for name, _ in _listed(folder, limit)]
+
+
+_FILE, _FOLDER, _OTHER = "file", "folder", "other"
+
+
+def _listed(folder: Path, limit: int) -> list[tuple[str, str]]:
+    """Return the names in a folder with their kinds, sorted; a link is another kind, wherever it leads to."""
+    with held_folder(folder) as place, os.scandir(place) as entered:
+        listed = sorted((entry.name, _kind(entry)) for entry in islice(entered, limit))
+    limits.listing(1 + len(listed))
+    return listed
+
+
+def _kind(entry: os.DirEntry[str]) -> str:
+    if entry.is_file(follow_symlinks=False):
+        return _FILE
+    return _FOLDER if entry.is_dir(follow_symlinks=False) else _OTHER
 
 
 def matching(folder: Path, ending: str) -> list[Path]:
@@ -340,10 +354,11 @@ def walk(
             is_cut = len(found) > left
             found = found[:left]
             left -= len(found)
-            for path in found:
-                if is_file(path):
+            for name, kind in found:
+                path = place / name
+                if kind == _FILE or (kind == _OTHER and is_file(path)):  # what is in a folder may be read with it
                     yield path
-                elif not path.is_symlink() and enters(path) and is_folder(path):
+                elif kind == _FOLDER and enters(path):
                     below.append(path)
             if is_cut:
                 break
@@ -356,10 +371,10 @@ def walk(
         level = below
 
 
-def _readable(folder: Path, limit: int, notes: list[str] | None) -> list[Path]:
-    """Return the entries of a folder; none of one that may not be read, which is noted."""
+def _readable(folder: Path, limit: int, notes: list[str] | None) -> list[tuple[str, str]]:
+    """Return the names in a folder with their kinds; none of one that may not be read, which is noted."""
     try:
-        return entries(folder, limit)
+        return _listed(folder, limit)
     except (OSError, InputError) as error:
         if notes is not None and isinstance(error, PermissionError):
             notes.append(f"{shorten(str(folder), 120)}: this folder may not be read, and was left out")

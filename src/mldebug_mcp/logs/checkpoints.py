@@ -171,6 +171,8 @@ _NEVER = frozenset(
 DEPTH, DEPTH_INSIDE = 4, 4
 MAX_INSIDE = 1000
 """Entries of a checkpoint that are looked at: its weights stand near its top."""
+MAX_NEAR = 4000
+"""Entries near a log that are looked at for checkpoints. Chosen: a folder of more holds more than a run."""
 MAX_CHECKPOINTS = 2000
 """Checkpoints of a run that are looked at."""
 
@@ -198,7 +200,8 @@ def checkpoints_of(run: Run) -> list[Checkpoint]:
     """Return the checkpoints in the folder of a run and below it, by name; none of a folder that cannot be read."""
     try:
         own_log = Path(run.path).absolute() if run.folder and is_file(Path(run.path)) else None
-        found = list(_checkpoints_in(_home(Path(run.folder).absolute()), own_log=own_log)) if run.folder else []
+        home = _home(Path(run.folder).absolute())
+        found = list(_checkpoints_in(home, MAX_NEAR, own_log)) if run.folder else []
     except (OSError, InputError):
         return []
     shards = {checkpoint.path.parent / _SHARD.sub("", checkpoint.path.name): checkpoint for checkpoint in found}

@@ -111,7 +111,7 @@ def _without_trend(values: Floats) -> Floats:
 
 
 MAX_DIRECT_PRODUCTS = 1000
-"""Values up to which products are summed one lag at a time: loading Fourier transforms takes longer. Measured."""
+"""Values up to which products are summed one lag at a time. Chosen: loading Fourier transforms takes longer then."""
 
 
 def _products(values: Floats) -> Floats:
