@@ -154,6 +154,25 @@ def test_a_score_above_one_next_to_scores_that_are_shares_is_stated() -> None:
     assert "beyond_one" not in facts(in_percent)
 
 
+@pytest.mark.parametrize(("name", "top", "train_top", "stated"), [
+    ("acc", 1.08, 0.97, True), ("f1", 1.3, 0.9, True), ("dice", 0.95, 1.6, True),
+    ("acc", 25.0, 30.0, False), ("acc", 0.96, 0.97, False),
+])  # fmt: skip
+def test_a_share_above_one_next_to_the_same_of_the_other_phase_is_stated(
+    name: str, top: float, train_top: float, stated: bool
+) -> None:
+    def rising(end: float) -> Value:
+        return lambda step: end - 0.4 * math.exp(-step / 12)
+
+    answer = run_of(
+        {"loss": falling(), f"train_{name}": rising(train_top)},
+        {"val_loss": falling(), f"val_{name}": rising(top)},
+        num_classes=8,
+    )
+    assert ("beyond_one" in facts(answer)) is stated
+    assert (answer.hypotheses[0].cause == "metric_bug") is stated
+
+
 def test_an_f1_of_nothing_does_not_contradict_an_accuracy_that_the_commonest_class_gives() -> None:
     answer = run_of(
         {"loss": falling()}, {"val_acc": lambda _: 0.984, "val_f1": lambda step: 0.01 if step < 40 else 0.0}

@@ -330,6 +330,12 @@ MOSTLY_RIGHT = 0.6
 """An accuracy that answers of the commonest class alone reach. Chosen: by hand."""
 
 
+def is_beyond_one(run: Run, accuracy: Series) -> bool:
+    """Say whether an accuracy goes above one where that of training is a share: it is counted wrongly."""
+    trained = run["accuracy"].finite.value if "accuracy" in run else np.empty(0)
+    return 1 < float(accuracy.value.max()) <= MOST_BEYOND_ONE and len(trained) > 0 and float(trained.max()) <= 1
+
+
 def last_share(series: Series) -> float:
     """Return a score at the end as a share of one, 0 where it has no values."""
     return median(as_shares(series.value)[-LAST:]) if len(series) else 0.0

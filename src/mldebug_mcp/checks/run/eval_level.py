@@ -44,6 +44,7 @@ from mldebug_mcp.checks.evaluation import (
     has_settled,
     held_out_losses,
     is_auc,
+    is_beyond_one,
     is_error_rate,
     is_of_a_guess,
     mixes_labels,
@@ -279,7 +280,7 @@ def _learnt(run: Run) -> tuple[float, str]:
 def eval_below_chance(run: Run) -> Evidence | None:
     """Evaluation is far worse than a uniform guess, though training has got better.
 
-    Not this when: evaluation is about that of a guess. An accuracy needs the number of classes.
+    Not this when: evaluation is about that of a guess; it goes just above 1. An accuracy needs the number of classes.
     """
     uniform, name, auc = (
         _uniform(run),
@@ -293,6 +294,8 @@ def eval_below_chance(run: Run) -> Evidence | None:
     if not judged:
         raise CannotTell("not logged: an accuracy with the number of classes, or an AUC, often enough")
     for series, guess, limit in judged:
+        if is_beyond_one(run, series):
+            raise CannotTell(f"{series.name} goes above 1, and that of training is a share of one")
         half = len(series) // 2
         reached = median(as_shares(series.value)[half:])
         if reached < limit and (learnt := _learnt(run))[0] <= LEARNT:

@@ -28,7 +28,7 @@ from mldebug_mcp.judge.columns import (
     training_loss,
 )
 from mldebug_mcp.logs import Run, Series
-from mldebug_mcp.logs.names import Quantity
+from mldebug_mcp.logs.names import Quantity, Role
 from mldebug_mcp.logs.names.words import pieces_of
 from mldebug_mcp.logs.settings.settings import Setting, flag_of
 from mldebug_mcp.models.diagnosis import DerivedFact
@@ -103,11 +103,12 @@ NOT_COMPUTED = -1.0
 
 
 def beyond_one(run: Run) -> Iterator[DerivedFact]:
-    """Yield a score of evaluation above one, the most that it can be, where the other scores are shares."""
-    scores = columns_of(run, *_AT_MOST_ONE, phase="eval", least=LEAST_PAIRS)
-    shares = [series for series in scores if OF_A_SHARE <= float(series.value.max()) <= 1]
+    """Yield a score above one, the most that it can be, where other scores of its phase or of its kind are shares."""
+    scores = columns_of(run, *_AT_MOST_ONE, least=LEAST_PAIRS)
+    below = [series for series in scores if OF_A_SHARE <= float(series.value.max()) <= 1]
     for series in scores:
         last, most = median(tail(series)), float(series.value.max())
+        shares = [share for share in below if share.role and series.role and _is_counted_alike(share.role, series.role)]
         if shares and last > 1 and 1 + EXACT < most <= MOST_BEYOND_ONE:
             yield DerivedFact.model_construct(
                 fact="beyond_one",
@@ -118,6 +119,11 @@ def beyond_one(run: Run) -> Iterator[DerivedFact]:
                 values={"highest": most, "last": last},
             )
             return
+
+
+def _is_counted_alike(role: Role, other: Role) -> bool:
+    """Say whether two scores are of one unit: both of evaluation, or one quantity of training and of evaluation."""
+    return role.quantity is other.quantity or (role.is_evaluation and other.is_evaluation)
 
 
 def outside_of_shares(run: Run) -> Iterator[DerivedFact]:
