@@ -651,6 +651,77 @@ def test_inputs_as_in_training_or_augmented_or_outputs_are_not(mean: float, std:
     assert "inputs_differ" not in facts(pictures(mean, std, name))
 
 
+@pytest.mark.parametrize(("name", "train", "other", "stated"), [
+    ("zero_frac", 0.0, 0.5, True), ("nan_ratio", 0.0, 0.3, True), ("input_mean", 0.0, 0.48, True),
+    ("zero_frac", 0.2, 0.0, False),  # what masks and dropout of training make
+    ("act_zero_frac", 0.1, 0.5, False), ("input_mean_len", 512.0, 300.0, False), ("input_mean", 0.0, 0.01, False),
+])  # fmt: skip
+def test_a_statistic_of_inputs_that_is_one_number_in_training_and_another_in_evaluation_is_stated(
+    name: str, train: float, other: float, stated: bool
+) -> None:
+    learnt = 1 - np.exp(-STEPS / 12)
+    answer = diagnosed(
+        {"train_loss": rough(2.1 - 1.9 * learnt, 0.05), "train_acc": 0.1 + 0.88 * learnt,
+         f"train_{name}": np.full(len(STEPS), train)},
+        evaluated={"val_loss": 2.4 + 0.07 * STEPS[:8] + 0.01 * NOISE[4][:8], "val_acc": 0.06 + 0.005 * NOISE[5],
+                   f"val_{name}": np.full(8, other)},
+        settings={"num_classes": 8},
+    )  # fmt: skip
+    assert ("inputs_differ" in facts(answer)) is stated
+    assert (leading(answer) == "train_eval_mismatch") or not stated
+
+
+@pytest.mark.parametrize(("first", "last", "other", "stated"), [
+    (0.42, 0.03, 0.94, True), (0.5, 0.1, 0.8, True), (0.3, 0.12, 0.7, True),
+    (0.45, 0.25, 0.94, False),  # hard pairs
+    (0.42, 0.05, 0.5, False),  # no set is right
+])  # fmt: skip
+def test_pairs_of_one_source_that_sink_as_another_is_learnt_are_the_other_way_round(
+    first: float, last: float, other: float, stated: bool
+) -> None:
+    fading = np.exp(-np.arange(8) / 2)
+    sunk, learnt = last + (first - last) * fading, other + (0.55 - other) * fading
+    answer = diagnosed(
+        {"loss": 0.25 + 0.45 * np.exp(-STEPS / 20) + 0.01 * NOISE[0], "learning_rate": np.full(len(STEPS), 1e-3),
+         "accuracy": 0.92 - 0.42 * np.exp(-STEPS / 20) + 0.01 * NOISE[1], "margin": 2 - 2 * np.exp(-STEPS / 20)},
+        evaluated={"eval_accuracy": (sunk + learnt) / 2, "eval_acc_forum": learnt, "eval_acc_crowd": sunk,
+                   "eval_loss": 1.4 - 0.75 * fading},
+        settings={"task": "reward model"},
+    )  # fmt: skip
+    assert ("source_contradicts" in facts(answer)) is stated
+    assert (leading(answer) == "preference_labels_swapped") is stated
+
+
+def kept_up(settings: Mapping[str, Any], ahead: float) -> RunDiagnosis:
+    """Diagnose training that rests far up while evaluation is ahead by a share of the answers."""
+    learnt = 1 - np.exp(-STEPS / 9)
+    return diagnosed(
+        {"train_loss": rough(1.61 - 0.48 * learnt, 0.02), "train_acc": 0.25 + 0.3 * learnt + 0.01 * NOISE[1],
+         "lr": np.full(len(STEPS), 1e-3)},
+        evaluated={"val_loss": 1.13 - 1.2 * ahead + 0.3 * np.exp(-np.arange(8)) + 0.01 * NOISE[2][:8],
+                   "val_acc": 0.55 + ahead - 0.15 * np.exp(-np.arange(8)) + 0.005 * NOISE[3][:8]},
+        settings={"num_classes": 5, "optimizer": "adamw"} | dict(settings),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("settings", "ahead"), [
+    ({"dropout": 0.6}, 0.22), ({"dropout": 0.5}, 0.15), ({"dropout": 0.1, "train_augmentation": "randaug"}, 0.18),
+])  # fmt: skip
+def test_training_that_settings_make_harder_rests_above_evaluation_and_is_healthy(
+    settings: Mapping[str, Any], ahead: float
+) -> None:
+    answer = kept_up(settings, ahead)
+    assert "disturbed_training_behind" in facts(answer)
+    assert leading(answer) == "healthy"
+
+
+@pytest.mark.parametrize(("settings", "ahead"), [({"dropout": 0.0}, 0.22), ({"dropout": 0.6}, 0.0)])
+def test_training_that_rests_far_up_with_no_such_reason_is_not(settings: Mapping[str, Any], ahead: float) -> None:
+    answer = kept_up(settings, ahead)
+    assert "disturbed_training_behind" not in facts(answer)
+    assert leading(answer) != "healthy"
+
+
 def repeated(rows: int, fall: float, turns_at: int) -> RunDiagnosis:
     """Diagnose batches of 16 out of some rows, whose evaluation loss turns at one of its times."""
     turn = np.abs(np.arange(1, 9) - turns_at)

@@ -99,6 +99,7 @@ def not_repeated(facts: Sequence[DerivedFact], findings: Sequence[Finding]) -> l
 ONE_RANK = "one_rank_astray"
 FOLLOWS_FROM: Mapping[str, Sequence[str]] = {
     "pairs_contradict": ("eval_gap", "eval_rise", "eval_score_gap", "eval_chance"),
+    "source_contradicts": ("eval_gap", "eval_rise", "eval_score_gap", "eval_chance"),
     ONE_RANK: ("loss_level", "loss_noisy", "loss_beginning", "loss_events", "loss_course", "gradient_level"),
 }
 """Questions whose symptoms a fact makes: pairs the wrong way round have a loss far above training, which grows as the

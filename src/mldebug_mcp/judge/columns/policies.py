@@ -319,7 +319,10 @@ def pairs_contradict(run: Run) -> Iterator[DerivedFact]:
     if not train or len(train[0]) < LEAST_PAIRS or pairs is None or (margins and float(margins[0].value.max()) >= 0):
         return
     right, most = median(tail(train[0])), float(pairs.value.max())
-    if not RIGHT_IN_TRAINING <= right <= 1 or most > WRONG_WAY:
+    if not RIGHT_IN_TRAINING <= right <= 1:
+        return
+    if most > WRONG_WAY:
+        yield from _one_source_contradicts(run, right)
         return
     margin = f", and {named(margins[0])} is {from_to(margins[0].value)}" if margins else ""
     yield DerivedFact.model_construct(
@@ -331,6 +334,31 @@ def pairs_contradict(run: Run) -> Iterator[DerivedFact]:
         ),
         values={"train": right, "eval": most},
         steps=[float(pairs.step[0])],
+    )
+
+
+HARDLY_ANY_RIGHT = 0.15
+"""Share of the pairs of one source in the right order, below which nearly all are the wrong way round. Chosen: hard
+pairs are more often right."""
+
+
+def _one_source_contradicts(run: Run, right: float) -> Iterator[DerivedFact]:
+    """Yield that hardly any pairs of one source are in the right order at the end, and most of another are."""
+    shares = columns_of(run, Quantity.REWARD_ACCURACY, Quantity.ACCURACY, phase="eval", least=FEWEST_EVALUATIONS)
+    sources = [series for series in shares if series.role and series.role.part]
+    ends = sorted((median(tail(series)), series.name) for series in sources)
+    if len(ends) < 2 or ends[0][0] > HARDLY_ANY_RIGHT or not RIGHT_IN_TRAINING <= ends[-1][0] <= 1:
+        return
+    (low, wrong), (high, other) = ends[0], ends[-1]
+    yield DerivedFact.model_construct(
+        fact="source_contradicts",
+        text=(
+            f"{named(run[wrong])} ends at about {figure(low)} and {named(run[other])} at {figure(high)}. A model that "
+            "has learnt nothing has half of the pairs right. Far fewer in one set means that its pairs are the wrong "
+            "way round, there or in training."
+        ),
+        values={"train": right, "eval": low, "other": high},
+        steps=[float(run[wrong].finite.step[0])],
     )
 
 
