@@ -183,8 +183,8 @@ def train_far_above_eval(run: Run, both: Compared) -> Evidence | None:
 def train_lags_eval(run: Run, both: Compared) -> Evidence | None:
     """The training loss stays near where it began, while the evaluation loss falls well below it.
 
-    Not this when: the training loss falls too (`eval_below_train`); labels are mixed or smoothed, as configured; the
-    evaluation set is easier from the first evaluation on.
+    Not this when: the training loss falls too (`eval_below_train`); labels are mixed or smoothed, or training is made
+    harder, as configured; the evaluation set is easier from the first evaluation on.
     """
     _refuse_mixed_labels(run)
     if len(both.steps) < LEAST_LAGGING or not (both.evaluation > 0).all():
@@ -196,6 +196,8 @@ def train_lags_eval(run: Run, both: Compared) -> Evidence | None:
     )
     if not apart or typical <= BELOW or float(times[both.later].min()) <= LAGS_ALWAYS:
         return None
+    if harder := harder_in_training(run):
+        raise CannotTell(f"training has {' and '.join(harder)}, which keeps its loss up")
     farther = typical - 1 >= FARTHER * (float(times[0]) - 1)
     return _evidence(both, ", near its start", float(both.steps[both.later][0])) if farther else None
 

@@ -32,6 +32,7 @@ from mldebug_mcp.checks.evaluation import (
     auc_of,
     below_baseline,
     evaluation_stands,
+    harder_in_training,
     has_settled,
     is_of_a_guess,
     mixes_labels,
@@ -444,6 +445,8 @@ def _spent(run: Run, step: Floats) -> Floats:
 
 STILL = 0.02
 """Of its level: the loss of a stalled run moves by less over the second half of the log. Chosen: by hand."""
+KEPT_UP = 0.9
+"""Of the training loss, below which evaluation shows that dropout or augmentation keeps it up. Chosen."""
 HIGH_SHARE = 0.5
 """A loss above this share of ln(classes or vocabulary) shows that little more than frequencies was learned.
 
@@ -692,8 +695,8 @@ def _chance(run: Run, best: float) -> float | None:
 def loss_stall(run: Run) -> Evidence | None:
     """The training loss falls at first, then stops, still near what a guess by frequency would give.
 
-    Not this when: it is low already; it never fell (`loss_plateau`); settings mix labels and evaluation learns. Needs
-    the number of classes or tokens.
+    Not this when: it is low already; it never fell (`loss_plateau`); settings mix labels or make training harder, and
+    evaluation learns. Needs the number of classes or tokens.
     """
     refuse_new_terms(run)
     loss = run["loss"].finite
@@ -713,8 +716,11 @@ def loss_stall(run: Run) -> Evidence | None:
         )
     if uniform is None or end < HIGH_SHARE * uniform:
         return None
-    if mixes_labels(run) and "eval_loss" in run and end_level(run["eval_loss"].finite.value) < HIGH_SHARE * uniform:
+    evaluated = end_level(run["eval_loss"].finite.value) if "eval_loss" in run else math.inf
+    if mixes_labels(run) and evaluated < HIGH_SHARE * uniform:
         raise CannotTell("labels are mixed or smoothed, which keeps the training loss up while evaluation learns")
+    if evaluated < KEPT_UP * end and (harder := harder_in_training(run)):
+        raise CannotTell(f"training has {' and '.join(harder)}, which evaluation, {figure(evaluated)}, goes without")
     onset = float(loss.step[int(cut.first[int(np.argmax(cut.level <= level))])])
     return Evidence(
         f"loss falls from about {figure(start)} to about {figure(end)} by {run.place(onset)} "

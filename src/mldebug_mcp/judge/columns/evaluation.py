@@ -618,6 +618,8 @@ AHEAD = 0.2
 less."""
 GOOD = 0.9
 """Share of right answers of evaluation from which on that is stated. Chosen."""
+DISTURBED_AHEAD = 0.1
+"""The same difference where settings make training harder, whatever share is right. Chosen."""
 _OF_A_PROBE = regex(r"k_?nn|nearest|linear|probe|retriev", re.IGNORECASE)
 """Scores of another classifier on a model's features: what the model is trained on may be far harder."""
 
@@ -625,6 +627,7 @@ _OF_A_PROBE = regex(r"k_?nn|nearest|linear|probe|retriev", re.IGNORECASE)
 def training_behind(run: Run) -> Iterator[DerivedFact]:
     """Yield that evaluation answers nearly all while training answers far fewer at the same time.
 
+    Where settings make training harder, evaluation need not answer nearly all.
     Not this where training counts the tokens of prompts as well.
     """
     if mixes_labels(run):
@@ -637,9 +640,12 @@ def training_behind(run: Run) -> Iterator[DerivedFact]:
         if not train or not evaluation or len(train[0]) < MIN_RECORDS_FOR_LEVEL or len(evaluation[0]) < LEAST_PAIRS:
             continue
         low, high = median(tail(train[0])), median(tail(evaluation[0]))
-        if high < GOOD or high - low < AHEAD or high > 1 or prompts_counted(run) is not None:
-            continue
         fact, expected = _asked_alike(run)
+        is_disturbed = fact == "disturbed_training_behind"
+        if not (high - low >= DISTURBED_AHEAD if is_disturbed else high >= GOOD and high - low >= AHEAD):
+            continue
+        if high > 1 or prompts_counted(run) is not None:
+            continue
         yield DerivedFact.model_construct(
             fact=fact,
             text=(
