@@ -475,9 +475,17 @@ def _is_quality(run: Run, name: str) -> bool:
 
 
 def _is_of_inputs(run: Run, name: str) -> bool:
-    """Say whether a metric is one number, that of the inputs, next to the same of what the model makes of them."""
-    of_model = _OF_INPUTS.sub("", name)
-    return of_model != name and of_model in run and len(set(run[name].finite.value.tolist())) == 1
+    """Say whether a metric is one number, that of the inputs, next to the same of what the model makes of them.
+
+    So is one of no known quantity that is another number at all records of training: no update moves it.
+    """
+    of_model, trained = _OF_INPUTS.sub("", name), name.removeprefix("eval_")
+    values = set(run[name].finite.value.tolist())
+    if len(values) != 1:
+        return False
+    others = set(run[trained].finite.value.tolist()) if trained != name and trained in run else set()
+    is_fixed = run[name].role is None and len(others) == 1 and others != values
+    return is_fixed or (of_model != name and of_model in run)
 
 
 def _stands_beside(run: Run, name: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 
 import numpy as np
@@ -819,6 +819,13 @@ _OF_INPUTS = frozenset({"input", "inputs", "batch", "pixel", "pixels", "image", 
 """Words for what goes into a model."""
 _SPREADS = frozenset({"std", "var", "max", "norm", "rms"})
 """Words for statistics that tell a scale."""
+_SIZES = frozenset({"len", "length", "lengths", "size", "tokens", "rows", "time"})
+"""Words for what is larger in evaluation with no harm."""
+_EMPTY = frozenset({"zero", "zeros", "nan", "nans", "missing", "blank", "black", "silence"})
+_SHARE = frozenset({"frac", "fraction", "share", "ratio", "rate"})
+"""Words for a share of the inputs that holds nothing. Dropout and masks make more of it in training."""
+OFF_A_CONSTANT = 0.1
+"""By how much evaluation is off a statistic that is one number in training. Chosen: rounding hides less."""
 FAR_OFF = 10.0
 """Times the whole range of a statistic over training batches, by which evaluation is off. Chosen: other rows of one
 source lie within it."""
@@ -832,7 +839,9 @@ def inputs_differ(run: Run) -> Iterator[DerivedFact]:
     for name, series in run.series.items():
         pieces = pieces_of(name)
         key = tuple(piece for piece in pieces if piece not in PHASES)
-        if series.role is None and not _OF_INPUTS.isdisjoint(key) and not STATISTICS.keys().isdisjoint(key):
+        is_statistic = not _OF_INPUTS.isdisjoint(key) and not STATISTICS.keys().isdisjoint(key)
+        is_empty = _is_empty_share(key) and run.kind not in NOT_BY_LOSS
+        if series.role is None and (is_statistic or is_empty) and _SIZES.isdisjoint(key):
             unread.setdefault(key, {})[any(PHASES.get(piece) == "eval" for piece in pieces)] = series.finite
     parts = []
     for key, each in unread.items():
@@ -841,8 +850,10 @@ def inputs_differ(run: Run) -> Iterator[DerivedFact]:
         train, evaluated = each[False], each[True]
         level, other, spread = median(train.value), median(evaluated.value), float(np.ptp(train.value))
         low, high = sorted((abs(level), abs(other)))
-        is_far = float(np.abs(evaluated.value - level).min()) > FAR_OFF * spread > 0
-        if is_far and (_SPREADS.isdisjoint(key) or high >= OTHER_SCALE * low):
+        off = float(np.abs(evaluated.value - level).min())
+        is_far = off > FAR_OFF * spread if spread else off >= OFF_A_CONSTANT
+        is_odd = other > level if _is_empty_share(key) else _SPREADS.isdisjoint(key) or high >= OTHER_SCALE * low
+        if is_far and is_odd:
             parts.append(
                 f"{named(train)} is {from_to(train.value)} in training, and {named(evaluated)} {figure(other)}"
             )
@@ -851,6 +862,11 @@ def inputs_differ(run: Run) -> Iterator[DerivedFact]:
             fact="inputs_differ",
             text=f"{'; '.join(parts)}. The inputs of evaluation are prepared in another way, or of another source.",
         )
+
+
+def _is_empty_share(key: Sequence[str]) -> bool:
+    """Say whether a name is that of the share of the inputs that holds nothing."""
+    return not (_EMPTY.isdisjoint(key) or _SHARE.isdisjoint(key)) and set(key) <= _EMPTY | _SHARE | _OF_INPUTS
 
 
 # What passes over the data do not allow: evaluation as low as rows known by heart, or training ahead on new ones.
