@@ -457,6 +457,10 @@ def test_warnings_count_only_when_they_are_asked_for() -> None:
         ("Tried to allocate 2.00 GiB. 1.00 GiB is free. 9.00 GiB is reserved by PyTorch but unallocated", True),
         ("Tried to allocate 1.00 GiB. 7.43 GiB is free. 7.37 GiB allowed; 7.01 GiB is allocated by PyTorch", False),
         ("CUDA out of memory.", False),
+        ("pool: failed to allocate 24.0 MiB (in use 41 MiB, free 86 MiB in 37 blocks, largest 16.7 MiB)", True),
+        ("failed to allocate 2.0 GB: 3.1 GB free, largest free block: 1.2 GB", True),
+        ("arena failed to allocate 24.0 MiB (free 86 MiB, largest block 30 MiB)", False),
+        ("failed to allocate 24.0 MiB (free 12.0 MiB in 2 blocks, largest 8.0 MiB)", False),
         ("Tried to allocate 20.00 MiB (GPU 0; 10.76 GiB total; 9.76 GiB already allocated; 21.12 MiB free;", False),
         (
             "Tried to allocate 20.00 MiB. 23.10 GiB is allocated by PyTorch, 61.00 MiB is reserved by PyTorch but "

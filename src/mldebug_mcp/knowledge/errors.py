@@ -22,11 +22,14 @@ from mldebug_mcp.knowledge.catalogue import Entry
 _SIZE = r"(?<![\d.])(\d{1,15}(?:\.\d{1,15})?) ?([KMGT])(?:i?B|b)"
 _BYTES = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 """Bytes of a unit. Source: IEC 80000-13."""
-REQUEST = regex(rf"(?i)Tried to allocate {_SIZE}")
+REQUEST = regex(rf"(?i)(?:tried|failed) to allocate {_SIZE}")
 _UNUSED = regex(rf"(?i){_SIZE} is reserved by PyTorch but unallocated")
 _ALLOCATED = regex(rf"(?i){_SIZE} (?:already allocated|is allocated by PyTorch)")
 _RESERVED = regex(rf"(?i){_SIZE} reserved in total")
 _FREE = regex(rf"(?i){_SIZE} (?:is )?free\b")
+_FREE_BEFORE = regex(rf"(?i)\bfree:? {_SIZE}")
+_LARGEST = regex(rf"(?i)\blargest(?: (?:free|contiguous))?(?: block)?(?: is|:)? {_SIZE}")
+"""What an allocator of its own prints: `free 86.4 MiB in 37 blocks, largest 16.7 MiB`."""
 _ALLOWED = regex(rf"(?i){_SIZE} allowed")
 """What a process may take where it may not have the whole device."""
 
@@ -60,29 +63,34 @@ class PrintedAllocation:
         allocated: What tensors held, 0 if unknown.
         unused: What was reserved without an allocation; None if unknown.
         free: What the device had left; 0 if unknown, or if the process may not take all of it.
+        largest: The largest free piece; None if unknown.
     """
 
     asked: float
     allocated: float
     unused: float | None
     free: float
+    largest: float | None = None
 
     @property
     def in_pieces(self) -> bool:
         """Whether the message shows free memory that lies in pieces."""
+        if self.largest is not None:
+            return self.largest < self.asked <= self.free
         return lies_in_pieces(self.asked, self.allocated, self.unused or 0.0, self.free)
 
 
 def printed_allocation(text: str) -> PrintedAllocation | None:
     """Return what a message of PyTorch's allocator counts; None where it does not say what was asked for."""
-    asked, unused, allocated, reserved, free = (
-        _first(pattern, text) for pattern in (REQUEST, _UNUSED, _ALLOCATED, _RESERVED, _FREE)
+    asked, unused, allocated, reserved, free, free_before, largest = (
+        _first(pattern, text) for pattern in (REQUEST, _UNUSED, _ALLOCATED, _RESERVED, _FREE, _FREE_BEFORE, _LARGEST)
     )
+    free = free if free is not None else free_before
     if asked is None:
         return None
     if unused is None and reserved is not None and allocated is not None:
         unused = reserved - allocated
-    return PrintedAllocation(asked, allocated or 0.0, unused, 0.0 if _ALLOWED.search(text) else free or 0.0)
+    return PrintedAllocation(asked, allocated or 0.0, unused, 0.0 if _ALLOWED.search(text) else free or 0.0, largest)
 
 
 def _first(pattern: re.Pattern[str], text: str) -> float | None:
