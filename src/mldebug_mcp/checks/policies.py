@@ -25,6 +25,7 @@ from mldebug_mcp.core.arrays import median, median_gap
 from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity
+from mldebug_mcp.logs.names.lexicon import JUDGED
 from mldebug_mcp.logs.run import Run, Series
 from mldebug_mcp.logs.settings.settings import POLICIES
 
@@ -153,6 +154,16 @@ def held_out_scores(run: Run, least: int) -> list[Series]:
     """Return what evaluation is scored by, such as `eval_reward`, where it has so many finite values."""
     scores = {series.name: series.finite for series in run.with_role(*_SCORED_BY, phase="eval", parts=True)}
     return [scores[name] for name in run.series if name in scores and len(scores[name]) >= least]
+
+
+def judged_scores(run: Run, least: int) -> list[Series]:
+    """Return what people, a judge or a better reward model score answers by; a judged reward where no such score is."""
+    for quantity in (Quantity.SCORE, Quantity.REWARD):
+        found = [series for series in run.with_role(quantity, parts=True) if len(series.finite) >= least]
+        judged = [each.finite for each in found if each.role and not JUDGED.isdisjoint(each.role.part.split())]
+        if judged:
+            return judged
+    return []
 
 
 def scores_beside(run: Run, least: int) -> list[Series]:

@@ -60,6 +60,27 @@ def test_without_evaluations_a_score_beside_the_reward_is_looked_at() -> None:
     assert state("eval_reward_falls", follows) is State.ABSENT
 
 
+@pytest.mark.parametrize(("name", "score", "expected"), [
+    ("gold_reward", np.linspace(1.2, -2.0, 8), State.PRESENT),
+    ("oracle_score", np.linspace(0.9, 0.2, 8), State.PRESENT),
+    ("judge_score", np.array([0.23, -0.54, -0.55, -0.66, -0.66, -0.7]), State.PRESENT),  # most of it at once
+    ("gold_reward", np.linspace(0.4, 1.2, 8), State.ABSENT),
+    ("judge_score", np.array([0.6, 0.41, 0.42, 0.39, 0.43, 0.41]), State.ABSENT),  # one lucky evaluation
+])  # fmt: skip
+def test_what_people_or_a_judge_score_answers_by_falls_in_any_unit_whatever_other_rewards_do(
+    name: str, score: NDArray[np.float64], expected: State
+) -> None:
+    rises = np.linspace(0.3, 0.9, 150)
+    evaluated = {name: score, "eval_reward": np.linspace(0.35, 0.95, len(score))}
+    at = np.arange(1, len(score) + 1) * (150 // len(score))
+    run = run_of(
+        {each: dict(zip(at.tolist(), values.tolist(), strict=True)) for each, values in evaluated.items()},
+        reward=noisy(rises, 0.02),
+        kind="grpo",
+    )
+    assert state("eval_reward_falls", run) is expected
+
+
 def test_a_success_that_never_comes_while_the_reward_has_come_to_rest_is_present() -> None:
     paid = noisy(np.minimum(np.linspace(1, 60, 150), 30), 0.01)
     assert state("eval_reward_falls", run_of(success_rate=[0.0] * 150, reward=paid, kind="rl")) is State.PRESENT

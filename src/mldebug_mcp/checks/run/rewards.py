@@ -42,6 +42,7 @@ from mldebug_mcp.checks.policies import (
     components,
     from_the_start,
     held_out_scores,
+    judged_scores,
     kept_rise,
     lost_at_once,
     reward,
@@ -495,18 +496,19 @@ BEGUN = 0.05
 def eval_reward_falls(run: Run) -> Evidence | None:
     """A score of evaluation falls well below its best for good, while the reward of training does not fall.
 
-    What training pays for and what is wanted come apart. Where evaluation gives no score, one that is logged with
-    the reward; so does a success that never comes while the reward has risen to where it rests. Not this when: both
-    fall (`reward_falls`); the score only scatters, or was best at one lucky evaluation.
+    What training pays for and what is wanted come apart. A score by people or a judge comes first. Where evaluation
+    gives none, one that is logged with the reward; so does a success that never comes while the reward has risen to
+    where it rests. Not this when: both fall (`reward_falls`); the score only scatters, or was best at one lucky
+    evaluation.
     """
-    scores = held_out_scores(run, MIN_SCORES) or scores_beside(run, LEAST_BESIDE)
+    scores = judged_scores(run, MIN_SCORES) or held_out_scores(run, MIN_SCORES) or scores_beside(run, LEAST_BESIDE)
     if not scores:
         raise CannotTell(
             f"no score of evaluation has {MIN_SCORES} finite values, and none with the reward has {LEAST_BESIDE}"
         )
     if (earned := _earned_without_success(run)) is not None:
         return earned
-    levels = [(score, [median(score.value[at : at + 3]) for at in range(len(score) - 2)]) for score in scores]
+    levels = [(score, _levels(score)) for score in scores]
     lost = [(max(level) - level[-1], score, level) for score, level in levels if _falls(score, level)]
     if 2 * len(lost) <= len(scores):
         return None
@@ -547,6 +549,13 @@ def _earned_without_success(run: Run) -> Evidence | None:
         steps=(float(never[0].step[0]),),
         values={"best": float(never[0].value.max()), "reward_at_start": rise[0], "reward_at_end": rise[1]},
     )
+
+
+def _levels(score: Series) -> list[float]:
+    """Return the medians of three values each; the first is the first value where all that follows goes on falling."""
+    level = [median(score.value[at : at + 3]) for at in range(len(score) - 2)]
+    goes_on = level[0] - level[-1] > noise(score.value)
+    return [max(level[0], float(score.value[0])), *level[1:]] if goes_on else level
 
 
 def _falls(score: Series, level: list[float]) -> bool:
