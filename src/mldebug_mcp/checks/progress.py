@@ -8,6 +8,7 @@ import numpy as np
 
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.logs.columns import Floats
+from mldebug_mcp.logs.names import Quantity
 from mldebug_mcp.logs.run import Run
 
 # How far a run has come: excerpts from the middle, whose records are often only counted, and runs still young.
@@ -124,13 +125,28 @@ scratch are trained so."""
 LANGUAGE_MODELS = frozenset({"pretraining", "sft"})
 
 
+MOST_OF_LOSS = 0.5
+"""Share of the loss that its squared error is in each record. Chosen: a penalty is the rest."""
+
+
 def uniform_loss(run: Run) -> float | None:
     """Return ln(number of classes or tokens), the cross-entropy of a uniform guess, or None if the number is not known.
 
-    The source of the formula: karpathy_recipe, "verify loss @ init".
+    None as well where the loss is one of values. The source of the formula: karpathy_recipe, "verify loss @ init".
     """
     count = classes_of(run) or run.facts.tokens
-    return math.log(count) if count is not None and count >= 2 else None
+    return math.log(count) if count is not None and count >= 2 and not _is_of_values(run) else None
+
+
+def _is_of_values(run: Run) -> bool:
+    """Say whether most of the training loss is a squared error that is logged with it, as an autoencoder has it."""
+    if "loss" not in run:
+        return False
+    loss = run["loss"]
+    errors = (error for error in run.with_role(Quantity.SQUARED_ERROR) if np.array_equal(error.step, loss.step))
+    return any(
+        bool(np.all((MOST_OF_LOSS * loss.value <= error.value) & (error.value <= loss.value))) for error in errors
+    )
 
 
 def classes_of(run: Run) -> float | None:

@@ -38,6 +38,13 @@ def test_a_classifier_begins_at_a_guess_give_or_take_its_head() -> None:
     assert state("initial_loss_low", solved) is State.PRESENT
 
 
+@pytest.mark.parametrize(("share", "stated"), [(0.9, False), (0.01, True)])
+def test_a_loss_that_is_mostly_a_squared_error_does_not_begin_at_a_guess(share: float, stated: bool) -> None:
+    curves = {"loss": decay(100, 30.0, 4.0), "mse": [share * value for value in decay(100, 30.0, 4.0)]}
+    run = run_of(curves, config={"num_labels": 256})
+    assert (state("initial_loss_high", run) is State.PRESENT) is stated
+
+
 def test_first_steps_that_raise_a_loss_for_a_moment_are_not_its_start() -> None:
     back_at_once = {5: 4.33, 10: 1.72, 15: 1.11, **dict.fromkeys(range(20, 400, 5), 0.4)}
     stays = {5: 4.33, 10: 4.1, 15: 3.6, **dict.fromkeys(range(20, 400, 5), 1.0)}

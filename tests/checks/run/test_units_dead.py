@@ -35,7 +35,9 @@ def test_without_looks_it_cannot_be_told() -> None:
     assert state("units_dead", looked_into([1.0] * 2)) is State.UNKNOWN
 
 
-@pytest.mark.parametrize("name", ["dead_frac", "dead_neurons/layer1", "train/dead_relu_fraction"])
+@pytest.mark.parametrize(
+    "name", ["dead_frac", "dead_neurons/layer1", "train/dead_relu_fraction", "val_never_active", "dead_latents"]
+)
 def test_shares_that_people_log_themselves_count(name: str) -> None:
     assert state("units_dead", run_of({"loss": np.ones(12), name: np.ones(12)})) is State.PRESENT
     assert state("units_dead", run_of({"loss": np.ones(12), name: np.full(12, 0.4)})) is State.ABSENT

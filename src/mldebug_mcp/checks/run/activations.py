@@ -185,9 +185,10 @@ ask_in_turn(
 PREFIX = "units_dead/"
 """How a recording names the share of the units of a layer that are dead."""
 _DEAD = regex(
-    r"(?:.*[/_.])?(?:units_dead|dead_(?:units?|neurons?|relus?|frac(?:tion)?|share|ratio)|zero_activations?)(?:[/_.].*)?",
+    r"(?:.*[/_.])?(?:units_dead|dead_(?:units?|neurons?|relus?|features?|latents?|frac(?:tion)?|share|ratio)|"
+    r"never_(?:activ(?:e|ated)|fir(?:e|es|ed))|zero_activations?)(?:[/_.].*)?",
     re.IGNORECASE,
-    needs=("dead", "zero_activation"),
+    needs=("dead", "never_", "zero_activation"),
 )
 """How people name it, of a layer or of the model."""
 _SILENT = frozenset({"dead", "silent", "inactive"})
