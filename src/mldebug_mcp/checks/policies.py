@@ -157,9 +157,13 @@ def held_out_scores(run: Run, least: int) -> list[Series]:
 
 
 def judged_scores(run: Run, least: int) -> list[Series]:
-    """Return what people, a judge or a better reward model score answers by; a judged reward where no such score is."""
+    """Return what people, a judge or a better reward model score answers by; a judged reward where no such score is.
+
+    What is logged as often as the reward may be a term of it.
+    """
+    most = len(reward(run)) // 2
     for quantity in (Quantity.SCORE, Quantity.REWARD):
-        found = [series for series in run.with_role(quantity, parts=True) if len(series.finite) >= least]
+        found = [series for series in run.with_role(quantity, parts=True) if least <= len(series.finite) <= most]
         judged = [each.finite for each in found if each.role and not JUDGED.isdisjoint(each.role.part.split())]
         if judged:
             return judged
