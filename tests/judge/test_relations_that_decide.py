@@ -722,6 +722,44 @@ def test_training_that_rests_far_up_with_no_such_reason_is_not(settings: Mapping
     assert leading(answer) != "healthy"
 
 
+def in_turn(copies: int, settings: Mapping[str, Any], share: float = 0.12) -> RunDiagnosis:
+    """Diagnose batches that come so many times in turn, each time with a loss lower by a share."""
+    steps = np.arange(1.0, 241.0)
+    rng = np.random.default_rng(5)
+    level = (0.5 + 1.6 * np.exp(-steps / 150)) * np.exp(np.repeat(rng.normal(0, 0.1, 240 // copies), copies))
+    loss = level * (1 - share) ** (np.arange(240) % copies) * np.exp(rng.normal(0, 0.02, 240))
+    records = [{"step": step, "loss": value} for step, value in zip(steps.tolist(), loss.tolist(), strict=True)]
+    return diagnose_run(records, settings={"num_classes": 8, "batch_size": 16} | dict(settings))
+
+
+@pytest.mark.parametrize(("copies", "settings"), [
+    (4, {"num_workers": 4}), (2, {"dataloader_num_workers": 2}), (8, {"world_size": 8}),
+])  # fmt: skip
+def test_batches_that_come_as_often_in_turn_as_processes_read_them_are_duplicates(
+    copies: int, settings: Mapping[str, Any]
+) -> None:
+    answer = in_turn(copies, settings)
+    assert "batch_comes_again" in facts(answer)
+    assert leading(answer) == "duplicated_data"
+
+
+@pytest.mark.parametrize(("copies", "settings", "share"), [(4, {"num_workers": 3}, 0.12), (4, {"num_workers": 4}, 0.0)])
+def test_batches_in_groups_of_another_size_or_of_one_level_are_not(
+    copies: int, settings: Mapping[str, Any], share: float
+) -> None:
+    assert "batch_comes_again" not in facts(in_turn(copies, settings, share))
+
+
+@pytest.mark.parametrize(("name", "stated"), [("horizon", True), ("seq_len", True), ("queue", False)])
+def test_jumps_at_intervals_where_a_stage_begins_each_time_are_no_bad_data(name: str, stated: bool) -> None:
+    stage = (np.arange(80) // 20).astype(float)
+    loss = rough(0.1 + 0.3 * np.exp(-(np.arange(80) % 20) / 2), 0.05)
+    loss[66:] = rough(2.0, 0.1)[66:]  # and then more than the stage explains
+    answer = diagnosed({"loss": loss, "lr": np.full(80, 4e-3), name: 4 * 2**stage})
+    assert ("jumps_at_stages" in facts(answer)) is stated
+    assert leading(answer) != "bad_data_pocket" or not stated
+
+
 def repeated(rows: int, fall: float, turns_at: int) -> RunDiagnosis:
     """Diagnose batches of 16 out of some rows, whose evaluation loss turns at one of its times."""
     turn = np.abs(np.arange(1, 9) - turns_at)

@@ -653,6 +653,43 @@ LEAST_PERIOD = 3
 """Records of the shortest period. Chosen."""
 MOST_OF_PERIODS = 4000
 """Records at the end that are looked at: a bound on what it costs."""
+_COPIES = ("num_workers", "world_size")
+"""Settings of how many read the data: where each reads all of it, each batch comes so many times in turn."""
+MOST_COPIES = 32.0
+"""The most of them that is looked for. Chosen: more leave too few groups."""
+FALLS_IN_GROUP = 0.8
+"""Share of the steps on one batch at which the loss falls, and of the new batches at which it rises. Chosen."""
+LEAST_GROUPS = 12
+"""Groups of records that show it. Chosen: by chance a half of the steps falls."""
+
+
+def batch_comes_again(run: Run) -> Iterator[DerivedFact]:
+    """Yield that the loss falls for as many steps as processes read the data and leaps up after, to the end."""
+    loss = training_loss(run, MIN_RECORDS_FOR_LEVEL, not_of=POLICIES)
+    if loss is None or (np.diff(loss.step) != 1).any():
+        return
+    for name in _COPIES:
+        copies = run.setting(name)
+        if copies is None or not 2 <= copies <= MOST_COPIES or len(loss) < LEAST_GROUPS * copies:
+            continue
+        moves = np.diff(loss.value)
+        is_new = np.arange(1, len(loss)) % int(copies) == 0
+        falls, leaps = float(np.mean(moves[~is_new] < 0)), float(np.mean(moves[is_new] > 0))
+        if min(falls, leaps) < FALLS_IN_GROUP:
+            continue
+        yield DerivedFact.model_construct(
+            fact="batch_comes_again",
+            text=(
+                f"{named(loss)} falls at {percent(falls)} of the steps within groups of {int(copies)} and rises at "
+                f"{percent(leaps)} of their ends; {name} is {int(copies)}. So does the loss where each batch comes "
+                f"{int(copies)} times in turn: each of {int(copies)} processes reads all rows."
+            ),
+            values={"copies": copies, "falls": falls, "rises": leaps},
+            steps=[float(loss.step[0])],
+        )
+        return
+
+
 LONGEST_PERIOD = 200
 """Records of the longest period: a bound on what it costs."""
 _PERIODS = (
@@ -971,9 +1008,18 @@ def stages_explain_jumps(run: Run) -> Iterator[DerivedFact]:
     end = median(loss.value[max(first + 1, end_of_stage - LEAST_PAIRS) : end_of_stage])
     elsewhere = np.delete(rises, begins)[LEAST_PAIRS:]
     is_jump = before > 0 and high >= JUMPS_AT_STAGE * before and high - end >= COMES_DOWN * (high - before)
-    if not is_jump or (len(elsewhere) and float(elsewhere.max()) > OF_LARGEST * float(rises[first])):
-        return
     step = float(loss.step[first])
+    if not is_jump or (len(elsewhere) and float(elsewhere.max()) > OF_LARGEST * float(rises[first])):
+        levels = [median(loss.value[at - LEAST_PAIRS : at]) for at in begins]
+        if len(begins) >= LEAST_PAIRS and (loss.value[begins] >= JUMPS_AT_STAGE * np.asarray(levels)).all():
+            steps = ", ".join(map(figure, loss.step[begins].tolist()))
+            yield DerivedFact.model_construct(
+                fact="jumps_at_stages",
+                text=f"{named(loss)} jumps at {run.step_name}s {steps}, where {where}: jumps at intervals, by plan.",
+                values={"stages": float(len(begins))},
+                steps=[float(loss.step[begins[0]])],
+            )
+        return
     yield DerivedFact.model_construct(
         fact="stages_explain_jumps",
         text=(

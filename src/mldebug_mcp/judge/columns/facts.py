@@ -27,7 +27,7 @@ _KINDS: tuple[Callable[[Run], Iterator[DerivedFact]], ...] = (
     guesses.prompts_count_unmeant, guesses.data_floor, guesses.better_than_baseline, trained.subtracted,
     trained.divergence_against_mean,
     course.rate_at_floor_at_once, course.rate_zero_throughout, course.rate_falls_before_milestones,
-    course.stages_explain_jumps,
+    course.stages_explain_jumps, course.batch_comes_again,
     policies.success_falls, policies.success_stays_low, policies.pairs_contradict, policies.cut_ones_earn,
     policies.falls_at_intervals, evaluation.known_but_not_written, evaluation.inputs_differ,
     course.norm_huge_at_start, course.norm_runs_away, course.cycles_end_lower, course.few_rows_learn,
