@@ -19,6 +19,7 @@ from mldebug_mcp.checks.curve import (
     true_at_end,
     zeros_at_end,
 )
+from mldebug_mcp.checks.gradients import LAST_LAYERS
 from mldebug_mcp.checks.reference_settings import Family, family_of
 from mldebug_mcp.checks.run.loss_level import loss_at_collapse
 from mldebug_mcp.checks.run.not_finite import FP8_NAMES
@@ -42,6 +43,7 @@ from mldebug_mcp.judge.columns import (
 from mldebug_mcp.logs import Run, Series
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity
+from mldebug_mcp.logs.names.lexicon import PARTS_OF_A_MODEL
 from mldebug_mcp.logs.names.losses import is_auxiliary
 from mldebug_mcp.logs.names.words import pieces_of
 from mldebug_mcp.logs.settings.settings import flag_of
@@ -637,15 +639,22 @@ _OF_NORMS = frozenset({"grad", "gradient", "gradients", "norm", "gnorm", "l2", "
 """Words of a gradient norm beyond those of its part."""
 
 
+_OF_WEIGHT = frozenset({"weight", "bias", "linear", "fc"})
+"""Words of a part that say nothing of where it is."""
+_NORMS = frozenset({"norm", "norms", "l2"})
+"""Words of a norm whose name says nothing of gradients or activations."""
+
+
 def part_stands_still(run: Run) -> Iterator[DerivedFact]:
     """Yield that the weights of one part keep their norm to the last digit, or do not change, where another part moves.
 
     Not this where a setting freezes parts, or adapters are trained in their place. A part that has a gradient all the
-    same is not frozen: then its weights are left out of the updates.
+    same is not frozen: then its weights are left out of the updates. Nor is the last layer frozen on purpose where what
+    is below it learns.
     """
     changes = [series.finite for series in run.series.values() if _is_change(series)]
     changes = [change for change in changes if len(change) >= LEAST_STILL]
-    norms = [norm for norm in columns_of(run, Quantity.WEIGHT_NORM, least=LEAST_STILL) if norm.value[0] > 0]
+    norms = [norm for norm in _weight_norms(run) if norm.value[0] > 0]
     unchanged = [change for change in changes if not change.value.any()]
     still = unchanged or [norm for norm in norms if not np.ptp(norm.value)]
     moving = [change for change in changes if median(change.value) > 0] if unchanged else []
@@ -657,14 +666,39 @@ def part_stands_still(run: Run) -> Iterator[DerivedFact]:
     if gradient is not None and not unchanged and not _would_move(run, still[0], gradient):
         gradient = None
     has = "" if gradient is None else f" {named(gradient)} is about {figure(median(gradient.value))}."
+    fact = "last_layer_stands_still" if _is_last(still[0]) else "part_stands_still"
     yield DerivedFact.model_construct(
-        fact="part_stands_still_with_gradient" if has else "part_stands_still",
+        fact="part_stands_still_with_gradient" if has else fact,
         text=(
             f"{named(still[0])} is exactly {figure(first)} in all {len(still[0])} records, while {named(moving[0])} "
             f"goes from {figure(float(other[0]))} to {figure(float(other[-1]))}.{has} Weights that are trained move."
         ),
         values={"value": first, "records": float(len(still[0]))},
     )
+
+
+def _weight_norms(run: Run) -> list[Series]:
+    """Return norms of weights, those that are named by a part of the model alone as well: `norm/encoder`."""
+    unread = [series.finite for series in run.series.values() if series.role is None and _is_norm_of_part(series)]
+    return [
+        *columns_of(run, Quantity.WEIGHT_NORM, least=LEAST_STILL),
+        *(norm for norm in unread if len(norm) >= LEAST_STILL),
+    ]
+
+
+def _words_of(series: Series) -> set[str]:
+    return {word for word in pieces_of(series.name) if not word.isdecimal()}
+
+
+def _is_norm_of_part(series: Series) -> bool:
+    words = _words_of(series)
+    return bool(words & _NORMS) and bool(words - _NORMS) and words - _NORMS <= PARTS_OF_A_MODEL | LAST_LAYERS
+
+
+def _is_last(series: Series) -> bool:
+    """Say whether a norm or a change is of the last layer: no norm of a block that has an output of its own."""
+    words = _words_of(series)
+    return bool(words & LAST_LAYERS) and not words & (PARTS_OF_A_MODEL - LAST_LAYERS - _OF_WEIGHT)
 
 
 def _is_change(series: Series) -> bool:
