@@ -78,6 +78,22 @@ def test_an_evaluation_loss_that_stays_above_is_a_gap_and_no_multiple() -> None:
     assert not {"loss_multiple", "loss_on_another_scale"} & {*facts(answer)}
 
 
+@pytest.mark.parametrize(("times", "start", "settings", "stated"), [
+    (4, math.log(103), {"vocab_size": 103, "task": "pretraining", "gradient_accumulation_steps": 4}, True),
+    (8, math.log(10), {"num_classes": 10, "grad_accum": 8}, True),
+    (3, math.log(32000), {"vocab_size": 32000, "task": "pretraining", "accum_steps": 3}, True),
+    (4, 2.5, {"vocab_size": 103, "task": "pretraining", "gradient_accumulation_steps": 4}, False),
+    (4, math.log(103), {"vocab_size": 103, "task": "pretraining", "gradient_accumulation_steps": 1}, False),
+])  # fmt: skip
+def test_a_training_loss_that_is_a_part_of_evaluation_and_begins_at_that_part_of_a_guess_is_divided_twice(
+    times: int, start: float, settings: dict[str, Any], stated: bool
+) -> None:
+    loss = falling(start, 0.5 * start)
+    answer = run_of({"loss": lambda step: loss(step - 2) / times}, {"eval_loss": loss}, **settings)
+    assert ("loss_multiple" in facts(answer)) is stated
+    assert answer.hypotheses[0].cause == "grad_accum_scaling" or not stated
+
+
 def test_a_part_of_the_loss_that_stays_while_the_others_fall_is_named_with_the_sum() -> None:
     second = falling(6.0, 0.5)
 
