@@ -528,6 +528,22 @@ def test_a_policy_whose_groups_have_better_and_worse_answers_has_found_its_rewar
     assert likely.isdisjoint({"exploration_failure", "reward_broken", "no_reward_variance"}) is healthy
 
 
+@pytest.mark.parametrize(("counted", "rows", "batch", "per_cent", "stated"), [
+    (7, 391, 64, False, True), (9, 909, 50, True, True), (32, 3200, 32, False, True),
+    (391, 391, 64, False, False), (7, 7, 64, False, False), (20, 391, 64, False, False),
+])  # fmt: skip
+def test_a_score_in_steps_of_one_over_the_last_batch_is_of_that_batch_alone(
+    counted: int, rows: int, batch: int, per_cent: bool, stated: bool
+) -> None:
+    right = np.round(counted * (0.9 - 0.5 * np.exp(-STEPS[9::10] / 60))) / counted
+    curves = {"loss": rough(0.4 + 1.2 * np.exp(-STEPS / 60), 0.02), "acc": rough(0.9 - 0.5 * np.exp(-STEPS / 60), 0.03)}
+    evaluated = {"val_loss": 0.45 + 1.2 * np.exp(-STEPS[9::10] / 60), "val_acc": right * (100 if per_cent else 1)}
+    settings = {"val_examples": rows, "eval_batch_size": batch, "num_classes": 5, "task": "image_classification"}
+    answer = diagnosed(curves, settings=settings, evaluated=evaluated)
+    assert ("score_of_last_batch" in facts(answer)) is stated
+    assert (leading(answer) == "metric_bug") is stated
+
+
 @pytest.mark.parametrize(("hidden", "classes", "left", "stated"), [
     ([64, 1, 64], 12, 1.25, True), (1, 5, 0.9, True), ([128, 8, 128], 100, 2.8, True),
     ([64, 16, 64], 12, 1.25, False), ([64, 1, 64], 12, 0.1, False),

@@ -29,6 +29,7 @@ from mldebug_mcp.checks.run.classification import PAIRS
 from mldebug_mcp.checks.run.loss_level import OVERLAP
 from mldebug_mcp.checks.run.loss_start import AT_ONCE, LOSS_START_FIRST_STEPS
 from mldebug_mcp.checks.run.settings import prompts_counted
+from mldebug_mcp.checks.train_eval_gap import CHANCE, rows_behind
 from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import figure, percent
@@ -444,6 +445,31 @@ def ranking_by_chance(run: Run) -> Iterator[DerivedFact]:
         ),
         values={"hits": median(tail(score)), "by_chance": share, "loss": lows[1]},
     )
+
+
+def score_of_last_batch(run: Run) -> Iterator[DerivedFact]:
+    """Yield a score in steps of one over the rows of the last batch, where a set has many more."""
+    rows, batch = (run.setting(name) for name in ("eval_rows", "per_device_eval_batch_size"))
+    batch = batch or run.setting("per_device_train_batch_size")
+    if not rows or not batch or rows <= batch:
+        return
+    rest = rows % batch or batch
+    for series in columns_of(run, Quantity.ACCURACY, Quantity.TOKEN_ACCURACY, phase="eval", least=LEAST_PAIRS):
+        shares = as_shares(series.value)
+        between = np.unique(shares[(shares > 0) & (shares < 1)])
+        few = rows_behind(shares) if len(between) > 1 else None
+        if few is None or rest % few or (few / rows) ** len(between) > CHANCE:
+            continue
+        yield DerivedFact.model_construct(
+            fact="score_of_last_batch",
+            text=(
+                f"{named(series)} is a multiple of 1/{few} at all {len(series)} evaluations: "
+                f"{', '.join(map(figure, between[:LEAST_PAIRS].tolist()))}. There are {figure(rows)} rows in batches "
+                f"of {figure(batch)}, and {figure(rest)} in the last. So it is the score of the last batch alone."
+            ),
+            values={"rows": rows, "counted": float(few)},
+        )
+        return
 
 
 # Texts that the model writes itself, next to the tokens that it knows where the right ones before are given.
