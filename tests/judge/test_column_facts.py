@@ -368,6 +368,25 @@ def test_updates_below_the_spacing_of_the_number_format_are_stated_where_the_wei
     assert "update_below_spacing" not in facts(run_of(columns, precision="fp32"))
 
 
+@pytest.mark.parametrize(("settings", "averaged", "stated"), [
+    ({"ema_dtype": "bfloat16", "ema_decay": 0.998}, 1.6, True),
+    ({"ema_precision": "fp16", "ema_decay": 0.9999}, 2, True),
+    ({"model/ema/dtype": "torch.bfloat16", "ema_decay": 0.999}, 1.9, True),
+    ({"ema_dtype": "float32", "ema_decay": 0.998}, 1.6, False),
+    ({"ema_dtype": "bfloat16", "ema_decay": 0.9}, 1.6, False),
+    ({"ema_dtype": "bfloat16", "ema_decay": 0.998}, 0.45, False),
+])  # fmt: skip
+@pytest.mark.parametrize("name", ["val_ema_loss", "eval/loss_ema"])
+def test_averaged_weights_that_stay_behind_are_rounded_away_where_they_are_kept_in_half_precision(
+    settings: dict[str, Any], averaged: float, stated: bool, name: str
+) -> None:
+    evaluated: dict[str, Value] = {"val_loss": falling(2.3, 0.4), name: falling(2.3, averaged, 0.001)}
+    columns: dict[str, Value] = {"loss": falling(), "grad_norm": lambda step: 1 + 0.1 * NOISE[step % 1000]}
+    answer = run_of(columns, evaluated, steps=12_000, precision="fp32", **settings)
+    assert ("average_below_spacing" in facts(answer)) is stated
+    assert (answer.hypotheses[0].cause == "low_precision_update") is stated
+
+
 def test_an_evaluation_as_low_as_training_after_many_passes_is_stated() -> None:
     loss = falling(4.0, 0.02, 1e-4)
     answer = run_of({"loss": loss}, {"eval_loss": loss}, train_rows=100, per_device_train_batch_size=20, steps=320)

@@ -19,6 +19,7 @@ from mldebug_mcp.checks.curve import (
     true_at_end,
     zeros_at_end,
 )
+from mldebug_mcp.checks.evaluation import AVERAGED_WEIGHTS, is_of_averaged_weights
 from mldebug_mcp.checks.gradients import LAST_LAYERS
 from mldebug_mcp.checks.reference_settings import Family, family_of
 from mldebug_mcp.checks.run.loss_level import loss_at_collapse
@@ -46,7 +47,7 @@ from mldebug_mcp.logs.names import Quantity
 from mldebug_mcp.logs.names.lexicon import PARTS_OF_A_MODEL
 from mldebug_mcp.logs.names.losses import is_auxiliary
 from mldebug_mcp.logs.names.words import pieces_of
-from mldebug_mcp.logs.settings.settings import flag_of
+from mldebug_mcp.logs.settings.settings import flag_of, formats_kept_in
 from mldebug_mcp.models.diagnosis import DerivedFact
 
 # A total and its parts: what share each has, and which part stays where the others move.
@@ -756,6 +757,41 @@ def update_below_spacing(run: Run) -> Iterator[DerivedFact]:
                 ),
                 values={"ratio": median(ratio.value), "spacing": spacing},
             )
+
+
+LEAST_LOST = 0.5
+"""Difference from the trained weights, as a share of its own, that an average loses at least. Chosen: those that learn
+differ from it by less."""
+BEHIND = 1.5
+"""Times the evaluation loss of the trained weights that the average has at the end at least. Chosen."""
+
+
+def average_below_spacing(run: Run) -> Iterator[DerivedFact]:
+    """Yield that an average of the weights is kept in half precision, moves by too little of it, and is far behind."""
+    decay, loss = run.setting("ema_decay"), run["eval_loss"].finite if "eval_loss" in run else None
+    averaged = [series for series in columns_of(run, Quantity.LOSS, phase="eval") if is_of_averaged_weights(series)]
+    kept_in = [
+        (key, precision)
+        for key, precision in formats_kept_in(run.settings)
+        if not AVERAGED_WEIGHTS.isdisjoint(pieces_of(key))
+    ]
+    if decay is None or not 0 < decay < 1 or loss is None or not averaged or not kept_in:
+        return
+    (key, precision), mean = kept_in[0], averaged[0]
+    lost = SPACING.get(precision, 0.0) / 2 / (1 - decay)
+    last, behind = median(tail(loss)), median(tail(mean))
+    if lost < LEAST_LOST or behind < BEHIND * last or float(loss.step[-1]) * (1 - decay) < 1:
+        return
+    yield DerivedFact.model_construct(
+        fact="average_below_spacing",
+        text=(
+            f"{key} is {precision} and ema_decay {figure(decay)}: each update moves the average by {figure(1 - decay)} "
+            f"of its difference from the trained weights, and {precision} rounds that away where it is below "
+            f"{figure(lost)} of a weight. {named(mean)} ends at about {figure(behind)}, and {named(loss)} at "
+            f"{figure(last)}."
+        ),
+        values={"lost": lost, "behind": behind, "last": last},
+    )
 
 
 MOST_MOVED = 0.005
