@@ -78,6 +78,22 @@ def test_an_evaluation_loss_that_stays_above_is_a_gap_and_no_multiple() -> None:
     assert not {"loss_multiple", "loss_on_another_scale"} & {*facts(answer)}
 
 
+@pytest.mark.parametrize(("times", "start", "settings", "stated"), [
+    (4, math.log(103), {"vocab_size": 103, "task": "pretraining", "gradient_accumulation_steps": 4}, True),
+    (8, math.log(10), {"num_classes": 10, "grad_accum": 8}, True),
+    (3, math.log(32000), {"vocab_size": 32000, "task": "pretraining", "accum_steps": 3}, True),
+    (4, 2.5, {"vocab_size": 103, "task": "pretraining", "gradient_accumulation_steps": 4}, False),
+    (4, math.log(103), {"vocab_size": 103, "task": "pretraining", "gradient_accumulation_steps": 1}, False),
+])  # fmt: skip
+def test_a_training_loss_that_is_a_part_of_evaluation_and_begins_at_that_part_of_a_guess_is_divided_twice(
+    times: int, start: float, settings: dict[str, Any], stated: bool
+) -> None:
+    loss = falling(start, 0.5 * start)
+    answer = run_of({"loss": lambda step: loss(step - 2) / times}, {"eval_loss": loss}, **settings)
+    assert ("loss_multiple" in facts(answer)) is stated
+    assert answer.hypotheses[0].cause == "grad_accum_scaling" or not stated
+
+
 def test_a_part_of_the_loss_that_stays_while_the_others_fall_is_named_with_the_sum() -> None:
     second = falling(6.0, 0.5)
 
@@ -369,6 +385,25 @@ def test_updates_below_the_spacing_of_the_number_format_are_stated_where_the_wei
     assert "rounds a change below 0.001953" in fact(run_of(columns, precision="bf16-pure"), "update_below_spacing").text
     assert "update_below_spacing" not in facts(run_of(columns, precision="bf16-mixed"))
     assert "update_below_spacing" not in facts(run_of(columns, precision="fp32"))
+
+
+@pytest.mark.parametrize(("settings", "averaged", "stated"), [
+    ({"ema_dtype": "bfloat16", "ema_decay": 0.998}, 1.6, True),
+    ({"ema_precision": "fp16", "ema_decay": 0.9999}, 2, True),
+    ({"model/ema/dtype": "torch.bfloat16", "ema_decay": 0.999}, 1.9, True),
+    ({"ema_dtype": "float32", "ema_decay": 0.998}, 1.6, False),
+    ({"ema_dtype": "bfloat16", "ema_decay": 0.9}, 1.6, False),
+    ({"ema_dtype": "bfloat16", "ema_decay": 0.998}, 0.45, False),
+])  # fmt: skip
+@pytest.mark.parametrize("name", ["val_ema_loss", "eval/loss_ema"])
+def test_averaged_weights_that_stay_behind_are_rounded_away_where_they_are_kept_in_half_precision(
+    settings: dict[str, Any], averaged: float, stated: bool, name: str
+) -> None:
+    evaluated: dict[str, Value] = {"val_loss": falling(2.3, 0.4), name: falling(2.3, averaged, 0.001)}
+    columns: dict[str, Value] = {"loss": falling(), "grad_norm": lambda step: 1 + 0.1 * NOISE[step % 1000]}
+    answer = run_of(columns, evaluated, steps=12_000, precision="fp32", **settings)
+    assert ("average_below_spacing" in facts(answer)) is stated
+    assert (answer.hypotheses[0].cause == "low_precision_update") is stated
 
 
 def test_an_evaluation_as_low_as_training_after_many_passes_is_stated() -> None:

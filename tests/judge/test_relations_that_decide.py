@@ -528,6 +528,44 @@ def test_a_policy_whose_groups_have_better_and_worse_answers_has_found_its_rewar
     assert likely.isdisjoint({"exploration_failure", "reward_broken", "no_reward_variance"}) is healthy
 
 
+@pytest.mark.parametrize(("counted", "rows", "batch", "per_cent", "stated"), [
+    (7, 391, 64, False, True), (9, 909, 50, True, True), (32, 3200, 32, False, True),
+    (391, 391, 64, False, False), (7, 7, 64, False, False), (20, 391, 64, False, False),
+])  # fmt: skip
+def test_a_score_in_steps_of_one_over_the_last_batch_is_of_that_batch_alone(
+    counted: int, rows: int, batch: int, per_cent: bool, stated: bool
+) -> None:
+    right = np.round(counted * (0.9 - 0.5 * np.exp(-STEPS[9::10] / 60))) / counted
+    curves = {"loss": rough(0.4 + 1.2 * np.exp(-STEPS / 60), 0.02), "acc": rough(0.9 - 0.5 * np.exp(-STEPS / 60), 0.03)}
+    evaluated = {"val_loss": 0.45 + 1.2 * np.exp(-STEPS[9::10] / 60), "val_acc": right * (100 if per_cent else 1)}
+    settings = {"val_examples": rows, "eval_batch_size": batch, "num_classes": 5, "task": "image_classification"}
+    answer = diagnosed(curves, settings=settings, evaluated=evaluated)
+    assert ("score_of_last_batch" in facts(answer)) is stated
+    assert (leading(answer) == "metric_bug") is stated
+
+
+@pytest.mark.parametrize(("other", "settings", "stays_on", "stated"), [
+    ("grad_norm", {"dropout": 0.6, "num_classes": 6, "task": "classification"}, False, True),
+    ("acc", {"drop_rate": 0.5, "num_classes": 6, "task": "image_classification"}, False, True),
+    ("gnorm", {"dropout": 0.4, "vocab_size": 60, "task": "pretraining"}, False, True),
+    ("grad_norm", {"dropout": 0.6, "num_classes": 6, "task": "classification"}, True, False),
+    ("grad_norm", {"dropout": 0.1, "num_classes": 6, "task": "classification"}, False, False),
+    ("acc", {"dropout": 0.6, "num_classes": 6, "task": "classification", "lr": "cut"}, False, False),
+])  # fmt: skip
+def test_a_loss_that_dropout_no_longer_raises_from_the_first_evaluation_on_is_of_a_model_left_in_its_mode(
+    other: str, settings: dict[str, Any], stays_on: bool, stated: bool
+) -> None:
+    evaluated, is_harder = 0.4 + 1.4 * np.exp(-STEPS / 30), (STEPS <= 10) | stays_on
+    norm = rough(np.where(is_harder, 1.8, 1.0), 0.05, 1)
+    right = rough(0.85 - 0.45 * np.exp(-STEPS / 30) - np.where(is_harder, 0.2, 0), 0.02, 1)
+    curves = {"loss": rough(evaluated * np.where(is_harder, 1.3, 0.85), 0.02), other: right if other == "acc" else norm}
+    if settings.get("lr") == "cut":
+        curves["learning_rate"] = np.where(STEPS <= 10, 1e-2, 1e-3)
+    answer = diagnosed(curves, settings=settings, evaluated={"val_loss": evaluated[9::10]})
+    assert ("easier_after_evaluation" in facts(answer)) is stated
+    assert leading(answer) == "eval_mode_bug" or not stated
+
+
 @pytest.mark.parametrize(("hidden", "classes", "left", "stated"), [
     ([64, 1, 64], 12, 1.25, True), (1, 5, 0.9, True), ([128, 8, 128], 100, 2.8, True),
     ([64, 16, 64], 12, 1.25, False), ([64, 1, 64], 12, 0.1, False),

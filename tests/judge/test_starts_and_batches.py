@@ -41,6 +41,16 @@ def test_a_start_far_above_a_guess_with_a_checkpoint_that_is_known_to_be_good_is
     assert answer.hypotheses[0].cause == "tokenizer_mismatch"
 
 
+@pytest.mark.parametrize(("name", "stated"), [
+    ("base_val_loss", True), ("parent/eval_loss", True), ("stage1_held_out_nll", True), ("base_loss", False),
+])  # fmt: skip
+def test_a_loss_of_the_weights_that_are_loaded_is_read_under_other_names(name: str, stated: bool) -> None:
+    known: dict[str, Any] = {name: 1.2, "vocab_size": 103, "task": "pretraining"}
+    answer = diagnosed({}, {}, start=6.7, low=2.9, **known)
+    assert ("surer_than_guess_as_loaded" in texts(answer)) is stated
+    assert (answer.hypotheses[0].cause == "tokenizer_mismatch") is stated
+
+
 @pytest.mark.parametrize("start", [math.log(31), 0.4], ids=["a guess", "as it was"])
 def test_a_start_at_a_guess_or_where_the_checkpoint_was_is_of_no_other_tokens(start: float) -> None:
     answer = diagnosed({}, {}, start=start, low=0.3, init_ckpt_eval_loss=0.35, vocab_size=31, task="pretraining")

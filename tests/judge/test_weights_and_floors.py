@@ -41,6 +41,21 @@ def test_a_part_whose_weights_keep_their_norm_while_another_part_learns_is_not_t
     assert (answer.hypotheses[0].cause == "params_not_training") is stated
 
 
+@pytest.mark.parametrize(("still", "moving", "fact"), [
+    ("norm/head", "norm/encoder", "last_layer_stands_still"),
+    ("l2/classifier", "l2/backbone", "last_layer_stands_still"),
+    ("output_norm", "decoder_norm", "last_layer_stands_still"), ("norm/backbone", "norm/head", "part_stands_still"),
+    ("norm/decoder/output", "norm/encoder", "part_stands_still"), ("norm/images", "norm/noise", ""),
+])  # fmt: skip
+def test_a_last_layer_that_stands_still_while_a_part_below_it_learns_is_not_trained(
+    still: str, moving: str, fact: str
+) -> None:
+    norms = {still: lambda _: 0.4839, moving: lambda step: 6.6 + step / 100}
+    answer = run_of({"loss": slow, "grad_norm": lambda step: 0.5 + 0.05 * NOISE[step], **norms}, learning_rate=2e-4)
+    assert {one.fact for one in answer.sheet.facts if "stands_still" in one.fact} == ({fact} if fact else set())
+    assert answer.hypotheses[0].cause == "params_not_training" or not fact.startswith("last")
+
+
 @pytest.mark.parametrize(
     ("settings", "stated"),
     [({"freeze_trunk": True}, False), ({"lora_r": 8}, False), ({"freeze_trunk": False}, True), ({"seed": 1}, True)],

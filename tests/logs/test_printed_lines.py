@@ -449,6 +449,17 @@ def test_the_validation_loss_of_ngboost_without_rows_is_not_taken_for_zero(tmp_p
     assert any("NGBoost" in note for note in run.notes)
 
 
+@pytest.mark.parametrize("line", [
+    "event=eval step={0} loss={1} acc=0.6 ema_loss={2} ema_acc=0.2", "VALIDATION step {0}: ema_loss {2} loss {1}",
+])  # fmt: skip
+def test_an_evaluation_of_averaged_weights_stands_next_to_that_of_the_trained_ones(line: str, tmp_path: Path) -> None:
+    steps = range(10, 60, 10)
+    text = "\n".join(f"event=step step={step} loss=0.5\n{line.format(step, 1 / step, 2.5)}" for step in steps)
+    run = read(tmp_path, text)
+    assert run["eval_loss"].value.tolist() == [1 / step for step in steps]
+    assert run["eval_ema_loss"].value.tolist() == [2.5] * 5
+
+
 def test_catboost_prints_a_measure_of_evaluation_alone(tmp_path: Path) -> None:
     line = "{}:\ttest: 0.{}\tbest: 0.{} ({})\ttotal: 50ms\tremaining: 5.5s\n"
     run = read(tmp_path, "".join(line.format(at, value, value, at) for at, value in enumerate((5, 625, 75))))

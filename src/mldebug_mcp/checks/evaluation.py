@@ -91,14 +91,14 @@ def evaluation_losses(run: Run) -> list[Series]:
     return found
 
 
-_AVERAGED_WEIGHTS = frozenset({"ema", "swa", "polyak", "teacher"})
+AVERAGED_WEIGHTS = frozenset({"ema", "swa", "polyak", "teacher"})
 """Words for weights that are an average over training: a metric of theirs is of the same rows, and lags."""
 
 
 def is_of_averaged_weights(series: Series) -> bool:
     """Say whether a metric is named for weights that are an average over training: `ema_val_loss`, `val_loss_swa`."""
     role = series.role
-    return role is not None and not _AVERAGED_WEIGHTS.isdisjoint((role.statistic, *role.part.split(" ")))
+    return role is not None and not AVERAGED_WEIGHTS.isdisjoint((role.statistic, *role.part.split(" ")))
 
 
 def held_out_losses(run: Run, least: int) -> list[Series]:

@@ -48,7 +48,7 @@ SMALL_LOSS = 0.2
 """Share of its start by which a loss moves that is learnt, or below which it explains a small norm. Chosen: healthy
 norms fall about as the loss."""
 _FIRST = frozenset({"first", "input", "in", "bottom", "embed", "embedding", "embeddings", "wte", "stem"})
-_LAST = frozenset({"last", "output", "out", "top", "head", "classifier", "logits"})
+LAST_LAYERS = frozenset({"last", "output", "out", "top", "head", "classifier", "logits"})
 """Words that name the two ends of a model."""
 _RANK = regex(r"(?:rank|gpu|node|worker|device|host) ?\d+", re.IGNORECASE)
 """A process, whose gradient is that of the whole model."""
@@ -195,7 +195,7 @@ def _between_ends(parts: Sequence[Part]) -> tuple[Part, Part, int, float] | None
     """Return the parts that are named as the first and the last of the model, in order as two always are."""
     first, last = (
         next((part for part in parts if part.level > 0 and words & set(re.findall("[a-z]+", part.name.lower()))), None)
-        for words in (_FIRST, _LAST)
+        for words in (_FIRST, LAST_LAYERS)
     )
     if first is None or last is None or first is last:
         return None

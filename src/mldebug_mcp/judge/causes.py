@@ -26,6 +26,7 @@ from mldebug_mcp.judge.ranking import CauseEvidence
 from mldebug_mcp.knowledge.catalogue import LEARNERS, advice_for
 from mldebug_mcp.logs import Run
 from mldebug_mcp.logs.names import Quantity
+from mldebug_mcp.logs.settings.settings import formats_kept_in
 from mldebug_mcp.models import Finding, Hypothesis, NextStep, State
 
 # What learns: most runs train a neural network, and advice for one is wrong for trees, linear models and clusters.
@@ -149,7 +150,11 @@ def _no_fp8(run: Run) -> str | None:
 
 
 def _fp32(run: Run) -> str | None:
-    return "it needs low precision, and the precision is fp32" if run.facts.precision == "fp32" else None
+    kept_lower = any(
+        name != "fp32" for _, name in formats_kept_in(run.settings)
+    )  # as averaged weights or a state may be
+    is_single = run.facts.precision == "fp32" and not kept_lower
+    return "it needs low precision, and the precision is fp32" if is_single else None
 
 
 def _no_accumulation(run: Run) -> str | None:

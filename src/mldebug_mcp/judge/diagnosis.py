@@ -16,7 +16,7 @@ from mldebug_mcp.checks.progress import knows_nothing
 from mldebug_mcp.checks.run.adversarial import IN_PLAY, losses_of_players
 from mldebug_mcp.checks.run.end_of_run import error_that_ended
 from mldebug_mcp.checks.run.gradients import labels_give_loss, rewards_differ
-from mldebug_mcp.checks.run.resources import LOST_ALONE
+from mldebug_mcp.checks.run.resources import COMPUTES_SLOWLY, LOST_ALONE
 from mldebug_mcp.checks.run.resume import joins_of
 from mldebug_mcp.core.access import is_file
 from mldebug_mcp.core.arrays import distinct, slices_of
@@ -484,13 +484,17 @@ def _evidence_from_one_lost_rank(findings: Sequence[Finding]) -> list[CauseEvide
 
     Averaged gradients bring it to all ranks within a step. So bad rows of that rank whose update is skipped, or
     gradients that are not synchronised, explain it as well as a device does. Where its loss is far above theirs, the
-    mean over the ranks follows, and what drives all ranks alike explains neither.
+    mean over the ranks follows, and what drives all ranks alike explains neither. One that computes more slowly does
+    not wait for its data.
     """
     lost = _seen(findings, "rank_differs")
     if lost is not None and "others" in lost.values and _seen(findings, "rank_computes_otherwise"):
         others = "the other ranks, which train with the same weights and settings, keep their level"
         about = ONE_RANK if lost.values["of_loss"] else ""
         return [CauseEvidence(cause, -HARDLY, others, "log", about) for cause in _OF_ALL_RANKS]
+    if lost is not None and lost.values.get(COMPUTES_SLOWLY):
+        fact = "what that rank takes longer for is computing, which waits for no data"
+        return [CauseEvidence("dataloader_bottleneck", -HARDLY, fact, "log")]
     if lost is None or not lost.values.get(LOST_ALONE):
         return []
     others = "the other ranks stay finite, though averaged gradients would bring it to them"

@@ -23,6 +23,21 @@ def test_a_rank_that_takes_longer_than_the_others_is_seen(name: str) -> None:
     assert "rank 2" in finding.summary
 
 
+@pytest.mark.parametrize("name", ["perf/rank{}_compute_s", "train/gpu{}/forward_ms", "timers/step_time/rank{}"])
+@pytest.mark.parametrize(("slow", "present"), [((2,), True), ((0, 1, 2, 3), False), ((), False)])
+def test_a_rank_that_becomes_slow_late_is_seen_where_the_others_keep_their_pace(
+    name: str, slow: tuple[int, ...], present: bool
+) -> None:
+    times = ranks(name, [0.5, 0.51, 0.52, 0.5], 0.02)
+    for rank in slow:
+        times[name.format(rank)][35:] *= 3 + np.random.default_rng(1).exponential(2, 25)  # of long tails
+    run = run_of(times)
+    assert (state(NAME, run) is State.PRESENT) is present
+    if present:
+        assert seen(NAME, run).values["rank"] == 2
+        assert seen(NAME, run).steps == [36]
+
+
 def test_a_loss_that_is_not_finite_on_one_rank_alone_is_seen() -> None:
     losses = ranks("rank{}/loss", [2.0, 2.0, 2.0])
     losses["rank1/loss"][40:] = np.nan

@@ -739,9 +739,15 @@ def _growth(run: Run, series: Series) -> Evidence | None:
 
 
 _RANK = r"(?:rank|gpu|node|worker|device|host)[_-]?(?P<rank>\d+)"
-_FIRST = regex(rf"{_RANK}[/_.-](?P<metric>.+)", re.IGNORECASE)
+_FIRST = regex(rf"(?P<group>(?:[^/]+/)*){_RANK}[/_.-](?P<metric>.+)", re.IGNORECASE)
 _LAST = regex(rf"(?P<metric>.+)[/_.-]{_RANK}", re.IGNORECASE)
-_TIME = regex(r"(?:.*[_/])?(?:time|latency|duration)(?:_m?s)?", re.IGNORECASE)
+_COMPUTING = r"(?:compute|forward|backward|fwd|bwd|kernel|matmul)"
+_UNIT = r"_(?:[mu]?s|sec(?:ond)?s?)"
+_TIME = regex(
+    rf"(?:.*[_/])?(?:(?:time|latency|duration)(?:{_UNIT})?|(?:{_COMPUTING}|step|iter|data)(?:_time)?{_UNIT})",
+    re.IGNORECASE,
+)
+_OF_COMPUTING = regex(rf"(?:.*[_/])?{_COMPUTING}(?:[_/].*)?", re.IGNORECASE)
 _LOSS = regex(r"(?:.*[_/])?(?:loss|grad_norm)", re.IGNORECASE)
 MIN_RECORDS_PER_RANK = 5
 """Records of each rank. Chosen: a median needs some records."""
@@ -767,8 +773,9 @@ def by_metric(run: Run) -> Mapping[str, Mapping[int, Series]]:
     metrics: dict[str, dict[int, Series]] = defaultdict(dict)
     for name in run.series:
         match = _FIRST.fullmatch(name) or _LAST.fullmatch(name)
-        if match and (_is_time(metric := match["metric"]) or _is_throughput(metric) or _LOSS.fullmatch(metric)):
-            metrics[match["metric"]][int(match["rank"])] = run[name]
+        metric = match.groupdict().get("group", "") + match["metric"] if match else ""
+        if match and (_is_time(metric) or _is_throughput(metric) or _LOSS.fullmatch(metric)):
+            metrics[metric][int(match["rank"])] = run[name]
     return metrics
 
 
@@ -788,8 +795,12 @@ MIN_SHARE_OF_STEP = 0.05
 """Share of the step time by which it is slower. Chosen: less of a difference costs nothing worth a repair."""
 MIN_RANK_SIGMAS = 3.0
 """Times the noise from record to record between a rank and the others. Chosen: a median has less noise than that."""
+MOSTLY = 0.8
+"""Share of the records in which it is slower, and no other rank is. Chosen: noise has half of them."""
 LOST_ALONE = "lost_alone"
 """The value that says that one rank is not finite and no other one follows."""
+COMPUTES_SLOWLY = "computes_slowly"
+"""The value that says that what it takes longer for is computing, which waits for no data."""
 LEAST_RANKS = 3
 """Ranks. Chosen: of two nobody knows which is unlike."""
 
@@ -900,7 +911,14 @@ def _slow_by(run: Run, metric: str, ranks: Mapping[int, Series]) -> Evidence | N
     sign = 1 if _is_time(metric) else -1 if _is_throughput(metric) else 0
     if not sign or min(map(len, finite.values())) < MIN_RECORDS_PER_RANK:
         return None
-    level = {rank: median(series.value) for rank, series in finite.items()}
+    return next((found for part in (1, 3) if (found := _slower_in_last(part, run, metric, finite, sign))), None)
+
+
+def _slower_in_last(part: int, run: Run, metric: str, finite: Mapping[int, Series], sign: int) -> Evidence | None:
+    """Return the rank that is slower in the last part of the records: in all of them, the last third."""
+    lasts = {rank: max(MIN_RECORDS_PER_RANK, len(series) // part) for rank, series in finite.items()}
+    late = {rank: series.value[-lasts[rank] :] for rank, series in finite.items()}
+    level = {rank: median(values) for rank, values in late.items()}
     rank = max(level, key=lambda number: sign * level[number])
     others, series = [value for number, value in level.items() if number != rank], finite[rank]
     usual, next_one = median(np.array(others)), max(sign * value for value in others) * sign
@@ -908,17 +926,26 @@ def _slow_by(run: Run, metric: str, ranks: Mapping[int, Series]) -> Evidence | N
     times = slow / fast if fast > 0 else np.inf
     if usual <= 0 or times < SLOWER:
         return None
-    apart = abs(level[rank] - usual)
-    if apart < MIN_RANK_SIGMAS * max(noise(curve.value) for curve in finite.values()):
+    apart, between = abs(level[rank] - usual), (usual + level[rank]) / 2
+    beyond = {number: float((sign * (values - between) > 0).mean()) for number, values in late.items()}
+    apart_mostly = beyond.pop(rank) >= MOSTLY and max(beyond.values()) <= 1 - MOSTLY
+    if not apart_mostly and apart < MIN_RANK_SIGMAS * max(noise(curve.value) for curve in finite.values()):
         return None
     step_time = next(run.with_role(Quantity.STEP_TIME, phase="train"), None) if sign > 0 else None
     if step_time is not None and len(step_time.finite) and apart < MIN_SHARE_OF_STEP * median(step_time.finite.value):
         return None
+    is_slow = sign * (series.value - between) > 0
+    mostly = row_medians(np.lib.stride_tricks.sliding_window_view(is_slow.astype(float), MIN_RECORDS_PER_RANK))
+    first = int(np.argmax(mostly))
+    since = float(series.step[first + int(np.argmax(is_slow[first:]))])
+    when = "" if part == 1 else f" of the last {lasts[rank]} records"
     return Evidence(
-        f"{metric} of rank {rank} is {figure(level[rank])} in the median and about {figure(end_level(series.value))} "
-        f"at the end; the other {len(others)} ranks have {figure(min(others))} to {figure(max(others))}",
-        steps=(float(series.step[int(np.argmax(sign * (series.value - (usual + level[rank]) / 2) > 0))]),),
-        values={"rank": rank, "level": level[rank], "others": usual, "ranks": len(ranks), "times": times},
+        f"{metric} of rank {rank} is {figure(level[rank])} in the median{when} and about "
+        f"{figure(end_level(series.value))} at the end; the other {len(others)} ranks have {figure(min(others))} to "
+        f"{figure(max(others))}",
+        steps=(since,),
+        values={"rank": rank, "level": level[rank], "others": usual, "ranks": len(finite), "times": times}
+        | {COMPUTES_SLOWLY: float(_OF_COMPUTING.fullmatch(metric) is not None)},
     )
 
 

@@ -23,7 +23,7 @@ from mldebug_mcp.checks.curve import (
     sample,
     start_level,
 )
-from mldebug_mcp.checks.evaluation import as_shares, is_of_averaged_weights
+from mldebug_mcp.checks.evaluation import MUCH_DROPOUT, as_shares, is_of_averaged_weights
 from mldebug_mcp.checks.learning_rate import Shape, rate_comes_back, rate_of, shape_of
 from mldebug_mcp.checks.progress import is_late, passes_at
 from mldebug_mcp.checks.run.loss_start import AT_ONCE, LOSS_START_FIRST_STEPS
@@ -53,6 +53,7 @@ from mldebug_mcp.logs.names import Quantity
 from mldebug_mcp.logs.names.lexicon import PHASES
 from mldebug_mcp.logs.names.quantities import THROUGHPUTS
 from mldebug_mcp.logs.names.words import pieces_of
+from mldebug_mcp.logs.settings.settings import LANGUAGE_MODELS
 from mldebug_mcp.models.diagnosis import DerivedFact
 
 # Frozen values: exactly the same while others move.
@@ -547,6 +548,70 @@ def at_first_evaluation(run: Run) -> Iterator[DerivedFact]:
         values={"before": moved[0], "after": moved[1], "off": moved[2]},
         steps=[step],
     )
+
+
+AS_FAST = 2.0
+"""Times the fall over the records before, that over the same number after. Chosen: a loss falls ever more slowly."""
+SAME_PASS = 0.05
+"""Passes over the data by which an evaluation is at the end of the first at most. Chosen."""
+MADE_HARDER = 1.1
+"""Times the first evaluation loss that the training loss is before, where dropout makes it harder. Chosen."""
+_EASIER = {-1.0: Quantity.GRADIENT_NORM, 1.0: Quantity.ACCURACY}
+"""What goes down, or up, where training gets easier at once."""
+
+
+def easier_after_evaluation(run: Run) -> Iterator[DerivedFact]:
+    """Yield that dropout made training harder up to the first evaluation, and no longer from there on.
+
+    Then the loss is at that of evaluation at once, and the gradient norm or a score leaves its line. Not this where the
+    learning rate changes there, or where a model of language begins its second pass.
+    """
+    losses, dropout = both_losses(run, BEFORE + AFTER, not_of=NOT_BY_LOSS), run.setting("dropout")
+    if losses is None or not dropout or dropout < MUCH_DROPOUT:
+        return
+    loss, step, evaluated = losses[0], float(losses[1].step[0]), float(losses[1].value[0])
+    before, after = loss.where(loss.step <= step).value[-BEFORE:], loss.where(loss.step > step).value[:AFTER]
+    if len(before) < BEFORE or len(after) < AFTER or step in run.resumes or _rate_moves(run, step):
+        return
+    earlier, high, low = (float(part.mean()) for part in (before[:-AFTER], before[-AFTER:], after))
+    lowest, passes = float(before.min()), passes_at(run, np.array([step]))
+    if run.kind in LANGUAGE_MODELS and passes is not None and abs(float(passes[0]) - 1) < SAME_PASS:
+        return
+    falls_at_once = high - low >= AS_FAST * (earlier - high) and lowest > float(after.max())
+    if high < MADE_HARDER * evaluated or low > evaluated or not falls_at_once:
+        return
+    others = {way: columns_of(run, quantity, phase="train") for way, quantity in _EASIER.items()}
+    moves = (
+        (other, moved)
+        for way, columns in others.items()
+        for other in columns
+        if (moved := _parts_from_line(other.where(other.step <= step), other.where(other.step > step))) is not None
+        and way * moved[2] > 0
+    )
+    if (move := next(moves, None)) is None:
+        return
+    other, moved = move
+    yield DerivedFact.model_construct(
+        fact="easier_after_evaluation",
+        text=(
+            f"{named(loss)} is {figure(high)} in the {AFTER} records before the first evaluation, which has "
+            f"{figure(evaluated)} at {run.place(step)}, and {figure(low)} in the {AFTER} after it. {named(other)} goes "
+            f"from {figure(moved[0])} to {figure(moved[1])} there. Dropout of {figure(dropout)} makes training harder "
+            "than evaluation; from there on it does not."
+        ),
+        values={"before": high, "evaluated": evaluated, "after": low},
+        steps=[step],
+    )
+
+
+def _rate_moves(run: Run, step: float) -> bool:
+    """Say whether the learning rate differs around a step by a tenth."""
+    if "learning_rate" not in run:
+        return False
+    rate = run["learning_rate"].finite
+    before, after = rate.where(rate.step <= step).value[-1:], rate.where(rate.step > step).value[:AFTER]
+    both = np.concatenate([before, after])
+    return len(both) > 1 and float(both.max()) > BACK * float(both.min())
 
 
 def _parts_from_line(before: Series, after: Series) -> tuple[float, float, float] | None:

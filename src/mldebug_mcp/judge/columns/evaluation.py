@@ -24,10 +24,12 @@ from mldebug_mcp.checks.evaluation import (
     next_token_known,
     refuse_another_scale,
 )
-from mldebug_mcp.checks.progress import passes_at
+from mldebug_mcp.checks.progress import is_late, passes_at, uniform_loss
 from mldebug_mcp.checks.run.classification import PAIRS
 from mldebug_mcp.checks.run.loss_level import OVERLAP
+from mldebug_mcp.checks.run.loss_start import AT_ONCE, LOSS_START_FIRST_STEPS
 from mldebug_mcp.checks.run.settings import prompts_counted
+from mldebug_mcp.checks.train_eval_gap import CHANCE, rows_behind
 from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import figure, percent
@@ -45,6 +47,7 @@ from mldebug_mcp.judge.columns import (
     tail,
     training_loss,
 )
+from mldebug_mcp.judge.columns.guesses import AT_CHANCE
 from mldebug_mcp.logs import Run, Series
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity
@@ -85,12 +88,18 @@ def multiples(run: Run) -> Iterator[DerivedFact]:
     known = [(name, run.setting(name)) for name in _FACTORS]
     near = [(n, v) for n, v in known if v is not None and v > 1 and abs(math.log(far / v)) < NEAR_SETTING]
     steady = spread <= MOST_SPREAD and np.ptp(np.log(times)) <= 3 * MOST_SPREAD
-    # Below 1 it may be a gap that stays as it is, but for accuracies that agree.
-    if far < LEAST_MULTIPLE or not steady or not (_accuracies_agree(run) if factor < 1 or not near else near):
+    # Below 1 it may be a gap that stays as it is, but for accuracies that agree, or a first loss that is too low.
+    began_low = next((setting for setting in near if _begins_at_part_of_guess(run, loss, setting[1])), None)
+    alike = began_low or _accuracies_agree(run)
+    if far < LEAST_MULTIPLE or not steady or not (alike if factor < 1 or not near else near):
         return
     low, high = figure(float(times.min())), figure(float(times.max()))
     where = f"{low} to {high} times {named(evaluation)} at {len(times)} evaluations"
+    near = [began_low] if began_low else near
     set_to = f"; {near[0][0]} is {figure(near[0][1] or 0)}" if near else ""
+    set_to += (
+        f", and so many times the first loss, {figure(loss.value[0])}, is the loss of a guess" if began_low else ""
+    )
     agree = ", and accuracies of training and evaluation agree" if _accuracies_agree(run) else ""
     yield DerivedFact.model_construct(
         fact="loss_multiple" if near and near[0][0] in _SUMMED else "loss_on_another_scale",
@@ -98,6 +107,14 @@ def multiples(run: Run) -> Iterator[DerivedFact]:
         values={"factor": factor, "low": float(times.min()), "high": float(times.max())},
         steps=[float(evaluation.step[within][0])],
     )
+
+
+def _begins_at_part_of_guess(run: Run, loss: Series, parts: float) -> bool:
+    """Say whether the first loss is that of a guess divided by a number, as of a mean that is divided again."""
+    uniform = uniform_loss(run)
+    if uniform is None or is_late(run, float(loss.step[0]), AT_ONCE, LOSS_START_FIRST_STEPS):
+        return False
+    return abs(loss.value[0] * parts / uniform - 1) <= AT_CHANCE
 
 
 BEYOND_START = 5.0
@@ -428,6 +445,31 @@ def ranking_by_chance(run: Run) -> Iterator[DerivedFact]:
         ),
         values={"hits": median(tail(score)), "by_chance": share, "loss": lows[1]},
     )
+
+
+def score_of_last_batch(run: Run) -> Iterator[DerivedFact]:
+    """Yield a score in steps of one over the rows of the last batch, where a set has many more."""
+    rows, batch = (run.setting(name) for name in ("eval_rows", "per_device_eval_batch_size"))
+    batch = batch or run.setting("per_device_train_batch_size")
+    if not rows or not batch or rows <= batch:
+        return
+    rest = rows % batch or batch
+    for series in columns_of(run, Quantity.ACCURACY, Quantity.TOKEN_ACCURACY, phase="eval", least=LEAST_PAIRS):
+        shares = as_shares(series.value)
+        between = np.unique(shares[(shares > 0) & (shares < 1)])
+        few = rows_behind(shares) if len(between) > 1 else None
+        if few is None or rest % few or (few / rows) ** len(between) > CHANCE:
+            continue
+        yield DerivedFact.model_construct(
+            fact="score_of_last_batch",
+            text=(
+                f"{named(series)} is a multiple of 1/{few} at all {len(series)} evaluations: "
+                f"{', '.join(map(figure, between[:LEAST_PAIRS].tolist()))}. There are {figure(rows)} rows in batches "
+                f"of {figure(batch)}, and {figure(rest)} in the last. So it is the score of the last batch alone."
+            ),
+            values={"rows": rows, "counted": float(few)},
+        )
+        return
 
 
 # Texts that the model writes itself, next to the tokens that it knows where the right ones before are given.

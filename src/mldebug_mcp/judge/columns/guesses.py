@@ -430,9 +430,11 @@ def untrained(run: Run) -> Iterator[DerivedFact]:
 
 
 _LOSS_AS_LOADED = regex(
-    r"(?:^|[/_.-])(?:init|initial|ckpt|checkpoint|pretrained)[/_.-](?:[a-z]{1,12}[/_.-]){0,3}(?:loss|nll)$",
+    r"(?:^|[/_.-])(?:(?:init|initial|ckpt|checkpoint|pretrained)[/_.-](?:[a-z]{1,12}[/_.-]){0,3}|"
+    r"(?:base|parent|source|loaded|start|stage_?\d)[/_.-](?:[a-z]{1,12}[/_.-]){0,2}"
+    r"(?:val|valid|validation|eval|dev|test|held_?out)[/_.-](?:[a-z]{1,12}[/_.-]){0,1})(?:loss|nll)$",
     re.IGNORECASE,
-    needs=("init", "ckpt", "checkpoint", "pretrained"),
+    needs=("loss", "nll"),
 )
 """A setting that says what loss the weights have with which a run begins."""
 SURER = 1.3

@@ -19,6 +19,8 @@ from mldebug_mcp.checks.curve import (
     true_at_end,
     zeros_at_end,
 )
+from mldebug_mcp.checks.evaluation import AVERAGED_WEIGHTS, is_of_averaged_weights
+from mldebug_mcp.checks.gradients import LAST_LAYERS
 from mldebug_mcp.checks.reference_settings import Family, family_of
 from mldebug_mcp.checks.run.loss_level import loss_at_collapse
 from mldebug_mcp.checks.run.not_finite import FP8_NAMES
@@ -42,9 +44,10 @@ from mldebug_mcp.judge.columns import (
 from mldebug_mcp.logs import Run, Series
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity
+from mldebug_mcp.logs.names.lexicon import PARTS_OF_A_MODEL
 from mldebug_mcp.logs.names.losses import is_auxiliary
 from mldebug_mcp.logs.names.words import pieces_of
-from mldebug_mcp.logs.settings.settings import flag_of
+from mldebug_mcp.logs.settings.settings import flag_of, formats_kept_in
 from mldebug_mcp.models.diagnosis import DerivedFact
 
 # A total and its parts: what share each has, and which part stays where the others move.
@@ -637,15 +640,22 @@ _OF_NORMS = frozenset({"grad", "gradient", "gradients", "norm", "gnorm", "l2", "
 """Words of a gradient norm beyond those of its part."""
 
 
+_OF_WEIGHT = frozenset({"weight", "bias", "linear", "fc"})
+"""Words of a part that say nothing of where it is."""
+_NORMS = frozenset({"norm", "norms", "l2"})
+"""Words of a norm whose name says nothing of gradients or activations."""
+
+
 def part_stands_still(run: Run) -> Iterator[DerivedFact]:
     """Yield that the weights of one part keep their norm to the last digit, or do not change, where another part moves.
 
     Not this where a setting freezes parts, or adapters are trained in their place. A part that has a gradient all the
-    same is not frozen: then its weights are left out of the updates.
+    same is not frozen: then its weights are left out of the updates. Nor is the last layer frozen on purpose where what
+    is below it learns.
     """
     changes = [series.finite for series in run.series.values() if _is_change(series)]
     changes = [change for change in changes if len(change) >= LEAST_STILL]
-    norms = [norm for norm in columns_of(run, Quantity.WEIGHT_NORM, least=LEAST_STILL) if norm.value[0] > 0]
+    norms = [norm for norm in _weight_norms(run) if norm.value[0] > 0]
     unchanged = [change for change in changes if not change.value.any()]
     still = unchanged or [norm for norm in norms if not np.ptp(norm.value)]
     moving = [change for change in changes if median(change.value) > 0] if unchanged else []
@@ -657,14 +667,39 @@ def part_stands_still(run: Run) -> Iterator[DerivedFact]:
     if gradient is not None and not unchanged and not _would_move(run, still[0], gradient):
         gradient = None
     has = "" if gradient is None else f" {named(gradient)} is about {figure(median(gradient.value))}."
+    fact = "last_layer_stands_still" if _is_last(still[0]) else "part_stands_still"
     yield DerivedFact.model_construct(
-        fact="part_stands_still_with_gradient" if has else "part_stands_still",
+        fact="part_stands_still_with_gradient" if has else fact,
         text=(
             f"{named(still[0])} is exactly {figure(first)} in all {len(still[0])} records, while {named(moving[0])} "
             f"goes from {figure(float(other[0]))} to {figure(float(other[-1]))}.{has} Weights that are trained move."
         ),
         values={"value": first, "records": float(len(still[0]))},
     )
+
+
+def _weight_norms(run: Run) -> list[Series]:
+    """Return norms of weights, those that are named by a part of the model alone as well: `norm/encoder`."""
+    unread = [series.finite for series in run.series.values() if series.role is None and _is_norm_of_part(series)]
+    return [
+        *columns_of(run, Quantity.WEIGHT_NORM, least=LEAST_STILL),
+        *(norm for norm in unread if len(norm) >= LEAST_STILL),
+    ]
+
+
+def _words_of(series: Series) -> set[str]:
+    return {word for word in pieces_of(series.name) if not word.isdecimal()}
+
+
+def _is_norm_of_part(series: Series) -> bool:
+    words = _words_of(series)
+    return bool(words & _NORMS) and bool(words - _NORMS) and words - _NORMS <= PARTS_OF_A_MODEL | LAST_LAYERS
+
+
+def _is_last(series: Series) -> bool:
+    """Say whether a norm or a change is of the last layer: no norm of a block that has an output of its own."""
+    words = _words_of(series)
+    return bool(words & LAST_LAYERS) and not words & (PARTS_OF_A_MODEL - LAST_LAYERS - _OF_WEIGHT)
 
 
 def _is_change(series: Series) -> bool:
@@ -722,6 +757,41 @@ def update_below_spacing(run: Run) -> Iterator[DerivedFact]:
                 ),
                 values={"ratio": median(ratio.value), "spacing": spacing},
             )
+
+
+LEAST_LOST = 0.5
+"""Difference from the trained weights, as a share of its own, that an average loses at least. Chosen: those that learn
+differ from it by less."""
+BEHIND = 1.5
+"""Times the evaluation loss of the trained weights that the average has at the end at least. Chosen."""
+
+
+def average_below_spacing(run: Run) -> Iterator[DerivedFact]:
+    """Yield that an average of the weights is kept in half precision, moves by too little of it, and is far behind."""
+    decay, loss = run.setting("ema_decay"), run["eval_loss"].finite if "eval_loss" in run else None
+    averaged = [series for series in columns_of(run, Quantity.LOSS, phase="eval") if is_of_averaged_weights(series)]
+    kept_in = [
+        (key, precision)
+        for key, precision in formats_kept_in(run.settings)
+        if not AVERAGED_WEIGHTS.isdisjoint(pieces_of(key))
+    ]
+    if decay is None or not 0 < decay < 1 or loss is None or not averaged or not kept_in:
+        return
+    (key, precision), mean = kept_in[0], averaged[0]
+    lost = SPACING.get(precision, 0.0) / 2 / (1 - decay)
+    last, behind = median(tail(loss)), median(tail(mean))
+    if lost < LEAST_LOST or behind < BEHIND * last or float(loss.step[-1]) * (1 - decay) < 1:
+        return
+    yield DerivedFact.model_construct(
+        fact="average_below_spacing",
+        text=(
+            f"{key} is {precision} and ema_decay {figure(decay)}: each update moves the average by {figure(1 - decay)} "
+            f"of its difference from the trained weights, and {precision} rounds that away where it is below "
+            f"{figure(lost)} of a weight. {named(mean)} ends at about {figure(behind)}, and {named(loss)} at "
+            f"{figure(last)}."
+        ),
+        values={"lost": lost, "behind": behind, "last": last},
+    )
 
 
 MOST_MOVED = 0.005

@@ -746,6 +746,19 @@ def precision_of(settings: Settings) -> str | None:
     return _precision_named(settings.text("torch_dtype")) or ("not fp16" if refuted[0] else None)
 
 
+_KEPT_IN = regex(r"(?:dtype|precision)$", re.IGNORECASE)
+
+
+def formats_kept_in(settings: Settings) -> list[tuple[str, str]]:
+    """Return the settings that name a number format, each with the format: `ema_dtype`, `state_precision`."""
+    named = [
+        (setting.key, _precision_named(str(setting.value)))
+        for setting in settings.values()
+        if _KEPT_IN.search(setting.key)
+    ]
+    return [(key, precision) for key, precision in named if precision is not None]
+
+
 def _precision_named(text: str) -> str | None:
     words = " ".join(text.lower().replace("-", " ").replace("_", " ").replace(".", " ").split())
     if any(name in words for name in _EIGHT):

@@ -276,8 +276,13 @@ def _by_class(line: str, match: re.Match[str], name: str) -> dict[str, float]:
 
 
 def evaluation_name(name: str) -> str:
-    """Return the name that a metric has as one of evaluation; that of a counter stays."""
-    known = canonical(name)
+    """Return the name that a metric has as one of evaluation; that of a counter stays.
+
+    A metric of averaged weights keeps its name, as that of the trained ones may stand in the same line.
+    """
+    known, role = canonical(name), role_of(name)
+    if role is not None and role.statistic == "ema" and not known.startswith("eval_"):
+        return f"eval_{name}"
     return known if known.startswith("eval_") or known in COUNTERS else f"eval_{known}"
 
 
