@@ -20,7 +20,7 @@ from mldebug_mcp.logs import line_prefixes
 
 ANYTHING = "\0"
 """What stands between characters that are known."""
-MOST_CASES = 4000
+MOST_CASES = 10_000
 """Cases of a part of a pattern that are told apart; a part with more counts as anything."""
 
 

@@ -348,6 +348,13 @@ def test_two_runs_whose_records_take_turns_are_stated_and_are_no_unshuffled_data
     assert "two_curves_in_turn" not in facts(run_of({"loss": lambda step: old(step) * (1 + 0.2 * NOISE[step])}))
 
 
+@pytest.mark.parametrize(
+    "loss", [lambda step: 0.9 - 0.005 * step, lambda step: math.exp(-step / 40), lambda step: step]
+)
+def test_a_loss_without_noise_is_one_curve(loss: Value) -> None:
+    assert "two_curves_in_turn" not in facts(run_of({"loss": loss}))
+
+
 def test_an_average_of_the_weights_that_does_not_move_is_stated_and_is_no_leak() -> None:
     def answer(average: Value) -> RunDiagnosis:
         return run_of({"train_loss": falling()}, {"val_loss": falling(2.31, 0.45), "ema_val_loss": average})

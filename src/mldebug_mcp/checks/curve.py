@@ -87,15 +87,17 @@ IN_TURN_APART = 10.0
 def curves_in_turn(values: Floats) -> tuple[float, float] | None:
     """Return the last levels of two smooth curves whose values take turns, None where it is one curve.
 
-    Such are the records of two runs, sorted by step, and those of two kinds of batches.
+    Such are the records of two runs, sorted by step, and those of two kinds of batches. Each value lies above its
+    neighbours, and the next below: so do those of no smooth curve, whichever way it goes.
     """
     if len(values) < IN_TURN_LEAST:
         return None
     count = len(values) // 2
     even, odd = values[: 2 * count : 2], values[1 : 2 * count : 2]
-    apart = even - odd
-    above = bool((apart > 0).all()) or bool((apart < 0).all())
-    if not above or median(np.abs(apart)) < IN_TURN_APART * max(noise(even), noise(odd)):
+    apart = values[1:-1] - (values[:-2] + values[2:]) / 2
+    apart[::2] *= -1
+    in_turn = bool((apart > 0).all()) or bool((apart < 0).all())
+    if not in_turn or median(np.abs(apart)) < IN_TURN_APART * max(noise(even), noise(odd)):
         return None
     return end_level(even), end_level(odd)
 

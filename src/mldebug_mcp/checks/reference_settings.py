@@ -208,7 +208,7 @@ _NAMED = (
     (("adam", "lamb"), Family.ADAM),
     (("sgd", "momentum"), Family.SGD),
 )
-_TRAINERS = frozenset({"hf_trainer_state", "transformers"})
+TRAINERS = frozenset({"hf_trainer_state", "transformers"})
 """Formats of the Trainer, whose default is AdamW: its logs need not name it."""
 
 
@@ -218,7 +218,7 @@ def family_of(run: Run) -> Family | None:
     for parts, family in _NAMED:
         if any(part in name for part in parts):
             return family
-    by_default = not _TRAINERS.isdisjoint(run.formats) or run.facts.optimizer.betas[1] is not None
+    by_default = not TRAINERS.isdisjoint(run.formats) or run.facts.optimizer.betas[1] is not None
     return Family.ADAM if not name and by_default else None
 
 
@@ -324,7 +324,7 @@ def usual_rates(run: Run) -> tuple[Range, ...]:
         return (_of_momentum(run) or RATES_OF_FAMILY[family],)
     if run.kind == "unknown":
         if run.facts.optimizer.name is None and family is Family.ADAM:
-            return (_TRAINER if not _TRAINERS.isdisjoint(run.formats) else _OF_ADAM,)
+            return (_TRAINER if not TRAINERS.isdisjoint(run.formats) else _OF_ADAM,)
         if family is None:
             raise CannotTell("no usual learning rate is known for this kind of run and optimizer")
         return tuple(RATES[key] for key in (("sft", FULL), ("sft", ADAPTERS), ("pretraining", FULL)))

@@ -21,7 +21,7 @@ from mldebug_mcp.checks.curve import (
 )
 from mldebug_mcp.checks.evaluation import AVERAGED_WEIGHTS, is_of_averaged_weights
 from mldebug_mcp.checks.gradients import LAST_LAYERS
-from mldebug_mcp.checks.reference_settings import Family, family_of
+from mldebug_mcp.checks.reference_settings import TRAINERS, Family, family_of
 from mldebug_mcp.checks.run.loss_level import loss_at_collapse
 from mldebug_mcp.checks.run.not_finite import FP8_NAMES
 from mldebug_mcp.core.arrays import has_distinct, median, nearest_sum, quantile
@@ -801,10 +801,10 @@ MOST_MOVED = 0.005
 def weights_hardly_move(run: Run) -> Iterator[DerivedFact]:
     """Yield that Adam moves no weight by more than a part of its first size in all updates, and the loss stays.
 
-    Not this where weights are loaded, as tuning moves them little.
+    Not this where weights are loaded, as tuning moves them little. Those of a Trainer mostly are, unsaid.
     """
     loss, peak = training_loss(run, MIN_RECORDS_FOR_LEVEL, not_of=(*NOT_BY_LOSS, "sft")), run.facts.schedule.peak
-    loaded = "model_name_or_path" in run.settings or run.resumes
+    loaded = "model_name_or_path" in run.settings or run.resumes or not TRAINERS.isdisjoint(run.formats)
     if loss is None or not peak or loaded or run.step_name != "step" or family_of(run) is not Family.ADAM:
         return
     updates = run.last_step / run.facts.steps_per_update
