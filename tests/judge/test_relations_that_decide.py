@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -225,6 +226,21 @@ def test_clipping_that_grows_and_falls_after_as_many_steps_each_is_of_samples_th
     assert leading(answer) == "off_policy_staleness"
 
 
+@pytest.mark.parametrize(("every", "cause"), [(20, "off_policy_staleness"), (None, "kl_blowup")])
+def test_a_divergence_that_old_samples_make_counts_with_them(every: int | None, cause: str) -> None:
+    since = SINCE_SYNC if every else STEPS
+    answer = diagnosed(
+        {
+            "reward": 0.2 - 0.15 * STEPS / 80 + 0.005 * NOISE[0], "reward_std": rough(0.3, 0.1, 1),
+            "kl": rough(4 * np.exp(since / 3 if every else since / 12), 0.2, 2), "entropy": 0.8 - 0.004 * STEPS,
+            "completions/mean_length": rough(3.0, 0.05, 3), "policy_lag": since,
+        },
+        settings={"kind": "grpo", "beta": 0.0, "num_generations": 8} | ({"sync_weights_every": every} if every else {}),
+    )  # fmt: skip
+    assert leading(answer) == cause
+    assert all("sync_weights_every is 20" in fact.text for fact in answer.sheet.facts if "intervals" in fact.fact)
+
+
 @pytest.mark.parametrize("fraction", [
     rough(0.12 * (1 - np.exp(-(SINCE_SYNC + 0.05) / 3)), 0.05, 3),  # updates of one batch, each logged
     rough(0.1, 0.3, 3),
@@ -299,6 +315,83 @@ def test_a_loss_that_pairs_the_other_way_round_make_counts_once_with_them(held_o
     seen = {finding.symptom for finding in answer.findings if finding.state == "present"}
     assert {"eval_bad_from_start", "eval_gap_grows"} <= seen
     assert leading(answer) == leads
+
+
+@pytest.mark.parametrize("phases", [("train_", "dev_"), ("train/", "valid/"), ("", "eval_")])
+@pytest.mark.parametrize(("ends", "stated"), [(0.12, True), (0.48, False), (0.8, False)])
+def test_pairs_of_a_reward_model_contradict_once_training_has_learnt_an_order(
+    ends: float, stated: bool, phases: tuple[str, str]
+) -> None:
+    train, held_out = phases
+    learnt = 1 / (1 + np.exp((40 - STEPS) / 5))
+    learnt_by = learnt[9::10]
+    answer = diagnosed(
+        {
+            f"{train}loss": 0.69 - 0.45 * learnt + 0.01 * NOISE[0], f"{train}accuracy": 0.5 + 0.37 * learnt,
+            f"{train}margin": 1.7 * learnt, f"{train}mean_reward": 0.1 - 0.6 * learnt,
+        },
+        evaluated={
+            f"{held_out}accuracy": 0.5 + (ends - 0.5) * learnt_by, f"{held_out}margin": 3 * (ends - 0.5) * learnt_by,
+            f"{held_out}loss": 0.69 - 2 * (ends - 0.5) * learnt_by,
+        },
+    )  # fmt: skip
+    assert ("pairs_contradict" in facts(answer)) is stated
+    assert (leading(answer) == "preference_labels_swapped") is stated
+
+
+def ranked(evaluated: Mapping[str, Curve | Sequence[float]]) -> RunDiagnosis:
+    return diagnosed(
+        {"loss": rough(0.2 + 4 * np.exp(-STEPS / 8), 0.03), "in_batch_acc": 0.99 - 0.9 * np.exp(-STEPS / 8)},
+        evaluated={"eval_loss": 1 + np.exp(-np.arange(8.0)), **evaluated},
+        settings={"batch_size": 64},
+    )
+
+
+@pytest.mark.parametrize(("evaluated", "stated"), [
+    ({"eval_recall_at_10": np.zeros(8), "eval_median_rank": np.ones(8)}, True),
+    ({"val/hit_rate@20": 0.02 + 0.004 * NOISE[1], "val/medR": 3.0 + 0.1 * NOISE[2]}, True),
+    ({"eval_recall@5": np.full(8, 0.01), "eval_mrr": 0.8 + 0.01 * NOISE[3]}, True),
+    ({"eval_recall_at_10": 0.97 + 0.004 * NOISE[1], "eval_median_rank": np.ones(8)}, False),
+    ({"eval_recall_at_10": 0.02 + 0.004 * NOISE[1], "eval_median_rank": np.full(8, 250.0)}, False),
+    ({"eval_recall_at_1": 0.02 + 0.004 * NOISE[1], "eval_mrr": np.full(8, 0.3)}, False),
+])  # fmt: skip
+def test_no_hits_where_most_right_answers_rank_first_are_of_another_ranking(
+    evaluated: dict[str, Curve], stated: bool
+) -> None:
+    answer = ranked(evaluated)
+    assert ("hits_contradict_ranks" in facts(answer)) is stated
+    assert not stated or leading(answer) == "metric_bug"
+
+
+@pytest.mark.parametrize(("correlation", "explained", "names", "stated"), [
+    (0.73, 0.01, ("val/corr", "val/r2"), True), (0.6, 0.02, ("eval_pearson", "eval_r2"), True),
+    (0.73, 0.5, ("val/corr", "val/r2"), False), (0.04, 0.001, ("val/corr", "val/r2"), False),
+])  # fmt: skip
+def test_answers_that_go_with_the_targets_and_explain_nothing_have_lost_their_spread(
+    correlation: float, explained: float, names: tuple[str, str], stated: bool
+) -> None:
+    scores = dict(zip(names, (correlation + 0.01 * NOISE[1], explained + 0.001 * NOISE[2]), strict=True))
+    left = 1 - explained
+    answer = diagnosed(
+        {"loss": rough(5 * left + 5 * (1 - left) * np.exp(-STEPS / 9), 0.03), "grad_norm": rough(0.6, 0.4, 3)},
+        evaluated={"val/mse": 5 * left + 0.02 * NOISE[4], **scores},
+    )
+    assert ("related_without_spread" in facts(answer)) is stated
+    assert (leading(answer) == "wrong_loss") is stated
+
+
+@pytest.mark.parametrize(("targets", "answers", "stated"), [
+    ("[64]", "[64, 1]", True), ("[32, 1]", "[32]", True), ("[64, 3]", "[64, 1]", False), ("[1]", "[1, 1]", False),
+])  # fmt: skip
+def test_a_warning_of_shapes_that_are_spread_to_one_another_names_the_loss(
+    targets: str, answers: str, stated: bool, tmp_path: Path
+) -> None:
+    warning = f"Using a target size (torch.Size({targets})) that is different to the input size (torch.Size({answers}))"
+    lines = [f"step {step:.0f} loss {loss:.4f}" for step, loss in zip(STEPS, rough(5.1, 0.03), strict=True)]
+    (tmp_path / "run.log").write_text("\n".join([f"loss.py:12: UserWarning: {warning}.", *lines]) + "\n")
+    answer = diagnose_run(tmp_path / "run.log")
+    assert ("answers_spread_over_targets" in facts(answer)) is stated
+    assert (leading(answer) == "wrong_loss") is stated
 
 
 @pytest.mark.parametrize(("held_out", "margin"), [(0.75, 0.3), (0.5, 0.01)])
@@ -467,6 +560,9 @@ ROW = 20
     ({"target_tokens": 16 * ROW}, {"eval_target_tokens_per_sample": 7.0}, True),
     ({"loss_tokens": 16 * ROW - 8}, {"val/label_tokens_per_row": 6.0}, True),
     ({"train/n_target_tokens_per_example": ROW}, {"valid/n_target_tokens_per_example": 9.0}, True),
+    ({"loss_tokens": 16 * ROW}, {"eval_loss_tokens": 16 * 5.0}, True),
+    ({"target_tokens": 16 * ROW}, {"val/target_tokens": 16 * 7.0}, True),
+    ({"loss_tokens": 16 * ROW}, {"eval_loss_tokens": 16.0 * ROW}, False),
     ({"target_tokens": 16 * ROW}, {"eval_target_tokens_per_sample": float(ROW)}, False),
     ({"target_tokens": 16 * 7}, {"eval_target_tokens_per_sample": 7.0}, False),
 ])  # fmt: skip
@@ -677,7 +773,7 @@ def pictures(mean: float, std: float, name: str = "pixel") -> RunDiagnosis:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ["pixel", "input", "x"])
+@pytest.mark.parametrize("name", ["pixel", "input", "x", "pix", "img"])
 def test_inputs_of_evaluation_on_another_scale_are_prepared_in_another_way(name: str) -> None:
     answer = pictures(0.47, 0.25, name)
     assert "inputs_differ" in facts(answer)

@@ -146,3 +146,58 @@ def test_the_table_of_an_evaluator_belongs_to_the_run_next_to_it(tmp_path: Path)
     assert len(run["loss"]) == 30
     assert points(run, "eval_loss")[600.0] == 1.3
     assert points(run, "eval_cos_sim_recall@1")[600.0] == 0.006
+
+
+STEP = "[{step:6d}/360] {epoch} {0}: {loss:.4f} lr: 0.001\n"
+EVALUATED = ">> step {step} eval dev_loss: {loss} dev_acc: 0.9\n"
+
+
+def counted_run(name: str = "loss", epoch: str = "ep {0}") -> str:
+    """Return lines that count the steps of the run in front of the epoch, with an evaluation each sixth line."""
+    return "".join(
+        STEP.format(name, step=step, epoch=epoch.format(step // 90), loss=0.2 + 2 / step)
+        + EVALUATED.format(step=step, loss=round(0.25 + 2 / step, 5)) * (step % 60 == 0)
+        for step in range(10, 361, 10)
+    )
+
+
+@pytest.mark.parametrize("epoch", ["ep {0}", "epoch {0}", "| epoch: {0} |", "[epoch {0}]", "Epoch {0}"])
+@pytest.mark.parametrize("name", ["loss", "training.loss"])
+def test_a_number_of_many_in_front_of_an_epoch_is_the_step(name: str, epoch: str, tmp_path: Path) -> None:
+    run = read(tmp_path, counted_run(name, epoch))
+    assert run.step_name == "step"
+    assert run["loss"].step.tolist() == list(range(10, 361, 10))
+
+
+def test_the_number_of_a_process_in_front_of_an_epoch_is_no_step(tmp_path: Path) -> None:
+    lines = "".join(f"[0/8] epoch {epoch} loss: {2 / epoch:.4f}\n" for epoch in range(1, 13))
+    assert read(tmp_path, lines)["loss"].step.tolist() == list(range(1, 13))
+
+
+@pytest.mark.parametrize(("losses", "cause"), [
+    ((0.32, 0.26, 0.27), "eval_mode_bug"), ((0.25556, 0.25556), "healthy"), ((0.3,), "healthy"),
+    ((0.9, 2.6), "healthy"),
+])  # fmt: skip
+def test_evaluations_that_a_log_repeats_at_its_last_step_are_compared(
+    losses: tuple[float, ...], cause: str, tmp_path: Path
+) -> None:
+    again = "".join(EVALUATED.format(step=360, loss=loss) for loss in losses)
+    (tmp_path / "train.log").write_text(counted_run() + again)
+    answer = diagnose_run(tmp_path / "train.log")
+    assert any(fact.fact == "evaluated_twice" for fact in answer.sheet.facts) is (cause != "healthy")
+    assert (answer.hypotheses[0].cause == "eval_mode_bug") is (cause != "healthy")
+
+
+@pytest.mark.parametrize("name", ["training.loss", "train_loss", "train/loss"])
+def test_a_loss_of_a_last_line_alone_is_not_that_of_training(name: str, tmp_path: Path) -> None:
+    last = EVALUATED.format(step=360, loss=0.3) * 3 + "exported model.onnx check (n=320): loss: 0.1017\n"
+    assert len(read(tmp_path, counted_run(name) + last)["loss"]) == 36
+
+
+def test_numbers_by_name_behind_the_mark_of_copies_are_of_an_evaluation(tmp_path: Path) -> None:
+    train = "[10/19 19:45:{0:02d} d2.utils.events]: iter: {0}9  loss: {1:.3f}  pix_mean: -0.03  lr: 0.003\n"
+    copied = "[10/19 19:45:{0:02d} d2.evaluation.testing]: copypaste: loss={1:.3f}, acc=0.5, pix_mean=0.46\n"
+    run = read(tmp_path, "".join((train + copied).format(at, 2 / at) for at in range(1, 9)))
+    assert points(run, "eval_loss") == pytest.approx({10.0 * at + 9: round(2 / at, 3) for at in range(1, 9)})
+    assert run["eval_accuracy"].value.tolist() == [0.5] * 8
+    assert run["pix_mean"].role is None

@@ -369,7 +369,7 @@ _OF_A_CLASS = (Quantity.DICE, Quantity.IOU, Quantity.F1)
 _RANKINGS = (Quantity.NDCG, Quantity.MRR, Quantity.HIT_RATE)
 """What recommenders and search are measured by, whatever is logged next to it."""
 _AT_RANKS = (Quantity.RECALL, Quantity.PRECISION, Quantity.AVERAGE_PRECISION, Quantity.F1, Quantity.CORRELATION)
-_AT_RANK = regex(r"@[_ ]?\d")
+_AT_RANK = regex(r"(?:@|_at_)[_ ]?\d")
 """... and what is a ranking where the name says of how many; without that it counts with one of the sure ones."""
 NEAR_AUC = 0.04
 """How far above 0.5 the AUC of a guess may be. Chosen: the error over some hundred rows."""

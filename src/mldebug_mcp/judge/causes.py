@@ -22,6 +22,7 @@ from mldebug_mcp.checks.reference_settings import USUAL
 from mldebug_mcp.checks.run.resources import MEMORY_GROWS_LEAST_RECORDS, STRAIGHT, growth_of, lasting_growth
 from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.core.text import capitalised, figure, percent
+from mldebug_mcp.judge.columns.policies import falls_at_intervals
 from mldebug_mcp.judge.ranking import CauseEvidence
 from mldebug_mcp.knowledge.catalogue import LEARNERS, advice_for
 from mldebug_mcp.logs import Run
@@ -274,8 +275,11 @@ def _rewards_rise(run: Run) -> str | None:
 
 
 def kl_runs_on(run: Run) -> str | None:
-    """Say that the policy goes ever farther from where it was, and earns no more for it."""
-    rewards = rewards_of(run)
+    """Say that the policy goes ever farther from where it was, and earns no more for it.
+
+    Not this where it falls back at intervals, as old samples make it do.
+    """
+    rewards = None if any(falls_at_intervals(run)) else rewards_of(run)
     for divergence in divergences(run):
         kl = divergence.series
         if rewards is None or len(kl) < MIN_DIVERGENCE_RECORDS or end_level(kl.value) <= divergence.limit:

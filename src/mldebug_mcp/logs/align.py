@@ -16,7 +16,7 @@ from mldebug_mcp.core.arrays import distinct, median
 from mldebug_mcp.core.lazy import dataclass, regex, replace
 from mldebug_mcp.logs.columns import Column, Columns, Floats, Rows, ascends, carried_forward
 from mldebug_mcp.logs.names import Quantity, role_of
-from mldebug_mcp.logs.names.metrics import COUNTERS, canonical, is_telling
+from mldebug_mcp.logs.names.metrics import COUNTERS, canonical, is_evaluation, is_telling
 from mldebug_mcp.logs.run import Segment, Series
 
 MOST_STEPS = 2.0**63
@@ -473,6 +473,10 @@ class SeriesOfRun:
         series: dict[str, Series] = {}
         for name, column in self._columns.items():
             series[name], self._contradicted[name] = _sorted(self._without_repeated(name, column))
+            if self._contradicted[name] >= MIN_REPEATS and len(self._starts) == 1 and is_evaluation(name):
+                turns = _evaluated_in_turn(name, self._steps_of(column), column.values())
+                self._contradicted[name] *= not turns
+                series |= turns
         return series
 
     def remark(self, note: Callable[[str], None]) -> None:
@@ -537,6 +541,26 @@ class SeriesOfRun:
 def _counts(name: str) -> bool:
     """Say whether a metric is a clock or a counter: they differ each time that a step is logged."""
     return name in COUNTERS or _CLOCK.search(name) is not None
+
+
+MIN_REPEATS = 2
+"""Evaluations more of the last step, from which on they are kept. Chosen: two may be of two sets without names."""
+MAX_REPEATS = 9
+"""... and at most. Chosen: more are those of batches or sets."""
+MAX_RATIO_OF_REPEATS = 1.5
+"""Times that the largest of them is the smallest at most. Chosen: other sets differ by more."""
+
+
+def _evaluated_in_turn(name: str, steps: Floats, values: Floats) -> dict[str, Series]:
+    """Return the values of a metric at its last step, as `eval_loss_again2`, where no other step has several."""
+    last = values[steps == steps[-1]]
+    once = len(values) - len(last)
+    if not MIN_REPEATS < len(last) <= MAX_REPEATS or len(np.unique(steps)) != once + 1 or once < len(last):
+        return {}
+    if not 0 < float(last.max()) <= MAX_RATIO_OF_REPEATS * float(last.min()):
+        return {}
+    turns = [f"{name}_again{turn}" for turn in range(1, len(last) + 1)]
+    return {turn: Series(turn, steps[-1:], last[at : at + 1]) for at, turn in enumerate(turns)}
 
 
 def _sorted(series: Series) -> tuple[Series, int]:

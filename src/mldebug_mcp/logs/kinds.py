@@ -57,6 +57,7 @@ _OF_PRETRAINING = frozenset({"pt", "pretrain", "pretraining"})
 _OF_FINE_TUNING = ("completion_only_loss", "assistant_only_loss")  # of TRL's SFTConfig alone
 _OF_LABELS = "loss_tokens"
 """What is counted of rows with labels: without a reward, the length of an answer is then that of a fine-tune's."""
+_OF_COMPLETIONS = frozenset({"completion", "completions", "response", "responses"})
 _OF_ADAPTERS = ("lora_r", "peft_type", "finetuning_type")
 """Adapters are for tuning a model that exists: without a sign of another kind, that is supervised fine-tuning."""
 _OF_BOOSTING = (BOOSTER, "boosting_type", "num_leaves", "num_boost_round")
@@ -125,7 +126,7 @@ def kind_of_run(metrics: Collection[str], settings: Settings, first_loss: float 
             continue  # other loops in half precision count them, too
         if by_vocabulary or found:
             if kind == "pretraining":
-                return "sft" if _tunes(settings) else kind
+                return "sft" if _tunes(settings) or _scores_completions(metrics) else kind
             return "ppo" if kind == "grpo" and "value_loss" in metrics else kind
     return _by_its_kin(metrics, settings)
 
@@ -147,6 +148,14 @@ def _by_its_kin(metrics: Collection[str], settings: Settings) -> str:
 def _is_scored(metrics: Collection[str]) -> bool:
     """Say whether answers are scored that have a target each."""
     return any((role := role_of(name)) is not None and role.quantity in _OF_TARGETS for name in metrics)
+
+
+def _scores_completions(metrics: Collection[str]) -> bool:
+    """Say whether right answers are counted among completions of prompts: `eval_completion_exact`."""
+    roles = [role for name in metrics if (role := role_of(name)) is not None]
+    return any(
+        role.quantity is Quantity.ACCURACY and not _OF_COMPLETIONS.isdisjoint(role.part.split()) for role in roles
+    )
 
 
 def scores_pairs(metrics: Container[str]) -> bool:

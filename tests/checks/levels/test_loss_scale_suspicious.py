@@ -135,3 +135,19 @@ def test_a_first_loss_that_is_a_batch_of_uniform_guesses_is_present_and_one_besi
     assert found.values["number"] == 64
     other = run_of(loss=decay(100, 30, 12), eval_auc={50: 0.7, 100: 0.8}, config=config, kind="supervised")
     assert state("loss_scale_suspicious", other) is not State.PRESENT
+
+
+@pytest.mark.parametrize(("accuracies", "config", "expected"), [
+    ((0.92, 0.94), {}, State.PRESENT), ((0.6, 0.96), {}, State.ABSENT), (None, {"dropout": 0.4}, State.UNKNOWN),
+    (None, {"augment": "shift"}, State.UNKNOWN), (None, {"augment": "none"}, State.PRESENT),
+    (None, {"dropout": 0.4, "gradient_accumulation_steps": 4}, State.PRESENT),
+])  # fmt: skip
+def test_a_multiple_that_wrong_answers_or_what_makes_rows_harder_explain_is_not(
+    accuracies: tuple[float, float] | None, config: dict[str, float | str], expected: State
+) -> None:
+    loss = [4 * (1.8 - step / 400) for step in range(1, 201)]
+    run = run_of(loss=loss, eval_loss=EVALUATIONS, config=config or None)
+    if accuracies is not None:
+        train, evaluation = [accuracies[0]] * 200, dict.fromkeys(EVALUATIONS, accuracies[1])
+        run = run_of(loss=loss, eval_loss=EVALUATIONS, accuracy=train, eval_accuracy=evaluation)
+    assert state("loss_scale_suspicious", run) is expected

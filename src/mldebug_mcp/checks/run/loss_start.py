@@ -22,6 +22,7 @@ from mldebug_mcp.checks.evaluation import (
     as_shares,
     beside_training,
     evaluation_stands,
+    harder_in_training,
     measured_term,
     mixes_labels,
     refuse_new_terms,
@@ -85,7 +86,8 @@ PLAUSIBLE = (0.3, 4.5)
 def loss_scale_suspicious(run: Run) -> Evidence | None:
     """The training loss is a whole multiple of the evaluation loss, of a uniform guess, or of its ln(perplexity).
 
-    Not this when: it is not a usual or configured number of micro-batches; each epoch has one record, maybe a sum.
+    Not this when: it is not a usual or configured number of micro-batches; each epoch has one record, maybe a sum;
+    training answers are wrong as much more often, or dropout or augmentation makes them harder.
     """
     finite_loss(run)  # refuses a run without one
     refuse_sums_of_epochs(run)
@@ -157,8 +159,10 @@ def _against_evaluation(run: Run, accumulated: float | None) -> Evidence | bool 
         and float(np.ptp(np.log(quotient))) < STEADY
         and float(quotient.min()) > LOSS_SCALE_SUSPICIOUS_FAR
     )
-    if number is None or (accumulated is None and not steady):
+    if number is None or (accumulated is None and (not steady or _is_wrong_more_often(run))):
         return False
+    if accumulated is None and harder_in_training(run):
+        return None  # training may be that much harder
     return Evidence(
         f"the training loss is {ratio(factor)} times the evaluation loss (median of {len(quotient)}; "
         f"{figure(train[keep][0])} against {figure(evaluation[keep][0])} at "
@@ -166,6 +170,16 @@ def _against_evaluation(run: Run, accumulated: float | None) -> Evidence | bool 
         steps=(float(steps[keep][0]),),
         values={"factor": factor, "number": number},
     )
+
+
+def _is_wrong_more_often(run: Run) -> bool:
+    """Say whether training answers are wrong as many times more often as its loss is higher, which that explains."""
+    if "accuracy" not in run or "eval_accuracy" not in run:
+        return False
+    _, train, evaluation = beside_training(run["accuracy"].finite, run["eval_accuracy"])
+    wrong, wrong_later = 1 - as_shares(train), 1 - as_shares(evaluation)
+    keep = wrong_later > 0
+    return bool(keep.any()) and median(wrong[keep] / wrong_later[keep]) > LOSS_SCALE_SUSPICIOUS_FAR
 
 
 def _at_start(run: Run, accumulated: float | None) -> Evidence | bool | None:

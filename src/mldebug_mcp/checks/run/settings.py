@@ -21,6 +21,7 @@ from mldebug_mcp.checks.check import (
     with_attribute,
 )
 from mldebug_mcp.checks.curve import aligned, end_level, positive
+from mldebug_mcp.checks.evaluation import beside_training
 from mldebug_mcp.checks.learning_rate import peak_of, still_rising
 from mldebug_mcp.checks.policies import TEXT_POLICIES, kept_rise
 from mldebug_mcp.checks.reference_settings import (
@@ -426,7 +427,7 @@ NEARLY_WHOLE = 0.9
 def _more_than_answers_count(run: Run) -> Evidence | None:
     """Return that more tokens of a row count in the loss than its answer has; None where the log does not show that."""
     counts = {held_out: _counted_per_row(run, held_out=held_out) for held_out in (False, True)}
-    per_row, evaluated = counts[False] or _whole_rows(run), counts[True]
+    per_row, evaluated = counts[False] or _whole_rows(run), counts[True] or _counted_in_evaluation(run)
     if per_row is None or len(per_row) < MIN_LABEL_RECORDS:
         return None
     lengths = [
@@ -465,13 +466,38 @@ def _whole_rows(run: Run) -> Series | None:
 
     A count that is summed over batches is larger than rows are.
     """
-    counts, batch = next(run.with_role(Quantity.LOSS_TOKENS, phase="train"), None), run.facts.effective_batch
+    per_row = _counted_of_each_row(run, "train")
     rows = next(iter(_called(run, _LENGTH_OF_ROWS)), None)
     length = median(rows.value) if rows is not None and len(rows) else run.setting("sequence_length")
-    if counts is None or not len(counts.finite) or not length or not batch:
+    if per_row is None or not length:
         return None
-    per_row = Series(f"{counts.name} of each row", counts.finite.step, counts.finite.value / batch)
     return per_row if NEARLY_WHOLE * length <= median(per_row.value) <= length else None
+
+
+LOSSES_APART = 1.5
+"""Times that one of the losses is the other at every evaluation, where they count other tokens. Chosen: by hand."""
+
+
+def _counted_in_evaluation(run: Run) -> Series | None:
+    """Return how many tokens of each row count in evaluation, if it takes as many rows at once as training.
+
+    Where the settings do not say that, the losses do: they are apart from the first evaluation on.
+    """
+    if "loss" not in run or "eval_loss" not in run:
+        return None
+    _, train, evaluation = beside_training(run["loss"].finite, run["eval_loss"])
+    is_apart = bool((evaluation > LOSSES_APART * train).all() or (train > LOSSES_APART * evaluation).all())
+    rows = run.setting("per_device_eval_batch_size")
+    is_alike = is_apart if rows is None else rows == run.facts.effective_batch
+    return _counted_of_each_row(run, "eval") if len(train) and is_alike else None
+
+
+def _counted_of_each_row(run: Run, phase: str) -> Series | None:
+    """Return the tokens of a batch that count in the loss over its rows, None where either is not known."""
+    counts, batch = next(run.with_role(Quantity.LOSS_TOKENS, phase=phase), None), run.facts.effective_batch
+    if counts is None or not len(counts.finite) or not batch:
+        return None
+    return Series(f"{counts.name} of each row", counts.finite.step, counts.finite.value / batch)
 
 
 def prompts_counted(run: Run) -> Evidence | None:

@@ -68,6 +68,8 @@ NEAR_SETTING = 0.25
 """How near to a setting the logarithm of the factor must be. Chosen."""
 SAME_SHARES = 0.05
 """By how much accuracies of training and evaluation differ at most to be the same. Chosen: the error of 400 rows."""
+HARDLY_WRONG = 0.01
+"""Share of wrong answers that counts at least, next to more. Chosen: fewer are chance."""
 _SUMMED = ("gradient_accumulation_steps", "world_size")
 _FACTORS = ("gradient_accumulation_steps", "world_size", "per_device_train_batch_size", "sequence_length")
 """Settings by which a loss is multiplied where it is summed instead of averaged."""
@@ -90,7 +92,8 @@ def multiples(run: Run) -> Iterator[DerivedFact]:
     steady = spread <= MOST_SPREAD and np.ptp(np.log(times)) <= 3 * MOST_SPREAD
     # Below 1 it may be a gap that stays as it is, but for accuracies that agree, or a first loss that is too low.
     began_low = next((setting for setting in near if _begins_at_part_of_guess(run, loss, setting[1])), None)
-    alike = began_low or _accuracies_agree(run)
+    agreed = _accuracies_agree(run, factor)
+    alike = began_low or agreed
     if far < LEAST_MULTIPLE or not steady or not (alike if factor < 1 or not near else near):
         return
     low, high = figure(float(times.min())), figure(float(times.max()))
@@ -100,7 +103,7 @@ def multiples(run: Run) -> Iterator[DerivedFact]:
     set_to += (
         f", and so many times the first loss, {figure(loss.value[0])}, is the loss of a guess" if began_low else ""
     )
-    agree = ", and accuracies of training and evaluation agree" if _accuracies_agree(run) else ""
+    agree = ", and accuracies of training and evaluation agree" if agreed else ""
     yield DerivedFact.model_construct(
         fact="loss_multiple" if near and near[0][0] in _SUMMED else "loss_on_another_scale",
         text=f"{named(loss)} is {where}{set_to}{agree}. About 1 is expected where both are the same mean.",
@@ -323,11 +326,14 @@ def _around(series: Series, steps: Floats) -> Floats:
     return row_medians(series.value[at[:, np.newaxis] + np.arange(-1, 2)])
 
 
-def _accuracies_agree(run: Run) -> bool:
+def _accuracies_agree(run: Run, factor: float) -> bool:
+    """Say whether as many answers are right in training, and not as many times wrong as its loss is higher."""
     shares = [columns_of(run, Quantity.ACCURACY, Quantity.TOKEN_ACCURACY, phase=phase) for phase in ("train", "eval")]
     if not all(shares):
         return False
-    return abs(median(tail(shares[0][0])) - median(tail(shares[1][0]))) < SAME_SHARES
+    train, evaluation = (median(as_shares(tail(share[0]))) for share in shares)
+    times_as_wrong = max(1 - train, HARDLY_WRONG) / max(1 - evaluation, HARDLY_WRONG)
+    return abs(train - evaluation) < SAME_SHARES and (factor < 1 or times_as_wrong < LEAST_MULTIPLE)
 
 
 # Two scores of one evaluation that cannot both be right.
@@ -427,11 +433,7 @@ def ranking_by_chance(run: Run) -> Iterator[DerivedFact]:
     lows = [median(tail(loss)) for loss in losses]
     if not 0 <= max(lows) < LEARNT_TO_RANK * math.log(rows) < float(losses[0].value[0]):
         return
-    hits = [
-        (int(rank[1]) / counts[0], score)
-        for score in columns_of(run, Quantity.RECALL, Quantity.HIT_RATE, phase="eval", least=LEAST_PAIRS)
-        if score.role and (rank := _AT_RANK.search(score.role.part))
-    ]
+    hits = ((rank / counts[0], score) for rank, score in _hits(run))
     share, score = max(hits, key=lambda hit: hit[0], default=(1.0, losses[1]))
     if share > MOST_RANKED or float(score.value.max()) > BY_CHANCE * share:
         return
@@ -470,6 +472,44 @@ def score_of_last_batch(run: Run) -> Iterator[DerivedFact]:
             values={"rows": rows, "counted": float(few)},
         )
         return
+
+
+_OF_THE_RANK = (frozenset({"median", "rank"}), frozenset({"medr"}), frozenset({"mdr"}))
+"""The words that name a median rank."""
+
+
+def hits_contradict_ranks(run: Run) -> Iterator[DerivedFact]:
+    """Yield next to no hits among the first few, where the median rank or MRR puts most right answers among them."""
+    hits = [(rank, score) for rank, score in _hits(run) if float(score.value.max()) < MAX_HOPELESS_SCORE]
+    far_down, score = max(hits, key=lambda hit: hit[0], default=(0, None))
+    if score is None:
+        return
+    named_so = (
+        series.finite for name, series in run.series.items() if any(of <= set(pieces_of(name)) for of in _OF_THE_RANK)
+    )
+    ranks = [series for series in named_so if len(series) and 0 <= median(tail(series)) <= far_down]
+    # What is not among the first k adds 1 / (k + 1) at most.
+    least = 0.5 + 0.5 / (far_down + 1)
+    ranks += [series for series in columns_of(run, Quantity.MRR, phase="eval") if least <= median(tail(series)) <= 1]
+    ranks = [series for series in ranks if np.array_equal(series.step, score.step)]
+    if not ranks:
+        return
+    yield DerivedFact.model_construct(
+        fact="hits_contradict_ranks",
+        text=(
+            f"{named(score)} is {figure(float(score.value.max()))} at most, and {named(ranks[0])} about "
+            f"{figure(median(tail(ranks[0])))}: half of the right answers and more are among the first {far_down}. "
+            "The two are not of the same ranking."
+        ),
+        values={"hits": float(score.value.max()), "rank": median(tail(ranks[0]))},
+    )
+
+
+def _hits(run: Run) -> Iterator[tuple[int, Series]]:
+    """Yield the hit rates and recalls of evaluation, each with how far down the ranking is looked."""
+    for score in columns_of(run, Quantity.RECALL, Quantity.HIT_RATE, phase="eval", least=LEAST_PAIRS):
+        if score.role and (rank := _AT_RANK.search(score.role.part)):
+            yield int(rank[1]), score
 
 
 # Texts that the model writes itself, next to the tokens that it knows where the right ones before are given.
@@ -857,7 +897,9 @@ def _made_twice(run: Run, again: str) -> tuple[float, str, str, tuple[Floats, Fl
 # What the inputs of training and of evaluation are like, by statistics that no update moves.
 
 
-_OF_INPUTS = frozenset({"input", "inputs", "batch", "pixel", "pixels", "image", "images", "features", "data", "x"})
+_OF_INPUTS = frozenset(
+    {"input", "inputs", "batch", "pixel", "pixels", "pix", "px", "image", "images", "img", "features", "data", "x"}
+)
 """Words for what goes into a model."""
 _SPREADS = frozenset({"std", "var", "max", "norm", "rms"})
 """Words for statistics that tell a scale."""
@@ -868,9 +910,9 @@ _SHARE = frozenset({"frac", "fraction", "share", "ratio", "rate"})
 """Words for a share of the inputs that holds nothing. Dropout and masks make more of it in training."""
 OFF_A_CONSTANT = 0.1
 """By how much evaluation is off a statistic that is one number in training. Chosen: rounding hides less."""
-FAR_OFF = 10.0
+FAR_OFF = 3.0
 """Times the whole range of a statistic over training batches, by which evaluation is off. Chosen: other rows of one
-source lie within it."""
+source lie within it, and augmentation moves it by less."""
 OTHER_SCALE = 1.5
 """Times by which a scale differs. Chosen: augmentation changes it by less."""
 

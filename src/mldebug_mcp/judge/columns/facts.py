@@ -23,7 +23,7 @@ MOST_FACTS = 6
 _KINDS: tuple[Callable[[Run], Iterator[DerivedFact]], ...] = (
     trained.nothing_trained, trained.lost_where_negative, trained.lost_near_zero, trained.lost_by_scale,
     trained.lost_with_gradient, trained.steps_of_one_length, trained.weights_stand_still, trained.weights_come_to_rest,
-    trained.part_stands_still, trained.scores_stand_still,
+    trained.part_stands_still, trained.scores_stand_still, trained.answers_of_all_rows,
     guesses.prompts_count_unmeant, guesses.data_floor, guesses.better_than_baseline, trained.subtracted,
     trained.divergence_against_mean,
     course.rate_at_floor_at_once, course.rate_zero_throughout, course.rate_falls_before_milestones,
@@ -35,8 +35,8 @@ _KINDS: tuple[Callable[[Run], Iterator[DerivedFact]], ...] = (
     guesses.far_beyond_guess, guesses.unknown_tokens,
     evaluation.negated_probability,
     evaluation.training_rows_evaluated, evaluation.evaluated_twice, evaluation.below_accuracy,
-    evaluation.ranking_by_chance, evaluation.score_of_last_batch, evaluation.loss_rises_with_order,
-    evaluation.multiples,
+    evaluation.ranking_by_chance, evaluation.hits_contradict_ranks, evaluation.score_of_last_batch,
+    evaluation.loss_rises_with_order, evaluation.multiples,
     evaluation.evaluation_after_passes, evaluation.evaluation_by_rows_at_once,
     evaluation.held_out_sets_disagree, evaluation.evaluation_began_alike, evaluation.evaluation_good_at_once,
     guesses.too_low_for_one_pass, trained.update_below_spacing, trained.average_below_spacing,
@@ -101,10 +101,14 @@ ONE_RANK = "one_rank_astray"
 FOLLOWS_FROM: Mapping[str, Sequence[str]] = {
     "pairs_contradict": ("eval_gap", "eval_rise", "eval_score_gap", "eval_chance"),
     "source_contradicts": ("eval_gap", "eval_rise", "eval_score_gap", "eval_chance"),
+    "prompts_count_unmeant": ("eval_gap",),
+    "falls_at_intervals": ("policy_movement",),
+    "hits_contradict_ranks": ("eval_frozen",),
     ONE_RANK: ("loss_level", "loss_noisy", "loss_beginning", "loss_events", "loss_course", "gradient_level"),
 }
 """Questions whose symptoms a fact makes: pairs the wrong way round have a loss far above training, which grows as the
-others are learnt; the mean over ranks goes with the one that parts. They are shown, and count with the fact, once."""
+others are learnt; prompts are easier than answers; old samples make a policy look far off; the mean over ranks goes
+with the one that parts. They are shown, and count with the fact, once."""
 
 
 _EXPLAINED_BY: Mapping[str, Sequence[str]] = {

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from mldebug_mcp.checks.curve import end_level, noise, start_level
+from mldebug_mcp.checks.evaluation import beside_training
 from mldebug_mcp.checks.policies import MIN_DIVERGENCE_RECORDS, divergences, kept_rise, rewards_of
 from mldebug_mcp.checks.run.rewards import EVAL_REWARD_FALLS_SIGMAS, MIN_SCORES
 from mldebug_mcp.core.arrays import median, median_gap
@@ -301,7 +302,7 @@ FEWEST_EVALUATIONS = 2
 
 
 def pairs_contradict(run: Run) -> Iterator[DerivedFact]:
-    """Yield that training pairs are in the right order and pairs of evaluation the wrong way round, each time.
+    """Yield that training pairs are in the right order and pairs of evaluation the wrong way round, each time by then.
 
     The pairs are those of the whole set, or of one that people judged: others may be split from the training pairs.
     Not this where about a half are right: what was learnt does not carry over then.
@@ -311,24 +312,31 @@ def pairs_contradict(run: Run) -> Iterator[DerivedFact]:
     shares = (Quantity.REWARD_ACCURACY, Quantity.ACCURACY)
     train = whole_columns(run, *shares, phase="train")
     held_out = whole_columns(run, *shares, phase="eval", least=FEWEST_EVALUATIONS)
-    margins = columns_of(run, Quantity.REWARD_MARGIN, phase="eval", least=FEWEST_EVALUATIONS)
+    margins = columns_of(run, Quantity.REWARD_MARGIN, Quantity.MARGIN, phase="eval", least=FEWEST_EVALUATIONS)
     judged = filter(_by_people, columns_of(run, *shares, phase="eval", least=FEWEST_EVALUATIONS))
     pairs = min([*held_out[:1], *judged], key=lambda series: float(series.value.max()), default=None)
     if pairs is not None and _by_people(pairs):
         margins = []  # those are of the whole set
-    if not train or len(train[0]) < LEAST_PAIRS or pairs is None or (margins and float(margins[0].value.max()) >= 0):
+    if not train or len(train[0]) < LEAST_PAIRS or pairs is None:
         return
-    right, most = median(tail(train[0])), float(pairs.value.max())
-    if not RIGHT_IN_TRAINING <= right <= 1:
+    steps, levels, _ = beside_training(train[0], pairs)
+    since = float(steps[levels >= RIGHT_IN_TRAINING].min(initial=np.inf))
+    pairs, *margins = (series.where(series.step >= since) for series in (pairs, *margins))
+    right, most = median(tail(train[0])), float(pairs.value.max(initial=0.0))
+    if not RIGHT_IN_TRAINING <= right <= 1 or len(pairs) < FEWEST_EVALUATIONS:
         return
     if most > WRONG_WAY:
         yield from _one_source_contradicts(run, right)
         return
+    margins = [series for series in margins if len(series)]
+    if margins and float(margins[0].value.max()) >= 0:
+        return
     margin = f", and {named(margins[0])} is {from_to(margins[0].value)}" if margins else ""
+    since_then = f" from {run.place(since)} on" if since > steps[0] else ""
     yield DerivedFact.model_construct(
         fact="pairs_contradict",
         text=(
-            f"{named(pairs)} is {from_to(pairs.value)} at all {len(pairs)} evaluations{margin}, while "
+            f"{named(pairs)} is {from_to(pairs.value)} at all {len(pairs)} evaluations{since_then}{margin}, while "
             f"{named(train[0])} is about {figure(right)}. A model that has learnt nothing has half of the pairs right. "
             "Far fewer means that what one set calls chosen the other calls rejected."
         ),
@@ -574,7 +582,9 @@ def falls_at_intervals(run: Run) -> Iterator[DerivedFact]:
         apart, gap = np.diff(series.step[falls]), median_gap(series.step)
         interval = median(apart)
         off = float(np.abs(apart - interval).max())
-        setting = next((key for key, value in _intervals(run) if abs(value - interval) <= gap), "")
+        setting, planned = next(
+            ((key, value) for key, value in _intervals(run) if abs(value - interval) <= gap), ("", 0.0)
+        )
         tops = median([median(series.value[at - LEAST_PAIRS : at]) for at in falls])
         enough = len(falls) >= LEAST_FALLS or setting
         if not enough or interval < 2 * LEAST_PAIRS * gap or off > max(gap, MOST_FALLS_APART * interval):
@@ -582,7 +592,7 @@ def falls_at_intervals(run: Run) -> Iterator[DerivedFact]:
         if tops < AT_THE_TOP[role.quantity]:
             continue
         low = median(series.value[falls])
-        is_set = f", and {setting} is {figure(interval)}" if setting else ""
+        is_set = f", and {setting} is {figure(planned)}" if setting else ""
         places = ", ".join(figure(step) for step in series.step[falls][:SHOWN_FALLS].tolist())
         yield DerivedFact.model_construct(
             fact="falls_at_intervals",

@@ -849,3 +849,52 @@ def few_weights_change(run: Run) -> Iterator[DerivedFact]:
             values={"first": first, "last": last},
         )
         return
+
+
+# Targets of one shape and answers of another: each answer is then held against the targets of all rows.
+
+
+_TWO_SHAPES = regex(
+    r"target size \(torch\.Size\(\[(?P<targets>\d{1,6})(?P<column>, 1)?\]\)\) that is different to the input size "
+    r"\(torch\.Size\(\[(?P<answers>\d{1,6})(?(column)|, 1)\]\)\)",
+    needs="different to the input size",
+)
+"""PyTorch's warning that (N) and (N, 1) are spread to (N, N)."""
+RANKS_WELL = 0.5
+"""Correlation of answers and targets from which on answers tell rows apart. Chosen."""
+LEFT_OF_SPREAD = 0.1
+"""Share of its square that is explained at most, where answers have no spread. Chosen: trained by squares they have all
+of it."""
+
+
+def answers_of_all_rows(run: Run) -> Iterator[DerivedFact]:
+    """Yield that answers and targets have shapes that are spread to one another, or that only their spread is lost."""
+    for line in run.text_lines:
+        if (shapes := _TWO_SHAPES.search(line.text)) and shapes["targets"] == shapes["answers"] != "1":
+            yield DerivedFact.model_construct(
+                fact="answers_spread_over_targets",
+                text=(
+                    f"line {line.line} warns that targets and answers of {shapes['answers']} rows differ in shape: one "
+                    "has a second dimension of 1. The loss then holds each answer against the targets of all rows, and "
+                    "the mean of these serves it best."
+                ),
+                steps=[float(line.step)],
+            )
+            break
+    explained = next(iter(whole_columns(run, Quantity.R2, phase="eval", least=LEAST_PAIRS)), None)
+    related = next(iter(whole_columns(run, Quantity.CORRELATION, phase="eval", least=LEAST_PAIRS)), None)
+    if explained is None or related is None or not np.array_equal(explained.step, related.step):
+        return
+    share, correlation = median(tail(explained)), median(tail(related))
+    if not RANKS_WELL <= correlation <= 1 or abs(share) > LEFT_OF_SPREAD * correlation**2:
+        return
+    yield DerivedFact.model_construct(
+        fact="related_without_spread",
+        text=(
+            f"{named(related)} is about {figure(correlation)} at the end, and {named(explained)} {figure(share)}. "
+            f"Trained by squares, answers that go with the targets so well explain {figure(correlation**2)}. These "
+            "are all near the mean."
+        ),
+        values={"correlation": correlation, "explained": share},
+        steps=[float(related.step[-1])],
+    )

@@ -496,7 +496,10 @@ OF_FRAMEWORKS: tuple[Callable[[Columns], str | None], ...] = (
 """In the order in which they are tried."""
 
 
-_OF_TRAINING = regex(r"train(?:ing)? ", re.IGNORECASE)
+_OF_TRAINING = regex(r"train(?:ing)?[ ._/-]", re.IGNORECASE)
+TIMES_AS_OFTEN = 8
+"""Times as many values as the bare name has, from which on a name of training is the loss. Chosen: a last line alone,
+such as "exported: loss 0.10", has one."""
 _BARE = frozenset({"loss", "acc", "accuracy", "acc@1", "top1"})
 
 MIN_FALLS_OF_COUNT = 0.2
@@ -637,11 +640,13 @@ def _means_over_epochs(columns: Columns) -> set[str]:
     """Return what is named as training next to the same of a single batch that is logged no more often.
 
     "Train Loss", as it is printed at the end of an epoch, is its mean, and what evaluation is compared with; the loss
-    of a bar, or of the batch that is printed once in an epoch, is that of one batch.
+    of a bar, or of the batch that is printed once in an epoch, is that of one batch. `train_loss` is so next to a bare
+    name that is logged far less often.
     """
     train = {raw for raw in columns if _OF_TRAINING.match(raw) and canonical(raw) in ("loss", "accuracy")}
     bare = {canonical(raw): len(columns[raw]) for raw in columns if raw.lower() in _BARE}
-    return {raw for raw in train if bare.get(canonical(raw), len(columns[raw]) + 1) <= len(columns[raw])}
+    often = {raw: len(columns[raw]) if " " in raw else len(columns[raw]) // TIMES_AS_OFTEN for raw in train}
+    return {raw for raw in train if bare.get(canonical(raw), len(columns[raw]) + 1) <= often[raw]}
 
 
 OF_ANSWERS, OTHER_REWARDS = "critic/rewards/mean", ("critic/returns/mean", "critic/process_rewards/mean")
@@ -711,7 +716,10 @@ def pairs(columns: Columns) -> str | None:
     """`reward_accuracy` is how often the chosen answer has the higher reward, and `train-margin` by how much."""
     roles = {name: role for name in columns if (role := role_of(name)) is not None}
     quantities = {role.quantity for role in roles.values() if role.is_whole}
-    if PAIRS.isdisjoint(quantities) and not _OF_POLICIES.isdisjoint(quantities):
+    is_reward_model = {Quantity.MARGIN, Quantity.ACCURACY} <= quantities and _OF_POLICIES & quantities == {
+        Quantity.REWARD
+    }
+    if PAIRS.isdisjoint(quantities) and not (is_reward_model or _OF_POLICIES.isdisjoint(quantities)):
         return None
     notes = []
     for old, role in roles.items():

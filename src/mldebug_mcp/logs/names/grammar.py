@@ -119,6 +119,8 @@ def called_by_name(words: Words) -> Read | None:
     ):
         return None
     named = not lexicon.NAMED_LOSSES.isdisjoint(words.last) and lexicon.CONCEPTS.isdisjoint(others)
+    if every == {"pix"} and words.statistic:
+        return None  # of the pixels, next to their deviation
     if named or (len(every) == 1 and every <= lexicon.PARTS_OF_A_LOSS | lexicon.METHODS):
         return Read(Quantity.LOSS, " ".join(words.base), extra=len(every))
     return None

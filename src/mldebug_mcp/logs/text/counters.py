@@ -122,6 +122,10 @@ _BEHIND_EPOCH = regex(
     re.IGNORECASE,
 )
 """A number behind an epoch, whose place a separator took: "epoch 3 [40] loss: 0.2", "epoch: 3 i: 40 loss"."""
+_BEFORE_EPOCH = regex(
+    r"^\s{0,8}[\[(]\s{0,8}(?P<step>\d{1,9})\s?/\s?(?P<total>\d{2,9})\s?[\])]\s{0,4}[\[(|,-]?\s{0,4}\|"
+)
+"""A number of many in front of an epoch, whose place a separator took: "[ 40/360] epoch 3 loss: 0.2"."""
 _BEFORE_EPISODE = regex(
     r"\s*+(?P<step>\d{1,12})\s?/\s?(?P<total>\d{1,12})\s*+:\s++(?=episode\b)", re.IGNORECASE, needs="episode"
 )
@@ -234,11 +238,12 @@ def find_counters(line: str) -> Counters:
 
 
 def _without_a_step_word(found: Counters) -> re.Match[str] | None:
-    """Return a number that counts by its place: in front of all values, or behind the epoch of training."""
+    """Return a number that counts by its place: in front of all values, or next to the epoch of training."""
     if not found.values:
         return _without_a_word(found)
-    is_of_training = not (found.batch or names_evaluation(found.phase or ""))
-    return _BEHIND_EPOCH.search(found.rest) if is_of_training and found.values.keys() == {"epoch"} else None
+    if found.batch or names_evaluation(found.phase or "") or found.values.keys() != {"epoch"}:
+        return None
+    return _BEHIND_EPOCH.search(found.rest) or _BEFORE_EPOCH.match(found.rest)
 
 
 def _without_a_word(found: Counters) -> re.Match[str] | None:

@@ -23,7 +23,7 @@ from mldebug_mcp.logs.names.metrics import (
     is_telling,
     may_hold_names,
 )
-from mldebug_mcp.logs.numbers import parse_number, parse_with_unit
+from mldebug_mcp.logs.numbers import NUMBER, parse_number, parse_with_unit
 from mldebug_mcp.logs.text.pairs import evaluation_name
 
 # Tables in text: a line of names and lines of values under it (fastai, the Trainer in notebooks, Ultralytics).
@@ -561,6 +561,8 @@ def is_rule(line: str) -> bool:
 # Of a task that is a set of data alone: the scores of boxes and masks stand in a table of their own above.
 
 _MARK, _TASK = "copypaste: ", "Task: "
+_NAME_AND_NUMBER = regex(rf"([^\W\d][\w/.@-]{{0,60}})=({NUMBER})(?=,|\s|$)")
+"""What it prints of a task with one number, "copypaste: acc=0.91", and other evaluators of several."""
 
 
 class CopyPaste:
@@ -573,6 +575,12 @@ class CopyPaste:
     def take(self, line: str) -> dict[str, float] | None:
         """Take a line if it is one of them."""
         _, mark, text = line.partition(_MARK)
+        if mark and not self.open and (pairs := _NAME_AND_NUMBER.findall(text)):
+            return {
+                canonical(f"eval_{name}"): number
+                for name, digits in pairs
+                if (number := parse_number(digits)) is not None
+            }
         if not mark or not (self.open or text.startswith(_TASK)):
             self.open = False
             return None
