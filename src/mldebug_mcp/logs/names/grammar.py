@@ -148,6 +148,12 @@ def of_a_part(words: Words) -> Read | None:
     found = _head(base)
     if words.leading == ["loss"] and (last_head := _head(words.last)) and last_head[0] in lexicon.NOT_IN_A_LOSS:
         base, found = words.last, last_head
+    elif "loss" in words.leading and "loss" not in words.last:
+        if words.last[:1] in (["num"], ["count"]):
+            return None  # tensorpack's "rpn_losses/level2/num_pos_anchor"
+        last_head = _head(words.last) or _alone_below(words.last)
+        if last_head is not None and last_head[0].higher_is_better:
+            base, found = words.last, last_head
     spoilers = lexicon.SPOILERS - (_TUNED_BY_A_LOSS if words.base[-1] == "loss" else set())
     if not spoilers.isdisjoint(text for text in base if found is None or text not in found[1]):
         return None
@@ -189,6 +195,12 @@ def _rate_of_a_group(base: list[str]) -> Read | None:
     return Read(Quantity.LEARNING_RATE, " ".join(of), extra=len(of))
 
 
+def _alone_below(last: list[str]) -> tuple[Quantity, frozenset[str]] | None:
+    """Return the quantity that all words of the last segment of a name are together."""
+    quantity = lexicon.MEANINGS.get(frozenset(last))
+    return None if quantity is None else (quantity, frozenset(last))
+
+
 def _head(base: list[str]) -> tuple[Quantity, frozenset[str]] | None:
     """Return the quantity that most of the words name, and these; of several of one size the last, as in English."""
     named = [text for text in base if text not in lexicon.SOFT]
@@ -198,6 +210,8 @@ def _head(base: list[str]) -> tuple[Quantity, frozenset[str]] | None:
             return None  # "reward model lr" is a rate
     if "loss" in base:
         return Quantity.LOSS, frozenset({"loss"})
+    if {"map", "iou"} <= set(base):
+        return Quantity.AVERAGE_PRECISION, frozenset({"map", "iou"})  # "mAP@0.5IOU" is one from that overlap on
     if {"cross", "entropy"} <= set(base):
         return Quantity.LOSS, frozenset()
     every = frozenset(base)
