@@ -29,7 +29,15 @@ from mldebug_mcp.logs.names.metrics import (
     settled,
     tells_kind,
 )
-from mldebug_mcp.logs.numbers import MAY_HOLD_NUMBER, NUMBER, parse_number, to_number, whole_number, without_underscores
+from mldebug_mcp.logs.numbers import (
+    MAY_HOLD_NUMBER,
+    NUMBER,
+    parse_number,
+    seconds_of,
+    to_number,
+    whole_number,
+    without_underscores,
+)
 from mldebug_mcp.logs.settings.settings import NotAnObjectError, parse_object
 from mldebug_mcp.logs.text.counters import Bar, Counters, bar_in, bars_apart, find_counters
 from mldebug_mcp.logs.text.pairs import PASS_OF_SAME, before_metrics, evaluation_name, pairs_in, written_out
@@ -293,8 +301,31 @@ def object_in(line: str) -> dict[str, object]:
     return {"epoch" if any(map(is_evaluation, record)) else "step": float(counted["count"]), **record}
 
 
+_CLOCK = regex(
+    r"""(?<=: )(['"])(?:(?P<days>\d{1,4}) days?, )?(?P<hours>\d{1,3}):(?P<minutes>\d\d):(?P<seconds>\d\d)\1"""
+)
+"""A duration as text: "eta": "8:54:59", "1 day, 14:35:48"."""
+_OF_EPOCHS = regex(r"""(?<=epoch['"]: )(['"])(?P<epoch>\d{1,9})/\d{1,9}\1""", needs="epoch")
+_OF_BATCHES_TEXT = regex(r"""(['"])(?:cur_)?iter\1: (['"])(?P<batch>\d{1,12})/(?P<batches>\d{1,12})\2""", needs="iter")
+"""An epoch and a batch of it, each of how many, as texts: "epoch": "2/50", "iter": "80/100" (PySlowFast)."""
+
+
+def _with_numbers(line: str) -> str:
+    """Return a line of a dict with numbers in place of durations, and of a batch of an epoch that count from 1."""
+    line = _CLOCK.sub(lambda clock: f"{seconds_of(clock):.10g}", line)
+    epoch = _OF_EPOCHS.search(line)
+    line = _OF_EPOCHS.sub(r"\g<epoch>", line)
+    batch = _OF_BATCHES_TEXT.search(line)
+    if epoch is None or batch is None or not int(epoch["epoch"]):
+        return line
+    step = (int(epoch["epoch"]) - 1) * int(batch["batches"]) + int(batch["batch"])
+    return f'{line[: batch.start()]}"step": {step}{line[batch.end() :]}'
+
+
 def dict_in(line: str) -> dict[str, object]:
     """Return what the dicts of a line hold, empty if there are none. A dict cut off at the line's end counts."""
+    if "/" in line or ":" in line:
+        line = _with_numbers(line)
     start = line.find('{"')
     if start >= 0 and line.find("{", start + 1) > 0:  # nested: only a JSON parser sees what belongs where
         values: Mapping[str, object] = next(objects_in(line, start), {})
