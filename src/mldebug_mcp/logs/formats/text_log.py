@@ -114,6 +114,15 @@ _PARTS = regex(
 )
 
 
+_EPOCH_BELOW = regex(
+    rb"^(?P<above>[A-Za-z][\w ]{0,30}\bstep:? {0,2}\d{1,12} {0,3}\|[^\n%]{1,400}[^\n %|])[ \t]*\n"
+    rb"(?P<below>\| [^\n|]{1,40} \| epoch:? \d[^\n]{1,2000})$",
+    re.MULTILINE | re.IGNORECASE,
+)
+"""A record of two lines, of which the second, behind a bar, names the epoch alone (TFLearn): "Training Step: 2 | …",
+"| Adam | epoch: 001 | loss: 0.5 …"."""
+
+
 _WIDE_TABLE = regex(
     rb"^(?:[^\n\\]{3,1000}[^\s\\][ \t]{1,8}\\[ \t]*\n[^\n\\]{3,1000}\n){1,50}[^\n\\]{3,1000}\n[^\n\\]{1,1000}$",
     re.MULTILINE,
@@ -515,6 +524,8 @@ def _as_printed(block: bytes) -> bytes:
         block = _WRAPPED.sub(rb"\1 \2\n", block)
     if (b"|" in head or b" pid=" in head) and _BROKEN.sub(_mended, head) != head:
         block = _BROKEN.sub(_mended, block)
+    if b"| epoch" in head and _EPOCH_BELOW.search(head):
+        block = _EPOCH_BELOW.sub(rb"\g<above> \g<below>\n", block)
     if b"\\" in head and _WIDE_TABLE.search(head):
         block = _WIDE_TABLE.sub(_unwrapped, block)
     return block

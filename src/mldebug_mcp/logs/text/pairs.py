@@ -577,6 +577,18 @@ _PASSED = regex(rf"\b(learn|test) ({NUMBER})(?:passed: (?=\d))?")
 """CatBoost, before 2018: "0:  learn 0.635passed: 17.4 sec  total: 3m 13s", with the time of the step behind a score."""
 _IS_NOW = regex(r"(?<=\w) is now (?:\([a-z ]{1,20}\) )?(?=[-+.]?\d)", re.IGNORECASE)
 """nnU-Net: "lr is now (scheduler) 0.0003"."""
+_SET_TO = regex(
+    r"(?:\b[a-z]{2,9}ing |\b(?:adjust|set|change|reduce|decrease|decay) )?(?:the )?\b(?P<name>learning[ _]rate|lr)"
+    r" {1,2}(?:(?:annealed|decayed|reduced|set) )?to:? {1,2}(?=\.?\d)",
+    re.IGNORECASE,
+)
+"""What a schedule says of its rate: "Updating learning rate to 5e-05", "Adjust lr to  0.0005"."""
+_PACE_AS_SPEED = regex(rf"\bspeed: (?={NUMBER} ?s ?/ ?it(?:er)?\b)", re.IGNORECASE)
+"""A speed in seconds is the time of a step: "speed: 0.322s / iter"."""
+_SUM_OF_PARTS = regex(
+    rf"\b(?P<phase>train|val|test)==?\[(?P<sum>{NUMBER})=(?P<parts>{NUMBER}(?: ?\+ ?{NUMBER}){{1,6}})\]", re.IGNORECASE
+)
+"""NGCF and its children, of the loss and its parts: "Epoch 1 [60.2s]: train==[103.31=102.82 + 0.49]"."""
 _NO_OBJECT = -1.0
 """The score where no object is of that size."""
 _ROWS_AT_ONCE = regex(
@@ -681,6 +693,12 @@ def _of_kaldi(found: re.Match[str]) -> str:
     return f"step {found['step']} | {found['of']} {part + '_' if part else ''}loss = {-value:.10g}"
 
 
+def _of_parts(losses: re.Match[str]) -> str:
+    """Name a loss and its parts."""
+    parts = "".join(f", loss_{at}={part.strip()}" for at, part in enumerate(losses["parts"].split("+"), start=1))
+    return f"{losses['phase']} loss={losses['sum']}{parts}"
+
+
 def _of_old_catboost(score: re.Match[str]) -> str:
     """Write a score of CatBoost as later versions do, and the time of its step apart."""
     return f"{score[1]}: {score[2]}{' step_time: ' if score[0].endswith(': ') else ''}"
@@ -689,6 +707,9 @@ def _of_old_catboost(score: re.Match[str]) -> str:
 _FORMS: tuple[tuple[str, re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
     ("@[", _COCO, _of_coco),
     (" is now ", _IS_NOW, ": "),
+    (" to", _SET_TO, r"\g<name>: "),
+    ("peed: ", _PACE_AS_SPEED, "step_time: "),
+    ("=[", _SUM_OF_PARTS, _of_parts),
     ("]  ", _DEEPXDE, _of_deepxde),
     ("compute_prob_", _PROBABILITY, _of_kaldi),
     ("Fps is (", _SAMPLE_FACTORY, r"\2, fps: \1"),

@@ -1,0 +1,117 @@
+"""Lines of trainers that are seldom seen today: records of two lines, counts of three, durations written as text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from tests.logs.reading import Points, assert_holds, read
+
+from mldebug_mcp.logs.names import Quantity, role_of
+
+FRAGMENTS: dict[str, tuple[str, str, Mapping[str, Points]]] = {
+    "the month and the day before a clock, and the place in the code": (
+        "".join(
+            f"[0911 05:{at}7:08 @base.py:25] Epoch {at} (global_step {at}00) finished, time:9.5 seconds.\n"
+            f"[0911 05:{at}7:08 @monitor.py:4] cls_losses/box_loss: {at}.25\n"
+            f"[0911 05:{at}7:08 @monitor.py:4] cls_losses/level3/recall_th0.5: 0.{at}\n"
+            for at in (1, 2)
+        ),
+        "step",
+        {"cls_losses/box_loss": {100: 1.25, 200: 2.25}, "cls_losses/level3/recall_th0.5": {100: 0.1, 200: 0.2}},
+    ),
+    "a record of two lines, the second with the epoch": (
+        "".join(
+            f"--\nTraining Step: {at}  | total loss: {at}.75 | time: 6.5s\n"
+            f"| Adam | epoch: 00{at} | loss: {at}.25 - acc: 0.{at} | val_loss: {at}.5 -- iter: 9/9\n"
+            for at in (1, 2, 3)
+        ),
+        "step",
+        {
+            "loss": {1: 1.25, 2: 2.25, 3: 3.25},
+            "eval_loss": {1: 1.5, 2: 2.5, 3: 3.5},
+            "total loss": {1: 1.75, 2: 2.75, 3: 3.75},
+        },
+    ),
+    "the letter of a level before a sentence": (
+        "".join(
+            f"I Training of Epoch {at} - loss: {at}.25\nI Validation of Epoch {at} - loss: {at}.5\n" for at in (1, 2, 3)
+        ),
+        "epoch",
+        {"loss": {1: 1.25, 2: 2.25, 3: 3.25}, "eval_loss": {1: 1.5, 2: 2.5, 3: 3.5}},
+    ),
+    "counts of three things have no end": (
+        "".join(
+            f"At iteration {at}09/{at}50/{at}52, Mean rms={at}.5%, delta=8.25%, char train=9.5%\n" for at in (2, 3, 4)
+        ),
+        "step",
+        {"Mean rms": {209: 2.5, 309: 3.5, 409: 4.5}, "char train": {209: 9.5, 309: 9.5, 409: 9.5}},
+    ),
+    "an epoch and a batch in one bracket": (
+        "".join(f"2023/04/05 06:07:0{at} 0.5 b/s,lr:0.25,[2/4:{at}/40] ==> loss:{at}.5\n" for at in (5, 6)),
+        "step",
+        {"loss": {45: 5.5, 46: 6.5}, "learning_rate": {45: 0.25, 46: 0.25}},
+    ),
+    "a loss and its parts": (
+        "".join(f"Epoch {at} [5.5s]: train==[{at}.75={at}.50 + 0.25]\n" for at in (1, 2, 3)),
+        "epoch",
+        {"loss": {1: 1.75, 2: 2.75, 3: 3.75}, "loss_2": {1: 0.25, 2: 0.25, 3: 0.25}},
+    ),
+    "what a rate is set to, and a speed in seconds": (
+        "".join(
+            f"\titers: 20, epoch: {at} | loss: {at}.25\n\tspeed: 0.{at}s/iter; left time: 44.5s\n"
+            f"Epoch: {at}, Steps: 40 | Train Loss: {at}.5 Vali Loss: {at}.75\nUpdating learning rate to {at}e-05\n"
+            for at in (1, 2)
+        ),
+        "step",
+        {"learning_rate": {40: 1e-5, 80: 2e-5}, "step_time": {20: 0.1, 60: 0.2}, "eval_loss": {40: 1.75, 80: 2.75}},
+    ),
+    "an epoch, a batch and a duration as texts": (
+        "".join(
+            f'[07/08 09:1{epoch}:0{at}] logging.py: 9: json_stats: {{"_type": "train_iter", "epoch": "{epoch}/4", '
+            f'"eta": "1 day, 2:03:0{at}", "iter": "{at}/8", "loss": {epoch}.{at}, "gpu_mem": "4.5G"}}\n'
+            for epoch in (1, 2)
+            for at in (4, 8)
+        )
+        + '[07/08 09:19:00] logging.py: 9: json_stats: {"_type": "val_epoch", "epoch": "2/4", "top1_err": 30.5}\n',
+        "step",
+        {
+            "loss": {4: 1.4, 8: 1.8, 12: 2.4, 16: 2.8},
+            "eta": {4: 93784, 8: 93788, 12: 93784, 16: 93788},
+            "eval_top1_err": {16: 30.5},
+        },
+    ),
+    "a log that begins within an epoch": (
+        "".join(f"batch {at} loss {at}.5\n" for at in (3, 4, 5))
+        + "Epoch: 12\n"
+        + "".join(f"batch {at} loss {at}.25\n" for at in (0, 1, 2)),
+        "step",
+        {"loss": {3: 3.5, 4: 4.5, 5: 5.5, 6: 0.25, 7: 1.25, 8: 2.25}},
+    ),
+}
+
+
+@pytest.mark.parametrize("fragment", FRAGMENTS)
+def test_each_number_is_read_at_its_step_and_under_its_name(tmp_path: Path, fragment: str) -> None:
+    text, step_name, metrics = FRAGMENTS[fragment]
+    run = read(tmp_path, text)
+    assert_holds(run, step_name, metrics)
+    assert not run.settings
+    assert run.planned.get("step", 0) in (0, 160)
+    assert len(run.attempts) <= 1
+
+
+@pytest.mark.parametrize(
+    ("name", "quantity"),
+    [
+        ("cost_time", None),
+        ("rpn_losses/level3/label_metrics/precision_th0.2", Quantity.PRECISION),
+        ("rpn_losses/level3/num_valid_anchor", None),
+        ("rpn_losses/box_loss", Quantity.LOSS),
+        ("mAP@0.5IOU", Quantity.AVERAGE_PRECISION),
+    ],
+)
+def test_a_place_or_a_threshold_in_a_name_is_not_what_is_measured(name: str, quantity: Quantity | None) -> None:
+    role = role_of(name)
+    assert (role and role.quantity) == quantity
