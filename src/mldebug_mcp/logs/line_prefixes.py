@@ -202,6 +202,20 @@ def records_in(line: str) -> list[str]:
     return [line[first:last] for first, last in pairwise(edges)]
 
 
+_COUNTS_ANEW = regex(r"(?<=\d)(?=(?:Step|Epoch|Iter|Iteration): {0,2}\d)")
+_LAST_PAIR = regex(r"[\s,;|.]{0,4}[A-Za-z][\w ]{0,40}[:=] ?[-+\d.e]{1,24}$")
+
+
+def records_drawn_in(line: str) -> list[str]:
+    """Return the records of a line that a program drew one over another, each without its last number.
+
+    The end of the terminal may have cut that off: "loss: 0.25. Total: 0.2Step: 8. loss: 0.5. Total: 0.5".
+    """
+    edges = [0, *(found.start() for found in _COUNTS_ANEW.finditer(line)), len(line)]
+    parts = [line[first:last] for first, last in pairwise(edges)]
+    return [line] if len(parts) < 2 else [*(_LAST_PAIR.sub("", part) for part in parts[:-1]), parts[-1]]
+
+
 _RETURN = regex(r"(?<![A-Za-z] )(?<![\[(])#015")
 """A carriage return in octal, and not a number: "Epoch #015", "[#015]"."""
 

@@ -17,7 +17,7 @@ from mldebug_mcp.core.text import clean
 from mldebug_mcp.logs.attempts import CLOSING_NAMES, LETTERS, ProcessStarts, RecordedLine, fold_in, tells_resume
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.endings import ErrorLines
-from mldebug_mcp.logs.line_prefixes import drawings_in, heads_evaluation, records_in, without_prefix
+from mldebug_mcp.logs.line_prefixes import drawings_in, heads_evaluation, records_drawn_in, records_in, without_prefix
 from mldebug_mcp.logs.log_file import FAST_BYTES, LogFile, blocks
 from mldebug_mcp.logs.names.metrics import is_telling
 from mldebug_mcp.logs.numbers import MAY_HOLD_NUMBER, NO_DIGITS, without_underscores
@@ -448,7 +448,7 @@ class Text:
     def _unlike(self, number: int, line: str) -> LineContent | None:
         """Take a line of a shape that is not known yet."""
         line = _cleaned(line)
-        if len(line) > MIN_LONG_LINE and len(parts := records_in(line)) > 1:
+        if len(line) > MIN_LONG_LINE and len(parts := _records_of(line)) > 1:
             contents = [self._unlike(number, part) for part in parts]
             return LineContent() if all(content is not None and content.is_nothing for content in contents) else None
         if "{" in line or not self._records.dicts.open:  # else it may be the rest of a dict that was wrapped
@@ -510,6 +510,12 @@ class Text:
 
 _CODE = regex(rb"^`([^`\n]{20,20000})`[ \t]*$", re.MULTILINE)
 """A line that whoever pasted it marked as code."""
+
+
+def _records_of(line: str) -> list[str]:
+    """Return the records of a line in which line ends were lost."""
+    parts = records_in(line)
+    return parts if len(parts) > 1 else records_drawn_in(line)
 
 
 def _as_printed(block: bytes) -> bytes:
