@@ -82,6 +82,28 @@ FRAGMENTS: dict[str, tuple[str, str, Mapping[str, Points]]] = {
             "eval_top1_err": {16: 30.5},
         },
     ),
+    "lines of unknown names below a record": (
+        "".join(
+            f"[session 1][epoch  1][iter {at}/160] loss: {at}.25, lr: 1.00e-03\n\t\t\tfg/bg=(7/9), time cost: 5.25\n"
+            f"\t\t\trpn_cls: 0.{at}, rpn_box: 0.5, rcnn_box 0.75\n"
+            for at in range(10, 60, 10)
+        ),
+        "step",
+        {
+            "loss": {at: at + 0.25 for at in range(10, 60, 10)},
+            "rpn_cls": {at: at / 100 for at in range(10, 60, 10)},
+            "rcnn_box": dict.fromkeys(range(10, 60, 10), 0.75),
+        },
+    ),
+    "drawings without line ends, cut off by the terminal": (
+        "".join(
+            f"Step: {at}. Epoch: 5/9. Iteration: {at - 90}/99. Cls loss: {at}.25. Reg loss: 0.5. Total loss: {at}.7"
+            for at in (95, 96, 97)
+        )
+        + "5\n",
+        "step",
+        {"Cls loss": {95: 95.25, 96: 96.25, 97: 97.25}, "loss": {97: 97.75}},
+    ),
     "a log that begins within an epoch": (
         "".join(f"batch {at} loss {at}.5\n" for at in (3, 4, 5))
         + "Epoch: 12\n"

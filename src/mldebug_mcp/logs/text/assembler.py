@@ -724,7 +724,8 @@ class Assembler:
                 self._add(_known(parsed))
                 self._rows_above |= parsed.metrics
         elif not values and self._counters and number - self._line <= MAX_LINES_BELOW_RECORD // 4:
-            self._add({name: value for name, value in _known(parsed).items() if self._lacks([name])})
+            named = parsed.metrics if parsed.goes_on and self.holds_record else _known(parsed)
+            self._add({name: value for name, value in named.items() if self._lacks([name])})
             self._line = number if self._heading and parsed.metrics else self._line  # its block goes on
 
     def _add_loss_so_far(self, parsed: Parsed) -> None:

@@ -102,6 +102,7 @@ class Parsed:
         evaluation: It speaks of an evaluation.
         drawn: It is a drawing of a bar.
         label: What stands in words before its metrics, in brackets or a part of its own: "[blind set, n=1500] loss: 2".
+        goes_on: It is indented and holds nothing but several numbers by name: of the record above, known or not.
     """
 
     counters: Counters
@@ -111,8 +112,15 @@ class Parsed:
     evaluation: bool = False
     drawn: bool = False
     label: str = ""
+    goes_on: bool = False
 
 
+_GOES_ON = regex(
+    rf"\s{{2,80}}(?:[A-Za-z][\w/.-]{{0,40}}+(?: [a-z]{{1,20}})?\s?[:=]?\s?{NUMBER}%?s?"
+    r"\s{0,3}(?:[,;|]\s{0,3})?+){2,40}+",
+    re.IGNORECASE,
+)
+"""faster-rcnn.pytorch, below a record: "\t\t\trpn_cls: 0.25, rpn_box: 0.5, rcnn_box 0.75"."""
 _OF_MXNET = ("Train-", "Validation-")
 """How MXNet's Speedometer begins the name of each metric, known or not: "Train-SmoothL1=1.5"."""
 _OF_BATCHES = ("", "batch", "batches")
@@ -165,7 +173,8 @@ def parse_line(line: str, *, evaluation: bool = False) -> Parsed:
     label = _label_in(counters.rest) if telling else ""
     if telling and not label and any(map(_OF_TEST.match, (message, next(iter(metrics), "")))):
         label = "test"
-    return Parsed(counters, metrics, rank, telling, evaluation, label=label)
+    goes_on = bool(metrics) and not (telling or is_counted) and _GOES_ON.fullmatch(line[:MAX_LINE].rstrip()) is not None
+    return Parsed(counters, metrics, rank, telling, evaluation, label=label, goes_on=goes_on)
 
 
 def lines_joined(line: str) -> list[str]:
