@@ -508,9 +508,9 @@ class RoundedSteps:
         if all(abs(restored[row] - printed) <= _ROUNDED_TO for row, printed in self._printed.items()):
             rows = np.array(list(restored), dtype=np.int64)
             self._builder.overwrite_steps(rows, np.array(list(restored.values())))
-            self._builder.note(
-                f"steps are printed rounded ('6K'): counted on by the interval of {interval:g} between the exact ones"
-            )
+            if interval:
+                counted_on = f"counted on by the interval of {interval:g} between the exact ones"
+                self._builder.note(f"steps are printed rounded ('6K'): {counted_on}")
         else:
             self._builder.note("steps are printed rounded ('6K'): several records share one step")
 
@@ -710,7 +710,11 @@ class Assembler:
         elif values and len(parsed.metrics) > ("episode" not in values) and not self._has_records:
             self._leftovers.take(number, {**values, **parsed.metrics}, known=False)
         elif values and not is_remark(parsed):
-            self._take_heading(number, values, parsed)
+            if self._block and parsed.metrics and self._belongs_by_counters(values) and not parsed.counters.weak:
+                self._add({name: value for name, value in parsed.metrics.items() if self._lacks([name])})
+                self._line = number
+            else:
+                self._take_heading(number, values, parsed)
         elif (
             not values
             and self._heading
@@ -788,7 +792,7 @@ class Assembler:
         self._open(number, values, {}, heading=True)
         self._is_counted = bool(parsed.counters.planned)
         self._add(_known(parsed))  # Caffe: "Iteration 100, lr = 0.01"
-        self._rows_above |= {name: value for name, value in parsed.metrics.items() if is_pace(name)}
+        self._rows_above |= {name: value for name, value in parsed.metrics.items() if is_pace(name) or "_" in name}
 
     def _is_second_step(self, number: int, values: Mapping[str, float], parsed: Parsed) -> bool:
         """Say whether a row of a block counts steps by another name than the heading: "Iteration: 3", "Frames: 512"."""
