@@ -104,6 +104,60 @@ FRAGMENTS: dict[str, tuple[str, str, Mapping[str, Points]]] = {
         "step",
         {"Cls loss": {95: 95.25, 96: 96.25, 97: 97.25}, "loss": {97: 97.75}},
     ),
+    "a batch of an epoch in words, and scores on a set": (
+        "".join(
+            f"0/40 of epoch {at}/4 class : {at}.25 - acc class : 7.5 [bs:16]\n"
+            f"Accuracies on val: class : 8{at}.5\nAccuracies on test: class : 7{at}.5\n"
+            for at in (1, 2)
+        ),
+        "step",
+        {
+            "acc class": {0: 7.5, 40: 7.5},
+            "eval_accuracy_class": {0: 81.5, 40: 82.5},
+            "eval_test_accuracy_class": {0: 71.5, 40: 72.5},
+        },
+    ),
+    "two statistics in one name": (
+        "".join(
+            f"Updates {at}, num timesteps {at}00, FPS 55\n"
+            f" Last 10 training episodes: mean/median reward {at}.5/{at}.25, min/max reward -{at}.5/{at}.75\n\n"
+            for at in (7, 8, 9)
+        ),
+        "step",
+        {
+            "reward": {7: 7.5, 8: 8.5, 9: 9.5},
+            "median_reward": {7: 7.25, 8: 8.25, 9: 9.25},
+            "min_reward": {7: -7.5, 8: -8.5, 9: -9.5},
+        },
+    ),
+    "a time of a step that creeps, and a margin that is set": (
+        "".join(
+            f"step {at}: loss: 2.5, time: 0.25000{at} (20 iters) Margin: 0.5, eta: 0:0{9 - at}:00\n" for at in (1, 2, 3)
+        ),
+        "step",
+        {"step_time": {1: 0.250001, 2: 0.250002, 3: 0.250003}, "Margin": {1: 0.5, 2: 0.5, 3: 0.5}},
+    ),
+    "lines of one step, some with names that nobody knows": (
+        "".join(
+            f"train_seq_len: {at}.25  step:{at}\ntrain_loss: {at}.5  step:{at}\ntrain_lamb: {at}.75  step:{at}\n"
+            for at in (2, 3, 4)
+        ),
+        "step",
+        {
+            "loss": {2: 2.5, 3: 3.5, 4: 4.5},
+            "train_seq_len": {2: 2.25, 3: 3.25, 4: 4.25},
+            "train_lamb": {2: 2.75, 3: 3.75, 4: 4.75},
+        },
+    ),
+    "days and hours before a line": (
+        "".join(
+            f"[03d04h05m{at}6s][HUGECTR][INFO]: Iter: {at}00 Time(100 iters): 5.5s Loss: 0.{at}5 lr:9.25\n"
+            f"[03d04h05m{at}7s][HUGECTR][INFO]: Evaluation, AUC: 0.7{at}\n"
+            for at in (1, 2)
+        ),
+        "step",
+        {"loss": {100: 0.15, 200: 0.25}, "eval_auc": {100: 0.71, 200: 0.72}},
+    ),
     "a log that begins within an epoch": (
         "".join(f"batch {at} loss {at}.5\n" for at in (3, 4, 5))
         + "Epoch: 12\n"

@@ -35,6 +35,8 @@ _EPOCH_AND_BATCH = tuple(
         r"^\s*+train\w*\s*+:?\s*+\[\s*+(?P<batch>\d+)\s*+/\s*+(?P<batches>\d+)\s*+\]",
         # PyTorch's DCGAN: "[0/5][50/1583]", or without the number of epochs "[1][  0/37]"
         r"^\s*+\[\s*+(?P<epoch>\d{1,6})(?:/(?P<epochs>\d+))?\s*+\]\s?\[\s*+(?P<batch>\d+)\s*+/\s*+(?P<batches>\d+)\s*+\]",
+        # JiGen and its children: "30/42 of epoch 1/30"
+        r"^\s*+(?P<batch>\d+)/(?P<batches>\d+) of epoch (?P<epoch>\d{1,6})/(?P<epochs>\d+)(?=\s)",
         # CREStereo: "[2/100:5/500]"
         r"\[\s*+(?P<epoch>\d{1,6})/(?P<epochs>\d+)\s*+[:,;|]\s*+(?P<batch>\d+)\s*+/\s*+(?P<batches>\d+)\s*+\]",
         # CenterNet: "val: [125][1/6]"
