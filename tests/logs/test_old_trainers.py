@@ -149,6 +149,11 @@ FRAGMENTS: dict[str, tuple[str, str, Mapping[str, Points]]] = {
             "train_lamb": {2: 2.75, 3: 3.75, 4: 4.75},
         },
     ),
+    "a loss called by what comes out": (
+        "***EPOCH 0***\n" + "".join(f"Step 000000{at}0 L_out=  nan Acc=0.{at} --- 44.5 ms/batch\n" for at in (5, 6, 7)),
+        "step",
+        {"loss": dict.fromkeys((50, 60, 70), float("nan")), "accuracy": {50: 0.5, 60: 0.6, 70: 0.7}},
+    ),
     "days and hours before a line": (
         "".join(
             f"[03d04h05m{at}6s][HUGECTR][INFO]: Iter: {at}00 Time(100 iters): 5.5s Loss: 0.{at}5 lr:9.25\n"

@@ -216,7 +216,6 @@ _IDIOMS: tuple[tuple[Q | None, str, float, str], ...] = (
     (Q.LOSS, "eval", 1.0, "lval lvalid ltest ldev tel te_l tst_l test_l va_l val_l ho_l dev_l"),
     (Q.LOSS, "eval", 1.0, "l_va l_val l_test l_dev l_ho"),
     (Q.LOSS, "", 1.0, "l2_trn"),  # DeePMD-kit, before 2.0
-    (Q.LOSS, "", 1.0, "l_out"),  # RandLA-Net
     (Q.LOSS, "eval", 1.0, "valid_loss/mse clip_val_loss l2_tst"),
     (Q.ACCURACY, "", 1.0, "token_acc"),  # ms-swift has no other
     (Q.ACCURACY, "eval", 1.0, "eval_token_acc metrics/accuracy_top1"),  # Ultralytics measures it on the validation set

@@ -710,7 +710,8 @@ class Assembler:
         elif values and len(parsed.metrics) > ("episode" not in values) and not self._has_records:
             self._leftovers.take(number, {**values, **parsed.metrics}, known=False)
         elif values and not is_remark(parsed):
-            if self._block and parsed.metrics and self._belongs_by_counters(values) and not parsed.counters.weak:
+            named = parsed.metrics and not (parsed.evaluation or parsed.counters.weak)
+            if named and self._block and self._belongs_by_counters(values):
                 self._add({name: value for name, value in parsed.metrics.items() if self._lacks([name])})
                 self._line = number
             else:

@@ -603,6 +603,8 @@ _TWO_STATISTICS = regex(
     re.IGNORECASE,
 )
 """pytorch-a2c-ppo-acktr: "mean/median reward 30.5/29.0, min/max reward 11.5/42.0"."""
+_LOSS_OUT = regex(r"(?<!\S)L_out(?=\s?=)")
+"""RandLA-Net: "Step 00000050 L_out=1.25 Acc=0.75 ---  250.5 ms/batch"."""
 _LAST_EPISODES = regex(r"\blast \d{1,6} (?:training |test )?episodes: ", re.IGNORECASE)
 _NO_OBJECT = -1.0
 """The score where no object is of that size."""
@@ -723,6 +725,7 @@ _FORMS: tuple[tuple[str, re.Pattern[str], str | Callable[[re.Match[str]], str]],
     ("@[", _COCO, _of_coco),
     (" is now ", _IS_NOW, ": "),
     (" on ", _ACCURACIES_ON, r"\g<phase> accuracy_\g<of>: "),
+    ("L_out", _LOSS_OUT, "loss"),
     ("/", _TWO_STATISTICS, r"\g<first>_\g<name>=\g<low>, \g<second>_\g<name>=\g<high>"),
     (" episodes: ", _LAST_EPISODES, ""),
     (" to", _SET_TO, r"\g<name>: "),
