@@ -149,6 +149,16 @@ FRAGMENTS: dict[str, tuple[str, str, Mapping[str, Points]]] = {
             "train_lamb": {2: 2.75, 3: 3.75, 4: 4.75},
         },
     ),
+    "records of unknown names around one that is known": (
+        "".join(
+            f"At iteration {at}0/{at}5/{at}7, Mean rms={at}.5%, delta=8.25%, char train=9.5%, skip ratio=0.25%,  "
+            + ("Eval Char error rate=7.5, Word error rate=6.5 " * (at == 4))
+            + "wrote checkpoint.\n"
+            for at in (2, 3, 4, 5, 6)
+        ),
+        "step",
+        {"Mean rms": {10 * at: at + 0.5 for at in (2, 3, 4, 5, 6)}, "Word error rate": {40: 6.5}},
+    ),
     "a loss called by what comes out": (
         "***EPOCH 0***\n" + "".join(f"Step 000000{at}0 L_out=  nan Acc=0.{at} --- 44.5 ms/batch\n" for at in (5, 6, 7)),
         "step",
