@@ -119,7 +119,7 @@ _EPOCH_BELOW = regex(
     rb"(?P<below>\| [^\n|]{1,40} \| epoch:? \d[^\n]{1,2000})$",
     re.MULTILINE | re.IGNORECASE,
 )
-"""A record of two lines, of which the second, behind a bar, names the epoch alone (TFLearn): "Training Step: 2 | …",
+"""A record of two lines: the second one begins with a bar and names the epoch (TFLearn): "Training Step: 2 | …",
 "| Adam | epoch: 001 | loss: 0.5 …"."""
 
 

@@ -723,7 +723,7 @@ def pairs(columns: Columns) -> str | None:
 
 
 def _is_setting(column: Column) -> bool:
-    """Say whether a column holds one and the same number, as the margin of a loss that is printed with it."""
+    """Say whether a column holds the same number everywhere, as the margin of a loss that is printed with it."""
     value = column.values()
     return len(value) > 2 and bool(np.all(value == value[0]))
 

@@ -218,9 +218,9 @@ def _head(base: list[str]) -> tuple[Quantity, frozenset[str]] | None:
         ending = lexicon.MEANINGS.get(frozenset(named[-size:]))
         if ending is not None and ending not in lexicon.WITH_PARTS and ending not in LOSSES:
             return None  # "reward model lr" is a rate
-    for sure, quantity, used in _SURE:
+    for sure, of_sure, named_by in _SURE:
         if sure <= set(base):
-            return quantity, used
+            return of_sure, named_by
     every = frozenset(base)
     for word in base[1:-1]:  # `terminated` of "completions mean terminated length"
         if (quantity := lexicon.MEANINGS.get(every - {word})) in lexicon.WITH_PARTS and quantity is not None:
