@@ -448,7 +448,7 @@ def _among_records(recorded: Recorded, rows: Rows, loss: Floats) -> tuple[list[A
             continue
         is_announced = _any_between(resumes, before, after) and not begins_resumed
         signs = _signs(recorded, signs_at, before, after)
-        goes_on = _goes_on(loss, begun, at)
+        goes_on = _goes_on(loss, begun, at) or _heads_first_epoch(recorded, before, after)
         if is_announced or (goes_on and not signs):
             passes += [after] * goes_on
             continue
@@ -525,6 +525,13 @@ def _signs(recorded: Recorded, signs_at: tuple[list[int], list[int]], before: in
         return True
     closing = (column for name, column in recorded.columns.items() if name.startswith(CLOSING_NAMES))
     return any(column.before(after) > column.before(before) for column in closing)
+
+
+def _heads_first_epoch(recorded: Recorded, before: int, after: int) -> bool:
+    """Say whether the first epoch that is named stands between two records and is a later one: the log begins in it."""
+    named = (column for name, column in recorded.columns.items() if canonical(name) == "epoch" and len(column))
+    at, epoch = next(named, Column()).arrays()
+    return bool(len(at) > 0 and before < at[0] <= after and epoch[0] > 1)
 
 
 def _goes_on(loss: Floats, begun: int, at: int) -> bool:

@@ -139,6 +139,9 @@ _LOGGING = regex(
     r"|(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),?\s{1,2}(?:\d{1,2} [A-Z][a-z]{2} \d{4}|[A-Z][a-z]{2}\s{1,2}\d{1,2}) "
     r"\d\d:\d\d:\d\d(?: \d{4})?"  # RecBole "Tue 05 Nov 2024 10:01:11", ctime "Tue Nov  5 10:01:11 2024"
     r"|\[?\d\d:\d\d:\d\d(?:[.,]\d+|-\d{6}(?=\s))?\]?"
+    r"|\[\d{4} \d\d:\d\d:\d\d(?: @[\w/.-]+\.py:\d+)?\]"  # tensorpack: month and day, a clock, the place
+    r"|\[\d\dd\d\dh\d\dm\d\ds\]|\[H(?:UGE)?CTR\](?=\[)|(?<=\])\[RA?N?K\d{1,5}\](?:\[\w+\])?:"  # HugeCTR
+    r"|I(?=\s(?:Train|Validat|Test)[a-z]{0,5}\s)"  # the level by its letter, before a sentence
     r"|[IWEDF](?:\d{4}){1,2} \d\d:\d\d:\d\d(?:\.\d+)?\s+\d+ (?:[\w.-]+ )?[\w./-]+:\d+\]"  # glog, absl, DINOv2
     r"|\d{1,9}\.\ds(?:\s\|)?\s{1,4}\d{1,9}(?:\s\|)?(?=\s)"  # Kaggle: seconds and line
     r"|\d+\|[\w-]+\s+(?=\|)"  # pm2: number and name of the process
@@ -198,6 +201,20 @@ def records_in(line: str) -> list[str]:
         return [line]
     edges = [0, *(start for start in starts if start), len(line)]
     return [line[first:last] for first, last in pairwise(edges)]
+
+
+_COUNTS_ANEW = regex(r"(?<=\d)(?=(?:Step|Epoch|Iter|Iteration): {0,2}\d)")
+_LAST_PAIR = regex(r"[\s,;|.]{0,4}[A-Za-z][\w ]{0,40}[:=] ?[-+\d.e]{1,24}$")
+
+
+def records_drawn_in(line: str) -> list[str]:
+    """Return the records of a line that a program drew one over another, each without its last number.
+
+    The end of the terminal may have cut that off: "loss: 0.25. Total: 0.2Step: 8. loss: 0.5. Total: 0.5".
+    """
+    edges = [0, *(found.start() for found in _COUNTS_ANEW.finditer(line)), len(line)]
+    parts = [line[first:last] for first, last in pairwise(edges)]
+    return [line] if len(parts) < 2 else [*(_LAST_PAIR.sub("", part) for part in parts[:-1]), parts[-1]]
 
 
 _RETURN = regex(r"(?<![A-Za-z] )(?<![\[(])#015")

@@ -17,7 +17,7 @@ from mldebug_mcp.core.text import clean
 from mldebug_mcp.logs.attempts import CLOSING_NAMES, LETTERS, ProcessStarts, RecordedLine, fold_in, tells_resume
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.endings import ErrorLines
-from mldebug_mcp.logs.line_prefixes import drawings_in, heads_evaluation, records_in, without_prefix
+from mldebug_mcp.logs.line_prefixes import drawings_in, heads_evaluation, records_drawn_in, records_in, without_prefix
 from mldebug_mcp.logs.log_file import FAST_BYTES, LogFile, blocks
 from mldebug_mcp.logs.names.metrics import is_telling
 from mldebug_mcp.logs.numbers import MAY_HOLD_NUMBER, NO_DIGITS, without_underscores
@@ -112,6 +112,15 @@ clip 0.0 | …" (fairseq), "… - response_length/me", "an:330.4 - …" (verl)."
 _PARTS = regex(
     rb"(?:\|\s{1,3}[A-Za-z][\w ()/.-]{0,60}?:?\s{1,12}| - [\w./@-]{1,60}:)(?:[-+]?\d|nan\b|inf\b)", re.IGNORECASE
 )
+
+
+_EPOCH_BELOW = regex(
+    rb"^(?P<above>[A-Za-z][\w ]{0,30}\bstep:? {0,2}\d{1,12} {0,3}\|[^\n%]{1,400}[^\n %|])[ \t]*\n"
+    rb"(?P<below>\| [^\n|]{1,40} \| epoch:? \d[^\n]{1,2000})$",
+    re.MULTILINE | re.IGNORECASE,
+)
+"""A record of two lines: the second one begins with a bar and names the epoch (TFLearn): "Training Step: 2 | …",
+"| Adam | epoch: 001 | loss: 0.5 …"."""
 
 
 _WIDE_TABLE = regex(
@@ -439,7 +448,7 @@ class Text:
     def _unlike(self, number: int, line: str) -> LineContent | None:
         """Take a line of a shape that is not known yet."""
         line = _cleaned(line)
-        if len(line) > MIN_LONG_LINE and len(parts := records_in(line)) > 1:
+        if len(line) > MIN_LONG_LINE and len(parts := _records_of(line)) > 1:
             contents = [self._unlike(number, part) for part in parts]
             return LineContent() if all(content is not None and content.is_nothing for content in contents) else None
         if "{" in line or not self._records.dicts.open:  # else it may be the rest of a dict that was wrapped
@@ -503,6 +512,12 @@ _CODE = regex(rb"^`([^`\n]{20,20000})`[ \t]*$", re.MULTILINE)
 """A line that whoever pasted it marked as code."""
 
 
+def _records_of(line: str) -> list[str]:
+    """Return the records of a line in which line ends were lost."""
+    parts = records_in(line)
+    return parts if len(parts) > 1 else records_drawn_in(line)
+
+
 def _as_printed(block: bytes) -> bytes:
     """Return a block without the line ends that a terminal or a table put into its lines.
 
@@ -515,6 +530,8 @@ def _as_printed(block: bytes) -> bytes:
         block = _WRAPPED.sub(rb"\1 \2\n", block)
     if (b"|" in head or b" pid=" in head) and _BROKEN.sub(_mended, head) != head:
         block = _BROKEN.sub(_mended, block)
+    if b"| epoch" in head and _EPOCH_BELOW.search(head):
+        block = _EPOCH_BELOW.sub(rb"\g<above> \g<below>\n", block)
     if b"\\" in head and _WIDE_TABLE.search(head):
         block = _WIDE_TABLE.sub(_unwrapped, block)
     return block

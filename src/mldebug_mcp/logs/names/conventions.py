@@ -724,10 +724,16 @@ def pairs(columns: Columns) -> str | None:
     notes = []
     for old, role in roles.items():
         new = _name(role)
-        if new and new not in columns:
+        if new and new not in columns and not _is_setting(columns[old]):
             columns[new] = columns.pop(old)
             notes.append(f"{old!r} is read as {new}, of pairs of answers")
     return "; ".join(notes) or None
+
+
+def _is_setting(column: Column) -> bool:
+    """Say whether a column holds the same number everywhere, as the margin of a loss that is printed with it."""
+    value = column.values()
+    return len(value) > 2 and bool(np.all(value == value[0]))
 
 
 def _name(role: Role) -> str:
@@ -804,6 +810,11 @@ def time_in_two_units(columns: Columns) -> str | None:
     return None
 
 
+LEAST_OF_A_RECORD = 1e-4
+"""Seconds that a clock moves by at least from one record to the next. Chosen: no step is as short, and a mean of the
+times of all steps moves by less."""
+
+
 def clock(columns: Columns) -> str | None:
     """A column `time` is the time of a step next to a data_time; else, where it only goes up, it is a clock.
 
@@ -818,11 +829,13 @@ def clock(columns: Columns) -> str | None:
             return None
         value = columns[name].values()
         goes_up = len(value) > 2 and bool(np.all(np.diff(value) >= 0)) and value[-1] > value[0]
+        creeps = goes_up and value[-1] - value[0] < LEAST_OF_A_RECORD * (len(value) - 1)  # a mean of all steps so far
+        goes_up = goes_up and not creeps
         if _bare(name) in CLOCKS_ALONE and not goes_up:
             continue
         if unit is not None:
             columns[name].scale(unit)
-        if "data_time" in columns or (unit is not None and not goes_up):
+        if "data_time" in columns or creeps or (unit is not None and not goes_up):
             columns["step_time"] = columns.pop(name)
         elif goes_up:
             columns["elapsed"] = columns.pop(name)

@@ -32,6 +32,8 @@ _LETTERS = frozenset({"q", "v", "d", "g"})
 """What critics and the networks of a GAN are called; with a number, parts of another loss."""
 _LENGTHS_BELOW_REWARD = frozenset({Quantity.EPISODE_LENGTH, Quantity.COMPLETION_LENGTH})
 """What stands in a box of rewards and is none."""
+_OF_HOW_MANY = (["num"], ["count"])
+"""How a count begins that stands below a loss."""
 _OPPONENTS = frozenset({"d", "g", "discriminator", "generator", "samples"})
 _OF_OPPONENTS = frozenset({"d", "discriminator", "real", "fake"})
 _COUNTER_SOFT = frozenset({"current", "global", "env", "optimizer", "sampled", "lifetime", "sofar", "so", "far"})
@@ -142,14 +144,14 @@ def rate(words: Words) -> Read | None:
 
 def of_a_part(words: Words) -> Read | None:
     """Return the role of a quantity with words that are left: a namespace in front, or the name of a part."""
-    if words.last[-1:] == ["time"] and "loss" in words.leading:
-        return None  # icefall's "tot_loss/utt_duration"
+    if "loss" in words.leading and (words.last[-1:] == ["time"] or words.last[:1] in _OF_HOW_MANY):
+        return None  # icefall's "tot_loss/utt_duration", tensorpack's "rpn_losses/level2/num_pos_anchor"
     base = list(dict.fromkeys(words.base))
     if (placed := _below(words) or _rate_of_a_group(base)) is not None:
         return placed
     found = _head(base)
-    if words.leading == ["loss"] and (last_head := _head(words.last)) and last_head[0] in lexicon.NOT_IN_A_LOSS:
-        base, found = words.last, last_head
+    if (own := _own_below_a_loss(words)) is not None:
+        base, found = words.last, own
     spoilers = lexicon.SPOILERS - (_TUNED_BY_A_LOSS if words.base[-1] == "loss" else set())
     if not spoilers.isdisjoint(text for text in base if found is None or text not in found[1]):
         return None
@@ -191,6 +193,26 @@ def _rate_of_a_group(base: list[str]) -> Read | None:
     return Read(Quantity.LEARNING_RATE, " ".join(of), extra=len(of))
 
 
+def _own_below_a_loss(words: Words) -> tuple[Quantity, frozenset[str]] | None:
+    """Return the quantity that the last segment of a name is of by itself, where a loss is only its place."""
+    if "loss" not in words.leading or "loss" in words.last:
+        return None
+    whole_of_last = lexicon.MEANINGS.get(frozenset(words.last))
+    found = _head(words.last) or (whole_of_last and (whole_of_last, frozenset(words.last)))
+    if not found:
+        return None
+    in_place = words.leading == ["loss"] and found[0] in lexicon.NOT_IN_A_LOSS
+    return found if in_place or found[0].higher_is_better else None
+
+
+_SURE = (
+    (frozenset({"loss"}), Quantity.LOSS, frozenset({"loss"})),
+    (frozenset({"cross", "entropy"}), Quantity.LOSS, frozenset[str]()),
+    (frozenset({"map", "iou"}), Quantity.AVERAGE_PRECISION, frozenset({"map", "iou"})),  # at an overlap: "mAP@0.5IOU"
+)
+"""Words that tell the quantity of a part whatever else stands in its name, in this order; and those that name it."""
+
+
 def _head(base: list[str]) -> tuple[Quantity, frozenset[str]] | None:
     """Return the quantity that most of the words name, and these; of several of one size the last, as in English."""
     named = [text for text in base if text not in lexicon.SOFT]
@@ -198,10 +220,9 @@ def _head(base: list[str]) -> tuple[Quantity, frozenset[str]] | None:
         ending = lexicon.MEANINGS.get(frozenset(named[-size:]))
         if ending is not None and ending not in lexicon.WITH_PARTS and ending not in LOSSES:
             return None  # "reward model lr" is a rate
-    if "loss" in base:
-        return Quantity.LOSS, frozenset({"loss"})
-    if {"cross", "entropy"} <= set(base):
-        return Quantity.LOSS, frozenset()
+    for sure, of_sure, named_by in _SURE:
+        if sure <= set(base):
+            return of_sure, named_by
     every = frozenset(base)
     for word in base[1:-1]:  # `terminated` of "completions mean terminated length"
         if (quantity := lexicon.MEANINGS.get(every - {word})) in lexicon.WITH_PARTS and quantity is not None:

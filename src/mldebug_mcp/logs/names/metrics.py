@@ -254,7 +254,7 @@ MAX_RECORD_DEPTH = 8
 MAX_WORDS = 4
 """Words of a text that names a phase: a longer one is a message."""
 _KIND = regex(
-    r"(?:[a-z]+[_.])*"
+    r"(?:[a-z]*[_.])*"
     r"(?:split|phase|mode|type|event|stage|kind|subset|set|context|section|part|dataset|tag|loop|name|msg|message)",
     re.IGNORECASE,
 )
@@ -265,8 +265,8 @@ _NAME_OF_SET = regex(r"[a-z]\w{0,30}(?:[-_][a-z]\w{0,30}){0,2}", re.IGNORECASE)
 _WORD = regex(r"[^\W\d_]+")
 HUMP = regex(r"(?<=[a-z])(?=[A-Z])")
 _WITH_PHASE = frozenset({
-    "step", "epoch", "batch", "iteration", "end", "loop", "log", "metrics", "results", "summary", "set", "split",
-    "data", "phase", "mode", "loss", "stats", "subset", "context", "history", "record", "curve",
+    "step", "epoch", "batch", "iteration", "iter", "end", "loop", "log", "metrics", "results", "summary", "set",
+    "split", "data", "phase", "mode", "loss", "stats", "subset", "context", "history", "record", "curve",
 })  # fmt: skip
 """What may stand next to the word for a phase: "train_step", "validation epoch end"."""
 _METRIC = frozenset({"metric", "metricname", "name", "key", "tag", "variable", "scalarname", "quantity"})

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import counted, figure
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.columns import Floats, Rows
@@ -269,14 +270,15 @@ class Leftovers:
         self._lines: list[Leftover] = []
         self._counts: Counter[Shape] = Counter()
         self._known: dict[Shape, bool] = {}
+        self._rows: set[Shape] = set()
         self._begins: Shape | None = None
         self._open: dict[str, float] = {}
         self._opened = 0
         self._behind: list[tuple[str, dict[str, float]]] = []
         self.left_out = 0
 
-    def take(self, number: int, values: Mapping[str, float], *, known: bool) -> None:
-        """Take the line of a number; `known` says that its names are those of metrics."""
+    def take(self, number: int, values: Mapping[str, float], *, known: bool, is_row: bool = False) -> None:
+        """Take the line of a number; `known` says that its names are those of metrics, `is_row` see `give_rows`."""
         line = Leftover(number, tuple(values), tuple(values.values()))
         if line.shape not in self._counts and len(self._counts) >= MAX_SHAPES:
             self.left_out += known
@@ -288,6 +290,7 @@ class Leftovers:
             self.left_out += known and not self.keeps(values)
         else:
             self._known.setdefault(line.shape, known)
+            self._rows |= {line.shape} if is_row else set()
             self._lines.append(line)
             if self._counts[line.shape] >= MIN_SURE_LINES:
                 self._begin(line.shape)
@@ -317,6 +320,15 @@ class Leftovers:
         self.left_out += sum(self._known[line.shape] for line in self._lines)
         if self.left_out:
             self._builder.note(f"left out {self.left_out} line(s) with metrics but without a step or an epoch")
+
+    def give_rows(self) -> None:
+        """Give the builder the lines of a shape that has come again, with many names, above the first sure record."""
+        if self._builder.records or self._begins is not None:
+            return
+        for line in self._lines:
+            if line.shape in self._rows and self._counts[line.shape] > 1:
+                self._builder.numbers(dict(zip(line.shape, line.values, strict=True)))
+        self._lines = [line for line in self._lines if self._known[line.shape]]
 
     def keeps(self, values: Mapping[str, float]) -> bool:
         """Keep a line behind the records that evaluates so many rows at once, or again; return whether it is one."""
@@ -508,9 +520,9 @@ class RoundedSteps:
         if all(abs(restored[row] - printed) <= _ROUNDED_TO for row, printed in self._printed.items()):
             rows = np.array(list(restored), dtype=np.int64)
             self._builder.overwrite_steps(rows, np.array(list(restored.values())))
-            self._builder.note(
-                f"steps are printed rounded ('6K'): counted on by the interval of {interval:g} between the exact ones"
-            )
+            if interval:
+                counted_on = f"counted on by the interval of {interval:g} between the exact ones"
+                self._builder.note(f"steps are printed rounded ('6K'): {counted_on}")
         else:
             self._builder.note("steps are printed rounded ('6K'): several records share one step")
 
@@ -586,6 +598,10 @@ def scattered(lots: Sequence[Lot], size: int) -> tuple[dict[str, Floats], dict[s
 
 # Parsed lines → records.
 
+MIN_NAMES_OF_ROW, MOST_OTHER_WORDS = 4, 2
+"""Numbers by name that make a record of a line with a counter whose names nobody knows, where the log has records; and
+other words in it for each of these. Chosen by hand: a heading tells fewer, and a sentence more."""
+_LETTERS = regex(r"[A-Za-z]{3,}")
 MAX_ROWS_BETWEEN_COUNTERS = 3
 """Lines from the row above, up to which another counter is of the same block. Chosen by hand."""
 
@@ -708,9 +724,16 @@ class Assembler:
         if parsed.telling:
             self._take_metrics(number, values, parsed)
         elif values and len(parsed.metrics) > ("episode" not in values) and not self._has_records:
-            self._leftovers.take(number, {**values, **parsed.metrics}, known=False)
+            self._leftovers.take(number, {**values, **parsed.metrics}, known=False, is_row=_is_row(parsed))
+        elif values and _is_row(parsed) and not self._belongs_by_counters(values):
+            self._with_counter(number, values, parsed)
         elif values and not is_remark(parsed):
-            self._take_heading(number, values, parsed)
+            named = parsed.metrics and not (parsed.evaluation or parsed.counters.weak)
+            if named and self._block and self._belongs_by_counters(values):
+                self._add({name: value for name, value in parsed.metrics.items() if self._lacks([name])})
+                self._line = number
+            else:
+                self._take_heading(number, values, parsed)
         elif (
             not values
             and self._heading
@@ -724,7 +747,8 @@ class Assembler:
                 self._add(_known(parsed))
                 self._rows_above |= parsed.metrics
         elif not values and self._counters and number - self._line <= MAX_LINES_BELOW_RECORD // 4:
-            self._add({name: value for name, value in _known(parsed).items() if self._lacks([name])})
+            named = parsed.metrics if parsed.goes_on and self.holds_record else _known(parsed)
+            self._add({name: value for name, value in named.items() if self._lacks([name])})
             self._line = number if self._heading and parsed.metrics else self._line  # its block goes on
 
     def _add_loss_so_far(self, parsed: Parsed) -> None:
@@ -755,6 +779,8 @@ class Assembler:
         else:
             parsed.metrics = self._as_before(parsed.metrics)
         if values:
+            if not self._has_records and not parsed.evaluation:
+                self._leftovers.give_rows()
             self._with_counter(number, values, parsed)
         elif is_own and self._is_near(number):
             self._add(parsed.metrics)
@@ -787,7 +813,7 @@ class Assembler:
         self._open(number, values, {}, heading=True)
         self._is_counted = bool(parsed.counters.planned)
         self._add(_known(parsed))  # Caffe: "Iteration 100, lr = 0.01"
-        self._rows_above |= {name: value for name, value in parsed.metrics.items() if is_pace(name)}
+        self._rows_above |= {name: value for name, value in parsed.metrics.items() if is_pace(name) or "_" in name}
 
     def _is_second_step(self, number: int, values: Mapping[str, float], parsed: Parsed) -> bool:
         """Say whether a row of a block counts steps by another name than the heading: "Iteration: 3", "Frames: 512"."""
@@ -1145,6 +1171,17 @@ class Assembler:
         self.flush()
         self._line, self._heading, self._labels = number, heading, set()
         self._counters, self._block = counters, dict(metrics)
+
+
+def _is_row(parsed: Parsed) -> bool:
+    """Say whether a line with a counter tells many numbers by names that nobody knows, and heads nothing."""
+    names = parsed.metrics
+    if len(names) < MIN_NAMES_OF_ROW or parsed.evaluation or parsed.counters.weak or parsed.rank is not None:
+        return False
+    if any(map(is_of_record, names)):
+        return False
+    others = len(_LETTERS.findall(parsed.counters.rest)) - sum(len(_LETTERS.findall(name)) for name in names)
+    return others <= MOST_OTHER_WORDS * len(names)
 
 
 def _loss_in(metrics: Iterable[str]) -> str:

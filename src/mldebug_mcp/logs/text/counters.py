@@ -21,7 +21,7 @@ _STEP_WORD = (
 )
 _SPLIT = r"(?:\s?\((?P<phase>(?:train|val|test|eval)\w*)\))?"  # MMEngine: "Iter(val)"; "Batch (t)" is a time
 _SINCE = r"(?:(?<=\[)\d+-(?=\d+\]))?"  # MXNet: "Batch [20-40]"
-_OF = r"(?:\s*+(?:/|(?:out )?of)\s*+(?P<total>\d[\d,]*))?"
+_OF = r"(?:\s*+(?:/|(?:out )?of)\s*+(?P<total>\d[\d,]*+)(?!/\d))?"  # "9/12/15" counts three things, to no end
 
 # The first that fits is taken: an epoch together with the batch inside it, of how many, then each by itself.
 _EPOCH_AND_BATCH = tuple(
@@ -35,6 +35,10 @@ _EPOCH_AND_BATCH = tuple(
         r"^\s*+train\w*\s*+:?\s*+\[\s*+(?P<batch>\d+)\s*+/\s*+(?P<batches>\d+)\s*+\]",
         # PyTorch's DCGAN: "[0/5][50/1583]", or without the number of epochs "[1][  0/37]"
         r"^\s*+\[\s*+(?P<epoch>\d{1,6})(?:/(?P<epochs>\d+))?\s*+\]\s?\[\s*+(?P<batch>\d+)\s*+/\s*+(?P<batches>\d+)\s*+\]",
+        # JiGen and its children: "30/42 of epoch 1/30"
+        r"^\s*+(?P<batch>\d+)/(?P<batches>\d+) of epoch (?P<epoch>\d{1,6})/(?P<epochs>\d+)(?=\s)",
+        # CREStereo: "[2/100:5/500]"
+        r"\[\s*+(?P<epoch>\d{1,6})/(?P<epochs>\d+)\s*+[:,;|]\s*+(?P<batch>\d+)\s*+/\s*+(?P<batches>\d+)\s*+\]",
         # CenterNet: "val: [125][1/6]"
         r"\b(?P<phase>test|val|eval)\w*\s*+:?\s*+\[\s*+(?P<epoch>\d+)(?:/(?P<epochs>\d+))?\s*+\]\s*+"
         r"\[\s*+(?P<batch>\d+)\s*+/\s*+(?P<batches>\d+)\s*+\]",

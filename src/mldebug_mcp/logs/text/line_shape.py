@@ -258,7 +258,7 @@ def _place_of(content: LineContent) -> tuple[bool, bool]:
     plain = content.plain
     if plain is None or content.drawing is not None or content.record is not None:
         return False, False
-    return not plain.telling and not plain.counters.values, any(map(is_of_record, plain.metrics))
+    return not plain.telling and not plain.counters.values, plain.goes_on or any(map(is_of_record, plain.metrics))
 
 
 def _tells(shape: Shape, numbers: list[float], outline: _Outline | None) -> bool:
@@ -357,7 +357,7 @@ def _outline(content: LineContent) -> _Outline | None:
         bare = counters.rest.strip(" |:-") == ""
         words += [tuple(counters.values), tuple(parsed.metrics), parsed.rank, parsed.telling, parsed.evaluation, bare]
         words += [counters.batch is None, counters.phase, counters.rounded, counters.weak, counters.first_epoch]
-        words += [is_remark(parsed), counters.total, counters.planned]
+        words += [is_remark(parsed), counters.total, counters.planned, parsed.goes_on]
         numbers += [*counters.values.values(), *(counters.batch or ()), *parsed.metrics.values()]
     return _Outline(tuple(words), tuple(numbers)) if words else None
 
@@ -381,7 +381,9 @@ def _rebuilt(like: LineContent, values: list[float]) -> LineContent:
         place = Counters(
             counted, batch, of.phase, of.rounded, of.weak, of.first_epoch, of.rest, of.step_name, of.total, of.planned
         )
-        content.plain = Parsed(place, metrics, parsed.rank, parsed.telling, parsed.evaluation, label=parsed.label)
+        content.plain = Parsed(
+            place, metrics, parsed.rank, parsed.telling, parsed.evaluation, label=parsed.label, goes_on=parsed.goes_on
+        )
     return content
 
 

@@ -66,6 +66,8 @@ _EVALUATION_WORD = regex(r"(?:valid(?:ation)?|val|eval(?:uation)?|test(?:ing)?|d
 _PASSING = frozenset({"curr", "current", "avg", "mean", "running", "higher is better", "lower is better"})
 SCALE_IN_NAME = regex(r"[(\[](1e-?\d+)[)\]]$")
 """What the numbers of a metric are to be multiplied with: "lr (1e-4)"."""
+_CLOSING = regex(r"^[^\s()]{1,20}\) (?=\w)", needs=")")
+"""The end of a remark in brackets whose beginning holds a number: "84.5s(100 iters) Margin: 0.5"."""
 _OF_TWO = regex(r"(?P<first>[A-Za-z]\w*) \((?P<second>[A-Za-z]\w*)\)")
 _NOT_A_NUMBER_INSIDE = regex(
     r"(?P<name>.+?) (?P<number>nan(?:\.0)?|inf(?:inity|\.0)?)(?: (?P<rest>.+))?",
@@ -327,7 +329,7 @@ def _metric_name(phrase: str, *, explicit: bool, of: str | None = None) -> str |
     if ". " in phrase and not is_known(phrase):
         before, _, phrase = phrase.rpartition(". ")  # "epoch 3 done. loss: 1.7"
         phrase = f"approx {phrase}" if before.lower().endswith("approx") else phrase
-    phrase = phrase.removesuffix(" is").removesuffix(" was")
+    phrase = _CLOSING.sub("", phrase.removesuffix(" is").removesuffix(" was"))
     if of is not None:
         phrase = f"{of} {phrase}" if names_phase(of) else phrase if of in _PASSING else f"{phrase} ({of})"
     if phrase.lower() == "loss train":
@@ -582,6 +584,33 @@ _PASSED = regex(rf"\b(learn|test) ({NUMBER})(?:passed: (?=\d))?")
 """CatBoost, before 2018: "0:  learn 0.635passed: 17.4 sec  total: 3m 13s", with the time of the step behind a score."""
 _IS_NOW = regex(r"(?<=\w) is now (?:\([a-z ]{1,20}\) )?(?=[-+.]?\d)", re.IGNORECASE)
 """nnU-Net: "lr is now (scheduler) 0.0003"."""
+_SET_TO = regex(
+    r"(?:\b[a-z]{2,9}ing |\b(?:adjust|set|change|reduce|decrease|decay) )?(?:the )?\b(?P<name>learning[ _]rate|lr)"
+    r" {1,2}(?:(?:annealed|decayed|reduced|set) )?to:? {1,2}(?=\.?\d)",
+    re.IGNORECASE,
+)
+"""What a schedule says of its rate: "Updating learning rate to 5e-05", "Adjust lr to  0.0005"."""
+_PACE_AS_SPEED = regex(rf"\bspeed: (?={NUMBER} ?s ?/ ?it(?:er)?\b)", re.IGNORECASE)
+"""A speed in seconds is the time of a step: "speed: 0.322s / iter"."""
+_SUM_OF_PARTS = regex(
+    rf"\b(?P<phase>train|val|test)==?\[(?P<sum>{NUMBER})=(?P<parts>{NUMBER}(?: ?\+ ?{NUMBER}){{1,6}})\]", re.IGNORECASE
+)
+"""NGCF and its children, of the loss and its parts: "Epoch 1 [60.2s]: train==[103.31=102.82 + 0.49]"."""
+_ACCURACIES_ON = regex(
+    r"^\W{0,8}accurac(?:y|ies) on (?P<phase>val(?:idation)?|test|dev|eval): (?P<of>[A-Za-z]\w{0,30}) ?: ?(?=\.?\d)",
+    re.IGNORECASE,
+    needs=" on ",
+)
+"""JiGen and its children: "Accuracies on val: class : 88.5"."""
+_TWO_STATISTICS = regex(
+    rf"\b(?P<first>mean|avg|min)/(?P<second>median|std|max) (?P<name>[a-z]\w{{0,20}}) "
+    rf"(?P<low>{NUMBER})/(?P<high>{NUMBER})",
+    re.IGNORECASE,
+)
+"""pytorch-a2c-ppo-acktr: "mean/median reward 30.5/29.0, min/max reward 11.5/42.0"."""
+_LOSS_OUT = regex(r"(?<!\S)L_out(?=\s?=)")
+"""RandLA-Net: "Step 00000050 L_out=1.25 Acc=0.75 ---  250.5 ms/batch"."""
+_LAST_EPISODES = regex(r"\blast \d{1,6} (?:training |test )?episodes: ", re.IGNORECASE)
 _NO_OBJECT = -1.0
 """The score where no object is of that size."""
 _ROWS_AT_ONCE = regex(
@@ -686,6 +715,12 @@ def _of_kaldi(found: re.Match[str]) -> str:
     return f"step {found['step']} | {found['of']} {part + '_' if part else ''}loss = {-value:.10g}"
 
 
+def _of_parts(losses: re.Match[str]) -> str:
+    """Name a loss and its parts."""
+    parts = "".join(f", loss_{at}={part.strip()}" for at, part in enumerate(losses["parts"].split("+"), start=1))
+    return f"{losses['phase']} loss={losses['sum']}{parts}"
+
+
 def _of_old_catboost(score: re.Match[str]) -> str:
     """Write a score of CatBoost as later versions do, and the time of its step apart."""
     return f"{score[1]}: {score[2]}{' step_time: ' if score[0].endswith(': ') else ''}"
@@ -694,6 +729,13 @@ def _of_old_catboost(score: re.Match[str]) -> str:
 _FORMS: tuple[tuple[str, re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
     ("@[", _COCO, _of_coco),
     (" is now ", _IS_NOW, ": "),
+    (" on ", _ACCURACIES_ON, r"\g<phase> accuracy_\g<of>: "),
+    ("L_out", _LOSS_OUT, "loss"),
+    ("/", _TWO_STATISTICS, r"\g<first>_\g<name>=\g<low>, \g<second>_\g<name>=\g<high>"),
+    (" episodes: ", _LAST_EPISODES, ""),
+    (" to", _SET_TO, r"\g<name>: "),
+    ("peed: ", _PACE_AS_SPEED, "step_time: "),
+    ("=[", _SUM_OF_PARTS, _of_parts),
     ("]  ", _DEEPXDE, _of_deepxde),
     ("compute_prob_", _PROBABILITY, _of_kaldi),
     ("Fps is (", _SAMPLE_FACTORY, r"\2, fps: \1"),

@@ -29,7 +29,15 @@ from mldebug_mcp.logs.names.metrics import (
     settled,
     tells_kind,
 )
-from mldebug_mcp.logs.numbers import MAY_HOLD_NUMBER, NUMBER, parse_number, to_number, whole_number, without_underscores
+from mldebug_mcp.logs.numbers import (
+    MAY_HOLD_NUMBER,
+    NUMBER,
+    parse_number,
+    seconds_of,
+    to_number,
+    whole_number,
+    without_underscores,
+)
 from mldebug_mcp.logs.settings.settings import NotAnObjectError, parse_object
 from mldebug_mcp.logs.text.counters import Bar, Counters, bar_in, bars_apart, find_counters
 from mldebug_mcp.logs.text.pairs import PASS_OF_SAME, before_metrics, evaluation_name, pairs_in, written_out
@@ -94,6 +102,7 @@ class Parsed:
         evaluation: It speaks of an evaluation.
         drawn: It is a drawing of a bar.
         label: What stands in words before its metrics, in brackets or a part of its own: "[blind set, n=1500] loss: 2".
+        goes_on: It is indented and holds nothing but several numbers by name: of the record above, known or not.
     """
 
     counters: Counters
@@ -103,8 +112,15 @@ class Parsed:
     evaluation: bool = False
     drawn: bool = False
     label: str = ""
+    goes_on: bool = False
 
 
+_GOES_ON = regex(
+    rf"\s{{2,80}}(?:[A-Za-z][\w/.-]{{0,40}}+(?: [a-z]{{1,20}})?\s?[:=]?\s?{NUMBER}%?s?"
+    r"\s{0,3}(?:[,;|]\s{0,3})?+){2,40}+",
+    re.IGNORECASE,
+)
+"""faster-rcnn.pytorch, below a record: "\t\t\trpn_cls: 0.25, rpn_box: 0.5, rcnn_box 0.75"."""
 _OF_MXNET = ("Train-", "Validation-")
 """How MXNet's Speedometer begins the name of each metric, known or not: "Train-SmoothL1=1.5"."""
 _OF_BATCHES = ("", "batch", "batches")
@@ -157,7 +173,8 @@ def parse_line(line: str, *, evaluation: bool = False) -> Parsed:
     label = _label_in(counters.rest) if telling else ""
     if telling and not label and any(map(_OF_TEST.match, (message, next(iter(metrics), "")))):
         label = "test"
-    return Parsed(counters, metrics, rank, telling, evaluation, label=label)
+    goes_on = bool(metrics) and not (telling or is_counted) and _GOES_ON.fullmatch(line[:MAX_LINE].rstrip()) is not None
+    return Parsed(counters, metrics, rank, telling, evaluation, label=label, goes_on=goes_on)
 
 
 def lines_joined(line: str) -> list[str]:
@@ -293,8 +310,31 @@ def object_in(line: str) -> dict[str, object]:
     return {"epoch" if any(map(is_evaluation, record)) else "step": float(counted["count"]), **record}
 
 
+_CLOCK = regex(
+    r"""(?<=: )(['"])(?:(?P<days>\d{1,4}) days?, )?(?P<hours>\d{1,3}):(?P<minutes>\d\d):(?P<seconds>\d\d)\1"""
+)
+"""A duration as text: "eta": "8:54:59", "1 day, 14:35:48"."""
+_OF_EPOCHS = regex(r"""(?<=epoch['"]: )(['"])(?P<epoch>\d{1,9})/\d{1,9}\1""", needs="epoch")
+_OF_BATCHES_TEXT = regex(r"""(['"])(?:cur_)?iter\1: (['"])(?P<batch>\d{1,12})/(?P<batches>\d{1,12})\2""", needs="iter")
+"""An epoch and a batch of it, each of how many, as texts: "epoch": "2/50", "iter": "80/100" (PySlowFast)."""
+
+
+def _with_numbers(line: str) -> str:
+    """Return a line of a dict with numbers in place of durations, and of a batch of an epoch that count from 1."""
+    line = _CLOCK.sub(lambda clock: f"{seconds_of(clock):.10g}", line)
+    epoch = _OF_EPOCHS.search(line)
+    line = _OF_EPOCHS.sub(r"\g<epoch>", line)
+    batch = _OF_BATCHES_TEXT.search(line)
+    if epoch is None or batch is None or not int(epoch["epoch"]):
+        return line
+    step = (int(epoch["epoch"]) - 1) * int(batch["batches"]) + int(batch["batch"])
+    return f'{line[: batch.start()]}"step": {step}{line[batch.end() :]}'
+
+
 def dict_in(line: str) -> dict[str, object]:
     """Return what the dicts of a line hold, empty if there are none. A dict cut off at the line's end counts."""
+    if "/" in line or ":" in line:
+        line = _with_numbers(line)
     start = line.find('{"')
     if start >= 0 and line.find("{", start + 1) > 0:  # nested: only a JSON parser sees what belongs where
         values: Mapping[str, object] = next(objects_in(line, start), {})
