@@ -114,7 +114,7 @@ def _begins_at_part_of_guess(run: Run, loss: Series, parts: float) -> bool:
     uniform = uniform_loss(run)
     if uniform is None or is_late(run, float(loss.step[0]), AT_ONCE, LOSS_START_FIRST_STEPS):
         return False
-    return abs(loss.value[0] * parts / uniform - 1) <= AT_CHANCE
+    return abs(float(loss.value[0]) * parts / uniform - 1) <= AT_CHANCE
 
 
 BEYOND_START = 5.0

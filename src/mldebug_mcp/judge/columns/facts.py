@@ -29,6 +29,7 @@ _KINDS: tuple[Callable[[Run], Iterator[DerivedFact]], ...] = (
     course.rate_at_floor_at_once, course.rate_zero_throughout, course.rate_falls_before_milestones,
     course.stages_explain_jumps,
     policies.success_falls, policies.success_stays_low, policies.pairs_contradict, policies.cut_ones_earn,
+    policies.training_pairs_behind,
     policies.falls_at_intervals, evaluation.known_but_not_written, evaluation.inputs_differ,
     course.norm_huge_at_start, course.norm_runs_away, course.cycles_end_lower, course.few_rows_learn,
     course.around_resumes, course.easier_after_evaluation, guesses.untrained, guesses.above_checkpoint,
