@@ -569,7 +569,7 @@ def narrow_between(run: Run) -> Iterator[DerivedFact]:
     yield DerivedFact.model_construct(
         fact="narrow_between",
         text=(
-            f"{run.settings['hidden_size'].key} is {', '.join(map(figure, widths))}: all that a fit knows of a row goes "
+            f"{run.settings['hidden_size'].key} is {', '.join(map(figure, widths))}: what a fit knows of a row goes "
             f"through {counted(round(min(between)), 'unit')}. {named(explained)} rests at {figure(end)}, and "
             f"{named(losses[0])} is {figure(train)} next to {figure(held_out)} in evaluation."
         ),
