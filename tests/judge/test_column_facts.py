@@ -413,6 +413,27 @@ def test_averaged_weights_that_stay_behind_are_rounded_away_where_they_are_kept_
     assert (answer.hypotheses[0].cause == "low_precision_update") is stated
 
 
+@pytest.mark.parametrize(("train", "held_out", "settings", "stated"), [
+    (0.62, 0.8, {"beta": 0.1, "trainer": "DPOTrainer"}, True), (0.55, 0.7, {"task": "dpo"}, True),
+    (0.7, 0.92, {"beta": 0.1, "loss_type": "ipo", "task": "preference"}, True),
+    (0.8, 0.8, {"task": "dpo"}, False), (0.9, 0.75, {"task": "dpo"}, False),
+    (0.62, 0.8, {"task": "dpo", "dropout": 0.5}, False), (0.62, 0.68, {"task": "dpo"}, False),
+])  # fmt: skip
+def test_training_pairs_that_are_learnt_worse_than_those_of_evaluation_are_partly_the_wrong_way_round(
+    train: float, held_out: float, settings: dict[str, Any], stated: bool
+) -> None:
+    def learnt(level: float) -> dict[str, Value]:
+        return {
+            "loss": falling(0.693, 0.9 - level / 2.5, 0.01), "rewards/margins": falling(0, level - 0.5, 0.01),
+            "rewards/accuracies": falling(0.5, level, 0.04),
+        }  # fmt: skip
+
+    evaluated = {f"eval_{name}": value for name, value in learnt(held_out).items()}
+    answer = run_of(learnt(train), evaluated, per_device_train_batch_size=8, eval_pairs=128, **settings)
+    assert ("training_pairs_behind" in facts(answer)) is stated
+    assert answer.hypotheses[0].cause == "preference_labels_swapped" or not stated
+
+
 def test_an_evaluation_as_low_as_training_after_many_passes_is_stated() -> None:
     loss = falling(4.0, 0.02, 1e-4)
     answer = run_of({"loss": loss}, {"eval_loss": loss}, train_rows=100, per_device_train_batch_size=20, steps=320)

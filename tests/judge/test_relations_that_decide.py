@@ -640,6 +640,24 @@ def test_a_score_in_steps_of_one_over_the_last_batch_is_of_that_batch_alone(
     assert (leading(answer) == "metric_bug") is stated
 
 
+@pytest.mark.parametrize(("hidden", "task", "rests", "gap", "stated"), [
+    ([64, 2, 64], "autoencoding", 0.4, 1.05, True), ([256, 64, 3, 64, 256], "reconstruction", 0.25, 1.0, True),
+    ([128, 1, 128], "regression", 0.55, 1.1, True),
+    ([64, 2, 64], "autoencoding", 0.95, 1.05, False), ([128, 64, 16], "regression", 0.4, 1.05, False),
+    ([64, 2, 64], "regression", 0.4, 1.6, False), ([64, 32, 64], "autoencoding", 0.4, 1.05, False),
+])  # fmt: skip
+def test_a_layer_that_is_far_narrower_than_those_around_it_holds_back_a_fit(
+    hidden: list[int], task: str, rests: float, gap: float, stated: bool
+) -> None:
+    loss = 1 - rests * (1 - np.exp(-STEPS / 12))
+    curves = {"train_loss": rough(loss, 0.06), "gnorm": rough(0.22, 0.2, 1), "lr": 2e-3 + 0 * STEPS}
+    evaluated = {"valid_loss": gap * loss[9::10], "valid_r2": 1 - loss[9::10]}
+    settings = {"hidden": hidden, "task": task, "model": "mlp", "dropout": 0.0, "learning_rate": 2e-3}
+    answer = diagnosed(curves, settings=settings, evaluated=evaluated)
+    assert ("narrow_between" in facts(answer)) is stated
+    assert leading(answer) == "too_little_capacity" or not stated
+
+
 @pytest.mark.parametrize(("other", "settings", "stays_on", "stated"), [
     ("grad_norm", {"dropout": 0.6, "num_classes": 6, "task": "classification"}, False, True),
     ("acc", {"drop_rate": 0.5, "num_classes": 6, "task": "image_classification"}, False, True),

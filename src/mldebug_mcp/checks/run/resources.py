@@ -795,7 +795,7 @@ MIN_SHARE_OF_STEP = 0.05
 """Share of the step time by which it is slower. Chosen: less of a difference costs nothing worth a repair."""
 MIN_RANK_SIGMAS = 3.0
 """Times the noise from record to record between a rank and the others. Chosen: a median has less noise than that."""
-MOSTLY = 0.8
+SLOWER_IN = 0.8
 """Share of the records in which it is slower, and no other rank is. Chosen: noise has half of them."""
 LOST_ALONE = "lost_alone"
 """The value that says that one rank is not finite and no other one follows."""
@@ -928,7 +928,7 @@ def _slower_in_last(part: int, run: Run, metric: str, finite: Mapping[int, Serie
         return None
     apart, between = abs(level[rank] - usual), (usual + level[rank]) / 2
     beyond = {number: float((sign * (values - between) > 0).mean()) for number, values in late.items()}
-    apart_mostly = beyond.pop(rank) >= MOSTLY and max(beyond.values()) <= 1 - MOSTLY
+    apart_mostly = beyond.pop(rank) >= SLOWER_IN and max(beyond.values()) <= 1 - SLOWER_IN
     if not apart_mostly and apart < MIN_RANK_SIGMAS * max(noise(curve.value) for curve in finite.values()):
         return None
     step_time = next(run.with_role(Quantity.STEP_TIME, phase="train"), None) if sign > 0 else None

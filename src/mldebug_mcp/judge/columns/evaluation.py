@@ -113,11 +113,11 @@ def multiples(run: Run) -> Iterator[DerivedFact]:
 
 
 def _begins_at_part_of_guess(run: Run, loss: Series, parts: float) -> bool:
-    """Say whether the first loss is that of a guess divided by a number, as of a mean that is divided again."""
+    """Say whether the first loss is that of a guess divided by a number: a mean is divided again."""
     uniform = uniform_loss(run)
     if uniform is None or is_late(run, float(loss.step[0]), AT_ONCE, LOSS_START_FIRST_STEPS):
         return False
-    return bool(abs(loss.value[0] * parts / uniform - 1) <= AT_CHANCE)
+    return abs(float(loss.value[0]) * parts / uniform - 1) <= AT_CHANCE
 
 
 BEYOND_START = 5.0

@@ -21,6 +21,7 @@ from mldebug_mcp.judge.columns import (
     MIN_RECORDS_FOR_LEVEL,
     NOT_BY_LOSS,
     POLICIES,
+    both_losses,
     columns_of,
     from_to,
     named,
@@ -539,6 +540,46 @@ def narrow_layer(run: Run) -> Iterator[DerivedFact]:
             f"{figure(left * uniform)} in the last third, {percent(left)} of that of a guess."
         ),
         values={"units": narrowest, "classes": classes, "left": left},
+    )
+
+
+TIMES_AS_WIDE = 8.0
+"""Times the units of a layer that the layers on both sides of it have, from which on it is narrow. Chosen."""
+EXPLAINED = (0.05, 0.6)
+"""R² of a fit that tells something and leaves much. Chosen."""
+RESTS_BY = 0.03
+"""R² by which it changes at most from the middle of the log on. Chosen."""
+SAME_FIT = 0.15
+"""Share of the training loss by which evaluation differs at most where neither is learnt by heart. Chosen."""
+
+
+def narrow_between(run: Run) -> Iterator[DerivedFact]:
+    """Yield that a layer is far narrower than those on both sides, where R² rests far below 1 on rows of both kinds.
+
+    Not this where a KL term keeps codes near a prior.
+    """
+    widths, losses = run.settings.numbers("hidden_size"), both_losses(run, MIN_RECORDS_FOR_LEVEL, not_of=NOT_BY_LOSS)
+    explained = next(iter(columns_of(run, Quantity.R2, phase="eval", least=2 * LEAST_PAIRS)), None)
+    between = [
+        width for at, width in enumerate(widths[1:-1], 1)
+        if 0 < width * TIMES_AS_WIDE <= min(max(widths[:at]), max(widths[at + 1 :]))
+    ]  # fmt: skip
+    if not between or losses is None or explained is None or any(run.with_role(Quantity.KL, parts=True)):
+        return
+    middle, end = explained.value[len(explained) // 2], median(tail(explained))
+    train, held_out = (median(tail(series)) for series in losses)
+    if not EXPLAINED[0] <= end <= EXPLAINED[1] or abs(end - middle) > RESTS_BY:
+        return
+    if abs(held_out - train) > SAME_FIT * train:
+        return
+    yield DerivedFact.model_construct(
+        fact="narrow_between",
+        text=(
+            f"{run.settings['hidden_size'].key} is {', '.join(map(figure, widths))}: what a fit knows of a row goes "
+            f"through {counted(round(min(between)), 'unit')}. {named(explained)} rests at {figure(end)}, and "
+            f"{named(losses[0])} is {figure(train)} next to {figure(held_out)} in evaluation."
+        ),
+        values={"units": min(between), "explained": end},
     )
 
 

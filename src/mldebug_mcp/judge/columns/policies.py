@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 
 import numpy as np
 
 from mldebug_mcp.checks.curve import end_level, noise, start_level
-from mldebug_mcp.checks.evaluation import beside_training
+from mldebug_mcp.checks.evaluation import beside_training, harder_in_training
 from mldebug_mcp.checks.policies import MIN_DIVERGENCE_RECORDS, divergences, kept_rise, rewards_of
 from mldebug_mcp.checks.run.rewards import EVAL_REWARD_FALLS_SIGMAS, MIN_SCORES
+from mldebug_mcp.checks.train_eval_gap import sampling_error
 from mldebug_mcp.core.arrays import median, median_gap
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import figure, percent
@@ -19,6 +21,7 @@ from mldebug_mcp.judge.columns import (
     LOSSES,
     MIN_RECORDS_FOR_LEVEL,
     POLICIES,
+    both_losses,
     columns_of,
     from_to,
     named,
@@ -367,6 +370,52 @@ def _one_source_contradicts(run: Run, right: float) -> Iterator[DerivedFact]:
         ),
         values={"train": right, "eval": low, "other": high},
         steps=[float(run[wrong].finite.step[0])],
+    )
+
+
+PAIRS_APART = 0.1
+"""Share of pairs in the right order by which training lies below evaluation. Chosen: pairs that are trained on are
+learnt at least as well, and a small model hardly better."""
+ERRORS_APART = 2.5
+"""Standard errors of both shares by which it does. Chosen."""
+
+
+def training_pairs_behind(run: Run) -> Iterator[DerivedFact]:
+    """Yield that fewer training pairs are in the right order than pairs of evaluation, at each of the later ones.
+
+    Their loss is higher and their margin smaller as well. Not this where dropout explains it.
+    """
+    losses, shares = both_losses(run, MIN_RECORDS_FOR_LEVEL), (Quantity.REWARD_ACCURACY, Quantity.ACCURACY)
+    if run.kind != "preference" or losses is None or harder_in_training(run):
+        return
+    train, held_out = (whole_columns(run, *shares, phase=phase, least=LEAST_PAIRS) for phase in ("train", "eval"))
+    margins = [columns_of(run, Quantity.REWARD_MARGIN, phase=phase, least=LEAST_PAIRS) for phase in ("train", "eval")]
+    if not train or not held_out:
+        return
+    half = len(held_out[0]) // 2
+    later = held_out[0].where(held_out[0].step >= held_out[0].step[half])
+    since = float(held_out[0].step[half - 1])
+    recent = train[0].where(train[0].step > since)
+    rows = (run.facts.effective_batch or 0) * (recent.step[-1] - since if len(recent) else 0)
+    if not rows or float(later.value.max()) > 1:
+        return
+    low, high = float(recent.value.mean()), float(later.value.mean())
+    error = math.hypot(sampling_error(low, rows), sampling_error(high, run.setting("eval_rows") or rows))
+    if high - low < max(PAIRS_APART, ERRORS_APART * error) or low >= float(later.value.min()):
+        return
+    higher = [median(series.where(series.step > since).value) for series in losses]
+    smaller = [float(margin[0].where(margin[0].step > since).value.mean()) for margin in margins if margin]
+    if higher[0] <= higher[1] or (len(smaller) == 2 and smaller[0] >= smaller[1]):
+        return
+    yield DerivedFact.model_construct(
+        fact="training_pairs_behind",
+        text=(
+            f"from {run.place(since)} on {named(train[0])} is {figure(low)} in the mean and {named(held_out[0])} "
+            f"{figure(high)}, with a loss of {figure(higher[0])} next to {figure(higher[1])}. Pairs that are trained "
+            "on are learnt at least as well as others, unless some of them are the wrong way round."
+        ),
+        values={"train": low, "eval": high},
+        steps=[since],
     )
 
 
