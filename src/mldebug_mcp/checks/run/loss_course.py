@@ -446,7 +446,8 @@ def _spent(run: Run, step: Floats) -> Floats:
 STILL = 0.02
 """Of its level: the loss of a stalled run moves by less over the second half of the log. Chosen: by hand."""
 KEPT_UP = 0.9
-"""Of the training loss, below which evaluation shows that dropout or augmentation keeps it up. Chosen."""
+"""Of the training loss, below which evaluation shows that dropout or augmentation keeps it up. Chosen: the noise of an
+evaluation is less."""
 HIGH_SHARE = 0.5
 """A loss above this share of ln(classes or vocabulary) shows that little more than frequencies was learned.
 
