@@ -40,8 +40,8 @@ def test_a_classifier_begins_at_a_guess_give_or_take_its_head() -> None:
 
 @pytest.mark.parametrize(("share", "stated"), [(0.9, False), (0.01, True)])
 def test_a_loss_that_is_mostly_a_squared_error_does_not_begin_at_a_guess(share: float, stated: bool) -> None:
-    curves = {"loss": decay(100, 30.0, 4.0), "mse": [share * value for value in decay(100, 30.0, 4.0)]}
-    run = run_of(curves, config={"num_labels": 256})
+    loss = decay(100, 30.0, 4.0)
+    run = run_of(loss=loss, mse=share * loss, config={"num_labels": 256})
     assert (state("initial_loss_high", run) is State.PRESENT) is stated
 
 

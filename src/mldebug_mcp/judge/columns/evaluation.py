@@ -701,7 +701,7 @@ less."""
 GOOD = 0.9
 """Share of right answers of evaluation from which on that is stated. Chosen."""
 DISTURBED_AHEAD = 0.1
-"""The same difference where settings make training harder, whatever share is right. Chosen."""
+"""The same difference where settings make training harder, whatever share is right. Chosen: chance is less."""
 _OF_A_PROBE = regex(r"k_?nn|nearest|linear|probe|retriev", re.IGNORECASE)
 """Scores of another classifier on a model's features: what the model is trained on may be far harder."""
 
