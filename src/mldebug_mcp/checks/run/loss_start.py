@@ -296,6 +296,13 @@ AT_ONCE = 0.005
 """The same where learning shows. Chosen: losses fall fast."""
 LOSS_START_FIRST_STEPS = 10
 """Steps that are the start of a run. Chosen: losses fall fast."""
+
+
+def is_past_start(run: Run, step: float) -> bool:
+    """Say whether learning shows at a step, so that its record is no longer of the weights that a run begins with."""
+    return is_late(run, step, AT_ONCE, LOSS_START_FIRST_STEPS)
+
+
 NEAR_SUM = 0.01
 """How near the sum of its parts is to a loss. Chosen: the digits of logs leave less."""
 BELOW = 0.5
@@ -415,7 +422,7 @@ def initial_loss_low(run: Run) -> Evidence | None:
     """
     loss = finite_loss(run)
     step, first = float(loss.step[0]), float(loss.value[0])
-    if run.step_name == "epoch" or is_late(run, step, AT_ONCE, LOSS_START_FIRST_STEPS):
+    if run.step_name == "epoch" or is_past_start(run, step):
         raise CannotTell(f"the first loss is logged at {run.place(step)}, too late to speak of the start")
     bound, beside = _least(run)
     if first >= bound or first <= 0:

@@ -25,8 +25,8 @@ from mldebug_mcp.checks.curve import (
 )
 from mldebug_mcp.checks.evaluation import MUCH_DROPOUT, as_shares, is_of_averaged_weights
 from mldebug_mcp.checks.learning_rate import Shape, rate_comes_back, rate_of, shape_of
-from mldebug_mcp.checks.progress import is_late, passes_at
-from mldebug_mcp.checks.run.loss_start import AT_ONCE, LOSS_START_FIRST_STEPS
+from mldebug_mcp.checks.progress import passes_at
+from mldebug_mcp.checks.run.loss_start import is_past_start
 from mldebug_mcp.checks.run.resume import restart_of_data
 from mldebug_mcp.checks.run.schedule import LEARNT
 from mldebug_mcp.core.arrays import median, median_gap, quantile
@@ -419,7 +419,7 @@ def norm_huge_at_start(run: Run) -> Iterator[DerivedFact]:
         return
     step, first, began = float(norm.step[0]), float(norm.value[0]), float(loss.value[0])
     is_huge = began > 0 and first >= max(HUGE_NORM, TIMES_THE_LOSS * began)
-    if not is_huge or is_late(run, step, AT_ONCE, LOSS_START_FIRST_STEPS):
+    if not is_huge or is_past_start(run, step):
         return
     yield DerivedFact.model_construct(
         fact="norm_huge_at_start",

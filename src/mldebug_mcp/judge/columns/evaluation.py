@@ -24,10 +24,10 @@ from mldebug_mcp.checks.evaluation import (
     next_token_known,
     refuse_another_scale,
 )
-from mldebug_mcp.checks.progress import is_late, passes_at, uniform_loss
+from mldebug_mcp.checks.progress import passes_at, uniform_loss
 from mldebug_mcp.checks.run.classification import PAIRS
 from mldebug_mcp.checks.run.loss_level import OVERLAP
-from mldebug_mcp.checks.run.loss_start import AT_ONCE, LOSS_START_FIRST_STEPS
+from mldebug_mcp.checks.run.loss_start import is_past_start
 from mldebug_mcp.checks.run.settings import prompts_counted
 from mldebug_mcp.checks.train_eval_gap import CHANCE, rows_behind
 from mldebug_mcp.core.arrays import median
@@ -115,7 +115,7 @@ def multiples(run: Run) -> Iterator[DerivedFact]:
 def _begins_at_part_of_guess(run: Run, loss: Series, parts: float) -> bool:
     """Say whether the first loss is that of a guess divided by a number: a mean is divided again."""
     uniform = uniform_loss(run)
-    if uniform is None or is_late(run, float(loss.step[0]), AT_ONCE, LOSS_START_FIRST_STEPS):
+    if uniform is None or is_past_start(run, float(loss.step[0])):
         return False
     return abs(float(loss.value[0]) * parts / uniform - 1) <= AT_CHANCE
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from mldebug_mcp.checks.evaluation import ERRORS_OF_VALUES, MOST_BEYOND_ONE, as_shares, below_baseline, is_auc
-from mldebug_mcp.checks.progress import CLASSES, is_late, passes_at, uniform_loss
-from mldebug_mcp.checks.run.loss_start import AT_ONCE, LOSS_START_FIRST_STEPS
+from mldebug_mcp.checks.progress import CLASSES, passes_at, uniform_loss
+from mldebug_mcp.checks.run.loss_start import is_past_start
 from mldebug_mcp.checks.run.settings import prompts_counted
 from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.lazy import regex
@@ -414,7 +414,7 @@ def untrained(run: Run) -> Iterator[DerivedFact]:
     if loading_setting is None or uniform is None or loss is None or abs(loss.value[0] / uniform - 1) > AT_CHANCE:
         return
     of_first_pass = run.step_name == "epoch" and float(loss.step[0]) <= 1  # a mean over it is lower yet
-    if not of_first_pass and is_late(run, float(loss.step[0]), AT_ONCE, LOSS_START_FIRST_STEPS):
+    if not of_first_pass and is_past_start(run, float(loss.step[0])):
         return
     first, count = float(loss.value[0]), f"{math.exp(uniform):,.0f}"
     head = "" if run.facts.tokens else ", unless its last layer is new"
@@ -457,7 +457,7 @@ def above_checkpoint(run: Run) -> Iterator[DerivedFact]:
     evaluations = columns_of(run, Quantity.LOSS, phase="eval")
     series = min([loss, *evaluations], key=lambda series: float(series.step[0]))
     first, step = float(series.value[0]), float(series.step[0])
-    if is_late(run, step, AT_ONCE, LOSS_START_FIRST_STEPS) or first < SURER * uniform:
+    if is_past_start(run, step) or first < SURER * uniform:
         return
     if loading_setting is not None and first >= TIMES_A_GUESS * uniform:
         return  # outputs on too large a scale, not surer ones
@@ -588,7 +588,7 @@ def far_beyond_guess(run: Run) -> Iterator[DerivedFact]:
     uniform, loss = uniform_loss(run), training_loss(run, not_of=NOT_BY_LOSS)
     if uniform is None or loss is None or loss.value[0] < TIMES_A_GUESS * uniform:
         return
-    if is_late(run, float(loss.step[0]), AT_ONCE, LOSS_START_FIRST_STEPS):
+    if is_past_start(run, float(loss.step[0])):
         return
     first = float(loss.value[0])
     yield DerivedFact.model_construct(
