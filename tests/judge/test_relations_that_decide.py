@@ -507,6 +507,8 @@ def test_a_model_that_is_loaded_and_begins_far_above_a_guess_is_given_other_toke
     (5e-6, {"optimizer": "adam"}, True), (2e-5, {"optim": "adamw_torch"}, True),
     (1e-6, {"optimizer": "AdamW", "scheduler": "cosine"}, True), (1e-3, {"optimizer": "adam"}, False),
     (5e-6, {"optimizer": "adam", "model_name_or_path": "bert-base"}, False), (5e-6, {"optimizer": "muon"}, False),
+    (5e-6, {"optimizer": "adam", "init_from": "runs/pre/last.pt"}, False),
+    (5e-6, {"optimizer": "adam", "init_from": "scratch"}, True),
 ])  # fmt: skip
 def test_weights_that_adam_hardly_moves_in_all_updates_have_a_rate_that_is_too_low(
     rate: float, settings: dict[str, Any], stated: bool

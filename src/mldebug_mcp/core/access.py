@@ -10,7 +10,7 @@ from contextvars import ContextVar
 from dataclasses import field
 from itertools import islice
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Literal, TypeAlias
 
 from mldebug_mcp.core import limits
 from mldebug_mcp.core.errors import InputError
@@ -297,21 +297,22 @@ def entries(folder: Path, limit: int = MAX_ENTRIES) -> list[Path]:
     return [folder / name for name, _ in _listed(folder, limit)]
 
 
-_FILE, _FOLDER, _OTHER = "file", "folder", "other"
+_Kind: TypeAlias = Literal["file", "folder", "other"]
+"""What an entry of a folder is by the listing; a link is another thing, wherever it leads to."""
 
 
-def _listed(folder: Path, limit: int) -> list[tuple[str, str]]:
-    """Return the names in a folder with their kinds, sorted; a link is another kind, wherever it leads to."""
+def _listed(folder: Path, limit: int) -> list[tuple[str, _Kind]]:
+    """Return the names in a folder with their kinds, sorted."""
     with held_folder(folder) as place, os.scandir(place) as entered:
         listed = sorted((entry.name, _kind(entry)) for entry in islice(entered, limit))
     limits.listing(1 + len(listed))
     return listed
 
 
-def _kind(entry: os.DirEntry[str]) -> str:
+def _kind(entry: os.DirEntry[str]) -> _Kind:
     if entry.is_file(follow_symlinks=False):
-        return _FILE
-    return _FOLDER if entry.is_dir(follow_symlinks=False) else _OTHER
+        return "file"
+    return "folder" if entry.is_dir(follow_symlinks=False) else "other"
 
 
 def matching(folder: Path, ending: str) -> list[Path]:
@@ -356,9 +357,9 @@ def walk(
             left -= len(found)
             for name, kind in found:
                 path = place / name
-                if kind == _FILE or (kind == _OTHER and is_file(path)):  # what is in a folder may be read with it
+                if kind == "file" or (kind == "other" and is_file(path)):  # what is in a folder may be read with it
                     yield path
-                elif kind == _FOLDER and enters(path):
+                elif kind == "folder" and enters(path):
                     below.append(path)
             if is_cut:
                 break
@@ -371,7 +372,7 @@ def walk(
         level = below
 
 
-def _readable(folder: Path, limit: int, notes: list[str] | None) -> list[tuple[str, str]]:
+def _readable(folder: Path, limit: int, notes: list[str] | None) -> list[tuple[str, _Kind]]:
     """Return the names in a folder with their kinds; none of one that may not be read, which is noted."""
     try:
         return _listed(folder, limit)

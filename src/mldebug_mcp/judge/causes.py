@@ -151,9 +151,8 @@ def _no_fp8(run: Run) -> str | None:
 
 
 def _fp32(run: Run) -> str | None:
-    kept_lower = any(
-        name != "fp32" for _, name in formats_kept_in(run.settings)
-    )  # as averaged weights or a state may be
+    # Averaged weights or the state of the optimizer may be kept in a lower one.
+    kept_lower = any(name != "fp32" for _, name in formats_kept_in(run.settings))
     is_single = run.facts.precision == "fp32" and not kept_lower
     return "it needs low precision, and the precision is fp32" if is_single else None
 

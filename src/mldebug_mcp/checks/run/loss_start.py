@@ -299,7 +299,7 @@ LOSS_START_FIRST_STEPS = 10
 
 
 def is_past_start(run: Run, step: float) -> bool:
-    """Say whether learning shows at a step, so that its record is no longer of the weights that a run begins with."""
+    """Say whether learning shows at a step: its record is of weights that have moved since the run began."""
     return is_late(run, step, AT_ONCE, LOSS_START_FIRST_STEPS)
 
 

@@ -398,7 +398,7 @@ _LOADED = regex(
 _NOTHING = ("", "scratch", "none", "null", "random", "false", "0")
 
 
-def _loading_setting(run: Run) -> Setting | None:
+def loading_setting(run: Run) -> Setting | None:
     """Return the setting that names the weights with which a model begins; None where they are new, or not named.
 
     A model's name alone may be that of its architecture.
@@ -409,9 +409,9 @@ def _loading_setting(run: Run) -> Setting | None:
 
 def untrained(run: Run) -> Iterator[DerivedFact]:
     """Yield that a model which settings say comes trained begins with the loss of a guess."""
-    loading_setting = _loading_setting(run)
+    loaded_from = loading_setting(run)
     uniform, loss = uniform_loss(run), training_loss(run, not_of=NOT_BY_LOSS)
-    if loading_setting is None or uniform is None or loss is None or abs(loss.value[0] / uniform - 1) > AT_CHANCE:
+    if loaded_from is None or uniform is None or loss is None or abs(loss.value[0] / uniform - 1) > AT_CHANCE:
         return
     of_first_pass = run.step_name == "epoch" and float(loss.step[0]) <= 1  # a mean over it is lower yet
     if not of_first_pass and is_past_start(run, float(loss.step[0])):
@@ -421,7 +421,7 @@ def untrained(run: Run) -> Iterator[DerivedFact]:
     yield DerivedFact.model_construct(
         fact="starts_untrained",
         text=(
-            f"by the setting {loading_setting.key} the model comes trained, and the first {named(loss)} is "
+            f"by the setting {loaded_from.key} the model comes trained, and the first {named(loss)} is "
             f"{figure(first)} at {run.place(float(loss.step[0]))}, that of a guess: ln {count} = {figure(uniform)}. A "
             f"trained model begins below{head}."
         ),
@@ -450,21 +450,21 @@ def above_checkpoint(run: Run) -> Iterator[DerivedFact]:
     """
     stated = [(name, run.setting(name)) for name in run.settings if _LOSS_AS_LOADED.search(name)]
     name, before = next(((name, loss) for name, loss in stated if loss and loss > 0), ("", 0.0))
-    loading_setting = None if before or run.facts.tokens is None else _loading_setting(run)
+    loaded_from = None if before or run.facts.tokens is None else loading_setting(run)
     uniform, loss = uniform_loss(run), training_loss(run, not_of=NOT_BY_LOSS)
-    if not (before or loading_setting) or uniform is None or before > uniform or loss is None:
+    if not (before or loaded_from) or uniform is None or before > uniform or loss is None:
         return
     evaluations = columns_of(run, Quantity.LOSS, phase="eval")
     series = min([loss, *evaluations], key=lambda series: float(series.step[0]))
     first, step = float(series.value[0]), float(series.step[0])
     if is_past_start(run, step) or first < SURER * uniform:
         return
-    if loading_setting is not None and first >= TIMES_A_GUESS * uniform:
+    if loaded_from is not None and first >= TIMES_A_GUESS * uniform:
         return  # outputs on too large a scale, not surer ones
     known = (
         f"{name} is {figure(before)}"
-        if loading_setting is None
-        else f"by the setting {loading_setting.key} the model comes trained"
+        if loaded_from is None
+        else f"by the setting {loaded_from.key} the model comes trained"
     )
     yield DerivedFact.model_construct(
         fact="surer_than_guess_as_loaded" if before else "surer_than_guess",

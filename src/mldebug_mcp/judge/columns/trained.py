@@ -41,6 +41,7 @@ from mldebug_mcp.judge.columns import (
     training_loss,
     whole_columns,
 )
+from mldebug_mcp.judge.columns.guesses import loading_setting
 from mldebug_mcp.logs import Run, Series
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity
@@ -804,7 +805,8 @@ def weights_hardly_move(run: Run) -> Iterator[DerivedFact]:
     Not this where weights are loaded, as tuning moves them little. Those of a Trainer mostly are, unsaid.
     """
     loss, peak = training_loss(run, MIN_RECORDS_FOR_LEVEL, not_of=(*NOT_BY_LOSS, "sft")), run.facts.schedule.peak
-    loaded = "model_name_or_path" in run.settings or run.resumes or not TRAINERS.isdisjoint(run.formats)
+    named_weights = loading_setting(run) is not None or "model_name_or_path" in run.settings
+    loaded = named_weights or run.resumes or not TRAINERS.isdisjoint(run.formats)
     if loss is None or not peak or loaded or run.step_name != "step" or family_of(run) is not Family.ADAM:
         return
     updates = run.last_step / run.facts.steps_per_update
