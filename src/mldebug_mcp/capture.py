@@ -66,9 +66,9 @@ def _listed(value: Value) -> Value:
         value = value.detach().cpu() if hasattr(value, "detach") else value
         return value.tolist()
     if isinstance(value, Mapping):
-        return {str(key): _listed(one) for key, one in value.items()}
+        return {str(key): _listed(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_listed(one) for one in value]
+        return [_listed(item) for item in value]
     return value
 
 

@@ -400,10 +400,10 @@ def _are_ids_alone(side: Sequences, context: Context, table: Table) -> bool:
 
     A mask of ones alone, as tokenizers give it with every row, is none where there are many rows.
     """
-    beside = {kind for kind in _BESIDE_IDS if find(table.columns, "", kind)}
+    companions = {kind for kind in _BESIDE_IDS if find(table.columns, "", kind)}
     if side.rows >= MANY_ROWS and side.attended is not None and bool(side.attended.all()):
-        beside -= {"attention"}
-    if side.name or side.rows < 2 or beside:
+        companions -= {"attention"}
+    if side.name or side.rows < 2 or companions:
         return False
     padded_in_front = float(np.mean(side.bounds[0] - side.ids.offsets[:-1] >= LEAST_RUN))
     return padded_in_front < LEAST_PADDED and not _has_roles(side, context)

@@ -73,15 +73,15 @@ MOST_CELLS = 20_000_000
 
 def from_records(records: Sequence[Mapping[str, object]], *, first: int = 0) -> Table:
     """Make a table of rows given one by one. A row that lacks a column gets None there, and is listed."""
-    held = Counter(name for record in records for name in record)
+    counts = Counter(name for record in records for name in record)
     most = max(1, MOST_CELLS // max(1, len(records)))
-    names = list(held) if len(held) <= most else [name for name, _ in held.most_common(most)]
+    names = list(counts) if len(counts) <= most else [name for name, _ in counts.most_common(most)]
     columns: dict[str, Column] = {name: [record.get(name) for record in records] for name in names}
     without = {
         name: [first + number for number, record in enumerate(records) if record.get(name) is None][:MISSING_SHOWN]
         for name in names
     }
-    notes = [f"left out the {len(held) - most:,} rarest of {len(held):,} columns"] if len(held) > most else []
+    notes = [f"left out the {len(counts) - most:,} rarest of {len(counts):,} columns"] if len(counts) > most else []
     return Table(columns, {name: rows for name, rows in without.items() if rows}, notes)
 
 

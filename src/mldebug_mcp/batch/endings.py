@@ -419,5 +419,5 @@ def _stands_again(prompt: list[int], answer: npt.NDArray[np.integer], skipped: S
     asked = list(dropwhile(skipped.__contains__, prompt))[:-1]
     if len(asked) < MIN_TOKENS_REPEATED:
         return False
-    said = dropwhile(skipped.__contains__, answer[: len(prompt) + len(asked)].tolist())
-    return list(islice(said, len(asked))) == asked
+    reply = dropwhile(skipped.__contains__, answer[: len(prompt) + len(asked)].tolist())
+    return list(islice(reply, len(asked))) == asked

@@ -600,8 +600,8 @@ def lost_text(table: Table, tokenizer: Tokenizer | None, first: int = 0) -> Iter
 
 def _exchanges(table: Table) -> Chats:
     """Return the conversations that a question and an answer in columns of their own are taken for."""
-    for asked, said in ASKED_AND_SAID:
-        questions, answers = table.columns.get(asked), table.columns.get(said)
+    for asked, answered in ASKED_AND_SAID:
+        questions, answers = table.columns.get(asked), table.columns.get(answered)
         if isinstance(questions, list) and isinstance(answers, list):
             pairs = enumerate(zip(questions, answers, strict=False))
             return [

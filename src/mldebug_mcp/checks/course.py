@@ -672,9 +672,9 @@ def _of(run: Run) -> dict[str, float]:
         left_out = frozenset() if quantity in OWN_SCALE else HEIGHTS
         numbers |= {f"{name}: {what}": number for what, number in _numbers(curve.value) if what not in left_out}
     for quantity in COMPARED:
-        train, held = curves.get((quantity, str(quantity))), curves.get((quantity, f"eval {quantity}"))
-        if train is not None and held is not None:
-            numbers |= {f"{quantity}, eval against train: {what}": gap for what, gap in _gaps(train.finite, held)}
+        train, evaluation = curves.get((quantity, str(quantity))), curves.get((quantity, f"eval {quantity}"))
+        if train is not None and evaluation is not None:
+            numbers |= {f"{quantity}, eval against train: {what}": gap for what, gap in _gaps(train.finite, evaluation)}
     if guess := uniform_loss(run):
         names = [f"{loss}: {what}" for loss in ("loss", "eval loss") for what in OF_A_GUESS]
         numbers |= {f"{name} / a guess": numbers[name] / guess for name in names if name in numbers}
@@ -759,16 +759,16 @@ def _move_numbers(value: Floats, start: float) -> Iterator[tuple[str, float]]:
         yield "tails", float((left**4).mean()) / (variance * variance)
 
 
-def _gaps(train: Series, held: Series) -> Iterator[tuple[str, float]]:
+def _gaps(train: Series, evaluation: Series) -> Iterator[tuple[str, float]]:
     """Yield how far evaluation lies from training at the same steps, of where training began."""
-    at = held.finite
+    at = evaluation.finite
     if len(train) < 2 or not len(at):
         return
-    beside = np.interp(at.step, train.step, train.value)
-    gap, start = at.value - beside, abs(float(train.value[0])) + SMALL
+    train_values = np.interp(at.step, train.step, train.value)
+    gap, start = at.value - train_values, abs(float(train.value[0])) + SMALL
     yield from (("first gap", float(gap[0]) / start), ("last gap", float(gap[-1]) / start))
     yield from (("least gap", float(gap.min()) / start), ("late trend", float(gap[-1] - gap[len(gap) // 2]) / start))
-    yield "last ratio", float(at.value[-1]) / (abs(float(beside[-1])) + SMALL)
+    yield "last ratio", float(at.value[-1]) / (abs(float(train_values[-1])) + SMALL)
 
 
 def _of_the_run(run: Run) -> Iterator[tuple[str, float]]:

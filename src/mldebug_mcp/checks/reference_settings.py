@@ -149,8 +149,8 @@ def _by_operations(run: Run) -> float | None:
     if flops is None or tokens is None or not len(tokens.finite):
         return None
     total = counted_up(tokens.finite.value)
-    seen = float((tokens.finite.value if total is None else total)[-1])
-    return flops / (FLOPS * seen) if seen > 0 else None
+    token_count = float((tokens.finite.value if total is None else total)[-1])
+    return flops / (FLOPS * token_count) if token_count > 0 else None
 
 
 def _step_seconds(run: Run) -> float | None:

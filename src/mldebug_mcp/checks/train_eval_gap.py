@@ -370,8 +370,8 @@ def _pairs(run: Run) -> Iterator[ScorePair]:
         for series in run.with_role(quantity, phase="train", parts=True):
             trained.setdefault(_part(series), series)
         for series in run.with_role(quantity, phase="eval", parts=True):
-            beside = trained.get(_part(series))
-            pair = None if beside is None else _paired(run, quantity, beside.finite, series.finite)
+            train_series = trained.get(_part(series))
+            pair = None if train_series is None else _paired(run, quantity, train_series.finite, series.finite)
             if pair is not None:
                 yield pair
 

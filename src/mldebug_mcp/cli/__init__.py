@@ -71,8 +71,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code = command(options)
         sys.stdout.flush()  # here and not at exit, where a closed pipe could not be told from an error
     except MLDebugError as error:
-        said = error.with_options() if isinstance(error, InputError) else str(error)
-        print(f"mldebug-mcp: {shorten(said, LONGEST_ERROR)}", file=sys.stderr)
+        message = error.with_options() if isinstance(error, InputError) else str(error)
+        print(f"mldebug-mcp: {shorten(message, LONGEST_ERROR)}", file=sys.stderr)
         return UNUSABLE
     except BrokenPipeError:
         # The reader (such as `head`) has seen enough. What is left goes nowhere, so that nothing fails at exit.

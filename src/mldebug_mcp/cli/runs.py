@@ -88,7 +88,7 @@ def do_diagnose(options: argparse.Namespace) -> int:
     paths = matching(options.paths)
     if len(paths) > 1 or options.short:
         return _diagnose_several(paths, options)
-    answer, run, reference = _diagnosed(paths[0], options, _Beside.of(options))
+    answer, run, reference = _diagnosed(paths[0], options, _Sources.of(options))
     if options.png:
         from mldebug_mcp.report.chart import plot_diagnosis
 
@@ -120,10 +120,10 @@ def _diagnose_several(paths: Sequence[str], options: argparse.Namespace) -> int:
         raise InputError("- (standard input) is read alone; name it without other runs")
     from mldebug_mcp.report.diagnosis_screen import short_line
 
-    codes, beside = {DONE}, _Beside.of(options)
+    codes, sources = {DONE}, _Sources.of(options)
     for path in paths:
         try:
-            answer, _, _ = _diagnosed(path, options, beside)
+            answer, _, _ = _diagnosed(path, options, sources)
         except InputError as error:
             print(f"mldebug-mcp: {shorten(str(error), LONGEST_ERROR)}", file=sys.stderr)
             codes.add(UNUSABLE)
@@ -133,14 +133,14 @@ def _diagnose_several(paths: Sequence[str], options: argparse.Namespace) -> int:
     return next(code for code in (UNUSABLE, FOUND, UNJUDGED, DONE) if code in codes)
 
 
-class _Beside(NamedTuple):
+class _Sources(NamedTuple):
     """What judges a run besides its log, the same for all runs of a command."""
 
     script: ScriptReport | None
     reader: Reader | None
 
     @classmethod
-    def of(cls, options: argparse.Namespace) -> _Beside:
+    def of(cls, options: argparse.Namespace) -> _Sources:
         """Read what the options name."""
         script = None
         if options.script:  # else nothing is loaded yet: the log is read first
@@ -150,7 +150,7 @@ class _Beside(NamedTuple):
         return cls(script, reader_from(options))
 
 
-def _diagnosed(path: str, options: argparse.Namespace, beside: _Beside) -> tuple[Diagnosis, Run, Run | None]:
+def _diagnosed(path: str, options: argparse.Namespace, sources: _Sources) -> tuple[Diagnosis, Run, Run | None]:
     """Return the diagnosis of a run, the run, and the one that it was compared with."""
     from mldebug_mcp.logs import read_run
 
@@ -160,11 +160,11 @@ def _diagnosed(path: str, options: argparse.Namespace, beside: _Beside) -> tuple
         from mldebug_mcp.judge import diagnose
 
         reference = read_run(options.reference) if options.reference else None
-        answer = diagnose(run, reference, outcomes=options.outcomes, script=beside.script)
-        if beside.reader is not None:
+        answer = diagnose(run, reference, outcomes=options.outcomes, script=sources.script)
+        if sources.reader is not None:
             from mldebug_mcp.judge.reader import with_reader
 
-            answer = with_reader(answer, beside.reader)
+            answer = with_reader(answer, sources.reader)
         return answer, run, reference
 
 

@@ -203,10 +203,10 @@ def _open_held(path: Path, *, folder: bool) -> int:
     try:
         _check_kind(path, os.fstat(place).st_mode, folder=folder)
         access = current()
-        held = f"/proc/self/fd/{place}"
-        if not access.allows(str(Path(held).readlink())):
+        descriptor = f"/proc/self/fd/{place}"
+        if not access.allows(str(Path(descriptor).readlink())):
             raise OutsideError(_outside(path, access))
-        return os.open(held, _READ)
+        return os.open(descriptor, _READ)
     finally:
         os.close(place)
 

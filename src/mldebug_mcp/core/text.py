@@ -178,8 +178,8 @@ def nearest(
     spelt = [text for key in get_close_matches(plain, by_plain, n=most, cutoff=alike) for text in by_plain[key]]
     words = [part for part in re.split(r"[^a-z0-9]+", word[:MAX_COMPARED_CHARACTERS].lower()) if part]
     holding = [text for key, ones in by_plain.items() for text in ones if all(part in key for part in words)]
-    held = sorted(holding, key=lambda text: (len(text), text)) if len(plain) >= SHORTEST else []
-    return list(dict.fromkeys([*meant, *spelt, *held]))[:most]
+    contained = sorted(holding, key=lambda text: (len(text), text)) if len(plain) >= SHORTEST else []
+    return list(dict.fromkeys([*meant, *spelt, *contained]))[:most]
 
 
 def did_you_mean(near: Sequence[str]) -> str:

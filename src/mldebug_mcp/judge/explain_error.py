@@ -622,8 +622,8 @@ def _is_found(words: str) -> bool:
     found = search_folklore(words)
     asked = set(words.lower().split())
     texts = [*(quote.text for quote in found.quotes), *(f"{entry.title} {entry.summary}" for entry in found.entries)]
-    held = [asked & set(re.findall(r"[a-z_]{3,}", text.lower())) for text in texts]
-    return any(len(words_held) >= MIN_SHARE_OF_WORDS * len(asked) for words_held in held)
+    shared_words = [asked & set(re.findall(r"[a-z_]{3,}", text.lower())) for text in texts]
+    return any(len(words_held) >= MIN_SHARE_OF_WORDS * len(asked) for words_held in shared_words)
 
 
 _FORMS = (*calls.FORMS, *values.FORMS)

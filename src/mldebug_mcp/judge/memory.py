@@ -337,9 +337,9 @@ def levers(device: DeviceMemory, judged: list[Answer]) -> list[Lever]:
     What is at fault comes first: memory that leaks or lies in pieces is of no use to training, while all else costs
     time, batch size or precision.
     """
-    seen = [(answer.outcome.id, answer.evidence.allocation) for answer in judged if answer.evidence is not None]
-    leaked = max((allocation.bytes for symptom, allocation in seen if symptom in _LEAKS), default=0)
-    fragmented = any(symptom == "fragmentation" and found.device == device.device for symptom, found in seen)
+    outcomes = [(answer.outcome.id, answer.evidence.allocation) for answer in judged if answer.evidence is not None]
+    leaked = max((allocation.bytes for symptom, allocation in outcomes if symptom in _LEAKS), default=0)
+    fragmented = any(symptom == "fragmentation" and found.device == device.device for symptom, found in outcomes)
     missing = device.oom.short if device.oom is not None else None
     found = [*_by_settings(device), ("stop_the_leak", leaked, "what earlier steps left behind; see the finding")]
     if device.view is not None:

@@ -292,10 +292,10 @@ def learnt() -> Learnt:
     """Load the model."""
     import numpy as np
 
-    with np.load(Path(__file__).parent / LEARNT_FILE, allow_pickle=False) as held:
-        names, causes = (bytes(held[name]).decode().split("\n") for name in ("features", "causes"))
+    with np.load(Path(__file__).parent / LEARNT_FILE, allow_pickle=False) as arrays:
+        names, causes = (bytes(arrays[name]).decode().split("\n") for name in ("features", "causes"))
         rows = {name: row for row, name in enumerate(names)}
-        return Learnt(tuple(causes), rows, held["weights"], held["scale"], held["rarity"], held["bias"])
+        return Learnt(tuple(causes), rows, arrays["weights"], arrays["scale"], arrays["rarity"], arrays["bias"])
 
 
 # How people ask for an entry, or tell of what it is about, in words that the entry itself does not use.
@@ -589,17 +589,17 @@ class Bm25:
         saturation = K1 * (1 - B + B * lengths / max(lengths.mean(), 1e-9)) if rows else lengths
         self._held: dict[str, tuple[NDArray[int64], NDArray[float64]]] = {}
         for term, often in counted.items():
-            held = np.fromiter(often, dtype=np.int64)
+            counts_of_words = np.fromiter(often, dtype=np.int64)
             times = np.fromiter(often.values(), dtype=np.float64)
-            rarity = max(math.log((len(rows) - len(held) + 0.5) / (len(held) + 0.5)), LEAST_IDF)
-            self._held[term] = held, rarity * times * (K1 + 1) / (times + saturation[held])
+            rarity = max(math.log((len(rows) - len(counts_of_words) + 0.5) / (len(counts_of_words) + 0.5)), LEAST_IDF)
+            self._held[term] = counts_of_words, rarity * times * (K1 + 1) / (times + saturation[counts_of_words])
 
     def holders(self, word: str) -> NDArray[int64]:
         """Return the places of the texts that hold a word in any form."""
         import numpy as np
 
-        held = self._held.get(self._stems.of(word))
-        return np.empty(0, dtype=np.int64) if held is None else held[0]
+        postings = self._held.get(self._stems.of(word))
+        return np.empty(0, dtype=np.int64) if postings is None else postings[0]
 
     def ranked(self, words: Iterable[str], most: int) -> list[tuple[int, float]]:
         """Return the places of the texts that hold any of some words with their scores, best first; `most` at most."""
@@ -608,8 +608,8 @@ class Bm25:
         scores = np.zeros(self._size)
         for stem in map(self._stems.of, words):
             if stem in self._held:
-                held, counts = self._held[stem]
-                scores[held] += counts
+                postings, counts = self._held[stem]
+                scores[postings] += counts
         return [(place, score) for place, score in highest(scores, most) if score > 0]
 
 

@@ -464,22 +464,22 @@ def kept(shape: ModelShape, setup: Setup) -> Kept:
 
 def bytes_per_token(shape: ModelShape, setup: Setup) -> tuple[int, str]:
     """Return the bytes that autograd keeps for one token in one layer, and how they come about."""
-    held = kept(shape, setup)
-    stored = ", attention scores of heads x length among them" if held.stores_scores and held.scores else ""
-    return held.layer(), f"norms, attention and feed-forward part{stored}"
+    kept_bytes = kept(shape, setup)
+    stored = ", attention scores of heads x length among them" if kept_bytes.stores_scores and kept_bytes.scores else ""
+    return kept_bytes.layer(), f"norms, attention and feed-forward part{stored}"
 
 
 def _activations(stage: Stage) -> tuple[float, str]:
     shape, setup = stage.shape, stage.setup
-    held = kept(shape, setup)
+    kept_bytes = kept(shape, setup)
     one_layer, formula = bytes_per_token(shape, setup)
     tokens = setup.tokens * stage.micro_batches / setup.tensor_parallel
     layers = shape.all_layers * stage.layers
     several = f" x {stage.micro_batches} micro-batches" if stage.micro_batches > 1 else ""
     stages = several + stage.note
-    outside = tokens * held.outside() * (1 if stage.last else 0)
+    outside = tokens * kept_bytes.outside() * (1 if stage.last else 0)
     if setup.checkpointing == "full":
-        each = held.residual
+        each = kept_bytes.residual
         text = f"tokens x layers x hidden x {each}, and the last norm{stages}"
         return tokens * shape.hidden * each * layers + outside, text
     # A decoder's attention to the encoder keeps what its own attention does, and one norm.

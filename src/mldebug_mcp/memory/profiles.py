@@ -94,13 +94,13 @@ def read_json(text: bytes, path: str) -> MemorySnapshot:
         tree = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise InputError(f"{name}: not JSON that can be read ({shorten(str(error), 100)}); {RECORD}") from None
-    held = _timeline(tree)
-    if held is None or not len(held):
+    timeline = _timeline(tree)
+    if timeline is None or not len(timeline):
         raise InputError(f"{name}: {_json_kind(tree)}, not a memory profile; {RECORD}")
-    total = held.sum(axis=1)
+    total = timeline.sum(axis=1)
     peak = int(total.argmax())
     stated: dict[Category, int] = {}
-    for category, bytes_ in zip(_ORDER, held[peak].tolist(), strict=True):
+    for category, bytes_ in zip(_ORDER, timeline[peak].tolist(), strict=True):
         stated[category] = stated.get(category, 0) + int(bytes_)
     device = DeviceMemory(
         0,
@@ -150,9 +150,9 @@ def _changes(rows: list[object]) -> Ints | None:
         if not (1 <= row[1] <= 4 and abs(row[2]) < _HUGE and 0 <= row[3] < len(_ORDER)):
             return None
     columns = np.array(rows, dtype=np.int64).reshape(-1, 4)
-    held = np.zeros((len(columns), len(_ORDER)), np.int64)
-    held[np.arange(len(columns)), columns[:, 3]] = columns[:, 2]
-    return np.cumsum(held, axis=0)
+    live_bytes = np.zeros((len(columns), len(_ORDER)), np.int64)
+    live_bytes[np.arange(len(columns)), columns[:, 3]] = columns[:, 2]
+    return np.cumsum(live_bytes, axis=0)
 
 
 def _json_kind(tree: object) -> str:
@@ -225,15 +225,15 @@ def _tables(profile: _Profile, space: int, path: str) -> SnapshotTables:
     for number, (locations, values, labels) in enumerate(profile.samples):
         if number % 10_000 == 0:
             checkpoint(f"{number:,} of {len(profile.samples):,} samples")
-        held = values[space] if space < len(values) else 0
+        live_bytes = values[space] if space < len(values) else 0
         named = {profile.text(key): profile.text(value) for key, value in labels.items()}
-        if held <= 0 or held >= _HUGE:
+        if live_bytes <= 0 or live_bytes >= _HUGE:
             continue
         count = max(1, values[1 - space]) if len(values) == 2 else 1
         stack = result.stacks.add(list(_frames(profile, locations)))
         count = count if made + count <= MAX_BUFFERS else 1
         made += count
-        blocks.setdefault(named.get("device", ""), []).extend(_divided(held, count, stack))
+        blocks.setdefault(named.get("device", ""), []).extend(_divided(live_bytes, count, stack))
     # Compiled programs name no device; the first holds them too.
     of_programs = blocks.pop("", []) if len(blocks) > 1 else []
     for device in sorted(blocks)[:1]:
@@ -251,10 +251,10 @@ def _tables(profile: _Profile, space: int, path: str) -> SnapshotTables:
     return result
 
 
-def _divided(held: int, count: int, stack: int) -> Iterator[tuple[int, int]]:
+def _divided(live_bytes: int, count: int, stack: int) -> Iterator[tuple[int, int]]:
     """Yield the buffers of one sample, which tells their number and their sum."""
     for place in range(count):
-        yield held // count + (held % count if place == 0 else 0), stack
+        yield live_bytes // count + (live_bytes % count if place == 0 else 0), stack
 
 
 def _frames(profile: _Profile, locations: Sequence[int]) -> Iterator[dict[str, object]]:

@@ -284,27 +284,27 @@ def held_segments(device: DeviceTables, moment: int) -> tuple[Ints, Ints]:
     came = (action == Action.SEGMENT_ALLOC) | (action == Action.SEGMENT_MAP)
     went = (action == Action.SEGMENT_FREE) | (action == Action.SEGMENT_UNMAP)
     work = 0
-    held = dict(zip(device.segments.address.tolist(), device.segments.size.tolist(), strict=True))
+    sizes = dict(zip(device.segments.address.tolist(), device.segments.size.tolist(), strict=True))
     for index in np.flatnonzero(came | went)[::-1].tolist():
         where, bytes_ = int(address[index]), int(size[index])
         if went[index]:
-            held[where] = bytes_
-        elif held.get(where) == bytes_:
-            del held[where]
+            sizes[where] = bytes_
+        elif sizes.get(where) == bytes_:
+            del sizes[where]
         elif work < MAX_WORK:
-            _shrink(held, where, bytes_)
-            work += len(held)
-    rows = np.array(sorted(held.items()), np.int64).reshape(-1, 2).T
+            _shrink(sizes, where, bytes_)
+            work += len(sizes)
+    rows = np.array(sorted(sizes.items()), np.int64).reshape(-1, 2).T
     return rows[0], rows[1]
 
 
-def _shrink(held: dict[int, int], where: int, size: int) -> None:
+def _shrink(sizes: dict[int, int], where: int, size: int) -> None:
     """Take a mapped range out of the expandable segment that holds it."""
-    for address, total in held.items():
+    for address, total in sizes.items():
         if address <= where < address + total:
-            held[address] = where - address
+            sizes[address] = where - address
             if where + size < address + total:
-                held[where + size] = address + total - where - size
+                sizes[where + size] = address + total - where - size
             return
 
 

@@ -699,7 +699,7 @@ def timeline_of(device: DeviceMemory, points: int = 800) -> Timeline | None:
     allocated, count = history.replay.allocated, history.events
     edges = np.unique(np.linspace(0, count + 1, min(points, count + 1) + 1).astype(np.int64))
     at = np.array([a + int(np.argmax(allocated[a:b])) for a, b in pairwise(edges)], np.int64)
-    held = {}
+    by_category = {}
     for category in ORDER:
         mine = history.category == category
         if mine.any():
@@ -708,11 +708,11 @@ def timeline_of(device: DeviceMemory, points: int = 800) -> Timeline | None:
             np.subtract.at(
                 delta, np.minimum(history.allocations.end[mine] + 1, count + 1), history.allocations.size[mine]
             )
-            held[category] = np.cumsum(delta)[at]
+            by_category[category] = np.cumsum(delta)[at]
     return Timeline(
         device=device.device,
         moments=at,
-        held=held,
+        held=by_category,
         reserved=history.replay.reserved[at],
         peak=history.replay.peak_moment,
         peak_bytes=history.replay.peak,

@@ -115,10 +115,10 @@ class Model(Frozen):
 
     def model_post_init(self, context: Any, /) -> None:  # noqa: ANN401, ARG002 - as pydantic calls it
         """Make the text safe: once, when it is built, and not again where it becomes part of another model."""
-        held = self.__dict__
+        attributes = self.__dict__
         for name, room in _with_text(type(self)):
-            if held[name]:  # most fields of most models are empty
-                held[name] = _safe(held[name], room)
+            if attributes[name]:  # most fields of most models are empty
+                attributes[name] = _safe(attributes[name], room)
 
     if not TYPE_CHECKING:  # for mypy the plugin of pydantic gives each model this method with its own fields
 

@@ -105,8 +105,8 @@ class Tried(Model):
         left = (
             f" ({percent(self.after)} after it)" if self.verdict() == "contradicted" and self.after is not None else ""
         )
-        said = f"{self.cause}: {self.verdict()} on {self.at[:10]}{left} by {self.by()} ({self.done})"
-        return said + (f": {came}" if came else "")
+        line = f"{self.cause}: {self.verdict()} on {self.at[:10]}{left} by {self.by()} ({self.done})"
+        return line + (f": {came}" if came else "")
 
 
 class Record(Model):

@@ -269,7 +269,7 @@ class Object:
 
     def holds_some_of(self, model: Object) -> bool:
         """Say whether it holds parameters of a model, of a part of it, or of what it is a part of."""
-        return any(held.is_related_to(model) for held in self.holds)
+        return any(value.is_related_to(model) for value in self.holds)
 
     def is_made_from(self, other: Object, depth: int = 3) -> bool:
         """Say whether what makes it was given another object, so that it may share the parameters of that."""

@@ -359,8 +359,8 @@ def _opened_parquet(file: Path) -> Iterator[Foreign]:
     import pyarrow.parquet as pq
 
     try:
-        with open_input(file) as held, pq.ParquetFile(library_path(held)) as opened:
-            _check_rows(opened.metadata.num_rows, held)
+        with open_input(file) as stream, pq.ParquetFile(library_path(stream)) as opened:
+            _check_rows(opened.metadata.num_rows, stream)
             yield opened
     except (pa.ArrowException, OSError, ValueError) as error:
         problem = shorten(str(error), 120)
@@ -439,8 +439,8 @@ def _opened_arrow(file: Path) -> Iterator[Iterator[Foreign]]:
     import pyarrow as pa
 
     try:
-        with open_input(file) as held, pa.memory_map(library_path(held)) as source:
-            yield _checked_batches(source, held)
+        with open_input(file) as stream, pa.memory_map(library_path(stream)) as source:
+            yield _checked_batches(source, stream)
     except (pa.ArrowException, OSError, ValueError) as error:
         problem = shorten(str(error), 120)
         raise InputError(f"{shorten(str(file), 200)}: a broken Arrow file ({problem}); save it again") from None

@@ -495,9 +495,9 @@ def _opened_array_record(file: Path) -> Iterator[Any]:  # of the package, which 
         from array_record.python.array_record_module import ArrayRecordReader
     except ImportError:
         raise MissingExtraError("array_record", "arrayrecord") from None
-    with open_input(file) as held:
+    with open_input(file) as stream:
         try:
-            reader = ArrayRecordReader(library_path(held))
+            reader = ArrayRecordReader(library_path(stream))
             try:
                 yield reader
             finally:

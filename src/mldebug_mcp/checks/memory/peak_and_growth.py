@@ -75,7 +75,7 @@ def largest_share(snapshot: MemorySnapshot, *categories: Category) -> Share | No
         if mine := int(view.allocations.size[which].sum()):
             by_stack = np.bincount(view.allocations.stack[which], view.allocations.size[which])
             top = view.stacks[int(by_stack.argmax())]
-            others = [held for category, held in totals.items() if category not in categories]
+            others = [size for category, size in totals.items() if category not in categories]
             shares.append(Share(device, mine, sum(totals.values()), mine >= max(others, default=0), top))
     return max(shares, key=lambda share: share.bytes, default=None)
 
@@ -200,9 +200,9 @@ def _large_allocation_on(device: DeviceMemory) -> Evidence | None:
         raise CannotTell(_TOTALS_ONLY)
     if not view.held.any():
         return None
-    held = np.flatnonzero(view.held)
-    largest = int(held[view.allocations.size[held].argmax()])
-    bytes_, total = int(view.allocations.size[largest]), int(view.allocations.size[held].sum())
+    live = np.flatnonzero(view.held)
+    largest = int(live[view.allocations.size[live].argmax()])
+    bytes_, total = int(view.allocations.size[largest]), int(view.allocations.size[live].sum())
     if bytes_ < max(LARGE_ALLOCATION_LEAST_BYTES, LARGE_ALLOCATION_LEAST_SHARE * total):
         return None
     stack = view.stacks[int(view.allocations.stack[largest])]
@@ -500,8 +500,8 @@ def _most_lines_stay(device: DeviceMemory, graph: list[Grower]) -> bool:
     largest = np.zeros(len(history.stacks), np.int64)
     np.maximum.at(largest, history.allocations.stack[made], history.allocations.size[made])
     callers = history.stacks.shared(number for number, stack in enumerate(history.stacks.all) if stack in stays)
-    beside = history.stacks.within(callers)
-    lines = {history.stacks[number] for number in beside if largest[number] >= SIZABLE * largest.max()}
+    by_caller = history.stacks.within(callers)
+    lines = {history.stacks[number] for number in by_caller if largest[number] >= SIZABLE * largest.max()}
     return len(stays & lines) >= LEAST_KEPT * len(lines)
 
 
@@ -511,13 +511,13 @@ def _held_by_evaluation(device: DeviceMemory) -> Evidence | None:
     made = _forward_results(history, evaluation=True)
     if len(made) < LEAST_SITES * PER_SITE:
         return None
-    moment, held = _fullest(history, made)
+    moment, live_bytes = _fullest(history, made)
     allocations = history.allocations
-    total = int(allocations.size[held].sum())
-    sites = np.bincount(allocations.stack[held], allocations.size[held])
+    total = int(allocations.size[live_bytes].sum())
+    sites = np.bincount(allocations.stack[live_bytes], allocations.size[live_bytes])
     large = int((sites >= SIZABLE * total).sum())
-    least = SIZABLE * allocations.size[held].max()
-    counted = int((allocations.size[held] >= least).sum())
+    least = SIZABLE * allocations.size[live_bytes].max()
+    counted = int((allocations.size[live_bytes] >= least).sum())
     if large < LEAST_SITES or counted < PER_SITE * large or total < LEAST_HELD * device.peak_allocated:
         return None
     if not _most_stay(history, made[allocations.size[made] >= least], moment):
@@ -562,6 +562,6 @@ def _most_stay(history: History, made: Ints, moment: int) -> bool:
     outputs were kept before.
     """
     start, end = history.allocations.start[made], history.allocations.end[made]
-    held = (start <= moment) & (end > moment)
-    lately = (start >= np.median(start[held])) & (start <= moment)
-    return bool(held[lately].mean() >= LEAST_KEPT)
+    is_live = (start <= moment) & (end > moment)
+    lately = (start >= np.median(start[is_live])) & (start <= moment)
+    return bool(is_live[lately].mean() >= LEAST_KEPT)

@@ -312,12 +312,12 @@ def routing_collapses(run: Run) -> Evidence | None:
     logged = [series.finite for series in judged if len(series.finite) >= MIN_ROUTING_RECORDS]
     if not logged:
         raise too_few(judged[0].name, len(judged[0].finite), MIN_ROUTING_RECORDS)
-    seen = [(series, *levels) for series in logged if (levels := _grown(series)) is not None]
-    if not seen:
+    grown = [(series, *levels) for series in logged if (levels := _grown(series)) is not None]
+    if not grown:
         return None
-    series, start, end = seen[0]
+    series, start, end = grown[0]
     onset = float(series.step[departure(series.value, end)])
-    shown = [f"{each.name} goes from about {figure(first)} to about {figure(last)}" for each, first, last in seen]
+    shown = [f"{each.name} goes from about {figure(first)} to about {figure(last)}" for each, first, last in grown]
     shown += [
         f"{name} from about {figure(start_level(values))} to about {figure(end_level(values))}"
         for name in run.series

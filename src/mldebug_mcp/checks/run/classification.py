@@ -407,10 +407,10 @@ def one_answer_for_all(run: Run) -> Evidence | None:
         return None
     auc = next((series.finite for series in run.series.values() if is_auc(series) and len(series.finite)), None)
     ranks = auc is not None and float(auc.value[-1]) > RANKS
-    beside = f"; {auc.name} is {figure(auc.value[-1])}" if ranks and auc is not None else ""
+    auc_clause = f"; {auc.name} is {figure(auc.value[-1])}" if ranks and auc is not None else ""
     return Evidence(
         f"{lasting.description}: at {counted(lasting.until_the_end, 'evaluation')} of {len(lasting.holds)}, from "
-        f"{run.place(lasting.since)} to the end, which one answer for all rows gives{beside}",
+        f"{run.place(lasting.since)} to the end, which one answer for all rows gives{auc_clause}",
         steps=(lasting.since,),
         values={"evaluations": lasting.until_the_end, "of": len(lasting.holds)},
         present=not ranks,
@@ -703,8 +703,8 @@ def loss_below_accuracy(run: Run) -> Evidence | None:
     The loss is far below. Not this when: few answers are wrong; the loss is merely a focal one.
     """
     pairs = [(run[of_loss].finite, run[other].finite) for of_loss, other in PAIRS if of_loss in run and other in run]
-    beside = [(loss.name, *aligned(accuracy, loss)) for loss, accuracy in pairs]
-    judged = [joined for joined in beside if len(joined[1]) >= LOSS_BY_ACCURACY_LEAST]
+    aligned_pairs = [(loss.name, *aligned(accuracy, loss)) for loss, accuracy in pairs]
+    judged = [joined for joined in aligned_pairs if len(joined[1]) >= LOSS_BY_ACCURACY_LEAST]
     if not judged:
         raise CannotTell(f"no loss and accuracy of the same answers stand together at {LOSS_BY_ACCURACY_LEAST} steps")
     for name, steps, accuracy, loss in judged:

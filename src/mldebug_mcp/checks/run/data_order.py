@@ -480,10 +480,10 @@ def comes_again(values: Floats) -> tuple[int, float, int] | None:
     if len(values) < FEWEST:
         return None
     around = np.lib.stride_tricks.sliding_window_view(values, 2 * BESIDE + 1)
-    beside = values[BESIDE:-BESIDE] - row_medians(around)
-    if not float(np.ptp(beside)):
+    departures = values[BESIDE:-BESIDE] - row_medians(around)
+    if not float(np.ptp(departures)):
         return None
-    centred = _ranks(beside)
+    centred = _ranks(departures)
     pairs = len(centred) - np.arange(len(centred))
     alike = _products(centred) / pairs / float(np.mean(centred**2))
     clear = alike * np.sqrt(pairs)
@@ -544,10 +544,10 @@ def batches_recur(run: Run) -> Evidence | None:
     lag, correlation, pairs = found
     hardest = stands_out(values, lag)
     per_pass = run.facts.steps_per_pass
-    beside = f"; a pass over the data has {figure(per_pass)}" if per_pass and run.step_name == "step" else ""
+    pass_clause = f"; a pass over the data has {figure(per_pass)}" if per_pass and run.step_name == "step" else ""
     return Evidence(
         f"the ups and downs of single records of the loss come again after {figure(lag * spacing)} "
-        f"{run.step_name}s (rank correlation {correlation:.2f} over {pairs} pairs of records){beside}",
+        f"{run.step_name}s (rank correlation {correlation:.2f} over {pairs} pairs of records){pass_clause}",
         steps=(float(loss.step[lag]),),
         values={"distance": lag * spacing, "correlation": correlation, "pairs": pairs}
         | ({} if hardest is None else {"hardest": hardest}),

@@ -178,7 +178,7 @@ def _refuse_where_another_set_follows(run: Run) -> None:
         _, train, held_out = beside_training(loss, series)
         halves = [slice(None, len(train) // 2), slice(len(train) // 2, None)]
         pairs = [(median(train[half]), median(held_out[half])) for half in halves if len(train) >= EVAL_GAP_LEAST]
-        if pairs and all(abs(held - trained) <= OF_ANOTHER * abs(trained) for trained, held in pairs):
+        if pairs and all(abs(evaluated - trained) <= OF_ANOTHER * abs(trained) for trained, evaluated in pairs):
             raise CannotTell(f"{series.name} is as low as the training loss: the held-out sets differ")
 
 

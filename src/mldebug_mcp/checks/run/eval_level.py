@@ -529,14 +529,14 @@ def eval_nonfinite(run: Run) -> Evidence | None:
     at = [int(np.argmax(~np.isfinite(evaluation.value))) for evaluation in bad]
     first, series = min(zip(at, bad, strict=True), key=lambda pair: float(pair[1].step[pair[0]]))
     train = run["loss"].at(float(series.step[first])) if "loss" in run else None
-    beside = "" if train is None else f" (the training loss there is {figure(train)})"
+    train_clause = "" if train is None else f" (the training loss there is {figure(train)})"
     kind = "NaN" if np.isnan(series.value[first]) else "infinite"
     lost = np.flatnonzero(~np.isfinite(series.value))
     since, last = float(series.step[first]), int(lost[-1])
     until = f" to {figure(series.step[last])}" if last > first else ""
     again = f"; it is finite from {run.place(series.step[last + 1])} on" if last + 1 < len(series) else ""
     return Evidence(
-        f"{series.name} is {kind} first{beside}, and not finite at {len(lost)} of {len(series)} evaluations, "
+        f"{series.name} is {kind} first{train_clause}, and not finite at {len(lost)} of {len(series)} evaluations, "
         f"{run.place(since)}{until}{again}",
         steps=(since,),
         values={"value": float(series.value[0]), "evaluations": float(len(series))},

@@ -181,8 +181,8 @@ def labels_give_loss(run: Run) -> bool:
     if run.kind in KINDS_WITHOUT_LABELS or "loss" not in run or "grad_norm" not in run:
         return False
     norm, loss = run["grad_norm"].finite, run["loss"].finite
-    beside = loss.value[np.isin(loss.step, norm.step[norm.value == 0])]
-    return beside.size >= LEAST_ZEROS and float(beside.min()) > LOSS_OF_LABELS
+    loss_there = loss.value[np.isin(loss.step, norm.step[norm.value == 0])]
+    return loss_there.size >= LEAST_ZEROS and float(loss_there.min()) > LOSS_OF_LABELS
 
 
 def grad_norm_vanishing(run: Run) -> Evidence | None:

@@ -585,15 +585,15 @@ def loss_plateau(run: Run) -> Evidence | None:
         if SURE * error > LEAST_PROGRESS * start and _evaluation_falls(run):
             return None
         _refuse_to_judge(run, loss, start, gained, error, stands=stands)
-    beside = f"; a uniform guess has {figure(chance)} = ln({math.exp(chance):.0f})" if chance is not None else ""
+    chance_clause = f"; a uniform guess has {figure(chance)} = ln({math.exp(chance):.0f})" if chance is not None else ""
     auc = auc_of(run)
     if auc is not None and is_of_a_guess(auc):
-        beside += f"; {auc.name} ends at {figure(auc.value[-1])}, and a guess has 0.5"
+        chance_clause += f"; {auc.name} ends at {figure(auc.value[-1])}, and a guess has 0.5"
     fell = float(loss.value[0]) - start > max(LEAST_PROGRESS * start, SURE * noise(loss.value))
     first = f" (the first record is {figure(loss.value[0])})" if fell else ""
     return Evidence(
         f"the level of the loss is about {figure(start)} at the start{first} and about {figure(best)} at its lowest "
-        f"after that, up to {run.place(loss.step[-1])}{beside}",
+        f"after that, up to {run.place(loss.step[-1])}{chance_clause}",
         steps=(float(loss.step[0]),),
         values={"start": start, "best": best, "gained": gained, "noise": error}
         | ({"uniform_guess": chance} if chance is not None else {}),

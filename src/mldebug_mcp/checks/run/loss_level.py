@@ -211,9 +211,9 @@ def loss_at_collapse(run: Run) -> Evidence | None:
             if _vanishes(finite.value, later):
                 return _collapsed(run, finite, later, 0.0)
             continue
-        beside = next((each for each in levels if abs(level - each) <= AT_LEVEL * each), None)
-        if beside is not None and level > 0 and float(np.ptp(later)) <= SPREAD * level:
-            return _collapsed(run, finite, later, beside)
+        plain_level = next((each for each in levels if abs(level - each) <= AT_LEVEL * each), None)
+        if plain_level is not None and level > 0 and float(np.ptp(later)) <= SPREAD * level:
+            return _collapsed(run, finite, later, plain_level)
     if found is None:
         raise CannotTell(f"no loss of an embedding has {LOSS_BY_GUESS_LEAST} finite values")
     return None
@@ -245,14 +245,14 @@ def _levels(run: Run, name: str) -> tuple[float, ...]:
     return ()
 
 
-def _collapsed(run: Run, loss: Series, later: Floats, beside: float) -> Evidence:
+def _collapsed(run: Run, loss: Series, later: Floats, plain_level: float) -> Evidence:
     first = float(loss.step[len(loss) - len(later)])
-    what = "equal embeddings have" if beside else f"it was {figure(loss.value.max())}, and equal codes have"
+    what = "equal embeddings have" if plain_level else f"it was {figure(loss.value.max())}, and equal codes have"
     return Evidence(
         f"{loss.name} is about {figure(median(later))} from {run.place(first)} to the end, between "
-        f"{figure(later.min())} and {figure(later.max())}: {what} {figure(beside)}",
+        f"{figure(later.min())} and {figure(later.max())}: {what} {figure(plain_level)}",
         steps=(first,),
-        values={"level": median(later), "of_equal_embeddings": beside, "spread": float(np.ptp(later))},
+        values={"level": median(later), "of_equal_embeddings": plain_level, "spread": float(np.ptp(later))},
     )
 
 

@@ -331,8 +331,8 @@ def initial_loss_high(run: Run) -> Evidence | None:
 
 def _above_mean(run: Run, explained: Series) -> Evidence | None:
     times = 1 - float(explained.value[0])
-    beside = f"{explained.name} is {figure(1 - times)} at first: {ratio(times)} times the loss of the mean"
-    return _evidence(run, beside, factor=times) if times > TIMES_MEAN else None
+    comparison = f"{explained.name} is {figure(1 - times)} at first: {ratio(times)} times the loss of the mean"
+    return _evidence(run, comparison, factor=times) if times > TIMES_MEAN else None
 
 
 def _above_guess(run: Run) -> Evidence | None:
@@ -354,8 +354,8 @@ def _above_guess(run: Run) -> Evidence | None:
         if isinstance(loss_scale_suspicious(run), Evidence):
             return None
         most = f"the frequencies of tokens alone give at most {figure(UNIGRAM * uniform)}"
-        beside = f"{most}, and a trained model starts far below"
-        return _evidence(run, beside, uniform_guess=uniform, factor=first / uniform)
+        comparison = f"{most}, and a trained model starts far below"
+        return _evidence(run, comparison, uniform_guess=uniform, factor=first / uniform)
     is_new = run.kind == "pretraining" and run.facts.tokens is not None
     if first < (FACTOR_OF_TOKENS if is_new else LOSS_START_FACTOR) * uniform + MARGIN:
         return None
@@ -392,17 +392,17 @@ def _beyond_a_sum(run: Run) -> Evidence | None:
     if share > MOST_GUESSED or first / rows < LOSS_START_FACTOR * guess + MARGIN:
         return None
     per_row = f"as a sum over the {figure(rows)} rows of a batch it is {figure(first / rows)} per row"
-    beside = (
+    comparison = (
         f"even {per_row}, and an answer that is right as often by chance has {figure(guess)} = -ln({figure(share)})"
     )
-    return _evidence(run, beside, uniform_guess=guess, factor=first / rows / guess)
+    return _evidence(run, comparison, uniform_guess=guess, factor=first / rows / guess)
 
 
 def _guess(uniform: float) -> str:
     return f"a uniform guess has {figure(uniform)} = ln({math.exp(uniform):,.0f})"
 
 
-def _evidence(run: Run, beside: str, part: Series | None = None, **values: float) -> Evidence:
+def _evidence(run: Run, comparison: str, part: Series | None = None, **values: float) -> Evidence:
     loss = run["loss"].finite if part is None else part
     step, first = float(loss.step[0]), float(loss.value[0])
     name = "loss" if loss.name == run["loss"].name else loss.name
@@ -411,7 +411,7 @@ def _evidence(run: Run, beside: str, part: Series | None = None, **values: float
         what = f"mean {name} of the first epoch"
         at = rate.at(step) if rate is not None else None
         where += f", where the learning rate is {figure(at)}" if at is not None else ""
-    summary = f"the {what} is {figure(first)} at {where}; {beside}"
+    summary = f"the {what} is {figure(first)} at {where}; {comparison}"
     return Evidence(summary, steps=(step,), values={"first": first, **values})
 
 
@@ -424,10 +424,10 @@ def initial_loss_low(run: Run) -> Evidence | None:
     step, first = float(loss.step[0]), float(loss.value[0])
     if run.step_name == "epoch" or is_past_start(run, step):
         raise CannotTell(f"the first loss is logged at {run.place(step)}, too late to speak of the start")
-    bound, beside = _least(run)
+    bound, comparison = _least(run)
     if first >= bound or first <= 0:
         return None
-    return _evidence(run, beside, bound=bound)
+    return _evidence(run, comparison, bound=bound)
 
 
 def _least(run: Run) -> tuple[float, str]:
@@ -552,10 +552,10 @@ def loss_jumps_at_start(run: Run) -> Evidence | None:
         return None
     at = float(loss.step[1 + int(beginning.argmax())])
     rate = run["learning_rate"].at(at) if "learning_rate" in run else None
-    beside = f"; the learning rate there is {figure(rate)}" if rate is not None else ""
+    rate_clause = f"; the learning rate there is {figure(rate)}" if rate is not None else ""
     return Evidence(
         f"loss leaps from {figure(first)} at {run.place(loss.step[0])} to {figure(top)} at "
-        f"{run.place(at)} and comes down from there{beside}",
+        f"{run.place(at)} and comes down from there{rate_clause}",
         steps=(float(loss.step[1 + int(high[0])]),),
         values={"first": first, "highest": top, "factor": top / first, "records": float(len(high))},
     )
@@ -642,10 +642,10 @@ def _above_first_epoch(run: Run, loss: Series) -> Evidence | None:
     right = as_shares(run["accuracy"].finite.value) if "accuracy" in run else np.empty(0)
     if len(right) and (right[-1] > DONE or right[-1] > 2 * right[0]):
         return None
-    beside = f"; accuracy goes from {figure(right[0])} to {figure(right[-1])}" if len(right) else ""
+    accuracy_clause = f"; accuracy goes from {figure(right[0])} to {figure(right[-1])}" if len(right) else ""
     return Evidence(
         f"loss is {figure(first)} in {run.place(loss.step[0])}, and between "
-        f"{figure(later.min())} and {figure(later.max())} in all {len(later)} records after it{beside}",
+        f"{figure(later.min())} and {figure(later.max())} in all {len(later)} records after it{accuracy_clause}",
         steps=(float(loss.step[1]),),
         values={"first": first, "lowest": float(later.min()), "median": median(later)},
     )

@@ -204,11 +204,11 @@ def _sustained(run: Run, divergence: Divergence, level: float) -> Evidence:
     # KL runs away exponentially: its departure is seen in the logarithm.
     onset = min(first, float(series.step[departure(np.log(np.maximum(series.value, NO_KL)), np.log(level))]))
     paid, end = None if divergence.of_update else cost(run, float(series.value[-1])), float(series.value[-1])
-    beside = "" if paid is None else f", which costs {figure(paid)} of reward at the coefficient that is set"
+    cost_clause = "" if paid is None else f", which costs {figure(paid)} of reward at the coefficient that is set"
     return Evidence(
         f"{series.name} ({divergence.what}) exceeds {figure(divergence.limit)} from {run.place(first)} on and "
         f"reaches a level of {figure(level)}; it begins to rise at {run.place(onset)}, from "
-        f"{figure(series.value[0])} at first, and ends at {figure(end)}{beside}",
+        f"{figure(series.value[0])} at first, and ends at {figure(end)}{cost_clause}",
         steps=(onset, first),
         values={"level": level, "end": end, "limit": divergence.limit, **({} if paid is None else {"cost": paid})},
     )
@@ -339,10 +339,10 @@ def entropy_low(run: Run) -> Evidence | None:
     # Entropy decays exponentially: where it begins to collapse is seen in the logarithm.
     fall = departure(np.log(np.maximum(value, FLOOR)), float(np.log(max(end, FLOOR)))) if start >= limit else 0
     onset, solved = min(float(series.step[fall]), below), is_solved(run)
-    beside = "; the reward has risen meanwhile and is at its best" if solved else _reward_by(run, below)
+    reward_clause = "; the reward has risen meanwhile and is at its best" if solved else _reward_by(run, below)
     return Evidence(
         f"entropy is below {figure(limit)} from {run.place(below)} on and ends at about {figure(end)}; "
-        f"it began at about {figure(start)} and turns down at {run.place(onset)}{beside}",
+        f"it began at about {figure(start)} and turns down at {run.place(onset)}{reward_clause}",
         steps=(onset, below),
         values={"start": start, "end": end, "limit": limit},
         present=not solved,
@@ -528,8 +528,8 @@ def completion_length_grows(run: Run, share: Series) -> Evidence | None:
         return None
     has_room = (limit is None or end < limit / 2) and cut_off is not None and cut_off < FEW_CUT
     serves = _serves(run, end / start) if has_room else ""
-    beside = f"; the limit is {figure(limit)}" if limit is not None else ""
-    return _change(run, start, end, beside=beside + serves, present=not serves)
+    limit_clause = f"; the limit is {figure(limit)}" if limit is not None else ""
+    return _change(run, start, end, clause=limit_clause + serves, present=not serves)
 
 
 def _serves(run: Run, factor: float) -> str:
@@ -552,15 +552,15 @@ def completion_length_shrinks(run: Run, share: Series) -> Evidence | None:
     was_cut = len(share) > 0 and start_level(share.value) > CUT
     if not 0 <= end < SHRUNK * start or start - end < COMPLETIONS_SIGMAS * wobble or was_cut:
         return None
-    return _change(run, start, end, beside="", present=True)
+    return _change(run, start, end, clause="", present=True)
 
 
-def _change(run: Run, start: float, end: float, *, beside: str, present: bool) -> Evidence:
+def _change(run: Run, start: float, end: float, *, clause: str, present: bool) -> Evidence:
     length, how = run["completion_length"].finite, "grow" if end > start else "shrink"
     onset = float(length.step[departure(length.value, end)])
     return Evidence(
         f"completions {how} from {figure(start)} to {figure(end)} tokens, from {run.place(onset)} on"
-        f"{beside}{_reward_beside(run)}",
+        f"{clause}{_reward_beside(run)}",
         steps=(onset,),
         values={"start": start, "end": end, "factor": end / start},
         present=present,

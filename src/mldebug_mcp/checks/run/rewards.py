@@ -438,11 +438,11 @@ def reward_std_zero(run: Run, found: Groups) -> Evidence | None:
     if later.mean() < MOST:
         return None
     typical = median(found.series.value[len(found.dead) // 2 :])
-    beside = "" if found.level is None else f"; the reward there is {figure(found.level)}"
+    reward_clause = "" if found.level is None else f"; the reward there is {figure(found.level)}"
     solved = ", the most that can be earned, and was less at first" if found.solved else ""
     return Evidence(
         f"{found.series.name} is {figure(typical)} in the later half of the log: groups without variance in "
-        f"{later.mean():.0%} of its records, from {run.place(found.onset)} on{beside}{solved}",
+        f"{later.mean():.0%} of its records, from {run.place(found.onset)} on{reward_clause}{solved}",
         steps=(found.onset,),
         values={"share_of_records": float(found.dead.mean()), "share_of_later_half": float(later.mean())},
         present=not found.solved,
@@ -791,8 +791,8 @@ def _grown(run: Run, loss: Series, scale: float | None, *, unexplained: bool) ->
     if end <= (GROWTH_ALONE * before if scale is None else max(GROWTH * before, by_returns)):
         return None
     at = departure(np.log(np.maximum(loss.value, before)), float(np.log(end)))
-    beside = f" with a largest reward of {figure(scale)} on record," if scale is not None else ""
-    growth = f"grows from about {figure(before)} to about {figure(end)}, {ratio(end / before)} times,{beside}"
+    scale_clause = f" with a largest reward of {figure(scale)} on record," if scale is not None else ""
+    growth = f"grows from about {figure(before)} to about {figure(end)}, {ratio(end / before)} times,{scale_clause}"
     return _high(run, loss, growth, at, lowest=before, factor=end / before)
 
 

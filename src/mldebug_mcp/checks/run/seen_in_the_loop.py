@@ -231,7 +231,7 @@ UNLIKE = 0.3
 """Part of the mean cross-entropy. Chosen: label smoothing and weights of classes are off by less, most of the time."""
 
 
-class Beside(NamedTuple):
+class LossRatio(NamedTuple):
     """A logged loss over another one, look by look.
 
     Args:
@@ -254,13 +254,12 @@ def loss_multiplied(run: Run) -> Evidence | None:
 
     Not this when: the multiple changes, as with weights of classes or other terms; it is below 1.5.
     """
-    beside = loss_beside(run)
-    if beside.factor < RECOMPUTED_TIMES or beside.off > SAME:
+    comparison = loss_ratio(run)
+    if comparison.factor < RECOMPUTED_TIMES or comparison.off > SAME:
         return None
-    summary = (
-        f"the loss is {figure(beside.factor)} times the mean cross-entropy of the outputs, at {beside.looks} looks"
-    )
-    return Evidence(summary, (beside.first,), {"factor": beside.factor, "looks": beside.looks})
+    times = f"{figure(comparison.factor)} times the mean cross-entropy of the outputs"
+    summary = f"the loss is {times}, at {comparison.looks} looks"
+    return Evidence(summary, (comparison.first,), {"factor": comparison.factor, "looks": comparison.looks})
 
 
 def softmax_taken_twice(run: Run) -> Evidence | None:
@@ -268,7 +267,7 @@ def softmax_taken_twice(run: Run) -> Evidence | None:
 
     So it is the cross-entropy of the softmax of the outputs. Not this when: it is that of the outputs.
     """
-    once, twice = loss_beside(run), loss_beside(run, TWICE)
+    once, twice = loss_ratio(run), loss_ratio(run, TWICE)
     if twice.from_one > SAME or once.from_one < max(SAME, CLOSER * twice.from_one):
         return None
     summary = f"the loss is that of a second softmax at {once.looks} looks, and {once.from_one:.0%} off that of one"
@@ -280,27 +279,33 @@ def loss_unlike_outputs(run: Run) -> Evidence | None:
 
     Nor a multiple of it. Not this when: it is off by less than a third, as with smoothed labels.
     """
-    beside = loss_beside(run)
-    if beside.from_one < UNLIKE:
+    comparison = loss_ratio(run)
+    if comparison.from_one < UNLIKE:
         return None
-    summary = f"the loss is now more, now less than {figure(beside.factor)} times the mean cross-entropy of the outputs"
-    return Evidence(summary, (beside.first,), {"factor": beside.factor, "off": beside.from_one, "looks": beside.looks})
+    summary = (
+        f"the loss is now more, now less than {figure(comparison.factor)} times the mean cross-entropy of the outputs"
+    )
+    return Evidence(
+        summary,
+        (comparison.first,),
+        {"factor": comparison.factor, "off": comparison.from_one, "looks": comparison.looks},
+    )
 
 
-def loss_beside(run: Run, name: str = ONCE) -> Beside:
+def loss_ratio(run: Run, name: str = ONCE) -> LossRatio:
     """Return the loss over what was worked out anew; with two alignments of the labels, over the better one.
 
     Raises:
         CannotTell: no recorder saw outputs and labels often enough.
     """
     names = [text for text in ((ONCE, SHIFTED) if name == ONCE else (name,)) if text in run and "loss" in run]
-    found = [comparison for each in names if (comparison := _beside(run, each)) is not None]
+    found = [comparison for each in names if (comparison := _ratio_of(run, each)) is not None]
     if not found:
         raise CannotTell(f"no recorder saw the outputs of the model and labels {LEAST} times")
-    return min(found, key=lambda beside: beside.off)
+    return min(found, key=lambda candidate: candidate.off)
 
 
-def _beside(run: Run, name: str) -> Beside | None:
+def _ratio_of(run: Run, name: str) -> LossRatio | None:
     steps, logged, anew = aligned(run["loss"].finite, run[name].finite)
     is_large = anew > SMALL
     if np.count_nonzero(is_large) < LEAST:
@@ -308,7 +313,7 @@ def _beside(run: Run, name: str) -> Beside | None:
     ratios: Floats = logged[is_large] / anew[is_large]
     factor = median(ratios)
     off = median(np.abs(ratios - factor)) / max(abs(factor), RECOMPUTED_TINY)
-    return Beside(factor, off, median(np.abs(ratios - 1)), int(is_large.sum()), float(steps[is_large][0]))
+    return LossRatio(factor, off, median(np.abs(ratios - 1)), int(is_large.sum()), float(steps[is_large][0]))
 
 
 # What did a recorder see in the loop that ought not to be: of rows, inputs, outputs, and the loss made of them?

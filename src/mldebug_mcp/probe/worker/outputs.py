@@ -166,10 +166,10 @@ def _equal_sides(subject: Subject) -> list[str] | None:
     """Return the columns of a batch's two sides that are equal; empty where they differ, None where there are none."""
     given = [(str(path[-1]), tensor) for path, tensor in leaves(subject.batch) if path and "mask" not in str(path[-1])]
     liked, disliked = ([side for side in given if side[0].startswith(names)] for names in (LIKED, DISLIKED))
-    pairs = [(one, two) for one in liked for two in disliked if one[1].shape == two[1].shape]
+    pairs = [(first, second) for first in liked for second in disliked if first[1].shape == second[1].shape]
     if not pairs:
         return [] if liked and disliked else None
-    return next(([one[0], two[0]] for one, two in pairs if torch.equal(one[1], two[1])), [])
+    return next(([first[0], second[0]] for first, second in pairs if torch.equal(first[1], second[1])), [])
 
 
 def _trained(subject: Subject, labels: torch.Tensor, ids: torch.Tensor | None) -> int:

@@ -56,11 +56,11 @@ def describe(subject: Subject) -> dict[str, Any]:
         ],
     }
     if subject.optimizer is not None:
-        held = {id(param) for group in subject.optimizer.param_groups for param in group["params"]}
-        outside = [name for name, parameter in parameters if parameter.requires_grad and id(parameter) not in held]
+        optimized = {id(param) for group in subject.optimizer.param_groups for param in group["params"]}
+        outside = [name for name, parameter in parameters if parameter.requires_grad and id(parameter) not in optimized]
         result["not_in_optimizer"] = outside[:LISTED]
         result["not_in_optimizer_share"] = _share(
-            ((parameter, id(parameter) not in held) for _, parameter in parameters if parameter.requires_grad)
+            ((parameter, id(parameter) not in optimized) for _, parameter in parameters if parameter.requires_grad)
         )
         result["learning_rates"] = sorted({float(group["lr"]) for group in subject.optimizer.param_groups})
         result["decay_per_step"] = max(

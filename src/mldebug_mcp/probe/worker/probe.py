@@ -130,10 +130,12 @@ class Probe:
 
     def _used_but_unregistered(self) -> None:
         """Of the parameters that are not registered, keep those that the loss depends on."""
-        held = {id(param) for group in (self.subject.optimizer.param_groups if self.subject.optimizer else ())
+        optimized = {id(param) for group in (self.subject.optimizer.param_groups if self.subject.optimizer else ())
                 for param in group["params"]}  # fmt: skip
         used = [
-            name for name, parameter in self.subject.hidden if parameter.grad is not None and id(parameter) not in held
+            name
+            for name, parameter in self.subject.hidden
+            if parameter.grad is not None and id(parameter) not in optimized
         ]
         self.measured["unregistered"] = used[:LISTED]
         if self.subject.optimizer is not None:

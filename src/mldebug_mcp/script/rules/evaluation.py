@@ -383,12 +383,12 @@ def loss_by_batch_size(roles: Roles) -> Iterator[Fault]:
         target = roles.source_of(call.node.args[1], call)
         both = {roles.turned_off(run.guards) for run in roles.runs(call)}
         if "arange" in {name.rpartition(".")[2] for name in calls_in(target)} and len(both) > 1:
-            (one, size), (other, other_size) = next(iter(trained.items())), next(iter(held_out.items()))
+            (loader, size), (other, other_size) = next(iter(trained.items())), next(iter(held_out.items()))
             says = (
-                f"each row is compared with the others of its batch: {one} has {size} and {other} {other_size}, so "
+                f"each row is compared with the others of its batch: {loader} has {size} and {other} {other_size}, so "
                 "that the two losses cannot be compared"
             )
-            lines = (roles.loaders[one].line, roles.loaders[other].line)
+            lines = (roles.loaders[loader].line, roles.loaders[other].line)
             yield fault("loss_by_batch_size", lines[1], "depends", says, lines=lines)
             return
 
@@ -751,7 +751,11 @@ def made_anew_after_loading(roles: Roles) -> Iterator[Fault]:
         later = [event for event in roles.trace.events[place:] if event.entry == load.entry]
         stepped = {optimizer for event in later if event.action == "step" for optimizer in event.objects}
         for make in later if stepped.isdisjoint(loaded) else ():
-            if make.action == "make" and stepped & make.objects and any(one.line == make.line for one in loaded):
+            if (
+                make.action == "make"
+                and stepped & make.objects
+                and any(loading.line == make.line for loading in loaded)
+            ):
                 says = f"the optimizer into which line {load.line} loads its state is made anew, and starts without it"
                 line = getattr(make.through[-1], "lineno", make.line) if make.through else make.line
                 yield fault("made_anew_after_loading", line, "certain", says)
@@ -830,9 +834,9 @@ def _counts_itself(roles: Roles, trace: Trace, schedule: Object) -> bool:
     moves = [event for event in trace.of("schedule") if schedule in event.objects]
     trains = {event.loop_lines[:1] for event in trace.of("backward", "step")}
     ahead = any(event.loop_lines[:1] not in trains for event in moves)
-    told = any(isinstance(event.node, ast.Call) and event.node.args for event in moves)
+    is_target_named = any(isinstance(event.node, ast.Call) and event.node.args for event in moves)
     made = [ast.unparse(call.node) for call in roles.script.calls if call.line == schedule.line]
-    return ahead or told or any(map(COUNTS_ITSELF.search, made)) or "last_epoch" in roles.source
+    return ahead or is_target_named or any(map(COUNTS_ITSELF.search, made)) or "last_epoch" in roles.source
 
 
 def optimizer_starts_over(roles: Roles) -> Iterator[Fault]:

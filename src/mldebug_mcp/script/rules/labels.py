@@ -66,11 +66,11 @@ def labels_shifted(roles: Roles) -> Iterator[Fault]:
         outputs, targets = (roles.source_of(_base(argument), call) for argument in call.node.args[:2])
         target = _alias(roles, _base(call.node.args[1]), call)
         parts = (*call.node.args[:2], outputs, targets)
-        seen = [ast.unparse(_base(part)) for part in getattr(outputs, "args", ())]
+        bases = [ast.unparse(_base(part)) for part in getattr(outputs, "args", ())]
         wanted = _base(call.node.args[1])
         if (
             isinstance(wanted, ast.Subscript)
-            and ast.unparse(wanted) in seen
+            and ast.unparse(wanted) in bases
             and re.search(r"\b1:\]", ast.unparse(wanted))
         ):
             says = f"the model is given {ast.unparse(wanted)}, and the loss asks it for the same"

@@ -298,10 +298,10 @@ def drawn_twice(roles: Roles) -> Iterator[Fault]:
         drawn.setdefault(f"{made.function}:{rows_of(roles, rows, within)}", []).append((made, draw))
     for same in drawn.values():
         train = [(made, draw) for made, draw in same if TRAINS.search(made.target.rpartition(".")[2])]
-        held = [(made, draw) for made, draw in same if not TRAINS.search(made.target.rpartition(".")[2])]
-        seeded = train and held and SEEDED.search(ast.unparse(held[0][1]))
-        if train and held and not (seeded and ast.unparse(train[0][1]) == ast.unparse(held[0][1])):
-            line, first = held[0][0].line, train[0][0].line
+        held_out = [(made, draw) for made, draw in same if not TRAINS.search(made.target.rpartition(".")[2])]
+        seeded = train and held_out and SEEDED.search(ast.unparse(held_out[0][1]))
+        if train and held_out and not (seeded and ast.unparse(train[0][1]) == ast.unparse(held_out[0][1])):
+            line, first = held_out[0][0].line, train[0][0].line
             says = f"these rows and those of line {first} are drawn from the same: many are in both"
             yield fault("split_twice", line, "likely", says, lines=(first,))
 
@@ -364,9 +364,9 @@ def whole_and_part(roles: Roles) -> Iterator[Fault]:
             continue
         named = {part.target.rpartition(".")[2]: value.elts[part.place or 0] for part in parts}
         train = [node for name, node in named.items() if TRAINS.search(name)]
-        held = [node for name, node in named.items() if HELD_OUT.search(name) and not TRAINS.search(name)]
+        held_out = [node for name, node in named.items() if HELD_OUT.search(name) and not TRAINS.search(name)]
         whole = {dotted(node) for node in train if isinstance(node, ast.Name)}
-        if any(isinstance(node, ast.Subscript) and dotted(_rows_of_cut(node)) in whole for node in held):
+        if any(isinstance(node, ast.Subscript) and dotted(_rows_of_cut(node)) in whole for node in held_out):
             says = f"{next(iter(whole))} is returned whole for training, and a part of it is held out"
             yield fault("same_data", train[0].lineno, "likely", says, lines=(parts[0].line,))
 

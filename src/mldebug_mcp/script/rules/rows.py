@@ -171,13 +171,14 @@ def fitted_again(roles: Roles) -> Iterator[Fault]:
             fits.setdefault((call.function, call.owner), []).append(call)
     for calls in fits.values():
         given = [dotted(call.node.args[0]).rpartition(".")[2] for call in calls]
-        train, held = _halves_of_split(roles, calls[0], given)
-        if train and held:
-            again = next(call for call, name in zip(calls, given, strict=True) if name == held)
+        train, held_out = _halves_of_split(roles, calls[0], given)
+        if train and held_out:
+            again = next(call for call, name in zip(calls, given, strict=True) if name == held_out)
             says = (
-                f"{again.owner} was fitted to {train}, and is fitted to {held} anew: both are scaled in their own way"
+                f"{again.owner} was fitted to {train}, and is fitted to {held_out} anew: "
+                "both are scaled in their own way"
             )
-            yield fault("own_statistics", again.line, "certain", says, fix=f"{again.owner}.transform({held})")
+            yield fault("own_statistics", again.line, "certain", says, fix=f"{again.owner}.transform({held_out})")
 
 
 def _halves_of_split(roles: Roles, call: Call, names: Sequence[str]) -> tuple[str, str]:
@@ -188,8 +189,8 @@ def _halves_of_split(roles: Roles, call: Call, names: Sequence[str]) -> tuple[st
         if made.function == call.function and "train_test_split" in ast.unparse(made.value) and made.place is not None
     }
     train = [name for name in names if places.get(name) == 0 or TRAINS.search(name)]
-    held = [name for name in names if places.get(name) == 1 or (HELD_OUT.search(name) and not TRAINS.search(name))]
-    return next(iter(train), ""), next(iter(held), "")
+    held_out = [name for name in names if places.get(name) == 1 or (HELD_OUT.search(name) and not TRAINS.search(name))]
+    return next(iter(train), ""), next(iter(held_out), "")
 
 
 def own_statistics(roles: Roles) -> Iterator[Fault]:
