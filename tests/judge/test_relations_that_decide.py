@@ -583,6 +583,40 @@ def test_more_tokens_of_a_row_in_training_than_in_evaluation_are_those_of_prompt
     assert not stated or not any(fact.endswith("training_behind") for fact in facts(answer))
 
 
+@pytest.mark.parametrize(("counted", "evaluated", "settings", "stated"), [
+    (464, 1280, {"n_val": 128}, True), (270, 704, {"num_val_samples": 64}, True), (464, 700, {"eval_size": 70}, True),
+    (160, 1280, {"n_val": 128}, False), (464, 3712, {"n_val": 128}, False), (464, 1280, {}, False),
+    (400, 640, {"n_val": 128, "log_every": 5}, False),
+])  # fmt: skip
+def test_tokens_that_evaluation_counts_in_all_its_rows_are_those_of_answers(
+    counted: float, evaluated: float, settings: dict[str, int], stated: bool
+) -> None:
+    answer = diagnosed(
+        {"loss": rough(1.7 + np.exp(-STEPS / 9), 0.004), "accuracy": rough(0.43, 0.01, 1),
+         "loss_tokens": rough(counted, 0.001, 2)},
+        evaluated={"valid_loss": 0.9 / np.arange(1, 9) ** 1.5, "valid_accuracy": 1 - 0.27 / np.arange(1, 9) ** 2,
+                   "valid_loss_tokens": np.full(8, evaluated)},
+        settings={"seq_len": 34, "batch_size": 16, "learning_rate": 1e-3, "dataset": "sft chat", **settings},
+    )  # fmt: skip
+    assert ("prompts_count_unmeant" in facts(answer)) is stated
+    assert (leading(answer) == "prompt_not_masked") is stated
+
+
+@pytest.mark.parametrize(("name", "real", "stated"), [
+    ("n_nonpad_tokens", 240.0, True), ("train/non_padding_tokens", 410.0, True), ("tokens_without_padding", 240.0, True),
+    ("n_nonpad_tokens", 640.0, False), ("real_tokens", 624.0, False), ("n_pad_tokens", 240.0, False),
+])  # fmt: skip
+def test_more_tokens_in_the_loss_than_are_no_padding_are_padding(name: str, real: float, stated: bool) -> None:
+    answer = diagnosed(
+        {"loss": rough(1.1 + 2 * np.exp(-STEPS / 9), 0.03), "n_target_tokens": np.full(len(STEPS), 640.0),
+         name: rough(real, 0.01, 1) if stated else np.full(len(STEPS), real)},
+        evaluated={"val_loss": 3.1 + 1 / np.arange(1, 9)},
+        settings={"batch_size": 16, "vocab_size": 40, "learning_rate": 1e-3, "task": "seq2seq"},
+    )  # fmt: skip
+    assert ("padding_counts" in facts(answer)) is stated
+    assert (leading(answer) == "prompt_not_masked") is stated
+
+
 @pytest.mark.parametrize(("level", "ranks_lost", "cause"), [
     (3e20, 1, "hardware_fault"), (40.0, 1, "hardware_fault"), (3e20, 4, "lr_too_high"),
 ])  # fmt: skip

@@ -104,6 +104,7 @@ FOLLOWS_FROM: Mapping[str, Sequence[str]] = {
     "pairs_contradict": ("eval_gap", "eval_rise", "eval_score_gap", "eval_chance"),
     "source_contradicts": ("eval_gap", "eval_rise", "eval_score_gap", "eval_chance"),
     "prompts_count_unmeant": ("eval_gap",),
+    "padding_counts": ("eval_gap",),
     "falls_at_intervals": ("policy_movement",),
     "hits_contradict_ranks": ("eval_frozen",),
     ONE_RANK: ("loss_level", "loss_noisy", "loss_beginning", "loss_events", "loss_course", "gradient_level"),

@@ -352,7 +352,7 @@ _OF_ANSWERS = regex(r"(?:answers?|completions?|responses?|assistants?|repl(?:y|i
 
 
 def prompts_count_unmeant(run: Run) -> Iterator[DerivedFact]:
-    """Yield that the loss counts more tokens than those of answers, which a setting or evaluation counts alone."""
+    """Yield that the loss counts padding, or more than the answers that a setting or evaluation counts alone."""
     counts = None if run.kind in POLICIES else prompts_counted(run)
     meant = [
         setting
@@ -360,10 +360,13 @@ def prompts_count_unmeant(run: Run) -> Iterator[DerivedFact]:
         if (_ANSWERS_ALONE.fullmatch(key := setting.key.rpartition("/")[2]) and flag_of(setting.value))
         or (_LOSS_ON.fullmatch(key) and _OF_ANSWERS.fullmatch(str(setting.value)))
     ]
-    if counts is not None and (meant or counts.values.get("by_evaluation")):
+    is_padding = counts is not None and "without_padding" in counts.values
+    if counts is not None and (meant or is_padding or counts.values.get("by_evaluation")):
         but = f" But {meant[0].key} is {str(meant[0].value).lower()}." if meant else ""
         yield DerivedFact.model_construct(
-            fact="prompts_count_unmeant", text=f"{counts.summary}.{but}", values=dict(counts.values)
+            fact="padding_counts" if is_padding else "prompts_count_unmeant",
+            text=f"{counts.summary}.{but}",
+            values=dict(counts.values),
         )
 
 
