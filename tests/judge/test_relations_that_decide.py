@@ -519,6 +519,22 @@ def test_weights_that_adam_hardly_moves_in_all_updates_have_a_rate_that_is_too_l
     assert not stated or leading(answer) == "lr_too_low"
 
 
+@pytest.mark.parametrize(("name", "norm", "rate", "end", "stated"), [
+    ("params norm", 23.0, 2e-5, 0.9, True), ("param_norm", 140.0, 4e-6, 0.95, True),
+    ("weight_norm", 9.0, 3e-5, 0.8, True), ("params norm", 23.0, 1e-3, 0.9, False),
+    ("param_norm", 870.0, 2e-5, 0.9, False), ("weight_norm", 9.0, 3e-5, 0.4, False),
+    ("mlp.size", 9.0, 3e-5, 0.8, False),
+])  # fmt: skip
+def test_weights_of_a_small_model_hardly_move_where_no_settings_are_known(
+    name: str, norm: float, rate: float, end: float, stated: bool
+) -> None:
+    loss = rough(3.4 * end ** (1 - np.exp(-STEPS / 40)), 0.003)
+    curves = {"loss": loss, "ppl": np.exp(loss), "lr": np.full(len(STEPS), rate), "grad_norm": rough(2.0, 0.1, 1)}
+    answer = diagnosed({**curves, name: norm - STEPS / 40_000})
+    assert ("weights_hardly_move" in facts(answer)) is stated
+    assert (leading(answer) == "lr_too_low") is stated
+
+
 def test_a_loss_that_falls_shows_that_weights_move_enough() -> None:
     answer = diagnosed({"loss": rough(FALLS, 0.01)}, settings={"optimizer": "adam", "learning_rate": 1e-5})
     assert "weights_hardly_move" not in facts(answer)
@@ -603,7 +619,8 @@ def test_tokens_that_evaluation_counts_in_all_its_rows_are_those_of_answers(
 
 
 @pytest.mark.parametrize(("name", "real", "stated"), [
-    ("n_nonpad_tokens", 240.0, True), ("train/non_padding_tokens", 410.0, True), ("tokens_without_padding", 240.0, True),
+    ("n_nonpad_tokens", 240.0, True), ("train/non_padding_tokens", 410.0, True),
+    ("tokens_without_padding", 240.0, True),
     ("n_nonpad_tokens", 640.0, False), ("real_tokens", 624.0, False), ("n_pad_tokens", 240.0, False),
 ])  # fmt: skip
 def test_more_tokens_in_the_loss_than_are_no_padding_are_padding(name: str, real: float, stated: bool) -> None:

@@ -527,7 +527,7 @@ _WITHOUT_PADDING = regex(
 )
 """Counts of the tokens of a batch that are no padding."""
 MORE_COUNT = 1.1
-"""Times as many tokens as rows have without padding. Chosen: an end of each row, which may be one of padding, is less."""
+"""Times as many tokens as rows have without padding. Chosen: an end of each row, which padding may be, is less."""
 
 
 def _padding_counts(run: Run) -> Evidence | None:
