@@ -1018,3 +1018,61 @@ def test_batches_that_are_nearly_all_right_or_nearly_all_wrong_hold_rows_that_ar
 ], ids=["by chance", "learnt at once", "answers of a batch depend on one another", "few rows"])  # fmt: skip
 def test_shares_that_scatter_by_chance_or_rise_at_once_are_of_any_rows(accuracy: Curve, name: str, rows: int) -> None:
     assert "rows_of_a_batch_alike" not in facts(shares_of_batches(accuracy, name, rows))
+
+
+LEARNS: Curve = np.linspace(4.6, 1.2, 8)
+SCORE: Curve = np.linspace(0.31, 0.83, 8)
+
+
+@pytest.mark.parametrize(("evaluated", "stated"), [
+    ({"val_acc": np.ones(8)}, "perfect_at_once"), ({"eval/hits@10": np.full(8, 100.0)}, "perfect_at_once"),
+    ({"val_recall@20": np.ones(8), "val_mrr": SCORE / 2}, "perfect_at_once"), ({"val_recall_0": np.ones(8)}, ""),
+    ({"val_acc": np.r_[0.9, np.ones(7)]}, ""), ({"eval/hits@100": np.ones(8)}, ""),
+    ({"val_auc": SCORE, "val_acc": SCORE}, "scores_equal"), ({"val_rmse": SCORE, "val_mae": SCORE}, "scores_equal"),
+    ({"hits@1": SCORE, "hits@10": SCORE}, "scores_equal"), ({"val_precision": SCORE, "val_recall": SCORE}, ""),
+    ({"val_auc": SCORE, "val_acc": 0.9 * SCORE}, ""), ({"val_auc": np.full(8, 0.5), "val_acc": np.full(8, 0.5)}, ""),
+    ({"hits@1": SCORE / 2, "hits@10": SCORE}, ""),
+])  # fmt: skip
+def test_scores_that_no_model_has_are_those_of_a_wrong_metric(evaluated: dict[str, Curve], stated: str) -> None:
+    loss = rough(1.1 + 3.7 * np.exp(-STEPS / 25), 0.01)
+    answer = diagnosed({"loss": loss}, evaluated={"val_loss": LEARNS, **evaluated}, settings={"batch_size": 32})
+    assert facts(answer) & {"perfect_at_once", "scores_equal"} == ({stated} if stated else set())
+    assert not stated or leading(answer) == "metric_bug"
+
+
+@pytest.mark.parametrize(("names", "settings", "shares", "stated"), [
+    (("val_cover_p10", "val_cover_p90"), {"quantiles": "0.1,0.5,0.9"}, (0.88, 0.11), True),
+    (("val_share_below",), {"quantile": 0.9}, (0.12,), True), (("eval/coverage_q0.05",), {}, (0.96,), True),
+    (("val_cover_p10", "val_cover_p90"), {}, (0.12, 0.86), False),
+    (("val_share_below",), {"quantile": 0.9}, (0.7,), False), (("coverage_90",), {}, (0.12,), False),
+    (("val_share_below",), {"quantile": 0.5}, (0.3,), False),
+])  # fmt: skip
+def test_shares_below_a_prediction_that_mirror_its_quantile_are_of_a_loss_with_the_wrong_sign(
+    names: tuple[str, ...], settings: dict[str, Any], shares: tuple[float, ...], stated: bool
+) -> None:
+    evaluated = {name: share + 0.01 * NOISE[1][:8] for name, share in zip(names, shares, strict=True)}
+    loss = rough(0.2 + 0.4 * np.exp(-STEPS / 15), 0.04)
+    answer = diagnosed({"loss": loss}, evaluated={"val_loss": 0.22 + 0.03 / np.arange(1, 9), **evaluated},
+                       settings=settings | {"optimizer": "adamw", "learning_rate": 1e-3})  # fmt: skip
+    assert ("quantiles_mirrored" in facts(answer)) is stated
+    assert (leading(answer) == "wrong_loss") is stated
+
+
+@pytest.mark.parametrize(("entropy", "settings", "stated", "cause"), [
+    (0.004 + 3.0 * np.exp(-STEPS / 6), {"target_entropy": -1.2}, "entropy_target_below_any", "entropy_collapse"),
+    (0.02 + 1.3 * np.exp(-STEPS / 9), {"sac/entropy_target": -4.0}, "entropy_target_below_any", "entropy_collapse"),
+    (4.0 - STEPS / 10, {"target_entropy": -4.0}, "", "healthy"), (1.2 + STEPS / 1e3, {"target_entropy": -1.2}, "", ""),
+    (0.004 + 3.0 * np.exp(-STEPS / 6), {"target_entropy": 0.6}, "", ""),
+    (2.6 - STEPS / 1e3, {"n_actions": 4, "action_space": "discrete"}, "entropy_above_all_alike", "metric_bug"),
+    (1.3 - STEPS / 1e3, {"n_actions": 4, "action_space": "discrete"}, "", "healthy"),
+    (2.6 - STEPS / 1e3, {"n_actions": 4, "action_space": "box"}, "", "healthy"),
+    (2.6 - STEPS / 1e3, {"n_actions": 4, "action_space": "MultiDiscrete"}, "", "healthy"),
+])  # fmt: skip
+def test_an_entropy_has_the_bounds_of_a_choice_among_actions(
+    entropy: Curve, settings: dict[str, Any], stated: str, cause: str
+) -> None:
+    reward = rough(0.2 + 0.5 * (1 - np.exp(-STEPS / 9)), 0.02)
+    curves = {"rollout/ep_rew_mean": reward, "train/entropy": entropy, "train/actor_loss": rough(0.4, 0.2, 1)}
+    answer = diagnosed(curves, settings=settings | {"algo": "sac", "lr": 3e-4})
+    assert facts(answer) & {"entropy_target_below_any", "entropy_above_all_alike"} == ({stated} if stated else set())
+    assert not cause or leading(answer) == cause
