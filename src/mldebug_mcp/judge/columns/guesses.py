@@ -444,6 +444,8 @@ _LOSS_AS_LOADED = regex(
 SURER = 1.3
 """Times the loss of a guess beyond which a model is sure of wrong answers. Chosen: weights that were not loaded begin
 within it."""
+SURER_AS_LOADED = 1.06
+"""... where the loss of the weights that are loaded is known. Chosen: weights that are new begin at it by less."""
 
 
 def above_checkpoint(run: Run) -> Iterator[DerivedFact]:
@@ -460,7 +462,7 @@ def above_checkpoint(run: Run) -> Iterator[DerivedFact]:
     evaluations = columns_of(run, Quantity.LOSS, phase="eval")
     series = min([loss, *evaluations], key=lambda series: float(series.step[0]))
     first, step = float(series.value[0]), float(series.step[0])
-    if is_past_start(run, step) or first < SURER * uniform:
+    if is_past_start(run, step) or first < (SURER_AS_LOADED if before else SURER) * uniform:
         return
     if loaded_from is not None and first >= TIMES_A_GUESS * uniform:
         return  # outputs on too large a scale, not surer ones
@@ -470,7 +472,7 @@ def above_checkpoint(run: Run) -> Iterator[DerivedFact]:
         else f"by the setting {loaded_from.key} the model comes trained"
     )
     yield DerivedFact.model_construct(
-        fact="surer_than_guess_as_loaded" if before else "surer_than_guess",
+        fact="surer_than_guess_as_loaded" if before and first >= SURER * uniform else "surer_than_guess",
         text=(
             f"{known}, and the first {named(series)} is {figure(first)} at {run.place(step)}. "
             f"Weights that were not loaded begin at that of a guess, {figure(uniform)}. A trained model that is so "
