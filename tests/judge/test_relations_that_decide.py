@@ -47,6 +47,7 @@ def rough(level: Curve | float, share: float, row: int = 0) -> Curve:
 
 STUCK = rough(3.8, 0.05) + 0.8 * np.exp(-STEPS / 5)
 GROWS = 20 + 0.8 * STEPS
+LEARNS: Curve = np.linspace(4.6, 1.2, 8)
 
 
 def test_a_norm_that_grows_more_evenly_than_the_loss_is_a_sum_of_gradients() -> None:
@@ -610,7 +611,7 @@ def test_tokens_that_evaluation_counts_in_all_its_rows_are_those_of_answers(
     answer = diagnosed(
         {"loss": rough(1.7 + np.exp(-STEPS / 9), 0.004), "accuracy": rough(0.43, 0.01, 1),
          "loss_tokens": rough(counted, 0.001, 2)},
-        evaluated={"valid_loss": 0.9 / np.arange(1, 9) ** 1.5, "valid_accuracy": 1 - 0.27 / np.arange(1, 9) ** 2,
+        evaluated={"valid_loss": LEARNS / 5, "valid_accuracy": 1 - 0.27 / np.arange(1, 9) ** 2,
                    "valid_loss_tokens": np.full(8, evaluated)},
         settings={"seq_len": 34, "batch_size": 16, "learning_rate": 1e-3, "dataset": "sft chat", **settings},
     )  # fmt: skip
@@ -627,7 +628,7 @@ def test_more_tokens_in_the_loss_than_are_no_padding_are_padding(name: str, real
     answer = diagnosed(
         {"loss": rough(1.1 + 2 * np.exp(-STEPS / 9), 0.03), "n_target_tokens": np.full(len(STEPS), 640.0),
          name: rough(real, 0.01, 1) if stated else np.full(len(STEPS), real)},
-        evaluated={"val_loss": 3.1 + 1 / np.arange(1, 9)},
+        evaluated={"val_loss": LEARNS},
         settings={"batch_size": 16, "vocab_size": 40, "learning_rate": 1e-3, "task": "seq2seq"},
     )  # fmt: skip
     assert ("padding_counts" in facts(answer)) is stated
@@ -1020,7 +1021,6 @@ def test_shares_that_scatter_by_chance_or_rise_at_once_are_of_any_rows(accuracy:
     assert "rows_of_a_batch_alike" not in facts(shares_of_batches(accuracy, name, rows))
 
 
-LEARNS: Curve = np.linspace(4.6, 1.2, 8)
 SCORE: Curve = np.linspace(0.31, 0.83, 8)
 
 

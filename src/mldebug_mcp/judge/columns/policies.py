@@ -60,7 +60,7 @@ def entropy_lowered(run: Run) -> Iterator[DerivedFact]:
 _TARGET = regex(r"(?:^|[/_])(?:target_entropy|entropy_target)$", re.IGNORECASE)
 _ACTIONS = regex(r"(?:n|num)_(?:of_)?actions?|actions")
 _DISCRETE = regex(r"(?<!multi)(?<!multi[-_])discrete|categorical", re.IGNORECASE)
-GONE = 0.1
+LEFT_AT_END = 0.1
 """Share of its start that an entropy has come down to where hardly any is left. Chosen."""
 
 
@@ -76,7 +76,7 @@ def entropy_out_of_bounds(run: Run) -> Iterator[DerivedFact]:
     targets += [(name, float(run[name].value[-1])) for name in run.series if _TARGET.search(name)]
     below = [(name, float(value)) for name, value in targets if isinstance(value, int | float) and value < 0]
     first, late = float(entropy.value[0]), median(tail(entropy))
-    if below and late <= GONE * first:
+    if below and late <= LEFT_AT_END * first:
         (name, target) = below[0]
         yield DerivedFact.model_construct(
             fact="entropy_target_below_any",
