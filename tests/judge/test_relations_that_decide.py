@@ -47,6 +47,7 @@ def rough(level: Curve | float, share: float, row: int = 0) -> Curve:
 
 STUCK = rough(3.8, 0.05) + 0.8 * np.exp(-STEPS / 5)
 GROWS = 20 + 0.8 * STEPS
+LEARNS: Curve = np.linspace(4.6, 1.2, 8)
 
 
 def test_a_norm_that_grows_more_evenly_than_the_loss_is_a_sum_of_gradients() -> None:
@@ -519,6 +520,22 @@ def test_weights_that_adam_hardly_moves_in_all_updates_have_a_rate_that_is_too_l
     assert not stated or leading(answer) == "lr_too_low"
 
 
+@pytest.mark.parametrize(("name", "norm", "rate", "end", "stated"), [
+    ("params norm", 23.0, 2e-5, 0.9, True), ("param_norm", 140.0, 4e-6, 0.95, True),
+    ("weight_norm", 9.0, 3e-5, 0.8, True), ("params norm", 23.0, 1e-3, 0.9, False),
+    ("param_norm", 870.0, 2e-5, 0.9, False), ("weight_norm", 9.0, 3e-5, 0.4, False),
+    ("mlp.size", 9.0, 3e-5, 0.8, False),
+])  # fmt: skip
+def test_weights_of_a_small_model_hardly_move_where_no_settings_are_known(
+    name: str, norm: float, rate: float, end: float, stated: bool
+) -> None:
+    loss = rough(3.4 * end ** (1 - np.exp(-STEPS / 40)), 0.003)
+    curves = {"loss": loss, "ppl": np.exp(loss), "lr": np.full(len(STEPS), rate), "grad_norm": rough(2.0, 0.1, 1)}
+    answer = diagnosed({**curves, name: norm - STEPS / 40_000})
+    assert ("weights_hardly_move" in facts(answer)) is stated
+    assert (leading(answer) == "lr_too_low") is stated
+
+
 def test_a_loss_that_falls_shows_that_weights_move_enough() -> None:
     answer = diagnosed({"loss": rough(FALLS, 0.01)}, settings={"optimizer": "adam", "learning_rate": 1e-5})
     assert "weights_hardly_move" not in facts(answer)
@@ -581,6 +598,41 @@ def test_more_tokens_of_a_row_in_training_than_in_evaluation_are_those_of_prompt
     assert ("prompts_count_unmeant" in facts(answer)) is stated
     assert (leading(answer) == "prompt_not_masked") is stated
     assert not stated or not any(fact.endswith("training_behind") for fact in facts(answer))
+
+
+@pytest.mark.parametrize(("counted", "evaluated", "settings", "stated"), [
+    (464, 1280, {"n_val": 128}, True), (270, 704, {"num_val_samples": 64}, True), (464, 700, {"eval_size": 70}, True),
+    (160, 1280, {"n_val": 128}, False), (464, 3712, {"n_val": 128}, False), (464, 1280, {}, False),
+    (400, 640, {"n_val": 128, "log_every": 5}, False),
+])  # fmt: skip
+def test_tokens_that_evaluation_counts_in_all_its_rows_are_those_of_answers(
+    counted: float, evaluated: float, settings: dict[str, int], stated: bool
+) -> None:
+    answer = diagnosed(
+        {"loss": rough(1.7 + np.exp(-STEPS / 9), 0.004), "accuracy": rough(0.43, 0.01, 1),
+         "loss_tokens": rough(counted, 0.001, 2)},
+        evaluated={"valid_loss": LEARNS / 5, "valid_accuracy": 1 - 0.27 / np.arange(1, 9) ** 2,
+                   "valid_loss_tokens": np.full(8, evaluated)},
+        settings={"seq_len": 34, "batch_size": 16, "learning_rate": 1e-3, "dataset": "sft chat", **settings},
+    )  # fmt: skip
+    assert ("prompts_count_unmeant" in facts(answer)) is stated
+    assert (leading(answer) == "prompt_not_masked") is stated
+
+
+@pytest.mark.parametrize(("name", "real", "stated"), [
+    ("n_nonpad_tokens", 240.0, True), ("train/non_padding_tokens", 410.0, True),
+    ("tokens_without_padding", 240.0, True),
+    ("n_nonpad_tokens", 640.0, False), ("real_tokens", 624.0, False), ("n_pad_tokens", 240.0, False),
+])  # fmt: skip
+def test_more_tokens_in_the_loss_than_are_no_padding_are_padding(name: str, real: float, stated: bool) -> None:
+    answer = diagnosed(
+        {"loss": rough(1.1 + 2 * np.exp(-STEPS / 9), 0.03), "n_target_tokens": np.full(len(STEPS), 640.0),
+         name: rough(real, 0.01, 1) if stated else np.full(len(STEPS), real)},
+        evaluated={"val_loss": LEARNS},
+        settings={"batch_size": 16, "vocab_size": 40, "learning_rate": 1e-3, "task": "seq2seq"},
+    )  # fmt: skip
+    assert ("padding_counts" in facts(answer)) is stated
+    assert (leading(answer) == "prompt_not_masked") is stated
 
 
 @pytest.mark.parametrize(("level", "ranks_lost", "cause"), [
@@ -967,3 +1019,60 @@ def test_batches_that_are_nearly_all_right_or_nearly_all_wrong_hold_rows_that_ar
 ], ids=["by chance", "learnt at once", "answers of a batch depend on one another", "few rows"])  # fmt: skip
 def test_shares_that_scatter_by_chance_or_rise_at_once_are_of_any_rows(accuracy: Curve, name: str, rows: int) -> None:
     assert "rows_of_a_batch_alike" not in facts(shares_of_batches(accuracy, name, rows))
+
+
+SCORE: Curve = np.linspace(0.31, 0.83, 8)
+
+
+@pytest.mark.parametrize(("evaluated", "stated"), [
+    ({"val_acc": np.ones(8)}, "perfect_at_once"), ({"eval/hits@10": np.full(8, 100.0)}, "perfect_at_once"),
+    ({"val_recall@20": np.ones(8), "val_mrr": SCORE / 2}, "perfect_at_once"), ({"val_recall_0": np.ones(8)}, ""),
+    ({"val_acc": np.r_[0.9, np.ones(7)]}, ""), ({"eval/hits@100": np.ones(8)}, ""),
+    ({"val_auc": SCORE, "val_acc": SCORE}, "scores_equal"), ({"val_rmse": SCORE, "val_mae": SCORE}, "scores_equal"),
+    ({"hits@1": SCORE, "hits@10": SCORE}, "scores_equal"), ({"val_precision": SCORE, "val_recall": SCORE}, ""),
+    ({"val_auc": SCORE, "val_acc": 0.9 * SCORE}, ""), ({"val_auc": np.full(8, 0.5), "val_acc": np.full(8, 0.5)}, ""),
+    ({"hits@1": SCORE / 2, "hits@10": SCORE}, ""),
+])  # fmt: skip
+def test_scores_that_no_model_has_are_those_of_a_wrong_metric(evaluated: dict[str, Curve], stated: str) -> None:
+    loss = rough(1.1 + 3.7 * np.exp(-STEPS / 25), 0.01)
+    answer = diagnosed({"loss": loss}, evaluated={"val_loss": LEARNS, **evaluated}, settings={"batch_size": 32})
+    assert facts(answer) & {"perfect_at_once", "scores_equal"} == ({stated} if stated else set())
+    assert not stated or leading(answer) == "metric_bug"
+
+
+@pytest.mark.parametrize(("names", "settings", "shares", "stated"), [
+    (("val_cover_p10", "val_cover_p90"), {"quantiles": "0.1,0.5,0.9"}, (0.88, 0.11), True),
+    (("val_share_below",), {"quantile": 0.9}, (0.12,), True), (("eval/coverage_q0.05",), {}, (0.96,), True),
+    (("val_cover_p10", "val_cover_p90"), {}, (0.12, 0.86), False),
+    (("val_share_below",), {"quantile": 0.9}, (0.7,), False), (("coverage_90",), {}, (0.12,), False),
+    (("val_share_below",), {"quantile": 0.5}, (0.3,), False),
+])  # fmt: skip
+def test_shares_below_a_prediction_that_mirror_its_quantile_are_of_a_loss_with_the_wrong_sign(
+    names: tuple[str, ...], settings: dict[str, Any], shares: tuple[float, ...], stated: bool
+) -> None:
+    evaluated = {name: share + 0.01 * NOISE[1][:8] for name, share in zip(names, shares, strict=True)}
+    loss = rough(0.2 + 0.4 * np.exp(-STEPS / 15), 0.04)
+    answer = diagnosed({"loss": loss}, evaluated={"val_loss": 0.22 + 0.03 / np.arange(1, 9), **evaluated},
+                       settings=settings | {"optimizer": "adamw", "learning_rate": 1e-3})  # fmt: skip
+    assert ("quantiles_mirrored" in facts(answer)) is stated
+    assert (leading(answer) == "wrong_loss") is stated
+
+
+@pytest.mark.parametrize(("entropy", "settings", "stated", "cause"), [
+    (0.004 + 3.0 * np.exp(-STEPS / 6), {"target_entropy": -1.2}, "entropy_target_below_any", "entropy_collapse"),
+    (0.02 + 1.3 * np.exp(-STEPS / 9), {"sac/entropy_target": -4.0}, "entropy_target_below_any", "entropy_collapse"),
+    (4.0 - STEPS / 10, {"target_entropy": -4.0}, "", "healthy"), (1.2 + STEPS / 1e3, {"target_entropy": -1.2}, "", ""),
+    (0.004 + 3.0 * np.exp(-STEPS / 6), {"target_entropy": 0.6}, "", ""),
+    (2.6 - STEPS / 1e3, {"n_actions": 4, "action_space": "discrete"}, "entropy_above_all_alike", "metric_bug"),
+    (1.3 - STEPS / 1e3, {"n_actions": 4, "action_space": "discrete"}, "", "healthy"),
+    (2.6 - STEPS / 1e3, {"n_actions": 4, "action_space": "box"}, "", "healthy"),
+    (2.6 - STEPS / 1e3, {"n_actions": 4, "action_space": "MultiDiscrete"}, "", "healthy"),
+])  # fmt: skip
+def test_an_entropy_has_the_bounds_of_a_choice_among_actions(
+    entropy: Curve, settings: dict[str, Any], stated: str, cause: str
+) -> None:
+    reward = rough(0.2 + 0.5 * (1 - np.exp(-STEPS / 9)), 0.02)
+    curves = {"rollout/ep_rew_mean": reward, "train/entropy": entropy, "train/actor_loss": rough(0.4, 0.2, 1)}
+    answer = diagnosed(curves, settings=settings | {"algo": "sac", "lr": 3e-4})
+    assert facts(answer) & {"entropy_target_below_any", "entropy_above_all_alike"} == ({stated} if stated else set())
+    assert not cause or leading(answer) == cause

@@ -51,6 +51,18 @@ def test_a_loss_of_the_weights_that_are_loaded_is_read_under_other_names(name: s
     assert (answer.hypotheses[0].cause == "tokenizer_mismatch") is stated
 
 
+@pytest.mark.parametrize(("start", "name", "stated"), [
+    (7.53, "base_eval_loss", True), (7.6, "init_ckpt_eval_loss", True), (7.1, "base_eval_loss", False),
+    (7.53, "eval_loss_goal", False),
+])  # fmt: skip
+def test_a_start_a_little_above_a_guess_is_above_it_where_the_loss_of_the_checkpoint_is_known(
+    start: float, name: str, stated: bool
+) -> None:
+    answer = diagnosed({}, {}, start=start, low=4.6, **{name: 3.6}, vocab_size=1024, task="sft")
+    assert ("surer_than_guess" in texts(answer)) is stated
+    assert (answer.hypotheses[0].cause == "tokenizer_mismatch") is stated
+
+
 @pytest.mark.parametrize("start", [math.log(31), 0.4], ids=["a guess", "as it was"])
 def test_a_start_at_a_guess_or_where_the_checkpoint_was_is_of_no_other_tokens(start: float) -> None:
     answer = diagnosed({}, {}, start=start, low=0.3, init_ckpt_eval_loss=0.35, vocab_size=31, task="pretraining")

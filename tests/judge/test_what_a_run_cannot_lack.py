@@ -7,6 +7,7 @@ import pytest
 from numpy.typing import NDArray
 from tests.runs import run_of
 
+from mldebug_mcp import diagnose_run
 from mldebug_mcp.judge.diagnosis import diagnose
 from mldebug_mcp.models import Diagnosis, State
 
@@ -129,3 +130,13 @@ def test_an_evaluation_loss_that_goes_one_way_beside_a_constant_loss_says_that_s
     resting = run_of({"loss": same, "eval_loss": 0.703 + 0 * step}, kind="supervised")
     assert "loss_constant" not in present(diagnose(moving))
     assert "loss_constant" in present(diagnose(resting))
+
+
+@pytest.mark.parametrize(("axis", "known_by_heart"), [("epoch", True), ("step", False)])
+def test_rows_come_again_where_records_stand_by_epochs(axis: str, known_by_heart: bool) -> None:
+    at = np.arange(16)
+    train, evaluation = 1.4 * np.exp(-at / 3), 1.26 + 0.0045 * (at - 4.0) ** 2
+    records = [{axis: int(k), "train_loss": train[k], "valid_loss": evaluation[k]} for k in at]
+    answer = diagnose_run(records, settings={"n_train": 240, "batch_size": 16, "epochs": 16})
+    leads = answer.hypotheses[0]
+    assert (leads.cause == "overfitting") is known_by_heart

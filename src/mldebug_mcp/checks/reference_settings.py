@@ -210,6 +210,8 @@ _NAMED = (
 )
 TRAINERS = frozenset({"hf_trainer_state", "transformers"})
 """Formats of the Trainer, whose default is AdamW: its logs need not name it."""
+_ADAM_BY_DEFAULT = TRAINERS | {"megatron"}
+"""Formats of all that have Adam by default. Source: Megatron-LM's `--optimizer`."""
 
 
 def family_of(run: Run) -> Family | None:
@@ -218,7 +220,7 @@ def family_of(run: Run) -> Family | None:
     for parts, family in _NAMED:
         if any(part in name for part in parts):
             return family
-    by_default = not TRAINERS.isdisjoint(run.formats) or run.facts.optimizer.betas[1] is not None
+    by_default = not _ADAM_BY_DEFAULT.isdisjoint(run.formats) or run.facts.optimizer.betas[1] is not None
     return Family.ADAM if not name and by_default else None
 
 

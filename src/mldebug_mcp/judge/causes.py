@@ -18,6 +18,7 @@ from mldebug_mcp.checks.policies import (
     kept_rise,
     rewards_of,
 )
+from mldebug_mcp.checks.progress import passes_at
 from mldebug_mcp.checks.reference_settings import USUAL
 from mldebug_mcp.checks.run.resources import MEMORY_GROWS_LEAST_RECORDS, STRAIGHT, growth_of, lasting_growth
 from mldebug_mcp.core.lazy import dataclass, regex
@@ -253,11 +254,10 @@ def warmed_up(run: Run) -> str | None:
 
 
 def _one_pass(run: Run) -> str | None:
-    passes = run.facts.passes_at(run.last_step)
-    once = passes is not None and passes <= ONE_PASS
-    return (
-        f"it needs rows that come again, and the data were passed {figure(passes)} times" if once and passes else None
-    )
+    made = passes_at(run, np.array([run.last_step]))
+    if made is None or not 0 < (passes := float(made[0])) <= ONE_PASS:
+        return None
+    return f"it needs rows that come again, and the data were passed {figure(passes)} times"
 
 
 def _ranks_nothing(run: Run) -> str | None:

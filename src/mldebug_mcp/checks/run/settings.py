@@ -427,7 +427,8 @@ NEARLY_WHOLE = 0.9
 def _more_than_answers_count(run: Run) -> Evidence | None:
     """Return that more tokens of a row count in the loss than its answer has; None where the log does not show that."""
     counts = {held_out: _counted_per_row(run, held_out=held_out) for held_out in (False, True)}
-    per_row, evaluated = counts[False] or _whole_rows(run), counts[True] or _counted_in_evaluation(run)
+    evaluated = counts[True] or _counted_in_evaluation(run)
+    per_row = counts[False] or _counted_in_training(run, evaluated)
     if per_row is None or len(per_row) < MIN_LABEL_RECORDS:
         return None
     lengths = [
@@ -461,17 +462,22 @@ def _counted_per_row(run: Run, *, held_out: bool) -> Series | None:
     return next((series.finite for series, match in found if match and bool(match["held_out"]) is held_out), None)
 
 
-def _whole_rows(run: Run) -> Series | None:
-    """Return the tokens of each row that count in the loss of a batch, where rows have hardly more; None otherwise.
+def _counted_in_training(run: Run, evaluated: Series | None) -> Series | None:
+    """Return the tokens of each row that count in the loss of a batch; None where they may be a sum over batches.
 
-    A count that is summed over batches is larger than rows are.
+    They are none where rows have hardly more, or where evaluation counts others and rows have as many.
     """
-    per_row = _counted_of_each_row(run, "train")
-    rows = next(iter(_called(run, _LENGTH_OF_ROWS)), None)
-    length = median(rows.value) if rows is not None and len(rows) else run.setting("sequence_length")
-    if per_row is None or not length:
+    per_row, length = _counted_of_each_row(run, "train", run.facts.effective_batch), _length_of_rows(run)
+    if per_row is None or not length or (count := median(per_row.value)) > length:
         return None
-    return per_row if NEARLY_WHOLE * length <= median(per_row.value) <= length else None
+    times = count / median(evaluated.value) if evaluated is not None and median(evaluated.value) > 0 else 0.0
+    is_sum = abs(times / (run.setting("logging_steps") or 1) - 1) < 1 - NEARLY_WHOLE
+    return per_row if count >= NEARLY_WHOLE * length or (times > 1 and not is_sum) else None
+
+
+def _length_of_rows(run: Run) -> float | None:
+    rows = next(iter(_called(run, _LENGTH_OF_ROWS)), None)
+    return median(rows.value) if rows is not None and len(rows) else run.setting("sequence_length")
 
 
 LOSSES_APART = 1.5
@@ -479,34 +485,66 @@ LOSSES_APART = 1.5
 
 
 def _counted_in_evaluation(run: Run) -> Series | None:
-    """Return how many tokens of each row count in evaluation, if it takes as many rows at once as training.
+    """Return how many tokens of each row count in evaluation, if it takes as many rows at once as training, or all.
 
-    Where the settings do not say that, the losses do: they are apart from the first evaluation on.
+    Where the settings do not say that, the losses do: they are apart from the first evaluation on. All rows are taken
+    where rows have fewer tokens than a batch would have for each.
     """
     if "loss" not in run or "eval_loss" not in run:
         return None
     _, train, evaluation = beside_training(run["loss"].finite, run["eval_loss"])
-    is_apart = bool((evaluation > LOSSES_APART * train).all() or (train > LOSSES_APART * evaluation).all())
-    rows = run.setting("per_device_eval_batch_size")
-    is_alike = is_apart if rows is None else rows == run.facts.effective_batch
-    return _counted_of_each_row(run, "eval") if len(train) and is_alike else None
-
-
-def _counted_of_each_row(run: Run, phase: str) -> Series | None:
-    """Return the tokens of a batch that count in the loss over its rows, None where either is not known."""
-    counts, batch = next(run.with_role(Quantity.LOSS_TOKENS, phase=phase), None), run.facts.effective_batch
-    if counts is None or not len(counts.finite) or not batch:
+    if not len(train):
         return None
-    return Series(f"{counts.name} of each row", counts.finite.step, counts.finite.value / batch)
+    is_apart = bool((evaluation > LOSSES_APART * train).all() or (train > LOSSES_APART * evaluation).all())
+    rows, length = run.setting("per_device_eval_batch_size"), _length_of_rows(run)
+    of_batch = _counted_of_each_row(run, "eval", run.facts.effective_batch)
+    if is_apart and of_batch is not None and length and float(of_batch.value.min()) > length:
+        return _counted_of_each_row(run, "eval", run.setting("eval_rows"))
+    is_alike = is_apart if rows is None else rows == run.facts.effective_batch
+    return of_batch if is_alike else None
+
+
+def _counted_of_each_row(run: Run, phase: str, rows: float | None) -> Series | None:
+    """Return the tokens that count in the loss over so many rows, None where either is not known."""
+    counts = next(run.with_role(Quantity.LOSS_TOKENS, phase=phase), None)
+    if counts is None or not len(counts.finite) or not rows:
+        return None
+    return Series(f"{counts.name} of each row", counts.finite.step, counts.finite.value / rows)
 
 
 def prompts_counted(run: Run) -> Evidence | None:
     """Return that all tokens count in the loss, or more of a row than its answer has; None where no column says so."""
-    return _all_tokens_count(run) or _more_than_answers_count(run)
+    return _all_tokens_count(run) or _padding_counts(run) or _more_than_answers_count(run)
 
 
 def _called(run: Run, names: re.Pattern[str]) -> list[Series]:
     return [series.finite for name, series in run.series.items() if names.fullmatch("_".join(pieces_of(name)))]
+
+
+_WITHOUT_PADDING = regex(
+    r"(?:train_)?(?:num_|n_)?(?:(?:non_?pad(?:ded|ding)?|not_pad(?:ded|ding)?|unpadded|real|attended)_tokens?|"
+    r"tokens?_(?:without|no|non)_pad(?:ding)?)"
+)
+"""Counts of the tokens of a batch that are no padding."""
+MORE_COUNT = 1.1
+"""Times as many tokens as rows have without padding. Chosen: an end of each row, which padding may be, is less."""
+
+
+def _padding_counts(run: Run) -> Evidence | None:
+    """Return that more tokens count in the loss than are no padding; None where the log does not show that."""
+    trained = next((series.finite for series in run.with_role(Quantity.LOSS_TOKENS, phase="train")), None)
+    real = next(iter(_called(run, _WITHOUT_PADDING)), None)
+    if trained is None or real is None:
+        return None
+    steps, count, without = aligned(trained, real)
+    if len(steps) < MIN_LABEL_RECORDS or not (count > MORE_COUNT * without + (run.facts.effective_batch or 0)).all():
+        return None
+    summary = (
+        f"{trained.name} is {figure(count[0])} where {real.name} is {figure(without[0])}, and more in all "
+        f"{counted(len(steps), 'record')}: padding counts in the loss too"
+    )
+    values = {"counted": float(count[0]), "without_padding": float(without[0])}
+    return Evidence(summary, steps=(float(steps[0]),), values=values)
 
 
 def _all_tokens_count(run: Run) -> Evidence | None:

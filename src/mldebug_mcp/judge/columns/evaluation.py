@@ -512,6 +512,137 @@ def _hits(run: Run) -> Iterator[tuple[int, Series]]:
             yield int(rank[1]), score
 
 
+# Scores that no model has: perfect before anything is learnt, or two of different things that are one.
+
+
+MIN_EVALUATIONS = 4
+"""Evaluations that are perfect or equal at least. Chosen: three may be so by chance."""
+AS_AT_START = 0.5
+"""Share of the first training loss that evaluation has at first, where little is learnt. Chosen."""
+MOST_OF_CANDIDATES = 0.5
+"""Share of the candidates from which on the first k are most of them. Chosen."""
+LARGEST_GUESS = 20.0
+"""A first loss above this is that of no guess. Chosen: far above ln of any vocabulary."""
+_OF_ANSWERS = (Quantity.ACCURACY, Quantity.HIT_RATE, Quantity.RECALL)
+"""Shares of right answers, or of those among the first k."""
+_MAY_BE_EQUAL = frozenset({*_OF_ANSWERS, Quantity.TOKEN_ACCURACY, Quantity.F1, Quantity.PRECISION})
+"""Scores that are equal where they are means over all answers."""
+_AMONG_FIRST = regex(r"(?:@|_at_|top[_-]?|hits?_|hr_)(\d{1,4})(?!\d)", re.IGNORECASE)
+"""What names a score of the first k: `recall_0` is that of a class."""
+_OF_RANKINGS_AND_ERRORS = (Quantity.AUC, Quantity.MRR, Quantity.ROOT_SQUARED_ERROR, Quantity.ABSOLUTE_ERROR)
+
+
+def perfect_at_once(run: Run) -> Iterator[DerivedFact]:
+    """Yield that every answer is right from the first evaluation on, though the loss shows that much is yet to learn.
+
+    Not this where the first k are most of as many candidates as the first loss tells, or a recall is of one class.
+    """
+    if (losses := both_losses(run, not_of=NOT_BY_LOSS)) is None:
+        return
+    start, evaluation = float(losses[0].value[0]), losses[1]
+    first, last = float(evaluation.value[0]), median(tail(evaluation))
+    if not first > AS_AT_START * start > 0 or last > (1 - FALLS) * first:
+        return
+    for score in columns_of(run, *_OF_ANSWERS, phase="eval", least=MIN_EVALUATIONS):
+        is_of_all = score.role is not None and score.role.is_whole and score.role.quantity is not Quantity.RECALL
+        is_perfect = bool((as_shares(score.value) == 1).all()) and score.step[0] <= evaluation.step[0]
+        ranked = _AMONG_FIRST.search(named(score))
+        is_few = ranked is not None and int(ranked[1]) < MOST_OF_CANDIDATES * math.exp(min(start, LARGEST_GUESS))
+        if is_perfect and (is_few or (is_of_all and ranked is None)):
+            yield DerivedFact.model_construct(
+                fact="perfect_at_once",
+                text=(
+                    f"{named(score)} is {figure(float(score.value[0]))} at all {len(score)} evaluations, from "
+                    f"{run.place(score.step[0])} on, where {named(evaluation)} is {figure(first)}; it falls to "
+                    f"{figure(last)}. What is yet to be learnt is wrong at times."
+                ),
+                values={"score": float(score.value[0]), "first": first, "last": last},
+                steps=[float(score.step[0])],
+            )
+            return
+
+
+def scores_equal(run: Run) -> Iterator[DerivedFact]:
+    """Yield two scores of different things that have the same value at each evaluation."""
+    scores = columns_of(run, *_MAY_BE_EQUAL, *_OF_RANKINGS_AND_ERRORS, phase="eval", least=MIN_EVALUATIONS)
+    for one, other in combinations(scores, 2):
+        if not np.array_equal(one.step, other.step) or not np.array_equal(one.value, other.value):
+            continue
+        if len(np.unique(one.value)) < LEAST_PAIRS or not _differ(one, other):
+            continue
+        yield DerivedFact.model_construct(
+            fact="scores_equal",
+            text=(
+                f"{named(one)} and {named(other)} are equal at all {len(one)} evaluations, from "
+                f"{figure(float(one.value[0]))} to {figure(float(one.value[-1]))}. They are of different things: one "
+                "is computed or logged as the other."
+            ),
+            values={"first": float(one.value[0]), "last": float(one.value[-1])},
+        )
+        return
+
+
+def _differ(one: Series, other: Series) -> bool:
+    """Say whether two scores are of different things, such as those among the first 1 and 10, that never are equal."""
+    if one.role is None or other.role is None:
+        return False
+    if one.role.quantity is other.role.quantity:
+        first, second = (_AMONG_FIRST.search(named(each)) for each in (one, other))
+        return first is not None and second is not None and first[1] != second[1]
+    return one.role.quantity not in _MAY_BE_EQUAL or other.role.quantity not in _MAY_BE_EQUAL
+
+
+# Shares of targets below a prediction, next to the quantile that it is of.
+
+
+_COVERS = regex(
+    r"cover|(?:share|frac(?:tion)?|ratio|pct|rate)_(?:of_)?(?:targets?_)?(?:below|under)|"
+    r"(?:below|under)_(?:share|frac(?:tion)?|ratio|pct|rate)",
+    re.IGNORECASE,
+    needs=("cover", "below", "under"),
+)
+"""What the name of a share of targets below a prediction holds."""
+_OF_QUANTILE = regex(
+    r"(?<![a-z])(?:p|q|quantile|pct|percentile)[_@]?(?:0?\.(?P<share>\d{1,3})|0_(?P<spelt>\d{1,3})|(?P<percent>\d{2}))"
+    r"(?![\d.])",
+    re.IGNORECASE,
+)
+_QUANTILE = regex(r"(?:target_)?quantile(?:_level)?|(?:pinball|quantile)_(?:tau|alpha|q)")
+"""Settings that give the quantile of a loss."""
+EXTREME_QUANTILE = 0.2
+"""How far from the median a quantile is that has another side. Chosen."""
+
+
+def quantiles_mirrored(run: Run) -> Iterator[DerivedFact]:
+    """Yield shares of targets below a prediction that are those of the quantile on the other side of the median."""
+    set_to = [
+        float(setting.value)
+        for setting in run.settings.values()
+        if _QUANTILE.fullmatch(setting.key.rpartition("/")[2]) and isinstance(setting.value, int | float)
+    ]
+    parts = []
+    for series in (each.finite for name, each in run.series.items() if each is run[name]):
+        name = named(series)
+        if not _COVERS.search(name) or len(series) < LEAST_PAIRS:
+            continue
+        found = list(_OF_QUANTILE.finditer(name))[-1:]
+        of_name = [float(f"0.{match['share'] or match['spelt'] or match['percent']}") for match in found]
+        asked = next(iter([*of_name, *set_to]), 0.5)
+        to_side, late = math.copysign(1.0, asked - 0.5), tail(series) - 0.5
+        if not 0 < asked < 1 or abs(asked - 0.5) < EXTREME_QUANTILE:
+            continue
+        if float((late * to_side).max()) <= -abs(asked - 0.5) / 2 and float(np.abs(late).max()) <= 0.5:
+            parts.append(f"{name} ends at about {figure(median(late) + 0.5)}, and {figure(asked)} is asked")
+    if parts:
+        yield DerivedFact.model_construct(
+            fact="quantiles_mirrored",
+            text=(
+                f"{'; '.join(parts[:LEAST_PAIRS])}. A quantile loss brings the share of targets below the prediction "
+                "to the quantile; this is the other side of the median, as where its residual has the wrong sign."
+            ),
+        )
+
+
 # Texts that the model writes itself, next to the tokens that it knows where the right ones before are given.
 
 

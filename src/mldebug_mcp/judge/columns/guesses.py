@@ -352,7 +352,7 @@ _OF_ANSWERS = regex(r"(?:answers?|completions?|responses?|assistants?|repl(?:y|i
 
 
 def prompts_count_unmeant(run: Run) -> Iterator[DerivedFact]:
-    """Yield that the loss counts more tokens than those of answers, which a setting or evaluation counts alone."""
+    """Yield that the loss counts padding, or more than the answers that a setting or evaluation counts alone."""
     counts = None if run.kind in POLICIES else prompts_counted(run)
     meant = [
         setting
@@ -360,10 +360,13 @@ def prompts_count_unmeant(run: Run) -> Iterator[DerivedFact]:
         if (_ANSWERS_ALONE.fullmatch(key := setting.key.rpartition("/")[2]) and flag_of(setting.value))
         or (_LOSS_ON.fullmatch(key) and _OF_ANSWERS.fullmatch(str(setting.value)))
     ]
-    if counts is not None and (meant or counts.values.get("by_evaluation")):
+    is_padding = counts is not None and "without_padding" in counts.values
+    if counts is not None and (meant or is_padding or counts.values.get("by_evaluation")):
         but = f" But {meant[0].key} is {str(meant[0].value).lower()}." if meant else ""
         yield DerivedFact.model_construct(
-            fact="prompts_count_unmeant", text=f"{counts.summary}.{but}", values=dict(counts.values)
+            fact="padding_counts" if is_padding else "prompts_count_unmeant",
+            text=f"{counts.summary}.{but}",
+            values=dict(counts.values),
         )
 
 
@@ -441,6 +444,8 @@ _LOSS_AS_LOADED = regex(
 SURER = 1.3
 """Times the loss of a guess beyond which a model is sure of wrong answers. Chosen: weights that were not loaded begin
 within it."""
+SURER_AS_LOADED = 1.06
+"""... where the loss of the weights that are loaded is known. Chosen: weights that are new begin at it by less."""
 
 
 def above_checkpoint(run: Run) -> Iterator[DerivedFact]:
@@ -457,7 +462,7 @@ def above_checkpoint(run: Run) -> Iterator[DerivedFact]:
     evaluations = columns_of(run, Quantity.LOSS, phase="eval")
     series = min([loss, *evaluations], key=lambda series: float(series.step[0]))
     first, step = float(series.value[0]), float(series.step[0])
-    if is_past_start(run, step) or first < SURER * uniform:
+    if is_past_start(run, step) or first < (SURER_AS_LOADED if before else SURER) * uniform:
         return
     if loaded_from is not None and first >= TIMES_A_GUESS * uniform:
         return  # outputs on too large a scale, not surer ones
@@ -467,7 +472,7 @@ def above_checkpoint(run: Run) -> Iterator[DerivedFact]:
         else f"by the setting {loaded_from.key} the model comes trained"
     )
     yield DerivedFact.model_construct(
-        fact="surer_than_guess_as_loaded" if before else "surer_than_guess",
+        fact="surer_than_guess_as_loaded" if before and first >= SURER * uniform else "surer_than_guess",
         text=(
             f"{known}, and the first {named(series)} is {figure(first)} at {run.place(step)}. "
             f"Weights that were not loaded begin at that of a guess, {figure(uniform)}. A trained model that is so "

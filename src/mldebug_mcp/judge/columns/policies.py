@@ -57,6 +57,50 @@ def entropy_lowered(run: Run) -> Iterator[DerivedFact]:
         return
 
 
+_TARGET = regex(r"(?:^|[/_])(?:target_entropy|entropy_target)$", re.IGNORECASE)
+_ACTIONS = regex(r"(?:n|num)_(?:of_)?actions?|actions")
+_DISCRETE = regex(r"(?<!multi)(?<!multi[-_])discrete|categorical", re.IGNORECASE)
+LEFT_AT_END = 0.1
+"""Share of its start that an entropy has come down to where hardly any is left. Chosen."""
+
+
+def entropy_out_of_bounds(run: Run) -> Iterator[DerivedFact]:
+    """Yield a target below the entropy of any choice among actions, or an entropy above that of all alike.
+
+    An entropy of continuous actions falls below zero with such a target. Above all alike is above that in bits.
+    """
+    entropy = next(iter(whole_columns(run, Quantity.ENTROPY, phase="train", least=MIN_RECORDS_FOR_LEVEL)), None)
+    if entropy is None or run.kind not in POLICIES or float(entropy.value.min()) < 0:
+        return
+    targets = [(setting.key, setting.value) for setting in run.settings.values() if _TARGET.search(setting.key)]
+    targets += [(name, float(run[name].value[-1])) for name in run.series if _TARGET.search(name)]
+    below = [(name, float(value)) for name, value in targets if isinstance(value, int | float) and value < 0]
+    first, late = float(entropy.value[0]), median(tail(entropy))
+    if below and late <= LEFT_AT_END * first:
+        (name, target) = below[0]
+        yield DerivedFact.model_construct(
+            fact="entropy_target_below_any",
+            text=(
+                f"{name} is {figure(target)}, and {named(entropy)} goes from {figure(first)} to {figure(late)}, never "
+                "below 0, as that of a choice among actions. It is above the target to the very end, so the "
+                "temperature falls until nothing pays for entropy."
+            ),
+            values={"target": target, "first": first, "late": late},
+        )
+    counts = [setting.value for setting in run.settings.values() if _ACTIONS.fullmatch(setting.key.rpartition("/")[2])]
+    is_discrete = any(_DISCRETE.search(f"{each.key} {each.value}") for each in run.settings.values())
+    actions = next((float(value) for value in counts if isinstance(value, int | float) and value > 1), 0.0)
+    if is_discrete and actions and float(entropy.value.min()) > math.log2(actions):
+        yield DerivedFact.model_construct(
+            fact="entropy_above_all_alike",
+            text=(
+                f"{named(entropy)} is {figure(float(entropy.value.min()))} or more, and {figure(actions)} actions that "
+                f"are all alike have {figure(math.log(actions))} = ln {figure(actions)}. No policy has more."
+            ),
+            values={"lowest": float(entropy.value.min()), "actions": actions},
+        )
+
+
 NEARLY_ALL = 0.9
 """Share of the groups whose rewards are equal. Chosen."""
 APART = 0.1

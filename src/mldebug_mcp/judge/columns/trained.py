@@ -21,6 +21,7 @@ from mldebug_mcp.checks.curve import (
 )
 from mldebug_mcp.checks.evaluation import AVERAGED_WEIGHTS, is_of_averaged_weights
 from mldebug_mcp.checks.gradients import LAST_LAYERS
+from mldebug_mcp.checks.learning_rate import peak_of
 from mldebug_mcp.checks.reference_settings import TRAINERS, Family, family_of
 from mldebug_mcp.checks.run.loss_level import loss_at_collapse
 from mldebug_mcp.checks.run.not_finite import FP8_NAMES
@@ -797,21 +798,30 @@ def average_below_spacing(run: Run) -> Iterator[DerivedFact]:
 
 MOST_MOVED = 0.005
 """Sum of the learning rates up to which weights hardly move. Chosen: new ones are 0.02 and more in size."""
+SMALL_NORM = 200.0
+"""Norm of all weights of a small language model, at most. Chosen: those that people tune have more than 400."""
 
 
 def weights_hardly_move(run: Run) -> Iterator[DerivedFact]:
     """Yield that Adam moves no weight by more than a part of its first size in all updates, and the loss stays.
 
-    Not this where weights are loaded, as tuning moves them little. Those of a Trainer mostly are, unsaid.
+    Not this where weights are loaded, as tuning moves them little. Those of a Trainer mostly are, unsaid, and those of
+    any run without settings may be, unless their norm is that of a small model. Where the optimizer is not known, plain
+    descent moves them little, too.
     """
-    loss, peak = training_loss(run, MIN_RECORDS_FOR_LEVEL, not_of=(*NOT_BY_LOSS, "sft")), run.facts.schedule.peak
+    loss = training_loss(run, MIN_RECORDS_FOR_LEVEL, not_of=(*NOT_BY_LOSS, "sft"))
+    norm = _norm_of_small_model(run)
+    logged = None if norm is None else peak_of(run)
+    peak = run.facts.schedule.peak or (logged.value if logged is not None else None)
     named_weights = loading_setting(run) is not None or "model_name_or_path" in run.settings
     loaded = named_weights or run.resumes or not TRAINERS.isdisjoint(run.formats)
-    if loss is None or not peak or loaded or run.step_name != "step" or family_of(run) is not Family.ADAM:
+    if loss is None or not peak or loaded or run.step_name != "step":
         return
     updates = run.last_step / run.facts.steps_per_update
     first, last = start_level(loss.value), median(tail(loss))
     if not 0 < peak * updates <= MOST_MOVED or last < (1 - FALLS) * first:
+        return
+    if family_of(run) is not Family.ADAM and not _descent_hardly_moves(run, peak * updates, norm):
         return
     yield DerivedFact.model_construct(
         fact="weights_hardly_move",
@@ -823,6 +833,22 @@ def weights_hardly_move(run: Run) -> Iterator[DerivedFact]:
         ),
         values={"moved": peak * updates, "first": first, "last": last},
     )
+
+
+def _norm_of_small_model(run: Run) -> float | None:
+    """Return the norm of the weights of a language model that is small, None where it is not or that is not known."""
+    if run.kind != "pretraining" and not columns_of(run, Quantity.PERPLEXITY):
+        return None
+    norms = [median(norm.value) for norm in whole_columns(run, Quantity.WEIGHT_NORM)]
+    return min((norm for norm in norms if norm <= SMALL_NORM), default=None)
+
+
+def _descent_hardly_moves(run: Run, rates: float, norm: float | None) -> bool:
+    """Say whether an optimizer that is not named moves weights by a small share of their norm as plain descent, too."""
+    gradient = next(iter(whole_columns(run, Quantity.GRADIENT_NORM)), None)
+    if run.facts.optimizer.name or norm is None or gradient is None:
+        return False
+    return rates * median(gradient.value) <= MOST_MOVED * norm
 
 
 FEW_CHANGE = 0.1

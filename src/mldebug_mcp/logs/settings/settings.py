@@ -502,7 +502,7 @@ def _typed_number(match: Match, numbers: tuple[int | float, ...]) -> dict[str, V
         name = "lr_milestones" if is_count or name == "lr_decay_steps" else name
         return {name: numbers} if numbers else None
     (number,) = numbers
-    if name == "train_rows" and (number < 2 or number % 1):
+    if name in ("train_rows", "eval_rows") and (number < 2 or number % 1):
         return None  # `train: 0.8` is a share, and `train: 1` a switch
     if name == "learning_rate" and match.weak and not 0 < number <= MAX_LEARNING_RATE:
         return None  # `rate: 16000` is of a sound, and `step_size: 30` of a schedule
