@@ -417,3 +417,11 @@ def test_a_line_of_the_head_that_stands_between_records_too_is_not_read_each_tim
         run = read(records.encode(), learns=True)
     assert run.records == 3000
     assert reads.call_count < 1000
+
+
+def test_epochs_that_end_in_a_line_of_their_own_read_alike_however_long_the_log_is() -> None:
+    steps = "".join(f"step {at} loss {3 - at / 1000:.4f}\n" for at in range(10, 110, 10))
+    text = "".join(f"{steps}Epoch {epoch} finished. val_loss {4 / epoch:.4f}\n" for epoch in range(1, 100)).encode()
+    run = read(text, learns=True)
+    assert run["eval_loss"].step.tolist() == read(text, learns=False)["eval_loss"].step.tolist()
+    assert run["epoch"].value.tolist()[1:] == [2 + at // 10 for at in range(980)]

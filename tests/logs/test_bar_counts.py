@@ -11,6 +11,7 @@ import pytest
 from tests.logs.reading import points, read
 from tqdm import tqdm
 
+from mldebug_mcp import InputError
 from mldebug_mcp.logs import Run
 
 FAST, SLOW = 0.004, 0.12
@@ -261,3 +262,52 @@ def test_one_bar_over_all_epochs_counts_the_steps_of_the_plan_under_their_headin
     assert run.planned == {"epoch": 3, "step": 60}
     assert run.ending.how == "finished"
     assert run.text_lines[0].step == 20
+
+
+def bar_of_epochs(head: str, *, redrawn: bool, between: str = "") -> str:
+    """Return the drawings of a bar that counts 8 epochs, whose head names each of them."""
+    drawn = "{head}: {0}%|##  | {0}/8 [00:0{0}<00:05,  2.50it/s]\n"
+    heads = [(at, head.format(at, at + 1, 3 / (at + 1))) for at in range(8)]
+    return "".join(
+        drawn.format(at, head=head) + drawn.format(at + 1, head=head) * redrawn + between.format(at / 10)
+        for at, head in heads
+    )
+
+
+@pytest.mark.parametrize("redrawn", [False, True])
+@pytest.mark.parametrize(("head", "first"), [
+    ("Epoch {0} | loss: {2:.4f}", 0), ("Epoch {1}/8, loss: {2:.4f}", 1), ("epoch {1} train loss={2:.4f}", 1),
+])  # fmt: skip
+def test_a_bar_that_counts_the_epochs_its_head_names_has_no_batches(
+    tmp_path: Path, head: str, first: int, redrawn: bool
+) -> None:
+    run = read(tmp_path, bar_of_epochs(head, redrawn=redrawn))
+    assert run.step_name == "epoch"
+    assert points(run, "loss") == {at + first: round(3 / (at + 1), 4) for at in range(8)}
+    assert run.planned == {"epoch": 8}
+
+
+def test_lines_between_its_drawings_change_nothing_in_what_a_bar_counts(tmp_path: Path) -> None:
+    bars = bar_of_epochs("Epoch {0}, loss: {2:.4f}", redrawn=False, between="validation accuracy: {0}\n")
+    run = read(tmp_path, bars)
+    assert run["loss"].step.tolist() == list(range(8))
+    assert points(run, "eval_accuracy") == {at: at / 10 for at in range(8)}
+
+
+def test_bars_of_as_many_batches_as_there_are_epochs_count_within_each(tmp_path: Path) -> None:
+    bar = "Epoch {0}: {1}%|##  | {1}/3 [00:0{1}<00:05,  2.50it/s, loss={2}]\n"
+    drawn = [bar.format(epoch, at, 9 - 3 * epoch - at) for epoch in range(3) for at in range(4)]
+    assert read(tmp_path, "".join(drawn))["loss"].step.tolist() == list(range(1, 10))
+
+
+@pytest.mark.parametrize(("printed", "steps"), [("{0}, {1}", [1, 11, 21, 31]), ("{0}9, {1}", None)])
+def test_two_numbers_behind_a_bar_are_its_step_and_the_loss(
+    tmp_path: Path, printed: str, steps: list[int] | None
+) -> None:
+    bar = "{0}%|#  | {1}/312 [00:0{0}<1:00, 2.5s/it]" + printed.replace("0", "2").replace("1", "3") + "\n"
+    text = "".join(bar.format(at, 10 * at + 1, 10 * at, 2.5 - at / 4) for at in range(4))
+    if steps is None:
+        with pytest.raises(InputError):
+            read(tmp_path, text)
+    else:
+        assert points(read(tmp_path, text), "loss") == dict(zip(steps, [2.5, 2.25, 2.0, 1.75], strict=True))

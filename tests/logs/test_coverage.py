@@ -133,3 +133,21 @@ def test_nearly_all_lines_of_the_samples_are_accounted_for() -> None:
     left = sum(kind.count for one in found for kind in one.kinds if kind.use == "not read")
     assert len(found) > 50
     assert 1 - left / lines >= ACCOUNTED_FOR
+
+
+def test_a_line_is_of_the_records_by_what_was_kept_of_it_not_by_its_shape(tmp_path: Path) -> None:
+    epochs = "".join(f"Epoch {at}/2\n10/10 - 1s - loss: {1 / at} - val_loss: {2 / at}\n" for at in (1, 2))
+    evaluated = "10/10 - 1s - loss: 0.625\n"
+    batches = "".join(f"Test: [{at}/50] loss 2.{at} (2.{at})\n" for at in (10, 20, 49))
+    coverage = uses(read_coverage(text_of(tmp_path, epochs + evaluated)))
+    assert coverage["10/10 - 1s - loss: 1.0 - val_loss: 2.0"] == "records"
+    assert coverage["10/10 - 1s - loss: 0.625"] == "not read"
+    trained = "Epoch: [0][99/100] loss 2.5 (2.5)\n" + batches + "Epoch: [1][99/100] loss 2.25 (2.25)\n"
+    assert {kind.use for kind in read_coverage(text_of(tmp_path, trained)).kinds} == {"progress", "records"}
+
+
+def test_rows_that_are_put_together_are_counted_as_they_are_read(tmp_path: Path) -> None:
+    rows = "replay/size   {0}00\npolicy/loss   {0}.5\nreturn_mean   1{0}.5\nepoch         {0}\n\n"
+    coverage = read_coverage(text_of(tmp_path, "".join(map(rows.format, range(3)))))
+    assert coverage.accounted_for == 1
+    assert {kind.use for kind in coverage.kinds} == {"records"}

@@ -201,3 +201,62 @@ def test_numbers_by_name_behind_the_mark_of_copies_are_of_an_evaluation(tmp_path
     assert points(run, "eval_loss") == pytest.approx({10.0 * at + 9: round(2 / at, 3) for at in range(1, 9)})
     assert run["eval_accuracy"].value.tolist() == [0.5] * 8
     assert run["pix_mean"].role is None
+
+
+COCO = [
+    f" Average Precision  (AP) @[ IoU={iou} | area={area} | maxDets=100 ] = 0.{at}00\n"
+    for at, (iou, area) in enumerate([("0.50:0.95", "   all"), ("0.50     ", "   all"), ("0.75     ", "   all"),
+                                      ("0.50:0.95", " small"), ("0.50:0.95", "medium"), ("0.50:0.95", " large")])
+]  # fmt: skip
+RECALL = [
+    f" Average Recall     (AR) @[ IoU=0.50:0.95 | area={area} | maxDets={most} ] = 0.{at}50\n"
+    for at, (area, most) in enumerate([("   all", "  1"), ("   all", " 10"), ("   all", "100"), (" small", "100"),
+                                       ("medium", "100"), (" large", "100")])
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_scores_of_few_evaluations_alone_are_a_record_of_each(tmp_path: Path, times: int) -> None:
+    run = read(tmp_path, ("Accumulating evaluation results...\n" + "".join(COCO + RECALL)) * times)
+    assert len(run.series) == 12
+    assert run["eval_ap"].value.tolist() == [0.0] * times
+    assert run["eval_average_recall_large"].value.tolist() == [0.55] * times
+
+
+def test_scores_right_below_each_other_belong_to_the_record_above_however_many_they_are(tmp_path: Path) -> None:
+    epoch = "Epoch: [{0}]  [99/100]  lr: 0.005  loss: {1} (1.5)\n" + "creating index...\n" * 11 + "".join(COCO + RECALL)
+    run = read(tmp_path, "".join(epoch.format(at, 2.5 - at) for at in range(2)))
+    assert points(run, "eval_average_recall_large") == {99: 0.55, 199: 0.55}
+
+
+@pytest.mark.parametrize("validation", ["", " - val_loss: 0.75"])
+def test_what_keras_evaluates_in_as_many_batches_as_it_trains_is_not_of_the_last_epoch(
+    tmp_path: Path, validation: str
+) -> None:
+    bar = "100/100 [==============================] - 1s 5ms/step - loss: {0}"
+    epochs = "".join(f"Epoch {at}/3\n{bar.format(1 / 2**at)}{validation}\n" for at in range(1, 4))
+    run = read(tmp_path, epochs + bar.format(0.625) + "\n" + bar.format(0.875) + "\n")
+    assert points(run, "loss") == {1: 0.5, 2: 0.25, 3: 0.125}
+    assert any("evaluate()" in note for note in run.notes)
+
+
+@pytest.mark.parametrize("table", [True, False])
+@pytest.mark.parametrize("each", [True, False])
+def test_evaluations_that_a_column_counts_are_compared(tmp_path: Path, table: bool, each: bool) -> None:
+    passes = [(at, turn) for at in range(60, 361, 60) for turn in (1, 2, 3) if each or at == 360]
+    rows = [f"{at},,{2 / at}" for at in range(10, 361, 10)] + [f"{at},{turn},,{0.3 + turn / 50}" for at, turn in passes]
+    rows.sort(key=lambda row: int(row.partition(",")[0]))
+    records = [
+        "{" + ", ".join(f'"{name}": {cell}' for name, cell in zip(NAMES, row.split(","), strict=False) if cell) + "}"
+        for row in rows
+    ]
+    path = tmp_path / ("log.csv" if table else "log.jsonl")
+    text = [",".join(NAMES), *(row + "," * (3 - row.count(",")) for row in rows)] if table else records
+    path.write_text("\n".join([*text, ""]))
+    facts = [fact.text for fact in diagnose_run(path).sheet.facts if fact.fact == "evaluated_twice"]
+    assert len(facts) == 1
+    assert ("eval_loss_again is" in facts[0]) if each else ("eval_loss is 0.32, 0.34, 0.36 in 3" in facts[0])
+    assert not any("left out" in note for note in read_run(path).notes)
+
+
+NAMES = ("step", "pass", "train_loss", "eval_loss")

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from mldebug_mcp.logs import Run, read_run
+from mldebug_mcp.logs.names import Quantity
 
 RECORDS = 60
 STEPS = np.arange(RECORDS) * 5.0
@@ -278,3 +279,17 @@ def test_a_total_next_to_a_wait_that_is_a_part_of_it_is_the_time_of_a_step(tmp_p
     run = read_run(tmp_path)
     assert run["step_time"].value[0] == pytest.approx(0.05)
     assert run["data_time"].value[0] == pytest.approx(0.0405)
+
+
+def test_a_score_keeps_its_meaning_where_its_name_loses_its_capitals(tmp_path: Path) -> None:
+    rows = "".join(f"{at},{2 / at},{70 + at},{40 + at}\n" for at in range(1, 9))
+    (tmp_path / "log.csv").write_text(f"step,train/loss,val/aAcc,val/mAcc\n{rows}")
+    run = read_run(tmp_path / "log.csv")
+    roles = [series.role for series in run.series.values() if series.name.endswith("acc")]
+    assert [(role.quantity, role.phase) for role in roles if role] == [(Quantity.ACCURACY, "eval")] * 2
+
+
+def test_the_ratio_of_a_replay_is_not_that_of_a_policy(tmp_path: Path) -> None:
+    rows = "".join(f"{at},{at / 9},{2 / at},{1 / at},32\n" for at in range(1, 9))
+    (tmp_path / "log.csv").write_text(f"step,episode/score,train/loss/policy,train/loss/value,replay/ratio\n{rows}")
+    assert "policy_ratio" not in read_run(tmp_path / "log.csv").series

@@ -29,6 +29,37 @@ FRAGMENTS: dict[str, tuple[str, str, Mapping[str, Points]]] = {
         "step",
         {"loss": {1: 8.0, 2: 7.0, 3: 6.0, 4: 5.0, 5: 4.0, 6: 3.0}},
     ),
+    "evaluations alone count the steps of a run they do not reach the end of": (
+        "".join(f"[{at}/900] valid loss: {at}.5 accuracy: 47.5, norm_ED: 6.25\n" for at in (72, 74, 76)),
+        "step",
+        {"eval_loss": {72: 72.5, 74: 74.5, 76: 76.5}},
+    ),
+    "... with other lines between": (
+        "".join(f"[{at}/900] valid loss: {at}.5 accuracy: 47.5\nbest score: 12.5\n" for at in (2, 4, 6)),
+        "step",
+        {"eval_loss": {2: 2.5, 4: 4.5, 6: 6.5}},
+    ),
+    "MXNet for R names the epoch in brackets, where it ends": (
+        "".join(
+            "".join(f"Batch [{at}] Speed: 26130.5 samples/sec Train-accuracy=0.{epoch}{at}\n" for at in (20, 40, 60))
+            + f"[{epoch}] Train-accuracy=0.{epoch}7\n[{epoch}] Validation-accuracy=0.{epoch}25\n"
+            for epoch in (1, 2)
+        ),
+        "step",
+        {
+            "accuracy": {20: 0.12, 40: 0.14, 60: 0.17, 80: 0.22, 100: 0.24, 120: 0.27},
+            "eval_accuracy": {60: 0.125, 120: 0.225},
+        },
+    ),
+    "a list that is as wide as the terminal goes on in the next line, in whatever names": (
+        "".join(
+            f"---- Step {at} ----\nepisode/score {at}.5 / train/model_loss_mean 2.5 / stats/entropy 1.5 /\n"
+            f"train/action_mag {at}.25 / train/adv_mean -0.5 /\ntrain/policy_entropy_mean 2.1 / policy_fps {at}\n\n"
+            for at in (10, 20)
+        ),
+        "step",
+        {"action_mag": {10: 10.25, 20: 20.25}, "policy_fps": {10: 10, 20: 20}, "reward": {10: 10.5, 20: 20.5}},
+    ),
     "an epoch that ended before the fragment": (
         "Epoch 30 finished.\nStep: 7/90, Loss: 2.5\nStep: 8/90, Loss: 2.25\n",
         "step",

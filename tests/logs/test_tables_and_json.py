@@ -327,6 +327,22 @@ def test_names_of_a_table_that_touch_are_parted_by_the_columns_below(tmp_path: P
     assert run["test_pearson_r"].value[-1] == 0.58
 
 
+@pytest.mark.parametrize("width", [0, 12, 25])
+def test_names_that_touch_at_the_left_of_their_columns_are_parted_by_the_first_row(tmp_path: Path, width: int) -> None:
+    names = ["epoch", "train_loss", "train_params_changed_frac", "valid_loss", "accuracy", "time"]
+    rows = [
+        [f"{at}", f"{2 - at / 8:.6f}", f"{at / 9:.6f}", f"{3 - at / 8:.6f}", f"{at / 16:.6f}", f"00:1{at}"]
+        for at in range(9)
+    ]
+    widths = [width or max(8, len(name)) for name in names]
+    cells = [zip(row, widths, strict=True) for row in [names, *rows]]
+    run = _read(tmp_path, "train.log", "\n".join("".join(f"{cell:<{wide}}" for cell, wide in row) for row in cells))
+    assert run["loss"].value.tolist() == [2 - at / 8 for at in range(9)]
+    assert run["train_params_changed_frac"].value[-1] == pytest.approx(8 / 9, abs=1e-6)
+    assert run["eval_loss"].value.tolist() == [3 - at / 8 for at in range(9)]
+    assert run["eval_accuracy"].value.tolist() == [at / 16 for at in range(9)]
+
+
 def test_a_name_wider_than_its_column_does_not_move_the_values_of_the_others(tmp_path: Path) -> None:
     names = ["step", "loss", "test_loss", "test_label_frac", "test_acc"]
     rows = [[f"{5 * i}", f"{2 - i / 40:.4e}", f"{2 - i / 50:.4e}", "2.8000e-01", f"{i / 50:.4e}"] for i in range(1, 30)]

@@ -57,3 +57,26 @@ def test_lines_of_text_with_a_number_behind_a_tab_are_no_table(tmp_path: Path) -
     loss = read_run(tmp_path / "train.log")["loss"]
     assert len(loss) == 60
     assert loss.value[0] == 2.46
+
+
+ROWS = """\
+replay_buffer/size              {0}000
+trainer/QF1 Loss                   {1}
+trainer/Policy Loss               -{0}.5
+evaluation/Average Returns       {0}25.5
+Epoch                              {0}
+"""
+
+
+@pytest.mark.parametrize(("above", "begins"), [("-----  ------\n", ""), ("", ""), ("", "> ")])
+def test_rows_of_two_columns_whose_counter_comes_last_are_one_record(tmp_path: Path, above: str, begins: str) -> None:
+    blocks = [above + ROWS.format(epoch, 9.5 - epoch) + (above or "\n") for epoch in range(4)]
+    lines = [begins + line for block in blocks for line in block.splitlines()]
+    (tmp_path / "train.log").write_text("\n".join(lines))
+    run = read_run(tmp_path / "train.log")
+    assert run.step_name == "epoch"
+    read = {name: run[name].value.tolist() for name in ("value_loss", "policy_loss", "replay_buffer/size")}
+    assert read["value_loss"] == [9.5, 8.5, 7.5, 6.5]
+    assert read["policy_loss"] == [-0.5, -1.5, -2.5, -3.5]
+    assert read["replay_buffer/size"] == [0, 1000, 2000, 3000]
+    assert run["value_loss"].step.tolist() == [0, 1, 2, 3]

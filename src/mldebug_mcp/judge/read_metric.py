@@ -203,14 +203,16 @@ _BLANKS = regex(r"\s+")
 
 
 class _NumberedLine(NamedTuple):
-    """A line with numbers, and the names under which they would be kept.
+    """A line with numbers, the names under which they would be kept, and the values of its metrics.
 
-    A use of None hangs on the names that the log turns out to have.
+    A use of None hangs on the names and values that the log turns out to have.
     """
 
     message: str
     use: LineUse | None
     names: tuple[str, ...] = ()
+    values: tuple[float, ...] = ()
+    is_passed: bool = False  # another line tells what its values become: a later drawing, the end of the evaluation
 
 
 def read_coverage(path: str | Path, run: str = "", names: Mapping[str, str] | None = None) -> Coverage:
@@ -342,9 +344,10 @@ class _RepeatedLines:
         """Count a line that was read; what may be an error or an event by its numbers is read each time."""
         zeros = line.translate(_ZEROS)
         first, count = self._first.get(zeros, (numbered, 0))
-        alike = numbered.use not in ("error", "event") and numbered[1:] == first[1:] and "exit" not in line
+        alike = numbered[1:3] == first[1:3] and numbered.use not in ("error", "event") and "exit" not in line
         if alike and (count or len(self._first) < MOST_KINDS):
-            self._first[zeros] = (first, count + 1)
+            values = first.values + numbered.values * (0 < count < MIN_LINES_ALIKE)
+            self._first[zeros] = (first._replace(values=values), count + 1)
 
 
 def _uses_in_text(lines: Iterable[str], names: Collection[str]) -> Iterator[tuple[str, LineUse | None]]:
@@ -354,7 +357,7 @@ def _uses_in_text(lines: Iterable[str], names: Collection[str]) -> Iterator[tupl
     errors = ErrorLines()
     numbered_lines: list[_NumberedLine | None] = []
     repeated = _RepeatedLines()
-    for line in lines:
+    for line in text_log.lines_as_printed(lines):
         plain = clean(line)
         is_settled = not (text.is_drawing or errors.open)
         if is_settled and (alike := repeated.use_of(plain)) is not None:
@@ -381,8 +384,9 @@ def _uses_in_text(lines: Iterable[str], names: Collection[str]) -> Iterator[tupl
         if numbered is not None and is_settled and not (text.is_drawing or errors.open):
             repeated.keep(plain, numbered)
     text.end()
+    values = builder.values()
     for each in numbered_lines:
-        yield ("", None) if each is None else (each.message, each.use or _by_names(each, builder, names))
+        yield ("", None) if each is None else (each.message, each.use or _by_names(each, builder, names, values))
 
 
 def _use_of(message: str, content: LineContent) -> _NumberedLine:
@@ -391,24 +395,32 @@ def _use_of(message: str, content: LineContent) -> _NumberedLine:
         return _NumberedLine(message, "records")
     if content.skipped is not None:
         return _NumberedLine(message, "event")
-    if content.drawing is not None:
-        return _NumberedLine(message, "records" if content.drawing.telling else "progress")
+    if (drawing := content.drawing) is not None:
+        is_passed = not drawing.bar.keras or drawing.bar.at < drawing.bar.total
+        values = tuple(drawing.metrics.values())
+        return _NumberedLine(
+            message, None if drawing.telling else "progress", tuple(drawing.metrics), values, is_passed
+        )
     if _BAR.search(message):
         return _NumberedLine(message, "progress")
     plain = content.plain
     if plain is not None and (plain.metrics or plain.counters.values):
-        names = (*plain.counters.values, *plain.metrics)
-        return _NumberedLine(message, "records" if plain.telling and plain.counters.values else None, names)
+        names, batch = (*plain.counters.values, *plain.metrics), plain.counters.batch
+        use: LineUse | None = "records" if plain.telling and plain.rank is not None else None
+        under_way = plain.evaluation and batch is not None and batch[0] < batch[1] - 1
+        return _NumberedLine(message, use, names, tuple(plain.metrics.values()), under_way)
     return _NumberedLine(message, _without_names(message))
 
 
-def _by_names(line: _NumberedLine, builder: RunBuilder, names: Collection[str]) -> LineUse:
-    """Return the use of a line by whether the run has its names."""
+def _by_names(line: _NumberedLine, builder: RunBuilder, names: Collection[str], values: Collection[float]) -> LineUse:
+    """Return the use of a line by whether the run has one of its names and half of its values."""
     if all(canonical(name) in COUNTERS for name in line.names):
         return "progress"
     spelled = [text for name in line.names for text in (name, named_of_evaluation(name))]
-    is_read = any(builder.column(name) or canonical(name) in names for name in spelled)
-    return "records" if is_read else _without_names(line.message)
+    is_named = any(builder.column(name) or canonical(name) in names for name in spelled)
+    kept = sum(value in values or math.isnan(value) for value in line.values)
+    is_read = is_named and kept * 2 >= len(line.values) > 0
+    return "records" if is_read else "progress" if is_named and line.is_passed else _without_names(line.message)
 
 
 def _without_names(message: str) -> LineUse:

@@ -471,13 +471,25 @@ class SeriesOfRun:
     def whole(self) -> dict[str, Series]:
         """Return each metric over the whole run. After a resume, what was logged again replaces what it repeats."""
         series: dict[str, Series] = {}
+        counted = self._counts_turns()
         for name, column in self._columns.items():
             series[name], self._contradicted[name] = _sorted(self._without_repeated(name, column))
-            if self._contradicted[name] >= MIN_REPEATS and len(self._starts) == 1 and is_evaluation(name):
-                turns = _evaluated_in_turn(name, self._steps_of(column), column.values())
+            least = 1 if counted else MIN_REPEATS
+            is_again = self._contradicted[name] >= least and len(self._starts) == 1 and name != counted
+            if is_again and is_evaluation(name):
+                turns = _evaluated_in_turn(name, self._steps_of(column), column.values(), counted=bool(counted))
                 self._contradicted[name] *= not turns
                 series |= turns
+        self._contradicted.pop(counted, None)
         return series
+
+    def _counts_turns(self) -> str:
+        """Return the column that counts the evaluations of each step, going on by one there, `pass`; "" if none."""
+        for name in sorted(_TURNS & self._columns.keys()):
+            stays = np.diff(self._steps_of(self._columns[name])) == 0
+            if stays.any() and bool(np.all(np.diff(self._columns[name].values())[stays] == 1)):
+                return name
+        return ""
 
     def remark(self, note: Callable[[str], None]) -> None:
         """Say in the notes which values others contradict."""
@@ -543,6 +555,8 @@ def _counts(name: str) -> bool:
     return name in COUNTERS or _CLOCK.search(name) is not None
 
 
+_TURNS = frozenset({"pass", "repeat", "repetition", "turn", "eval_pass", "eval_repeat", "eval_repetition", "eval_turn"})
+"""What a column is called that counts the evaluations of one step."""
 MIN_REPEATS = 2
 """Evaluations more of the last step, from which on they are kept. Chosen: two may be of two sets without names."""
 MAX_REPEATS = 9
@@ -551,13 +565,21 @@ MAX_RATIO_OF_REPEATS = 1.5
 """Times that the largest of them is the smallest at most. Chosen: other sets differ by more."""
 
 
-def _evaluated_in_turn(name: str, steps: Floats, values: Floats) -> dict[str, Series]:
-    """Return the values of a metric at its last step, as `eval_loss_again2`, where no other step has several."""
+def _evaluated_in_turn(name: str, steps: Floats, values: Floats, *, counted: bool) -> dict[str, Series]:
+    """Return the values of a metric at its last step, as `eval_loss_again2`, where no other step has several.
+
+    Where a column counts them (`counted`), other steps may: then the first one of each step is `eval_loss_again`.
+    """
     last = values[steps == steps[-1]]
     once = len(values) - len(last)
-    if not MIN_REPEATS < len(last) <= MAX_REPEATS or len(np.unique(steps)) != once + 1 or once < len(last):
+    if counted and len(np.unique(steps)) != once + 1:
+        stays = steps[1:] == steps[:-1]
+        again = np.append(stays, False) & ~np.append(False, stays)
+        return {f"{name}_again": _sorted(Series(f"{name}_again", steps[again], values[again]))[0]}
+    if not MIN_REPEATS < len(last) <= MAX_REPEATS or len(np.unique(steps)) != once + 1:
         return {}
-    if not 0 < float(last.max()) <= MAX_RATIO_OF_REPEATS * float(last.min()):
+    is_of_set = once < len(last) or not 0 < float(last.max()) <= MAX_RATIO_OF_REPEATS * float(last.min())
+    if is_of_set and not counted:
         return {}
     turns = [f"{name}_again{turn}" for turn in range(1, len(last) + 1)]
     return {turn: Series(turn, steps[-1:], last[at : at + 1]) for at, turn in enumerate(turns)}

@@ -262,6 +262,10 @@ class RunBuilder:
         at, value = column.arrays()
         return list(zip(at.tolist(), value.tolist(), strict=True))
 
+    def values(self) -> frozenset[float]:
+        """Return all values of the records, whatever they are of."""
+        return frozenset(value for column in self._recorded.columns.values() for value in column.values().tolist())
+
     def new_part(self) -> None:
         """Say that what follows is another file or another run of the same training."""
         breaks = self._recorded.breaks

@@ -216,7 +216,8 @@ class Series:
         if not self.logged_as:
             return role_of(self.name)
         role, named = role_of(self.logged_as), role_of(self.name)
-        return role if role is not None and role.name == self.name else named
+        is_own = named is None and role is not None and not role.name  # `val/aAcc` → `eval_aacc`, whose humps are lost
+        return role if is_own or (role is not None and role.name == self.name) else named
 
     @property
     def unit(self) -> str:

@@ -8,7 +8,7 @@ read like errors are kept as messages. `text` holds the shapes; lines like those
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from copy import deepcopy
 from itertools import islice
 
@@ -61,6 +61,7 @@ _LINES: tuple[tuple[str, str | tuple[str, ...], str], ...] = (
     ("transformers", "'epoch': ", r"\{'(?:eval_|train_)?(?:loss|runtime)': .*'epoch': "),
     ("fairseq", "[info]", r"\[train(?:_inner)?\]\[INFO\] - \{.*\"(?:num_updates|wps)\""),
     ("vits", "[", r"\[(?:[\d.naif-]+, ){3,12}\d+, [\d.e-]+\]\s*$"),
+    ("unsloth", "it]", r"%\|.*it\]\s*\d+, [\d.]+\s*$"),
     ("darknet", " avg", r"^\s*\d+(?:, \d+\.\d+)?: [\d.naif-]+, [\d.naif-]+ avg"),
 )
 """The name of each, what its lines contain (see `regex`), and what they look like."""
@@ -83,6 +84,7 @@ def framework_of(line: str) -> str | None:
 
 _CONVENTIONS = {
     "fairseq": "fairseq logs its losses in bits (base 2): a nat is 1.44 bits",
+    "unsloth": "two numbers behind a bar are read as the step and the loss (guessed)",
     "vits": "lists without names are read as VITS prints them (guessed): losses, step, learning rate",
 }
 """The note on a framework's numbers."""
@@ -128,6 +130,17 @@ _WIDE_TABLE = regex(
     re.MULTILINE,
 )
 """A table of one row that pandas wrapped, each row of names but the last one ending in a backslash (ParlAI)."""
+
+
+_COUNTER_ROW = regex(
+    rb"^[> ]{0,4}(?:[\w ]{1,30}/)?(?:epoch|iteration|itr|step) {2,80}\d{1,12}[ \t]*$", re.MULTILINE | re.IGNORECASE
+)
+_ROWS = regex(
+    rb"(?:^[> ]{0,4}[A-Za-z(][^\n|:=]{0,78}[^\s|:=,>] {2,80}[-+]?(?:\d[-+\d.e]{0,30}|nan|inf)[ \t]*\n){4,500}"
+    rb"(?:[> \t]{0,80}\n)?",
+    re.MULTILINE | re.IGNORECASE,
+)
+"""Names and numbers in two columns; the row that counts may come last, as in the tables of rlkit and garage."""
 
 
 class Structures:
@@ -518,6 +531,14 @@ def _records_of(line: str) -> list[str]:
     return parts if len(parts) > 1 else records_drawn_in(line)
 
 
+def lines_as_printed(lines: Iterable[str]) -> Iterator[str]:
+    """Yield as many lines, put together as they were printed: some hold what stood in others."""
+    lines = iter(lines)
+    while together := list(islice(lines, LINES_TOGETHER)):
+        block = _as_printed("\n".join([*together, ""]).encode("utf-8", errors="replace"))
+        yield from block.decode("utf-8", errors="replace").split("\n")[:-1]
+
+
 def _as_printed(block: bytes) -> bytes:
     """Return a block without the line ends that a terminal or a table put into its lines.
 
@@ -534,6 +555,8 @@ def _as_printed(block: bytes) -> bytes:
         block = _EPOCH_BELOW.sub(rb"\g<above> \g<below>\n", block)
     if b"\\" in head and _WIDE_TABLE.search(head):
         block = _WIDE_TABLE.sub(_unwrapped, block)
+    if b"  " in head and _COUNTER_ROW.search(head):
+        block = _ROWS.sub(_boxed, block)
     return block
 
 
@@ -542,6 +565,21 @@ def _mended(broken: re.Match[bytes]) -> bytes:
     above, below = broken["above"], broken["below"]
     are_parts = len(_PARTS.findall(below)) > 1 and len(_PARTS.findall(above)) > 2
     return above + below + b"\n" if are_parts else broken[0]
+
+
+def _boxed(rows: re.Match[bytes]) -> bytes:
+    """Return rows of two columns as those of a box, and an empty line below as its end, unless the first row counts.
+
+    Names that come again are of several records without a line between them.
+    """
+    lines = [line.strip(b"> \t") for line in rows[0].splitlines()]
+    cells = [line.rpartition(b"  ") for line in lines]
+    is_repeated = len({name.rstrip() for name, _, _ in cells}) < len(cells)
+    if _COUNTER_ROW.match(lines[0]) or is_repeated or not any(map(_COUNTER_ROW.match, lines)):
+        return rows[0]
+    return b"".join(
+        b"| %s | %s |\n" % (name.rstrip(), value) if value else b"-" * 8 + b"\n" for name, _, value in cells
+    )
 
 
 def _unwrapped(table: re.Match[bytes]) -> bytes:

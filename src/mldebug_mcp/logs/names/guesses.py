@@ -39,8 +39,8 @@ from mldebug_mcp.logs.names.words import chunks_in, segments_of, sorted_out
 _WORD = regex(r"[^\W_]+%?|[%#]")
 _SHARE_OF = regex(rf"({'|'.join(phase for phase in PHASES if phase.isascii())}) ?%", re.IGNORECASE, needs="%")
 _MEANS = frozenset({"mean", "avg", "average", "ema"})
-_COSTS = frozenset({"timing", "time", "times", "mfu", "perf", "throughput"})
-"""Words of places in which no name is one of what is learnt."""
+_COSTS = frozenset({"timing", "time", "times", "mfu", "perf", "throughput", "replay"})
+"""Words of places in which no name is one of what is learnt: of times, of the hardware, and of what was stored."""
 _SURELY_OF_A_POLICY = frozenset({
     Quantity.REWARD, Quantity.REWARD_SPREAD, Quantity.GROUPS_WITHOUT_SPREAD, Quantity.KL, Quantity.APPROXIMATE_KL,
     Quantity.POLICY_LOSS, Quantity.VALUE_LOSS, Quantity.ADVANTAGE, Quantity.EXPLAINED_VARIANCE, Quantity.POLICY_RATIO,

@@ -7,14 +7,15 @@ Lines that never come near a counter count only if the log has nothing better.
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mldebug_mcp.core.lazy import regex
+from mldebug_mcp.core.lazy import regex, replace
 from mldebug_mcp.core.text import counted, figure
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.columns import Floats, Rows
@@ -87,6 +88,10 @@ class EpochBatches:
         if self._base is None:
             guessed = 0.0 if epoch == 0 else 1.0
             self._base = guessed if first_epoch is None else first_epoch
+
+    def count_over_all(self) -> None:
+        """Say that batches are counted over all epochs."""
+        self._over_all = True
 
     def end(self, epoch: float, count: float) -> None:
         """Take the end of an epoch that no heading named, and the batch before it."""
@@ -274,6 +279,7 @@ class Leftovers:
         self._begins: Shape | None = None
         self._open: dict[str, float] = {}
         self._opened = 0
+        self._added = 0  # the last line that the open record holds
         self._behind: list[tuple[str, dict[str, float]]] = []
         self.left_out = 0
 
@@ -355,19 +361,28 @@ class Leftovers:
         self._builder.numbers({**counters, **record})
 
     def _first(self) -> Shape | None:
-        """Return the shape that begins a record: the one that repeats most, or the first of a block with the loss."""
+        """Return the shape that begins a record.
+
+        That is the one that repeats most, or the first of a block with the loss or of scores of an evaluation.
+        """
         shape, count = next(iter(self._counts.most_common(1)), (None, 0))
         if count >= MIN_REPEATED_LINES:
             return shape
         losses = (place for place, line in enumerate(self._lines) if self._is_loss(line))
         place = next(losses, None)
         if place is None:
-            return None
+            return self._first_score()
         names = set(map(canonical, self._lines[place].shape))
         while place and self._is_above(self._lines[place - 1], self._lines[place], names):
             place -= 1
             names |= set(map(canonical, self._lines[place].shape))
         return self._lines[place].shape
+
+    def _first_score(self) -> Shape | None:
+        """Return the shape of the first of several scores of an evaluation that stand right below each other."""
+        at = [line.number for line in self._lines if all(map(is_evaluation, line.shape)) and self._known[line.shape]]
+        first = next((place for place in at if {place + 1, place + 2} <= {*at}), None)
+        return next((line.shape for line in self._lines if line.number == first), None)
 
     def _is_loss(self, line: Leftover) -> bool:
         return self._known[line.shape] and "loss" in map(canonical, line.shape)
@@ -394,15 +409,18 @@ class Leftovers:
         values = dict(zip(line.shape, line.values, strict=True))
         if line.shape == self._begins:
             self._close()
-            self._open, self._opened = values, line.number
+            self._open, self._opened, self._added = values, line.number, line.number
         elif known and self._goes_on(line):
             self._open |= values
+            self._added = line.number
         else:
             self.left_out += known
 
     def _goes_on(self, line: Leftover) -> bool:
-        near = line.number - self._opened <= MAX_LINES_BELOW_RECORD
-        return bool(self._open) and near and self._adds(line.shape, set(map(canonical, self._open)))
+        near, names = line.number - self._opened <= MAX_LINES_BELOW_RECORD, set(map(canonical, self._open))
+        is_next = line.number == self._added + 1 and all(map(is_evaluation, line.shape))
+        adds = self._adds(line.shape, names) or (is_next and names.isdisjoint(map(canonical, line.shape)))
+        return bool(self._open) and near and adds
 
     def _adds(self, shape: Shape, names: Collection[str]) -> bool:
         """Say whether lines of a shape add to a record that has these names: a single number may be an aside."""
@@ -602,6 +620,10 @@ MIN_NAMES_OF_ROW, MOST_OTHER_WORDS = 4, 2
 """Numbers by name that make a record of a line with a counter whose names nobody knows, where the log has records; and
 other words in it for each of these. Chosen by hand: a heading tells fewer, and a sentence more."""
 _LETTERS = regex(r"[A-Za-z]{3,}")
+MAX_EVALUATIONS_ALONE = 100_000
+"""Evaluations in a log of nothing else that are kept. Chosen: a run has fewer."""
+MIN_INTERVALS_BEFORE = 3
+"""Intervals before the first evaluation of a log of nothing else, from which on it counts no batches. Chosen."""
 MAX_ROWS_BETWEEN_COUNTERS = 3
 """Lines from the row above, up to which another counter is of the same block. Chosen by hand."""
 
@@ -634,6 +656,7 @@ class Assembler:
         self._block: dict[str, float] = {}
         self._rows_above: dict[str, float] = {}  # those under a heading that stand above its first metric
         self._line = 0
+        self._added = 0  # the last line without a counter that added to the open record
         self._heading = False
         self._is_counted = False  # the heading says how many there are to be: it is none of a configuration
         self._drawn = False
@@ -646,6 +669,7 @@ class Assembler:
         self._names_both = False  # lines name the epoch and the step, which may go on over epochs
         self._early: tuple[int, Parsed] | None = None  # an evaluation above all training, at "0/9000"
         self._under_way: PassUnderWay | None = None
+        self._evaluated: deque[PassUnderWay] = deque(maxlen=MAX_EVALUATIONS_ALONE)  # above all training
         self._shown_in_part: list[tuple[int, int]] = []  # the last batch, and how many there are, of such evaluations
         self._tells_loss_so_far = False
         self._batches = EpochBatches()
@@ -670,6 +694,10 @@ class Assembler:
     @epoch.setter
     def epoch(self, epoch: float | None) -> None:
         self._epoch = epoch
+
+    def count_batches_over_all(self) -> None:
+        """Say that the batches of epochs are counted over all of them."""
+        self._batches.count_over_all()
 
     @property
     def is_open(self) -> bool:
@@ -696,6 +724,7 @@ class Assembler:
         if parsed.evaluation and batch and batch[0] < batch[1] - 1:
             if self._step is None and not parsed.counters.values:
                 self._early = number, parsed
+                self._evaluated.append(PassUnderWay(number, parsed, batch))
             if self._under_way and batch[0] < self._under_way.batch[0]:
                 self._end_pass(as_shown=True)
             self._under_way = PassUnderWay(number, parsed, batch)
@@ -785,7 +814,7 @@ class Assembler:
         elif is_own and self._is_near(number):
             self._add(parsed.metrics)
         else:
-            self._without_counter(number, parsed.metrics, parsed.label)
+            self._without_counter(number, parsed)
 
     def _is_series_of_its_own(self, number: int, values: Mapping[str, float], parsed: Parsed) -> bool:
         """Say whether a line measures something else than the open record: it repeats names under its own label."""
@@ -802,7 +831,8 @@ class Assembler:
         return here and any(before != value for before, value in again)
 
     def _is_near(self, number: int) -> bool:
-        return bool(self._counters) and (self._heading or number - self._line <= MAX_LINES_BELOW_RECORD)
+        near = self._heading or number - self._line <= MAX_LINES_BELOW_RECORD or number == self._added + 1
+        return bool(self._counters) and near
 
     def _take_heading(self, number: int, values: dict[str, float], parsed: Parsed) -> None:
         if self._is_second_step(number, values, parsed):
@@ -845,8 +875,7 @@ class Assembler:
 
     def stands_alone(self, number: int, like: Parsed) -> bool:
         """Say whether lines like the one that was taken last, without a counter, belong to nothing from a line on."""
-        below = not self._counters or (not self._heading and number - self._line > MAX_LINES_BELOW_RECORD)
-        return below and not self._renames(like) and not self.ranks.is_echo(like)
+        return not self._is_near(number) and not self._renames(like) and not self.ranks.is_echo(like)
 
     def many_alone(self, numbers: NDArray[np.int64], metrics: Mapping[str, Floats]) -> None:
         """Take lines of one shape that stand alone and follow one another.
@@ -971,6 +1000,12 @@ class Assembler:
 
     def end(self) -> None:
         """Finish: give what is left to the builder and say what was left out."""
+        if self._are_of_run():
+            self._under_way = None
+            for number, parsed, (at, total) in self._evaluated:
+                parsed.counters.values, parsed.counters.batch = {"step": float(at)}, None
+                self._take(number, parsed)
+                self._plan.take(replace(parsed.counters, planned=(("step", total),)), float(at), 0)
         if self._under_way:
             known = self._under_way.parsed.counters.length_is_known
             self._end_pass(as_shown=not known or self._under_way.batch in self._shown_in_part)
@@ -992,6 +1027,21 @@ class Assembler:
                 f"text of no known framework: {self._counted / self._metric_lines:.0%} of the {self._metric_lines} "
                 "lines with metrics stand by a step or an epoch, and are read as records"
             )
+
+    def _are_of_run(self) -> bool:
+        """Say whether evaluations that count to an end they never reach count the steps of a run.
+
+        So it is where nothing else is measured and the count stands in front: "[72000/300000] valid loss: 1.2". Batches
+        follow each other, and begin near 0.
+        """
+        if self._has_records or len(self._evaluated) < MIN_REPEATED_LINES:
+            return False
+        pairs = list(pairwise(self._evaluated))
+        rises = all(before.batch < after.batch and before.batch[1] == after.batch[1] for before, after in pairs)
+        (first, _), (second, _) = (evaluated.batch for evaluated in pairs[0])
+        begins_late = first > MIN_INTERVALS_BEFORE * (second - first)
+        apart = all(after.number - before.number > 1 for before, after in pairs)
+        return rises and (apart or begins_late) and not any(each.parsed.counters.phase for each in self._evaluated)
 
     def _placed(self, number: int, parsed: Parsed) -> dict[str, float]:
         """Return the counters of a line, with the batch of an epoch turned into a step."""
@@ -1117,14 +1167,16 @@ class Assembler:
         same = all(self._counters.get(name, value) == value for name, value in values.items())
         return same and any(name in self._counters for name in values)
 
-    def _without_counter(self, number: int, metrics: dict[str, float], label: str) -> None:
+    def _without_counter(self, number: int, parsed: Parsed) -> None:
+        metrics, label = parsed.metrics, parsed.label
         if self._is_near(number):
             if not self._heading and self._fails(number, metrics):
                 return
-            if self._lacks(metrics):
+            if self._lacks(metrics) or (parsed.goes_on and self._block.keys().isdisjoint(metrics)):
                 self._labels.add(label)
                 self._add(metrics)
                 self._line = number if self._heading else self._line
+                self._added = number
                 return
             if self._heading:  # another record under the same heading
                 counters = self._counters

@@ -12,7 +12,7 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.logs.line_prefixes import is_of_evaluation, names_evaluation, without_prefix
 from mldebug_mcp.logs.names.metrics import is_known
-from mldebug_mcp.logs.numbers import HUGE, whole_number
+from mldebug_mcp.logs.numbers import HUGE, NUMBER, whole_number
 
 _WHOLE = r"\d[\d,]*(?:\.0+(?!\d)|\.\d+(?=[KM](?!\w)))?"
 _STEP_WORD = (
@@ -367,6 +367,8 @@ _WITH_HEAD = (("<", _COUNT_FIRST), ("]", _ARROWS), ("|", _FRAMED))
 """What stands in each bar with a head, and its pattern; the second is "Training [>>>  ] 300/1000, loss=0.1"."""
 _SIGNED = regex(r"\b((?:gen|disc)\w{0,20})\.? \(([+-]\d{1,12}\.\d{1,12}|[+-]?(?:nan|inf))\)", re.IGNORECASE)
 """The losses that CTGAN shows before its bar: "Gen. (+00.77) | Discrim. (-00.12): "."""
+_STEP_AND_LOSS = regex(rf"\s{{0,4}}(?P<step>\d{{1,9}}), (?P<loss>{NUMBER})\s{{0,8}}", re.IGNORECASE)
+"""What a callback prints behind the bar of its step, without a name: "20, 2.2377"."""
 _FASTPROGRESS = regex(r"(?:Epoch \d+/\d+ :)?\s*\|[█-]{10,}\|\s*[\d.]+%\s*\[\d+/\d+[^\]]*\]", needs="|")
 _FASTPROGRESS_HEAD = regex(r"Epoch \d+/\d+ :")
 _RATE = regex(
@@ -457,6 +459,9 @@ def _tqdm(line: str, drawn: list[re.Match[str]]) -> Bar:
     if "[" in tail or without_prefix(tail).message != tail:  # a message of another logger on the same line
         tail, rest = "", line[match.end() :]
         brace = ""
+    pair = _STEP_AND_LOSS.fullmatch(tail)
+    if pair and int(pair["step"]) in (_count(match["count"]) - 1, _count(match["count"])):
+        tail = f"loss={pair['loss']}"
     whole = match["inside"] if match["end"] else match["inside"].rpartition(",")[0]  # cut where the terminal ended
     inside = _OVER_RANGE.sub("", _RATE.sub("", whole))
     if "(+" in head or "(-" in head:

@@ -20,12 +20,14 @@ from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.columns import Column, Floats, Rows, stretches_of
 from mldebug_mcp.logs.names.metrics import is_evaluation
 from mldebug_mcp.logs.text.assembler import Assembler, FirstPass
-from mldebug_mcp.logs.text.counters import MAX_REDRAWS, Bar, BarCounts, Counters, Order, Placed
+from mldebug_mcp.logs.text.counters import MAX_REDRAWS, BarCounts, Counters, Order, Placed
 from mldebug_mcp.logs.text.pairs import evaluation_name
 from mldebug_mcp.logs.text.parsed_line import Drawing, Parsed
 
 MAX_DRAWN_BARS = 64
 """Bars whose last drawing is remembered: those that are drawn in turns."""
+MAX_HELD = 100
+"""Drawings of the first epoch that are held until it is known what their bar counts. Chosen: two are usual."""
 
 
 class _Last(NamedTuple):
@@ -65,7 +67,12 @@ class DrawnBars:
         self._current: _CountedBar | None = None
         self._shown_last: dict[str, float] = {}
         self._shown: dict[str, float] = {}
-        self._finished: Bar | None = None
+        self._counts_epochs: dict[int, bool] = {}  # by its end, whether a bar counts the epochs that its head names
+        self._held: list[tuple[int, Drawing]] = []  # of a bar for which that is not known yet
+        self._is_at_start = False  # those that are given count no batch yet
+        self._given: Drawing | None = None  # the first of those that were held when something else came
+        self._finished: Drawing | None = None  # the last one of Keras at its end, in this epoch
+        self._is_whole = False  # it was the first one of its epoch
         self._first = FirstPass()
         self.evaluated = False
         self.rows_at_once = (0, 0.0, "")  # the line that says how many rows an evaluation takes at once, and its words
@@ -74,23 +81,58 @@ class DrawnBars:
     @property
     def open(self) -> bool:
         """Whether a drawing waits for the next one."""
-        return self._last is not None or self._current is not None
+        return self._last is not None or self._current is not None or bool(self._held)
 
     @property
     def holds_record(self) -> bool:
         """Whether the drawing that waits begins a record of its own."""
         counted = self._current is not None and self._current.counts.waits
-        return counted or (self._last is not None and not self._last.parsed.evaluation)
+        return counted or bool(self._held) or (self._last is not None and not self._last.parsed.evaluation)
 
     def take(self, number: int, drawing: Drawing) -> None:
         """Take a drawing that reports a metric of training."""
         bar = drawing.bar
-        if bar.keras and self._is_evaluation(bar):
+        if bar.keras and self._is_evaluation(drawing):
             self.evaluated = not self._is_kept(number, drawing) or self.evaluated
-            return
+        elif not self._holds(number, drawing):
+            self._give_held()
+            self._take(number, drawing)
+
+    def _holds(self, number: int, drawing: Drawing) -> bool:
+        """Hold the drawings of the first epoch that a head names, until those of the next one show what is counted.
+
+        A bar that counts epochs goes on by one in each, where one of batches begins anew.
+        """
+        bar, epoch = drawing.bar, drawing.counters.get("epoch")
+        if epoch is None or not _counts(drawing) or bar.total in self._counts_epochs:
+            return False
+        first = self._held[0][1] if self._held else self._given or drawing
+        moved, counted = epoch - first.counters["epoch"], bar.at - first.bar.at
+        is_same = bar.total == first.bar.total and (abs(bar.at - epoch) <= 1 or first.bar.at <= 1)
+        holds = is_same and moved == 0 and 0 <= counted <= 1 and len(self._held) < MAX_HELD
+        if holds:
+            self._held.append((number, drawing))
+            return True
+        counts_epochs = is_same and moved == counted > 0
+        have_steps = not self._held and first.bar.at > 0  # those that were given before
+        if counts_epochs and have_steps:
+            self._records.count_batches_over_all()
+        self._counts_epochs[first.bar.total] = counts_epochs and not have_steps
+        return False
+
+    def _give_held(self) -> None:
+        """Give the drawings that are held; before it is known what they count, one at 0 counts no batch yet."""
+        held, self._held = self._held, []
+        for number, drawing in held:
+            self._given = self._given or drawing
+            self._is_at_start = drawing.bar.total not in self._counts_epochs and held[0][1].bar.at == 0
+            self._take(number, drawing)
+        self._is_at_start = False
+
+    def _take(self, number: int, drawing: Drawing) -> None:
         if self._is_second_of_epoch(drawing):
             drawing = _of_evaluation(drawing, self._first.epoch or 0.0)
-        if _counts(drawing):
+        if _counts(drawing) and not self._is_over_epochs(drawing):
             self._take_count(_Drawn(number, drawing, self._records.epoch))
             return
         last = self._drawn(number, drawing)
@@ -167,6 +209,9 @@ class DrawnBars:
             if "epoch" not in drawing.counters:
                 self._records.epoch = headed  # what was drawn above the heading of an epoch does not end it
 
+    def _is_over_epochs(self, drawing: Drawing) -> bool:
+        return "epoch" in drawing.counters and self._counts_epochs.get(drawing.bar.total, self._is_at_start)
+
     def _begins_unheaded_epoch(self, last: _Last) -> bool:
         """Say whether a bar of Keras follows one that ended its epoch, in a log without headings of epochs."""
         before = self._last
@@ -184,8 +229,10 @@ class DrawnBars:
         return self._first.is_over(epoch, bar.at, bar.total, tuple(drawing.metrics))
 
     def _are_all_first(self, at: Floats, total: Floats, epoch: Floats | None) -> bool:
-        """Say whether drawings, each of shape (n,), are all of bars as long as the first one of the epoch."""
+        """Say whether drawings, each of shape (n,), count batches, as many as in the first bar of the epoch."""
         first = self._first
+        if epoch is not None and self._counts_epochs.get(int(total[0]), True):
+            return False
         if first.epoch is None:
             return True
         if bool(np.any(total != first.total)):
@@ -275,6 +322,7 @@ class DrawnBars:
 
     def heading(self, epoch: float, *, bare: bool) -> None:
         """Take note of a line that names an epoch; under a bare one Keras draws the bars of the next one."""
+        self._give_held()
         if bare:
             self._finished = None
         if self._last is not None and self._last.parsed.evaluation:
@@ -289,6 +337,7 @@ class DrawnBars:
 
     def end(self) -> None:
         """Give what was drawn last to the records."""
+        self._give_held()
         if self._current is not None:
             bar, self._current = self._current, None
             self._place(bar, bar.counts.pause())
@@ -309,13 +358,24 @@ class DrawnBars:
         parsed.drawn = True
         self._records.take(number, parsed)
 
-    def _is_evaluation(self, bar: Bar) -> bool:
-        """Say whether a bar of Keras is that of `evaluate`, which comes under the heading of the last epoch."""
-        done = self._finished
+    def _is_evaluation(self, drawing: Drawing) -> bool:
+        """Say whether a bar of Keras is that of `evaluate`, which comes under the heading of the last epoch.
+
+        One as long as that of training lacks the validation of the epoch, or is another whole one without any.
+        """
+        bar, done = drawing.bar, self._finished
         if done is None:
-            self._finished = bar if bar.at == bar.total and self._records.epoch is not None else None
+            self._finished = drawing if bar.at == bar.total and self._records.epoch is not None else None
+            self._is_whole = self._last is None or self._last.key != ("epoch", self._records.epoch)
             return False
-        return bar.line or bar.total != done.total or bar.at < done.total
+        before, now = (any(map(is_evaluation, metrics)) for metrics in (done.metrics, drawing.metrics))
+        differs = done.metrics.keys() == drawing.metrics.keys() and done.metrics != drawing.metrics
+        if bar.line or bar.total != done.bar.total or bar.at < done.bar.total or before > now:
+            return True
+        if self._is_whole and differs and not before:
+            return True
+        self._finished = drawing
+        return False
 
     def _is_kept(self, number: int, drawing: Drawing) -> bool:
         """Keep what `evaluate` printed below a line that says how many rows it takes at once; say whether it is so."""
@@ -335,7 +395,10 @@ class DrawnBars:
                 values["epoch"] = epoch
             return _Last(("epoch", epoch), number, parsed, keras=True)
         key = (drawing.words, drawing.head, bar.total)
-        if "epoch" in values and "step" not in values:
+        if self._is_over_epochs(drawing):
+            is_of_plan = abs(bar.at - values["epoch"]) <= 1 and not self._is_at_start
+            place.planned = place.planned or (("epoch", bar.total),) * is_of_plan
+        elif "epoch" in values and "step" not in values:
             place.batch = (bar.at, bar.total)
         return _Last(key, number, parsed, keras=False)
 

@@ -357,7 +357,7 @@ def _outline(content: LineContent) -> _Outline | None:
         bare = counters.rest.strip(" |:-") == ""
         words += [tuple(counters.values), tuple(parsed.metrics), parsed.rank, parsed.telling, parsed.evaluation, bare]
         words += [counters.batch is None, counters.phase, counters.rounded, counters.weak, counters.first_epoch]
-        words += [is_remark(parsed), counters.total, counters.planned, parsed.goes_on]
+        words += [is_remark(parsed), counters.total, counters.planned, counters.ends_epoch, parsed.goes_on]
         numbers += [*counters.values.values(), *(counters.batch or ()), *parsed.metrics.values()]
     return _Outline(tuple(words), tuple(numbers)) if words else None
 
@@ -379,8 +379,9 @@ def _rebuilt(like: LineContent, values: list[float]) -> LineContent:
             after += 2
         metrics = dict(zip(parsed.metrics, values[after:], strict=True))
         place = Counters(
-            counted, batch, of.phase, of.rounded, of.weak, of.first_epoch, of.rest, of.step_name, of.total, of.planned
-        )
+            counted, batch, of.phase, of.rounded, of.weak, of.first_epoch, of.rest, of.step_name, of.total, of.planned,
+            of.ends_epoch, of.length_is_known,
+        )  # fmt: skip
         content.plain = Parsed(
             place, metrics, parsed.rank, parsed.telling, parsed.evaluation, label=parsed.label, goes_on=parsed.goes_on
         )

@@ -102,7 +102,7 @@ class Parsed:
         evaluation: It speaks of an evaluation.
         drawn: It is a drawing of a bar.
         label: What stands in words before its metrics, in brackets or a part of its own: "[blind set, n=1500] loss: 2".
-        goes_on: It is indented and holds nothing but several numbers by name: of the record above, known or not.
+        goes_on: It is indented, or of a list, and holds nothing but numbers by name: of the record above, known or not.
     """
 
     counters: Counters
@@ -121,8 +121,16 @@ _GOES_ON = regex(
     re.IGNORECASE,
 )
 """faster-rcnn.pytorch, below a record: "\t\t\trpn_cls: 0.25, rpn_box: 0.5, rcnn_box 0.75"."""
+_OF_LIST = regex(
+    rf"(?:[A-Za-z][\w/.-]{{0,80}} {NUMBER} / ){{1,40}}+(?:[A-Za-z][\w/.-]{{0,80}} {NUMBER} )?",
+    re.IGNORECASE,
+    needs=" / ",
+)
+"""A line of a list that is as wide as the terminal (Dreamer): "train/adv_mag 0.5 / train/adv_mean 0.1 /"."""
 _OF_MXNET = ("Train-", "Validation-")
 """How MXNet's Speedometer begins the name of each metric, known or not: "Train-SmoothL1=1.5"."""
+_ROUND_OF_MXNET = regex(r"\s{0,8}\[\d{1,9}\] (?:Train|Validation)-", needs="]")
+"""What MXNet for R prints at the end of an epoch: "[3] Train-accuracy=0.7"."""
 _OF_BATCHES = ("", "batch", "batches")
 """What a counter is called, or not, that may count the batches of an evaluation."""
 MAX_PREFIX = 100
@@ -150,6 +158,7 @@ def parse_line(line: str, *, evaluation: bool = False) -> Parsed:
         evaluation, counters.batch = True, (whole_number(under_way[1]), whole_number(under_way[2]))
     if named and counters.total and counters.values.keys() == {"step"} and counters.step_name.strip() in _OF_BATCHES:
         counters.batch, counters.values = (int(counters.values["step"]), counters.total), {}  # "dev: [25/25] loss 2.1"
+        counters.phase = counters.phase or (None if message.lstrip().startswith(("[", "(", "<")) else "eval")
     is_counted = bool(counters.values)
     if _DEBUGS.search(line[:MAX_PREFIX]) and not (is_counted or counters.batch or _names_metric(counters.rest)):
         return Parsed(counters, {}, rank)
@@ -168,12 +177,16 @@ def parse_line(line: str, *, evaluation: bool = False) -> Parsed:
     by_phase = (not counters.values and _is_row_of_phases(metrics)) or any(
         name.startswith(_OF_MXNET) for name in metrics
     )
+    if counters.values.keys() == {"step"} and _ROUND_OF_MXNET.match(message):
+        counters.values, counters.ends_epoch = {"epoch": counters.values["step"]}, True
     telling = skipping or by_phase or any(map(is_telling, metrics))
     telling = telling or (evaluation and _holds_measures_alone(counters, metrics))
     label = _label_in(counters.rest) if telling else ""
     if telling and not label and any(map(_OF_TEST.match, (message, next(iter(metrics), "")))):
         label = "test"
-    goes_on = bool(metrics) and not (telling or is_counted) and _GOES_ON.fullmatch(line[:MAX_LINE].rstrip()) is not None
+    text = line[:MAX_LINE].rstrip()
+    goes_on = not (telling or is_counted) and _GOES_ON.fullmatch(text) is not None
+    goes_on = bool(metrics) and (goes_on or _OF_LIST.fullmatch(f"{text} ") is not None)
     return Parsed(counters, metrics, rank, telling, evaluation, label=label, goes_on=goes_on)
 
 

@@ -44,6 +44,8 @@ _AND_MORE = frozenset({"etc", "etc.", "..."})
 """Names of a last column that stands for several without names, in a table of numbers of fixed width (ElegantRL)."""
 _FUSED = regex(r"(?<=e[-+]\d\d)(?=-\d)")
 """Where two of its numbers touch: "1.60e+03-1147.49"."""
+_TOUCHING = regex(r"(?<=\.\d{6})(?=-?\d{1,3}\.\d{6}|(?:\d\d|\d:\d\d):\d\d\s{0,80}$)")
+"""Where a number or the time of an epoch touches the number before it, in fastai's tables: "0.95000000:12"."""
 MAX_SHIFT_OF_CELL = 2
 """Characters that a cell may be away from the beginning of its column's name, or from its end."""
 MAX_COLUMN_NAME = 80
@@ -54,6 +56,7 @@ MAX_COLUMNS = 500
 """Columns of a table; a line with more is not a header."""
 MIN_NAMES_IN_TWO_LINES = 3
 """Columns of a table whose names stand in two lines."""
+_COLUMN_NAME = regex(r"[A-Za-z]\S*(?: \S+)*")
 _NAMES_NOTHING = regex(r"[\d:=|,;]")
 """What stands in no line of such names."""
 _IN_BRACKETS = regex(r"\([^()]{1,20}\)")
@@ -171,7 +174,7 @@ class Table:
         if not 2 <= len(names) <= MAX_COLUMNS or any(len(name) > MAX_COLUMN_NAME for name in names):
             return False
         names = [name.strip(" ↓↑*`") for name in names]
-        known = sum(map(_names_column, names))
+        known = sum(map(_names_column, names)) + _heads_glued(names)
         if not spaced and known < 2:
             return False
         self._spaced, self._commas, self._since = spaced, commas, 0
@@ -225,13 +228,19 @@ class Table:
     def _part_names(self, row: str) -> None:
         """Part names that touch, as they fill their columns or go beyond, by the widths of the first row's columns."""
         words = list(_CELL_WORD.finditer(row))
-        if not words or not all(_cell(word[0]) is not None or word[0].lower() in _NOT_LOGGED for word in words):
+        are_cells = all(
+            _cell(word[0]) is not None or word[0].lower() in _NOT_LOGGED or ":" in word[0] for word in words
+        )
+        if not words or not are_cells:
             return
         ends = [word.end() for word in words]
         widths = [end - start for start, end in pairwise([0, *ends])]
-        names = _names_by_width(self._header, widths) if ends[0] > self._starts[0] else []
+        starts = sorted(word.start() for word in (*words, *_TOUCHING.finditer(row)))
+        at_left = ends[0] <= self._starts[0] or starts[0] == self._starts[0]
+        names = _names_by_start(self._header, starts) if at_left else _names_by_width(self._header, widths)
         if len(names) > len(self._names):
-            self._names, self._starts, self._ends = names, [end - 1 for end in ends], ends
+            self._names, self._ends = names, ends
+            self._starts = starts if at_left else [end - 1 for end in ends]
         self._header = ""
 
     def _keep(self, names: Sequence[str]) -> None:
@@ -299,6 +308,7 @@ class Table:
     def _row(self, line: str) -> dict[str, float] | None:
         if self._header:
             self._part_names(line)
+        line = _TOUCHING.sub("  ", line)
         if of_evaluation := self._row_of_evaluation(line):
             return of_evaluation
         cells = self._placed(line)
@@ -453,6 +463,29 @@ def _names_by_width(header: str, widths: Sequence[int]) -> list[str]:
         names.append(name.strip())
         at += len(name)
     return [] if header[at:].strip() else names
+
+
+def _names_by_start(header: str, starts: Sequence[int]) -> list[str]:
+    """Return the names of columns that begin there and may touch; none if the header is written otherwise.
+
+    One name may be wider than its column, and moves what follows: the next name ends where its column does.
+    """
+    words = list(_CELL_WORD.finditer(header))
+    edges = [*starts, len(header)]
+    names = [header[start:end].strip() for start, end in pairwise(edges)]
+    if all(_COLUMN_NAME.fullmatch(name) for name in names) and not header[: starts[0]].strip():
+        return names
+    for at, (word, after) in enumerate(pairwise(words)):
+        if len(words) == len(starts) - 1 and len(word[0]) > edges[at + 1] - edges[at]:
+            cut = after.start() - (edges[at + 2] - edges[at + 1]) - word.start()
+            parts = (word[0][:cut], word[0][cut:]) if 0 < cut < len(word[0]) else ()
+            return [*(other[0] for other in words[:at]), *parts, *(other[0] for other in words[at + 1 :])]
+    return []
+
+
+def _heads_glued(names: Sequence[str]) -> bool:
+    """Say whether names behind that of a counter touch, as fastai writes them: "epoch   train_lossvalid_losstime"."""
+    return canonical(names[0]) in COUNTERS and any(name.lower().count("loss") > 1 for name in names)
 
 
 def _single_spaced(line: str) -> list[str]:
