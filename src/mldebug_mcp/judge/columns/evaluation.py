@@ -684,7 +684,7 @@ _AT_MOST = (
     (Quantity.NDCG, Quantity.HIT_RATE, "A hit counts in full, and at most so by its rank"),
     (Quantity.MRR, Quantity.HIT_RATE, "A hit counts in full, and at most so by its rank"),
 )
-"""Quantities of the same rows of which the first is never above the second, with the reason."""
+"""Quantities of the same rows, the first of them never above the second, with the reason."""
 OUT_OF_ORDER = 0.01
 """Share of the larger by which scores are out of order. Chosen: rounding takes less."""
 
@@ -709,7 +709,7 @@ def scores_out_of_order(run: Run) -> Iterator[DerivedFact]:
 
 
 def _ordered(run: Run) -> Iterator[tuple[Series, Series, str]]:
-    """Yield pairs of columns of which the first is never above the second, with the reason."""
+    """Yield pairs of columns, the first of them never above the second, with the reason."""
     ranked: dict[tuple[Quantity, str, str], dict[int, Series]] = {}
     for series in columns_of(run, *_GROWS_WITH_RANK, Quantity.ERROR_RATE):
         if series.role is not None:

@@ -370,8 +370,8 @@ class Leftovers:
         """Give such lines to the builder, as `eval_loss_bs8` and `eval_loss_again2`, where they are several."""
         if not self._behind and self._are_repeats():
             self.left_out -= len(self._alike)
-            for turn, line in enumerate(self._alike, start=1):
-                self.keeps({"evaluated_again": float(turn), **dict(zip(line.shape, line.values, strict=True))})
+            for at, line in enumerate(self._alike, start=1):
+                self.keeps({"evaluated_again": float(at), **dict(zip(line.shape, line.values, strict=True))})
         if len({turn for turn, _ in self._behind}) < 2:
             self.left_out += len(self._behind)
             return
