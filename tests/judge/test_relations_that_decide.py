@@ -445,8 +445,9 @@ def test_texts_that_are_never_right_where_tokens_are_not_known_are_stated_as_a_l
 
 
 @pytest.mark.parametrize(("bonus", "earns", "left", "stated"), [
-    (0.0, -0.2, 0.002, True), (0.01, -0.2, 0.002, False), (0.0, 0.9, 0.002, False), (0.0, -0.2, 0.4, False),
-], ids=["lost", "with a bonus", "solved", "some left"])  # fmt: skip
+    (0.0, -0.2, 0.002, True), (0.0, -0.2, 0.015, True), (0.01, -0.2, 0.002, False), (0.0, 0.9, 0.002, False),
+    (0.0, -0.2, 0.4, False),
+], ids=["lost", "nearly lost", "with a bonus", "solved", "some left"])  # fmt: skip
 def test_an_entropy_that_nothing_pays_for_is_lost_with_what_the_policy_earned(
     bonus: float, earns: float, left: float, stated: bool
 ) -> None:
@@ -879,6 +880,7 @@ def test_a_statistic_of_inputs_that_is_one_number_in_training_and_another_in_eva
 
 @pytest.mark.parametrize(("first", "last", "other", "stated"), [
     (0.42, 0.03, 0.94, True), (0.5, 0.1, 0.8, True), (0.3, 0.12, 0.7, True),
+    (0.3, 0.19, 0.84, True),  # as often right as the others are wrong
     (0.45, 0.25, 0.94, False),  # hard pairs
     (0.42, 0.05, 0.5, False),  # no set is right
 ])  # fmt: skip
@@ -1076,3 +1078,87 @@ def test_an_entropy_has_the_bounds_of_a_choice_among_actions(
     answer = diagnosed(curves, settings=settings | {"algo": "sac", "lr": 3e-4})
     assert facts(answer) & {"entropy_target_below_any", "entropy_above_all_alike"} == ({stated} if stated else set())
     assert not cause or leading(answer) == cause
+
+
+def scored_twice(few: str, many: str, low: Sequence[float], high: Sequence[float]) -> RunDiagnosis:
+    """Diagnose a classifier that learns, with two scores of each evaluation."""
+    return diagnosed(
+        {"loss": rough(FALLS - 1.4, 0.03), "learning_rate": np.full(len(STEPS), 1e-3)},
+        evaluated={"val_loss": 0.3 + 2 * np.exp(-np.arange(8) / 2), few: low, many: high},
+    )
+
+
+LEARNT_SHARE = [0.55, 0.7, 0.8, 0.85, 0.87, 0.88, 0.88, 0.89]
+
+
+@pytest.mark.parametrize(("few", "many", "above"), [
+    ("val/acc@1", "val/acc@5", True), ("val_top1_acc", "val_top5_acc", True), ("val/acc1", "val/acc5", True),
+    ("val/recall@1", "val/recall@10", True), ("val/hits@3", "val/hits@10", True), ("val/pass@1", "val/pass@8", True),
+    ("val_top5_error", "val_top1_error", True), ("val_mae", "val_rmse", True), ("val/ndcg@10", "val/hit_rate@10", True),
+    ("val/recall_0", "val/recall_1", False), ("val_acc", "val_acc_5", False),  # of classes
+    ("val/precision@1", "val/precision@5", False), ("val/hits@10", "val/ndcg@5", False), ("val_mae", "val_mse", False),
+])  # fmt: skip
+def test_fewer_right_answers_among_more_are_the_metric_and_the_right_order_is_sound(
+    few: str, many: str, above: bool
+) -> None:
+    answer = scored_twice(few, many, LEARNT_SHARE, [0.7 * share for share in LEARNT_SHARE])
+    assert ("scores_out_of_order" in facts(answer)) is above
+    assert (leading(answer) == "metric_bug") is above
+    answer = scored_twice(few, many, LEARNT_SHARE, [min(1, share + 0.1) for share in LEARNT_SHARE])
+    assert "scores_out_of_order" not in facts(answer)
+    assert leading(answer) == "healthy"
+
+
+def longer(parts: Mapping[str, float], settings: Mapping[str, Any], whole: float = 2.3) -> RunDiagnosis:
+    """Diagnose a language model whose parts of evaluation go from one start to their own ends."""
+    way = 1 - np.exp(-np.arange(8) / 2)
+    return diagnosed(
+        {"loss": rough(0.6 + 2.4 * np.exp(-STEPS / 15), 0.02), "learning_rate": np.full(len(STEPS), 3e-3)},
+        evaluated={name: 2.0 + (end - 2.0) * way for name, end in {"val_loss": whole, **parts}.items()},
+        settings={"vocab_size": 28, "arch": "transformer", **settings},
+    )
+
+
+@pytest.mark.parametrize(("parts", "settings"), [
+    ({"val_nll_pos0_31": 0.62, "val_nll_pos32_63": 3.0, "val_nll_pos64_95": 3.1}, {"seq_len": 32}),
+    ({"val/loss_len64": 0.6, "val/loss_len256": 2.9}, {"max_length": 64}),
+    ({"val/loss_ctx_1k": 0.65, "val/loss_ctx_4k": 2.6}, {"block_size": 1024}),
+    ({}, {"seq_len": 64, "eval_seq_len": 256}), ({}, {"block_size": 64, "val_block_size": 192}),
+])  # fmt: skip
+def test_rows_of_evaluation_that_go_on_beyond_those_of_training_are_no_overfitting(
+    parts: Mapping[str, float], settings: Mapping[str, Any]
+) -> None:
+    answer = longer(parts, settings)
+    assert not {"worse_beyond_length", "evaluated_on_longer"}.isdisjoint(facts(answer))
+    assert leading(answer) == "train_eval_mismatch"
+
+
+@pytest.mark.parametrize(("parts", "settings", "whole", "cause"), [
+    ({"val_nll_pos0_31": 2.5, "val_nll_pos32_63": 2.3}, {"seq_len": 64}, 2.4, "overfitting"),
+    ({"val_nll_pos0_31": 0.7, "val_nll_pos32_63": 0.62}, {"seq_len": 32}, 0.65, "healthy"),
+    ({}, {"seq_len": 64, "eval_max_new_tokens": 256}, 2.4, "overfitting"),
+    ({}, {"seq_len": 64, "eval_seq_len": 256}, 0.65, "healthy"),
+    ({}, {"seq_len": 64, "eval_seq_len": 64}, 2.4, "overfitting"),
+])  # fmt: skip
+def test_rows_of_one_length_or_as_good_beyond_it_say_nothing_of_the_length(
+    parts: Mapping[str, float], settings: Mapping[str, Any], whole: float, cause: str
+) -> None:
+    answer = longer(parts, settings, whole)
+    assert {"worse_beyond_length", "evaluated_on_longer"}.isdisjoint(facts(answer))
+    assert leading(answer) == cause
+
+
+@pytest.mark.parametrize(("share", "cause"), [(1.0, "dead_units"), (0.5, "params_not_training")])
+@pytest.mark.parametrize("name", ["act_zero/out", "relu_zeros/head", "train/unit_zero/fc3"])
+def test_a_gradient_that_ends_with_the_units_of_a_layer_is_of_no_frozen_weights(
+    name: str, share: float, cause: str
+) -> None:
+    at_first = STEPS < 3
+    answer = diagnosed(
+        {"loss": rough(np.where(at_first, 1.9, 1.0), 0.2), "grad_norm": np.where(at_first, 14.0, 0.0),
+         name: np.where(at_first, min(share, 0.7), share), "learning_rate": np.full(len(STEPS), 0.01)},
+        evaluated={"val_loss": [0.98] * 8},
+        settings={"optimizer": "sgd"},
+    )  # fmt: skip
+    assert (cause in [hypothesis.cause for hypothesis in answer.hypotheses[:3]]) is True
+    assert (leading(answer) == "params_not_training") is (cause == "params_not_training")

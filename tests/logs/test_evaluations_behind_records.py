@@ -136,6 +136,28 @@ def test_passes_of_the_same_weights_are_compared_in_other_words_and_right_behind
     assert answer.hypotheses[0].cause == cause
 
 
+@pytest.mark.parametrize("line", [
+    "01/05 17:30:19 - mmengine - INFO - val    loss: {}  acc: 0.8450\n", "val: loss {} acc 0.84\n", "eval loss {}\n",
+])  # fmt: skip
+@pytest.mark.parametrize(("losses", "stated"), [
+    ((0.519, 0.53, 0.515), True), ((0.519, 0.519, 0.519), False), ((0.519, 0.53), False), ((0.519, 0.93, 1.515), False),
+])  # fmt: skip
+def test_evaluations_in_the_same_words_one_below_the_other_are_of_the_same_weights(
+    line: str, losses: tuple[float, ...], stated: bool, tmp_path: Path
+) -> None:
+    (tmp_path / "train_log.txt").write_text(EPOCHS + "\n" * 20 + "".join(map(line.format, losses)))
+    answer = diagnose_run(tmp_path / "train_log.txt")
+    assert any(fact.fact == "evaluated_twice" for fact in answer.sheet.facts) is stated
+    assert (answer.hypotheses[0].cause == "eval_mode_bug") is stated
+
+
+@pytest.mark.parametrize("between", ["Load epoch_7.pth\n", "on the test set\n"])
+def test_evaluations_with_something_between_may_be_of_other_weights(between: str, tmp_path: Path) -> None:
+    lines = (f"{between}val loss: {loss}\n" for loss in (0.519, 0.53, 0.515))
+    (tmp_path / "train_log.txt").write_text(EPOCHS + "\n" * 20 + "".join(lines))
+    assert not any(fact.fact == "evaluated_twice" for fact in diagnose_run(tmp_path / "train_log.txt").sheet.facts)
+
+
 def test_the_table_of_an_evaluator_belongs_to_the_run_next_to_it(tmp_path: Path) -> None:
     lines = "".join(f"{{'loss': {5 / at}, 'epoch': {at / 5}, 'step': {20 * at}}}\n" for at in range(1, 31))
     (tmp_path / "train_loss.txt").write_text(lines)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -52,6 +52,13 @@ LAST_LAYERS = frozenset({"last", "output", "out", "top", "head", "classifier", "
 """Words that name the two ends of a model."""
 _RANK = regex(r"(?:rank|gpu|node|worker|device|host) ?\d+", re.IGNORECASE)
 """A process, whose gradient is that of the whole model."""
+_OF_GRADIENT = regex(
+    r"(?:.*/)?(?:(?P<log>log_?10)[ _(|‖]*|[|‖]+)(?:grad(?:ient)?|g_?norm|g|[d∂][a-z]{1,2})[|‖) _/.@\[]+"
+    r"(?P<part>[a-z]*[ _.]?\d+[\])]?)",
+    re.IGNORECASE,
+    needs=("log", "|", "‖"),
+)
+"""The size of a gradient at a layer or a place of a row, or its decimal logarithm: `log10|dx| t30`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,11 +159,11 @@ def pinned(norm: Series) -> tuple[float, float, float] | None:
 def parts_of(run: Run) -> tuple[Part, ...]:
     """Return the parts of the model whose gradient norms are logged, in the order of their names."""
     found = {}
-    for series in run.with_role(Quantity.GRADIENT_NORM, phase="train", parts=True):
-        role, values = series.role, series.finite.value
-        if role is None or not len(values) or (role.is_whole and not role.namespace):
+    for series, values in _sizes(run):
+        role = series.role
+        if not len(values) or (role is not None and role.is_whole and not role.namespace):
             continue
-        name = role.part or role.namespace
+        name = _place_of(series) if role is None else role.part or role.namespace
         if _RANK.fullmatch(name):
             continue
         number = re.search(r"\d+", name)
@@ -169,6 +176,20 @@ def parts_of(run: Run) -> tuple[Part, ...]:
             records=len(values),
         )
     return tuple(found[name] for name in sorted(found))
+
+
+def _sizes(run: Run) -> Iterator[tuple[Series, Floats]]:
+    """Yield columns of gradient norms, and those without a role that are by their sign, with the sizes they hold."""
+    norms = run.with_role(Quantity.GRADIENT_NORM, phase="train", parts=True)
+    by_sign = (each for name, each in run.series.items() if each.role is None and _OF_GRADIENT.fullmatch(name))
+    for series in (*norms, *by_sign):
+        match, values = _OF_GRADIENT.fullmatch(series.logged_as or series.name), series.finite.value
+        yield series, np.power(10.0, values) if match is not None and match["log"] else values
+
+
+def _place_of(series: Series) -> str:
+    match = _OF_GRADIENT.fullmatch(series.name)
+    return match["part"] if match is not None else series.name
 
 
 def ends_of(parts: Sequence[Part]) -> tuple[Part, Part, int, float] | None:

@@ -25,7 +25,7 @@ MAX_DISTANCE_FROM_UNIFORM = 0.2
 """Share of ln V by which the first loss of a language model may be off it: an initialisation adds some tenths of a nat,
 and a first record may be a mean over the first steps. Chosen by hand; a classifier has far fewer than a vocabulary."""
 
-_TELLING = ("task", "stage", "trainer", "trainer_type", "rl", "framework", "algorithm", "model", "model_type")
+_TELLING = ("task", "kind", "stage", "trainer", "trainer_type", "rl", "framework", "algorithm", "model", "model_type")
 """Settings whose words tell what is trained, and how."""
 _WORDS: tuple[tuple[str, frozenset[str]], ...] = (
     ("preference", frozenset({"dpo", "kto", "orpo", "ipo", "cpo", "simpo"})),

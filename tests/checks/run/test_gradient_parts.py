@@ -93,3 +93,17 @@ def test_ends_that_stand_behind_the_gradient_alone_are_understood(names: tuple[s
 def test_norms_of_weights_in_a_place_of_gradients_are_those_of_gradients(place: str, expected: State) -> None:
     layers = {f"{place}/layers.{at}.weight_norm": np.full(20, 10.0 ** (at - 8)) for at in range(8)}
     assert state("grad_fades_with_depth", run_of({"loss": np.ones(20), **layers})) is expected
+
+
+@pytest.mark.parametrize(("names", "expected"), [
+    ("log10|dx| t{}", State.PRESENT), ("train/log10_grad_layer{}", State.PRESENT), ("log10(gnorm) h.{}", State.PRESENT),
+    ("|dh| t{}", State.PRESENT), ("log10 lr {}", State.UNKNOWN),
+])  # fmt: skip
+def test_sizes_of_gradients_by_their_sign_are_those_of_places_and_may_be_logarithms(
+    names: str, expected: State
+) -> None:
+    for decades, seen_as in ((0.7, expected), (0.02, State.UNKNOWN)):
+        sizes = {names.format(at): (at - 59) * decades - 0.9 for at in (0, 30, 59)}
+        places = {name: np.full(20, size if "log" in name else 10**size) for name, size in sizes.items()}
+        run = run_of({"loss": np.ones(20), "grad_norm": np.full(20, 0.2), **places})
+        assert state("grad_fades_with_depth", run) is seen_as

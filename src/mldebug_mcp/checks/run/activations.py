@@ -8,6 +8,7 @@ import numpy as np
 
 from mldebug_mcp.checks.check import CannotTell, Evidence, ask_in_turn, reading, symptom, too_few
 from mldebug_mcp.checks.curve import blocks, departure, end_level, fails_at, start_level
+from mldebug_mcp.checks.gradients import LAST_LAYERS
 from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import figure
@@ -212,6 +213,9 @@ def _bound_of(name: str) -> float | None:
     words = {piece for piece in pieces if not piece.isdecimal()}
     if _DEAD.fullmatch(name) is not None:
         return DEAD
+    of_activations = words - PHASES.keys() <= _ZERO | _ACTIVATED | _LAYERS | LAST_LAYERS
+    if of_activations and not _ACTIVATED.isdisjoint(words) and not _ZERO.isdisjoint(words):
+        return ALL_ZERO  # `act_zero/fc1`: a share, as its values say
     if _SHARE.isdisjoint(words) or (_SILENT | _ZERO).isdisjoint(words):
         return None
     if not _ACTIVATED.isdisjoint(words):

@@ -506,7 +506,7 @@ OF_BOXES = (
 )  # fmt: skip
 _STOPPED_EARLY = regex(r"(?<!not meet )early[ _-]?stop", re.IGNORECASE)
 """The words by which a log ends that early stopping ended, and not LightGBM's "Did not meet early stopping"."""
-_RUINS = ("loss_constant", "loss_negative", "loss_nonfinite", "loss_zero")
+_RUINS = ("loss_constant", "loss_negative", "loss_nonfinite", "loss_zero", "units_dead")
 
 
 def _frozen_evidence(run: Run, series: Series, what: str, *, and_so: str = "") -> Evidence:

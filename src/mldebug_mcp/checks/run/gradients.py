@@ -283,7 +283,7 @@ READINGS = (
         follows=("loss_nonfinite",),
         instead=("grad_norm_growing", "loss_scale_falls", "steps_skipped"),
     ),
-    reading(grad_norm_zero, needs=_NORM, sources=_SOURCES, background=0.003),
+    reading(grad_norm_zero, needs=_NORM, sources=_SOURCES, background=0.003, follows=("units_dead",)),
     reading(grad_norm_vanishing, needs=_NORM, points=2, sources=_SOURCES, background=0.01),
     reading(grad_norm_of_labels, needs=("grad_norm", "loss"), points=2, background=0.002),
     reading(grad_norm_high, needs=_NORM, points=2, sources=_SOURCES),

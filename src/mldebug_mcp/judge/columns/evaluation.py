@@ -269,6 +269,86 @@ def _scored_sets(run: Run, training: Series) -> list[Series]:
     ]  # fmt: skip
 
 
+# Rows of evaluation that are longer than those of training, by positions in the row or by sets of one length.
+
+
+_PLACES = regex(
+    r"\b(?P<of>pos(?:ition)?s?|tok(?:en)?s?|len(?:gth)?s?|ctx|context|seq(?:uence)?)(?: len(?:gth)?s?)?(?: [a-z]+)?"
+    r" ?(?P<start>\d+)(?P<kilo> ?k\b)?(?: (?:to )?(?P<end>\d+)(?P<kilos> ?k\b)?)?$"
+)
+"""How the name of a loss ends that is of some positions of a row, or of rows of some length."""
+_EVALUATED = frozenset({"eval", "evaluation", "val", "valid", "validation", "test"})
+_LENGTHS = frozenset({"len", "length", "ctx", "context", "block", "seq", "sequence", "seqlen"})
+_OF_OTHERS = frozenset({"new", "gen", "generation", "completion", "response", "episode", "stride", "batch", "overlap"})
+"""Words of settings: for the rows of evaluation, for their length, and for lengths of something else."""
+
+
+def worse_beyond_length(run: Run) -> Iterator[DerivedFact]:
+    """Yield that evaluation is as training up to the length of its rows, and far worse beyond it.
+
+    Where no loss is split by positions or lengths, a longer row in the settings and a wide gap are stated.
+    """
+    length, losses = run.setting("sequence_length"), both_losses(run, LEAST_PAIRS, not_of=NOT_BY_LOSS)
+    if not length or losses is None:
+        return
+    start, train = median(losses[0].value[:LEAST_PAIRS]), median(tail(losses[0]))
+    apart = FAR_APART * start
+    if not 0 <= train < start:
+        return
+    placed = [
+        (*places, series)
+        for series in columns_of(run, Quantity.LOSS, phase="eval", least=LEAST_PAIRS)
+        if (places := _places_of(series)) is not None
+    ]
+    near = max((each for each in placed if each[1] <= length), key=lambda each: each[1], default=None)
+    beyond = [each for each in placed if each[0] >= length < each[1]]
+    longer = next(iter(_longer_rows(run, length)), "")
+    if near is not None and beyond:
+        low, high = (median(tail(series)) for series in (near[2], min(beyond, key=lambda each: each[0])[2]))
+        if low - train > AS_IN_TRAINING * start or high - low < apart:
+            return
+        far = min(beyond, key=lambda each: each[0])[2]
+        text = (
+            f"{named(near[2])} ends at about {figure(low)}, as {named(losses[0])} at {figure(train)}, and {named(far)} "
+            f"at {figure(high)}. Training rows have {figure(length)} tokens{longer and f', and {longer}'}: what lies "
+            "beyond was never trained."
+        )
+        values = {"train": train, "near": low, "far": high, "length": length}
+        yield DerivedFact.model_construct(fact="worse_beyond_length", text=text, values=values)
+    elif longer and (high := median(tail(losses[1]))) - train >= apart:
+        text = (
+            f"training rows have {figure(length)} tokens, and {longer}. {named(losses[1])} ends at about "
+            f"{figure(high)} and {named(losses[0])} at {figure(train)}. Positions beyond the rows of training were "
+            "never trained."
+        )
+        values = {"train": train, "far": high, "length": length}
+        yield DerivedFact.model_construct(fact="evaluated_on_longer", text=text, values=values)
+
+
+def _places_of(series: Series) -> tuple[float, float] | None:
+    """Return the first position and the end of those that a loss is of; a single length is of all up to it."""
+    match = _PLACES.search(" ".join(pieces_of(named(series))))
+    if match is None:
+        return None
+    first, last = (
+        float(number) * (1024 if kilo else 1) if number else None
+        for number, kilo in ((match["start"], match["kilo"]), (match["end"], match["kilos"]))
+    )
+    if first is None:
+        return None
+    return (first, first) if last is None else (first, last)
+
+
+def _longer_rows(run: Run, length: float) -> Iterator[str]:
+    """Yield the settings that give rows of evaluation a greater length, with their values."""
+    for setting in run.settings.values():
+        words = set(pieces_of(setting.key))
+        if not _OF_OTHERS.isdisjoint(words) or _EVALUATED.isdisjoint(words) or _LENGTHS.isdisjoint(words):
+            continue
+        if isinstance(setting.value, int | float) and setting.value >= LEAST_MULTIPLE * length:
+            yield f"{setting.key} is {figure(float(setting.value))}"
+
+
 FEW_ROWS = 8
 """Rows at once that are few next to an unknown number. Chosen: with more, statistics come near those of a set."""
 FAR_FROM_ALL = 0.1
@@ -527,8 +607,10 @@ _OF_ANSWERS = (Quantity.ACCURACY, Quantity.HIT_RATE, Quantity.RECALL)
 """Shares of right answers, or of those among the first k."""
 _MAY_BE_EQUAL = frozenset({*_OF_ANSWERS, Quantity.TOKEN_ACCURACY, Quantity.F1, Quantity.PRECISION})
 """Scores that are equal where they are means over all answers."""
-_AMONG_FIRST = regex(r"(?:@|_at_|top[_-]?|hits?_|hr_)(\d{1,4})(?!\d)", re.IGNORECASE)
-"""What names a score of the first k: `recall_0` is that of a class."""
+_AMONG_FIRST = regex(
+    r"(?:@|_at_|top[_-]?|hits?[_-]|hr[_-]|hit_rate[_-]|acc(?:uracy)?(?=5(?!\d)))(\d{1,4})(?!\d)", re.IGNORECASE
+)
+"""What names a score of the first k: `recall_0` is that of a class, and `acc2` of another head."""
 _OF_RANKINGS_AND_ERRORS = (Quantity.AUC, Quantity.MRR, Quantity.ROOT_SQUARED_ERROR, Quantity.ABSOLUTE_ERROR)
 
 
@@ -590,6 +672,68 @@ def _differ(one: Series, other: Series) -> bool:
         first, second = (_AMONG_FIRST.search(named(each)) for each in (one, other))
         return first is not None and second is not None and first[1] != second[1]
     return one.role.quantity not in _MAY_BE_EQUAL or other.role.quantity not in _MAY_BE_EQUAL
+
+
+# Scores of the same answers that stand in an order, whatever the answers are.
+
+
+_GROWS_WITH_RANK = (Quantity.ACCURACY, Quantity.RECALL, Quantity.HIT_RATE, Quantity.SUCCESS_RATE)
+"""Shares of right answers among the first k of a ranking, or of k samples."""
+_AT_MOST = (
+    (Quantity.ABSOLUTE_ERROR, Quantity.ROOT_SQUARED_ERROR, "The root of a mean square is never below the mean"),
+    (Quantity.NDCG, Quantity.HIT_RATE, "A hit counts in full, and at most so by its rank"),
+    (Quantity.MRR, Quantity.HIT_RATE, "A hit counts in full, and at most so by its rank"),
+)
+"""Quantities of the same rows, the first of them never above the second, with the reason."""
+OUT_OF_ORDER = 0.01
+"""Share of the larger by which scores are out of order. Chosen: rounding takes less."""
+
+
+def scores_out_of_order(run: Run) -> Iterator[DerivedFact]:
+    """Yield two scores of the same answers in an order that no answers have: fewer right among five than in one."""
+    for low, high, why in _ordered(run):
+        if len(low) < LEAST_PAIRS or not np.array_equal(low.step, high.step):
+            continue
+        ends = low.value[-LEAST_PAIRS:], high.value[-LEAST_PAIRS:]
+        if float(ends[1].min()) < 0 or not bool((ends[1] < (1 - OUT_OF_ORDER) * ends[0]).all()):
+            continue
+        yield DerivedFact.model_construct(
+            fact="scores_out_of_order",
+            text=(
+                f"{named(high)} is {figure(float(high.value[-1]))} at the end, and {named(low)} "
+                f"{figure(float(low.value[-1]))}. {why}: one of them is computed or logged as something else."
+            ),
+            values={"low": float(low.value[-1]), "high": float(high.value[-1])},
+        )
+        return
+
+
+def _ordered(run: Run) -> Iterator[tuple[Series, Series, str]]:
+    """Yield pairs of columns, the first of them never above the second, with the reason."""
+    ranked: dict[tuple[Quantity, str, str], dict[int, Series]] = {}
+    for series in columns_of(run, *_GROWS_WITH_RANK, Quantity.ERROR_RATE):
+        if series.role is not None:
+            rank = _AMONG_FIRST.search(named(series))
+            is_first = series.role.is_whole and series.role.quantity in (Quantity.ACCURACY, Quantity.ERROR_RATE)
+            count = int(rank[1]) if rank else int(is_first)
+            rest = " ".join(word for word in series.role.part.split() if word != str(count))
+            ranked.setdefault((series.role.quantity, series.role.phase, rest), {})[count] = series
+    for (quantity, *_), by_rank in ranked.items():
+        for few, many in combinations(sorted(by_rank.keys() - {0}), 2):
+            pair = by_rank[few], by_rank[many]
+            is_error = quantity is Quantity.ERROR_RATE
+            reason = f"What is right among the first {few} is right among the first {many}"
+            yield (*(pair[::-1] if is_error else pair), reason)
+    for low, high, why in _AT_MOST:
+        lows, highs = columns_of(run, low), columns_of(run, high)
+        yield from ((one, other, why) for one in lows for other in highs if _same_rows(one, other))
+
+
+def _same_rows(one: Series, other: Series) -> bool:
+    """Say whether two scores are of the same rows, and of as many of a ranking, by their names."""
+    if one.role is None or other.role is None:
+        return False
+    return (one.role.phase, one.role.part) == (other.role.phase, other.role.part)
 
 
 # Shares of targets below a prediction, next to the quantile that it is of.

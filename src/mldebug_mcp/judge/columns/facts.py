@@ -37,10 +37,11 @@ _KINDS: tuple[Callable[[Run], Iterator[DerivedFact]], ...] = (
     evaluation.negated_probability, evaluation.quantiles_mirrored, evaluation.scores_equal,
     evaluation.perfect_at_once, policies.entropy_out_of_bounds,
     evaluation.training_rows_evaluated, evaluation.evaluated_twice, evaluation.below_accuracy,
-    evaluation.ranking_by_chance, evaluation.hits_contradict_ranks, evaluation.score_of_last_batch,
-    evaluation.loss_rises_with_order, evaluation.multiples,
+    evaluation.ranking_by_chance, evaluation.hits_contradict_ranks, evaluation.scores_out_of_order,
+    evaluation.score_of_last_batch, evaluation.loss_rises_with_order, evaluation.multiples,
     evaluation.evaluation_after_passes, evaluation.evaluation_by_rows_at_once,
-    evaluation.held_out_sets_disagree, evaluation.evaluation_began_alike, evaluation.evaluation_good_at_once,
+    evaluation.worse_beyond_length, evaluation.held_out_sets_disagree,
+    evaluation.evaluation_began_alike, evaluation.evaluation_good_at_once,
     guesses.too_low_for_one_pass, trained.update_below_spacing, trained.average_below_spacing,
     trained.few_weights_change, trained.weights_hardly_move, policies.stale_policy,
     policies.solved_with_reward, evaluation.within_first_pass,
@@ -108,6 +109,7 @@ FOLLOWS_FROM: Mapping[str, Sequence[str]] = {
     "padding_counts": ("eval_gap",),
     "falls_at_intervals": ("policy_movement",),
     "hits_contradict_ranks": ("eval_frozen",),
+    "worse_beyond_length": ("eval_gap", "eval_rise"),
     ONE_RANK: ("loss_level", "loss_noisy", "loss_beginning", "loss_events", "loss_course", "gradient_level"),
 }
 """Questions whose symptoms a fact makes: pairs the wrong way round have a loss far above training, which grows as the

@@ -173,7 +173,7 @@ def far_without_gain(run: Run) -> Iterator[DerivedFact]:
         return
 
 
-HARDLY_ANY = 0.01
+HARDLY_ANY = 0.02
 """Of the first entropy, what is left where a policy takes one action everywhere. Chosen: by hand."""
 
 
@@ -186,14 +186,14 @@ def unpaid_entropy_lost(run: Run) -> Iterator[DerivedFact]:
     entropy = next(iter(whole_columns(run, Quantity.ENTROPY, phase="train", least=MIN_RECORDS_FOR_LEVEL)), None)
     if paid is None or len(paid) < MIN_RECORDS_FOR_LEVEL or entropy is None:
         return
-    first, last, (began, ends) = float(entropy.value[0]), median(tail(entropy)), _ends_of(paid)
+    first, (_, last), (began, ends) = float(entropy.value[0]), _ends_of(entropy), _ends_of(paid)
     if not 0 <= last <= HARDLY_ANY * first or ends >= began:
         return
     yield DerivedFact.model_construct(
         fact="unpaid_entropy_lost",
         text=(
             f"ent_coef is 0, so nothing pays for entropy. {named(entropy)} goes from {figure(first)} to "
-            f"{figure(last)} (median of the last third), and {named(paid)} from {figure(began)} to {figure(ends)}. A "
+            f"{figure(last)} in the end, and {named(paid)} from {figure(began)} to {figure(ends)}. A "
             "policy that takes one action everywhere meets nothing that could teach it better."
         ),
         values={"first": first, "last": last, "from": began, "to": ends},
@@ -370,10 +370,10 @@ def pairs_contradict(run: Run) -> Iterator[DerivedFact]:
     since = float(steps[levels >= RIGHT_IN_TRAINING].min(initial=np.inf))
     pairs, *margins = (series.where(series.step >= since) for series in (pairs, *margins))
     right, most = median(tail(train[0])), float(pairs.value.max(initial=0.0))
-    if not RIGHT_IN_TRAINING <= right <= 1 or len(pairs) < FEWEST_EVALUATIONS:
-        return
-    if most > WRONG_WAY:
+    if most > WRONG_WAY or not len(pairs):
         yield from _one_source_contradicts(run, right)
+        return
+    if not RIGHT_IN_TRAINING <= right <= 1 or len(pairs) < FEWEST_EVALUATIONS:
         return
     margins = [series for series in margins if len(series)]
     if margins and float(margins[0].value.max()) >= 0:
@@ -392,9 +392,11 @@ def pairs_contradict(run: Run) -> Iterator[DerivedFact]:
     )
 
 
-HARDLY_ANY_RIGHT = 0.15
-"""Share of the pairs of one source in the right order, below which nearly all are the wrong way round. Chosen: hard
-pairs are more often right."""
+HARDLY_ANY_RIGHT = (0.15, 0.25)
+"""Share of the pairs of one source in the right order, below which nearly all are the wrong way round; and the most
+that is, where other sources are as often wrong. Chosen: hard pairs are more often right."""
+AS_OFTEN_WRONG = 1.25
+"""Times the wrong pairs of other sources that such a source has right, as its answers are mirrored. Chosen."""
 
 
 def _one_source_contradicts(run: Run, right: float) -> Iterator[DerivedFact]:
@@ -402,7 +404,9 @@ def _one_source_contradicts(run: Run, right: float) -> Iterator[DerivedFact]:
     shares = columns_of(run, Quantity.REWARD_ACCURACY, Quantity.ACCURACY, phase="eval", least=FEWEST_EVALUATIONS)
     sources = [series for series in shares if series.role and series.role.part]
     ends = sorted((median(tail(series)), series.name) for series in sources)
-    if len(ends) < 2 or ends[0][0] > HARDLY_ANY_RIGHT or not RIGHT_IN_TRAINING <= ends[-1][0] <= 1:
+    mirrored = AS_OFTEN_WRONG * (1 - median([share for share, _ in ends[1:]])) if len(ends) > 1 else 0.0
+    least, most = HARDLY_ANY_RIGHT
+    if len(ends) < 2 or ends[0][0] > min(most, max(least, mirrored)) or not RIGHT_IN_TRAINING <= ends[-1][0] <= 1:
         return
     (low, wrong), (high, other) = ends[0], ends[-1]
     yield DerivedFact.model_construct(

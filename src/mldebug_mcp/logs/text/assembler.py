@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from mldebug_mcp.core.lazy import regex, replace
 from mldebug_mcp.core.text import counted, figure
+from mldebug_mcp.logs.align import MAX_RATIO_OF_REPEATS
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.columns import Floats, Rows
 from mldebug_mcp.logs.names.metrics import COUNTERS, canonical, is_evaluation, is_of_record, is_pace, is_telling
@@ -267,6 +268,10 @@ class Leftover(NamedTuple):
     values: tuple[float, ...]
 
 
+def _next(line: Leftover) -> tuple[Shape, int]:
+    return line.shape, line.number + 1
+
+
 class Leftovers:
     """Keeps such lines until it is known which of them begin a record; the builder gets them if nothing else comes."""
 
@@ -281,9 +286,13 @@ class Leftovers:
         self._opened = 0
         self._added = 0  # the last line that the open record holds
         self._behind: list[tuple[str, dict[str, float]]] = []
+        self._alike: list[Leftover] = []  # lines with one label behind the records, one below the other
+        self._label = ""
         self.left_out = 0
 
-    def take(self, number: int, values: Mapping[str, float], *, known: bool, is_row: bool = False) -> None:
+    def take(
+        self, number: int, values: Mapping[str, float], *, known: bool, is_row: bool = False, label: str = ""
+    ) -> None:
         """Take the line of a number; `known` says that its names are those of metrics, `is_row` see `give_rows`."""
         line = Leftover(number, tuple(values), tuple(values.values()))
         if line.shape not in self._counts and len(self._counts) >= MAX_SHAPES:
@@ -293,7 +302,10 @@ class Leftovers:
         if self._begins is not None:
             self._put(line, known=known)
         elif self._builder.records:
-            self.left_out += known and not self.keeps(values)
+            if known and not self.keeps(values):
+                self.left_out += 1
+                if any(map(is_evaluation, line.shape)):
+                    self._see_alike(line, label)
         else:
             self._known.setdefault(line.shape, known)
             self._rows |= {line.shape} if is_row else set()
@@ -346,8 +358,26 @@ class Leftovers:
             self._behind.append((f"again{int(turn)}" if turn else f"bs{int(rows)}", scores))
         return is_kept
 
+    def _see_alike(self, line: Leftover, label: str) -> None:
+        """Keep evaluations with one label that stand one below the other; other lines begin anew, if these are few."""
+        goes_on = self._alike and (label, line.shape, line.number) == (self._label, *_next(self._alike[-1]))
+        if goes_on:
+            self._alike.append(line)
+        elif len(self._alike) < MIN_REPEATED_LINES:
+            self._alike, self._label = [line], label
+
+    def _are_repeats(self) -> bool:
+        if not MIN_REPEATED_LINES <= len(self._alike) <= MAX_BEHIND:
+            return False
+        columns = zip(*(line.values for line in self._alike), strict=True)
+        return all(0 < max(column) <= MAX_RATIO_OF_REPEATS * min(column) for column in columns)
+
     def _put_behind(self) -> None:
         """Give such lines to the builder, as `eval_loss_bs8` and `eval_loss_again2`, where they are several."""
+        if not self._behind and self._are_repeats():
+            self.left_out -= len(self._alike)
+            for at, line in enumerate(self._alike, start=1):
+                self.keeps({"evaluated_again": float(at), **dict(zip(line.shape, line.values, strict=True))})
         if len({turn for turn, _ in self._behind}) < 2:
             self.left_out += len(self._behind)
             return
@@ -1183,7 +1213,7 @@ class Assembler:
                 self._open(number, counters, metrics, heading=True)
                 self._labels = {label}
                 return
-        self._leftovers.take(number, metrics, known=True)
+        self._leftovers.take(number, metrics, known=True, label=label)
 
     def _fails(self, number: int, metrics: dict[str, float]) -> bool:
         """Take a loss that failed between two records ("Loss is nan, stopping training"): a step after the first."""

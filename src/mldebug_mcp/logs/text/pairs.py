@@ -628,6 +628,8 @@ PASS_OF_SAME = regex(
     needs=("pass", "repe", "again", "turn"),
 )
 """The same in other words: "final - checkpoint step 640 pass 2/4 val_loss=0.45"."""
+_PHASE_APART = regex(r"(?<=- )(?P<phase>val|valid|eval|test) {2,}(?=[a-z]{2,}\w*[:=] ?\d)", re.IGNORECASE)
+"""A phase behind the level that stands apart from its metrics: "INFO - val    loss: 0.52  acc: 0.84"."""
 _SAMPLE_FACTORY = regex(
     rf"\bFps is \(10 sec: ({NUMBER}), [^()]{{0,80}}\)\. (Total num frames: \d{{1,15}})\b.{{0,200}}$", re.IGNORECASE
 )
@@ -757,6 +759,7 @@ _FORMS: tuple[tuple[str, re.Pattern[str], str | Callable[[re.Match[str]], str]],
     ("..", _LEADERS, ""),
     ("(", _AT_RANK, r"@\1"),
     ("batch size", _ROWS_AT_ONCE, "batch_size="),
+    ("- ", _PHASE_APART, r"\g<phase> "),
     ("e", _ONCE_MORE, r"evaluated_again=\g<time>, "),
     ("/", PASS_OF_SAME, r"evaluated_again=\g<turn>, "),
     ("@", _THRESHOLDS, "50-95"),
