@@ -5,101 +5,27 @@ from __future__ import annotations
 from random import Random
 
 NAMES = (
-    "messages",
-    "message",
-    "m",
-    "loop",
-    "bos_token",
-    "eos_token",
-    "add_generation_prompt",
-    "tools",
-    "ns",
-    "x",
-    "None",
-)
+    "messages", "message", "m", "loop", "bos_token", "eos_token", "add_generation_prompt", "tools", "ns", "x", "None",
+)  # fmt: skip
 ATTRIBUTES = (
-    "role",
-    "content",
-    "index",
-    "index0",
-    "first",
-    "last",
-    "previtem",
-    "items()",
-    "split('a')",
-    "strip()",
-    "x",
-    "__class__",
-    "__init__.__globals__",
-    "format('%s')",
-    "join(messages)",
-    "upper()",
-    "replace('', 'aa')",
-)
+    "role", "content", "index", "index0", "first", "last", "previtem", "items()", "split('a')", "strip()", "x",
+    "__class__", "__init__.__globals__", "format('%s')", "join(messages)", "upper()", "replace('', 'aa')",
+)  # fmt: skip
 FILTERS = (
-    "trim",
-    "length",
-    "upper",
-    "list",
-    "tojson",
-    "join(',')",
-    "first",
-    "last",
-    "default('')",
-    "string",
-    "int",
-    "sort",
-    "unique|list",
-    "reverse|list",
-    "batch(2)|list",
-    "map(attribute='role')|list",
-    "sum",
-    "safe",
-    "e",
-    "replace('a','bb')",
-    "indent(4)",
-    "wordwrap(3)",
-    "center(99)",
-    "pprint",
-    "xmlattr",
-    "urlize",
-    "dictsort",
-)
+    "trim", "length", "upper", "list", "tojson", "join(',')", "first", "last", "default('')", "string", "int", "sort",
+    "unique|list", "reverse|list", "batch(2)|list", "map(attribute='role')|list", "sum", "safe", "e",
+    "replace('a','bb')", "indent(4)", "wordwrap(3)", "center(99)", "pprint", "xmlattr", "urlize", "dictsort",
+)  # fmt: skip
 TESTS = ("defined", "none", "string", "mapping", "iterable", "odd", "sameas none", "in messages", "divisibleby(0)")
 LITERALS = (
-    "0",
-    "1",
-    "-1",
-    "1e308",
-    "'assistant'",
-    "'user'",
-    "''",
-    "'\\n'",
-    "[]",
-    "{}",
-    "[1, 'a']",
-    "{'a': [1]}",
-    "true",
-    "range(9)|list",
-    "'<|im_start|>'",
-    "'\u202e\\x1b[31m'",
-    "'a'*99",
-    "namespace(a=1)",
-)
+    "0", "1", "-1", "1e308", "'assistant'", "'user'", "''", "'\\n'", "[]", "{}", "[1, 'a']", "{'a': [1]}", "true",
+    "range(9)|list", "'<|im_start|>'", "'\u202e\\x1b[31m'", "'a'*99", "namespace(a=1)",
+)  # fmt: skip
 OPERATORS = ("+", "-", "*", "/", "//", "%", "~", "==", "<", "and", "or", "in")
 CALLS = (
-    "raise_exception('no')",
-    "strftime_now('%Y')",
-    "range(0, 9, 2)",
-    "dict(a=1)",
-    "cycler('a','b').next()",
-    "f(x)",
-    "joiner()()",
-    "lipsum(1)",
-    "messages[0]['role']",
-    "messages[::-1]",
-    "messages[99].content",
-)
+    "raise_exception('no')", "strftime_now('%Y')", "range(0, 9, 2)", "dict(a=1)", "cycler('a','b').next()", "f(x)",
+    "joiner()()", "lipsum(1)", "messages[0]['role']", "messages[::-1]", "messages[99].content",
+)  # fmt: skip
 
 
 def template(random: Random) -> bytes:

@@ -506,18 +506,8 @@ def _apart(field: str, train: str, held_out: str) -> Callable[[Fields, Fields, F
 
 
 KEYS = (
-    "step",
-    "global_step",
-    "it",
-    "iter",
-    "n",
-    "i",
-    "t",
-    "update",
-    "num_timesteps",
-    "trainer/global_step",
-    "iteration",
-)
+    "step", "global_step", "it", "iter", "n", "i", "t", "update", "num_timesteps", "trainer/global_step", "iteration",
+)  # fmt: skip
 NESTING: dict[str, Callable[[Fields, Fields, Fields], list[Fields]]] = {
     "flat /": _marked("/"), "flat .": _marked("."), "flat _": _marked("_"),
     "plain": lambda at, trained, evaluated: [at | trained | {f"val_{n}": v for n, v in evaluated.items()}],
