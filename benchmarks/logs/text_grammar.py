@@ -47,12 +47,7 @@ def _printed(template: str, step: int) -> str:
     hours, minutes = divmod(minutes, 60)
     clock, fraction = f"{hours % 24:02d}:{minutes:02d}:{seconds:02d}", step * 37 % 1000
     return template.format(
-        clock=clock,
-        fraction=fraction,
-        seconds=1_763_632_000 + step,
-        step=step,
-        total=TOTAL,
-        epoch=(step - 1) // EPOCH,
+        clock=clock, fraction=fraction, seconds=1_763_632_000 + step, step=step, total=TOTAL, epoch=(step - 1) // EPOCH
     )
 
 
