@@ -27,7 +27,7 @@ from pathlib import Path
 from re import _constants, _parser  # type: ignore[attr-defined]
 from typing import TYPE_CHECKING, TypeVar
 
-from benchmarks.fuzz.meter import SECONDS, Cost, TooLargeError, TooSlowError, metered, stopped_after
+from benchmarks.fuzz.promises import SECONDS, Cost, TooLargeError, TooSlowError, metered, stopped_after
 
 if TYPE_CHECKING:
     from benchmarks.fuzz.verbs import Parse
