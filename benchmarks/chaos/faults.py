@@ -17,14 +17,14 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import httpx2
+from tests.stdio_process import Process
 
 from benchmarks.chaos.trials import COMMAND, PATIENCE, Row, command, processes_with
+from benchmarks.load import HttpSession, tool
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "chaos", "version": "0"}}
 DROP_CAPABILITY = 24
 """PR_CAPBSET_DROP of linux/prctl.h."""
 CAPABILITIES = (1, 2)
@@ -41,34 +41,11 @@ VERBS = (
 )
 
 
-class Server:
-    """A server over stdio, and hand-written requests."""
-
-    def __init__(self, **variables: str) -> None:
-        self.process = subprocess.Popen(
-            [*COMMAND, "--root", "/"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-            text=True, env={**os.environ, **variables},
-        )  # fmt: skip
-        self.number = 0
-        self.ask("initialize", HELLO)
-
-    def send(self, method: str, params: dict[str, Any]) -> None:
-        """Send a request."""
-        self.number += 1
-        assert self.process.stdin
-        message = {"jsonrpc": "2.0", "id": self.number, "method": method, "params": params}
-        self.process.stdin.write(json.dumps(message) + "\n")
-        self.process.stdin.flush()
-
-    def ask(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
-        """Send a request and return its answer."""
-        self.send(method, params)
-        assert self.process.stdout
-        for line in self.process.stdout:
-            answer: dict[str, Any] = json.loads(line)
-            if answer.get("id") == self.number:
-                return answer
-        raise AssertionError("the server has ended")
+def server(**variables: str) -> Process:
+    """Start a server over stdio that may read all files."""
+    started = Process(None, "--root", "/", **variables)
+    started.start()
+    return started
 
 
 def records(first: int, last: int) -> str:
@@ -119,7 +96,7 @@ def changing_files(trials: int) -> Iterator[Row]:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "log.jsonl"
             path.write_text(WHOLE)
-            server, over = Server(), threading.Event()
+            process, over = server(), threading.Event()
 
             def keep(change: Callable[[Path], None] = change, path: Path = path, over: threading.Event = over) -> None:
                 while not over.wait(CHANCE.random() / 20):
@@ -129,15 +106,15 @@ def changing_files(trials: int) -> Iterator[Row]:
             changer = threading.Thread(target=keep)
             changer.start()
             for _ in range(trials):
-                row.timed(partial(_diagnosed, server, path, row))
+                row.timed(partial(_diagnosed, process, path, row))
             over.set()
             changer.join()
-            server.process.kill()
+            process.process.kill()
         yield row
 
 
-def _diagnosed(server: Server, path: Path, row: Row) -> None:
-    result = server.ask("tools/call", {"name": "diagnose_run", "arguments": {"path": str(path)}})["result"]
+def _diagnosed(process: Process, path: Path, row: Row) -> None:
+    result = process.ask("tools/call", name="diagnose_run", arguments={"path": str(path)})["result"]
     row.count(refused=result["isError"], text=result["content"][0]["text"] if result["isError"] else "")
 
 
@@ -221,15 +198,15 @@ def interrupted_probes(trials: int) -> Iterator[Row]:
 def _interrupted(entry: str, name: str, moment: float, row: Row) -> None:
     with tempfile.TemporaryDirectory(prefix="chaos-") as folder:
         Path(folder, "entry.py").write_text(entry)
-        server = Server(TMPDIR=folder)
-        server.send("tools/call", {"name": "probe_overfit", "arguments": {"entry": f"{folder}/entry.py:waits"}})
+        started = server(TMPDIR=folder)
+        started.post("tools/call", name="probe_overfit", arguments={"entry": f"{folder}/entry.py:waits"})
         time.sleep(moment)
         if name == "closed input":
-            assert server.process.stdin
-            server.process.stdin.close()
+            assert started.process.stdin
+            started.process.stdin.close()
         else:
-            server.process.send_signal(getattr(signal, name))
-        server.process.wait(PATIENCE)
+            started.process.send_signal(getattr(signal, name))
+        started.process.wait(PATIENCE)
         end = time.monotonic() + 15
         while (left := processes_with(folder)) and time.monotonic() < end:
             time.sleep(0.05)
@@ -259,23 +236,20 @@ def many_sessions(trials: int) -> Iterator[Row]:
 
 
 async def _sessions(url: str, row: Row, trials: int) -> None:
-    headers = {"Authorization": "Bearer a-token-of-the-benchmark", "Accept": "application/json, text/event-stream"}
+    headers = {"Authorization": "Bearer a-token-of-the-benchmark"}
     limits = httpx2.Limits(max_connections=SESSIONS)
     async with httpx2.AsyncClient(headers=headers, timeout=PATIENCE, limits=limits) as client:
 
-        async def session() -> None:
-            hello = await client.post(url, json={"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO})
-            named = {"Mcp-Session-Id": hello.headers["mcp-session-id"]}
-            await client.post(url, json={"jsonrpc": "2.0", "method": "notifications/initialized"}, headers=named)
-            for number in range(trials):
+        async def calls() -> None:
+            session = HttpSession(url, client)
+            await session.start()
+            for _ in range(trials):
                 begun = time.monotonic()
-                params = {"name": "explain", "arguments": {"id": "loss_spike"}}
-                call = {"jsonrpc": "2.0", "id": number + 2, "method": "tools/call", "params": params}
-                answer = await client.post(url, json=call, headers=named)
+                outcome, _, text = (await session.do(tool("explain", id="loss_spike"))).partition(":")
                 row.slowest = max(row.slowest, time.monotonic() - begun)
-                row.count(refused=answer.status_code != 200, text=answer.text if answer.status_code != 200 else "")
+                row.count(refused=outcome != "answer", text=text)
 
-        for failure in await asyncio.gather(*(session() for _ in range(SESSIONS)), return_exceptions=True):
+        for failure in await asyncio.gather(*(calls() for _ in range(SESSIONS)), return_exceptions=True):
             if failure is not None:
                 row.broken.append(repr(failure))
 
