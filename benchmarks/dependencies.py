@@ -17,7 +17,7 @@ import tempfile
 from importlib.metadata import Distribution, distributions
 from pathlib import Path
 
-from benchmarks.logs.make_logs import make_jsonl, make_megatron
+from benchmarks.logs.speed import make_jsonl, make_megatron
 
 SMALLEST = 2.0
 """MB: what weighs less is counted together."""

@@ -36,6 +36,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+from tests.stdio_process import Process
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 ALONE = 50
@@ -203,61 +204,33 @@ def cpu_milliseconds(process: int) -> float:
     return nanoseconds / 1e6
 
 
-class StdioSession:
-    """One session over standard input and output, in hand-written JSON-RPC."""
+def roots(folder: Path) -> list[str]:
+    """Return the options that let a server read the examples and a folder."""
+    return [part for root in (EXAMPLES, folder) for part in ("--root", str(root))]
 
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
-        self.process = process
-        self.numbers = itertools.count(1)
+
+class StdioSession(Process):
+    """One session over standard input and output, whose calls are timed."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(None, *roots(folder))
         self.pings: list[float] = []
-        self.ask("initialize", HELLO)
-        self.send({"method": "notifications/initialized"})
-
-    def send(self, message: dict[str, Any]) -> None:
-        """Write a message."""
-        assert self.process.stdin is not None
-        self.process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
-        self.process.stdin.flush()
-
-    def ask(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
-        """Send a request and wait for its answer; those to cancelled calls are passed over."""
-        number = next(self.numbers)
-        self.send({"id": number, "method": method, "params": params})
-        while (answer := self.receive()).get("id") != number:
-            pass
-        return answer
-
-    def ask_and_ping(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
-        """Send a request, and time one ping after the other until its answer is there."""
-        number = next(self.numbers)
-        self.send({"id": number, "method": method, "params": params})
-        while True:
-            ping, began = next(self.numbers), time.perf_counter()
-            self.send({"id": ping, "method": "ping"})
-            while (answer := self.receive()).get("id") != ping:
-                if answer.get("id") == number:
-                    return answer
-            self.pings.append(1000 * (time.perf_counter() - began))
-            time.sleep(PING_EVERY)
-
-    def receive(self) -> dict[str, Any]:
-        """Wait for a message of the server."""
-        assert self.process.stdout is not None
-        if not (line := self.process.stdout.readline()):
-            raise EOFError("the server ended")
-        message: dict[str, Any] = json.loads(line)
-        return message
+        self.start()
 
     def do(self, call: Call) -> str:
-        """Make a call and return how it ended."""
-        if call.kind.startswith("hostile"):
-            return outcome_of(self.ask_and_ping(call.method, call.params))
-        if call.outcome != "cancelled":
-            return outcome_of(self.ask(call.method, call.params))
-        number = next(self.numbers)
-        self.send({"id": number, "method": call.method, "params": call.params})
-        self.send({"method": "notifications/cancelled", "params": {"requestId": number}})
-        return "cancelled"
+        """Make a call and return how it ended; while it names a hostile file, time one ping after the other."""
+        number = self.post(call.method, **call.params)
+        if call.outcome == "cancelled":
+            message = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": number}}
+            self.send(json.dumps(message).encode())
+            return "cancelled"
+        while call.kind.startswith("hostile"):
+            began = time.perf_counter()
+            if (answer := self.answer(number, self.post("ping")))["id"] == number:
+                return outcome_of(answer)
+            self.pings.append(1000 * (time.perf_counter() - began))
+            time.sleep(PING_EVERY)
+        return outcome_of(self.answer(number))
 
     def timed(self, call: Call) -> Timed:
         """Make a call and time it."""
@@ -270,14 +243,8 @@ class StdioSession:
 def over_stdio(calls: Iterable[Call], count: int, folder: Path) -> Load:
     """Make calls one after another through one session."""
     found = Load()
-    command = [
-        sys.executable,
-        "-m",
-        "mldebug_mcp",
-        *(part for root in (EXAMPLES, folder) for part in ("--root", str(root))),
-    ]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        session = StdioSession(process)
+    session = StdioSession(folder)
+    with session.process as process:
         found.alone = [session.timed(small_diagnosis()) for _ in range(ALONE)]
         for number, call in enumerate(calls):
             timed = session.timed(call)
@@ -335,8 +302,7 @@ class HttpSession:
 @contextmanager
 def http_server(folder: Path) -> Iterator[tuple[int, str, str]]:
     """Start a server at a free port; give its process, address and token."""
-    command = [sys.executable, "-m", "mldebug_mcp", "serve", "--http", "--port", "0"]
-    command += [part for root in (EXAMPLES, folder) for part in ("--root", str(root))]
+    command = [sys.executable, "-m", "mldebug_mcp", "serve", "--http", "--port", "0", *roots(folder)]
     environment = {name: value for name, value in os.environ.items() if name != "MLDEBUG_MCP_TOKEN"}
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
         assert process.stderr is not None

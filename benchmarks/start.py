@@ -28,10 +28,7 @@ async def ping(text: str = "x") -> str:
     return text
 server.run("stdio")
 """
-COMMANDS = {
-    "minimal": [sys.executable, "-c", MINIMAL],
-    "mldebug-mcp": [sys.executable, "-m", "mldebug_mcp"],
-}
+COMMANDS = {"minimal": [sys.executable, "-c", MINIMAL], "mldebug-mcp": [sys.executable, "-m", "mldebug_mcp"]}
 ASKED = (
     {
         "id": 1,

@@ -36,15 +36,23 @@ class Process:
         self.process.stdin.write(line + b"\n")
         self.process.stdin.flush()
 
-    def ask(self, method: str, **params: object) -> dict[str, Any]:
+    def post(self, method: str, **params: object) -> int:
+        """Send a request, and return its number without waiting for the answer."""
         self.number += 1
         self.send(json.dumps({"jsonrpc": "2.0", "id": self.number, "method": method, "params": params}).encode())
+        return self.number
+
+    def answer(self, *numbers: int) -> dict[str, Any]:
+        """Wait for the answer to one of some requests; those to others are passed over."""
         assert self.process.stdout
         for line in self.process.stdout:
             answer: dict[str, Any] = json.loads(line)  # anything else on stdout fails here
-            if answer.get("id") == self.number:
+            if answer.get("id") in numbers:
                 return answer
         raise AssertionError("the server closed its output")
+
+    def ask(self, method: str, **params: object) -> dict[str, Any]:
+        return self.answer(self.post(method, **params))
 
     def start(self) -> dict[str, Any]:
         answer = self.ask(
@@ -55,20 +63,8 @@ class Process:
 
     def ask_beside_pings(self, method: str, **params: object) -> tuple[dict[str, Any], int]:
         """Ask, and send pings until the answer comes; returns it with how many of them were answered before it."""
-        self.number += 1
-        asked, answered = self.number, 0
-        self.send(json.dumps({"jsonrpc": "2.0", "id": asked, "method": method, "params": params}).encode())
-        while True:
-            self.number += 1
-            self.send(json.dumps({"jsonrpc": "2.0", "id": self.number, "method": "ping"}).encode())
-            assert self.process.stdout
-            for line in self.process.stdout:
-                answer: dict[str, Any] = json.loads(line)
-                if answer.get("id") == asked:
-                    return answer, answered
-                if answer.get("id") == self.number:
-                    answered += 1
-                    break
-            else:
-                raise AssertionError("the server closed its output")
+        asked, answered = self.post(method, **params), 0
+        while (answer := self.answer(asked, self.post("ping")))["id"] != asked:
+            answered += 1
             time.sleep(0.02)
+        return answer, answered

@@ -12,10 +12,9 @@ from benchmarks.corpus.archive import folder_of
 from benchmarks.corpus.labels import Label, read_labels, write_labels
 from benchmarks.faults import fit
 from benchmarks.faults.ablation import ablate
-from benchmarks.faults.compare import by_cause, compare
+from benchmarks.faults.compare import RUNMEDIC, RUNWISE, by_cause, compare
 from benchmarks.faults.compare import judge as ask
 from benchmarks.faults.figures import table
-from benchmarks.faults.others import RUNMEDIC, RUNWISE
 from benchmarks.faults.report import Judged, judge, report
 from benchmarks.faults.trust import Weighed, fit_trust
 from benchmarks.faults.young import judge_young

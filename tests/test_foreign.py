@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 from benchmarks.foreign.answers import answers
+from benchmarks.foreign.labels import labelled
 from benchmarks.foreign.tables import report
-from benchmarks.labelled import labelled
 
 CRASH = "RuntimeError: CUDA out of memory. Tried to allocate 20.00 GiB. GPU 0 has a total capacity of 79.15 GiB\n"
 

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 from benchmarks.fuzz import corpus
-from benchmarks.fuzz.meter import Cost, metered
 from benchmarks.fuzz.mutate import Mutator
-from benchmarks.fuzz.oracle import check_error
+from benchmarks.fuzz.promises import Cost, check_error, metered
 from benchmarks.fuzz.targets import TARGETS, Target, inside
 
 from mldebug_mcp.core.errors import MLDebugError

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from benchmarks.fuzz.meter import Cost, metered
+from benchmarks.fuzz.promises import Cost, metered
 
 from mldebug_mcp.core.errors import MLDebugError
 from mldebug_mcp.knowledge.errors import is_fragmented

@@ -9,10 +9,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from benchmarks.labelled import labelled
-from benchmarks.readers.draw import draw
+from benchmarks.foreign.labels import labelled
+from benchmarks.readers.draw import draw, write
 from benchmarks.readers.score import score
-from benchmarks.readers.write import write
 
 from mldebug_mcp.knowledge import catalogue
 from tests.test_foreign import CRASH, folder_of, sound

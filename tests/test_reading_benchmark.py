@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from benchmarks.labelled import labelled
+from benchmarks.foreign.labels import labelled
 from benchmarks.reading.reads import own_logs, read_all
 from benchmarks.reading.tables import report
 

@@ -1,18 +1,23 @@
-"""Inspect all samples: `python -m benchmarks.batch_matrix [COLLATOR ...]` prints what is found and what stays quiet."""
+"""Inspect all samples: `python -m benchmarks.batch_matrix [COLLATOR ...]` prints what is found and what stays quiet.
+
+Those of image processors are named `images`.
+"""
 
 from __future__ import annotations
 
 import sys
 from collections import Counter
+from itertools import chain
 
-from benchmarks.batch_matrix import samples
+from benchmarks.batch_matrix import processors, samples
 
 
 def main(collators: list[str]) -> None:
     """Print each sample that is not answered rightly, and how many are, for each collator."""
     right: Counter[tuple[str, bool]] = Counter()
     asked: Counter[tuple[str, bool]] = Counter()
-    for sample in samples():
+    images = map(processors.sample, processors.MADE)
+    for sample in chain(samples(), images):
         if collators and sample.collator not in collators:
             continue
         found = sample.inspect()

@@ -11,8 +11,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from benchmarks.chaos.faults import FAULTS
-from benchmarks.chaos.trials import HEADING
+from benchmarks.chaos.faults import FAULTS, HEADING
 
 
 def main() -> int:

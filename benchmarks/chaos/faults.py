@@ -10,21 +10,105 @@ import random
 import resource
 import signal
 import subprocess
+import sys
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import httpx2
+from tests.stdio_process import Process
 
-from benchmarks.chaos.trials import COMMAND, PATIENCE, Row, command, processes_with
+from benchmarks.load import HttpSession, tool
+
+COMMAND = [sys.executable, "-m", "mldebug_mcp"]
+PATIENCE = 120.0
+"""Seconds for one trial; what takes longer is broken."""
+
+
+@dataclass
+class Row:
+    """How the trials of a fault ended.
+
+    Args:
+        fault: What was done.
+        answered: Trials that ended in an answer.
+        refused: Trials that ended in one line that says what is wrong.
+        broken: What the others ended in.
+        slowest: Seconds of the longest trial.
+    """
+
+    fault: str
+    answered: int = 0
+    refused: int = 0
+    broken: list[str] = field(default_factory=list)
+    slowest: float = 0.0
+
+    def timed(self, trial: Callable[[], None]) -> None:
+        """Make a trial; whatever it raises breaks it."""
+        begun = time.monotonic()
+        try:
+            trial()
+        except Exception as error:  # noqa: BLE001 - this is what is counted
+            self.broken.append(f"{type(error).__name__}: {error}")
+        self.slowest = max(self.slowest, time.monotonic() - begun)
+
+    def count(self, *, refused: bool, text: str) -> None:
+        """Count how a trial ended; a traceback, or an error that is not ours, is broken."""
+        if "Traceback" in text or "internal error" in text.lower() or (refused and len(text.splitlines()) > 2):
+            self.broken.append(text[-300:])
+        elif refused:
+            self.refused += 1
+        else:
+            self.answered += 1
+
+    def __str__(self) -> str:
+        trials = self.answered + self.refused + len(self.broken)
+        return (
+            f"| {self.fault} | {trials} | {self.answered} | {self.refused} | {len(self.broken)} | {self.slowest:.1f} |"
+        )
+
+
+HEADING = """| fault | trials | answered | refused in a line | broken | slowest (s) |
+| --- | ---: | ---: | ---: | ---: | ---: |"""
+
+
+def command(
+    row: Row, arguments: list[str], env: dict[str, str] | None = None, limit: Callable[[], None] | None = None
+) -> None:
+    """Run a command of ours as a trial, in another environment or under a limit."""
+
+    def trial() -> None:
+        done = subprocess.run(
+            [*COMMAND, *arguments], env=env, preexec_fn=limit, capture_output=True, text=True, errors="replace",
+            check=False, timeout=PATIENCE,
+        )  # fmt: skip
+        row.count(refused=done.returncode == 2, text=done.stderr)
+        if done.returncode not in (0, 1, 2):
+            row.answered -= 1
+            row.broken.append(f"exit code {done.returncode}: {done.stderr[-200:]}")
+
+    row.timed(trial)
+
+
+def processes_with(word: str) -> list[int]:
+    """Return the processes, zombies aside, whose environment holds a word."""
+    found = []
+    for folder in Path("/proc").iterdir():
+        try:
+            own = not folder.name.isdigit() or int(folder.name) == os.getpid()
+            if not own and word.encode() in (folder / "environ").read_bytes():
+                found.append(int(folder.name))
+        except OSError:
+            continue
+    return found
+
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "chaos", "version": "0"}}
 DROP_CAPABILITY = 24
 """PR_CAPBSET_DROP of linux/prctl.h."""
 CAPABILITIES = (1, 2)
@@ -41,34 +125,11 @@ VERBS = (
 )
 
 
-class Server:
-    """A server over stdio, and hand-written requests."""
-
-    def __init__(self, **variables: str) -> None:
-        self.process = subprocess.Popen(
-            [*COMMAND, "--root", "/"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-            text=True, env={**os.environ, **variables},
-        )  # fmt: skip
-        self.number = 0
-        self.ask("initialize", HELLO)
-
-    def send(self, method: str, params: dict[str, Any]) -> None:
-        """Send a request."""
-        self.number += 1
-        assert self.process.stdin
-        message = {"jsonrpc": "2.0", "id": self.number, "method": method, "params": params}
-        self.process.stdin.write(json.dumps(message) + "\n")
-        self.process.stdin.flush()
-
-    def ask(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
-        """Send a request and return its answer."""
-        self.send(method, params)
-        assert self.process.stdout
-        for line in self.process.stdout:
-            answer: dict[str, Any] = json.loads(line)
-            if answer.get("id") == self.number:
-                return answer
-        raise AssertionError("the server has ended")
+def server(**variables: str) -> Process:
+    """Start a server over stdio that may read all files."""
+    started = Process(None, "--root", "/", **variables)
+    started.start()
+    return started
 
 
 def records(first: int, last: int) -> str:
@@ -119,7 +180,7 @@ def changing_files(trials: int) -> Iterator[Row]:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "log.jsonl"
             path.write_text(WHOLE)
-            server, over = Server(), threading.Event()
+            process, over = server(), threading.Event()
 
             def keep(change: Callable[[Path], None] = change, path: Path = path, over: threading.Event = over) -> None:
                 while not over.wait(CHANCE.random() / 20):
@@ -129,15 +190,15 @@ def changing_files(trials: int) -> Iterator[Row]:
             changer = threading.Thread(target=keep)
             changer.start()
             for _ in range(trials):
-                row.timed(partial(_diagnosed, server, path, row))
+                row.timed(partial(_diagnosed, process, path, row))
             over.set()
             changer.join()
-            server.process.kill()
+            process.process.kill()
         yield row
 
 
-def _diagnosed(server: Server, path: Path, row: Row) -> None:
-    result = server.ask("tools/call", {"name": "diagnose_run", "arguments": {"path": str(path)}})["result"]
+def _diagnosed(process: Process, path: Path, row: Row) -> None:
+    result = process.ask("tools/call", name="diagnose_run", arguments={"path": str(path)})["result"]
     row.count(refused=result["isError"], text=result["content"][0]["text"] if result["isError"] else "")
 
 
@@ -221,15 +282,15 @@ def interrupted_probes(trials: int) -> Iterator[Row]:
 def _interrupted(entry: str, name: str, moment: float, row: Row) -> None:
     with tempfile.TemporaryDirectory(prefix="chaos-") as folder:
         Path(folder, "entry.py").write_text(entry)
-        server = Server(TMPDIR=folder)
-        server.send("tools/call", {"name": "probe_overfit", "arguments": {"entry": f"{folder}/entry.py:waits"}})
+        started = server(TMPDIR=folder)
+        started.post("tools/call", name="probe_overfit", arguments={"entry": f"{folder}/entry.py:waits"})
         time.sleep(moment)
         if name == "closed input":
-            assert server.process.stdin
-            server.process.stdin.close()
+            assert started.process.stdin
+            started.process.stdin.close()
         else:
-            server.process.send_signal(getattr(signal, name))
-        server.process.wait(PATIENCE)
+            started.process.send_signal(getattr(signal, name))
+        started.process.wait(PATIENCE)
         end = time.monotonic() + 15
         while (left := processes_with(folder)) and time.monotonic() < end:
             time.sleep(0.05)
@@ -259,23 +320,20 @@ def many_sessions(trials: int) -> Iterator[Row]:
 
 
 async def _sessions(url: str, row: Row, trials: int) -> None:
-    headers = {"Authorization": "Bearer a-token-of-the-benchmark", "Accept": "application/json, text/event-stream"}
+    headers = {"Authorization": "Bearer a-token-of-the-benchmark"}
     limits = httpx2.Limits(max_connections=SESSIONS)
     async with httpx2.AsyncClient(headers=headers, timeout=PATIENCE, limits=limits) as client:
 
-        async def session() -> None:
-            hello = await client.post(url, json={"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO})
-            named = {"Mcp-Session-Id": hello.headers["mcp-session-id"]}
-            await client.post(url, json={"jsonrpc": "2.0", "method": "notifications/initialized"}, headers=named)
-            for number in range(trials):
+        async def calls() -> None:
+            session = HttpSession(url, client)
+            await session.start()
+            for _ in range(trials):
                 begun = time.monotonic()
-                params = {"name": "explain", "arguments": {"id": "loss_spike"}}
-                call = {"jsonrpc": "2.0", "id": number + 2, "method": "tools/call", "params": params}
-                answer = await client.post(url, json=call, headers=named)
+                outcome, _, text = (await session.do(tool("explain", id="loss_spike"))).partition(":")
                 row.slowest = max(row.slowest, time.monotonic() - begun)
-                row.count(refused=answer.status_code != 200, text=answer.text if answer.status_code != 200 else "")
+                row.count(refused=outcome != "answer", text=text)
 
-        for failure in await asyncio.gather(*(session() for _ in range(SESSIONS)), return_exceptions=True):
+        for failure in await asyncio.gather(*(calls() for _ in range(SESSIONS)), return_exceptions=True):
             if failure is not None:
                 row.broken.append(repr(failure))
 

@@ -1,17 +1,20 @@
 """Write small tokenized corpora with the real libraries: in each format one healthy, and one with each planted fault.
 
-    python benchmarks/corpora/make.py FOLDER
+    python benchmarks/corpora/make.py FOLDER [ARCHIVE]
 
-Run it where the libraries are installed: megatron-core 0.16.1, mosaicml-streaming 0.13.0, litdata 0.2.76, datatrove
-0.10.1, webdataset 1.0.2, tfrecord 1.14.6, array_record 0.8.6, datasets 5.2.0. A format whose library is missing is
-left out. nanoGPT, llm.c and OLMo write arrays of NumPy as they are, by the few lines that stand here. It needs nothing
-of the package, so that the libraries may pin what they like.
+With an archive, a few smaller ones are written and packed: `tests/batch/corpora.tar.xz` holds the samples of the
+tests. Run it where the libraries are installed: megatron-core 0.16.1, mosaicml-streaming 0.13.0, litdata 0.2.76,
+datatrove 0.10.1, webdataset 1.0.2, tfrecord 1.14.6, array_record 0.8.6, datasets 5.2.0. A format whose library is
+missing is left out; if they do not go together, run it in several environments. nanoGPT, llm.c and OLMo write arrays
+of NumPy as they are, by the few lines that stand here. It needs nothing of the package, so that the libraries may pin
+what they like.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+import tarfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -29,6 +32,9 @@ FAULTS = (
     "end missing", "end wrong", "documents twice", "shard twice", "validation inside", "ids wrapped", "width misread",
     "truncated", "sorted by length", "sorted by source",
 )  # fmt: skip
+KEPT = ("healthy", "end missing", "end wrong", "shard twice", "ids wrapped", "width misread", "validation")
+"""Those of the archive: their faults cost most, a whole training."""
+KEPT_DOCUMENTS = 120
 
 
 def documents(count: int, seed: int, end: int | None = END, vocabulary: int = 50_000) -> list[Document]:
@@ -240,5 +246,35 @@ def write(out: Path, corpora: Sequence[str] = ("healthy", *FAULTS, "validation")
         (out / name).write_text(json.dumps({"vocab_size": vocabulary, "eos_token_id": end}))
 
 
+def pack(folder: Path, archive: Path) -> None:
+    """Pack what was written. Raises SystemExit if a library was missing."""
+    lacking = [name for name in WRITERS if not (folder / name / KEPT[-1]).is_dir()]
+    if lacking:
+        sys.exit(f"the libraries of {', '.join(lacking)} are missing; install them and run this again")
+    with tarfile.open(archive, "w:xz", preset=9) as packed:
+        # Corpora of one kind stand next to each other, so that the same ids are packed once.
+        for corpus in KEPT:
+            for name in WRITERS:
+                packed.add(folder / name / corpus, f"{name}/{corpus}", filter=_anonymous)
+        for config in ("config.json", "large.json"):
+            packed.add(folder / config, config, filter=_anonymous)
+
+
+def _anonymous(member: tarfile.TarInfo) -> tarfile.TarInfo:
+    """Return a member without the owner and time of the machine."""
+    member.mtime = member.uid = member.gid = 0
+    member.uname = member.gname = ""
+    return member
+
+
+def main(folder: Path, archive: Path | None = None) -> None:
+    """Write the corpora, or the smaller ones of the archive and pack them."""
+    if archive is None:
+        write(folder)
+    else:
+        write(folder, KEPT, KEPT_DOCUMENTS)
+        pack(folder, archive)
+
+
 if __name__ == "__main__":
-    write(Path(sys.argv[1]))
+    main(*map(Path, sys.argv[1:]))

@@ -13,20 +13,43 @@ import argparse
 import json
 import os
 import resource
+import struct
 import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
-from benchmarks.corpus_pass.__main__ import END, bare_pass, count, documents, write_index
+from benchmarks.corpora.make import END
+from benchmarks.corpus_pass.__main__ import bare_pass, count
 from mldebug_mcp.judge.batch import inspect_batch
 
+MEAN_LENGTH = 1000
 SHARD_TOKENS = 250_000_000
 COPIED = 50
 """One document in so many of the last shard is one of the first."""
 VALIDATION_TOKENS = 5_000_000
+
+
+def documents(tokens: int, seed: int) -> npt.NDArray[np.uint16]:
+    """Return tokens that are as unevenly common as those of text, in documents of about `MEAN_LENGTH`."""
+    chance = np.random.default_rng(seed)
+    some = np.minimum(chance.zipf(1.3, min(tokens, 10_000_000)), END - 1).astype(np.uint16)
+    ids = np.concatenate([chance.permutation(some) for _ in range(-(-tokens // len(some)))])[:tokens]
+    ids[np.cumsum(chance.integers(20, 2 * MEAN_LENGTH, tokens // MEAN_LENGTH)) % tokens] = END
+    ids[-1] = END
+    return ids
+
+
+def write_index(data: Path, ids: npt.NDArray[np.uint16]) -> None:
+    """Write Megatron's index of a corpus, whose documents end with `END`."""
+    lengths = np.diff(np.flatnonzero(ids == END), prepend=-1).astype(np.int32)
+    starts = (np.cumsum(lengths, dtype=np.int64) - lengths) * 2
+    head = b"MMIDIDX\0\0" + struct.pack("<QBQQ", 1, 8, len(lengths), len(lengths) + 1)
+    ends = np.arange(len(lengths) + 1, dtype=np.int64)
+    data.with_suffix(".idx").write_bytes(head + lengths.tobytes() + starts.tobytes() + ends.tobytes())
 
 
 def write(folder: Path, shards: int) -> None:

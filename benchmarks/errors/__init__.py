@@ -1,1 +1,1 @@
-"""How well error messages are recognised: messages of pinned releases, messages really raised, and crashed jobs."""
+"""How well error messages are recognised: those that installed libraries raise, and the logs of crashed jobs."""

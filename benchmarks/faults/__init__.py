@@ -10,7 +10,7 @@ Runs of each author are left out of the fit in turn (`loops`), and the same run 
 
 - sets.py: which runs a command reads; restyle.py with recorded.py and deciding.py: the same runs in other styles
 - report.py: how often the diagnosis is right; fit.py with counts.py, trust.py and likeness.py: what is fitted
-- compare.py, others.py: what other tools answer; figures.py: the figures that the pages show
+- compare.py: what other tools answer; figures.py: the figures that the pages show
 """
 
 import os

@@ -24,15 +24,7 @@ from benchmarks.corpus.labels import Label, read_labels
 from benchmarks.faults.deciding import BRIEF, columns
 from benchmarks.faults.figures import Rows, share
 from benchmarks.faults.recorded import recorded
-from benchmarks.faults.restyle import (
-    LEAST_RECORDS,
-    Content,
-    content,
-    faithful,
-    suited,
-    version_of,
-    with_interval,
-)
+from benchmarks.faults.restyle import LEAST_RECORDS, Content, content, faithful, suited, version_of, with_interval
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.judge import diagnose_run
 from mldebug_mcp.models import State

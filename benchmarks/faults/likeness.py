@@ -69,12 +69,7 @@ def fit_likeness(runs: Sequence[Numbered]) -> Likeness:
     options = {"maxiter": ROUNDS, "maxcor": 8}
     weights, bias = _unpacked(minimize(cost, start, jac=True, method="L-BFGS-B", options=options).x, shape)
     return Likeness(
-        tuple(causes),
-        np.asarray(shares + SMALLEST_SHARE, dtype=np.float32),
-        tuple(names),
-        knots,
-        SCALE * weights,
-        bias,
+        tuple(causes), np.asarray(shares + SMALLEST_SHARE, dtype=np.float32), tuple(names), knots, SCALE * weights, bias
     )
 
 

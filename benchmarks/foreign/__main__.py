@@ -7,8 +7,8 @@ from pathlib import Path
 
 import benchmarks.foreign
 from benchmarks.foreign.answers import answers
+from benchmarks.foreign.labels import labelled
 from benchmarks.foreign.tables import report
-from benchmarks.labelled import labelled
 
 
 def main() -> None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from benchmarks.faults.figures import Rows, calibration_error, table
-from benchmarks.foreign.answers import FEW, Answer
-from benchmarks.foreign.judged import PLACES, Judged
-from benchmarks.labelled import columns
+from benchmarks.foreign.answers import FEW, PLACES, Answer, Judged
+from benchmarks.foreign.labels import columns
 from mldebug_mcp.models import State
 
 SURE = 0.95

@@ -17,7 +17,6 @@ short texts that led somewhere new and harm no outside library (`benchmarks.harm
 from __future__ import annotations
 
 import argparse
-import heapq
 import json
 import math
 import multiprocessing
@@ -31,7 +30,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from benchmarks.fuzz import corpus
-from benchmarks.fuzz.engine import LISTED, Extreme, Outcome, last_of, run_round
+from benchmarks.fuzz.engine import Outcome, last_of, run_round
 from benchmarks.fuzz.served import serve
 from benchmarks.fuzz.targets import TARGETS, Target
 
@@ -115,27 +114,16 @@ def _print(done: list[Outcome]) -> None:
     print("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
     for one in done:
         rate = one.inputs / max(one.seconds, 1e-9)
-        slowest = max((amount for amount, *_ in one.slowest), default=0.0)
-        largest = max((amount for amount, *_ in one.largest), default=0.0)
         print(
             f"| {one.name} | {one.inputs:,} | {one.answered:,} | {one.refused:,} | {one.paths} | {rate:,.0f} "
-            f"| {slowest * 1000:.0f} | {largest:.0f} | {len(one.broken)} |"
+            f"| {one.slowest[0] * 1000:.0f} | {one.largest[0]:.0f} | {len(one.broken)} |"
         )
     inputs, answered, refused = (
         sum(values) for values in zip(*((o.inputs, o.answered, o.refused) for o in done), strict=True)
     )
     broken = sum(len(one.broken) for one in done)
     print(f"| all | {inputs:,} | {answered:,} | {refused:,} | {sum(one.paths for one in done)} | | | | {broken} |")
-    print(f"\n{sum(one.seconds for one in done) / 60:.0f} minutes of one core.\n")
-    _print_extremes("slowest (CPU ms)", [(a * 1000, told, file) for one in done for a, told, file in one.slowest])
-    _print_extremes("largest (MiB)", [one for outcome in done for one in outcome.largest])
-
-
-def _print_extremes(what: str, extremes: list[Extreme]) -> None:
-    print(f"| {what} | input → outcome | kept as |\n| ---: | --- | --- |")
-    for amount, told, file in heapq.nlargest(LISTED, extremes):
-        print(f"| {amount:.0f} | {told.replace('|', '/')} | {file} |")
-    print()
+    print(f"\n{sum(one.seconds for one in done) / 60:.0f} minutes of one core.")
 
 
 if __name__ == "__main__":

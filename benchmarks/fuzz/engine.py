@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import heapq
 import json
 import mmap
 import re
-import resource
 import tempfile
 import time
 import traceback
@@ -16,20 +14,17 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from benchmarks.fuzz import corpus
-from benchmarks.fuzz.meter import Cost, TooLargeError, TooSlowError, bound_memory, metered
 from benchmarks.fuzz.mutate import LONGEST, Mutator
-from benchmarks.fuzz.oracle import check_error
+from benchmarks.fuzz.promises import Cost, TooLargeError, TooSlowError, bound_memory, check_error, metered
 from benchmarks.fuzz.targets import Target, by_name, inside
 from benchmarks.fuzz.verbs import Parse
 from mldebug_mcp.core.errors import MLDebugError
 
-LISTED = 10
-"""The slowest and the largest inputs that are kept."""
 _CHANGING = re.compile(r"'[^']*'|\S*/\S*|[\d.,]+|\([^)]*\)")
 """What differs between two messages of one kind."""
 
-Extreme = tuple[float, str, str]
-"""Seconds or MiB, what the input was, and the file that holds it."""
+Extreme = tuple[float, str]
+"""Seconds or MiB of an input, and the file that holds it."""
 
 
 @dataclass(slots=True)
@@ -42,18 +37,16 @@ class Outcome:
     refused: int = 0
     paths: int = 0
     seconds: float = 0.0
-    peak: int = 0
-    slowest: list[Extreme] = field(default_factory=list)
-    largest: list[Extreme] = field(default_factory=list)
+    slowest: Extreme = (0.0, "")
+    largest: Extreme = (0.0, "")
     broken: dict[str, str] = field(default_factory=dict)
 
     def add(self, other: Outcome) -> None:
         """Take the inputs of a later round in."""
         for name in ("inputs", "answered", "refused", "paths", "seconds"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
-        self.peak = max(self.peak, other.peak)
-        self.slowest = heapq.nlargest(LISTED, [*self.slowest, *other.slowest])
-        self.largest = heapq.nlargest(LISTED, [*self.largest, *other.largest])
+        for name in ("slowest", "largest"):
+            setattr(self, name, max(tuple(getattr(self, name)), tuple(getattr(other, name))))
         self.broken |= other.broken
 
 
@@ -91,7 +84,6 @@ class Fuzzer:
                     mutator.keep(data)
             self.outcome.seconds = time.process_time() - begun
         self.outcome.inputs, self.outcome.paths = inputs, len(self._new)
-        self.outcome.peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
         corpus.write(pool, [*before, *self._new][:2000])
         return self.outcome
 
@@ -105,7 +97,7 @@ class Fuzzer:
                 signature = self._outcome_of(parse, made)
         except (TooSlowError, TooLargeError) as error:
             signature = self._note(made, error)
-        self._extremes(cost, made, signature)
+        self._extremes(cost, made)
         self._seen[signature] += 1
         if self._seen[signature] > 1:
             return False
@@ -127,17 +119,13 @@ class Fuzzer:
         self.outcome.answered += 1
         return signature
 
-    def _extremes(self, cost: Cost, data: bytes, signature: object) -> None:
-        for listed, amount, what in (
-            (self.outcome.slowest, cost.seconds, "slow"),
-            (self.outcome.largest, cost.growth / (1 << 20), "large"),
-        ):
-            if len(listed) < LISTED or amount > listed[0][0]:
-                file = self._keep / f"{corpus.slug(self._target.name)}_{what}_{hash(data) & 0xFFFFFFFF:08x}"
+    def _extremes(self, cost: Cost, data: bytes) -> None:
+        """Keep an input that took most so far."""
+        for name, amount in (("slowest", cost.seconds), ("largest", cost.growth / (1 << 20))):
+            if amount > getattr(self.outcome, name)[0]:
+                file = self._keep / f"{corpus.slug(self._target.name)}_{name}"
                 file.write_bytes(data)
-                told = f"{self._target.name}, {len(data):,} bytes → {' '.join(str(signature).split())[:120]}"
-                add = heapq.heappush if len(listed) < LISTED else heapq.heappushpop
-                add(listed, (amount, told, file.name))
+                setattr(self.outcome, name, (amount, file.name))
 
     def _note(self, data: bytes, error: BaseException) -> str:
         """Keep an input that broke a promise, one for each place."""

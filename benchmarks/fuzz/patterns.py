@@ -27,7 +27,7 @@ from pathlib import Path
 from re import _constants, _parser  # type: ignore[attr-defined]
 from typing import TYPE_CHECKING, TypeVar
 
-from benchmarks.fuzz.meter import SECONDS, Cost, TooLargeError, TooSlowError, metered, stopped_after
+from benchmarks.fuzz.promises import SECONDS, Cost, TooLargeError, TooSlowError, metered, stopped_after
 
 if TYPE_CHECKING:
     from benchmarks.fuzz.verbs import Parse
@@ -40,44 +40,9 @@ TOLD_EVERY = 2.0
 """Seconds between two lines of progress."""
 T = TypeVar("T")
 PLAIN = (
-    " ",
-    "\n",
-    "\t",
-    "a",
-    "1",
-    ".",
-    "-",
-    "_",
-    "/",
-    "[",
-    "(",
-    "'",
-    '"',
-    "\\",
-    ":",
-    "=",
-    "a ",
-    "1 ",
-    "a\n",
-    "a.",
-    "1.",
-    "a=",
-    "a:1,",
-    "a_1",
-    "<a",
-    "[a",
-    "'a",
-    "\\'",
-    "--a ",
-    "1e",
-    "1/",
-    " |",
-    "| ",
-    "\x1b[",
-    "#",
-    "{'a'",
-    "Aa",
-)
+    " ", "\n", "\t", "a", "1", ".", "-", "_", "/", "[", "(", "'", '"', "\\", ":", "=", "a ", "1 ", "a\n", "a.", "1.",
+    "a=", "a:1,", "a_1", "<a", "[a", "'a", "\\'", "--a ", "1e", "1/", " |", "| ", "\x1b[", "#", "{'a'", "Aa",
+)  # fmt: skip
 
 
 def main() -> int:

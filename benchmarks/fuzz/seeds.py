@@ -14,6 +14,7 @@ import sys
 import tempfile
 import zipfile
 import zlib
+from argparse import Namespace
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache
@@ -24,6 +25,7 @@ from typing import Any
 import numpy as np
 from tests.memory import scenarios
 
+from benchmarks.fuzz import grammars
 from benchmarks.fuzz.mutate import LONGEST
 
 ROOT = Path(__file__).parent.parent.parent
@@ -79,17 +81,6 @@ def notebooks() -> list[bytes]:
 def evaluations() -> list[bytes]:
     """Return the evaluations that Stable-Baselines3 keeps of an agent."""
     return [(SAMPLES / "stable_baselines3" / "evaluated" / "evaluations.npz").read_bytes()]
-
-
-def log_lines() -> list[bytes]:
-    """Return single lines of the text logs of many trainers."""
-    return [line[:400] for text in text_logs() for line in text.splitlines()[::3] if line.strip()]
-
-
-def messages() -> list[bytes]:
-    """Return messages of event files and of W&B."""
-    files = [path.read_bytes()[:2000] for path in sorted(SAMPLES.glob("events.*"))]
-    return [record for data in files for record in _event_records(data)][:40]
 
 
 def yaml_records() -> list[bytes]:
@@ -447,3 +438,142 @@ def tokenizers() -> list[bytes]:
     words = {"type": "WordLevel", "vocab": {"<s>": 0, "two": 1, "and": 2, "four": 3, "[UNK]": 4}, "unk_token": "[UNK]"}
     pairs = {"type": "BPE", "vocab": {"<s>": 0, "a": 1, "b": 2, "ab": 3}, "merges": ["a b"], "unk_token": None}
     return [json.dumps({**shared, "model": model}).encode() for model in (words, pairs)]
+
+
+RECORDED = {
+    "recorder": 1, "time": 1.5, "rows_kind": "index", "data_length": 30, "settings": {"learning_rate": 0.001},
+    "sampler": {"kind": "torch.DistributedSampler", "seed": 4, "batch_size": 3, "world": 1, "rank": 0},
+}  # fmt: skip
+
+
+EVENTS = (
+    {"step": 3, "event": "spike", "value": 9.5, "batch": "batch_3.pt"},
+    {"step": 5, "event": "nonfinite", "value": float("nan"), "began": {"gradients": ["head.weight"], "loss": []}},
+    {"step": 6, "event": "hang", "value": 60.0, "at": ["train.py:7 in main"], "stacks": "stacks.txt"},
+    {"step": 7, "event": "went_on", "value": 61.0},
+    {"step": 9, "event": "exception", "error": "RuntimeError: CUDA out of memory"},
+)
+
+
+def recordings() -> list[bytes]:
+    """Return recordings: with numbers of rows, keys of their tokens, two starts, and all that is looked at."""
+    steps = [{"step": step, "train/loss": 3 / step, "rows": [3 * step % 30, [step, 7]]} for step in range(1, 10)]
+    keyed = [{"step": step, "rows": [f"{step:016x}"]} for step in range(1, 6)]
+    seen = {"inputs_spread": 0.9, "inputs_apart": 0.2, "recomputed/once": 2.3, "recomputed/twice": 2.2,
+            "grad_norm/head": 1.5, "update_ratio/head": 1e-3, "units_dead/head": 0.1, "entropies/head": 0.5,
+            "logits_max": 9.5, "time/data": 0.1, "memory/peak": 1e9, "train/loss": 2.3}  # fmt: skip
+    looked_at = [{"step": step, **seen, "eval/loss": 2.5 + step / 9, "rows": [step]} for step in range(1, 8)]
+    written = (
+        [RECORDED, *steps, *EVENTS],
+        [RECORDED | {"rows_kind": "hash"}, *keyed],
+        [RECORDED, *steps[:4], RECORDED, *steps[2:], RECORDED | {"continued": True}, *EVENTS[:2]],
+        [RECORDED, {"step": 9, "rows": [1]}],
+        [RECORDED | {"world": 2}, *looked_at[:4], RECORDED | {"time": 9.5, "world": 2}, *looked_at[2:], *EVENTS[1:3]],
+    )
+    return ["".join(json.dumps(one) + "\n" for one in lines).encode() for lines in written]
+
+
+def arguments() -> list[bytes]:
+    """Return saved arguments of a Trainer that tell how rows are drawn."""
+    sampler = Namespace(use_seedable_sampler=True, split_batches=False, even_batches=True)
+    told = {"per_device_train_batch_size": 2, "gradient_accumulation_steps": 2, "num_train_epochs": 3.0, "_n_gpu": 1}
+    value = Namespace(seed=42, data_seed=None, max_steps=-1, accelerator_config=vars(sampler), **told)
+    return [*(pickle.dumps(value, protocol) for protocol in (0, 2, 4)), *grammars.pickled()]
+
+
+def packed(data: bytes) -> bytes:
+    """Return an archive of two logs; the first line is the name of the first one, what follows is in it."""
+    name, _, content = data.partition(b"\n")
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as packed:
+        packed.writestr(name.decode(errors="replace") or "a", content)
+        packed.writestr("b/train.jsonl", content)
+    return buffer.getvalue()
+
+
+def packed_logs() -> list[bytes]:
+    """Return what `packed` takes: a name, and a log."""
+    named = (b"a/train.jsonl", b"train.log", b"../out.jsonl", b"a/config.yaml")
+    return [name + b"\n" + log for name in named for log in (json_lines()[0], text_logs()[5][:400])]
+
+
+def archives() -> list[bytes]:
+    """Return archives of logs."""
+    return [packed(one) for one in packed_logs()[:4]]
+
+
+URLS = (
+    b"zip://b::file://FOLDER/runs.zip", b"zip://a/train.jsonl::FOLDER/runs.zip", b"file://FOLDER/runs.zip",
+    b"FOLDER/runs.zip", b"zip://::file:///etc/runs.zip", b"s3://bucket/runs.zip", b"zip://::memory://runs.zip",
+    b"file://FOLDER/runs", b"gs://bucket/a", b"file://localhost/FOLDER/runs.zip", b"https://x.example/runs.zip",
+)  # fmt: skip
+
+
+NAMES = (b"loss\ngrad_norm", b"learning_rate", b"train/loss", b"eval_loss\nloss\nepoch", b"reward", b"los")
+
+
+QUESTIONS = (
+    b"loss spikes after warmup", b"reward stays at zero in PPO", "перплексия растёт".encode(), b"loss_spike",
+    b"lr_too_high", b"what is a good learning rate for LoRA?", b"NCCL watchdog timeout", b"GAN mode collapse",
+)  # fmt: skip
+
+
+def named_settings() -> list[bytes]:
+    """Return settings in the forms whose text tells which."""
+    return [*grammars.forms(), *configurations()]
+
+
+def tokenizer_configs() -> list[bytes]:
+    """Return the configurations of tokenizers, with tokens and templates in every form."""
+    token = {"content": "<s>", "lstrip": False, "special": True, "__type": "AddedToken"}
+    template = grammars.TEMPLATES[0].decode()
+    plain = {"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": "<s>", "chat_template": template}
+    named = {"bos_token": token, "added_tokens_decoder": {"0": token}, "model_max_length": 1e30,
+             "chat_template": [{"name": "default", "template": template}], "padding_side": "left"}  # fmt: skip
+    return [json.dumps(plain).encode(), json.dumps(named).encode()]
+
+
+def mllog() -> list[bytes]:
+    """Return lines of MLPerf's logging, with others between."""
+    line = ':::MLLOG {"namespace": "", "time_ms": 17%02d, "event_type": "POINT_IN_TIME", "key": "%s", "value": %s, '
+    line += '"metadata": {"file": "a.py", "step_num": %d, "epoch_num": %d}}'
+    events = [
+        ("global_batch_size", "8"),
+        ("opt_base_learning_rate", "0.1"),
+        ("eval_accuracy", "0.5"),
+        ("train_loss", "2.5"),
+    ]
+    made = [line % (step, key, value, step, step) for step in range(1, 4) for key, value in events]
+    return ["\n".join(made).encode(), "\n".join(f"0: {one}" for one in made).encode()]
+
+
+def shaped_tables() -> list[bytes]:
+    """Return tables of one row for each value, and of very many columns."""
+    long = "\n".join(
+        f"{step},{tag},{value}" for step in range(9) for tag, value in (("loss", 3 - step / 9), ("lr", 0.1))
+    )
+    names = ",".join(f"layer.{number}.grad_norm" for number in range(300))
+    rows = "\n".join(",".join([str(step), *["0.5"] * 300]) for step in range(3))
+    return [f"step,tag,value\n{long}\n".encode(), f"step,{names}\n{rows}\n".encode()[:6000]]
+
+
+def names() -> list[bytes]:
+    """Return a good call of each tool."""
+    return [json.dumps(call).encode() for call in CALLS]
+
+
+def results() -> list[bytes]:
+    """Return what a probe measured."""
+    measured = {
+        "initial_loss": 4.6, "goal": 0.1, "device": "cpu", "targets": "tokens",
+        "reference": {"uniform": 4.6, "unigram": 4.0, "least": 0.0, "contradicting_rows": [1]},
+        "curve": {"losses": [4.6, 2.0, 0.1], "learning_rate": 0.01},
+        "gradients": {"norm": 1.0, "trainable": 10, "none": ["a.weight"], "none_share": 0.5},
+        "first_nonfinite": {"op": "exp", "module": "head", "frames": [{"op": "mul"}]},
+    }  # fmt: skip
+    return [json.dumps({"measured": measured, "stage": "training", "notes": ["a"], "done": True}).encode()]
+
+
+def mlflow_points() -> list[bytes]:
+    """Return points of a metric."""
+    return [b"".join(b"1700000000%03d %.4f %d\n" % (step, 3 / (step + 1), step) for step in range(20))]

@@ -17,7 +17,7 @@ from tests.stdio_process import Process
 
 from benchmarks.fuzz import corpus
 from benchmarks.fuzz.mutate import Mutator
-from benchmarks.fuzz.oracle import BrokenPromiseError, check_text, texts
+from benchmarks.fuzz.promises import BrokenPromiseError, check_text, texts
 from benchmarks.fuzz.targets import Target
 from benchmarks.fuzz.verbs import Verb
 

@@ -1,4 +1,4 @@
-"""What is fuzzed: whole verbs for every format that is read, and the parsers below them."""
+"""What is fuzzed: whole verbs for every format that is read, and calls that need more than a file."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-from benchmarks.fuzz import pages, parsers, programs, runs, seeds, settings_seeds, verbs
+from benchmarks.fuzz import grammars, own_calls, seeds, verbs
 from benchmarks.fuzz.verbs import Parse, Verb, configured, diagnosed, inspected, run_folder
 
 
@@ -45,14 +45,14 @@ class Target:
         return data if self.wrap is None else self.wrap(data)
 
 
-_FORMS = settings_seeds.made_form
+_FORMS = grammars.made_form
 TARGETS: tuple[Target, ...] = (
     Target("diagnose: text", 0.4, seeds.text_logs, diagnosed("train.log")),
     Target("diagnose: JSON lines", 0.4, seeds.json_lines, diagnosed("train.jsonl")),
     Target("diagnose: JSON", 0.5, seeds.json_logs, diagnosed("trainer_state.json")),
     Target("diagnose: JSON, histories", 0.4, seeds.json_logs, diagnosed("history.json")),
     Target("diagnose: CSV, TSV, columns", 0.4, seeds.tables, diagnosed("metrics.csv")),
-    Target("diagnose: long and wide tables", 0.4, verbs.shaped_tables, diagnosed("metrics.csv")),
+    Target("diagnose: long and wide tables", 0.4, seeds.shaped_tables, diagnosed("metrics.csv")),
     Target("diagnose: JSON lines by blocks", 0.4, seeds.json_lines, verbs.by_blocks("train.jsonl")),
     Target("diagnose: CSV by blocks", 0.4, seeds.tables, verbs.by_blocks("metrics.csv")),
     Target("diagnose: lists in YAML", 0.4, seeds.yaml_records, diagnosed("history.yaml")),
@@ -62,35 +62,35 @@ TARGETS: tuple[Target, ...] = (
     Target("diagnose: parquet", 0.1, seeds.parquet_files, diagnosed("history.parquet"), in_place=True),
     Target("diagnose: gz, bz2, xz, zst", 1.5, seeds.compressed_logs, diagnosed("train.log.packed"), in_place=True),
     Target("diagnose: notebook", 0.5, seeds.notebooks, diagnosed("train.ipynb")),
-    Target("diagnose: MLPerf", 0.4, verbs.mllog, diagnosed("mllog.log")),
+    Target("diagnose: MLPerf", 0.4, seeds.mllog, diagnosed("mllog.log")),
     Target("diagnose: evaluations.npz", 2, seeds.evaluations, diagnosed("evaluations.npz"), in_place=True),
     Target("diagnose: folder, a log", 0.3, seeds.text_logs, run_folder("other.log")),
-    Target("diagnose: folder, settings", 0.3, verbs.named_settings, run_folder("args.txt"), maker=_FORMS),
-    Target("diagnose: folder, printed settings", 0.3, verbs.named_settings, run_folder("train.log"), maker=_FORMS),
+    Target("diagnose: folder, settings", 0.3, seeds.named_settings, run_folder("args.txt"), maker=_FORMS),
+    Target("diagnose: folder, printed settings", 0.3, seeds.named_settings, run_folder("train.log"), maker=_FORMS),
     Target("settings: JSON, YAML", 0.4, seeds.configurations, configured("args.yaml"), maker=_FORMS),
-    Target("settings: TOML", 0.4, lambda: [settings_seeds.TOML], configured("args.toml"), maker=_FORMS),
-    Target("settings: INI", 0.4, lambda: [settings_seeds.INI], configured("args.ini"), maker=_FORMS),
-    Target("settings: any text", 0.4, verbs.named_settings, configured("args.txt"), maker=_FORMS),
-    Target("settings: Python", 0.4, lambda: settings_seeds.PYTHON, configured("args.py"), maker=_FORMS),
-    Target("settings: training_args.bin", 0.4, settings_seeds.pickled, configured("training_args.bin"), in_place=True),
-    Target("diagnose: recording", 0.4, runs.recordings, runs.RECORDING),
-    Target("diagnose: flight recorder", 0.4, seeds.flight_dumps, runs.DUMPED, in_place=True),
-    Target("diagnose: files of one metric", 0.3, seeds.metric_files, runs.METRIC_FILE),
-    Target("diagnose: zip", 1.5, runs.archives, runs.ARCHIVE, in_place=True),
-    Target("diagnose: zip, names and logs", 0.4, runs.packed_logs, runs.ARCHIVE, runs.zipped),
-    Target("diagnose: paths and URLs", 25, lambda: runs.URLS, runs.located),
-    Target("diagnose_runs: a log", 0.3, seeds.json_lines, runs.MANY),
-    Target("diagnose_runs: settings", 0.3, lambda: seeds.configurations()[2:], runs.MANY_SETTINGS, maker=_FORMS),
-    Target("compare_runs: a log", 0.5, seeds.json_lines, runs.CONTEST),
-    Target("read_metric: a log", 1.5, lambda: [*seeds.json_lines(), *seeds.text_logs()], runs.METRIC),
-    Target("read_metric: names", 5, lambda: runs.NAMES, runs.metric_asked),
-    Target("rows_at: recording", 1.5, runs.recordings, runs.FED),
-    Target("rows_at: drawn again", 2, lambda: runs.recordings()[3:], runs.DRAWN),
-    Target("rows_at: data", 2, lambda: [*seeds.texts(), *seeds.json_batches()], runs.SHOWN),
-    Target("rows_at: training_args.bin", 2, runs.arguments, runs.TRAINED, in_place=True),
-    Target("open: a log's page", 0.25, lambda: [*seeds.json_lines(), *seeds.text_logs()], pages.live),
-    Target("open: requests", 25, lambda: pages.REQUESTS, pages.requested),
-    Target("watch: a log that grows", 0.3, lambda: [*seeds.json_lines(), *seeds.text_logs()], verbs.looked_at),
+    Target("settings: TOML", 0.4, lambda: [grammars.TOML], configured("args.toml"), maker=_FORMS),
+    Target("settings: INI", 0.4, lambda: [grammars.INI], configured("args.ini"), maker=_FORMS),
+    Target("settings: any text", 0.4, seeds.named_settings, configured("args.txt"), maker=_FORMS),
+    Target("settings: Python", 0.4, lambda: grammars.PYTHON, configured("args.py"), maker=_FORMS),
+    Target("settings: training_args.bin", 0.4, grammars.pickled, configured("training_args.bin"), in_place=True),
+    Target("diagnose: recording", 0.4, seeds.recordings, verbs.RECORDING),
+    Target("diagnose: flight recorder", 0.4, seeds.flight_dumps, verbs.DUMPED, in_place=True),
+    Target("diagnose: files of one metric", 0.3, seeds.metric_files, verbs.METRIC_FILE),
+    Target("diagnose: zip", 1.5, seeds.archives, verbs.ARCHIVE, in_place=True),
+    Target("diagnose: zip, names and logs", 0.4, seeds.packed_logs, verbs.ARCHIVE, seeds.packed),
+    Target("diagnose: paths and URLs", 25, lambda: seeds.URLS, own_calls.located),
+    Target("diagnose_runs: a log", 0.3, seeds.json_lines, verbs.MANY),
+    Target("diagnose_runs: settings", 0.3, lambda: seeds.configurations()[2:], verbs.MANY_SETTINGS, maker=_FORMS),
+    Target("compare_runs: a log", 0.5, seeds.json_lines, verbs.CONTEST),
+    Target("read_metric: a log", 1.5, lambda: [*seeds.json_lines(), *seeds.text_logs()], verbs.METRIC),
+    Target("read_metric: names", 5, lambda: seeds.NAMES, own_calls.metric_asked),
+    Target("rows_at: recording", 1.5, seeds.recordings, verbs.FED),
+    Target("rows_at: drawn again", 2, lambda: seeds.recordings()[3:], verbs.DRAWN),
+    Target("rows_at: data", 2, lambda: [*seeds.texts(), *seeds.json_batches()], verbs.SHOWN),
+    Target("rows_at: training_args.bin", 2, seeds.arguments, verbs.TRAINED, in_place=True),
+    Target("open: a log's page", 0.25, lambda: [*seeds.json_lines(), *seeds.text_logs()], own_calls.live),
+    Target("open: requests", 25, lambda: own_calls.REQUESTS, own_calls.requested),
+    Target("watch: a log that grows", 0.3, lambda: [*seeds.json_lines(), *seeds.text_logs()], own_calls.looked_at),
     Target("inspect: JSON", 15, seeds.json_batches, inspected("batch.json", model="config.json")),
     Target("inspect: text", 8, seeds.texts, inspected("batch.jsonl", purpose="dpo")),
     Target("inspect: CSV", 4, seeds.data_tables, inspected("batch.csv", against="FILE")),
@@ -101,8 +101,8 @@ TARGETS: tuple[Target, ...] = (
     Target("inspect: Arrow", 5, seeds.arrow_files, inspected("batch.arrow"), in_place=True),
     Target("inspect: torch.save", 5, seeds.torch_files, inspected("batch.pt"), in_place=True),
     Target("inspect: tokenizer.json", 0.3, seeds.tokenizers, verbs.TOKENIZED),
-    Target("inspect: tokenizer_config.json", 0.3, verbs.tokenizer_configs, verbs.TOKENIZER_CONFIG),
-    Target("inspect: chat template", 0.5, lambda: programs.SEEDS, verbs.TEMPLATE, maker=programs.template),
+    Target("inspect: tokenizer_config.json", 0.3, seeds.tokenizer_configs, verbs.TOKENIZER_CONFIG),
+    Target("inspect: chat template", 0.5, lambda: grammars.TEMPLATES, verbs.TEMPLATE, maker=grammars.template),
     Target("inspect: model's config.json", 8, seeds.configurations, verbs.MODELLED),
     Target("probe: its batch", 30, seeds.json_batches, verbs.PROBED),
     Target("memory: snapshot", 10, seeds.snapshots, verbs.COMPARED_SNAPSHOT, seeds.zipped, in_place=True),
@@ -111,16 +111,10 @@ TARGETS: tuple[Target, ...] = (
     Target("explain_error: text", 12, lambda: seeds.ERRORS, verbs.ERROR),
     Target("explain_error: a log", 3, lambda: [*seeds.ERRORS, *seeds.text_logs()], verbs.CRASHED),
     Target("update: an error", 0.5, lambda: seeds.ERRORS, verbs.UPDATED),
-    Target("search, explain", 3, lambda: verbs.QUESTIONS, verbs.asked),
-    Target("MCP calls", 1, parsers.names, parsers.calls),
-    Target("MLflow folder", 3, parsers.mlflow_points, parsers.mlflow),
-    Target("configurations, all readers", 3, seeds.configurations, parsers.settings),
-    Target("text and numbers", 250, lambda: (*seeds.ERRORS, *seeds.MEMORY_TEXTS), parsers.cleaned),
-    Target("lines of text logs", 200, seeds.log_lines, parsers.lines),
-    Target("protobuf messages", 180, seeds.messages, parsers.protobuf),
-    Target("opcodes of pickles", 60, seeds.snapshots, parsers.opcodes, in_place=True),
-    Target("knowledge pages", 1, parsers.pages, parsers.knowledge),
-    Target("probe result", 5, parsers.results, parsers.probe_result),
+    Target("search, explain", 3, lambda: seeds.QUESTIONS, own_calls.asked),
+    Target("MCP calls", 1, seeds.names, own_calls.calls),
+    Target("MLflow folder", 3, seeds.mlflow_points, own_calls.mlflow),
+    Target("probe result", 5, seeds.results, own_calls.probe_result),
 )
 
 

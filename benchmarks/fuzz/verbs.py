@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks.fuzz import programs, seeds, settings_seeds
-from benchmarks.fuzz.oracle import BrokenPromiseError, check_text, texts
+from benchmarks.fuzz import seeds
+from benchmarks.fuzz.promises import BrokenPromiseError, check_text, texts
 
 Signature = object
 """What tells inputs apart that led to different places: hashable."""
@@ -176,91 +176,40 @@ CRASHED = Verb("explain_error", "crash.log", {"text": "FILE", "detail": "full"})
 PROBED = Verb("read_probe_batch", "batch.json", {"path": "FILE"})
 
 
-def looked_at(folder: Path) -> Parse:
-    """`watch`: a log that grows by pieces, is cut off, and goes on as another run."""
-    from mldebug_mcp.judge.watch import Watch
-
-    path = folder / "train.log"
-
-    def parse(data: bytes) -> Signature:
-        path.unlink(missing_ok=True)
-        now = 0.0
-        watch, told = Watch(path, clock=lambda: now), []
-        for end in (len(data) // 3, len(data) // 2, len(data), len(data), len(data) // 4):
-            path.write_bytes(data[:end] or b"\n")
-            now += 400.0
-            news = watch.look()
-            for one in news:
-                for text in texts(json.loads(one.to_json())):
-                    check_text(text)
-            told += [one.what for one in news]
-        check_text(watch.status)
-        return tuple(told), watch.finished
-
-    return parse
+CONFIG: dict[str, Content] = {f"runs/{name}/config.yaml": b"learning_rate: 0.1\nseed: 1\n" for name in "abc"}
+LOGS: dict[str, Content] = {f"runs/{name}/train.jsonl": lambda: seeds.json_lines()[0] for name in "ab"}
+ROWS: dict[str, Content] = {
+    "run/recorder.jsonl": lambda: seeds.recordings()[0],
+    "data.jsonl": lambda: b"".join(b'{"text": "row %d of these"}\n' % row for row in range(30)),
+}
 
 
-def asked(folder: Path) -> Parse:
-    """Search, and the explanation of an id that nobody gave."""
-    from mldebug_mcp.core.errors import MLDebugError
-    from mldebug_mcp.judge.search import explain, search_folklore
-
-    del folder
-
-    def parse(data: bytes) -> Signature:
-        text = data.decode(errors="surrogateescape")
-        answer = search_folklore(text, limit=1 + len(data) % 20)
-        for one in texts(json.loads(answer.to_json())):
-            check_text(one)
-        try:
-            known = bool(explain(text))
-        except MLDebugError:
-            known = False
-        return len(answer.quotes), len(answer.entries), known
-
-    return parse
-
-
-QUESTIONS = (
-    b"loss spikes after warmup", b"reward stays at zero in PPO", "перплексия растёт".encode(), b"loss_spike",
-    b"lr_too_high", b"what is a good learning rate for LoRA?", b"NCCL watchdog timeout", b"GAN mode collapse",
+RECORDING = diagnosed("recorder.jsonl")
+DUMPED = Verb(
+    "diagnose_run", "run/nccl_trace_rank_1", {"path": "run", "detail": "full"},
+    {"run/recorder.jsonl": lambda: seeds.recordings()[0], "run/nccl_trace_rank_0": lambda: seeds.flight_dumps()[0]},
 )  # fmt: skip
-
-
-def named_settings() -> list[bytes]:
-    """Return settings in the forms whose text tells which."""
-    return [*settings_seeds.forms(), *seeds.configurations()]
-
-
-def tokenizer_configs() -> list[bytes]:
-    """Return the configurations of tokenizers, with tokens and templates in every form."""
-    token = {"content": "<s>", "lstrip": False, "special": True, "__type": "AddedToken"}
-    template = programs.SEEDS[0].decode()
-    plain = {"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": "<s>", "chat_template": template}
-    named = {"bos_token": token, "added_tokens_decoder": {"0": token}, "model_max_length": 1e30,
-             "chat_template": [{"name": "default", "template": template}], "padding_side": "left"}  # fmt: skip
-    return [json.dumps(plain).encode(), json.dumps(named).encode()]
-
-
-def mllog() -> list[bytes]:
-    """Return lines of MLPerf's logging, with others between."""
-    line = ':::MLLOG {"namespace": "", "time_ms": 17%02d, "event_type": "POINT_IN_TIME", "key": "%s", "value": %s, '
-    line += '"metadata": {"file": "a.py", "step_num": %d, "epoch_num": %d}}'
-    events = [
-        ("global_batch_size", "8"),
-        ("opt_base_learning_rate", "0.1"),
-        ("eval_accuracy", "0.5"),
-        ("train_loss", "2.5"),
-    ]
-    made = [line % (step, key, value, step, step) for step in range(1, 4) for key, value in events]
-    return ["\n".join(made).encode(), "\n".join(f"0: {one}" for one in made).encode()]
-
-
-def shaped_tables() -> list[bytes]:
-    """Return tables of one row for each value, and of very many columns."""
-    long = "\n".join(
-        f"{step},{tag},{value}" for step in range(9) for tag, value in (("loss", 3 - step / 9), ("lr", 0.1))
-    )
-    names = ",".join(f"layer.{number}.grad_norm" for number in range(300))
-    rows = "\n".join(",".join([str(step), *["0.5"] * 300]) for step in range(3))
-    return [f"step,tag,value\n{long}\n".encode(), f"step,{names}\n{rows}\n".encode()[:6000]]
+METRIC_FILE = Verb(
+    "diagnose_run", "run/val_kl.txt", {"path": "run", "detail": "full"},
+    {f"run/{name}.txt": lambda: seeds.metric_files()[0] for name in ("train_loss", "train_beta", "val_loss")}
+    | {"run/opts.txt": b"--model vae\n--epochs 28\n--batch_size 64\n--optimizer adam\n--lr 0.003\n"},
+)  # fmt: skip
+ARCHIVE = diagnosed("runs.zip")
+METRIC = Verb("read_metric", "train.jsonl", {"path": "FILE", "names": ["loss", "learning_rate", "train/loss"]})
+MANY = Verb("diagnose_runs", "runs/c/train.jsonl", {"path": "runs", "detail": "full"}, {**LOGS, **CONFIG})
+MANY_SETTINGS = Verb(
+    "diagnose_runs", "runs/b/config.yaml", {"path": "runs"}, LOGS | {"runs/a/config.yaml": CONFIG["runs/a/config.yaml"]}
+)
+CONTEST = Verb(
+    "compare_runs",
+    "c.jsonl",
+    {"a": ["runs/a/train.jsonl", "FILE"], "b": ["runs/b/train.jsonl", "runs/a/train.jsonl"], "metric": "loss"},
+    LOGS,
+)
+FED = Verb("rows_at", "run/recorder.jsonl", {"path": "run", "step": 5, "data": "data.jsonl", "detail": "full"}, ROWS)
+DRAWN = Verb("rows_at", "run/recorder.jsonl", {"path": "run", "step": 2, "first_step": 1})
+SHOWN = Verb("rows_at", "data.jsonl", {"path": "run", "step": 3, "data": "FILE"}, ROWS)
+TRAINED = Verb(
+    "rows_at", "run/training_args.bin", {"path": "run", "step": 3, "rows": 36},
+    {"run/trainer_state.json": lambda: seeds.json_logs()[0]},
+)  # fmt: skip

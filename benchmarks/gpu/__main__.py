@@ -25,8 +25,7 @@ from typing import Any
 import torch
 
 from benchmarks.gpu import estimates, probes, recording, snapshots
-from benchmarks.gpu.machine import described
-from benchmarks.gpu.report import page
+from benchmarks.gpu.page import described, page
 from benchmarks.gpu.running import Clock, Outcome
 
 SECONDS = 520.0

@@ -80,12 +80,7 @@ class Training:
         dtype: Of the parameters.
     """
 
-    def __init__(
-        self,
-        device: torch.device,
-        sizes: Sizes = Sizes(),
-        dtype: torch.dtype = torch.bfloat16,
-    ) -> None:
+    def __init__(self, device: torch.device, sizes: Sizes = Sizes(), dtype: torch.dtype = torch.bfloat16) -> None:
         self.device, self.sizes = device, sizes
         self.generator = torch.Generator().manual_seed(0)
         self.model = build_model(device, sizes, dtype)

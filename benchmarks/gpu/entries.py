@@ -1,7 +1,11 @@
-"""Pipelines for the probe that take memory of the device: one too much for a limit, one a lot for a long time."""
+"""What else runs on the device: pipelines for the probe that take memory of it, and another process that holds numbers.
+
+`python -m benchmarks.gpu.entries DEVICE` is that process: it says, whenever it is asked, whether its numbers are whole.
+"""
 
 from __future__ import annotations
 
+import sys
 import time
 from types import SimpleNamespace
 from typing import Any
@@ -54,3 +58,21 @@ def _classifier(loss: Any) -> SimpleNamespace:  # noqa: ANN401 - a function of m
     generator = torch.Generator().manual_seed(1)
     inputs = torch.randn(ROWS, 20, generator=generator)
     return SimpleNamespace(model=model, batch=(inputs, torch.arange(ROWS) % 10), loss=loss)
+
+
+COUNT = 32 << 20
+
+
+def main(device: str) -> None:
+    """Hold numbers, and answer each line of standard input."""
+    torch.set_num_threads(1)
+    numbers = torch.arange(COUNT, device=device)
+    whole = int(numbers.sum())
+    print("ready", flush=True)
+    for _ in sys.stdin:
+        told = int((numbers + 0).sum()) == whole == COUNT * (COUNT - 1) // 2
+        print("whole" if told else "spoilt", flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -198,7 +198,7 @@ def _within(future: Future[Verdict], clock: Clock) -> Verdict | None:
 @contextmanager
 def _neighbour(device: str) -> Iterator[subprocess.Popen[str]]:
     """Start another process on the device, and end it in the end."""
-    command = [sys.executable, "-m", "benchmarks.gpu.neighbour", device]
+    command = [sys.executable, "-m", "benchmarks.gpu.entries", device]
     process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None

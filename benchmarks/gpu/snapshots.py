@@ -13,10 +13,9 @@ from pathlib import Path
 
 import torch
 
-from benchmarks.gpu.recorded import WORKLOADS
+from benchmarks.gpu.recorded import Totals
 from benchmarks.gpu.running import Clock, Outcome, Skip, Told, run_case
-from benchmarks.gpu.totals import Totals
-from benchmarks.gpu.workload import Workload
+from benchmarks.gpu.workloads import WORKLOADS, Workload
 from benchmarks.memory.measured import PROGRAMS, work
 from mldebug_mcp.judge.memory import check_memory
 from mldebug_mcp.models.data import MemoryReport

@@ -506,18 +506,8 @@ def _apart(field: str, train: str, held_out: str) -> Callable[[Fields, Fields, F
 
 
 KEYS = (
-    "step",
-    "global_step",
-    "it",
-    "iter",
-    "n",
-    "i",
-    "t",
-    "update",
-    "num_timesteps",
-    "trainer/global_step",
-    "iteration",
-)
+    "step", "global_step", "it", "iter", "n", "i", "t", "update", "num_timesteps", "trainer/global_step", "iteration",
+)  # fmt: skip
 NESTING: dict[str, Callable[[Fields, Fields, Fields], list[Fields]]] = {
     "flat /": _marked("/"), "flat .": _marked("."), "flat _": _marked("_"),
     "plain": lambda at, trained, evaluated: [at | trained | {f"val_{n}": v for n, v in evaluated.items()}],
@@ -630,41 +620,36 @@ def main() -> None:
     parser.add_argument("--logs", type=int, default=300, help="logs that are drawn")
     parser.add_argument("--seed", type=int, default=0, help="seed of the draw")
     parser.add_argument("--kind", choices=list(KINDS), help="logs of this kind alone")
-    parser.add_argument("--show", type=int, help="print the log of this number and what is read of it")
+    parser.add_argument("--show", type=int, help="the log of this number alone, and what it holds")
     options = parser.parse_args()
-    count, noted, wrong_by, of_part = 0, 0, Counter[str](), Counter[str]()
+    noted, wrong_by, of_part = 0, Counter[str](), Counter[str]()
+    numbers = range(options.logs) if options.show is None else [options.show]
+    logs = {number: drawn_log(number, options.seed) for number in numbers}
     with tempfile.TemporaryDirectory() as temporary:
-        for number in range(options.logs) if options.show is None else [options.show]:
-            log = drawn_log(number, options.seed)
+        for number, log in logs.items():
             if options.kind not in (None, log.kind):
                 continue
-            path, count = Path(temporary) / f"run{log.suffix}", count + 1
+            path = Path(temporary) / f"run{log.suffix}"
             path.write_text("\n".join([*log.lines, ""]), encoding="utf-8")
+            if options.show is not None:
+                print(*log.lines, *log.points.items(), sep="\n")
             try:
                 run = read_run(path)
                 wrong, notes = misread(log, run), run.notes
             except InputError as error:
-                wrong, notes, run = {"all": "refused"}, (str(error),), None
-            if options.show is not None:
-                print("\n".join(log.lines[:24]), run, notes, run and run.step_name, sep="\n")
-                for name in log.points:
-                    series = _like(run, name) if run else None
-                    print(
-                        name,
-                        log.points[name][:5],
-                        series and (series.name, list(zip(series.step[:5], series.value[:5], strict=True))),
-                    )
+                wrong, notes = {"all": "refused"}, (str(error),)
             parts = [log.kind, *(f"{log.kind}: {table} = {part}" for table, part in log.parts.items())]
             of_part.update(parts)
             noted += {*wrong.values()} == {NOTED}
             if wrong:
                 wrong_by.update(parts)
-                said = f" | NOTES {' / '.join(notes)}"[:160] if notes else ""
-                print(f"{number} {log.kind} {wrong} {log.parts}{said}", flush=True)
+                shown = f" | NOTES {' / '.join(notes)}"[:160] if notes else ""
+                print(f"{number} {log.kind} {wrong} {log.parts}{shown}", flush=True)
     for part, total in sorted(of_part.items(), key=lambda item: -wrong_by[item[0]] / item[1]):
         if wrong_by[part]:
             print(f"{wrong_by[part]:4d} of {total:4d}  {part}")
-    print(f"{sum(wrong_by[kind] for kind in KINDS)} of {count} logs are misread; {noted} of them only as a note says")
+    wrong_logs, count = (sum(counted[kind] for kind in KINDS) for counted in (wrong_by, of_part))
+    print(f"{wrong_logs} of {count} logs are misread; {noted} of them only as a note says")
 
 
 if __name__ == "__main__":

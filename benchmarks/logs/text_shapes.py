@@ -242,11 +242,6 @@ def pieces(shape: str) -> Iterator[str]:
         yield SHAPES[shape](step, draw)
 
 
-def make_text(path: Path, shape: str, size: int) -> Path:
-    """Write a log of a shape, of about `size` bytes, unless it is there."""
-    return path if path.exists() else write_text(path, pieces(shape), size)
-
-
 def write_text(path: Path, texts: Iterable[str], size: int) -> Path:
     """Write texts, one behind the other, until they are about `size` bytes."""
     written = 0

@@ -21,8 +21,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks.memory.large import LIBRARY_FRAMES, write_snapshot
-from benchmarks.memory.measured import PROGRAMS, work
+from benchmarks.memory.measured import LIBRARY_FRAMES, PROGRAMS, work, write_snapshot
 
 REPEAT = 3
 

@@ -5,8 +5,9 @@
     python -m benchmarks.readers prompts DIR... --into FOLDER [--runs N] [--seed N] [--closed]
     python -m benchmarks.readers pool DIR... [--replies FOLDER] [--keep]
 
-`draw` takes labelled runs at random (`benchmarks.labelled` says how DIR names them), whatever the tool says of them,
-and asks for each over MCP as an agent would. It writes two folders that can be handed to a reader each by itself:
+`draw` takes labelled runs at random (`benchmarks.foreign.labels` says how DIR names them), whatever the tool says of
+them, and asks for each over MCP as an agent would. It writes two folders that can be handed to a reader each by
+itself:
 
 - `hidden`: what was observed, without the ranking: no causes, next steps, quotes, nor notes that tell of them
 - `shown`: the whole answer
@@ -21,6 +22,6 @@ a run that the tool calls healthy is short, which `hidden` does not conceal.
 `replies/run-NNN.json` and sees nothing else. `pool` counts own ranking, reader and both together, and fits the weights
 of the pool. `replies.jsonl` keeps own probabilities and replies, without labels; `pool` counts those by default.
 
-- draw.py: which runs, under neutral names; answer.py: ask, and hide the ranking; write.py: the folders; score.py: count
+- draw.py: which runs, under neutral names, the answers, and the folders; score.py: count
 - prompts.py: the prompts of `--reader`, and what the replies are worth
 """

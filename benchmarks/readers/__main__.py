@@ -6,11 +6,10 @@ import argparse
 from pathlib import Path
 
 import benchmarks.readers
-from benchmarks.labelled import labelled
+from benchmarks.foreign.labels import labelled
 from benchmarks.readers import prompts
-from benchmarks.readers.draw import draw
+from benchmarks.readers.draw import draw, write
 from benchmarks.readers.score import score
-from benchmarks.readers.write import write
 
 RUNS = 40
 

@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 
 from benchmarks.faults.figures import calibration_error, table
-from benchmarks.foreign.judged import Judged
-from benchmarks.foreign.labels import Truth, truth
+from benchmarks.foreign.answers import Judged
+from benchmarks.foreign.labels import Truth, labelled, truth
 from benchmarks.foreign.tables import called_healthy, right_causes
-from benchmarks.labelled import labelled
 from benchmarks.readers.draw import Drawn, copied
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.judge.diagnosis import diagnose_run

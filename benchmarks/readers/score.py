@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.faults.figures import table
-from benchmarks.foreign.judged import Judged
+from benchmarks.foreign.answers import Judged
 from benchmarks.foreign.labels import Truth
 from benchmarks.foreign.tables import called_healthy, right_causes
-from benchmarks.readers.write import HIDDEN, KEY, SHOWN
+from benchmarks.readers.draw import HIDDEN, KEY, SHOWN
 from mldebug_mcp.knowledge import catalogue
 
 ANSWERS = "answers*.jsonl"

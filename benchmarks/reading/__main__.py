@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import benchmarks.reading
-from benchmarks.labelled import labelled
+from benchmarks.foreign.labels import labelled
 from benchmarks.reading.reads import ROOT, own_logs, read_all
 from benchmarks.reading.tables import report
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.labelled import Labelled
+from benchmarks.foreign.labels import Labelled
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.logs import Run, read_run
 

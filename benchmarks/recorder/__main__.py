@@ -6,10 +6,9 @@ import argparse
 from pathlib import Path
 
 from benchmarks.faults.figures import keep, table
-from benchmarks.recorder.beside import beside
 from benchmarks.recorder.host_bound import host_bound
 from benchmarks.recorder.kills import kills
-from benchmarks.recorder.overhead import overhead
+from benchmarks.recorder.overhead import beside, overhead
 
 
 def main() -> None:

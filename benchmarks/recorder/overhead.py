@@ -14,14 +14,17 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
+from benchmarks.corpus.archive import OWN, RECORDED
 from benchmarks.faults.figures import Rows
+from benchmarks.faults.report import accuracy
+from benchmarks.faults.sets import judged, runs_of
 from mldebug_mcp.recorder import Recorder
 
 TOKENS, VOCABULARY = 64, 256
@@ -169,3 +172,23 @@ def overhead() -> Rows:
     """Return a row per size."""
     with tempfile.TemporaryDirectory() as folder:
         return [measure(size, Path(folder)) for size in SIZES]
+
+
+def beside(processes: int = 2) -> Rows:
+    """Diagnose both logs of the runs that were recorded, and return a row per measure."""
+    sets = judged({name: runs_of(name) for name in (OWN, RECORDED)}, processes)
+    recorded = {one.label.of: one for one in sets[RECORDED]}
+    pairs = [(one, recorded[one.name]) for one in sets[OWN] if one.name in recorded]
+    shown = [(bare, other) for bare, other in pairs if bare.label.cause == "healthy" or bare.label.shows]
+    columns = {
+        "bare": accuracy([bare for bare, _ in shown], {}),
+        "recorded": accuracy([replace(other, label=bare.label) for bare, other in shown], {}),
+    }
+    parts = [part for part in columns["bare"][0] if part]
+    return [
+        {
+            "": bare[""],
+            **{f"{part}, {name}": row[part] for part in parts for name, row in (("bare", bare), ("recorded", other))},
+        }
+        for bare, other in zip(columns["bare"], columns["recorded"], strict=True)
+    ]

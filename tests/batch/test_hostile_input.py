@@ -67,6 +67,7 @@ def test_pickled_objects_in_npz_are_refused(tmp_path: Path) -> None:
         ("text.txt", b"step 1 loss 2.0\nstep 2 loss 1.9\n", "not a format"),
         ("broken.json", b'{"input_ids": [[1, 2', "not JSON"),
         ("deep.json", b"[" * 100_000, "not JSON"),
+        ("bare.json", b"x [[0.5, NaN]],, 1", "no column of numbers"),
         ("printed.json", b"{'input_ids': tensor([[1, 2, ..., 3]])}", "left numbers out"),
         ("other.json", b'{"loss": "high", "step": "one"}', "none of its columns"),
         ("number.json", b"[1, 2, 3]", "no rows"),

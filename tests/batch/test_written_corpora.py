@@ -1,4 +1,4 @@
-"""Corpora that the real libraries wrote (benchmarks/samples/corpora.py): planted faults are found, healthy ones left.
+"""Corpora that the real libraries wrote (benchmarks/corpora/make.py): planted faults are found, healthy ones left.
 
 The tests need none of those libraries, but for ArrayRecord's, which is an extra.
 """
@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 from benchmarks.corpora.__main__ import EXPECTED, UNSEEN, found
-from benchmarks.corpora.make import WRITERS, documents
-from benchmarks.samples.corpora import CORPORA, DOCUMENTS
+from benchmarks.corpora.make import KEPT, KEPT_DOCUMENTS, WRITERS, documents
 
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.judge import inspect_batch
@@ -36,7 +35,7 @@ def corpora(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_archive_holds_each_corpus_in_each_format(corpora: Path) -> None:
-    assert all((corpora / name / corpus).is_dir() for name in WRITERS for corpus in CORPORA)
+    assert all((corpora / name / corpus).is_dir() for name in WRITERS for corpus in KEPT)
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -45,9 +44,9 @@ def test_a_healthy_corpus_is_read_whole_and_left_alone(name: str, corpora: Path)
         answer = inspect_batch(corpora / name / "healthy", None, model)
         assert [finding.check for finding in answer.findings] == []
         assert answer.corpus is not None
-        assert answer.corpus.tokens == sum(map(len, documents(DOCUMENTS, 0)))
+        assert answer.corpus.tokens == sum(map(len, documents(KEPT_DOCUMENTS, 0)))
     assert answer.corpus is not None
-    assert answer.corpus.documents == DOCUMENTS
+    assert answer.corpus.documents == KEPT_DOCUMENTS
 
 
 @pytest.mark.parametrize("fault", FAULTS)

@@ -12,7 +12,7 @@ pytest.importorskip("transformers")
 
 import torch
 from benchmarks.gpu import __main__ as gpu
-from benchmarks.gpu.report import page
+from benchmarks.gpu.page import page
 from benchmarks.gpu.running import Clock, Skip, Told, run_case
 
 LEAST = {"snapshots": 20, "estimates": 6, "recorder": 2, "probes": 6}

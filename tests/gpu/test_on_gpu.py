@@ -10,9 +10,9 @@ import pytest
 pytest.importorskip("torch")
 
 import torch
-from benchmarks.gpu import configurations, estimates, probes, recording, snapshots
-from benchmarks.gpu.recorded import WORKLOADS
+from benchmarks.gpu import estimates, probes, recording, snapshots
 from benchmarks.gpu.running import Clock, Outcome
+from benchmarks.gpu.workloads import WORKLOADS
 
 pytestmark = [
     pytest.mark.gpu,
@@ -31,7 +31,7 @@ def test_what_is_in_a_snapshot_that_torch_recorded_is_told_and_counted(name: str
     assert wrong(snapshots.run(Clock(LONG), tmp_path, [name], dry=False)) == []
 
 
-@pytest.mark.parametrize("name", [one.name for one in configurations.CONFIGURATIONS])
+@pytest.mark.parametrize("name", [one.name for one in estimates.CONFIGURATIONS])
 def test_an_estimate_is_within_a_tenth_of_the_measured_peak(name: str, tmp_path: Path) -> None:
     assert wrong(estimates.run(Clock(LONG), tmp_path, [name], dry=False)) == []
 

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from benchmarks.logs.text_grammar import Shape, shapes
-from benchmarks.logs.text_speed import wrong_values
+from benchmarks.logs.text_speed import Shape, shapes, wrong_values
 from tests.logs.test_alike_lines import assert_read_alike
 
 from mldebug_mcp.logs.formats import text_log

@@ -1,4 +1,4 @@
-"""What little-used frameworks write (see benchmarks/samples/frameworks.py): each value is held to the log's own."""
+"""What little-used frameworks write (see samples/far.md): each value is held to the log's own."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 import pytest
-from benchmarks.samples.frameworks import FRAMEWORKS, logged_losses
+from benchmarks.samples import RUNS, TRACKERS
 
 from mldebug_mcp import diagnose_run
 from mldebug_mcp.core.errors import InputError
@@ -147,9 +147,8 @@ def test_every_value_a_framework_prints_is_read(framework: str, kind: str) -> No
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("framework", ["visualdl", "polyaxon"])
 def test_every_value_a_tracker_logged_is_read(framework: str, kind: str) -> None:
-    factor = 1.0 if kind == "healthy" else 1000.0
     run = read_run(FAR / framework / kind)
-    np.testing.assert_allclose(run["loss"].value, logged_losses(factor), rtol=1e-6)
+    np.testing.assert_allclose(run["loss"].value, RUNS[kind][0], rtol=1e-6)
     assert run["loss"].step.tolist() == list(range(20))
 
 
@@ -406,7 +405,7 @@ def test_the_divergence_of_the_last_phase_of_opentsne_is_its_loss(kind: str) -> 
 @pytest.mark.parametrize(("library", "evaluated"), [("record_keeper", "eval_loss"), ("torchrl", "eval_reward")])
 def test_every_value_in_the_tables_of_a_library_is_read(library: str, evaluated: str, kind: str) -> None:
     run = read_run(FAR / library / kind)
-    logged = logged_losses(1.0 if kind == "healthy" else 1000.0)
+    logged = RUNS[kind][0]
     np.testing.assert_array_equal(run["loss"].value, logged)
     np.testing.assert_array_equal(
         run[evaluated].value, np.array(logged) + 0.1 if evaluated == "eval_loss" else np.arange(20.0)
@@ -470,20 +469,18 @@ def test_the_time_of_all_updates_of_tianshou_is_no_time_of_one(kind: str) -> Non
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_long_table_of_dagshub_is_read(kind: str) -> None:
-    factor = 1.0 if kind == "healthy" else 1000.0
     run = read_run(FAR / "dagshub" / kind)
-    np.testing.assert_array_equal(run["loss"].value, logged_losses(factor))
+    np.testing.assert_array_equal(run["loss"].value, RUNS[kind][0])
     assert run["loss"].step.tolist() == list(range(20))
-    assert run.setting("learning_rate") == 0.001 * factor
+    assert run.setting("learning_rate") == RUNS[kind][1]
     assert run.setting("per_device_train_batch_size") == 32
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_flags_of_guild_are_settings(kind: str) -> None:
-    factor = 1.0 if kind == "healthy" else 1000.0
     run = read_run(FAR / "guild" / kind)
-    np.testing.assert_allclose(run["loss"].value, logged_losses(factor), rtol=1e-6)
-    assert run.setting("learning_rate") == 0.001 * factor
+    np.testing.assert_allclose(run["loss"].value, RUNS[kind][0], rtol=1e-6)
+    assert run.setting("learning_rate") == RUNS[kind][1]
     assert run.setting("per_device_train_batch_size") == 32
 
 
@@ -519,7 +516,7 @@ def test_a_loss_that_pytorch_accelerated_says_is_nan_is_read() -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_event_files_and_the_exported_scalars_of_tensorboardx_are_one_run(kind: str) -> None:
     run = read_run(FAR / "tensorboardx" / kind)
-    logged = np.array(logged_losses(1.0 if kind == "healthy" else 1000.0))
+    logged = np.array(RUNS[kind][0])
     np.testing.assert_allclose(run["loss"].value, logged, rtol=1e-6)
     np.testing.assert_allclose(run["eval_loss"].value, logged + 0.1, rtol=1e-6)
 
@@ -610,11 +607,6 @@ def test_a_healthy_run_is_accused_of_nothing(name: str) -> None:
         assert diagnose_run(found).hypotheses[0].cause == ("unknown" if name in WITHOUT_LOSS else "healthy")
 
 
-def test_each_sample_has_what_makes_it() -> None:
-    from benchmarks.samples.libraries import LIBRARIES as OF_DATA
-    from benchmarks.samples.reinforcement import LIBRARIES
-    from benchmarks.samples.sciences import LIBRARIES as SCIENCES
-    from benchmarks.samples.trackers import TRACKERS
-    from benchmarks.samples.trainers import TRAINERS
-
-    assert {path.name for path in FAR.iterdir()} <= {*FRAMEWORKS, *TRACKERS, *TRAINERS, *LIBRARIES, *OF_DATA, *SCIENCES}
+def test_each_sample_says_what_made_it() -> None:
+    described = re.findall(r"^\| (\w+) \|", (FAR.parent / "far.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert {path.name for path in FAR.iterdir()} <= {*TRACKERS, *described}

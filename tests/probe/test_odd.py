@@ -1,6 +1,6 @@
 """The probe on healthy pipelines of unusual kinds, and on faults that only repeated calls tell.
 
-`python -m benchmarks.probe.suite` probes each with other seeds.
+`python -m benchmarks.probe --all` probes each with other seeds.
 """
 
 from __future__ import annotations

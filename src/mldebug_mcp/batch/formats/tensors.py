@@ -439,8 +439,8 @@ def _columns_in(text: str, name: str) -> tuple[dict[str, list[object]], list[str
             if column in batches[-1]:
                 batches.append({})
             batches[-1][column] = value
-    if not found and (alone := _ALONE.search(text)):
-        batches[-1]["input_ids"] = _list_at(text, alone.start("list"), name)
+    if not found and (alone := _ALONE.search(text)) and (ids := _list_at(text, alone.start("list"), name)):
+        batches[-1]["input_ids"] = ids
     columns: dict[str, list[object]] = {}
     for batch in batches:
         rows = next((len(value) for value in batch.values() if isinstance(value[0], list)), 0)

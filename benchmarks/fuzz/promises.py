@@ -1,11 +1,13 @@
-"""What one input costs: processor time, and resident memory beyond what the process held before.
+"""What is promised of each input: what it may cost, and what an answer has to hold to.
 
-Linux resets the peak of a process (`/proc/self/clear_refs`), so that each input has a peak of its own. Elsewhere only
-an input that sets a new peak of the whole process is seen.
+Errors are ours, in one clean line; text is clean and bounded; numbers are finite or tagged. Linux resets the peak of a
+process (`/proc/self/clear_refs`), so that each input has a peak of its own. Elsewhere only an input that sets a new
+peak of the whole process is seen.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import resource
 import signal
@@ -14,6 +16,59 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
+
+from mldebug_mcp.core.text import clean
+from mldebug_mcp.models.base import Model
+
+LONGEST_ERROR = 2000
+LONGEST_TEXT = 20_000
+
+
+class BrokenPromiseError(Exception):
+    """An answer or an error breaks what is promised of all of them."""
+
+
+def check_answer(answer: Model) -> None:
+    """Raise BrokenPromiseError unless an answer could go to any client as it is."""
+    try:
+        value = json.loads(answer.to_json(), parse_constant=_no_constant)
+    except ValueError as error:
+        raise BrokenPromiseError(f"its JSON is not valid: {error}") from None
+    for text in texts(value):
+        check_text(text)
+
+
+def check_error(error: Exception) -> None:
+    """Raise BrokenPromiseError unless the message of an error, as doors show it, is one bounded line."""
+    message = clean(str(error))
+    if "\n" in message or not message.strip() or len(message) > LONGEST_ERROR:
+        raise BrokenPromiseError(f"an error of {len(message)} characters or several lines: {message[:200]!r}")
+
+
+def check_text(text: str) -> None:
+    """Raise BrokenPromiseError unless a text is clean, bounded, and can be encoded."""
+    if clean(text) != text or len(text) > LONGEST_TEXT:
+        raise BrokenPromiseError(f"text of {len(text)} characters that is not clean or too long: {text[:200]!r}")
+    text.encode()
+
+
+def texts(value: object) -> Iterator[str]:
+    """Yield every string in a JSON value, keys too."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for one in value:
+            yield from texts(one)
+    elif isinstance(value, dict):
+        for key, one in value.items():
+            yield key
+            yield from texts(one)
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"holds {name}")
+
 
 SECONDS = 5.0
 """Processor time of one input."""
