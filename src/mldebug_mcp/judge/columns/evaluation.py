@@ -833,8 +833,8 @@ AS_EXACT = 0.005
 
 _DRAW_SAMPLES = (*POLICIES, "diffusion")
 """Kinds of runs whose evaluations draw samples or noise, so that they differ each time."""
-_TURN = regex(r"_again\d{1,2}$")
-"""How the name of an evaluation ends that is one of several of the same weights."""
+_TURN = regex(r"_again\d{1,2}$|^(?:[\w .:-]{1,40}[ _])?(?:pass|repeat|repetition|again|turn)[ _]?#?\d{1,2}(?: ?(?:of|/) ?\d{1,2})?/")
+"""What the name of an evaluation holds that is one of several of the same weights, at its end or as its label."""
 
 
 def evaluated_twice(run: Run) -> Iterator[DerivedFact]:
@@ -860,22 +860,24 @@ def _evaluated_in_turn(run: Run) -> Iterator[DerivedFact]:
 
     Not this where an evaluation draws samples.
     """
-    turns: dict[str, list[float]] = {}
+    turns: dict[tuple[str, float], list[float]] = {}
     evaluations = columns_of(run, Quantity.LOSS, *_SCORES, phase="eval") if run.kind not in _DRAW_SAMPLES else []
     for series in sorted(evaluations, key=lambda series: series.name):
         if (turn := _TURN.search(series.name)) is not None and len(series) == 1:
-            turns.setdefault(series.name[: turn.start()], []).append(float(series.value[0]))
-    off = {name: float(np.ptp(values)) / max(values) for name, values in turns.items() if min(values) > 0}
-    name = max(off, key=lambda each: off[each], default="")
-    if not name or len(turns[name]) < LEAST_PAIRS or off[name] < AS_EXACT:
+            turns.setdefault((_TURN.sub("", series.name), float(series.step[0])), []).append(float(series.value[0]))
+    enough = {place: values for place, values in turns.items() if len(values) >= LEAST_PAIRS and min(values) > 0}
+    off = {place: float(np.ptp(values)) / max(values) for place, values in enough.items()}
+    place = max(off, key=lambda each: off[each], default=None)
+    if place is None or off[place] < AS_EXACT:
         return
     yield DerivedFact.model_construct(
         fact="evaluated_twice",
         text=(
-            f"{name} is {', '.join(map(figure, turns[name]))} in {len(turns[name])} evaluations of the same weights. "
+            f"{place[0]} is {', '.join(map(figure, turns[place]))} in {len(turns[place])} evaluations of the same "
+            "weights. "
             "They give equal values on the same rows, unless dropout or statistics of batches are still on."
         ),
-        values={"off": off[name], "times": float(len(turns[name]))},
+        values={"off": off[place], "times": float(len(turns[place]))},
     )
 
 
