@@ -519,6 +519,23 @@ def test_weights_that_adam_hardly_moves_in_all_updates_have_a_rate_that_is_too_l
     assert not stated or leading(answer) == "lr_too_low"
 
 
+@pytest.mark.parametrize(("name", "distinct", "rows", "stated"), [
+    ("data/distinct_rows", 300.0, 2560, True), ("unique_samples_seen", 150.0, 1280, True),
+    ("n_unique_ids", 640.0, 2560, True),
+    ("data/distinct_rows", 2560.0, 2560, False), ("unique_samples_seen", 1700.0, 2560, False),  # drawn by chance
+    ("distinct_users", 150.0, 2560, False), ("unique_tokens", 300.0, 2560, False),
+])  # fmt: skip
+def test_rows_that_differ_are_counted_next_to_those_that_were_drawn(
+    name: str, distinct: float, rows: int, stated: bool
+) -> None:
+    seen = np.minimum(np.round(distinct * (1 - np.exp(-STEPS / 8)) + 33), distinct)
+    known = np.linspace(1.1, 1.2, 8)
+    curves = {"loss": rough(0.05 + np.exp(-STEPS / 12), 0.05), "grad_norm": rough(0.4, 0.1, 1), name: seen}
+    answer = diagnosed(curves, evaluated={"val_loss": known}, settings={"n_train": rows, "batch_size": 32})
+    assert ("few_distinct_rows" in facts(answer)) is stated
+    assert leading(answer) == "duplicated_data" or not stated
+
+
 def test_a_loss_that_falls_shows_that_weights_move_enough() -> None:
     answer = diagnosed({"loss": rough(FALLS, 0.01)}, settings={"optimizer": "adam", "learning_rate": 1e-5})
     assert "weights_hardly_move" not in facts(answer)

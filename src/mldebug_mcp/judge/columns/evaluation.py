@@ -1004,6 +1004,44 @@ def within_first_pass(run: Run) -> Iterator[DerivedFact]:
     )
 
 
+_DISTINCT = frozenset({"distinct", "unique", "uniq"})
+_OF_ROWS = frozenset(
+    {"row", "rows", "sample", "samples", "example", "examples", "pair", "pairs", "sequence", "sequences"}
+    | {"record", "records", "id", "ids", "index", "indices"}
+)
+_OF_COUNTS = frozenset({"n", "num", "number", "count", "seen", "so", "far", "total", "cumulative", "data", "train"})
+"""Words of a count of distinct rows, and those that say nothing of what is counted. Of one document, image or user
+there are many rows."""
+OF_EXPECTED = 0.5
+"""Share of the rows that are expected to be distinct, below which rows come several times. Chosen."""
+
+
+def few_distinct_rows(run: Run) -> Iterator[DerivedFact]:
+    """Yield that far fewer rows are distinct than were drawn of so many, even if each is drawn by chance."""
+    for series in run.series.values() if run.kind not in POLICIES else ():
+        words, count = set(pieces_of(series.name)), series.finite
+        if not words & _DISTINCT or not words & _OF_ROWS or words - _DISTINCT - _OF_ROWS - _OF_COUNTS:
+            continue
+        passes = passes_at(run, count.step[-1:]) if len(count) >= MIN_RECORDS_FOR_LEVEL else None
+        made = 0.0 if passes is None else float(passes[-1])
+        drawn = (run.facts.effective_batch or 0) * float(count.step[-1]) if run.step_name == "step" else 0.0
+        rows = run.setting("train_rows") or (drawn / made if made else 0.0)
+        distinct, expected = float(count.value[-1]) if len(count) else 0.0, rows * (1 - math.exp(-made))
+        grows = bool((np.diff(count.value) >= 0).all()) and distinct > max(1.0, run.facts.effective_batch or 0)
+        if not made or not grows or distinct >= OF_EXPECTED * expected:
+            continue
+        yield DerivedFact.model_construct(
+            fact="few_distinct_rows",
+            text=(
+                f"{named(series)} is {figure(distinct)} at {run.place(float(count.step[-1]))}, after {figure(made)} "
+                f"passes over {figure(rows)} rows. Rows that differ are {figure(expected)} and more by then: each of "
+                f"these comes about {figure(rows / distinct)} times in a pass."
+            ),
+            values={"distinct": distinct, "rows": rows, "passes": made},
+        )
+        return
+
+
 FEW_PASSES = 4.0
 """Passes over the data after which rows are hardly known by heart. Chosen: of 39 overfitted runs none knows them."""
 STILL_UNKNOWN = 0.3
