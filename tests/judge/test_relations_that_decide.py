@@ -519,6 +519,24 @@ def test_weights_that_adam_hardly_moves_in_all_updates_have_a_rate_that_is_too_l
     assert not stated or leading(answer) == "lr_too_low"
 
 
+@pytest.mark.parametrize(("sample", "stated"), [
+    ("sample: 'def ⁇un⁇(x): ret⁇rn x⁇{0}'", True), ("generated {0}: a <unk> of <unk> in <unk> the <unk>", True),
+    ("step text [UNK] [UNK] was [UNK] by {0}", True),
+    ("sample: 'def run(x): return x ⁇ and so it goes on and on to its end {0}'", False),
+    ("generated {0}: the king of <unk> was born in a small town near the sea and went home", False),
+    ("sample: 'def run(x): return {0}'", False),
+])  # fmt: skip
+def test_samples_full_of_the_unknown_sign_are_of_another_vocabulary(sample: str, stated: bool, tmp_path: Path) -> None:
+    words, lines = ("ax", "by", "cz", "dw"), []
+    for at, level in enumerate(rough(FALLS, 0.01).tolist()):
+        lines.append(f"step {at + 1} loss {level:.4f}\n")
+        lines += [sample.format(words[at // 20]) + "\n"] * (at % 20 == 10)
+    (tmp_path / "train.log").write_text("".join(lines), encoding="utf-8")
+    answer = diagnose_run(tmp_path / "train.log")
+    assert ("unknown_tokens" in facts(answer)) is stated
+    assert (leading(answer) == "tokenizer_mismatch") is stated
+
+
 @pytest.mark.parametrize(("name", "distinct", "rows", "stated"), [
     ("data/distinct_rows", 300.0, 2560, True), ("unique_samples_seen", 150.0, 1280, True),
     ("n_unique_ids", 640.0, 2560, True),

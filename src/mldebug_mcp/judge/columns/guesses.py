@@ -507,6 +507,41 @@ def unknown_tokens(run: Run) -> Iterator[DerivedFact]:
             values={"least": least, "level": level},
         )
         return
+    yield from _unknown_in_samples(run)
+
+
+_SIGNS = regex(r"\u2047|<unk>|\[unk\]", re.IGNORECASE)
+"""What tokenizers write for a token that the vocabulary lacks."""
+_ALIKE_UP_TO = 8
+"""Characters in which lines of samples begin alike. Chosen: "sample: "."""
+OF_CHARACTERS = 0.05
+"""Share of the characters of a sample that are unknown, where each stands for one or more. Chosen: one in twenty."""
+OF_WORDS = 0.2
+"""Share of its words. Chosen: vocabularies of frequent words lack one word in ten of common corpora."""
+
+
+def _unknown_in_samples(run: Run) -> Iterator[DerivedFact]:
+    """Yield that most samples which the log prints are full of the sign for an unknown token."""
+    lines = [line for line in run.text_lines if _SIGNS.search(line.text)]
+    alike = [line for line in run.text_lines if lines and line.text[:_ALIKE_UP_TO] == lines[0].text[:_ALIKE_UP_TO]]
+    if len(lines) < LEAST_PAIRS or 2 * len(lines) < len(alike):
+        return
+    of_words, shares = "<" in lines[-1].text or "[" in lines[-1].text, []
+    for line in lines:
+        units = len(line.text.split()) if of_words else len("".join(line.text.split()))
+        shares.append(len(_SIGNS.findall(line.text)) / max(1, units))
+    if median(shares) < (OF_WORDS if of_words else OF_CHARACTERS):
+        return
+    yield DerivedFact.model_construct(
+        fact="unknown_tokens",
+        text=(
+            f"{len(lines)} samples in the log hold {_SIGNS.findall(lines[-1].text)[-1]}, the sign for what the "
+            f"vocabulary lacks, as {percent(median(shares))} of their {'words' if of_words else 'characters'}. A "
+            "vocabulary that was made of such texts lacks hardly any."
+        ),
+        values={"level": median(shares), "samples": float(len(lines))},
+        steps=[lines[0].step],
+    )
 
 
 TIMES_A_GUESS = 10.0
