@@ -481,6 +481,7 @@ def test_a_loss_that_is_the_share_of_right_answers_negated_lacks_its_logarithm(
 @pytest.mark.parametrize(("name", "share", "stated"), [
     ("unk_frac", 0.19, True), ("data/oov_rate", 0.3, True), ("unknown_token_pct", 24.0, True),
     ("unk_frac", 0.02, False), ("unk_pct", 0.4, False), ("unknown_share", 0.19, False),
+    ("dev_unk_frac", 0.6, False),
 ])  # fmt: skip
 def test_many_tokens_that_the_vocabulary_lacks_are_of_another_tokenizer(name: str, share: float, stated: bool) -> None:
     answer = diagnosed({"loss": rough(FALLS, 0.01), name: rough(share, 0.02, 1)}, settings={"vocab_size": 60})
@@ -517,6 +518,28 @@ def test_weights_that_adam_hardly_moves_in_all_updates_have_a_rate_that_is_too_l
     answer = diagnosed(curves, settings=settings | {"learning_rate": rate, "max_steps": 80})
     assert ("weights_hardly_move" in facts(answer)) is stated
     assert not stated or leading(answer) == "lr_too_low"
+
+
+BETTER = [1.46, 1.17, 0.9, 0.78, 0.71, 0.69, 0.66, 0.66]
+WORSE = [1.87, 2.2, 2.4, 2.5, 2.55, 2.6, 2.62, 2.64]
+
+
+@pytest.mark.parametrize(("names", "other", "stated"), [
+    (("val_mse", "test_mse"), WORSE, True), (("valid/loss", "test/loss"), WORSE, True),
+    (("val_mae", "holdout_mae"), [0.5 * level for level in WORSE], True),
+    (("val_mse", "test_mse"), [1.2 * level for level in BETTER], False),  # alike
+    (("val_mse", "test_mse"), [2.6, 2.5, 2.4, 2.4, 2.4, 2.4, 2.4, 2.4], False),  # harder from the start
+    (("val_mse", "test_mae"), WORSE, False),  # of another measure
+])  # fmt: skip
+def test_a_set_that_gets_worse_while_another_gets_better_is_not_drawn_alike(
+    names: tuple[str, str], other: list[float], stated: bool
+) -> None:
+    answer = diagnosed(
+        {"train_mse" if "mse" in names[0] else "train_loss": rough(0.01 + 2.2 * np.exp(-STEPS / 15), 0.05)},
+        evaluated={names[0]: BETTER, names[1]: other}, settings={"batch_size": 32, "lr": 1e-3, "optimizer": "adam"},
+    )  # fmt: skip
+    assert ("held_out_set_gets_worse" in facts(answer)) is stated
+    assert (leading(answer) in ("train_eval_leakage", "train_eval_mismatch")) is stated
 
 
 @pytest.mark.parametrize(("sample", "stated"), [

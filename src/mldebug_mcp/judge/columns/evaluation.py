@@ -234,7 +234,11 @@ where much is learnt of them."""
 
 
 def held_out_sets_disagree(run: Run) -> Iterator[DerivedFact]:
-    """Yield that one set of evaluation is served as training rows are, and another far worse."""
+    """Yield that one set of evaluation is served as training rows are, or ever better, and another far worse."""
+    parted = _parted_sets(run)
+    if parted is not None:
+        yield parted
+        return
     if (losses := both_losses(run, LEAST_PAIRS, not_of=NOT_BY_LOSS)) is None:
         return
     scored = (series for series in _scored_sets(run, losses[0]) if len(series.finite) >= LEAST_PAIRS)
@@ -256,6 +260,40 @@ def held_out_sets_disagree(run: Run) -> Iterator[DerivedFact]:
         values={"train": train, "near": low, "far": high},
         steps=[float(run[far].finite.step[-1])],
     )
+
+
+GETS_WORSE = 1.15
+"""Times its first loss to which a set gets worse. Chosen: sets that are drawn alike get better together."""
+
+
+def _parted_sets(run: Run) -> DerivedFact | None:
+    """Return that one set gets far better by an error that gets worse on another, as far as both are logged."""
+    sets: dict[tuple[str, ...], list[Series]] = {}
+    errors = (Quantity.LOSS, Quantity.SQUARED_ERROR, Quantity.ABSOLUTE_ERROR)
+    for series in columns_of(run, *errors, phase="eval", least=2 * LEAST_PAIRS) if run.kind not in NOT_BY_LOSS else ():
+        measure = tuple(piece for piece in pieces_of(named(series)) if piece not in PHASES)
+        sets.setdefault(measure, []).append(series)
+    for alike in sets.values():
+        ends = sorted(
+            (median(tail(series)) / float(series.value[0]), at)
+            for at, series in enumerate(alike)
+            if series.value.min() > 0
+        )
+        near, far = (alike[at] for _, at in (ends[0], ends[-1])) if len(ends) > 1 else (alike[0], alike[0])
+        if near is far or ends[0][0] > 1 - FALLS or ends[-1][0] < GETS_WORSE or not np.array_equal(near.step, far.step):
+            continue
+        falls, rises = ((figure(float(each.value[0])), figure(median(tail(each)))) for each in (near, far))
+        return DerivedFact.model_construct(
+            fact="held_out_set_gets_worse",
+            text=(
+                f"{named(near)} falls from {falls[0]} to {falls[1]}, and {named(far)} rises from {rises[0]} to "
+                f"{rises[1]}. What is learnt serves rows of the first set alone. Either these resemble training rows, "
+                "as neighbours in time or of one group do, or the second set is of another kind."
+            ),
+            values={"near": median(tail(near)), "far": median(tail(far))},
+            steps=[float(far.step[-1])],
+        )
+    return None
 
 
 def _scored_sets(run: Run, training: Series) -> list[Series]:
@@ -833,7 +871,10 @@ AS_EXACT = 0.005
 
 _DRAW_SAMPLES = (*POLICIES, "diffusion")
 """Kinds of runs whose evaluations draw samples or noise, so that they differ each time."""
-_TURN = regex(r"_again\d{1,2}$|^(?:[\w .:-]{1,40}[ _])?(?:pass|repeat|repetition|again|turn)[ _]?#?\d{1,2}(?: ?(?:of|/) ?\d{1,2})?/")
+_TURN = regex(
+    r"_again\d{1,2}$|^(?:[\w .:-]{1,40}[ _])?(?:pass|repeat|repetition|again|turn)[ _]?#?\d{1,2}"
+    r"(?: ?(?:of|/) ?\d{1,2})?/"
+)
 """What the name of an evaluation holds that is one of several of the same weights, at its end or as its label."""
 
 

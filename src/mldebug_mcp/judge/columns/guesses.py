@@ -30,6 +30,7 @@ from mldebug_mcp.judge.columns import (
 )
 from mldebug_mcp.logs import Run, Series
 from mldebug_mcp.logs.names import Quantity, Role
+from mldebug_mcp.logs.names.lexicon import PHASES
 from mldebug_mcp.logs.names.words import pieces_of
 from mldebug_mcp.logs.settings.settings import Setting, flag_of
 from mldebug_mcp.models.diagnosis import DerivedFact
@@ -492,7 +493,8 @@ def unknown_tokens(run: Run) -> Iterator[DerivedFact]:
     """Yield that the vocabulary lacks many of the tokens throughout."""
     for name, series in run.series.items():
         match = _SHARE_OF_UNKNOWN.search("_".join(pieces_of(name)))
-        if match is None or len(series.finite) < LEAST_PAIRS:
+        is_evaluated = any(PHASES.get(piece) == "eval" for piece in pieces_of(name))  # other texts than in training
+        if match is None or is_evaluated or len(series.finite) < LEAST_PAIRS:
             continue
         shares = series.finite.value / 100 if match["per_cent"] else as_shares(series.finite.value)
         least, level = float(shares.min()), median(shares)
