@@ -520,6 +520,26 @@ def test_weights_that_adam_hardly_moves_in_all_updates_have_a_rate_that_is_too_l
     assert not stated or leading(answer) == "lr_too_low"
 
 
+SWEEP = np.floor((STEPS - 1) % 20 / 4)
+
+
+@pytest.mark.parametrize(("name", "level", "stated"), [
+    ("label_mean", SWEEP, True), ("batch/target_avg", SWEEP - 2 + 0.3 * NOISE[1], True),
+    ("label_pos_frac", np.where(SWEEP > 2, 0.9, 0.05) + 0.01 * NOISE[1], True),
+    ("label_mean", 2.5 + 0.3 * NOISE[1], False),  # drawn at random
+    ("label_mean", 2.5 + STEPS / 80 + 0.01 * NOISE[1], False),  # drifts once
+    ("output_mean", SWEEP, False),
+])  # fmt: skip
+def test_labels_of_batches_that_stay_high_or_low_for_long_come_in_an_order(
+    name: str, level: Curve, stated: bool
+) -> None:
+    loss = rough(FALLS, 0.05) * (1 + 0.15 * stated * (SWEEP > 2))
+    settings = {"batch_size": 32, "lr": 1e-3, "n_train": 640}
+    answer = diagnosed({"loss": loss, "grad_norm": rough(1.0, 0.1, 2), name: level}, settings=settings)
+    assert ("labels_in_order" in facts(answer)) is stated
+    assert (leading(answer) == "unshuffled_data") is stated
+
+
 BETTER = [1.46, 1.17, 0.9, 0.78, 0.71, 0.69, 0.66, 0.66]
 WORSE = [1.87, 2.2, 2.4, 2.5, 2.55, 2.6, 2.62, 2.64]
 

@@ -78,7 +78,9 @@ def test_a_part_of_a_new_model_that_stands_still_while_the_loss_falls_is_not_tra
     still: str, moving: str, settings: dict[str, Any], end: float, is_new: bool
 ) -> None:
     norms = {still: lambda _: 5.5412, moving: lambda step: 5.4 * (1 + (end - 1) * step / 120)}
-    answer = run_of({"loss": lambda step: 2 + 4 * math.exp(-step / 25) + 0.05 * float(NOISE[step]), **norms}, **settings)
+    answer = run_of(
+        {"loss": lambda step: 2 + 4 * math.exp(-step / 25) + 0.05 * float(NOISE[step]), **norms}, **settings
+    )
     assert (text_of(answer, "new_part_stands_still") != "") is is_new
     assert (answer.hypotheses[0].cause == "params_not_training") is is_new
 

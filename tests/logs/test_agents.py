@@ -253,6 +253,8 @@ def test_a_model_of_the_reward_makes_no_language_model(tmp_path: Path) -> None:
     ("step,score_mean,score_std,entropy,reward", False),
 ])  # fmt: skip
 def test_a_mean_score_with_its_spread_is_the_reward_of_a_policy(header: str, is_reward: bool, tmp_path: Path) -> None:
-    run = read(tmp_path, header + "\n" + "".join(f"{at},{at / 20},0.3,{2 - at / 20},3\n" for at in range(1, 13)), "a.csv")
+    run = read(
+        tmp_path, header + "\n" + "".join(f"{at},{at / 20},0.3,{2 - at / 20},3\n" for at in range(1, 13)), "a.csv"
+    )
     assert (points(run, "reward").get(12) == 0.6 if "reward" in run else False) is is_reward
     assert ("completion_length" in run) is is_reward

@@ -140,7 +140,9 @@ def test_passes_of_the_same_weights_are_compared_in_other_words_and_right_behind
 
 
 def test_passes_over_the_data_that_each_end_with_an_evaluation_are_not_of_the_same_weights(tmp_path: Path) -> None:
-    lines = (f"step {10 * at} loss={2 / at} val_loss={2.2 / at}\npass {at}: val_loss={2.1 / at}\n" for at in range(1, 15))
+    lines = (
+        f"step {10 * at} loss={2 / at} val_loss={2.2 / at}\npass {at}: val_loss={2.1 / at}\n" for at in range(1, 15)
+    )
     (tmp_path / "train_log.txt").write_text("".join(lines))
     assert not any(fact.fact == "evaluated_twice" for fact in diagnose_run(tmp_path / "train_log.txt").sheet.facts)
 

@@ -226,7 +226,7 @@ def _rise(run: Run, evaluation: Series) -> EvalRise | None:
 
 
 def _few_wrong_too_sure(run: Run, evaluation: Series, lowest: float, last: float) -> bool:
-    """Say whether nearly all is learnt and stays right at evaluation, so that a small rise is of a few wrong answers."""
+    """Say whether nearly all is learnt and stays right, so that a small rise is that of a few wrong answers."""
     started = max(float(evaluation.value[0]), start_of(run, run["loss"].finite) if "loss" in run else 0.0)
     accuracy = next((score for score in evaluation_scores(run) if score.name == "eval_accuracy"), None)
     if accuracy is None or evaluation.name != "eval_loss" or len(accuracy) < LEAST_POINTS:

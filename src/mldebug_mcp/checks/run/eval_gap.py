@@ -452,7 +452,7 @@ def eval_rise(run: Run) -> Answers:
     """Look for a lasting rise of the evaluation loss; of several sets, for that of most."""
     rise, never = rise_of_evaluation(run), answers_of(by_outcome((eval_never_improves,), run))
     if rise is not None and rise.slight:
-        raise CannotTell("evaluation rises by no more than most fine-tuning does, or few answers that are too sure cost")
+        raise CannotTell("evaluation rises by as little as in most fine-tuning, or as few answers too sure cost")
     if rise is not None:
         return {"eval_gap_grows": eval_gap_grows(run, rise), **never}
     far = next(

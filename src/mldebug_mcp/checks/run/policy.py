@@ -17,7 +17,16 @@ from mldebug_mcp.checks.check import (
     require_values,
     with_attribute,
 )
-from mldebug_mcp.checks.curve import Blocks, blocks, departure, end_level, highest_level, monotone, start_level, true_at_end
+from mldebug_mcp.checks.curve import (
+    Blocks,
+    blocks,
+    departure,
+    end_level,
+    highest_level,
+    monotone,
+    start_level,
+    true_at_end,
+)
 from mldebug_mcp.checks.policies import (
     ENTROPIES,
     EXPLORATION,

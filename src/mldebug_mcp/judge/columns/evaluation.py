@@ -904,7 +904,7 @@ def _evaluated_in_turn(run: Run) -> Iterator[DerivedFact]:
     turns: dict[tuple[str, float], list[float]] = {}
     evaluations = columns_of(run, Quantity.LOSS, *_SCORES, phase="eval") if run.kind not in _DRAW_SAMPLES else []
     for series in sorted(evaluations, key=lambda series: series.name):
-        if (turn := _TURN.search(series.name)) is not None and len(series) == 1:
+        if _TURN.search(series.name) is not None and len(series) == 1:
             turns.setdefault((_TURN.sub("", series.name), float(series.step[0])), []).append(float(series.value[0]))
     enough = {place: values for place, values in turns.items() if len(values) >= LEAST_PAIRS and min(values) > 0}
     off = {place: float(np.ptp(values)) / max(values) for place, values in enough.items()}

@@ -45,6 +45,7 @@ _KINDS: tuple[Callable[[Run], Iterator[DerivedFact]], ...] = (
     policies.solved_with_reward, evaluation.few_distinct_rows,
     evaluation.within_first_pass,
     evaluation.where_the_gap_opens, evaluation.evaluation_beyond_start, course.rows_of_a_batch_alike,
+    course.labels_in_order,
     guesses.narrow_layer, guesses.narrow_between,
     guesses.base_rate, guesses.beyond_guess, course.one_jump_a_pass, course.worse_for_a_stretch,
     course.stops_at_spike, policies.groups_alike,

@@ -634,8 +634,8 @@ def scores_stand_still(run: Run) -> Iterator[DerivedFact]:
 _ON_PURPOSE = regex(r"freez|frozen|linear_?prob|(?:^|[/_.])(?:lora|peft|adapter|vera|dora)", re.IGNORECASE)
 """What settings and norms are called where parts of a model are left as they are on purpose."""
 _KEPT = AVERAGED_WEIGHTS | {
-    "target", "ref", "reference", "momentum", "base", "prior", "fixed", "random", "rnd", "old", "vgg", "lpips", "backbone",
-    "trunk", "body",
+    "target", "ref", "reference", "momentum", "base", "prior", "fixed", "random", "rnd", "old", "vgg", "lpips",
+    "backbone", "trunk", "body",
 }  # fmt: skip
 """Words of parts that no update may be meant to move: of another model, averages, and those that often come trained."""
 _COMES_TRAINED = regex(r"pretrain|fine_?tun|warm_?start|^weights$", re.IGNORECASE)
