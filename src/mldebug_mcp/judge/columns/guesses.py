@@ -347,6 +347,8 @@ _ANSWERS_ALONE = regex(
     needs=("_only", "mask_"),
 )
 """What a flag is called that leaves all but answers out of the loss."""
+_PROMPTS_TOO = regex(r"(?:train|loss)_on_(?:inputs?|prompts?|sources?|instructions?|questions?)", re.IGNORECASE)
+"""What a flag is called by which prompts count in the loss as well."""
 _LOSS_ON = regex(r"(?:loss|train|trained)_on", re.IGNORECASE)
 _OF_ANSWERS = regex(r"(?:answers?|completions?|responses?|assistants?|repl(?:y|ies))(?:[ _-]?only)?", re.IGNORECASE)
 """The value of a setting that says what the loss is on, where that is answers alone."""
@@ -359,6 +361,7 @@ def prompts_count_unmeant(run: Run) -> Iterator[DerivedFact]:
         setting
         for setting in run.settings.values()
         if (_ANSWERS_ALONE.fullmatch(key := setting.key.rpartition("/")[2]) and flag_of(setting.value))
+        or (_PROMPTS_TOO.fullmatch(key) and flag_of(setting.value) is False)
         or (_LOSS_ON.fullmatch(key) and _OF_ANSWERS.fullmatch(str(setting.value)))
     ]
     if counts is not None and (meant or counts.values.get("by_evaluation")):
