@@ -196,8 +196,9 @@ def test_samples_of_a_policy_that_is_many_updates_old_are_stale(most: int, state
 
 
 @pytest.mark.parametrize(("counted", "setting", "leads"), [
-    (864, {"loss_on": "answer"}, True), (832, {"train_on_input": False}, True), (864, {"train_on_prompts": False}, True),
-    (224, {"loss_on": "answer"}, False), (864, {"loss_on": "everything"}, False), (832, {"train_on_input": True}, False),
+    (864, {"loss_on": "answer"}, True), (832, {"train_on_input": False}, True),
+    (864, {"train_on_prompts": False}, True), (224, {"loss_on": "answer"}, False),
+    (864, {"loss_on": "everything"}, False), (832, {"train_on_input": True}, False),
     (224, {"train_on_input": False}, False),
 ])  # fmt: skip
 def test_a_loss_on_all_tokens_contradicts_a_setting_that_leaves_it_on_answers(

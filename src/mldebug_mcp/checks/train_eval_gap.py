@@ -94,7 +94,7 @@ SMALL = 0.5
 """Of the minimum: a rise by less comes from answers that are too sure, while most answers are right and get better.
 Chosen: by hand."""
 OF_START_TOO_SURE = 0.1
-"""Of the loss at first: a rise by less beside accuracy that stays comes from the few wrong answers, given ever more
+"""Of the loss at first: a rise by less while accuracy stays comes from the few wrong answers, given ever more
 surely. Chosen: overfitted runs of nine right answers in ten rise by more."""
 MOSTLY_RIGHT = 0.9
 """Share of right answers from which on few are wrong. Chosen: one in ten."""
@@ -124,8 +124,8 @@ class EvalRise:
         last: Where it ends.
         train: The training loss at the minimum and at the end, None where it is not logged.
         gains: Whether what is written out still gets better.
-        slight: Whether it rises by no more of the nats of tokens than sound fine-tuning ends with, or than few wrong
-            answers that are given too surely cost.
+        slight: Whether it rises by no more of the nats of tokens than sound fine-tuning ends with, or than a few wrong
+            answers cost.
         rising, sets: How many of how many evaluation losses rise.
     """
 

@@ -328,8 +328,8 @@ LOG_SUFFIXES = (
 )  # fmt: skip
 """Endings of files in a run folder that may be logs; a file named outright may have any.
 
-A file of another ending is found in a folder only where no file of these endings holds a metric, but for a table of
-steps in a `.dat`.
+A file of another ending is found in a folder only where no file of these endings holds a metric. A table of steps in
+a `.dat` is found anyway.
 """
 STREAMS = frozenset({"stdout", "stderr"})
 """What launchers call the output of a process."""

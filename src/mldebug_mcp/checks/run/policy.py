@@ -320,8 +320,8 @@ ENOUGH = 60
 RARELY = 0.06
 """A share of random actions at the first record that is that of the end of a schedule. Source: the final 0.05 of
 Stable-Baselines3's DQN."""
-ALIKE = 0.2
-"""Share of the records at the end with one and the same reward. Chosen: by hand."""
+SAME_AT_END = 0.2
+"""Share of the records at the end with the same reward. Chosen: by hand."""
 RANDOM = 0.5
 """Where at least this share of the actions is random, and stays it, an agent is not about to act on what it learns.
 Chosen: by hand."""
@@ -470,7 +470,7 @@ def _episodes_alike(run: Run) -> str:
     if rewards is None or length is None or not len(rewards) or not len(length) or np.ptp(length.value):
         return ""
     same = true_at_end(rewards.value == rewards.value[-1])
-    if same < max(MIN_ENTROPY_RECORDS, ALIKE * len(rewards)):
+    if same < max(MIN_ENTROPY_RECORDS, SAME_AT_END * len(rewards)):
         return ""
     return (
         f"the last {same} rewards are {figure(rewards.value[-1])} each, of episodes that all take "
