@@ -235,22 +235,24 @@ where much is learnt of them."""
 
 def held_out_sets_disagree(run: Run) -> Iterator[DerivedFact]:
     """Yield that one set of evaluation is served as training rows are, or ever better, and another far worse."""
-    parted = _parted_sets(run)
-    if parted is not None:
-        yield parted
-        return
+    stated = _served_as_training(run) or _parted_sets(run)
+    if stated is not None:
+        yield stated
+
+
+def _served_as_training(run: Run) -> DerivedFact | None:
     if (losses := both_losses(run, LEAST_PAIRS, not_of=NOT_BY_LOSS)) is None:
-        return
+        return None
     scored = (series for series in _scored_sets(run, losses[0]) if len(series.finite) >= LEAST_PAIRS)
     sets = [*held_out_losses(run, LEAST_PAIRS), *scored]
     start, train = median(losses[0].value[:LEAST_PAIRS]), median(tail(losses[0]))
     ends = sorted((median(tail(series.finite)), series.name) for series in sets)
     if len(ends) < 2 or not 0 <= train < start or not start > 0:
-        return
+        return None
     (low, near), (high, far) = ends[0], ends[-1]
     if abs(low - train) > AS_IN_TRAINING * start or not FAR_APART * start <= high - low <= ANOTHER_SCALE * start:
-        return
-    yield DerivedFact.model_construct(
+        return None
+    return DerivedFact.model_construct(
         fact="held_out_sets_disagree",
         text=(
             f"{named(run[near])} ends at about {figure(low)}, as {named(losses[0])} at {figure(train)}, and "
