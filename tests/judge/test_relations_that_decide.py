@@ -483,6 +483,7 @@ def test_a_loss_that_is_the_share_of_right_answers_negated_lacks_its_logarithm(
 @pytest.mark.parametrize(("name", "share", "stated"), [
     ("unk_frac", 0.19, True), ("data/oov_rate", 0.3, True), ("unknown_token_pct", 24.0, True),
     ("unk_frac", 0.02, False), ("unk_pct", 0.4, False), ("unknown_share", 0.19, False),
+    ("dev_unk_frac", 0.6, False),
 ])  # fmt: skip
 def test_many_tokens_that_the_vocabulary_lacks_are_of_another_tokenizer(name: str, share: float, stated: bool) -> None:
     answer = diagnosed({"loss": rough(FALLS, 0.01), name: rough(share, 0.02, 1)}, settings={"vocab_size": 60})
@@ -535,6 +536,83 @@ def test_weights_of_a_small_model_hardly_move_where_no_settings_are_known(
     answer = diagnosed({**curves, name: norm - STEPS / 40_000})
     assert ("weights_hardly_move" in facts(answer)) is stated
     assert (leading(answer) == "lr_too_low") is stated
+
+
+SWEEP = np.floor((STEPS - 1) % 20 / 4)
+
+
+@pytest.mark.parametrize(("name", "level", "stated"), [
+    ("label_mean", SWEEP, True), ("batch/target_avg", SWEEP - 2 + 0.3 * NOISE[1], True),
+    ("label_pos_frac", np.where(SWEEP > 2, 0.9, 0.05) + 0.01 * NOISE[1], True),
+    ("label_mean", 2.5 + 0.3 * NOISE[1], False),  # drawn at random
+    ("label_mean", 2.5 + STEPS / 80 + 0.01 * NOISE[1], False),  # drifts once
+    ("output_mean", SWEEP, False),
+])  # fmt: skip
+def test_labels_of_batches_that_stay_high_or_low_for_long_come_in_an_order(
+    name: str, level: Curve, stated: bool
+) -> None:
+    loss = rough(FALLS, 0.05) * (1 + 0.15 * stated * (SWEEP > 2))
+    settings = {"batch_size": 32, "lr": 1e-3, "n_train": 640}
+    answer = diagnosed({"loss": loss, "grad_norm": rough(1.0, 0.1, 2), name: level}, settings=settings)
+    assert ("labels_in_order" in facts(answer)) is stated
+    assert (leading(answer) == "unshuffled_data") is stated
+
+
+BETTER = [1.46, 1.17, 0.9, 0.78, 0.71, 0.69, 0.66, 0.66]
+WORSE = [1.87, 2.2, 2.4, 2.5, 2.55, 2.6, 2.62, 2.64]
+
+
+@pytest.mark.parametrize(("names", "other", "stated"), [
+    (("val_mse", "test_mse"), WORSE, True), (("valid/loss", "test/loss"), WORSE, True),
+    (("val_mae", "holdout_mae"), [0.5 * level for level in WORSE], True),
+    (("val_mse", "test_mse"), [1.2 * level for level in BETTER], False),  # alike
+    (("val_mse", "test_mse"), [2.6, 2.5, 2.4, 2.4, 2.4, 2.4, 2.4, 2.4], False),  # harder from the start
+    (("val_mse", "test_mae"), WORSE, False),  # of another measure
+])  # fmt: skip
+def test_a_set_that_gets_worse_while_another_gets_better_is_not_drawn_alike(
+    names: tuple[str, str], other: list[float], stated: bool
+) -> None:
+    answer = diagnosed(
+        {"train_mse" if "mse" in names[0] else "train_loss": rough(0.01 + 2.2 * np.exp(-STEPS / 15), 0.05)},
+        evaluated={names[0]: BETTER, names[1]: other}, settings={"batch_size": 32, "lr": 1e-3, "optimizer": "adam"},
+    )  # fmt: skip
+    assert ("held_out_set_gets_worse" in facts(answer)) is stated
+    assert (leading(answer) in ("train_eval_leakage", "train_eval_mismatch")) is stated
+
+
+@pytest.mark.parametrize(("sample", "stated"), [
+    ("sample: 'def ⁇un⁇(x): ret⁇rn x⁇{0}'", True), ("generated {0}: a <unk> of <unk> in <unk> the <unk>", True),
+    ("step text [UNK] [UNK] was [UNK] by {0}", True),
+    ("sample: 'def run(x): return x ⁇ and so it goes on and on to its end {0}'", False),
+    ("generated {0}: the king of <unk> was born in a small town near the sea and went home", False),
+    ("sample: 'def run(x): return {0}'", False),
+])  # fmt: skip
+def test_samples_full_of_the_unknown_sign_are_of_another_vocabulary(sample: str, stated: bool, tmp_path: Path) -> None:
+    words, lines = ("ax", "by", "cz", "dw"), []
+    for at, level in enumerate(rough(FALLS, 0.01).tolist()):
+        lines.append(f"step {at + 1} loss {level:.4f}\n")
+        lines += [sample.format(words[at // 20]) + "\n"] * (at % 20 == 10)
+    (tmp_path / "train.log").write_text("".join(lines), encoding="utf-8")
+    answer = diagnose_run(tmp_path / "train.log")
+    assert ("unknown_tokens" in facts(answer)) is stated
+    assert (leading(answer) == "tokenizer_mismatch") is stated
+
+
+@pytest.mark.parametrize(("name", "distinct", "rows", "stated"), [
+    ("data/distinct_rows", 300.0, 2560, True), ("unique_samples_seen", 150.0, 1280, True),
+    ("n_unique_ids", 640.0, 2560, True),
+    ("data/distinct_rows", 2560.0, 2560, False), ("unique_samples_seen", 1700.0, 2560, False),  # drawn by chance
+    ("distinct_users", 150.0, 2560, False), ("unique_tokens", 300.0, 2560, False),
+])  # fmt: skip
+def test_rows_that_differ_are_counted_next_to_those_that_were_drawn(
+    name: str, distinct: float, rows: int, stated: bool
+) -> None:
+    seen = np.minimum(np.round(distinct * (1 - np.exp(-STEPS / 8)) + 33), distinct)
+    known = np.linspace(1.1, 1.2, 8)
+    curves = {"loss": rough(0.05 + np.exp(-STEPS / 12), 0.05), "grad_norm": rough(0.4, 0.1, 1), name: seen}
+    answer = diagnosed(curves, evaluated={"val_loss": known}, settings={"n_train": rows, "batch_size": 32})
+    assert ("few_distinct_rows" in facts(answer)) is stated
+    assert leading(answer) == "duplicated_data" or not stated
 
 
 def test_a_loss_that_falls_shows_that_weights_move_enough() -> None:

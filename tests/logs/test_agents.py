@@ -243,3 +243,18 @@ def test_a_model_of_the_reward_makes_no_language_model(tmp_path: Path) -> None:
     run = read(tmp_path, "".join(json.dumps(row) + "\n" for row in rows), "metrics.jsonl")
     assert run.kind == "rl"
     assert points(run, "reward") == {500: 62.5, 1000: 125}
+
+
+@pytest.mark.parametrize(("header", "is_reward"), [
+    ("step,score_mean,score_std,entropy,len_mean", True), ("step,mean_score,std_score,kl,avg_len", True),
+    ("step,score/mean,score/std,entropy,length", True),
+    ("step,score_mean,accuracy,entropy,length", False),  # no spread: of whatever is scored
+    ("step,score_mean,score_std,loss,length", False),  # no policy
+    ("step,score_mean,score_std,entropy,reward", False),
+])  # fmt: skip
+def test_a_mean_score_with_its_spread_is_the_reward_of_a_policy(header: str, is_reward: bool, tmp_path: Path) -> None:
+    run = read(
+        tmp_path, header + "\n" + "".join(f"{at},{at / 20},0.3,{2 - at / 20},3\n" for at in range(1, 13)), "a.csv"
+    )
+    assert (points(run, "reward").get(12) == 0.6 if "reward" in run else False) is is_reward
+    assert ("completion_length" in run) is is_reward

@@ -122,6 +122,9 @@ def test_several_evaluations_of_the_last_weights_are_compared(
     "11:15:2{0} INFO final - checkpoint step 640 pass {0}/3 val_loss={1} val_acc=0.81\n",
     "Final evaluation of best.pt, repeat {0}/3: valid loss: {1}\n",
     "[2026-01-02 10:11:12] same weights again ({0}/3) | eval_loss {1}\n",
+    "10:11:1{0} INFO report - repeat {0}: eval_loss={1} eval_acc=0.81\n",
+    "eval pass {0}: loss={1}\n",
+    "[pass {0} of 3] eval_loss: {1}\n",
 ])  # fmt: skip
 @pytest.mark.parametrize(("losses", "cause"), [((0.64, 0.58, 0.56), "eval_mode_bug"), ((0.16, 0.16, 0.16), "healthy")])
 def test_passes_of_the_same_weights_are_compared_in_other_words_and_right_behind_the_records(
@@ -155,6 +158,14 @@ def test_evaluations_in_the_same_words_one_below_the_other_are_of_the_same_weigh
 def test_evaluations_with_something_between_may_be_of_other_weights(between: str, tmp_path: Path) -> None:
     lines = (f"{between}val loss: {loss}\n" for loss in (0.519, 0.53, 0.515))
     (tmp_path / "train_log.txt").write_text(EPOCHS + "\n" * 20 + "".join(lines))
+    assert not any(fact.fact == "evaluated_twice" for fact in diagnose_run(tmp_path / "train_log.txt").sheet.facts)
+
+
+def test_passes_over_the_data_that_each_end_with_an_evaluation_are_not_of_the_same_weights(tmp_path: Path) -> None:
+    lines = (
+        f"step {10 * at} loss={2 / at} val_loss={2.2 / at}\npass {at}: val_loss={2.1 / at}\n" for at in range(1, 15)
+    )
+    (tmp_path / "train_log.txt").write_text("".join(lines))
     assert not any(fact.fact == "evaluated_twice" for fact in diagnose_run(tmp_path / "train_log.txt").sheet.facts)
 
 

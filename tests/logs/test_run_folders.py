@@ -301,6 +301,13 @@ def test_a_folder_without_a_metric_is_not_counted_among_the_runs(tmp_path: Path)
     assert not any("longest of" in note for note in read_run(tmp_path).notes)
 
 
+@pytest.mark.parametrize(("head", "found"), [("#step loss score_mean", True), ("1 3:0.5 7:0.25", False)])
+def test_a_table_of_steps_that_ends_as_data_is_found_next_to_other_logs(head: str, found: bool, tmp_path: Path) -> None:
+    (tmp_path / "run.dat").write_text(f"{head}\n" + "".join(f"{at} {2 / at} {at / 10}\n" for at in range(10, 100)))
+    (tmp_path / "stdout.log").write_text("".join(f"step {10 * at} prompt 3 score 1.2\n" for at in range(1, 11)))
+    assert ("loss" in read_run(tmp_path).series) is found
+
+
 @pytest.mark.parametrize("name", ["train.progress", "notes.cfg", "history.yml", "LOSSES", "run.o4711"])
 @pytest.mark.parametrize(
     ("other", "text"),

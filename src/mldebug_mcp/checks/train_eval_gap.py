@@ -93,6 +93,15 @@ over three epochs ends with one. Chosen: by hand."""
 SMALL = 0.5
 """Of the minimum: a rise by less comes from answers that are too sure, while most answers are right and get better.
 Chosen: by hand."""
+OF_START_TOO_SURE = 0.1
+"""Of the loss at first: a rise by less while accuracy stays comes from the few wrong answers, given ever more
+surely. Chosen: overfitted runs of nine right answers in ten rise by more."""
+MOSTLY_RIGHT = 0.9
+"""Share of right answers from which on few are wrong. Chosen: one in ten."""
+STAYS_RIGHT = 0.03
+"""By which such a share is below its best at most while it stays. Chosen: two errors of a few hundred rows."""
+LEFT_OF_START = 0.25
+"""Of the loss at first, what is left of it where nearly all is learnt. Chosen: one common class has as much left."""
 WANDERS = 2.0
 """Times that by which it rose before and came back: evaluated at every step it goes up and down with the weights.
 Chosen: by hand."""
@@ -115,7 +124,8 @@ class EvalRise:
         last: Where it ends.
         train: The training loss at the minimum and at the end, None where it is not logged.
         gains: Whether what is written out still gets better.
-        slight: Whether it rises by no more of the nats of tokens than sound fine-tuning ends with.
+        slight: Whether it rises by no more of the nats of tokens than sound fine-tuning ends with, or than a few wrong
+            answers cost.
         rising, sets: How many of how many evaluation losses rise.
     """
 
@@ -210,8 +220,20 @@ def _rise(run: Run, evaluation: Series) -> EvalRise | None:
     gains = wrong is not None and rise < SMALL * lowest and still_gains(wrong, onset)
     tokens = predicts_tokens(run) or run.kind == "unknown"
     slight = tokens and not in_a_row and not gains and rise < SLIGHT * abs(lowest)
+    slight = slight or _few_wrong_too_sure(run, evaluation, lowest, last)
     ends = None if train is None else (train[0], train[2])
     return EvalRise(evaluation.name, onset, lowest, last, ends, gains, slight)
+
+
+def _few_wrong_too_sure(run: Run, evaluation: Series, lowest: float, last: float) -> bool:
+    """Say whether nearly all is learnt and stays right, so that a small rise is that of a few wrong answers."""
+    started = max(float(evaluation.value[0]), start_of(run, run["loss"].finite) if "loss" in run else 0.0)
+    accuracy = next((score for score in evaluation_scores(run) if score.name == "eval_accuracy"), None)
+    if accuracy is None or evaluation.name != "eval_loss" or len(accuracy) < LEAST_POINTS:
+        return False
+    right, small = median(accuracy.value[-LEAST_POINTS:]), last - lowest < OF_START_TOO_SURE * started
+    stays = right >= max(MOSTLY_RIGHT, float(accuracy.value.max()) - STAYS_RIGHT)
+    return small and stays and last <= LEFT_OF_START * started
 
 
 def _beside(run: Run, evaluation: Series, after: Floats, half: float) -> tuple[float, float, float] | None:

@@ -328,7 +328,8 @@ LOG_SUFFIXES = (
 )  # fmt: skip
 """Endings of files in a run folder that may be logs; a file named outright may have any.
 
-A file of another ending is found in a folder only where no file of these endings holds a metric.
+A file of another ending is found in a folder only where no file of these endings holds a metric. A table of steps in
+a `.dat` is found anyway.
 """
 STREAMS = frozenset({"stdout", "stderr"})
 """What launchers call the output of a process."""
@@ -385,6 +386,11 @@ _TABLE_OF_STEPS = regex(
     rb"\|(?=[^\n]{0,2000}--)[ \t|:-]{3,2000}\r?\n",
     re.IGNORECASE | re.MULTILINE,
 )
+_COLUMNS_BY_STEP = regex(
+    rb"\s{0,20}#?\s{0,20}(?:global[_ ])?(?:step|epoch|iter(?:ation)?)s?\b[^\n]{0,2000}(?:loss|reward|return|score|acc)",
+    re.IGNORECASE,
+)
+"""The head of a table of numbers in columns: "#step loss score_mean"."""
 
 
 @dataclass(slots=True)
@@ -446,7 +452,9 @@ def runs_in(folder: Path, notes: list[str], most: int | None = None) -> list[Run
         most: Entries of the folder that are looked at; see `walk`.
     """
     files = list(walk(folder, MAX_DEPTH + 1, _may_hold_logs, notes, most))
-    logs = _without_repeats([path for path in files if may_be_log(path) or _lists_records(path)])
+    logs = _without_repeats(
+        [path for path in files if may_be_log(path) or _lists_records(path) or _holds_columns(path)]
+    )
     paths = logs or list(filter(_may_be_text, files))
     jobs = jobs_in(folder, paths)
     of_ranks = {path for job in jobs for files in job.ranks.values() for path in files}
@@ -614,6 +622,11 @@ def _lists_records(path: Path) -> bool:
     from mldebug_mcp.logs.json_yaml import lists_records  # few folders have YAML that may be a log
 
     return head.startswith(b"- ") or lists_records(head.decode("utf-8", errors="replace"))
+
+
+def _holds_columns(path: Path) -> bool:
+    """Say whether a file that may hold any data is a table whose first column counts steps or epochs."""
+    return path.suffix.lower() == ".dat" and _COLUMNS_BY_STEP.match(head_of(path, HEAD_BYTES)) is not None
 
 
 def texts_in(folder: Path) -> list[RunFolder]:

@@ -54,7 +54,11 @@ _WORDS: tuple[tuple[str, frozenset[str]], ...] = (
 
 _OF_PRETRAINING = frozenset({"pt", "pretrain", "pretraining"})
 
-_OF_FINE_TUNING = ("completion_only_loss", "assistant_only_loss")  # of TRL's SFTConfig alone
+_OF_FINE_TUNING = (
+    "completion_only_loss", "assistant_only_loss",
+    "train_on_input", "train_on_inputs", "train_on_prompt", "train_on_source",
+)  # fmt: skip
+"""Settings of TRL's SFTConfig, torchtune, Axolotl, LLaMA-Factory and QLoRA for rows with a prompt."""
 _OF_LABELS = "loss_tokens"
 """What is counted of rows with labels: without a reward, the length of an answer is then that of a fine-tune's."""
 _OF_COMPLETIONS = frozenset({"completion", "completions", "response", "responses"})

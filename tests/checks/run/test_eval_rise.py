@@ -130,6 +130,23 @@ def test_a_rise_like_those_that_the_evaluation_came_back_from_is_none() -> None:
     assert state("eval_gap_grows", run_of(loss=loss, eval_loss=rising)) is State.PRESENT
 
 
+@pytest.mark.parametrize(("right", "lowest", "expected"), [
+    ([0.62, 0.94, 0.951, 0.946, 0.944, 0.94, 0.941, 0.94], 0.15, State.UNKNOWN),  # a few wrong answers, too sure
+    ([0.9, 0.97, 0.985, 0.984, 0.985, 0.986, 0.985, 0.986], 0.06, State.UNKNOWN),
+    ([0.62, 0.94, 0.951, 0.93, 0.92, 0.91, 0.905, 0.902], 0.15, State.PRESENT),  # fewer are right
+    ([0.4, 0.7, 0.76, 0.757, 0.758, 0.755, 0.758, 0.757], 0.15, State.PRESENT),  # many are wrong
+    ([0.62, 0.94, 0.951, 0.946, 0.944, 0.94, 0.941, 0.94], 0.5, State.PRESENT),  # much of the loss is left
+])  # fmt: skip
+def test_a_small_rise_where_nearly_all_answers_are_right_and_stay_so_is_of_the_wrong_ones(
+    right: list[float], lowest: float, expected: State
+) -> None:
+    rise = [1.0, 0.03, 0.0, 0.02, 0.05, 0.06, 0.06, 0.07]
+    evaluated = {15 * (at + 1): lowest + more for at, more in enumerate(rise)}
+    accuracy = {15 * (at + 1): share for at, share in enumerate(right)}
+    loss = noisy(decay(120, 1.4, 0.02), 0.02)
+    assert state("eval_gap_grows", run_of(loss=loss, eval_loss=evaluated, eval_accuracy=accuracy)) is expected
+
+
 def ending(levels: list[float]) -> Run:
     return run_of(
         loss=noisy(decay(120, 1.5, 0.8), 0.02),

@@ -158,6 +158,24 @@ def test_an_agent_that_learns_without_random_actions_needs_none() -> None:
     assert state("exploration_ends_early", run) is State.ABSENT
 
 
+@pytest.mark.parametrize(("length", "end", "answer"), [
+    (np.full(60, 40.0), 0.08, State.PRESENT), (np.full(60, 200.0), -3.2, State.PRESENT),
+    (np.full(60, 25.0), 0.5, State.PRESENT),
+    (np.concatenate([np.linspace(40, 13, 30), np.full(30, 13.0)]), 0.9, State.ABSENT),  # it finds shorter ways
+    (np.concatenate([np.linspace(40, 500, 30), np.full(30, 500.0)]), 500.0, State.ABSENT),  # it stays upright longer
+])  # fmt: skip
+def test_an_agent_that_never_tries_and_repeats_one_episode_is_seen_though_its_mean_reward_came_up(
+    length: Curve, end: float, answer: State
+) -> None:
+    reward = end - 0.05 * np.clip(30 - np.arange(60.0), 0, None)
+    assert state("exploration_ends_early", without_chance(reward, episode_length=length)) is answer
+
+
+def test_rewards_that_differ_in_episodes_of_one_length_are_those_of_an_agent_that_learns() -> None:
+    reward = noisy(np.linspace(0, 10, 60), 0.02)
+    assert state("exploration_ends_early", without_chance(reward, episode_length=np.full(60, 40.0))) is State.ABSENT
+
+
 def test_a_fiftieth_of_a_high_entropy_is_a_collapse_where_the_reward_rests() -> None:
     curves: dict[str, Curve] = {"entropy": noisy(decay(200, 1.9, 0.012, 14), 0.05)}
     curves["reward"] = noisy(0.38 - 0.18 * np.exp(-np.arange(200) / 12), 0.05)

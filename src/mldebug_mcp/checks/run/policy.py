@@ -17,7 +17,16 @@ from mldebug_mcp.checks.check import (
     require_values,
     with_attribute,
 )
-from mldebug_mcp.checks.curve import Blocks, blocks, departure, end_level, highest_level, monotone, start_level
+from mldebug_mcp.checks.curve import (
+    Blocks,
+    blocks,
+    departure,
+    end_level,
+    highest_level,
+    monotone,
+    start_level,
+    true_at_end,
+)
 from mldebug_mcp.checks.policies import (
     ENTROPIES,
     EXPLORATION,
@@ -311,6 +320,8 @@ ENOUGH = 60
 RARELY = 0.06
 """A share of random actions at the first record that is that of the end of a schedule. Source: the final 0.05 of
 Stable-Baselines3's DQN."""
+SAME_AT_END = 0.2
+"""Share of the records at the end with the same reward. Chosen: by hand."""
 RANDOM = 0.5
 """Where at least this share of the actions is random, and stays it, an agent is not about to act on what it learns.
 Chosen: by hand."""
@@ -436,18 +447,34 @@ def _at_random(run: Run) -> Evidence | None:
 
 
 def exploration_ends_early(run: Run) -> Evidence | None:
-    """Hardly any action is random from the first records on, and the reward does not rise.
+    """Hardly any action is random from the first records on, and the reward does not rise, or all episodes come alike.
 
-    Not this when: actions were random for a while; the reward rises; only a log of a trained agent is known.
+    Not this when: actions were random for a while; the reward rises, or rests where episodes got longer or shorter;
+    only a log of a trained agent is known.
     """
     share = require_values(run[next(name for name in EXPLORATION if name in run)].finite, MIN_ENTROPY_RECORDS)
-    if run.kind != "rl" or float(share.value.max()) > RARELY or seems_to_learn(run):
+    alike = _episodes_alike(run) if float(share.value.max()) == 0 else ""
+    if run.kind != "rl" or float(share.value.max()) > RARELY or (seems_to_learn(run) and not alike):
         return None
     return Evidence(
-        f"{share.name} is {figure(share.value[0])} at the first record, {run.place(share.step[0])}, and the reward "
-        "does not rise",
+        f"{share.name} is {figure(share.value[0])} at the first record, {run.place(share.step[0])}, and "
+        f"{alike or 'the reward does not rise'}",
         steps=(float(share.step[0]),),
         values={"share": float(share.value[0]), "records": float(len(share)), "grows": 0.0},
+    )
+
+
+def _episodes_alike(run: Run) -> str:
+    """Return the one reward of all late episodes, where each episode of the log is as long; "" where they differ."""
+    rewards, length = rewards_of(run), run["episode_length"].finite if "episode_length" in run else None
+    if rewards is None or length is None or not len(rewards) or not len(length) or np.ptp(length.value):
+        return ""
+    same = true_at_end(rewards.value == rewards.value[-1])
+    if same < max(MIN_ENTROPY_RECORDS, SAME_AT_END * len(rewards)):
+        return ""
+    return (
+        f"the last {same} rewards are {figure(rewards.value[-1])} each, of episodes that all take "
+        f"{figure(length.value[0])} steps: the agent does the same again and again"
     )
 
 

@@ -218,6 +218,45 @@ def rows_of_a_batch_alike(run: Run) -> Iterator[DerivedFact]:
     )
 
 
+_LABELS = frozenset({"label", "labels", "target", "targets", "gold"})
+_LEVELS = frozenset({"mean", "avg", "average", "frac", "fraction", "share", "rate", "pos", "positive"})
+_PLACES = frozenset({"batch", "train", "data", "y"})
+"""Words of a level of the labels of a batch, and those that say nothing of it."""
+TOO_FEW_STRETCHES = 4.0
+"""Standard deviations by which stretches above and below the median are too few for chance. Chosen."""
+
+
+def labels_in_order(run: Run) -> Iterator[DerivedFact]:
+    """Yield that the labels of batches stay above or below their mean for long, and go back: they come in an order.
+
+    Of batches that are drawn at random, one tells nothing of the next (the test of Wald and Wolfowitz).
+    """
+    for name, series in run.series.items() if run.kind not in NOT_BY_LOSS and run.step_name != "epoch" else ():
+        words, level = set(pieces_of(name)), series.finite
+        if not words & _LABELS or not words & _LEVELS or words - _LABELS - _LEVELS - _PLACES or len(level) < 2 * AROUND:
+            continue
+        middle = float(level.value.mean())
+        above = level.value > middle
+        high, low = int(above.sum()), int((~above).sum())
+        stretches = 1 + int(np.count_nonzero(above[1:] != above[:-1]))
+        if min(high, low) < AROUND // 2 or stretches <= LEAST_PAIRS:
+            continue
+        expected = 1 + 2 * high * low / (high + low)
+        deviation = math.sqrt((expected - 1) * (expected - 2) / (high + low - 1))
+        if expected - stretches < TOO_FEW_STRETCHES * deviation:
+            continue
+        yield DerivedFact.model_construct(
+            fact="labels_in_order",
+            text=(
+                f"{named(series)} goes from {from_to(level.value)} and lies above and below {figure(middle)} in "
+                f"{stretches} stretches of its {len(level)} records. Of batches that are drawn at random there are "
+                f"about {figure(expected)}: labels come in an order."
+            ),
+            values={"stretches": float(stretches), "expected": expected},
+        )
+        return
+
+
 def _least_rows(share: Floats) -> float:
     """Return how many rows shares are of at least, up to `LEAST_ROWS`: quarters may be of four."""
     gaps = np.diff(np.unique(share))

@@ -234,19 +234,25 @@ where much is learnt of them."""
 
 
 def held_out_sets_disagree(run: Run) -> Iterator[DerivedFact]:
-    """Yield that one set of evaluation is served as training rows are, and another far worse."""
+    """Yield that one set of evaluation is served as training rows are, or ever better, and another far worse."""
+    stated = _served_as_training(run) or _parted_sets(run)
+    if stated is not None:
+        yield stated
+
+
+def _served_as_training(run: Run) -> DerivedFact | None:
     if (losses := both_losses(run, LEAST_PAIRS, not_of=NOT_BY_LOSS)) is None:
-        return
+        return None
     scored = (series for series in _scored_sets(run, losses[0]) if len(series.finite) >= LEAST_PAIRS)
     sets = [*held_out_losses(run, LEAST_PAIRS), *scored]
     start, train = median(losses[0].value[:LEAST_PAIRS]), median(tail(losses[0]))
     ends = sorted((median(tail(series.finite)), series.name) for series in sets)
     if len(ends) < 2 or not 0 <= train < start or not start > 0:
-        return
+        return None
     (low, near), (high, far) = ends[0], ends[-1]
     if abs(low - train) > AS_IN_TRAINING * start or not FAR_APART * start <= high - low <= ANOTHER_SCALE * start:
-        return
-    yield DerivedFact.model_construct(
+        return None
+    return DerivedFact.model_construct(
         fact="held_out_sets_disagree",
         text=(
             f"{named(run[near])} ends at about {figure(low)}, as {named(losses[0])} at {figure(train)}, and "
@@ -256,6 +262,40 @@ def held_out_sets_disagree(run: Run) -> Iterator[DerivedFact]:
         values={"train": train, "near": low, "far": high},
         steps=[float(run[far].finite.step[-1])],
     )
+
+
+GETS_WORSE = 1.15
+"""Times its first loss to which a set gets worse. Chosen: sets that are drawn alike get better together."""
+
+
+def _parted_sets(run: Run) -> DerivedFact | None:
+    """Return that one set gets far better by an error that gets worse on another, as far as both are logged."""
+    sets: dict[tuple[str, ...], list[Series]] = {}
+    errors = (Quantity.LOSS, Quantity.SQUARED_ERROR, Quantity.ABSOLUTE_ERROR)
+    for series in columns_of(run, *errors, phase="eval", least=2 * LEAST_PAIRS) if run.kind not in NOT_BY_LOSS else ():
+        measure = tuple(piece for piece in pieces_of(named(series)) if piece not in PHASES)
+        sets.setdefault(measure, []).append(series)
+    for alike in sets.values():
+        ends = sorted(
+            (median(tail(series)) / float(series.value[0]), at)
+            for at, series in enumerate(alike)
+            if series.value.min() > 0
+        )
+        near, far = (alike[at] for _, at in (ends[0], ends[-1])) if len(ends) > 1 else (alike[0], alike[0])
+        if near is far or ends[0][0] > 1 - FALLS or ends[-1][0] < GETS_WORSE or not np.array_equal(near.step, far.step):
+            continue
+        falls, rises = ((figure(float(each.value[0])), figure(median(tail(each)))) for each in (near, far))
+        return DerivedFact.model_construct(
+            fact="held_out_set_gets_worse",
+            text=(
+                f"{named(near)} falls from {falls[0]} to {falls[1]}, and {named(far)} rises from {rises[0]} to "
+                f"{rises[1]}. What is learnt serves rows of the first set alone. Either these resemble training rows, "
+                "as neighbours in time or of one group do, or the second set is of another kind."
+            ),
+            values={"near": median(tail(near)), "far": median(tail(far))},
+            steps=[float(far.step[-1])],
+        )
+    return None
 
 
 def _scored_sets(run: Run, training: Series) -> list[Series]:
@@ -1108,8 +1148,11 @@ AS_EXACT = 0.005
 
 _DRAW_SAMPLES = (*POLICIES, "diffusion")
 """Kinds of runs whose evaluations draw samples or noise, so that they differ each time."""
-_TURN = regex(r"_again\d{1,2}$")
-"""How the name of an evaluation ends that is one of several of the same weights."""
+_TURN = regex(
+    r"_again\d{1,2}$|^(?:[\w .:-]{1,40}[ _])?(?:pass|repeat|repetition|again|turn)[ _]?#?\d{1,2}"
+    r"(?: ?(?:of|/) ?\d{1,2})?/"
+)
+"""What the name of an evaluation holds that is one of several of the same weights, at its end or as its label."""
 
 
 def evaluated_twice(run: Run) -> Iterator[DerivedFact]:
@@ -1135,22 +1178,24 @@ def _evaluated_in_turn(run: Run) -> Iterator[DerivedFact]:
 
     Not this where an evaluation draws samples.
     """
-    turns: dict[str, list[float]] = {}
+    turns: dict[tuple[str, float], list[float]] = {}
     evaluations = columns_of(run, Quantity.LOSS, *_SCORES, phase="eval") if run.kind not in _DRAW_SAMPLES else []
     for series in sorted(evaluations, key=lambda series: series.name):
-        if (turn := _TURN.search(series.name)) is not None and len(series) == 1:
-            turns.setdefault(series.name[: turn.start()], []).append(float(series.value[0]))
-    off = {name: float(np.ptp(values)) / max(values) for name, values in turns.items() if min(values) > 0}
-    name = max(off, key=lambda each: off[each], default="")
-    if not name or len(turns[name]) < LEAST_PAIRS or off[name] < AS_EXACT:
+        if _TURN.search(series.name) is not None and len(series) == 1:
+            turns.setdefault((_TURN.sub("", series.name), float(series.step[0])), []).append(float(series.value[0]))
+    enough = {place: values for place, values in turns.items() if len(values) >= LEAST_PAIRS and min(values) > 0}
+    off = {place: float(np.ptp(values)) / max(values) for place, values in enough.items()}
+    place = max(off, key=lambda each: off[each], default=None)
+    if place is None or off[place] < AS_EXACT:
         return
     yield DerivedFact.model_construct(
         fact="evaluated_twice",
         text=(
-            f"{name} is {', '.join(map(figure, turns[name]))} in {len(turns[name])} evaluations of the same weights. "
+            f"{place[0]} is {', '.join(map(figure, turns[place]))} in {len(turns[place])} evaluations of the same "
+            "weights. "
             "They give equal values on the same rows, unless dropout or statistics of batches are still on."
         ),
-        values={"off": off[name], "times": float(len(turns[name]))},
+        values={"off": off[place], "times": float(len(turns[place]))},
     )
 
 
@@ -1275,6 +1320,44 @@ def within_first_pass(run: Run) -> Iterator[DerivedFact]:
         values={"train": train, "eval": evaluated, "passes": made},
         steps=[at],
     )
+
+
+_DISTINCT = frozenset({"distinct", "unique", "uniq"})
+_OF_ROWS = frozenset(
+    {"row", "rows", "sample", "samples", "example", "examples", "pair", "pairs", "sequence", "sequences"}
+    | {"record", "records", "id", "ids", "index", "indices"}
+)
+_OF_COUNTS = frozenset({"n", "num", "number", "count", "seen", "so", "far", "total", "cumulative", "data", "train"})
+"""Words of a count of distinct rows, and those that say nothing of what is counted. Of one document, image or user
+there are many rows."""
+OF_EXPECTED = 0.5
+"""Share of the rows that are expected to be distinct, below which rows come several times. Chosen."""
+
+
+def few_distinct_rows(run: Run) -> Iterator[DerivedFact]:
+    """Yield that far fewer rows are distinct than were drawn of so many, even if each is drawn by chance."""
+    for series in run.series.values() if run.kind not in POLICIES else ():
+        words, count = set(pieces_of(series.name)), series.finite
+        if not words & _DISTINCT or not words & _OF_ROWS or words - _DISTINCT - _OF_ROWS - _OF_COUNTS:
+            continue
+        passes = passes_at(run, count.step[-1:]) if len(count) >= MIN_RECORDS_FOR_LEVEL else None
+        made = 0.0 if passes is None else float(passes[-1])
+        drawn = (run.facts.effective_batch or 0) * float(count.step[-1]) if run.step_name == "step" else 0.0
+        rows = run.setting("train_rows") or (drawn / made if made else 0.0)
+        distinct, expected = float(count.value[-1]) if len(count) else 0.0, rows * (1 - math.exp(-made))
+        grows = bool((np.diff(count.value) >= 0).all()) and distinct > max(1.0, run.facts.effective_batch or 0)
+        if not made or not grows or distinct >= OF_EXPECTED * expected:
+            continue
+        yield DerivedFact.model_construct(
+            fact="few_distinct_rows",
+            text=(
+                f"{named(series)} is {figure(distinct)} at {run.place(float(count.step[-1]))}, after {figure(made)} "
+                f"passes over {figure(rows)} rows. Rows that differ are {figure(expected)} and more by then: each of "
+                f"these comes about {figure(rows / distinct)} times in a pass."
+            ),
+            values={"distinct": distinct, "rows": rows, "passes": made},
+        )
+        return
 
 
 FEW_PASSES = 4.0

@@ -30,6 +30,7 @@ from mldebug_mcp.judge.columns import (
 )
 from mldebug_mcp.logs import Run, Series
 from mldebug_mcp.logs.names import Quantity, Role
+from mldebug_mcp.logs.names.lexicon import PHASES
 from mldebug_mcp.logs.names.words import pieces_of
 from mldebug_mcp.logs.settings.settings import Setting, flag_of
 from mldebug_mcp.models.diagnosis import DerivedFact
@@ -346,6 +347,8 @@ _ANSWERS_ALONE = regex(
     needs=("_only", "mask_"),
 )
 """What a flag is called that leaves all but answers out of the loss."""
+_PROMPTS_TOO = regex(r"(?:train|loss)_on_(?:inputs?|prompts?|sources?|instructions?|questions?)", re.IGNORECASE)
+"""What a flag is called by which prompts count in the loss as well."""
 _LOSS_ON = regex(r"(?:loss|train|trained)_on", re.IGNORECASE)
 _OF_ANSWERS = regex(r"(?:answers?|completions?|responses?|assistants?|repl(?:y|ies))(?:[ _-]?only)?", re.IGNORECASE)
 """The value of a setting that says what the loss is on, where that is answers alone."""
@@ -358,6 +361,7 @@ def prompts_count_unmeant(run: Run) -> Iterator[DerivedFact]:
         setting
         for setting in run.settings.values()
         if (_ANSWERS_ALONE.fullmatch(key := setting.key.rpartition("/")[2]) and flag_of(setting.value))
+        or (_PROMPTS_TOO.fullmatch(key) and flag_of(setting.value) is False)
         or (_LOSS_ON.fullmatch(key) and _OF_ANSWERS.fullmatch(str(setting.value)))
     ]
     is_padding = counts is not None and "without_padding" in counts.values
@@ -497,7 +501,8 @@ def unknown_tokens(run: Run) -> Iterator[DerivedFact]:
     """Yield that the vocabulary lacks many of the tokens throughout."""
     for name, series in run.series.items():
         match = _SHARE_OF_UNKNOWN.search("_".join(pieces_of(name)))
-        if match is None or len(series.finite) < LEAST_PAIRS:
+        is_evaluated = any(PHASES.get(piece) == "eval" for piece in pieces_of(name))  # other texts than in training
+        if match is None or is_evaluated or len(series.finite) < LEAST_PAIRS:
             continue
         shares = series.finite.value / 100 if match["per_cent"] else as_shares(series.finite.value)
         least, level = float(shares.min()), median(shares)
@@ -512,6 +517,41 @@ def unknown_tokens(run: Run) -> Iterator[DerivedFact]:
             values={"least": least, "level": level},
         )
         return
+    yield from _unknown_in_samples(run)
+
+
+_SIGNS = regex(r"\u2047|<unk>|\[unk\]", re.IGNORECASE)
+"""What tokenizers write for a token that the vocabulary lacks."""
+_ALIKE_UP_TO = 8
+"""Characters in which lines of samples begin alike. Chosen: "sample: "."""
+OF_CHARACTERS = 0.05
+"""Share of the characters of a sample that are unknown, where each stands for one or more. Chosen: one in twenty."""
+OF_WORDS = 0.2
+"""Share of its words. Chosen: vocabularies of frequent words lack one word in ten of common corpora."""
+
+
+def _unknown_in_samples(run: Run) -> Iterator[DerivedFact]:
+    """Yield that most samples which the log prints are full of the sign for an unknown token."""
+    lines = [line for line in run.text_lines if _SIGNS.search(line.text)]
+    alike = [line for line in run.text_lines if lines and line.text[:_ALIKE_UP_TO] == lines[0].text[:_ALIKE_UP_TO]]
+    if len(lines) < LEAST_PAIRS or 2 * len(lines) < len(alike):
+        return
+    of_words, shares = "<" in lines[-1].text or "[" in lines[-1].text, []
+    for line in lines:
+        units = len(line.text.split()) if of_words else len("".join(line.text.split()))
+        shares.append(len(_SIGNS.findall(line.text)) / max(1, units))
+    if median(shares) < (OF_WORDS if of_words else OF_CHARACTERS):
+        return
+    yield DerivedFact.model_construct(
+        fact="unknown_tokens",
+        text=(
+            f"{len(lines)} samples in the log hold {_SIGNS.findall(lines[-1].text)[-1]}, the sign for what the "
+            f"vocabulary lacks, as {percent(median(shares))} of their {'words' if of_words else 'characters'}. A "
+            "vocabulary that was made of such texts lacks hardly any."
+        ),
+        values={"level": median(shares), "samples": float(len(lines))},
+        steps=[lines[0].step],
+    )
 
 
 TIMES_A_GUESS = 10.0

@@ -634,6 +634,13 @@ def scores_stand_still(run: Run) -> Iterator[DerivedFact]:
 
 _ON_PURPOSE = regex(r"freez|frozen|linear_?prob|(?:^|[/_.])(?:lora|peft|adapter|vera|dora)", re.IGNORECASE)
 """What settings and norms are called where parts of a model are left as they are on purpose."""
+_KEPT = AVERAGED_WEIGHTS | {
+    "target", "ref", "reference", "momentum", "base", "prior", "fixed", "random", "rnd", "old", "vgg", "lpips",
+    "backbone", "trunk", "body",
+}  # fmt: skip
+"""Words of parts that no update may be meant to move: of another model, averages, and those that often come trained."""
+_COMES_TRAINED = regex(r"pretrain|fine_?tun|warm_?start|^weights$", re.IGNORECASE)
+"""What settings are called, besides those of `loading_setting`, by which a model or a part of it comes trained."""
 MOVES = 0.01
 """Share of its start by which the norm of another part moves. Chosen: rounding moves none so far."""
 _CHANGES = frozenset({"delta", "deltas", "change", "changed", "moved", "update", "updates"})
@@ -653,7 +660,7 @@ def part_stands_still(run: Run) -> Iterator[DerivedFact]:
 
     Not this where a setting freezes parts, or adapters are trained in their place. A part that has a gradient all the
     same is not frozen: then its weights are left out of the updates. Nor is the last layer frozen on purpose where what
-    is below it learns.
+    is below it learns, nor any part where no weights are loaded.
     """
     changes = [series.finite for series in run.series.values() if _is_change(series)]
     changes = [change for change in changes if len(change) >= LEAST_STILL]
@@ -669,7 +676,8 @@ def part_stands_still(run: Run) -> Iterator[DerivedFact]:
     if gradient is not None and not unchanged and not _would_move(run, still[0], gradient):
         gradient = None
     has = "" if gradient is None else f" {named(gradient)} is about {figure(median(gradient.value))}."
-    fact = "last_layer_stands_still" if _is_last(still[0]) else "part_stands_still"
+    fact = "new_part_stands_still" if _is_new(run, still[0], other) else "part_stands_still"
+    fact = "last_layer_stands_still" if _is_last(still[0]) else fact
     yield DerivedFact.model_construct(
         fact="part_stands_still_with_gradient" if has else fact,
         text=(
@@ -678,6 +686,19 @@ def part_stands_still(run: Run) -> Iterator[DerivedFact]:
         ),
         values={"value": first, "records": float(len(still[0]))},
     )
+
+
+def _is_new(run: Run, still: Series, moving: Floats) -> bool:
+    """Say whether settings load no weights, so that a part is not frozen on purpose, and its last digit is fine enough.
+
+    Another part moves by many times that digit, each in shares of its norm.
+    """
+    trained = (setting for setting in run.settings.values() if _COMES_TRAINED.search(setting.key))
+    loaded = loading_setting(run) is not None or any(flag_of(each.value) is not False for each in trained)
+    loaded = loaded or bool(run.resumes) or "model_name_or_path" in run.settings
+    digit, first = _last_digit(float(still.value[0])), float(still.value[0])
+    far = abs(float(moving[-1]) / float(moving[0]) - 1) * first >= FAR_BEYOND * digit if first and moving[0] else False
+    return bool(run.settings) and not loaded and _KEPT.isdisjoint(_words_of(still)) and far
 
 
 def _weight_norms(run: Run) -> list[Series]:

@@ -40,7 +40,9 @@ _OF_TEXT = frozenset({Quantity.KL, Quantity.REWARD_SPREAD, Quantity.GROUPS_WITHO
 """What the training of a language model's policy logs, and that of agents rarely does."""
 _BARE_MEAN = regex(r"(?:avg|average|mean|running|rolling|moving|smoothed|_)+\d{1,5}")
 """A mean over as many episodes, whose name says not of what: `avg100`, "running_mean_10"."""
-_LENGTHS = frozenset({"length", "len", "mean_length", "length_mean", "avg_length", "average_length"})
+_LENGTHS = frozenset(
+    {"length", "len", "mean_length", "length_mean", "avg_length", "average_length", "len_mean", "mean_len", "avg_len"}
+)
 _OF_AGENTS = frozenset({Quantity.EXPLAINED_VARIANCE, Quantity.POLICY_LOSS, Quantity.VALUE_LOSS})
 """What agents alone log."""
 KEPT_LEVEL = 0.1
@@ -156,6 +158,25 @@ def mean_reward(columns: Columns) -> str | None:
     if mean is None or Quantity.REWARD in roles or not (of_a_policy or of_agents):
         return None
     columns["reward"] = columns.pop(mean)
+    return f"{mean!r} is read as the reward"
+
+
+def mean_score(columns: Columns) -> str | None:
+    """`score_mean` next to `score_std` and what a policy logs is the reward, where nothing is called so."""
+    roles = {name: role for name in columns if (role := role_of(name)) is not None and not role.part}
+    quantities = {role.quantity for role in roles.values()}
+    scores = {
+        role.statistic: name
+        for name, role in roles.items()
+        if role.quantity is Quantity.SCORE and not role.is_evaluation
+    }
+    mean = scores.get("mean") or scores.get("")
+    if mean is None or "std" not in scores or _POLICY.isdisjoint(quantities):
+        return None
+    if {Quantity.REWARD, Quantity.REWARD_SPREAD} & quantities:
+        return None
+    rename(columns, mean, "reward")
+    rename(columns, scores["std"], "reward_std")
     return f"{mean!r} is read as the reward"
 
 
