@@ -702,6 +702,21 @@ def test_a_layer_of_few_units_holds_back_many_classes(
     assert (leading(answer) == "too_little_capacity") is stated
 
 
+@pytest.mark.parametrize(("width", "vocabulary", "left", "stated"), [
+    ({"n_embd": 4}, 96, 2.9, True), ({"d_model": 2}, 1024, 5.0, True), ({"nhid": 6}, 60, 2.4, True),
+    ({"n_embd": 64}, 96, 2.9, False), ({"d_model": 32}, 50257, 5.0, False), ({"dim": 4}, 96, 0.5, False),
+])  # fmt: skip
+def test_a_model_of_tokens_with_a_few_units_is_too_small_for_its_vocabulary(
+    width: dict[str, int], vocabulary: int, left: float, stated: bool
+) -> None:
+    loss = left + (math.log(vocabulary) - left) * np.exp(-STEPS / 10)
+    settings = {**width, "vocab_size": vocabulary, "n_layer": 1, "task": "language_modelling", "learning_rate": 4e-3}
+    curves = {"train_loss": rough(loss, 0.02), "grad_norm": rough(0.5, 0.2, 1)}
+    answer = diagnosed(curves, settings=settings, evaluated={"val_loss": 1.03 * loss[9::10]})
+    assert ("narrow_layer" in facts(answer)) is stated
+    assert (leading(answer) == "too_little_capacity") is stated
+
+
 def paid(success: Sequence[float], reward: Curve) -> RunDiagnosis:
     return diagnosed(
         {

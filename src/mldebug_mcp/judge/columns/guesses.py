@@ -516,27 +516,33 @@ not fit."""
 
 CLASSES_TO_A_UNIT = 4.0
 """Classes to each unit of a layer, from which on it is narrow. Chosen: units whose values order classes tell a few."""
+FEW_UNITS = 8.0
+"""Units of a model of tokens up to which it is narrow. Chosen: logits of so few directions order no vocabulary."""
 LEFT_OF_GUESS = (0.3, 0.95)
 """Share of the loss of a guess that is left, where something is learnt and much is not. Chosen: by hand."""
 
 
 def narrow_layer(run: Run) -> Iterator[DerivedFact]:
-    """Yield that a layer has far fewer units than there are classes, where training rows keep much of the loss.
+    """Yield that a layer has far fewer units than classes or tokens, where training rows keep much of the loss.
 
-    Not this where nothing is learnt, which has many reasons.
+    Not this where nothing is learnt, which has many reasons. Good models of tokens have far fewer units than tokens.
     """
-    widths, classes = run.settings.numbers("hidden_size"), run.setting("num_labels")
+    tokens = run.facts.tokens
+    widths, classes = run.settings.numbers("hidden_size"), tokens or run.setting("num_labels")
     uniform, loss = uniform_loss(run), training_loss(run, MIN_RECORDS_FOR_LEVEL, not_of=NOT_BY_LOSS)
-    if not widths or not classes or uniform is None or run.facts.tokens or loss is None:
+    if not widths or not classes or uniform is None or loss is None:
         return
     narrowest, left = min(widths), median(tail(loss)) / uniform
     if not 0 < narrowest * CLASSES_TO_A_UNIT <= classes or not LEFT_OF_GUESS[0] <= left <= LEFT_OF_GUESS[1]:
+        return
+    if tokens and narrowest > FEW_UNITS:
         return
     yield DerivedFact.model_construct(
         fact="narrow_layer",
         text=(
             f"{run.settings['hidden_size'].key} is {', '.join(map(figure, widths))}: all that tells {figure(classes)} "
-            f"classes apart goes through {counted(round(narrowest), 'unit')}. {named(loss)} is "
+            f"{'tokens' if tokens else 'classes'} apart goes through {counted(round(narrowest), 'unit')}. "
+            f"{named(loss)} is "
             f"{figure(left * uniform)} in the last third, {percent(left)} of that of a guess."
         ),
         values={"units": narrowest, "classes": classes, "left": left},
