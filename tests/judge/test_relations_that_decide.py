@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from mldebug_mcp import RunDiagnosis, diagnose_run
 from mldebug_mcp.judge.ranking import SPEAKS
+from mldebug_mcp.models import State
 
 Curve = NDArray[np.float64]
 STEPS: Curve = np.arange(1.0, 81.0)
@@ -982,3 +983,25 @@ def test_batches_that_are_nearly_all_right_or_nearly_all_wrong_hold_rows_that_ar
 ], ids=["by chance", "learnt at once", "answers of a batch depend on one another", "few rows"])  # fmt: skip
 def test_shares_that_scatter_by_chance_or_rise_at_once_are_of_any_rows(accuracy: Curve, name: str, rows: int) -> None:
     assert "rows_of_a_batch_alike" not in facts(shares_of_batches(accuracy, name, rows))
+
+
+AGENT: dict[str, Any] = {"algo": "DQN", "env": "Corridor-v0", "gamma": 0.99, "buffer_size": 20000, "seed": 1}
+
+
+@pytest.mark.parametrize(("name", "ends_at", "reward", "stated"), [
+    ("rollout/exploration_rate", 3, np.minimum(0.1, 0.075 + 0.001 * STEPS), True),
+    ("epsilon", 4, 12 + np.minimum(1.5, STEPS / 10), True),
+    ("exploration_rate", 2, np.full(len(STEPS), -1.0), True),
+    ("rollout/exploration_rate", 3, np.minimum(0.95, 0.075 + 0.03 * STEPS), False),  # it learns without them
+    ("epsilon", 40, np.minimum(0.1, 0.075 + 0.001 * STEPS), False),  # for half of the run
+    ("exploration_rate", 3, 12 + 3 * np.sin(STEPS / 4), False),  # it does not do the same always
+])  # fmt: skip
+def test_random_actions_that_end_at_once_leave_an_agent_with_what_they_met(
+    name: str, ends_at: int, reward: Curve, stated: bool
+) -> None:
+    share = np.maximum(0.02, 1 - STEPS / ends_at)
+    curves = {name: share, "rollout/ep_rew_mean": reward, "rollout/ep_len_mean": rough(8, 0.1), "loss": 1e-3 / STEPS}
+    answer = diagnosed(curves, settings=AGENT)
+    shown = {finding.symptom for finding in answer.findings if finding.state is State.PRESENT}
+    assert (not {"chance_ends_at_once"}.isdisjoint(facts(answer) | shown)) is stated
+    assert leading(answer) == "exploration_failure" or not stated

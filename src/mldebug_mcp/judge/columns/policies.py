@@ -10,7 +10,14 @@ import numpy as np
 
 from mldebug_mcp.checks.curve import end_level, noise, start_level
 from mldebug_mcp.checks.evaluation import beside_training, harder_in_training
-from mldebug_mcp.checks.policies import MIN_DIVERGENCE_RECORDS, divergences, kept_rise, rewards_of
+from mldebug_mcp.checks.policies import (
+    EXPLORATION,
+    MIN_DIVERGENCE_RECORDS,
+    divergences,
+    kept_rise,
+    rewards_of,
+)
+from mldebug_mcp.checks.run.policy import RARELY
 from mldebug_mcp.checks.run.rewards import EVAL_REWARD_FALLS_SIGMAS, MIN_SCORES
 from mldebug_mcp.checks.train_eval_gap import sampling_error
 from mldebug_mcp.core.arrays import median, median_gap
@@ -153,6 +160,47 @@ def unpaid_entropy_lost(run: Run) -> Iterator[DerivedFact]:
             "policy that takes one action everywhere meets nothing that could teach it better."
         ),
         values={"first": first, "last": last, "from": began, "to": ends},
+    )
+
+
+SOON = 0.06
+"""Share of the steps by which random actions have ended too soon. Chosen: Stable-Baselines3 takes a tenth by default,
+and healthy agents of the data set a third and more."""
+HARDLY_MORE = 0.5
+"""Share of what random actions earn, by which an agent earns more at most where it has learnt little. Chosen."""
+RESTS_WITHIN = 0.1
+"""Share of its level in which the reward of the last third stays where the agent does the same always. Chosen."""
+
+
+def chance_ends_at_once(run: Run) -> Iterator[DerivedFact]:
+    """Yield that random actions end within the first steps, and that the agent earns hardly more than they did.
+
+    Not this where it goes on learning without them.
+    """
+    names = [name for name in EXPLORATION if name in run]
+    paid = rewards_of(run) if run.kind == "rl" and names else None
+    if paid is None or len(paid) < MIN_RECORDS_FOR_LEVEL:
+        return
+    share = run[names[0]].finite
+    few = np.flatnonzero(share.value <= RARELY)
+    if not len(few) or float(share.value[few[0] :].max()) > RARELY:
+        return
+    end, steps = float(share.step[few[0]]), run.last_step
+    by_chance, late = paid.value[paid.step <= end], tail(paid)
+    if end > SOON * steps or not len(by_chance) or float(np.ptp(late)) > RESTS_WITHIN * abs(median(late)):
+        return
+    random, last = float(by_chance.max()), median(late)
+    if last - random > HARDLY_MORE * abs(random):
+        return
+    yield DerivedFact.model_construct(
+        fact="chance_ends_at_once",
+        text=(
+            f"{named(share)} is {figure(float(share.value[few[0]]))} from {run.place(end)} of {figure(steps)} on. "
+            f"{named(paid)} is up to {figure(random)} until then and {from_to(late)} in the last third: the agent "
+            "repeats what it had met by then, and tries nothing else."
+        ),
+        values={"share": end / steps, "random": random, "last": last},
+        steps=[end],
     )
 
 
