@@ -1005,3 +1005,23 @@ def test_random_actions_that_end_at_once_leave_an_agent_with_what_they_met(
     shown = {finding.symptom for finding in answer.findings if finding.state is State.PRESENT}
     assert (not {"chance_ends_at_once"}.isdisjoint(facts(answer) | shown)) is stated
     assert leading(answer) == "exploration_failure" or not stated
+
+
+@pytest.mark.parametrize(("settings", "stated"), [
+    ({"completion_only_loss": False, "dataset": {"columns": ["prompt", "completion"]}}, True),
+    ({"completion_only_loss": "False", "column_names": ["id", "prompt", "response"]}, True),
+    ({"train_on_inputs": True}, True),
+    ({"completion_only_loss": True, "dataset": {"columns": ["prompt", "completion"]}}, False),
+    ({"completion_only_loss": False, "dataset": {"columns": ["text"]}}, False),
+    ({"completion_only_loss": None, "dataset": {"columns": ["prompt", "completion"]}}, False),
+])  # fmt: skip
+def test_prompts_that_count_by_a_setting_that_is_not_the_default_are_stated(
+    settings: dict[str, Any], stated: bool
+) -> None:
+    curves = {
+        "loss": rough(1.05 + 3 * np.exp(-STEPS / 6), 0.03), "mean_token_accuracy": 0.79 - 0.5 * np.exp(-STEPS / 6),
+        "grad_norm": rough(0.8 + 2 * np.exp(-STEPS / 6), 0.1, 1), "learning_rate": 1e-4 * (1 - STEPS / 81),
+    }  # fmt: skip
+    answer = diagnosed(curves, settings={"task": "sft", "framework": "trl SFTTrainer", **settings})
+    assert ("prompts_count_by_setting" in facts(answer)) is stated
+    assert leading(answer) == "prompt_not_masked" or not stated

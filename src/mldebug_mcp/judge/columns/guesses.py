@@ -11,7 +11,7 @@ import numpy as np
 from mldebug_mcp.checks.evaluation import ERRORS_OF_VALUES, MOST_BEYOND_ONE, as_shares, below_baseline, is_auc
 from mldebug_mcp.checks.progress import CLASSES, passes_at, uniform_loss
 from mldebug_mcp.checks.run.loss_start import is_past_start
-from mldebug_mcp.checks.run.settings import prompts_counted
+from mldebug_mcp.checks.run.settings import SETTINGS, prompts_counted
 from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import counted, figure, percent
@@ -365,6 +365,28 @@ def prompts_count_unmeant(run: Run) -> Iterator[DerivedFact]:
         yield DerivedFact.model_construct(
             fact="prompts_count_unmeant", text=f"{counts.summary}.{but}", values=dict(counts.values)
         )
+
+
+_PARTS_OF_ROWS = regex(r"(?:^|[/_.])(?:columns?|features?|fields?|column_names)$", re.IGNORECASE)
+"""Settings that name what rows consist of."""
+
+
+def prompts_count_by_setting(run: Run) -> Iterator[DerivedFact]:
+    """Yield that a setting has prompts count where the trainer leaves them out by itself.
+
+    Not this where rows are not known to hold answers apart from prompts: then TRL's setting may change nothing.
+    """
+    name = next((name for name in SETTINGS if flag_of(run.config.get(name)) is SETTINGS[name]), "")
+    parts = next((each for each in run.settings.values() if _PARTS_OF_ROWS.search(each.key)), None)
+    words = [] if parts is None else list(map(str, parts.value if isinstance(parts.value, tuple) else (parts.value,)))
+    is_parted = len(words) > 1 and any(map(_OF_ANSWERS.fullmatch, words))
+    if not name or run.kind != "sft" or not (is_parted or SETTINGS[name]):
+        return
+    rows = f"Rows are {' and '.join(words)}, and {name}" if is_parted else name
+    yield DerivedFact.model_construct(
+        fact="prompts_count_by_setting",
+        text=f"{rows} is {str(SETTINGS[name]).lower()}. By default the answers alone count in the loss of such rows.",
+    )
 
 
 def too_low_for_one_pass(run: Run) -> Iterator[DerivedFact]:
