@@ -1025,3 +1025,25 @@ def test_prompts_that_count_by_a_setting_that_is_not_the_default_are_stated(
     answer = diagnosed(curves, settings={"task": "sft", "framework": "trl SFTTrainer", **settings})
     assert ("prompts_count_by_setting" in facts(answer)) is stated
     assert leading(answer) == "prompt_not_masked" or not stated
+
+
+def rewarded(lengths: Curve, reward: Curve, **more: Curve) -> RunDiagnosis:
+    curves = {
+        "loss": 0.01 * NOISE[0], "reward": reward, "reward_std": 0.3 * np.exp(-STEPS / 30),
+        "learning_rate": 0 * STEPS + 1e-5, "entropy": rough(1.5, 0.05, 1),
+        "completions/mean_length": lengths, "completions/clipped_ratio": 0 * STEPS,
+    }  # fmt: skip
+    return diagnosed(curves | more, settings={"num_generations": 8, "max_completion_length": 64})
+
+
+@pytest.mark.parametrize(("cut", "reward", "fact"), [
+    (0.75, 0.7, "cut_ones_are_paid"), (0.5, 0.62, "cut_ones_are_paid"), (0.9, 0.3, "cut_ones_are_paid"),
+    (0.75, 0.1, "cut_at_limit"), (0.5, 0.35, "cut_at_limit"), (1.0, 0.7, "none_ends"),
+])  # fmt: skip
+def test_a_reward_beyond_what_those_that_end_can_earn_tells_that_cut_completions_are_paid(
+    cut: float, reward: float, fact: str
+) -> None:
+    shares = np.minimum(1, rough(cut, 0.02, 5)) if cut < 1 else 0 * STEPS + 1
+    answer = rewarded(rough(50, 0.03, 3), rough(reward, 0.04, 6), **{"completions/clipped_ratio": shares})
+    assert fact in facts(answer)
+    assert {"cut_ones_are_paid", "cut_at_limit", "none_ends"} & facts(answer) == {fact}

@@ -231,11 +231,15 @@ def at_limit(run: Run) -> Iterator[DerivedFact]:
     longer = columns_of(run, Quantity.COMPLETION_LENGTH, phase="eval")
     if longer and lengths and median(longer[0].value) > median(lengths[0].value) / NEAR_LIMIT:
         text += f", and {figure(median(longer[0].value))} in evaluation"
-    yield DerivedFact.model_construct(
-        fact="cut_at_limit" if median(cut[0].value) < ALL_CUT else "none_ends",
-        text=f"{text}. What is cut before its answer earns nothing; a few per cent are expected.",
-        values={"share": median(cut[0].value)},
-    )
+    share, paid = median(cut[0].value), rewards_of(run)
+    earned = median(paid.value) if paid is not None and _is_share(paid) else 0.0
+    fact = "none_ends" if share >= ALL_CUT else "cut_ones_are_paid" if earned > 1 - share else "cut_at_limit"
+    why = "What is cut before its answer earns nothing; a few per cent are expected."
+    if paid is not None and fact == "cut_ones_are_paid":
+        why = (
+            f"{named(paid)} is about {figure(earned)}, more than the others can earn at 1 each: cut ones are paid, too."
+        )
+    yield DerivedFact.model_construct(fact=fact, text=f"{text}. {why}", values={"share": share})
 
 
 HARDLY_CUT = 0.1
