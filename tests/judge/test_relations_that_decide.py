@@ -1036,6 +1036,17 @@ def rewarded(lengths: Curve, reward: Curve, **more: Curve) -> RunDiagnosis:
     return diagnosed(curves | more, settings={"num_generations": 8, "max_completion_length": 64})
 
 
+@pytest.mark.parametrize(("first", "last", "stated"), [
+    (22.9, 1.0, True), (60.0, 1.02, True), (9.0, 1.0, True), (2.5, 1.0, False), (22.9, 5.0, False), (8.0, 2.0, False),
+])  # fmt: skip
+def test_completions_that_come_down_to_their_end_alone_are_paid_for_being_short(
+    first: float, last: float, stated: bool
+) -> None:
+    answer = rewarded(last + (first - last) * np.exp(-STEPS / 6), EARNS_ALL)
+    assert ("nothing_written" in facts(answer)) is stated
+    assert leading(answer) == "length_exploitation" or not stated
+
+
 @pytest.mark.parametrize(("cut", "reward", "fact"), [
     (0.75, 0.7, "cut_ones_are_paid"), (0.5, 0.62, "cut_ones_are_paid"), (0.9, 0.3, "cut_ones_are_paid"),
     (0.75, 0.1, "cut_at_limit"), (0.5, 0.35, "cut_at_limit"), (1.0, 0.7, "none_ends"),

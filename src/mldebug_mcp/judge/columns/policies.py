@@ -279,6 +279,33 @@ def cut_ones_earn(run: Run) -> Iterator[DerivedFact]:
     )
 
 
+TIMES_SHORTER = 3.0
+"""Times by which completions get shorter. Chosen: those of an answer of one token lose less."""
+ONE_TOKEN = 1.1
+"""Mean length up to which nearly all completions are one token, which is their end. Chosen."""
+
+
+def nothing_written(run: Run) -> Iterator[DerivedFact]:
+    """Yield that completions come down to one token each, their end, while the reward does not fall."""
+    lengths = whole_columns(run, Quantity.COMPLETION_LENGTH, phase="train", least=MIN_RECORDS_FOR_LEVEL)
+    lengths = [series for series in lengths if series.role is not None and series.role.statistic in ("", "mean")]
+    paid = _mean_reward(run) if run.kind in POLICIES and lengths else None
+    if paid is None or run.setting("max_completion_length") == 1:
+        return
+    (long, short), (low, high) = _ends_of(lengths[0]), _ends_of(paid)
+    if not 0 <= short <= ONE_TOKEN or long < TIMES_SHORTER * max(short, 1.0) or high < low:
+        return
+    yield DerivedFact.model_construct(
+        fact="nothing_written",
+        text=(
+            f"{named(lengths[0])} goes from about {figure(long)} to {figure(short)}, and {named(paid)} from "
+            f"{figure(low)} to {figure(high)}. A completion of one token is its end alone, or one word for all "
+            "prompts, so the reward pays for what is short."
+        ),
+        values={"length": short, "from": low, "to": high},
+    )
+
+
 def _mean_reward(run: Run) -> Series | None:
     """Return what completions earn on average: the reward, or the mean score of training."""
     rewards = rewards_of(run)
