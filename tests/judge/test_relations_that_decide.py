@@ -1047,6 +1047,19 @@ def test_completions_that_come_down_to_their_end_alone_are_paid_for_being_short(
     assert leading(answer) == "length_exploitation" or not stated
 
 
+@pytest.mark.parametrize(("monitored", "weight", "stated"), [
+    (rough(0.07, 0.2, 4), 0.0, True), (0.2 * np.exp(-STEPS / 8), 0.0, True),
+    (np.minimum(1, 1.02 - 0.9 * np.exp(-STEPS / 12)), 0.0, False), (rough(0.07, 0.2, 4), 0.2, False),
+], ids=["low", "falls", "rises", "paid"])  # fmt: skip
+def test_a_component_of_no_weight_that_stays_low_tells_that_what_is_paid_is_not_the_task(
+    monitored: Curve, weight: float, stated: bool
+) -> None:
+    parts = {"rewards/helpful_reward/mean": EARNS_ALL, "rewards/accuracy_reward/mean": monitored}
+    answer = rewarded(rough(22, 0.02, 3), EARNS_ALL + weight * monitored, **parts)
+    assert (not {"success_stays_low", "success_falls_with_reward"}.isdisjoint(facts(answer))) is stated
+    assert (leading(answer) == "reward_hacking") is stated
+
+
 @pytest.mark.parametrize(("cut", "reward", "fact"), [
     (0.75, 0.7, "cut_ones_are_paid"), (0.5, 0.62, "cut_ones_are_paid"), (0.9, 0.3, "cut_ones_are_paid"),
     (0.75, 0.1, "cut_at_limit"), (0.5, 0.35, "cut_at_limit"), (1.0, 0.7, "none_ends"),

@@ -13,6 +13,7 @@ from mldebug_mcp.checks.evaluation import beside_training, harder_in_training
 from mldebug_mcp.checks.policies import (
     EXPLORATION,
     MIN_DIVERGENCE_RECORDS,
+    components,
     divergences,
     kept_rise,
     rewards_of,
@@ -586,10 +587,13 @@ def success_stays_low(run: Run) -> Iterator[DerivedFact]:
     lengths = whole_columns(run, Quantity.COMPLETION_LENGTH, phase="train", least=MIN_RECORDS_FOR_LEVEL)
     cut = columns_of(run, Quantity.CLIPPED_COMPLETIONS, phase="train", least=MIN_RECORDS_FOR_LEVEL)
     short, long = sorted(_ends_of(lengths[0])) if lengths else (0.0, 0.0)
-    if 0 < long <= AS_LONG * short and not any(_ends_of(each)[1] > HARDLY_CUT for each in cut):
+    cut_ends = [_ends_of(each) for each in cut]
+    if 0 < long <= AS_LONG * short and not any(end > HARDLY_CUT and first < MOSTLY_CUT for first, end in cut_ends):
+        are_cut = any(end > HARDLY_CUT for _, end in cut_ends)
+        at_first = "most are cut from the start" if are_cut else "hardly any are cut"
         yield DerivedFact.model_construct(
             fact="as_long_as_before",
-            text=f"{named(lengths[0])} ends within {figure(long / short)} times its start, and hardly any are cut.",
+            text=f"{named(lengths[0])} ends within {figure(long / short)} times its start, and {at_first}.",
             values={"short": short, "long": long},
         )
 
@@ -627,7 +631,18 @@ def _successes(run: Run, least: int = MIN_SCORES) -> list[Series]:
         for name, series in run.series.items()
         if series is run[name] and (_is_counted(series, whole=not pairs) or _is_judged(series))
     ]
-    return [series for series in found if len(series) >= least and _is_share(series)]
+    return [series for series in [*found, *_unpaid_parts(run)] if len(series) >= least and _is_share(series)]
+
+
+def _unpaid_parts(run: Run) -> list[Series]:
+    """Return the components of a reward that another of them is alone, so that their weight is zero."""
+    paid, parts = rewards_of(run), [part.finite for part in components(run)]
+    whole = [
+        part
+        for part in parts
+        if paid is not None and np.array_equal(part.step, paid.step) and np.allclose(part.value, paid.value, rtol=1e-3)
+    ]
+    return [part for part in parts if part is not whole[0]] if len(whole) == 1 else []
 
 
 def _is_counted(series: Series, *, whole: bool) -> bool:
