@@ -1071,3 +1071,34 @@ def test_a_reward_beyond_what_those_that_end_can_earn_tells_that_cut_completions
     answer = rewarded(rough(50, 0.03, 3), rough(reward, 0.04, 6), **{"completions/clipped_ratio": shares})
     assert fact in facts(answer)
     assert {"cut_ones_are_paid", "cut_at_limit", "none_ends"} & facts(answer) == {fact}
+
+
+@pytest.mark.parametrize(("settings", "fall", "stated"), [
+    ({"precision": "bf16"}, 0.01, True), ({"precision": "bfloat16"}, 0.02, True),
+    ({"precision": "fp16", "lr": 2e-4}, 0.002, True),
+    ({"precision": "fp32"}, 0.02, False), ({"precision": "bf16-mixed"}, 0.02, False),
+    ({"precision": "bf16", "momentum": 0.9}, 0.02, False), ({"precision": "bf16"}, 0.5, False),
+    ({"precision": "bf16", "optim": "adamw"}, 0.02, False), ({"bf16": True}, 0.02, False),
+])  # fmt: skip
+def test_steps_of_plain_descent_below_the_spacing_of_the_format_are_rounded_away(
+    settings: dict[str, Any], fall: float, stated: bool
+) -> None:
+    rate = settings.get("lr", 4e-3)
+    loss = rough(2.302 - fall * STEPS / 80, 0.002)
+    curves = {
+        "train_loss": loss,
+        "gnorm": rough(1.2, 0.1, 1),
+        "param_norm": 9.5 + 1e-5 * NOISE[2],
+        "lr": rate + 0 * STEPS,
+    }
+    settings = {
+        "optim": "sgd",
+        "num_classes": 10,
+        "task": "image_classification",
+        "model": "mlp",
+        **settings,
+        "lr": rate,
+    }
+    answer = diagnosed(curves, settings=settings, evaluated={"valid_loss": 2.303 - fall * STEPS[9::10] / 80})
+    assert ("descent_below_spacing" in facts(answer)) is stated
+    assert leading(answer) == "low_precision_update" or not stated
