@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from mldebug_mcp import RunDiagnosis, diagnose_run
 from mldebug_mcp.judge.ranking import SPEAKS
+from mldebug_mcp.models import State
 
 Curve = NDArray[np.float64]
 STEPS: Curve = np.arange(1.0, 81.0)
@@ -833,6 +834,21 @@ def test_a_layer_of_few_units_holds_back_many_classes(
     assert (leading(answer) == "too_little_capacity") is stated
 
 
+@pytest.mark.parametrize(("width", "vocabulary", "left", "stated"), [
+    ({"n_embd": 4}, 96, 2.9, True), ({"d_model": 2}, 1024, 5.0, True), ({"nhid": 6}, 60, 2.4, True),
+    ({"n_embd": 64}, 96, 2.9, False), ({"d_model": 32}, 50257, 5.0, False), ({"dim": 4}, 96, 0.5, False),
+])  # fmt: skip
+def test_a_model_of_tokens_with_a_few_units_is_too_small_for_its_vocabulary(
+    width: dict[str, int], vocabulary: int, left: float, stated: bool
+) -> None:
+    loss = left + (math.log(vocabulary) - left) * np.exp(-STEPS / 10)
+    settings = {**width, "vocab_size": vocabulary, "n_layer": 1, "task": "language_modelling", "learning_rate": 4e-3}
+    curves = {"train_loss": rough(loss, 0.02), "grad_norm": rough(0.5, 0.2, 1)}
+    answer = diagnosed(curves, settings=settings, evaluated={"val_loss": 1.03 * loss[9::10]})
+    assert ("narrow_layer" in facts(answer)) is stated
+    assert (leading(answer) == "too_little_capacity") is stated
+
+
 def paid(success: Sequence[float], reward: Curve) -> RunDiagnosis:
     return diagnosed(
         {
@@ -1240,3 +1256,122 @@ def test_a_gradient_that_ends_with_the_units_of_a_layer_is_of_no_frozen_weights(
     )  # fmt: skip
     assert (cause in [hypothesis.cause for hypothesis in answer.hypotheses[:3]]) is True
     assert (leading(answer) == "params_not_training") is (cause == "params_not_training")
+
+
+AGENT: dict[str, Any] = {"algo": "DQN", "env": "Corridor-v0", "gamma": 0.99, "buffer_size": 20000, "seed": 1}
+
+
+@pytest.mark.parametrize(("name", "ends_at", "reward", "stated"), [
+    ("rollout/exploration_rate", 3, np.minimum(0.1, 0.075 + 0.001 * STEPS), True),
+    ("epsilon", 4, 12 + np.minimum(1.5, STEPS / 10), True),
+    ("exploration_rate", 2, np.full(len(STEPS), -1.0), True),
+    ("rollout/exploration_rate", 3, np.minimum(0.95, 0.075 + 0.03 * STEPS), False),  # it learns without them
+    ("epsilon", 40, np.minimum(0.1, 0.075 + 0.001 * STEPS), False),  # for half of the run
+    ("exploration_rate", 3, 12 + 3 * np.sin(STEPS / 4), False),  # it does not do the same always
+])  # fmt: skip
+def test_random_actions_that_end_at_once_leave_an_agent_with_what_they_met(
+    name: str, ends_at: int, reward: Curve, stated: bool
+) -> None:
+    share = np.maximum(0.02, 1 - STEPS / ends_at)
+    curves = {name: share, "rollout/ep_rew_mean": reward, "rollout/ep_len_mean": rough(8, 0.1), "loss": 1e-3 / STEPS}
+    answer = diagnosed(curves, settings=AGENT)
+    shown = {finding.symptom for finding in answer.findings if finding.state is State.PRESENT}
+    assert (not {"chance_ends_at_once"}.isdisjoint(facts(answer) | shown)) is stated
+    assert leading(answer) == "exploration_failure" or not stated
+
+
+@pytest.mark.parametrize(("settings", "stated"), [
+    ({"completion_only_loss": False, "dataset": {"columns": ["prompt", "completion"]}}, True),
+    ({"completion_only_loss": "False", "column_names": ["id", "prompt", "response"]}, True),
+    ({"train_on_inputs": True}, True),
+    ({"completion_only_loss": True, "dataset": {"columns": ["prompt", "completion"]}}, False),
+    ({"completion_only_loss": False, "dataset": {"columns": ["text"]}}, False),
+    ({"completion_only_loss": None, "dataset": {"columns": ["prompt", "completion"]}}, False),
+])  # fmt: skip
+def test_prompts_that_count_by_a_setting_that_is_not_the_default_are_stated(
+    settings: dict[str, Any], stated: bool
+) -> None:
+    curves = {
+        "loss": rough(1.05 + 3 * np.exp(-STEPS / 6), 0.03), "mean_token_accuracy": 0.79 - 0.5 * np.exp(-STEPS / 6),
+        "grad_norm": rough(0.8 + 2 * np.exp(-STEPS / 6), 0.1, 1), "learning_rate": 1e-4 * (1 - STEPS / 81),
+    }  # fmt: skip
+    answer = diagnosed(curves, settings={"task": "sft", "framework": "trl SFTTrainer", **settings})
+    assert ("prompts_count_by_setting" in facts(answer)) is stated
+    assert leading(answer) == "prompt_not_masked" or not stated
+
+
+def rewarded(lengths: Curve, reward: Curve, **more: Curve) -> RunDiagnosis:
+    curves = {
+        "loss": 0.01 * NOISE[0], "reward": reward, "reward_std": 0.3 * np.exp(-STEPS / 30),
+        "learning_rate": 0 * STEPS + 1e-5, "entropy": rough(1.5, 0.05, 1),
+        "completions/mean_length": lengths, "completions/clipped_ratio": 0 * STEPS,
+    }  # fmt: skip
+    return diagnosed(curves | more, settings={"num_generations": 8, "max_completion_length": 64})
+
+
+@pytest.mark.parametrize(("first", "last", "stated"), [
+    (22.9, 1.0, True), (60.0, 1.02, True), (9.0, 1.0, True), (2.5, 1.0, False), (22.9, 5.0, False), (8.0, 2.0, False),
+])  # fmt: skip
+def test_completions_that_come_down_to_their_end_alone_are_paid_for_being_short(
+    first: float, last: float, stated: bool
+) -> None:
+    answer = rewarded(last + (first - last) * np.exp(-STEPS / 6), EARNS_ALL)
+    assert ("nothing_written" in facts(answer)) is stated
+    assert leading(answer) == "length_exploitation" or not stated
+
+
+@pytest.mark.parametrize(("monitored", "weight", "stated"), [
+    (rough(0.07, 0.2, 4), 0.0, True), (0.2 * np.exp(-STEPS / 8), 0.0, True),
+    (np.minimum(1, 1.02 - 0.9 * np.exp(-STEPS / 12)), 0.0, False), (rough(0.07, 0.2, 4), 0.2, False),
+], ids=["low", "falls", "rises", "paid"])  # fmt: skip
+def test_a_component_of_no_weight_that_stays_low_tells_that_what_is_paid_is_not_the_task(
+    monitored: Curve, weight: float, stated: bool
+) -> None:
+    parts = {"rewards/helpful_reward/mean": EARNS_ALL, "rewards/accuracy_reward/mean": monitored}
+    answer = rewarded(rough(22, 0.02, 3), EARNS_ALL + weight * monitored, **parts)
+    assert (not {"success_stays_low", "success_falls_with_reward"}.isdisjoint(facts(answer))) is stated
+    assert (leading(answer) == "reward_hacking") is stated
+
+
+@pytest.mark.parametrize(("cut", "reward", "fact"), [
+    (0.75, 0.7, "cut_ones_are_paid"), (0.5, 0.62, "cut_ones_are_paid"), (0.9, 0.3, "cut_ones_are_paid"),
+    (0.75, 0.1, "cut_at_limit"), (0.5, 0.35, "cut_at_limit"), (1.0, 0.7, "none_ends"),
+])  # fmt: skip
+def test_a_reward_beyond_what_those_that_end_can_earn_tells_that_cut_completions_are_paid(
+    cut: float, reward: float, fact: str
+) -> None:
+    shares = np.minimum(1, rough(cut, 0.02, 5)) if cut < 1 else 0 * STEPS + 1
+    answer = rewarded(rough(50, 0.03, 3), rough(reward, 0.04, 6), **{"completions/clipped_ratio": shares})
+    assert fact in facts(answer)
+    assert {"cut_ones_are_paid", "cut_at_limit", "none_ends"} & facts(answer) == {fact}
+
+
+@pytest.mark.parametrize(("settings", "fall", "stated"), [
+    ({"precision": "bf16"}, 0.01, True), ({"precision": "bfloat16"}, 0.02, True),
+    ({"precision": "fp16", "lr": 2e-4}, 0.002, True),
+    ({"precision": "fp32"}, 0.02, False), ({"precision": "bf16-mixed"}, 0.02, False),
+    ({"precision": "bf16", "momentum": 0.9}, 0.02, False), ({"precision": "bf16"}, 0.5, False),
+    ({"precision": "bf16", "optim": "adamw"}, 0.02, False), ({"bf16": True}, 0.02, False),
+])  # fmt: skip
+def test_steps_of_plain_descent_below_the_spacing_of_the_format_are_rounded_away(
+    settings: dict[str, Any], fall: float, stated: bool
+) -> None:
+    rate = settings.get("lr", 4e-3)
+    loss = rough(2.302 - fall * STEPS / 80, 0.002)
+    curves = {
+        "train_loss": loss,
+        "gnorm": rough(1.2, 0.1, 1),
+        "param_norm": 9.5 + 1e-5 * NOISE[2],
+        "lr": rate + 0 * STEPS,
+    }
+    settings = {
+        "optim": "sgd",
+        "num_classes": 10,
+        "task": "image_classification",
+        "model": "mlp",
+        **settings,
+        "lr": rate,
+    }
+    answer = diagnosed(curves, settings=settings, evaluated={"valid_loss": 2.303 - fall * STEPS[9::10] / 80})
+    assert ("descent_below_spacing" in facts(answer)) is stated
+    assert leading(answer) == "low_precision_update" or not stated

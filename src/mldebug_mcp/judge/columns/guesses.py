@@ -11,7 +11,7 @@ import numpy as np
 from mldebug_mcp.checks.evaluation import ERRORS_OF_VALUES, MOST_BEYOND_ONE, as_shares, below_baseline, is_auc
 from mldebug_mcp.checks.progress import CLASSES, passes_at, uniform_loss
 from mldebug_mcp.checks.run.loss_start import is_past_start
-from mldebug_mcp.checks.run.settings import prompts_counted
+from mldebug_mcp.checks.run.settings import SETTINGS, prompts_counted
 from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import counted, figure, percent
@@ -374,6 +374,28 @@ def prompts_count_unmeant(run: Run) -> Iterator[DerivedFact]:
         )
 
 
+_PARTS_OF_ROWS = regex(r"(?:^|[/_.])(?:columns?|features?|fields?|column_names)$", re.IGNORECASE)
+"""Settings that name what rows consist of."""
+
+
+def prompts_count_by_setting(run: Run) -> Iterator[DerivedFact]:
+    """Yield that a setting has prompts count where the trainer leaves them out by itself.
+
+    Not this where rows are not known to hold answers apart from prompts: then TRL's setting may change nothing.
+    """
+    name = next((name for name in SETTINGS if flag_of(run.config.get(name)) is SETTINGS[name]), "")
+    parts = next((each for each in run.settings.values() if _PARTS_OF_ROWS.search(each.key)), None)
+    words = [] if parts is None else list(map(str, parts.value if isinstance(parts.value, tuple) else (parts.value,)))
+    is_parted = len(words) > 1 and any(map(_OF_ANSWERS.fullmatch, words))
+    if not name or run.kind != "sft" or not (is_parted or SETTINGS[name]):
+        return
+    rows = f"Rows are {' and '.join(words)}, and {name}" if is_parted else name
+    yield DerivedFact.model_construct(
+        fact="prompts_count_by_setting",
+        text=f"{rows} is {str(SETTINGS[name]).lower()}. By default the answers alone count in the loss of such rows.",
+    )
+
+
 def too_low_for_one_pass(run: Run) -> Iterator[DerivedFact]:
     """Yield a loss on tokens that no model has on rows that it has not seen before."""
     uniform, loss = uniform_loss(run), training_loss(run, MIN_RECORDS_FOR_LEVEL)
@@ -561,27 +583,33 @@ not fit."""
 
 CLASSES_TO_A_UNIT = 4.0
 """Classes to each unit of a layer, from which on it is narrow. Chosen: units whose values order classes tell a few."""
+FEW_UNITS = 8.0
+"""Units of a model of tokens up to which it is narrow. Chosen: logits of so few directions order no vocabulary."""
 LEFT_OF_GUESS = (0.3, 0.95)
 """Share of the loss of a guess that is left, where something is learnt and much is not. Chosen: by hand."""
 
 
 def narrow_layer(run: Run) -> Iterator[DerivedFact]:
-    """Yield that a layer has far fewer units than there are classes, where training rows keep much of the loss.
+    """Yield that a layer has far fewer units than classes or tokens, where training rows keep much of the loss.
 
-    Not this where nothing is learnt, which has many reasons.
+    Not this where nothing is learnt, which has many reasons. Good models of tokens have far fewer units than tokens.
     """
-    widths, classes = run.settings.numbers("hidden_size"), run.setting("num_labels")
+    tokens = run.facts.tokens
+    widths, classes = run.settings.numbers("hidden_size"), tokens or run.setting("num_labels")
     uniform, loss = uniform_loss(run), training_loss(run, MIN_RECORDS_FOR_LEVEL, not_of=NOT_BY_LOSS)
-    if not widths or not classes or uniform is None or run.facts.tokens or loss is None:
+    if not widths or not classes or uniform is None or loss is None:
         return
     narrowest, left = min(widths), median(tail(loss)) / uniform
     if not 0 < narrowest * CLASSES_TO_A_UNIT <= classes or not LEFT_OF_GUESS[0] <= left <= LEFT_OF_GUESS[1]:
+        return
+    if tokens and narrowest > FEW_UNITS:
         return
     yield DerivedFact.model_construct(
         fact="narrow_layer",
         text=(
             f"{run.settings['hidden_size'].key} is {', '.join(map(figure, widths))}: all that tells {figure(classes)} "
-            f"classes apart goes through {counted(round(narrowest), 'unit')}. {named(loss)} is "
+            f"{'tokens' if tokens else 'classes'} apart goes through {counted(round(narrowest), 'unit')}. "
+            f"{named(loss)} is "
             f"{figure(left * uniform)} in the last third, {percent(left)} of that of a guess."
         ),
         values={"units": narrowest, "classes": classes, "left": left},

@@ -10,7 +10,15 @@ import numpy as np
 
 from mldebug_mcp.checks.curve import end_level, noise, start_level
 from mldebug_mcp.checks.evaluation import beside_training, harder_in_training
-from mldebug_mcp.checks.policies import MIN_DIVERGENCE_RECORDS, divergences, kept_rise, rewards_of
+from mldebug_mcp.checks.policies import (
+    EXPLORATION,
+    MIN_DIVERGENCE_RECORDS,
+    components,
+    divergences,
+    kept_rise,
+    rewards_of,
+)
+from mldebug_mcp.checks.run.policy import RARELY
 from mldebug_mcp.checks.run.rewards import EVAL_REWARD_FALLS_SIGMAS, MIN_SCORES
 from mldebug_mcp.checks.train_eval_gap import sampling_error
 from mldebug_mcp.core.arrays import median, median_gap
@@ -200,6 +208,47 @@ def unpaid_entropy_lost(run: Run) -> Iterator[DerivedFact]:
     )
 
 
+SOON = 0.06
+"""Share of the steps by which random actions have ended too soon. Chosen: Stable-Baselines3 takes a tenth by default,
+and healthy agents of the data set a third and more."""
+HARDLY_MORE = 0.5
+"""Share of what random actions earn, by which an agent earns more at most where it has learnt little. Chosen."""
+RESTS_WITHIN = 0.1
+"""Share of its level in which the reward of the last third stays where the agent does the same always. Chosen."""
+
+
+def chance_ends_at_once(run: Run) -> Iterator[DerivedFact]:
+    """Yield that random actions end within the first steps, and that the agent earns hardly more than they did.
+
+    Not this where it goes on learning without them.
+    """
+    names = [name for name in EXPLORATION if name in run]
+    paid = rewards_of(run) if run.kind == "rl" and names else None
+    if paid is None or len(paid) < MIN_RECORDS_FOR_LEVEL:
+        return
+    share = run[names[0]].finite
+    few = np.flatnonzero(share.value <= RARELY)
+    if not len(few) or float(share.value[few[0] :].max()) > RARELY:
+        return
+    end, steps = float(share.step[few[0]]), run.last_step
+    by_chance, late = paid.value[paid.step <= end], tail(paid)
+    if end > SOON * steps or not len(by_chance) or float(np.ptp(late)) > RESTS_WITHIN * abs(median(late)):
+        return
+    random, last = float(by_chance.max()), median(late)
+    if last - random > HARDLY_MORE * abs(random):
+        return
+    yield DerivedFact.model_construct(
+        fact="chance_ends_at_once",
+        text=(
+            f"{named(share)} is {figure(float(share.value[few[0]]))} from {run.place(end)} of {figure(steps)} on. "
+            f"{named(paid)} is up to {figure(random)} until then and {from_to(late)} in the last third: the agent "
+            "repeats what it had met by then, and tries nothing else."
+        ),
+        values={"share": end / steps, "random": random, "last": last},
+        steps=[end],
+    )
+
+
 # A length that stands at its limit.
 
 
@@ -227,11 +276,15 @@ def at_limit(run: Run) -> Iterator[DerivedFact]:
     longer = columns_of(run, Quantity.COMPLETION_LENGTH, phase="eval")
     if longer and lengths and median(longer[0].value) > median(lengths[0].value) / NEAR_LIMIT:
         text += f", and {figure(median(longer[0].value))} in evaluation"
-    yield DerivedFact.model_construct(
-        fact="cut_at_limit" if median(cut[0].value) < ALL_CUT else "none_ends",
-        text=f"{text}. What is cut before its answer earns nothing; a few per cent are expected.",
-        values={"share": median(cut[0].value)},
-    )
+    share, paid = median(cut[0].value), rewards_of(run)
+    earned = median(paid.value) if paid is not None and _is_share(paid) else 0.0
+    fact = "none_ends" if share >= ALL_CUT else "cut_ones_are_paid" if earned > 1 - share else "cut_at_limit"
+    why = "What is cut before its answer earns nothing; a few per cent are expected."
+    if paid is not None and fact == "cut_ones_are_paid":
+        why = (
+            f"{named(paid)} is about {figure(earned)}, more than the others can earn at 1 each: cut ones are paid, too."
+        )
+    yield DerivedFact.model_construct(fact=fact, text=f"{text}. {why}", values={"share": share})
 
 
 HARDLY_CUT = 0.1
@@ -268,6 +321,33 @@ def cut_ones_earn(run: Run) -> Iterator[DerivedFact]:
         ),
         values={"length": long, "cut": last_cut, "from": low, "to": high},
         steps=[float(cut[0].step[int(np.argmax(cut[0].value >= MOSTLY_CUT))])],
+    )
+
+
+TIMES_SHORTER = 3.0
+"""Times by which completions get shorter. Chosen: those of an answer of one token lose less."""
+ONE_TOKEN = 1.1
+"""Mean length up to which nearly all completions are one token, which is their end. Chosen."""
+
+
+def nothing_written(run: Run) -> Iterator[DerivedFact]:
+    """Yield that completions come down to one token each, their end, while the reward does not fall."""
+    lengths = whole_columns(run, Quantity.COMPLETION_LENGTH, phase="train", least=MIN_RECORDS_FOR_LEVEL)
+    lengths = [series for series in lengths if series.role is not None and series.role.statistic in ("", "mean")]
+    paid = _mean_reward(run) if run.kind in POLICIES and lengths else None
+    if paid is None or run.setting("max_completion_length") == 1:
+        return
+    (long, short), (low, high) = _ends_of(lengths[0]), _ends_of(paid)
+    if not 0 <= short <= ONE_TOKEN or long < TIMES_SHORTER * max(short, 1.0) or high < low:
+        return
+    yield DerivedFact.model_construct(
+        fact="nothing_written",
+        text=(
+            f"{named(lengths[0])} goes from about {figure(long)} to {figure(short)}, and {named(paid)} from "
+            f"{figure(low)} to {figure(high)}. A completion of one token is its end alone, or one word for all "
+            "prompts, so the reward pays for what is short."
+        ),
+        values={"length": short, "from": low, "to": high},
     )
 
 
@@ -555,10 +635,13 @@ def success_stays_low(run: Run) -> Iterator[DerivedFact]:
     lengths = whole_columns(run, Quantity.COMPLETION_LENGTH, phase="train", least=MIN_RECORDS_FOR_LEVEL)
     cut = columns_of(run, Quantity.CLIPPED_COMPLETIONS, phase="train", least=MIN_RECORDS_FOR_LEVEL)
     short, long = sorted(_ends_of(lengths[0])) if lengths else (0.0, 0.0)
-    if 0 < long <= AS_LONG * short and not any(_ends_of(each)[1] > HARDLY_CUT for each in cut):
+    cut_ends = [_ends_of(each) for each in cut]
+    if 0 < long <= AS_LONG * short and not any(end > HARDLY_CUT and first < MOSTLY_CUT for first, end in cut_ends):
+        are_cut = any(end > HARDLY_CUT for _, end in cut_ends)
+        at_first = "most are cut from the start" if are_cut else "hardly any are cut"
         yield DerivedFact.model_construct(
             fact="as_long_as_before",
-            text=f"{named(lengths[0])} ends within {figure(long / short)} times its start, and hardly any are cut.",
+            text=f"{named(lengths[0])} ends within {figure(long / short)} times its start, and {at_first}.",
             values={"short": short, "long": long},
         )
 
@@ -596,7 +679,18 @@ def _successes(run: Run, least: int = MIN_SCORES) -> list[Series]:
         for name, series in run.series.items()
         if series is run[name] and (_is_counted(series, whole=not pairs) or _is_judged(series))
     ]
-    return [series for series in found if len(series) >= least and _is_share(series)]
+    return [series for series in [*found, *_unpaid_parts(run)] if len(series) >= least and _is_share(series)]
+
+
+def _unpaid_parts(run: Run) -> list[Series]:
+    """Return the components of a reward that another of them is alone, so that their weight is zero."""
+    paid, parts = rewards_of(run), [part.finite for part in components(run)]
+    whole = [
+        part
+        for part in parts
+        if paid is not None and np.array_equal(part.step, paid.step) and np.allclose(part.value, paid.value, rtol=1e-3)
+    ]
+    return [part for part in parts if part is not whole[0]] if len(whole) == 1 else []
 
 
 def _is_counted(series: Series, *, whole: bool) -> bool:

@@ -764,10 +764,13 @@ _PURE = ("pure", "full", "true", "weights")
 """Words that say that the weights themselves are kept in half precision."""
 
 
+def _precision_setting(run: Run) -> str:
+    return str(run.settings["precision"].value).lower() if "precision" in run.settings else ""
+
+
 def update_below_spacing(run: Run) -> Iterator[DerivedFact]:
     """Yield updates below half the distance to the next number, where weights are kept in half precision."""
-    precision = run.facts.precision
-    kept_in = str(run.settings["precision"].value).lower() if "precision" in run.settings else ""
+    precision, kept_in = run.facts.precision, _precision_setting(run)
     spacing = SPACING.get(precision or "", 0.0) if any(word in kept_in for word in _PURE) else 0.0
     for ratio in columns_of(run, Quantity.UPDATE_RATIO):
         if spacing and ratio.role is not None and ratio.role.is_whole and 0 < median(ratio.value) < spacing / 2:
@@ -780,6 +783,46 @@ def update_below_spacing(run: Run) -> Iterator[DerivedFact]:
                 ),
                 values={"ratio": median(ratio.value), "spacing": spacing},
             )
+
+
+OF_FIRST_ORDER = 0.25
+"""Share of what gradients promise by which a loss falls at most where updates are lost. Chosen: noisy ones keep less,
+too, so this decides nothing alone."""
+
+
+def descent_below_spacing(run: Run) -> Iterator[DerivedFact]:
+    """Yield that steps of plain descent are below what half precision rounds away, and the loss falls by far less.
+
+    Not this with momentum or another optimizer, or where a flag or a word of the setting says that the rest is float32.
+    """
+    spacing, kept_in = SPACING.get(run.facts.precision or "", 0.0), _precision_setting(run)
+    loss, clip = training_loss(run, MIN_RECORDS_FOR_LEVEL, not_of=NOT_BY_LOSS), run.facts.clip or math.inf
+    gradients, norms = (
+        whole_columns(run, quantity, least=MIN_RECORDS_FOR_LEVEL)
+        for quantity in (Quantity.GRADIENT_NORM, Quantity.WEIGHT_NORM)
+    )
+    is_plain = family_of(run) is Family.SGD and not run.facts.optimizer.momentum and run.step_name == "step"
+    if not spacing or not kept_in or "mix" in kept_in or loss is None or not gradients or not norms or not is_plain:
+        return
+    gradient, rates = gradients[0], np.full(len(gradients[0]), run.facts.schedule.peak or 0.0)
+    if "learning_rate" in run and len(rate := run["learning_rate"].finite):
+        rates = np.interp(gradient.step, rate.step, rate.value)
+    lengths = rates * np.minimum(gradient.value, clip)
+    moved = median(lengths) / median(norms[0].value)
+    updates = float(loss.step[-1] - loss.step[0]) / run.facts.steps_per_update
+    promised, fall = float(np.mean(lengths * gradient.value)) * updates, start_level(loss.value) - median(tail(loss))
+    if not 0 < moved < spacing / 2 or fall > OF_FIRST_ORDER * promised:
+        return
+    yield DerivedFact.model_construct(
+        fact="descent_below_spacing",
+        text=(
+            f"a step moves the weights by {figure(moved)} of their norm (learning rate x {named(gradient)} / "
+            f"{named(norms[0])}). Weights that are kept in {run.facts.precision} lose a change below "
+            f"{figure(spacing / 2)} of themselves. To first order such gradients promise a fall of "
+            f"{figure(promised)}, and {named(loss)} falls by {figure(fall)}."
+        ),
+        values={"moved": moved, "spacing": spacing, "promised": promised, "fall": fall},
+    )
 
 
 LEAST_LOST = 0.5
