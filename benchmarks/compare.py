@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
-from mldebug_mcp.judge.group_comparison import LEVEL, contest
+from mldebug_mcp.judge.group_comparison import SIGNIFICANCE_LEVEL, contest
 from mldebug_mcp.logs.columns import Floats
 
 EFFECTS = (0.0, 0.5, 1.0, 2.0)
@@ -50,7 +50,7 @@ def _trial(draw: np.random.Generator, effect: float, seeds: int, *, paired: bool
     answer = contest(a.tolist(), b.tolist(), "loss", higher=False, paired=paired)
     usual = stats.ttest_rel(a, b) if paired else stats.ttest_ind(a, b, equal_var=False)
     covered = answer.low <= effect * spread <= answer.high
-    return answer.verdict != "cannot tell", bool(usual.pvalue < LEVEL), covered
+    return answer.verdict != "cannot tell", bool(usual.pvalue < SIGNIFICANCE_LEVEL), covered
 
 
 def _noise(draw: np.random.Generator, count: int, *, skewed: bool) -> Floats:

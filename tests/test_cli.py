@@ -287,7 +287,7 @@ def test_a_log_of_one_record_is_not_said_to_show_nothing_unusual(
 def test_long_work_says_what_it_does_on_a_terminal_and_leaves_nothing_of_it_there(
     examples: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mldebug_mcp.cli.commands.QUIET", 0.0)
+    monkeypatch.setattr("mldebug_mcp.cli.commands.SECONDS_BEFORE_PROGRESS", 0.0)
     assert main(["diagnose", str(examples / "loss_spike")]) == 0
     assert capsys.readouterr().err == ""
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)

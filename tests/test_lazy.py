@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from mldebug_mcp.core.arrays import distinct, median, median_of_numbers, quantile
-from mldebug_mcp.core.lazy import MANY, dataclass, regex, replace
+from mldebug_mcp.core.lazy import MIN_INSTANCES_TO_COMPILE, dataclass, regex, replace
 
 
 @dataclass(frozen=True)
@@ -109,9 +109,9 @@ def test_arguments_that_are_given_twice_or_too_many_are_an_error() -> None:
 
 
 def test_instances_stay_alike_however_many_there_are_and_share_no_list() -> None:
-    points = [Point(float(number)) for number in range(2 * MANY)]
+    points = [Point(float(number)) for number in range(2 * MIN_INSTANCES_TO_COMPILE)]
     points[0].tags.append("first")
-    assert points[1:] == [Point(float(number), []) for number in range(1, 2 * MANY)]
+    assert points[1:] == [Point(float(number), []) for number in range(1, 2 * MIN_INSTANCES_TO_COMPILE)]
     assert points[-1].tags == []
     for point in (points[0], points[-1]):
         with pytest.raises(dataclasses.FrozenInstanceError):

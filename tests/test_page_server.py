@@ -9,7 +9,7 @@ from threading import Thread
 
 import pytest
 
-from mldebug_mcp.cli.live import GRACE, IDLE, LivePage, PageServer
+from mldebug_mcp.cli.live import CLOSED_PAGE_GRACE_SECONDS, MAX_IDLE_SECONDS, LivePage, PageServer
 from mldebug_mcp.logs.follow import FollowedRun
 from tests.conftest import PATIENCE
 
@@ -42,7 +42,7 @@ class Shown:
         return not self._thread.is_alive()
 
     def close(self) -> None:
-        self.now = 10 * IDLE
+        self.now = 10 * MAX_IDLE_SECONDS
         self._thread.join(20)
         self.server.server_close()
 
@@ -101,24 +101,24 @@ def test_it_ends_after_a_goodbye_unless_the_page_comes_back(shown: Shown) -> Non
     shown.ask()
     assert shown.ask("POST", body="bye")[0] == 204
     shown.ask()
-    shown.now += GRACE
+    shown.now += CLOSED_PAGE_GRACE_SECONDS
     assert not shown.server.is_over
     shown.ask("POST", body="bye")
-    shown.now += GRACE
+    shown.now += CLOSED_PAGE_GRACE_SECONDS
     assert shown.ends()
 
 
 def test_it_ends_when_nobody_asks_any_more(shown: Shown) -> None:
-    shown.now = IDLE - 1
+    shown.now = MAX_IDLE_SECONDS - 1
     shown.ask()
-    shown.now += IDLE - 1
+    shown.now += MAX_IDLE_SECONDS - 1
     assert not shown.server.is_over
     shown.now += 1
     assert shown.ends()
 
 
 def test_a_stranger_does_not_keep_it_alive(shown: Shown) -> None:
-    shown.now = IDLE - 1
+    shown.now = MAX_IDLE_SECONDS - 1
     shown.ask(path="/")
     shown.now += 1
     assert shown.ends()

@@ -187,7 +187,7 @@ def test_a_template_that_takes_longer_than_it_may_is_a_line(inspect: Inspect, mo
     from mldebug_mcp.batch import tokenizer
     from mldebug_mcp.batch.tokenizer import Tokenizer
 
-    monkeypatch.setattr(tokenizer, "SECONDS", 0.0)
+    monkeypatch.setattr(tokenizer, "MAX_TEMPLATE_SECONDS", 0.0)
     before = sys.gettrace()
     loop = "{% for a in range(99) %}{% for b in range(99) %}{% endfor %}{% endfor %}"
     for template in (loop, loop + "{% generation %}{% endgeneration %}"):

@@ -18,8 +18,13 @@ from mldebug_mcp.logs import Run, Series, read_run
 from mldebug_mcp.logs.names.quantities import UTILISATIONS, Quantity
 from mldebug_mcp.models import Diagnosis, QuantityFact
 from mldebug_mcp.report.concise import length
-from mldebug_mcp.report.diagnosis_concise import BRIEF, LIMIT, concise, is_clearly_healthy
-from mldebug_mcp.report.diagnosis_screen import LINES
+from mldebug_mcp.report.diagnosis_concise import (
+    MAX_DIAGNOSIS_CHARACTERS,
+    MAX_HEALTHY_CHARACTERS,
+    concise,
+    is_clearly_healthy,
+)
+from mldebug_mcp.report.diagnosis_screen import MAX_SCREEN_LINES
 
 NUMBER = r"[-+]?(?:\d[\d,]*\.?\d*(?:e[-+]?\d+)?|\.\d+)"
 VALUE_AT_STEP = re.compile(
@@ -47,9 +52,9 @@ def diagnosis(run: Run) -> Diagnosis:
 def test_what_decides_stands_whole_in_every_form_within_its_length(run: Run, diagnosis: Diagnosis) -> None:
     short = concise(diagnosis)
 
-    assert length(short) <= (BRIEF if is_clearly_healthy(diagnosis) else LIMIT)
+    assert length(short) <= (MAX_HEALTHY_CHARACTERS if is_clearly_healthy(diagnosis) else MAX_DIAGNOSIS_CHARACTERS)
     screen, whole = printed(diagnosis, run, long=False), printed(diagnosis, run, long=True, width=1000)
-    assert len(screen.splitlines()) <= LINES
+    assert len(screen.splitlines()) <= MAX_SCREEN_LINES
     for finding in diagnosis.present:
         assert finding.summary in {one.summary for one in short.findings}
         assert finding.symptom in screen

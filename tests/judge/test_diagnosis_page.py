@@ -17,7 +17,7 @@ from mldebug_mcp.cli import main
 from mldebug_mcp.judge import diagnose
 from mldebug_mcp.logs import Run, read_run
 from mldebug_mcp.models import State
-from mldebug_mcp.report.curves import COLUMNS, MOST_PANELS, Panel, panels, round_values, scale_of
+from mldebug_mcp.report.curves import MAX_CURVE_STRETCHES, MOST_PANELS, Panel, panels, round_values, scale_of
 from mldebug_mcp.report.diagnosis_html import diagnosis_html
 from mldebug_mcp.report.sections import worth_showing
 
@@ -193,7 +193,7 @@ def test_a_curve_of_very_many_records_keeps_its_lowest_and_highest_points_in_few
     (panel,) = panels_of(run_of(loss=loss))
     (curve,) = panel.curves
 
-    assert len(curve.values) <= 4 * COLUMNS
+    assert len(curve.values) <= 4 * MAX_CURVE_STRETCHES
     assert {9.0, -3.0} <= set(curve.values.tolist())
 
 

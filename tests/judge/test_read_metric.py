@@ -11,7 +11,7 @@ import pytest
 from mldebug_mcp import InputError, read_metric
 from mldebug_mcp.cli import main
 from mldebug_mcp.models import MetricReading
-from mldebug_mcp.report.concise import ROOM, concise_reading, length
+from mldebug_mcp.report.concise import MAX_READING_CHARACTERS, concise_reading, length
 
 STEPS = 5000
 SPIKE, DIP = 3210, 4444
@@ -79,7 +79,7 @@ def test_a_stretch_without_values_and_a_number_of_points_that_is_none_are_refuse
 
 def test_the_short_form_has_fewer_points_and_the_extremes(log: Path) -> None:
     short = concise_reading(read_metric(log, ["loss", "grad_norm"], points=2000))
-    assert length(short) <= ROOM
+    assert length(short) <= MAX_READING_CHARACTERS
     assert (points(short)[SPIKE], points(short)[DIP]) == (9.0, -1.0)
 
 

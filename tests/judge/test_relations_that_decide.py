@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from mldebug_mcp import RunDiagnosis, diagnose_run
-from mldebug_mcp.judge.ranking import SPEAKS
+from mldebug_mcp.judge.ranking import MIN_SPEAKING_BITS
 from mldebug_mcp.models import State
 
 Curve = NDArray[np.float64]
@@ -441,7 +441,7 @@ def test_texts_that_get_right_with_the_tokens_are_healthy() -> None:
 def test_texts_that_are_never_right_where_tokens_are_not_known_are_stated_as_a_loss_at_rest() -> None:
     answer = translator([0.0] * 8, 3.0)
     assert "known_but_not_written" not in facts(answer)
-    assert any(reason.symptom == "loss_at_chance" and reason.bits > SPEAKS
+    assert any(reason.symptom == "loss_at_chance" and reason.bits > MIN_SPEAKING_BITS
                for hypothesis in answer.hypotheses for reason in hypothesis.reasons)  # fmt: skip
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from mldebug_mcp import watch_run
 from mldebug_mcp.cli import main
-from mldebug_mcp.judge.watch import SILENT, Watch
+from mldebug_mcp.judge.watch import MIN_SILENT_SECONDS, Watch
 from mldebug_mcp.models.runs import News
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -87,9 +87,9 @@ def test_a_run_that_writes_nothing_for_long_is_silent_and_told_of_once_each_time
     for at in range(0, 50, 10):
         log.look(falling(at, at + 10))
     assert log.look() == []
-    (silent,) = log.look(after=SILENT)
+    (silent,) = log.look(after=MIN_SILENT_SECONDS)
     assert silent.text == "nothing was written for 6 min, where records had come every 30 s"
-    assert log.look(after=SILENT) == []
+    assert log.look(after=MIN_SILENT_SECONDS) == []
     assert log.look(falling(50, 60)) == []
     assert [one.what for one in log.look(after=7200)] == ["silent"]
 

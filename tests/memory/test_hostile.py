@@ -15,7 +15,7 @@ import pytest
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.judge.memory import check_memory
 from mldebug_mcp.memory import read
-from mldebug_mcp.memory.read import MAX_STRING, MAX_TUPLES, SPARE
+from mldebug_mcp.memory.read import MAX_STRING, MAX_TUPLES, SPARE_EMPTY_CONTAINERS
 from tests.hostile.pickles import CALLS, NOTE
 from tests.memory import scenarios
 from tests.memory.allocator import MIB, Allocator
@@ -49,7 +49,7 @@ CLAIMING = {
     "long length": b"\x80\x02\x8b\xff\xff\xff\x7f1.",
     "decimal number": b"L" + b"9" * 100_000 + b"L\n.",
     "nested tuples as a key": b"\x80\x02})" + b"\x85" * MAX_TUPLES + b"K\x01s.",
-    "containers": b"\x80\x02](" + b"}" * 2 * SPARE + b"e.",
+    "containers": b"\x80\x02](" + b"}" * 2 * SPARE_EMPTY_CONTAINERS + b"e.",
     "sets": b"\x80\x04\x8f(" + b"K\x01" * 1000 + b"\x90.",
     "out-of-band buffer": b"\x80\x05\x97.",
     "duplicates": b"\x80\x02]" + b"2" * 1000 + b".",
@@ -151,7 +151,7 @@ def test_a_gzip_cut_off_or_of_something_else_is_a_clear_error(save: Save, tmp_pa
 
 def test_a_flood_of_containers_in_a_gzip_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "flood.gz"
-    path.write_bytes(gzip.compress(b"\x80\x02](" + b"}" * (5 * SPARE)))
+    path.write_bytes(gzip.compress(b"\x80\x02](" + b"}" * (5 * SPARE_EMPTY_CONTAINERS)))
     assert_refused_in_little_memory(path)
 
 

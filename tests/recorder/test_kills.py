@@ -19,7 +19,7 @@ def test_what_was_recorded_outlives_a_kill(tmp_path: Path, after: float) -> None
 
 
 def test_a_loop_writes_by_itself_what_is_older_than_a_second(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mldebug_mcp.recorder.recorder.TICK", 3600.0)
+    monkeypatch.setattr("mldebug_mcp.recorder.recorder.WRITE_INTERVAL_SECONDS", 3600.0)
     ticks = count()
     clock = SimpleNamespace(time=time.time, perf_counter=lambda: 0.01 * next(ticks))
     monkeypatch.setattr("mldebug_mcp.recorder.recorder.time", clock)

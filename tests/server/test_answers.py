@@ -14,8 +14,8 @@ import pytest
 from mcp import Client
 
 from mldebug_mcp.judge import diagnose_run
-from mldebug_mcp.report.diagnosis_concise import BRIEF
-from mldebug_mcp.server.messages import FULL_LIMIT, LIMIT
+from mldebug_mcp.report.diagnosis_concise import MAX_HEALTHY_CHARACTERS
+from mldebug_mcp.server.messages import FULL_LIMIT, MAX_CONCISE_CHARACTERS
 from mldebug_mcp.server.tools import TOOLS
 from tests.memory import scenarios
 
@@ -151,7 +151,7 @@ async def test_numbers_that_are_not_finite_are_the_same_strings_everywhere(clien
 async def test_a_long_argument_is_not_repeated(client: Client) -> None:
     text = "".join(f"ValueError: shapes ({i}, 3) and ({i}, 4) do not fit, id {i}\n" for i in range(2000))
     result = await client.call_tool("explain_error", {"text": "RuntimeError: CUDA out of memory\n" + text})
-    assert len(json.dumps(result.structured_content)) < LIMIT
+    assert len(json.dumps(result.structured_content)) < MAX_CONCISE_CHARACTERS
 
 
 def healthy_log(path: Path, **more: float) -> Path:
@@ -183,7 +183,7 @@ async def test_a_healthy_run_is_answered_in_a_few_lines(
 
     answer = result.structured_content
     assert answer is not None
-    assert max(len(result.content[0].text), len(json.dumps(answer))) < BRIEF  # type: ignore[union-attr]
+    assert max(len(result.content[0].text), len(json.dumps(answer))) < MAX_HEALTHY_CHARACTERS  # type: ignore[union-attr]
     assert {"run", "findings", "hypotheses", "next_steps", "notes"} <= answer.keys()
     assert answer["run"]["path"].endswith("log.jsonl")
     assert answer["run"]["steps"] == 400
@@ -212,7 +212,7 @@ async def test_what_was_seen_in_a_healthy_run_is_named(client: Client, tmp_path:
     (finding,) = result.structured_content["findings"]
     assert (finding["symptom"], finding["state"]) == ("lr_no_warmup", "present")
     assert finding["summary"].startswith("learning_rate is at its peak, 0.0001, from step 0 on")
-    assert len(result.content[0].text) < BRIEF  # type: ignore[union-attr]
+    assert len(result.content[0].text) < MAX_HEALTHY_CHARACTERS  # type: ignore[union-attr]
 
 
 async def test_a_log_with_an_error_line_and_no_metrics_is_not_passed_over_as_healthy(

@@ -146,7 +146,7 @@ async def test_a_long_call_says_every_second_what_it_does(
 ) -> None:
     from mldebug_mcp import judge
 
-    monkeypatch.setattr(reports, "SECONDS", 0.001)
+    monkeypatch.setattr(reports, "MESSAGE_INTERVAL_SECONDS", 0.001)
     told: list[tuple[float, str]] = []
     enough = threading.Event()
 

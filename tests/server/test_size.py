@@ -32,9 +32,9 @@ from mldebug_mcp.models import (
     State,
 )
 from mldebug_mcp.report.concise import concise_explanation, concise_probe
-from mldebug_mcp.report.diagnosis_concise import LIMIT as DIAGNOSIS
+from mldebug_mcp.report.diagnosis_concise import MAX_DIAGNOSIS_CHARACTERS as DIAGNOSIS
 from mldebug_mcp.report.diagnosis_concise import concise
-from mldebug_mcp.server.messages import LIMIT, reply
+from mldebug_mcp.server.messages import MAX_CONCISE_CHARACTERS, reply
 from tests.memory import scenarios
 
 pytestmark = pytest.mark.anyio
@@ -52,7 +52,7 @@ def size(result: CallToolResult) -> int:
 
 async def called(client: Client, tool: str, **arguments: object) -> dict[str, Any]:
     result = await client.call_tool(tool, arguments)
-    assert size(result) <= LIMIT
+    assert size(result) <= MAX_CONCISE_CHARACTERS
     return result.structured_content or {}
 
 
@@ -209,7 +209,7 @@ def test_a_probe_with_many_causes_and_an_endless_output() -> None:
         output=LONG,
         notes=[LONG] * 50,
     )
-    assert size(reply(whole, "concise", concise_probe)) <= LIMIT
+    assert size(reply(whole, "concise", concise_probe)) <= MAX_CONCISE_CHARACTERS
 
 
 @pytest.mark.parametrize("limit", [1, 20])
@@ -223,9 +223,9 @@ def test_every_entry_of_the_catalogue() -> None:
     kinds = (known.causes, known.quotes, known.sources, known.menus, symptoms(), known_errors())
     entries = [explain(name) for kind in kinds for name in kind]
     whole = {one.id: size(reply(one, "full", concise_explanation)) for one in entries}
-    assert max(whole.values()) > LIMIT, "no entry is long: this test tells nothing"
+    assert max(whole.values()) > MAX_CONCISE_CHARACTERS, "no entry is long: this test tells nothing"
     for one in entries:
-        assert size(reply(one, "concise", concise_explanation)) <= LIMIT
+        assert size(reply(one, "concise", concise_explanation)) <= MAX_CONCISE_CHARACTERS
 
 
 @pytest.mark.parametrize(

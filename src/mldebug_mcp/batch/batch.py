@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mldebug_mcp.batch.columns import ROW_NUMBERS, Column, Masks, Scaling, Table, depth, read_scaling, row_count
-from mldebug_mcp.batch.roles import END, Encoder, RowRoles, Words, read_roles
+from mldebug_mcp.batch.roles import END_OF_TURN_ID, Encoder, RowRoles, Words, read_roles
 from mldebug_mcp.batch.sequences import Bools, Floats, Ints, Ragged, Sequences, count_into
 from mldebug_mcp.batch.tokenizer import Tokenizer
 from mldebug_mcp.core.config_files import read_config_json
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 BOX_COLUMNS = ("labels", "targets", "target")
-EDGE = 0.02
+MAX_BOX_OVERHANG_SHARE = 0.02
 """Share of an image by which a box may reach beyond it: rounding."""
 MAX_OVERHANG = 0.1
 """Share of an image by which a box of centre and size may reach beyond it: annotators draw what is cut off. Chosen."""
@@ -76,7 +76,7 @@ class Boxes:
             return summary, np.unique(self.rows[turned])
         if bool((values <= LARGEST_SHARE).all()):
             return "boxes are shares of the image, where corners in pixels are wanted", np.unique(self.rows)
-        slack = EDGE * self.sizes
+        slack = MAX_BOX_OVERHANG_SHARE * self.sizes
         outside = ((values[:, 2:] > self.sizes + slack) | (values[:, :2] < -slack)).any(axis=1)
         if outside.mean() <= MIN_SHARE_OUTSIDE:
             return "", np.empty(0, np.int64)
@@ -116,7 +116,7 @@ class Boxes:
         flat = ~(values[:, 2:] > 0).all(axis=1)
         if flat.any():
             return f"{int(flat.sum())} boxes have no width or height", np.unique(self.rows[flat])
-        slack = EDGE * sizes
+        slack = MAX_BOX_OVERHANG_SHARE * sizes
         outside = ((values[:, :2] + values[:, 2:] > sizes + slack) | (values[:, :2] < -slack)).any(axis=1)
         if not outside.any():
             if bool((values <= 1).all()) and bool((sizes > LARGEST_SHARE).all()):
@@ -131,8 +131,8 @@ class Boxes:
 
     def _are_corners(self) -> bool:
         """Return whether boxes leave the image as centre and size and lie in it as corners."""
-        values, outside = self.values, self._outside(EDGE)
-        inside = (values >= -EDGE).all() and (values <= 1 + EDGE).all()
+        values, outside = self.values, self._outside(MAX_BOX_OVERHANG_SHARE)
+        inside = (values >= -MAX_BOX_OVERHANG_SHARE).all() and (values <= 1 + MAX_BOX_OVERHANG_SHARE).all()
         return bool(inside and (values[:, 2:] > values[:, :2]).all() and outside.mean() > MIN_SHARE_OUTSIDE)
 
 
@@ -729,7 +729,7 @@ class Batch:
     def ends(self) -> frozenset[int]:
         """The tokens that end a turn or a text, from the tokenizer and its template, else from the configuration."""
         if self.words is not None:
-            return frozenset({END})
+            return frozenset({END_OF_TURN_ID})
         return self.tokenizer.ends if self.tokenizer is not None else frozenset(self.model.eos)
 
     @property

@@ -43,7 +43,7 @@ from mldebug_mcp.batch.columns import (
     row_count,
 )
 from mldebug_mcp.batch.roles import Words
-from mldebug_mcp.batch.sequences import IGNORE, SHIFTS, Bools, Ints, Ragged, Sequences, hides_words
+from mldebug_mcp.batch.sequences import IGNORED_LABEL, SHIFTS, Bools, Ints, Ragged, Sequences, hides_words
 from mldebug_mcp.batch.templates import ASSISTANT
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.text import shorten
@@ -123,7 +123,7 @@ def _by_chance(ids: Ragged, token: int, others: Ints) -> float:
 
 def _is_masked(edge: Ints, labels: Ragged | None) -> bool:
     """Whether no label there is trained on."""
-    return labels is not None and bool(np.all(labels.flat[edge] == IGNORE))
+    return labels is not None and bool(np.all(labels.flat[edge] == IGNORED_LABEL))
 
 
 def _only_at_edge(ids: Ragged, token: int, *, at_end: bool) -> bool:
@@ -146,7 +146,7 @@ def _only_at_edge(ids: Ragged, token: int, *, at_end: bool) -> bool:
 SPEECH = ("input_features", "input_values")
 MAX_ROWS_FOR_TARGETS = 32
 """Rows that are looked at to tell targets from labels that were cut."""
-COPIED = 0.8
+MIN_COPIED_LABEL_SHARE = 0.8
 """Share of a row's labels that have to stand in its inputs to call them a copy. Chosen by hand."""
 NEARLY_ALL = 0.95
 """Share of tokens that have to be the next ones to call two arrays inputs and targets. Chosen by hand."""
@@ -244,12 +244,15 @@ def _stands_in(labels: np.typing.NDArray[np.integer], ids: np.typing.NDArray[np.
 
     Labels that run on behind the end of the inputs are a copy with something added.
     """
-    labels = labels[labels != IGNORE]
+    labels = labels[labels != IGNORED_LABEL]
     if not len(labels):
         return None
     starts = np.flatnonzero(ids == labels[0])
     parts = (ids[start : start + len(labels)] for start in starts[:MAX_ROWS_FOR_TARGETS].tolist())
-    return any(len(part) >= COPIED * len(labels) and np.array_equal(part, labels[: len(part)]) for part in parts)
+    return any(
+        len(part) >= MIN_COPIED_LABEL_SHARE * len(labels) and np.array_equal(part, labels[: len(part)])
+        for part in parts
+    )
 
 
 def of_speech(table: Table) -> Ragged | None:
@@ -266,7 +269,7 @@ def of_speech(table: Table) -> Ragged | None:
 
 def target_rows(labels: Ragged, numbers: Ints, context: Context) -> Sequences:
     """Return target labels as token rows that are trained on where they are not ignored."""
-    trained = labels.flat != IGNORE
+    trained = labels.flat != IGNORED_LABEL
     own_pad = context.tokenizer.pad if context.tokenizer is not None else None
     pad = own_pad if own_pad is not None else context.model.pad
     ids = Ragged(np.where(trained, labels.flat, 0 if pad is None else pad), labels.offsets)

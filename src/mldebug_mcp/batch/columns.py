@@ -474,7 +474,7 @@ def is_indices(column: Column) -> bool:
 # Columns beside token ids, labels and masks: floats, class images, sizes of images, what a decoder is shown.
 
 
-CATEGORY = 16
+MAX_CATEGORY_CHARACTERS = 16
 """Characters up to which a value may be the name of a category; what is longer is text. Chosen by hand."""
 
 ROW_NUMBERS = frozenset({"id", "_id", "idx", "index", "uuid", "guid", "row_id", "sample_id", "__index_level_0__"})
@@ -599,7 +599,7 @@ def rest_of(table: Table, among: Sequence[str], floats: Mapping[str, Floats], ro
 
 
 def _bits(column: Sequence[object]) -> float:
-    if any(len(str(value)) > CATEGORY for value in column[:100]):
+    if any(len(str(value)) > MAX_CATEGORY_CHARACTERS for value in column[:100]):
         return math.inf
     return bits_to_tell_apart(np.array(list(Counter(map(str, column)).values()) or [1]))
 

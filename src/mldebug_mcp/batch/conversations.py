@@ -29,7 +29,7 @@ from mldebug_mcp.batch.columns import (
     score_names,
 )
 from mldebug_mcp.batch.roles import Encoder, Words
-from mldebug_mcp.batch.sequences import IGNORE, Ragged
+from mldebug_mcp.batch.sequences import IGNORED_LABEL, Ragged
 from mldebug_mcp.batch.templates import ASSISTANT
 from mldebug_mcp.core.errors import InputError, is_failure
 from mldebug_mcp.core.text import shorten
@@ -70,7 +70,7 @@ class Row:
         """The labels: every token that is not known to be masked."""
         if self.trained is None:
             return self.ids
-        return [token if use else IGNORE for token, use in zip(self.ids, self.trained, strict=True)]
+        return [token if use else IGNORED_LABEL for token, use in zip(self.ids, self.trained, strict=True)]
 
 
 def messages_of(value: object) -> list[dict[str, object]]:
@@ -261,11 +261,11 @@ def _stepwise(table: Table, rows: list[tuple[list[str], list[int]]], tokenizer: 
     columns: dict[str, list[list[int]]] = {"input_ids": [], "labels": []}
     for prompt, (steps, marked) in zip(_listed(table.columns["prompt"]), rows, strict=False):
         ids = _prompt(prompt, tokenizer)
-        labels = [IGNORE] * len(ids)
+        labels = [IGNORED_LABEL] * len(ids)
         for place, step in enumerate(steps):
             tokens = tokenizer.encode(step, special=False)
             ids = [*ids, *tokens]
-            labels += [IGNORE] * len(tokens)
+            labels += [IGNORED_LABEL] * len(tokens)
             labels[-1] = marked[place] if tokens and place < len(marked) else labels[-1]
         columns["input_ids"].append(ids)
         columns["labels"].append(labels)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from mldebug_mcp.batch.sequences import IGNORE, Floats, Ints, Ragged, Sequences, offsets_of
+from mldebug_mcp.batch.sequences import IGNORED_LABEL, Floats, Ints, Ragged, Sequences, offsets_of
 from mldebug_mcp.core.arrays import entropy
 
 MAX_VOCABULARY = 2**22
@@ -22,7 +22,7 @@ COUNTED_AT_ONCE = 2**19
 """Ids that are counted together. Chosen by trial: numpy makes 8 bytes of each, which the processor's cache can hold."""
 BIG_ENDIAN = "most significant byte first"
 """What is added to the type of ids in the byte order that hardly any trainer reads."""
-WINDOW = 1024
+DEFAULT_WINDOW_TOKENS = 1024
 """Tokens of a context window where no model's configuration names its own."""
 
 
@@ -76,7 +76,7 @@ def unpacked(side: Sequences, document_lengths: Ragged | None) -> Sequences:
     labels = None
     if side.shifted_by_design and side.labels is not None and side.trained is not None:
         # The token after the last one of a document may stand in its labels alone.
-        following = np.where(side.trained, side.labels.flat, IGNORE)[side.content]
+        following = np.where(side.trained, side.labels.flat, IGNORED_LABEL)[side.content]
         labels = Ragged(following, ids.offsets)
     return Sequences("", ids, np.arange(ids.rows, dtype=np.int64), labels, shifted_by_design=labels is not None)
 
@@ -98,7 +98,7 @@ def _starts_inside(side: Sequences, lengths: Ragged | None) -> Ints | None:
 # The order of the documents: whether sources follow each other, seen by which tokens are common where.
 
 
-BUCKETS = 257
+ID_BUCKETS = 257
 """Classes of ids that are compared: a prime, so that neighbours in the vocabulary part."""
 MAX_BLOCKS = 64
 BLOCK_DOCUMENTS = 32
@@ -132,10 +132,10 @@ class Composition:
         rows = (2 * (number // self._size) + number % self._size % 2).astype(np.uint32)
         blocks = -(-len(start) // self._size)
         # Numpy divides by one number much faster than it takes the remainder.
-        keys = np.repeat(rows * np.uint32(BUCKETS), np.maximum(stop - start, 0))
-        keys += ids - ids // np.uint32(BUCKETS) * np.uint32(BUCKETS)
-        counts = np.bincount(keys, minlength=2 * blocks * BUCKETS).astype(np.float64)
-        self.blocks += list(counts.reshape(blocks, 2, BUCKETS))
+        keys = np.repeat(rows * np.uint32(ID_BUCKETS), np.maximum(stop - start, 0))
+        keys += ids - ids // np.uint32(ID_BUCKETS) * np.uint32(ID_BUCKETS)
+        counts = np.bincount(keys, minlength=2 * blocks * ID_BUCKETS).astype(np.float64)
+        self.blocks += list(counts.reshape(blocks, 2, ID_BUCKETS))
         self._join()
 
     def merge(self, later: Composition) -> None:
@@ -273,7 +273,7 @@ class CorpusCounts:
         shards: By the name of the file.
     """
 
-    window: int = WINDOW
+    window: int = DEFAULT_WINDOW_TOKENS
     documents: int = 0
     tokens: int = 0
     windows: bool = False
@@ -341,7 +341,7 @@ class CorpusCounts:
         last = side.ids.flat[stop[some] - 1]
         if side.shifted_by_design and side.labels is not None:
             following = side.labels.flat[stop[some] - 1]
-            last = np.where(following == IGNORE, last, following)
+            last = np.where(following == IGNORED_LABEL, last, following)
         first = side.ids.flat[start[some]]
         self.first.add(first)
         self.last.add(last)
@@ -397,7 +397,7 @@ class CorpusCounts:
     def is_stream(self) -> bool:
         """Whether rows are pieces of one stream: cut at a fixed width, or all of one length."""
         shorter = self.documents - self._longest_documents
-        tails = max(1, len(self.shards), TAILS * self.documents)
+        tails = max(1, len(self.shards), MAX_SHORT_ROWS_SHARE * self.documents)
         return self.windows or (self.documents > 2 and shorter <= tails)
 
     @property
@@ -469,7 +469,7 @@ def _sum(pair: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
     return pair[0] + other[0], pair[1] + other[1]
 
 
-TAILS = 0.005
+MAX_SHORT_ROWS_SHARE = 0.005
 """Share of the rows of a stream that may be shorter, as the last one of each file or part is."""
 LEAST_CUT = 8
 LEAST_CUT_SHARE = 0.01

@@ -243,7 +243,7 @@ def _is_token(tokenizer: Tokenizer, row: RowRoles) -> bool:
 
 LOOK_BACK = 3
 """Trained tokens at the end of a turn among which the end token is looked for: some templates end in a line break."""
-ROUND = 128
+ROUND_LENGTH_MULTIPLE = 128
 """Rows whose length is a multiple of this look cut at a chosen maximum: `max_length` is nearly always such a number."""
 
 
@@ -353,7 +353,7 @@ def _at_limit(batch: Batch, side: Sequences, last: Ints, loose: Bools, ended: Bo
     _, stop = side.bounds
     full = (side.lengths == longest) & ((last == stop - 1) | (last < 0)) & (stop == side.ids.offsets[1:])
     limits = (batch.model.max_positions, batch.tokenizer.hf.model_max_length if batch.tokenizer is not None else None)
-    known = (longest % ROUND == 0 and longest > 0) or longest in limits
+    known = (longest % ROUND_LENGTH_MULTIPLE == 0 and longest > 0) or longest in limits
     # Where shorter rows lack their ends too, the ends are missing, not cut off.
     several = int((full & ~ended).sum()) >= 2 and not bool((loose & ~full).any())
     return full if known or several or bool(ended.any()) else np.zeros(side.rows, np.bool_)

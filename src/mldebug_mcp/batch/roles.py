@@ -72,11 +72,11 @@ def read_roles(side: Sequences, index: int, tokenizer: Tokenizer) -> RowRoles:
 # Text without its tokenizer, as words: enough for its roles, empty answers, repeats, lengths and equal pairs.
 #
 # `Words` answers what `conversations` asks of a tokenizer. A word's number is a hash of its text, so the same text has
-# the same numbers in every file; each turn is closed by `END`. What depends on the real tokens (template, ends,
-# truncation, vocabulary) cannot be judged of such rows.
+# the same numbers in every file; each turn is closed by `END_OF_TURN_ID`. What depends on the real tokens (template,
+# ends, truncation, vocabulary) cannot be judged of such rows.
 
 
-END = 0
+END_OF_TURN_ID = 0
 """The number of what closes a turn or a text."""
 NOTE = (
     "no tokenizer was given: the text is counted in words, and only roles, empty and repeated texts, leaks, lengths "
@@ -104,11 +104,11 @@ class Words:
 
     chat_template = "words"
     marks_generation = True
-    eos = END
+    eos = END_OF_TURN_ID
 
     def __init__(self) -> None:
-        self._texts: dict[int, str] = {END: "‹end›"}
-        self._numbers: dict[str, int] = {_CLOSE: END}
+        self._texts: dict[int, str] = {END_OF_TURN_ID: "‹end›"}
+        self._numbers: dict[str, int] = {_CLOSE: END_OF_TURN_ID}
 
     def encode(self, text: str, *, special: bool = True) -> list[int]:
         """Return the numbers of a text's words; `special=False` takes what `render` wrote, with its markers."""

@@ -155,7 +155,7 @@ def as_integers(array: Array) -> npt.NDArray[np.integer]:
 # A set of token rows and what follows from it. A batch has one; a preference batch a chosen and a rejected one.
 
 
-IGNORE = -100
+IGNORED_LABEL = -100
 """The label that the loss skips: the default `ignore_index` of PyTorch's cross-entropy, used by all of Transformers."""
 
 
@@ -300,7 +300,7 @@ class Sequences:
         if self.labels is None or (self.labelled_by_itself and self.ids.flat.dtype.kind == "u"):
             trained = _everywhere(len(self.ids.flat))
         else:
-            trained = self.labels.flat != IGNORE
+            trained = self.labels.flat != IGNORED_LABEL
         return trained if self.loss_mask is None else trained & (self.loss_mask.flat != 0)
 
     @cached_property

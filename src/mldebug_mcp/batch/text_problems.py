@@ -121,7 +121,7 @@ _SEQUENCE = re.compile(
 """Two to four characters that are the bytes of one character in UTF-8."""
 SURE = re.compile(rf"[ÃÂ]{_GOES_ON}|â[€\x80]{_GOES_ON}|ð[Ÿ\x9f]{_GOES_ON}{{2}}|\N{{REPLACEMENT CHARACTER}}{{2}}")
 """Sequences that no language writes: accented letters, quotation marks and emoji read wrongly, and lost characters."""
-SEVERAL = 3
+MIN_RECURRING_SEQUENCES = 3
 """Other sequences have to recur: an accented letter may stand before a sign, as in "fini…”". Chosen by hand."""
 
 
@@ -131,7 +131,10 @@ def is_garbled(text: str) -> bool:
         return False
     if SURE.search(text):
         return True
-    return sum(1 for _ in zip(_SEQUENCE.finditer(text), range(SEVERAL), strict=False)) == SEVERAL
+    return (
+        sum(1 for _ in zip(_SEQUENCE.finditer(text), range(MIN_RECURRING_SEQUENCES), strict=False))
+        == MIN_RECURRING_SEQUENCES
+    )
 
 
 # What is wrong with text as it was written, before it is rendered and tokenized: rows, and what they show in words.
@@ -147,7 +150,7 @@ ANSWERS = ("completion", "chosen", "response", "output", "answer", "solution")
 """Columns of text that the model is to write. A rejected one may be cut off on purpose."""
 MAX_COMMON_ANSWER_CHARACTERS = 100
 """Characters above which it is not an accident that many answers are of the same length, to the character."""
-CUT = 0.05
+MIN_CUT_ANSWERS_SHARE = 0.05
 """Share of the answers that end there. Both chosen by hand: natural lengths hardly ever agree at the greatest one."""
 EXCHANGED = "open with the assistant's turn and end with the user's"
 OF_SOME = ".some"
@@ -295,7 +298,7 @@ def _cut(texts: Mapping[str, object]) -> list[int]:
         longest = max(len(words) for _, words in answers)
         at = [(place, words) for place, words in answers if len(words) == longest]
         cut = [place for place, words in at if not _FINISHED.search(words)]
-        enough = max(5, CUT * len(answers))
+        enough = max(5, MIN_CUT_ANSWERS_SHARE * len(answers))
         if (
             longest >= MAX_COMMON_ANSWER_CHARACTERS
             and len(at) >= enough
@@ -370,7 +373,7 @@ def _is_marked(chat: Messages) -> bool:
 
 MAX_RENDERED = 64
 """Conversations that are rendered: a template drops calls of all rows or of none. Chosen."""
-COMPARED = 40
+COMPARED_CHARACTERS = 40
 """Characters of a system message that are looked for in the rendered text."""
 MIN_SHARE_OF_ONE_POSITIVE = 0.1
 """Share of the pairs with the same positive from which a usual batch holds it twice. Chosen."""
@@ -510,7 +513,7 @@ def _instructions(chat: Sequence[Mapping[str, object]]) -> Iterator[str]:
     for message in chat:
         content = message.get("content")
         if message.get("role") in ("system", "developer") and isinstance(content, str) and content.strip():
-            yield content.strip()[:COMPARED]
+            yield content.strip()[:COMPARED_CHARACTERS]
 
 
 def _called(chat: Sequence[Mapping[str, object]]) -> Iterator[str]:
@@ -623,7 +626,7 @@ def _parts(chats: Chats, tokenizer: Tokenizer) -> Iterator[_Loss]:
                 start = max(text.rfind(mark, 0, max(text.find(words), 0)), text.find(mark))
                 written = shorten(text[start : start + 2 * MAX_EXAMPLE].strip(), MAX_EXAMPLE)
                 yield _Loss(place, is_answer, f"the chat template writes the list of parts out: {shown} as {written}")
-            elif words.strip()[:COMPARED] not in text:
+            elif words.strip()[:COMPARED_CHARACTERS] not in text:
                 yield _Loss(place, is_answer, f"the chat template leaves out text that is given in parts: {shown}")
 
 

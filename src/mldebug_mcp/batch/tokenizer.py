@@ -213,7 +213,7 @@ def _plain(value: object) -> object:
 # A limit on how long a chat template may run: it is a program that comes with the tokenizer, and may loop forever.
 
 
-SECONDS = 5.0
+MAX_TEMPLATE_SECONDS = 5.0
 """Chosen by hand: a conversation takes milliseconds."""
 _TEMPLATE = "<template>"
 """The file name under which Jinja compiles a template."""
@@ -228,17 +228,17 @@ class TemplateTimeoutError(Exception):
 
 @contextmanager
 def template_limit() -> Iterator[None]:
-    """Raise TemplateTimeoutError out of a template that runs for longer than `SECONDS`.
+    """Raise TemplateTimeoutError out of a template that runs for longer than `MAX_TEMPLATE_SECONDS`.
 
     The clock is read before each line of the compiled template. Unlike signals that works in any thread, and it needs
     no extra process for each rendering. It does not limit memory.
     """
-    end = time.monotonic() + SECONDS
+    end = time.monotonic() + MAX_TEMPLATE_SECONDS
 
     def line(frame: FrameType, event: str, value: Traced) -> object:
         del frame, event, value
         if time.monotonic() > end:
-            raise TemplateTimeoutError(f"it ran for more than {SECONDS:g} seconds")
+            raise TemplateTimeoutError(f"it ran for more than {MAX_TEMPLATE_SECONDS:g} seconds")
         return line
 
     def call(frame: FrameType, event: str, value: Traced) -> object:

@@ -36,7 +36,7 @@ from mldebug_mcp.logs.run import Run, Series
 # The course of one curve: its ends and extremes, where it turns, and since when it rests, is frozen or is lost.
 
 
-BLOCKS = 30
+COURSE_STRETCHES = 30
 """Stretches whose medians describe a curve's course; the records themselves describe a shorter curve.
 Chosen: a turn that lasts a thirtieth of a run is seen by eye."""
 TURN_WOBBLES = 6.0
@@ -52,7 +52,7 @@ LEAST_REST = 0.2
 """Share of the stretches over which it does, to be called so. Chosen: less is the end of any curve that slows down."""
 MIN_RANGE_FOR_LOGARITHM = 20.0
 """Times the lowest level: from here on logarithms are looked at. Chosen: below it a straight scale shows the course."""
-SUDDEN = 0.6
+MIN_JUMP_MOVE_SHARE = 0.6
 """Share of a move that is made from one stretch to the next, for it to be a jump or a drop. Chosen: more than half."""
 MAX_LISTED_RECORDS = 5
 """Records that are listed one by one. Chosen: they take no more room than a summary of them."""
@@ -186,7 +186,7 @@ def course_of(series: Series) -> Course | None:
 
 def _noise(value: Floats) -> float:
     """Return the noise from record to record: of the few of a short curve, around its slope."""
-    return noise_on_slope(value) if len(value) <= BLOCKS else noise(value)
+    return noise_on_slope(value) if len(value) <= COURSE_STRETCHES else noise(value)
 
 
 def _frozen_since(value: Floats) -> int | None:
@@ -239,9 +239,9 @@ def _spans_far(value: Floats) -> bool:
 
 def _levels(value: Floats) -> tuple[Floats, NDArray[np.int64], float]:
     """Return the levels that describe a course, the index of the first record of each, and their noise."""
-    if len(value) <= BLOCKS:
+    if len(value) <= COURSE_STRETCHES:
         return value, np.arange(len(value)), noise_on_slope(value)
-    cut = blocks(value, BLOCKS)
+    cut = blocks(value, COURSE_STRETCHES)
     return cut.level, cut.first, cut.wobble
 
 
@@ -282,7 +282,11 @@ def _sudden(level: Floats, begin: int, end: int) -> int | None:
         return None
     steps = level[begin + 1 : end + 1] - level[begin:end]
     most = int(np.argmax(np.abs(steps)))
-    return begin + 1 + most if abs(steps[most]) >= SUDDEN * abs(level[end] - level[begin]) and begin > 0 else None
+    return (
+        begin + 1 + most
+        if abs(steps[most]) >= MIN_JUMP_MOVE_SHARE * abs(level[end] - level[begin]) and begin > 0
+        else None
+    )
 
 
 def _end(first: NDArray[np.int64], block: int, count: int) -> int:
@@ -297,29 +301,29 @@ def _steepest(value: Floats, first: int, last: int) -> int:
 # What moved suddenly, and when: jumps of any curve against its own local trend, those at one time together.
 
 
-BEFORE = 5
+BASELINE_RECORDS = 5
 """Records before one, whose median it is compared with. Chosen: the fewest that one outlier does not move."""
-AROUND = 40
+NOISE_WINDOW_RECORDS = 40
 """Records around one, from which the usual size of such a difference is taken. Chosen: twice a usual window."""
 MIN_JUMP_SIGMAS = 7.0
 """Standard deviations of that size, times the heaviness of its tails, beyond which a curve jumps. Chosen: in ten
 thousand records of normal noise none does."""
-HEAVIEST = 1.4
+MAX_TAIL_HEAVINESS = 1.4
 """Heaviness that is believed. Chosen: where every tenth record is a jump, they are no tail."""
 LEAST_SHARE = 0.1
 """Share of the middle 95 % of all values that a jump has at least. Chosen: a smaller one is hardly seen by eye."""
 LEAST_OF_LEVEL = 0.03
 """Share of the level that it has at least. Chosen: of values that are nearly constant."""
-BEGINNING = 0.1
+SETTLING_RECORDS_SHARE = 0.1
 """Share of the records, from the first on, in which a move is the usual one of a run that begins; but a loss or a
 gradient does not rise then. Chosen: half of what most runs take to settle."""
-RESTLESS = 3.0
+MAX_LOCAL_SPREAD_RATIO = 3.0
 """Times the usual spread of the whole curve that the spread around a record is at most. Chosen: a beginning in which
 everything moves hides nothing."""
 RISES_UNUSUALLY = LOSSES | {Quantity.GRADIENT_NORM, Quantity.KL}
 MIN_RECORDS_OF_TREND = 8
-"""Records from which a trend can be determined. Chosen: three more than `BEFORE`."""
-OUTLYING = 5.0
+"""Records from which a trend can be determined. Chosen: three more than `BASELINE_RECORDS`."""
+MIN_RATIO_FOR_LOGARITHM = 5.0
 """Times the median that the highest value is, for logarithms to be compared. Chosen: of what varies by factors."""
 MOST_POINTS = 10_000
 """Stretches of a longer curve; only their extremes are used. Chosen: finer than any picture of it."""
@@ -332,7 +336,7 @@ MAX_RECORDS_APART = 3
 AT_ONCE = 0.4
 """What the logarithm of a rate moves by between two records where it jumps. Chosen: a factor of 1.5, which no smooth
 schedule makes at once."""
-UNLIKE = 3.0
+MIN_SUDDEN_MOVE_RATIO = 3.0
 """Times as far as before and after that a rate then moves. Chosen: by hand."""
 MOST_SERIES = 60
 """Curves that are looked at. Chosen: those of hundreds of layers move together."""
@@ -436,21 +440,21 @@ def _without_returns(changes: list[Change]) -> list[Change]:
 def _one_way(series: Series, sign: int) -> list[Change]:
     """Return the jumps up (+1) or down (-1)."""
     at, value = _extremes(series.value, sign)
-    logarithmic = positive(value) and float(value.max()) > OUTLYING * median(sample(value))
+    logarithmic = positive(value) and float(value.max()) > MIN_RATIO_FOR_LOGARITHM * median(sample(value))
     scaled = np.log(value) if logarithmic else value
     level = _levels_before(scaled)
     away = sign * (scaled - level)
     usual, spread = _usual(away)
     least = max(LEAST_SHARE * _span(scaled), LEAST_OF_LEVEL * (1.0 if logarithmic else abs(median(value))), 1e-12)
     sigmas = (away - usual) / np.maximum(spread, least / MIN_JUMP_SIGMAS)
-    limit = MIN_JUMP_SIGMAS * min(HEAVIEST, max(1.0, heaviness(scaled)))
+    limit = MIN_JUMP_SIGMAS * min(MAX_TAIL_HEAVINESS, max(1.0, heaviness(scaled)))
     beyond = (sigmas > limit) & (away > least)
     at_once = sign > 0 and series.role is not None and series.role.quantity in RISES_UNUSUALLY
-    begun = 1 if at_once else max(MAX_RECORDS_APART, int(BEGINNING * len(value)))
+    begun = 1 if at_once else max(MAX_RECORDS_APART, int(SETTLING_RECORDS_SHARE * len(value)))
     goes_on = bool(beyond[begun - 1] and beyond[begun])  # a move of the beginning, which is behind it there
     beyond[:begun] = False
     places = np.flatnonzero(beyond)
-    groups = np.split(places, np.flatnonzero(np.diff(places) > BEFORE) + 1) if len(places) else []
+    groups = np.split(places, np.flatnonzero(np.diff(places) > BASELINE_RECORDS) + 1) if len(places) else []
     groups = groups[1:] if goes_on else groups
     if not groups:
         return []
@@ -503,9 +507,9 @@ def _back_at(value: Floats, peak: int, before: float, sign: int) -> int | None:
 def _standing_out(series: Series, changes: list[Change]) -> list[Change]:
     """Return the moves of a long curve that stand out of the noise of its records, as they do of their extremes."""
     value = series.value
-    logarithmic = positive(value) and float(value.max()) > OUTLYING * median(sample(value))
+    logarithmic = positive(value) and float(value.max()) > MIN_RATIO_FOR_LOGARITHM * median(sample(value))
     value = np.log(value) if logarithmic else value
-    limit = MIN_JUMP_SIGMAS * min(HEAVIEST, max(1.0, heaviness(value))) * noise(value)
+    limit = MIN_JUMP_SIGMAS * min(MAX_TAIL_HEAVINESS, max(1.0, heaviness(value))) * noise(value)
     moves = [np.array([change.before, change.there]) for change in changes]
     ends = [np.log(move) if logarithmic else move for move in moves]
     return [change for change, (before, there) in zip(changes, ends, strict=True) if abs(there - before) > limit]
@@ -513,7 +517,7 @@ def _standing_out(series: Series, changes: list[Change]) -> list[Change]:
 
 def _level_before(value: Floats, at: int) -> float:
     """Return the median of the records before one, and of a long curve of as many stretches."""
-    width = BEFORE * _stride(value)
+    width = BASELINE_RECORDS * _stride(value)
     before = value[max(0, at - width) : at]
     return median(np.concatenate([np.repeat(value[:1], width - len(before)), before]))
 
@@ -536,18 +540,18 @@ def _extremes(value: Floats, sign: int) -> tuple[NDArray[np.int64], Floats]:
 
 def _levels_before(value: Floats) -> Floats:
     """Return the median of the records before each one, shape (n,); before the first stands the first."""
-    padded = np.concatenate([np.repeat(value[:1], BEFORE), value[:-1]])
-    return row_medians(np.lib.stride_tricks.sliding_window_view(padded, BEFORE))
+    padded = np.concatenate([np.repeat(value[:1], BASELINE_RECORDS), value[:-1]])
+    return row_medians(np.lib.stride_tricks.sliding_window_view(padded, BASELINE_RECORDS))
 
 
 def _usual(away: Floats) -> tuple[Floats, Floats]:
     """Return the usual difference of a record from those before it, and its spread, in the records around each."""
-    count = max(1, len(away) // AROUND)
+    count = max(1, len(away) // NOISE_WINDOW_RECORDS)
     edges = np.linspace(0, len(away), count + 1).astype(int)
     which = np.minimum(np.searchsorted(edges, np.arange(len(away)), side="right") - 1, count - 1)
     middle = stretch_medians(away, edges)
     spread = MAD_TO_STD * stretch_medians(np.abs(away - middle[which]), edges)
-    return middle[which], np.minimum(spread, RESTLESS * median(spread))[which]
+    return middle[which], np.minimum(spread, MAX_LOCAL_SPREAD_RATIO * median(spread))[which]
 
 
 def _span(value: Floats) -> float:
@@ -586,7 +590,7 @@ def _moves_at_once(rate: Floats) -> list[int]:
     behind = np.minimum(places + 2, len(rate) - 1)
     after = np.abs(np.log(rate[behind]) - np.log(rate[behind - 1]))
     after[behind == places + 1] = 0.0
-    at_once: list[int] = (places[size > UNLIKE * np.maximum(before, after)] + 1).tolist()
+    at_once: list[int] = (places[size > MIN_SUDDEN_MOVE_RATIO * np.maximum(before, after)] + 1).tolist()
     return at_once
 
 
@@ -606,7 +610,7 @@ def _size_of_moves(rate: Floats) -> Floats:
 MAX_CURVE_VALUES = 4096
 """Values of a curve that its numbers are taken from, evenly spaced. Chosen: a median of so many is off by 2 % of the
 noise."""
-TENTH = 10
+EDGE_WIDTH_DIVISOR = 10
 """Part of the records that stands for an end. Chosen: by hand."""
 LEAST_OF_COURSE = 4
 """Records from which a curve has a course. Chosen: by hand."""
@@ -619,7 +623,7 @@ MIN_RELATIVE_CHANGE = 1e-3
 STANDS_OUT = 6.0
 """Noises that the largest rise has to come to before its place says anything. Chosen: one in 10^5 of changes between
 normal records."""
-SMALL = 1e-12
+RATIO_EPSILON = 1e-12
 """What keeps ratios finite. Chosen: below all that is logged."""
 AXES = COUNTERS | {
     Quantity.TIMESTAMP,
@@ -705,7 +709,7 @@ def _numbers(logged: Floats) -> Iterator[tuple[str, float]]:
     yield "first", first
     if len(value) < LEAST_OF_COURSE:
         return
-    least, most, start = float(value.min()), float(value.max()), abs(first) + SMALL
+    least, most, start = float(value.min()), float(value.max()), abs(first) + RATIO_EPSILON
     yield from (("least", least), ("most", most), ("least / first", least / start), ("most / first", most / start))
     yield "place of its least", float(np.argmin(value)) / len(value)
     yield "place of its most", float(np.argmax(value)) / len(value)
@@ -715,7 +719,7 @@ def _numbers(logged: Floats) -> Iterator[tuple[str, float]]:
 
 def _level_numbers(value: Floats, start: float, least: float) -> Iterator[tuple[str, float]]:
     count = len(value)
-    width = max(1, count // TENTH)
+    width = max(1, count // EDGE_WIDTH_DIVISOR)
     early, quarter, middle, last = (median(value[at : at + width]) for at in (0, count // 4, count // 2, count - width))
     yield from (("early", early), ("middle", middle), ("last", last))
     yield from (
@@ -723,21 +727,21 @@ def _level_numbers(value: Floats, start: float, least: float) -> Iterator[tuple[
         ("middle / first", middle / start),
         ("last / first", last / start),
     )
-    yield "last above least / least", (last - least) / (abs(least) + SMALL)
+    yield "last above least / least", (last - least) / (abs(least) + RATIO_EPSILON)
     yield "late change / first", (last - middle) / start
-    yield "fall / early", (early - last) / (abs(early) + SMALL)
+    yield "fall / early", (early - last) / (abs(early) + RATIO_EPSILON)
 
 
 def _move_numbers(value: Floats, start: float) -> Iterator[tuple[str, float]]:
     """Yield how a curve goes from record to record, against the noise between them."""
     count, change = len(value), np.diff(value)
-    level = abs(median(value)) + SMALL
-    noise = MAD_TO_STD * median(np.abs(change - median(change))) / math.sqrt(2) + SMALL
+    level = abs(median(value)) + RATIO_EPSILON
+    noise = MAD_TO_STD * median(np.abs(change - median(change))) / math.sqrt(2) + RATIO_EPSILON
     yield "noise / level", noise / level
     yield "records that rise", float((change > 0).mean())
     yield "records that stand still", float((np.abs(change) <= MIN_RELATIVE_CHANGE * level).mean())
     yield "largest rise / first", float(change.max()) / start
-    width = max(1, count // TENTH)
+    width = max(1, count // EDGE_WIDTH_DIVISOR)
     early, middle, last = (median(value[at : at + width]) for at in (0, count // 2, count - width))
     if noise > MIN_RELATIVE_CHANGE * MIN_RELATIVE_CHANGE * level:
         yield "largest rise / noise", float(change.max()) / noise
@@ -749,7 +753,7 @@ def _move_numbers(value: Floats, start: float) -> Iterator[tuple[str, float]]:
         yield "late change / noise", (last - middle) / noise
     if count < LEAST_OF_SHAPE:
         return
-    yield "late noise / level", median(np.abs(np.diff(value[count // 2 :]))) / (abs(last) + SMALL)
+    yield "late noise / level", median(np.abs(np.diff(value[count // 2 :]))) / (abs(last) + RATIO_EPSILON)
     place = np.arange(count) - (count - 1) / 2
     left = value - value.mean() - place * (float(place @ value) / float(place @ place))
     spread = float(left @ left)
@@ -765,10 +769,10 @@ def _gaps(train: Series, evaluation: Series) -> Iterator[tuple[str, float]]:
     if len(train) < 2 or not len(at):
         return
     train_values = np.interp(at.step, train.step, train.value)
-    gap, start = at.value - train_values, abs(float(train.value[0])) + SMALL
+    gap, start = at.value - train_values, abs(float(train.value[0])) + RATIO_EPSILON
     yield from (("first gap", float(gap[0]) / start), ("last gap", float(gap[-1]) / start))
     yield from (("least gap", float(gap.min()) / start), ("late trend", float(gap[-1] - gap[len(gap) // 2]) / start))
-    yield "last ratio", float(at.value[-1]) / (abs(float(train_values[-1])) + SMALL)
+    yield "last ratio", float(at.value[-1]) / (abs(float(train_values[-1])) + RATIO_EPSILON)
 
 
 def _of_the_run(run: Run) -> Iterator[tuple[str, float]]:

@@ -569,7 +569,7 @@ MIN_RECORDS_FOR_RISE = 2
 """Finite records without which a rise cannot be judged."""
 LEAST_EXPLOSION = 3
 """Records of a loss that explodes. Chosen: by hand."""
-DOUBLES = 2.0
+MIN_RECORD_GROWTH_RATIO = 2.0
 """Times the record before that each of them is, at least. Chosen: losses that are sums grow less from record to
 record."""
 EXPLOSION_TIMES = 100.0
@@ -578,21 +578,21 @@ MAX_EXCERPT_RECORDS = 8
 """An excerpt has fewer records. Chosen: by hand."""
 SHORT_FACTOR = 1.4
 """Times the level of its first half that the last two records of an excerpt must be at. Chosen: by hand."""
-MANIFOLD = 10.0
+MIN_RISE_FOR_LOGARITHM = 10.0
 """Times the lowest level: a higher rise is followed on the logarithm. Chosen: else the last of its jumps would be its
 onset."""
-EPOCHS = 4
+MIN_RISING_EPOCHS = 4
 """Means over epochs in a row that go up. Chosen: they have hardly any noise; by chance one in 24 level curves ends
 so."""
 SHARE_BY_EPOCHS = 0.05
 """Share above the lowest that the last of them reaches. Chosen: by chance no level curve ends so high."""
-FEW = 20
+MAX_SMOOTH_RISE_RECORDS = 20
 """Records of a log in which the last go up smoothly. Chosen: by hand."""
-TIMES = 2.0
+MIN_SMOOTH_RISE_RATIO = 2.0
 """Times the lowest loss to which they go up. Chosen: such a slope is not noise."""
 MOST_OF_PROGRESS = 0.5
 """Share of the progress made by which they go up. Chosen: such a slope is not noise."""
-STEEP = 3
+MIN_STEEP_RECORDS = 3
 """Records in a row that go up steeply, which is enough. Chosen: by hand."""
 STEEP_TIMES = 4.0
 """Times the lowest loss to which they go up. Chosen: by hand."""
@@ -620,7 +620,7 @@ def explodes(loss: Series) -> bool:
     value = loss.value
     if len(value) < LEAST_EXPLOSION or value[0] <= 0 or value[-1] < EXPLOSION_TIMES * value[0]:
         return False
-    return bool(np.all(value[1:] >= DOUBLES * value[:-1]))
+    return bool(np.all(value[1:] >= MIN_RECORD_GROWTH_RATIO * value[:-1]))
 
 
 def rise_for_good(run: Run) -> Rise | None:
@@ -650,25 +650,25 @@ def rise_for_good(run: Run) -> Rise | None:
 
 def _rises_by_epochs(run: Run, loss: Series) -> bool:
     """Say whether the means of the last epochs go up one after the other, well above the lowest before them."""
-    if run.step_name != "epoch" or len(loss) <= EPOCHS + 1 or bool(np.any(loss.step != np.floor(loss.step))):
+    if run.step_name != "epoch" or len(loss) <= MIN_RISING_EPOCHS + 1 or bool(np.any(loss.step != np.floor(loss.step))):
         return False
-    lowest, last = float(loss.value.min()), loss.value[-EPOCHS - 1 :]
+    lowest, last = float(loss.value.min()), loss.value[-MIN_RISING_EPOCHS - 1 :]
     return bool(np.all(np.diff(last) > 0)) and 0 < lowest * (1 + SHARE_BY_EPOCHS) < float(last[-1])
 
 
 def _rises_smoothly(loss: Series) -> bool:
     """Say whether a short curve comes down and goes up again, record by record to its end, by most of its progress."""
-    if not EPOCHS + 1 < len(loss) <= FEW:
+    if not MIN_RISING_EPOCHS + 1 < len(loss) <= MAX_SMOOTH_RISE_RECORDS:
         return False
     lowest, end, up = float(loss.value.min()), float(loss.value[-1]), np.diff(loss.value) > 0
     if lowest <= 0 or end - lowest <= MOST_OF_PROGRESS * (float(loss.value[0]) - lowest):
         return False
-    smooth = end > TIMES * lowest and bool(np.all(up[-EPOCHS:]))
-    return smooth or (end > STEEP_TIMES * lowest and bool(np.all(up[-STEEP:])))
+    smooth = end > MIN_SMOOTH_RISE_RATIO * lowest and bool(np.all(up[-MIN_RISING_EPOCHS:]))
+    return smooth or (end > STEEP_TIMES * lowest and bool(np.all(up[-MIN_STEEP_RECORDS:])))
 
 
 def _is_manifold(values: Floats, lowest: float, rise: float) -> bool:
-    return lowest > 0 and lowest + rise > MANIFOLD * lowest and positive(values)
+    return lowest > 0 and lowest + rise > MIN_RISE_FOR_LOGARITHM * lowest and positive(values)
 
 
 def _stays_up(values: Floats, tail: float, lowest: float, rise: float) -> bool:
@@ -698,13 +698,13 @@ def _onset(values: Floats, after: int, lowest: float, rise: float) -> int:
 # Where the training loss fails: where it is no longer finite, or turns up for good.
 
 
-RISE = 0.05
+MIN_LOSS_RISE_SHARE = 0.05
 """Share above its lowest level by which a loss rises. Chosen: healthy losses hardly ever rise."""
 TURNING_SIGMAS = 6.0
 """Times the noise of block medians by which a loss rises. Chosen: healthy losses hardly ever rise."""
-BLOCKS = 20
+LOSS_BLOCKS = 20
 """Blocks of records that a loss is cut into. Chosen: by hand."""
-LAST = 3
+END_LEVEL_BLOCKS = 3
 """Blocks at the end that are its level. Chosen: an outlier in one moves no median."""
 
 
@@ -713,11 +713,11 @@ def fails_at(loss: Series) -> float | None:
     bad = ~np.isfinite(loss.value)
     if bad.any():
         return float(loss.step[int(np.argmax(bad))])
-    cut = blocks(loss.value, BLOCKS)
+    cut = blocks(loss.value, LOSS_BLOCKS)
     lowest = int(np.argmin(cut.level))
     after = cut.level[lowest + 1 :]  # of a loss that falls steeply to the end, the blocks before are higher too
-    risen = median(after[-LAST:]) - float(cut.level[lowest]) if len(after) else 0.0
-    least = max(RISE * abs(float(cut.level[lowest])), TURNING_SIGMAS * cut.wobble)
+    risen = median(after[-END_LEVEL_BLOCKS:]) - float(cut.level[lowest]) if len(after) else 0.0
+    least = max(MIN_LOSS_RISE_SHARE * abs(float(cut.level[lowest])), TURNING_SIGMAS * cut.wobble)
     if risen < least:
         return None
     near = lowest + int(np.flatnonzero(cut.level[lowest:] < cut.level[lowest] + least)[-1])
@@ -734,26 +734,26 @@ SAWTOOTH_SIGMAS = 6.0
 """Standard deviations of the changes from record to record that a jump is. Chosen: no noise goes so far."""
 OF_LEVEL = 0.04
 """Share of the level that a jump is. Chosen: no noise goes so far."""
-STAYS = 0.5
+MIN_JUMP_SHARE_KEPT = 0.5
 """Share of a jump that is left a record after its top. Chosen: half separates a jump from its starting level."""
-BACK = 0.5
+MIN_JUMP_SHARE_LOST = 0.5
 """Share of a jump that is gone before the next. Chosen: half separates a jump from its starting level."""
 MAX_JUMP_RECORDS = 40
 """Records within which a jump ends. Chosen: by hand."""
-FEWEST = 3
+MIN_SAWTOOTH_TEETH = 3
 """Teeth of a sawtooth. Chosen: two may be a change of the data."""
-SHORTEST = 4
+MIN_RECORDS_PER_TOOTH = 4
 """Records of each tooth. Chosen: by hand."""
 SHARE_OF_LARGEST_CHANGES = 0.1
 """Share of the changes that are the largest. Fitted: on runs of benchmarks/faults and loops."""
-SUDDEN = 0.8
+MIN_LARGEST_RISES_SHARE = 0.8
 """Share of all that the loss goes up which the largest changes make. Fitted: on runs of benchmarks/faults and loops."""
-EVENLY = 1.3
+MIN_RISE_FALL_RATIO = 1.3
 """Times the share of the largest changes in all that the loss goes down. Fitted: noise and spikes have 0.9 to 1.2 in
 benchmarks/faults and loops, rows in blocks 1.34 and more."""
 
 
-REMAINS = 0.1
+MAX_JUMP_SHARE_LEFT = 0.1
 """Share of a jump that is left where its fall is over. Chosen: an exponential fall has no other end."""
 
 
@@ -765,7 +765,7 @@ class Teeth:
         first: Index of the last record before each jump, shape (n,).
         height: Median height of the jumps.
         length: Median records from one jump to the next.
-        fall: Median records from a jump until no more than `REMAINS` of it is left.
+        fall: Median records from a jump until no more than `MAX_JUMP_SHARE_LEFT` of it is left.
     """
 
     first: NDArray[np.int64]
@@ -777,17 +777,17 @@ class Teeth:
 def teeth_of(values: Floats) -> Teeth | None:
     """Return the teeth of a curve in time order, None without teeth."""
     change = np.diff(values)
-    if len(change) < FEWEST * SHORTEST:
+    if len(change) < MIN_SAWTOOTH_TEETH * MIN_RECORDS_PER_TOOTH:
         return None
     share = _share(change)
-    if share < SUDDEN or share < EVENLY * _share(-change):
+    if share < MIN_LARGEST_RISES_SHARE or share < MIN_RISE_FALL_RATIO * _share(-change):
         return None
     least = max(SAWTOOTH_SIGMAS * mad(change), OF_LEVEL * abs(median(values)))
     jumps = np.flatnonzero(change > least)
-    starts = jumps[np.append(True, np.diff(jumps) >= SHORTEST - 1)] if len(jumps) else jumps
+    starts = jumps[np.append(True, np.diff(jumps) >= MIN_RECORDS_PER_TOOTH - 1)] if len(jumps) else jumps
     ends = np.minimum(np.append(starts[1:], len(values) - 1), starts + MAX_JUMP_RECORDS)
     found = [(at, height) for at, end in zip(starts, ends, strict=True) if (height := _tooth(values, at, end)) > 0]
-    if len(found) < FEWEST:
+    if len(found) < MIN_SAWTOOTH_TEETH:
         return None
     first = np.array([at for at, _ in found])
     falls = [_records_to_fall(values[at + 1 : end + 1]) for at, end in pairwise([*first, len(values) - 1])]
@@ -797,7 +797,7 @@ def teeth_of(values: Floats) -> Teeth | None:
 def _records_to_fall(tooth: Floats) -> int:
     """Return after how many records a tooth, from its top on, is near its lowest level."""
     lowest = median(tooth[-max(1, len(tooth) // 4) :])
-    return int(np.argmax(tooth <= lowest + REMAINS * (float(tooth[0]) - lowest)))
+    return int(np.argmax(tooth <= lowest + MAX_JUMP_SHARE_LEFT * (float(tooth[0]) - lowest)))
 
 
 def _share(change: Floats) -> float:
@@ -811,9 +811,12 @@ def _share(change: Floats) -> float:
 def _tooth(values: Floats, at: int, end: int) -> float:
     """Return the height of a jump after `at` that comes down bit by bit until `end`, 0 of any other."""
     after = values[at + 1 : end + 1]
-    if len(after) < SHORTEST:
+    if len(after) < MIN_RECORDS_PER_TOOTH:
         return 0.0
     before, top = float(values[at]), float(after[:2].max())
     height = top - before
-    stays, back = float(after[2]) - before > STAYS * height, top - float(after[-2:].min()) > BACK * height
+    stays, back = (
+        float(after[2]) - before > MIN_JUMP_SHARE_KEPT * height,
+        top - float(after[-2:].min()) > MIN_JUMP_SHARE_LOST * height,
+    )
     return height if stays and back else 0.0

@@ -44,16 +44,16 @@ MAX_RECORDS_PER_EVALUATION = 5
 date."""
 MAX_SHORT_LOG_RECORDS = 20
 """In a log of fewer records, mostly one to an epoch, the first three hold much of the learning. Chosen: by hand."""
-LATE = 3.5
+MAX_FIRST_EVAL_INTERVALS = 3.5
 """Intervals between evaluations until the first: one or two are usual, three where training warms up. Chosen: by
 hand."""
-EXPLODED = 100.0
+MIN_EXPLODED_LOSS_RATIO = 100.0
 """Times the loss at the start: no evaluation of weights that a run began with, or made better, comes there. Chosen: by
 hand."""
 IN_STEP = 1.35
 """How far apart the ratios of evaluation and training loss may lie for both to be one quantity on two scales. Chosen:
 by hand."""
-TIMES = 3.0
+MIN_OTHER_SCALE_RATIO = 3.0
 """The ratio of evaluation and training loss, at least, where both are one quantity on two scales. Chosen: by hand."""
 LEAST_PER_TOKEN = 1.0
 """Nats per token from which on a perplexity tells the unit of a loss. Chosen: label smoothing adds much to less."""
@@ -136,9 +136,9 @@ def _is_measured_as(series: Series, other: Series) -> bool:
 
 LEAST_THIRD = 5
 """Values of a third from which its median is compared. Chosen: by hand."""
-SURE = 2.0
+DRIFT_STANDARD_ERRORS = 2.0
 """Standard errors of what a third may be apart from another. Chosen: 1 in 40 is beyond."""
-RESTS = 0.05
+MAX_RESTING_DRIFT_SHARE = 0.05
 """Share of the level that this may come to. Chosen: what a run that learns gains at least."""
 
 
@@ -158,13 +158,16 @@ def _rests_in_its_noise(values: Floats, level: float) -> bool:
     if third < LEAST_THIRD:
         return False
     apart = abs(median(values[:third]) - median(values[-third:]))
-    return apart + SURE * noise(values) * MEDIAN_ERROR * math.sqrt(2 / third) <= RESTS * level
+    return (
+        apart + DRIFT_STANDARD_ERRORS * noise(values) * MEDIAN_ERROR * math.sqrt(2 / third)
+        <= MAX_RESTING_DRIFT_SHARE * level
+    )
 
 
 def begins_late(evaluation: Series) -> bool:
     """Say whether a log begins after evaluations that it does not hold: the first comes far later than one interval."""
     step = evaluation.finite.step
-    return len(step) > 2 and float(step[0]) > LATE * median_gap(step)
+    return len(step) > 2 and float(step[0]) > MAX_FIRST_EVAL_INTERVALS * median_gap(step)
 
 
 def refuse_after_explosion(run: Run, evaluation: Series) -> None:
@@ -177,7 +180,11 @@ def refuse_after_explosion(run: Run, evaluation: Series) -> None:
     loss, first = run["loss"].finite, evaluation.finite
     before = loss.value[loss.step <= first.step[0]] if len(first) else loss.value[:0]
     start = start_level(loss.value[:3]) if len(before) else 0.0
-    if start > 0 and before.max() > EXPLODED * start and first.value[0] > EXPLODED * start:
+    if (
+        start > 0
+        and before.max() > MIN_EXPLODED_LOSS_RATIO * start
+        and first.value[0] > MIN_EXPLODED_LOSS_RATIO * start
+    ):
         raise CannotTell(
             f"the training loss had gone from {figure(start)} to {figure(before.max())} before the first "
             f"evaluation, which is {figure(first.value[0])}: it shows what the explosion left"
@@ -211,7 +218,7 @@ def refuse_other_unit(run: Run) -> None:
     _, of_loss, of_perplexity = np.intersect1d(loss.step, perplexity.finite.step, return_indices=True)
     value, per_token = loss.value[of_loss], np.log(np.maximum(perplexity.finite.value[of_perplexity], 1.0))
     surely = per_token > LEAST_PER_TOKEN
-    if surely.any() and float((value[surely] / per_token[surely]).min()) > TIMES:
+    if surely.any() and float((value[surely] / per_token[surely]).min()) > MIN_OTHER_SCALE_RATIO:
         raise CannotTell(
             f"{loss.name} is {figure(value[surely][0])} where the perplexity of evaluation is that of a loss of "
             f"{figure(per_token[surely][0])} per token: it is in another unit than a training loss per token"
@@ -228,7 +235,7 @@ def refuse_another_scale(train: Floats, evaluation: Floats) -> None:
     times = evaluation / train
     if evaluation[0] < (EVALUATION_FALLS if float(times.min()) > MANY_TIMES else MIN_FALL_OF_BOTH) * evaluation[-1]:
         return
-    if float(times.min()) > max(TIMES, float(times.max()) / IN_STEP):
+    if float(times.min()) > max(MIN_OTHER_SCALE_RATIO, float(times.max()) / IN_STEP):
         raise CannotTell(
             f"both losses fall by the same factor, and their ratio stays between {figure(times.min())} and "
             f"{figure(times.max())}: they may be on different scales"
@@ -320,7 +327,7 @@ def as_shares(accuracies: Floats) -> Floats:
     return accuracies / 100 if len(accuracies) and float(np.nanmax(accuracies)) > 1 else accuracies
 
 
-LAST = 3
+END_EVALUATIONS = 3
 """Evaluations that are the last. Chosen: a median of three has no outlier."""
 SCORES_OF_A_CLASS = frozenset({Quantity.RECALL, Quantity.PRECISION, Quantity.F1, Quantity.DICE, Quantity.IOU})
 """What answers of the commonest class alone leave at zero, where it measures another."""
@@ -338,7 +345,7 @@ def is_beyond_one(run: Run, accuracy: Series) -> bool:
 
 def last_share(series: Series) -> float:
     """Return a score at the end as a share of one, 0 where it has no values."""
-    return median(as_shares(series.value)[-LAST:]) if len(series) else 0.0
+    return median(as_shares(series.value)[-END_EVALUATIONS:]) if len(series) else 0.0
 
 
 def share_of_right_answers(run: Run) -> float:
@@ -380,7 +387,7 @@ LOW_AUC = 0.4
 QUALITY_EARLY = 4
 """Part of the evaluations in which the frequencies of classes are learnt. Chosen: a quarter, as frequencies come
 first."""
-FALL = 0.03
+MIN_LOSS_FALL_SHARE = 0.03
 """Share by which a loss falls at all. Chosen: beyond noise."""
 LEAST_LOSSES = 4
 """Evaluations that show a fall. Chosen: both halves then hold two."""
@@ -563,7 +570,7 @@ def goes_on_falling(run: Run) -> bool:
     """Say whether the evaluation loss falls beyond its first evaluations, in which class frequencies are learnt."""
     loss = run["eval_loss"].finite.value if "eval_loss" in run else np.empty(0)
     after = loss[len(loss) // QUALITY_EARLY :]
-    return len(loss) >= LEAST_LOSSES and after[0] > 0 and float(after[-2:].max()) < (1 - FALL) * after[0]
+    return len(loss) >= LEAST_LOSSES and after[0] > 0 and float(after[-2:].max()) < (1 - MIN_LOSS_FALL_SHARE) * after[0]
 
 
 # Whether any answer of an evaluation is right, by scores of whole answers and by error rates.
@@ -573,7 +580,7 @@ ANSWERS_LEAST = 5
 """Evaluations. Chosen: a translator or recogniser that learns may need some until anything is right."""
 MIN_ERROR_RATE = 0.98
 """An error rate from which on all answers are wrong. Chosen: that of empty answers."""
-BEGINNING = 0.2
+EARLY_EVALUATIONS_SHARE = 0.2
 """The first share of the evaluations, in which the rate may be lower. Chosen: that of random answers at first."""
 PER_CENT = 5.0
 """Above this an error rate is in per cent. Chosen: insertions alone make one of five hundred per cent."""
@@ -581,7 +588,7 @@ ANSWERS_STANDS = 0.05
 """Of the loss: a training loss that moves by no more over the later three quarters stands. Chosen: by hand."""
 ANSWERS_FALLS = 0.5
 """... and one that ends at this share of what it was at the first evaluation has fallen far. Chosen by hand."""
-GAINS = 0.02
+MIN_ERROR_FALL_SHARE = 0.02
 """A share of wrong answers that falls by so much of itself still gets better. Chosen: by hand."""
 OF_THE_MEAN = 0.02
 """R² of answers that tell nothing, at most. Chosen: held-out targets have a mean of their own."""
@@ -655,7 +662,7 @@ def worst_written(run: Run) -> Series | None:
 def still_gains(wrong: Series, since: float) -> bool:
     """Say whether less than half is wrong (`worst_written`) at the end, and clearly less than at a step."""
     before, end = wrong.at(since), float(wrong.value[-2:].max())
-    return before is not None and end < min(0.5, (1 - GAINS) * before)
+    return before is not None and end < min(0.5, (1 - MIN_ERROR_FALL_SHARE) * before)
 
 
 def _wrong(values: Floats, rate: bool) -> Floats:
@@ -665,7 +672,7 @@ def _wrong(values: Floats, rate: bool) -> Floats:
 
 
 def _all_wrong(rate: Series) -> bool:
-    later = rate.value[round(BEGINNING * len(rate)) :]
+    later = rate.value[round(EARLY_EVALUATIONS_SHARE * len(rate)) :]
     if float(later.max()) > PER_CENT:
         return float(later.min()) >= 100 * MIN_ERROR_RATE
     # One per cent throughout is that of a model which knows all: a share of one is what comes again and again.
@@ -689,13 +696,13 @@ def has_fallen_far(loss: Series, since: float) -> bool:
 
 TERMS_LEAST = 5
 """Records in a row at zero, from the first on, and then others mostly not. Chosen: terms are delayed by more."""
-SHORTLY = 2
+MIN_RECORDS_NEAR_ONSET = 2
 """Records by which a loss is seen to rise after a term set in. Chosen: it may grow."""
 SHORTLY_OF_RUN = 0.02
 """The same as a share of the records. Chosen: it may grow."""
-STRIDES = 3
+MAX_PLAN_STRIDES = 3
 """Different strides that a plan takes at most. Chosen: rounding makes two of one, and the last is cut short."""
-RAISED = 1.2
+MIN_PLAN_RISE_RATIO = 1.2
 """Times what it was that a plan raises it to. Chosen: by hand."""
 NEAR_LOG = 0.4
 """Logarithms by which a term and the evaluation loss may differ, in the median, to be one. Chosen: dropout and rows
@@ -738,7 +745,7 @@ def term_set_in(run: Run, step: float) -> SetsIn | None:
     The loss is then another one from there on, and what it does there says nothing of the weights.
     """
     steps = run["loss"].finite.step
-    at, near = int(np.searchsorted(steps, step)), max(SHORTLY, round(SHORTLY_OF_RUN * len(steps)))
+    at, near = int(np.searchsorted(steps, step)), max(MIN_RECORDS_NEAR_ONSET, round(SHORTLY_OF_RUN * len(steps)))
     earliest, latest = float(steps[max(0, at - near)]), float(steps[min(len(steps) - 1, at + 1)])
     return next(
         (sets_in for sets_in in terms_set_in(run) if sets_in.last_zero <= latest and sets_in.step >= earliest), None
@@ -759,10 +766,10 @@ def planned_rise(run: Run, onset: float, end: float) -> Series | None:
         if len(value) < 2 * TERMS_LEAST or not (strides >= 0).all() or _counts(step, value):
             continue
         wide = strides[strides > 0]
-        if len(wide) < TERMS_LEAST or len({f"{stride:.2g}" for stride in wide}) > STRIDES:
+        if len(wide) < TERMS_LEAST or len({f"{stride:.2g}" for stride in wide}) > MAX_PLAN_STRIDES:
             continue
         before, after = series.finite.at(onset), series.finite.at(end)
-        if before is not None and after is not None and after > RAISED * before >= 0:
+        if before is not None and after is not None and after > MIN_PLAN_RISE_RATIO * before >= 0:
             return series
     return None
 

@@ -28,21 +28,21 @@ MAX_NORM_DIFFERENCE = 2e-3
 """Norms this near to each other are one value. Chosen: clipping divides by the norm plus 1e-6, and logs round."""
 LEAST_LAYERS = 4
 """Layers whose order can be judged. Chosen: four are in order by chance once in twelve."""
-JUMPS = 10.0
+MIN_NORM_JUMP_RATIO = 10.0
 """Times the recent level that a norm jumps to: 0.1 to 10 are healthy in fine-tuning, 100 unstable. Source:
 axolotl_stability."""
-SPREADS = 8.0
+MIN_NORM_JUMP_SIGMAS = 8.0
 """Standard deviations of the logarithm of a norm that jumps, beyond heavy tails of small batches. Source:
 axolotl_stability."""
-WINDOWS = 20
+NORM_WINDOWS = 20
 """Windows that the norms make; one of them is compared with a jump behind it. Chosen: by hand."""
-WIDEST = 50
+MAX_WINDOW_NORMS = 50
 """Norms of such a window at most. Chosen: by hand."""
-NARROWEST = 6
+MIN_WINDOW_NORMS = 6
 """Norms of such a window at least. Chosen: six show a level."""
 LEAST_LOSSES = 5
 """Losses from which a level is known. Chosen: by hand."""
-NOISES = 5.0
+MIN_LOSS_MOVE_NOISES = 5.0
 """Times its noise by which a loss has moved. Chosen: by hand."""
 SMALL_LOSS = 0.2
 """Share of its start by which a loss moves that is learnt, or below which it explains a small norm. Chosen: healthy
@@ -112,7 +112,7 @@ def loss_moved(run: Run) -> float:
     if len(loss) < LEAST_LOSSES or (start := start_level(loss)) == 0:
         return 1.0
     end = end_level(loss)
-    return abs(end / start) if abs(end - start) > NOISES * noise(loss) else 1.0
+    return abs(end / start) if abs(end - start) > MIN_LOSS_MOVE_NOISES * noise(loss) else 1.0
 
 
 def refuse_uncomputed(run: Run, norm: Series, what: str) -> None:
@@ -141,7 +141,7 @@ def moved_while_infinite(run: Run) -> float | None:
     if len(later) < LEAST_INFINITE:
         return None
     moved = end_level(later) - start_level(later)
-    return moved if abs(moved) > NOISES * noise(later) else 0.0
+    return moved if abs(moved) > MIN_LOSS_MOVE_NOISES * noise(later) else 0.0
 
 
 def pinned(norm: Series) -> tuple[float, float, float] | None:
@@ -226,11 +226,11 @@ def _between_ends(parts: Sequence[Part]) -> tuple[Part, Part, int, float] | None
 def jumps_of(norm: Series) -> list[Spike]:
     """Return where the logarithm of the norm stands far above its level, in units of its own scatter."""
     log = np.log(norm.value)
-    width = int(np.clip(len(log) // WINDOWS, NARROWEST, WIDEST))
+    width = int(np.clip(len(log) // NORM_WINDOWS, MIN_WINDOW_NORMS, MAX_WINDOW_NORMS))
     base = baseline(log, width)
     overall = mad(base.rest(log))
     spread = np.clip(base.spread, overall / 2, overall)  # a window may happen to be loud or quiet
-    threshold = np.maximum(SPREADS * spread, math.log(JUMPS))
+    threshold = np.maximum(MIN_NORM_JUMP_SIGMAS * spread, math.log(MIN_NORM_JUMP_RATIO))
     return spikes(log, width, threshold, base, skip=width) if base.is_exceeded(log, threshold) else []
 
 
@@ -240,10 +240,10 @@ def jumps_of(norm: Series) -> list[Spike]:
 # Numbers that are not finite: how many, scattered or for good, what came before, and what stays finite beside them.
 
 
-LAST = 3
+CLIMB_WINDOW_RECORDS = 3
 """Records before the first number that is not finite in which a climb towards it is looked for, and as many after.
 Chosen: a run that goes off takes some records."""
-PARTS = 4
+NOT_FINITE_STRETCHES = 4
 """Stretches from the first such number to the end of the log, whose shares of them compare. Chosen: a trend."""
 
 
@@ -317,13 +317,13 @@ def first_lost(several: list[Series]) -> Lost | None:
 def returns(loss: Lost) -> tuple[float, float] | None:
     """Return the level just before the first number that is not finite, and that of the last finite ones after it.
 
-    None if none is finite before, or fewer than `LAST` after.
+    None if none is finite before, or fewer than `CLIMB_WINDOW_RECORDS` after.
     """
     value, finite = loss.series.value, ~loss.bad
     before, after = value[: loss.at][finite[: loss.at]], value[loss.at :][finite[loss.at :]]
-    if not len(before) or len(after) < LAST:
+    if not len(before) or len(after) < CLIMB_WINDOW_RECORDS:
         return None
-    return median(before[-LAST:]), median(after[-LAST:])
+    return median(before[-CLIMB_WINDOW_RECORDS:]), median(after[-CLIMB_WINDOW_RECORDS:])
 
 
 MIN_RECORDS_OUTLIVED = 3
@@ -348,30 +348,30 @@ def outlived(run: Run) -> tuple[Lost, Series] | None:
 
 
 def shares(loss: Lost) -> tuple[float, ...]:
-    """Return the share of numbers that are not finite in each of `PARTS` stretches from the first of them on."""
+    """Return the share of numbers that are not finite in each of `NOT_FINITE_STRETCHES` stretches from the first on."""
     after = loss.bad[loss.at :]
-    if len(after) < 2 * PARTS:
+    if len(after) < 2 * NOT_FINITE_STRETCHES:
         return ()
-    edges = np.linspace(0, len(after), PARTS + 1).astype(int)
+    edges = np.linspace(0, len(after), NOT_FINITE_STRETCHES + 1).astype(int)
     return tuple(float(after[first:last].mean()) for first, last in pairwise(edges))
 
 
 # The loss scaler of half precision: which steps it skips, and how far its scale comes down.
 
 
-HALVED = 0.75
+MAX_HALVED_SCALE_RATIO = 0.75
 """A scale below this share of the one before was halved. Chosen: between a half and the same."""
 LEAST_HEALTHY = 1.0
 """The least scale from which training can go on. Source: opt_175b_logbook."""
-OCTAVES = 6
+MIN_NET_HALVINGS = 6
 """Halvings, net, that are a fall. Chosen: a healthy scaler goes up and down by one or two."""
 BELOW_HEALTHY = 2
 """Halvings below the least healthy scale that are a fall. Chosen: there a healthy scaler never is."""
-DESCENT = 20
+MAX_DESCENT_RECORDS = 20
 """Records in which a scaler comes down from its start. Chosen: torch's 2 ** 16 takes sixteen."""
 DESCENT_SHARE = 0.05
 """The same as a share of the log. Chosen: by hand."""
-AGAIN = 3
+MIN_OVERFLOWS_AT_FLOOR = 3
 """Overflows at the smallest scale that are more than probing. Chosen: one or two may come by chance."""
 
 
@@ -454,15 +454,15 @@ def _counted(run: Run) -> Series | None:
         step = np.union1d(skipped.step, run["loss"].step)
         return Series(skipped.name, step, np.isin(step, skipped.step).astype(np.float64))
     if "loss_scale" in run and len(scale := run["loss_scale"].finite) > 1:
-        halved = scale.value[1:] < HALVED * scale.value[:-1]
+        halved = scale.value[1:] < MAX_HALVED_SCALE_RATIO * scale.value[:-1]
         return Series(scale.name, scale.step, np.concatenate([[0.0], halved.astype(np.float64)]))
     return None
 
 
 def _probing(run: Run, count: Series) -> int:
     """Return how many records belong to the descent from where the scaler began."""
-    few = min(DESCENT, len(count) // 2)
-    if count.step[0] > DESCENT:
+    few = min(MAX_DESCENT_RECORDS, len(count) // 2)
+    if count.step[0] > MAX_DESCENT_RECORDS:
         return few
     skipped = count.value > 0  # before the first halving there is none
     descent = len(skipped) if skipped[1:].all() else 1 + int(np.argmin(skipped[1:]))
@@ -482,16 +482,16 @@ def descent_of(scale: Series, *, skips_at_end: bool) -> Descent | None:
         skips_at_end: Whether a step is skipped at its last record.
     """
     value, log = scale.value, np.log2(scale.value)
-    sinks = log[-1] <= -OCTAVES and float(np.ptp(log)) >= OCTAVES and log[-1] < log[0]
+    sinks = log[-1] <= -MIN_NET_HALVINGS and float(np.ptp(log)) >= MIN_NET_HALVINGS and log[-1] < log[0]
     least = bool(value[-1] < LEAST_HEALTHY or (skips_at_end and value[-1] == LEAST_HEALTHY))
     falls = value[0] > LEAST_HEALTHY or log[0] - log[-1] >= BELOW_HEALTHY
     if (least and falls) or sinks:
         low = len(log) - 1
         top = int(np.flatnonzero(log == log.max())[-1])
         return Descent(top, low, float(log[top] - log[low]))
-    start = min(len(log) - 1, max(DESCENT, int(DESCENT_SHARE * len(log))))
+    start = min(len(log) - 1, max(MAX_DESCENT_RECORDS, int(DESCENT_SHARE * len(log))))
     fall = np.maximum.accumulate(log[start:]) - log[start:]
-    if float(fall.max()) < OCTAVES:
+    if float(fall.max()) < MIN_NET_HALVINGS:
         return None
     low = start + int(np.argmax(fall))
     top = start + int(np.flatnonzero(log[start : low + 1] == log[start : low + 1].max())[-1])

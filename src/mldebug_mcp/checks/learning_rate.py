@@ -21,17 +21,17 @@ from mldebug_mcp.logs.settings.settings import number_of
 # The learning rate as an amount: its peak, its course beside the configured one, and how far it carries weights.
 
 
-GROWS = 1e-3
+MIN_RATE_CHANGE_SHARE = 1e-3
 """A change of the rate by less than this share of its peak is none. Chosen: rounding of logs."""
-READABLE = 0.1
+MIN_READABLE_RATE = 0.1
 """The least that a rate in another unit reads. Chosen: units are chosen to be read."""
-THOUSANDS = 3.0
+DECIMALS_PER_UNIT = 3.0
 """Decimals of a unit. Source: thousandths and millionths."""
 MOST_WARMUP = 0.9
 """Share of a plan that a warm-up takes at most. Chosen: something must be left to decay in."""
 MAX_FACTOR_DIFFERENCE = 0.03
 """A factor this near to one that trainers scale a rate by is that. Chosen: rounding of logs."""
-WARMUP = 0.1
+MAX_WARMUP_EPOCH = 0.1
 """Share of the first epoch in which the log may still warm up. Chosen: where warm-ups end as a rule."""
 BASE_BATCHES = (32.0, 64.0, 128.0, 256.0, 512.0, 1024.0)
 """Batches that a rate is given for where it is scaled with the batch. Source: goyal_2017."""
@@ -104,7 +104,9 @@ def peak_of(run: Run) -> Peak | None:
         return None
     peak = float(rate.value.max())
     at = int(rate.value.argmax())
-    rises = len(rate) > 1 and at == len(rate) - 1 and float(rate.value[-1] - rate.value[0]) > GROWS * peak
+    rises = (
+        len(rate) > 1 and at == len(rate) - 1 and float(rate.value[-1] - rate.value[0]) > MIN_RATE_CHANGE_SHARE * peak
+    )
     return Peak(peak, float(rate.step[at]), not rises)
 
 
@@ -174,7 +176,7 @@ def _share_of_warmup(run: Run, planned: float, peak: Peak) -> float:
     """Return the share of a schedule of so many steps that its warm-up takes: as configured, or longer where seen."""
     configured, total = run.facts.schedule.warmup_steps or 0.0, run.facts.plan or planned
     rate = rate_of(run)
-    rose = rate is not None and float(rate.value[0]) < (1 - GROWS) * peak.value
+    rose = rate is not None and float(rate.value[0]) < (1 - MIN_RATE_CHANGE_SHARE) * peak.value
     observed = (peak.step - run.first_step) / max(planned, run.last_step) if rose else 0.0
     return min(MOST_WARMUP, max(configured / total, observed))
 
@@ -196,8 +198,12 @@ def is_scaled(run: Run, factor: float) -> bool:
 
 def is_unit(factor: float, highest: float) -> bool:
     """Say whether a factor is a power of 1000 that makes a rate a number to read."""
-    power = math.log10(factor) / THOUSANDS
-    return round(power) >= 1 and abs(power - round(power)) < MAX_FACTOR_DIFFERENCE / THOUSANDS and highest >= READABLE
+    power = math.log10(factor) / DECIMALS_PER_UNIT
+    return (
+        round(power) >= 1
+        and abs(power - round(power)) < MAX_FACTOR_DIFFERENCE / DECIMALS_PER_UNIT
+        and highest >= MIN_READABLE_RATE
+    )
 
 
 def still_rising(run: Run) -> bool:
@@ -206,7 +212,7 @@ def still_rising(run: Run) -> bool:
         return False
     if len(rate) == 1:
         epoch = epoch_at(run, float(rate.step[0]))
-        return epoch is not None and epoch < WARMUP
+        return epoch is not None and epoch < MAX_WARMUP_EPOCH
     return bool(rate.value[-1] > rate.value[0] and rate.value[-1] == rate.value.max() > rate.value[-2])
 
 

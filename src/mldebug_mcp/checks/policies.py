@@ -34,24 +34,24 @@ from mldebug_mcp.logs.settings.settings import POLICIES
 
 TEXT_POLICIES = frozenset({"grpo", "ppo"})
 """Kinds whose policy is a language model: entropy is per token, and thresholds from GRPO practice apply."""
-STRETCHES = 100
+REWARD_STRETCHES = 100
 """Means of single episodes' rewards that show a course: chosen by hand."""
-BEGINS = 0.05
+MAX_MISSING_START_SHARE = 0.05
 """Share of a run that may be missing before a log that begins where the run does. Chosen: by hand."""
-CHANGE = 0.2
+MIN_LEVEL_CHANGE_SHARE = 0.2
 """Of the level at the start: a smaller trend over the log is not a change. Chosen: by hand."""
-ERRORS = 5.0
+MIN_CHANGE_STANDARD_ERRORS = 5.0
 """... nor is one of fewer of its standard errors. Chosen: what a fixed policy's rewards and entropies do between the
 states that it meets is less."""
 MIN_RECORDS_FOR_TREND = 5
 """Records without which no trend is computed. Chosen: by hand."""
 LEAST_OF_A_RISE = 10
 """Records of a reward that show a rise. Chosen: by hand."""
-RISES = 4.0
+MIN_REWARD_RISE_ERRORS = 4.0
 """Standard errors by which a reward rises. Chosen: by hand."""
-KEPT = 0.25
+MAX_RISE_SHARE_LOST = 0.25
 """Share of the rise that a reward may lose again. Chosen: by hand."""
-SUNK = 0.1
+MIN_RISE_SHARE_SUNK = 0.1
 """Share of its rise that a reward has lost which has been falling since its best. Chosen: by hand."""
 _SCORED_BY = (
     Quantity.REWARD, Quantity.SCORE, Quantity.SUCCESS_RATE, Quantity.ACCURACY, Quantity.TOKEN_ACCURACY,
@@ -59,7 +59,7 @@ _SCORED_BY = (
 )  # fmt: skip
 """What a policy is scored by at evaluation."""
 
-NEARLY = 0.02
+TOP_REWARD_GAP_SHARE = 0.02
 """Of the most that can be earned: so near to it the reward has come. Chosen: a wrong answer in fifty."""
 
 
@@ -87,11 +87,11 @@ def kept_rise(run: Run) -> tuple[float, float] | None:
     value = rewards.value
     start, end, best, clear = start_level(value), end_level(value), highest_level(value), _clear_rise(value)
     lost = best.value - end
-    if end - start <= clear or lost > KEPT * (best.value - start):
+    if end - start <= clear or lost > MAX_RISE_SHARE_LOST * (best.value - start):
         return None
-    if lost > max(clear, SUNK * (best.value - start)) and len(value) - best.at >= LEAST_OF_A_RISE:
+    if lost > max(clear, MIN_RISE_SHARE_SUNK * (best.value - start)) and len(value) - best.at >= LEAST_OF_A_RISE:
         since = drift(value[best.at :])
-        if since.change < -RISES * since.error:
+        if since.change < -MIN_REWARD_RISE_ERRORS * since.error:
             return None
     return start, end
 
@@ -115,7 +115,7 @@ def _rewards_of_policy(run: Run) -> Series | None:
 
 def _clear_rise(value: Floats) -> float:
     """Return the least rise of a reward that is beyond its noise."""
-    return RISES * noise(value) / math.sqrt(edge_width(len(value)))
+    return MIN_REWARD_RISE_ERRORS * noise(value) / math.sqrt(edge_width(len(value)))
 
 
 def components(run: Run) -> list[Series]:
@@ -130,8 +130,8 @@ def components(run: Run) -> list[Series]:
 def averaged(run: Run, rewards: Series) -> Series:
     """Return the rewards of a classic agent as the means over episodes that are logged next to single ones.
 
-    Elsewhere they are means over stretches, `STRETCHES` of them, where there are many. Single episodes scatter, and
-    where most bring nothing a median would show nothing.
+    Elsewhere they are means over stretches, `REWARD_STRETCHES` of them, where there are many. Single episodes scatter,
+    and where most bring nothing a median would show nothing.
     """
     if run.kind != "rl":
         return rewards
@@ -139,9 +139,9 @@ def averaged(run: Run, rewards: Series) -> Series:
         means = (series.finite for series in run.with_role(Quantity.REWARD, phase="train") if _is_mean(series))
         if (mean := next((mean for mean in means if len(mean) == len(rewards)), None)) is not None:
             return mean
-    if len(rewards) < 2 * STRETCHES:
+    if len(rewards) < 2 * REWARD_STRETCHES:
         return rewards
-    first = np.linspace(0, len(rewards), STRETCHES, endpoint=False).astype(np.int64)
+    first = np.linspace(0, len(rewards), REWARD_STRETCHES, endpoint=False).astype(np.int64)
     counts = np.diff(np.append(first, len(rewards)))
     return Series(rewards.name, rewards.step[first], np.add.reduceat(rewards.value, first) / counts)
 
@@ -181,7 +181,7 @@ def scores_beside(run: Run, least: int) -> list[Series]:
 def from_the_start(rewards: Series) -> bool:
     """Say whether a log begins where the run does: within its first twentieth, or a few records of its start."""
     spacing = median_gap(rewards.step)
-    return float(rewards.step[0]) <= max(BEGINS * float(rewards.step[-1]), 5 * spacing)
+    return float(rewards.step[0]) <= max(MAX_MISSING_START_SHARE * float(rewards.step[-1]), 5 * spacing)
 
 
 def trend(series: Series) -> float:
@@ -189,7 +189,7 @@ def trend(series: Series) -> float:
     if len(series) < MIN_RECORDS_FOR_TREND:
         return 0.0
     moved = drift(series.value)
-    least = max(CHANGE * abs(start_level(series.value)), ERRORS * moved.error)
+    least = max(MIN_LEVEL_CHANGE_SHARE * abs(start_level(series.value)), MIN_CHANGE_STANDARD_ERRORS * moved.error)
     return moved.change if abs(moved.change) > least else 0.0
 
 
@@ -197,7 +197,11 @@ def most_earned(rewards: Series) -> float | None:
     """Return the most that can be earned, where the reward has come to it: a whole number that it never exceeds."""
     end = end_level(rewards.value)
     most = round(end)
-    if most < 1 or abs(end - most) > NEARLY * most or float(rewards.value.max()) > (1 + NEARLY) * most:
+    if (
+        most < 1
+        or abs(end - most) > TOP_REWARD_GAP_SHARE * most
+        or float(rewards.value.max()) > (1 + TOP_REWARD_GAP_SHARE) * most
+    ):
         return None
     return float(most)
 
@@ -354,12 +358,12 @@ SHARE_OF_LEVEL = 0.05
 """Of the level: a smaller move does not count as progress. Chosen: on simulated curves."""
 SHARE_OF_SPREAD = 0.25
 """Of the spread within groups of completions: a smaller move is not progress. Chosen: on simulated curves."""
-SWINGS = 1.25
+MAX_GAIN_SWINGS = 1.25
 """A steady rise ends 2.9 standard deviations of the whole curve above its start. Chosen: by hand."""
 MOSTLY_NOISE = 0.7
 """Share of the variance between neighbours that makes rewards those of single episodes. Chosen: on simulated rises
 under noise."""
-STEADY = -0.6
+MAX_SINKING_CORRELATION = -0.6
 """Rank correlation of block medians with time, at most, of rewards that sink. Chosen: by hand."""
 SINKS_BY = 0.2
 """The fall, of the level at the start ... Chosen: by hand."""
@@ -371,9 +375,9 @@ EXPLORATION = ("exploration_rate", "rollout/exploration_rate", "epsilon", "Epsil
 """The share of actions taken at random in Q-learning."""
 MAX_FIRST_RECORDS = 3
 """First records within which a reward is lost. Chosen: by hand."""
-HALF = 0.5
+MAX_LATER_REWARD_SHARE = 0.5
 """Share of the first reward that no later one brings. Chosen: by hand."""
-OFTEN = 3.0
+MAX_REWARD_SPREAD_RATIO = 3.0
 """Times their mean that the spread of completions may be for a reward to be more than luck. Chosen: of right and wrong
 answers, a tenth were right."""
 
@@ -418,7 +422,7 @@ def swings(value: Floats) -> bool:
     swing = float(np.sqrt(spread if between < MOSTLY_NOISE * spread else max(float(level.var()), spread - between)))
     gained = median(sample(value[-(len(value) // 3) :])) - start_level(value)
     best, lately = float(level[:-3].max()), float(level[-3:].max())
-    return abs(gained) <= SWINGS * swing and lately <= best + swing / 2
+    return abs(gained) <= MAX_GAIN_SWINGS * swing and lately <= best + swing / 2
 
 
 def explores_less(run: Run) -> bool:
@@ -431,7 +435,7 @@ def explores_less(run: Run) -> bool:
 def sinks(run: Run, rewards: Series) -> bool:
     """Say whether rewards, from the start of a run on, fall bit by bit and never were higher."""
     cut = blocks(rewards.value, 20)
-    if len(cut.level) < 3 or explores_less(run) or monotone(cut.level) > STEADY:
+    if len(cut.level) < 3 or explores_less(run) or monotone(cut.level) > MAX_SINKING_CORRELATION:
         return False
     begin, end = start_level(rewards.value), end_level(rewards.value)
     least = max(SINKS_BY * abs(begin), MIN_MOVE_SIGMAS * cut.wobble)
@@ -442,5 +446,5 @@ def lost_at_once(run: Run, rewards: Series) -> bool:
     """Say whether a policy never again earns half of what it earned before its first updates, by more than luck."""
     spread = run["reward_std"].finite.value if "reward_std" in run else np.empty(0)
     first, rest = float(rewards.value[0]), rewards.value[MAX_FIRST_RECORDS:]
-    lost = run.kind in TEXT_POLICIES and first > 0 and float(rest.max()) < HALF * first
-    return lost and len(spread) > 0 and float(spread[0]) <= OFTEN * first
+    lost = run.kind in TEXT_POLICIES and first > 0 and float(rest.max()) < MAX_LATER_REWARD_SHARE * first
+    return lost and len(spread) > 0 and float(spread[0]) <= MAX_REWARD_SPREAD_RATIO * first

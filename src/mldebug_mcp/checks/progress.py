@@ -14,7 +14,7 @@ from mldebug_mcp.logs.run import Run
 # How far a run has come: excerpts from the middle, whose records are often only counted, and runs still young.
 
 
-PASSES = 1.5
+MAX_STARTING_PASSES = 1.5
 """Passes over the data after which nothing is a beginning. Chosen: rows are seen for the second time."""
 FIRST_STEPS = 40
 """Optimizer steps in which a healthy run may make no progress yet, least of all while its learning rate warms up.
@@ -23,7 +23,7 @@ Fitted: healthy runs that were cut short (`python -m benchmarks.faults young`)."
 
 LEAST_RATES = 4
 """Records of a rate that climbs. Chosen: by hand."""
-CLIMBS = 1.05
+MIN_RATE_CLIMB_RATIO = 1.05
 """Times its value a quarter of the log before that a rate climbs to. Chosen: a constant one is rounded."""
 
 
@@ -45,7 +45,10 @@ def warms_up(run: Run) -> bool:
     rate = run["learning_rate"].finite.value if "learning_rate" in run else np.empty(0)
     if len(rate) < LEAST_RATES:
         return False
-    return bool(rate[-1] == rate.max() and rate[-1] > CLIMBS * rate[len(rate) * 3 // 4] > CLIMBS * rate[len(rate) // 2])
+    return bool(
+        rate[-1] == rate.max()
+        and rate[-1] > MIN_RATE_CLIMB_RATIO * rate[len(rate) * 3 // 4] > MIN_RATE_CLIMB_RATIO * rate[len(rate) // 2]
+    )
 
 
 def has_finished(run: Run) -> bool:
@@ -111,7 +114,7 @@ _OF_A_CLASS = regex(
 )
 """A metric of one class: `eval_accuracy/class_3`, `class_0_f1`."""
 
-KNOWS = 0.8
+MAX_INFORMED_LOSS_SHARE = 0.8
 """Of the loss of a uniform guess: a model that begins below it knows something. Chosen: by hand."""
 
 CLASSES = (2, 3, 4, 5, 10, 100, 1000)
@@ -178,10 +181,10 @@ def comes_trained(run: Run, start: float) -> bool:
     uniform = uniform_loss(run)
     if uniform is None and run.kind == "unknown":
         guesses = any(abs(start / math.log(classes) - 1) < NEAR_GUESS for classes in CLASSES)
-        return start < KNOWS * LEAST_LN_VOCABULARY and not guesses and _is_tuned(run)
+        return start < MAX_INFORMED_LOSS_SHARE * LEAST_LN_VOCABULARY and not guesses and _is_tuned(run)
     if uniform is None and run.kind in LANGUAGE_MODELS:
         uniform = LEAST_LN_VOCABULARY
-    return uniform is not None and start < KNOWS * uniform
+    return uniform is not None and start < MAX_INFORMED_LOSS_SHARE * uniform
 
 
 def knows_nothing(run: Run, start: float) -> bool:
@@ -192,7 +195,7 @@ def knows_nothing(run: Run, start: float) -> bool:
     uniform = uniform_loss(run)
     if uniform is None and run.kind in LANGUAGE_MODELS:
         uniform = MAX_LN_VOCABULARY
-    return uniform is not None and start >= KNOWS * uniform
+    return uniform is not None and start >= MAX_INFORMED_LOSS_SHARE * uniform
 
 
 def _is_tuned(run: Run) -> bool:

@@ -49,7 +49,7 @@ class Usual:
 
 ADAM = "default of torch.optim.Adam"
 AGENTS = "default of PPO in Stable-Baselines3"
-MANY = 1e9
+NO_UPPER_BOUND = 1e9
 """As good as no upper end. Chosen: nothing that is set is larger."""
 USUAL: Mapping[str, tuple[Usual, ...]] = {
     "adam_beta1": (Usual(0.9, 0.9, (0.5, 0.95), ADAM, "0.9"),),
@@ -68,7 +68,7 @@ USUAL: Mapping[str, tuple[Usual, ...]] = {
     "vf_coef": (Usual(0.5, 0.5, (0.1, 1.0), AGENTS, "0.5"),),
     "clip_range": (Usual(0.2, 0.2, (0.05, 0.4), "trl_docs", "0.2"),),
     "temperature": (Usual(0.7, 1.0, (0.5, 1.3), "axolotl_stability; chosen", kinds=POLICIES),),
-    "top_k": (Usual(20, MANY, (10, MANY), "chosen", "none, or 20 and more", POLICIES),),
+    "top_k": (Usual(20, NO_UPPER_BOUND, (10, NO_UPPER_BOUND), "chosen", "none, or 20 and more", POLICIES),),
     "top_p": (Usual(0.9, 1.0, (0.8, 1.0), "chosen", kinds=POLICIES),),
     "num_generations": (Usual(4, 64, (4, 1e4), "axolotl_stability; chosen", kinds=POLICIES),),
     "beta": (
@@ -77,9 +77,9 @@ USUAL: Mapping[str, tuple[Usual, ...]] = {
     ),
     "lora_r": (Usual(8, 128, (4, 512), "axolotl_stability; chosen"),),
     "lora_dropout": (Usual(0.0, 0.1, (0.0, 0.3), "axolotl_stability; chosen"),),
-    "effective_batch": (Usual(8, MANY, (4, MANY), "chosen", "8 and more"),),
-    "hidden_size": (Usual(8, MANY, (4, MANY), "chosen", "8 and more"),),
-    "buffer_size": (Usual(10_000, MANY, (1000, MANY), "chosen", "10,000 and more", ("rl",)),),
+    "effective_batch": (Usual(8, NO_UPPER_BOUND, (4, NO_UPPER_BOUND), "chosen", "8 and more"),),
+    "hidden_size": (Usual(8, NO_UPPER_BOUND, (4, NO_UPPER_BOUND), "chosen", "8 and more"),),
+    "buffer_size": (Usual(10_000, NO_UPPER_BOUND, (1000, NO_UPPER_BOUND), "chosen", "10,000 and more", ("rl",)),),
 }
 """What is usual, by the canonical name of a setting; learning rates stand in `usual_rates`.
 
@@ -112,25 +112,25 @@ def usual_instead(run: Run, name: str, value: float) -> str:
 # Is the model so small, or so new, that it is trained like one from scratch?
 
 
-SMALL = 2e7
+MIN_TUNED_PARAMETERS = 2e7
 """Parameters below which usual rates are those of a model trained from scratch. Chosen: the smallest published language
 models that people tune have 1e8."""
-NARROW = 384
+MIN_TUNED_WIDTH = 384
 """Width of a model below which they are, where its parameters are unknown. Chosen: the smallest published language
 models that people tune have 576."""
-QUICK = 0.025
+MIN_TUNED_STEP_SECONDS = 0.025
 """Seconds of an optimizer's step. Chosen: one of 1e8 parameters takes 6e8 operations for a token; as much memory
 is read and written for its optimizer as takes a fast device a hundredth of a second."""
-FLOPS = 6
+FLOPS_PER_PARAMETER_TOKEN = 6
 """Operations of training for each parameter and token. Source: Kaplan et al. 2020, arXiv 2001.08361."""
 TOTAL_FLOPS = "total_flos"
 """Floating-point operations that the Trainer sums up at the end of a run."""
 STEPS_A_SECOND = "train_steps_per_second"
 """Steps a second that the Trainer sums up at the end of a run."""
-GUESSED = 0.15
+MAX_UNTRAINED_ACCURACY = 0.15
 """Share of tokens right at the first record of a language model that has learnt nothing yet. Chosen: a pretrained one
 has 0.3 at least."""
-WIDE = 2.2
+MIN_UNTRAINED_ENTROPY_NATS = 2.2
 """Nats of entropy at that record. Chosen: a pretrained one has seldom more than 1.5."""
 
 
@@ -138,9 +138,9 @@ def is_small(run: Run) -> bool:
     """Say whether parameters, width, operations or pace tell of a model that nobody tunes who wants its answers."""
     parameters = run.setting("parameters") or _by_operations(run)
     if parameters is not None:
-        return parameters < SMALL
+        return parameters < MIN_TUNED_PARAMETERS
     width, seconds = run.setting("hidden_size"), _step_seconds(run)
-    return (width is not None and width < NARROW) or (seconds is not None and seconds < QUICK)
+    return (width is not None and width < MIN_TUNED_WIDTH) or (seconds is not None and seconds < MIN_TUNED_STEP_SECONDS)
 
 
 def _by_operations(run: Run) -> float | None:
@@ -150,7 +150,7 @@ def _by_operations(run: Run) -> float | None:
         return None
     total = counted_up(tokens.finite.value)
     token_count = float((tokens.finite.value if total is None else total)[-1])
-    return flops / (FLOPS * token_count) if token_count > 0 else None
+    return flops / (FLOPS_PER_PARAMETER_TOKEN * token_count) if token_count > 0 else None
 
 
 def _step_seconds(run: Run) -> float | None:
@@ -174,7 +174,11 @@ def begins_untrained(run: Run) -> bool:
         first = next(run.with_role(quantity, phase="train"), None)
         if first is not None and len(first.finite):
             value = float(first.finite.value[0])
-            return 0 < value < GUESSED if quantity is Quantity.TOKEN_ACCURACY else value > WIDE
+            return (
+                0 < value < MAX_UNTRAINED_ACCURACY
+                if quantity is Quantity.TOKEN_ACCURACY
+                else value > MIN_UNTRAINED_ENTROPY_NATS
+            )
     return False
 
 

@@ -43,7 +43,7 @@ def named(run: Run, name: str) -> list[Series]:
 # The result of a run: the metric by which runs of one kind are compared, where it ended and where it was best.
 
 
-END = 10
+RUN_END_DIVISOR = 10
 """The end of a run is its last tenth: one value of many. Chosen: as where a run is compared with a good one."""
 
 _REWARDS = frozenset({Quantity.REWARD, Quantity.REWARD_ACCURACY})
@@ -81,7 +81,7 @@ def result_of(run: Run, metric: str = "") -> Result | None:
         return None
     finite, higher = series.finite, improves_upwards(series)
     at = int(np.argmax(finite.value) if higher else np.argmin(finite.value))
-    end = finite.value[-max(1, len(finite) // END) :]
+    end = finite.value[-max(1, len(finite) // RUN_END_DIVISOR) :]
     return Result(series.name, median(end), float(finite.value[at]), float(finite.step[at]), higher)
 
 
@@ -114,7 +114,7 @@ MIN_SIBLINGS = 3
 SEEDS_DIFFER = 0.02
 """Share of the usual level by which two seeds of one recipe differ. Chosen: twice the percent of where runs are
 compared with a good one."""
-REACHED = 0.8
+MIN_SIBLING_STEP_SHARE = 0.8
 """Share of the steps of this run that a sibling has to have reached. Chosen: one that ended earlier tells less."""
 
 
@@ -173,9 +173,9 @@ def among_siblings(run: Run) -> AmongSiblings | None:
 def _of(sibling: Run, metric: str, until: float) -> tuple[float, float] | None:
     """Return the first value of a sibling's metric and its level by a step, as the run's own is taken."""
     series: Series | None = sibling.series.get(metric)
-    if series is None or not len(series.finite) or series.finite.step[-1] < REACHED * until:
+    if series is None or not len(series.finite) or series.finite.step[-1] < MIN_SIBLING_STEP_SHARE * until:
         return None
     before = series.finite.between(-np.inf, until)
     if not len(before):
         return None
-    return float(before.value[0]), median(before.value[-max(1, len(before) // END) :])
+    return float(before.value[0]), median(before.value[-max(1, len(before) // RUN_END_DIVISOR) :])

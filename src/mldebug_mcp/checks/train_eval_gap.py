@@ -20,7 +20,7 @@ from mldebug_mcp.checks.evaluation import (
     still_gains,
     worst_written,
 )
-from mldebug_mcp.checks.progress import PASSES, passes_at, predicts_tokens
+from mldebug_mcp.checks.progress import MAX_STARTING_PASSES, passes_at, predicts_tokens
 from mldebug_mcp.core.arrays import distinct, median
 from mldebug_mcp.core.lazy import dataclass, replace
 from mldebug_mcp.core.text import figure
@@ -31,7 +31,7 @@ from mldebug_mcp.logs.run import Run, Series
 # Whether training rows are as new to the model as evaluation rows, or known by heart.
 
 
-KEPT = 0.5
+MIN_LOSS_SHARE_KEPT = 0.5
 """Of the first training loss, kept at the first evaluation: rows are not known by heart then. Chosen: half."""
 FIRST_PASS = 1.02
 """Passes over the data up to which its rows are new. Chosen: loaders round up."""
@@ -42,13 +42,13 @@ def refuse_known_by_heart(run: Run, step: float, train: float, start: float) -> 
     passes = passes_at(run, np.array([step]))
     if run.kind == "boosting" and step > 1:
         raise CannotTell(f"the first evaluation stands after {figure(step)} rounds: trees may know rows by heart")
-    if passes is not None and float(passes[0]) > PASSES:
+    if passes is not None and float(passes[0]) > MAX_STARTING_PASSES:
         raise CannotTell(f"the first evaluation is at pass {figure(passes[0])}: rows may be memorised by then")
     begun = float(run["epoch"].value[0]) if "epoch" in run and len(run["epoch"]) else 0.0
-    if passes is None and begun > PASSES:
+    if passes is None and begun > MAX_STARTING_PASSES:
         raise CannotTell(f"the log begins in epoch {figure(begun)}: rows may be memorised by then")
     fresh = passes is not None and float(passes[0]) <= FIRST_PASS
-    if train < KEPT * start and not fresh:
+    if train < MIN_LOSS_SHARE_KEPT * start and not fresh:
         raise CannotTell(
             f"at the first evaluation ({run.place(step)}) the training loss had already gone from "
             f"{figure(start)} to {figure(train)}: whether they ever were close is not known"
@@ -87,10 +87,10 @@ LEAST_LATE = 4
 """Evaluations that tell their noise. Chosen: by hand."""
 MIN_RECORDS_PER_EVALUATION = 6
 """Records to an evaluation that give a median. Chosen: fewer show how the training loss moved between."""
-SLIGHT = 0.05
+MAX_SLIGHT_RISE_SHARE = 0.05
 """Of the minimum: a rise by less in the nats of tokens, up and down by turns, is not reported. Most fine-tuning
 over three epochs ends with one. Chosen: by hand."""
-SMALL = 0.5
+MAX_OVERCONFIDENT_RISE_SHARE = 0.5
 """Of the minimum: a rise by less comes from answers that are too sure, while most answers are right and get better.
 Chosen: by hand."""
 OF_START_TOO_SURE = 0.1
@@ -102,14 +102,14 @@ STAYS_RIGHT = 0.03
 """By which such a share is below its best at most while it stays. Chosen: two errors of a few hundred rows."""
 LEFT_OF_START = 0.25
 """Of the loss at first, what is left of it where nearly all is learnt. Chosen: one common class has as much left."""
-WANDERS = 2.0
+MIN_EARLIER_RISE_RATIO = 2.0
 """Times that by which it rose before and came back: evaluated at every step it goes up and down with the weights.
 Chosen: by hand."""
 LEAST_POINTS = 3
 """Finite values of an evaluation loss. Chosen: a minimum and two behind it."""
 LEAST_OF_EXCERPT = 6
 """Evaluations from which the first may be the lowest although the log begins late. Chosen: by hand."""
-MIDDLE = 0.5
+MAX_LOG_START_SHARE = 0.5
 """Share of the run after which a log begins late. Chosen: by hand."""
 
 
@@ -202,9 +202,9 @@ def _rise(run: Run, evaluation: Series) -> EvalRise | None:
     if rise <= 0 or rise < least or len(after) < 2:
         return None
     smooth = median_of_three(evaluation.value[: best + 1])
-    if not in_a_row and rise < WANDERS * float(np.max(smooth - np.minimum.accumulate(smooth))):
+    if not in_a_row and rise < MIN_EARLIER_RISE_RATIO * float(np.max(smooth - np.minimum.accumulate(smooth))):
         return None
-    if best == 0 and len(evaluation) < LEAST_OF_EXCERPT and run.first_step > MIDDLE * run.last_step > 0:
+    if best == 0 and len(evaluation) < LEAST_OF_EXCERPT and run.first_step > MAX_LOG_START_SHARE * run.last_step > 0:
         raise CannotTell("few evaluations from the middle of a run, the first the lowest: a lower one may come before")
     if best == 0 and "loss" not in run:
         raise CannotTell("the training loss is not logged for an evaluation loss that only rises")
@@ -217,9 +217,9 @@ def _rise(run: Run, evaluation: Series) -> EvalRise | None:
         if max(at_end, half_way) > at_best + 0.5 * rise or below or stands:
             return None
     onset, wrong = float(evaluation.step[best]), worst_written(run)
-    gains = wrong is not None and rise < SMALL * lowest and still_gains(wrong, onset)
+    gains = wrong is not None and rise < MAX_OVERCONFIDENT_RISE_SHARE * lowest and still_gains(wrong, onset)
     tokens = predicts_tokens(run) or run.kind == "unknown"
-    slight = tokens and not in_a_row and not gains and rise < SLIGHT * abs(lowest)
+    slight = tokens and not in_a_row and not gains and rise < MAX_SLIGHT_RISE_SHARE * abs(lowest)
     slight = slight or _few_wrong_too_sure(run, evaluation, lowest, last)
     ends = None if train is None else (train[0], train[2])
     return EvalRise(evaluation.name, onset, lowest, last, ends, gains, slight)
@@ -256,7 +256,7 @@ def _beside(run: Run, evaluation: Series, after: Floats, half: float) -> tuple[f
 
 MAX_ROWS_TRIED = 2000
 """Rows up to which a number of them is tried. Chosen: by hand."""
-CHANCE = 1e-3
+MAX_CHANCE_OF_MULTIPLES = 1e-3
 """How likely numbers drawn at random may be multiples of some 1 / n that small, for n to be believed. Chosen: by
 hand."""
 LEAST_DECIMALS = 2
@@ -278,7 +278,7 @@ def rows_behind(shares: Floats) -> int | None:
         return None
     off = 10.0 ** -_decimals(logged_shares)
     for rows in range(2, MAX_ROWS_TRIED + 1):
-        if rows * min(1.0, rows * off) ** len(logged_shares) > CHANCE:
+        if rows * min(1.0, rows * off) ** len(logged_shares) > MAX_CHANCE_OF_MULTIPLES:
             return None
         right = logged_shares * rows
         if float(np.abs(right - np.round(right)).max()) <= 0.5001 * off * rows:
@@ -312,7 +312,7 @@ SCORES = (
 ERROR_RATES = (Quantity.ERROR_RATE, Quantity.WORD_ERROR_RATE)
 MOST_WORDS = 5.0
 """Words that are wrong or too many for one spoken word, up to which a word error rate is a share. Chosen: by hand."""
-RECENT = 20
+MAX_RECENT_TRAIN_RECORDS = 20
 """Training records before an evaluation, at most, whose mean stands for the score there: of those since the one before,
 the later half. Chosen: batches are small, and a score that rises fast is soon out of date."""
 
@@ -325,7 +325,7 @@ class ScorePair:
         trained: Name of the score in training.
         evaluated: Its name at evaluation.
         steps: Steps of the evaluations that training precedes, ascending, shape (n,).
-        train: Mean of the last training records before each (`RECENT`), as a share, shape (n,).
+        train: Mean of the last training records before each (`MAX_RECENT_TRAIN_RECORDS`), as a share, shape (n,).
         evaluation: The score of evaluation, as a share, shape (n,).
         passes: Passes over the data made at each, shape (n,); None is not known.
         rows: Rows of the evaluation set, as set or as its scores tell; None is not known.
@@ -419,9 +419,9 @@ def _paired(run: Run, quantity: Quantity, train: Series, evaluation: Series) -> 
 
 
 def _levels(values: Floats, ends: np.ndarray[tuple[int], np.dtype[np.intp]]) -> Floats:
-    """Return the mean of the last values before each end: of the later half since the end before, `RECENT` at most."""
+    """Return the mean before each end: of the later half since the last, of `MAX_RECENT_TRAIN_RECORDS` at most."""
     before = np.concatenate([[0], ends[:-1]])
-    count = np.clip((ends - before + 1) // 2, 1, RECENT)
+    count = np.clip((ends - before + 1) // 2, 1, MAX_RECENT_TRAIN_RECORDS)
     since = ends - count
     total = np.concatenate([[0.0], np.cumsum(values)])
     means: Floats = (total[ends] - total[since]) / count

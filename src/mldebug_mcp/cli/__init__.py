@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from mldebug_mcp import __version__
-from mldebug_mcp.cli.commands import DONE, UNUSABLE, Commands, prefer, verb
+from mldebug_mcp.cli.commands import EXIT_DONE, EXIT_UNUSABLE, Commands, prefer, verb
 from mldebug_mcp.cli.data import add_batch, add_estimate, add_memory, add_probe, add_script, do_probe
 from mldebug_mcp.cli.knowledge import add_knowledge
 from mldebug_mcp.cli.runs import (
@@ -73,11 +73,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except MLDebugError as error:
         message = error.with_options() if isinstance(error, InputError) else str(error)
         print(f"mldebug-mcp: {shorten(message, LONGEST_ERROR)}", file=sys.stderr)
-        return UNUSABLE
+        return EXIT_UNUSABLE
     except BrokenPipeError:
         # The reader (such as `head`) has seen enough. What is left goes nowhere, so that nothing fails at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return DONE
+        return EXIT_DONE
     except KeyboardInterrupt:
         return 130
     else:
@@ -273,7 +273,7 @@ def _print_completion(options: argparse.Namespace) -> int:
     from argcomplete.shell_integration import shellcode
 
     print(shellcode(["mldebug-mcp"], shell=options.shell))
-    return DONE
+    return EXIT_DONE
 
 
 def _add_help(verbs: Commands, parser: argparse.ArgumentParser) -> None:
@@ -284,4 +284,4 @@ def _add_help(verbs: Commands, parser: argparse.ArgumentParser) -> None:
 
 def _show(parser: argparse.ArgumentParser) -> int:
     parser.print_help()
-    return DONE
+    return EXIT_DONE

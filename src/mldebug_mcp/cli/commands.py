@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 # What every command of the parser has.
 
 
-DONE = 0
+EXIT_DONE = 0
 """Exit code where all is done."""
-FOUND = 1
+EXIT_FOUND = 1
 """Exit code where something was found, with --check."""
-UNUSABLE = 2
+EXIT_UNUSABLE = 2
 """Exit code where the input cannot be used."""
-UNJUDGED = 3
+EXIT_UNJUDGED = 3
 """Exit code where nothing could be judged, with --check."""
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
@@ -41,7 +41,9 @@ def checked(options: argparse.Namespace, *, found: bool, judged: bool) -> int:
         found: Whether something was found.
         judged: Whether anything could be judged.
     """
-    return DONE if not options.check else FOUND if found and judged else DONE if judged else UNJUDGED
+    return (
+        EXIT_DONE if not options.check else EXIT_FOUND if found and judged else EXIT_DONE if judged else EXIT_UNJUDGED
+    )
 
 
 class OncePerName(argparse.Action):
@@ -130,9 +132,9 @@ def print_answer(answer: Model, options: argparse.Namespace, view: str, **shown:
 # What a long command is doing: a line on standard error that goes away before the answer is printed.
 
 
-QUIET = 1.0
+SECONDS_BEFORE_PROGRESS = 1.0
 """Seconds in which nothing is shown: most commands are done by then."""
-INTERVAL = 0.1
+PROGRESS_INTERVAL_SECONDS = 0.1
 """Seconds between two changes of the line."""
 _CLEARED = "\r\x1b[K"
 
@@ -143,13 +145,13 @@ def shown_progress() -> Iterator[None]:
     if not sys.stderr.isatty():
         yield
         return
-    due = time.monotonic() + QUIET
+    due = time.monotonic() + SECONDS_BEFORE_PROGRESS
     shown = False
 
     def show(doing: str) -> None:
         nonlocal due, shown
         if time.monotonic() >= due:
-            due, shown = time.monotonic() + INTERVAL, True
+            due, shown = time.monotonic() + PROGRESS_INTERVAL_SECONDS, True
             show_line(doing)
 
     try:

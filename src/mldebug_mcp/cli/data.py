@@ -11,9 +11,9 @@ from urllib.parse import quote
 
 from mldebug_mcp import __version__
 from mldebug_mcp.cli.commands import (
-    DONE,
-    FOUND,
-    UNUSABLE,
+    EXIT_DONE,
+    EXIT_FOUND,
+    EXIT_UNUSABLE,
     Commands,
     OncePerName,
     add_json,
@@ -109,7 +109,7 @@ def do_batch(options: argparse.Namespace) -> int:
 
         write_page(answer, options.html)
     print_answer(answer, options, "data_terminal.print_inspection")
-    return FOUND if options.check and any(finding.severity != "info" for finding in answer.findings) else DONE
+    return EXIT_FOUND if options.check and any(finding.severity != "info" for finding in answer.findings) else EXIT_DONE
 
 
 def add_probe(verbs: Commands) -> None:
@@ -174,8 +174,8 @@ def do_probe(options: argparse.Namespace) -> int:
         plot_probe(answer, options.plot)
     print_answer(answer, options, "data_terminal.print_probe")
     if answer.verdict == "failed":
-        return UNUSABLE
-    return FOUND if options.check and not is_sound(answer) else DONE
+        return EXIT_UNUSABLE
+    return EXIT_FOUND if options.check and not is_sound(answer) else EXIT_DONE
 
 
 # The commands on the memory of a GPU: `memory`, what filled it, and `estimate`, what training will take.
@@ -282,7 +282,7 @@ def do_estimate(options: argparse.Namespace) -> int:
     settings = {name: value for name, value in vars(options).items() if name not in ("command", "json", "config")}
     answer = estimate_memory(options.config, **settings)
     print_answer(answer, options, "data_terminal.print_estimate")
-    return DONE
+    return EXIT_DONE
 
 
 # The command on training scripts: `script`, what is wrong in one, read and never run.
@@ -337,8 +337,8 @@ def do_script(options: argparse.Namespace) -> int:
         print(f"note: {problem}", file=sys.stderr)
     sure = any(finding.certainty != "depends" for finding in findings)
     if options.check and sure:
-        return FOUND
-    return UNUSABLE if len(reports) < len(options.paths) else DONE
+        return EXIT_FOUND
+    return EXIT_UNUSABLE if len(reports) < len(options.paths) else EXIT_DONE
 
 
 def _scripts_inspected(options: argparse.Namespace) -> tuple[list[ScriptReport], list[str]]:

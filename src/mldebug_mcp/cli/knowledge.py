@@ -5,7 +5,16 @@ from __future__ import annotations
 import argparse
 import sys
 
-from mldebug_mcp.cli.commands import DONE, FOUND, Commands, add_json, count, print_answer, shown_progress, verb
+from mldebug_mcp.cli.commands import (
+    EXIT_DONE,
+    EXIT_FOUND,
+    Commands,
+    add_json,
+    count,
+    print_answer,
+    shown_progress,
+    verb,
+)
 
 
 def add_knowledge(verbs: Commands) -> None:
@@ -46,7 +55,7 @@ def do_search(options: argparse.Namespace) -> int:
 
     answer = search_folklore(" ".join(options.query), options.domain, options.topic, options.kind, options.limit)
     print_answer(answer, options, "knowledge_terminal.print_search")
-    return DONE
+    return EXIT_DONE
 
 
 def do_explain(options: argparse.Namespace) -> int:
@@ -55,7 +64,7 @@ def do_explain(options: argparse.Namespace) -> int:
 
     answer = explain(options.id)
     print_answer(answer, options, "knowledge_terminal.print_explanation")
-    return DONE
+    return EXIT_DONE
 
 
 def do_error(options: argparse.Namespace) -> int:
@@ -66,7 +75,7 @@ def do_error(options: argparse.Namespace) -> int:
     with shown_progress():
         answer = explain_lines(line.rstrip("\r\n") for line in sys.stdin) if text == "-" else explain_error(text)
     print_answer(answer, options, "knowledge_terminal.print_error")
-    return DONE
+    return EXIT_DONE
 
 
 def _add_evidence(verbs: Commands) -> None:
@@ -96,4 +105,4 @@ def do_verify(options: argparse.Namespace) -> int:
         copies = Path(options.copies) if options.copies else None
         answer = verify(copies, offline=options.offline or (copies is None and not options.online))
     print_answer(answer, options, "knowledge_terminal.print_evidence")
-    return FOUND if options.check and (answer.changed or answer.problems) else DONE
+    return EXIT_FOUND if options.check and (answer.changed or answer.problems) else EXIT_DONE

@@ -26,17 +26,17 @@ from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.paths import expanded
 from mldebug_mcp.core.text import shorten
 from mldebug_mcp.judge.diagnosis import diagnose
-from mldebug_mcp.judge.watch import GOING_ON, SILENT
+from mldebug_mcp.judge.watch import GOING_ON, MIN_SILENT_SECONDS
 from mldebug_mcp.logs import Run
 from mldebug_mcp.logs.follow import FollowedRun
 from mldebug_mcp.models.runs import News
 from mldebug_mcp.report.diagnosis_html import diagnosis_html, live_html
 
-PATIENCE = 60.0
+MAX_COMMAND_SECONDS = 60.0
 """Seconds that a command may take: the watch waits for it."""
 PATIENCE_FOR_WEBHOOK = 10.0
 """Seconds that a webhook may take to answer."""
-LONGEST = 200
+MAX_ALARM_CHARACTERS = 200
 _TITLE = "mldebug-mcp"
 _ON_MAC = ("on run argv", "display notification (item 2 of argv) with title (item 1 of argv)", "end run")
 
@@ -53,13 +53,19 @@ def running(command: str, path: str) -> Alarm:
         environment = os.environ | {"MLDEBUG_TEXT": news.text, "MLDEBUG_PATH": path}
         try:
             done = subprocess.run(  # noqa: S602 - the user's own command, and nothing else in it
-                command, shell=True, env=environment, input=news.to_json(), text=True, timeout=PATIENCE, check=False
+                command,
+                shell=True,
+                env=environment,
+                input=news.to_json(),
+                text=True,
+                timeout=MAX_COMMAND_SECONDS,
+                check=False,
             )
             failed = f"it ended with {done.returncode}" if done.returncode else ""
         except subprocess.TimeoutExpired:
-            failed = f"it took more than {PATIENCE:.0f} s"
+            failed = f"it took more than {MAX_COMMAND_SECONDS:.0f} s"
         if failed:
-            print(f"mldebug-mcp: --on-alarm {shorten(command, LONGEST)}: {failed}", file=sys.stderr)
+            print(f"mldebug-mcp: --on-alarm {shorten(command, MAX_ALARM_CHARACTERS)}: {failed}", file=sys.stderr)
 
     return run
 
@@ -74,11 +80,15 @@ def sending(address: str, path: str) -> Alarm:
     """
     if urlsplit(address).scheme not in {"http", "https"} or not urlsplit(address).hostname:
         raise InputError(
-            f"--webhook {shorten(address, LONGEST)}: it takes an address that begins with https:// or http://"
+            f"--webhook {shorten(address, MAX_ALARM_CHARACTERS)}: it takes an address that begins with https:// or http://"
         )
 
     def send(news: News) -> None:
-        message = {"text": shorten(f"{path}: {news.text}", LONGEST), "path": path, "alarm": json.loads(news.to_json())}
+        message = {
+            "text": shorten(f"{path}: {news.text}", MAX_ALARM_CHARACTERS),
+            "path": path,
+            "alarm": json.loads(news.to_json()),
+        }
         request = Request(  # noqa: S310 - its scheme was looked at
             address, json.dumps(message).encode(), {"Content-Type": "application/json", "User-Agent": _TITLE}
         )
@@ -88,7 +98,7 @@ def sending(address: str, path: str) -> Alarm:
         except OSError as error:  # an answer that is an error is one, too
             # The address may hold a secret: only its host is shown.
             host = urlsplit(address).hostname
-            print(f"mldebug-mcp: --webhook at {host}: {shorten(str(error), LONGEST)}", file=sys.stderr)
+            print(f"mldebug-mcp: --webhook at {host}: {shorten(str(error), MAX_ALARM_CHARACTERS)}", file=sys.stderr)
 
     return send
 
@@ -104,10 +114,10 @@ def notifying(path: str) -> Alarm:
         raise InputError("--notify needs notify-send (Linux) or osascript (macOS); use --on-alarm COMMAND instead")
 
     def show(news: News) -> None:
-        text = shorten(f"{path}: {news.text}", LONGEST)
+        text = shorten(f"{path}: {news.text}", MAX_ALARM_CHARACTERS)
         # notify-send reads markup in its text.
         words = [linux, "--", _TITLE, html.escape(text)] if linux else [str(mac), *_script(), _TITLE, text]
-        subprocess.run(words, timeout=PATIENCE, check=False, capture_output=True)  # noqa: S603 - no shell
+        subprocess.run(words, timeout=MAX_COMMAND_SECONDS, check=False, capture_output=True)  # noqa: S603 - no shell
 
     return show
 
@@ -162,7 +172,7 @@ def _was_just_written(path: Path) -> bool:
     """Say whether a file, or one that stands in a folder, was written within the time after which a run is silent."""
     try:
         files = [entry for entry in path.iterdir() if entry.is_file()] if path.is_dir() else [path]
-        return any(time.time() - file.stat().st_mtime < SILENT for file in files)
+        return any(time.time() - file.stat().st_mtime < MIN_SILENT_SECONDS for file in files)
     except OSError:
         return False
 
@@ -174,11 +184,11 @@ def _was_just_written(path: Path) -> bool:
 # rebinding). It has one page and reads no file by a name from outside.
 
 
-IDLE = 300.0
+MAX_IDLE_SECONDS = 300.0
 """Seconds without a request after which nobody looks any more: a browser lets a hidden tab ask once a minute."""
-GRACE = 12.0
+CLOSED_PAGE_GRACE_SECONDS = 12.0
 """Seconds in which a page that was closed may come back, as it does when it is loaded again, or another tab ask."""
-POLL = 0.5
+POLL_SECONDS = 0.5
 PATIENCE_FOR_REQUEST = 10.0
 """Seconds that a connection may take to ask."""
 LONGEST_BODY = 64
@@ -202,14 +212,14 @@ class PageServer(ThreadingHTTPServer):
     """
 
     daemon_threads = True
-    timeout = POLL
+    timeout = POLL_SECONDS
 
     def __init__(
         self,
         html: Callable[[], str],
         *,
-        idle: float = IDLE,
-        grace: float = GRACE,
+        idle: float = MAX_IDLE_SECONDS,
+        grace: float = CLOSED_PAGE_GRACE_SECONDS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)

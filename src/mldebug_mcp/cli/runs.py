@@ -16,10 +16,10 @@ from threading import Thread
 from typing import TYPE_CHECKING, NamedTuple
 
 from mldebug_mcp.cli.commands import (
-    DONE,
-    FOUND,
-    UNJUDGED,
-    UNUSABLE,
+    EXIT_DONE,
+    EXIT_FOUND,
+    EXIT_UNJUDGED,
+    EXIT_UNUSABLE,
     Commands,
     OncePerName,
     add_json,
@@ -120,17 +120,17 @@ def _diagnose_several(paths: Sequence[str], options: argparse.Namespace) -> int:
         raise InputError("- (standard input) is read alone; name it without other runs")
     from mldebug_mcp.report.diagnosis_screen import short_line
 
-    codes, sources = {DONE}, _Sources.of(options)
+    codes, sources = {EXIT_DONE}, _Sources.of(options)
     for path in paths:
         try:
             answer, _, _ = _diagnosed(path, options, sources)
         except InputError as error:
             print(f"mldebug-mcp: {shorten(str(error), LONGEST_ERROR)}", file=sys.stderr)
-            codes.add(UNUSABLE)
+            codes.add(EXIT_UNUSABLE)
             continue
         print(answer.to_json() if options.json else short_line(answer), flush=True)
         codes.add(_code(answer, options))
-    return next(code for code in (UNUSABLE, FOUND, UNJUDGED, DONE) if code in codes)
+    return next(code for code in (EXIT_UNUSABLE, EXIT_FOUND, EXIT_UNJUDGED, EXIT_DONE) if code in codes)
 
 
 class _Sources(NamedTuple):
@@ -240,7 +240,7 @@ def do_read(options: argparse.Namespace) -> int:
         run = run_of(options.path, options)
         answer = read_curves(run, options.metrics, options.first, options.last, options.points)
     print_answer(answer, options, "runs_terminal.print_reading")
-    return DONE
+    return EXIT_DONE
 
 
 def _read_coverage(options: argparse.Namespace) -> int:
@@ -253,7 +253,7 @@ def _read_coverage(options: argparse.Namespace) -> int:
     with shown_progress():
         answer = read_coverage(options.path, options.run, options.names)
     print_answer(answer, options, "runs_terminal.print_coverage")
-    return DONE
+    return EXIT_DONE
 
 
 def add_checkpoint(verbs: Commands) -> None:
@@ -279,7 +279,7 @@ def do_checkpoint(options: argparse.Namespace) -> int:
             names=options.names,
         )  # fmt: skip
     print_answer(answer, options, "runs_terminal.print_choice")
-    return DONE
+    return EXIT_DONE
 
 
 def add_reading(verb: argparse.ArgumentParser) -> None:
@@ -361,7 +361,7 @@ def do_record(options: argparse.Namespace) -> int:
         else:
             answer = read_record(options.path, options.config, options.run)
     print(answer.to_json(indent=2) if options.json else "\n".join(record_lines(answer)))
-    return DONE
+    return EXIT_DONE
 
 
 def record_lines(record: Record) -> list[str]:
@@ -435,15 +435,15 @@ def _share(text: str) -> float:
 
 def do_watch(options: argparse.Namespace) -> int:
     """Watch a run until it ends, the time is over, or a cause leads and that is what was waited for."""
-    from mldebug_mcp.judge.watch import EVERY, LOOKS, Watch
+    from mldebug_mcp.judge.watch import LOOK_INTERVAL_SECONDS, LOOKS_BEFORE_ALARM, Watch
     from mldebug_mcp.report.runs_terminal import print_news, print_status, what_now
 
     alarms = _alarms(options)
     watch = Watch(
         options.path, options.config, options.run, names=options.names, at=options.alarm_at or 0.0,
-        looks=options.alarm_looks or LOOKS, reader=reader_from(options),
+        looks=options.alarm_looks or LOOKS_BEFORE_ALARM, reader=reader_from(options),
     )  # fmt: skip
-    every = options.every or EVERY
+    every = options.every or LOOK_INTERVAL_SECONDS
     until = time.monotonic() + 60 * options.minutes if options.minutes else math.inf
     try:
         while True:
@@ -458,9 +458,9 @@ def do_watch(options: argparse.Namespace) -> int:
             if options.until_alarm and any(entry.alarm for entry in news):
                 if not options.json:
                     print(what_now(options.path))
-                return FOUND
+                return EXIT_FOUND
             if watch.finished or time.monotonic() + every > until:
-                return DONE
+                return EXIT_DONE
             show_line(watch.status)
             time.sleep(every)
     finally:
@@ -503,7 +503,7 @@ def do_open(options: argparse.Namespace) -> int:
 
             webbrowser.open(server.url)
         server.serve()
-    return DONE
+    return EXIT_DONE
 
 
 # The commands on many runs: `runs`, the sick ones of a folder, and `compare`, two kinds of runs.
@@ -597,7 +597,7 @@ def do_compare(options: argparse.Namespace) -> int:
     with shown_progress():
         answer = compare_runs(matching(options.a), matching(options.b), options.metric, best=options.best)
     print_answer(answer, options, "runs_terminal.print_contest")
-    return DONE
+    return EXIT_DONE
 
 
 def _write_csv(answer: Runs, file: Path) -> None:
@@ -684,7 +684,7 @@ def do_rows(options: argparse.Namespace) -> int:
     with shown_progress():
         answer = rows_at(options.path, options.step, options.data, options.tokenizer, **settings)
     print_answer(answer, options, "data_terminal.print_rows")
-    return DONE
+    return EXIT_DONE
 
 
 # Several runs named at once: paths, and patterns that a shell was told to leave alone.

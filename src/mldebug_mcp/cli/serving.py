@@ -8,7 +8,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from mldebug_mcp.cli.commands import DONE, Commands, verb
+from mldebug_mcp.cli.commands import EXIT_DONE, Commands, verb
 from mldebug_mcp.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def do_install(options: argparse.Namespace) -> int:
     from mldebug_mcp.cli.install import install
 
     install(options)
-    return DONE
+    return EXIT_DONE
 
 
 def add_serve(verbs: Commands) -> None:
@@ -138,7 +138,7 @@ def do_serve(options: argparse.Namespace) -> int:
     if sys.stdin.isatty():
         print(_TO_A_PERSON, file=sys.stderr, flush=True)
     serve_stdio(access)
-    return DONE
+    return EXIT_DONE
 
 
 def _serve_http(access: Access, settings: dict[str, Any]) -> int:

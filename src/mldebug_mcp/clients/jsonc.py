@@ -20,7 +20,7 @@ TOKEN = re.compile(
     |(?P<mark>[{}\[\]:,])""",
     re.VERBOSE | re.DOTALL,
 )
-DEEPEST = 200
+MAX_JSON_LEVELS = 200
 """Levels; configurations have a dozen, and deeper ones would exhaust Python's stack."""
 
 
@@ -142,8 +142,8 @@ class _Parser:
 
     def value(self) -> Node:
         self.depth += 1
-        if self.depth > DEEPEST:
-            raise self.wrong(f"more than {DEEPEST} levels")
+        if self.depth > MAX_JSON_LEVELS:
+            raise self.wrong(f"more than {MAX_JSON_LEVELS} levels")
         opening = self.peek()
         start = self.position
         if opening == "{":

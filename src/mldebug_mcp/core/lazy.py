@@ -40,7 +40,7 @@ def lazily(package: str, modules: Mapping[str, str]) -> Callable[[str], object]:
 # there are three hundred. Here the methods are shared; what asks for the fields completes a class as usual.
 
 
-MANY = 300
+MIN_INSTANCES_TO_COMPILE = 300
 """Instances of a class from which on compiling its `__init__` pays: it takes a third of a millisecond. Measured."""
 _COMPLETING = RLock()
 
@@ -112,7 +112,7 @@ def _plain_init(cls: type, other: Callable[..., None]) -> Callable[..., None] | 
         return None
     defaults = {name: value for name, value in given_values.items() if name not in special}
     factories: list[tuple[str, Any]] = [(name, value.default_factory) for name, value in special.items()]
-    expected, checks, left = frozenset(names), hasattr(cls, "__post_init__"), MANY
+    expected, checks, left = frozenset(names), hasattr(cls, "__post_init__"), MIN_INSTANCES_TO_COMPILE
 
     def construct(self: Any, *values: object, **given: object) -> None:  # noqa: ANN401 - of any dataclass
         nonlocal left

@@ -26,7 +26,7 @@ from mldebug_mcp.core.lazy import dataclass
 # has neither, and macOS does not hold the bound on memory.
 
 
-SECONDS = 3.0
+BASE_CALL_SECONDS = 3.0
 """Processor time of a call that reads little. The slowest of them takes about one."""
 SECONDS_PER_MIB = 2.0
 """More memory for each MiB that is read. Text logs, the slowest to read, take about a third of that."""
@@ -46,7 +46,7 @@ BYTES = 640 * 1024 * 1024
 BYTES_PER_BYTE = 20
 """More memory for each byte that is read: Python holds a pickled list of short tuples in 18."""
 _MIB = 1024 * 1024
-_SOON = 0.001
+_MIN_TIMER_SECONDS = 0.001
 """Seconds; a timer of none would never end."""
 
 
@@ -80,7 +80,7 @@ def begin(size: int = 0) -> None:
         signal.signal(end, signal.SIG_DFL)
     claimed = _claimed()
     _running = _Call(claimed + BYTES if claimed else 0, TIMES_WALL * max(1.0, _load()))
-    _grant(SECONDS)
+    _grant(BASE_CALL_SECONDS)
     reading(size)
 
 
@@ -133,7 +133,10 @@ def _set_timers(call: _Call) -> None:
     What is left is worked out from clocks and not from the timers: setting one adds a tick of the kernel each time.
     """
     if not call.is_lifted:
-        _set_time(max(_SOON, call.end - time.process_time()), max(_SOON, call.last - time.monotonic()))
+        _set_time(
+            max(_MIN_TIMER_SECONDS, call.end - time.process_time()),
+            max(_MIN_TIMER_SECONDS, call.last - time.monotonic()),
+        )
 
 
 def must_judge_now() -> bool:

@@ -19,14 +19,14 @@ from numpy.typing import NDArray
 # Sources: https://www.tensorflow.org/tutorials/load_data/tfrecord (the format) and RFC 3720, appendix B.4 (the CRC).
 
 
-_POLYNOMIAL = 0x82F63B78
+_CRC32C_POLYNOMIAL = 0x82F63B78
 
 
 @cache
 def _table() -> NDArray[np.uint32]:
     table = np.arange(256, dtype=np.uint32)
     for _ in range(8):
-        table = np.where(table & 1, table >> 1 ^ np.uint32(_POLYNOMIAL), table >> 1)
+        table = np.where(table & 1, table >> 1 ^ np.uint32(_CRC32C_POLYNOMIAL), table >> 1)
     return table
 
 
@@ -55,7 +55,7 @@ def masked_crc32c_of(data: bytes) -> int:
 # pairs, as in a tree.
 
 
-BLOCK = 128
+CHECKSUM_BLOCK_BYTES = 128
 """Bytes of a block. Chosen by trial: longer ones take more steps, shorter ones more joining."""
 BLOCKS_AT_ONCE = 8192
 """Blocks that are computed together. Chosen by trial: they stay in the processor's cache."""
@@ -74,13 +74,13 @@ def masked_crc32c_of_parts(
         stop: Where it ends.
     """
     prefix = _prefix()
-    blocks = -(-(stop - start + len(prefix)) // BLOCK)
+    blocks = -(-(stop - start + len(prefix)) // CHECKSUM_BLOCK_BYTES)
     ends = np.cumsum(blocks)
-    filled = np.zeros(int(ends[-1]) * BLOCK if len(ends) else 0, np.uint8)
-    for end, first, last in zip((ends * BLOCK).tolist(), start.tolist(), stop.tolist(), strict=True):
+    filled = np.zeros(int(ends[-1]) * CHECKSUM_BLOCK_BYTES if len(ends) else 0, np.uint8)
+    for end, first, last in zip((ends * CHECKSUM_BLOCK_BYTES).tolist(), start.tolist(), stop.tolist(), strict=True):
         filled[end - (last - first) : end] = data[first:last]
         filled[end - (last - first) - len(prefix) : end - (last - first)] = prefix
-    words = filled.view("<u4").reshape(-1, BLOCK // 4)
+    words = filled.view("<u4").reshape(-1, CHECKSUM_BLOCK_BYTES // 4)
     parts = range(0, len(words), BLOCKS_AT_ONCE)
     states = [_of_blocks(words[first : first + BLOCKS_AT_ONCE]) for first in parts]
     return _masked(_joined(np.concatenate([np.empty(0, np.uint32), *states]), blocks))
@@ -138,7 +138,7 @@ def _word_tables() -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
 
 @cache
 def _shift_of_block() -> NDArray[np.uint32]:
-    return _after_zeros(np.uint32(1) << np.arange(32, dtype=np.uint32), BLOCK)
+    return _after_zeros(np.uint32(1) << np.arange(32, dtype=np.uint32), CHECKSUM_BLOCK_BYTES)
 
 
 @cache
@@ -156,9 +156,9 @@ def _prefix() -> NDArray[np.uint8]:
 # Source of the format: https://protobuf.dev/programming-guides/encoding/
 
 
-VARINT = 0
+VARINT_WIRE_TYPE = 0
 FIXED64 = 1
-BYTES = 2
+BYTES_WIRE_TYPE = 2
 FIXED32 = 5
 
 
@@ -199,9 +199,9 @@ def fields(data: bytes | memoryview, start: int, end: int) -> Iterator[Field]:
     while at < end:
         key, at = varint(data, at)
         wire, value, begin = key & 7, 0, at
-        if wire == VARINT:
+        if wire == VARINT_WIRE_TYPE:
             value, at = varint(data, at)
-        elif wire == BYTES:
+        elif wire == BYTES_WIRE_TYPE:
             size, begin = varint(data, at)
             at = begin + size
         elif wire in (FIXED32, FIXED64):
@@ -235,9 +235,9 @@ def map_entry(data: bytes, entry: Field) -> tuple[str, Field | None]:
     """
     key, value = "", None
     for part in fields(data, entry.start, entry.end):
-        if part.number == 1 and part.wire == BYTES:
+        if part.number == 1 and part.wire == BYTES_WIRE_TYPE:
             key = text(data, part)
-        elif part.number == 2 and part.wire == BYTES:
+        elif part.number == 2 and part.wire == BYTES_WIRE_TYPE:
             value = part
     return key, value
 
@@ -247,15 +247,15 @@ def map_entry(data: bytes, entry: Field) -> tuple[str, Field | None]:
 # Source: https://www.tensorflow.org/tutorials/load_data/tfrecord
 
 
-HEADER = 12
-FOOTER = 4
+RECORD_HEADER_BYTES = 12
+RECORD_FOOTER_BYTES = 4
 CHECKED_BYTES = 1024
 """Records up to this size are checked; larger ones are images and histograms."""
 LARGE_BYTES = 8 * 1024 * 1024
 """Records from this size on are passed over unread."""
 
 _MAX_LENGTH = 1 << 40
-_REMEMBERED = 10_000
+_MAX_KNOWN_HEADERS = 10_000
 
 Numbers = NDArray[np.int64]
 
@@ -281,11 +281,11 @@ class Records:
         lengths: list[int] = []
         at = self.ahead = 0
         known = self._lengths.get
-        while (header := data[at : at + HEADER]) and len(header) == HEADER:
+        while (header := data[at : at + RECORD_HEADER_BYTES]) and len(header) == RECORD_HEADER_BYTES:
             length = known(header)
             if length is None:
                 length = self._checked_length(header)
-            end = at + HEADER + length + FOOTER
+            end = at + RECORD_HEADER_BYTES + length + RECORD_FOOTER_BYTES
             if length < 0:
                 self.broken = True
                 break
@@ -293,7 +293,7 @@ class Records:
                 if length > LARGE_BYTES:
                     self.ahead, at = end - len(data), len(data)
                 break
-            starts.append(at + HEADER)
+            starts.append(at + RECORD_HEADER_BYTES)
             lengths.append(length)
             at = end
         self.count += len(starts)
@@ -304,7 +304,7 @@ class Records:
         length, checksum = struct.unpack("<QI", header)
         if length > _MAX_LENGTH or masked_crc32c_of(header[:8]) != checksum:
             return -1
-        if len(self._lengths) < _REMEMBERED:
+        if len(self._lengths) < _MAX_KNOWN_HEADERS:
             self._lengths[header] = length
         return int(length)
 
@@ -317,7 +317,7 @@ def equally_long(data: bytes, starts: Numbers, lengths: Numbers) -> Iterator[tup
     content = np.frombuffer(data, dtype=np.uint8)
     for length in np.unique(lengths[lengths <= CHECKED_BYTES]).tolist():
         numbers = np.flatnonzero(lengths == length)
-        rows = np.lib.stride_tricks.sliding_window_view(content, length + FOOTER)
+        rows = np.lib.stride_tricks.sliding_window_view(content, length + RECORD_FOOTER_BYTES)
         for some in np.array_split(numbers, 1 + len(numbers) * length // LARGE_BYTES):
             records = rows[starts[some]]
             stored = np.ascontiguousarray(records[:, length:]).view("<u4")[:, 0]

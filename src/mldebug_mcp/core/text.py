@@ -18,7 +18,7 @@ _KEPT = "\n\t"
 _INVISIBLE = regex("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0000-\U000e0fff]")
 """Characters that nothing shows though Python calls them printable: variation selectors, fillers, the grapheme joiner
 (those of Default_Ignorable_Code_Point in DerivedCoreProperties.txt, Unicode 16), and the blank of braille."""
-WHOLE = 1e9
+MAX_NUMBER_WRITTEN_OUT = 1e9
 """Whole numbers below this are written out: no run has more steps, and bytes read better as powers."""
 
 LONGEST_ERROR = 2000
@@ -89,7 +89,7 @@ def figure(value: float) -> str:
 
     A whole number below a billion is written out: nobody finds step 123892 by 1.239e+05.
     """
-    whole = abs(value) < WHOLE and value == int(value)
+    whole = abs(value) < MAX_NUMBER_WRITTEN_OUT and value == int(value)
     return f"{value:.0f}" if whole else f"{value:.4g}"
 
 
@@ -136,7 +136,7 @@ MIN_SURE_SIMILARITY = 0.85
 MAX_SUGGESTIONS = 3
 MAX_COMPARED_CHARACTERS = 100
 """Characters of a word that are looked at: comparing takes the square of its length."""
-SHORTEST = 3
+MIN_CONTAINED_CHARACTERS = 3
 """Characters of a word that may stand for a longer one that holds it. Chosen: fewer are in nearly every one."""
 
 
@@ -178,7 +178,7 @@ def nearest(
     spelt = [text for key in get_close_matches(plain, by_plain, n=most, cutoff=alike) for text in by_plain[key]]
     words = [part for part in re.split(r"[^a-z0-9]+", word[:MAX_COMPARED_CHARACTERS].lower()) if part]
     holding = [text for key, ones in by_plain.items() for text in ones if all(part in key for part in words)]
-    contained = sorted(holding, key=lambda text: (len(text), text)) if len(plain) >= SHORTEST else []
+    contained = sorted(holding, key=lambda text: (len(text), text)) if len(plain) >= MIN_CONTAINED_CHARACTERS else []
     return list(dict.fromkeys([*meant, *spelt, *contained]))[:most]
 
 

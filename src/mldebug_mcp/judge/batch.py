@@ -241,7 +241,7 @@ def _advice(batch: Batch, thinned: bool, counts: BatchCounts) -> list[str]:
 
 SHOWN_BOUNDARIES = 3
 MAX_SHARDS = 100
-BANDS = 64
+ID_BANDS = 64
 
 
 def corpus_view(batch: Batch, corpus: CorpusCounts, overlap: Overlap) -> Corpus:
@@ -300,10 +300,10 @@ def _boundary(batch: Batch, number: int, count: int) -> BoundaryToken:
 
 
 def _bands(corpus: CorpusCounts, limit: int) -> list[int]:
-    """Return the tokens in each of `BANDS` equal bands of ids below `limit`."""
-    if limit < BANDS:
+    """Return the tokens in each of `ID_BANDS` equal bands of ids below `limit`."""
+    if limit < ID_BANDS:
         return []
-    edges = np.linspace(0, limit, BANDS + 1).astype(np.int64)
+    edges = np.linspace(0, limit, ID_BANDS + 1).astype(np.int64)
     sums = np.concatenate([[0], np.cumsum(corpus.counts.counts)])
     places = sums[np.minimum(edges, len(corpus.counts.counts))]
     return [int(count) for count in np.diff(places)]

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from mldebug_mcp.batch import Batch, Sequences
 from mldebug_mcp.batch.batch import MAX_PROBLEM_ROWS, Boxes, CellCounts, LengthCounts, Overlap, Totals, arrays_of
 from mldebug_mcp.batch.columns import CLASS_NAMES, FLOAT_INPUTS, bits_to_tell_apart
-from mldebug_mcp.batch.corpus import WINDOW, CorpusCounts, unpacked
+from mldebug_mcp.batch.corpus import DEFAULT_WINDOW_TOKENS, CorpusCounts, unpacked
 from mldebug_mcp.batch.read import DataSet
 from mldebug_mcp.batch.roles import Encoder
 from mldebug_mcp.batch.sequences import Bools, Floats, Ints
@@ -176,7 +176,7 @@ def _histogram(lengths: Ints, counts: Ints) -> dict[str, int]:
 SHOWN_ROWS = 4
 MAX_BOXES = 100
 """Boxes of an image that are shown."""
-HALF = 200
+SHOWN_TOKENS_PER_END = 200
 """Tokens at each end of a row that are decoded to show; what lies between is left out."""
 MAX_PLACE_TOKENS = 24
 
@@ -238,7 +238,10 @@ def _token_views(batch: Batch, side: Sequences, index: int) -> list[TokenView]:
     special = batch.tokenizer.special_ids if batch.tokenizer is not None else frozenset()
     start, stop = (int(bound[index]) - offset for bound in side.bounds)
     views: list[TokenView] = []
-    for place in (*range(min(width, HALF)), *range(max(HALF, width - HALF), width)):
+    for place in (
+        *range(min(width, SHOWN_TOKENS_PER_END)),
+        *range(max(SHOWN_TOKENS_PER_END, width - SHOWN_TOKENS_PER_END), width),
+    ):
         number = int(side.ids.flat[offset + place])
         text = batch.texts.pieces([number])[0] if batch.texts is not None else f"{number} "
         trained = side.trained is not None and bool(side.trained[offset + place])
@@ -246,8 +249,11 @@ def _token_views(batch: Batch, side: Sequences, index: int) -> list[TokenView]:
         if number in special and kind != "padding":
             kind = f"special {kind}"
         views.append(TokenView(id=number, text=text, kind=cast("Any", kind), role=roles[place]))
-    if width > 2 * HALF:
-        views.insert(HALF, TokenView(id=-1, text=f" ‹{width - 2 * HALF} tokens left out› ", kind="left out"))
+    if width > 2 * SHOWN_TOKENS_PER_END:
+        views.insert(
+            SHOWN_TOKENS_PER_END,
+            TokenView(id=-1, text=f" ‹{width - 2 * SHOWN_TOKENS_PER_END} tokens left out› ", kind="left out"),
+        )
     return views
 
 
@@ -267,9 +273,12 @@ def _marked(side: Sequences, index: int, texts: Encoder | None) -> str:
     start, stop = (int(bound[index]) for bound in side.bounds)
     stop = max(start, stop)
     pieces = [_padding(start - first)]
-    if stop - start > 2 * HALF:
-        pieces += [_span(side, start, start + HALF, texts), f" ‹{stop - start - 2 * HALF} tokens left out› "]
-        pieces.append(_span(side, stop - HALF, stop, texts))
+    if stop - start > 2 * SHOWN_TOKENS_PER_END:
+        pieces += [
+            _span(side, start, start + SHOWN_TOKENS_PER_END, texts),
+            f" ‹{stop - start - 2 * SHOWN_TOKENS_PER_END} tokens left out› ",
+        ]
+        pieces.append(_span(side, stop - SHOWN_TOKENS_PER_END, stop, texts))
     else:
         pieces.append(_span(side, start, stop, texts))
     pieces.append(_padding(last - stop))
@@ -371,7 +380,7 @@ class BatchPass:
         self.notes.update(dict.fromkeys(batch.notes))
         self.counts.add(batch)
         if batch.is_corpus:
-            self.corpus = self.corpus or CorpusCounts(window=batch.model.max_positions or WINDOW)
+            self.corpus = self.corpus or CorpusCounts(window=batch.model.max_positions or DEFAULT_WINDOW_TOKENS)
             documents = unpacked(batch.sides[0], batch.document_lengths)
             self.corpus.add(documents, batch.stored, batch.shard, windows=batch.windows)
             self.corpus.add_tail(batch.tail, batch.shard, batch.cut_off)
@@ -523,7 +532,7 @@ ANCHOR_BITS = 3
 """An anchor is where the hash of two tokens begins with this many zero bits: one place in eight."""
 MARKED_AT_ONCE = 2**18
 """Tokens whose marks are computed together. Chosen by trial: so many stay in the processor's cache."""
-WIDTH = 6
+ANCHOR_TOKENS = 6
 LEAST_ANCHORS = 4
 MIN_ROW_SIMILARITY = 0.8
 _FACTORS = np.array([0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D, 0x27D4EB2F, 0x165667B1, 0xD3A2646D], np.uint64)
@@ -534,7 +543,7 @@ Hashes = npt.NDArray[np.uint64]
 # Passages: stretches of tokens that begin at an anchor, thinned by its hash, so that the same text gives the same ones.
 
 
-PASSAGE = 32
+PASSAGE_TOKENS = 32
 """Tokens of a passage, some 25 words: twice the 13 words by which GPT-3's paper looks for contamination (appendix C of
 https://arxiv.org/abs/2005.14165), as chance hardly repeats as many."""
 MAX_PASSAGES = 4_000_000
@@ -557,10 +566,10 @@ class Passages:
             thin = anchors >> np.uint64(64 - self.level) == 0
             anchors, places = anchors[thin], places[thin]
         row = side.ids.row_of(places)
-        inside = (places + PASSAGE <= stop[row]) & (flat[places] != flat[np.minimum(places + 1, len(flat) - 1)])
+        inside = (places + PASSAGE_TOKENS <= stop[row]) & (flat[places] != flat[np.minimum(places + 1, len(flat) - 1)])
         anchors, places, row = anchors[inside], places[inside], row[inside]
         value = anchors.copy()
-        for step in range(WIDTH, PASSAGE):
+        for step in range(ANCHOR_TOKENS, PASSAGE_TOKENS):
             value = (value ^ flat[places + step].astype(np.uint64)) * _FACTORS[step % len(_FACTORS)]
             value ^= value >> np.uint64(29)
         value *= np.uint64(0x9E3779B97F4A7C15)
@@ -706,7 +715,7 @@ class Fingerprints:
 def anchors_of(side: Sequences) -> tuple[Hashes, Ints]:
     """Return the anchors of all rows of a side, and the flat position of each."""
     flat = side.ids.flat
-    if len(flat) < WIDTH:
+    if len(flat) < ANCHOR_TOKENS:
         return np.empty(0, np.uint64), np.empty(0, np.int64)
     found = []
     for first in range(0, len(flat) - 1, MARKED_AT_ONCE):
@@ -716,10 +725,10 @@ def anchors_of(side: Sequences) -> tuple[Hashes, Ints]:
     places = _joined(found)
     row = side.ids.row_of(places)
     _, stop = side.bounds
-    inside = places + WIDTH <= stop[row]
+    inside = places + ANCHOR_TOKENS <= stop[row]
     places = places[inside]
     value = np.zeros(len(places), np.uint64)
-    for step in range(WIDTH):
+    for step in range(ANCHOR_TOKENS):
         value = (value ^ flat[places + step].astype(np.uint32).astype(np.uint64)) * _FACTORS[step]
         value ^= value >> np.uint64(29)
     value *= np.uint64(0x9E3779B97F4A7C15)

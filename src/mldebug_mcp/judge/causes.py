@@ -20,7 +20,12 @@ from mldebug_mcp.checks.policies import (
 )
 from mldebug_mcp.checks.progress import passes_at
 from mldebug_mcp.checks.reference_settings import USUAL
-from mldebug_mcp.checks.run.resources import MEMORY_GROWS_LEAST_RECORDS, STRAIGHT, growth_of, lasting_growth
+from mldebug_mcp.checks.run.resources import (
+    MEMORY_GROWS_LEAST_RECORDS,
+    MIN_GROWTH_STRAIGHTNESS,
+    growth_of,
+    lasting_growth,
+)
 from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.core.text import capitalised, figure, percent
 from mldebug_mcp.judge.columns.policies import falls_at_intervals
@@ -63,11 +68,11 @@ def learner_of(run: Run) -> str:
 # does not say rules nothing out.
 
 
-OUT = 7.0
+EXCLUDING_BITS = 7.0
 """Bits against a cause that cannot be: a hundred to one, because a setting may be overridden where nobody sees it."""
-HARDLY = 3.0
+UNLIKELY_BITS = 3.0
 """Bits against a cause that a setting makes unlikely: eight to one. Both chosen by hand."""
-UNSEEN = 5.0
+UNSEEN_SIGN_BITS = 5.0
 """Bits against a cause whose one sign is not logged, thirty to one: where it is to be feared, it is. Chosen by hand."""
 _WHOLE = regex(r"\b(?:em|exact)$")
 """How the part of a score ends that asks whether an answer matches from end to end."""
@@ -75,17 +80,17 @@ MOSTLY_MATCHED = 0.9
 """Share of answers that match from end to end. Chosen: one in ten is wrong."""
 ONE_PASS = 1.05
 """Passes over the data up to which no row comes a second time; loaders round up."""
-LOST = 3
+LOST_LOSS_RECORDS = 3
 """Last records of a loss that is lost for good; chosen by hand: a single one may be skipped."""
 CLIP_THAT_BOUNDS = 10.0
 """Largest norm of a clipped gradient that bounds an update. Chosen: ten times what is usual."""
 RECORDS_BEFORE = 5
 """Records of the gradient norm before it is lost that have to be ordinary. Chosen."""
-ORDINARY = 1e6
+MAX_ORDINARY_MAGNITUDE = 1e6
 """Losses and norms below this are far from what float32 cannot hold, 3e38, also when they are squared. Chosen."""
-FLIPS = 2.0
+MIN_OVERSHOOT_PRODUCT = 2.0
 """Product of learning rate and decay from which a step overshoots zero, so that decay alone diverges."""
-OUTGROWN = 100.0
+MIN_OUTGROWN_LOSS_RATIO = 100.0
 """Times its first value that no loss of a model without weights has. Chosen by hand, far above that of bad guesses."""
 FACTOR_OF_FIX = 2.0
 """Times the highest usual rate from which a fix names that rate. Chosen: till then a factor of 2 leads below it."""
@@ -97,11 +102,11 @@ MOST_EQUAL = 0.5
 """Share of groups with equal rewards up to which a step has a gradient. Chosen: half of them still give one."""
 SAME_REWARDS = 1e-3
 """Standard deviation of rewards below which they are as good as equal. Chosen: rewards are mostly of the order of 1."""
-FILLS = 0.5
+MIN_MEMORY_GROWTH_SHARE = 0.5
 """Share of its first level by which memory grows. Chosen: fragments and longer batches take less."""
 GROWS_ON = 2.0
 """Times its value that a divergence grows over the last quarter of the log without end. Chosen: it doubles."""
-IDLE = 0.1
+MAX_IDLE_GAIN_SHARE = 0.1
 """Share of its rise that a reward gains meanwhile, at most, where it earns no more. Chosen by hand."""
 LONG_WARMUP = 0.05
 """Share of the plan from which a warm-up is not short: usual are 0.01 to 0.1."""
@@ -112,7 +117,7 @@ class Need:
     """What shows, in words, that a run lacks what a cause needs; and the bits against the cause where it does."""
 
     lacks: Callable[[Run], str | None]
-    bits: float = OUT
+    bits: float = EXCLUDING_BITS
 
 
 _LENGTHS = regex(r"len|(?<!distinct_)(?<!unique_)(?:char|word|token)s?(?![^\W_])", re.IGNORECASE)
@@ -207,8 +212,8 @@ def _backward_alone_fails(run: Run) -> str | None:
     at = int(lost[0])
     losses = loss.value[loss.step == norm.step[at]]
     before = norm.value[max(0, at - RECORDS_BEFORE) : at]
-    ordinary = len(losses) and np.isfinite(losses).all() and (np.abs(losses) < ORDINARY).all()
-    if not ordinary or not np.isfinite(before).all() or (before >= ORDINARY).any():
+    ordinary = len(losses) and np.isfinite(losses).all() and (np.abs(losses) < MAX_ORDINARY_MAGNITUDE).all()
+    if not ordinary or not np.isfinite(before).all() or (before >= MAX_ORDINARY_MAGNITUDE).any():
         return None
     return (
         f"grad_norm is NaN at {run.place(float(norm.step[at]))} with a loss of {figure(float(losses[0]))}, after "
@@ -235,11 +240,15 @@ def _outgrows_decay(run: Run) -> str | None:
     """
     decay, rate = run.facts.optimizer.weight_decay, run.facts.schedule.peak
     loss = run["loss"].finite.value if "loss" in run else np.empty(0)
-    if len(loss) < LOST or loss[0] <= 0 or (decay is not None and rate is not None and decay * rate >= FLIPS):
+    if (
+        len(loss) < LOST_LOSS_RECORDS
+        or loss[0] <= 0
+        or (decay is not None and rate is not None and decay * rate >= MIN_OVERSHOOT_PRODUCT)
+    ):
         return None
     times = float(loss[-1]) / float(loss[0])
     grows = f"the loss ends at {figure(times)} times its beginning, and decay alone only shrinks weights"
-    return grows if times >= OUTGROWN else None
+    return grows if times >= MIN_OUTGROWN_LOSS_RATIO else None
 
 
 def _shuffled(run: Run) -> str | None:
@@ -288,7 +297,7 @@ def kl_runs_on(run: Run) -> str | None:
         late = rewards.value[rewards.step >= since]
         first, last = start_level(rewards.value), end_level(rewards.value)
         gains = last - start_level(late) if len(late) else 0.0
-        if gains <= IDLE * abs(last - first) and end >= GROWS_ON * max(before, 0.0):
+        if gains <= MAX_IDLE_GAIN_SHARE * abs(last - first) and end >= GROWS_ON * max(before, 0.0):
             return (
                 f"{kl.name} goes from {figure(before)} to {figure(end)} over the last quarter of its records, "
                 f"and the reward gains {figure(gains)}"
@@ -321,7 +330,11 @@ def _fills_memory_evenly(run: Run) -> str | None:
         growth = growth_of(memory)
         if growth is None or lasting_growth(memory) is None:
             continue
-        if len(memory) >= MEMORY_GROWS_LEAST_RECORDS and growth.share >= FILLS and growth.straightness >= STRAIGHT:
+        if (
+            len(memory) >= MEMORY_GROWS_LEAST_RECORDS
+            and growth.share >= MIN_MEMORY_GROWTH_SHARE
+            and growth.straightness >= MIN_GROWTH_STRAIGHTNESS
+        ):
             return f"{memory.name} grows evenly from {figure(memory.value[0])} to {figure(memory.value[-1])} at the end"
     return None
 
@@ -343,8 +356,8 @@ def _answers_whole(run: Run) -> str | None:
 def _ends_not_finite(run: Run) -> str | None:
     if "loss" not in run:
         return None
-    last = run["loss"].value[-LOST:]
-    lost = len(last) == LOST and not np.isfinite(last).any()
+    last = run["loss"].value[-LOST_LOSS_RECORDS:]
+    lost = len(last) == LOST_LOSS_RECORDS and not np.isfinite(last).any()
     return "the loss is not finite at the end, which it does not lead to" if lost else None
 
 
@@ -393,34 +406,41 @@ _BY_UPDATES = ("lr_too_high", "insufficient_warmup", "missing_zero_grad", "adam_
                "grad_accum_scaling", "value_instability", "exploding_gradients")  # fmt: skip
 """Causes that ruin a model by updates of it, after some steps."""
 _OF_SETTINGS: Mapping[str, tuple[Need, ...]] = {
-    "fp16_overflow": (Need(_no_fp16), Need(_fp16_unnamed, HARDLY)),
+    "fp16_overflow": (Need(_no_fp16), Need(_fp16_unnamed, UNLIKELY_BITS)),
     "fp8_zero_scale": (Need(_no_fp8),),
     "low_precision_update": (Need(_fp32),),
     "grad_accum_scaling": (Need(_no_accumulation),),
     "adam_instability": (Need(_no_adam),),
-    "clip_too_tight": (Need(_no_clipping), Need(_clipped_as_usual, HARDLY)),
+    "clip_too_tight": (Need(_no_clipping), Need(_clipped_as_usual, UNLIKELY_BITS)),
     "weight_decay_too_high": (Need(_no_decay), Need(_outgrows_decay)),
-    "unshuffled_data": (Need(_shuffled, HARDLY),),
-    "insufficient_warmup": (Need(warmed_up, HARDLY), Need(_rewards_rise, HARDLY)),
-    "lr_too_high": (Need(_rewards_rise, HARDLY),),
-    "out_of_memory": (Need(_fills_memory_evenly, HARDLY),),
-    "kl_blowup": (Need(_rewards_rise_with_kl, HARDLY),),
-    "overfitting": (Need(_one_pass, HARDLY),),
-    "exploding_gradients": (Need(_clipping_bounds_updates, HARDLY), Need(_infinite_and_without_effect, HARDLY)),
-    "class_imbalance": (Need(_ranks_nothing, HARDLY),),
-    "no_reward_variance": (Need(_groups_differ), Need(_rewards_differ, HARDLY)),
-    "reward_broken": (Need(_groups_differ), Need(_rewards_differ, HARDLY)),
-    "exploration_failure": (Need(_groups_differ), Need(_rewards_differ, HARDLY)),
-    "length_exploitation": (Need(_no_length, UNSEEN),),
-    "label_shift_error": (Need(_answers_whole, HARDLY),),
-    "causal_mask_missing": (Need(_answers_whole, HARDLY), Need(_recurrent, HARDLY)),
+    "unshuffled_data": (Need(_shuffled, UNLIKELY_BITS),),
+    "insufficient_warmup": (Need(warmed_up, UNLIKELY_BITS), Need(_rewards_rise, UNLIKELY_BITS)),
+    "lr_too_high": (Need(_rewards_rise, UNLIKELY_BITS),),
+    "out_of_memory": (Need(_fills_memory_evenly, UNLIKELY_BITS),),
+    "kl_blowup": (Need(_rewards_rise_with_kl, UNLIKELY_BITS),),
+    "overfitting": (Need(_one_pass, UNLIKELY_BITS),),
+    "exploding_gradients": (
+        Need(_clipping_bounds_updates, UNLIKELY_BITS),
+        Need(_infinite_and_without_effect, UNLIKELY_BITS),
+    ),
+    "class_imbalance": (Need(_ranks_nothing, UNLIKELY_BITS),),
+    "no_reward_variance": (Need(_groups_differ), Need(_rewards_differ, UNLIKELY_BITS)),
+    "reward_broken": (Need(_groups_differ), Need(_rewards_differ, UNLIKELY_BITS)),
+    "exploration_failure": (Need(_groups_differ), Need(_rewards_differ, UNLIKELY_BITS)),
+    "length_exploitation": (Need(_no_length, UNSEEN_SIGN_BITS),),
+    "label_shift_error": (Need(_answers_whole, UNLIKELY_BITS),),
+    "causal_mask_missing": (Need(_answers_whole, UNLIKELY_BITS), Need(_recurrent, UNLIKELY_BITS)),
 }
 NEEDS: Mapping[str, tuple[Need, ...]] = {
     cause: (
         *_OF_SETTINGS.get(cause, ()),
         *((_FINITE,) if cause in NO_WAY_TO_NAN else ()),
         *((Need(_no_network),) if cause in OF_NETWORKS_ALONE else ()),
-        *((Need(_lost_at_once, HARDLY), Need(_backward_alone_fails, HARDLY)) if cause in _BY_UPDATES else ()),
+        *(
+            (Need(_lost_at_once, UNLIKELY_BITS), Need(_backward_alone_fails, UNLIKELY_BITS))
+            if cause in _BY_UPDATES
+            else ()
+        ),
         *((Need(_outlives_its_loss),) if cause in _BY_UPDATES else ()),
     )
     for cause in dict.fromkeys((*_OF_SETTINGS, *NO_WAY_TO_NAN, *_BY_UPDATES, *OF_NETWORKS_ALONE))

@@ -71,19 +71,19 @@ def faults_of(setting: str, direction: int) -> tuple[str, ...]:
     return (*FAULTS.get((setting, direction), ()), *of_any) if direction else of_any
 
 
-BINS = 60
+COMPARED_STRETCHES = 60
 """Stretches that the common steps are cut into: a departure is located to a sixtieth of them, then to a record."""
-SIGMAS = 5.0
+MIN_DEPARTURE_SIGMAS = 5.0
 """Levels of two stretches differ if they are this many standard deviations of their noise apart ..."""
 MIN_RELATIVE_DIFFERENCE = 0.02
 """... and by this share of the reference: two seeds of one recipe differ by about a percent. Both chosen by hand."""
 MOST_SIGMAS = 1000.0
 """The words for values without noise, such as learning rates."""
-LASTING = 3
+MIN_DEPARTED_STRETCHES = 3
 """Stretches in a row that have to differ: a difference that goes away is a spike."""
 MIN_RECORDS_FOR_COURSE = 8
 """Records of a curve below which only its end is compared. Chosen by hand: their noise is hardly known."""
-WORSE = 0.05
+MIN_WORSE_RESULT_SHARE = 0.05
 """A result is worse by this share of the reference and of what the reference gained. (Two seeds of one recipe
 differ by about a percent): training losses near zero differ by a lot, and mean little."""
 OF_POLICIES = ("rl", "grpo", "ppo")
@@ -93,7 +93,7 @@ MAX_JUMPS = 5
 """Jumps that are compared. Chosen: the highest say most."""
 SINGLE_PRECISION = 1e-6
 """Share by which a number differs in single precision, some times over: 2 to the power of -24 is the exact one."""
-ROUNDING = 1e-4
+PRINTED_ROUNDING_SHARE = 1e-4
 """Share by which two values differ that are the same. Chosen: a log prints five digits."""
 
 # Settings that say where things are stored, or how a run is called, explain nothing.
@@ -164,7 +164,7 @@ def _have_same_losses(run: Run, reference: Run) -> bool:
     if losses is None:
         return False
     steps, ours, theirs = at_common_steps(*losses)
-    same = np.isclose(ours, theirs, rtol=ROUNDING, atol=0.0)
+    same = np.isclose(ours, theirs, rtol=PRINTED_ROUNDING_SHARE, atol=0.0)
     return len(steps) >= MIN_RECORDS_FOR_COURSE and bool(same.all())
 
 
@@ -282,15 +282,21 @@ def _parting(run: Series, reference: Series, better: int) -> Parting | None:
 
     `better` is the direction in which the metric is better, 0 for other metrics.
     """
-    edges = np.linspace(*_common_steps(run, reference), BINS + 1)
+    edges = np.linspace(*_common_steps(run, reference), COMPARED_STRETCHES + 1)
     (level, spread), (other, other_spread) = _levels(run, edges), _levels(reference, edges)
     distance = np.abs(level - other)
-    apart = (distance > SIGMAS * np.hypot(spread, other_spread)) & (distance > MIN_RELATIVE_DIFFERENCE * np.abs(other))
+    apart = (distance > MIN_DEPARTURE_SIGMAS * np.hypot(spread, other_spread)) & (
+        distance > MIN_RELATIVE_DIFFERENCE * np.abs(other)
+    )
     known = np.flatnonzero(np.isfinite(distance))
     if not len(known):
         return None
     short = min(len(run), len(reference)) < MIN_RECORDS_FOR_COURSE
-    starts = [at for at in range(len(known) - LASTING + 1) if not short and apart[known[at : at + LASTING]].all()]
+    starts = [
+        at
+        for at in range(len(known) - MIN_DEPARTED_STRETCHES + 1)
+        if not short and apart[known[at : at + MIN_DEPARTED_STRETCHES]].all()
+    ]
     last = known[-max(1, len(known) // 10) :]
     end, other_end = median(level[last]), median(other[last])
     ends = _ends(end, other_end, float(other[known[0]]), better)
@@ -319,7 +325,7 @@ def _ends(end: float, reference: float, start: float, better: int) -> Literal["w
     if not better:
         return ""
     lead = better * (reference - end)
-    if abs(lead) <= WORSE * max(abs(reference), abs(start - reference)):
+    if abs(lead) <= MIN_WORSE_RESULT_SHARE * max(abs(reference), abs(start - reference)):
         return "alike"
     return "worse" if lead > 0 else "better"
 
@@ -333,10 +339,10 @@ def _since(apart: NDArray[np.bool_]) -> int:
 def _levels(series: Series, edges: Floats) -> tuple[Floats, Floats]:
     """Return the median of each stretch and the standard deviation of that median; NaN where nothing was logged."""
     which = np.searchsorted(edges, series.step, side="right") - 1
-    which[series.step == edges[-1]] = BINS - 1
-    level, spread = np.full(BINS, np.nan), np.full(BINS, np.nan)
+    which[series.step == edges[-1]] = COMPARED_STRETCHES - 1
+    level, spread = np.full(COMPARED_STRETCHES, np.nan), np.full(COMPARED_STRETCHES, np.nan)
     around = noise_on_slope(series.value) if len(series) < MIN_RECORDS_FOR_COURSE else noise(series.value)
-    for at in range(BINS):
+    for at in range(COMPARED_STRETCHES):
         inside = series.value[which == at]
         if len(inside):
             level[at] = median(inside)
@@ -348,5 +354,5 @@ def _refined(run: Series, reference: Series, first: float, last: float) -> float
     """Return the first record of a stretch that lies beyond the noise of both curves, or where the stretch begins."""
     inside = run.between(first, last)
     other = np.interp(inside.step, reference.step, reference.value)
-    beyond = np.abs(inside.value - other) > SIGMAS * np.hypot(noise(run.value), noise(reference.value))
+    beyond = np.abs(inside.value - other) > MIN_DEPARTURE_SIGMAS * np.hypot(noise(run.value), noise(reference.value))
     return float(inside.step[int(np.argmax(beyond))]) if beyond.any() else float(first)

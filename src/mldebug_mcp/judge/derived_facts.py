@@ -35,7 +35,7 @@ def derived_facts(run: Run) -> list[DerivedFact]:
     return [fact for fact in facts if fact is not None]
 
 
-CHANGED = 0.1
+MIN_ROLLOUT_SHARE_CHANGE = 0.1
 """By how much a share of rollouts changes to be reported again. Chosen: one in ten."""
 
 
@@ -46,7 +46,7 @@ def has_changed(earlier: DerivedFact | None, now: DerivedFact) -> bool:
     before, after = earlier.values, now.values
     if now.fact == RUNS_OUT:
         return not before["low"] <= after["step"] <= before["high"]
-    return now.fact == WASTED and abs(after["lately"] - before["lately"]) >= CHANGED
+    return now.fact == WASTED and abs(after["lately"] - before["lately"]) >= MIN_ROLLOUT_SHARE_CHANGE
 
 
 # What recurs at every pass over the data: a jump of the loss in its first records, and a slope within passes.
@@ -56,19 +56,19 @@ MIN_PASSES = 3
 """Boundaries of passes at which a jump must recur. Chosen: two may be chance."""
 MIN_PER_PASS = 10
 """Records of a pass. Chosen: by hand."""
-HEAD = 0.05
+PASS_HEAD_SHARE = 0.05
 """Share of a pass that is its first records. Chosen: by hand."""
-SIDE = 0.25
+PASS_SIDE_SHARE = 0.25
 """Share of a pass that is the level on either side of them. Chosen: by hand."""
 MOST_OF_PASSES = 0.75
 """Share of the passes that show it. Chosen: by hand."""
-CLEAR = 2.0
+MIN_PASS_JUMP_ERRORS = 2.0
 """Standard errors by which the loss of a pass's first records is above the level around them. Chosen: by hand."""
 CLEAR_TOGETHER = 4.0
 """The same of all passes together. Chosen: none of 3,300 simulated healthy runs shows it."""
 LEAST_OF_LEVEL = 0.02
 """Of the level of the loss: a smaller jump is not worth a word. Chosen: by hand."""
-UNTOUCHED = 2.0
+MAX_STILL_NORM_ERRORS = 2.0
 """Standard errors of all passes together, within which a gradient norm does not move there. Chosen: by hand."""
 MAX_PLACES = 500
 """Places elsewhere at which the same is measured. Chosen: by hand."""
@@ -111,7 +111,7 @@ def pass_pattern(run: Run) -> DerivedFact | None:
     length = int(median(np.diff(np.concatenate([[0], starts, [len(loss)]]))[:-1]))
     if length < MIN_PER_PASS:
         return None
-    head = max(1, round(HEAD * length))
+    head = max(1, round(PASS_HEAD_SHARE * length))
     jump, used = _jump(loss, starts, length, head)
     ranks, as_logged = _rank_correlations(loss.value, starts, length)
     mean = float(ranks.mean()) if len(ranks) else 0.0
@@ -157,7 +157,7 @@ def _gradient_there(gradient: Jump | None) -> str:
         return (
             "the gradient norm is not logged there, so an artefact of averaging and rows that are harder look the same"
         )
-    if abs(gradient.errors) < UNTOUCHED:
+    if abs(gradient.errors) < MAX_STILL_NORM_ERRORS:
         return (
             "the gradient norm does not move there: that points to how the loss is averaged or to the order of the "
             "data before it points to bad rows"
@@ -177,7 +177,7 @@ def _recurs(jump: Jump, level: float) -> bool:
 
 def _jump(series: Series, starts: NDArray[np.int64], length: int, head: int) -> tuple[Jump | None, NDArray[np.int64]]:
     """Return how a metric moves in the first records of passes, and the passes with records enough around."""
-    side = max(3, int(SIDE * length))
+    side = max(3, int(PASS_SIDE_SHARE * length))
     used = starts[(starts >= side) & (starts + head + side <= len(series))]
     if not len(used):
         return None, used
@@ -189,7 +189,7 @@ def _jump(series: Series, starts: NDArray[np.int64], length: int, head: int) -> 
     elsewhere = elsewhere[:: max(1, len(elsewhere) // MAX_PLACES)]
     usual = mad(_moved(series.value, elsewhere, head, side)) if len(elsewhere) >= MIN_PER_PASS else 0.0
     error = max(usual, noise(series.value) / math.sqrt(head), 1e-12)
-    clear = int(np.count_nonzero(moved > CLEAR * error))
+    clear = int(np.count_nonzero(moved > MIN_PASS_JUMP_ERRORS * error))
     size = median(moved)
     return Jump(size, size / (1.25 * error / math.sqrt(len(used))), clear, len(used)), used
 
@@ -211,7 +211,7 @@ def _gradient(run: Run, steps: Floats) -> Jump | None:
     if len(starts) < 2:
         return None
     length = int(median(np.diff(starts)))
-    return _jump(norm, starts, length, max(1, round(HEAD * length)))[0] if length >= MIN_PER_PASS else None
+    return _jump(norm, starts, length, max(1, round(PASS_HEAD_SHARE * length)))[0] if length >= MIN_PER_PASS else None
 
 
 def _rank_correlations(value: Floats, starts: NDArray[np.int64], length: int) -> tuple[Floats, Floats]:
@@ -266,7 +266,7 @@ MIN_RECORDS = 5
 """Records from which a share is computed. Chosen: by hand."""
 NO_SPREAD = 1e-6
 """Standard deviation of the rewards of a batch up to which no group has a gradient. Chosen: what rounding leaves."""
-LATELY = 5
+LATE_RECORDS_DIVISOR = 5
 """The last records are this part of all. Chosen: a fifth."""
 AT_END = 0.05
 """Of the range of rewards: so near to its ends all completions are right, or wrong. Chosen: one in twenty."""
@@ -278,7 +278,7 @@ AT_LEAST = 0.9
 """Of the least that a group of known size can have. Chosen: for rounding."""
 MOST_SPREAD = 0.75
 """The same at most, of two answers, by n - 1. Source: sqrt(1 / 2), and what rounding adds."""
-ROUNDED = 1e-6
+MAX_SHARE_ROUNDING = 1e-6
 """By which a share may be off its bounds. Chosen: more than rounding, less than any answer."""
 MAX_ANSWERS = 1000
 """Answers in a record, up to which a mean with four digits shows whether it is of whole numbers. Chosen: by hand."""
@@ -335,7 +335,7 @@ def _stated(run: Run, share: Series, split: Split, *, is_least: bool) -> Derived
     if len(share) < MIN_RECORDS:
         return None
     right, wrong, ends = split
-    mean, lately = float(share.value.mean()), float(share.value[-max(1, len(share) // LATELY) :].mean())
+    mean, lately = float(share.value.mean()), float(share.value[-max(1, len(share) // LATE_RECORDS_DIVISOR) :].mean())
     if max(mean, lately) < WORTH_A_WORD:
         return None
     values = {"share": mean, "lately": lately, "records": float(len(share))}
@@ -398,7 +398,7 @@ def _counted(run: Run) -> tuple[Series, Series] | None:
     if right is None or wrong is None or not len(right) or not np.array_equal(right.step, wrong.step):
         return None
     most = float((right.value + wrong.value).max())
-    if most <= 1 + ROUNDED and min(float(right.value.min()), float(wrong.value.min())) >= 0:
+    if most <= 1 + MAX_SHARE_ROUNDING and min(float(right.value.min()), float(wrong.value.min())) >= 0:
         return right, wrong
     partly = next((series.finite for name, series in run.series.items() if "solve_partial" in name.lower()), None)
     if partly is None or not np.array_equal(partly.step, right.step):
@@ -484,9 +484,9 @@ def _ends(run: Run, rewards: Series) -> tuple[float, float] | None:
     if len(components(run)) > 1:
         return None
     low, high = float(rewards.value.min()), float(rewards.value.max())
-    if low >= -ROUNDED and high <= 1 + ROUNDED:
+    if low >= -MAX_SHARE_ROUNDING and high <= 1 + MAX_SHARE_ROUNDING:
         return 0.0, 1.0
-    return (-1.0, 1.0) if -1 - ROUNDED <= low < 0 and high <= 1 + ROUNDED else None
+    return (-1.0, 1.0) if -1 - MAX_SHARE_ROUNDING <= low < 0 and high <= 1 + MAX_SHARE_ROUNDING else None
 
 
 def _spent(share: Series, each: Floats | None) -> tuple[float, float] | None:
@@ -559,9 +559,9 @@ CLEAR_SLOPE = 5.0
 """Standard errors of a slope from which it is clear. Chosen: block medians are not quite independent."""
 GOES_ON = 0.5
 """Of the slope of the later half, that of the last quarter at least: else the entropy levels off. Chosen: by hand."""
-AHEAD = 3.0
+MAX_FORECAST_SPAN_RATIO = 3.0
 """Times the steps so far, beyond which nothing is foretold. Chosen: by hand."""
-BETTER = 2.0
+MAX_SQUARED_ERROR_RATIO = 2.0
 """Times the squared errors of the best course, from which another one is dropped. Chosen: by hand."""
 
 
@@ -586,7 +586,7 @@ def entropy_runs_out(run: Run) -> DerivedFact | None:
         return None
     found = _at_this_pace(at, level, goal)
     last, span = float(series.step[-1]), float(series.step[-1] - series.step[0])
-    if found is None or found[0] > last + AHEAD * span:
+    if found is None or found[0] > last + MAX_FORECAST_SPAN_RATIO * span:
         return None
     step, low, high = max(found[0], last), max(last, found[1]), found[2]
     text = (
@@ -631,7 +631,7 @@ def _at_this_pace(at: Floats, level: Floats, goal: float) -> tuple[float, float,
     found = [
         (error, *crossing)
         for crossing, error in zip(crossings, errors, strict=True)
-        if crossing is not None and error <= BETTER * min(errors)
+        if crossing is not None and error <= MAX_SQUARED_ERROR_RATIO * min(errors)
     ]
     return (min(found)[1], min(low for _, _, low, _ in found), max(high for *_, high in found)) if found else None
 

@@ -25,8 +25,8 @@ from mldebug_mcp.core.lazy import dataclass, replace
 from mldebug_mcp.core.paths import expanded
 from mldebug_mcp.core.text import capitalised, figure, percent, shorten
 from mldebug_mcp.judge.causes import (
-    HARDLY,
-    OUT,
+    EXCLUDING_BITS,
+    UNLIKELY_BITS,
     evidence_from_needs,
     kl_runs_on,
     learner_of,
@@ -456,7 +456,7 @@ def _evidence_from_nothing_learnt(findings: Sequence[Finding]) -> list[CauseEvid
     """Return what it says that evaluation stays at chance: what was never known is not lost to overfitting."""
     if _seen(findings, "eval_learns_nothing") is None:
         return []
-    return [CauseEvidence("overfitting", -HARDLY, "evaluation never knew anything that it could lose", "log")]
+    return [CauseEvidence("overfitting", -UNLIKELY_BITS, "evaluation never knew anything that it could lose", "log")]
 
 
 def _evidence_from_rewards_that_differ(findings: Sequence[Finding], run: Run) -> list[CauseEvidence]:
@@ -464,7 +464,7 @@ def _evidence_from_rewards_that_differ(findings: Sequence[Finding], run: Run) ->
     if _seen(findings, "grad_norm_zero") is None or not rewards_differ(run):
         return []
     fact = "the rewards of its groups differ, so that there is something to learn"
-    return [CauseEvidence(cause, -HARDLY, fact, "log") for cause in OF_REWARDS]
+    return [CauseEvidence(cause, -UNLIKELY_BITS, fact, "log") for cause in OF_REWARDS]
 
 
 def _evidence_from_a_loss_of_labels(findings: Sequence[Finding], run: Run) -> list[CauseEvidence]:
@@ -472,7 +472,7 @@ def _evidence_from_a_loss_of_labels(findings: Sequence[Finding], run: Run) -> li
     if _seen(findings, "grad_norm_zero") is None or not labels_give_loss(run):
         return []
     fact = "the loss is above 0 where the gradient norm is 0, so that some labels count"
-    return [CauseEvidence("all_labels_masked", -HARDLY, fact, "log")]
+    return [CauseEvidence("all_labels_masked", -UNLIKELY_BITS, fact, "log")]
 
 
 _OF_ALL_RANKS = ("lr_too_high", "exploding_gradients", "adam_instability", "insufficient_warmup", "bad_init")
@@ -491,10 +491,10 @@ def _evidence_from_one_lost_rank(findings: Sequence[Finding]) -> list[CauseEvide
     if lost is not None and "others" in lost.values and _seen(findings, "rank_computes_otherwise"):
         others = "the other ranks, which train with the same weights and settings, keep their level"
         about = ONE_RANK if lost.values["of_loss"] else ""
-        return [CauseEvidence(cause, -HARDLY, others, "log", about) for cause in _OF_ALL_RANKS]
+        return [CauseEvidence(cause, -UNLIKELY_BITS, others, "log", about) for cause in _OF_ALL_RANKS]
     if lost is not None and lost.values.get(COMPUTES_SLOWLY):
         fact = "what that rank takes longer for is computing, which waits for no data"
-        return [CauseEvidence("dataloader_bottleneck", -HARDLY, fact, "log")]
+        return [CauseEvidence("dataloader_bottleneck", -UNLIKELY_BITS, fact, "log")]
     if lost is None or not lost.values.get(LOST_ALONE):
         return []
     others = "the other ranks stay finite, though averaged gradients would bring it to them"
@@ -504,7 +504,7 @@ def _evidence_from_one_lost_rank(findings: Sequence[Finding]) -> list[CauseEvide
         ),
         CauseEvidence(OTHER, OF_LOST_RANK[OTHER], f"{others}: the gradients may not be synchronised", "log"),
         CauseEvidence("hardware_fault", OF_LOST_RANK["hardware_fault"], f"{others}: data or code do it too", "log"),
-        CauseEvidence("dataloader_bottleneck", -HARDLY, "a rank that waits has a finite loss", "log"),
+        CauseEvidence("dataloader_bottleneck", -UNLIKELY_BITS, "a rank that waits has a finite loss", "log"),
     ]
 
 
@@ -517,7 +517,7 @@ def _evidence_from_a_class_never_found(findings: Sequence[Finding]) -> list[Caus
     if missed is None or not missed.values.get("never"):
         return []
     fact = "a class is found at no evaluation, while another one is found well"
-    return [CauseEvidence("class_imbalance", HARDLY, fact, "log")]
+    return [CauseEvidence("class_imbalance", UNLIKELY_BITS, fact, "log")]
 
 
 def _evidence_from_kl_first(findings: Sequence[Finding]) -> list[CauseEvidence]:
@@ -548,7 +548,7 @@ def _evidence_from_growing_chance(findings: Sequence[Finding], run: Run) -> list
     if risen is None:
         return []
     fact = f"the reward had risen from {figure(risen[0])} to {figure(risen[1])}, and actions get more random"
-    return [CauseEvidence(cause, -OUT, fact, "log") for cause in ("exploration_failure", *OF_REWARDS)]
+    return [CauseEvidence(cause, -EXCLUDING_BITS, fact, "log") for cause in ("exploration_failure", *OF_REWARDS)]
 
 
 def _evidence_from_routing(findings: Sequence[Finding]) -> list[CauseEvidence]:
@@ -557,8 +557,8 @@ def _evidence_from_routing(findings: Sequence[Finding]) -> list[CauseEvidence]:
     if found is None:
         return []
     return [
-        CauseEvidence(OTHER, OUT, f"{found.summary}: the router collapses", "log"),
-        CauseEvidence(SOUND, -HARDLY, found.summary, "log"),
+        CauseEvidence(OTHER, EXCLUDING_BITS, f"{found.summary}: the router collapses", "log"),
+        CauseEvidence(SOUND, -UNLIKELY_BITS, found.summary, "log"),
     ]
 
 
@@ -571,7 +571,7 @@ def _evidence_from_players(findings: Sequence[Finding], run: Run) -> list[CauseE
     if in_play < MIN_SHARE_IN_PLAY * (run.last_step - run.first_step):
         return []
     fact = f"both networks are in play up to {run.place(lost.steps[0] or 0.0)}"
-    return [CauseEvidence(cause, -HARDLY, fact, "log") for cause in ("params_not_training", "wrong_loss")]
+    return [CauseEvidence(cause, -UNLIKELY_BITS, fact, "log") for cause in ("params_not_training", "wrong_loss")]
 
 
 def _evidence_from_little(findings: Sequence[Finding], run: Run) -> list[CauseEvidence]:

@@ -292,12 +292,12 @@ SETTLED: Mapping[str, tuple[str, ...]] = {
 # What a known error message at the end of a log says about the causes, in bits.
 
 
-FIRST = 6.0
+FIRST_CAUSE_BITS = 6.0
 """Bits for the first cause that a row of errors.jsonl names. Chosen by hand, sixty-four to one: a message usually is
 what its row says."""
-LESS = 1.5
+BITS_LESS_PER_PLACE = 1.5
 """Bits fewer for each further cause of the row. Chosen by hand."""
-STANDS = 7.0
+KNOWN_MESSAGE_BITS = 7.0
 """Bits for every cause of the row because there is a known message at all: one healthy run in 130 has one."""
 
 
@@ -326,7 +326,7 @@ BEFORE_FAULT = 4
 """Records of the loss before the report of a fault. Chosen: by hand."""
 AFTER_FAULT = 2
 """Records of the loss after it. Chosen: by hand."""
-JUMPS = 1.5
+MIN_LOSS_JUMP_RATIO = 1.5
 """Factor by which the loss jumps there. Chosen: by hand."""
 AT_A_JUMP = 7.0
 """Bits more where both stand together: by chance they do in one of a hundred records. Chosen: by hand."""
@@ -347,7 +347,7 @@ def _evidence_from_fault(run: Run) -> list[CauseEvidence]:
         before = median(loss.value[at - BEFORE_FAULT : at])
         highest = at + int(np.nan_to_num(loss.value[at : at + AFTER_FAULT], nan=np.inf).argmax())
         jumped, place = float(loss.value[highest]), run.place(float(loss.step[highest]))
-        if not jumped <= JUMPS * abs(before):
+        if not jumped <= MIN_LOSS_JUMP_RATIO * abs(before):
             jump = f"the loss goes from about {figure(before)} to {figure(jumped)} at {place}"
             fact = f"the fault in {message.place} ({row.id}), where {jump}"
             return [
@@ -383,7 +383,12 @@ def findings_to_judge(findings: Sequence[Finding], evidence: Sequence[CauseEvide
 def _evidence_from_row(row: KnownError, fact: str) -> list[CauseEvidence]:
     causes = row.causes or (OTHER,)
     return [
-        CauseEvidence(cause, STANDS + max(FIRST - LESS * place, LESS), fact, "error")
+        CauseEvidence(
+            cause,
+            KNOWN_MESSAGE_BITS + max(FIRST_CAUSE_BITS - BITS_LESS_PER_PLACE * place, BITS_LESS_PER_PLACE),
+            fact,
+            "error",
+        )
         for place, cause in enumerate(causes)
     ]
 
@@ -464,7 +469,7 @@ def _value(run: Run, name: str) -> float | None:
 # What the other runs of a sweep say about a run: whether its result is normal for this recipe, and what may be why.
 
 
-SPREADS = 5.0
+MIN_WORSE_DEVIATIONS = 5.0
 """Standard deviations of its siblings by which a result has to be worse. Chosen: as where two curves are compared."""
 WORSE_BITS = 3.0
 """Bits against `healthy` where it is, and for the fault that a setting may be that no sibling has. Chosen: fewer than
@@ -492,9 +497,11 @@ def evidence_from_siblings(run: Run) -> list[CauseEvidence]:
 
 def _worse(siblings: AmongSiblings) -> bool:
     """Say whether a result is worse by more than siblings are apart, and by more than is small for their gain."""
-    from mldebug_mcp.judge.comparison import WORSE
+    from mldebug_mcp.judge.comparison import MIN_WORSE_RESULT_SHARE
 
-    return siblings.worse_by > max(SPREADS * siblings.spread, WORSE * max(abs(siblings.usual), siblings.gained))
+    return siblings.worse_by > max(
+        MIN_WORSE_DEVIATIONS * siblings.spread, MIN_WORSE_RESULT_SHARE * max(abs(siblings.usual), siblings.gained)
+    )
 
 
 def _set_alone(run: Run, ahead: Sequence[Run]) -> dict[str, tuple[Scalar, list[Scalar]]]:

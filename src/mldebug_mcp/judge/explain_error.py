@@ -309,7 +309,7 @@ _PATH = re.compile(r"[~.]{0,2}[/\\][^\s:]+")
 """What reads like a path and like nothing else."""
 _FILE_NAME = re.compile(r"[^\s:]+\.(?:log|txt|out|err|jsonl?|csv|tsv)|[~.]{0,2}[/\\][^\s:]+")
 """What is the name of a file and no message."""
-SURVIVED = 40
+MIN_SURVIVED_MENTIONS = 40
 """Mentions of a loss after a failure that show that training survived it: 20 records of most formats (chosen)."""
 
 
@@ -451,7 +451,7 @@ def _first(judged: Sequence[_Judged], log: FailureLog) -> _Judged:
     """
     heaviest = max(judgement.weight for judgement in judged)
     candidates = [judgement for judgement in judged if judgement.weight == heaviest]
-    fatal = [candidate for candidate in candidates if log.progress - candidate.failure.progress < SURVIVED]
+    fatal = [candidate for candidate in candidates if log.progress - candidate.failure.progress < MIN_SURVIVED_MENTIONS]
     candidates = fatal or candidates
     if any(log.root_rank in candidate.failure.ranks for candidate in candidates):
         candidates = [

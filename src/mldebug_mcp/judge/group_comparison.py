@@ -22,14 +22,14 @@ from mldebug_mcp.logs import Run, read_run
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.models.runs import Contest
 
-LEVEL = 0.05
+SIGNIFICANCE_LEVEL = 0.05
 """An interval of 95 % is given, and a difference is real where it leaves out zero. Chosen: the usual one."""
-POWER = 0.8
+STATISTICAL_POWER = 0.8
 """Share of repetitions in which a difference should be seen (J. Cohen, Statistical Power Analysis, 1988)."""
 MOST_RUNS = 10_000
 OTHER_LENGTH = 1.05
 """Times the steps of the shortest run from which another is longer. Chosen: a last record may be missing."""
-RESAMPLES = 9_999
+MAX_PERMUTATIONS = 9_999
 """Permutations that are drawn where there are more than that; below, all are tried."""
 
 
@@ -126,9 +126,9 @@ def contest(a: Sequence[float], b: Sequence[float], metric: str, *, higher: bool
         low = high = float(array.mean() - two.mean())
     else:
         test = stats.ttest_rel(array, two) if paired else stats.ttest_ind(array, two, equal_var=False)
-        low, high = test.confidence_interval(1 - LEVEL)
+        low, high = test.confidence_interval(1 - SIGNIFICANCE_LEVEL)
     chance = stats.permutation_test(
-        (array, two), lambda x, y, axis: np.mean(x, axis=axis) - np.mean(y, axis=axis), n_resamples=RESAMPLES,
+        (array, two), lambda x, y, axis: np.mean(x, axis=axis) - np.mean(y, axis=axis), n_resamples=MAX_PERMUTATIONS,
         permutation_type="samples" if paired else "independent", vectorized=True, rng=np.random.default_rng(0),
     )  # fmt: skip
     difference = float(array.mean() - two.mean())
@@ -185,22 +185,22 @@ def _spread(a: Floats, b: Floats, *, paired: bool) -> float:
 
 
 def _effect(runs: int, *, paired: bool) -> float:
-    """Return the difference in standard deviations that so many runs of each show in `POWER` of cases."""
+    """Return the difference in standard deviations that so many runs of each show in `STATISTICAL_POWER` of cases."""
     low, high = 0.0, 100.0
     for _ in range(50):
         middle = (low + high) / 2
-        low, high = (low, middle) if _power(middle, runs, paired=paired) > POWER else (middle, high)
+        low, high = (low, middle) if _power(middle, runs, paired=paired) > STATISTICAL_POWER else (middle, high)
     return high
 
 
 def _needed(effect: float, *, paired: bool) -> int | None:
-    """Return how many runs of each show a difference of so many standard deviations in `POWER` of cases."""
+    """Return how many runs of each show a difference of so many standard deviations in `STATISTICAL_POWER` of cases."""
     low, high = 1, MOST_RUNS
-    if _power(effect, high, paired=paired) < POWER:
+    if _power(effect, high, paired=paired) < STATISTICAL_POWER:
         return None
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if _power(effect, middle, paired=paired) >= POWER else (middle, high)
+        low, high = (low, middle) if _power(effect, middle, paired=paired) >= STATISTICAL_POWER else (middle, high)
     return high
 
 
@@ -210,4 +210,4 @@ def _power(effect: float, runs: int, *, paired: bool) -> float:
 
     freedom = runs - 1 if paired else 2 * (runs - 1)
     shift = effect * math.sqrt(runs if paired else runs / 2)
-    return float(stats.nct.sf(stats.t.isf(LEVEL / 2, freedom), freedom, shift))
+    return float(stats.nct.sf(stats.t.isf(SIGNIFICANCE_LEVEL / 2, freedom), freedom, shift))

@@ -24,9 +24,9 @@ from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.core.text import plain
 from mldebug_mcp.judge.evidence import findings_to_judge
 from mldebug_mcp.judge.next_steps import (
+    CHECK_SENSITIVITY,
     COST,
     FALSE_CONFIRMATION,
-    SENSITIVITY,
     Likelihood,
     applies,
     looks_up_a_message,
@@ -35,8 +35,8 @@ from mldebug_mcp.judge.next_steps import (
 )
 from mldebug_mcp.judge.ranking import (
     LEAST_SHOWN,
-    SPEAKS,
-    WEIGHT,
+    MIN_SPEAKING_BITS,
+    SYMPTOM_WEIGHT,
     Candidate,
     CauseEvidence,
     Kind,
@@ -48,7 +48,7 @@ from mldebug_mcp.judge.ranking import (
     rank,
     weigh,
 )
-from mldebug_mcp.judge.what_to_log import LEADING as WHAT_TO_LOG_LEADING
+from mldebug_mcp.judge.what_to_log import MIN_SEPARATED_PROBABILITY as WHAT_TO_LOG_LEADING
 from mldebug_mcp.judge.what_to_log import metrics_that_split
 from mldebug_mcp.knowledge import Catalogue, Cause, Quote, catalogue
 from mldebug_mcp.knowledge.catalogue import counts
@@ -92,7 +92,7 @@ class Powers(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
-    weight: float = WEIGHT
+    weight: float = SYMPTOM_WEIGHT
     missed: float = 0.0
     unlisted: float = 0.0
     absent: float | None = None
@@ -181,7 +181,7 @@ def fitted() -> Fitted:
 # number decides by a limit. `likeness.bin` holds it; `python -m benchmarks.faults fit` fits it with the findings,
 # and with it how far it is trusted:
 #
-#     bits(c) = trust * (log2 P(c | numbers) - EVEN * log2 P(c))
+#     bits(c) = trust * (log2 P(c | numbers) - CAUSE_SHARE_EXPONENT * log2 P(c))
 #
 # where P(c) is the share of the cause among the trained runs: how often a fault was injected does not make it suspect.
 
@@ -190,7 +190,7 @@ Floats = NDArray[np.float32]
 LIKENESS_FILE = Path(__file__).parent / "likeness.bin"
 ABOUT = "likeness"
 """What stands for this among the questions whose trust is fitted."""
-EVEN = 0.5
+CAUSE_SHARE_EXPONENT = 0.5
 """Power of the share of a cause that is taken off. Chosen: with less faults, with more healthy runs of authors whom the
 fit never saw are named less often."""
 RESULTS = frozenset(f"{phase}{quantity}: last / first" for quantity in COMPARED for phase in ("", "eval "))
@@ -238,7 +238,7 @@ class Likeness:
         scores = self.bias + adds.sum(axis=0)
         highest = float(scores.max())
         logs = scores - highest - math.log(float(np.exp(scores - highest).sum()))
-        bits = (logs - EVEN * np.log(self.shares)) / math.log(2)
+        bits = (logs - CAUSE_SHARE_EXPONENT * np.log(self.shares)) / math.log(2)
         return dict(zip(self.causes, map(float, bits), strict=True))
 
 
@@ -445,7 +445,7 @@ def _split(group: Mapping[str, Hypothesis], run: Run, findings: Sequence[Finding
         for split in metrics_that_split(shares, run, findings, likelihood)[:1]
     ]
     for step, about in _checks(group):
-        chances = np.array([[SENSITIVITY if cause in about else FALSE_CONFIRMATION] for cause in group])
+        chances = np.array([[CHECK_SENSITIVITY if cause in about else FALSE_CONFIRMATION] for cause in group])
         bits = worth(list(shares.values()), chances).bits
         options.append((bits / COST[step.cost], f"to split them: {step.action} ({step.cost})"))
     return max(options)[1] if options else "nothing that we know of tells them apart"
@@ -611,7 +611,7 @@ def _hypothesis(
     supporting = {symptom for symptom, bits in item.bits.items() if bits > 0 and symptom not in absent}
     speaking = sorted(supporting & set(states[State.PRESENT]), key=lambda symptom: -item.bits[symptom])
     # What is said by the way, in a fraction of a bit, is no ground: where something speaks out, it stands alone.
-    speaking = [symptom for symptom in speaking if item.bits[symptom] >= SPEAKS] or speaking
+    speaking = [symptom for symptom in speaking if item.bits[symptom] >= MIN_SPEAKING_BITS] or speaking
     short = Hypothesis.model_construct(
         cause=item.id,
         probability=item.probability,

@@ -100,7 +100,7 @@ def _by_site(snapshot: MemorySnapshot) -> Counter[tuple[str, str]]:
 
 
 MAX_STEPS = 200
-FOCUSED = 20
+MAX_FOCUSED_SITES = 20
 SHOWN_MODULES = 8
 
 _HOW = {
@@ -285,7 +285,7 @@ def focused(snapshot: MemorySnapshot, focus: str) -> list[CallSite]:
     """
     name = focus.strip().lower()
     if name.upper() in Category.__members__:
-        return call_sites(snapshot, FOCUSED, Category[name.upper()])
+        return call_sites(snapshot, MAX_FOCUSED_SITES, Category[name.upper()])
     for device in snapshot.devices:
         view = device.view
         for site in _sites(device, None):
@@ -437,7 +437,7 @@ def _by_settings(device: DeviceMemory) -> list[tuple[str, int, str]]:
     return found
 
 
-TOP = 10
+MAX_CALL_SITES = 10
 MAX_LEVERS = 10
 """Ways to save memory that are listed: those behind save hardly anything. Chosen."""
 LEAST_PROBABILITY = 0.02
@@ -476,7 +476,7 @@ def report(snapshot: MemorySnapshot, other: MemorySnapshot | None = None, focus:
     findings = _findings(judged, healthy_known=can_be_judged)
     if not can_be_judged:
         notes.append("no cause is ranked: without a history, healthy and faulty memory look alike")
-    sites = focused(snapshot, focus) if focus else call_sites(snapshot, TOP)
+    sites = focused(snapshot, focus) if focus else call_sites(snapshot, MAX_CALL_SITES)
     hypotheses = _hypotheses(judged) if can_be_judged else []
     leader = next((hypothesis.cause for hypothesis in hypotheses[:1] if hypothesis.cause not in NO_FAULTS), "")
     answer = MemoryReport(

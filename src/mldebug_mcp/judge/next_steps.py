@@ -154,7 +154,7 @@ COST = {"seconds": 1.0, "minutes": 2.0, "hours": 6.0}
 a decisive check that takes minutes beats a weak one that takes seconds."""
 NO_MESSAGE = 3.0
 """Times the cost of a check that looks up a message, where the log is one of metrics alone and holds none."""
-SENSITIVITY = 0.8
+CHECK_SENSITIVITY = 0.8
 FALSE_CONFIRMATION = 0.15
 """How often a check confirms a cause that is there, and one that is not. Chosen by hand: checks are read by people."""
 
@@ -247,8 +247,8 @@ def _steps(hypotheses: Sequence[Hypothesis]) -> Iterator[tuple[Hypothesis, NextS
 Outcome = Literal["confirms", "refutes"]
 
 BITS: Mapping[Outcome, float] = {
-    "confirms": math.log2(SENSITIVITY / FALSE_CONFIRMATION),
-    "refutes": math.log2((1 - SENSITIVITY) / (1 - FALSE_CONFIRMATION)),
+    "confirms": math.log2(CHECK_SENSITIVITY / FALSE_CONFIRMATION),
+    "refutes": math.log2((1 - CHECK_SENSITIVITY) / (1 - FALSE_CONFIRMATION)),
 }
 
 
@@ -311,15 +311,15 @@ def with_run_named(hypotheses: Sequence[Hypothesis], run: Run) -> list[Hypothesi
 # What would tell a hypothesis from the next one: its cheapest check that the other does not share.
 
 
-LEADING = 5
-LONGEST = 120
+MAX_SEPARATED_HYPOTHESES = 5
+MAX_STEP_CHARACTERS = 120
 
 
 def with_what_separates(hypotheses: Sequence[Hypothesis]) -> list[Hypothesis]:
     """Return the hypotheses, the leading ones with what would tell each from the one behind it."""
     leading = [
         hypothesis.model_copy(update={"separates": _separating_check(hypothesis, other)})
-        for hypothesis, other in pairwise(hypotheses[: LEADING + 1])
+        for hypothesis, other in pairwise(hypotheses[: MAX_SEPARATED_HYPOTHESES + 1])
     ]
     return [*leading, *hypotheses[len(leading) :]]
 
@@ -334,8 +334,8 @@ def _separating_check(hypothesis: Hypothesis, other: Hypothesis) -> str:
 def _check(step: NextStep) -> str:
     """Return the first sentence of a check, where it is short, and what the log says to it."""
     action = step.action.split(". ")[0].rstrip(".")
-    words = f"{step.id}: {action}" if len(action) <= LONGEST else step.id
-    return f"{words}; the log says: {shorten(step.answer, LONGEST)}" if step.answer else words
+    words = f"{step.id}: {action}" if len(action) <= MAX_STEP_CHARACTERS else step.id
+    return f"{words}; the log says: {shorten(step.answer, MAX_STEP_CHARACTERS)}" if step.answer else words
 
 
 # The call of `rows_at` that a diagnosis suggests: where the files of the run tell the rows of the step in question.

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import ValidationError
 
-from mldebug_mcp.batch import IGNORE, Batch, Sequences, read_batches
+from mldebug_mcp.batch import IGNORED_LABEL, Batch, Sequences, read_batches
 from mldebug_mcp.batch.sequences import Ragged
 from mldebug_mcp.checks import probe_effects
 from mldebug_mcp.checks.check import answer_all
@@ -240,12 +240,12 @@ def _of_tokens(side: Sequences, notes: list[str]) -> dict[str, Array]:
         arrays["position_ids"] = _rectangle(side.positions, 0)
     labels = side.labels
     if labels is None and side.loss_mask is not None:
-        labels = Ragged(np.where(side.loss_mask.flat != 0, side.ids.flat, IGNORE), side.ids.offsets)
+        labels = Ragged(np.where(side.loss_mask.flat != 0, side.ids.flat, IGNORED_LABEL), side.ids.offsets)
         notes.append("the labels are the token ids where the loss mask is 1")
     if labels is not None:
-        arrays["labels"] = _rectangle(labels, IGNORE)
+        arrays["labels"] = _rectangle(labels, IGNORED_LABEL)
         if side.shifted_by_design:
-            arrays["labels"] = np.insert(arrays["labels"][:, :-1], 0, IGNORE, axis=1)
+            arrays["labels"] = np.insert(arrays["labels"][:, :-1], 0, IGNORED_LABEL, axis=1)
             notes.append(
                 "the labels are already the next tokens; they were shifted back, because the model shifts them itself"
             )
@@ -266,8 +266,8 @@ PROBE_MAX_ROWS = 16
 MAX_OUTPUT = 3000
 MAX_ERROR = 1000
 """Characters of an error that are passed on to explain_error: the end of a traceback says what failed."""
-LEADING = 3
-MORE = 4.0
+MAX_HYPOTHESES_GIVEN = 3
+LONGER_TIME_LIMIT_RATIO = 4.0
 """Times the time limit that a probe is suggested to take which ran out of it."""
 MAX_SUGGESTED_SECONDS = 3600.0
 """The most seconds that the tool takes."""
@@ -410,7 +410,7 @@ def interpret(raw: RawProbe) -> ProbeResult:
         seconds=raw.seconds,
         stage=raw.stage,
         findings=findings,
-        hypotheses=hypotheses[:LEADING],
+        hypotheses=hypotheses[:MAX_HYPOTHESES_GIVEN],
         next_steps=next_steps,
         next_step=_next_call(verdict, next_steps, hypotheses, raw.output),
         first_nonfinite=_bad_operation(measured.first_nonfinite),
@@ -433,7 +433,7 @@ def _with_more_time(
     raw: RawProbe, answer: ProbeResult, given: dict[str, str | Path | None], settings: dict[str, object]
 ) -> Call | None:
     """Return the same call with more time, if time was all that was missing."""
-    limit = min(MORE * float(str(settings["time_limit"])), MAX_SUGGESTED_SECONDS)
+    limit = min(LONGER_TIME_LIMIT_RATIO * float(str(settings["time_limit"])), MAX_SUGGESTED_SECONDS)
     paths = {name: str(value) for name, value in given.items() if value is not None}
     stopped = answer.verdict == "failed" and raw.failure is not None and raw.failure.kind == "time"
     present = {finding.symptom for finding in answer.findings if finding.state is State.PRESENT}

@@ -38,7 +38,7 @@ DECISIVE: Collection[Kind] = ("error", "check", "reference")
 SUREST_ALONE = 0.94
 """Probability of a fault for which a single question speaks, at most: what one measurement says may have a reason that
 nobody thought of. Chosen by hand, below the 0.95 at which people stop looking."""
-SPEAKS = 1.0
+MIN_SPEAKING_BITS = 1.0
 """Bits from which a question counts as speaking for a cause: two to one. Chosen by hand."""
 LEAST_SHOWN = 0.05
 """Bits below which a finding is not named: they round to +0.0."""
@@ -151,7 +151,7 @@ def _rests_on_two(evidence: Iterable[CauseEvidence]) -> bool:
     speaking = [
         cause_evidence
         for cause_evidence in evidence
-        if cause_evidence.bits >= SPEAKS and cause_evidence.kind != "numbers"
+        if cause_evidence.bits >= MIN_SPEAKING_BITS and cause_evidence.kind != "numbers"
     ]
     return len({cause_evidence.about or cause_evidence.because for cause_evidence in speaking}) > 1 or any(
         cause_evidence.kind in DECISIVE for cause_evidence in speaking
@@ -193,7 +193,7 @@ def in_bits(item: Ranked, sign: int, absent: Collection[str]) -> list[str]:
 # and each of them its part of that.
 
 
-WEIGHT = 0.85
+SYMPTOM_WEIGHT = 0.85
 """Symptoms of one run are correlated: a spike of the loss and one of the gradient are not independent.
 
 Chosen by hand.
@@ -224,7 +224,7 @@ class Trust:
         questions: By question, the power to which the evidence of what it sees is raised in place of `weight`.
     """
 
-    weight: float = WEIGHT
+    weight: float = SYMPTOM_WEIGHT
     missed: float = 0.0
     unlisted: float = 0.0
     absent: float | None = None
@@ -240,7 +240,7 @@ class Trust:
 AS_CHOSEN = Trust()
 
 
-def bits(state: State, frequency: float, background: float, weight: float = WEIGHT) -> float:
+def bits(state: State, frequency: float, background: float, weight: float = SYMPTOM_WEIGHT) -> float:
     """Return how much a finding supports a cause that produces its symptom with this frequency, in bits."""
     frequency = min(frequency, MAX_FREQUENCY)
     if state is State.PRESENT:

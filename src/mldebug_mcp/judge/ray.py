@@ -22,7 +22,7 @@ from mldebug_mcp.judge.batch_pass import BatchPass, PassOver, Progress
 
 
 CONNECT_SECONDS = 10.0
-TOGETHER = 8
+PIECES_PER_TASK = 8
 """Pieces of work that a task does: each of them takes some hundredths of a second, a task some thousandths more."""
 Piece = TypeVar("Piece")
 Done = TypeVar("Done")
@@ -65,7 +65,9 @@ def each_on_ray(address: str, work: Callable[[Piece], Done], pieces: Sequence[Pi
 
     with connected(address) as ray:
         task = ray.remote(some)
-        running = [task.remote(list(pieces[at : at + TOGETHER])) for at in range(0, len(pieces), TOGETHER)]
+        running = [
+            task.remote(list(pieces[at : at + PIECES_PER_TASK])) for at in range(0, len(pieces), PIECES_PER_TASK)
+        ]
         for pending in running:
             yield from ray.get(pending)
 

@@ -43,14 +43,14 @@ from mldebug_mcp.models.runs import Coverage, LineKind, LineUse, MetricReading, 
 # The verb `read_metric`: the values of curves, thinned so that their extremes survive.
 
 
-POINTS = 60
+DEFAULT_CURVE_POINTS = 60
 """Points of a curve by default: what a reader takes in."""
 MOST_NAMES = 20
 LEAST_POINTS = 4
 MOST_POINTS = 2000
 MOST_OTHERS = 40
 MOST_NOTES = 3
-CLOSE = 0.5
+MIN_NAME_LIKENESS = 0.5
 
 
 def read_metric(
@@ -59,7 +59,7 @@ def read_metric(
     first: float | None = None,
     last: float | None = None,
     *,
-    points: int = POINTS,
+    points: int = DEFAULT_CURVE_POINTS,
     run: str = "",
     meanings: Mapping[str, str] | None = None,
 ) -> MetricReading:
@@ -90,7 +90,11 @@ def require_points(points: int) -> None:
 
 
 def read_curves(
-    run: Run, names: Sequence[str], first: float | None = None, last: float | None = None, points: int = POINTS
+    run: Run,
+    names: Sequence[str],
+    first: float | None = None,
+    last: float | None = None,
+    points: int = DEFAULT_CURVE_POINTS,
 ) -> MetricReading:
     """Return the values of curves of a run that has been read; see `read_metric`."""
     if not names or len(names) > MOST_NAMES:
@@ -114,7 +118,7 @@ def read_curves(
 
 def _unknown(run: Run, name: str) -> str:
     """Return that nothing has a name, with what is nearest to it."""
-    near = nearest(name.strip(), dict.fromkeys((*run.series, *_names(run))), most=5, alike=CLOSE)
+    near = nearest(name.strip(), dict.fromkeys((*run.series, *_names(run))), most=5, alike=MIN_NAME_LIKENESS)
     hint = f"the nearest: {_listed(near)}" if near else f"in it are: {_listed(_names(run))}"
     return f"nothing called {shorten(name, 60)!r} is in it; {hint}"
 

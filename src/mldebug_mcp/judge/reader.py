@@ -540,7 +540,7 @@ LEAST_NAMED = 0.1
 """The probability below which a finding is left out. Chosen: its reader hardly believes it."""
 LEAST_WORDS = 4
 """Characters of a part of a line that tell where it stands. Chosen: a bracket stands everywhere."""
-FARTHEST = 3
+MAX_LINES_MISCOUNTED = 3
 """Lines by which a reader may have miscounted. Chosen."""
 
 
@@ -671,7 +671,7 @@ def _line_of(fault: NamedFault, lines: Sequence[str]) -> int:
         RefusedReplyError: they stand in none.
     """
     words = "".join(next((line for line in fault.code.splitlines() if line.strip()), "").split())
-    near = sorted(range(1, len(lines) + 1), key=lambda number: abs(number - fault.line))[: 2 * FARTHEST + 1]
+    near = sorted(range(1, len(lines) + 1), key=lambda number: abs(number - fault.line))[: 2 * MAX_LINES_MISCOUNTED + 1]
     for number in near:
         line = "".join(lines[number - 1].split())
         if words == line or (len(words) >= LEAST_WORDS and words in line):
@@ -712,7 +712,7 @@ MAX_OUTPUT_BYTES = 4 * MAX_REPLY_CHARACTERS
 MAX_ERROR_BYTES = 65_536
 MAX_KEPT = 2_000
 """Replies that are kept: the oldest go. Chosen: some ten megabytes."""
-_WAIT = 2.0
+_PIPE_CLOSING_SECONDS = 2.0
 """Seconds for the pipes to close once the command has ended."""
 
 
@@ -768,7 +768,7 @@ def run(words: list[str], prompt: str, time_limit: float = TIME_LIMIT) -> str:
             out.join(0.05)
         late = process.poll() is None and not out.is_full
     for thread in (out, err, writer):
-        thread.join(_WAIT)
+        thread.join(_PIPE_CLOSING_SECONDS)
     if late:
         raise InputError(f"the reader {words[0]!r} gave no reply in {time_limit:.0f} s")
     if out.is_full:

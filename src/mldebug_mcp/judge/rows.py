@@ -42,7 +42,7 @@ from mldebug_mcp.rows.sampler import PastEnd, Sampler, SamplerOptions, Settled, 
 # The rows of a step, without the data: as a recording tells them, else drawn again.
 
 
-AROUND = 3
+STEPS_PER_SIDE = 3
 """Steps on either side whose rows the step's rows are compared with."""
 MOST_NOTES = 5
 
@@ -85,7 +85,9 @@ def fed_at(place: Path, step: int, options: SamplerOptions, data: Path | None) -
         InputError: the rows are not known exactly; the message says why.
     """
     files = recordings_in(place)
-    recording = read_recording(files, range(max(0, step - AROUND), step + AROUND + 1)) if files else Recording()
+    recording = (
+        read_recording(files, range(max(0, step - STEPS_PER_SIDE), step + STEPS_PER_SIDE + 1)) if files else Recording()
+    )
     if step in recording.fed:
         return _recorded(recording, step, fed_before(files, step, _ids(recording, [step])))
     run = _run(place)
@@ -153,7 +155,11 @@ def _drawn(settled: Settled, step: int, run: Run | None) -> Fed:
             f"the log has a record every {interval} steps: where it tells means, what it shows at step {step} was "
             f"fed from step {max(first, step - interval + 1)} on"
         )
-    near = [neighbour for neighbour in range(max(1, number - AROUND), number + AROUND + 1) if neighbour != number]
+    near = [
+        neighbour
+        for neighbour in range(max(1, number - STEPS_PER_SIDE), number + STEPS_PER_SIDE + 1)
+        if neighbour != number
+    ]
     return Fed(
         batches=[FedBatch(rank=micro.rank, epoch=micro.epoch, rows=_rows(orders, micro)) for micro in micros],
         around=[row for neighbour in near for micro in plan.step(neighbour) for row in _rows(orders, micro)],
@@ -482,7 +488,7 @@ LEAST_SPREAD = 0.05
 """Spread of a share that is taken for noise, at least. Chosen: a token more or less in a short row."""
 LEAST_LOG_SPREAD = 0.2
 """Spread of a logarithm that is taken for noise, at least. Chosen: a fifth more or less."""
-DEVIATIONS = 1.4826
+STD_PER_MAD = 1.4826
 """Standard deviation of a normal distribution, in median absolute deviations.
 Source: https://en.wikipedia.org/wiki/Median_absolute_deviation"""
 
@@ -540,7 +546,7 @@ def _far(values: Floats, here: Bools, least: float, *, both: bool = False) -> It
     if len(others) < MIN_ROWS_FOR_USUAL:
         return
     middle = median(others)
-    spread = max(DEVIATIONS * median(np.abs(others - middle)), least)
+    spread = max(STD_PER_MAD * median(np.abs(others - middle)), least)
     for index in np.flatnonzero(here).tolist():
         by = (float(values[index]) - middle) / spread
         yield index, abs(by) if both else by

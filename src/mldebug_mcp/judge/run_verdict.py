@@ -9,7 +9,7 @@ import numpy as np
 
 from mldebug_mcp.core.text import capitalised, counted, figure, percent, shorten
 from mldebug_mcp.judge.hypotheses import usual_symptoms
-from mldebug_mcp.judge.ranking import SPEAKS
+from mldebug_mcp.judge.ranking import MIN_SPEAKING_BITS
 from mldebug_mcp.judge.what_to_log import LEAST_STEPS
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.knowledge.catalogue import advice_for, cause_names
@@ -21,7 +21,7 @@ from mldebug_mcp.models import Finding, Hypothesis, MetricToLog, NextStep, Reaso
 from mldebug_mcp.models.base import NO_FAULTS, OTHER, SOUND
 from mldebug_mcp.models.diagnosis import Tried
 
-SHOWN = 8
+MAX_METRICS_SHOWN = 8
 _OTHERS = LOSSES | PAIRS | {Quantity.REWARD, Quantity.PERPLEXITY, Quantity.BITS}
 
 
@@ -39,7 +39,7 @@ def without_result(run: Run) -> list[str]:
             "only the closing figures of a run are here, no records of its course: name its log or trainer_state.json"
         ]
     logged = [shorten(series.logged_as or name, 40) for name, series in run.series.items()]
-    some = ", ".join(logged[:SHOWN]) + (", …" if len(logged) > SHOWN else "")
+    some = ", ".join(logged[:MAX_METRICS_SHOWN]) + (", …" if len(logged) > MAX_METRICS_SHOWN else "")
     unknown = [
         shorten(series.logged_as or name, 40) for name, series in run.series.items() if _may_be_loss(name, series)
     ]
@@ -76,9 +76,9 @@ SURELY_HEALTHY = 0.6
 """Probability from which a run is called healthy without reserve. Chosen: below it faults have nearly as much."""
 ALMOST_CERTAIN = 0.86
 """Probability from which a fault is called almost certain: Kesselman's (see `ranking.credence`)."""
-PROBABLE = 0.56
+MIN_PROBABLE_SHARE = 0.56
 """Probability from which a fault is called probable: Kesselman's "likely", so that no answer calls one both."""
-POSSIBLE = 0.25
+MIN_POSSIBLE_SHARE = 0.25
 """Probability from which a fault is called possible. Chosen."""
 MIN_SHARE_OF_RUNNER_UP = 0.05
 """Probability from which the second hypothesis is named. Chosen: below it nobody would look."""
@@ -166,7 +166,7 @@ def doubt_of(hypotheses: Sequence[Hypothesis]) -> Hypothesis | None:
 
 def has_grounds(hypothesis: Hypothesis) -> bool:
     """Say whether anything in the log supports a cause: without that its share is its prior."""
-    return any(reason.bits >= SPEAKS for reason in hypothesis.reasons)
+    return any(reason.bits >= MIN_SPEAKING_BITS for reason in hypothesis.reasons)
 
 
 def is_surely(leader: Hypothesis) -> bool:
@@ -264,10 +264,10 @@ def headline_of(hypotheses: Sequence[Hypothesis], learner: str = "") -> str:
         return _sentence([headline, *others, *_healthy_share(hypotheses)], named)
     if share >= ALMOST_CERTAIN:
         word = "Almost certainly"
-    elif share >= PROBABLE:
+    elif share >= MIN_PROBABLE_SHARE:
         word = "Probably"
     else:
-        word = "Perhaps" if share >= POSSIBLE else "No cause leads clearly; perhaps"
+        word = "Perhaps" if share >= MIN_POSSIBLE_SHARE else "No cause leads clearly; perhaps"
     first = f"{word} {_with_share(leader, learner)}"
     if rival is not None and _is_near(rival):
         first += f", or {_with_share(rival, learner)}"

@@ -209,11 +209,11 @@ MOST_ENTRIES = 1_000_000
 LOOK = "what the log of the run that needs most attention tells"
 MOST_SETTINGS = 12
 """Settings that a row tells."""
-STRETCHES = 12
+DRAWN_STRETCHES = 12
 """Stretches of a run whose extremes are drawn of it: some fifty points."""
 READ_AT_MOST = 20
 """Runs that a reader reads of a folder: each is a call that somebody pays for. Chosen."""
-UNSURE = 0.8
+MIN_SURE_PROBABILITY = 0.8
 """Probability of what leads below which a reader is asked, though no fault leads. Chosen."""
 ASKED_AT_ONCE = 4
 """Calls of a reader side by side. Chosen."""
@@ -320,7 +320,7 @@ def _without_folder_itself(answers: list[Answered], notes: list[str]) -> list[An
 def _read_by(reader: Reader, runs: Runs, path: str | Path, most: int) -> Runs:
     """Return the runs with what a reader makes of those that need it, and a note on how often it was asked."""
     readable = [row for row in runs.rows if row.ending != "unread"]
-    wanted = [row for row in readable if row.is_sick or row.probability < UNSURE or row.ending in BROKEN]
+    wanted = [row for row in readable if row.is_sick or row.probability < MIN_SURE_PROBABILITY or row.ending in BROKEN]
     asked = wanted[:most]
     at = Counter(row.path for row in runs.rows)
 
@@ -454,7 +454,7 @@ def _ranks(summary: RankSummary) -> Ranks:
 
 
 def _curve(series: Series) -> tuple[tuple[float, float], ...]:
-    few = thinned(series, STRETCHES)
+    few = thinned(series, DRAWN_STRETCHES)
     return tuple(zip(few.step.tolist(), few.value.tolist(), strict=True))
 
 

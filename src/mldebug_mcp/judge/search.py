@@ -20,15 +20,15 @@ from mldebug_mcp.models import EntryHit, Explanation, QuoteHit, SearchResult
 Kind = Literal["quote", "cause", "symptom", "error", "menu", "any"]
 
 MAX_LIMIT = 20
-LEADING = 2
+LEADING_MENU_CAUSES = 2
 """Causes of an item of a menu whose words it has: the others are less likely."""
-LIKELIEST = 3
+MAX_DISPUTED_CAUSES = 3
 """Causes found first, whose disagreeing sources are named (chosen: the question is hardly about the others)."""
 OFTEN_FREQUENCIES = (Frequency.ALWAYS, Frequency.USUALLY)
 MAX_QUERY = 500
 MAX_CHARACTERS = 5_200
 """Characters of an answer as JSON: about 1,500 tokens, at 3.5 characters each."""
-SUMMARY = 160
+MAX_SUMMARY_CHARACTERS = 160
 MAX_UNKNOWN = 6
 _OF_PRACTICE = re.compile(r"\bshould (?:i|we|one)\b|\bbest practices?\b|\brecommend", re.IGNORECASE)
 """How people ask what to do as a rule, and not what is wrong."""
@@ -135,7 +135,7 @@ def _notes(result: SearchResult, answer: Answer) -> list[str]:
 def _disagreements(result: SearchResult) -> Iterator[str]:
     """Say where sources disagree about the likeliest cause, each side with its date and what was trained."""
     known = catalogue()
-    likeliest = [hit.id for hit in result.entries if hit.kind == "cause"][:LIKELIEST]
+    likeliest = [hit.id for hit in result.entries if hit.kind == "cause"][:MAX_DISPUTED_CAUSES]
     found = {hit.id for hit in result.quotes}
     cited = [described.id for described in known.causes.values() if len(found.intersection(described.disagreeing)) > 1]
     for cause in map(known.causes.__getitem__, [*likeliest, *cited]):
@@ -159,7 +159,7 @@ def _entry_hit(found: Found) -> EntryHit:
         kind=document.kind,
         id=document.id,
         title=shorten(document.id, 80),
-        summary=shorten(document.summary, SUMMARY),
+        summary=shorten(document.summary, MAX_SUMMARY_CHARACTERS),
         score=round(found.score, 3),
     )
 
@@ -219,7 +219,7 @@ def _of_cause(cause: Cause) -> Document:
             plain(item.seen)
             for menu in catalogue().menus.values()
             for item in menu.items
-            if cause.id in item.causes[:LEADING]
+            if cause.id in item.causes[:LEADING_MENU_CAUSES]
         ),
     )
 
@@ -267,14 +267,14 @@ def _of_error(error: KnownError) -> Document:
 
 
 MAX_ID = 200
-SUGGESTED = 3
+MAX_IDS_RETURNED = 3
 MAX_SEARCH_RESULTS = 10
 """Entries that a search for the words of an id gives, whose best of each kind is named. Chosen."""
 MAX_SUGGESTED_IDS = 2
 """Ids of like spelling that are suggested before what is meant."""
 MIN_ID_SIMILARITY = 0.8
 """Likeness of spelling from which an id is suggested before what is meant."""
-REMOTE = 0.5
+MIN_REMOTE_LIKENESS = 0.5
 """Likeness of spelling from which an id is suggested after what is meant."""
 _CHECK = re.compile(r"\.\d+$")
 """What the id of a next step has beyond that of its cause, where the step stands."""
@@ -310,8 +310,10 @@ def _nearest(name: str, ids: Collection[str]) -> list[str]:
     words = name.replace("_", " ")
     found = search_folklore(words, limit=MAX_SEARCH_RESULTS, whole=True).entries if any(map(str.isalnum, words)) else []
     meant = {entry_hit.kind: entry_hit.id for entry_hit in reversed(found)}
-    remote = nearest(name, ids, most=1, alike=REMOTE)
-    return list(dict.fromkeys([*near[:MAX_SUGGESTED_IDS], *reversed(meant.values()), *near, *remote]))[:SUGGESTED]
+    remote = nearest(name, ids, most=1, alike=MIN_REMOTE_LIKENESS)
+    return list(dict.fromkeys([*near[:MAX_SUGGESTED_IDS], *reversed(meant.values()), *near, *remote]))[
+        :MAX_IDS_RETURNED
+    ]
 
 
 def _kinds() -> tuple[tuple[Mapping[str, Any], Callable[[Any], Explanation]], ...]:

@@ -37,7 +37,7 @@ MOST_OTHERS = 30
 """Settings that are not known by name and are shown all the same."""
 LONGEST_VALUE = 60
 LONGEST_OTHER = 30
-SLACK = 2.0
+USUAL_RATE_SLACK_RATIO = 2.0
 """How far outside of a usual range a learning rate lies to be marked. Chosen: half of what makes it a symptom."""
 _LAST = ("logging_steps", "eval_steps", "save_steps", "eval_strategy", "seed", "local_rank", "num_workers", "dataset",
          "per_device_eval_batch_size", "eval_rows", "framework", "tokenizer", "nnodes", "nproc_per_node")  # fmt: skip
@@ -113,7 +113,10 @@ def _usual_rate(run: Run, rate: float) -> str:
         ranges = usual_rates(run)
     except CannotTell:
         return ""
-    if any(usual_range.low / SLACK <= rate <= usual_range.high * SLACK for usual_range in ranges):
+    if any(
+        usual_range.low / USUAL_RATE_SLACK_RATIO <= rate <= usual_range.high * USUAL_RATE_SLACK_RATIO
+        for usual_range in ranges
+    ):
         return ""
     return " or ".join(
         f"{figure(usual_range.low)} to {figure(usual_range.high)} for {usual_range.usual_for}" for usual_range in ranges
@@ -548,9 +551,9 @@ MOST_BEFORE = 10
 """Training records before an evaluation that it is compared with."""
 LEAST_GAPS = 4
 """Intervals between records of a metric after which it was logged regularly. Chosen."""
-MISSING = 3.0
+MAX_MISSING_GAP_RATIO = 3.0
 """Times the longest of them after which the metric is missed. Chosen: one record may be skipped."""
-SAME = 0.01
+MAX_SAME_RANGE_SHARE = 0.01
 """Share of a curve's range below which two values are shown once."""
 _CLOCKS = frozenset({
     Quantity.STEP, Quantity.EPOCH, Quantity.EPISODE, Quantity.TOKENS_SEEN, Quantity.SAMPLES_SEEN, Quantity.ELAPSED,
@@ -700,7 +703,7 @@ def _stops(run: Run, series: Series) -> str:
     """Say since when a metric stops being logged while the others go on, where it was logged regularly before."""
     gaps = np.diff(series.step)
     missing = run.last_step - float(series.step[-1])
-    if len(gaps) < LEAST_GAPS or missing <= MISSING * float(gaps.max()):
+    if len(gaps) < LEAST_GAPS or missing <= MAX_MISSING_GAP_RATIO * float(gaps.max()):
         return ""
     return f"; not logged after {figure(series.step[-1])}, while the log goes on to {figure(run.last_step)}"
 
@@ -719,7 +722,7 @@ def _numbers(course: Course) -> str:
         return f"{figure(course.last)}{words}" + (f" ({course.records})" if course.records > 1 else "")
     if course.points:
         return ", ".join(f"{figure(value)} at {figure(step)}" for step, value in course.points) + words
-    same = SAME * (course.high - course.low)
+    same = MAX_SAME_RANGE_SHARE * (course.high - course.low)
     parts = [figure(course.first)]
     if abs(course.early - course.first) > same:
         parts.append(f"early {figure(course.early)}")

@@ -27,7 +27,7 @@ from mldebug_mcp.models.runs import BestSetting, RunRow, SharedSetting, Sweep
 MOST_VALUES = 12
 """Different values of a setting that are levels of their own; more numbers are cut into ranges, and more names, such as
 paths, tell nothing. Chosen: a grid has fewer."""
-RANGES = 5
+SEARCH_RANGES = 5
 """Ranges, of as many runs each, that the numbers of a random search are cut into. Chosen."""
 NOT_ASKED = ("seed", "path", "dir", "name", "run_id", "output", "date", "time", "trial")
 """Words in settings that differ in every run by design."""
@@ -83,7 +83,7 @@ def _levels(given: Sequence[Scalar]) -> list[Level]:
         ]
     if len(numbers) < len(given):
         return []
-    parts = np.array_split(np.array(numbers), RANGES)
+    parts = np.array_split(np.array(numbers), SEARCH_RANGES)
     edges = sorted({float(part[0]) for part in parts})
     ends = [*edges[1:], float("inf")]
     inside = [[number for number in numbers if low <= number < high] for low, high in zip(edges, ends, strict=True)]
@@ -109,16 +109,16 @@ LEAST_RUNS = 5
 """Runs with a result from which a sweep is judged. Chosen: of fewer, any order is chance."""
 MIN_SHARE_OF_LONGEST_RUN = 0.5
 """Share of the longest run's steps, or of its rows, that a run must have made to be compared. Chosen."""
-DRAWS = 4_000
+MEAN_DRAWS = 4_000
 AS_GOOD = 0.05
 """Share of draws in which another level comes first from which it may be as good. Chosen: the usual level."""
-TOP = 3
+MIN_BEST_RUNS = 3
 """Best runs that are looked at for an edge; of many runs a tenth. Chosen."""
 LEAST_LEVELS = 3
 """Levels from which a setting has an edge: of two, each is one."""
 SWEPT_LEVEL = 0.05
 """Chance below which levels differ, and below which best runs lie at an edge. Chosen: the usual level."""
-DEALS = 1_999
+NULL_HYPOTHESIS_DRAWS = 1_999
 SWEPT_ROUNDING = 1e-6
 QUOTES = {"edge": "tuning_playbook_boundary", "seeds": "spinningup_three_seeds"}
 OFTEN_REPEATED = 2
@@ -153,7 +153,7 @@ def sweep_of(answers: Sequence[Answered]) -> Sweep | None:
         metric=metric,
         better="higher" if higher else "lower",
         compared=len(compared),
-        best_runs=[compared[at].row.name for at in np.argsort(loss, kind="stable")[:TOP]],
+        best_runs=[compared[at].row.name for at in np.argsort(loss, kind="stable")[:MIN_BEST_RUNS]],
         settings=settings,
         seed_groups=groups,
         between_seeds=within,
@@ -274,8 +274,8 @@ def _by_rank_or_value(places: Sequence[Floats], values: Sequence[Floats]) -> flo
     between = sum(len(some) * float((some.mean() - whole.mean()) ** 2) for some in values) / freedom[0]
     if not within:  # copies of one run, and no seeds
         return _chance(places)
-    drawn = np.random.default_rng(0).f(*freedom, DEALS)
-    return float(1 + (drawn >= between / within).sum()) / (1 + DEALS)
+    drawn = np.random.default_rng(0).f(*freedom, NULL_HYPOTHESIS_DRAWS)
+    return float(1 + (drawn >= between / within).sum()) / (1 + NULL_HYPOTHESIS_DRAWS)
 
 
 def _chance(of_level: Sequence[Floats]) -> float:
@@ -289,8 +289,8 @@ def _chance(of_level: Sequence[Floats]) -> float:
 
     places = np.concatenate(of_level)
     observed = apart(places)
-    as_far = sum(apart(draw.permutation(places)) >= observed - SWEPT_ROUNDING for _ in range(DEALS))
-    return (1 + as_far) / (1 + DEALS)
+    as_far = sum(apart(draw.permutation(places)) >= observed - SWEPT_ROUNDING for _ in range(NULL_HYPOTHESIS_DRAWS))
+    return (1 + as_far) / (1 + NULL_HYPOTHESIS_DRAWS)
 
 
 def _coming_first(of_level: Mapping[str, Floats]) -> dict[str, float]:
@@ -300,9 +300,9 @@ def _coming_first(of_level: Mapping[str, Floats]) -> dict[str, float]:
     if not freedom:
         return {}
     spread = math.sqrt(sum(float(((array - array.mean()) ** 2).sum()) for array in some) / freedom)
-    draws = np.random.default_rng(0).standard_t(freedom, (DRAWS, len(some))) * spread
+    draws = np.random.default_rng(0).standard_t(freedom, (MEAN_DRAWS, len(some))) * spread
     means = np.array([array.mean() for array in some]) + draws / np.sqrt([len(array) for array in some])
-    shares = np.bincount(means.argmin(axis=1), minlength=len(some)) / DRAWS
+    shares = np.bincount(means.argmin(axis=1), minlength=len(some)) / MEAN_DRAWS
     return dict(zip(of_level, shares.tolist(), strict=True))
 
 
@@ -312,7 +312,7 @@ def _with_edge(best: BestSetting, levels: Sequence[Level], answers: Sequence[Ans
         return best
     values = [answer.settings.get(best.setting) for answer in answers]
     numeric = [at for at, value in enumerate(values) if is_number(value)]
-    top = min(max(TOP, len(numeric) // 10), len(numeric))
+    top = min(max(MIN_BEST_RUNS, len(numeric) // 10), len(numeric))
     leading = sorted(numeric, key=lambda at: loss[at])[:top]
     edges: tuple[tuple[Edge, Level], ...] = (("lowest", levels[0]), ("highest", levels[-1]))
     for edge, level in edges:

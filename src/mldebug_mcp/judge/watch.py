@@ -25,17 +25,17 @@ from mldebug_mcp.models.base import NO_FAULTS, Glance
 from mldebug_mcp.models.diagnosis import DerivedFact
 from mldebug_mcp.models.runs import News
 
-EVERY = 30.0
+LOOK_INTERVAL_SECONDS = 30.0
 """Seconds between two looks."""
-SILENT = 300.0
+MIN_SILENT_SECONDS = 300.0
 """Seconds without a new record after which a run is called silent. Chosen by hand: an evaluation or a checkpoint may
 take minutes."""
 MIN_TIMES_USUAL_INTERVAL = 10.0
 """Times the usual interval that have to pass without a record, too. Chosen by hand."""
 MAX_SHOWN_FACTS = 3
-SURE = 2
+LOOKS_WITHOUT_RESULT = 2
 """Looks in a row at which no result is found before that is reported: the first records may come before any."""
-LOOKS = 2
+LOOKS_BEFORE_ALARM = 2
 """Looks in a row at which a cause leads before it is reported. Chosen: one look may fall on an odd record."""
 SURE_ALONE = 0.95
 """Probability of a fault from which the own ranking or the reader alone raises an alarm. Chosen."""
@@ -48,7 +48,7 @@ def watch_run(
     config: str | Path | None = None,
     run: str = "",
     *,
-    every: float = EVERY,
+    every: float = LOOK_INTERVAL_SECONDS,
     names: Mapping[str, str] | None = None,
 ) -> Iterator[News]:
     """Yield what is new in a run, as it comes: findings, other leading hypotheses, silence. Ends when the run does.
@@ -86,7 +86,7 @@ class Watch:
         *,
         names: Mapping[str, str] | None = None,
         at: float = 0.0,
-        looks: int = LOOKS,
+        looks: int = LOOKS_BEFORE_ALARM,
         reader: Reader | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -152,7 +152,7 @@ class Watch:
         quiet = self._clock() - self._grew[-1]
         intervals = [after - before for before, after in pairwise(self._grew)]
         usual = median(intervals) if intervals else 0.0
-        if self._last == "silent" or quiet < max(SILENT, MIN_TIMES_USUAL_INTERVAL * usual):
+        if self._last == "silent" or quiet < max(MIN_SILENT_SECONDS, MIN_TIMES_USUAL_INTERVAL * usual):
             return []
         self._last = "silent"
         before = f", where records had come every {duration(usual)}" if intervals else ""
@@ -162,7 +162,7 @@ class Watch:
         """Return, at the second look in a row or the last, that nothing in the log is a result."""
         reasons = without_result(run)
         self._without_result = self._without_result + 1 if reasons else 0
-        if self._without_result != (1 if has_finished(run) else SURE):
+        if self._without_result != (1 if has_finished(run) else LOOKS_WITHOUT_RESULT):
             return []
         return [News(what="no_result", text=reasons[0], **_where(run), alarm=True)]
 
@@ -189,7 +189,7 @@ class Watch:
         leader = diagnosis.hypotheses[0].cause
         self._led = self._led + 1 if leader == self._candidate else 1
         self._candidate = leader
-        sure = (at_once and self._looks <= LOOKS) or self._led >= self._looks
+        sure = (at_once and self._looks <= LOOKS_BEFORE_ALARM) or self._led >= self._looks
         if leader not in NO_FAULTS and diagnosis.hypotheses[0].probability < self._at:
             return []
         if not sure or leader == self._leader:

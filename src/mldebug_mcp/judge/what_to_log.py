@@ -242,10 +242,10 @@ def how_to_log(metric: str, run: Run) -> str | None:
 # cannot be judged for another reason, such as the kind of run, would not be judged with more metrics either.
 
 
-DOUBT = 0.15
+MIN_DOUBT_PROBABILITY = 0.15
 """There is doubt where the second hypothesis has this probability ...; chosen by hand: of a healthy run whose loss
 alone is logged it has 0.1."""
-FEW = 6
+MIN_JUDGED_SYMPTOMS = 6
 """... or where nothing is seen and fewer symptoms than this could be judged: the hypotheses are those of any run."""
 OF_RESOURCES = ("step_time", "data_wait_high", "memory_grows")
 """Questions about pace and memory."""
@@ -253,7 +253,7 @@ LEAST_STEPS = 5
 """... or the log has fewer steps than this, too few to show a course; chosen by hand."""
 _OF_THE_END = frozenset({"log_stops"})
 """Symptoms of how far the log goes, which say nothing on how the training went."""
-LEADING = 0.05
+MIN_SEPARATED_PROBABILITY = 0.05
 """Probability from which on hypotheses are to be separated."""
 MOST_LEADING = 8
 """The first hypotheses that are, for a run that could hardly be judged."""
@@ -272,10 +272,12 @@ def what_to_log(
 
     Where hardly anything of training can be judged, its pace and memory are not asked for.
     """
-    if hypotheses[1].probability < DOUBT and not hardly_judged(findings, run):
+    if hypotheses[1].probability < MIN_DOUBT_PROBABILITY and not hardly_judged(findings, run):
         return []
     leading = {
-        hypothesis.cause: hypothesis.probability for hypothesis in hypotheses if hypothesis.probability >= LEADING
+        hypothesis.cause: hypothesis.probability
+        for hypothesis in hypotheses
+        if hypothesis.probability >= MIN_SEPARATED_PROBABILITY
     }
     if len(leading) == 1:
         leading = {hypothesis.cause: hypothesis.probability for hypothesis in hypotheses[:MOST_LEADING]}
@@ -301,7 +303,7 @@ def hardly_judged(findings: Sequence[Finding], run: Run) -> bool:
     of_training = sum(question not in OF_RESOURCES for question in asked)
     steps = max((len(series) for series in run.series.values()), default=0)
     present = {finding.symptom for finding in judged if finding.state is State.PRESENT}
-    return (of_training < FEW or steps < LEAST_STEPS) and present <= _OF_THE_END
+    return (of_training < MIN_JUDGED_SYMPTOMS or steps < LEAST_STEPS) and present <= _OF_THE_END
 
 
 def metrics_that_split(

@@ -187,7 +187,7 @@ FOLDER = Path(__file__).parent
 """Where the tables are."""
 ANY = "any"
 """The column that holds for every kind of run without a number of its own."""
-PRIOR = 2.0
+DEFAULT_PRIOR_PER_MILLE = 2.0
 """Of 1000 runs, those with a cause that has no row in `causes.csv`. Chosen: a rare one."""
 KINDS = ("pretraining", "sft", "preference", "grpo", "ppo", "rl", "supervised", "diffusion", "boosting")
 """The kinds of run that `causes.csv` has priors for; `unknown` is the rest."""
@@ -228,7 +228,7 @@ class CauseRow:
 
     name: str = ""
     mistaken_for: tuple[str, ...] = ()
-    prior: Mapping[str, float] = field(default_factory=lambda: {ANY: PRIOR})
+    prior: Mapping[str, float] = field(default_factory=lambda: {ANY: DEFAULT_PRIOR_PER_MILLE})
 
 
 def read_cause_rows(folder: Path = FOLDER) -> dict[str, CauseRow]:

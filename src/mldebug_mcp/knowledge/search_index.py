@@ -117,7 +117,7 @@ WORDING_FILE = "wording.jsonl"
 
 SHORTEST_MISSPELT = 6
 """In letters: shorter words are too near to too many others."""
-LIKENESS = 0.83
+MIN_SPELLING_LIKENESS = 0.83
 """Of difflib: one letter in six wrong, doubled, left out or swapped with its neighbour."""
 _HAN = r"[\u3400-\u9fff]"
 _WORDING_WORD = re.compile(r"[^\W\d_]+")
@@ -171,7 +171,7 @@ def spelt(question: str, known: Collection[str]) -> str:
         if len(word) < SHORTEST_MISSPELT or word in known or word in STOPWORDS or word in NAMES:
             return word
         near = [text for text in by_letter.get(word[0], ()) if abs(len(text) - len(word)) <= 2]
-        return next(iter(difflib.get_close_matches(word, near, n=1, cutoff=LIKENESS)), word)
+        return next(iter(difflib.get_close_matches(word, near, n=1, cutoff=MIN_SPELLING_LIKENESS)), word)
 
     return _WORDING_WORD.sub(put_right, question)
 
@@ -528,7 +528,7 @@ class Answer:
 
 
 K1 = 1.2
-B = 0.75
+BM25_LENGTH_WEIGHT = 0.75
 LEAST_IDF = 1e-6
 MOST_HELD = 5_000
 """Stems that are remembered of words in no text (chosen: beyond, a question's words are stemmed anew)."""
@@ -586,7 +586,11 @@ class Bm25:
         connection.close()
         self._stems = stems
         self._size = len(rows)
-        saturation = K1 * (1 - B + B * lengths / max(lengths.mean(), 1e-9)) if rows else lengths
+        saturation = (
+            K1 * (1 - BM25_LENGTH_WEIGHT + BM25_LENGTH_WEIGHT * lengths / max(lengths.mean(), 1e-9))
+            if rows
+            else lengths
+        )
         self._held: dict[str, tuple[NDArray[int64], NDArray[float64]]] = {}
         for term, often in counted.items():
             counts_of_words = np.fromiter(often, dtype=np.int64)
@@ -646,32 +650,32 @@ OTHER_DOMAIN = 0.55
 """What is left of the score of an entry of a special domain that nobody asked for (fitted as above)."""
 COVERED_COUNTS = 0.2
 """A score is multiplied by this and the share of the question that an entry covers (fitted as above)."""
-COVERED = 0.12
+MIN_COVERED_SHARE = 0.12
 """Below this share of a question, an entry does not answer it (fitted as above, and on questions of other fields)."""
 COVERED_BY_WORDS = 0.5
 """The same where the question names nothing that the field has a word for."""
-NAMED = 1.35
+NAMED_ENTRY_FACTOR = 1.35
 """Times the score of a symptom or an error that the question names (fitted on half of the plain questions)."""
 NAMEABLE = ("symptom", "error")
 REPEATED_SOURCE_WEIGHT = 0.85
 """What each further quote of one source counts of the one before (chosen: an answer is of several)."""
-RANKED = 120
+MAX_RANKED_DOCUMENTS = 120
 """Documents that are looked at, best first (measured: more changes no answer of benchmarks/search)."""
-LEADING = 1.5
+LEADING_CAUSE_FACTOR = 1.5
 """Times the score of the best other entry that the likeliest cause has."""
-BEHIND = 1.0
+EQUAL_CAUSE_FACTOR = 1.0
 """The same of a cause that is not likelier than the others."""
-LEADERS = 3
+LEADING_CAUSES = 3
 """Causes that lead so, the likeliest ones (chosen: an answer's first five hold other entries too)."""
-FURTHER = 0.5
+FURTHER_CAUSE_FACTOR = 0.5
 """The same for the causes that follow (chosen)."""
-CAUSES = 8
+MAX_FOUND_CAUSES = 8
 """Causes that are found at most (chosen: the others are hardly likely)."""
 WORDS_COUNT = 0.3
 """What the words of a cause's entry count next to how likely it is (fitted on half of the plain questions)."""
-ALONE = 10.0
+SCORE_WITHOUT_OTHERS = 10.0
 """Score of the best other entry where there is none (chosen: that of a middling one)."""
-EVIDENCE = 24.0
+MIN_FIELD_EVIDENCE = 24.0
 """What has to support a cause for a question to be of this field (fitted on files that were left out: of the
 questions of `askers.jsonl` one in two hundred has less, of those of other fields five in six)."""
 _COUNT = re.compile(r"\d+[a-z]?")
@@ -710,19 +714,19 @@ class Index:
         tags = {tag: naming for tag, naming in named.items() if self._holders(_token(tag))}
         reading = learnt().read(self._stemmed(question_words), list(named), question, query)
         covered, unknown = self._coverage(words, tags)
-        if not shown and reading.evidence < EVIDENCE:
+        if not shown and reading.evidence < MIN_FIELD_EVIDENCE:
             return Answer([], unknown)
-        least = COVERED if tags else COVERED_BY_WORDS
+        least = MIN_COVERED_SHARE if tags else COVERED_BY_WORDS
         wanted = {name for name, pattern in DOMAINS.items() if pattern.search(question)}
         specific = STACK.search(question) is not None
         found = []
-        for place, rank in self._texts.ranked((*words, *map(_token, tags)), RANKED):
+        for place, rank in self._texts.ranked((*words, *map(_token, tags)), MAX_RANKED_DOCUMENTS):
             key = self._keys[place]
             share = covered.get(key, 0.0)
             if share >= least or key in shown:
                 document = self.documents[key]
                 fitness = _fitness(document, wanted, specific=specific) * (COVERED_COUNTS + share)
-                fitness *= NAMED if _is_named(document, words, tags) else 1.0
+                fitness *= NAMED_ENTRY_FACTOR if _is_named(document, words, tags) else 1.0
                 found.append(Found(document, rank * fitness))
         with_causes = self._with_causes(found, reading.likely, shown)
         contrary = _contrary(question)
@@ -751,17 +755,21 @@ class Index:
         highest = max(by_words.values(), default=1.0)
         for key in scores:
             scores[key] += WORDS_COUNT * by_words.get(key, 0.0) / highest
-        best = max((other.score for other in others if other.document.kind != "error"), default=ALONE)
-        ranked = sorted((-score, key) for key, score in scores.items() if key in self.documents)[:CAUSES]
+        best = max((other.score for other in others if other.document.kind != "error"), default=SCORE_WITHOUT_OTHERS)
+        ranked = sorted((-score, key) for key, score in scores.items() if key in self.documents)[:MAX_FOUND_CAUSES]
         for place, (score, key) in enumerate(ranked):
             share = score / ranked[0][0]
-            counts = BEHIND + (LEADING - BEHIND) * share if place < LEADERS else FURTHER * share
+            counts = (
+                EQUAL_CAUSE_FACTOR + (LEADING_CAUSE_FACTOR - EQUAL_CAUSE_FACTOR) * share
+                if place < LEADING_CAUSES
+                else FURTHER_CAUSE_FACTOR * share
+            )
             yield Found(self.documents[key], best * counts)
         most_like = max((other.score for other in others if other.document.kind == "error"), default=best)
-        lowered = min(1.0, BEHIND * best / max(most_like, 1e-9))
+        lowered = min(1.0, EQUAL_CAUSE_FACTOR * best / max(most_like, 1e-9))
         for other in others:
             if other.key in shown:
-                yield Found(other.document, LEADING * best)
+                yield Found(other.document, LEADING_CAUSE_FACTOR * best)
             else:
                 yield Found(other.document, lowered * other.score) if other.document.kind == "error" else other
 

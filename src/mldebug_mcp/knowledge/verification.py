@@ -86,8 +86,8 @@ def _error_problems(known: Catalogue) -> Iterator[str]:
 
 MAX_BYTES = 20 * 1024 * 1024
 MAX_COPIES = 2_000
-TIMEOUT = 20.0
-PAUSE = 1.0
+REQUEST_TIMEOUT_SECONDS = 20.0
+HOST_PAUSE_SECONDS = 1.0
 """Seconds between two requests to one host."""
 AGENT = "mldebug-mcp evidence verify (+https://pypi.org/project/mldebug-mcp/)"
 
@@ -223,10 +223,10 @@ class _PoliteFetch:
         import urllib.request
 
         host = urlsplit(url).netloc
-        time.sleep(max(0.0, self._last.get(host, 0.0) + PAUSE - time.monotonic()))
+        time.sleep(max(0.0, self._last.get(host, 0.0) + HOST_PAUSE_SECONDS - time.monotonic()))
         request = urllib.request.Request(url, headers={"User-Agent": AGENT})  # noqa: S310 - http(s) only, see _urls
         try:
-            with urllib.request.urlopen(request, timeout=TIMEOUT) as response:  # noqa: S310
+            with urllib.request.urlopen(request, timeout=REQUEST_TIMEOUT_SECONDS) as response:  # noqa: S310
                 if "pdf" in response.headers.get_content_type():
                     raise OSError("a PDF is not read; keep a text copy and use --copies")
                 content: bytes = response.read(MAX_BYTES)

@@ -28,7 +28,7 @@ from mldebug_mcp.logs.endings import INTERRUPTED, Tail, ending_of
 from mldebug_mcp.logs.names import role_of
 from mldebug_mcp.logs.names.metrics import COUNTERS, canonical, is_telling
 from mldebug_mcp.logs.names.quantities import AMOUNTS, CLOCKS
-from mldebug_mcp.logs.run import SCHEDULED, SURVIVED, Attempt, Ending, Message, fatal
+from mldebug_mcp.logs.run import MAX_RECORDS_AFTER_FATAL, SCHEDULED, Attempt, Ending, Message, fatal
 
 # Where a program starts again in one log: what it printed before its first record comes once more.
 #
@@ -41,8 +41,8 @@ MIN_REPEATED_HEAD_LINES = 3
 """Lines of the head that must come again, in their order, before a record; of a shorter head all. Chosen by hand."""
 MAX_LINES_APART = 60
 """Lines within which they come again."""
-NOWHERE = -1
-LETTERS = 6
+NO_PLACE = -1
+MIN_LINE_LETTERS = 6
 """Letters of a line that says something: rules and numbers stand anywhere."""
 _RESUMED = regex(
     r"\bresum(?:ing|ed)\b.{0,60}\b(?:from|checkpoint|ckpt|training|at (?:step|epoch|iter))"
@@ -152,12 +152,12 @@ class ProcessStarts:
                 self._open = None
         if not self._frozen:
             if not (row or failed):
-                if len(self._head) < MAX_HEAD_LINES and sum(map(str.isalpha, skeleton)) >= LETTERS:
+                if len(self._head) < MAX_HEAD_LINES and sum(map(str.isalpha, skeleton)) >= MIN_LINE_LETTERS:
                     # What stands there more than once has no place.
-                    self._head[skeleton] = NOWHERE if skeleton in self._head else len(self._head)
+                    self._head[skeleton] = NO_PLACE if skeleton in self._head else len(self._head)
                 return None
             self._frozen = True
-            self._head = {known_skeleton: place for known_skeleton, place in self._head.items() if place != NOWHERE}
+            self._head = {known_skeleton: place for known_skeleton, place in self._head.items() if place != NO_PLACE}
         return self._comes_again(number, line, skeleton, row)
 
     def _comes_again(self, number: int, line: str, skeleton: str, row: int) -> ProcessStart | None:
@@ -765,7 +765,7 @@ def _ending(part: Recorded, records: int) -> Ending:
     stopped = [
         message
         for message in part.messages
-        if records - message.records <= SURVIVED and INTERRUPTED.search(message.text)
+        if records - message.records <= MAX_RECORDS_AFTER_FATAL and INTERRUPTED.search(message.text)
     ]
     if stopped and ending.how == "silence" and SCHEDULED.search(stopped[0].text):
         return ending

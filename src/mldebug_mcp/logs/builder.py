@@ -51,7 +51,7 @@ from mldebug_mcp.logs.settings.printed import is_configuration
 
 # Stores that hold several runs: which of them is read.
 
-_SHOWN = 8
+_MAX_RUNS_LISTED = 8
 
 
 def choose_run(
@@ -69,7 +69,9 @@ def choose_run(
             f"{shorten(where, 200)}: no run in it has logged a metric; name another store, or wait for the first metric"
         )
     shown = {run: shorten(labels.get(run) or run, 60) for run in points}
-    listed = ", ".join(f"{shown[run]} ({points[run]})" for run in sorted(points, key=lambda run: -points[run])[:_SHOWN])
+    listed = ", ".join(
+        f"{shown[run]} ({points[run]})" for run in sorted(points, key=lambda run: -points[run])[:_MAX_RUNS_LISTED]
+    )
     if wanted:
         found = [run for run in points if wanted in (run, labels.get(run))]
         if not found:

@@ -42,7 +42,7 @@ _SHARD = regex(
     needs=("-of-", "rank", "shard", "tp", "pp", "__"),
 )
 _THOUSANDS = {"k": 1e3, "m": 1e6}
-_PADDED = 4
+_MIN_PADDED_DIGITS = 4
 """Digits of a number with leading zeros that counts steps or epochs whatever word stands before it (kohya_ss)."""
 
 
@@ -122,7 +122,7 @@ def _counts(number: _Number, last: str) -> bool:
     """Say whether a bare number may be that of a step or an epoch: those in names of models (gpt2, 7b) are not."""
     if last in MODEL_WORDS or (number.is_first and not number.words):
         return True
-    padded = number.text.startswith("0") and len(number.text) >= _PADDED
+    padded = number.text.startswith("0") and len(number.text) >= _MIN_PADDED_DIGITS
     return padded or (not number.is_attached and number.is_first and last in BEST_WORDS | LAST_WORDS)
 
 

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
-_SPARSE = 8
+_MIN_VALUES_PER_STRETCH = 8
 """Values per stretch below which rows are kept one by one."""
-_SPARE = 4
+_GROWTH_DIVISOR = 4
 """A full column grows by this part of itself. Chosen: what stays unused takes memory while a log is read."""
 
 
@@ -151,7 +151,7 @@ class Column:
                 self._rows.append(part)
 
     def _make_room(self, least: int) -> None:
-        size = max(least, self._count + self._count // _SPARE)
+        size = max(least, self._count + self._count // _GROWTH_DIVISOR)
         if self._lent:
             before, self._room = self._room[: self._count], np.empty(size)
             self._room[: self._count] = before
@@ -175,7 +175,7 @@ def stretches_of(rows: Rows) -> list[Rows] | list[range]:
     if len(rows) and rows[-1] - rows[0] == len(rows) - 1:
         return [range(int(rows[0]), int(rows[-1]) + 1)]
     breaks = np.flatnonzero(np.diff(rows) != 1) + 1
-    if (len(breaks) + 1) * _SPARSE > len(rows) and len(breaks):
+    if (len(breaks) + 1) * _MIN_VALUES_PER_STRETCH > len(rows) and len(breaks):
         return [rows]
     starts = rows[np.append(0, breaks)].tolist() if len(rows) else []
     stops = (rows[np.append(breaks - 1, -1)] + 1).tolist() if len(rows) else []

@@ -401,7 +401,7 @@ MAX_CONTINUATION = 6
 """Lines after the first one of a message that still belong to it."""
 MAX_SHOWN = 600
 """Characters of a line that are kept."""
-BLOCK = 256
+LINES_PER_BLOCK = 256
 """Lines that are looked through at once for the signs of an error."""
 MAX_SHAPES = 5_000
 """Different lines that are looked at closely; lines that differ in their numbers only count once."""
@@ -414,7 +414,7 @@ def read_failures(lines: Iterable[str], known: Callable[[str], bool]) -> Failure
     """
     reader = _Reader(known)
     remaining = iter(lines)
-    while block := list(islice(remaining, BLOCK)):
+    while block := list(islice(remaining, LINES_PER_BLOCK)):
         reader.take_block(block)
         checkpoint(f"{reader.log.lines:,} lines read")
     reader.log.failures.sort(key=lambda failure: failure.line)

@@ -231,7 +231,7 @@ def _rewarded(metrics: Container[str]) -> str:
 
 # How far a run was to go, in the unit of its log, and what follows from that and all else that is known of it.
 
-ROUNDING = 1e-3
+INTERVAL_ROUNDING_SHARE = 1e-3
 """Share of an interval that rounding makes."""
 MIN_RECORDS_OF_EPOCH = 3
 """Records in each epoch from which on those of the last one tell how much of it is done. Chosen by hand: one record of
@@ -266,8 +266,8 @@ class Plan:
     def is_done(self) -> bool:
         """Whether the next record would lie beyond the plan."""
         missing = self.planned - self.reached
-        last = self.interval * (1 + ROUNDING)
-        return missing <= last if self.from_zero else missing < self.interval * (1 - ROUNDING)
+        last = self.interval * (1 + INTERVAL_ROUNDING_SHARE)
+        return missing <= last if self.from_zero else missing < self.interval * (1 - INTERVAL_ROUNDING_SHARE)
 
 
 def plan_of(run: Run) -> Plan | None:

@@ -214,7 +214,7 @@ _BINARY_SIGNATURES = ((b"SQLite format 3\0", "sqlite"), (b"PAR1", "parquet"), (b
 OPENED_BY_NAME = ("sqlite", "parquet")
 """Formats whose libraries open a file by themselves, so that it cannot be compressed."""
 _TAR_MARK = slice(257, 262)
-_ZIP = b"PK\x03\x04"
+_ZIP_MAGIC = b"PK\x03\x04"
 _NAME_LENGTH, _NAME = slice(26, 28), 30
 """Where the first entry of a zip archive has the length of its name, and the name.
 
@@ -231,7 +231,7 @@ def binary_format(beginning: bytes) -> str:
     for signature, name in _BINARY_SIGNATURES:
         if beginning.startswith(signature):
             return name
-    if beginning.startswith(_ZIP) and _first_name(beginning).endswith(b".npy"):
+    if beginning.startswith(_ZIP_MAGIC) and _first_name(beginning).endswith(b".npy"):
         return "npz"
     if beginning[1:8] == _VISUALDL and _VISUALDL_TAG in beginning[8:40]:
         return "visualdl"
@@ -240,7 +240,7 @@ def binary_format(beginning: bytes) -> str:
 
 def archive_format(beginning: bytes) -> str:
     """Return the name of the kind of archive that a file's first bytes show, or "" if it is none."""
-    if beginning.startswith(_ZIP):
+    if beginning.startswith(_ZIP_MAGIC):
         return "zip"
     return "tar" if beginning[_TAR_MARK] == b"ustar" else ""
 
@@ -660,14 +660,14 @@ FAST_BYTES = 1024 * 1024
 """Files smaller than this are read line by line: importing a compiled reader would take longer."""
 PIECE_BYTES = 256 * 1024
 """What a block is cut into when it cannot be read at once."""
-PATIENCE = 32
+MAX_REFUSED_PIECES = 32
 """Pieces that cannot, one after another, before the rest of the file is read line by line."""
 
 _EDGE_BYTES = 64 * 1024
 """The end of a block, in which its last line ends as a rule."""
-_THREADS = 2
+_PARALLEL_BLOCKS = 2
 """Blocks worked on at a time: between two blocks compiled code waits for Python, which may have other things to do."""
-_BOM = b"\xef\xbb\xbf"
+_UTF8_BOM = b"\xef\xbb\xbf"
 
 
 def is_fast(file: LogFile) -> bool:
@@ -687,8 +687,8 @@ def blocks(file: LogFile) -> Iterator[bytes]:
     """
     skipping, rest, left = False, b"", file.size
     with file.stream() as stream:
-        if stream.read(len(_BOM)) == _BOM:
-            left -= len(_BOM)
+        if stream.read(len(_UTF8_BOM)) == _UTF8_BOM:
+            left -= len(_UTF8_BOM)
         else:
             stream.seek(0)
         while piece := stream.read(_next_size(stream, min(BLOCK_BYTES - len(rest), left), seekable=file.is_plain)):
@@ -713,11 +713,11 @@ def ahead(blocks: Iterable[bytes], work: Callable[[bytes], Result]) -> Iterator[
     """Yield each block with what `work` makes of it; meanwhile threads work on the next ones."""
     from concurrent.futures import ThreadPoolExecutor
 
-    with ThreadPoolExecutor(_THREADS) as threads:
+    with ThreadPoolExecutor(_PARALLEL_BLOCKS) as threads:
         waiting: deque[tuple[bytes, Future[Result]]] = deque()
         for block in blocks:
             waiting.append((block, threads.submit(work, block)))
-            if len(waiting) > _THREADS:
+            if len(waiting) > _PARALLEL_BLOCKS:
                 earlier, result = waiting.popleft()
                 yield earlier, result.result()
         for earlier, result in waiting:

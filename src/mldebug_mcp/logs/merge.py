@@ -19,7 +19,7 @@ from mldebug_mcp.logs.log_file import log_name
 from mldebug_mcp.logs.names.lexicon import PHASES
 from mldebug_mcp.logs.names.metrics import HUMP, canonical, is_evaluation
 from mldebug_mcp.logs.names.quantities import CLOCKS
-from mldebug_mcp.logs.run import SURVIVED, Message, Run, Segment, Series
+from mldebug_mcp.logs.run import MAX_RECORDS_AFTER_FATAL, Message, Run, Segment, Series
 from mldebug_mcp.logs.settings import Settings
 
 # A training run that was resumed writes on elsewhere: logs that go on where another ends are read as one run.
@@ -58,7 +58,7 @@ def goes_further(run: Run, other: Run) -> bool:
     here, there = run["loss"].value, other["loss"].value
     if not MIN_COMMON_VALUES <= len(here) < len(there):
         return False
-    return bool(np.all(np.isclose(there[: len(here)], here, rtol=ROUNDING, atol=0, equal_nan=True)))
+    return bool(np.all(np.isclose(there[: len(here)], here, rtol=SAME_VALUE_TOLERANCE, atol=0, equal_nan=True)))
 
 
 def _next_pair(runs: Sequence[Named]) -> tuple[Named, Named] | None:
@@ -207,7 +207,9 @@ def _counts_otherwise(other: Run, lead: Run) -> bool:
     for metric in SHARED_RESULTS:
         if metric in lead and metric in other and len(other[metric].finite) >= MIN_COMMON_VALUES:
             here, there = lead[metric].finite, other[metric].finite
-            if len(here) == len(there) and bool(np.allclose(here.value, there.value, rtol=ROUNDING, atol=0)):
+            if len(here) == len(there) and bool(
+                np.allclose(here.value, there.value, rtol=SAME_VALUE_TOLERANCE, atol=0)
+            ):
                 return not np.array_equal(here.step, there.step) and other.step_name == lead.step_name
     return False
 
@@ -226,7 +228,7 @@ def _lost_in(name: str, other: Run, lead: Run) -> list[str]:
 
 def _placed(name: str, other: Run, lead: Run) -> list[Message]:
     """Return the error lines of a log as they stand to the records of another: those that ended it are at the end."""
-    before = max(0, lead.records - SURVIVED - 1)
+    before = max(0, lead.records - MAX_RECORDS_AFTER_FATAL - 1)
     return [
         replace(
             message,
@@ -304,7 +306,7 @@ SHARED_RESULTS = ("loss", "reward", "eval_loss")
 """Metrics that no two runs share number by number."""
 MIN_COMMON_VALUES = 3
 """Different values that two logs must share to be compared. Chosen."""
-ROUNDING = 1e-3
+SAME_VALUE_TOLERANCE = 1e-3
 """Relative difference that rounding makes. Chosen."""
 MIN_SHARED = 0.5
 """Share of values from which on two logs hold the same, and of metrics that one has which goes on elsewhere. Chosen."""
@@ -483,7 +485,7 @@ def _hold_the_same(run: Run, other: Run, metric: str) -> bool | None:
     steps, at, at_other = np.intersect1d(here.step, there.step, return_indices=True)
     if run.step_name != other.step_name or len(steps) < MIN_COMMON_VALUES:
         return True if _shares_values(here, there) else None
-    alike = np.isclose(here.value[at], there.value[at_other], rtol=ROUNDING, atol=0, equal_nan=True)
+    alike = np.isclose(here.value[at], there.value[at_other], rtol=SAME_VALUE_TOLERANCE, atol=0, equal_nan=True)
     if float(alike.mean()) >= MIN_SHARED:
         return True if len(distinct(here.value[at][alike])) >= MIN_COMMON_VALUES else None
     if run.formats == other.formats:
@@ -498,9 +500,9 @@ def _shares_values(curve: Series, other: Series) -> bool:
     short, long = sorted((distinct(curve.finite.value), distinct(other.finite.value)), key=len)
     if len(short) < MIN_COMMON_VALUES:
         return False
-    covered = 2 * ROUNDING * float(np.abs(long).sum())
+    covered = 2 * SAME_VALUE_TOLERANCE * float(np.abs(long).sum())
     if covered > MAX_BY_CHANCE * float(np.ptp(long)):
         return False
     place = np.searchsorted(long, short).clip(1, len(long) - 1)
     nearest = np.minimum(np.abs(long[place] - short), np.abs(long[place - 1] - short))
-    return float(np.mean(nearest <= ROUNDING * np.abs(short))) >= MIN_SHARED
+    return float(np.mean(nearest <= SAME_VALUE_TOLERANCE * np.abs(short))) >= MIN_SHARED

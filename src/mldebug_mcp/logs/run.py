@@ -43,7 +43,7 @@ still being written.
 
 RECORDER = "recorder"
 """The format of our own recordings, as runs name it."""
-SURVIVED = 2
+MAX_RECORDS_AFTER_FATAL = 2
 """More records than this after an error show that training went on; a record or two may only have been printed late."""
 
 _NOISE = regex(
@@ -176,7 +176,9 @@ def fatal(messages: Iterable[Message], records: int, *, finished: bool) -> tuple
     if finished:
         return ()
     return tuple(
-        message for message in messages if message.severity == "error" and records - message.records <= SURVIVED
+        message
+        for message in messages
+        if message.severity == "error" and records - message.records <= MAX_RECORDS_AFTER_FATAL
     )
 
 

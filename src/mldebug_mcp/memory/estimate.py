@@ -86,7 +86,7 @@ SMALLEST_FIRST: Mapping[str, str] = {
     "4060ti": "RTX 4060 Ti 16GB",
 }
 """Names that stand for several, with the smallest of them, and other names of the same."""
-LARGEST = 4096
+MAX_GPU_GIB = 4096
 """GiB that no GPU has."""
 _NUMBER_OF_BYTES = re.compile(r"\s*(?P<number>\d+(?:\.\d+)?)\s*(?:gi?b?)?\s*", re.IGNORECASE)
 _MAKER = re.compile(
@@ -114,7 +114,7 @@ def gpu_of(text: str | float) -> Gpu:
     name = known.get(_plain(str(text)[:60]))
     if name is not None:
         return Gpu(name, int(CAPACITY[name] * GIB))
-    if number and 0 < float(number["number"]) <= LARGEST:
+    if number and 0 < float(number["number"]) <= MAX_GPU_GIB:
         return Gpu(f"{float(number['number']):g} GiB", int(float(number["number"]) * GIB))
     near = [known[match] for match in nearest(_plain(str(text)[:60]), known)]
     guess = did_you_mean(list(dict.fromkeys(near)))
@@ -136,10 +136,10 @@ def _plain(name: str) -> str:
 
 CONTEXT = GIB
 """Bytes of CUDA's context and libraries. Source: Bekman, ML Engineering: 0.5 to 2 GiB."""
-UNCERTAIN = 0.2
+MAX_ACTIVATION_EXCESS_SHARE = 0.2
 """Share by which activations and logits may exceed the formula. Chosen: what is fused differs from model to model."""
 LORA_RANK = 16
-SHORTEST = 256
+MIN_ROW_TOKENS = 256
 """Tokens below which a length is not halved. Chosen: shorter rows are another task."""
 LEAST_SAVED = MIB
 """Bytes below which a change is not worth a line. Chosen: less lies below what the estimate knows."""
@@ -224,7 +224,7 @@ def changes(setup: Setup) -> Iterator[Change]:
     if setup.frozen != "4bit":
         yield Change("qlora", {"frozen": "4bit"}, "slower steps, and a base model that is rounded")
     length = setup.length
-    while length >= 2 * SHORTEST:
+    while length >= 2 * MIN_ROW_TOKENS:
         length //= 2
         yield Change("shorter_length", {"length": length}, "what lies beyond is cut off")
 
@@ -253,7 +253,7 @@ def _needed(shape: ModelShape, setup: Setup) -> tuple[int, int]:
     """Return the bytes that a device needs, and how much more it may be."""
     parts = parts_of(shape, setup)
     unsure = sum(parts[name].bytes for name in ("activations", "recomputed_layer", "logits") if name in parts)
-    return peak_of(parts, setup) + CONTEXT, int(UNCERTAIN * unsure)
+    return peak_of(parts, setup) + CONTEXT, int(MAX_ACTIVATION_EXCESS_SHARE * unsure)
 
 
 def _changed(setup: Setup, plan: list[Change]) -> Setup:
@@ -397,15 +397,15 @@ _SOURCES = (
     "Dettmers et al. 2023, QLoRA, arXiv 2305.14314: 4 bits and 0.127 bits of constants per frozen weight",
     "Bekman, ML Engineering: 18 bytes per parameter; CUDA's context of 0.5 to 2 GiB",
 )
-MEASURED = 28
+MEASURED_PEAKS = 28
 """Peaks in benchmarks/gpu/peaks.json."""
 MEASURED_ERROR = 0.014
 """The largest relative error of the estimate on them."""
 MEASURED_ON = "one NVIDIA H200 (four architectures, torch 2.11, Transformers 5.17)"
 _NOTES = (
     "CUDA's context and libraries take another 0.5 to 2 GiB, fragmentation a few percent",
-    f"on {MEASURED} peaks measured on {MEASURED_ON} the estimate is off by {MEASURED_ERROR:.1%} at most; code that is "
-    "not Transformers' own, or compiled, may keep other activations: run two steps with a snapshot and compare",
+    f"on {MEASURED_PEAKS} peaks measured on {MEASURED_ON} the estimate is off by {MEASURED_ERROR:.1%} at most; code "
+    "that is not Transformers' own, or compiled, may keep other activations: run two steps with a snapshot and compare",
 )
 
 

@@ -47,7 +47,7 @@ _MAGIC: Sequence[tuple[bytes, str]] = (
     (b"NSYS", "a report of Nsight Systems; record a memory snapshot instead"),
 )
 _SAFETENSORS = re.compile(rb'.{8}\{"', re.DOTALL)
-_TAR = 257
+_TAR_MARK_OFFSET = 257
 """Where a tar archive has its mark."""
 RECORD = (
     "record a snapshot with torch.cuda.memory._record_memory_history() and _dump_snapshot('snapshot.pickle'), or "
@@ -60,7 +60,7 @@ def what_it_is(head: bytes) -> str:
     for magic, name in _MAGIC:
         if head.startswith(magic):
             return name
-    if head[_TAR : _TAR + 5] == b"ustar":
+    if head[_TAR_MARK_OFFSET : _TAR_MARK_OFFSET + 5] == b"ustar":
         return "a tar archive; unpack it and give the file in it"
     return "a file of safetensors, weights without a history" if _SAFETENSORS.match(head) else ""
 

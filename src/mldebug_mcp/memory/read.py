@@ -288,7 +288,7 @@ MAX_TUPLES = 5_000
 """Tuples other than pairs of integers; a snapshot has none. If they all nest, the C stack still holds."""
 MAX_DENSITY = 4
 """Of this many bytes at most one may create a container or None; a snapshot needs fifty bytes for each."""
-SPARE = 100_000
+SPARE_EMPTY_CONTAINERS = 100_000
 
 _TEXT_LINES = {ord(letter) for letter in "IFLVSgp"}
 _STRING_LENGTH = {0x8C: 1, 0x58: 4, 0x8D: 8, 0x54: 4, 0x55: 1}
@@ -296,8 +296,8 @@ _TUPLES = frozenset(b"t)\x85\x86\x87")
 _FIXED = frozenset(b"KMJhjqrG\x8a\x95\x80")
 """Opcodes with an argument that the pattern knows: where it stopped at one, its argument is missing or out of
 bounds."""
-_CREATING = b"}](N)"
-_STOP = 0x2E
+_EMPTY_CONTAINER_OPCODES = b"}](N)"
+_STOP_OPCODE = 0x2E
 MAX_LINE = 1024 * 1024
 _OF_CLASSES = frozenset(b"c\x93\x81\x92Rbio\x82\x83\x84PQ")
 """Opcodes that name or build objects of classes."""
@@ -354,7 +354,7 @@ class _Window:
             if not more:
                 return False
             octets = np.frombuffer(more, np.uint8)
-            self.dense += sum(int(np.count_nonzero(octets == opcode)) for opcode in _CREATING)
+            self.dense += sum(int(np.count_nonzero(octets == opcode)) for opcode in _EMPTY_CONTAINER_OPCODES)
             self.before += self.position
             self.data = self.data[self.position :] + more
             self.position = 0
@@ -382,7 +382,7 @@ def scan(stream: BinaryIO, size: int, name: str) -> tuple[int, int]:
         opcode = window.data[window.position]
         if opcode in _FIXED and len(window.data) - window.position < 11:
             break
-        if opcode == _STOP:
+        if opcode == _STOP_OPCODE:
             return _checked_density(window, name)
         if opcode in _TUPLES:
             tuples += 1
@@ -399,7 +399,7 @@ def scan(stream: BinaryIO, size: int, name: str) -> tuple[int, int]:
 
 def _checked_density(window: _Window, name: str) -> tuple[int, int]:
     length = window.offset + 1
-    if window.dense > (window.before + len(window.data)) // MAX_DENSITY + SPARE:
+    if window.dense > (window.before + len(window.data)) // MAX_DENSITY + SPARE_EMPTY_CONTAINERS:
         raise InputError(f"{name}: a flood of empty containers, not a memory snapshot; refused")
     return length, window.dense
 
@@ -466,7 +466,7 @@ TIMES_TYPICAL = 30
 """A compressed pickle may use the time and memory of one that is so many times as large. Chosen by hand."""
 MEMORY_PER_CONTAINER = 72
 """Bytes of an empty list or dictionary, and of the reference to it."""
-_GZIP = b"\x1f\x8b"
+_GZIP_MAGIC = b"\x1f\x8b"
 _BUFFER = 1024 * 1024
 
 
@@ -560,7 +560,7 @@ def load(path: Path, size: int) -> tuple[object, int]:
 
 def _starts_with_gzip(path: Path) -> bool:
     with open_input(path) as file:
-        return file.read(2) == _GZIP
+        return file.read(2) == _GZIP_MAGIC
 
 
 def _open(path: Path, *, compressed: bool) -> BinaryIO:
@@ -588,9 +588,9 @@ def _check_memory(length: int, containers: int, name: str) -> None:
 
 
 HEAD_BYTES = 4096
-_PPROF = b"\x0a"
+_PPROF_FIRST_BYTE = b"\x0a"
 """The first byte of a pprof profile: the types of its values."""
-_ZIP = b"PK\x03\x04"
+_ZIP_MAGIC = b"PK\x03\x04"
 
 
 def read_memory(path: str | Path) -> MemorySnapshot:
@@ -614,7 +614,7 @@ def read_memory(path: str | Path) -> MemorySnapshot:
         with open_input(file) as opened:
             size = os.fstat(opened.fileno()).st_size
             head = opened.read(HEAD_BYTES)
-        if head.startswith(_ZIP):
+        if head.startswith(_ZIP_MAGIC):
             raise InputError(
                 f"{name}: saved by torch.save (a zip archive); write the snapshot with "
                 "torch.cuda.memory._dump_snapshot() or pickle.dump"
@@ -636,7 +636,7 @@ def read_memory(path: str | Path) -> MemorySnapshot:
 def _profile(file: Path, size: int, head: bytes, path: str) -> MemorySnapshot | None:
     """Return a timeline in JSON or a profile of JAX, compressed or not; None where the file is neither."""
     name = shorten(path, 200)
-    compressed = head.startswith(_GZIP)
+    compressed = head.startswith(_GZIP_MAGIC)
     if compressed:
         try:
             with _open(file, compressed=True) as stream:
@@ -644,7 +644,7 @@ def _profile(file: Path, size: int, head: bytes, path: str) -> MemorySnapshot | 
         except (EOFError, zlib.error, gzip.BadGzipFile):
             return None
     is_json = head.lstrip()[:1] in (b"[", b"{") and head.lstrip()[:2] != b"(d"
-    if not is_json and not head.startswith(_PPROF):
+    if not is_json and not head.startswith(_PPROF_FIRST_BYTE):
         if compressed and (kind := what_it_is(head)):
             raise InputError(f"{name}: {kind}, compressed with gzip; {RECORD}")
         return None

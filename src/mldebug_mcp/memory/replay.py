@@ -19,7 +19,7 @@ from mldebug_mcp.memory.tables import Action, Bools, DeviceTables, Ints
 # end and from frees of what was allocated before.
 
 
-ROUND = 512
+MIN_BLOCK_BYTES = 512
 """Bytes that sizes are rounded up to: kMinBlockSize in c10/cuda/CUDACachingAllocator.cpp."""
 MAX_WORK = 20_000_000
 """Steps spent on finding the expandable segments that mapped ranges belong to; real histories need thousands."""
@@ -114,9 +114,9 @@ def replay(device: DeviceTables) -> Replay:
 
 def _rounded(device: DeviceTables, size: Ints) -> Ints:
     """Return the bytes of the blocks for these requests; the profiler's timeline knows no rounding."""
-    if len(device.blocks.size) and (device.blocks.size % ROUND).any():
+    if len(device.blocks.size) and (device.blocks.size % MIN_BLOCK_BYTES).any():
         return size
-    return np.maximum(ROUND, -(-size // ROUND) * ROUND)
+    return np.maximum(MIN_BLOCK_BYTES, -(-size // MIN_BLOCK_BYTES) * MIN_BLOCK_BYTES)
 
 
 def _with_rests(device: DeviceTables, traced: Allocations) -> Allocations:

@@ -32,21 +32,21 @@ from mldebug_mcp.memory.tables import (
 
 
 LEAST_STEPS = 3
-REGULAR = 0.3
+MAX_GAP_SPREAD_RATIO = 0.3
 """Largest relative spread of the distances between repetitions. Chosen on simulated loops: calls once per step vary by
 less, calls once per layer by far more, because they stop between forward passes."""
-SPAN = 0.5
+MIN_HISTORY_SPAN_SHARE = 0.5
 """Of the history that the calls must span: building a model repeats too, but only at its beginning."""
-FREED = 0.8
+MIN_FREED_SHARE = 0.8
 """Of the allocations that must be freed in the history: what only piles up tells no step from a loop that fills a
 list."""
-BURST = 2.0
+MIN_PAUSE_RATIO = 2.0
 """How many times longer the pause between two steps must be than between two calls of one step. Chosen: within a pass
 calls of one line follow each other layer by layer, and the rest of the step lies between passes."""
 MIN_SHARE_AFTER_STEPS = 0.5
 """Share of the allocations after the last of a training that an evaluation must have made."""
 MAX_KEYS = 400
-EVALUATION = 2
+EVALUATION_RANK = 2
 """The rank of calls of an evaluation; those of the optimizer have 0, all others 1."""
 
 _STEP_NAME = re.compile(
@@ -260,7 +260,7 @@ def _repeated(events: Events, freed: Ints, stacks: Stacks) -> Steps | None:
             regular = [
                 (rank, starts)
                 for rank, starts in repeated
-                if _regular(starts, clock) and (rank == EVALUATION or _mostly_with(starts, trained))
+                if _regular(starts, clock) and (rank == EVALUATION_RANK or _mostly_with(starts, trained))
             ]
             found = _best(regular, is_loop_over_steps)
             if found is not None:
@@ -276,11 +276,11 @@ def _freed_groups(at: Ints, key: Ints, is_freed: Bools) -> list[tuple[int, Ints]
         (name, moments) for name, moments in zip(names.tolist(), groups, strict=True) if len(moments) >= LEAST_STEPS
     ]
     rarest = sorted(often, key=lambda group: len(group[1]))[:MAX_KEYS]
-    return [(name, moments) for name, moments in rarest if is_freed[moments].mean() >= FREED]
+    return [(name, moments) for name, moments in rarest if is_freed[moments].mean() >= MIN_FREED_SHARE]
 
 
 def _rank(who: Stack) -> int:
-    return EVALUATION if who.evaluation else 0 if who.phase is Phase.OPTIMIZER else 1
+    return EVALUATION_RANK if who.evaluation else 0 if who.phase is Phase.OPTIMIZER else 1
 
 
 def _best(regular: list[tuple[int, Ints]], accept: Callable[[Ints], bool]) -> Ints | None:
@@ -310,8 +310,8 @@ def _clocks(events: Events, stacks: Stacks) -> list[tuple[Ints, int]]:
     """
     allocations = events.action == Action.ALLOC
     evaluation = np.array([stack.evaluation for stack in stacks.all])[events.stack]
-    training = [(np.cumsum(allocations & ~evaluation), EVALUATION - 1)] if evaluation.any() else []
-    return [*training, (np.cumsum(allocations), EVALUATION)]
+    training = [(np.cumsum(allocations & ~evaluation), EVALUATION_RANK - 1)] if evaluation.any() else []
+    return [*training, (np.cumsum(allocations), EVALUATION_RANK)]
 
 
 def _singly(moments: Ints, _clock: Ints) -> Ints:
@@ -323,7 +323,7 @@ def _in_bursts(moments: Ints, clock: Ints) -> Ints:
     gaps = np.diff(clock[moments])
     lengths = np.unique(gaps[gaps > 0])
     ratios = lengths[1:] / lengths[:-1]
-    if not len(ratios) or ratios.max() < BURST:
+    if not len(ratios) or ratios.max() < MIN_PAUSE_RATIO:
         return moments
     return moments[np.concatenate(([True], gaps > lengths[int(ratios.argmax())]))]
 
@@ -372,7 +372,9 @@ def _regular(moments: Ints, clock: Ints) -> bool:
     if len(moments) < LEAST_STEPS or np.diff(moments).mean() < 4:
         return False
     gaps = np.diff(clock[moments]).astype(float)
-    return bool(gaps.std() <= REGULAR * gaps.mean() and gaps.sum() >= SPAN * int(clock[-1]))
+    return bool(
+        gaps.std() <= MAX_GAP_SPREAD_RATIO * gaps.mean() and gaps.sum() >= MIN_HISTORY_SPAN_SHARE * int(clock[-1])
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -728,7 +730,7 @@ LEAST_SHARE = 0.7
 buffer that is swapped leaves something in the last steps only, optimizer state in the first only."""
 
 
-EVEN = 0.1
+MAX_PERIOD_DIFFERENCE_SHARE = 0.1
 """Relative difference of the distances between copies that are made every so many steps. Chosen: steps are counted."""
 
 
@@ -803,7 +805,7 @@ def _at_even_distances(per_step: Ints) -> bool:
         return False
     gaps = np.diff(at)
     period = int(np.median(gaps))
-    even = bool((np.abs(gaps - period) <= max(1, EVEN * period)).all())
+    even = bool((np.abs(gaps - period) <= max(1, MAX_PERIOD_DIFFERENCE_SHARE * period)).all())
     return even and at[0] <= period and at[-1] >= len(per_step) - 1 - 2 * period
 
 

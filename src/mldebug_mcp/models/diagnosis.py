@@ -308,7 +308,7 @@ class Comparison(Model):
 # The answer of `diagnose_run`.
 
 
-_SHOWN = 3
+_MAX_CAUSES_SHOWN = 3
 """Hypotheses in the line that stands for a diagnosis in a notebook."""
 
 
@@ -555,7 +555,8 @@ class Diagnosis(Model):
     def __repr__(self) -> str:
         """Return a line, as a notebook shows a value: whole, there would be a hundred findings in it."""
         causes = ", ".join(
-            f"{hypothesis.cause} {percent(hypothesis.probability)}" for hypothesis in self.hypotheses[:_SHOWN]
+            f"{hypothesis.cause} {percent(hypothesis.probability)}"
+            for hypothesis in self.hypotheses[:_MAX_CAUSES_SHOWN]
         )
         symptoms = ", ".join(finding.symptom for finding in self.present) or "nothing unusual"
         return f"<Diagnosis of {_in_words(self.run.path)}: {causes}; seen: {symptoms}>"

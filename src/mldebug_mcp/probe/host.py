@@ -181,9 +181,9 @@ def memory_limit(gigabytes: float | None) -> int | None:
 
 WORKER = Path(__file__).parent / "worker" / "__main__.py"
 SUPERVISOR = Path(__file__).parent / "supervisor.py"
-GRACE = 2.0
+REPORT_GRACE_SECONDS = 2.0
 """Seconds beyond the time limit in which the worker may report where it hangs before it is killed."""
-KILLING = 6.0
+SUPERVISOR_KILL_SECONDS = 6.0
 """Seconds that the supervisor gets to end all descendants: one more than it takes at most."""
 WATCH_EVERY = 0.05
 """Seconds between two checks of the worker."""
@@ -291,13 +291,13 @@ async def _end(process: asyncio.subprocess.Process) -> None:
     if sys.platform == "linux" and process.returncode is None:
         with contextlib.suppress(OSError, TimeoutError):
             cast("asyncio.StreamWriter", process.stdin).write(b"e")
-            async with asyncio.timeout(KILLING):
+            async with asyncio.timeout(SUPERVISOR_KILL_SECONDS):
                 while process.returncode is None:
                     await asyncio.sleep(WATCH_EVERY / 10)
     _kill_group(process)
     # Without the wait, the worker would be left as a zombie; a process outside the group may hold its output.
     with contextlib.suppress(TimeoutError):
-        await asyncio.wait_for(process.wait(), GRACE)
+        await asyncio.wait_for(process.wait(), REPORT_GRACE_SECONDS)
 
 
 def _kill_group(process: asyncio.subprocess.Process) -> None:
@@ -329,7 +329,7 @@ async def _follow(
         end.failure = await _until_it_ends(process, job, end)
         end.code = process.returncode
         await _end(process)
-        await asyncio.wait(readers, timeout=GRACE)
+        await asyncio.wait(readers, timeout=REPORT_GRACE_SECONDS)
     finally:
         for task in readers:
             task.cancel()
@@ -342,7 +342,7 @@ async def _until_it_ends(process: asyncio.subprocess.Process, job: Job, end: _En
     The return code is polled: `process.wait` would wait for everyone who holds the worker's output open.
     """
     while process.returncode is None:
-        if time.monotonic() > end.deadline + GRACE:
+        if time.monotonic() > end.deadline + REPORT_GRACE_SECONDS:
             return _out_of_time(job)
         if too_much := _too_much_memory(process.pid, job.memory_bytes):
             return Failure(kind="memory", message=too_much)

@@ -36,9 +36,9 @@ _CLONE_NEWNET = 0x40000000
 """From linux/sched.h; the next two from linux/sockios.h and linux/if.h."""
 _SIOCSIFFLAGS = 0x8914
 _IFF_UP = 1
-POLL = 0.02
+POLL_SECONDS = 0.02
 """Seconds between two looks at the command."""
-KILLING = 5.0
+MAX_KILLING_SECONDS = 5.0
 """Seconds for which descendants are looked for and killed: something that forks faster than that is not our user's."""
 
 
@@ -53,7 +53,7 @@ def main(folder: str, command: list[str]) -> int:
         # A session of its own: the worker ends its whole group where it finds that we are gone.
         worker = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)  # noqa: S603 - the host's
         while worker.poll() is None:
-            if select.select([0], [], [], POLL)[0]:
+            if select.select([0], [], [], POLL_SECONDS)[0]:
                 host_is_there = bool(os.read(0, 1))
                 break
         code = worker.returncode or 0
@@ -93,7 +93,7 @@ def works(step: Callable[[], None]) -> bool:
 
 def kill_descendants() -> None:
     """Kill every descendant of this process and wait for it."""
-    end = time.monotonic() + KILLING
+    end = time.monotonic() + MAX_KILLING_SECONDS
     while time.monotonic() < end:
         for descendant in _descendants(os.getpid()):
             try:
@@ -105,7 +105,7 @@ def kill_descendants() -> None:
                 pass
         except ChildProcessError:
             return
-        time.sleep(POLL / 10)
+        time.sleep(POLL_SECONDS / 10)
 
 
 def _descendants(parent: int) -> list[int]:

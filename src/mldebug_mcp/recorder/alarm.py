@@ -25,7 +25,7 @@ from mldebug_mcp.recorder.recording import Record
 
 
 NOT_WRONG = frozenset({"healthy", "unknown"})
-PATIENCE = 600.0
+MAX_LOOK_SECONDS = 600.0
 """Seconds that a look may take."""
 
 
@@ -94,7 +94,7 @@ def look(path: Path) -> Alarm | None:
     command = [sys.executable, "-m", "mldebug_mcp", "diagnose", str(path), "--json"]
     try:
         done = subprocess.run(  # noqa: S603 - our own program
-            [nice, "-n", "10", *command] if nice else command, capture_output=True, timeout=PATIENCE, check=True
+            [nice, "-n", "10", *command] if nice else command, capture_output=True, timeout=MAX_LOOK_SECONDS, check=True
         )
         first = json.loads(done.stdout)["hypotheses"][0]
     except (subprocess.SubprocessError, OSError, ValueError, LookupError):
@@ -110,7 +110,7 @@ def look(path: Path) -> Alarm | None:
 # Neither stops the training; a step that comes after all is recorded as well.
 
 
-FRAMES = 6
+MAX_STACK_LINES = 6
 """Innermost lines of the main thread that are reported."""
 
 
@@ -183,5 +183,5 @@ class Watchdog:
 def main_lines() -> list[str]:
     """Return the innermost lines of the main thread, the innermost first."""
     frame = sys._current_frames().get(threading.main_thread().ident or 0)
-    lines = traceback.extract_stack(frame)[::-1][:FRAMES] if frame is not None else []
+    lines = traceback.extract_stack(frame)[::-1][:MAX_STACK_LINES] if frame is not None else []
     return [f"{Path(line.filename).name}:{line.lineno} in {line.name}" for line in lines]

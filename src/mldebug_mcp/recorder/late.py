@@ -338,7 +338,7 @@ def _sent_off(tensors: list[Tensor]) -> tuple[Value, Value]:
 
 MAX_SHARE_OF_STEP_TIME = 0.005
 """Of the time of steps that dear measurements may take: half of what a recording may cost in all."""
-FREE = 0.25
+FREE_SECONDS = 0.25
 """Seconds that may be spent at once. Chosen: a short run is looked into as well, and a long one does not notice."""
 FREE_IN_A_STEP = 0.02
 """... by what is measured in each step. Chosen: twenty short steps have it all."""
@@ -356,7 +356,7 @@ class Budget:
         free: Seconds that may be spent at once.
     """
 
-    def __init__(self, every: int, share: float = MAX_SHARE_OF_STEP_TIME, free: float = FREE) -> None:
+    def __init__(self, every: int, share: float = MAX_SHARE_OF_STEP_TIME, free: float = FREE_SECONDS) -> None:
         self._every, self._share, self._free = every, share, free
         self.next_step = 0
         """Before this step the measurement is not due."""

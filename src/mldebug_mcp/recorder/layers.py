@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 LAYERS_MOST = 128
 """Layers that are distinguished. Chosen: readers keep 2000 metrics, and a layer has three."""
-SAMPLE = 8192
+SAMPLED_WEIGHTS = 8192
 """Weights of a parameter that are compared before and after a step. Chosen: 1 % of error in the norm of a movement."""
-TINY = 1e-12
+NORM_EPSILON = 1e-12
 
 
 class Layers:
@@ -60,7 +60,7 @@ class Layers:
         weights = [_sample(tensor) for own in self.layers.values() for tensor in own]
         differences = sys.modules["torch"]._foreach_sub(weights, before)
         moved, had = (_norms(self._by_layer(tensors)) for tensors in (differences, before))
-        return _vector("update_ratio", list(self.layers), moved / had.clamp(min=TINY))
+        return _vector("update_ratio", list(self.layers), moved / had.clamp(min=NORM_EPSILON))
 
     def _by_layer(self, tensors: Iterable[Tensor]) -> list[list[Tensor]]:
         """Return tensors, one for each parameter, by layer."""
@@ -95,7 +95,7 @@ def _block(name: str) -> str:
 
 def _sample(tensor: Tensor) -> Tensor:
     flat = tensor.detach().reshape(-1)
-    return flat[:: max(1, flat.numel() // SAMPLE)]
+    return flat[:: max(1, flat.numel() // SAMPLED_WEIGHTS)]
 
 
 def norms_of(tensors: Sequence[Tensor], order: float = 2.0) -> Tensor:
@@ -136,7 +136,7 @@ BOUNDED = {"Tanh": -1.0, "Sigmoid": 0.0, "Softsign": -1.0, "Hardtanh": -1.0, "Ha
 """Modules whose values can be at a bound: the lower one; the upper one is 1."""
 AT_A_BOUND = 0.01
 """Share of the range of a bounded module that is its end."""
-NOTHING = 1e-3
+MAX_DEAD_OUTPUT = 1e-3
 """A value below this is nothing. Chosen: what is left of a GELU far below zero."""
 NORMALISED = frozenset({"BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm"})
 """Modules that keep running statistics, by which evaluation normalises."""
@@ -200,7 +200,7 @@ def _of_module(module: nn.Module, output: Tensor) -> Iterable[tuple[str, Tensor]
         yield "embedding_norm", output.norm(dim=-1).mean()
     elif kind in FLAT:
         units = output.abs().flatten(0, -2) if output.dim() != 4 else output.abs().transpose(0, 1).flatten(1).T
-        yield "units_dead", (units.amax(dim=0) < NOTHING).float().mean()
+        yield "units_dead", (units.amax(dim=0) < MAX_DEAD_OUTPUT).float().mean()
     else:
         low = BOUNDED[kind]
         edge = AT_A_BOUND * (1 - low)

@@ -31,19 +31,19 @@ if TYPE_CHECKING:
 # Does the loss leave its course? Told step by step, from the last values alone.
 
 
-WINDOW = 64
+LOSS_WINDOW_RECORDS = 64
 """Losses that the course is made of. Chosen: long enough for a median, short enough to follow a falling loss."""
 MIN_LOSSES_BEFORE_SPIKE = 20
 """Losses before a spike is reported. Chosen: the first ones of a run fall far."""
 MIN_SPIKE_SIGMAS = 8.0
 """Standard deviations above the median. Chosen: a healthy run of a million steps reaches six."""
-RISE = 1.1
+MIN_SPIKE_LEVEL_RATIO = 1.1
 """... and times the median itself. Chosen: where the loss hardly varies, eight of its deviations are nothing."""
 COURSE_EVERY = 8
 """Losses between two looks at the course. Chosen: two medians take longer than all else of a step."""
-REST = 25
+MIN_STEPS_BETWEEN_SPIKES = 25
 """Steps after a spike in which none is reported. Chosen: one spike takes some steps to come back."""
-_SIGMA = 1.4826
+_STD_PER_MAD = 1.4826
 """Standard deviations in a median absolute deviation of a normal distribution."""
 
 
@@ -51,7 +51,7 @@ class Course:
     """Takes losses one by one."""
 
     def __init__(self) -> None:
-        self._last: deque[float] = deque(maxlen=WINDOW)
+        self._last: deque[float] = deque(maxlen=LOSS_WINDOW_RECORDS)
         self.bound = math.inf
         """The loss up to which nothing is odd."""
         self.fresh: list[float] = []
@@ -67,7 +67,7 @@ class Course:
         made = self._taken + len(self.fresh)
         spike = loss > self.bound and made >= self._rests_until
         if spike:
-            self._rests_until = made + REST
+            self._rests_until = made + MIN_STEPS_BETWEEN_SPIKES
         self.is_lost = False
         self.fresh.append(loss)
         if len(self.fresh) >= COURSE_EVERY:
@@ -86,8 +86,8 @@ class Course:
 def _bound(losses: Collection[float]) -> float:
     """Return the loss above which one is off the course of these."""
     level = _median(losses)
-    spread = _SIGMA * _median([abs(loss - level) for loss in losses])
-    return level + max(MIN_SPIKE_SIGMAS * spread, (RISE - 1) * abs(level))
+    spread = _STD_PER_MAD * _median([abs(loss - level) for loss in losses])
+    return level + max(MIN_SPIKE_SIGMAS * spread, (MIN_SPIKE_LEVEL_RATIO - 1) * abs(level))
 
 
 def _median(losses: Collection[float]) -> float:
@@ -155,10 +155,10 @@ def _bytes_of(columns: Mapping[str, Value]) -> int:
 # From drafts of records to lines in the file, as soon as their values are there, and what they tell of the loss.
 
 
-TICK = 0.8
+WRITE_INTERVAL_SECONDS = 0.8
 """Seconds after which the background thread writes what there is. Chosen: a kill costs less than a second, and
 records that are written together cost half of what they cost one by one."""
-OVERDUE = 0.9
+WRITE_OVERDUE_SECONDS = 0.9
 """Seconds after which the loop itself writes what there is: the thread does not get its turn."""
 LOSS = "train/loss"
 """The name of the loss that is followed."""
@@ -222,7 +222,7 @@ class Stream:
         with self._writing:
             with self._lock:
                 now = time.perf_counter()
-                self.overdue = now + OVERDUE
+                self.overdue = now + WRITE_OVERDUE_SECONDS
                 incidents = self._settle(now, wait=wait)
                 drafts, self._ready = self._ready, []
             self._complete([draft for draft in drafts if isinstance(draft, Step)], time.time() - now)
@@ -244,7 +244,7 @@ class Stream:
         self.memory.close()
 
     def _tick(self, also: Callable[[], None]) -> None:
-        while not self._over.wait(TICK):
+        while not self._over.wait(WRITE_INTERVAL_SECONDS):
             self.write()
             also()
 

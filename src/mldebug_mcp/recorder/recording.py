@@ -86,13 +86,13 @@ def _distance(line: bytes, level: float) -> float:
 
 
 Record: TypeAlias = Mapping[str, object]
-PARTS = 8
+RECORDING_PARTS = 8
 """Parts of a full recording. Chosen: the newest eighth is whole, and a rename of eight files is nothing."""
-DIGITS = 7
+SIGNIFICANT_DIGITS = 7
 """Significant digits of a number: what a float32 holds."""
-LARGE = 1e6
-"""From here on, up to LARGEST, a number keeps two decimals: the time since 1970 has hundredths of a second."""
-LARGEST = 1e12
+MIN_FIXED_POINT_NUMBER = 1e6
+"""From here on, up to `MAX_FIXED_POINT_NUMBER`, a number keeps two decimals: hundredths of a second since 1970."""
+MAX_FIXED_POINT_NUMBER = 1e12
 _encoded = json.JSONEncoder(default=str).encode
 
 
@@ -109,7 +109,7 @@ class Recording:
         path.parent.mkdir(parents=True, exist_ok=True)
         self.path = path
         self.failed = ""
-        self._part_bytes = max(max_bytes // PARTS, 1024)
+        self._part_bytes = max(max_bytes // RECORDING_PARTS, 1024)
         self._head = dict(head)
         self._lock = threading.Lock()
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
@@ -171,7 +171,7 @@ class Recording:
         os.close(self._file)
         self._file = os.open(self.path, os.O_WRONLY | os.O_APPEND)
         self._size = os.fstat(self._file).st_size
-        if count + 1 >= PARTS:
+        if count + 1 >= RECORDING_PARTS:
             _thin(self.path)
 
 
@@ -218,7 +218,9 @@ def _line(record: Record) -> str:
     if NoneType in map(type, record.values()):
         record = {name: value for name, value in record.items() if value is not None}
     values = [
-        value if (type(value) is float and -LARGE < value < LARGE) or type(value) is int else _json(value)
+        value
+        if (type(value) is float and -MIN_FIXED_POINT_NUMBER < value < MIN_FIXED_POINT_NUMBER) or type(value) is int
+        else _json(value)
         for value in record.values()
     ]
     return _line_of(tuple(record), tuple(map(type, values))) % tuple(values)
@@ -227,7 +229,7 @@ def _line(record: Record) -> str:
 @lru_cache(maxsize=256)
 def _line_of(names: tuple[str, ...], kinds: tuple[type, ...]) -> str:
     """Return a line of JSON with a place for each value."""
-    places = {float: f"%.{DIGITS}g", int: "%d"}
+    places = {float: f"%.{SIGNIFICANT_DIGITS}g", int: "%d"}
     pairs = [
         f"{_encoded(name)}: ".replace("%", "%%") + places.get(kind, "%s")
         for name, kind in zip(names, kinds, strict=True)
@@ -255,9 +257,9 @@ def _json(value: object) -> str:
         return _json_list(value)
     if not isinstance(value, float):
         return _encoded(value)
-    if LARGE < abs(value) < LARGEST:
+    if MIN_FIXED_POINT_NUMBER < abs(value) < MAX_FIXED_POINT_NUMBER:
         return f"{value:.2f}"
-    return f"{value:.{DIGITS}g}" if math.isfinite(value) else _encoded(value)
+    return f"{value:.{SIGNIFICANT_DIGITS}g}" if math.isfinite(value) else _encoded(value)
 
 
 def _json_list(values: list[object]) -> str:

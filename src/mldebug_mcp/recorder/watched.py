@@ -97,9 +97,9 @@ def _number(variable: str, other: int) -> int:
 # What torch tells of a step by its hooks: of the model, of the optimizer, and of clipping.
 
 
-SPREADS = 0.001
+INPUT_SPREAD_TIME_SHARE = 0.001
 """Share of the time of steps spent on the spread of inputs on a device. Chosen: each step of 40 ms or more."""
-NORMS = 0.002
+GRADIENT_NORM_TIME_SHARE = 0.002
 """... and on the norm of gradients that nobody clips. Chosen: where Python bounds a loop, every tenth step or so."""
 
 
@@ -145,8 +145,8 @@ class Watched:
         """The mark before the gradients whose sizes were taken last."""
         follows = self._names_origins and not _is_compiled(model) and _can_run_again(model)
         self._followed = layers.FollowedModules(inner_of(model)) if follows else None
-        self._norms = Budget(every=1, share=NORMS, free=FREE_IN_A_STEP)
-        self._spreads = Budget(every=1, share=SPREADS, free=FREE_IN_A_STEP)
+        self._norms = Budget(every=1, share=GRADIENT_NORM_TIME_SHARE, free=FREE_IN_A_STEP)
+        self._spreads = Budget(every=1, share=INPUT_SPREAD_TIME_SHARE, free=FREE_IN_A_STEP)
         self._evaluated, self._inputs = Evaluated(), layers.Inputs()
         self._kept = layers.KeptGradients(model, _total_norm)
         self._written: set[str] = set()

@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 # A panel of curves as SVG: drawn on any background, nothing loaded.
 
 
-WIDTH = 960
-HEIGHT = 220
-LEFT = 70
-RIGHT = 24
-TOP = 24
-BOTTOM = 34
+PANEL_WIDTH = 960
+PANEL_HEIGHT = 220
+LEFT_MARGIN = 70
+RIGHT_MARGIN = 24
+TOP_MARGIN = 24
+BOTTOM_MARGIN = 34
 COLOURS = ("#4c78a8", "#cf6a0a", "#3f8f3a", "#a9649a", "#9d755d", "#2f8f89")
 """After Vega's tableau10, whose hues people with colour blindness tell apart; 3:1 against white and dark pages."""
 REFERENCE = "#8a8a8a"
@@ -43,7 +43,7 @@ GRID = "#8884"
 """Colour of the grid."""
 ONSET = "#c62828"
 """Colour of an onset."""
-BADGE = 18
+BADGE_HEIGHT = 18
 """Height of the numbers above a panel."""
 SVG_LETTER = 7.5
 """Width of a letter in them."""
@@ -56,18 +56,23 @@ def panel_svg(panel: Panel, first: float, last: float, step_name: str) -> str:
     parts = [
         *(_tick(place, value) for value in panel.scale.ticks()),
         *(_step_tick(place, step) for step in round_values(first, last, 8)),
-        f'<text x="{(LEFT + WIDTH) / 2}" y="{HEIGHT + 31}" text-anchor="middle">{escape(step_name)}</text>',
+        f'<text x="{(LEFT_MARGIN + PANEL_WIDTH) / 2}" y="{PANEL_HEIGHT + 31}" text-anchor="middle">'
+        f"{escape(step_name)}</text>",
         *(
-            f'<line stroke="{REFERENCE}" stroke-dasharray="1 3" x1="{x:.1f}" x2="{x:.1f}" y1="0" y2="{HEIGHT}"/>'
+            f'<line stroke="{REFERENCE}" stroke-dasharray="1 3" x1="{x:.1f}" x2="{x:.1f}" y1="0" y2="{PANEL_HEIGHT}"/>'
             for x in place.x(np.array(panel.restarts)).tolist()
         ),
-        *(_mark(place, *label) for label in labels(panel.marks, place.steps(BADGE + 2), place.steps(SVG_LETTER))),
+        *(
+            _mark(place, *label)
+            for label in labels(panel.marks, place.steps(BADGE_HEIGHT + 2), place.steps(SVG_LETTER))
+        ),
         *(_curve(place, curve, colour) for curve, colour in zip(panel.curves, colours(panel), strict=True)),
         *([] if panel.worst is None else [_worst(place, panel.worst)]),
     ]
+    width, height = PANEL_WIDTH + RIGHT_MARGIN, PANEL_HEIGHT + TOP_MARGIN + BOTTOM_MARGIN
     return (
-        f'<svg viewBox="0 {-TOP} {WIDTH + RIGHT} {HEIGHT + TOP + BOTTOM}" fill="currentColor" font-size="11" '
-        f'role="img" aria-label="{escape(names)} over {escape(step_name)}s">{"".join(parts)}</svg>'
+        f'<svg viewBox="0 {-TOP_MARGIN} {width} {height}" fill="currentColor" font-size="11" role="img" '
+        f'aria-label="{escape(names)} over {escape(step_name)}s">{"".join(parts)}</svg>'
     )
 
 
@@ -85,13 +90,13 @@ class _Place:
         self._first, self._span, self._scale = first / 2, last / 2 - first / 2 or 1.0, panel.scale
 
     def x(self, step: Floats) -> Floats:
-        return LEFT + (WIDTH - LEFT) * np.clip((step / 2 - self._first) / self._span, 0.0, 1.0)
+        return LEFT_MARGIN + (PANEL_WIDTH - LEFT_MARGIN) * np.clip((step / 2 - self._first) / self._span, 0.0, 1.0)
 
     def steps(self, width: float) -> float:
-        return 2 * width / (WIDTH - LEFT) * self._span
+        return 2 * width / (PANEL_WIDTH - LEFT_MARGIN) * self._span
 
     def y(self, value: Floats) -> Floats:
-        return HEIGHT * (1 - self._scale.share(value))
+        return PANEL_HEIGHT * (1 - self._scale.share(value))
 
 
 def _curve(place: _Place, curve: Curve, colour: str) -> str:
@@ -113,17 +118,19 @@ def _curve(place: _Place, curve: Curve, colour: str) -> str:
 
 def _mark(place: _Place, numbers: str, group: list[Mark]) -> str:
     """Return a line at each onset that shares a label, and the label above the first."""
-    half = max(BADGE, SVG_LETTER * len(numbers) + 8) / 2
+    half = max(BADGE_HEIGHT, SVG_LETTER * len(numbers) + 8) / 2
     steps = place.x(np.array([mark.step for mark in group])).tolist()
-    x, y = min(steps[0], WIDTH + RIGHT - half), -TOP + 1
+    x, y = min(steps[0], PANEL_WIDTH + RIGHT_MARGIN - half), -TOP_MARGIN + 1
     lines = "".join(
-        f'<line stroke="{ONSET}" stroke-dasharray="4 3" x1="{at:.1f}" x2="{at:.1f}" y1="{y + BADGE}" y2="{HEIGHT}"/>'
+        f'<line stroke="{ONSET}" stroke-dasharray="4 3" x1="{at:.1f}" x2="{at:.1f}" '
+        f'y1="{y + BADGE_HEIGHT}" y2="{PANEL_HEIGHT}"/>'
         for at in steps
     )
     tooltip = "; ".join(mark.words for mark in group)
     return (
-        f'<g>{lines}<rect x="{x - half:.1f}" y="{y}" width="{2 * half:.1f}" height="{BADGE}" rx="{BADGE / 2}" '
-        f'fill="{ONSET}"/><text x="{x:.1f}" y="{y + 13}" text-anchor="middle" fill="#fff" font-weight="bold">{numbers}'
+        f'<g>{lines}<rect x="{x - half:.1f}" y="{y}" width="{2 * half:.1f}" height="{BADGE_HEIGHT}" '
+        f'rx="{BADGE_HEIGHT / 2}" fill="{ONSET}"/>'
+        f'<text x="{x:.1f}" y="{y + 13}" text-anchor="middle" fill="#fff" font-weight="bold">{numbers}'
         f"</text><title>{escape(tooltip)}</title></g>"
     )
 
@@ -131,22 +138,21 @@ def _mark(place: _Place, numbers: str, group: list[Mark]) -> str:
 def _worst(place: _Place, step: float) -> str:
     """Return an arrow at the worst event."""
     x = float(place.x(np.array([step]))[0])
-    return (
-        f'<path fill="{ONSET}" d="M{x:.1f},{HEIGHT - 12} l7,12 h-14 z"><title>worst: at {figure(step)}</title></path>'
-    )
+    arrow = f"M{x:.1f},{PANEL_HEIGHT - 12} l7,12 h-14 z"
+    return f'<path fill="{ONSET}" d="{arrow}"><title>worst: at {figure(step)}</title></path>'
 
 
 def _tick(place: _Place, value: float) -> str:
     y = float(place.y(np.array([value]))[0])
     return (
-        f'<line stroke="{GRID}" x1="{LEFT}" x2="{WIDTH}" y1="{y:.1f}" y2="{y:.1f}"/>'
-        f'<text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{figure(value)}</text>'
+        f'<line stroke="{GRID}" x1="{LEFT_MARGIN}" x2="{PANEL_WIDTH}" y1="{y:.1f}" y2="{y:.1f}"/>'
+        f'<text x="{LEFT_MARGIN - 6}" y="{y + 4:.1f}" text-anchor="end">{figure(value)}</text>'
     )
 
 
 def _step_tick(place: _Place, step: float) -> str:
     x = float(place.x(np.array([step]))[0])
-    return f'<text x="{x:.1f}" y="{HEIGHT + 16}" text-anchor="middle">{figure(step)}</text>'
+    return f'<text x="{x:.1f}" y="{PANEL_HEIGHT + 16}" text-anchor="middle">{figure(step)}</text>'
 
 
 # Matplotlib's `Figure`, imported without a trace: by itself it writes its list of fonts below the user's home.

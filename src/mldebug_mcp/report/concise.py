@@ -64,7 +64,7 @@ REASONS = frozenset({"because", "against"})
 _WHOLE = (Call, Hypothesis, RankedCause)
 """Lists of these are never cut: a call must stay complete, and probabilities sum to 1."""
 
-DIGITS = 4
+PROBABILITY_DECIMALS = 4
 """Of a probability: more would say more than anybody knows."""
 
 Answer = TypeVar("Answer", bound=Model)
@@ -73,7 +73,9 @@ Judged = TypeVar("Judged", Hypothesis, RankedCause)
 
 def rounded(causes: Sequence[Judged]) -> list[Judged]:
     """Return causes with as many digits of their probabilities as mean something."""
-    return [cause.model_copy(update={"probability": round(cause.probability, DIGITS)}) for cause in causes]
+    return [
+        cause.model_copy(update={"probability": round(cause.probability, PROBABILITY_DECIMALS)}) for cause in causes
+    ]
 
 
 def fitted(answer: Answer, limit: int, measure: Callable[[Answer], int] | None = None) -> Answer:
@@ -170,7 +172,7 @@ MAX_TEMPLATE = 400
 MAX_COLUMNS = 20
 MAX_SHARDS = 8
 BATCH_CONCISE_MAX_NOTES = 8
-DETAILED = 6
+DETAILED_FINDINGS = 6
 """Findings that keep the fixes of all frameworks, places and a citation."""
 
 
@@ -185,7 +187,7 @@ def concise_inspection(inspection: BatchInspection) -> BatchInspection:
         update={
             "batch": batch,
             "findings": [
-                _short_finding(batch_finding, detailed=number < DETAILED)
+                _short_finding(batch_finding, detailed=number < DETAILED_FINDINGS)
                 for number, batch_finding in enumerate(findings)
             ],
             "rows": [
@@ -340,7 +342,7 @@ def _device(device_summary: DeviceSummary, *, full: bool) -> DeviceSummary:
     return device_summary.model_copy(update={"steps": [], "categories": categories})
 
 
-ROOM = 9000
+MAX_READING_CHARACTERS = 9000
 """Characters of a reading, below those at which clients put an answer into a file."""
 METRIC_CONCISE_LEAST = 4
 MOST_OTHERS = 20
@@ -350,7 +352,7 @@ def concise_reading(reading: MetricReading) -> MetricReading:
     """Return the reading with fewer points of each curve, where it would be too long."""
     short = reading.model_copy(update={"others": reading.others[:MOST_OTHERS]})
     most = max((len(series.points) for series in reading.series), default=0)
-    while length(short) > ROOM and most > METRIC_CONCISE_LEAST:
+    while length(short) > MAX_READING_CHARACTERS and most > METRIC_CONCISE_LEAST:
         most = most * 2 // 3
         short = short.model_copy(update={"series": [_fewer(series, most) for series in reading.series]})
     return short

@@ -18,14 +18,14 @@ from mldebug_mcp.report.sections import PLAIN_WIDTH, Line, block_lines, block_of
 if TYPE_CHECKING:
     from rich.table import Table
 
-WIDEST = 120
+MAX_CONSOLE_COLUMNS = 120
 """Columns that are used of a wider terminal: longer lines of prose are hard to read."""
 
 
 def console_for(*, colour: bool | None = None) -> Console:
     """Return the console for standard output; `colour` None means: if it is a terminal and NO_COLOR is not set."""
     console = _Console(highlight=False, markup=False, emoji=False, soft_wrap=False, force_terminal=colour)
-    console.width = min(console.width, WIDEST) if console.is_terminal else PLAIN_WIDTH
+    console.width = min(console.width, MAX_CONSOLE_COLUMNS) if console.is_terminal else PLAIN_WIDTH
     console.push_render_hook(_Unpadded())
     return console
 

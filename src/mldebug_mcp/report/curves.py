@@ -22,16 +22,16 @@ from mldebug_mcp.report.sections import Line, line, otherwise
 # The scale on which curves are drawn: linear or logarithmic, and not flattened by outliers.
 
 
-WIDE = 30.0
+MIN_LOG_SCALE_RATIO = 30.0
 """From the lowest fortieth of the values to the highest, beyond which a logarithmic scale shows more. Chosen by eye."""
 FAR_OUT = 10.0
 """... or from there to the highest of all: then a spike would flatten the rest."""
-SMALLEST = 1e-300
+MIN_DRAWN_VALUE = 1e-300
 """Below it the arithmetic of a picture would overflow."""
-LARGEST = 1e300
+MAX_DRAWN_VALUE = 1e300
 """Above it the arithmetic of a picture would overflow."""
 MIDDLE = (0.025, 0.975)
-ROOM = 5.0
+MAX_SHOWN_RANGES = 5.0
 """Ranges of the middle 95 % of the values that are shown with them; what lies farther is named in words."""
 
 
@@ -70,16 +70,16 @@ def scale_of(values: Iterable[Floats], *, linear: bool = False) -> Scale:
 
     Outliers do not flatten the rest.
     """
-    shown = np.clip(np.concatenate(list(values)), -LARGEST, LARGEST)
+    shown = np.clip(np.concatenate(list(values)), -MAX_DRAWN_VALUE, MAX_DRAWN_VALUE)
     if not len(shown):
         return Scale(0.0, 1.0)
     low, high = float(shown.min()), float(shown.max())
     below, above = (quantile(sample(shown), share) for share in MIDDLE)
-    if low > SMALLEST and not linear and (above > WIDE * below or high > FAR_OUT * above):
+    if low > MIN_DRAWN_VALUE and not linear and (above > MIN_LOG_SCALE_RATIO * below or high > FAR_OUT * above):
         return Scale(low / 1.1, high * 1.1, logarithmic=True)
     if above > below:
         span = above - below
-        low, high = max(low, below - ROOM * span), min(high, above + ROOM * span)
+        low, high = max(low, below - MAX_SHOWN_RANGES * span), min(high, above + MAX_SHOWN_RANGES * span)
     room = 0.04 * (high - low) or 0.5 * abs(high) or 0.5
     return Scale(low - room, high + room)
 
@@ -87,7 +87,7 @@ def scale_of(values: Iterable[Floats], *, linear: bool = False) -> Scale:
 def round_values(low: float, high: float, about: int = 5) -> list[float]:
     """Return multiples of 1, 2 or 5 times a power of ten within a range, about so many."""
     rough = high / about - low / about
-    if not SMALLEST < rough < LARGEST:
+    if not MIN_DRAWN_VALUE < rough < MAX_DRAWN_VALUE:
         return [low]
     power = 10.0 ** math.floor(math.log10(rough))
     every = next(power * times for times in (1, 2, 5, 10) if power * times >= rough)
@@ -137,7 +137,7 @@ def _bar(values: Floats, low: float, high: float) -> str:
 
 CURVES = ("loss", "eval_loss", "reward", "grad_norm")
 DIAGNOSIS_CURVES_MOST_CURVES = 4
-NARROW = 72
+MIN_WIDE_COLUMNS = 72
 """Columns below which curves have lines of their own."""
 _NAME_COLUMN = 13
 
@@ -173,7 +173,7 @@ def worst_step(run: Run, diagnosis: Diagnosis, name: str) -> float | None:
 
 
 def _diagnosis_curves_curve(run: Run, name: str, step: float | None, width: int) -> list[Line]:
-    wide = width >= NARROW
+    wide = width >= MIN_WIDE_COLUMNS
     bars, column = sparkline(run[name], width - (45 if wide else 4), step)
     first, last = figure(float(run[name].value[0])), figure(float(run[name].value[-1]))
     if wide:
@@ -192,7 +192,7 @@ def _diagnosis_curves_curve(run: Run, name: str, step: float | None, width: int)
 # What of a run to draw: panels of curves, no finer than a screen, with the onsets of what was seen in them.
 
 
-COLUMNS = 400
+MAX_CURVE_STRETCHES = 400
 """Stretches into which a curve is cut: finer than most pictures are wide in pixels, it would look the same."""
 MOST_PANELS = 8
 CURVES_MOST_CURVES = 6
@@ -392,5 +392,5 @@ def _behind(run: Run, other: Run, of: str, name: str) -> Curve:
 
 
 def _reduced(series: Series) -> tuple[Floats, Floats]:
-    fewer = thinned(series, COLUMNS)
+    fewer = thinned(series, MAX_CURVE_STRETCHES)
     return fewer.step, fewer.value

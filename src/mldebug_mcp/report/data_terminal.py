@@ -46,7 +46,7 @@ from mldebug_mcp.report.curves import sparkline
 # The numbers of a batch and its rows in words, the same in the terminal and on the page.
 
 
-BAR = 30
+MAX_BAR_BLOCKS = 30
 """Blocks of the longest bar of the histogram."""
 
 
@@ -90,7 +90,7 @@ def numbers(batch: BatchSummary) -> list[tuple[str, str]]:
         lines.append(("vocabulary", f"{batch.vocabulary_used:,} of {batch.vocabulary_size:,} ids occur"))
     most = max(lengths.histogram.values(), default=0)
     lines += [
-        (f"  {span}", f"{'█' * max(1, round(BAR * count / most))} {count:,}")
+        (f"  {span}", f"{'█' * max(1, round(MAX_BAR_BLOCKS * count / most))} {count:,}")
         for span, count in lengths.histogram.items()
         if len(lengths.histogram) > 1
     ]

@@ -17,7 +17,7 @@ from mldebug_mcp.judge.what_to_log import LEAST_STEPS
 from mldebug_mcp.models import Comparison, Diagnosis, Finding, Hypothesis, NextStep, RunSummary, RunVerdict, Update
 from mldebug_mcp.models.base import OTHER, SOUND
 from mldebug_mcp.models.diagnosis import CheckpointChoice, CurveFact, QuantityFact, Sheet, Tried
-from mldebug_mcp.report.concise import DIGITS, fitted, length, quoted_once, rounded
+from mldebug_mcp.report.concise import PROBABILITY_DECIMALS, fitted, length, quoted_once, rounded
 from mldebug_mcp.report.sections import verdict_block, worth_showing
 
 # The sheet in as many characters as there are: what decides is kept, the rest is shortened, named or counted.
@@ -30,7 +30,7 @@ LEAST_EVENTS = 4
 LONGEST_EVENT = 160
 LONGEST_FACT = 240
 Step = Callable[[Sheet], Sheet]
-_BETWEEN = 2
+_CHARACTERS_BETWEEN_LINES = 2
 """Characters between two lines in JSON, besides their quotation marks."""
 _ALSO = "also logged (read_metric shows them): "
 LEAST_NAMED = 60
@@ -189,7 +189,7 @@ _STEPS: tuple[Step, ...] = (
 
 
 def _length(lines: list[str]) -> int:
-    return sum(len(json.dumps(line)) + _BETWEEN for line in lines)
+    return sum(len(json.dumps(line)) + _CHARACTERS_BETWEEN_LINES for line in lines)
 
 
 MIN_LISTED_PROBABILITY = 0.02
@@ -201,7 +201,7 @@ MAX_HYPOTHESES = 30
 MAX_FOR = 2
 MAX_AGAINST = 1
 MAX_FACT = 120
-DETAILED = 1
+QUOTED_HYPOTHESES = 1
 """Hypotheses that keep a quote."""
 LEAST_DETAILED = 0.05
 """... if they are at least so probable: advice on what is hardly so is in the way (chosen)."""
@@ -221,16 +221,16 @@ MAX_AS_GOOD = 4
 MAX_TRIED = 4
 MAX_PATH = 120
 """Characters of a path above which only its name is given."""
-LIMIT = 6000
+MAX_DIAGNOSIS_CHARACTERS = 6000
 """Characters of the answer: what a reader takes in at once."""
-BRIEF = 2500
+MAX_HEALTHY_CHARACTERS = 2500
 """Characters of the answer for a run with nothing wrong."""
 NOTE_ROOM = 290
 """Characters that are kept for the note on how to get the rest."""
 LEAST_ROOM = (4500, 1300)
 """Characters that all but the sheet may take next to a long sheet, and where nothing is wrong."""
 CLEARLY_HEALTHY = 0.5
-RIVAL = 0.2
+MAX_RIVAL_PROBABILITY = 0.2
 """The answer takes a few lines if `healthy` is at least this probable, and no named cause more than this. Chosen by
 hand: so it is for nearly all healthy runs, simulated and real, and none of their other causes is worth a look."""
 MAX_USUAL = 2
@@ -246,7 +246,11 @@ def is_clearly_healthy(diagnosis: Diagnosis) -> bool:
     leader, *others = diagnosis.hypotheses
     rivals = (other.probability for other in others if other.cause != OTHER)
     return (
-        (leader.cause == SOUND and leader.probability >= CLEARLY_HEALTHY and max(rivals, default=0.0) <= RIVAL)
+        (
+            leader.cause == SOUND
+            and leader.probability >= CLEARLY_HEALTHY
+            and max(rivals, default=0.0) <= MAX_RIVAL_PROBABILITY
+        )
         and bool(diagnosis.run.last)
         and diagnosis.run.steps >= LEAST_STEPS
         and diagnosis.verdict.kind != "not judged"
@@ -258,10 +262,10 @@ def concise(diagnosis: Diagnosis) -> Diagnosis:
     """Return the sheet of a run with the findings that are present and the hypotheses that matter.
 
     The probabilities still sum to 1: causes that are left out are counted under `unknown`, and a note says how many.
-    It takes `LIMIT` characters at most, and `BRIEF` where a run is clearly healthy.
+    It takes `MAX_DIAGNOSIS_CHARACTERS` characters at most, and `MAX_HEALTHY_CHARACTERS` where a run is clearly healthy.
     """
     healthy = is_clearly_healthy(diagnosis) and diagnosis.comparison is None
-    room = (BRIEF if healthy else LIMIT) - NOTE_ROOM
+    room = (MAX_HEALTHY_CHARACTERS if healthy else MAX_DIAGNOSIS_CHARACTERS) - NOTE_ROOM
     room_left = max(LEAST_ROOM[healthy], room - _length(lines_of(diagnosis.sheet)))
     short = fitted(_healthy(diagnosis) if healthy else _judged_within_room(diagnosis), room_left)
     lines = lines_within(diagnosis.sheet, room - length(short))
@@ -294,7 +298,7 @@ _FORMS = (
 
 def _judged_within_room(diagnosis: Diagnosis) -> Diagnosis:
     """Return findings and hypotheses with as much else as leaves room for the lines of the sheet that decide."""
-    room = min(LEAST_ROOM[0], LIMIT - NOTE_ROOM - least_room(diagnosis.sheet))
+    room = min(LEAST_ROOM[0], MAX_DIAGNOSIS_CHARACTERS - NOTE_ROOM - least_room(diagnosis.sheet))
     each = (_judged(diagnosis, most) for most in _FORMS)
     return next((form for form in each if length(form) <= room), _judged(diagnosis, _FORMS[-1]))
 
@@ -466,7 +470,7 @@ def _best_first(hypotheses: list[Hypothesis]) -> list[Hypothesis]:
     """Return the hypotheses in order, with as many digits as mean something; they still sum to 1."""
     leader, *others = sorted(hypotheses, key=lambda hypothesis: -hypothesis.probability)
     others = rounded(others)
-    rest = round(1 - sum(other.probability for other in others), DIGITS)
+    rest = round(1 - sum(other.probability for other in others), PROBABILITY_DECIMALS)
     return [leader.model_copy(update={"probability": rest}), *others]
 
 
@@ -505,7 +509,7 @@ def _short(hypothesis: Hypothesis, folded: float, most: _Most, place: int) -> Hy
         return Hypothesis(**always, **_filled(tied_with=hypothesis.tied_with))
     separates = hypothesis.separates if place < most.separates else ""
     ties = _filled(tied_with=hypothesis.tied_with, separates=separates)
-    if place >= DETAILED:
+    if place >= QUOTED_HYPOTHESES:
         return Hypothesis(**always, **ties)
     always["citations"] = [citation for citation in hypothesis.citations if len(citation.text) <= MAX_QUOTE][
         : most.citations

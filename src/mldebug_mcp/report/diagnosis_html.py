@@ -129,9 +129,9 @@ def _row(name: str, settings: str, result: Result, *, is_own: bool) -> str:
     return f"<tr><td>{f'<b>{shown}</b>' if is_own else shown}</td><td>{escape(settings)}</td>{numbers}</tr>"
 
 
-DIGITS = 6
+SIGNIFICANT_DIGITS = 6
 """Significant digits of a value: more than a screen shows."""
-NEAR = 0.0
+LABEL_WIDTH_STEPS = 0.0
 
 
 def panel_json(panel: Panel, run: Run) -> str:
@@ -154,7 +154,7 @@ def panel_json(panel: Panel, run: Run) -> str:
                 "step": group[0].step,
                 "text": "; ".join(mark.words for mark in group),
             }
-            for number, group in labels(panel.marks, NEAR, NEAR)
+            for number, group in labels(panel.marks, LABEL_WIDTH_STEPS, LABEL_WIDTH_STEPS)
         ],
         "curves": [_curve(curve, colour) for curve, colour in zip(panel.curves, colours(panel), strict=True)],
     }
@@ -173,7 +173,7 @@ def _curve(curve: Curve, colour: str) -> dict[str, object]:
 
 def _rounded(values: Floats) -> list[float]:
     return [
-        int(value) if value == int(value) and abs(value) < 1e15 else float(f"{value:.{DIGITS}g}")
+        int(value) if value == int(value) and abs(value) < 1e15 else float(f"{value:.{SIGNIFICANT_DIGITS}g}")
         for value in values.tolist()
     ]
 

@@ -56,7 +56,7 @@ def _opinions(diagnosis: Diagnosis) -> list[str]:
     return reader.opinion_lines(diagnosis)
 
 
-LINES = 50
+MAX_SCREEN_LINES = 50
 MAX_LINES_OF_FINDING = 2
 MAX_FINDINGS_WHOLE = 11
 MAX_DETAILED = 3
@@ -102,7 +102,7 @@ def print_screen(diagnosis: Diagnosis, run: Run, *, bits: bool = False) -> None:
 
 
 def screen_lines(diagnosis: Diagnosis, run: Run, width: int, *, bits: bool = False) -> list[Line]:
-    """Return a diagnosis on at most `LINES` lines, or more where the verdict block and the findings need them."""
+    """Return a diagnosis on at most `MAX_SCREEN_LINES` lines, or more where its verdict and its findings need them."""
     first = [*verdict_lines(diagnosis, width), *opinion_lines(diagnosis, width)]
     block = len(first)
     ran, *parts = _parts(diagnosis, width)
@@ -111,13 +111,13 @@ def screen_lines(diagnosis: Diagnosis, run: Run, width: int, *, bits: bool = Fal
     compared = _compared(diagnosis, width)
     end = [*compared, *_hypotheses(diagnosis, width, bits=bits)]
     finding_lines = next((len(part.lines) for part in parts if part.title == "Seen in the log"), 0)
-    if block + len(top) + len(end) + finding_lines > LINES - MIN_LINES_OF_PART and not bits:
+    if block + len(top) + len(end) + finding_lines > MAX_SCREEN_LINES - MIN_LINES_OF_PART and not bits:
         end = [*compared, *_hypotheses(diagnosis, width, bits=False, facts=False)]
     cause = diagnosis.hypotheses[0].cause
     metric = shlex.quote(shorten(next((fact.name for fact in diagnosis.sheet.quantities), "METRIC"), width))
     of_run = f" --run {shlex.quote(diagnosis.run.name)}" if diagnosis.run.name else ""
     last = [line((f"More: --long, mldebug-mcp explain {cause}, mldebug-mcp read PATH {metric}{of_run}", "dim"))]
-    shown = _within(parts, LINES - block - len(top) - len(end) - len(last))
+    shown = _within(parts, MAX_SCREEN_LINES - block - len(top) - len(end) - len(last))
     notes = [part for part in shown if part.title == "Notes"]
     for part in (part for part in shown if part.title != "Notes"):
         top += [line((part.title, "bold")), *part.lines]
@@ -277,8 +277,8 @@ def _wrapped(text: str, width: int, indent: int = 2) -> list[Line]:
     return _cropped([line(f"{' ' * indent}{part}") for part in lines], width)
 
 
-SHOWN = 4
-LONGEST = 300
+MAX_SYMPTOMS_SHOWN = 4
+MAX_RUN_LINE_CHARACTERS = 300
 
 
 def short_line(diagnosis: Diagnosis) -> str:
@@ -286,7 +286,7 @@ def short_line(diagnosis: Diagnosis) -> str:
     run = diagnosis.run
     come = "" if run.last_step is None else f" ({run.step_name} {figure(run.last_step)})"
     symptoms = [finding.symptom for finding in diagnosis.present]
-    more = f" and {len(symptoms) - SHOWN} more" if len(symptoms) > SHOWN else ""
-    listed = f"; seen: {', '.join(symptoms[:SHOWN])}{more}" if symptoms else ""
+    more = f" and {len(symptoms) - MAX_SYMPTOMS_SHOWN} more" if len(symptoms) > MAX_SYMPTOMS_SHOWN else ""
+    listed = f"; seen: {', '.join(symptoms[:MAX_SYMPTOMS_SHOWN])}{more}" if symptoms else ""
     opinions = "".join(f"; {line}" for line in _opinions(diagnosis)[:2])
-    return shorten(f"{run.title}{come}: {diagnosis.verdict.headline}{opinions}{listed}", LONGEST)
+    return shorten(f"{run.title}{come}: {diagnosis.verdict.headline}{opinions}{listed}", MAX_RUN_LINE_CHARACTERS)

@@ -92,9 +92,9 @@ def print_evidence(console: Console, report: EvidenceReport) -> None:
 # An entry of the catalogue as text for a person: wrapped, without the addresses of links, the fix of a cause first.
 
 
-STRONGEST = 10
+MAX_SYMPTOMS_LISTED = 10
 """Symptoms of a cause that are listed; the others are named."""
-QUOTED = 3
+MAX_CITATIONS_QUOTED = 3
 _LINK = regex(r"\[([^\]]*)\]\([^)]*\)")
 _MARKS = regex(r"\*\*|__|^#+ |^> ?")
 
@@ -109,7 +109,7 @@ def print_explanation(console: Console, explanation: Explanation) -> None:
         for paragraph in _paragraphs(explanation.text):
             console.print(Text(paragraph))
     if explanation.kind in ("symptom", "source", "cause"):
-        for citation in explanation.citations[:QUOTED] if cause else explanation.citations:
+        for citation in explanation.citations[:MAX_CITATIONS_QUOTED] if cause else explanation.citations:
             console.print()
             console.print(citation_text(citation))
     others = [text for text in explanation.related if cause is None or text in cause.mistaken_for]
@@ -121,9 +121,11 @@ def _print_cause(console: Console, cause: Cause) -> None:
     console.print(Text(plain(cause.summary)))
     print_section(console, "Fix", [Text(plain(cause.fix))])
     effects = sorted(cause.effects, key=lambda effect: -effect.frequency.share)
-    lines = [Text(f"{effect.frequency:<10} {effect.symptom}{_by(effect.quotes)}") for effect in effects[:STRONGEST]]
-    if effects[STRONGEST:]:
-        lines.append(Text(f"and {', '.join(effect.symptom for effect in effects[STRONGEST:])}", style="dim"))
+    lines = [
+        Text(f"{effect.frequency:<10} {effect.symptom}{_by(effect.quotes)}") for effect in effects[:MAX_SYMPTOMS_LISTED]
+    ]
+    if effects[MAX_SYMPTOMS_LISTED:]:
+        lines.append(Text(f"and {', '.join(effect.symptom for effect in effects[MAX_SYMPTOMS_LISTED:])}", style="dim"))
     print_section(console, "Shows", lines)
     print_section(console, "Against it", [Text(plain(cause.against))] if cause.against else [])
     print_section(console, "Checks", [line for step in cause.next_steps for line in _check(step)])

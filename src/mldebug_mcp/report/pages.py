@@ -51,7 +51,7 @@ from mldebug_mcp.report.data_terminal import (
 from mldebug_mcp.report.diagnosis_html import diagnosis_html
 from mldebug_mcp.report.runs_terminal import rank_lines, result_of_row, sweep_lines
 from mldebug_mcp.report.sections import block_of
-from mldebug_mcp.report.web_page import WIDE, block_html, for_both_widths, prose, web_page, write_file
+from mldebug_mcp.report.web_page import WIDE_PICTURE_WIDTH, block_html, for_both_widths, prose, web_page, write_file
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -107,7 +107,7 @@ def _table(batch: BatchSummary) -> str:
 
 
 PICTURE_HEIGHT = 120
-LETTER = 12
+FONT_SIZE = 12
 LETTER_WIDTH = 0.62
 """Of the size of a letter: how wide a figure is."""
 
@@ -141,8 +141,8 @@ def _bars_of_width(named: list[tuple[str, int]], axes: tuple[str, str], root: fl
     most = max(count for _, count in named) or 1
     each = width / len(named)
     longest = max(len(name) for name, _ in named)
-    every = max(1, math.ceil((longest + 2) * LETTER_WIDTH * LETTER / each))
-    below = PICTURE_HEIGHT + LETTER + 2
+    every = max(1, math.ceil((longest + 2) * LETTER_WIDTH * FONT_SIZE / each))
+    below = PICTURE_HEIGHT + FONT_SIZE + 2
     drawn = [f'<text x="0" y="-4">{escape(axes[1])}, at most {most:,}</text>']
     for place, (name, count) in enumerate(named):
         height = PICTURE_HEIGHT * (count / most) ** root
@@ -150,11 +150,11 @@ def _bars_of_width(named: list[tuple[str, int]], axes: tuple[str, str], root: fl
             f'<rect x="{place * each:.1f}" y="{PICTURE_HEIGHT - height:.1f}" width="{max(1.0, each - 1):.1f}" '
             f'height="{height:.1f}" fill="{COLOURS[0]}"><title>{escape(name)}: {count:,}</title></rect>'
         )
-        if place % every == 0 and place * each + len(name) * LETTER_WIDTH * LETTER <= width:
+        if place % every == 0 and place * each + len(name) * LETTER_WIDTH * FONT_SIZE <= width:
             drawn.append(f'<text x="{place * each:.1f}" y="{below}">{escape(name)}</text>')
-    drawn.append(f'<text x="{width}" y="{below + LETTER + 2}" text-anchor="end">{escape(axes[0])}</text>')
+    drawn.append(f'<text x="{width}" y="{below + FONT_SIZE + 2}" text-anchor="end">{escape(axes[0])}</text>')
     return (
-        f'<svg viewBox="0 {-LETTER - 6} {width} {below + 2 * LETTER + 12}" role="img" font-size="{LETTER}" '
+        f'<svg viewBox="0 {-FONT_SIZE - 6} {width} {below + 2 * FONT_SIZE + 12}" role="img" font-size="{FONT_SIZE}" '
         f'aria-label="{escape(axes[1])} by {escape(axes[0])}" fill="currentColor">{"".join(drawn)}</svg>'
     )
 
@@ -215,9 +215,9 @@ MOST_PAGES = 500
 """Runs that get a page of their own. Chosen: each takes a diagnosis."""
 MOST_CARDS = 3_000
 """Runs that are drawn: a browser shows so many without delay (chosen)."""
-WIDTH = 200
+CURVE_WIDTH = 200
 """Width of a small curve."""
-HEIGHT = 64
+CURVE_HEIGHT = 64
 """Height of a small curve."""
 _RUNS_STYLE = """
 body { max-width: 90rem; }
@@ -379,19 +379,21 @@ def _curve(row: RunRow, scales: dict[str, Scale]) -> str:
     step, value = np.array(row.curve, float).T
     share = (step - step[0]) / (step[-1] - step[0] or 1.0)
     finite = np.isfinite(value)
-    x, y = WIDTH * share, HEIGHT * (1 - scales[row.curve_metric].share(np.where(finite, value, 0.0)))
+    x, y = CURVE_WIDTH * share, CURVE_HEIGHT * (1 - scales[row.curve_metric].share(np.where(finite, value, 0.0)))
     points = " ".join(f"{a:.1f},{b:.1f}" for a, b, shown in zip(x.tolist(), y.tolist(), finite, strict=True) if shown)
     mark = f'y="11" text-anchor="middle" font-size="12" fill="{ONSET}">\u00d7</text>'
     lost = "".join(f'<text x="{a:.1f}" {mark}' for a in x[~finite].tolist())
     onset = ""
     if row.onset is not None and step[0] <= row.onset <= step[-1]:
-        at = WIDTH * (row.onset - step[0]) / (step[-1] - step[0] or 1.0)
-        onset = f'<line x1="{at:.1f}" x2="{at:.1f}" y1="0" y2="{HEIGHT}" stroke="{ONSET}" stroke-dasharray="3 3"/>'
+        at = CURVE_WIDTH * (row.onset - step[0]) / (step[-1] - step[0] or 1.0)
+        onset = (
+            f'<line x1="{at:.1f}" x2="{at:.1f}" y1="0" y2="{CURVE_HEIGHT}" stroke="{ONSET}" stroke-dasharray="3 3"/>'
+        )
     label = f"{row.curve_metric} over {row.step_name}s"
     first, last = figure(float(step[0])), figure(float(step[-1]))
     axis = f"{escape(shorten(row.curve_metric, 40))} over {escape(row.step_name)} {first} to {last}"
     return (
-        f'<svg viewBox="0 -2 {WIDTH} {HEIGHT + 4}" role="img" aria-label="{escape(label)}">{onset}'
+        f'<svg viewBox="0 -2 {CURVE_WIDTH} {CURVE_HEIGHT + 4}" role="img" aria-label="{escape(label)}">{onset}'
         f'<polyline fill="none" stroke="{COLOURS[0]}" stroke-width="1.5" stroke-linejoin="round" points="{points}"/>'
         f"{lost}</svg><p class=dim>{axis}</p>"
     )
@@ -502,8 +504,8 @@ def _mark_failures(panel: Axes, timeline: Timeline) -> None:
 
 
 TIMELINE_HEIGHT = 300
-LEFT = 76
-BOTTOM = 24
+TIMELINE_LEFT_MARGIN = 76
+TIMELINE_BOTTOM_MARGIN = 24
 _STYLE = """
 p, li { overflow-wrap: anywhere; }
 @media (max-width: 40rem) { td { overflow-wrap: anywhere; display: block; padding: 0; }
@@ -522,7 +524,9 @@ def memory_html(snapshot: MemorySnapshot, report: MemoryReport) -> str:
     """Return the page."""
     read = report.snapshot
     pictures = [
-        _picture(timeline) for device in snapshot.devices if (timeline := timeline_of(device, WIDE)) is not None
+        _picture(timeline)
+        for device in snapshot.devices
+        if (timeline := timeline_of(device, WIDE_PICTURE_WIDTH)) is not None
     ]
     parts = [
         f"<h1>GPU memory: {escape(read.path)}</h1>{block_html(block_of(report.at_a_glance))}",
@@ -606,22 +610,23 @@ def _drawn(timeline: Timeline, width: int) -> str:
         f'text-anchor="{anchor}" '
         f'class="over" font-weight="bold">peak {size(timeline.peak_bytes)}</text>'
     )
+    bottom = TIMELINE_HEIGHT + TIMELINE_BOTTOM_MARGIN
     return (
-        f"<svg viewBox='0 -14 {width} {TIMELINE_HEIGHT + BOTTOM + 14}' fill='currentColor' font-size='12' role='img' "
+        f"<svg viewBox='0 -14 {width} {bottom + 14}' fill='currentColor' font-size='12' role='img' "
         f"aria-label='memory held over the events of the allocator'>{''.join(grid + shapes + marks)}"
-        f"<text x='{LEFT}' y='{TIMELINE_HEIGHT + BOTTOM - 6}'>0: events of the allocator</text>"
-        f"<text x='{width}' y='{TIMELINE_HEIGHT + BOTTOM - 6}' text-anchor='end'>{timeline.events:,}</text></svg>"
+        f"<text x='{TIMELINE_LEFT_MARGIN}' y='{bottom - 6}'>0: events of the allocator</text>"
+        f"<text x='{width}' y='{bottom - 6}' text-anchor='end'>{timeline.events:,}</text></svg>"
     )
 
 
 def _failure(x: float) -> str:
     line = f'<line x1="{x:.1f}" x2="{x:.1f}" y1="0" y2="{TIMELINE_HEIGHT}" stroke="#b00020" stroke-width="2"/>'
-    place = f'x="{max(LEFT + 90, x - 6):.1f}" y="{TIMELINE_HEIGHT - 8}" text-anchor="end" class="over"'
+    place = f'x="{max(TIMELINE_LEFT_MARGIN + 90, x - 6):.1f}" y="{TIMELINE_HEIGHT - 8}" text-anchor="end" class="over"'
     return f"{line}<text {place}>out of memory</text>"
 
 
 def _x(timeline: Timeline, moment: int, width: int) -> float:
-    return LEFT + (width - LEFT) * max(0, moment) / max(1, timeline.events)
+    return TIMELINE_LEFT_MARGIN + (width - TIMELINE_LEFT_MARGIN) * max(0, moment) / max(1, timeline.events)
 
 
 def _y(byte_count: float, top: float) -> float:
@@ -644,6 +649,6 @@ def _band(timeline: Timeline, below: Ints, above: Ints, scale: tuple[float, int]
 def _grid_line(byte_count: float, top: float, width: int) -> str:
     y = _y(byte_count, top)
     return (
-        f'<line x1="{LEFT}" x2="{width}" y1="{y:.1f}" y2="{y:.1f}" stroke="{GRID}"/>'
-        f'<text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{size(byte_count)}</text>'
+        f'<line x1="{TIMELINE_LEFT_MARGIN}" x2="{width}" y1="{y:.1f}" y2="{y:.1f}" stroke="{GRID}"/>'
+        f'<text x="{TIMELINE_LEFT_MARGIN - 6}" y="{y + 4:.1f}" text-anchor="end">{size(byte_count)}</text>'
     )

@@ -170,11 +170,11 @@ def _cells(row: RunRow) -> tuple[Text, ...]:
     )
 
 
-ROWS = 6
+PICTURE_ROWS = 6
 _BARS = " ▁▂▃▄▅▆▇█"
 _NOT_FINITE = "×"
-_LABEL = 10
-_LEAST = 0.125
+_LABEL_COLUMNS = 10
+_MIN_BAR_ROW_SHARE = 0.125
 """Of a row: the lowest value is seen."""
 
 
@@ -189,7 +189,7 @@ def print_reading(console: Console, reading: MetricReading) -> None:
         console.print(Text(shorten(f"{heading}{figure(series.points[-1][0])}", 400), style="bold"))
         if series.course:
             console.print(Text(f"  {series.course}"))
-        for line in picture(series, max(8, console.width - _LABEL - 4)):
+        for line in picture(series, max(8, console.width - _LABEL_COLUMNS - 4)):
             console.print(Text(line, style="cyan"), no_wrap=True, crop=True)
         for line in _columns(series, console.width):
             console.print(Text(line), no_wrap=True, crop=True)
@@ -227,12 +227,12 @@ def picture(values: MetricValues, width: int) -> list[str]:
     groups = [value[first:last] for first, last in pairwise(np.linspace(0, len(value), count + 1).astype(int))]
     heights = [_height(group, scale) for group in groups]
     rows = []
-    for row in range(ROWS - 1, -1, -1):
+    for row in range(PICTURE_ROWS - 1, -1, -1):
         cells = "".join(
             _NOT_FINITE if height is None else _BARS[int(np.clip(8 * (height - row), 0, 8))] for height in heights
         )
-        label = {ROWS - 1: figure(float(finite.max())), 0: figure(float(finite.min()))}.get(row, "")
-        rows.append(f"  {label:>{_LABEL}} {cells}")
+        label = {PICTURE_ROWS - 1: figure(float(finite.max())), 0: figure(float(finite.min()))}.get(row, "")
+        rows.append(f"  {label:>{_LABEL_COLUMNS}} {cells}")
     return rows
 
 
@@ -240,7 +240,10 @@ def _height(group: Floats, scale: Scale) -> float | None:
     """Return how many rows the highest value of a group fills; None where one is not finite."""
     if not np.isfinite(group).all():
         return None
-    return float(np.clip(scale.share(group.max(keepdims=True))[0], 0.0, 1.0)) * (ROWS - _LEAST) + _LEAST
+    return (
+        float(np.clip(scale.share(group.max(keepdims=True))[0], 0.0, 1.0)) * (PICTURE_ROWS - _MIN_BAR_ROW_SHARE)
+        + _MIN_BAR_ROW_SHARE
+    )
 
 
 def _columns(values: MetricValues, width: int) -> list[str]:
@@ -313,7 +316,7 @@ def print_choice(console: Console, choice: CheckpointChoice) -> None:
 # A diagnosis for a terminal, in full.
 
 
-NARROW = 72
+MIN_WIDE_COLUMNS = 72
 """Columns below which hypotheses have no column for how likely they are."""
 
 
@@ -358,7 +361,7 @@ def _print_comparison(console: Console, comparison: Comparison, step_name: str) 
 
 def _print_hypotheses(console: Console, diagnosis: Diagnosis, *, bits: bool) -> None:
     console.print(Text("\nWhat it may be", style="bold underline"), Text("(hypotheses, not verdicts)", style="dim"))
-    wide = console.width >= NARROW
+    wide = console.width >= MIN_WIDE_COLUMNS
     table = plain_table("right", "left", "text") if wide else plain_table("right", "text")
     for hypothesis in hypotheses_shown(diagnosis, whole=True):
         how_likely = [Text(hypothesis.credence, style="dim")] if wide else []

@@ -17,7 +17,7 @@ from dataclasses import field
 from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.core.text import clean, counted, figure, percent, shorten
 from mldebug_mcp.judge.next_call import as_command, diagnose_command
-from mldebug_mcp.judge.ranking import SPEAKS
+from mldebug_mcp.judge.ranking import MIN_SPEAKING_BITS
 from mldebug_mcp.judge.run_verdict import doubt_of, steps_asked, whole_sentences
 from mldebug_mcp.logs import Run
 from mldebug_mcp.logs.run import Sibling
@@ -30,7 +30,7 @@ SHOWN_STEPS = 3
 SHOWN_SETTINGS = 3
 LONGEST_VALUE = 24
 LONGEST_NAME = 40
-CITED = 0.1
+MIN_QUOTED_PROBABILITY = 0.1
 """Probability below which a hypothesis other than the leader has no quote shown (chosen)."""
 ONCE_CHECKED = "Once a check is made, run the same command with --outcome CHECK=confirms or =refutes"
 
@@ -62,7 +62,7 @@ def leading_citations(hypotheses: list[Hypothesis]) -> list[Citation]:
         for place, hypothesis in enumerate(hypotheses[:SHOWN_HYPOTHESES])
         if hypothesis.citations
         and (hypothesis.because or hypothesis.cause == SOUND)
-        and (place == 0 or hypothesis.probability >= CITED)
+        and (place == 0 or hypothesis.probability >= MIN_QUOTED_PROBABILITY)
     ]
     return list({hypothesis.citations[0].id: hypothesis.citations[0] for hypothesis in leading}.values())[:3]
 
@@ -314,7 +314,8 @@ def reasons_of(hypothesis: Hypothesis, sign: int, *, whole: bool = False, bits: 
     reasons = [
         reason
         for reason in hypothesis.reasons
-        if reason.bits * sign > 0 and (whole or (reason.kind != "numbers" and (bits or abs(reason.bits) >= SPEAKS)))
+        if reason.bits * sign > 0
+        and (whole or (reason.kind != "numbers" and (bits or abs(reason.bits) >= MIN_SPEAKING_BITS)))
     ]
     shown = reasons if whole else reasons[:MAX_REASONS]
     # The first clause of a fact: the whole of it stands under what is seen.
@@ -351,7 +352,7 @@ def notes_on(diagnosis: Diagnosis, *, whole: bool = False) -> list[str]:
 
 PLAIN_WIDTH = 100
 """Columns where the output is not a terminal, so that what a pipe receives does not depend on a window."""
-TAB = 8
+TAB_COLUMNS = 8
 """Columns from one tab stop to the next, as in rich and in terminals."""
 
 
@@ -397,17 +398,17 @@ def is_plain() -> bool:
 def print_plain(lines: Iterable[Line]) -> None:
     """Print lines without styles, each ended where its text ends."""
     parts = (part for text in lines for part in clean(str(text)).split("\n"))
-    sys.stdout.writelines(f"{part.expandtabs(TAB).rstrip(' ')}\n" for part in parts)
+    sys.stdout.writelines(f"{part.expandtabs(TAB_COLUMNS).rstrip(' ')}\n" for part in parts)
 
 
 # The verdict block, first in every answer that judges: verdict, why, next command, fix; each wraps, none is cut.
 
 
 MIN_FACTS = 1
-FILLED = 0.9
+FILLED_ROOM_SHARE = 0.9
 """Share of the rows that text fills where words are kept whole. Chosen."""
 _STYLES = {"fault": "bold red", "healthy": "bold green", "unclear": "bold yellow", "not judged": "bold yellow"}
-_INDENT = 6
+_INDENT_COLUMNS = 6
 
 
 def block_lines(block: Block, width: int, most: int | None = None) -> list[Line]:
@@ -425,15 +426,15 @@ def block_lines(block: Block, width: int, most: int | None = None) -> list[Line]
     while len(facts) > MIN_FACTS and len(head) + len(why) + len(check) + len(fix) > most:
         facts.pop()
         why = _labelled(block.why, facts, width)
-    room = (most - len(head) - len(why) - len(check)) * (width - _INDENT)
-    fix = _labelled("Fix", [whole_sentences(block.fix, int(FILLED * room))], width, "green")
+    room = (most - len(head) - len(why) - len(check)) * (width - _INDENT_COLUMNS)
+    fix = _labelled("Fix", [whole_sentences(block.fix, int(FILLED_ROOM_SHARE * room))], width, "green")
     return [*head, *why, *check, *fix]
 
 
 def _next_lines(block: Block, width: int) -> list[Line]:
     needs = f" ({block.needs})" if block.needs else ""
     action = _labelled("Next", [f"{block.next}{needs}"], width) if block.next else []
-    command = [line(" " * _INDENT, (block.command, "cyan"))] if block.command else []
+    command = [line(" " * _INDENT_COLUMNS, (block.command, "cyan"))] if block.command else []
     return [*action, *command]
 
 
@@ -441,11 +442,11 @@ def _labelled(label: str, texts: Iterable[str], width: int, style: str = "") -> 
     """Return texts below each other, the label in front of the first."""
     lines: list[Line] = []
     for text in texts:
-        for part in wrap(text, width - _INDENT):
-            lines.append(line((f"{'' if lines else label:<{_INDENT}}", "bold"), (part, style)))
+        for part in wrap(text, width - _INDENT_COLUMNS):
+            lines.append(line((f"{'' if lines else label:<{_INDENT_COLUMNS}}", "bold"), (part, style)))
     return lines
 
 
 def wrap(text: str, width: int) -> list[str]:
     """Return a text on lines of the width; a longer word is broken."""
-    return textwrap.wrap(text, max(_INDENT, width), break_on_hyphens=False)
+    return textwrap.wrap(text, max(_INDENT_COLUMNS, width), break_on_hyphens=False)

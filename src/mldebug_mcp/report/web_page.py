@@ -69,15 +69,16 @@ def web_page(title: str, parts: list[str], style: str = "", script: str = "", *,
     )
 
 
-WIDE = 960
+WIDE_PICTURE_WIDTH = 960
 """Width that a picture is drawn in for a wide page."""
-NARROW = 360
+NARROW_PICTURE_WIDTH = 360
 """Width that a picture is drawn in for a phone, which would shrink the letters of the wide one."""
 
 
 def for_both_widths(draw: Callable[[int], str]) -> str:
     """Return a picture drawn for a wide and for a narrow page; the page shows the one that fits."""
-    return f'<div class="on-wide">{draw(WIDE)}</div><div class="on-narrow">{draw(NARROW)}</div>'
+    wide, narrow = draw(WIDE_PICTURE_WIDTH), draw(NARROW_PICTURE_WIDTH)
+    return f'<div class="on-wide">{wide}</div><div class="on-narrow">{narrow}</div>'
 
 
 def policy_of(script: str, *, calls_home: bool = False) -> str:

@@ -302,7 +302,7 @@ MAX_FILES = 512
 """Files of ranks, and rotated parts of them."""
 RECORDING_MOST_ROWS = 4096
 """Rows of a step that a recorder keeps, of one rank; a step with as many may have had more."""
-_HEAD = b'{"recorder"'
+_RECORDING_HEAD = b'{"recorder"'
 _NAME = regex(r".*\.jsonl(?:\.(?P<part>[1-9]\d{0,2}))?")
 _RANK_IN_NAME = regex(r"rank[_-]?(\d{1,6})")
 _KEY = regex(r"[0-9a-f]{16}")
@@ -432,7 +432,7 @@ def _records(parts: Sequence[Path], found: Recording | None = None) -> Iterator[
     for part in parts:
         with open_input(part) as file:
             while line := file.readline(MAX_LINE):
-                if not line.startswith(_HEAD) and b'"rows"' not in line:
+                if not line.startswith(_RECORDING_HEAD) and b'"rows"' not in line:
                     continue
                 record = _parsed(line)
                 if record is None:
@@ -478,7 +478,7 @@ def _listed(folder: Path) -> list[Path]:
 def _is_recording(file: Path) -> bool:
     try:
         with open_input(file) as opened:
-            return opened.read(len(_HEAD)) == _HEAD
+            return opened.read(len(_RECORDING_HEAD)) == _RECORDING_HEAD
     except (OSError, InputError):
         return False
 

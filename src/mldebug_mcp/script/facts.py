@@ -74,7 +74,7 @@ KEEPS_FACTS = {
 """Functions and methods after which data are the same, in another form or order of axes."""
 NOT_DATA = re.compile(r"(?:^|_)(?:pad\w*|ignore\w*|unlabell?ed|void)$", re.IGNORECASE)
 """Names of the value of padding, or of labels that are left out."""
-IGNORED = -100
+IGNORE_INDEX = -100
 LENGTHS = re.compile(r"\blen(?:gth)?s?\b|_len(?:gth)?s?\b", re.IGNORECASE)
 NEARLY_INFINITE = re.compile(
     r"['\"]-inf|(?i:neg_?inf|minus_?inf)|-(?:\w+\.)?inf\b|finfo\([^()]{0,80}\)\.min|-1e\+?\d|-\d{4,}"
@@ -131,7 +131,7 @@ def equals(left: Facts, other: ast.expr, *, is_equal: bool) -> Facts:
         return left if bool(value) is is_equal else flipped(left)
     if left.kind == "padded" and value == 0:
         return Facts("padding" if is_equal else "real", line=other.lineno)
-    if value == IGNORED or NOT_DATA.search(dotted(other).rpartition(".")[2]):
+    if value == IGNORE_INDEX or NOT_DATA.search(dotted(other).rpartition(".")[2]):
         return Facts("padding" if is_equal else "real", line=other.lineno)
     return NOTHING
 

@@ -43,7 +43,7 @@ DEFAULT_PORT = 8765
 TOKEN_VARIABLE = "MLDEBUG_MCP_TOKEN"  # noqa: S105 - the name of a variable
 SHORT_TOKEN = 16
 """Characters below which the user is warned that a token can be guessed; chosen by hand."""
-BACKLOG = 512
+MAX_WAITING_CONNECTIONS = 512
 """Connections that may wait to be accepted."""
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 _TOKEN = re.compile(r"[A-Za-z0-9._~+/-]+=*")
@@ -127,7 +127,7 @@ def _resolve(host: str, port: int) -> tuple[socket.AddressFamily, tuple[str, int
 
 def _bind(host: str, family: socket.AddressFamily, address: tuple[str, int]) -> socket.socket:
     try:
-        return socket.create_server(address, family=family, backlog=BACKLOG)
+        return socket.create_server(address, family=family, backlog=MAX_WAITING_CONNECTIONS)
     except OSError as error:
         why = os.strerror(error.errno).lower() if error.errno else str(error)
         raise InputError(

@@ -64,7 +64,7 @@ async def read_batch(path: str) -> ProbeBatch:
 # A thread cannot be stopped from outside, so it stops itself at its next checkpoint.
 
 
-SECONDS = 1.0
+MESSAGE_INTERVAL_SECONDS = 1.0
 """Between two messages; a call that takes less reports nothing."""
 
 
@@ -111,7 +111,7 @@ async def _tell(context: Context[Any, Any], listener: _Listener) -> None:
     """Send the last checkpoint again and again, so that a client does not give up while none comes."""
     count = 0
     while True:
-        await asyncio.sleep(SECONDS)
+        await asyncio.sleep(MESSAGE_INTERVAL_SECONDS)
         # A plain count, because progress must never fall, and each phase has its own scale.
         count += 1
         await context.report_progress(float(count), None, shorten(listener.doing, 200))

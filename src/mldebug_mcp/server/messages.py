@@ -220,7 +220,7 @@ def log_to_stderr() -> None:
 # say what was cut, and which call returns it.
 
 
-LIMIT = 10_000
+MAX_CONCISE_CHARACTERS = 10_000
 """Characters of a concise answer: well below the size at which clients put an answer into a file instead."""
 FULL_LIMIT = 80_000
 """Characters of a full answer: an ordinary diagnosis, whole, and about what clients let a model read of one answer."""
@@ -229,7 +229,7 @@ NOTE_ROOM = 500
 LONGEST_CALL = 240
 
 Detail = Literal["concise", "full"]
-"""concise: what matters most, at most `LIMIT` characters; full: everything, at most `FULL_LIMIT`.
+"""concise: what matters most, at most `MAX_CONCISE_CHARACTERS` characters; full: everything, at most `FULL_LIMIT`.
 
 The instructions of the server say so."""
 Answer = TypeVar(
@@ -332,7 +332,7 @@ def _shortened(answer: Answer, brief: Answer) -> Model:
     from mldebug_mcp.report.concise import fitted
 
     whole = _call.get()
-    fitting = fitted(brief, LIMIT - NOTE_ROOM)
+    fitting = fitted(brief, MAX_CONCISE_CHARACTERS - NOTE_ROOM)
     if fitting == answer:
         return fitting
     return fitting.model_copy(update={"notes": [*fitting.notes, _all_of_it(whole)]})

@@ -38,7 +38,7 @@ from mldebug_mcp.models.data import (
 )
 from mldebug_mcp.models.runs import Contest, Runs
 from mldebug_mcp.models.script import ScriptReport
-from mldebug_mcp.server.isolated import SECONDS, read_batch
+from mldebug_mcp.server.isolated import MESSAGE_INTERVAL_SECONDS, read_batch
 from mldebug_mcp.server.messages import Detail, reply
 
 if TYPE_CHECKING:
@@ -454,7 +454,7 @@ def estimate_memory(
 # The tool `probe_overfit`: one awaited call with progress; cancelling it ends the worker.
 
 
-QUEUE = 100
+MAX_WAITING_REPORTS = 100
 """Reports that wait to be sent; more are dropped."""
 PROBE_LIMITER = anyio.CapacityLimiter(2)
 """Probes that run at the same time. Chosen."""
@@ -533,7 +533,7 @@ async def _while_connected(context: Context[Any, Any]) -> AsyncIterator[None]:
 
     async def watch() -> None:
         while not await is_disconnected():
-            await asyncio.sleep(SECONDS)
+            await asyncio.sleep(MESSAGE_INTERVAL_SECONDS)
         work.cancel()
 
     watching = asyncio.create_task(watch())
@@ -546,7 +546,7 @@ async def _while_connected(context: Context[Any, Any]) -> AsyncIterator[None]:
 @asynccontextmanager
 async def _reporting(context: Context[Any, Any]) -> AsyncIterator[Callable[[Progress], None]]:
     """Give what is to be called with the progress of the work inside: the client receives it."""
-    updates: asyncio.Queue[Progress] = asyncio.Queue(QUEUE)
+    updates: asyncio.Queue[Progress] = asyncio.Queue(MAX_WAITING_REPORTS)
 
     def note(progress: Progress) -> None:
         if not updates.full():
@@ -564,7 +564,7 @@ async def _report(context: Context[Any, Any], updates: asyncio.Queue[Progress]) 
     while True:
         # A long silent phase, such as importing torch, is reported again and again.
         with suppress(TimeoutError):
-            doing = str(await asyncio.wait_for(updates.get(), SECONDS))
+            doing = str(await asyncio.wait_for(updates.get(), MESSAGE_INTERVAL_SECONDS))
         done += 1
         await context.report_progress(done, message=doing)
 

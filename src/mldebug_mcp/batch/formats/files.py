@@ -75,7 +75,7 @@ def held_out_note(files: Sequence[Path]) -> list[str]:
 # A stream of tokens without documents, read in windows.
 
 
-WINDOW = 1024
+STREAM_ROW_TOKENS = 1024
 """Tokens of a row of such a stream."""
 CHUNK_WINDOWS = 8192
 """Windows that one piece holds."""
@@ -87,8 +87,8 @@ def pieces_of_stream(
     """Yield the tokens of a file from a byte on, some millions at a time, and whether they are the last ones."""
     left = tokens
     while left:
-        count = min(left, CHUNK_WINDOWS * WINDOW)
-        count = left if left - count < WINDOW else count
+        count = min(left, CHUNK_WINDOWS * STREAM_ROW_TOKENS)
+        count = left if left - count < STREAM_ROW_TOKENS else count
         ids = mapped(file, dtype, start + (tokens - left) * dtype.itemsize, count)
         left = left - count if len(ids) == count else 0
         if len(ids):
@@ -100,8 +100,8 @@ def table_of_stream(ids: npt.NDArray[np.integer], note: str, cut_off: int = 0) -
 
     `note` says how they were read; `cut_off` are bytes behind the last whole token.
     """
-    windows = max(1, len(ids) // WINDOW)
-    width = min(len(ids), WINDOW)
+    windows = max(1, len(ids) // STREAM_ROW_TOKENS)
+    width = min(len(ids), STREAM_ROW_TOKENS)
     rows = Ragged.rectangle(ids[: windows * width].reshape(windows, width))
     columns: dict[str, Column] = {"input_ids": rows, "labels": rows}
     return Table(columns, notes=[note], stream=ids, padded=False, tail=ids[windows * width :], cut_off=cut_off)

@@ -581,7 +581,7 @@ class _Member(NamedTuple):
     size: int
 
 
-BLOCK = 512
+TAR_BLOCK_BYTES = 512
 """Bytes of a header; contents are filled up to a multiple of them."""
 HEADERS_AT_ONCE = 4096
 """Headers whose checksums are computed together."""
@@ -615,7 +615,7 @@ def _members_by_tarfile(file: BinaryIO) -> Iterator[_Member]:
                 yield _Member(member.name, member.offset_data, member.size)
         end = archive.offset
     file.seek(end)
-    if any(file.read(BLOCK)):  # tarfile takes a broken header for the end
+    if any(file.read(TAR_BLOCK_BYTES)):  # tarfile takes a broken header for the end
         raise tarfile.ReadError(f"no header at byte {end:,}")
 
 
@@ -624,13 +624,13 @@ def _plain_members(file: BinaryIO) -> Iterator[_Member]:
     size = file.seek(0, 2)
     data = mapped(file, np.dtype(np.uint8), 0, size)
     view, at, headers = data.data, 0, []
-    while at + BLOCK <= size:
+    while at + TAR_BLOCK_BYTES <= size:
         kind = view[at + 156]
         length = int(bytes(view[at + 124 : at + 136]).strip(b"\0 ") or b"0", 8)
-        start = at + BLOCK
+        start = at + TAR_BLOCK_BYTES
         if length < 0:
             raise tarfile.ReadError(f"a size below zero at byte {at:,}")  # the walk would go back, and never end
-        if not view[at] and not any(view[at : at + BLOCK]):
+        if not view[at] and not any(view[at : at + TAR_BLOCK_BYTES]):
             break  # two blocks of zeros end the file
         if start + length > size:
             raise _UnusualError
@@ -639,7 +639,7 @@ def _plain_members(file: BinaryIO) -> Iterator[_Member]:
             yield _Member(_member_name(view, at), start, length)
         elif kind != EXTENDED or IDLE_FACTS.fullmatch(view, start, start + length) is None:
             raise _UnusualError
-        at = start + -(-length // BLOCK) * BLOCK
+        at = start + -(-length // TAR_BLOCK_BYTES) * TAR_BLOCK_BYTES
     for first in range(0, len(headers), HEADERS_AT_ONCE):
         _check_sums(data, np.array(headers[first : first + HEADERS_AT_ONCE]))
 
@@ -653,7 +653,9 @@ def _member_name(view: memoryview, at: int) -> str:
 
 def _check_sums(data: Bytes, headers: Ints) -> None:
     """Raise _UnusualError unless the headers at these places have their checksums: of all bytes, its own as spaces."""
-    blocks = data[: len(data) // BLOCK * BLOCK].reshape(-1, BLOCK)[headers // BLOCK]
+    blocks = data[: len(data) // TAR_BLOCK_BYTES * TAR_BLOCK_BYTES].reshape(-1, TAR_BLOCK_BYTES)[
+        headers // TAR_BLOCK_BYTES
+    ]
     stated = [int(field.tobytes().strip(b"\0 ") or b"0", 8) for field in blocks[:, 148:156]]
     blocks[:, 148:156] = ord(" ")
     if not np.array_equal(blocks.sum(axis=1, dtype=np.uint32), stated):

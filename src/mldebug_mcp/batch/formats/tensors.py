@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mldebug_mcp.batch.columns import Column, Table, from_mapping, from_records
-from mldebug_mcp.batch.formats.files import WINDOW, pieces_of_stream, table_of_stream
+from mldebug_mcp.batch.formats.files import STREAM_ROW_TOKENS, pieces_of_stream, table_of_stream
 from mldebug_mcp.batch.sequences import as_integers
 from mldebug_mcp.core.access import is_folder, open_input, read_bytes
 from mldebug_mcp.core.errors import InputError, MissingExtraError
@@ -94,7 +94,7 @@ class NpzReader:
         """Yield the archive as one table.
 
         A bare array is taken as input_ids; one without rows is a shard of a corpus if it is longer than a window of
-        `WINDOW` tokens, and is cut into such windows.
+        `STREAM_ROW_TOKENS` tokens, and is cut into such windows.
         """
         name = shorten(str(path), 200)
         try:
@@ -130,7 +130,7 @@ def _stream_of_array(file: BinaryIO) -> Iterator[Table] | None:
     shape, _, dtype = read_header(file)
     start, size = file.tell(), file.seek(0, 2)
     file.seek(0)
-    if len(shape) != 1 or shape[0] <= WINDOW or dtype.kind not in "iuf":
+    if len(shape) != 1 or shape[0] <= STREAM_ROW_TOKENS or dtype.kind not in "iuf":
         return None
     if size - start < shape[0] * dtype.itemsize:
         raise ValueError(f"{shape[0]:,} numbers are promised, and {(size - start) // dtype.itemsize:,} are there")
@@ -138,7 +138,7 @@ def _stream_of_array(file: BinaryIO) -> Iterator[Table] | None:
 
 
 def _pieces_of_array(file: BinaryIO, dtype: np.dtype[Any], start: int, tokens: int) -> Iterator[Table]:
-    note = f"read as whole numbers (stated by the file) without documents, in rows of {WINDOW} tokens"
+    note = f"read as whole numbers (stated by the file) without documents, in rows of {STREAM_ROW_TOKENS} tokens"
     for numbers, _ in pieces_of_stream(file, dtype, start, tokens):
         try:
             ids = as_integers(numbers)
@@ -369,7 +369,7 @@ MIN_PAIRS = 4
 """Pairs in a line that shows an example; chosen: prose has fewer."""
 _OF_LIST = re.compile(r"[\[\]]|\.\.\.|…|True|False|[^\s\d,.+-]")
 """What is neither a number nor between two in a list; anything but its brackets ends it."""
-MASKED = -100
+MASKED_LABEL = -100
 MAX_BYTES = 64 * 1024 * 1024
 MAX_EXAMPLES = 10_000
 """Columns, or examples, of a text that are read. Chosen: people paste one to a hundred."""
@@ -433,8 +433,10 @@ def _columns_in(text: str, name: str) -> tuple[dict[str, list[object]], list[str
         column = _COLUMNS[match["name"].lower()]
         bare: list[object] = [*map(_number, (match["bare"] or "").split())]
         value = _list_at(text, match.start("list"), name) if match["list"] else bare
-        if match["bare"] and column == "labels" and MASKED not in value:
-            notes = [f"left out {match['name']}: TensorFlow programs mask their loss by input_mask, not by {MASKED}"]
+        if match["bare"] and column == "labels" and MASKED_LABEL not in value:
+            notes = [
+                f"left out {match['name']}: TensorFlow programs mask their loss by input_mask, not by {MASKED_LABEL}"
+            ]
         elif value:
             if column in batches[-1]:
                 batches.append({})

@@ -311,7 +311,7 @@ PIECE_BYTES = 16 * 1024**2
 MAX_MESSAGE = 1024**3
 _HEADER = struct.Struct("<QI")
 """Length of a message, and its checksum."""
-_FOOTER = 4
+_FOOTER_BYTES = 4
 PACKED_BY = {b"\x1f\x8b": "gzip", **dict.fromkeys((b"\x78\x01", b"\x78\x9c", b"\x78\xda"), "zlib")}
 """First bytes of files with the compressions that TFRecord has, GZIP and ZLIB."""
 _FILE_NAME = re.compile(r"\.tfrecords?(?:$|[-.])|-of-\d{5}$")
@@ -353,7 +353,7 @@ class TfrecordReader:
                 except InputError as error:
                     raise (_unreadable(file, count, corrupt) if corrupt else error) from None
                 yield replace(table, corrupt=corrupt)
-                count, place = count + len(start), place + int(stop[-1]) + _FOOTER
+                count, place = count + len(start), place + int(stop[-1]) + _FOOTER_BYTES
 
     @staticmethod
     def files_in(folder: Path) -> list[Path]:
@@ -389,9 +389,9 @@ def _blocks_of_messages(file: Path) -> Iterator[tuple[Bytes, Ints, Ints]]:
             if len(start):
                 _check_lengths(data, start, file, at)
                 yield data, start, stop
-                at, wanted = at + int(stop[-1]) + _FOOTER, PIECE_BYTES
+                at, wanted = at + int(stop[-1]) + _FOOTER_BYTES, PIECE_BYTES
                 continue
-            needed = _HEADER.size + _message_length(data, 0) + _FOOTER
+            needed = _HEADER.size + _message_length(data, 0) + _FOOTER_BYTES
             if at == 0 and data[:2].tobytes() in PACKED_BY:
                 raise InputError(
                     f"{shorten(str(file), 200)}: packed by {PACKED_BY[data[:2].tobytes()]}: unpack it first"
@@ -407,11 +407,11 @@ def _blocks_of_messages(file: Path) -> Iterator[tuple[Bytes, Ints, Ints]]:
 def _messages(data: Bytes) -> tuple[Ints, Ints]:
     """Return where the messages begin and end that are whole."""
     start, stop = [], []
-    view, at, size, length_at = data.data, 0, len(data) - _FOOTER, _HEADER.unpack_from
+    view, at, size, length_at = data.data, 0, len(data) - _FOOTER_BYTES, _HEADER.unpack_from
     while (begin := at + _HEADER.size) <= size and (end := begin + length_at(view, at)[0]) <= size:
         start.append(begin)
         stop.append(end)
-        at = end + _FOOTER
+        at = end + _FOOTER_BYTES
     return np.array(start, np.int64), np.array(stop, np.int64)
 
 

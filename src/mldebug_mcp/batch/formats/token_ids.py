@@ -12,7 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from mldebug_mcp.batch.columns import Column, Table
-from mldebug_mcp.batch.formats.files import WINDOW, mapped, pieces_of_stream, table_of_stream, without_held_out
+from mldebug_mcp.batch.formats.files import (
+    STREAM_ROW_TOKENS,
+    mapped,
+    pieces_of_stream,
+    table_of_stream,
+    without_held_out,
+)
 from mldebug_mcp.batch.formats.tensors import NpzReader
 from mldebug_mcp.batch.sequences import Ints, Ragged, offsets_of
 from mldebug_mcp.core.access import is_file, is_folder, matching, open_input, read_bytes
@@ -58,7 +64,7 @@ class _Layout:
 class TokenFileReader:
     """Raw token ids one after the other, as nanoGPT's prepare.py and llm.c write them; no ids of documents, no labels.
 
-    A row is a window of `WINDOW` tokens; the model is trained on all of them.
+    A row is a window of `STREAM_ROW_TOKENS` tokens; the model is trained on all of them.
     """
 
     NAME = "tokens"
@@ -84,7 +90,7 @@ class TokenFileReader:
         with open_input(path) as file:
             layout = _layout(file, path, dtype, evidence)
             size = file.seek(0, 2) - layout.header
-        return max(1, size // layout.dtype.itemsize // WINDOW)
+        return max(1, size // layout.dtype.itemsize // STREAM_ROW_TOKENS)
 
     @staticmethod
     def tables(path: Path, dtype: str = "", evidence: str = STATED) -> Iterator[Table]:
@@ -92,7 +98,8 @@ class TokenFileReader:
         with open_input(path) as file:
             layout = _layout(file, path, dtype, evidence)
             width, size = layout.dtype.itemsize, file.seek(0, 2) - layout.header
-            note = f"read as ids of {width} bytes ({layout.evidence}) without documents, in rows of {WINDOW} tokens"
+            rows = f"without documents, in rows of {STREAM_ROW_TOKENS} tokens"
+            note = f"read as ids of {width} bytes ({layout.evidence}) {rows}"
             pieces = pieces_of_stream(file, layout.dtype, layout.header, size // width)
             for ids, is_last in pieces:
                 yield table_of_stream(ids, note, size % width if is_last else 0)

@@ -17,9 +17,9 @@ from mldebug_mcp.models.base import Severity
 
 NO_ROWS: Ints = np.empty(0, np.int64)
 NO_SPOTS: tuple[Spot, ...] = ()
-LISTED = 6
+MAX_ROW_NUMBERS = 6
 """Row numbers that a sentence names. Chosen: a line holds as many."""
-SPOTS = 3
+MAX_EXAMPLE_ROWS = 3
 """Examples that a check gives. Chosen: enough to look at."""
 
 
@@ -76,8 +76,8 @@ def of_rows(rows: Ints, total: int) -> str:
         return f"all {total} rows"
     if len(rows) == 1:
         return f"row {int(rows[0])}" if total > 1 else "the only row"
-    shown = ", ".join(str(int(row)) for row in rows[:LISTED])
-    more = f" and {len(rows) - LISTED} more" if len(rows) > LISTED else ""
+    shown = ", ".join(str(int(row)) for row in rows[:MAX_ROW_NUMBERS])
+    more = f" and {len(rows) - MAX_ROW_NUMBERS} more" if len(rows) > MAX_ROW_NUMBERS else ""
     return f"rows {shown}{more} ({len(rows)} of {total})"
 
 
@@ -89,7 +89,7 @@ def rows_that(rows: Ints, total: int, singular: str, plural: str) -> str:
 def spots_at(side: Sequences, positions: Ints, width: int = 1) -> tuple[Spot, ...]:
     """Return examples from flat positions of a side, one for each row."""
     rows, first = np.unique(side.ids.row_of(positions), return_index=True)
-    chosen = zip(rows[:SPOTS].tolist(), positions[first[:SPOTS]].tolist(), strict=True)
+    chosen = zip(rows[:MAX_EXAMPLE_ROWS].tolist(), positions[first[:MAX_EXAMPLE_ROWS]].tolist(), strict=True)
     return tuple(
         Spot(side, row, int(place - side.ids.offsets[row]), int(place - side.ids.offsets[row]) + width)
         for row, place in chosen

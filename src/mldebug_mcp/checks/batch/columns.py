@@ -248,9 +248,9 @@ def _of_images(array: Floats, description: str, low: float, high: float) -> tupl
 # Images of one colour.
 
 
-IMAGES = 4
+IMAGE_BATCH_AXES = 4
 """Axes of a batch of images. Source: Transformers' `pixel_values`."""
-FILMS = 5
+VIDEO_BATCH_AXES = 5
 """Axes of a batch of films. Source: Transformers' `pixel_values`."""
 MIN_SPREAD_OF_IMAGE = 1e-6
 """Deviation of the pixels of an image that is not blank. Chosen: rounding alone gives less."""
@@ -269,7 +269,11 @@ def blank_images(batch: Batch) -> Evidence | None:
     image get a blank one (a remark).
     """
     for name, images in batch.floats.items():
-        if name not in FLOAT_INPUTS or images.ndim not in (IMAGES, FILMS) or len(images) != batch.rows:
+        if (
+            name not in FLOAT_INPUTS
+            or images.ndim not in (IMAGE_BATCH_AXES, VIDEO_BATCH_AXES)
+            or len(images) != batch.rows
+        ):
             continue
         axis = channel_axis(images)
         if axis is None:

@@ -12,7 +12,7 @@ from mldebug_mcp.batch.batch import Batch
 from mldebug_mcp.batch.columns import CONTRASTED
 from mldebug_mcp.batch.endings import content, pairs, repeated_prompts, role_losses, rows_of_another_template
 from mldebug_mcp.batch.roles import RowRoles
-from mldebug_mcp.batch.sequences import IGNORE, Bools, Ints, Sequences, count_rows
+from mldebug_mcp.batch.sequences import IGNORED_LABEL, Bools, Ints, Sequences, count_rows
 from mldebug_mcp.batch.templates import marker_before
 from mldebug_mcp.batch.text_problems import (
     ASKED,
@@ -359,7 +359,7 @@ def _all_trained(side: Sequences) -> bool:
 def _labelled_outside_completion(side: Sequences) -> Bools:
     if side.labels is None or side.loss_mask is None or not side.loss_mask.flat.any():
         return np.zeros(side.rows, np.bool_)
-    outside = np.flatnonzero((side.labels.flat != IGNORE) & (side.loss_mask.flat == 0) & side.content)
+    outside = np.flatnonzero((side.labels.flat != IGNORED_LABEL) & (side.loss_mask.flat == 0) & side.content)
     return count_rows(outside, side.ids) > 1
 
 
@@ -373,7 +373,7 @@ def _shared_and_trained(chosen: Sequences, rejected: Sequences) -> Ints:
         if chosen.labels is None or pair.shared < 2 or pair.same:
             continue
         labels = chosen.labels.row(pair.chosen)[pair.chosen_start : pair.chosen_start + pair.shared]
-        if bool(np.any(labels[:2] != IGNORE)) and float(np.mean(labels != IGNORE)) > 0.5:
+        if bool(np.any(labels[:2] != IGNORED_LABEL)) and float(np.mean(labels != IGNORED_LABEL)) > 0.5:
             rows.append(pair.number)
     return np.array(rows, np.int64)
 

@@ -54,12 +54,12 @@ def _wrapped_end(batch: Batch, corpus: CorpusCounts) -> int | None:
     """Return the end token that stands where documents end as its remainder by 65,536, or None."""
     top, count = _top(corpus.last)
     for end in batch.ends:
-        if end < WRAP or corpus.occurs(end):
+        if end < IDS_IN_TWO_BYTES or corpus.occurs(end):
             continue
         if corpus.is_stream:
-            if corpus.occurs(end % WRAP) and not corpus.occurs_from(WRAP):
+            if corpus.occurs(end % IDS_IN_TWO_BYTES) and not corpus.occurs_from(IDS_IN_TWO_BYTES):
                 return end
-        elif end % WRAP == top and count >= NEARLY_ALL * corpus.filled_documents:
+        elif end % IDS_IN_TWO_BYTES == top and count >= NEARLY_ALL * corpus.filled_documents:
             return end
     return None
 
@@ -171,7 +171,7 @@ def document_end_wrong(batch: Batch) -> Evidence | None:
     )
 
 
-TWICE = 0.1
+MIN_DOUBLED_ENDS_SHARE = 0.1
 """Share of documents whose end or beginning stands twice. Chosen: an empty document leaves two now and then."""
 
 
@@ -199,7 +199,7 @@ def document_end_twice(batch: Batch) -> Evidence | None:
         number, count = _top(corpus.doubled)
         if count < NEARLY_ALL * corpus.documents:
             return None
-    if count < TWICE * corpus.documents:
+    if count < MIN_DOUBLED_ENDS_SHARE * corpus.documents:
         return None
     return batch_evidence(
         f"{_name(batch, number)} stands twice in a row at the edge of {count:,} of {corpus.documents:,} documents",
@@ -243,7 +243,7 @@ def padding_inside_documents(batch: Batch) -> Evidence | None:
 # Ids that were stored in too few bytes, or are read in another width or order than they were written.
 
 
-WRAP = 65_536
+IDS_IN_TWO_BYTES = 65_536
 """Ids that two bytes hold. Source: 2 to the 16th."""
 NEXT_IDS = 4096
 """Ids on either side of 65,536 that are compared. Chosen: so near each other that they are about as common."""
@@ -266,19 +266,23 @@ def ids_wrapped(batch: Batch) -> Evidence | None:
     Not this when: neither tokenizer nor configuration says how large the vocabulary is.
     """
     corpus, size = batch.corpus, batch.vocabulary
-    if corpus is None or size is None or size <= WRAP or corpus.occurs_from(WRAP):
+    if corpus is None or size is None or size <= IDS_IN_TWO_BYTES or corpus.occurs_from(IDS_IN_TWO_BYTES):
         return None
     end = _wrapped_end(batch, corpus)
     narrow = corpus.stored.startswith(("uint16", "int16"))
-    below = corpus.counts.total(WRAP - NEXT_IDS)
-    if not narrow and end is None and (below < MIN_NEXT or size < WRAP + NEXT_IDS):
+    below = corpus.counts.total(IDS_IN_TWO_BYTES - NEXT_IDS)
+    if not narrow and end is None and (below < MIN_NEXT or size < IDS_IN_TWO_BYTES + NEXT_IDS):
         return None
     summary = (
-        f"stored as {corpus.stored}, ids go up to {WRAP - 1:,}"
+        f"stored as {corpus.stored}, ids go up to {IDS_IN_TWO_BYTES - 1:,}"
         if narrow
-        else f"{below:,} tokens are among the {NEXT_IDS:,} ids below {WRAP:,}, and none above"
+        else f"{below:,} tokens are among the {NEXT_IDS:,} ids below {IDS_IN_TWO_BYTES:,}, and none above"
     )
-    ends = "" if end is None else f"; documents end with id {end % WRAP}, which is the end token {end} less {WRAP:,}"
+    ends = (
+        ""
+        if end is None
+        else f"; documents end with id {end % IDS_IN_TWO_BYTES}, which is the end token {end} less {IDS_IN_TWO_BYTES:,}"
+    )
     return batch_evidence(f"{summary}, but the vocabulary has {size:,} ids{ends}", values={"vocabulary": size})
 
 
@@ -373,9 +377,9 @@ def _misread(corpus: CorpusCounts) -> str:
             f"{beyond:,} of {corpus.tokens:,} ids, read as {corpus.stored}, are larger than any vocabulary: ids of "
             "half the width, or of the other byte order, look so"
         )
-    if corpus.used >= MIN_USED and not corpus.occurs_from(WRAP):
-        table = np.zeros(WRAP, np.int64)
-        table[: len(corpus.counts.counts)] = corpus.counts.counts[:WRAP]
+    if corpus.used >= MIN_USED and not corpus.occurs_from(IDS_IN_TWO_BYTES):
+        table = np.zeros(IDS_IN_TWO_BYTES, np.int64)
+        table[: len(corpus.counts.counts)] = corpus.counts.counts[:IDS_IN_TWO_BYTES]
         upper, lower = (entropy(table.reshape(256, 256).sum(axis=axis), max(1, table.sum())) for axis in (1, 0))
         if lower + LEAST_BITS < upper:
             return (
@@ -431,7 +435,7 @@ def documents_truncated(batch: Batch) -> Evidence | None:
     )
 
 
-SORTED = 0.98
+MIN_SORTED_SHARE = 0.98
 """Share of neighbours that rise, or fall, among those that differ. Chosen: several sorted files are joined."""
 MIN_DIFFERENT = 10
 """Neighbours that differ in length. Chosen: unsorted lengths hardly ever rise so often without falling."""
@@ -484,9 +488,9 @@ def order_by_length(corpus: CorpusCounts) -> str:
     different = corpus.rising + corpus.falling
     if corpus.is_stream or different < MIN_DIFFERENT:
         return ""
-    if corpus.rising >= SORTED * different:
+    if corpus.rising >= MIN_SORTED_SHARE * different:
         return "shortest first"
-    return "longest first" if corpus.falling >= SORTED * different else ""
+    return "longest first" if corpus.falling >= MIN_SORTED_SHARE * different else ""
 
 
 def is_by_source(corpus: CorpusCounts) -> bool:

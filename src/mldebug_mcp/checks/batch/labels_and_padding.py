@@ -7,7 +7,7 @@ import numpy as np
 from mldebug_mcp.batch.batch import Batch
 from mldebug_mcp.batch.columns import CHOICE
 from mldebug_mcp.batch.endings import content, document_starts, repeated_prompts
-from mldebug_mcp.batch.sequences import IGNORE, Bools, Ints, Sequences, hides_words, inverted_rows, shift_of
+from mldebug_mcp.batch.sequences import IGNORED_LABEL, Bools, Ints, Sequences, hides_words, inverted_rows, shift_of
 from mldebug_mcp.checks.batch import (
     NO_ROWS,
     batch_evidence,
@@ -274,7 +274,11 @@ def all_labels_masked(batch: Batch) -> Evidence | None:
 
     Not this when: only some rows are without trained tokens (`row_labels_masked`).
     """
-    if (pixels := batch.integers.get("labels")) is not None and pixels.size and np.isin(pixels, (IGNORE, *VOID)).all():
+    if (
+        (pixels := batch.integers.get("labels")) is not None
+        and pixels.size
+        and np.isin(pixels, (IGNORED_LABEL, *VOID)).all()
+    ):
         return batch_evidence(
             f"none of {pixels.size} pixels in {of_rows(batch.numbers, batch.rows)} has a class", batch.numbers,
             values={"pixels": pixels.size},
@@ -368,7 +372,7 @@ def label_out_of_range(batch: Batch) -> Evidence | None:
         limit = min(limit, 2)
     count, rows, example = 0, NO_ROWS, 0
     for labels, numbers in _labels(batch):
-        wrong = np.flatnonzero(((labels < 0) | (labels >= limit)) & (labels != IGNORE))
+        wrong = np.flatnonzero(((labels < 0) | (labels >= limit)) & (labels != IGNORED_LABEL))
         if len(wrong):
             count, example = count + len(wrong), int(labels[wrong[0]])
             rows = np.union1d(rows, numbers[wrong])
@@ -414,7 +418,7 @@ def _labels(batch: Batch) -> list[tuple[Ints, Ints]]:
 LEAST_LABELS = 8
 """Labels from which a single class is reported, and twice as many from which a dominant one is. Chosen: chance explains
 fewer."""
-DOMINANT = 0.9
+MIN_DOMINANT_CLASS_SHARE = 0.9
 """Share of the labels that are of one class. Source: karpathy_recipe, which calls a ratio of 1 to 10 imbalanced."""
 
 
@@ -454,7 +458,7 @@ def class_imbalance(batch: Batch) -> Evidence | None:
     share = classes[common] / labels
     only = len(classes) == 1
     # Most tokens are of no entity: there a common class is as it should be.
-    if not (only or (share >= DOMINANT and labels >= 2 * LEAST_LABELS and not of_tokens)):
+    if not (only or (share >= MIN_DOMINANT_CLASS_SHARE and labels >= 2 * LEAST_LABELS and not of_tokens)):
         return None
     what = "all" if only else f"{share:.0%} of"
     if batch.purpose == "kto":

@@ -9,7 +9,7 @@ import numpy as np
 
 from mldebug_mcp.batch.batch import Batch, LengthCounts, arrays_of, median_of
 from mldebug_mcp.batch.endings import Pair, content, pairs
-from mldebug_mcp.batch.roles import END, RowRoles
+from mldebug_mcp.batch.roles import END_OF_TURN_ID, RowRoles
 from mldebug_mcp.batch.sequences import Bools, Ints, Sequences
 from mldebug_mcp.batch.templates import PROMPT_ROLES
 from mldebug_mcp.batch.text_problems import is_garbled
@@ -119,7 +119,7 @@ def _ends_at_once(batch: Batch, side: Sequences) -> Bools:
     if batch.words is not None and side.trained_runs is not None:
         # Each stretch is a turn of the assistant, or a text, with its end.
         runs = side.trained_runs
-        empty[runs.row[(runs.stop - runs.start == 1) & (side.ids.flat[runs.start] == END)]] = True
+        empty[runs.row[(runs.stop - runs.start == 1) & (side.ids.flat[runs.start] == END_OF_TURN_ID)]] = True
         return empty
     for row in np.flatnonzero((side.trained_per_row > 0) & (side.trained_per_row <= MAX_SHORT_ROW_TOKENS)).tolist():
         inside = slice(int(side.ids.offsets[row]), int(side.ids.offsets[row + 1]))

@@ -12,7 +12,7 @@ import numpy as np
 from mldebug_mcp.batch.batch import Batch
 from mldebug_mcp.batch.endings import LOOK_BACK, all_endings, holds_documents
 from mldebug_mcp.batch.roles import RowRoles
-from mldebug_mcp.batch.sequences import IGNORE, Bools, Ints, Runs, Sequences, count_rows, hides_words, shift_of
+from mldebug_mcp.batch.sequences import IGNORED_LABEL, Bools, Ints, Runs, Sequences, count_rows, hides_words, shift_of
 from mldebug_mcp.batch.tokenizer import Tokenizer
 from mldebug_mcp.checks.batch import (
     NO_ROWS,
@@ -64,7 +64,7 @@ def token_id_out_of_range(batch: Batch) -> Evidence | None:
     for side in (*batch.sides, *(() if batch.targets is None else (batch.targets,))):
         allowed = LLAVA_IMAGE if batch.purpose == "vlm" else None
         labels = None if batch.purpose == "classification" else side.labels
-        for column, exempt in ((side.ids, allowed), (labels, IGNORE)):
+        for column, exempt in ((side.ids, allowed), (labels, IGNORED_LABEL)):
             if column is not None and len(wrong := _outside(column.flat, limit, exempt)):
                 worst = max(worst, int(column.flat[wrong[0]]), int(column.flat[wrong].max()), key=abs)
                 places.append((side, wrong))

@@ -293,10 +293,10 @@ CACHED_NOT_RELEASED_LEAST_SHARE = 0.5
 """Of reserved memory that lies in wholly free segments."""
 CACHED_NOT_RELEASED_LEAST_BYTES = 64 * MIB
 """Bytes in wholly free segments that are worth telling. Chosen: by hand."""
-RECENT = 0.25
+RECENT_HISTORY_SHARE = 0.25
 """The last part of the history, in which nothing may come near what is reserved. Chosen: training comes back to its
 peak in every step; what it caches between two steps does not count."""
-USED = 0.6
+MAX_USED_RESERVED_SHARE = 0.6
 """Of reserved memory that tensors may hold at most in that part. Chosen: by hand."""
 
 
@@ -326,8 +326,8 @@ def _cached_not_released_on(device: DeviceMemory) -> Evidence | None:
     history = device.history
     if history is not None:
         allocated = history.replay.allocated
-        recent = int(np.max(allocated[-max(1, int(len(allocated) * RECENT)) :]))
-        if recent > USED * device.reserved:
+        recent = int(np.max(allocated[-max(1, int(len(allocated) * RECENT_HISTORY_SHARE)) :]))
+        if recent > MAX_USED_RESERVED_SHARE * device.reserved:
             return None
     return memory_evidence(
         f"device {device.device}: {size(idle)} ({percent(idle, device.reserved)} of {size(device.reserved)} "

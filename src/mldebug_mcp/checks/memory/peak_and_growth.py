@@ -122,7 +122,7 @@ def activations_dominate(snapshot: MemorySnapshot) -> Evidence | None:
 
 LOGITS_DOMINATE_LEAST_SHARE = 0.3
 """Of the peak that logits must hold, if nothing else holds more. Chosen: by hand."""
-ALONE = 0.45
+MIN_OUTRANKED_LOGITS_SHARE = 0.45
 """Of the peak that logits must hold, whatever else holds more. Chosen: by hand."""
 
 
@@ -143,7 +143,7 @@ def logits_dominate(snapshot: MemorySnapshot) -> Evidence | None:
     if (
         share is None
         or share.bytes < 16 * MIB
-        or share.part < (LOGITS_DOMINATE_LEAST_SHARE if share.largest else ALONE)
+        or share.part < (LOGITS_DOMINATE_LEAST_SHARE if share.largest else MIN_OUTRANKED_LOGITS_SHARE)
     ):
         return None
     return memory_evidence(
@@ -224,7 +224,7 @@ OPTIMIZER_STATE_JUMP_LEAST_SHARE = 0.05
 """Of the peak that the state must reach. Chosen: less is not worth telling."""
 OPTIMIZER_STATE_JUMP_LEAST_BYTES = 4 * MIB
 """Bytes that the state must have. Chosen: less needs no plan."""
-FLAT = 0.02
+MAX_FLOOR_CHANGE_SHARE = 0.02
 """Largest relative change of the floor after the jump, where there are no stacks to tell by. Chosen: by hand."""
 
 
@@ -282,7 +282,7 @@ def _by_floor(history: History) -> tuple[int, int, tuple[str, ...]] | None:
         return None
     floors = np.minimum.reduceat(history.replay.allocated[1:], starts)
     jump, rest = int(floors[1] - floors[0]), floors[1:-1]
-    if jump <= 0 or float(rest.max() - rest.min()) > FLAT * float(rest.max()):
+    if jump <= 0 or float(rest.max() - rest.min()) > MAX_FLOOR_CHANGE_SHARE * float(rest.max()):
         return None
     return int(starts[1]), jump, ()
 
@@ -296,7 +296,7 @@ MIN_TIMES_MEDIAN_PEAK = 2.0
 """How many times the median peak above what is always held. Chosen: batches of random lengths stay below it."""
 MAX_SHARE_OF_PEAK_STEPS = 0.1
 """Of the steps that may peak so. Chosen: more of them are the run's habit."""
-SPLIT = 2
+MAX_STEPS_PER_BATCH = 2
 """Steps that one batch may lie in: where a step begins is inferred, and may be in the middle of a pass."""
 UNEVEN_STEPS_LEAST_SHARE = 0.2
 """Of the device's peak by which the step must stand out. Chosen: by hand."""
@@ -337,7 +337,7 @@ def _uneven_steps_on(device: DeviceMemory) -> Evidence | None:
     step = 1 + int(np.argmax(peaks[1:]))
     high = int(peaks[step])
     many = int((peaks[1:] - floor >= MIN_TIMES_MEDIAN_PEAK * (usual - floor)).sum()) > max(
-        SPLIT, MAX_SHARE_OF_PEAK_STEPS * len(peaks)
+        MAX_STEPS_PER_BATCH, MAX_SHARE_OF_PEAK_STEPS * len(peaks)
     )
     if (
         many
@@ -431,7 +431,7 @@ and a cache of keys and values two."""
 LEAST_KEPT = 0.5
 """Share of what forward passes make that must stay, by lines over steps, by tensors within an evaluation. Chosen: a
 graph keeps most of it; under `no_grad` only what the program itself keeps stays, its outputs."""
-SIZABLE = 0.02
+MIN_COUNTED_SIZE_SHARE = 0.02
 """Of the largest, that a tensor or a line must hold to be counted. Chosen: less is a mask, a statistic or a scalar."""
 LEAST_HELD = 0.1
 """Of the peak that an evaluation's kept tensors must reach. Chosen: by hand."""
@@ -501,7 +501,9 @@ def _most_lines_stay(device: DeviceMemory, graph: list[Grower]) -> bool:
     np.maximum.at(largest, history.allocations.stack[made], history.allocations.size[made])
     callers = history.stacks.shared(number for number, stack in enumerate(history.stacks.all) if stack in stays)
     by_caller = history.stacks.within(callers)
-    lines = {history.stacks[number] for number in by_caller if largest[number] >= SIZABLE * largest.max()}
+    lines = {
+        history.stacks[number] for number in by_caller if largest[number] >= MIN_COUNTED_SIZE_SHARE * largest.max()
+    }
     return len(stays & lines) >= LEAST_KEPT * len(lines)
 
 
@@ -515,8 +517,8 @@ def _held_by_evaluation(device: DeviceMemory) -> Evidence | None:
     allocations = history.allocations
     total = int(allocations.size[live_bytes].sum())
     sites = np.bincount(allocations.stack[live_bytes], allocations.size[live_bytes])
-    large = int((sites >= SIZABLE * total).sum())
-    least = SIZABLE * allocations.size[live_bytes].max()
+    large = int((sites >= MIN_COUNTED_SIZE_SHARE * total).sum())
+    least = MIN_COUNTED_SIZE_SHARE * allocations.size[live_bytes].max()
     counted = int((allocations.size[live_bytes] >= least).sum())
     if large < LEAST_SITES or counted < PER_SITE * large or total < LEAST_HELD * device.peak_allocated:
         return None

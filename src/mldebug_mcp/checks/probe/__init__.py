@@ -11,7 +11,7 @@ from mldebug_mcp.probe.measured import Measured
 # What several symptoms of a probe ask of its measurements.
 
 
-FALLING = 0.03
+MIN_LATE_FALL_SHARE = 0.03
 """Relative fall over the last quarter that counts as still falling. Chosen: noise of a full batch is far below."""
 LEAST_AHEAD = 0.1
 """Part of the loss that lies ahead of a curve still falling, if it goes on as in its last half. Chosen: a curve that
@@ -24,13 +24,13 @@ FEW_STEPS = 50
 """Steps that a loop must have made in its time. Chosen: fewer say nothing of what it could have learnt."""
 SMALL_UPDATE = 3e-5
 """Of the weights that a step changes them by. Chosen: a thirtieth of the 1e-3 that cs231n_nn3 gives."""
-ROUNDINGS = 4.0
+MAX_ROUNDING_ERRORS = 4.0
 """Roundings of its precision by which two calls may differ. Chosen: a sum in another order makes one or two."""
 MIN_TIMES_SEEDED_DIFFERENCE = 10.0
 """Times the difference of calls with one seed that free ones must differ by. Chosen: two seeds differ by as much."""
-FELL = 0.2
+MIN_LEARNT_FALL_SHARE = 0.2
 """Part of a loss by which it must fall to be learnt. Chosen: an output that shrinks to its mean takes off a tenth."""
-DEVIATIONS = 2.0
+MIN_FALL_DEVIATIONS = 2.0
 """Standard deviations of the last losses by which it must fall as well. Chosen: noise is not a fall."""
 AT_REST = 0.1
 """Part of the first gradient that is left where a loss has come to rest. Chosen: one that is stuck keeps most of it."""
@@ -47,7 +47,7 @@ def is_random(measured: Measured) -> bool:
         return False
     rounding = (measured.loss_rounding or 0.0) * max(map(abs, free))
     drawn, again = _range(free), _range(replayed)
-    return drawn > ROUNDINGS * rounding and (
+    return drawn > MAX_ROUNDING_ERRORS * rounding and (
         drawn > MIN_TIMES_SEEDED_DIFFERENCE * again or drawn > rounding / math.sqrt(measured.loss_rounding or 1)
     )
 
@@ -117,7 +117,7 @@ def _fell(losses: Sequence[float]) -> bool:
     first, last = losses[:3], losses[-(len(losses) // 4) :]
     fall = statistics.fmean(first) - statistics.fmean(last)
     size = max(abs(statistics.fmean(first)), abs(statistics.fmean(last)))
-    return fall > FELL * size and fall > DEVIATIONS * statistics.stdev(last)
+    return fall > MIN_LEARNT_FALL_SHARE * size and fall > MIN_FALL_DEVIATIONS * statistics.stdev(last)
 
 
 def _is_at_rest(measured: Measured, gradient: float | None) -> bool:
@@ -134,7 +134,7 @@ def still_falling(losses: Sequence[float]) -> bool:
         statistics.fmean(losses[-count * quarter : len(losses) - (count - 1) * quarter]) for count in LAST_QUARTERS
     )
     fall = before - last
-    if fall <= FALLING * abs(before) or last >= losses[0]:
+    if fall <= MIN_LATE_FALL_SHARE * abs(before) or last >= losses[0]:
         return False
     # Each quarter takes off the same part of what the one before it took off.
     part = fall / (earlier - before) if earlier > before else 1.0

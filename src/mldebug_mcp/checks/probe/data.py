@@ -134,7 +134,7 @@ def probe_labels_masked(measured: Measured, trained_labels: int) -> Evidence | N
 # The labels are shifted twice, or not at all, against the logits.
 
 
-CLEAR = 0.9
+MIN_AGREEING_LABEL_SHARE = 0.9
 """Share of labels that settles it. Chosen: a template may change a few."""
 
 
@@ -150,9 +150,9 @@ def probe_labels_shifted(measured: Measured, labels_against_ids: dict[str, float
     if measured.loss_formula is None or "cross_entropy" not in measured.loss_formula or not causal:
         raise CannotTell("not a language model whose loss is a known form of cross-entropy")
     shifted = "shifted" in measured.loss_formula
-    if shifted and following > CLEAR > 0.5 > same:
+    if shifted and following > MIN_AGREEING_LABEL_SHARE > 0.5 > same:
         what = f"{following:.0%} of the labels are the next token already, and the loss shifts them once more"
-    elif not shifted and same > CLEAR > 0.5 > following:
+    elif not shifted and same > MIN_AGREEING_LABEL_SHARE > 0.5 > following:
         what = f"{same:.0%} of the labels are the token at their own position, and the loss does not shift them"
     else:
         return None

@@ -31,7 +31,7 @@ from mldebug_mcp.probe.measured import (
 
 MAX_TIMES_UNIFORM_LOSS = 1.5
 """Times the loss of a uniform guess that a first loss is at most. Chosen: a healthy start is near the guess."""
-MARGIN = 0.5
+UNIFORM_LOSS_MARGIN_NATS = 0.5
 """Nats more that it may have. Chosen: usual output scales add less."""
 
 
@@ -53,7 +53,7 @@ def probe_initial_loss_high(measured: Measured, initial_loss: float, reference: 
     uniform = _uniform(measured, initial_loss, reference)
     if _is_far_off(measured, initial_loss, uniform):
         return None
-    most = 10 * uniform if measured.targets == "values" else MAX_TIMES_UNIFORM_LOSS * uniform + MARGIN
+    most = 10 * uniform if measured.targets == "values" else MAX_TIMES_UNIFORM_LOSS * uniform + UNIFORM_LOSS_MARGIN_NATS
     return _above(initial_loss, uniform) if initial_loss > most else None
 
 
@@ -231,7 +231,7 @@ def probe_loss_zero(measured: Measured, gradients: Gradients, initial_loss: floa
 
 
 LN_2 = math.log(2)
-UNMOVED = 1e-5
+MAX_SAME_LOSS_NATS = 1e-5
 """Nats within which a loss is the same. Chosen: rounding of a sum in 32 bits is below."""
 
 
@@ -240,7 +240,7 @@ def _unmoved(measured: Measured, outcome: Outcome, repeated_losses: list[float])
     if measured.memorised or is_random(measured) or steps_are_tiny(measured):
         return False
     before, after = repeated_losses[0], outcome.evaluation.loss
-    return math.isfinite(before) and abs(after - before) <= UNMOVED * max(1.0, abs(before))
+    return math.isfinite(before) and abs(after - before) <= MAX_SAME_LOSS_NATS * max(1.0, abs(before))
 
 
 @probe_symptom(
@@ -265,7 +265,7 @@ MAX_STILL = 0.5
 
 
 def _is_at_ln_2(outcome: Outcome) -> bool:
-    return abs(outcome.evaluation.loss - LN_2) <= UNMOVED
+    return abs(outcome.evaluation.loss - LN_2) <= MAX_SAME_LOSS_NATS
 
 
 @probe_symptom(
@@ -375,7 +375,7 @@ def probe_probabilities_as_logits(loss_formula: str) -> Evidence | None:
 # The user's step moves the parameters up the slope of the user's loss.
 
 
-UPHILL = 0.1
+MIN_UPHILL_COSINE = 0.1
 """Chosen: Adam's first step, near the sign of the slope, has a cosine of -0.3 to -0.8."""
 
 
@@ -386,7 +386,7 @@ def probe_step_uphill(watched: Watched) -> Evidence | None:
     """The user's step moves the parameters up the slope of the user's loss."""
     if watched.uphill is None:
         raise CannotTell("no step moved a parameter")
-    if watched.uphill < UPHILL:
+    if watched.uphill < MIN_UPHILL_COSINE:
         return None
     return Evidence(f"the first step goes up the loss: cosine {figure(watched.uphill)} with its slope")
 

@@ -97,7 +97,7 @@ def probe_layers_made_in_call(measured: Measured, made_in_call: list[str]) -> Ev
 # A weight matrix begins with a deviation far above what its width asks for.
 
 
-LARGE = 8.0
+MAX_USUAL_INIT_FACTOR = 8.0
 """Chosen: usual schemes lie within a factor of 3 of sqrt(2 / (5 fan_in))."""
 
 
@@ -111,7 +111,7 @@ def probe_weights_large(measured: Measured, init: Init) -> Evidence | None:
     if measured.alike_units:
         raise CannotTell("units with the same weights have no scale")
     worst = init.largest[0] if init.largest else None
-    if worst is None or worst.factor < LARGE:
+    if worst is None or worst.factor < MAX_USUAL_INIT_FACTOR:
         return None
     return Evidence(
         f"{worst.name} begins with a deviation of {figure(worst.std)}; its width asks for {figure(worst.usual_init)}",
@@ -136,7 +136,7 @@ def probe_units_alike(measured: Measured, alike_units: list[str]) -> Evidence | 
 # Most units of a rectifier give zero for every row.
 
 
-DEAD = 0.9
+MIN_DEAD_UNIT_SHARE = 0.9
 """Chosen: a small batch leaves up to half of the units of a sound layer at zero."""
 
 
@@ -146,7 +146,9 @@ DEAD = 0.9
 def probe_units_dead(measured: Measured, activations: list[Operation]) -> Evidence | None:
     """Most units of a rectifier give zero for every row."""
     dead = [
-        activation for activation in activations if activation.op.startswith("relu") and (activation.share or 0) > DEAD
+        activation
+        for activation in activations
+        if activation.op.startswith("relu") and (activation.share or 0) > MIN_DEAD_UNIT_SHARE
     ]
     if not dead or measured.memorised:
         return None
@@ -159,7 +161,7 @@ def probe_units_dead(measured: Measured, activations: list[Operation]) -> Eviden
 # Most outputs of the squashing activations lie where their slope is nearly zero.
 
 
-SATURATED = 0.8
+MIN_SATURATED_SHARE = 0.8
 """Chosen: a tanh of unit-variance inputs saturates on under 1 %."""
 
 
@@ -174,7 +176,7 @@ def probe_activations_saturated(measured: Measured, activations: list[Operation]
         for activation in activations
         if activation.op.startswith(("tanh", "sigmoid")) and activation.share is not None
     ]
-    full = [operation for operation in squashing if (operation.share or 0) > SATURATED]
+    full = [operation for operation in squashing if (operation.share or 0) > MIN_SATURATED_SHARE]
     if not full or len(full) * 2 < len(squashing) or measured.memorised:
         return None
     worst = max(full, key=lambda operation: operation.share or 0)
@@ -417,7 +419,7 @@ def probe_nonfinite_operation(measured: Measured, first_nonfinite: Operation) ->
 # The learning rate is far below the range in which anything is learnt, and the batch is not memorised.
 
 
-TINY = 3e-6
+MIN_USUAL_LEARNING_RATE = 3e-6
 """Chosen: full fine-tuning of large models goes down to 5e-6."""
 
 
@@ -428,7 +430,7 @@ TINY = 3e-6
 def probe_learning_rate_tiny(measured: Measured, parameters: Parameters) -> Evidence | None:
     """The learning rate is far below the range in which anything is learnt, and the batch is not memorised."""
     rates = _rates(measured, parameters)
-    if measured.memorised or not rates or not 0 < max(rates) < TINY:
+    if measured.memorised or not rates or not 0 < max(rates) < MIN_USUAL_LEARNING_RATE:
         return None
     return Evidence(f"the largest learning rate is {figure(max(rates))}")
 

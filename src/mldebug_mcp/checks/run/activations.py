@@ -69,31 +69,31 @@ def _in_words(name: str) -> str:
 # Do activations stay apart and in range: do logits grow until the loss fails, do embeddings come together?
 
 
-GROWS = 1.4
+MIN_LOGIT_RISE_RATIO = 1.4
 """Growth of logits up to where the loss fails. Chosen: those of healthy runs grow as long as something is learnt."""
-RISING = 0.6
+MIN_RISING_BLOCK_SHARE = 0.6
 """Share of the later blocks that rise. Chosen: a half do by chance."""
 LEAST_LOGITS = 20
 """Records of the logits. Chosen: two to a block."""
-BLOCKS = 10
+LOGIT_LEVEL_BLOCKS = 10
 """Blocks that they are cut into. Chosen: by hand."""
-QUARTER = 4
+LEVEL_PART_DIVISOR = 4
 """The level to compare with is that of the second quarter. Chosen: the first holds the beginning."""
 RUN_ACTIVATIONS_LEAST = 8
 """Records of a spread. Chosen: half of them are a level."""
 RUN_ACTIVATIONS_LEFT = 0.2
 """Share of its highest at which a spread is gone. Chosen: at a fifth the cosine of two embeddings of one length is
 0.96."""
-GONE = 0.003
+MAX_VANISHED_SPREAD = 0.003
 """The most that a spread which is gone may be. Chosen: 2048 even dimensions have a spread of 0.022 each."""
 OF_UNITS = 0.5
 """Highest spread that embeddings of length one have: a larger one may fall for many reasons. Chosen: half in one."""
 MIN_EMBEDDING_COSINE = 0.98
 """Cosine of embeddings of different things. Chosen: at their start untrained nets may make all inputs this alike."""
-DOUBLES = 2.0
+MIN_RATIO_WITHOUT_FAILURE = 2.0
 """Growth of logits from the second quarter on, of those that do not settle while the loss falls on. Chosen: those in
 healthy runs flatten with their loss."""
-LATELY = 1.15
+MIN_RECENT_RISE_RATIO = 1.15
 """Growth over the last quarter of the same logits. Chosen: those in healthy runs flatten with their loss."""
 MIN_LOGIT_GROWTH = 10.0
 """What log Z comes to at least. Chosen: 10 leaves one wrong in 20,000."""
@@ -121,12 +121,19 @@ def _growth(run: Run, logits: Series, fails: float | None) -> Evidence | None:
     before = logits.finite.where(logits.finite.step <= end)
     if len(before) < LEAST_LOGITS:
         return None
-    level = np.abs(blocks(before.value, BLOCKS).level)
-    late, early = float(level[-1]), median(level[len(level) // QUARTER : len(level) // 2])
-    if early <= 0 or late < GROWS * early or (np.diff(level[len(level) // 2 :]) > 0).mean() < RISING:
+    level = np.abs(blocks(before.value, LOGIT_LEVEL_BLOCKS).level)
+    late, early = float(level[-1]), median(level[len(level) // LEVEL_PART_DIVISOR : len(level) // 2])
+    if (
+        early <= 0
+        or late < MIN_LOGIT_RISE_RATIO * early
+        or (np.diff(level[len(level) // 2 :]) > 0).mean() < MIN_RISING_BLOCK_SHARE
+    ):
         return None
     far = MIN_LOGIT_GROWTH if is_log_z(logits) else FAR_OF_MOST
-    if fails is None and (late < max(far, DOUBLES * early) or late < LATELY * float(level[-1 - len(level) // QUARTER])):
+    if fails is None and (
+        late < max(far, MIN_RATIO_WITHOUT_FAILURE * early)
+        or late < MIN_RECENT_RISE_RATIO * float(level[-1 - len(level) // LEVEL_PART_DIVISOR])
+    ):
         return None
     there = "where the loss fails" if fails is not None else "the end of the log, as steadily as before"
     summary = f"{logits.name} grows from {figure(early)} to {figure(late)} up to {run.place(end)}, {there}"
@@ -149,7 +156,11 @@ def embedding_spread_gone(run: Run) -> Evidence | None:
 
 def _vanishes(run: Run, spread: Series) -> Evidence | None:
     later, highest = spread.value[2 * len(spread) // 3 :], float(spread.value.max())
-    least = RUN_ACTIVATIONS_LEFT * highest if highest < OF_UNITS else min(GONE, RUN_ACTIVATIONS_LEFT * highest)
+    least = (
+        RUN_ACTIVATIONS_LEFT * highest
+        if highest < OF_UNITS
+        else min(MAX_VANISHED_SPREAD, RUN_ACTIVATIONS_LEFT * highest)
+    )
     if not 0 <= median(later) < least or float(later.max()) > RUN_ACTIVATIONS_LEFT * highest:
         return None
     since = float(spread.step[int(np.argmax(spread.value < RUN_ACTIVATIONS_LEFT * highest))])
@@ -199,7 +210,7 @@ _SHARE = frozenset({"share", "frac", "fraction", "ratio", "rate"})
 """Words that name it together, in any order."""
 _LAYERS = PARTS_OF_A_MODEL - {"weight", "bias", "input", "output", "embed", "embedding", "embeddings"}
 """Parts whose zeros are those of their activations: weights that are pruned and empty input have zeros, too."""
-DEAD = 0.9
+MIN_DEAD_UNIT_SHARE = 0.9
 """Share of the units of a layer. Chosen: sound layers of rectified units lose a half at most."""
 ALL_ZERO = 0.98
 """Share of the activations that are zero. Chosen: each unit may be zero for most rows, and live for some."""
@@ -212,16 +223,16 @@ def _bound_of(name: str) -> float | None:
     pieces = pieces_of(name)
     words = {piece for piece in pieces if not piece.isdecimal()}
     if _DEAD.fullmatch(name) is not None:
-        return DEAD
+        return MIN_DEAD_UNIT_SHARE
     of_activations = words - PHASES.keys() <= _ZERO | _ACTIVATED | _LAYERS | LAST_LAYERS
     if of_activations and not _ACTIVATED.isdisjoint(words) and not _ZERO.isdisjoint(words):
         return ALL_ZERO  # `act_zero/fc1`: a share, as its values say
     if _SHARE.isdisjoint(words) or (_SILENT | _ZERO).isdisjoint(words):
         return None
     if not _ACTIVATED.isdisjoint(words):
-        return ALL_ZERO if _SILENT.isdisjoint(words) else DEAD
+        return ALL_ZERO if _SILENT.isdisjoint(words) else MIN_DEAD_UNIT_SHARE
     if words <= _SILENT | _SHARE | PARTS_OF_A_MODEL:
-        return DEAD
+        return MIN_DEAD_UNIT_SHARE
     is_of_layer = len(pieces) > len(words) or not _LAYERS.isdisjoint(words)
     return ALL_ZERO if is_of_layer and words <= _ZERO | _SHARE | _LAYERS else None
 
@@ -295,7 +306,7 @@ MOST_DROPPED = 0.2
 """Share of the tokens that are dropped by the end. Chosen: a capacity factor above 1 drops some per cent."""
 MOST_OVER = 5.0
 """Times its fair share by which the fullest expert is over it (MaxVio). Chosen: balanced routers stay below 1 or 2."""
-GROWN = 4.0
+MIN_ROUTING_GROWTH_RATIO = 4.0
 """Times what it was at the start. Chosen: at the very start a router may be as uneven."""
 PER_CENT = 100.0
 _DROPPED = regex(r"(?i)drop(?:ped)?[ _/-]?tokens?|tokens?[ _/-]{1,3}drop(?:ped)?", needs="drop")
@@ -337,4 +348,4 @@ def _grown(series: Series) -> tuple[float, float] | None:
     start, end = start_level(series.value), end_level(series.value)
     whole = PER_CENT if _DROPPED.search(series.name) and float(np.max(series.value)) > 1 else 1.0
     limit = MOST_DROPPED * whole if _DROPPED.search(series.name) else MOST_OVER
-    return (start, end) if end >= limit and end >= GROWN * max(start, 0.0) else None
+    return (start, end) if end >= limit and end >= MIN_ROUTING_GROWTH_RATIO * max(start, 0.0) else None

@@ -18,20 +18,20 @@ from mldebug_mcp.logs.run import Run
 # The two networks of a GAN: what they log of each other, and whether one of them is beaten.
 
 
-GONE = 0.01
+MAX_VANISHED_LOSS = 0.01
 """Median below which a loss is gone. Chosen: a discriminator in play is near zero on single batches alone."""
 NEARLY_ALWAYS = 0.05
 """Bound of the loss in nearly all records of a loss that is gone. Chosen: in play it is near zero on single batches
 alone."""
 MIN_SHARE_BELOW = 0.9
 """Share of the records below that bound. Chosen: a discriminator in play is near zero on single batches alone."""
-HIGH = 3.0
+MIN_BEATEN_CROSS_ENTROPY = 3.0
 """Cross-entropy from which on a network is beaten. Chosen: the other is 95 % sure on every batch."""
-SQUARED = 1.0
+BEATEN_SQUARED_ERROR = 1.0
 """Squared error of a generator that is always found out. Chosen: about the mean of a batch."""
 NEAR_SQUARED_ERROR = 0.15
 """How near to it the error is. Chosen: about the mean of a batch."""
-FALLS = 0.8
+MIN_KEPT_LOSS_SHARE = 0.8
 """Share of its level at first below which a loss comes down. Chosen: the beaten side catches up."""
 MIN_RECORDS = 8
 """Records. Chosen: fewer are the beginning."""
@@ -39,9 +39,9 @@ LEAST_OUTPUT = 1e-12
 """Chosen: the logarithm of zero is none."""
 IN_PLAY = "in_play"
 """The value that says for how many steps both networks were in play."""
-ABOVE = 0.05
+MIN_FOOLED_MARGIN = 0.05
 """What generated samples look more real by. Chosen: a discriminator that learns finds out."""
-OFTEN = 0.9
+MIN_FOOLED_RECORD_SHARE = 0.9
 """Share of the records in which they do. Chosen: a discriminator that learns finds out."""
 _PAIRS = (
     (("D_real", "D_fake"), "G_GAN"),  # pix2pix
@@ -99,7 +99,11 @@ def _adversarial_by_outputs(run: Run) -> Contest | None:
     cost = -np.log(np.maximum(array, LEAST_OUTPUT)) - np.log(np.maximum(1 - other, LEAST_OUTPUT))
     above, wins = (other - array)[later], _is_gone(cost[later])
     # pix2pix calls its losses D_real and D_fake
-    fooled = "real" not in real.name.lower() and median(above) >= ABOVE and float(np.mean(above > 0)) >= OFTEN
+    fooled = (
+        "real" not in real.name.lower()
+        and median(above) >= MIN_FOOLED_MARGIN
+        and float(np.mean(above > 0)) >= MIN_FOOLED_RECORD_SHARE
+    )
     contest = _contest(
         (real.name, generated.name),
         step,
@@ -155,15 +159,18 @@ def _adversarial_by_losses(run: Run, parts: tuple[str, ...], generator: str) -> 
 
 
 def _is_gone(later: Floats) -> bool:
-    return median(later) < GONE and quantile(later, MIN_SHARE_BELOW) < NEARLY_ALWAYS
+    return median(later) < MAX_VANISHED_LOSS and quantile(later, MIN_SHARE_BELOW) < NEARLY_ALWAYS
 
 
 def _is_beaten(loss: Floats, *, squared: bool) -> bool:
     """Say whether a loss is as high as that of a network that always loses, and does not come down."""
     later = loss[len(loss) // 2 :]
     level = median(later)
-    stays = end_level(loss) >= FALLS * min(level, median(loss[: len(loss) // 2]))
-    return stays and (level >= HIGH or (squared and bool(np.all(np.abs(later - SQUARED) < NEAR_SQUARED_ERROR))))
+    stays = end_level(loss) >= MIN_KEPT_LOSS_SHARE * min(level, median(loss[: len(loss) // 2]))
+    return stays and (
+        level >= MIN_BEATEN_CROSS_ENTROPY
+        or (squared and bool(np.all(np.abs(later - BEATEN_SQUARED_ERROR) < NEAR_SQUARED_ERROR)))
+    )
 
 
 # One of the two networks of a GAN has nearly no loss, while the other's stays high.

@@ -37,9 +37,9 @@ from mldebug_mcp.logs.run import Run, Series
 # a) ln(1 - a). R² of the mean of the targets is 0.
 
 
-ROUNDED = 6e-5
+MAX_SHARE_ROUNDING = 6e-5
 """How far a share may be off. Chosen: half of a unit in the fourth digit, to which they are printed, and a bit more."""
-RELATIVE = 2e-3
+MAX_RELATIVE_COUNT_ERROR = 2e-3
 """Of a number of classes: how far one worked out may be from a whole one. Chosen: shares are printed with four
 digits."""
 MOST_CLASSES = 20
@@ -119,7 +119,7 @@ def _by_recalls(run: Run) -> OneAnswer | None:
     if not len(steps) or any(not np.array_equal(recall.step, steps) for recall in recalls):
         return None
     table = np.stack([as_shares(recall.value) for recall in recalls])
-    given, missed = table >= 1 - ROUNDED, table <= ROUNDED
+    given, missed = table >= 1 - MAX_SHARE_ROUNDING, table <= MAX_SHARE_ROUNDING
     holds = (given.sum(axis=0) == 1) & (given | missed).all(axis=0)
     right = _accuracy(run)
     if right is not None:  # of a set with one class in it, all is right
@@ -135,7 +135,7 @@ def _by_balanced_accuracy(run: Run) -> OneAnswer | None:
         return None
     name, steps, balanced, right = pair
     classes = 1 / np.maximum(balanced, 1e-9)
-    holds = _is_count(classes, run) & (np.abs(balanced * np.round(classes) - 1) <= RELATIVE)
+    holds = _is_count(classes, run) & (np.abs(balanced * np.round(classes) - 1) <= MAX_RELATIVE_COUNT_ERROR)
     holds &= right - balanced > ONE_ANSWER_APART
     return OneAnswer(f"{name} is {figure(balanced[-1])}, one in {figure(round(classes[-1]))}", steps, holds)
 
@@ -178,7 +178,11 @@ def _by_precision(run: Run) -> OneAnswer | None:
     _, found, _ = aligned(recall, precision)
     if len(found) != len(value):
         return None
-    holds = (as_shares(found) >= 1 - ROUNDED) & (np.abs(value - right) <= 2 * ROUNDED) & (right < 1 - ONE_ANSWER_APART)
+    holds = (
+        (as_shares(found) >= 1 - MAX_SHARE_ROUNDING)
+        & (np.abs(value - right) <= 2 * MAX_SHARE_ROUNDING)
+        & (right < 1 - ONE_ANSWER_APART)
+    )
     return OneAnswer(f"recall is 1 and {name} {figure(value[-1])}, the accuracy itself", steps, holds)
 
 
@@ -199,7 +203,7 @@ def _by_entropy(run: Run) -> OneAnswer | None:
     if pair is None or (run.facts.classes or 2) != 2:
         return None
     name, steps, loss, right = pair
-    sure = np.clip(right, ROUNDED, 1 - ROUNDED)
+    sure = np.clip(right, MAX_SHARE_ROUNDING, 1 - MAX_SHARE_ROUNDING)
     entropy = -sure * np.log(sure) - (1 - sure) * np.log(1 - sure)
     holds = (right == right[-1]) & (right > 0.5 + ONE_ANSWER_APART) & (right < 1 - ONE_ANSWER_APART)
     holds &= np.abs(loss - entropy) <= NEAR_ENTROPY * entropy
@@ -254,7 +258,7 @@ def _is_count(classes: Floats, run: Run) -> Holds:
     """Say which of the numbers are the configured number of classes or, where none is, a small whole one."""
     known = run.facts.classes
     whole = np.full(len(classes), known) if known else np.round(classes)
-    near: Holds = np.abs(classes - whole) <= RELATIVE * whole
+    near: Holds = np.abs(classes - whole) <= MAX_RELATIVE_COUNT_ERROR * whole
     return near & (whole >= 2) if known else near & (whole >= 2) & (whole <= MOST_CLASSES)
 
 
@@ -320,19 +324,19 @@ def _long(run: Run, names: Iterable[str]) -> list[Series]:
 # What the answers of a classifier are like, as its accuracy, recalls and means over classes tell.
 
 
-LASTS = 0.5
+MIN_LASTING_EVALUATION_SHARE = 0.5
 """Share of the evaluations, at the end. Chosen: a model that learns gives the commonest answer at first as well."""
-FOUND = 0.9
+MIN_WELL_FOUND_SCORE = 0.9
 """Recall of a class that always wins. Chosen: by hand."""
-MISSED = 0.1
+MAX_MISSED_CLASS_SCORE = 0.1
 """Recall of a class that is as good as never predicted. Chosen: by hand."""
-NEVER = 0.01
+MAX_NEVER_FOUND_SCORE = 0.01
 """Score of a class that is never found. Chosen: a pixel here and there is found by chance."""
 MIN_SHARE_OF_CLASSES_MISSED = 0.3
 """Of the other classes: so many are missed. Chosen: by hand."""
 CLASS_ANSWERS_APART = 0.35
 """How far a mean over classes lies below the accuracy where some are not learnt at all. Chosen: by hand."""
-RANKS = 0.7
+MIN_RANKING_AUC = 0.7
 """An area under the curve from which on the scores tell rows apart, only never beyond the threshold. Chosen: by
 hand."""
 
@@ -360,9 +364,9 @@ def minority_missed(run: Run) -> Evidence | None:
         )
     here = last_share(series) if means else float(as_shares(series.value)[len(series) // 2 :].max())
     if (
-        (accuracy < FOUND or accuracy - here < CLASS_ANSWERS_APART)
+        (accuracy < MIN_WELL_FOUND_SCORE or accuracy - here < CLASS_ANSWERS_APART)
         if means
-        else (here > MISSED or accuracy < MOSTLY_RIGHT)
+        else (here > MAX_MISSED_CLASS_SCORE or accuracy < MOSTLY_RIGHT)
     ):
         return None
     description = f"{series.name} is about {figure(here)} at the end while the accuracy is {figure(accuracy)}"
@@ -372,17 +376,17 @@ def minority_missed(run: Run) -> Evidence | None:
 def _by_class(scores: list[Series], what: str) -> Evidence | None:
     """Judge by the recall, or another score, of each class."""
     last = {score.name: last_share(score) for score in scores}
-    missed = [name for name, value in last.items() if value < MISSED]
-    never = [score.name for score in scores if float(as_shares(score.value).max()) <= NEVER]
+    missed = [name for name, value in last.items() if value < MAX_MISSED_CLASS_SCORE]
+    never = [score.name for score in scores if float(as_shares(score.value).max()) <= MAX_NEVER_FOUND_SCORE]
     best = max(last, key=lambda name: last[name])
-    mostly = last[best] >= FOUND and len(missed) >= MIN_SHARE_OF_CLASSES_MISSED * (len(last) - 1)
+    mostly = last[best] >= MIN_WELL_FOUND_SCORE and len(missed) >= MIN_SHARE_OF_CLASSES_MISSED * (len(last) - 1)
     if not missed or not (mostly or (never and len(last) <= MOST_CLASSES and last[best] >= MOSTLY_RIGHT)):
         return None
     shown = never[0] if never else missed[0]
-    until = f", at none of {len(scores[0])} evaluations above {figure(NEVER)}" if never else ""
+    until = f", at none of {len(scores[0])} evaluations above {figure(MAX_NEVER_FOUND_SCORE)}" if never else ""
     return Evidence(
-        f"at the end {len(missed)} of {len(last)} classes have a {what} below {MISSED:g} (such as {shown}: "
-        f"{figure(last[shown])}{until}), while {best} is {figure(last[best])}",
+        f"at the end {len(missed)} of {len(last)} classes have a {what} below {MAX_MISSED_CLASS_SCORE:g} "
+        f"(such as {shown}: {figure(last[shown])}{until}), while {best} is {figure(last[best])}",
         steps=(float(scores[0].step[0]),),
         values={"classes": len(last), "missed": len(missed), "never": len(never), "best": last[best]},
     )
@@ -400,13 +404,17 @@ def one_answer_for_all(run: Run) -> Evidence | None:
             f"what shows one answer for all, such as balanced accuracy, is not logged {MIN_EVALUATIONS} times"
         )
     lasting = next(
-        (answer for answer in tested if answer.until_the_end >= max(MIN_EVALUATIONS, LASTS * len(answer.holds))),
+        (
+            answer
+            for answer in tested
+            if answer.until_the_end >= max(MIN_EVALUATIONS, MIN_LASTING_EVALUATION_SHARE * len(answer.holds))
+        ),
         None,
     )
     if lasting is None:
         return None
     auc = next((series.finite for series in run.series.values() if is_auc(series) and len(series.finite)), None)
-    ranks = auc is not None and float(auc.value[-1]) > RANKS
+    ranks = auc is not None and float(auc.value[-1]) > MIN_RANKING_AUC
     auc_clause = f"; {auc.name} is {figure(auc.value[-1])}" if ranks and auc is not None else ""
     return Evidence(
         f"{lasting.description}: at {counted(lasting.until_the_end, 'evaluation')} of {len(lasting.holds)}, from "
@@ -444,19 +452,19 @@ LEAST_SHARE = 1.1
 """Times the loss of a calibrated model with the same accuracy: far above it from here on. Chosen: by hand."""
 LEAST_GAP = 0.05
 """... and this much more, in nats. Chosen: near an accuracy of 1 a tenth of the loss is nothing."""
-RIGHT = 0.98
+MIN_ALL_RIGHT_ACCURACY = 0.98
 """Accuracy of answers that are as good as all right. Chosen: such losses come within 0.01 of the floor."""
 AT_REST = 0.02
 """Share of its level by which a loss at rest moves. Chosen: by hand."""
-WHOLE = 0.05
+MAX_OFF_WHOLE_CLASSES = 0.05
 """How far a number of classes worked out from a loss is from a whole one. Chosen: such losses come within 0.01 of the
 floor."""
 LEAST_ACCURACY = 0.5
-KNOWS = 0.75
+MIN_PRETRAINED_ACCURACY = 0.75
 """Accuracy at the first evaluation of a model that was trained before. Chosen: by hand."""
-FELL = 1.25
+MAX_PRETRAINED_LOSS_RATIO = 1.25
 """First loss of such a model as a multiple of the last. Chosen: by hand."""
-GUESSES = 1.25
+MAX_GUESSING_LOSS_RATIO = 1.25
 """Times the loss of a calibrated model as accurate as at first. Chosen: above it first answers are right and far from
 sure, as those of a contrastive model, and no guesses of a classifier."""
 MOST_CLASSES_OF_LOSS = 1000
@@ -519,7 +527,9 @@ def _compared(run: Run, loss: Series, accuracy: Series) -> LossBesideAccuracy | 
     if len(level) < LOSS_BESIDE_ACCURACY_LEAST:
         return None
     share, end = end_level(right), end_level(level)
-    classes = _classes(run, knows=float(right[0]) > KNOWS and float(level[0]) < FELL * end)
+    classes = _classes(
+        run, knows=float(right[0]) > MIN_PRETRAINED_ACCURACY and float(level[0]) < MAX_PRETRAINED_LOSS_RATIO * end
+    )
     configured = run.setting("num_labels") == classes
     if not configured:
         classes = _at_least(classes, _classes_at_floor(level, right))
@@ -534,7 +544,7 @@ def _classes_at_floor(level: Floats, right: Floats) -> float:
     """
     later = level[len(level) // 2 :]
     end = end_level(level)
-    if float(right[len(right) // 2 :].min()) < RIGHT or float(np.ptp(later)) > AT_REST * end:
+    if float(right[len(right) // 2 :].min()) < MIN_ALL_RIGHT_ACCURACY or float(np.ptp(later)) > AT_REST * end:
         return 0.0
     return math.exp(min(end + end_level(right), math.log(MOST_CLASSES_OF_LOSS))) - math.e + 1
 
@@ -547,8 +557,8 @@ def _at_least(classes: int, at_floor: float) -> int:
     """
     nearest = round(at_floor)
     if classes:
-        return nearest if classes < nearest <= math.ceil(UNCOUNTED * classes) else classes
-    return nearest if nearest >= 2 and abs(at_floor - nearest) <= WHOLE else 0
+        return nearest if classes < nearest <= math.ceil(MAX_CLASS_COUNT_RATIO * classes) else classes
+    return nearest if nearest >= 2 and abs(at_floor - nearest) <= MAX_OFF_WHOLE_CLASSES else 0
 
 
 def calibrated_loss(share: float, classes: int) -> float:
@@ -581,35 +591,35 @@ def _classes(run: Run, *, knows: bool) -> int:
 def _guesses(run: Run, start: float, classes: int) -> bool:
     """Say whether the training accuracy at the first loss, if any, is that of a model that guesses."""
     right = aligned(run["accuracy"].finite, run["loss"].finite)[1] if "accuracy" in run else np.empty(0)
-    return not len(right) or start <= GUESSES * calibrated_loss(as_share(float(right[0])), classes)
+    return not len(right) or start <= MAX_GUESSING_LOSS_RATIO * calibrated_loss(as_share(float(right[0])), classes)
 
 
 # The loss beside what the accuracy of the same answers allows.
 
 
-STILL = 0.05
+MIN_LOSS_RISE_SHARE = 0.05
 """A loss above its lowest by more than this share rises. Chosen: it is then grown sure, as in overfitting."""
-SOLVED = 0.9
+MIN_ACCURACY_FOR_SMOOTHING = 0.9
 """Accuracy from which on smoothing of labels would show. Chosen: by hand."""
-SMOOTHING = 0.2
+MAX_LABEL_SMOOTHING = 0.2
 """What labels are smoothed by. Chosen: most recipes smooth by 0.1."""
-BELOW = 0.03
+MAX_NATS_BELOW_FLOOR = 0.03
 """Nats below the floor. Fitted: benchmarks/faults, where softmaxes before the loss lie between -0.01 and 0.1 from
 it."""
-ABOVE = 0.06
+MAX_NATS_ABOVE_FLOOR = 0.06
 """Nats above the floor. Fitted: benchmarks/faults, where softmaxes before the loss lie between -0.01 and 0.1 from
 it."""
-MOST = 0.7
+MIN_SHARE_AT_FLOOR = 0.7
 """Of the later half of the records, so many keep to the floor. Chosen: they rise and fall with the accuracy."""
-CLEAR = 1.15
+MIN_RATIO_TO_CALIBRATED = 1.15
 """Times the loss of a calibrated model. Chosen: by hand."""
-UNCOUNTED = 1.2
+MAX_CLASS_COUNT_RATIO = 1.2
 """Times the classes that the first loss tells. Chosen: it may have fallen."""
 LOSS_BY_ACCURACY_LEAST = 4
 """Records with both. Chosen: the later half is two."""
 MIN_SHARE_OF_COST = 0.05
 """Of what wrong answers cost at least. Chosen: a focal loss (alpha 0.25, gamma 2) leaves a 16th."""
-WRONG = 0.3
+MIN_WRONG_ANSWER_SHARE = 0.3
 """Share of wrong answers. Chosen: a few rows that the loss leaves out would do."""
 SMOOTHED_BY = ("label_smoothing", "label_smoothing_factor", "smoothing")
 
@@ -628,10 +638,12 @@ def _above(found: LossBesideAccuracy) -> Evidence | None:
     if not found.level_known:
         return None
     falls = end_level(found.level[: -max(1, len(found.level) // 4)]) - found.end > LEAST_GAP * found.end
-    rises = found.end > (1 + STILL) * float(found.level.min())
+    rises = found.end > (1 + MIN_LOSS_RISE_SHARE) * float(found.level.min())
     if falls or rises or not found.far_above_calibrated:
         return None
-    if found.share >= SOLVED and found.end - found.calibrated <= (smoothed := _smoothed(found.classes)):
+    if found.share >= MIN_ACCURACY_FOR_SMOOTHING and found.end - found.calibrated <= (
+        smoothed := _smoothed(found.classes)
+    ):
         raise CannotTell(
             f"{found.loss} is {figure(found.end)} where {found.accuracy} is {figure(found.share)}, no more than "
             f"{figure(smoothed)} above that of a calibrated model, and label smoothing may leave as much"
@@ -663,8 +675,8 @@ def _first_of(run: Run, judge: Callable[[LossBesideAccuracy], Evidence | None]) 
 
 
 def _smoothed(classes: int) -> float:
-    """Return the least cross-entropy against labels that are smoothed as far as `SMOOTHING`."""
-    other = SMOOTHING / classes
+    """Return the least cross-entropy against labels that are smoothed as far as `MAX_LABEL_SMOOTHING`."""
+    other = MAX_LABEL_SMOOTHING / classes
     right = 1 - other * (classes - 1)
     return -right * math.log(right) - (classes - 1) * other * math.log(other)
 
@@ -681,12 +693,12 @@ def _at_floor(found: LossBesideAccuracy) -> Evidence | None:
     if found.classes < 2:
         raise CannotTell("the number of classes is not configured")
     low = math.log(math.e + found.classes - 1) - found.share
-    high = math.log(math.e + found.classes * (UNCOUNTED if found.counted else 1.0) - 1) - found.share
-    if not found.far_above_calibrated or found.end < CLEAR * found.calibrated:
+    high = math.log(math.e + found.classes * (MAX_CLASS_COUNT_RATIO if found.counted else 1.0) - 1) - found.share
+    if not found.far_above_calibrated or found.end < MIN_RATIO_TO_CALIBRATED * found.calibrated:
         return None
     off = (found.level + found.shares - found.share)[len(found.level) // 2 :]
-    holds = float(np.mean((low - BELOW <= off) & (off <= high + ABOVE)))
-    if not low - BELOW <= found.end <= high + ABOVE or holds < MOST:
+    holds = float(np.mean((low - MAX_NATS_BELOW_FLOOR <= off) & (off <= high + MAX_NATS_ABOVE_FLOOR)))
+    if not low - MAX_NATS_BELOW_FLOOR <= found.end <= high + MAX_NATS_ABOVE_FLOOR or holds < MIN_SHARE_AT_FLOOR:
         return None
     return Evidence(
         f"{found.loss} is {figure(found.end)} where {found.accuracy} is {figure(found.share)}: scores between 0 and 1 "
@@ -711,7 +723,7 @@ def loss_below_accuracy(run: Run) -> Evidence | None:
         later = slice(len(loss) // 2, None)
         right, level = as_share(median(accuracy[later])), median(loss[later])
         least = (1 - right) * math.log(2)
-        if 1 - right >= WRONG and 0 < level < MIN_SHARE_OF_COST * least:
+        if 1 - right >= MIN_WRONG_ANSWER_SHARE and 0 < level < MIN_SHARE_OF_COST * least:
             return Evidence(
                 f"{name} is {figure(level)} and the accuracy {figure(right)} in the later half of {len(loss)} records; "
                 f"a mean cross-entropy with so many wrong answers is at least {figure(least)}",

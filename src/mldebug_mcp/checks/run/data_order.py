@@ -32,23 +32,23 @@ from mldebug_mcp.logs.run import Run, Series
 
 MAX_POINTS = 20_000
 """Records that are looked at, the last. Chosen: enough for any period, and a bound on the time."""
-EVENLY = 0.5
+MAX_GAP_DEVIATION_SHARE = 0.5
 """Share by which a gap may differ from the usual one. Chosen: a period needs even records."""
-UNEVEN = 0.05
+MAX_UNEVEN_GAP_SHARE = 0.05
 """Share of gaps that may differ by more. Chosen: a period needs even records."""
-PERIODS = 4
+MIN_REPEATED_PERIODS = 4
 """A pattern must have repeated this often. Chosen: noise with a memory makes two or three."""
 MIN_AUTOCORRELATION = 0.25
 """Autocorrelation at the period. Chosen: the pattern makes at least a quarter of the variance that is left."""
 PERIODS_SIGMAS = 5.0
 """... and so far above the trough before it, in standard errors. Source: Bartlett's formula."""
-AGAIN = 0.4
+MIN_REPEATED_PEAK_SHARE = 0.4
 """... and this share of it comes again at twice the period. Chosen: on synthetic curves."""
-FIRST = 0.8
+MIN_FIRST_PEAK_SHARE = 0.8
 """Share of the highest peak that the first of several has. Chosen: multiples of a period are as high."""
 FLANK = (0.75, 1.33)
 """Times the period within which the highest peak counts. Chosen: the flank of a broad one has small ones."""
-CLIP = 4
+MAX_RESIDUAL_SIGMAS = 4
 """Standard deviations beyond which a record is cut off. Chosen: a single spike has no period."""
 LEAST_PATTERN = 0.5
 """Share of a step down that is left of a pattern within its periods. Chosen: on synthetic staircases."""
@@ -66,7 +66,10 @@ def last_records(series: Series, what: str) -> tuple[Series, float]:
     last = series.where(np.arange(len(series)) >= len(series) - MAX_POINTS)
     gaps = np.diff(last.step)
     spacing = median(gaps)
-    if spacing <= 0 or float(np.mean(np.abs(gaps - spacing) > EVENLY * spacing)) > UNEVEN:
+    if (
+        spacing <= 0
+        or float(np.mean(np.abs(gaps - spacing) > MAX_GAP_DEVIATION_SHARE * spacing)) > MAX_UNEVEN_GAP_SHARE
+    ):
         raise CannotTell(f"the records are not evenly spaced: {what} is unknown")
     if curves_in_turn(last.value) is not None:
         raise CannotTell(f"the records lie on two curves in turn: {what} of either is unknown")
@@ -82,7 +85,7 @@ def _pattern(values: Floats) -> tuple[int, float, float] | None:
     spread = mad(rest)
     if spread == 0:
         return None
-    rest = np.clip(rest, -CLIP * spread, CLIP * spread)
+    rest = np.clip(rest, -MAX_RESIDUAL_SIGMAS * spread, MAX_RESIDUAL_SIGMAS * spread)
     correlation = _autocorrelation(rest)
     lag = _period(correlation, len(rest))
     if lag is None or _is_staircase(values, rest, lag):
@@ -104,7 +107,7 @@ def _without_trend(values: Floats) -> Floats:
     rest = values
     for _ in range(2):
         rest = np.asarray(values - basis @ np.linalg.lstsq(basis[keep], values[keep], rcond=None)[0])
-        keep = np.abs(rest) <= CLIP * mad(rest)
+        keep = np.abs(rest) <= MAX_RESIDUAL_SIGMAS * mad(rest)
         if keep.sum() < len(values) // 2:
             break
     return rest
@@ -123,8 +126,8 @@ def _products(values: Floats) -> Floats:
 
 
 def _autocorrelation(values: Floats) -> Floats:
-    """Return the autocorrelation at lags 0 to n / PERIODS."""
-    full = _products(values - values.mean())[: len(values) // PERIODS + 2]
+    """Return the autocorrelation at lags 0 to n / `MIN_REPEATED_PERIODS`."""
+    full = _products(values - values.mean())[: len(values) // MIN_REPEATED_PERIODS + 2]
     return np.asarray(full / full[0] * len(values) / (len(values) - np.arange(len(full))))
 
 
@@ -141,11 +144,11 @@ def _period(correlation: Floats, count: int) -> int | None:
     candidates = peaks[clear]  # up to half a lag the memory of the noise counts, not the pattern
     if not len(candidates):
         return None
-    lag = int(candidates[np.argmax(correlation[candidates] > FIRST * correlation[candidates].max())])
+    lag = int(candidates[np.argmax(correlation[candidates] > MIN_FIRST_PEAK_SHARE * correlation[candidates].max())])
     near = candidates[(candidates > FLANK[0] * lag) & (candidates < FLANK[1] * lag)]
     lag = int(near[np.argmax(correlation[near])])
     again = correlation[max(0, 2 * lag - 2) : 2 * lag + 3]
-    if 2 * lag < len(correlation) and float(again.max()) < AGAIN * correlation[lag]:
+    if 2 * lag < len(correlation) and float(again.max()) < MIN_REPEATED_PEAK_SHARE * correlation[lag]:
         return None
     return lag
 
@@ -177,7 +180,7 @@ def _is_staircase(values: Floats, rest: Floats, lag: int) -> bool:
 
 UNKNOWN_EPOCHS = "neither the epoch nor the steps per epoch are known"
 """Why `epochs_of` returns nothing."""
-WHOLE = 0.9
+MIN_WHOLE_PASS_SHARE = 0.9
 """Of the records of the first pass: what the last one must have to be compared. Chosen: by hand."""
 
 PASS_PROFILE_PARTS = 8
@@ -210,7 +213,7 @@ def epochs_of(run: Run, loss: Series) -> NDArray[np.int64] | None:
 def whole_passes(values: Floats, epoch: NDArray[np.int64]) -> list[Floats]:
     """Return the values of each pass; the last one only where it is whole."""
     found = [values[epoch == number] for number in distinct(epoch)]
-    if found and len(found[-1]) < WHOLE * len(found[0]):
+    if found and len(found[-1]) < MIN_WHOLE_PASS_SHARE * len(found[0]):
         found.pop()
     return found
 
@@ -251,9 +254,9 @@ def _shape(levels: Floats) -> Floats:
 
 LEAST_PER_EPOCH = 8
 """Records of an epoch. Chosen: a median of fewer is noise."""
-SIDE = 3
+MIN_RECORDS_PER_SIDE = 3
 """Records on either side of its boundary. Chosen: a median of fewer is noise."""
-CUT = 0.67
+MAX_CUT_RATE_RATIO = 0.67
 """Times the rate before. Chosen: step schedules cut it by a half or more."""
 
 
@@ -267,10 +270,12 @@ def _boundaries(run: Run) -> tuple[NDArray[np.int64], int]:
     if not len(bounds):
         raise CannotTell("the log does not reach a second epoch")
     length = int(median(np.diff(np.concatenate([[0], bounds])))) if len(bounds) > 1 else int(bounds[0])
-    bounds = bounds[(bounds >= LEAST_PER_EPOCH) & (bounds <= len(loss) - max(SIDE, LEAST_PER_EPOCH // 2))]
+    bounds = bounds[
+        (bounds >= LEAST_PER_EPOCH) & (bounds <= len(loss) - max(MIN_RECORDS_PER_SIDE, LEAST_PER_EPOCH // 2))
+    ]
     if length < LEAST_PER_EPOCH or not len(bounds):
         raise CannotTell(f"about {counted(length, 'record')} per epoch; {LEAST_PER_EPOCH} are needed")
-    return bounds, max(SIDE, length // 4)
+    return bounds, max(MIN_RECORDS_PER_SIDE, length // 4)
 
 
 def _rate_is_cut(run: Run, steps: Floats) -> bool:
@@ -281,21 +286,21 @@ def _rate_is_cut(run: Run, steps: Floats) -> bool:
     if len(rate) < 4:
         return False
     at = np.clip(np.searchsorted(rate.step, steps), 1, len(rate) - 1)
-    return bool(np.mean(rate.value[at] < CUT * rate.value[at - 1]) * 2 > 1)
+    return bool(np.mean(rate.value[at] < MAX_CUT_RATE_RATIO * rate.value[at - 1]) * 2 > 1)
 
 
 # Does the training loss tell the order of the data: a period, a pattern of each pass, steps between passes?
 
 
-SAME = 0.1
+MAX_PERIOD_DIFFERENCE_SHARE = 0.1
 """Share of a period by which that of the learning rate may differ. Chosen: schedules are logged now and then."""
-ROUNDED = 2.0
+MAX_ROUNDED_SWING_UNITS = 2.0
 """Units of the last digit up to which a pattern is that of rounding. Chosen: a smooth curve falls like stairs."""
 DATA_ORDER_ALIKE = 0.85
 """Correlation of the levels of one epoch with the next. Chosen: eight in random order have it once in a hundred."""
 STARTS_OVER = 0.5
 """Of that swing: how far the step to the next may be from the one that starts it over. Chosen: climbs have none."""
-SWING = 0.15
+MIN_PATTERN_SWING_SHARE = 0.15
 """Of the level of the loss: how far the pattern goes up and down. Chosen: what batches differ in is less."""
 MOST_CLEAR = 0.6
 """Share of the boundaries of epochs that are clear. Chosen: on synthetic curves."""
@@ -305,7 +310,7 @@ LEAST_DROP = 0.04
 """Share of the level by which the loss drops at a boundary. Chosen: on synthetic curves."""
 DATA_ORDER_SIGMAS = 4.0
 """Standard errors of a drop. Chosen: on synthetic curves."""
-MUCH = 0.125
+MIN_EPOCH_DROP_SHARE = 0.125
 """Share of the level below which a step is a remark. Chosen: healthy fine-tunes lose 5 to 10 %."""
 MUCH_OF_PAIRS = 0.4
 """The same of preference training. Chosen: DPO loses more."""
@@ -332,7 +337,7 @@ def loss_pattern_by_epoch(run: Run) -> Evidence | None:
         abs((after[0] - before[-1]) - (again[0] - shape[-1])) < STARTS_OVER * swing
         for (before, after), (shape, again) in zip(pairwise(levels), pairwise(shapes), strict=True)
     )
-    if swing < SWING * median(np.abs(loss.value)) or not least > DATA_ORDER_ALIKE or not begins_anew:
+    if swing < MIN_PATTERN_SWING_SHARE * median(np.abs(loss.value)) or not least > DATA_ORDER_ALIKE or not begins_anew:
         return None
     second = float(loss.step[int(np.argmax(epoch > epoch[0]))])
     by_length = run.settings.flag("group_by_length") is True
@@ -360,7 +365,7 @@ def loss_periodic(run: Run) -> Evidence | None:
     lag, correlation, swing = found
     length = lag * spacing
     _refuse_that_of_the_rate(run, length)
-    if swing <= ROUNDED * last_decimal(values):
+    if swing <= MAX_ROUNDED_SWING_UNITS * last_decimal(values):
         return None
     return Evidence(
         f"loss repeats every {figure(length)} {run.step_name}s ({lag} records; autocorrelation "
@@ -395,7 +400,7 @@ def loss_epoch_steps(run: Run) -> Evidence | None:
         f"{min(1.0, total / fall if fall > 0 else 1.0):.0%} of the fall since the first epoch",
         steps=tuple(steps[clear].tolist()),
         values={"drop": typical, "boundaries": len(clear), "clear": int(clear.sum())},
-        present=typical >= (MUCH_OF_PAIRS if run.kind == "preference" else MUCH) * level,
+        present=typical >= (MUCH_OF_PAIRS if run.kind == "preference" else MIN_EPOCH_DROP_SHARE) * level,
     )
 
 
@@ -422,7 +427,7 @@ def loss_sawtooth(run: Run) -> Evidence | None:
 
 def _refuse_that_of_the_rate(run: Run, period: float) -> None:
     turns = np.diff(rate_comes_back(run))
-    if len(turns) and abs(median(turns) - period) <= SAME * period:
+    if len(turns) and abs(median(turns) - period) <= MAX_PERIOD_DIFFERENCE_SHARE * period:
         raise CannotTell("the learning rate comes back with the same period, which the loss follows")
 
 
@@ -452,20 +457,20 @@ ask_in_turn(
 # They are ranked, so that a few spikes do not decide, and compared with themselves at every distance.
 
 
-BESIDE = 2
+NEIGHBOURS_PER_SIDE = 2
 """Neighbours on each side, whose median each record is compared with. Chosen: a spike leaves it as it is."""
-FEWEST = 60
+MIN_RECORDS_FOR_PASS = 60
 """Records in which a pass is looked for. Chosen: by hand."""
-SHORTEST = 8
+MIN_LAG_RECORDS = 8
 """The least distance that is looked at. Chosen: noise with a short memory is not a pass."""
-PAIRS = 30
+MIN_PAIRS_AT_LAG = 30
 """Records that have one at that distance. Chosen: a correlation of as many has an error below 0.2."""
 MEASURE_SAME_ORDER_SIGMAS = 6.5
 """Standard errors of a rank correlation, 1 / sqrt(pairs). Chosen: of 10,000 distances one in a million is there."""
 MEASURE_SAME_ORDER_ALIKE = 0.5
 """Rank correlation. Chosen: a spike at each tenth record makes 0.4, batches that recur 0.6 and more."""
 
-SMOOTH = 0.3
+MAX_NEXT_RECORD_CORRELATION = 0.3
 """Rank correlation of a record with the next. Chosen: of single batches it is none, of a smooth curve nearly 1."""
 
 
@@ -477,19 +482,23 @@ def comes_again(values: Floats) -> tuple[int, float, int] | None:
     Args:
         values: Evenly spaced values, in time order, shape (n,).
     """
-    if len(values) < FEWEST:
+    if len(values) < MIN_RECORDS_FOR_PASS:
         return None
-    around = np.lib.stride_tricks.sliding_window_view(values, 2 * BESIDE + 1)
-    departures = values[BESIDE:-BESIDE] - row_medians(around)
+    around = np.lib.stride_tricks.sliding_window_view(values, 2 * NEIGHBOURS_PER_SIDE + 1)
+    departures = values[NEIGHBOURS_PER_SIDE:-NEIGHBOURS_PER_SIDE] - row_medians(around)
     if not float(np.ptp(departures)):
         return None
     centred = _ranks(departures)
     pairs = len(centred) - np.arange(len(centred))
     alike = _products(centred) / pairs / float(np.mean(centred**2))
     clear = alike * np.sqrt(pairs)
-    clear[:SHORTEST] = clear[max(SHORTEST, len(clear) - PAIRS + 1) :] = 0.0
+    clear[:MIN_LAG_RECORDS] = clear[max(MIN_LAG_RECORDS, len(clear) - MIN_PAIRS_AT_LAG + 1) :] = 0.0
     lag = int(np.argmax(clear))
-    if clear[lag] < MEASURE_SAME_ORDER_SIGMAS or alike[lag] < MEASURE_SAME_ORDER_ALIKE or alike[1] > SMOOTH:
+    if (
+        clear[lag] < MEASURE_SAME_ORDER_SIGMAS
+        or alike[lag] < MEASURE_SAME_ORDER_ALIKE
+        or alike[1] > MAX_NEXT_RECORD_CORRELATION
+    ):
         return None
     return lag, min(1.0, float(alike[lag])), int(pairs[lag])
 
@@ -566,7 +575,7 @@ def few_batches_stand_out(recur: Evidence) -> Evidence | None:
     outcome_of(batches_recur, 0.01, "smol_playbook"),
     outcome_of(few_batches_stand_out, 0.1, of="batches_recur"),
     needs=("loss",),
-    points=FEWEST,
+    points=MIN_RECORDS_FOR_PASS,
     not_for=("grpo", "ppo", "rl"),
 )
 def same_order(run: Run) -> Answers:

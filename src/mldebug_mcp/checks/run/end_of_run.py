@@ -276,13 +276,13 @@ _HOW_IT_ENDS = {"error": "it ends in an error", "interrupted": "it was interrupt
 _FAILURES = ("error_message", "out_of_memory_error", "collective_timeout", "device_error")
 
 
-LAST = 6
+FINAL_RECORDS = 6
 """Records that are the end of a log. Chosen: what hangs does so at once, or within a few steps."""
-BEFORE = 8
+MIN_RECORDS_BEFORE_END = 8
 """Records before these. Chosen: among fewer there may be no evaluation and no checkpoint."""
-SLOWER = 10.0
+MIN_USUAL_STEP_RATIO = 10.0
 """Times the usual step. Chosen: evaluations and checkpoints came before as well."""
-BEYOND = 5.0
+MIN_SLOWEST_STEP_RATIO = 5.0
 """Times the slowest step before. Chosen: evaluations and checkpoints came before as well."""
 
 
@@ -293,12 +293,12 @@ def last_steps_slow(run: Run) -> Evidence | None:
     """
     if not any(run.with_role(Quantity.STEP_TIME, *RATES, phase="train", parts=True)):
         raise CannotTell("not logged: how long a step takes")
-    times = step_times(run, BEFORE + LAST)
-    before, last = times.value[:-LAST], times.value[-LAST:]
+    times = step_times(run, MIN_RECORDS_BEFORE_END + FINAL_RECORDS)
+    before, last = times.value[:-FINAL_RECORDS], times.value[-FINAL_RECORDS:]
     slowest, usual = float(last.max()), median(before)
-    if slowest < max(SLOWER * usual, BEYOND * float(before.max())):
+    if slowest < max(MIN_USUAL_STEP_RATIO * usual, MIN_SLOWEST_STEP_RATIO * float(before.max())):
         return None
-    step = float(times.step[-LAST:][int(np.argmax(last > BEYOND * float(before.max())))])
+    step = float(times.step[-FINAL_RECORDS:][int(np.argmax(last > MIN_SLOWEST_STEP_RATIO * float(before.max())))])
     return Evidence(
         f"from {run.place(step)} on, just before the log ends, steps take up to "
         f"{ratio(slowest / usual)} times as long as before",
@@ -378,13 +378,13 @@ def end_of_log(run: Run) -> Answers:
 # Does the run end as planned while its evaluation still gets better?
 
 
-LEAST = 8
+MIN_EVALUATIONS_OF_FALL = 8
 """Evaluations. Chosen: fewer do not tell a straight fall from one that flattens."""
-QUARTER = 0.75
+RUN_SHARE_BEFORE_END = 0.75
 """Of the run. Chosen: what is after it would be a quarter of a straight fall."""
 MIN_SHARE_OF_FALL_AT_END = 0.15
 """Of the whole fall that comes in the last quarter. Chosen: a fall as the inverse root of the steps has 0.07."""
-BETTER = 0.1
+MIN_TOTAL_FALL_SHARE = 0.1
 """Share of its start by which the loss falls at all. Chosen: of less, noise makes up too much."""
 
 
@@ -405,15 +405,15 @@ def ends_while_improving(run: Run) -> Evidence | None:
     if plan is None or not plan.is_done:
         raise CannotTell("the plan is not known, or not done yet")
     loss = evaluation_losses(run)[0].finite
-    if len(loss) < LEAST:
-        raise CannotTell(f"the log holds fewer than {LEAST} evaluations")
-    width = max(1, min(edge_width(len(loss)), len(loss) // LEAST))
+    if len(loss) < MIN_EVALUATIONS_OF_FALL:
+        raise CannotTell(f"the log holds fewer than {MIN_EVALUATIONS_OF_FALL} evaluations")
+    width = max(1, min(edge_width(len(loss)), len(loss) // MIN_EVALUATIONS_OF_FALL))
     first, last = median(loss.value[:width]), median(loss.value[-width:])
-    late = loss.value[loss.step <= loss.step[0] + QUARTER * (loss.step[-1] - loss.step[0])]
+    late = loss.value[loss.step <= loss.step[0] + RUN_SHARE_BEFORE_END * (loss.step[-1] - loss.step[0])]
     before = median(late[-width:])
     fall = first - last
     if (
-        fall < BETTER * abs(first)
+        fall < MIN_TOTAL_FALL_SHARE * abs(first)
         or loss.value[-1] > loss.value.min()
         or before - last < MIN_SHARE_OF_FALL_AT_END * fall
     ):

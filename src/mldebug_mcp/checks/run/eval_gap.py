@@ -29,7 +29,7 @@ from mldebug_mcp.checks.curve import (
     true_at_end,
 )
 from mldebug_mcp.checks.evaluation import (
-    EXPLODED,
+    MIN_EXPLODED_LOSS_RATIO,
     Compared,
     all_zero,
     as_shares,
@@ -46,7 +46,7 @@ from mldebug_mcp.checks.evaluation import (
     refuse_other_unit,
     start_of,
 )
-from mldebug_mcp.checks.progress import PASSES, epoch_at, passes_at, predicts_tokens
+from mldebug_mcp.checks.progress import MAX_STARTING_PASSES, epoch_at, passes_at, predicts_tokens
 from mldebug_mcp.checks.train_eval_gap import (
     ERROR_RATES,
     FIRST_PASS,
@@ -70,10 +70,10 @@ from mldebug_mcp.logs.run import Run, Series
 AT_ONCE = 1.5
 """Times the training loss that evaluation has from the first on. Chosen: a model that has just begun to generalise
 worse is some per cent off."""
-NATS = 0.3
+MIN_GAP_NATS = 0.3
 """Nats by which evaluation lies above training from the first on. Chosen: a model that has just begun to generalise
 worse is some per cent off."""
-OFTEN = 0.8
+MIN_FAR_EVALUATION_SHARE = 0.8
 """Share of all evaluations that are so far above. Chosen: by hand."""
 LEAST_TO_WIDEN = 3
 """Evaluations in which a gap can be seen to widen. Chosen: fewer show no course."""
@@ -81,20 +81,22 @@ GAP_AT_ONCE_LEAST = 4
 """Evaluations whose halves hold two. Chosen: fewer show no course."""
 NATS_OF_TOKENS = 0.5
 """Nats per token at every evaluation of a language model. Chosen: held-out text of one kind differs by hundredths."""
-STEADY = 0.35
+MAX_GAP_DRIFT_SHARE = 0.35
 """Share of the gap by which its halves differ at most. Chosen: what is learnt by heart widens a gap."""
-OPENED = 0.65
+MAX_FIRST_GAP_SHARE = 0.65
 """Of a gap, what was there at the first evaluation at most. Chosen: two thirds."""
 NOT_IN_TOKENS = ("preference", "supervised", "diffusion", "boosting")
 
 
 def far_at_first(train: Floats, evaluation: Floats) -> bool:
     """Say whether evaluation is far above training at the first evaluation and nearly all others, and always was."""
-    far = (evaluation > AT_ONCE * np.abs(train)) & (evaluation - train > NATS)
-    far |= (evaluation < -EXPLODED * train) & (train > NATS)  # such as the cross-entropy of targets above 1
+    far = (evaluation > AT_ONCE * np.abs(train)) & (evaluation - train > MIN_GAP_NATS)
+    far |= (evaluation < -MIN_EXPLODED_LOSS_RATIO * train) & (
+        train > MIN_GAP_NATS
+    )  # such as the cross-entropy of targets above 1
     gap = evaluation - train
-    widens = len(gap) >= LEAST_TO_WIDEN and gap[-1] > 0 and gap[0] < (1 - OPENED) * gap[-1]
-    return bool(far[0] and far.mean() >= OFTEN and not widens)
+    widens = len(gap) >= LEAST_TO_WIDEN and gap[-1] > 0 and gap[0] < (1 - MAX_FIRST_GAP_SHARE) * gap[-1]
+    return bool(far[0] and far.mean() >= MIN_FAR_EVALUATION_SHARE and not widens)
 
 
 def alike_in_tokens(run: Run, train: Floats, evaluation: Floats) -> bool:
@@ -102,7 +104,7 @@ def alike_in_tokens(run: Run, train: Floats, evaluation: Floats) -> bool:
     if len(train) < GAP_AT_ONCE_LEAST or run.kind in NOT_IN_TOKENS or not predicts_tokens(run):
         return False
     gap, half = evaluation - train, len(train) // 2
-    alike = abs(median(gap[half:]) - median(gap[:half])) <= STEADY * median(gap)
+    alike = abs(median(gap[half:]) - median(gap[:half])) <= MAX_GAP_DRIFT_SHARE * median(gap)
     return bool(gap.min() >= NATS_OF_TOKENS) and alike and median(train[half:]) >= median(gap[half:])
 
 
@@ -111,7 +113,7 @@ def alike_in_tokens(run: Run, train: Floats, evaluation: Floats) -> bool:
 
 EVAL_GAP_LEAST = 4
 """Evaluations. Chosen: both halves then hold two."""
-NOISES = 2.0
+MIN_GAP_NOISE_SIGMAS = 2.0
 """Standard deviations of single records of the training loss: less is noise of a small batch. Chosen: as usual."""
 MIN_EVALUATIONS_IN_FIRST_PASS = 4
 """Evaluations within the first pass without which its gap is not known. Chosen: by hand."""
@@ -123,9 +125,9 @@ OF_TRAIN = 0.3
 0.19, 14 with copied rows are above 1.6."""
 EVAL_GAP_OF_START = 0.03
 """The same gap as a share of the training loss at first. Fitted: on the same 87 healthy runs of benchmarks/faults."""
-ERRORS = 5.0
+MIN_GAP_STANDARD_ERRORS = 5.0
 """The same gap in standard errors of its own. Fitted: on the same 87 healthy runs of benchmarks/faults."""
-FACTOR = 1.4
+MIN_WIDE_GAP_RATIO = 1.4
 """Times the training loss throughout the later half. Chosen: networks on small tables and pictures end at 1.9 and
 2.5."""
 FACTOR_OF_BEST = 5.0
@@ -133,29 +135,29 @@ FACTOR_OF_BEST = 5.0
 run of the data set stands above 2.4 there, and a healthy one at 3.1."""
 AT_BEST = 1.05
 """Times its lowest within which evaluation ends near it. Chosen: by hand."""
-IMPROVED = 0.85
+MAX_IMPROVED_LOSS_SHARE = 0.85
 """Share of the first training loss that evaluation has improved to. Chosen: no healthy run of benchmarks/faults comes
 near."""
 OF_ANOTHER = 0.2
-"""Share of the training loss within which another held-out set follows it. Chosen: half of `FACTOR`."""
-HALVED = 0.5
+"""Share of the training loss within which another held-out set follows it. Chosen: half of `MIN_WIDE_GAP_RATIO`."""
+MAX_GENERALISING_LOSS_SHARE = 0.5
 """Share of its first value to which an evaluation loss came down that training served. Chosen: of 2,057 labelled runs
 none has a gap to a training loss near zero and an evaluation so far down and at its best."""
 SHARE_OF_START = 0.1
 """Share of it that is the least gap, and what is not near zero. Chosen: no healthy run of benchmarks/faults comes
 near."""
-ABOVE = 1.25
+MIN_RATIO_ABOVE_START = 1.25
 """Times the first training loss, for evaluation to be above it. Chosen: beyond the scatter of batches."""
-GONE = 0.05
+MAX_VANISHED_TRAINING_SHARE = 0.05
 """Share of the first training loss below which it counts as gone. Chosen: rows known by heart come to 0.02."""
-LEFT = 0.2
+MIN_REMAINING_GAP_SHARE = 0.2
 """Share of the first training loss that evaluation stays above it where training is gone. Chosen: no healthy run does
 both."""
 LEFT_BY_FAR = 0.4
 """The same where the training loss is only near zero. Chosen: no healthy run does both."""
-FALLS = 0.05
+MIN_CONTINUED_FALL_SHARE = 0.05
 """Of itself: an evaluation loss that falls by this over the later half still improves. Chosen: twice its scatter."""
-GOOD = 0.9
+MIN_TRAINED_ACCURACY = 0.9
 """Accuracies of a model that comes trained. Chosen: one in ten is wrong."""
 ACCURACIES_OF_BOTH = ("accuracy", "eval_accuracy")
 """The accuracies that are then looked at, of training and of evaluation."""
@@ -198,7 +200,7 @@ def eval_bad_from_start(run: Run) -> Evidence | None:
     refuse_another_scale(train, evaluation)
     if not (far_at_first(train, evaluation) or alike_in_tokens(run, train, evaluation)):
         return None
-    if abs(median(evaluation - train)) < NOISES * noise(loss.value) / math.sqrt(len(steps)):
+    if abs(median(evaluation - train)) < MIN_GAP_NOISE_SIGMAS * noise(loss.value) / math.sqrt(len(steps)):
         raise CannotTell("single records of the training loss vary as much as the evaluation loss lies above it")
     refuse_known_by_heart(run, float(steps[0]), float(train[0]), median(loss.value[:3]))
     _refuse_where_another_set_follows(run)
@@ -235,8 +237,8 @@ def eval_gap_in_first_pass(run: Run) -> Evidence | None:
     error = max(
         noise_on_slope(loss.value) / int(count[third].sum()) ** 0.5, noise_on_slope(gap) / len(gap[third]) ** 0.5
     )
-    least = max(OF_TRAIN * abs(train), EVAL_GAP_OF_START * abs(median(loss.value[:3])), ERRORS * error)
-    if late < least or first > OPENED * late:
+    least = max(OF_TRAIN * abs(train), EVAL_GAP_OF_START * abs(median(loss.value[:3])), MIN_GAP_STANDARD_ERRORS * error)
+    if late < least or first > MAX_FIRST_GAP_SHARE * late:
         return None
     step, made = float(evaluation.step[keep][third][0]), float(passes[keep][-1])
     return Evidence(
@@ -274,17 +276,24 @@ def eval_gap_wide(run: Run) -> Evidence | None:
     from the first on.
     """
     both = _later(run)
-    if all(name in run and float(run[name].finite.value[:1].min(initial=1)) >= GOOD for name in ACCURACIES_OF_BOTH):
+    if all(
+        name in run and float(run[name].finite.value[:1].min(initial=1)) >= MIN_TRAINED_ACCURACY
+        for name in ACCURACIES_OF_BOTH
+    ):
         raise CannotTell("accuracies begin near 1: the model comes trained, and how it began is not known")
     refuse_another_scale(both.train, both.evaluation)
     begin = epoch_at(run, float(run["loss"].finite.step[0]))
-    late = begins_late(run["loss"]) and begins_late(run["eval_loss"]) if begin is None else begin > PASSES
+    late = begins_late(run["loss"]) and begins_late(run["eval_loss"]) if begin is None else begin > MAX_STARTING_PASSES
     if late:
         raise CannotTell(f"the log begins at {run.place(run.first_step)}: how training began is not known")
-    far = (both.evaluation > FACTOR * both.train) & (both.evaluation - both.train > SHARE_OF_START * both.start)
+    far = (both.evaluation > MIN_WIDE_GAP_RATIO * both.train) & (
+        both.evaluation - both.train > SHARE_OF_START * both.start
+    )
     if both.train_level < SHARE_OF_START * both.start or not far[both.later].all():
         return None
-    if _at_best(both) and both.eval_level < min(IMPROVED * both.start, FACTOR_OF_BEST * both.train_level):
+    if _at_best(both) and both.eval_level < min(
+        MAX_IMPROVED_LOSS_SHARE * both.start, FACTOR_OF_BEST * both.train_level
+    ):
         return None
     _refuse_where_another_set_follows(run)
     first = float(both.steps[len(far) - true_at_end(far)])
@@ -308,7 +317,7 @@ def eval_above_start(wide: Evidence, run: Run) -> Evidence | None:
     """
     if run.kind == "sft":
         raise CannotTell("a model that is fine-tuned knows something already, and may forget it")
-    return wide if wide.values["eval"] >= ABOVE * wide.values["start"] else None
+    return wide if wide.values["eval"] >= MIN_RATIO_ABOVE_START * wide.values["start"] else None
 
 
 def eval_gap_at_zero(run: Run) -> Evidence | None:
@@ -321,14 +330,14 @@ def eval_gap_at_zero(run: Run) -> Evidence | None:
     rise = rise_of_evaluation(run)
     if rise is not None and not rise.slight:
         raise CannotTell("the evaluation loss rises, which says more")
-    left = LEFT if both.train_level < GONE * both.start else LEFT_BY_FAR
+    left = MIN_REMAINING_GAP_SHARE if both.train_level < MAX_VANISHED_TRAINING_SHARE * both.start else LEFT_BY_FAR
     near = SHARE_OF_START * both.start
     if not 0 <= both.train_level < near or both.eval_level - both.train_level < left * both.start:
         return None
     later = both.evaluation[both.later]
-    if median(later[-2:]) < (1 - FALLS) * later[0]:
+    if median(later[-2:]) < (1 - MIN_CONTINUED_FALL_SHARE) * later[0]:
         raise CannotTell("the evaluation loss still falls: held-out rows are served by what is learnt")
-    if _at_best(both) and both.eval_level < HALVED * both.evaluation[0]:
+    if _at_best(both) and both.eval_level < MAX_GENERALISING_LOSS_SHARE * both.evaluation[0]:
         return None
     since = float(both.steps[int(np.argmax(both.train < near))])
     return _evidence(run, both, since, "the training loss is near zero, and the evaluation loss is not")
@@ -355,13 +364,13 @@ def eval_gap(run: Run) -> Answers:
 
 LEAST_EVALUATIONS = 5
 """Evaluations with a training loss. Chosen: fewer show no course."""
-FIRST = 0.15
+MAX_SHARE_BEFORE_BEST = 0.15
 """The lowest evaluation loss stands within this share of the evaluations, or is the first. Chosen: by hand."""
-RISE = 0.05
+MIN_EVALUATION_RISE_SHARE = 0.05
 """Of its lowest by which the evaluation loss must rise. Chosen: most fine-tuning rises by less in the end."""
-FALL = 0.1
+MIN_TRAINING_FALL_SHARE = 0.1
 """Of its first value by which the training loss must fall. Chosen: by hand."""
-FAR = 0.3
+MIN_FAR_RISE_SHARE = 0.3
 """Share of its lowest that a rise is one by, however it scatters. Chosen: by hand."""
 EVAL_RISE_OF_START = 0.1
 """The same of what training began with: rows of another kind are met with ever surer answers. Chosen: by hand."""
@@ -391,7 +400,9 @@ def eval_gap_grows(run: Run, rise: EvalRise) -> Evidence:
 def _is_far(run: Run, never: Evidence) -> bool:
     """Say whether an evaluation that never improves has come so far up that no scatter, however wild, explains it."""
     lowest, risen = never.values["lowest"], never.values["last"] - never.values["lowest"]
-    return risen > FAR * abs(lowest) and risen > EVAL_RISE_OF_START * abs(start_of(run, run["loss"].finite))
+    return risen > MIN_FAR_RISE_SHARE * abs(lowest) and risen > EVAL_RISE_OF_START * abs(
+        start_of(run, run["loss"].finite)
+    )
 
 
 def eval_never_improves(run: Run) -> Evidence | None:
@@ -420,10 +431,10 @@ def eval_never_improves(run: Run) -> Evidence | None:
         )
     best = int(np.argmin(evaluation.value))
     lowest, last = float(evaluation.value[best]), median(evaluation.value[-2:])
-    fell = median(train[-2:]) < float(train[0]) * (1 - FALL)
-    if last < lowest + RISE * abs(lowest) or not fell:
+    fell = median(train[-2:]) < float(train[0]) * (1 - MIN_TRAINING_FALL_SHARE)
+    if last < lowest + MIN_EVALUATION_RISE_SHARE * abs(lowest) or not fell:
         raise CannotTell("the evaluation loss does not rise while the training loss falls")
-    if best > max(0.0, FIRST * len(evaluation) - 1):
+    if best > max(0.0, MAX_SHARE_BEFORE_BEST * len(evaluation) - 1):
         return None
     return Evidence(
         f"{evaluation.name} is lowest, {figure(lowest)}, at evaluation {best + 1} of {len(evaluation)} and "
@@ -469,7 +480,7 @@ def eval_rise(run: Run) -> Answers:
 
 MAX_ACCURACY_DISTANCE = 0.03
 """Of accuracy: training this near is as accurate. Chosen: a batch of some hundred rows scatters so."""
-FRESH = 0.04
+MAX_TRAINING_ACCURACY_LEAD = 0.04
 """Of accuracy: training that is better by more may know its rows. Chosen: above `MAX_ACCURACY_DISTANCE`."""
 LOSS_AT_ACCURACY_LEAST = 3
 """Evaluations, and training records for each. Chosen: their median then stands against one stray value."""
@@ -491,7 +502,12 @@ def losses_at_accuracy(run: Run) -> Floats | None:
         until = steps <= step
         now = right[until][-LOSS_AT_ACCURACY_LEAST:]
         alike = loss[until & (np.abs(right - accuracy) <= MAX_ACCURACY_DISTANCE)]
-        if len(now) and median(now) <= accuracy + FRESH and len(alike) >= LOSS_AT_ACCURACY_LEAST and median(alike) > 0:
+        if (
+            len(now)
+            and median(now) <= accuracy + MAX_TRAINING_ACCURACY_LEAD
+            and len(alike) >= LOSS_AT_ACCURACY_LEAST
+            and median(alike) > 0
+        ):
             rows.append((step, held_out, accuracy, held_out / median(alike)))
     return np.array(rows) if len(rows) >= LOSS_AT_ACCURACY_LEAST else None
 
@@ -516,15 +532,15 @@ def _of(run: Run, phase: str, quantity: Quantity) -> Series | None:
 
 EVAL_SCORE_GAP_LEAST = 3
 """Evaluations. Chosen: fewer show no course."""
-SIGMAS = 5.0
+MIN_SCORE_DIFFERENCE_SIGMAS = 5.0
 """Standard deviations of one gap that any difference has. Chosen: by hand."""
-LEARNT = 0.5
+MIN_LEARNT_SCORE = 0.5
 """Score that training has come to. Chosen: so does a model that serves no held-out row."""
 NO_GAIN = 0.04
 """What evaluation gains at most while training learns. Chosen: so does a model that serves no held-out row."""
-HALF = 0.5
+MAX_EVALUATION_SCORE_SHARE = 0.5
 """Share of the score of training that evaluation has at most. Chosen: so does a model that serves no held-out row."""
-LOST = 0.05
+MIN_LOST_SCORE = 0.05
 """What evaluation loses again of a score, by medians of three. Chosen: by hand."""
 LOST_OF_BEST = 0.25
 """The same where training has no such score, as a share of the best. Chosen: beyond a few of few rows."""
@@ -532,23 +548,23 @@ FALLS_ON = 0.9
 """Share of its start that the training loss is below by then. Chosen: by hand."""
 LEAST_TO_FALL = 6
 """Evaluations over which it does. Chosen: by hand."""
-CLOSE = 0.25
+MAX_INITIAL_SCORE_GAP = 0.25
 """The gap of scores at first as a share of the later one. Chosen: by hand."""
-WIDE = 0.3
+MIN_WIDE_SCORE_GAP = 0.3
 """The later gap of scores. Chosen: by hand."""
-KNOWN = 0.9
+MIN_NEAR_BEST_SCORE = 0.9
 """Score of training at which rows are known by heart. Chosen: by hand."""
 LEAST_BESIDE = 4
 """Evaluations with loss and score. Chosen: by hand."""
-FIFTH = 0.2
+MAX_FALLEN_LOSS_SHARE = 0.2
 """Share of its first level to which the loss falls. Chosen: what gives a fifth of the loss has most answers right."""
-QUARTER = 0.25
+MAX_SCORE_PROGRESS_SHARE = 0.25
 """Part of the way to its bound that the score should have come by then. Chosen: what gives a fifth of the loss has most
 answers right."""
-TIMES = 2.0
+MIN_TYPICAL_LOSS_RATIO = 2.0
 """Times the loss of training at the same accuracy, typically. Fitted: healthy runs with both lie between 0.75 and
 1.3."""
-ALWAYS = 1.8
+MIN_LOWEST_LOSS_RATIO = 1.8
 """The same at least. Fitted: healthy runs with both lie between 0.75 and 1.3."""
 
 FEW_WRONG = 0.98
@@ -566,7 +582,7 @@ def eval_loss_above_its_accuracy(run: Run) -> Evidence | None:
         raise CannotTell("losses and accuracies of training and evaluation are not logged together often enough")
     loss, accuracy, times = (median(column) for column in compared_at.T[1:])
     least = float(compared_at[:, 3].min())
-    if times < TIMES or least < ALWAYS or accuracy > FEW_WRONG:
+    if times < MIN_TYPICAL_LOSS_RATIO or least < MIN_LOWEST_LOSS_RATIO or accuracy > FEW_WRONG:
         return None
     return Evidence(
         f"the evaluation loss is {figure(loss)} at an accuracy of {figure(accuracy)}, {figure(times)} "
@@ -596,8 +612,13 @@ def eval_score_behind_loss(run: Run) -> Evidence | None:
     loss, score = run["eval_loss"].finite.value, scores[0]
     began = min([float(loss[0]), *run["loss"].finite.value[:1].tolist()] if "loss" in run else [float(loss[0])])
     first, reached = float(score.value[0]), median(score.value[-EVAL_SCORE_GAP_LEAST:])
-    fallen = 0 <= median(loss[-EVAL_SCORE_GAP_LEAST:]) < FIFTH * began
-    if not fallen or reached - first > QUARTER * (1 - first) or first > KNOWN or not np.ptp(score.value):
+    fallen = 0 <= median(loss[-EVAL_SCORE_GAP_LEAST:]) < MAX_FALLEN_LOSS_SHARE * began
+    if (
+        not fallen
+        or reached - first > MAX_SCORE_PROGRESS_SHARE * (1 - first)
+        or first > MIN_NEAR_BEST_SCORE
+        or not np.ptp(score.value)
+    ):
         return None
     shown = f"{figure(began)} to about {figure(median(loss[-EVAL_SCORE_GAP_LEAST:]))}"
     return Evidence(
@@ -632,12 +653,20 @@ def eval_score_stands(run: Run, pair: ScorePair) -> Evidence | None:
     """
     trained, reached = median(pair.train[pair.later]), median(pair.evaluation[pair.later])
     best = float(median_of_three(pair.evaluation).max())
-    if trained < LEARNT or max(reached, best) > HALF * trained or reached - float(pair.evaluation[0]) > NO_GAIN:
+    if (
+        trained < MIN_LEARNT_SCORE
+        or max(reached, best) > MAX_EVALUATION_SCORE_SHARE * trained
+        or reached - float(pair.evaluation[0]) > NO_GAIN
+    ):
         return None
-    if pair.passes is not None and float(pair.passes[0]) > FIRST_PASS and float(pair.train[0]) >= LEARNT:
+    if pair.passes is not None and float(pair.passes[0]) > FIRST_PASS and float(pair.train[0]) >= MIN_LEARNT_SCORE:
         where = figure(pair.passes[0])
         raise CannotTell(f"the first evaluation is at pass {where}: rows may be known by then")
-    return _eval_score_gap_evidence(run, pair, "gains nothing", 0) if trained - reached >= SIGMAS * pair.noise else None
+    return (
+        _eval_score_gap_evidence(run, pair, "gains nothing", 0)
+        if trained - reached >= MIN_SCORE_DIFFERENCE_SIGMAS * pair.noise
+        else None
+    )
 
 
 def eval_score_falls(run: Run, pair: ScorePair) -> Evidence | None:
@@ -650,7 +679,10 @@ def eval_score_falls(run: Run, pair: ScorePair) -> Evidence | None:
     smooth = median_of_three(pair.evaluation)
     best = int(np.argmax(smooth[1:-1])) + 1
     lost = float(smooth[best]) - median(pair.evaluation[-3:])
-    if lost < max(LOST, SIGMAS * pair.noise) or median(pair.train[-3:]) < float(pair.train[best]) - lost / 4:
+    if (
+        lost < max(MIN_LOST_SCORE, MIN_SCORE_DIFFERENCE_SIGMAS * pair.noise)
+        or median(pair.train[-3:]) < float(pair.train[best]) - lost / 4
+    ):
         return None
     return _eval_score_gap_evidence(run, pair, f"falls by {figure(lost)} from its best", best)
 
@@ -689,7 +721,9 @@ def _lost_since_best(value: Floats) -> list[tuple[int, float]]:
     smooth = median_of_three(value)
     best = int(np.argmax(smooth[1:-1])) + 1
     lost = float(smooth[best]) - median(value[-3:])
-    return [(best, lost)] if lost >= max(LOST_OF_BEST * smooth[best], SIGMAS * noise(value)) else []
+    return (
+        [(best, lost)] if lost >= max(LOST_OF_BEST * smooth[best], MIN_SCORE_DIFFERENCE_SIGMAS * noise(value)) else []
+    )
 
 
 def eval_score_gap_grows(run: Run, pair: ScorePair) -> Evidence | None:
@@ -700,8 +734,10 @@ def eval_score_gap_grows(run: Run, pair: ScorePair) -> Evidence | None:
     if run.kind == "boosting":
         raise CannotTell("trees know training rows by heart, in healthy runs too")
     late = median(pair.gap[pair.later])
-    opens = float(pair.gap[0]) <= CLOSE * late and late >= max(WIDE, SIGMAS * pair.noise)
-    if not opens or median(pair.train[pair.later]) < KNOWN:
+    opens = float(pair.gap[0]) <= MAX_INITIAL_SCORE_GAP * late and late >= max(
+        MIN_WIDE_SCORE_GAP, MIN_SCORE_DIFFERENCE_SIGMAS * pair.noise
+    )
+    if not opens or median(pair.train[pair.later]) < MIN_NEAR_BEST_SCORE:
         return None
     return _eval_score_gap_evidence(run, pair, "is left behind", int(np.argmax(pair.gap >= late / 2)))
 

@@ -73,9 +73,9 @@ FAR_BELOW = 0.65
 start."""
 FROM_THE_START = 0.35
 """The same in any case, however the run began. Chosen: dropout and augmentation cost a third from the start."""
-GROWN = 0.7
+MAX_FIRST_SHARE_RATIO = 0.7
 """Times its share at the first evaluation that the later one is at most. Chosen: by hand."""
-OFTEN = 0.9
+MIN_BELOW_TRAINING_SHARE = 0.9
 """Share of the later evaluations that lie below training. Chosen: by hand."""
 FAR_BELOW_OF_TOKENS = 0.85
 """Share of the training loss below which evaluation lies, of language models. Chosen: they train with little
@@ -86,13 +86,13 @@ LEAST_GAP = 0.05
 """Nats of a gap: of a loss near zero half is nothing. Chosen: by hand."""
 SHARE_OF_START = 0.08
 """Share of the first training loss that a gap has. Chosen: by hand."""
-BESIDE = 0.95
+MIN_LEVEL_START_SHARE = 0.95
 """Of the training loss: within it an evaluation starts level with training. Chosen: within the scatter of batches."""
 TIMES_OF_TOKENS = 2.0
 """Times the evaluation loss, at every evaluation of a language model. Chosen: dropout moves the two by tenths."""
-STAYS = 0.75
+MIN_KEPT_TRAINING_SHARE = 0.75
 """Share of its first level that training keeps. Fitted: on label noise in benchmarks/faults, no healthy run has it."""
-BELOW = 1.17
+MIN_TRAIN_EVAL_RATIO = 1.17
 """Times the evaluation loss that training typically has. Fitted: on label noise in benchmarks/faults, no healthy run
 has it."""
 LAGS_ALWAYS = 1.12
@@ -101,7 +101,7 @@ healthy run has it."""
 EVAL_BELOW_APART = 0.08
 """Share of the first loss by which both are apart. Fitted: on label noise in benchmarks/faults, no healthy run has
 it."""
-FARTHER = 1.2
+MIN_GAP_GROWTH_RATIO = 1.2
 """Times as far apart as at first. Fitted: on label noise in benchmarks/faults, no healthy run has it."""
 LEAST_LAGGING = 8
 """Evaluations that show a lag. Chosen: healthy detectors lag for five."""
@@ -143,7 +143,7 @@ def eval_below_train(run: Run, both: Compared) -> Evidence | None:
         raise CannotTell(f"by the settings training has {makes_harder[0]}, which evaluation goes without")
     ratio = both.evaluation[both.later] / both.train[both.later]
     gap = median((both.train - both.evaluation)[both.later])
-    limit = max(min(FAR_BELOW, GROWN * _share(both)), FROM_THE_START)
+    limit = max(min(FAR_BELOW, MAX_FIRST_SHARE_RATIO * _share(both)), FROM_THE_START)
     if predicts_tokens(run) and gap >= GAP_OF_TOKENS:
         limit = FAR_BELOW_OF_TOKENS
     if not 0 <= median(ratio) < limit or gap < max(LEAST_GAP, SHARE_OF_START * both.start):
@@ -151,7 +151,7 @@ def eval_below_train(run: Run, both: Compared) -> Evidence | None:
     # Where training still falls fast, what it has come to by an evaluation is below its mean since the one before.
     loss = run["loss"].finite
     nearest = loss.value[np.searchsorted(loss.step, both.steps[both.later], side="right") - 1]
-    if (ratio < 1).mean() < OFTEN or median(both.evaluation[both.later] / nearest) >= limit:
+    if (ratio < 1).mean() < MIN_BELOW_TRAINING_SHARE or median(both.evaluation[both.later] / nearest) >= limit:
         return None
     return _evidence(both, "", float(both.steps[both.later][0]))
 
@@ -163,7 +163,7 @@ def eval_below_grows(both: Compared) -> Evidence | None:
     """
     share = _share(both)
     comparison = f", and was {ratio(share)} times it at first"
-    return _evidence(both, comparison, float(both.steps[0])) if share >= BESIDE else None
+    return _evidence(both, comparison, float(both.steps[0])) if share >= MIN_LEVEL_START_SHARE else None
 
 
 def train_far_above_eval(run: Run, both: Compared) -> Evidence | None:
@@ -192,13 +192,14 @@ def train_lags_eval(run: Run, both: Compared) -> Evidence | None:
     times = both.train / both.evaluation
     typical = median(times[both.later])
     apart = (
-        both.train_level - both.eval_level > EVAL_BELOW_APART * both.start and both.train_level >= STAYS * both.start
+        both.train_level - both.eval_level > EVAL_BELOW_APART * both.start
+        and both.train_level >= MIN_KEPT_TRAINING_SHARE * both.start
     )
-    if not apart or typical <= BELOW or float(times[both.later].min()) <= LAGS_ALWAYS:
+    if not apart or typical <= MIN_TRAIN_EVAL_RATIO or float(times[both.later].min()) <= LAGS_ALWAYS:
         return None
     if harder := harder_in_training(run):
         raise CannotTell(f"training has {' and '.join(harder)}, which keeps its loss up")
-    farther = typical - 1 >= FARTHER * (float(times[0]) - 1)
+    farther = typical - 1 >= MIN_GAP_GROWTH_RATIO * (float(times[0]) - 1)
     return _evidence(both, ", near its start", float(both.steps[both.later][0])) if farther else None
 
 
@@ -241,19 +242,19 @@ MORE_CLASSES = 1.3
 mean over the first epoch, in which much is learnt."""
 BELOW_CHANCE = 0.6
 """Of 1 / classes, below which a model is wrong more often than a guess. Chosen: hundreds of rows bring it nearer."""
-LEARNT = 0.7
+MAX_LEARNT_LOSS_SHARE = 0.7
 """Share of its first level to which the training loss has fallen. Chosen: by hand."""
-FALL = 0.03
+MIN_TRAINING_FALL_SHARE = 0.03
 """Share by which it falls at all. Chosen: by hand."""
-GAIN = 0.02
+MAX_EVALUATION_FALL_SHARE = 0.02
 """Share by which evaluation does not fall. Chosen: by hand."""
-BEGUN = 0.9
+MIN_BARELY_LEARNT_SHARE = 0.9
 """Share of its start above which training has only begun to learn. Chosen: evaluation may be as slow."""
-UNTRAINED = 0.9
+MIN_UNTRAINED_LOSS_SHARE = 0.9
 """Share of the first training loss that it begins with: nothing was learnt before it. Chosen: by hand."""
-POOR = 0.6
+MAX_POOR_ACCURACY = 0.6
 """The most that a poor accuracy is. Chosen: by hand."""
-BETTER = 0.05
+MAX_ACCURACY_GAIN = 0.05
 """The most that a poor accuracy gains. Chosen: by hand."""
 TIMES_GUESS = 1.5
 """Times the accuracy of a guess that a poor one is at most. Chosen: by hand."""
@@ -300,7 +301,7 @@ def eval_below_chance(run: Run) -> Evidence | None:
             raise CannotTell(f"{series.name} goes above 1, and that of training is a share of one")
         half = len(series) // 2
         reached = median(as_shares(series.value)[half:])
-        if reached < limit and (learnt := _learnt(run))[0] <= LEARNT:
+        if reached < limit and (learnt := _learnt(run))[0] <= MAX_LEARNT_LOSS_SHARE:
             least = "at least " if series is not auc and uniform_loss(run) is None else ""
             return Evidence(
                 f"{series.name} is {figure(reached)} in the later half of {len(series)} records, a guess has "
@@ -329,7 +330,7 @@ def eval_learns_nothing(run: Run) -> Evidence | None:
     if run.kind == "sft":
         raise CannotTell("what is fine-tuned on text begins where it may well stay")
     moved, learnt = _learnt(run)
-    if moved > 1 - FALL:
+    if moved > 1 - MIN_TRAINING_FALL_SHARE:
         raise CannotTell("training does not get better, so that evaluation need not either")
     auc = auc_of(run)
     if auc is not None and auc.name.startswith("eval_") and len(auc) >= LEAST_AUC:
@@ -365,14 +366,18 @@ def _falls_each_time(loss: Floats) -> bool:
 def _no_better(run: Run, right: Series) -> Evidence | None:
     both = compared(run, EVAL_CHANCE_LEAST)
     loss, shares = both.evaluation, right.value
-    if both.train_level > BEGUN * both.start and _falls_each_time(loss):
+    if both.train_level > MIN_BARELY_LEARNT_SHARE * both.start and _falls_each_time(loss):
         return None
     half = len(shares) // 2
     early, late = median(shares[:half]), median(shares[half:])
-    if both.start <= 0 or float(loss.min()) < (1 - GAIN) * loss[0] or loss[0] < UNTRAINED * both.start:
+    if (
+        both.start <= 0
+        or float(loss.min()) < (1 - MAX_EVALUATION_FALL_SHARE) * loss[0]
+        or loss[0] < MIN_UNTRAINED_LOSS_SHARE * both.start
+    ):
         return None
     guess = math.exp(-min(float(loss[0]), both.start))
-    if late > min(POOR, early + BETTER, TIMES_GUESS * guess + OF_FEW_ROWS):
+    if late > min(MAX_POOR_ACCURACY, early + MAX_ACCURACY_GAIN, TIMES_GUESS * guess + OF_FEW_ROWS):
         return None
     return Evidence(
         f"eval_loss is {figure(loss[0])} at first and never below {figure(loss.min())} in "
@@ -399,25 +404,25 @@ def eval_chance(run: Run) -> Answers:
 # Scores of evaluation that do not move, or are zero where something must be right.
 
 
-MORE = 5
+MIN_METRIC_EVALUATIONS = 5
 """Evaluations of a metric other than an accuracy. Chosen: by hand."""
 MAX_ROUNDING_OF_LOSS = 1e-6
 """Share of a loss that rounding leaves of one model. Chosen: float32 has seven digits."""
-SATURATED = 0.85
+MIN_SATURATED_ACCURACY = 0.85
 """An accuracy of evaluation that is near its best. Chosen: by hand."""
 BY_HEART = 0.999
 """An accuracy that is near its best in training throughout. Chosen: by hand."""
-MANY = 10
+MIN_ACCURACY_EVALUATIONS = 10
 """Evaluations of an accuracy that hardly moves. Chosen: by hand."""
-MOSTLY = 0.6
+MIN_COMMONEST_VALUE_SHARE = 0.6
 """Share of them that have one accuracy. Chosen: by hand."""
-WITHIN = 0.005
+MAX_ACCURACY_DEPARTURE = 0.005
 """How far any other evaluation is from it. Chosen: by hand."""
-BEYOND = 0.05
+MAX_ACCURACY_LEAD = 0.05
 """How far training ends above it at most. Chosen: by hand."""
 MEASURES = ("eval_accuracy", "eval_acc", "eval_exact_match", "eval_em")
 """Shares of all answers that are right. The recall or F1 of a rare class may well be zero."""
-FAR = 0.3
+MAX_FALLEN_LOSS_SHARE = 0.3
 """Of the first evaluation loss, to which it falls where no score of all there is can be zero. Chosen: by hand."""
 _OF_A_CLASS = regex(r"\d|class|cat(?:egory)?|small|medium|large|rare|minority", re.IGNORECASE)
 
@@ -440,19 +445,23 @@ def does_not_move(run: Run, series: Series) -> bool:
 def stands_still(series: Series) -> bool:
     """Say whether a score is one number throughout, and none that is near its best."""
     value = float(series.value[0])
-    if not is_error_rate(series) and SATURATED <= as_share(value) <= 1:
+    if not is_error_rate(series) and MIN_SATURATED_ACCURACY <= as_share(value) <= 1:
         return False
     return bool(np.ptp(series.value) <= 1e-9 * max(abs(value), 1e-30)) or not series.value.any()
 
 
 def _hardly_moves(run: Run, series: Series) -> bool:
     """Say whether an accuracy of evaluation keeps to one value, which that of training does not leave behind."""
-    if series.name != MEASURES[0] or len(series) < MANY or "accuracy" not in run:
+    if series.name != MEASURES[0] or len(series) < MIN_ACCURACY_EVALUATIONS or "accuracy" not in run:
         return False
     share, trained = as_shares(series.value), as_shares(run["accuracy"].finite.value)
     value, times = most_often(Series(series.name, series.step, share))
-    near = float(np.abs(share - value).max()) <= WITHIN and len(trained) > 0 and end_level(trained) <= value + BEYOND
-    return near and times >= MOSTLY * len(share) and value < SATURATED
+    near = (
+        float(np.abs(share - value).max()) <= MAX_ACCURACY_DEPARTURE
+        and len(trained) > 0
+        and end_level(trained) <= value + MAX_ACCURACY_LEAD
+    )
+    return near and times >= MIN_COMMONEST_VALUE_SHARE * len(share) and value < MIN_SATURATED_ACCURACY
 
 
 def most_often(series: Series) -> tuple[float, int]:
@@ -471,13 +480,17 @@ def _by_heart(run: Run, series: Series) -> bool:
 def beside_a_loss_that_falls(run: Run) -> list[Series]:
     """Return the scores of all there is, whatever they are called, where the evaluation loss has fallen far."""
     loss = run["eval_loss"].finite.value if "eval_loss" in run else np.empty(0)
-    if len(loss) < MORE or not 0 < float(loss[-1]) < FAR * float(loss[0]):
+    if len(loss) < MIN_METRIC_EVALUATIONS or not 0 < float(loss[-1]) < MAX_FALLEN_LOSS_SHARE * float(loss[0]):
         return []
     # Where most answers are right, those of a rare class may all be missed.
     of_a_class = SCORES_OF_A_CLASS if share_of_right_answers(run) > MOSTLY_RIGHT else ()
     better = (quantity for quantity in Quantity if quantity.higher_is_better and quantity not in of_a_class)
     scores = run.with_role(*better, parts=True)
-    return [score.finite for score in scores if len(score.finite) >= MORE and not _OF_A_CLASS.search(score.name)]
+    return [
+        score.finite
+        for score in scores
+        if len(score.finite) >= MIN_METRIC_EVALUATIONS and not _OF_A_CLASS.search(score.name)
+    ]
 
 
 # Do the numbers of evaluation change at all, and can they be what they are said to be?
@@ -485,19 +498,19 @@ def beside_a_loss_that_falls(run: Run) -> list[Series]:
 
 FROZEN_LEAST = 3
 """Evaluations of a loss or an accuracy. Chosen: by hand."""
-BOXES = 10
+MIN_DETECTOR_EVALUATIONS = 10
 """Evaluations of a detector until its first hit. Chosen: by hand."""
 FEWEST_DIGITS = 4
 """Digits of a loss that are enough where more evaluations than `FROZEN_LEAST` have it. Chosen: a plateau has three."""
-DIGITS = 5
+MIN_DIGITS_OF_LOSS = 5
 """Digits of a loss; fewer may hide a change. Chosen: float32 has seven."""
 NOT_GONE = 0.1
 """A training loss above this is not so small that an evaluation loss of zero could be its like. Chosen: by hand."""
-PERFECT = 0.9999
+MIN_PERFECT_SCORE = 0.9999
 """A score at its bound. Chosen: it cannot get better while answers do."""
-IMPERFECT = 0.9
+MAX_IMPERFECT_SCORE = 0.9
 """The score of training at the first evaluation at most. Chosen: by hand."""
-FALLS = 0.8
+MAX_IMPROVING_LOSS_SHARE = 0.8
 """Share of its first level below which the loss of evaluation still falls. Chosen: answers get better."""
 OF_NONE = -1.0
 """What COCO's evaluation says of objects of a size that there are none of."""
@@ -563,7 +576,9 @@ def eval_loss_constant(run: Run) -> Evidence | None:
     ]
     still = all(is_one_number(other) for other in others)
     digits = sum(digits_of(float(metric.value[0])) for metric in (evaluation, *(others if still else ())))
-    if digits < max(FEWEST_DIGITS, DIGITS + FROZEN_LEAST - len(evaluation)):  # each further evaluation is a witness
+    if digits < max(
+        FEWEST_DIGITS, MIN_DIGITS_OF_LOSS + FROZEN_LEAST - len(evaluation)
+    ):  # each further evaluation is a witness
         raise CannotTell(f"{evaluation.name} is always {figure(level)}, and so few digits may hide a change")
     return _frozen_evidence(run, evaluation, f"{level:.8g} at all")
 
@@ -580,12 +595,12 @@ def eval_metric_zero(run: Run) -> Evidence | None:
         return _frozen_evidence(
             run, stopper, "NaN at all", and_so="early stopping ended the run while eval_loss still fell"
         )
-    least = dict.fromkeys((*MEASURES, "eval_loss"), FROZEN_LEAST) | dict.fromkeys(OF_BOXES, BOXES)
+    least = dict.fromkeys((*MEASURES, "eval_loss"), FROZEN_LEAST) | dict.fromkeys(OF_BOXES, MIN_DETECTOR_EVALUATIONS)
     shares = [series.finite for series in all_known(quality_metrics, run) if series.name in least]
     if "eval_loss" in run and "loss" in run and median(run["loss"].finite.value) > NOT_GONE:
         shares.append(run["eval_loss"].finite)
     shares = [share for share in shares if len(share) >= least[share.name]]
-    ranked = [metric.finite for metric in ranking_metrics(run) if len(metric.finite) >= MORE]
+    ranked = [metric.finite for metric in ranking_metrics(run) if len(metric.finite) >= MIN_METRIC_EVALUATIONS]
     if ranked and not any(series.value[1:].any() for series in ranked):  # the first may hold a hit by chance
         shares = [series.where(series.step > series.step[0]) for series in ranked]
     nothing = (series for series in (*shares, *beside_a_loss_that_falls(run)) if all_zero(series))
@@ -636,14 +651,14 @@ def eval_score_perfect(run: Run) -> Evidence | None:
     perfect = [
         series
         for series in evaluation_scores(run)
-        if len(series) >= FROZEN_LEAST and float(series.value.min()) >= PERFECT
+        if len(series) >= FROZEN_LEAST and float(series.value.min()) >= MIN_PERFECT_SCORE
     ]
     if not perfect or "eval_loss" not in run:
         return None
     loss, score = run["eval_loss"].finite.value, perfect[0]
     trained = next((pair for pair in score_pairs(run) if pair.evaluated == score.name), None)
-    imperfect = trained is not None and float(trained.train[0]) < IMPERFECT
-    falls = len(loss) >= FROZEN_LEAST and float(loss[-1]) < FALLS * float(loss[0])
+    imperfect = trained is not None and float(trained.train[0]) < MAX_IMPERFECT_SCORE
+    falls = len(loss) >= FROZEN_LEAST and float(loss[-1]) < MAX_IMPROVING_LOSS_SHARE * float(loss[0])
     return _frozen_evidence(run, score, "as good as can be at all") if imperfect and falls else None
 
 
@@ -662,11 +677,13 @@ def eval_metric_constant(run: Run) -> Evidence | None:
     Not this when: it is near its best, or that of training is throughout; most other metrics move, and it is none that
     any change of the scores moves, as an AUC is (a remark).
     """
-    metrics = [metric for metric in (series.finite for series in quality_metrics(run)) if len(metric) >= MORE]
+    metrics = [
+        metric for metric in (series.finite for series in quality_metrics(run)) if len(metric) >= MIN_METRIC_EVALUATIONS
+    ]
     metrics = [metric for metric in metrics if bool(np.any(metric.value != OF_NONE))]
     metrics = [metric for metric in metrics if not _is_coarse(run, metric)]
     if not metrics:
-        raise CannotTell(f"no metric of evaluation has {MORE} finite values")
+        raise CannotTell(f"no metric of evaluation has {MIN_METRIC_EVALUATIONS} finite values")
     still = [metric for metric in metrics if does_not_move(run, metric)]
     if not still:
         return None
@@ -705,13 +722,13 @@ def eval_frozen(run: Run) -> Answers:
 
 HELD_OUT_SETS_PART_LEAST = 4
 """Evaluations of each. Chosen: halves then hold two."""
-FOLLOWS = 1.5
+MAX_FOLLOWING_LOSS_RATIO = 1.5
 """Times the training loss up to which a set follows it. Chosen: by hand."""
 HELD_OUT_SETS_PART_APART = 3.0
 """Times the loss of that set which another has. Chosen: sets that are drawn alike differ by some per cent."""
 EVEN_SHARE = 0.05
 """By how much the share of a set in a mean over two varies. Chosen: rounding of the losses, and no more."""
-OPENED = 2.0
+MIN_SETS_PARTING_RATIO = 2.0
 """Times what the two sets were apart at first. Chosen: by hand."""
 
 
@@ -735,7 +752,9 @@ def held_out_sets_part(run: Run) -> Evidence | None:
     first, last = _times(best, worst, slice(None, 2)), _times(best, worst, slice(-2, None))
     if any(_is_mixture(other, best, worst) for other in sets):
         raise CannotTell("the losses of evaluation are parts of one loss, whose mean over both is logged as well")
-    if median(low[-2:]) > FOLLOWS * median(train[-2:]) or last < max(HELD_OUT_SETS_PART_APART, OPENED * first):
+    if median(low[-2:]) > MAX_FOLLOWING_LOSS_RATIO * median(train[-2:]) or last < max(
+        HELD_OUT_SETS_PART_APART, MIN_SETS_PARTING_RATIO * first
+    ):
         return None
     return Evidence(
         f"{best.name} follows the training loss to about {figure(median(best.value[-2:]))}, and {worst.name} is about "
@@ -770,7 +789,7 @@ SHARE_OF_TOKENS = 0.08
 %."""
 SHARE_LEVEL = 0.3
 """The least level that such a share is taken of, for a metric up to 1. Chosen: by hand."""
-RANDOM = 0.5
+MIN_RANDOM_CHANGE_RATIO = 0.5
 """Half the mean squared change over the variance. Chosen: half way between a trend and pure chance."""
 
 
@@ -796,7 +815,7 @@ def eval_metric_flickers(run: Run) -> Evidence | None:
     found = [
         flicker
         for flicker in found
-        if flicker[1] > limits.get(flicker[0].name, EVAL_METRIC_FLICKERS_SHARE) and flicker[2] > RANDOM
+        if flicker[1] > limits.get(flicker[0].name, EVAL_METRIC_FLICKERS_SHARE) and flicker[2] > MIN_RANDOM_CHANGE_RATIO
     ]
     if not found or (2 * len(found) < len(series) and not any(flicker[0].name == "eval_loss" for flicker in found)):
         return None
@@ -835,7 +854,7 @@ def _randomness(values: Floats) -> float:
 
 LOSS_NOISY_SHARE = 0.5
 """Standard deviation of the noise over the level. Chosen: batches of one have 0.1 to 0.35 in fine-tuning."""
-FLOOR = 0.2
+MIN_COUNTED_LEVEL_SHARE = 0.2
 """Share of the first level that the level counts as at least. Chosen: near zero loss large relative noise is
 nothing."""
 
@@ -859,7 +878,7 @@ def loss_noisy(run: Run) -> Evidence | None:
         raise CannotTell("the records lie on two curves in turn: the noise of either is unknown")
     start = abs(start_level(loss.value))
     late = loss.value[len(loss) // 4 :]
-    level = max(median(np.abs(sample(late))), FLOOR * start)
+    level = max(median(np.abs(sample(late))), MIN_COUNTED_LEVEL_SHARE * start)
     size = noise(late)
     if level <= 0 or size < LOSS_NOISY_SHARE * level:
         return None

@@ -59,11 +59,11 @@ from mldebug_mcp.logs.settings.settings import POLICIES
 # Is the gradient finite, and of a size from which such a run can learn?
 
 
-ISOLATED = 0.01
+MAX_ISOLATED_LOST_SHARE = 0.01
 """Share of the steps that a loss scaler loses while it probes. Chosen: one in a hundred."""
-SETTLING = 20
+MAX_SCALER_SETTLING_STEPS = 20
 """Steps in which a loss scaler comes down from its first scale. Chosen: torch's 2 ** 16 is halved sixteen times."""
-CAUGHT = 0.1
+MAX_REPORTED_LOST_SHARE = 0.1
 """... and the share of records where each of them is reported as skipped. Chosen: half of what a log shows in vain."""
 HIGH: Mapping[str, float] = {"sft": 100.0, "grpo": 10.0}
 """Norms that are unstable, by kind of run. Source: axolotl_stability."""
@@ -78,7 +78,7 @@ HIGH_SHARE = 0.1
 """Share of the records that must be high. Chosen: fewer are spikes."""
 ZERO_SHARE = 0.5
 """Share of the records that must be zero. Chosen: equal rewards give some zeros."""
-TINY = 1e-6
+MAX_TINY_NORM = 1e-6
 """A norm of no averaged loss that is not small itself, for any other kind of run. Chosen: float32 resolves 1e-7."""
 BELOW_LABELS = 0.1
 """Share of the gradient that the labels alone give the last bias: a norm below it is far too small. Fitted: on trained
@@ -88,7 +88,7 @@ AS_LABELS = (0.8, 1.2)
 slowly have 1.5 times as much and more."""
 AT_CHANCE = 0.05
 """Share by which a loss may miss ln C, the loss of a uniform guess. Fitted: on trained runs."""
-FALL = 1000.0
+MIN_NORM_FALL_RATIO = 1000.0
 """Times that the norm fell. Chosen: sound norms fall by ten, about as the loss."""
 LEAST_ZEROS = 2
 """Norms of zero that are no chance by themselves. Chosen: by hand."""
@@ -98,7 +98,7 @@ LOSS_OF_LABELS = 0.1
 """Loss from which on some label has given it. Chosen: losses of other terms are smaller."""
 GRADIENT_LEVEL_LEAST = 5
 """Records for a level. Chosen: a median of fewer is not a level."""
-COURSE = 20
+MIN_COURSE_RECORDS = 20
 """Records for a course. Chosen: by hand."""
 
 
@@ -117,9 +117,11 @@ def grad_norm_nonfinite(run: Run) -> Evidence | None:
     if (moved_while_infinite(run) or 0) < 0:
         raise CannotTell(f"each {norm.name} is infinite up to the last, yet the loss is learnt on: it is not used")
     records = len(norm)
-    later = gone.count if run.step_name != "step" else int((gone.bad & (norm.step > SETTLING)).sum())
+    later = gone.count if run.step_name != "step" else int((gone.bad & (norm.step > MAX_SCALER_SETTLING_STEPS)).sum())
     sound = "loss" not in run or bool(np.isfinite(run["loss"].value).all())
-    rare = later / records <= ISOLATED or (later / records <= CAUGHT and are_skipped(run, norm.step[gone.bad]))
+    rare = later / records <= MAX_ISOLATED_LOST_SHARE or (
+        later / records <= MAX_REPORTED_LOST_SHARE and are_skipped(run, norm.step[gone.bad])
+    )
     isolated = sound and rare and not bool(gone.bad[-1])
     return Evidence(
         f"grad_norm is {gone.kind} at {run.place(gone.step)}; {gone.count} of {records} values are not finite"
@@ -193,7 +195,7 @@ def grad_norm_vanishing(run: Run) -> Evidence | None:
     """
     norm = run["grad_norm"].finite
     norm = norm.where(norm.value > 0)
-    if not len(norm) or (len(norm) < GRADIENT_LEVEL_LEAST and norm.value.max() >= TINY**2):
+    if not len(norm) or (len(norm) < GRADIENT_LEVEL_LEAST and norm.value.max() >= MAX_TINY_NORM**2):
         raise CannotTell(f"{len(norm)} positive gradient norms; {GRADIENT_LEVEL_LEAST} are needed")
     rewards = rewards_of(run)
     if rewards is not None and most_earned(rewards) is not None:
@@ -209,11 +211,11 @@ def grad_norm_vanishing(run: Run) -> Evidence | None:
         and moved > 1 - SMALL_LOSS
     )
     bound = GRADIENT_LEVEL_LOW.get(
-        run.kind, max(TINY, BELOW_LABELS * of_labels) if stands and of_labels is not None else TINY
+        run.kind, max(MAX_TINY_NORM, BELOW_LABELS * of_labels) if stands and of_labels is not None else MAX_TINY_NORM
     )
-    if typical >= bound and not (len(norm) >= COURSE and start > FALL * typical):
+    if typical >= bound and not (len(norm) >= MIN_COURSE_RECORDS and start > MIN_NORM_FALL_RATIO * typical):
         return None
-    below = bound if typical < bound else start / FALL
+    below = bound if typical < bound else start / MIN_NORM_FALL_RATIO
     first = float(norm.step[int(np.argmax(norm.value < below))])
     return Evidence(
         f"grad_norm has a median of {figure(typical)} over the later half of {len(norm)} records; "
@@ -259,7 +261,7 @@ def grad_norm_high(run: Run) -> Evidence | None:
             f"no usual gradient norm is known for this kind of run, or fewer than {GRADIENT_LEVEL_LEAST} are logged"
         )
     bound = of_kind if of_kind is not None else OF_ANY * max(1.0, abs(median(run["loss"].finite.value)))
-    late = norm.where(np.arange(len(norm)) >= len(norm) // COURSE)
+    late = norm.where(np.arange(len(norm)) >= len(norm) // MIN_COURSE_RECORDS)
     high = late.value > bound
     if high.mean() < (HIGH_SHARE if of_kind is not None else ZERO_SHARE) or high.sum() <= 2:
         return None
@@ -304,25 +306,25 @@ def gradient_level(run: Run) -> Answers:
 # Does the gradient norm keep its level: does it rise over the run, or jump out of it?
 
 
-GROWS = 4.0
+MIN_NORM_GROWTH_RATIO = 4.0
 """Times the early level that a norm comes to at the end. Chosen: healthy norms drift by less than 4."""
 MIN_GROWTH_SIGMAS = 6.0
 """Standard errors of a level by which it grows. Chosen: it is chance in thousands of runs."""
-BEGINNING = 0.05
+RUN_START_SHARE = 0.05
 """Share of the steps that is the beginning. Chosen: norms settle in a twentieth of a run."""
-STRETCHES = 12
+NORM_COURSE_STRETCHES = 12
 """Stretches that the steps behind it are cut into. Chosen: by hand."""
-END = 2
+END_STRETCHES = 2
 """Stretches that are the end. Chosen: a level of two stretches outlives an outlier."""
-RISING = 0.8
+MIN_RISING_PAIR_SHARE = 0.8
 """Share of pairs of stretches where the later is the higher. Chosen: chance gives a half."""
-STILL = 0.25
+MIN_LATE_GROWTH_SHARE = 0.25
 """Share of the growth that the later half makes. Chosen: the norm of a model that leaves a plateau rises at once."""
-FEWEST = 12
+MIN_NORM_RECORDS = 12
 """Norms that are needed. Chosen: six before a jump, and some behind."""
 USUAL_SHARE = 0.02
 """Jumps, as a share of the records, that are no exceptions. Chosen: then the norm is just noisy."""
-USUAL = 5
+MAX_NORM_JUMPS = 5
 """The same in number. Chosen: then the norm is just noisy."""
 
 
@@ -342,16 +344,22 @@ def grad_norm_growing(run: Run, norm: Series) -> Evidence | None:
 
 
 def _growth(run: Run, norm: Series) -> Evidence | None:
-    late = norm.where(norm.step >= norm.step[0] + BEGINNING * (norm.step[-1] - norm.step[0])) if len(norm) else norm
-    if len(late) < STRETCHES // 2:
+    late = (
+        norm.where(norm.step >= norm.step[0] + RUN_START_SHARE * (norm.step[-1] - norm.step[0])) if len(norm) else norm
+    )
+    if len(late) < NORM_COURSE_STRETCHES // 2:
         return None
-    cut = stretches_of(Series(late.name, late.step, np.log(late.value)), STRETCHES)
+    cut = stretches_of(Series(late.name, late.step, np.log(late.value)), NORM_COURSE_STRETCHES)
     lowest = int(np.argmin(cut.level[: max(1, len(cut.level) // 2)]))
     after = cut.level[lowest:]
-    least, end = float(after[0]), median(after[-END:])
+    least, end = float(after[0]), median(after[-END_STRETCHES:])
     rises = (after[None, :] > after[:, None])[np.triu_indices(len(after), 1)]
-    still = end - median(after[len(after) // 2 :][:END]) >= STILL * (end - least)
-    if end - least < max(math.log(GROWS), MIN_GROWTH_SIGMAS * cut.error) or rises.mean() < RISING or not still:
+    still = end - median(after[len(after) // 2 :][:END_STRETCHES]) >= MIN_LATE_GROWTH_SHARE * (end - least)
+    if (
+        end - least < max(math.log(MIN_NORM_GROWTH_RATIO), MIN_GROWTH_SIGMAS * cut.error)
+        or rises.mean() < MIN_RISING_PAIR_SHARE
+        or not still
+    ):
         return None
     first = float(cut.first[lowest + int(np.argmax(after > least + (end - least) / 4))])
     return Evidence(
@@ -370,7 +378,7 @@ def grad_norm_spike(run: Run, norm: Series) -> Evidence | None:
     found = jumps_of(norm)
     if run.kind in POLICIES:
         found = [spike for spike in found if norm.value[spike.peak] > start_level(norm.value)]
-    if not found or len(found) > max(USUAL, USUAL_SHARE * len(norm)):
+    if not found or len(found) > max(MAX_NORM_JUMPS, USUAL_SHARE * len(norm)):
         return None
     worst = max(found, key=lambda spike: spike.height)
     at, top, level = float(norm.step[worst.first]), float(norm.value[worst.peak]), float(np.exp(worst.level))
@@ -399,11 +407,11 @@ def _positive_norms(run: Run, needed: int) -> Series:
     outcome_of(grad_norm_growing, 0.03, "axolotl_stability"),
     outcome_of(grad_norm_spike, 0.02, "axolotl_stability", as_chosen=True, follows=("loss_spike",)),
     needs=("grad_norm",),
-    points=FEWEST,
+    points=MIN_NORM_RECORDS,
 )
 def gradient_course(run: Run) -> Answers:
     """Compare the later stretches of the norm with the earlier ones, then each record with those before it."""
-    norm = _positive_norms(run, FEWEST)
+    norm = _positive_norms(run, MIN_NORM_RECORDS)
     return first_seen(by_outcome((grad_norm_growing, grad_norm_spike), run, norm))
 
 
@@ -454,10 +462,10 @@ def grad_norm_adds_up(run: Run, norm: Series) -> Evidence | None:
 def _fitted(x: Floats, y: Floats) -> tuple[float, float]:
     """Return the slope of a line, and the share of the variance that it leaves unexplained."""
     slope, level = np.polyfit(x, y, 1)
-    return float(slope), float((y - level - slope * x).var()) / max(float(y.var()), SMALLEST)
+    return float(slope), float((y - level - slope * x).var()) / max(float(y.var()), MIN_DIVISOR_VARIANCE)
 
 
-SMALLEST = 1e-12
+MIN_DIVISOR_VARIANCE = 1e-12
 """Variance that stands for none, as nothing is divided by 0. Chosen: no norm is so even."""
 
 
@@ -477,13 +485,13 @@ def gradient_sum(run: Run) -> Answers:
 
 GRADIENT_PARTS_LEAST = 3
 """Records. Chosen: with adapters whose second matrix begins at zero the first has no gradient in the first step."""
-FAR = 1000.0
+MIN_DEPTH_FADING_RATIO = 1000.0
 """Times between the first layer and the last. Chosen: layers of sound models differ by a factor of 100 at most."""
-ORDER = 0.9
+MIN_DEPTH_CORRELATION = 0.9
 """Rank correlation with depth that makes a course. Chosen: a layer or two may stand out of it."""
 MEANT = ("expert", "router", "bias", "position", "frozen")
 """Parts that may have no gradient in a sound model: experts without tokens, biases before a normalisation."""
-LOST = 1e-5
+MAX_LOST_PART_SHARE = 1e-5
 """Of the norm of the whole: a part with less does not learn. Chosen: in deep sound models it is a hundredth."""
 FREEZES = ("freeze", "frozen")
 
@@ -497,7 +505,7 @@ def _lost(run: Run, parts: Sequence[Part]) -> Evidence | None:
     faint = [
         part
         for part in parts
-        if 0 < part.level < LOST * level and part.records >= GRADIENT_PARTS_LEAST and not _is_meant(part)
+        if 0 < part.level < MAX_LOST_PART_SHARE * level and part.records >= GRADIENT_PARTS_LEAST and not _is_meant(part)
     ]
     if not faint:
         return None
@@ -537,7 +545,7 @@ def grad_fades_with_depth(run: Run, parts: Sequence[Part]) -> Evidence | None:
     if ends is None:
         raise CannotTell("the norms of too few layers are logged")
     first, last, layers, order = ends
-    if abs(order) < ORDER or first.level / last.level > 1 / FAR:
+    if abs(order) < MIN_DEPTH_CORRELATION or first.level / last.level > 1 / MIN_DEPTH_FADING_RATIO:
         return None
     between = f", with {layers - 2} layers in order between" if layers > 2 else ""
     return Evidence(
@@ -574,9 +582,9 @@ MIN_SHARE_CLIPPED = 0.95
 """Share of the records that are clipped, or are at the threshold. Chosen: nearly every step."""
 MIN_TIMES_THRESHOLD = 5.0
 """Times the threshold: far above the 90th percentile of norms, where one clips. Source: tuning_playbook."""
-AT = 0.01
+MAX_CLIP_DEVIATION_SHARE = 0.01
 """Share within which a norm is at the threshold. Chosen: logs are rounded."""
-MOST = 50.0
+MIN_EXTREME_CLIP_RATIO = 50.0
 """Times the threshold. Chosen: 98 % of each gradient is cut off."""
 CLIPPING_LOW = 0.05
 """A tiny threshold: practice lies between 0.1, for policies, and 1. Source: axolotl_stability."""
@@ -592,7 +600,7 @@ def grad_clip_saturated(threshold: float, norm: Series | None) -> Evidence | Non
     if len(norm) < CLIPPING_LEAST:
         raise CannotTell(f"grad_norm has {len(norm)} finite values; {CLIPPING_LEAST} are needed")
     clipped, typical, at = norm.value > threshold, median(norm.value), pinned(norm)
-    stands = at is not None and abs(at[0] / threshold - 1) < AT and at[1] >= MIN_SHARE_CLIPPED
+    stands = at is not None and abs(at[0] / threshold - 1) < MAX_CLIP_DEVIATION_SHARE and at[1] >= MIN_SHARE_CLIPPED
     if not stands and (clipped.mean() < MIN_SHARE_CLIPPED or typical < MIN_TIMES_THRESHOLD * threshold):
         return None
     return Evidence(
@@ -608,7 +616,7 @@ def grad_clip_takes_most(saturated: Evidence) -> Evidence | None:
 
     Not this when: it is a few times above.
     """
-    return saturated if saturated.values["median"] >= MOST * saturated.values["threshold"] else None
+    return saturated if saturated.values["median"] >= MIN_EXTREME_CLIP_RATIO * saturated.values["threshold"] else None
 
 
 def grad_clip_low(threshold: float, norm: Series | None) -> Evidence | None:

@@ -62,17 +62,17 @@ LEAST_OF_TURN = 60
 """Finite records that a turn needs. Chosen: as many as its blocks take."""
 MIN_STEP_TIME_RECORDS = 8
 """Records in which the time of steps rises with the loss. Chosen: by hand."""
-LONGER = 1.5
+MIN_STEP_TIME_RATIO = 1.5
 """Times the first step time that the last is, at least. Chosen: longer batches cost more of both."""
-TOGETHER = 0.8
+MIN_STEP_TIME_CORRELATION = 0.8
 """Rank correlation of the loss with the time of a step. Chosen: longer batches cost more of both."""
-HEIGHT = 1.4
+MIN_HUMP_START_RATIO = 1.4
 """Times the start that a hump reaches. Fitted: runs at 10 to 400 times a good learning rate."""
 WAY_BACK = 0.5
 """Share of a hump that is lost again. Fitted: runs at 10 to 400 times a good learning rate."""
-CLEAR = 6.0
+MIN_HUMP_SIGMAS = 6.0
 """Times the noise that a hump is. Fitted: runs at 10 to 400 times a good learning rate."""
-STRETCHES = 20
+LOSS_TREND_STRETCHES = 20
 """Stretches of a log. Chosen: by hand."""
 LOSS_RISING_LONG = 5
 """How many of them it climbs. Chosen: the last quarter."""
@@ -86,9 +86,9 @@ LOSS_RISING_LEAST = 0.005
 """Share of the level that a loss rises by. Fitted: 400 healthy runs of benchmarks/faults, none of them rising."""
 LOSS_RISING_SIGMAS = 6.0
 """Standard errors of the trend. Fitted: 400 healthy runs of benchmarks/faults, none of them rising."""
-ALIKE = 0.5
+MIN_TREND_CORRELATION = 0.5
 """Rank correlation of the trend with time. Fitted: 400 healthy runs of benchmarks/faults, none of them rising."""
-MANY = 40
+MIN_RECORDS_FOR_STRETCHES = 40
 """Records from which stretches are compared; fewer go up in order one by one. Chosen: by chance hardly ever."""
 ALIKE_OF_FEW = 0.9
 """Rank correlation with time of fewer records. Chosen: by chance hardly ever."""
@@ -153,9 +153,9 @@ def _takes_longer(run: Run, loss: Series) -> bool:
     if "step_time" not in run:
         return False
     _, time, value = aligned(run["step_time"].finite, loss)
-    if len(value) < MIN_STEP_TIME_RECORDS or end_level(time) < LONGER * start_level(time):
+    if len(value) < MIN_STEP_TIME_RECORDS or end_level(time) < MIN_STEP_TIME_RATIO * start_level(time):
         return False
-    return monotone(value[np.argsort(time, kind="stable")]) >= TOGETHER
+    return monotone(value[np.argsort(time, kind="stable")]) >= MIN_STEP_TIME_CORRELATION
 
 
 def _rate(run: Run, step: float) -> str:
@@ -176,11 +176,11 @@ def loss_hump(run: Run) -> Evidence | None:
     top, start, end = int(cut.level.argmax()), start_level(first), end_level(loss.value)
     peak = float(cut.level[top])
     climb, doubt = peak - start, 1.25 * float(np.std(first)) / math.sqrt(len(first))  # of a median
-    least = CLEAR * max(cut.wobble, doubt)
+    least = MIN_HUMP_SIGMAS * max(cut.wobble, doubt)
     still = max(end, median(loss.value[-3:]))  # a loss that climbs to its last record has an end level below that
-    if start <= 0 or peak < HEIGHT * start or climb < least or peak - still < WAY_BACK * climb:
+    if start <= 0 or peak < MIN_HUMP_START_RATIO * start or climb < least or peak - still < WAY_BACK * climb:
         return None
-    if positive(loss.value) and math.log(peak / start) < CLEAR * blocks(np.log(loss.value)).wobble:
+    if positive(loss.value) and math.log(peak / start) < MIN_HUMP_SIGMAS * blocks(np.log(loss.value)).wobble:
         return None  # noise that multiplies reaches far up
     onset = float(loss.step[int((loss.value > start + climb / 5).argmax())])
     return Evidence(
@@ -228,7 +228,11 @@ def _throughout(run: Run, loss: Series) -> Evidence | None:
     moved, level = drift(values), abs(median(sample(values)))
     start, end = start_level(values), end_level(values)
     rises = moved.change > LOSS_RISING_SIGMAS * moved.error and moved.change > LOSS_RISING_LEAST * level and end > start
-    alike, stretches = (ALIKE, blocks(values, STRETCHES).level) if len(loss) >= MANY else (ALIKE_OF_FEW, values)
+    alike, stretches = (
+        (MIN_TREND_CORRELATION, blocks(values, LOSS_TREND_STRETCHES).level)
+        if len(loss) >= MIN_RECORDS_FOR_STRETCHES
+        else (ALIKE_OF_FEW, values)
+    )
     if not rises or monotone(stretches) < alike:
         return None
     return Evidence(
@@ -242,7 +246,7 @@ def _throughout(run: Run, loss: Series) -> Evidence | None:
 def _after_a_fall(run: Run, loss: Series) -> Evidence | None:
     if len(loss) < LEAST_OF_TURN or run.kind in ("preference", "boosting"):
         return None
-    cut = blocks(loss.value, STRETCHES)
+    cut = blocks(loss.value, LOSS_TREND_STRETCHES)
     best = int(np.argmin(cut.level))
     after = cut.level[best:]
     rise = float(after[-1] - after[0])
@@ -275,47 +279,47 @@ MAX_SLOW_PROGRESS = 0.4
 """The most progress that is slow. Chosen: above it is not."""
 LOSS_SLOW_SIGMAS = 6.0
 """Times the noise of levels that progress must be. Chosen: as for a loss that turns."""
-EVEN = 0.35
+MIN_LATER_FALL_SHARE = 0.35
 """Share of the progress in the later half of the training. Chosen: an exponential or a power law has less than a
 quarter there, a straight line a half."""
-STRAIGHTER = 0.3
-"""How much more of the fall comes in the later half for each part of progress beyond `BEYOND`. Chosen: much progress is
-hardly slow."""
-BEYOND = 0.1
+LATER_SHARE_PER_PROGRESS = 0.3
+"""How much more of the fall comes in the later half for each part of progress beyond `MAX_CLEARLY_SLOW_PROGRESS`.
+Chosen: much progress is hardly slow."""
+MAX_CLEARLY_SLOW_PROGRESS = 0.1
 """Progress from which on more is asked of the later half. Chosen: much progress is hardly slow."""
 LEAST_STEPS = 100
 """Steps of a run. Chosen: a warmup bends a curve up."""
 PACE = 1 / 1000
 """Share of the first level per step where no rate is logged. Chosen: by hand."""
-POINTS = 20
+MIN_RECORDS_FOR_LINE = 20
 """Records. Chosen: as many as tell a line from a curve."""
-EPOCHS = 12
+MIN_EPOCHS_FOR_LINE = 12
 """Means of epochs, which have little noise. Chosen: as many as tell a line from a curve."""
 MOST_BY_EPOCHS = 0.15
 """The most progress of a loss over few epochs. Chosen: by hand."""
-STRAIGHT = 0.6
+MAX_LATER_FALL_SHARE = 0.6
 """Share of the progress that comes in the later half, of few epochs. Chosen: a straight line has half of it there."""
-DOWN = 0.7
+MIN_FALLING_EPOCH_SHARE = 0.7
 """Share of the few epochs in which the loss goes down. Chosen: by hand."""
-CREEPING = 8
+MIN_CREEPING_EVALUATIONS = 8
 """Evaluations of a loss or score that creeps. Chosen: a fixed set has no noise of sampling."""
-BELOW = 0.004
+MIN_CREEPING_GAIN_SHARE = 0.004
 """Share below a guess that a creeping loss comes to. Chosen: a fixed set has no noise of sampling."""
 LOSS_SLOW_STEADY = -0.8
 """Rank correlation with time of a loss that creeps down. Chosen: a fixed set has no noise of sampling."""
-DROP = 0.6
+MAX_DROPPED_RATE_RATIO = 0.6
 """Times the rate of the record before. Chosen: no smooth decay falls so before its last steps."""
-EARLY = 0.05
+MAX_LOG_START_SHARE = 0.05
 """Share of the run within which the log begins. Chosen: later on every curve is straight."""
 LOSS_SLOW_FIRST = 20.0
 """Steps within which the log begins. Chosen: later on every curve is straight."""
 NEAR_MEAN = 0.05
 """R² of answers that say hardly more than the mean of the targets. Chosen: by hand."""
-LITTLE = 0.25
+MAX_CREEPING_SCORE = 0.25
 """The most that is learnt by the end where learning is slow. Chosen: what learns at its pace is done, or beyond."""
-QUARTER = 0.15
+MIN_LATER_GAIN_SHARE = 0.15
 """Share of what was learnt that came in the later half. Chosen: what learns at its pace is done, or beyond."""
-NOTHING = 1e-30
+MIN_RATE_SPENT = 1e-30
 """Chosen: a rate of zero spends nothing, and something must be divided by."""
 
 
@@ -328,7 +332,7 @@ def loss_slow(run: Run) -> Evidence | None:
     if (by_score := _by_score(run)) is not None:
         return by_score
     loss = _before_decay(run)
-    few = len(loss) < POINTS
+    few = len(loss) < MIN_RECORDS_FOR_LINE
     _refuse_short(run, loss, few=few)
     cut = blocks(loss.value, 20)
     start, end = max(start_level(loss.value), float(cut.level[0])), float(cut.level[-2:].mean())
@@ -350,7 +354,9 @@ def loss_slow(run: Run) -> Evidence | None:
     spent = _spent(run, loss.step[::stride])
     at = spent[np.minimum(cut.first + len(loss) // (2 * len(cut.level)), len(loss) - 1) // stride]
     later = (float(np.interp(spent[-1] / 2, at, cut.level)) - end) / fall
-    if later < EVEN + STRAIGHTER * max(0.0, fall / start - BEYOND) or later > (STRAIGHT if few else 1.0):
+    if later < MIN_LATER_FALL_SHARE + LATER_SHARE_PER_PROGRESS * max(
+        0.0, fall / start - MAX_CLEARLY_SLOW_PROGRESS
+    ) or later > (MAX_LATER_FALL_SHARE if few else 1.0):
         return None
     return Evidence(
         f"loss falls from about {figure(start)} at the start to about {figure(end)} around "
@@ -366,9 +372,13 @@ def _by_score(run: Run) -> Evidence | None:
     for logged in run.with_role(Quantity.R2, phase="eval"):
         score = logged.finite
         value = score.value
-        if len(value) < CREEPING or value[0] > NEAR_MEAN or not value[0] + BELOW < value[-1] <= LITTLE:
+        if (
+            len(value) < MIN_CREEPING_EVALUATIONS
+            or value[0] > NEAR_MEAN
+            or not value[0] + MIN_CREEPING_GAIN_SHARE < value[-1] <= MAX_CREEPING_SCORE
+        ):
             continue
-        if monotone(value) >= -LOSS_SLOW_STEADY and value[-1] - value[len(value) // 2] > QUARTER * (
+        if monotone(value) >= -LOSS_SLOW_STEADY and value[-1] - value[len(value) // 2] > MIN_LATER_GAIN_SHARE * (
             value[-1] - value[0]
         ):
             return Evidence(
@@ -382,8 +392,10 @@ def _by_score(run: Run) -> Evidence | None:
 
 def _refuse_short(run: Run, loss: Series, *, few: bool) -> None:
     if few and run.step_name != "epoch":
-        raise CannotTell(f"loss has {len(loss)} values here; {POINTS} are needed where they are not means over epochs")
-    if loss.step[0] > max(LOSS_SLOW_FIRST, EARLY * run.last_step):
+        raise CannotTell(
+            f"loss has {len(loss)} values here; {MIN_RECORDS_FOR_LINE} are needed where they are not means over epochs"
+        )
+    if loss.step[0] > max(LOSS_SLOW_FIRST, MAX_LOG_START_SHARE * run.last_step):
         raise CannotTell(f"the log begins at {run.place(loss.step[0])}: the start is not known")
     if run.step_name == "step" and run.last_step < LEAST_STEPS:
         raise CannotTell(f"the run has {figure(run.last_step)} steps; {LEAST_STEPS} are needed to call it slow")
@@ -392,7 +404,7 @@ def _refuse_short(run: Run, loss: Series, *, few: bool) -> None:
 def _most(run: Run, loss: Series, *, few: bool) -> float:
     """Return the most progress that is slow, as a share of the first level."""
     if few:
-        return MOST_BY_EPOCHS if float((np.diff(loss.value) < 0).mean()) >= DOWN else 0.0
+        return MOST_BY_EPOCHS if float((np.diff(loss.value) < 0).mean()) >= MIN_FALLING_EPOCH_SHARE else 0.0
     if run.step_name == "step" and "learning_rate" not in run:
         return min(MAX_SLOW_PROGRESS, PACE * (float(loss.step[-1]) - float(loss.step[0])))
     return MAX_SLOW_PROGRESS
@@ -405,13 +417,13 @@ def creeps_below(run: Run, chance: float) -> bool:
     """
     evaluation = run["eval_loss"].finite.value if "eval_loss" in run else np.empty(0)
     if (
-        len(evaluation) < CREEPING
-        or float(evaluation[-1]) >= (1 - BELOW) * chance
+        len(evaluation) < MIN_CREEPING_EVALUATIONS
+        or float(evaluation[-1]) >= (1 - MIN_CREEPING_GAIN_SHARE) * chance
         or monotone(evaluation) > LOSS_SLOW_STEADY
     ):
         return False
     try:
-        return len(run["loss"].finite) >= EPOCHS and loss_slow(run) is not None
+        return len(run["loss"].finite) >= MIN_EPOCHS_FOR_LINE and loss_slow(run) is not None
     except CannotTell:
         return False
 
@@ -422,11 +434,11 @@ def _before_decay(run: Run) -> Series:
     rate = run["learning_rate"].finite if "learning_rate" in run else None
     if rate is None or len(rate) < 3 or not len(loss):
         return loss
-    drops = rate.value[1:] < DROP * rate.value[:-1]
+    drops = rate.value[1:] < MAX_DROPPED_RATE_RATIO * rate.value[:-1]
     if not drops.any():
         return loss
     before = loss.step < rate.step[1 + int(np.argmax(drops))]
-    least = EPOCHS if run.step_name == "epoch" else POINTS
+    least = MIN_EPOCHS_FOR_LINE if run.step_name == "epoch" else MIN_RECORDS_FOR_LINE
     if before.sum() < least:
         raise CannotTell(f"the rate drops after {int(before.sum())} records; {least} are needed")
     return loss.where(before)
@@ -437,13 +449,13 @@ def _spent(run: Run, step: Floats) -> Floats:
     rate = run["learning_rate"].finite if "learning_rate" in run else None
     if rate is None or len(rate) < 3 or float(rate.value.max()) <= 0:
         return np.arange(1, len(step) + 1, dtype=np.float64)
-    return np.cumsum(np.maximum(rate.interpolated(step), 0.0)) + NOTHING
+    return np.cumsum(np.maximum(rate.interpolated(step), 0.0)) + MIN_RATE_SPENT
 
 
 # A loss that falls at first and then stands, at whatever level.
 
 
-STILL = 0.02
+MAX_STALLED_CHANGE_SHARE = 0.02
 """Of its level: the loss of a stalled run moves by less over the second half of the log. Chosen: by hand."""
 KEPT_UP = 0.9
 """Share of the training loss below which evaluation shows that dropout keeps it up. Chosen: noise does less."""
@@ -464,23 +476,23 @@ LEAST_MOVES = 2
 """Moves of an evaluation loss, all one way, that are no noise of the last digit. Chosen: by hand."""
 MIN_EQUAL_RECORDS = 5
 """Records of the same loss. Chosen: rounding at rest is shorter."""
-TAIL = 3
+MAX_LOG_TAIL_RATIO = 3
 """Part of the log that they are. Chosen: rounding at rest is shorter."""
-EXACTLY = 1e-9
+MAX_EQUAL_DIFFERENCE_SHARE = 1e-9
 """Share by which they differ. Chosen: by hand."""
-ROUNDED = 3e-4
+MAX_ROUNDED_DIFFERENCE_SHARE = 3e-4
 """The same where the accuracy stands too. Chosen: a unit of the fourth digit."""
 LAST_DIGITS = 1.5
 """Units of the last decimal by which a loss comes to rest that goes on falling unseen. Chosen: one, and rounding."""
-SATURATED = 0.85
+MIN_SATURATED_ACCURACY = 0.85
 """Accuracy from which on little is left to learn. Chosen: as in `eval_metric_constant`."""
 LEAST_PROGRESS = 0.03
 """Share of the first level that a run gains that learns. Chosen: slow pretraining passes."""
 PROGRESS_OF_TRAINED = 0.015
 """The same of one that comes trained. Chosen: slow pretraining passes."""
-SURE = 3.0
+MIN_SURE_STANDARD_ERRORS = 3.0
 """Standard errors from which on progress is sure. Chosen: 1 in 700."""
-SEEMS = 2.0
+MIN_LIKELY_STANDARD_ERRORS = 2.0
 """Standard errors from which on progress is likely. Chosen: 1 in 40."""
 LOSS_RESTING_FIRST = 5
 """Records that stand for the beginning of a long log. Chosen: a small model is done soon."""
@@ -490,27 +502,27 @@ LEAST_POINTS = 12
 """Records that prove a flat curve. Chosen: a run that learns shows it."""
 LOSS_RESTING_LONG = 100
 """Records from which a log is long. Chosen: by hand."""
-MIDDLE = 0.2
+MIN_LATE_START_SHARE = 0.2
 """Share of the run after which a log begins late. Chosen: by hand."""
 MOST_NOISE = 0.12
-"""Share of the level that `SURE` errors may be. Chosen: more could hide what runs gain."""
+"""Share of the level that `MIN_SURE_STANDARD_ERRORS` errors may be. Chosen: more could hide what runs gain."""
 MOST_NOISE_LONG = 0.3
 """The same in a long log. Chosen: more could hide what runs gain."""
 NEAR_CHANCE = 0.02
 """Within this share of ln(classes) the model guesses. Chosen: as noise goes."""
-SETTLING = 1.5
+MAX_UNTRAINED_LOSS_RATIO = 1.5
 """Times ln(classes) from which a new classifier falls without learning. Chosen: usual initialisations."""
 SETTLING_OF_TWO = 1.15
 """The same where two classes are taken for granted. Chosen: a loss that falls from far may pass by."""
 FROM_SCRATCH = 0.1
 """Share of its first loss that a new language model gains from frequencies. Chosen: by hand."""
-STUCK = 0.01
+MAX_STUCK_CHANGE_SHARE = 0.01
 """Share of it that such a model moves later. Chosen: less is stuck."""
-KNOWS = 0.75
+MIN_TRAINED_ACCURACY = 0.75
 """Accuracy at the first evaluation from which on a flat loss may be done. Chosen: far above a guess."""
 LEAST_EVALUATIONS = 4
 """Chosen: fewer show no trend."""
-RISES = 1.1
+MAX_PLATEAU_RISE_RATIO = 1.1
 """Times the first level: no level above it is one of standing still. Chosen: as wide as the noise of short logs."""
 SCATTER_OF_DRAWN = 0.2
 """Share of the level by which single records scatter where each is of another amount of drawn noise. Chosen: of the
@@ -525,9 +537,11 @@ def loss_constant(run: Run) -> Evidence | None:
     """
     loss = run["loss"].finite
     last = float(loss.value[-1])
-    same = np.abs(loss.value - last) <= (ROUNDED if _accuracy_stands(run) else EXACTLY) * abs(last)
+    same = np.abs(loss.value - last) <= (
+        MAX_ROUNDED_DIFFERENCE_SHARE if _accuracy_stands(run) else MAX_EQUAL_DIFFERENCE_SHARE
+    ) * abs(last)
     tail = true_at_end(same)
-    if last == 0 or tail < MIN_EQUAL_RECORDS or tail * TAIL < len(same):
+    if last == 0 or tail < MIN_EQUAL_RECORDS or tail * MAX_LOG_TAIL_RATIO < len(same):
         return None
     if tail < len(same) and abs(float(loss.value[-tail - 1]) - last) < LAST_DIGITS * last_decimal(loss.value):
         return None
@@ -553,7 +567,9 @@ def _accuracy_stands(run: Run) -> bool:
     """Say whether the training accuracy is the same number throughout, and not that of a model that is done."""
     accuracy = run["accuracy"].finite.value if "accuracy" in run else np.empty(0)
     return (
-        len(accuracy) >= MIN_EQUAL_RECORDS and float(np.ptp(accuracy)) == 0 and as_share(float(accuracy[0])) < SATURATED
+        len(accuracy) >= MIN_EQUAL_RECORDS
+        and float(np.ptp(accuracy)) == 0
+        and as_share(float(accuracy[0])) < MIN_SATURATED_ACCURACY
     )
 
 
@@ -568,12 +584,17 @@ def loss_plateau(run: Run) -> Evidence | None:
     loss = run["loss"].finite
     cut = blocks(loss.value, 10)
     start, best = _first_level(loss.value), float(cut.level[1:].min(initial=np.inf))
-    if start <= 0 or math.isinf(best) or best > start * RISES or float(np.ptp(loss.value)) <= EXACTLY * abs(start):
+    if (
+        start <= 0
+        or math.isinf(best)
+        or best > start * MAX_PLATEAU_RISE_RATIO
+        or float(np.ptp(loss.value)) <= MAX_EQUAL_DIFFERENCE_SHARE * abs(start)
+    ):
         return None
     stands = evaluation_stands(run) or _evaluation_gains_nothing(run)
     gained = start - (end_level(loss.value) if stands else best)
     error = math.hypot(cut.wobble, MEDIAN_ERROR * noise(loss.value) / math.sqrt(edge_width(len(loss))))
-    least, chance = max(LEAST_PROGRESS * start, SURE * error), _chance(run, best)
+    least, chance = max(LEAST_PROGRESS * start, MIN_SURE_STANDARD_ERRORS * error), _chance(run, best)
     rises = end_level(loss.value) - start > least and not stands
     if rises or (chance is not None and creeps_below(run, chance)):
         return None
@@ -582,14 +603,14 @@ def loss_plateau(run: Run) -> Evidence | None:
             _refuse_nothing_right(run, loss)
             return None
     elif chance is None:
-        if SURE * error > LEAST_PROGRESS * start and _evaluation_falls(run):
+        if MIN_SURE_STANDARD_ERRORS * error > LEAST_PROGRESS * start and _evaluation_falls(run):
             return None
         _refuse_to_judge(run, loss, start, gained, error, stands=stands)
     chance_clause = f"; a uniform guess has {figure(chance)} = ln({math.exp(chance):.0f})" if chance is not None else ""
     auc = auc_of(run)
     if auc is not None and is_of_a_guess(auc):
         chance_clause += f"; {auc.name} ends at {figure(auc.value[-1])}, and a guess has 0.5"
-    fell = float(loss.value[0]) - start > max(LEAST_PROGRESS * start, SURE * noise(loss.value))
+    fell = float(loss.value[0]) - start > max(LEAST_PROGRESS * start, MIN_SURE_STANDARD_ERRORS * noise(loss.value))
     first = f" (the first record is {figure(loss.value[0])})" if fell else ""
     return Evidence(
         f"the level of the loss is about {figure(start)} at the start{first} and about {figure(best)} at its lowest "
@@ -605,7 +626,7 @@ def _first_level(values: Floats) -> float:
     level, first = start_level(values), median(values[:LOSS_RESTING_FIRST])
     if edge_width(len(values)) < 4 * LOSS_RESTING_FIRST:
         return level
-    doubt = SURE * MEDIAN_ERROR * noise(values) / math.sqrt(LOSS_RESTING_FIRST)
+    doubt = MIN_SURE_STANDARD_ERRORS * MEDIAN_ERROR * noise(values) / math.sqrt(LOSS_RESTING_FIRST)
     return first if first - level > max(LEAST_PROGRESS * abs(level), doubt) else level
 
 
@@ -613,7 +634,7 @@ def _ends_at(run: Run, chance: float | None, start: float, loss: Series) -> bool
     """Say whether a fall ends at the loss of a guess, and began no farther above than new models do."""
     if chance is None or abs(end_level(loss.value) - chance) > NEAR_CHANCE * chance:
         return False
-    return start <= chance * (SETTLING if uniform_loss(run) is not None else SETTLING_OF_TWO)
+    return start <= chance * (MAX_UNTRAINED_LOSS_RATIO if uniform_loss(run) is not None else SETTLING_OF_TWO)
 
 
 def _refuse_nothing_right(run: Run, loss: Series) -> None:
@@ -623,7 +644,7 @@ def _refuse_nothing_right(run: Run, loss: Series) -> None:
 
 def _refuse_to_judge(run: Run, loss: Series, start: float, gained: float, error: float, *, stands: bool) -> None:
     """Raise CannotTell if a flat curve proves nothing: noisy, short, from the middle of a run, or done already."""
-    doubt = SURE * error / start
+    doubt = MIN_SURE_STANDARD_ERRORS * error / start
     if doubt > (MOST_NOISE_LONG if len(loss) >= LOSS_RESTING_LONG else MOST_NOISE) and not stands:
         raise CannotTell(f"the noise could hide progress by {doubt:.0%}")
     scatter, scored = noise(loss.value) / start, stands or bool(_first_accuracies(run))
@@ -637,13 +658,13 @@ def _refuse_to_judge(run: Run, loss: Series, start: float, gained: float, error:
     if _begins_late(run):
         raise CannotTell(f"the log begins at step {figure(loss.step[0])}: a fall before it would not show")
     trained = run.kind in LANGUAGE_MODELS and comes_trained(run, start)
-    if gained > max((PROGRESS_OF_TRAINED if trained else LEAST_PROGRESS) * start, SEEMS * error):
+    if gained > max((PROGRESS_OF_TRAINED if trained else LEAST_PROGRESS) * start, MIN_LIKELY_STANDARD_ERRORS * error):
         raise CannotTell(f"progress of {gained / start:.1%} is likely, but not beyond the noise")
     if run.kind == "pretraining" and trained:
         raise CannotTell(f"the loss begins at {figure(start)}, that of a model that comes trained: it may be done")
     auc = auc_of(run)
     guesses = auc is not None and is_of_a_guess(auc)  # then the accuracy is that of the commonest class
-    if not guesses and any(KNOWS <= accuracy <= 1 for accuracy in _first_accuracies(run)):
+    if not guesses and any(MIN_TRAINED_ACCURACY <= accuracy <= 1 for accuracy in _first_accuracies(run)):
         raise CannotTell("the first evaluations are right already: there may be nothing left to learn")
 
 
@@ -652,11 +673,11 @@ def _stuck_from_scratch(run: Run, loss: Series, start: float, gained: float) -> 
     if run.kind != "pretraining" or comes_trained(run, start) or _begins_late(run) or len(loss) < LEAST_POINTS:
         return False
     later = blocks(loss.value[len(loss) // 2 :], 5).level
-    return gained < FROM_SCRATCH * start and float(np.ptp(later)) <= STUCK * start
+    return gained < FROM_SCRATCH * start and float(np.ptp(later)) <= MAX_STUCK_CHANGE_SHARE * start
 
 
 def _begins_late(run: Run) -> bool:
-    return is_late(run, float(run["loss"].finite.step[0]), MIDDLE, 0)
+    return is_late(run, float(run["loss"].finite.step[0]), MIN_LATE_START_SHARE, 0)
 
 
 def _first_accuracies(run: Run) -> list[float]:
@@ -667,11 +688,18 @@ def _first_accuracies(run: Run) -> list[float]:
 def _evaluation_gains_nothing(run: Run) -> bool:
     """Say whether evaluation, from early on, has come no lower than a run that learns does, in all that time."""
     evaluation = run["eval_loss"].finite if "eval_loss" in run else None
-    if evaluation is None or len(evaluation) < LEAST_EVALUATIONS or evaluation.step[0] > MIDDLE * run.last_step:
+    if (
+        evaluation is None
+        or len(evaluation) < LEAST_EVALUATIONS
+        or evaluation.step[0] > MIN_LATE_START_SHARE * run.last_step
+    ):
         return False
     first, trained = float(evaluation.value[0]), run.kind in LANGUAGE_MODELS
     least = PROGRESS_OF_TRAINED if trained else LEAST_PROGRESS
-    return first - float(evaluation.value.min()) <= least * first and end_level(evaluation.value) <= RISES * first
+    return (
+        first - float(evaluation.value.min()) <= least * first
+        and end_level(evaluation.value) <= MAX_PLATEAU_RISE_RATIO * first
+    )
 
 
 def _evaluation_falls(run: Run) -> bool:
@@ -705,9 +733,9 @@ def loss_stall(run: Run) -> Evidence | None:
         return None
     cut = blocks(loss.value, 20)
     moved = float(np.ptp(cut.level[len(cut.level) // 2 :]))
-    level = end + max(STILL * abs(end), 3 * cut.wobble)
+    level = end + max(MAX_STALLED_CHANGE_SHARE * abs(end), 3 * cut.wobble)
     # Where the first block is at that level, the fall is within the noise.
-    if moved > max(STILL * abs(end), 4 * cut.wobble) or cut.level[0] <= level:
+    if moved > max(MAX_STALLED_CHANGE_SHARE * abs(end), 4 * cut.wobble) or cut.level[0] <= level:
         return None
     uniform = uniform_loss(run)
     if uniform is None and run.kind not in LANGUAGE_MODELS and end >= HIGH_SHARE:
@@ -758,7 +786,7 @@ ask_in_turn(
         loss_slow,
         needs=LOSS,
         sources=("axolotl_stability",),
-        points=EPOCHS,
+        points=MIN_EPOCHS_FOR_LINE,
         settled=True,
         not_for=("preference",),
         background=0.01,

@@ -38,7 +38,7 @@ from mldebug_mcp.logs.run import Run, Series
 # Events of the loss: how a jump begins and ends, what it leaves behind, and what the rest did before it.
 
 
-AROUND = 20
+NOISE_RECORDS_BEFORE_JUMP = 20
 """Records before a jump whose noise it is measured in. Chosen: by hand."""
 LEAST_AROUND = 6
 """Records without which that noise is not known. Chosen: by hand."""
@@ -54,7 +54,7 @@ def fading_of(values: Floats, spike: Spike) -> tuple[int, int, float] | None:
     That is the records from its peak to the first one below half of its height; those from there to the one at which
     at most `BAND_SHARE` of its height is left, or noise; and the value of that one.
     """
-    before = values[max(0, spike.first - AROUND) : spike.first]
+    before = values[max(0, spike.first - NOISE_RECORDS_BEFORE_JUMP) : spike.first]
     if len(before) < LEAST_AROUND or not spike.recovered:
         return None
     half, band = spike.height / 2, max(BAND_SIGMAS * noise(before), BAND_SHARE * spike.height)
@@ -78,15 +78,15 @@ def interval(series: Series) -> float:
 LONE_SPIKE_SIGMAS = 7.0
 """Standard deviations that a lone spike is off. Chosen: at most 2 % of curves with noise of Student's t with 3 degrees
 of freedom have one."""
-TIMES = 4.0
+MIN_LONE_SPIKE_RATIO = 4.0
 """Times as far off as any other record, as it is or on the logarithm. Chosen: at most 2 % of such curves have one."""
 SIGMAS_ON_LOG = 4.0
 """Standard deviations that it is off on the logarithm in any case. Chosen: by hand."""
-FAR = 6.0
+MIN_RATIO_WITHOUT_LOGARITHM = 6.0
 """Times as far off as any other, from which the logarithm does not count. Chosen: by hand."""
 MIN_RECORDS_AFTER_FALL = 24
 """Records behind the first fall without which none counts as alone. Chosen: by hand."""
-_SIDE = 3
+_LEVEL_RECORDS_PER_SIDE = 3
 """Records on each side whose median is the level. Chosen: neither the other record of a spike nor a slope moves a
 median of six."""
 _BATCH = 1 << 15
@@ -138,12 +138,14 @@ class _Farthest:
 def _stands_out(top: _Farthest, on_log: _Farthest | None) -> bool:
     """Say whether a record stands alone, as it is or on the logarithm, where there is one."""
     if not any(
-        farthest.times > TIMES and farthest.sigmas > LONE_SPIKE_SIGMAS
+        farthest.times > MIN_LONE_SPIKE_RATIO and farthest.sigmas > LONE_SPIKE_SIGMAS
         for farthest in (top, on_log)
         if farthest is not None
     ):
         return False
-    return on_log is None or (on_log.at == top.at and (top.times > FAR or on_log.sigmas > SIGMAS_ON_LOG))
+    return on_log is None or (
+        on_log.at == top.at and (top.times > MIN_RATIO_WITHOUT_LOGARITHM or on_log.sigmas > SIGMAS_ON_LOG)
+    )
 
 
 def _farthest(curve: Floats) -> _Farthest:
@@ -151,8 +153,8 @@ def _farthest(curve: Floats) -> _Farthest:
     for first in range(0, len(curve), _BATCH):
         last = min(first + _BATCH, len(curve))
         away[first:last] = curve[first:last] - level_around(curve, first, last)
-    at = _SIDE + int(np.argmax(away[_SIDE:-1]))
-    before, after = away[: max(0, at - _SIDE)], away[at + _SIDE + 1 :]
+    at = _LEVEL_RECORDS_PER_SIDE + int(np.argmax(away[_LEVEL_RECORDS_PER_SIDE:-1]))
+    before, after = away[: max(0, at - _LEVEL_RECORDS_PER_SIDE)], away[at + _LEVEL_RECORDS_PER_SIDE + 1 :]
     elsewhere = max(_largest_size(before), _largest_size(after))
     level, highest = float(level_around(curve, at, at + 1)[0]), float(away[at])
     np.abs(away, out=away)
@@ -171,7 +173,7 @@ def _largest_size(values: Floats) -> float:
 
 def level_around(curve: Floats, first: int, last: int) -> Floats:
     """Return the median of the three records on each side of some records, mirrored at the ends, (last - first,)."""
-    places = np.abs(np.arange(first - _SIDE, last + _SIDE))
+    places = np.abs(np.arange(first - _LEVEL_RECORDS_PER_SIDE, last + _LEVEL_RECORDS_PER_SIDE))
     return _middle(curve[np.minimum(places, 2 * (len(curve) - 1) - places)])
 
 
@@ -205,12 +207,12 @@ SHARE_OF_PROGRESS = 0.05
 TAIL_POWER = 8
 """Power of `heaviness` by which single outliers must reach farther, up to where 1 % of curves have their largest.
 Fitted: Student's t with 3 degrees of freedom, 60 to 2000 points; at most 2 % of such curves show one."""
-EXCERPT = 8
+MIN_RECORDS_FOR_NOISE = 8
 """Records below which the factor of a jump counts, and the records before it lie close together. Chosen: no noise can
 be estimated from fewer."""
 EXCERPT_FACTOR = 1.5
 """The factor of such a jump. Chosen: by hand."""
-SHORT = 12
+MIN_LONG_LOG_RECORDS = 12
 """In a log of fewer records a jump must be by half the level. Chosen: the noise is hardly known."""
 
 
@@ -262,7 +264,7 @@ class Jumps:
 
 def find_spikes(values: Floats) -> list[Spike]:
     """Return the jumps of a loss curve, those included that did not come back."""
-    if len(values) < EXCERPT:
+    if len(values) < MIN_RECORDS_FOR_NOISE:
         return _in_excerpt(values)
     width = int(np.clip(len(values) // 20, 6, 50))
     base = baseline(values, width)
@@ -326,7 +328,7 @@ def _sigma(values: Floats, base: Baseline, relative: float | None) -> Floats:
     """
     overall = noise(values)
     spread = base.spread
-    if len(values) < 2 * SHORT:
+    if len(values) < 2 * MIN_LONG_LOG_RECORDS:
         spread = np.minimum(spread, 2 * overall)  # so short a window holds more trend than noise
     # A window may happen to be quiet.
     floor = np.full_like(base.level, overall) if relative is None else relative * base.level
@@ -337,7 +339,7 @@ def _threshold(values: Floats, level: Floats, sigma: Floats, relative: float | N
     """Return how far above the level before it each point must lie, of the shape of the level."""
     count = len(values)
     progress = max(0.0, start_level(values) - float(values.min()))
-    share = SHARE_OF_LEVEL if count >= SHORT else 0.5
+    share = SHARE_OF_LEVEL if count >= MIN_LONG_LOG_RECORDS else 0.5
     if relative is not None:
         share = max(share, math.expm1(min(SKEWED_SIGMAS * relative * (1 + 10 / count), 50.0)))
     return np.maximum(np.maximum(JUMPS_SIGMAS * sigma, share * np.abs(level)), SHARE_OF_PROGRESS * progress)
@@ -359,15 +361,15 @@ BESIDE_SIGMAS = 5.0
 hand."""
 LEAST_FACTOR = 1.2
 """... and differs from it by this factor. Chosen: by hand."""
-BEFORE = 8
+JUST_BEFORE_RECORDS = 8
 """Records just before a jump, in which something may have moved first. Chosen: by hand."""
-EARLIER = 40
+EARLIER_LEVEL_RECORDS = 40
 """Records before those to compare with. Chosen: by hand."""
-BENDS = 4.0
-"""Times its usual step that a schedule moves by at most. Chosen: a cosine does so within `EARLIER` records."""
+MAX_SCHEDULE_STEP_RATIO = 4.0
+"""Times its usual step that a schedule moves by at most. Chosen: a cosine does so within `EARLIER_LEVEL_RECORDS`."""
 AT_ITS_PACE = 1.5
 """Times its largest step that a metric which rises or falls steadily may move by. Chosen: a schedule bends a little."""
-FEWEST = 5
+MIN_METRIC_LEVEL_RECORDS = 5
 """Records before a jump without which the level of a metric is not known. Chosen: by hand."""
 
 
@@ -423,20 +425,27 @@ def _goes_on(past: Floats, during: Floats) -> bool:
     """Say whether a metric rises or falls steadily, as a schedule does, and goes on so."""
     steps, further = np.diff(past), np.diff(np.append(past[-1], during))
     largest = float(np.abs(steps).max())
-    steady = bool((steps <= 0).all() or (steps >= 0).all()) and 0 < largest <= BENDS * median(np.abs(steps))
+    steady = bool((steps <= 0).all() or (steps >= 0).all()) and 0 < largest <= MAX_SCHEDULE_STEP_RATIO * median(
+        np.abs(steps)
+    )
     return steady and float(np.abs(further).max(initial=0.0)) <= AT_ITS_PACE * largest
 
 
 def _moved(series: Series, first: float, last: float) -> Moved | None:
     past, during = series.where(series.step < first), series.between(first, last).value
-    if len(past) < FEWEST or _goes_on(past.value[-EARLIER - BEFORE :], during):
+    if len(past) < MIN_METRIC_LEVEL_RECORDS or _goes_on(
+        past.value[-EARLIER_LEVEL_RECORDS - JUST_BEFORE_RECORDS :], during
+    ):
         return None
     logged = np.concatenate([past.value, during])
     scale = np.log if positive(logged) else np.asarray
     curve, there = scale(past.value), scale(during)
-    earlier, just_before = curve[-EARLIER - BEFORE : -BEFORE], curve[-BEFORE:]
-    base = earlier if len(earlier) >= FEWEST else curve
-    follows = _goes_on(past.value[-BEFORE:], np.empty(0))  # a schedule: its last record is its level
+    earlier, just_before = (
+        curve[-EARLIER_LEVEL_RECORDS - JUST_BEFORE_RECORDS : -JUST_BEFORE_RECORDS],
+        curve[-JUST_BEFORE_RECORDS:],
+    )
+    base = earlier if len(earlier) >= MIN_METRIC_LEVEL_RECORDS else curve
+    follows = _goes_on(past.value[-JUST_BEFORE_RECORDS:], np.empty(0))  # a schedule: its last record is its level
     level = float(curve[-1]) if follows else median(base)
     least = max(
         BESIDE_SIGMAS * mad(base), np.log(LEAST_FACTOR) if scale is np.log else (LEAST_FACTOR - 1) * abs(level), 1e-12
@@ -446,7 +455,7 @@ def _moved(series: Series, first: float, last: float) -> Moved | None:
     far = during[int(np.argmax(np.abs(there - level)))] if len(during) else past.value[-1]
     if lead < 2 and (not len(there) or float(np.abs(there - level).max()) <= least):
         return None
-    since = float(past.step[-lead]) if lead >= 2 and len(earlier) >= FEWEST else None
+    since = float(past.step[-lead]) if lead >= 2 and len(earlier) >= MIN_METRIC_LEVEL_RECORDS else None
     return Moved(series.name, float(np.exp(level)) if scale is np.log else level, float(far), since)
 
 
@@ -467,16 +476,16 @@ AT_ONCE_SHARE = 0.02
 """Share of the log within which one jump is over. Chosen: what one batch does is over as soon."""
 AT_ONCE_RECORDS = 3
 """Records within which one jump is over. Chosen: what one batch does is over as soon."""
-MEANS = 5.0
+MAX_STEPS_PER_RECORD = 5.0
 """Steps per record beyond which what fades seems over at once. Chosen: recoveries of our runs take as many steps."""
-FADES = 2
+MIN_FADING_RECORDS = 2
 """Records between half of the height and the end of a jump. Chosen: what comes back over more records was not one
 batch."""
 LEAST_EVEN = 3
 """Jumps whose distance can be measured. Chosen: by hand."""
-EVEN = 0.1
+MAX_SPACING_SPREAD_SHARE = 0.1
 """Share by which the distance varies. Chosen: by chance one in twenty-five."""
-LISTED = 6
+MAX_LISTED_JUMPS = 6
 """Jumps that a summary lists. Chosen: a line holds as many."""
 MAX_SHOWN_STEPS = 10
 """Steps that evidence lists. Chosen: a line holds as many."""
@@ -493,7 +502,7 @@ def loss_spike(jumps: Jumps) -> Evidence:
     highest = float(jumps.loss.step[worst.peak])
     begun = f", beginning at {figure(at)}," if highest != at else ""
     gaps, others = np.diff(jumps.steps), moved(run, at, last)
-    even = len(gaps) > 1 and float(gaps.std()) <= EVEN / 2 * float(gaps.mean())
+    even = len(gaps) > 1 and float(gaps.std()) <= MAX_SPACING_SPREAD_SHARE / 2 * float(gaps.mean())
     spacing = {"spacing": float(gaps.mean())} if even else {}
     more = f"; {len(jumps.found)} such jumps in all" if len(jumps.found) > 1 else ""
     more += f", {figure(spacing['spacing'])} {run.step_name}s apart" if spacing else ""
@@ -555,10 +564,10 @@ def loss_spikes_recur(jumps: Jumps) -> Evidence | None:
     if len(jumps.found) < 2:
         return None
     steps, gaps = jumps.steps, np.diff(jumps.steps)
-    listed = ", ".join(_described(spike, jumps.loss) for spike in jumps.found[:LISTED])
+    listed = ", ".join(_described(spike, jumps.loss) for spike in jumps.found[:MAX_LISTED_JUMPS])
     return Evidence(
         f"loss jumps {len(steps)} times, {figure(gaps.min())} to {figure(gaps.max())} "
-        f"{jumps.run.step_name}s apart: {listed}{', …' if len(steps) > LISTED else ''}",
+        f"{jumps.run.step_name}s apart: {listed}{', …' if len(steps) > MAX_LISTED_JUMPS else ''}",
         steps=tuple(steps.tolist()),
         values={
             "count": len(steps),
@@ -580,7 +589,7 @@ def loss_spikes_regular(jumps: Jumps) -> Evidence | None:
         raise CannotTell(f"the loss jumps {len(steps)} times; {LEAST_EVEN} are needed to speak of a distance")
     gaps = np.diff(steps)
     distance = float(gaps.mean())
-    if float(gaps.std()) > EVEN * distance:
+    if float(gaps.std()) > MAX_SPACING_SPREAD_SHARE * distance:
         return None
     summary = f"the {len(steps)} jumps are {figure(distance)} {run.step_name}s apart, the first at {figure(steps[0])}"
     return Evidence(summary, steps=tuple(steps.tolist()), values={"distance": distance, "count": len(steps)})
@@ -595,8 +604,8 @@ def spike_fades(jumps: Jumps) -> Evidence | None:
     if found is None:
         raise CannotTell("the jump does not come back before the log ends, or too few records come before it")
     high, fading, left = found
-    if fading < FADES:
-        if jumps.run.step_name != "step" or interval(jumps.loss) > MEANS:
+    if fading < MIN_FADING_RECORDS:
+        if jumps.run.step_name != "step" or interval(jumps.loss) > MAX_STEPS_PER_RECORD:
             raise CannotTell("the records are too many steps apart to show that a jump is over at once")
         return None
     return Evidence(

@@ -31,7 +31,7 @@ from mldebug_mcp.checks.evaluation import (
 from mldebug_mcp.checks.progress import (
     LANGUAGE_MODELS,
     MAX_LN_VOCABULARY,
-    PASSES,
+    MAX_STARTING_PASSES,
     epoch_at,
     passes_at,
     predicts_tokens,
@@ -51,13 +51,13 @@ from mldebug_mcp.logs.run import Run, Series
 
 LOSS_BY_GUESS_NEAR = 0.03
 """Within this share of ln(n) the loss is that of a guess. Chosen: unigram statistics of text lie far below."""
-EXACTLY = 0.01
+MAX_NATS_FROM_GUESS = 0.01
 """Nats off ln 2 where the number of classes is not known. Chosen: by hand."""
 FROM_TWO = 0.2
 """Share of ln 2 off which it began. Chosen: a loss that falls from far may come by."""
 NEAR_BY_ACCURACY = 0.08
 """... of ln 2 where the accuracy keeps to a half. Chosen: labels that are noise leave a loss a little above it."""
-KNOWS = 0.2
+MIN_SHARE_BELOW_GUESS = 0.2
 """Share below a guess of an evaluation that knows more. Chosen: whatever dropout adds in training."""
 LEAST_ACCURACIES = 4
 """Chosen: fewer may agree by chance."""
@@ -67,11 +67,11 @@ MOST_OF_GUESS = 3.0
 """Times a guess up to which a loss counts as one. Chosen: higher ones have blown up."""
 BY_CHANCE = 0.05
 """So much more than a guess may be right. Chosen: on a small set."""
-HALF = 0.02
+MAX_CHANCE_ACCURACY_DEVIATION = 0.02
 """So far from a half is the accuracy of a guess between two classes. Chosen: over some thousand rows."""
 LEAST_RECORDS = 10
 """Fewer records tell only where nearly all are near a guess. Chosen: means of epochs are."""
-STANDS = 0.01
+MAX_STANDING_CHANGE_SHARE = 0.01
 """Share of a guess within which they then are. Chosen: means of epochs are."""
 LOSS_BY_GUESS_LEAST = 8
 """Records of the loss of an embedding. Chosen: half of them are a level."""
@@ -83,11 +83,11 @@ USUAL_BATCHES = tuple(2**power for power in range(3, 17))
 """Chosen: from 8 to 65,536."""
 AT_LEVEL = 0.005
 """How near to its level an embedding's loss stays. Chosen: hard triplets go up and down about it."""
-SPREAD = 0.01
+MAX_COLLAPSED_SPREAD_SHARE = 0.01
 """How little it varies there. Chosen: hard triplets go up and down about it."""
-GONE = 0.02
+MAX_VANISHED_NATS = 0.02
 """Nats below which a divergence from the prior is gone. Chosen: a code in use has more."""
-LEFT = 0.25
+MAX_VANISHED_PEAK_SHARE = 0.25
 """Share of its highest below which a divergence from the prior is gone. Chosen: a code in use has more."""
 _DIVERGENCE = regex(r"(?:train[_/])?(?:vae_)?kl(?:d|_loss|_div(?:ergence)?(?:_loss)?)?")
 _RECONSTRUCTION = regex(r"recon|(?:^|_)rec(?:_|$)|vae_r_loss")
@@ -142,8 +142,10 @@ def _refuse_few(run: Run, loss: Series, end: float, uniform: float) -> None:
     if len(loss) >= LEAST_RECORDS:
         return
     of_epochs = run.step_name == "epoch" and bool(np.all(loss.step == np.floor(loss.step)))
-    stand = bool(np.all(np.abs(loss.value[1:] - uniform) <= STANDS * uniform))
-    late = (epoch_at(run, float(loss.step[0])) or 0.0) > PASSES and float(np.ptp(loss.value)) <= STANDS * end
+    stand = bool(np.all(np.abs(loss.value[1:] - uniform) <= MAX_STANDING_CHANGE_SHARE * uniform))
+    late = (epoch_at(run, float(loss.step[0])) or 0.0) > MAX_STARTING_PASSES and float(
+        np.ptp(loss.value)
+    ) <= MAX_STANDING_CHANGE_SHARE * end
     if not late and not (of_epochs and stand):
         raise CannotTell(f"fewer than {LEAST_RECORDS} records, which are not at the loss of a guess")
 
@@ -170,7 +172,7 @@ def _guesses(run: Run, uniform: float) -> bool:
 
 def _evaluation_knows_more(run: Run, uniform: float) -> bool:
     evaluation = run["eval_loss"].finite.value if "eval_loss" in run else np.empty(0)
-    return len(evaluation) > 0 and float(evaluation[-1]) < (1 - KNOWS) * uniform
+    return len(evaluation) > 0 and float(evaluation[-1]) < (1 - MIN_SHARE_BELOW_GUESS) * uniform
 
 
 def _of_two(run: Run, start: float, end: float) -> float:
@@ -181,9 +183,9 @@ def _of_two(run: Run, start: float, end: float) -> float:
     if run.kind in LANGUAGE_MODELS:
         raise CannotTell("a language model guesses among its tokens, and the size of its vocabulary is not known")
     two, right = math.log(2), _accuracies(run)
-    halves = len(right) > 0 and float(np.abs(right - 1 / 2).max()) <= HALF
-    near = abs(end - two) <= EXACTLY and abs(start - two) <= FROM_TWO * two
-    if near or (halves and abs(start - end) <= STANDS * end) or _rests_at(run, two):
+    halves = len(right) > 0 and float(np.abs(right - 1 / 2).max()) <= MAX_CHANCE_ACCURACY_DEVIATION
+    near = abs(end - two) <= MAX_NATS_FROM_GUESS and abs(start - two) <= FROM_TWO * two
+    if near or (halves and abs(start - end) <= MAX_STANDING_CHANGE_SHARE * end) or _rests_at(run, two):
         return two
     raise CannotTell("the number of classes or tokens is not known")
 
@@ -191,7 +193,7 @@ def _of_two(run: Run, start: float, end: float) -> float:
 def _rests_at(run: Run, level: float) -> bool:
     """Say whether the loss is at a level throughout its later half, in a run whose AUC says that it has two classes."""
     later = run["loss"].finite.value[len(run["loss"].finite) // 2 :]
-    return auc_of(run) is not None and len(later) > 0 and float(np.abs(later - level).max()) <= EXACTLY
+    return auc_of(run) is not None and len(later) > 0 and float(np.abs(later - level).max()) <= MAX_NATS_FROM_GUESS
 
 
 def loss_at_collapse(run: Run) -> Evidence | None:
@@ -212,7 +214,7 @@ def loss_at_collapse(run: Run) -> Evidence | None:
                 return _collapsed(run, finite, later, 0.0)
             continue
         plain_level = next((each for each in levels if abs(level - each) <= AT_LEVEL * each), None)
-        if plain_level is not None and level > 0 and float(np.ptp(later)) <= SPREAD * level:
+        if plain_level is not None and level > 0 and float(np.ptp(later)) <= MAX_COLLAPSED_SPREAD_SHARE * level:
             return _collapsed(run, finite, later, plain_level)
     if found is None:
         raise CannotTell(f"no loss of an embedding has {LOSS_BY_GUESS_LEAST} finite values")
@@ -228,7 +230,7 @@ def _is_divergence(run: Run, name: str) -> bool:
 
 def _vanishes(value: Floats, later: Floats) -> bool:
     highest = float(value.max())
-    gone = float(later.min()) >= 0 and float(later.max()) <= min(GONE, LEFT * highest)
+    gone = float(later.min()) >= 0 and float(later.max()) <= min(MAX_VANISHED_NATS, MAX_VANISHED_PEAK_SHARE * highest)
     return highest > 0 and gone and float(value[-1]) <= 2 * median(later)
 
 
@@ -259,13 +261,13 @@ def _collapsed(run: Run, loss: Series, later: Floats, plain_level: float) -> Evi
 # Losses that are exactly, or by their size alone, what no sound training gives: zero, below it, huge, clipped.
 
 
-HUGE = 1e15
+MIN_HUGE_LOSS = 1e15
 """Chosen: squared errors of prices that nobody scaled come to some 1e12."""
 NEARLY_ZERO = 1e-4
 """Chosen: no real data are fitted to this cross-entropy within the first tenth of a run."""
-EARLY = 0.1
+MAX_ZERO_ONSET_SHARE = 0.1
 """Share of the records by which it is zero. Chosen: learning takes longer."""
-MOSTLY = 0.5
+MIN_ZERO_RECORD_SHARE = 0.5
 """Share of the records from there on that are zero. Chosen: by hand."""
 AT_ONCE = 0.05
 """Of the loss at the start: what it comes from. Chosen: from less it may have come down by learning, and rounding."""
@@ -275,7 +277,7 @@ LEAST_GUESS = 0.1
 """Nats below which no cross-entropy begins. Chosen: a seventh of ln 2."""
 LAST_DIGITS = 2.5
 """Units of the last decimal from which a loss is not rounded to zero. Chosen: progress of a record is less."""
-SHORT = 10
+MIN_WHOLE_LOG_RECORDS = 10
 """An excerpt has fewer records; a single zero is enough in it. Chosen: excerpts are cut to show it."""
 FROM_SHORT = 0.5
 """Share of the start from which that zero is reached. Chosen: excerpts are cut to show it."""
@@ -283,9 +285,9 @@ MIN_SHARE_BELOW_ZERO = 0.1
 """Share of the records below zero. Chosen: single ones may be of a regulariser."""
 BEYOND_NOISE = 2.0
 """Standard deviations of its noise that a loss has to fall. Chosen: that of a policy crosses zero all the time."""
-RUNAWAY = 20.0
+MIN_RUNAWAY_LOSS_RATIO = 20.0
 """Times its first size of a loss that has no bound. Chosen: by hand."""
-UNBENT = 0.4
+MIN_LATER_FALL_SHARE = 0.4
 """Share of the fall in the later half of such a loss. Chosen: a straight line has half of it there, an exponential a
 quarter."""
 LOSS_EXACT_LEAST = 3
@@ -301,7 +303,7 @@ def loss_huge(run: Run) -> Evidence | None:
     Not this when: targets of a regression are large and nobody scaled them. One record is enough.
     """
     loss = finite_loss(run)
-    huge = np.abs(loss.value) >= HUGE
+    huge = np.abs(loss.value) >= MIN_HUGE_LOSS
     if not huge.any():
         return None
     at = int(np.argmax(np.abs(loss.value)))
@@ -322,7 +324,7 @@ def loss_drops_to_zero(run: Run) -> Evidence | None:
     zero = loss.value == 0
     zeros = true_at_end(zero)
     short = zeros < 2
-    if not zeros or zeros == len(zero) or (short and len(zero) >= SHORT):
+    if not zeros or zeros == len(zero) or (short and len(zero) >= MIN_WHOLE_LOG_RECORDS):
         return None
     last = len(zero) - zeros - 1
     before, start = float(loss.value[last]), float(loss.value[0])
@@ -352,7 +354,7 @@ def loss_zero(run: Run) -> Evidence | None:
     zero = np.abs(loss.value) < NEARLY_ZERO
     start = int(np.argmax(zero))
     share = float(zero[start:].mean())
-    if not zero.any() or start > max(1, EARLY * len(loss)) or share < MOSTLY:
+    if not zero.any() or start > max(1, MAX_ZERO_ONSET_SHARE * len(loss)) or share < MIN_ZERO_RECORD_SHARE:
         return None
     if start > 2 and loss.value[:start].min() < AT_ONCE * median(loss.value[:LOSS_EXACT_LEAST]):
         return None
@@ -403,9 +405,9 @@ def loss_negative(run: Run) -> Evidence | None:
     first, half = float(loss.step[int(np.argmax(below))]), len(loss) // 2
     start, middle, end = start_level(loss.value), start_level(loss.value[half:]), end_level(loss.value)
     masks = any(OVERLAP.search(name) for name in run.series)
-    bound = RUNAWAY * (1.0 if masks else max(1.0, abs(float(loss.value[0]))))
+    bound = MIN_RUNAWAY_LOSS_RATIO * (1.0 if masks else max(1.0, abs(float(loss.value[0]))))
     fallen = start - end
-    goes_on = end < 0 and fallen > BEYOND_NOISE * noise(loss.value) and middle - end > UNBENT * fallen
+    goes_on = end < 0 and fallen > BEYOND_NOISE * noise(loss.value) and middle - end > MIN_LATER_FALL_SHARE * fallen
     learnt_with_it = any(_VARIANCE.search(name) for name in run.series)
     endless = (goes_on and not learnt_with_it) or end < -bound
     wrong = endless or _is_cross_entropy(run)
@@ -483,7 +485,7 @@ LEAST_LN_OF_CHARACTERS = math.log(60)
 """A text of one script has some 60 characters; made-up languages, whose next token may well be certain, have fewer."""
 TOKEN_LEVEL_NEAR = 0.05
 """Share of ln(vocabulary) within which a new model guesses uniformly. Chosen: by hand."""
-FALLEN = 0.25
+MAX_FIRST_FALL_SHARE = 0.25
 """Share of ln(vocabulary) below it of a first record that is the mean of several steps. Chosen: a model that was
 trained before has less than half."""
 FRESH_PASSES = 1.5
@@ -502,24 +504,24 @@ def from_scratch(run: Run) -> float | None:
     first, known = float(loss.value[0]), uniform_loss(run)
     if known is None and LEAST_LN_OF_TEXT <= first <= MAX_LN_VOCABULARY:
         known = first
-    below = TOKEN_LEVEL_NEAR if loss.step[0] <= 1 else FALLEN
+    below = TOKEN_LEVEL_NEAR if loss.step[0] <= 1 else MAX_FIRST_FALL_SHARE
     return known if known is not None and -below <= first / known - 1 <= TOKEN_LEVEL_NEAR else None
 
 
 # Is the loss of a language model lower than text allows?
 
 
-SOON = 0.1
+MIN_EARLY_LOSS_SHARE = 0.1
 """Share of ln(vocabulary) that no model comes to soon. Chosen: with batches of a million tokens the best have 3 nats on
 prose by then, 1.5 on code."""
-STEPS = 1000
+MAX_EARLY_STEPS = 1000
 """Steps within which no model comes there. Chosen: with batches of a million tokens the best have 3 nats on prose by
 then, 1.5 on code."""
 MAX_STEPS_OF_NOTHING_LEARNT = 2.0
 """Optimizer steps in which no model learns to copy what it is to predict. Chosen: that takes tens."""
 FALL_TO_NOTHING = 1000.0
 """Times by which a loss falls that is gone. Chosen: by hand."""
-LOW = 0.1
+MIN_TOKEN_LOSS_NATS = 0.1
 """Nats per token below which a loss is low. Chosen: the best models have 0.5 on running text."""
 LOW_OF_ANSWERS = 0.02
 """The same where answers alone are trained on. Chosen: labels and calls of functions may come to 0.05."""
@@ -560,13 +562,13 @@ def _too_soon(run: Run, uniform: float) -> Evidence | None:
     end = end_level(lowest.value) if lowest is not None else 0.0
     if lowest is None or end <= 0:
         return None
-    above = np.flatnonzero(lowest.value >= SOON * uniform)
+    above = np.flatnonzero(lowest.value >= MIN_EARLY_LOSS_SHARE * uniform)
     first = int(above[-1]) + 1 if len(above) else 0
-    if first == len(lowest) or lowest.step[first] > STEPS:
+    if first == len(lowest) or lowest.step[first] > MAX_EARLY_STEPS:
         return None
     below = float(lowest.step[first])
     return Evidence(
-        f"{lowest.name} is about {figure(end)} at the end and below {figure(SOON * uniform)} from "
+        f"{lowest.name} is about {figure(end)} at the end and below {figure(MIN_EARLY_LOSS_SHARE * uniform)} from "
         f"step {figure(below)} on, where a uniform guess has {figure(uniform)}: {percent(end / uniform)} of it",
         steps=(below,),
         values={"end": end, "share": end / uniform, "uniform_guess": uniform},
@@ -608,7 +610,11 @@ def _bound(run: Run, uniform: float) -> float:
         return LOW_OF_ANSWERS
     if uniform >= LEAST_LN_OF_TEXT:
         return LOW_OF_TEXT
-    return max(LOW, SHARE_OF_CHARACTERS * uniform) if uniform >= LEAST_LN_OF_CHARACTERS else LOW
+    return (
+        max(MIN_TOKEN_LOSS_NATS, SHARE_OF_CHARACTERS * uniform)
+        if uniform >= LEAST_LN_OF_CHARACTERS
+        else MIN_TOKEN_LOSS_NATS
+    )
 
 
 def _over_new_rows(run: Run, uniform: float) -> list[Series]:
@@ -621,4 +627,4 @@ def _over_new_rows(run: Run, uniform: float) -> list[Series]:
             if len(evaluation) > 1
         ]
     loss = run["loss"].finite
-    return [loss] if (epoch_at(run, run.last_step) or 0.0) <= PASSES and len(loss) > 1 else []
+    return [loss] if (epoch_at(run, run.last_step) or 0.0) <= MAX_STARTING_PASSES and len(loss) > 1 else []

@@ -29,7 +29,7 @@ from mldebug_mcp.checks.evaluation import (
     refuse_sums_of_epochs,
 )
 from mldebug_mcp.checks.learning_rate import rate_of
-from mldebug_mcp.checks.progress import LANGUAGE_MODELS, MAX_LN_VOCABULARY, PASSES, is_late, uniform_loss
+from mldebug_mcp.checks.progress import LANGUAGE_MODELS, MAX_LN_VOCABULARY, MAX_STARTING_PASSES, is_late, uniform_loss
 from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.text import figure, ratio
 from mldebug_mcp.logs.columns import Floats
@@ -52,7 +52,7 @@ NEAR_ROWS = 0.08
 NEAR_EVALUATION = 0.25
 """How near the quotient to the evaluation loss must come at most. Chosen: noise, dropout and rows learnt by heart move
 it so far."""
-SPREADS = 3.0
+MAX_QUOTIENT_SIGMAS = 3.0
 """Standard deviations of the logarithm of the quotient within which it must come. Chosen: noise, dropout and rows
 learnt by heart move it so far."""
 NEAR_STEADY = 0.155
@@ -60,7 +60,7 @@ NEAR_STEADY = 0.155
 far."""
 LOSS_SCALE_SUSPICIOUS_FAR = 2.5
 """Quotient above which regularisation is unlikely. Chosen: dropout adds less than a factor of two."""
-STEADY = 0.5
+MAX_QUOTIENT_LOG_RANGE = 0.5
 """Logarithms by which the quotients of a run differ. Chosen: by hand."""
 GUESSES = (4, 8, 16, 32, 64, 128)
 """Usual numbers of micro-batches. Chosen: a quotient of 2 may have other reasons."""
@@ -68,7 +68,7 @@ MAX_MICRO_BATCHES = 4096
 """Chosen: no run accumulates more."""
 LEAST_RECORDS = 3
 """Records at which a loss is a whole multiple of the logarithm of the perplexity. Chosen: by hand."""
-SAME = 0.01
+MAX_MULTIPLE_ERROR_SHARE = 0.01
 """How near to a multiple the loss is. Chosen: both are printed with three digits; bits are 1.44 times as many as
 nats."""
 LOSS_SCALE_SUSPICIOUS_EARLY = 0.02
@@ -121,7 +121,11 @@ def _against_its_logarithm(run: Run) -> Evidence | None:
         times = median(level / logarithm)
         multiple = max(times, 1 / times)
         number = round(multiple)
-        if number < GUESSES[0] or abs(multiple / number - 1) > SAME or np.ptp(level / logarithm) > SAME * times:
+        if (
+            number < GUESSES[0]
+            or abs(multiple / number - 1) > MAX_MULTIPLE_ERROR_SHARE
+            or np.ptp(level / logarithm) > MAX_MULTIPLE_ERROR_SHARE * times
+        ):
             continue
         return Evidence(
             f"{name} is {figure(times)} times the logarithm of {perplexity.name} at {len(level)} records "
@@ -145,18 +149,18 @@ def _against_evaluation(run: Run, accumulated: float | None) -> Evidence | bool 
     quotient = train[keep] / evaluation[keep]
     factor = median(quotient)
     far = accumulated is None or accumulated > LOSS_SCALE_SUSPICIOUS_FAR
-    near = float(np.clip(SPREADS * mad(np.log(quotient)), NEAR_STEADY, NEAR_EVALUATION))
+    near = float(np.clip(MAX_QUOTIENT_SIGMAS * mad(np.log(quotient)), NEAR_STEADY, NEAR_EVALUATION))
     number = _whole(factor, accumulated, *((near, near) if far else (NEAR_KNOWN, NEAR_GUESSED)))
     if (
         number is None
         and accumulated is not None
         and accumulated > LOSS_SCALE_SUSPICIOUS_FAR
-        and np.ptp(np.log(quotient)) < STEADY
+        and np.ptp(np.log(quotient)) < MAX_QUOTIENT_LOG_RANGE
     ):
         number = _whole(1 / factor, accumulated, NEAR_GUESSED, 0.0)  # divided once too often
     steady = (
         len(quotient) >= LEAST_RECORDS
-        and float(np.ptp(np.log(quotient))) < STEADY
+        and float(np.ptp(np.log(quotient))) < MAX_QUOTIENT_LOG_RANGE
         and float(quotient.min()) > LOSS_SCALE_SUSPICIOUS_FAR
     )
     if number is None or (accumulated is None and (not steady or _is_wrong_more_often(run))):
@@ -272,7 +276,7 @@ def _configured(accumulated: float | None) -> str:
 
 LOSS_START_FACTOR = 1.6
 """Times ln(n) that a healthy first loss has at most. Chosen: usual initialisations."""
-MARGIN = 0.5
+MAX_EXTRA_START_NATS = 0.5
 """Nats more that it may have. Chosen: usual initialisations."""
 FACTOR_OF_TOKENS = 1.35
 """... of a language model from scratch. Chosen: its last layer is drawn small; a second head adds up to 0.3."""
@@ -282,9 +286,9 @@ raises it further."""
 TIMES_MEAN = 10.0
 """Times the loss of always answering the mean, at the first evaluation. Chosen: a usual initialisation answers near
 zero, which targets that are scaled have for their mean."""
-UNIGRAM = 0.6
+MAX_UNIGRAM_LOSS_SHARE = 0.6
 """Of ln(vocabulary). Chosen: what the frequencies of tokens give."""
-STAYS = 5
+MIN_RECORDS_ABOVE_GUESS = 5
 """Records. Chosen: a loss that stays above any guess in so many is hardly a cross-entropy."""
 LEAST_GUESSED = 1e-3
 """Accuracy below which it does not tell a count of classes. Chosen: a thousand are as many as most classifiers have."""
@@ -305,7 +309,7 @@ def is_past_start(run: Run, step: float) -> bool:
 
 NEAR_SUM = 0.01
 """How near the sum of its parts is to a loss. Chosen: the digits of logs leave less."""
-BELOW = 0.5
+MIN_FIRST_LOSS_SHARE = 0.5
 """Of ln(classes). Chosen: half of it takes training."""
 LANGUAGE = {"pretraining": 0.7, "sft": 0.1}
 """Nats per token. Chosen: none predicts fresh text better than about 0.7; chat fine-tuning runs at 0.5 to 2."""
@@ -345,19 +349,23 @@ def _above_guess(run: Run) -> Evidence | None:
         vocabulary = run.setting("vocab_size")
         uniform = math.log(vocabulary) if vocabulary is not None and vocabulary >= 2 else MAX_LN_VOCABULARY
         tokens = run.kind in LANGUAGE_MODELS or any("ppl" in name or "perplexity" in name for name in run.series)
-        if not tokens and len(loss) >= STAYS and float(loss.value.min()) > LOSS_START_FACTOR * uniform + MARGIN:
+        if (
+            not tokens
+            and len(loss) >= MIN_RECORDS_ABOVE_GUESS
+            and float(loss.value.min()) > LOSS_START_FACTOR * uniform + MAX_EXTRA_START_NATS
+        ):
             if (beyond := _beyond_a_sum(run)) is not None:
                 return beyond
             raise CannotTell("the loss stays far above that of any guess: it may be that of a regression")
     first = float(loss.value[0])
-    if run.kind == "sft" and run.setting("vocab_size") is None and UNIGRAM * uniform < first < uniform:
+    if run.kind == "sft" and run.setting("vocab_size") is None and MAX_UNIGRAM_LOSS_SHARE * uniform < first < uniform:
         if isinstance(loss_scale_suspicious(run), Evidence):
             return None
-        most = f"the frequencies of tokens alone give at most {figure(UNIGRAM * uniform)}"
+        most = f"the frequencies of tokens alone give at most {figure(MAX_UNIGRAM_LOSS_SHARE * uniform)}"
         comparison = f"{most}, and a trained model starts far below"
         return _evidence(run, comparison, uniform_guess=uniform, factor=first / uniform)
     is_new = run.kind == "pretraining" and run.facts.tokens is not None
-    if first < (FACTOR_OF_TOKENS if is_new else LOSS_START_FACTOR) * uniform + MARGIN:
+    if first < (FACTOR_OF_TOKENS if is_new else LOSS_START_FACTOR) * uniform + MAX_EXTRA_START_NATS:
         return None
     if loss.step[0] > 1 and len(loss) > 1 and first < FOR_A_MOMENT * uniform and loss.value[1] < uniform:
         raise CannotTell("the loss is below that of a guess at the second record; what it was at step 1 is not logged")
@@ -389,7 +397,7 @@ def _beyond_a_sum(run: Run) -> Evidence | None:
     share = float(as_shares(min(logged, key=lambda right: float(right.step[0])).value)[0])
     guess = -math.log(max(share, LEAST_GUESSED))
     first = float(run["loss"].finite.value[0])
-    if share > MOST_GUESSED or first / rows < LOSS_START_FACTOR * guess + MARGIN:
+    if share > MOST_GUESSED or first / rows < LOSS_START_FACTOR * guess + MAX_EXTRA_START_NATS:
         return None
     per_row = f"as a sum over the {figure(rows)} rows of a batch it is {figure(first / rows)} per row"
     comparison = (
@@ -438,7 +446,7 @@ def _least(run: Run) -> tuple[float, str]:
     uniform = uniform_loss(run) if run.facts.classes is not None else None
     if uniform is None:
         raise CannotTell("the number of classes is not known")
-    return BELOW * uniform, _guess(uniform)
+    return MIN_FIRST_LOSS_SHARE * uniform, _guess(uniform)
 
 
 ask_in_turn(
@@ -476,7 +484,7 @@ LOSS_BEGINNING_FACTOR = 1.25
 """Times the first record that two records of the beginning reach. Chosen: noise goes less far."""
 FACTOR_OF_ONE = 1.4
 """Times the first record that a single one reaches in a short log. Chosen: noise goes less far."""
-SIGMAS = 8.0
+MIN_LEAP_SIGMAS = 8.0
 """Standard deviations of the later noise, as it is. Fitted: 2 in 1000 simulated healthy runs."""
 SIGMAS_ON_LOG = 6.0
 """Standard deviations of the later noise on the logarithm. Fitted: 2 in 1000 simulated healthy runs."""
@@ -484,7 +492,7 @@ ABOVE_ALL = 1.15
 """Times everything after the first third. Chosen: by hand."""
 HIGH_START = 1.5
 """Times the later level that the first record is, which is enough as well. Chosen: else it is low."""
-SHORT = 100
+MIN_LONG_LOG_RECORDS = 100
 """Records of a short log. Chosen: by hand."""
 LEAST_WINDOW = 6
 """The fewest records that are the beginning of a log. Chosen: by hand."""
@@ -492,37 +500,37 @@ MOST_WINDOW = 39
 """The most records that are the beginning of a log. Chosen: by hand."""
 NEARLY_ZERO = 1e-4
 """Chosen: a loss that comes down to this within a warmup is gone, which other outcomes tell."""
-RISE = 0.25
+MIN_WARMUP_RISE_SHARE = 0.25
 """Share of the lowest loss by which it rises. Chosen: batches move it less."""
 RISE_SIGMAS = 6.0
 """Standard deviations of the noise by which it rises. Chosen: batches move it less."""
-STEEPER = 1.5
+MIN_WARMUP_RATE_RATIO = 1.5
 """Times the rate at the lowest loss that it has at the end. Chosen: by hand."""
 LEAST_OF_WARMUP = 8
 """Records of the warmup. Chosen: fewer show no course."""
-LAST = 3
+WARMUP_END_RECORDS = 3
 """Records that are the end of the warmup. Chosen: fewer show no course."""
-HIGH = 1.4
+MIN_HIGH_LOSS_RATIO = 1.4
 """Times the first level. Chosen: an untrained model guesses; far worse is wrong."""
 LEAST_HIGH = 3
 """Records that lie there. Chosen: by hand."""
-QUIET = 0.15
+MAX_START_NOISE_SHARE = 0.15
 """Share to within which twice as many records agree. Chosen: else their level is not known."""
-FIRST = 5
+START_LEVEL_RECORDS = 5
 """Records that are the first. Chosen: by hand."""
-MIDDLE = 0.2
+MIN_LATE_START_SHARE = 0.2
 """Share of the steps after which a log begins trained. Chosen: by hand."""
-WIDE = 8
+LATE_LOG_STRETCHES = 8
 """Stretches that such a log is cut into. Chosen: single batches are no trend."""
-STRETCH = 1.15
+MIN_HIGH_STRETCH_RATIO = 1.15
 """Times the start that one of them lies at. Chosen: single batches are no trend."""
 LOSS_BEGINNING_FAR = 6.0
 """Standard deviations that a record is away, or times that the first ones are quieter. Chosen: noise is one level."""
-EPOCHS = 6
+MIN_EPOCHS_FOR_COURSE = 6
 """Means over epochs from which a course is judged. Chosen: means have little noise."""
 LOSS_BEGINNING_ABOVE = 1.05
 """Times the first mean that the later ones lie at. Chosen: means have little noise."""
-DONE = 0.85
+MIN_DONE_ACCURACY = 0.85
 """An accuracy with nothing left to gain. Chosen: by hand."""
 
 
@@ -538,7 +546,7 @@ def loss_jumps_at_start(run: Run) -> Evidence | None:
     top = float(beginning.max())
     # On the logarithm, the noise of a loss near zero is larger than that of the level where the leap is.
     spread = min(relative_noise(later), relative_noise(values[: count // 3])) if positive(values) else 0.0
-    if first <= 0 or top - first < SIGMAS * noise(later) or top < first * (1 + SIGMAS_ON_LOG * spread):
+    if first <= 0 or top - first < MIN_LEAP_SIGMAS * noise(later) or top < first * (1 + SIGMAS_ON_LOG * spread):
         return None
     # Where records further on lie as high, one record alone is a batch.
     place, further = 1 + int(beginning.argmax()), values[1 + len(beginning) : count // 3]
@@ -546,7 +554,7 @@ def loss_jumps_at_start(run: Run) -> Evidence | None:
         return None
     high = np.flatnonzero(beginning > LOSS_BEGINNING_FACTOR * first)
     above_all = len(high) >= 2 and np.sort(beginning)[-2] > ABOVE_ALL * later.max()
-    enough = len(high) >= (1 if count < SHORT else 2)
+    enough = len(high) >= (1 if count < MIN_LONG_LOG_RECORDS else 2)
     from_high = enough and top > FACTOR_OF_ONE * first > FACTOR_OF_ONE * HIGH_START * median(later)
     if not above_all and not from_high:
         return None
@@ -569,14 +577,14 @@ def loss_rises_in_warmup(run: Run) -> Evidence | None:
     rate, loss = run["learning_rate"].finite, run["loss"].finite
     top = int(np.argmax(rate.value))
     warmup = loss.between(float(rate.step[0]), float(rate.step[top]))
-    if rate.value[0] > rate.value[top] / STEEPER or len(warmup) < LEAST_OF_WARMUP:
+    if rate.value[0] > rate.value[top] / MIN_WARMUP_RATE_RATIO or len(warmup) < LEAST_OF_WARMUP:
         raise CannotTell(f"no warmup of {LEAST_OF_WARMUP} records or more is logged")
     level = median_of_three(warmup.value)
-    low, end = int(np.argmin(level[:-LAST])), median(warmup.value[-LAST:])
+    low, end = int(np.argmin(level[:-WARMUP_END_RECORDS])), median(warmup.value[-WARMUP_END_RECORDS:])
     lowest = float(level[low])
     at_low, at_end = (rate.at(float(warmup.step[at])) or 0.0 for at in (low, -1))
-    small = end - lowest < max(RISE * abs(lowest), RISE_SIGMAS * noise(warmup.value))
-    if small or lowest <= NEARLY_ZERO or at_end < STEEPER * at_low:
+    small = end - lowest < max(MIN_WARMUP_RISE_SHARE * abs(lowest), RISE_SIGMAS * noise(warmup.value))
+    if small or lowest <= NEARLY_ZERO or at_end < MIN_WARMUP_RATE_RATIO * at_low:
         return None
     onset = float(warmup.step[low])
     return Evidence(
@@ -598,24 +606,30 @@ def loss_above_start(run: Run) -> Evidence | None:
     whole = run.step_name == "epoch" and bool(np.all(np.diff(loss.step) == 1))
     if whole or run.kind == "boosting":
         return _above_first_epoch(run, loss)
-    start = median(loss.value[:FIRST])
-    if len(loss) < SHORT // 4 or start <= 0:
-        raise CannotTell(f"loss has {len(loss)} finite values here; {SHORT // 4} are needed")
+    start = median(loss.value[:START_LEVEL_RECORDS])
+    if len(loss) < MIN_LONG_LOG_RECORDS // 4 or start <= 0:
+        raise CannotTell(f"loss has {len(loss)} finite values here; {MIN_LONG_LOG_RECORDS // 4} are needed")
     # A falling start is not noise: the noise is what is left of a straight line.
-    if noise(loss.value[: 2 * FIRST]) > QUIET * start or float(np.ptp(loss.value[:FIRST])) > start:
+    if (
+        noise(loss.value[: 2 * START_LEVEL_RECORDS]) > MAX_START_NOISE_SHARE * start
+        or float(np.ptp(loss.value[:START_LEVEL_RECORDS])) > start
+    ):
         raise CannotTell("the first records of the loss vary too widely to be a level")
-    high = np.flatnonzero(loss.value[FIRST:] > HIGH * start) + FIRST
+    high = np.flatnonzero(loss.value[START_LEVEL_RECORDS:] > MIN_HIGH_LOSS_RATIO * start) + START_LEVEL_RECORDS
     if len(high) < LEAST_HIGH:
         return None
     if evaluation_stands(run):
         raise CannotTell("the evaluation loss stands still, so what rises here is noise of the batches")
     if not _stays_high(loss.value, start):
         return None
-    if is_late(run, float(loss.step[0]), MIDDLE, 0) and float(blocks(loss.value, WIDE).level.max()) < STRETCH * start:
+    if (
+        is_late(run, float(loss.step[0]), MIN_LATE_START_SHARE, 0)
+        and float(blocks(loss.value, LATE_LOG_STRETCHES).level.max()) < MIN_HIGH_STRETCH_RATIO * start
+    ):
         raise CannotTell(f"the log begins at {run.place(loss.step[0])}: its start is not a beginning")
     onset = float(loss.step[high[0]])
     return Evidence(
-        f"{len(high)} of {len(loss)} records of the loss lie above {figure(HIGH * start)}, up to "
+        f"{len(high)} of {len(loss)} records of the loss lie above {figure(MIN_HIGH_LOSS_RATIO * start)}, up to "
         f"{figure(loss.value.max())}, from {run.place(onset)} on; the first ones are around {figure(start)}",
         steps=(onset,),
         values={"start": start, "highest": float(loss.value.max()), "records": float(len(high))},
@@ -625,22 +639,26 @@ def loss_above_start(run: Run) -> Evidence | None:
 def _stays_high(values: Floats, start: float) -> bool:
     """Say whether a stretch is high, and not single batches or records that scatter around one level."""
     level = float(blocks(values).level.max())
-    edges = np.flatnonzero(np.diff(values > HIGH * start, prepend=False, append=False))
-    if level < STRETCH * start and int((edges[1::2] - edges[::2]).max(initial=0)) < LEAST_HIGH:
+    edges = np.flatnonzero(np.diff(values > MIN_HIGH_LOSS_RATIO * start, prepend=False, append=False))
+    if level < MIN_HIGH_STRETCH_RATIO * start and int((edges[1::2] - edges[::2]).max(initial=0)) < LEAST_HIGH:
         return False
     far = float(values.max()) >= median(values) + LOSS_BEGINNING_FAR * mad(values)
-    return far or level >= HIGH * start or noise(values) >= LOSS_BEGINNING_FAR * float(np.std(values[:FIRST], ddof=1))
+    return (
+        far
+        or level >= MIN_HIGH_LOSS_RATIO * start
+        or noise(values) >= LOSS_BEGINNING_FAR * float(np.std(values[:START_LEVEL_RECORDS], ddof=1))
+    )
 
 
 def _above_first_epoch(run: Run, loss: Series) -> Evidence | None:
     """Compare the means of all later epochs or rounds with the first, in which the model was still untrained."""
-    if len(loss) < EPOCHS or loss.step[0] > PASSES:
+    if len(loss) < MIN_EPOCHS_FOR_COURSE or loss.step[0] > MAX_STARTING_PASSES:
         raise CannotTell(f"the log begins at {run.place(loss.step[0])}, or has few records")
     first, later = float(loss.value[0]), loss.value[1:]
     if first <= 0 or float(later.min()) < first or median(later) < LOSS_BEGINNING_ABOVE * first:
         return None
     right = as_shares(run["accuracy"].finite.value) if "accuracy" in run else np.empty(0)
-    if len(right) and (right[-1] > DONE or right[-1] > 2 * right[0]):
+    if len(right) and (right[-1] > MIN_DONE_ACCURACY or right[-1] > 2 * right[0]):
         return None
     accuracy_clause = f"; accuracy goes from {figure(right[0])} to {figure(right[-1])}" if len(right) else ""
     return Evidence(
@@ -673,7 +691,7 @@ ask_in_turn(
         loss_above_start,
         needs=("loss",),
         sources=("karpathy_recipe",),
-        points=EPOCHS,
+        points=MIN_EPOCHS_FOR_COURSE,
         background=0.01,
         instead=("loss_divergence", "loss_hump"),
         follows=("loss_pattern_by_epoch", "loss_spike_single", "loss_rises"),

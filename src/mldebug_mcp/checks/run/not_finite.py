@@ -23,10 +23,10 @@ from mldebug_mcp.checks.check import (
 from mldebug_mcp.checks.curve import row_medians
 from mldebug_mcp.checks.evaluation import evaluation_losses
 from mldebug_mcp.checks.gradients import (
-    AGAIN,
-    DESCENT,
-    LAST,
+    CLIMB_WINDOW_RECORDS,
     LEAST_HEALTHY,
+    MAX_DESCENT_RECORDS,
+    MIN_OVERFLOWS_AT_FLOOR,
     Lost,
     descent_of,
     first_lost,
@@ -50,26 +50,26 @@ from mldebug_mcp.logs.settings.settings import POLICIES
 # Is the training loss finite, and if not, how is it lost?
 
 
-LEVEL = 10
+LEVEL_WINDOW_RECORDS = 10
 """Values that make a level, as their median, where there are twice as many. Chosen: one lucky batch does not."""
-STEEP = 1e3
+MIN_STEEP_RISE_RATIO = 1e3
 """Times that each of fewer records stands above the one before. Chosen: no batch takes a loss up by powers of ten."""
-FACTOR = 2.0
+MIN_CLIMB_RATIO = 2.0
 """The last finite losses stand this many times above the lowest level before. Chosen: noise of a mean is far less."""
-RISE = 1.5
+MIN_WARMUP_RATE_RATIO = 1.5
 """How much higher than in the first record the rate must be. Chosen: less is hardly a warmup."""
 AT_PEAK = 0.99
 """Share of its highest value at which the rate is at its peak. Chosen: by hand."""
-AFTER = 0.1
+MAX_SHARE_PAST_PEAK = 0.1
 """Share of the warmup by which the last finite loss may lie behind the peak. Chosen: records need not fall on the
 peak."""
 MIN_NONFINITE_RECORDS = 3
 """Records without a finite loss, and evaluations with one. Chosen: from there on it is not a coincidence."""
-OFTEN = 5
+MIN_LOST_STRETCHES = 5
 """Times that a loss is lost. Chosen: a bad row or two of a data set come up less often."""
 OFTEN_SHARE = 0.02
 """Share of the records that are lost. Chosen: a bad row or two of a data set come up less often."""
-SPREADS = 0.3
+MIN_LOST_SHARE_RISE = 0.3
 """By so much the share that is not finite is larger at the end than at first. Chosen: shares of short logs vary."""
 
 
@@ -118,9 +118,9 @@ def loss_nonfinite_in_warmup(run: Run, loss: Lost) -> Evidence | None:
     before, first, beginning = float(loss.series.step[loss.at - 1]), float(rate.step[0]), float(rate.value[0])
     highest, there = float(rate.value.max()), rate.at(loss.step)
     peak = float(rate.step[int(np.argmax(rate.value >= AT_PEAK * highest))])
-    if peak <= first or there is None or highest < RISE * beginning:
+    if peak <= first or there is None or highest < MIN_WARMUP_RATE_RATIO * beginning:
         raise CannotTell("no warmup is logged")
-    if before > peak + AFTER * (peak - first) or there < RISE * beginning:
+    if before > peak + MAX_SHARE_PAST_PEAK * (peak - first) or there < MIN_WARMUP_RATE_RATIO * beginning:
         return None
     return _lost(
         loss,
@@ -165,7 +165,7 @@ def nonfinite_recurs(run: Run, loss: Lost) -> Evidence | None:
     if loss.for_good:
         raise CannotTell("no finite record follows")
     begins = np.flatnonzero(np.diff(loss.bad.astype(int), prepend=0) == 1)
-    if len(begins) < OFTEN or loss.count < OFTEN_SHARE * len(loss.series):
+    if len(begins) < MIN_LOST_STRETCHES or loss.count < OFTEN_SHARE * len(loss.series):
         return None
     return _lost(
         loss,
@@ -184,7 +184,7 @@ def nonfinite_spreads(run: Run, loss: Lost) -> Evidence | None:
     parts = shares(loss)
     if not parts or loss.for_good:
         raise CannotTell("the records behind the first that is not finite are too few, or none of them is")
-    if parts[-1] - parts[0] < SPREADS or min(np.diff(parts)) < -SPREADS / 2:
+    if parts[-1] - parts[0] < MIN_LOST_SHARE_RISE or min(np.diff(parts)) < -MIN_LOST_SHARE_RISE / 2:
         return None
     return _lost(
         loss,
@@ -202,19 +202,19 @@ def loss_climbs_to_nan(run: Run, loss: Lost) -> Evidence | None:
     Not this when: it is NaN from one record to the next, at an ordinary level. Judged after four finite records.
     """
     before = loss.series.value[: loss.at]
-    steep = 2 <= len(before) <= LAST and bool(np.all(before[1:] > STEEP * before[:-1]))
-    if len(before) <= LAST and not steep:
+    steep = 2 <= len(before) <= CLIMB_WINDOW_RECORDS and bool(np.all(before[1:] > MIN_STEEP_RISE_RATIO * before[:-1]))
+    if len(before) <= CLIMB_WINDOW_RECORDS and not steep:
         raise CannotTell("the loss is not seen to become NaN or infinite after finite records")
-    level, reach = _lowest_level(before[: max(1, len(before) - LAST)])
-    last = float(before[-LAST:].max())
-    ordinary = level > 0 and (last < FACTOR * level or last <= reach)
+    level, reach = _lowest_level(before[: max(1, len(before) - CLIMB_WINDOW_RECORDS)])
+    last = float(before[-CLIMB_WINDOW_RECORDS:].max())
+    ordinary = level > 0 and (last < MIN_CLIMB_RATIO * level or last <= reach)
     if ordinary and bool(np.isposinf(loss.series.value[loss.at])):
         raise CannotTell("the loss is infinite from one record to the next: whether it rose between them does not show")
     if ordinary or level <= 0:
         return None
     return Evidence(
         f"loss rises from about {figure(level)} to {figure(last)} before it is not finite at {run.place(loss.step)}",
-        steps=(float(loss.series.step[max(0, loss.at - LAST)]),),
+        steps=(float(loss.series.step[max(0, loss.at - CLIMB_WINDOW_RECORDS)]),),
         values={"level": level, "last": last},
     )
 
@@ -224,11 +224,14 @@ def _lowest_level(values: Floats) -> tuple[float, float]:
 
     Of few values the lowest is the level, and nothing above it is noise.
     """
-    if len(values) < 2 * LEVEL:
+    if len(values) < 2 * LEVEL_WINDOW_RECORDS:
         return float(values.min()), -np.inf
-    levels = row_medians(sliding_window_view(values, LEVEL))
+    levels = row_medians(sliding_window_view(values, LEVEL_WINDOW_RECORDS))
     lowest = int(levels.argmin())
-    level, reach = float(levels[lowest]), float(values[max(0, lowest - LEVEL) : lowest + 2 * LEVEL].max())
+    level, reach = (
+        float(levels[lowest]),
+        float(values[max(0, lowest - LEVEL_WINDOW_RECORDS) : lowest + 2 * LEVEL_WINDOW_RECORDS].max()),
+    )
     return level, reach if reach > level else -np.inf
 
 
@@ -340,12 +343,12 @@ def not_finite(run: Run) -> Answers:
 # Where did values that are not finite begin: in the batch, the model, the loss, the backward pass or the weights?
 
 
-BACKGROUND = 0.0005
+HEALTHY_RUN_SHARE = 0.0005
 """Share of healthy runs. Chosen: a recorder looks for the origin only where a step is lost."""
 
 
 def _outcome(name: str, documentation: str) -> Outcome:
-    return Outcome(name, documentation, background=BACKGROUND, as_chosen=True)
+    return Outcome(name, documentation, background=HEALTHY_RUN_SHARE, as_chosen=True)
 
 
 PLACES = {
@@ -410,7 +413,7 @@ def _evidence(run: Run, first: Incident, place: str) -> Evidence:
 # Does half precision overflow: does its loss scale fall, are numbers lost, or are steps skipped again and again?
 
 
-SHORT = 20
+MAX_FALLING_SCALE_RECORDS = 20
 """Records within which a scale may be on its way to nothing. Chosen: a descent's length."""
 STILL_FALLS = 2
 """Halvings that it is then down by. Chosen: a descent's length."""
@@ -449,7 +452,10 @@ def loss_scale_falls(run: Run) -> Evidence | None:
     skipped = run["overflow"].at(float(scale.step[-1])) if "overflow" in run else None
     fall = descent_of(scale, skips_at_end=bool(skipped))
     if fall is None:
-        if len(scale) <= SHORT and scale.value[-1] == scale.value.min() <= scale.value[0] / 2**STILL_FALLS:
+        if (
+            len(scale) <= MAX_FALLING_SCALE_RECORDS
+            and scale.value[-1] == scale.value.min() <= scale.value[0] / 2**STILL_FALLS
+        ):
             raise CannotTell(f"the scale still falls where the log ends, at {figure(scale.value[-1])}")
         return None
     before = next((incident for incident in run.incidents if incident.began.keys() & LOST_BEFORE_GRADIENTS), None)
@@ -471,7 +477,12 @@ def _at_the_floor(run: Run, scale: Series) -> Evidence | None:
     value, first, last = float(scale.value[0]), float(scale.step[0]), float(scale.step[-1])
     skipped = run["overflow"].where(run["overflow"].value > 0) if "overflow" in run else None
     times = 0 if skipped is None else len(skipped.between(first, last))
-    if skipped is None or not len(skipped) or value > LEAST_HEALTHY or (value == LEAST_HEALTHY and times < AGAIN):
+    if (
+        skipped is None
+        or not len(skipped)
+        or value > LEAST_HEALTHY
+        or (value == LEAST_HEALTHY and times < MIN_OVERFLOWS_AT_FLOOR)
+    ):
         return None
     return Evidence(
         f"loss_scale is down to {figure(value)} at {run.place(first)}, and steps are skipped for overflow "
@@ -526,7 +537,7 @@ def _lost_again_and_again(norm: Series | None) -> Lost | None:
     gone = None if norm is None else lost(norm)
     if gone is None:
         return None
-    later = gone.count - min(DESCENT, int(gone.bad[:DESCENT].sum()))
+    later = gone.count - min(MAX_DESCENT_RECORDS, int(gone.bad[:MAX_DESCENT_RECORDS].sum()))
     return None if later < max(MIN_LOST_GRADIENTS, MIN_SHARE_OF_LOST_GRADIENTS * len(gone.bad)) else gone
 
 

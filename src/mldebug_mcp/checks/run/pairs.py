@@ -30,14 +30,14 @@ DEFAULT_BETA = 0.1
 """Strength of the pull to the reference where the settings do not say. Source: TRL's default (trl_docs)."""
 LEAST_RECORDS = 8
 """Records that a change needs. Chosen: by hand."""
-EARLY = 0.05
+MAX_MISSING_START_SHARE = 0.05
 """Share of the run that may be missing before a first reward. Chosen: by hand."""
 REFERENCE_FREE = 0.7
 """The implicit rewards of a policy that is its own reference begin at zero. Where the first one is this share of the
 largest, and far beyond the noise, they are no log-ratios (SimPO, ORPO). Chosen: by hand."""
 NO_REWARD = 1e-6
 """Implicit rewards up to this size never left zero. Chosen: what rounding leaves."""
-CLEARLY = 10.0
+MIN_CHANGE_STANDARD_ERRORS = 10.0
 """Standard errors of a change of log-probabilities that measures beta. Chosen: to a tenth of it."""
 REWARDS = ("rewards/chosen", "rewards/rejected")
 LOGPS = ("logps/chosen", "logps/rejected")
@@ -66,7 +66,7 @@ def _are_zero(run: Run) -> bool:
 def _are_free_of_reference(run: Run) -> bool:
     """Say whether the rewards begin far from zero: then they are no log-ratios to what training begins with."""
     values = run["rewards/chosen"].finite.value
-    if len(values) < LEAST_RECORDS or run.first_step > EARLY * run.last_step:
+    if len(values) < LEAST_RECORDS or run.first_step > MAX_MISSING_START_SHARE * run.last_step:
         return False
     begun = abs(float(values[0]))
     return begun > max(REFERENCE_FREE * float(np.abs(values).max()), 3 * noise(values))
@@ -97,7 +97,7 @@ def _beta(run: Run) -> tuple[float, str]:
     for reward, logps in zip(REWARDS, LOGPS, strict=True):
         moved = _change(run, logps, 1.0, origin_is_zero=False) if logps in run else None
         paid = _change(run, reward, 1.0, origin_is_zero=False)
-        if moved is None or paid is None or abs(moved.by) < max(LEAST_FALL, CLEARLY * moved.error):
+        if moved is None or paid is None or abs(moved.by) < max(LEAST_FALL, MIN_CHANGE_STANDARD_ERRORS * moved.error):
             continue
         if (measured := paid.by / moved.by) > 0:
             return measured, f"from the rewards over beta = {measured:.2g}, by which they move with {logps}"
@@ -150,24 +150,24 @@ LEAST_STEPS = 20
 MAX_CHANCE_ACCURACY = 0.58
 """An accuracy that is at most chance. Chosen: a third of the way from 0.5 to the 0.7 that remote_gpu_trainer calls
 healthy."""
-LEARNED = 0.65
+MIN_LEARNT_ACCURACY = 0.65
 """An accuracy that has learnt. Chosen: two thirds of the way from 0.5 to the 0.7 that remote_gpu_trainer calls
 healthy."""
-ERRORS = 2.0
+ACCURACY_STANDARD_ERRORS = 2.0
 """Standard errors of a mean accuracy. Chosen: by hand."""
 MAX_ACCURACY_BELOW_CHANCE = 0.35
-"""An accuracy below chance. Chosen: as far below one half as `LEARNED` is above it."""
+"""An accuracy below chance. Chosen: as far below one half as `MIN_LEARNT_ACCURACY` is above it."""
 LEAST_GROWTH = 0.1
 """Growth of a margin. Chosen: 0.1 brings the DPO loss from 0.693 to 0.644."""
 LEAST_NATS = 1.0
 """Nats of that growth, times beta, where beta is small. Chosen: by hand."""
-EQUAL = 1e-6
+MAX_EQUAL_DIFFERENCE_SHARE = 1e-6
 """How far equal values are apart, as a share of their size. Chosen: rounding in float32."""
-MOSTLY = 0.95
+MIN_EQUAL_RECORD_SHARE = 0.95
 """Share of the records in which they are equal. Chosen: by hand."""
-MOVED = 0.05
+MIN_REWARD_MOVEMENT = 0.05
 """How far rewards have moved. Chosen: by hand."""
-ALIKE = 0.003
+MAX_ALIKE_DIFFERENCE_SHARE = 0.003
 """Share of it by which they differ. Chosen: answers that merely fall together differ by some per cent."""
 LEAST_ZEROS = 5
 """Records past the first in which rewards are zero. Chosen: in a warm-up in bf16 both models may still agree."""
@@ -191,15 +191,15 @@ def dpo_pairs_alike(run: Run) -> Evidence | None:
     logps, rewards = apart(run, LOGPS), apart(run, REWARDS)
     if logps is not None and bool((logps[2] > 0).all()):
         steps, between, size = logps
-        equal = between <= EQUAL * size
-        if equal.mean() >= MOSTLY:
+        equal = between <= MAX_EQUAL_DIFFERENCE_SHARE * size
+        if equal.mean() >= MIN_EQUAL_RECORD_SHARE:
             alike = f"equal in {equal.mean():.0%} of {counted(len(equal), 'record')}"
             return _evidence(f"{' and '.join(LOGPS)} are {alike}", steps, share=float(equal.mean()))
     if rewards is None or len(rewards[0]) < MIN_ACCURACY_RECORDS:
         return None
     steps = rewards[0]
     typical, large = (median(values[len(steps) // 2 :]) for values in rewards[1:])
-    if large < MOVED or typical > ALIKE * large:
+    if large < MIN_REWARD_MOVEMENT or typical > MAX_ALIKE_DIFFERENCE_SHARE * large:
         return None
     alike = f"a median size of {figure(large)} over the later half, and differ by {figure(typical)}"
     return _evidence(f"{' and '.join(REWARDS)} have {alike}", steps, size=large, apart=typical)
@@ -242,7 +242,7 @@ def dpo_accuracy_below_chance(run: Run) -> Evidence | None:
         raise CannotTell(f"fewer than {LEAST_BELOW} preference accuracies are logged")
     for accuracy in judged:
         mean, error, since = _end(accuracy, 4, 3)
-        if mean + ERRORS * error < MAX_ACCURACY_BELOW_CHANCE and _rewards_differ(run, accuracy):
+        if mean + ACCURACY_STANDARD_ERRORS * error < MAX_ACCURACY_BELOW_CHANCE and _rewards_differ(run, accuracy):
             summary = f"{accuracy.name} has a mean of {figure(mean)} over its last quarter"
             return Evidence(summary, steps=(since,), values={"mean": mean, "error": error})
     return None
@@ -271,10 +271,14 @@ def dpo_accuracy_chance(run: Run) -> Evidence | None:
     if accuracy.step[-1] - accuracy.step[0] < LEAST_STEPS and len(accuracy) < LEAST_STEPS:
         raise CannotTell(f"the accuracies cover only {len(accuracy)} records")
     mean, error, since = _end(accuracy, 3, 5)
-    if mean - ERRORS * error > MAX_CHANCE_ACCURACY or mean >= LEARNED:
+    if mean - ACCURACY_STANDARD_ERRORS * error > MAX_CHANCE_ACCURACY or mean >= MIN_LEARNT_ACCURACY:
         return None
-    if mean > MAX_CHANCE_ACCURACY or mean + ERRORS * error > MAX_CHANCE_ACCURACY + 2 * (LEARNED - MAX_CHANCE_ACCURACY):
-        raise CannotTell(f"the accuracy is {figure(mean)} ± {figure(ERRORS * error)} at the end: too noisy to tell")
+    if mean > MAX_CHANCE_ACCURACY or mean + ACCURACY_STANDARD_ERRORS * error > MAX_CHANCE_ACCURACY + 2 * (
+        MIN_LEARNT_ACCURACY - MAX_CHANCE_ACCURACY
+    ):
+        raise CannotTell(
+            f"the accuracy is {figure(mean)} ± {figure(ACCURACY_STANDARD_ERRORS * error)} at the end: too noisy to tell"
+        )
     summary = f"{accuracy.name} has a mean of {figure(mean)} from {run.place(since)} on"
     return _evidence(summary, accuracy.step, mean=mean, error=error)
 
@@ -295,7 +299,7 @@ def dpo_margin_flat(run: Run) -> Evidence | None:
     beta = run.setting("beta")
     needed = min(LEAST_GROWTH, LEAST_NATS * beta) if beta is not None and beta > 0 else LEAST_GROWTH
     accuracy = _logged(run, ACCURACIES)
-    if end - start >= needed or (accuracy is not None and _end(accuracy, 4, 3)[0] >= LEARNED):
+    if end - start >= needed or (accuracy is not None and _end(accuracy, 4, 3)[0] >= MIN_LEARNT_ACCURACY):
         return None
     between = f"between {run.step_name}s {figure(margin.step[0])} and {figure(margin.step[-1])}"
     return _evidence(
@@ -322,7 +326,7 @@ def pairs(run: Run) -> Answers:
 
 LEAST_FALL = 10.0
 """Nats per answer by which both must fall. Chosen: batches of other lengths alone move log-probabilities by some."""
-TOGETHER = 1.5
+MIN_FALL_GAIN_RATIO = 1.5
 """Times what the margin gains that the chosen answers lose. Chosen: they then fall together more than apart."""
 OF_ALL = 0.75
 """... or they lose this share of the log-probability that they began with, whatever the rejected do. Chosen: by
@@ -352,7 +356,7 @@ def dpo_logps_fall(run: Run) -> Evidence | None:
     if chosen.by > -max(LEAST_FALL, 3 * chosen.error) or rejected.by > -max(LEAST_FALL, 3 * rejected.error):
         return None
     gain = chosen.by - rejected.by
-    together = -chosen.by > TOGETHER * max(gain, 0.0)
+    together = -chosen.by > MIN_FALL_GAIN_RATIO * max(gain, 0.0)
     lost = began < 0 and -chosen.by > OF_ALL * -began
     remark = ""
     if lost:

@@ -57,7 +57,7 @@ from mldebug_mcp.logs.run import Run, Series
 
 NO_KL = 0.05
 """KL below this is not part of a rise. Chosen: healthy runs reach it."""
-JUMP = 0.3
+MAX_UPDATE_KL = 0.3
 """KL of a single update that is too large. Chosen: beyond the scatter of healthy updates."""
 JUMP_FACTOR = 5.0
 """Times the median that it is. Chosen: beyond the scatter of healthy updates."""
@@ -69,7 +69,7 @@ MOVES = ("approx_kl", "kl", "clip_ratio")
 """What is above zero as soon as a policy has taken one step away from the one that sampled, or from its reference."""
 STILL_RECORDS = 10
 """Records of a policy that stands still. Chosen: by hand."""
-STILL = 1e-6
+MAX_ROUNDING_DIVERGENCE = 1e-6
 """What rounding in float32 leaves of the divergence of two equal policies. Chosen: a usual update is a thousand times
 as large."""
 SHOWN_BY = ("entropy", "reward")
@@ -100,11 +100,11 @@ MOVED = ("kl", "approx_kl", "loss_kl", "clip_ratio", *RATIOS, *(f"*{end}" for en
 """What shows how far a policy goes from where it was."""
 LEAST_RATIOS = 3
 """Records of a ratio. Chosen: as many as make a level."""
-CLIPPED = 0.3
+MAX_CLIPPED_SHARE = 0.3
 """Share of the ratios that is clipped. Source: axolotl_stability."""
 CLIPPED_RL = 0.5
 """The same in small environments, which learn with 0.3 to 0.4. Source: axolotl_stability."""
-LASTING = 0.2
+MIN_CLIPPED_RECORD_SHARE = 0.2
 """Share of the records in which so much is clipped. Chosen: a policy that finds its task moves fast for a while."""
 
 
@@ -147,9 +147,9 @@ def clip_ratio_high(run: Run) -> Evidence | None:
     ratio = run["clip_ratio"].finite if "clip_ratio" in run else None
     if ratio is None or len(ratio) < MIN_DIVERGENCE_RECORDS:
         raise CannotTell(f"clip_ratio has fewer than {MIN_DIVERGENCE_RECORDS} finite values")
-    limit = CLIPPED_RL if run.kind == "rl" else CLIPPED
+    limit = CLIPPED_RL if run.kind == "rl" else MAX_CLIPPED_SHARE
     kept = highest_level(ratio.value)
-    if kept.value <= limit or float((ratio.value > limit).mean()) < LASTING:
+    if kept.value <= limit or float((ratio.value > limit).mean()) < MIN_CLIPPED_RECORD_SHARE:
         return None
     onset, typical = float(ratio.step[kept.at]), median(ratio.value)
     return Evidence(
@@ -185,7 +185,7 @@ def _judge(run: Run, divergence: Divergence) -> Evidence | None:
     if kept > divergence.limit:
         return _sustained(run, divergence, kept)
     top, at = float(value[peak]), float(series.step[peak])
-    of_one = divergence.of_update and top > JUMP and top > JUMP_FACTOR * typical
+    of_one = divergence.of_update and top > MAX_UPDATE_KL and top > JUMP_FACTOR * typical
     if not of_one and top <= divergence.limit:
         return None
     return Evidence(
@@ -237,7 +237,7 @@ def policy_stands_still(run: Run) -> Evidence | None:
     if set(logged) == {"clip_ratio"}:
         raise CannotTell("no divergence of the policy is logged: clipping is zero by itself where a batch is used once")
     most = max(float(np.abs(series.value).max()) for series in logged.values())
-    if most > STILL:
+    if most > MAX_ROUNDING_DIVERGENCE:
         return None
     if (shown := _moves(run)) is not None:
         raise CannotTell(f"{shown}: the policy moves, whatever divergence is logged")
@@ -292,7 +292,7 @@ def policy_movement(run: Run) -> Answers:
 # How much is left to chance?
 
 
-COLLAPSED = 0.01
+MAX_COLLAPSED_ENTROPY_NATS = 0.01
 """Nats per token below which a policy has collapsed. Source: axolotl_stability, for GRPO, where 0.05 to 0.5 is
 healthy."""
 SHARE_OF_START = 0.1
@@ -303,11 +303,11 @@ MIN_ENTROPY_RECORDS = 5
 """Finite values that a low entropy needs. Chosen: fewer show no course."""
 LEAST_TO_STAY = 20
 """Finite values that an entropy that stays or grows needs. Chosen: fewer show no course."""
-FLOOR = 1e-4
-"""Nats that count as none where the logarithm is taken. Chosen: far below `COLLAPSED`."""
+MAX_ZERO_ENTROPY_NATS = 1e-4
+"""Nats that count as none where the logarithm is taken. Chosen: far below `MAX_COLLAPSED_ENTROPY_NATS`."""
 NOT_CONVERGING = 1.0
 """Nats per token above which a policy does not converge. Source: axolotl_stability, for GRPO."""
-GROWTH = 2.0
+MIN_ENTROPY_GROWTH_RATIO = 2.0
 """Times its lowest level that the entropy of a language model grows to. Chosen: by hand."""
 SHARE_OF_GROWTH = 0.25
 """Share of the entropy at the start by which that of an agent grows. Chosen: by hand."""
@@ -315,14 +315,14 @@ POLICY_ENTROPY_SIGMAS = 6.0
 """Times the wobble of levels that the growth is. Chosen: by hand."""
 AS_AT_START = 0.98
 """Share of the entropy at the start that an agent's lowest level keeps if it has not moved. Chosen: by hand."""
-ENOUGH = 60
+MIN_UNCHANGED_RECORDS = 60
 """Records over which it does. Chosen: by hand."""
-RARELY = 0.06
+MAX_FINAL_RANDOM_SHARE = 0.06
 """A share of random actions at the first record that is that of the end of a schedule. Source: the final 0.05 of
 Stable-Baselines3's DQN."""
 SAME_AT_END = 0.2
 """Share of the records at the end with the same reward. Chosen: by hand."""
-RANDOM = 0.5
+MIN_RANDOM_ACTION_SHARE = 0.5
 """Where at least this share of the actions is random, and stays it, an agent is not about to act on what it learns.
 Chosen: by hand."""
 
@@ -342,13 +342,17 @@ def entropy_low(run: Run) -> Evidence | None:
         raise CannotTell("entropy goes below zero, as that of continuous actions does: it has no floor to be near to")
     start, end = start_level(value), end_level(value)
     share = SHARE_OF_START_OF_TEXT if run.kind in TEXT_POLICIES else SHARE_OF_START
-    limit = max(COLLAPSED, share * start)
+    limit = max(MAX_COLLAPSED_ENTROPY_NATS, share * start)
     if end >= limit:
         return None
     above = np.flatnonzero(value >= limit)
     below = float(series.step[int(above[-1]) + 1 if len(above) and above[-1] + 1 < len(value) else 0])
     # Entropy decays exponentially: where it begins to collapse is seen in the logarithm.
-    fall = departure(np.log(np.maximum(value, FLOOR)), float(np.log(max(end, FLOOR)))) if start >= limit else 0
+    fall = (
+        departure(np.log(np.maximum(value, MAX_ZERO_ENTROPY_NATS)), float(np.log(max(end, MAX_ZERO_ENTROPY_NATS))))
+        if start >= limit
+        else 0
+    )
     onset, solved = min(float(series.step[fall]), below), is_solved(run)
     reward_clause = "; the reward has risen meanwhile and is at its best" if solved else _reward_by(run, below)
     return Evidence(
@@ -362,7 +366,7 @@ def entropy_low(run: Run) -> Evidence | None:
 
 def _is_none(value: Floats) -> bool:
     """Say whether nothing is left to chance in each record; an entropy of exactly 0 may not be computed."""
-    return bool(np.all((value > 0) & (value <= FLOOR)))
+    return bool(np.all((value > 0) & (value <= MAX_ZERO_ENTROPY_NATS)))
 
 
 def _none_left(run: Run, series: Series) -> Evidence:
@@ -372,7 +376,7 @@ def _none_left(run: Run, series: Series) -> Evidence:
         f"entropy is {figure(series.value[-1])} at {run.place(series.step[-1])}: "
         f"nothing is left to chance in {records}",
         steps=(float(series.step[0]),),
-        values={"start": float(series.value[0]), "end": float(series.value[-1]), "limit": FLOOR},
+        values={"start": float(series.value[0]), "end": float(series.value[-1]), "limit": MAX_ZERO_ENTROPY_NATS},
     )
 
 
@@ -419,14 +423,14 @@ def entropy_grows(high: Evidence) -> Evidence | None:
 def _grows(run: Run, cut: Blocks, start: float, end: float) -> bool:
     lowest = float(cut.level.min())
     if run.kind in TEXT_POLICIES:
-        return end > max(GROWTH * lowest, 0.5) and end - lowest > POLICY_ENTROPY_SIGMAS * cut.wobble
+        return end > max(MIN_ENTROPY_GROWTH_RATIO * lowest, 0.5) and end - lowest > POLICY_ENTROPY_SIGMAS * cut.wobble
     return end - lowest > max(SHARE_OF_GROWTH * abs(start), 0.1) and end - start > POLICY_ENTROPY_SIGMAS * cut.wobble
 
 
 def _stays(run: Run, cut: Blocks, start: float, end: float, count: int) -> bool:
     lowest = float(cut.level.min())
     if run.kind not in TEXT_POLICIES:
-        return count >= ENOUGH and lowest > AS_AT_START * start > 0
+        return count >= MIN_UNCHANGED_RECORDS and lowest > AS_AT_START * start > 0
     falling = end < 0.8 * start and end - lowest < POLICY_ENTROPY_SIGMAS * cut.wobble
     return run.kind == "grpo" and lowest > NOT_CONVERGING and not falling
 
@@ -437,7 +441,7 @@ def _at_random(run: Run) -> Evidence | None:
         raise CannotTell("it is not known whether this run trains an agent")
     share = require_values(run[next(name for name in EXPLORATION if name in run)].finite, LEAST_TO_STAY)
     highest = float(share.value.max())
-    if highest < RANDOM or float(np.ptp(share.value)) > 0:
+    if highest < MIN_RANDOM_ACTION_SHARE or float(np.ptp(share.value)) > 0:
         return None
     return Evidence(
         f"{share.name} is {figure(highest)} in all {len(share)} records, up to {run.place(share.step[-1])}",
@@ -454,7 +458,7 @@ def exploration_ends_early(run: Run) -> Evidence | None:
     """
     share = require_values(run[next(name for name in EXPLORATION if name in run)].finite, MIN_ENTROPY_RECORDS)
     alike = _episodes_alike(run) if float(share.value.max()) == 0 else ""
-    if run.kind != "rl" or float(share.value.max()) > RARELY or (seems_to_learn(run) and not alike):
+    if run.kind != "rl" or float(share.value.max()) > MAX_FINAL_RANDOM_SHARE or (seems_to_learn(run) and not alike):
         return None
     return Evidence(
         f"{share.name} is {figure(share.value[0])} at the first record, {run.place(share.step[0])}, and "
@@ -512,7 +516,7 @@ NEAR_FACTOR = 1.5
 """The same where completions end near the limit. Chosen: by hand."""
 NEAR_LIMIT = 0.7
 """Share of the limit near which completions end. Chosen: by hand."""
-CUT = 0.5
+MIN_CUT_COMPLETION_SHARE = 0.5
 """Share of completions cut off that shows the limit is near. Chosen: by hand."""
 MOST_WITH_SCORES = 4.0
 """Growth below this factor is a remark where scores of evaluation rise with it. Chosen: answers that take thought grow
@@ -521,19 +525,19 @@ WHILE_LEARNING = 3.0
 """The same where the reward rises near the reference. Chosen: answers that take thought grow so."""
 FEW_CUT = 0.2
 """The most completions cut off where there is room left. Chosen: by hand."""
-STEADY = 0.8
+MIN_LENGTH_TREND_CORRELATION = 0.8
 """Rank correlation of the growth with time. Chosen: by hand."""
-STAYS = 0.6
+MIN_KEPT_GROWTH_SHARE = 0.6
 """Share of the growth that is never lost. Chosen: by hand."""
 COMPLETIONS_SIGMAS = 6.0
 """Times the wobble of levels that the growth is. Chosen: by hand."""
-SHRUNK = 0.3
+MAX_SHRUNK_LENGTH_SHARE = 0.3
 """Of the length at the start. Chosen: a policy that learns a format may well drop half of its words."""
 MOST_CUT = 0.8
 """Share of completions at the limit. Source: axolotl_stability."""
-PART = 0.25
+MIN_HIGH_BLOCK_SHARE = 0.25
 """Share of the log that has so many. Source: axolotl_stability."""
-ALL = 0.99
+MIN_NEARLY_ALL_SHARE = 0.99
 """Share of completions that are nearly all. Chosen: under a low limit some are short enough."""
 NEARLY_ALWAYS = 0.95
 """Share of the records that have so many, the first among them. Chosen: under a low limit some are short enough."""
@@ -548,10 +552,10 @@ def completion_length_grows(run: Run, share: Series) -> Evidence | None:
     length = require_values(run["completion_length"].finite, LEAST_LENGTHS)
     cut, start, end = blocks(length.value, 12), start_level(length.value[: len(length) // 4]), end_level(length.value)
     limit, cut_off = run.setting("max_completion_length"), end_level(share.value) if len(share) else None
-    near = end >= NEAR_LIMIT * limit if limit is not None else (cut_off or 0.0) >= CUT
+    near = end >= NEAR_LIMIT * limit if limit is not None else (cut_off or 0.0) >= MIN_CUT_COMPLETION_SHARE
     grown = end >= (NEAR_FACTOR if near else MIN_GROWTH) * start and end - start > COMPLETIONS_SIGMAS * cut.wobble
-    stays = float(cut.level[len(cut.level) // 3 :].min()) >= start + STAYS * (end - start)
-    if start <= 0 or not grown or (monotone(cut.level) < STEADY and not stays):
+    stays = float(cut.level[len(cut.level) // 3 :].min()) >= start + MIN_KEPT_GROWTH_SHARE * (end - start)
+    if start <= 0 or not grown or (monotone(cut.level) < MIN_LENGTH_TREND_CORRELATION and not stays):
         return None
     has_room = (limit is None or end < limit / 2) and cut_off is not None and cut_off < FEW_CUT
     serves = _serves(run, end / start) if has_room else ""
@@ -576,8 +580,8 @@ def completion_length_shrinks(run: Run, share: Series) -> Evidence | None:
     """
     length = require_values(run["completion_length"].finite, LEAST_LENGTHS)
     start, end, wobble = start_level(length.value), end_level(length.value), blocks(length.value, 12).wobble
-    was_cut = len(share) > 0 and start_level(share.value) > CUT
-    if not 0 <= end < SHRUNK * start or start - end < COMPLETIONS_SIGMAS * wobble or was_cut:
+    was_cut = len(share) > 0 and start_level(share.value) > MIN_CUT_COMPLETION_SHARE
+    if not 0 <= end < MAX_SHRUNK_LENGTH_SHARE * start or start - end < COMPLETIONS_SIGMAS * wobble or was_cut:
         return None
     return _change(run, start, end, clause="", present=True)
 
@@ -608,7 +612,11 @@ def completions_never_end(truncated: Evidence, share: Series) -> Evidence | None
 
     Not this when: a few end earlier, as some do under a limit that is merely low; it comes about in training.
     """
-    always = len(share) >= LEAST_OF_ALL and share.value[0] >= ALL and (share.value >= ALL).mean() >= NEARLY_ALWAYS
+    always = (
+        len(share) >= LEAST_OF_ALL
+        and share.value[0] >= MIN_NEARLY_ALL_SHARE
+        and (share.value >= MIN_NEARLY_ALL_SHARE).mean() >= NEARLY_ALWAYS
+    )
     return truncated if always else None
 
 
@@ -622,12 +630,12 @@ def completions_reach_limit(run: Run, share: Series) -> Evidence | None:
 
 
 def _at_limit(run: Run, share: Series) -> Evidence | None:
-    if len(share) < LEAST_SHARES and not (len(share) and bool((share.value >= ALL).all())):
+    if len(share) < LEAST_SHARES and not (len(share) and bool((share.value >= MIN_NEARLY_ALL_SHARE).all())):
         raise CannotTell(f"{CLIPPED_RATIO} has fewer than {LEAST_SHARES} finite values")
     cut = blocks(share.value, 12)
     high = cut.level > MOST_CUT
     came_down = not high[-max(1, len(high) // 4) :].any()
-    if came_down or (not high[-1] and high.mean() < PART):
+    if came_down or (not high[-1] and high.mean() < MIN_HIGH_BLOCK_SHARE):
         return None
     first = int(cut.first[int(np.argmax(high))])
     onset = float(share.step[min(first, departure(share.value, 1.0)) if first else 0])
@@ -664,7 +672,7 @@ def completions(run: Run) -> Answers:
     """What the lengths do goes before what the limit does to them, for they may have grown into it."""
     share = run[CLIPPED_RATIO].finite if CLIPPED_RATIO in run else Series(CLIPPED_RATIO, np.empty(0), np.empty(0))
     at_first = start_level(share.value[:LEAST_SHARES]) if len(share) else 0.0
-    at_limit = completions_truncated if at_first >= CUT else completions_reach_limit
+    at_limit = completions_truncated if at_first >= MIN_CUT_COMPLETION_SHARE else completions_reach_limit
     of_length = (completion_length_grows, completion_length_shrinks) if "completion_length" in run else ()
     answers = first_seen(by_outcome((*of_length, at_limit), run, share))
     return with_attribute(answers, "completions_truncated", completions_never_end, share)

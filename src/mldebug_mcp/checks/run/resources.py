@@ -168,19 +168,19 @@ def _of_as_many_rows(run: Run, times: Series) -> Series:
 # Single steps that take far longer than those around them, and whether they come at a fixed distance.
 
 
-SLOW = 3.0
+MIN_SLOW_STEP_RATIO = 3.0
 """Times the usual around it that a slow step takes. Chosen: evaluations and checkpoints aside, steps vary by less."""
 SLOW_STEPS_LEAST = 3
 """Slow steps. Chosen: by hand."""
 MOST_SHARE = 0.25
 """Share of all steps that they are at most. Chosen: more are no exception."""
-JITTER = 0.1
+MAX_JITTER_SECONDS = 0.1
 """Seconds. Chosen: an operating system takes so much from a step of a few milliseconds, now and then."""
-OFF = 0.02
+MAX_PERIOD_DEVIATION = 0.02
 """Distance from a multiple of a period. Chosen: by hand."""
-REGULAR = 0.9
+MIN_REGULAR_STEP_SHARE = 0.9
 """Share of slow steps that keep the period. Chosen: a record may be missing."""
-WIDEST = 40
+MAX_USUAL_TIME_BLOCKS = 40
 """Blocks at most that the usual time is taken from. Chosen: slow steps do not move its median."""
 TO_A_BLOCK = 25
 """Records in each block. Chosen: slow steps do not move its median."""
@@ -213,9 +213,9 @@ class SlowSteps:
 
 def slow_steps(times: Series) -> SlowSteps | None:
     """Return the slow ones of some steps, None if there are too few, or so many that they are no exception."""
-    cut = blocks(times.value, max(1, min(WIDEST, len(times) // TO_A_BLOCK)))
-    least = JITTER if times.role is not None and times.role.quantity is Quantity.STEP_TIME else 0.0
-    beyond = np.maximum(SLOW * cut.level, cut.level + least).tolist()
+    cut = blocks(times.value, max(1, min(MAX_USUAL_TIME_BLOCKS, len(times) // TO_A_BLOCK)))
+    least = MAX_JITTER_SECONDS if times.role is not None and times.role.quantity is Quantity.STEP_TIME else 0.0
+    beyond = np.maximum(MIN_SLOW_STEP_RATIO * cut.level, cut.level + least).tolist()
     edges = pairwise([*cut.first.tolist(), len(times)])
     slow = np.concatenate(
         [
@@ -253,7 +253,7 @@ def _period(steps: Floats) -> float | None:
     if period <= 0:
         return None
     off = np.abs(gaps / period - np.round(gaps / period))
-    return period if float((off < OFF).mean()) >= REGULAR else None
+    return period if float((off < MAX_PERIOD_DEVIATION).mean()) >= MIN_REGULAR_STEP_SHARE else None
 
 
 # Do steps get slower over the run, or are some of them far slower than the rest?
@@ -263,26 +263,26 @@ MIN_TIMES_EARLY_STEP = 1.25
 """Times the early time of a step. Chosen: large runs keep within 4 %, small ones vary by a quarter."""
 BY_CLOCK = 2.0
 """The same by a clock, which runs through evaluations as well. Chosen: by hand."""
-SIGMAS = 6.0
+MIN_SLOWING_SIGMAS = 6.0
 """Times the scatter of block medians. Chosen: chance in thousands of runs."""
 STEP_TIME_BLOCKS = 20
 """Blocks of records. Chosen: by hand."""
-EDGE = 5
+EDGE_BLOCKS_DIVISOR = 5
 """Part of the blocks at each end that is a level. Chosen: four blocks of twenty."""
 STEP_TIME_FEW = 8
 """Records that tell as well where each of the later half takes long. Chosen: by chance 1 in 70."""
 FEW_FACTOR = 1.5
 """Times any record before that each of them then takes. Chosen: by hand."""
-STEADILY = 0.6
+MIN_CLIMB_CORRELATION = 0.6
 """Rank correlation of the times of a few records with their order. Chosen: a step up in the middle has 0.75, eight in
 any order have 0.6 once in 20."""
 MIN_SHARE_OF_EXTRA_TIME = 0.6
 """Share of the time beyond the usual. Chosen: more than a half, with noise."""
-TWICE = 2.0
+MIN_LASTING_SLOWDOWN_RATIO = 2.0
 """Growth that is seldom the machine's own. Chosen: other work on it makes steps up to 1.7 times as long for good."""
 LEAST_COST = 0.02
 """Of the time of the run: what the slow steps take beyond the usual. Chosen: less matters to nobody."""
-WORKERS = 20
+MAX_LOADER_PERIOD_STEPS = 20
 """A shorter period is that of a loader with so many workers. Chosen: evaluations and checkpoints are further apart."""
 
 
@@ -300,9 +300,9 @@ def step_time_grows(run: Run) -> Evidence | None:
     if len(times) < PACE_LEAST_RECORDS:
         return _in_few(run, times)
     cut = blocks(times.value, STEP_TIME_BLOCKS)
-    edge = max(2, len(cut.level) // EDGE)
+    edge = max(2, len(cut.level) // EDGE_BLOCKS_DIVISOR)
     early, slower = median(cut.level[:edge]), min(end_level(times.value), median(cut.level[-edge:]))
-    if slower < factor * early or slower - early < SIGMAS * cut.wobble or slower <= early:
+    if slower < factor * early or slower - early < MIN_SLOWING_SIGMAS * cut.wobble or slower <= early:
         return None
     onset = float(times.step[departure(times.value, slower)])
     where = f"at the end of the log as at its beginning, from {run.place(onset)} on"
@@ -314,7 +314,10 @@ def _in_few(run: Run, times: Series) -> Evidence | None:
     half, third = len(times) // 2, -(-len(times) // 3)
     early, late = times.value[:half], times.value[half:]
     apart = half > 0 and float(late.min()) >= FEW_FACTOR * float(early.max())
-    climbs = median(times.value[-third:]) >= TWICE * median(times.value[:third]) and monotone(times.value) >= STEADILY
+    climbs = (
+        median(times.value[-third:]) >= MIN_LASTING_SLOWDOWN_RATIO * median(times.value[:third])
+        and monotone(times.value) >= MIN_CLIMB_CORRELATION
+    )
     if run.kind in POLICIES or not (apart or climbs):
         raise CannotTell(f"the time of a step has {len(times)} usable values; {PACE_LEAST_RECORDS} are needed")
     if not apart:
@@ -344,12 +347,12 @@ def step_time_spikes(run: Run) -> Evidence | None:
     regular = f", every {figure(period)} {run.step_name}s" if period is not None else ""
     values = {"count": slow.count, "worst_factor": slow.factor, "cost": slow.cost}
     return Evidence(
-        f"{slow.count} of {len(times)} steps on record take more than {SLOW:g} times as long as those around "
-        f"them{regular}, which costs {slow.cost:.1%} of the time; the slowest, {ratio(slow.factor)} times, is "
+        f"{slow.count} of {len(times)} steps on record take more than {MIN_SLOW_STEP_RATIO:g} times as long as those "
+        f"around them{regular}, which costs {slow.cost:.1%} of the time; the slowest, {ratio(slow.factor)} times, is "
         f"{run.place(slow.worst)}",
         steps=(slow.first, slow.worst),
         values={**values, **({"period": period} if period else {})},
-        present=slow.cost >= LEAST_COST and (period is None or period < WORKERS),
+        present=slow.cost >= LEAST_COST and (period is None or period < MAX_LOADER_PERIOD_STEPS),
     )
 
 
@@ -366,7 +369,11 @@ def step_time_doubles(slower: Evidence) -> Evidence | None:
     Not this when: they take up to twice as long, as other work on the same machine does for a while.
     """
     factor = slower.values["factor"]
-    return None if factor < TWICE else Evidence(f"steps come to take {ratio(factor)} times as long", slower.steps)
+    return (
+        None
+        if factor < MIN_LASTING_SLOWDOWN_RATIO
+        else Evidence(f"steps come to take {ratio(factor)} times as long", slower.steps)
+    )
 
 
 def slow_steps_wait(spikes: Evidence, run: Run) -> Evidence | None:
@@ -441,7 +448,7 @@ def _step_time(run: Run, data: Series) -> Series | None:
     return None if clock is None else _between(clock.finite.step, clock.finite.value)
 
 
-BACKWARD = 2.0
+BACKWARD_FORWARD_RATIO = 2.0
 """Times a forward pass that a backward pass takes. Chosen: it has two products of matrices where that has one."""
 _BOTH_PASSES = frozenset({"bwd", "backward", "compute"})
 """Words of a time of the forward pass that holds the backward pass as well."""
@@ -462,7 +469,7 @@ def _of_parts(run: Run, data: Series) -> Series | None:
         step, passes, more = aligned(Series("", step, passes), backward.finite)
         step, waited, passes = aligned(Series("", data.step, data.value), Series("", step, passes + more))
     elif _BOTH_PASSES.isdisjoint(pieces_of(forward.logged_as or forward.name)):
-        passes = (1 + BACKWARD) * passes
+        passes = (1 + BACKWARD_FORWARD_RATIO) * passes
     whole = waited + passes
     clock = next(run.with_role(Quantity.ELAPSED, Quantity.TIMESTAMP), None)
     by_clock = _between(clock.finite.step, clock.finite.value).value if clock is not None else whole
@@ -480,11 +487,11 @@ def _between(steps: Floats, seconds: Floats) -> Series:
 # Does the device wait for data?
 
 
-SHARE = 0.3
+MIN_DATA_WAIT_SHARE = 0.3
 """Of the step that waits for data. Chosen: a loader that keeps up hides behind the computation."""
-START = 10
+WAIT_START_DIVISOR = 10
 """Part of the records that is the start. Chosen: a tenth, in which workers start and things are compiled."""
-END = 5
+WAIT_END_DIVISOR = 5
 """Part of the records that is the end. Chosen: one slow stretch is shorter than a fifth."""
 WAIT_LEAST = 5
 """Records, without the first tenth. Chosen: a median of fewer may be one slow step."""
@@ -494,7 +501,7 @@ MOST_OF_STEP = 0.5
 """Share of its step that each then waits for. Chosen: by hand."""
 
 
-IDLE = 0.5
+MAX_IDLE_DEVICE_UTILISATION = 0.5
 """Share of the time in which a device works, below which it waits for most of a step. Chosen: by hand."""
 
 
@@ -509,7 +516,12 @@ def unmeasured(run: Run) -> Series | None:
         next(run.with_role(quantity, phase="train"), None)
         for quantity in (Quantity.FORWARD_TIME, Quantity.BACKWARD_TIME)
     ]
-    if busy is None or whole is None or not len(busy.finite) or median(as_shares(busy.finite.value)) >= IDLE:
+    if (
+        busy is None
+        or whole is None
+        or not len(busy.finite)
+        or median(as_shares(busy.finite.value)) >= MAX_IDLE_DEVICE_UTILISATION
+    ):
         return None
     optimizer = next(run.with_role(Quantity.OPTIMIZER_TIME, phase="train"), None)
     left = whole.finite
@@ -537,22 +549,22 @@ def data_wait_high(run: Run) -> Evidence | None:
     shares = logged if logged is not None else unmeasured(run)
     if shares is None:
         raise CannotTell("not logged: how long a step waits for data, and how long it takes")
-    skip = max(1, len(shares) // START)
+    skip = max(1, len(shares) // WAIT_START_DIVISOR)
     value, step = shares.value[skip:], shares.step[skip:]
     if len(value) < WAIT_LEAST and not (len(value) >= WAIT_FEW and float(value.min()) >= MOST_OF_STEP):
         raise CannotTell(
             f"{counted(len(shares), 'record')} with the time for data and for the step; {WAIT_LEAST + 1} are needed"
         )
     since = 0
-    if median(value) < SHARE:
-        late = value[-max(WAIT_LEAST, len(value) // END) :]
-        if quantile(late, 1 - REGULAR) < SHARE:
+    if median(value) < MIN_DATA_WAIT_SHARE:
+        late = value[-max(WAIT_LEAST, len(value) // WAIT_END_DIVISOR) :]
+        if quantile(late, 1 - MIN_REGULAR_STEP_SHARE) < MIN_DATA_WAIT_SHARE:
             return None
         since = departure(value, median(late))
-        since += int(np.argmax(value[since:] >= SHARE))
+        since += int(np.argmax(value[since:] >= MIN_DATA_WAIT_SHARE))
     value, step = value[since:], step[since:]
     typical, mean = median(value), float(np.mean(value))
-    onset = float(step[int(np.argmax(value >= SHARE))])
+    onset = float(step[int(np.argmax(value >= MIN_DATA_WAIT_SHARE))])
     what = "waiting for data takes"
     if logged is None:
         what = "the device is seldom busy, and what is left of a step by its passes and the optimizer takes"
@@ -567,15 +579,15 @@ def data_wait_high(run: Run) -> Evidence | None:
 # How evenly a quantity grows, from a handful of records on.
 
 
-GROWTH = 0.08
+MIN_MEMORY_GROWTH_SHARE = 0.08
 """Share of its level that memory grows by. Chosen: caches have settled by then."""
 GROWTH_BLOCKS = 12
 """Blocks of the later two thirds of the log. Chosen: by hand."""
 STEADY_GROWTH = 0.02
 """The same where it grows evenly. Chosen: only a leak is that even."""
-EVENNESS = 0.5
+MIN_EVEN_RISE_SHARE = 0.5
 """Share of the mean rise that no block then rises less than. Chosen: only a leak is that even."""
-THIRD = 3
+GROWTH_PART_DIVISOR = 3
 """Part of the log, and of what is left, that is its start and its end. Chosen: optimizer state has settled by then."""
 RISING_BLOCKS = 0.75
 """Share of the blocks that rise. Chosen: a half do by chance."""
@@ -639,13 +651,15 @@ class LastingGrowth:
 
 def lasting_growth(series: Series) -> LastingGrowth | None:
     """Return how a curve grows over its later two thirds, None where it does not, or levels off."""
-    later = len(series) // THIRD
+    later = len(series) // GROWTH_PART_DIVISOR
     cut = blocks(series.value[later:], GROWTH_BLOCKS)
     level = cut.level
     rises = np.diff(level)
     grown = float(level[-1] - level[0])
-    still = float(level[-1] - level[-1 - len(level) // THIRD])
-    least = STEADY_GROWTH if float(rises.min()) >= EVENNESS * float(rises.mean()) else GROWTH
+    still = float(level[-1] - level[-1 - len(level) // GROWTH_PART_DIVISOR])
+    least = (
+        STEADY_GROWTH if float(rises.min()) >= MIN_EVEN_RISE_SHARE * float(rises.mean()) else MIN_MEMORY_GROWTH_SHARE
+    )
     if level[0] <= 0 or grown < least * level[0] or (rises > 0).mean() < RISING_BLOCKS or still < STILL * grown:
         return None
     onset = float(series.step[departure(series.value, float(level[-1]))])
@@ -662,7 +676,7 @@ MEMORY_GROWS_LEAST_RECORDS = 20
 """Records for the blocks. Chosen: one or two to each."""
 FEW_GROWTH = 0.3
 """Growth of memory that few records show. Chosen: by hand."""
-STRAIGHT = 0.99
+MIN_GROWTH_STRAIGHTNESS = 0.99
 """Share of that growth that a line explains. Chosen: the growth of caches that fill slows."""
 FEW_STILL = 0.7
 """Slope at the end over that at the start. Chosen: the growth of caches that fill slows."""
@@ -696,7 +710,7 @@ def _few(run: Run, series: Series) -> Evidence | None:
     growth = growth_of(series)
     if growth is None or run.kind in POLICIES or _may_cache_rows(run, series):
         return None
-    if growth.share < FEW_GROWTH or growth.straightness < STRAIGHT or growth.still < FEW_STILL:
+    if growth.share < FEW_GROWTH or growth.straightness < MIN_GROWTH_STRAIGHTNESS or growth.still < FEW_STILL:
         return None
     first, last = float(series.step[0]), float(series.step[-1])
     return Evidence(
@@ -751,9 +765,9 @@ _OF_COMPUTING = regex(rf"(?:.*[_/])?{_COMPUTING}(?:[_/].*)?", re.IGNORECASE)
 _LOSS = regex(r"(?:.*[_/])?(?:loss|grad_norm)", re.IGNORECASE)
 MIN_RECORDS_PER_RANK = 5
 """Records of each rank. Chosen: a median needs some records."""
-ALIKE = 1e-3
+MAX_EQUAL_NORM_DIFFERENCE = 1e-3
 """Relative difference of norms that are one. Chosen: ranks reduce in one order."""
-PARTED = 1e-2
+MIN_PARTED_NORM_DIFFERENCE = 1e-2
 """Relative difference of norms that are not one. Chosen: ranks reduce in one order."""
 
 MID_RUN = 0.1
@@ -789,7 +803,7 @@ def _is_throughput(metric: str) -> bool:
     return role is not None and role.quantity in THROUGHPUTS
 
 
-SLOWER = 1.2
+MIN_SLOW_RANK_RATIO = 1.2
 """Times the slowest of the others. Chosen: shares of a batch differ by less."""
 MIN_SHARE_OF_STEP = 0.05
 """Share of the step time by which it is slower. Chosen: less of a difference costs nothing worth a repair."""
@@ -831,8 +845,11 @@ def _parted(run: Run) -> Evidence | None:
         return None
     norms = np.array([rank.value[np.searchsorted(rank.step, steps)] for rank in ranks.values()])
     apart = np.ptp(norms, axis=0) / np.maximum(np.abs(norms).max(axis=0), np.finfo(float).tiny)
-    last_alike = np.flatnonzero(apart <= PARTED)
-    if float(apart[:MIN_RECORDS_PER_RANK].max()) > ALIKE or last_alike[-1] > len(steps) - 1 - MIN_RECORDS_PER_RANK:
+    last_alike = np.flatnonzero(apart <= MIN_PARTED_NORM_DIFFERENCE)
+    if (
+        float(apart[:MIN_RECORDS_PER_RANK].max()) > MAX_EQUAL_NORM_DIFFERENCE
+        or last_alike[-1] > len(steps) - 1 - MIN_RECORDS_PER_RANK
+    ):
         return None
     at = int(last_alike[-1]) + 1
     away = np.abs(norms[:, at:] - row_medians(norms[:, at:].T)).mean(axis=1)
@@ -924,7 +941,7 @@ def _slower_in_last(part: int, run: Run, metric: str, finite: Mapping[int, Serie
     usual, next_one = median(np.array(others)), max(sign * value for value in others) * sign
     slow, fast = (level[rank], next_one) if sign > 0 else (next_one, level[rank])
     times = slow / fast if fast > 0 else np.inf
-    if usual <= 0 or times < SLOWER:
+    if usual <= 0 or times < MIN_SLOW_RANK_RATIO:
         return None
     apart, between = abs(level[rank] - usual), (usual + level[rank]) / 2
     beyond = {number: float((sign * (values - between) > 0).mean()) for number, values in late.items()}

@@ -24,13 +24,13 @@ from mldebug_mcp.logs.run import Run, Series
 # Where one stretch of a run goes on from another, and what the loss, the gradient and the rate do there.
 
 
-AROUND = 10
+JOIN_LEVEL_RECORDS = 10
 """Records before a join that stand for the level there; of those after it, half as many. Chosen: a jump may recover."""
-TREND = 40
+JOIN_TREND_RECORDS = 40
 """Records before a join whose trend goes on behind it. Chosen: over fewer the noise makes a trend of its own."""
-MANY = 20
+MAX_REPORTED_RESUMES = 20
 """Resumes that a log reports, at most. Chosen: more are the run's habit, and no news."""
-GAP = 5.0
+MIN_MISSING_GAP_RATIO = 5.0
 """Times the usual distance between records: so long a gap in the steps is a missing part of the log. Chosen: by
 hand."""
 STRETCHES = (5, 7, 10, 14, 20, 28, 40, 56, 80)
@@ -99,7 +99,7 @@ def restart_of_data(run: Run) -> tuple[float, float, float] | None:
     count its own.
     """
     epoch = run["epoch"].finite if "epoch" in run else None
-    if epoch is None or run.step_name != "step" or len(epoch) < 2 * AROUND:
+    if epoch is None or run.step_name != "step" or len(epoch) < 2 * JOIN_LEVEL_RECORDS:
         return None
     fell = np.flatnonzero(np.diff(epoch.value) < -RESUMES_BACK)
     if not len(fell):
@@ -142,7 +142,7 @@ def _between_segments(run: Run) -> Iterator[Join]:
 
 def _stated_joins(run: Run) -> Iterator[Join]:
     """Yield the joins that the log states in words, or by data that start over, where its steps just go on."""
-    if len(run.segments) > 1 or len(run.resumes) > MANY:
+    if len(run.segments) > 1 or len(run.resumes) > MAX_REPORTED_RESUMES:
         return
     restart = restart_of_data(run)
     steps = run.resumes if restart is None else sorted({*run.resumes, restart[0]})
@@ -157,7 +157,7 @@ def _gaps(run: Run) -> Iterator[Join]:
     gap = np.diff(loss.step)
     if len(gap) < 8 or run.step_name != "step":
         return
-    wide = np.flatnonzero(gap > GAP * median(gap)) + 1
+    wide = np.flatnonzero(gap > MIN_MISSING_GAP_RATIO * median(gap)) + 1
     if len(wide) > max(3, len(gap) // 50):
         return
     for at in wide.tolist():
@@ -175,11 +175,15 @@ def _join(old: dict[str, Series], new: dict[str, Series], *, replayed: bool, is_
     before, after = old["loss"].finite, new["loss"].finite
     if len(before) < 3 or len(after) < 2:
         return None
-    here, there = before.value[-AROUND:], after.value[: AROUND // 2]
+    here, there = before.value[-JOIN_LEVEL_RECORDS:], after.value[: JOIN_LEVEL_RECORDS // 2]
     size = max(noise(before.value[-50:]), float(np.std(here)) / 2, noise(after.value[:50]) / 2)
     start, end = median(here), median(there)
     distance = median(after.step[: len(there)]) - median(before.step[-len(here) :])
-    trends = [0.0, distance * _slope(before, slice(-TREND, None)), distance * _slope(after, slice(len(there)))]
+    trends = [
+        0.0,
+        distance * _slope(before, slice(-JOIN_TREND_RECORDS, None)),
+        distance * _slope(after, slice(len(there))),
+    ]
     expected = min(max(end - start, min(trends)), max(trends))
     return Join(
         step=float(after.step[0]),
@@ -239,7 +243,7 @@ FALLS_SHARE = 0.1
 """... and the share of the level that it is. Chosen: by hand."""
 FALLS_BACK = 0.5
 """Of the fall: so much of it is lost again afterwards."""
-STEADY = 0.6
+MAX_PRIOR_FALL_SHARE = 0.6
 """Of the fall: before it the loss keeps within this, unless it goes far below that. Chosen: else it is the end of a
 rise."""
 MIN_DEPTH_OF_FALL = 0.3
@@ -247,7 +251,7 @@ MIN_DEPTH_OF_FALL = 0.3
 hand."""
 NEAR_ZERO = 0.3
 """Of the loss at the start: what it falls from. Chosen: a loss near zero falls by half again and again."""
-BEYOND = 2.0
+MAX_PRIOR_LEVEL_RATIO = 2.0
 """... and it falls from no more than that level times this: what swings far above its start is unsteady, and no batch
 is known again. Chosen: an ordinary climb does not double it."""
 FALLS_CUT = 0.8
@@ -306,9 +310,9 @@ def _falls_falls(values: Floats, width: int) -> dict[int, tuple[float, float]]:
     is_fall = (
         (drop > np.maximum(FALLS_SIGMAS * error, FALLS_SHARE * np.abs(before)))
         & (before > NEAR_ZERO * start)
-        & ((before < BEYOND * start) | (start <= 0))
-        & (earlier - before < STEADY / 2 * drop)  # else it falls all the time
-        & ((before - shortly < STEADY * drop) | (after < lowest - MIN_DEPTH_OF_FALL * drop))
+        & ((before < MAX_PRIOR_LEVEL_RATIO * start) | (start <= 0))
+        & (earlier - before < MAX_PRIOR_FALL_SHARE / 2 * drop)  # else it falls all the time
+        & ((before - shortly < MAX_PRIOR_FALL_SHARE * drop) | (after < lowest - MIN_DEPTH_OF_FALL * drop))
         & (later - after > FALLS_BACK * drop)
     )
     return {
@@ -378,9 +382,9 @@ RESUME_CUT = 0.8
 """Times the rate before the resume. Chosen: less of it lowers the loss by itself."""
 LEAST_POINTS = 40
 """Records in which a fall that no resume marks can be judged. Chosen: fewer have falls by chance."""
-NEAR = 3
+MAX_RECORDS_FROM_RESUME = 3
 """Records by which a fall may be off a resume. Chosen: logs tell of it before or after."""
-SHOWN = 10
+MAX_LISTED_STEPS = 10
 """Steps that evidence lists. Chosen: a line holds as many."""
 _STATE = r"(?:optimi[sz]er|scheduler|scaler|momentum|moments|rng|random state|lr_sched\w*)"
 _LACKS = (
@@ -421,14 +425,14 @@ def loss_falls_back(run: Run, falls: list[Fall]) -> Evidence:
     return Evidence(
         f"loss falls from about {figure(first.before)} to about {figure(first.after)} at {run.place(first.step)} "
         f"and climbs back{more}",
-        steps=tuple(fall.step for fall in falls[:SHOWN]),
+        steps=tuple(fall.step for fall in falls[:MAX_LISTED_STEPS]),
         values={"before": first.before, "after": first.after, "falls": len(falls)},
     )
 
 
 def _at_joins(run: Run, falls: list[Fall], joins: tuple[Join, ...]) -> Answers:
     """Return that falls are at resumes, if any is: within three records of one."""
-    near = NEAR * median(np.abs(np.diff(run["loss"].finite.step)))
+    near = MAX_RECORDS_FROM_RESUME * median(np.abs(np.diff(run["loss"].finite.step)))
     at = [fall for fall in falls if any(join.is_logged and abs(join.step - fall.step) <= near for join in joins)]
     return {"falls_back_at_resume": falls_back_at_resume(run, [fall.step for fall in at])} if at else {}
 
@@ -456,7 +460,7 @@ def _falls_at_joins(run: Run, joins: tuple[Join, ...]) -> Answers:
         "loss_falls_back": Evidence(
             f"loss falls from about {figure(join.before)} to {figure(dip.low)} at {run.place(join.step)} for "
             f"about {dip.records} records and climbs back to {figure(dip.back)}{more}",
-            steps=tuple(steps[:SHOWN]),
+            steps=tuple(steps[:MAX_LISTED_STEPS]),
             values={"before": join.before, "after": dip.low, "back": dip.back, "falls": len(dips)},
         ),
         "falls_back_at_resume": falls_back_at_resume(run, steps),
@@ -470,7 +474,7 @@ def falls_back_at_resume(run: Run, steps: list[float]) -> Evidence:
     """
     more = f" and {len(steps) - 1} more" if len(steps) > 1 else ""
     summary = f"the fall of the loss at {run.place(steps[0])}{more} begins where the run was resumed"
-    return Evidence(summary, steps=tuple(steps[:SHOWN]), values={"resumes": len(steps)})
+    return Evidence(summary, steps=tuple(steps[:MAX_LISTED_STEPS]), values={"resumes": len(steps)})
 
 
 def epoch_starts_over(run: Run) -> Evidence | None:
@@ -517,7 +521,7 @@ def loss_jump_at_resume(run: Run, joins: tuple[Join, ...]) -> Evidence | None:
     return Evidence(
         f"loss goes from about {figure(worst.before)} to about {figure(worst.after)} at {run.place(worst.step)}, "
         f"{where}{more}{rate}",
-        steps=(worst.step, *(join.step for join in jumps if join is not worst))[:SHOWN],
+        steps=(worst.step, *(join.step for join in jumps if join is not worst))[:MAX_LISTED_STEPS],
         values={"before": worst.before, "after": worst.after, "jump": worst.after - worst.before, "joins": len(joins)},
     )
 
@@ -529,7 +533,7 @@ def state_missing_at_resume(run: Run) -> Evidence | None:
     """
     if not run.resumes:
         raise CannotTell("the log names no resume in words")
-    near = NEAR * median(np.abs(np.diff(run["loss"].finite.step)))
+    near = MAX_RECORDS_FROM_RESUME * median(np.abs(np.diff(run["loss"].finite.step)))
     lines = [
         text_line
         for text_line in run.text_lines

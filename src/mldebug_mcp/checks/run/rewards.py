@@ -32,8 +32,8 @@ from mldebug_mcp.checks.curve import (
     true_at_end,
 )
 from mldebug_mcp.checks.policies import (
-    HALF,
     MAX_FIRST_RECORDS,
+    MAX_LATER_REWARD_SHARE,
     NOT_POLICY,
     REWARDS,
     TEXT_POLICIES,
@@ -63,7 +63,7 @@ from mldebug_mcp.logs.run import Run, Series
 # What does the reward do over the run?
 
 
-STUCK = 0.15
+MIN_STUCK_RECORD_SHARE = 0.15
 """Share of the records that are one number. Chosen: by hand."""
 BELOW_BEST = 0.98
 """Share of the best before, below which that number lies. Chosen: solved is best."""
@@ -132,7 +132,7 @@ def reward_constant(run: Run, rewards: Series) -> Evidence | None:
 def _stuck(run: Run, rewards: Series, at: int) -> Evidence | None:
     """Say whether the reward is one number from some record on, below what it was: a solved task has its best."""
     value, before, count = float(rewards.value[-1]), rewards.value[:at], len(rewards) - at
-    few = count < max(REWARD_COURSE_LEAST_RECORDS, STUCK * len(rewards))
+    few = count < max(REWARD_COURSE_LEAST_RECORDS, MIN_STUCK_RECORD_SHARE * len(rewards))
     if few or abs(value) <= REWARD_COURSE_ZERO or value >= BELOW_BEST * float(before.max()):
         return None
     since = float(rewards.step[at])
@@ -204,7 +204,7 @@ def reward_falls(run: Run, rewards: Series) -> Evidence | None:
     """
     value = rewards.value
     if lost_at_once(run, rewards):
-        onset = float(rewards.step[int(np.argmax(value < HALF * value[0]))])
+        onset = float(rewards.step[int(np.argmax(value < MAX_LATER_REWARD_SHARE * value[0]))])
         return _fallen(run, float(value[0]), end_level(value), onset, "without having risen before")
     cut = blocks(value, 20)
     best, end = int(np.argmax(cut.level)), end_level(value)
@@ -337,7 +337,7 @@ HIGH_SHARE = 0.8
 below 0.8 is healthy."""
 GROUPS_ZERO = 1e-6
 """Standard deviation of rewards up to which there is none. Chosen: that of rewards up to 1, rounded."""
-ROUNDING = 1e-6
+MAX_REWARD_ROUNDING_SHARE = 1e-6
 """Of the reward itself: the same for larger rewards. Chosen: what float32 leaves of the spread of equal rewards."""
 NEARLY_ALWAYS = 0.9
 """Share of the records from some step on that lack variance, for its lack to begin there. Chosen: by hand."""
@@ -375,7 +375,7 @@ def groups(run: Run) -> Groups | None:
     elif "reward_std" in run:
         series = run["reward_std"].finite
         size = 0.0 if rewards is None or not len(rewards) else median(np.abs(rewards.value))
-        dead = series.value <= max(GROUPS_ZERO, ROUNDING * size)
+        dead = series.value <= max(GROUPS_ZERO, MAX_REWARD_ROUNDING_SHARE * size)
     else:
         return None
     if not len(series):
@@ -403,7 +403,7 @@ def _is_solved(rewards: Series | None, level: float) -> bool:
 
 REWARD_SPREAD_LEAST_RECORDS = 10
 """Records that are needed to speak of the run. Chosen: a healthy run has a few without variance now and then."""
-MOST = 0.8
+MIN_DEAD_RECORD_SHARE = 0.8
 """The share of records, in the later half of the log, that lack variance. Chosen: by hand."""
 
 
@@ -435,7 +435,7 @@ def reward_std_zero(run: Run, found: Groups) -> Evidence | None:
     the most that there is (a remark).
     """
     later = found.dead[len(found.dead) // 2 :]
-    if later.mean() < MOST:
+    if later.mean() < MIN_DEAD_RECORD_SHARE:
         return None
     typical = median(found.series.value[len(found.dead) // 2 :])
     reward_clause = "" if found.level is None else f"; the reward there is {figure(found.level)}"
@@ -479,16 +479,16 @@ MIN_SCORES = 6
 """Finite values that a score of evaluation must have. Chosen: two medians of three that share none."""
 LEAST_BESIDE = 18
 """Finite values that a score of training must have. Chosen: two medians of three that share none; of six blocks."""
-NEVER = 0.02
+MAX_NO_SUCCESS_RATE = 0.02
 """A rate of success that is none. Chosen: by hand."""
-RESTS = 0.1
+MAX_RESTING_CHANGE_SHARE = 0.1
 """Share of the whole rise by which a reward that rests still moves over the later half. Chosen: a reward that is shaped
 rises before the first success, and goes on to it."""
 EVAL_REWARD_FALLS_SHARE = 0.25
 """Share of its best level that the score loses. Chosen: by hand."""
 EVAL_REWARD_FALLS_SIGMAS = 4.0
 """Times the noise between evaluations that the score loses. Chosen: by hand."""
-BEGUN = 0.05
+MIN_BEGUN_FALL_SHARE = 0.05
 """Share of the fall up to which it has not begun. Chosen: by hand."""
 
 
@@ -519,7 +519,7 @@ def eval_reward_falls(run: Run) -> Evidence | None:
     fall, series, level = max(lost, key=lambda candidate: candidate[0])
     top, end, best = max(level), level[-1], int(np.argmax(level))
     best += int(np.argmax(series.value[best : best + 3]))
-    begun = best + int(np.argmax(series.value[best:] <= top - BEGUN * fall))
+    begun = best + int(np.argmax(series.value[best:] <= top - MIN_BEGUN_FALL_SHARE * fall))
     onset = float(series.step[max(begun - 1, best)])
     since = rewards.where(rewards.step >= onset).value
     then = start_level(since) if len(since) else float(paid[-1])
@@ -535,12 +535,12 @@ def _earned_without_success(run: Run) -> Evidence | None:
     """Say that the reward has risen to where it rests, and the rate of success is zero to the end."""
     counted = [series.finite for series in run.with_role(Quantity.SUCCESS_RATE, parts=True)]
     rates = [series for series in counted if len(series) >= LEAST_BESIDE and float(series.value.max()) <= 1]
-    never = [rate for rate in rates if float(rate.value[len(rate) // 2 :].max()) <= NEVER]
+    never = [rate for rate in rates if float(rate.value[len(rate) // 2 :].max()) <= MAX_NO_SUCCESS_RATE]
     rise = kept_rise(run)
     if not never or len(never) < len(rates) or rise is None:
         return None
     later = blocks(averaged(run, reward(run)).value, 12).level[6:]
-    if len(later) < 4 or float(np.ptp(later)) > RESTS * (rise[1] - rise[0]):
+    if len(later) < 4 or float(np.ptp(later)) > MAX_RESTING_CHANGE_SHARE * (rise[1] - rise[0]):
         return None
     return Evidence(
         f"{never[0].name} is {figure(never[0].value.max())} at most in {len(never[0])} records and "
@@ -570,9 +570,9 @@ def _falls(score: Series, level: list[float]) -> bool:
 
 MEASURE_CRITIC_NOTHING = 0.05
 """How near to zero an explained variance is none. Chosen: by hand."""
-MOSTLY = 0.75
+MIN_UNEXPLAINED_RECORD_SHARE = 0.75
 """Share of the records in which it is none, for a critic that explains nothing. Chosen: by hand."""
-IMPOSSIBLE = 1e6
+MAX_SQUARED_ERROR_RATIO = 1e6
 """Times the squared reward: no squared error of a value reaches it. Chosen: with a discount of 0.99 values err by 200
 rewards, and by some times that before they settle."""
 LEAST_IMPOSSIBLE = 1000.0
@@ -606,8 +606,8 @@ def impossible(run: Run) -> float:
     """Return the multiple of the squared reward that no error of a value can reach."""
     length = run["episode_length"].finite.value if "episode_length" in run else np.empty(0)
     if not len(length):
-        return IMPOSSIBLE
-    return float(np.clip((2 * length.max()) ** 2, LEAST_IMPOSSIBLE, IMPOSSIBLE))
+        return MAX_SQUARED_ERROR_RATIO
+    return float(np.clip((2 * length.max()) ** 2, LEAST_IMPOSSIBLE, MAX_SQUARED_ERROR_RATIO))
 
 
 @dataclass(frozen=True, slots=True)
@@ -647,7 +647,7 @@ def explained(run: Run) -> Explained | None:
         end=float(cut.level[-1]),
         below=float(np.mean(late < 0)),
         since=float(logged.step[int(cut.first[since])]),
-        nothing=bool(np.mean(np.abs(value) < MEASURE_CRITIC_NOTHING) >= MOSTLY),
+        nothing=bool(np.mean(np.abs(value) < MEASURE_CRITIC_NOTHING) >= MIN_UNEXPLAINED_RECORD_SHARE),
         records=len(value),
     )
 
@@ -677,14 +677,14 @@ def _discounted(run: Run) -> float | None:
 # Does the critic run away from what is earned?
 
 
-GROWTH = 30.0
+MIN_VALUE_LOSS_RATIO = 30.0
 """Times the lowest level before it that a value loss ends at. Chosen: on simulated curves."""
 GROWTH_ALONE = 1000.0
 """The same where no reward tells the scale. Chosen: on simulated curves."""
-OUTGROWN = 100.0
+MIN_UNPREDICTED_LOSS_RATIO = 100.0
 """Times the loss on the largest returns at which a loss ends that they do not explain. Chosen: errors are ten times as
 large."""
-UNEXPLAINED = 100.0
+MAX_UNEXPLAINED_ERROR_RATIO = 100.0
 """Times the squared reward, where the critic explains nothing of returns. Fitted: 23 healthy runs stay below 0.2."""
 OUT_OF_REACH = 1000.0
 """Root of the loss there. Chosen: a fresh network gives values of about one and does not learn a thousand times that in
@@ -693,7 +693,7 @@ LEAST_RECORDS = 8
 """Records of a loss or of values. Chosen: by hand."""
 LEAST_EXPLAINED = 20
 """Records of the variance that is explained. Chosen: by hand."""
-TIMES = 10.0
+MAX_VALUE_RETURN_RATIO = 10.0
 """Times the largest value that returns explain. Chosen: scaled rewards and a bonus for entropy make some times of
 it."""
 TIMES_GROWING = 3.0
@@ -706,13 +706,13 @@ WORSE_THAN_CONSTANT = -0.1
 """Explained variance below which a critic is worse than a constant. Chosen: no noise of a few batches is so low."""
 HAD_EXPLAINED = 0.4
 """Explained variance that was reached before it was lost. Chosen: no noise of a few batches is so high."""
-LOST = 0.02
+MAX_LOST_EXPLAINED_VARIANCE = 0.02
 """Explained variance below which what was reached is lost. Chosen: by hand."""
-LASTING = 0.8
+MIN_BELOW_ZERO_SHARE = 0.8
 """Share of the records below zero. Chosen: no noise of a few batches lasts so long."""
 RUN_CRITIC_NOTHING = 0.01
 """An explained variance that is none. Chosen: rounding and chance."""
-ALWAYS = 0.95
+MIN_NOTHING_EXPLAINED_SHARE = 0.95
 """Share of all records that have it, from the first on. Chosen: rounding and chance."""
 
 
@@ -751,7 +751,10 @@ def value_loss_high(run: Run) -> Evidence | None:
     if grown is not None or scale is None:
         return grown
     # What no returns could explain while it lasted, though it came back.
-    smooth, limit = median_of_three(loss.value), (UNEXPLAINED if nothing else impossible(run)) * scale * scale
+    smooth, limit = (
+        median_of_three(loss.value),
+        (MAX_UNEXPLAINED_ERROR_RATIO if nothing else impossible(run)) * scale * scale,
+    )
     if float(smooth.max()) <= limit:
         if not long:
             raise few
@@ -771,7 +774,7 @@ def _predicted_before(run: Run, loss: Series) -> bool:
     since = float(rewards.step[size.first[largest]])
     until = float(rewards.step[size.first[largest + 1]]) if largest + 1 < len(size.first) else np.inf
     then = loss.value[(loss.step >= since) & (loss.step < until)]
-    return len(then) > 0 and end_level(loss.value) > OUTGROWN * median(then)
+    return len(then) > 0 and end_level(loss.value) > MIN_UNPREDICTED_LOSS_RATIO * median(then)
 
 
 def _high(run: Run, loss: Series, predicate: str, at: int, **values: float) -> Evidence:
@@ -788,7 +791,7 @@ def _grown(run: Run, loss: Series, scale: float | None, *, unexplained: bool) ->
     lowest, end = float(blocks(loss.value, 20).level.min()), end_level(loss.value)
     before = max(lowest, 1e-3 * median(loss.value), 1e-8)
     by_returns = 0.0 if scale is None or unexplained else 4 * scale * scale
-    if end <= (GROWTH_ALONE * before if scale is None else max(GROWTH * before, by_returns)):
+    if end <= (GROWTH_ALONE * before if scale is None else max(MIN_VALUE_LOSS_RATIO * before, by_returns)):
         return None
     at = departure(np.log(np.maximum(loss.value, before)), float(np.log(end)))
     scale_clause = f" with a largest reward of {figure(scale)} on record," if scale is not None else ""
@@ -812,7 +815,7 @@ def q_values_beyond_returns(run: Run) -> Evidence | None:
     few = min(len(values), len(run["reward"].finite)) < LEAST_RECORDS
     grows = growth >= STILL_GROWS and not seems_to_learn(run)
     expected, reached = max(scale, _discounted(run) or 0.0), median(values.value[len(values) // 2 :])
-    limit = (TIMES_AT_ONCE if few else TIMES_GROWING if grows else TIMES) * expected
+    limit = (TIMES_AT_ONCE if few else TIMES_GROWING if grows else MAX_VALUE_RETURN_RATIO) * expected
     if reached <= limit:
         if few:
             raise CannotTell(f"values of actions and returns are not logged {LEAST_RECORDS} times each")
@@ -848,8 +851,8 @@ def explained_variance_low(run: Run) -> Evidence | None:
     """
     worth = _explained(run)
     highest = max(worth.late, worth.end)
-    stays = highest < WORSE_THAN_CONSTANT and worth.below >= LASTING
-    if not stays and not (worth.best >= HAD_EXPLAINED and highest < LOST):
+    stays = highest < WORSE_THAN_CONSTANT and worth.below >= MIN_BELOW_ZERO_SHARE
+    if not stays and not (worth.best >= HAD_EXPLAINED and highest < MAX_LOST_EXPLAINED_VARIANCE):
         return None
     learns = seems_to_learn(run) and not _falls_since(run, worth.since)
     return Evidence(
@@ -876,7 +879,7 @@ def critic_explains_nothing(run: Run) -> Evidence | None:
     _explained(run)
     worth = run["explained_variance"].finite
     share = float(np.mean(np.abs(worth.value) <= RUN_CRITIC_NOTHING))
-    if share < ALWAYS:
+    if share < MIN_NOTHING_EXPLAINED_SHARE:
         return None
     rewards = rewards_of(run)
     learns = rewards is not None and trend(averaged(run, rewards)) > 0

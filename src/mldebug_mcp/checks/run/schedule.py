@@ -43,13 +43,13 @@ from mldebug_mcp.logs.run import Run, Series
 # Learning rates that are printed with so few decimals that the end of a schedule cannot be told from zero.
 
 
-STEPS = 100
+MIN_PEAK_DECIMAL_UNITS = 100
 """Units of the last decimal that a peak needs. Chosen: they show the end of a schedule to a hundredth."""
-LEVELS = 3
+MAX_STEPWISE_LEVELS = 3
 """Values, its end among them, that a rate must take for a decay to be seen in them. Chosen: two are a step."""
-SLACK = 1.5
+MAX_COSINE_REST_RATIO = 1.5
 """Times as long as a cosine that a schedule may stay within half a unit of its end. Chosen: lines and floors differ."""
-MARGIN = 0.05
+MAX_EXTRA_REST_SHARE = 0.05
 """Share of the log that it may stay there beyond that. Chosen: lines and floors differ."""
 
 
@@ -59,15 +59,15 @@ def ends_by_rounding(rate: Floats, share: float) -> bool:
     `round(lr, 6)` of 1e-5 has ten levels: a cosine reads zero for its last seventh, though it never stands still.
     """
     unit, peak = last_decimal(rate), float(rate.max())
-    if unit == 0 or peak <= 0 or peak >= STEPS * unit:
+    if unit == 0 or peak <= 0 or peak >= MIN_PEAK_DECIMAL_UNITS * unit:
         return False
     end = float(rate[-1])
     levels = set(((rate - end) / unit).round())
-    if len(levels) <= LEVELS or 1.0 not in levels:
+    if len(levels) <= MAX_STEPWISE_LEVELS or 1.0 not in levels:
         return False  # no decay, or one that fell to its end from more than a unit above
     height = max(peak - end, unit)
     unseen = 1 - math.acos(min(1.0, unit / height) - 1) / math.pi
-    return share <= SLACK * unseen + MARGIN
+    return share <= MAX_COSINE_REST_RATIO * unseen + MAX_EXTRA_REST_SHARE
 
 
 # Where a learning rate comes to its end: a lowest value, next to nothing, or zero.
@@ -75,31 +75,31 @@ def ends_by_rounding(rate: Floats, share: float) -> bool:
 
 RATE_END_LEAST = 5
 """Records at the lowest rate. Chosen: fewer show no course."""
-STRETCH = 0.03
+MIN_ZERO_STRETCH_SHARE = 0.03
 """Share of the log that a rate of zero lasts. Chosen: the first and last records may be zero."""
 RATE_END_RECORDS = 3
 """Records that a rate of zero lasts. Chosen: the first and last records may be zero."""
-DIGITS = 5
+MAX_ROUNDED_RATE_DECIMALS = 5
 """Decimals of a rate that may have been rounded to zero. Chosen: "%.4f" makes 0.0000 of 2e-5."""
-EXACT = 1e-9
+MAX_DECIMAL_ERROR = 1e-9
 """How near to such a number it is then. Chosen: by hand."""
-LEARNT = 0.1
+MIN_LEARNT_FALL_SHARE = 0.1
 """Share by which a loss falls that is not one of a rate of zero. Chosen: beyond its noise."""
 LEAST_LOSSES = 6
 """Records over which it does. Chosen: beyond its noise."""
-SHARE = 0.1
+MIN_REST_RECORD_SHARE = 0.1
 """Of the log, at the lowest rate. Chosen: a cosine is within a thousandth of its end for its last 2 %."""
 STILL_LEARNS = 0.15
 """Share of the peak of a rate that was meant to stay. Chosen: floors are a tenth at most."""
-NEAR = 0.001
+MAX_SHARE_ABOVE_FLOOR = 0.001
 """Share of the peak that is the lowest rate. Chosen: what a cosine changes by in its last 2 %."""
-SMOOTH = 5
+MIN_GRADUAL_RATES = 5
 """Rates that make a decay gradual. Chosen: the last stage of steps may be long."""
-BETWEEN = 0.01
+MIN_SHARE_FROM_ENDS = 0.01
 """How far from peak and floor they are, as a share of the peak. Chosen: the last stage of steps may be long."""
 WAY_LEFT = 0.001
 """Share of the way, the sum of the rates, that is left to go. Chosen: by hand."""
-REST = 0.75
+MIN_SPENT_RUN_SHARE = 0.75
 """Share of the run in which it is left. Chosen: a rate that waits for a plateau stays at its peak for longer than a
 quarter."""
 
@@ -146,7 +146,7 @@ def comes_to_nothing(rate: Series) -> RateEnd | None:
         return None
     first = int(np.argmax(way >= (1 - WAY_LEFT) * way[-1]))
     end = replace(_end(rate, first, len(rate) - 1), share=1 - first / len(rate))
-    if end.share < REST:
+    if end.share < MIN_SPENT_RUN_SHARE:
         return None
     _refuse_rounded(rate, end, "too few decimals to tell where its schedule ends")
     return end
@@ -156,11 +156,14 @@ def stays_low(rate: Series) -> RateEnd | None:
     """Return from where on a rate that fell gradually stays at its lowest value."""
     top = int(np.argmax(rate.value))
     peak, floor, after = float(rate.value[top]), float(rate.value[-1]), rate.value[top:]
-    low = after <= floor + NEAR * peak
+    low = after <= floor + MAX_SHARE_ABOVE_FLOOR * peak
     rest = int(np.argmin(low[::-1])) if not low.all() else 0
-    if peak <= 0 or floor > STILL_LEARNS * peak or rest < max(RATE_END_LEAST, SHARE * len(rate)):
+    if peak <= 0 or floor > STILL_LEARNS * peak or rest < max(RATE_END_LEAST, MIN_REST_RECORD_SHARE * len(rate)):
         return None
-    if not has_distinct(after[(after > floor + BETWEEN * peak) & (after < (1 - BETWEEN) * peak)], SMOOTH):
+    if not has_distinct(
+        after[(after > floor + MIN_SHARE_FROM_ENDS * peak) & (after < (1 - MIN_SHARE_FROM_ENDS) * peak)],
+        MIN_GRADUAL_RATES,
+    ):
         return None
     end = _end(rate, len(rate) - rest, len(rate) - 1)
     _refuse_rounded(rate, end, "too few decimals to tell where its schedule ends")
@@ -174,12 +177,12 @@ def zero_for_long(run: Run, rate: Series) -> RateEnd | None:
         CannotTell: the rate has too few decimals, as where a loss is learnt meanwhile.
     """
     edges = np.flatnonzero(np.diff(np.concatenate([[0], (rate.value == 0).astype(np.int8), [0]])))
-    long = np.flatnonzero(edges[1::2] - edges[::2] >= max(RATE_END_RECORDS, STRETCH * len(rate)))
+    long = np.flatnonzero(edges[1::2] - edges[::2] >= max(RATE_END_RECORDS, MIN_ZERO_STRETCH_SHARE * len(rate)))
     if not len(long):
         return None
     last = int(edges[2 * long[0] + 1]) - 1
     end = _end(rate, int(edges[2 * long[0]]), last)
-    rounded = bool(np.all(np.abs(rate.value - np.round(rate.value, DIGITS)) < EXACT))
+    rounded = bool(np.all(np.abs(rate.value - np.round(rate.value, MAX_ROUNDED_RATE_DECIMALS)) < MAX_DECIMAL_ERROR))
     if rounded and _learns(run, end):
         raise CannotTell("the learning rate is printed as 0 while the loss is learnt: it has too few digits")
     if last == len(rate) - 1:
@@ -191,7 +194,10 @@ def _learns(run: Run, end: RateEnd) -> bool:
     """Say whether a loss falls there as it cannot without updates."""
     inside = [run[name].finite.between(end.step, end.last).value for name in ("eval_loss", "loss") if name in run]
     long = [array for array in inside if len(array) >= LEAST_LOSSES]
-    return any(median(array[-(len(array) // 3) :]) < (1 - LEARNT) * median(array[: len(array) // 3]) for array in long)
+    return any(
+        median(array[-(len(array) // 3) :]) < (1 - MIN_LEARNT_FALL_SHARE) * median(array[: len(array) // 3])
+        for array in long
+    )
 
 
 # Where a learning rate leaves its course: goes up after its first warm-up, or falls out of a smooth schedule.
@@ -199,21 +205,21 @@ def _learns(run: Run, end: RateEnd) -> bool:
 
 MIN_RATE_JUMP = 1.5
 """Times the rate before that a rise is a jump. Chosen: half a warm-up's last tenth."""
-FALL = 3.0
+MIN_RATE_FALL_RATIO = 3.0
 """Times the rate after that a fall is a jump. Chosen: schedules of stages fall by two and more, again and again."""
 RATE_JUMP_LEAST = 0.1
 """Share of the peak that a jump makes, and that a rate must have. Chosen: near zero any change is a large factor."""
-HIGH = 0.2
+MIN_FALL_START_SHARE = 0.2
 """Share of the peak from which a fall is one. Chosen: twice the least."""
-WIDTH = 0.02
+MAX_JUMP_WIDTH_SHARE = 0.02
 """Share of the log that a jump takes at most. Chosen: a second warm-up is longer."""
 RATE_JUMP_RECORDS = 3
 """Records that a jump takes at most. Chosen: a second warm-up is longer."""
-STEEP = 3.0
+MIN_JUMP_SLOPE_RATIO = 3.0
 """Times the usual change from one record to the next. Chosen: even slopes, as in a triangular cycle, are not jumps."""
-BEFORE = 6
+USUAL_SLOPE_RECORDS = 6
 """Records whose slope is the usual one at a place. Chosen: cycles become flatter."""
-ALIKE = 0.15
+MAX_RESTART_SPACING_CHANGE = 0.15
 """Share by which distances of restarts differ. Chosen: records are coarse."""
 RATE_JUMP_ABOVE = 1.2
 """Times the first peak that restarts reach. Chosen: records are coarse."""
@@ -221,15 +227,15 @@ RUN_DOWN = 0.1
 """Share of the peak at the end of a schedule. Chosen: a cosine's ends."""
 RUNS_DOWN = 0.35
 """Share of the peak a record before that. Chosen: a cosine's ends."""
-BACK = 0.9
+MIN_RESTART_PEAK_SHARE = 0.9
 """Share of the peak as the schedule begins anew. Chosen: a cosine's ends."""
-STAGES = 8
+MIN_UNSTAGED_RATES = 8
 """Different rates below which a schedule is one of stages. Chosen: more are a course."""
-STAIRS = 4
+MIN_STAIR_STRETCHES = 4
 """Stretches of one rate, of a rate set once per epoch. Chosen: as timm."""
-UNEVEN = 3.0
+MAX_STAIR_LENGTH_RATIO = 3.0
 """Times the typical that the longest of them has. Chosen: as timm."""
-LEVEL = 1e-9
+MAX_ROUNDING_CHANGE_SHARE = 1e-9
 """Share of the peak below which a change is rounding. Chosen: float32 resolves 1e-7."""
 
 
@@ -244,28 +250,30 @@ def _by_stairs(rate: Series) -> Series:
     begins = np.append(True, np.diff(rate.value) != 0)
     lengths = np.diff(np.append(np.flatnonzero(begins), len(rate)))
     typical = median(lengths)
-    even = len(lengths) >= STAIRS and typical > 1 and float(lengths.max()) <= UNEVEN * typical
+    even = (
+        len(lengths) >= MIN_STAIR_STRETCHES and typical > 1 and float(lengths.max()) <= MAX_STAIR_LENGTH_RATIO * typical
+    )
     return rate.where(begins) if even else rate
 
 
 def _width(rate: Floats) -> int:
-    return max(RATE_JUMP_RECORDS, int(WIDTH * len(rate)))
+    return max(RATE_JUMP_RECORDS, int(MAX_JUMP_WIDTH_SHARE * len(rate)))
 
 
 def _rise(rate: Floats) -> int | None:
     """Return the index before the first sudden rise that follows the end of the first warm-up."""
     peak, width = float(rate.max()), _width(rate)
     change = np.diff(rate, append=rate[-1])
-    falls = change[:-1] <= LEVEL * peak
+    falls = change[:-1] <= MAX_ROUNDING_CHANGE_SHARE * peak
     if not falls.any():
         return None
     start = int(np.argmax(falls)) + 1  # from here on the first warm-up is over
     usual = median_in_place(np.abs(change[start:]))
     for distance in (1, width):
         before, after = rate[start:-distance], rate[start + distance :]
-        least = max(RATE_JUMP_LEAST * peak, STEEP * distance * usual)
+        least = max(RATE_JUMP_LEAST * peak, MIN_JUMP_SLOPE_RATIO * distance * usual)
         up = np.flatnonzero((after > MIN_RATE_JUMP * before) & (after - before > least) & (change[start:-distance] > 0))
-        up = up[after[up] - before[up] > STEEP * distance * _slope_before(change, start + up)]
+        up = up[after[up] - before[up] > MIN_JUMP_SLOPE_RATIO * distance * _slope_before(change, start + up)]
         if len(up):
             return _before_the_drop(rate, start + int(up[0]))
     return None
@@ -273,7 +281,7 @@ def _rise(rate: Floats) -> int | None:
 
 def _slope_before(change: Floats, places: NDArray[np.int64]) -> Floats:
     """Return the usual change from record to record shortly before each place, (places,)."""
-    shortly = np.maximum(places[:, None] - np.arange(1, BEFORE + 1), 0)
+    shortly = np.maximum(places[:, None] - np.arange(1, USUAL_SLOPE_RECORDS + 1), 0)
     return row_medians(np.abs(change[shortly]))
 
 
@@ -291,10 +299,10 @@ def _fall(rate: Floats) -> int | None:
     """Return the index before a fall within one record out of an otherwise smooth schedule."""
     after = rate[int(np.argmax(rate)) :]
     change = np.diff(after)
-    deep = after[1:] < after[:-1] / FALL
-    sudden = np.flatnonzero(deep & (after[:-1] > HIGH * after[0]))
-    by_stages = 2 * int(deep.sum()) > int((change != 0).sum()) or not has_distinct(after, STAGES)
-    sudden = sudden[-change[sudden] > STEEP * _slope_before(change, sudden)]
+    deep = after[1:] < after[:-1] / MIN_RATE_FALL_RATIO
+    sudden = np.flatnonzero(deep & (after[:-1] > MIN_FALL_START_SHARE * after[0]))
+    by_stages = 2 * int(deep.sum()) > int((change != 0).sum()) or not has_distinct(after, MIN_UNSTAGED_RATES)
+    sudden = sudden[-change[sudden] > MIN_JUMP_SLOPE_RATIO * _slope_before(change, sudden)]
     return None if by_stages or not len(sudden) else len(rate) - len(after) + int(sudden[0])
 
 
@@ -311,8 +319,8 @@ def _comes_again(rate: Floats) -> bool:
     if len(restarts) > 2:  # the first stretch holds a warm-up, or misses it
         between = between[1:]
     growth = between[1:] / between[:-1]
-    even = np.all(np.abs(growth - 1) < ALIKE) or (len(between) > 2 and float(np.ptp(between)) <= 1)
-    return bool(even or np.all(np.abs(growth - 2) < 2 * ALIKE))
+    even = np.all(np.abs(growth - 1) < MAX_RESTART_SPACING_CHANGE) or (len(between) > 2 and float(np.ptp(between)) <= 1)
+    return bool(even or np.all(np.abs(growth - 2) < 2 * MAX_RESTART_SPACING_CHANGE))
 
 
 def _begins_anew(rate: Floats, at: int) -> bool:
@@ -321,12 +329,14 @@ def _begins_anew(rate: Floats, at: int) -> bool:
     That is a warm restart, or a scheduler that was stepped on beyond its end: what a resume loses, it loses anywhere. A
     schedule of stages has no end from which it could begin anew.
     """
-    if not has_distinct(rate, STAGES):
+    if not has_distinct(rate, MIN_UNSTAGED_RATES):
         return False
     peak = float(rate[: at + 1].max())
     jump = at + int(np.argmax(np.diff(rate[at:])))
     ran_down = rate[jump] <= RUN_DOWN * peak and rate[jump - 1] <= RUNS_DOWN * peak
-    return bool(ran_down and BACK * peak <= rate[jump + 1] and float(rate.max()) <= RATE_JUMP_ABOVE * peak)
+    return bool(
+        ran_down and MIN_RESTART_PEAK_SHARE * peak <= rate[jump + 1] and float(rate.max()) <= RATE_JUMP_ABOVE * peak
+    )
 
 
 # Is the course of the learning rate the one that was configured, and one that lets training go on?
@@ -334,28 +344,28 @@ def _begins_anew(rate: Floats, at: int) -> bool:
 
 SCHEDULE_ABOVE = 1.9
 """Times the configured peak from which a peak lies above it. Chosen: by hand."""
-BELOW = 3.0
+MIN_PEAK_SHORTFALL_RATIO = 3.0
 """Times that a peak is smaller where it lies below it. Chosen: more is asked, as a log may miss the peak between two
 records."""
-BESIDE = 0.35
+MIN_SCHEDULE_DEVIATION_SHARE = 0.35
 """Share of the peak by which a rate is off its schedule. Chosen: line and cosine differ by a tenth at most."""
 SCHEDULE_LEAST = 4
 """Records behind the peak. Chosen: fewer show no course."""
 CYCLES = ("cycle", "restart", "t_0", "t_mult")
 """Parts of the names of settings of a schedule that comes back."""
-HALFWAY = 0.5
+MIN_PLAN_PROGRESS = 0.5
 """Of the plan, before which a rate that hardly decays says little. Chosen: a cosine has half of its peak there."""
 SCHEDULE_EARLY = 0.05
 """Share of the plan where a log must begin to show the peak. Chosen: slack."""
-BEHIND = 1.2
+MIN_RUN_WARMUP_RATIO = 1.2
 """Times the warm-up where it may end to show the peak. Chosen: slack."""
-JUMPS = 8
+MIN_RATES_FOR_JUMP = 8
 """Rates that show a jump. Chosen: fewer show no course."""
-ZEROS = 5
+MIN_RATES_FOR_ZEROS = 5
 """Rates that show a stretch of zeros. Chosen: fewer show no course."""
-ENDS = 20
+MIN_RATES_FOR_END = 20
 """Rates that show the end of a schedule. Chosen: fewer show no course."""
-NEXT = 2.0
+MAX_RECORDS_FROM_RESUME = 2.0
 """Records by which a jump may be away from a resume. Chosen: a record is written before it or behind it."""
 
 
@@ -409,7 +419,7 @@ def lr_jump(run: Run) -> Evidence | None:
     skips = skips_of(run)
     skipped = np.empty(0) if skips is None else skips.count.step[skips.count.value >= skips.steps]
     rate = rate.where((rate.value >= 0) & ~np.isin(rate.step, skipped))
-    enough = len(rate) >= JUMPS and float(rate.value.max()) > 0
+    enough = len(rate) >= MIN_RATES_FOR_JUMP and float(rate.value.max()) > 0
     rate = _by_stairs(rate) if enough else rate
     at = jump_at(rate.value) if enough else None
     if at is None:
@@ -454,14 +464,16 @@ def lr_below_configured(run: Run) -> Evidence | None:
     the factor is one that trainers scale a rate by.
     """
     peak, factor, configured = _beside_configured(run)
-    if factor > 1 / BELOW or is_scaled(run, 1 / factor) or is_unit(1 / factor, configured):
+    if factor > 1 / MIN_PEAK_SHORTFALL_RATIO or is_scaled(run, 1 / factor) or is_unit(1 / factor, configured):
         return None
     rate, plan = rate_of(run), run.facts.plan or run.last_step
     warmup = run.facts.schedule.warmup_steps or 0.0
-    shown = peak.is_seen or 0 < warmup < run.last_step / BEHIND  # or it still rises, long after the warm-up
+    shown = (
+        peak.is_seen or 0 < warmup < run.last_step / MIN_RUN_WARMUP_RATIO
+    )  # or it still rises, long after the warm-up
     known = rate is not None and shown and len(rate) >= SCHEDULE_LEAST and run.step_name == "step"
     first = run.first_step if rate is None else float(rate.step[0])
-    if not known or first > max(1.0, warmup, SCHEDULE_EARLY * plan) or run.last_step < BEHIND * warmup:
+    if not known or first > max(1.0, warmup, SCHEDULE_EARLY * plan) or run.last_step < MIN_RUN_WARMUP_RATIO * warmup:
         raise CannotTell("the log does not show the peak of the schedule")
     return _of_peak(run, peak, factor, configured)
 
@@ -499,8 +511,8 @@ def lr_hardly_decays(run: Run) -> Evidence | None:
 
     Not this when: the schedule has restarts, stages or a floor that is configured; the run is not halfway through.
     """
-    decay, least = _decay(run, HALFWAY)
-    if decay is None or decay.progress < HALFWAY or decay.share - decay.expected <= least:
+    decay, least = _decay(run, MIN_PLAN_PROGRESS)
+    if decay is None or decay.progress < MIN_PLAN_PROGRESS or decay.share - decay.expected <= least:
         return None
     return _of_decay(run, decay, "above", decay.expected)
 
@@ -511,7 +523,11 @@ def lr_decays_early(run: Run) -> Evidence | None:
     Not this when: its own length is configured; it goes down in stages.
     """
     decay, least = _decay(run)
-    if decay is None or decay.progress > 1 - BESIDE or decay.expected_least - decay.share <= least:
+    if (
+        decay is None
+        or decay.progress > 1 - MIN_SCHEDULE_DEVIATION_SHARE
+        or decay.expected_least - decay.share <= least
+    ):
         return None
     return _of_decay(run, decay, "below", decay.expected_least)
 
@@ -522,7 +538,7 @@ def _decay(run: Run, since: float = 1.0) -> tuple[Decay | None, float]:
     decay = decay_of(run, since) if shape is Shape.FALLS else None
     if rate is None or shape is None or (shape is Shape.FALLS and (decay is None or decay.records < SCHEDULE_LEAST)):
         raise CannotTell(f"a schedule, its plan or {SCHEDULE_LEAST} records behind the peak are missing")
-    return decay, BESIDE + last_decimal(rate.value) / (2 * peak.value)
+    return decay, MIN_SCHEDULE_DEVIATION_SHARE + last_decimal(rate.value) / (2 * peak.value)
 
 
 def _of_decay(run: Run, decay: Decay, where: str, expected: float) -> Evidence:
@@ -536,9 +552,9 @@ def _of_decay(run: Run, decay: Decay, where: str, expected: float) -> Evidence:
 
 _RATE = ("learning_rate",)
 READINGS = (
-    reading(lr_zero, needs=_RATE, points=ZEROS, sources=("transformers_docs",), background=0.01),
-    reading(lr_jump, needs=_RATE, points=JUMPS, sources=("bekman_mle",), background=0.01),
-    reading(lr_schedule_short, needs=_RATE, points=ENDS, sources=("karpathy_recipe",), background=0.03),
+    reading(lr_zero, needs=_RATE, points=MIN_RATES_FOR_ZEROS, sources=("transformers_docs",), background=0.01),
+    reading(lr_jump, needs=_RATE, points=MIN_RATES_FOR_JUMP, sources=("bekman_mle",), background=0.01),
+    reading(lr_schedule_short, needs=_RATE, points=MIN_RATES_FOR_END, sources=("karpathy_recipe",), background=0.03),
     reading(lr_above_configured, needs=_RATE),
     reading(lr_below_configured, needs=_RATE),
     reading(lr_hardly_decays, needs=_RATE, background=0.01),
@@ -553,7 +569,7 @@ def lr_jump_at_resume(run: Run, jump: Evidence) -> Evidence | None:
     Not this when: the log shows no resume there; the new stretch is configured to begin a schedule of its own.
     """
     rate = run["learning_rate"].finite
-    near = NEXT * median(np.abs(np.diff(rate.step)))
+    near = MAX_RECORDS_FROM_RESUME * median(np.abs(np.diff(rate.step)))
     at = next((step for step in run.resumes if abs(step - jump.steps[0]) <= near), None)
     if at is None:
         return None
@@ -588,7 +604,7 @@ FIRST_SHARE = 0.05
 """Share of the records that hold the peak. Chosen: warm-ups are short."""
 WARMUP_LEAST = 5
 """Rates that must be logged to tell where the peak is. Chosen: fewer show no course."""
-HALF = 0.5
+MAX_EARLY_WARMUP_SHARE = 0.5
 """Of the warm-up. Chosen: a rate that is at its peak sooner did not warm up as configured."""
 
 
@@ -634,7 +650,7 @@ def lr_skips_warmup(run: Run) -> Evidence | None:
     ignored = shape_of(run) is Shape.CONSTANT and "warm" not in (run.facts.schedule.kind or "")
     if run.step_name != "step" or ignored or family_of(run) is Family.SELF_SET or run.resumes:
         raise CannotTell("the schedule, or where the log begins, does not tell")
-    early = rate.where(rate.step <= HALF * configured)
+    early = rate.where(rate.step <= MAX_EARLY_WARMUP_SHARE * configured)
     if len(early) < 2 or run.last_step < configured:
         raise CannotTell("fewer than two rates of the first half of the warm-up are logged")
     peak, at, value = float(rate.value.max()), float(early.step[1]), float(early.value[1])

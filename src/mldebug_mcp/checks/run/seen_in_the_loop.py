@@ -20,11 +20,11 @@ from mldebug_mcp.logs.run import Run
 
 KEPT = "gradients_kept"
 """As a recording names the least norm of gradients before a backward pass since the last update."""
-MOSTLY = 0.8
+MIN_KEPT_LOOK_SHARE = 0.8
 """Share of the looks. Chosen: the first one has nothing to keep, a path that skips a step may keep some."""
-LEAST = 3
+MIN_LOOKS = 3
 """Looks. Chosen: at the first one nothing is learnt yet, and one may be odd."""
-STALE = 0.5
+MIN_STALE_DEVIATIONS = 0.5
 """Standard deviations and logarithms of them together. Chosen: statistics that follow are off by 0.2 at most."""
 FEW_FEATURES = 4
 """Numbers that the last layer reads. Chosen: fewer than any classifier is made of."""
@@ -39,9 +39,9 @@ def latest(run: Run, beginning: str) -> tuple[str, float, int]:
         CannotTell: none has as many looks.
     """
     looks = [run[name].finite for name in run.series if name.startswith(beginning)]
-    enough = [look for look in looks if len(look) >= LEAST]
+    enough = [look for look in looks if len(look) >= MIN_LOOKS]
     if not enough:
-        raise CannotTell(f"{beginning.rstrip('/')} is not recorded {LEAST} times")
+        raise CannotTell(f"{beginning.rstrip('/')} is not recorded {MIN_LOOKS} times")
     levels = [
         (series.name.removeprefix(beginning), median(series.value[len(series) // 2 :]), len(series))
         for series in enough
@@ -55,7 +55,7 @@ def running_statistics_stale(run: Run) -> Evidence | None:
     Evaluation normalises by them. Not this when: they follow within some looks; batches have few values.
     """
     name, off, looks = latest(run, "statistics_apart/")
-    if off < STALE:
+    if off < MIN_STALE_DEVIATIONS:
         return None
     summary = f"{name} has running statistics {figure(off)} deviations off those of the batches, at {looks} looks"
     return Evidence(summary, (), {"off": off, "looks": looks})
@@ -67,11 +67,11 @@ def gradients_kept(run: Run) -> Evidence | None:
     So each update takes those of all updates before. Not this when: they are cleared once between two updates, as
     where they are accumulated on purpose.
     """
-    if KEPT not in run or len(run[KEPT].finite) < LEAST:
+    if KEPT not in run or len(run[KEPT].finite) < MIN_LOOKS:
         raise CannotTell("no recorder looked whether gradients are cleared")
     looks = run[KEPT].finite
     kept = looks.value > 0
-    if kept.mean() < MOSTLY:
+    if kept.mean() < MIN_KEPT_LOOK_SHARE:
         return None
     first = int(kept.argmax())
     summary = (
@@ -99,7 +99,7 @@ def features_few(run: Run) -> Evidence | None:
 # What a recorder saw of what a model is fed: rows that start over, rows and numbers of the evaluation, odd batches.
 
 
-FEWEST = 20
+MIN_SPREAD_BATCHES = 20
 """Batches from which the spread is known. Chosen: a course of as many has a level and a noise."""
 FED_TIMES = 2.0
 """Times the usual, or its part, that the spread of an odd batch is. Chosen: neither batches of few rows nor images of
@@ -110,11 +110,11 @@ MAX_SHARE_OF_ODD_BATCHES = 0.1
 """Share of odd batches. Chosen: more of them are not odd."""
 FED_TINY = 1e-12
 """What stands for a spread of nothing. Chosen: no sound batch comes near."""
-SHOWN = 10
+MAX_LISTED_STEPS = 10
 """Steps that are listed. Chosen: a line holds as many."""
-SHARE = 0.1
+MIN_EVALUATED_ROW_SHARE = 0.1
 """Of rows of the evaluation, over all looks. Chosen: where rows are short, a twentieth of them are alike by chance."""
-APART = 0.25
+MIN_INPUT_SHARE_DIFFERENCE = 0.25
 """Largest difference between shares. Chosen: that of batches of a few images each is the half of it."""
 IN_A_ROW = 5
 """Steps whose rows come again in the order they had. Chosen: rows that are drawn anew do so for one step."""
@@ -163,10 +163,10 @@ def rows_evaluated(run: Run) -> Evidence | None:
     Value by value. Not this when: fewer than one row in ten is; no recorder saw both on the CPU.
     """
     looks = run["rows_evaluated"].finite if "rows_evaluated" in run else None
-    if looks is None or len(looks) < LEAST:
-        raise CannotTell(f"a recorder compared fewer than {LEAST} batches with the evaluation")
+    if looks is None or len(looks) < MIN_LOOKS:
+        raise CannotTell(f"a recorder compared fewer than {MIN_LOOKS} batches with the evaluation")
     share = float(looks.value.mean())
-    if share < SHARE:
+    if share < MIN_EVALUATED_ROW_SHARE:
         return None
     first = float(looks.step[int(np.argmax(looks.value > 0))])
     summary = (
@@ -181,7 +181,7 @@ def inputs_differ(run: Run) -> Evidence | None:
     Not this when: shares of numbers up to any bound agree within a quarter; inputs are tokens.
     """
     _, apart, looks = latest(run, "inputs_apart")
-    if apart < APART:
+    if apart < MIN_INPUT_SHARE_DIFFERENCE:
         return None
     summary = f"the shares of inputs below some bound differ by {figure(100 * apart)} % between evaluation and training"
     return Evidence(f"{summary}, at {looks} looks", (), {"apart": apart, "looks": looks})
@@ -194,7 +194,7 @@ def inputs_odd(run: Run) -> Evidence | None:
     """
     if "inputs_spread" not in run:
         raise CannotTell("no recorder saw how much the inputs vary")
-    known = require_values(run["inputs_spread"].finite, FEWEST)
+    known = require_values(run["inputs_spread"].finite, MIN_SPREAD_BATCHES)
     usual = median(known.value)
     if usual <= 0:
         return None
@@ -205,7 +205,9 @@ def inputs_odd(run: Run) -> Evidence | None:
     steps, oddest = known.step[odd], float(known.value[np.argmax(logs)])
     where = run.place(steps[0]) + (f" and {len(steps) - 1} more" if len(steps) > 1 else "")
     summary = f"the inputs at {where} have a spread of {figure(oddest)}; {figure(usual)} is usual"
-    return Evidence(summary, tuple(steps[:SHOWN].tolist()), {"batches": len(steps), "spread": oddest, "usual": usual})
+    return Evidence(
+        summary, tuple(steps[:MAX_LISTED_STEPS].tolist()), {"batches": len(steps), "spread": oddest, "usual": usual}
+    )
 
 
 # The loss that a loop logs beside the mean cross-entropy that a recorder worked out of the same outputs and labels.
@@ -217,17 +219,17 @@ TWICE = "recomputed/twice"
 """The same of their softmax as logits."""
 SHIFTED = "recomputed/shifted"
 """The same with the label of the next token."""
-SMALL = 1e-4
+MIN_TELLING_CROSS_ENTROPY = 1e-4
 """A cross-entropy below this tells no factor. Chosen: it is rounded to seven digits."""
 RECOMPUTED_TINY = 1e-12
 """What stands for a factor of nothing. Chosen: that it can be divided by is all that is needed."""
-SAME = 0.03
+MAX_EQUAL_LOSS_DEVIATION = 0.03
 """Part of a loss by which two are the same. Chosen: the mean over a part of a batch's rows is a little off."""
-CLOSER = 5.0
+MIN_CLOSENESS_RATIO = 5.0
 """Times by which one is nearer to the loss than another. Chosen: where all rows count it is the same to six digits."""
 RECOMPUTED_TIMES = 1.5
 """Times the mean cross-entropy. Chosen: two micro-batches that are summed make 2."""
-UNLIKE = 0.3
+MIN_UNLIKE_LOSS_DEVIATION = 0.3
 """Part of the mean cross-entropy. Chosen: label smoothing and weights of classes are off by less, most of the time."""
 
 
@@ -255,7 +257,7 @@ def loss_multiplied(run: Run) -> Evidence | None:
     Not this when: the multiple changes, as with weights of classes or other terms; it is below 1.5.
     """
     comparison = loss_ratio(run)
-    if comparison.factor < RECOMPUTED_TIMES or comparison.off > SAME:
+    if comparison.factor < RECOMPUTED_TIMES or comparison.off > MAX_EQUAL_LOSS_DEVIATION:
         return None
     times = f"{figure(comparison.factor)} times the mean cross-entropy of the outputs"
     summary = f"the loss is {times}, at {comparison.looks} looks"
@@ -268,7 +270,9 @@ def softmax_taken_twice(run: Run) -> Evidence | None:
     So it is the cross-entropy of the softmax of the outputs. Not this when: it is that of the outputs.
     """
     once, twice = loss_ratio(run), loss_ratio(run, TWICE)
-    if twice.from_one > SAME or once.from_one < max(SAME, CLOSER * twice.from_one):
+    if twice.from_one > MAX_EQUAL_LOSS_DEVIATION or once.from_one < max(
+        MAX_EQUAL_LOSS_DEVIATION, MIN_CLOSENESS_RATIO * twice.from_one
+    ):
         return None
     summary = f"the loss is that of a second softmax at {once.looks} looks, and {once.from_one:.0%} off that of one"
     return Evidence(summary, (once.first,), {"off": once.from_one, "looks": once.looks})
@@ -280,7 +284,7 @@ def loss_unlike_outputs(run: Run) -> Evidence | None:
     Nor a multiple of it. Not this when: it is off by less than a third, as with smoothed labels.
     """
     comparison = loss_ratio(run)
-    if comparison.from_one < UNLIKE:
+    if comparison.from_one < MIN_UNLIKE_LOSS_DEVIATION:
         return None
     summary = (
         f"the loss is now more, now less than {figure(comparison.factor)} times the mean cross-entropy of the outputs"
@@ -301,14 +305,14 @@ def loss_ratio(run: Run, name: str = ONCE) -> LossRatio:
     names = [text for text in ((ONCE, SHIFTED) if name == ONCE else (name,)) if text in run and "loss" in run]
     found = [comparison for each in names if (comparison := _ratio_of(run, each)) is not None]
     if not found:
-        raise CannotTell(f"no recorder saw the outputs of the model and labels {LEAST} times")
+        raise CannotTell(f"no recorder saw the outputs of the model and labels {MIN_LOOKS} times")
     return min(found, key=lambda candidate: candidate.off)
 
 
 def _ratio_of(run: Run, name: str) -> LossRatio | None:
     steps, logged, anew = aligned(run["loss"].finite, run[name].finite)
-    is_large = anew > SMALL
-    if np.count_nonzero(is_large) < LEAST:
+    is_large = anew > MIN_TELLING_CROSS_ENTROPY
+    if np.count_nonzero(is_large) < MIN_LOOKS:
         return None
     ratios: Floats = logged[is_large] / anew[is_large]
     factor = median(ratios)

@@ -46,7 +46,7 @@ from mldebug_mcp.logs.settings.settings import POLICIES
 # Is a setting unusual by itself? Of several the least usual is told.
 
 
-TINY = 1e-12
+MAX_TINY_EPSILON = 1e-12
 """Epsilon. Chosen: usual are 1e-8 to 1e-6, and 1e-10 in some language models; splatting takes 1e-15."""
 LONG_MEMORY = 0.9999
 """A second moment that remembers 10,000 steps. Chosen: usual are .95 to .999."""
@@ -58,7 +58,7 @@ FAR_BELOW = 2.0
 """How far below the range, as a factor. Chosen: clearly outside."""
 LENGTH_NORMALISED = ("simpo", "orpo", "cpo")
 """Losses whose beta is on another scale."""
-SMALL = 4.0
+MAX_SMALL_BATCH_ROWS = 4.0
 """Rows of an update. Chosen: its noise is half of what one row has, and no vocabulary of sizes goes below."""
 
 
@@ -95,7 +95,7 @@ def adam_epsilon_tiny(run: Run) -> Evidence | None:
     if not is_named and not (family_of(run) is Family.ADAM and key in BARE and epsilon > 0):
         raise CannotTell(f"it is not known what {key[:40]} is an epsilon of")
     summary = f"Adam's epsilon is {figure(epsilon)}; {REFERENCE_SETTINGS_USUAL['adam_epsilon'][0]} are usual"
-    return Evidence(summary, values={"epsilon": epsilon}) if 0 <= epsilon <= TINY else None
+    return Evidence(summary, values={"epsilon": epsilon}) if 0 <= epsilon <= MAX_TINY_EPSILON else None
 
 
 def adam_betas_odd(run: Run) -> Evidence | None:
@@ -163,7 +163,7 @@ def batch_small(run: Run) -> Evidence | None:
     if effective is None:
         raise CannotTell("the batch size is not in the configuration")
     packed = run.config.get("packing") is True or run.config.get("sample_packing") is True
-    if effective > SMALL or packed:
+    if effective > MAX_SMALL_BATCH_ROWS or packed:
         return None
     return Evidence(f"the effective batch is {figure(effective)} samples", values={"effective_batch": effective})
 
@@ -183,7 +183,7 @@ ask_in_turn(
 # Is the peak learning rate one at which such runs learn?
 
 
-EXTREME = 15.0
+MIN_EXTREME_RATE_RATIO = 15.0
 """Times the upper end of what is usual. Chosen: three times the margin that makes a rate high."""
 LARGEST_OF_ALL = 30.0
 """The largest peak rate that is usual for any optimizer. Source: that of LARS (You et al., 2017)."""
@@ -249,7 +249,7 @@ def lr_extreme(high: Evidence) -> Evidence | None:
     Not this when: it is a few times above the range, as for small models (`lr_high` alone); the usual range is not
     known.
     """
-    return high if high.values["factor"] > EXTREME and high.values["peak"] > SMALLEST_MODELS else None
+    return high if high.values["factor"] > MIN_EXTREME_RATE_RATIO and high.values["peak"] > SMALLEST_MODELS else None
 
 
 def lr_low(run: Run, peak: float, step: float) -> Evidence | None:
@@ -301,7 +301,7 @@ def rate_level(run: Run) -> Answers:
 
 (USUAL,) = REFERENCE_SETTINGS_USUAL["weight_decay"]
 """What is usual for weight decay. Source: axolotl_stability."""
-FACTOR = 2.0
+MIN_HIGH_DECAY_RATIO = 2.0
 """Times the usual. Chosen: the least that is clearly above."""
 PER_STEP = {Family.LION: 0.02, Family.MUON: 0.1}
 """The share of itself that a weight may lose in a step, of families that take more. Chosen: several times the usual."""
@@ -347,7 +347,7 @@ def regularisation(run: Run) -> Answers:
         unusual = decay > USUAL.high or (family is Family.SGD and decay >= LEAST_DECAY)
         if per_step >= least and unusual:
             return {OUTWEIGHS.id: Evidence(summary, values=values)}
-    is_high = decay >= FACTOR * USUAL.high and family not in PER_STEP
+    is_high = decay >= MIN_HIGH_DECAY_RATIO * USUAL.high and family not in PER_STEP
     return {HIGH.id: Evidence(summary, values=values)} if is_high else {}
 
 
@@ -361,7 +361,7 @@ def _peak(run: Run) -> float | None:
 
 SETTINGS = {"completion_only_loss": False, "train_on_inputs": True, "train_on_prompt": True, "train_on_source": True}
 """Settings of TRL, Axolotl, LLaMA-Factory and QLoRA, and the value with which prompts are trained on."""
-ALL = 0.999
+MIN_ALL_LABELS_SHARE = 0.999
 """Share of the labels that count. Chosen: rows whose every token is an answer are rare."""
 MIN_LABEL_RECORDS = 3
 """Records of that share. Chosen: by hand."""
@@ -395,7 +395,7 @@ def prompt_in_loss(run: Run) -> Evidence | None:
         (series for series in shares if len(series) >= MIN_LABEL_RECORDS and float(series.value.max()) <= 1), None
     )
     if share is not None:
-        if float(share.value.min()) < ALL:
+        if float(share.value.min()) < MIN_ALL_LABELS_SHARE:
             return None
         summary = (
             f"{share.name} is 1 at all of {counted(len(share), 'record')}: prompts, padding and answers count alike"

@@ -36,10 +36,10 @@ from mldebug_mcp.core.text import shorten
 # calls have the same numbers on every architecture.
 
 
-_CREATE = 444
+_SYS_CREATE_RULESET = 444
 _ADD_RULE = 445
-_RESTRICT = 446
-_VERSION = 1
+_SYS_RESTRICT_SELF = 446
+_RULESET_VERSION_FLAG = 1
 _PATH_BENEATH = 1
 _O_PATH = getattr(os, "O_PATH", 0)
 _NO_NEW_PRIVILEGES = 38
@@ -74,7 +74,7 @@ def landlock_version() -> int:
     """Return the version of the kernel's interface; 0 where there is none."""
     if sys.platform != "linux":
         return 0
-    return max(0, _call(_CREATE, None, ctypes.c_size_t(0), ctypes.c_uint32(_VERSION)))
+    return max(0, _call(_SYS_CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(_RULESET_VERSION_FLAG)))
 
 
 def restrict(allowed: Iterable[tuple[str, int]]) -> bool:
@@ -95,7 +95,7 @@ def restrict(allowed: Iterable[tuple[str, int]]) -> bool:
         files, _BIND_AND_CONNECT_TCP if known >= 4 else 0, _ABSTRACT_SOCKETS_AND_SIGNALS if known >= 6 else 0
     )
     size = 8 * (1 + (known >= 4) + (known >= 6))
-    ruleset = _call(_CREATE, ctypes.byref(rules), ctypes.c_size_t(size), ctypes.c_uint32(0))
+    ruleset = _call(_SYS_CREATE_RULESET, ctypes.byref(rules), ctypes.c_size_t(size), ctypes.c_uint32(0))
     if ruleset < 0:
         return False
     try:
@@ -105,7 +105,7 @@ def restrict(allowed: Iterable[tuple[str, int]]) -> bool:
         libc = ctypes.CDLL(None, use_errno=True)
         if libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0):
             return False
-        return _call(_RESTRICT, ctypes.c_int(ruleset), ctypes.c_uint32(0)) == 0
+        return _call(_SYS_RESTRICT_SELF, ctypes.c_int(ruleset), ctypes.c_uint32(0)) == 0
     finally:
         os.close(ruleset)
 
@@ -128,7 +128,7 @@ def _call(number: int, *arguments: object) -> int:
 # Each step is one that the system may not offer; what is left out then is told in docs/trust.md.
 
 
-DESCRIPTORS = 512
+MAX_FILE_DESCRIPTORS = 512
 FILE_BYTES = 2 * 1024**3
 """The largest file that may be written: a copy of a tokenizer's."""
 _DEATH_SIGNAL = 1
@@ -177,7 +177,7 @@ def _bound() -> None:
 
         for limit, most in (
             (resource.RLIMIT_CORE, 0),
-            (resource.RLIMIT_NOFILE, DESCRIPTORS),
+            (resource.RLIMIT_NOFILE, MAX_FILE_DESCRIPTORS),
             (resource.RLIMIT_FSIZE, FILE_BYTES),
         ):
             with suppress(ValueError, OSError):
@@ -196,7 +196,7 @@ def _pythons() -> list[str]:
 # The calls, one after the other.
 
 
-EVERY = 0.5
+MIN_REPORT_GAP_SECONDS = 0.5
 """Seconds between two words on what is being done."""
 MOST_HELD = 512 * 1024 * 1024
 """Bytes that a helper may hold after a call beyond what it began with: libraries that it imports for batches take about
@@ -272,7 +272,7 @@ class _Teller:
 
     def __call__(self, doing: str) -> None:
         now = time.monotonic()
-        if now - self.last > EVERY:
+        if now - self.last > MIN_REPORT_GAP_SECONDS:
             self.last = now
             _say(self.answers, {"doing": shorten(doing, 200)})
 

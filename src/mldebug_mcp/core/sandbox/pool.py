@@ -29,10 +29,10 @@ LONGEST_ANSWER = 256 * 1024 * 1024
 START_PAUSE = 0.02
 """Seconds before a helper is started, in which a call that is cancelled, as many at once are, starts none: starting
 one holds up the server for some milliseconds."""
-REMOVALS = 100
+MAX_REMOVAL_TRIES = 100
 """Times that a folder is removed, `REMOVAL_PAUSE` apart: a helper that was killed just now may still write into it."""
 REMOVAL_PAUSE = 0.02
-_GRACE = 2.0
+_EXIT_WAIT_SECONDS = 2.0
 _OUT_OF_TIME = tuple(-getattr(signal, name, 0) for name in ("SIGPROF", "SIGALRM", "SIGXCPU"))
 _KEPT_VARIABLES = frozenset({
     "CONDA_PREFIX", "HOME", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH", "PATH", "PYTHONHOME",
@@ -111,7 +111,7 @@ class _Helper:
     async def ended(self) -> None:
         """Wait for the end, so that none is left behind as a zombie."""
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self.process.wait(), _GRACE)
+            await asyncio.wait_for(self.process.wait(), _EXIT_WAIT_SECONDS)
         # asyncio closes these when the loop runs on; a loop that ends at once would leave them open.
         self.process._transport.close()  # type: ignore[attr-defined]
 
@@ -249,7 +249,7 @@ async def _removed(folder: str) -> None:
 
 def _remove(folder: str) -> None:
     """Remove a folder into which a process that is ending may still write."""
-    for _ in range(REMOVALS):
+    for _ in range(MAX_REMOVAL_TRIES):
         shutil.rmtree(folder, ignore_errors=True)
         if not os.path.lexists(folder):
             return

@@ -24,7 +24,7 @@ NOT_BY_LOSS = (*POLICIES, "preference")
 """Kinds of runs whose training loss is not the cross-entropy of answers."""
 LEAST_PAIRS = 3
 """Evaluations that are compared at least. Chosen: two may agree by chance."""
-FALLS = 0.3
+MIN_LEARNING_FALL_SHARE = 0.3
 """Share by which what learns falls at least. Chosen."""
 
 

@@ -28,7 +28,7 @@ from mldebug_mcp.checks.learning_rate import Shape, rate_comes_back, rate_of, sh
 from mldebug_mcp.checks.progress import passes_at
 from mldebug_mcp.checks.run.loss_start import is_past_start
 from mldebug_mcp.checks.run.resume import restart_of_data
-from mldebug_mcp.checks.run.schedule import LEARNT
+from mldebug_mcp.checks.run.schedule import MIN_LEARNT_FALL_SHARE
 from mldebug_mcp.core.arrays import median, median_gap, quantile
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import figure, percent, ratio
@@ -125,7 +125,7 @@ LEAST_JUMPS = 4
 """Jumps of the loss that are compared with its passes. Chosen: as usual."""
 MOST_CHANCE = 0.02
 """The chance at most that no two of them fall into one pass. Chosen: as usual."""
-AROUND = 11
+LEVEL_WINDOW_RECORDS = 11
 """Records whose median is the level of one."""
 JUMPS_BY = 20.0
 """Deviations from that level that make a jump. Chosen: noise has none."""
@@ -137,7 +137,7 @@ MOST_RECORDS = 200_000
 
 def one_jump_a_pass(run: Run) -> Iterator[DerivedFact]:
     """Yield that the loss jumps once in each pass over the data, or in nearly each, and never twice."""
-    loss = training_loss(run, AROUND + 1, not_of=POLICIES)
+    loss = training_loss(run, LEVEL_WINDOW_RECORDS + 1, not_of=POLICIES)
     ends = passes_at(run, loss.step[[0, -1]]) if loss is not None and len(loss) <= MOST_RECORDS else None
     if loss is None or ends is None:
         return
@@ -163,8 +163,8 @@ def one_jump_a_pass(run: Run) -> Iterator[DerivedFact]:
 
 def _jumps(values: Floats) -> NDArray[np.int64]:
     """Return where single records, or a few in a row, begin to lie far above the level around them."""
-    padded = np.pad(values, AROUND // 2, mode="edge")
-    level = row_medians(np.lib.stride_tricks.sliding_window_view(padded, AROUND))
+    padded = np.pad(values, LEVEL_WINDOW_RECORDS // 2, mode="edge")
+    level = row_medians(np.lib.stride_tricks.sliding_window_view(padded, LEVEL_WINDOW_RECORDS))
     above = (values - level) / np.maximum(np.abs(level), 1e-12)
     far = above > max(JUMPS_BY * mad(above), LEAST_JUMP)
     return np.flatnonzero(far & ~np.concatenate([[False], far[:-1]]))
@@ -176,7 +176,7 @@ OFF_BY = 0.2
 """Share of right answers by which it is off as well. Chosen: one device may count fewer rows than a batch has."""
 OFTEN_OFF = 0.03
 """Share of the records that are. Chosen: a few batches that are bad have fewer."""
-SIDE = 3
+RECORDS_PER_SIDE = 3
 """Records before and after whose medians a record is compared with. Chosen: a level that rises lies between them."""
 LEAST_ROWS = 8
 """Rows of a batch. Chosen: with fewer, each share is far off."""
@@ -188,14 +188,17 @@ def rows_of_a_batch_alike(run: Run) -> Iterator[DerivedFact]:
     Rows that are drawn at random make it scatter by the binomial law. Not this where rows of a batch answer together,
     as in contrastive learning.
     """
-    score = next(iter(whole_columns(run, Quantity.ACCURACY, phase="train", least=2 * AROUND)), None)
+    score = next(iter(whole_columns(run, Quantity.ACCURACY, phase="train", least=2 * LEVEL_WINDOW_RECORDS)), None)
     if run.kind in NOT_BY_LOSS or run.step_name == "epoch" or score is None:
         return
     share = as_shares(score.value[-MOST_RECORDS:])
     rows = run.setting("per_device_train_batch_size") or _least_rows(share)
     if rows < LEAST_ROWS or float(share.min()) < 0 or float(share.max()) > 1:
         return
-    inner, sides = share[SIDE:-SIDE], row_medians(np.lib.stride_tricks.sliding_window_view(share, SIDE))
+    inner, sides = (
+        share[RECORDS_PER_SIDE:-RECORDS_PER_SIDE],
+        row_medians(np.lib.stride_tricks.sliding_window_view(share, RECORDS_PER_SIDE)),
+    )
     before, after = sides[: len(inner)], sides[-len(inner) :]
     level = np.clip(inner, np.minimum(before, after), np.maximum(before, after))
     error = np.sqrt(np.maximum(level * (1 - level), 1 / rows) / rows)
@@ -204,7 +207,7 @@ def rows_of_a_batch_alike(run: Run) -> Iterator[DerivedFact]:
     if off.sum() < max(LEAST_PAIRS, OFTEN_OFF * len(share)):
         return
     at = int(np.argmax(np.where(off, apart, 0)))
-    step = float(score.step[-MOST_RECORDS:][at + SIDE])
+    step = float(score.step[-MOST_RECORDS:][at + RECORDS_PER_SIDE])
     yield DerivedFact.model_construct(
         fact="rows_of_a_batch_alike",
         text=(
@@ -233,13 +236,18 @@ def labels_in_order(run: Run) -> Iterator[DerivedFact]:
     """
     for name, series in run.series.items() if run.kind not in NOT_BY_LOSS and run.step_name != "epoch" else ():
         words, level = set(pieces_of(name)), series.finite
-        if not words & _LABELS or not words & _LEVELS or words - _LABELS - _LEVELS - _PLACES or len(level) < 2 * AROUND:
+        if (
+            not words & _LABELS
+            or not words & _LEVELS
+            or words - _LABELS - _LEVELS - _PLACES
+            or len(level) < 2 * LEVEL_WINDOW_RECORDS
+        ):
             continue
         middle = float(level.value.mean())
         above = level.value > middle
         high, low = int(above.sum()), int((~above).sum())
         stretches = 1 + int(np.count_nonzero(above[1:] != above[:-1]))
-        if min(high, low) < AROUND // 2 or stretches <= LEAST_PAIRS:
+        if min(high, low) < LEVEL_WINDOW_RECORDS // 2 or stretches <= LEAST_PAIRS:
             continue
         expected = 1 + 2 * high * low / (high + low)
         deviation = math.sqrt((expected - 1) * (expected - 2) / (high + low - 1))
@@ -263,9 +271,9 @@ def _least_rows(share: Floats) -> float:
     return min(float(LEAST_ROWS), float(np.round(1 / gaps.min()))) if len(gaps) else 0.0
 
 
-WORSE = 1.5
+MIN_WORSE_LEVEL_RATIO = 1.5
 """Times its level before by which an evaluation is worse for a stretch. Chosen: noise of a fixed set has far less."""
-BACK = 1.1
+MAX_UNCHANGED_RATIO = 1.1
 """Times that level to which it comes back. Chosen."""
 LEAST_EVALUATIONS = 5
 """Evaluations that show a level, a stretch and a way back. Chosen."""
@@ -276,7 +284,7 @@ def worse_for_a_stretch(run: Run) -> Iterator[DerivedFact]:
 
     Not this where the learning rate rises there, or where the loss jumps as far at other times.
     """
-    loss = training_loss(run, AROUND, not_of=POLICIES)
+    loss = training_loss(run, LEVEL_WINDOW_RECORDS, not_of=POLICIES)
     if loss is None or run.step_name == "epoch":  # each epoch has all rows
         return
     for evaluation in columns_of(run, *LOSSES, phase="eval", least=LEAST_EVALUATIONS):
@@ -285,19 +293,19 @@ def worse_for_a_stretch(run: Run) -> Iterator[DerivedFact]:
         before, high = evaluation.value[[last, worst]].tolist()
         after = float(evaluation.value[worst + 1 :].min())
         between = (loss.step > evaluation.step[last]) & (loss.step <= evaluation.step[worst])
-        earlier = loss.where(loss.step <= evaluation.step[last]).value[-AROUND:]
+        earlier = loss.where(loss.step <= evaluation.step[last]).value[-LEVEL_WINDOW_RECORDS:]
         if (
             not between.any()
             or between.all()
             or not len(earlier)
-            or not 0 < after <= BACK * before
-            or high < WORSE * before
+            or not 0 < after <= MAX_UNCHANGED_RATIO * before
+            or high < MIN_WORSE_LEVEL_RATIO * before
         ):
             continue
         at = np.flatnonzero(between)
         highest = int(at[int(np.argmax(loss.value[at]))])
         usual = loss.value[(loss.step > evaluation.step[0]) & ~between]
-        least = max(WORSE * quantile(usual, 0.95), float(usual.max()))
+        least = max(MIN_WORSE_LEVEL_RATIO * quantile(usual, 0.95), float(usual.max()))
         if loss.value[highest] < least or _rate_rises(run, float(loss.step[highest])):
             continue
         yield DerivedFact.model_construct(
@@ -321,17 +329,17 @@ def _rate_rises(run: Run, step: float) -> bool:
         return False
     rate = run["learning_rate"].finite
     lately = rate.where((rate.step > step - run.last_step / 10) & (rate.step <= step)).value
-    return len(lately) > 1 and float(lately.max()) > BACK * float(lately[0])
+    return len(lately) > 1 and float(lately.max()) > MAX_UNCHANGED_RATIO * float(lately[0])
 
 
 # What grows all the way: by the same amount at each step, or ever more slowly.
 
 
-ORDERED = 0.9
+MIN_STEP_CORRELATION = 0.9
 """Rank correlation with the step. Chosen."""
-STRAIGHT = 0.95
+MIN_LINE_VARIANCE_SHARE = 0.95
 """Share of the variance that a straight line explains. Chosen."""
-GROWS = 3.0
+MIN_GROWTH_RATIO = 3.0
 """Factor of the growth. Chosen."""
 SUM_GROWS = 1.5
 """The same of a norm that hardly scatters. Chosen: such a norm of fresh rows shrinks, or grows by less."""
@@ -363,12 +371,12 @@ def growing(run: Run) -> Iterator[DerivedFact]:
         first, last = median(series.value[:tenth]), median(series.value[-tenth:])
         scatter, of_loss = _scatters(series), _scatters(loss)
         adds_up = scatter < min(NEIGHBOURS_ALIKE, LEFT_OF_SCATTER * of_loss) and of_loss > ROWS_DIFFER
-        grows = last >= (SUM_GROWS if adds_up else GROWS) * first > 0
-        if ordered < ORDERED or not grows or (ends > began and not adds_up):
+        grows = last >= (SUM_GROWS if adds_up else MIN_GROWTH_RATIO) * first > 0
+        if ordered < MIN_STEP_CORRELATION or not grows or (ends > began and not adds_up):
             continue
         line = np.polyval(np.polyfit(series.step, series.value, 1), series.step)
         explained = 1 - float(np.var(series.value - line) / np.var(series.value))
-        how = "in a straight line" if explained >= STRAIGHT else "nearly without a break"
+        how = "in a straight line" if explained >= MIN_LINE_VARIANCE_SHARE else "nearly without a break"
         alike = (
             f" From record to record the norm differs by {percent(scatter)}, and the loss by {percent(of_loss)}."
             if adds_up
@@ -475,11 +483,11 @@ def norm_huge_at_start(run: Run) -> Iterator[DerivedFact]:
 # What a curve does where a run goes on from a checkpoint, and right after the first evaluation.
 
 
-BEFORE = 8
+RECORDS_BEFORE_EVENT = 8
 """Records before an event. Chosen."""
-AFTER = 4
+RECORDS_AFTER_EVENT = 4
 """Records after an event. Chosen."""
-SIGMAS = 5.0
+MIN_PARTING_ERRORS = 5.0
 """Standard errors by which those records part. Chosen."""
 LEAST_MOVE = 0.1
 """Share of the level by which those records part. Chosen."""
@@ -487,7 +495,7 @@ MOST_RESUMES = 2
 """Resumes that are stated. Chosen: the first one is the purest."""
 SHOWN_AFTER = 3
 """Values after a resume that are stated. Chosen."""
-JUMPS = 1.5
+MIN_STATE_JUMP_RATIO = 1.5
 """Times the value before by which a rate or a loss scale jumps. Chosen."""
 ON_COURSE = 1.25
 """Times the value before by which a rate or a loss scale goes on. Chosen: a schedule does."""
@@ -516,8 +524,8 @@ def around_resumes(run: Run) -> Iterator[DerivedFact]:
         yield DerivedFact.model_construct(
             fact="rises_at_resume" if rises else "moves_at_resume" if moved else "around_resume",
             text=(
-                f"Up to {BEFORE} records before | the first after the resume at {run.place(step)}: {'; '.join(lines)}."
-                f"{off} A whole state goes on where it was."
+                f"Up to {RECORDS_BEFORE_EVENT} records before | the first after the resume at {run.place(step)}: "
+                f"{'; '.join(lines)}.{off} A whole state goes on where it was."
             ),
             values={"moved": float(len(moved))},
             steps=[step],
@@ -528,7 +536,7 @@ def around_resumes(run: Run) -> Iterator[DerivedFact]:
 
 def _is_above(before: Series, after: Series) -> bool:
     """Say whether a curve goes on above all of its last values: rows that were seen before would let a loss fall."""
-    return float(after.value[0]) > float(before.value[-BEFORE:].max())
+    return float(after.value[0]) > float(before.value[-RECORDS_BEFORE_EVENT:].max())
 
 
 def _sides(run: Run, quantity: Quantity, step: float) -> tuple[Series, Series] | None:
@@ -549,7 +557,7 @@ def _sides(run: Run, quantity: Quantity, step: float) -> tuple[Series, Series] |
 
 def _side_by_side(quantity: Quantity, before: Series, after: Series) -> str:
     is_exact = quantity in (*_STATE, *_COUNTS)
-    level = figure(float(before.value[-1])) if is_exact else from_to(before.value[-BEFORE:])
+    level = figure(float(before.value[-1])) if is_exact else from_to(before.value[-RECORDS_BEFORE_EVENT:])
     shown = [figure(value) for value in after.value[:SHOWN_AFTER].tolist()]
     return f"{named(before)} {level} | {', '.join(shown if len(set(shown)) > 1 else shown[:1])}"
 
@@ -559,10 +567,10 @@ def _leaves_course(quantity: Quantity, before: Series, after: Series) -> bool:
     if quantity in _COUNTS:
         return float(after.value[0]) < float(before.value[-2])
     if quantity in _STATE:
-        course = np.abs(np.concatenate([before.value[-LEAST_PAIRS:], after.value[:AFTER]]))
+        course = np.abs(np.concatenate([before.value[-LEAST_PAIRS:], after.value[:RECORDS_AFTER_EVENT]]))
         times = np.abs(np.diff(np.log(np.maximum(course, 1e-30))))
         at = LEAST_PAIRS - 1
-        return bool(times[:at].max() <= math.log(ON_COURSE) and times[at:].max() >= math.log(JUMPS))
+        return bool(times[:at].max() <= math.log(ON_COURSE) and times[at:].max() >= math.log(MIN_STATE_JUMP_RATIO))
     parted = _parts_from_line(before, after) if quantity in (Quantity.LOSS, Quantity.GRADIENT_NORM) else None
     return parted is not None and (parted[1] - parted[0]) * parted[2] > 0
 
@@ -580,9 +588,9 @@ def at_first_evaluation(run: Run) -> Iterator[DerivedFact]:
     yield DerivedFact.model_construct(
         fact="moves_at_event",
         text=(
-            f"{named(loss)} is {figure(moved[0])} in the {BEFORE} records before the first evaluation at "
-            f"{run.place(step)} and {figure(moved[1])} in the {AFTER} after it, {figure(moved[2])} off its line. An "
-            "evaluation changes nothing of training."
+            f"{named(loss)} is {figure(moved[0])} in the {RECORDS_BEFORE_EVENT} records before the first evaluation at "
+            f"{run.place(step)} and {figure(moved[1])} in the {RECORDS_AFTER_EVENT} after it, {figure(moved[2])} off "
+            "its line. An evaluation changes nothing of training."
         ),
         values={"before": moved[0], "after": moved[1], "off": moved[2]},
         steps=[step],
@@ -605,14 +613,27 @@ def easier_after_evaluation(run: Run) -> Iterator[DerivedFact]:
     Then the loss is at that of evaluation at once, and the gradient norm or a score leaves its line. Not this where the
     learning rate changes there, or where a model of language begins its second pass.
     """
-    losses, dropout = both_losses(run, BEFORE + AFTER, not_of=NOT_BY_LOSS), run.setting("dropout")
+    losses, dropout = (
+        both_losses(run, RECORDS_BEFORE_EVENT + RECORDS_AFTER_EVENT, not_of=NOT_BY_LOSS),
+        run.setting("dropout"),
+    )
     if losses is None or not dropout or dropout < MUCH_DROPOUT:
         return
     loss, step, evaluated = losses[0], float(losses[1].step[0]), float(losses[1].value[0])
-    before, after = loss.where(loss.step <= step).value[-BEFORE:], loss.where(loss.step > step).value[:AFTER]
-    if len(before) < BEFORE or len(after) < AFTER or step in run.resumes or _rate_moves(run, step):
+    before, after = (
+        loss.where(loss.step <= step).value[-RECORDS_BEFORE_EVENT:],
+        loss.where(loss.step > step).value[:RECORDS_AFTER_EVENT],
+    )
+    if (
+        len(before) < RECORDS_BEFORE_EVENT
+        or len(after) < RECORDS_AFTER_EVENT
+        or step in run.resumes
+        or _rate_moves(run, step)
+    ):
         return
-    earlier, high, low = (float(part.mean()) for part in (before[:-AFTER], before[-AFTER:], after))
+    earlier, high, low = (
+        float(part.mean()) for part in (before[:-RECORDS_AFTER_EVENT], before[-RECORDS_AFTER_EVENT:], after)
+    )
     lowest, passes = float(before.min()), passes_at(run, np.array([step]))
     if run.kind in LANGUAGE_MODELS and passes is not None and abs(float(passes[0]) - 1) < SAME_PASS:
         return
@@ -633,9 +654,10 @@ def easier_after_evaluation(run: Run) -> Iterator[DerivedFact]:
     yield DerivedFact.model_construct(
         fact="easier_after_evaluation",
         text=(
-            f"{named(loss)} is {figure(high)} in the {AFTER} records before the first evaluation, which has "
-            f"{figure(evaluated)} at {run.place(step)}, and {figure(low)} in the {AFTER} after it. {named(other)} goes "
-            f"from {figure(moved[0])} to {figure(moved[1])} there. Dropout of {figure(dropout)} makes training harder "
+            f"{named(loss)} is {figure(high)} in the {RECORDS_AFTER_EVENT} records before the first evaluation, which "
+            f"has {figure(evaluated)} at {run.place(step)}, and {figure(low)} in the {RECORDS_AFTER_EVENT} after it. "
+            f"{named(other)} goes from {figure(moved[0])} to {figure(moved[1])} there. "
+            f"Dropout of {figure(dropout)} makes training harder "
             "than evaluation; from there on it does not."
         ),
         values={"before": high, "evaluated": evaluated, "after": low},
@@ -648,25 +670,27 @@ def _rate_moves(run: Run, step: float) -> bool:
     if "learning_rate" not in run:
         return False
     rate = run["learning_rate"].finite
-    before, after = rate.where(rate.step <= step).value[-1:], rate.where(rate.step > step).value[:AFTER]
+    before, after = rate.where(rate.step <= step).value[-1:], rate.where(rate.step > step).value[:RECORDS_AFTER_EVENT]
     both = np.concatenate([before, after])
-    return len(both) > 1 and float(both.max()) > BACK * float(both.min())
+    return len(both) > 1 and float(both.max()) > MAX_UNCHANGED_RATIO * float(both.min())
 
 
 def _parts_from_line(before: Series, after: Series) -> tuple[float, float, float] | None:
     """Return the means before and after, and how far the line through the records before is missed, if it is."""
-    if len(before) < BEFORE or len(after) < AFTER:
+    if len(before) < RECORDS_BEFORE_EVENT or len(after) < RECORDS_AFTER_EVENT:
         return None
-    step, value = before.step[-BEFORE:], before.value[-BEFORE:]
-    later, value_after = after.step[:AFTER], after.value[:AFTER]
+    step, value = before.step[-RECORDS_BEFORE_EVENT:], before.value[-RECORDS_BEFORE_EVENT:]
+    later, value_after = after.step[:RECORDS_AFTER_EVENT], after.value[:RECORDS_AFTER_EVENT]
     slope, start = np.polyfit(step, value, 1)
     noise = float(np.std(value - (start + slope * step), ddof=2))
     spread = float(np.sum((step - step.mean()) ** 2))
-    error = noise * math.sqrt(1 / AFTER + 1 / BEFORE + float(later.mean() - step.mean()) ** 2 / spread)
+    error = noise * math.sqrt(
+        1 / RECORDS_AFTER_EVENT + 1 / RECORDS_BEFORE_EVENT + float(later.mean() - step.mean()) ** 2 / spread
+    )
     off = float(np.mean(value_after - (start + slope * later)))
     level = abs(float(value.mean()))
     from_level = abs(float(value_after.mean()) - float(value.mean()))
-    if abs(off) <= max(SIGMAS * error, LEAST_MOVE * level) or from_level <= LEAST_MOVE * level:
+    if abs(off) <= max(MIN_PARTING_ERRORS * error, LEAST_MOVE * level) or from_level <= LEAST_MOVE * level:
         return None
     return float(value.mean()), float(value_after.mean()), off
 
@@ -678,15 +702,15 @@ TIMES_LEVEL = 30.0
 """Times its median that a gradient norm has in a spike. Chosen: no batch of a level has it."""
 MOST_SPIKES = 3
 """Such records up to which they are single spikes. Chosen: by hand."""
-FALLING = 10
+RECORDS_BEFORE_SPIKE = 10
 """Records before the spike in which the loss falls. Chosen: a line through fewer is noise."""
-STANDING = 30
+RECORDS_AFTER_SPIKE = 30
 """Records after it in which the loss stands still. Chosen: three times as many."""
 FALL_IN_NOISES = 10.0
 """Times its scatter around the line by which the loss falls before the spike. Chosen: by hand."""
 STILL_FALLING = 0.5
 """Of its fall in the first half of these records, what it has in the second: it has not slowed down. Chosen."""
-STANDS = 0.1
+MAX_STANDING_FALL_SHARE = 0.1
 """Of that fall, by which the loss differs later from where the spike met it. Chosen: it goes on by none of it."""
 RATE_KEPT = 0.5
 """Of the learning rate before the spike, what it has after: a rate that is cut ends a fall as well. Chosen."""
@@ -694,9 +718,9 @@ RATE_KEPT = 0.5
 
 def stops_at_spike(run: Run) -> Iterator[DerivedFact]:
     """Yield that a loss that fell without slowing down stands still for good from a spike of the gradient norm on."""
-    loss = training_loss(run, FALLING + STANDING, not_of=NOT_BY_LOSS)
+    loss = training_loss(run, RECORDS_BEFORE_SPIKE + RECORDS_AFTER_SPIKE, not_of=NOT_BY_LOSS)
     norm = next(iter(columns_of(run, Quantity.GRADIENT_NORM, phase="train")), None)
-    if loss is None or norm is None or len(norm) < FALLING + STANDING:
+    if loss is None or norm is None or len(norm) < RECORDS_BEFORE_SPIKE + RECORDS_AFTER_SPIKE:
         return
     high = np.flatnonzero(norm.value > TIMES_LEVEL * median(norm.value))
     for at in high.tolist() if len(high) <= MOST_SPIKES else ():
@@ -708,9 +732,9 @@ def stops_at_spike(run: Run) -> Iterator[DerivedFact]:
             fact="stops_at_spike",
             text=(
                 f"{named(norm)} is {figure(float(norm.value[at]))} at {run.place(step)}, with a median of "
-                f"{figure(median(norm.value))}. In the {FALLING} records up to there {named(loss)} falls from "
-                f"{figure(float(before.value[-FALLING]))} to {figure(float(before.value[-1]))}, and it is "
-                f"{figure(median(after.value))} in the {len(after)} records after them. A single "
+                f"{figure(median(norm.value))}. In the {RECORDS_BEFORE_SPIKE} records up to there {named(loss)} falls "
+                f"from {figure(float(before.value[-RECORDS_BEFORE_SPIKE]))} to {figure(float(before.value[-1]))}, and it "
+                f"is {figure(median(after.value))} in the {len(after)} records after them. A single "
                 "spike ends no fall, unless the optimizer keeps it: its second moment in bf16 never comes down."
             ),
             values={"norm": float(norm.value[at]), "level": median(after.value)},
@@ -721,19 +745,19 @@ def stops_at_spike(run: Run) -> Iterator[DerivedFact]:
 
 def _stops_between(before: Series, after: Series) -> bool:
     """Say whether a loss falls in a line up to a place and stands still at that level for good behind it."""
-    if len(before) < FALLING or len(after) < STANDING:
+    if len(before) < RECORDS_BEFORE_SPIKE or len(after) < RECORDS_AFTER_SPIKE:
         return False
-    step, value = before.step[-FALLING:], before.value[-FALLING:]
+    step, value = before.step[-RECORDS_BEFORE_SPIKE:], before.value[-RECORDS_BEFORE_SPIKE:]
     slope, start = np.polyfit(step, value, 1)
     fall = -float(slope * (step[-1] - step[0]))
     scatter = float(np.std(value - (start + slope * step), ddof=2))
-    half = FALLING // 2
+    half = RECORDS_BEFORE_SPIKE // 2
     slows_down = value[half] - value[-1] < STILL_FALLING * (value[0] - value[half])
     if fall < FALL_IN_NOISES * scatter or slows_down:
         return False
     met = float(start + slope * step[-1])
     thirds = [median(part) for part in np.array_split(after.value, 3)]
-    return all(abs(level - met) <= STANDS * fall for level in thirds)
+    return all(abs(level - met) <= MAX_STANDING_FALL_SHARE * fall for level in thirds)
 
 
 def _rate_is_cut_at(run: Run, step: float) -> bool:
@@ -748,9 +772,9 @@ def _rate_is_cut_at(run: Run, step: float) -> bool:
 # Saw-teeth: what recurs with a period, and which setting has it.
 
 
-CYCLES = 4
+MIN_CYCLES_IN_LOG = 4
 """Periods in a log. Chosen."""
-EXPLAINS = 0.5
+MIN_EXPLAINED_SHARE = 0.5
 """Share of the variance without the trend that the place in the period explains. Chosen: of noise it explains period /
 records, a quarter at most."""
 LEAST_PERIOD = 3
@@ -808,7 +832,7 @@ _SAWS = (
 
 def periods(run: Run) -> Iterator[DerivedFact]:
     """Yield columns that go up and down with a period, with the setting of that period; or two curves in one."""
-    loss = training_loss(run, AROUND)
+    loss = training_loss(run, LEVEL_WINDOW_RECORDS)
     if loss is not None and (levels := curves_in_turn(loss.value)) is not None:
         yield DerivedFact.model_construct(
             fact="two_curves_in_turn",
@@ -847,7 +871,7 @@ def _period(series: Series) -> tuple[int, float] | None:
     """Return the period in records, and the share of the variance that it explains; None where nothing recurs."""
     count = len(series)
     value, step = series.value[-MOST_OF_PERIODS:], series.step[-MOST_OF_PERIODS:]
-    if count < CYCLES * LEAST_PERIOD + MIN_RECORDS_FOR_LEVEL or np.ptp(np.diff(step)) > 0:
+    if count < MIN_CYCLES_IN_LOG * LEAST_PERIOD + MIN_RECORDS_FOR_LEVEL or np.ptp(np.diff(step)) > 0:
         return None
     half = max(2, len(value) // 20)
     trend = np.convolve(np.pad(value, half, mode="edge"), np.ones(2 * half + 1) / (2 * half + 1), mode="valid")
@@ -856,14 +880,14 @@ def _period(series: Series) -> tuple[int, float] | None:
         return None
     best: tuple[int, float] | None = None
     sums, squares = np.cumsum(left), np.cumsum(left * left)  # many columns have many periods: `np.var` takes long
-    for period in range(LEAST_PERIOD, min(len(left) // CYCLES, LONGEST_PERIOD) + 1):
+    for period in range(LEAST_PERIOD, min(len(left) // MIN_CYCLES_IN_LOG, LONGEST_PERIOD) + 1):
         cycles = len(left) // period
         size = cycles * period
         mean = sums[size - 1] / size
         places = left[:size].reshape(cycles, period).sum(axis=0) / cycles
         explained = float((places @ places / period - mean * mean) / (squares[size - 1] / size - mean * mean))
         beyond = explained - 3 * (period / size)
-        if beyond > EXPLAINS and (best is None or explained > best[1] + 0.1):
+        if beyond > MIN_EXPLAINED_SHARE and (best is None or explained > best[1] + 0.1):
             best = (period, explained)
     return best
 
@@ -874,7 +898,7 @@ NO_LOWER = 1.02
 """Times the end of the cycle before, within which evaluation ends. Chosen: what is learnt slowly scatters so much."""
 FEW_ROWS = 8.0
 """Rows of a batch from which on one batch tells little of the next. Chosen: shares of right answers go in eighths."""
-WELL = 0.25
+MAX_WELL_LEARNT_SHARE = 0.25
 """Share of its first value at which an evaluation loss ends where much is learnt. Chosen: by hand."""
 MOST_RISE = 1.1
 """Times the evaluation before, at most, where evaluation is steady. Chosen: by hand."""
@@ -931,7 +955,9 @@ def few_rows_learn(run: Run) -> Iterator[DerivedFact]:
     if rows is None or not rows <= FEW_ROWS or losses is None:
         return
     value = losses[1].value
-    if not 0 < float(value[-1]) <= WELL * float(value[0]) or not _each_within(value.tolist(), MOST_RISE):
+    if not 0 < float(value[-1]) <= MAX_WELL_LEARNT_SHARE * float(value[0]) or not _each_within(
+        value.tolist(), MOST_RISE
+    ):
         return
     yield DerivedFact.model_construct(
         fact="few_rows_learn",
@@ -1014,7 +1040,7 @@ def rate_zero_throughout(run: Run) -> Iterator[DerivedFact]:
     if rate is None or len(rate) < MIN_RECORDS_FOR_LEVEL or np.any(rate.value != 0):
         return
     loss = training_loss(run, MIN_RECORDS_FOR_LEVEL, not_of=POLICIES)
-    if loss is not None and median(tail(loss)) < (1 - LEARNT) * start_level(loss.value):
+    if loss is not None and median(tail(loss)) < (1 - MIN_LEARNT_FALL_SHARE) * start_level(loss.value):
         return  # the rate is printed with too few digits
     yield DerivedFact.model_construct(
         fact="rate_zero_throughout",

@@ -29,13 +29,13 @@ from mldebug_mcp.checks.run.classification import PAIRS
 from mldebug_mcp.checks.run.loss_level import OVERLAP
 from mldebug_mcp.checks.run.loss_start import is_past_start
 from mldebug_mcp.checks.run.settings import prompts_counted
-from mldebug_mcp.checks.train_eval_gap import CHANCE, rows_behind
+from mldebug_mcp.checks.train_eval_gap import MAX_CHANCE_OF_MULTIPLES, rows_behind
 from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import figure, percent
 from mldebug_mcp.judge.columns import (
-    FALLS,
     LEAST_PAIRS,
+    MIN_LEARNING_FALL_SHARE,
     MIN_RECORDS_FOR_LEVEL,
     NOT_BY_LOSS,
     POLICIES,
@@ -165,7 +165,7 @@ def evaluation_good_at_once(run: Run) -> Iterator[DerivedFact]:
     steps, train, evaluation = beside_training(*losses)
     if len(steps) <= LEAST_PAIRS or min(train.min(), evaluation.min()) <= 0:
         return
-    learns = median(train[-LEAST_PAIRS:]) < (1 - FALLS) * train[0]
+    learns = median(train[-LEAST_PAIRS:]) < (1 - MIN_LEARNING_FALL_SHARE) * train[0]
     times = train / evaluation
     in_step = float(times.max()) < IN_STEP * float(times.min())  # a sum over more rows, or another unit
     if not learns or in_step or float(evaluation.max()) > BELOW_ALL_TRAINING * float(train.min()):
@@ -183,12 +183,12 @@ def evaluation_good_at_once(run: Run) -> Iterator[DerivedFact]:
     )
 
 
-LEARNT = 0.1
+MIN_LEARNT_LOSS_SHARE = 0.1
 """Share of its first level that the training loss has lost by the first evaluation, so that the two can differ by what
 was learnt. Chosen."""
-ALIKE = 0.1
+MAX_ALIKE_GAP_SHARE = 0.1
 """Of that loss, by which evaluation lies above training at most to be served alike. Chosen."""
-OPENS = 0.2
+MIN_OPENED_GAP_SHARE = 0.2
 """Of the first training loss, by which the gap has opened in the last third. Chosen: less needs no reason."""
 
 
@@ -206,9 +206,9 @@ def evaluation_began_alike(run: Run) -> Iterator[DerivedFact]:
     fell, gap = start - float(train[0]), evaluation - train
     if (
         start <= 0
-        or fell < LEARNT * start
-        or gap[0] > ALIKE * fell
-        or median(gap[-max(1, len(gap) // 3) :]) < OPENS * start
+        or fell < MIN_LEARNT_LOSS_SHARE * start
+        or gap[0] > MAX_ALIKE_GAP_SHARE * fell
+        or median(gap[-max(1, len(gap) // 3) :]) < MIN_OPENED_GAP_SHARE * start
     ):
         return
     yield DerivedFact.model_construct(
@@ -282,7 +282,12 @@ def _parted_sets(run: Run) -> DerivedFact | None:
             if series.value.min() > 0
         )
         near, far = (alike[at] for _, at in (ends[0], ends[-1])) if len(ends) > 1 else (alike[0], alike[0])
-        if near is far or ends[0][0] > 1 - FALLS or ends[-1][0] < GETS_WORSE or not np.array_equal(near.step, far.step):
+        if (
+            near is far
+            or ends[0][0] > 1 - MIN_LEARNING_FALL_SHARE
+            or ends[-1][0] < GETS_WORSE
+            or not np.array_equal(near.step, far.step)
+        ):
             continue
         falls, rises = ((figure(float(each.value[0])), figure(median(tail(each)))) for each in (near, far))
         return DerivedFact.model_construct(
@@ -513,7 +518,7 @@ def contradictions(run: Run) -> Iterator[DerivedFact]:
 
 def _is_learnt(run: Run) -> bool:
     loss = training_loss(run, LEAST_PAIRS)
-    return loss is not None and median(tail(loss)) < (1 - FALLS) * float(loss.value[0])
+    return loss is not None and median(tail(loss)) < (1 - MIN_LEARNING_FALL_SHARE) * float(loss.value[0])
 
 
 # A ranking by chance next to a loss that has learnt to rank.
@@ -580,7 +585,7 @@ def score_of_last_batch(run: Run) -> Iterator[DerivedFact]:
         shares = as_shares(series.value)
         between = np.unique(shares[(shares > 0) & (shares < 1)])
         few = rows_behind(shares) if len(between) > 1 else None
-        if few is None or rest % few or (few / rows) ** len(between) > CHANCE:
+        if few is None or rest % few or (few / rows) ** len(between) > MAX_CHANCE_OF_MULTIPLES:
             continue
         yield DerivedFact.model_construct(
             fact="score_of_last_batch",
@@ -663,7 +668,7 @@ def perfect_at_once(run: Run) -> Iterator[DerivedFact]:
         return
     start, evaluation = float(losses[0].value[0]), losses[1]
     first, last = float(evaluation.value[0]), median(tail(evaluation))
-    if not first > AS_AT_START * start > 0 or last > (1 - FALLS) * first:
+    if not first > AS_AT_START * start > 0 or last > (1 - MIN_LEARNING_FALL_SHARE) * first:
         return
     for score in columns_of(run, *_OF_ANSWERS, phase="eval", least=MIN_EVALUATIONS):
         is_of_all = score.role is not None and score.role.is_whole and score.role.quantity is not Quantity.RECALL
@@ -936,7 +941,7 @@ def below_accuracy(run: Run) -> Iterator[DerivedFact]:
 
 AS_MUCH = 0.15
 """Difference of a mean probability of the right class and the share of right answers. Chosen: calibration has less."""
-FOLLOWS = 0.8
+MIN_MIRRORED_CORRELATION = 0.8
 """Correlation of the two. Chosen: by hand."""
 
 
@@ -954,7 +959,7 @@ def negated_probability(run: Run) -> Iterator[DerivedFact]:
             continue
         later = slice(len(steps) // 2, None)
         off = float(np.abs(loss[later] + right[later]).max())
-        if off > AS_MUCH or not np.corrcoef(loss, right)[0, 1] <= -FOLLOWS:
+        if off > AS_MUCH or not np.corrcoef(loss, right)[0, 1] <= -MIN_MIRRORED_CORRELATION:
             continue
         yield DerivedFact.model_construct(
             fact="negated_probability",
@@ -1010,10 +1015,10 @@ def loss_rises_with_order(run: Run) -> Iterator[DerivedFact]:
 # Training that does worse than evaluation at the same: accuracies on one scale.
 
 
-AHEAD = 0.2
+MIN_LEAD_OVER_TRAINING = 0.2
 """By how much a share of right answers of evaluation is above that of training. Chosen: dropout and augmentation cost
 less."""
-GOOD = 0.9
+MIN_GOOD_ACCURACY = 0.9
 """Share of right answers of evaluation from which on that is stated. Chosen."""
 DISTURBED_AHEAD = 0.1
 """The same difference where settings make training harder, whatever share is right. Chosen: chance is less."""
@@ -1039,7 +1044,11 @@ def training_behind(run: Run) -> Iterator[DerivedFact]:
         low, high = median(tail(train[0])), median(tail(evaluation[0]))
         fact, expected = _asked_alike(run)
         is_disturbed = fact == "disturbed_training_behind"
-        if not (high - low >= DISTURBED_AHEAD if is_disturbed else high >= GOOD and high - low >= AHEAD):
+        if not (
+            high - low >= DISTURBED_AHEAD
+            if is_disturbed
+            else high >= MIN_GOOD_ACCURACY and high - low >= MIN_LEAD_OVER_TRAINING
+        ):
             continue
         if high > 1 or prompts_counted(run) is not None:
             continue
@@ -1284,10 +1293,10 @@ KNOWN_BY_HEART = 0.05
 """Share of its start that training has come down to. Chosen."""
 ONE_PASS = 0.99
 """Passes by which no row came twice. Chosen."""
-TOGETHER = 0.15
+MAX_START_DIFFERENCE_SHARE = 0.15
 """Share of the evaluation loss by which training is off it at most while both are one. Chosen: fresh rows differ from
 evaluation by their noise alone."""
-APART = 0.6
+MAX_PARTED_LOSS_SHARE = 0.6
 """Share of the evaluation loss that training is of it once they part. Chosen."""
 
 
@@ -1305,8 +1314,8 @@ def within_first_pass(run: Run) -> Iterator[DerivedFact]:
         for step, train, value, made in np.stack([steps, levels, values, passes], axis=1).tolist()
         if value > 0 and made <= ONE_PASS
     ]
-    apart = [pair for pair in pairs if 0 <= pair[1] < APART * pair[2]]
-    if len(apart) < 2 or abs(pairs[0][1] / pairs[0][2] - 1) > TOGETHER:
+    apart = [pair for pair in pairs if 0 <= pair[1] < MAX_PARTED_LOSS_SHARE * pair[2]]
+    if len(apart) < 2 or abs(pairs[0][1] / pairs[0][2] - 1) > MAX_START_DIFFERENCE_SHARE:
         return
     (at, train, evaluated, made), first = min(apart, key=lambda pair: pair[1] / pair[2]), pairs[0]
     yield DerivedFact.model_construct(
@@ -1364,7 +1373,7 @@ FEW_PASSES = 4.0
 """Passes over the data after which rows are hardly known by heart. Chosen: of 39 overfitted runs none knows them."""
 STILL_UNKNOWN = 0.3
 """Share of the first training loss that evaluation keeps. Chosen: rows that repeat by plan serve others too."""
-RISEN = 1.2
+MIN_RISEN_LOSS_RATIO = 1.2
 """Times its lowest value to which an evaluation loss has risen. Chosen: noise of a fixed set is less."""
 
 
@@ -1378,7 +1387,7 @@ def where_the_gap_opens(run: Run) -> Iterator[DerivedFact]:
     if passes is None or not start > 0:
         return
     lowest, (loss, evaluation) = np.minimum.accumulate(evaluated), map(named, losses)
-    risen = evaluated > RISEN * lowest
+    risen = evaluated > MIN_RISEN_LOSS_RATIO * lowest
     by_heart = (train >= 0) & (train < KNOWN_BY_HEART * start) & (passes <= FEW_PASSES)
     known = by_heart & risen & (evaluated >= STILL_UNKNOWN * start)
     turn = int(np.argmin(evaluated))

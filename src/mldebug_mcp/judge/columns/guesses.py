@@ -38,7 +38,7 @@ from mldebug_mcp.models.diagnosis import DerivedFact
 # Saturation: a column rests at a bound.
 
 
-EXACT = 0.004
+MAX_BOUND_DIFFERENCE_SHARE = 0.004
 """Share of a bound within which a loss rests at it. Chosen: the noise of a loss that learns nothing."""
 RESTS_FOR = 0.3
 """Share of the records for which it rests. Chosen."""
@@ -111,7 +111,7 @@ def beyond_one(run: Run) -> Iterator[DerivedFact]:
     for series in scores:
         last, most = median(tail(series)), float(series.value.max())
         shares = [share for share in below if share.role and series.role and _is_counted_alike(share.role, series.role)]
-        if shares and last > 1 and 1 + EXACT < most <= MOST_BEYOND_ONE:
+        if shares and last > 1 and 1 + MAX_BOUND_DIFFERENCE_SHARE < most <= MOST_BEYOND_ONE:
             yield DerivedFact.model_construct(
                 fact="beyond_one",
                 text=(
@@ -182,14 +182,14 @@ def _guesses(run: Run) -> list[int]:
 
 def _rests_at(series: Series, bound: float) -> bool:
     later = tail(series)
-    if len(series) < LEAST_PAIRS or abs(median(later) / bound - 1) > EXACT:
+    if len(series) < LEAST_PAIRS or abs(median(later) / bound - 1) > MAX_BOUND_DIFFERENCE_SHARE:
         return False
-    return bool(np.quantile(np.abs(later / bound - 1), 0.9) <= 3 * EXACT)
+    return bool(np.quantile(np.abs(later / bound - 1), 0.9) <= 3 * MAX_BOUND_DIFFERENCE_SHARE)
 
 
 def _since(series: Series, bound: float) -> float:
     """Return the step from which a column stays near a bound."""
-    away = np.flatnonzero(np.abs(series.value / bound - 1) > 5 * EXACT)
+    away = np.flatnonzero(np.abs(series.value / bound - 1) > 5 * MAX_BOUND_DIFFERENCE_SHARE)
     first = 0 if not len(away) else min(int(away[-1]) + 1, len(series) - 1)
     return float(series.step[first])
 
@@ -228,7 +228,7 @@ AS_MAJORITY = 0.01
 """How far an accuracy is off the share of the larger class. Chosen: the error of 2,000 rows."""
 CLEAR_MAJORITY = 0.6
 """The least share of the larger class. Chosen: answers by chance come near a smaller one."""
-RARE = 0.1
+MAX_RARE_CLASS_SHARE = 0.1
 """Share of a class that is rare. Chosen: a model that learns nothing else answers with the other class."""
 OF_RARE = 0.1
 """Share of the rare class by which an accuracy is off at most where that class is never answered. Chosen."""
@@ -247,7 +247,7 @@ def majority(run: Run) -> Iterator[DerivedFact]:
         off = float(np.abs(later - larger).max())
         if off > AS_MAJORITY:
             continue
-        is_rare = 1 - larger <= RARE and off <= OF_RARE * (1 - larger)
+        is_rare = 1 - larger <= MAX_RARE_CLASS_SHARE and off <= OF_RARE * (1 - larger)
         loss_text = ""
         if "eval_loss" in run and len(evaluation := run["eval_loss"].finite):
             loss_text = f", and {named(evaluation)} ends at {figure(float(evaluation.value[-1]))}"
@@ -467,7 +467,7 @@ _LOSS_AS_LOADED = regex(
     needs=("loss", "nll"),
 )
 """A setting that says what loss the weights have with which a run begins."""
-SURER = 1.3
+MIN_OVERSURE_LOSS_RATIO = 1.3
 """Times the loss of a guess beyond which a model is sure of wrong answers. Chosen: weights that were not loaded begin
 within it."""
 SURER_AS_LOADED = 1.06
@@ -488,7 +488,7 @@ def above_checkpoint(run: Run) -> Iterator[DerivedFact]:
     evaluations = columns_of(run, Quantity.LOSS, phase="eval")
     series = min([loss, *evaluations], key=lambda series: float(series.step[0]))
     first, step = float(series.value[0]), float(series.step[0])
-    if is_past_start(run, step) or first < (SURER_AS_LOADED if before else SURER) * uniform:
+    if is_past_start(run, step) or first < (SURER_AS_LOADED if before else MIN_OVERSURE_LOSS_RATIO) * uniform:
         return
     if loaded_from is not None and first >= TIMES_A_GUESS * uniform:
         return  # outputs on too large a scale, not surer ones
@@ -498,7 +498,9 @@ def above_checkpoint(run: Run) -> Iterator[DerivedFact]:
         else f"by the setting {loaded_from.key} the model comes trained"
     )
     yield DerivedFact.model_construct(
-        fact="surer_than_guess_as_loaded" if before and first >= SURER * uniform else "surer_than_guess",
+        fact="surer_than_guess_as_loaded"
+        if before and first >= MIN_OVERSURE_LOSS_RATIO * uniform
+        else "surer_than_guess",
         text=(
             f"{known}, and the first {named(series)} is {figure(first)} at {run.place(step)}. "
             f"Weights that were not loaded begin at that of a guess, {figure(uniform)}. A trained model that is so "

@@ -18,7 +18,7 @@ from mldebug_mcp.checks.policies import (
     kept_rise,
     rewards_of,
 )
-from mldebug_mcp.checks.run.policy import RARELY
+from mldebug_mcp.checks.run.policy import MAX_FINAL_RANDOM_SHARE
 from mldebug_mcp.checks.run.rewards import EVAL_REWARD_FALLS_SIGMAS, MIN_SCORES
 from mldebug_mcp.checks.train_eval_gap import sampling_error
 from mldebug_mcp.core.arrays import median, median_gap
@@ -111,7 +111,7 @@ def entropy_out_of_bounds(run: Run) -> Iterator[DerivedFact]:
 
 NEARLY_ALL = 0.9
 """Share of the groups whose rewards are equal. Chosen."""
-APART = 0.1
+MIN_REWARD_RANGE_SHARE = 0.1
 """How far the mean rewards of records are apart where prompts have unequal ones. Chosen."""
 LEFT_OF_ENTROPY = 0.5
 """Share of its start that an entropy keeps at most where answers have become alike. Chosen."""
@@ -128,7 +128,7 @@ def groups_alike(run: Run) -> Iterator[DerivedFact]:
     if not alike or paid is None or entropy is None or len(paid) < MIN_RECORDS_FOR_LEVEL:
         return
     share, (low, middle, high) = median(tail(alike[0])), np.quantile(tail(paid), (0.1, 0.5, 0.9)).tolist()
-    if share < NEARLY_ALL or high - low <= APART * max(abs(float(paid.value.max())), abs(middle)):
+    if share < NEARLY_ALL or high - low <= MIN_REWARD_RANGE_SHARE * max(abs(float(paid.value.max())), abs(middle)):
         return
     early, late = float(entropy.value[0]), median(tail(entropy))
     is_lost = late <= LEFT_OF_ENTROPY * early
@@ -227,8 +227,8 @@ def chance_ends_at_once(run: Run) -> Iterator[DerivedFact]:
     if paid is None or len(paid) < MIN_RECORDS_FOR_LEVEL:
         return
     share = run[names[0]].finite
-    few = np.flatnonzero(share.value <= RARELY)
-    if not len(few) or float(share.value[few[0] :].max()) > RARELY:
+    few = np.flatnonzero(share.value <= MAX_FINAL_RANDOM_SHARE)
+    if not len(few) or float(share.value[few[0] :].max()) > MAX_FINAL_RANDOM_SHARE:
         return
     end, steps = float(share.step[few[0]]), run.last_step
     by_chance, late = paid.value[paid.step <= end], tail(paid)
@@ -552,7 +552,7 @@ def _by_people(series: Series) -> bool:
     return series.role is not None and not JUDGED.isdisjoint(series.role.part.split())
 
 
-EARLY = 0.1
+EARLY_RECORDS_SHARE = 0.1
 """Share of the records that are early. Chosen: what is lost is often lost soon."""
 LEFT_OF_SUCCESS = 0.5
 """Share of its early level that a success keeps at most where it falls. Chosen: another kind of rows costs less."""
@@ -560,7 +560,7 @@ HARDLY_LEFT = 0.1
 """The same where hardly any is left. Chosen: answers that only grow longer are as often right."""
 LEAST_LOST = 0.1
 """Share of right answers that is lost at least. Chosen: less is chance where a few rows are asked."""
-GAINED = 0.1
+MIN_GAINED_SHARE = 0.1
 """Share of right pairs that training gains at least. Chosen: as much."""
 LEFT_OF_LOSS = 0.5
 """Share of its first level that a loss comes down to at most. Chosen: by hand."""
@@ -615,10 +615,10 @@ def success_stays_low(run: Run) -> Iterator[DerivedFact]:
     Not this where success rises as well, as on a harder set, or has fallen, which `success_falls` states.
     """
     rise, paid = kept_rise(run), rewards_of(run)
-    if run.kind not in POLICIES or rise is None or paid is None or not _is_share(paid) or rise[1] < SOLVED:
+    if run.kind not in POLICIES or rise is None or paid is None or not _is_share(paid) or rise[1] < MIN_SOLVED_SHARE:
         return
     shares = [(*_ends_of(share), share) for share in _successes(run, LEAST_PAIRS) if not any(_lost(share))]
-    low = [(early, late, share) for early, late, share in shares if late < min(FEW_RIGHT, early + GAINED)]
+    low = [(early, late, share) for early, late, share in shares if late < min(FEW_RIGHT, early + MIN_GAINED_SHARE)]
     if not low or len(low) < len(shares):
         return
     early, late, share = low[0]
@@ -654,7 +654,7 @@ def _paid(run: Run) -> tuple[str, str] | None:
         return ("success_falls_with_reward", gain) if gain else None
     if run.kind == "preference":
         whole = next(iter(whole_columns(run, Quantity.ACCURACY, Quantity.REWARD_ACCURACY, least=MIN_SCORES)), None)
-        if whole is None or median(tail(whole)) < median(whole.value[:MIN_SCORES]) + GAINED:
+        if whole is None or median(tail(whole)) < median(whole.value[:MIN_SCORES]) + MIN_GAINED_SHARE:
             return None
         return "success_falls_with_pairs", f"{named(whole)} rises to {figure(median(tail(whole)))}"
     loss = training_loss(run, MIN_RECORDS_FOR_LEVEL, not_of=_NOT_OF_TOKENS)
@@ -709,7 +709,7 @@ def _is_share(series: Series) -> bool:
 
 def _lost(share: Series) -> Iterator[tuple[float, float]]:
     """Yield the early level of a share and the late one, where it loses half and more of it for good."""
-    first, last = share.value[: max(1, int(EARLY * len(share)))], tail(share)
+    first, last = share.value[: max(1, int(EARLY_RECORDS_SHARE * len(share)))], tail(share)
     early, late = float(np.mean(first)), median(last)
     least = max(LEAST_LOST, (1 - LEFT_OF_SUCCESS) * early, EVAL_REWARD_FALLS_SIGMAS * noise(share.value))
     if early - late >= least and float(last.max()) < float(first.min()):
@@ -719,9 +719,9 @@ def _lost(share: Series) -> Iterator[tuple[float, float]]:
 # What a policy earns, and what other scores say of the same answers.
 
 
-SOLVED = 0.9
+MIN_SOLVED_SHARE = 0.9
 """Share of right answers from which on a task is solved. Chosen."""
-UNSOLVED = 0.5
+MAX_UNSOLVED_SHARE = 0.5
 """Share of right answers at first, below which it was not. Chosen."""
 
 
@@ -732,7 +732,7 @@ def solved_with_reward(run: Run) -> Iterator[DerivedFact]:
         return
     for score in columns_of(run, Quantity.ACCURACY, Quantity.SUCCESS_RATE, least=MIN_RECORDS_FOR_LEVEL):
         first, last = median(score.value[:LEAST_PAIRS]), median(score.value[-MIN_RECORDS_FOR_LEVEL:])
-        if first >= UNSOLVED or not SOLVED <= last <= 1:
+        if first >= MAX_UNSOLVED_SHARE or not MIN_SOLVED_SHARE <= last <= 1:
             continue
         yield DerivedFact.model_construct(
             fact="solved_with_reward",
@@ -820,7 +820,7 @@ def _intervals(run: Run) -> Iterator[tuple[str, float]]:
             yield setting.key, float(setting.value)
 
 
-STALE = 16.0
+MIN_STALE_UPDATES = 16.0
 """Updates by which the policy that samples lags behind, from which on it is old. Chosen: a few are usual."""
 FEW_EFFECTIVE = 0.5
 """Share of the samples that is effective, below which weights of a few rule. Chosen: fresh samples have nearly 1."""
@@ -832,7 +832,7 @@ def stale_policy(run: Run) -> Iterator[DerivedFact]:
     effective = columns_of(run, Quantity.EFFECTIVE_SAMPLES, least=MIN_RECORDS_FOR_LEVEL)
     oldest = float(ages[0].value.max()) if ages else 0.0
     share = median(effective[0].value) if effective else 1.0
-    parts = [f"{named(ages[0])} goes up to {figure(oldest)}"] if oldest >= STALE else []
+    parts = [f"{named(ages[0])} goes up to {figure(oldest)}"] if oldest >= MIN_STALE_UPDATES else []
     if share < FEW_EFFECTIVE and float(effective[0].value.max()) <= 1:
         lowest = figure(float(effective[0].value.min()))
         parts.append(f"{named(effective[0])} is about {figure(share)} (median), and {lowest} at the least")

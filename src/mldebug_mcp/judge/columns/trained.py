@@ -29,9 +29,9 @@ from mldebug_mcp.core.arrays import has_distinct, median, nearest_sum, quantile
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import figure, percent
 from mldebug_mcp.judge.columns import (
-    FALLS,
     LEAST_PAIRS,
     LOSSES,
+    MIN_LEARNING_FALL_SHARE,
     MIN_RECORDS_FOR_LEVEL,
     NOT_BY_LOSS,
     POLICIES,
@@ -55,14 +55,14 @@ from mldebug_mcp.models.diagnosis import DerivedFact
 # A total and its parts: what share each has, and which part stays where the others move.
 
 
-FITS = 0.01
+MAX_SUM_RESIDUAL_SHARE = 0.01
 """Residual of a sum as a share of what the total varies by. Chosen: four printed digits leave less."""
 MOST_PARTS = 6
-RULES = 0.99
+MIN_RULING_PART_SHARE = 0.99
 """Share of the total above which one part rules it. Chosen."""
-STAYS = 0.03
+MAX_STEADY_FALL_SHARE = 0.03
 """Share of its level by which a part that stays falls at most. Chosen."""
-RISES = 0.1
+MAX_STEADY_RISE_SHARE = 0.1
 """Share of its level by which a part that stays rises at most. Chosen."""
 
 
@@ -80,8 +80,13 @@ def weighed_parts(run: Run) -> Iterator[DerivedFact]:
     shares = late / late.sum()
     equation = " + ".join(f"{figure(float(w))} x {named(series)}" for w, series in zip(weights, parts, strict=True))
     most = int(np.argmax(shares))
-    steady = (early - late <= STAYS * np.abs(early)) & (late - early <= RISES * np.abs(early))
-    rest_falls = [float(early.sum() - early[k]) * (1 - FALLS) > float(late.sum() - late[k]) for k in range(len(parts))]
+    steady = (early - late <= MAX_STEADY_FALL_SHARE * np.abs(early)) & (
+        late - early <= MAX_STEADY_RISE_SHARE * np.abs(early)
+    )
+    rest_falls = [
+        float(early.sum() - early[k]) * (1 - MIN_LEARNING_FALL_SHARE) > float(late.sum() - late[k])
+        for k in range(len(parts))
+    ]
     for k, series in enumerate(parts):
         if steady[k] and rest_falls[k] and weights[k] > 0 and early[k] > 0 and not is_auxiliary(named(series)):
             level = figure(median(series.value[-3:]))
@@ -90,7 +95,9 @@ def weighed_parts(run: Run) -> Iterator[DerivedFact]:
             yield DerivedFact.model_construct(
                 fact="part_stays", text=text + expected, values={"share": float(shares[k])}
             )
-    if RULES < float(shares[most]) <= 1 + FITS and float(weights.min()) > FITS * float(weights.max()):
+    if MIN_RULING_PART_SHARE < float(shares[most]) <= 1 + MAX_SUM_RESIDUAL_SHARE and float(
+        weights.min()
+    ) > MAX_SUM_RESIDUAL_SHARE * float(weights.max()):
         text = f"{named(total)} = {equation}; at the end {named(parts[most])} is {percent(float(shares[most]))} of it."
         yield DerivedFact.model_construct(
             fact="part_rules",
@@ -120,7 +127,7 @@ def _weights(total: Series, parts: Sequence[Series]) -> tuple[Floats, NDArray[np
         return None
     columns = np.stack([part.value for part in parts], axis=1)
     (weights, left), varies = nearest_sum(total.value, columns), float(np.std(total.value))
-    if not np.isfinite(weights).all() or varies <= 0 or left > FITS * varies:
+    if not np.isfinite(weights).all() or varies <= 0 or left > MAX_SUM_RESIDUAL_SHARE * varies:
         return None
     errors = left * np.sqrt(np.maximum(np.diag(np.linalg.pinv(columns.T @ columns)), 0.0))
     is_explained = left <= LEFT_OF_PART * np.abs(weights) * np.std(columns, axis=0)
@@ -383,7 +390,7 @@ _OF_THE_LEAST = frozenset({"min", "minimum", "lowest", "smallest"})
 """Words that name the least of several values."""
 NEAR_ZERO = 0.1
 """Of its start, what a minimum comes down to that is near zero. Chosen: a step or a few from there cross it."""
-HALVED = 0.5
+MAX_SINKING_END_SHARE = 0.5
 """Of its start, where it is at most in the end. Chosen: then it is on its way down."""
 USUAL_NORMS = 0.9
 """Quantile of the gradient norms up to which the last is a usual value. Chosen: by hand."""
@@ -411,7 +418,7 @@ def lost_near_zero(run: Run) -> Iterator[DerivedFact]:
         if not np.array_equal(column.step, loss.step) or not np.array_equal(~np.isfinite(column.value), bad):
             continue
         start, lowest, end = float(least[0]), float(least.min()), median(least[-LEAST_PAIRS:])
-        if not 0 < lowest <= NEAR_ZERO * start or end > HALVED * start:
+        if not 0 < lowest <= NEAR_ZERO * start or end > MAX_SINKING_END_SHARE * start:
             continue
         gradient = f" and {named(run['grad_norm'])} {figure(float(norm[-1]))}" if len(norm) else ""
         yield DerivedFact.model_construct(
@@ -502,7 +509,7 @@ LEAST_STILL = 10
 """Records of a norm of the weights that tell whether it moves. Chosen."""
 FAR_BEYOND = 20.0
 """Times the last logged digit that updates are long together. Chosen: they do not all point outwards."""
-STAYED = 0.95
+MIN_UNLEARNT_LOSS_SHARE = 0.95
 """Share of its start that a loss keeps which nothing brings down. Chosen."""
 
 
@@ -517,7 +524,7 @@ def weights_stand_still(run: Run) -> Iterator[DerivedFact]:
     if still is None or not {"grad_norm", "learning_rate"} <= run.series.keys():
         return
     loss = training_loss(run, MIN_RECORDS_FOR_LEVEL)
-    if loss is not None and median(tail(loss)) < STAYED * median(loss.value[:LEAST_STILL]):
+    if loss is not None and median(tail(loss)) < MIN_UNLEARNT_LOSS_SHARE * median(loss.value[:LEAST_STILL]):
         return
     gradient, rate = (run[name].finite for name in ("grad_norm", "learning_rate"))
     if not len(gradient) or not len(rate) or not _would_move(run, still, gradient):
@@ -609,7 +616,7 @@ def scores_stand_still(run: Run) -> Iterator[DerivedFact]:
     rate = (
         run["learning_rate"].finite.value if "learning_rate" in run else np.array([run.setting("learning_rate") or 0])
     )
-    if loss is None or not len(rate) or median(tail(loss)) < STAYED * median(loss.value[:LEAST_PAIRS]):
+    if loss is None or not len(rate) or median(tail(loss)) < MIN_UNLEARNT_LOSS_SHARE * median(loss.value[:LEAST_PAIRS]):
         return
     norm = run["grad_norm"].finite if "grad_norm" in run else None
     gradient = LEAST_GRADIENT if norm is None else median(norm.value)
@@ -641,7 +648,7 @@ _KEPT = AVERAGED_WEIGHTS | {
 """Words of parts that no update may be meant to move: of another model, averages, and those that often come trained."""
 _COMES_TRAINED = regex(r"pretrain|fine_?tun|warm_?start|^weights$", re.IGNORECASE)
 """What settings are called, besides those of `loading_setting`, by which a model or a part of it comes trained."""
-MOVES = 0.01
+MIN_NORM_MOVE_SHARE = 0.01
 """Share of its start by which the norm of another part moves. Chosen: rounding moves none so far."""
 _CHANGES = frozenset({"delta", "deltas", "change", "changed", "moved", "update", "updates"})
 """Words of what is logged of how far weights have moved since the record before."""
@@ -668,7 +675,9 @@ def part_stands_still(run: Run) -> Iterator[DerivedFact]:
     unchanged = [change for change in changes if not change.value.any()]
     still = unchanged or [norm for norm in norms if not np.ptp(norm.value)]
     moving = [change for change in changes if median(change.value) > 0] if unchanged else []
-    moving = moving or [norm for norm in norms if abs(float(norm.value[-1]) / float(norm.value[0]) - 1) > MOVES]
+    moving = moving or [
+        norm for norm in norms if abs(float(norm.value[-1]) / float(norm.value[0]) - 1) > MIN_NORM_MOVE_SHARE
+    ]
     if not still or not moving or _leaves_parts(run, moving):
         return
     first, other = float(still[0].value[0]), moving[0].value
@@ -828,7 +837,7 @@ def descent_below_spacing(run: Run) -> Iterator[DerivedFact]:
 LEAST_LOST = 0.5
 """Difference from the trained weights, as a share of its own, that an average loses at least. Chosen: those that learn
 differ from it by less."""
-BEHIND = 1.5
+MIN_AVERAGE_LOSS_RATIO = 1.5
 """Times the evaluation loss of the trained weights that the average has at the end at least. Chosen."""
 
 
@@ -846,7 +855,7 @@ def average_below_spacing(run: Run) -> Iterator[DerivedFact]:
     (key, precision), mean = kept_in[0], averaged[0]
     lost = SPACING.get(precision, 0.0) / 2 / (1 - decay)
     last, behind = median(tail(loss)), median(tail(mean))
-    if lost < LEAST_LOST or behind < BEHIND * last or float(loss.step[-1]) * (1 - decay) < 1:
+    if lost < LEAST_LOST or behind < MIN_AVERAGE_LOSS_RATIO * last or float(loss.step[-1]) * (1 - decay) < 1:
         return
     yield DerivedFact.model_construct(
         fact="average_below_spacing",
@@ -883,7 +892,7 @@ def weights_hardly_move(run: Run) -> Iterator[DerivedFact]:
         return
     updates = run.last_step / run.facts.steps_per_update
     first, last = start_level(loss.value), median(tail(loss))
-    if not 0 < peak * updates <= MOST_MOVED or last < (1 - FALLS) * first:
+    if not 0 < peak * updates <= MOST_MOVED or last < (1 - MIN_LEARNING_FALL_SHARE) * first:
         return
     if family_of(run) is not Family.ADAM and not _descent_hardly_moves(run, peak * updates, norm):
         return

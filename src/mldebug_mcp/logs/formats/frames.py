@@ -31,7 +31,7 @@ from mldebug_mcp.logs.attempts import EVENTS, RESUMES
 from mldebug_mcp.logs.builder import MESSAGES, RunBuilder
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.json_yaml import parse_object
-from mldebug_mcp.logs.log_file import PATIENCE, PIECE_BYTES, LogFile, blocks, lines_of, pieces
+from mldebug_mcp.logs.log_file import MAX_REFUSED_PIECES, PIECE_BYTES, LogFile, blocks, lines_of, pieces
 from mldebug_mcp.logs.names.metrics import (
     ENVELOPES,
     MAX_RECORD_DEPTH,
@@ -242,7 +242,7 @@ class FastRecords:
         block = _whole_lines(block)
         types = dict(self._types)
         by_line = not SUMMARY_MARKS.isdisjoint(types) or not MESSAGES.isdisjoint(types) or is_long(types)
-        if not types or len(types) > MAX_KEYS or by_line or self._refused >= PATIENCE:
+        if not types or len(types) > MAX_KEYS or by_line or self._refused >= MAX_REFUSED_PIECES:
             return None
         frame, stand_ins = _parsed(block, types), {}
         if frame is None and (spelled := _with_numbers_for_nan(block)) is not None:
@@ -252,7 +252,7 @@ class FastRecords:
     def take(self, block: bytes, parsed: Parsed | None) -> Iterator[bytes]:
         """Take a block that `parse` has seen; yield the pieces, in their order, that have to be read line by line."""
         whole = _whole_lines(block)
-        if self._refused >= PATIENCE:
+        if self._refused >= MAX_REFUSED_PIECES:
             whole = b""
         elif not (self._taken(parsed) or (self._infer(whole) and self._taken(self.parse(whole)))):
             for piece in pieces(whole, PIECE_BYTES):
@@ -385,7 +385,7 @@ def read_fast(file: LogFile, rows: TakesRows, builder: RunBuilder, delimiter: st
     table: _Table | None = None
     remaining = blocks(file)
     for block in remaining:
-        if b'"' in block or not block.endswith(b"\n") or (table is not None and table.refused >= PATIENCE):
+        if b'"' in block or not block.endswith(b"\n") or (table is not None and table.refused >= MAX_REFUSED_PIECES):
             skipped = comments if table is None else 0
             lines = chain.from_iterable(lines_of(chunk) for chunk in chain([block], remaining))
             return (line for index, line in enumerate(lines) if index >= skipped)
@@ -462,7 +462,7 @@ class _Table:
 
 
 _WORKER = Path(__file__).with_name("parquet_worker.py")
-_SECONDS = 300.0
+_MAX_WORKER_SECONDS = 300.0
 _START_SECONDS = 2.0
 """Processor time to import the library that decodes."""
 _ROWS_AT_A_TIME = 500_000
@@ -498,13 +498,13 @@ def _frames(file: LogFile) -> Iterator[pl.DataFrame]:
     with file.stream() as stream:
         place = "/proc/self/fd/0" if library_path(stream).startswith("/proc") else str(file.path)
         seconds = seconds_left()
-        allowed = int(_SECONDS if seconds is None else seconds + _START_SECONDS)
+        allowed = int(_MAX_WORKER_SECONDS if seconds is None else seconds + _START_SECONDS)
         limits = map(str, (cells, _MAX_COLUMNS, _ROWS_AT_A_TIME, allowed))
         worker = subprocess.Popen(  # noqa: S603 - a script of our own
             [sys.executable, "-P", str(_WORKER), place, *limits],
             stdin=stream, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
         )  # fmt: skip
-    timer = threading.Timer(_SECONDS, worker.kill)
+    timer = threading.Timer(_MAX_WORKER_SECONDS, worker.kill)
     timer.start()
     try:
         assert worker.stdout is not None  # noqa: S101 - it was asked for

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from mldebug_mcp.core import protobuf
 from mldebug_mcp.core.limits import checkpoint
-from mldebug_mcp.core.protobuf import BYTES, CHECKED_BYTES, LARGE_BYTES, Field, Records, equally_long
+from mldebug_mcp.core.protobuf import BYTES_WIRE_TYPE, CHECKED_BYTES, LARGE_BYTES, Field, Records, equally_long
 from mldebug_mcp.core.text import shorten
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.columns import Floats
@@ -63,7 +63,9 @@ def settings_of_summary(event: bytes, start: int, end: int) -> Iterator[Settings
 
 
 def _messages(data: bytes, start: int, end: int, number: int) -> Iterator[Field]:
-    return (field for field in protobuf.fields(data, start, end) if field.number == number and field.wire == BYTES)
+    return (
+        field for field in protobuf.fields(data, start, end) if field.number == number and field.wire == BYTES_WIRE_TYPE
+    )
 
 
 def _hyperparameters(data: bytes, metadata: Field) -> Iterator[Settings]:
@@ -82,9 +84,9 @@ def _value(data: bytes, message: Field) -> object:
         if part.number == _NUMBER and part.wire == protobuf.FIXED64:
             (number,) = struct.unpack("<d", data[part.start : part.end])
             return int(number) if number.is_integer() else float(number)
-        if part.number == _STRING and part.wire == BYTES:
+        if part.number == _STRING and part.wire == BYTES_WIRE_TYPE:
             return protobuf.text(data, part)
-        if part.number == _BOOL and part.wire == protobuf.VARINT:
+        if part.number == _BOOL and part.wire == protobuf.VARINT_WIRE_TYPE:
             return bool(part.value)
     return None
 
@@ -171,7 +173,7 @@ class Scalars:
                     (time,) = struct.unpack("<d", event[part.start : part.end])
                 elif part.number == 2:
                     step = protobuf.signed(part.value)
-                elif part.number == 5 and part.wire == protobuf.BYTES:
+                elif part.number == 5 and part.wire == protobuf.BYTES_WIRE_TYPE:
                     found += _summary(event, part.start, part.end)
                     may_set = not found and len(self._settings) < MAX_CONFIGURATIONS
                     if may_set and any(setting in event for setting in _PLUGINS_WITH_SETTINGS):
@@ -258,16 +260,16 @@ def _behind_step(event: Bytes) -> int:
 def _summary(data: bytes, start: int, end: int) -> Iterator[_Scalar]:
     """Yield the scalars of a summary."""
     for summary_field in protobuf.fields(data, start, end):
-        if summary_field.number != 1 or summary_field.wire != protobuf.BYTES:
+        if summary_field.number != 1 or summary_field.wire != protobuf.BYTES_WIRE_TYPE:
             continue
         name = ""
         scalar: tuple[float, int] | None = None
         for part in protobuf.fields(data, summary_field.start, summary_field.end):
-            if part.number == 1 and part.wire == protobuf.BYTES:
+            if part.number == 1 and part.wire == protobuf.BYTES_WIRE_TYPE:
                 name = protobuf.text(data, part)
             elif part.number == 2 and part.wire == protobuf.FIXED32:
                 scalar = _unpacked("<f", data[part.start : part.end]), part.start
-            elif part.number == 8 and part.wire == protobuf.BYTES:
+            elif part.number == 8 and part.wire == protobuf.BYTES_WIRE_TYPE:
                 scalar = _tensor_scalar(data, part.start, part.end)
         if name and scalar is not None:
             yield _Scalar(name, *scalar)
@@ -286,7 +288,7 @@ def _tensor_scalar(data: bytes, start: int, end: int) -> tuple[float, int] | Non
     if scalar is None or dtype not in _FORMATS:
         return None
     if scalar.number in _INT_FIELDS:
-        value = scalar.value if scalar.wire == protobuf.VARINT else protobuf.varint(data, scalar.start)[0]
+        value = scalar.value if scalar.wire == protobuf.VARINT_WIRE_TYPE else protobuf.varint(data, scalar.start)[0]
         return float(protobuf.signed(value)), -1
     raw = data[scalar.start : scalar.end]
     code = {_FLOAT_VALUES: "<f", _DOUBLE_VALUES: "<d"}.get(scalar.number, _FORMATS[dtype])

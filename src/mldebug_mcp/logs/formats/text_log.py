@@ -14,7 +14,14 @@ from itertools import islice
 
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import clean
-from mldebug_mcp.logs.attempts import CLOSING_NAMES, LETTERS, ProcessStarts, RecordedLine, fold_in, tells_resume
+from mldebug_mcp.logs.attempts import (
+    CLOSING_NAMES,
+    MIN_LINE_LETTERS,
+    ProcessStarts,
+    RecordedLine,
+    fold_in,
+    tells_resume,
+)
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.endings import ErrorLines
 from mldebug_mcp.logs.line_prefixes import drawings_in, heads_evaluation, records_drawn_in, records_in, without_prefix
@@ -437,7 +444,7 @@ class Text:
             return None if self._starts.watches(skeleton) else LineContent()
         content = self._unlike(number, line)
         nothing = content is not None and content.is_nothing
-        if nothing and settled and sum(map(str.isalpha, skeleton)) >= LETTERS:
+        if nothing and settled and sum(map(str.isalpha, skeleton)) >= MIN_LINE_LETTERS:
             self._keep_words(number, _cleaned(line))
         self._watch_starts(number, line, skeleton if nothing else "")
         if content is None or _HANGS_ON_NUMBERS in line or _OF_EPOCH in line or _may_be_row(content):

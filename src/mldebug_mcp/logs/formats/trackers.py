@@ -106,7 +106,11 @@ def read_messages(
         try:
             damaged += record is None
             for part in protobuf.fields(record or b"", 0, len(record or b"")):
-                if part.number == number and part.wire == protobuf.BYTES and (row := row_of(record or b"", part)):
+                if (
+                    part.number == number
+                    and part.wire == protobuf.BYTES_WIRE_TYPE
+                    and (row := row_of(record or b"", part))
+                ):
                     table.add(*row)
         except (ValueError, struct.error):
             damaged += 1
@@ -116,7 +120,7 @@ def read_messages(
 
 
 BLOCK = 32 * 1024
-_HEADER = 7
+_HEADER_BYTES = 7
 _FULL, _FIRST, _LAST = 1, 2, 4
 _MAX_RECORD = 64 * 1024 * 1024
 _HISTORY, _SUMMARY, _CONFIG, _RUN = 2, 3, 5, 17
@@ -159,14 +163,14 @@ class WandbReader:
 def records(blocks: Iterable[bytes]) -> Iterator[bytes | None]:
     """Yield the records, None for one that is damaged or cut off."""
     gathered = bytearray()
-    first = _HEADER  # the file's own header stands in the first block
+    first = _HEADER_BYTES  # the file's own header stands in the first block
     for block in blocks:
         at, first = first, 0
-        while len(block) - at >= _HEADER:
+        while len(block) - at >= _HEADER_BYTES:
             checksum, length, kind = struct.unpack_from("<IHB", block, at)
             if kind == 0 and length == 0:
                 break  # the padding at the end of a block
-            start, at = at + _HEADER, at + _HEADER + length
+            start, at = at + _HEADER_BYTES, at + _HEADER_BYTES + length
             piece = block[start:at]
             if len(piece) < length or not _FULL <= kind <= _LAST:
                 yield None
@@ -191,7 +195,7 @@ def records(blocks: Iterable[bytes]) -> Iterator[bytes | None]:
 
 def _take_record(record: bytes, builder: RunBuilder, summary: dict[str, object]) -> None:
     for part in protobuf.fields(record, 0, len(record)):
-        if part.wire != protobuf.BYTES:
+        if part.wire != protobuf.BYTES_WIRE_TYPE:
             continue
         if part.number == _HISTORY:
             builder.record(_history(record, part))
@@ -201,7 +205,7 @@ def _take_record(record: bytes, builder: RunBuilder, summary: dict[str, object])
             builder.configure(_items(record, part), WandbReader.NAME)
         elif part.number == _RUN:
             for inner in protobuf.fields(record, part.start, part.end):
-                if inner.number == _RUN_CONFIG and inner.wire == protobuf.BYTES:
+                if inner.number == _RUN_CONFIG and inner.wire == protobuf.BYTES_WIRE_TYPE:
                     builder.configure(_items(record, inner), WandbReader.NAME)
 
 
@@ -209,7 +213,7 @@ def _history(data: bytes, message: Field) -> dict[str, object]:
     """Return the values of one call of `wandb.log`; `_step` counts the calls, unless it was given."""
     values = _items(data, message)
     for part in protobuf.fields(data, message.start, message.end):
-        if part.number == _HISTORY_STEP and part.wire == protobuf.BYTES and "_step" not in values:
+        if part.number == _HISTORY_STEP and part.wire == protobuf.BYTES_WIRE_TYPE and "_step" not in values:
             number = next((step for step in protobuf.fields(data, part.start, part.end) if step.number == 1), None)
             values["_step"] = protobuf.signed(number.value) if number is not None else 0
     return values
@@ -219,7 +223,7 @@ def _items(data: bytes, message: Field) -> dict[str, object]:
     """Return the keys and values of a history, summary or configuration message."""
     values: dict[str, object] = {}
     for part in protobuf.fields(data, message.start, message.end):
-        if part.number == _ITEM and part.wire == protobuf.BYTES:
+        if part.number == _ITEM and part.wire == protobuf.BYTES_WIRE_TYPE:
             key, value = _item(data, part)
             if key and value is not None and not key.startswith(_OWN_KEYS):
                 values[key] = value
@@ -243,7 +247,7 @@ def _item(data: bytes, message: Field) -> tuple[str, object]:
     return "/".join(key), value
 
 
-_SCALAR = 13
+_SCALAR_FIELD = 13
 _SCALAR_KEY, _SCALAR_STEP, _SCALAR_VALUE = 1, 2, 5
 _VALUE_NUMBER = 1
 
@@ -274,7 +278,7 @@ class SwanlabReader:
                 reached[name] = step
             return row
 
-        read_messages(file, builder, records(file.pieces(BLOCK)), _SCALAR, row_of)
+        read_messages(file, builder, records(file.pieces(BLOCK)), _SCALAR_FIELD, row_of)
         if back:
             reached_step, step = back[0]
             builder.note(
@@ -286,11 +290,11 @@ class SwanlabReader:
 def _swanlab_row(data: bytes, scalar: protobuf.Field) -> Row | None:
     name, step, value = "", 0, 0.0  # a field that is 0 is not written
     for part in protobuf.fields(data, scalar.start, scalar.end):
-        if part.number == _SCALAR_KEY and part.wire == protobuf.BYTES:
+        if part.number == _SCALAR_KEY and part.wire == protobuf.BYTES_WIRE_TYPE:
             name = protobuf.text(data, part)
-        elif part.number == _SCALAR_STEP and part.wire == protobuf.VARINT:
+        elif part.number == _SCALAR_STEP and part.wire == protobuf.VARINT_WIRE_TYPE:
             step = protobuf.signed(part.value)
-        elif part.number == _SCALAR_VALUE and part.wire == protobuf.BYTES:
+        elif part.number == _SCALAR_VALUE and part.wire == protobuf.BYTES_WIRE_TYPE:
             value = _number(data, part)
     return (name, step, value) if name else None
 
@@ -306,7 +310,7 @@ PIECE = 1 << 20
 MAX_RECORD = 1 << 24
 """Bytes of a record: images and embeddings are passed over, and no more is kept of a broken length."""
 _LENGTH = struct.Struct("<Q")
-_VALUES = 1
+_VALUES_FIELD = 1
 _VALUE_STEP, _VALUE_TAG, _VALUE_SCALAR = 1, 2, 4
 
 
@@ -322,7 +326,7 @@ class VisualdlReader:
     @staticmethod
     def read(file: LogFile, builder: RunBuilder) -> None:
         """Read every scalar; images, histograms and the like are passed over."""
-        read_messages(file, builder, _records(file.pieces(PIECE)), _VALUES, _visualdl_row)
+        read_messages(file, builder, _records(file.pieces(PIECE)), _VALUES_FIELD, _visualdl_row)
 
 
 def _records(pieces: Iterable[bytes]) -> Iterator[bytes | None]:
@@ -349,9 +353,9 @@ def _records(pieces: Iterable[bytes]) -> Iterator[bytes | None]:
 def _visualdl_row(data: bytes, value: protobuf.Field) -> Row | None:
     step, tag, number = 0, "", None  # a field that is 0 is not written
     for part in protobuf.fields(data, value.start, value.end):
-        if part.number == _VALUE_STEP and part.wire == protobuf.VARINT:
+        if part.number == _VALUE_STEP and part.wire == protobuf.VARINT_WIRE_TYPE:
             step = protobuf.signed(part.value)
-        elif part.number == _VALUE_TAG and part.wire == protobuf.BYTES:
+        elif part.number == _VALUE_TAG and part.wire == protobuf.BYTES_WIRE_TYPE:
             tag = protobuf.text(data, part)
         elif part.number == _VALUE_SCALAR and part.wire == protobuf.FIXED32:
             number = float(struct.unpack("<f", data[part.start : part.end])[0])
@@ -440,7 +444,7 @@ def _parameter(parameter: object) -> dict[str, object]:
     return {name: parameter.get("paramValue")} if isinstance(name, str) else {}
 
 
-_SECONDS = 120.0
+_MAX_QUERY_SECONDS = 120.0
 _MAX_POINTS = 50_000_000
 _MAX_VALUE_BYTES = 16 * 1024 * 1024
 _MLFLOW = {"key", "value", "timestamp", "run_uuid", "step", "is_nan"}
@@ -448,13 +452,13 @@ _TRACKIO = {"run_name", "step", "metrics"}
 _NEPTUNE = {"operation_type", "operation"}
 _MAX_COPIED = 256 * 1024 * 1024
 """Bytes of a database and its journal that are copied to be read."""
-_LARGEST = 1.7e308
+_MIN_STORED_INFINITY = 1.7e308
 """MLflow stores an infinity as the largest float."""
 
-_UPDATE = 0
+_UPDATE_OPERATION = 0
 _STEP_FIELD, _ASSIGN, _APPEND = 1, 4, 8
 _FLOAT, _INTEGER, _BOOLEAN, _TEXT = 1, 3, 4, 5
-_MILLIONTHS = 1e-6
+_STEP_FRACTION_UNIT = 1e-6
 """Numbers of the messages of neptune-scale: the kind of an operation, fields, and the unit of a step's fraction."""
 
 OF_AIM = (
@@ -559,7 +563,7 @@ def _connection(place: Path, mode: str) -> sqlite3.Connection:
 
     database = sqlite3.connect(f"file:{quote(str(place))}?{mode}", uri=True)
     database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MAX_VALUE_BYTES)
-    end = time.monotonic() + _SECONDS
+    end = time.monotonic() + _MAX_QUERY_SECONDS
     database.set_progress_handler(lambda: time.monotonic() > end, 100_000)
     database.execute("PRAGMA trusted_schema = OFF")
     database.execute("PRAGMA query_only = ON")
@@ -633,7 +637,7 @@ def _by_metric(rows: Iterator[tuple[object, ...]], builder: RunBuilder) -> dict[
 
 
 def _unbounded(value: float) -> float:
-    return math.copysign(math.inf, value) if abs(value) > _LARGEST else value
+    return math.copysign(math.inf, value) if abs(value) > _MIN_STORED_INFINITY else value
 
 
 def _read_trackio(database: sqlite3.Connection, file: LogFile, builder: RunBuilder, columns: set[str]) -> None:
@@ -676,7 +680,7 @@ def _read_neptune(database: sqlite3.Connection, builder: RunBuilder) -> None:
     builder.formats[-1:] = ["neptune"]
     table, settings, damaged = LongTable(), dict[str, object](), 0
     query = "SELECT operation FROM run_operations WHERE operation_type = ? ORDER BY sequence_id"
-    for (operation,) in database.execute(query, (_UPDATE,)):
+    for (operation,) in database.execute(query, (_UPDATE_OPERATION,)):
         try:
             _take_operation(bytes(operation), table, settings)
         except (ValueError, TypeError, struct.error):
@@ -690,7 +694,7 @@ def _read_neptune(database: sqlite3.Connection, builder: RunBuilder) -> None:
 def _take_operation(data: bytes, table: LongTable, settings: dict[str, object]) -> None:
     step = 0.0
     for part in protobuf.fields(data, 0, len(data)):
-        if part.wire != protobuf.BYTES:
+        if part.wire != protobuf.BYTES_WIRE_TYPE:
             continue
         if part.number == _STEP_FIELD:
             step = _step_of(data, part)
@@ -705,17 +709,17 @@ def _take_operation(data: bytes, table: LongTable, settings: dict[str, object]) 
 
 def _step_of(data: bytes, message: Field) -> float:
     parts = {part.number: part.value for part in protobuf.fields(data, message.start, message.end)}
-    return parts.get(1, 0) + _MILLIONTHS * parts.get(2, 0)
+    return parts.get(1, 0) + _STEP_FRACTION_UNIT * parts.get(2, 0)
 
 
 def _entry_value(data: bytes, message: Field) -> object:
     for part in protobuf.fields(data, message.start, message.end):
         if part.number == _FLOAT and part.wire == protobuf.FIXED64:
             return float(struct.unpack("<d", data[part.start : part.end])[0])
-        if part.number == _INTEGER and part.wire == protobuf.VARINT:
+        if part.number == _INTEGER and part.wire == protobuf.VARINT_WIRE_TYPE:
             return protobuf.signed(part.value)
-        if part.number == _BOOLEAN and part.wire == protobuf.VARINT:
+        if part.number == _BOOLEAN and part.wire == protobuf.VARINT_WIRE_TYPE:
             return bool(part.value)
-        if part.number == _TEXT and part.wire == protobuf.BYTES:
+        if part.number == _TEXT and part.wire == protobuf.BYTES_WIRE_TYPE:
             return protobuf.text(data, part)
     return 0.0

@@ -38,7 +38,7 @@ _SURELY_EVALUATION = frozenset({"eval", "val", "vali", "validation", "validate"}
 SCALES = {"K": 1e3, "k": 1e3, "M": 1e6, "G": 1e9, "B": 1e9, "T": 1e12}
 """Letters behind a number that say how many it counts in; "m" may be anything."""
 _SO_FAR = regex(r"seen|consumed|processed|so[_ -]?far")
-_SHORT = 3
+_MAX_SHORT_COUNTER_LETTERS = 3
 """Letters of a counter that is abbreviated: `ep`, `upd`."""
 _MARK = regex(r"[/_.]")
 _IN_HUMPS = regex(r"(?:[A-Za-z][a-z0-9]+)(?:[A-Z][a-z0-9]*)+")  # "ValRecall0"
@@ -109,7 +109,7 @@ def is_known(name: str) -> bool:
 
 def is_abbreviated(name: str) -> bool:
     """Say whether a name is so short for a counter that a line which counts otherwise need not mean one by it: `ep`."""
-    return len(name.rstrip(".")) <= _SHORT and normal(name) in IDIOMS
+    return len(name.rstrip(".")) <= _MAX_SHORT_COUNTER_LETTERS and normal(name) in IDIOMS
 
 
 def counts_rows(name: str) -> bool:

@@ -349,7 +349,7 @@ _COUNT_FIRST = regex(
     r"(?:,\s?(?P<rest>[^\[\]]{0,2000}))?\[[\d:?]{1,20}<[\d:?]{1,20}\]\s*$"
 )
 """tqdm as Ignite draws it: "Epoch [1/3]: [2/16]  12%|█▎        , loss=0.76 [00:00<00:00]"."""
-_HEAD = 300
+_MAX_HEAD_CHARACTERS = 300
 MAX_METRICS = 20_000
 """Characters behind a bar that are read."""
 _KERAS = regex(
@@ -454,7 +454,7 @@ def is_fastprogress(line: str) -> bool:
 def _tqdm(line: str, drawn: list[re.Match[str]]) -> Bar:
     match = drawn[-1]
     before = drawn[-2].end() if len(drawn) > 1 else 0
-    head = line[max(before, match.start() - _HEAD) : match.start()]
+    head = line[max(before, match.start() - _MAX_HEAD_CHARACTERS) : match.start()]
     tail, brace, rest = line[match.end() :].partition("{")
     if "[" in tail or without_prefix(tail).message != tail:  # a message of another logger on the same line
         tail, rest = "", line[match.end() :]

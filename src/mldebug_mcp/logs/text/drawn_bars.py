@@ -431,7 +431,7 @@ _GOES_ON = (is_evaluation, _is_of_epoch)
 # The Trainer prints its dict between two drawings of its bar, so the count of the next drawing is the step. Other bars
 # (evaluation, loading weights) and a bar that lags behind are told apart by the epoch, to which steps are proportional.
 
-_WAITING = 50
+_MAX_WAITING_DICTS = 50
 """Dicts that wait for the next drawing."""
 _MAX_BARS = 10_000
 """Bars, distinguished by their lengths, that are remembered."""
@@ -441,7 +441,7 @@ MIN_DICTS_OF_OFFSET = 20
 """Epochs from which on it can be seen whether the steps of bars begin where the epochs do. Chosen by hand."""
 MAX_ROUNDING = 0.005
 """Epochs by which a printed one is off at most, where it has two digits."""
-_LONGEST = 5
+_MAX_LONGEST_BARS = 5
 """Bars that may be that of training: the longest ones."""
 
 
@@ -496,7 +496,7 @@ class BarSteps:
         if total not in self._counts:
             if len(self._counts) >= _MAX_BARS:
                 return
-            self._longest = sorted((*self._longest, total), reverse=True)[:_LONGEST]
+            self._longest = sorted((*self._longest, total), reverse=True)[:_MAX_LONGEST_BARS]
         self._counts[total] = count
         for waiting in self._waiting:
             waiting.counts[total] = count
@@ -507,12 +507,12 @@ class BarSteps:
         """Take a dict without a step: the record at `row`. A regular one has a training loss."""
         epoch_or_nan = float("nan") if epoch is None else epoch
         self._waiting.append(_Dict(row, epoch_or_nan, regular, {total: self._counts[total] for total in self._longest}))
-        if len(self._waiting) > _WAITING:
-            self._keep_waiting(_WAITING)
+        if len(self._waiting) > _MAX_WAITING_DICTS:
+            self._keep_waiting(_MAX_WAITING_DICTS)
 
     def printed_many(self, dicts: Dicts) -> None:
         """Take dicts without a step between which no bar is drawn."""
-        done = max(0, len(dicts.rows) - _WAITING)
+        done = max(0, len(dicts.rows) - _MAX_WAITING_DICTS)
         if done:
             self._keep_waiting(0)
             self._keep(dicts.chosen(slice(done)), {})
@@ -526,7 +526,7 @@ class BarSteps:
         `counts` is what the next drawing below each of them shows, shape (n,), and `total` where the bar ends.
         """
         most = int(np.unique(counts, return_counts=True)[1].max())
-        if not self._longest or total != self._longest[0] or most + len(self._waiting) > _WAITING:
+        if not self._longest or total != self._longest[0] or most + len(self._waiting) > _MAX_WAITING_DICTS:
             return False
         for waiting in self._waiting:
             waiting.counts[total] = int(counts[0])
@@ -557,7 +557,7 @@ class BarSteps:
 
     def event(self, row: int) -> None:
         """Take an event between records, such as a skipped step: the bar before it tells its step."""
-        counts = self._counts.copy() if len(self._counts) <= _LONGEST else {}
+        counts = self._counts.copy() if len(self._counts) <= _MAX_LONGEST_BARS else {}
         self._events.append(_Dict(row, float("nan"), regular=False, counts=counts))
 
     def settle(self, builder: RunBuilder) -> None:

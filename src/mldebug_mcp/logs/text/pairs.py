@@ -56,7 +56,7 @@ _NOISE_WORDS = frozenset(
     {"info", "debug", "warning", "train", "training", "rank0", "root", "main", "log", "at", "in", "on", "average",
      "avg", "mean", "and", "current", "set", "with", "timesteps", "model", "diverged"}
 )  # fmt: skip
-_ABBREVIATED = 3
+_MAX_ABBREVIATION_LETTERS = 3
 """Letters of a word before a full stop that may be part of a name: "std. reward"."""
 _NO_METRICS = frozenset(
     {"v_num", "eta", "ETA", "s", "line", "cur_iter", "cuda", "xla", "mps", "npu", "Checkpoint"}
@@ -367,7 +367,7 @@ def _without_stop(phrase: str) -> str:
     name = f"{before} {after}"
     if is_known(name):
         return name
-    ends = is_known(after) and len(before.split(" ")[-1]) > _ABBREVIATED
+    ends = is_known(after) and len(before.split(" ")[-1]) > _MAX_ABBREVIATION_LETTERS
     return after if ends else phrase
 
 

@@ -423,9 +423,9 @@ MIN_VALUES_OF_HISTORY = 3
 """Values of a list that may be a history: lists of two are pairs of something else."""
 MAX_HISTORIES = 20
 """Histories of the same metric in a log; with more, each is a record of something else. Chosen by hand."""
-NAME = 100
+MAX_CHARACTERS_BEFORE_LIST = 100
 """Characters before a list in which its name is looked for."""
-LISTS = 100
+MAX_LISTS_IN_TEXT = 100
 """Lists of a text whose names are looked at."""
 MAX_VALUES = 1_000_000
 """Values that are kept of all histories of a log."""
@@ -462,8 +462,11 @@ def opens_history(message: str) -> bool:
 
 def begins_history(message: str) -> bool:
     """Say whether a list of numbers with the name of a metric that only training or evaluation has begins in a text."""
-    before = (_BEFORE.search(message[max(0, mark.start() - NAME) : mark.start()]) for mark in _MARK.finditer(message))
-    return any(name is not None and is_telling(name[1]) for name in islice(before, LISTS))
+    before = (
+        _BEFORE.search(message[max(0, mark.start() - MAX_CHARACTERS_BEFORE_LIST) : mark.start()])
+        for mark in _MARK.finditer(message)
+    )
+    return any(name is not None and is_telling(name[1]) for name in islice(before, MAX_LISTS_IN_TEXT))
 
 
 def _is_history(values: Mapping[str, object]) -> bool:

@@ -42,7 +42,7 @@ for _byte in range(256):
 _CLASSES[ord(".")], _CLASSES[ord(",")], _CLASSES[ord("\n")] = _DOT, _COMMA, _END
 _CLASSES[ord("-")] = _CLASSES[ord("+")] = _SIGN
 _CLASS_OF = bytes(_CLASSES)
-_MARGIN = 24
+_MARGIN_BYTES = 24
 """Bytes around the block, so that the neighbours of each byte and of each clock exist."""
 _CLOCK_DIGITS = (0, 1, 3, 4, 6, 7)
 """Where the digits of a clock stand, such as those of "10:00:01"."""
@@ -50,7 +50,7 @@ _DATE_DIGITS = (-11, -10, -9, -8, -6, -5, -3, -2)
 """Where those of a date before it stand, such as those of "2026-11-20 "."""
 _MAX_FRACTION = 9
 """Digits of the fraction of a second behind it."""
-_WIDE = 0xE2
+_WIDE_SIGN_BYTE = 0xE2
 """First byte of the signs of three bytes with which bars and rules are drawn."""
 
 Mask = NDArray[np.bool_]
@@ -146,7 +146,7 @@ class _Scan:
     """The skeletons of the lines of a block, where they begin and end, looked for byte by byte."""
 
     def __init__(self, block: bytes) -> None:
-        padded = bytes(_MARGIN) + block + bytes(_MARGIN)
+        padded = bytes(_MARGIN_BYTES) + block + bytes(_MARGIN_BYTES)
         self._bytes = np.frombuffer(padded, dtype=np.uint8)
         self._classes = np.frombuffer(padded.translate(_CLASS_OF), dtype=np.uint8)
         number = self._number_bytes()
@@ -164,9 +164,9 @@ class _Scan:
         self._number, self._starts, self._ends = number, starts, ends
         self._of_times: Places = times[self._classes[times] == _DIGIT]
         self.keys = self._keys(self._of_times)
-        self.starts: Places = starts - _MARGIN
-        self.ends: Places = ends - _MARGIN
-        line_starts = np.append(_MARGIN, np.flatnonzero(self._classes == _END)[:-1] + 1)
+        self.starts: Places = starts - _MARGIN_BYTES
+        self.ends: Places = ends - _MARGIN_BYTES
+        line_starts = np.append(_MARGIN_BYTES, np.flatnonzero(self._classes == _END)[:-1] + 1)
         self.first: Places = np.append(np.searchsorted(starts, line_starts), len(starts))
 
     def numbers(self, *, compiled: bool) -> Floats:
@@ -184,7 +184,7 @@ class _Scan:
         """Return where the digits stand that are of neither a number nor a time."""
         of_words = (self._classes == _DIGIT) & ~self._number
         of_words[self._of_times] = False
-        return np.flatnonzero(of_words) - _MARGIN
+        return np.flatnonzero(of_words) - _MARGIN_BYTES
 
     def _number_bytes(self) -> Mask:
         """Return which bytes belong to numbers, those that belong to words among them."""
@@ -218,8 +218,8 @@ class _Scan:
         """Take commas and underscores between groups of three digits for parts of a number: "12,345", "12_345"."""
         if not len(signs):
             return
-        padded = np.concatenate([np.zeros(_MARGIN, np.uint8), self._classes, np.zeros(_MARGIN, np.uint8)])
-        at = signs + _MARGIN
+        padded = np.concatenate([np.zeros(_MARGIN_BYTES, np.uint8), self._classes, np.zeros(_MARGIN_BYTES, np.uint8)])
+        at = signs + _MARGIN_BYTES
         first, second, third, fourth = (padded[at + offset] == _DIGIT for offset in (1, 2, 3, 4))
         back = [padded[at - offset] for offset in (2, 3, 4)]
         short = (back[0] != _DIGIT) & (back[0] != _DOT)
@@ -274,12 +274,12 @@ class _Scan:
         plain = (classes[2:] & (_DIGIT | _LETTER | _EXPONENT | _END)) == 0
         again = (there[2:] == there[1:-1]) & (there[2:] == there[:-2]) & plain
         keep[2:] &= ~again
-        wide = np.flatnonzero(there[3:-_MARGIN] == _WIDE) + 3
+        wide = np.flatnonzero(there[3:-_MARGIN_BYTES] == _WIDE_SIGN_BYTE) + 3
         if len(wide):
             alike = (there[wide] == there[wide - 3]) & (there[wide + 1] == there[wide - 2])
             wide = wide[alike & (there[wide + 2] == there[wide - 1])]
             keep[wide] = keep[wide + 1] = keep[wide + 2] = False
-        inside = slice(_MARGIN, len(there) - _MARGIN)
+        inside = slice(_MARGIN_BYTES, len(there) - _MARGIN_BYTES)
         keys = _chosen(text[inside], keep[inside]).split(b"\n")
         del keys[-1]
         return keys

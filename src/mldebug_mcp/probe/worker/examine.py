@@ -20,11 +20,11 @@ from torch.nn.modules.module import register_module_forward_pre_hook, register_m
 from torch.overrides import TorchFunctionMode
 
 from .outputs import Capture, spans, token_ids
-from .parameters import LISTED, gradients
+from .parameters import MAX_NAMES_LISTED, gradients
 from .report import KnownFailure
 from .subject import LABEL_NAMES, Attributes, Subject, TreePath, inputs, labels_path, leaves, mapped, seed_everything
 
-CALLS = 4
+CALLS_OF_EACH_KIND = 4
 """Calls of each kind. Chosen: two alike by chance are rare, four are not met."""
 
 
@@ -47,16 +47,16 @@ def repeated_losses(subject: Subject) -> dict[str, Any]:
     replayed: list[float] = []
     try:
         with torch.no_grad(), _generators_put_back(cards):
-            for number in range(2 * CALLS):
+            for number in range(2 * CALLS_OF_EACH_KIND):
                 attributes.restore()
                 subject.model.eval()
-                if number >= CALLS:
+                if number >= CALLS_OF_EACH_KIND:
                     seed_everything(0)
                 with CallWatch(subject) as watch:
                     loss = subject.compute_loss()
-                if number < CALLS:
+                if number < CALLS_OF_EACH_KIND:
                     calls.append(watch.call)
-                (free if number < CALLS else replayed).append(float(loss))
+                (free if number < CALLS_OF_EACH_KIND else replayed).append(float(loss))
             rounding = torch.finfo(loss.dtype).eps
     except Exception:  # noqa: BLE001 - the user's code, which may not bear evaluation mode or a pass without gradients
         return {}
@@ -68,8 +68,8 @@ def repeated_losses(subject: Subject) -> dict[str, Any]:
         "repeated_losses": free,
         "replayed_losses": replayed,
         "loss_rounding": rounding,
-        "made_in_call": calls[-1].made[:LISTED],
-        "changed_in_call": calls[-1].changed[:LISTED],
+        "made_in_call": calls[-1].made[:MAX_NAMES_LISTED],
+        "changed_in_call": calls[-1].changed[:MAX_NAMES_LISTED],
         "targets_drawn": targets_drawn(calls),
     }
 
@@ -181,7 +181,7 @@ def targets_drawn(calls: list[Call]) -> str:
 
 def _only_order_differs(marks: list[torch.Tensor]) -> bool:
     """Return whether the calls were given the same rows, and in another order."""
-    if len(marks) < CALLS or len({len(mark) for mark in marks}) != 1:
+    if len(marks) < CALLS_OF_EACH_KIND or len({len(mark) for mark in marks}) != 1:
         return False
     sets = [mark.sort().values for mark in marks]
     return all(torch.equal(set_, sets[0]) for set_ in sets) and not all(torch.equal(mark, marks[0]) for mark in marks)
@@ -212,7 +212,7 @@ MAX_SHOWN_FRAMES = 8
 _MAKES_MASKS = ("masked_fill", "masked_fill_", "full", "full_like", "where", "triu", "tril", "triu_", "__setitem__",
                 "fill_", "new_full", "to", "clone", "expand", "__get__", "__getitem__", "unsqueeze")  # fmt: skip
 """Operations that put infinities where a program asks for them, as an attention mask does."""
-SATURATED = 0.99
+MIN_SATURATED_OUTPUT = 0.99
 """|tanh|, or a sigmoid's distance from one half doubled, above this has less than 2 % of its greatest slope."""
 
 Frame = dict[str, Any]
@@ -324,7 +324,7 @@ def _share_lost(name: str, output: torch.Tensor) -> float:
         flat = value.reshape(-1, value.shape[-1]) if value.ndim <= 3 else value.movedim(1, -1).flatten(0, -2)
         return float((flat == 0).all(dim=0).float().mean())
     squashed = value if name == "tanh" else 2 * value - 1
-    return float((squashed.abs() > SATURATED).float().mean())
+    return float((squashed.abs() > MIN_SATURATED_OUTPUT).float().mean())
 
 
 def _where() -> str:
@@ -477,7 +477,7 @@ class VocabularyCheck:
 # since token ids have no gradient; like there, an output that changes where it must not shows the fault.
 
 
-CHANGED = 1e-4
+MIN_OUTPUT_CHANGE = 1e-4
 """Relative change of an output that counts: above what another order of summation does in 32 bits."""
 
 
@@ -556,7 +556,7 @@ def _padding(subject: Subject, first: torch.Tensor) -> dict[str, Any]:
     def changes(what: TreePath, other: torch.Tensor) -> bool | None:
         output = _output(subject, mapped(subject.batch, lambda here, tensor: other if here == what else tensor))
         # a mask that leaves nothing gives NaN, which is a change too
-        return None if output is None else not _change(first[rest], output[rest]) <= CHANGED
+        return None if output is None else not _change(first[rest], output[rest]) <= MIN_OUTPUT_CHANGE
 
     where = next(here for here, tensor in given if tensor is ids)
     others = ids[real]
@@ -694,4 +694,4 @@ def _change(tensor: torch.Tensor, other: torch.Tensor) -> float:
 
 
 def _differs(tensor: torch.Tensor, other: torch.Tensor | None) -> bool:
-    return other is None or _change(tensor, other) > CHANGED
+    return other is None or _change(tensor, other) > MIN_OUTPUT_CHANGE

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 # What keeps a probe from harming its machine: it ends with its host, in bounded time and memory, without a network.
 
 
-GRACE = 4.0
+ORPHAN_GRACE_SECONDS = 4.0
 """Seconds beyond the time limit after which the whole group is ended, if the host is gone."""
 START_LIMIT = 120.0
 """Seconds that the import of torch may take: it is not work on the batch, and a busy machine takes long."""
@@ -75,7 +75,7 @@ def _end_with_host(time_limit: float, folder: Path) -> None:
         os.dup2(watched, 0)
         watched = 0
         os.closerange(1, 256)
-        select.select([watched], [], [], time_limit + GRACE)
+        select.select([watched], [], [], time_limit + ORPHAN_GRACE_SECONDS)
         # If the worker has ended, the host still has to read the result, and removes the folder itself.
         if os.getppid() == worker and folder.name.startswith(FOLDER_PREFIX):
             shutil.rmtree(folder, ignore_errors=True)

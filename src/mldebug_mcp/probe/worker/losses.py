@@ -13,12 +13,12 @@ import torch
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
-from .outputs import IGNORED, Capture, Targets, targets_of, token_ids
+from .outputs import IGNORED_LABEL, Capture, Targets, targets_of, token_ids
 from .parameters import has_batch_norm
 from .subject import Subject, inputs, loss_in, mapped
 from .training import Curve
 
-TOLERANCE = 1e-5
+SAME_LOSS_TOLERANCE = 1e-5
 """Relative difference at which two losses are the same: above rounding in 32 bits."""
 LOW_TOLERANCE = 1e-2
 """The same in half precision."""
@@ -36,7 +36,7 @@ def identify(targets: Targets, reported: float, *, known: str | None = None, low
     output against every label); `over rows` or `over positions` (normalised over that axis in place of the classes). Of
     several that fit, the one that is `known` from another pass stands.
     """
-    tolerance = LOW_TOLERANCE if low_precision else TOLERANCE
+    tolerance = LOW_TOLERANCE if low_precision else SAME_LOSS_TOLERANCE
     fitting = [
         prefix + name
         for name, value in _formulas(targets)
@@ -53,7 +53,7 @@ def aligned(targets: Targets, *, shifted: bool) -> tuple[torch.Tensor, torch.Ten
         logits, labels = logits[:, :-1], labels[:, 1:]
     labels = labels.reshape(-1)
     known = (labels >= 0) & (labels < targets.classes)
-    return logits.reshape(-1, targets.classes), torch.where(known, labels, IGNORED)
+    return logits.reshape(-1, targets.classes), torch.where(known, labels, IGNORED_LABEL)
 
 
 def accuracy(targets: Targets, *, shifted: bool) -> tuple[float, list[float]] | None:
@@ -64,7 +64,7 @@ def accuracy(targets: Targets, *, shifted: bool) -> tuple[float, list[float]] | 
         right = ((targets.logits > 0) == (targets.labels > 0.5)).float().reshape(len(targets.labels), -1)
         return float(right.mean()), right.mean(dim=1).tolist()
     logits, labels = aligned(targets, shifted=shifted)
-    counted = (labels != IGNORED).reshape(len(targets.labels), -1)
+    counted = (labels != IGNORED_LABEL).reshape(len(targets.labels), -1)
     right = (logits.argmax(dim=-1) == labels).reshape(counted.shape) & counted
     if not counted.any():
         return None
@@ -83,17 +83,17 @@ def _of_classes(targets: Targets) -> Iterator[tuple[str, float]]:
     probabilities = bool((targets.logits >= 0).all()) and bool(((targets.logits.sum(-1) - 1).abs() < 1e-2).all())
     for shift in ("", " shifted") if targets.kind == "tokens" else ("",):
         logits, labels = aligned(targets, shifted=bool(shift))
-        count = int((labels != IGNORED).sum())
+        count = int((labels != IGNORED_LABEL).sum())
         if not count:
             continue
-        plain = float(functional.cross_entropy(logits, labels, ignore_index=IGNORED))
-        twice = float(functional.cross_entropy(logits.softmax(-1), labels, ignore_index=IGNORED))
+        plain = float(functional.cross_entropy(logits, labels, ignore_index=IGNORED_LABEL))
+        twice = float(functional.cross_entropy(logits.softmax(-1), labels, ignore_index=IGNORED_LABEL))
         # If the model gives probabilities, plain cross-entropy of them is the double softmax.
         yield f"cross_entropy{' softmaxed' if probabilities else ''}{shift}", plain
         yield f"cross_entropy softmaxed{shift}", twice
         if probabilities:
             logs = logits.clamp(min=1e-12).log()
-            yield f"cross_entropy{shift}", float(functional.nll_loss(logs, labels, ignore_index=IGNORED))
+            yield f"cross_entropy{shift}", float(functional.nll_loss(logs, labels, ignore_index=IGNORED_LABEL))
         yield f"cross_entropy summed{shift}", plain * count
     yield from _over_other_axes(targets)
 
@@ -106,8 +106,8 @@ def _over_other_axes(targets: Targets) -> Iterator[tuple[str, float]]:
             given = given.clamp(min=1e-12).log()
         for shift in ("", " shifted") if targets.kind == "tokens" else ("",):
             logits, labels = aligned(replace(targets, logits=given.log_softmax(axis)), shifted=bool(shift))
-            if bool((labels != IGNORED).any()):
-                loss = float(functional.nll_loss(logits, labels, ignore_index=IGNORED))
+            if bool((labels != IGNORED_LABEL).any()):
+                loss = float(functional.nll_loss(logits, labels, ignore_index=IGNORED_LABEL))
                 yield f"cross_entropy over {name}{shift}", loss
 
 
@@ -175,7 +175,7 @@ def _contexts(subject: Subject, targets: Targets, *, shifted: bool) -> Iterable[
     rows = row_contents(subject, len(targets.labels))
     if targets.kind != "tokens":
         for row, label in enumerate(targets.labels.reshape(len(targets.labels), -1).tolist()):
-            if label != [IGNORED]:
+            if label != [IGNORED_LABEL]:
                 yield rows[row], tuple(label), row
         return
     ids = token_ids(subject)
@@ -271,7 +271,7 @@ def in_full_precision(subject: Subject) -> dict[str, Any]:
         torch.autocast.__init__ = usual  # type: ignore[method-assign]
 
 
-MEMORISED = 0.05
+MAX_MEMORISED_SHARE = 0.05
 """Share of the distance between a uniform guess and the least possible loss that may be left: chosen, so that each
 label has a probability near 0.8 or above with a vocabulary of 100, and above 0.55 with one of 100,000."""
 SETTLING_PASSES = 30
@@ -319,12 +319,12 @@ class Yardstick:
         initial, known = self.measured["initial_loss"], self.measured.get("reference")
         formula = self.measured.get("loss_formula")
         if known is None or formula is None:
-            return MEMORISED * initial if initial > 0 else -math.inf
+            return MAX_MEMORISED_SHARE * initial if initial > 0 else -math.inf
         if "negated" in formula:
             return -math.inf
         scale = float(known["trained_labels"]) if "summed" in formula else 1
         least, guess = float(known["least"]), float(known.get("variance", known["uniform"]))
-        return scale * (least + MEMORISED * max(0.0, guess - least))
+        return scale * (least + MAX_MEMORISED_SHARE * max(0.0, guess - least))
 
     def outcome(self) -> dict[str, Any]:
         """Return loss and accuracy on the batch in both modes."""

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from .outputs import IGNORED
+from .outputs import IGNORED_LABEL
 from .report import KnownFailure, Report
 from .subject import Subject
 
@@ -39,7 +39,7 @@ def with_labels(batch: dict[str, torch.Tensor], report: Report) -> dict[str, tor
     if "labels" in batch or ids is None or ids.ndim != 2:
         return batch
     report.note("the batch has no labels: its input_ids, except padding, were taken as labels")
-    return {**batch, "labels": ids if mask is None else torch.where(mask.bool(), ids, IGNORED)}
+    return {**batch, "labels": ids if mask is None else torch.where(mask.bool(), ids, IGNORED_LABEL)}
 
 
 def crop(batch: dict[str, torch.Tensor], rows: int, positions: int) -> dict[str, torch.Tensor]:
@@ -197,7 +197,7 @@ SCALED_LAYERS = 2
 SCALED_HEADS = 4
 LARGE_VOCABULARY = 60_000
 """Vocabulary above which the width is smaller, since nearly all parameters are in the embedding."""
-NARROW = 32
+LARGE_VOCABULARY_WIDTH = 32
 """The width then."""
 SCALED_MAX_LOGITS = 4_000_000
 """Rows x positions x vocabulary above which the batch is cut: the vocabulary stays as configured."""
@@ -277,7 +277,7 @@ def _changes(config: dict[str, Any]) -> dict[str, Callable[[int], int]]:
     width = next((int(config[name]) for name in WIDTHS if _is_count(config.get(name))), SCALED_WIDTH)
     heads = next((int(config[name]) for name in HEAD_COUNTS if _is_count(config.get(name))), SCALED_HEADS)
     vocabulary = config.get("vocab_size")
-    most = NARROW if isinstance(vocabulary, int) and vocabulary > LARGE_VOCABULARY else SCALED_WIDTH
+    most = LARGE_VOCABULARY_WIDTH if isinstance(vocabulary, int) and vocabulary > LARGE_VOCABULARY else SCALED_WIDTH
     target, few = min(width, most), min(heads, SCALED_HEADS)
     return {
         **dict.fromkeys(WIDTHS, lambda _: target),

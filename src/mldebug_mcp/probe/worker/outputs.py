@@ -12,7 +12,7 @@ from torch import nn
 
 from .subject import Subject, at, inputs, labels_path, leaves
 
-IGNORED = -100
+IGNORED_LABEL = -100
 """The label that cross-entropy skips: torch's default, which the Hugging Face stack uses."""
 
 
@@ -174,7 +174,7 @@ def _equal_sides(subject: Subject) -> list[str] | None:
 
 def _trained(subject: Subject, labels: torch.Tensor, ids: torch.Tensor | None) -> int:
     """Return how many labels are trained on; 0 too where only those are that no next id can be predicted for."""
-    trained = labels != IGNORED
+    trained = labels != IGNORED_LABEL
     for mask in _masks(subject):
         if mask.shape == labels.shape:
             trained &= mask.to(trained.device) != 0

@@ -11,9 +11,9 @@ from torch import nn
 
 from .subject import Subject
 
-LISTED = 12
+MAX_NAMES_LISTED = 12
 """Names given per list; counts are of all."""
-VANISHED = 1e-6
+MAX_VANISHED_RATIO = 1e-6
 """A gradient this far below the largest is tiny: Adam's eps (1e-8) and rounding begin to decide the update."""
 
 
@@ -49,16 +49,16 @@ def describe(subject: Subject) -> dict[str, Any]:
     parameters = subject.parameters()
     frozen = [name for name, parameter in parameters if not parameter.requires_grad]
     result: dict[str, Any] = {
-        "frozen": frozen[:LISTED],
+        "frozen": frozen[:MAX_NAMES_LISTED],
         "frozen_share": _share(((parameter, not parameter.requires_grad) for _, parameter in parameters)),
         "nonfinite_at_start": [name for name, parameter in parameters if not bool(torch.isfinite(parameter).all())][
-            :LISTED
+            :MAX_NAMES_LISTED
         ],
     }
     if subject.optimizer is not None:
         optimized = {id(param) for group in subject.optimizer.param_groups for param in group["params"]}
         outside = [name for name, parameter in parameters if parameter.requires_grad and id(parameter) not in optimized]
-        result["not_in_optimizer"] = outside[:LISTED]
+        result["not_in_optimizer"] = outside[:MAX_NAMES_LISTED]
         result["not_in_optimizer_share"] = _share(
             ((parameter, id(parameter) not in optimized) for _, parameter in parameters if parameter.requires_grad)
         )
@@ -103,7 +103,7 @@ def initial_scale(model: nn.Module) -> dict[str, Any]:
             layers.append({"name": name, "std": deviation,
                            "usual_init": math.sqrt(2 / (5 * hidden)), "factor": deviation / usual})  # fmt: skip
     layers.sort(key=lambda layer: -layer["factor"])
-    return {"largest": layers[:LISTED]}
+    return {"largest": layers[:MAX_NAMES_LISTED]}
 
 
 def gradients(subject: Subject) -> dict[str, Any]:
@@ -123,7 +123,7 @@ def gradients(subject: Subject) -> dict[str, Any]:
             nonfinite.append(name)
     largest = max((norm for norm in norms.values() if math.isfinite(norm)), default=0.0)
     zero = [name for name, norm in norms.items() if norm == 0]
-    tiny = [name for name, norm in norms.items() if 0 < norm < VANISHED * largest]
+    tiny = [name for name, norm in norms.items() if 0 < norm < MAX_VANISHED_RATIO * largest]
     total = max(1, sum(elements.values()))
 
     def share(names: list[str]) -> float:
@@ -132,9 +132,10 @@ def gradients(subject: Subject) -> dict[str, Any]:
     finite = [norm for norm in norms.values() if math.isfinite(norm)]
     return {
         "norm": math.sqrt(sum(norm**2 for norm in finite)), "largest": largest, "trainable": len(elements),
-        "none": none[:LISTED], "none_share": share(none), "zero": zero[:LISTED], "zero_share": share(zero),
-        "nonfinite": nonfinite[:LISTED], "nonfinite_count": len(nonfinite),
-        "tiny": tiny[:LISTED], "tiny_share": share(tiny),
+        "none": none[:MAX_NAMES_LISTED], "none_share": share(none),
+        "zero": zero[:MAX_NAMES_LISTED], "zero_share": share(zero),
+        "nonfinite": nonfinite[:MAX_NAMES_LISTED], "nonfinite_count": len(nonfinite),
+        "tiny": tiny[:MAX_NAMES_LISTED], "tiny_share": share(tiny),
     }  # fmt: skip
 
 
@@ -147,9 +148,11 @@ def alike_units(model: nn.Module) -> list[str]:
             continue
         if weight.requires_grad and not isinstance(module, nn.Embedding):
             units = weight.detach().float().flatten(1)
-            if float((units - units[0]).abs().max()) <= VANISHED * max(float(units.abs().max()), VANISHED):
+            if float((units - units[0]).abs().max()) <= MAX_VANISHED_RATIO * max(
+                float(units.abs().max()), MAX_VANISHED_RATIO
+            ):
                 found.append(name)
-    return found[:LISTED]
+    return found[:MAX_NAMES_LISTED]
 
 
 class Movement:
@@ -189,7 +192,7 @@ class Movement:
         still = [(name, parameter) for name, parameter, start in self._start if torch.equal(parameter.detach(), start)]
         total = sum(parameter.numel() for _, parameter, _ in self._start)
         return {
-            "still": [name for name, _ in still][:LISTED],
+            "still": [name for name, _ in still][:MAX_NAMES_LISTED],
             "still_share": sum(parameter.numel() for _, parameter in still) / total if total else 1.0,
         }
 
@@ -201,7 +204,7 @@ def mode_modules(model: torch.nn.Module) -> list[str]:
         dropout = isinstance(dropout_nd, torch.nn.modules.dropout._DropoutNd) and dropout_nd.p > 0
         if dropout or isinstance(dropout_nd, torch.nn.modules.batchnorm._BatchNorm):
             found.append(f"{name} ({type(dropout_nd).__name__})")
-    return found[:LISTED]
+    return found[:MAX_NAMES_LISTED]
 
 
 def has_batch_norm(model: torch.nn.Module) -> bool:

@@ -13,7 +13,7 @@ import torch
 from .examine import Trace, dependence, first_pass, repeated_losses
 from .losses import Yardstick, in_full_precision, is_low
 from .outputs import describe_batch, targets_of, token_ids
-from .parameters import LISTED, Movement, alike_units, describe, gradients, initial_scale, mode_modules, stale
+from .parameters import MAX_NAMES_LISTED, Movement, alike_units, describe, gradients, initial_scale, mode_modules, stale
 from .report import KnownFailure, Report
 from .subject import State, Subject, leaves, mapped
 from .training import Curve, Plan, find_rate, train, train_as_user, watch_steps
@@ -21,7 +21,7 @@ from .training import Curve, Plan, find_rate, train, train_as_user, watch_steps
 OTHER_SEEDS = 2
 MAX_SHARE_OF_TIME_LEFT = 0.25
 """Share of the time left that other seeds may take: a separate question, asked only if it is cheap."""
-LARGEST = 3_000_000
+MAX_REMADE_PARAMETERS = 3_000_000
 """Parameters above which a second model is not made."""
 
 Again = Callable[[int], Subject]
@@ -41,7 +41,7 @@ def other_seeds(
     """
     if (
         first.ended not in ("goal", "steps")
-        or sum(parameter.numel() for parameter in subject.model.parameters()) > LARGEST
+        or sum(parameter.numel() for parameter in subject.model.parameters()) > MAX_REMADE_PARAMETERS
     ):
         return None
     if OTHER_SEEDS * (first.seconds + subject.build_seconds) > MAX_SHARE_OF_TIME_LEFT * (
@@ -86,7 +86,7 @@ def _alike(subject: Subject, other: Subject) -> bool:
 FOR_CONTRAST = 0.4
 """Share of the time left that is kept for the contrast, or for the same training with the same draws at each step."""
 
-SLOWER = 0.1
+SLOWER_RATE_SHARE = 0.1
 """Share of a searched learning rate that is tried where the batch is not memorised at that rate. Chosen: a sound GPT-2
 was memorised at 1e-3 to 1e-2 and not at 3e-2, which did best over the first steps."""
 
@@ -137,7 +137,7 @@ class Probe:
             for name, parameter in self.subject.hidden
             if parameter.grad is not None and id(parameter) not in optimized
         ]
-        self.measured["unregistered"] = used[:LISTED]
+        self.measured["unregistered"] = used[:MAX_NAMES_LISTED]
         if self.subject.optimizer is not None:
             self.measured["parameters"]["stale_in_optimizer"] = len(stale(self.subject))
 
@@ -243,12 +243,14 @@ class Probe:
         """
         reached = State(self.subject)
         self.state.restore()
-        slower = train(self.subject, plan, rate * SLOWER)
+        slower = train(self.subject, plan, rate * SLOWER_RATE_SHARE)
         if slower.ended == "goal":
-            self.report.note(f"not memorised at a learning rate of {rate:g}; what is shown is of {rate * SLOWER:g}")
+            self.report.note(
+                f"not memorised at a learning rate of {rate:g}; what is shown is of {rate * SLOWER_RATE_SHARE:g}"
+            )
             return slower
         reached.restore()
-        self.report.note(f"not memorised at a learning rate of {rate:g}, nor at {rate * SLOWER:g}")
+        self.report.note(f"not memorised at a learning rate of {rate:g}, nor at {rate * SLOWER_RATE_SHARE:g}")
         return curve
 
     def _after(self, curve: Curve) -> None:

@@ -26,7 +26,7 @@ SHARE_FOR_TRIALS = 0.25
 """Share of the time left that the trials may take."""
 TRIAL_STEPS = 6
 WARM_UP = 5
-PATIENCE = 3
+MIN_STEPS_BELOW_GOAL = 3
 """Steps in a row below the goal that count as memorised, so that one lucky step does not."""
 STEPS_BELOW_ZERO = 25
 FAR_BELOW = 1000.0
@@ -34,7 +34,7 @@ FAR_BELOW = 1000.0
 the steps are compared; no loss with a floor has so many times its first value below zero."""
 
 
-GONE = 0.01
+MAX_GONE_RATE_SHARE = 0.01
 """Share of the greatest learning rate that is next to nothing. Chosen: schedules end at a tenth, or at zero."""
 
 
@@ -124,7 +124,7 @@ def train_as_user(subject: Subject, plan: Plan) -> Curve:
 
 def gone_at(rates: list[float]) -> int | None:
     """Return the number of steps after which a learning rate stays next to nothing; None where it does not."""
-    least = GONE * max(rates, default=0.0)
+    least = MAX_GONE_RATE_SHARE * max(rates, default=0.0)
     left = next((number for number in range(len(rates), 0, -1) if rates[number - 1] > least), 0)
     return left if 0 < left < len(rates) else None
 
@@ -184,7 +184,7 @@ def _run(plan: Plan, steps: int, step: Callable[[], float]) -> Curve:
         below = below + 1 if loss <= plan.goal else 0
         first = abs(curve.losses[0])
         below_zero = -FAR_BELOW * max(1.0, first) < loss < -first and len(curve.losses) < STEPS_BELOW_ZERO
-        if below >= PATIENCE and not below_zero:
+        if below >= MIN_STEPS_BELOW_GOAL and not below_zero:
             curve.ended = "goal"
             break
         if time.monotonic() > plan.deadline:
@@ -197,7 +197,7 @@ def _run(plan: Plan, steps: int, step: Callable[[], float]) -> Curve:
 # The user's own step, watched: which gradient reaches the optimizer, and at which learning rate.
 
 
-SMALLEST = 1e-12
+MIN_GRADIENT_NORM = 1e-12
 WATCHED_STEPS = 3
 
 
@@ -274,7 +274,11 @@ class StepWatch:
     def _compare(self, used: dict[int, torch.Tensor], keys: list[int]) -> None:
         """Write the used gradient as a * fresh + b * last and keep b / a: about 1 where nothing was set to zero."""
         now, fresh = _flat(used, keys), _flat(self._fresh, keys)
-        if not bool(torch.isfinite(now).all()) or float(now.norm()) < SMALLEST or float(fresh.norm()) < SMALLEST:
+        if (
+            not bool(torch.isfinite(now).all())
+            or float(now.norm()) < MIN_GRADIENT_NORM
+            or float(fresh.norm()) < MIN_GRADIENT_NORM
+        ):
             return
         self.factors.append(float(now.norm() / fresh.norm()))
         if all(key in self.used for key in keys):
@@ -305,7 +309,7 @@ def _leftover(now: torch.Tensor, fresh: torch.Tensor, last: torch.Tensor) -> flo
     gram = basis.T @ basis
     if float(torch.linalg.det(gram)) < 1e-8 * float(gram[0, 0] * gram[1, 1]):
         exact = float((now - fresh - last).norm()) < 1e-3 * float(now.norm())
-        return 1.0 if exact and float(last.norm()) > SMALLEST else 0.0
+        return 1.0 if exact and float(last.norm()) > MIN_GRADIENT_NORM else 0.0
     a, b = torch.linalg.solve(gram, basis.T @ now).tolist()
     residual = float((now - basis @ torch.tensor([a, b], dtype=basis.dtype, device=basis.device)).norm())
     return b / a if a > 0 and residual < 1e-3 * float(now.norm()) else 0.0

@@ -23,7 +23,7 @@ PADS = re.compile(
 )
 FLATTENS = ("view", "reshape", "flatten")
 TRIANGLE = re.compile(r"\btri[ul]\(")
-IGNORED = -100
+IGNORE_INDEX = -100
 """Target that the cross-entropy of PyTorch leaves out. Source: `torch.nn.functional.cross_entropy`, `ignore_index`."""
 TRUE_HIDES = ("src_key_padding_mask", "tgt_key_padding_mask", "key_padding_mask", "memory_key_padding_mask")
 """Masks of the attention of PyTorch that are true where places are left out. Source: `torch.nn.MultiheadAttention`."""
@@ -588,7 +588,7 @@ def _is_mask_token(value: ast.expr) -> bool:
 def _is_ignored(roles: Roles, value: ast.expr) -> bool:
     while isinstance(value, ast.Call) and dotted(value.func).rpartition(".")[2] in ("tensor", "full_like"):
         value = value.args[-1] if value.args else ast.Constant(None)
-    return roles.value_of(value) == IGNORED or bool(re.search(r"(?:^|_)ignore", dotted(value), re.IGNORECASE))
+    return roles.value_of(value) == IGNORE_INDEX or bool(re.search(r"(?:^|_)ignore", dotted(value), re.IGNORECASE))
 
 
 def _all_of(

@@ -52,7 +52,7 @@ VALUE = re.compile(r"critic|(?:^|_)q(?:f|s|_?\d)?(?:$|_)|^(?:min|next|target)_?(
 """Names of values of actions or states."""
 OF_SCORES = re.compile(r"sim|score|logit|cos|reward|logp|rank", re.IGNORECASE)
 """Names of what is higher for what is preferred; a distance is lower."""
-NEAR = 3
+MAX_LINES_BETWEEN_TERMS = 3
 """Lines between two terms of one loss. Chosen: a statement over several lines."""
 
 
@@ -802,7 +802,7 @@ def margin_has_wrong_sign(roles: Roles) -> Iterator[Fault]:
     margins = roles.trace.margins if roles.trains_by_hand or roles.trains_elsewhere else []
     for line, name, role, made_at in dict.fromkeys(margins):
         both = any(
-            abs(line - other) <= NEAR and role != turned for other, _, turned, _ in margins
+            abs(line - other) <= MAX_LINES_BETWEEN_TERMS and role != turned for other, _, turned, _ in margins
         )  # labels are smoothed
         grows = name in ("softplus", "relu", "clamp", "clamp_min")
         text = "\n".join(roles.script.text.splitlines()[line - 1 : line + 1])

@@ -36,7 +36,7 @@ from mldebug_mcp.script.shapes import (
 )
 from mldebug_mcp.script.trace import Trace
 from mldebug_mcp.script.trace.calls import Calls
-from mldebug_mcp.script.trace.names import MAX_ITEMS, MAX_STATEMENTS, ROUNDS, ExhaustedError, Frame
+from mldebug_mcp.script.trace.names import LOOP_ROUNDS, MAX_ITEMS, MAX_STATEMENTS, ExhaustedError, Frame
 from mldebug_mcp.script.values import (
     DATA,
     Choice,
@@ -638,7 +638,7 @@ class Statements(Expressions):
     def _while(self, node: ast.While) -> None:
         if self.truth(node.test) is False:
             return
-        for place in range(ROUNDS):
+        for place in range(LOOP_ROUNDS):
             with self.round(node.lineno, place):
                 self.value(node.test)
                 self.body(node.body)
@@ -648,7 +648,7 @@ class Statements(Expressions):
         """Return what a loop goes through, one value a round."""
         if isinstance(through, Items) and not through.pattern and len(through.values) <= MAX_ITEMS:
             return (through.keys and [Constant(key) for key in through.keys]) or through.values
-        return [self.element(through)] * ROUNDS
+        return [self.element(through)] * LOOP_ROUNDS
 
     def _each_model(self, node: ast.For | ast.AsyncFor, element: Value) -> None:
         """Follow a loop over the models of a container once, as each round has another one: nothing comes again."""
