@@ -733,8 +733,8 @@ def stops_at_spike(run: Run) -> Iterator[DerivedFact]:
             text=(
                 f"{named(norm)} is {figure(float(norm.value[at]))} at {run.place(step)}, with a median of "
                 f"{figure(median(norm.value))}. In the {RECORDS_BEFORE_SPIKE} records up to there {named(loss)} falls "
-                f"from {figure(float(before.value[-RECORDS_BEFORE_SPIKE]))} to {figure(float(before.value[-1]))}, and it "
-                f"is {figure(median(after.value))} in the {len(after)} records after them. A single "
+                f"from {figure(float(before.value[-RECORDS_BEFORE_SPIKE]))} to {figure(float(before.value[-1]))}, "
+                f"and it is {figure(median(after.value))} in the {len(after)} records after them. A single "
                 "spike ends no fall, unless the optimizer keeps it: its second moment in bf16 never comes down."
             ),
             values={"norm": float(norm.value[at]), "level": median(after.value)},
