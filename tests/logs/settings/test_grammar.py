@@ -109,3 +109,11 @@ def test_what_an_earlier_source_says_stands() -> None:
 def test_a_plain_key_stands_before_a_general_one_wherever_it_is() -> None:
     settings = Settings.of({"num_iterations": 1, "trainer": {"max_steps": 200}})  # TRL's: passes over one batch
     assert settings["max_steps"].value == 200
+
+
+def test_of_two_guessed_keys_for_one_setting_the_other_keeps_its_own_name() -> None:
+    settings = Settings.of({"emsize": 400, "nhid": 1150})
+    assert {name: setting.value for name, setting in settings.items()} == {"hidden_size": 400, "nhid": 1150}
+    assert not settings["nhid"].known
+    assert settings.notes == ()
+    assert list(Settings.of({"emsize": 200, "nhid": 200})) == ["hidden_size"]

@@ -314,11 +314,12 @@ class Settings(Mapping[str, Setting]):
         for name, each in claims.items():
             chosen, *others = sorted(each, key=attrgetter("rank"))
             found[name] = chosen.setting
-            unknown = [claim.setting for claim in others if not claim.setting.known]
-            found |= {
-                shorten(setting.key, 120): replace(setting, name=shorten(setting.key, 120)) for setting in unknown
-            }
-            other = next((claim.setting for claim in others if _differs(claim.setting, chosen.setting)), None)
+            # Of two widths, `emsize` and `nhid`, one is the hidden size, and the other keeps its own name.
+            own = [claim.setting for claim in others if not claim.setting.known or claim.is_another(chosen)]
+            keys = {shorten(setting.key, 120): setting for setting in own}
+            found |= {key: replace(setting, name=key, known=False) for key, setting in keys.items()}
+            differing = (claim.setting for claim in others if _differs(claim.setting, chosen.setting))
+            other = next((setting for setting in differing if setting not in own), None)
             if other is not None and chosen.setting.known and len(notes) < MAX_NOTES:
                 notes.append(f"{name} is read from {_shown(chosen.setting)}; {_shown(other)} is left out")
         return cls(found, tuple(notes))
@@ -406,6 +407,10 @@ class Settings(Mapping[str, Setting]):
 class _Claim:
     setting: Setting
     rank: tuple[bool, bool, bool, int, int]
+
+    def is_another(self, chosen: _Claim) -> bool:
+        """Whether the key only resembles the names of the setting and has another value than the one that is taken."""
+        return self.setting.known and self.rank[1] and _differs(self.setting, chosen.setting)
 
 
 def _claims(key: str, value: Value, source: str, depth: int, within: str) -> Iterator[_Claim]:
