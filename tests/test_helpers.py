@@ -279,7 +279,8 @@ def reading(size, file=None):
 
 def prepare():
     prepare_calls()
-    limits.SECONDS, limits.SECONDS_PER_FILE, limits.SECONDS_PER_MIB, limits.SECONDS_PER_ENTRY = 90.0, 0.0, 0.0, 0.0
+    limits.BASE_CALL_SECONDS = 90.0
+    limits.SECONDS_PER_FILE = limits.SECONDS_PER_MIB = limits.SECONDS_PER_ENTRY = 0.0
     limits.reading = reading
     limits.time = SimpleNamespace(process_time=lambda: time.process_time() + len(opened), monotonic=time.monotonic)
 """
@@ -527,7 +528,7 @@ def load_slowly(self, module):
     load(self, module)
 
 SourceFileLoader.exec_module = load_slowly
-limits.SECONDS, limits.SECONDS_PER_FILE = 2.0, 0.0
+limits.BASE_CALL_SECONDS, limits.SECONDS_PER_FILE = 2.0, 0.0
 """
 
 
@@ -554,7 +555,7 @@ while time.process_time() < end:
 IMPORTING = """
 from mldebug_mcp.core import limits
 def prepare():
-    limits.SECONDS = 0.3
+    limits.BASE_CALL_SECONDS = 0.3
 
 def work():
     import slow_to_import

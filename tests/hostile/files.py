@@ -16,7 +16,7 @@ MESSAGES = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content
 SECONDS, BYTES = 0.4, 64 * 1024 * 1024
 LOWERED = f"""
 from mldebug_mcp.core import limits
-limits.SECONDS, limits.BYTES = {SECONDS}, {BYTES}
+limits.BASE_CALL_SECONDS, limits.BASE_CALL_BYTES = {SECONDS}, {BYTES}
 """
 
 

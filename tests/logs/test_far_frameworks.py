@@ -1,4 +1,4 @@
-"""What little-used frameworks write (see samples/far.md): each value is held to the log's own."""
+"""What little-used frameworks write (see far.md): each value is held to the log's own."""
 
 from __future__ import annotations
 
@@ -608,5 +608,5 @@ def test_a_healthy_run_is_accused_of_nothing(name: str) -> None:
 
 
 def test_each_sample_says_what_made_it() -> None:
-    described = re.findall(r"^\| (\w+) \|", (FAR.parent / "far.md").read_text(encoding="utf-8"), re.MULTILINE)
+    described = re.findall(r"^\| (\w+) \|", (FAR.parent.parent / "far.md").read_text(encoding="utf-8"), re.MULTILINE)
     assert {path.name for path in FAR.iterdir()} <= {*TRACKERS, *described}

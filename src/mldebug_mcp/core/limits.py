@@ -41,7 +41,7 @@ SHARE_FOR_JUDGING = 1 / 3
 TIMES_WALL = 20
 """A call that waits, uses no processor time: it ends after this many times the time that it may use, and after more
 where calls wait for a core: so many times as there are processes for each core."""
-BYTES = 640 * 1024 * 1024
+BASE_CALL_BYTES = 640 * 1024 * 1024
 """Memory of a call that reads little, besides what the process holds when the call begins."""
 BYTES_PER_BYTE = 20
 """More memory for each byte that is read: Python holds a pickled list of short tuples in 18."""
@@ -79,7 +79,7 @@ def begin(size: int = 0) -> None:
     for end in (signal.SIGPROF, signal.SIGALRM):
         signal.signal(end, signal.SIG_DFL)
     claimed = _claimed()
-    _running = _Call(claimed + BYTES if claimed else 0, TIMES_WALL * max(1.0, _load()))
+    _running = _Call(claimed + BASE_CALL_BYTES if claimed else 0, TIMES_WALL * max(1.0, _load()))
     _grant(BASE_CALL_SECONDS)
     reading(size)
 
