@@ -7,6 +7,7 @@ Lines that never come near a counter count only if the log has nothing better.
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter, deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
@@ -650,6 +651,8 @@ MIN_NAMES_OF_ROW, MOST_OTHER_WORDS = 4, 2
 """Numbers by name that make a record of a line with a counter whose names nobody knows, where the log has records; and
 other words in it for each of these. Chosen by hand: a heading tells fewer, and a sentence more."""
 _LETTERS = regex(r"[A-Za-z]{3,}")
+_OF_WHOLE_EPOCH = regex(r"\bfinished\b|\[(?:avg|average|mean)\]", re.IGNORECASE, needs=("finished", "[a", "[mean"))
+"""Words of a line that tells means over an epoch: "Finished Epoch[ 3 of 9]: ..." (CNTK), "[Epoch 3/9][Avg]"."""
 MAX_EVALUATIONS_ALONE = 100_000
 """Evaluations in a log of nothing else that are kept. Chosen: a run has fewer."""
 MIN_INTERVALS_BEFORE = 3
@@ -1196,7 +1199,9 @@ class Assembler:
         self._rounded_block = self._rounded_block or parsed.counters.rounded
 
     def _ends_an_epoch(self, values: Mapping[str, float], parsed: Parsed) -> bool:
-        """Say whether a line of an epoch repeats the loss of its last step: it tells the mean over the epoch."""
+        """Say whether a line of an epoch that is over repeats the loss of its last step: it tells the mean."""
+        if _OF_WHOLE_EPOCH.search(parsed.counters.rest) is None:
+            return False
         loss = _loss_in(parsed.metrics) or next(filter(is_telling, parsed.metrics), "")
         repeats = loss in self._block and not (parsed.evaluation or parsed.drawn or self._drawn)
         return repeats and values.keys() == {"epoch"} and "step" in self._counters and self._belongs_by_counters(values)

@@ -770,7 +770,7 @@ _OF_BUILD_NANOGPT = regex(
 )
 """build-nanogpt's log.txt: "250 val 6.4012", "250 hella 0.2512", "250 train 6.412345"."""
 _OF_MAPPO = regex(
-    r"^.{0,200}?\bupdates \d{1,9}/\d{1,9} episodes, total num timesteps (\d{1,12}/\d{1,12}), FPS (\d{1,9})\b"
+    r"^.{0,200}?\bupdates (\d{1,9}/\d{1,9}) episodes, total num timesteps \d{1,12}/\d{1,12}, FPS (\d{1,9})\b"
 )
 """MAPPO and its children: "updates 5/300 episodes, total num timesteps 16000/960000, FPS 850"."""
 _OF_GENSIM = regex(
@@ -830,7 +830,7 @@ _FORMS: tuple[tuple[str, re.Pattern[str], str | Callable[[re.Match[str]], str]],
     (" train ", _OF_BUILD_NANOGPT, _of_build_nanogpt),
     (" val ", _OF_BUILD_NANOGPT, _of_build_nanogpt),
     (" hella ", _OF_BUILD_NANOGPT, _of_build_nanogpt),
-    ("num timesteps ", _OF_MAPPO, r"timesteps \1, fps: \2"),
+    ("num timesteps ", _OF_MAPPO, r"update \1, fps: \2"),
     (" per-word bound", _OF_GENSIM, r"eval_log_likelihood=\1, eval_perplexity=\2"),
     (" loss, ", _VALUES_FIRST, _names_first),
     (" R: ", _OF_LETTERS, _of_letters),
