@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from copy import deepcopy
-from itertools import islice
+from itertools import islice, pairwise
 
 from mldebug_mcp.core.lazy import regex
 from mldebug_mcp.core.text import clean
@@ -24,7 +24,14 @@ from mldebug_mcp.logs.attempts import (
 )
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.endings import ErrorLines
-from mldebug_mcp.logs.line_prefixes import drawings_in, heads_evaluation, records_drawn_in, records_in, without_prefix
+from mldebug_mcp.logs.line_prefixes import (
+    drawings_in,
+    heads_evaluation,
+    names_phase,
+    records_drawn_in,
+    records_in,
+    without_prefix,
+)
 from mldebug_mcp.logs.log_file import FAST_BYTES, LogFile, blocks
 from mldebug_mcp.logs.names.metrics import is_telling
 from mldebug_mcp.logs.numbers import MAY_HOLD_NUMBER, NO_DIGITS, without_underscores
@@ -121,6 +128,20 @@ clip 0.0 | …" (fairseq), "… - response_length/me", "an:330.4 - …" (verl)."
 _PARTS = regex(
     rb"(?:\|\s{1,3}[A-Za-z][\w ()/.-]{0,60}?:?\s{1,12}| - [\w./@-]{1,60}:)(?:[-+]?\d|nan\b|inf\b)", re.IGNORECASE
 )
+_PHASES_IN_FRONT = regex(
+    r"^(?:\||│) {1,80}(?:\||│)(?P<phases>(?: {1,40}[A-Za-z]{2,10} {0,8}(?:\||│)){2,3})[ \t]*\n"
+    r"(?P<rows>(?:(?:\||│|╞|├|╘|\+)[^\n]{1,2000}\n){2,400})".encode(),
+    re.MULTILINE,
+)
+"""A table with a column for each phase and a row for each metric, below a line that counts (Ludwig)."""
+_SIDE = regex(r"\s*[|│]\s*")
+
+
+_WORD_IN_FRONT = regex(rb"\| {0,3}[A-Za-z]{1,12} {0,3}\|")
+"""So begins a whole line, "| train | E: 5 | R: 40.5", and the next one."""
+
+_OF_FORTRAN = regex(rb"(?<=\.\d\d)(\d{0,20})D(?=[-+]\d\d\b)")
+"""The exponent of a number of double precision: "1.25D+02"."""
 
 
 _EPOCH_BELOW = regex(
@@ -431,7 +452,7 @@ class Text:
         if len(line) <= 2 and not self._records.dicts.open:
             self._watch_starts(number, line, "")  # a brace of a configuration that is printed anew
             if line.strip() == "{":  # or of a record that is printed over several lines
-                self._records.dicts.begin(line)
+                self._records.dicts.begin(line, evaluation=self._records.under_heading(number))
                 return None
             return LineContent()
         if number == self._repeated:
@@ -558,6 +579,10 @@ def _as_printed(block: bytes) -> bytes:
         block = _WRAPPED.sub(rb"\1 \2\n", block)
     if (b"|" in head or b" pid=" in head) and _BROKEN.sub(_mended, head) != head:
         block = _BROKEN.sub(_mended, block)
+    if b" train " in head and _PHASES_IN_FRONT.search(head):
+        block = _PHASES_IN_FRONT.sub(_by_phase, block)
+    if b"D+" in head and _OF_FORTRAN.search(head):
+        block = _OF_FORTRAN.sub(rb"\1E", block)
     if b"| epoch" in head and _EPOCH_BELOW.search(head):
         block = _EPOCH_BELOW.sub(rb"\g<above> \g<below>\n", block)
     if b"\\" in head and _WIDE_TABLE.search(head):
@@ -567,22 +592,37 @@ def _as_printed(block: bytes) -> bytes:
     return block
 
 
+def _by_phase(table: re.Match[bytes]) -> bytes:
+    """Return a table of phases with a line for each metric: "train loss: 0.5, validation loss: 0.6"."""
+    phases, *rows = (_SIDE.split(row.decode(errors="replace"))[1:-1] for row in table[0].splitlines())
+    if not all(map(names_phase, phases[1:])):
+        return table[0]
+    lines = [
+        ", ".join(f"{phase} {row[0]}: {value}" for phase, value in zip(phases[1:], row[1:], strict=False))
+        for row in rows
+    ]
+    return "\n".join(["", *(line if row else "" for line, row in zip(lines, rows, strict=True)), ""]).encode()
+
+
 def _mended(broken: re.Match[bytes]) -> bytes:
     """Return the line that a terminal broke as one, with an empty line below it that keeps the numbers of lines."""
     above, below = broken["above"], broken["below"]
     are_parts = len(_PARTS.findall(below)) > 1 and len(_PARTS.findall(above)) > 2
+    are_parts = are_parts and not (_WORD_IN_FRONT.match(above) and _WORD_IN_FRONT.match(below))
     return above + below + b"\n" if are_parts else broken[0]
 
 
 def _boxed(rows: re.Match[bytes]) -> bytes:
     """Return rows of two columns as those of a box, and an empty line below as its end, unless the first row counts.
 
-    Names that come again are of several records without a line between them.
+    Names that come again below a row that counts are of the next record; others would be of one record.
     """
     lines = [line.strip(b"> \t") for line in rows[0].splitlines()]
     cells = [line.rpartition(b"  ") for line in lines]
-    is_repeated = len({name.rstrip() for name, _, _ in cells}) < len(cells)
-    if _COUNTER_ROW.match(lines[0]) or is_repeated or not any(map(_COUNTER_ROW.match, lines)):
+    counts = [at for at, line in enumerate(lines, start=1) if _COUNTER_ROW.match(line)]
+    blocks = [[name.rstrip() for name, _, _ in cells[first:last]] for first, last in pairwise([0, *counts, len(cells)])]
+    is_repeated = any(len({*names}) < len(names) for names in blocks)
+    if _COUNTER_ROW.match(lines[0]) or is_repeated or not counts:
         return rows[0]
     return b"".join(
         b"| %s | %s |\n" % (name.rstrip(), value) if value else b"-" * 8 + b"\n" for name, _, value in cells

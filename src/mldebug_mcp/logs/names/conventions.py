@@ -397,16 +397,18 @@ def sum_of_parts(columns: Columns) -> str | None:
     return "; ".join(notes) or None
 
 
+_CROSS_ENTROPIES = ("cross_entropy", "crossentropywithsoftmax")
+
+
 def cross_entropy(columns: Columns) -> str | None:
-    """MXNet's loss is its cross-entropy; next to a loss it is another measure, such as Marian's of whole sentences."""
+    """MXNet's and CNTK's loss is a cross-entropy; next to a loss it is another measure, as Marian's of sentences."""
     if called(columns, "loss", "eval_loss"):
         return None
     names = {normal(name): name for name in columns}
     notes = []
     for prefixes, total in ((("", "train_"), "loss"), (("eval_", "val_", "validation_"), "eval_loss")):
-        found = next(
-            (names[f"{prefix}cross_entropy"] for prefix in prefixes if f"{prefix}cross_entropy" in names), None
-        )
+        shown = (f"{prefix}{name}" for name in _CROSS_ENTROPIES for prefix in prefixes)
+        found = next((names[name] for name in shown if name in names), None)
         if found is not None:
             columns[total] = columns.pop(found)
             notes.append(f"{found!r} is read as the {total}")

@@ -7,6 +7,7 @@ Lines that never come near a counter count only if the log has nothing better.
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter, deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
@@ -650,6 +651,8 @@ MIN_NAMES_OF_ROW, MOST_OTHER_WORDS = 4, 2
 """Numbers by name that make a record of a line with a counter whose names nobody knows, where the log has records; and
 other words in it for each of these. Chosen by hand: a heading tells fewer, and a sentence more."""
 _LETTERS = regex(r"[A-Za-z]{3,}")
+_OF_WHOLE_EPOCH = regex(r"\bfinished\b|\[(?:avg|average|mean)\]", re.IGNORECASE, needs=("finished", "[a", "[mean"))
+"""Words of a line that tells means over an epoch: "Finished Epoch[ 3 of 9]: ..." (CNTK), "[Epoch 3/9][Avg]"."""
 MAX_EVALUATIONS_ALONE = 100_000
 """Evaluations in a log of nothing else that are kept. Chosen: a run has fewer."""
 MIN_INTERVALS_BEFORE = 3
@@ -714,6 +717,8 @@ class Assembler:
         self._loss = ""
         self._losses: set[str] = set()
         self._labels: set[str] = set()  # of the lines whose metrics are in the open record, "" for none
+        self._in_heading: set[str] = set()  # what the line of the open heading tells itself
+        self._below_heading: Mapping[str, object] = {}  # the dict that a heading counted last
         self._own_labels: set[str] = set()  # those whose lines are series of their own
 
     @property
@@ -873,6 +878,7 @@ class Assembler:
         self._open(number, values, {}, heading=True)
         self._is_counted = bool(parsed.counters.planned)
         self._add(_known(parsed))  # Caffe: "Iteration 100, lr = 0.01"
+        self._in_heading = {*self._block}
         self._rows_above |= {name: value for name, value in parsed.metrics.items() if is_pace(name) or "_" in name}
 
     def _is_second_step(self, number: int, values: Mapping[str, float], parsed: Parsed) -> bool:
@@ -1001,13 +1007,14 @@ class Assembler:
 
     def whole(self, number: int, values: Mapping[str, object]) -> int | None:
         """Take a record that is complete in itself, such as a dict; return its index, None if it held no number."""
-        heading = (
-            self._counters
-            if self._heading and not self._block and number - self._line <= MAX_LINES_BELOW_RECORD
-            else {}
-        )
+        heads = self._heading and self._block.keys() == self._in_heading
         if not any(canonical(name) in COUNTERS for name in values):
-            values = {**heading, **values}
+            near = number - self._line <= MAX_LINES_BELOW_RECORD
+            if near and not heads and values == self._below_heading:  # by another logger
+                return None
+            if near and heads and self._counters:
+                self._below_heading = values
+                values, self._block = {**self._counters, **self._block, **values}, {}
         self.flush()
         self._line = number
         row = self._builder.rows
@@ -1178,6 +1185,8 @@ class Assembler:
         metrics = parsed.metrics
         if self._drawn and not parsed.drawn and values.get("step") == self._counters.get("step", math.nan):
             metrics = {name: value for name, value in metrics.items() if self._lacks([name])}  # the bar shows the rest
+        if self._ends_an_epoch(values, parsed):
+            metrics = {f"epoch_mean/{name}" if name in self._block else name: metrics[name] for name in metrics}
         if self._belongs(values, metrics):
             self._counters = {**self._counters, **values}
             self._labels.add(parsed.label)
@@ -1188,6 +1197,14 @@ class Assembler:
             self._open(number, {**inherited, **values}, metrics, heading=False)
             self._drawn, self._labels = parsed.drawn, {parsed.label}
         self._rounded_block = self._rounded_block or parsed.counters.rounded
+
+    def _ends_an_epoch(self, values: Mapping[str, float], parsed: Parsed) -> bool:
+        """Say whether a line of an epoch that is over repeats the loss of its last step: it tells the mean."""
+        if _OF_WHOLE_EPOCH.search(parsed.counters.rest) is None:
+            return False
+        loss = _loss_in(parsed.metrics) or next(filter(is_telling, parsed.metrics), "")
+        repeats = loss in self._block and not (parsed.evaluation or parsed.drawn or self._drawn)
+        return repeats and values.keys() == {"epoch"} and "step" in self._counters and self._belongs_by_counters(values)
 
     def _belongs(self, values: Mapping[str, float], metrics: Mapping[str, float]) -> bool:
         """Say whether a line with counters adds to the open record."""
@@ -1251,7 +1268,7 @@ class Assembler:
         if heading and not metrics and counters == {name: self._counters.get(name) for name in counters}:
             return  # the same heading again
         self.flush()
-        self._line, self._heading, self._labels = number, heading, set()
+        self._line, self._heading, self._labels, self._in_heading = number, heading, set(), set()
         self._counters, self._block = counters, dict(metrics)
 
 

@@ -51,7 +51,7 @@ _EPOCH_AND_BATCH = tuple(
         r"(?P<batch>\d+)\s*+/\s*+(?P<batches>\d+)(?![\d.%]|\s*+/)\)?(?:\s*+batches\b)?",
         # "Epoch [1/10], Step [100/600]", "Epoch 1/10 | Batch 20/100"
         r"\bepoch\s*+[:=]?\s*+\[?\s*+(?P<epoch>\d+)(?:\s*+/\s*+(?P<epochs>\d+))?\s*+\]?\s*+[,|;-]?\s*+"
-        r"\(?(?:mini)?[ _-]?(?:step|batch|iter(?:ation)?)s?\s*+[:=#]?\s*+\[?\s*+"
+        r"[\[(]?(?:mini)?[ _-]?(?:step|batch|iter(?:ation)?)s?\s*+[:=#]?\s*+\[?\s*+"
         r"(?P<batch>\d+)\s*+(?:/|of\b)\s*+(?P<batches>\d+)\s*+\]?",
         # "E3 |  20/100 | loss: 0.2", "E3 [20/100] loss: 0.2"
         r"^\s*+E(?P<epoch>\d{1,6})(?:/(?P<epochs>\d+))?[\s|:,-]{1,6}+\[?\s*+(?P<batch>\d+)\s*+/\s*+(?P<batches>\d+)"
@@ -72,7 +72,7 @@ _EPOCH = regex(
     r"(?<![\w/])(?<!over )(?<!per )"
     rf"(?:epochs?|num_epochs?|ep(?=\s{{0,4}}=?\s?\d{{1,4}}(?:\.\d{{1,6}}|/\d{{1,4}})?[\s,:](?!.{{0,300}}(?:reward|return|score))(?:.{{1,300}}{_OF_LEARNING}|\s?iter\b|\s?it\b))|epch|epoche|[eé]poca|[eé]poque|эпоха|エポック|에포크|轮次|ep\.)"
     r"(?:\s?\((?P<phase>\w+)\))?\s*+(?:[:=#]|\.{3}|-(?=\s?\d{1,6}\s?/))?\s*+[\[(]?\s*+"
-    r"(?P<epoch>\d+(?:\.\d+)?)(?![\w%-])(?:\s*+(?:/|\(?(?:out )?of)\s*+(?P<epochs>\d+)(?:\.\d+)?)?\s*+\]?",
+    r"(?P<epoch>\d++(?:\.\d++)?+)(?![\w%-])(?:\s*+(?:/|\(?(?:out )?of)\s*+(?P<epochs>\d+)(?:\.\d+)?)?\s*+\]?",
     re.IGNORECASE,
 )
 _EPISODE = regex(
@@ -83,7 +83,8 @@ _EPISODE = regex(
 )
 _CHINESE = regex(r"第\s*(?:(?P<epoch>\d+)\s*(?:轮|个?epoch)|(?P<episode>\d+)\s*回合|(?P<step>\d+)\s*步)", re.IGNORECASE)
 _STEP_WORDS = regex(
-    r"(?<![\w/])(?<!per )(?<!fps )(?<!episode )(?:(?P<before>val(?:id(?:ation)?)?|eval(?:uation)?|test)[ _])?"
+    r"(?<![\w/])(?<!per )(?<!fps )(?<!episode )(?<!search )(?<!this )"
+    r"(?:(?P<before>val(?:id(?:ation)?)?|eval(?:uation)?|test)[ _])?"
     rf"{_STEP_WORD}"
     rf"{_SPLIT}\s*+(?:[:=#]|\.{{3}})?\s*+[\[(]?\s*+{_SINCE}(?P<step>{_WHOLE})"
     rf"(?P<unit>[KM](?!\w))?(?![\w%-]|\.\d){_OF}(?:\s*+\(\s*+[\d.]+\s*+%\))?\s*+[\])]?",

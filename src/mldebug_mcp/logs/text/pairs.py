@@ -37,7 +37,8 @@ from mldebug_mcp.logs.numbers import (
 
 _WRAPPER = r"(?:(?:tf\.)?tensor|array|devicearray|(?:np\.|jnp\.)?float\d+)\("
 _WORD = (
-    rf"(?:(?!{_WRAPPER})(?:[^\W\d]|↔)[\w./@()%#↔-]{{0,120}}+(?:\+[^\W\d][\w.]{{0,40}}+){{0,5}}+"  # "Lp+Lke=0.1"
+    rf"(?:(?!{_WRAPPER})(?:[^\W\d]|↔|\d{{1,4}}_(?=[a-z]))[\w./@()%#↔-]{{0,120}}+"  # "16_h1=0.5"
+    r"(?:\+[^\W\d][\w.]{0,40}+){0,5}+"  # "Lp+Lke=0.1"
     r"(?:'s)?"  # LightGBM: "valid_0's l2"
     r"|\([A-Za-z%][\w/%]{0,11}\))"
 )
@@ -59,7 +60,23 @@ _NOISE_WORDS = frozenset(
 _MAX_ABBREVIATION_LETTERS = 3
 """Letters of a word before a full stop that may be part of a name: "std. reward"."""
 _NO_METRICS = frozenset(
-    {"v_num", "eta", "ETA", "s", "line", "cur_iter", "cuda", "xla", "mps", "npu", "Checkpoint"}
+    {
+        "v_num",
+        "eta",
+        "ETA",
+        "s",
+        "line",
+        "cur_iter",
+        "cuda",
+        "xla",
+        "mps",
+        "npu",
+        "Checkpoint",
+        "GiB",
+        "MiB",
+        "GB",
+        "MB",
+    }
 )  # "device='cuda:0'"
 _TRAIN_IN_NAME = regex(r"^train(?:ing)?\s+|\s+train(?:ing)?$", re.IGNORECASE)
 _EVALUATION_WORD = regex(r"(?:valid(?:ation)?|val|eval(?:uation)?|test(?:ing)?|dev)\s", re.IGNORECASE)
@@ -302,8 +319,10 @@ def _in_units(name: str, number: float, unit: str) -> tuple[str, float]:
             return f"{name}_s", number * _SECONDS[unit.lower()]  # "data=88ms": the unit makes it a wait
     if unit[-1:] == "B" and (of := _COST.fullmatch(name)):  # what it cost, in memory: "GPU cost: 3.25 GB"
         name = f"{of[1]}memory"
-    if unit == "%" and (role := role_of(name)) is not None and role.quantity.is_memory and not role.unit:
-        name = f"{name} (%)"  # a share is no size
+    role = role_of(name) if unit == "%" else None
+    is_amount = role is not None and (role.quantity.is_memory or role.quantity is Quantity.SKIPPED_STEPS)
+    if unit == "%" and (canonical(name) in COUNTERS or (is_amount and role is not None and not role.unit)):
+        name = f"{name} (%)"  # a share is no size, and no count
     # A product is a number of its own: one and the same NaN in two records would make them equal.
     return name, number * (factor_in(name, unit) if unit else 1.0)
 
@@ -355,7 +374,7 @@ def _metric_name(phrase: str, *, explicit: bool, of: str | None = None) -> str |
 def _stands_alone(words: list[str], *, explicit: bool) -> bool:
     """Say whether the last word is the name, without those before it: a counter, an identifier ("info cv_loss 7.6")."""
     if canonical(words[-1]) in COUNTERS:
-        return words[-2:-1] not in (["fps"], ["per"], ["episode"])
+        return words[-2:-1] not in (["fps"], ["per"], ["episode"], ["search"], ["this"])
     return not explicit and "_" in words[-1] and is_known(words[-1])
 
 
@@ -728,8 +747,93 @@ def _of_old_catboost(score: re.Match[str]) -> str:
     return f"{score[1]}: {score[2]}{' step_time: ' if score[0].endswith(': ') else ''}"
 
 
+_NUMBERED_PART = regex(
+    r"(?P<part>\b(?:style|content|layer|level|stage|scale|head|task|branch|exit|output|component|term)s?) "
+    r"(?P<number>\d{1,3}) (?=loss\s?[:=])",
+    re.IGNORECASE,
+)
+"""A part of a loss by its number, as in neural style transfer: "Style 2 loss: 40.5"."""
+_ACCUMULATED = regex(r"(?<=\d) {1,4}acc: (?=\d{1,4} {2})", needs="step: ")
+"""lingua, behind the step: its micro-batches so far, "step: 20  acc: 0  loss: 9.5"; an accuracy has a decimal point."""
+_AT_ITERATE = regex(r"^\s{0,8}At iterate +(\d{1,9}) +f= *")
+"""L-BFGS-B: "At iterate    5    f=  1.25D+02    |proj g|=  4.0D-01"."""
+_OF_R = regex(rf"^(?:iter +(?P<step>\d{{1,9}})|initial) +value +(?P<loss>{NUMBER})\s*$", re.IGNORECASE)
+"""R's `optim` and `nnet`: "initial  value 90.5", "iter  10 value 40.25"."""
+_EVALUATED_AFTER = regex(r"\bFinished Evaluation \[(\d{1,9})\]: (?:Minibatch\[[\d-]{1,20}\]: )?")
+"""CNTK, of the epoch: "Finished Evaluation [3]: Minibatch[1-79]: metric = 4.5% * 10000;"."""
+_OF_MINIBATCHES = regex(r"\bMinibatch\[ *\d{1,9}- *(\d{1,9})(?:, *[\d.]{1,9}%)?\]: ")
+"""CNTK, in training: " Epoch[ 1 of 9]-Minibatch[ 101- 200, 40.00%]: CrossEntropyWithSoftmax = 1.25 * 6400"."""
+_TIMES_OF_BATCH = regex(rf"\bBT ({NUMBER} \({NUMBER}\))\s+DT (?={NUMBER} \()", re.IGNORECASE)
+"""SupContrast and its children, the times of a batch and of its data: "BT 0.512 (0.600)  DT 0.001 (0.010)"."""
+_OF_BUILD_NANOGPT = regex(
+    rf"^(?P<step>\d{{1,9}}) (?:(?P<phase>train|val)|(?P<score>hella)) (?P<value>{NUMBER})\s*$", re.IGNORECASE
+)
+"""build-nanogpt's log.txt: "250 val 6.4012", "250 hella 0.2512", "250 train 6.412345"."""
+_OF_MAPPO = regex(
+    r"^.{0,200}?\bupdates (\d{1,9}/\d{1,9}) episodes, total num timesteps \d{1,12}/\d{1,12}, FPS (\d{1,9})\b"
+)
+"""MAPPO and its children: "updates 5/300 episodes, total num timesteps 16000/960000, FPS 850"."""
+_OF_GENSIM = regex(
+    rf"({NUMBER}) per-word bound, ({NUMBER}) perplexity estimate based on a held-out corpus\b.*$", re.IGNORECASE
+)
+"""gensim's topic models: "-7.5 per-word bound, 181.0 perplexity estimate based on a held-out corpus of 9 documents"."""
+_VALUES_FIRST = regex(
+    rf"^\s{{0,8}}(?P<step>\d{{1,9}}) {{1,8}}(?P<parts>(?:{NUMBER} (?:ms |GB )?[A-Za-z]\w{{0,20}}, +){{2,12}}"
+    rf"{NUMBER} (?:ms |GB )?[A-Za-z]\w{{0,20}})\s*$",
+    re.IGNORECASE,
+    needs=" loss",
+)
+"""tinygrad's examples: "  5  120.5 ms run,  1.25 loss, 0.01 LR, 0.5 GB used"."""
+_VALUE_AND_NAME = regex(rf"({NUMBER}) (ms |GB )?([A-Za-z]\w{{0,20}})", re.IGNORECASE)
+_OF_LETTERS = regex(
+    r"^\W{0,4}(?P<phase>train|eval) [| ]{1,10}(?P<letters>[A-Z]{1,2}: ?[\d,.-]{1,20}[| ].{0,400}\bR: ?-?\d.*)$",
+    needs=" r: ",
+)
+"""Loggers of DrQ and TD-MPC: " eval    E: 5   I: 2,500   R: 40.5", "| train | F: 500 | S: 250 | E: 1 | R: 5.5"."""
+_LETTERS = regex(r"(?<![\w.])([A-Z]{1,2})(?=: ?[-\d])")
+_MEANT_BY_LETTERS = {"E": "episode", "I": "step", "F": "frame_count", "L": "episode_length", "R": "episode_reward"}
+
+
+def _of_letters(line: re.Match[str]) -> str:
+    """Name what letters stand for; S are steps where frames are counted too, else a success."""
+    meant = {**_MEANT_BY_LETTERS, "S": "step" if "F: " in line["letters"] else "success"}
+    named = _LETTERS.sub(lambda letter: meant.get(letter[1], letter[1]), line["letters"])
+    return f"{line['phase']}: {named}"
+
+
+def _names_first(line: re.Match[str]) -> str:
+    """Put each name before its value."""
+    named = _VALUE_AND_NAME.sub(r"\3=\1 \2", line["parts"])
+    return f"step {line['step']}: {named}"
+
+
+def _of_build_nanogpt(line: re.Match[str]) -> str:
+    """Name the loss of a phase, or the score of HellaSwag."""
+    name = f"{line['phase']} loss" if line["phase"] else "eval_hellaswag_accuracy"
+    return f"step {line['step']}: {name} = {line['value']}"
+
+
+def _of_r(line: re.Match[str]) -> str:
+    """Name what R's optimizers minimize."""
+    return f"iter {line['step'] or 0} loss={line['loss']}"
+
+
 _FORMS: tuple[tuple[str, re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
     ("@[", _COCO, _of_coco),
+    (" loss", _NUMBERED_PART, r"\g<part>_\g<number>_"),
+    (" acc: ", _ACCUMULATED, "  accumulated: "),
+    ("At iterate", _AT_ITERATE, r"iter \1 loss="),
+    (" value ", _OF_R, _of_r),
+    ("inished E", _EVALUATED_AFTER, r"eval epoch \1: "),
+    ("Minibatch[", _OF_MINIBATCHES, r"batch [\1]: "),
+    ("BT ", _TIMES_OF_BATCH, r"batch_time \1 data_time "),
+    (" train ", _OF_BUILD_NANOGPT, _of_build_nanogpt),
+    (" val ", _OF_BUILD_NANOGPT, _of_build_nanogpt),
+    (" hella ", _OF_BUILD_NANOGPT, _of_build_nanogpt),
+    ("num timesteps ", _OF_MAPPO, r"update \1, fps: \2"),
+    (" per-word bound", _OF_GENSIM, r"eval_log_likelihood=\1, eval_perplexity=\2"),
+    (" loss, ", _VALUES_FIRST, _names_first),
+    (" R: ", _OF_LETTERS, _of_letters),
     (" is now ", _IS_NOW, ": "),
     (" on ", _ACCURACIES_ON, r"\g<phase> accuracy_\g<of>: "),
     ("L_out", _LOSS_OUT, "loss"),
@@ -763,7 +867,8 @@ _FORMS: tuple[tuple[str, re.Pattern[str], str | Callable[[re.Match[str]], str]],
     ("e", _ONCE_MORE, r"evaluated_again=\g<time>, "),
     ("/", PASS_OF_SAME, r"evaluated_again=\g<turn>, "),
     ("@", _THRESHOLDS, "50-95"),
-    ("|g", _NORM, "grad_norm"),
+    ("g|", _NORM, "grad_norm"),
+    ("|grad|", _NORM, "grad_norm"),
     (" avg", _DARKNET, _of_darknet),
     (" second", _DURATION, _seconds),
     ("m", _SHORT_DURATION, _short_seconds),

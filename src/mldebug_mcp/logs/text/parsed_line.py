@@ -48,11 +48,22 @@ _VALID_SUBSET = regex(r"\| valid on '[^']{1,80}' subset\s+(\d+) / (\d+)")
 """fairseq, before 2019: an evaluation under way."""
 _PROSE = regex(
     r"\b(?:best|final|finally|lowest|highest|improved from|decreased \(|did not improve|early[ _-]?stopping|previous"
-    r"|minimum)\b"
+    r"|minimum|epoch n-1)\b"
     r"(?!\s*:\s*\d)",  # CatBoost's "best: 0.6"
     re.IGNORECASE,
 )
-_HINTS_OF_PROSE = ("best", "final", "lowest", "highest", "improve", "decreased (", "early", "previous", "minimum")
+_HINTS_OF_PROSE = (
+    "best",
+    "final",
+    "lowest",
+    "highest",
+    "improve",
+    "decreased (",
+    "early",
+    "previous",
+    "minimum",
+    "n-1",
+)
 """One of these stands in every line that `_PROSE` finds: most lines are dismissed without a regular expression."""
 _SO_FAR = regex(rf"(?<=[\d,;|] )best [\w @]{{1,40}}[:=] ?{NUMBER}\s*[,;|](?=.*\btrain\w*[ _]loss\b)", re.IGNORECASE)
 """The best value so far, in front of those of this record: "epoch 210 best test acc: 0.91, train loss: 1.36"."""
@@ -187,6 +198,8 @@ def parse_line(line: str, *, evaluation: bool = False) -> Parsed:
     text = line[:MAX_LINE].rstrip()
     goes_on = not (telling or is_counted) and _GOES_ON.fullmatch(text) is not None
     goes_on = bool(metrics) and (goes_on or _OF_LIST.fullmatch(f"{text} ") is not None)
+    measured = len(metrics) > 1 or any(map(role_of, metrics))
+    goes_on = goes_on or (named and measured and not (telling or is_counted) and _are_measures_alone(counters, metrics))
     return Parsed(counters, metrics, rank, telling, evaluation, label=label, goes_on=goes_on)
 
 
@@ -226,8 +239,12 @@ def _label_in(rest: str) -> str:
 def _holds_measures_alone(counters: Counters, metrics: Mapping[str, float]) -> bool:
     """Say whether a line of evaluation, with a counter, tells nothing but measures: "VAL iter 200: swd=1.2"."""
     counted = bool(counters.values) and counters.batch is None and not counters.weak
+    return counted and _are_measures_alone(counters, metrics) and all(role_of(name) is None for name in metrics)
+
+
+def _are_measures_alone(counters: Counters, metrics: Mapping[str, float]) -> bool:
     bare = len(_LONG_WORDS.findall(counters.rest)) <= MOST_WORDS + len(metrics)
-    return counted and bare and bool(metrics) and all(map(_is_measure, metrics))
+    return bare and bool(metrics) and all(map(_is_measure, metrics))
 
 
 def _is_row_of_phases(metrics: Mapping[str, float]) -> bool:
@@ -236,7 +253,8 @@ def _is_row_of_phases(metrics: Mapping[str, float]) -> bool:
 
 
 def _is_measure(name: str) -> bool:
-    return role_of(name) is None and _NO_MEASURE.search(name) is None and " " not in name
+    role = role_of(name)
+    return role.quantity.is_result if role is not None else _NO_MEASURE.search(name) is None and " " not in name
 
 
 def is_remark(parsed: Parsed) -> bool:
@@ -636,6 +654,8 @@ def content_of(line: str, *, evaluation: bool = False) -> LineContent:
     bar = bar_in(line)
     message = without_prefix(line).message if bar is None else bar.around
     content = LineContent(drawing=None if bar is None else drawing_of(bar), text=line if bar is None else message)
+    if bar is not None and _is_row_in_head(content.drawing):
+        content.drawing, content.text, bar = None, bar.head, None
     if "{" in message:
         _read_dict(content, message)
     elif "[" in message and opens_history(message):
@@ -680,6 +700,11 @@ def drawing_of(bar: Bar) -> Drawing:
     telling = any(map(is_telling, metrics))
     from_zero = "v_num" in bar.metrics
     return Drawing(bar, words, head, counters.values, metrics, evaluation, from_zero, telling, counters.planned)
+
+
+def _is_row_in_head(drawing: Drawing | None) -> bool:
+    """Say whether a bar is headed by an epoch and its numbers by phase: "Epoch 3 | Train 0.9 | Val 1.1 |  30%|"."""
+    return drawing is not None and bool(drawing.counters) and not drawing.telling and _is_row_of_phases(drawing.metrics)
 
 
 def _number(text: str) -> float:

@@ -19,6 +19,7 @@ from mldebug_mcp.logs.settings.settings import MAX_OBJECT
 from mldebug_mcp.logs.text.assembler import Assembler, Lot, carried
 from mldebug_mcp.logs.text.drawn_bars import BarSteps, Dicts, DrawnBars, may_train
 from mldebug_mcp.logs.text.line_shape import Shape
+from mldebug_mcp.logs.text.pairs import evaluation_name
 from mldebug_mcp.logs.text.parsed_line import (
     MAX_LINES,
     Drawing,
@@ -58,14 +59,16 @@ class PrintedDicts:
         self._characters = 0
         self._brackets = 0
         self._braces = 0
+        self._evaluation = False
 
     @property
     def open(self) -> bool:
         """Whether a dict has begun on a line above and not ended yet."""
         return bool(self._lines)
 
-    def begin(self, message: str) -> None:
-        """Take the line in which a dict begins."""
+    def begin(self, message: str, *, evaluation: bool) -> None:
+        """Take the line in which a dict begins; `evaluation` says that it stands under the heading of one."""
+        self._evaluation = evaluation
         self._lines, self._characters, self._brackets = [message], 0, _opened(message)
         self._braces = max(1, _opened(message, "{}"))
 
@@ -102,7 +105,8 @@ class PrintedDicts:
         if history:
             self.histories.take(history)
         elif is_record(record):
-            self.take(number, record)
+            named = {evaluation_name(name): value for name, value in record.items()} if self._evaluation else record
+            self.take(number, named)
 
     def take(self, number: int, record: dict[str, object]) -> None:
         """Take a dict of metrics."""
@@ -399,6 +403,8 @@ def _columns_by_name(shape: Shape, rows: Floats, like: Parsed) -> tuple[dict[str
 
 MIN_LINES_TOGETHER = 32
 """Lines of one shape from which on they are taken together."""
+MAX_ROUNDING = 6e-4
+"""How far a loss of three decimals may be from the same one with more. Chosen: half of the last one, and a bit."""
 BELOW_HEADING = 5
 """Lines under the heading of an evaluation that belong to it."""
 
@@ -413,6 +419,7 @@ class Records:
         self.bar_steps = BarSteps()
         self.dicts = PrintedDicts(self.assembler, self.bars, self.bar_steps)
         self.together = MixedLines(self.assembler, self.bar_steps, self.take)
+        self._evaluated_loss = (-1, 0.0)  # the last line that tells nothing but the loss of an evaluation, and that
         self._evaluated_from = 0  # the line of the heading under which an evaluation stands, 0 if none does
 
     def head(self, number: int, *, evaluation: bool) -> None:
@@ -432,7 +439,7 @@ class Records:
             else:
                 self.bar_steps.bar(drawing.bar.head, drawing.bar.at, drawing.bar.total)
         if content.opens:
-            self.dicts.begin(content.opens)
+            self.dicts.begin(content.opens, evaluation=self.under_heading(number))
         elif content.record is not None:
             self.dicts.take(number, content.record)
         elif content.history:
@@ -505,6 +512,7 @@ class Records:
         if counters.values:
             self.head(number, evaluation=parsed.evaluation and not parsed.metrics and counters.batch is None)
         if parsed.telling:
+            self._take_parts_of_evaluation(number, parsed)
             self.bars.end()
         elif "epoch" in counters.values:
             bare = not parsed.metrics and not counters.rest.strip(" |:-")
@@ -515,6 +523,16 @@ class Records:
             self.bars.rows_at_once = (number, rows, counters.rest.translate(NO_DIGITS))
         self.assembler.take(number, parsed)
         return True
+
+    def _take_parts_of_evaluation(self, number: int, parsed: Parsed) -> None:
+        """Take a line below "Val loss: 2.407" that repeats its loss, "l1: 1.2 kl: 0.02 loss: 2.407", for its parts."""
+        (above, before), loss = self._evaluated_loss, parsed.metrics.get("loss")
+        counted = parsed.counters.values or parsed.counters.batch
+        parts = {evaluation_name(name): value for name, value in parsed.metrics.items() if name != "loss"}
+        if loss is not None and number == above + 1 and abs(loss - before) <= MAX_ROUNDING and parts and not counted:
+            parsed.metrics = parts
+        if [canonical(name) for name in parsed.metrics] == ["eval_loss"]:
+            self._evaluated_loss = number, next(iter(parsed.metrics.values()))
 
     def take_many(self, numbers: Lines, shape: Shape, rows: Floats) -> int:
         """Take lines of one shape that follow one another, as far as that gives what taking each of them would give.

@@ -61,11 +61,11 @@ _NAMES_NOTHING = regex(r"[\d:=|,;]")
 """What stands in no line of such names."""
 _IN_BRACKETS = regex(r"\([^()]{1,20}\)")
 """The unit of a column, such as "(hh:mm:ss)"."""
-_DRAWN = frozenset("-=+| :\t")
+_DRAWN = frozenset("-=+| :_\t")
 """Characters of a rule."""
 _DRAWN_SIDES = str.maketrans("│┃║", "|||")
 """Sides of cells as rich and others draw them."""
-_NORMS_IN_NAMES = regex(r"(?:(?:[^\s|]|\|[^\s|]{1,20}\|)++(?:\s{2,20}|\t|$))++")
+_NORMS_IN_NAMES = regex(r"(?:(?:[^\s|]|\|{1,2}[^\s|]{1,20}\|{1,2})++(?: (?! )|\s{2,20}|\t|$))++")
 """Columns parted by blanks, with bars only around what they take the norm of: "i   |g|opt   |w|   lr"."""
 _HOLDS_NUMBER = regex(r"(?<![\w@.-])(?!(?<=[(\[])1e-?\d+[)\]])[-+]?(?:\d|(?:nan|inf)\b)", re.IGNORECASE)
 _FASTAI = regex(r"\s*\[\d+(?:, (?:[-\d.e]+|nan|inf|None)){1,20}, '\d+(?::\d\d)+'\]\s*", needs="[")
@@ -81,6 +81,7 @@ _RESULTS_NAMES = (
     "eval_map50", "eval_map50-95", "eval_box_loss", "eval_obj_loss", "eval_cls_loss",
 )  # fmt: skip
 """results.txt of YOLOv7 and of YOLOv5 up to version 4 has no header."""
+_COUNTERS_OF_TABLES = frozenset({"epoch", "batch", "iter", "step"})
 _COUNTS = frozenset({"Images", "Instances", "Labels", "Targets"})
 
 
@@ -173,6 +174,7 @@ class Table:
         names = [name.strip() for name in line.split(",")] if commas else names
         if not 2 <= len(names) <= MAX_COLUMNS or any(len(name) > MAX_COLUMN_NAME for name in names):
             return False
+        names = [*_counters_apart(names[0]), *names[1:]]
         names = [name.strip(" ↓↑*`") for name in names]
         known = sum(map(_names_column, names)) + _heads_glued(names)
         if not spaced and known < 2:
@@ -184,7 +186,8 @@ class Table:
             names = [_of_evaluation(name) for name in names]
         self._bars = line.count("|")
         placed = list(_CELL.finditer(line))
-        aligned = len(placed) == len(names) and not {"|", "\t"} & set(line)
+        aligned = len(placed) == len(names) and "\t" not in line
+        aligned = aligned and ("|" not in line or [cell[0] for cell in placed] == names)
         self._keep(_with_first_words(above, names, placed) if aligned else names)
         self._starts = [name.start() for name in placed] if aligned else []
         self._ends = [name.end() for name in placed] if aligned else []
@@ -219,6 +222,7 @@ class Table:
         if len(upper) != len(lower):
             return False
         names = [" ".join(f"{first} {second}".split()) for first, second in zip(upper, lower, strict=True)]
+        names = [name.removeprefix("Mini-batch ") for name in names]  # MATLAB's means of training
         if any(map(_NAMES_NOTHING.search, names)) or not all(names) or not any(map(is_telling, names)):
             return False
         self._spaced, self._commas, self._since, self._header, self._starts = False, False, 0, "", []
@@ -328,6 +332,12 @@ class Table:
         values_of_names = (self._names[0], cells[0]) == ("Name", "Value")  # DI-engine
         first = cells[0].lower() in _NOT_LOGGED or _cell(cells[0]) is not None or values_of_names
         return numbers if numbers and len(numbers) * 2 >= filled and first else None
+
+
+def _counters_apart(name: str) -> list[str]:
+    """Return the names in a first cell of counters alone, which one blank parts: "# Epoch batch" (NequIP)."""
+    words = name.strip("# ").split()
+    return words if len(words) > 1 and all(word.lower() in _COUNTERS_OF_TABLES for word in words) else [name]
 
 
 def _with_first_words(above: str, names: list[str], placed: Sequence[re.Match[str]]) -> list[str]:
@@ -559,6 +569,8 @@ class Box:
             self._section = name
             return
         number = parse_number(value)
+        if name in self._rows and canonical(next(reversed(self._rows))) in COUNTERS:
+            self.end()  # the counter came last
         if number is not None:
             # Only names cut to fit the box or indented under a section belong to it.
             self._rows[name if "/" in name else f"{self._section}{name}"] = number
