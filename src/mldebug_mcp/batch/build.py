@@ -43,8 +43,9 @@ from mldebug_mcp.batch.columns import (
     row_count,
 )
 from mldebug_mcp.batch.roles import Words
-from mldebug_mcp.batch.sequences import IGNORED_LABEL, SHIFTS, Bools, Ints, Ragged, Sequences, hides_words
+from mldebug_mcp.batch.sequences import SHIFTS, Bools, Ints, Ragged, Sequences, hides_words
 from mldebug_mcp.batch.templates import ASSISTANT
+from mldebug_mcp.core.conventions import IGNORED_LABEL
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.text import shorten
 

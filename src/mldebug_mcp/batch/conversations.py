@@ -29,8 +29,9 @@ from mldebug_mcp.batch.columns import (
     score_names,
 )
 from mldebug_mcp.batch.roles import Encoder, Words
-from mldebug_mcp.batch.sequences import IGNORED_LABEL, Ragged
+from mldebug_mcp.batch.sequences import Ragged
 from mldebug_mcp.batch.templates import ASSISTANT
+from mldebug_mcp.core.conventions import IGNORED_LABEL
 from mldebug_mcp.core.errors import InputError, is_failure
 from mldebug_mcp.core.text import shorten
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from mldebug_mcp.batch.sequences import IGNORED_LABEL, Floats, Ints, Ragged, Sequences, offsets_of
+from mldebug_mcp.batch.sequences import Floats, Ints, Ragged, Sequences, offsets_of
 from mldebug_mcp.core.arrays import entropy
+from mldebug_mcp.core.conventions import IGNORED_LABEL
 
 MAX_VOCABULARY = 2**22
 """Ids below this are counted one by one: no vocabulary is as large."""

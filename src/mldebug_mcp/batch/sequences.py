@@ -11,6 +11,8 @@ from itertools import chain
 import numpy as np
 import numpy.typing as npt
 
+from mldebug_mcp.core.conventions import IGNORED_LABEL
+
 # Rows of different length as one flat array: all checks work on this, at the speed of numpy.
 
 
@@ -153,10 +155,6 @@ def as_integers(array: Array) -> npt.NDArray[np.integer]:
 
 
 # A set of token rows and what follows from it. A batch has one; a preference batch a chosen and a rejected one.
-
-
-IGNORED_LABEL = -100
-"""The label that the loss skips: the default `ignore_index` of PyTorch's cross-entropy, used by all of Transformers."""
 
 
 @dataclass(frozen=True)

@@ -374,7 +374,7 @@ def _is_marked(chat: Messages) -> bool:
 MAX_RENDERED = 64
 """Conversations that are rendered: a template drops calls of all rows or of none. Chosen."""
 COMPARED_CHARACTERS = 40
-"""Characters of a system message that are looked for in the rendered text."""
+"""Characters of a system message, or of a part of a text, that are looked for in the rendered text."""
 MIN_SHARE_OF_ONE_POSITIVE = 0.1
 """Share of the pairs with the same positive from which a usual batch holds it twice. Chosen."""
 MIN_PAIRS = 8

@@ -55,6 +55,8 @@ IN_STEP = 1.35
 by hand."""
 MIN_OTHER_SCALE_RATIO = 3.0
 """The ratio of evaluation and training loss, at least, where both are one quantity on two scales. Chosen: by hand."""
+MIN_SUMMED_LOSS_RATIO = 3.0
+"""Times the logarithm of its perplexity that a loss summed over tokens is, at least. Chosen: by hand."""
 LEAST_PER_TOKEN = 1.0
 """Nats per token from which on a perplexity tells the unit of a loss. Chosen: label smoothing adds much to less."""
 MIN_FALL_OF_BOTH = 2.0
@@ -218,7 +220,7 @@ def refuse_other_unit(run: Run) -> None:
     _, of_loss, of_perplexity = np.intersect1d(loss.step, perplexity.finite.step, return_indices=True)
     value, per_token = loss.value[of_loss], np.log(np.maximum(perplexity.finite.value[of_perplexity], 1.0))
     surely = per_token > LEAST_PER_TOKEN
-    if surely.any() and float((value[surely] / per_token[surely]).min()) > MIN_OTHER_SCALE_RATIO:
+    if surely.any() and float((value[surely] / per_token[surely]).min()) > MIN_SUMMED_LOSS_RATIO:
         raise CannotTell(
             f"{loss.name} is {figure(value[surely][0])} where the perplexity of evaluation is that of a loss of "
             f"{figure(per_token[surely][0])} per token: it is in another unit than a training loss per token"

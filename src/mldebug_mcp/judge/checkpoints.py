@@ -14,13 +14,14 @@ from typing import Any, Literal
 import numpy as np
 
 from mldebug_mcp.checks.check import all_known
-from mldebug_mcp.checks.curve import MAD_TO_STD, MEDIAN_ERROR, at_common_steps, mad, noise_on_slope
+from mldebug_mcp.checks.curve import MEDIAN_ERROR, at_common_steps, mad, noise_on_slope
 from mldebug_mcp.checks.evaluation import evaluation_losses, quality_metrics
 from mldebug_mcp.checks.policies import held_out_scores, rewards_of
 from mldebug_mcp.checks.results import improves_upwards, named
 from mldebug_mcp.checks.train_eval_gap import rows_behind
 from mldebug_mcp.core.access import entries, is_file
 from mldebug_mcp.core.arrays import median
+from mldebug_mcp.core.conventions import STD_PER_MAD
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.lazy import dataclass, regex, replace
 from mldebug_mcp.core.paths import expanded
@@ -738,7 +739,7 @@ def _noise(values: Floats) -> float:
     on_slope = noise_on_slope(values)
     if len(values) < MIN_FOR_THIRD:
         return on_slope
-    return min(on_slope, MAD_TO_STD * median(np.abs(np.diff(values, n=3))) / math.sqrt(20))
+    return min(on_slope, STD_PER_MAD * median(np.abs(np.diff(values, n=3))) / math.sqrt(20))
 
 
 def _epochs_at(run: Run, steps: Floats) -> Floats | None:

@@ -84,8 +84,11 @@ MIN_DEPARTED_STRETCHES = 3
 MIN_RECORDS_FOR_COURSE = 8
 """Records of a curve below which only its end is compared. Chosen by hand: their noise is hardly known."""
 MIN_WORSE_RESULT_SHARE = 0.05
-"""A result is worse by this share of the reference and of what the reference gained. (Two seeds of one recipe
-differ by about a percent): training losses near zero differ by a lot, and mean little."""
+"""Share of the reference, and of what the reference gained, by which a result is worse or better.
+
+Chosen: two seeds of one recipe differ by about a percent. What was gained counts, since losses near zero differ by
+large shares that mean little.
+"""
 OF_POLICIES = ("rl", "grpo", "ppo")
 """Kinds of run whose losses are no results."""
 MAX_SETTINGS = 40

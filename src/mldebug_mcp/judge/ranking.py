@@ -194,9 +194,9 @@ def in_bits(item: Ranked, sign: int, absent: Collection[str]) -> list[str]:
 
 
 SYMPTOM_WEIGHT = 0.85
-"""Symptoms of one run are correlated: a spike of the loss and one of the gradient are not independent.
+"""Power to which the evidence of a symptom is raised, before a fit.
 
-Chosen by hand.
+Chosen: symptoms of one run are correlated, as a spike of the loss and one of the gradient are.
 """
 
 MAX_FREQUENCY = 0.97

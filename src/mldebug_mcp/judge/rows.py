@@ -16,6 +16,7 @@ from mldebug_mcp.batch.sequences import Bools, Floats, Ints
 from mldebug_mcp.batch.tokenizer import Tokenizer, load_tokenizer
 from mldebug_mcp.core.access import OutsideError, is_file, is_folder, require
 from mldebug_mcp.core.arrays import median, median_gap
+from mldebug_mcp.core.conventions import STD_PER_MAD
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.limits import checkpoint
 from mldebug_mcp.core.paths import expanded
@@ -488,9 +489,6 @@ LEAST_SPREAD = 0.05
 """Spread of a share that is taken for noise, at least. Chosen: a token more or less in a short row."""
 LEAST_LOG_SPREAD = 0.2
 """Spread of a logarithm that is taken for noise, at least. Chosen: a fifth more or less."""
-STD_PER_MAD = 1.4826
-"""Standard deviation of a normal distribution, in median absolute deviations.
-Source: https://en.wikipedia.org/wiki/Median_absolute_deviation"""
 
 
 class Oddity(NamedTuple):

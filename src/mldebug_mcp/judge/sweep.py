@@ -112,13 +112,18 @@ MIN_SHARE_OF_LONGEST_RUN = 0.5
 MEAN_DRAWS = 4_000
 AS_GOOD = 0.05
 """Share of draws in which another level comes first from which it may be as good. Chosen: the usual level."""
-MIN_BEST_RUNS = 3
-"""Best runs that are looked at for an edge; of many runs a tenth. Chosen."""
+MAX_BEST_RUNS_LISTED = 3
+"""Best runs that the answer lists. Chosen: more are read in the table."""
+MIN_LEADING_RUNS = 3
+"""Best runs that are looked at for an edge; of many runs a tenth. Chosen: fewer lie at one edge by chance."""
 LEAST_LEVELS = 3
 """Levels from which a setting has an edge: of two, each is one."""
 SWEPT_LEVEL = 0.05
 """Chance below which levels differ, and below which best runs lie at an edge. Chosen: the usual level."""
-NULL_HYPOTHESIS_DRAWS = 1_999
+SWEEP_F_DRAWS = 1_999
+"""Draws of F with which the spread between levels is compared. Chosen: with the observed one, a round 2,000."""
+SWEEP_PERMUTATIONS = 1_999
+"""Random orders of the runs with which their ranks are compared. Chosen: with the observed one, a round 2,000."""
 SWEPT_ROUNDING = 1e-6
 QUOTES = {"edge": "tuning_playbook_boundary", "seeds": "spinningup_three_seeds"}
 OFTEN_REPEATED = 2
@@ -153,7 +158,7 @@ def sweep_of(answers: Sequence[Answered]) -> Sweep | None:
         metric=metric,
         better="higher" if higher else "lower",
         compared=len(compared),
-        best_runs=[compared[at].row.name for at in np.argsort(loss, kind="stable")[:MIN_BEST_RUNS]],
+        best_runs=[compared[at].row.name for at in np.argsort(loss, kind="stable")[:MAX_BEST_RUNS_LISTED]],
         settings=settings,
         seed_groups=groups,
         between_seeds=within,
@@ -274,8 +279,8 @@ def _by_rank_or_value(places: Sequence[Floats], values: Sequence[Floats]) -> flo
     between = sum(len(some) * float((some.mean() - whole.mean()) ** 2) for some in values) / freedom[0]
     if not within:  # copies of one run, and no seeds
         return _chance(places)
-    drawn = np.random.default_rng(0).f(*freedom, NULL_HYPOTHESIS_DRAWS)
-    return float(1 + (drawn >= between / within).sum()) / (1 + NULL_HYPOTHESIS_DRAWS)
+    drawn = np.random.default_rng(0).f(*freedom, SWEEP_F_DRAWS)
+    return float(1 + (drawn >= between / within).sum()) / (1 + SWEEP_F_DRAWS)
 
 
 def _chance(of_level: Sequence[Floats]) -> float:
@@ -289,8 +294,8 @@ def _chance(of_level: Sequence[Floats]) -> float:
 
     places = np.concatenate(of_level)
     observed = apart(places)
-    as_far = sum(apart(draw.permutation(places)) >= observed - SWEPT_ROUNDING for _ in range(NULL_HYPOTHESIS_DRAWS))
-    return (1 + as_far) / (1 + NULL_HYPOTHESIS_DRAWS)
+    as_far = sum(apart(draw.permutation(places)) >= observed - SWEPT_ROUNDING for _ in range(SWEEP_PERMUTATIONS))
+    return (1 + as_far) / (1 + SWEEP_PERMUTATIONS)
 
 
 def _coming_first(of_level: Mapping[str, Floats]) -> dict[str, float]:
@@ -312,7 +317,7 @@ def _with_edge(best: BestSetting, levels: Sequence[Level], answers: Sequence[Ans
         return best
     values = [answer.settings.get(best.setting) for answer in answers]
     numeric = [at for at, value in enumerate(values) if is_number(value)]
-    top = min(max(MIN_BEST_RUNS, len(numeric) // 10), len(numeric))
+    top = min(max(MIN_LEADING_RUNS, len(numeric) // 10), len(numeric))
     leading = sorted(numeric, key=lambda at: loss[at])[:top]
     edges: tuple[tuple[Edge, Level], ...] = (("lowest", levels[0]), ("highest", levels[-1]))
     for edge, level in edges:

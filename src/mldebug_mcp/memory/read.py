@@ -20,6 +20,7 @@ from typing import BinaryIO, NoReturn, cast
 import numpy as np
 
 from mldebug_mcp.core.access import open_input
+from mldebug_mcp.core.conventions import ZIP_MAGIC
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.limits import checkpoint, reading
 from mldebug_mcp.core.paths import expanded, unreadable
@@ -590,7 +591,6 @@ def _check_memory(length: int, containers: int, name: str) -> None:
 HEAD_BYTES = 4096
 _PPROF_FIRST_BYTE = b"\x0a"
 """The first byte of a pprof profile: the types of its values."""
-_ZIP_MAGIC = b"PK\x03\x04"
 
 
 def read_memory(path: str | Path) -> MemorySnapshot:
@@ -614,7 +614,7 @@ def read_memory(path: str | Path) -> MemorySnapshot:
         with open_input(file) as opened:
             size = os.fstat(opened.fileno()).st_size
             head = opened.read(HEAD_BYTES)
-        if head.startswith(_ZIP_MAGIC):
+        if head.startswith(ZIP_MAGIC):
             raise InputError(
                 f"{name}: saved by torch.save (a zip archive); write the snapshot with "
                 "torch.cuda.memory._dump_snapshot() or pickle.dump"

@@ -11,6 +11,7 @@ from importlib import import_module
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from mldebug_mcp.core.conventions import IGNORED_LABEL
 from mldebug_mcp.recorder.late import Sizes, Value, Vector, guarded
 from mldebug_mcp.recorder.rows import alike, array_of, column_of
 
@@ -569,8 +570,6 @@ SHIFTED = "recomputed/shifted"
 """The same of each position's outputs with the label of the next one, as language models have it."""
 LABELS = ("labels", "label", "targets", "target", "y")
 """Columns that hold labels, the first that a batch has; of a pair the second."""
-NO_LABEL = -100
-"""What stands where no label counts. Source: the default of torch's cross_entropy."""
 RECOMPUTED_MOST_NUMBERS = 1 << 20
 """Numbers of logits that are looked at. Chosen: a millisecond on a core; of more, rows are drawn evenly."""
 
@@ -623,8 +622,8 @@ def _cross_entropy(scores: Tensor, labels: Tensor) -> Tensor:
     every = -(-scores.numel() // RECOMPUTED_MOST_NUMBERS)
     scores, labels = scores[::every].float(), labels[::every].long()
     known = (labels >= 0) & (labels < scores.shape[-1])
-    wanted = labels.where(known, labels.new_full((), NO_LABEL))
-    found: Tensor = sys.modules["torch"].nn.functional.cross_entropy(scores, wanted, ignore_index=NO_LABEL)
+    wanted = labels.where(known, labels.new_full((), IGNORED_LABEL))
+    found: Tensor = sys.modules["torch"].nn.functional.cross_entropy(scores, wanted, ignore_index=IGNORED_LABEL)
     return found
 
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from mldebug_mcp.core.conventions import IGNORED_LABEL
 from mldebug_mcp.script.calls import constant_of, dotted
 from mldebug_mcp.script.library import ELEMENTWISE
 
@@ -74,7 +75,6 @@ KEEPS_FACTS = {
 """Functions and methods after which data are the same, in another form or order of axes."""
 NOT_DATA = re.compile(r"(?:^|_)(?:pad\w*|ignore\w*|unlabell?ed|void)$", re.IGNORECASE)
 """Names of the value of padding, or of labels that are left out."""
-IGNORE_INDEX = -100
 LENGTHS = re.compile(r"\blen(?:gth)?s?\b|_len(?:gth)?s?\b", re.IGNORECASE)
 NEARLY_INFINITE = re.compile(
     r"['\"]-inf|(?i:neg_?inf|minus_?inf)|-(?:\w+\.)?inf\b|finfo\([^()]{0,80}\)\.min|-1e\+?\d|-\d{4,}"
@@ -131,7 +131,7 @@ def equals(left: Facts, other: ast.expr, *, is_equal: bool) -> Facts:
         return left if bool(value) is is_equal else flipped(left)
     if left.kind == "padded" and value == 0:
         return Facts("padding" if is_equal else "real", line=other.lineno)
-    if value == IGNORE_INDEX or NOT_DATA.search(dotted(other).rpartition(".")[2]):
+    if value == IGNORED_LABEL or NOT_DATA.search(dotted(other).rpartition(".")[2]):
         return Facts("padding" if is_equal else "real", line=other.lineno)
     return NOTHING
 

@@ -12,7 +12,7 @@ from mldebug_mcp.batch.batch import Batch
 from mldebug_mcp.batch.columns import CONTRASTED
 from mldebug_mcp.batch.endings import content, pairs, repeated_prompts, role_losses, rows_of_another_template
 from mldebug_mcp.batch.roles import RowRoles
-from mldebug_mcp.batch.sequences import IGNORED_LABEL, Bools, Ints, Sequences, count_rows
+from mldebug_mcp.batch.sequences import Bools, Ints, Sequences, count_rows
 from mldebug_mcp.batch.templates import marker_before
 from mldebug_mcp.batch.text_problems import (
     ASKED,
@@ -36,6 +36,7 @@ from mldebug_mcp.checks.batch import (
     rows_where,
 )
 from mldebug_mcp.checks.check import Evidence, Spot, batch_check
+from mldebug_mcp.core.conventions import IGNORED_LABEL
 from mldebug_mcp.core.errors import is_failure
 
 # Role markers of another template, as plain text.

@@ -24,6 +24,7 @@ from mldebug_mcp.checks.batch import (
     rows_where,
 )
 from mldebug_mcp.checks.check import Evidence, batch_check
+from mldebug_mcp.core.conventions import STD_PER_MAD
 from mldebug_mcp.models.base import Severity
 
 # Identical rows.
@@ -268,7 +269,7 @@ def _far_longer(side: LengthCounts) -> Ints:
         return NO_ROWS
     log = np.log(np.maximum(lengths, 1))
     middle = median_of(log, counts)
-    spread = 1.4826 * median_of(np.abs(log - middle), counts)
+    spread = STD_PER_MAD * median_of(np.abs(log - middle), counts)
     least = max(
         math.exp(middle + max(math.log(MIN_TIMES_MEDIAN_LENGTH), MIN_LENGTH_DEVIATIONS * spread)),
         math.exp(middle) + LEAST_EXCESS,

@@ -70,7 +70,8 @@ def _in_words(name: str) -> str:
 
 
 MIN_LOGIT_RISE_RATIO = 1.4
-"""Growth of logits up to where the loss fails. Chosen: those of healthy runs grow as long as something is learnt."""
+"""Growth of logits up to where the loss fails, or to the end of the log. Chosen: those of healthy runs grow as long as
+something is learnt."""
 MIN_RISING_BLOCK_SHARE = 0.6
 """Share of the later blocks that rise. Chosen: a half do by chance."""
 LEAST_LOGITS = 20

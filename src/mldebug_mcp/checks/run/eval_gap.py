@@ -73,6 +73,9 @@ worse is some per cent off."""
 MIN_GAP_NATS = 0.3
 """Nats by which evaluation lies above training from the first on. Chosen: a model that has just begun to generalise
 worse is some per cent off."""
+MIN_POSITIVE_TRAINING_NATS = 0.3
+"""Training loss, in nats, below which an evaluation loss far below zero is no gap. Chosen: near zero, noise alone makes
+the ratio large."""
 MIN_FAR_EVALUATION_SHARE = 0.8
 """Share of all evaluations that are so far above. Chosen: by hand."""
 LEAST_TO_WIDEN = 3
@@ -83,8 +86,8 @@ NATS_OF_TOKENS = 0.5
 """Nats per token at every evaluation of a language model. Chosen: held-out text of one kind differs by hundredths."""
 MAX_GAP_DRIFT_SHARE = 0.35
 """Share of the gap by which its halves differ at most. Chosen: what is learnt by heart widens a gap."""
-MAX_FIRST_GAP_SHARE = 0.65
-"""Of a gap, what was there at the first evaluation at most. Chosen: two thirds."""
+MAX_WIDENING_START_SHARE = 0.35
+"""Share of its last width that a gap has at first, at most, where it widens. Chosen: most of it came later, then."""
 NOT_IN_TOKENS = ("preference", "supervised", "diffusion", "boosting")
 
 
@@ -92,10 +95,10 @@ def far_at_first(train: Floats, evaluation: Floats) -> bool:
     """Say whether evaluation is far above training at the first evaluation and nearly all others, and always was."""
     far = (evaluation > AT_ONCE * np.abs(train)) & (evaluation - train > MIN_GAP_NATS)
     far |= (evaluation < -MIN_EXPLODED_LOSS_RATIO * train) & (
-        train > MIN_GAP_NATS
+        train > MIN_POSITIVE_TRAINING_NATS
     )  # such as the cross-entropy of targets above 1
     gap = evaluation - train
-    widens = len(gap) >= LEAST_TO_WIDEN and gap[-1] > 0 and gap[0] < (1 - MAX_FIRST_GAP_SHARE) * gap[-1]
+    widens = len(gap) >= LEAST_TO_WIDEN and gap[-1] > 0 and gap[0] < MAX_WIDENING_START_SHARE * gap[-1]
     return bool(far[0] and far.mean() >= MIN_FAR_EVALUATION_SHARE and not widens)
 
 
@@ -117,6 +120,8 @@ MIN_GAP_NOISE_SIGMAS = 2.0
 """Standard deviations of single records of the training loss: less is noise of a small batch. Chosen: as usual."""
 MIN_EVALUATIONS_IN_FIRST_PASS = 4
 """Evaluations within the first pass without which its gap is not known. Chosen: by hand."""
+MAX_FIRST_GAP_SHARE = 0.65
+"""Share of the late gap that the first evaluation has, at most. Chosen: a gap of about two thirds was there at once."""
 MAX_TRAINING_RECORDS_BEFORE = 20
 """Training records before an evaluation, at most, whose mean is compared with it: of those since the one before, the
 later half. Chosen: a loss that falls fast is soon out of date."""
@@ -138,7 +143,7 @@ AT_BEST = 1.05
 MAX_IMPROVED_LOSS_SHARE = 0.85
 """Share of the first training loss that evaluation has improved to. Chosen: no healthy run of benchmarks/faults comes
 near."""
-OF_ANOTHER = 0.2
+MAX_FOLLOWING_SET_GAP_SHARE = 0.2
 """Share of the training loss within which another held-out set follows it. Chosen: half of `MIN_WIDE_GAP_RATIO`."""
 MAX_GENERALISING_LOSS_SHARE = 0.5
 """Share of its first value to which an evaluation loss came down that training served. Chosen: of 2,057 labelled runs
@@ -180,7 +185,9 @@ def _refuse_where_another_set_follows(run: Run) -> None:
         _, train, held_out = beside_training(loss, series)
         halves = [slice(None, len(train) // 2), slice(len(train) // 2, None)]
         pairs = [(median(train[half]), median(held_out[half])) for half in halves if len(train) >= EVAL_GAP_LEAST]
-        if pairs and all(abs(evaluated - trained) <= OF_ANOTHER * abs(trained) for trained, evaluated in pairs):
+        if pairs and all(
+            abs(evaluated - trained) <= MAX_FOLLOWING_SET_GAP_SHARE * abs(trained) for trained, evaluated in pairs
+        ):
             raise CannotTell(f"{series.name} is as low as the training loss: the held-out sets differ")
 
 
@@ -553,8 +560,9 @@ MAX_INITIAL_SCORE_GAP = 0.25
 MIN_WIDE_SCORE_GAP = 0.3
 """The later gap of scores. Chosen: by hand."""
 MIN_NEAR_BEST_SCORE = 0.9
-"""Score of training at which rows are known by heart. Chosen: by hand."""
-LEAST_BESIDE = 4
+"""Score that is near its best: of training, rows are known by heart; of the first evaluation, no more is to be gained.
+Chosen: by hand."""
+MIN_LOSS_SCORE_EVALUATIONS = 4
 """Evaluations with loss and score. Chosen: by hand."""
 MAX_FALLEN_LOSS_SHARE = 0.2
 """Share of its first level to which the loss falls. Chosen: what gives a fifth of the loss has most answers right."""
@@ -606,9 +614,9 @@ def eval_score_behind_loss(run: Run) -> Evidence | None:
             steps=(float(auc.step[0]),),
             values={"first": float(auc.value[0]), "end": float(auc.value[-1])},
         )
-    scores = [series for series in evaluation_scores(run) if len(series) >= LEAST_BESIDE]
-    if not scores or "eval_loss" not in run or len(run["eval_loss"].finite) < LEAST_BESIDE:
-        raise CannotTell(f"no score and loss are logged for the same {LEAST_BESIDE} evaluations")
+    scores = [series for series in evaluation_scores(run) if len(series) >= MIN_LOSS_SCORE_EVALUATIONS]
+    if not scores or "eval_loss" not in run or len(run["eval_loss"].finite) < MIN_LOSS_SCORE_EVALUATIONS:
+        raise CannotTell(f"no score and loss are logged for the same {MIN_LOSS_SCORE_EVALUATIONS} evaluations")
     loss, score = run["eval_loss"].finite.value, scores[0]
     began = min([float(loss[0]), *run["loss"].finite.value[:1].tolist()] if "loss" in run else [float(loss[0])])
     first, reached = float(score.value[0]), median(score.value[-EVAL_SCORE_GAP_LEAST:])

@@ -60,7 +60,7 @@ NEAR_BY_ACCURACY = 0.08
 MIN_SHARE_BELOW_GUESS = 0.2
 """Share below a guess of an evaluation that knows more. Chosen: whatever dropout adds in training."""
 LEAST_ACCURACIES = 4
-"""Chosen: fewer may agree by chance."""
+"""Accuracies without which none keeps to a half. Chosen: fewer may agree by chance."""
 MOST_ABOVE = 1.5
 """Times its start up to which a loss counts as a guess. Chosen: higher ones have blown up."""
 MOST_OF_GUESS = 3.0
@@ -262,9 +262,10 @@ def _collapsed(run: Run, loss: Series, later: Floats, plain_level: float) -> Evi
 
 
 MIN_HUGE_LOSS = 1e15
-"""Chosen: squared errors of prices that nobody scaled come to some 1e12."""
+"""Size from which a loss is huge. Chosen: squared errors of prices that nobody scaled come to some 1e12."""
 NEARLY_ZERO = 1e-4
-"""Chosen: no real data are fitted to this cross-entropy within the first tenth of a run."""
+"""Loss below which it is zero. Chosen: no real data are fitted to this cross-entropy within the first tenth of a
+run."""
 MAX_ZERO_ONSET_SHARE = 0.1
 """Share of the records by which it is zero. Chosen: learning takes longer."""
 MIN_ZERO_RECORD_SHARE = 0.5

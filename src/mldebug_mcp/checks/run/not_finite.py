@@ -26,7 +26,6 @@ from mldebug_mcp.checks.gradients import (
     CLIMB_WINDOW_RECORDS,
     LEAST_HEALTHY,
     MAX_DESCENT_RECORDS,
-    MIN_OVERFLOWS_AT_FLOOR,
     Lost,
     descent_of,
     first_lost,
@@ -421,6 +420,8 @@ MAX_SHARE_SKIPPED = 0.05
 """Share of the steps that are skipped. Chosen: scalers that try every 100 steps skip one in 100."""
 MAX_SKIPPED_STEPS = 3
 """Number of the steps that are skipped. Chosen: by hand."""
+MIN_OVERFLOWS_AT_FLOOR = 3
+"""Overflows at the smallest scale that are more than probing. Chosen: one or two may come by chance."""
 IN_A_ROW = 4
 """Skipped steps on end. Chosen: a scaler that probes needs one or two."""
 _MESSAGE = regex(rf"loss scale: ({NUMBER}), reducing to ({NUMBER})", re.IGNORECASE)

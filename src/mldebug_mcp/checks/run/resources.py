@@ -493,6 +493,8 @@ WAIT_START_DIVISOR = 10
 """Part of the records that is the start. Chosen: a tenth, in which workers start and things are compiled."""
 WAIT_END_DIVISOR = 5
 """Part of the records that is the end. Chosen: one slow stretch is shorter than a fifth."""
+MIN_LATE_WAIT_SHARE = 0.9
+"""Share of the records at the end that wait as long. Chosen: a single one may find its data ready."""
 WAIT_LEAST = 5
 """Records, without the first tenth. Chosen: a median of fewer may be one slow step."""
 WAIT_FEW = 2
@@ -558,7 +560,7 @@ def data_wait_high(run: Run) -> Evidence | None:
     since = 0
     if median(value) < MIN_DATA_WAIT_SHARE:
         late = value[-max(WAIT_LEAST, len(value) // WAIT_END_DIVISOR) :]
-        if quantile(late, 1 - MIN_REGULAR_STEP_SHARE) < MIN_DATA_WAIT_SHARE:
+        if quantile(late, 1 - MIN_LATE_WAIT_SHARE) < MIN_DATA_WAIT_SHARE:
             return None
         since = departure(value, median(late))
         since += int(np.argmax(value[since:] >= MIN_DATA_WAIT_SHARE))

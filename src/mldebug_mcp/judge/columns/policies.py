@@ -561,7 +561,8 @@ HARDLY_LEFT = 0.1
 LEAST_LOST = 0.1
 """Share of right answers that is lost at least. Chosen: less is chance where a few rows are asked."""
 MIN_GAINED_SHARE = 0.1
-"""Share of right pairs that training gains at least. Chosen: as much."""
+"""Share of right answers, or of right pairs, that training gains at least. Chosen: less is chance where few are
+asked."""
 LEFT_OF_LOSS = 0.5
 """Share of its first level that a loss comes down to at most. Chosen: by hand."""
 _SHARES = (

@@ -57,6 +57,11 @@ from mldebug_mcp.models.diagnosis import DerivedFact
 
 MAX_SUM_RESIDUAL_SHARE = 0.01
 """Residual of a sum as a share of what the total varies by. Chosen: four printed digits leave less."""
+MAX_PART_SHARE_EXCESS = 0.01
+"""Share by which the largest part may exceed the total. Chosen: printed digits leave less, a negative part more."""
+MIN_RELATIVE_WEIGHT = 0.01
+"""Share of the largest weight that the smallest has, at least. Chosen: a part of less is hardly trained, by
+intention."""
 MOST_PARTS = 6
 MIN_RULING_PART_SHARE = 0.99
 """Share of the total above which one part rules it. Chosen."""
@@ -95,9 +100,9 @@ def weighed_parts(run: Run) -> Iterator[DerivedFact]:
             yield DerivedFact.model_construct(
                 fact="part_stays", text=text + expected, values={"share": float(shares[k])}
             )
-    if MIN_RULING_PART_SHARE < float(shares[most]) <= 1 + MAX_SUM_RESIDUAL_SHARE and float(
+    if MIN_RULING_PART_SHARE < float(shares[most]) <= 1 + MAX_PART_SHARE_EXCESS and float(
         weights.min()
-    ) > MAX_SUM_RESIDUAL_SHARE * float(weights.max()):
+    ) > MIN_RELATIVE_WEIGHT * float(weights.max()):
         text = f"{named(total)} = {equation}; at the end {named(parts[most])} is {percent(float(shares[most]))} of it."
         yield DerivedFact.model_construct(
             fact="part_rules",

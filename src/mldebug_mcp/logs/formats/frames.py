@@ -31,7 +31,7 @@ from mldebug_mcp.logs.attempts import EVENTS, RESUMES
 from mldebug_mcp.logs.builder import MESSAGES, RunBuilder
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.json_yaml import parse_object
-from mldebug_mcp.logs.log_file import MAX_REFUSED_PIECES, PIECE_BYTES, LogFile, blocks, lines_of, pieces
+from mldebug_mcp.logs.log_file import PIECE_BYTES, LogFile, blocks, lines_of, pieces
 from mldebug_mcp.logs.names.metrics import (
     ENVELOPES,
     MAX_RECORD_DEPTH,
@@ -189,7 +189,10 @@ def _may_spell_numbers(column: pl.Series) -> bool:
 
 MAX_KEYS = 500
 """Keys read by the block; a log with more is read line by line."""
+MAX_REFUSED_PIECES = 32
+"""Pieces of blocks that polars refuses, one after another, before the rest of the file is read line by line."""
 _SAMPLE_LINES = 50
+"""Lines from whose keys the columns of a file are taken."""
 _JSON_KEY = re.compile(rb'"([^"\\\n]*)"\s*:')
 _NAN, _INFINITY = b"-1.7272727272727e-297", b"1.3131313131313e+297"
 

@@ -55,7 +55,9 @@ LISTS = ("sum", "max", "min", "abs", "zip", "enumerate", "reversed", "list", "tu
 SETTINGS = re.compile(r"(?:^|\.)(?:args?|cfg|config|conf|hp|hparams?|opts?|settings|flags|FLAGS)\.\w+$")
 COEFFICIENT = re.compile(r"coef|_weight$|lambda|lmbda|(?:^|_)lam$|gamma|eps$", re.IGNORECASE)
 """How settings, and parameters of functions that weight something, are called."""
-OF_ANOTHER = re.compile(r"teacher|target_?net|(?:^|[_.])(?:ema|ref|reference|old|prev|slow)(?:$|[_.(])", re.IGNORECASE)
+FROZEN_MODEL = re.compile(
+    r"teacher|target_?net|(?:^|[_.])(?:ema|ref|reference|old|prev|slow)(?:$|[_.(])", re.IGNORECASE
+)
 """Names of models that are not trained, whose outputs are detached on purpose."""
 FILLS = ("append", "extend", "insert", "appendleft")
 
@@ -664,7 +666,7 @@ class Gradients:
         """Say whether a call is the forward pass of a model that is called with gradients elsewhere."""
         others = (other for other in self._roles.script.calls if other.name == call.name)
         trained = any(not self._roles.turned_off(other.guards) for other in others)
-        return trained and self._roles.calls_model(call.node) and not OF_ANOTHER.search(call.name)
+        return trained and self._roles.calls_model(call.node) and not FROZEN_MODEL.search(call.name)
 
     def _loops_over(self, name: str, function: str) -> list[ast.expr]:
         """Return what the loops of a function go through that set a name."""
@@ -704,7 +706,7 @@ class Gradients:
     def _is_of_another(self, node: ast.expr, function: str) -> bool:
         """Say whether a value is the output of a model that is not trained, by its name or that of the model."""
         made = self._roles.assignments_by_name.get((function, dotted(node)), [])
-        return any(OF_ANOTHER.search(ast.unparse(part)) for part in (node, *(part.value for part in made)))
+        return any(FROZEN_MODEL.search(ast.unparse(part)) for part in (node, *(part.value for part in made)))
 
     def _reads_others(self, helper: ast.FunctionDef) -> bool:
         """Say whether a function reads anything besides what it is given, libraries and constants, such as a model."""

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from mldebug_mcp.core.conventions import IGNORED_LABEL
 from mldebug_mcp.models.script import Certainty
 from mldebug_mcp.script.calls import Call, constant_of, dotted
 from mldebug_mcp.script.facts import Facts, is_hiding
@@ -23,8 +24,6 @@ PADS = re.compile(
 )
 FLATTENS = ("view", "reshape", "flatten")
 TRIANGLE = re.compile(r"\btri[ul]\(")
-IGNORE_INDEX = -100
-"""Target that the cross-entropy of PyTorch leaves out. Source: `torch.nn.functional.cross_entropy`, `ignore_index`."""
 TRUE_HIDES = ("src_key_padding_mask", "tgt_key_padding_mask", "key_padding_mask", "memory_key_padding_mask")
 """Masks of the attention of PyTorch that are true where places are left out. Source: `torch.nn.MultiheadAttention`."""
 SDPA = "scaled_dot_product_attention"
@@ -588,7 +587,7 @@ def _is_mask_token(value: ast.expr) -> bool:
 def _is_ignored(roles: Roles, value: ast.expr) -> bool:
     while isinstance(value, ast.Call) and dotted(value.func).rpartition(".")[2] in ("tensor", "full_like"):
         value = value.args[-1] if value.args else ast.Constant(None)
-    return roles.value_of(value) == IGNORE_INDEX or bool(re.search(r"(?:^|_)ignore", dotted(value), re.IGNORECASE))
+    return roles.value_of(value) == IGNORED_LABEL or bool(re.search(r"(?:^|_)ignore", dotted(value), re.IGNORECASE))
 
 
 def _all_of(

@@ -36,7 +36,7 @@ from mldebug_mcp.script.shapes import (
 )
 from mldebug_mcp.script.trace import Trace
 from mldebug_mcp.script.trace.calls import Calls
-from mldebug_mcp.script.trace.names import LOOP_ROUNDS, MAX_ITEMS, MAX_STATEMENTS, ExhaustedError, Frame
+from mldebug_mcp.script.trace.names import MAX_ITEMS, MAX_STATEMENTS, ExhaustedError, Frame
 from mldebug_mcp.script.values import (
     DATA,
     Choice,
@@ -74,6 +74,9 @@ from mldebug_mcp.script.values import (
     weighted,
     written_of,
 )
+
+LOOP_ROUNDS = 2
+"""Times that a loop is gone through: what one round leaves to the next is seen in the second."""
 
 
 @lru_cache(maxsize=256)
