@@ -285,6 +285,7 @@ def target_rows(labels: Ragged, numbers: Ints, context: Context) -> Sequences:
 FEW_CLASSES = 64
 """Labels of tokens below this number, and equal to hardly any token, are classes of tokens, not tokens."""
 SHARED_PROMPTS = 0.9
+"""Share of the pairs whose prompts agree, from which on both sides have one prompt."""
 _THOUGHT = re.compile(r"</?think(?:ing)?>")
 """What templates of reasoning models open, or open and close, for the answer that is to be generated."""
 

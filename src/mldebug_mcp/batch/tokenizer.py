@@ -214,7 +214,7 @@ def _plain(value: object) -> object:
 
 
 MAX_TEMPLATE_SECONDS = 5.0
-"""Chosen by hand: a conversation takes milliseconds."""
+"""Seconds that a template may take. Chosen by hand: a conversation takes milliseconds."""
 _TEMPLATE = "<template>"
 """The file name under which Jinja compiles a template."""
 

@@ -333,6 +333,7 @@ def _counts(inspection: BatchInspection) -> Beside:
 
 MOST_BEFORE = 5
 LAST_STEP = 2**53
+"""Steps below which each has a float of its own."""
 
 
 def rows_at(

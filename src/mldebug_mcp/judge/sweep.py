@@ -110,6 +110,7 @@ LEAST_RUNS = 5
 MIN_SHARE_OF_LONGEST_RUN = 0.5
 """Share of the longest run's steps, or of its rows, that a run must have made to be compared. Chosen."""
 MEAN_DRAWS = 4_000
+"""Draws of all means of levels, from which the probability that each is best is counted."""
 AS_GOOD = 0.05
 """Share of draws in which another level comes first from which it may be as good. Chosen: the usual level."""
 MAX_BEST_RUNS_LISTED = 3
@@ -125,6 +126,7 @@ SWEEP_F_DRAWS = 1_999
 SWEEP_PERMUTATIONS = 1_999
 """Random orders of the runs with which their ranks are compared. Chosen: with the observed one, a round 2,000."""
 SWEPT_ROUNDING = 1e-6
+"""Difference of two sums of ranks that rounding may make."""
 QUOTES = {"edge": "tuning_playbook_boundary", "seeds": "spinningup_three_seeds"}
 OFTEN_REPEATED = 2
 """Runs with equal settings that make a group from which the spread of seeds is taken."""

@@ -357,6 +357,7 @@ MOST_ABOVE = 30.0
 """Times the loss of a uniform guess, up to which a first loss counts as above it (chosen: what is more is not a cross
 entropy)."""
 _LEAST_ABOVE = 1.05
+"""Times the loss of a guess from which on a loss lies above it."""
 _HOW_MANY = r"(\d{1,3}(?:[,_]\d{3})+|\d{1,6})(k)?"
 _OF_WHAT = r"class|categor|way\b|label|vocab|words|negatives?|candidates?|logits|outputs"
 _COUNTED = re.compile(
@@ -528,8 +529,11 @@ class Answer:
 
 
 K1 = 1.2
+"""How soon further occurrences of a word count less. Source: the usual value of BM25."""
 BM25_LENGTH_WEIGHT = 0.75
+"""How much the length of a document counts. Source: the usual value of BM25."""
 LEAST_IDF = 1e-6
+"""Rarity of a word that most documents have, above zero so that it still counts."""
 MOST_HELD = 5_000
 """Stems that are remembered of words in no text (chosen: beyond, a question's words are stemmed anew)."""
 _TOKENIZE = "tokenize='porter unicode61'"

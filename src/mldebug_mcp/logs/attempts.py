@@ -42,6 +42,7 @@ MIN_REPEATED_HEAD_LINES = 3
 MAX_LINES_APART = 60
 """Lines within which they come again."""
 NO_PLACE = -1
+"""The place of a line that the head has more than once."""
 MIN_LINE_LETTERS = 6
 """Letters of a line that says something: rules and numbers stand anywhere."""
 _RESUMED = regex(

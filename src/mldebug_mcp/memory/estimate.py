@@ -139,11 +139,13 @@ CONTEXT = GIB
 MAX_ACTIVATION_EXCESS_SHARE = 0.2
 """Share by which activations and logits may exceed the formula. Chosen: what is fused differs from model to model."""
 LORA_RANK = 16
+"""Rank of the adapters that are proposed. Chosen: the usual one."""
 MIN_ROW_TOKENS = 256
 """Tokens below which a length is not halved. Chosen: shorter rows are another task."""
 LEAST_SAVED = MIB
 """Bytes below which a change is not worth a line. Chosen: less lies below what the estimate knows."""
 MOST_DEVICES = 1024
+"""Devices up to which a number is looked for on which the model fits."""
 MAX_ROW_TOKENS = 1 << 30
 """Tokens of a row beyond which no length is looked for."""
 

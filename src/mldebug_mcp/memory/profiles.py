@@ -81,6 +81,7 @@ _ORDER = (
 """What the columns of a timeline hold: `torch.profiler._memory_profiler._CATEGORY_TO_INDEX`; the last but one is what
 autograd needs for itself."""
 _HUGE = 1 << 56
+"""Bytes that no device has: a profile with such numbers is damaged."""
 
 
 def read_json(text: bytes, path: str) -> MemorySnapshot:

@@ -469,6 +469,7 @@ MEMORY_PER_CONTAINER = 72
 """Bytes of an empty list or dictionary, and of the reference to it."""
 _GZIP_MAGIC = b"\x1f\x8b"
 _BUFFER = 1024 * 1024
+"""Bytes that are unpacked at a time."""
 
 
 class _GuardedReader(io.BufferedReader):

@@ -26,6 +26,7 @@ LAYERS_MOST = 128
 SAMPLED_WEIGHTS = 8192
 """Weights of a parameter that are compared before and after a step. Chosen: 1 % of error in the norm of a movement."""
 NORM_EPSILON = 1e-12
+"""Norm that is divided by at least: a layer of zeros has none."""
 
 
 class Layers:

@@ -230,6 +230,7 @@ NOTE_ROOM = 290
 LEAST_ROOM = (4500, 1300)
 """Characters that all but the sheet may take next to a long sheet, and where nothing is wrong."""
 CLEARLY_HEALTHY = 0.5
+"""Probability from which a healthy run needs no long answer."""
 MAX_RIVAL_PROBABILITY = 0.2
 """The answer takes a few lines if `healthy` is at least this probable, and no named cause more than this. Chosen by
 hand: so it is for nearly all healthy runs, simulated and real, and none of their other causes is worth a look."""

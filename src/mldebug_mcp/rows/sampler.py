@@ -23,6 +23,7 @@ MAX_ROUNDING_ROWS = 0.4
 EPOCH_SLACK = 1e-6
 """By how much an epoch that was logged with all its digits may differ from the plan's. Chosen: rounding is less."""
 MOST_CHECKED = 2000
+"""Logged epochs that are compared with the plan, evenly chosen."""
 MIN_STEPS_PACED = 3
 """Steps with an epoch that show its pace. Chosen: two may be one record and the last."""
 MAX_PACE_APART = 0.1

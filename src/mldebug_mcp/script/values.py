@@ -498,6 +498,7 @@ def written_of(*values: Value) -> Value:
 
 
 MAX_CHOICES = 8
+"""Values that a name may have at a place; more are left out."""
 
 
 def choices(value: Value) -> Sequence[Value]:

@@ -30,6 +30,7 @@ Number = TypeVar("Number", bound=np.generic)
 
 
 MAX_FIRST_MEMBERS = 8
+"""Members of an archive by whose names it is recognised."""
 MAX_UNPACKED_BYTES = 8 * 1024**3
 """Bytes that an archive may hold unpacked: a small file can unpack to any size."""
 FREE_BYTES = 64 * 1024**2

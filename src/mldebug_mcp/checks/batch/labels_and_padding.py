@@ -346,6 +346,7 @@ def _has_content(batch: Batch, side: Sequences) -> Bools:
 
 
 LEAST_MASKS = 2
+"""Masks without which their values are not judged. Chosen: one may hold two by chance."""
 LEAST_WHITE = 0.02
 """Share of pixels at 255 from which on they are a class. Chosen: a void margin alone is thinner."""
 

@@ -310,6 +310,7 @@ MOST_OVER = 5.0
 MIN_ROUTING_GROWTH_RATIO = 4.0
 """Times what it was at the start. Chosen: at the very start a router may be as uneven."""
 PER_CENT = 100.0
+"""Times a share that a value in per cent is. Source: arithmetic."""
 _DROPPED = regex(r"(?i)drop(?:ped)?[ _/-]?tokens?|tokens?[ _/-]{1,3}drop(?:ped)?", needs="drop")
 _OVER = regex(r"(?i)max[ _-]?vio")
 _OF_LOAD = regex(r"(?i)(?:expert|load|routing|router)s?[ _/-](?:load[ _/-])?entropy")

@@ -461,6 +461,7 @@ MAX_OFF_WHOLE_CLASSES = 0.05
 """How far a number of classes worked out from a loss is from a whole one. Chosen: such losses come within 0.01 of the
 floor."""
 LEAST_ACCURACY = 0.5
+"""Accuracy from which on it bounds the loss. Chosen: below, most answers are wrong."""
 MIN_PRETRAINED_ACCURACY = 0.75
 """Accuracy at the first evaluation of a model that was trained before. Chosen: by hand."""
 MAX_PRETRAINED_LOSS_RATIO = 1.25

@@ -74,7 +74,7 @@ MIN_GAP_NATS = 0.3
 """Nats by which evaluation lies above training from the first on. Chosen: a model that has just begun to generalise
 worse is some per cent off."""
 MIN_POSITIVE_TRAINING_NATS = 0.3
-"""Training loss, in nats, below which an evaluation loss far below zero is no gap. Chosen: near zero, noise alone makes
+"""Training loss, in nats, above which an evaluation loss far below zero is a gap. Chosen: near zero, noise alone makes
 the ratio large."""
 MIN_FAR_EVALUATION_SHARE = 0.8
 """Share of all evaluations that are so far above. Chosen: by hand."""

@@ -78,9 +78,9 @@ LOSS_BY_GUESS_LEAST = 8
 TRIPLET = ("*triplet*",)
 CONTRASTIVE = ("*contrastive*", "*infonce*", "*info_nce*", "nce", "nce_loss", "*_nce_loss", "*nt_xent*", "*ntxent*")
 USUAL_MARGINS = (0.1, 0.2, 0.3, 0.5, 1.0, math.log(2))
-"""Source: triplet_reid_issue_30; ln 2 is that of the soft margin, ln(1 + exp(0))."""
+"""Usual margins of a triplet loss. Source: triplet_reid_issue_30; ln 2 is that of the soft margin, ln(1 + exp(0))."""
 USUAL_BATCHES = tuple(2**power for power in range(3, 17))
-"""Chosen: from 8 to 65,536."""
+"""Numbers of rows that a batch usually has. Chosen: from 8 to 65,536."""
 AT_LEVEL = 0.005
 """How near to its level an embedding's loss stays. Chosen: hard triplets go up and down about it."""
 MAX_COLLAPSED_SPREAD_SHARE = 0.01

@@ -493,7 +493,7 @@ ABOVE_ALL = 1.15
 HIGH_START = 1.5
 """Times the later level that the first record is, which is enough as well. Chosen: else it is low."""
 MIN_LONG_LOG_RECORDS = 100
-"""Records from which on one high record alone is no beginning. Chosen: by hand."""
+"""Records of a log from which on two must be high at the start. Chosen: by hand."""
 MIN_RECORDS_ABOVE_START = 25
 """Records in which the loss is compared with its start. Chosen: of fewer, the start is a large part."""
 LEAST_WINDOW = 6

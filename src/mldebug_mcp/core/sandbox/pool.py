@@ -33,6 +33,7 @@ MAX_REMOVAL_TRIES = 100
 """Times that a folder is removed, `REMOVAL_PAUSE` apart: a helper that was killed just now may still write into it."""
 REMOVAL_PAUSE = 0.02
 _EXIT_WAIT_SECONDS = 2.0
+"""Seconds that the end of a helper is waited for."""
 _OUT_OF_TIME = tuple(-getattr(signal, name, 0) for name in ("SIGPROF", "SIGALRM", "SIGXCPU"))
 _KEPT_VARIABLES = frozenset({
     "CONDA_PREFIX", "HOME", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH", "PATH", "PYTHONHOME",

@@ -101,7 +101,9 @@ OF_A_SHARE = 0.3
 FAR_OUTSIDE = 0.05
 """How far below zero a score is wrong, and as a share of 100 how far above. Chosen: rounding goes less far."""
 MAX_PER_CENT = 100.0
+"""The most that a share in per cent can be."""
 NOT_COMPUTED = -1.0
+"""What trainers log in place of a score that they did not compute."""
 
 
 def beyond_one(run: Run) -> Iterator[DerivedFact]:

@@ -63,6 +63,7 @@ MIN_RELATIVE_WEIGHT = 0.01
 """Share of the largest weight that the smallest has, at least. Chosen: a part of less is hardly trained, by
 intention."""
 MOST_PARTS = 6
+"""Parts of a sum that are looked at. Chosen: more fit any total by chance."""
 MIN_RULING_PART_SHARE = 0.99
 """Share of the total above which one part rules it. Chosen."""
 MAX_STEADY_FALL_SHARE = 0.03

@@ -369,6 +369,7 @@ def _with_numbers_for_nan(block: bytes) -> bytes | None:
 # little. A quote may hold line ends, so from the first one on everything goes row by row.
 
 _SAMPLE_ROWS = 100
+"""Rows from which the types of the columns are taken."""
 _NOTHING = ("None", "none", "NA", "N/A", "null", "NULL", "-", "--")
 """Cells that mean a missing value, besides empty ones."""
 
@@ -466,15 +467,20 @@ class _Table:
 
 _WORKER = Path(__file__).with_name("parquet_worker.py")
 _MAX_WORKER_SECONDS = 300.0
+"""Seconds after which a worker that decodes is ended."""
 _START_SECONDS = 2.0
 """Processor time to import the library that decodes."""
 _ROWS_AT_A_TIME = 500_000
+"""Rows that the worker decodes together."""
 _MAX_CELLS = 2_000_000_000
+"""Cells of a table that are decoded, whatever its size."""
 _MANY_CELLS = 10_000_000
+"""Cells of a table that are decoded, however small its file."""
 _CELLS_PER_BYTE = 20
 """A small file can stand for a huge table: runs of one value take no space. Up to `_MANY_CELLS` that does no harm."""
 _MAX_COLUMNS = 5000
 _MAX_PROBLEM = 1000
+"""Bytes of the worker's error message that are read."""
 
 
 class ParquetReader:

@@ -28,11 +28,14 @@ MAX_NUMBERS = 90
 MAX_DIGITS_OF_SHORT = 3
 """Digits of a number where a longer one would make another line: "100%"."""
 _FIRST_PROBE = 700_001
+"""Number that is put in place of the first one of a line, to see which metric it becomes. No real value is as odd."""
 _FRACTION_OF_PROBE = 0.25
 _FIRST_SHORT_PROBE = 101
+"""The same for places that take three digits at most."""
 _BRIEF = (b"5", b"05", b"55")
 """What else stands in the place of a whole number: a date whose hour has one digit more or less is not a date."""
 _FIRST_PROOF = 11
+"""Number that is put there as the proof: other numbers must reach the same metrics."""
 _TIME = regex(rb"(?:\d{4}[-/]\d\d[-/]\d\d[ T])?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?")
 _OTHER_DATE, _OTHER_CLOCK = b"20310817", b"234556987654321"
 """Digits of a time that a line of a shape may have as well as its own."""

@@ -379,6 +379,7 @@ def distinct_given(given: list[torch.Tensor]) -> int | None:
 
 
 MIN_ROWS_COMPARED = 2
+"""Rows without which outputs are not compared by row."""
 
 
 def first_bad_backward(subject: Subject) -> dict[str, Any] | None:

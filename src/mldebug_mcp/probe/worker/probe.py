@@ -19,6 +19,7 @@ from .subject import State, Subject, leaves, mapped
 from .training import Curve, Plan, find_rate, train, train_as_user, watch_steps
 
 OTHER_SEEDS = 2
+"""Further seeds with which training is repeated."""
 MAX_SHARE_OF_TIME_LEFT = 0.25
 """Share of the time left that other seeds may take: a separate question, asked only if it is cheap."""
 MAX_REMADE_PARAMETERS = 3_000_000
@@ -319,6 +320,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 FEWEST_POSITIONS = 8
+"""Positions that rows keep at least when they are halved."""
 
 
 def probe_what_fits(make: Callable[[], Probe], report: Report) -> None:

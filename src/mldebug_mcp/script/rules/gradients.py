@@ -34,11 +34,13 @@ OF_GAUSSIAN = re.compile(r"^mus?$|mean|var|std|sigma|eps|noise|^(?:torch|np|math
 """Names in a sample of a mean and deviation; another, such as data that gets noise, means something else."""
 LOSS_NAME = re.compile(r"loss|criterion|objective", re.IGNORECASE)
 MAX_STEPS_FOLLOWED = 8
+"""Assignments and calls that a value is followed through to a graph."""
 AFTER_ALL = 1 << 60
 """A place in the order of calls that stands after all of them."""
 Gradient = Literal["", "data", "cut"]
 """What is known of the gradient of a value: "data" never had one, "cut" lost it; "" may have one."""
 MAX_STEPS_TO_A_CUT = 12
+"""Assignments and calls that a value is followed through to where it loses its gradient."""
 CUTS = ("detach", "item", "numpy", "tolist")
 """Methods of a tensor that give its values without its gradient."""
 MAKES_DATA = re.compile(

@@ -51,6 +51,7 @@ KEEP_ROWS = (
 LEAVE_ROWS_OUT = ("select", "take", "skip", "shard")
 """Those that return a part of them."""
 MAX_STEPS_FOLLOWED = 6
+"""Assignments and calls that rows are followed through to their data set."""
 CHANGES_VIEW = re.compile(r"transform|augment|^augs?$|^tfm?s?$|^preproc\w*$|noise|jitter", re.IGNORECASE)
 """Names of arguments that change how rows look, and not which rows they are."""
 READS = re.compile(r"^(?:[A-Z]\w*|load\w*|read\w*|from_\w+)$")

@@ -40,6 +40,7 @@ SHARES = re.compile(r"world|process|gpus|devices", re.IGNORECASE)
 BY_PLACE = {"CosineAnnealingLR": (1,), "OneCycleLR": (2,)}
 """The places of lengths among the arguments of schedules of PyTorch."""
 MAX_STEPS_FOLLOWED = 8
+"""Assignments and calls that a number is followed through to what it counts."""
 HANDLERS = re.compile(r"call|cbs?\b|hook|sched|handler|plugin", re.IGNORECASE)
 """What loops go through that call each handler of an event once."""
 
