@@ -61,7 +61,7 @@ class ChatTemplate:
         environment.filters["tojson"] = _to_json
         environment.globals |= {
             "raise_exception": _raise,
-            "strftime_now": _now,
+            "strftime_now": _formatted_now,
             "dict": _Dicts(),
             "namespace": _Namespace,
         }
@@ -175,7 +175,7 @@ def _raise(message: object) -> NoReturn:
     raise TemplateError(str(message))
 
 
-def _now(form: str) -> str:
+def _formatted_now(form: str) -> str:
     return datetime.now().strftime(form)
 
 

@@ -404,10 +404,10 @@ def events_of(run: Run, names: Sequence[str]) -> list[Event]:
         role = run[name].role
         rate = role is not None and role.quantity is Quantity.LEARNING_RATE
         changes += _jumps_of_rate(run[name].finite) if rate else _jumps(run[name].finite)
-    return _together(changes)
+    return _events_of_changes(changes)
 
 
-def _together(changes: Iterable[Change]) -> list[Event]:
+def _events_of_changes(changes: Iterable[Change]) -> list[Event]:
     groups: list[list[Change]] = []
     for current in sorted(changes, key=lambda change: (change.step, change.metric)):
         if groups and current.step - groups[-1][0].step <= MAX_RECORDS_APART * min(
@@ -665,11 +665,11 @@ OF_A_GUESS = ("first", "last", "least")
 def vector_of(run: Run) -> dict[str, float]:
     """Return the numbers of a run by what they are, such as "eval loss: last / first"; all of them are finite."""
     with np.errstate(over="ignore", invalid="ignore"):  # a loss of 1e308 has no square
-        numbers = {name: float(number) for name, number in _of(run).items()}
+        numbers = {name: float(number) for name, number in _course_numbers(run).items()}
     return {name: number for name, number in numbers.items() if math.isfinite(number)}
 
 
-def _of(run: Run) -> dict[str, float]:
+def _course_numbers(run: Run) -> dict[str, float]:
     curves = _curves(run)
     numbers: dict[str, float] = {}
     for (quantity, name), curve in curves.items():

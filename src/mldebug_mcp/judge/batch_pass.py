@@ -699,7 +699,7 @@ class Fingerprints:
         numbers, keys = _joined(self._numbers), _joined(self._keys)
         exact = _first_of_same(numbers, keys)
         owners, anchors = _joined(self._owners), _hashes(self._anchors)
-        near = _near(anchors, owners)
+        near = _similar_pairs(anchors, owners)
         near = near[~np.isin(near[:, 0], exact[:, 0])]
         passages, repeated, example = self.passages.repeated(exact[:, 0])
         within = Overlap(exact, near, self.rows, passages=passages, repeated=repeated, example=example)
@@ -777,7 +777,7 @@ def _first_with_key(keys: Ints | Hashes, wanted: Ints | Hashes) -> tuple[Ints, B
     return order[place[found]], found
 
 
-def _near(anchors: Hashes, owners: Ints) -> Ints:
+def _similar_pairs(anchors: Hashes, owners: Ints) -> Ints:
     """Return pairs of a later and an earlier row that share most of their anchors."""
     # Owners come in the order of the file, so a stable sort keeps them in order within each anchor.
     order = np.argsort(anchors, kind="stable")

@@ -480,7 +480,12 @@ def _decided(run: Run, metric: Metric, curve: Curve, facts: Facts) -> Checkpoint
         if named_best:
             summary = f"Keep {named_best}: its author's code named it the best one; by which metric is not known."
         return CheckpointChoice(
-            keep=named_best, verdict="not evaluated", summary=summary, **common, checkpoints=_shown(facts), notes=notes
+            keep=named_best,
+            verdict="not evaluated",
+            summary=summary,
+            **common,
+            checkpoints=_shown_checkpoints(facts),
+            notes=notes,
         )
     best = max(known, key=lambda pair: (sign * _number(pair[0].value), *_preferred(pair[0], metric)))
     top = _top(metric, curve, whole, best[0])
@@ -492,7 +497,7 @@ def _decided(run: Run, metric: Metric, curve: Curve, facts: Facts) -> Checkpoint
     marked = [(fact.model_copy(update={"as_good": fact is best[0] or fact in as_good}), index) for fact, index in facts]
     result: dict[str, Any] = {
         **common, "value": best[0].value, "best": top.value, "best_step": top.step, "best_saved": top.is_saved,
-        "noise": top.noise, "band": band, "checkpoints": _shown(marked),
+        "noise": top.noise, "band": band, "checkpoints": _shown_checkpoints(marked),
     }  # fmt: skip
     notes += _by_the_loss(run, metric, best[0], whole)
     if count < MIN_EVALUATIONS:
@@ -553,7 +558,7 @@ def _top(metric: Metric, curve: Curve, whole: Facts, best: CheckpointFact) -> _T
     return _Top(value, step, curve.noise, is_saved)
 
 
-def _shown(facts: Facts) -> list[CheckpointFact]:
+def _shown_checkpoints(facts: Facts) -> list[CheckpointFact]:
     return [fact for fact, _ in facts][:MAX_SHOWN]
 
 
@@ -624,7 +629,9 @@ def _by_the_loss(run: Run, metric: Metric, best: CheckpointFact, whole: Facts) -
         return []
     loss = losses[0].finite
     at = {
-        fact.name: value for fact, _ in whole if fact.step is not None and (value := _near(loss, fact.step)) is not None
+        fact.name: value
+        for fact, _ in whole
+        if fact.step is not None and (value := _value_near(loss, fact.step)) is not None
     }
     if len(at) < 2 or best.name not in at:
         return []
@@ -637,7 +644,7 @@ def _by_the_loss(run: Run, metric: Metric, best: CheckpointFact, whole: Facts) -
     ]
 
 
-def _near(series: Series, step: float) -> float | None:
+def _value_near(series: Series, step: float) -> float | None:
     there: Iterable[int] = np.flatnonzero(np.abs(series.step - step) <= 1)
     return next((float(series.value[index]) for index in there), None)
 

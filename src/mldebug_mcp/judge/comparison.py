@@ -243,8 +243,8 @@ def _differences(run: Mapping[str, Scalar], reference: Mapping[str, Scalar]) -> 
     differences = [
         SettingDifference(
             setting=name,
-            run=_shown(run.get(name)),
-            reference=_shown(reference.get(name)),
+            run=_plain_scalar(run.get(name)),
+            reference=_plain_scalar(reference.get(name)),
             factor=_factor(run.get(name), reference.get(name)),
         )
         for name in different
@@ -276,7 +276,7 @@ def _factor(run: Scalar, reference: Scalar) -> float | None:
     return numbers[0] / numbers[1]
 
 
-def _shown(value: Scalar) -> str | float | None:
+def _plain_scalar(value: Scalar) -> str | float | None:
     return str(value).lower() if isinstance(value, bool) else float(value) if isinstance(value, int) else value
 
 
@@ -304,7 +304,7 @@ def _parting(run: Series, reference: Series, better: int) -> Parting | None:
     end, other_end = median(level[last]), median(other[last])
     ends = _ends(end, other_end, float(other[known[0]]), better)
     if not starts and ends in ("worse", "better") and apart[last].all():
-        starts = [_since(apart[known])]  # of few records, or late
+        starts = [_departure_index(apart[known])]  # of few records, or late
     if not starts:
         return None
     at, before = int(known[starts[0]]), int(known[max(0, starts[0] - 1)])
@@ -333,7 +333,7 @@ def _ends(end: float, reference: float, start: float, better: int) -> Literal["w
     return "worse" if lead > 0 else "better"
 
 
-def _since(apart: NDArray[np.bool_]) -> int:
+def _departure_index(apart: NDArray[np.bool_]) -> int:
     """Return the index since which all are apart."""
     together = np.flatnonzero(~apart)
     return int(together[-1]) + 1 if len(together) else 0

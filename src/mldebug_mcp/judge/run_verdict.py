@@ -391,15 +391,15 @@ def _summaries(present: Sequence[Finding]) -> list[str]:
 
 def whole_clauses(text: str, room: int = MAX_FACT_CHARACTERS) -> str:
     """Return the first clauses of a sentence that fit into so many characters, at least one."""
-    return shorten(_first(re.split(r"(?<=;)\s+(?![^()]*\))", text), room).rstrip("; "), MAX_CLAUSE_CHARACTERS)
+    return shorten(_leading_parts(re.split(r"(?<=;)\s+(?![^()]*\))", text), room).rstrip("; "), MAX_CLAUSE_CHARACTERS)
 
 
 def whole_sentences(text: str, room: int) -> str:
     """Return the first sentences of a text that fit into so many characters, at least one."""
-    return _first(re.split(r"(?<=[.!?])\s+(?=[A-Z`])", text), room)
+    return _leading_parts(re.split(r"(?<=[.!?])\s+(?=[A-Z`])", text), room)
 
 
-def _first(parts: Sequence[str], room: int) -> str:
+def _leading_parts(parts: Sequence[str], room: int) -> str:
     kept = parts[0]
     for part in parts[1:]:
         if len(kept) + 1 + len(part) > room:

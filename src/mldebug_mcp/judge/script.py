@@ -101,7 +101,7 @@ def inspect_script(path: str | Path, reader: Reader | str | None = None) -> Scri
             for roles in _that_train(scripts)[:MAX_PLACED]
             for place in places_of(roles)
         ],
-        next_step=_next(findings),
+        next_step=_next_call(findings),
         notes=[*([not_judged] if not_judged else []), *notes],
     )
     return answer.model_copy(update={"at_a_glance": glance_at_script(answer)})
@@ -248,7 +248,7 @@ def _finding(file: str, fault: Fault) -> ScriptFinding:
     )
 
 
-def _next(findings: Sequence[ScriptFinding]) -> Call | None:
+def _next_call(findings: Sequence[ScriptFinding]) -> Call | None:
     """Return the call that tells more of the surest finding; without one, what checks what no script shows.
 
     None where that finding is of no cause of the catalogue: its own fix is all that is known.

@@ -79,7 +79,7 @@ def _levels(given: Sequence[Scalar]) -> list[Level]:
         distinct = sorted(set(numbers))
         return [
             *(Level(figure(value), value, value) for value in distinct),
-            *(Level(_shown(value), value=value) for value in named),
+            *(Level(_scalar_text(value), value=value) for value in named),
         ]
     if len(numbers) < len(given):
         return []
@@ -90,7 +90,7 @@ def _levels(given: Sequence[Scalar]) -> list[Level]:
     return [Level(f"{figure(some[0])} to {figure(some[-1])}", some[0], some[-1]) for some in inside]
 
 
-def _shown(value: Scalar) -> str:
+def _scalar_text(value: Scalar) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

@@ -553,7 +553,7 @@ class Stems:
         found: dict[int, list[str]] = defaultdict(list)
         for row, term in self._connection.execute("SELECT doc, term FROM terms"):
             found[row].append(term)
-        self._stems = {word: _alone(found[row]) for row, word in enumerate(known, start=1)}
+        self._stems = {word: _single_stem(found[row]) for row, word in enumerate(known, start=1)}
         self._most = len(known) + MOST_HELD
 
     def of(self, word: str) -> str:
@@ -563,7 +563,7 @@ class Stems:
             with self._lock:
                 self._connection.execute("DELETE FROM texts")
                 self._connection.execute("INSERT INTO texts VALUES (?)", (_one_number(word),))
-                stem = _alone([term for (term,) in self._connection.execute("SELECT term FROM terms")])
+                stem = _single_stem([term for (term,) in self._connection.execute("SELECT term FROM terms")])
                 if len(self._stems) < self._most:
                     self._stems[word] = stem
         return stem
@@ -641,7 +641,7 @@ def _one_number(text: str) -> str:
     return _POINT.sub("d", text)
 
 
-def _alone(stems: list[str]) -> str:
+def _single_stem(stems: list[str]) -> str:
     return stems[0] if len(stems) == 1 else ""
 
 

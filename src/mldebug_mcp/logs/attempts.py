@@ -282,7 +282,7 @@ class Recorded:
         """
         place = np.append(0, np.cumsum(kept))  # by row: how many are kept before it
         mixed = int(np.count_nonzero(np.diff(kept))) > 2  # rows that take turns with others: words are of all
-        columns = {name: _where(column, kept, place) for name, column in self.columns.items()}
+        columns = {name: _kept_column(column, kept, place) for name, column in self.columns.items()}
         rows = int(place[-1])
         return Recorded(
             {name: column for name, column in columns.items() if len(column)}, rows,
@@ -299,7 +299,7 @@ class Recorded:
         )  # fmt: skip
 
 
-def _where(column: Column, kept: NDArray[np.bool_], place: Rows) -> Column:
+def _kept_column(column: Column, kept: NDArray[np.bool_], place: Rows) -> Column:
     rows, values = column.arrays()
     own = kept[rows]
     part = Column()

@@ -136,10 +136,10 @@ class LogTail:
         state = (file.size, file.modified)
         if self._run is None or state != self._state:
             self._state = state
-            self._run = self._noted(self._whole()) if self._follower is None else self._grown(file)
+            self._run = self._noted(self._whole_run()) if self._follower is None else self._grown(file)
         return self._run
 
-    def _whole(self) -> Run:
+    def _whole_run(self) -> Run:
         if self._configured:
             return read_run(self._path)
         run, self.holds_runs = read_log_file(self._path)

@@ -144,7 +144,7 @@ def _pieces(file: BinaryIO, packing: str, name: str, cut: Callable[[str], None])
             decoder = _decoder(packing, name)
         elif decoder.needs_input:
             data = file.read(PACKED_BYTES)
-        problem, piece = _next(decoder, data)
+        problem, piece = _decoded_piece(decoder, data)
         data = b""
         if problem and is_empty:
             raise InputError(f"{name}: cannot be unpacked ({problem}); copy it again, whole")
@@ -167,7 +167,7 @@ def _gathered(pieces: Iterable[bytes]) -> Iterator[bytes]:
         yield bytes(gathered)
 
 
-def _next(decoder: _Decoder, data: bytes) -> tuple[str, bytes]:
+def _decoded_piece(decoder: _Decoder, data: bytes) -> tuple[str, bytes]:
     """Return what is wrong, "" if nothing is, and the next piece."""
     if not data and decoder.needs_input:
         return "it ends too early", b""

@@ -115,14 +115,14 @@ def _concatenated(first: Named, then: Named) -> Run:
         after,
         series=series,
         settings=settings,
-        segments=(*before.segments, *_from(begins, after.segments)),
+        segments=(*before.segments, *_segments_from(begins, after.segments)),
         records=before.records + after.records,
         messages=(*before.messages, *after.messages),
         notes=tuple(dict.fromkeys((*before.notes, *after.notes, note))),
     )
 
 
-def _from(begins: float, segments: Sequence[Segment]) -> list[Segment]:
+def _segments_from(begins: float, segments: Sequence[Segment]) -> list[Segment]:
     """Return the stretches without what stands before the first result: Lightning logs `hp_metric` at step 0 again."""
     first, *others = segments
     series = {name: curve.between(begins, np.inf) for name, curve in first.series.items()}

@@ -163,7 +163,7 @@ def _one_message(message: str, device: int, count: int) -> DeviceMemory:
     free = _bytes(_FREE.search(message)) or 0
     inside = FreeMemory(total=max(0, reserved - allocated), split=max(0, reserved - allocated))
     capacity, this = _bytes(_CAPACITY.search(message)), _bytes(_THIS.search(message))
-    others = _others(message, reserved, capacity if this is None else None)
+    others = _other_processes_bytes(message, reserved, capacity if this is None else None)
     outside = max(0, this - reserved) if this is not None else 0
     oom = OutOfMemoryEvent(
         requested, free, allocated, reserved, inside, count=count, pieces_known=False, others=others,
@@ -181,7 +181,7 @@ def _one_message(message: str, device: int, count: int) -> DeviceMemory:
     )
 
 
-def _others(message: str, reserved: int, capacity: int | None) -> int:
+def _other_processes_bytes(message: str, reserved: int, capacity: int | None) -> int:
     """Return what other processes hold.
 
     In a container this process is listed under its number outside, as if it were another one; the sum identifies it,

@@ -496,7 +496,7 @@ class Inputs:
     def take(self, args: Value, kwargs: Mapping[str, Value]) -> None:
         """Keep some numbers of a batch of an evaluation, of the first ones alone."""
         if len(self._evaluated) < MOST_BATCHES and (found := numbers_of(column_of(kwargs or args))) is not None:
-            self._evaluated.append(_some(found.detach(), MOST_COMPARED).float().clone())
+            self._evaluated.append(_sampled_numbers(found.detach(), MOST_COMPARED).float().clone())
 
     def apart(self, args: Value, kwargs: Mapping[str, Value]) -> Tensor | None:
         """Return how far a batch of training is from the evaluation: 0 where alike, 1 where nothing is shared."""
@@ -504,7 +504,10 @@ class Inputs:
         if inputs is None or inputs.device != self._evaluated[0].device or inputs.numel() < FEWEST_COMPARED:
             return None
         torch = sys.modules["torch"]
-        here, there = _some(inputs.detach(), MOST_COMPARED).float().sort()[0], torch.cat(self._evaluated).sort()[0]
+        here, there = (
+            _sampled_numbers(inputs.detach(), MOST_COMPARED).float().sort()[0],
+            torch.cat(self._evaluated).sort()[0],
+        )
         values = torch.cat([here, there])
         up_to = [torch.searchsorted(side, values, right=True) / len(side) for side in (here, there)]
         found: Tensor = (up_to[0] - up_to[1]).abs().amax()
@@ -533,12 +536,16 @@ def spreads_of(arrays: Sequence[Value]) -> list[float]:
 def some_inputs(inputs: Tensor) -> Value:
     """Return some numbers of a batch on the CPU that nobody else changes; None where they cannot be had."""
     numbers = array_of(inputs)
-    return None if numbers is None else _some(numbers, INPUTS_MOST_NUMBERS).copy()
+    return None if numbers is None else _sampled_numbers(numbers, INPUTS_MOST_NUMBERS).copy()
 
 
 def spread(inputs: Tensor) -> Tensor | None:
     """Return the standard deviation of the numbers of a batch on a device, None where they are too few."""
-    return _some(inputs.detach(), INPUTS_MOST_NUMBERS).float().std() if inputs.numel() >= FEWEST_SPREAD else None
+    return (
+        _sampled_numbers(inputs.detach(), INPUTS_MOST_NUMBERS).float().std()
+        if inputs.numel() >= FEWEST_SPREAD
+        else None
+    )
 
 
 def numbers_of(column: Value) -> Tensor | None:
@@ -547,7 +554,7 @@ def numbers_of(column: Value) -> Tensor | None:
     return column if is_numbers else None
 
 
-def _some(numbers: Value, most: int) -> Value:
+def _sampled_numbers(numbers: Value, most: int) -> Value:
     """Return about so many numbers of a tensor or an array, by an odd stride: the lengths of rows are even."""
     flat = numbers.reshape(-1)
     return flat[:: _stride(len(flat), most)]
@@ -719,10 +726,10 @@ class KeptGradients:
             return 0.0
         if unseen or not norms:
             return None
-        return _least(norms)
+        return _smallest_norm(norms)
 
 
-def _least(norms: list[Tensor]) -> Tensor:
+def _smallest_norm(norms: list[Tensor]) -> Tensor:
     import torch
 
     return torch.stack(norms).min()

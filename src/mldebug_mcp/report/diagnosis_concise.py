@@ -52,7 +52,7 @@ def lines_within(sheet: Sheet, room: int) -> list[str]:
     for longest in (*range(LONGEST_LINE, SHORT_NAME, -LINE_LESS), 0):
         if _length(lines) <= room:
             break
-        lines = [shorten(line, longest) for line in lines] if longest else _first(lines, room)
+        lines = [shorten(line, longest) for line in lines] if longest else _leading_lines(lines, room)
     return lines
 
 
@@ -61,7 +61,7 @@ def least_room(sheet: Sheet) -> int:
     return _length(lines_of([sheet, *_shorter(sheet)][-1]))
 
 
-def _first(lines: list[str], room: int) -> list[str]:
+def _leading_lines(lines: list[str], room: int) -> list[str]:
     """Return as many of the lines as there is room for."""
     return next(lines[:count] for count in range(len(lines), -1, -1) if _length(lines[:count]) <= max(0, room))
 

@@ -299,7 +299,7 @@ def settle(
     Raises:
         InputError: it is not known exactly; the message says why, and what would make it so.
     """
-    known = _known(options, place, run, head, data_rows)
+    known = _known_settings(options, place, run, head, data_rows)
     sampler = str(_value("sampler", known) or "")
     if sampler and sampler not in _DEALT:
         raise InputError(f"sampler {shorten(sampler, 40)!r} does not exist; use one of: {', '.join(_DEALT)}")
@@ -327,7 +327,7 @@ def settle(
     return Settled(plan, _first_step(options, sampler, run), basis)
 
 
-def _known(
+def _known_settings(
     options: SamplerOptions, place: Path, run: Run | None, head: Mapping[str, object], data_rows: int | None
 ) -> dict[str, Known]:
     """Return the settings, what is believed most first."""
@@ -370,13 +370,13 @@ def _require_certain(sampler: str, known: Mapping[str, Known], run: Run | None) 
     starts_anew = "resumed_at" in known or (run is not None and len(run.segments) > 1)
     if sampler in ("random", "shuffle") and starts_anew:
         raise InputError(f"the run was resumed, and what its generator gave afterwards depends on the script; {RECORD}")
-    if sampler == "lightning" and _whole("world", known, 1) < 2:
+    if sampler == "lightning" and _whole_setting("world", known, 1) < 2:
         raise InputError(
             "on one device Lightning leaves the loader as it is, whose shuffle takes random numbers that were not "
             f"kept; if it has a seeded generator, say sampler=shuffle; else {RECORD}",
             arguments=("sampler",),
         )
-    if sampler in ("random", "shuffle", "sequential") and _whole("world", known, 1) > 1:
+    if sampler in ("random", "shuffle", "sequential") and _whole_setting("world", known, 1) > 1:
         raise InputError(
             "of several ranks, say which library divides the rows among them: sampler=distributed "
             "(DistributedSampler), sampler=accelerate or sampler=lightning",
@@ -392,16 +392,16 @@ def _require_certain(sampler: str, known: Mapping[str, Known], run: Run | None) 
 
 def _plan(sampler: str, known: Mapping[str, Known]) -> Plan:
     order, sharing = _DEALT[sampler]
-    world = _whole("world", known, 1)
+    world = _whole_setting("world", known, 1)
     if _flag("in_order", known):
         order = "sequential"
     if sharing == "shards":
         sharing = "alone" if world == 1 else "dispatch" if _flag("dispatch_batches", known) else "shards"
-    rows = _whole("rows", known)
+    rows = _whole_setting("rows", known)
     if rows > SHUFFLE_MOST_ROWS and order != "sequential":
         raise InputError(f"{rows:,} rows are more than are shuffled again ({SHUFFLE_MOST_ROWS:,}); {RECORD}")
     split = _flag("split_batches", known) and world > 1
-    batch_size = _whole("batch_size", known)
+    batch_size = _whole_setting("batch_size", known)
     if split and batch_size % world:
         raise InputError(f"split_batches divides a batch of {batch_size} among {world} ranks, which does not come out")
     restarts = sampler != "transformers" or _flag("ignore_data_skip", known)
@@ -410,10 +410,10 @@ def _plan(sampler: str, known: Mapping[str, Known]) -> Plan:
         rows=rows,
         batch_size=batch_size,
         order=order,
-        seed=_whole("seed", known, None if order != "sequential" else 0, least=-(2**63), most=2**64),
+        seed=_whole_setting("seed", known, None if order != "sequential" else 0, least=-(2**63), most=2**64),
         sharing=sharing,
         world=world,
-        accumulation=_whole("accumulation", known, 1),
+        accumulation=_whole_setting("accumulation", known, 1),
         drop_last=_flag("drop_last", known),
         even=_flag("even_batches", known, default=True),
         split=split,
@@ -422,7 +422,7 @@ def _plan(sampler: str, known: Mapping[str, Known]) -> Plan:
     )
 
 
-def _whole(
+def _whole_setting(
     name: str, known: Mapping[str, Known], default: int | None = None, *, least: int = 1, most: int = MAX_ROWS_OF_DATA
 ) -> int:
     if name not in known:

@@ -283,7 +283,7 @@ def reply(answer: Answer, detail: str, short: Callable[[Answer], Answer], *pictu
         pictures: Images to send with it.
     """
     if detail == "full":
-        content = _whole(answer)
+        content = _whole_answer(answer)
     else:
         from mldebug_mcp.report.concise import as_json
 
@@ -297,7 +297,7 @@ def _text(content: Mapping[str, object]) -> str:
     return json.dumps(content, ensure_ascii=False, separators=(",", ":"))
 
 
-def _whole(answer: Answer) -> dict[str, object]:
+def _whole_answer(answer: Answer) -> dict[str, object]:
     """Return everything, cut where it is longer than what a client takes."""
 
     def measure(model: Answer) -> int:

@@ -473,13 +473,13 @@ def _list_at(text: str, start: int, name: str) -> list[object]:
         value = json.loads(written)
     except (ValueError, RecursionError):
         return []
-    return [_whole(row) for row in value] if isinstance(value, list) else []
+    return [_whole_mask(row) for row in value] if isinstance(value, list) else []
 
 
-def _whole(value: object) -> object:
+def _whole_mask(value: object) -> object:
     """Return the numbers of a mask, printed as "1.", as whole ones."""
     if isinstance(value, list):
-        return [_whole(part) for part in value]
+        return [_whole_mask(part) for part in value]
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 

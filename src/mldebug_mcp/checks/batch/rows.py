@@ -403,9 +403,9 @@ def positive_equals_negative(batch: Batch) -> Evidence | None:
     Not this when: anchor and positive are the same, as in SimCSE, where dropout tells them apart; the columns do not
     say which of them is the negative.
     """
-    rows, other = _same(batch, _POSITIVE), "positive"
+    rows, other = _rows_with_equal_sides(batch, _POSITIVE), "positive"
     if not len(rows):
-        rows, other = _same(batch, ("anchor", "query")), "anchor"
+        rows, other = _rows_with_equal_sides(batch, ("anchor", "query")), "anchor"
     if not len(rows):
         return None
     severity: Severity | None = "warning" if len(rows) < 0.05 * batch.rows else None
@@ -413,7 +413,7 @@ def positive_equals_negative(batch: Batch) -> Evidence | None:
     return batch_evidence(summary, rows, values={"rows": len(rows)}, severity=severity)
 
 
-def _same(batch: Batch, names: tuple[str, ...]) -> Ints:
+def _rows_with_equal_sides(batch: Batch, names: tuple[str, ...]) -> Ints:
     """Return the rows in which a negative is the same as the side of one of these names."""
     others = [side for side in batch.sides if side.name in names]
     negatives = [side for side in batch.sides if side.name.startswith(_NEGATIVE)]

@@ -521,7 +521,7 @@ def losses_at_accuracy(run: Run) -> Floats | None:
 
 def _pair(run: Run, phase: str) -> tuple[Floats, Floats, Floats] | None:
     """Return steps, losses and accuracies where both stand, those of training as medians of three."""
-    loss, accuracy = _of(run, phase, Quantity.LOSS), _of(run, phase, Quantity.ACCURACY)
+    loss, accuracy = _first_series(run, phase, Quantity.LOSS), _first_series(run, phase, Quantity.ACCURACY)
     if loss is None or accuracy is None:
         return None
     steps, level, right = at_common_steps(loss, replace(accuracy, value=as_shares(accuracy.value)))
@@ -530,7 +530,7 @@ def _pair(run: Run, phase: str) -> tuple[Floats, Floats, Floats] | None:
     return (steps, level, right) if phase == "eval" else (steps, median_of_three(level), median_of_three(right))
 
 
-def _of(run: Run, phase: str, quantity: Quantity) -> Series | None:
+def _first_series(run: Run, phase: str, quantity: Quantity) -> Series | None:
     return next((series.finite for series in run.with_role(quantity, phase=phase) if len(series.finite)), None)
 
 
@@ -630,14 +630,14 @@ def eval_score_behind_loss(run: Run) -> Evidence | None:
         return None
     shown = f"{figure(began)} to about {figure(median(loss[-EVAL_SCORE_GAP_LEAST:]))}"
     return Evidence(
-        f"{score.name} comes no nearer to its bound, the last are {_last(run, score)}, "
+        f"{score.name} comes no nearer to its bound, the last are {_last_scores(run, score)}, "
         f"while the evaluation loss falls from {shown}",
         steps=(float(score.step[0]),),
         values={"first": first, "end": reached},
     )
 
 
-def _last(run: Run, score: Series) -> str:
+def _last_scores(run: Run, score: Series) -> str:
     return ", ".join(figure(value) for value in run[score.name].finite.value[-EVAL_SCORE_GAP_LEAST:])
 
 

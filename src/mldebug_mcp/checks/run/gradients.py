@@ -500,7 +500,7 @@ MAX_LOST_PART_SHARE = 1e-5
 FREEZES = ("freeze", "frozen")
 
 
-def _lost(run: Run, parts: Sequence[Part]) -> Evidence | None:
+def _part_without_gradient(run: Run, parts: Sequence[Part]) -> Evidence | None:
     """Say whether hardly anything of the gradient of the whole comes to a part, which is not none at all."""
     whole = run["grad_norm"].finite.value if "grad_norm" in run else np.empty(0)
     if len(whole) < GRADIENT_PARTS_LEAST:
@@ -569,7 +569,7 @@ def grad_fades_with_depth(run: Run, parts: Sequence[Part]) -> Evidence | None:
 def gradient_parts(run: Run) -> Answers:
     """Look for parts without a gradient, then for a course from layer to layer."""
     parts = parts_of(run)
-    lost = _lost(run, parts)
+    lost = _part_without_gradient(run, parts)
     if lost is not None:
         return {"grad_fades_with_depth": lost}
     if len(parts) < 2:

@@ -342,7 +342,7 @@ def loss_slow(run: Run) -> Evidence | None:
     if (
         start <= 0
         or fall < max(LOSS_SLOW_LEAST * start, LOSS_SLOW_SIGMAS * cut.wobble)
-        or fall > _most(run, loss, few=few) * start
+        or fall > _most_slow_progress(run, loss, few=few) * start
     ):
         return None
     if float(loss.value[0]) - start > fall:
@@ -403,7 +403,7 @@ def _refuse_short(run: Run, loss: Series, *, few: bool) -> None:
         raise CannotTell(f"the run has {figure(run.last_step)} steps; {LEAST_STEPS} are needed to call it slow")
 
 
-def _most(run: Run, loss: Series, *, few: bool) -> float:
+def _most_slow_progress(run: Run, loss: Series, *, few: bool) -> float:
     """Return the most progress that is slow, as a share of the first level."""
     if few:
         return MOST_BY_EPOCHS if float((np.diff(loss.value) < 0).mean()) >= MIN_FALLING_EPOCH_SHARE else 0.0

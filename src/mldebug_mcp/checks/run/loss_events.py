@@ -510,8 +510,8 @@ def loss_spike(jumps: Jumps) -> Evidence:
     more += f", {figure(spacing['spacing'])} {run.step_name}s apart" if spacing else ""
     return Evidence(
         f"loss jumps from about {figure(worst.level)} to {figure(top)} at {run.place(highest)}{begun} "
-        f"{_back(jumps)}{more}"
-        f"{_beside(run, at, last, others)}",
+        f"{_recovery_clause(jumps)}{more}"
+        f"{_companion_summary(run, at, last, others)}",
         steps=(at, *(step for step in jumps.steps.tolist() if step != at))[:MAX_SHOWN_STEPS],
         values={
             "loss_before": worst.level,
@@ -682,7 +682,7 @@ def _scatters_so(values: Floats, ends: list[int], spike: Spike) -> bool:
     return spread >= ENDS_SCATTER * rest and spike.height <= END_SIGMAS * spread
 
 
-def _back(jumps: Jumps) -> str:
+def _recovery_clause(jumps: Jumps) -> str:
     worst = jumps.worst
     if not worst.recovered:
         return "and the log ends before it could come back"
@@ -691,7 +691,7 @@ def _back(jumps: Jumps) -> str:
     return f"and is down to {figure(after)} after {counted(worst.last - worst.first + 1, 'record')}"
 
 
-def _beside(run: Run, first: float, last: float, others: list[Moved]) -> str:
+def _companion_summary(run: Run, first: float, last: float, others: list[Moved]) -> str:
     """Say what else was logged there: the learning rate, the gradient norm, and what moved."""
     by_metric = {other.metric: str(other) for other in others}
     rate = run["learning_rate"].at(first) if "learning_rate" in run else None

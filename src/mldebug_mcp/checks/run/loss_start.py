@@ -150,14 +150,14 @@ def _against_evaluation(run: Run, accumulated: float | None) -> Evidence | bool 
     factor = median(quotient)
     far = accumulated is None or accumulated > LOSS_SCALE_SUSPICIOUS_FAR
     near = float(np.clip(MAX_QUOTIENT_SIGMAS * mad(np.log(quotient)), NEAR_STEADY, NEAR_EVALUATION))
-    number = _whole(factor, accumulated, *((near, near) if far else (NEAR_KNOWN, NEAR_GUESSED)))
+    number = _micro_batches(factor, accumulated, *((near, near) if far else (NEAR_KNOWN, NEAR_GUESSED)))
     if (
         number is None
         and accumulated is not None
         and accumulated > LOSS_SCALE_SUSPICIOUS_FAR
         and np.ptp(np.log(quotient)) < MAX_QUOTIENT_LOG_RANGE
     ):
-        number = _whole(1 / factor, accumulated, NEAR_GUESSED, 0.0)  # divided once too often
+        number = _micro_batches(1 / factor, accumulated, NEAR_GUESSED, 0.0)  # divided once too often
     steady = (
         len(quotient) >= LEAST_RECORDS
         and float(np.ptp(np.log(quotient))) < MAX_QUOTIENT_LOG_RANGE
@@ -260,7 +260,7 @@ def terms_outweigh(run: Run) -> Evidence | None:
     )
 
 
-def _whole(factor: float, accumulated: float | None, near_known: float, near_guessed: float) -> float | None:
+def _micro_batches(factor: float, accumulated: float | None, near_known: float, near_guessed: float) -> float | None:
     """Return the number of micro-batches that a quotient is near to, or None."""
     if accumulated is not None:
         return accumulated if abs(factor / accumulated - 1) < near_known else None
@@ -432,13 +432,13 @@ def initial_loss_low(run: Run) -> Evidence | None:
     step, first = float(loss.step[0]), float(loss.value[0])
     if run.step_name == "epoch" or is_past_start(run, step):
         raise CannotTell(f"the first loss is logged at {run.place(step)}, too late to speak of the start")
-    bound, comparison = _least(run)
+    bound, comparison = _least_first_loss(run)
     if first >= bound or first <= 0:
         return None
     return _evidence(run, comparison, bound=bound)
 
 
-def _least(run: Run) -> tuple[float, str]:
+def _least_first_loss(run: Run) -> tuple[float, str]:
     """Return the least credible first loss, and what it is compared with."""
     if run.kind in LANGUAGE:
         bound = LANGUAGE[run.kind]

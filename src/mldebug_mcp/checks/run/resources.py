@@ -695,7 +695,7 @@ def memory_grows(run: Run) -> Evidence | None:
         raise CannotTell("not logged: memory in use")
     judged = [series for series in logged if len(series) >= MEMORY_GROWS_LEAST_RECORDS]
     if not judged:
-        few = next((growth for series in logged if (growth := _few(run, series)) is not None), None)
+        few = next((growth for series in logged if (growth := _growth_in_few_records(run, series)) is not None), None)
         if few is not None:
             return few
         raise CannotTell(
@@ -704,7 +704,7 @@ def memory_grows(run: Run) -> Evidence | None:
     return next((evidence for series in judged if (evidence := _growth(run, series)) is not None), None)
 
 
-def _few(run: Run, series: Series) -> Evidence | None:
+def _growth_in_few_records(run: Run, series: Series) -> Evidence | None:
     """Return a growth that is too large and too even to be anything else, however few records show it.
 
     Of policies few say nothing, as they fill a buffer in memory up to its capacity.

@@ -149,12 +149,14 @@ class Pool:
         """
         async with self.places:
             try:
-                message = await self._made(self._kept() or await self._start(), name, arguments, on_progress)
+                message = await self._result_of_call(
+                    self._idle_helper() or await self._start(), name, arguments, on_progress
+                )
             except _GoneError:  # while it was idle: the system ends processes where memory is short
-                message = await self._made(await self._start(), name, arguments, on_progress)
+                message = await self._result_of_call(await self._start(), name, arguments, on_progress)
         return _result(message)
 
-    async def _made(
+    async def _result_of_call(
         self, helper: _Helper, name: str, arguments: Mapping[str, object], on_progress: Callable[[str], None]
     ) -> dict[str, Any]:
         """Have a call done by a helper, which is kept afterwards or ended."""
@@ -182,7 +184,7 @@ class Pool:
         self.idle.append(helper)
         helper.retirement = asyncio.create_task(self._retire(helper))
 
-    def _kept(self) -> _Helper | None:
+    def _idle_helper(self) -> _Helper | None:
         """Return a helper that was kept, if there is one."""
         if not self.idle:
             return None

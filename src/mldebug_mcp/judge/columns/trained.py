@@ -549,13 +549,13 @@ def weights_stand_still(run: Run) -> Iterator[DerivedFact]:
 
 def _would_move(run: Run, norm: Series, gradient: Series) -> bool:
     """Say whether plain steps by a gradient and the learning rate go far beyond the last digit of a norm."""
-    rate = _from(run["learning_rate"], norm) if "learning_rate" in run else np.zeros(0)
+    rate = _values_since_norm(run["learning_rate"], norm) if "learning_rate" in run else np.zeros(0)
     steps = float(norm.step[-1] - norm.step[0]) if run.step_name == "step" else float(len(norm) - 1)
-    travelled = steps * float(rate.mean()) * median(_from(gradient, norm)) if len(rate) else 0.0
+    travelled = steps * float(rate.mean()) * median(_values_since_norm(gradient, norm)) if len(rate) else 0.0
     return travelled >= FAR_BEYOND * _last_digit(float(norm.value[0]))
 
 
-def _from(series: Series, norm: Series) -> Floats:
+def _values_since_norm(series: Series, norm: Series) -> Floats:
     """Return the finite values of a metric from the first record of a norm on."""
     return series.finite.where(series.finite.step >= norm.step[0]).value
 
@@ -580,7 +580,7 @@ def weights_come_to_rest(run: Run) -> Iterator[DerivedFact]:
         if not max(LEAST_STILL, LEAST_RESTING * len(whole)) <= still < len(whole):
             continue
         norm = whole.where(np.arange(len(whole)) >= len(whole) - still)
-        rate, gradient = (_from(run[name], norm) for name in ("learning_rate", "grad_norm"))
+        rate, gradient = (_values_since_norm(run[name], norm) for name in ("learning_rate", "grad_norm"))
         peak = float(run["learning_rate"].finite.value.max())
         if not len(gradient) or not len(rate) or float(rate.mean()) < LEFT_OF_RATE * peak:
             continue

@@ -115,7 +115,7 @@ def _numbers_in(frame: pl.DataFrame) -> tuple[dict[str, pl.Series], NDArray[np.b
             sets = {text: evaluated_set({name: text}) for text in column.unique().to_list() if text is not None}
             if not {*sets.values()} <= {"", "eval"}:
                 return None
-            evaluated |= _where(column, [text for text, of in sets.items() if of])
+            evaluated |= _rows_with_text(column, [text for text, of in sets.items() if of])
     own = [name for name in numbers if named_of_evaluation(name) != name]
     if evaluated.any() and any(named_of_evaluation(name) in numbers for name in own):
         return None
@@ -132,7 +132,7 @@ def _leaves(frame: pl.DataFrame, prefix: str = "", depth: int = 0) -> Iterator[t
             yield prefix + column.name, column
 
 
-def _where(column: pl.Series, texts: Sequence[str]) -> NDArray[np.bool_]:
+def _rows_with_text(column: pl.Series, texts: Sequence[str]) -> NDArray[np.bool_]:
     """Return in which rows one of some texts stands, shape (rows,)."""
     return np.asarray(column.is_in(texts).fill_null(value=False).to_numpy())
 
@@ -257,9 +257,9 @@ class FastRecords:
         whole = _whole_lines(block)
         if self._refused >= MAX_REFUSED_PIECES:
             whole = b""
-        elif not (self._taken(parsed) or (self._infer(whole) and self._taken(self.parse(whole)))):
+        elif not (self._take_parsed(parsed) or (self._infer(whole) and self._take_parsed(self.parse(whole)))):
             for piece in pieces(whole, PIECE_BYTES):
-                if self._taken(self.parse(piece)):
+                if self._take_parsed(self.parse(piece)):
                     self._refused = 0
                 else:
                     self._refused += 1
@@ -291,7 +291,7 @@ class FastRecords:
         self._types |= {key: new[key] for key in sorted(new, key=lambda key: (block.find(f'"{key}"'.encode()), key))}
         return bool(new)
 
-    def _taken(self, parsed: Parsed | None) -> bool:
+    def _take_parsed(self, parsed: Parsed | None) -> bool:
         """Take what was parsed, if it was and no text in it may spell a number; return whether it was taken."""
         empty = None if parsed is None else add_frame(self._builder, parsed.frame, parsed.stand_ins)
         self.empty += empty or 0

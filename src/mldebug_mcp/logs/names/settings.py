@@ -33,7 +33,7 @@ class Known(NamedTuple):
     phrases: tuple[str, ...] = ()
 
 
-def _known(text: str) -> Known:
+def _known_setting(text: str) -> Known:
     """Return what "number: max lr, peak lr" says of a setting."""
     kind, _, phrases = text.partition(": ")
     return Known(kind, tuple(phrases.split(", ")) if phrases else ())
@@ -60,7 +60,7 @@ OWN = all_of(SETTING_LISTS["own"])
 OPTIMIZERS = all_of(SETTING_LISTS["optimizers"])
 """Names of optimizers, which may stand for their learning rate: `adam: 0.002`."""
 
-PHRASES = {name: _known(text) for settings in SETTINGS.values() for name, text in settings.items()}
+PHRASES = {name: _known_setting(text) for settings in SETTINGS.values() for name, text in settings.items()}
 """Canonical name → what is known of the setting."""
 
 

@@ -268,7 +268,7 @@ class Leftover(NamedTuple):
     values: tuple[float, ...]
 
 
-def _next(line: Leftover) -> tuple[Shape, int]:
+def _following_line(line: Leftover) -> tuple[Shape, int]:
     return line.shape, line.number + 1
 
 
@@ -331,7 +331,7 @@ class Leftovers:
 
     def end(self) -> None:
         """Give the records to the builder if it has none, and say how many lines are left out."""
-        if not self._builder.records and self._begins is None and (shape := self._first()) is not None:
+        if not self._builder.records and self._begins is None and (shape := self._first_shape()) is not None:
             self._begin(shape)
         self._close()
         self._put_behind()
@@ -360,7 +360,7 @@ class Leftovers:
 
     def _see_alike(self, line: Leftover, label: str) -> None:
         """Keep evaluations with one label that stand one below the other; other lines begin anew, if these are few."""
-        goes_on = self._alike and (label, line.shape, line.number) == (self._label, *_next(self._alike[-1]))
+        goes_on = self._alike and (label, line.shape, line.number) == (self._label, *_following_line(self._alike[-1]))
         if goes_on:
             self._alike.append(line)
         elif len(self._alike) < MIN_REPEATED_LINES:
@@ -390,7 +390,7 @@ class Leftovers:
             record = shown | record
         self._builder.numbers({**counters, **record})
 
-    def _first(self) -> Shape | None:
+    def _first_shape(self) -> Shape | None:
         """Return the shape that begins a record.
 
         That is the one that repeats most, or the first of a block with the loss or of scores of an evaluation.
@@ -803,10 +803,10 @@ class Assembler:
             if self._block:
                 self._add(parsed.metrics)
             else:
-                self._add(_known(parsed))
+                self._add(_record_metrics(parsed))
                 self._rows_above |= parsed.metrics
         elif not values and self._counters and number - self._line <= MAX_LINES_BELOW_RECORD // 4:
-            named = parsed.metrics if parsed.goes_on and self.holds_record else _known(parsed)
+            named = parsed.metrics if parsed.goes_on and self.holds_record else _record_metrics(parsed)
             self._add({name: value for name, value in named.items() if self._lacks([name])})
             self._line = number if self._heading and parsed.metrics else self._line  # its block goes on
 
@@ -872,7 +872,7 @@ class Assembler:
         self._step_name = parsed.counters.step_name
         self._open(number, values, {}, heading=True)
         self._is_counted = bool(parsed.counters.planned)
-        self._add(_known(parsed))  # Caffe: "Iteration 100, lr = 0.01"
+        self._add(_record_metrics(parsed))  # Caffe: "Iteration 100, lr = 0.01"
         self._rows_above |= {name: value for name, value in parsed.metrics.items() if is_pace(name) or "_" in name}
 
     def _is_second_step(self, number: int, values: Mapping[str, float], parsed: Parsed) -> bool:
@@ -1275,5 +1275,5 @@ def _is_of_training(name: str) -> bool:
     return is_telling(name) or canonical(name) == "skipped_iterations"
 
 
-def _known(parsed: Parsed) -> dict[str, float]:
+def _record_metrics(parsed: Parsed) -> dict[str, float]:
     return {name: value for name, value in parsed.metrics.items() if is_of_record(name)}

@@ -53,7 +53,7 @@ def other_seeds(
     try:
         for number in range(seed + 1, seed + 1 + OTHER_SEEDS):
             other = again(number)
-            if _alike(subject, other):
+            if _has_equal_weights(subject, other):
                 return {"fixed": True, "runs": runs}
             if other.train_step is None:
                 other.batch = subject.batch
@@ -76,7 +76,7 @@ def _ending(seed: int, curve: Curve) -> dict[str, Any]:
     return {"seed": seed, "ended": curve.ended, "final_loss": last}
 
 
-def _alike(subject: Subject, other: Subject) -> bool:
+def _has_equal_weights(subject: Subject, other: Subject) -> bool:
     pairs = zip(subject.model.parameters(), other.model.parameters(), strict=True)
     return all(torch.equal(a, b) for a, b in pairs)
 
@@ -166,7 +166,7 @@ class Probe:
         curve = self._users_way() if users else self._own_way()
         self.measured["curve"] = curve.as_dict()
         self.measured["movement"] = movement.still()
-        self._after(curve)
+        self._measure_end(curve)
         if users and curve.ended != "goal" and not self.measured.get("memorised"):
             self.report.enter("contrast")
             self.state.restore()
@@ -254,7 +254,7 @@ class Probe:
         self.report.note(f"not memorised at a learning rate of {rate:g}, nor at {rate * SLOWER_RATE_SHARE:g}")
         return curve
 
-    def _after(self, curve: Curve) -> None:
+    def _measure_end(self, curve: Curve) -> None:
         """Measure what training came to, in training and in evaluation mode."""
         self.report.enter("outcome")
         if curve.losses and not math.isfinite(curve.losses[-1]):

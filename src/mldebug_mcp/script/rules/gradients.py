@@ -503,7 +503,7 @@ def _parts(roles: Roles, node: ast.expr) -> list[ast.expr]:
         case ast.Attribute() | ast.Subscript() if not _is_plain(node):
             return [node.value]
         case ast.Call():
-            return _given(roles, node)
+            return _operands(roles, node)
     return []
 
 
@@ -549,7 +549,7 @@ def _part_carries(roles: Roles, node: ast.Call, place: int | None, depth: int) -
     return isinstance(helper, ast.FunctionDef) and _returns_graph(roles, helper, place, depth)
 
 
-def _given(roles: Roles, node: ast.Call) -> list[ast.expr]:
+def _operands(roles: Roles, node: ast.Call) -> list[ast.expr]:
     """Return what a method of a tensor, a function of PyTorch or a loss is called on; nothing for other functions."""
     name = dotted(node.func)
     of_library = re.match(r"(?:torch|F|nn)\.", name) or name in roles.losses
@@ -700,12 +700,12 @@ class Gradients:
     def _of_method(self, node: ast.Attribute, given: Sequence[ast.expr], function: str, depth: int) -> Gradient:
         owner = self.of(node.value, function, depth)
         if node.attr in CUTS:
-            return owner or ("data" if self._is_of_another(node.value, function) else "cut")
+            return owner or ("data" if self._is_of_frozen_model(node.value, function) else "cut")
         if node.attr in WITHOUT_GRADIENT - {"float"}:
             return "data"
         return joined([owner, *(self.of(arg, function, depth) for arg in given)]) if node.attr[-1:] != "_" else ""
 
-    def _is_of_another(self, node: ast.expr, function: str) -> bool:
+    def _is_of_frozen_model(self, node: ast.expr, function: str) -> bool:
         """Say whether a value is the output of a model that is not trained, by its name or that of the model."""
         made = self._roles.assignments_by_name.get((function, dotted(node)), [])
         return any(FROZEN_MODEL.search(ast.unparse(part)) for part in (node, *(part.value for part in made)))

@@ -464,7 +464,7 @@ def _unit_of_length(roles: Roles, node: ast.expr, function: str, depth: int) -> 
     read = [call.node.args[0] for call in roles.script.named("DataLoader") if call.node.args]
     if last and (any(dotted(part) == name for part in read if not isinstance(part, ast.Call)) or DATASET.search(last)):
         return "rows"
-    for given, caller in _given(roles, name, function):
+    for given, caller in _arguments_for(roles, name, function):
         return _unit_of_length(roles, given, caller, depth - 1) if depth else ""
     return ""
 
@@ -484,7 +484,7 @@ def _unit_of_name(roles: Roles, node: ast.Name | ast.Attribute, function: str, d
             return _unit(roles, last.value, last.function, depth - 1) if not last.adds else ""
         called = dotted(last.value.func).rpartition(".")[2] if isinstance(last.value, ast.Call) else ""
         return _unit_returned(roles, called, last.place, depth - 1)
-    units = {_unit(roles, given, caller, depth - 1) for given, caller in _given(roles, name, function)}
+    units = {_unit(roles, given, caller, depth - 1) for given, caller in _arguments_for(roles, name, function)}
     return units.pop() if len(units) == 1 else ""
 
 
@@ -519,7 +519,7 @@ def _line_of(roles: Roles, node: ast.expr, function: str, depth: int = MAX_STEPS
     return made[-1].line
 
 
-def _given(roles: Roles, parameter: str, function: str) -> list[tuple[ast.expr, str]]:
+def _arguments_for(roles: Roles, parameter: str, function: str) -> list[tuple[ast.expr, str]]:
     """Return what callers of this file give a function for a parameter, each with the function of the caller."""
     name = function.rpartition(".")[2]
     owner = roles.definitions.get(function.rpartition(".")[0].rpartition(".")[2])

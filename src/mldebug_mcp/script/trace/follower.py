@@ -138,7 +138,7 @@ class Expressions(Calls):
                     return replace(value) if isinstance(value, Items) else value  # other rows than those of the whole
                 if isinstance(value, Items) and plain_of(key):
                     self.trace.chosen.add((plain_of(key), facts_of(key).line))
-                taken = self._taken(node, value, key)
+                taken = self._subscripted(node, value, key)
                 taken = handed_on(taken, facts_of(key).line or node.lineno) if role_of_name(plain_of(key)) else taken
                 return self.counted(plain_of(key), taken, node)
             case ast.IfExp():
@@ -305,11 +305,11 @@ class Expressions(Calls):
         ]
         return f"{CHOSEN_BY}{', '.join(chosen)}" if chosen else ""
 
-    def _taken(self, node: ast.Subscript, value: Value, key: Value) -> Value:
+    def _subscripted(self, node: ast.Subscript, value: Value, key: Value) -> Value:
         """Return what a subscript takes of a value."""
         plain = key.value if isinstance(key, Constant) else None
         if isinstance(value, Choice):
-            return either(*(self._taken(node, choice, key) for choice in value.values))
+            return either(*(self._subscripted(node, choice, key) for choice in value.values))
         if isinstance(value, Object) and value.kind == "unknown" and value.is_table() and rows_cut(node):
             given = self._chosen_by(node)
             part = self.attribute_of_object(value, f"[{ast.unparse(node.slice)}]{given}")
