@@ -787,13 +787,13 @@ def _counts(step: Floats, value: Floats) -> bool:
 
 def measured_term(run: Run) -> Series | None:
     """Return the term of the training loss that evaluation measures alone; None where it measures the whole."""
-    if "eval_loss" not in run or "loss" not in run or _is_near(run["loss"], run["eval_loss"]):
+    if "eval_loss" not in run or "loss" not in run or _has_same_size(run["loss"], run["eval_loss"]):
         return None
     terms = (series for series in run.with_role(Quantity.LOSS, phase="train", parts=True) if series.name != "loss")
-    return next((term.finite for term in terms if _is_near(term, run["eval_loss"])), None)
+    return next((term.finite for term in terms if _has_same_size(term, run["eval_loss"])), None)
 
 
-def _is_near(loss: Series, evaluation: Series) -> bool:
+def _has_same_size(loss: Series, evaluation: Series) -> bool:
     _, train, held_out = beside_training(loss.finite, evaluation)
     sound = (train > 0) & (held_out > 0)
     return bool(sound.any() and sound.all()) and abs(np.log(median(train / held_out))) < NEAR_LOG

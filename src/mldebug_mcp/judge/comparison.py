@@ -238,7 +238,7 @@ def _direction(difference: SettingDifference) -> int:
 
 def _differences(run: Mapping[str, Scalar], reference: Mapping[str, Scalar]) -> list[SettingDifference]:
     names = [name for name in {**run, **reference} if not any(word in name.lower() for word in _NO_CAUSE)]
-    different = [name for name in names if not _is_same(run.get(name), reference.get(name))]
+    different = [name for name in names if not _is_same_value(run.get(name), reference.get(name))]
     known = {name for name, _ in FAULTS}
     differences = [
         SettingDifference(
@@ -259,7 +259,7 @@ def _differences(run: Mapping[str, Scalar], reference: Mapping[str, Scalar]) -> 
     return differences[:MAX_SETTINGS]
 
 
-def _is_same(run: Scalar, reference: Scalar) -> bool:
+def _is_same_value(run: Scalar, reference: Scalar) -> bool:
     """Say whether two settings are the same: a number that a file keeps in single precision differs by its rounding."""
     if isinstance(run, float) and isinstance(reference, float):
         return math.isclose(run, reference, rel_tol=SINGLE_PRECISION) or run == reference

@@ -387,7 +387,7 @@ def _note_of_refuted(refuted: Tried | None) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class RunKnowledge:
     """What is known of a run before its causes are ranked; `problems` are notes on symptoms that broke."""
 
     kind: str
@@ -398,7 +398,7 @@ class Known:
     problems: Sequence[str] = ()
 
 
-def gather(run: Run, reference: Run | None = None, findings: Sequence[Finding] = ()) -> Known:
+def gather(run: Run, reference: Run | None = None, findings: Sequence[Finding] = ()) -> RunKnowledge:
     """Examine a run; the findings given replace its own on the same symptom where their states differ."""
     examined, problems = examine(run)
     own = {finding.symptom: finding for finding in examined}
@@ -418,7 +418,7 @@ def gather(run: Run, reference: Run | None = None, findings: Sequence[Finding] =
         *evidence_from_run(run, examined, facts),
         *evidence_from_classifier(run),
     ]
-    return Known(run.kind, examined, evidence, facts, comparison, problems)
+    return RunKnowledge(run.kind, examined, evidence, facts, comparison, problems)
 
 
 def evidence_from_run(run: Run, findings: Sequence[Finding], facts: Sequence[DerivedFact]) -> list[CauseEvidence]:
@@ -765,7 +765,7 @@ def update_diagnosis(
             or the run cannot be read and no findings are given.
     """
     checked = evidence_from_checks(outcomes)
-    known, notes = Known(kind, _findings(findings), []), [] if path or findings or error else [OUTCOMES_ALONE]
+    known, notes = RunKnowledge(kind, _findings(findings), []), [] if path or findings or error else [OUTCOMES_ALONE]
     logged: Run | None = None
     if path:
         try:
@@ -798,7 +798,7 @@ def update_diagnosis(
 
 def _at_a_glance(
     run: Run | None,
-    known: Known,
+    known: RunKnowledge,
     hypotheses: Sequence[Hypothesis],
     steps: Sequence[NextStep],
     outcomes: Mapping[str, Outcome],
@@ -832,7 +832,7 @@ def _moved(before: Sequence[Hypothesis], after: Sequence[Hypothesis], checked: C
     ]
 
 
-def _of_run(given: Known, run: Run, reference: Run | None) -> Known:
+def _of_run(given: RunKnowledge, run: Run, reference: Run | None) -> RunKnowledge:
     """Return what is known of a run; what was passed in takes precedence."""
     found = gather(run, reference, given.findings)
     return found if given.kind == "unknown" else replace(found, kind=given.kind)

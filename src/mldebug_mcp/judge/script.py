@@ -177,7 +177,7 @@ def _joined(findings: Sequence[ScriptFinding], read: Sequence[ScriptFinding]) ->
     """Return the findings of rules and of a reader; what both find is named once, and likely at least."""
     joined = list(findings)
     for named in read:
-        same = next((at for at, own in enumerate(findings) if _is_same(own, named)), None)
+        same = next((at for at, own in enumerate(findings) if _is_same_fault(own, named)), None)
         if same is None:
             joined.append(named)
             continue
@@ -187,7 +187,7 @@ def _joined(findings: Sequence[ScriptFinding], read: Sequence[ScriptFinding]) ->
     return joined
 
 
-def _is_same(own: ScriptFinding, named: ScriptFinding) -> bool:
+def _is_same_fault(own: ScriptFinding, named: ScriptFinding) -> bool:
     """Say whether a rule and a reader found the same: one cause, in lines that are close."""
     return own.file == named.file and own.cause == named.cause and abs(own.line - named.line) <= SAME_WITHIN
 

@@ -325,12 +325,12 @@ def _with_edge(best: BestSetting, levels: Sequence[Level], answers: Sequence[Ans
     for edge, level in edges:
         there = {at for at in numeric if level.holds(values[at])}
         found = sum(at in there for at in leading)
-        if 2 * _at_least(found, len(there), top, len(numeric)) <= SWEPT_LEVEL and 2 * found > top:
+        if 2 * _chance_of_as_many(found, len(there), top, len(numeric)) <= SWEPT_LEVEL and 2 * found > top:
             return best.model_copy(update={"edge": edge, "at_edge": found, "top": top})
     return best
 
 
-def _at_least(found: int, marked: int, drawn: int, total: int) -> float:
+def _chance_of_as_many(found: int, marked: int, drawn: int, total: int) -> float:
     """Return how often at least so many of those drawn are marked, by chance."""
     ways = sum(
         math.comb(marked, number) * math.comb(total - marked, drawn - number) for number in range(found, drawn + 1)

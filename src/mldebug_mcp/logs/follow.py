@@ -124,7 +124,7 @@ class LogTail:
             raise
         if self._reader is None:
             self._begin(file)
-        elif not self._is_the_same(file):
+        elif not self._has_only_grown(file):
             self._restarts += 1
             self._begin(file)
         elif self._state[0] < HEAD_BYTES and (
@@ -145,7 +145,7 @@ class LogTail:
         run, self.holds_runs = read_log_file(self._path)
         return run
 
-    def _is_the_same(self, file: LogFile) -> bool:
+    def _has_only_grown(self, file: LogFile) -> bool:
         """Say whether the file has only grown since it was last read."""
         begins_alike = _beginning(file, len(self._beginning)) == self._beginning
         return file.identity == self._identity and file.size >= self._state[0] and begins_alike

@@ -386,11 +386,11 @@ def holds_evaluation(name: str, names: Iterable[str]) -> bool:
 
 
 def _belongs(item: Named, group: list[Named]) -> bool:
-    relations = [_is_same(log, item) for log in group]
+    relations = [_is_same_run(log, item) for log in group]
     return True in relations and False not in relations
 
 
-def _is_same(log: Named, other: Named) -> bool | None:
+def _is_same_run(log: Named, other: Named) -> bool | None:
     """Say whether two logs are of one run; None where nothing ties them and nothing keeps them apart."""
     (name, run), (other_name, another) = log, other
     if _without_rank(name) == _without_rank(other_name):

@@ -510,7 +510,7 @@ def _estimate(config: str, shape: ModelShape, setup: Setup, measured: int | None
         fit=fit,
         sources=list(_SOURCES),
         next_step=_next_call(config, shape, setup, max(parts, key=lambda name: parts[name].bytes), gpu),
-        notes=[_in_all(total, sum(part.bytes for part in parts.values())), *_notes(shape, setup), *_NOTES],
+        notes=[_peak_summary(total, sum(part.bytes for part in parts.values())), *_notes(shape, setup), *_NOTES],
     )
 
 
@@ -547,7 +547,7 @@ def _notes(shape: ModelShape, setup: Setup) -> list[str]:
     return notes
 
 
-def _in_all(peak: int, parts: int) -> str:
+def _peak_summary(peak: int, parts: int) -> str:
     apart = "; the parts do not all peak at the same moment" if peak < parts else ""
     return f"{size(peak)} on each device at the peak{apart}"
 
@@ -560,20 +560,20 @@ def _next_call(config: str, shape: ModelShape, setup: Setup, largest: str, gpu: 
     if gpu is not None and clean(config) == config:
         planned = _changed(setup, _plan(shape, setup, gpu))
         if _needed(shape, planned)[0] <= gpu.capacity:
-            return _same_with(config, planned, place, f"the plan that fits {gpu.name}, in full")
+            return _changed_call(config, planned, place, f"the plan that fits {gpu.name}, in full")
     name, value = _LEVERS.get(largest, ("checkpointing", "full"))
     if name == "lora_rank" and setup.lora_rank is not None:
         name, value = "frozen", "4bit"
     if getattr(setup, name) == value or clean(config) != config:
         return _menu("other ways to save memory")
-    return _same_with(config, setup, {name: value, **place}, f"what that saves of {largest}")
+    return _changed_call(config, setup, {name: value, **place}, f"what that saves of {largest}")
 
 
 def _menu(why: str) -> Call:
     return Call(tool="explain", arguments={"id": "menu_out_of_memory"}, why=why)
 
 
-def _same_with(config: str, setup: Setup, changed: Mapping[str, Any], why: str) -> Call:
+def _changed_call(config: str, setup: Setup, changed: Mapping[str, Any], why: str) -> Call:
     given = {word: setting for word, setting in asdict(setup).items() if setting is not None}
     return Call(tool="estimate_memory", arguments={"config": config, **given, **changed}, why=why)
 

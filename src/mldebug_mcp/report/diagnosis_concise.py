@@ -274,7 +274,7 @@ def concise(diagnosis: Diagnosis) -> Diagnosis:
 
 
 @dataclass(frozen=True)
-class _Most:
+class _AnswerLimits:
     """How much of what is not an observation a short answer holds."""
 
     steps: int
@@ -286,13 +286,13 @@ class _Most:
 
 
 _FORMS = (
-    _Most(steps=2, citations=1, remarks=MAX_FINDINGS, separates=MAX_CAUSES),
-    _Most(steps=1, citations=1, remarks=MAX_FINDINGS, separates=MAX_CAUSES),
-    _Most(steps=1, citations=1, remarks=MAX_FINDINGS, separates=1),
-    _Most(steps=1, citations=0, remarks=MAX_FINDINGS, separates=1),
-    _Most(steps=1, citations=0, remarks=0, separates=1),
-    _Most(steps=1, citations=0, remarks=0, separates=0),
-    _Most(steps=1, citations=0, remarks=0, separates=0, to_log=0),
+    _AnswerLimits(steps=2, citations=1, remarks=MAX_FINDINGS, separates=MAX_CAUSES),
+    _AnswerLimits(steps=1, citations=1, remarks=MAX_FINDINGS, separates=MAX_CAUSES),
+    _AnswerLimits(steps=1, citations=1, remarks=MAX_FINDINGS, separates=1),
+    _AnswerLimits(steps=1, citations=0, remarks=MAX_FINDINGS, separates=1),
+    _AnswerLimits(steps=1, citations=0, remarks=0, separates=1),
+    _AnswerLimits(steps=1, citations=0, remarks=0, separates=0),
+    _AnswerLimits(steps=1, citations=0, remarks=0, separates=0, to_log=0),
 )
 """What gives way to observations on which the hypotheses rest, in this order."""
 
@@ -310,7 +310,7 @@ def _asked_first(diagnosis: Diagnosis) -> list[NextStep]:
     return sorted(diagnosis.next_steps, key=lambda step: check is not None and step.id != check.id)
 
 
-def _judged(diagnosis: Diagnosis, most: _Most) -> Diagnosis:
+def _judged(diagnosis: Diagnosis, most: _AnswerLimits) -> Diagnosis:
     hypotheses, note = _likely(diagnosis.hypotheses, most)
     notes = [shorten(text, MAX_NOTE) for text in diagnosis.notes[:MAX_NOTES]]
     if len(diagnosis.notes) > MAX_NOTES:
@@ -458,7 +458,7 @@ def concise_update(update: Update) -> Update:
     )
 
 
-def _likely(hypotheses: list[Hypothesis], most: _Most) -> tuple[list[Hypothesis], list[str]]:
+def _likely(hypotheses: list[Hypothesis], most: _AnswerLimits) -> tuple[list[Hypothesis], list[str]]:
     """Return the hypotheses that matter, in their short form, best first, and a note on those left out, if any are."""
     left_out, folded = _unlikely(hypotheses)
     kept = [hypothesis for hypothesis in hypotheses if hypothesis.cause not in left_out]
@@ -497,7 +497,7 @@ def _unlikely(hypotheses: list[Hypothesis]) -> tuple[set[str], float]:
     return left_out, folded
 
 
-def _short(hypothesis: Hypothesis, folded: float, most: _Most, place: int) -> Hypothesis:
+def _short(hypothesis: Hypothesis, folded: float, most: _AnswerLimits, place: int) -> Hypothesis:
     """Return a hypothesis in its short form; that in the first place has a quote, and the verdict its fix."""
     probability = hypothesis.probability + (folded if hypothesis.cause == OTHER else 0.0)
     always: dict[str, Any] = {"cause": hypothesis.cause, "probability": probability, "credence": credence(probability)}

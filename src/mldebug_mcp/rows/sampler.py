@@ -274,7 +274,7 @@ class SamplerOptions:
     resumed_at: tuple[int, ...] | None = None
 
 
-class Known(NamedTuple):
+class SourcedSetting(NamedTuple):
     """A setting and where it is from."""
 
     value: object
@@ -329,9 +329,9 @@ def settle(
 
 def _known_settings(
     options: SamplerOptions, place: Path, run: Run | None, head: Mapping[str, object], data_rows: int | None
-) -> dict[str, Known]:
+) -> dict[str, SourcedSetting]:
     """Return the settings, what is believed most first."""
-    known: dict[str, Known] = {}
+    known: dict[str, SourcedSetting] = {}
     given = {field.name: getattr(options, field.name) for field in fields(options) if field.name not in ("first_step",)}
     _add(known, given.items(), "given")
     folder = trainer_folder(place) if _value("sampler", known) in (None, "transformers") else None
@@ -359,13 +359,13 @@ _NAMES = frozenset(
 )
 
 
-def _add(known: dict[str, Known], values: Iterable[tuple[str, object]], source: str) -> None:
+def _add(known: dict[str, SourcedSetting], values: Iterable[tuple[str, object]], source: str) -> None:
     for name, value in values:
         if value is not None and name in _NAMES and name not in known:
-            known[name] = Known(value, shorten(source, 80))
+            known[name] = SourcedSetting(value, shorten(source, 80))
 
 
-def _require_certain(sampler: str, known: Mapping[str, Known], run: Run | None) -> None:
+def _require_certain(sampler: str, known: Mapping[str, SourcedSetting], run: Run | None) -> None:
     """Refuse what random numbers decide that nobody kept."""
     starts_anew = "resumed_at" in known or (run is not None and len(run.segments) > 1)
     if sampler in ("random", "shuffle") and starts_anew:
@@ -390,7 +390,7 @@ def _require_certain(sampler: str, known: Mapping[str, Known], run: Run | None) 
         )
 
 
-def _plan(sampler: str, known: Mapping[str, Known]) -> Plan:
+def _plan(sampler: str, known: Mapping[str, SourcedSetting]) -> Plan:
     order, sharing = _DEALT[sampler]
     world = _whole_setting("world", known, 1)
     if _flag("in_order", known):
@@ -423,7 +423,12 @@ def _plan(sampler: str, known: Mapping[str, Known]) -> Plan:
 
 
 def _whole_setting(
-    name: str, known: Mapping[str, Known], default: int | None = None, *, least: int = 1, most: int = MAX_ROWS_OF_DATA
+    name: str,
+    known: Mapping[str, SourcedSetting],
+    default: int | None = None,
+    *,
+    least: int = 1,
+    most: int = MAX_ROWS_OF_DATA,
 ) -> int:
     if name not in known:
         if default is None:
@@ -439,11 +444,11 @@ def _whole_setting(
     return value
 
 
-def _value(name: str, known: Mapping[str, Known]) -> object:
+def _value(name: str, known: Mapping[str, SourcedSetting]) -> object:
     return known[name].value if name in known else None
 
 
-def _flag(name: str, known: Mapping[str, Known], *, default: bool = False) -> bool:
+def _flag(name: str, known: Mapping[str, SourcedSetting], *, default: bool = False) -> bool:
     value = _value(name, known)
     return value if isinstance(value, bool) else default
 
@@ -463,7 +468,7 @@ def _first_step(options: SamplerOptions, sampler: str, run: Run | None) -> int:
     )
 
 
-def _made_before(known: Mapping[str, Known]) -> list[str]:
+def _made_before(known: Mapping[str, SourcedSetting]) -> list[str]:
     """Return what the trainer itself did to the data before rows were numbered."""
     done = [word for word in ("packed", "shuffled") if _flag(word, known)]
     return [f"the trainer {text} the data first: rows are numbered as they were then" for text in done]

@@ -335,10 +335,10 @@ def _shortened(answer: Answer, brief: Answer) -> Model:
     fitting = fitted(brief, MAX_CONCISE_CHARACTERS - NOTE_ROOM)
     if fitting == answer:
         return fitting
-    return fitting.model_copy(update={"notes": [*fitting.notes, _all_of_it(whole)]})
+    return fitting.model_copy(update={"notes": [*fitting.notes, _whole_answer_note(whole)]})
 
 
-def _all_of_it(whole: Call | None) -> str:
+def _whole_answer_note(whole: Call | None) -> str:
     """Return a note with the call for the whole answer, written out if it is short."""
     call = "this call with detail='full'"
     if whole is not None and len(json.dumps(str(whole))) <= LONGEST_CALL:

@@ -536,7 +536,7 @@ def _compared(run: Run, loss: Series, accuracy: Series) -> LossBesideAccuracy | 
     )
     configured = run.setting("num_labels") == classes
     if not configured:
-        classes = _at_least(classes, _classes_at_floor(level, right))
+        classes = _fewest_classes(classes, _classes_at_floor(level, right))
     counted = "" if configured else ", estimated from the losses,"
     return LossBesideAccuracy(loss.name, accuracy.name, float(loss.step[0]), level, right, end, share, classes, counted)
 
@@ -553,7 +553,7 @@ def _classes_at_floor(level: Floats, right: Floats) -> float:
     return math.exp(min(end + end_level(right), math.log(MOST_CLASSES_OF_LOSS))) - math.e + 1
 
 
-def _at_least(classes: int, at_floor: float) -> int:
+def _fewest_classes(classes: int, at_floor: float) -> int:
     """Return the number of classes from the first loss and from the floor; 0 where neither tells.
 
     The first loss may be that of a model that has learnt already, and then counts too few. The floor alone tells only

@@ -404,7 +404,7 @@ def eval_gap_grows(run: Run, rise: EvalRise) -> Evidence:
     )
 
 
-def _is_far(run: Run, never: Evidence) -> bool:
+def _has_risen_far(run: Run, never: Evidence) -> bool:
     """Say whether an evaluation that never improves has come so far up that no scatter, however wild, explains it."""
     lowest, risen = never.values["lowest"], never.values["last"] - never.values["lowest"]
     return risen > MIN_FAR_RISE_SHARE * abs(lowest) and risen > EVAL_RISE_OF_START * abs(
@@ -474,7 +474,8 @@ def eval_rise(run: Run) -> Answers:
     if rise is not None:
         return {"eval_gap_grows": eval_gap_grows(run, rise), **never}
     far = next(
-        (evidence for evidence in never.values() if isinstance(evidence, Evidence) and _is_far(run, evidence)), None
+        (evidence for evidence in never.values() if isinstance(evidence, Evidence) and _has_risen_far(run, evidence)),
+        None,
     )
     return {} if far is None else {"eval_gap_grows": far, **never}
 

@@ -26,17 +26,17 @@ NUMBER, FLAG, TEXT, ANY = "number", "flag", "text", "any"
 """Kinds of values, besides "list"."""
 
 
-class Known(NamedTuple):
+class KnownSetting(NamedTuple):
     """A setting that is known: the kind of its value, and the phrases that name it besides its own name."""
 
     kind: str
     phrases: tuple[str, ...] = ()
 
 
-def _known_setting(text: str) -> Known:
+def _known_setting(text: str) -> KnownSetting:
     """Return what "number: max lr, peak lr" says of a setting."""
     kind, _, phrases = text.partition(": ")
-    return Known(kind, tuple(phrases.split(", ")) if phrases else ())
+    return KnownSetting(kind, tuple(phrases.split(", ")) if phrases else ())
 
 
 SYNONYMS = {word: tuple(meaning.split()) for meaning, words in SETTING_SYNONYMS.items() for word in words.split()}

@@ -841,7 +841,7 @@ class Assembler:
             if not self._has_records and not parsed.evaluation:
                 self._leftovers.give_rows()
             self._with_counter(number, values, parsed)
-        elif is_own and self._is_near(number):
+        elif is_own and self._is_near_record(number):
             self._add(parsed.metrics)
         else:
             self._without_counter(number, parsed)
@@ -852,7 +852,7 @@ class Assembler:
             return parsed.label != ""
         if parsed.label in self._labels:
             return False
-        here = self._belongs_by_counters(values) if values else self._is_near(number)
+        here = self._belongs_by_counters(values) if values else self._is_near_record(number)
         block = {canonical(name): value for name, value in self._block.items()}
         block.pop("elapsed", None)  # a clock goes on
         again = [(block[known], value) for name, value in parsed.metrics.items() if (known := canonical(name)) in block]
@@ -860,7 +860,7 @@ class Assembler:
             again = [pair for pair in again if any(map(is_evaluation, block))]
         return here and any(before != value for before, value in again)
 
-    def _is_near(self, number: int) -> bool:
+    def _is_near_record(self, number: int) -> bool:
         near = self._heading or number - self._line <= MAX_LINES_BELOW_RECORD or number == self._added + 1
         return bool(self._counters) and near
 
@@ -905,7 +905,7 @@ class Assembler:
 
     def stands_alone(self, number: int, like: Parsed) -> bool:
         """Say whether lines like the one that was taken last, without a counter, belong to nothing from a line on."""
-        return not self._is_near(number) and not self._renames(like) and not self.ranks.is_echo(like)
+        return not self._is_near_record(number) and not self._renames(like) and not self.ranks.is_echo(like)
 
     def many_alone(self, numbers: NDArray[np.int64], metrics: Mapping[str, Floats]) -> None:
         """Take lines of one shape that stand alone and follow one another.
@@ -1199,7 +1199,7 @@ class Assembler:
 
     def _without_counter(self, number: int, parsed: Parsed) -> None:
         metrics, label = parsed.metrics, parsed.label
-        if self._is_near(number):
+        if self._is_near_record(number):
             if not self._heading and self._fails(number, metrics):
                 return
             if self._lacks(metrics) or (parsed.goes_on and self._block.keys().isdisjoint(metrics)):

@@ -600,9 +600,9 @@ class Gradients:
             case ast.Call():
                 return self._of_call(node, function, depth - 1)
         parts = _parts_of(node)
-        return self._of_all(parts, function, depth - 1) if parts is not None else ""
+        return self._joined_gradient(parts, function, depth - 1) if parts is not None else ""
 
-    def _of_all(self, nodes: Iterable[ast.expr], function: str, depth: int) -> Gradient:
+    def _joined_gradient(self, nodes: Iterable[ast.expr], function: str, depth: int) -> Gradient:
         return joined([self.of(node, function, depth) for node in nodes])
 
     def _of_attribute(self, node: ast.Attribute, function: str, depth: int) -> Gradient:
@@ -647,7 +647,7 @@ class Gradients:
         if any(call.method.endswith("_") and not call.method.startswith("__") for call in own):
             return ""  # what is written into it may have one
         known = [self._of_made(part, depth) for part in made]
-        known += [self._of_all(call.node.args, function, depth) for call in own if call.method in FILLS]
+        known += [self._joined_gradient(call.node.args, function, depth) for call in own if call.method in FILLS]
         definition = roles.definitions.get(function.rpartition(".")[2])
         known += [""] if name in parameters_of(definition) and not self._is_weight(name, function) else []
         through = self._loops_over(name, function)
@@ -694,7 +694,7 @@ class Gradients:
         else:
             computes = name in LISTS or bool(COMPUTES.search(name)) or name in self._roles.losses
         if computes or not isinstance(node.func, ast.Attribute):
-            return self._of_all(given, function, depth) if computes and given else ""
+            return self._joined_gradient(given, function, depth) if computes and given else ""
         return self._of_method(node.func, given, function, depth)
 
     def _of_method(self, node: ast.Attribute, given: Sequence[ast.expr], function: str, depth: int) -> Gradient:

@@ -548,12 +548,13 @@ def ignored_where_masked(roles: Roles) -> Iterator[Fault]:
         for fill in fills if hidden else ():
             if not _is_ignored(roles, fill.value):
                 continue
-            holds = _all_of(function, fill.mask, fill.line, is_true=fill.is_true)
+            holds = _mask_conditions(function, fill.mask, fill.line, is_true=fill.is_true)
             other = next(
                 (
                     hidden_fill
                     for hidden_fill in hidden
-                    if holds <= _all_of(function, hidden_fill.mask, hidden_fill.line, is_true=hidden_fill.is_true)
+                    if holds
+                    <= _mask_conditions(function, hidden_fill.mask, hidden_fill.line, is_true=hidden_fill.is_true)
                 ),
                 None,
             )
@@ -590,17 +591,19 @@ def _is_ignored(roles: Roles, value: ast.expr) -> bool:
     return roles.value_of(value) == IGNORED_LABEL or bool(re.search(r"(?:^|_)ignore", dotted(value), re.IGNORECASE))
 
 
-def _all_of(
+def _mask_conditions(
     function: ast.AST, mask: ast.expr, line: int, *, is_true: bool, depth: int = MAX_NAMES_FOLLOWED
 ) -> set[tuple[str, int, bool]]:
     """Return what holds at each place of a mask: names, each with the line that set it last, and other conditions."""
     if isinstance(mask, ast.UnaryOp) and isinstance(mask.op, ast.Invert | ast.Not):
-        return _all_of(function, mask.operand, line, is_true=not is_true, depth=depth)
+        return _mask_conditions(function, mask.operand, line, is_true=not is_true, depth=depth)
     if isinstance(mask, ast.BinOp) and isinstance(mask.op, ast.BitAnd if is_true else ast.BitOr):
-        parts = (_all_of(function, part, line, is_true=is_true, depth=depth) for part in (mask.left, mask.right))
+        parts = (
+            _mask_conditions(function, part, line, is_true=is_true, depth=depth) for part in (mask.left, mask.right)
+        )
         return set[tuple[str, int, bool]]().union(*parts)
     if isinstance(mask, ast.Call) and isinstance(mask.func, ast.Attribute) and mask.func.attr in ("bool", "to"):
-        return _all_of(function, mask.func.value, line, is_true=is_true, depth=depth)
+        return _mask_conditions(function, mask.func.value, line, is_true=is_true, depth=depth)
     if not isinstance(mask, ast.Name):
         return {(ast.unparse(mask), 0, is_true)}
     made = [
@@ -611,7 +614,7 @@ def _all_of(
     last = max(made, key=lambda node: node.lineno, default=None)
     own = {(mask.id, last.lineno if last is not None else 0, is_true)}
     if isinstance(last, ast.Assign) and isinstance(last.targets[0], ast.Name) and depth:
-        own |= _all_of(function, last.value, last.lineno, is_true=is_true, depth=depth - 1)
+        own |= _mask_conditions(function, last.value, last.lineno, is_true=is_true, depth=depth - 1)
     return own
 
 

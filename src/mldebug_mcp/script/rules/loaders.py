@@ -118,13 +118,13 @@ def _reads_rows_of(loader: Object, other: Object) -> bool:
     names = parameters_of(first.definition) or [""] * len(pairs)
     rows = [pair for pair in pairs if all(isinstance(part, Object) and part.is_table() for part in pair)]
     known = all(
-        _is_same(*pair) or (pair not in rows and not _may_choose(pair, name))
+        _is_same_data(*pair) or (pair not in rows and not _may_choose(pair, name))
         for pair, name in zip(pairs, names, strict=False)
     )
-    return same and len(first.given) == len(second.given) > 0 and known and any(_is_same(*pair) for pair in pairs)
+    return same and len(first.given) == len(second.given) > 0 and known and any(_is_same_data(*pair) for pair in pairs)
 
 
-def _is_same(left: Value, right: Value) -> bool:
+def _is_same_data(left: Value, right: Value) -> bool:
     if isinstance(left, Object):
         return left is right and left.name != "*"
     if isinstance(left, Items):

@@ -54,7 +54,7 @@ def schedule_out_of_step(roles: Roles) -> Iterator[Fault]:
 
 
 def _pace(roles: Roles, name: str, made: Assignment) -> Iterator[Fault]:
-    steps = [call for call in roles.schedule_steps if _is_of(roles, call, name, made)]
+    steps = [call for call in roles.schedule_steps if _steps_schedule(roles, call, name, made)]
     if any(step.node.args for step in steps):
         return  # it is given its place
     kind = dotted(made.value)
@@ -81,7 +81,7 @@ def _pace(roles: Roles, name: str, made: Assignment) -> Iterator[Fault]:
         yield fault("schedule_decays_per_batch", per_batch.line, "likely", says)
 
 
-def _is_of(roles: Roles, step: Call, name: str, made: Assignment) -> bool:
+def _steps_schedule(roles: Roles, step: Call, name: str, made: Assignment) -> bool:
     """Say whether a call steps this schedule, and not one of its name that another function made for itself."""
     last = name.rpartition(".")[2]
     if step.owner.rpartition(".")[2] != last:

@@ -469,7 +469,7 @@ class Expressions(Calls):
             case ast.Compare() if len(test.ops) == 1:
                 return self._compared(self.value(test.left), test.ops[0], self.value(test.comparators[0]))
             case ast.Call(func=ast.Name("isinstance"), args=[subject, kinds]):
-                return self._is_one_of(self.value(subject), self.value(kinds))
+                return self._is_instance(self.value(subject), self.value(kinds))
             case ast.Call(func=ast.Name("hasattr"), args=[subject, ast.Constant(str(name))]):
                 owner = self.value(subject)
                 is_known = isinstance(owner, Object) and owner.made_by == library.BATCH_SAMPLER
@@ -479,10 +479,10 @@ class Expressions(Calls):
             return bool(value.value)
         return True if isinstance(value, Object) and value.kind not in ("unknown", "instance") else None
 
-    def _is_one_of(self, value: Value, kinds: Value) -> bool | None:
+    def _is_instance(self, value: Value, kinds: Value) -> bool | None:
         """Return whether a value is of a class, or of any of several, None where that is not known."""
         if isinstance(kinds, Items):
-            answers = {self._is_one_of(value, kind) for kind in kinds.values}
+            answers = {self._is_instance(value, kind) for kind in kinds.values}
             return True if True in answers else None if None in answers else False
         if isinstance(value, Object) and value.made_by == library.BATCH_SAMPLER and isinstance(kinds, Library):
             return kinds.name.endswith(("BatchSampler", "sampler.Sampler", "data.Sampler"))
