@@ -135,11 +135,11 @@ def read_run(
     else:
         read = run_of_data(path, names)
         if config is not None:
-            read = _with(read, read_settings(expanded(config)))
-    return read if settings is None else _with(read, Settings.of(settings, "settings="))
+            read = _with_settings(read, read_settings(expanded(config)))
+    return read if settings is None else _with_settings(read, Settings.of(settings, "settings="))
 
 
-def _with(run: Run, settings: Settings) -> Run:
+def _with_settings(run: Run, settings: Settings) -> Run:
     """Return a run with more settings, and with what follows from them."""
     return concluded(replace(run, settings=Settings.merged(settings, run.settings)))
 

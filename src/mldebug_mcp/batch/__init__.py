@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from mldebug_mcp.batch.batch import PURPOSES, Batch, Problem, Purpose
 from mldebug_mcp.batch.read import read_batches
-from mldebug_mcp.batch.sequences import IGNORED_LABEL, Sequences
+from mldebug_mcp.batch.sequences import Sequences
 
-__all__ = ["IGNORED_LABEL", "PURPOSES", "Batch", "Problem", "Purpose", "Sequences", "read_batches"]
+__all__ = ["PURPOSES", "Batch", "Problem", "Purpose", "Sequences", "read_batches"]

@@ -146,7 +146,7 @@ def boxes_of(table: Table) -> Boxes | None:
             and all(isinstance(target, Mapping) and "boxes" in target for target in column)
         ):
             targets = [target for target in column if isinstance(target, Mapping)]
-            found = list(_each(targets, _image_sizes(table, len(targets))))
+            found = list(_boxes_by_image(targets, _image_sizes(table, len(targets))))
             if not found:
                 return None
             values, rows, classes, sizes = (np.concatenate(parts) for parts in zip(*found, strict=True))
@@ -175,7 +175,7 @@ def _image_sizes(table: Table, count: int) -> list[Sequence[float]]:
     return sizes
 
 
-def _each(
+def _boxes_by_image(
     targets: list[Mapping[str, object]], sizes: list[Sequence[float]]
 ) -> Iterator[tuple[Floats, Ints, Ints, Floats]]:
     """Yield boxes, their place, classes and image sizes, image by image; images without boxes are left out."""
@@ -498,10 +498,10 @@ def read_model_config(path: str | Path) -> ModelConfig:
         InputError: it cannot be read, or is not a JSON object.
     """
     settings, _ = read_config_json(path)
-    return replace(_from(settings), scaling=read_scaling(path))
+    return replace(_config_from(settings), scaling=read_scaling(path))
 
 
-def _from(settings: Mapping[str, object]) -> ModelConfig:
+def _config_from(settings: Mapping[str, object]) -> ModelConfig:
     text = settings.get("text_config")
     inner: Mapping[str, object] = text if isinstance(text, dict) else {}
 
@@ -533,10 +533,10 @@ def _from(settings: Mapping[str, object]) -> ModelConfig:
         token_classification="ForTokenClassification" in str(settings.get("architectures")),
         relative_positions=any(name in source for source in (inner, settings) for name in _RELATIVE),
         image_token=number(*_IMAGE_TOKEN),
-        image_merge=_whole(sight.get("spatial_merge_size")),
+        image_merge=_whole_number(sight.get("spatial_merge_size")),
         image_tokens=_image_tokens(settings),
-        image_size=_whole(settings.get("image_size", sight.get("image_size"))) if kind in _FIXED_SIZE else None,
-        channels=_whole(settings.get("num_channels", sight.get("num_channels"))),
+        image_size=_whole_number(settings.get("image_size", sight.get("image_size"))) if kind in _FIXED_SIZE else None,
+        channels=_whole_number(settings.get("num_channels", sight.get("num_channels"))),
         given=True,
     )
 
@@ -553,7 +553,7 @@ _FIXED_SIZE = frozenset(
 """Model types that refuse images of another size (Transformers, "Input image size ... doesn't match model")."""
 
 
-def _whole(value: object) -> int | None:
+def _whole_number(value: object) -> int | None:
     return value if _is_whole(value) else None
 
 
@@ -565,7 +565,7 @@ def _classes(settings: Mapping[str, object], number: int | None) -> int | None:
 def _image_tokens(settings: Mapping[str, object]) -> int | None:
     """Return how many placeholders an image takes, where the configuration fixes that."""
     for name in ("image_seq_length", "mm_tokens_per_image", "image_seq_len"):
-        if (token := _whole(settings.get(name))) is not None:
+        if (token := _whole_number(settings.get(name))) is not None:
             return token
     return None
 

@@ -43,8 +43,9 @@ from mldebug_mcp.batch.columns import (
     row_count,
 )
 from mldebug_mcp.batch.roles import Words
-from mldebug_mcp.batch.sequences import IGNORED_LABEL, SHIFTS, Bools, Ints, Ragged, Sequences, hides_words
+from mldebug_mcp.batch.sequences import SHIFTS, Bools, Ints, Ragged, Sequences, hides_words
 from mldebug_mcp.batch.templates import ASSISTANT
+from mldebug_mcp.core.conventions import IGNORED_LABEL
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.text import shorten
 
@@ -284,6 +285,7 @@ def target_rows(labels: Ragged, numbers: Ints, context: Context) -> Sequences:
 FEW_CLASSES = 64
 """Labels of tokens below this number, and equal to hardly any token, are classes of tokens, not tokens."""
 SHARED_PROMPTS = 0.9
+"""Share of the pairs whose prompts agree, from which on both sides have one prompt."""
 _THOUGHT = re.compile(r"</?think(?:ing)?>")
 """What templates of reasoning models open, or open and close, for the answer that is to be generated."""
 
@@ -513,7 +515,7 @@ MAX_COLUMN_NAME = 80
 
 
 @dataclass(slots=True)
-class _Found:
+class _BuildState:
     """What building one batch has found so far."""
 
     table: Table
@@ -544,7 +546,7 @@ def build(table: Table, context: Context, words: Words | None = None) -> Batch:
         InputError: no column is one that the checks know, or the token ids are not whole numbers.
     """
     table = names.with_choices_apart(with_usual_names(table))
-    found = _Found(table, context, notes=list(table.notes), is_words=words is not None)
+    found = _BuildState(table, context, notes=list(table.notes), is_words=words is not None)
     wanted = _sides_in(table)
     sides = [side for name in wanted if (side := _side(found, name)) is not None]
     classes = _classes(found, sides)
@@ -611,7 +613,7 @@ MULTI_LABEL = "multi_label_classification"
 """The `problem_type` of Transformers by which a row may have several classes."""
 
 
-def _token_types(found: _Found) -> None:
+def _token_types(found: _BuildState) -> None:
     """Report token types that the model has no embedding for."""
     limit = found.context.model.token_types
     if limit is None:
@@ -635,7 +637,7 @@ def _of_no_batch(table: Table, context: Context) -> InputError:
     )
 
 
-def _rows(found: _Found, sides: Sequence[str], classes: Ints | None) -> int:
+def _rows(found: _BuildState, sides: Sequence[str], classes: Ints | None) -> int:
     """Return how many rows of token ids a table has, 1 where they are one flat row; without any, how many classes."""
     columns = found.table.columns
     counts = [row_count(columns[name]) for side in sides if (name := find(columns, side, "ids"))]
@@ -661,7 +663,7 @@ def _are_measurements(cells: Mapping[str, Column]) -> bool:
     return numeric > 1 and row_count(next(iter(cells.values()))) >= MIN_MEASUREMENT_ROWS
 
 
-def _targets(found: _Found) -> Sequences | None:
+def _targets(found: _BuildState) -> Sequences | None:
     if found.targets is None:
         return None
     return target_rows(found.targets, found.numbers(np.arange(found.targets.rows, dtype=np.int64)), found.context)
@@ -676,7 +678,7 @@ def _sides_in(table: Table) -> tuple[str, ...]:
     return tuple(side for side in ("prompt", "completion") if side in have) or names.sides_of_own(table.columns)
 
 
-def _read(found: _Found, side: str, kind: Kind) -> Ragged | None:
+def _read(found: _BuildState, side: str, kind: Kind) -> Ragged | None:
     """Return a column of a side as rows, or None if there is none or it is of another shape."""
     name = find(found.table.columns, side, kind)
     if name is None or (not side and kind == "loss_mask" and find(found.table.columns, "completion", "ids")):
@@ -701,12 +703,12 @@ def _read(found: _Found, side: str, kind: Kind) -> Ragged | None:
     return rows
 
 
-def _ids_depth(found: _Found, side: str) -> int:
+def _ids_depth(found: _BuildState, side: str) -> int:
     name = find(found.table.columns, side, "ids")
     return 0 if name is None else depth(found.table.columns[name])
 
 
-def _side(found: _Found, name: str) -> Sequences | None:
+def _side(found: _BuildState, name: str) -> Sequences | None:
     ids = _read(found, name, "ids")
     if ids is None:
         return None
@@ -747,7 +749,7 @@ def _side(found: _Found, name: str) -> Sequences | None:
     )
 
 
-def _labels_of_tokens(found: _Found, ids: Ragged, labels: Ragged) -> Ragged | None:
+def _labels_of_tokens(found: _BuildState, ids: Ragged, labels: Ragged) -> Ragged | None:
     """Return the labels if they belong to the input's tokens; None if they are classes or separate texts."""
     if are_classes(ids, labels):
         found.has_classes = True
@@ -762,7 +764,7 @@ def _labels_of_tokens(found: _Found, ids: Ragged, labels: Ragged) -> Ragged | No
     return None
 
 
-def _agreeing(found: _Found, side: str, kind: Kind, ids: Ragged, column: Ragged) -> Bools | None:
+def _agreeing(found: _BuildState, side: str, kind: Kind, ids: Ragged, column: Ragged) -> Bools | None:
     """Return which rows of a column are as long as their token ids; None if the column as a whole does not fit."""
     name, ids_name = find(found.table.columns, side, kind), find(found.table.columns, side, "ids")
     if column.rows != ids.rows:
@@ -781,7 +783,7 @@ def _agreeing(found: _Found, side: str, kind: Kind, ids: Ragged, column: Ragged)
     return None if 2 * len(wrong) > ids.rows else column.lengths == ids.lengths
 
 
-def _is_of_megatron(found: _Found, side: str) -> bool:
+def _is_of_megatron(found: _BuildState, side: str) -> bool:
     """Whether the columns are those that Megatron's data loaders give: their labels are the next tokens."""
     return find(found.table.columns, side, "ids") == "tokens" and "loss_mask" in found.table.columns
 
@@ -817,7 +819,7 @@ def _is_causal(column: Column) -> bool:
     return bool(np.all((masks == own) | ~earlier))
 
 
-def _classes(found: _Found, sides: list[Sequences]) -> Ints | None:
+def _classes(found: _BuildState, sides: list[Sequences]) -> Ints | None:
     if any(side.labels is not None for side in sides):
         return None
     for name in names.CLASS_NAMES:
@@ -835,7 +837,7 @@ def _classes(found: _Found, sides: list[Sequences]) -> Ints | None:
     return None
 
 
-def _missing(found: _Found) -> None:
+def _missing(found: _BuildState) -> None:
     """Report columns that some rows have and others lack."""
     known = set(names.FLOAT_INPUTS) | set(names.CLASS_NAMES)
     for kind in _BESIDE_IDS:

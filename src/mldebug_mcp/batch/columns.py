@@ -67,6 +67,7 @@ class Table:
 
 
 MISSING_SHOWN = 1000
+"""Rows listed for each column that they lack."""
 MOST_CELLS = 20_000_000
 """Rows times columns that are laid out at a time: rows with keys of their own would fill the memory with nothing."""
 

@@ -29,8 +29,9 @@ from mldebug_mcp.batch.columns import (
     score_names,
 )
 from mldebug_mcp.batch.roles import Encoder, Words
-from mldebug_mcp.batch.sequences import IGNORED_LABEL, Ragged
+from mldebug_mcp.batch.sequences import Ragged
 from mldebug_mcp.batch.templates import ASSISTANT
+from mldebug_mcp.core.conventions import IGNORED_LABEL
 from mldebug_mcp.core.errors import InputError, is_failure
 from mldebug_mcp.core.text import shorten
 
@@ -156,32 +157,32 @@ def tokenize(table: Table, tokenizer: Encoder, purpose: str | None) -> Table:
         return _preferences(table, tokenizer)
     if contrasted := next((group for group in CONTRASTED if set(group[:2]) <= names), None):
         apart = [name for name in contrasted if name in names]
-        return _apart(
+        return _encoded_columns(
             table, apart, tokenizer, f"took {', '.join(apart)} each on its own, as sentence-transformers does"
         )
     if names & RAW == {"text"} and (labels := _classes(table, "text")) and purpose in (None, "classification"):
-        rows = _each(table, ("text",), lambda row: Row(tokenizer.encode(_words(row["text"]))))
-        return _made(table, {"input_ids": [row.ids for row in rows]}, "took the text with its classes", labels)
+        rows = _built_rows(table, ("text",), lambda row: Row(tokenizer.encode(_words(row["text"]))))
+        return _encoded_table(table, {"input_ids": [row.ids for row in rows]}, "took the text with its classes", labels)
     make, how = _maker(names, tokenizer)
     return _answers(table, names, make, how, purpose)
 
 
 def _answers(table: Table, names: set[str], make: Callable[[Message], Row], how: str, purpose: str | None) -> Table:
     """Return rows with answers, and what marks or rates these."""
-    rows = _each(table, tuple(names), make)
+    rows = _built_rows(table, tuple(names), make)
     if (strange := _strange_roles(table)) and not any(any(row.trained or ()) for row in rows):
         how += f"; no turn is the assistant's: the roles are {strange}"
     columns = {"input_ids": [row.ids for row in rows]}
     if purpose in (None, "kto") and (marked := _marks(table, names)) is not None:
         name, wanted = marked
         columns["completion_mask"] = [[int(use) for use in row.trained or [True] * len(row.ids)] for row in rows]
-        made = _made(table, columns, f"{how}; {name} marks which completions are desired, as for KTO")
+        made = _encoded_table(table, columns, f"{how}; {name} marks which completions are desired, as for KTO")
         return replace(made, columns={**made.columns, "label": wanted})
     if rating := _rating(table):
         how += rating
     if purpose != "generation":
         columns["labels"] = [row.labels for row in rows]
-    return _made(table, columns, how)
+    return _encoded_table(table, columns, how)
 
 
 def _of_rewards(table: Table, names: set[str], tokenizer: Encoder) -> Table | None:
@@ -190,12 +191,12 @@ def _of_rewards(table: Table, names: set[str], tokenizer: Encoder) -> Table | No
         return _stepwise(table, steps, tokenizer)
     if not (asked := _asked(table, names)):
         return None
-    rows = _each(table, (asked,), lambda row: Row(_prompt(row[asked], tokenizer)))
+    rows = _built_rows(table, (asked,), lambda row: Row(_prompt(row[asked], tokenizer)))
     other = ", ".join(shorten(name, 30) for name in table.columns if name != asked)
     note = f"took the column {asked} as prompts for generation" + (
         f"; other columns: {shorten(other, 200)}" if other else ""
     )
-    made = _made(table, {"input_ids": [row.ids for row in rows]}, note)
+    made = _encoded_table(table, {"input_ids": [row.ids for row in rows]}, note)
     return replace(made, suggests=("generation", f"its {asked} column waits for an answer"))
 
 
@@ -269,7 +270,9 @@ def _stepwise(table: Table, rows: list[tuple[list[str], list[int]]], tokenizer: 
             labels[-1] = marked[place] if tokens and place < len(marked) else labels[-1]
         columns["input_ids"].append(ids)
         columns["labels"].append(labels)
-    made = _made(table, columns, "took each prompt with the steps of its answer, as for process rewards", STEPS)
+    made = _encoded_table(
+        table, columns, "took each prompt with the steps of its answer, as for process rewards", STEPS
+    )
     return replace(made, suggests=("classification", f"each step of its {STEPS} has a label"))
 
 
@@ -313,7 +316,7 @@ def _maker(names: set[str], tokenizer: Encoder) -> tuple[Callable[[Message], Row
     )
 
 
-def _each(table: Table, names: tuple[str, ...], make: Callable[[Message], Row]) -> list[Row]:
+def _built_rows(table: Table, names: tuple[str, ...], make: Callable[[Message], Row]) -> list[Row]:
     columns = {name: _listed(table.columns[name]) for name in names}
     count = max(map(len, columns.values()), default=0)
     rows = []
@@ -335,7 +338,7 @@ def _listed(column: Column) -> Sequence[object]:
     return column if isinstance(column, list) else [None] * row_count(column)
 
 
-def _made(table: Table, columns: Mapping[str, list[list[int]]], note: str, *kept: str) -> Table:
+def _encoded_table(table: Table, columns: Mapping[str, list[list[int]]], note: str, *kept: str) -> Table:
     made: dict[str, Column] = {name: Ragged.of(rows) for name, rows in columns.items()}
     made |= {name: table.columns[name] for name in kept}
     return Table(made, notes=[*table.notes, note], numbers=table.numbers)
@@ -355,29 +358,31 @@ def _running_texts(table: Table, tokenizer: Encoder, purpose: str | None) -> Tab
     listed = ", ".join(shorten(name, 30) for name in names[:8])
     labels = _classes(table, names[0])
     if labels is not None and purpose in (None, "classification"):
-        rows = _each(
+        rows = _built_rows(
             table,
             tuple(names),
             lambda row: Row([token for name in names for token in tokenizer.encode(_words(row[name]))]),
         )
-        made = _made(table, {"input_ids": [row.ids for row in rows]}, f"took {listed} with their classes", labels)
+        made = _encoded_table(
+            table, {"input_ids": [row.ids for row in rows]}, f"took {listed} with their classes", labels
+        )
     else:
         note = f"the names of the columns do not say what they are for: {listed} were judged each on its own"
-        made = _apart(table, names, tokenizer, note)
+        made = _encoded_columns(table, names, tokenizer, note)
     made.others = tuple(name for name in table.columns if name not in (*names, labels))
     made.columns |= {name: table.columns[name] for name in made.others}
     return made
 
 
-def _apart(table: Table, names: list[str], tokenizer: Encoder, note: str) -> Table:
+def _encoded_columns(table: Table, names: list[str], tokenizer: Encoder, note: str) -> Table:
     columns: dict[str, list[list[int]]] = {}
     for name in names:
 
         def make(row: Message, name: str = name) -> Row:
             return Row(tokenizer.encode(_words(row[name])))
 
-        columns[f"{name}_input_ids"] = [row.ids for row in _each(table, (name,), make)]
-    return _made(table, columns, note)
+        columns[f"{name}_input_ids"] = [row.ids for row in _built_rows(table, (name,), make)]
+    return _encoded_table(table, columns, note)
 
 
 def _prompt(value: object, tokenizer: Encoder) -> list[int]:
@@ -440,11 +445,11 @@ def _preferences(table: Table, tokenizer: Encoder) -> Table:
                 conversation_row(row[side], tokenizer) if isinstance(row[side], list) else _text(row[side], tokenizer)
             )
 
-        rows = _each(table, names, make)
+        rows = _built_rows(table, names, make)
         columns[f"{side}_input_ids"] = [row.ids for row in rows]
         if explicit:
             columns[f"{side}_labels"] = [row.labels for row in rows]
-    return _made(table, columns, "took both sides of each pair as TRL does", *scores)
+    return _encoded_table(table, columns, "took both sides of each pair as TRL does", *scores)
 
 
 def _is_chat(table: Table, name: str) -> bool:

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from mldebug_mcp.batch.sequences import IGNORED_LABEL, Floats, Ints, Ragged, Sequences, offsets_of
+from mldebug_mcp.batch.sequences import Floats, Ints, Ragged, Sequences, offsets_of
 from mldebug_mcp.core.arrays import entropy
+from mldebug_mcp.core.conventions import IGNORED_LABEL
 
 MAX_VOCABULARY = 2**22
 """Ids below this are counted one by one: no vocabulary is as large."""
@@ -101,6 +102,7 @@ def _starts_inside(side: Sequences, lengths: Ragged | None) -> Ints | None:
 ID_BUCKETS = 257
 """Classes of ids that are compared: a prime, so that neighbours in the vocabulary part."""
 MAX_BLOCKS = 64
+"""Blocks of neighbouring documents whose ids are counted apart."""
 BLOCK_DOCUMENTS = 32
 """Documents of a block to begin with; blocks are joined in pairs when there are more than `MAX_BLOCKS`."""
 LOOKED_AT_TOKENS = 256
@@ -446,7 +448,7 @@ class CorpusCounts:
         longest = self._longest_documents
         if self.is_stream or longest < LEAST_CUT or longest < LEAST_CUT_SHARE * self.documents:
             return 0
-        near = self.lengths.counts[int(MIN_NEAR_DUPLICATE_SIMILARITY * self.longest) : self.longest]
+        near = self.lengths.counts[int(MIN_NEAR_LENGTH_SHARE * self.longest) : self.longest]
         return longest if longest >= TIMES_NEAR * max(1, int(near.max(initial=0))) else 0
 
     def lost_if_cut(self) -> tuple[float, float]:
@@ -472,7 +474,10 @@ def _sum(pair: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
 MAX_SHORT_ROWS_SHARE = 0.005
 """Share of the rows of a stream that may be shorter, as the last one of each file or part is."""
 LEAST_CUT = 8
+"""Documents of the greatest length from which on that is a limit. Chosen: a few may be as long by chance."""
 LEAST_CUT_SHARE = 0.01
-MIN_NEAR_DUPLICATE_SIMILARITY = 0.9
+"""The same as a share of all documents. Chosen: a limit that hardly cuts matters little."""
+MIN_NEAR_LENGTH_SHARE = 0.9
+"""Share of the greatest length from which on lengths are compared with it."""
 TIMES_NEAR = 4
 """Documents of the greatest length, for each of the commonest length within a tenth below it. Chosen by hand."""

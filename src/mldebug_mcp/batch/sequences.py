@@ -11,6 +11,8 @@ from itertools import chain
 import numpy as np
 import numpy.typing as npt
 
+from mldebug_mcp.core.conventions import IGNORED_LABEL
+
 # Rows of different length as one flat array: all checks work on this, at the speed of numpy.
 
 
@@ -153,10 +155,6 @@ def as_integers(array: Array) -> npt.NDArray[np.integer]:
 
 
 # A set of token rows and what follows from it. A batch has one; a preference batch a chosen and a rejected one.
-
-
-IGNORED_LABEL = -100
-"""The label that the loss skips: the default `ignore_index` of PyTorch's cross-entropy, used by all of Transformers."""
 
 
 @dataclass(frozen=True)
@@ -351,9 +349,11 @@ hundred, a real shift all but the ends of rows."""
 SHIFTS = (1, -1, 2, -2)
 """Shifts that are looked for: the right one of a loss that does not shift, the other way, and both twice."""
 LEAST_LABELS = 4
+"""Trained labels without which no shift is looked for. Chosen: fewer agree by chance."""
 PERMUTATION = "perm_mask"
 """The column by which a batch for XLNet is recognised."""
-MIN_SHARE_OF_PADDED_ROWS = 0.5
+MIN_MASK_TOKEN_SHARE = 0.5
+"""Share of the mask token among inputs that differ from their labels, from which on it hides words."""
 LEAST_HIDDEN = 8
 """Labels that differ from their inputs, to tell without a tokenizer that one token hides them."""
 
@@ -385,7 +385,7 @@ def hides_words(side: Sequences, mask: int | None, columns: Iterable[str]) -> bo
     if not len(ids):
         return False
     if mask is not None:
-        return float(np.mean(ids == mask)) > MIN_SHARE_OF_PADDED_ROWS
+        return float(np.mean(ids == mask)) > MIN_MASK_TOKEN_SHARE
     common = int(np.bincount(np.clip(ids, 0, 2**20)).max())
     return len(ids) >= LEAST_HIDDEN and common > 0.6 * len(ids)
 

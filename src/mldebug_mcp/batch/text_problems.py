@@ -110,13 +110,13 @@ _BYTES |= {chr(byte): byte for byte in range(128, 256)}
 """The byte of a character in either encoding."""
 
 
-def _any_of(first: int, last: int) -> str:
+def _bytes_in(first: int, last: int) -> str:
     return "[" + re.escape("".join(character for character, byte in _BYTES.items() if first <= byte <= last)) + "]"
 
 
-_GOES_ON = _any_of(0x80, 0xBF)
+_GOES_ON = _bytes_in(0x80, 0xBF)
 _SEQUENCE = re.compile(
-    rf"{_any_of(0xC2, 0xDF)}{_GOES_ON}|{_any_of(0xE0, 0xEF)}{_GOES_ON}{{2}}|{_any_of(0xF0, 0xF4)}{_GOES_ON}{{3}}"
+    rf"{_bytes_in(0xC2, 0xDF)}{_GOES_ON}|{_bytes_in(0xE0, 0xEF)}{_GOES_ON}{{2}}|{_bytes_in(0xF0, 0xF4)}{_GOES_ON}{{3}}"
 )
 """Two to four characters that are the bytes of one character in UTF-8."""
 SURE = re.compile(rf"[ÃÂ]{_GOES_ON}|â[€\x80]{_GOES_ON}|ð[Ÿ\x9f]{_GOES_ON}{{2}}|\N{{REPLACEMENT CHARACTER}}{{2}}")
@@ -374,7 +374,7 @@ def _is_marked(chat: Messages) -> bool:
 MAX_RENDERED = 64
 """Conversations that are rendered: a template drops calls of all rows or of none. Chosen."""
 COMPARED_CHARACTERS = 40
-"""Characters of a system message that are looked for in the rendered text."""
+"""Characters of a system message, or of a part of a text, that are looked for in the rendered text."""
 MIN_SHARE_OF_ONE_POSITIVE = 0.1
 """Share of the pairs with the same positive from which a usual batch holds it twice. Chosen."""
 MIN_PAIRS = 8
@@ -400,7 +400,7 @@ def chat_problems(table: Table, tokenizer: Tokenizer | None, first: int = 0) -> 
         yield problem_at(check, summary, places, table, first)
 
 
-_Found = tuple[str, str, list[int]]
+_TextProblem = tuple[str, str, list[int]]
 
 
 def chats_of(table: Table) -> Chats:
@@ -418,7 +418,7 @@ def chats_of(table: Table) -> Chats:
     ]
 
 
-def _empty_reasoning(table: Table) -> Iterator[_Found]:
+def _empty_reasoning(table: Table) -> Iterator[_TextProblem]:
     """Yield the answers that are plain text and begin with an empty block of reasoning, if nearly all with one do."""
     for name in ANSWERS:
         column = table.columns.get(name)
@@ -433,14 +433,14 @@ def _empty_reasoning(table: Table) -> Iterator[_Found]:
             yield "empty_thinking", _EVERY_BLOCK_EMPTY, empty
 
 
-def _empty_answers(chats: Chats) -> Iterator[_Found]:
+def _empty_answers(chats: Chats) -> Iterator[_TextProblem]:
     """Yield the conversations in which an assistant's turn says nothing and calls nothing."""
     places = [place for place, chat in chats if any(map(_says_nothing, chat))]
     if places:
         yield "empty_row", "an assistant's turn is empty: the model learns to end at once", places
 
 
-def _empty_sides(table: Table) -> Iterator[_Found]:
+def _empty_sides(table: Table) -> Iterator[_TextProblem]:
     """Yield the preference pairs where an answer, written as a conversation, is empty."""
     empty = {}
     for side in ("chosen", "rejected"):
@@ -463,7 +463,7 @@ def _says_nothing(message: Mapping[str, object]) -> bool:
     return isinstance(content, str) and not content.strip() and not message.get("reasoning_content")
 
 
-def _rendering(chats: Chats, tokenizer: Tokenizer | None, given: list[int]) -> Iterator[_Found]:
+def _rendering(chats: Chats, tokenizer: Tokenizer | None, given: list[int]) -> Iterator[_TextProblem]:
     template = None if tokenizer is None else tokenizer.chat_template
     texts = [(place, chat, rendered_text(chat, tokenizer)) for place, chat in chats[:MAX_RENDERED]]
     opened = [place for place, _, text in texts if THINKING.search(text)]
@@ -528,7 +528,7 @@ def _called(chat: Sequence[Mapping[str, object]]) -> Iterator[str]:
                 yield name
 
 
-def _pairs(table: Table) -> Iterator[_Found]:
+def _pairs(table: Table) -> Iterator[_TextProblem]:
     """Yield the pairs for embeddings that share their positive, or whose two texts are the same."""
     names = next((group[:2] for group in CONTRASTED if set(group[:2]) <= table.columns.keys()), None)
     if names is None:
@@ -617,7 +617,7 @@ def _exchanges(table: Table) -> Chats:
 
 def _parts(chats: Chats, tokenizer: Tokenizer) -> Iterator[_Loss]:
     """Yield the messages whose text is given in parts that the template leaves out, or writes out as a list."""
-    for place, chat, parts in _with_some(chats, _texts_in_parts):
+    for place, chat, parts in _chats_with_findings(chats, _texts_in_parts):
         text = rendered_text(chat, tokenizer)
         for is_answer, words in parts if text else ():
             shown = repr(shorten(words.strip(), MAX_EXAMPLE))
@@ -642,7 +642,7 @@ def _texts_in_parts(chat: Messages) -> list[tuple[bool, str]]:
 
 def _indents(chats: Chats, tokenizer: Tokenizer) -> Iterator[_Loss]:
     """Yield the messages whose first line loses its indent, so that it does not stand with the lines below it."""
-    for place, chat, indented in _with_some(chats, _indented):
+    for place, chat, indented in _chats_with_findings(chats, _indented):
         text = rendered_text(chat, tokenizer)
         for is_answer, words, indent in indented if text else ():
             inside = words.strip()
@@ -667,7 +667,9 @@ def _first_indent(words: str) -> str:
     return before if any(line[:1] in (" ", "\t") and line.strip() for line in below) else ""
 
 
-def _with_some(chats: Chats, look: Callable[[Messages], list[_Item]]) -> Iterator[tuple[int, Messages, list[_Item]]]:
+def _chats_with_findings(
+    chats: Chats, look: Callable[[Messages], list[_Item]]
+) -> Iterator[tuple[int, Messages, list[_Item]]]:
     """Yield the first conversations in which something is found."""
     looked = ((place, chat, look(chat)) for place, chat in chats)
     yield from islice((each for each in looked if each[2]), MAX_COMPARED)

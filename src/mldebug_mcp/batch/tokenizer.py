@@ -61,7 +61,7 @@ class ChatTemplate:
         environment.filters["tojson"] = _to_json
         environment.globals |= {
             "raise_exception": _raise,
-            "strftime_now": _now,
+            "strftime_now": _formatted_now,
             "dict": _Dicts(),
             "namespace": _Namespace,
         }
@@ -175,7 +175,7 @@ def _raise(message: object) -> NoReturn:
     raise TemplateError(str(message))
 
 
-def _now(form: str) -> str:
+def _formatted_now(form: str) -> str:
     return datetime.now().strftime(form)
 
 
@@ -214,7 +214,7 @@ def _plain(value: object) -> object:
 
 
 MAX_TEMPLATE_SECONDS = 5.0
-"""Chosen by hand: a conversation takes milliseconds."""
+"""Seconds that a template may take. Chosen by hand: a conversation takes milliseconds."""
 _TEMPLATE = "<template>"
 """The file name under which Jinja compiles a template."""
 

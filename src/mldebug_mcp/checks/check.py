@@ -245,12 +245,12 @@ def not_judged(
 def missing_metrics(needs: Iterable[str], any_of: tuple[str, ...], run: Run) -> tuple[tuple[str, ...], ...]:
     """Return what a run would have to log: of each group, one metric."""
     needed = tuple((metric,) for metric in needs if metric not in run)
-    if any_of and not any(_has(run, pattern) for pattern in any_of):
+    if any_of and not any(_has_metric(run, pattern) for pattern in any_of):
         return (*needed, any_of)
     return needed
 
 
-def _has(run: Run, pattern: str) -> bool:
+def _has_metric(run: Run, pattern: str) -> bool:
     """Say whether a run has a metric, a quantity or a part of one, or any metric that a pattern with `*` stands for."""
     if isinstance(pattern, Quantity) and any(run.with_role(pattern, phase="train", parts=True)):
         return True
@@ -620,7 +620,7 @@ def answer(asked: Question, subject: object) -> tuple[list[Answer], str | None]:
             where = f"in the stretch of {run.step_name}s {figure(part.first_step)} to {figure(part.last_step)}: "
             given = [_located(outcome_answer, where) for outcome_answer in given]
         answers.append(given)
-    return [_together(of_outcome) for of_outcome in zip(*answers, strict=True)], note
+    return [_joined_answer(of_outcome) for of_outcome in zip(*answers, strict=True)], note
 
 
 def _located(given: Answer, where: str) -> Answer:
@@ -629,7 +629,7 @@ def _located(given: Answer, where: str) -> Answer:
     return replace(given, evidence=replace(given.evidence, summary=where + given.evidence.summary))
 
 
-def _together(answers: Iterable[Answer]) -> Answer:
+def _joined_answer(answers: Iterable[Answer]) -> Answer:
     """Return the answer that represents all segments.
 
     That is the last present one, else a remark, else an absent one, else an unknown one.

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mldebug_mcp.checks.curve import (
-    MAD_TO_STD,
     blocks,
     heaviness,
     noise,
@@ -26,6 +25,7 @@ from mldebug_mcp.checks.curve import (
 )
 from mldebug_mcp.checks.progress import uniform_loss
 from mldebug_mcp.core.arrays import median, median_gap, quantile, slices_of
+from mldebug_mcp.core.conventions import STD_PER_MAD
 from mldebug_mcp.core.lazy import dataclass, replace
 from mldebug_mcp.core.text import figure
 from mldebug_mcp.logs.columns import Floats
@@ -404,10 +404,10 @@ def events_of(run: Run, names: Sequence[str]) -> list[Event]:
         role = run[name].role
         rate = role is not None and role.quantity is Quantity.LEARNING_RATE
         changes += _jumps_of_rate(run[name].finite) if rate else _jumps(run[name].finite)
-    return _together(changes)
+    return _events_of_changes(changes)
 
 
-def _together(changes: Iterable[Change]) -> list[Event]:
+def _events_of_changes(changes: Iterable[Change]) -> list[Event]:
     groups: list[list[Change]] = []
     for current in sorted(changes, key=lambda change: (change.step, change.metric)):
         if groups and current.step - groups[-1][0].step <= MAX_RECORDS_APART * min(
@@ -550,7 +550,7 @@ def _usual(away: Floats) -> tuple[Floats, Floats]:
     edges = np.linspace(0, len(away), count + 1).astype(int)
     which = np.minimum(np.searchsorted(edges, np.arange(len(away)), side="right") - 1, count - 1)
     middle = stretch_medians(away, edges)
-    spread = MAD_TO_STD * stretch_medians(np.abs(away - middle[which]), edges)
+    spread = STD_PER_MAD * stretch_medians(np.abs(away - middle[which]), edges)
     return middle[which], np.minimum(spread, MAX_LOCAL_SPREAD_RATIO * median(spread))[which]
 
 
@@ -665,11 +665,11 @@ OF_A_GUESS = ("first", "last", "least")
 def vector_of(run: Run) -> dict[str, float]:
     """Return the numbers of a run by what they are, such as "eval loss: last / first"; all of them are finite."""
     with np.errstate(over="ignore", invalid="ignore"):  # a loss of 1e308 has no square
-        numbers = {name: float(number) for name, number in _of(run).items()}
+        numbers = {name: float(number) for name, number in _course_numbers(run).items()}
     return {name: number for name, number in numbers.items() if math.isfinite(number)}
 
 
-def _of(run: Run) -> dict[str, float]:
+def _course_numbers(run: Run) -> dict[str, float]:
     curves = _curves(run)
     numbers: dict[str, float] = {}
     for (quantity, name), curve in curves.items():
@@ -736,7 +736,7 @@ def _move_numbers(value: Floats, start: float) -> Iterator[tuple[str, float]]:
     """Yield how a curve goes from record to record, against the noise between them."""
     count, change = len(value), np.diff(value)
     level = abs(median(value)) + RATIO_EPSILON
-    noise = MAD_TO_STD * median(np.abs(change - median(change))) / math.sqrt(2) + RATIO_EPSILON
+    noise = STD_PER_MAD * median(np.abs(change - median(change))) / math.sqrt(2) + RATIO_EPSILON
     yield "noise / level", noise / level
     yield "records that rise", float((change > 0).mean())
     yield "records that stand still", float((np.abs(change) <= MIN_RELATIVE_CHANGE * level).mean())

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mldebug_mcp.core.arrays import distinct, median, quantile
+from mldebug_mcp.core.conventions import STD_PER_MAD
 from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.core.text import figure
 from mldebug_mcp.logs.columns import Floats, ascends
@@ -24,9 +25,6 @@ from mldebug_mcp.logs.run import Run, Series
 # Medians and median absolute deviations throughout, so that the outliers that are looked for do not hide themselves.
 
 
-MAD_TO_STD = 1.4826
-"""A normal distribution's standard deviation over its median absolute deviation. Source: 1 / 0.6745, the standard
-normal's quantile at 3/4."""
 MEDIAN_ERROR = 1.25
 """Standard error of a median of n normal values, times sqrt(n). Source: sqrt(pi / 2)."""
 MAX_SAMPLE = 40_000
@@ -45,7 +43,7 @@ def sample(values: Floats, most: int = MAX_SAMPLE) -> Floats:
 def mad(values: Floats) -> float:
     """Return the standard deviation that a normal distribution with this median absolute deviation has."""
     values = sample(values)
-    return MAD_TO_STD * median(np.abs(values - median(values))) if len(values) else 0.0
+    return STD_PER_MAD * median(np.abs(values - median(values))) if len(values) else 0.0
 
 
 def noise(values: Floats) -> float:
@@ -496,7 +494,7 @@ def _levels_and_spreads(windows: Floats) -> tuple[Floats, Floats]:
     slope = (row_medians(windows[:, width - half :]) - row_medians(windows[:, :half])) / (width - half)
     away = windows - slope[:, np.newaxis] * (np.arange(width) - (width - 1) / 2)
     away -= row_medians(away)[:, np.newaxis]
-    return row_medians(windows), MAD_TO_STD * row_medians(np.abs(away))
+    return row_medians(windows), STD_PER_MAD * row_medians(np.abs(away))
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,6 +55,8 @@ IN_STEP = 1.35
 by hand."""
 MIN_OTHER_SCALE_RATIO = 3.0
 """The ratio of evaluation and training loss, at least, where both are one quantity on two scales. Chosen: by hand."""
+MIN_SUMMED_LOSS_RATIO = 3.0
+"""Times the logarithm of its perplexity that a loss summed over tokens is, at least. Chosen: by hand."""
 LEAST_PER_TOKEN = 1.0
 """Nats per token from which on a perplexity tells the unit of a loss. Chosen: label smoothing adds much to less."""
 MIN_FALL_OF_BOTH = 2.0
@@ -218,7 +220,7 @@ def refuse_other_unit(run: Run) -> None:
     _, of_loss, of_perplexity = np.intersect1d(loss.step, perplexity.finite.step, return_indices=True)
     value, per_token = loss.value[of_loss], np.log(np.maximum(perplexity.finite.value[of_perplexity], 1.0))
     surely = per_token > LEAST_PER_TOKEN
-    if surely.any() and float((value[surely] / per_token[surely]).min()) > MIN_OTHER_SCALE_RATIO:
+    if surely.any() and float((value[surely] / per_token[surely]).min()) > MIN_SUMMED_LOSS_RATIO:
         raise CannotTell(
             f"{loss.name} is {figure(value[surely][0])} where the perplexity of evaluation is that of a loss of "
             f"{figure(per_token[surely][0])} per token: it is in another unit than a training loss per token"
@@ -785,13 +787,13 @@ def _counts(step: Floats, value: Floats) -> bool:
 
 def measured_term(run: Run) -> Series | None:
     """Return the term of the training loss that evaluation measures alone; None where it measures the whole."""
-    if "eval_loss" not in run or "loss" not in run or _is_near(run["loss"], run["eval_loss"]):
+    if "eval_loss" not in run or "loss" not in run or _has_same_size(run["loss"], run["eval_loss"]):
         return None
     terms = (series for series in run.with_role(Quantity.LOSS, phase="train", parts=True) if series.name != "loss")
-    return next((term.finite for term in terms if _is_near(term, run["eval_loss"])), None)
+    return next((term.finite for term in terms if _has_same_size(term, run["eval_loss"])), None)
 
 
-def _is_near(loss: Series, evaluation: Series) -> bool:
+def _has_same_size(loss: Series, evaluation: Series) -> bool:
     _, train, held_out = beside_training(loss.finite, evaluation)
     sound = (train > 0) & (held_out > 0)
     return bool(sound.any() and sound.all()) and abs(np.log(median(train / held_out))) < NEAR_LOG

@@ -371,8 +371,6 @@ MAX_DESCENT_RECORDS = 20
 """Records in which a scaler comes down from its start. Chosen: torch's 2 ** 16 takes sixteen."""
 DESCENT_SHARE = 0.05
 """The same as a share of the log. Chosen: by hand."""
-MIN_OVERFLOWS_AT_FLOOR = 3
-"""Overflows at the smallest scale that are more than probing. Chosen: one or two may come by chance."""
 
 
 @dataclass(frozen=True, slots=True)

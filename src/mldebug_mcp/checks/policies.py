@@ -359,7 +359,8 @@ SHARE_OF_LEVEL = 0.05
 SHARE_OF_SPREAD = 0.25
 """Of the spread within groups of completions: a smaller move is not progress. Chosen: on simulated curves."""
 MAX_GAIN_SWINGS = 1.25
-"""A steady rise ends 2.9 standard deviations of the whole curve above its start. Chosen: by hand."""
+"""Standard deviations of its swing by which a reward that only swings ends above or below its start, at most. Chosen: a
+steady rise ends 2.9 of the whole curve above it."""
 MOSTLY_NOISE = 0.7
 """Share of the variance between neighbours that makes rewards those of single episodes. Chosen: on simulated rises
 under noise."""

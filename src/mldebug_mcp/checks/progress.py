@@ -109,6 +109,7 @@ LEAST_LN_VOCABULARY = math.log(65)
 """ln of the smallest in common use, the characters of one book (nanoGPT's)."""
 
 MIN_CLASSES = 2
+"""Classes from which on a number counts them. Chosen: one needs no classifier."""
 _OF_A_CLASS = regex(
     r"(?:^|[_/.])(?:class|cls|label)[_/ -]?(?P<number>\d{1,4})(?:$|[_/.])", needs=("class", "cls", "label")
 )

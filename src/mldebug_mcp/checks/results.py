@@ -153,7 +153,7 @@ def among_siblings(run: Run) -> AmongSiblings | None:
     if result is None:
         return None
     until = run[result.metric].finite.step[-1]
-    found = [(sibling.run, _of(sibling.run, result.metric, until)) for sibling in run.siblings]
+    found = [(sibling.run, _sibling_levels(sibling.run, result.metric, until)) for sibling in run.siblings]
     others = [other for _, other in found if other is not None]
     if len(others) < MIN_SIBLINGS:
         return None
@@ -170,7 +170,7 @@ def among_siblings(run: Run) -> AmongSiblings | None:
     return AmongSiblings(result.metric, result.last, usual, spread, gained, len(others), worse_by, ahead)
 
 
-def _of(sibling: Run, metric: str, until: float) -> tuple[float, float] | None:
+def _sibling_levels(sibling: Run, metric: str, until: float) -> tuple[float, float] | None:
     """Return the first value of a sibling's metric and its level by a step, as the run's own is taken."""
     series: Series | None = sibling.series.get(metric)
     if series is None or not len(series.finite) or series.finite.step[-1] < MIN_SIBLING_STEP_SHARE * until:

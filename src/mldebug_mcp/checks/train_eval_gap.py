@@ -160,7 +160,7 @@ def rise_of_evaluation(run: Run) -> EvalRise | None:
     return replace(max(found, key=lambda eval_rise: eval_rise.relative), rising=len(found), sets=len(series))
 
 
-def _least(run: Run, evaluation: Series, lowest: float, *, in_a_row: bool) -> float:
+def _least_rise(run: Run, evaluation: Series, lowest: float, *, in_a_row: bool) -> float:
     """Return by how much an evaluation must rise to be no chance.
 
     The lowest of n normal values lies about sqrt(2 ln n) - 0.5 below their mean; the mean of the last two by chance
@@ -198,7 +198,7 @@ def _rise(run: Run, evaluation: Series) -> EvalRise | None:
     lowest, last, after = float(evaluation.value[best]), median(evaluation.value[-2:]), evaluation.value[best + 1 :]
     rise = last - lowest
     in_a_row = len(after) >= IN_A_ROW and bool((np.diff(evaluation.value[best:]) > 0).all())
-    least = _least(run, evaluation, lowest, in_a_row=in_a_row)
+    least = _least_rise(run, evaluation, lowest, in_a_row=in_a_row)
     if rise <= 0 or rise < least or len(after) < 2:
         return None
     smooth = median_of_three(evaluation.value[: best + 1])
@@ -208,7 +208,7 @@ def _rise(run: Run, evaluation: Series) -> EvalRise | None:
         raise CannotTell("few evaluations from the middle of a run, the first the lowest: a lower one may come before")
     if best == 0 and "loss" not in run:
         raise CannotTell("the training loss is not logged for an evaluation loss that only rises")
-    train = _beside(run, evaluation, after, lowest + 0.5 * rise)
+    train = _training_levels_at_rise(run, evaluation, after, lowest + 0.5 * rise)
     if train is not None:
         at_best, half_way, at_end = train
         below = last < at_end and not in_a_row and rise < max(BELOW_TRAINING * abs(lowest), TIMES_BELOW * least)
@@ -236,7 +236,9 @@ def _few_wrong_too_sure(run: Run, evaluation: Series, lowest: float, last: float
     return small and stays and last <= LEFT_OF_START * started
 
 
-def _beside(run: Run, evaluation: Series, after: Floats, half: float) -> tuple[float, float, float] | None:
+def _training_levels_at_rise(
+    run: Run, evaluation: Series, after: Floats, half: float
+) -> tuple[float, float, float] | None:
     """Return the training loss at the minimum, where half of the rise is done, and at the end."""
     loss = run["loss"].finite if "loss" in run else None
     if loss is None:

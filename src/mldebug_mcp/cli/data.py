@@ -377,7 +377,8 @@ def lines_of(report: ScriptReport) -> list[str]:
     lines = []
     for finding in report.findings:
         lines += [
-            f"{finding.file}:{finding.line}: {finding.certainty}{_sure(finding)}: {finding.summary} [{finding.cause}]",
+            f"{finding.file}:{finding.line}: {finding.certainty}{_reader_text(finding)}: "
+            f"{finding.summary} [{finding.cause}]",
             f"    in a log: {finding.shows}",
             f"    fix: {finding.fix}",
         ]
@@ -388,7 +389,7 @@ def lines_of(report: ScriptReport) -> list[str]:
     return [*lines, *(f"note: {note}" for note in report.notes)]
 
 
-def _sure(finding: ScriptFinding) -> str:
+def _reader_text(finding: ScriptFinding) -> str:
     return "" if finding.probability is None else f" (reader {percent(finding.probability)})"
 
 

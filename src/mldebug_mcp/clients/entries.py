@@ -80,7 +80,7 @@ def put_entry(text: str, entry: Entry, where: str, *, toml_file: bool) -> str:
         changes: dict[tuple[str, ...], object] = {path: entry.new()}
     else:
         _refuse_another(old, entry, where)
-        fields = entry.fields(_kept(old, entry))
+        fields = entry.fields(_kept_options(old, entry))
         changes = {(*path, key): value for key, value in fields.items() if old.get(key) != value}
     for place, value in changes.items():
         text = put(text, place, value, where)
@@ -110,7 +110,7 @@ def _refuse_another(old: Mapping[str, Any], entry: Entry, where: str) -> None:
         )
 
 
-def _kept(old: Mapping[str, Any], entry: Entry) -> list[Any]:
+def _kept_options(old: Mapping[str, Any], entry: Entry) -> list[Any]:
     """Return the options of an entry's server, such as roots that were given before: they stay unless given again."""
     arguments = old.get("args")
     if not isinstance(arguments, list) or "serve" not in arguments:

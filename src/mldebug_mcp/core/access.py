@@ -160,12 +160,12 @@ def library_path(file: BinaryIO) -> str:
 
 def is_file(path: Path) -> bool:
     """Return whether a path is a regular file that may be read."""
-    return _is(path, stat.S_ISREG)
+    return _has_kind(path, stat.S_ISREG)
 
 
 def is_folder(path: Path) -> bool:
     """Return whether a path is a folder that may be read."""
-    return _is(path, stat.S_ISDIR)
+    return _has_kind(path, stat.S_ISDIR)
 
 
 def require(path: Path) -> None:
@@ -243,7 +243,7 @@ def _check_content(path: Path, status: os.stat_result) -> None:
         )
 
 
-def _is(path: Path, kind: Callable[[int], bool]) -> bool:
+def _has_kind(path: Path, kind: Callable[[int], bool]) -> bool:
     try:
         access = current()
         if access.roots is not None and not access.allows(_real(path)):

@@ -89,8 +89,8 @@ def find_preferences() -> Found:
     for file, of_user in _files(Path.cwd()):
         table = _read(file)
         for path in () if of_user else OF_THE_USER:
-            if _has(table, path):
-                table = _without(table, path)
+            if _has_key(table, path):
+                table = _without_key(table, path)
                 notes.append(f"{file}: left out {'.'.join(path)}: it counts in {_user_folder() / NAME} alone")
         merged = _merged(merged, table)
     return Found(Preferences.model_validate(merged) if merged else Preferences.model_construct(), tuple(notes))
@@ -150,16 +150,16 @@ def _read(file: Path) -> dict[str, Any]:
     return table
 
 
-def _has(table: dict[str, Any], path: tuple[str, ...]) -> bool:
+def _has_key(table: dict[str, Any], path: tuple[str, ...]) -> bool:
     inner = table.get(path[0])
-    return inner is not None if len(path) == 1 else isinstance(inner, dict) and _has(inner, path[1:])
+    return inner is not None if len(path) == 1 else isinstance(inner, dict) and _has_key(inner, path[1:])
 
 
-def _without(table: dict[str, Any], path: tuple[str, ...]) -> dict[str, Any]:
+def _without_key(table: dict[str, Any], path: tuple[str, ...]) -> dict[str, Any]:
     """Return the table without a key in it."""
     if len(path) == 1:
         return {key: value for key, value in table.items() if key != path[0]}
-    return table | {path[0]: _without(table[path[0]], path[1:])}
+    return table | {path[0]: _without_key(table[path[0]], path[1:])}
 
 
 def _merged(weaker: dict[str, Any], stronger: dict[str, Any]) -> dict[str, Any]:

@@ -57,7 +57,7 @@ def _going_on(call: Call | None) -> str:
     return f"{'Read' if call.tool == 'explain' else 'Look at'} {call.why}."
 
 
-def _others(counts: Counter[str]) -> str:
+def _further_findings(counts: Counter[str]) -> str:
     """Return how many further findings there are of each severity."""
     words = [counted(counts[severity], severity) for severity in ("error", "warning") if counts[severity]]
     return f" (and {' and '.join(words)} more)" if words else ""
@@ -78,7 +78,7 @@ def glance_at_batch(answer: BatchInspection) -> Glance:
     first, *others = bad
     word = "Wrong" if first.severity == "error" else "Harmful"
     sample = f" in a sample of {counted(batch.rows, 'row')}" if batch.sampled else ""
-    more = _others(Counter(other.severity for other in others))
+    more = _further_findings(Counter(other.severity for other in others))
     return _glance(
         kind="fault",
         headline=f"{word}{sample}: {first.summary} [{first.check}]{more}",

@@ -525,7 +525,9 @@ def _as_arrays(keys: dict[int, int]) -> tuple[Ints, Ints]:
 
 
 MAX_ROW_KEYS = 16_000_000
+"""Keys of rows that are kept. More are thinned by their hash, the same ones everywhere."""
 MAX_ANCHORS = 4_000_000
+"""Anchors of rows that are kept. More are thinned by their hash, the same ones everywhere."""
 MANY_PIECES = 1000
 """Pieces whose lists are kept apart: with more of them, counting at each piece would take longer than joining them."""
 ANCHOR_BITS = 3
@@ -533,8 +535,11 @@ ANCHOR_BITS = 3
 MARKED_AT_ONCE = 2**18
 """Tokens whose marks are computed together. Chosen by trial: so many stay in the processor's cache."""
 ANCHOR_TOKENS = 6
+"""Tokens that the mark of an anchor is computed from."""
 LEAST_ANCHORS = 4
+"""Anchors without which rows are not compared. Chosen: fewer agree by chance."""
 MIN_ROW_SIMILARITY = 0.8
+"""Share of the anchors of the longer row that both have, from which on rows are nearly equal."""
 _FACTORS = np.array([0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D, 0x27D4EB2F, 0x165667B1, 0xD3A2646D], np.uint64)
 
 Hashes = npt.NDArray[np.uint64]
@@ -547,6 +552,7 @@ PASSAGE_TOKENS = 32
 """Tokens of a passage, some 25 words: twice the 13 words by which GPT-3's paper looks for contamination (appendix C of
 https://arxiv.org/abs/2005.14165), as chance hardly repeats as many."""
 MAX_PASSAGES = 4_000_000
+"""Passages that are kept. More are thinned by their hash, the same ones everywhere."""
 ANCHOR_PART = np.uint64(0xFFFF_0000_0000_0000)
 """The bits of a passage's hash that are those of its anchor, by which passages are thinned."""
 
@@ -693,7 +699,7 @@ class Fingerprints:
         numbers, keys = _joined(self._numbers), _joined(self._keys)
         exact = _first_of_same(numbers, keys)
         owners, anchors = _joined(self._owners), _hashes(self._anchors)
-        near = _near(anchors, owners)
+        near = _similar_pairs(anchors, owners)
         near = near[~np.isin(near[:, 0], exact[:, 0])]
         passages, repeated, example = self.passages.repeated(exact[:, 0])
         within = Overlap(exact, near, self.rows, passages=passages, repeated=repeated, example=example)
@@ -771,7 +777,7 @@ def _first_with_key(keys: Ints | Hashes, wanted: Ints | Hashes) -> tuple[Ints, B
     return order[place[found]], found
 
 
-def _near(anchors: Hashes, owners: Ints) -> Ints:
+def _similar_pairs(anchors: Hashes, owners: Ints) -> Ints:
     """Return pairs of a later and an earlier row that share most of their anchors."""
     # Owners come in the order of the file, so a stable sort keeps them in order within each anchor.
     order = np.argsort(anchors, kind="stable")

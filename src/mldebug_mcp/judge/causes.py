@@ -632,7 +632,7 @@ def fitting(run: Run, fix: str) -> str:
     for text, between in zip(pieces[::2], ["", *pieces[1::2]], strict=True):
         if dropped and text.startswith(_GOES_ON):
             continue
-        why = _done(run, text)
+        why = _reason_in_place(run, text)
         dropped = why is not None
         if why is not None:
             done.append(why)
@@ -647,7 +647,7 @@ def fitting(run: Run, fix: str) -> str:
     return f"{_sentence(''.join(kept[1:]))} {remark}" if kept else f"{remark} {_sentence(fix)}"
 
 
-def _done(run: Run, text: str) -> str | None:
+def _reason_in_place(run: Run, text: str) -> str | None:
     for words, in_place in _ADVICE:
         if words.match(text):
             return in_place(run)
@@ -656,10 +656,10 @@ def _done(run: Run, text: str) -> str | None:
         return None
     name, value = named.groups()
     there = run.settings.flat.get(name)
-    return f"{name} is {value} already" if there is not None and _same(there, value) else None
+    return f"{name} is {value} already" if there is not None and _has_value(there, value) else None
 
 
-def _same(there: object, wanted: str) -> bool:
+def _has_value(there: object, wanted: str) -> bool:
     """Say whether a setting has the value that a fix names."""
     try:
         return math.isclose(float(str(there)), float(wanted))

@@ -14,13 +14,14 @@ from typing import Any, Literal
 import numpy as np
 
 from mldebug_mcp.checks.check import all_known
-from mldebug_mcp.checks.curve import MAD_TO_STD, MEDIAN_ERROR, at_common_steps, mad, noise_on_slope
+from mldebug_mcp.checks.curve import MEDIAN_ERROR, at_common_steps, mad, noise_on_slope
 from mldebug_mcp.checks.evaluation import evaluation_losses, quality_metrics
 from mldebug_mcp.checks.policies import held_out_scores, rewards_of
 from mldebug_mcp.checks.results import improves_upwards, named
 from mldebug_mcp.checks.train_eval_gap import rows_behind
 from mldebug_mcp.core.access import entries, is_file
 from mldebug_mcp.core.arrays import median
+from mldebug_mcp.core.conventions import STD_PER_MAD
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.lazy import dataclass, regex, replace
 from mldebug_mcp.core.paths import expanded
@@ -479,7 +480,12 @@ def _decided(run: Run, metric: Metric, curve: Curve, facts: Facts) -> Checkpoint
         if named_best:
             summary = f"Keep {named_best}: its author's code named it the best one; by which metric is not known."
         return CheckpointChoice(
-            keep=named_best, verdict="not evaluated", summary=summary, **common, checkpoints=_shown(facts), notes=notes
+            keep=named_best,
+            verdict="not evaluated",
+            summary=summary,
+            **common,
+            checkpoints=_shown_checkpoints(facts),
+            notes=notes,
         )
     best = max(known, key=lambda pair: (sign * _number(pair[0].value), *_preferred(pair[0], metric)))
     top = _top(metric, curve, whole, best[0])
@@ -491,7 +497,7 @@ def _decided(run: Run, metric: Metric, curve: Curve, facts: Facts) -> Checkpoint
     marked = [(fact.model_copy(update={"as_good": fact is best[0] or fact in as_good}), index) for fact, index in facts]
     result: dict[str, Any] = {
         **common, "value": best[0].value, "best": top.value, "best_step": top.step, "best_saved": top.is_saved,
-        "noise": top.noise, "band": band, "checkpoints": _shown(marked),
+        "noise": top.noise, "band": band, "checkpoints": _shown_checkpoints(marked),
     }  # fmt: skip
     notes += _by_the_loss(run, metric, best[0], whole)
     if count < MIN_EVALUATIONS:
@@ -552,7 +558,7 @@ def _top(metric: Metric, curve: Curve, whole: Facts, best: CheckpointFact) -> _T
     return _Top(value, step, curve.noise, is_saved)
 
 
-def _shown(facts: Facts) -> list[CheckpointFact]:
+def _shown_checkpoints(facts: Facts) -> list[CheckpointFact]:
     return [fact for fact, _ in facts][:MAX_SHOWN]
 
 
@@ -623,7 +629,9 @@ def _by_the_loss(run: Run, metric: Metric, best: CheckpointFact, whole: Facts) -
         return []
     loss = losses[0].finite
     at = {
-        fact.name: value for fact, _ in whole if fact.step is not None and (value := _near(loss, fact.step)) is not None
+        fact.name: value
+        for fact, _ in whole
+        if fact.step is not None and (value := _value_near(loss, fact.step)) is not None
     }
     if len(at) < 2 or best.name not in at:
         return []
@@ -636,7 +644,7 @@ def _by_the_loss(run: Run, metric: Metric, best: CheckpointFact, whole: Facts) -
     ]
 
 
-def _near(series: Series, step: float) -> float | None:
+def _value_near(series: Series, step: float) -> float | None:
     there: Iterable[int] = np.flatnonzero(np.abs(series.step - step) <= 1)
     return next((float(series.value[index]) for index in there), None)
 
@@ -738,7 +746,7 @@ def _noise(values: Floats) -> float:
     on_slope = noise_on_slope(values)
     if len(values) < MIN_FOR_THIRD:
         return on_slope
-    return min(on_slope, MAD_TO_STD * median(np.abs(np.diff(values, n=3))) / math.sqrt(20))
+    return min(on_slope, STD_PER_MAD * median(np.abs(np.diff(values, n=3))) / math.sqrt(20))
 
 
 def _epochs_at(run: Run, steps: Floats) -> Floats | None:

@@ -84,8 +84,11 @@ MIN_DEPARTED_STRETCHES = 3
 MIN_RECORDS_FOR_COURSE = 8
 """Records of a curve below which only its end is compared. Chosen by hand: their noise is hardly known."""
 MIN_WORSE_RESULT_SHARE = 0.05
-"""A result is worse by this share of the reference and of what the reference gained. (Two seeds of one recipe
-differ by about a percent): training losses near zero differ by a lot, and mean little."""
+"""Share of the reference, and of what the reference gained, by which a result is worse or better.
+
+Chosen: two seeds of one recipe differ by about a percent. What was gained counts, since losses near zero differ by
+large shares that mean little.
+"""
 OF_POLICIES = ("rl", "grpo", "ppo")
 """Kinds of run whose losses are no results."""
 MAX_SETTINGS = 40
@@ -235,13 +238,13 @@ def _direction(difference: SettingDifference) -> int:
 
 def _differences(run: Mapping[str, Scalar], reference: Mapping[str, Scalar]) -> list[SettingDifference]:
     names = [name for name in {**run, **reference} if not any(word in name.lower() for word in _NO_CAUSE)]
-    different = [name for name in names if not _is_same(run.get(name), reference.get(name))]
+    different = [name for name in names if not _is_same_value(run.get(name), reference.get(name))]
     known = {name for name, _ in FAULTS}
     differences = [
         SettingDifference(
             setting=name,
-            run=_shown(run.get(name)),
-            reference=_shown(reference.get(name)),
+            run=_plain_scalar(run.get(name)),
+            reference=_plain_scalar(reference.get(name)),
             factor=_factor(run.get(name), reference.get(name)),
         )
         for name in different
@@ -256,7 +259,7 @@ def _differences(run: Mapping[str, Scalar], reference: Mapping[str, Scalar]) -> 
     return differences[:MAX_SETTINGS]
 
 
-def _is_same(run: Scalar, reference: Scalar) -> bool:
+def _is_same_value(run: Scalar, reference: Scalar) -> bool:
     """Say whether two settings are the same: a number that a file keeps in single precision differs by its rounding."""
     if isinstance(run, float) and isinstance(reference, float):
         return math.isclose(run, reference, rel_tol=SINGLE_PRECISION) or run == reference
@@ -273,7 +276,7 @@ def _factor(run: Scalar, reference: Scalar) -> float | None:
     return numbers[0] / numbers[1]
 
 
-def _shown(value: Scalar) -> str | float | None:
+def _plain_scalar(value: Scalar) -> str | float | None:
     return str(value).lower() if isinstance(value, bool) else float(value) if isinstance(value, int) else value
 
 
@@ -301,7 +304,7 @@ def _parting(run: Series, reference: Series, better: int) -> Parting | None:
     end, other_end = median(level[last]), median(other[last])
     ends = _ends(end, other_end, float(other[known[0]]), better)
     if not starts and ends in ("worse", "better") and apart[last].all():
-        starts = [_since(apart[known])]  # of few records, or late
+        starts = [_departure_index(apart[known])]  # of few records, or late
     if not starts:
         return None
     at, before = int(known[starts[0]]), int(known[max(0, starts[0] - 1)])
@@ -330,7 +333,7 @@ def _ends(end: float, reference: float, start: float, better: int) -> Literal["w
     return "worse" if lead > 0 else "better"
 
 
-def _since(apart: NDArray[np.bool_]) -> int:
+def _departure_index(apart: NDArray[np.bool_]) -> int:
     """Return the index since which all are apart."""
     together = np.flatnonzero(~apart)
     return int(together[-1]) + 1 if len(together) else 0

@@ -387,7 +387,7 @@ def _note_of_refuted(refuted: Tried | None) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class RunKnowledge:
     """What is known of a run before its causes are ranked; `problems` are notes on symptoms that broke."""
 
     kind: str
@@ -398,7 +398,7 @@ class Known:
     problems: Sequence[str] = ()
 
 
-def gather(run: Run, reference: Run | None = None, findings: Sequence[Finding] = ()) -> Known:
+def gather(run: Run, reference: Run | None = None, findings: Sequence[Finding] = ()) -> RunKnowledge:
     """Examine a run; the findings given replace its own on the same symptom where their states differ."""
     examined, problems = examine(run)
     own = {finding.symptom: finding for finding in examined}
@@ -418,7 +418,7 @@ def gather(run: Run, reference: Run | None = None, findings: Sequence[Finding] =
         *evidence_from_run(run, examined, facts),
         *evidence_from_classifier(run),
     ]
-    return Known(run.kind, examined, evidence, facts, comparison, problems)
+    return RunKnowledge(run.kind, examined, evidence, facts, comparison, problems)
 
 
 def evidence_from_run(run: Run, findings: Sequence[Finding], facts: Sequence[DerivedFact]) -> list[CauseEvidence]:
@@ -446,7 +446,7 @@ def evidence_from_run(run: Run, findings: Sequence[Finding], facts: Sequence[Der
     ]
 
 
-def _seen(findings: Sequence[Finding], symptom: str) -> Finding | None:
+def _present_finding(findings: Sequence[Finding], symptom: str) -> Finding | None:
     """Return the finding of a symptom that is present, None where it is absent or unknown."""
     present = (finding for finding in findings if finding.state is State.PRESENT)
     return next((finding for finding in present if finding.symptom == symptom), None)
@@ -454,14 +454,14 @@ def _seen(findings: Sequence[Finding], symptom: str) -> Finding | None:
 
 def _evidence_from_nothing_learnt(findings: Sequence[Finding]) -> list[CauseEvidence]:
     """Return what it says that evaluation stays at chance: what was never known is not lost to overfitting."""
-    if _seen(findings, "eval_learns_nothing") is None:
+    if _present_finding(findings, "eval_learns_nothing") is None:
         return []
     return [CauseEvidence("overfitting", -UNLIKELY_BITS, "evaluation never knew anything that it could lose", "log")]
 
 
 def _evidence_from_rewards_that_differ(findings: Sequence[Finding], run: Run) -> list[CauseEvidence]:
     """Return what takes a gradient of 0 off the rewards: rewards that differ within their groups give one."""
-    if _seen(findings, "grad_norm_zero") is None or not rewards_differ(run):
+    if _present_finding(findings, "grad_norm_zero") is None or not rewards_differ(run):
         return []
     fact = "the rewards of its groups differ, so that there is something to learn"
     return [CauseEvidence(cause, -UNLIKELY_BITS, fact, "log") for cause in OF_REWARDS]
@@ -469,7 +469,7 @@ def _evidence_from_rewards_that_differ(findings: Sequence[Finding], run: Run) ->
 
 def _evidence_from_a_loss_of_labels(findings: Sequence[Finding], run: Run) -> list[CauseEvidence]:
     """Return what takes a gradient of 0 off labels that are all masked: a loss above 0 was computed on some."""
-    if _seen(findings, "grad_norm_zero") is None or not labels_give_loss(run):
+    if _present_finding(findings, "grad_norm_zero") is None or not labels_give_loss(run):
         return []
     fact = "the loss is above 0 where the gradient norm is 0, so that some labels count"
     return [CauseEvidence("all_labels_masked", -UNLIKELY_BITS, fact, "log")]
@@ -487,8 +487,8 @@ def _evidence_from_one_lost_rank(findings: Sequence[Finding]) -> list[CauseEvide
     mean over the ranks follows, and what drives all ranks alike explains neither. One that computes more slowly does
     not wait for its data.
     """
-    lost = _seen(findings, "rank_differs")
-    if lost is not None and "others" in lost.values and _seen(findings, "rank_computes_otherwise"):
+    lost = _present_finding(findings, "rank_differs")
+    if lost is not None and "others" in lost.values and _present_finding(findings, "rank_computes_otherwise"):
         others = "the other ranks, which train with the same weights and settings, keep their level"
         about = ONE_RANK if lost.values["of_loss"] else ""
         return [CauseEvidence(cause, -UNLIKELY_BITS, others, "log", about) for cause in _OF_ALL_RANKS]
@@ -513,7 +513,7 @@ def _evidence_from_a_class_never_found(findings: Sequence[Finding]) -> list[Caus
 
     Focal loss was made for such rare classes (focal_loss_2017).
     """
-    missed = _seen(findings, "minority_missed")
+    missed = _present_finding(findings, "minority_missed")
     if missed is None or not missed.values.get("never"):
         return []
     fact = "a class is found at no evaluation, while another one is found well"
@@ -522,7 +522,7 @@ def _evidence_from_a_class_never_found(findings: Sequence[Finding]) -> list[Caus
 
 def _evidence_from_kl_first(findings: Sequence[Finding]) -> list[CauseEvidence]:
     """Return what it says that KL rises before the ratios leave their range: old samples would part those first."""
-    far, off = _seen(findings, "kl_high"), _seen(findings, "importance_ratio_off")
+    far, off = _present_finding(findings, "kl_high"), _present_finding(findings, "importance_ratio_off")
     if far is None or off is None or not far.steps or not off.steps or far.steps[0] >= off.steps[0]:
         return []
     fact = "KL rises before the ratio leaves its range: the policy itself goes too far"
@@ -534,7 +534,7 @@ def _evidence_from_kl_first(findings: Sequence[Finding]) -> list[CauseEvidence]:
 
 def _evidence_from_kl_that_runs_on(findings: Sequence[Finding], run: Run) -> list[CauseEvidence]:
     """Return what it says that KL multiplies up to the end without reward: rewards pay for one that is merely high."""
-    fact = kl_runs_on(run) if _seen(findings, "kl_high") is not None else None
+    fact = kl_runs_on(run) if _present_finding(findings, "kl_high") is not None else None
     return [CauseEvidence("kl_blowup", KL_RUNS_ON_BITS, fact, "log")] if fact else []
 
 
@@ -544,7 +544,7 @@ def _evidence_from_growing_chance(findings: Sequence[Finding], run: Run) -> list
     It is then neither for want of exploration nor of differences between rewards. A policy that never explores ends at
     constant or at zero entropy (rahtz_entropy_failure_modes).
     """
-    risen = best_of_rise(run) if _seen(findings, "entropy_grows") is not None else None
+    risen = best_of_rise(run) if _present_finding(findings, "entropy_grows") is not None else None
     if risen is None:
         return []
     fact = f"the reward had risen from {figure(risen[0])} to {figure(risen[1])}, and actions get more random"
@@ -553,7 +553,7 @@ def _evidence_from_growing_chance(findings: Sequence[Finding], run: Run) -> list
 
 def _evidence_from_routing(findings: Sequence[Finding]) -> list[CauseEvidence]:
     """Return what it says that a router sends most tokens to a few experts: no cause of the catalogue does it."""
-    found = _seen(findings, "routing_collapses")
+    found = _present_finding(findings, "routing_collapses")
     if found is None:
         return []
     return [
@@ -564,7 +564,7 @@ def _evidence_from_routing(findings: Sequence[Finding]) -> list[CauseEvidence]:
 
 def _evidence_from_players(findings: Sequence[Finding], run: Run) -> list[CauseEvidence]:
     """Return what it says that both networks of a GAN were in play before one of them lost: their weights move."""
-    lost = _seen(findings, "adversarial_loss_one_sided")
+    lost = _present_finding(findings, "adversarial_loss_one_sided")
     if lost is None:
         return []
     in_play = lost.values.get(IN_PLAY) or 0.0
@@ -765,7 +765,7 @@ def update_diagnosis(
             or the run cannot be read and no findings are given.
     """
     checked = evidence_from_checks(outcomes)
-    known, notes = Known(kind, _findings(findings), []), [] if path or findings or error else [OUTCOMES_ALONE]
+    known, notes = RunKnowledge(kind, _findings(findings), []), [] if path or findings or error else [OUTCOMES_ALONE]
     logged: Run | None = None
     if path:
         try:
@@ -798,7 +798,7 @@ def update_diagnosis(
 
 def _at_a_glance(
     run: Run | None,
-    known: Known,
+    known: RunKnowledge,
     hypotheses: Sequence[Hypothesis],
     steps: Sequence[NextStep],
     outcomes: Mapping[str, Outcome],
@@ -832,7 +832,7 @@ def _moved(before: Sequence[Hypothesis], after: Sequence[Hypothesis], checked: C
     ]
 
 
-def _of_run(given: Known, run: Run, reference: Run | None) -> Known:
+def _of_run(given: RunKnowledge, run: Run, reference: Run | None) -> RunKnowledge:
     """Return what is known of a run; what was passed in takes precedence."""
     found = gather(run, reference, given.findings)
     return found if given.kind == "unknown" else replace(found, kind=given.kind)

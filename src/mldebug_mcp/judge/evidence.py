@@ -61,7 +61,7 @@ def with_answers(
             answers["lr_too_high.1"] = _rate_at(run, onset)
     return [
         hypothesis.model_copy(
-            update={"next_steps": [_with(step, answers.get(step.id, "")) for step in hypothesis.next_steps]}
+            update={"next_steps": [_with_answer(step, answers.get(step.id, "")) for step in hypothesis.next_steps]}
         )
         for hypothesis in hypotheses
     ]
@@ -99,7 +99,7 @@ def evidence_from_jumps(comparison: Comparison | None, outcomes: Mapping[str, Ou
     return [CauseEvidence(OF_SHARED_JUMPS.partition(".")[0], BITS[shared.outcome], shared.words, "reference")]
 
 
-def _with(step: NextStep, answer: str) -> NextStep:
+def _with_answer(step: NextStep, answer: str) -> NextStep:
     return step.model_copy(update={"answer": answer}) if answer else step
 
 
@@ -486,7 +486,7 @@ def evidence_from_siblings(run: Run) -> list[CauseEvidence]:
     count = len(siblings.ahead)
     ahead = f"{count} siblings" if count == siblings.count else f"{count} better siblings"
     suspects = {
-        cause: f"{name} is {_shown(own)}, in {ahead} {_range(others)}"
+        cause: f"{name} is {_scalar_text(own)}, in {ahead} {_range(others)}"
         for name, (own, others) in _set_alone(run, siblings.ahead).items()
         for cause in faults_of(name, _direction(own, others))
     }
@@ -529,12 +529,12 @@ def _range(values: Sequence[Scalar]) -> str:
     """Return the values of siblings in words: the least and the greatest, or the first few that are no numbers."""
     numbers = _numbers(values)
     if len(numbers) < len(values):
-        return ", ".join(dict.fromkeys(_shown(value) for value in values[:4]))
+        return ", ".join(dict.fromkeys(_scalar_text(value) for value in values[:4]))
     low, high = figure(min(numbers)), figure(max(numbers))
     return low if low == high else f"{low} to {high}"
 
 
-def _shown(value: Scalar) -> str:
+def _scalar_text(value: Scalar) -> str:
     if isinstance(value, int | float) and not isinstance(value, bool):
         return figure(value)
     return "not set" if value is None else str(value).lower()

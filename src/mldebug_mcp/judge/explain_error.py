@@ -381,7 +381,7 @@ def explain_lines(lines: Iterable[str]) -> ErrorExplanation:
     judged = [judgement for judgement in judged if judgement.weight > 0]
     if not judged:
         return _at_a_glance(_from_words("\n".join(head), log))
-    return _at_a_glance(_explanation(_first(judged, log), judged, log))
+    return _at_a_glance(_explanation(_first_cause(judged, log), judged, log))
 
 
 def _is_file(name: str) -> bool:
@@ -412,16 +412,16 @@ def _remembering(lines: Iterable[str], head: list[str]) -> Iterable[str]:
 def _judge(failure: Failure) -> _Judged:
     """Judge a chain of exceptions by the first of them whose message is known, then by kind, else by the first."""
     chain = list(failure.chain())[:10]
-    judged = [(link, _known(link)) for link in chain]
+    judged = [(link, _known_errors(link)) for link in chain]
     errors = [(link, known) for link, known in judged if any(row.role is Role.ERROR for row in known)]
     if errors:
         chosen, known = min(errors, key=lambda error: error[1][0].vagueness)
         return _Judged(_of_chain(chosen, chain), known)
     first = next((link for link in chain if not link.is_wrapper), chain[0])
-    return _Judged(_of_chain(first, chain), _known(first))
+    return _Judged(_of_chain(first, chain), _known_errors(first))
 
 
-def _known(failure: Failure) -> tuple[KnownError, ...]:
+def _known_errors(failure: Failure) -> tuple[KnownError, ...]:
     """Return the known errors that a failure shows, or else its first line: what stands below may not belong to it."""
     code = failure.frames[-1].code if failure.frames else ""
     origin = "\n".join([failure.process, *map(str, failure.frames)])
@@ -443,7 +443,7 @@ def _of_chain(chosen: Failure, chain: Sequence[Failure]) -> Failure:
     return chosen
 
 
-def _first(judged: Sequence[_Judged], log: FailureLog) -> _Judged:
+def _first_cause(judged: Sequence[_Judged], log: FailureLog) -> _Judged:
     """Return the failure that caused the others: the first of those that look most like a cause.
 
     A failure that training survived for many records comes after one that it did not; the rank that torchelastic
@@ -467,7 +467,7 @@ def _explanation(first: _Judged, judged: Sequence[_Judged], log: FailureLog) -> 
     same = [
         judgement.failure
         for judgement in judged
-        if judgement.failure.exception == failure.exception and _same(judgement, first)
+        if judgement.failure.exception == failure.exception and _is_same_failure(judgement, first)
     ]
     ranks = sorted(set().union(*(repeated.ranks for repeated in same)), key=lambda rank: (len(rank), rank))
     if not ranks and log.root_rank is not None:
@@ -493,7 +493,7 @@ def _explanation(first: _Judged, judged: Sequence[_Judged], log: FailureLog) -> 
     )
 
 
-def _same(judged: _Judged, first: _Judged) -> bool:
+def _is_same_failure(judged: _Judged, first: _Judged) -> bool:
     if [row.id for row in judged.known[:1]] != [row.id for row in first.known[:1]]:
         return False
     if first.known and not first.known[0].vagueness:

@@ -399,7 +399,9 @@ def tied(ranked: Sequence[Ranked]) -> dict[str, list[str]]:
 
     If one of them is ahead, it is because it is more common, not because of this log.
     """
-    leading = [cause for cause in ranked if cause.probability >= WHAT_TO_LOG_LEADING and _for(cause) >= LEAST_FOR]
+    leading = [
+        cause for cause in ranked if cause.probability >= WHAT_TO_LOG_LEADING and _supporting_bits(cause) >= LEAST_FOR
+    ]
     return {
         cause.id: [
             other.id
@@ -411,7 +413,7 @@ def tied(ranked: Sequence[Ranked]) -> dict[str, list[str]]:
     }
 
 
-def _for(ranked: Ranked) -> float:
+def _supporting_bits(ranked: Ranked) -> float:
     return sum(bits for bits in ranked.bits.values() if bits > 0)
 
 

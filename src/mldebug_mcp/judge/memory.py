@@ -101,6 +101,7 @@ def _by_site(snapshot: MemorySnapshot) -> Counter[tuple[str, str]]:
 
 MAX_STEPS = 200
 MAX_FOCUSED_SITES = 20
+"""Places of the code that are listed for one category."""
 SHOWN_MODULES = 8
 
 _HOW = {
@@ -326,9 +327,11 @@ CHECKPOINTED = 32 / 34
 layer's input (Korthikanti et al. 2022, arXiv 2205.05198, equations 1 and 2, without the part that grows with the
 square of the length)."""
 LOGIT_CHUNKS = 8
+"""Pieces in which a fused or chunked loss takes the logits."""
 EIGHT_BIT = 3 / 4
 """Two moments of 4 bytes become two of 1 byte (Dettmers et al. 2022, arXiv 2110.02861)."""
 MIN_SHOWN_BYTES = 1024 * 1024
+"""Bytes that a way to save memory saves at least to be listed."""
 
 
 def levers(device: DeviceMemory, judged: list[Answer]) -> list[Lever]:
@@ -441,6 +444,7 @@ MAX_CALL_SITES = 10
 MAX_LEVERS = 10
 """Ways to save memory that are listed: those behind save hardly anything. Chosen."""
 LEAST_PROBABILITY = 0.02
+"""Probability from which a cause is listed."""
 _LEAKS = ("leak", "graph_kept_alive")
 
 

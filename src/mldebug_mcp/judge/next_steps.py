@@ -155,6 +155,7 @@ a decisive check that takes minutes beats a weak one that takes seconds."""
 NO_MESSAGE = 3.0
 """Times the cost of a check that looks up a message, where the log is one of metrics alone and holds none."""
 CHECK_SENSITIVITY = 0.8
+"""Probability that a check confirms the cause that it looks for. Chosen: by hand."""
 FALSE_CONFIRMATION = 0.15
 """How often a check confirms a cause that is there, and one that is not. Chosen by hand: checks are read by people."""
 
@@ -312,6 +313,7 @@ def with_run_named(hypotheses: Sequence[Hypothesis], run: Run) -> list[Hypothesi
 
 
 MAX_SEPARATED_HYPOTHESES = 5
+"""Hypotheses for which a check is named that tells each from the next."""
 MAX_STEP_CHARACTERS = 120
 
 

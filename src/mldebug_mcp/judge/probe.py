@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import ValidationError
 
-from mldebug_mcp.batch import IGNORED_LABEL, Batch, Sequences, read_batches
+from mldebug_mcp.batch import Batch, Sequences, read_batches
 from mldebug_mcp.batch.sequences import Ragged
 from mldebug_mcp.checks import probe_effects
 from mldebug_mcp.checks.check import answer_all
@@ -27,6 +27,7 @@ from mldebug_mcp.checks.probe import (
     was_cut_short,
     without_noise,
 )
+from mldebug_mcp.core.conventions import IGNORED_LABEL
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.text import figure, shorten
 from mldebug_mcp.judge.at_a_glance import glance_at_probe

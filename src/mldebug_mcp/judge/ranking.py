@@ -194,9 +194,9 @@ def in_bits(item: Ranked, sign: int, absent: Collection[str]) -> list[str]:
 
 
 SYMPTOM_WEIGHT = 0.85
-"""Symptoms of one run are correlated: a spike of the loss and one of the gradient are not independent.
+"""Power to which the evidence of a symptom is raised, before a fit.
 
-Chosen by hand.
+Chosen: symptoms of one run are correlated, as a spike of the loss and one of the gradient are.
 """
 
 MAX_FREQUENCY = 0.97
@@ -271,7 +271,9 @@ def weigh(
             for symptom, often in cause.frequency.items()
             if (state := judged.get(symptom)) is not None
         }
-        left = _left(sum(much for symptom, much in raw.items() if judged[symptom] is State.ABSENT), trust.missed)
+        left = _absent_bits_share(
+            sum(much for symptom, much in raw.items() if judged[symptom] is State.ABSENT), trust.missed
+        )
         net = {symptom: raw[symptom] - of_any[symptom] if symptom in of_any else raw[symptom] * left for symptom in raw}
         if cause.id == SOUND:
             net |= {symptom: -of_any[symptom] for symptom in of_any if of_any[symptom]}
@@ -285,6 +287,6 @@ def question_of(symptom: str) -> str:
     return symptom if known is None else known.question.id
 
 
-def _left(absent: float, missed: float) -> float:
+def _absent_bits_share(absent: float, missed: float) -> float:
     """Return which part is left of the bits of all that is absent, where a share of faults is missed."""
     return math.log2((1 - missed) * 2**absent + missed) / absent if absent < 0 else 1.0

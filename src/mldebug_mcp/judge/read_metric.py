@@ -51,6 +51,7 @@ MOST_POINTS = 2000
 MOST_OTHERS = 40
 MOST_NOTES = 3
 MIN_NAME_LIKENESS = 0.5
+"""Likeness of names from which a metric is suggested in place of an unknown one."""
 
 
 def read_metric(

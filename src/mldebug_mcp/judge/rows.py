@@ -16,6 +16,7 @@ from mldebug_mcp.batch.sequences import Bools, Floats, Ints
 from mldebug_mcp.batch.tokenizer import Tokenizer, load_tokenizer
 from mldebug_mcp.core.access import OutsideError, is_file, is_folder, require
 from mldebug_mcp.core.arrays import median, median_gap
+from mldebug_mcp.core.conventions import STD_PER_MAD
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.limits import checkpoint
 from mldebug_mcp.core.paths import expanded
@@ -163,7 +164,7 @@ def _drawn(settled: Settled, step: int, run: Run | None) -> Fed:
     return Fed(
         batches=[FedBatch(rank=micro.rank, epoch=micro.epoch, rows=_rows(orders, micro)) for micro in micros],
         around=[row for neighbour in near for micro in plan.step(neighbour) for row in _rows(orders, micro)],
-        before=_before(orders, micros, number, first),
+        before=_earlier_steps(orders, micros, number, first),
         recorded=False,
         basis=settled.basis,
         notes=notes,
@@ -186,7 +187,7 @@ def _rows(orders: Orders, micro: MicroBatch) -> list[RowId]:
     return [*orders.rows_at(micro.epoch, micro.places)]
 
 
-def _before(orders: Orders, micros: Sequence[MicroBatch], number: int, first: int) -> dict[RowId, list[int]]:
+def _earlier_steps(orders: Orders, micros: Sequence[MicroBatch], number: int, first: int) -> dict[RowId, list[int]]:
     """Return the steps of this pass and of the one before in which the rows were fed, numbered as in the log."""
     found: dict[RowId, list[int]] = {}
     if orders.plan.resumed_at:
@@ -332,6 +333,7 @@ def _counts(inspection: BatchInspection) -> Beside:
 
 MOST_BEFORE = 5
 LAST_STEP = 2**53
+"""Steps below which each has a float of its own."""
 
 
 def rows_at(
@@ -451,7 +453,7 @@ def _answer(path: str, step: int, fed: Fed, shown: ShownRows | None, data: Data 
         around=None if shown is None else shown.around,
         findings=[] if shown is None else list(shown.findings),
         basis=fed.basis,
-        next_step=_next(path, data),
+        next_step=_next_call(path, data),
         notes=[*fed.notes, *(() if shown is None else shown.notes)],
     )
 
@@ -468,7 +470,7 @@ def _row(row: RowId, fed: Fed, shown: ShownRows | None) -> FedRow:
     )
 
 
-def _next(path: str, data: Data | None) -> Call | None:
+def _next_call(path: str, data: Data | None) -> Call | None:
     if data is not None and is_sendable(data.path):
         return Call(tool="inspect_batch", arguments={"path": data.path}, why="is the rest of the data sound?")
     if is_sendable(path):
@@ -488,9 +490,6 @@ LEAST_SPREAD = 0.05
 """Spread of a share that is taken for noise, at least. Chosen: a token more or less in a short row."""
 LEAST_LOG_SPREAD = 0.2
 """Spread of a logarithm that is taken for noise, at least. Chosen: a fifth more or less."""
-STD_PER_MAD = 1.4826
-"""Standard deviation of a normal distribution, in median absolute deviations.
-Source: https://en.wikipedia.org/wiki/Median_absolute_deviation"""
 
 
 class Oddity(NamedTuple):
@@ -513,14 +512,14 @@ def _in_tokens(side: Sequences, rows: Collection[int], unit: str) -> Iterator[Od
     here = np.isin(side.numbers, list(rows))
     each = [_tokens(side, index) for index in range(side.rows)]
     lengths = side.lengths.astype(np.float64)
-    for index, by in _far(np.log1p(lengths), here, LEAST_LOG_SPREAD, both=True):
+    for index, by in _outlying_values(np.log1p(lengths), here, LEAST_LOG_SPREAD, both=True):
         summary = f"{lengths[index]:.0f} {unit} long{where}; {figure(median(lengths[~here]))} is usual around it"
         yield Oddity(int(side.numbers[index]), by, summary)
     for shares, says in (
         (_commonest(each), f"of its {unit} are the same one{where}"),
         (_unknown(each, here), f"of its {unit} are in no row around it{where}"),
     ):
-        for index, by in _far(shares, here, LEAST_SPREAD):
+        for index, by in _outlying_values(shares, here, LEAST_SPREAD):
             summary = f"{percent(float(shares[index]))} {says}; {percent(median(shares[~here]))} is usual"
             yield Oddity(int(side.numbers[index]), by, summary)
 
@@ -535,12 +534,12 @@ def _in_numbers(columns: Mapping[str, object], numbers: Ints, rows: Collection[i
         for index in np.flatnonzero(here & ~finite).tolist():
             yield Oddity(int(numbers[index]), np.inf, f"{called} is not finite")
         usual = sizes[~here & finite]
-        for index, by in _far(np.log1p(np.where(finite, sizes, 0.0)), here & finite, LEAST_LOG_SPREAD):
+        for index, by in _outlying_values(np.log1p(np.where(finite, sizes, 0.0)), here & finite, LEAST_LOG_SPREAD):
             summary = f"{called} is up to {figure(sizes[index])} in size; {figure(median(usual))} is usual"
             yield Oddity(int(numbers[index]), by, summary)
 
 
-def _far(values: Floats, here: Bools, least: float, *, both: bool = False) -> Iterator[tuple[int, float]]:
+def _outlying_values(values: Floats, here: Bools, least: float, *, both: bool = False) -> Iterator[tuple[int, float]]:
     """Yield where `here` is, and by how many robust standard deviations the value lies above the others."""
     others = values[~here]
     if len(others) < MIN_ROWS_FOR_USUAL:

@@ -251,7 +251,7 @@ def _rival(hypotheses: Sequence[Hypothesis]) -> Hypothesis | None:
 def _named(hypotheses: Sequence[Hypothesis]) -> list[str]:
     """Return the ids of the hypotheses that a headline names."""
     rival = _rival(hypotheses)
-    return [hypotheses[0].cause, *([rival.cause] if rival is not None and _is_near(rival) else [])]
+    return [hypotheses[0].cause, *([rival.cause] if rival is not None and _is_close_second(rival) else [])]
 
 
 def headline_of(hypotheses: Sequence[Hypothesis], learner: str = "") -> str:
@@ -269,7 +269,7 @@ def headline_of(hypotheses: Sequence[Hypothesis], learner: str = "") -> str:
     else:
         word = "Perhaps" if share >= MIN_POSSIBLE_SHARE else "No cause leads clearly; perhaps"
     first = f"{word} {_with_share(leader, learner)}"
-    if rival is not None and _is_near(rival):
+    if rival is not None and _is_close_second(rival):
         first += f", or {_with_share(rival, learner)}"
     return _sentence([first, *_healthy_share(hypotheses)], named)
 
@@ -287,7 +287,7 @@ def _healthy(
     parts = [f"{word} ({percent(leader.probability)}): {what}" + (f" in {looked_at}" if looked_at else "")]
     if rival is not None and not sure and not has_grounds(rival):
         parts.append("nothing in the log points to a fault")
-    elif rival is not None and (_is_near(rival) or not sure):
+    elif rival is not None and (_is_close_second(rival) or not sure):
         parts.append(f"the likeliest fault is {_with_share(rival, learner)} [{rival.cause}]")
     return f"{'; '.join(parts)}."
 
@@ -337,7 +337,7 @@ def _with_share(hypothesis: Hypothesis, learner: str) -> str:
     return f"{name_of(hypothesis.cause, learner)} ({percent(hypothesis.probability)})"
 
 
-def _is_near(hypothesis: Hypothesis) -> bool:
+def _is_close_second(hypothesis: Hypothesis) -> bool:
     return hypothesis.probability >= MIN_SHARE_OF_RUNNER_UP
 
 
@@ -360,7 +360,7 @@ def _facts(leader: Hypothesis, rival: Hypothesis | None, present: Sequence[Findi
         return is_finding and reason.symptom not in symptoms, is_finding and reason.symptom not in shown
 
     reasons.sort(key=order)
-    if rival is not None and _is_near(rival):
+    if rival is not None and _is_close_second(rival):
         weights = {reason.fact: reason.bits for reason in rival.reasons}
         telling = [reason for reason in reasons if weights.get(reason.fact, 0.0) < reason.bits + AS_MUCH]
         reasons = telling or reasons
@@ -368,7 +368,7 @@ def _facts(leader: Hypothesis, rival: Hypothesis | None, present: Sequence[Findi
     facts = [fact for fact in facts if not any(fact in longer for longer in facts if longer != fact)]
     if not facts:
         return [*_summaries(present), *_of_all_curves(leader.reasons)][:MAX_FACTS]
-    against = _against(rival, leader, learner) if rival is not None and _is_near(rival) else []
+    against = _against(rival, leader, learner) if rival is not None and _is_close_second(rival) else []
     return [*facts[:1], *against, *facts[1:]][:MAX_FACTS]
 
 
@@ -391,15 +391,15 @@ def _summaries(present: Sequence[Finding]) -> list[str]:
 
 def whole_clauses(text: str, room: int = MAX_FACT_CHARACTERS) -> str:
     """Return the first clauses of a sentence that fit into so many characters, at least one."""
-    return shorten(_first(re.split(r"(?<=;)\s+(?![^()]*\))", text), room).rstrip("; "), MAX_CLAUSE_CHARACTERS)
+    return shorten(_leading_parts(re.split(r"(?<=;)\s+(?![^()]*\))", text), room).rstrip("; "), MAX_CLAUSE_CHARACTERS)
 
 
 def whole_sentences(text: str, room: int) -> str:
     """Return the first sentences of a text that fit into so many characters, at least one."""
-    return _first(re.split(r"(?<=[.!?])\s+(?=[A-Z`])", text), room)
+    return _leading_parts(re.split(r"(?<=[.!?])\s+(?=[A-Z`])", text), room)
 
 
-def _first(parts: Sequence[str], room: int) -> str:
+def _leading_parts(parts: Sequence[str], room: int) -> str:
     kept = parts[0]
     for part in parts[1:]:
         if len(kept) + 1 + len(part) > room:

@@ -101,7 +101,7 @@ def inspect_script(path: str | Path, reader: Reader | str | None = None) -> Scri
             for roles in _that_train(scripts)[:MAX_PLACED]
             for place in places_of(roles)
         ],
-        next_step=_next(findings),
+        next_step=_next_call(findings),
         notes=[*([not_judged] if not_judged else []), *notes],
     )
     return answer.model_copy(update={"at_a_glance": glance_at_script(answer)})
@@ -177,7 +177,7 @@ def _joined(findings: Sequence[ScriptFinding], read: Sequence[ScriptFinding]) ->
     """Return the findings of rules and of a reader; what both find is named once, and likely at least."""
     joined = list(findings)
     for named in read:
-        same = next((at for at, own in enumerate(findings) if _is_same(own, named)), None)
+        same = next((at for at, own in enumerate(findings) if _is_same_fault(own, named)), None)
         if same is None:
             joined.append(named)
             continue
@@ -187,7 +187,7 @@ def _joined(findings: Sequence[ScriptFinding], read: Sequence[ScriptFinding]) ->
     return joined
 
 
-def _is_same(own: ScriptFinding, named: ScriptFinding) -> bool:
+def _is_same_fault(own: ScriptFinding, named: ScriptFinding) -> bool:
     """Say whether a rule and a reader found the same: one cause, in lines that are close."""
     return own.file == named.file and own.cause == named.cause and abs(own.line - named.line) <= SAME_WITHIN
 
@@ -248,7 +248,7 @@ def _finding(file: str, fault: Fault) -> ScriptFinding:
     )
 
 
-def _next(findings: Sequence[ScriptFinding]) -> Call | None:
+def _next_call(findings: Sequence[ScriptFinding]) -> Call | None:
     """Return the call that tells more of the surest finding; without one, what checks what no script shows.
 
     None where that finding is of no cause of the catalogue: its own fix is all that is known.

@@ -50,7 +50,7 @@ _TRIVIAL = ("path", "dir", "url", "host", "port", "run_id", "run_name", "tags", 
 
 def setting_facts(run: Run) -> list[SettingFact]:
     """Return the settings: unusual ones first, then what follows from several, the known, and some of the others."""
-    facts = [*_derived(run), *_known(run), *_others(run)]
+    facts = [*_derived(run), *_known_settings(run), *_unknown_settings(run)]
     return sorted(facts, key=lambda fact: not fact.usual)
 
 
@@ -72,7 +72,7 @@ def _derived(run: Run) -> Iterator[SettingFact]:
         yield SettingFact.model_construct(name="planned_passes", value=figure(passes), usual=usual)
 
 
-def _known(run: Run) -> Iterator[SettingFact]:
+def _known_settings(run: Run) -> Iterator[SettingFact]:
     order = {name: at for at, name in enumerate(PHRASES)}
     known = [
         setting
@@ -80,10 +80,12 @@ def _known(run: Run) -> Iterator[SettingFact]:
         if not (isinstance(setting.value, str) and "/" in setting.value and len(setting.value) > LONGEST_VALUE)
     ]
     for setting in sorted(known, key=lambda setting: (setting.name in _LAST, order.get(setting.name, len(order)))):
-        yield SettingFact.model_construct(name=setting.name, value=_shown(setting.value), usual=_usual(run, setting))
+        yield SettingFact.model_construct(
+            name=setting.name, value=_value_text(setting.value), usual=_usual(run, setting)
+        )
 
 
-def _others(run: Run) -> list[SettingFact]:
+def _unknown_settings(run: Run) -> list[SettingFact]:
     """Return settings that are not known: switches and numbers before words, without what says where things are."""
     others = [
         setting
@@ -94,7 +96,7 @@ def _others(run: Run) -> list[SettingFact]:
     ]
     others.sort(key=lambda other: (isinstance(other.value, str), other.key.count("/")))
     return [
-        SettingFact.model_construct(name=other.name, value=shorten(_shown(other.value), LONGEST_OTHER))
+        SettingFact.model_construct(name=other.name, value=shorten(_value_text(other.value), LONGEST_OTHER))
         for other in others[:MOST_OTHERS]
     ]
 
@@ -123,9 +125,9 @@ def _usual_rate(run: Run, rate: float) -> str:
     )
 
 
-def _shown(value: Value) -> str:
+def _value_text(value: Value) -> str:
     if isinstance(value, tuple):
-        return "[" + ", ".join(_shown(item) for item in value[:8]) + ("" if len(value) <= 8 else ", …") + "]"
+        return "[" + ", ".join(_value_text(item) for item in value[:8]) + ("" if len(value) <= 8 else ", …") + "]"
     if isinstance(value, bool) or value is None:
         return "null" if value is None else str(value).lower()
     return figure(float(value)) if isinstance(value, int | float) else shorten(value, LONGEST_VALUE)
@@ -154,7 +156,7 @@ def event_facts(run: Run, findings: Sequence[Finding]) -> list[EventFact]:
         (name for name in run.series if not is_clock(run[name])), key=lambda name: _order(run, name, decides)
     )
     events = [_as_stated(run, event, present) for event in events_of(run, names)]
-    facts = [*_jumps(run, events), *_sheet_events_resumes(run), *_lost(run, names), *_incidents(run)]
+    facts = [*_jumps(run, events), *_sheet_events_resumes(run), *_not_finite_events(run, names), *_incidents(run)]
     facts = _with_findings(run, facts, present)
     return sorted([*facts, *_text_lines(run, facts)], key=lambda event_fact: event_fact.step)
 
@@ -255,7 +257,7 @@ def _incidents(run: Run) -> list[EventFact]:
     ]
 
 
-def _lost(run: Run, names: Iterable[str]) -> list[EventFact]:
+def _not_finite_events(run: Run, names: Iterable[str]) -> list[EventFact]:
     """Return where values first are not finite: those of one step together."""
     first: dict[float, list[str]] = {}
     for name in names:
@@ -574,7 +576,9 @@ def quantity_facts(run: Run, findings: Sequence[Finding]) -> list[QuantityFact]:
     for group in _groups(run, shown):
         curves = {name: course for name in group if (course := course_of(run[name])) is not None}
         if curves:
-            facts.append(_alike(run, curves, decides) if _is_group(run, group) else _line(run, curves, decides))
+            facts.append(
+                _summary_of_columns(run, curves, decides) if _is_group(run, group) else _line(run, curves, decides)
+            )
     return sorted(facts, key=lambda fact: _place(run[fact.name], fact, run.last_step))
 
 
@@ -660,7 +664,7 @@ def _role_words(series: Series) -> str:
     return "" if role is None else " ".join(part for part in (role.phase, str(role.quantity), role.part) if part)
 
 
-def _alike(run: Run, courses: Mapping[str, Course], decides: frozenset[str]) -> QuantityFact:
+def _summary_of_columns(run: Run, courses: Mapping[str, Course], decides: frozenset[str]) -> QuantityFact:
     """Return one line for many columns: the highest, the lowest and what moved most."""
     order = sorted(courses, key=lambda name: courses[name].last)
     facts = {name: _curve(run, name, courses[name]) for name in courses}

@@ -79,7 +79,7 @@ def _levels(given: Sequence[Scalar]) -> list[Level]:
         distinct = sorted(set(numbers))
         return [
             *(Level(figure(value), value, value) for value in distinct),
-            *(Level(_shown(value), value=value) for value in named),
+            *(Level(_scalar_text(value), value=value) for value in named),
         ]
     if len(numbers) < len(given):
         return []
@@ -90,7 +90,7 @@ def _levels(given: Sequence[Scalar]) -> list[Level]:
     return [Level(f"{figure(some[0])} to {figure(some[-1])}", some[0], some[-1]) for some in inside]
 
 
-def _shown(value: Scalar) -> str:
+def _scalar_text(value: Scalar) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -110,16 +110,23 @@ LEAST_RUNS = 5
 MIN_SHARE_OF_LONGEST_RUN = 0.5
 """Share of the longest run's steps, or of its rows, that a run must have made to be compared. Chosen."""
 MEAN_DRAWS = 4_000
+"""Draws of all means of levels, from which the probability that each is best is counted."""
 AS_GOOD = 0.05
 """Share of draws in which another level comes first from which it may be as good. Chosen: the usual level."""
-MIN_BEST_RUNS = 3
-"""Best runs that are looked at for an edge; of many runs a tenth. Chosen."""
+MAX_BEST_RUNS_LISTED = 3
+"""Best runs that the answer lists. Chosen: more are read in the table."""
+MIN_LEADING_RUNS = 3
+"""Best runs that are looked at for an edge; of many runs a tenth. Chosen: fewer lie at one edge by chance."""
 LEAST_LEVELS = 3
 """Levels from which a setting has an edge: of two, each is one."""
 SWEPT_LEVEL = 0.05
 """Chance below which levels differ, and below which best runs lie at an edge. Chosen: the usual level."""
-NULL_HYPOTHESIS_DRAWS = 1_999
+SWEEP_F_DRAWS = 1_999
+"""Draws of F with which the spread between levels is compared. Chosen: with the observed one, a round 2,000."""
+SWEEP_PERMUTATIONS = 1_999
+"""Random orders of the runs with which their ranks are compared. Chosen: with the observed one, a round 2,000."""
 SWEPT_ROUNDING = 1e-6
+"""Difference of two sums of ranks that rounding may make."""
 QUOTES = {"edge": "tuning_playbook_boundary", "seeds": "spinningup_three_seeds"}
 OFTEN_REPEATED = 2
 """Runs with equal settings that make a group from which the spread of seeds is taken."""
@@ -153,7 +160,7 @@ def sweep_of(answers: Sequence[Answered]) -> Sweep | None:
         metric=metric,
         better="higher" if higher else "lower",
         compared=len(compared),
-        best_runs=[compared[at].row.name for at in np.argsort(loss, kind="stable")[:MIN_BEST_RUNS]],
+        best_runs=[compared[at].row.name for at in np.argsort(loss, kind="stable")[:MAX_BEST_RUNS_LISTED]],
         settings=settings,
         seed_groups=groups,
         between_seeds=within,
@@ -274,8 +281,8 @@ def _by_rank_or_value(places: Sequence[Floats], values: Sequence[Floats]) -> flo
     between = sum(len(some) * float((some.mean() - whole.mean()) ** 2) for some in values) / freedom[0]
     if not within:  # copies of one run, and no seeds
         return _chance(places)
-    drawn = np.random.default_rng(0).f(*freedom, NULL_HYPOTHESIS_DRAWS)
-    return float(1 + (drawn >= between / within).sum()) / (1 + NULL_HYPOTHESIS_DRAWS)
+    drawn = np.random.default_rng(0).f(*freedom, SWEEP_F_DRAWS)
+    return float(1 + (drawn >= between / within).sum()) / (1 + SWEEP_F_DRAWS)
 
 
 def _chance(of_level: Sequence[Floats]) -> float:
@@ -289,8 +296,8 @@ def _chance(of_level: Sequence[Floats]) -> float:
 
     places = np.concatenate(of_level)
     observed = apart(places)
-    as_far = sum(apart(draw.permutation(places)) >= observed - SWEPT_ROUNDING for _ in range(NULL_HYPOTHESIS_DRAWS))
-    return (1 + as_far) / (1 + NULL_HYPOTHESIS_DRAWS)
+    as_far = sum(apart(draw.permutation(places)) >= observed - SWEPT_ROUNDING for _ in range(SWEEP_PERMUTATIONS))
+    return (1 + as_far) / (1 + SWEEP_PERMUTATIONS)
 
 
 def _coming_first(of_level: Mapping[str, Floats]) -> dict[str, float]:
@@ -312,18 +319,18 @@ def _with_edge(best: BestSetting, levels: Sequence[Level], answers: Sequence[Ans
         return best
     values = [answer.settings.get(best.setting) for answer in answers]
     numeric = [at for at, value in enumerate(values) if is_number(value)]
-    top = min(max(MIN_BEST_RUNS, len(numeric) // 10), len(numeric))
+    top = min(max(MIN_LEADING_RUNS, len(numeric) // 10), len(numeric))
     leading = sorted(numeric, key=lambda at: loss[at])[:top]
     edges: tuple[tuple[Edge, Level], ...] = (("lowest", levels[0]), ("highest", levels[-1]))
     for edge, level in edges:
         there = {at for at in numeric if level.holds(values[at])}
         found = sum(at in there for at in leading)
-        if 2 * _at_least(found, len(there), top, len(numeric)) <= SWEPT_LEVEL and 2 * found > top:
+        if 2 * _chance_of_as_many(found, len(there), top, len(numeric)) <= SWEPT_LEVEL and 2 * found > top:
             return best.model_copy(update={"edge": edge, "at_edge": found, "top": top})
     return best
 
 
-def _at_least(found: int, marked: int, drawn: int, total: int) -> float:
+def _chance_of_as_many(found: int, marked: int, drawn: int, total: int) -> float:
     """Return how often at least so many of those drawn are marked, by chance."""
     ways = sum(
         math.comb(marked, number) * math.comb(total - marked, drawn - number) for number in range(found, drawn + 1)

@@ -114,7 +114,7 @@ class Watch:
         try:
             run = self._log.read()
         except InputError as error:
-            return self._once(News(what="waiting", text=str(error)))
+            return self._unrepeated_news(News(what="waiting", text=str(error)))
         come = (run.records, run.last_step)
         self.has_grown = come != self._come
         if not self.has_grown:
@@ -134,14 +134,14 @@ class Watch:
         news += self._result(run)
         if has_finished(run):
             self.finished = True
-            news.append(News(what="finished", text="the closing record of a finished run", **_where(run)))
+            news.append(News(what="finished", text="the closing record of a finished run", **_progress_facts(run)))
         return news
 
     def _began_anew(self, run: Run) -> bool:
         """Return whether another run now writes here: the counter fell back, and no line mentions a resume."""
         return self._come is not None and run.last_step < self._come[1] and len(run.resumes) <= self._resumes
 
-    def _once(self, news: News) -> list[News]:
+    def _unrepeated_news(self, news: News) -> list[News]:
         """Return news unless they were the last."""
         if news.text == self._last:
             return []
@@ -156,7 +156,7 @@ class Watch:
             return []
         self._last = "silent"
         before = f", where records had come every {duration(usual)}" if intervals else ""
-        return [News(what="silent", text=f"nothing was written for {duration(quiet)}{before}", **_where(run))]
+        return [News(what="silent", text=f"nothing was written for {duration(quiet)}{before}", **_progress_facts(run))]
 
     def _result(self, run: Run) -> list[News]:
         """Return, at the second look in a row or the last, that nothing in the log is a result."""
@@ -164,7 +164,7 @@ class Watch:
         self._without_result = self._without_result + 1 if reasons else 0
         if self._without_result != (1 if has_finished(run) else LOOKS_WITHOUT_RESULT):
             return []
-        return [News(what="no_result", text=reasons[0], **_where(run), alarm=True)]
+        return [News(what="no_result", text=reasons[0], **_progress_facts(run), alarm=True)]
 
     def _findings(self, run: Run, diagnosis: Diagnosis) -> list[News]:
         """Return the findings that are new, or begin after what was known when they were reported."""
@@ -176,13 +176,16 @@ class Watch:
             or max(finding.steps, default=-1.0) > self._reported[finding.symptom]
         ]
         self._reported |= {finding.symptom: run.last_step for finding in new}
-        return [News(what="finding", text=finding.summary, symptom=finding.symptom, **_where(run)) for finding in new]
+        return [
+            News(what="finding", text=finding.summary, symptom=finding.symptom, **_progress_facts(run))
+            for finding in new
+        ]
 
     def _facts(self, run: Run, diagnosis: Diagnosis) -> list[News]:
         """Return the facts that are new or have changed since they were reported."""
         new = [fact for fact in diagnosis.sheet.facts if has_changed(self._facts_reported.get(fact.fact), fact)]
         self._facts_reported |= {derived_fact.fact: derived_fact for derived_fact in new}
-        return [News(what="fact", text=derived_fact.text, **_where(run)) for derived_fact in new]
+        return [News(what="fact", text=derived_fact.text, **_progress_facts(run)) for derived_fact in new]
 
     def _leading(self, run: Run, diagnosis: Diagnosis, *, at_once: bool) -> list[News]:
         """Return the leading hypothesis if it is another one, at as many looks in a row as were asked for."""
@@ -207,7 +210,7 @@ class Watch:
         alarm = leader not in NO_FAULTS and _agreed(read)
         return [
             News(
-                what="leader", text=words, **_where(run), causes=causes, alarm=alarm,
+                what="leader", text=words, **_progress_facts(run), causes=causes, alarm=alarm,
                 at_a_glance=None if at_once else _at_a_glance(run, read),
             )
         ]  # fmt: skip
@@ -227,7 +230,7 @@ def _read_so_far(run: Run, diagnosis: Diagnosis) -> News:
     return News(
         what="reading",
         text=f"{counted(run.records, 'record')} so far, kind of run: {run.kind}; {_status(run, diagnosis)}",
-        **_where(run),
+        **_progress_facts(run),
         causes={leader.cause: round(leader.probability, 2)},
         at_a_glance=_at_a_glance(run, diagnosis),
     )
@@ -239,7 +242,7 @@ def _at_a_glance(run: Run, diagnosis: Diagnosis) -> Glance:
     return glance_at_verdict(verdict, diagnose_command(run))
 
 
-def _where(run: Run) -> dict[str, Any]:
+def _progress_facts(run: Run) -> dict[str, Any]:
     """Return how far a run has come, as news tell it."""
     return {"step": run.last_step, "step_name": run.step_name}
 

@@ -261,6 +261,7 @@ LEAST_BITS = 0.03
 """What tells less is not worth the asking."""
 MAX_METRICS = 4
 MAX_SPLITS = 4
+"""Causes listed that a metric would tell from the others."""
 LEAST_MOVE = 0.02
 """A hypothesis whose probability moves by less on average is not listed as split off."""
 

@@ -83,7 +83,8 @@ class PrintedAllocation:
 def printed_allocation(text: str) -> PrintedAllocation | None:
     """Return what a message of PyTorch's allocator counts; None where it does not say what was asked for."""
     asked, unused, allocated, reserved, free, free_before, largest = (
-        _first(pattern, text) for pattern in (REQUEST, _UNUSED, _ALLOCATED, _RESERVED, _FREE, _FREE_BEFORE, _LARGEST)
+        _first_bytes(pattern, text)
+        for pattern in (REQUEST, _UNUSED, _ALLOCATED, _RESERVED, _FREE, _FREE_BEFORE, _LARGEST)
     )
     free = free if free is not None else free_before
     if asked is None:
@@ -93,7 +94,7 @@ def printed_allocation(text: str) -> PrintedAllocation | None:
     return PrintedAllocation(asked, allocated or 0.0, unused, 0.0 if _ALLOWED.search(text) else free or 0.0, largest)
 
 
-def _first(pattern: re.Pattern[str], text: str) -> float | None:
+def _first_bytes(pattern: re.Pattern[str], text: str) -> float | None:
     found = pattern.search(text)
     return _in_bytes((found[1], found[2])) if found else None
 
@@ -347,8 +348,10 @@ def is_shared(text: str) -> bool:
     if "this process has" in text:
         return True
     listed = re.findall(rf"Process \d+ has {_SIZE} memory in use", text)
-    capacity = _first(re.compile(rf"total capac(?:i)?ty of {_SIZE}"), text)
-    own = sum(_first(re.compile(rf"{_SIZE} is {what} by PyTorch"), text) or 0.0 for what in ("allocated", "reserved"))
+    capacity = _first_bytes(re.compile(rf"total capac(?:i)?ty of {_SIZE}"), text)
+    own = sum(
+        _first_bytes(re.compile(rf"{_SIZE} is {what} by PyTorch"), text) or 0.0 for what in ("allocated", "reserved")
+    )
     return len(listed) > 1 or capacity is None or sum(map(_in_bytes, listed)) + own <= capacity
 
 

@@ -357,6 +357,7 @@ MOST_ABOVE = 30.0
 """Times the loss of a uniform guess, up to which a first loss counts as above it (chosen: what is more is not a cross
 entropy)."""
 _LEAST_ABOVE = 1.05
+"""Times the loss of a guess from which on a loss lies above it."""
 _HOW_MANY = r"(\d{1,3}(?:[,_]\d{3})+|\d{1,6})(k)?"
 _OF_WHAT = r"class|categor|way\b|label|vocab|words|negatives?|candidates?|logits|outputs"
 _COUNTED = re.compile(
@@ -528,8 +529,11 @@ class Answer:
 
 
 K1 = 1.2
+"""How soon further occurrences of a word count less. Source: the usual value of BM25."""
 BM25_LENGTH_WEIGHT = 0.75
+"""How much the length of a document counts. Source: the usual value of BM25."""
 LEAST_IDF = 1e-6
+"""Rarity of a word that most documents have, above zero so that it still counts."""
 MOST_HELD = 5_000
 """Stems that are remembered of words in no text (chosen: beyond, a question's words are stemmed anew)."""
 _TOKENIZE = "tokenize='porter unicode61'"
@@ -549,7 +553,7 @@ class Stems:
         found: dict[int, list[str]] = defaultdict(list)
         for row, term in self._connection.execute("SELECT doc, term FROM terms"):
             found[row].append(term)
-        self._stems = {word: _alone(found[row]) for row, word in enumerate(known, start=1)}
+        self._stems = {word: _single_stem(found[row]) for row, word in enumerate(known, start=1)}
         self._most = len(known) + MOST_HELD
 
     def of(self, word: str) -> str:
@@ -559,7 +563,7 @@ class Stems:
             with self._lock:
                 self._connection.execute("DELETE FROM texts")
                 self._connection.execute("INSERT INTO texts VALUES (?)", (_one_number(word),))
-                stem = _alone([term for (term,) in self._connection.execute("SELECT term FROM terms")])
+                stem = _single_stem([term for (term,) in self._connection.execute("SELECT term FROM terms")])
                 if len(self._stems) < self._most:
                     self._stems[word] = stem
         return stem
@@ -637,7 +641,7 @@ def _one_number(text: str) -> str:
     return _POINT.sub("d", text)
 
 
-def _alone(stems: list[str]) -> str:
+def _single_stem(stems: list[str]) -> str:
     return stems[0] if len(stems) == 1 else ""
 
 

@@ -42,6 +42,7 @@ MIN_REPEATED_HEAD_LINES = 3
 MAX_LINES_APART = 60
 """Lines within which they come again."""
 NO_PLACE = -1
+"""The place of a line that the head has more than once."""
 MIN_LINE_LETTERS = 6
 """Letters of a line that says something: rules and numbers stand anywhere."""
 _RESUMED = regex(
@@ -281,7 +282,7 @@ class Recorded:
         """
         place = np.append(0, np.cumsum(kept))  # by row: how many are kept before it
         mixed = int(np.count_nonzero(np.diff(kept))) > 2  # rows that take turns with others: words are of all
-        columns = {name: _where(column, kept, place) for name, column in self.columns.items()}
+        columns = {name: _kept_column(column, kept, place) for name, column in self.columns.items()}
         rows = int(place[-1])
         return Recorded(
             {name: column for name, column in columns.items() if len(column)}, rows,
@@ -298,7 +299,7 @@ class Recorded:
         )  # fmt: skip
 
 
-def _where(column: Column, kept: NDArray[np.bool_], place: Rows) -> Column:
+def _kept_column(column: Column, kept: NDArray[np.bool_], place: Rows) -> Column:
     rows, values = column.arrays()
     own = kept[rows]
     part = Column()

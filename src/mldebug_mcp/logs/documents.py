@@ -217,7 +217,7 @@ def _points(value: object) -> Points | None:
 
 def _curve(value: Mapping[str, object]) -> Points | None:
     """Return the curve that an object is, None if it is none: a list of values and one, as long, of their places."""
-    places, values = (_first(value, keys) for keys in (_PLACES, _VALUES))
+    places, values = (_first_column(value, keys) for keys in (_PLACES, _VALUES))
     if not values or len(places) != len(values):
         return None
     step = _numbers(places)
@@ -225,7 +225,7 @@ def _curve(value: Mapping[str, object]) -> Points | None:
     return Points(step[counted], step[counted], _numbers(values)[counted]) if counted.any() else None
 
 
-def _first(value: Mapping[str, object], keys: Sequence[str]) -> Sequence[object]:
+def _first_column(value: Mapping[str, object], keys: Sequence[str]) -> Sequence[object]:
     """Return the first column of numbers that an object has under one of some keys."""
     columns = (value.get(key) for key in keys)
     return next((column for column in columns if isinstance(column, list) and is_column(column)), ())

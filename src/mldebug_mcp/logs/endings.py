@@ -170,6 +170,7 @@ _TIME = regex(
     needs=":",
 )
 _IN_FRONT = 60
+"""Characters at the front of a line in which a time stamp stands."""
 _EPOCH = datetime(1970, 1, 1)
 _DIGITS_IN_A_ROW = regex(r"\d+")
 

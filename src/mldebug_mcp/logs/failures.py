@@ -65,7 +65,7 @@ class Prefixes:
             line = clean(line)
         elif "[0" in line:
             line = _COLOUR.sub("", line)
-        own, line = self._own(_QUOTED.sub("", line, count=1))
+        own, line = self._split_prefix(_QUOTED.sub("", line, count=1))
         if not line or line[0] not in "[(0123456789rREC":
             return own, line
         rank, start = "", 0
@@ -98,7 +98,7 @@ class Prefixes:
         self._learned[prefix] = re.compile(shape)
         return prefix
 
-    def _own(self, line: str) -> tuple[str, str]:
+    def _split_prefix(self, line: str) -> tuple[str, str]:
         for literal in self._learned:
             bare = literal.rstrip()
             if line.startswith(literal) or line.rstrip() == bare:

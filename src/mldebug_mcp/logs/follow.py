@@ -124,7 +124,7 @@ class LogTail:
             raise
         if self._reader is None:
             self._begin(file)
-        elif not self._is_the_same(file):
+        elif not self._has_only_grown(file):
             self._restarts += 1
             self._begin(file)
         elif self._state[0] < HEAD_BYTES and (
@@ -136,16 +136,16 @@ class LogTail:
         state = (file.size, file.modified)
         if self._run is None or state != self._state:
             self._state = state
-            self._run = self._noted(self._whole()) if self._follower is None else self._grown(file)
+            self._run = self._noted(self._whole_run()) if self._follower is None else self._grown(file)
         return self._run
 
-    def _whole(self) -> Run:
+    def _whole_run(self) -> Run:
         if self._configured:
             return read_run(self._path)
         run, self.holds_runs = read_log_file(self._path)
         return run
 
-    def _is_the_same(self, file: LogFile) -> bool:
+    def _has_only_grown(self, file: LogFile) -> bool:
         """Say whether the file has only grown since it was last read."""
         begins_alike = _beginning(file, len(self._beginning)) == self._beginning
         return file.identity == self._identity and file.size >= self._state[0] and begins_alike

@@ -80,14 +80,14 @@ def polars_frame(frame: pd.DataFrame, note: Callable[[str], None]) -> pl.DataFra
     values = _are_values(logged, floats, np.array([_is_place(name) for name in names], dtype=np.bool_))
     missing = int(np.count_nonzero(~logged & ~values & floats))
     if missing:
-        note(_taken("DataFrame", missing, int(np.count_nonzero(values))))
+        note(_missing_note("DataFrame", missing, int(np.count_nonzero(values))))
     is_logged = logged | values
     import polars as pl
 
     return pl.DataFrame([_series(name, frame.iloc[:, at], is_logged[:, at]) for at, name in enumerate(names)])
 
 
-def _taken(table: str, missing: int, values: int) -> str:
+def _missing_note(table: str, missing: int, values: int) -> str:
     return (
         f"{counted(missing, 'NaN cell')} of the {table} taken for not logged, {values} for NaN; "
         "records (dicts) without the keys that were not logged tell them apart"
@@ -108,7 +108,7 @@ def _without_padding(columns: Mapping[str, list[Any]], note: Callable[[str], Non
     empty = ~(logged & ~places).any(axis=1)
     padding = nan & ~_are_values(logged, np.any(nan, axis=0, keepdims=True)[0], places) & ~(empty[:, None] & usual)
     if missing := int(np.count_nonzero(padding)):
-        note(_taken("table", missing, int(np.count_nonzero(nan)) - missing))
+        note(_missing_note("table", missing, int(np.count_nonzero(nan)) - missing))
     return {
         name: [None if fills else cell for cell, fills in zip(cells, padding[:, at].tolist(), strict=True)]
         for at, (name, cells) in enumerate(columns.items())

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Protocol, TypeVar, cast
 
 from mldebug_mcp.core.access import open_input
+from mldebug_mcp.core.conventions import ZIP_MAGIC
 from mldebug_mcp.core.errors import InputError, MissingExtraError
 from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.core.limits import checkpoint, reading
@@ -143,7 +144,7 @@ def _pieces(file: BinaryIO, packing: str, name: str, cut: Callable[[str], None])
             decoder = _decoder(packing, name)
         elif decoder.needs_input:
             data = file.read(PACKED_BYTES)
-        problem, piece = _next(decoder, data)
+        problem, piece = _decoded_piece(decoder, data)
         data = b""
         if problem and is_empty:
             raise InputError(f"{name}: cannot be unpacked ({problem}); copy it again, whole")
@@ -166,7 +167,7 @@ def _gathered(pieces: Iterable[bytes]) -> Iterator[bytes]:
         yield bytes(gathered)
 
 
-def _next(decoder: _Decoder, data: bytes) -> tuple[str, bytes]:
+def _decoded_piece(decoder: _Decoder, data: bytes) -> tuple[str, bytes]:
     """Return what is wrong, "" if nothing is, and the next piece."""
     if not data and decoder.needs_input:
         return "it ends too early", b""
@@ -214,7 +215,6 @@ _BINARY_SIGNATURES = ((b"SQLite format 3\0", "sqlite"), (b"PAR1", "parquet"), (b
 OPENED_BY_NAME = ("sqlite", "parquet")
 """Formats whose libraries open a file by themselves, so that it cannot be compressed."""
 _TAR_MARK = slice(257, 262)
-_ZIP_MAGIC = b"PK\x03\x04"
 _NAME_LENGTH, _NAME = slice(26, 28), 30
 """Where the first entry of a zip archive has the length of its name, and the name.
 
@@ -231,7 +231,7 @@ def binary_format(beginning: bytes) -> str:
     for signature, name in _BINARY_SIGNATURES:
         if beginning.startswith(signature):
             return name
-    if beginning.startswith(_ZIP_MAGIC) and _first_name(beginning).endswith(b".npy"):
+    if beginning.startswith(ZIP_MAGIC) and _first_name(beginning).endswith(b".npy"):
         return "npz"
     if beginning[1:8] == _VISUALDL and _VISUALDL_TAG in beginning[8:40]:
         return "visualdl"
@@ -240,7 +240,7 @@ def binary_format(beginning: bytes) -> str:
 
 def archive_format(beginning: bytes) -> str:
     """Return the name of the kind of archive that a file's first bytes show, or "" if it is none."""
-    if beginning.startswith(_ZIP_MAGIC):
+    if beginning.startswith(ZIP_MAGIC):
         return "zip"
     return "tar" if beginning[_TAR_MARK] == b"ustar" else ""
 
@@ -660,8 +660,6 @@ FAST_BYTES = 1024 * 1024
 """Files smaller than this are read line by line: importing a compiled reader would take longer."""
 PIECE_BYTES = 256 * 1024
 """What a block is cut into when it cannot be read at once."""
-MAX_REFUSED_PIECES = 32
-"""Pieces that cannot, one after another, before the rest of the file is read line by line."""
 
 _EDGE_BYTES = 64 * 1024
 """The end of a block, in which its last line ends as a rule."""

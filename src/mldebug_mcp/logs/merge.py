@@ -115,14 +115,14 @@ def _concatenated(first: Named, then: Named) -> Run:
         after,
         series=series,
         settings=settings,
-        segments=(*before.segments, *_from(begins, after.segments)),
+        segments=(*before.segments, *_segments_from(begins, after.segments)),
         records=before.records + after.records,
         messages=(*before.messages, *after.messages),
         notes=tuple(dict.fromkeys((*before.notes, *after.notes, note))),
     )
 
 
-def _from(begins: float, segments: Sequence[Segment]) -> list[Segment]:
+def _segments_from(begins: float, segments: Sequence[Segment]) -> list[Segment]:
     """Return the stretches without what stands before the first result: Lightning logs `hp_metric` at step 0 again."""
     first, *others = segments
     series = {name: curve.between(begins, np.inf) for name, curve in first.series.items()}
@@ -386,11 +386,11 @@ def holds_evaluation(name: str, names: Iterable[str]) -> bool:
 
 
 def _belongs(item: Named, group: list[Named]) -> bool:
-    relations = [_is_same(log, item) for log in group]
+    relations = [_is_same_run(log, item) for log in group]
     return True in relations and False not in relations
 
 
-def _is_same(log: Named, other: Named) -> bool | None:
+def _is_same_run(log: Named, other: Named) -> bool | None:
     """Say whether two logs are of one run; None where nothing ties them and nothing keeps them apart."""
     (name, run), (other_name, another) = log, other
     if _without_rank(name) == _without_rank(other_name):

@@ -41,6 +41,7 @@ _DURATION = regex(DURATION)
 SECONDS_PER = {"days": 86_400.0, "hours": 3600.0, "minutes": 60.0, "seconds": 1.0}
 
 HUGE = 10**15
+"""The largest whole number that is kept: no counter of a training reaches it."""
 MAX_NUMBER = 400
 """Characters of a number: the largest float has 309 digits, which a format such as `.2f` writes out."""
 

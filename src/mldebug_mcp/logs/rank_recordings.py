@@ -112,15 +112,15 @@ def _waiting_ranks(group: str, ranks: Mapping[int, _Last]) -> str:
     waiting = next(rank for rank in ranks.values() if rank.number == farthest)
     if behind:
         some = next(iter(behind.values()))
-        its = f", its last is {some.name} {some.number}{_at(some)}"
+        its = f", its last is {some.name} {some.number}{_place_suffix(some)}"
         return (
             f"{_ranks(behind)} behind in group {group}: not in {waiting.name} {farthest}, in which "
-            f"{len(ranks) - len(behind)} of {len(ranks)} wait{_at(waiting)}{its}"
+            f"{len(ranks) - len(behind)} of {len(ranks)} wait{_place_suffix(waiting)}{its}"
         )
     names = {rank.name for rank in ranks.values()}
     if len(names) > 1:
         operations = ", ".join(
-            f"rank {rank} in {last.name}{_at(last)}" for rank, last in list(ranks.items())[:MAX_SHOWN_RANKS]
+            f"rank {rank} in {last.name}{_place_suffix(last)}" for rank, last in list(ranks.items())[:MAX_SHOWN_RANKS]
         )
         return f"ranks of group {group} are in different operations at number {farthest}: {operations}"
     return ""
@@ -134,7 +134,7 @@ def _ranks(behind: Mapping[int, _Last] | Sequence[int]) -> str:
     return f"rank {shown} is" if len(numbers) == 1 else f"ranks {shown} are"
 
 
-def _at(last: _Last) -> str:
+def _place_suffix(last: _Last) -> str:
     return f" at {last.line}" if last.line else ""
 
 

@@ -285,7 +285,7 @@ def rank_summary(ranks: Mapping[tuple[str, ...], Sequence[Path]]) -> RankSummary
         checkpoint(f"{len(ends):,} of {len(ranks):,} ranks looked at")
     failed = [end for end in ends if end.error]
     first = min(failed, key=_order(failed), default=None)
-    late, behind = _behind(ends)
+    late, behind = _first_stopped_rank(ends)
     slow, why_slow = _slow(ends)
     return RankSummary(
         count=len(ends),
@@ -316,7 +316,7 @@ def is_echo(error: str) -> bool:
     return _ECHO.search(error) is not None
 
 
-def _behind(ends: Sequence[RankEnd]) -> tuple[str, str]:
+def _first_stopped_rank(ends: Sequence[RankEnd]) -> tuple[str, str]:
     """Return the rank that stopped first where few stopped before the others, and its description."""
     steps = {end.rank: end.step for end in ends if end.step is not None}
     if len(steps) < LEAST_RANKS:

@@ -225,7 +225,7 @@ def read_place(place: RunFolder, refused: Refused, read_log: ReadLog, wanted: st
     logs: dict[str, Path] = {}
     several = False
     wanted = "" if wanted in (place.name, *file_names(place)) else wanted
-    for files in _together(place.files):
+    for files in _file_groups(place.files):
         try:
             run, holds_runs = read_log(files[0], wanted, files[1:])
         except InputError as error:
@@ -348,7 +348,7 @@ def _record_files(run: Run) -> tuple[Path | None, Path | None]:
     return place, path.with_name(f"{path.name}.{RECORD}")
 
 
-def _together(files: list[Path]) -> list[list[Path]]:
+def _file_groups(files: list[Path]) -> list[list[Path]]:
     """Return the files read together: the event files of a run, its curves, and a log with what was rotated.
 
     TensorBoard starts an event file whenever a writer is made.
@@ -712,7 +712,7 @@ def _no_log_in(folder: Path, refused: Refused, notes: Sequence[str]) -> InputErr
 def _own_log(read: Sequence[Read], longest: int) -> tuple[Read | None, int]:
     """Return the log at the top of a folder that tells most, and how many others there tell too little to be read."""
     at_top = [series for series in read if series.place.name == "." and series.run.series]
-    telling = [series for series in at_top if _tells(series.run, longest)]
+    telling = [series for series in at_top if _is_log_of_run(series.run, longest)]
     return max(telling, key=lambda series: series.run.records, default=None), len(at_top) - len(telling)
 
 
@@ -737,7 +737,7 @@ def _wanted_name(folder: Path, wanted: str, read: Sequence[Read]) -> str:
     return name
 
 
-def _tells(run: Run, longest: int) -> bool:
+def _is_log_of_run(run: Run, longest: int) -> bool:
     """Say whether the log of a folder itself tells enough to be read before a run below it with so many records.
 
     A framework that logs into a folder below leaves a line or two on the console. An error there is what to look at.

@@ -36,7 +36,8 @@ MAX_UNPACKED_FILES = 5_000
 """Files that are unpacked of an archive for the answer about one run, or about few of many. Chosen: some two seconds'
 work, and as many files as 300 runs have."""
 TIMES_PACKED = 200
-"""Chosen: logs pack to a tenth, a very even one to a hundredth, a bomb to a thousandth and less."""
+"""Times its size that an archive may unpack to. Chosen: logs pack to a tenth, a very even one to a hundredth, a bomb to
+a thousandth and less."""
 LEAST_BYTES = 16 * 1024**2
 """Bytes that any archive may hold."""
 CHUNK = 1024**2

@@ -202,7 +202,7 @@ class RunLabels:
             before = parts.get(name, _no_labels(recorded.rows))
             own = _placed(at, codes.astype(np.int64) + len(before.names), recorded.rows)
             parts[name] = Labels(np.where(own < 0, before.of_row, own), [*before.names, *self._codes])
-        return _together(list(parts.values()), recorded.rows)
+        return _joined_labels(list(parts.values()), recorded.rows)
 
 
 def _placed(at: Rows, codes: Rows, rows: int) -> Rows:
@@ -226,7 +226,7 @@ def _number(value: float) -> str:
     return str(int(value)) if math.isfinite(value) and value == int(value) else str(value)
 
 
-def _together(parts: Sequence[Labels], rows: int) -> Labels:
+def _joined_labels(parts: Sequence[Labels], rows: int) -> Labels:
     """Return the labels of several columns as one, "adam, 3" of two; those that never differ say nothing."""
     differ = [part for part in parts if len(distinct(part.of_row[part.of_row >= 0])) > 1]
     if len(differ) < 2:

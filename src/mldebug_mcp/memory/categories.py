@@ -81,7 +81,7 @@ def tables_of(tree: object, path: str, length: int) -> SnapshotTables:
     result = SnapshotTables(path, "snapshot" if any(traces) else "segments only", [], Stacks())
     by_device: dict[int, list[Mapping[str, Any]]] = {}
     for segment in segments:
-        by_device.setdefault(_whole(segment.get("device")), []).append(segment)
+        by_device.setdefault(_whole_number(segment.get("device")), []).append(segment)
     for device in sorted({*by_device, *(number for number, trace in enumerate(traces) if trace)}):
         trace = traces[device] if 0 <= device < len(traces) else []
         checkpoint(f"device {device}: {len(trace):,} events")
@@ -116,7 +116,7 @@ def _dicts(value: object) -> list[Mapping[str, Any]]:
     return [mapping for mapping in _list(value) if isinstance(mapping, Mapping)]
 
 
-def _whole(value: object) -> int:
+def _whole_number(value: object) -> int:
     return value if isinstance(value, int) and -1 <= value < _HUGE else 0
 
 
@@ -142,7 +142,7 @@ def _numbers(events: list[dict[str, Any]], key: str) -> Ints:
     try:
         return np.fromiter(map(dict.get, events, repeat(key), repeat(0)), np.int64, len(events))
     except (TypeError, ValueError, OverflowError):
-        return np.fromiter((_whole(event.get(key)) for event in events), np.int64, len(events))
+        return np.fromiter((_whole_number(event.get(key)) for event in events), np.int64, len(events))
 
 
 class _DeviceReader:
@@ -155,10 +155,10 @@ class _DeviceReader:
         return DeviceTables(self.device, self._segments(segments), self._blocks(segments), self._events(trace))
 
     def _segments(self, segments: list[Mapping[str, Any]]) -> Segments:
-        sizes = [_whole(segment.get("total_size")) for segment in segments]
+        sizes = [_whole_number(segment.get("total_size")) for segment in segments]
         pools: dict[str, int] = {"(0, 0)": 0, "None": 0}
         return Segments(
-            address=_column([_whole(segment.get("address")) for segment in segments]),
+            address=_column([_whole_number(segment.get("address")) for segment in segments]),
             size=_column(sizes),
             expandable=np.array([segment.get("is_expandable") is True for segment in segments], dtype=np.bool_),
             pool=_column(
@@ -169,13 +169,13 @@ class _DeviceReader:
     def _blocks(self, segments: list[Mapping[str, Any]]) -> Blocks:
         rows: list[tuple[int, int, int, bool, bool, int, int]] = []
         for number, segment in enumerate(segments):
-            address = _whole(segment.get("address"))
+            address = _whole_number(segment.get("address"))
             for block in _dicts(segment.get("blocks")):
-                size, state = _whole(block.get("size")), block.get("state")
+                size, state = _whole_number(block.get("size")), block.get("state")
                 requested, frames = _requested(block, size)
                 live = state == "active_allocated"
                 pending = isinstance(state, str) and state in ("active_awaiting_free", "active_pending_free")
-                where = _whole(block.get("address")) or address
+                where = _whole_number(block.get("address")) or address
                 rows.append((where, size, requested, live, pending, self.stacks.add(frames) if live else 0, number))
                 address = where + size
         columns = np.array(rows, dtype=np.int64).reshape(-1, 7).T
@@ -222,13 +222,17 @@ def _requested(block: Mapping[str, Any], size: int) -> tuple[int, object]:
     """Return the bytes that were asked for and the stack; torch 2.0 keeps both in a history."""
     history = _dicts(block.get("history"))
     if history and "frames" not in block:
-        return _whole(history[0].get("real_size")) or size, history[0].get("frames")
-    return _whole(block.get("requested_size", size)), block.get("frames")
+        return _whole_number(history[0].get("real_size")) or size, history[0].get("frames")
+    return _whole_number(block.get("requested_size", size)), block.get("frames")
 
 
 def _annotations(entries: object) -> list[Annotation]:
     found = [
-        Annotation(shorten(str(dict_.get("name", "")), 120), _whole(dict_.get("time_us")), _whole(dict_.get("device")))
+        Annotation(
+            shorten(str(dict_.get("name", "")), 120),
+            _whole_number(dict_.get("time_us")),
+            _whole_number(dict_.get("device")),
+        )
         for dict_ in _dicts(entries)[:MAX_ANNOTATIONS]
         if str(dict_.get("stage", "START")).upper() == "START"
     ]

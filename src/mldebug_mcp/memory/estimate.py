@@ -139,11 +139,13 @@ CONTEXT = GIB
 MAX_ACTIVATION_EXCESS_SHARE = 0.2
 """Share by which activations and logits may exceed the formula. Chosen: what is fused differs from model to model."""
 LORA_RANK = 16
+"""Rank of the adapters that are proposed. Chosen: the usual one."""
 MIN_ROW_TOKENS = 256
 """Tokens below which a length is not halved. Chosen: shorter rows are another task."""
 LEAST_SAVED = MIB
 """Bytes below which a change is not worth a line. Chosen: less lies below what the estimate knows."""
 MOST_DEVICES = 1024
+"""Devices up to which a number is looked for on which the model fits."""
 MAX_ROW_TOKENS = 1 << 30
 """Tokens of a row beyond which no length is looked for."""
 
@@ -508,7 +510,7 @@ def _estimate(config: str, shape: ModelShape, setup: Setup, measured: int | None
         fit=fit,
         sources=list(_SOURCES),
         next_step=_next_call(config, shape, setup, max(parts, key=lambda name: parts[name].bytes), gpu),
-        notes=[_in_all(total, sum(part.bytes for part in parts.values())), *_notes(shape, setup), *_NOTES],
+        notes=[_peak_summary(total, sum(part.bytes for part in parts.values())), *_notes(shape, setup), *_NOTES],
     )
 
 
@@ -545,7 +547,7 @@ def _notes(shape: ModelShape, setup: Setup) -> list[str]:
     return notes
 
 
-def _in_all(peak: int, parts: int) -> str:
+def _peak_summary(peak: int, parts: int) -> str:
     apart = "; the parts do not all peak at the same moment" if peak < parts else ""
     return f"{size(peak)} on each device at the peak{apart}"
 
@@ -558,20 +560,20 @@ def _next_call(config: str, shape: ModelShape, setup: Setup, largest: str, gpu: 
     if gpu is not None and clean(config) == config:
         planned = _changed(setup, _plan(shape, setup, gpu))
         if _needed(shape, planned)[0] <= gpu.capacity:
-            return _same_with(config, planned, place, f"the plan that fits {gpu.name}, in full")
+            return _changed_call(config, planned, place, f"the plan that fits {gpu.name}, in full")
     name, value = _LEVERS.get(largest, ("checkpointing", "full"))
     if name == "lora_rank" and setup.lora_rank is not None:
         name, value = "frozen", "4bit"
     if getattr(setup, name) == value or clean(config) != config:
         return _menu("other ways to save memory")
-    return _same_with(config, setup, {name: value, **place}, f"what that saves of {largest}")
+    return _changed_call(config, setup, {name: value, **place}, f"what that saves of {largest}")
 
 
 def _menu(why: str) -> Call:
     return Call(tool="explain", arguments={"id": "menu_out_of_memory"}, why=why)
 
 
-def _same_with(config: str, setup: Setup, changed: Mapping[str, Any], why: str) -> Call:
+def _changed_call(config: str, setup: Setup, changed: Mapping[str, Any], why: str) -> Call:
     given = {word: setting for word, setting in asdict(setup).items() if setting is not None}
     return Call(tool="estimate_memory", arguments={"config": config, **given, **changed}, why=why)
 

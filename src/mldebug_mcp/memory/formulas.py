@@ -204,6 +204,7 @@ class Kept:
 
 
 LOSS_CHUNKS = 8
+"""Pieces in which a chunked loss takes the logits."""
 WORKSPACE = 65 * 1024 * 1024
 """Bytes that cuBLAS takes once for each thread that computes products: 32 MiB and 1 MiB in forward, 32 MiB in backward.
 Measured on an H200; cards before Hopper take 8 MiB each."""

@@ -81,6 +81,7 @@ _ORDER = (
 """What the columns of a timeline hold: `torch.profiler._memory_profiler._CATEGORY_TO_INDEX`; the last but one is what
 autograd needs for itself."""
 _HUGE = 1 << 56
+"""Bytes that no device has: a profile with such numbers is damaged."""
 
 
 def read_json(text: bytes, path: str) -> MemorySnapshot:
@@ -291,10 +292,10 @@ def _profile(data: bytes) -> _Profile:
         elif tag == 4:
             parts = list(_fields(_part(value)))
             lines = [(_number(line, 1), _number(line, 2)) for tag_, line in parts if tag_ == 4]
-            found.locations[_first(parts, 1)] = lines
+            found.locations[_first_number(parts, 1)] = lines
         elif tag == 5:
             parts = list(_fields(_part(value)))
-            found.functions[_first(parts, 1)] = (_first(parts, 2), _first(parts, 4))
+            found.functions[_first_number(parts, 1)] = (_first_number(parts, 2), _first_number(parts, 4))
         elif tag == 6:
             found.strings.append(_part(value).decode("utf-8", errors="replace")[:1000])
     if not found.strings or found.strings[0]:
@@ -320,12 +321,12 @@ def _part(value: int | bytes) -> bytes:
     return value
 
 
-def _first(parts: Sequence[tuple[int, int | bytes]], tag: int) -> int:
+def _first_number(parts: Sequence[tuple[int, int | bytes]], tag: int) -> int:
     return next((value for number, value in parts if number == tag and isinstance(value, int)), 0)
 
 
 def _number(value: int | bytes, tag: int) -> int:
-    return _first(list(_fields(_part(value))), tag)
+    return _first_number(list(_fields(_part(value))), tag)
 
 
 def _packed(data: bytes) -> Iterator[int]:

@@ -20,6 +20,7 @@ from typing import BinaryIO, NoReturn, cast
 import numpy as np
 
 from mldebug_mcp.core.access import open_input
+from mldebug_mcp.core.conventions import ZIP_MAGIC
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.limits import checkpoint, reading
 from mldebug_mcp.core.paths import expanded, unreadable
@@ -162,7 +163,7 @@ def _one_message(message: str, device: int, count: int) -> DeviceMemory:
     free = _bytes(_FREE.search(message)) or 0
     inside = FreeMemory(total=max(0, reserved - allocated), split=max(0, reserved - allocated))
     capacity, this = _bytes(_CAPACITY.search(message)), _bytes(_THIS.search(message))
-    others = _others(message, reserved, capacity if this is None else None)
+    others = _other_processes_bytes(message, reserved, capacity if this is None else None)
     outside = max(0, this - reserved) if this is not None else 0
     oom = OutOfMemoryEvent(
         requested, free, allocated, reserved, inside, count=count, pieces_known=False, others=others,
@@ -180,7 +181,7 @@ def _one_message(message: str, device: int, count: int) -> DeviceMemory:
     )
 
 
-def _others(message: str, reserved: int, capacity: int | None) -> int:
+def _other_processes_bytes(message: str, reserved: int, capacity: int | None) -> int:
     """Return what other processes hold.
 
     In a container this process is listed under its number outside, as if it were another one; the sum identifies it,
@@ -468,6 +469,7 @@ MEMORY_PER_CONTAINER = 72
 """Bytes of an empty list or dictionary, and of the reference to it."""
 _GZIP_MAGIC = b"\x1f\x8b"
 _BUFFER = 1024 * 1024
+"""Bytes that are unpacked at a time."""
 
 
 class _GuardedReader(io.BufferedReader):
@@ -590,7 +592,6 @@ def _check_memory(length: int, containers: int, name: str) -> None:
 HEAD_BYTES = 4096
 _PPROF_FIRST_BYTE = b"\x0a"
 """The first byte of a pprof profile: the types of its values."""
-_ZIP_MAGIC = b"PK\x03\x04"
 
 
 def read_memory(path: str | Path) -> MemorySnapshot:
@@ -614,7 +615,7 @@ def read_memory(path: str | Path) -> MemorySnapshot:
         with open_input(file) as opened:
             size = os.fstat(opened.fileno()).st_size
             head = opened.read(HEAD_BYTES)
-        if head.startswith(_ZIP_MAGIC):
+        if head.startswith(ZIP_MAGIC):
             raise InputError(
                 f"{name}: saved by torch.save (a zip archive); write the snapshot with "
                 "torch.cuda.memory._dump_snapshot() or pickle.dump"

@@ -32,6 +32,7 @@ from mldebug_mcp.memory.tables import (
 
 
 LEAST_STEPS = 3
+"""Marks of steps from which on they divide the history. Chosen: two have a single distance."""
 MAX_GAP_SPREAD_RATIO = 0.3
 """Largest relative spread of the distances between repetitions. Chosen on simulated loops: calls once per step vary by
 less, calls once per layer by far more, because they stop between forward passes."""
@@ -725,6 +726,7 @@ def timeline_of(device: DeviceMemory, points: int = 800) -> Timeline | None:
 
 
 MIN_TIMELINE_STEPS = 4
+"""Steps in which memory can be seen to grow. Chosen: the first ones allocate what stays."""
 LEAST_SHARE = 0.7
 """Of the steps between the first and the last, in which a site must have left something. Chosen: a prefetch or a
 buffer that is swapped leaves something in the last steps only, optimizer state in the first only."""

@@ -11,6 +11,7 @@ from importlib import import_module
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from mldebug_mcp.core.conventions import IGNORED_LABEL
 from mldebug_mcp.recorder.late import Sizes, Value, Vector, guarded
 from mldebug_mcp.recorder.rows import alike, array_of, column_of
 
@@ -25,6 +26,7 @@ LAYERS_MOST = 128
 SAMPLED_WEIGHTS = 8192
 """Weights of a parameter that are compared before and after a step. Chosen: 1 % of error in the norm of a movement."""
 NORM_EPSILON = 1e-12
+"""Norm that is divided by at least: a layer of zeros has none."""
 
 
 class Layers:
@@ -494,7 +496,7 @@ class Inputs:
     def take(self, args: Value, kwargs: Mapping[str, Value]) -> None:
         """Keep some numbers of a batch of an evaluation, of the first ones alone."""
         if len(self._evaluated) < MOST_BATCHES and (found := numbers_of(column_of(kwargs or args))) is not None:
-            self._evaluated.append(_some(found.detach(), MOST_COMPARED).float().clone())
+            self._evaluated.append(_sampled_numbers(found.detach(), MOST_COMPARED).float().clone())
 
     def apart(self, args: Value, kwargs: Mapping[str, Value]) -> Tensor | None:
         """Return how far a batch of training is from the evaluation: 0 where alike, 1 where nothing is shared."""
@@ -502,7 +504,10 @@ class Inputs:
         if inputs is None or inputs.device != self._evaluated[0].device or inputs.numel() < FEWEST_COMPARED:
             return None
         torch = sys.modules["torch"]
-        here, there = _some(inputs.detach(), MOST_COMPARED).float().sort()[0], torch.cat(self._evaluated).sort()[0]
+        here, there = (
+            _sampled_numbers(inputs.detach(), MOST_COMPARED).float().sort()[0],
+            torch.cat(self._evaluated).sort()[0],
+        )
         values = torch.cat([here, there])
         up_to = [torch.searchsorted(side, values, right=True) / len(side) for side in (here, there)]
         found: Tensor = (up_to[0] - up_to[1]).abs().amax()
@@ -531,12 +536,16 @@ def spreads_of(arrays: Sequence[Value]) -> list[float]:
 def some_inputs(inputs: Tensor) -> Value:
     """Return some numbers of a batch on the CPU that nobody else changes; None where they cannot be had."""
     numbers = array_of(inputs)
-    return None if numbers is None else _some(numbers, INPUTS_MOST_NUMBERS).copy()
+    return None if numbers is None else _sampled_numbers(numbers, INPUTS_MOST_NUMBERS).copy()
 
 
 def spread(inputs: Tensor) -> Tensor | None:
     """Return the standard deviation of the numbers of a batch on a device, None where they are too few."""
-    return _some(inputs.detach(), INPUTS_MOST_NUMBERS).float().std() if inputs.numel() >= FEWEST_SPREAD else None
+    return (
+        _sampled_numbers(inputs.detach(), INPUTS_MOST_NUMBERS).float().std()
+        if inputs.numel() >= FEWEST_SPREAD
+        else None
+    )
 
 
 def numbers_of(column: Value) -> Tensor | None:
@@ -545,7 +554,7 @@ def numbers_of(column: Value) -> Tensor | None:
     return column if is_numbers else None
 
 
-def _some(numbers: Value, most: int) -> Value:
+def _sampled_numbers(numbers: Value, most: int) -> Value:
     """Return about so many numbers of a tensor or an array, by an odd stride: the lengths of rows are even."""
     flat = numbers.reshape(-1)
     return flat[:: _stride(len(flat), most)]
@@ -569,8 +578,6 @@ SHIFTED = "recomputed/shifted"
 """The same of each position's outputs with the label of the next one, as language models have it."""
 LABELS = ("labels", "label", "targets", "target", "y")
 """Columns that hold labels, the first that a batch has; of a pair the second."""
-NO_LABEL = -100
-"""What stands where no label counts. Source: the default of torch's cross_entropy."""
 RECOMPUTED_MOST_NUMBERS = 1 << 20
 """Numbers of logits that are looked at. Chosen: a millisecond on a core; of more, rows are drawn evenly."""
 
@@ -623,8 +630,8 @@ def _cross_entropy(scores: Tensor, labels: Tensor) -> Tensor:
     every = -(-scores.numel() // RECOMPUTED_MOST_NUMBERS)
     scores, labels = scores[::every].float(), labels[::every].long()
     known = (labels >= 0) & (labels < scores.shape[-1])
-    wanted = labels.where(known, labels.new_full((), NO_LABEL))
-    found: Tensor = sys.modules["torch"].nn.functional.cross_entropy(scores, wanted, ignore_index=NO_LABEL)
+    wanted = labels.where(known, labels.new_full((), IGNORED_LABEL))
+    found: Tensor = sys.modules["torch"].nn.functional.cross_entropy(scores, wanted, ignore_index=IGNORED_LABEL)
     return found
 
 
@@ -719,10 +726,10 @@ class KeptGradients:
             return 0.0
         if unseen or not norms:
             return None
-        return _least(norms)
+        return _smallest_norm(norms)
 
 
-def _least(norms: list[Tensor]) -> Tensor:
+def _smallest_norm(norms: list[Tensor]) -> Tensor:
     import torch
 
     return torch.stack(norms).min()

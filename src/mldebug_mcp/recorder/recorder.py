@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mldebug_mcp.capture import save_batch
+from mldebug_mcp.core.conventions import STD_PER_MAD
 from mldebug_mcp.recorder.alarm import Alarm, Looks, Watchdog
 from mldebug_mcp.recorder.batches import Batches, Step, complete
 from mldebug_mcp.recorder.late import Budget, Draft, Late, Value, event_now, failed_at, guarded, number_of
@@ -43,8 +44,6 @@ COURSE_EVERY = 8
 """Losses between two looks at the course. Chosen: two medians take longer than all else of a step."""
 MIN_STEPS_BETWEEN_SPIKES = 25
 """Steps after a spike in which none is reported. Chosen: one spike takes some steps to come back."""
-_STD_PER_MAD = 1.4826
-"""Standard deviations in a median absolute deviation of a normal distribution."""
 
 
 class Course:
@@ -86,7 +85,7 @@ class Course:
 def _bound(losses: Collection[float]) -> float:
     """Return the loss above which one is off the course of these."""
     level = _median(losses)
-    spread = _STD_PER_MAD * _median([abs(loss - level) for loss in losses])
+    spread = STD_PER_MAD * _median([abs(loss - level) for loss in losses])
     return level + max(MIN_SPIKE_SIGMAS * spread, (MIN_SPIKE_LEVEL_RATIO - 1) * abs(level))
 
 

@@ -55,6 +55,7 @@ _ROOM = (
 """Characters of a text and entries of a list or mapping that are kept, in the order in which they are tried. Inside
 a list, texts get half of the characters and lists a third of the entries: that they are there counts more."""
 LEAST_CHARACTERS = 24
+"""Characters that a cut text keeps at least."""
 PASSED_ON = frozenset({"id", "cause", "symptom", "check", "call"})
 """Fields that an agent passes on as they stand: ids, and calls to make."""
 LONGEST_PASSED_ON = 300

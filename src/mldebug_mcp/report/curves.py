@@ -309,7 +309,7 @@ def panels(
     found = []
     for group in groups:
         curves = [_curve(run, name) for name in group]
-        others = [_behind(run, other, of, group[0]) for of, other in behind.items() if group[0] in other]
+        others = [_reference_curve(run, other, of, group[0]) for of, other in behind.items() if group[0] in other]
         worst = None if diagnosis.hypotheses[0].cause == SOUND else worst_step(run, diagnosis, group[0])
         scale = _scale([*curves, *others], linear=group[0] in LINEAR)
         found.append(Panel((*others, *curves), tuple(marks[group][:MOST_MARKS]), scale, restarts, worst))
@@ -385,7 +385,7 @@ def _curve(run: Run, name: str) -> Curve:
     return Curve(name, lines, sample(lost, MOST_MARKS))
 
 
-def _behind(run: Run, other: Run, of: str, name: str) -> Curve:
+def _reference_curve(run: Run, other: Run, of: str, name: str) -> Curve:
     """Return a metric of another run as far as the run itself has come."""
     series = other[name].finite.between(run.first_step, run.last_step)
     return Curve(name, (_reduced(series),) if len(series) else (), np.empty(0), of)

@@ -359,7 +359,7 @@ def print_rows(console: Console, answer: RowsAt) -> None:
     provenance = "as they were recorded" if answer.source == "recorded" else "drawn again as the sampler drew them"
     console.print(Text(f"step {answer.step}: {counted(answer.row_count, 'row')}, {provenance}", style="bold"))
     for batch in answer.batches[:MOST_BATCHES]:
-        console.print(Text(f"  {_of(batch)}: {_listed([str(row) for row in batch.rows])}"))
+        console.print(Text(f"  {_batch_label(batch)}: {_listed([str(row) for row in batch.rows])}"))
     if len(answer.batches) > MOST_BATCHES:
         console.print(Text(f"  and {counted(len(answer.batches) - MOST_BATCHES, 'more micro-batch')}: --json"))
     shown = [row for row in answer.rows if row.odd or row.text][:MOST_ROWS]
@@ -375,7 +375,7 @@ def print_rows(console: Console, answer: RowsAt) -> None:
     print_section(console, "Notes", bullets(answer.notes))
 
 
-def _of(batch: FedBatch) -> str:
+def _batch_label(batch: FedBatch) -> str:
     return f"rank {batch.rank}" if batch.epoch is None else f"pass {batch.epoch}, rank {batch.rank}"
 
 
@@ -496,10 +496,10 @@ def _devices(report: MemoryReport) -> Table:
             device.allocated_bytes,
             device.reserved_bytes,
         )
-        table.add_row(f"device {device.device}", *map(_known, amounts))
+        table.add_row(f"device {device.device}", *map(_size_cell, amounts))
     read = report.snapshot
     sums = (read.peak_allocated_bytes, read.peak_reserved_bytes, read.allocated_bytes, read.reserved_bytes)
-    table.add_row("sum", *(Text(_known(number), style="bold") for number in sums))
+    table.add_row("sum", *(Text(_size_cell(number), style="bold") for number in sums))
     return table
 
 
@@ -526,7 +526,7 @@ def _print_device(console: Console, device: DeviceSummary) -> None:
     print_section(console, f"Device {device.device}", lines)
 
 
-def _known(count: int) -> str:
+def _size_cell(count: int) -> str:
     return size(count) if count else "not known"
 
 

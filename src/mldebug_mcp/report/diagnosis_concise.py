@@ -52,7 +52,7 @@ def lines_within(sheet: Sheet, room: int) -> list[str]:
     for longest in (*range(LONGEST_LINE, SHORT_NAME, -LINE_LESS), 0):
         if _length(lines) <= room:
             break
-        lines = [shorten(line, longest) for line in lines] if longest else _first(lines, room)
+        lines = [shorten(line, longest) for line in lines] if longest else _leading_lines(lines, room)
     return lines
 
 
@@ -61,7 +61,7 @@ def least_room(sheet: Sheet) -> int:
     return _length(lines_of([sheet, *_shorter(sheet)][-1]))
 
 
-def _first(lines: list[str], room: int) -> list[str]:
+def _leading_lines(lines: list[str], room: int) -> list[str]:
     """Return as many of the lines as there is room for."""
     return next(lines[:count] for count in range(len(lines), -1, -1) if _length(lines[:count]) <= max(0, room))
 
@@ -230,6 +230,7 @@ NOTE_ROOM = 290
 LEAST_ROOM = (4500, 1300)
 """Characters that all but the sheet may take next to a long sheet, and where nothing is wrong."""
 CLEARLY_HEALTHY = 0.5
+"""Probability from which a healthy run needs no long answer."""
 MAX_RIVAL_PROBABILITY = 0.2
 """The answer takes a few lines if `healthy` is at least this probable, and no named cause more than this. Chosen by
 hand: so it is for nearly all healthy runs, simulated and real, and none of their other causes is worth a look."""
@@ -273,7 +274,7 @@ def concise(diagnosis: Diagnosis) -> Diagnosis:
 
 
 @dataclass(frozen=True)
-class _Most:
+class _AnswerLimits:
     """How much of what is not an observation a short answer holds."""
 
     steps: int
@@ -285,13 +286,13 @@ class _Most:
 
 
 _FORMS = (
-    _Most(steps=2, citations=1, remarks=MAX_FINDINGS, separates=MAX_CAUSES),
-    _Most(steps=1, citations=1, remarks=MAX_FINDINGS, separates=MAX_CAUSES),
-    _Most(steps=1, citations=1, remarks=MAX_FINDINGS, separates=1),
-    _Most(steps=1, citations=0, remarks=MAX_FINDINGS, separates=1),
-    _Most(steps=1, citations=0, remarks=0, separates=1),
-    _Most(steps=1, citations=0, remarks=0, separates=0),
-    _Most(steps=1, citations=0, remarks=0, separates=0, to_log=0),
+    _AnswerLimits(steps=2, citations=1, remarks=MAX_FINDINGS, separates=MAX_CAUSES),
+    _AnswerLimits(steps=1, citations=1, remarks=MAX_FINDINGS, separates=MAX_CAUSES),
+    _AnswerLimits(steps=1, citations=1, remarks=MAX_FINDINGS, separates=1),
+    _AnswerLimits(steps=1, citations=0, remarks=MAX_FINDINGS, separates=1),
+    _AnswerLimits(steps=1, citations=0, remarks=0, separates=1),
+    _AnswerLimits(steps=1, citations=0, remarks=0, separates=0),
+    _AnswerLimits(steps=1, citations=0, remarks=0, separates=0, to_log=0),
 )
 """What gives way to observations on which the hypotheses rest, in this order."""
 
@@ -309,7 +310,7 @@ def _asked_first(diagnosis: Diagnosis) -> list[NextStep]:
     return sorted(diagnosis.next_steps, key=lambda step: check is not None and step.id != check.id)
 
 
-def _judged(diagnosis: Diagnosis, most: _Most) -> Diagnosis:
+def _judged(diagnosis: Diagnosis, most: _AnswerLimits) -> Diagnosis:
     hypotheses, note = _likely(diagnosis.hypotheses, most)
     notes = [shorten(text, MAX_NOTE) for text in diagnosis.notes[:MAX_NOTES]]
     if len(diagnosis.notes) > MAX_NOTES:
@@ -457,7 +458,7 @@ def concise_update(update: Update) -> Update:
     )
 
 
-def _likely(hypotheses: list[Hypothesis], most: _Most) -> tuple[list[Hypothesis], list[str]]:
+def _likely(hypotheses: list[Hypothesis], most: _AnswerLimits) -> tuple[list[Hypothesis], list[str]]:
     """Return the hypotheses that matter, in their short form, best first, and a note on those left out, if any are."""
     left_out, folded = _unlikely(hypotheses)
     kept = [hypothesis for hypothesis in hypotheses if hypothesis.cause not in left_out]
@@ -496,7 +497,7 @@ def _unlikely(hypotheses: list[Hypothesis]) -> tuple[set[str], float]:
     return left_out, folded
 
 
-def _short(hypothesis: Hypothesis, folded: float, most: _Most, place: int) -> Hypothesis:
+def _short(hypothesis: Hypothesis, folded: float, most: _AnswerLimits, place: int) -> Hypothesis:
     """Return a hypothesis in its short form; that in the first place has a quote, and the verdict its fix."""
     probability = hypothesis.probability + (folded if hypothesis.cause == OTHER else 0.0)
     always: dict[str, Any] = {"cause": hypothesis.cause, "probability": probability, "credence": credence(probability)}

@@ -132,6 +132,7 @@ def _row(name: str, settings: str, result: Result, *, is_own: bool) -> str:
 SIGNIFICANT_DIGITS = 6
 """Significant digits of a value: more than a screen shows."""
 LABEL_WIDTH_STEPS = 0.0
+"""Steps within which the labels of two marks are put together: only those of one step."""
 
 
 def panel_json(panel: Panel, run: Run) -> str:

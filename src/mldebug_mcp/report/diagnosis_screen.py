@@ -117,7 +117,7 @@ def screen_lines(diagnosis: Diagnosis, run: Run, width: int, *, bits: bool = Fal
     metric = shlex.quote(shorten(next((fact.name for fact in diagnosis.sheet.quantities), "METRIC"), width))
     of_run = f" --run {shlex.quote(diagnosis.run.name)}" if diagnosis.run.name else ""
     last = [line((f"More: --long, mldebug-mcp explain {cause}, mldebug-mcp read PATH {metric}{of_run}", "dim"))]
-    shown = _within(parts, MAX_SCREEN_LINES - block - len(top) - len(end) - len(last))
+    shown = _fitting_parts(parts, MAX_SCREEN_LINES - block - len(top) - len(end) - len(last))
     notes = [part for part in shown if part.title == "Notes"]
     for part in (part for part in shown if part.title != "Notes"):
         top += [line((part.title, "bold")), *part.lines]
@@ -149,7 +149,7 @@ def _settings(section: Section, width: int) -> list[Line]:
     return lines
 
 
-def _within(parts: Sequence[Part], room: int) -> list[Part]:
+def _fitting_parts(parts: Sequence[Part], room: int) -> list[Part]:
     """Return the parts in so many lines: each gets its share, and what others leave over.
 
     Where there is too little room all but the findings give way, the longest first; then the last parts go.

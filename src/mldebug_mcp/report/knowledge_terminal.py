@@ -122,7 +122,8 @@ def _print_cause(console: Console, cause: Cause) -> None:
     print_section(console, "Fix", [Text(plain(cause.fix))])
     effects = sorted(cause.effects, key=lambda effect: -effect.frequency.share)
     lines = [
-        Text(f"{effect.frequency:<10} {effect.symptom}{_by(effect.quotes)}") for effect in effects[:MAX_SYMPTOMS_LISTED]
+        Text(f"{effect.frequency:<10} {effect.symptom}{_authors_clause(effect.quotes)}")
+        for effect in effects[:MAX_SYMPTOMS_LISTED]
     ]
     if effects[MAX_SYMPTOMS_LISTED:]:
         lines.append(Text(f"and {', '.join(effect.symptom for effect in effects[MAX_SYMPTOMS_LISTED:])}", style="dim"))
@@ -134,7 +135,7 @@ def _print_cause(console: Console, cause: Cause) -> None:
         console.print(Padding(citation_text(side.cite()), (1, 0, 0, 2)))
 
 
-def _by(quotes: Iterable[str]) -> str:
+def _authors_clause(quotes: Iterable[str]) -> str:
     """Return whose words say so, or nothing where it is a guess of this project."""
     known = catalogue().quotes
     named = dict.fromkeys(known[quote].source.title for quote in quotes if quote in known)
@@ -152,7 +153,7 @@ def _paragraphs(markdown: str) -> Iterator[str]:
     for line in [*markdown.splitlines(), ""]:
         starts = not line.strip() or line.lstrip().startswith(("-", "|", "#", ">")) or re.match(r"\s*\d+\. ", line)
         if together and starts:
-            yield _shown(" ".join(together))
+            yield _plain_line(" ".join(together))
             together = []
         if line.strip() and not re.fullmatch(r"[|\s:-]+", line):
             together.append(line.rstrip() if not together else line.strip())
@@ -160,7 +161,7 @@ def _paragraphs(markdown: str) -> Iterator[str]:
             yield ""
 
 
-def _shown(line: str) -> str:
+def _plain_line(line: str) -> str:
     """Return a line without marks and addresses; the cells of a row stand apart."""
     text = _MARKS.sub("", _LINK.sub(r"\1", line))
     return "  ".join(cell.strip() for cell in text.strip("| ").split("|")) if text.startswith("|") else text

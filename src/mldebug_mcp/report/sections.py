@@ -405,6 +405,7 @@ def print_plain(lines: Iterable[Line]) -> None:
 
 
 MIN_FACTS = 1
+"""Facts of a cause that are kept however little room there is."""
 FILLED_ROOM_SHARE = 0.9
 """Share of the rows that text fills where words are kept whole. Chosen."""
 _STYLES = {"fault": "bold red", "healthy": "bold green", "unclear": "bold yellow", "not judged": "bold yellow"}

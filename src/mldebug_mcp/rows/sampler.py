@@ -23,6 +23,7 @@ MAX_ROUNDING_ROWS = 0.4
 EPOCH_SLACK = 1e-6
 """By how much an epoch that was logged with all its digits may differ from the plan's. Chosen: rounding is less."""
 MOST_CHECKED = 2000
+"""Logged epochs that are compared with the plan, evenly chosen."""
 MIN_STEPS_PACED = 3
 """Steps with an epoch that show its pace. Chosen: two may be one record and the last."""
 MAX_PACE_APART = 0.1
@@ -273,7 +274,7 @@ class SamplerOptions:
     resumed_at: tuple[int, ...] | None = None
 
 
-class Known(NamedTuple):
+class SourcedSetting(NamedTuple):
     """A setting and where it is from."""
 
     value: object
@@ -298,7 +299,7 @@ def settle(
     Raises:
         InputError: it is not known exactly; the message says why, and what would make it so.
     """
-    known = _known(options, place, run, head, data_rows)
+    known = _known_settings(options, place, run, head, data_rows)
     sampler = str(_value("sampler", known) or "")
     if sampler and sampler not in _DEALT:
         raise InputError(f"sampler {shorten(sampler, 40)!r} does not exist; use one of: {', '.join(_DEALT)}")
@@ -326,11 +327,11 @@ def settle(
     return Settled(plan, _first_step(options, sampler, run), basis)
 
 
-def _known(
+def _known_settings(
     options: SamplerOptions, place: Path, run: Run | None, head: Mapping[str, object], data_rows: int | None
-) -> dict[str, Known]:
+) -> dict[str, SourcedSetting]:
     """Return the settings, what is believed most first."""
-    known: dict[str, Known] = {}
+    known: dict[str, SourcedSetting] = {}
     given = {field.name: getattr(options, field.name) for field in fields(options) if field.name not in ("first_step",)}
     _add(known, given.items(), "given")
     folder = trainer_folder(place) if _value("sampler", known) in (None, "transformers") else None
@@ -358,24 +359,24 @@ _NAMES = frozenset(
 )
 
 
-def _add(known: dict[str, Known], values: Iterable[tuple[str, object]], source: str) -> None:
+def _add(known: dict[str, SourcedSetting], values: Iterable[tuple[str, object]], source: str) -> None:
     for name, value in values:
         if value is not None and name in _NAMES and name not in known:
-            known[name] = Known(value, shorten(source, 80))
+            known[name] = SourcedSetting(value, shorten(source, 80))
 
 
-def _require_certain(sampler: str, known: Mapping[str, Known], run: Run | None) -> None:
+def _require_certain(sampler: str, known: Mapping[str, SourcedSetting], run: Run | None) -> None:
     """Refuse what random numbers decide that nobody kept."""
     starts_anew = "resumed_at" in known or (run is not None and len(run.segments) > 1)
     if sampler in ("random", "shuffle") and starts_anew:
         raise InputError(f"the run was resumed, and what its generator gave afterwards depends on the script; {RECORD}")
-    if sampler == "lightning" and _whole("world", known, 1) < 2:
+    if sampler == "lightning" and _whole_setting("world", known, 1) < 2:
         raise InputError(
             "on one device Lightning leaves the loader as it is, whose shuffle takes random numbers that were not "
             f"kept; if it has a seeded generator, say sampler=shuffle; else {RECORD}",
             arguments=("sampler",),
         )
-    if sampler in ("random", "shuffle", "sequential") and _whole("world", known, 1) > 1:
+    if sampler in ("random", "shuffle", "sequential") and _whole_setting("world", known, 1) > 1:
         raise InputError(
             "of several ranks, say which library divides the rows among them: sampler=distributed "
             "(DistributedSampler), sampler=accelerate or sampler=lightning",
@@ -389,18 +390,18 @@ def _require_certain(sampler: str, known: Mapping[str, Known], run: Run | None) 
         )
 
 
-def _plan(sampler: str, known: Mapping[str, Known]) -> Plan:
+def _plan(sampler: str, known: Mapping[str, SourcedSetting]) -> Plan:
     order, sharing = _DEALT[sampler]
-    world = _whole("world", known, 1)
+    world = _whole_setting("world", known, 1)
     if _flag("in_order", known):
         order = "sequential"
     if sharing == "shards":
         sharing = "alone" if world == 1 else "dispatch" if _flag("dispatch_batches", known) else "shards"
-    rows = _whole("rows", known)
+    rows = _whole_setting("rows", known)
     if rows > SHUFFLE_MOST_ROWS and order != "sequential":
         raise InputError(f"{rows:,} rows are more than are shuffled again ({SHUFFLE_MOST_ROWS:,}); {RECORD}")
     split = _flag("split_batches", known) and world > 1
-    batch_size = _whole("batch_size", known)
+    batch_size = _whole_setting("batch_size", known)
     if split and batch_size % world:
         raise InputError(f"split_batches divides a batch of {batch_size} among {world} ranks, which does not come out")
     restarts = sampler != "transformers" or _flag("ignore_data_skip", known)
@@ -409,10 +410,10 @@ def _plan(sampler: str, known: Mapping[str, Known]) -> Plan:
         rows=rows,
         batch_size=batch_size,
         order=order,
-        seed=_whole("seed", known, None if order != "sequential" else 0, least=-(2**63), most=2**64),
+        seed=_whole_setting("seed", known, None if order != "sequential" else 0, least=-(2**63), most=2**64),
         sharing=sharing,
         world=world,
-        accumulation=_whole("accumulation", known, 1),
+        accumulation=_whole_setting("accumulation", known, 1),
         drop_last=_flag("drop_last", known),
         even=_flag("even_batches", known, default=True),
         split=split,
@@ -421,8 +422,13 @@ def _plan(sampler: str, known: Mapping[str, Known]) -> Plan:
     )
 
 
-def _whole(
-    name: str, known: Mapping[str, Known], default: int | None = None, *, least: int = 1, most: int = MAX_ROWS_OF_DATA
+def _whole_setting(
+    name: str,
+    known: Mapping[str, SourcedSetting],
+    default: int | None = None,
+    *,
+    least: int = 1,
+    most: int = MAX_ROWS_OF_DATA,
 ) -> int:
     if name not in known:
         if default is None:
@@ -438,11 +444,11 @@ def _whole(
     return value
 
 
-def _value(name: str, known: Mapping[str, Known]) -> object:
+def _value(name: str, known: Mapping[str, SourcedSetting]) -> object:
     return known[name].value if name in known else None
 
 
-def _flag(name: str, known: Mapping[str, Known], *, default: bool = False) -> bool:
+def _flag(name: str, known: Mapping[str, SourcedSetting], *, default: bool = False) -> bool:
     value = _value(name, known)
     return value if isinstance(value, bool) else default
 
@@ -462,7 +468,7 @@ def _first_step(options: SamplerOptions, sampler: str, run: Run | None) -> int:
     )
 
 
-def _made_before(known: Mapping[str, Known]) -> list[str]:
+def _made_before(known: Mapping[str, SourcedSetting]) -> list[str]:
     """Return what the trainer itself did to the data before rows were numbered."""
     done = [word for word in ("packed", "shuffled") if _flag(word, known)]
     return [f"the trainer {text} the data first: rows are numbered as they were then" for text in done]

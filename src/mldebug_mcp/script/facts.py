@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from mldebug_mcp.core.conventions import IGNORED_LABEL
 from mldebug_mcp.script.calls import constant_of, dotted
 from mldebug_mcp.script.library import ELEMENTWISE
 
@@ -74,7 +75,6 @@ KEEPS_FACTS = {
 """Functions and methods after which data are the same, in another form or order of axes."""
 NOT_DATA = re.compile(r"(?:^|_)(?:pad\w*|ignore\w*|unlabell?ed|void)$", re.IGNORECASE)
 """Names of the value of padding, or of labels that are left out."""
-IGNORE_INDEX = -100
 LENGTHS = re.compile(r"\blen(?:gth)?s?\b|_len(?:gth)?s?\b", re.IGNORECASE)
 NEARLY_INFINITE = re.compile(
     r"['\"]-inf|(?i:neg_?inf|minus_?inf)|-(?:\w+\.)?inf\b|finfo\([^()]{0,80}\)\.min|-1e\+?\d|-\d{4,}"
@@ -131,7 +131,7 @@ def equals(left: Facts, other: ast.expr, *, is_equal: bool) -> Facts:
         return left if bool(value) is is_equal else flipped(left)
     if left.kind == "padded" and value == 0:
         return Facts("padding" if is_equal else "real", line=other.lineno)
-    if value == IGNORE_INDEX or NOT_DATA.search(dotted(other).rpartition(".")[2]):
+    if value == IGNORED_LABEL or NOT_DATA.search(dotted(other).rpartition(".")[2]):
         return Facts("padding" if is_equal else "real", line=other.lineno)
     return NOTHING
 
@@ -385,15 +385,19 @@ def cut(facts: Facts, node: ast.Subscript) -> Facts:
     low = slices[0].lower
     start, places = _start_of(low)
     if places == 1:
-        return replace(facts, source=_at(facts.source, start), shifts=(*facts.shifts, node.lineno))
-    return replace(facts, source=_at(facts.source, start)) if places == 0 else replace(facts, source="", shifts=())
+        return replace(facts, source=_source_from(facts.source, start), shifts=(*facts.shifts, node.lineno))
+    return (
+        replace(facts, source=_source_from(facts.source, start))
+        if places == 0
+        else replace(facts, source="", shifts=())
+    )
 
 
 def _is_new_axis(part: ast.expr) -> bool:
     return isinstance(part, ast.Constant) and part.value is None
 
 
-def _at(source: str, start: str) -> str:
+def _source_from(source: str, start: str) -> str:
     return f"{source}@{start}" if start else source
 
 
@@ -493,7 +497,11 @@ def _unreduced(name: str, given: list[Facts], others: list[ast.expr], node: ast.
     first = given[0] if given else NOTHING
     if first.kind == "ones of a column" and name not in ELEMENTWISE:  # without the last axis they are weights
         first = replace(first, kind="")
-    known = _of_mask(name, given, others) or _made(name, first, others, node) or _counted(name, first, others, node)
+    known = (
+        _of_mask(name, given, others)
+        or _facts_of_filled(name, first, others, node)
+        or _counted(name, first, others, node)
+    )
     if known is not None:
         return known
     if name == "unsqueeze" and first.kind in OPPOSITE and others:
@@ -527,7 +535,7 @@ def _of_mask(name: str, given: list[Facts], others: list[ast.expr]) -> Facts | N
     return None
 
 
-def _made(name: str, first: Facts, others: list[ast.expr], node: ast.Call) -> Facts | None:
+def _facts_of_filled(name: str, first: Facts, others: list[ast.expr], node: ast.Call) -> Facts | None:
     """Return the facts of an array of ones or zeros, and of its triangles; None for another function."""
     if name in ("arange", "ones"):
         return Facts("places" if name == "arange" else "ones")

@@ -39,6 +39,7 @@ KEEPS_SIGN = ("item", "mean", "sum", "detach", "cpu", "float", "squeeze", "numpy
 """Methods and functions after which a value has the sign that it had."""
 TURNED: dict[Better, Better] = {"lower": "higher", "higher": "lower", "": ""}
 MAX_STEPS_FOLLOWED = 12
+"""Assignments and calls that a value is followed through to what it is computed from."""
 
 
 def better_by_name(name: str) -> Better:

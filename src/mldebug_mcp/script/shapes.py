@@ -178,10 +178,10 @@ def _moved(name: str, value: Value, shape: Shape, args: Sequence[Value], axis: o
         return "row" if is_column else shape if axis is None else "other"
     if name in ("flatten", "ravel") and not args:
         return "row"
-    return _of_others(name, value, shape, args)
+    return _shape_by_arguments(name, value, shape, args)
 
 
-def _of_others(name: str, value: Value, shape: Shape, args: Sequence[Value]) -> Shape:
+def _shape_by_arguments(name: str, value: Value, shape: Shape, args: Sequence[Value]) -> Shape:
     """Return the shape after a function whose other arguments decide it."""
     if name in ("view_as", "reshape_as", "expand_as", "gather") and args:
         return shape_of(args[-1]) or "other"

@@ -144,7 +144,7 @@ def _summands(node: ast.expr, sign: int) -> Iterable[tuple[int, ast.expr]]:
         yield (-sign if negative else sign), node
 
 
-def _last(node: ast.expr) -> str:
+def _called_name(node: ast.expr) -> str:
     return dotted(node.func).rpartition(".")[2] if isinstance(node, ast.Call) else ""
 
 
@@ -152,21 +152,23 @@ def _is_logarithm(node: ast.expr) -> bool:
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) and constant_of(node.left) is not None:
         return _is_logarithm(node.right)
     if isinstance(node, ast.Call):
-        return _last(node) == "log"
+        return _called_name(node) == "log"
     return isinstance(node, ast.Name | ast.Attribute) and bool(
         re.search(r"log_?(?:var|sigma|std|s)|^lv$|lnvar|ln_var", dotted(node).rpartition(".")[2], re.IGNORECASE)
     )
 
 
 def _is_exponential(node: ast.expr) -> bool:
-    return _last(node) == "exp"
+    return _called_name(node) == "exp"
 
 
 def _is_square(node: ast.expr) -> bool:
     if isinstance(node, ast.BinOp):
         twice = isinstance(node.op, ast.Mult) and ast.unparse(node.left) == ast.unparse(node.right)
         return twice or (isinstance(node.op, ast.Pow) and constant_of(node.right) == 2)
-    return _last(node) == "square" or (_last(node) == "pow" and 2 in [constant_of(arg) for arg in _arguments(node)])
+    return _called_name(node) == "square" or (
+        _called_name(node) == "pow" and 2 in [constant_of(arg) for arg in _arguments(node)]
+    )
 
 
 def _arguments(node: ast.expr) -> list[ast.expr]:
@@ -498,6 +500,7 @@ def written_of(*values: Value) -> Value:
 
 
 MAX_CHOICES = 8
+"""Values that a name may have at a place; more are left out."""
 
 
 def choices(value: Value) -> Sequence[Value]:

@@ -283,7 +283,7 @@ def reply(answer: Answer, detail: str, short: Callable[[Answer], Answer], *pictu
         pictures: Images to send with it.
     """
     if detail == "full":
-        content = _whole(answer)
+        content = _whole_answer(answer)
     else:
         from mldebug_mcp.report.concise import as_json
 
@@ -297,7 +297,7 @@ def _text(content: Mapping[str, object]) -> str:
     return json.dumps(content, ensure_ascii=False, separators=(",", ":"))
 
 
-def _whole(answer: Answer) -> dict[str, object]:
+def _whole_answer(answer: Answer) -> dict[str, object]:
     """Return everything, cut where it is longer than what a client takes."""
 
     def measure(model: Answer) -> int:
@@ -335,10 +335,10 @@ def _shortened(answer: Answer, brief: Answer) -> Model:
     fitting = fitted(brief, MAX_CONCISE_CHARACTERS - NOTE_ROOM)
     if fitting == answer:
         return fitting
-    return fitting.model_copy(update={"notes": [*fitting.notes, _all_of_it(whole)]})
+    return fitting.model_copy(update={"notes": [*fitting.notes, _whole_answer_note(whole)]})
 
 
-def _all_of_it(whole: Call | None) -> str:
+def _whole_answer_note(whole: Call | None) -> str:
     """Return a note with the call for the whole answer, written out if it is short."""
     call = "this call with detail='full'"
     if whole is not None and len(json.dumps(str(whole))) <= LONGEST_CALL:

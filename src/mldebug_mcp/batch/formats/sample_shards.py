@@ -509,6 +509,7 @@ TAR_MAGIC_AT = 257
 TAR_PIECE_BYTES = 64 * 1024**2
 """Bytes of members that one piece holds at least, unless the file ends before."""
 MAX_MEMBER = 1024**3
+"""Bytes of a member that is read; a larger one is skipped."""
 READ_MEMBERS = ("npy", "json", "txt")
 
 

@@ -25,6 +25,7 @@ from mldebug_mcp.core.text import shorten
 CSV_CHARACTERS = 32 * 1024 * 1024
 """Characters of cells that one table holds."""
 MAX_CELL = 64 * 1024 * 1024
+"""Characters of a cell that are read."""
 
 
 class CsvReader:
@@ -174,6 +175,7 @@ MAX_JSON_BYTES = 1024**3
 MAX_LISTS = 2_000_000
 """Lists and objects in a file: each takes at least 56 bytes of memory, however little its text."""
 MAX_PRINTED = 100_000
+"""Bytes of a file that are searched for printed tensors."""
 PRINTED = "this is what print() shows of tensors; save the batch itself, with torch.save(batch, 'batch.pt')"
 _WRAPPERS = ("batch", "data", "rows", "examples", "inputs", "train")
 
@@ -240,7 +242,10 @@ Foreign: TypeAlias = Any
 MOST_BYTES = 64 * 1024 * 1024
 """Bytes of columns that are looked at together. Smaller parts cost more calls, larger ones more memory."""
 
+MAX_PIECE_ROWS = 1_000_000
+"""Rows of a record batch that are looked at together, however few bytes they take."""
 MANY_ROWS = 1_000_000
+"""Rows, above which a file must have bytes for them: few bytes can stand for any number."""
 ROWS_PER_BYTE = 100
 """More rows than this are not a data set. Chosen by hand: each row holds at least a token, compressed or not."""
 
@@ -262,7 +267,7 @@ def _check_rows(rows: int, file: BinaryIO) -> None:
 
 def _pieces_of_batch(batch: Foreign) -> Iterator[Foreign]:
     """Yield a record batch in parts of at most about `MOST_BYTES`."""
-    rows = min(MANY_ROWS, max(1, batch.num_rows * MOST_BYTES // max(batch.nbytes, 1)))
+    rows = min(MAX_PIECE_ROWS, max(1, batch.num_rows * MOST_BYTES // max(batch.nbytes, 1)))
     for first in range(0, batch.num_rows, rows):
         yield batch.slice(first, rows)
 
@@ -298,6 +303,7 @@ def _ragged(column: Foreign) -> Column:
 
 
 MOST_ROWS = 16_384
+"""Rows of a parquet file that are decoded together."""
 
 
 class ParquetReader:
@@ -375,8 +381,10 @@ def _rows_at_once(metadata: Foreign) -> int:
 
 
 MAX_STATE = 16 * 1024 * 1024
+"""Bytes of the description of a data set, or of a stream's schema."""
 MAX_SPLITS = 200
 STREAM_MARK = b"\xff\xff\xff\xff"
+"""First bytes of a stream of Arrow. Source: the IPC format's continuation marker."""
 
 
 class ArrowReader:

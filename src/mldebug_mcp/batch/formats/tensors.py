@@ -19,6 +19,7 @@ from mldebug_mcp.batch.columns import Column, Table, from_mapping, from_records
 from mldebug_mcp.batch.formats.files import STREAM_ROW_TOKENS, pieces_of_stream, table_of_stream
 from mldebug_mcp.batch.sequences import as_integers
 from mldebug_mcp.core.access import is_folder, open_input, read_bytes
+from mldebug_mcp.core.conventions import IGNORED_LABEL
 from mldebug_mcp.core.errors import InputError, MissingExtraError
 from mldebug_mcp.core.limits import unhurried
 from mldebug_mcp.core.text import counted, shorten
@@ -29,6 +30,7 @@ Number = TypeVar("Number", bound=np.generic)
 
 
 MAX_FIRST_MEMBERS = 8
+"""Members of an archive by whose names it is recognised."""
 MAX_UNPACKED_BYTES = 8 * 1024**3
 """Bytes that an archive may hold unpacked: a small file can unpack to any size."""
 FREE_BYTES = 64 * 1024**2
@@ -369,7 +371,6 @@ MIN_PAIRS = 4
 """Pairs in a line that shows an example; chosen: prose has fewer."""
 _OF_LIST = re.compile(r"[\[\]]|\.\.\.|…|True|False|[^\s\d,.+-]")
 """What is neither a number nor between two in a list; anything but its brackets ends it."""
-MASKED_LABEL = -100
 MAX_BYTES = 64 * 1024 * 1024
 MAX_EXAMPLES = 10_000
 """Columns, or examples, of a text that are read. Chosen: people paste one to a hundred."""
@@ -433,9 +434,9 @@ def _columns_in(text: str, name: str) -> tuple[dict[str, list[object]], list[str
         column = _COLUMNS[match["name"].lower()]
         bare: list[object] = [*map(_number, (match["bare"] or "").split())]
         value = _list_at(text, match.start("list"), name) if match["list"] else bare
-        if match["bare"] and column == "labels" and MASKED_LABEL not in value:
+        if match["bare"] and column == "labels" and IGNORED_LABEL not in value:
             notes = [
-                f"left out {match['name']}: TensorFlow programs mask their loss by input_mask, not by {MASKED_LABEL}"
+                f"left out {match['name']}: TensorFlow programs mask their loss by input_mask, not by {IGNORED_LABEL}"
             ]
         elif value:
             if column in batches[-1]:
@@ -472,13 +473,13 @@ def _list_at(text: str, start: int, name: str) -> list[object]:
         value = json.loads(written)
     except (ValueError, RecursionError):
         return []
-    return [_whole(row) for row in value] if isinstance(value, list) else []
+    return [_whole_mask(row) for row in value] if isinstance(value, list) else []
 
 
-def _whole(value: object) -> object:
+def _whole_mask(value: object) -> object:
     """Return the numbers of a mask, printed as "1.", as whole ones."""
     if isinstance(value, list):
-        return [_whole(part) for part in value]
+        return [_whole_mask(part) for part in value]
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 

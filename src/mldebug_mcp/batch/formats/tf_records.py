@@ -269,11 +269,11 @@ def table_of(data: Bytes, start: Ints, stop: Ints, file: Path, number: int) -> T
     try:
         columns = {name: _column_of(data, lists) for name, lists in _lists_in(data, start, stop).items()}
     except (_UnevenError, ValueError):
-        columns = _one_by_one(data, start, stop, file, number)
+        columns = _columns_by_example(data, start, stop, file, number)
     return Table(columns, notes=[NOTE], shard=file.name)
 
 
-def _one_by_one(data: Bytes, start: Ints, stop: Ints, file: Path, number: int) -> dict[str, Column]:
+def _columns_by_example(data: Bytes, start: Ints, stop: Ints, file: Path, number: int) -> dict[str, Column]:
     examples: list[dict[str, Value]] = []
     try:
         for first, last in zip(start.tolist(), stop.tolist(), strict=True):

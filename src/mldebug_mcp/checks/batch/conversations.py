@@ -12,7 +12,7 @@ from mldebug_mcp.batch.batch import Batch
 from mldebug_mcp.batch.columns import CONTRASTED
 from mldebug_mcp.batch.endings import content, pairs, repeated_prompts, role_losses, rows_of_another_template
 from mldebug_mcp.batch.roles import RowRoles
-from mldebug_mcp.batch.sequences import IGNORED_LABEL, Bools, Ints, Sequences, count_rows
+from mldebug_mcp.batch.sequences import Bools, Ints, Sequences, count_rows
 from mldebug_mcp.batch.templates import marker_before
 from mldebug_mcp.batch.text_problems import (
     ASKED,
@@ -36,6 +36,7 @@ from mldebug_mcp.checks.batch import (
     rows_where,
 )
 from mldebug_mcp.checks.check import Evidence, Spot, batch_check
+from mldebug_mcp.core.conventions import IGNORED_LABEL
 from mldebug_mcp.core.errors import is_failure
 
 # Role markers of another template, as plain text.
@@ -472,7 +473,7 @@ def system_prompt_dropped(batch: Batch) -> Evidence | None:
     return problem_evidence(batch, "system_prompt_dropped")
 
 
-def _lost(batch: Batch, check: str) -> Evidence | None:
+def _lost_text_evidence(batch: Batch, check: str) -> Evidence | None:
     """Return what is lost of what the model is to write; where it is lost of what it reads alone, a fact."""
     found = problem_evidence(batch, check)
     asked = None if found is not None else problem_evidence(batch, check + ASKED)
@@ -493,7 +494,7 @@ def message_parts_lost(batch: Batch) -> Evidence | None:
 
     Not this when: no tokenizer with a chat template is given; the text of each part stands in the rendered one.
     """
-    return _lost(batch, "message_parts_lost")
+    return _lost_text_evidence(batch, "message_parts_lost")
 
 
 @batch_check(
@@ -510,7 +511,7 @@ def first_indent_lost(batch: Batch) -> Evidence | None:
 
     Not this when: the message is one line, or the lines below it have no indent.
     """
-    return _lost(batch, "first_indent_lost")
+    return _lost_text_evidence(batch, "first_indent_lost")
 
 
 @batch_check(
@@ -527,7 +528,7 @@ def characters_without_token(batch: Batch) -> Evidence | None:
 
     Not this when: the rows are tokenized already; an unknown token counts them; only marks and spaces are dropped.
     """
-    return _lost(batch, "characters_without_token")
+    return _lost_text_evidence(batch, "characters_without_token")
 
 
 @batch_check(

@@ -7,7 +7,7 @@ import numpy as np
 from mldebug_mcp.batch.batch import Batch
 from mldebug_mcp.batch.columns import CHOICE
 from mldebug_mcp.batch.endings import content, document_starts, repeated_prompts
-from mldebug_mcp.batch.sequences import IGNORED_LABEL, Bools, Ints, Sequences, hides_words, inverted_rows, shift_of
+from mldebug_mcp.batch.sequences import Bools, Ints, Sequences, hides_words, inverted_rows, shift_of
 from mldebug_mcp.checks.batch import (
     NO_ROWS,
     batch_evidence,
@@ -19,6 +19,7 @@ from mldebug_mcp.checks.batch import (
     rows_where,
 )
 from mldebug_mcp.checks.check import Evidence, batch_check
+from mldebug_mcp.core.conventions import IGNORED_LABEL
 from mldebug_mcp.core.text import counted, quoted
 from mldebug_mcp.models.base import Severity
 
@@ -345,6 +346,7 @@ def _has_content(batch: Batch, side: Sequences) -> Bools:
 
 
 LEAST_MASKS = 2
+"""Masks without which their values are not judged. Chosen: one may hold two by chance."""
 LEAST_WHITE = 0.02
 """Share of pixels at 255 from which on they are a class. Chosen: a void margin alone is thinner."""
 

@@ -24,6 +24,7 @@ from mldebug_mcp.checks.batch import (
     rows_where,
 )
 from mldebug_mcp.checks.check import Evidence, batch_check
+from mldebug_mcp.core.conventions import STD_PER_MAD
 from mldebug_mcp.models.base import Severity
 
 # Identical rows.
@@ -268,7 +269,7 @@ def _far_longer(side: LengthCounts) -> Ints:
         return NO_ROWS
     log = np.log(np.maximum(lengths, 1))
     middle = median_of(log, counts)
-    spread = 1.4826 * median_of(np.abs(log - middle), counts)
+    spread = STD_PER_MAD * median_of(np.abs(log - middle), counts)
     least = max(
         math.exp(middle + max(math.log(MIN_TIMES_MEDIAN_LENGTH), MIN_LENGTH_DEVIATIONS * spread)),
         math.exp(middle) + LEAST_EXCESS,
@@ -402,9 +403,9 @@ def positive_equals_negative(batch: Batch) -> Evidence | None:
     Not this when: anchor and positive are the same, as in SimCSE, where dropout tells them apart; the columns do not
     say which of them is the negative.
     """
-    rows, other = _same(batch, _POSITIVE), "positive"
+    rows, other = _rows_with_equal_sides(batch, _POSITIVE), "positive"
     if not len(rows):
-        rows, other = _same(batch, ("anchor", "query")), "anchor"
+        rows, other = _rows_with_equal_sides(batch, ("anchor", "query")), "anchor"
     if not len(rows):
         return None
     severity: Severity | None = "warning" if len(rows) < 0.05 * batch.rows else None
@@ -412,7 +413,7 @@ def positive_equals_negative(batch: Batch) -> Evidence | None:
     return batch_evidence(summary, rows, values={"rows": len(rows)}, severity=severity)
 
 
-def _same(batch: Batch, names: tuple[str, ...]) -> Ints:
+def _rows_with_equal_sides(batch: Batch, names: tuple[str, ...]) -> Ints:
     """Return the rows in which a negative is the same as the side of one of these names."""
     others = [side for side in batch.sides if side.name in names]
     negatives = [side for side in batch.sides if side.name.startswith(_NEGATIVE)]

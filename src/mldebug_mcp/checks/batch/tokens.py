@@ -12,7 +12,7 @@ import numpy as np
 from mldebug_mcp.batch.batch import Batch
 from mldebug_mcp.batch.endings import LOOK_BACK, all_endings, holds_documents
 from mldebug_mcp.batch.roles import RowRoles
-from mldebug_mcp.batch.sequences import IGNORED_LABEL, Bools, Ints, Runs, Sequences, count_rows, hides_words, shift_of
+from mldebug_mcp.batch.sequences import Bools, Ints, Runs, Sequences, count_rows, hides_words, shift_of
 from mldebug_mcp.batch.tokenizer import Tokenizer
 from mldebug_mcp.checks.batch import (
     NO_ROWS,
@@ -27,6 +27,7 @@ from mldebug_mcp.checks.batch import (
     spots_at,
 )
 from mldebug_mcp.checks.check import Evidence, batch_check
+from mldebug_mcp.core.conventions import IGNORED_LABEL
 from mldebug_mcp.models.base import Severity
 
 # Token ids outside the model's vocabulary.

@@ -465,7 +465,7 @@ def history_truncated(snapshot: MemorySnapshot) -> Evidence | None:
     for device in snapshot.recorded:
         history = device.history
         assert history is not None  # noqa: S101 - `recorded` devices have one
-        lost = _lost(history)
+        lost = _lost_bytes(history)
         if lost:
             return memory_evidence(
                 f"device {device.device}: the {history.events:,} events do not hold the allocation of "
@@ -478,7 +478,7 @@ def history_truncated(snapshot: MemorySnapshot) -> Evidence | None:
     return None
 
 
-def _lost(history: History) -> int:
+def _lost_bytes(history: History) -> int:
     allocations = history.allocations
     old = allocations.start < 0
     with_stack = old & (allocations.stack > 0)

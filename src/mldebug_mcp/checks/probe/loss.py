@@ -376,7 +376,8 @@ def probe_probabilities_as_logits(loss_formula: str) -> Evidence | None:
 
 
 MIN_UPHILL_COSINE = 0.1
-"""Chosen: Adam's first step, near the sign of the slope, has a cosine of -0.3 to -0.8."""
+"""Cosine of a step with the slope of the loss from which on it goes up. Chosen: Adam's first step, near the sign of the
+slope, has a cosine of -0.3 to -0.8."""
 
 
 @probe_symptom(

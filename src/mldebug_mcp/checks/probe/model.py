@@ -98,7 +98,8 @@ def probe_layers_made_in_call(measured: Measured, made_in_call: list[str]) -> Ev
 
 
 MAX_USUAL_INIT_FACTOR = 8.0
-"""Chosen: usual schemes lie within a factor of 3 of sqrt(2 / (5 fan_in))."""
+"""Times the usual deviation of a weight matrix from which on it is large. Chosen: usual schemes lie within a factor of
+3 of sqrt(2 / (5 fan_in))."""
 
 
 @probe_symptom(
@@ -137,7 +138,8 @@ def probe_units_alike(measured: Measured, alike_units: list[str]) -> Evidence | 
 
 
 MIN_DEAD_UNIT_SHARE = 0.9
-"""Chosen: a small batch leaves up to half of the units of a sound layer at zero."""
+"""Share of the units of a rectifier that are zero for all rows. Chosen: a small batch leaves up to half of a healthy
+layer at zero."""
 
 
 @probe_symptom(
@@ -162,7 +164,8 @@ def probe_units_dead(measured: Measured, activations: list[Operation]) -> Eviden
 
 
 MIN_SATURATED_SHARE = 0.8
-"""Chosen: a tanh of unit-variance inputs saturates on under 1 %."""
+"""Share of the outputs where a squashing activation is flat. Chosen: a tanh of unit-variance inputs saturates on under
+1 %."""
 
 
 @probe_symptom(
@@ -283,7 +286,8 @@ def probe_gradient_discarded(watched: Watched) -> Evidence | None:
 
 
 PROBE_GRADIENT_EXPLODING_LARGE = 1000.0
-"""Chosen: norms of 0.1 to 10 are usual at the start, whatever the width."""
+"""Norm of the first gradient, in units of a loss above 1, that is far too large. Chosen: norms of 0.1 to 10 are usual
+at the start, whatever the width."""
 
 
 @probe_symptom(
@@ -303,7 +307,7 @@ def probe_gradient_exploding(measured: Measured, gradients: Gradients) -> Eviden
 
 
 PROBE_GRADIENT_MISSING_LARGE = 0.2
-"""Chosen: an unused pooler or head stays below."""
+"""Share of the trainable elements without a gradient. Chosen: an unused pooler or head stays below."""
 
 
 @probe_symptom(
@@ -420,7 +424,8 @@ def probe_nonfinite_operation(measured: Measured, first_nonfinite: Operation) ->
 
 
 MIN_USUAL_LEARNING_RATE = 3e-6
-"""Chosen: full fine-tuning of large models goes down to 5e-6."""
+"""Learning rate below which nothing is learnt in a probe. Chosen: full fine-tuning of large models goes down to
+5e-6."""
 
 
 @probe_symptom(

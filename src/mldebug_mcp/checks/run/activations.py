@@ -70,7 +70,8 @@ def _in_words(name: str) -> str:
 
 
 MIN_LOGIT_RISE_RATIO = 1.4
-"""Growth of logits up to where the loss fails. Chosen: those of healthy runs grow as long as something is learnt."""
+"""Growth of logits up to where the loss fails, or to the end of the log. Chosen: those of healthy runs grow as long as
+something is learnt."""
 MIN_RISING_BLOCK_SHARE = 0.6
 """Share of the later blocks that rise. Chosen: a half do by chance."""
 LEAST_LOGITS = 20
@@ -309,6 +310,7 @@ MOST_OVER = 5.0
 MIN_ROUTING_GROWTH_RATIO = 4.0
 """Times what it was at the start. Chosen: at the very start a router may be as uneven."""
 PER_CENT = 100.0
+"""Times a share that a value in per cent is. Source: arithmetic."""
 _DROPPED = regex(r"(?i)drop(?:ped)?[ _/-]?tokens?|tokens?[ _/-]{1,3}drop(?:ped)?", needs="drop")
 _OVER = regex(r"(?i)max[ _-]?vio")
 _OF_LOAD = regex(r"(?i)(?:expert|load|routing|router)s?[ _/-](?:load[ _/-])?entropy")

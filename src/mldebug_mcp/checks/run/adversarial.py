@@ -36,7 +36,7 @@ MIN_KEPT_LOSS_SHARE = 0.8
 MIN_RECORDS = 8
 """Records. Chosen: fewer are the beginning."""
 LEAST_OUTPUT = 1e-12
-"""Chosen: the logarithm of zero is none."""
+"""What a probability is taken for, at least. Chosen: zero has no logarithm."""
 IN_PLAY = "in_play"
 """The value that says for how many steps both networks were in play."""
 MIN_FOOLED_MARGIN = 0.05

@@ -143,7 +143,9 @@ def _by_balanced_accuracy(run: Run) -> OneAnswer | None:
 def _by_macro_f1(run: Run) -> OneAnswer | None:
     """Compare the macro F1; one of an unknown mean, where it is that of three classes or more."""
     macro = _mean_over_classes(run, Quantity.F1)
-    pair = _beside_accuracy(run, macro if macro is not None else _first(run.with_role(Quantity.F1, phase="eval")))
+    pair = _beside_accuracy(
+        run, macro if macro is not None else _first_series(run.with_role(Quantity.F1, phase="eval"))
+    )
     if pair is None:
         return None
     name, steps, f1, right = pair
@@ -158,7 +160,7 @@ def _by_macro_f1(run: Run) -> OneAnswer | None:
 
 
 def _by_what_is_found(run: Run) -> OneAnswer | None:
-    found = _first(run.with_role(Quantity.F1, Quantity.RECALL, phase="eval"))
+    found = _first_series(run.with_role(Quantity.F1, Quantity.RECALL, phase="eval"))
     pair = _beside_accuracy(run, found)
     if pair is None:
         return None
@@ -169,8 +171,8 @@ def _by_what_is_found(run: Run) -> OneAnswer | None:
 
 
 def _by_precision(run: Run) -> OneAnswer | None:
-    precision = _first(run.with_role(Quantity.PRECISION, phase="eval"))
-    recall = _first(run.with_role(Quantity.RECALL, phase="eval"))
+    precision = _first_series(run.with_role(Quantity.PRECISION, phase="eval"))
+    recall = _first_series(run.with_role(Quantity.RECALL, phase="eval"))
     pair = _beside_accuracy(run, precision)
     if pair is None or recall is None or precision is None:
         return None
@@ -188,7 +190,7 @@ def _by_precision(run: Run) -> OneAnswer | None:
 
 def _by_correlation(run: Run) -> OneAnswer | None:
     series = run.with_role(Quantity.CORRELATION, phase="eval", parts=True)
-    correlation = _first(
+    correlation = _first_series(
         metric for metric in series if metric.role is not None and metric.role.part in ("", "matthews")
     )
     pair = _beside_accuracy(run, correlation)
@@ -199,7 +201,7 @@ def _by_correlation(run: Run) -> OneAnswer | None:
 
 
 def _by_entropy(run: Run) -> OneAnswer | None:
-    pair = _beside_accuracy(run, _first(run.with_role(Quantity.LOSS, phase="eval")))
+    pair = _beside_accuracy(run, _first_series(run.with_role(Quantity.LOSS, phase="eval")))
     if pair is None or (run.facts.classes or 2) != 2:
         return None
     name, steps, loss, right = pair
@@ -214,7 +216,7 @@ def _by_entropy(run: Run) -> OneAnswer | None:
 
 
 def _by_r2(run: Run) -> OneAnswer | None:
-    series = _first(run.with_role(Quantity.R2, phase="eval"))
+    series = _first_series(run.with_role(Quantity.R2, phase="eval"))
     if series is None:
         return None
     holds = (series.value >= OF_THE_MEAN[0]) & (series.value <= OF_THE_MEAN[1])
@@ -223,16 +225,16 @@ def _by_r2(run: Run) -> OneAnswer | None:
     )
 
 
-def _first(found: Iterable[Series]) -> Series | None:
+def _first_series(found: Iterable[Series]) -> Series | None:
     return next((series.finite for series in found if len(series.finite)), None)
 
 
 def _accuracy(run: Run) -> Series | None:
-    return _first(run.with_role(Quantity.ACCURACY, phase="eval"))
+    return _first_series(run.with_role(Quantity.ACCURACY, phase="eval"))
 
 
 def _mean_over_classes(run: Run, *quantities: Quantity) -> Series | None:
-    return _first(
+    return _first_series(
         series
         for series in run.with_role(*quantities, phase="eval", parts=True)
         if series.role is not None and not _MEANS.isdisjoint(series.role.part.split())
@@ -281,7 +283,7 @@ _BACKGROUND = frozenset({"background", "bg", "negative", "neg", "0"})
 
 def recalls_of_classes(run: Run) -> list[Series]:
     """Return the recall of each class, or its accuracy or F1, where they are logged by class."""
-    return _long(run, (name for name in run.series if _RECALL.fullmatch(name) and not _MEAN.search(name)))
+    return _long_series(run, (name for name in run.series if _RECALL.fullmatch(name) and not _MEAN.search(name)))
 
 
 def scores_by_class(run: Run) -> list[Series]:
@@ -300,16 +302,16 @@ def scores_by_class(run: Run) -> list[Series]:
 
 def means_over_classes(run: Run) -> list[Series]:
     """Return the scores of evaluation in which each class counts as much as another."""
-    return _long(run, (name for name in run.series if _OVER_CLASSES.fullmatch(name)))
+    return _long_series(run, (name for name in run.series if _OVER_CLASSES.fullmatch(name)))
 
 
 def scores_of_the_positive(run: Run) -> list[Series]:
     """Return the scores that, of two classes, measure the one that is looked for, by its name where it has one."""
-    if bare := _long(run, (name for name in _OF_THE_POSITIVE if name in run)):
+    if bare := _long_series(run, (name for name in _OF_THE_POSITIVE if name in run)):
         return bare
     named = {name: series.role.part for name, series in run.series.items() if _is_of_a_class(series) and series.role}
     classes = set(named.values()) - _BACKGROUND
-    return _long(run, (name for name, part in named.items() if part in classes)) if len(classes) == 1 else []
+    return _long_series(run, (name for name, part in named.items() if part in classes)) if len(classes) == 1 else []
 
 
 def _is_of_a_class(series: Series) -> bool:
@@ -317,7 +319,7 @@ def _is_of_a_class(series: Series) -> bool:
     return role is not None and role.is_evaluation and bool(role.part) and role.quantity in SCORES_OF_A_CLASS
 
 
-def _long(run: Run, names: Iterable[str]) -> list[Series]:
+def _long_series(run: Run, names: Iterable[str]) -> list[Series]:
     return [series for series in (run[name].finite for name in names) if len(series) >= MIN_EVALUATIONS]
 
 
@@ -327,7 +329,8 @@ def _long(run: Run, names: Iterable[str]) -> list[Series]:
 MIN_LASTING_EVALUATION_SHARE = 0.5
 """Share of the evaluations, at the end. Chosen: a model that learns gives the commonest answer at first as well."""
 MIN_WELL_FOUND_SCORE = 0.9
-"""Recall of a class that always wins. Chosen: by hand."""
+"""Score of the best class, or the accuracy where no class is logged, from which on others are missed. Chosen: where
+little is found at all, all classes share that."""
 MAX_MISSED_CLASS_SCORE = 0.1
 """Recall of a class that is as good as never predicted. Chosen: by hand."""
 MAX_NEVER_FOUND_SCORE = 0.01
@@ -460,6 +463,7 @@ MAX_OFF_WHOLE_CLASSES = 0.05
 """How far a number of classes worked out from a loss is from a whole one. Chosen: such losses come within 0.01 of the
 floor."""
 LEAST_ACCURACY = 0.5
+"""Accuracy from which on it bounds the loss. Chosen: below, most answers are wrong."""
 MIN_PRETRAINED_ACCURACY = 0.75
 """Accuracy at the first evaluation of a model that was trained before. Chosen: by hand."""
 MAX_PRETRAINED_LOSS_RATIO = 1.25
@@ -532,7 +536,7 @@ def _compared(run: Run, loss: Series, accuracy: Series) -> LossBesideAccuracy | 
     )
     configured = run.setting("num_labels") == classes
     if not configured:
-        classes = _at_least(classes, _classes_at_floor(level, right))
+        classes = _fewest_classes(classes, _classes_at_floor(level, right))
     counted = "" if configured else ", estimated from the losses,"
     return LossBesideAccuracy(loss.name, accuracy.name, float(loss.step[0]), level, right, end, share, classes, counted)
 
@@ -549,7 +553,7 @@ def _classes_at_floor(level: Floats, right: Floats) -> float:
     return math.exp(min(end + end_level(right), math.log(MOST_CLASSES_OF_LOSS))) - math.e + 1
 
 
-def _at_least(classes: int, at_floor: float) -> int:
+def _fewest_classes(classes: int, at_floor: float) -> int:
     """Return the number of classes from the first loss and from the floor; 0 where neither tells.
 
     The first loss may be that of a model that has learnt already, and then counts too few. The floor alone tells only

@@ -229,7 +229,7 @@ def parts_of(values: Floats, epoch: NDArray[np.int64]) -> int:
     return min(PASS_PROFILE_PARTS, fewest)
 
 
-def _alike(shapes: list[Floats]) -> Floats:
+def _pass_correlations(shapes: list[Floats]) -> Floats:
     """Return the correlation of each pass but the first with the mean of the others, shape (passes - 1,)."""
     if len(shapes) == 2:
         return np.array([_correlation(*shapes)])
@@ -332,7 +332,7 @@ def loss_pattern_by_epoch(run: Run) -> Evidence | None:
     if len(levels) < 2:
         raise CannotTell("the log does not hold two whole epochs")
     shapes = [_shape(level) for level in levels]
-    swing, least = min(float(np.ptp(shape)) for shape in shapes[1:]), float(_alike(shapes).min())
+    swing, least = min(float(np.ptp(shape)) for shape in shapes[1:]), float(_pass_correlations(shapes).min())
     begins_anew = all(
         abs((after[0] - before[-1]) - (again[0] - shape[-1])) < STARTS_OVER * swing
         for (before, after), (shape, again) in zip(pairwise(levels), pairwise(shapes), strict=True)

@@ -111,7 +111,7 @@ def failed_allocation(run: Run) -> tuple[Message, PrintedAllocation]:
 # Did an error end the run, and of what kind is it?
 
 
-def _is_known(message: Message) -> bool:
+def _is_known_error(message: Message) -> bool:
     from mldebug_mcp.knowledge.errors import match  # few logs have an error
 
     of_a_kind = any(pattern.search(message.text) for pattern in (OF_MEMORY, OF_DEVICE, OF_COLLECTIVE, OF_LABEL))
@@ -131,7 +131,7 @@ def error_that_ended(run: Run) -> tuple[Message | None, int]:
     Of the known ones it is the first that does not echo another rank. Else it is the last exception, of several ranks
     the last before the first echo.
     """
-    errors = [(error, _is_known(error)) for error in run.fatal]
+    errors = [(error, _is_known_error(error)) for error in run.fatal]
     if not errors:
         return None, 0
     from mldebug_mcp.logs.ranks import is_echo

@@ -73,6 +73,9 @@ worse is some per cent off."""
 MIN_GAP_NATS = 0.3
 """Nats by which evaluation lies above training from the first on. Chosen: a model that has just begun to generalise
 worse is some per cent off."""
+MIN_POSITIVE_TRAINING_NATS = 0.3
+"""Training loss, in nats, above which an evaluation loss far below zero is a gap. Chosen: near zero, noise alone makes
+the ratio large."""
 MIN_FAR_EVALUATION_SHARE = 0.8
 """Share of all evaluations that are so far above. Chosen: by hand."""
 LEAST_TO_WIDEN = 3
@@ -83,8 +86,8 @@ NATS_OF_TOKENS = 0.5
 """Nats per token at every evaluation of a language model. Chosen: held-out text of one kind differs by hundredths."""
 MAX_GAP_DRIFT_SHARE = 0.35
 """Share of the gap by which its halves differ at most. Chosen: what is learnt by heart widens a gap."""
-MAX_FIRST_GAP_SHARE = 0.65
-"""Of a gap, what was there at the first evaluation at most. Chosen: two thirds."""
+MAX_WIDENING_START_SHARE = 0.35
+"""Share of its last width that a gap has at first, at most, where it widens. Chosen: most of it came later, then."""
 NOT_IN_TOKENS = ("preference", "supervised", "diffusion", "boosting")
 
 
@@ -92,10 +95,10 @@ def far_at_first(train: Floats, evaluation: Floats) -> bool:
     """Say whether evaluation is far above training at the first evaluation and nearly all others, and always was."""
     far = (evaluation > AT_ONCE * np.abs(train)) & (evaluation - train > MIN_GAP_NATS)
     far |= (evaluation < -MIN_EXPLODED_LOSS_RATIO * train) & (
-        train > MIN_GAP_NATS
+        train > MIN_POSITIVE_TRAINING_NATS
     )  # such as the cross-entropy of targets above 1
     gap = evaluation - train
-    widens = len(gap) >= LEAST_TO_WIDEN and gap[-1] > 0 and gap[0] < (1 - MAX_FIRST_GAP_SHARE) * gap[-1]
+    widens = len(gap) >= LEAST_TO_WIDEN and gap[-1] > 0 and gap[0] < MAX_WIDENING_START_SHARE * gap[-1]
     return bool(far[0] and far.mean() >= MIN_FAR_EVALUATION_SHARE and not widens)
 
 
@@ -117,6 +120,8 @@ MIN_GAP_NOISE_SIGMAS = 2.0
 """Standard deviations of single records of the training loss: less is noise of a small batch. Chosen: as usual."""
 MIN_EVALUATIONS_IN_FIRST_PASS = 4
 """Evaluations within the first pass without which its gap is not known. Chosen: by hand."""
+MAX_FIRST_GAP_SHARE = 0.65
+"""Share of the late gap that the first evaluation has, at most. Chosen: a gap of about two thirds was there at once."""
 MAX_TRAINING_RECORDS_BEFORE = 20
 """Training records before an evaluation, at most, whose mean is compared with it: of those since the one before, the
 later half. Chosen: a loss that falls fast is soon out of date."""
@@ -138,7 +143,7 @@ AT_BEST = 1.05
 MAX_IMPROVED_LOSS_SHARE = 0.85
 """Share of the first training loss that evaluation has improved to. Chosen: no healthy run of benchmarks/faults comes
 near."""
-OF_ANOTHER = 0.2
+MAX_FOLLOWING_SET_GAP_SHARE = 0.2
 """Share of the training loss within which another held-out set follows it. Chosen: half of `MIN_WIDE_GAP_RATIO`."""
 MAX_GENERALISING_LOSS_SHARE = 0.5
 """Share of its first value to which an evaluation loss came down that training served. Chosen: of 2,057 labelled runs
@@ -180,7 +185,9 @@ def _refuse_where_another_set_follows(run: Run) -> None:
         _, train, held_out = beside_training(loss, series)
         halves = [slice(None, len(train) // 2), slice(len(train) // 2, None)]
         pairs = [(median(train[half]), median(held_out[half])) for half in halves if len(train) >= EVAL_GAP_LEAST]
-        if pairs and all(abs(evaluated - trained) <= OF_ANOTHER * abs(trained) for trained, evaluated in pairs):
+        if pairs and all(
+            abs(evaluated - trained) <= MAX_FOLLOWING_SET_GAP_SHARE * abs(trained) for trained, evaluated in pairs
+        ):
             raise CannotTell(f"{series.name} is as low as the training loss: the held-out sets differ")
 
 
@@ -397,7 +404,7 @@ def eval_gap_grows(run: Run, rise: EvalRise) -> Evidence:
     )
 
 
-def _is_far(run: Run, never: Evidence) -> bool:
+def _has_risen_far(run: Run, never: Evidence) -> bool:
     """Say whether an evaluation that never improves has come so far up that no scatter, however wild, explains it."""
     lowest, risen = never.values["lowest"], never.values["last"] - never.values["lowest"]
     return risen > MIN_FAR_RISE_SHARE * abs(lowest) and risen > EVAL_RISE_OF_START * abs(
@@ -467,7 +474,8 @@ def eval_rise(run: Run) -> Answers:
     if rise is not None:
         return {"eval_gap_grows": eval_gap_grows(run, rise), **never}
     far = next(
-        (evidence for evidence in never.values() if isinstance(evidence, Evidence) and _is_far(run, evidence)), None
+        (evidence for evidence in never.values() if isinstance(evidence, Evidence) and _has_risen_far(run, evidence)),
+        None,
     )
     return {} if far is None else {"eval_gap_grows": far, **never}
 
@@ -514,7 +522,7 @@ def losses_at_accuracy(run: Run) -> Floats | None:
 
 def _pair(run: Run, phase: str) -> tuple[Floats, Floats, Floats] | None:
     """Return steps, losses and accuracies where both stand, those of training as medians of three."""
-    loss, accuracy = _of(run, phase, Quantity.LOSS), _of(run, phase, Quantity.ACCURACY)
+    loss, accuracy = _first_series(run, phase, Quantity.LOSS), _first_series(run, phase, Quantity.ACCURACY)
     if loss is None or accuracy is None:
         return None
     steps, level, right = at_common_steps(loss, replace(accuracy, value=as_shares(accuracy.value)))
@@ -523,7 +531,7 @@ def _pair(run: Run, phase: str) -> tuple[Floats, Floats, Floats] | None:
     return (steps, level, right) if phase == "eval" else (steps, median_of_three(level), median_of_three(right))
 
 
-def _of(run: Run, phase: str, quantity: Quantity) -> Series | None:
+def _first_series(run: Run, phase: str, quantity: Quantity) -> Series | None:
     return next((series.finite for series in run.with_role(quantity, phase=phase) if len(series.finite)), None)
 
 
@@ -553,8 +561,9 @@ MAX_INITIAL_SCORE_GAP = 0.25
 MIN_WIDE_SCORE_GAP = 0.3
 """The later gap of scores. Chosen: by hand."""
 MIN_NEAR_BEST_SCORE = 0.9
-"""Score of training at which rows are known by heart. Chosen: by hand."""
-LEAST_BESIDE = 4
+"""Score that is near its best: of training, rows are known by heart; of the first evaluation, no more is to be gained.
+Chosen: by hand."""
+MIN_LOSS_SCORE_EVALUATIONS = 4
 """Evaluations with loss and score. Chosen: by hand."""
 MAX_FALLEN_LOSS_SHARE = 0.2
 """Share of its first level to which the loss falls. Chosen: what gives a fifth of the loss has most answers right."""
@@ -606,9 +615,9 @@ def eval_score_behind_loss(run: Run) -> Evidence | None:
             steps=(float(auc.step[0]),),
             values={"first": float(auc.value[0]), "end": float(auc.value[-1])},
         )
-    scores = [series for series in evaluation_scores(run) if len(series) >= LEAST_BESIDE]
-    if not scores or "eval_loss" not in run or len(run["eval_loss"].finite) < LEAST_BESIDE:
-        raise CannotTell(f"no score and loss are logged for the same {LEAST_BESIDE} evaluations")
+    scores = [series for series in evaluation_scores(run) if len(series) >= MIN_LOSS_SCORE_EVALUATIONS]
+    if not scores or "eval_loss" not in run or len(run["eval_loss"].finite) < MIN_LOSS_SCORE_EVALUATIONS:
+        raise CannotTell(f"no score and loss are logged for the same {MIN_LOSS_SCORE_EVALUATIONS} evaluations")
     loss, score = run["eval_loss"].finite.value, scores[0]
     began = min([float(loss[0]), *run["loss"].finite.value[:1].tolist()] if "loss" in run else [float(loss[0])])
     first, reached = float(score.value[0]), median(score.value[-EVAL_SCORE_GAP_LEAST:])
@@ -622,14 +631,14 @@ def eval_score_behind_loss(run: Run) -> Evidence | None:
         return None
     shown = f"{figure(began)} to about {figure(median(loss[-EVAL_SCORE_GAP_LEAST:]))}"
     return Evidence(
-        f"{score.name} comes no nearer to its bound, the last are {_last(run, score)}, "
+        f"{score.name} comes no nearer to its bound, the last are {_last_scores(run, score)}, "
         f"while the evaluation loss falls from {shown}",
         steps=(float(score.step[0]),),
         values={"first": first, "end": reached},
     )
 
 
-def _last(run: Run, score: Series) -> str:
+def _last_scores(run: Run, score: Series) -> str:
     return ", ".join(figure(value) for value in run[score.name].finite.value[-EVAL_SCORE_GAP_LEAST:])
 
 

@@ -405,7 +405,7 @@ def eval_chance(run: Run) -> Answers:
 
 
 MIN_METRIC_EVALUATIONS = 5
-"""Evaluations of a metric other than an accuracy. Chosen: by hand."""
+"""Evaluations of a loss or a metric, without which neither is judged as frozen. Chosen: by hand."""
 MAX_ROUNDING_OF_LOSS = 1e-6
 """Share of a loss that rounding leaves of one model. Chosen: float32 has seven digits."""
 MIN_SATURATED_ACCURACY = 0.85

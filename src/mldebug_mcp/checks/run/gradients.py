@@ -80,6 +80,8 @@ ZERO_SHARE = 0.5
 """Share of the records that must be zero. Chosen: equal rewards give some zeros."""
 MAX_TINY_NORM = 1e-6
 """A norm of no averaged loss that is not small itself, for any other kind of run. Chosen: float32 resolves 1e-7."""
+MAX_TINY_NORM_OF_FEW = 1e-12
+"""The same where fewer are logged than make a level. Chosen: the square, which no noise of single batches reaches."""
 BELOW_LABELS = 0.1
 """Share of the gradient that the labels alone give the last bias: a norm below it is far too small. Fitted: on trained
 runs, where those that learn slowly have 1.5 times as much and more."""
@@ -100,6 +102,8 @@ GRADIENT_LEVEL_LEAST = 5
 """Records for a level. Chosen: a median of fewer is not a level."""
 MIN_COURSE_RECORDS = 20
 """Records for a course. Chosen: by hand."""
+NORM_START_DIVISOR = 20
+"""All records over the first ones, which do not count as high. Chosen: norms are large before the first updates."""
 
 
 def grad_norm_nonfinite(run: Run) -> Evidence | None:
@@ -195,7 +199,7 @@ def grad_norm_vanishing(run: Run) -> Evidence | None:
     """
     norm = run["grad_norm"].finite
     norm = norm.where(norm.value > 0)
-    if not len(norm) or (len(norm) < GRADIENT_LEVEL_LEAST and norm.value.max() >= MAX_TINY_NORM**2):
+    if not len(norm) or (len(norm) < GRADIENT_LEVEL_LEAST and norm.value.max() >= MAX_TINY_NORM_OF_FEW):
         raise CannotTell(f"{len(norm)} positive gradient norms; {GRADIENT_LEVEL_LEAST} are needed")
     rewards = rewards_of(run)
     if rewards is not None and most_earned(rewards) is not None:
@@ -261,7 +265,7 @@ def grad_norm_high(run: Run) -> Evidence | None:
             f"no usual gradient norm is known for this kind of run, or fewer than {GRADIENT_LEVEL_LEAST} are logged"
         )
     bound = of_kind if of_kind is not None else OF_ANY * max(1.0, abs(median(run["loss"].finite.value)))
-    late = norm.where(np.arange(len(norm)) >= len(norm) // MIN_COURSE_RECORDS)
+    late = norm.where(np.arange(len(norm)) >= len(norm) // NORM_START_DIVISOR)
     high = late.value > bound
     if high.mean() < (HIGH_SHARE if of_kind is not None else ZERO_SHARE) or high.sum() <= 2:
         return None
@@ -496,7 +500,7 @@ MAX_LOST_PART_SHARE = 1e-5
 FREEZES = ("freeze", "frozen")
 
 
-def _lost(run: Run, parts: Sequence[Part]) -> Evidence | None:
+def _part_without_gradient(run: Run, parts: Sequence[Part]) -> Evidence | None:
     """Say whether hardly anything of the gradient of the whole comes to a part, which is not none at all."""
     whole = run["grad_norm"].finite.value if "grad_norm" in run else np.empty(0)
     if len(whole) < GRADIENT_PARTS_LEAST:
@@ -565,7 +569,7 @@ def grad_fades_with_depth(run: Run, parts: Sequence[Part]) -> Evidence | None:
 def gradient_parts(run: Run) -> Answers:
     """Look for parts without a gradient, then for a course from layer to layer."""
     parts = parts_of(run)
-    lost = _lost(run, parts)
+    lost = _part_without_gradient(run, parts)
     if lost is not None:
         return {"grad_fades_with_depth": lost}
     if len(parts) < 2:

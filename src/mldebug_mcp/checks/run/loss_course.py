@@ -318,9 +318,11 @@ NEAR_MEAN = 0.05
 MAX_CREEPING_SCORE = 0.25
 """The most that is learnt by the end where learning is slow. Chosen: what learns at its pace is done, or beyond."""
 MIN_LATER_GAIN_SHARE = 0.15
-"""Share of what was learnt that came in the later half. Chosen: what learns at its pace is done, or beyond."""
+"""Share of its whole gain that a score makes in the later half. Chosen: what learns at its pace is nearly done by
+then."""
 MIN_RATE_SPENT = 1e-30
-"""Chosen: a rate of zero spends nothing, and something must be divided by."""
+"""Learning rate, summed over steps, that is spent at least. Chosen: a rate of zero spends nothing, and something must
+be divided by."""
 
 
 def loss_slow(run: Run) -> Evidence | None:
@@ -340,7 +342,7 @@ def loss_slow(run: Run) -> Evidence | None:
     if (
         start <= 0
         or fall < max(LOSS_SLOW_LEAST * start, LOSS_SLOW_SIGMAS * cut.wobble)
-        or fall > _most(run, loss, few=few) * start
+        or fall > _most_slow_progress(run, loss, few=few) * start
     ):
         return None
     if float(loss.value[0]) - start > fall:
@@ -401,7 +403,7 @@ def _refuse_short(run: Run, loss: Series, *, few: bool) -> None:
         raise CannotTell(f"the run has {figure(run.last_step)} steps; {LEAST_STEPS} are needed to call it slow")
 
 
-def _most(run: Run, loss: Series, *, few: bool) -> float:
+def _most_slow_progress(run: Run, loss: Series, *, few: bool) -> float:
     """Return the most progress that is slow, as a share of the first level."""
     if few:
         return MOST_BY_EPOCHS if float((np.diff(loss.value) < 0).mean()) >= MIN_FALLING_EPOCH_SHARE else 0.0
@@ -521,7 +523,7 @@ MAX_STUCK_CHANGE_SHARE = 0.01
 MIN_TRAINED_ACCURACY = 0.75
 """Accuracy at the first evaluation from which on a flat loss may be done. Chosen: far above a guess."""
 LEAST_EVALUATIONS = 4
-"""Chosen: fewer show no trend."""
+"""Evaluations whose losses show a trend. Chosen: fewer show none."""
 MAX_PLATEAU_RISE_RATIO = 1.1
 """Times the first level: no level above it is one of standing still. Chosen: as wide as the noise of short logs."""
 SCATTER_OF_DRAWN = 0.2

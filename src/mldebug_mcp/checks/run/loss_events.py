@@ -9,7 +9,6 @@ import numpy as np
 
 from mldebug_mcp.checks.check import Answers, CannotTell, Evidence, answers_of, by_outcome, outcome_of, question
 from mldebug_mcp.checks.curve import (
-    MAD_TO_STD,
     Baseline,
     Spike,
     baseline,
@@ -30,6 +29,7 @@ from mldebug_mcp.checks.curve import (
 from mldebug_mcp.checks.evaluation import term_set_in
 from mldebug_mcp.checks.run.data_order import epochs_of
 from mldebug_mcp.core.arrays import median, median_gap, median_in_place
+from mldebug_mcp.core.conventions import STD_PER_MAD
 from mldebug_mcp.core.lazy import dataclass, replace
 from mldebug_mcp.core.text import counted, figure
 from mldebug_mcp.logs.columns import Floats
@@ -158,7 +158,7 @@ def _farthest(curve: Floats) -> _Farthest:
     elsewhere = max(_largest_size(before), _largest_size(after))
     level, highest = float(level_around(curve, at, at + 1)[0]), float(away[at])
     np.abs(away, out=away)
-    sigma = MAD_TO_STD * median_in_place(away) * (1 + 10 / len(away))
+    sigma = STD_PER_MAD * median_in_place(away) * (1 + 10 / len(away))
     return _Farthest(
         at,
         level,
@@ -485,6 +485,8 @@ LEAST_EVEN = 3
 """Jumps whose distance can be measured. Chosen: by hand."""
 MAX_SPACING_SPREAD_SHARE = 0.1
 """Share by which the distance varies. Chosen: by chance one in twenty-five."""
+MAX_STATED_SPACING_SPREAD_SHARE = 0.05
+"""The same where the summary of a single jump states the distance. Chosen: half, as no question asks for it there."""
 MAX_LISTED_JUMPS = 6
 """Jumps that a summary lists. Chosen: a line holds as many."""
 MAX_SHOWN_STEPS = 10
@@ -502,14 +504,14 @@ def loss_spike(jumps: Jumps) -> Evidence:
     highest = float(jumps.loss.step[worst.peak])
     begun = f", beginning at {figure(at)}," if highest != at else ""
     gaps, others = np.diff(jumps.steps), moved(run, at, last)
-    even = len(gaps) > 1 and float(gaps.std()) <= MAX_SPACING_SPREAD_SHARE / 2 * float(gaps.mean())
+    even = len(gaps) > 1 and float(gaps.std()) <= MAX_STATED_SPACING_SPREAD_SHARE * float(gaps.mean())
     spacing = {"spacing": float(gaps.mean())} if even else {}
     more = f"; {len(jumps.found)} such jumps in all" if len(jumps.found) > 1 else ""
     more += f", {figure(spacing['spacing'])} {run.step_name}s apart" if spacing else ""
     return Evidence(
         f"loss jumps from about {figure(worst.level)} to {figure(top)} at {run.place(highest)}{begun} "
-        f"{_back(jumps)}{more}"
-        f"{_beside(run, at, last, others)}",
+        f"{_recovery_clause(jumps)}{more}"
+        f"{_companion_summary(run, at, last, others)}",
         steps=(at, *(step for step in jumps.steps.tolist() if step != at))[:MAX_SHOWN_STEPS],
         values={
             "loss_before": worst.level,
@@ -675,12 +677,12 @@ def _scatters_so(values: Floats, ends: list[int], spike: Spike) -> bool:
     others = [at for at in ends if at != spike.peak]
     if spike.first != spike.last or spike.peak not in ends or len(others) < LEAST_ENDS:
         return False
-    spread = MAD_TO_STD * median(np.abs(values[others] - spike.level))
+    spread = STD_PER_MAD * median(np.abs(values[others] - spike.level))
     rest = noise(np.delete(values, ends))
     return spread >= ENDS_SCATTER * rest and spike.height <= END_SIGMAS * spread
 
 
-def _back(jumps: Jumps) -> str:
+def _recovery_clause(jumps: Jumps) -> str:
     worst = jumps.worst
     if not worst.recovered:
         return "and the log ends before it could come back"
@@ -689,7 +691,7 @@ def _back(jumps: Jumps) -> str:
     return f"and is down to {figure(after)} after {counted(worst.last - worst.first + 1, 'record')}"
 
 
-def _beside(run: Run, first: float, last: float, others: list[Moved]) -> str:
+def _companion_summary(run: Run, first: float, last: float, others: list[Moved]) -> str:
     """Say what else was logged there: the learning rate, the gradient norm, and what moved."""
     by_metric = {other.metric: str(other) for other in others}
     rate = run["learning_rate"].at(first) if "learning_rate" in run else None

@@ -60,7 +60,7 @@ NEAR_BY_ACCURACY = 0.08
 MIN_SHARE_BELOW_GUESS = 0.2
 """Share below a guess of an evaluation that knows more. Chosen: whatever dropout adds in training."""
 LEAST_ACCURACIES = 4
-"""Chosen: fewer may agree by chance."""
+"""Accuracies without which none keeps to a half. Chosen: fewer may agree by chance."""
 MOST_ABOVE = 1.5
 """Times its start up to which a loss counts as a guess. Chosen: higher ones have blown up."""
 MOST_OF_GUESS = 3.0
@@ -78,9 +78,9 @@ LOSS_BY_GUESS_LEAST = 8
 TRIPLET = ("*triplet*",)
 CONTRASTIVE = ("*contrastive*", "*infonce*", "*info_nce*", "nce", "nce_loss", "*_nce_loss", "*nt_xent*", "*ntxent*")
 USUAL_MARGINS = (0.1, 0.2, 0.3, 0.5, 1.0, math.log(2))
-"""Source: triplet_reid_issue_30; ln 2 is that of the soft margin, ln(1 + exp(0))."""
+"""Usual margins of a triplet loss. Source: triplet_reid_issue_30; ln 2 is that of the soft margin, ln(1 + exp(0))."""
 USUAL_BATCHES = tuple(2**power for power in range(3, 17))
-"""Chosen: from 8 to 65,536."""
+"""Numbers of rows that a batch usually has. Chosen: from 8 to 65,536."""
 AT_LEVEL = 0.005
 """How near to its level an embedding's loss stays. Chosen: hard triplets go up and down about it."""
 MAX_COLLAPSED_SPREAD_SHARE = 0.01
@@ -262,9 +262,10 @@ def _collapsed(run: Run, loss: Series, later: Floats, plain_level: float) -> Evi
 
 
 MIN_HUGE_LOSS = 1e15
-"""Chosen: squared errors of prices that nobody scaled come to some 1e12."""
+"""Size from which a loss is huge. Chosen: squared errors of prices that nobody scaled come to some 1e12."""
 NEARLY_ZERO = 1e-4
-"""Chosen: no real data are fitted to this cross-entropy within the first tenth of a run."""
+"""Loss below which it is zero. Chosen: no real data are fitted to this cross-entropy within the first tenth of a
+run."""
 MAX_ZERO_ONSET_SHARE = 0.1
 """Share of the records by which it is zero. Chosen: learning takes longer."""
 MIN_ZERO_RECORD_SHARE = 0.5

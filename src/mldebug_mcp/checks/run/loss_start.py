@@ -65,7 +65,7 @@ MAX_QUOTIENT_LOG_RANGE = 0.5
 GUESSES = (4, 8, 16, 32, 64, 128)
 """Usual numbers of micro-batches. Chosen: a quotient of 2 may have other reasons."""
 MAX_MICRO_BATCHES = 4096
-"""Chosen: no run accumulates more."""
+"""Micro-batches of one step, at most. Chosen: no run accumulates more."""
 LEAST_RECORDS = 3
 """Records at which a loss is a whole multiple of the logarithm of the perplexity. Chosen: by hand."""
 MAX_MULTIPLE_ERROR_SHARE = 0.01
@@ -150,14 +150,14 @@ def _against_evaluation(run: Run, accumulated: float | None) -> Evidence | bool 
     factor = median(quotient)
     far = accumulated is None or accumulated > LOSS_SCALE_SUSPICIOUS_FAR
     near = float(np.clip(MAX_QUOTIENT_SIGMAS * mad(np.log(quotient)), NEAR_STEADY, NEAR_EVALUATION))
-    number = _whole(factor, accumulated, *((near, near) if far else (NEAR_KNOWN, NEAR_GUESSED)))
+    number = _micro_batches(factor, accumulated, *((near, near) if far else (NEAR_KNOWN, NEAR_GUESSED)))
     if (
         number is None
         and accumulated is not None
         and accumulated > LOSS_SCALE_SUSPICIOUS_FAR
         and np.ptp(np.log(quotient)) < MAX_QUOTIENT_LOG_RANGE
     ):
-        number = _whole(1 / factor, accumulated, NEAR_GUESSED, 0.0)  # divided once too often
+        number = _micro_batches(1 / factor, accumulated, NEAR_GUESSED, 0.0)  # divided once too often
     steady = (
         len(quotient) >= LEAST_RECORDS
         and float(np.ptp(np.log(quotient))) < MAX_QUOTIENT_LOG_RANGE
@@ -260,7 +260,7 @@ def terms_outweigh(run: Run) -> Evidence | None:
     )
 
 
-def _whole(factor: float, accumulated: float | None, near_known: float, near_guessed: float) -> float | None:
+def _micro_batches(factor: float, accumulated: float | None, near_known: float, near_guessed: float) -> float | None:
     """Return the number of micro-batches that a quotient is near to, or None."""
     if accumulated is not None:
         return accumulated if abs(factor / accumulated - 1) < near_known else None
@@ -432,13 +432,13 @@ def initial_loss_low(run: Run) -> Evidence | None:
     step, first = float(loss.step[0]), float(loss.value[0])
     if run.step_name == "epoch" or is_past_start(run, step):
         raise CannotTell(f"the first loss is logged at {run.place(step)}, too late to speak of the start")
-    bound, comparison = _least(run)
+    bound, comparison = _least_first_loss(run)
     if first >= bound or first <= 0:
         return None
     return _evidence(run, comparison, bound=bound)
 
 
-def _least(run: Run) -> tuple[float, str]:
+def _least_first_loss(run: Run) -> tuple[float, str]:
     """Return the least credible first loss, and what it is compared with."""
     if run.kind in LANGUAGE:
         bound = LANGUAGE[run.kind]
@@ -493,13 +493,16 @@ ABOVE_ALL = 1.15
 HIGH_START = 1.5
 """Times the later level that the first record is, which is enough as well. Chosen: else it is low."""
 MIN_LONG_LOG_RECORDS = 100
-"""Records of a short log. Chosen: by hand."""
+"""Records of a log from which on two must be high at the start. Chosen: by hand."""
+MIN_RECORDS_ABOVE_START = 25
+"""Records in which the loss is compared with its start. Chosen: of fewer, the start is a large part."""
 LEAST_WINDOW = 6
 """The fewest records that are the beginning of a log. Chosen: by hand."""
 MOST_WINDOW = 39
 """The most records that are the beginning of a log. Chosen: by hand."""
 NEARLY_ZERO = 1e-4
-"""Chosen: a loss that comes down to this within a warmup is gone, which other outcomes tell."""
+"""Lowest loss from which a rise is judged. Chosen: a loss that comes down to this within a warmup is gone, which other
+outcomes tell."""
 MIN_WARMUP_RISE_SHARE = 0.25
 """Share of the lowest loss by which it rises. Chosen: batches move it less."""
 RISE_SIGMAS = 6.0
@@ -607,8 +610,8 @@ def loss_above_start(run: Run) -> Evidence | None:
     if whole or run.kind == "boosting":
         return _above_first_epoch(run, loss)
     start = median(loss.value[:START_LEVEL_RECORDS])
-    if len(loss) < MIN_LONG_LOG_RECORDS // 4 or start <= 0:
-        raise CannotTell(f"loss has {len(loss)} finite values here; {MIN_LONG_LOG_RECORDS // 4} are needed")
+    if len(loss) < MIN_RECORDS_ABOVE_START or start <= 0:
+        raise CannotTell(f"loss has {len(loss)} finite values here; {MIN_RECORDS_ABOVE_START} are needed")
     # A falling start is not noise: the noise is what is left of a straight line.
     if (
         noise(loss.value[: 2 * START_LEVEL_RECORDS]) > MAX_START_NOISE_SHARE * start

@@ -26,7 +26,6 @@ from mldebug_mcp.checks.gradients import (
     CLIMB_WINDOW_RECORDS,
     LEAST_HEALTHY,
     MAX_DESCENT_RECORDS,
-    MIN_OVERFLOWS_AT_FLOOR,
     Lost,
     descent_of,
     first_lost,
@@ -80,7 +79,7 @@ def loss_nonfinite(run: Run, loss: Lost) -> Evidence:
     """
     last = figure(loss.series.value[loss.at - 1]) if loss.at else ""
     before = f"; the last finite value before it is {last}" if last else ", from the first record on"
-    return _lost(
+    return _evidence_of_loss(
         loss,
         f"{loss.series.name} is {loss.kind} at {run.place(loss.step)}{before}; "
         f"{loss.count} of the {len(loss.bad) - loss.at} values from there on are not finite",
@@ -91,7 +90,7 @@ def loss_nonfinite(run: Run, loss: Lost) -> Evidence:
     )
 
 
-def _lost(loss: Lost, summary: str, **values: float) -> Evidence:
+def _evidence_of_loss(loss: Lost, summary: str, **values: float) -> Evidence:
     return Evidence(summary, steps=(loss.step,), values=values)
 
 
@@ -104,7 +103,7 @@ def loss_nonfinite_at_first(run: Run, loss: Lost) -> Evidence | None:
     if run.step_name != "step" or step[0] > 1 or len(step) < 2 or step[1] - step[0] > 1:
         raise CannotTell("the first step is not logged by itself")
     summary = f"loss is {loss.kind} at {run.place(loss.step)}, the first"
-    return None if loss.at else _lost(loss, summary, not_finite=loss.count, records=len(step))
+    return None if loss.at else _evidence_of_loss(loss, summary, not_finite=loss.count, records=len(step))
 
 
 def loss_nonfinite_in_warmup(run: Run, loss: Lost) -> Evidence | None:
@@ -122,7 +121,7 @@ def loss_nonfinite_in_warmup(run: Run, loss: Lost) -> Evidence | None:
         raise CannotTell("no warmup is logged")
     if before > peak + MAX_SHARE_PAST_PEAK * (peak - first) or there < MIN_WARMUP_RATE_RATIO * beginning:
         return None
-    return _lost(
+    return _evidence_of_loss(
         loss,
         f"loss is not finite from {run.place(loss.step)} on, where the learning rate had climbed from "
         f"{figure(beginning)} to {figure(there)}; its peak is {figure(highest)} at {run.place(peak)}",
@@ -147,7 +146,7 @@ def loss_nonfinite_passes(run: Run, loss: Lost) -> Evidence | None:
         raise CannotTell("the loss comes back higher: the update that was made of it took the weights with it")
     records, finite = loss.series, ~loss.bad
     before, last = float(records.value[: loss.at][finite[: loss.at]][-1]), float(records.value[finite][-1])
-    return _lost(
+    return _evidence_of_loss(
         loss,
         f"loss is not finite in {loss.count} of {len(records)} records, the first at {run.place(loss.step)}, and comes "
         f"back: from {figure(before)} before it to {figure(last)} in the last finite record",
@@ -167,7 +166,7 @@ def nonfinite_recurs(run: Run, loss: Lost) -> Evidence | None:
     begins = np.flatnonzero(np.diff(loss.bad.astype(int), prepend=0) == 1)
     if len(begins) < MIN_LOST_STRETCHES or loss.count < OFTEN_SHARE * len(loss.series):
         return None
-    return _lost(
+    return _evidence_of_loss(
         loss,
         f"loss is not finite {len(begins)} times from {run.place(loss.step)} to "
         f"{figure(loss.series.step[begins[-1]])}, in {loss.count} of {len(loss.series)} records, and finite between",
@@ -186,7 +185,7 @@ def nonfinite_spreads(run: Run, loss: Lost) -> Evidence | None:
         raise CannotTell("the records behind the first that is not finite are too few, or none of them is")
     if parts[-1] - parts[0] < MIN_LOST_SHARE_RISE or min(np.diff(parts)) < -MIN_LOST_SHARE_RISE / 2:
         return None
-    return _lost(
+    return _evidence_of_loss(
         loss,
         f"{parts[0]:.0%} of the records are not finite in the first quarter from {run.place(loss.step)} "
         f"on, and {parts[-1]:.0%} in the last",
@@ -279,7 +278,7 @@ def loss_nan_alone(run: Run, loss: Lost) -> Evidence | None:
     before = (
         f"loss is not finite in any of {loss.count} records, while {evaluation.name} is {figure(first)} at first and "
     )
-    return _lost(
+    return _evidence_of_loss(
         loss, f"{before}{figure(last)} at the end, finite in all {len(evaluation)} evaluations", first=first, last=last
     )
 
@@ -289,7 +288,7 @@ def _outlived(run: Run, loss: Lost, norms: Series, evaluation: Series) -> Eviden
         return None
     ends = [figure(evaluation.value[at]) for at in (0, -1)] if len(evaluation) else []
     evaluated = f", and {evaluation.name} goes from {ends[0]} to {ends[1]}" if ends else ""
-    return _lost(
+    return _evidence_of_loss(
         loss,
         f"loss is not finite from {run.place(loss.step)} on, while grad_norm is finite in all {len(norms)} records "
         f"there, last {figure(norms.value[-1])}{evaluated}: the weights are finite",
@@ -421,6 +420,8 @@ MAX_SHARE_SKIPPED = 0.05
 """Share of the steps that are skipped. Chosen: scalers that try every 100 steps skip one in 100."""
 MAX_SKIPPED_STEPS = 3
 """Number of the steps that are skipped. Chosen: by hand."""
+MIN_OVERFLOWS_AT_FLOOR = 3
+"""Overflows at the smallest scale that are more than probing. Chosen: one or two may come by chance."""
 IN_A_ROW = 4
 """Skipped steps on end. Chosen: a scaler that probes needs one or two."""
 _MESSAGE = regex(rf"loss scale: ({NUMBER}), reducing to ({NUMBER})", re.IGNORECASE)

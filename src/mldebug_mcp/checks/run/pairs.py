@@ -109,7 +109,7 @@ def apart(run: Run, names: tuple[str, str]) -> tuple[Floats, Floats, Floats] | N
 
     None where no record holds both.
     """
-    found = _both(run, names)
+    found = _common_values(run, names)
     if found is None:
         return None
     steps, chosen, rejected = found
@@ -118,14 +118,14 @@ def apart(run: Run, names: tuple[str, str]) -> tuple[Floats, Floats, Floats] | N
 
 def margin_of(run: Run) -> Series | None:
     """Return by how much the reward of the chosen answer is higher, where both are logged; None without them."""
-    found = _both(run, REWARDS)
+    found = _common_values(run, REWARDS)
     if found is None:
         return None
     steps, chosen, rejected = found
     return Series(" - ".join(REWARDS), steps, chosen - rejected)
 
 
-def _both(run: Run, names: tuple[str, str]) -> tuple[Floats, Floats, Floats] | None:
+def _common_values(run: Run, names: tuple[str, str]) -> tuple[Floats, Floats, Floats] | None:
     """Return the steps at which both metrics were logged, and their values there; None where there are none."""
     if not all(name in run for name in names):
         return None

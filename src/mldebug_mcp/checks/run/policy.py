@@ -119,11 +119,11 @@ def importance_ratio_off(run: Run) -> Evidence | None:
     logged = [name for name in ranges if len(run[name].finite) >= LEAST_RATIOS and run[name].finite.value.any()]
     if not logged:
         raise CannotTell(f"no ratio of sampling to training has {LEAST_RATIOS} finite values")
-    judged = (_off(run, run[name].finite, *ranges[name]) for name in logged)
+    judged = (_out_of_range_evidence(run, run[name].finite, *ranges[name]) for name in logged)
     return next((evidence for evidence in judged if evidence is not None), None)
 
 
-def _off(run: Run, series: Series, low: float, high: float) -> Evidence | None:
+def _out_of_range_evidence(run: Run, series: Series, low: float, high: float) -> Evidence | None:
     cut = blocks(series.value, 12)
     off = (cut.level < low) | (cut.level > high)
     if not off.any():
@@ -401,7 +401,7 @@ def entropy_high(run: Run) -> Evidence | None:
     value = series.value
     cut, start, end = blocks(value, 20), start_level(value), end_level(value)
     lowest, grows = float(cut.level.min()), _grows(run, cut, start, end)
-    if not grows and (not _stays(run, cut, start, end, len(value)) or seems_to_learn(run)):
+    if not grows and (not _entropy_stays(run, cut, start, end, len(value)) or seems_to_learn(run)):
         return None
     onset = float(series.step[departure(value, end) if grows else 0])
     return Evidence(
@@ -427,7 +427,7 @@ def _grows(run: Run, cut: Blocks, start: float, end: float) -> bool:
     return end - lowest > max(SHARE_OF_GROWTH * abs(start), 0.1) and end - start > POLICY_ENTROPY_SIGMAS * cut.wobble
 
 
-def _stays(run: Run, cut: Blocks, start: float, end: float, count: int) -> bool:
+def _entropy_stays(run: Run, cut: Blocks, start: float, end: float, count: int) -> bool:
     lowest = float(cut.level.min())
     if run.kind not in TEXT_POLICIES:
         return count >= MIN_UNCHANGED_RECORDS and lowest > AS_AT_START * start > 0

@@ -493,6 +493,8 @@ WAIT_START_DIVISOR = 10
 """Part of the records that is the start. Chosen: a tenth, in which workers start and things are compiled."""
 WAIT_END_DIVISOR = 5
 """Part of the records that is the end. Chosen: one slow stretch is shorter than a fifth."""
+MIN_LATE_WAIT_SHARE = 0.9
+"""Share of the records at the end that wait as long. Chosen: a single one may find its data ready."""
 WAIT_LEAST = 5
 """Records, without the first tenth. Chosen: a median of fewer may be one slow step."""
 WAIT_FEW = 2
@@ -558,7 +560,7 @@ def data_wait_high(run: Run) -> Evidence | None:
     since = 0
     if median(value) < MIN_DATA_WAIT_SHARE:
         late = value[-max(WAIT_LEAST, len(value) // WAIT_END_DIVISOR) :]
-        if quantile(late, 1 - MIN_REGULAR_STEP_SHARE) < MIN_DATA_WAIT_SHARE:
+        if quantile(late, 1 - MIN_LATE_WAIT_SHARE) < MIN_DATA_WAIT_SHARE:
             return None
         since = departure(value, median(late))
         since += int(np.argmax(value[since:] >= MIN_DATA_WAIT_SHARE))
@@ -693,7 +695,7 @@ def memory_grows(run: Run) -> Evidence | None:
         raise CannotTell("not logged: memory in use")
     judged = [series for series in logged if len(series) >= MEMORY_GROWS_LEAST_RECORDS]
     if not judged:
-        few = next((growth for series in logged if (growth := _few(run, series)) is not None), None)
+        few = next((growth for series in logged if (growth := _growth_in_few_records(run, series)) is not None), None)
         if few is not None:
             return few
         raise CannotTell(
@@ -702,7 +704,7 @@ def memory_grows(run: Run) -> Evidence | None:
     return next((evidence for series in judged if (evidence := _growth(run, series)) is not None), None)
 
 
-def _few(run: Run, series: Series) -> Evidence | None:
+def _growth_in_few_records(run: Run, series: Series) -> Evidence | None:
     """Return a growth that is too large and too even to be anything else, however few records show it.
 
     Of policies few say nothing, as they fill a buffer in memory up to its capacity.

@@ -477,8 +477,9 @@ def reward_spread(run: Run) -> Answers:
 
 MIN_SCORES = 6
 """Finite values that a score of evaluation must have. Chosen: two medians of three that share none."""
-LEAST_BESIDE = 18
-"""Finite values that a score of training must have. Chosen: two medians of three that share none; of six blocks."""
+MIN_PAIRED_SCORES = 18
+"""Finite values that a score which is logged with the reward must have. Chosen: two medians of three that share none;
+of six blocks."""
 MAX_NO_SUCCESS_RATE = 0.02
 """A rate of success that is none. Chosen: by hand."""
 MAX_RESTING_CHANGE_SHARE = 0.1
@@ -501,10 +502,10 @@ def eval_reward_falls(run: Run) -> Evidence | None:
     where it rests. Not this when: both fall (`reward_falls`); the score only scatters, or was best at one lucky
     evaluation.
     """
-    scores = judged_scores(run, MIN_SCORES) or held_out_scores(run, MIN_SCORES) or scores_beside(run, LEAST_BESIDE)
+    scores = judged_scores(run, MIN_SCORES) or held_out_scores(run, MIN_SCORES) or scores_beside(run, MIN_PAIRED_SCORES)
     if not scores:
         raise CannotTell(
-            f"no score of evaluation has {MIN_SCORES} finite values, and none with the reward has {LEAST_BESIDE}"
+            f"no score of evaluation has {MIN_SCORES} finite values, and none with the reward has {MIN_PAIRED_SCORES}"
         )
     if (earned := _earned_without_success(run)) is not None:
         return earned
@@ -534,7 +535,7 @@ def eval_reward_falls(run: Run) -> Evidence | None:
 def _earned_without_success(run: Run) -> Evidence | None:
     """Say that the reward has risen to where it rests, and the rate of success is zero to the end."""
     counted = [series.finite for series in run.with_role(Quantity.SUCCESS_RATE, parts=True)]
-    rates = [series for series in counted if len(series) >= LEAST_BESIDE and float(series.value.max()) <= 1]
+    rates = [series for series in counted if len(series) >= MIN_PAIRED_SCORES and float(series.value.max()) <= 1]
     never = [rate for rate in rates if float(rate.value[len(rate) // 2 :].max()) <= MAX_NO_SUCCESS_RATE]
     rise = kept_rise(run)
     if not never or len(never) < len(rates) or rise is None:

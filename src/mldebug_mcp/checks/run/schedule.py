@@ -46,7 +46,7 @@ from mldebug_mcp.logs.run import Run, Series
 MIN_PEAK_DECIMAL_UNITS = 100
 """Units of the last decimal that a peak needs. Chosen: they show the end of a schedule to a hundredth."""
 MAX_STEPWISE_LEVELS = 3
-"""Values, its end among them, that a rate must take for a decay to be seen in them. Chosen: two are a step."""
+"""Values of a learning rate, its end among them, up to which no decay is seen. Chosen: so few are steps."""
 MAX_COSINE_REST_RATIO = 1.5
 """Times as long as a cosine that a schedule may stay within half a unit of its end. Chosen: lines and floors differ."""
 MAX_EXTRA_REST_SHARE = 0.05
@@ -349,6 +349,9 @@ MIN_PEAK_SHORTFALL_RATIO = 3.0
 records."""
 MIN_SCHEDULE_DEVIATION_SHARE = 0.35
 """Share of the peak by which a rate is off its schedule. Chosen: line and cosine differ by a tenth at most."""
+MAX_EARLY_DECAY_PROGRESS = 1 - MIN_SCHEDULE_DEVIATION_SHARE
+"""Share of the plan after which a rate does not decay early. Chosen: a line has less left, then, than that
+deviation."""
 SCHEDULE_LEAST = 4
 """Records behind the peak. Chosen: fewer show no course."""
 CYCLES = ("cycle", "restart", "t_0", "t_mult")
@@ -523,11 +526,7 @@ def lr_decays_early(run: Run) -> Evidence | None:
     Not this when: its own length is configured; it goes down in stages.
     """
     decay, least = _decay(run)
-    if (
-        decay is None
-        or decay.progress > 1 - MIN_SCHEDULE_DEVIATION_SHARE
-        or decay.expected_least - decay.share <= least
-    ):
+    if decay is None or decay.progress > MAX_EARLY_DECAY_PROGRESS or decay.expected_least - decay.share <= least:
         return None
     return _of_decay(run, decay, "below", decay.expected_least)
 

@@ -62,7 +62,7 @@ MAX_SMALL_BATCH_ROWS = 4.0
 """Rows of an update. Chosen: its noise is half of what one row has, and no vocabulary of sizes goes below."""
 
 
-def _given(run: Run, name: str, what: str) -> float:
+def _required_setting(run: Run, name: str, what: str) -> float:
     """Return a setting; raise CannotTell where it is not given."""
     number = run.setting(name)
     if number is None:
@@ -121,7 +121,7 @@ def discount_above_one(run: Run) -> Evidence | None:
     Not this when: it is 1, as in episodes that end.
     """
     _require(("rl", "ppo"), run)
-    discount = _given(run, "gamma", "the discount")
+    discount = _required_setting(run, "gamma", "the discount")
     return Evidence(f"the discount is {figure(discount)}", values={"gamma": discount}) if discount > 1 else None
 
 
@@ -131,7 +131,7 @@ def entropy_bonus_negative(run: Run) -> Evidence | None:
     Not this when: it is zero or above.
     """
     _require(("rl", "ppo"), run)
-    bonus = _given(run, "ent_coef", "the entropy bonus")
+    bonus = _required_setting(run, "ent_coef", "the entropy bonus")
     summary = f"the entropy bonus has the coefficient {figure(bonus)}"
     return Evidence(summary, values={"ent_coef": bonus}) if bonus < 0 else None
 
@@ -142,7 +142,7 @@ def beta_low(run: Run) -> Evidence | None:
     Not this when: the loss is one whose beta is on another scale (SimPO, CPO, ORPO); beta is not in the configuration.
     """
     _require(("preference",), run)
-    beta, loss = _given(run, "beta", "beta"), str(run.config.get("loss_type", "")).lower()
+    beta, loss = _required_setting(run, "beta", "beta"), str(run.config.get("loss_type", "")).lower()
     if any(name in loss for name in LENGTH_NORMALISED):
         raise CannotTell(f"the usual range of beta is not known for the loss {loss[:20]}")
     usual = REFERENCE_SETTINGS_USUAL["beta"][0]

@@ -206,7 +206,7 @@ Call = Callable[..., object]
 
 def main(module: str) -> None:
     """Serve until the input ends."""
-    requests, answers = _apart()
+    requests, answers = _server_pipes()
     start = json.loads(requests.readline())
     roots = start["roots"]
     confine(roots, start["scratch"], start["parent"])
@@ -228,7 +228,7 @@ def main(module: str) -> None:
             return
 
 
-def _apart() -> tuple[BinaryIO, BinaryIO]:
+def _server_pipes() -> tuple[BinaryIO, BinaryIO]:
     """Return the pipes to the server, and leave libraries an empty input and an output that goes nowhere."""
     requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     nowhere = os.open(os.devnull, os.O_RDWR)

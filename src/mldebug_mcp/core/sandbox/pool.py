@@ -33,6 +33,7 @@ MAX_REMOVAL_TRIES = 100
 """Times that a folder is removed, `REMOVAL_PAUSE` apart: a helper that was killed just now may still write into it."""
 REMOVAL_PAUSE = 0.02
 _EXIT_WAIT_SECONDS = 2.0
+"""Seconds that the end of a helper is waited for."""
 _OUT_OF_TIME = tuple(-getattr(signal, name, 0) for name in ("SIGPROF", "SIGALRM", "SIGXCPU"))
 _KEPT_VARIABLES = frozenset({
     "CONDA_PREFIX", "HOME", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH", "PATH", "PYTHONHOME",
@@ -148,12 +149,14 @@ class Pool:
         """
         async with self.places:
             try:
-                message = await self._made(self._kept() or await self._start(), name, arguments, on_progress)
+                message = await self._result_of_call(
+                    self._idle_helper() or await self._start(), name, arguments, on_progress
+                )
             except _GoneError:  # while it was idle: the system ends processes where memory is short
-                message = await self._made(await self._start(), name, arguments, on_progress)
+                message = await self._result_of_call(await self._start(), name, arguments, on_progress)
         return _result(message)
 
-    async def _made(
+    async def _result_of_call(
         self, helper: _Helper, name: str, arguments: Mapping[str, object], on_progress: Callable[[str], None]
     ) -> dict[str, Any]:
         """Have a call done by a helper, which is kept afterwards or ended."""
@@ -181,7 +184,7 @@ class Pool:
         self.idle.append(helper)
         helper.retirement = asyncio.create_task(self._retire(helper))
 
-    def _kept(self) -> _Helper | None:
+    def _idle_helper(self) -> _Helper | None:
         """Return a helper that was kept, if there is one."""
         if not self.idle:
             return None

@@ -273,8 +273,11 @@ def _least_rows(share: Floats) -> float:
 
 MIN_WORSE_LEVEL_RATIO = 1.5
 """Times its level before by which an evaluation is worse for a stretch. Chosen: noise of a fixed set has far less."""
-MAX_UNCHANGED_RATIO = 1.1
-"""Times that level to which it comes back. Chosen."""
+MAX_RETURNED_LEVEL_RATIO = 1.1
+"""Times its level before to which an evaluation comes back at most. Chosen: noise of a fixed set has less."""
+MAX_STEADY_RATE_RATIO = 1.1
+"""Times the lowest learning rate around a step that the highest is, at most, where it stands. Chosen: a schedule moves
+by less from one record to the next."""
 LEAST_EVALUATIONS = 5
 """Evaluations that show a level, a stretch and a way back. Chosen."""
 
@@ -298,7 +301,7 @@ def worse_for_a_stretch(run: Run) -> Iterator[DerivedFact]:
             not between.any()
             or between.all()
             or not len(earlier)
-            or not 0 < after <= MAX_UNCHANGED_RATIO * before
+            or not 0 < after <= MAX_RETURNED_LEVEL_RATIO * before
             or high < MIN_WORSE_LEVEL_RATIO * before
         ):
             continue
@@ -329,7 +332,7 @@ def _rate_rises(run: Run, step: float) -> bool:
         return False
     rate = run["learning_rate"].finite
     lately = rate.where((rate.step > step - run.last_step / 10) & (rate.step <= step)).value
-    return len(lately) > 1 and float(lately.max()) > MAX_UNCHANGED_RATIO * float(lately[0])
+    return len(lately) > 1 and float(lately.max()) > MAX_STEADY_RATE_RATIO * float(lately[0])
 
 
 # What grows all the way: by the same amount at each step, or ever more slowly.
@@ -496,9 +499,9 @@ MOST_RESUMES = 2
 SHOWN_AFTER = 3
 """Values after a resume that are stated. Chosen."""
 MIN_STATE_JUMP_RATIO = 1.5
-"""Times the value before by which a rate or a loss scale jumps. Chosen."""
+"""Times the value before by which a quantity of `_STATE` jumps, up or down. Chosen: a scaler doubles, or halves."""
 ON_COURSE = 1.25
-"""Times the value before by which a rate or a loss scale goes on. Chosen: a schedule does."""
+"""Times the value before by which a quantity of `_STATE` goes on. Chosen: a schedule does."""
 _STATE = (Quantity.LEARNING_RATE, Quantity.LOSS_SCALE)
 _COUNTS = (Quantity.EPOCH, Quantity.SAMPLES_SEEN, Quantity.TOKENS_SEEN)
 _PACE = (Quantity.STEP_TIME, *sorted(THROUGHPUTS))
@@ -672,7 +675,7 @@ def _rate_moves(run: Run, step: float) -> bool:
     rate = run["learning_rate"].finite
     before, after = rate.where(rate.step <= step).value[-1:], rate.where(rate.step > step).value[:RECORDS_AFTER_EVENT]
     both = np.concatenate([before, after])
-    return len(both) > 1 and float(both.max()) > MAX_UNCHANGED_RATIO * float(both.min())
+    return len(both) > 1 and float(both.max()) > MAX_STEADY_RATE_RATIO * float(both.min())
 
 
 def _parts_from_line(before: Series, after: Series) -> tuple[float, float, float] | None:

@@ -59,7 +59,7 @@ def at_bounds(run: Run) -> Iterator[DerivedFact]:
             resting.setdefault(bound, []).append(series)
     for bound, several in resting.items():
         series = several[0]
-        since, off = _since(series, bound), abs(median(tail(series)) / bound - 1)
+        since, off = _step_near_bound(series, bound), abs(median(tail(series)) / bound - 1)
         text = (
             f"{' and '.join(map(named, several[:2]))} {'rests' if len(several) == 1 else 'rest'} at "
             f"{figure(median(tail(series)))} = {bounds[bound]} to within {100 * off:.2g} % from "
@@ -101,7 +101,9 @@ OF_A_SHARE = 0.3
 FAR_OUTSIDE = 0.05
 """How far below zero a score is wrong, and as a share of 100 how far above. Chosen: rounding goes less far."""
 MAX_PER_CENT = 100.0
+"""The most that a share in per cent can be."""
 NOT_COMPUTED = -1.0
+"""What trainers log in place of a score that they did not compute."""
 
 
 def beyond_one(run: Run) -> Iterator[DerivedFact]:
@@ -187,7 +189,7 @@ def _rests_at(series: Series, bound: float) -> bool:
     return bool(np.quantile(np.abs(later / bound - 1), 0.9) <= 3 * MAX_BOUND_DIFFERENCE_SHARE)
 
 
-def _since(series: Series, bound: float) -> float:
+def _step_near_bound(series: Series, bound: float) -> float:
     """Return the step from which a column stays near a bound."""
     away = np.flatnonzero(np.abs(series.value / bound - 1) > 5 * MAX_BOUND_DIFFERENCE_SHARE)
     first = 0 if not len(away) else min(int(away[-1]) + 1, len(series) - 1)

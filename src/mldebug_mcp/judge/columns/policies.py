@@ -561,7 +561,8 @@ HARDLY_LEFT = 0.1
 LEAST_LOST = 0.1
 """Share of right answers that is lost at least. Chosen: less is chance where a few rows are asked."""
 MIN_GAINED_SHARE = 0.1
-"""Share of right pairs that training gains at least. Chosen: as much."""
+"""Share of right answers, or of right pairs, that training gains at least. Chosen: less is chance where few are
+asked."""
 LEFT_OF_LOSS = 0.5
 """Share of its first level that a loss comes down to at most. Chosen: by hand."""
 _SHARES = (
@@ -578,7 +579,7 @@ def success_falls(run: Run) -> Iterator[DerivedFact]:
     """
     paid = _paid(run)
     shares = _successes(run) if paid else []
-    lost = [(early - late, share, early, late) for share in shares for early, late in _lost(share)]
+    lost = [(early - late, share, early, late) for share in shares for early, late in _lost_levels(share)]
     if paid is None or 2 * len(lost) <= len(shares):
         return
     _, share, early, late = max(lost, key=lambda each: each[0])
@@ -617,7 +618,7 @@ def success_stays_low(run: Run) -> Iterator[DerivedFact]:
     rise, paid = kept_rise(run), rewards_of(run)
     if run.kind not in POLICIES or rise is None or paid is None or not _is_share(paid) or rise[1] < MIN_SOLVED_SHARE:
         return
-    shares = [(*_ends_of(share), share) for share in _successes(run, LEAST_PAIRS) if not any(_lost(share))]
+    shares = [(*_ends_of(share), share) for share in _successes(run, LEAST_PAIRS) if not any(_lost_levels(share))]
     low = [(early, late, share) for early, late, share in shares if late < min(FEW_RIGHT, early + MIN_GAINED_SHARE)]
     if not low or len(low) < len(shares):
         return
@@ -707,7 +708,7 @@ def _is_share(series: Series) -> bool:
     return float(series.value.min()) >= 0 and float(series.value.max()) <= 1
 
 
-def _lost(share: Series) -> Iterator[tuple[float, float]]:
+def _lost_levels(share: Series) -> Iterator[tuple[float, float]]:
     """Yield the early level of a share and the late one, where it loses half and more of it for good."""
     first, last = share.value[: max(1, int(EARLY_RECORDS_SHARE * len(share)))], tail(share)
     early, late = float(np.mean(first)), median(last)

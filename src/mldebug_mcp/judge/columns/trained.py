@@ -57,7 +57,13 @@ from mldebug_mcp.models.diagnosis import DerivedFact
 
 MAX_SUM_RESIDUAL_SHARE = 0.01
 """Residual of a sum as a share of what the total varies by. Chosen: four printed digits leave less."""
+MAX_PART_SHARE_EXCESS = 0.01
+"""Share by which the largest part may exceed the total. Chosen: printed digits leave less, a negative part more."""
+MIN_RELATIVE_WEIGHT = 0.01
+"""Share of the largest weight that the smallest has, at least. Chosen: a part of less is hardly trained, by
+intention."""
 MOST_PARTS = 6
+"""Parts of a sum that are looked at. Chosen: more fit any total by chance."""
 MIN_RULING_PART_SHARE = 0.99
 """Share of the total above which one part rules it. Chosen."""
 MAX_STEADY_FALL_SHARE = 0.03
@@ -95,9 +101,9 @@ def weighed_parts(run: Run) -> Iterator[DerivedFact]:
             yield DerivedFact.model_construct(
                 fact="part_stays", text=text + expected, values={"share": float(shares[k])}
             )
-    if MIN_RULING_PART_SHARE < float(shares[most]) <= 1 + MAX_SUM_RESIDUAL_SHARE and float(
+    if MIN_RULING_PART_SHARE < float(shares[most]) <= 1 + MAX_PART_SHARE_EXCESS and float(
         weights.min()
-    ) > MAX_SUM_RESIDUAL_SHARE * float(weights.max()):
+    ) > MIN_RELATIVE_WEIGHT * float(weights.max()):
         text = f"{named(total)} = {equation}; at the end {named(parts[most])} is {percent(float(shares[most]))} of it."
         yield DerivedFact.model_construct(
             fact="part_rules",
@@ -543,13 +549,13 @@ def weights_stand_still(run: Run) -> Iterator[DerivedFact]:
 
 def _would_move(run: Run, norm: Series, gradient: Series) -> bool:
     """Say whether plain steps by a gradient and the learning rate go far beyond the last digit of a norm."""
-    rate = _from(run["learning_rate"], norm) if "learning_rate" in run else np.zeros(0)
+    rate = _values_since_norm(run["learning_rate"], norm) if "learning_rate" in run else np.zeros(0)
     steps = float(norm.step[-1] - norm.step[0]) if run.step_name == "step" else float(len(norm) - 1)
-    travelled = steps * float(rate.mean()) * median(_from(gradient, norm)) if len(rate) else 0.0
+    travelled = steps * float(rate.mean()) * median(_values_since_norm(gradient, norm)) if len(rate) else 0.0
     return travelled >= FAR_BEYOND * _last_digit(float(norm.value[0]))
 
 
-def _from(series: Series, norm: Series) -> Floats:
+def _values_since_norm(series: Series, norm: Series) -> Floats:
     """Return the finite values of a metric from the first record of a norm on."""
     return series.finite.where(series.finite.step >= norm.step[0]).value
 
@@ -574,7 +580,7 @@ def weights_come_to_rest(run: Run) -> Iterator[DerivedFact]:
         if not max(LEAST_STILL, LEAST_RESTING * len(whole)) <= still < len(whole):
             continue
         norm = whole.where(np.arange(len(whole)) >= len(whole) - still)
-        rate, gradient = (_from(run[name], norm) for name in ("learning_rate", "grad_norm"))
+        rate, gradient = (_values_since_norm(run[name], norm) for name in ("learning_rate", "grad_norm"))
         peak = float(run["learning_rate"].finite.value.max())
         if not len(gradient) or not len(rate) or float(rate.mean()) < LEFT_OF_RATE * peak:
             continue

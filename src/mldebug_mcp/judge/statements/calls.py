@@ -141,7 +141,7 @@ LONGEST_HOLDER = 60
 """Characters of an expression that is named in an advice. Chosen: half a line."""
 
 
-def _before(code: str, what: str) -> str:
+def _expression_before(code: str, what: str) -> str:
     """Return the expression that ends where some text begins: `self.rows[i]` before `["text"]`.
 
     "" where none stands there, or different ones do; also where a call is in it, as doing that again may give another
@@ -186,7 +186,7 @@ def _none(found: re.Match[str], failure: Failure) -> tuple[str, str]:
     use = found[0]
     name = found.groupdict().get("name")
     what = rf"\.{name}\b" if name else r"\[" if "subscript" in use else r"\(" if "callable" in use else r"\Z(?!)"
-    subject = _before(users_line(failure), what)
+    subject = _expression_before(users_line(failure), what)
     says = f"A value is None where {f'`.{name}` of it is used' if name else 'an object is expected'}."
     if subject:
         says += f" In your own line see `{subject}`."
@@ -284,7 +284,7 @@ def _unable(found: re.Match[str], failure: Failure) -> tuple[str, str] | None:
         return None
     says = f"{capitalised(with_article(kind))} {'is ' if what.startswith('not ') else ''}{what}."
     if what == "not callable":
-        subject = _before(users_line(failure), r"\(") if is_users(failure) else ""
+        subject = _expression_before(users_line(failure), r"\(") if is_users(failure) else ""
         return says, (
             f"Brackets () call something that is {with_article(kind)}. {_CALLED.get(kind, _CALLED[''])}"
             + (f" In your own line look at `{subject}`." if subject else "")
@@ -432,7 +432,7 @@ def _import(found: re.Match[str], failure: Failure) -> tuple[str, str]:
 @FORMS.read_by("python_key", rf"^[\w.]{{0,200}}KeyError: {QUOTED_NAME}$")
 def _key(found: re.Match[str], failure: Failure) -> tuple[str, str] | None:
     name, code = found["name"], users_line(failure)
-    subject = _before(code, rf"(?:\[|\.pop\()\s?f?['\"]?{re.escape(name)}\b")
+    subject = _expression_before(code, rf"(?:\[|\.pop\()\s?f?['\"]?{re.escape(name)}\b")
     columns = f"list({subject}.columns)" if subject else "its columns"
     keys = f"list({subject}.keys())" if subject else "the keys of what your line indexes"
     says = f"There is no key `{name}`" + (f" in `{subject}`." if subject else ".")

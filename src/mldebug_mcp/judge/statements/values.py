@@ -579,7 +579,7 @@ def _dimensions(found: re.Match[str]) -> tuple[str, ...]:
     return tuple(re.findall(r"\d+|None|-1", found[1] or found[2]))
 
 
-def _shown(shape: tuple[str, ...]) -> str:
+def _shape_text(shape: tuple[str, ...]) -> str:
     return f"[{', '.join(shape)}]"
 
 
@@ -664,7 +664,7 @@ def _reshaping(found: re.Match[str], _: Failure) -> tuple[str, str] | None:
     product = 1
     for dimension in wanted:
         product *= dimension if dimension > 0 else 1
-    says = f"{size:,} values cannot fill the shape {_shown(tuple(map(str, wanted)))}"
+    says = f"{size:,} values cannot fill the shape {_shape_text(tuple(map(str, wanted)))}"
     if -1 in wanted:
         says += f": {product:,} does not divide {size:,}."
     else:
@@ -714,7 +714,7 @@ def _two_shapes(found: re.Match[str], _: Failure) -> tuple[str, str] | None:
     if len(shapes) != 2:
         return None
     left, right = shapes
-    says = f"The shapes are {_shown(left)} and {_shown(right)}"
+    says = f"The shapes are {_shape_text(left)} and {_shape_text(right)}"
     if _OF_PRODUCT.search(text) and len(right) > 1 and left[-1] != right[-2]:
         return f"{says}: the inner sizes {left[-1]} and {right[-2]} have to be equal.", _of_product(left, right)
     if len(left) != len(right):

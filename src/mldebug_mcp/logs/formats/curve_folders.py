@@ -156,6 +156,7 @@ _MAX_RUNS = 500
 _MAX_LISTED = 2000
 """Folders of a folder that are looked into for runs."""
 _MAX_PARAM_BYTES = 8000
+"""Characters of a parameter's value that are read."""
 
 
 def runs_in(folder: Path) -> list[Path]:

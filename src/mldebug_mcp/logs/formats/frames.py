@@ -31,7 +31,7 @@ from mldebug_mcp.logs.attempts import EVENTS, RESUMES
 from mldebug_mcp.logs.builder import MESSAGES, RunBuilder
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.json_yaml import parse_object
-from mldebug_mcp.logs.log_file import MAX_REFUSED_PIECES, PIECE_BYTES, LogFile, blocks, lines_of, pieces
+from mldebug_mcp.logs.log_file import PIECE_BYTES, LogFile, blocks, lines_of, pieces
 from mldebug_mcp.logs.names.metrics import (
     ENVELOPES,
     MAX_RECORD_DEPTH,
@@ -115,7 +115,7 @@ def _numbers_in(frame: pl.DataFrame) -> tuple[dict[str, pl.Series], NDArray[np.b
             sets = {text: evaluated_set({name: text}) for text in column.unique().to_list() if text is not None}
             if not {*sets.values()} <= {"", "eval"}:
                 return None
-            evaluated |= _where(column, [text for text, of in sets.items() if of])
+            evaluated |= _rows_with_text(column, [text for text, of in sets.items() if of])
     own = [name for name in numbers if named_of_evaluation(name) != name]
     if evaluated.any() and any(named_of_evaluation(name) in numbers for name in own):
         return None
@@ -132,7 +132,7 @@ def _leaves(frame: pl.DataFrame, prefix: str = "", depth: int = 0) -> Iterator[t
             yield prefix + column.name, column
 
 
-def _where(column: pl.Series, texts: Sequence[str]) -> NDArray[np.bool_]:
+def _rows_with_text(column: pl.Series, texts: Sequence[str]) -> NDArray[np.bool_]:
     """Return in which rows one of some texts stands, shape (rows,)."""
     return np.asarray(column.is_in(texts).fill_null(value=False).to_numpy())
 
@@ -189,7 +189,10 @@ def _may_spell_numbers(column: pl.Series) -> bool:
 
 MAX_KEYS = 500
 """Keys read by the block; a log with more is read line by line."""
+MAX_REFUSED_PIECES = 32
+"""Pieces of blocks that polars refuses, one after another, before the rest of the file is read line by line."""
 _SAMPLE_LINES = 50
+"""Lines from whose keys the columns of a file are taken."""
 _JSON_KEY = re.compile(rb'"([^"\\\n]*)"\s*:')
 _NAN, _INFINITY = b"-1.7272727272727e-297", b"1.3131313131313e+297"
 
@@ -254,9 +257,9 @@ class FastRecords:
         whole = _whole_lines(block)
         if self._refused >= MAX_REFUSED_PIECES:
             whole = b""
-        elif not (self._taken(parsed) or (self._infer(whole) and self._taken(self.parse(whole)))):
+        elif not (self._take_parsed(parsed) or (self._infer(whole) and self._take_parsed(self.parse(whole)))):
             for piece in pieces(whole, PIECE_BYTES):
-                if self._taken(self.parse(piece)):
+                if self._take_parsed(self.parse(piece)):
                     self._refused = 0
                 else:
                     self._refused += 1
@@ -288,7 +291,7 @@ class FastRecords:
         self._types |= {key: new[key] for key in sorted(new, key=lambda key: (block.find(f'"{key}"'.encode()), key))}
         return bool(new)
 
-    def _taken(self, parsed: Parsed | None) -> bool:
+    def _take_parsed(self, parsed: Parsed | None) -> bool:
         """Take what was parsed, if it was and no text in it may spell a number; return whether it was taken."""
         empty = None if parsed is None else add_frame(self._builder, parsed.frame, parsed.stand_ins)
         self.empty += empty or 0
@@ -366,6 +369,7 @@ def _with_numbers_for_nan(block: bytes) -> bytes | None:
 # little. A quote may hold line ends, so from the first one on everything goes row by row.
 
 _SAMPLE_ROWS = 100
+"""Rows from which the types of the columns are taken."""
 _NOTHING = ("None", "none", "NA", "N/A", "null", "NULL", "-", "--")
 """Cells that mean a missing value, besides empty ones."""
 
@@ -463,15 +467,20 @@ class _Table:
 
 _WORKER = Path(__file__).with_name("parquet_worker.py")
 _MAX_WORKER_SECONDS = 300.0
+"""Seconds after which a worker that decodes is ended."""
 _START_SECONDS = 2.0
 """Processor time to import the library that decodes."""
 _ROWS_AT_A_TIME = 500_000
+"""Rows that the worker decodes together."""
 _MAX_CELLS = 2_000_000_000
+"""Cells of a table that are decoded, whatever its size."""
 _MANY_CELLS = 10_000_000
+"""Cells of a table that are decoded, however small its file."""
 _CELLS_PER_BYTE = 20
 """A small file can stand for a huge table: runs of one value take no space. Up to `_MANY_CELLS` that does no harm."""
 _MAX_COLUMNS = 5000
 _MAX_PROBLEM = 1000
+"""Bytes of the worker's error message that are read."""
 
 
 class ParquetReader:

@@ -237,7 +237,7 @@ class RecordedLines:
         for piece, special in _parted(block):
             if self._starts_anew or not self._first:
                 self._begin(piece)
-            bare = _ROWS.sub(self._again, piece)
+            bare = _ROWS.sub(self._repeated_rows, piece)
             if is_large(len(bare)):
                 self._records.take_blocks([bare])
             elif bare.strip():
@@ -252,7 +252,7 @@ class RecordedLines:
         """Say in the notes what was no record."""
         self._records.tell(builder)
 
-    def _again(self, found: re.Match[bytes]) -> bytes:
+    def _repeated_rows(self, found: re.Match[bytes]) -> bytes:
         """Return what stands for the rows of a step: how many steps ago the first of them was there."""
         self._steps += 1
         if not found[1]:
@@ -315,7 +315,7 @@ def event_text(event: Mapping[str, object]) -> str:
     if what == "spike":
         text = f"the recorder saw the loss jump to {level}"
     elif what == "nonfinite":
-        text = f"{_lost(level)}{_began(_places(event))}"
+        text = f"{_lost_summary(level)}{_began(_places(event))}"
         note = event.get("note")
         text += f"; {shorten(clean(note), 120)}" if isinstance(note, str) else ""
     elif what in ("hang", "went_on"):
@@ -336,7 +336,7 @@ def _lines(at: object) -> str:
     return f", at {' < '.join(lines)}" if lines else ""
 
 
-def _lost(level: str) -> str:
+def _lost_summary(level: str) -> str:
     if level in ("nan", "inf", "-inf"):
         return f"the recorder saw the loss become {level}"
     return f"the recorder saw gradients that are not finite, at a loss of {level}"

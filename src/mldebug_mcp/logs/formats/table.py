@@ -336,6 +336,7 @@ class Follower:
 
 MAX_COLUMNS = 20
 MIN_ROWS = 3
+"""Rows of numbers that make a table."""
 MIN_SHARE_OF_NUMBERS = 0.6
 """Share of lines that must be numbers if others stand between them; chosen by hand."""
 _LOSS = regex(r"loss", re.IGNORECASE)
@@ -343,6 +344,7 @@ _TRAINING = regex(r"^[ \t]{0,80}(?:saving|loading)\b.*\b(?:model|checkpoint)", r
 _OF_PHASE = regex(r"(?:train|val|valid|eval|test)_(?!.*(?:log|output|history|result|values|losses|data))[a-z]\w*", re.I)
 """A file that is called by a phase is called by its metric, known or not: "train_beta.txt"."""
 _LOOKED_AT = 200
+"""First lines by which a table is recognised."""
 _COMMAND = regex(r"\W{0,4}(?:tail|head|cat|less|more)\s")
 """The command that showed the columns, copied with them."""
 _COUNTED = regex(r"^(\s*\d+):(?=\s)")

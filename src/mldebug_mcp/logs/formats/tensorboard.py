@@ -40,6 +40,7 @@ _TAG, _TENSOR, _METADATA = 1, 8, 9
 _PLUGIN, _PLUGIN_CONTENT = 1, 2
 _SESSION_START, _HPARAMS = 3, 1
 _STRING_VALUES = 8
+"""The field `string_val` of TensorFlow's `TensorProto`."""
 _NUMBER, _STRING, _BOOL = 2, 3, 4
 _TEXTS_OF_TORCH = "/text_summary"
 _ROW = re.compile(r"^\s*\|(?P<key>[^|]+)\|(?P<value>[^|]*)\|\s*$", re.MULTILINE)
@@ -122,6 +123,7 @@ _FLOAT_VALUES, _DOUBLE_VALUES, _INT_FIELDS = 5, 6, (7, 10)
 _TIME_BYTES = 9
 """A key and a double: every event begins with the time."""
 _STEP_KEY = 0x10
+"""The key of the field `step` of TensorFlow's `Event`: number 2, a varint."""
 _PLUGINS_WITH_SETTINGS = (b"hparams", b"text")
 MAX_CONFIGURATIONS = 1000
 """Texts and hyperparameters that are looked at: answers of a language model are texts too."""

@@ -396,7 +396,7 @@ class ScalarEventsReader:
             except ValueError:
                 broken += 1
                 continue
-            for event in _each(events):
+            for event in _event_mappings(events):
                 payload = event.get("payload")
                 kind = event.get("type")
                 if kind == "training_stats_scalar":
@@ -419,7 +419,7 @@ class ScalarEventsReader:
             builder.note(f"{shorten(file.path.name, 80)}: skipped {broken} line(s) that are not JSON")
 
 
-def _each(events: object) -> Iterator[Mapping[str, object]]:
+def _event_mappings(events: object) -> Iterator[Mapping[str, object]]:
     yield from (event for event in (events if isinstance(events, list) else [events]) if isinstance(event, Mapping))
 
 

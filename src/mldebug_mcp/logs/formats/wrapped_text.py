@@ -33,7 +33,9 @@ class WrappedTextReader:
         if not lines or not lines[0].startswith("{"):
             return False
         records = [record for line in lines if (record := parse_object(line)) is not None]
-        if 2 * len(records) < len(lines) or any(_tells(record) or not _field(record) for record in records):
+        if 2 * len(records) < len(lines) or any(
+            _has_telling_metric(record) or not _field(record) for record in records
+        ):
             return False
         from mldebug_mcp.logs.text.parsed_line import content_of  # the shapes of lines take long to load
 
@@ -70,7 +72,7 @@ def _field(record: Mapping[str, object]) -> str:
     return next((field for field in _FIELDS if isinstance(record.get(field), str)), "")
 
 
-def _tells(record: Mapping[str, object]) -> bool:
+def _has_telling_metric(record: Mapping[str, object]) -> bool:
     return any(is_telling(name) for name, _ in numbers_in(record))
 
 
@@ -166,12 +168,12 @@ def _rows(markup: str) -> Iterator[str]:
     A table whose first column has no name is one of data: pandas shows the index of its rows there.
     """
     for table in markup.split("<table")[1:]:
-        rows = [[_shown(cell) for cell in _CELL.split(row)[1:]] for row in table.split("<tr")[1:]]
+        rows = [[_cell_text(cell) for cell in _CELL.split(row)[1:]] for row in table.split("<tr")[1:]]
         if rows and rows[0] and rows[0][0]:
             yield from map("\t".join, rows)
 
 
-def _shown(cell: str) -> str:
+def _cell_text(cell: str) -> str:
     """Return what a reader sees of a cell, in one line."""
     import html  # its table of entities is long
 

@@ -68,7 +68,7 @@ def whole(words: Words) -> Read | None:
         inside = all_of(frozenset(words.base[1:]), words)
         found = inside if inside is not None and inside.quantity in lexicon.OF_ROLLOUTS else None
     if found is None:
-        found = _alone(every, words)
+        found = _single_quantity(every, words)
     if found is not None and words.numbers and found.quantity in LOSSES and not _LETTERS.isdisjoint(every):
         return None  # `loss_q1`
     return found
@@ -88,7 +88,7 @@ def all_of(every: frozenset[str], words: Words) -> Read | None:
     return None
 
 
-def _alone(every: frozenset[str], words: Words) -> Read | None:
+def _single_quantity(every: frozenset[str], words: Words) -> Read | None:
     """Return the quantity that words are where no other stands in the name."""
     if words.statistic not in ("", "mean"):
         return None

@@ -78,7 +78,7 @@ class _Log:
         return all(word in self.words for word in words)
 
 
-def _any(values: Floats) -> bool:
+def _has_values(values: Floats) -> bool:
     return len(values) > 0
 
 
@@ -112,7 +112,7 @@ class _Meaning:
     """What an abbreviation is read as, and whether its values can be that."""
 
     name: str
-    can_be: Callable[[Floats], bool] = _any
+    can_be: Callable[[Floats], bool] = _has_values
 
 
 _OF_A_POLICY: Mapping[str, _Meaning] = {
@@ -634,12 +634,12 @@ def loss_of_ones_own(columns: Columns) -> str | None:
     twin = None if called(columns, "eval_loss") else _evaluation_of(columns, name, columns[name])
     _read_as(columns, name, "loss")
     if twin is None:
-        return f"{_shown(name)} is read as the loss (guessed)"
+        return f"{_name_text(name)} is read as the loss (guessed)"
     _read_as(columns, twin, "eval_loss")
-    return f"{_shown(name)} is read as the loss, {_shown(twin)} as the eval_loss (guessed)"
+    return f"{_name_text(name)} is read as the loss, {_name_text(twin)} as the eval_loss (guessed)"
 
 
-def _shown(name: str) -> str:
+def _name_text(name: str) -> str:
     return f"10 to the power of {name!r}" if _read(name).is_logarithm else repr(name)
 
 
@@ -748,7 +748,7 @@ def evaluation_of_ones_own(columns: Columns) -> str | None:
     if twin is None:
         return None
     _read_as(columns, twin, "eval_loss")
-    return f"{_shown(twin)} is read as the eval_loss: it is logged in other records than {name!r} (guessed)"
+    return f"{_name_text(twin)} is read as the eval_loss: it is logged in other records than {name!r} (guessed)"
 
 
 def _evaluation_of(columns: Columns, name: str, trained: Column) -> str | None:
@@ -879,7 +879,7 @@ def gradient_norm_of_ones_own(columns: Columns) -> str | None:
     if len(found) != 1 or not _may_be_norm(columns[found[0]], _read(found[0])):
         return None
     _read_as(columns, found[0], "grad_norm")
-    return f"{_shown(found[0])} is read as grad_norm (guessed)"
+    return f"{_name_text(found[0])} is read as grad_norm (guessed)"
 
 
 def _is_of_gradient(name: str, read: _Name, columns: Columns) -> bool:

@@ -164,7 +164,7 @@ class Quantity(StrEnum):
         return self in _RESULTS
 
 
-def _from(first: Quantity, last: Quantity) -> frozenset[Quantity]:
+def _quantities_between(first: Quantity, last: Quantity) -> frozenset[Quantity]:
     """Return the quantities of the list above from one to another, both included."""
     every = list(Quantity)
     return frozenset(every[every.index(first) : every.index(last) + 1])
@@ -175,21 +175,24 @@ AMOUNTS = frozenset({Quantity.TOKENS_SEEN, Quantity.SAMPLES_SEEN})
 CLOCKS = frozenset({Quantity.ELAPSED, Quantity.TIMESTAMP})
 PLACES = COUNTERS | AMOUNTS | CLOCKS
 """What says where a run is, whatever is measured there."""
-HIGHER_IS_BETTER = _from(Quantity.F1, Quantity.EVIDENCE_BOUND) | {Quantity.ACCURACY, Quantity.TOKEN_ACCURACY}
-LOWER_IS_BETTER = _from(Quantity.ERROR_RATE, Quantity.RANK)
-PAIRS = _from(Quantity.REWARD_CHOSEN, Quantity.LOGPS_REJECTED)
+HIGHER_IS_BETTER = _quantities_between(Quantity.F1, Quantity.EVIDENCE_BOUND) | {
+    Quantity.ACCURACY,
+    Quantity.TOKEN_ACCURACY,
+}
+LOWER_IS_BETTER = _quantities_between(Quantity.ERROR_RATE, Quantity.RANK)
+PAIRS = _quantities_between(Quantity.REWARD_CHOSEN, Quantity.LOGPS_REJECTED)
 """What training on preferences logs of pairs of answers."""
-THROUGHPUTS = _from(Quantity.TOKENS_PER_SECOND, Quantity.THROUGHPUT)
+THROUGHPUTS = _quantities_between(Quantity.TOKENS_PER_SECOND, Quantity.THROUGHPUT)
 LOSSES = frozenset({
     Quantity.LOSS, Quantity.VALUE_LOSS, Quantity.POLICY_LOSS, Quantity.ENTROPY_LOSS, Quantity.DISCRIMINATOR_LOSS,
     Quantity.GENERATOR_LOSS,
 })  # fmt: skip
 
-_DURATIONS = _from(Quantity.STEP_TIME, Quantity.TIME_LEFT) - {Quantity.TIMESTAMP}
+_DURATIONS = _quantities_between(Quantity.STEP_TIME, Quantity.TIME_LEFT) - {Quantity.TIMESTAMP}
 _MEMORIES = frozenset({Quantity.DEVICE_MEMORY, Quantity.HOST_MEMORY})
 UTILISATIONS = frozenset({Quantity.FLOPS_UTILISATION, Quantity.DEVICE_UTILISATION, Quantity.HOST_UTILISATION})
 _SHARES = (
-    _from(Quantity.F1, Quantity.HIT_RATE)
+    _quantities_between(Quantity.F1, Quantity.HIT_RATE)
     | UTILISATIONS
     | {
         Quantity.ACCURACY, Quantity.TOKEN_ACCURACY, Quantity.REWARD_ACCURACY, Quantity.CLIP_FRACTION,
@@ -198,9 +201,9 @@ _SHARES = (
     }
 )  # fmt: skip
 _NAMED = (
-    _from(Quantity.GRADIENT_NORM, Quantity.TOKENS_SEEN)
-    | _from(Quantity.REWARD, Quantity.POLICY_LOSS)
-    | _from(Quantity.ENTROPY, Quantity.EXPLAINED_VARIANCE)
+    _quantities_between(Quantity.GRADIENT_NORM, Quantity.TOKENS_SEEN)
+    | _quantities_between(Quantity.REWARD, Quantity.POLICY_LOSS)
+    | _quantities_between(Quantity.ENTROPY, Quantity.EXPLAINED_VARIANCE)
     | PAIRS
     | _MEMORIES
     | {
@@ -219,7 +222,7 @@ _RESULTS = (
     | LOWER_IS_BETTER
     | LOSSES
     | PAIRS
-    | _from(Quantity.REWARD, Quantity.EXPLAINED_VARIANCE)
-    | _from(Quantity.EPISODE_LENGTH, Quantity.CLIPPED_COMPLETIONS)
+    | _quantities_between(Quantity.REWARD, Quantity.EXPLAINED_VARIANCE)
+    | _quantities_between(Quantity.EPISODE_LENGTH, Quantity.CLIPPED_COMPLETIONS)
     | {Quantity.PERPLEXITY, Quantity.BITS, Quantity.GRADIENT_NORM}
 ) - _ALSO_SETTINGS

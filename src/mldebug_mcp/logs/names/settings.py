@@ -26,17 +26,17 @@ NUMBER, FLAG, TEXT, ANY = "number", "flag", "text", "any"
 """Kinds of values, besides "list"."""
 
 
-class Known(NamedTuple):
+class KnownSetting(NamedTuple):
     """A setting that is known: the kind of its value, and the phrases that name it besides its own name."""
 
     kind: str
     phrases: tuple[str, ...] = ()
 
 
-def _known(text: str) -> Known:
+def _known_setting(text: str) -> KnownSetting:
     """Return what "number: max lr, peak lr" says of a setting."""
     kind, _, phrases = text.partition(": ")
-    return Known(kind, tuple(phrases.split(", ")) if phrases else ())
+    return KnownSetting(kind, tuple(phrases.split(", ")) if phrases else ())
 
 
 SYNONYMS = {word: tuple(meaning.split()) for meaning, words in SETTING_SYNONYMS.items() for word in words.split()}
@@ -60,7 +60,7 @@ OWN = all_of(SETTING_LISTS["own"])
 OPTIMIZERS = all_of(SETTING_LISTS["optimizers"])
 """Names of optimizers, which may stand for their learning rate: `adam: 0.002`."""
 
-PHRASES = {name: _known(text) for settings in SETTINGS.values() for name, text in settings.items()}
+PHRASES = {name: _known_setting(text) for settings in SETTINGS.values() for name, text in settings.items()}
 """Canonical name → what is known of the setting."""
 
 

@@ -468,11 +468,11 @@ def _plain(value: object, done: dict[int, object]) -> object:
     if id(value) in done:
         return done[id(value)]
     done[id(value)] = None  # an object inside itself
-    done[id(value)] = made = _made(value, done)
+    done[id(value)] = made = _plain_state(value, done)
     return made
 
 
-def _made(value: object, done: dict[int, object]) -> object:
+def _plain_state(value: object, done: dict[int, object]) -> object:
     if isinstance(value, _Object):
         state = value.state
         if isinstance(state, list) and len(state) == 2:  # (__dict__, slots)

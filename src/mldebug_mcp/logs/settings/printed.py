@@ -480,6 +480,7 @@ _LOSS_AS_LOADED = regex(
 )
 """What a line says of the loss that the weights have which it loads; the best ones are loaded at the end."""
 LEAST_CLASSES = 2
+"""Classes, or words, without which a printed number is not their count."""
 LOOKS_AHEAD = 100
 """Lines behind an object in which it would come again, were it a record."""
 _COUNTERS = frozenset(

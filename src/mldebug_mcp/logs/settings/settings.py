@@ -321,7 +321,7 @@ class Settings(Mapping[str, Setting]):
             differing = (claim.setting for claim in others if _differs(claim.setting, chosen.setting))
             other = next((setting for setting in differing if setting not in own), None)
             if other is not None and chosen.setting.known and len(notes) < MAX_NOTES:
-                notes.append(f"{name} is read from {_shown(chosen.setting)}; {_shown(other)} is left out")
+                notes.append(f"{name} is read from {_setting_text(chosen.setting)}; {_setting_text(other)} is left out")
         return cls(found, tuple(notes))
 
     def of_a_policy(self, records: int) -> Settings:
@@ -526,7 +526,7 @@ def _differs(setting: Setting, other: Setting) -> bool:
     return setting.value is not None and setting.value not in (-1, other.value)
 
 
-def _shown(setting: Setting) -> str:
+def _setting_text(setting: Setting) -> str:
     return f"{shorten(setting.key, 60)!r} ({shorten(str(setting.value), 40)})"
 
 

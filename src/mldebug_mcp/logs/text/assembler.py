@@ -269,7 +269,7 @@ class Leftover(NamedTuple):
     values: tuple[float, ...]
 
 
-def _next(line: Leftover) -> tuple[Shape, int]:
+def _following_line(line: Leftover) -> tuple[Shape, int]:
     return line.shape, line.number + 1
 
 
@@ -332,7 +332,7 @@ class Leftovers:
 
     def end(self) -> None:
         """Give the records to the builder if it has none, and say how many lines are left out."""
-        if not self._builder.records and self._begins is None and (shape := self._first()) is not None:
+        if not self._builder.records and self._begins is None and (shape := self._first_shape()) is not None:
             self._begin(shape)
         self._close()
         self._put_behind()
@@ -361,7 +361,7 @@ class Leftovers:
 
     def _see_alike(self, line: Leftover, label: str) -> None:
         """Keep evaluations with one label that stand one below the other; other lines begin anew, if these are few."""
-        goes_on = self._alike and (label, line.shape, line.number) == (self._label, *_next(self._alike[-1]))
+        goes_on = self._alike and (label, line.shape, line.number) == (self._label, *_following_line(self._alike[-1]))
         if goes_on:
             self._alike.append(line)
         elif len(self._alike) < MIN_REPEATED_LINES:
@@ -391,7 +391,7 @@ class Leftovers:
             record = shown | record
         self._builder.numbers({**counters, **record})
 
-    def _first(self) -> Shape | None:
+    def _first_shape(self) -> Shape | None:
         """Return the shape that begins a record.
 
         That is the one that repeats most, or the first of a block with the loss or of scores of an evaluation.
@@ -808,10 +808,10 @@ class Assembler:
             if self._block:
                 self._add(parsed.metrics)
             else:
-                self._add(_known(parsed))
+                self._add(_record_metrics(parsed))
                 self._rows_above |= parsed.metrics
         elif not values and self._counters and number - self._line <= MAX_LINES_BELOW_RECORD // 4:
-            named = parsed.metrics if parsed.goes_on and self.holds_record else _known(parsed)
+            named = parsed.metrics if parsed.goes_on and self.holds_record else _record_metrics(parsed)
             self._add({name: value for name, value in named.items() if self._lacks([name])})
             self._line = number if self._heading and parsed.metrics else self._line  # its block goes on
 
@@ -846,7 +846,7 @@ class Assembler:
             if not self._has_records and not parsed.evaluation:
                 self._leftovers.give_rows()
             self._with_counter(number, values, parsed)
-        elif is_own and self._is_near(number):
+        elif is_own and self._is_near_record(number):
             self._add(parsed.metrics)
         else:
             self._without_counter(number, parsed)
@@ -857,7 +857,7 @@ class Assembler:
             return parsed.label != ""
         if parsed.label in self._labels:
             return False
-        here = self._belongs_by_counters(values) if values else self._is_near(number)
+        here = self._belongs_by_counters(values) if values else self._is_near_record(number)
         block = {canonical(name): value for name, value in self._block.items()}
         block.pop("elapsed", None)  # a clock goes on
         again = [(block[known], value) for name, value in parsed.metrics.items() if (known := canonical(name)) in block]
@@ -865,7 +865,7 @@ class Assembler:
             again = [pair for pair in again if any(map(is_evaluation, block))]
         return here and any(before != value for before, value in again)
 
-    def _is_near(self, number: int) -> bool:
+    def _is_near_record(self, number: int) -> bool:
         near = self._heading or number - self._line <= MAX_LINES_BELOW_RECORD or number == self._added + 1
         return bool(self._counters) and near
 
@@ -877,7 +877,7 @@ class Assembler:
         self._step_name = parsed.counters.step_name
         self._open(number, values, {}, heading=True)
         self._is_counted = bool(parsed.counters.planned)
-        self._add(_known(parsed))  # Caffe: "Iteration 100, lr = 0.01"
+        self._add(_record_metrics(parsed))  # Caffe: "Iteration 100, lr = 0.01"
         self._in_heading = {*self._block}
         self._rows_above |= {name: value for name, value in parsed.metrics.items() if is_pace(name) or "_" in name}
 
@@ -911,7 +911,7 @@ class Assembler:
 
     def stands_alone(self, number: int, like: Parsed) -> bool:
         """Say whether lines like the one that was taken last, without a counter, belong to nothing from a line on."""
-        return not self._is_near(number) and not self._renames(like) and not self.ranks.is_echo(like)
+        return not self._is_near_record(number) and not self._renames(like) and not self.ranks.is_echo(like)
 
     def many_alone(self, numbers: NDArray[np.int64], metrics: Mapping[str, Floats]) -> None:
         """Take lines of one shape that stand alone and follow one another.
@@ -1216,7 +1216,7 @@ class Assembler:
 
     def _without_counter(self, number: int, parsed: Parsed) -> None:
         metrics, label = parsed.metrics, parsed.label
-        if self._is_near(number):
+        if self._is_near_record(number):
             if not self._heading and self._fails(number, metrics):
                 return
             if self._lacks(metrics) or (parsed.goes_on and self._block.keys().isdisjoint(metrics)):
@@ -1292,5 +1292,5 @@ def _is_of_training(name: str) -> bool:
     return is_telling(name) or canonical(name) == "skipped_iterations"
 
 
-def _known(parsed: Parsed) -> dict[str, float]:
+def _record_metrics(parsed: Parsed) -> dict[str, float]:
     return {name: value for name, value in parsed.metrics.items() if is_of_record(name)}

@@ -309,7 +309,7 @@ def _take(found: Counters, match: re.Match[str]) -> None:
     found.phase = found.phase or phase or None
     if _TIMM.match(match[0]):
         found.first_epoch = 0.0
-    found.rest = _without(found.rest, match)
+    found.rest = _without_counter(found.rest, match)
 
 
 def _take_inner(found: Counters, batch: str, *, evaluation: bool) -> None:
@@ -320,7 +320,7 @@ def _take_inner(found: Counters, batch: str, *, evaluation: bool) -> None:
         found.values["step"] = float(batch)
 
 
-def _without(line: str, match: re.Match[str]) -> str:
+def _without_counter(line: str, match: re.Match[str]) -> str:
     """Return a line without a counter."""
     before, after = line[: match.start()], line[match.end() :]
     of, value = _OF_COUNTER.search(before), _VALUE.match(after)

@@ -44,6 +44,7 @@ MAX_BOX_ROWS = 200
 MAX_ROW_KINDS = 20_000
 """Kinds of rows that are remembered."""
 RULE_LENGTH = 6
+"""Characters that a line of one character repeated must have to be a rule between records."""
 NEITHER, RULE = 0, -1
 """Kinds of lines that are no rows; those of rows count from 1."""
 

@@ -28,11 +28,14 @@ MAX_NUMBERS = 90
 MAX_DIGITS_OF_SHORT = 3
 """Digits of a number where a longer one would make another line: "100%"."""
 _FIRST_PROBE = 700_001
+"""Number that is put in place of the first one of a line, to see which metric it becomes. No real value is as odd."""
 _FRACTION_OF_PROBE = 0.25
 _FIRST_SHORT_PROBE = 101
+"""The same for places that take three digits at most."""
 _BRIEF = (b"5", b"05", b"55")
 """What else stands in the place of a whole number: a date whose hour has one digit more or less is not a date."""
 _FIRST_PROOF = 11
+"""Number that is put there as the proof: other numbers must reach the same metrics."""
 _TIME = regex(rb"(?:\d{4}[-/]\d\d[-/]\d\d[ T])?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?")
 _OTHER_DATE, _OTHER_CLOCK = b"20310817", b"234556987654321"
 """Digits of a time that a line of a shape may have as well as its own."""
@@ -182,8 +185,8 @@ def learn(line: bytes, spans: list[Span], read: Read) -> Shape | None:
         probe = str(_FIRST_PROOF + place) if texts[place].isdigit() else f"{0.10101 + place:.10g}"
         written[place] = probe.encode()
     proof = [float_or_nan(_joined(written[at])) if at in written else number for at, number in enumerate(numbers)]
-    proofs = ((numbers, here), (proof, _outline(read(_text(_with(line, spans, written))))))
-    return shape if all(_tells(shape, example, outline) for example, outline in proofs) else None
+    proofs = ((numbers, here), (proof, _outline(read(_text(_with_numbers(line, spans, written))))))
+    return shape if all(_rebuilds(shape, example, outline) for example, outline in proofs) else None
 
 
 def _loose(
@@ -192,7 +195,7 @@ def _loose(
     """Return the places where any number makes a line like it, and those where any of three digits says nothing."""
 
     def says_with(place: int, text: bytes) -> _Outline | None:
-        return _outline(read(_text(_with(line, spans, {place: text}))))
+        return _outline(read(_text(_with_numbers(line, spans, {place: text}))))
 
     probes = _probes(texts)
     free = set(range(len(spans)))
@@ -227,7 +230,7 @@ def _terms(line: bytes, spans: list[Span], place: int, here: _Outline, read: Rea
     number = float_or_nan(_joined(text))
     factors: dict[int, float] | None = None
     for form in [form for form in (_in_form(text, digit) for digit in _FORMS) if form != text][:2]:
-        other = _outline(read(_text(_with(line, spans, {place: form}))))
+        other = _outline(read(_text(_with_numbers(line, spans, {place: form}))))
         if other is None or not _is_alike(here, other):
             return None
         moved = float_or_nan(_joined(form)) - number
@@ -242,7 +245,9 @@ def _terms(line: bytes, spans: list[Span], place: int, here: _Outline, read: Rea
     return factors
 
 
-def _with(line: bytes, spans: list[Span], written: Mapping[int, bytes], *, at_other_time: bool = False) -> bytes:
+def _with_numbers(
+    line: bytes, spans: list[Span], written: Mapping[int, bytes], *, at_other_time: bool = False
+) -> bytes:
     """Return a line with other text in place of some of its numbers, by their places, or with other times too."""
     edges = [0, *(edge for span in spans for edge in span), len(line)]
     parts = [line[start:end] for start, end in pairwise(edges)]
@@ -261,7 +266,7 @@ def _place_of(content: LineContent) -> tuple[bool, bool]:
     return not plain.telling and not plain.counters.values, plain.goes_on or any(map(is_of_record, plain.metrics))
 
 
-def _tells(shape: Shape, numbers: list[float], outline: _Outline | None) -> bool:
+def _rebuilds(shape: Shape, numbers: list[float], outline: _Outline | None) -> bool:
     content = shape.content(numbers)
     rebuilt = _outline(content) if content is not None else None
     if rebuilt is None or outline is None or rebuilt.words != outline.words:
@@ -283,7 +288,7 @@ def _probed(
 ) -> _Outline | None:
     """Return what a line says with probes in place of the numbers that are free, or with other times too."""
     written = {place: f"{probes[place]:.10g}".encode() for place in free}
-    return _outline(read(_text(_with(line, spans, written, at_other_time=at_other_time))))
+    return _outline(read(_text(_with_numbers(line, spans, written, at_other_time=at_other_time))))
 
 
 def _other_time(time: re.Match[bytes]) -> bytes:

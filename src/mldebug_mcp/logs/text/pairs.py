@@ -99,6 +99,7 @@ _PER = regex(r"[a-z]/(?:s|sec|second|min|it|step|batch)$", re.IGNORECASE, needs=
 _SUPPOSING = frozenset({"when", "if", "until", "unless", "should", "would", "expected", "baseline"})
 """Words before the name of a metric whose number was not measured here: "stop when val_loss: 0.1", "expected loss"."""
 _LISTED_WORDS = 5
+"""Words of a name in front of "is" or "was", at most, where a sentence lists values."""
 _PART_WORDS = 3
 """Words of a name between commas among which an identifier is looked for: "Val r1_count_xml_mean"."""
 MOST_WORDS_BETWEEN_BARS = 3

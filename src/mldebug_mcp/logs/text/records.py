@@ -218,7 +218,7 @@ class MixedLines:
             return False
         if len(parts) > 1 and any(like is not None and like.label for like in plain):
             return False  # a line under a label may be a series of its own
-        if not heard or not self._assembler.keeps_loss(_whole(heard)) or _counts_passes(heard):
+        if not heard or not self._assembler.keeps_loss(_whole_lots(heard)) or _counts_passes(heard):
             return False
         for part, like, echo in zip(telling, plain, echoes, strict=True):
             if like is not None and echo:
@@ -371,7 +371,7 @@ def _counters(part: Part) -> list[str]:
     return [] if like is None else list(like.counters.values)
 
 
-def _whole(parts: Sequence[Part]) -> list[Lot]:
+def _whole_lots(parts: Sequence[Part]) -> list[Lot]:
     return [_lot(part, 0, int(part.at[-1]) + 1, part.at, part.at) for part in parts]
 
 

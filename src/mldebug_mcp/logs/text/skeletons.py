@@ -363,10 +363,10 @@ class _Form(NamedTuple):
 
     def read(self, there: Bytes, starts: Places) -> tuple[Floats, Mask | None]:
         """Return the numbers that begin at some places of a text, and which are exact, None if all are."""
-        values = _whole(there, starts, self.digits)
+        values = _whole_numbers(there, starts, self.digits)
         exact = None
         if self.exponent:
-            power = self.sign_of_exponent * _whole(there, starts, self.exponent).astype(np.int64) + self.power
+            power = self.sign_of_exponent * _whole_numbers(there, starts, self.exponent).astype(np.int64) + self.power
             exact = np.abs(power) <= MAX_EXACT_POWER
             scale = _POWERS[np.minimum(np.abs(power), MAX_EXACT_POWER)]
             values = np.where(power < 0, values / scale, values * scale)
@@ -375,7 +375,7 @@ class _Form(NamedTuple):
         return (np.negative(values) if self.sign < 0 else values), exact
 
 
-def _whole(there: Bytes, starts: Places, digits: Sequence[int]) -> Floats:
+def _whole_numbers(there: Bytes, starts: Places, digits: Sequence[int]) -> Floats:
     """Return the whole numbers of digits at such distances from the starts; a double holds each step exactly."""
     values = there[digits[0] :].take(starts).astype(np.float64)
     for place in digits[1:]:

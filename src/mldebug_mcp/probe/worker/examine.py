@@ -110,7 +110,7 @@ class CallWatch:
         self._handles = [
             register_module_parameter_registration_hook(self._registered),
             self._subject.model.register_forward_pre_hook(self._given, with_kwargs=True),
-            self._subject.model.register_forward_hook(self._done),
+            self._subject.model.register_forward_hook(self._leave_call),
             register_module_forward_pre_hook(self._called),
         ]
         self._capture.__enter__()
@@ -138,7 +138,7 @@ class CallWatch:
         labels = next((keywords[name] for name in LABEL_NAMES if isinstance(keywords.get(name), torch.Tensor)), None)
         self.call.labels = None if labels is None else labels.detach().clone()
 
-    def _done(self, module: nn.Module, arguments: Any, output: Any) -> None:
+    def _leave_call(self, module: nn.Module, arguments: Any, output: Any) -> None:
         del module, arguments, output
         self._inside = False
 
@@ -284,7 +284,7 @@ class Trace(TorchFunctionMode):
             of_a_mask = after is None and before is not None and not self.origins
             worse = of_a_mask or (_bad(after) and not _bad(before))
             if worse and name not in _MAKES_MASKS and len(self.origins) < 50:
-                frame["where"] = _where()
+                frame["where"] = _user_frame()
                 self.origins.append(frame)
                 self._before.append(self.frames[:-1])
 
@@ -327,7 +327,7 @@ def _share_lost(name: str, output: torch.Tensor) -> float:
     return float((squashed.abs() > MIN_SATURATED_OUTPUT).float().mean())
 
 
-def _where() -> str:
+def _user_frame() -> str:
     """Return file and line of the innermost frame that is neither torch's nor the probe's."""
     frame: types.FrameType | None = sys._getframe(1)
     here = str(Path(__file__).parent)
@@ -379,6 +379,7 @@ def distinct_given(given: list[torch.Tensor]) -> int | None:
 
 
 MIN_ROWS_COMPARED = 2
+"""Rows without which outputs are not compared by row."""
 
 
 def first_bad_backward(subject: Subject) -> dict[str, Any] | None:
@@ -602,19 +603,22 @@ class DropoutWatch(TorchFunctionMode):
 
 def _reaches_model(subject: Subject) -> bool:
     """Return whether the model is given something else when the batch is changed."""
-    before, after = _given(subject, subject.batch), _given(subject, _perturbed(subject.batch, slice(None)))
+    before, after = (
+        _input_tensors(subject, subject.batch),
+        _input_tensors(subject, _perturbed(subject.batch, slice(None))),
+    )
     return len(before) != len(after) or not all(map(_equal, before, after))
 
 
 def _other_rows_stay(subject: Subject, batch: Any, rest: slice) -> bool:
     """Return whether the model is given the same rows in the rest, so that the loss does not mix them before."""
-    before, after = _given(subject, subject.batch), _given(subject, batch)
+    before, after = _input_tensors(subject, subject.batch), _input_tensors(subject, batch)
     return len(before) == len(after) and all(
         _equal(tensor[rest], other[rest]) for tensor, other in zip(before, after, strict=True)
     )
 
 
-def _given(subject: Subject, batch: Any) -> list[torch.Tensor]:
+def _input_tensors(subject: Subject, batch: Any) -> list[torch.Tensor]:
     with Capture(subject.model) as capture:
         _output(subject, batch)
     return [tensor for tensor in capture.given if tensor.ndim]

@@ -182,7 +182,7 @@ def _build(job: dict[str, Any], report: Report, device: Any) -> Subject:
     from .probe import DTYPES
 
     begun = time.monotonic()
-    subject = _made(job, report, device)
+    subject = _subject_of_job(job, report, device)
     subject.build_seconds = time.monotonic() - begun
     subject.dtype = DTYPES[job["dtype"]]
     subject.hidden = hidden_parameters(subject.model)
@@ -192,7 +192,7 @@ def _build(job: dict[str, Any], report: Report, device: Any) -> Subject:
     return subject
 
 
-def _made(job: dict[str, Any], report: Report, device: Any) -> Subject:
+def _subject_of_job(job: dict[str, Any], report: Report, device: Any) -> Subject:
     from .models import tiny_subject, to_batch
     from .subject import load_entry, to_device
 

@@ -133,6 +133,7 @@ def _of_values(targets: Targets) -> Iterator[tuple[str, float]]:
 
 
 MAX_ROWS = 256
+"""Rows above which none are compared to find equal inputs."""
 
 
 def expected_losses(subject: Subject, targets: Targets, *, shifted: bool) -> dict[str, Any]:

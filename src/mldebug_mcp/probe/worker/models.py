@@ -198,7 +198,7 @@ SCALED_HEADS = 4
 LARGE_VOCABULARY = 60_000
 """Vocabulary above which the width is smaller, since nearly all parameters are in the embedding."""
 LARGE_VOCABULARY_WIDTH = 32
-"""The width then."""
+"""Width of a model whose vocabulary is above `LARGE_VOCABULARY`."""
 SCALED_MAX_LOGITS = 4_000_000
 """Rows x positions x vocabulary above which the batch is cut: the vocabulary stays as configured."""
 SCALED_MAX_ROWS = 8

@@ -15,6 +15,10 @@ MAX_NAMES_LISTED = 12
 """Names given per list; counts are of all."""
 MAX_VANISHED_RATIO = 1e-6
 """A gradient this far below the largest is tiny: Adam's eps (1e-8) and rounding begin to decide the update."""
+MAX_UNIT_DIFFERENCE_RATIO = 1e-6
+"""Share of the largest weight by which units differ that are alike: float32 rounds at 1e-7 of it."""
+MIN_WEIGHT_SCALE = 1e-6
+"""What the largest weight is taken for, at least: units of a layer of zeros are alike."""
 
 
 def hidden_parameters(model: nn.Module) -> list[tuple[str, nn.Parameter]]:
@@ -148,9 +152,8 @@ def alike_units(model: nn.Module) -> list[str]:
             continue
         if weight.requires_grad and not isinstance(module, nn.Embedding):
             units = weight.detach().float().flatten(1)
-            if float((units - units[0]).abs().max()) <= MAX_VANISHED_RATIO * max(
-                float(units.abs().max()), MAX_VANISHED_RATIO
-            ):
+            largest = max(float(units.abs().max()), MIN_WEIGHT_SCALE)
+            if float((units - units[0]).abs().max()) <= MAX_UNIT_DIFFERENCE_RATIO * largest:
                 found.append(name)
     return found[:MAX_NAMES_LISTED]
 

@@ -19,6 +19,7 @@ from .subject import State, Subject, leaves, mapped
 from .training import Curve, Plan, find_rate, train, train_as_user, watch_steps
 
 OTHER_SEEDS = 2
+"""Further seeds with which training is repeated."""
 MAX_SHARE_OF_TIME_LEFT = 0.25
 """Share of the time left that other seeds may take: a separate question, asked only if it is cheap."""
 MAX_REMADE_PARAMETERS = 3_000_000
@@ -52,7 +53,7 @@ def other_seeds(
     try:
         for number in range(seed + 1, seed + 1 + OTHER_SEEDS):
             other = again(number)
-            if _alike(subject, other):
+            if _has_equal_weights(subject, other):
                 return {"fixed": True, "runs": runs}
             if other.train_step is None:
                 other.batch = subject.batch
@@ -75,7 +76,7 @@ def _ending(seed: int, curve: Curve) -> dict[str, Any]:
     return {"seed": seed, "ended": curve.ended, "final_loss": last}
 
 
-def _alike(subject: Subject, other: Subject) -> bool:
+def _has_equal_weights(subject: Subject, other: Subject) -> bool:
     pairs = zip(subject.model.parameters(), other.model.parameters(), strict=True)
     return all(torch.equal(a, b) for a, b in pairs)
 
@@ -165,7 +166,7 @@ class Probe:
         curve = self._users_way() if users else self._own_way()
         self.measured["curve"] = curve.as_dict()
         self.measured["movement"] = movement.still()
-        self._after(curve)
+        self._measure_end(curve)
         if users and curve.ended != "goal" and not self.measured.get("memorised"):
             self.report.enter("contrast")
             self.state.restore()
@@ -253,7 +254,7 @@ class Probe:
         self.report.note(f"not memorised at a learning rate of {rate:g}, nor at {rate * SLOWER_RATE_SHARE:g}")
         return curve
 
-    def _after(self, curve: Curve) -> None:
+    def _measure_end(self, curve: Curve) -> None:
         """Measure what training came to, in training and in evaluation mode."""
         self.report.enter("outcome")
         if curve.losses and not math.isfinite(curve.losses[-1]):
@@ -319,6 +320,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 FEWEST_POSITIONS = 8
+"""Positions that rows keep at least when they are halved."""
 
 
 def probe_what_fits(make: Callable[[], Probe], report: Report) -> None:

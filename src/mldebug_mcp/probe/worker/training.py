@@ -25,7 +25,9 @@ FIRST_RATE = 3
 SHARE_FOR_TRIALS = 0.25
 """Share of the time left that the trials may take."""
 TRIAL_STEPS = 6
+"""Steps of a trial of a learning rate."""
 WARM_UP = 5
+"""Steps in which the learning rate rises."""
 MIN_STEPS_BELOW_GOAL = 3
 """Steps in a row below the goal that count as memorised, so that one lucky step does not."""
 STEPS_BELOW_ZERO = 25
@@ -198,7 +200,9 @@ def _run(plan: Plan, steps: int, step: Callable[[], float]) -> Curve:
 
 
 MIN_GRADIENT_NORM = 1e-12
+"""Norm below which a gradient has no direction to compare."""
 WATCHED_STEPS = 3
+"""Steps of the user's own that are watched."""
 
 
 class StepWatch:

@@ -34,11 +34,13 @@ OF_GAUSSIAN = re.compile(r"^mus?$|mean|var|std|sigma|eps|noise|^(?:torch|np|math
 """Names in a sample of a mean and deviation; another, such as data that gets noise, means something else."""
 LOSS_NAME = re.compile(r"loss|criterion|objective", re.IGNORECASE)
 MAX_STEPS_FOLLOWED = 8
+"""Assignments and calls that a value is followed through to a graph."""
 AFTER_ALL = 1 << 60
 """A place in the order of calls that stands after all of them."""
 Gradient = Literal["", "data", "cut"]
 """What is known of the gradient of a value: "data" never had one, "cut" lost it; "" may have one."""
 MAX_STEPS_TO_A_CUT = 12
+"""Assignments and calls that a value is followed through to where it loses its gradient."""
 CUTS = ("detach", "item", "numpy", "tolist")
 """Methods of a tensor that give its values without its gradient."""
 MAKES_DATA = re.compile(
@@ -55,7 +57,9 @@ LISTS = ("sum", "max", "min", "abs", "zip", "enumerate", "reversed", "list", "tu
 SETTINGS = re.compile(r"(?:^|\.)(?:args?|cfg|config|conf|hp|hparams?|opts?|settings|flags|FLAGS)\.\w+$")
 COEFFICIENT = re.compile(r"coef|_weight$|lambda|lmbda|(?:^|_)lam$|gamma|eps$", re.IGNORECASE)
 """How settings, and parameters of functions that weight something, are called."""
-OF_ANOTHER = re.compile(r"teacher|target_?net|(?:^|[_.])(?:ema|ref|reference|old|prev|slow)(?:$|[_.(])", re.IGNORECASE)
+FROZEN_MODEL = re.compile(
+    r"teacher|target_?net|(?:^|[_.])(?:ema|ref|reference|old|prev|slow)(?:$|[_.(])", re.IGNORECASE
+)
 """Names of models that are not trained, whose outputs are detached on purpose."""
 FILLS = ("append", "extend", "insert", "appendleft")
 
@@ -499,7 +503,7 @@ def _parts(roles: Roles, node: ast.expr) -> list[ast.expr]:
         case ast.Attribute() | ast.Subscript() if not _is_plain(node):
             return [node.value]
         case ast.Call():
-            return _given(roles, node)
+            return _operands(roles, node)
     return []
 
 
@@ -545,7 +549,7 @@ def _part_carries(roles: Roles, node: ast.Call, place: int | None, depth: int) -
     return isinstance(helper, ast.FunctionDef) and _returns_graph(roles, helper, place, depth)
 
 
-def _given(roles: Roles, node: ast.Call) -> list[ast.expr]:
+def _operands(roles: Roles, node: ast.Call) -> list[ast.expr]:
     """Return what a method of a tensor, a function of PyTorch or a loss is called on; nothing for other functions."""
     name = dotted(node.func)
     of_library = re.match(r"(?:torch|F|nn)\.", name) or name in roles.losses
@@ -596,9 +600,9 @@ class Gradients:
             case ast.Call():
                 return self._of_call(node, function, depth - 1)
         parts = _parts_of(node)
-        return self._of_all(parts, function, depth - 1) if parts is not None else ""
+        return self._joined_gradient(parts, function, depth - 1) if parts is not None else ""
 
-    def _of_all(self, nodes: Iterable[ast.expr], function: str, depth: int) -> Gradient:
+    def _joined_gradient(self, nodes: Iterable[ast.expr], function: str, depth: int) -> Gradient:
         return joined([self.of(node, function, depth) for node in nodes])
 
     def _of_attribute(self, node: ast.Attribute, function: str, depth: int) -> Gradient:
@@ -643,7 +647,7 @@ class Gradients:
         if any(call.method.endswith("_") and not call.method.startswith("__") for call in own):
             return ""  # what is written into it may have one
         known = [self._of_made(part, depth) for part in made]
-        known += [self._of_all(call.node.args, function, depth) for call in own if call.method in FILLS]
+        known += [self._joined_gradient(call.node.args, function, depth) for call in own if call.method in FILLS]
         definition = roles.definitions.get(function.rpartition(".")[2])
         known += [""] if name in parameters_of(definition) and not self._is_weight(name, function) else []
         through = self._loops_over(name, function)
@@ -664,7 +668,7 @@ class Gradients:
         """Say whether a call is the forward pass of a model that is called with gradients elsewhere."""
         others = (other for other in self._roles.script.calls if other.name == call.name)
         trained = any(not self._roles.turned_off(other.guards) for other in others)
-        return trained and self._roles.calls_model(call.node) and not OF_ANOTHER.search(call.name)
+        return trained and self._roles.calls_model(call.node) and not FROZEN_MODEL.search(call.name)
 
     def _loops_over(self, name: str, function: str) -> list[ast.expr]:
         """Return what the loops of a function go through that set a name."""
@@ -690,21 +694,21 @@ class Gradients:
         else:
             computes = name in LISTS or bool(COMPUTES.search(name)) or name in self._roles.losses
         if computes or not isinstance(node.func, ast.Attribute):
-            return self._of_all(given, function, depth) if computes and given else ""
+            return self._joined_gradient(given, function, depth) if computes and given else ""
         return self._of_method(node.func, given, function, depth)
 
     def _of_method(self, node: ast.Attribute, given: Sequence[ast.expr], function: str, depth: int) -> Gradient:
         owner = self.of(node.value, function, depth)
         if node.attr in CUTS:
-            return owner or ("data" if self._is_of_another(node.value, function) else "cut")
+            return owner or ("data" if self._is_of_frozen_model(node.value, function) else "cut")
         if node.attr in WITHOUT_GRADIENT - {"float"}:
             return "data"
         return joined([owner, *(self.of(arg, function, depth) for arg in given)]) if node.attr[-1:] != "_" else ""
 
-    def _is_of_another(self, node: ast.expr, function: str) -> bool:
+    def _is_of_frozen_model(self, node: ast.expr, function: str) -> bool:
         """Say whether a value is the output of a model that is not trained, by its name or that of the model."""
         made = self._roles.assignments_by_name.get((function, dotted(node)), [])
-        return any(OF_ANOTHER.search(ast.unparse(part)) for part in (node, *(part.value for part in made)))
+        return any(FROZEN_MODEL.search(ast.unparse(part)) for part in (node, *(part.value for part in made)))
 
     def _reads_others(self, helper: ast.FunctionDef) -> bool:
         """Say whether a function reads anything besides what it is given, libraries and constants, such as a model."""

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from mldebug_mcp.core.conventions import IGNORED_LABEL
 from mldebug_mcp.models.script import Certainty
 from mldebug_mcp.script.calls import Call, constant_of, dotted
 from mldebug_mcp.script.facts import Facts, is_hiding
@@ -23,8 +24,6 @@ PADS = re.compile(
 )
 FLATTENS = ("view", "reshape", "flatten")
 TRIANGLE = re.compile(r"\btri[ul]\(")
-IGNORE_INDEX = -100
-"""Target that the cross-entropy of PyTorch leaves out. Source: `torch.nn.functional.cross_entropy`, `ignore_index`."""
 TRUE_HIDES = ("src_key_padding_mask", "tgt_key_padding_mask", "key_padding_mask", "memory_key_padding_mask")
 """Masks of the attention of PyTorch that are true where places are left out. Source: `torch.nn.MultiheadAttention`."""
 SDPA = "scaled_dot_product_attention"
@@ -549,12 +548,13 @@ def ignored_where_masked(roles: Roles) -> Iterator[Fault]:
         for fill in fills if hidden else ():
             if not _is_ignored(roles, fill.value):
                 continue
-            holds = _all_of(function, fill.mask, fill.line, is_true=fill.is_true)
+            holds = _mask_conditions(function, fill.mask, fill.line, is_true=fill.is_true)
             other = next(
                 (
                     hidden_fill
                     for hidden_fill in hidden
-                    if holds <= _all_of(function, hidden_fill.mask, hidden_fill.line, is_true=hidden_fill.is_true)
+                    if holds
+                    <= _mask_conditions(function, hidden_fill.mask, hidden_fill.line, is_true=hidden_fill.is_true)
                 ),
                 None,
             )
@@ -588,20 +588,22 @@ def _is_mask_token(value: ast.expr) -> bool:
 def _is_ignored(roles: Roles, value: ast.expr) -> bool:
     while isinstance(value, ast.Call) and dotted(value.func).rpartition(".")[2] in ("tensor", "full_like"):
         value = value.args[-1] if value.args else ast.Constant(None)
-    return roles.value_of(value) == IGNORE_INDEX or bool(re.search(r"(?:^|_)ignore", dotted(value), re.IGNORECASE))
+    return roles.value_of(value) == IGNORED_LABEL or bool(re.search(r"(?:^|_)ignore", dotted(value), re.IGNORECASE))
 
 
-def _all_of(
+def _mask_conditions(
     function: ast.AST, mask: ast.expr, line: int, *, is_true: bool, depth: int = MAX_NAMES_FOLLOWED
 ) -> set[tuple[str, int, bool]]:
     """Return what holds at each place of a mask: names, each with the line that set it last, and other conditions."""
     if isinstance(mask, ast.UnaryOp) and isinstance(mask.op, ast.Invert | ast.Not):
-        return _all_of(function, mask.operand, line, is_true=not is_true, depth=depth)
+        return _mask_conditions(function, mask.operand, line, is_true=not is_true, depth=depth)
     if isinstance(mask, ast.BinOp) and isinstance(mask.op, ast.BitAnd if is_true else ast.BitOr):
-        parts = (_all_of(function, part, line, is_true=is_true, depth=depth) for part in (mask.left, mask.right))
+        parts = (
+            _mask_conditions(function, part, line, is_true=is_true, depth=depth) for part in (mask.left, mask.right)
+        )
         return set[tuple[str, int, bool]]().union(*parts)
     if isinstance(mask, ast.Call) and isinstance(mask.func, ast.Attribute) and mask.func.attr in ("bool", "to"):
-        return _all_of(function, mask.func.value, line, is_true=is_true, depth=depth)
+        return _mask_conditions(function, mask.func.value, line, is_true=is_true, depth=depth)
     if not isinstance(mask, ast.Name):
         return {(ast.unparse(mask), 0, is_true)}
     made = [
@@ -612,7 +614,7 @@ def _all_of(
     last = max(made, key=lambda node: node.lineno, default=None)
     own = {(mask.id, last.lineno if last is not None else 0, is_true)}
     if isinstance(last, ast.Assign) and isinstance(last.targets[0], ast.Name) and depth:
-        own |= _all_of(function, last.value, last.lineno, is_true=is_true, depth=depth - 1)
+        own |= _mask_conditions(function, last.value, last.lineno, is_true=is_true, depth=depth - 1)
     return own
 
 

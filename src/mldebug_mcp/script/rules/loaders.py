@@ -51,6 +51,7 @@ KEEP_ROWS = (
 LEAVE_ROWS_OUT = ("select", "take", "skip", "shard")
 """Those that return a part of them."""
 MAX_STEPS_FOLLOWED = 6
+"""Assignments and calls that rows are followed through to their data set."""
 CHANGES_VIEW = re.compile(r"transform|augment|^augs?$|^tfm?s?$|^preproc\w*$|noise|jitter", re.IGNORECASE)
 """Names of arguments that change how rows look, and not which rows they are."""
 READS = re.compile(r"^(?:[A-Z]\w*|load\w*|read\w*|from_\w+)$")
@@ -117,13 +118,13 @@ def _reads_rows_of(loader: Object, other: Object) -> bool:
     names = parameters_of(first.definition) or [""] * len(pairs)
     rows = [pair for pair in pairs if all(isinstance(part, Object) and part.is_table() for part in pair)]
     known = all(
-        _is_same(*pair) or (pair not in rows and not _may_choose(pair, name))
+        _is_same_data(*pair) or (pair not in rows and not _may_choose(pair, name))
         for pair, name in zip(pairs, names, strict=False)
     )
-    return same and len(first.given) == len(second.given) > 0 and known and any(_is_same(*pair) for pair in pairs)
+    return same and len(first.given) == len(second.given) > 0 and known and any(_is_same_data(*pair) for pair in pairs)
 
 
-def _is_same(left: Value, right: Value) -> bool:
+def _is_same_data(left: Value, right: Value) -> bool:
     if isinstance(left, Object):
         return left is right and left.name != "*"
     if isinstance(left, Items):

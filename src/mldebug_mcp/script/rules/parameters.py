@@ -119,7 +119,7 @@ def _layers_after_the_optimizer(trace: Trace) -> Iterator[Fault]:
             optimizer
             for optimizer in before
             if any(owner.is_part_of(trained) for trained in optimizer.holds for owner in event.objects)
-            or any(_is_at(trained, owner, layer.name) for trained in optimizer.holds for owner in event.objects)
+            or any(_was_replaced(trained, owner, layer.name) for trained in optimizer.holds for owner in event.objects)
         ]
         later = _optimizers_made(trace.events[place:], event.entry)
         again = any(not optimizer.holds_all or optimizer.holds_some_of(layer) for optimizer in later)
@@ -150,7 +150,7 @@ def _asked_for_at(attach: Event, make: Event) -> int:
     return getattr(attach.through[-1], "lineno", attach.line) if is_own else attach.line
 
 
-def _is_at(part: Object, owner: Object, name: str) -> bool:
+def _was_replaced(part: Object, owner: Object, name: str) -> bool:
     """Say whether a part that an optimizer has was at the place of a model where another is put now."""
     return part.parent is owner and part.name == name and name not in ("", "*")
 
@@ -695,7 +695,7 @@ def clips_another_model(roles: Roles) -> Iterator[Fault]:
         stepped = [stepper for step in steps for stepper in step.objects]
         stepped_models = [model for stepper in stepped for model in stepper.holds]
         known = bool(stepped_models) and all(stepper.kind == "optimizer" and stepper.holds_all for stepper in stepped)
-        known = known and all(_is_known(model) for model in (*clip.objects, *stepped_models))
+        known = known and all(_is_made_in_file(model) for model in (*clip.objects, *stepped_models))
         same_round = all(step.loop_lines == clip.loop_lines for step in steps)
         if (
             known
@@ -714,9 +714,9 @@ def _may_share(model: Object, other: Object) -> bool:
     return model.is_related_to(other) or model.is_made_from(other) or other.is_made_from(model)
 
 
-def _is_known(model: Object) -> bool:
+def _is_made_in_file(model: Object) -> bool:
     """Say whether a model is made in the file, so that another one is another for certain."""
-    return bool(model.made_by) or (model.parent is not None and _is_known(model.parent))
+    return bool(model.made_by) or (model.parent is not None and _is_made_in_file(model.parent))
 
 
 def generator_in_discriminator_loss(roles: Roles) -> Iterator[Fault]:

@@ -231,7 +231,7 @@ def statistics_of_each_part(roles: Roles) -> Iterator[Fault]:
         scaled = _scaled_by_own_rows(dataset) if isinstance(dataset, ast.ClassDef) else None
         if scaled is None or _is_set_outside(roles, name, scaled[1]):
             continue
-        if _is_for_both(roles, name) or _is_for_slices(roles, name):
+        if _is_for_both_phases(roles, name) or _is_for_slices(roles, name):
             says = f"{name} takes these from its own rows, and is made for training and for evaluation"
             yield fault("own_statistics", scaled[0], "likely", says)
 
@@ -348,7 +348,7 @@ def _is_set_outside(roles: Roles, name: str, taken: set[str]) -> bool:
     )
 
 
-def _is_for_both(roles: Roles, name: str) -> bool:
+def _is_for_both_phases(roles: Roles, name: str) -> bool:
     """Say whether data sets of a class are kept under names of training and of evaluation."""
     uses = [
         made.target.rpartition(".")[2]

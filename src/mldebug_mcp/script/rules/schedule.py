@@ -40,6 +40,7 @@ SHARES = re.compile(r"world|process|gpus|devices", re.IGNORECASE)
 BY_PLACE = {"CosineAnnealingLR": (1,), "OneCycleLR": (2,)}
 """The places of lengths among the arguments of schedules of PyTorch."""
 MAX_STEPS_FOLLOWED = 8
+"""Assignments and calls that a number is followed through to what it counts."""
 HANDLERS = re.compile(r"call|cbs?\b|hook|sched|handler|plugin", re.IGNORECASE)
 """What loops go through that call each handler of an event once."""
 
@@ -53,7 +54,7 @@ def schedule_out_of_step(roles: Roles) -> Iterator[Fault]:
 
 
 def _pace(roles: Roles, name: str, made: Assignment) -> Iterator[Fault]:
-    steps = [call for call in roles.schedule_steps if _is_of(roles, call, name, made)]
+    steps = [call for call in roles.schedule_steps if _steps_schedule(roles, call, name, made)]
     if any(step.node.args for step in steps):
         return  # it is given its place
     kind = dotted(made.value)
@@ -80,7 +81,7 @@ def _pace(roles: Roles, name: str, made: Assignment) -> Iterator[Fault]:
         yield fault("schedule_decays_per_batch", per_batch.line, "likely", says)
 
 
-def _is_of(roles: Roles, step: Call, name: str, made: Assignment) -> bool:
+def _steps_schedule(roles: Roles, step: Call, name: str, made: Assignment) -> bool:
     """Say whether a call steps this schedule, and not one of its name that another function made for itself."""
     last = name.rpartition(".")[2]
     if step.owner.rpartition(".")[2] != last:
@@ -463,7 +464,7 @@ def _unit_of_length(roles: Roles, node: ast.expr, function: str, depth: int) -> 
     read = [call.node.args[0] for call in roles.script.named("DataLoader") if call.node.args]
     if last and (any(dotted(part) == name for part in read if not isinstance(part, ast.Call)) or DATASET.search(last)):
         return "rows"
-    for given, caller in _given(roles, name, function):
+    for given, caller in _arguments_for(roles, name, function):
         return _unit_of_length(roles, given, caller, depth - 1) if depth else ""
     return ""
 
@@ -483,7 +484,7 @@ def _unit_of_name(roles: Roles, node: ast.Name | ast.Attribute, function: str, d
             return _unit(roles, last.value, last.function, depth - 1) if not last.adds else ""
         called = dotted(last.value.func).rpartition(".")[2] if isinstance(last.value, ast.Call) else ""
         return _unit_returned(roles, called, last.place, depth - 1)
-    units = {_unit(roles, given, caller, depth - 1) for given, caller in _given(roles, name, function)}
+    units = {_unit(roles, given, caller, depth - 1) for given, caller in _arguments_for(roles, name, function)}
     return units.pop() if len(units) == 1 else ""
 
 
@@ -518,7 +519,7 @@ def _line_of(roles: Roles, node: ast.expr, function: str, depth: int = MAX_STEPS
     return made[-1].line
 
 
-def _given(roles: Roles, parameter: str, function: str) -> list[tuple[ast.expr, str]]:
+def _arguments_for(roles: Roles, parameter: str, function: str) -> list[tuple[ast.expr, str]]:
     """Return what callers of this file give a function for a parameter, each with the function of the caller."""
     name = function.rpartition(".")[2]
     owner = roles.definitions.get(function.rpartition(".")[0].rpartition(".")[2])

@@ -36,7 +36,7 @@ from mldebug_mcp.script.shapes import (
 )
 from mldebug_mcp.script.trace import Trace
 from mldebug_mcp.script.trace.calls import Calls
-from mldebug_mcp.script.trace.names import LOOP_ROUNDS, MAX_ITEMS, MAX_STATEMENTS, ExhaustedError, Frame
+from mldebug_mcp.script.trace.names import MAX_ITEMS, MAX_STATEMENTS, ExhaustedError, Frame
 from mldebug_mcp.script.values import (
     DATA,
     Choice,
@@ -74,6 +74,9 @@ from mldebug_mcp.script.values import (
     weighted,
     written_of,
 )
+
+LOOP_ROUNDS = 2
+"""Times that a loop is gone through: what one round leaves to the next is seen in the second."""
 
 
 @lru_cache(maxsize=256)
@@ -135,7 +138,7 @@ class Expressions(Calls):
                     return replace(value) if isinstance(value, Items) else value  # other rows than those of the whole
                 if isinstance(value, Items) and plain_of(key):
                     self.trace.chosen.add((plain_of(key), facts_of(key).line))
-                taken = self._taken(node, value, key)
+                taken = self._subscripted(node, value, key)
                 taken = handed_on(taken, facts_of(key).line or node.lineno) if role_of_name(plain_of(key)) else taken
                 return self.counted(plain_of(key), taken, node)
             case ast.IfExp():
@@ -302,11 +305,11 @@ class Expressions(Calls):
         ]
         return f"{CHOSEN_BY}{', '.join(chosen)}" if chosen else ""
 
-    def _taken(self, node: ast.Subscript, value: Value, key: Value) -> Value:
+    def _subscripted(self, node: ast.Subscript, value: Value, key: Value) -> Value:
         """Return what a subscript takes of a value."""
         plain = key.value if isinstance(key, Constant) else None
         if isinstance(value, Choice):
-            return either(*(self._taken(node, choice, key) for choice in value.values))
+            return either(*(self._subscripted(node, choice, key) for choice in value.values))
         if isinstance(value, Object) and value.kind == "unknown" and value.is_table() and rows_cut(node):
             given = self._chosen_by(node)
             part = self.attribute_of_object(value, f"[{ast.unparse(node.slice)}]{given}")
@@ -466,7 +469,7 @@ class Expressions(Calls):
             case ast.Compare() if len(test.ops) == 1:
                 return self._compared(self.value(test.left), test.ops[0], self.value(test.comparators[0]))
             case ast.Call(func=ast.Name("isinstance"), args=[subject, kinds]):
-                return self._is_one_of(self.value(subject), self.value(kinds))
+                return self._is_instance(self.value(subject), self.value(kinds))
             case ast.Call(func=ast.Name("hasattr"), args=[subject, ast.Constant(str(name))]):
                 owner = self.value(subject)
                 is_known = isinstance(owner, Object) and owner.made_by == library.BATCH_SAMPLER
@@ -476,10 +479,10 @@ class Expressions(Calls):
             return bool(value.value)
         return True if isinstance(value, Object) and value.kind not in ("unknown", "instance") else None
 
-    def _is_one_of(self, value: Value, kinds: Value) -> bool | None:
+    def _is_instance(self, value: Value, kinds: Value) -> bool | None:
         """Return whether a value is of a class, or of any of several, None where that is not known."""
         if isinstance(kinds, Items):
-            answers = {self._is_one_of(value, kind) for kind in kinds.values}
+            answers = {self._is_instance(value, kind) for kind in kinds.values}
             return True if True in answers else None if None in answers else False
         if isinstance(value, Object) and value.made_by == library.BATCH_SAMPLER and isinstance(kinds, Library):
             return kinds.name.endswith(("BatchSampler", "sampler.Sampler", "data.Sampler"))

@@ -49,8 +49,6 @@ MAX_ITEMS = 8
 """Items of a list that a loop goes through one by one."""
 MAX_LISTED = 64
 """Items of a list that are kept apart."""
-LOOP_ROUNDS = 2
-"""Times that a loop is gone through: what one round leaves to the next is seen in the second."""
 
 
 class ExhaustedError(Exception):
