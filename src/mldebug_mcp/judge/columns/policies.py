@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -438,7 +438,7 @@ def pairs_contradict(run: Run) -> Iterator[DerivedFact]:
         return
     shares = (Quantity.REWARD_ACCURACY, Quantity.ACCURACY)
     train = whole_columns(run, *shares, phase="train")
-    held_out = whole_columns(run, *shares, phase="eval", least=FEWEST_EVALUATIONS)
+    held_out = _of_pairs(whole_columns(run, *shares, phase="eval", least=FEWEST_EVALUATIONS))
     margins = columns_of(run, Quantity.REWARD_MARGIN, Quantity.MARGIN, phase="eval", least=FEWEST_EVALUATIONS)
     judged = filter(_by_people, columns_of(run, *shares, phase="eval", least=FEWEST_EVALUATIONS))
     pairs = min([*held_out[:1], *judged], key=lambda series: float(series.value.max()), default=None)
@@ -479,10 +479,16 @@ AS_OFTEN_WRONG = 1.25
 """Times the wrong pairs of other sources that such a source has right, as its answers are mirrored. Chosen."""
 
 
+def _of_pairs(shares: Sequence[Series]) -> list[Series]:
+    """Return those of some shares of right answers that are of pairs: accuracies of rewards, where there are any."""
+    rewards = [series for series in shares if series.role and series.role.quantity is Quantity.REWARD_ACCURACY]
+    return rewards or [series for series in shares if not _is_written(series)]
+
+
 def _one_source_contradicts(run: Run, right: float) -> Iterator[DerivedFact]:
     """Yield that hardly any pairs of one source are in the right order at the end, and most of another are."""
     shares = columns_of(run, Quantity.REWARD_ACCURACY, Quantity.ACCURACY, phase="eval", least=FEWEST_EVALUATIONS)
-    sources = [series for series in shares if series.role and series.role.part]
+    sources = [series for series in _of_pairs(shares) if series.role and series.role.part]
     ends = sorted((median(tail(series)), series.name) for series in sources)
     mirrored = AS_OFTEN_WRONG * (1 - median([share for share, _ in ends[1:]])) if len(ends) > 1 else 0.0
     least, most = HARDLY_ANY_RIGHT
@@ -547,9 +553,20 @@ def training_pairs_behind(run: Run) -> Iterator[DerivedFact]:
     )
 
 
+_WRITTEN = frozenset(
+    {"exact", "match", "em", "solved", "generator", "gen", "generated", "generation", "generations", "greedy"}
+    | {"written", "decoded", "sampled", "sample", "samples", "completion", "completions"}
+)
+"""Words for answers that the model writes itself: of these a share may be right by any model, and not half of them."""
+
+
+def _is_written(series: Series) -> bool:
+    return not _WRITTEN.isdisjoint(pieces_of(named(series)))
+
+
 def _by_people(series: Series) -> bool:
-    """Say whether a score is of a set that people or checks have judged, by the name of the set."""
-    return series.role is not None and not JUDGED.isdisjoint(series.role.part.split())
+    """Say whether a score is of a set of pairs that people or checks have judged, by the name of the set."""
+    return series.role is not None and not JUDGED.isdisjoint(series.role.part.split()) and not _is_written(series)
 
 
 EARLY_RECORDS_SHARE = 0.1
@@ -583,6 +600,8 @@ def success_falls(run: Run) -> Iterator[DerivedFact]:
         return
     _, share, early, late = max(lost, key=lambda each: each[0])
     fact, gain = paid
+    if run.kind == "preference" and _is_written(share):
+        fact = "writing_falls_with_pairs"
     yield DerivedFact.model_construct(
         fact=fact,
         text=(
