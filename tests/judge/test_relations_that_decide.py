@@ -1379,24 +1379,33 @@ def test_steps_of_plain_descent_below_the_spacing_of_the_format_are_rounded_away
 
 
 @pytest.mark.parametrize("name", ["eval_gen_exact", "eval_greedy_solved", "val/completion_exact_acc"])
-def test_answers_that_are_written_wrong_are_no_pairs_the_other_way_round(name: str) -> None:
-    sinks = 250 * (1 - np.exp(-STEPS / 30))
+@pytest.mark.parametrize(("nats", "exact", "cause"), [
+    (125.0, [0.3, 0.05, 0.01, 0.0, 0.01, 0.0, 0.0, 0.01], "dpo_collapse"),
+    (125.0, [0.0] * 8, "dpo_collapse"),
+    (1.0, [0.1, 0.01, 0.004, 0.004, 0.0, 0.004, 0.004, 0.004], "preference_labels_swapped"),
+    (1.0, [0.1, 0.12, 0.14, 0.15, 0.14, 0.16, 0.17, 0.16], "healthy"),
+    (1.0, [0.0] * 8, "healthy"),
+])  # fmt: skip
+def test_answers_that_are_written_wrong_are_no_pairs_the_other_way_round(
+    name: str, nats: float, exact: list[float], cause: str
+) -> None:
+    learnt = 1 - np.exp(-STEPS / 30)
+    chosen, rejected, beta = -nats * learnt, -(nats + 40) * learnt, 0.1 if nats < 2 else 0.01
     answer = diagnosed(
         {
             "loss": 0.2 + 0.49 * np.exp(-STEPS / 25) + 0.01 * NOISE[0],
-            "rewards/accuracies": np.minimum(0.98, 0.55 + STEPS / 60),
-            "rewards/margins": sinks / 150, "logps/chosen": -9 - sinks / 2, "logps/rejected": -11 - sinks,
-            "rewards/chosen": -sinks / 200, "rewards/rejected": -sinks / 100,
-            "learning_rate": np.full(len(STEPS), 2e-2),
+            "rewards/accuracies": np.minimum(0.98, 0.55 + STEPS / 60), "rewards/margins": beta * (chosen - rejected),
+            "logps/chosen": chosen - 9, "logps/rejected": rejected - 11, "grad_norm": rough(0.5, 0.1, 2),
+            "rewards/chosen": beta * chosen, "rewards/rejected": beta * rejected,
         },
         evaluated={
-            name: [0.3, 0.05, 0.01, 0.0, 0.01, 0.0, 0.0, 0.01], "eval_rewards/accuracies": np.linspace(0.8, 0.94, 8),
-            "eval_loss": np.linspace(0.57, 0.27, 8), "eval_logps/chosen": -9 - sinks[9::10] / 2,
+            name: exact, "eval_rewards/accuracies": np.linspace(0.8, 0.94, 8),
+            "eval_loss": np.linspace(0.57, 0.27, 8), "eval_logps/chosen": chosen[9::10] - 9,
         },
-        settings={"beta": 0.01, "optimizer": "adamw"},
+        settings={"beta": beta, "optimizer": "adamw", "learning_rate": 1e-6 if nats < 2 else 2e-2},
     )  # fmt: skip
     assert not {"pairs_contradict", "success_falls_with_pairs"} & facts(answer)
-    assert leading(answer) == "dpo_collapse"
+    assert leading(answer) == cause
 
 
 @pytest.mark.parametrize(("name", "share", "left", "stated"), [

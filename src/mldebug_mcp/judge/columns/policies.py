@@ -600,8 +600,6 @@ def success_falls(run: Run) -> Iterator[DerivedFact]:
         return
     _, share, early, late = max(lost, key=lambda each: each[0])
     fact, gain = paid
-    if run.kind == "preference" and _is_written(share):
-        fact = "writing_falls_with_pairs"
     yield DerivedFact.model_construct(
         fact=fact,
         text=(
@@ -620,6 +618,45 @@ def success_falls(run: Run) -> Iterator[DerivedFact]:
             ),
             values={"left": late / early},
         )
+
+
+LEAST_WRITTEN = 0.05
+"""Share of written answers that is right at first at least. Chosen: fewer are chance."""
+LEFT_OF_WRITTEN = 0.25
+"""Share of these that is left at most. Chosen: by hand."""
+PAIRS_LEARNT = 0.9
+"""Share of pairs in the right order from which on they are learnt. Chosen."""
+
+
+def writing_falls_with_pairs(run: Run) -> Iterator[DerivedFact]:
+    """Yield that a model writes hardly a right answer any more once it has learnt the pairs, and how likely chosen ones are.
+
+    They are as likely as before where what the pairs call chosen is wrong, and hardly written where both have sunk.
+    """
+    right = _of_pairs(whole_columns(run, Quantity.REWARD_ACCURACY, Quantity.ACCURACY, phase="train", least=LEAST_PAIRS))
+    chosen = run["logps/chosen"].finite if "logps/chosen" in run else None
+    if run.kind != "preference" or not right or median(tail(right[0])) < PAIRS_LEARNT or not chosen or not len(chosen):
+        return
+    first, last = float(chosen.value[0]), median(chosen.value[-LEAST_PAIRS:])
+    for score in columns_of(run, *_SHARES, phase="eval", least=LEAST_PAIRS):
+        early, late = float(score.value[0]), median(tail(score))
+        if not _is_written(score) or not _is_share(score) or early < LEAST_WRITTEN or late > LEFT_OF_WRITTEN * early:
+            continue
+        is_kept = first < 0 and last >= first - LEAST_NATS
+        yield DerivedFact.model_construct(
+            fact="writing_against_pairs" if is_kept else "writing_falls_with_pairs",
+            text=(
+                f"{named(score)} falls from {figure(early)} to {figure(late)}, while {named(right[0])} is about "
+                f"{figure(median(tail(right[0])))} and {named(chosen)} goes from {figure(first)} to {figure(last)}. "
+                + (
+                    "The model writes what the pairs call chosen, and that is not what counts as right."
+                    if is_kept
+                    else "The model hardly writes what the pairs call chosen, nor anything else that is right."
+                )
+            ),
+            values={"early": early, "late": late, "first": first, "last": last},
+        )
+        return
 
 
 FEW_RIGHT = 0.3
@@ -698,7 +735,8 @@ def _successes(run: Run, least: int = MIN_SCORES) -> list[Series]:
         for name, series in run.series.items()
         if series is run[name] and (_is_counted(series, whole=not pairs) or _is_judged(series))
     ]
-    return [series for series in [*found, *_unpaid_parts(run)] if len(series) >= least and _is_share(series)]
+    found = [series for series in [*found, *_unpaid_parts(run)] if len(series) >= least and _is_share(series)]
+    return [series for series in found if not (pairs and _is_written(series))]
 
 
 def _unpaid_parts(run: Run) -> list[Series]:
