@@ -585,7 +585,7 @@ LEARNS_AT_ALL = 0.1
 def ranked_backwards(run: Run) -> Iterator[DerivedFact]:
     """Yield that answers are ranked backwards by a score, though the loss of the same rows says that they are right.
 
-    Not this where the loss is no better than a constant guess: the labels may be the other way round then.
+    Not this where the loss is that of a constant guess, or above: the labels may be the other way round then.
     """
     evaluation = next(iter(columns_of(run, *LOSSES, phase="eval", least=LEAST_PAIRS)), None)
     if evaluation is None or run.kind in NOT_BY_LOSS:
@@ -1444,9 +1444,9 @@ _HELD_BACK = regex(
     r"(?:val|valid|validation|eval|test|held_?out|dev)[_-]?(?:frac|fraction|ratio|size|share|split)|fold"
 )
 """A setting by which rows of one file are split."""
-_NAME = r"[\w./-]*?"
+_FILE_NAME = r"[\w./-]*?"
 _RANGE = regex(
-    rf"(?P<stem>{_NAME})(?P<first>\d{{1,6}})(?P<end>\.\w{{1,8}})?\s?(?:\.\.\.?|to|-|…)\s?(?:(?P=stem))?"
+    rf"(?P<stem>{_FILE_NAME})(?P<first>\d{{1,6}})(?P<end>\.\w{{1,8}})?\s?(?:\.\.\.?|to|-|…)\s?(?:(?P=stem))?"
     r"(?P<last>\d{1,6})(?![\d-])"
 )
 _FILE = regex(r"[\w/.-]*(?:\d|\.[a-z]{2,7}(?![\w]))[\w/.-]*")

@@ -285,7 +285,7 @@ def _configured_share(run: Run) -> tuple[float | None, str]:
 FAR_BELOW = 0.08
 """Share of ln(vocabulary) that no model of text reaches on new rows. Chosen: good ones keep a sixth."""
 NOTHING_LEFT = 0.02
-"""Share of ln(vocabulary) that no text leaves of which a few passes were seen. Chosen: made-up ones keep more."""
+"""Share of ln(vocabulary) that no text leaves after a few passes over other rows. Chosen: made-up ones keep more."""
 MOST_PASSES = 5.0
 """Passes over the data in which held-out rows are not known as well. Chosen."""
 MOST_CLASSES = 1000

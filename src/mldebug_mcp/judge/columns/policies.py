@@ -629,7 +629,7 @@ PAIRS_LEARNT = 0.9
 
 
 def writing_falls_with_pairs(run: Run) -> Iterator[DerivedFact]:
-    """Yield that a model writes hardly a right answer any more once it has learnt the pairs, and how likely chosen ones are.
+    """Yield that a model writes hardly a right answer once pairs are learnt, and how likely chosen ones stay.
 
     They are as likely as before where what the pairs call chosen is wrong, and hardly written where both have sunk.
     """

@@ -491,7 +491,7 @@ _FILES_IN_PROSE = regex(
 """A line that says which files the rows of training or evaluation are read from: "train: shard-00 .. shard-09"."""
 _ROWS = r"(?:rows|examples|samples|sequences|pairs|records|images|lines)"
 _DISTINCT_IN_PROSE = regex(
-    rf"(?<![\w.])(?P<rows>\d[\d,]{{0,12}}) (?:\w{{1,20}} )?{_ROWS}\b\W{{1,4}}(?:of which |with |only |but )?"
+    rf"(?<![\w.])(?P<rows>\d[\d,]{{0,12}}) (?:\w{{1,20}} )?{_ROWS}\b\W{{1,4}}(?:(?:of|with|only|but)(?: which)? )?"
     rf"(?P<distinct>\d[\d,]{{0,12}}) (?:are )?(?:distinct|unique)(?: {_ROWS}|(?! ?\w))"
     rf"|(?<![\w.])(?P<of>\d[\d,]{{0,12}}) (?:distinct|unique)(?: (?:\w{{1,20}} )?{_ROWS})? (?:out of|of|among|in) "
     rf"(?P<all>\d[\d,]{{0,12}})(?! ?(?!{_ROWS})[a-z])",
