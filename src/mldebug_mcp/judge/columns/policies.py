@@ -488,7 +488,7 @@ def _of_pairs(shares: Sequence[Series]) -> list[Series]:
 def _one_source_contradicts(run: Run, right: float) -> Iterator[DerivedFact]:
     """Yield that hardly any pairs of one source are in the right order at the end, and most of another are."""
     shares = columns_of(run, Quantity.REWARD_ACCURACY, Quantity.ACCURACY, phase="eval", least=FEWEST_EVALUATIONS)
-    sources = [series for series in _of_pairs(shares) if series.role and series.role.part]
+    sources = [series for series in shares if series.role and series.role.part and not _is_written(series)]
     ends = sorted((median(tail(series)), series.name) for series in sources)
     mirrored = AS_OFTEN_WRONG * (1 - median([share for share, _ in ends[1:]])) if len(ends) > 1 else 0.0
     least, most = HARDLY_ANY_RIGHT
@@ -594,7 +594,8 @@ def success_falls(run: Run) -> Iterator[DerivedFact]:
     Not this where a score scatters, comes back, or is one of a few that fall.
     """
     paid = _paid(run)
-    shares = _successes(run) if paid else []
+    is_apart = run.kind == "preference" and "logps/chosen" in run  # `writing_falls_with_pairs` states it then
+    shares = [share for share in _successes(run) if not (is_apart and _is_written(share))] if paid else []
     lost = [(early - late, share, early, late) for share in shares for early, late in _lost(share)]
     if paid is None or 2 * len(lost) <= len(shares):
         return
@@ -638,9 +639,9 @@ def writing_falls_with_pairs(run: Run) -> Iterator[DerivedFact]:
     if run.kind != "preference" or not right or median(tail(right[0])) < PAIRS_LEARNT or not chosen or not len(chosen):
         return
     first, last = float(chosen.value[0]), median(chosen.value[-LEAST_PAIRS:])
-    for score in columns_of(run, *_SHARES, phase="eval", least=LEAST_PAIRS):
+    for score in _successes(run, LEAST_PAIRS):
         early, late = float(score.value[0]), median(tail(score))
-        if not _is_written(score) or not _is_share(score) or early < LEAST_WRITTEN or late > LEFT_OF_WRITTEN * early:
+        if not _is_written(score) or early < LEAST_WRITTEN or late > LEFT_OF_WRITTEN * early:
             continue
         is_kept = first < 0 and last >= first - LEAST_NATS
         yield DerivedFact.model_construct(
@@ -735,8 +736,7 @@ def _successes(run: Run, least: int = MIN_SCORES) -> list[Series]:
         for name, series in run.series.items()
         if series is run[name] and (_is_counted(series, whole=not pairs) or _is_judged(series))
     ]
-    found = [series for series in [*found, *_unpaid_parts(run)] if len(series) >= least and _is_share(series)]
-    return [series for series in found if not (pairs and _is_written(series))]
+    return [series for series in [*found, *_unpaid_parts(run)] if len(series) >= least and _is_share(series)]
 
 
 def _unpaid_parts(run: Run) -> list[Series]:
