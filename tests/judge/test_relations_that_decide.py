@@ -1485,6 +1485,10 @@ def of_lines(folder: Path, lines: Sequence[str], held_out: float, *, below: Sequ
     (["train: shard-00 .. shard-09 (360 rows)", "valid: shard-09 (36 rows)"], 0.6, False),  # new to the model
     (["train files: rows.jsonl", "valid files: rows.jsonl", "val_fraction: 0.1", "batch_size: 16",
       "learning_rate: 0.001", "optimizer: adamw", "seed: 1"], 0.3, False),
+    (["train_dataset: wikitext-103-v1", "eval_dataset: wikitext-103-v1", "batch_size: 16", "learning_rate: 0.001",
+      "optimizer: adamw", "seed: 1"], 0.3, False),
+    (["train_file: data/a.jsonl", "eval_file: data/a.jsonl", "batch_size: 16", "learning_rate: 0.001",
+      "optimizer: adamw", "seed: 1"], 0.3, True),
 ])  # fmt: skip
 def test_a_file_that_training_and_evaluation_read_is_no_new_one(
     lines: list[str], held_out: float, stated: bool, tmp_path: Path

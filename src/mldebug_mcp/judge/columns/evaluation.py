@@ -1449,7 +1449,12 @@ _RANGE = regex(
     rf"(?P<stem>{_FILE_NAME})(?P<first>\d{{1,6}})(?P<end>\.\w{{1,8}})?\s?(?:\.\.\.?|to|-|…)\s?(?:(?P=stem))?"
     r"(?P<last>\d{1,6})(?![\d-])"
 )
-_FILE = regex(r"[\w/.-]*(?:\d|\.[a-z]{2,7}(?![\w]))[\w/.-]*")
+_FILE = regex(
+    r"[\w./-]*(?:(?:shard|part|chunk|fold|file|split)[_-]?\d+|"
+    r"\.(?:jsonl?|csv|tsv|parquet|arrow|bin|npy|npz|txt|tar|h5|tfrecords?|pt))(?![\w-])[\w.]*",
+    re.IGNORECASE,
+)
+"""A name of a file or a part: sets of one name may be split by the program."""
 MOST_FILES = 10_000
 """Files of a range. Chosen: more are a range of something else."""
 
@@ -1462,11 +1467,7 @@ def _files_of(value: object) -> frozenset[str]:
         first, last, width = int(match["first"]), int(match["last"]), len(match["first"])
         if match["stem"] and first < last < first + MOST_FILES:
             found |= {f"{match['stem']}{at:0{width}d}{match['end'] or ''}" for at in range(first, last + 1)}
-    return frozenset(found | {name.strip(".") for name in _FILE.findall(_RANGE.sub(" ", text)) if not _is_number(name)})
-
-
-def _is_number(name: str) -> bool:
-    return not any(letter.isalpha() for letter in name)
+    return frozenset(found | {name.strip(".") for name in _FILE.findall(_RANGE.sub(" ", text))})
 
 
 def files_shared(run: Run) -> Iterator[DerivedFact]:
