@@ -883,6 +883,7 @@ def test_success_that_rises_or_a_reward_that_is_not_all_there_is_says_nothing_of
 @pytest.mark.parametrize(("name", "gold", "stated"), [
     ("eval_gold_accuracy", 0.14, True), ("eval_panel_accuracy", 0.2, True), ("eval_gold_accuracy", 0.5, False),
     ("eval_hard_accuracy", 0.2, False),  # a set of hard pairs, which nobody is said to have judged
+    ("eval_gen_exact", 0.01, False), ("eval_exact_match_accuracy", 0.05, False),  # of answers that are written
 ])  # fmt: skip
 def test_pairs_that_people_judged_are_the_other_way_round_where_the_split_ones_agree_with_training(
     name: str, gold: float, stated: bool
@@ -940,7 +941,7 @@ def pictures(mean: float, std: float, name: str = "pixel") -> RunDiagnosis:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ["pixel", "input", "x", "pix", "img"])
+@pytest.mark.parametrize("name", ["pixel", "input", "x", "pix", "img", "in", "wave"])
 def test_inputs_of_evaluation_on_another_scale_are_prepared_in_another_way(name: str) -> None:
     answer = pictures(0.47, 0.25, name)
     assert "inputs_differ" in facts(answer)
@@ -1375,3 +1376,166 @@ def test_steps_of_plain_descent_below_the_spacing_of_the_format_are_rounded_away
     answer = diagnosed(curves, settings=settings, evaluated={"valid_loss": 2.303 - fall * STEPS[9::10] / 80})
     assert ("descent_below_spacing" in facts(answer)) is stated
     assert leading(answer) == "low_precision_update" or not stated
+
+
+@pytest.mark.parametrize("name", ["eval_gen_exact", "eval_greedy_solved", "val/completion_exact_acc"])
+@pytest.mark.parametrize(("nats", "exact", "cause"), [
+    (125.0, [0.3, 0.05, 0.01, 0.0, 0.01, 0.0, 0.0, 0.01], "dpo_collapse"),
+    (125.0, [0.0] * 8, "dpo_collapse"),
+    (1.0, [0.1, 0.01, 0.004, 0.004, 0.0, 0.004, 0.004, 0.004], "preference_labels_swapped"),
+    (1.0, [0.1, 0.12, 0.14, 0.15, 0.14, 0.16, 0.17, 0.16], "healthy"),
+    (1.0, [0.0] * 8, "healthy"),
+])  # fmt: skip
+def test_answers_that_are_written_wrong_are_no_pairs_the_other_way_round(
+    name: str, nats: float, exact: list[float], cause: str
+) -> None:
+    learnt = 1 - np.exp(-STEPS / 30)
+    chosen, rejected, beta = -nats * learnt, -(nats + 40) * learnt, 0.1 if nats < 2 else 0.01
+    answer = diagnosed(
+        {
+            "loss": 0.2 + 0.49 * np.exp(-STEPS / 25) + 0.01 * NOISE[0],
+            "rewards/accuracies": np.minimum(0.98, 0.55 + STEPS / 60), "rewards/margins": beta * (chosen - rejected),
+            "logps/chosen": chosen - 9, "logps/rejected": rejected - 11, "grad_norm": rough(0.5, 0.1, 2),
+            "rewards/chosen": beta * chosen, "rewards/rejected": beta * rejected,
+        },
+        evaluated={
+            name: exact, "eval_rewards/accuracies": np.linspace(0.8, 0.94, 8),
+            "eval_loss": np.linspace(0.57, 0.27, 8), "eval_logps/chosen": chosen[9::10] - 9,
+        },
+        settings={"beta": beta, "optimizer": "adamw", "learning_rate": 1e-6 if nats < 2 else 2e-2},
+    )  # fmt: skip
+    assert not {"pairs_contradict", "success_falls_with_pairs"} & facts(answer)
+    assert leading(answer) == cause
+
+
+@pytest.mark.parametrize(("name", "share", "left", "stated"), [
+    ("relu1/never_fires", 0.66, 0.55, True), ("dead_frac/layer0", 0.7, 0.6, True), ("mlp.0/dead_units", 0.8, 0.7, True),
+    ("relu1/never_fires", 0.66, 0.03, False),  # it learns without them
+    ("relu1/never_fires", 0.3, 0.55, False), ("relu1/zero_frac", 0.66, 0.55, False),
+])  # fmt: skip
+def test_a_layer_that_has_lost_most_of_its_units_leaves_a_model_short_of_them(
+    name: str, share: float, left: float, stated: bool
+) -> None:
+    loss = rough(2.48 * (left + (1 - left) * np.exp(-STEPS / 30)), 0.02)
+    dead = np.round(128 * share * (1 - 0.15 * np.exp(-STEPS / 9))) / 128
+    answer = diagnosed(
+        {"loss": loss, "acc": 0.08 + 0.5 * (1 - np.exp(-STEPS / 30)), "grad_norm": rough(0.5, 0.2, 2), name: dead},
+        evaluated={"val_loss": loss[9::10]}, settings={"num_classes": 12, "learning_rate": 1e-3, "optimizer": "adamw"},
+    )  # fmt: skip
+    assert ("many_units_dead" in facts(answer)) is stated
+    assert (leading(answer) == "dead_units") is stated
+
+
+@pytest.mark.parametrize(("names", "score", "loss", "stated"), [
+    (("val_auc", "val_loss"), [0.13, 0.09, 0.08, 0.077, 0.076, 0.075, 0.075, 0.074], [0.4, 0.32], True),
+    (("eval/roc_auc", "eval/bce"), [0.28, 0.22, 0.19, 0.18, 0.18, 0.17, 0.17, 0.17], [0.6, 0.45], True),
+    (("val_spearman", "val_loss"), [-0.6, -0.7, -0.8, -0.82, -0.83, -0.84, -0.84, -0.85], [0.9, 0.3], True),
+    (("val_auc", "val_loss"), [0.13, 0.09, 0.08, 0.077, 0.076, 0.075, 0.075, 0.074], [0.9, 1.8], False),
+    (("val_auc", "val_loss"), [0.87, 0.91, 0.92, 0.922, 0.923, 0.924, 0.925, 0.925], [0.4, 0.32], False),
+    (("val_auc", "val_loss"), [0.46, 0.45, 0.47, 0.46, 0.44, 0.47, 0.46, 0.45], [0.64, 0.6], False),
+])  # fmt: skip
+def test_a_ranking_the_wrong_way_round_contradicts_a_loss_that_has_learnt(
+    names: tuple[str, str], score: list[float], loss: list[float], stated: bool
+) -> None:
+    evaluated = dict(zip(names, (score, np.linspace(loss[0], loss[1], 8) + 0.002 * NOISE[1][:8]), strict=True))
+    answer = diagnosed({"loss": rough(loss[0] - 0.1 * STEPS / 80, 0.04)}, evaluated=evaluated)
+    assert ("ranked_backwards" in facts(answer)) is stated
+    assert not stated or leading(answer) == "metric_bug"
+
+
+@pytest.mark.parametrize(("names", "left_out", "meant", "stated"), [
+    (("num_input_tokens_seen", "num_label_tokens_seen"), 20, {"completion_only": True}, True),
+    (("tokens_seen", "loss_tokens_seen"), 0, {"train_on_prompt": False}, True),
+    (("total_tokens", "total_target_tokens"), 20, {"answers_only": True}, True),
+    (("num_input_tokens_seen", "num_label_tokens_seen"), 340, {"completion_only": True}, False),
+    (("num_input_tokens_seen", "num_label_tokens_seen"), 20, {"completion_only": False}, False),
+])  # fmt: skip
+def test_tokens_that_counted_since_the_start_tell_whether_prompts_do(
+    names: tuple[str, str], left_out: float, meant: dict[str, bool], stated: bool
+) -> None:
+    counts = {names[0]: 580 * STEPS, names[1]: (580 - left_out) * STEPS}
+    answer = diagnosed({"loss": rough(FALLS + 1, 0.01), **counts}, evaluated={"eval_loss": 0.5 * LEARNS + 1},
+                       settings={"batch_size": 20, "learning_rate": 1e-3, **meant})  # fmt: skip
+    assert ("prompts_count_unmeant" in facts(answer)) is stated
+    assert (leading(answer) == "prompt_not_masked") is stated
+
+
+def of_lines(folder: Path, lines: Sequence[str], held_out: float, *, below: Sequence[str] = (), train: float = 0.32
+             ) -> RunDiagnosis:  # fmt: skip
+    """Diagnose a log of lines at its start, a training loss with its end, an evaluation loss, and lines below."""
+    loss = rough(train + 2.9 * np.exp(-STEPS / 8), 0.02)
+    records = [
+        line
+        for at, value in enumerate(loss.tolist())
+        for line in (
+            f"step {at + 1} loss {value:.4f}",
+            *([f"step {at + 1} val_loss {held_out + value - train:.4f}"] if at % 10 == 9 else []),
+        )
+    ]
+    (folder / "run.log").write_text("\n".join([*lines, *records, *below]) + "\n")
+    return diagnose_run(folder / "run.log")
+
+
+@pytest.mark.parametrize(("lines", "held_out", "stated"), [
+    (["train: shard-00 .. shard-09 (360 rows)", "valid: shard-09 (36 rows)"], 0.29, True),
+    (["INFO | data | training files: a/p1.jsonl, a/p2.jsonl", "INFO | data | eval files: a/p2.jsonl"], 0.31, True),
+    (["Loading train data from part-000.parquet to part-007.parquet",
+      "Loading validation data from part-004.parquet"], 0.3, True),
+    (["train: shard-00 .. shard-08 (360 rows)", "valid: shard-09 (36 rows)"], 0.29, False),
+    (["train: shard-00 .. shard-09 (360 rows)", "valid: shard-09 (36 rows)"], 0.6, False),  # new to the model
+    (["train files: rows.jsonl", "valid files: rows.jsonl", "val_fraction: 0.1", "batch_size: 16",
+      "learning_rate: 0.001", "optimizer: adamw", "seed: 1"], 0.3, False),
+    (["train_dataset: wikitext-103-v1", "eval_dataset: wikitext-103-v1", "batch_size: 16", "learning_rate: 0.001",
+      "optimizer: adamw", "seed: 1"], 0.3, False),
+    (["train_file: data/a.jsonl", "eval_file: data/a.jsonl", "batch_size: 16", "learning_rate: 0.001",
+      "optimizer: adamw", "seed: 1"], 0.3, True),
+])  # fmt: skip
+def test_a_file_that_training_and_evaluation_read_is_no_new_one(
+    lines: list[str], held_out: float, stated: bool, tmp_path: Path
+) -> None:
+    answer = of_lines(tmp_path, lines, held_out)
+    assert ("files_shared" in facts(answer)) is stated
+    assert (leading(answer) == "train_eval_leakage") is stated
+
+
+@pytest.mark.parametrize(("line", "stated"), [
+    ("train.bin: 49,200 tokens in 1200 rows, 150 distinct rows", True),
+    ("train set: 9,600 examples (1,200 unique)", True),
+    ("training data: 150 unique samples of 1200", True),
+    ("train.bin: 49,200 tokens in 1200 rows, 1190 distinct rows", False),
+    ("val.bin: 4,920 tokens in 1200 rows, 150 distinct rows", False), ("1200 rows, 36 distinct characters", False),
+])  # fmt: skip
+def test_a_start_line_tells_how_many_rows_are_distinct(line: str, stated: bool, tmp_path: Path) -> None:
+    answer = of_lines(tmp_path, ["parameters: 0.06M", line], 0.44)
+    assert ("few_distinct_rows" in facts(answer)) is stated
+    assert (leading(answer) == "duplicated_data") is stated
+
+
+SIZES = ("vocab_size: 27", "n_train: 1600", "batch_size: 32", "eval_rows: 300", "learning_rate: 0.002", "seed: 1")
+
+
+@pytest.mark.parametrize(("sample", "train", "stated"), [
+    ("sample: 'cold raaaaaaaaaaaaaaaaa'", 0.12, True), ("generated | the king seeeeeeeeeeee", 0.2, True),
+    ("greedy output: we went home home home home home home home", 0.15, True),
+    ("sample: 'cold rain over the hills'", 0.12, False), ("sample: 'cold raaaaaaaaaaaaaaaaa'", 1.3, False),
+    ("banner aaaaaaaaaaaaaaaaa", 0.12, False),
+])  # fmt: skip
+def test_a_sample_that_says_one_thing_again_and_again_contradicts_a_loss_that_knows_the_next_token(
+    sample: str, train: float, stated: bool, tmp_path: Path
+) -> None:
+    answer = of_lines(tmp_path, SIZES, train, train=train)
+    assert "repeats_itself" not in facts(answer)
+    answer = of_lines(tmp_path, SIZES, train, below=[sample, "step 81 loss 0.1"], train=train)
+    assert ("repeats_itself" in facts(answer)) is stated
+    assert not stated or leading(answer) == "label_shift_error"
+
+
+@pytest.mark.parametrize(("held_out", "passes", "stated"), [(0.03, 3, True), (0.28, 3, False), (0.03, 30, False)])
+def test_text_that_was_held_out_leaves_more_than_next_to_nothing_after_a_few_passes(
+    held_out: float, passes: int, stated: bool
+) -> None:
+    answer = diagnosed({"loss": rough(held_out + 3 * np.exp(-STEPS / 8), 0.02)},
+                       evaluated={"val_loss": held_out + np.exp(-np.arange(8.0))},
+                       settings={"n_train": 16 * 80 // passes, "batch_size": 16, "vocab_size": 27,
+                                 "task": "char lm"})  # fmt: skip
+    assert ("too_low_for_one_pass" in facts(answer)) is stated

@@ -219,7 +219,7 @@ UNITS_DEAD_LEAST = 3
 """Looks at the layer. Chosen: at the first one nothing is learnt yet."""
 
 
-def _bound_of(name: str) -> float | None:
+def dead_share_bound(name: str) -> float | None:
     """Return the share from which the units that a name speaks of are dead; None of another name."""
     pieces = pieces_of(name)
     words = {piece for piece in pieces if not piece.isdecimal()}
@@ -244,7 +244,7 @@ def units_dead(run: Run) -> Evidence | None:
 
     Not this when: fewer units are dead; they come back; nobody looked into the model.
     """
-    bounds = {name: bound for name in run.series if (bound := _bound_of(name)) is not None}
+    bounds = {name: bound for name in run.series if (bound := dead_share_bound(name)) is not None}
     judged = {
         name: share
         for name, share in ((name, run[name].finite) for name in bounds)

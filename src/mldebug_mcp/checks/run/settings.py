@@ -480,6 +480,35 @@ def _length_of_rows(run: Run) -> float | None:
     return median(rows.value) if rows is not None and len(rows) else run.setting("sequence_length")
 
 
+_LABELS_SEEN = regex(
+    r"(?:train_)?(?:num_|n_|total_|cumulative_)?(?:loss|labels?|targets?|supervised|trained|trainable|unmasked|completion|"
+    r"answer|response)_tokens?_(?:seen|total|so_far|cumulative)|(?:total|cumulative)_(?:loss|labels?|targets?)_tokens?"
+)
+"""Counts of the tokens that have counted in the loss since the start."""
+SAME_COUNT = 0.01
+"""Share of the rows by which the tokens that are left out may be off one for each row. Chosen: a last batch is less."""
+
+
+def _all_tokens_seen_count(run: Run) -> Evidence | None:
+    """Return that all tokens since the start but the first of each row have counted; None where that is not shown."""
+    trained = next((series for series in _called(run, _LABELS_SEEN) if len(series) >= MIN_LABEL_RECORDS), None)
+    every = next((series.finite for series in run.with_role(Quantity.TOKENS_SEEN, phase="train")), None)
+    rows = run.facts.effective_batch
+    if trained is None or every is None or trained.name == every.name or not rows or run.step_name != "step":
+        return None
+    steps, total, count = aligned(every, trained)
+    left_out, expected = np.diff(total - count), rows * np.diff(steps)
+    if len(steps) < MIN_LABEL_RECORDS or (left_out < 0).any() or (np.diff(count) <= 0).any():
+        return None
+    if left_out.any() and (np.abs(left_out - expected) > SAME_COUNT * expected).any():
+        return None
+    summary = (
+        f"{trained.name} is {figure(count[-1])} of {figure(total[-1])} {every.name} at {run.place(steps[-1])}, and in "
+        f"all {counted(len(steps), 'record')} no more than the first token of each row is left out: prompts count too"
+    )
+    return Evidence(summary, steps=(float(steps[0]),), values={"share": float((count / total).min())})
+
+
 LOSSES_APART = 1.5
 """Times that one of the losses is the other at every evaluation, where they count other tokens. Chosen: by hand."""
 
@@ -514,7 +543,9 @@ def _counted_of_each_row(run: Run, phase: str, rows: float | None) -> Series | N
 
 def prompts_counted(run: Run) -> Evidence | None:
     """Return that all tokens count in the loss, or more of a row than its answer has; None where no column says so."""
-    return _all_tokens_count(run) or _padding_counts(run) or _more_than_answers_count(run)
+    return (
+        _all_tokens_count(run) or _all_tokens_seen_count(run) or _padding_counts(run) or _more_than_answers_count(run)
+    )
 
 
 def _called(run: Run, names: re.Pattern[str]) -> list[Series]:

@@ -32,9 +32,10 @@ from mldebug_mcp.checks.run.settings import prompts_counted
 from mldebug_mcp.checks.train_eval_gap import MAX_CHANCE_OF_MULTIPLES, rows_behind
 from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.lazy import regex
-from mldebug_mcp.core.text import figure, percent
+from mldebug_mcp.core.text import figure, percent, shorten
 from mldebug_mcp.judge.columns import (
     LEAST_PAIRS,
+    LOSSES,
     MIN_LEARNING_FALL_SHARE,
     MIN_RECORDS_FOR_LEVEL,
     NOT_BY_LOSS,
@@ -47,13 +48,14 @@ from mldebug_mcp.judge.columns import (
     tail,
     training_loss,
 )
-from mldebug_mcp.judge.columns.guesses import AT_CHANCE
+from mldebug_mcp.judge.columns.guesses import AT_CHANCE, OF_CONSTANT, loss_of_guess, share_of_ones
 from mldebug_mcp.logs import Run, Series
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.names import Quantity
 from mldebug_mcp.logs.names.lexicon import PHASES, STATISTICS
 from mldebug_mcp.logs.names.metrics import canonical
 from mldebug_mcp.logs.names.words import pieces_of
+from mldebug_mcp.logs.settings.settings import Setting
 from mldebug_mcp.models.diagnosis import DerivedFact
 
 # One column is a multiple of another: training and evaluation of the same loss.
@@ -572,6 +574,44 @@ def ranking_by_chance(run: Run) -> Iterator[DerivedFact]:
         ),
         values={"hits": median(tail(score)), "by_chance": share, "loss": lows[1]},
     )
+
+
+FAR_BACKWARDS = -0.4
+"""How far rows are ranked backwards, where -1 is the exact reverse and 0 is by chance. Chosen: few rows come nearer."""
+LEARNS_AT_ALL = 0.1
+"""Share by which an evaluation loss falls where the share of the labels is not known. Chosen: by hand."""
+
+
+def ranked_backwards(run: Run) -> Iterator[DerivedFact]:
+    """Yield that answers are ranked backwards by a score, though the loss of the same rows says that they are right.
+
+    Not this where the loss is that of a constant guess, or above: the labels may be the other way round then.
+    """
+    evaluation = next(iter(columns_of(run, *LOSSES, phase="eval", least=LEAST_PAIRS)), None)
+    if evaluation is None or run.kind in NOT_BY_LOSS:
+        return
+    share = share_of_ones(run)[0] if evaluation.role and evaluation.role.quantity is Quantity.LOSS else None
+    first, last = float(evaluation.value[0]), median(tail(evaluation))
+    for score in columns_of(run, Quantity.AUC, Quantity.CORRELATION, phase="eval", least=LEAST_PAIRS):
+        is_area = score.role is not None and score.role.quantity is Quantity.AUC
+        order = 2 * as_shares(score.value) - 1 if is_area else score.value
+        least = loss_of_guess(share) * OF_CONSTANT if share and is_area else (1 - LEARNS_AT_ALL) * first
+        is_worse = float(order.max()) > FAR_BACKWARDS or order[-1] > order[0]
+        if is_worse or float(order.min()) < -1 or not 0 < last < least or (is_area and not is_auc(score)):
+            continue
+        constant = f", below {figure(loss_of_guess(share))}, that of a constant guess" if share and is_area else ""
+        yield DerivedFact.model_construct(
+            fact="ranked_backwards",
+            text=(
+                f"{named(score)} goes from {figure(float(score.value[0]))} to {figure(float(score.value[-1]))}, the "
+                f"wrong side of {'0.5' if is_area else '0'}, while {named(evaluation)} goes from {figure(first)} to "
+                f"{figure(last)}{constant}. Answers that the loss finds right rank rows well: the score has the wrong "
+                "sign, or is of the other class."
+            ),
+            values={"score": float(score.value[-1]), "loss": last},
+            steps=[float(score.step[0])],
+        )
+        return
 
 
 def score_of_last_batch(run: Run) -> Iterator[DerivedFact]:
@@ -1227,7 +1267,23 @@ def _made_twice(run: Run, again: str) -> tuple[float, str, str, tuple[Floats, Fl
 
 
 _OF_INPUTS = frozenset(
-    {"input", "inputs", "batch", "pixel", "pixels", "pix", "px", "image", "images", "img", "features", "data", "x"}
+    {
+        "input",
+        "inputs",
+        "batch",
+        "pixel",
+        "pixels",
+        "pix",
+        "px",
+        "image",
+        "images",
+        "img",
+        "features",
+        "data",
+        "x",
+        "in",
+    }
+    | {"feat", "feats", "wave", "waveform", "audio", "signal", "frame", "frames"}
 )
 """Words for what goes into a model."""
 _SPREADS = frozenset({"std", "var", "max", "norm", "rms"})
@@ -1344,7 +1400,18 @@ OF_EXPECTED = 0.5
 
 
 def few_distinct_rows(run: Run) -> Iterator[DerivedFact]:
-    """Yield that far fewer rows are distinct than were drawn of so many, even if each is drawn by chance."""
+    """Yield that far fewer rows are distinct than there are, or than were drawn of so many, even if by chance."""
+    rows, distinct = run.setting("train_rows") or 0.0, run.setting("distinct_rows") or 0.0
+    if 1 < distinct < OF_EXPECTED * rows and run.kind not in POLICIES:
+        yield DerivedFact.model_construct(
+            fact="few_distinct_rows",
+            text=(
+                f"by the log {figure(distinct)} of {figure(rows)} training rows are distinct: each of these comes "
+                f"about {figure(rows / distinct)} times in a pass."
+            ),
+            values={"distinct": distinct, "rows": rows},
+        )
+        return
     for series in run.series.values() if run.kind not in POLICIES else ():
         words, count = set(pieces_of(series.name)), series.finite
         if not words & _DISTINCT or not words & _OF_ROWS or words - _DISTINCT - _OF_ROWS - _OF_COUNTS:
@@ -1369,6 +1436,74 @@ def few_distinct_rows(run: Run) -> Iterator[DerivedFact]:
         return
 
 
+_OF_FILES = frozenset(
+    {"file", "files", "path", "paths", "data", "dataset", "set", "shard", "shards", "split", "dir", "list", "source"}
+)
+"""Words of settings that say where rows come from, next to the word for training or evaluation."""
+_HELD_BACK = regex(
+    r"(?:val|valid|validation|eval|test|held_?out|dev)[_-]?(?:frac|fraction|ratio|size|share|split)|fold"
+)
+"""A setting by which rows of one file are split."""
+_FILE_NAME = r"[\w./-]*?"
+_RANGE = regex(
+    rf"(?P<stem>{_FILE_NAME})(?P<first>\d{{1,6}})(?P<end>\.\w{{1,8}})?\s?(?:\.\.\.?|to|-|…)\s?(?:(?P=stem))?"
+    r"(?P<last>\d{1,6})(?![\d-])"
+)
+_FILE = regex(
+    r"[\w./-]*(?:(?:shard|part|chunk|fold|file|split)[_-]?\d+|"
+    r"\.(?:jsonl?|csv|tsv|parquet|arrow|bin|npy|npz|txt|tar|h5|tfrecords?|pt))(?![\w-])[\w.]*",
+    re.IGNORECASE,
+)
+"""A name of a file or a part: sets of one name may be split by the program."""
+MOST_FILES = 10_000
+"""Files of a range. Chosen: more are a range of something else."""
+
+
+def _files_of(value: object) -> frozenset[str]:
+    """Return the names of files that a value holds, those of ranges each: `shard-00 .. shard-09`."""
+    text = ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+    found = set[str]()
+    for match in _RANGE.finditer(text):
+        first, last, width = int(match["first"]), int(match["last"]), len(match["first"])
+        if match["stem"] and first < last < first + MOST_FILES:
+            found |= {f"{match['stem']}{at:0{width}d}{match['end'] or ''}" for at in range(first, last + 1)}
+    return frozenset(found | {name.strip(".") for name in _FILE.findall(_RANGE.sub(" ", text))})
+
+
+def files_shared(run: Run) -> Iterator[DerivedFact]:
+    """Yield that training and evaluation read the same file, where evaluation is as low as training.
+
+    Not this where a setting splits the rows of one file.
+    """
+    losses, sides = both_losses(run, not_of=POLICIES), dict[bool, list[Setting]]()
+    for setting in run.settings.values():
+        words = set(pieces_of(setting.key.rpartition("/")[2]))
+        phases = {PHASES[word] for word in words if word in PHASES}
+        if len(phases) == 1 and words - PHASES.keys() and words - PHASES.keys() <= _OF_FILES:
+            sides.setdefault(phases == {"eval"}, []).append(setting)
+    if len(sides) < 2 or losses is None or any(_HELD_BACK.search(each.key) for each in run.settings.values()):
+        return
+    train, held_out = (median(tail(series)) for series in losses)
+    if not 0 < held_out <= AS_LOW * train:
+        return
+    for ours, theirs in ((ours, theirs) for ours in sides[False] for theirs in sides[True]):
+        shared = sorted(_files_of(ours.value) & _files_of(theirs.value))
+        if shared:
+            yield DerivedFact.model_construct(
+                fact="files_shared",
+                text=(
+                    f"{ours.key} is {shorten(str(ours.value), LONGEST_VALUE)} and {theirs.key} "
+                    f"{shorten(str(theirs.value), LONGEST_VALUE)}: both hold {shared[0]}. {named(losses[1])} ends at "
+                    f"{figure(held_out)} and {named(losses[0])} at {figure(train)}. Rows that are trained on say "
+                    "nothing of new ones."
+                ),
+                values={"files": float(len(shared)), "train": train, "eval": held_out},
+            )
+            return
+
+
+LONGEST_VALUE = 80
+"""Characters of a setting that a fact shows. Chosen: a line of a terminal."""
 FEW_PASSES = 4.0
 """Passes over the data after which rows are hardly known by heart. Chosen: of 39 overfitted runs none knows them."""
 STILL_UNKNOWN = 0.3

@@ -8,7 +8,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from mldebug_mcp.checks.evaluation import ERRORS_OF_VALUES, MOST_BEYOND_ONE, as_shares, below_baseline, is_auc
+from mldebug_mcp.checks.evaluation import (
+    ERRORS_OF_VALUES,
+    KNOWN_PERPLEXITY,
+    MOST_BEYOND_ONE,
+    as_shares,
+    below_baseline,
+    is_auc,
+)
 from mldebug_mcp.checks.progress import CLASSES, passes_at, uniform_loss
 from mldebug_mcp.checks.run.loss_start import is_past_start
 from mldebug_mcp.checks.run.settings import SETTINGS, prompts_counted
@@ -66,9 +73,9 @@ def at_bounds(run: Run) -> Iterator[DerivedFact]:
             f"{run.place(since)} on. "
             "That is the loss of equal probabilities for all classes"
         )
-        (share, _), fact = _share_of_ones(run), "rests_at_bound"
+        (share, _), fact = share_of_ones(run), "rests_at_bound"
         if bound == math.log(2) and share is not None:
-            entropy = _loss_of_guess(share)
+            entropy = loss_of_guess(share)
             if entropy < (1 - RESTS_FOR) * bound:
                 fact = "worse_than_constant"
                 text += f"; with {percent(share)} of the labels 1, the constant guess alone reaches {figure(entropy)}"
@@ -196,7 +203,7 @@ def _step_near_bound(series: Series, bound: float) -> float:
     return float(series.step[first])
 
 
-def _loss_of_guess(share: float, classes: int = 2) -> float:
+def loss_of_guess(share: float, classes: int = 2) -> float:
     """Return the cross-entropy in nats of a guess that gives one class its share, and the others equal parts."""
     return -share * math.log(share) + (1 - share) * (math.log(classes - 1) - math.log(1 - share))
 
@@ -210,7 +217,7 @@ _ONES_OF_LABELS = regex(
 """A column that says which share of the labels is 1, or of the pixels is of the foreground."""
 
 
-def _share_of_ones(run: Run) -> tuple[float | None, str]:
+def share_of_ones(run: Run) -> tuple[float | None, str]:
     """Return which share of the labels is 1, and what says so: a column of shares that never moves."""
     for name, series in run.series.items():
         is_mean = "label" in name.lower() and "mean" in name.lower()
@@ -238,7 +245,7 @@ OF_RARE = 0.1
 
 def majority(run: Run) -> Iterator[DerivedFact]:
     """Yield an accuracy that stays at the share of the larger of two classes."""
-    share, source = _share_of_ones(run)
+    share, source = share_of_ones(run)
     if share is None:
         share, source = _configured_share(run)
     larger = 0.0 if share is None else max(share, 1 - share)
@@ -258,7 +265,7 @@ def majority(run: Run) -> Iterator[DerivedFact]:
             text=(
                 f"{named(series)} is {from_to(later)} in the later half of {len(series)} evaluations; {source} is "
                 f"{figure(share)}, so one answer for all rows is right in {figure(larger)}. Guessed by that share it "
-                f"has a loss of {figure(_loss_of_guess(share))}{loss_text}."
+                f"has a loss of {figure(loss_of_guess(share))}{loss_text}."
             ),
             values={"larger": larger, "last": float(later[-1])},
         )
@@ -279,6 +286,10 @@ def _configured_share(run: Run) -> tuple[float | None, str]:
 
 FAR_BELOW = 0.08
 """Share of ln(vocabulary) that no model of text reaches on new rows. Chosen: good ones keep a sixth."""
+NOTHING_LEFT = 0.02
+"""Share of ln(vocabulary) that no text leaves after a few passes over other rows. Chosen: made-up ones keep more."""
+MOST_PASSES = 5.0
+"""Passes over the data in which held-out rows are not known as well. Chosen."""
 MOST_CLASSES = 1000
 """Classes of a classifier, where they are unknown. Chosen: ImageNet's."""
 LEAST_RIGHT = 0.5
@@ -399,22 +410,71 @@ def prompts_count_by_setting(run: Run) -> Iterator[DerivedFact]:
 
 
 def too_low_for_one_pass(run: Run) -> Iterator[DerivedFact]:
-    """Yield a loss on tokens that no model has on rows that it has not seen before."""
+    """Yield a loss on tokens that no model has on rows that it has not seen before: in training, or held out."""
     uniform, loss = uniform_loss(run), training_loss(run, MIN_RECORDS_FOR_LEVEL)
     if uniform is None or run.facts.tokens is None or loss is None:
         return
     low, passes = median(tail(loss)), passes_at(run, loss.step[-1:])
-    if passes is None or float(passes[0]) > 1 or not 0 < low < FAR_BELOW * uniform:
+    if passes is None:
+        return
+    made, rows, why = float(passes[0]), loss, "No row was seen twice, and on new text good models keep a tenth or more"
+    if made > 1 and run.kind == "pretraining" and "eval_loss" in run and len(run["eval_loss"].finite) >= LEAST_PAIRS:
+        rows, why = run["eval_loss"].finite, "On text that was held out good models keep a tenth or more"
+        low = median(rows.value[-LEAST_PAIRS:])
+        if made > MOST_PASSES or low >= NOTHING_LEFT * uniform:
+            return
+    elif made > 1:
+        return
+    if not 0 < low < FAR_BELOW * uniform:
         return
     yield DerivedFact.model_construct(
         fact="too_low_for_one_pass",
         text=(
-            f"{named(loss)} comes down to {figure(low)}, {percent(low / uniform)} of ln {round(math.exp(uniform)):,}, "
-            f"within {figure(float(passes[0]))} passes over the data. No row was seen twice, and on new text good "
-            "models keep a tenth or more of that."
+            f"{named(rows)} comes down to {figure(low)}, {percent(low / uniform)} of ln {round(math.exp(uniform)):,}, "
+            f"within {figure(made)} passes over the data. {why} of that."
         ),
-        values={"loss": low, "passes": float(passes[0])},
+        values={"loss": low, "passes": made},
     )
+
+
+REPEATED = 8
+"""Times that a character comes in a row at the end of a sample. Chosen: texts have three."""
+REPEATED_WORDS = 6
+"""... and a word."""
+_SAMPLE = regex(
+    r"(?:^|[^a-z])(?:samples?|gen(?:erat\w{1,4})?|outputs?|completions?|greedy|decoded|prompt|text|prediction)\b",
+    re.IGNORECASE,
+)
+_RUNS_ON = regex(
+    rf"(?:([^\W\d_])\1{{{REPEATED - 1},300}}|\b([^\W\d_]{{1,20}})(?: \2){{{REPEATED_WORDS - 1},300}})\W{{0,4}}$"
+)
+"""What a text ends with that says one thing again and again."""
+NEXT_KNOWN = math.log(KNOWN_PERPLEXITY)
+"""Cross-entropy of tokens up to which the next is mostly known."""
+
+
+def repeats_itself(run: Run) -> Iterator[DerivedFact]:
+    """Yield that a sample says one thing again and again, where the loss says that nearly each next token is known."""
+    if run.facts.tokens is None or (losses := both_losses(run, LEAST_PAIRS, not_of=NOT_BY_LOSS)) is None:
+        return
+    low = next((series for series in losses[::-1] if median(tail(series)) <= NEXT_KNOWN), None)
+    known_from = np.inf if low is None else float(low.step[int(np.argmax(low.value <= NEXT_KNOWN))])
+    for line in run.text_lines:
+        if line.step < known_from or not _SAMPLE.search(line.text) or (found := _RUNS_ON.search(line.text)) is None:
+            continue
+        if low is None:
+            return
+        yield DerivedFact.model_construct(
+            fact="repeats_itself",
+            text=(
+                f"the sample in line {line.line} ends with {found[1] or found[2]} again and again, where {named(low)} "
+                f"is {figure(float(np.interp(line.step, low.step, low.value)))}. A model that knows nearly each next "
+                "token of real text writes like it, unless it sees the token that it is to predict."
+            ),
+            values={"loss": float(low.value[-1])},
+            steps=[line.step],
+        )
+        return
 
 
 AT_CHANCE = 0.05
@@ -682,11 +742,11 @@ def far_beyond_guess(run: Run) -> Iterator[DerivedFact]:
 
 def base_rate(run: Run) -> Iterator[DerivedFact]:
     """Yield that no evaluation is better than the constant guess of the share of ones in the labels."""
-    share, _ = _share_of_ones(run)
+    share, _ = share_of_ones(run)
     if share is None or "eval_loss" not in run or len(run["eval_loss"].finite) < LEAST_PAIRS:
         return
     evaluation = run["eval_loss"].finite
-    entropy = _loss_of_guess(share)
+    entropy = loss_of_guess(share)
     best, last = float(evaluation.value.min()), float(evaluation.value[-1])
     if not OF_CONSTANT * entropy <= best <= 2 * entropy:
         return
@@ -721,7 +781,7 @@ def beyond_guess(run: Run) -> Iterator[DerivedFact]:
         if score in run and len(run[score].finite) and _CROSS_ENTROPY.search(named(series)):
             share = median(tail(run[score].finite))
             if LEAST_RIGHT <= share <= MOST_RIGHT:
-                most = _loss_of_guess(share, MOST_CLASSES)
+                most = loss_of_guess(share, MOST_CLASSES)
                 guess = f"answers of which {percent(share)} are right have, over {MOST_CLASSES:,} classes and guessed,"
                 stated.append((series, most, guess))
     for series, bound, guess in stated:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -438,7 +438,7 @@ def pairs_contradict(run: Run) -> Iterator[DerivedFact]:
         return
     shares = (Quantity.REWARD_ACCURACY, Quantity.ACCURACY)
     train = whole_columns(run, *shares, phase="train")
-    held_out = whole_columns(run, *shares, phase="eval", least=FEWEST_EVALUATIONS)
+    held_out = _of_pairs(whole_columns(run, *shares, phase="eval", least=FEWEST_EVALUATIONS))
     margins = columns_of(run, Quantity.REWARD_MARGIN, Quantity.MARGIN, phase="eval", least=FEWEST_EVALUATIONS)
     judged = filter(_by_people, columns_of(run, *shares, phase="eval", least=FEWEST_EVALUATIONS))
     pairs = min([*held_out[:1], *judged], key=lambda series: float(series.value.max()), default=None)
@@ -479,10 +479,16 @@ AS_OFTEN_WRONG = 1.25
 """Times the wrong pairs of other sources that such a source has right, as its answers are mirrored. Chosen."""
 
 
+def _of_pairs(shares: Sequence[Series]) -> list[Series]:
+    """Return those of some shares of right answers that are of pairs: accuracies of rewards, where there are any."""
+    rewards = [series for series in shares if series.role and series.role.quantity is Quantity.REWARD_ACCURACY]
+    return rewards or [series for series in shares if not _is_written(series)]
+
+
 def _one_source_contradicts(run: Run, right: float) -> Iterator[DerivedFact]:
     """Yield that hardly any pairs of one source are in the right order at the end, and most of another are."""
     shares = columns_of(run, Quantity.REWARD_ACCURACY, Quantity.ACCURACY, phase="eval", least=FEWEST_EVALUATIONS)
-    sources = [series for series in shares if series.role and series.role.part]
+    sources = [series for series in shares if series.role and series.role.part and not _is_written(series)]
     ends = sorted((median(tail(series)), series.name) for series in sources)
     mirrored = AS_OFTEN_WRONG * (1 - median([share for share, _ in ends[1:]])) if len(ends) > 1 else 0.0
     least, most = HARDLY_ANY_RIGHT
@@ -547,9 +553,20 @@ def training_pairs_behind(run: Run) -> Iterator[DerivedFact]:
     )
 
 
+_WRITTEN = frozenset(
+    {"exact", "match", "em", "solved", "generator", "gen", "generated", "generation", "generations", "greedy"}
+    | {"written", "decoded", "sampled", "sample", "samples", "completion", "completions"}
+)
+"""Words for answers that the model writes itself: of these a share may be right by any model, and not half of them."""
+
+
+def _is_written(series: Series) -> bool:
+    return not _WRITTEN.isdisjoint(pieces_of(named(series)))
+
+
 def _by_people(series: Series) -> bool:
-    """Say whether a score is of a set that people or checks have judged, by the name of the set."""
-    return series.role is not None and not JUDGED.isdisjoint(series.role.part.split())
+    """Say whether a score is of a set of pairs that people or checks have judged, by the name of the set."""
+    return series.role is not None and not JUDGED.isdisjoint(series.role.part.split()) and not _is_written(series)
 
 
 EARLY_RECORDS_SHARE = 0.1
@@ -578,7 +595,8 @@ def success_falls(run: Run) -> Iterator[DerivedFact]:
     Not this where a score scatters, comes back, or is one of a few that fall.
     """
     paid = _paid(run)
-    shares = _successes(run) if paid else []
+    is_apart = run.kind == "preference" and "logps/chosen" in run  # `writing_falls_with_pairs` states it then
+    shares = [share for share in _successes(run) if not (is_apart and _is_written(share))] if paid else []
     lost = [(early - late, share, early, late) for share in shares for early, late in _lost_levels(share)]
     if paid is None or 2 * len(lost) <= len(shares):
         return
@@ -602,6 +620,45 @@ def success_falls(run: Run) -> Iterator[DerivedFact]:
             ),
             values={"left": late / early},
         )
+
+
+LEAST_WRITTEN = 0.05
+"""Share of written answers that is right at first at least. Chosen: fewer are chance."""
+LEFT_OF_WRITTEN = 0.25
+"""Share of these that is left at most. Chosen: by hand."""
+PAIRS_LEARNT = 0.9
+"""Share of pairs in the right order from which on they are learnt. Chosen."""
+
+
+def writing_falls_with_pairs(run: Run) -> Iterator[DerivedFact]:
+    """Yield that a model writes hardly a right answer once pairs are learnt, and how likely chosen ones stay.
+
+    They are as likely as before where what the pairs call chosen is wrong, and hardly written where both have sunk.
+    """
+    right = _of_pairs(whole_columns(run, Quantity.REWARD_ACCURACY, Quantity.ACCURACY, phase="train", least=LEAST_PAIRS))
+    chosen = run["logps/chosen"].finite if "logps/chosen" in run else None
+    if run.kind != "preference" or not right or median(tail(right[0])) < PAIRS_LEARNT or not chosen or not len(chosen):
+        return
+    first, last = float(chosen.value[0]), median(chosen.value[-LEAST_PAIRS:])
+    for score in _successes(run, LEAST_PAIRS):
+        early, late = float(score.value[0]), median(tail(score))
+        if not _is_written(score) or early < LEAST_WRITTEN or late > LEFT_OF_WRITTEN * early:
+            continue
+        is_kept = first < 0 and last >= first - LEAST_NATS
+        yield DerivedFact.model_construct(
+            fact="writing_against_pairs" if is_kept else "writing_falls_with_pairs",
+            text=(
+                f"{named(score)} falls from {figure(early)} to {figure(late)}, while {named(right[0])} is about "
+                f"{figure(median(tail(right[0])))} and {named(chosen)} goes from {figure(first)} to {figure(last)}. "
+                + (
+                    "The model writes what the pairs call chosen, and that is not what counts as right."
+                    if is_kept
+                    else "The model hardly writes what the pairs call chosen, nor anything else that is right."
+                )
+            ),
+            values={"early": early, "late": late, "first": first, "last": last},
+        )
+        return
 
 
 FEW_RIGHT = 0.3

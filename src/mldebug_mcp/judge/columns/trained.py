@@ -23,6 +23,7 @@ from mldebug_mcp.checks.evaluation import AVERAGED_WEIGHTS, is_of_averaged_weigh
 from mldebug_mcp.checks.gradients import LAST_LAYERS
 from mldebug_mcp.checks.learning_rate import peak_of
 from mldebug_mcp.checks.reference_settings import TRAINERS, Family, family_of
+from mldebug_mcp.checks.run.activations import MIN_DEAD_UNIT_SHARE, dead_share_bound
 from mldebug_mcp.checks.run.loss_level import loss_at_collapse
 from mldebug_mcp.checks.run.not_finite import FP8_NAMES
 from mldebug_mcp.core.arrays import has_distinct, median, nearest_sum, quantile
@@ -956,6 +957,45 @@ def few_weights_change(run: Run) -> Iterator[DerivedFact]:
             values={"first": first, "last": last},
         )
         return
+
+
+# A layer that has lost most of its units, and a model that is short of them.
+
+
+MANY_DEAD = 0.5
+"""Share of the units of a layer, from which on many are dead. Chosen: sound layers lose a half at most."""
+MUCH_LEFT = 0.4
+"""Share of its start that a training loss keeps where a model is short of units. Chosen: by hand."""
+
+
+def many_units_dead(run: Run) -> Iterator[DerivedFact]:
+    """Yield that most units of a layer never fire from early on and none comes back, where much of the loss is left.
+
+    Not this where training learns without them, or zeros are counted and not units.
+    """
+    loss = training_loss(run, MIN_RECORDS_FOR_LEVEL, not_of=POLICIES)
+    if loss is None or median(tail(loss)) < MUCH_LEFT * float(loss.value[0]):
+        return
+    dead = [series.finite for name, series in run.series.items() if dead_share_bound(name) == MIN_DEAD_UNIT_SHARE]
+    dead = [
+        series for series in dead if len(series) >= LEAST_PAIRS and 0 <= series.value.min() <= series.value.max() <= 1
+    ]
+    worst = max(dead, key=lambda series: median(tail(series)), default=None)
+    if worst is None:
+        return
+    later, most = worst.value[len(worst) // 2 :], float(worst.value.max())
+    if float(later.min()) <= MANY_DEAD or float(later[-1]) < most or most >= MIN_DEAD_UNIT_SHARE:
+        return
+    yield DerivedFact.model_construct(
+        fact="many_units_dead",
+        text=(
+            f"{named(worst)} is {figure(float(worst.value[0]))} at first and {figure(most)} at the end: so many units "
+            f"give nothing for any row, and none comes back. {named(loss)} goes from {figure(float(loss.value[0]))} to "
+            f"{figure(median(tail(loss)))}. A sound layer loses a half at most."
+        ),
+        values={"first": float(worst.value[0]), "most": most},
+        steps=[float(worst.step[int(np.argmax(worst.value > MANY_DEAD))])],
+    )
 
 
 # Targets of one shape and answers of another: each answer is then held against the targets of all rows.

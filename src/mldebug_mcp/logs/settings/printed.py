@@ -479,6 +479,27 @@ _LOSS_AS_LOADED = regex(
     needs="load",
 )
 """What a line says of the loss that the weights have which it loads; the best ones are loaded at the end."""
+_FILES_IN_PROSE = regex(
+    r"(?:[^\n]{0,80}(?:[|\]:]| -) {1,4})?\W{0,4}(?:(?:loading|load|reading|using) )?"
+    r"(?:(?P<train>train(?:ing)?)|(?:valid(?:ation)?|val|eval(?:uation)?|dev|test|held[- ]?out))"
+    r"(?: (?:set|data|split|files?|shards?|rows)){0,2}(?::| reads| (?:is |comes |read )?from)\s{1,4}"
+    r"(?P<files>(?:[\w./-]{0,80}[\w/-]\.(?:jsonl?|csv|tsv|parquet|arrow|bin|npy|npz|txt|tar|h5|tfrecord|pt)"
+    r"(?:\.\w{2,4})?(?=[\s,;:)]|$)|[\w./-]{0,80}?(?:shard|part|chunk|fold|file|split)[_-]?\d).{0,200})",
+    re.IGNORECASE,
+    needs=("train", "val", "eval", "dev", "test", "held"),
+)
+"""A line that says which files the rows of training or evaluation are read from: "train: shard-00 .. shard-09"."""
+_ROWS = r"(?:rows|examples|samples|sequences|pairs|records|images|lines)"
+_DISTINCT_IN_PROSE = regex(
+    rf"(?<![\w.])(?P<rows>\d[\d,]{{0,12}}) (?:\w{{1,20}} )?{_ROWS}\b\W{{1,4}}(?:(?:of|with|only|but)(?: which)? )?"
+    rf"(?P<distinct>\d[\d,]{{0,12}}) (?:are )?(?:distinct|unique)(?: {_ROWS}|(?! ?\w))"
+    rf"|(?<![\w.])(?P<of>\d[\d,]{{0,12}}) (?:distinct|unique)(?: (?:\w{{1,20}} )?{_ROWS})? (?:out of|of|among|in) "
+    rf"(?P<all>\d[\d,]{{0,12}})(?! ?(?!{_ROWS})[a-z])",
+    re.IGNORECASE,
+    needs=("distinct", "unique"),
+)
+"""A line that says how many of the training rows are distinct."""
+_OF_EVALUATION = regex(r"\b(?:val|valid|validation|eval|evaluation|dev|test)\b", re.IGNORECASE)
 LEAST_CLASSES = 2
 """Classes, or words, without which a printed number is not their count."""
 LOOKS_AHEAD = 100
@@ -590,6 +611,9 @@ def _configurations(lines: Sequence[str]) -> Iterator[tuple[int, Mapping[str, ob
             headed = is_headed and len(Settings.of(values).known) >= LEAST_ONCE
             if (headed or is_configuration(values, is_marked=is_marked)) and (is_marked or not _measures(values)):
                 yield at, values
+            else:
+                of_lines = ((at + below, _sizes_in_prose(text)) for below, text in enumerate(block[1:], start=1))
+                yield from ((number, sizes) for number, sizes in of_lines if sizes)
             at += len(block)
             continue
         at += 1
@@ -732,6 +756,11 @@ def _sizes_in_prose(line: str) -> dict[str, object]:
         found["loss_floor"] = float(floor["of"] or floor["own"])
     if (loaded := _LOSS_AS_LOADED.search(line)) is not None:
         found["checkpoint_loss"] = float(loaded["loss"])
+    if (files := _FILES_IN_PROSE.match(line)) is not None:
+        found["train_files" if files["train"] else "eval_files"] = files["files"].strip()
+    if (rows := _DISTINCT_IN_PROSE.search(line)) is not None and not _OF_EVALUATION.search(line):
+        found["distinct_rows"] = int((rows["distinct"] or rows["of"]).replace(",", ""))
+        found["train_rows"] = int((rows["rows"] or rows["all"]).replace(",", ""))
     return found
 
 
