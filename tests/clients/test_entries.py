@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mldebug_mcp.clients import jsonc
-from mldebug_mcp.clients.entries import Entry, put_entry, snippet
-from mldebug_mcp.clients.table import CLIENTS
+from mldebug_mcp.clients.entries import CLIENTS, Entry, put_entry, snippet
 from mldebug_mcp.core.errors import InputError
 
 COMMAND = ("/opt/venv/bin/mldebug-mcp",)

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from mldebug_mcp.cli import main
+from mldebug_mcp.clients.entries import CLIENTS
 from mldebug_mcp.clients.launch import launch_command
-from mldebug_mcp.clients.table import CLIENTS
 
 FAKE_CLAUDE = """\
 #!/usr/bin/env python3

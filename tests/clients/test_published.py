@@ -16,7 +16,7 @@ import jsonschema
 import pytest
 
 from mldebug_mcp import __version__
-from mldebug_mcp.clients.table import CLIENTS
+from mldebug_mcp.clients.entries import CLIENTS
 
 ROOT = Path(__file__).parent.parent.parent
 REGISTRY_ENTRY: dict[str, Any] = {

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mldebug_mcp.clients import jsonc
-from mldebug_mcp.clients.entries import Entry, is_toml, put_entry, snippet
+from mldebug_mcp.clients.entries import CLIENTS, Entry, Scope, is_toml, put_entry, snippet
 from mldebug_mcp.clients.launch import (
     copy_skill,
     keep_copy,
@@ -24,7 +24,6 @@ from mldebug_mcp.clients.launch import (
     skill_folder,
     training_environment,
 )
-from mldebug_mcp.clients.table import CLIENTS, Scope
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.text import clean
 

@@ -24,7 +24,7 @@ _USUAL_THRESHOLD = gc.get_threshold()
 
 def add_install(verbs: Commands) -> None:
     """Add the command with its options."""
-    from mldebug_mcp.clients.table import CLIENTS
+    from mldebug_mcp.clients.entries import CLIENTS
 
     install = verbs.add_parser(
         "install",

@@ -18,7 +18,7 @@ from importlib.metadata import distribution
 from itertools import pairwise
 from pathlib import Path
 
-from mldebug_mcp.clients.table import Scope
+from mldebug_mcp.clients.entries import Scope
 from mldebug_mcp.core.errors import InputError
 from mldebug_mcp.core.paths import knowledge_folder
 
