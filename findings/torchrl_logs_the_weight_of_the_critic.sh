@@ -6,8 +6,8 @@
 # Seen:  the weights are in each part already, and `loss_entropy` is the negative entropy times its weight, so that it
 #        is 0 where the weight is 0 and the policy's entropy is 1.42. Two runs with other weights are not to be
 #        compared by them, and a critic with a weight of 0.01 seems to have learnt. The explained variance of goals
-#        that are all the same, which is undefined, is under -1,000,000: a small number stands in for their variance, and one
-#        such batch rules the mean of a run.
+#        that are all the same, which is undefined, is under -1,000,000: a small number stands in for their variance,
+#        and one such batch rules the mean of a run.
 # With:  torchrl 0.14.1, tensordict 0.14.3, torch 2.13.0, numpy 2.4.6
 set -euo pipefail
 folder=$(mktemp -d)
