@@ -533,6 +533,21 @@ def test_json_is_asked_for_as_of_every_command(tmp_path: Path, capsys: pytest.Ca
     assert json.loads(capsys.readouterr().out)["files"] == 1
 
 
+@pytest.mark.parametrize(("before", "certainty"), [
+    ("    for epoch in range(epochs):\n", "certain"), ("        total = 0.0\n", "likely"),
+])  # fmt: skip
+def test_losses_that_each_epoch_lists_anew_are_kept_for_an_epoch_alone(
+    before: str, certainty: str, tmp_path: Path
+) -> None:
+    indent = before[: len(before) - len(before.lstrip())]
+    text = RIGHT.replace(before, f"{indent}kept = []\n{before}", 1)
+    text = text.replace(
+        "            total += loss.item()\n", "            total += loss.item()\n            kept.append(loss)\n"
+    )
+    report = inspect_script(written(tmp_path, text))
+    assert [(one.rule, one.certainty) for one in report.findings] == [("losses_kept", certainty)]
+
+
 def test_every_rule_names_a_cause_of_the_playbook() -> None:
     assert {cause for cause, _, _ in kinds().values()} <= set(catalogue().causes)
 

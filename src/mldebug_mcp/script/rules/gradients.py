@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
+from mldebug_mcp.models.script import Certainty
 from mldebug_mcp.script.calls import (
     Assignment,
     Call,
@@ -309,8 +310,11 @@ def losses_kept(roles: Roles) -> Iterator[Fault]:
         of_loop = call.function in training or "." in name or evaluates
         kept = name in lost and of_loop and call.loops and not again and not roles.gradients_off(call)
         if kept and not _is_detached(roles, name, call):
+            # A list that each epoch begins anew holds one epoch, whose tensors backward has freed.
+            is_bounded = any(_starts_in(roles, call.owner, call.loops[:depth]) for depth in range(1, len(call.loops)))
             says = f"{call.owner} keeps {name} with its graph"
-            yield fault("losses_kept", call.line, "certain", says, fix=f"{call.owner}.append({name}.item())")
+            sure: Certainty = "likely" if is_bounded else "certain"
+            yield fault("losses_kept", call.line, sure, says, fix=f"{call.owner}.append({name}.item())")
     for added in roles.script.assignments:
         summed = is_running_sum(added) and added.loops and added.target not in lost
         if not summed or added.function not in training:
