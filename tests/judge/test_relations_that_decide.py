@@ -1375,3 +1375,62 @@ def test_steps_of_plain_descent_below_the_spacing_of_the_format_are_rounded_away
     answer = diagnosed(curves, settings=settings, evaluated={"valid_loss": 2.303 - fall * STEPS[9::10] / 80})
     assert ("descent_below_spacing" in facts(answer)) is stated
     assert leading(answer) == "low_precision_update" or not stated
+
+
+def half_sum(losses: Curve, bits: int) -> float:
+    """Return the sum of losses in a format of so many bits of precision, one by one."""
+    total = 0.0
+    for loss in losses.tolist():
+        apart = 2.0 ** (math.floor(math.log2(total + loss)) + 1 - bits)
+        total = round((total + loss) / apart) * apart
+    return total
+
+
+def epochs_of(steps: int, level: float, bits: int, *, since_start: bool) -> list[dict[str, float]]:
+    """Return the records of ten epochs; the mean is of the losses of each, or of all up to there."""
+    draw, losses, records = np.random.default_rng(3), np.zeros(0), []
+    for epoch in range(10):
+        fresh = level * (0.4 + 0.6 * math.exp(-epoch / 5)) * draw.uniform(0.8, 1.2, steps)
+        losses = np.append(losses, fresh) if since_start else fresh
+        value = half_sum(losses, bits) / len(losses) if bits else float(losses.mean())
+        held_out = round(float(fresh.mean()) * 1.02, 4)
+        records.append({"step": (epoch + 1) * steps, "train_loss": round(value, 4), "val_loss": held_out})
+    return records
+
+
+@pytest.mark.parametrize(("steps", "level", "bits", "since_start", "stated"), [
+    (1250, 2.1, 8, False, True), (1250, 2.1, 8, True, True), (730, 5.3, 8, True, True), (3000, 3.1, 8, False, True),
+    (9100, 2.1, 11, False, True), (1250, 2.1, 0, False, False), (1250, 2.1, 0, True, False),
+    (125, 2.1, 8, False, False), (1250, 2.1, 11, False, False),
+])  # fmt: skip
+def test_means_whose_sums_stop_in_half_precision_are_wrong(
+    steps: int, level: float, bits: int, since_start: bool, stated: bool
+) -> None:
+    answer = diagnose_run(epochs_of(steps, level, bits, since_start=since_start))
+    assert ("sum_stops" in facts(answer)) is stated
+    assert leading(answer) == ("metric_bug" if stated else "healthy")
+
+
+def test_a_loss_that_falls_as_one_over_the_step_on_both_sets_is_no_sum_that_stops() -> None:
+    records = [
+        {"step": step, "loss": round(1024 / step, 4), "eval_loss": round(1050 / step, 4)}
+        for step in range(500, 8001, 500)
+    ]
+    assert "sum_stops" not in facts(diagnose_run(records))
+
+
+@pytest.mark.parametrize(("trained", "answered", "loss", "held_out", "stated"), [
+    (0.99, 0.5, 1.03, 0.81, True), (0.97, 0.4, 2.0, 1.4, True), (98.0, 55.0, 0.9, 0.7, True),
+    (0.99, 0.5, 0.2, 0.81, False), (0.7, 0.6, 1.03, 0.81, False), (0.5, 0.5, 1.03, 0.81, False),
+])  # fmt: skip
+def test_a_higher_loss_where_far_more_answers_are_right_is_no_model_that_stands_still(
+    trained: float, answered: float, loss: float, held_out: float, stated: bool
+) -> None:
+    records = [
+        {"epoch": at, "accuracy": trained * (1 + 0.001 * NOISE[0][at]), "loss": loss * (1 + 0.003 * NOISE[1][at]),
+         "val_accuracy": answered, "val_loss": held_out}
+        for at in range(10)
+    ]  # fmt: skip
+    answer = diagnose_run(records)
+    assert ("losses_and_accuracies_disagree" in facts(answer)) is stated
+    assert (leading(answer) == "metric_bug") is stated
