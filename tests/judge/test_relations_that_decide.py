@@ -1434,3 +1434,54 @@ def test_a_higher_loss_where_far_more_answers_are_right_is_no_model_that_stands_
     answer = diagnose_run(records)
     assert ("losses_and_accuracies_disagree" in facts(answer)) is stated
     assert (leading(answer) == "metric_bug") is stated
+
+
+@pytest.mark.parametrize(("before", "norms", "stated"), [
+    (FALLS[:60], rough(1.5, 0.1, 2), True), (rough(2.0, 0.02)[:60] - STEPS[:60] / 60, None, True),
+    (np.array([3.2, 3.1, 3.0]), None, True),
+    (np.append(FALLS[:58], [4.4, 9.0]), None, False), (FALLS[:60], rough(np.exp(STEPS / 12), 0.05, 2), False),
+], ids=["falls", "scatters", "three records", "rises", "gradient grows"])  # fmt: skip
+def test_a_loss_that_is_lost_behind_its_lowest_records_did_not_run_away(
+    before: Curve, norms: Curve | None, stated: bool
+) -> None:
+    loss = np.append(before, [math.nan] * 5)
+    answer = diagnosed_at_steps(loss) if norms is None else diagnosed_at_steps(loss, grad_norm=norms[: len(before)])
+    assert ("lost_at_once" in facts(answer)) is stated
+    assert (leading(answer) in ("lr_too_high", "exploding_gradients", "missing_zero_grad")) is not stated
+
+
+def diagnosed_at_steps(loss: Curve, **others: Curve) -> RunDiagnosis:
+    """Diagnose a loss with other curves, which may end before it."""
+    return diagnose_run([
+        {"step": at + 1, "loss": value} | {name: float(other[at]) for name, other in others.items() if at < len(other)}
+        for at, value in enumerate(loss.tolist())
+    ])  # fmt: skip
+
+
+@pytest.mark.parametrize(("factor", "later", "others", "stated"), [
+    (0.3, 0.012, {}, True), (4.0, 0.012, {"valid_loss": 1.2 - 0.005 * STEPS}, True),
+    (1.0, 0.012, {}, False), (0.3, 0.0, {}, False), (0.3, 0.05, {}, False),
+    (0.3, 0.012, {"lr": np.where(STEPS > 40, 1e-4, 1e-3)}, False),
+    (0.3, 0.012, {"valid_loss": np.where(STEPS > 40, 0.3, 1) * (1.2 - 0.005 * STEPS)}, False),
+])  # fmt: skip
+def test_a_loss_that_goes_on_at_another_scale_was_summed_over_another_number(
+    factor: float, later: float, others: dict[str, Curve], stated: bool
+) -> None:
+    loss = rough(9 * np.exp(-0.012 * np.minimum(STEPS, 40) - later * np.maximum(STEPS - 40, 0)), 0.004)
+    answer = diagnosed({"train_loss": np.where(STEPS > 40, factor * loss, loss), **others})
+    assert ("scaled_at_once" in facts(answer)) is stated
+    assert leading(answer) != "lr_too_high"
+
+
+@pytest.mark.parametrize(("name", "stated"), [("val_si_snr", True), ("valid/sdr", True), ("eval_psnr", False)])
+def test_a_ratio_of_signal_and_noise_of_exactly_zero_is_that_of_silence(name: str, stated: bool) -> None:
+    ratio = np.where(STEPS < 40, rough(-14 + STEPS / 10, 0.02), 0.0)
+    answer = diagnosed({"train_loss": -ratio, name: ratio})
+    assert ("answers_with_silence" in facts(answer)) is stated
+    zero = next(one for one in answer.findings if one.symptom == "loss_drops_to_zero")
+    assert zero.state is (State.UNKNOWN if stated else State.PRESENT)
+    assert (leading(answer) == "wrong_loss") is stated
+
+
+def test_a_ratio_of_signal_and_noise_that_passes_zero_says_nothing() -> None:
+    assert "answers_with_silence" not in facts(diagnosed({"loss": FALLS, "si_sdr": np.round(-14 + STEPS / 4)}))

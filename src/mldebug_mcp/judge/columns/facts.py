@@ -23,13 +23,14 @@ MOST_FACTS = 6
 _KINDS: tuple[Callable[[Run], Iterator[DerivedFact]], ...] = (
     trained.nothing_trained, trained.sum_stops,
     trained.lost_where_negative, trained.lost_near_zero, trained.lost_by_scale,
-    trained.lost_with_gradient, trained.steps_of_one_length, trained.weights_stand_still, trained.weights_come_to_rest,
+    trained.lost_with_gradient, trained.lost_at_once,
+    trained.steps_of_one_length, trained.weights_stand_still, trained.weights_come_to_rest,
     trained.part_stands_still, trained.scores_stand_still, trained.answers_of_all_rows,
     guesses.prompts_count_unmeant, guesses.prompts_count_by_setting,
-    guesses.data_floor, guesses.better_than_baseline, trained.subtracted,
+    guesses.answers_with_silence, guesses.data_floor, guesses.better_than_baseline, trained.subtracted,
     trained.divergence_against_mean,
     course.rate_at_floor_at_once, course.rate_zero_throughout, course.rate_falls_before_milestones,
-    course.stages_explain_jumps, course.batch_comes_again,
+    course.stages_explain_jumps, course.scaled_at_once, course.batch_comes_again,
     policies.success_falls, policies.success_stays_low, policies.pairs_contradict, policies.cut_ones_earn,
     policies.training_pairs_behind,
     policies.falls_at_intervals, evaluation.known_but_not_written, evaluation.inputs_differ,
@@ -127,6 +128,7 @@ with the one that parts. They are shown, and count with the fact, once."""
 
 
 _EXPLAINED_BY: Mapping[str, Sequence[str]] = {
+    "scaled_at_once": ("loss_above_start", "loss_divergence", "loss_rises"),
     "stages_explain_jumps": (
         "loss_above_start",
         "loss_divergence",

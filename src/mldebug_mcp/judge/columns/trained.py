@@ -438,6 +438,32 @@ def lost_near_zero(run: Run) -> Iterator[DerivedFact]:
         return
 
 
+def lost_at_once(run: Run) -> Iterator[DerivedFact]:
+    """Yield that the loss is lost for good behind a record that is as low as any, with a usual gradient norm."""
+    if "loss" not in run or run.kind in NOT_BY_LOSS or not (bad := ~np.isfinite(run["loss"].value)).any():
+        return
+    loss, first = run["loss"], int(np.argmax(bad))
+    before, norm = loss.value[:first], np.zeros(0)
+    if first < LEAST_PAIRS or not bad[first:].all() or before[-1] > min(median(before), before[0]):
+        return
+    if "grad_norm" in run:
+        norm = run["grad_norm"].where(run["grad_norm"].step < loss.step[first]).finite.value
+    if len(norm) and norm[-1] > quantile(norm, USUAL_NORMS):
+        return
+    gradient = f", with a {named(run['grad_norm'])} of {figure(float(norm[-1]))}, as usual" if len(norm) else ""
+    usual = figure(median(before))
+    yield DerivedFact.model_construct(
+        fact="lost_at_once",
+        text=(
+            f"{named(loss)} is lost for good at {run.place(float(loss.step[first]))}. It is "
+            f"{figure(float(before[-1]))} in the record before{gradient}, where the median of {first} records is "
+            f"{usual}. What runs away is large first."
+        ),
+        values={"before": float(before[-1])},
+        steps=[float(loss.step[first])],
+    )
+
+
 _INVERSE = frozenset({"inv", "inverse"})
 """Words of scales that are written the other way round."""
 MOST_LATE = 3
