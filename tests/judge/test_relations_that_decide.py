@@ -1539,3 +1539,113 @@ def test_text_that_was_held_out_leaves_more_than_next_to_nothing_after_a_few_pas
                        settings={"n_train": 16 * 80 // passes, "batch_size": 16, "vocab_size": 27,
                                  "task": "char lm"})  # fmt: skip
     assert ("too_low_for_one_pass" in facts(answer)) is stated
+
+
+def half_sum(losses: Curve, bits: int) -> float:
+    """Return the sum of losses in a format of so many bits of precision, one by one."""
+    total = 0.0
+    for loss in losses.tolist():
+        apart = 2.0 ** (math.floor(math.log2(total + loss)) + 1 - bits)
+        total = round((total + loss) / apart) * apart
+    return total
+
+
+def epochs_of(steps: int, level: float, bits: int, *, since_start: bool) -> list[dict[str, float]]:
+    """Return the records of ten epochs; the mean is of the losses of each, or of all up to there."""
+    draw, losses, records = np.random.default_rng(3), np.zeros(0), []
+    for epoch in range(10):
+        fresh = level * (0.4 + 0.6 * math.exp(-epoch / 5)) * draw.uniform(0.8, 1.2, steps)
+        losses = np.append(losses, fresh) if since_start else fresh
+        value = half_sum(losses, bits) / len(losses) if bits else float(losses.mean())
+        held_out = round(float(fresh.mean()) * 1.02, 4)
+        records.append({"step": (epoch + 1) * steps, "train_loss": round(value, 4), "val_loss": held_out})
+    return records
+
+
+@pytest.mark.parametrize(("steps", "level", "bits", "since_start", "stated"), [
+    (1250, 2.1, 8, False, True), (1250, 2.1, 8, True, True), (730, 5.3, 8, True, True), (3000, 3.1, 8, False, True),
+    (9100, 2.1, 11, False, True), (1250, 2.1, 0, False, False), (1250, 2.1, 0, True, False),
+    (125, 2.1, 8, False, False), (1250, 2.1, 11, False, False),
+])  # fmt: skip
+def test_means_whose_sums_stop_in_half_precision_are_wrong(
+    steps: int, level: float, bits: int, since_start: bool, stated: bool
+) -> None:
+    answer = diagnose_run(epochs_of(steps, level, bits, since_start=since_start))
+    assert ("sum_stops" in facts(answer)) is stated
+    assert leading(answer) == ("metric_bug" if stated else "healthy")
+
+
+def test_a_loss_that_falls_as_one_over_the_step_on_both_sets_is_no_sum_that_stops() -> None:
+    records = [
+        {"step": step, "loss": round(1024 / step, 4), "eval_loss": round(1050 / step, 4)}
+        for step in range(500, 8001, 500)
+    ]
+    assert "sum_stops" not in facts(diagnose_run(records))
+
+
+@pytest.mark.parametrize(("trained", "answered", "loss", "held_out", "stated"), [
+    (0.99, 0.5, 1.03, 0.81, True), (0.97, 0.4, 2.0, 1.4, True), (98.0, 55.0, 0.9, 0.7, True),
+    (0.99, 0.5, 0.2, 0.81, False), (0.7, 0.6, 1.03, 0.81, False), (0.5, 0.5, 1.03, 0.81, False),
+])  # fmt: skip
+def test_a_higher_loss_where_far_more_answers_are_right_is_no_model_that_stands_still(
+    trained: float, answered: float, loss: float, held_out: float, stated: bool
+) -> None:
+    records = [
+        {"epoch": at, "accuracy": trained * (1 + 0.001 * NOISE[0][at]), "loss": loss * (1 + 0.003 * NOISE[1][at]),
+         "val_accuracy": answered, "val_loss": held_out}
+        for at in range(10)
+    ]  # fmt: skip
+    answer = diagnose_run(records)
+    assert ("losses_and_accuracies_disagree" in facts(answer)) is stated
+    assert (leading(answer) == "metric_bug") is stated
+
+
+@pytest.mark.parametrize(("before", "norms", "stated"), [
+    (FALLS[:60], rough(1.5, 0.1, 2), True), (rough(2.0, 0.02)[:60] - STEPS[:60] / 60, None, True),
+    (np.array([3.2, 3.1, 3.0]), None, True),
+    (np.append(FALLS[:58], [4.4, 9.0]), None, False), (FALLS[:60], rough(np.exp(STEPS / 12), 0.05, 2), False),
+], ids=["falls", "scatters", "three records", "rises", "gradient grows"])  # fmt: skip
+def test_a_loss_that_is_lost_behind_its_lowest_records_did_not_run_away(
+    before: Curve, norms: Curve | None, stated: bool
+) -> None:
+    loss = np.append(before, [math.nan] * 5)
+    answer = diagnosed_at_steps(loss) if norms is None else diagnosed_at_steps(loss, grad_norm=norms[: len(before)])
+    assert ("lost_at_once" in facts(answer)) is stated
+    assert (leading(answer) in ("lr_too_high", "exploding_gradients", "missing_zero_grad")) is not stated
+
+
+def diagnosed_at_steps(loss: Curve, **others: Curve) -> RunDiagnosis:
+    """Diagnose a loss with other curves, which may end before it."""
+    return diagnose_run([
+        {"step": at + 1, "loss": value} | {name: float(other[at]) for name, other in others.items() if at < len(other)}
+        for at, value in enumerate(loss.tolist())
+    ])  # fmt: skip
+
+
+@pytest.mark.parametrize(("factor", "later", "others", "stated"), [
+    (0.3, 0.012, {}, True), (4.0, 0.012, {"valid_loss": 1.2 - 0.005 * STEPS}, True),
+    (1.0, 0.012, {}, False), (0.3, 0.0, {}, False), (0.3, 0.05, {}, False),
+    (0.3, 0.012, {"lr": np.where(STEPS > 40, 1e-4, 1e-3)}, False),
+    (0.3, 0.012, {"valid_loss": np.where(STEPS > 40, 0.3, 1) * (1.2 - 0.005 * STEPS)}, False),
+])  # fmt: skip
+def test_a_loss_that_goes_on_at_another_scale_was_summed_over_another_number(
+    factor: float, later: float, others: dict[str, Curve], stated: bool
+) -> None:
+    loss = rough(9 * np.exp(-0.012 * np.minimum(STEPS, 40) - later * np.maximum(STEPS - 40, 0)), 0.004)
+    answer = diagnosed({"train_loss": np.where(STEPS > 40, factor * loss, loss), **others})
+    assert ("scaled_at_once" in facts(answer)) is stated
+    assert leading(answer) != "lr_too_high"
+
+
+@pytest.mark.parametrize(("name", "stated"), [("val_si_snr", True), ("valid/sdr", True), ("eval_psnr", False)])
+def test_a_ratio_of_signal_and_noise_of_exactly_zero_is_that_of_silence(name: str, stated: bool) -> None:
+    ratio = np.where(STEPS < 40, rough(-14 + STEPS / 10, 0.02), 0.0)
+    answer = diagnosed({"train_loss": -ratio, name: ratio})
+    assert ("answers_with_silence" in facts(answer)) is stated
+    zero = next(one for one in answer.findings if one.symptom == "loss_drops_to_zero")
+    assert zero.state is (State.UNKNOWN if stated else State.PRESENT)
+    assert (leading(answer) == "wrong_loss") is stated
+
+
+def test_a_ratio_of_signal_and_noise_that_passes_zero_says_nothing() -> None:
+    assert "answers_with_silence" not in facts(diagnosed({"loss": FALLS, "si_sdr": np.round(-14 + STEPS / 4)}))

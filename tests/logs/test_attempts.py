@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import sys
 from pathlib import Path
@@ -156,6 +157,41 @@ def test_a_counter_that_starts_again_while_the_loss_goes_on_counts_passes(tmp_pa
     assert len(run.attempts) == 1
     assert run["loss"].step.tolist() == list(range(1, 161))
     assert any("while the loss goes on: steps are counted on" in note for note in run.notes)
+
+
+def in_blocks(size: int, losses: list[float]) -> str:
+    return "".join(json.dumps({"step": at % size, "loss": round(loss, 4)}) + "\n" for at, loss in enumerate(losses))
+
+
+def noisy(at: int, spread: float) -> float:
+    return spread * math.sin(7.3 * at * at)
+
+
+@pytest.mark.parametrize(("size", "spread"), [(2, 0.02), (4, 0.02), (10, 0.1), (50, 0.15)])
+def test_a_counter_that_begins_anew_in_each_block_counts_on_where_the_loss_goes_on(
+    tmp_path: Path, size: int, spread: float
+) -> None:
+    losses = [0.3 + 2.1 * math.exp(-at / 90) + noisy(at, spread) for at in range(230)]
+    run = read(tmp_path, in_blocks(size, losses), "log.jsonl")
+    assert (len(run.attempts), run["loss"].step.tolist()) == (1, list(range(230)))
+
+
+@pytest.mark.parametrize("size", [8, 10, 50])
+def test_equal_attempts_stay_apart_where_the_loss_begins_anew(tmp_path: Path, size: int) -> None:
+    losses = [0.3 + 2.1 * math.exp(-(at % size) / 4) + noisy(at, 0.02) for at in range(4 * size)]
+    assert len(read(tmp_path, in_blocks(size, losses), "log.jsonl").attempts) == 4
+
+
+def test_equal_attempts_of_a_rising_learning_rate_stay_apart_though_each_begins_lower(tmp_path: Path) -> None:
+    losses = [0.3 + 2 * math.exp(-0.01 * rate * at) for rate in (1, 4, 16, 64) for at in range(3, 13)]
+    assert len(read(tmp_path, in_blocks(10, losses), "log.jsonl").attempts) == 4
+
+
+def test_a_start_among_blocks_that_go_on_is_an_attempt(tmp_path: Path) -> None:
+    losses = [0.3 + 2.1 * math.exp(-at / 60) + noisy(at, 0.02) for at in [*range(100), *range(140)]]
+    run = read(tmp_path, in_blocks(10, losses), "log.jsonl")
+    assert [attempt.records for attempt in run.attempts] == [100, 140]
+    assert run["loss"].step.tolist() == list(range(140))
 
 
 def test_a_header_in_each_epoch_is_no_start(tmp_path: Path) -> None:

@@ -287,7 +287,53 @@ rows = datasets.load_dataset("csv", data_files={"train": "a.csv", "test": "b.csv
 train = rows["train"].class_encode_column("label")
 test = rows["test"].class_encode_column("label")  # here
 """
+FLOATX = """
+import keras
+keras.backend.set_floatx("bfloat16")  # here
+net = keras.Sequential([keras.layers.Dense(32, activation="gelu"), keras.layers.Dense(5, activation="softmax")])
+net.compile("adam", "sparse_categorical_crossentropy", metrics=["accuracy"])
+net.fit(features, labels, batch_size=16, epochs=4)
+"""
+ADDED = """
+import numpy as np
+import jax.numpy as jnp
+errors = []
+for batch in batches:
+    state, error = update(state, batch)
+    errors.append(error)
+errors = np.array(jnp.stack(errors), dtype=jnp.bfloat16)
+print(np.mean(errors))  # here
+"""
+CHECKPOINTED = """
+from torch.utils.checkpoint import checkpoint
+class Stage(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.layers = nn.Sequential(nn.Conv2d(width, width, 3, padding=1), nn.BatchNorm2d(width), nn.ReLU())
+    def forward(self, x):
+        return x + self.layers(x)
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.stem, self.head = nn.Conv2d(3, 16, 3), nn.Linear(16, 3)
+        self.stage = Stage(16)
+    def forward(self, x):
+        x = checkpoint(self.stage, self.stem(x), use_reentrant=False)  # here
+        return self.head(x.mean((2, 3)))
+net = Net()
+opt = torch.optim.AdamW(net.parameters(), lr=1e-3)
+loader = DataLoader(rows, batch_size=16, shuffle=True)
+for x, y in loader:"""
+CHECKPOINTED += STEP
+AVERAGED = """
+from diffusers.training_utils import EMAModel
+average = EMAModel(net.parameters(), decay=0.9995, use_ema_warmup=False)  # here
+"""
 CASES = {
+    "means_counted_in_half": (FLOATX, ('backend.set_floatx("', 'config.set_dtype_policy("')),
+    "numpy_sums_in_bfloat16": (ADDED, ("(errors))", "(errors, dtype=np.float32))")),
+    "checkpointed_statistics": (CHECKPOINTED, ("BatchNorm2d(width)", "BatchNorm2d(width, momentum=0.0513)")),
+    "average_warms_up_anyway": (AVERAGED, ("decay=0.9995", "decay=0.9995, min_decay=0.9995")),
     "autocast_around_the_loop": (AUTOCAST, ("bfloat16):", "bfloat16, cache_enabled=False):")),
     "scheduled_after_loading": (RESUMED, None),
     "plateau_below_zero": (PLATEAU, ("patience=3", 'patience=3, threshold_mode="abs"')),
@@ -350,6 +396,17 @@ for epoch in range(50):
     sched.step(sum(losses) / len(losses))  # here
 """
 HEALTHY = {
+    "a type of weights of 32 bits": FLOATX.replace("bfloat16", "float32"),
+    "a type of features alone": FLOATX[: FLOATX.index("net =")],
+    "an array that is cast before it is added": ADDED.replace("bfloat16)", "bfloat16).astype(np.float32)"),
+    "an array of JAX": ADDED.replace("np.array(jnp.stack(errors), dtype=jnp.bfloat16)", "jnp.stack(errors)"),
+    "a row of an array": ADDED.replace("(errors))", "(errors, axis=1))"),
+    "a checkpointed block with another norm": CHECKPOINTED.replace("nn.BatchNorm2d(", "nn.GroupNorm(4, "),
+    "a checkpointed block next to BatchNorm": CHECKPOINTED.replace("nn.BatchNorm2d(width), ", "").replace(
+        "self.head(x", "self.head(nn.BatchNorm2d(16)(x)"
+    ),
+    "a warm-up that is asked for": AVERAGED.replace("False", "True"),
+    "an average that leaves it to the library": AVERAGED.replace(", use_ema_warmup=False", ""),
     "autocast in each step": AUTOCAST.replace("with torch", "for x, y in loader:\n    with torch")
     .replace("    for x, y in loader:\n        loss", "        loss")
     .replace("        opt", "    opt").replace("        loss.backward", "    loss.backward"),

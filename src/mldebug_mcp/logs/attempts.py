@@ -7,6 +7,7 @@ of one attempt.
 
 from __future__ import annotations
 
+import math
 import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
@@ -398,6 +399,17 @@ MIN_FALL_IN_DEVIATIONS, MAX_SHARE_OF_FALL = 4.0, 0.25
 share of that fall. Chosen by hand."""
 LOSSES_FOR_LEVEL = 5
 """Losses that stand for the level at a place."""
+MIN_SHARE_OF_EQUAL_BLOCKS = 0.8
+"""Share of blocks of records of the same length, give or take one, from which a counter begins anew with each block:
+a logger wrote them out, or an epoch ended. Chosen by hand."""
+MIN_SEAMS_OF_BLOCKS, MIN_RECORDS_IN_BLOCKS = 4, 40
+"""Seams and records that such a log has. Chosen: in a sweep of few attempts, each may begin where the last one ended,
+where the learning rate rises tenfold from one to the next."""
+MIN_BLOCK_FALL_IN_DEVIATIONS = 8.0
+"""Standard deviations of a level by which the end of a block is clear of the start of the log. Chosen: there, a block
+that goes on looks like a start once in many thousands."""
+MAX_SHARE_OF_UNDECIDED_BLOCKS = 0.1
+"""Share of the clear blocks that may begin neither where the last one ended nor where the log began."""
 MAX_ATTEMPTS = 2000
 """Attempts that are kept, the last ones; what was logged before them is not judged. Chosen by hand."""
 MAX_FALLS = 5000
@@ -437,12 +449,18 @@ def _among_records(recorded: Recorded, rows: Rows, loss: Floats) -> tuple[list[A
     everywhere = _counters(recorded)
     counters = [counter[rows] for counter in everywhere]
     candidates = _candidates(recorded, rows, counters)
+    signs_at = _signs_at(recorded)
+    if not (any(signs_at) or recorded.resumes):
+        seams = _back_at_the_start(counters, candidates)
+        anew = _anew_among_blocks(loss, seams)
+        if anew is not None:
+            starts = [_boundary(recorded, everywhere, int(rows[at - 1]), int(rows[at])) for at in anew]
+            return starts, [int(rows[at]) for at in seams if at not in anew]
     begun, unsupported = 0, 0
     found: list[tuple[int, int]] = []
     passes: list[int] = []
     resumes = sorted(recorded.resumes)
     begins_resumed = bool(resumes) and resumes[0] <= rows[0]
-    signs_at = _signs_at(recorded)
     for at in candidates[-MAX_FALLS:]:
         before, after = int(rows[at - 1]), int(rows[at])
         if not all(_is_back(counter, begun, at) for counter in counters):
@@ -477,6 +495,48 @@ def _candidates(recorded: Recorded, rows: Rows, counters: Sequence[Floats]) -> l
     falls[still[(still > 0) & (still < len(rows))]] = True
     candidates: list[int] = np.flatnonzero(falls & ~rises).tolist()
     return candidates
+
+
+def _back_at_the_start(counters: Sequence[Floats], candidates: Sequence[int]) -> list[int]:
+    """Return the candidates at which every counter is back where the log began, or within one interval of there."""
+    first = [counter[: candidates[0]] for counter in counters] if candidates else []
+    limits = [part[0] + median(np.diff(part)) if len(part) > 1 else part[0] for part in first]
+    return [
+        at for at in candidates if all(counter[at] <= limit for counter, limit in zip(counters, limits, strict=True))
+    ]
+
+
+def _anew_among_blocks(loss: Floats, seams: Sequence[int]) -> list[int] | None:
+    """Return at which seams of blocks of equal length the loss is back where the log began; it goes on at the others.
+
+    Lightning's CSV logger counts anew whenever it writes its records out. None where the loss does not mostly go on.
+    """
+    if len(seams) < MIN_SEAMS_OF_BLOCKS or len(loss) < MIN_RECORDS_IN_BLOCKS:
+        return None
+    edges = np.array([0, *seams])
+    lengths = np.diff(edges)
+    usual = median(lengths)
+    if np.mean(np.abs(lengths - usual) <= 1) < MIN_SHARE_OF_EQUAL_BLOCKS:
+        return None
+    few = min(LOSSES_FOR_LEVEL, max(1, int(usual) // 2))
+    begins = np.array([_level(loss[edge : edge + few]) for edge in edges])
+    fallen = np.array([_level(loss[max(0, edge - few) : edge]) for edge in seams]) - begins[0]
+    own_fall = np.abs(fallen + begins[0] - begins[:-1]) * few / max(1.0, usual - few)
+    moved = np.sign(fallen) * (begins[1:] - begins[0] - fallen)  # below 0: back to where the log began
+    noise = _level(np.abs(np.diff(loss))) / math.sqrt(few)
+    clear = np.abs(fallen) > MIN_BLOCK_FALL_IN_DEVIATIONS * noise
+    near = MAX_SHARE_OF_FALL * np.abs(fallen)
+    goes_on = clear & (moved >= -near) & (moved <= near + 2 * own_fall)
+    is_anew = clear & (np.abs(moved + np.abs(fallen)) <= near)
+    undecided = int((clear & ~goes_on & ~is_anew).sum())
+    if 2 * int(goes_on.sum()) < len(seams) or undecided > MAX_SHARE_OF_UNDECIDED_BLOCKS * int(clear.sum()):
+        return None
+    return [seam for seam, back in zip(seams, is_anew.tolist(), strict=True) if back]
+
+
+def _level(losses: Floats) -> float:
+    """Return the median of those that are finite; NaN where none is."""
+    return median(losses[np.isfinite(losses)])
 
 
 def _is_back(counter: Floats, begun: int, at: int) -> bool:

@@ -294,6 +294,8 @@ quarter."""
 LOSS_EXACT_LEAST = 3
 """First records that are a level. Chosen: single ones scatter."""
 OVERLAP = regex(r"dice|iou|jaccard", re.IGNORECASE)
+_RATIO_IN_DECIBELS = regex(r"(?:^|[_/. -]|si)-?_?(?:s[dn]|si)r(?:i|_?db)?(?:[_/. \d-]|$)", re.IGNORECASE)
+"""Names of ratios of signal and noise: SDR, SNR, SI-SDR, SIR. Libraries give silence exactly 0 decibels."""
 _VARIANCE = regex(r"(?:^|[_/.])(?:log_?)?(?:sigma|var(?:iance)?)(?:[_/.\d]|$)", re.IGNORECASE)
 """Names of what scales an error and is learnt with it: the logarithm of it is in the loss."""
 
@@ -316,10 +318,18 @@ def loss_huge(run: Run) -> Evidence | None:
     )
 
 
+def silences_at_end(series: Series) -> int:
+    """Return how many values at the end of a ratio of signal and noise are exactly zero; 0 of any other column."""
+    if _RATIO_IN_DECIBELS.search(series.logged_as or series.name) is None:
+        return 0
+    return true_at_end(series.value == 0)
+
+
 def loss_drops_to_zero(run: Run) -> Evidence | None:
     """The training loss is well above zero, and exactly zero from the next record on, as filtered NaN are printed.
 
-    Not this when: it is zero from the first record, or may be rounded; the gradient norm stays above zero.
+    Not this when: it is zero from the first record, or may be rounded; the gradient norm stays above zero; a ratio of
+    signal and noise is exactly 0 decibels as well, as that of silence is.
     """
     loss = run["loss"]
     zero = loss.value == 0
@@ -334,6 +344,8 @@ def loss_drops_to_zero(run: Run) -> Evidence | None:
     if abs(before) < LAST_DIGITS * last_decimal(loss.value):
         raise CannotTell(f"the loss stays at {figure(before)} in its last decimal before: it may be rounded to zero")
     first = float(loss.step[last + 1])
+    if any(map(silences_at_end, run.series.values())):
+        raise CannotTell("a ratio of signal and noise is exactly 0 decibels at the end, as that of silence is")
     if "grad_norm" in run and bool(np.any(run["grad_norm"].finite.between(first, run.last_step).value > 0)):
         raise CannotTell("the gradient norm is above zero where the loss reads zero")
     return Evidence(

@@ -1103,6 +1103,66 @@ def _planned(run: Run, planned: float) -> Iterator[float]:
             yield known
 
 
+# A loss that is multiplied at one record, and goes on as before: a sum over another number of batches.
+
+
+MIN_SCALE_CHANGE = 1.8
+"""Times by which the scale of a loss changes at once. Chosen: half as many batches make 2."""
+MAX_SHARE_OF_CHANGE = 0.1
+"""Share of that change, in logarithms, that lines through both sides leave. Chosen: noise hides what is the same."""
+MAX_SLOPE_DIFFERENCE = 0.25
+"""Share by which the slopes of these lines differ. Chosen: a lower learning rate changes a slope by far more."""
+
+
+def scaled_at_once(run: Run) -> Iterator[DerivedFact]:
+    """Yield that the loss is multiplied at one record, and falls by the same share of itself before and after.
+
+    Not this where the learning rate changes there, or an evaluation loss jumps as well.
+    """
+    loss = training_loss(run, 2 * MIN_RECORDS_FOR_LEVEL, not_of=NOT_BY_LOSS)
+    if loss is None or not (loss.value > 0).all():
+        return
+    logs = np.log(loss.value)
+    at = int(np.argmax(np.abs(np.diff(logs)))) + 1
+    change, sides = float(logs[at] - logs[at - 1]), (slice(None, at), slice(at, None))
+    if not MIN_RECORDS_FOR_LEVEL <= at <= len(loss) - MIN_RECORDS_FOR_LEVEL or abs(change) < math.log(MIN_SCALE_CHANGE):
+        return
+    lines = [np.polyfit(loss.step[side], logs[side], 1) for side in sides]
+    off = max(
+        float(np.std(logs[side] - np.polyval(line, loss.step[side]))) for side, line in zip(sides, lines, strict=True)
+    )
+    (slope, _), (later_slope, _) = lines
+    falls = min(-slope * float(np.ptp(loss.step[sides[0]])), -later_slope * float(np.ptp(loss.step[sides[1]])))
+    if off > MAX_SHARE_OF_CHANGE * abs(change) or falls < 4 * off:
+        return
+    if abs(slope - later_slope) > MAX_SLOPE_DIFFERENCE * abs(slope) or _moves_there(run, loss, at, change):
+        return
+    yield DerivedFact.model_construct(
+        fact="scaled_at_once",
+        text=(
+            f"{named(loss)} goes from {figure(float(loss.value[at - 1]))} to {figure(float(loss.value[at]))} at "
+            f"{run.place(float(loss.step[at]))}, {figure(math.exp(change))} times as much, and falls by the same share "
+            "of itself before and after. Learning does not go on so: the scale changes, as that of a sum does with the "
+            "number of batches or rows."
+        ),
+        values={"factor": math.exp(change)},
+        steps=[float(loss.step[at])],
+    )
+
+
+def _moves_there(run: Run, loss: Series, at: int, change: float) -> bool:
+    """Say whether the learning rate or the evaluation loss changes with the loss of a record, which may explain it."""
+    for name in ("learning_rate", "eval_loss"):
+        if name not in run:
+            continue
+        series = run[name].finite
+        before, later = series.at(float(loss.step[at - 1])), series.value[series.step >= loss.step[at]]
+        after = float(later[0]) if len(later) else None
+        if before and after and before * after > 0 and abs(math.log(after / before)) > abs(change) / 4:
+            return True
+    return False
+
+
 # A task that gets harder by stages: the loss jumps where one begins.
 
 

@@ -979,6 +979,42 @@ def below_accuracy(run: Run) -> Iterator[DerivedFact]:
         return
 
 
+MIN_ACCURACY_LEAD = 0.3
+"""Share of right answers that training is ahead of evaluation. Chosen: by hand."""
+MIN_LOSS_EXCESS = 1.1
+"""Times the evaluation loss that the training loss is. Chosen: batches and rounding make less."""
+
+
+def losses_and_accuracies_disagree(run: Run) -> Iterator[DerivedFact]:
+    """Yield that training answers far more than evaluation all the way, and its loss is higher all the way.
+
+    Not this where labels are mixed or smoothed, which keeps up the training loss alone.
+    """
+    needed = [name for pair in PAIRS for name in pair]
+    if run.kind in NOT_BY_LOSS or mixes_labels(run) or not all(name in run for name in needed):
+        return
+    evaluation, *others = (run[name].finite for name in needed)
+    columns = [aligned(series, evaluation) for series in others]
+    if len(evaluation) < MIN_RECORDS_FOR_LEVEL or len({len(values) for steps, values, _ in columns}) > 1:
+        return
+    answered, loss, trained = (values for _, values, _ in columns)
+    ahead = as_shares(trained) - as_shares(answered)
+    excess = loss / evaluation.value[-len(loss) :]
+    if not len(ahead) or ahead.min() < MIN_ACCURACY_LEAD or excess.min() < MIN_LOSS_EXCESS:
+        return
+    yield DerivedFact.model_construct(
+        fact="losses_and_accuracies_disagree",
+        text=(
+            f"{named(run['accuracy'])} is {from_to(trained)} and {named(run['eval_accuracy'])} {from_to(answered)}, "
+            f"while {named(run['loss'])} is {from_to(loss)} and {named(evaluation)} {from_to(evaluation.value)}. More "
+            "right answers make a lower loss, so one of these means is wrong. Weights that stand still answer both "
+            "sets alike."
+        ),
+        values={"ahead": float(ahead.min()), "excess": float(excess.min())},
+        steps=[float(evaluation.step[0])],
+    )
+
+
 AS_MUCH = 0.15
 """Difference of a mean probability of the right class and the share of right answers. Chosen: calibration has less."""
 MIN_MIRRORED_CORRELATION = 0.8

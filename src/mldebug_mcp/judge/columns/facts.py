@@ -21,14 +21,16 @@ from mldebug_mcp.models.diagnosis import DerivedFact
 MOST_FACTS = 6
 """Facts of one run. Chosen: what an answer has room for."""
 _KINDS: tuple[Callable[[Run], Iterator[DerivedFact]], ...] = (
-    trained.nothing_trained, trained.lost_where_negative, trained.lost_near_zero, trained.lost_by_scale,
-    trained.lost_with_gradient, trained.steps_of_one_length, trained.weights_stand_still, trained.weights_come_to_rest,
+    trained.nothing_trained, trained.sum_stops,
+    trained.lost_where_negative, trained.lost_near_zero, trained.lost_by_scale,
+    trained.lost_with_gradient, trained.lost_at_once,
+    trained.steps_of_one_length, trained.weights_stand_still, trained.weights_come_to_rest,
     trained.part_stands_still, trained.scores_stand_still, trained.answers_of_all_rows,
     guesses.prompts_count_unmeant, guesses.prompts_count_by_setting,
-    guesses.data_floor, guesses.better_than_baseline, trained.subtracted,
+    guesses.answers_with_silence, guesses.data_floor, guesses.better_than_baseline, trained.subtracted,
     trained.divergence_against_mean,
     course.rate_at_floor_at_once, course.rate_zero_throughout, course.rate_falls_before_milestones,
-    course.stages_explain_jumps, course.batch_comes_again,
+    course.stages_explain_jumps, course.scaled_at_once, course.batch_comes_again,
     policies.success_falls, policies.success_stays_low, policies.pairs_contradict,
     policies.writing_falls_with_pairs, policies.cut_ones_earn,
     policies.training_pairs_behind,
@@ -40,6 +42,7 @@ _KINDS: tuple[Callable[[Run], Iterator[DerivedFact]], ...] = (
     evaluation.negated_probability, evaluation.quantiles_mirrored, evaluation.scores_equal,
     evaluation.perfect_at_once, policies.entropy_out_of_bounds,
     evaluation.training_rows_evaluated, evaluation.evaluated_twice, evaluation.below_accuracy,
+    evaluation.losses_and_accuracies_disagree,
     evaluation.ranking_by_chance, evaluation.hits_contradict_ranks, evaluation.scores_out_of_order,
     evaluation.score_of_last_batch, evaluation.loss_rises_with_order, evaluation.multiples,
     evaluation.evaluation_after_passes, evaluation.evaluation_by_rows_at_once,
@@ -118,6 +121,7 @@ FOLLOWS_FROM: Mapping[str, Sequence[str]] = {
     "prompts_count_unmeant": ("eval_gap",),
     "padding_counts": ("eval_gap",),
     "falls_at_intervals": ("policy_movement",),
+    "sum_stops": ("eval_gap", "loss_level"),
     "hits_contradict_ranks": ("eval_frozen",),
     "worse_beyond_length": ("eval_gap", "eval_rise"),
     ONE_RANK: ("loss_level", "loss_noisy", "loss_beginning", "loss_events", "loss_course", "gradient_level"),
@@ -128,6 +132,7 @@ with the one that parts. They are shown, and count with the fact, once."""
 
 
 _EXPLAINED_BY: Mapping[str, Sequence[str]] = {
+    "scaled_at_once": ("loss_above_start", "loss_divergence", "loss_rises"),
     "stages_explain_jumps": (
         "loss_above_start",
         "loss_divergence",

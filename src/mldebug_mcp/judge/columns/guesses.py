@@ -17,6 +17,7 @@ from mldebug_mcp.checks.evaluation import (
     is_auc,
 )
 from mldebug_mcp.checks.progress import CLASSES, passes_at, uniform_loss
+from mldebug_mcp.checks.run.loss_level import silences_at_end
 from mldebug_mcp.checks.run.loss_start import is_past_start
 from mldebug_mcp.checks.run.settings import SETTINGS, prompts_counted
 from mldebug_mcp.core.arrays import median
@@ -802,3 +803,27 @@ def beyond_guess(run: Run) -> Iterator[DerivedFact]:
 
 def _is_evaluation(series: Series) -> bool:
     return series.role is not None and series.role.is_evaluation
+
+
+MIN_SILENT_RECORDS = 5
+"""Records that are exactly 0 decibels. Chosen: rounding makes single ones of any level."""
+
+
+def answers_with_silence(run: Run) -> Iterator[DerivedFact]:
+    """Yield that a ratio of signal and noise comes to rest at exactly 0 decibels, which is that of silence."""
+    for series in run.series.values():
+        silent = silences_at_end(series)
+        if not MIN_SILENT_RECORDS <= silent < len(series):
+            continue
+        first = float(series.step[-silent])
+        yield DerivedFact.model_construct(
+            fact="answers_with_silence",
+            text=(
+                f"{named(series)} is {figure(float(series.value[-silent - 1]))} in the record before and exactly 0 in "
+                f"the last {silent} records, from {run.place(first)} on. An output of zeros has 0 decibels in common "
+                "libraries, more than a noisy one: the model answers with silence."
+            ),
+            values={"records": float(silent)},
+            steps=[first],
+        )
+        return

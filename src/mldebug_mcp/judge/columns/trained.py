@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +38,7 @@ from mldebug_mcp.judge.columns import (
     NOT_BY_LOSS,
     POLICIES,
     columns_of,
+    from_to,
     named,
     set_scores,
     tail,
@@ -443,6 +445,32 @@ def lost_near_zero(run: Run) -> Iterator[DerivedFact]:
         return
 
 
+def lost_at_once(run: Run) -> Iterator[DerivedFact]:
+    """Yield that the loss is lost for good behind a record that is as low as any, with a usual gradient norm."""
+    if "loss" not in run or run.kind in NOT_BY_LOSS or not (bad := ~np.isfinite(run["loss"].value)).any():
+        return
+    loss, first = run["loss"], int(np.argmax(bad))
+    before, norm = loss.value[:first], np.zeros(0)
+    if first < LEAST_PAIRS or not bad[first:].all() or before[-1] > min(median(before), before[0]):
+        return
+    if "grad_norm" in run:
+        norm = run["grad_norm"].where(run["grad_norm"].step < loss.step[first]).finite.value
+    if len(norm) and norm[-1] > quantile(norm, USUAL_NORMS):
+        return
+    gradient = f", with a {named(run['grad_norm'])} of {figure(float(norm[-1]))}, as usual" if len(norm) else ""
+    usual = figure(median(before))
+    yield DerivedFact.model_construct(
+        fact="lost_at_once",
+        text=(
+            f"{named(loss)} is lost for good at {run.place(float(loss.step[first]))}. It is "
+            f"{figure(float(before[-1]))} in the record before{gradient}, where the median of {first} records is "
+            f"{usual}. What runs away is large first."
+        ),
+        values={"before": float(before[-1])},
+        steps=[float(loss.step[first])],
+    )
+
+
 _INVERSE = frozenset({"inv", "inverse"})
 """Words of scales that are written the other way round."""
 MOST_LATE = 3
@@ -799,6 +827,108 @@ def update_below_spacing(run: Run) -> Iterator[DerivedFact]:
                 ),
                 values={"ratio": median(ratio.value), "spacing": spacing},
             )
+
+
+MIN_RECORDS_OF_STOPPED_SUM = 5
+"""Last records whose sums are numbers of the format. Chosen: together with the chance."""
+MAX_CHANCE_OF_SUMS = 1e-6
+"""Chance with which means of any size times their number are numbers of the format. Chosen: by hand."""
+MIN_GROWTH_OF_COUNT = 2.0
+"""Times by which the number of losses grows while their sum stands still. Chosen: a loss that learns may fall so for
+less."""
+_FLOAT32 = 2.0**-24
+"""The same of float32 (IEEE 754)."""
+
+
+def sum_stops(run: Run) -> Iterator[DerivedFact]:
+    """Yield that means of losses times their number are numbers of half precision, for more losses than it can add.
+
+    There, half the distance to the next number is about a loss: a longer sum hardly grows, and its mean falls.
+    """
+    loss = training_loss(run, MIN_RECORDS_OF_STOPPED_SUM, not_of=NOT_BY_LOSS)
+    if loss is None or run.step_name != "step" or not (loss.value > 0).all():
+        return
+    unit = min(map(_last_digit, sample(loss.value).tolist()))
+    kept_in = (spacing for spacing in SPACING.values() if _all_near(loss.value, spacing, unit))
+    rounding = _distance(loss.value, next(kept_in, _FLOAT32))  # of the means themselves
+    found = []
+    for counts in (loss.step, np.diff(loss.step, prepend=0)):
+        off = counts * (unit + rounding) / 2 * (1 + _FLOAT32)
+        found += [(counts, name, stops) for name in SPACING if (stops := _stops(run, loss, counts, off, SPACING[name]))]
+    if not found:
+        return
+    level = max(float(run[name].finite.value.max()) for name in ("loss", "eval_loss") if name in run)
+    counts, precision, (last, sums, apart) = min(found, key=lambda stopped: abs(math.log(stopped[2].apart / 2 / level)))
+    of = "step" if counts is loss.step else f"{from_to(counts[-last:])} steps"
+    yield DerivedFact.model_construct(
+        fact="sum_stops",
+        text=(
+            f"{named(loss)} x {of} is {from_to(sums)} in the last {last} records, from "
+            f"{run.place(float(loss.step[-last]))} on, always a number of {precision}. These are {figure(apart)} apart "
+            f"there, and a sum hardly grows by losses below {figure(apart / 2)}: the mean falls with the number of "
+            "losses alone."
+        ),
+        values={"sum": float(sums[-1]), "apart": apart},
+        steps=[float(loss.step[-last])],
+    )
+
+
+class _Stops(NamedTuple):
+    """The last means whose sums are numbers of a format: how many, which numbers, and how far apart the largest are."""
+
+    last: int
+    sums: Floats
+    apart: float
+
+
+def _stops(run: Run, loss: Series, counts: Floats, off: Floats, spacing: float) -> _Stops | None:
+    sums = loss.value * counts
+    near = _one_stop(sums, off, spacing) if counts is loss.step else _nearest(sums, spacing)
+    holds = (np.abs(sums - near) <= off) & (loss.value <= _distance(near, spacing) / 2)
+    last = true_at_end(holds & (counts >= 1 / spacing))
+    if last < MIN_RECORDS_OF_STOPPED_SUM:
+        return None
+    different, at = np.unique(near[-last:], return_index=True)
+    apart = _distance(different, spacing)
+    if len(different) == 1:
+        grows = counts[-1] >= MIN_GROWTH_OF_COUNT * counts[-last]
+        return _Stops(last, different, float(apart[-1])) if grows and not _follows(run, loss, last) else None
+    rare = np.where(np.log2(different) % 1 == 0, different, apart)  # powers of two, where most sums stop
+    chance = float(np.prod(np.minimum(1, 2 * off[-last:][at] / rare)))
+    return _Stops(last, different, float(apart[-1])) if chance <= MAX_CHANCE_OF_SUMS else None
+
+
+def _distance(values: Floats, spacing: float) -> Floats:
+    """Return the distance of numbers of a format to the next ones."""
+    return np.asarray(2 * spacing * 2 ** np.floor(np.log2(values)))
+
+
+def _nearest(values: Floats, spacing: float) -> Floats:
+    """Return the nearest numbers of a format."""
+    apart = _distance(values, spacing)
+    return np.asarray(np.round(values / apart) * apart)
+
+
+def _all_near(values: Floats, spacing: float, unit: float) -> bool:
+    """Say whether values with so small a last digit are all numbers of a format."""
+    can_be_seen = unit < _distance(values, spacing).min() / 4
+    return bool(can_be_seen and (np.abs(values - _nearest(values, spacing)) <= unit).all())
+
+
+def _one_stop(sums: Floats, off: Floats, spacing: float) -> Floats:
+    """Return the number of a format that the last sums are, as many as are near to one number; shape (n,)."""
+    low, high = np.maximum.accumulate((sums - off)[::-1]), np.minimum.accumulate((sums + off)[::-1])
+    last = int(np.argmin(low <= high)) or len(sums)
+    return np.full(len(sums), _nearest((low + high)[last - 1] / 2, spacing))
+
+
+def _follows(run: Run, loss: Series, last: int) -> bool:
+    """Say whether the evaluation loss falls as the last training losses do, or half so in its logarithm."""
+    if "eval_loss" not in run:
+        return False
+    evaluation = run["eval_loss"].finite
+    value = evaluation.where(evaluation.step >= loss.step[-last]).value
+    return bool(len(value) > 1 and value[-1] / value[0] < math.sqrt(loss.value[-1] / loss.value[-last]))
 
 
 OF_FIRST_ORDER = 0.25

@@ -785,3 +785,95 @@ def classes_numbered_apart(roles: Roles) -> Iterator[Fault]:
         if column and other != rows and earlier.function == call.function:
             says = f"{other} and {rows} number their classes apart: a class that one lacks shifts the rest"
             yield fault("classes_numbered_apart", call.line, "depends", says, lines=[earlier.line])
+
+
+COUNTED_BY_KERAS = ("compile", "fit", "evaluate")
+"""Methods of a Keras model that count means."""
+
+
+def means_counted_in_half(roles: Roles) -> Iterator[Fault]:
+    """Keras counts the means of an epoch in the type of `set_floatx`, in which long sums stop.
+
+    Source: findings/keras_bfloat16_means_by_batch_size.sh.
+    """
+    if not any(call.method in COUNTED_BY_KERAS and call.owner for call in roles.script.calls):
+        return
+    for call in roles.script.named("set_floatx"):
+        kind = roles.value_of(call.argument("value", 0))
+        if kind in ("bfloat16", "float16"):
+            says = (
+                f"the means of an epoch are counted in {kind} as well, where sums and counts stop: they depend on the "
+                "batch size"
+            )
+            yield fault("means_counted_in_half", call.line, "certain", says)
+
+
+_MADE_BY_NUMPY = re.compile(r"^(?:np|numpy)\.(?:as)?array\(")
+_IN_BFLOAT16 = re.compile(r"(?:astype\(|dtype=|, )[\w.'\"]*bfloat16['\"]?\)+$")
+"""What ends as an array of NumPy in bfloat16."""
+
+
+def numpy_sums_in_bfloat16(roles: Roles) -> Iterator[Fault]:
+    """NumPy adds numbers of bfloat16 one by one in that type: a sum of 256 equal numbers is the last that grows.
+
+    Source: findings/numpy_means_of_bf16_fall_with_length.sh.
+    """
+    for call in roles.script.named("mean", "sum"):
+        by_function = call.owner in ("np", "numpy")
+        array = (
+            call.argument("a", 0)
+            if by_function
+            else call.node.func.value
+            if isinstance(call.node.func, ast.Attribute)
+            else None
+        )
+        if array is None or {"dtype", "axis"} & set(call.keywords) or len(call.node.args) > by_function:
+            continue
+        made = ast.unparse(roles.source_of(array, call))
+        if _MADE_BY_NUMPY.search(made) and _IN_BFLOAT16.search(made):
+            says = f"NumPy adds {ast.unparse(array)[:40]} up in bfloat16, in which a sum of more than 256 numbers stops"
+            yield fault("numpy_sums_in_bfloat16", call.line, "likely", says)
+
+
+_BATCH_NORM = re.compile(r"\b(?:Sync|Lazy)?BatchNorm(?:\dd)?\(")
+
+
+def checkpointed_statistics(roles: Roles) -> Iterator[Fault]:
+    """Gradient checkpointing runs a block with BatchNorm twice, and its running means take in each batch twice.
+
+    Source: findings/checkpointed_layers_count_a_batch_twice.sh.
+    """
+    of_torch = "torch.utils.checkpoint" in roles.source or "torch.utils import checkpoint" in roles.source
+    for call in roles.script.named("checkpoint", "checkpoint_sequential") if of_torch else ():
+        place = 0 if call.method == "checkpoint" else None
+        block = call.argument("functions" if place is None else "function", 0)
+        text = _made_of(roles, block, call) if block is not None else ""
+        if _BATCH_NORM.search(text) and "momentum" not in text:
+            says = (
+                f"{ast.unparse(block)[:40]} has BatchNorm, which takes in each batch twice: its momentum acts like 0.19"  # type: ignore[arg-type]
+            )
+            yield fault("checkpointed_statistics", call.line, "depends", says)
+
+
+def _made_of(roles: Roles, block: ast.expr, call: Call) -> str:
+    """Return what a block is made of: the text of its value, and of the class of this file that it is made by."""
+    made = roles.script.assigned(dotted(block), call.order) if dotted(block) else None
+    value = roles.source_of(block, call) if made is None else made.value
+    owner = roles.definitions.get(dotted(value.func).rpartition(".")[2]) if isinstance(value, ast.Call) else None
+    return ast.unparse(value) + (ast.unparse(owner) if isinstance(owner, ast.ClassDef) else "")
+
+
+def average_warms_up_anyway(roles: Roles) -> Iterator[Fault]:
+    """The averages of diffusers and torch-ema begin with a lower decay, also where no warm-up is asked for.
+
+    Source: findings/averages_that_warm_up_unasked.sh.
+    """
+    for call in roles.script.named("EMAModel") if "diffusers" in roles.source else ():
+        given = _Given(roles, call)
+        decay = given.number("decay", 1)
+        if decay is not None and decay < 1 and given.value("use_ema_warmup") is False and "min_decay" not in given:
+            says = (
+                f"use_ema_warmup=False leaves a warm-up: the decay is at most (1 + steps) / (10 + steps), and {decay} "
+                f"from step {(10 * decay - 1) / (1 - decay):.0f} on"
+            )
+            yield fault("average_warms_up_anyway", given.line("use_ema_warmup"), "depends", says)
