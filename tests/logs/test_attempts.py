@@ -187,6 +187,11 @@ def test_equal_attempts_of_a_rising_learning_rate_stay_apart_though_each_begins_
     assert len(read(tmp_path, in_blocks(10, losses), "log.jsonl").attempts) == 4
 
 
+def test_attempts_that_come_down_within_their_first_records_stay_apart(tmp_path: Path) -> None:
+    losses = [0.3 + 2 * math.exp(-rate * at) for rate in (0.05, *[2] * 13) for at in range(12)]
+    assert len(read(tmp_path, in_blocks(12, losses), "log.jsonl").attempts) == 14
+
+
 def test_a_start_among_blocks_that_go_on_is_an_attempt(tmp_path: Path) -> None:
     losses = [0.3 + 2.1 * math.exp(-at / 60) + noisy(at, 0.02) for at in [*range(100), *range(140)]]
     run = read(tmp_path, in_blocks(10, losses), "log.jsonl")

@@ -403,8 +403,8 @@ MIN_SHARE_OF_EQUAL_BLOCKS = 0.8
 """Share of blocks of records of the same length, give or take one, from which a counter begins anew with each block:
 a logger wrote them out, or an epoch ended. Chosen by hand."""
 MIN_SEAMS_OF_BLOCKS, MIN_RECORDS_IN_BLOCKS = 4, 40
-"""Seams and records that such a log has. Chosen: in a sweep of few attempts, each may begin where the last one ended,
-where the learning rate rises tenfold from one to the next."""
+"""Seams at which the loss goes on, and records, that such a log has. Chosen: in a sweep of few attempts, each may begin
+where the last one ended, where the learning rate rises tenfold from one to the next."""
 MIN_BLOCK_FALL_IN_DEVIATIONS = 8.0
 """Standard deviations of a level by which the end of a block is clear of the start of the log. Chosen: there, a block
 that goes on looks like a start once in many thousands."""
@@ -528,8 +528,14 @@ def _anew_among_blocks(loss: Floats, seams: Sequence[int]) -> list[int] | None:
     near = MAX_SHARE_OF_FALL * np.abs(fallen)
     goes_on = clear & (moved >= -near) & (moved <= near + 2 * own_fall)
     is_anew = clear & (np.abs(moved + np.abs(fallen)) <= near)
+    first = loss[edges[1:]]
+    first_is_back = np.abs(first - loss[0]) < np.abs(first - begins[0] - fallen)
+    if clear.any() and np.mean((first_is_back & ~is_anew)[clear]) > MAX_SHARE_OF_FALL:
+        return None  # each comes down within its first records
     undecided = int((clear & ~goes_on & ~is_anew).sum())
-    if 2 * int(goes_on.sum()) < len(seams) or undecided > MAX_SHARE_OF_UNDECIDED_BLOCKS * int(clear.sum()):
+    if undecided > MAX_SHARE_OF_UNDECIDED_BLOCKS * int(clear.sum()):
+        return None
+    if int(goes_on.sum()) < max(MIN_SEAMS_OF_BLOCKS, len(seams) / 2):
         return None
     return [seam for seam, back in zip(seams, is_anew.tolist(), strict=True) if back]
 
@@ -605,8 +611,10 @@ def _goes_on(loss: Floats, begun: int, at: int) -> bool:
     fall = median(last) - float(first[0])
     noise = median(np.abs(np.diff(last))) if len(last) > 1 else 0.0
     moved = median(after) - median(last[-LOSSES_FOR_LEVEL:])
+    is_back = abs(float(after[0]) - float(first[0])) <= MAX_SHARE_OF_FALL * abs(fall)  # and comes down soon
     return (
-        abs(fall) > MIN_FALL_IN_DEVIATIONS * noise
+        not is_back
+        and abs(fall) > MIN_FALL_IN_DEVIATIONS * noise
         and abs(moved) <= max(MAX_SHARE_OF_FALL * abs(fall), noise)
         and fall != 0
     )
