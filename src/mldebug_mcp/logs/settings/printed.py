@@ -480,11 +480,11 @@ _LOSS_AS_LOADED = regex(
 )
 """What a line says of the loss that the weights have which it loads; the best ones are loaded at the end."""
 _FILES_IN_PROSE = regex(
-    r"(?:[^\n]{0,80}(?:[|\]:]| -) {1,4})?\W{0,4}(?:(?:loading|load|reading|using) )?"
-    r"(?:(?P<train>train(?:ing)?)|(?:valid(?:ation)?|val|eval(?:uation)?|dev|test|held[- ]?out))"
-    r"(?: (?:set|data|split|files?|shards?|rows)){0,2}(?::| reads| (?:is |comes |read )?from)\s{1,4}"
+    r"(?:[^\n]{0,80}[|\]:-] {1,4})?\W{0,4}(?:[a-z]{2,4}ing )?"
+    r"(?:(?P<train>train(?:ing)?)|(?:val(?:id(?:ation)?)?|eval(?:uation)?|dev|test|held.?out))"
+    r"(?: (?:set|data|split|files?|shards?|rows)){0,2}(?::| reads| (?:\w{1,8} )?from)\s{1,4}"
     r"(?P<files>(?:[\w./-]{0,80}[\w/-]\.(?:jsonl?|csv|tsv|parquet|arrow|bin|npy|npz|txt|tar|h5|tfrecord|pt)"
-    r"(?:\.\w{2,4})?(?=[\s,;:)]|$)|[\w./-]{0,80}?(?:shard|part|chunk|fold|file|split)[_-]?\d).{0,200})",
+    r"(?:\.\w{2,4})?(?![\w/])|[\w./-]{0,80}?(?:shard|part|chunk|fold|file|split)[_-]?\d).{0,200})",
     re.IGNORECASE,
     needs=("train", "val", "eval", "dev", "test", "held"),
 )
