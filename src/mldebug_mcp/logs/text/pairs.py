@@ -754,7 +754,7 @@ _NUMBERED_PART = regex(
     re.IGNORECASE,
 )
 """A part of a loss by its number, as in neural style transfer: "Style 2 loss: 40.5"."""
-_ACCUMULATED = regex(r"(?<=\d) {1,4}acc: (?=\d{1,4} {2})", needs="step: ")
+_ACCUMULATED = regex(r"(step: \d{1,9}) {1,4}acc: (?=\d{1,4} {2})")
 """lingua, behind the step: its micro-batches so far, "step: 20  acc: 0  loss: 9.5"; an accuracy has a decimal point."""
 _AT_ITERATE = regex(r"^\s{0,8}At iterate +(\d{1,9}) +f= *")
 """L-BFGS-B: "At iterate    5    f=  1.25D+02    |proj g|=  4.0D-01"."""
@@ -822,7 +822,7 @@ def _of_r(line: re.Match[str]) -> str:
 _FORMS: tuple[tuple[str, re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
     ("@[", _COCO, _of_coco),
     (" loss", _NUMBERED_PART, r"\g<part>_\g<number>_"),
-    (" acc: ", _ACCUMULATED, "  accumulated: "),
+    (" acc: ", _ACCUMULATED, r"\1  accumulated: "),
     ("At iterate", _AT_ITERATE, r"iter \1 loss="),
     (" value ", _OF_R, _of_r),
     ("inished E", _EVALUATED_AFTER, r"eval epoch \1: "),
