@@ -782,13 +782,11 @@ _VALUES_FIRST = regex(
     rf"^\s{{0,8}}(?P<step>\d{{1,9}}) {{1,8}}(?P<parts>(?:{NUMBER} (?:ms |GB )?[A-Za-z]\w{{0,20}}, +){{2,12}}"
     rf"{NUMBER} (?:ms |GB )?[A-Za-z]\w{{0,20}})\s*$",
     re.IGNORECASE,
-    needs=" loss",
 )
 """tinygrad's examples: "  5  120.5 ms run,  1.25 loss, 0.01 LR, 0.5 GB used"."""
 _VALUE_AND_NAME = regex(rf"({NUMBER}) (ms |GB )?([A-Za-z]\w{{0,20}})", re.IGNORECASE)
 _OF_LETTERS = regex(
     r"^\W{0,4}(?P<phase>train|eval) [| ]{1,10}(?P<letters>[A-Z]{1,2}: ?[\d,.-]{1,20}[| ].{0,400}\bR: ?-?\d.*)$",
-    needs=" r: ",
 )
 """Loggers of DrQ and TD-MPC: " eval    E: 5   I: 2,500   R: 40.5", "| train | F: 500 | S: 250 | E: 1 | R: 5.5"."""
 _LETTERS = regex(r"(?<![\w.])([A-Z]{1,2})(?=: ?[-\d])")
