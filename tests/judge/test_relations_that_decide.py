@@ -1192,6 +1192,7 @@ LEARNT_SHARE = [0.55, 0.7, 0.8, 0.85, 0.87, 0.88, 0.88, 0.89]
     ("val_top5_error", "val_top1_error", True), ("val_mae", "val_rmse", True), ("val/ndcg@10", "val/hit_rate@10", True),
     ("val/recall_0", "val/recall_1", False), ("val_acc", "val_acc_5", False),  # of classes
     ("val/precision@1", "val/precision@5", False), ("val/hits@10", "val/ndcg@5", False), ("val_mae", "val_mse", False),
+    ("val_mrr", "val_hit_rate", False), ("val_ndcg", "val_hit_rate", False),  # of all ranks, next to hits at the first
 ])  # fmt: skip
 def test_fewer_right_answers_among_more_are_the_metric_and_the_right_order_is_sound(
     few: str, many: str, above: bool

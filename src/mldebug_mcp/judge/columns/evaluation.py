@@ -815,10 +815,14 @@ def _ordered(run: Run) -> Iterator[tuple[Series, Series, str]]:
 
 
 def _same_rows(one: Series, other: Series) -> bool:
-    """Say whether two scores are of the same rows, and of as many of a ranking, by their names."""
+    """Say whether two scores are of the same rows, and of as many of a ranking, by their names.
+
+    A score of a ranking without its number may be of all ranks, next to a hit rate among the first alone.
+    """
     if one.role is None or other.role is None:
         return False
-    return (one.role.phase, one.role.part) == (other.role.phase, other.role.part)
+    is_counted = one.role.quantity is Quantity.ABSOLUTE_ERROR or _AMONG_FIRST.search(named(one)) is not None
+    return is_counted and (one.role.phase, one.role.part) == (other.role.phase, other.role.part)
 
 
 # Shares of targets below a prediction, next to the quantile that it is of.
