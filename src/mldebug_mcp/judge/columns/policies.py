@@ -84,7 +84,8 @@ def entropy_out_of_bounds(run: Run) -> Iterator[DerivedFact]:
     targets += [(name, float(run[name].value[-1])) for name in run.series if _TARGET.search(name)]
     below = [(name, float(value)) for name, value in targets if isinstance(value, int | float) and value < 0]
     first, late = float(entropy.value[0]), median(tail(entropy))
-    if below and late <= LEFT_AT_END * first:
+    # One of continuous actions that is on its way to its target passes 0 within a third of a run.
+    if below and float(tail(entropy).max()) <= LEFT_AT_END * first:
         (name, target) = below[0]
         yield DerivedFact.model_construct(
             fact="entropy_target_below_any",
