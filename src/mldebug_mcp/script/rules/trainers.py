@@ -820,13 +820,7 @@ def numpy_sums_in_bfloat16(roles: Roles) -> Iterator[Fault]:
     """
     for call in roles.script.named("mean", "sum"):
         by_function = call.owner in ("np", "numpy")
-        array = (
-            call.argument("a", 0)
-            if by_function
-            else call.node.func.value
-            if isinstance(call.node.func, ast.Attribute)
-            else None
-        )
+        array = call.argument("a", 0) if by_function else getattr(call.node.func, "value", None)
         if array is None or {"dtype", "axis"} & set(call.keywords) or len(call.node.args) > by_function:
             continue
         made = ast.unparse(roles.source_of(array, call))
@@ -845,13 +839,11 @@ def checkpointed_statistics(roles: Roles) -> Iterator[Fault]:
     """
     of_torch = "torch.utils.checkpoint" in roles.source or "torch.utils import checkpoint" in roles.source
     for call in roles.script.named("checkpoint", "checkpoint_sequential") if of_torch else ():
-        place = 0 if call.method == "checkpoint" else None
-        block = call.argument("functions" if place is None else "function", 0)
+        block = call.argument("function" if call.method == "checkpoint" else "functions", 0)
         text = _made_of(roles, block, call) if block is not None else ""
-        if _BATCH_NORM.search(text) and "momentum" not in text:
-            says = (
-                f"{ast.unparse(block)[:40]} has BatchNorm, which takes in each batch twice: its momentum acts like 0.19"  # type: ignore[arg-type]
-            )
+        if block is not None and _BATCH_NORM.search(text) and "momentum" not in text:
+            name = ast.unparse(block)[:40]
+            says = f"{name} has BatchNorm, which takes in each batch twice: its momentum acts like 0.19"
             yield fault("checkpointed_statistics", call.line, "depends", says)
 
 
