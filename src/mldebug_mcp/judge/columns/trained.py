@@ -581,7 +581,7 @@ def _would_move(run: Run, norm: Series, gradient: Series) -> bool:
     rate = _values_since_norm(run["learning_rate"], norm) if "learning_rate" in run else np.zeros(0)
     steps = float(norm.step[-1] - norm.step[0]) if run.step_name == "step" else float(len(norm) - 1)
     travelled = steps * float(rate.mean()) * median(_values_since_norm(gradient, norm)) if len(rate) else 0.0
-    return travelled >= FAR_BEYOND * _last_digit(float(norm.value[0]))
+    return travelled >= FAR_BEYOND * _last_digit([float(norm.value[0])])
 
 
 def _values_since_norm(series: Series, norm: Series) -> Floats:
@@ -613,7 +613,7 @@ def weights_come_to_rest(run: Run) -> Iterator[DerivedFact]:
         peak = float(run["learning_rate"].finite.value.max())
         if not len(gradient) or not len(rate) or float(rate.mean()) < LEFT_OF_RATE * peak:
             continue
-        is_fine = min(map(_last_digit, whole.value.tolist())) <= FINE_DIGIT * abs(float(norm.value[0]))
+        is_fine = _last_digit(whole.value.tolist()) <= FINE_DIGIT * abs(float(norm.value[0]))
         if not is_fine or not _would_move(run, norm, run["grad_norm"].finite):
             continue
         yield DerivedFact.model_construct(
@@ -740,7 +740,7 @@ def _is_new(run: Run, still: Series, moving: Floats) -> bool:
     trained = (setting for setting in run.settings.values() if _COMES_TRAINED.search(setting.key))
     loaded = loading_setting(run) is not None or any(flag_of(each.value) is not False for each in trained)
     loaded = loaded or bool(run.resumes) or "model_name_or_path" in run.settings
-    digit, first = _last_digit(float(still.value[0])), float(still.value[0])
+    digit, first = _last_digit([float(still.value[0])]), float(still.value[0])
     far = abs(float(moving[-1]) / float(moving[0]) - 1) * first >= FAR_BEYOND * digit if first and moving[0] else False
     return bool(run.settings) and not loaded and _KEPT.isdisjoint(_words_of(still)) and far
 
@@ -794,9 +794,20 @@ def _leaves_parts(run: Run, moving: Sequence[Series]) -> bool:
     )
 
 
-def _last_digit(value: float) -> float:
-    """Return the unit of the last digit with which a number is written, at least that of double precision."""
-    return next((10.0**-places for places in range(13) if round(value, places) == value), abs(value) * 1e-12)
+DECIMALS_OF_DOUBLE = 13
+"""Decimals from which a number is taken to be as fine as double precision has it (IEEE 754: 15 to 17 digits)."""
+
+
+def _last_digit(values: Sequence[float]) -> float:
+    """Return the unit of the last digit with which numbers are written, at least that of double precision."""
+    places = 0
+    for value in values:
+        while places < DECIMALS_OF_DOUBLE and round(value, places) != value:
+            places += 1
+    if places < DECIMALS_OF_DOUBLE:
+        return 10.0**-places
+    digit = 10.0 ** (1 - DECIMALS_OF_DOUBLE)
+    return digit * min(abs(value) for value in values if round(value, places - 1) != value)
 
 
 # Updates that are smaller than the distance from one number to the next.
@@ -836,6 +847,8 @@ MAX_CHANCE_OF_SUMS = 1e-6
 MIN_GROWTH_OF_COUNT = 2.0
 """Times by which the number of losses grows while their sum stands still. Chosen: a loss that learns may fall so for
 less."""
+ENOUGH_FOR_DIGITS = 1000
+"""Values that show how many digits a column has: by chance all of them end in a zero once in 10^1000 columns."""
 _FLOAT32 = 2.0**-24
 """The same of float32 (IEEE 754)."""
 
@@ -848,7 +861,7 @@ def sum_stops(run: Run) -> Iterator[DerivedFact]:
     loss = training_loss(run, MIN_RECORDS_OF_STOPPED_SUM, not_of=NOT_BY_LOSS)
     if loss is None or run.step_name != "step" or not (loss.value > 0).all():
         return
-    unit = min(map(_last_digit, sample(loss.value).tolist()))
+    unit = _last_digit(sample(loss.value, ENOUGH_FOR_DIGITS).tolist())
     kept_in = (spacing for spacing in SPACING.values() if _all_near(loss.value, spacing, unit))
     rounding = _distance(loss.value, next(kept_in, _FLOAT32))  # of the means themselves
     found = []
