@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -862,12 +864,14 @@ def sum_stops(run: Run) -> Iterator[DerivedFact]:
     if loss is None or run.step_name != "step" or not (loss.value > 0).all():
         return
     unit = _last_digit(sample(loss.value, ENOUGH_FOR_DIGITS).tolist())
-    kept_in = (spacing for spacing in SPACING.values() if _all_near(loss.value, spacing, unit))
-    rounding = _distance(loss.value, next(kept_in, _FLOAT32))  # of the means themselves
+    end = slice(-MIN_RECORDS_OF_STOPPED_SUM, None)  # asked first: of a million losses that takes no time and no memory
     found = []
-    for counts in (loss.step, np.diff(loss.step, prepend=0)):
-        off = counts * (unit + rounding) / 2 * (1 + _FLOAT32)
-        found += [(counts, name, stops) for name in SPACING if (stops := _stops(run, loss, counts, off, SPACING[name]))]
+    for counts, name in product((loss.step, np.diff(loss.step, prepend=0)), SPACING):
+        sums_of = partial(_sums, unit=unit, spacing=SPACING[name], of_steps=counts is loss.step)
+        if sums_of(loss.value[end], counts[end]).hold.all() and (
+            stops := _stops(run, loss, sums_of(loss.value, counts))
+        ):
+            found.append((counts, name, stops))
     if not found:
         return
     level = max(float(run[name].finite.value.max()) for name in ("loss", "eval_loss") if name in run)
@@ -894,20 +898,37 @@ class _Stops(NamedTuple):
     apart: float
 
 
-def _stops(run: Run, loss: Series, counts: Floats, off: Floats, spacing: float) -> _Stops | None:
-    sums = loss.value * counts
-    near = _one_stop(sums, off, spacing) if counts is loss.step else _nearest(sums, spacing)
-    holds = (np.abs(sums - near) <= off) & (loss.value <= _distance(near, spacing) / 2)
-    last = true_at_end(holds & (counts >= 1 / spacing))
+class _Sums(NamedTuple):
+    """Means times their numbers: the numbers of a format near them, and where a longer sum could not grow."""
+
+    counts: Floats
+    spacing: float
+    of_steps: bool
+    off: Floats
+    near: Floats
+    hold: NDArray[np.bool_]
+
+
+def _sums(values: Floats, counts: Floats, *, unit: float, spacing: float, of_steps: bool) -> _Sums:
+    kept_in = (each for each in SPACING.values() if _all_near(values, each, unit))
+    rounding = _distance(values, next(kept_in, _FLOAT32))  # of the means themselves
+    sums, off = values * counts, counts * (unit + rounding) / 2 * (1 + _FLOAT32)
+    near = _one_stop(sums, off, spacing) if of_steps else _nearest(sums, spacing)
+    hold = (np.abs(sums - near) <= off) & (values <= _distance(near, spacing) / 2) & (counts >= 1 / spacing)
+    return _Sums(counts, spacing, of_steps, off, near, hold)
+
+
+def _stops(run: Run, loss: Series, sums: _Sums) -> _Stops | None:
+    counts, last = sums.counts, true_at_end(sums.hold)
     if last < MIN_RECORDS_OF_STOPPED_SUM:
         return None
-    different, at = np.unique(near[-last:], return_index=True)
-    apart = _distance(different, spacing)
+    different, at = np.unique(sums.near[-last:], return_index=True)
+    apart = _distance(different, sums.spacing)
     if len(different) == 1:
         grows = counts[-1] >= MIN_GROWTH_OF_COUNT * counts[-last]
         return _Stops(last, different, float(apart[-1])) if grows and not _follows(run, loss, last) else None
     rare = np.where(np.log2(different) % 1 == 0, different, apart)  # powers of two, where most sums stop
-    chance = float(np.prod(np.minimum(1, 2 * off[-last:][at] / rare)))
+    chance = float(np.prod(np.minimum(1, 2 * sums.off[-last:][at] / rare)))
     return _Stops(last, different, float(apart[-1])) if chance <= MAX_CHANCE_OF_SUMS else None
 
 
