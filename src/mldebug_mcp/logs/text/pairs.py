@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
 from mldebug_mcp.core.lazy import regex
-from mldebug_mcp.logs.line_prefixes import names_phase, turns_in
+from mldebug_mcp.logs.line_prefixes import names_evaluation, names_phase, turns_in
 from mldebug_mcp.logs.names import Quantity, role_of
 from mldebug_mcp.logs.names.metrics import (
     COUNTERS,
@@ -89,6 +90,11 @@ _LISTED_WORDS = 5
 """Words of a name in front of "is" or "was", at most, where a sentence lists values."""
 _PART_WORDS = 3
 """Words of a name between commas among which an identifier is looked for: "Val r1_count_xml_mean"."""
+_HEAD_OF_PART = regex(
+    rf"\s*(?P<head>[A-Za-z][\w-]{{0,30}})(?:\s?:)?(?:\s+(?P<name>[A-Za-z][\w./-]{{0,30}}))?\s*[:=]?\s*{NUMBER}",
+    re.IGNORECASE,
+)
+_REST_OF_PART = regex(rf"(?:\s+[A-Za-z][\w./-]{{0,30}}\s{NUMBER}){{0,20}}+\s*", re.IGNORECASE)
 MOST_WORDS_BETWEEN_BARS = 3
 """Words of a name that stands with its number between two bars. Chosen: a sentence has more."""
 _LISTS = regex(r"[,;:|]\s?$")
@@ -116,6 +122,14 @@ def _is_change(name: str, behind: str | None) -> bool:
     return behind is not None and (behind.startswith("+") or _OF_MEAN.match(name) is not None)
 
 
+class _Found(NamedTuple):
+    """A number of a line, its name, and where the name stands."""
+
+    name: str
+    number: float
+    at: int
+
+
 def pairs_in(line: str, *, evaluation: bool = False) -> dict[str, float]:
     """Return the numbers of a line by name.
 
@@ -126,7 +140,7 @@ def pairs_in(line: str, *, evaluation: bool = False) -> dict[str, float]:
     shared = ""
     turns = turns_in(line)
     carried = leads = again_here = False
-    again: dict[str, float] = {}
+    found: list[_Found] = []
     without_unit_until = -1
     for match in _pairs(line):
         turned = (turn.evaluation for turn in reversed(turns) if turn.at <= match.start())
@@ -174,11 +188,44 @@ def pairs_in(line: str, *, evaluation: bool = False) -> dict[str, float]:
         if not named and carried:
             leads = _EVALUATION_WORD.match(match["name"]) is not None and "train" not in line.lower()
         named.add(known)
-        (again if name in record else record).setdefault(name, number)
+        record.setdefault(name, number)
+        found.append(_Found(name, number, match.start()))
         record |= classes
-    if len(again) > 1 and list(again) == list(record):  # CenterNet: training, and behind it the same of an evaluation
-        record |= {evaluation_name(name): value for name, value in again.items()}
+    if len(found) > len({pair.name for pair in found}):
+        record = _with_repeated(line, record, found)
     return {**_by_unit_alone(line, record), **record} if record else record
+
+
+def _with_repeated(line: str, record: Mapping[str, float], found: Sequence[_Found]) -> dict[str, float]:
+    """Return the numbers of a line that repeats names: a name in two parts between bars stands with what heads each.
+
+    That is the word before the first name of the part, or a phase, whose own number is a loss where the line begins
+    with one: "loss 2.9 top1 0.1 | val 2.8 top1 0.2 | gn body 0.4 head 0.1 | wn body 5.4 head 2.8".
+    """
+    first = {pair.name: pair for pair in reversed(found)}
+    again = {pair.name: pair.number for pair in reversed(found) if pair is not first[pair.name]}
+    if len(again) > 1 and list(reversed(again)) == list(record):  # CenterNet: training, and behind it an evaluation
+        return {**record, **{evaluation_name(name): again[name] for name in record}}
+    bars = [0, *(bar.end() for bar in re.finditer(r"\|", line)), len(line)]
+    part_of = {pair: next(part for part in pairwise(bars) if part[0] <= pair.at < part[1]) for pair in found}
+    several = {pair.name for pair in found if part_of[pair] != part_of[first[pair.name]]}
+    apart: dict[str, float] = {}
+    for pair in found:
+        name, head = pair.name, _head_of(line[slice(*part_of[pair])])
+        if name in several and head:
+            name = evaluation_name(name) if names_evaluation(head) else f"{head} {name}"
+        elif name == head and names_evaluation(name) and is_telling(found[0].name):
+            name = f"{name} {found[0].name}"
+        apart.setdefault(name, pair.number)
+    return {**{name: number for name, number in record.items() if name not in first}, **apart}
+
+
+def _head_of(part: str) -> str:
+    """Return the word before the first name of a part, or the phase that its first number is of; "" if it has none."""
+    words = _HEAD_OF_PART.match(part)
+    if words is None or not (words["name"] or names_phase(words["head"])):
+        return ""
+    return words["head"]
 
 
 def _pairs(line: str) -> Iterator[re.Match[str]]:
@@ -215,7 +262,10 @@ def _is_part(line: str, match: re.Match[str]) -> bool:
 
 
 def _is_between_bars(line: str, match: re.Match[str]) -> bool:
-    """Say whether two or three words and their number are all between two bars of a record: "| max gnorm 0.2 |"."""
+    """Say whether two or three words and their number stand between two bars of a record: "| max gnorm 0.2 |".
+
+    More names of one word may follow there, with their numbers: "| wn body 5.4 head 2.8 |".
+    """
     words = match["name"].lower().split(" ")
     if (
         not 1 < len(words) <= MOST_WORDS_BETWEEN_BARS
@@ -223,7 +273,8 @@ def _is_between_bars(line: str, match: re.Match[str]) -> bool:
         or not line[: match.start()].endswith("| ")
     ):
         return False
-    return line[match.end() :].lstrip()[:1] in ("", "|") and may_hold_names(line)
+    rest = line[match.end() :].partition("|")[0]
+    return _REST_OF_PART.fullmatch(rest) is not None and may_hold_names(line)
 
 
 def _without_unit(line: str, match: re.Match[str]) -> str:
