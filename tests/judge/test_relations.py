@@ -144,6 +144,14 @@ def test_a_part_that_never_changes_though_it_has_a_gradient_is_left_out_of_the_u
     assert (answer.hypotheses[0].cause == "params_not_training") is ("gradient" in fact)
 
 
+def test_the_gradient_of_a_part_that_stands_still_is_found_by_the_name_of_the_part() -> None:
+    columns = {
+        "loss": falling(2.9, 2.6), "gn body": still(0.9), "gn head": still(0.2),
+        "wn body": still(5.414), "wn head": falling(2.8, 10.6), "lr": still(1e-3),
+    }  # fmt: skip
+    assert "part_stands_still_with_gradient" in facts(diagnosed(columns))
+
+
 def cycle(step: int) -> float:
     return 0.5 * (1 + math.cos(math.pi * (step % 50) / 50))
 
