@@ -152,6 +152,18 @@ def test_the_gradient_of_a_part_that_stands_still_is_found_by_the_name_of_the_pa
     assert "part_stands_still_with_gradient" in facts(diagnosed(columns))
 
 
+@pytest.mark.parametrize(("end", "score", "stated"), [
+    (0.15, still(0.3811), True), (0.5, still(0.3811), False), (0.15, falling(0.31, 0.4), False),
+])  # fmt: skip
+def test_a_score_that_stays_while_the_loss_halves_is_not_worked_out_of_the_answers(
+    end: float, score: Callable[[int], float], stated: bool
+) -> None:
+    evaluated = {"val_bce": falling(0.62, end + 0.02), "val_auc": falling(0.7, 0.98), "val_micro_f1": score}
+    answer = diagnosed({"train_bce": falling(0.65, end)}, evaluated)
+    assert ("frozen_while_loss_halves" in facts(answer)) is stated
+    assert (answer.hypotheses[0].cause == "metric_bug") is stated
+
+
 def cycle(step: int) -> float:
     return 0.5 * (1 + math.cos(math.pi * (step % 50) / 50))
 
