@@ -188,6 +188,9 @@ class Outcome:
         instead: See `symptom`.
         as_chosen: See `symptom`.
         points: Finite values that the first of its needs must have, besides those of its question.
+        settled: Whether a young run is too early for it.
+        not_for: Kinds of run for which it makes no sense, besides those of its question.
+        see: What sees it, where its question tries its outcomes in turn; then its needs are required first.
         severity: What it usually does to training.
         why: What it does to training, in a sentence.
         fix: What to change.
@@ -206,6 +209,9 @@ class Outcome:
     instead: tuple[str, ...] = ()
     as_chosen: bool = False
     points: int = 1
+    settled: bool = False
+    not_for: tuple[str, ...] = ()
+    see: Detector | None = None
     severity: Severity = "info"
     why: str = ""
     fix: str = ""
@@ -218,28 +224,15 @@ Subject = Literal["run", "batch", "probe", "memory"]
 """What a question is asked of. The package of its name holds the questions."""
 
 
-def run_lacks(asked: Question, run: Run) -> CannotTell | None:
-    """Return why a question cannot be asked of a run, or None if it can."""
-    return not_judged(run, asked.needs, asked.any_of, points=asked.points, settled=asked.settled, not_for=asked.not_for)
-
-
-def not_judged(
-    run: Run,
-    needs: tuple[str, ...],
-    any_of: tuple[str, ...] = (),
-    *,
-    points: int,
-    settled: bool,
-    not_for: tuple[str, ...],
-) -> CannotTell | None:
-    """Return why something with such needs cannot be judged in a run, or None if it can; see `symptom`."""
-    if run.kind in not_for:
+def run_lacks(asked: Question | Outcome, run: Run) -> CannotTell | None:
+    """Return why a question, or an outcome of it, cannot be judged in a run, or None if it can; see `symptom`."""
+    if run.kind in asked.not_for:
         return CannotTell(f"not judged for a run of kind {run.kind}", "not_for_kind")
-    if missing := missing_metrics(needs, any_of, run):
+    if missing := missing_metrics(asked.needs, asked.any_of if isinstance(asked, Question) else (), run):
         return not_logged(missing)
-    if points > 1 and (count := len(run[needs[0]].finite)) < points:
-        return too_few(needs[0], count, points)
-    return too_early(run) if settled and is_young(run) else None
+    if asked.points > 1 and (count := len(run[asked.needs[0]].finite)) < asked.points:
+        return too_few(asked.needs[0], count, asked.points)
+    return too_early(run) if asked.settled and is_young(run) else None
 
 
 def missing_metrics(needs: Iterable[str], any_of: tuple[str, ...], run: Run) -> tuple[tuple[str, ...], ...]:
@@ -390,9 +383,8 @@ def symptom(
     """
 
     def register(detect: Detector) -> Detector:
-        name, doc = detect.__name__, detect.__doc__ or ""
-        outcome = Outcome(name, doc, background, sources, follows=follows, instead=instead, as_chosen=as_chosen)
-        add(Question(name, (outcome,), _asker(detect), needs, any_of, points, settled, not_for, whole))
+        outcome = outcome_of(detect, background, *sources, follows=follows, instead=instead, as_chosen=as_chosen)
+        add(Question(outcome.id, (outcome,), _asker(detect), needs, any_of, points, settled, not_for, whole))
         return detect
 
     return register
@@ -547,9 +539,6 @@ NO_REWARD = ("reward_constant", "reward_flat", "reward_zero")
 tells why the reward is what it is."""
 
 
-# How a question is asked of its subject, how it finds the outcome that it sees, and how that becomes an answer.
-
-
 # How a question is asked of its subject, and what was seen becomes an answer: present, absent or unknown.
 
 
@@ -696,24 +685,7 @@ def _answer_of(
     return Answer(outcome, State.ABSENT if unknown is None else State.UNKNOWN, unknown=unknown)
 
 
-# How a question finds the one outcome that it sees: readings are tried in order, and the first that sees ends it.
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """How an outcome is seen, and in which runs it can be judged; see `symptom` for the fields.
-
-    Args:
-        outcome: What is seen; its needs are required first.
-        read: What sees it.
-        settled: Whether a young run is too early for it.
-        not_for: Kinds of run for which it makes no sense, besides those of its question.
-    """
-
-    outcome: Outcome
-    read: Detector
-    settled: bool
-    not_for: tuple[str, ...]
+# How a question finds the one outcome that it sees: outcomes are tried in order, and the first that is seen ends it.
 
 
 def outcome_of(
@@ -743,17 +715,17 @@ def reading(
     follows: tuple[str, ...] = (),
     instead: tuple[str, ...] = (),
     as_chosen: bool = False,
-) -> Reading:
-    """Return how a function sees the outcome of its name, whose documentation is its own; see `symptom`."""
+) -> Outcome:
+    """Return the outcome of its name that a function sees, whose documentation is its own; see `symptom`."""
     outcome = outcome_of(
         read, background, *sources, needs=needs, follows=follows, instead=instead, as_chosen=as_chosen, points=points
     )
-    return Reading(outcome, read, settled, not_for)
+    return replace(outcome, settled=settled, not_for=not_for, see=read)
 
 
 def ask_in_turn(
     name: str,
-    *readings: Reading,
+    *readings: Outcome,
     needs: tuple[str, ...] = (),
     any_of: tuple[str, ...] = (),
     not_for: tuple[str, ...] = (),
@@ -767,30 +739,20 @@ def ask_in_turn(
     def ask(run: Run) -> Answers:
         return first_of(run, readings)
 
-    add(
-        Question(name, tuple(candidate.outcome for candidate in readings), ask, needs, any_of, 1, False, not_for, whole)
-    )
+    add(Question(name, readings, ask, needs, any_of, not_for=not_for, whole=whole))
 
 
-def first_of(run: Run, readings: Sequence[Reading]) -> Answers:
+def first_of(run: Run, readings: Iterable[Outcome]) -> Answers:
     """Return the first outcome that is present, the remarks before it, and why others cannot be judged."""
     answers: dict[str, Evidence | CannotTell] = {}
-    for candidate in readings:
-        try:
-            result: Evidence | CannotTell | None = _reading_lacks(candidate, run) or candidate.read(run)
-        except CannotTell as why:
-            result = why
-        if result is None:
-            continue
-        answers[candidate.outcome.id] = result
+    for outcome in readings:
+        assert outcome.see is not None  # noqa: S101 - `reading` gives it
+        result = run_lacks(outcome, run) or answer_of(partial(outcome.see, run))
+        if result is not None:
+            answers[outcome.id] = result
         if isinstance(result, Evidence) and result.present:
             break
     return answers
-
-
-def _reading_lacks(candidate: Reading, run: Run) -> CannotTell | None:
-    outcome = candidate.outcome
-    return not_judged(run, outcome.needs, points=outcome.points, settled=candidate.settled, not_for=candidate.not_for)
 
 
 # How a question hears several judges: each says what it sees, or that it cannot tell.

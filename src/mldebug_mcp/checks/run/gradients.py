@@ -298,7 +298,7 @@ READINGS = (
 
 
 @question(
-    *(candidate.outcome for candidate in READINGS),
+    *READINGS,
     outcome_of(grad_norm_never_finite, 0.1, of="grad_norm_nonfinite", as_chosen=True),
     needs=_NORM,
 )

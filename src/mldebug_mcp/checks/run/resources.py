@@ -394,7 +394,7 @@ def slow_steps_wait(spikes: Evidence, run: Run) -> Evidence | None:
 
 
 @question(
-    *(candidate.outcome for candidate in READINGS),
+    *READINGS,
     outcome_of(step_time_doubles, 0.1, "llama3", of="step_time_grows"),
     outcome_of(slow_steps_wait, 0.1, "tuning_playbook", of="step_time_spikes", as_chosen=True),
     any_of=(*PACES, *STEP_CLOCKS),

@@ -577,7 +577,7 @@ def lr_jump_at_resume(run: Run, jump: Evidence) -> Evidence | None:
 
 
 @question(
-    *(candidate.outcome for candidate in READINGS),
+    *READINGS,
     outcome_of(lr_jump_at_resume, 0.05, "idefics_80b_chronicles", of="lr_jump", as_chosen=True),
     needs=_RATE,
     whole=True,
