@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from mldebug_mcp.checks.curve import (
     blocks,
+    finite_of,
     heaviness,
     noise,
     noise_on_slope,
@@ -785,8 +786,8 @@ def _of_the_run(run: Run) -> Iterator[tuple[str, float]]:
         yield "gradients of parts: share of zeros", float((levels == 0).mean())
     if (planned := run.setting("max_steps")) and run.step_name == "step":
         yield "part of the plan", run.last_step / planned
-    if "epoch" in run and len(run["epoch"].finite):
-        yield "passes", float(run["epoch"].finite.value.max())
+    if len(epoch := finite_of(run, "epoch").value):
+        yield "passes", float(epoch.max())
 
 
 def _is_of_a_part(series: Series) -> bool:

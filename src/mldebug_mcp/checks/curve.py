@@ -35,6 +35,11 @@ MAX_IN_BLOCK = 4_000
 """Values that the median of a block is taken from. Chosen: its error is 2 % of the noise."""
 
 
+def finite_of(run: Run, metric: str) -> Series:
+    """Return the finite records of a metric; none where it is not logged."""
+    return run[metric].finite if metric in run else Series(metric, np.empty(0), np.empty(0))
+
+
 def sample(values: Floats, most: int = MAX_SAMPLE) -> Floats:
     """Return at most `most` of the values, evenly spaced, for medians and quantiles of a million."""
     return values[:: -(-len(values) // most)] if len(values) > most else values

@@ -11,7 +11,7 @@ import re
 import numpy as np
 
 from mldebug_mcp.checks.check import CannotTell
-from mldebug_mcp.checks.curve import MEDIAN_ERROR, blocks, noise, row_medians, start_level
+from mldebug_mcp.checks.curve import MEDIAN_ERROR, blocks, finite_of, noise, row_medians, start_level
 from mldebug_mcp.checks.progress import LANGUAGE_MODELS
 from mldebug_mcp.core.arrays import median, median_gap
 from mldebug_mcp.core.lazy import dataclass, regex
@@ -341,7 +341,7 @@ MOSTLY_RIGHT = 0.6
 
 def is_beyond_one(run: Run, accuracy: Series) -> bool:
     """Say whether an accuracy goes above one where that of training is a share: it is counted wrongly."""
-    trained = run["accuracy"].finite.value if "accuracy" in run else np.empty(0)
+    trained = finite_of(run, "accuracy").value
     return 1 < float(accuracy.value.max()) <= MOST_BEYOND_ONE and len(trained) > 0 and float(trained.max()) <= 1
 
 
@@ -570,7 +570,7 @@ def is_of_a_guess(auc: Series) -> bool:
 
 def goes_on_falling(run: Run) -> bool:
     """Say whether the evaluation loss falls beyond its first evaluations, in which class frequencies are learnt."""
-    loss = run["eval_loss"].finite.value if "eval_loss" in run else np.empty(0)
+    loss = finite_of(run, "eval_loss").value
     after = loss[len(loss) // QUALITY_EARLY :]
     return len(loss) >= LEAST_LOSSES and after[0] > 0 and float(after[-2:].max()) < (1 - MIN_LOSS_FALL_SHARE) * after[0]
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mldebug_mcp.checks.check import CannotTell
-from mldebug_mcp.checks.curve import Spike, baseline, end_level, mad, monotone, noise, spikes, start_level
+from mldebug_mcp.checks.curve import Spike, baseline, end_level, finite_of, mad, monotone, noise, spikes, start_level
 from mldebug_mcp.core.arrays import median, median_gap
 from mldebug_mcp.core.lazy import dataclass, regex
 from mldebug_mcp.logs.columns import Floats
@@ -108,7 +108,7 @@ def label_noise_norm(run: Run) -> float | None:
 
 def loss_moved(run: Run) -> float:
     """Return to which share of its start the loss has come, 1 where it has not moved by more than its noise."""
-    loss = run["loss"].finite.value if "loss" in run else np.empty(0)
+    loss = finite_of(run, "loss").value
     if len(loss) < LEAST_LOSSES or (start := start_level(loss)) == 0:
         return 1.0
     end = end_level(loss)
@@ -444,14 +444,14 @@ def are_skipped(run: Run, steps: Floats) -> bool:
 
 
 def _counted(run: Run) -> Series | None:
-    if "skipped_iterations" in run and len(count := run["skipped_iterations"].finite):
+    if len(count := finite_of(run, "skipped_iterations")):
         rising = len(count) > 2 and bool(np.all(np.diff(count.value) >= 0)) and count.value[-1] > 0
         return Series(count.name, count.step, np.diff(count.value, prepend=0.0) if rising else count.value)
     if "overflow" in run and "loss" in run:  # messages of skipped steps, between the records of those that were not
         skipped = run["overflow"].where(run["overflow"].value > 0)
         step = np.union1d(skipped.step, run["loss"].step)
         return Series(skipped.name, step, np.isin(step, skipped.step).astype(np.float64))
-    if "loss_scale" in run and len(scale := run["loss_scale"].finite) > 1:
+    if len(scale := finite_of(run, "loss_scale")) > 1:
         halved = scale.value[1:] < MAX_HALVED_SCALE_RATIO * scale.value[:-1]
         return Series(scale.name, scale.step, np.concatenate([[0.0], halved.astype(np.float64)]))
     return None

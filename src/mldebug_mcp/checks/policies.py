@@ -15,6 +15,7 @@ from mldebug_mcp.checks.curve import (
     drift,
     edge_width,
     end_level,
+    finite_of,
     highest_level,
     monotone,
     noise,
@@ -445,7 +446,7 @@ def sinks(run: Run, rewards: Series) -> bool:
 
 def lost_at_once(run: Run, rewards: Series) -> bool:
     """Say whether a policy never again earns half of what it earned before its first updates, by more than luck."""
-    spread = run["reward_std"].finite.value if "reward_std" in run else np.empty(0)
+    spread = finite_of(run, "reward_std").value
     first, rest = float(rewards.value[0]), rewards.value[MAX_FIRST_RECORDS:]
     lost = run.kind in TEXT_POLICIES and first > 0 and float(rest.max()) < MAX_LATER_REWARD_SHARE * first
     return lost and len(spread) > 0 and float(spread[0]) <= MAX_REWARD_SPREAD_RATIO * first

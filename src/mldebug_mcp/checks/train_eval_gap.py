@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from mldebug_mcp.checks.check import CannotTell
-from mldebug_mcp.checks.curve import aligned, median_of_three, noise_on_slope
+from mldebug_mcp.checks.curve import aligned, finite_of, median_of_three, noise_on_slope
 from mldebug_mcp.checks.evaluation import (
     beside_training,
     evaluation_losses,
@@ -170,8 +170,8 @@ def _least_rise(run: Run, evaluation: Series, lowest: float, *, in_a_row: bool) 
     if in_a_row:
         return max(LEAST_RISE * abs(lowest), SHARE_IN_A_ROW * first)
     # Evaluation may begin when most of it is learnt.
-    loss = run["loss"].finite if "loss" in run else None
-    started = abs(start_of(run, loss)) if loss is not None and len(loss) else 0.0
+    loss = finite_of(run, "loss")
+    started = abs(start_of(run, loss)) if len(loss) else 0.0
     share = SHARE_OF_START_OF_TOKENS if predicts_tokens(run) or _learnt_on(run, evaluation) else SHARE_OF_START
     chance = (math.sqrt(2 * math.log(len(evaluation))) + 0.9) * _noise(evaluation.value)
     return max(LEAST_RISE * abs(lowest), share * max(first, started), chance)
@@ -240,9 +240,7 @@ def _training_levels_at_rise(
     run: Run, evaluation: Series, after: Floats, half: float
 ) -> tuple[float, float, float] | None:
     """Return the training loss at the minimum, where half of the rise is done, and at the end."""
-    loss = run["loss"].finite if "loss" in run else None
-    if loss is None:
-        return None
+    loss = finite_of(run, "loss")
     often = len(loss) >= MIN_RECORDS_PER_EVALUATION * len(
         evaluation
     )  # of single batches, whose noise would be taken for a rise

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mldebug_mcp.checks.check import CannotTell, Evidence, answer_of, ask_in_turn, reading
-from mldebug_mcp.checks.curve import aligned, end_level, start_level, true_at_end
+from mldebug_mcp.checks.curve import aligned, end_level, finite_of, start_level, true_at_end
 from mldebug_mcp.checks.evaluation import (
     MOST_BEYOND_ONE,
     MOSTLY_RIGHT,
@@ -594,7 +594,7 @@ def _classes(run: Run, *, knows: bool) -> int:
 
 def _guesses(run: Run, start: float, classes: int) -> bool:
     """Say whether the training accuracy at the first loss, if any, is that of a model that guesses."""
-    right = aligned(run["accuracy"].finite, run["loss"].finite)[1] if "accuracy" in run else np.empty(0)
+    right = aligned(finite_of(run, "accuracy"), run["loss"].finite)[1]
     return not len(right) or start <= MAX_GUESSING_LOSS_RATIO * calibrated_loss(as_share(float(right[0])), classes)
 
 

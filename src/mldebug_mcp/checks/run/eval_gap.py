@@ -22,6 +22,7 @@ from mldebug_mcp.checks.curve import (
     aligned,
     at_common_steps,
     end_level,
+    finite_of,
     median_of_three,
     noise,
     noise_on_slope,
@@ -226,15 +227,12 @@ def eval_gap_in_first_pass(run: Run) -> Evidence | None:
     Rows scored before they are learnt from have the loss of held-out rows. Not this when: the gap was as wide at the
     first evaluation; rows were seen twice; how many passes were made is not known.
     """
-    loss, evaluation = run["loss"].finite, run["eval_loss"].finite if "eval_loss" in run else None
-    passes = None if evaluation is None else passes_at(run, evaluation.step)
-    unknown = CannotTell("no four evaluations are known to stand within the first pass over the data")
-    if evaluation is None or passes is None:
-        raise unknown
+    loss, evaluation = run["loss"].finite, finite_of(run, "eval_loss")
+    passes = passes_at(run, evaluation.step)
     until = np.searchsorted(loss.step, evaluation.step, side="right")
-    keep = (until > 0) & (passes <= FIRST_PASS)
-    if int(keep.sum()) < MIN_EVALUATIONS_IN_FIRST_PASS:
-        raise unknown
+    keep = until > 0 if passes is None else (until > 0) & (passes <= FIRST_PASS)
+    if passes is None or int(keep.sum()) < MIN_EVALUATIONS_IN_FIRST_PASS:
+        raise CannotTell("no four evaluations are known to stand within the first pass over the data")
     ends, held_out = until[keep], evaluation.value[keep]
     count = np.clip((np.diff(ends, prepend=0) + 1) // 2, 1, MAX_TRAINING_RECORDS_BEFORE)
     total = np.concatenate([[0.0], np.cumsum(loss.value)])
@@ -616,10 +614,10 @@ def eval_score_behind_loss(run: Run) -> Evidence | None:
             values={"first": float(auc.value[0]), "end": float(auc.value[-1])},
         )
     scores = [series for series in evaluation_scores(run) if len(series) >= MIN_LOSS_SCORE_EVALUATIONS]
-    if not scores or "eval_loss" not in run or len(run["eval_loss"].finite) < MIN_LOSS_SCORE_EVALUATIONS:
+    loss = finite_of(run, "eval_loss").value
+    if not scores or len(loss) < MIN_LOSS_SCORE_EVALUATIONS:
         raise CannotTell(f"no score and loss are logged for the same {MIN_LOSS_SCORE_EVALUATIONS} evaluations")
-    loss, score = run["eval_loss"].finite.value, scores[0]
-    began = min([float(loss[0]), *run["loss"].finite.value[:1].tolist()] if "loss" in run else [float(loss[0])])
+    score, began = scores[0], min([float(loss[0]), *finite_of(run, "loss").value[:1].tolist()])
     first, reached = float(score.value[0]), median(score.value[-EVAL_SCORE_GAP_LEAST:])
     fallen = 0 <= median(loss[-EVAL_SCORE_GAP_LEAST:]) < MAX_FALLEN_LOSS_SHARE * began
     if (

@@ -23,7 +23,7 @@ from mldebug_mcp.checks.check import (
     question,
     symptom,
 )
-from mldebug_mcp.checks.curve import curves_in_turn, end_level, noise, sample, start_level
+from mldebug_mcp.checks.curve import curves_in_turn, end_level, finite_of, noise, sample, start_level
 from mldebug_mcp.checks.evaluation import (
     ACCURACIES,
     LEAST_AUC,
@@ -268,7 +268,7 @@ def _learnt(run: Run) -> tuple[float, str]:
     It is to which share of its start the loss, or what a score lacks of its best, has moved; 0 where the loss falls and
     there are no shares.
     """
-    if "loss" in run and len(loss := run["loss"].finite.value) >= EVAL_CHANCE_LEAST:
+    if len(loss := finite_of(run, "loss").value) >= EVAL_CHANCE_LEAST:
         start, end = start_level(loss), median(loss[-3:])
         share = end / start if start > 0 else float(end >= start)
         return share, f"the training loss goes from {figure(start)} to {figure(end_level(loss))}"
@@ -479,7 +479,7 @@ def _by_heart(run: Run, series: Series) -> bool:
 
 def beside_a_loss_that_falls(run: Run) -> list[Series]:
     """Return the scores of all there is, whatever they are called, where the evaluation loss has fallen far."""
-    loss = run["eval_loss"].finite.value if "eval_loss" in run else np.empty(0)
+    loss = finite_of(run, "eval_loss").value
     if len(loss) < MIN_METRIC_EVALUATIONS or not 0 < float(loss[-1]) < MAX_FALLEN_LOSS_SHARE * float(loss[0]):
         return []
     # Where most answers are right, those of a rare class may all be missed.
@@ -607,13 +607,13 @@ def eval_metric_zero(run: Run) -> Evidence | None:
     zero = next((series for series in nothing if not _another_class_is_found(run, series)), None)
     if zero is not None:
         return _frozen_evidence(run, zero, "0 at all")
-    wrong, loss = nothing_right(run), run["loss"].finite if "loss" in run else None
+    wrong, loss = nothing_right(run), finite_of(run, "loss")
     if wrong is None:
         if not shares and not ranked:
             raise CannotTell(f"no accuracy or loss of evaluation has {FROZEN_LEAST} values")
         return None
     is_learnt = next_token_known(run) is not None
-    if not is_learnt and (loss is None or not (has_settled(loss) or has_fallen_far(loss, float(wrong.step[0])))):
+    if not is_learnt and not (len(loss) and (has_settled(loss) or has_fallen_far(loss, float(wrong.step[0])))):
         raise CannotTell(f"{wrong.name} shows no right answer yet, and the training loss may still be on its way")
     return _frozen_evidence(run, wrong, "100 % in most" if is_error_rate(wrong) else "0 at all")
 
@@ -632,10 +632,8 @@ def _nan_that_stopped(run: Run) -> Series | None:
 
     LightGBM's and XGBoost's early stopping watches every metric, and NaN never improves.
     """
-    loss = run["eval_loss"].finite if "eval_loss" in run else None
-    if not _STOPPED_EARLY.search(run.ending.text) or loss is None or len(loss) < FROZEN_LEAST:
-        return None
-    if int(np.argmin(loss.value)) != len(loss) - 1:
+    loss = finite_of(run, "eval_loss").value
+    if not _STOPPED_EARLY.search(run.ending.text) or len(loss) < FROZEN_LEAST or np.argmin(loss) != len(loss) - 1:
         return None
     lost = (
         series for series in run.series.values() if len(series) >= FROZEN_LEAST and bool(np.isnan(series.value).all())
@@ -653,9 +651,9 @@ def eval_score_perfect(run: Run) -> Evidence | None:
         for series in evaluation_scores(run)
         if len(series) >= FROZEN_LEAST and float(series.value.min()) >= MIN_PERFECT_SCORE
     ]
-    if not perfect or "eval_loss" not in run:
+    if not perfect:
         return None
-    loss, score = run["eval_loss"].finite.value, perfect[0]
+    loss, score = finite_of(run, "eval_loss").value, perfect[0]
     trained = next((pair for pair in score_pairs(run) if pair.evaluated == score.name), None)
     imperfect = trained is not None and float(trained.train[0]) < MAX_IMPERFECT_SCORE
     falls = len(loss) >= FROZEN_LEAST and float(loss[-1]) < MAX_IMPROVING_LOSS_SHARE * float(loss[0])

@@ -27,6 +27,7 @@ from mldebug_mcp.checks.curve import (
     end_level,
     fades_to_zero,
     fails_at,
+    finite_of,
     sample,
     start_in_words,
     start_level,
@@ -175,7 +176,7 @@ def rewards_differ(run: Run) -> bool:
     if "frac_reward_zero_std" in run:
         shares = run["frac_reward_zero_std"].finite.value
         return shares.size > 0 and bool(np.all(shares < 1))
-    spreads = run["reward_std"].finite.value if "reward_std" in run else np.empty(0)
+    spreads = finite_of(run, "reward_std").value
     return spreads.size > 0 and bool(np.all(spreads > 0))
 
 
@@ -502,7 +503,7 @@ FREEZES = ("freeze", "frozen")
 
 def _part_without_gradient(run: Run, parts: Sequence[Part]) -> Evidence | None:
     """Say whether hardly anything of the gradient of the whole comes to a part, which is not none at all."""
-    whole = run["grad_norm"].finite.value if "grad_norm" in run else np.empty(0)
+    whole = finite_of(run, "grad_norm").value
     if len(whole) < GRADIENT_PARTS_LEAST:
         return None
     level = median(whole)

@@ -16,6 +16,7 @@ from mldebug_mcp.checks.curve import (
     edge_width,
     end_level,
     explodes,
+    finite_of,
     last_decimal,
     monotone,
     noise,
@@ -108,9 +109,7 @@ LEAST_MEANWHILE = 3
 
 def _evaluation_falls_meanwhile(run: Run, onset: float) -> bool:
     """Say whether the evaluation loss falls to its lowest, well below all before, while the training loss rises."""
-    evaluation = run["eval_loss"].finite if "eval_loss" in run else None
-    if evaluation is None:
-        return False
+    evaluation = finite_of(run, "eval_loss")
     before, after = evaluation.value[evaluation.step <= onset], evaluation.value[evaluation.step > onset]
     if min(len(before), len(after)) < LEAST_MEANWHILE:
         return False
@@ -150,9 +149,7 @@ def loss_divergence(run: Run) -> Evidence | None:
 
 def _takes_longer(run: Run, loss: Series) -> bool:
     """Say whether the time of a step rises with the loss."""
-    if "step_time" not in run:
-        return False
-    _, time, value = aligned(run["step_time"].finite, loss)
+    _, time, value = aligned(finite_of(run, "step_time"), loss)
     if len(value) < MIN_STEP_TIME_RECORDS or end_level(time) < MIN_STEP_TIME_RATIO * start_level(time):
         return False
     return monotone(value[np.argsort(time, kind="stable")]) >= MIN_STEP_TIME_CORRELATION
@@ -417,7 +414,7 @@ def creeps_below(run: Run, chance: float) -> bool:
 
     Rows without a signal do not bring that about: their evaluation loss stays above, or comes to rest.
     """
-    evaluation = run["eval_loss"].finite.value if "eval_loss" in run else np.empty(0)
+    evaluation = finite_of(run, "eval_loss").value
     if (
         len(evaluation) < MIN_CREEPING_EVALUATIONS
         or float(evaluation[-1]) >= (1 - MIN_CREEPING_GAIN_SHARE) * chance
@@ -433,8 +430,8 @@ def creeps_below(run: Run, chance: float) -> bool:
 def _before_decay(run: Run) -> Series:
     """Return the loss up to where the rate has fallen in steps: what a drop of the rate brings is not slow progress."""
     loss = run["loss"].finite
-    rate = run["learning_rate"].finite if "learning_rate" in run else None
-    if rate is None or len(rate) < 3 or not len(loss):
+    rate = finite_of(run, "learning_rate")
+    if len(rate) < 3 or not len(loss):
         return loss
     drops = rate.value[1:] < MAX_DROPPED_RATE_RATIO * rate.value[:-1]
     if not drops.any():
@@ -448,8 +445,8 @@ def _before_decay(run: Run) -> Series:
 
 def _spent(run: Run, step: Floats) -> Floats:
     """Return the learning rate summed up to each of these steps, or their number where it is not logged, (n,)."""
-    rate = run["learning_rate"].finite if "learning_rate" in run else None
-    if rate is None or len(rate) < 3 or float(rate.value.max()) <= 0:
+    rate = finite_of(run, "learning_rate")
+    if len(rate) < 3 or float(rate.value.max()) <= 0:
         return np.arange(1, len(step) + 1, dtype=np.float64)
     return np.cumsum(np.maximum(rate.interpolated(step), 0.0)) + MIN_RATE_SPENT
 
@@ -556,9 +553,7 @@ def loss_constant(run: Run) -> Evidence | None:
 
 def _evaluation_moves_from(run: Run, step: float) -> bool:
     """Say whether the evaluation loss goes one way from a step on: parameters that rest give the same loss again."""
-    if "eval_loss" not in run:
-        return False
-    loss = run["eval_loss"].finite
+    loss = finite_of(run, "eval_loss")
     later = loss.value[loss.step >= step]
     moves = np.diff(later)
     one_way = bool(np.all(moves >= 0) or np.all(moves <= 0))
@@ -567,7 +562,7 @@ def _evaluation_moves_from(run: Run, step: float) -> bool:
 
 def _accuracy_stands(run: Run) -> bool:
     """Say whether the training accuracy is the same number throughout, and not that of a model that is done."""
-    accuracy = run["accuracy"].finite.value if "accuracy" in run else np.empty(0)
+    accuracy = finite_of(run, "accuracy").value
     return (
         len(accuracy) >= MIN_EQUAL_RECORDS
         and float(np.ptp(accuracy)) == 0
@@ -689,12 +684,8 @@ def _first_accuracies(run: Run) -> list[float]:
 
 def _evaluation_gains_nothing(run: Run) -> bool:
     """Say whether evaluation, from early on, has come no lower than a run that learns does, in all that time."""
-    evaluation = run["eval_loss"].finite if "eval_loss" in run else None
-    if (
-        evaluation is None
-        or len(evaluation) < LEAST_EVALUATIONS
-        or evaluation.step[0] > MIN_LATE_START_SHARE * run.last_step
-    ):
+    evaluation = finite_of(run, "eval_loss")
+    if len(evaluation) < LEAST_EVALUATIONS or evaluation.step[0] > MIN_LATE_START_SHARE * run.last_step:
         return False
     first, trained = float(evaluation.value[0]), run.kind in LANGUAGE_MODELS
     least = PROGRESS_OF_TRAINED if trained else LEAST_PROGRESS
@@ -706,7 +697,7 @@ def _evaluation_gains_nothing(run: Run) -> bool:
 
 def _evaluation_falls(run: Run) -> bool:
     """Say whether the evaluation loss has fallen by as much as a run that learns lowers its loss."""
-    evaluation = run["eval_loss"].finite.value if "eval_loss" in run else np.empty(0)
+    evaluation = finite_of(run, "eval_loss").value
     return len(evaluation) >= LEAST_EVALUATIONS and end_level(evaluation) < (1 - LEAST_PROGRESS) * evaluation[0]
 
 

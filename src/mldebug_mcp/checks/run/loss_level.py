@@ -17,7 +17,7 @@ from mldebug_mcp.checks.check import (
     reading,
     symptom,
 )
-from mldebug_mcp.checks.curve import end_level, last_decimal, noise, start_level, true_at_end
+from mldebug_mcp.checks.curve import end_level, finite_of, last_decimal, noise, start_level, true_at_end
 from mldebug_mcp.checks.evaluation import (
     ACCURACIES,
     as_shares,
@@ -171,7 +171,7 @@ def _guesses(run: Run, uniform: float) -> bool:
 
 
 def _evaluation_knows_more(run: Run, uniform: float) -> bool:
-    evaluation = run["eval_loss"].finite.value if "eval_loss" in run else np.empty(0)
+    evaluation = finite_of(run, "eval_loss").value
     return len(evaluation) > 0 and float(evaluation[-1]) < (1 - MIN_SHARE_BELOW_GUESS) * uniform
 
 
@@ -346,7 +346,7 @@ def loss_drops_to_zero(run: Run) -> Evidence | None:
     first = float(loss.step[last + 1])
     if any(map(silences_at_end, run.series.values())):
         raise CannotTell("a ratio of signal and noise is exactly 0 decibels at the end, as that of silence is")
-    if "grad_norm" in run and bool(np.any(run["grad_norm"].finite.between(first, run.last_step).value > 0)):
+    if bool(np.any(finite_of(run, "grad_norm").between(first, run.last_step).value > 0)):
         raise CannotTell("the gradient norm is above zero where the loss reads zero")
     return Evidence(
         f"loss is {figure(before)} at {run.place(loss.step[last])}, exactly 0 at {figure(first)} "
@@ -401,7 +401,7 @@ def _has_its_own_units(run: Run, loss: Series) -> bool:
 
 def _is_told_apart(run: Run, step: float) -> bool:
     """Say whether the pairs of a preference run are separated so well that the loss, -log sigmoid(margin), is zero."""
-    margin = run["rewards/margins"].finite.at(step) if "rewards/margins" in run else None
+    margin = finite_of(run, "rewards/margins").at(step)
     return margin is not None and margin > -math.log(NEARLY_ZERO)
 
 
@@ -511,8 +511,8 @@ def from_scratch(run: Run) -> float | None:
     Where the configuration does not tell the vocabulary, a first loss between ln(30,000) and ln(262,144) does. A first
     record after step 1 is a mean over steps that learnt already.
     """
-    loss = run["loss"].finite if "loss" in run else None
-    if loss is None or not len(loss):
+    loss = finite_of(run, "loss")
+    if not len(loss):
         return None
     first, known = float(loss.value[0]), uniform_loss(run)
     if known is None and LEAST_LN_OF_TEXT <= first <= MAX_LN_VOCABULARY:

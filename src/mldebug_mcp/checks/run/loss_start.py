@@ -10,6 +10,7 @@ from mldebug_mcp.checks.check import CannotTell, Evidence, ask_in_turn, finite_l
 from mldebug_mcp.checks.curve import (
     at_common_steps,
     blocks,
+    finite_of,
     mad,
     median_of_three,
     noise,
@@ -660,7 +661,7 @@ def _above_first_epoch(run: Run, loss: Series) -> Evidence | None:
     first, later = float(loss.value[0]), loss.value[1:]
     if first <= 0 or float(later.min()) < first or median(later) < LOSS_BEGINNING_ABOVE * first:
         return None
-    right = as_shares(run["accuracy"].finite.value) if "accuracy" in run else np.empty(0)
+    right = as_shares(finite_of(run, "accuracy").value)
     if len(right) and (right[-1] > MIN_DONE_ACCURACY or right[-1] > 2 * right[0]):
         return None
     accuracy_clause = f"; accuracy goes from {figure(right[0])} to {figure(right[-1])}" if len(right) else ""

@@ -20,7 +20,7 @@ from mldebug_mcp.checks.check import (
     question,
     reading,
 )
-from mldebug_mcp.checks.curve import row_medians
+from mldebug_mcp.checks.curve import finite_of, row_medians
 from mldebug_mcp.checks.evaluation import evaluation_losses
 from mldebug_mcp.checks.gradients import (
     CLIMB_WINDOW_RECORDS,
@@ -111,8 +111,8 @@ def loss_nonfinite_in_warmup(run: Run, loss: Lost) -> Evidence | None:
 
     Not this when: the log shows no warmup, or no finite loss. By chance that is as often as warmup is long.
     """
-    rate = run["learning_rate"].finite if "learning_rate" in run else None
-    if rate is None or not len(rate) or not loss.at or len(loss.series.finite) < 2:
+    rate = finite_of(run, "learning_rate")
+    if not len(rate) or not loss.at or len(loss.series.finite) < 2:
         raise CannotTell("the learning rate is not logged, or hardly a finite loss comes before")
     before, first, beginning = float(loss.series.step[loss.at - 1]), float(rate.step[0]), float(rate.value[0])
     highest, there = float(rate.value.max()), rate.at(loss.step)

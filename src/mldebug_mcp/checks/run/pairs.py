@@ -15,7 +15,7 @@ from mldebug_mcp.checks.check import (
     require_values,
     symptom,
 )
-from mldebug_mcp.checks.curve import at_common_steps, edge_width, noise
+from mldebug_mcp.checks.curve import at_common_steps, edge_width, finite_of, noise
 from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.lazy import dataclass
 from mldebug_mcp.core.text import counted, figure
@@ -73,7 +73,7 @@ def _are_free_of_reference(run: Run) -> bool:
 
 
 def _began(run: Run) -> float:
-    values = run["logps/chosen"].finite.value if "logps/chosen" in run else np.empty(0)
+    values = finite_of(run, "logps/chosen").value
     return median(values[: edge_width(len(values))]) if len(values) else 0.0
 
 
@@ -251,7 +251,7 @@ def dpo_accuracy_below_chance(run: Run) -> Evidence | None:
 def _rewards_differ(run: Run, accuracy: Series) -> bool:
     """Say whether an accuracy counts pairs: some are right, or the margin of the same rows is clearly negative."""
     name = accuracy.name.replace("accuracies", "margins").replace("accuracy", "margin")
-    margin = run[name].finite.value if name in run else np.empty(0)
+    margin = finite_of(run, name).value
     return bool(accuracy.value.any()) or (len(margin) > 0 and median(margin[len(margin) // 2 :]) < -LEAST_GROWTH)
 
 

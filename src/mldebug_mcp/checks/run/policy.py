@@ -22,6 +22,7 @@ from mldebug_mcp.checks.curve import (
     blocks,
     departure,
     end_level,
+    finite_of,
     highest_level,
     monotone,
     start_level,
@@ -144,8 +145,8 @@ def clip_ratio_high(run: Run) -> Evidence | None:
     Not this when: single records jump, or few while a policy first learns; all ratios are one because each sample is
     used once (then it is zero).
     """
-    ratio = run["clip_ratio"].finite if "clip_ratio" in run else None
-    if ratio is None or len(ratio) < MIN_DIVERGENCE_RECORDS:
+    ratio = finite_of(run, "clip_ratio")
+    if len(ratio) < MIN_DIVERGENCE_RECORDS:
         raise CannotTell(f"clip_ratio has fewer than {MIN_DIVERGENCE_RECORDS} finite values")
     limit = CLIPPED_RL if run.kind == "rl" else MAX_CLIPPED_SHARE
     kept = highest_level(ratio.value)
@@ -253,8 +254,8 @@ def policy_stands_still(run: Run) -> Evidence | None:
 def _moves(run: Run) -> str | None:
     """Return what shows that the policy moves, or None."""
     for name in SHOWN_BY:
-        series: Series | None = averaged(run, run[name].finite) if name in run else None
-        if series is not None and len(series) >= STILL_RECORDS and (change := trend(series)):
+        series = averaged(run, finite_of(run, name))
+        if len(series) >= STILL_RECORDS and (change := trend(series)):
             return f"{name} moves by {change:+.2g}"
     return None
 
@@ -470,8 +471,8 @@ def exploration_ends_early(run: Run) -> Evidence | None:
 
 def _episodes_alike(run: Run) -> str:
     """Return the one reward of all late episodes, where each episode of the log is as long; "" where they differ."""
-    rewards, length = rewards_of(run), run["episode_length"].finite if "episode_length" in run else None
-    if rewards is None or length is None or not len(rewards) or not len(length) or np.ptp(length.value):
+    rewards, length = rewards_of(run), finite_of(run, "episode_length")
+    if rewards is None or not len(rewards) or not len(length) or np.ptp(length.value):
         return ""
     same = true_at_end(rewards.value == rewards.value[-1])
     if same < max(MIN_ENTROPY_RECORDS, SAME_AT_END * len(rewards)):
@@ -670,7 +671,7 @@ def _reward_beside(run: Run) -> str:
 )
 def completions(run: Run) -> Answers:
     """What the lengths do goes before what the limit does to them, for they may have grown into it."""
-    share = run[CLIPPED_RATIO].finite if CLIPPED_RATIO in run else Series(CLIPPED_RATIO, np.empty(0), np.empty(0))
+    share = finite_of(run, CLIPPED_RATIO)
     at_first = start_level(share.value[:LEAST_SHARES]) if len(share) else 0.0
     at_limit = completions_truncated if at_first >= MIN_CUT_COMPLETION_SHARE else completions_reach_limit
     of_length = (completion_length_grows, completion_length_shrinks) if "completion_length" in run else ()

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mldebug_mcp.checks.check import Answers, CannotTell, Evidence, answers_of, by_outcome, outcome_of, question
-from mldebug_mcp.checks.curve import noise, row_medians, start_level
+from mldebug_mcp.checks.curve import finite_of, noise, row_medians, start_level
 from mldebug_mcp.checks.evaluation import refuse_new_terms
 from mldebug_mcp.checks.learning_rate import rate_comes_back
 from mldebug_mcp.core.arrays import median, median_gap
@@ -98,8 +98,8 @@ def restart_of_data(run: Run) -> tuple[float, float, float] | None:
     None where the log counts no parts of an epoch. Behind a whole pass that is a new stage of training, which may
     count its own.
     """
-    epoch = run["epoch"].finite if "epoch" in run else None
-    if epoch is None or run.step_name != "step" or len(epoch) < 2 * JOIN_LEVEL_RECORDS:
+    epoch = finite_of(run, "epoch")
+    if run.step_name != "step" or len(epoch) < 2 * JOIN_LEVEL_RECORDS:
         return None
     fell = np.flatnonzero(np.diff(epoch.value) < -RESUMES_BACK)
     if not len(fell):
@@ -353,18 +353,12 @@ def _peaks(drop: Floats, is_fall: NDArray[np.bool_], width: int) -> list[int]:
 def _explained(run: Run, loss: Series, place: int) -> bool:
     """Say whether the rate is cut, or an epoch ends, about where the loss falls, or the rate comes back after it."""
     first, last = float(loss.step[max(0, place - 4)]), float(loss.step[min(len(loss) - 1, place + 4)])
-    if "learning_rate" in run:
-        rate = run["learning_rate"].finite
-        near = rate.value[(rate.step >= first) & (rate.step <= last)]
-        if (near[1:] < FALLS_CUT * near[:-1]).any():
-            return True
-        if any(step >= first for step in rate_comes_back(run)):
-            return True
-    if "epoch" in run:
-        epoch = run["epoch"].finite
-        before, after = epoch.at(first), epoch.at(last)
-        return before is not None and after is not None and np.floor(after) > np.floor(before)
-    return False
+    near = finite_of(run, "learning_rate").between(first, last).value
+    if (near[1:] < FALLS_CUT * near[:-1]).any() or any(step >= first for step in rate_comes_back(run)):
+        return True
+    epoch = finite_of(run, "epoch")
+    before, after = epoch.at(first), epoch.at(last)
+    return before is not None and after is not None and np.floor(after) > np.floor(before)
 
 
 # What the loss does where the run was resumed, or where its data may have started over unseen.

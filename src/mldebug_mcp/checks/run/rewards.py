@@ -26,6 +26,7 @@ from mldebug_mcp.checks.curve import (
     departure,
     drift,
     end_level,
+    finite_of,
     median_of_three,
     noise,
     start_level,
@@ -150,9 +151,9 @@ def reward_at_floor(run: Run, rewards: Series) -> Evidence | None:
     What would end them sooner is never reached. Not this when: some episodes end sooner; steps cost different
     amounts.
     """
-    if run.kind != "rl" or len(rewards) < OF_AGENTS or "episode_length" not in run:
+    if run.kind != "rl" or len(rewards) < OF_AGENTS:
         return None
-    _, length, reward = aligned(run["episode_length"].finite, rewards)
+    _, length, reward = aligned(finite_of(run, "episode_length"), rewards)
     if not len(length) or (longest := float(length.max())) <= 1 or median(reward) >= 0:
         return None
     price = median(reward) / longest
@@ -245,7 +246,8 @@ def reward_sinks(run: Run, rewards: Series) -> Evidence | None:
 
 
 def _spread(run: Run) -> float:
-    return median(run["reward_std"].finite.value) if "reward_std" in run and len(run["reward_std"]) else 0.0
+    spread = finite_of(run, "reward_std").value
+    return median(spread) if len(spread) else 0.0
 
 
 def reward_flat(run: Run, rewards: Series) -> Evidence | None:
@@ -598,14 +600,13 @@ def return_scale(run: Run) -> float | None:
 
     Values between minus and plus that size are wrong by at most twice of it.
     """
-    if "reward" not in run or not len(run["reward"].finite):
-        return None
-    return max(1.0, float(np.abs(run["reward"].finite.value).max()))
+    size = np.abs(finite_of(run, "reward").value)
+    return max(1.0, float(size.max())) if len(size) else None
 
 
 def impossible(run: Run) -> float:
     """Return the multiple of the squared reward that no error of a value can reach."""
-    length = run["episode_length"].finite.value if "episode_length" in run else np.empty(0)
+    length = finite_of(run, "episode_length").value
     if not len(length):
         return MAX_SQUARED_ERROR_RATIO
     return float(np.clip((2 * length.max()) ** 2, LEAST_IMPOSSIBLE, MAX_SQUARED_ERROR_RATIO))
@@ -636,7 +637,8 @@ class Explained:
 
 def explained(run: Run) -> Explained | None:
     """Return what a critic explains, None where that is not logged."""
-    if "explained_variance" not in run or not len(logged := run["explained_variance"].finite):
+    logged = finite_of(run, "explained_variance")
+    if not len(logged):
         return None
     value, cut = logged.value, blocks(logged.value, 10)
     late = value[len(value) // 2 :]
@@ -667,9 +669,9 @@ def _discounted(run: Run) -> float | None:
     A critic that counts on beyond a time limit comes to r / (1 - gamma).
     """
     gamma = run.setting("gamma")
-    if gamma is None or not 0 < gamma < 1 or "episode_length" not in run:
+    if gamma is None or not 0 < gamma < 1:
         return None
-    steps, returns = run["episode_length"].finite.value, run["reward"].finite.value
+    steps, returns = finite_of(run, "episode_length").value, run["reward"].finite.value
     if not len(steps) or median(steps) <= 0:
         return None
     return float(np.abs(returns).max()) / median(steps) / (1 - gamma)
@@ -767,8 +769,8 @@ def value_loss_high(run: Run) -> Evidence | None:
 
 def _predicted_before(run: Run, loss: Series) -> bool:
     """Say whether the loss was far below its end while returns were at their largest: they do not explain it."""
-    rewards = run["reward"].finite if "reward" in run else None
-    if rewards is None or len(rewards) < LEAST_RECORDS or len(loss) < LEAST_RECORDS:
+    rewards = finite_of(run, "reward")
+    if len(rewards) < LEAST_RECORDS or len(loss) < LEAST_RECORDS:
         return False
     size = blocks(np.abs(rewards.value), 20)
     largest = int(np.argmax(size.level))
@@ -836,7 +838,7 @@ def _explained(run: Run) -> Explained:
     worth = explained(run)
     if worth is None or worth.records < LEAST_EXPLAINED:
         raise CannotTell(f"explained_variance is not logged, or less than {LEAST_EXPLAINED} times")
-    value = run["reward"].finite.value if "reward" in run else np.empty(0)
+    value = finite_of(run, "reward").value
     later = value[len(value) // 2 :]
     level = abs(median(later)) if len(later) else 0.0
     if len(later) and noise(later) <= 1e-3 * level and float(np.ptp(later)) <= 0.01 * level:

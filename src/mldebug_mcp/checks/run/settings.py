@@ -20,7 +20,7 @@ from mldebug_mcp.checks.check import (
     symptom,
     with_attribute,
 )
-from mldebug_mcp.checks.curve import aligned, end_level, positive
+from mldebug_mcp.checks.curve import aligned, end_level, finite_of, positive
 from mldebug_mcp.checks.evaluation import beside_training
 from mldebug_mcp.checks.learning_rate import peak_of, still_rising
 from mldebug_mcp.checks.policies import TEXT_POLICIES, kept_rise
@@ -225,8 +225,8 @@ def lr_high(run: Run, peak: float, step: float) -> Evidence | None:
 
 def _learns_nearly_all(run: Run) -> bool:
     """Say whether the loss comes down to a small part of its start and stays there, and evaluation ends at its best."""
-    loss = run["loss"].finite.value if "loss" in run else np.zeros(0)
-    held_out = run["eval_loss"].value if "eval_loss" in run else np.zeros(0)
+    loss = finite_of(run, "loss").value
+    held_out = run["eval_loss"].value if "eval_loss" in run else np.empty(0)
     if len(loss) < LEAST_LEARNING or not positive(loss) or len(loss) < len(run["loss"]):
         return False
     start, later = float(loss[0]), loss[len(loss) // 2 :]
@@ -237,8 +237,8 @@ def _learns_nearly_all(run: Run) -> bool:
 
 
 def _peak_in_words(run: Run, peak: float, step: float) -> str:
-    logged = run["learning_rate"].finite if "learning_rate" in run else None
-    if logged is None or (there := logged.at(step)) is None or there < peak:
+    there = finite_of(run, "learning_rate").at(step)
+    if there is None or there < peak:
         return f"learning_rate is set to {figure(peak)}"
     return f"learning_rate peaks at {figure(peak)} at {run.place(step)}"
 
