@@ -33,27 +33,13 @@ if TYPE_CHECKING:
     from mldebug_mcp.probe.measured import Measured
 
 
-Reason = Literal["not_logged", "too_few", "too_early", "excluded", "broken", "not_for_kind"]
-"""Why an outcome is unknown: its data are missing or unclear, too few, or too early; another outcome is seen in its
-place; its check failed; it makes no sense for this kind of run or data."""
-
-
 class CannotTell(Exception):  # noqa: N818 - an answer, not an error
-    """Raised where the metrics are there, or ought to be, but cannot be judged.
-
-    Args:
-        why: The reason in a sentence.
-        reason: The kind of reason.
-    """
-
-    def __init__(self, why: str, reason: Reason = "not_logged") -> None:
-        super().__init__(why)
-        self.reason = reason
+    """Raised where the metrics are there, or ought to be, but cannot be judged; it says why in a sentence."""
 
 
 def too_few(name: str, count: int, needed: int) -> CannotTell:
     """Return the answer for a metric with too few finite values."""
-    return CannotTell(f"{name} has {counted(count, 'finite value')} here; {needed} are needed", "too_few")
+    return CannotTell(f"{name} has {counted(count, 'finite value')} here; {needed} are needed")
 
 
 def require_values(series: Series, least: int, name: str = "") -> Series:
@@ -227,7 +213,7 @@ Subject = Literal["run", "batch", "probe", "memory"]
 def run_lacks(asked: Question | Outcome, run: Run) -> CannotTell | None:
     """Return why a question, or an outcome of it, cannot be judged in a run, or None if it can; see `symptom`."""
     if run.kind in asked.not_for:
-        return CannotTell(f"not judged for a run of kind {run.kind}", "not_for_kind")
+        return CannotTell(f"not judged for a run of kind {run.kind}")
     if missing := missing_metrics(asked.needs, asked.any_of if isinstance(asked, Question) else (), run):
         return not_logged(missing)
     if asked.points > 1 and (count := len(run[asked.needs[0]].finite)) < asked.points:
@@ -252,14 +238,12 @@ def _has_metric(run: Run, pattern: str) -> bool:
 
 def not_logged(missing: Iterable[tuple[str, ...]]) -> CannotTell:
     """Return the answer for metrics that a run does not log."""
-    return CannotTell(f"not logged: {', '.join(' or '.join(group) for group in missing)}", "not_logged")
+    return CannotTell(f"not logged: {', '.join(' or '.join(group) for group in missing)}")
 
 
 def too_early(run: Run) -> CannotTell:
     """Return the answer for a run that is still young."""
-    return CannotTell(
-        f"the log ends at step {figure(run.last_step)}: it is too early to speak of no progress", "too_early"
-    )
+    return CannotTell(f"the log ends at step {figure(run.last_step)}: it is too early to speak of no progress")
 
 
 @dataclass(frozen=True, slots=True)
@@ -437,7 +421,7 @@ def batch_check(
     def lacks(_: Question, batch: Batch) -> CannotTell | None:
         if purposes is None or batch.rows_are_for in purposes or batch.purpose in purposes:
             return None
-        return CannotTell(f"not judged for data of purpose {batch.purpose}", "not_for_kind")
+        return CannotTell(f"not judged for data of purpose {batch.purpose}")
 
     def register(detect: BatchDetector) -> BatchDetector:
         name, doc = detect.__name__, detect.__doc__ or ""
@@ -478,7 +462,7 @@ def probe_symptom(
 
         def lacks(_: Question, measured: Measured) -> CannotTell | None:
             missing = [field_name for field_name in needed if getattr(measured, field_name) is None]
-            return CannotTell(f"not measured: {', '.join(missing)}", "not_logged") if missing else None
+            return CannotTell(f"not measured: {', '.join(missing)}") if missing else None
 
         def ask(measured: Measured) -> Answers:
             known = {"measured": measured, **{field_name: getattr(measured, field_name) for field_name in needed}}
@@ -512,7 +496,7 @@ def memory_symptom(
     """
 
     def lacks(_: Question, snapshot: MemorySnapshot) -> CannotTell | None:
-        return CannotTell("no allocation history", "not_logged") if history and not snapshot.recorded else None
+        return CannotTell("no allocation history") if history and not snapshot.recorded else None
 
     def register(detect: MemoryDetector) -> MemoryDetector:
         name, doc = detect.__name__, detect.__doc__ or ""
@@ -650,7 +634,7 @@ def _answer_part(asked: Question, subject: object) -> tuple[list[Answer], str | 
         except CannotTell as why:
             unknown = why
         except Exception as error:  # noqa: BLE001 - a broken question is a note, never a failed answer
-            unknown = CannotTell("the check failed; see the notes", "broken")
+            unknown = CannotTell("the check failed; see the notes")
             note = f"{asked.id} could not be judged: {type(error).__name__}: {shorten(str(error), 200)}"
     return [Answer(outcome, State.UNKNOWN, unknown=unknown) for outcome in asked.outcomes], note
 
@@ -673,13 +657,13 @@ def _answer_of(
 ) -> Answer:
     unknown: CannotTell | None = None
     if outcome.of and outcome.of not in present:
-        unknown = CannotTell(f"reported only with {outcome.of}", "excluded")
+        unknown = CannotTell(f"reported only with {outcome.of}")
     elif isinstance(result, CannotTell):
         unknown = result
     elif isinstance(result, Evidence):
         return Answer(outcome, State.PRESENT if result.present else State.ABSENT, result)
     elif leading and not outcome.of:
-        unknown = CannotTell(f"{leading[0]} is seen instead", "excluded")
+        unknown = CannotTell(f"{leading[0]} is seen instead")
     elif outcome.needs and (missing := missing_metrics(outcome.needs, (), cast("Run", subject))):
         unknown = not_logged(missing)
     return Answer(outcome, State.ABSENT if unknown is None else State.UNKNOWN, unknown=unknown)

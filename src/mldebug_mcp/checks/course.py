@@ -23,6 +23,7 @@ from mldebug_mcp.checks.curve import (
     sample,
     start_level,
     stretch_medians,
+    true_at_end,
 )
 from mldebug_mcp.checks.progress import uniform_loss
 from mldebug_mcp.core.arrays import median, median_gap, quantile, slices_of
@@ -192,9 +193,8 @@ def _noise(value: Floats) -> float:
 
 def _frozen_since(value: Floats) -> int | None:
     """Return the index since which a curve is exactly the same, None where it is not for long."""
-    different = np.flatnonzero(value != value[-1])
-    since = int(different[-1]) + 1 if len(different) else 0
-    return since if len(value) - since >= max(LEAST_FROZEN, FROZEN_SHARE * len(value)) else None
+    same = true_at_end(value == value[-1])
+    return len(value) - same if same >= max(LEAST_FROZEN, FROZEN_SHARE * len(value)) else None
 
 
 def _moves(value: Floats, step: Floats) -> tuple[tuple[Move, ...], float | None]:
@@ -272,9 +272,8 @@ def _closed(turns: list[int], best: int, level: Floats) -> list[int]:
 
 
 def _rest(level: Floats, within: float) -> int | None:
-    away = np.flatnonzero(np.abs(level - level[-1]) > within)
-    since = int(away[-1]) + 1 if len(away) else 0
-    return since if len(level) - since >= max(3, LEAST_REST * len(level)) else None
+    near = true_at_end(np.abs(level - level[-1]) <= within)
+    return len(level) - near if near >= max(3, LEAST_REST * len(level)) else None
 
 
 def _sudden(level: Floats, begin: int, end: int) -> int | None:

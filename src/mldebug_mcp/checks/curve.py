@@ -691,8 +691,7 @@ def _onset(values: Floats, after: int, lowest: float, rise: float) -> int:
         smooth, lowest, rise = np.log(smooth), math.log(lowest), math.log1p(rise / lowest)
 
     def reached(share: float) -> int:
-        low = np.flatnonzero(smooth < lowest + share * rise)
-        return min(len(values) - 1, max(after, int(low[-1]) + 1 if len(low) else after))
+        return min(len(values) - 1, max(after, len(values) - true_at_end(smooth >= lowest + share * rise)))
 
     early, late = reached(0.15), reached(0.6)
     return max(after, early - max(0, late - early) // 3)

@@ -575,8 +575,7 @@ def _too_soon(run: Run, uniform: float) -> Evidence | None:
     end = end_level(lowest.value) if lowest is not None else 0.0
     if lowest is None or end <= 0:
         return None
-    above = np.flatnonzero(lowest.value >= MIN_EARLY_LOSS_SHARE * uniform)
-    first = int(above[-1]) + 1 if len(above) else 0
+    first = len(lowest) - true_at_end(lowest.value < MIN_EARLY_LOSS_SHARE * uniform)
     if first == len(lowest) or lowest.step[first] > MAX_EARLY_STEPS:
         return None
     below = float(lowest.step[first])

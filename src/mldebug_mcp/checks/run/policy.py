@@ -15,6 +15,7 @@ from mldebug_mcp.checks.check import (
     outcome_of,
     question,
     require_values,
+    too_few,
     with_attribute,
 )
 from mldebug_mcp.checks.curve import (
@@ -49,7 +50,7 @@ from mldebug_mcp.checks.policies import (
     trend,
 )
 from mldebug_mcp.core.arrays import median
-from mldebug_mcp.core.text import counted, figure
+from mldebug_mcp.core.text import figure
 from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.run import Run, Series
 
@@ -179,9 +180,7 @@ def _judge(run: Run, divergence: Divergence) -> Evidence | None:
     series, value = divergence.series, divergence.series.value
     few, typical, peak = len(series) < MIN_DIVERGENCE_RECORDS, median(value), int(np.argmax(value))
     if few and typical <= TIMES_AT_ONCE * divergence.limit:
-        raise CannotTell(
-            f"{series.name} has {counted(len(series), 'finite value')} here; {MIN_DIVERGENCE_RECORDS} are needed"
-        )
+        raise too_few(series.name, len(series), MIN_DIVERGENCE_RECORDS)
     kept = typical if few else highest_level(value).value
     if kept > divergence.limit:
         return _sustained(run, divergence, kept)
@@ -346,8 +345,8 @@ def entropy_low(run: Run) -> Evidence | None:
     limit = max(MAX_COLLAPSED_ENTROPY_NATS, share * start)
     if end >= limit:
         return None
-    above = np.flatnonzero(value >= limit)
-    below = float(series.step[int(above[-1]) + 1 if len(above) and above[-1] + 1 < len(value) else 0])
+    since = len(value) - true_at_end(value < limit)
+    below = float(series.step[since if since < len(value) else 0])
     # Entropy decays exponentially: where it begins to collapse is seen in the logarithm.
     fall = (
         departure(np.log(np.maximum(value, MAX_ZERO_ENTROPY_NATS)), float(np.log(max(end, MAX_ZERO_ENTROPY_NATS))))

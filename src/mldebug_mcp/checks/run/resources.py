@@ -21,9 +21,10 @@ from mldebug_mcp.checks.check import (
     question,
     reading,
     symptom,
+    too_few,
     with_attribute,
 )
-from mldebug_mcp.checks.curve import aligned, blocks, departure, end_level, monotone, noise, row_medians
+from mldebug_mcp.checks.curve import aligned, blocks, departure, end_level, monotone, noise, row_medians, true_at_end
 from mldebug_mcp.checks.evaluation import as_shares
 from mldebug_mcp.checks.progress import is_late
 from mldebug_mcp.core.arrays import median, median_gap, quantile
@@ -668,9 +669,7 @@ def memory_grows(run: Run) -> Evidence | None:
         few = next((growth for series in logged if (growth := _growth_in_few_records(run, series)) is not None), None)
         if few is not None:
             return few
-        raise CannotTell(
-            f"memory has {counted(max(map(len, logged)), 'finite value')} here; {MEMORY_GROWS_LEAST_RECORDS} are needed"
-        )
+        raise too_few("memory", max(map(len, logged)), MEMORY_GROWS_LEAST_RECORDS)
     return next((evidence for series in judged if (evidence := _growth(run, series)) is not None), None)
 
 
@@ -812,13 +811,10 @@ def _parted(run: Run) -> Evidence | None:
         return None
     norms = np.array([rank.value[np.searchsorted(rank.step, steps)] for rank in ranks.values()])
     apart = np.ptp(norms, axis=0) / np.maximum(np.abs(norms).max(axis=0), np.finfo(float).tiny)
-    last_alike = np.flatnonzero(apart <= MIN_PARTED_NORM_DIFFERENCE)
-    if (
-        float(apart[:MIN_RECORDS_PER_RANK].max()) > MAX_EQUAL_NORM_DIFFERENCE
-        or last_alike[-1] > len(steps) - 1 - MIN_RECORDS_PER_RANK
-    ):
+    parted = true_at_end(apart > MIN_PARTED_NORM_DIFFERENCE)
+    if float(apart[:MIN_RECORDS_PER_RANK].max()) > MAX_EQUAL_NORM_DIFFERENCE or parted < MIN_RECORDS_PER_RANK:
         return None
-    at = int(last_alike[-1]) + 1
+    at = len(steps) - parted
     away = np.abs(norms[:, at:] - row_medians(norms[:, at:].T)).mean(axis=1)
     farthest = list(ranks)[int(np.argmax(away))]
     return Evidence(
@@ -866,8 +862,8 @@ def _astray(run: Run, metric: str, ranks: Mapping[int, Series]) -> Evidence | No
     ):
         return None
     usual = median(np.array(others))
-    low = np.flatnonzero(series.value < np.sqrt(max(others) * end[rank]))
-    leaves = float(series.step[min(int(low[-1]) + 1, len(series) - 1) if len(low) else 0])
+    high = true_at_end(series.value >= np.sqrt(max(others) * end[rank]))
+    leaves = float(series.step[min(len(series) - high, len(series) - 1)])
     where = "in the whole log" if leaves <= run.first_step else f"which it leaves from {run.place(leaves)} on"
     return Evidence(
         f"{metric} of rank {rank} is about {figure(end[rank])} at the end, and about {figure(usual)} that "

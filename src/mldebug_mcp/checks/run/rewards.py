@@ -19,6 +19,7 @@ from mldebug_mcp.checks.check import (
     question,
     require_values,
     symptom,
+    too_few,
 )
 from mldebug_mcp.checks.curve import (
     aligned,
@@ -642,8 +643,7 @@ def explained(run: Run) -> Explained | None:
         return None
     value, cut = logged.value, blocks(logged.value, 10)
     late = value[len(value) // 2 :]
-    above = np.flatnonzero(cut.level >= 0)
-    since = 0 if not len(above) else min(int(above[-1]) + 1, len(cut.first) - 1)
+    since = min(len(cut.first) - true_at_end(cut.level < 0), len(cut.first) - 1)
     return Explained(
         best=float(cut.level.max()),
         late=median(late),
@@ -741,7 +741,7 @@ def value_loss_high(run: Run) -> Evidence | None:
     if nothing and long and (level := median(loss.value)) > OUT_OF_REACH**2:
         predicate = f"is {figure(level)} (median of {len(loss)} records), and explained_variance stays at zero,"
         return _high(run, loss, predicate, 0, level=level)
-    few = CannotTell(f"value_loss has {counted(len(loss), 'finite value')} here; {LEAST_RECORDS} are needed")
+    few = too_few("value_loss", len(loss), LEAST_RECORDS)
     # Returns explain a loss only as far as the critic explains returns, by the variance or by the loss that it had.
     unexplained = worth is not None and worth.end < WORSE_THAN_CONSTANT and worth.best >= HAD_EXPLAINED
     grown = (
