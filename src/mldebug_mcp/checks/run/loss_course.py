@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from mldebug_mcp.checks.check import NO_PROGRESS, CannotTell, Evidence, ask_in_turn, reading
+from mldebug_mcp.checks.check import NO_PROGRESS, CannotTell, Evidence, ask_in_turn, reading, require_values
 from mldebug_mcp.checks.curve import (
     MAX_SAMPLE,
     MEDIAN_ERROR,
@@ -125,7 +125,7 @@ def loss_divergence(run: Run) -> Evidence | None:
     loss = run["loss"].finite
     exploding = explodes(loss)
     if not exploding:
-        _need(run, LEAST_OF_RISE)
+        require_values(loss, LEAST_OF_RISE)
     rise = rise_for_good(run)
     if rise is None:
         return None
@@ -165,9 +165,8 @@ def loss_hump(run: Run) -> Evidence | None:
 
     Not this when: it stays up; it rose from a good level, and not above the start; one or two records stand out.
     """
-    _need(run, LEAST_OF_HUMP)
+    loss = require_values(run["loss"].finite, LEAST_OF_HUMP)
     refuse_new_terms(run)
-    loss = run["loss"].finite
     cut = blocks(loss.value)
     first = loss.value[: max(3, len(loss) // 50)]
     top, start, end = int(cut.level.argmax()), start_level(first), end_level(loss.value)
@@ -194,8 +193,7 @@ def loss_rises(run: Run) -> Evidence | None:
 
     Not this when: the rise is within the noise, or one step, as with other data; it rises far (`loss_divergence`).
     """
-    _need(run, LEAST_OF_TREND, "diffusion")
-    loss = run["loss"].finite
+    loss = require_values(run["loss"].finite, LEAST_OF_TREND)
     if len(loss) < len(run["loss"]) or rise_for_good(run) is not None:
         raise CannotTell("the loss diverges or is not finite, which says more")
     rises = _throughout(run, loss) or _after_a_fall(run, loss)
@@ -257,14 +255,6 @@ def _after_a_fall(run: Run, loss: Series) -> Evidence | None:
         f"loss turns at {run.place(onset)} and climbs from {figure(after[0])} to {figure(after[-1])} up to the end"
     )
     return Evidence(summary, steps=(onset,), values={"lowest": float(after[0]), "end": float(after[-1])})
-
-
-def _need(run: Run, records: int, *not_for: str) -> None:
-    """Raise CannotTell for a run of fewer finite losses, or of a kind whose loss may rise."""
-    if run.kind in not_for:
-        raise CannotTell(f"not judged for a run of kind {run.kind}")
-    if (count := len(run["loss"].finite)) < records:
-        raise CannotTell(f"loss has {count} finite values here; {records} are needed")
 
 
 # Progress that is slower than usual, and evaluations that creep below the loss of a guess.
@@ -774,7 +764,13 @@ ask_in_turn(
         follows=("loss_negative", "loss_zero"),
         instead=NO_PROGRESS,
     ),
-    reading(loss_rises, sources=("small_scale_proxies",), background=0.003, follows=("loss_above_start",)),
+    reading(
+        loss_rises,
+        sources=("small_scale_proxies",),
+        not_for=("diffusion",),
+        background=0.003,
+        follows=("loss_above_start",),
+    ),
     reading(
         loss_slow,
         needs=LOSS,

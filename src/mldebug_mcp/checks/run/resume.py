@@ -10,7 +10,16 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from mldebug_mcp.checks.check import Answers, CannotTell, Evidence, answers_of, by_outcome, outcome_of, question
+from mldebug_mcp.checks.check import (
+    Answers,
+    CannotTell,
+    Evidence,
+    answers_of,
+    by_outcome,
+    outcome_of,
+    question,
+    require_values,
+)
 from mldebug_mcp.checks.curve import finite_of, noise, row_medians, start_level
 from mldebug_mcp.checks.evaluation import refuse_new_terms
 from mldebug_mcp.checks.learning_rate import rate_comes_back
@@ -399,9 +408,7 @@ def _falls(run: Run) -> list[Fall]:
     Raises:
         CannotTell: too few records, means of whole epochs, or a term of the loss that sets in.
     """
-    loss = run["loss"].finite
-    if len(loss) < LEAST_POINTS:
-        raise CannotTell(f"loss has {len(loss)} finite values here; {LEAST_POINTS} are needed")
+    loss = require_values(run["loss"].finite, LEAST_POINTS)
     if run.step_name == "epoch" and bool(np.all(loss.step == np.floor(loss.step))):
         raise CannotTell("each record is the mean of an epoch, in which all rows are seen once")
     refuse_new_terms(run)
