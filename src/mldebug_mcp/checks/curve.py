@@ -7,6 +7,7 @@ leaves its level.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from itertools import pairwise
 from statistics import NormalDist
 
@@ -38,6 +39,11 @@ MAX_IN_BLOCK = 4_000
 def finite_of(run: Run, metric: str) -> Series:
     """Return the finite records of a metric; none where it is not logged."""
     return run[metric].finite if metric in run else Series(metric, np.empty(0), np.empty(0))
+
+
+def first_finite(found: Iterable[Series]) -> Series | None:
+    """Return the finite records of the first series that has any; None if none has."""
+    return next((series.finite for series in found if len(series.finite)), None)
 
 
 def sample(values: Floats, most: int = MAX_SAMPLE) -> Floats:

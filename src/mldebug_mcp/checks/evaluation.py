@@ -22,20 +22,6 @@ from mldebug_mcp.logs.names.lexicon import NAMED_LOSSES
 from mldebug_mcp.logs.names.words import pieces_of
 from mldebug_mcp.logs.run import Run, Series
 
-__all__ = [
-    "ACCURACIES",
-    "all_zero",
-    "as_share",
-    "as_shares",
-    "auc_of",
-    "goes_on_falling",
-    "is_auc",
-    "is_of_a_guess",
-    "mixes_labels",
-    "quality_metrics",
-    "ranking_metrics",
-]
-
 # A log's evaluation losses, and what compares them with the training loss.
 
 

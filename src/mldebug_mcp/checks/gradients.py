@@ -87,12 +87,6 @@ def gradient_norm(run: Run) -> Series | None:
     return next(run.with_role(Quantity.GRADIENT_NORM, phase="train"), None)
 
 
-def norm_of(run: Run) -> Series | None:
-    """Return the gradient norm of the whole model, finite values only; None if none is logged."""
-    found = gradient_norm(run)
-    return found.finite if found is not None and len(found.finite) else None
-
-
 def label_noise_norm(run: Run) -> float | None:
     """Return the gradient norm that the labels of a batch alone give the bias of the last layer of a classifier.
 

@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mldebug_mcp.checks.check import CannotTell
 from mldebug_mcp.checks.curve import aligned, finite_of, median_of_three, noise_on_slope
@@ -313,8 +314,8 @@ ERROR_RATES = (Quantity.ERROR_RATE, Quantity.WORD_ERROR_RATE)
 MOST_WORDS = 5.0
 """Words that are wrong or too many for one spoken word, up to which a word error rate is a share. Chosen: by hand."""
 MAX_RECENT_TRAIN_RECORDS = 20
-"""Training records before an evaluation, at most, whose mean stands for the score there: of those since the one before,
-the later half. Chosen: batches are small, and a score that rises fast is soon out of date."""
+"""Training records before an evaluation, at most, whose mean stands for the score or loss there: of those since the one
+before, the later half. Chosen: batches are small, and what moves fast is soon out of date."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -410,7 +411,7 @@ def _paired(run: Run, quantity: Quantity, train: Series, evaluation: Series) -> 
     keep = until > 0
     if not keep.any():
         return None
-    level = _levels(ours.value, until[keep])
+    level, _ = recent_means(ours.value, until[keep])
     held_out, steps = theirs.value[keep], evaluation.step[keep]
     if quantity is Quantity.ERROR_RATE:
         level, held_out = 1 - level, 1 - held_out
@@ -418,14 +419,11 @@ def _paired(run: Run, quantity: Quantity, train: Series, evaluation: Series) -> 
     return ScorePair(train.name, evaluation.name, steps, level, held_out, passes_at(run, steps), rows)
 
 
-def _levels(values: Floats, ends: np.ndarray[tuple[int], np.dtype[np.intp]]) -> Floats:
-    """Return the mean before each end: of the later half since the last, of `MAX_RECENT_TRAIN_RECORDS` at most."""
-    before = np.concatenate([[0], ends[:-1]])
-    count = np.clip((ends - before + 1) // 2, 1, MAX_RECENT_TRAIN_RECORDS)
-    since = ends - count
+def recent_means(values: Floats, ends: NDArray[np.intp]) -> tuple[Floats, NDArray[np.intp]]:
+    """Return means of the values before each end, and of how many: the later half since the last end, or fewer."""
+    count = np.clip((np.diff(ends, prepend=0) + 1) // 2, 1, MAX_RECENT_TRAIN_RECORDS)
     total = np.concatenate([[0.0], np.cumsum(values)])
-    means: Floats = (total[ends] - total[since]) / count
-    return means
+    return (total[ends] - total[ends - count]) / count, count
 
 
 def _shares(series: Series) -> Series | None:

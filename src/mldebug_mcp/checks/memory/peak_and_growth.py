@@ -106,13 +106,17 @@ def activations_dominate(snapshot: MemorySnapshot) -> Evidence | None:
         return None
     scores = share.of(Category.ATTENTION_SCORES)
     of_attention = f", {size(scores)} of them attention scores" if scores >= SCORES_WORTH_NAMING * share.bytes else ""
+    return _of_peak(share, "activations", of_attention, attention_scores=scores)
+
+
+def _of_peak(share: Share, what: str, more: str = "", **values: float) -> Evidence:
     return memory_evidence(
         share.device,
-        f"activations hold {size(share.bytes)}, {percent(share.bytes, share.total)} of "
-        f"what is allocated at the peak{of_attention}; most of it at {share.stack.site}",
+        f"{what} hold {size(share.bytes)}, {percent(share.bytes, share.total)} of what is allocated at the peak{more}; "
+        f"most of it at {share.stack.site}",
         share.bytes,
         share.stack.frames,
-        values={"bytes": share.bytes, "share": share.part, "attention_scores": scores},
+        values={"bytes": share.bytes, "share": share.part, **values},
         severity="warning" if share.device.oom is not None else None,
     )
 
@@ -146,15 +150,7 @@ def logits_dominate(snapshot: MemorySnapshot) -> Evidence | None:
         or share.part < (LOGITS_DOMINATE_LEAST_SHARE if share.largest else MIN_OUTRANKED_LOGITS_SHARE)
     ):
         return None
-    return memory_evidence(
-        share.device,
-        f"logits, their copies and gradients hold {size(share.bytes)}, "
-        f"{percent(share.bytes, share.total)} of what is allocated at the peak; most of it at {share.stack.site}",
-        share.bytes,
-        share.stack.frames,
-        values={"bytes": share.bytes, "share": share.part},
-        severity="warning" if share.device.oom is not None else None,
-    )
+    return _of_peak(share, "logits, their copies and gradients")
 
 
 # One allocation that dominates.

@@ -46,21 +46,6 @@ def logits_of(run: Run) -> list[Series]:
     return [run[name] for name, called in named.items() if _LOGITS.fullmatch(called) and not _NOT.search(called)]
 
 
-def is_log_z(logits: Series) -> bool:
-    """Say whether it is the log Z of the logits."""
-    return _LOG_Z.search(_in_words(logits.name)) is not None
-
-
-def spreads_of(run: Run) -> list[Series]:
-    """Return the standard deviations of embeddings that are logged, without what is not finite."""
-    return [series.finite for name, series in run.series.items() if _SPREAD.fullmatch(name)]
-
-
-def likeness_of_others(run: Run) -> list[Series]:
-    """Return the cosines of embeddings of different things that are logged, without what is not finite."""
-    return [series.finite for name, series in run.series.items() if _APART.fullmatch(_in_words(name))]
-
-
 def _in_words(name: str) -> str:
     """Return the words of a name in one spelling, without the phase: `TrainLogits/Max` is logits_max."""
     return "_".join(piece for piece in pieces_of(name) if PHASES.get(piece) != "train")
@@ -130,7 +115,7 @@ def _growth(run: Run, logits: Series, fails: float | None) -> Evidence | None:
         or (np.diff(level[len(level) // 2 :]) > 0).mean() < MIN_RISING_BLOCK_SHARE
     ):
         return None
-    far = MIN_LOGIT_GROWTH if is_log_z(logits) else FAR_OF_MOST
+    far = MIN_LOGIT_GROWTH if _LOG_Z.search(_in_words(logits.name)) else FAR_OF_MOST
     if fails is None and (
         late < max(far, MIN_RATIO_WITHOUT_FAILURE * early)
         or late < MIN_RECENT_RISE_RATIO * float(level[-1 - len(level) // LEVEL_PART_DIVISOR])
@@ -146,9 +131,10 @@ def embedding_spread_gone(run: Run) -> Evidence | None:
 
     Not this when: the spread was as small from the start; they agree at first alone.
     """
+    long = {name: series.finite for name, series in run.series.items() if len(series.finite) >= RUN_ACTIVATIONS_LEAST}
     found = (
-        *(_vanishes(run, series) for series in spreads_of(run) if len(series) >= RUN_ACTIVATIONS_LEAST),
-        *(_agree(run, other) for other in likeness_of_others(run) if len(other) >= RUN_ACTIVATIONS_LEAST),
+        *(_vanishes(run, spread) for name, spread in long.items() if _SPREAD.fullmatch(name)),
+        *(_agree(run, likeness) for name, likeness in long.items() if _APART.fullmatch(_in_words(name))),
     )
     if not found:
         raise CannotTell("neither the spread of embeddings nor the likeness of different ones is logged")

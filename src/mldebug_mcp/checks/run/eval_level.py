@@ -334,7 +334,15 @@ def eval_learns_nothing(run: Run) -> Evidence | None:
         raise CannotTell("training does not get better, so that evaluation need not either")
     auc = auc_of(run)
     if auc is not None and auc.name.startswith("eval_") and len(auc) >= LEAST_AUC:
-        return _auc_of_a_guess(auc, learnt) if is_of_a_guess(auc) and not goes_on_falling(run) else None
+        if not is_of_a_guess(auc) or goes_on_falling(run):
+            return None
+        later, highest = median(auc.value[len(auc) // 2 :]), float(auc.value.max())
+        return Evidence(
+            f"{auc.name} is {figure(later)} (median of the later half of {len(auc)} evaluations), and "
+            f"{figure(highest)} at its highest, while {learnt}",
+            steps=(float(auc.step[0]),),
+            values={"late": later, "highest": highest, "guess": 0.5},
+        )
     right = _right(run)
     if "eval_loss" not in run or right is None or len(right) < EVAL_CHANCE_LEAST:
         raise CannotTell(f"no loss and accuracy, or AUC, of {EVAL_CHANCE_LEAST} evaluations")
@@ -348,25 +356,11 @@ def _right(run: Run) -> Series | None:
     return next((scores[name] for name in names if name in scores), None)
 
 
-def _auc_of_a_guess(auc: Series, learnt: str) -> Evidence:
-    later = median(auc.value[len(auc) // 2 :])
-    return Evidence(
-        f"{auc.name} is {figure(later)} (median of the later half of {len(auc)} evaluations), and "
-        f"{figure(auc.value.max())} at its highest, while {learnt}",
-        steps=(float(auc.step[0]),),
-        values={"late": later, "highest": float(auc.value.max()), "guess": 0.5},
-    )
-
-
-def _falls_each_time(loss: Floats) -> bool:
-    """Say whether an evaluation loss rises at no evaluation, and still falls in the later half."""
-    return bool(np.all(np.diff(loss) <= 0)) and float(loss[-1]) < float(loss[len(loss) // 2])
-
-
 def _no_better(run: Run, right: Series) -> Evidence | None:
     both = compared(run, EVAL_CHANCE_LEAST)
     loss, shares = both.evaluation, right.value
-    if both.train_level > MIN_BARELY_LEARNT_SHARE * both.start and _falls_each_time(loss):
+    falls_each_time = bool(np.all(np.diff(loss) <= 0)) and loss[-1] < loss[len(loss) // 2]
+    if both.train_level > MIN_BARELY_LEARNT_SHARE * both.start and falls_each_time:
         return None
     half = len(shares) // 2
     early, late = median(shares[:half]), median(shares[half:])
@@ -435,11 +429,6 @@ def is_one_number(series: Series) -> bool:
 def digits_of(value: float) -> int:
     """Return how many digits a number was logged with, without zeros at either end."""
     return len(f"{abs(value):.12g}".replace(".", "").lstrip("0"))
-
-
-def does_not_move(run: Run, series: Series) -> bool:
-    """Say whether a score keeps to one value, at which training has not been from the start."""
-    return (stands_still(series) or _hardly_moves(run, series)) and not _by_heart(run, series)
 
 
 def stands_still(series: Series) -> bool:
@@ -682,7 +671,8 @@ def eval_metric_constant(run: Run) -> Evidence | None:
     metrics = [metric for metric in metrics if not _is_coarse(run, metric)]
     if not metrics:
         raise CannotTell(f"no metric of evaluation has {MIN_METRIC_EVALUATIONS} finite values")
-    still = [metric for metric in metrics if does_not_move(run, metric)]
+    still = [metric for metric in metrics if stands_still(metric) or _hardly_moves(run, metric)]
+    still = [metric for metric in still if not _by_heart(run, metric)]
     if not still:
         return None
     value, times = most_often(still[0])

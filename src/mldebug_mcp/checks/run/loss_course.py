@@ -587,7 +587,8 @@ def loss_plateau(run: Run) -> Evidence | None:
         return None
     if gained > least:
         if not _ends_at(run, chance, start, loss) and not _stuck_from_scratch(run, loss, start, gained):
-            _refuse_nothing_right(run, loss)
+            if nothing_right(run) is not None and has_settled(loss):
+                raise CannotTell("the loss falls and comes to rest where no answer is right (`loss_at_chance`)")
             return None
     elif chance is None:
         if MIN_SURE_STANDARD_ERRORS * error > LEAST_PROGRESS * start and _evaluation_falls(run):
@@ -622,11 +623,6 @@ def _ends_at(run: Run, chance: float | None, start: float, loss: Series) -> bool
     if chance is None or abs(end_level(loss.value) - chance) > NEAR_CHANCE * chance:
         return False
     return start <= chance * (MAX_UNTRAINED_LOSS_RATIO if uniform_loss(run) is not None else SETTLING_OF_TWO)
-
-
-def _refuse_nothing_right(run: Run, loss: Series) -> None:
-    if nothing_right(run) is not None and has_settled(loss):
-        raise CannotTell("the loss falls and comes to rest where no answer is right (`loss_at_chance`)")
 
 
 def _refuse_to_judge(run: Run, loss: Series, start: float, gained: float, error: float, *, stands: bool) -> None:

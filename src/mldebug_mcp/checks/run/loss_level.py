@@ -117,7 +117,9 @@ def loss_at_chance(run: Run) -> Evidence | None:
     _refuse_few(run, loss, end, uniform)
     if abs(end - uniform) > near * uniform and (known is None or not _worse(run, start, end, known)):
         return None
-    if _evaluation_knows_more(run, uniform) or creeps_below(run, uniform):
+    evaluation = finite_of(run, "eval_loss").value
+    knows_more = len(evaluation) > 0 and float(evaluation[-1]) < (1 - MIN_SHARE_BELOW_GUESS) * uniform
+    if knows_more or creeps_below(run, uniform):
         return None
     return Evidence(
         f"loss is about {figure(end)} at the end, {run.place(loss.step[-1])}; a uniform guess has "
@@ -168,11 +170,6 @@ def _guesses(run: Run, uniform: float) -> bool:
     """Say whether the accuracy stays that of a guess, however rough the loss."""
     right, guess = _accuracies(run), math.exp(-uniform)
     return len(right) > 0 and float(right.max()) <= guess + BY_CHANCE * (1 - guess)
-
-
-def _evaluation_knows_more(run: Run, uniform: float) -> bool:
-    evaluation = finite_of(run, "eval_loss").value
-    return len(evaluation) > 0 and float(evaluation[-1]) < (1 - MIN_SHARE_BELOW_GUESS) * uniform
 
 
 def _of_two(run: Run, start: float, end: float) -> float:
@@ -362,7 +359,8 @@ def loss_zero(run: Run) -> Evidence | None:
     Not this when: it falls record by record; margins of preferences are so wide; it has small units of its own.
     """
     loss = finite_loss(run)
-    if len(loss) == 1 and not _no_gradient(run):
+    no_gradient = "grad_norm" in run and not (run["grad_norm"].finite.value > 0).any()
+    if len(loss) == 1 and not no_gradient:
         raise CannotTell("a single loss was logged")
     zero = np.abs(loss.value) < NEARLY_ZERO
     start = int(np.argmax(zero))
@@ -382,10 +380,6 @@ def loss_zero(run: Run) -> Evidence | None:
         steps=(first,),
         values={"share": share, "median": median(loss.value[start:])},
     )
-
-
-def _no_gradient(run: Run) -> bool:
-    return "grad_norm" in run and not bool(np.any(run["grad_norm"].finite.value > 0))
 
 
 def _is_cross_entropy(run: Run) -> bool:

@@ -11,6 +11,7 @@ from mldebug_mcp.checks.curve import (
     at_common_steps,
     blocks,
     finite_of,
+    first_finite,
     mad,
     median_of_three,
     noise,
@@ -330,7 +331,7 @@ def initial_loss_high(run: Run) -> Evidence | None:
     if any(mark in name.lower() for name in run.series for mark in ("ctc", "edit_dis")):
         raise CannotTell("a CTC loss, as where edit distances are measured, is a sum over the sequence: no scale")
     refuse_sums_of_epochs(run)
-    explained = next((series.finite for series in run.with_role(Quantity.R2) if len(series.finite)), None)
+    explained = first_finite(run.with_role(Quantity.R2))
     return _above_guess(run) if explained is None else _above_mean(run, explained)
 
 

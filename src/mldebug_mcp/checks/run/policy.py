@@ -10,11 +10,13 @@ from mldebug_mcp.checks.check import (
     Answers,
     CannotTell,
     Evidence,
+    answer_of,
     by_outcome,
     first_seen,
     outcome_of,
     question,
     require_values,
+    symptom,
     too_few,
     with_attribute,
 )
@@ -110,6 +112,7 @@ MIN_CLIPPED_RECORD_SHARE = 0.2
 """Share of the records in which so much is clipped. Chosen: a policy that finds its task moves fast for a while."""
 
 
+@symptom(any_of=MOVED, sources=("axolotl_stability", "trl_docs"), not_for=NOT_POLICY, background=0.006)
 def importance_ratio_off(run: Run) -> Evidence | None:
     """The weights that sampled and those that are trained give clearly different probabilities to the same tokens.
 
@@ -260,16 +263,6 @@ def _moves(run: Run) -> str | None:
 
 
 @question(
-    outcome_of(importance_ratio_off, 0.006, "axolotl_stability", "trl_docs"),
-    any_of=MOVED,
-    not_for=NOT_POLICY,
-)
-def policy_ratio(run: Run) -> Answers:
-    """Look at the ratios of the weights that sampled to those that are trained."""
-    return first_seen(by_outcome((importance_ratio_off,), run))
-
-
-@question(
     outcome_of(kl_high, 0.005, "axolotl_stability", "remote_gpu_trainer", "schulman_nuts_talk"),
     outcome_of(kl_runs_away, 0.2, "trl_docs", of="kl_high"),
     outcome_of(clip_ratio_high, 0.008, "axolotl_stability", needs=("clip_ratio",)),
@@ -281,7 +274,7 @@ def policy_movement(run: Run) -> Answers:
     """Look at KL, then at clipping, last at a policy that stands still; ratios that were off before explain them."""
     judges = (kl_high, clip_ratio_high, policy_stands_still)
     answers = first_seen(by_outcome(judges, run))
-    off, far = policy_ratio(run).get("importance_ratio_off"), answers.get("kl_high")
+    off, far = answer_of(partial(importance_ratio_off, run)), answers.get("kl_high")
     if isinstance(off, Evidence) and off.present:
         rises_first = isinstance(far, Evidence) and far.present and far.steps[0] < off.steps[0]
         if not rises_first:

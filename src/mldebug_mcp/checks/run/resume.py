@@ -288,7 +288,9 @@ def falls_of(run: Run) -> list[Fall]:
     """Return the falls of the loss that neither its rate nor an epoch's end explains, in order."""
     loss = run["loss"].finite
     stride = -(-len(loss) // MAX_WINDOW_POINTS)
-    curve = _thinned(loss.value, stride)
+    curve = loss.value
+    if stride > 1:
+        curve = row_medians(curve[: len(curve) // stride * stride].reshape(-1, stride))
     falls: dict[int, Fall] = {}
     for width in sorted({max(6, len(curve) // 25), max(8, len(curve) // 12)}):
         for thinned_place, (before, after) in _falls_falls(curve, width).items():
@@ -296,11 +298,6 @@ def falls_of(run: Run) -> list[Fall]:
             if all(abs(place - other) > 2 * width * stride for other in falls) and not _explained(run, loss, place):
                 falls[place] = Fall(float(loss.step[place]), before, after)
     return [falls[place] for place in sorted(falls)]
-
-
-def _thinned(values: Floats, stride: int) -> Floats:
-    """Return the median of each `stride` values in a row, shape (n // stride,)."""
-    return values if stride == 1 else row_medians(values[: len(values) // stride * stride].reshape(-1, stride))
 
 
 def _falls_falls(values: Floats, width: int) -> dict[int, tuple[float, float]]:
