@@ -7,12 +7,12 @@ registered here, and `answer` answers all of them: present, absent or unknown.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Sized
 from dataclasses import field
 from functools import partial
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import TYPE_CHECKING, Any, Literal, TypeVarTuple, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, TypeVarTuple, cast
 
 import numpy as np
 
@@ -49,12 +49,27 @@ def require_values(series: Series, least: int, name: str = "") -> Series:
     return series
 
 
+Known = TypeVar("Known")
+Several = TypeVar("Several", bound=Sized)
+
+
+def known(value: Known | None, why: str) -> Known:
+    """Return what a question needs; raise CannotTell, which says why, where it is None."""
+    if value is None:
+        raise CannotTell(why)
+    return value
+
+
+def some(values: Several, why: str) -> Several:
+    """Return the things that a question needs; raise CannotTell, which says why, where there are none."""
+    if not len(values):
+        raise CannotTell(why)
+    return values
+
+
 def finite_loss(run: Run) -> Series:
     """Return the finite training losses; raise CannotTell if there are none."""
-    loss = run["loss"].finite
-    if not len(loss):
-        raise CannotTell("no finite loss")
-    return loss
+    return some(run["loss"].finite, "no finite loss")
 
 
 def all_known(find: Callable[[Run], list[Series]], run: Run) -> list[Series]:

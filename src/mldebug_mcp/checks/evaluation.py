@@ -10,7 +10,7 @@ import re
 
 import numpy as np
 
-from mldebug_mcp.checks.check import CannotTell
+from mldebug_mcp.checks.check import CannotTell, some
 from mldebug_mcp.checks.curve import MEDIAN_ERROR, blocks, finite_of, noise, row_medians, start_level
 from mldebug_mcp.checks.progress import LANGUAGE_MODELS
 from mldebug_mcp.core.arrays import median, median_gap
@@ -73,10 +73,7 @@ def evaluation_losses(run: Run) -> list[Series]:
 
     Raises CannotTell if there is none.
     """
-    found = _of_whole_sets(run, Quantity.LOSS)
-    if not found:
-        raise CannotTell("not logged: eval_loss")
-    return found
+    return some(_of_whole_sets(run, Quantity.LOSS), "not logged: eval_loss")
 
 
 AVERAGED_WEIGHTS = frozenset({"ema", "swa", "polyak", "teacher"})

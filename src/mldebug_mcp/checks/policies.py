@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from mldebug_mcp.checks.check import CannotTell
+from mldebug_mcp.checks.check import CannotTell, known
 from mldebug_mcp.checks.curve import (
     blocks,
     drift,
@@ -241,10 +241,7 @@ def reward(run: Run) -> Series:
     Raises:
         CannotTell: neither is logged.
     """
-    rewards = rewards_of(run)
-    if rewards is None:
-        raise CannotTell("not logged: the reward in training")
-    return rewards
+    return known(rewards_of(run), "not logged: the reward in training")
 
 
 def entropy(run: Run) -> Series:

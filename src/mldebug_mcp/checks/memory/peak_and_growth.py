@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mldebug_mcp.checks.check import CannotTell, Evidence, memory_symptom
+from mldebug_mcp.checks.check import CannotTell, Evidence, known, memory_symptom
 from mldebug_mcp.checks.memory import memory_evidence, on_worst_device
 from mldebug_mcp.core.arrays import median
 from mldebug_mcp.memory.categories import Category
@@ -188,9 +188,7 @@ def large_allocation(device: DeviceMemory) -> Evidence | None:
             values={"requested": event.requested, "allocated": event.allocated},
             severity="warning",
         )
-    view = device.view
-    if view is None:
-        raise CannotTell(_TOTALS_ONLY)
+    view = known(device.view, _TOTALS_ONLY)
     if not view.held.any():
         return None
     live = np.flatnonzero(view.held)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from mldebug_mcp.checks.check import CannotTell, Evidence, probe_symptom
+from mldebug_mcp.checks.check import CannotTell, Evidence, known, probe_symptom
 from mldebug_mcp.checks.probe import is_random, low_precision_alone, steps_are_tiny
 from mldebug_mcp.core.text import figure
 from mldebug_mcp.probe.measured import (
@@ -246,9 +246,7 @@ def probe_trains_in_evaluation_mode(measured: Measured, in_training_mode: bool) 
 )
 def probe_gradient_accumulates(measured: Measured, watched: Watched) -> Evidence | None:
     """The gradient that the optimizer uses contains that of the step before."""
-    left = watched.leftover_gradient
-    if left is None:
-        raise CannotTell("fewer than two optimizer steps were seen")
+    left = known(watched.leftover_gradient, "fewer than two optimizer steps were seen")
     if left < 0.5 or (measured.parameters is not None and measured.parameters.not_in_optimizer_share == 1):
         return None
     return Evidence(f"each step's gradient still holds {left:.0%} of the step before", values={"leftover": left})
@@ -260,9 +258,7 @@ def probe_gradient_accumulates(measured: Measured, watched: Watched) -> Evidence
 )
 def probe_gradient_clipped(measured: Measured, watched: Watched) -> Evidence | None:
     """The optimizer sees a small part of the gradient that backward gave, and the batch is not memorised."""
-    factor = watched.clip_factor
-    if factor is None:
-        raise CannotTell("no optimizer step with a gradient was seen")
+    factor = known(watched.clip_factor, "no optimizer step with a gradient was seen")
     if measured.memorised or factor > 0.02:
         return None
     return Evidence(
@@ -470,10 +466,7 @@ def probe_learning_rate_ends(measured: Measured, curve: Curve) -> Evidence | Non
 def _rates(measured: Measured, parameters: Parameters) -> list[float]:
     """Return the learning rates of the user's optimizer, as stepped or as set; CannotTell if it is the probe's own."""
     watched = measured.watched.learning_rates if measured.watched else []
-    rates = watched or parameters.learning_rates
-    if rates is None:
-        raise CannotTell("the optimizer is the probe's own")
-    return rates
+    return known(watched or parameters.learning_rates, "the optimizer is the probe's own")
 
 
 # Updates are smaller than the precision of the weights.
@@ -493,9 +486,7 @@ def probe_update_rounded_away(measured: Measured, watched: Watched) -> Evidence 
 
     Not this when: the batch is memorised; weights are kept in 32 bits.
     """
-    share = watched.rounded_away
-    if share is None:
-        raise CannotTell("no weight of 16 bits was stepped")
+    share = known(watched.rounded_away, "no weight of 16 bits was stepped")
     if share <= MAX_SHARE_ROUNDED_AWAY or measured.memorised:
         return None
     return Evidence(
@@ -512,9 +503,7 @@ def probe_optimizer_incomplete(measured: Measured, parameters: Parameters) -> Ev
 
     Not this when: the batch is memorised all the same, as where a head alone is meant to be trained.
     """
-    share = parameters.not_in_optimizer_share
-    if share is None:
-        raise CannotTell("the optimizer is the probe's own")
+    share = known(parameters.not_in_optimizer_share, "the optimizer is the probe's own")
     if not share or (share < 0.9 and measured.memorised):
         return None
     return Evidence(
@@ -597,9 +586,7 @@ def probe_update_small(measured: Measured, update_ratio: float) -> Evidence | No
 def probe_weight_decay_large(measured: Measured, parameters: Parameters) -> Evidence | None:
     """Weight decay takes a visible part of the weights at each step, and the batch is not memorised."""
     watched = measured.watched.decay_per_step if measured.watched is not None else None
-    share = parameters.decay_per_step if watched is None else watched
-    if share is None:
-        raise CannotTell("the optimizer is the probe's own")
+    share = known(parameters.decay_per_step if watched is None else watched, "the optimizer is the probe's own")
     if measured.memorised or share < 0.005:
         return None
     return Evidence(f"weight decay takes {share:.1%} of the weights at each step", values={"share": share})

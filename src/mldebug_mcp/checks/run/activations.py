@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 
-from mldebug_mcp.checks.check import CannotTell, Evidence, ask_in_turn, reading, symptom, too_few
+from mldebug_mcp.checks.check import CannotTell, Evidence, ask_in_turn, reading, some, symptom, too_few
 from mldebug_mcp.checks.curve import blocks, departure, end_level, fails_at, start_level
 from mldebug_mcp.checks.gradients import LAST_LAYERS
 from mldebug_mcp.core.arrays import median
@@ -94,9 +94,7 @@ def logits_grow(run: Run) -> Evidence | None:
     Or they have doubled to far more than answers need, and grow on as steadily at the end. Not this when: the loss goes
     on falling and they flatten, because logits grow as long as something is learnt.
     """
-    logged = logits_of(run)
-    if not logged:
-        raise CannotTell("not logged: the logits, their maximum or their log Z")
+    logged = some(logits_of(run), "not logged: the logits, their maximum or their log Z")
     end = fails_at(run["loss"])
     found = [evidence for series in logged if (evidence := _growth(run, series, end)) is not None]
     return max(found, key=lambda evidence: evidence.values["factor"], default=None)

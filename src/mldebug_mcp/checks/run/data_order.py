@@ -14,6 +14,7 @@ from mldebug_mcp.checks.check import (
     answers_of,
     ask_in_turn,
     by_outcome,
+    known,
     outcome_of,
     question,
     reading,
@@ -272,9 +273,7 @@ MAX_CUT_RATE_RATIO = 0.67
 def _boundaries(run: Run) -> tuple[NDArray[np.int64], int]:
     """Return the records that begin an epoch, with enough on both sides, and how many of these are compared."""
     loss = run["loss"].finite
-    epoch = epochs_of(run, loss)
-    if epoch is None:
-        raise CannotTell(UNKNOWN_EPOCHS)
+    epoch = known(epochs_of(run, loss), UNKNOWN_EPOCHS)
     bounds = np.flatnonzero(np.diff(epoch) > 0) + 1
     if not len(bounds):
         raise CannotTell("the log does not reach a second epoch")
@@ -329,9 +328,7 @@ def loss_pattern_by_epoch(run: Run) -> Evidence | None:
     Not this when: the pattern is small for the loss; rows of like length are put together on purpose (a remark).
     """
     loss = run["loss"].finite
-    epoch = epochs_of(run, loss)
-    if epoch is None:
-        raise CannotTell(UNKNOWN_EPOCHS)
+    epoch = known(epochs_of(run, loss), UNKNOWN_EPOCHS)
     parts = parts_of(loss.value, epoch)
     levels = [
         np.array([median(part) for part in np.array_split(values, parts)]) for values in whole_passes(loss.value, epoch)

@@ -18,6 +18,7 @@ from mldebug_mcp.checks.check import (
     by_outcome,
     first_of,
     first_seen,
+    known,
     outcome_of,
     question,
     reading,
@@ -541,9 +542,7 @@ def grad_fades_with_depth(run: Run, parts: Sequence[Part]) -> Evidence | None:
 
     Not this when: layers differ by less, or in no order; neither four layers nor both ends are logged.
     """
-    ends = ends_of(parts)
-    if ends is None:
-        raise CannotTell("the norms of too few layers are logged")
+    ends = known(ends_of(parts), "the norms of too few layers are logged")
     first, last, layers, order = ends
     if abs(order) < MIN_DEPTH_CORRELATION or first.level / last.level > 1 / MIN_DEPTH_FADING_RATIO:
         return None

@@ -15,6 +15,7 @@ from mldebug_mcp.checks.check import (
     ask_in_turn,
     finite_loss,
     reading,
+    some,
     symptom,
 )
 from mldebug_mcp.checks.curve import end_level, finite_of, last_decimal, noise, start_level, true_at_end
@@ -582,9 +583,7 @@ def _too_soon(run: Run, uniform: float) -> Evidence | None:
 
 
 def _too_low(run: Run, uniform: float) -> Evidence | None:
-    losses = _over_new_rows(run, uniform)
-    if not losses:
-        raise CannotTell("no evaluation loss was logged twice")
+    losses = some(_over_new_rows(run, uniform), "no evaluation loss was logged twice")
     lowest = min(losses, key=lambda series: end_level(series.value))
     end, low = end_level(lowest.value), _bound(run, uniform)
     if not 0 <= end < low or median(lowest.value) == 0:

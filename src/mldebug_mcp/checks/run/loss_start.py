@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from mldebug_mcp.checks.check import CannotTell, Evidence, ask_in_turn, finite_loss, reading
+from mldebug_mcp.checks.check import CannotTell, Evidence, ask_in_turn, finite_loss, known, reading
 from mldebug_mcp.checks.curve import (
     at_common_steps,
     blocks,
@@ -246,9 +246,7 @@ def terms_outweigh(run: Run) -> Evidence | None:
 
     Not this when: evaluation measures the whole loss; or no term of training stands where it does.
     """
-    term = measured_term(run)
-    if term is None:
-        raise CannotTell("no term of the training loss is what evaluation measures")
+    term = known(measured_term(run), "no term of the training loss is what evaluation measures")
     whole = run["loss"].finite
     part, total = median(term.value), median(whole.value)
     share = part / abs(total) if total else math.inf
@@ -445,9 +443,7 @@ def _least_first_loss(run: Run) -> tuple[float, str]:
     if run.kind in LANGUAGE:
         bound = LANGUAGE[run.kind]
         return bound, f"before training on them, {run.kind} data give a language model more than {figure(bound)}"
-    uniform = uniform_loss(run) if run.facts.classes is not None else None
-    if uniform is None:
-        raise CannotTell("the number of classes is not known")
+    uniform = known(uniform_loss(run) if run.facts.classes is not None else None, "the number of classes is not known")
     return MIN_FIRST_LOSS_SHARE * uniform, _guess(uniform)
 
 

@@ -16,9 +16,11 @@ from mldebug_mcp.checks.check import (
     Outcome,
     answers_of,
     ask_in_turn,
+    known,
     outcome_of,
     question,
     reading,
+    some,
 )
 from mldebug_mcp.checks.curve import finite_of, row_medians
 from mldebug_mcp.checks.evaluation import evaluation_losses
@@ -324,9 +326,7 @@ LOST = loss_nonfinite.__name__
 )
 def not_finite(run: Run) -> Answers:
     """Say whether the training loss is finite, and if not, how it is lost."""
-    losses = training_losses(run)
-    if not losses:
-        raise CannotTell("not logged: loss")
+    losses = some(training_losses(run), "not logged: loss")
     loss = first_lost(losses)
     if loss is None:
         return {}
@@ -520,9 +520,7 @@ def overflows_in_fp16(run: Run) -> Evidence | None:
     first = next((incident.began.keys() for incident in run.incidents if incident.began), None)
     if first is not None and "loss" in first and not first & {"inputs", "weights", "outputs"}:
         raise CannotTell("what the model returns is finite: the loss function, which has 32 bits in autocast, lost it")
-    half = in_half_precision(run)
-    if half is None:
-        raise CannotTell("neither the settings nor a loss scale tell the precision")
+    half = known(in_half_precision(run), "neither the settings nor a loss scale tell the precision")
     if not half:
         return None
     return Evidence(
@@ -550,9 +548,7 @@ def steps_skipped(run: Run) -> Evidence | None:
     """
     if "overflow" in run and set(run.series) <= {"overflow", "loss_scale", "epoch"}:
         raise CannotTell("only skipped steps are logged: how many there were between them is not known")
-    skips = skips_of(run)
-    if skips is None:
-        raise CannotTell("not logged: skipped_iterations or loss_scale")
+    skips = known(skips_of(run), "not logged: skipped_iterations or loss_scale")
     count, late = skips.count, skips.late
     if not (count.value > 0).any():
         return None

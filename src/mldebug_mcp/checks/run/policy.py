@@ -16,6 +16,7 @@ from mldebug_mcp.checks.check import (
     outcome_of,
     question,
     require_values,
+    some,
     symptom,
     too_few,
     with_attribute,
@@ -172,9 +173,7 @@ def kl_high(run: Run) -> Evidence | None:
     tokens of a completion, for which the limit is higher.
     """
     require_policy(run)
-    logged = divergences(run)
-    if not logged:
-        raise CannotTell("not logged: kl or approx_kl")
+    logged = some(divergences(run), "not logged: kl or approx_kl")
     judged = [evidence for divergence in logged if (evidence := _judge(run, divergence)) is not None]
     return max(judged, key=lambda evidence: evidence.present, default=None)
 

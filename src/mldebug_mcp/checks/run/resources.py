@@ -20,6 +20,7 @@ from mldebug_mcp.checks.check import (
     outcome_of,
     question,
     reading,
+    some,
     symptom,
     too_few,
     with_attribute,
@@ -661,9 +662,7 @@ def memory_grows(run: Run) -> Evidence | None:
 
     Not this when: it rises at first and levels off; it steps up once or twice, as a peak counter does; it swings.
     """
-    logged = [series.finite for series in run.with_role(*MEMORIES, parts=True)]
-    if not logged:
-        raise CannotTell("not logged: memory in use")
+    logged = some([series.finite for series in run.with_role(*MEMORIES, parts=True)], "not logged: memory in use")
     judged = [series for series in logged if len(series) >= MEMORY_GROWS_LEAST_RECORDS]
     if not judged:
         few = next((growth for series in logged if (growth := _growth_in_few_records(run, series)) is not None), None)

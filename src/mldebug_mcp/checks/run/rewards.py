@@ -15,6 +15,7 @@ from mldebug_mcp.checks.check import (
     answers_of,
     by_outcome,
     first_seen,
+    known,
     outcome_of,
     question,
     require_values,
@@ -460,9 +461,7 @@ def reward_std_zero(run: Run, found: Groups) -> Evidence | None:
 )
 def reward_spread(run: Run) -> Answers:
     """The later half of a log; of an excerpt of a few records, all of them."""
-    found = groups(run)
-    if found is None:
-        raise CannotTell("no finite value of the variance within groups")
+    found = known(groups(run), "no finite value of the variance within groups")
     count = len(found.dead)
     if count < REWARD_SPREAD_LEAST_RECORDS:
         few = CannotTell(f"{found.series.name} has {counted(count, 'value')}; {REWARD_SPREAD_LEAST_RECORDS} are needed")

@@ -14,6 +14,7 @@ from mldebug_mcp.checks.check import (
     by_outcome,
     first_of,
     first_seen,
+    known,
     outcome_of,
     question,
     reading,
@@ -494,10 +495,7 @@ def _beside_configured(run: Run) -> tuple[Peak, float, float]:
 
 
 def _peak(run: Run) -> Peak:
-    peak = peak_of(run)
-    if peak is None:
-        raise CannotTell("no learning rate above zero is logged")
-    return peak
+    return known(peak_of(run), "no learning rate above zero is logged")
 
 
 def _of_peak(run: Run, peak: Peak, factor: float, configured: float) -> Evidence:

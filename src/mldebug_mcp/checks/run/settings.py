@@ -14,6 +14,7 @@ from mldebug_mcp.checks.check import (
     ask_in_turn,
     by_outcome,
     first_seen,
+    known,
     outcome_of,
     question,
     reading,
@@ -64,10 +65,7 @@ MAX_SMALL_BATCH_ROWS = 4.0
 
 def _required_setting(run: Run, name: str, what: str) -> float:
     """Return a setting; raise CannotTell where it is not given."""
-    number = run.setting(name)
-    if number is None:
-        raise CannotTell(f"{what} is not in the configuration")
-    return number
+    return known(run.setting(name), f"{what} is not in the configuration")
 
 
 def _require(kinds: tuple[str, ...], run: Run) -> None:
@@ -87,9 +85,7 @@ def adam_epsilon_tiny(run: Run) -> Evidence | None:
     Not this when: it is 1e-10 or more; the epsilon is that of a normalisation layer.
     """
     _require_adam(run)
-    epsilon = run.facts.optimizer.epsilon
-    if epsilon is None:
-        raise CannotTell("Adam's epsilon is not in the configuration")
+    epsilon = known(run.facts.optimizer.epsilon, "Adam's epsilon is not in the configuration")
     key = run.settings["adam_epsilon"].key.lower()
     is_named = any(part in key for part in NAMED)
     if not is_named and not (family_of(run) is Family.ADAM and key in BARE and epsilon > 0):
@@ -159,9 +155,7 @@ def batch_small(run: Run) -> Evidence | None:
 
     Not this when: samples are long packed sequences; it runs on more devices than the configuration names.
     """
-    effective = run.facts.effective_batch
-    if effective is None:
-        raise CannotTell("the batch size is not in the configuration")
+    effective = known(run.facts.effective_batch, "the batch size is not in the configuration")
     packed = run.config.get("packing") is True or run.config.get("sample_packing") is True
     if effective > MAX_SMALL_BATCH_ROWS or packed:
         return None
@@ -335,9 +329,7 @@ HIGH = Outcome(
 @question(OUTWEIGHS, HIGH, whole=True, not_for=("diffusion",))
 def regularisation(run: Run) -> Answers:
     """Judge the configured weight decay by what it takes in a step, else on its own."""
-    decay = run.facts.optimizer.weight_decay
-    if decay is None:
-        raise CannotTell("weight_decay is not in the configuration")
+    decay = known(run.facts.optimizer.weight_decay, "weight_decay is not in the configuration")
     family, peak = family_of(run), _peak(run)
     values, summary = {"weight_decay": decay}, f"weight_decay is {figure(decay)}; {USUAL} is usual"
     if peak is not None:
