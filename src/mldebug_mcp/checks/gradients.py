@@ -477,15 +477,13 @@ def descent_of(scale: Series, *, skips_at_end: bool) -> Descent | None:
     sinks = log[-1] <= -MIN_NET_HALVINGS and float(np.ptp(log)) >= MIN_NET_HALVINGS and log[-1] < log[0]
     least = bool(value[-1] < LEAST_HEALTHY or (skips_at_end and value[-1] == LEAST_HEALTHY))
     falls = value[0] > LEAST_HEALTHY or log[0] - log[-1] >= BELOW_HEALTHY
-    if (least and falls) or sinks:
-        low = len(log) - 1
-        top = int(np.flatnonzero(log == log.max())[-1])
-        return Descent(top, low, float(log[top] - log[low]))
-    start = min(len(log) - 1, max(MAX_DESCENT_RECORDS, int(DESCENT_SHARE * len(log))))
-    fall = np.maximum.accumulate(log[start:]) - log[start:]
-    if float(fall.max()) < MIN_NET_HALVINGS:
-        return None
-    low = start + int(np.argmax(fall))
+    start, low = 0, len(log) - 1
+    if not ((least and falls) or sinks):
+        start = min(len(log) - 1, max(MAX_DESCENT_RECORDS, int(DESCENT_SHARE * len(log))))
+        fall = np.maximum.accumulate(log[start:]) - log[start:]
+        if float(fall.max()) < MIN_NET_HALVINGS:
+            return None
+        low = start + int(np.argmax(fall))
     top = start + int(np.flatnonzero(log[start : low + 1] == log[start : low + 1].max())[-1])
     return Descent(top, low, float(log[top] - log[low]))
 

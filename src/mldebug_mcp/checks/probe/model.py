@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from mldebug_mcp.checks.check import CannotTell, Evidence, known, probe_symptom
-from mldebug_mcp.checks.probe import is_random, low_precision_alone, steps_are_tiny
+from mldebug_mcp.checks.probe import is_random, low_precision_alone, require_unlike_units, steps_are_tiny
 from mldebug_mcp.core.text import figure
 from mldebug_mcp.probe.measured import (
     Curve,
@@ -36,9 +36,7 @@ def probe_parameters_frozen(measured: Measured, parameters: Parameters) -> Evide
     return Evidence(f"{share:.0%} of the parameters do not require a gradient: {', '.join(parameters.frozen[:3])}")
 
 
-@probe_symptom(
-    effects={"bad_init": "sometimes", "hardware_fault": "rarely"},
-)
+@probe_symptom(effects={"bad_init": "sometimes", "hardware_fault": "rarely"})
 def probe_parameters_nonfinite(parameters: Parameters) -> Evidence | None:
     """Parameters are NaN or infinite before the first step."""
     if not parameters.nonfinite_at_start:
@@ -61,8 +59,7 @@ def probe_parameters_nonfinite(parameters: Parameters) -> Evidence | None:
 )
 def probe_parameters_still(measured: Measured, movement: Movement) -> Evidence | None:
     """Most trainable elements did not move at all, and the batch is not memorised."""
-    if measured.alike_units:
-        raise CannotTell("units with the same weights cancel each other's gradients")
+    require_unlike_units(measured, "cancel each other's gradients")
     if movement.still_share < 0.5 or measured.memorised:
         return None
     return Evidence(
@@ -70,9 +67,7 @@ def probe_parameters_still(measured: Measured, movement: Movement) -> Evidence |
     )
 
 
-@probe_symptom(
-    effects={"params_not_training": "sometimes"},
-)
+@probe_symptom(effects={"params_not_training": "sometimes"})
 def probe_parameters_unregistered(unregistered: list[str]) -> Evidence | None:
     """Parameters that the pass uses stand in a plain list or dict, where `parameters()` does not find them."""
     if not unregistered:
@@ -109,8 +104,7 @@ MAX_USUAL_INIT_FACTOR = 8.0
 )
 def probe_weights_large(measured: Measured, init: Init) -> Evidence | None:
     """A weight matrix begins with a deviation far above what its width asks for."""
-    if measured.alike_units:
-        raise CannotTell("units with the same weights have no scale")
+    require_unlike_units(measured, "have no scale")
     worst = init.largest[0] if init.largest else None
     if worst is None or worst.factor < MAX_USUAL_INIT_FACTOR:
         return None
@@ -142,9 +136,7 @@ MIN_DEAD_UNIT_SHARE = 0.9
 layer at zero."""
 
 
-@probe_symptom(
-    effects={"dead_units": "usually"},
-)
+@probe_symptom(effects={"dead_units": "usually"})
 def probe_units_dead(measured: Measured, activations: list[Operation]) -> Evidence | None:
     """Most units of a rectifier give zero for every row."""
     dead = [
@@ -186,9 +178,7 @@ def probe_activations_saturated(measured: Measured, activations: list[Operation]
     return Evidence(f"{worst.share:.0%} of the outputs of {worst.op} in {worst.module or 'the model'} are saturated")
 
 
-@probe_symptom(
-    effects={"eval_mode_bug": "sometimes"},
-)
+@probe_symptom(effects={"eval_mode_bug": "sometimes"})
 def probe_batch_statistics(dependence: Dependence) -> Evidence | None:
     """BatchNorm uses the statistics of the batch in evaluation mode."""
     if not dependence.batch_statistics:
@@ -196,9 +186,7 @@ def probe_batch_statistics(dependence: Dependence) -> Evidence | None:
     return Evidence(f"batch statistics are used in evaluation mode: {', '.join(dependence.batch_statistics[:3])}")
 
 
-@probe_symptom(
-    effects={"eval_mode_bug": "sometimes"},
-)
+@probe_symptom(effects={"eval_mode_bug": "sometimes"})
 def probe_dropout_in_evaluation(dependence: Dependence) -> Evidence | None:
     """Dropout is active in evaluation mode."""
     if not dependence.dropout:
@@ -228,9 +216,7 @@ def probe_evaluation_differs(measured: Measured, outcome: Outcome) -> Evidence |
     )
 
 
-@probe_symptom(
-    effects={"eval_mode_bug": "sometimes"},
-)
+@probe_symptom(effects={"eval_mode_bug": "sometimes"})
 def probe_trains_in_evaluation_mode(measured: Measured, in_training_mode: bool) -> Evidence | None:
     """The model is trained in evaluation mode though it has dropout or BatchNorm."""
     if in_training_mode or not measured.mode_modules:
@@ -241,9 +227,7 @@ def probe_trains_in_evaluation_mode(measured: Measured, in_training_mode: bool) 
 # Does a finite gradient of usual size reach every parameter?
 
 
-@probe_symptom(
-    effects={"missing_zero_grad": "always"},
-)
+@probe_symptom(effects={"missing_zero_grad": "always"})
 def probe_gradient_accumulates(measured: Measured, watched: Watched) -> Evidence | None:
     """The gradient that the optimizer uses contains that of the step before."""
     left = known(watched.leftover_gradient, "fewer than two optimizer steps were seen")
@@ -292,8 +276,7 @@ at the start, whatever the width."""
 )
 def probe_gradient_exploding(measured: Measured, gradients: Gradients) -> Evidence | None:
     """The first gradient is thousands of times as large as usual."""
-    if measured.alike_units:
-        raise CannotTell("units with the same weights cancel each other's gradients")
+    require_unlike_units(measured, "cancel each other's gradients")
     if gradients.norm < PROBE_GRADIENT_EXPLODING_LARGE * max(1.0, abs(measured.initial_loss or 0.0)):
         return None
     return Evidence(f"the norm of the first gradient is {figure(gradients.norm)}", values={"norm": gradients.norm})
@@ -306,9 +289,7 @@ PROBE_GRADIENT_MISSING_LARGE = 0.2
 """Share of the trainable elements without a gradient. Chosen: an unused pooler or head stays below."""
 
 
-@probe_symptom(
-    effects={"params_not_training": "sometimes"},
-)
+@probe_symptom(effects={"params_not_training": "sometimes"})
 def probe_gradient_missing(measured: Measured, gradients: Gradients) -> Evidence | None:
     """A large share of the trainable parameters gets no gradient at all."""
     # What moved in training got a gradient in another pass, as layers do that are left out at random.
@@ -322,9 +303,7 @@ def probe_gradient_missing(measured: Measured, gradients: Gradients) -> Evidence
     )
 
 
-@probe_symptom(
-    effects={"invalid_math": "often", "fp16_overflow": "often"},
-)
+@probe_symptom(effects={"invalid_math": "often", "fp16_overflow": "often"})
 def probe_gradient_nonfinite(gradients: Gradients) -> Evidence | None:
     """Gradients of the first pass are NaN or infinite though the loss is finite."""
     if not gradients.nonfinite_count:
@@ -346,8 +325,7 @@ LEAST_SHARE = 0.2
 )
 def probe_gradient_vanishing(measured: Measured, gradients: Gradients) -> Evidence | None:
     """Gradients of many parameters lie six orders of magnitude below the largest, and the batch is not memorised."""
-    if measured.alike_units:
-        raise CannotTell("units with the same weights cancel each other's gradients")
+    require_unlike_units(measured, "cancel each other's gradients")
     share = gradients.tiny_share + gradients.zero_share * (gradients.zero_share < 1)
     if gradients.tiny_share == 0 or share < LEAST_SHARE or measured.memorised:
         return None
@@ -371,8 +349,7 @@ def probe_gradient_zero(measured: Measured, gradients: Gradients) -> Evidence | 
 
     Not this when: a layer begins at zero on purpose, and gets a gradient once its neighbour has moved.
     """
-    if measured.alike_units:
-        raise CannotTell("units with the same weights cancel each other's gradients")
+    require_unlike_units(measured, "cancel each other's gradients")
     after = measured.gradients_after or gradients
     share = min(gradients.zero_share, after.zero_share)
     if share < 0.5 or measured.memorised:
@@ -380,17 +357,13 @@ def probe_gradient_zero(measured: Measured, gradients: Gradients) -> Evidence | 
     return Evidence(f"{share:.0%} of the trainable elements have a gradient of zero: {', '.join(gradients.zero[:3])}")
 
 
-@probe_symptom(
-    effects={"params_not_training": "sometimes"},
-)
+@probe_symptom(effects={"params_not_training": "sometimes"})
 def probe_graph_detached(loss_has_graph: bool) -> Evidence | None:
     """The loss does not depend on any trainable parameter: its graph is cut, or all are frozen."""
     return None if loss_has_graph else Evidence("the loss has no gradient function")
 
 
-@probe_symptom(
-    effects={"invalid_math": "always"},
-)
+@probe_symptom(effects={"invalid_math": "always"})
 def probe_nonfinite_operation(measured: Measured, first_nonfinite: Operation) -> Evidence | None:
     """An operation makes NaN or infinity out of finite values at the very first pass, in full precision.
 
@@ -436,9 +409,7 @@ def probe_learning_rate_tiny(measured: Measured, parameters: Parameters) -> Evid
     return Evidence(f"the largest learning rate is {figure(max(rates))}")
 
 
-@probe_symptom(
-    effects={"lr_too_low": "sometimes", "lr_schedule_bug": "rarely"},
-)
+@probe_symptom(effects={"lr_too_low": "sometimes", "lr_schedule_bug": "rarely"})
 def probe_learning_rate_zero(measured: Measured, parameters: Parameters) -> Evidence | None:
     """The optimizer's learning rate is zero."""
     rates = _rates(measured, parameters)
@@ -495,9 +466,7 @@ def probe_update_rounded_away(measured: Measured, watched: Watched) -> Evidence 
     )
 
 
-@probe_symptom(
-    effects={"params_not_training": "sometimes"},
-)
+@probe_symptom(effects={"params_not_training": "sometimes"})
 def probe_optimizer_incomplete(measured: Measured, parameters: Parameters) -> Evidence | None:
     """Parameters that get a gradient are in no group of the optimizer.
 
@@ -530,9 +499,7 @@ def probe_optimizer_stale(parameters: Parameters) -> Evidence | None:
     )
 
 
-@probe_symptom(
-    effects={"params_not_training": "sometimes"},
-)
+@probe_symptom(effects={"params_not_training": "sometimes"})
 def probe_optimizer_never_steps(watched: Watched, movement: Movement) -> Evidence | None:
     """The user's step computes a loss but never calls the optimizer's step."""
     if watched.optimizer_steps or movement.still_share < 1:
