@@ -503,8 +503,7 @@ class LossBesideAccuracy:
 
 def losses_beside_accuracies(run: Run) -> list[LossBesideAccuracy]:
     """Return the losses and accuracies on the same data that stand together often enough, those of evaluation first."""
-    pairs = [(run[of_loss].finite, run[other].finite) for of_loss, other in PAIRS if of_loss in run and other in run]
-    compared = (_compared(run, loss, accuracy) for loss, accuracy in pairs)
+    compared = (_compared(run, finite_of(run, loss), finite_of(run, accuracy)) for loss, accuracy in PAIRS)
     return [loss_beside_accuracy for loss_beside_accuracy in compared if loss_beside_accuracy is not None]
 
 
@@ -703,8 +702,7 @@ def loss_below_accuracy(run: Run) -> Evidence | None:
 
     The loss is far below. Not this when: few answers are wrong; the loss is merely a focal one.
     """
-    pairs = [(run[of_loss].finite, run[other].finite) for of_loss, other in PAIRS if of_loss in run and other in run]
-    aligned_pairs = [(loss.name, *aligned(accuracy, loss)) for loss, accuracy in pairs]
+    aligned_pairs = [(loss, *aligned(finite_of(run, accuracy), finite_of(run, loss))) for loss, accuracy in PAIRS]
     judged = [joined for joined in aligned_pairs if len(joined[1]) >= LOSS_BY_ACCURACY_LEAST]
     if not judged:
         raise CannotTell(f"no loss and accuracy of the same answers stand together at {LOSS_BY_ACCURACY_LEAST} steps")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
 import numpy as np
@@ -430,9 +430,14 @@ def loss_falls_back(run: Run, falls: list[Fall]) -> Evidence:
 
 def _at_joins(run: Run, falls: list[Fall], joins: tuple[Join, ...]) -> Answers:
     """Return that falls are at resumes, if any is: within three records of one."""
+    logged = [join.step for join in joins if join.is_logged]
+    at = [fall.step for fall in falls if _is_near(run, fall.step, logged)]
+    return {"falls_back_at_resume": falls_back_at_resume(run, at)} if at else {}
+
+
+def _is_near(run: Run, step: float, resumes: Iterable[float]) -> bool:
     near = MAX_RECORDS_FROM_RESUME * median(np.abs(np.diff(run["loss"].finite.step)))
-    at = [fall for fall in falls if any(join.is_logged and abs(join.step - fall.step) <= near for join in joins)]
-    return {"falls_back_at_resume": falls_back_at_resume(run, [fall.step for fall in at])} if at else {}
+    return any(abs(step - resumed) <= near for resumed in resumes)
 
 
 def _falls_at_joins(run: Run, joins: tuple[Join, ...]) -> Answers:
@@ -531,13 +536,8 @@ def state_missing_at_resume(run: Run) -> Evidence | None:
     """
     if not run.resumes:
         raise CannotTell("the log names no resume in words")
-    near = MAX_RECORDS_FROM_RESUME * median(np.abs(np.diff(run["loss"].finite.step)))
-    lines = [
-        text_line
-        for text_line in run.text_lines
-        if any(abs(text_line.step - resumed) <= near for resumed in run.resumes)
-    ]
-    line = next((text_line for text_line in lines if STATE_MISSING.search(text_line.text)), None)
+    missing = (text_line for text_line in run.text_lines if STATE_MISSING.search(text_line.text))
+    line = next((text_line for text_line in missing if _is_near(run, text_line.step, run.resumes)), None)
     if line is None:
         return None
     return Evidence(
