@@ -255,9 +255,6 @@ def _turns(level: Floats, back: float) -> list[int]:
             low, high = int(np.argmin(level[: at + 1])), int(np.argmax(level[: at + 1]))
             if level[high] - level[low] >= back:
                 up, best = (1, high) if high > low else (-1, low)
-                start = min(low, high)
-                if start and abs(level[start] - level[0]) >= back:
-                    turns.append(start)
         elif ahead * up > 0:
             best = at
         elif -ahead * up >= back:

@@ -399,20 +399,6 @@ class Skips:
         return int((ends - np.maximum.accumulate(np.where(whole, 0.0, ends))).max(initial=0.0))
 
 
-@dataclass(frozen=True, slots=True)
-class Descent:
-    """A fall of the loss scale.
-
-    Args:
-        top, low: Indices of the last record before it, and of its end.
-        halvings: How far it goes.
-    """
-
-    top: int
-    low: int
-    halvings: float
-
-
 def skips_of(run: Run) -> Skips | None:
     """Return the steps that were skipped, by the counter of the log, its messages or halvings; None if it has none."""
     count = _counted(run)
@@ -464,10 +450,11 @@ def _probing(run: Run, count: Series) -> int:
     return max(few, min(descent, healthy))
 
 
-def descent_of(scale: Series, *, skips_at_end: bool) -> Descent | None:
-    """Return the fall of a scale that ends below 1, at a 64th, or where steps are skipped even there, or is far.
+def descent_of(scale: Series, *, skips_at_end: bool) -> tuple[int, int] | None:
+    """Return the indices of the last record before the fall of a scale, and of the end of that; None if it has none.
 
-    One that is below 1 from the first record on has to fall further.
+    It ends below 1, at a 64th, or where steps are skipped even there, or is far. One that is below 1 from the first
+    record on has to fall further.
 
     Args:
         scale: The loss scale, above zero.
@@ -485,7 +472,7 @@ def descent_of(scale: Series, *, skips_at_end: bool) -> Descent | None:
             return None
         low = start + int(np.argmax(fall))
     top = start + int(np.flatnonzero(log[start : low + 1] == log[start : low + 1].max())[-1])
-    return Descent(top, low, float(log[top] - log[low]))
+    return top, low
 
 
 # In what precision a run computes, as its settings or the loss scaler of half precision tell, and what is lost.

@@ -207,10 +207,8 @@ def is_unit(factor: float, highest: float) -> bool:
 
 
 def still_rising(run: Run) -> bool:
-    """Say whether the log may end within the warm-up of the learning rate."""
+    """Say whether the log may end within the warm-up of the learning rate, which is logged once at least."""
     rate = finite_of(run, "learning_rate")
-    if not len(rate):
-        return False
     if len(rate) == 1:
         epoch = epoch_at(run, float(rate.step[0]))
         return epoch is not None and epoch < MAX_WARMUP_EPOCH

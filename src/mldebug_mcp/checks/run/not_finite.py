@@ -459,17 +459,18 @@ def loss_scale_falls(run: Run) -> Evidence | None:
         ):
             raise CannotTell(f"the scale still falls where the log ends, at {figure(scale.value[-1])}")
         return None
+    top, low = fall
+    first, last = float(scale.step[min(top + 1, low)]), float(scale.step[low])
     before = next((incident for incident in run.incidents if incident.began.keys() & LOST_BEFORE_GRADIENTS), None)
-    if before is not None and before.step <= scale.step[min(fall.top + 1, fall.low)]:
+    if before is not None and before.step <= first:
         raise CannotTell(
             f"values were lost at {run.place(before.step)} before any gradient was: the scale falls for them"
         )
-    top, low = (figure(scale.value[at]) for at in (fall.top, fall.low))
-    first, last = float(scale.step[min(fall.top + 1, fall.low)]), float(scale.step[fall.low])
+    high, end = float(scale.value[top]), float(scale.value[low])
     return Evidence(
-        f"loss_scale falls from {top} at {run.place(scale.step[fall.top])} to {low} at {figure(last)}",
+        f"loss_scale falls from {figure(high)} at {run.place(scale.step[top])} to {figure(end)} at {figure(last)}",
         steps=(first, last),
-        values={"from": float(scale.value[fall.top]), "to": float(scale.value[fall.low]), "halvings": fall.halvings},
+        values={"from": high, "to": end, "halvings": float(np.log2(high) - np.log2(end))},
     )
 
 
