@@ -199,7 +199,8 @@ def _frozen_since(value: Floats) -> int | None:
 
 def _moves(value: Floats, step: Floats) -> tuple[tuple[Move, ...], float | None]:
     """Return what a curve does, and since when it rests."""
-    logarithmic = positive(value) and _spans_far(value)
+    low, high = (quantile(sample(value), share) for share in (0.05, 0.95))
+    logarithmic = positive(value) and high > MIN_RANGE_FOR_LOGARITHM * low
     scaled = np.log(value) if logarithmic else value
     level, first, wobble = _levels(scaled)
     span = float(level.max() - level.min())
@@ -230,12 +231,6 @@ def _typical(value: Floats, first: int, last: int) -> int:
     """Return the index of the value of a stretch that lies in the middle of all, the first one of several alike."""
     part = value[first:last]
     return first + int(np.argmin(np.abs(part - np.sort(part)[(len(part) - 1) // 2])))
-
-
-def _spans_far(value: Floats) -> bool:
-    some = sample(value)
-    low, high = quantile(some, 0.05), quantile(some, 0.95)
-    return high > MIN_RANGE_FOR_LOGARITHM * low
 
 
 def _levels(value: Floats) -> tuple[Floats, NDArray[np.int64], float]:
@@ -580,7 +575,8 @@ def _jumps_of_rate(rate: Series) -> list[Change]:
 
 def _moves_at_once(rate: Floats) -> list[int]:
     """Return the indices to which a rate above zero moves farther than before and after."""
-    parts = [part.start + np.flatnonzero(_size_of_moves(rate[part]) > AT_ONCE) for part in slices_of(len(rate), also=1)]
+    slices = slices_of(len(rate), also=1)
+    parts = [part.start + np.flatnonzero(np.abs(np.diff(np.log(rate[part]))) > AT_ONCE) for part in slices]
     places = np.concatenate(parts)
     before = np.where(places > 0, np.abs(np.log(rate[places]) - np.log(rate[places - 1])), np.inf)
     size = np.abs(np.log(rate[places + 1]) - np.log(rate[places]))
@@ -589,10 +585,6 @@ def _moves_at_once(rate: Floats) -> list[int]:
     after[behind == places + 1] = 0.0
     at_once: list[int] = (places[size > MIN_SUDDEN_MOVE_RATIO * np.maximum(before, after)] + 1).tolist()
     return at_once
-
-
-def _size_of_moves(rate: Floats) -> Floats:
-    return np.abs(np.diff(np.log(rate)))
 
 
 # A run as plain numbers, by name: how each of its curves lies, before anybody asks what is wrong with it.

@@ -545,14 +545,11 @@ def spikes(values: Floats, width: int, threshold: Floats, base: Baseline, skip: 
     for group in groups:
         if not found or int(group[0]) > found[-1].last:
             spike = _spike(values, smooth, group, base)
-            if _rises_to(spike, values[max(0, spike.first - width) : spike.first]):
+            # The first points, compared with those behind them, may only fall.
+            lowest = float(values[max(0, spike.first - width) : spike.first].min())
+            if lowest < spike.level + spike.height / 2:
                 found.append(spike)
     return found
-
-
-def _rises_to(spike: Spike, before: Floats) -> bool:
-    """Say whether a curve comes up to a spike: the first points, compared with those behind them, may only fall."""
-    return float(before.min()) < spike.level + spike.height / 2
 
 
 def _spike(values: Floats, smooth: Floats, group: NDArray[np.int64], base: Baseline) -> Spike:

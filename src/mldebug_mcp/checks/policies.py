@@ -137,18 +137,15 @@ def averaged(run: Run, rewards: Series) -> Series:
     if run.kind != "rl":
         return rewards
     if rewards.role is not None and not rewards.role.statistic:
-        means = (series.finite for series in run.with_role(Quantity.REWARD, phase="train") if _is_mean(series))
-        if (mean := next((mean for mean in means if len(mean) == len(rewards)), None)) is not None:
-            return mean
+        for series in run.with_role(Quantity.REWARD, phase="train"):
+            is_mean = series.role is not None and series.role.statistic in ("mean", "ema")
+            if is_mean and len(series.finite) == len(rewards):
+                return series.finite
     if len(rewards) < 2 * REWARD_STRETCHES:
         return rewards
     first = np.linspace(0, len(rewards), REWARD_STRETCHES, endpoint=False).astype(np.int64)
     counts = np.diff(np.append(first, len(rewards)))
     return Series(rewards.name, rewards.step[first], np.add.reduceat(rewards.value, first) / counts)
-
-
-def _is_mean(series: Series) -> bool:
-    return series.role is not None and series.role.statistic in ("mean", "ema")
 
 
 def held_out_scores(run: Run, least: int) -> list[Series]:

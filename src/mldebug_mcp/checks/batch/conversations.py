@@ -523,16 +523,13 @@ def empty_thinking(batch: Batch) -> Evidence | None:
 def _empty_in_tokens(batch: Batch) -> Evidence | None:
     """Look for blocks in tokenized rows, where they are trained on."""
     opened = [row for row in batch.roles if "<think" in row.text and row.side.trained is not None]
-    found = [row for row in opened if EMPTY_THINKING.search(row.text) and not _has_reasoning(row)]
+    # The others hold reasoning in a block.
+    found = [row for row in opened if len(EMPTY_THINKING.findall(row.text)) >= max(1, len(THINKING.findall(row.text)))]
     trained = [row for row in found if _is_trained(row)]
     if not trained or 2 * len(trained) <= len(batch.roles) or len(found) < MIN_SHARE_EMPTY * len(opened):
         return None
     rows = np.unique([row.number for row in trained])
     return in_rows(batch, rows, "every block of reasoning is empty, in {rows}")
-
-
-def _has_reasoning(row: RowRoles) -> bool:
-    return len(EMPTY_THINKING.findall(row.text)) < len(THINKING.findall(row.text))
 
 
 def _is_trained(row: RowRoles) -> bool:

@@ -6,7 +6,7 @@ import math
 import statistics
 from collections.abc import Sequence
 
-from mldebug_mcp.checks.check import CannotTell
+from mldebug_mcp.checks.check import CannotTell, Evidence
 from mldebug_mcp.probe.measured import Measured
 
 # What several symptoms of a probe ask of its measurements.
@@ -70,6 +70,11 @@ def require_unlike_units(measured: Measured, otherwise: str) -> None:
     """Raise CannotTell where all units of a layer have the same weights, with what comes of that."""
     if measured.alike_units:
         raise CannotTell(f"units with the same weights {otherwise}")
+
+
+def listed(what: str, names: Sequence[str], most: int = 3) -> Evidence | None:
+    """Return that something is seen of some names, of which so many are listed; None without a name."""
+    return Evidence(f"{what}: {', '.join(names[:most])}") if names else None
 
 
 def takes_turns(measured: Measured) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from mldebug_mcp.checks.check import CannotTell, Evidence, known, probe_symptom
-from mldebug_mcp.checks.probe import is_random, low_precision_alone, require_unlike_units, steps_are_tiny
+from mldebug_mcp.checks.probe import is_random, listed, low_precision_alone, require_unlike_units, steps_are_tiny
 from mldebug_mcp.core.text import figure
 from mldebug_mcp.probe.measured import (
     Curve,
@@ -39,9 +39,7 @@ def probe_parameters_frozen(measured: Measured, parameters: Parameters) -> Evide
 @probe_symptom(effects={"bad_init": "sometimes", "hardware_fault": "rarely"})
 def probe_parameters_nonfinite(parameters: Parameters) -> Evidence | None:
     """Parameters are NaN or infinite before the first step."""
-    if not parameters.nonfinite_at_start:
-        return None
-    return Evidence(f"not finite before training: {', '.join(parameters.nonfinite_at_start[:3])}")
+    return listed("not finite before training", parameters.nonfinite_at_start)
 
 
 @probe_symptom(
@@ -70,9 +68,7 @@ def probe_parameters_still(measured: Measured, movement: Movement) -> Evidence |
 @probe_symptom(effects={"params_not_training": "sometimes"})
 def probe_parameters_unregistered(unregistered: list[str]) -> Evidence | None:
     """Parameters that the pass uses stand in a plain list or dict, where `parameters()` does not find them."""
-    if not unregistered:
-        return None
-    return Evidence(f"not registered with the model: {', '.join(unregistered[:4])}")
+    return listed("not registered with the model", unregistered, 4)
 
 
 @probe_symptom(
@@ -123,9 +119,9 @@ def probe_units_alike(measured: Measured, alike_units: list[str]) -> Evidence | 
 
     Not this when: the batch is memorised, as where a layer that begins at zero is not needed.
     """
-    if not alike_units or measured.memorised or (measured.movement is not None and measured.movement.still_share == 1):
+    if measured.memorised or (measured.movement is not None and measured.movement.still_share == 1):
         return None
-    return Evidence(f"all units have the same weights after training: {', '.join(alike_units[:3])}")
+    return listed("all units have the same weights after training", alike_units)
 
 
 # Most units of a rectifier give zero for every row.
@@ -181,17 +177,13 @@ def probe_activations_saturated(measured: Measured, activations: list[Operation]
 @probe_symptom(effects={"eval_mode_bug": "sometimes"})
 def probe_batch_statistics(dependence: Dependence) -> Evidence | None:
     """BatchNorm uses the statistics of the batch in evaluation mode."""
-    if not dependence.batch_statistics:
-        return None
-    return Evidence(f"batch statistics are used in evaluation mode: {', '.join(dependence.batch_statistics[:3])}")
+    return listed("batch statistics are used in evaluation mode", dependence.batch_statistics)
 
 
 @probe_symptom(effects={"eval_mode_bug": "sometimes"})
 def probe_dropout_in_evaluation(dependence: Dependence) -> Evidence | None:
     """Dropout is active in evaluation mode."""
-    if not dependence.dropout:
-        return None
-    return Evidence(f"dropout is active in evaluation mode: {', '.join(dependence.dropout[:3])}")
+    return listed("dropout is active in evaluation mode", dependence.dropout)
 
 
 @probe_symptom(

@@ -54,7 +54,6 @@ from mldebug_mcp.checks.policies import (
 )
 from mldebug_mcp.core.arrays import median
 from mldebug_mcp.core.text import figure
-from mldebug_mcp.logs.columns import Floats
 from mldebug_mcp.logs.run import Run, Series
 
 # How far does the policy go from where it was, and do the weights that sampled agree with those that are trained?
@@ -327,7 +326,8 @@ def entropy_low(run: Run) -> Evidence | None:
     """
     series = require_values(entropy(run), 1)
     value = series.value
-    if len(value) < MIN_ENTROPY_RECORDS and _is_none(value):
+    # An entropy of exactly 0 may not be computed.
+    if len(value) < MIN_ENTROPY_RECORDS and bool(np.all((value > 0) & (value <= MAX_ZERO_ENTROPY_NATS))):
         return _none_left(run, series)
     require_values(series, MIN_ENTROPY_RECORDS)
     if float(value.min()) < -1e-3:
@@ -354,11 +354,6 @@ def entropy_low(run: Run) -> Evidence | None:
         values={"start": start, "end": end, "limit": limit},
         present=not solved,
     )
-
-
-def _is_none(value: Floats) -> bool:
-    """Say whether nothing is left to chance in each record; an entropy of exactly 0 may not be computed."""
-    return bool(np.all((value > 0) & (value <= MAX_ZERO_ENTROPY_NATS)))
 
 
 def _none_left(run: Run, series: Series) -> Evidence:

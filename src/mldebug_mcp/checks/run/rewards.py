@@ -856,7 +856,9 @@ def explained_variance_low(run: Run) -> Evidence | None:
     stays = highest < WORSE_THAN_CONSTANT and worth.below >= MIN_BELOW_ZERO_SHARE
     if not stays and not (worth.best >= HAD_EXPLAINED and highest < MAX_LOST_EXPLAINED_VARIANCE):
         return None
-    learns = seems_to_learn(run) and not _falls_since(run, worth.since)
+    rewards = rewards_of(run)
+    falls = rewards is not None and trend(rewards.where(rewards.step >= worth.since)) < 0
+    learns = seems_to_learn(run) and not falls
     return Evidence(
         f"explained_variance has a median of {figure(worth.late)} over the later half and ends at "
         f"{figure(worth.end)}, below zero from {run.place(worth.since)} on; its highest level is "
@@ -865,12 +867,6 @@ def explained_variance_low(run: Run) -> Evidence | None:
         values={"late": worth.late, "end": worth.end, "best": worth.best, "share_below_zero": worth.below},
         present=not learns,
     )
-
-
-def _falls_since(run: Run, step: float) -> bool:
-    """Say whether the reward falls from a step on, whatever it did before."""
-    rewards = rewards_of(run)
-    return rewards is not None and trend(rewards.where(rewards.step >= step)) < 0
 
 
 def critic_explains_nothing(run: Run) -> Evidence | None:
