@@ -73,7 +73,7 @@ def require_unlike_units(measured: Measured, otherwise: str) -> None:
 
 
 def listed(what: str, names: Sequence[str], most: int = 3) -> Evidence | None:
-    """Return that something is seen of some names, of which so many are listed; None without a name."""
+    """Return that something is seen of some names, with the first few of them; None without a name."""
     return Evidence(f"{what}: {', '.join(names[:most])}") if names else None
 
 
