@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TypeGuard
+from typing import TypeGuard, TypeVar, overload
 
 MAX_NODES = 400_000
 """Nodes of a syntax tree that are looked at. Chosen: a file of 40,000 lines."""
@@ -38,7 +38,7 @@ class Call:
     @property
     def method(self) -> str:
         """The last part of the name."""
-        return self.name.rpartition(".")[2]
+        return last_part(self.name)
 
     @property
     def owner(self) -> str:
@@ -46,9 +46,9 @@ class Call:
         return self.name.rpartition(".")[0]
 
     @property
-    def keywords(self) -> Mapping[str, ast.expr]:
+    def keywords(self) -> dict[str, ast.expr]:
         """The keyword arguments."""
-        return {keyword.arg: keyword.value for keyword in self.node.keywords if keyword.arg}
+        return keywords_of(self.node)
 
     def constant(self, name: str, place: int | None = None) -> object:
         """Return the value of an argument that is a constant; None where it is none or is not given."""
@@ -87,6 +87,11 @@ class Assignment:
     adds: bool = False
     conditions: tuple[str, ...] = ()
     place: int | None = None
+
+    @property
+    def last(self) -> str:
+        """The last part of the target."""
+        return last_part(self.target)
 
 
 @dataclass(slots=True)
@@ -338,9 +343,43 @@ def parameters_of(node: ast.AST | None) -> list[str]:
     return [parameter.arg for parameter in node.args.args if parameter.arg not in ("self", "cls")]
 
 
-def calls_within(node: ast.AST) -> list[ast.Call]:
-    """Return the calls in a piece of code."""
-    return [part for part in ast.walk(node) if isinstance(part, ast.Call)]
+def last_name(node: ast.AST) -> str:
+    """Return the last part of the name of what is called or assigned: "step" of `self.optimizer.step()`."""
+    return last_part(dotted(node))
+
+
+def last_part(name: str) -> str:
+    """Return the last part of a dotted name."""
+    return name.rpartition(".")[2]
+
+
+def called_name(node: ast.AST | None) -> str:
+    """Return the last part of the name of what an expression calls; empty for one that is no call."""
+    return last_name(node) if isinstance(node, ast.Call) else ""
+
+
+def arguments_of(call: ast.Call) -> list[ast.expr]:
+    """Return all that a call is given, by place and by name."""
+    return [*call.args, *(keyword.value for keyword in call.keywords)]
+
+
+def keywords_of(node: ast.AST) -> dict[str, ast.expr]:
+    """Return the keyword arguments of a call; none for anything else."""
+    keywords = node.keywords if isinstance(node, ast.Call) else []
+    return {keyword.arg: keyword.value for keyword in keywords if keyword.arg}
+
+
+_Kind = TypeVar("_Kind", bound=ast.AST)
+_OtherKind = TypeVar("_OtherKind", bound=ast.AST)
+
+
+@overload
+def walk(node: ast.AST, kind: type[_Kind], /) -> Iterator[_Kind]: ...
+@overload
+def walk(node: ast.AST, kind: type[_Kind], other: type[_OtherKind], /) -> Iterator[_Kind | _OtherKind]: ...
+def walk(node: ast.AST, *kinds: type[ast.AST]) -> Iterator[ast.AST]:
+    """Yield the parts of a piece of code that are of some kinds."""
+    return (part for part in ast.walk(node) if isinstance(part, kinds))
 
 
 def calls_in(node: ast.AST) -> list[str]:
@@ -350,7 +389,7 @@ def calls_in(node: ast.AST) -> list[str]:
 
 def names_in(node: ast.AST) -> set[str]:
     """Return the plain names in a piece of a script."""
-    return {name.id for name in ast.walk(node) if isinstance(name, ast.Name)}
+    return {name.id for name in walk(node, ast.Name)}
 
 
 def values_returned(function: ast.AST | None) -> list[ast.expr | None]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from mldebug_mcp.core.conventions import IGNORED_LABEL
-from mldebug_mcp.script.calls import constant_of, dotted
+from mldebug_mcp.script.calls import constant_of, last_name, walk
 from mldebug_mcp.script.library import ELEMENTWISE
 
 DataKind = Literal[
@@ -131,7 +131,7 @@ def equals(left: Facts, other: ast.expr, *, is_equal: bool) -> Facts:
         return left if bool(value) is is_equal else flipped(left)
     if left.kind == "padded" and value == 0:
         return Facts("padding" if is_equal else "real", line=other.lineno)
-    if value == IGNORED_LABEL or NOT_DATA.search(dotted(other).rpartition(".")[2]):
+    if value == IGNORED_LABEL or NOT_DATA.search(last_name(other)):
         return Facts("padding" if is_equal else "real", line=other.lineno)
     return NOTHING
 
@@ -348,7 +348,7 @@ def _calculated(node: ast.BinOp, left: Facts, right: Facts) -> Facts | None:
 
 def _divided(kind: DataKind, by: ast.expr, *, plain: bool) -> DataKind:
     """Return what a quotient counts."""
-    names = [dotted(part).rpartition(".")[2] for part in ast.walk(by) if isinstance(part, ast.Name | ast.Attribute)]
+    names = [last_name(part) for part in walk(by, ast.Name, ast.Attribute)]
     accumulated = any(map(ACCUMULATED.search, names))
     if kind in ("rows", "length") and any(map(ROWS_OF_BATCH.search, names)):
         return "updates" if accumulated else "batches"
@@ -489,7 +489,7 @@ def after(name: str, given: list[Facts], others: list[ast.expr], node: ast.Call)
 
 def _joins(node: ast.expr) -> bool:
     """Say whether a value is made of several, such as the terms of a loss."""
-    return isinstance(node, ast.Call) and dotted(node.func).rpartition(".")[2] in ("stack", "cat", "tensor")
+    return isinstance(node, ast.Call) and last_name(node) in ("stack", "cat", "tensor")
 
 
 def _unreduced(name: str, given: list[Facts], others: list[ast.expr], node: ast.Call) -> Facts:

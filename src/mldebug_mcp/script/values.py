@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from typing import Literal
 
-from mldebug_mcp.script.calls import constant_of, dotted
+from mldebug_mcp.script.calls import called_name, constant_of, dotted, last_name, last_part, walk
 from mldebug_mcp.script.facts import NOTHING, Facts, Role, agreed
 from mldebug_mcp.script.library import HAS_PARAMETERS, RESHAPES
 
@@ -87,7 +87,7 @@ def weighted(terms: Terms, weight: ast.expr, sign: int) -> Terms:
     if sign == 0:
         return frozenset(Term("other", 1, term.line) for term in terms)
     scaled = negated(terms) if sign < 0 else terms
-    names = [dotted(part) for part in ast.walk(weight) if isinstance(part, ast.Name | ast.Attribute)]
+    names = [dotted(part) for part in walk(weight, ast.Name, ast.Attribute)]
     is_advantage = any(ADVANTAGE.search(name) for name in names) and not any(COST.search(name) for name in names)
     if is_advantage and any(term.quantity == "log_prob" for term in terms):
         return frozenset(Term("policy", term.sign, term.line) for term in scaled if term.quantity == "log_prob")
@@ -145,7 +145,7 @@ def _summands(node: ast.expr, sign: int) -> Iterable[tuple[int, ast.expr]]:
 
 
 def _called_name(node: ast.expr) -> str:
-    return dotted(node.func).rpartition(".")[2] if isinstance(node, ast.Call) else ""
+    return called_name(node)
 
 
 def _is_logarithm(node: ast.expr) -> bool:
@@ -154,7 +154,7 @@ def _is_logarithm(node: ast.expr) -> bool:
     if isinstance(node, ast.Call):
         return _called_name(node) == "log"
     return isinstance(node, ast.Name | ast.Attribute) and bool(
-        re.search(r"log_?(?:var|sigma|std|s)|^lv$|lnvar|ln_var", dotted(node).rpartition(".")[2], re.IGNORECASE)
+        re.search(r"log_?(?:var|sigma|std|s)|^lv$|lnvar|ln_var", last_name(node), re.IGNORECASE)
     )
 
 
@@ -614,7 +614,7 @@ def terms_of(value: Value) -> Terms:
     if isinstance(value, Tensor) and value.terms:
         return value.terms
     if isinstance(value, Object):
-        known = computed(value.made_by.rpartition(".")[2], value.line)
+        known = computed(last_part(value.made_by), value.line)
         return known or (frozenset({Term("other", 1, value.line)}) if value.through else known)
     if isinstance(value, Items | Choice):
         return frozenset[Term]().union(*(terms_of(part) for part in value.values))

@@ -7,7 +7,19 @@ import re
 from collections.abc import Iterator, Sequence
 
 from mldebug_mcp.models.script import Certainty
-from mldebug_mcp.script.calls import Assignment, Call, calls_in, constant_of, dotted, names_in, values_returned
+from mldebug_mcp.script.calls import (
+    Assignment,
+    Call,
+    calls_in,
+    constant_of,
+    dotted,
+    keywords_of,
+    last_name,
+    last_part,
+    names_in,
+    values_returned,
+    walk,
+)
 from mldebug_mcp.script.faults import Fault, fault
 from mldebug_mcp.script.library import EVALUATES, HAS_MODES, HELD_OUT, LOADER, NO_GRADIENTS
 from mldebug_mcp.script.metrics import LOSS_LIKE, Better, agreed, better_by_name, better_of, with_functions
@@ -40,7 +52,7 @@ def modes(roles: Roles) -> Iterator[Fault]:
 
 def _dropout_always_on(roles: Roles) -> Iterator[Fault]:
     """Yield dropout of a function of PyTorch that nothing turns off in evaluation."""
-    training = {backward.function for backward in roles.backwards}
+    training = roles.trained_in
     models = {module.name for module in roles.modules}
     for call in roles.script.calls:
         functional = re.search(r"(?:^|\.)(?:F|functional)\.(?:alpha_|feature_alpha_)?dropout\d?d?$", call.name)
@@ -75,9 +87,9 @@ def _evaluates_in_training_mode(roles: Roles) -> Iterator[Fault]:
         if any(NO_GRADIENTS.search(guard) for guard in call.guards)
         and (call.name in trained or re.search(r"^(?:self\.)?(?:model|net|network)$", call.name))
     ]
-    trained_here = {backward.function for backward in roles.backwards}
+    trained_here = roles.trained_in
     on_purpose = [call for call in roles.script.named("train") if call.owner and call.function not in trained_here]
-    unused = {id(node.value) for node in ast.walk(roles.script.tree) if isinstance(node, ast.Expr)}
+    unused = {id(node.value) for node in walk(roles.script.tree, ast.Expr)}
     judged = (
         call
         for call in (*evaluations, *inline)
@@ -116,8 +128,8 @@ def _is_preceded_by(call: Call, others: Sequence[Call]) -> bool:
 
 def _is_whole(roles: Roles) -> bool:
     """Say whether all layers of the models of this file are PyTorch's own or of this file, so that all are known."""
-    made = [node for module in roles.modules for node in ast.walk(module) if isinstance(node, ast.Assign)]
-    names = [name for node in made for name in calls_in(node.value) if name.rpartition(".")[2][:1].isupper()]
+    made = [node for module in roles.modules for node in walk(module, ast.Assign)]
+    names = [name for node in made for name in calls_in(node.value) if last_part(name)[:1].isupper()]
     own = all("nn." in name or name in roles.definitions for name in names)
     return own and bool(roles.modules or roles.uses("Sequential"))
 
@@ -129,7 +141,7 @@ def _another_is_put_into_evaluation_mode(
     known = {call.owner for call in evals if not isinstance(_receiver(call), ast.Call)}
     if any(not owner.startswith("self.") for owner in known) or any(train.node.args for train in trains):
         return
-    training = {backward.function for backward in roles.backwards}
+    training = roles.trained_in
     trained = {train.owner for train in trains if train.owner.startswith("self.")} - known
     for call in roles.script.calls:
         without_gradient = any(NO_GRADIENTS.search(guard) for guard in call.guards)
@@ -267,9 +279,7 @@ def gradients_of_evaluation(roles: Roles) -> Iterator[Fault]:
     if not roles.trains_by_hand:
         return
     for call in roles.script.calls:
-        evaluates = EVALUATES.search(call.function) and call.function not in {
-            backward.function for backward in roles.backwards
-        }
+        evaluates = EVALUATES.search(call.function) and call.function not in roles.trained_in
         forward = re.search(r"(?:^|\.)(?:model|net|network)$", call.name)
         if evaluates and call.loops and forward and not roles.gradients_off(call):
             says = "the model is evaluated with gradients on: memory is held for them"
@@ -280,11 +290,11 @@ def gradients_of_evaluation(roles: Roles) -> Iterator[Fault]:
 def metrics_computed_wrongly(roles: Roles) -> Iterator[Fault]:
     """A mean over batches is divided by rows; a class is looked for along the wrong axis."""
     tree = roles.script.tree
-    compared = [node for node in ast.walk(tree) if isinstance(node, ast.Compare)]
+    compared = [*walk(tree, ast.Compare)]
     with_labels = {
         id(part)
         for node in compared
-        if any(LABELS.search(dotted(side).rpartition(".")[2]) for side in (node.left, *node.comparators))
+        if any(LABELS.search(last_name(side)) for side in (node.left, *node.comparators))
         for part in ast.walk(node)
     }
     for node in ast.walk(tree):
@@ -331,11 +341,11 @@ def metrics_computed_wrongly(roles: Roles) -> Iterator[Fault]:
 def _places_of_highest(node: ast.AST) -> ast.Call | None:
     """Return the call that gives the places of the highest values: `argmax`, `max(1)[1]`, `topk(5).indices`."""
     if isinstance(node, ast.Call):
-        return node if dotted(node.func).rpartition(".")[2] == "argmax" else None
+        return node if last_name(node) == "argmax" else None
     second = isinstance(node, ast.Subscript) and constant_of(node.slice) == 1
     second = second or (isinstance(node, ast.Attribute) and node.attr == "indices")
     inner = node.value if second and isinstance(node, ast.Subscript | ast.Attribute) else None
-    of_max = isinstance(inner, ast.Call) and dotted(inner.func).rpartition(".")[2] in ("max", "topk")
+    of_max = isinstance(inner, ast.Call) and last_name(inner) in ("max", "topk")
     return inner if of_max and isinstance(inner, ast.Call) else None
 
 
@@ -382,7 +392,7 @@ def loss_by_batch_size(roles: Roles) -> Iterator[Fault]:
             continue
         target = roles.source_of(call.node.args[1], call)
         both = {roles.turned_off(run.guards) for run in roles.runs(call)}
-        if "arange" in {name.rpartition(".")[2] for name in calls_in(target)} and len(both) > 1:
+        if "arange" in {last_part(name) for name in calls_in(target)} and len(both) > 1:
             (loader, size), (other, other_size) = next(iter(trained.items())), next(iter(held_out.items()))
             says = (
                 f"each row is compared with the others of its batch: {loader} has {size} and {other} {other_size}, so "
@@ -395,7 +405,7 @@ def loss_by_batch_size(roles: Roles) -> Iterator[Fault]:
 
 def _size_of_batches(roles: Roles, made: Assignment) -> int:
     """Return the size of the batches of a loader; 0 where it is not written out."""
-    call = roles.call_of(made.value) if isinstance(made.value, ast.Call) else None
+    call = roles.call_of(made.value)
     given = None if call is None else call.argument("batch_size", 1)
     size = None if given is None else roles.number_of(given)
     return int(size) if size is not None else 0
@@ -418,9 +428,7 @@ def last_batch_only(roles: Roles) -> Iterator[Fault]:
 
 def _read_after(roles: Roles, line: int, function: str) -> Iterator[Fault]:
     """Yield a metric after a loop over batches that reads what each batch sets anew."""
-    loop = next(
-        (node for node in ast.walk(roles.script.tree) if isinstance(node, ast.For) and node.lineno == line), None
-    )
+    loop = next((node for node in walk(roles.script.tree, ast.For) if node.lineno == line), None)
     scope = roles.scope_of(function)
     if loop is None or any(isinstance(node, ast.Break | ast.Return) for node in ast.walk(loop)):
         return
@@ -431,8 +439,8 @@ def _read_after(roles: Roles, line: int, function: str) -> Iterator[Fault]:
     kept |= {made.target for made in inside if made.loops[-1] != line}
     set_anew = {made.target: made for made in inside if made.target not in kept}
     end = loop.end_lineno or line
-    for node in ast.walk(scope):
-        if not isinstance(node, ast.Return | ast.Assign) or node.value is None or node.lineno <= end:
+    for node in walk(scope, ast.Return, ast.Assign):
+        if node.value is None or node.lineno <= end:
             continue
         read = names_in(node.value) & {*set_anew, *names_in(loop.target)}
         again = {assignment.target for assignment in roles.script.assignments if end < assignment.line < node.lineno}
@@ -447,7 +455,7 @@ def _read_after(roles: Roles, line: int, function: str) -> Iterator[Fault]:
 
 def _hands_on_state(roles: Roles, made: Assignment) -> bool:
     """Say whether a model is given what it gave in the round before, as a recurrent one is."""
-    calls = [node for node in ast.walk(made.value) if isinstance(node, ast.Call) and roles.calls_model(node)]
+    calls = [node for node in walk(made.value, ast.Call) if roles.calls_model(node)]
     return any(made.target in names_in(arg) for node in calls for arg in node.args)
 
 
@@ -460,7 +468,7 @@ def _is_of_outputs(roles: Roles, made: Assignment) -> bool:
             for assignment in roles.script.assignments
             if assignment.target == name and assignment.loops == made.loops
         ]
-    calls = [node for value in values for node in ast.walk(value) if isinstance(node, ast.Call)]
+    calls = [node for value in values for node in walk(value, ast.Call)]
     return any(roles.calls_model(node) for node in calls)
 
 
@@ -506,7 +514,7 @@ def _summing_loss(roles: Roles, node: ast.Call) -> int | None:
         return call.line
     names = {call.name} | {f"self.{call.name}"}
     for name, parameter in ((name, call.name) for name in roles.losses):
-        given = (call.function.rpartition(".")[2], parameter) in roles.parameters_for(name)
+        given = (last_part(call.function), parameter) in roles.parameters_for(name)
         if given:
             names.add(name)
     for name in names & set(roles.losses):
@@ -589,15 +597,13 @@ def best_by_the_wrong_side(roles: Roles) -> Iterator[Fault]:
         left, right, operator = node.test.left, node.test.comparators[0], node.test.ops[0]
         if not isinstance(operator, ast.Lt | ast.Gt | ast.LtE | ast.GtE):
             continue
-        names = [dotted(side).rpartition(".")[2] for side in (left, right)]
+        names = [last_name(side) for side in (left, right)]
         if not names[0] or not names[1] or bool(BEST.search(names[0])) == bool(BEST.search(names[1])):
             continue
         place = 1 if BEST.search(names[1]) else 0
         new, best = names[1 - place], names[place]
         kept = any(
-            isinstance(part, ast.Assign)
-            and dotted(part.targets[0]).rpartition(".")[2] == best
-            and dotted(part.value).rpartition(".")[2] == new
+            isinstance(part, ast.Assign) and last_name(part.targets[0]) == best and last_name(part.value) == new
             for part in node.body
         )
         grows = isinstance(operator, ast.Gt | ast.GtE) == (place == 1)
@@ -611,15 +617,15 @@ def best_by_the_wrong_side(roles: Roles) -> Iterator[Fault]:
 
 def never_better(roles: Roles) -> Iterator[Fault]:
     """The best so far begins at infinity, and is to be replaced by what is higher; or the other way round."""
-    for node in ast.walk(roles.script.tree):
-        if not isinstance(node, ast.If) or not isinstance(node.test, ast.Compare) or len(node.test.ops) != 1:
+    for node in walk(roles.script.tree, ast.If):
+        if not isinstance(node.test, ast.Compare) or len(node.test.ops) != 1:
             continue
         sides, operator = (node.test.left, node.test.comparators[0]), node.test.ops[0]
-        bests = [bool(BEST.search(dotted(side).rpartition(".")[2])) for side in sides]
+        bests = [bool(BEST.search(last_name(side))) for side in sides]
         if bests.count(True) != 1 or not isinstance(operator, ast.Lt | ast.Gt):
             continue
         best = dotted(sides[bests.index(True)])
-        made = [made for made in roles.script.assignments if made.target.rpartition(".")[2] == best.rpartition(".")[2]]
+        made = [made for made in roles.script.assignments if made.last == last_part(best)]
         body = range(node.body[0].lineno, (node.body[-1].end_lineno or 0) + 1)
         first = [other.value for other in made if other.line not in body]
         inside = len(made) > len(first)
@@ -651,11 +657,11 @@ def weights_kept_by_reference(roles: Roles) -> Iterator[Fault]:
     """The best weights are kept as references, which go on with the training."""
     for made in roles.script.assignments:
         kept = isinstance(made.value, ast.Call) and dotted(made.value.func).endswith(".state_dict")
-        last = made.target.rpartition(".")[2]
+        last = made.last
         if not kept or not made.conditions or not re.search(r"best", last, re.IGNORECASE):
             continue
         restored = any(
-            call.method == "load_state_dict" and any(dotted(arg).rpartition(".")[2] == last for arg in call.node.args)
+            call.method == "load_state_dict" and any(last_name(arg) == last for arg in call.node.args)
             for call in roles.script.calls
         )
         saved_here = any(
@@ -680,7 +686,7 @@ def state_not_loaded(roles: Roles) -> Iterator[Fault]:
             says = f"{ast.unparse(at_once)} returns a new mapping: what is put into it does not reach the model"
             yield fault("state_not_loaded", getattr(node, "lineno", 0), "certain", says)
     for made in roles.script.assignments:
-        scope = roles.definitions.get(made.function.rpartition(".")[2]) if made.function else roles.script.tree
+        scope = roles.definitions.get(last_part(made.function)) if made.function else roles.script.tree
         if scope is None or not re.fullmatch(r"\w+", made.target) or not _is_state(made.value):
             continue
         if any(isinstance(node, ast.Global | ast.Nonlocal) for node in ast.walk(scope)):
@@ -706,7 +712,7 @@ def _is_state(node: ast.expr) -> bool:
     if isinstance(node, ast.DictComp):
         node = node.generators[0].iter
     while isinstance(node, ast.Call):
-        name = dotted(node.func).rpartition(".")[2]
+        name = last_name(node)
         if name == "state_dict":
             return isinstance(node.func, ast.Attribute)
         if name in ("deepcopy", "dict", "OrderedDict") and node.args:
@@ -734,11 +740,7 @@ def _changed_alone(scope: ast.AST, name: str) -> int:
             allowed |= {id(through)} if isinstance(through, ast.Name) else set()
         elif isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.In | ast.NotIn):
             allowed |= {id(part) for part in node.comparators}
-    reads = [
-        node
-        for node in ast.walk(scope)
-        if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)
-    ]
+    reads = [node for node in walk(scope, ast.Name) if node.id == name and isinstance(node.ctx, ast.Load)]
     return lines[0] if lines and all(id(node) in allowed for node in reads) else 0
 
 
@@ -816,10 +818,10 @@ def scheduled_after_loading(roles: Roles) -> Iterator[Fault]:
 def _scales_at_first(plan: Event) -> bool:
     """Say whether a schedule is one that multiplies the learning rate at step 0, and by another number than 1."""
     node = plan.node
-    if not isinstance(node, ast.Call) or dotted(node.func).rpartition(".")[2] not in FIRST_FACTORS:
+    if not isinstance(node, ast.Call) or last_name(node) not in FIRST_FACTORS:
         return False
-    name = FIRST_FACTORS[dotted(node.func).rpartition(".")[2]]
-    given = next((keyword.value for keyword in node.keywords if keyword.arg == name), None)
+    name = FIRST_FACTORS[last_name(node)]
+    given = keywords_of(node).get(name)
     given = node.args[1] if given is None and len(node.args) > 1 else given
     return given is None or constant_of(given) not in (1, None)
 
@@ -891,7 +893,7 @@ def _line_of_models_alone(roles: Roles) -> int:
         for argument in (*call.node.args, *call.keywords.values())
         for name in map(dotted, ast.walk(argument))
     }
-    models = all(load.owner.rpartition(".")[2] in roles.model_names for load in loads)
+    models = all(last_part(load.owner) in roles.model_names for load in loads)
     early = [load for load in loads if load.conditions and all(load.order < step.order for step in steps)]
     return early[0].line if early and steps and models and moved.isdisjoint(given) else 0
 
@@ -920,7 +922,7 @@ def _is_trained_after(trace: Trace, load: Event) -> bool:
 
 def _texts(roles: Roles, value: ast.expr) -> list[str]:
     """Return how a value is written, and what a function of this file returns that gives it."""
-    helper = roles.definitions.get(dotted(value).rpartition(".")[2]) if isinstance(value, ast.Call) else None
+    helper = roles.helper(value)
     returned = values_returned(helper)
     return [ast.unparse(part) for part in (value, *returned) if part is not None]
 
@@ -929,12 +931,10 @@ def _goes_on(roles: Roles) -> bool:
     """Say whether the loop of a training begins where the run before it ended: `range(start, epochs)`."""
     starts = {
         dotted(loop.iter.args[0])
-        for loop in ast.walk(roles.script.tree)
-        if isinstance(loop, ast.For) and isinstance(loop.iter, ast.Call) and len(loop.iter.args) == 2
+        for loop in walk(roles.script.tree, ast.For)
+        if isinstance(loop.iter, ast.Call) and len(loop.iter.args) == 2
         if dotted(loop.iter) == "range" and isinstance(loop.iter.args[0], ast.Name | ast.Attribute)
     }
     read = [made for made in roles.script.assignments if any(map(PLACE_OF_RUN.search, _texts(roles, made.value)))]
-    lasts = {start.rpartition(".")[2] for start in starts if "." in start}
-    return any(
-        made.target in starts or ("." in made.target and made.target.rpartition(".")[2] in lasts) for made in read
-    )
+    lasts = {last_part(start) for start in starts if "." in start}
+    return any(made.target in starts or ("." in made.target and made.last in lasts) for made in read)

@@ -12,12 +12,17 @@ from mldebug_mcp.models.script import Certainty
 from mldebug_mcp.script.calls import (
     Assignment,
     Call,
+    arguments_of,
+    called_name,
     calls_in,
     constant_of,
     dotted,
+    last_name,
+    last_part,
     names_in,
     parameters_of,
     values_returned,
+    walk,
 )
 from mldebug_mcp.script.faults import Fault, fault
 from mldebug_mcp.script.library import CUT, LOADER, NUMBERS, PLAIN_ATTRIBUTES, SAME_VALUES, WITHOUT_GRADIENT
@@ -75,7 +80,7 @@ def loss_without_graph(roles: Roles) -> Iterator[Fault]:
         if given is not None:
             yield from _parts_cut_off(roles, given, backward)
         yield from _numbers_among_parts(roles, backward)
-    training = {backward.function for backward in roles.backwards}
+    training = roles.trained_in
     for call in roles.script.calls:
         computes = call.name in roles.losses or FUNCTIONAL_LOSS.search(call.name)
         if computes and call.node.args and call.loops and call.function in training:
@@ -105,7 +110,7 @@ def _numbers_among_parts(roles: Roles, backward: Call) -> Iterator[Fault]:
 def _has_graph(roles: Roles, backward: Call) -> bool:
     """Say whether a loss may have been computed outside of the block that turns gradients off."""
     computed = [event for event in roles.trace.of("backward") if event.node is backward.node]
-    inside = [node for node in ast.walk(roles.script.tree) if isinstance(node, ast.With) and _is_around(node, backward)]
+    inside = [node for node in walk(roles.script.tree, ast.With) if _is_around(node, backward)]
     names = names_in(backward.node.func)
     made_inside = any(
         made.target in names and node.lineno < made.line < backward.line
@@ -155,15 +160,11 @@ def _is_copied(node: ast.expr) -> bool:
 
 def _is_of_detached_outputs(roles: Roles, term: ast.expr, backward: Call) -> bool:
     """Say whether all outputs of models in a term are detached where they are computed, and nothing else is learned."""
-    cut = [
-        node
-        for node in ast.walk(term)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "detach"
-    ]
+    cut = [node for node in walk(term, ast.Call) if isinstance(node.func, ast.Attribute) and node.func.attr == "detach"]
     inside = {id(part) for node in cut for part in ast.walk(node)}
-    of_model = [node for node in ast.walk(term) if isinstance(node, ast.Call) and _is_output(roles, node)]
+    of_model = [node for node in walk(term, ast.Call) if _is_output(roles, node)]
     local = {made.target for made in roles.script.assignments if made.loops == backward.loops}
-    learned = {part.id for part in ast.walk(term) if isinstance(part, ast.Name) and part.id in local}
+    learned = {part.id for part in walk(term, ast.Name) if part.id in local}
     return bool(cut and of_model) and not learned and all(id(node) in inside for node in of_model)
 
 
@@ -175,7 +176,7 @@ def _is_output(roles: Roles, node: ast.Call) -> bool:
 def _last_method(node: ast.expr) -> str:
     if isinstance(node, ast.Attribute):
         return node.attr
-    return dotted(node.func).rpartition(".")[2] if isinstance(node, ast.Call) else ""
+    return called_name(node)
 
 
 def _terms_of_loss(roles: Roles, node: ast.expr, call: Call, depth: int = MAX_NAMES_FOLLOWED) -> Iterator[ast.expr]:
@@ -278,8 +279,8 @@ def _is_computed(node: ast.expr) -> bool:
     """Say whether a loss is computed of what it is made of, and is not that alone, detached."""
     return any(
         isinstance(part, ast.BinOp)
-        or (isinstance(part, ast.Call) and LOSS_NAME.search(dotted(part.func).rpartition(".")[2]))
-        or (isinstance(part, ast.Call) and dotted(part.func).rpartition(".")[2] in ("pow", "square", "abs"))
+        or (isinstance(part, ast.Call) and LOSS_NAME.search(last_name(part)))
+        or (isinstance(part, ast.Call) and last_name(part) in ("pow", "square", "abs"))
         for part in ast.walk(node)
     )
 
@@ -297,7 +298,7 @@ def part_cut_from_loss(roles: Roles) -> Iterator[Fault]:
 def losses_kept(roles: Roles) -> Iterator[Fault]:
     """Losses are kept with their graphs."""
     lost = {name for backward in roles.backwards for node in _given_to(backward) for name in _names_of_loss(node)}
-    training = {backward.function for backward in roles.backwards}
+    training = roles.trained_in
     yield from _kept_by_a_step(roles)
     for call in roles.script.named("append"):
         arg = call.node.args[0] if call.node.args else None
@@ -321,7 +322,7 @@ def losses_kept(roles: Roles) -> Iterator[Fault]:
             continue
         names = (_names_of(added.value) & lost) - {added.target} - roles.model_names
         names = {name for name in names if not _is_number(roles, name, added)}
-        cut = any(name.rpartition(".")[2] in CUT for name in calls_in(added.value))
+        cut = any(last_part(name) in CUT for name in calls_in(added.value))
         read = any(isinstance(node, ast.Attribute) and node.attr in ("data", "shape") for node in ast.walk(added.value))
         if names and not cut and not read and not _set_anew(roles, added):
             says = f"{added.target} adds up {', '.join(sorted(names))} with its graph"
@@ -340,12 +341,12 @@ def _is_number(roles: Roles, name: str, added: Assignment) -> bool:
         for assignment in roles.assignments_by_name.get((added.function, name), [])
         if assignment.order <= added.order
     ]
-    return bool(made) and bool({call.rpartition(".")[2] for call in calls_in(made[-1].value)} & NUMBERS_FROM)
+    return bool(made) and bool({last_part(call) for call in calls_in(made[-1].value)} & NUMBERS_FROM)
 
 
 def _kept_after_eval(roles: Roles) -> Iterator[Fault]:
     """Yield sums of losses that a function which trains as well adds up after `eval()`, with gradients on."""
-    training = {backward.function for backward in roles.backwards}
+    training = roles.trained_in
     for made in roles.script.assignments:
         if not is_running_sum(made) or not made.loops or made.function not in training:
             continue
@@ -366,9 +367,7 @@ def _kept_by_a_step(roles: Roles) -> Iterator[Fault]:
         step = roles.definitions.get("training_step") if call.function.endswith(".training_step") else None
         arg = call.node.args[0] if call.node.args else None
         returned = values_returned(step)
-        names = {
-            part.id for value in returned if value is not None for part in ast.walk(value) if isinstance(part, ast.Name)
-        }
+        names = {part.id for value in returned if value is not None for part in walk(value, ast.Name)}
         if isinstance(arg, ast.Name) and arg.id in names and call.owner.startswith("self."):
             source = roles.source_of(arg, call)
             if not isinstance(source, ast.Call) or _last_method(source) not in ("detach", "item"):
@@ -394,7 +393,7 @@ def _kept_in_evaluation(roles: Roles) -> Iterator[Fault]:
             continue
         before = [call for call in roles.script.calls if call.function == function and call.order <= order]
         on = bool(before) and not roles.gradients_off(before[-1])
-        of_model = SWITCHES & {name.rpartition(".")[2] for name in calls_in(value)}
+        of_model = SWITCHES & {last_part(name) for name in calls_in(value)}
         if on and not of_model and carries_graph(roles, value, function, order):
             says = f"gradients are on in this evaluation, and {target} keeps the graph of every batch"
             yield fault("losses_kept", line, "certain", says, fix="compute it under torch.no_grad()")
@@ -415,14 +414,14 @@ def _given_to(backward: Call) -> list[ast.expr]:
 
 def _names_of(node: ast.expr) -> set[str]:
     """Return the names and attributes in an expression, dotted; of `self.loss` not `self`."""
-    attributes = {dotted(part) for part in ast.walk(node) if isinstance(part, ast.Attribute)}
+    attributes = {dotted(part) for part in walk(node, ast.Attribute)}
     return attributes | (names_in(node) - {"self"})
 
 
 def _names_of_loss(node: ast.AST) -> set[str]:
     """Return the names of a loss in an expression, and not those of what a function makes it from."""
     if isinstance(node, ast.Call):
-        given = dotted(node.func).rpartition(".")[2] in SAME_VALUES or "scale" in dotted(node.func)
+        given = last_name(node) in SAME_VALUES or "scale" in dotted(node.func)
         parts: list[ast.AST] = [node.func.value] if isinstance(node.func, ast.Attribute) else []
         parts += node.args if given else []
     elif isinstance(node, ast.Name | ast.Attribute):
@@ -443,22 +442,20 @@ def _set_anew(roles: Roles, added: Assignment) -> bool:
 
 def _is_detached(roles: Roles, name: str, call: Call) -> bool:
     source = roles.source_of(ast.Name(name), call)
-    return any(text.rpartition(".")[2] in ("item", "detach") for text in calls_in(source))
+    return any(last_part(text) in ("item", "detach") for text in calls_in(source))
 
 
 def sampled_without_gradient(roles: Roles) -> Iterator[Fault]:
     """The sample of an encoder's mean and deviation is made without gradients, so the encoder learns nothing by it."""
-    for function in ast.walk(roles.script.tree):
-        if not isinstance(function, ast.FunctionDef):
-            continue
+    for function in walk(roles.script.tree, ast.FunctionDef):
         for block in ast.walk(function):
             off = isinstance(block, ast.With) and any("no_grad" in ast.unparse(item) for item in block.items)
-            for made in (part for part in ast.walk(block) if isinstance(part, ast.Assign) and off):
+            for made in (part for part in walk(block, ast.Assign) if off):
                 text, later = ast.unparse(made.value), getattr(block, "end_lineno", 0) or 0
                 name = dotted(made.targets[0])
-                read_here = {part.id for part in ast.walk(made.value) if isinstance(part, ast.Name)}
-                inside = {dotted(part.targets[0]) for part in ast.walk(block) if isinstance(part, ast.Assign)}
-                inside |= {dotted(part) for part in ast.walk(block) if isinstance(part, ast.Name) and _is_set(part)}
+                read_here = {part.id for part in walk(made.value, ast.Name)}
+                inside = {dotted(part.targets[0]) for part in walk(block, ast.Assign)}
+                inside |= {dotted(part) for part in walk(block, ast.Name) if _is_set(part)}
                 of_encoder = "randn" in text and re.search(r"\bmu\b|mean", text) and re.search(r"var|std|sigma", text)
                 from_outside = not read_here & inside
                 others = [part for part in read_here if not OF_GAUSSIAN.search(part)]
@@ -487,7 +484,7 @@ def carries_graph(
             return isinstance(made.value, ast.Call) and _part_carries(roles, made.value, made.place, depth - 1)
         return made is not None and carries_graph(roles, made.value, function, made.order, depth - 1)
     if isinstance(node, ast.Call):
-        method = dotted(node.func).rpartition(".")[2]
+        method = last_name(node)
         if method in WITHOUT_GRADIENT:
             return False
         if roles.calls_model(node) or isinstance(roles.definitions.get(method), ast.FunctionDef):
@@ -515,7 +512,7 @@ def _is_plain(node: ast.Attribute | ast.Subscript) -> bool:
     """Say whether a part has no gradient: `x.shape`, or the indices of `x.max(1)`."""
     if isinstance(node, ast.Attribute):
         return node.attr in PLAIN_ATTRIBUTES
-    method = dotted(node.value).rpartition(".")[2] if isinstance(node.value, ast.Call) else ""
+    method = called_name(node.value)
     return method in ("max", "min", "topk", "sort") and constant_of(node.slice) == 1
 
 
@@ -549,7 +546,7 @@ def _part_carries(roles: Roles, node: ast.Call, place: int | None, depth: int) -
     if roles.calls_model(node):
         call = roles.call_of(node)
         return place in (None, 0) and call is not None and not roles.gradients_off(call)
-    helper = roles.definitions.get(dotted(node.func).rpartition(".")[2])
+    helper = roles.definitions.get(last_name(node))
     return isinstance(helper, ast.FunctionDef) and _returns_graph(roles, helper, place, depth)
 
 
@@ -557,7 +554,7 @@ def _operands(roles: Roles, node: ast.Call) -> list[ast.expr]:
     """Return what a method of a tensor, a function of PyTorch or a loss is called on; nothing for other functions."""
     name = dotted(node.func)
     of_library = re.match(r"(?:torch|F|nn)\.", name) or name in roles.losses
-    if of_library or LOSS_NAME.search(name.rpartition(".")[2]):
+    if of_library or LOSS_NAME.search(last_part(name)):
         listed = [arg.elts if isinstance(arg, ast.List | ast.Tuple) else [arg] for arg in node.args]
         return [part for parts in listed for part in parts]
     return [node.func.value] if isinstance(node.func, ast.Attribute) else []
@@ -566,7 +563,7 @@ def _operands(roles: Roles, node: ast.Call) -> list[ast.expr]:
 def _returns_graph(roles: Roles, helper: ast.FunctionDef, place: int | None, depth: int) -> bool:
     """Say whether a function of this file returns a value with a graph, as the part of a tuple where one is asked."""
     inside = next(
-        (call.function for call in roles.script.calls if call.function.rpartition(".")[2] == helper.name), helper.name
+        (call.function for call in roles.script.calls if last_part(call.function) == helper.name), helper.name
     )
     returned = [*filter(None, values_returned(helper))]
     for value in returned:
@@ -587,7 +584,7 @@ class Gradients:
     def __init__(self, roles: Roles) -> None:
         self._roles = roles
         self._known: dict[tuple[str, str], Gradient] = {}
-        aliases = (node for node in ast.walk(roles.script.tree) if isinstance(node, ast.alias))
+        aliases = (node for node in walk(roles.script.tree, ast.alias))
         self._imported = {(alias.asname or alias.name).partition(".")[0] for alias in aliases}
 
     def of(self, node: ast.expr, function: str, depth: int = MAX_STEPS_TO_A_CUT) -> Gradient:
@@ -625,7 +622,7 @@ class Gradients:
 
     def _is_weight(self, name: str, function: str) -> bool:
         """Say whether a name is a parameter that weights something: by its name, or by a number as its default."""
-        definition = self._roles.definitions.get(function.rpartition(".")[2])
+        definition = self._roles.definitions.get(last_part(function))
         if not isinstance(definition, ast.FunctionDef) or name not in parameters_of(definition):
             return False
         optional = zip(reversed(parameters_of(definition)), reversed(definition.args.defaults), strict=False)
@@ -652,7 +649,7 @@ class Gradients:
             return ""  # what is written into it may have one
         known = [self._of_made(part, depth) for part in made]
         known += [self._joined_gradient(call.node.args, function, depth) for call in own if call.method in FILLS]
-        definition = roles.definitions.get(function.rpartition(".")[2])
+        definition = roles.definitions.get(last_part(function))
         known += [""] if name in parameters_of(definition) and not self._is_weight(name, function) else []
         through = self._loops_over(name, function)
         known += ["data" if LOADER.search(dotted(_innermost(loop))) else "" for loop in through]
@@ -662,7 +659,7 @@ class Gradients:
 
     def _of_made(self, made: Assignment, depth: int) -> Gradient:
         """Return what is known of an assigned value: in a block without gradients it has none."""
-        calls = [node for node in ast.walk(made.value) if isinstance(node, ast.Call)]
+        calls = [*walk(made.value, ast.Call)]
         inside = [call for call in map(self._roles.call_of, calls) if call is not None]
         if any(self._roles.turned_off(call.guards) for call in inside):
             return "cut" if any(self._calls_trained(call) for call in inside) else "data"
@@ -676,17 +673,16 @@ class Gradients:
 
     def _loops_over(self, name: str, function: str) -> list[ast.expr]:
         """Return what the loops of a function go through that set a name."""
-        definition = self._roles.definitions.get(function.rpartition(".")[2], self._roles.script.tree)
+        definition = self._roles.definitions.get(last_part(function), self._roles.script.tree)
         return [
             node.iter
-            for node in ast.walk(definition)
-            if isinstance(node, ast.For | ast.comprehension)
-            and any(isinstance(part, ast.Name) and part.id == name for part in ast.walk(node.target))
+            for node in walk(definition, ast.For, ast.comprehension)
+            if any(isinstance(part, ast.Name) and part.id == name for part in ast.walk(node.target))
         ]
 
     def _of_call(self, node: ast.Call, function: str, depth: int) -> Gradient:
         name = ast.unparse(node.func)
-        given = [*node.args, *(keyword.value for keyword in node.keywords)]
+        given = arguments_of(node)
         asked = any(keyword.arg in ("requires_grad", None) for keyword in node.keywords)
         if asked or self._roles.calls_model(node):
             return ""
@@ -716,11 +712,11 @@ class Gradients:
 
     def _reads_others(self, helper: ast.FunctionDef) -> bool:
         """Say whether a function reads anything besides what it is given, libraries and constants, such as a model."""
-        names = [node for node in ast.walk(helper) if isinstance(node, ast.Name)]
+        names = [*walk(helper, ast.Name)]
         own = {name.id for name in names if isinstance(name.ctx, ast.Store)} | {*parameters_of(helper)}
         read = {name.id for name in names if isinstance(name.ctx, ast.Load)} - own - self._imported
         unknown = {name for name in read if not hasattr(builtins, name) and not self._is_constant(name)}
-        return bool(unknown) or any(name.rpartition(".")[2][:1].isupper() for name in calls_in(helper))
+        return bool(unknown) or any(last_part(name)[:1].isupper() for name in calls_in(helper))
 
     def _is_constant(self, name: str) -> bool:
         """Say whether a name of the file stands for constants alone."""

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 
 from mldebug_mcp.core.conventions import IGNORED_LABEL
 from mldebug_mcp.models.script import Certainty
-from mldebug_mcp.script.calls import Call, constant_of, dotted
+from mldebug_mcp.script.calls import Call, arguments_of, constant_of, dotted, keywords_of, last_name, last_part, walk
 from mldebug_mcp.script.facts import Facts, is_hiding
 from mldebug_mcp.script.faults import MAX_JUDGED, Fault, fault
 from mldebug_mcp.script.roles import MAX_NAMES_FOLLOWED, Roles, entries_of
@@ -81,7 +81,7 @@ def labels_shifted(roles: Roles) -> Iterator[Fault]:
             continue
         of_features = bool(outputs.args) and isinstance(outputs.args[0], ast.Call)  # a margin head is given labels
         of_features |= _is_given_with_others(outputs, target.id) and not _is_of_tokens(roles, call)
-        given = [*outputs.args, *(keyword.value for keyword in outputs.keywords)]
+        given = arguments_of(outputs)
         inputs = {dotted(_alias(roles, expr, call)) for expr in given}
         hides = roles.uses("roll", "mask_tokens", "mlm") or any(map(_shifts_inside, roles.modules))
         if target.id in inputs and not of_features and not hides and not _has_unknown_part(roles, outputs, call):
@@ -109,7 +109,7 @@ def _has_unknown_part(roles: Roles, outputs: ast.Call, call: Call) -> bool:
     """Say whether a model of this file is made of parts that are of neither PyTorch nor Transformers."""
     name = dotted(outputs.func)
     own = roles.definitions.get(call.function.partition(".")[0]) if name == "self" else roles.class_of(name)
-    made = {dotted(node) for node in ast.walk(own) if isinstance(node, ast.Call)} if own is not None else set()
+    made = {dotted(node) for node in walk(own, ast.Call)} if own is not None else set()
     classes = {part for part in made if part[:1].isupper() and part not in roles.definitions}
     return any(
         not roles.is_imported_from("torch", part) and not roles.is_imported_from("transformers", part)
@@ -119,7 +119,7 @@ def _has_unknown_part(roles: Roles, outputs: ast.Call, call: Call) -> bool:
 
 def _shifts_inside(module: ast.ClassDef) -> bool:
     """Say whether a model leaves out the last place of something, as one does that shifts its own inputs."""
-    ends = [constant_of(node.upper) for node in ast.walk(module) if isinstance(node, ast.Slice) and node.lower is None]
+    ends = [constant_of(node.upper) for node in walk(module, ast.Slice) if node.lower is None]
     return -1 in ends
 
 
@@ -154,10 +154,8 @@ def shifted_in_the_data(roles: Roles) -> Iterator[Fault]:
     """A data set or collator shifts the labels by one, and a model that takes `labels` does so again."""
     if not _is_causal(roles) or roles.uses("compute_loss") or not (roles.uses("Trainer") or _gives_labels(roles)):
         return
-    for function in ast.walk(roles.script.tree):
-        if not isinstance(function, ast.FunctionDef):
-            continue
-        inside = [call for call in roles.script.calls if call.function.rpartition(".")[2] == function.name]
+    for function in walk(roles.script.tree, ast.FunctionDef):
+        inside = [call for call in roles.script.calls if last_part(call.function) == function.name]
         within = inside[-1] if inside else _no_call(roles, function)
         for node in ast.walk(function):
             for inputs, labels in _pairs(node):
@@ -232,7 +230,7 @@ def _gives_labels(roles: Roles) -> bool:
 
 def _no_call(roles: Roles, function: ast.FunctionDef) -> Call:
     """Return the end of a function that calls nothing."""
-    inside = [made for made in roles.script.assignments if made.function.rpartition(".")[2] == function.name]
+    inside = [made for made in roles.script.assignments if last_part(made.function) == function.name]
     name, order = (inside[-1].function, inside[-1].order) if inside else (function.name, 0)
     return Call("", ast.Call(ast.Name(""), [], []), function.lineno, order, (), name, (), ())
 
@@ -295,15 +293,15 @@ def _keywords_of(node: ast.expr) -> dict[str, ast.expr]:
         return {}
     return {
         **({"weight": node.args[0]} if node.args else {}),
-        **{keyword.arg: keyword.value for keyword in node.keywords if keyword.arg},
+        **keywords_of(node),
     }
 
 
 def _is_of_tokens(roles: Roles, call: Call) -> bool:
     """Say whether a loss has a target for each place of a sequence: both are made flat, or classes put second."""
     outputs, targets = (roles.source_of(arg, call) for arg in call.node.args[:2])
-    flat = [isinstance(node, ast.Call) and dotted(node).rpartition(".")[2] in FLATTENS for node in (outputs, targets)]
-    second = isinstance(outputs, ast.Call) and dotted(outputs).rpartition(".")[2] in (
+    flat = [isinstance(node, ast.Call) and last_name(node) in FLATTENS for node in (outputs, targets)]
+    second = isinstance(outputs, ast.Call) and last_name(outputs) in (
         "transpose",
         "permute",
         "swapaxes",
@@ -314,12 +312,7 @@ def _is_of_tokens(roles: Roles, call: Call) -> bool:
 def _is_masked(roles: Roles, call: Call) -> bool:
     """Say whether a mask picks what the loss is given: `logits[mask]`."""
     sources = [roles.source_of(_base(arg), call) for arg in call.node.args[:2]]
-    picked = [
-        node.slice
-        for part in (*call.node.args[:2], *sources)
-        for node in ast.walk(part)
-        if isinstance(node, ast.Subscript)
-    ]
+    picked = [node.slice for part in (*call.node.args[:2], *sources) for node in walk(part, ast.Subscript)]
     inverted = any(isinstance(place, ast.UnaryOp) and isinstance(place.op, ast.Invert) for place in picked)
     joined = any(isinstance(place, ast.BinOp) and isinstance(place.op, ast.BitAnd | ast.BitOr) for place in picked)
     return inverted or joined or any(isinstance(place, ast.Name | ast.Compare) for place in picked)
@@ -374,7 +367,7 @@ def ignored_index_differs(roles: Roles) -> Iterator[Fault]:
     for call in roles.script.named("pad_sequence", "full", "full_like"):
         value = call.constant("padding_value", 2) if call.method == "pad_sequence" else call.constant("fill_value", 1)
         used = [made for made in roles.script.assignments if any(part is call.node for part in ast.walk(made.value))]
-        of_labels = any(re.search(r"label|target|tag|^y", made.target.rpartition(".")[2]) for made in used)
+        of_labels = any(re.search(r"label|target|tag|^y", made.last) for made in used)
         if call.method == "pad_sequence" and value is None and len(call.node.args) < 3:
             value = 0 if "padding_value" not in call.keywords else None
         if of_labels and isinstance(value, int) and not isinstance(value, bool) and value != index:
@@ -407,7 +400,7 @@ def _is_not_padding(roles: Roles, node: ast.expr) -> bool:
             break
     if not isinstance(node, ast.UnaryOp) or not isinstance(node.op, ast.Invert):
         return False
-    name = dotted(node.operand).rpartition(".")[2]
+    name = last_name(node.operand)
     made = [assignment.value for assignment in roles.script.assignments if assignment.target == name]
     equal = [isinstance(value, ast.Compare) and isinstance(value.ops[0], ast.Eq) for value in made]
     return bool(re.search(r"^(?:is_)?pad(?:s|ded|ding)?(?:_mask)?$", name)) and bool(made) and all(equal)
@@ -451,16 +444,16 @@ def _is_mask(roles: Roles, call: Call) -> bool:
     ]
     if any(len(TRIANGLE.findall(ast.unparse(assignment.value))) > 1 for assignment in made):
         return False
-    names = {assignment.target.rpartition(".")[2] for assignment in made}
-    named = [*names, call.function.rpartition(".")[2]]
+    names = {assignment.last for assignment in made}
+    named = [*names, last_part(call.function)]
     for other in roles.script.calls:
-        parts = {id(part): dotted(part).rpartition(".")[2] for arg in other.node.args for part in ast.walk(arg)}
+        parts = {id(part): last_name(part) for arg in other.node.args for part in ast.walk(arg)}
         hides = other.method in ("masked_fill", "masked_fill_", "where", "register_buffer", "masked_scatter")
         if hides and (id(call.node) in parts or names & set(parts.values())):
             return True
         for keyword, value in other.keywords.items():
             inside = [*ast.walk(value)]
-            if any(part is call.node or dotted(part).rpartition(".")[2] in names - {""} for part in inside):
+            if any(part is call.node or last_name(part) in names - {""} for part in inside):
                 named.append(keyword)
     return any(re.search(r"mask|causal", name) for name in named)
 
@@ -540,9 +533,7 @@ class Fill:
 
 def ignored_where_masked(roles: Roles) -> Iterator[Fault]:
     """Labels are ignored where the inputs are masked, so that the loss is that of places which the model sees."""
-    for function in ast.walk(roles.script.tree):
-        if not isinstance(function, ast.FunctionDef):
-            continue
+    for function in walk(roles.script.tree, ast.FunctionDef):
         fills = list(fills_in(function))
         hidden = [fill for fill in fills if _is_mask_token(fill.value)]
         for fill in fills if hidden else ():
@@ -571,7 +562,7 @@ def fills_in(function: ast.AST) -> Iterator[Fill]:
             if isinstance(place, ast.Name | ast.Attribute | ast.BinOp | ast.UnaryOp | ast.Compare):
                 yield Fill(place, True, node.value, node.lineno)
         elif isinstance(node, ast.Call):
-            method = dotted(node.func).rpartition(".")[2]
+            method = last_name(node)
             if method in ("masked_fill", "masked_fill_") and len(node.args) == 2:
                 yield Fill(node.args[0], True, node.args[1], node.lineno)
             elif method == "where" and len(node.args) == 3 and dotted(node.func).partition(".")[0] in LIBRARIES:
@@ -581,12 +572,12 @@ def fills_in(function: ast.AST) -> Iterator[Fill]:
 
 def _is_mask_token(value: ast.expr) -> bool:
     """Say whether a value is the token of masked places, by its name: `MASK`, `tokenizer.mask_token_id`."""
-    names = [dotted(node).rpartition(".")[2] for node in ast.walk(value) if isinstance(node, ast.Name | ast.Attribute)]
+    names = [last_name(node) for node in walk(value, ast.Name, ast.Attribute)]
     return isinstance(value, ast.Name | ast.Attribute | ast.Call) and any(map(MASK_TOKEN.search, names))
 
 
 def _is_ignored(roles: Roles, value: ast.expr) -> bool:
-    while isinstance(value, ast.Call) and dotted(value.func).rpartition(".")[2] in ("tensor", "full_like"):
+    while isinstance(value, ast.Call) and last_name(value) in ("tensor", "full_like"):
         value = value.args[-1] if value.args else ast.Constant(None)
     return roles.value_of(value) == IGNORED_LABEL or bool(re.search(r"(?:^|_)ignore", dotted(value), re.IGNORECASE))
 
@@ -607,9 +598,7 @@ def _mask_conditions(
     if not isinstance(mask, ast.Name):
         return {(ast.unparse(mask), 0, is_true)}
     made = [
-        node
-        for node in ast.walk(function)
-        if isinstance(node, ast.Assign | ast.AugAssign) and node.lineno < line and mask.id in _targets(node)
+        node for node in walk(function, ast.Assign, ast.AugAssign) if node.lineno < line and mask.id in _targets(node)
     ]
     last = max(made, key=lambda node: node.lineno, default=None)
     own = {(mask.id, last.lineno if last is not None else 0, is_true)}
@@ -729,7 +718,7 @@ def _scheduler(roles: Roles) -> _Scheduler | None:
         named = SCHEDULER.search(call.name)
         wanted = None if named is None else _wanted(roles, call, named[1], loaded=bool(named[2]))
         found |= {wanted.takes: wanted} if wanted is not None else {}
-    tests = (node for node in ast.walk(roles.script.tree) if isinstance(node, ast.Compare))
+    tests = (node for node in walk(roles.script.tree, ast.Compare))
     compared = any("prediction_type" in ast.unparse(node) for node in tests) or roles.uses("register_to_config")
     compared = compared or any(
         isinstance(arg, ast.UnaryOp) for call in roles.script.named("step") for arg in call.node.args
@@ -799,7 +788,7 @@ def _plain_kind(source: ast.expr | None) -> Prediction | None:
         return "sample"
     if not isinstance(source, ast.Call):
         return None
-    is_velocity = dotted(source).rpartition(".")[2] == "get_velocity"
+    is_velocity = last_name(source) == "get_velocity"
     return "velocity" if is_velocity else "noise" if DRAWN.search(dotted(source)) else None
 
 
@@ -894,22 +883,18 @@ def target_is_random(roles: Roles) -> Iterator[Fault]:
     if len(roles.script.named(*DRAWS_NOISE)) < 2:
         return  # what the model is given is made with another draw
     for call in roles.script.calls:
-        drawn_here = [arg for arg in call.node.args[:2] if dotted(arg).rpartition(".")[2] in DRAWS_NOISE]
+        drawn_here = [arg for arg in call.node.args[:2] if last_name(arg) in DRAWS_NOISE]
         if drawn_here and roles.loss_named(call, *ELEMENTWISE_LOSSES):
             says = "the target is drawn here: what the model is given was made with other numbers"
             yield fault("target_is_random", drawn_here[0].lineno, "likely", says)
-    for function in ast.walk(roles.script.tree):
-        if not isinstance(function, ast.FunctionDef):
-            continue
+    for function in walk(roles.script.tree, ast.FunctionDef):
         drawn = {
             node.targets[0].id: node.value.lineno
-            for node in ast.walk(function)
-            if isinstance(node, ast.Assign)
-            and isinstance(node.targets[0], ast.Name)
-            and dotted(node.value).rpartition(".")[2] in DRAWS_NOISE
+            for node in walk(function, ast.Assign)
+            if isinstance(node.targets[0], ast.Name) and last_name(node.value) in DRAWS_NOISE
         }
         for name, line in drawn.items():
-            reads = [node for node in ast.walk(function) if isinstance(node, ast.Name) and node.id == name]
+            reads = [node for node in walk(function, ast.Name) if node.id == name]
             reads = [node for node in reads if isinstance(node.ctx, ast.Load)]
             if len(reads) == 1 and _is_target(roles, function, reads[0]):
                 says = f"{name} is drawn here for the loss alone: what the model is given was made with other numbers"

@@ -12,14 +12,18 @@ from mldebug_mcp.models.script import Certainty
 from mldebug_mcp.script.calls import (
     Assignment,
     Call,
+    arguments_of,
     calls_in,
-    calls_within,
     constant_of,
     dotted,
     exclude,
+    keywords_of,
+    last_name,
+    last_part,
     names_in,
     parameters_of,
     values_returned,
+    walk,
 )
 from mldebug_mcp.script.faults import Fault, fault
 from mldebug_mcp.script.library import EVALUATES, HELD_OUT, TRAINS
@@ -202,7 +206,7 @@ def _loops_of(roles: Roles, function: str) -> set[str]:
 
 def _names_held_out(through: str) -> bool:
     """Say whether a loop goes through held-out rows as well: those of training are a reference, or compared."""
-    return any(HELD_OUT.search(name.rpartition(".")[2]) for name in re.findall(r"[\w.]++", through))
+    return any(HELD_OUT.search(last_part(name)) for name in re.findall(r"[\w.]++", through))
 
 
 def split_of_the_configuration(roles: Roles) -> Iterator[Fault]:
@@ -239,19 +243,19 @@ def _asked_for(roles: Roles, function: ast.FunctionDef, parameter: str) -> set[s
 
 def _read_instead(function: ast.FunctionDef, name: str) -> ast.Attribute | None:
     """Return the setting of the name of a parameter that a call is given, where the parameter is compared alone."""
-    compared = [node for node in ast.walk(function) if isinstance(node, ast.Compare) and name in names_in(node)]
+    compared = [node for node in walk(function, ast.Compare) if name in names_in(node)]
     inside = {id(part) for node in compared for part in ast.walk(node)}
-    others = [node for node in ast.walk(function) if isinstance(node, ast.Name) and node.id == name]
+    others = [node for node in walk(function, ast.Name) if node.id == name]
     if any(id(node) not in inside for node in others):
         return None
-    given = (part for call in ast.walk(function) if isinstance(call, ast.Call) for part in _parts_given(call))
+    given = (part for call in walk(function, ast.Call) for part in _parts_given(call))
     settings = [part for part in given if isinstance(part, ast.Attribute) and part.attr == name]
     return settings[0] if settings and not any(id(part) in inside for part in settings) else None
 
 
 def _parts_given(call: ast.Call) -> Iterator[ast.AST]:
     """Yield all parts of what a call is given."""
-    for argument in (*call.args, *(keyword.value for keyword in call.keywords)):
+    for argument in arguments_of(call):
         yield from ast.walk(argument)
 
 
@@ -260,7 +264,7 @@ def split_twice(roles: Roles) -> Iterator[Fault]:
     splits: dict[str, Call] = {}
     for made in roles.script.assignments:
         value = made.value.value if isinstance(made.value, ast.Subscript) else made.value
-        call = roles.call_of(value) if isinstance(value, ast.Call) else None
+        call = roles.call_of(value)
         if call is None or call.method not in ("random_split", "train_test_split") or not call.node.args:
             continue
         owner, given = call.function.rpartition(".")[0], dotted(call.node.args[0])
@@ -290,7 +294,7 @@ def drawn_twice(roles: Roles) -> Iterator[Fault]:
     """Rows of training and of evaluation are drawn at random, each for itself, from the same rows."""
     drawn: dict[str, list[tuple[Assignment, ast.expr]]] = {}
     for made in roles.script.assignments:
-        last = made.target.rpartition(".")[2]
+        last = made.last
         found = _drawn_from(roles, made.value) if TRAINS.search(last) or HELD_OUT.search(last) else None
         if found is None or made.conditions or made.place is not None:
             continue
@@ -298,8 +302,8 @@ def drawn_twice(roles: Roles) -> Iterator[Fault]:
         within = Call("", ast.Call(rows, [], []), made.line, made.order, (), made.function, (), ())
         drawn.setdefault(f"{made.function}:{rows_of(roles, rows, within)}", []).append((made, draw))
     for same in drawn.values():
-        train = [(made, draw) for made, draw in same if TRAINS.search(made.target.rpartition(".")[2])]
-        held_out = [(made, draw) for made, draw in same if not TRAINS.search(made.target.rpartition(".")[2])]
+        train = [(made, draw) for made, draw in same if TRAINS.search(made.last)]
+        held_out = [(made, draw) for made, draw in same if not TRAINS.search(made.last)]
         seeded = train and held_out and SEEDED.search(ast.unparse(held_out[0][1]))
         if train and held_out and not (seeded and ast.unparse(train[0][1]) == ast.unparse(held_out[0][1])):
             line, first = held_out[0][0].line, train[0][0].line
@@ -314,7 +318,7 @@ def _drawn_from(roles: Roles, node: ast.expr, depth: int = 3) -> tuple[ast.expr,
         return (_rows_of_cut(node), draw) if draw is not None else _drawn_from(roles, node.value, depth - 1)
     if not isinstance(node, ast.Call) or not depth:
         return None
-    helper = roles.definitions.get(dotted(node.func).rpartition(".")[2])
+    helper = roles.definitions.get(last_name(node))
     if helper is not None:
         return _drawn_by(roles, helper, node, depth - 1)
     owner = node.func.value if isinstance(node.func, ast.Attribute) else None
@@ -323,7 +327,7 @@ def _drawn_from(roles: Roles, node: ast.expr, depth: int = 3) -> tuple[ast.expr,
 
 def _drawn_at_once(node: ast.Call, owner: ast.expr | None) -> tuple[ast.expr, ast.expr] | None:
     """Return the rows that a call of a library draws from, and the draw; None for another call."""
-    name, given = dotted(node.func).rpartition(".")[2], {keyword.arg for keyword in node.keywords}
+    name, given = last_name(node), {keyword.arg for keyword in node.keywords}
     if name == "sample" and owner is not None and given & {"frac", "n"}:
         return owner, node
     of_random = owner is not None and bool(re.search(r"(?:^|\.)(?:random|rng|rs|rand|gen)$", dotted(owner)))
@@ -346,7 +350,7 @@ def _draw_in(node: ast.expr) -> ast.Call | None:
     """Return the call that draws numbers of rows: `rng.permutation(n)[:k]`, `torch.randperm(n)`; None for others."""
     while isinstance(node, ast.Subscript):
         node = node.value
-    is_draw = isinstance(node, ast.Call) and dotted(node.func).rpartition(".")[2] in PERMUTES
+    is_draw = isinstance(node, ast.Call) and last_name(node) in PERMUTES
     return node if is_draw and isinstance(node, ast.Call) else None
 
 
@@ -358,12 +362,12 @@ def whole_and_part(roles: Roles) -> Iterator[Fault]:
             helpers.setdefault(id(made.value), []).append(made)
     for parts in helpers.values():
         call = parts[0].value
-        helper = roles.definitions.get(dotted(call).rpartition(".")[2])
+        helper = roles.definitions.get(last_name(call))
         returned = values_returned(helper)
         value = returned[0] if len(returned) == 1 and isinstance(returned[0], ast.Tuple) else None
         if value is None or len(value.elts) < len(parts):
             continue
-        named = {part.target.rpartition(".")[2]: value.elts[part.place or 0] for part in parts}
+        named = {part.last: value.elts[part.place or 0] for part in parts}
         train = [node for name, node in named.items() if TRAINS.search(name)]
         held_out = [node for name, node in named.items() if HELD_OUT.search(name) and not TRAINS.search(name)]
         whole = {dotted(node) for node in train if isinstance(node, ast.Name)}
@@ -382,10 +386,10 @@ def unused_split(roles: Roles) -> Iterator[Fault]:
     if not any(call.owner and call.method == "eval" for call in roles.script.calls) or len(loaders_of(roles)) < 2:
         return
     for made in roles.script.assignments:
-        call = roles.call_of(made.value) if isinstance(made.value, ast.Call) else None
+        call = roles.call_of(made.value)
         if call is None or call.method not in ("random_split", "train_test_split") or made.place is None:
             continue
-        last = made.target.rpartition(".")[2]
+        last = made.last
         if HELD_OUT.search(last) and not roles.reads.get(last) and not re.search(r"^_|test", last):
             says = f"{made.target} is held out and never read: what is evaluated are other rows"
             yield fault("same_data", made.line, "likely", says)
@@ -429,8 +433,8 @@ def loaders_of(roles: Roles) -> list[Loader]:
         if dataset is not None:
             names = [
                 *_names(roles, call, parents),
-                call.function.rpartition(".")[2],
-                dotted(dataset).rpartition(".")[2],
+                last_part(call.function),
+                last_name(dataset),
             ]
             names = [name for name in names if name]
             uses = [use for use in map(_use, names) if use]
@@ -463,9 +467,9 @@ def _names(roles: Roles, call: Call, parents: dict[int, ast.AST]) -> Iterator[st
                 for made in roles.script.assignments
                 if made.place == place
                 and isinstance(made.value, ast.Call)
-                and dotted(made.value).rpartition(".")[2] == call.function.rpartition(".")[2]
+                and last_name(made.value) == last_part(call.function)
             )
-        yield from (made.target.rpartition(".")[2] for made in roles.script.assignments if made.value is node)
+        yield from (made.last for made in roles.script.assignments if made.value is node)
         node = parent
 
 
@@ -498,14 +502,14 @@ def line_of_rows(roles: Roles, node: ast.expr, call: Call) -> int:
 
 def _returned_by(roles: Roles, made: Assignment) -> tuple[ast.expr, Call] | None:
     """Return what a function of this file gives for a part of what is unpacked, and where; None where that varies."""
-    helper = roles.definitions.get(dotted(made.value).rpartition(".")[2]) if isinstance(made.value, ast.Call) else None
+    helper = roles.helper(made.value)
     if made.place is None or not isinstance(helper, ast.FunctionDef):
         return None
     returned = values_returned(helper)
     value = returned[0] if len(returned) == 1 else None
     if not isinstance(value, ast.Tuple) or made.place >= len(value.elts):
         return None
-    inside = [call for call in roles.script.calls if call.function.rpartition(".")[2] == helper.name]
+    inside = [call for call in roles.script.calls if last_part(call.function) == helper.name]
     end = replace(inside[-1], order=inside[-1].order + 1) if inside else None
     return (value.elts[made.place], end) if end is not None else None
 
@@ -555,9 +559,9 @@ def _rows_of_call(roles: Roles, node: ast.Call, call: Call, depth: int) -> str:
     kept = [arg for parameter, arg in given if not CHANGES_VIEW.search(parameter)]
     plain = all(isinstance(arg, ast.Constant) and not isinstance(arg.value, str) for arg in kept)
     drawn = isinstance(own, ast.FunctionDef) or (isinstance(own, ast.ClassDef) and _draws_rows(own))
-    if plain or drawn or not READS.search(name.rpartition(".")[2]):
+    if plain or drawn or not READS.search(last_part(name)):
         return f"{name}#{id(node)}"
-    if name.rpartition(".")[2] == "Subset" and len(kept) == 2:
+    if last_part(name) == "Subset" and len(kept) == 2:
         return f"{rows_of(roles, kept[0], call, depth)}[{rows_of(roles, kept[1], call, depth)}]"
     return f"{name}({', '.join(rows_of(roles, arg, call, depth) for arg in kept)})"
 
@@ -566,12 +570,12 @@ def _draws_rows(own: ast.ClassDef) -> bool:
     """Say whether a data set makes up its rows: it draws them where it is made, or without regard to the index."""
     for part in own.body:
         if isinstance(part, ast.FunctionDef) and part.name == "__init__":
-            if any(DRAWS.search(dotted(node.func)) for node in ast.walk(part) if isinstance(node, ast.Call)):
+            if any(DRAWS.search(dotted(node.func)) for node in walk(part, ast.Call)):
                 return True
         elif isinstance(part, ast.FunctionDef) and part.name in ("__getitem__", "__iter__"):
             index = (parameters_of(part) or [""])[-1]
             read = any(isinstance(node, ast.Name) and node.id == index for node in ast.walk(part))
-            drawn = any(DRAWS.search(dotted(node.func)) for node in ast.walk(part) if isinstance(node, ast.Call))
+            drawn = any(DRAWS.search(dotted(node.func)) for node in walk(part, ast.Call))
             if drawn and not read:
                 return True
     return False
@@ -591,12 +595,12 @@ def draws_anew(roles: Roles, node: ast.expr, call: Call, depth: int = MAX_STEPS_
         name = dotted(node.func)
         if RANDOM.search(name):
             return name
-        own = roles.definitions.get(name.rpartition(".")[2])
+        own = roles.definitions.get(last_part(name))
         inside = _always_draws(own) if own is not None else ""
         if inside:
             return inside
-        given = [*node.args, *(keyword.value for keyword in node.keywords)]
-        if name.rpartition(".")[2] == "Subset":  # its second argument are places, whatever they were drawn from
+        given = arguments_of(node)
+        if last_part(name) == "Subset":  # its second argument are places, whatever they were drawn from
             given = given[:1]
         parts = given if not isinstance(own, ast.FunctionDef) else []
     elif isinstance(node, ast.List | ast.Tuple):
@@ -610,7 +614,7 @@ def _always_draws(own: ast.AST) -> str:
     """Return the random transform in a function or class of this file that has no condition, and so is always used."""
     if any(isinstance(node, ast.If | ast.IfExp | ast.Match) for node in ast.walk(own)):
         return ""
-    names = (dotted(node.func) for node in ast.walk(own) if isinstance(node, ast.Call))
+    names = (dotted(node.func) for node in walk(own, ast.Call))
     return next((name for name in names if RANDOM.search(name)), "")
 
 
@@ -721,17 +725,17 @@ def _goes_through(text: str, names: Sequence[str]) -> bool:
 
 def _arguments_of_iter(call: Call) -> list[ast.expr]:
     """Return what `iter` is given in `next(iter(loader))`."""
-    return [arg for inner in calls_within(call.node) if dotted(inner.func) == "iter" for arg in inner.args]
+    return [arg for inner in walk(call.node, ast.Call) if dotted(inner.func) == "iter" for arg in inner.args]
 
 
 def _keywords(node: ast.Call) -> dict[str, ast.expr]:
-    return {keyword.arg: keyword.value for keyword in node.keywords if keyword.arg}
+    return keywords_of(node)
 
 
 def _is_sampler_kept_elsewhere(roles: Roles) -> bool:
     """Say whether another file is given a sampler, or replaces it, so that it may set its epochs."""
     made = {
-        assignment.target.rpartition(".")[2]
+        assignment.last
         for assignment in roles.script.assignments
         if isinstance(assignment.value, ast.Call) and "DistributedSampler" in dotted(assignment.value)
     }
@@ -767,7 +771,7 @@ def _trains_over(roles: Roles, name: str, made: Assignment) -> bool:
 def _trains_as_argument(roles: Roles, name: str) -> bool:
     """Say whether a function that trains is given a loader, goes through it, and does not evaluate."""
     for step in roles.steps:
-        definition = roles.definitions.get(step.function.rpartition(".")[2])
+        definition = roles.definitions.get(last_part(step.function))
         if not isinstance(definition, ast.FunctionDef) or not step.loops:
             continue
         for call in roles.callers(step.function):
@@ -796,8 +800,8 @@ def _is_switched_off(roles: Roles, step: Call, definition: ast.FunctionDef, argu
     """
     skipped = [
         node.test
-        for node in ast.walk(definition)
-        if isinstance(node, ast.If) and node.lineno < step.line and isinstance(node.body[-1], ast.Continue | ast.Return)
+        for node in walk(definition, ast.If)
+        if node.lineno < step.line and isinstance(node.body[-1], ast.Continue | ast.Return)
     ]
     tests = [*(ast.parse(test, mode="eval") for test in step.conditions), *skipped]
     local = {made.target: made.value for made in roles.script.assignments if made.function == step.function}
@@ -805,7 +809,7 @@ def _is_switched_off(roles: Roles, step: Call, definition: ast.FunctionDef, argu
     names |= set[str]().union(*(names_in(local[name]) for name in names if name in local))
     for switch in names & set(arguments):
         value = roles.value_of(arguments[switch])
-        known = {constant_of(node) for test in tests for node in ast.walk(test) if isinstance(node, ast.Constant)}
+        known = {constant_of(node) for test in tests for node in walk(test, ast.Constant)}
         constant = isinstance(arguments[switch], ast.Constant)
         if constant and (value is None or value is False or (isinstance(value, str) and value not in known)):
             return True
@@ -852,7 +856,7 @@ def shuffled_apart(roles: Roles) -> Iterator[Fault]:
         value = made.value
         if not isinstance(value, ast.Subscript) or dotted(value.value) != made.target:
             continue
-        if isinstance(value.slice, ast.Call) and dotted(value.slice.func).rpartition(".")[2] in (
+        if isinstance(value.slice, ast.Call) and last_name(value.slice) in (
             "randperm",
             "permutation",
         ):
@@ -881,7 +885,7 @@ def seeds_set_again(roles: Roles) -> Iterator[Fault]:
             if backward.function == call.function and backward.loops[: len(call.loops)] == call.loops
         ]
         called = {other.method for other in roles.script.calls if other.loops[: len(call.loops)] == call.loops}
-        trains = inside or any(backward.function.rpartition(".")[2] in called for backward in roles.backwards)
+        trains = inside or any(last_part(backward.function) in called for backward in roles.backwards)
         if given is None or not trains or _changes(roles, given, call) or _begins_a_training(roles, call):
             continue
         often = any(backward.loops == call.loops for backward in inside)
@@ -892,7 +896,7 @@ def seeds_set_again(roles: Roles) -> Iterator[Fault]:
 def _begins_each_pass(roles: Roles, call: Call) -> bool:
     """Say whether a function sets one seed and trains, and a loop calls it for a model that is made elsewhere."""
     given = call.node.args[0] if call.node.args else None
-    function = roles.definitions.get(call.function.rpartition(".")[2])
+    function = roles.definitions.get(last_part(call.function))
     trains = any(backward.function == call.function for backward in roles.backwards)
     if given is None or not isinstance(function, ast.FunctionDef) or not trains:
         return False
@@ -904,7 +908,7 @@ def _begins_each_pass(roles: Roles, call: Call) -> bool:
 def _changes(roles: Roles, given: ast.expr, call: Call) -> bool:
     """Say whether a seed is another one each time: it hangs on a name that the loop sets."""
     inside = [made for made in roles.script.assignments if made.loops[: len(call.loops)] == call.loops]
-    loops = [node for node in ast.walk(roles.script.tree) if isinstance(node, ast.For) and node.lineno in call.loops]
+    loops = [node for node in walk(roles.script.tree, ast.For) if node.lineno in call.loops]
     set_by_loop = {name for loop in loops for name in names_in(loop.target)}
     if isinstance(given, ast.Call):
         return True
@@ -920,12 +924,12 @@ def workers_alike(roles: Roles) -> Iterator[Fault]:
     """All workers of a loader draw the same random numbers."""
     for call in roles.script.named("DataLoader"):
         given = call.keywords.get("worker_init_fn")
-        start = roles.definitions.get(dotted(given).rpartition(".")[2]) if given is not None else None
+        start = roles.definitions.get(last_name(given)) if given is not None else None
         body: ast.AST | None = given if isinstance(given, ast.Lambda) else start
         if not isinstance(body, ast.Lambda | ast.FunctionDef) or not body.args.args:
             continue
-        names = {node.id for node in ast.walk(body) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
-        seeds = [node for node in calls_within(body) if SEEDS.search(dotted(node.func))]
+        names = {node.id for node in walk(body, ast.Name) if isinstance(node.ctx, ast.Load)}
+        seeds = [node for node in walk(body, ast.Call) if SEEDS.search(dotted(node.func))]
         apart = body.args.args[-1].arg in names or re.search(
             r"initial_seed|get_worker_info|urandom|time", ast.unparse(body)
         )
@@ -952,9 +956,9 @@ def _streams_alike(roles: Roles, lines: set[int]) -> Iterator[Fault]:
         begins = next((part for part in parts if part.name == "__iter__"), None)
         if definition is None or begins is None or TELLS_WORKERS_APART.search(ast.unparse(definition)):
             continue
-        called = {dotted(node.func) for node in calls_within(begins)}
+        called = {dotted(node.func) for node in walk(begins, ast.Call)}
         inside = [begins, *(part for part in parts if f"self.{part.name}" in called)]
-        seeds = (node for part in inside for node in calls_within(part) if _is_seeded_alike(node))
+        seeds = (node for part in inside for node in walk(part, ast.Call) if _is_seeded_alike(node))
         seed = next(seeds, None)
         if seed is not None:
             says = f"{ast.unparse(seed)[:80]} gives each worker the same seed: all of them yield the same rows"
@@ -971,7 +975,7 @@ def _streams(node: ast.AST) -> bool:
 def _is_seeded_alike(node: ast.Call) -> bool:
     """Say whether a call makes or seeds a generator by what is the same in all copies of a data set."""
     name = dotted(node.func)
-    given = [*node.args, *(keyword.value for keyword in node.keywords)]
+    given = arguments_of(node)
     drawn = [inner for arg in given for inner in calls_in(arg) if inner not in ("int", "hash", "abs")]
     return bool(given) and not drawn and bool(GENERATORS.search(name) or SEEDS.search(name))
 
@@ -986,8 +990,8 @@ def _generator_in_the_data(roles: Roles) -> Iterator[Fault]:
         starts = next((part for part in parts if part.name == "__init__"), None)
         if reads is None or starts is None or (reads.name == "__iter__" and not _streams(node)):
             continue
-        for made in ast.walk(starts):
-            if not isinstance(made, ast.Assign) or not GENERATORS.search(dotted(made.value)):
+        for made in walk(starts, ast.Assign):
+            if not GENERATORS.search(dotted(made.value)):
                 continue
             name = dotted(made.targets[0])
             others = [ast.unparse(part) for part in parts if part is not starts]

@@ -6,7 +6,20 @@ import ast
 import re
 from collections.abc import Iterable, Iterator
 
-from mldebug_mcp.script.calls import Assignment, Call, calls_in, constant_of, dotted, names_in, values_returned
+from mldebug_mcp.script.calls import (
+    Assignment,
+    Call,
+    arguments_of,
+    called_name,
+    calls_in,
+    constant_of,
+    dotted,
+    last_name,
+    last_part,
+    names_in,
+    values_returned,
+    walk,
+)
 from mldebug_mcp.script.faults import MAX_JUDGED, Fault, fault
 from mldebug_mcp.script.roles import MAX_NAMES_FOLLOWED, Roles
 from mldebug_mcp.script.shapes import shape_of
@@ -154,7 +167,7 @@ def activation_of(roles: Roles, given: ast.expr, call: Call) -> str:
         ends = {value.ends for value in known}
         return ends.pop() if len(ends) == 1 else ""
     outer = outermost_call(given)
-    last = outer.rpartition(".")[2].lower()
+    last = last_part(outer).lower()
     if last in ("softmax", "sigmoid"):
         return last
     if last in ("log_softmax", "logsoftmax") or not isinstance(given, ast.Call):
@@ -207,11 +220,12 @@ def _ends_in(module: ast.ClassDef) -> str:
             value = node.value
             if isinstance(value, ast.Name):
                 assigned = [
-                    assign.value for assign in ast.walk(forward)
-                    if isinstance(assign, ast.Assign) and any(dotted(target) == value.id for target in assign.targets)
-                ]  # fmt: skip
+                    assign.value
+                    for assign in walk(forward, ast.Assign)
+                    if any(dotted(target) == value.id for target in assign.targets)
+                ]
                 value = assigned[-1] if assigned else value
-            last = outermost_call(value).rpartition(".")[2].lower()
+            last = last_part(outermost_call(value)).lower()
             if last in ("softmax", "sigmoid"):
                 return last
             called = outermost_call(value)
@@ -230,7 +244,7 @@ def _attribute_end(module: ast.ClassDef, called: str) -> str:
 def _module_end(node: ast.expr) -> str:
     if not isinstance(node, ast.Call):
         return ""
-    name = dotted(node.func).rpartition(".")[2]
+    name = last_name(node)
     if name == "Sequential" and node.args:
         return _module_end(node.args[-1])
     return name.lower() if name in ("Softmax", "Sigmoid") else ""
@@ -287,7 +301,7 @@ def _named_activations(roles: Roles) -> dict[str, str]:
             if isinstance(node.test.ops[0], ast.Eq) and isinstance(name, str) and len(set(made)) == 1:
                 found[name] = made[0]
         elif isinstance(node, ast.Call) and dotted(node.func) == "getattr" and node.args:
-            found |= ACTIVATIONS if dotted(node.args[0]).rpartition(".")[2] == "nn" else {}
+            found |= ACTIVATIONS if last_name(node.args[0]) == "nn" else {}
     return found
 
 
@@ -296,12 +310,12 @@ def _activation_named(node: ast.expr) -> str:
     node = node.body if isinstance(node, ast.Lambda) else node
     if isinstance(node, ast.Call):
         return _activation_made(node)
-    return ACTIVATIONS.get(dotted(node).rpartition(".")[2], "")
+    return ACTIVATIONS.get(last_name(node), "")
 
 
 def _activation_made(node: ast.AST) -> str:
     """Return the activation that a call makes; empty for another part."""
-    return ACTIVATIONS.get(dotted(node.func).rpartition(".")[2], "") if isinstance(node, ast.Call) else ""
+    return ACTIVATIONS.get(last_name(node), "") if isinstance(node, ast.Call) else ""
 
 
 def arguments_swapped(roles: Roles) -> Iterator[Fault]:
@@ -313,7 +327,7 @@ def arguments_swapped(roles: Roles) -> Iterator[Fault]:
         )  # fmt: skip
         if not one_sided or len(call.node.args) < 2:
             continue
-        first, second = (dotted(arg).rpartition(".")[2] for arg in call.node.args[:2])
+        first, second = (last_name(arg) for arg in call.node.args[:2])
         source = roles.source_of(call.node.args[0], call)
         computed = isinstance(source, ast.Call) and roles.calls_model(source)
         named = isinstance(call.node.args[0], ast.Name) and TARGET.search(first) and not computed
@@ -328,7 +342,7 @@ def arguments_swapped(roles: Roles) -> Iterator[Fault]:
 def statistics_swapped(roles: Roles) -> Iterator[Fault]:
     """A transform that takes the mean first and the deviation second is given them the other way round."""
     for call in roles.script.named("Normalize", "normalize"):
-        names = [dotted(arg).rpartition(".")[2].lower() for arg in call.node.args[:2]]
+        names = [last_name(arg).lower() for arg in call.node.args[:2]]
         if len(names) == 2 and re.search(r"std|sigma|dev", names[0]) and re.search(r"mean|mu$|avg", names[1]):
             says = f"{call.name}() takes the mean first and the deviation second, and is given them the other way round"
             yield fault("arguments_swapped", call.line, "certain", says)
@@ -355,7 +369,7 @@ def divergence_of_what(roles: Roles) -> Iterator[Fault]:
 
 def _activation_before(roles: Roles, node: ast.expr, call: Call) -> str:
     source = roles.source_of(node, call)
-    last = dotted(source.func).rpartition(".")[2] if isinstance(source, ast.Call) else ""
+    last = called_name(source)
     return last if last in ("softmax", "log_softmax") else ""
 
 
@@ -379,8 +393,8 @@ def softmax_over_the_batch(roles: Roles) -> Iterator[Fault]:
 
 def normalized_over_the_batch(roles: Roles) -> Iterator[Fault]:
     """Vectors that are compared with each other get the length one along the batch, and not each by itself."""
-    for node in ast.walk(roles.script.tree):
-        if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.MatMult):
+    for node in walk(roles.script.tree, ast.BinOp):
+        if not isinstance(node.op, ast.MatMult):
             continue
         left = node.left
         while isinstance(left, ast.BinOp) and isinstance(left.op, ast.Mult):
@@ -388,7 +402,7 @@ def normalized_over_the_batch(roles: Roles) -> Iterator[Fault]:
         if isinstance(left, ast.Name):
             around = next((call for call in roles.script.calls if call.line >= node.lineno), None)
             left = roles.source_of(left, around) if around is not None else left
-        call = roles.call_of(left) if isinstance(left, ast.Call) else None
+        call = roles.call_of(left)
         if call is None or call.method != "normalize" or not _is_of_all_pairs(node) or not _is_over_rows(call):
             continue
         says = f"{ast.unparse(call.node)[:60]} goes along the batch: what a row is like hangs on the others"
@@ -422,9 +436,9 @@ def _has_rows(roles: Roles, call: Call) -> bool:
             first = node.slice.elts[0] if isinstance(node.slice, ast.Tuple) and node.slice.elts else None
             second = isinstance(first, ast.Slice) and dotted(node.value) in names
         elif isinstance(node, ast.Call) and node is not call.node:
-            axes = [constant_of(arg) for arg in (*node.args, *(keyword.value for keyword in node.keywords))]
+            axes = [constant_of(arg) for arg in arguments_of(node)]
             of_axis = any(axis in (1, -1) and not isinstance(axis, bool) for axis in axes)
-            method = dotted(node).rpartition(".")[2]
+            method = last_name(node)
             second = (of_axis and method in OVER_CLASSES) or bool(re.search(r"loss|entropy|kl_div|criterion", method))
         else:
             second = False
@@ -453,7 +467,7 @@ def all_rows_one_target(roles: Roles) -> Iterator[Fault]:
             and target.func.attr in ("long", "to")
         ):
             target = target.func.value
-        same = dotted(target).rpartition(".")[2] in ("zeros", "zeros_like") and isinstance(target, ast.Call)
+        same = last_name(target) in ("zeros", "zeros_like") and isinstance(target, ast.Call)
         if same and _is_of_all_pairs(scores):
             says = "each row of a matrix of all pairs is to be the most like row 0, and not the most like its partner"
             yield fault("all_rows_one_target", target.lineno, "likely", says)
@@ -465,7 +479,7 @@ def times_the_temperature(roles: Roles) -> Iterator[Fault]:
         if not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult)):
             continue
         for side, other in ((node.left, node.right), (node.right, node.left)):
-            named = re.search(r"^(?:temp|temperature|tau)$", dotted(side).rpartition(".")[2], re.IGNORECASE)
+            named = re.search(r"^(?:temp|temperature|tau)$", last_name(side), re.IGNORECASE)
             value = constant_of(roles.spelled_out(side)) if named else None
             if isinstance(value, float) and 0 < value < 1 and _is_of_all_pairs(other):
                 says = f"similarities are multiplied by {ast.unparse(side)} = {value}: all rows look alike to the loss"
@@ -474,15 +488,11 @@ def times_the_temperature(roles: Roles) -> Iterator[Fault]:
 
 def _is_of_all_pairs(node: ast.expr) -> bool:
     """Say whether a value is `a @ b.T`, scaled or not, to which no further columns are added."""
-    if any(dotted(part).rpartition(".")[2] in ("cat", "concat", "hstack") for part in ast.walk(node)):
+    if any(last_name(part) in ("cat", "concat", "hstack") for part in ast.walk(node)):
         return False
-    products = [(part.right, part) for part in ast.walk(node) if isinstance(part, ast.BinOp)]
+    products = [(part.right, part) for part in walk(node, ast.BinOp)]
     turned = [right for right, part in products if isinstance(part.op, ast.MatMult)]
-    turned += [
-        part.args[-1]
-        for part in ast.walk(node)
-        if isinstance(part, ast.Call) and part.args and dotted(part).rpartition(".")[2] in ("mm", "matmul")
-    ]
+    turned += [part.args[-1] for part in walk(node, ast.Call) if part.args and last_name(part) in ("mm", "matmul")]
     return any(re.search(r"\.(?:t\(\)|T|mT|transpose\([^()]*\))$", ast.unparse(right)) for right in turned)
 
 
@@ -505,7 +515,7 @@ def _shapes_followed(roles: Roles) -> Iterator[Fault]:
     losses = {
         node
         for node, names in roles.trace.called.items()
-        if {name.rpartition(".")[2] for name in names} & set(ELEMENTWISE_LOSSES)
+        if {last_part(name) for name in names} & set(ELEMENTWISE_LOSSES)
     }
     for node in ast.walk(roles.script.tree):
         parts: list[ast.expr] = []
@@ -562,15 +572,15 @@ def _shapes_of_optax(roles: Roles) -> Iterator[Fault]:
 
 def _ends_in_one_unit(roles: Roles, node: ast.expr) -> bool:
     """Say whether a value is the output of the one model of a file, of JAX, whose last layer has one unit."""
-    applied = isinstance(node, ast.Call) and dotted(node.func).rpartition(".")[2] in ("apply", "apply_fn")
+    applied = isinstance(node, ast.Call) and last_name(node) in ("apply", "apply_fn")
     methods = [part for module in roles.modules for part in module.body if getattr(part, "name", "") == "__call__"]
     if not applied or len(roles.modules) != 1 or len(methods) != 1:
         return False
     layers = [node.func for node in values_returned(methods[0]) if isinstance(node, ast.Call)]
     return len(layers) == len(values_returned(methods[0])) and all(
         isinstance(layer, ast.Call)
-        and dotted(layer.func).rpartition(".")[2] == "Dense"
-        and 1 in [constant_of(arg) for arg in (*layer.args, *(keyword.value for keyword in layer.keywords))]
+        and last_name(layer) == "Dense"
+        and 1 in [constant_of(arg) for arg in arguments_of(layer)]
         for layer in layers
     )
 
@@ -600,7 +610,7 @@ def _made_a_column_in_evaluation(roles: Roles, target: ast.expr) -> bool:
     return isinstance(target, ast.Name) and any(
         made.target == target.id
         and isinstance(made.value, ast.Call)
-        and _shape_after(dotted(made.value.func).rpartition(".")[2], made.value) == "column"
+        and _shape_after(last_name(made.value), made.value) == "column"
         and (call := roles.call_of(made.value)) is not None
         and roles.gradients_off(call)
         for made in roles.script.assignments
@@ -617,14 +627,14 @@ def _compared(roles: Roles, call: Call) -> tuple[ast.expr, ast.expr] | None:
     inner = inner.value if isinstance(inner, ast.Attribute) else inner
     if isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Pow):
         difference = inner.left
-    elif isinstance(inner, ast.Call) and dotted(inner.func).rpartition(".")[2] in ("square", "pow", "abs"):
+    elif isinstance(inner, ast.Call) and last_name(inner) in ("square", "pow", "abs"):
         of_library = dotted(inner.func).partition(".")[0] in ("torch", "jnp", "F")
         difference = inner.args[0] if of_library and inner.args else getattr(inner.func, "value", inner)
     else:
         return None
     if not isinstance(difference, ast.BinOp) or not isinstance(difference.op, ast.Sub):
         return None
-    names = {dotted(difference.left).rpartition(".")[2], dotted(difference.right).rpartition(".")[2]}
+    names = {last_name(difference.left), last_name(difference.right)}
     compares = any(re.search(r"pred|out|y_?hat|logit|score|est", name) for name in names) and any(
         re.search(r"^y|target|label|true|truth|price", name) for name in names
     )
@@ -716,7 +726,7 @@ def returned(roles: Roles) -> Iterator[Assignment]:
     """Yield what functions return, as assignments to no name."""
     for function in ast.walk(roles.script.tree):
         if isinstance(function, ast.FunctionDef):
-            inside = [call for call in roles.script.calls if call.function.rpartition(".")[2] == function.name]
+            inside = [call for call in roles.script.calls if last_part(call.function) == function.name]
             for node in ast.walk(function):
                 if isinstance(node, ast.Return) and node.value is not None and inside:
                     order = inside[-1].order + 1
@@ -732,7 +742,7 @@ def keras_logits(roles: Roles) -> Iterator[Fault]:
     loss = roles.source_of(compiled_call.keywords["loss"], compiled_call)
     name = constant_of(loss) if isinstance(loss, ast.Constant) else dotted(loss) if isinstance(loss, ast.Call) else ""
     layers = [call for call in roles.script.named("Dense") if call.order < compiled_call.order]
-    if not isinstance(name, str) or not KERAS_LOSS.search(name.rpartition(".")[2]) or not layers:
+    if not isinstance(name, str) or not KERAS_LOSS.search(last_part(name)) or not layers:
         return
     logits = isinstance(loss, ast.Call) and any(
         keyword.arg == "from_logits" and constant_of(keyword.value) is True for keyword in loss.keywords
@@ -808,10 +818,8 @@ def weights_on_a_mean(roles: Roles) -> Iterator[Fault]:
     """Weights or a mask of the rows meet a loss that is their mean already."""
     products = [
         node
-        for node in ast.walk(roles.script.tree)
-        if isinstance(node, ast.BinOp)
-        and isinstance(node.op, ast.Mult)
-        and (_weighs_rows(node.left) or _weighs_rows(node.right))
+        for node in walk(roles.script.tree, ast.BinOp)
+        if isinstance(node.op, ast.Mult) and (_weighs_rows(node.left) or _weighs_rows(node.right))
     ]
     for node in products[:MAX_PRODUCTS]:
         for side, weight in ((node.left, node.right), (node.right, node.left)):
@@ -827,7 +835,7 @@ def _called_loss(roles: Roles, node: ast.expr, within: ast.AST) -> Call | None:
     """Return the call of a loss that gives a mean, which a value is; by name as well."""
     around = next((call for call in roles.script.calls if call.line >= getattr(within, "lineno", 0)), None)
     source = roles.source_of(node, around) if around is not None else node
-    call = roles.call_of(source) if isinstance(source, ast.Call) else None
+    call = roles.call_of(source)
     if call is None:
         return None
     made = roles.losses.get(call.name)
@@ -841,8 +849,8 @@ def _called_loss(roles: Roles, node: ast.expr, within: ast.AST) -> Call | None:
 
 def _weighs_rows(node: ast.expr) -> bool:
     """Say whether a factor has a value for each row, by its name."""
-    names = [dotted(part).rpartition(".")[2] for part in ast.walk(node) if isinstance(part, ast.Name | ast.Attribute)]
-    reduced = any(name.rpartition(".")[2] in ("mean", "sum", "item", "max") for name in calls_in(node))
+    names = [last_name(part) for part in walk(node, ast.Name, ast.Attribute)]
+    reduced = any(last_part(name) in ("mean", "sum", "item", "max") for name in calls_in(node))
     of_config = isinstance(node, ast.Attribute) and not dotted(node).startswith("self.")
     return not reduced and not of_config and any(WEIGHT_OF_A_ROW.search(name) for name in names)
 
@@ -854,7 +862,7 @@ def _is_reduced(roles: Roles, product: ast.BinOp) -> bool:
             if any(part is product for part in (node.func.value, *node.args)):
                 return True
         elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
-            total = any(name.rpartition(".")[2] == "sum" for name in calls_in(node.right))
+            total = any(last_part(name) == "sum" for name in calls_in(node.right))
             inside = any(part is product for part in ast.walk(node.left))
             if total and inside:
                 return True
@@ -901,7 +909,7 @@ def loss_has_wrong_sign(roles: Roles) -> Iterator[Fault]:
 
 def _is_bounded(roles: Roles, line: int) -> bool:
     """Say whether a quantity counts above a bound alone, as that of pairs which do not belong together does."""
-    statements = [node for node in ast.walk(roles.script.tree) if isinstance(node, ast.stmt) and node.lineno == line]
+    statements = [node for node in walk(roles.script.tree, ast.stmt) if node.lineno == line]
     return any(re.search(r"clamp|relu|max\(|abs\(", ast.unparse(node)) for node in statements)
 
 

@@ -7,7 +7,17 @@ import re
 from collections.abc import Iterator, Sequence
 
 from mldebug_mcp.models.script import Certainty
-from mldebug_mcp.script.calls import Assignment, calls_in, constant_of, dotted, values_returned
+from mldebug_mcp.script.calls import (
+    Assignment,
+    arguments_of,
+    calls_in,
+    constant_of,
+    dotted,
+    last_name,
+    last_part,
+    values_returned,
+    walk,
+)
 from mldebug_mcp.script.faults import Fault, fault
 from mldebug_mcp.script.library import HAS_PARAMETERS, OPTIMIZERS, SAME_MODEL
 from mldebug_mcp.script.roles import Roles
@@ -47,11 +57,9 @@ def _replaced_in_place(roles: Roles, optimizer: str, made: Assignment, model: st
 
 def _layers_without_optimizer(roles: Roles) -> Iterator[Fault]:
     """Yield the layers of a model that makes its own optimizers and gives them the parameters of others alone."""
-    for module in ast.walk(roles.script.tree):
-        if not isinstance(module, ast.ClassDef):
-            continue
+    for module in walk(roles.script.tree, ast.ClassDef):
         text = ast.unparse(module)
-        returned = [node for node in ast.walk(module) if isinstance(node, ast.Call) and OPTIMIZERS.search(dotted(node))]
+        returned = [node for node in walk(module, ast.Call) if OPTIMIZERS.search(dotted(node))]
         given = " ".join(ast.unparse(node) for node in returned)
         own = set(re.findall(r"self\.(\w+)\.parameters\(\)", given))
         whole = re.search(r"self\.(?:named_)?parameters\(\)|self\.trainer|\*|\bparams\b|groups", given)
@@ -292,40 +300,34 @@ def _makes_layers(roles: Roles, name: str) -> bool:
     """Say whether a call makes something with parameters: a layer of PyTorch, or a model of this file."""
     if HAS_PARAMETERS.search(name) or name in {module.name for module in roles.modules}:
         return True
-    helper = roles.definitions.get(name.rpartition(".")[2])
+    helper = roles.definitions.get(last_part(name))
     returned = values_returned(helper)
     return any(HAS_PARAMETERS.search(called) for value in returned if value is not None for called in calls_in(value))
 
 
 def _is_registered(roles: Roles, module: ast.ClassDef, names: set[str]) -> bool:
     """Say whether layers of a list become known after all: they are wrapped, or their parameters are asked for."""
-    calls = [node for node in ast.walk(module) if isinstance(node, ast.Call) and REGISTERS.search(dotted(node.func))]
+    calls = [node for node in walk(module, ast.Call) if REGISTERS.search(dotted(node.func))]
     if any(dotted(part) in names for call in calls for arg in call.args for part in ast.walk(arg)):
         return True
     if any(re.search(r"add_module|register_module|setattr", dotted(call.func)) for call in calls):
         return True
     if _is_given_to_another(roles, module, names):
         return True
-    last = {name.rpartition(".")[2] for name in names}
-    through = [node for node in ast.walk(roles.script.tree) if isinstance(node, ast.For | ast.comprehension)]
-    walks = [
-        ast.unparse(node.iter)
-        for node in through
-        if any(dotted(part).rpartition(".")[2] in last for part in ast.walk(node.iter))
-    ]
+    last = {last_part(name) for name in names}
+    through = [*walk(roles.script.tree, ast.For, ast.comprehension)]
+    walks = [ast.unparse(node.iter) for node in through if any(last_name(part) in last for part in ast.walk(node.iter))]
     walked = {dotted(node.target) for node in through if ast.unparse(node.iter) in walks}
     return any(call.owner in walked for call in roles.script.named("parameters"))
 
 
 def _is_given_to_another(roles: Roles, module: ast.ClassDef, names: set[str]) -> bool:
     """Say whether a class of another file is given the layers, which may register them."""
-    made = [node for node in ast.walk(module) if isinstance(node, ast.Call)]
+    made = [*walk(module, ast.Call)]
     foreign = [
-        node
-        for node in made
-        if (last := dotted(node).rpartition(".")[2]).lstrip("_")[:1].isupper() and last not in roles.definitions
+        node for node in made if (last := last_name(node)).lstrip("_")[:1].isupper() and last not in roles.definitions
     ]
-    given = [part for node in foreign for part in (*node.args, *(keyword.value for keyword in node.keywords))]
+    given = [part for node in foreign for part in arguments_of(node)]
     return any(dotted(part) in names for part in given)
 
 
@@ -497,7 +499,7 @@ def target_never_updated(roles: Roles) -> Iterator[Fault]:
     trace = roles.trace
     if not trace.is_complete:
         return
-    choices = [node for node in ast.walk(roles.script.tree) if isinstance(node, ast.IfExp)]
+    choices = [*walk(roles.script.tree, ast.IfExp)]
     optional = {id(part) for choice in choices for part in ast.walk(choice)}  # a setting may ask for no copy
     for place, event in enumerate(trace.events):
         copied = _copied(event)
@@ -512,7 +514,7 @@ def target_never_updated(roles: Roles) -> Iterator[Fault]:
         others = [
             other
             for other in trace.events
-            if other.node is not event.node and not (other.entry and other.function.rpartition(".")[2] in dead)
+            if other.node is not event.node and not (other.entry and last_part(other.function) in dead)
         ]
         if id(event.node) in optional or _is_given_source(roles, copied) or _copied_again(others, copied):
             continue
@@ -552,8 +554,7 @@ def _is_given_source(roles: Roles, copied: Object) -> bool:
     """Say whether a method of a copy is given what it is a copy of: `target.load_state(net)`."""
     source = copied.copy_of.name if copied.copy_of is not None else ""
     return any(
-        call.owner.rpartition(".")[2] == copied.name
-        and source in {dotted(arg).rpartition(".")[2] for arg in call.node.args}
+        last_part(call.owner) == copied.name and source in {last_name(arg) for arg in call.node.args}
         for call in roles.script.calls
         if source and call.owner
     )
@@ -570,7 +571,7 @@ def ema_never_applied(roles: Roles) -> Iterator[Fault]:
     for made in roles.script.assignments:
         if not isinstance(made.value, ast.Call) or not AVERAGES.search(dotted(made.value.func)):
             continue
-        last = made.target.rpartition(".")[2]
+        last = made.last
         uses = roles.reads.get(last, [])
         updated = any(isinstance(parent, ast.Attribute) and parent.attr.startswith("update") for _, parent in uses)
         if updated and all(isinstance(parent, ast.Attribute) and parent.attr in ONLY_UPDATES for _, parent in uses):
@@ -583,11 +584,11 @@ def ema_never_updated(roles: Roles) -> Iterator[Fault]:
     for made in roles.script.assignments if roles.steps else ():
         if not isinstance(made.value, ast.Call) or not MAY_BE_AVERAGES.search(dotted(made.value.func)):
             continue
-        last = made.target.rpartition(".")[2]
+        last = made.last
         uses = roles.reads.get(last, [])
         called = {parent.attr for _, parent in uses if isinstance(parent, ast.Attribute)}
-        helper = roles.definitions.get(dotted(made.value.func).rpartition(".")[2])
-        own = {node.name for node in ast.walk(helper) if isinstance(node, ast.FunctionDef)} if helper else {"update"}
+        helper = roles.definitions.get(last_name(made.value))
+        own = {node.name for node in walk(helper, ast.FunctionDef)} if helper else {"update"}
         updates = any(re.search(r"update|step|average|accumulate", name) for name in called)
         given = roles.is_handed_on(last, except_to=HANDS_BACK) or bool(roles.parameters_for(made.target))
         has_method = any(name.startswith("update") for name in own)
@@ -678,11 +679,7 @@ def network_without_optimizer(roles: Roles) -> Iterator[Fault]:
 def _named_at(roles: Roles, optimizers: Sequence[Object]) -> list[int]:
     """Return the lines at which the parts that optimizers have are named in texts, such as the keys of a table."""
     names = {model.name for optimizer in optimizers for model in optimizer.holds}
-    return [
-        node.lineno
-        for node in ast.walk(roles.script.tree)
-        if isinstance(node, ast.Constant) and node.value in names - {""}
-    ]
+    return [node.lineno for node in walk(roles.script.tree, ast.Constant) if node.value in names - {""}]
 
 
 def clips_another_model(roles: Roles) -> Iterator[Fault]:
@@ -768,9 +765,9 @@ def target_is_the_same(roles: Roles) -> Iterator[Fault]:
         rf"{FOLLOWS.pattern}|old_(?:net|policy|actor|model)|(?:net|policy|actor)_old|^ref(?:_|$|erence)", re.IGNORECASE
     )
     for made in roles.script.assignments:
-        last = made.target.rpartition(".")[2]
+        last = made.last
         given = dotted(made.value) if isinstance(made.value, ast.Name | ast.Attribute) else ""
-        of_model = given.rpartition(".")[2] in roles.model_names
+        of_model = last_part(given) in roles.model_names
         if not followers.search(last) or not of_model or followers.search(given) or made.adds or made.conditions:
             continue
         again = [

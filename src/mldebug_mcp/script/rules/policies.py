@@ -8,7 +8,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from mldebug_mcp.models.script import Certainty
-from mldebug_mcp.script.calls import Assignment, Call, calls_in, constant_of, dotted, names_in, values_returned
+from mldebug_mcp.script.calls import (
+    Assignment,
+    Call,
+    calls_in,
+    constant_of,
+    dotted,
+    last_name,
+    last_part,
+    names_in,
+    values_returned,
+    walk,
+)
 from mldebug_mcp.script.faults import MAX_JUDGED, Fault, fault
 from mldebug_mcp.script.metrics import Better, better_of, with_functions
 from mldebug_mcp.script.roles import Roles, names_with_graph
@@ -95,9 +106,7 @@ def _is_discounted(node: ast.expr) -> bool:
         and any(
             isinstance(side, ast.BinOp)
             and isinstance(side.op, ast.Mult)
-            and any(
-                DISCOUNT.search(dotted(part)) for part in ast.walk(side) if isinstance(part, ast.Name | ast.Attribute)
-            )
+            and any(DISCOUNT.search(dotted(part)) for part in walk(side, ast.Name, ast.Attribute))
             for side in (node.left, node.right)
         )
     )
@@ -105,8 +114,8 @@ def _is_discounted(node: ast.expr) -> bool:
 
 def _names(node: ast.AST) -> set[str]:
     """Return the last parts of names in an expression; of `self.args.gamma` it is "gamma"."""
-    names = {dotted(part).rpartition(".")[2] for part in ast.walk(node) if isinstance(part, ast.Name | ast.Attribute)}
-    return names | {str(part.value) for part in ast.walk(node) if isinstance(part, ast.Constant) and part.value}
+    names = {last_name(part) for part in walk(node, ast.Name, ast.Attribute)}
+    return names | {str(part.value) for part in walk(node, ast.Constant) if part.value}
 
 
 def _is_masked(roles: Roles, made: Assignment) -> bool:
@@ -131,15 +140,14 @@ def _reads_end(node: ast.expr) -> bool:
 
 def dotted_last(name: str) -> str:
     """Return the last part of a dotted name."""
-    return name.rpartition(".")[2]
+    return last_part(name)
 
 
 def _set_at_ends(roles: Roles) -> set[str]:
     """Return the names of what has items set under a mask of ends: `values[done] = 0`."""
     return {
         dotted_last(dotted(target.value))
-        for node in ast.walk(roles.script.tree)
-        if isinstance(node, ast.Assign)
+        for node in walk(roles.script.tree, ast.Assign)
         for target in node.targets
         if isinstance(target, ast.Subscript) and any(DONE.search(name) for name in _names(target.slice))
     }
@@ -200,7 +208,7 @@ def _draws_ends(roles: Roles, made: Assignment) -> bool:
         body: ast.AST = definition
     else:
         body = roles.script.tree
-    read = {node.id for node in ast.walk(body) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    read = {node.id for node in walk(body, ast.Name) if isinstance(node.ctx, ast.Load)}
     return bool(flags) and not flags & read
 
 
@@ -211,7 +219,7 @@ def target_with_gradient(roles: Roles) -> Iterator[Fault]:
         if not _is_discounted(value) or _CUT_OFF.search(ast.unparse(value)) or _adds_a_penalty(made):
             continue
         computed = [value, *_sources(roles, value, made)]
-        nodes = [node for part in computed for node in ast.walk(part) if isinstance(node, ast.Call)]
+        nodes = [node for part in computed for node in walk(part, ast.Call)]
         calls = [node for node in nodes if roles.calls_model(node)]
         inside = roles.call_of(calls[0]) if calls else None
         if inside is None or roles.gradients_off(inside):
@@ -234,7 +242,7 @@ def _adds_a_penalty(made: Assignment) -> bool:
 
 def _sources(roles: Roles, value: ast.expr, made: Assignment) -> list[ast.expr]:
     """Return what the names in a value were assigned last before it in their function, where the graph is kept."""
-    names = {node.id for node in ast.walk(value) if isinstance(node, ast.Name)}
+    names = {node.id for node in walk(value, ast.Name)}
     known = [roles.assignments_by_name.get((made.function, name), []) for name in sorted(names)]
     before = [
         [assignment for assignment in several if assignment.order <= made.order and assignment is not made]
@@ -262,7 +270,7 @@ def _is_given_to_loss(roles: Roles, made: Assignment) -> bool:
 def old_log_probability_with_gradient(roles: Roles) -> Iterator[Fault]:
     """The ratio of a policy to its old self is made of two values with gradients, and so is always one."""
     for node, made in _old_log_probabilities(roles):
-        call = roles.call_of(made.value) if isinstance(made.value, ast.Call) else None
+        call = roles.call_of(made.value)
         updates = [backward for backward in roles.backwards if backward.function == made.function]
         if call is None or not updates:
             continue
@@ -305,8 +313,8 @@ def _made_anew_of_the_same_rows(roles: Roles, made: Assignment, updates: Sequenc
     """Say whether a loop that updates the weights makes a value in each round of rows that stay the same in it."""
     loops = [
         node
-        for node in ast.walk(roles.script.tree)
-        if isinstance(node, ast.For) and node.lineno in made.loops and "range(" in ast.unparse(node.iter)
+        for node in walk(roles.script.tree, ast.For)
+        if node.lineno in made.loops and "range(" in ast.unparse(node.iter)
     ]
     return any(
         any(loop.lineno in update.loops for update in updates) and not _rows_of(made.value) & _names_set_in(loop)
@@ -316,17 +324,15 @@ def _made_anew_of_the_same_rows(roles: Roles, made: Assignment, updates: Sequenc
 
 def _rows_of(node: ast.AST) -> set[str]:
     """Return the names of what calls are given, without their places in brackets: "obs" of `policy(obs[index])`."""
-    given = [part for call in ast.walk(node) if isinstance(call, ast.Call) for part in call.args]
+    given = [part for call in walk(node, ast.Call) for part in call.args]
     return {dotted(part).partition(".")[0] for part in given}
 
 
 def _names_set_in(loop: ast.For) -> set[str]:
     """Return the names that get another value inside of a loop, and those that a call may fill."""
-    stored = {part.id for part in ast.walk(loop) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
+    stored = {part.id for part in walk(loop, ast.Name) if isinstance(part.ctx, ast.Store)}
     filled = {
-        dotted(part.value.func).partition(".")[0]
-        for part in ast.walk(loop)
-        if isinstance(part, ast.Expr) and isinstance(part.value, ast.Call)
+        dotted(part.value.func).partition(".")[0] for part in walk(loop, ast.Expr) if isinstance(part.value, ast.Call)
     }
     return stored | filled | {"self", ""}
 
@@ -367,7 +373,7 @@ def divergence_is_rewarded(roles: Roles) -> Iterator[Fault]:
             continue
         if isinstance(node.right, ast.BinOp) and isinstance(node.right.op, ast.Mult):
             factors = [node.right.left, node.right.right]
-            names = [dotted(factor).rpartition(".")[2] for factor in factors]
+            names = [last_name(factor) for factor in factors]
             signs = [constant_of(roles.spelled_out(factor)) for factor in factors]
             negative = any(isinstance(sign, int | float) and sign < 0 for sign in signs)
             negative = negative or any(_is_negative_divergence(roles, name) for name in names)
@@ -389,7 +395,7 @@ def _is_divergence(node: ast.expr) -> bool:
 def _is_negative_divergence(roles: Roles, name: str) -> bool:
     """Say whether a name is the log-probability of the reference less that of the policy, or has a minus."""
     for made in roles.script.assignments:
-        if made.target.rpartition(".")[2] == name:
+        if made.last == name:
             value = made.value
             left = ast.unparse(value.left) if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Sub) else ""
             if re.search(r"ref|base|init|sft", left) or _is_negative(value):
@@ -398,7 +404,7 @@ def _is_negative_divergence(roles: Roles, name: str) -> bool:
 
 
 def _is_reward(node: ast.expr) -> bool:
-    return bool(re.search(r"^(?:r|rew|rewards?|scores?|rm_scores?)$", dotted(node).rpartition(".")[2]))
+    return bool(re.search(r"^(?:r|rew|rewards?|scores?|rm_scores?)$", last_name(node)))
 
 
 def value_of_own_actions_made_smaller(roles: Roles) -> Iterator[Fault]:
@@ -409,8 +415,8 @@ def value_of_own_actions_made_smaller(roles: Roles) -> Iterator[Fault]:
             inner = inner.func.value
         if not isinstance(inner, ast.Call) or inner is made.value or not is_critic(inner):
             continue
-        inside = [part for given in inner.args for part in ast.walk(given) if isinstance(part, ast.Call)]
-        by_actor = any(re.search(r"actor|policy|(?:^|_)pi$", dotted(part).rpartition(".")[2]) for part in inside)
+        inside = [part for given in inner.args for part in walk(given, ast.Call)]
+        by_actor = any(re.search(r"actor|policy|(?:^|_)pi$", last_name(part)) for part in inside)
         is_cost = COST.search(dotted(inner)) or _is_negated(roles, made)
         if by_actor and roles.reaches_backward(made) and not is_cost:
             says = f"{made.target} is the value of the actor's own actions: training makes that smaller"
@@ -435,9 +441,7 @@ def _is_negated(roles: Roles, made: Assignment) -> bool:
 
 def is_critic(call: ast.Call) -> bool:
     """Say whether a call is that of a critic, by its name."""
-    return bool(
-        re.search(r"critic|^q(?:f|_?net|_?function)?_?[12]?$", dotted(call.func).rpartition(".")[2], re.IGNORECASE)
-    )
+    return bool(re.search(r"critic|^q(?:f|_?net|_?function)?_?[12]?$", last_name(call), re.IGNORECASE))
 
 
 def policy_moves_its_critic(roles: Roles) -> Iterator[Fault]:
@@ -476,7 +480,7 @@ def _reached(roles: Roles, made: Assignment) -> set[str]:
     reached = {made.target}
     for other in roles.script.assignments:
         later = other.function == made.function and other.order >= made.order and other is not made
-        of_density = any(LOG_PROBABILITY.search(name.rpartition(".")[2]) for name in calls_in(other.value))
+        of_density = any(LOG_PROBABILITY.search(last_part(name)) for name in calls_in(other.value))
         if later and not of_density and reached & names_with_graph(other.value):
             reached.add(other.target)
     return reached
@@ -499,12 +503,12 @@ def _given_by(roles: Roles, drawn: Assignment) -> Iterator[Assignment]:
             called = dotted(call.func)
             of_model = roles.class_of(called) if name in ("forward", "__call__") else None
             same = of_model is not None and of_model.name == owner
-            if same or (name not in ("forward", "__call__") and called.rpartition(".")[2] == name):
+            if same or (name not in ("forward", "__call__") and last_part(called) == name):
                 yield made
 
 
 def _method_of(roles: Roles, owner: str, name: str) -> ast.AST | None:
-    made = roles.definitions.get(owner.rpartition(".")[2])
+    made = roles.definitions.get(last_part(owner))
     parts = made.body if isinstance(made, ast.ClassDef) else []
     return next((part for part in parts if isinstance(part, ast.FunctionDef) and part.name == name), None)
 
@@ -515,7 +519,7 @@ def _learns_by(roles: Roles, action: Assignment) -> bool:
     for loss in roles.script.assignments:
         if loss.function != action.function or loss.order < action.order or not roles.reaches_backward(loss):
             continue
-        for value in (node for node in ast.walk(loss.value) if isinstance(node, ast.Call)):
+        for value in (node for node in walk(loss.value, ast.Call)):
             if not roles.calls_model(value) and not is_critic(value):
                 continue
             given = set[str]().union(*map(names_with_graph, value.args)) & reached
@@ -530,7 +534,7 @@ def _is_weight(loss: ast.expr, value: ast.Call) -> bool:
     """Say whether a value is detached, or weights a log-probability, whose gradient is that of the policy."""
     for node in ast.walk(loss):
         inside = any(part is value for part in ast.walk(node))
-        if inside and isinstance(node, ast.Call) and dotted(node.func).rpartition(".")[2] == "detach":
+        if inside and isinstance(node, ast.Call) and last_name(node) == "detach":
             return True
         if inside and isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
             other = node.right if any(part is value for part in ast.walk(node.left)) else node.left
@@ -544,7 +548,7 @@ def _actor_steps(roles: Roles, loss: Assignment, value: ast.Call) -> bool:
     """Say whether the first step after a loss is of an optimizer that is known not to have the critic."""
     steps: list[Call] = [step for step in roles.steps if step.function == loss.function and step.order >= loss.order]
     made = roles.optimizers.get(steps[0].owner) if steps else None
-    critic = dotted(value.func).rpartition(".")[2]
+    critic = last_name(value)
     return made is not None and critic not in re.findall(r"\w+", ast.unparse(made.value))
 
 
@@ -592,7 +596,7 @@ def _centred(roles: Roles, node: ast.BinOp, made: Assignment, repeats: _Repeats)
 
 def _is_of_rewards(roles: Roles, table: ast.expr, made: Assignment) -> bool:
     """Say whether a table is of rewards, by its name, that of what it is a view of, or that of its function."""
-    names = (dotted(table), dotted(_value_of(roles, table, made)), made.target, made.function.rpartition(".")[2])
+    names = (dotted(table), dotted(_value_of(roles, table, made)), made.target, last_part(made.function))
     return any(COMPARED.search(name) for name in names)
 
 
@@ -621,7 +625,7 @@ def _axis_of_mean(roles: Roles, node: ast.expr, table: ast.expr, made: Assignmen
 def _sizes_of_table(roles: Roles, table: ast.expr, made: Assignment) -> list[ast.expr] | None:
     """Return the two sizes that a table was given by `view` or `reshape`; None for another value."""
     value = _value_of(roles, table, made)
-    if not isinstance(value, ast.Call) or dotted(value.func).rpartition(".")[2] not in ("view", "reshape"):
+    if not isinstance(value, ast.Call) or last_name(value) not in ("view", "reshape"):
         return None
     functional = dotted(value.func).partition(".")[0] in ("torch", "np", "numpy")
     sizes = value.args[1:] if functional else value.args
@@ -632,7 +636,7 @@ def _sizes_of_table(roles: Roles, table: ast.expr, made: Assignment) -> list[ast
 
 def _counts_completions(size: ast.expr, repeats: _Repeats) -> bool:
     """Say whether a size is the number of completions of a prompt: by its name, or as prompts are repeated by it."""
-    last = dotted(size).rpartition(".")[2]
+    last = last_name(size)
     if constant_of(size) == -1:
         return False
     if ast.unparse(size) in repeats.counts or (last and last in repeats.counts):
@@ -706,8 +710,8 @@ def _value_made(function: ast.FunctionDef, value: ast.expr) -> ast.expr:
     names = names_in(value)
     made = [
         node.value
-        for node in ast.walk(function)
-        if isinstance(node, ast.Assign) and dotted(node.targets[0]) in names and isinstance(node.targets[0], ast.Name)
+        for node in walk(function, ast.Assign)
+        if dotted(node.targets[0]) in names and isinstance(node.targets[0], ast.Name)
     ]
     return made[-1] if made else value
 
@@ -716,7 +720,7 @@ def _better_side(roles: Roles, function: ast.FunctionDef, value: ast.expr, path:
     """Return on which side what a function gives is better; a difference by the side which has the answer."""
     known = better_of(roles, value, path)
     source = _value_made(function, value)
-    parts = [part for part in ast.walk(source) if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Sub)]
+    parts = [part for part in walk(source, ast.BinOp) if isinstance(part.op, ast.Sub)]
     answers = _names_of_answers(function) if parts and not known else set[str]()
     for part in parts if answers else ():
         left, right = (better_of(roles, side, path) for side in (part.left, part.right))
@@ -748,14 +752,11 @@ def entropy_of_target(roles: Roles) -> Iterator[Fault]:
     """
     charged = {
         _factors(node.left)
-        for node in ast.walk(roles.script.tree)
-        if isinstance(node, ast.BinOp)
-        and isinstance(node.op, ast.Sub)
-        and _factors(node.left)
-        and _is_value(node.right)
+        for node in walk(roles.script.tree, ast.BinOp)
+        if isinstance(node.op, ast.Sub) and _factors(node.left) and _is_value(node.right)
     }
-    for node in ast.walk(roles.script.tree):
-        if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add):
+    for node in walk(roles.script.tree, ast.BinOp):
+        if not isinstance(node.op, ast.Add):
             continue
         for weighed, other in ((node.right, node.left), (node.left, node.right)):
             factors = _factors(weighed)

@@ -10,12 +10,14 @@ from mldebug_mcp.script.calls import (
     Assignment,
     Call,
     calls_in,
-    calls_within,
     constant_of,
     dotted,
+    last_name,
+    last_part,
     names_in,
     parameters_of,
     values_returned,
+    walk,
 )
 from mldebug_mcp.script.facts import CHOSEN_BY
 from mldebug_mcp.script.faults import Fault, fault
@@ -75,13 +77,13 @@ def _is_cut_in_two(roles: Roles, fit: Call) -> bool:
         made.target
         for made in same
         if made.order >= fit.order
-        and any(dotted(node.func).rpartition(".")[0] == fit.owner for node in calls_within(made.value))
+        and any(dotted(node.func).rpartition(".")[0] == fit.owner for node in walk(made.value, ast.Call))
     }
     ends: set[str] = set()
     starts: set[str] = set()
     for made in same:
-        for node in ast.walk(made.value):
-            if not isinstance(node, ast.Subscript) or dotted(node.value) not in scaled or made.order < fit.order:
+        for node in walk(made.value, ast.Subscript):
+            if dotted(node.value) not in scaled or made.order < fit.order:
                 continue
             if isinstance(node.slice, ast.Slice):
                 ends |= (
@@ -94,7 +96,7 @@ def _is_cut_in_two(roles: Roles, fit: Call) -> bool:
 def scaled_before_split(roles: Roles) -> Iterator[Fault]:
     """Rows are scaled by the mean and deviation of all of them, and split afterwards."""
     for made in roles.script.assignments:
-        if not _is_scaled_by_itself(roles, made) or IS_TARGET.search(made.target.rpartition(".")[2]):
+        if not _is_scaled_by_itself(roles, made) or IS_TARGET.search(made.last):
             continue
         scope = roles.scope_of(made.function)
         later = [node for node in ast.walk(scope) if getattr(node, "lineno", 0) > made.line]
@@ -104,7 +106,7 @@ def scaled_before_split(roles: Roles) -> Iterator[Fault]:
             re.search(r"[^:,]:(?:$|\])", end) for end in ends
         )
         split = any(
-            dotted(node.func).rpartition(".")[2] in ("train_test_split", "random_split")
+            last_name(node) in ("train_test_split", "random_split")
             and any(dotted(arg) == made.target for arg in node.args)
             for node in later
             if isinstance(node, ast.Call)
@@ -151,8 +153,8 @@ def encoder_fitted_before_split(roles: Roles) -> Iterator[Fault]:
         scope = roles.scope_of(call.function)
         cuts = [
             (dotted(node.value), dotted(node.slice))
-            for node in ast.walk(scope)
-            if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Name) and node.lineno > call.line
+            for node in walk(scope, ast.Subscript)
+            if isinstance(node.slice, ast.Name) and node.lineno > call.line
         ]
         for name in given:
             places = {place for cut, place in cuts if cut == name}
@@ -170,7 +172,7 @@ def fitted_again(roles: Roles) -> Iterator[Fault]:
         if call.node.args and maker is not None and FITTED.search(dotted(maker.value)):
             fits.setdefault((call.function, call.owner), []).append(call)
     for calls in fits.values():
-        given = [dotted(call.node.args[0]).rpartition(".")[2] for call in calls]
+        given = [last_name(call.node.args[0]) for call in calls]
         train, held_out = _halves_of_split(roles, calls[0], given)
         if train and held_out:
             again = next(call for call, name in zip(calls, given, strict=True) if name == held_out)
@@ -184,7 +186,7 @@ def fitted_again(roles: Roles) -> Iterator[Fault]:
 def _halves_of_split(roles: Roles, call: Call, names: Sequence[str]) -> tuple[str, str]:
     """Return which of several names is rows of training, and which held-out ones; by a split, or by their names."""
     places = {
-        made.target.rpartition(".")[2]: made.place
+        made.last: made.place
         for made in roles.script.assignments
         if made.function == call.function and "train_test_split" in ast.unparse(made.value) and made.place is not None
     }
@@ -200,8 +202,8 @@ def own_statistics(roles: Roles) -> Iterator[Fault]:
             continue
         uses: dict[str, int] = {}
         for made in roles.script.assignments:
-            if any(dotted(node.func).rpartition(".")[2] == name for node in calls_within(made.value)):
-                last = made.target.rpartition(".")[2]
+            if any(last_name(node) == name for node in walk(made.value, ast.Call)):
+                last = made.last
                 use = "train" if TRAINS.search(last) else "evaluate" if HELD_OUT.search(last) else ""
                 uses.setdefault(use, made.line)
         if {"train", "evaluate"} <= set(uses):
@@ -213,8 +215,8 @@ def _scales_by_itself(helper: ast.FunctionDef) -> bool:
     """Say whether a function takes the mean off what it is given and divides by its deviation, over all rows."""
     parameters = {parameter.arg for parameter in helper.args.args}
     taken: set[str] = set()
-    for node in calls_within(helper):
-        method = dotted(node.func).rpartition(".")[2]
+    for node in walk(helper, ast.Call):
+        method = last_name(node)
         given = node.args[0] if dotted(node.func).partition(".")[0] in ("np", "torch", "numpy") and node.args else None
         given = given or (node.func.value if isinstance(node.func, ast.Attribute) else None)
         axis = next((constant_of(keyword.value) for keyword in node.keywords if keyword.arg in ("axis", "dim")), 0)
@@ -301,8 +303,8 @@ def _scaled_by_own_rows(dataset: ast.ClassDef) -> tuple[int, set[str]] | None:
 
 def _statistic_over_rows(node: ast.expr, rows: set[str]) -> str:
     """Return "mean" or "std" where a value is that of rows, over all of them; a small number may be added to it."""
-    for call in calls_within(node):
-        method = dotted(call.func).rpartition(".")[2]
+    for call in walk(node, ast.Call):
+        method = last_name(call)
         of_library = dotted(call.func).partition(".")[0] in ("np", "numpy", "torch")
         given = call.args[0] if of_library and call.args else getattr(call.func, "value", None)
         places = [keyword.value for keyword in call.keywords if keyword.arg in ("axis", "dim")]
@@ -323,7 +325,7 @@ def _is_same_rows(node: ast.expr, rows: set[str]) -> bool:
     while isinstance(node, ast.Call):
         of_library = dotted(node.func).partition(".")[0] in ("np", "numpy", "torch")
         inner = node.args[0] if of_library and node.args else getattr(node.func, "value", None)
-        if inner is None or dotted(node.func).rpartition(".")[2] not in KEEPS_ROWS:
+        if inner is None or last_name(node) not in KEEPS_ROWS:
             return False
         node = inner
     return isinstance(node, ast.Name | ast.Attribute) and dotted(node).removesuffix(".values") in rows
@@ -341,9 +343,9 @@ def _takes_off_and_divides(node: ast.AST, means: set[str], deviations: set[str])
 
 def _is_set_outside(roles: Roles, name: str, taken: set[str]) -> bool:
     """Say whether statistics of one data set are given to another afterwards: `valid.mean = train.mean`."""
-    lasts = {attribute.rpartition(".")[2] for attribute in taken}
+    lasts = {last_part(attribute) for attribute in taken}
     return any(
-        made.target.rpartition(".")[2] in lasts and not made.function.startswith(f"{name}.") and "." in made.target
+        made.last in lasts and not made.function.startswith(f"{name}.") and "." in made.target
         for made in roles.script.assignments
     )
 
@@ -351,7 +353,7 @@ def _is_set_outside(roles: Roles, name: str, taken: set[str]) -> bool:
 def _is_for_both_phases(roles: Roles, name: str) -> bool:
     """Say whether data sets of a class are kept under names of training and of evaluation."""
     uses = [
-        made.target.rpartition(".")[2]
+        made.last
         for made in roles.script.assignments
         if isinstance(made.value, ast.Call) and dotted(made.value.func) == name
     ]
@@ -423,7 +425,7 @@ def _name_given(roles: Roles, call: Call) -> str:
     holders = [
         made.target for made in roles.script.assignments if any(part is call.node for part in ast.walk(made.value))
     ]
-    return holders[-1].rpartition(".")[2] if holders else ""
+    return last_part(holders[-1]) if holders else ""
 
 
 def augmented_evaluation(roles: Roles) -> Iterator[Fault]:
@@ -490,19 +492,19 @@ def _made_of(value: Value, depth: int = 3) -> Iterator[Object]:
 
 def _draws_under(roles: Roles, definition: ast.ClassDef, switch: str) -> bool:
     """Say whether a class draws random numbers where a switch is on, which nothing outside of it turns."""
-    last = switch.rpartition(".")[2]
-    turned = [made for made in roles.script.assignments if made.target.rpartition(".")[2] == last]
+    last = last_part(switch)
+    turned = [made for made in roles.script.assignments if made.last == last]
     if any(not made.function.startswith(f"{definition.name}.") for made in turned if "." in made.target):
         return False
     guarded = [
         part
-        for node in ast.walk(definition)
-        if isinstance(node, ast.If | ast.IfExp) and dotted(node.test) == switch
+        for node in walk(definition, ast.If, ast.IfExp)
+        if dotted(node.test) == switch
         for part in (node.body if isinstance(node, ast.If) else [node.body])
     ]
-    called = [dotted(node.func) for part in guarded for node in calls_within(part)]
-    helpers = [roles.definitions.get(name.rpartition(".")[2]) for name in called]
-    called += [dotted(node.func) for helper in helpers if helper is not None for node in calls_within(helper)]
+    called = [dotted(node.func) for part in guarded for node in walk(part, ast.Call)]
+    helpers = [roles.definitions.get(last_part(name)) for name in called]
+    called += [dotted(node.func) for helper in helpers if helper is not None for node in walk(helper, ast.Call)]
     return any(map(DRAWS.search, called))
 
 
@@ -527,7 +529,7 @@ def rows_changed_in_place(roles: Roles) -> Iterator[Fault]:
 
 def _is_read_anew(dataset: ast.AST, rows: str) -> bool:
     """Say whether rows are kept in a file, so that each reading gives new ones."""
-    made = [node.value for node in ast.walk(dataset) if isinstance(node, ast.Assign) and _is_made(node, rows)]
+    made = [node.value for node in walk(dataset, ast.Assign) if _is_made(node, rows)]
     return any(re.search(r"File\(|open\w*\(|zarr|lmdb|load_dataset", ast.unparse(value)) for value in made)
 
 
@@ -547,8 +549,8 @@ def _changed_where_stored(item: ast.FunctionDef, given: set[str]) -> int:
     index = {parameter.arg for parameter in item.args.args[1:]}
     lines = [
         node.lineno
-        for node in ast.walk(item)
-        if isinstance(node, ast.AugAssign) and _is_stored(node.target) and isinstance(node.target, ast.Subscript)
+        for node in walk(item, ast.AugAssign)
+        if _is_stored(node.target) and isinstance(node.target, ast.Subscript)
         if dotted(node.target.slice) in index and dotted(node.target) in given
     ]
     return min(lines, default=0)
@@ -585,7 +587,7 @@ def _stored_rows(item: ast.FunctionDef) -> dict[str, str]:
 
 def _first_change_in_place(roles: Roles, call: ast.Call) -> int:
     """Return the line at which a transform of this file first changes what it is given; 0 where none does."""
-    called = dotted(call.func).rpartition(".")[2]
+    called = last_name(call)
     helper = roles.definitions.get(called)
     bodies = [helper] if isinstance(helper, ast.FunctionDef) else []
     if not bodies and dotted(call.func).startswith("self."):
@@ -601,7 +603,7 @@ def _first_change_in_place(roles: Roles, call: ast.Call) -> int:
 
 def _changed_in_place(function: ast.FunctionDef, names: set[str]) -> int:
     """Return the line at which a function changes one of these in place before it is given another value; 0 if none."""
-    statements = [node for node in ast.walk(function) if isinstance(node, ast.Assign | ast.AugAssign)]
+    statements = [*walk(function, ast.Assign, ast.AugAssign)]
     for node in sorted(statements, key=lambda statement: statement.lineno):
         target = node.target if isinstance(node, ast.AugAssign) else node.targets[0]
         if dotted(target) not in names:

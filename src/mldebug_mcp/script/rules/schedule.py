@@ -8,7 +8,19 @@ from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from mldebug_mcp.models.script import Certainty
-from mldebug_mcp.script.calls import Assignment, Call, constant_of, dotted, parameters_of, values_returned
+from mldebug_mcp.script.calls import (
+    Assignment,
+    Call,
+    called_name,
+    constant_of,
+    dotted,
+    keywords_of,
+    last_name,
+    last_part,
+    parameters_of,
+    values_returned,
+    walk,
+)
 from mldebug_mcp.script.facts import ACCUMULATED, COUNTS, ROWS_OF_BATCH, Facts
 from mldebug_mcp.script.faults import Fault, fault
 from mldebug_mcp.script.library import LOADER
@@ -83,8 +95,8 @@ def _pace(roles: Roles, name: str, made: Assignment) -> Iterator[Fault]:
 
 def _steps_schedule(roles: Roles, step: Call, name: str, made: Assignment) -> bool:
     """Say whether a call steps this schedule, and not one of its name that another function made for itself."""
-    last = name.rpartition(".")[2]
-    if step.owner.rpartition(".")[2] != last:
+    last = last_part(name)
+    if last_part(step.owner) != last:
         return False
     own = roles.assignments_by_name.get((step.function, step.owner), [])
     return step.function == made.function or not any(isinstance(other.value, ast.Call) for other in own)
@@ -108,7 +120,7 @@ def _accumulated(roles: Roles, name: str, made: Assignment, steps: Sequence[Call
 def _spelled(roles: Roles, node: ast.expr, function: str, depth: int = 4) -> str:
     """Return the text of a value with what the names in it were assigned."""
     text = ast.unparse(node)
-    names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)} if depth else set()
+    names = {part.id for part in walk(node, ast.Name)} if depth else set()
     for name in sorted(names):
         known = roles.assignments_by_name.get((function, name), []) + roles.assignments_by_name.get(("", name), [])
         if known and known[-1].value is not node and not isinstance(known[-1].value, ast.Call | ast.Lambda):
@@ -118,20 +130,20 @@ def _spelled(roles: Roles, node: ast.expr, function: str, depth: int = 4) -> str
 
 def _is_used(roles: Roles, name: str, made: Assignment) -> bool:
     """Say whether anything may step a schedule: a call of it, another file that is given it, a list that holds it."""
-    last, names = name.rpartition(".")[2], roles.also_called(name)
+    last, names = last_part(name), roles.also_called(name)
     for call in roles.script.calls:
-        of_it = call.method in names or (call.owner.rpartition(".")[2] in names and call.method not in READS_ONLY)
+        of_it = call.method in names or (last_part(call.owner) in names and call.method not in READS_ONLY)
         if of_it and call.line != made.line:
             return True
     if any(roles.is_handed_on(known, except_to=HANDS_BACK) for known in names) or roles.is_kept(last):
         return True
-    others = [other for other in roles.script.assignments if other.target.rpartition(".")[2] != last]
+    others = [other for other in roles.script.assignments if other.last != last]
     return any(dotted(other.value) == name for other in others)
 
 
 def _first_change(roles: Roles, made: Assignment) -> int:
     """Return after how many steps a schedule of epochs changes first, or is through; 0 where that is not known."""
-    kind = dotted(made.value).rpartition(".")[2]
+    kind = last_name(made.value)
     argument = {"StepLR": "step_size", "CosineAnnealingLR": "T_max", "MultiStepLR": "milestones"}.get(kind)
     value = _second_argument(roles, made, argument) if argument else None
     return value if isinstance(value, int) else 0
@@ -142,7 +154,7 @@ def _second_argument(roles: Roles, made: Assignment, name: str) -> object:
     call = made.value
     if not isinstance(call, ast.Call):
         return None
-    given = next((keyword.value for keyword in call.keywords if keyword.arg == name), None)
+    given = keywords_of(call).get(name)
     given = call.args[1] if given is None and len(call.args) > 1 else given
     given = roles.spelled_out(given)
     if isinstance(given, ast.List | ast.Tuple) and given.elts:
@@ -159,7 +171,7 @@ def _is_of_batches(roles: Roles, step: Call, depth: int = MAX_CALLERS) -> bool |
     if any(update.loops for update in same):
         return False
     inside = {call.method for call in roles.script.calls if step.loops and call.loops[: len(step.loops)] == step.loops}
-    called = [update for update in updates if update.function.rpartition(".")[2] in inside]
+    called = [update for update in updates if last_part(update.function) in inside]
     if called:
         return not any(update.loops for update in called)
     callers = roles.callers(step.function) if depth and not step.loops else []
@@ -204,7 +216,7 @@ def schedule_of_another_optimizer(roles: Roles) -> Iterator[Fault]:
 def made_for_lightning_alone(roles: Roles) -> Iterator[Fault]:
     """A schedule is made for Lightning and not returned to it."""
     for name, made in roles.schedules.items():
-        if made.function.rpartition(".")[2] != "configure_optimizers":
+        if last_part(made.function) != "configure_optimizers":
             continue
         if "." not in name and not _is_used(roles, name, made):
             says = f"{name} is made and not returned: Lightning does not step it"
@@ -337,13 +349,13 @@ def _steps_of(roles: Roles, made: Assignment) -> list[Call]:
     if made.target not in roles.schedules and "sched" not in made.target.lower():
         return []
     names = roles.also_called(made.target)
-    calls = [call for call in roles.schedule_steps if call.owner.rpartition(".")[2] in names]
+    calls = [call for call in roles.schedule_steps if last_part(call.owner) in names]
     return [call for call in calls if not call.node.args and not call.node.keywords]
 
 
 def _lengths(roles: Roles, call: ast.Call) -> Iterator[ast.expr]:
     """Yield the lengths that a schedule is given, or that the function reads which it is given."""
-    name = dotted(call.func).rpartition(".")[2]
+    name = last_name(call)
     for keyword in call.keywords:
         if keyword.arg and LENGTH.search(keyword.arg):
             yield keyword.value
@@ -353,9 +365,9 @@ def _lengths(roles: Roles, call: ast.Call) -> Iterator[ast.expr]:
     yield from (arg for parameter, arg in zip(parameters, call.args, strict=False) if LENGTH.search(parameter))
     if name == "LambdaLR" and len(call.args) > 1:
         given = call.args[1]
-        body = given if isinstance(given, ast.Lambda) else roles.definitions.get(dotted(given).rpartition(".")[2])
+        body = given if isinstance(given, ast.Lambda) else roles.definitions.get(last_name(given))
         for node in ast.walk(body) if body is not None else ():
-            if isinstance(node, ast.Name | ast.Attribute) and LENGTH.search(dotted(node).rpartition(".")[2]):
+            if isinstance(node, ast.Name | ast.Attribute) and LENGTH.search(last_name(node)):
                 yield node
 
 
@@ -381,8 +393,8 @@ def _certainty(roles: Roles, step: Call) -> Certainty:
     counts = [
         roles.number_of(part)
         for test in tests
-        for part in ast.walk(test)
-        if isinstance(part, ast.Name | ast.Attribute) and ACCUMULATED.search(dotted(part).rpartition(".")[2])
+        for part in walk(test, ast.Name, ast.Attribute)
+        if ACCUMULATED.search(last_name(part))
     ]
     return "depends" if 1 in counts else "likely"
 
@@ -422,7 +434,7 @@ def _unit(roles: Roles, node: ast.expr, function: str, depth: int = MAX_STEPS_FO
 
 def _divided(unit: Unit, by: ast.expr) -> Unit:
     """Return what a quotient counts."""
-    names = [dotted(part).rpartition(".")[2] for part in ast.walk(by) if isinstance(part, ast.Name | ast.Attribute)]
+    names = [last_name(part) for part in walk(by, ast.Name, ast.Attribute)]
     accumulated = any(ACCUMULATED.search(name) for name in names)
     batched = any(ROWS_OF_BATCH.search(name) for name in names)
     if unit == "rows" and batched:
@@ -439,14 +451,14 @@ def _multiplied(roles: Roles, node: ast.BinOp, function: str, depth: int) -> Uni
     if left and right:
         return ""
     other = node.right if left else node.left
-    names = dotted(other).rpartition(".")[2]
+    names = last_name(other)
     if ACCUMULATED.search(names) or ROWS_OF_BATCH.search(names):
         return ""
     return left or right
 
 
 def _unit_of_call(roles: Roles, node: ast.Call, function: str, depth: int) -> Unit:
-    name = dotted(node.func).rpartition(".")[2]
+    name = last_name(node)
     if name == "len" and len(node.args) == 1:
         return _unit_of_length(roles, node.args[0], function, depth)
     if name in KEEPS_UNIT:
@@ -458,7 +470,7 @@ def _unit_of_call(roles: Roles, node: ast.Call, function: str, depth: int) -> Un
 def _unit_of_length(roles: Roles, node: ast.expr, function: str, depth: int) -> Unit:
     """Return what the length of something is: the batches of a loader, the rows of a data set."""
     name = dotted(node)
-    last = name.rpartition(".")[2]
+    last = last_part(name)
     if name in roles.loaders or LOADER.search(last):
         return "batches"
     read = [call.node.args[0] for call in roles.script.named("DataLoader") if call.node.args]
@@ -482,7 +494,7 @@ def _unit_of_name(roles: Roles, node: ast.Name | ast.Attribute, function: str, d
         last = made[-1]
         if last.place is None:
             return _unit(roles, last.value, last.function, depth - 1) if not last.adds else ""
-        called = dotted(last.value.func).rpartition(".")[2] if isinstance(last.value, ast.Call) else ""
+        called = called_name(last.value)
         return _unit_returned(roles, called, last.place, depth - 1)
     units = {_unit(roles, given, caller, depth - 1) for given, caller in _arguments_for(roles, name, function)}
     return units.pop() if len(units) == 1 else ""
@@ -503,7 +515,7 @@ def _returned(roles: Roles, name: str, place: int | None) -> tuple[ast.expr, str
     value = returned[0] if len(returned) == 1 else None
     if place is not None:
         value = value.elts[place] if isinstance(value, ast.Tuple) and place < len(value.elts) else None
-    inside = next((call.function for call in roles.script.calls if call.function.rpartition(".")[2] == name), name)
+    inside = next((call.function for call in roles.script.calls if last_part(call.function) == name), name)
     return (value, inside) if value is not None else None
 
 
@@ -512,7 +524,7 @@ def _line_of(roles: Roles, node: ast.expr, function: str, depth: int = MAX_STEPS
     made = roles.assignments_by_name.get((function, dotted(node)), []) if isinstance(node, ast.Name) else []
     if not made or not depth:
         return node.lineno
-    called = dotted(made[-1].value.func).rpartition(".")[2] if isinstance(made[-1].value, ast.Call) else ""
+    called = last_name(made[-1].value.func) if isinstance(made[-1].value, ast.Call) else ""
     returned = _returned(roles, called, made[-1].place)
     if returned is not None:
         return _line_of(roles, *returned, depth - 1)
@@ -521,8 +533,8 @@ def _line_of(roles: Roles, node: ast.expr, function: str, depth: int = MAX_STEPS
 
 def _arguments_for(roles: Roles, parameter: str, function: str) -> list[tuple[ast.expr, str]]:
     """Return what callers of this file give a function for a parameter, each with the function of the caller."""
-    name = function.rpartition(".")[2]
-    owner = roles.definitions.get(function.rpartition(".")[0].rpartition(".")[2])
+    name = last_part(function)
+    owner = roles.definitions.get(last_part(function.rpartition(".")[0]))
     called = owner.name if name == "__init__" and isinstance(owner, ast.ClassDef) else name
     parameters = parameters_of(owner if called != name else roles.definitions.get(name))
     if parameter not in parameters:

@@ -7,7 +7,17 @@ import re
 from collections.abc import Iterator
 
 from mldebug_mcp.models.script import Certainty
-from mldebug_mcp.script.calls import Call, constant_of, dotted, names_in, values_returned
+from mldebug_mcp.script.calls import (
+    Call,
+    called_name,
+    constant_of,
+    dotted,
+    last_name,
+    last_part,
+    names_in,
+    values_returned,
+    walk,
+)
 from mldebug_mcp.script.faults import Fault, fault
 from mldebug_mcp.script.library import CUT, NO_GRADIENTS
 from mldebug_mcp.script.metrics import better, better_of, is_below_zero
@@ -322,7 +332,7 @@ def _plateau(roles: Roles) -> Iterator[Fault]:
             "threshold" not in given and "threshold_mode" not in given and len(call.node.args) <= PLATEAU_BY_PLACE
         )
         for step in roles.schedule_steps:
-            if step.owner.rpartition(".")[2] != name.rpartition(".")[2] or not step.node.args:
+            if last_part(step.owner) != last_part(name) or not step.node.args:
                 continue
             if is_relative and is_below_zero(roles, step.node.args[0], step.function):
                 says = (
@@ -330,7 +340,7 @@ def _plateau(roles: Roles) -> Iterator[Fault]:
                     "threshold is relative, so a value that stands still counts as better"
                 )
                 yield fault("plateau_below_zero", step.line, "likely", says, lines=(made.line,))
-            metric = dotted(step.node.args[0]).rpartition(".")[2]
+            metric = last_name(step.node.args[0])
             if isinstance(step.node.args[0], ast.Call):
                 continue
             side = better(roles, metric)
@@ -350,7 +360,7 @@ def step_gives_loss(roles: Roles) -> Iterator[Fault]:
 def _modules(roles: Roles) -> Iterator[tuple[ast.ClassDef, ast.FunctionDef]]:
     """Yield the modules of Lightning that stand in the file, each with its training step."""
     for module in ast.walk(roles.script.tree):
-        bases = [dotted(base).rpartition(".")[2] for base in module.bases] if isinstance(module, ast.ClassDef) else []
+        bases = [last_name(base) for base in module.bases] if isinstance(module, ast.ClassDef) else []
         if not isinstance(module, ast.ClassDef) or "LightningModule" not in bases:
             continue
         step = next((node for node in module.body if isinstance(node, ast.FunctionDef) and node.name == STEP), None)
@@ -359,7 +369,7 @@ def _modules(roles: Roles) -> Iterator[tuple[ast.ClassDef, ast.FunctionDef]]:
 
 
 def _of_step(roles: Roles, module: ast.ClassDef, step: ast.FunctionDef) -> Iterator[Fault]:
-    returned = [node for node in ast.walk(step) if isinstance(node, ast.Return) and node.value is not None]
+    returned = [node for node in walk(step, ast.Return) if node.value is not None]
     yields = any(isinstance(node, ast.Raise | ast.Yield) for node in ast.walk(step))
     if not returned and not yields and len(step.body) > 1:
         says = f"training_step of {module.name} returns no loss: Lightning makes no step"
@@ -367,7 +377,7 @@ def _of_step(roles: Roles, module: ast.ClassDef, step: ast.FunctionDef) -> Itera
     for node in returned:
         value = _of_key(node.value)
         source = _last_value(step, value) if isinstance(value, ast.Name) else value
-        method = dotted(source.func).rpartition(".")[2] if isinstance(source, ast.Call) else ""
+        method = called_name(source)
         if isinstance(source, ast.Call) and isinstance(source.func, ast.Attribute) and method in CUT:
             says = f"the loss that training_step returns is cut off from the model by {method}()"
             yield fault("loss_cut_off", node.lineno, "certain", says)
@@ -397,18 +407,14 @@ def _of_key(node: ast.expr | None) -> ast.expr | None:
 
 
 def _last_value(step: ast.FunctionDef, name: ast.Name) -> ast.expr:
-    made = [
-        node.value
-        for node in ast.walk(step)
-        if isinstance(node, ast.Assign) and any(dotted(target) == name.id for target in node.targets)
-    ]
+    made = [node.value for node in walk(step, ast.Assign) if any(dotted(target) == name.id for target in node.targets)]
     return made[-1] if made else name
 
 
 def never_stepped_by_hand(roles: Roles) -> Iterator[Fault]:
     """A module turns automatic optimization off, and nothing in the file makes a step in its place."""
     for module, step in _modules(roles):
-        off = next((node for node in ast.walk(module) if isinstance(node, ast.Assign) and _turns_off(node)), None)
+        off = next((node for node in walk(module, ast.Assign) if _turns_off(node)), None)
         if off is None or "step" in {call.method for call in roles.script.calls}:
             continue
         certainty: Certainty = "likely" if roles.uses("optimizers") else "certain"
@@ -503,7 +509,7 @@ def begins_with_whole_gradients(roles: Roles) -> Iterator[Fault]:
     summed = re.search(r"reduction=['\"]sum['\"]", roles.source)
     limited = roles.uses("clip_grad") or roles.schedules
     for made in roles.optimizers.values() if summed and not limited and roles.trains_by_hand else ():
-        call = roles.call_of(made.value) if isinstance(made.value, ast.Call) else None
+        call = roles.call_of(made.value)
         if call is None or call.method != "RAdam" or not roles.is_imported_from("torch", call.name.partition(".")[0]):
             continue
         rate = roles.number_of(given) if (given := call.argument("lr", 1)) is not None else WHOLE_STEPS
@@ -539,9 +545,7 @@ def annotation_zero(roles: Roles) -> Iterator[Fault]:
     """
     if not roles.uses("COCOeval"):
         return
-    for node in ast.walk(roles.script.tree):
-        if not isinstance(node, ast.Dict):
-            continue
+    for node in walk(roles.script.tree, ast.Dict):
         entries = {
             constant_of(key): value for key, value in zip(node.keys, node.values, strict=True) if key is not None
         }
@@ -558,7 +562,7 @@ def _begins_at_zero(roles: Roles, node: ast.expr, around: ast.Dict) -> bool:
         return any(call.name == grows and around in call.node.args for call in roles.script.calls)
     if not isinstance(node, ast.Name):
         return constant_of(node) == 0
-    loops = [loop for loop in ast.walk(roles.script.tree) if isinstance(loop, ast.For) and around in ast.walk(loop)]
+    loops = [loop for loop in walk(roles.script.tree, ast.For) if around in ast.walk(loop)]
     for loop in loops:
         first = loop.target.elts[0] if isinstance(loop.target, ast.Tuple) and loop.target.elts else loop.target
         counts = loop.iter if isinstance(loop.iter, ast.Call) and len(loop.iter.args) == 1 else None
@@ -634,7 +638,7 @@ def logits_by_the_batch(roles: Roles) -> Iterator[Fault]:
         if owner not in metrics or not call.loops or not call.node.args:
             continue
         outputs = roles.source_of(call.node.args[0], call)
-        by_model = any(roles.calls_model(part) for part in ast.walk(outputs) if isinstance(part, ast.Call))
+        by_model = any(roles.calls_model(part) for part in walk(outputs, ast.Call))
         if by_model and not re.search(r"sigmoid|prob|[<>]|round", ast.unparse(outputs)):
             says = (
                 f"{owner} is given logits, and cuts a batch whose logits all lie between 0 and 1 at 0.5, as it takes "
@@ -646,7 +650,7 @@ def logits_by_the_batch(roles: Roles) -> Iterator[Fault]:
 
 def _is_binary(node: ast.expr) -> bool:
     """Say whether a value is a metric of two classes that takes logits or probabilities."""
-    name = dotted(node).rpartition(".")[2]
+    name = last_name(node)
     if not isinstance(node, ast.Call) or not re.search(
         r"AUROC|Accuracy|AveragePrecision|F1Score|Precision|Recall", name
     ):
@@ -664,7 +668,7 @@ def negative_labels_counted(roles: Roles) -> Iterator[Fault]:
         owner = mean.node.func.value if isinstance(mean.node.func, ast.Attribute) else None
         given = mean.node.args[0] if mean.node.args else owner
         losses = roles.source_of(given, mean) if given is not None else None
-        call = roles.call_of(losses) if isinstance(losses, ast.Call) else None
+        call = roles.call_of(losses)
         if call is None or call.method != "softmax_cross_entropy_with_integer_labels":
             continue
         labels = call.argument("labels", 1)
@@ -851,7 +855,7 @@ def _made_of(roles: Roles, block: ast.expr, call: Call) -> str:
     """Return what a block is made of: the text of its value, and of the class of this file that it is made by."""
     made = roles.script.assigned(dotted(block), call.order) if dotted(block) else None
     value = roles.source_of(block, call) if made is None else made.value
-    owner = roles.definitions.get(dotted(value.func).rpartition(".")[2]) if isinstance(value, ast.Call) else None
+    owner = roles.helper(value)
     return ast.unparse(value) + (ast.unparse(owner) if isinstance(owner, ast.ClassDef) else "")
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from mldebug_mcp.script import library
+from mldebug_mcp.script.calls import last_part
 from mldebug_mcp.script.facts import NOTHING, Facts, halves_of, role_alone
 from mldebug_mcp.script.shapes import MADE_BY_SIZE, shape_after, shape_by_size, shape_of_layer
 from mldebug_mcp.script.trace import Registered
@@ -462,7 +463,7 @@ class Calls(Methods):
         """Make an instance of a class of this file."""
         names = [ast.unparse(base) for class_ in self.classes(called.node) for base in class_.bases]
         is_model = any(
-            name.rpartition(".")[2] in ("Module", "PreTrainedModel", "GenerationMixin")
+            last_part(name) in ("Module", "PreTrainedModel", "GenerationMixin")
             or (name.endswith(("Model", "Module")) and "Data" not in name)
             for name in names
         )
@@ -537,7 +538,7 @@ class Calls(Methods):
 
     def _terms_of_loss(self, loss: Object, args: Sequence[Value], node: ast.Call) -> Terms:
         known = {"KLDivLoss": "kl_div", "CosineSimilarity": "cosine_similarity"}
-        return terms_after(known.get(loss.made_by.rpartition(".")[2], ""), args, node)
+        return terms_after(known.get(last_part(loss.made_by), ""), args, node)
 
 
 def _intervals(value: Value) -> Iterator[tuple[Object, Value]]:
@@ -563,7 +564,7 @@ def _result_of_layer(layer: Object, models: frozenset[Object]) -> Tensor:
     while last.made_by.endswith("Sequential") and last.given and isinstance(last.given[-1], Object):
         last = last.given[-1]
     is_known = last.made_by.startswith("torch.nn.") and not last.made_by.endswith("Sequential")
-    ends = library.RESULTS.get(last.made_by.rpartition(".")[2], "")
+    ends = library.RESULTS.get(last_part(last.made_by), "")
     return Tensor(models, ends, is_known, last.line, shape=shape_of_layer(layer))
 
 

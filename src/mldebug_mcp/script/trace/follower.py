@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from mldebug_mcp.script import library
-from mldebug_mcp.script.calls import constant_of, dotted, names_in, parameters_of
+from mldebug_mcp.script.calls import constant_of, dotted, last_part, names_in, parameters_of, walk
 from mldebug_mcp.script.facts import (
     CHOSEN_BY,
     Facts,
@@ -290,7 +290,7 @@ class Expressions(Calls):
         if not self.through:
             return ""
         given = _names_by_parameters(self.stack[-1])
-        parts = [part for part in ast.walk(node.slice) if isinstance(part, ast.Name | ast.Attribute)]
+        parts = [*walk(node.slice, ast.Name, ast.Attribute)]
         names = {name for part in parts if isinstance(part, ast.Name) for name in given.get(part.id, ())}
         values = [self._named(name) for name in sorted(names)]
         values += [self.value(part) for part in parts if dotted(part).startswith("self.")]
@@ -490,7 +490,7 @@ class Expressions(Calls):
             return None
         if isinstance(kinds, Class):
             return None if value.definition is None else kinds.node in self.classes(value.definition)
-        name = kinds.name.rpartition(".")[2] if isinstance(kinds, Library) else ""
+        name = last_part(kinds.name) if isinstance(kinds, Library) else ""
         asked = {kind for kind, names in library.CLASSES_OF.items() if name in names}
         return value.kind in asked if asked else None
 
@@ -705,12 +705,12 @@ class Statements(Expressions):
         called = context.func if isinstance(context, ast.Call) else context
         value = self.value(called)
         if isinstance(value, Function):
-            inner = [ast.unparse(node) for node in ast.walk(value.node) if isinstance(node, ast.Attribute | ast.Name)]
+            inner = [ast.unparse(node) for node in walk(value.node, ast.Attribute, ast.Name)]
             return False if any(map(library.NO_GRADIENTS.search, inner)) else before
         name = value.name if isinstance(value, Library) else ""
         if library.NO_GRADIENTS.search(name):
             return False
-        last = name.rpartition(".")[2]
+        last = last_part(name)
         if last == "enable_grad":
             return True
         if last == "set_grad_enabled" and isinstance(context, ast.Call) and context.args:
@@ -756,11 +756,7 @@ class Follower(Statements):
 
     def _functions(self, tree: ast.Module) -> Iterator[Function]:
         """Yield the functions and methods of a file, those that no other names first."""
-        named = {
-            node.id if isinstance(node, ast.Name) else node.attr
-            for node in ast.walk(tree)
-            if isinstance(node, ast.Name | ast.Attribute)
-        }
+        named = {node.id if isinstance(node, ast.Name) else node.attr for node in walk(tree, ast.Name, ast.Attribute)}
         found = []
         for statement in tree.body:
             value = self.top.names.get(statement.name) if isinstance(statement, library.DEFINITIONS) else None

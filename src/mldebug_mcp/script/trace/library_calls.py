@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TypeGuard
 
 from mldebug_mcp.script import library
+from mldebug_mcp.script.calls import last_part
 from mldebug_mcp.script.facts import (
     COUNTS,
     NOTHING,
@@ -217,7 +218,7 @@ class LibraryCalls(Batches):
 
     def call_library(self, name: str, args: list[Value], keywords: dict[str, Value], node: ast.Call) -> Value:
         """Follow the call of a function or class of another file."""
-        last = name.rpartition(".")[2]
+        last = last_part(name)
         given = (*args, *keywords.values())
         if last[:1].islower():
             self.trace.called.setdefault(id(node), set()).add(name)
