@@ -50,16 +50,17 @@ class Call:
         """The keyword arguments."""
         return keywords_of(self.node)
 
+    def is_within(self, other: Call) -> bool:
+        """Say whether it stands in the function of another call, and in the loops around that."""
+        return self.function == other.function and self.loops[: len(other.loops)] == other.loops
+
     def constant(self, name: str, place: int | None = None) -> object:
         """Return the value of an argument that is a constant; None where it is none or is not given."""
         return constant_of(self.argument(name, place))
 
     def argument(self, name: str, place: int | None = None) -> ast.expr | None:
         """Return what is given for a parameter, by its name or by its place; None where it is not given."""
-        value = self.keywords.get(name)
-        if value is None and place is not None and 0 <= place < len(self.node.args):
-            value = self.node.args[place]
-        return value
+        return argument_of(self.node, name, place)
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,8 +283,13 @@ def _goes_on_early(node: ast.stmt) -> TypeGuard[ast.If]:
     return isinstance(node, ast.If) and not node.orelse and isinstance(node.body[-1], ast.Continue)
 
 
+def is_operation(node: ast.AST | None, *operators: type[ast.operator]) -> TypeGuard[ast.BinOp]:
+    """Say whether an expression computes of two values by one of some operators: `a - b` by `ast.Sub`."""
+    return isinstance(node, ast.BinOp) and isinstance(node.op, operators)
+
+
 def _has_modulo(node: ast.expr) -> bool:
-    return any(isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mod) for part in ast.walk(node))
+    return any(is_operation(part, ast.Mod) for part in ast.walk(node))
 
 
 def negation(test: ast.expr) -> str:
@@ -292,7 +298,7 @@ def negation(test: ast.expr) -> str:
         return ast.unparse(test.operand)
     if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.NotEq):
         return ast.unparse(ast.Compare(test.left, [ast.Eq()], test.comparators))
-    if isinstance(test, ast.BinOp) and isinstance(test.op, ast.Mod):
+    if is_operation(test, ast.Mod):
         return f"{ast.unparse(test)} == 0"
     return f"not ({ast.unparse(test)})"
 
@@ -337,7 +343,7 @@ def constant_of(node: ast.expr | None) -> object:
 def parameters_of(node: ast.AST | None) -> list[str]:
     """Return the names of what a function, or a class by its `__init__`, is given by place, without `self`."""
     if isinstance(node, ast.ClassDef):
-        node = next((part for part in node.body if isinstance(part, ast.FunctionDef) and part.name == "__init__"), None)
+        node = method_of(node, "__init__")
     if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
         return []
     return [parameter.arg for parameter in node.args.args if parameter.arg not in ("self", "cls")]
@@ -363,6 +369,14 @@ def arguments_of(call: ast.Call) -> list[ast.expr]:
     return [*call.args, *(keyword.value for keyword in call.keywords)]
 
 
+def argument_of(node: ast.AST, name: str, place: int | None = None) -> ast.expr | None:
+    """Return what a call is given for a parameter, by its name or by its place; None where it is not given."""
+    given = keywords_of(node).get(name)
+    if given is None and place is not None and isinstance(node, ast.Call) and place < len(node.args):
+        return node.args[place]
+    return given
+
+
 def keywords_of(node: ast.AST) -> dict[str, ast.expr]:
     """Return the keyword arguments of a call; none for anything else."""
     keywords = node.keywords if isinstance(node, ast.Call) else []
@@ -382,6 +396,12 @@ def walk(node: ast.AST, *kinds: type[ast.AST]) -> Iterator[ast.AST]:
     return (part for part in ast.walk(node) if isinstance(part, kinds))
 
 
+def method_of(definition: ast.AST | None, *names: str) -> ast.FunctionDef | None:
+    """Return the first method of a class that has one of some names; None without one, and for other parts of code."""
+    parts = definition.body if isinstance(definition, ast.ClassDef) else []
+    return next((part for part in parts if isinstance(part, ast.FunctionDef) and part.name in names), None)
+
+
 def calls_in(node: ast.AST) -> list[str]:
     """Return the names of the calls in a piece of a script, the innermost first."""
     return [dotted(call.func) for call in _in_order(node)]
@@ -396,3 +416,16 @@ def values_returned(function: ast.AST | None) -> list[ast.expr | None]:
     """Return what each `return` of a function gives, None where it gives nothing; empty without a function."""
     nodes = ast.walk(function) if function is not None else ()
     return [node.value for node in nodes if isinstance(node, ast.Return)]
+
+
+def only_value(function: ast.AST | None) -> ast.expr | None:
+    """Return what a function gives where it has one `return`; None where it has several, or gives nothing."""
+    values = values_returned(function)
+    return values[0] if len(values) == 1 else None
+
+
+def part_of(value: ast.expr | None, place: int | None) -> ast.expr | None:
+    """Return the part of a tuple that is written out at a place; without a place the value itself."""
+    if place is None:
+        return value
+    return value.elts[place] if isinstance(value, ast.Tuple) and place < len(value.elts) else None

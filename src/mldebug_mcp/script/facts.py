@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from mldebug_mcp.core.conventions import IGNORED_LABEL
-from mldebug_mcp.script.calls import constant_of, last_name, walk
+from mldebug_mcp.script.calls import constant_of, is_operation, last_name, walk
 from mldebug_mcp.script.library import ELEMENTWISE
 
 DataKind = Literal[
@@ -408,7 +408,7 @@ def _start_of(low: ast.expr | None) -> tuple[str, int]:
     value = constant_of(low)
     if value is not None:
         return "", value if value in (0, 1) else -1
-    if isinstance(low, ast.BinOp) and isinstance(low.op, ast.Add) and constant_of(low.right) == 1:
+    if is_operation(low, ast.Add) and constant_of(low.right) == 1:
         return ast.unparse(low.left), 1
     return ast.unparse(low), 0
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Literal
 
-from mldebug_mcp.script.calls import constant_of, dotted, last_name, values_returned, walk
+from mldebug_mcp.script.calls import constant_of, dotted, is_operation, last_name, only_value, walk
 from mldebug_mcp.script.roles import Roles
 
 Better = Literal["lower", "higher", ""]
@@ -133,9 +133,9 @@ def _better_of_both(roles: Roles, node: ast.BinOp, function: str, depth: int) ->
 
 def _is_difference(node: ast.expr) -> bool:
     """Say whether a value is a difference of two, or one in relation to something: `(x - y) / y`."""
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+    if is_operation(node, ast.Div):
         return _is_difference(node.left)
-    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub) and constant_of(node.left) is None
+    return is_operation(node, ast.Sub) and constant_of(node.left) is None
 
 
 def _better_of_call(roles: Roles, node: ast.Call, function: str, depth: int) -> Better:
@@ -148,8 +148,7 @@ def _better_of_call(roles: Roles, node: ast.Call, function: str, depth: int) -> 
         parts = [*node.args, *([owner] if owner is not None else [])]
         return agreed(better_of(roles, part, function, depth) for part in parts)
     helper = roles.definitions.get(name)
-    returned = values_returned(helper)
-    value = returned[0] if len(returned) == 1 else None
+    value = only_value(helper)
     known: Better = better_by_name(name) or ("lower" if DISTANCES.search(name) else "")
     if value is not None:
         computed = better_of(roles, value, name, depth)
@@ -184,8 +183,8 @@ def _with_its_sign(roles: Roles, node: ast.expr, function: str) -> list[tuple[as
             name = last_name(node)
             if name in KEEPS_SIGN:
                 return [(part, function) for part in (*node.args[:1], _owner_of(node)) if part is not None][:1]
-            returned = values_returned(roles.definitions.get(name))
-            return [(returned[0], name)] if len(returned) == 1 and returned[0] is not None else []
+            value = only_value(roles.definitions.get(name))
+            return [(value, name)] if value is not None else []
     return []
 
 

@@ -17,6 +17,7 @@ from mldebug_mcp.script.calls import (
     calls_in,
     constant_of,
     dotted,
+    is_operation,
     keywords_of,
     last_name,
     last_part,
@@ -177,11 +178,7 @@ class Roles:
 
     def unit(self, call: Call) -> list[Call]:
         """Return the calls of the same round: in the same function, inside the loops that are around a call."""
-        return [
-            other
-            for other in self.script.calls
-            if other.function == call.function and other.loops[: len(call.loops)] == call.loops
-        ]
+        return [other for other in self.script.calls if other.is_within(call)]
 
     @cached_property
     def trains_by_hand(self) -> bool:
@@ -232,36 +229,25 @@ class Roles:
         wanted = "|".join(names)
         return self._is_loss(call, re.compile(rf"(?:^|\.)(?:{wanted})$"))
 
-    def source_of(self, node: ast.expr, call: Call) -> ast.expr:
+    def source_of(self, node: ast.expr, call: Call | Assignment) -> ast.expr:
         """Return what a name was assigned last before a call in its function, or once outside of all functions.
 
         Another expression is returned as it is.
         """
         if not isinstance(node, ast.Name):
             return node
-        found = [
-            assignment
-            for assignment in self.script.assignments
-            if assignment.target == node.id
-            and assignment.function == call.function
-            and assignment.order <= call.order
-            and not assignment.adds
-        ]
+        found = [made for made in self.made_before(node.id, call) if not made.adds]
         if found:
             return found[-1].value
         outside = [made for made in self.script.assignments if made.target == node.id and not made.function]
         return outside[0].value if len(outside) == 1 and not self.is_parameter(node.id, call.function) else node
 
-    def values_of(self, node: ast.expr, call: Call) -> list[ast.expr]:
+    def values_of(self, node: ast.expr, call: Call | Assignment) -> list[ast.expr]:
         """Return all that a name may hold at a call of its function, and what is added to it; others as they are.
 
         These are its last assignment that is made for certain, and those after it under conditions or in loops.
         """
-        before = [
-            made
-            for made in self.assignments_by_name.get((call.function, dotted(node)), [])
-            if isinstance(node, ast.Name) and made.order <= call.order
-        ]
+        before = self.made_before(node.id, call) if isinstance(node, ast.Name) else []
         values: list[ast.expr] = []
         for made in reversed(before):
             values.append(made.value)
@@ -340,7 +326,7 @@ class Roles:
 
     def number_of(self, node: ast.expr) -> float | None:
         """Return a number that is written out, the default of a setting, or a sum or difference of such."""
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
+        if is_operation(node, ast.Add, ast.Sub):
             left, right = self.number_of(node.left), self.number_of(node.right)
             if left is None or right is None:
                 return None
@@ -475,6 +461,15 @@ class Roles:
         for made in self.script.assignments:
             found.setdefault((made.function, made.target), []).append(made)
         return found
+
+    def path_of(self, name: str) -> str:
+        """Return a function's name dotted with its class, as far as a call in it says it."""
+        return next((call.function for call in self.script.calls if last_part(call.function) == name), name)
+
+    def made_before(self, name: str, place: Call | Assignment) -> list[Assignment]:
+        """Return the assignments of a name in a function up to a call or assignment in it."""
+        made = self.assignments_by_name.get((place.function, name), [])
+        return [assignment for assignment in made if assignment.order <= place.order]
 
     @cached_property
     def sides(self) -> dict[tuple[str, str], Literal["lower", "higher", ""]]:

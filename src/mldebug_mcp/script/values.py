@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from typing import Literal
 
-from mldebug_mcp.script.calls import called_name, constant_of, dotted, last_name, last_part, walk
+from mldebug_mcp.script.calls import called_name, constant_of, dotted, is_operation, last_name, last_part, walk
 from mldebug_mcp.script.facts import NOTHING, Facts, Role, agreed
 from mldebug_mcp.script.library import HAS_PARAMETERS, RESHAPES
 
@@ -102,7 +102,7 @@ def sign_of(node: ast.expr) -> int:
     """Return the sign that a factor has by how it is written: -1 for `-x`, `-2`, `-x * y`."""
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         return -sign_of(node.operand)
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult | ast.Div):
+    if is_operation(node, ast.Mult, ast.Div):
         return sign_of(node.left) * sign_of(node.right)
     value = constant_of(node)
     return -1 if isinstance(value, int | float) and value < 0 else 1
@@ -133,7 +133,7 @@ def gaussian_divergence(node: ast.expr) -> int:
 
 
 def _summands(node: ast.expr, sign: int) -> Iterable[tuple[int, ast.expr]]:
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
+    if is_operation(node, ast.Add, ast.Sub):
         yield from _summands(node.left, sign)
         yield from _summands(node.right, -sign if isinstance(node.op, ast.Sub) else sign)
     elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
@@ -149,7 +149,7 @@ def _called_name(node: ast.expr) -> str:
 
 
 def _is_logarithm(node: ast.expr) -> bool:
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) and constant_of(node.left) is not None:
+    if is_operation(node, ast.Mult) and constant_of(node.left) is not None:
         return _is_logarithm(node.right)
     if isinstance(node, ast.Call):
         return _called_name(node) == "log"

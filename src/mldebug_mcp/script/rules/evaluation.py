@@ -13,6 +13,7 @@ from mldebug_mcp.script.calls import (
     calls_in,
     constant_of,
     dotted,
+    is_operation,
     keywords_of,
     last_name,
     last_part,
@@ -20,6 +21,7 @@ from mldebug_mcp.script.calls import (
     values_returned,
     walk,
 )
+from mldebug_mcp.script.facts import axis_of
 from mldebug_mcp.script.faults import Fault, fault
 from mldebug_mcp.script.library import EVALUATES, HAS_MODES, HELD_OUT, LOADER, NO_GRADIENTS
 from mldebug_mcp.script.metrics import LOSS_LIKE, Better, agreed, better_by_name, better_of, with_functions
@@ -138,7 +140,7 @@ def _another_is_put_into_evaluation_mode(
     roles: Roles, evals: Sequence[Call], trains: Sequence[Call]
 ) -> Iterator[Fault]:
     """Yield where a model is evaluated that `train()` is called of, and `eval()` only of another, such as a teacher."""
-    known = {call.owner for call in evals if not isinstance(_receiver(call), ast.Call)}
+    known = {call.owner for call in evals if not isinstance(getattr(call.node.func, "value", None), ast.Call)}
     if any(not owner.startswith("self.") for owner in known) or any(train.node.args for train in trains):
         return
     training = roles.trained_in
@@ -149,10 +151,6 @@ def _another_is_put_into_evaluation_mode(
             says = f"{call.name} is evaluated, and eval() is called of others alone: its dropout and statistics stay on"
             yield fault("evaluates_in_training_mode", call.line, "likely", says)
             return
-
-
-def _receiver(call: Call) -> ast.expr | None:
-    return call.node.func.value if isinstance(call.node.func, ast.Attribute) else None
 
 
 def modes_left(roles: Roles) -> Iterator[Fault]:
@@ -170,14 +168,9 @@ def modes_left(roles: Roles) -> Iterator[Fault]:
             and ("eval" not in begun or _is_evaluated_before(trace, place, model) or _was_tried(trace, place, model))
             and _is_trained(trace, event, place, model)
         ):
-            before = [
-                earlier for earlier in trace.events[:place] if earlier.action == "eval" and model in earlier.objects
-            ]
-            before = before or [
-                earlier
-                for earlier in trace.events[:place]
-                if earlier.action == "eval" and any(model.is_part_of(other) for other in earlier.objects)
-            ]
+            evals = [earlier for earlier in trace.events[:place] if earlier.action == "eval"]
+            before = [earlier for earlier in evals if model in earlier.objects]
+            before = before or [earlier for earlier in evals if any(map(model.is_part_of, earlier.objects))]
             if before:
                 line = _switched_once(trace.events[:place], event, model) or before[-1].line
                 says = f"{model.label} is put into evaluation mode between passes, and trains on in it"
@@ -201,8 +194,8 @@ def _switched_once(events: Sequence[Event], forward: Event, model: Object) -> in
     lines = [
         event.line
         for event in events
-        if event.action == "train" and event.entry == forward.entry and len(event.loops) < len(forward.loops)
-        if event.loops == forward.loops[: len(event.loops)] and event.concerns(model)
+        if event.action == "train" and event.concerns(model)
+        if forward.is_within(event) and len(event.loops) < len(forward.loops)
     ]
     return lines[-1] if lines else 0
 
@@ -232,11 +225,7 @@ def _is_evaluated_before(trace: Trace, place: int, model: Object) -> bool:
     forward = trace.events[place]
     if not forward.loops:
         return False
-    round_ = [
-        event
-        for event in trace.events[:place]
-        if event.entry == forward.entry and event.loops[: len(forward.loops)] == forward.loops
-    ]
+    round_ = [event for event in trace.events[:place] if event.is_within(forward)]
     switched = [event.action for event in round_ if event.action in ("train", "eval") and event.concerns(model)]
     judged = any(event.action == "forward" and event.gradients is False and event.concerns(model) for event in round_)
     return switched[-1:] == ["eval"] and judged
@@ -260,8 +249,7 @@ def _has_modes(model: Object) -> bool:
 
 def _evaluates(trace: Trace, forward: Event, model: Object) -> bool:
     """Say whether a forward pass is in a loop over data that trains nothing, of a model that is trained elsewhere."""
-    depth = len(forward.loops)
-    inside = [event for event in trace.events if event.entry == forward.entry and event.loops[:depth] == forward.loops]
+    inside = [event for event in trace.events if event.is_within(forward)]
     over_data = any(
         event.action == "iterate"
         and event.loops == forward.loops
@@ -287,55 +275,42 @@ def gradients_of_evaluation(roles: Roles) -> Iterator[Fault]:
             return
 
 
-def metrics_computed_wrongly(roles: Roles) -> Iterator[Fault]:
-    """A mean over batches is divided by rows; a class is looked for along the wrong axis."""
+def mean_of_means(roles: Roles) -> Iterator[Fault]:
+    """Means of batches are added up, and divided by the number of rows."""
+    for node, added in _sums_divided(roles) if "reduction='sum'" not in roles.source else ():
+        texts = [ast.unparse(made.value) for made in added]
+        means = all("item" in text and "*" not in text and "loss" in text for text in texts)
+        if texts and means and re.fullmatch(r"len\([\w.]*\.dataset\)", ast.unparse(node.right)):
+            says = f"{dotted(node.left)} adds up means of batches, and is divided by the number of rows"
+            yield fault("mean_of_means", node.lineno, "certain", says)
+
+
+def _sums_divided(roles: Roles) -> Iterator[tuple[ast.BinOp, list[Assignment]]]:
+    """Yield the quotients of a name, each with the assignments that add to it."""
+    for node in walk(roles.script.tree, ast.BinOp):
+        if isinstance(node.op, ast.Div) and isinstance(node.left, ast.Name):
+            name = node.left.id
+            yield node, [made for made in roles.script.assignments if made.adds and made.target == name]
+
+
+def argmax_over_batch(roles: Roles) -> Iterator[Fault]:
+    """A class is looked for along the batch."""
     tree = roles.script.tree
-    compared = [*walk(tree, ast.Compare)]
     with_labels = {
         id(part)
-        for node in compared
+        for node in walk(tree, ast.Compare)
         if any(LABELS.search(last_name(side)) for side in (node.left, *node.comparators))
         for part in ast.walk(node)
     }
-    for node in ast.walk(tree):
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and isinstance(node.left, ast.Name):
-            by_rows = re.fullmatch(r"len\([\w.]*\.dataset\)", ast.unparse(node.right))
-            added = [
-                assignment
-                for assignment in roles.script.assignments
-                if assignment.adds and assignment.target == node.left.id
-            ]
-            means = [
-                assignment
-                for assignment in added
-                if "item" in ast.unparse(assignment.value)
-                and "*" not in ast.unparse(assignment.value)
-                and "loss" in ast.unparse(assignment.value)
-            ]
-            summed = "reduction='sum'" in roles.source
-            if by_rows and means and len(means) == len(added) and not summed:
-                says = f"{node.left.id} adds up means of batches, and is divided by the number of rows"
-                yield fault("mean_of_means", node.lineno, "certain", says)
-        trains = roles.trains_by_hand or roles.trains_elsewhere
-        chosen = _places_of_highest(node)
-        if trains and chosen is not None:
-            node = chosen  # noqa: PLW2901 - the places of the highest are judged as those of argmax
-            axis = next(
-                (constant_of(keyword.value) for keyword in node.keywords if keyword.arg in ("dim", "axis")), None
-            )
-            functional = dotted(node.func) in ("torch.argmax", "np.argmax")
-            place = 1 if functional else 0
-            axis = axis if axis is not None else constant_of(node.args[place]) if len(node.args) > place else None
-            text = ast.unparse(node)
-            of_one_row = re.match(r"[\w.]+\[[\w, :]+\]", text)
-            if (
-                axis == 0
-                and not isinstance(axis, bool)
-                and not of_one_row
-                and (id(node) in with_labels or re.search(r"logit|output|pred|model|out\b|score|\bnet\(", text))
-            ):
-                says = f"the class is looked for along the batch: {text[:60]}"
-                yield fault("argmax_over_batch", node.lineno, "likely", says)
+    trains = roles.trains_by_hand or roles.trains_elsewhere
+    for node in filter(None, map(_places_of_highest, ast.walk(tree))) if trains else ():
+        functional = dotted(node.func) in ("torch.argmax", "np.argmax")
+        text = ast.unparse(node)
+        of_one_row = re.match(r"[\w.]+\[[\w, :]+\]", text)
+        of_classes = id(node) in with_labels or re.search(r"logit|output|pred|model|out\b|score|\bnet\(", text)
+        if axis_of(node.args[functional:], node) == 0 and of_classes and not of_one_row:
+            says = f"the class is looked for along the batch: {text[:60]}"
+            yield fault("argmax_over_batch", node.lineno, "likely", says)
 
 
 def _places_of_highest(node: ast.AST) -> ast.Call | None:
@@ -482,27 +457,19 @@ def sum_times_rows(roles: Roles) -> Iterator[Fault]:
     """A loss that is the sum over rows already is multiplied by their number."""
     for made in roles.script.assignments:
         product = made.value
-        if not made.adds or not isinstance(product, ast.BinOp) or not isinstance(product.op, ast.Mult):
+        if not made.adds or not is_operation(product, ast.Mult):
             continue
         sides = [ast.unparse(product.left), ast.unparse(product.right)]
         rows = [side for side in sides if re.search(r"len\(|\.size\(0\)|\.shape\[0\]|batch_size|^n$|^bs$", side)]
         items = [side for side in (product.left, product.right) if ".item()" in ast.unparse(side)]
         if not rows or not items or not isinstance(items[0], ast.Call) or not isinstance(items[0].func, ast.Attribute):
             continue
-        source = _source_before(roles, items[0].func.value, made)
+        before = roles.made_before(dotted(items[0].func.value), made)
+        source = before[-1].value if before else items[0].func.value
         summed = _summing_loss(roles, source) if isinstance(source, ast.Call) else None
         if summed is not None:
             says = f"the loss is a sum over rows, and line {made.line} multiplies it by their number once more"
             yield fault("sum_times_rows", summed, "certain", says)
-
-
-def _source_before(roles: Roles, node: ast.expr, at: Assignment) -> ast.expr:
-    found = [
-        assignment.value
-        for assignment in roles.script.assignments
-        if assignment.target == dotted(node) and assignment.function == at.function and assignment.order <= at.order
-    ]
-    return found[-1] if found else node
 
 
 def _summing_loss(roles: Roles, node: ast.Call) -> int | None:
@@ -512,44 +479,31 @@ def _summing_loss(roles: Roles, node: ast.Call) -> int | None:
         return None
     if call.constant("reduction") == "sum":
         return call.line
-    names = {call.name} | {f"self.{call.name}"}
-    for name, parameter in ((name, call.name) for name in roles.losses):
-        given = (last_part(call.function), parameter) in roles.parameters_for(name)
-        if given:
-            names.add(name)
-    for name in names & set(roles.losses):
-        made = roles.losses[name]
-        settings = made.value.keywords if isinstance(made.value, ast.Call) else []
-        if any(setting.arg == "reduction" and constant_of(setting.value) == "sum" for setting in settings):
+    names = {call.name, f"self.{call.name}"}
+    names |= {name for name in roles.losses if (last_part(call.function), call.name) in roles.parameters_for(name)}
+    for made in (roles.losses[name] for name in names & set(roles.losses)):
+        if constant_of(keywords_of(made.value).get("reduction")) == "sum":
             return made.line
     return None
 
 
 def rows_by_batches(roles: Roles) -> Iterator[Fault]:
     """What counts rows is divided by the number of batches."""
-    for node in ast.walk(roles.script.tree):
-        if not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and isinstance(node.left, ast.Name)):
-            continue
+    for node, added in _sums_divided(roles):
         if not re.fullmatch(r"len\((?:self\.)?\w*(?:loader|_dl|dl|batches)\)", ast.unparse(node.right)):
             continue
-        added = [
-            assignment
-            for assignment in roles.script.assignments
-            if assignment.adds and assignment.target == node.left.id and assignment.loops
-        ]
-        texts = [ast.unparse(assignment.value) for assignment in added]
+        texts = [ast.unparse(made.value) for made in added if made.loops]
         counts = [bool(re.search(r"==[^\n]*\)\.(?:float\(\)\.)?sum\(\)|\.eq\([^\n]*\.sum\(", text)) for text in texts]
         weighed = [bool(re.search(r"item\(\) \* (?:len\(|\w+\.size\(0\)|\w+\.shape\[0\])", text)) for text in texts]
-        divided = any("/" in text for text in texts)
-        if added and not divided and (all(counts) or all(weighed)):
-            says = f"{node.left.id} adds up rows, and is divided by the number of batches"
+        if texts and not any("/" in text for text in texts) and (all(counts) or all(weighed)):
+            says = f"{dotted(node.left)} adds up rows, and is divided by the number of batches"
             yield fault("rows_by_batches", node.lineno, "certain", says)
 
 
 def rows_of_another(roles: Roles) -> Iterator[Fault]:
     """What is counted over one loader is divided by the length of another, which reads other rows."""
     for function, node in with_functions(roles.script.tree):
-        if not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and "len(" in ast.unparse(node.right)):
+        if not (is_operation(node, ast.Div) and "len(" in ast.unparse(node.right)):
             continue
         added = [
             made
@@ -591,48 +545,46 @@ PLACE_OF_RUN = re.compile(r"(?:\[|(?:get|pop)\()['\"](?:\w+_)?(?:epoch|step|iter
 
 def best_by_the_wrong_side(roles: Roles) -> Iterator[Fault]:
     """A checkpoint is kept where a loss is higher, or a score lower, than the best so far."""
-    for function, node in with_functions(roles.script.tree):
-        if not isinstance(node, ast.If) or not isinstance(node.test, ast.Compare) or len(node.test.ops) != 1:
-            continue
-        left, right, operator = node.test.left, node.test.comparators[0], node.test.ops[0]
-        if not isinstance(operator, ast.Lt | ast.Gt | ast.LtE | ast.GtE):
-            continue
-        names = [last_name(side) for side in (left, right)]
-        if not names[0] or not names[1] or bool(BEST.search(names[0])) == bool(BEST.search(names[1])):
-            continue
-        place = 1 if BEST.search(names[1]) else 0
-        new, best = names[1 - place], names[place]
+    for node, function, value, kept_value, grows in _compared_with_the_best(roles):
+        new, best = last_name(value), last_name(kept_value)
         kept = any(
-            isinstance(part, ast.Assign) and last_name(part.targets[0]) == best and last_name(part.value) == new
+            isinstance(part, ast.Assign) and (last_name(part.targets[0]), last_name(part.value)) == (best, new)
             for part in node.body
         )
-        grows = isinstance(operator, ast.Gt | ast.GtE) == (place == 1)
-        side = _side(roles, new, (left, right)[1 - place], function)
+        side = _side(roles, new, value, function)
         meant = re.search(r"max|highest" if grows else r"min|lowest", best)
-        if kept and not meant and side == ("lower" if grows else "higher") and not re.search(r"neg|minus", new):
+        is_worst = side == ("lower" if grows else "higher") and not re.search(r"neg|minus", new)
+        if new and kept and not meant and is_worst:
             worst = "highest" if side == "lower" else "lowest"
             says = f"{new} is better when {side}, and what is kept as the best has the {worst}"
             yield fault("best_is_worst", node.lineno, "certain", says)
 
 
+def _compared_with_the_best(roles: Roles) -> Iterator[tuple[ast.If, str, ast.expr, ast.expr, bool]]:
+    """Yield the tests against the best so far: with the function, the value, the best, and whether the best grows."""
+    for function, node in with_functions(roles.script.tree):
+        test = node.test if isinstance(node, ast.If) else None
+        if not isinstance(node, ast.If) or not isinstance(test, ast.Compare) or len(test.ops) != 1:
+            continue
+        sides, operator = (test.left, test.comparators[0]), test.ops[0]
+        bests = [bool(BEST.search(last_name(side))) for side in sides]
+        if bests.count(True) == 1 and isinstance(operator, ast.Lt | ast.Gt | ast.LtE | ast.GtE):
+            grows = isinstance(operator, ast.Gt | ast.GtE) == bests[1]
+            yield node, function, sides[bests.index(False)], sides[bests.index(True)], grows
+
+
 def never_better(roles: Roles) -> Iterator[Fault]:
     """The best so far begins at infinity, and is to be replaced by what is higher; or the other way round."""
-    for node in walk(roles.script.tree, ast.If):
-        if not isinstance(node.test, ast.Compare) or len(node.test.ops) != 1:
-            continue
-        sides, operator = (node.test.left, node.test.comparators[0]), node.test.ops[0]
-        bests = [bool(BEST.search(last_name(side))) for side in sides]
-        if bests.count(True) != 1 or not isinstance(operator, ast.Lt | ast.Gt):
-            continue
-        best = dotted(sides[bests.index(True)])
-        made = [made for made in roles.script.assignments if made.last == last_part(best)]
+    for node, _, _, kept_value, grows in _compared_with_the_best(roles):
+        made = [made for made in roles.script.assignments if made.last == last_name(kept_value)]
         body = range(node.body[0].lineno, (node.body[-1].end_lineno or 0) + 1)
         first = [other.value for other in made if other.line not in body]
-        inside = len(made) > len(first)
-        grows = isinstance(operator, ast.Gt) == bests[1]
-        if inside and len(first) == 1 and (INFINITE if grows else MINUS_INFINITE).fullmatch(ast.unparse(first[0])):
+        or_equal = isinstance(node.test, ast.Compare) and isinstance(node.test.ops[0], ast.LtE | ast.GtE)
+        if or_equal or len(first) != 1 or len(made) == 1:
+            continue
+        if (INFINITE if grows else MINUS_INFINITE).fullmatch(ast.unparse(first[0])):
             begin = "infinity, and nothing is higher" if grows else "minus infinity, and nothing is lower"
-            says = f"{best} begins at {begin}: nothing is ever kept"
+            says = f"{dotted(kept_value)} begins at {begin}: nothing is ever kept"
             yield fault("best_is_worst", node.lineno, "certain", says, lines=(first[0].lineno,))
 
 
@@ -922,9 +874,7 @@ def _is_trained_after(trace: Trace, load: Event) -> bool:
 
 def _texts(roles: Roles, value: ast.expr) -> list[str]:
     """Return how a value is written, and what a function of this file returns that gives it."""
-    helper = roles.helper(value)
-    returned = values_returned(helper)
-    return [ast.unparse(part) for part in (value, *returned) if part is not None]
+    return [ast.unparse(part) for part in (value, *values_returned(roles.helper(value))) if part is not None]
 
 
 def _goes_on(roles: Roles) -> bool:

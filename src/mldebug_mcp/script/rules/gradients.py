@@ -17,10 +17,12 @@ from mldebug_mcp.script.calls import (
     calls_in,
     constant_of,
     dotted,
+    is_operation,
     last_name,
     last_part,
     names_in,
     parameters_of,
+    part_of,
     values_returned,
     walk,
 )
@@ -182,7 +184,7 @@ def _last_method(node: ast.expr) -> str:
 def _terms_of_loss(roles: Roles, node: ast.expr, call: Call, depth: int = MAX_NAMES_FOLLOWED) -> Iterator[ast.expr]:
     """Yield what a loss is the sum of, following names to what they were assigned."""
     source = roles.source_of(node, call) if isinstance(node, ast.Name) and depth else node
-    if isinstance(source, ast.BinOp) and isinstance(source.op, ast.Add | ast.Sub):
+    if is_operation(source, ast.Add, ast.Sub):
         yield from _terms_of_loss(roles, source.left, call, depth - 1)
         yield from _terms_of_loss(roles, source.right, call, depth - 1)
     else:
@@ -229,10 +231,10 @@ def term_without_gradient(roles: Roles) -> Iterator[Fault]:
 
 def _summed(roles: Roles, node: ast.expr, function: str, depth: int = MAX_NAMES_FOLLOWED) -> Iterator[ast.expr]:
     """Yield what a loss is the sum of, what is added to it later among it; names of single parts stay names."""
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
+    if is_operation(node, ast.Add, ast.Sub):
         yield from _summed(roles, node.left, function, depth)
         yield from _summed(roles, node.right, function, depth)
-    elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+    elif is_operation(node, ast.Div):
         yield from _summed(roles, node.left, function, depth)
     elif isinstance(node, ast.Call) and _last_method(node) == "scale" and len(node.args) == 1:
         yield from _summed(roles, node.args[0], function, depth)
@@ -248,12 +250,12 @@ def _summed(roles: Roles, node: ast.expr, function: str, depth: int = MAX_NAMES_
 
 
 def _is_sum(node: ast.expr) -> bool:
-    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub | ast.Div)
+    return is_operation(node, ast.Add, ast.Sub, ast.Div)
 
 
 def _factors(node: ast.expr) -> list[ast.expr]:
     """Return what an expression is the product of."""
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+    if is_operation(node, ast.Mult):
         return [*_factors(node.left), *_factors(node.right)]
     return [node]
 
@@ -324,7 +326,7 @@ def losses_kept(roles: Roles) -> Iterator[Fault]:
         names = {name for name in names if not _is_number(roles, name, added)}
         cut = any(last_part(name) in CUT for name in calls_in(added.value))
         read = any(isinstance(node, ast.Attribute) and node.attr in ("data", "shape") for node in ast.walk(added.value))
-        if names and not cut and not read and not _set_anew(roles, added):
+        if names and not cut and not read and not _starts_in(roles, added.target, added.loops):
             says = f"{added.target} adds up {', '.join(sorted(names))} with its graph"
             yield fault("losses_kept", added.line, "certain", says, fix="add loss.item(), or loss.detach()")
     yield from _kept_in_evaluation(roles)
@@ -336,11 +338,7 @@ def losses_kept(roles: Roles) -> Iterator[Fault]:
 
 def _is_number(roles: Roles, name: str, added: Assignment) -> bool:
     """Say whether a name was last assigned a plain number, such as a count that the loss is divided by."""
-    made = [
-        assignment
-        for assignment in roles.assignments_by_name.get((added.function, name), [])
-        if assignment.order <= added.order
-    ]
+    made = roles.made_before(name, added)
     return bool(made) and bool({last_part(call) for call in calls_in(made[-1].value)} & NUMBERS_FROM)
 
 
@@ -429,15 +427,6 @@ def _names_of_loss(node: ast.AST) -> set[str]:
     else:
         parts = list(ast.iter_child_nodes(node))
     return set[str]().union(*map(_names_of_loss, parts))
-
-
-def _set_anew(roles: Roles, added: Assignment) -> bool:
-    """Say whether a sum begins anew in the loop in which it is added to, as that of a window of batches does."""
-    return any(
-        made.target == added.target and not is_running_sum(made) and made.loops == added.loops
-        for made in roles.script.assignments
-        if made.function == added.function
-    )
 
 
 def _is_detached(roles: Roles, name: str, call: Call) -> bool:
@@ -529,14 +518,14 @@ def is_running_sum(made: Assignment) -> bool:
     if made.adds:
         return True
     value = made.value
-    terms = _terms(value) if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add) else []
+    terms = _terms(value) if is_operation(value, ast.Add) else []
     factors = [part for term in terms for part in _factors(term)]
     return made.target in map(dotted, factors)
 
 
 def _terms(node: ast.expr) -> list[ast.expr]:
     """Return what an expression is the sum of."""
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+    if is_operation(node, ast.Add):
         return [*_terms(node.left), *_terms(node.right)]
     return [node]
 
@@ -562,17 +551,8 @@ def _operands(roles: Roles, node: ast.Call) -> list[ast.expr]:
 
 def _returns_graph(roles: Roles, helper: ast.FunctionDef, place: int | None, depth: int) -> bool:
     """Say whether a function of this file returns a value with a graph, as the part of a tuple where one is asked."""
-    inside = next(
-        (call.function for call in roles.script.calls if last_part(call.function) == helper.name), helper.name
-    )
-    returned = [*filter(None, values_returned(helper))]
-    for value in returned:
-        part: ast.expr | None = value
-        if place is not None:
-            part = value.elts[place] if isinstance(value, ast.Tuple) and place < len(value.elts) else None
-        if part is not None and carries_graph(roles, part, inside, depth=depth - 1):
-            return True
-    return False
+    parts = [part for value in values_returned(helper) if (part := part_of(value, place)) is not None]
+    return any(carries_graph(roles, part, roles.path_of(helper.name), depth=depth - 1) for part in parts)
 
 
 class Gradients:

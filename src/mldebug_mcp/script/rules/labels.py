@@ -10,7 +10,17 @@ from typing import Literal, NamedTuple
 
 from mldebug_mcp.core.conventions import IGNORED_LABEL
 from mldebug_mcp.models.script import Certainty
-from mldebug_mcp.script.calls import Call, arguments_of, constant_of, dotted, keywords_of, last_name, last_part, walk
+from mldebug_mcp.script.calls import (
+    Call,
+    arguments_of,
+    constant_of,
+    dotted,
+    is_operation,
+    keywords_of,
+    last_name,
+    last_part,
+    walk,
+)
 from mldebug_mcp.script.facts import Facts, is_hiding
 from mldebug_mcp.script.faults import MAX_JUDGED, Fault, fault
 from mldebug_mcp.script.roles import MAX_NAMES_FOLLOWED, Roles, entries_of
@@ -314,7 +324,7 @@ def _is_masked(roles: Roles, call: Call) -> bool:
     sources = [roles.source_of(_base(arg), call) for arg in call.node.args[:2]]
     picked = [node.slice for part in (*call.node.args[:2], *sources) for node in walk(part, ast.Subscript)]
     inverted = any(isinstance(place, ast.UnaryOp) and isinstance(place.op, ast.Invert) for place in picked)
-    joined = any(isinstance(place, ast.BinOp) and isinstance(place.op, ast.BitAnd | ast.BitOr) for place in picked)
+    joined = any(is_operation(place, ast.BitAnd, ast.BitOr) for place in picked)
     return inverted or joined or any(isinstance(place, ast.Name | ast.Compare) for place in picked)
 
 
@@ -346,7 +356,7 @@ def _returned_pairs(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
 
 def _repeats_padding(node: ast.AST) -> bool:
     """Say whether a list of padding is repeated: `[PAD] * (longest - len(row))`."""
-    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mult):
+    if not is_operation(node, ast.Mult):
         return False
     sides = [side for side in (node.left, node.right) if isinstance(side, ast.List) and len(side.elts) == 1]
     return any("pad" in ast.unparse(side).lower() for side in sides)
@@ -756,13 +766,13 @@ def squared_sides(node: ast.Call) -> tuple[ast.expr, ast.expr] | None:
     """Return the sides of `((a - b) ** 2).mean()` and of `(a - b).pow(2).mean()`."""
     inner = node.func.value if isinstance(node.func, ast.Attribute) and node.func.attr == "mean" else None
     inner = node.args[0] if inner is not None and dotted(inner) == "torch" and node.args else inner
-    if isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Pow):
+    if is_operation(inner, ast.Pow):
         inner = inner.left
     elif isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute) and inner.func.attr in ("pow", "square"):
         inner = inner.func.value
     else:
         return None
-    return (inner.left, inner.right) if isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Sub) else None
+    return (inner.left, inner.right) if is_operation(inner, ast.Sub) else None
 
 
 def _bare(node: ast.expr) -> ast.expr:
@@ -775,7 +785,7 @@ def _bare(node: ast.expr) -> ast.expr:
 def _kind(roles: Roles, node: ast.expr, call: Call, samples: _Names) -> Prediction | None:
     """Return what a side of a loss holds, None where it does not say."""
     source = _source(roles, node, call, samples)
-    if not isinstance(source, ast.BinOp) or not isinstance(source.op, ast.Sub):
+    if not is_operation(source, ast.Sub):
         return _plain_kind(source)
     left, right = (_plain_kind(_source(roles, end, call, samples)) or "sample" for end in (source.left, source.right))
     if {left, right} != {"noise", "sample"}:
@@ -814,7 +824,7 @@ def _is_drawn(roles: Roles, node: ast.expr, call: Call) -> bool:
 
 
 def _factors(node: ast.expr) -> tuple[ast.expr, ast.expr] | None:
-    return (node.left, node.right) if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) else None
+    return (node.left, node.right) if is_operation(node, ast.Mult) else None
 
 
 def _noised(roles: Roles, mixed: _Names) -> _Names:
@@ -830,7 +840,7 @@ def _mixed(roles: Roles) -> _Names:
     found: dict[str, set[str]] = {}
     for made in roles.script.assignments:
         value = made.value
-        if not isinstance(value, ast.BinOp) or not isinstance(value.op, ast.Add):
+        if not is_operation(value, ast.Add):
             continue
         terms = [_factors(value.left), _factors(value.right)]
         weights = [ast.unparse(term[0]) for term in terms if term is not None]
@@ -848,7 +858,7 @@ def _integrated(roles: Roles) -> _Scheduler | None:
     for made in roles.script.assignments:
         value = made.value
         added = value if made.adds else None
-        if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add | ast.Sub):
+        if is_operation(value, ast.Add, ast.Sub):
             added = value.right if dotted(value.left) == made.target else added
         factors = _factors(added) if added is not None and made.loops else None
         sources = [*(factors or ())]
@@ -905,7 +915,7 @@ def _is_target(roles: Roles, function: ast.FunctionDef, name: ast.Name) -> bool:
     """Say whether a name stands in a difference to the output of a model, or next to it in a loss."""
     for node in ast.walk(function):
         sides: list[ast.expr] = []
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
+        if is_operation(node, ast.Sub):
             sides = [node.left, node.right]
         elif isinstance(node, ast.Call):
             call = roles.call_of(node)

@@ -20,9 +20,11 @@ from mldebug_mcp.script.calls import (
     keywords_of,
     last_name,
     last_part,
+    method_of,
     names_in,
+    only_value,
     parameters_of,
-    values_returned,
+    part_of,
     walk,
 )
 from mldebug_mcp.script.faults import Fault, fault
@@ -299,8 +301,7 @@ def drawn_twice(roles: Roles) -> Iterator[Fault]:
         if found is None or made.conditions or made.place is not None:
             continue
         rows, draw = found
-        within = Call("", ast.Call(rows, [], []), made.line, made.order, (), made.function, (), ())
-        drawn.setdefault(f"{made.function}:{rows_of(roles, rows, within)}", []).append((made, draw))
+        drawn.setdefault(f"{made.function}:{rows_of(roles, rows, made)}", []).append((made, draw))
     for same in drawn.values():
         train = [(made, draw) for made, draw in same if TRAINS.search(made.last)]
         held_out = [(made, draw) for made, draw in same if not TRAINS.search(made.last)]
@@ -339,8 +340,8 @@ def _drawn_at_once(node: ast.Call, owner: ast.expr | None) -> tuple[ast.expr, as
 
 def _drawn_by(roles: Roles, helper: ast.AST, node: ast.Call, depth: int) -> tuple[ast.expr, ast.expr] | None:
     """Return the rows that a function of this file is given and draws from, and its call; None for another function."""
-    returned = values_returned(helper)
-    found = _drawn_from(roles, returned[0], depth) if len(returned) == 1 and returned[0] is not None else None
+    value = only_value(helper)
+    found = _drawn_from(roles, value, depth) if value is not None else None
     parameters = parameters_of(helper)
     place = parameters.index(dotted(found[0])) if found is not None and dotted(found[0]) in parameters else None
     return (node.args[place], node) if place is not None and place < len(node.args) else None
@@ -363,9 +364,8 @@ def whole_and_part(roles: Roles) -> Iterator[Fault]:
     for parts in helpers.values():
         call = parts[0].value
         helper = roles.definitions.get(last_name(call))
-        returned = values_returned(helper)
-        value = returned[0] if len(returned) == 1 and isinstance(returned[0], ast.Tuple) else None
-        if value is None or len(value.elts) < len(parts):
+        value = only_value(helper)
+        if not isinstance(value, ast.Tuple) or len(value.elts) < len(parts):
             continue
         named = {part.last: value.elts[part.place or 0] for part in parts}
         train = [node for name, node in named.items() if TRAINS.search(name)]
@@ -399,8 +399,7 @@ def loaders_read(trace: Trace, *, trains: bool) -> list[Object]:
     """Return the loaders that loops which train go through, or loops without gradients."""
     found = []
     for event in trace.of("iterate"):
-        inside = [other for other in trace.of("backward", "forward") if other.entry == event.entry]
-        inside = [other for other in inside if other.loops[: len(event.loops)] == event.loops]
+        inside = [other for other in trace.of("backward", "forward") if other.is_within(event)]
         learns = any(other.action == "backward" for other in inside)
         judged = not learns and any(other.gradients is False for other in inside)
         found += [loader for loader in event.objects if loader.kind == "loader" and (learns if trains else judged)]
@@ -473,7 +472,7 @@ def _names(roles: Roles, call: Call, parents: dict[int, ast.AST]) -> Iterator[st
         node = parent
 
 
-def definition_of(roles: Roles, node: ast.expr, call: Call) -> Assignment | None:
+def definition_of(roles: Roles, node: ast.expr, call: Call | Assignment) -> Assignment | None:
     """Return the one assignment that made a name or attribute of `self` before a call; None where several may have."""
     name = dotted(node) if isinstance(node, ast.Name | ast.Attribute) else ""
     owner = call.function.rpartition(".")[0]
@@ -491,7 +490,7 @@ def definition_of(roles: Roles, node: ast.expr, call: Call) -> Assignment | None
     return made[0] if len(made) == 1 and not made[0].adds and not made[0].conditions else None
 
 
-def line_of_rows(roles: Roles, node: ast.expr, call: Call) -> int:
+def line_of_rows(roles: Roles, node: ast.expr, call: Call | Assignment) -> int:
     """Return where the rows of a loader are chosen: in the function that gives them, else where they are named."""
     made = definition_of(roles, node, call)
     inside = _returned_by(roles, made) if made is not None else None
@@ -505,16 +504,13 @@ def _returned_by(roles: Roles, made: Assignment) -> tuple[ast.expr, Call] | None
     helper = roles.helper(made.value)
     if made.place is None or not isinstance(helper, ast.FunctionDef):
         return None
-    returned = values_returned(helper)
-    value = returned[0] if len(returned) == 1 else None
-    if not isinstance(value, ast.Tuple) or made.place >= len(value.elts):
-        return None
+    value = part_of(only_value(helper), made.place)
     inside = [call for call in roles.script.calls if last_part(call.function) == helper.name]
     end = replace(inside[-1], order=inside[-1].order + 1) if inside else None
-    return (value.elts[made.place], end) if end is not None else None
+    return (value, end) if value is not None and end is not None else None
 
 
-def rows_of(roles: Roles, node: ast.expr, call: Call, depth: int = MAX_STEPS_FOLLOWED) -> str:
+def rows_of(roles: Roles, node: ast.expr, call: Call | Assignment, depth: int = MAX_STEPS_FOLLOWED) -> str:
     """Return a text that is the same for two expressions if they are the same rows, however these are transformed."""
     made = definition_of(roles, node, call) if depth else None
     if made is not None:
@@ -522,8 +518,7 @@ def rows_of(roles: Roles, node: ast.expr, call: Call, depth: int = MAX_STEPS_FOL
         if inside is not None:
             return f"{rows_of(roles, *inside, depth - 1)} of call {id(made.value)}"
         part = "" if made.place is None else f"[{made.place}]"
-        within = Call("", call.node, made.line, made.order, (), made.function, (), ())
-        return rows_of(roles, made.value, within, depth - 1) + part
+        return rows_of(roles, made.value, made, depth - 1) + part
     if isinstance(node, ast.Call):
         return _rows_of_call(roles, node, call, depth)
     if isinstance(node, ast.Subscript):
@@ -531,7 +526,7 @@ def rows_of(roles: Roles, node: ast.expr, call: Call, depth: int = MAX_STEPS_FOL
     return _rows_as_written(roles, node, call, depth)
 
 
-def _rows_as_written(roles: Roles, node: ast.expr, call: Call, depth: int) -> str:
+def _rows_as_written(roles: Roles, node: ast.expr, call: Call | Assignment, depth: int) -> str:
     """Return the text of an expression other than a call, without one definition."""
     if isinstance(node, ast.Slice):
         ends = (node.lower, node.upper, node.step)
@@ -547,13 +542,10 @@ def _rows_as_written(roles: Roles, node: ast.expr, call: Call, depth: int) -> st
     return repr(node.value) if isinstance(node, ast.Constant) else f"{call.function}:{ast.unparse(node)}@{set_at[-1:]}"
 
 
-def _rows_of_call(roles: Roles, node: ast.Call, call: Call, depth: int) -> str:
+def _rows_of_call(roles: Roles, node: ast.Call, call: Call | Assignment, depth: int) -> str:
     name = dotted(node.func)
     own = roles.definitions.get(name)
-    parameters = []
-    if isinstance(own, ast.ClassDef):
-        start = next((part for part in own.body if isinstance(part, ast.FunctionDef) and part.name == "__init__"), None)
-        parameters = [parameter.arg for parameter in start.args.args[1:]] if start else []
+    parameters = parameters_of(own) if isinstance(own, ast.ClassDef) else []
     given = [(parameters[place] if place < len(parameters) else "", arg) for place, arg in enumerate(node.args)]
     given += [(keyword.arg or "", keyword.value) for keyword in node.keywords]
     kept = [arg for parameter, arg in given if not CHANGES_VIEW.search(parameter)]
@@ -568,20 +560,15 @@ def _rows_of_call(roles: Roles, node: ast.Call, call: Call, depth: int) -> str:
 
 def _draws_rows(own: ast.ClassDef) -> bool:
     """Say whether a data set makes up its rows: it draws them where it is made, or without regard to the index."""
-    for part in own.body:
-        if isinstance(part, ast.FunctionDef) and part.name == "__init__":
-            if any(DRAWS.search(dotted(node.func)) for node in walk(part, ast.Call)):
-                return True
-        elif isinstance(part, ast.FunctionDef) and part.name in ("__getitem__", "__iter__"):
-            index = (parameters_of(part) or [""])[-1]
-            read = any(isinstance(node, ast.Name) and node.id == index for node in ast.walk(part))
-            drawn = any(DRAWS.search(dotted(node.func)) for node in walk(part, ast.Call))
-            if drawn and not read:
-                return True
+    for method in filter(None, (method_of(own, name) for name in ("__init__", "__getitem__", "__iter__"))):
+        index = (parameters_of(method) or [""])[-1]
+        reads_index = method.name != "__init__" and index in names_in(method)
+        if not reads_index and any(DRAWS.search(dotted(node)) for node in walk(method, ast.Call)):
+            return True
     return False
 
 
-def draws_anew(roles: Roles, node: ast.expr, call: Call, depth: int = MAX_STEPS_FOLLOWED) -> str:
+def draws_anew(roles: Roles, node: ast.expr, call: Call | Assignment, depth: int = MAX_STEPS_FOLLOWED) -> str:
     """Return the random transform that rows of a data set go through whatever they are for; empty where none is."""
     made = definition_of(roles, node, call) if depth else None
     parts: list[ast.expr] = []
@@ -589,8 +576,7 @@ def draws_anew(roles: Roles, node: ast.expr, call: Call, depth: int = MAX_STEPS_
         part = _returned_by(roles, made)
         if part is not None:
             return draws_anew(roles, *part, depth - 1)
-        within = Call("", call.node, made.line, made.order, (), made.function, (), ())
-        return draws_anew(roles, made.value, within, depth - 1)
+        return draws_anew(roles, made.value, made, depth - 1)
     if isinstance(node, ast.Call):
         name = dotted(node.func)
         if RANDOM.search(name):
@@ -663,10 +649,7 @@ def data_order(roles: Roles) -> Iterator[Fault]:
         passes = [around for backward in roles.backwards for run in roles.runs(backward) for around in run.loops]
         yield fault("set_epoch_missing", at, "certain", says, lines=(line, *passes))
     for call in roles.script.named("next"):
-        again = call.loops and any(
-            backward.function == call.function and backward.loops[: len(call.loops)] == call.loops
-            for backward in roles.backwards
-        )
+        again = call.loops and any(backward.is_within(call) for backward in roles.backwards)
         if again and "iter" in calls_in(call.node):
             loader = next((roles.loaders.get(dotted(arg)) for arg in _arguments_of_iter(call)), None)
             given = _keywords(loader.value) if loader is not None and isinstance(loader.value, ast.Call) else {}
@@ -879,11 +862,7 @@ def seeds_set_again(roles: Roles) -> Iterator[Fault]:
                 yield fault("seed_in_loop", call.line, "likely", says)
             continue
         given = call.keywords.get("seed", call.node.args[0] if call.node.args else None)
-        inside = [
-            backward
-            for backward in roles.backwards
-            if backward.function == call.function and backward.loops[: len(call.loops)] == call.loops
-        ]
+        inside = [backward for backward in roles.backwards if backward.is_within(call)]
         called = {other.method for other in roles.script.calls if other.loops[: len(call.loops)] == call.loops}
         trains = inside or any(last_part(backward.function) in called for backward in roles.backwards)
         if given is None or not trains or _changes(roles, given, call) or _begins_a_training(roles, call):
@@ -953,7 +932,7 @@ def _streams_alike(roles: Roles, lines: set[int]) -> Iterator[Fault]:
     classes = {id(part.definition): part.definition for made in read for part in wrapped(dataset_of(made))}
     for definition in classes.values():
         parts = [part for part in definition.body if isinstance(part, ast.FunctionDef)] if definition else []
-        begins = next((part for part in parts if part.name == "__iter__"), None)
+        begins = method_of(definition, "__iter__")
         if definition is None or begins is None or TELLS_WORKERS_APART.search(ast.unparse(definition)):
             continue
         called = {dotted(node.func) for node in walk(begins, ast.Call)}
@@ -982,18 +961,15 @@ def _is_seeded_alike(node: ast.Call) -> bool:
 
 def _generator_in_the_data(roles: Roles) -> Iterator[Fault]:
     """Yield data sets with a generator of their own: each worker gets a copy in the same state."""
-    for node in ast.walk(roles.script.tree):
-        parts = (
-            [part for part in node.body if isinstance(part, ast.FunctionDef)] if isinstance(node, ast.ClassDef) else []
-        )
-        reads = next((part for part in parts if part.name in ("__getitem__", "__iter__")), None)
-        starts = next((part for part in parts if part.name == "__init__"), None)
+    for node in walk(roles.script.tree, ast.ClassDef):
+        reads, starts = method_of(node, "__getitem__", "__iter__"), method_of(node, "__init__")
         if reads is None or starts is None or (reads.name == "__iter__" and not _streams(node)):
             continue
         for made in walk(starts, ast.Assign):
             if not GENERATORS.search(dotted(made.value)):
                 continue
             name = dotted(made.targets[0])
+            parts = (part for part in node.body if isinstance(part, ast.FunctionDef))
             others = [ast.unparse(part) for part in parts if part is not starts]
             drawn = any(re.search(rf"{re.escape(name)}\b", other) for other in others)
             if drawn and name.startswith("self."):

@@ -14,9 +14,12 @@ from mldebug_mcp.script.calls import (
     calls_in,
     constant_of,
     dotted,
+    is_operation,
     last_name,
     last_part,
+    method_of,
     names_in,
+    only_value,
     values_returned,
     walk,
 )
@@ -205,14 +208,7 @@ def outermost_call(node: ast.expr) -> str:
 
 def _ends_in(module: ast.ClassDef) -> str:
     """Return which activation the forward of a model ends in."""
-    forward = next(
-        (
-            function_def
-            for function_def in module.body
-            if isinstance(function_def, ast.FunctionDef) and function_def.name in FORWARD
-        ),
-        None,
-    )
+    forward = method_of(module, *FORWARD)
     if forward is None:
         return ""
     for node in reversed(list(ast.walk(forward))):
@@ -397,7 +393,7 @@ def normalized_over_the_batch(roles: Roles) -> Iterator[Fault]:
         if not isinstance(node.op, ast.MatMult):
             continue
         left = node.left
-        while isinstance(left, ast.BinOp) and isinstance(left.op, ast.Mult):
+        while is_operation(left, ast.Mult):
             left = left.right  # a temperature stands before what it scales
         if isinstance(left, ast.Name):
             around = next((call for call in roles.script.calls if call.line >= node.lineno), None)
@@ -476,7 +472,7 @@ def all_rows_one_target(roles: Roles) -> Iterator[Fault]:
 def times_the_temperature(roles: Roles) -> Iterator[Fault]:
     """Similarities of all pairs are multiplied by a temperature below one, which they are to be divided by."""
     for node in ast.walk(roles.script.tree):
-        if not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult)):
+        if not is_operation(node, ast.Mult):
             continue
         for side, other in ((node.left, node.right), (node.right, node.left)):
             named = re.search(r"^(?:temp|temperature|tau)$", last_name(side), re.IGNORECASE)
@@ -519,7 +515,7 @@ def _shapes_followed(roles: Roles) -> Iterator[Fault]:
     }
     for node in ast.walk(roles.script.tree):
         parts: list[ast.expr] = []
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
+        if is_operation(node, ast.Sub):
             parts = [node.left, node.right]
         elif isinstance(node, ast.Call) and id(node) in losses:
             parts = node.args[:2]
@@ -625,14 +621,14 @@ def _compared(roles: Roles, call: Call) -> tuple[ast.expr, ast.expr] | None:
         return None
     inner = call.node.args[0] if call.node.args else call.node.func
     inner = inner.value if isinstance(inner, ast.Attribute) else inner
-    if isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Pow):
+    if is_operation(inner, ast.Pow):
         difference = inner.left
     elif isinstance(inner, ast.Call) and last_name(inner) in ("square", "pow", "abs"):
         of_library = dotted(inner.func).partition(".")[0] in ("torch", "jnp", "F")
         difference = inner.args[0] if of_library and inner.args else getattr(inner.func, "value", inner)
     else:
         return None
-    if not isinstance(difference, ast.BinOp) or not isinstance(difference.op, ast.Sub):
+    if not is_operation(difference, ast.Sub):
         return None
     names = {last_name(difference.left), last_name(difference.right)}
     compares = any(re.search(r"pred|out|y_?hat|logit|score|est", name) for name in names) and any(
@@ -806,10 +802,8 @@ def _ends_in_classes(roles: Roles, outputs: ast.Call) -> bool:
     model = roles.sequentials.get(name)
     if isinstance(model, ast.Call):
         return bool(model.args) and dotted(model.args[-1]).endswith("Linear")
-    module = roles.class_of(name)
-    forward = next((part for part in module.body if getattr(part, "name", "") == "forward"), None) if module else None
-    returned = values_returned(forward)
-    last = dotted(returned[0]) if len(returned) == 1 and isinstance(returned[0], ast.Call) else ""
+    value = only_value(method_of(roles.class_of(name), "forward"))
+    last = dotted(value) if isinstance(value, ast.Call) else ""
     layers = {made.target: dotted(made.value) for made in roles.script.assignments if made.target == last}
     return bool(layers) and all(made.endswith("Linear") for made in layers.values())
 
@@ -861,7 +855,7 @@ def _is_reduced(roles: Roles, product: ast.BinOp) -> bool:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("mean", "sum"):
             if any(part is product for part in (node.func.value, *node.args)):
                 return True
-        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+        elif is_operation(node, ast.Div):
             total = any(last_part(name) == "sum" for name in calls_in(node.right))
             inside = any(part is product for part in ast.walk(node.left))
             if total and inside:
@@ -921,8 +915,8 @@ def _is_negated_sum(roles: Roles, node: ast.AST) -> bool:
         parts: list[ast.expr] = []
         if isinstance(value, ast.UnaryOp) and isinstance(value.op, ast.USub):
             parts = [value.operand]
-        elif isinstance(value, ast.BinOp) and isinstance(value.op, ast.Mult) and sign_of(value) < 0:
+        elif is_operation(value, ast.Mult) and sign_of(value) < 0:
             parts = [value.left, value.right]
-        if made.target in names and any(isinstance(part, ast.BinOp) and isinstance(part.op, ast.Add) for part in parts):
+        if made.target in names and any(is_operation(part, ast.Add) for part in parts):
             return True
     return False

@@ -14,12 +14,15 @@ from mldebug_mcp.script.calls import (
     calls_in,
     constant_of,
     dotted,
+    is_operation,
     last_name,
     last_part,
+    method_of,
     names_in,
     values_returned,
     walk,
 )
+from mldebug_mcp.script.facts import axis_of
 from mldebug_mcp.script.faults import MAX_JUDGED, Fault, fault
 from mldebug_mcp.script.metrics import Better, better_of, with_functions
 from mldebug_mcp.script.roles import Roles, names_with_graph
@@ -100,15 +103,10 @@ def _has_ends(roles: Roles) -> bool:
 
 def _is_discounted(node: ast.expr) -> bool:
     """Say whether a value is `reward + gamma * next`."""
-    return (
-        isinstance(node, ast.BinOp)
-        and isinstance(node.op, ast.Add)
-        and any(
-            isinstance(side, ast.BinOp)
-            and isinstance(side.op, ast.Mult)
-            and any(DISCOUNT.search(dotted(part)) for part in walk(side, ast.Name, ast.Attribute))
-            for side in (node.left, node.right)
-        )
+    return is_operation(node, ast.Add) and any(
+        is_operation(side, ast.Mult)
+        and any(DISCOUNT.search(dotted(part)) for part in walk(side, ast.Name, ast.Attribute))
+        for side in (node.left, node.right)
     )
 
 
@@ -127,7 +125,7 @@ def _is_masked(roles: Roles, made: Assignment) -> bool:
         if any(DONE.search(test) for test in assignment.conditions) or _reads_end(assignment.value):
             return True
         read = _names(assignment.value)
-        new = [other for other in same if dotted_last(other.target) in read and other not in reached]
+        new = [other for other in same if other.last in read and other not in reached]
         reached += new[: MAX_ASSIGNMENTS_FOLLOWED - len(reached)]
         names |= read
     return bool(names & _set_at_ends(roles))
@@ -138,15 +136,10 @@ def _reads_end(node: ast.expr) -> bool:
     return bool(masks) or any(DONE.search(name) for name in _names(node))
 
 
-def dotted_last(name: str) -> str:
-    """Return the last part of a dotted name."""
-    return last_part(name)
-
-
 def _set_at_ends(roles: Roles) -> set[str]:
     """Return the names of what has items set under a mask of ends: `values[done] = 0`."""
     return {
-        dotted_last(dotted(target.value))
+        last_name(target.value)
         for node in walk(roles.script.tree, ast.Assign)
         for target in node.targets
         if isinstance(target, ast.Subscript) and any(DONE.search(name) for name in _names(target.slice))
@@ -156,7 +149,7 @@ def _set_at_ends(roles: Roles) -> set[str]:
 def _recurs(made: Assignment) -> bool:
     """Say whether a value goes on from itself: `g = r + gamma * g`."""
     return made.target in {dotted(part) for part in ast.walk(made.value)} and bool(
-        RECURS.search(dotted_last(made.target)) or len(made.target) <= 2
+        RECURS.search(made.last) or len(made.target) <= 2
     )
 
 
@@ -201,7 +194,7 @@ def _draws_ends(roles: Roles, made: Assignment) -> bool:
     flags = {
         other.target for other in unpacked if re.search(r"^(?:dones?|d|terms?|terminated|terminals?)$", other.target)
     }
-    definition = roles.definitions.get(dotted_last(made.function))
+    definition = roles.definitions.get(last_part(made.function))
     if isinstance(definition, ast.FunctionDef):
         parameters = {argument.arg for argument in definition.args.args}
         flags |= {name for name in parameters if re.fullmatch(r"dones?|terms?|terminated|terminals?", name)}
@@ -254,7 +247,7 @@ def _sources(roles: Roles, value: ast.expr, made: Assignment) -> list[ast.expr]:
 
 def _target_in(node: ast.expr) -> ast.expr:
     """Return the target in a difference to it, such as `reward + gamma * after - value`; others as they are."""
-    return node.left if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub) else node
+    return node.left if is_operation(node, ast.Sub) else node
 
 
 def _is_given_to_loss(roles: Roles, made: Assignment) -> bool:
@@ -293,7 +286,7 @@ def old_log_probability_with_gradient(roles: Roles) -> Iterator[Fault]:
 def _old_log_probabilities(roles: Roles) -> Iterator[tuple[ast.BinOp, Assignment]]:
     """Yield the differences of log-probabilities to old ones, and where the old ones are computed."""
     for node in ast.walk(roles.script.tree):
-        if not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub)):
+        if not is_operation(node, ast.Sub):
             continue
         old = node.right.value if isinstance(node.right, ast.Subscript) else node.right
         if isinstance(old, ast.Name) and _OLD.search(old.id) and _LOG_PROBABILITY.search(old.id):
@@ -360,7 +353,7 @@ def clipped_the_wrong_way(roles: Roles) -> Iterator[Fault]:
 def _is_negative(node: ast.expr) -> bool:
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         return True
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+    if is_operation(node, ast.Mult):
         return _is_negative(node.left) != _is_negative(node.right)
     value = constant_of(node)
     return isinstance(value, int | float) and value < 0
@@ -369,9 +362,9 @@ def _is_negative(node: ast.expr) -> bool:
 def divergence_is_rewarded(roles: Roles) -> Iterator[Fault]:
     """The divergence from the reference is added to the reward, which it is to be taken off."""
     for node in ast.walk(roles.script.tree):
-        if not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) and _is_reward(node.left)):
+        if not (is_operation(node, ast.Add) and _is_reward(node.left)):
             continue
-        if isinstance(node.right, ast.BinOp) and isinstance(node.right.op, ast.Mult):
+        if is_operation(node.right, ast.Mult):
             factors = [node.right.left, node.right.right]
             names = [last_name(factor) for factor in factors]
             signs = [constant_of(roles.spelled_out(factor)) for factor in factors]
@@ -385,7 +378,7 @@ def divergence_is_rewarded(roles: Roles) -> Iterator[Fault]:
 
 def _is_divergence(node: ast.expr) -> bool:
     """Say whether a value is the log-probability of a policy less that of its reference, by their names."""
-    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Sub):
+    if not is_operation(node, ast.Sub):
         return False
     left, right = (ast.unparse(side) for side in (node.left, node.right))
     of_both = all(re.search(r"log_?p|logits", text) for text in (left, right))
@@ -397,7 +390,7 @@ def _is_negative_divergence(roles: Roles, name: str) -> bool:
     for made in roles.script.assignments:
         if made.last == name:
             value = made.value
-            left = ast.unparse(value.left) if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Sub) else ""
+            left = ast.unparse(value.left) if is_operation(value, ast.Sub) else ""
             if re.search(r"ref|base|init|sft", left) or _is_negative(value):
                 return True
     return False
@@ -425,14 +418,14 @@ def value_of_own_actions_made_smaller(roles: Roles) -> Iterator[Fault]:
 
 def _is_negated(roles: Roles, made: Assignment) -> bool:
     """Say whether a value gets a minus later in its function."""
-    scope = roles.definitions.get(dotted_last(made.function), roles.script.tree)
+    scope = roles.definitions.get(last_part(made.function), roles.script.tree)
     for node in ast.walk(scope):
         negated: ast.expr | None = None
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
             negated = node.operand
-        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
+        elif is_operation(node, ast.Sub):
             negated = node.right
-        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) and _is_negative(node):
+        elif is_operation(node, ast.Mult) and _is_negative(node):
             negated = node
         if negated is not None and made.target in names_in(negated):
             return True
@@ -489,7 +482,7 @@ def _reached(roles: Roles, made: Assignment) -> set[str]:
 def _given_by(roles: Roles, drawn: Assignment) -> Iterator[Assignment]:
     """Yield what callers get of a function that returns a drawn value, or what is computed from it."""
     owner, _, name = drawn.function.rpartition(".")
-    function = roles.definitions.get(name) if not owner else _method_of(roles, owner, name)
+    function = roles.definitions.get(name) if not owner else method_of(roles.definitions.get(last_part(owner)), name)
     reached = _reached(roles, drawn)
     places: set[int | None] = set()
     for node in ast.walk(function) if function is not None else ():
@@ -505,12 +498,6 @@ def _given_by(roles: Roles, drawn: Assignment) -> Iterator[Assignment]:
             same = of_model is not None and of_model.name == owner
             if same or (name not in ("forward", "__call__") and last_part(called) == name):
                 yield made
-
-
-def _method_of(roles: Roles, owner: str, name: str) -> ast.AST | None:
-    made = roles.definitions.get(last_part(owner))
-    parts = made.body if isinstance(made, ast.ClassDef) else []
-    return next((part for part in parts if isinstance(part, ast.FunctionDef) and part.name == name), None)
 
 
 def _learns_by(roles: Roles, action: Assignment) -> bool:
@@ -536,7 +523,7 @@ def _is_weight(loss: ast.expr, value: ast.Call) -> bool:
         inside = any(part is value for part in ast.walk(node))
         if inside and isinstance(node, ast.Call) and last_name(node) == "detach":
             return True
-        if inside and isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+        if inside and is_operation(node, ast.Mult):
             other = node.right if any(part is value for part in ast.walk(node.left)) else node.left
             names = [*names_in(other), *calls_in(other)]
             if any(LOG_PROBABILITY.search(name) for name in names):
@@ -572,7 +559,7 @@ def compared_across_prompts(roles: Roles) -> Iterator[Fault]:
     repeats = _repeats(roles)
     for made in (*roles.script.assignments, *returned(roles)):
         for node in ast.walk(made.value):
-            if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
+            if is_operation(node, ast.Sub):
                 yield from _centred(roles, node, made, repeats)
 
 
@@ -602,8 +589,8 @@ def _is_of_rewards(roles: Roles, table: ast.expr, made: Assignment) -> bool:
 
 def _value_of(roles: Roles, node: ast.expr, made: Assignment) -> ast.expr:
     """Return what a name was assigned last in its function; others as they are."""
-    known = roles.assignments_by_name.get((made.function, dotted(node)), []) if isinstance(node, ast.Name) else []
-    before = [assignment for assignment in known if assignment.order <= made.order and assignment is not made]
+    known = roles.made_before(node.id, made) if isinstance(node, ast.Name) else []
+    before = [assignment for assignment in known if assignment is not made]
     return before[-1].value if before else node
 
 
@@ -616,10 +603,8 @@ def _axis_of_mean(roles: Roles, node: ast.expr, table: ast.expr, made: Assignmen
     of_what = value.args[0] if functional and value.args else value.func.value
     if ast.unparse(of_what) != ast.unparse(table):
         return None
-    given = [keyword.value for keyword in value.keywords if keyword.arg in ("dim", "axis")]
-    given = given or value.args[1 if functional else 0 :][:1]
-    axis = constant_of(given[0]) if given else None
-    return {0: 0, 1: 1, -1: 1, -2: 0}.get(axis) if isinstance(axis, int) and not isinstance(axis, bool) else None
+    axis = axis_of(value.args[functional:], value)
+    return {0: 0, 1: 1, -1: 1, -2: 0}.get(axis) if axis is not None else None
 
 
 def _sizes_of_table(roles: Roles, table: ast.expr, made: Assignment) -> list[ast.expr] | None:
@@ -770,7 +755,7 @@ def _factors(node: ast.expr) -> frozenset[str]:
     """Return the names of the two factors of a product; none for anything else."""
     while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and not node.args:
         node = node.func.value
-    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mult):
+    if not is_operation(node, ast.Mult):
         return frozenset()
     names = [".".join(dotted(side).split(".")[-2:]) for side in (node.left, node.right)]
     return frozenset(names) if all(names) else frozenset()

@@ -12,8 +12,10 @@ from mldebug_mcp.script.calls import (
     calls_in,
     constant_of,
     dotted,
+    is_operation,
     last_name,
     last_part,
+    method_of,
     names_in,
     parameters_of,
     values_returned,
@@ -134,7 +136,7 @@ def _with_statistics(roles: Roles, made: Assignment) -> str:
 def _is_scaled_by_itself(roles: Roles, made: Assignment) -> bool:
     """Say whether a value is `(x - x.mean(0)) / x.std(0)` of the name that it is given to."""
     value = made.value
-    if not (isinstance(value, ast.BinOp) and isinstance(value.op, ast.Div) and isinstance(value.left, ast.BinOp)):
+    if not (is_operation(value, ast.Div) and isinstance(value.left, ast.BinOp)):
         return False
     name, text = re.escape(made.target), _with_statistics(roles, made)
     statistics = re.search(rf"\b{name}\.(?:mean|min)\(", text) and re.search(rf"\b{name}\.(?:std|max|min)\(", text)
@@ -223,7 +225,7 @@ def _scales_by_itself(helper: ast.FunctionDef) -> bool:
         if method in ("mean", "std") and isinstance(given, ast.Name) and given.id in parameters and axis == 0:
             taken.add(method)
     returned = [*filter(None, values_returned(helper))]
-    divides = any(isinstance(value, ast.BinOp) and isinstance(value.op, ast.Div) for value in returned)
+    divides = any(is_operation(value, ast.Div) for value in returned)
     return taken == {"mean", "std"} and len(parameters) == 1 and divides
 
 
@@ -272,12 +274,8 @@ def _scaled_by_own_rows(dataset: ast.ClassDef) -> tuple[int, set[str]] | None:
 
     Only statements that always run count: where a test decides, the statistics of training may be given.
     """
-    begins = next(
-        (part for part in dataset.body if isinstance(part, ast.FunctionDef) and part.name == "__init__"), None
-    )
-    if begins is None or not any(
-        part.name == "__getitem__" for part in dataset.body if isinstance(part, ast.FunctionDef)
-    ):
+    begins = method_of(dataset, "__init__")
+    if begins is None or method_of(dataset, "__getitem__") is None:
         return None
     rows = {parameter.arg for parameter in begins.args.args[1:]}
     taken: dict[str, str] = {}
@@ -333,7 +331,7 @@ def _is_same_rows(node: ast.expr, rows: set[str]) -> bool:
 
 def _takes_off_and_divides(node: ast.AST, means: set[str], deviations: set[str]) -> bool:
     """Say whether a mean is taken off and the rest divided by a deviation: `(rows - mean) / deviation`."""
-    if not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and isinstance(node.left, ast.BinOp)):
+    if not (is_operation(node, ast.Div) and isinstance(node.left, ast.BinOp)):
         return False
     if not isinstance(node.left.op, ast.Sub) or dotted(node.left.right) not in means:
         return False
@@ -408,8 +406,8 @@ def _is_spread(node: ast.expr) -> bool:
 
 def _optional_statistics(dataset: ast.ClassDef) -> Iterator[tuple[str, int]]:
     """Yield the parameters of a data set that are None by default and scale its rows, with their places in a call."""
-    begins = _method(dataset, "__init__")
-    if begins is None or _method(dataset, "__getitem__") is None:
+    begins = method_of(dataset, "__init__")
+    if begins is None or method_of(dataset, "__getitem__") is None:
         return
     names = parameters_of(begins)
     for parameter, default in zip(reversed(names), reversed(begins.args.defaults), strict=False):
@@ -511,7 +509,7 @@ def _draws_under(roles: Roles, definition: ast.ClassDef, switch: str) -> bool:
 def rows_changed_in_place(roles: Roles) -> Iterator[Fault]:
     """A data set gives its stored rows to what changes them in place, so that each pass changes them further."""
     for dataset in roles.definitions.values():
-        item = _method(dataset, "__getitem__")
+        item = method_of(dataset, "__getitem__")
         if item is None:
             continue
         stored = {name: rows for name, rows in _stored_rows(item).items() if not _is_read_anew(dataset, rows)}
@@ -560,11 +558,6 @@ def _is_stored(node: ast.expr) -> bool:
     return isinstance(node, ast.Subscript) and dotted(node).startswith("self.")
 
 
-def _method(owner: ast.AST, name: str) -> ast.FunctionDef | None:
-    body = owner.body if isinstance(owner, ast.ClassDef) else []
-    return next((part for part in body if isinstance(part, ast.FunctionDef) and part.name == name), None)
-
-
 def _stored_rows(item: ast.FunctionDef) -> dict[str, str]:
     """Return the names that are rows of an array of the data set itself, and nothing else, each with its array."""
     index = {parameter.arg for parameter in item.args.args[1:]}
@@ -591,7 +584,9 @@ def _first_change_in_place(roles: Roles, call: ast.Call) -> int:
     helper = roles.definitions.get(called)
     bodies = [helper] if isinstance(helper, ast.FunctionDef) else []
     if not bodies and dotted(call.func).startswith("self."):
-        bodies = [method for owner in roles.definitions.values() if (method := _method(owner, "__call__")) is not None]
+        bodies = [
+            method for owner in roles.definitions.values() if (method := method_of(owner, "__call__")) is not None
+        ]
         bodies = bodies if len(bodies) == 1 else []
     for body in bodies:
         parameters = [parameter.arg for parameter in body.args.args if parameter.arg != "self"]

@@ -11,14 +11,15 @@ from mldebug_mcp.models.script import Certainty
 from mldebug_mcp.script.calls import (
     Assignment,
     Call,
+    argument_of,
     called_name,
     constant_of,
     dotted,
-    keywords_of,
     last_name,
     last_part,
+    only_value,
     parameters_of,
-    values_returned,
+    part_of,
     walk,
 )
 from mldebug_mcp.script.facts import ACCUMULATED, COUNTS, ROWS_OF_BATCH, Facts
@@ -154,9 +155,7 @@ def _second_argument(roles: Roles, made: Assignment, name: str) -> object:
     call = made.value
     if not isinstance(call, ast.Call):
         return None
-    given = keywords_of(call).get(name)
-    given = call.args[1] if given is None and len(call.args) > 1 else given
-    given = roles.spelled_out(given)
+    given = roles.spelled_out(argument_of(call, name, 1))
     if isinstance(given, ast.List | ast.Tuple) and given.elts:
         given = given.elts[0]
     return constant_of(given)
@@ -494,8 +493,7 @@ def _unit_of_name(roles: Roles, node: ast.Name | ast.Attribute, function: str, d
         last = made[-1]
         if last.place is None:
             return _unit(roles, last.value, last.function, depth - 1) if not last.adds else ""
-        called = called_name(last.value)
-        return _unit_returned(roles, called, last.place, depth - 1)
+        return _unit_returned(roles, called_name(last.value), last.place, depth - 1)
     units = {_unit(roles, given, caller, depth - 1) for given, caller in _arguments_for(roles, name, function)}
     return units.pop() if len(units) == 1 else ""
 
@@ -511,12 +509,8 @@ def _returned(roles: Roles, name: str, place: int | None) -> tuple[ast.expr, str
     helper = roles.definitions.get(name)
     if not isinstance(helper, ast.FunctionDef):
         return None
-    returned = values_returned(helper)
-    value = returned[0] if len(returned) == 1 else None
-    if place is not None:
-        value = value.elts[place] if isinstance(value, ast.Tuple) and place < len(value.elts) else None
-    inside = next((call.function for call in roles.script.calls if last_part(call.function) == name), name)
-    return (value, inside) if value is not None else None
+    value = part_of(only_value(helper), place)
+    return (value, roles.path_of(name)) if value is not None else None
 
 
 def _line_of(roles: Roles, node: ast.expr, function: str, depth: int = MAX_STEPS_FOLLOWED) -> int:

@@ -15,6 +15,7 @@ from mldebug_mcp.script.calls import (
     constant_of,
     dotted,
     exclude,
+    is_operation,
     last_name,
     last_part,
     names_in,
@@ -536,7 +537,7 @@ def _divisors(roles: Roles, backward: Call) -> Iterator[ast.expr]:
         and not any(exclude(test, other) for test in assignment.conditions for other in backward.conditions)
     ]
     for node in (node for expression in expressions for node in ast.walk(expression)):
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+        if is_operation(node, ast.Div):
             yield node.right
         elif isinstance(node, ast.Call) and last_name(node) in (
             "div",
@@ -545,7 +546,7 @@ def _divisors(roles: Roles, backward: Call) -> Iterator[ast.expr]:
             "true_divide",
         ):
             yield from node.args
-        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) and constant_of(node.left) is None:
+        elif is_operation(node, ast.Mult) and constant_of(node.left) is None:
             yield node.right
     yield from _divisors_in_helpers(roles, expressions)
 
@@ -555,7 +556,7 @@ def _divisors_in_helpers(roles: Roles, expressions: Sequence[ast.expr]) -> Itera
     for name in {last_part(called) for expression in expressions for called in calls_in(expression)}:
         helper = roles.definitions.get(name)
         for node in ast.walk(helper) if isinstance(helper, ast.FunctionDef) else ():
-            by = node.right if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) else None
+            by = node.right if is_operation(node, ast.Div) else None
             if by is not None and ACCUMULATES.search(ast.unparse(by)):
                 yield by
 

@@ -12,10 +12,12 @@ from mldebug_mcp.script.calls import (
     called_name,
     constant_of,
     dotted,
+    is_operation,
     last_name,
     last_part,
+    method_of,
     names_in,
-    values_returned,
+    only_value,
     walk,
 )
 from mldebug_mcp.script.faults import Fault, fault
@@ -279,8 +281,7 @@ def _objective(roles: Roles, call: Call) -> tuple[str, str]:
 
 def _side_returned(roles: Roles, name: str) -> str:
     """Return on which side what a function gives is better, where it gives one thing alone."""
-    values = values_returned(roles.definitions.get(name))
-    value = values[0] if len(values) == 1 else None
+    value = only_value(roles.definitions.get(name))
     return better_of(roles, value, name) if value is not None else ""
 
 
@@ -359,12 +360,9 @@ def step_gives_loss(roles: Roles) -> Iterator[Fault]:
 
 def _modules(roles: Roles) -> Iterator[tuple[ast.ClassDef, ast.FunctionDef]]:
     """Yield the modules of Lightning that stand in the file, each with its training step."""
-    for module in ast.walk(roles.script.tree):
-        bases = [last_name(base) for base in module.bases] if isinstance(module, ast.ClassDef) else []
-        if not isinstance(module, ast.ClassDef) or "LightningModule" not in bases:
-            continue
-        step = next((node for node in module.body if isinstance(node, ast.FunctionDef) and node.name == STEP), None)
-        if step is not None:
+    for module in walk(roles.script.tree, ast.ClassDef):
+        step = method_of(module, STEP)
+        if step is not None and "LightningModule" in map(last_name, module.bases):
             yield module, step
 
 
@@ -381,7 +379,7 @@ def _of_step(roles: Roles, module: ast.ClassDef, step: ast.FunctionDef) -> Itera
         if isinstance(source, ast.Call) and isinstance(source.func, ast.Attribute) and method in CUT:
             says = f"the loss that training_step returns is cut off from the model by {method}()"
             yield fault("loss_cut_off", node.lineno, "certain", says)
-        if isinstance(source, ast.BinOp) and isinstance(source.op, ast.Div):
+        if is_operation(source, ast.Div):
             yield from _divided(roles, source)
 
 

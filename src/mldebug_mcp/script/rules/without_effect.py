@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from mldebug_mcp.script.calls import Call, constant_of, dotted, last_name, last_part, parameters_of, walk
+from mldebug_mcp.script.calls import Call, constant_of, dotted, is_operation, last_name, last_part, parameters_of, walk
 from mldebug_mcp.script.faults import Fault, fault
 from mldebug_mcp.script.roles import Roles
 from mldebug_mcp.script.trace import Registered
@@ -111,7 +111,7 @@ def _remainders(roles: Roles, test: ast.expr) -> Iterator[_Remainder]:
             yield from _remainders(roles, part)
     elif isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.Eq):
         left, rest = test.left, _number(roles, test.comparators[0])
-        if isinstance(left, ast.BinOp) and isinstance(left.op, ast.Mod):
+        if is_operation(left, ast.Mod):
             every = _number(roles, left.right)
             if every and rest is not None:
                 counter, shift = _counter(left.left)
@@ -120,7 +120,7 @@ def _remainders(roles: Roles, test: ast.expr) -> Iterator[_Remainder]:
 
 def _counter(node: ast.expr) -> tuple[str, int]:
     """Return a counter and what is added to it: ("step", 1) of `step + 1`."""
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+    if is_operation(node, ast.Add):
         added = constant_of(node.right)
         if isinstance(added, int):
             return ast.unparse(node.left), added

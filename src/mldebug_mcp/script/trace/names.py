@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from mldebug_mcp.script import library
+from mldebug_mcp.script.calls import is_operation
 from mldebug_mcp.script.facts import COUNTS, NOTHING, Facts, counted_by_name, filled, role_of_name, with_rows_of
 from mldebug_mcp.script.shapes import shape_of_item, shape_of_part
 from mldebug_mcp.script.trace import Action, Event, Exchanged, Trace
@@ -592,7 +593,7 @@ def is_sum(node: ast.AST, target: ast.expr) -> bool:
     if isinstance(node, ast.AugAssign):
         return isinstance(node.op, ast.Add)
     value = node.value if isinstance(node, ast.Assign) else None
-    added = isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add)
+    added = is_operation(value, ast.Add)
     return added and isinstance(value, ast.BinOp) and ast.unparse(target) in map(ast.unparse, (value.left, value.right))
 
 
