@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeGuard, TypeVar, overload
 
@@ -410,6 +410,28 @@ def calls_in(node: ast.AST) -> list[str]:
 def names_in(node: ast.AST) -> set[str]:
     """Return the plain names in a piece of a script."""
     return {name.id for name in walk(node, ast.Name)}
+
+
+def names_read(node: ast.AST) -> set[str]:
+    """Return the plain names that a piece of a script reads."""
+    return {name.id for name in walk(node, ast.Name) if isinstance(name.ctx, ast.Load)}
+
+
+def names_set(node: ast.AST) -> set[str]:
+    """Return the plain names that a piece of a script gives a value."""
+    return {name.id for name in walk(node, ast.Name) if isinstance(name.ctx, ast.Store)}
+
+
+def last_names(node: ast.AST) -> list[str]:
+    """Return the last parts of the names and attributes in a piece of a script."""
+    return [last_name(part) for part in walk(node, ast.Name, ast.Attribute)]
+
+
+def past_methods(node: ast.expr, names: Collection[str]) -> ast.expr:
+    """Return what stands before calls of methods of some names: `x` of `x.view(-1).float()`."""
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in names:
+        node = node.func.value
+    return node
 
 
 def values_returned(function: ast.AST | None) -> list[ast.expr | None]:

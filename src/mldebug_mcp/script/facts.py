@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from mldebug_mcp.core.conventions import IGNORED_LABEL
-from mldebug_mcp.script.calls import constant_of, is_operation, last_name, walk
+from mldebug_mcp.script.calls import constant_of, is_operation, last_name, last_names
 from mldebug_mcp.script.library import ELEMENTWISE
 
 DataKind = Literal[
@@ -339,16 +339,16 @@ def _calculated(node: ast.BinOp, left: Facts, right: Facts) -> Facts | None:
         steps = [other for other in kinds if other in ("rows", "batches", "updates", "steps")]
         kind = steps[0] if len(steps) == 1 else "epochs" if "epochs" in kinds and plain else ""
     elif isinstance(node.op, ast.Div | ast.FloorDiv):
-        kind = _divided(left.kind, node.right, plain=plain)
+        kind = divided(left.kind, node.right, plain=plain)
     elif isinstance(node.op, ast.Add | ast.Sub):
         known = {other for other in kinds if other not in ("number", "")}
         kind = next(iter(known)) if len(known) == 1 and ("" not in kinds or plain) else ""
     return Facts(kind, line=line)
 
 
-def _divided(kind: DataKind, by: ast.expr, *, plain: bool) -> DataKind:
+def divided(kind: DataKind, by: ast.expr, *, plain: bool) -> DataKind:
     """Return what a quotient counts."""
-    names = [last_name(part) for part in walk(by, ast.Name, ast.Attribute)]
+    names = last_names(by)
     accumulated = any(map(ACCUMULATED.search, names))
     if kind in ("rows", "length") and any(map(ROWS_OF_BATCH.search, names)):
         return "updates" if accumulated else "batches"

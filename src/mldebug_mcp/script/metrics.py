@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Literal
 
-from mldebug_mcp.script.calls import constant_of, dotted, is_operation, last_name, only_value, walk
+from mldebug_mcp.script.calls import constant_of, dotted, is_operation, last_name, last_names, only_value
 from mldebug_mcp.script.roles import Roles
 
 Better = Literal["lower", "higher", ""]
@@ -196,7 +196,7 @@ def _owner_of(node: ast.Call) -> ast.expr | None:
 
 def _is_above_zero(roles: Roles, node: ast.expr, function: str) -> bool:
     """Say whether a value is a loss or a score by what computes it, and not a logarithm of a probability."""
-    names = [last_name(part) for part in walk(node, ast.Name, ast.Attribute)]
+    names = last_names(node)
     if isinstance(node, ast.Name):
         made = roles.assignments_by_name.get((function, node.id), [])
         names += [last_name(part) for each in made for part in ast.walk(each.value)]

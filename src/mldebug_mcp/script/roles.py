@@ -462,6 +462,14 @@ class Roles:
             found.setdefault((made.function, made.target), []).append(made)
         return found
 
+    def holders_of(self, node: ast.AST) -> list[Assignment]:
+        """Return the assignments in whose value a part of the syntax tree stands."""
+        return [made for made in self.script.assignments if any(part is node for part in ast.walk(made.value))]
+
+    def loops_at(self, lines: Sequence[int]) -> list[ast.For]:
+        """Return the `for` loops that begin in some lines."""
+        return [loop for loop in walk(self.script.tree, ast.For) if loop.lineno in lines]
+
     def path_of(self, name: str) -> str:
         """Return a function's name dotted with its class, as far as a call in it says it."""
         return next((call.function for call in self.script.calls if last_part(call.function) == name), name)

@@ -123,7 +123,7 @@ def gaussian_divergence(node: ast.expr) -> int:
             others.add(sign)
         elif _is_logarithm(part):
             logs.add(sign)
-        elif _is_square(part) or _is_exponential(part) or re.search(r"var|sigma|std", ast.unparse(part)):
+        elif _is_square(part) or called_name(part) == "exp" or re.search(r"var|sigma|std", ast.unparse(part)):
             squares.add(sign)
             has_square = has_square or _is_square(part)
         else:
@@ -144,35 +144,22 @@ def _summands(node: ast.expr, sign: int) -> Iterable[tuple[int, ast.expr]]:
         yield (-sign if negative else sign), node
 
 
-def _called_name(node: ast.expr) -> str:
-    return called_name(node)
-
-
 def _is_logarithm(node: ast.expr) -> bool:
     if is_operation(node, ast.Mult) and constant_of(node.left) is not None:
         return _is_logarithm(node.right)
     if isinstance(node, ast.Call):
-        return _called_name(node) == "log"
+        return called_name(node) == "log"
     return isinstance(node, ast.Name | ast.Attribute) and bool(
         re.search(r"log_?(?:var|sigma|std|s)|^lv$|lnvar|ln_var", last_name(node), re.IGNORECASE)
     )
 
 
-def _is_exponential(node: ast.expr) -> bool:
-    return _called_name(node) == "exp"
-
-
 def _is_square(node: ast.expr) -> bool:
-    if isinstance(node, ast.BinOp):
-        twice = isinstance(node.op, ast.Mult) and ast.unparse(node.left) == ast.unparse(node.right)
-        return twice or (isinstance(node.op, ast.Pow) and constant_of(node.right) == 2)
-    return _called_name(node) == "square" or (
-        _called_name(node) == "pow" and 2 in [constant_of(arg) for arg in _arguments(node)]
-    )
-
-
-def _arguments(node: ast.expr) -> list[ast.expr]:
-    return node.args if isinstance(node, ast.Call) else []
+    if is_operation(node, ast.Mult, ast.Pow):
+        is_power = isinstance(node.op, ast.Pow)
+        return constant_of(node.right) == 2 if is_power else ast.unparse(node.left) == ast.unparse(node.right)
+    power = called_name(node) == "pow" and isinstance(node, ast.Call) and 2 in map(constant_of, node.args)
+    return power or called_name(node) == "square"
 
 
 # What names of a script can stand for while it is followed: objects, tensors, parameters, functions.

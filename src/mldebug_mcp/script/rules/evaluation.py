@@ -27,7 +27,7 @@ from mldebug_mcp.script.library import EVALUATES, HAS_MODES, HELD_OUT, LOADER, N
 from mldebug_mcp.script.metrics import LOSS_LIKE, Better, agreed, better_by_name, better_of, with_functions
 from mldebug_mcp.script.roles import Roles, entries_of
 from mldebug_mcp.script.trace import Event, Trace
-from mldebug_mcp.script.values import Object, objects_in
+from mldebug_mcp.script.values import Items, Object, objects_in
 
 LABELS = re.compile(r"^(?:y|ys|yb|labels?|targets?|truth|gold|gt)$", re.IGNORECASE)
 """Names of labels, which predictions are compared with."""
@@ -728,7 +728,10 @@ def schedule_starts_over(roles: Roles) -> Iterator[Fault]:
         schedule = next(iter(event.objects))
         if not event.loops or event.entry != resumed[0].entry or "Plateau" in schedule.made_by:
             continue
-        if _counts_itself(roles, trace, schedule) or any(_may_hold(given, schedule) for given in _handed_on(trace)):
+        held = {
+            part for given in _handed_on(trace) for part in (given, *objects_in(Items((*given.attributes.values(),))))
+        }
+        if _counts_itself(roles, trace, schedule) or schedule in held:
             continue
         says = f"a run that goes on loads its optimizer here, and {schedule.label} begins anew: nothing loads its state"
         yield fault("state_left_out", resumed[0].line_apart(event), "likely", says)
@@ -757,7 +760,7 @@ def scheduled_after_loading(roles: Roles) -> Iterator[Fault]:
             if (
                 _scales_at_first(plan)
                 and moved & load.objects
-                and any(_runs_through(each, schedule) for each in restored)
+                and any(each is schedule or schedule in objects_in(Items(each.given)) for each in restored)
             ):
                 says = (
                     f"{schedule.label or schedule.made_by} is made after line {load.line} loaded the optimizer: it "
@@ -776,11 +779,6 @@ def _scales_at_first(plan: Event) -> bool:
     given = keywords_of(node).get(name)
     given = node.args[1] if given is None and len(node.args) > 1 else given
     return given is None or constant_of(given) not in (1, None)
-
-
-def _runs_through(outer: Object, schedule: Object) -> bool:
-    """Say whether a schedule is another one, or one of those that it goes through."""
-    return outer is schedule or any(schedule in objects_in(value) for value in outer.given)
 
 
 def _counts_itself(roles: Roles, trace: Trace, schedule: Object) -> bool:
@@ -853,10 +851,6 @@ def _line_of_models_alone(roles: Roles) -> int:
 def _handed_on(trace: Trace) -> set[Object]:
     """Return what code of other files is given, which may load its state."""
     return {given for event in trace.of("escape") for given in event.objects}
-
-
-def _may_hold(given: Object, part: Object) -> bool:
-    return given is part or any(part in objects_in(value) for value in given.attributes.values())
 
 
 def _is_trained_after(trace: Trace, load: Event) -> bool:

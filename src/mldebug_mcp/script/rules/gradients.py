@@ -21,6 +21,8 @@ from mldebug_mcp.script.calls import (
     last_name,
     last_part,
     names_in,
+    names_read,
+    names_set,
     parameters_of,
     part_of,
     values_returned,
@@ -112,7 +114,8 @@ def _numbers_among_parts(roles: Roles, backward: Call) -> Iterator[Fault]:
 def _has_graph(roles: Roles, backward: Call) -> bool:
     """Say whether a loss may have been computed outside of the block that turns gradients off."""
     computed = [event for event in roles.trace.of("backward") if event.node is backward.node]
-    inside = [node for node in walk(roles.script.tree, ast.With) if _is_around(node, backward)]
+    blocks = walk(roles.script.tree, ast.With)
+    inside = [node for node in blocks if node.lineno <= backward.line <= (node.end_lineno or node.lineno)]
     names = names_in(backward.node.func)
     made_inside = any(
         made.target in names and node.lineno < made.line < backward.line
@@ -120,10 +123,6 @@ def _has_graph(roles: Roles, backward: Call) -> bool:
         for made in roles.script.assignments
     )
     return not made_inside or any(event.objects for event in computed)
-
-
-def _is_around(node: ast.With, call: Call) -> bool:
-    return node.lineno <= call.line <= (node.end_lineno or node.lineno)
 
 
 def _loss_of(backward: Call) -> ast.expr | None:
@@ -240,17 +239,13 @@ def _summed(roles: Roles, node: ast.expr, function: str, depth: int = MAX_NAMES_
         yield from _summed(roles, node.args[0], function, depth)
     elif isinstance(node, ast.Name):
         made = roles.assignments_by_name.get((function, node.id), [])
-        is_sum = any(part.adds or _is_sum(part.value) for part in made)
+        is_sum = any(part.adds or is_operation(part.value, ast.Add, ast.Sub, ast.Div) for part in made)
         for part in made if is_sum and depth else ():
             yield from _summed(roles, part.value, function, depth - 1)
         if not is_sum:
             yield node
     else:
         yield node
-
-
-def _is_sum(node: ast.expr) -> bool:
-    return is_operation(node, ast.Add, ast.Sub, ast.Div)
 
 
 def _factors(node: ast.expr) -> list[ast.expr]:
@@ -444,7 +439,7 @@ def sampled_without_gradient(roles: Roles) -> Iterator[Fault]:
                 name = dotted(made.targets[0])
                 read_here = {part.id for part in walk(made.value, ast.Name)}
                 inside = {dotted(part.targets[0]) for part in walk(block, ast.Assign)}
-                inside |= {dotted(part) for part in walk(block, ast.Name) if _is_set(part)}
+                inside |= names_set(block)
                 of_encoder = "randn" in text and re.search(r"\bmu\b|mean", text) and re.search(r"var|std|sigma", text)
                 from_outside = not read_here & inside
                 others = [part for part in read_here if not OF_GAUSSIAN.search(part)]
@@ -455,10 +450,6 @@ def sampled_without_gradient(roles: Roles) -> Iterator[Fault]:
                 if of_encoder and from_outside and read and not others:
                     says = f"{name} is sampled without gradients: the loss behind it does not reach the encoder"
                     yield fault("sampled_without_gradient", made.lineno, "likely", says)
-
-
-def _is_set(node: ast.Name) -> bool:
-    return isinstance(node.ctx, ast.Store)
 
 
 def carries_graph(
@@ -692,9 +683,7 @@ class Gradients:
 
     def _reads_others(self, helper: ast.FunctionDef) -> bool:
         """Say whether a function reads anything besides what it is given, libraries and constants, such as a model."""
-        names = [*walk(helper, ast.Name)]
-        own = {name.id for name in names if isinstance(name.ctx, ast.Store)} | {*parameters_of(helper)}
-        read = {name.id for name in names if isinstance(name.ctx, ast.Load)} - own - self._imported
+        read = names_read(helper) - names_set(helper) - {*parameters_of(helper)} - self._imported
         unknown = {name for name in read if not hasattr(builtins, name) and not self._is_constant(name)}
         return bool(unknown) or any(last_part(name)[:1].isupper() for name in calls_in(helper))
 

@@ -13,12 +13,15 @@ from mldebug_mcp.models.script import Certainty
 from mldebug_mcp.script.calls import (
     Call,
     arguments_of,
+    called_name,
     constant_of,
     dotted,
     is_operation,
     keywords_of,
     last_name,
+    last_names,
     last_part,
+    past_methods,
     walk,
 )
 from mldebug_mcp.script.facts import Facts, is_hiding
@@ -32,6 +35,8 @@ CAUSAL = re.compile(r"ForCausalLM|LMHeadModel")
 PADS = re.compile(
     r"(?:^|\.)(?:pad_sequence|pad_packed_sequence|full_like|full)$|tokenizer\.pad$|(?:F|functional)\.pad$"
 )
+RESHAPES = ("view", "reshape", "flatten", "contiguous", "float", "long", "to", "transpose", "permute")
+"""Methods after which labels, or the outputs for them, are the same in another form."""
 FLATTENS = ("view", "reshape", "flatten")
 TRIANGLE = re.compile(r"\btri[ul]\(")
 TRUE_HIDES = ("src_key_padding_mask", "tgt_key_padding_mask", "key_padding_mask", "memory_key_padding_mask")
@@ -72,11 +77,11 @@ def labels_shifted(roles: Roles) -> Iterator[Fault]:
     for call in roles.script.calls:
         if not roles.is_cross_entropy(call) or len(call.node.args) < 2:
             continue
-        outputs, targets = (roles.source_of(_base(argument), call) for argument in call.node.args[:2])
-        target = _alias(roles, _base(call.node.args[1]), call)
+        outputs, targets = (roles.source_of(past_methods(argument, RESHAPES), call) for argument in call.node.args[:2])
+        target = _alias(roles, past_methods(call.node.args[1], RESHAPES), call)
         parts = (*call.node.args[:2], outputs, targets)
-        bases = [ast.unparse(_base(part)) for part in getattr(outputs, "args", ())]
-        wanted = _base(call.node.args[1])
+        bases = [ast.unparse(past_methods(part, RESHAPES)) for part in getattr(outputs, "args", ())]
+        wanted = past_methods(call.node.args[1], RESHAPES)
         if (
             isinstance(wanted, ast.Subscript)
             and ast.unparse(wanted) in bases
@@ -133,15 +138,6 @@ def _shifts_inside(module: ast.ClassDef) -> bool:
     return -1 in ends
 
 
-def _base(node: ast.expr) -> ast.expr:
-    """Return what is reshaped in an expression."""
-    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in (
-        "view", "reshape", "flatten", "contiguous", "float", "long", "to", "transpose", "permute",
-    ):  # fmt: skip
-        node = node.func.value
-    return node
-
-
 def _cut(roles: Roles, node: ast.expr, call: Call, depth: int = MAX_NAMES_FOLLOWED) -> str:
     """Return which end a slice along time leaves out: "first", "last" or "".
 
@@ -162,7 +158,8 @@ def _cut(roles: Roles, node: ast.expr, call: Call, depth: int = MAX_NAMES_FOLLOW
 
 def shifted_in_the_data(roles: Roles) -> Iterator[Fault]:
     """A data set or collator shifts the labels by one, and a model that takes `labels` does so again."""
-    if not _is_causal(roles) or roles.uses("compute_loss") or not (roles.uses("Trainer") or _gives_labels(roles)):
+    causal = any(CAUSAL.search(call.name) for call in roles.script.calls)
+    if not causal or roles.uses("compute_loss") or not (roles.uses("Trainer") or _gives_labels(roles)):
         return
     for function in walk(roles.script.tree, ast.FunctionDef):
         inside = [call for call in roles.script.calls if last_part(call.function) == function.name]
@@ -199,10 +196,6 @@ def shifted_on_the_way(roles: Roles) -> Iterator[Fault]:
                 line = call.line if "labels" in call.keywords else targets.shifts[-1]
                 yield fault("shifted_twice", line, "certain", says, fix="shift in one place alone")
                 break
-
-
-def _is_causal(roles: Roles) -> bool:
-    return any(re.search(r"ForCausalLM|LMHeadModel", call.name) for call in roles.script.calls)
 
 
 def _filled_shifted(function: ast.FunctionDef, inputs: ast.expr, labels: ast.expr) -> ast.Assign | None:
@@ -310,18 +303,14 @@ def _keywords_of(node: ast.expr) -> dict[str, ast.expr]:
 def _is_of_tokens(roles: Roles, call: Call) -> bool:
     """Say whether a loss has a target for each place of a sequence: both are made flat, or classes put second."""
     outputs, targets = (roles.source_of(arg, call) for arg in call.node.args[:2])
-    flat = [isinstance(node, ast.Call) and last_name(node) in FLATTENS for node in (outputs, targets)]
-    second = isinstance(outputs, ast.Call) and last_name(outputs) in (
-        "transpose",
-        "permute",
-        "swapaxes",
-    )
+    flat = [called_name(node) in FLATTENS for node in (outputs, targets)]
+    second = called_name(outputs) in ("transpose", "permute", "swapaxes")
     return all(flat) or second
 
 
 def _is_masked(roles: Roles, call: Call) -> bool:
     """Say whether a mask picks what the loss is given: `logits[mask]`."""
-    sources = [roles.source_of(_base(arg), call) for arg in call.node.args[:2]]
+    sources = [roles.source_of(past_methods(arg, RESHAPES), call) for arg in call.node.args[:2]]
     picked = [node.slice for part in (*call.node.args[:2], *sources) for node in walk(part, ast.Subscript)]
     inverted = any(isinstance(place, ast.UnaryOp) and isinstance(place.op, ast.Invert) for place in picked)
     joined = any(is_operation(place, ast.BitAnd, ast.BitOr) for place in picked)
@@ -342,7 +331,7 @@ def _padded_targets(roles: Roles, call: Call) -> str:
     named += [ast.unparse(node)[:60] for node in ast.walk(roles.script.tree) if _repeats_padding(node)]
     target = call.node.args[1]
     cut = "1:" in ast.unparse(roles.source_of(target, call)) or any(
-        _cut(roles, part, call) == "first" for part in (target, _base(target))
+        _cut(roles, part, call) == "first" for part in (target, past_methods(target, RESHAPES))
     )
     returned = [pair for node in ast.walk(roles.script.tree) for pair in _returned_pairs(node)]
     cut = cut or any("1:" in ast.unparse(labels) and ":-1" in ast.unparse(inputs) for inputs, labels in returned)
@@ -376,8 +365,7 @@ def ignored_index_differs(roles: Roles) -> Iterator[Fault]:
         return
     for call in roles.script.named("pad_sequence", "full", "full_like"):
         value = call.constant("padding_value", 2) if call.method == "pad_sequence" else call.constant("fill_value", 1)
-        used = [made for made in roles.script.assignments if any(part is call.node for part in ast.walk(made.value))]
-        of_labels = any(re.search(r"label|target|tag|^y", made.last) for made in used)
+        of_labels = any(re.search(r"label|target|tag|^y", made.last) for made in roles.holders_of(call.node))
         if call.method == "pad_sequence" and value is None and len(call.node.args) < 3:
             value = 0 if "padding_value" not in call.keywords else None
         if of_labels and isinstance(value, int) and not isinstance(value, bool) and value != index:
@@ -447,11 +435,7 @@ def next_place_in_sight(roles: Roles) -> Iterator[Fault]:
 
 def _is_mask(roles: Roles, call: Call) -> bool:
     """Say whether one triangle alone is what a mask is made of, or what hides scores."""
-    made = [
-        assignment
-        for assignment in roles.script.assignments
-        if any(part is call.node for part in ast.walk(assignment.value))
-    ]
+    made = roles.holders_of(call.node)
     if any(len(TRIANGLE.findall(ast.unparse(assignment.value))) > 1 for assignment in made):
         return False
     names = {assignment.last for assignment in made}
@@ -582,7 +566,7 @@ def fills_in(function: ast.AST) -> Iterator[Fill]:
 
 def _is_mask_token(value: ast.expr) -> bool:
     """Say whether a value is the token of masked places, by its name: `MASK`, `tokenizer.mask_token_id`."""
-    names = [last_name(node) for node in walk(value, ast.Name, ast.Attribute)]
+    names = last_names(value)
     return isinstance(value, ast.Name | ast.Attribute | ast.Call) and any(map(MASK_TOKEN.search, names))
 
 
@@ -744,14 +728,10 @@ def _wanted(roles: Roles, call: Call, name: str, *, loaded: bool) -> _Scheduler 
     setting = constant_of(roles.spelled_out(given))
     if isinstance(setting, str) and setting in _OF_SETTING:
         return _Scheduler((_OF_SETTING[setting],), call.line, f'prediction_type="{setting}"')
-    samples = any(other.owner == owner for owner in _owners(roles, call) for other in roles.script.named("step"))
+    owners = {made.target for made in roles.script.assignments if made.value is call.node}
+    samples = any(other.owner in owners for other in roles.script.named("step"))
     known = given is None and not loaded and samples
     return _Scheduler(("noise",), call.line, f"{name}, by default,") if known else None
-
-
-def _owners(roles: Roles, call: Call) -> set[str]:
-    """Return the names that a scheduler is given."""
-    return {made.target for made in roles.script.assignments if made.value is call.node}
 
 
 def _sides(roles: Roles, call: Call) -> tuple[ast.expr, ...]:
@@ -768,18 +748,11 @@ def squared_sides(node: ast.Call) -> tuple[ast.expr, ast.expr] | None:
     inner = node.args[0] if inner is not None and dotted(inner) == "torch" and node.args else inner
     if is_operation(inner, ast.Pow):
         inner = inner.left
-    elif isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute) and inner.func.attr in ("pow", "square"):
-        inner = inner.func.value
+    elif called_name(inner) in ("pow", "square"):
+        inner = getattr(getattr(inner, "func", None), "value", None)
     else:
         return None
     return (inner.left, inner.right) if is_operation(inner, ast.Sub) else None
-
-
-def _bare(node: ast.expr) -> ast.expr:
-    """Return what stands before `.float()`, `.to(...)` and the like."""
-    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _SAME_VALUES:
-        node = node.func.value
-    return node
 
 
 def _kind(roles: Roles, node: ast.expr, call: Call, samples: _Names) -> Prediction | None:
@@ -804,7 +777,7 @@ def _plain_kind(source: ast.expr | None) -> Prediction | None:
 
 def _source(roles: Roles, node: ast.expr, call: Call, samples: _Names) -> ast.expr | None:
     """Return what a side of a loss was made by; the name of a sample that noise is added to; None if several things."""
-    node = _bare(node)
+    node = past_methods(node, _SAME_VALUES)
     for _ in range(MAX_NAMES):
         if (
             isinstance(node, ast.Name)
@@ -815,7 +788,7 @@ def _source(roles: Roles, node: ast.expr, call: Call, samples: _Names) -> ast.ex
         values = roles.values_of(node, call)
         if len(values) > 1:
             return None
-        node = _bare(values[0])
+        node = past_methods(values[0], _SAME_VALUES)
     return None if isinstance(node, ast.Name) else node
 
 
@@ -874,18 +847,13 @@ def _integrated(roles: Roles) -> _Scheduler | None:
 def _is_output(roles: Roles, node: ast.expr, call: Call, samples: _Names) -> bool:
     """Say whether a side of a loss is what a model gives, as it is."""
     for _ in range(MAX_NAMES):
-        node = _bare(roles.source_of(node, call))
+        node = past_methods(roles.source_of(node, call), _SAME_VALUES)
         while isinstance(node, ast.Attribute | ast.Subscript):
-            node = _bare(node.value)
+            node = past_methods(node.value, _SAME_VALUES)
     if not isinstance(node, ast.Call) or not node.args:
         return False
-    return _kind(roles, node, call, samples) is None and dotted(node).partition(".")[0] not in (
-        "torch",
-        "F",
-        "np",
-        "nn",
-        "einops",
-    )
+    of_library = dotted(node).partition(".")[0] in ("torch", "F", "np", "nn", "einops")
+    return _kind(roles, node, call, samples) is None and not of_library
 
 
 def target_is_random(roles: Roles) -> Iterator[Fault]:

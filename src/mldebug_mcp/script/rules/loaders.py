@@ -13,6 +13,7 @@ from mldebug_mcp.script.calls import (
     Assignment,
     Call,
     arguments_of,
+    called_name,
     calls_in,
     constant_of,
     dotted,
@@ -22,6 +23,7 @@ from mldebug_mcp.script.calls import (
     last_part,
     method_of,
     names_in,
+    names_read,
     only_value,
     parameters_of,
     part_of,
@@ -43,16 +45,8 @@ PERMUTES = ("permutation", "randperm", "choice", "integers", "randint")
 SIDES = (("train_dataset", "eval_dataset"), ("train_dataloaders", "val_dataloaders"))
 """The arguments for the rows of training and of evaluation: of Transformers, and of Lightning, by place as well."""
 KEEP_ROWS = (
-    "map",
-    "shuffle",
-    "with_format",
-    "remove_columns",
-    "rename_column",
-    "cast_column",
-    "batch",
-    "cache",
-    "prefetch",
-)
+    "map", "shuffle", "with_format", "remove_columns", "rename_column", "cast_column", "batch", "cache", "prefetch",
+)  # fmt: skip
 """Methods of data sets of Hugging Face and TensorFlow that return all rows."""
 LEAVE_ROWS_OUT = ("select", "take", "skip", "shard")
 """Those that return a part of them."""
@@ -250,15 +244,9 @@ def _read_instead(function: ast.FunctionDef, name: str) -> ast.Attribute | None:
     others = [node for node in walk(function, ast.Name) if node.id == name]
     if any(id(node) not in inside for node in others):
         return None
-    given = (part for call in walk(function, ast.Call) for part in _parts_given(call))
+    given = (part for call in walk(function, ast.Call) for arg in arguments_of(call) for part in ast.walk(arg))
     settings = [part for part in given if isinstance(part, ast.Attribute) and part.attr == name]
     return settings[0] if settings and not any(id(part) in inside for part in settings) else None
-
-
-def _parts_given(call: ast.Call) -> Iterator[ast.AST]:
-    """Yield all parts of what a call is given."""
-    for argument in arguments_of(call):
-        yield from ast.walk(argument)
 
 
 def split_twice(roles: Roles) -> Iterator[Fault]:
@@ -652,7 +640,7 @@ def data_order(roles: Roles) -> Iterator[Fault]:
         again = call.loops and any(backward.is_within(call) for backward in roles.backwards)
         if again and "iter" in calls_in(call.node):
             loader = next((roles.loaders.get(dotted(arg)) for arg in _arguments_of_iter(call)), None)
-            given = _keywords(loader.value) if loader is not None and isinstance(loader.value, ast.Call) else {}
+            given = keywords_of(loader.value) if loader is not None else {}
             shuffles = "shuffle" in given and constant_of(given["shuffle"]) is not False
             if shuffles or {"sampler", "batch_sampler"} & set(given):
                 continue
@@ -709,10 +697,6 @@ def _goes_through(text: str, names: Sequence[str]) -> bool:
 def _arguments_of_iter(call: Call) -> list[ast.expr]:
     """Return what `iter` is given in `next(iter(loader))`."""
     return [arg for inner in walk(call.node, ast.Call) if dotted(inner.func) == "iter" for arg in inner.args]
-
-
-def _keywords(node: ast.Call) -> dict[str, ast.expr]:
-    return keywords_of(node)
 
 
 def _is_sampler_kept_elsewhere(roles: Roles) -> bool:
@@ -839,10 +823,7 @@ def shuffled_apart(roles: Roles) -> Iterator[Fault]:
         value = made.value
         if not isinstance(value, ast.Subscript) or dotted(value.value) != made.target:
             continue
-        if isinstance(value.slice, ast.Call) and last_name(value.slice) in (
-            "randperm",
-            "permutation",
-        ):
+        if called_name(value.slice) in ("randperm", "permutation"):
             drawn.setdefault((made.function, len(made.loops)), []).append(made)
     for same in drawn.values():
         if len(same) > 1 and same[1].line - same[0].line <= 2:
@@ -887,11 +868,8 @@ def _begins_each_pass(roles: Roles, call: Call) -> bool:
 def _changes(roles: Roles, given: ast.expr, call: Call) -> bool:
     """Say whether a seed is another one each time: it hangs on a name that the loop sets."""
     inside = [made for made in roles.script.assignments if made.loops[: len(call.loops)] == call.loops]
-    loops = [node for node in walk(roles.script.tree, ast.For) if node.lineno in call.loops]
-    set_by_loop = {name for loop in loops for name in names_in(loop.target)}
-    if isinstance(given, ast.Call):
-        return True
-    return bool(names_in(given) & (set_by_loop | {made.target for made in inside}))
+    set_by_loop = {name for loop in roles.loops_at(call.loops) for name in names_in(loop.target)}
+    return isinstance(given, ast.Call) or bool(names_in(given) & (set_by_loop | {made.target for made in inside}))
 
 
 def _begins_a_training(roles: Roles, call: Call) -> bool:
@@ -907,7 +885,7 @@ def workers_alike(roles: Roles) -> Iterator[Fault]:
         body: ast.AST | None = given if isinstance(given, ast.Lambda) else start
         if not isinstance(body, ast.Lambda | ast.FunctionDef) or not body.args.args:
             continue
-        names = {node.id for node in walk(body, ast.Name) if isinstance(node.ctx, ast.Load)}
+        names = names_read(body)
         seeds = [node for node in walk(body, ast.Call) if SEEDS.search(dotted(node.func))]
         apart = body.args.args[-1].arg in names or re.search(
             r"initial_seed|get_worker_info|urandom|time", ast.unparse(body)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from mldebug_mcp.script.calls import (
     Assignment,
@@ -16,10 +16,12 @@ from mldebug_mcp.script.calls import (
     dotted,
     is_operation,
     last_name,
+    last_names,
     last_part,
     method_of,
     names_in,
     only_value,
+    past_methods,
     values_returned,
     walk,
 )
@@ -59,6 +61,8 @@ BROADCASTS = re.compile(
 SAME_SHAPE = (
     "float", "double", "long", "to", "cuda", "detach", "clone", "clamp", "exp", "log", "sigmoid", "tanh", "sin", "cos",
 )  # fmt: skip
+MOVES = ("view", "reshape", "flatten", "squeeze", "float", "contiguous", "transpose", "permute", "to")
+"""Methods that leave the values of outputs as they are."""
 RESHAPES = ("squeeze", "unsqueeze", "flatten", "view", "reshape", "ravel")
 TALL = re.compile(r"\[:, None\]|(?:ones|zeros|full|Tensor|rand\w*)\([^\n]*, 1\)|\.to_numpy\(\)\[:, |\[\[['\"]")
 """What makes columns besides reshaping: a new axis, shapes that are written out, columns of a table by a list."""
@@ -94,9 +98,8 @@ def activation_twice(roles: Roles) -> Iterator[Fault]:
             line = _line_of_activation(roles, call)
             here = "" if line == call.line else f" in line {call.line}"
             chosen = [at for text, at in roles.trace.chosen if kind in text.lower()]
-            yield _twice(
-                line, f"the loss{here} takes the {kind} itself, and is given one already", [call.line, *chosen]
-            )
+            says = f"the loss{here} takes the {kind} itself, and is given one already"
+            yield fault("activation_twice", line, "certain", says, lines=[call.line, *chosen])
         elif (kind, through) == ("log-probabilities", "softmax"):
             says = "the negative log-likelihood takes log-probabilities, and is given probabilities"
             yield fault("nll_of_probabilities", call.line, "certain", says)
@@ -154,10 +157,6 @@ def _line_of_activation(roles: Roles, call: Call) -> int:
     return lines.pop() if len(lines) == 1 else call.line
 
 
-def _twice(line: int, says: str, lines: Iterable[int] = ()) -> Fault:
-    return fault("activation_twice", line, "certain", says, lines=lines)
-
-
 def activation_of(roles: Roles, given: ast.expr, call: Call) -> str:
     """Return what the first argument of a call is: "softmax", "sigmoid", "logits" of a layer, or "" if not known."""
     values = roles.trace.given.get(id(call.node), [])
@@ -187,23 +186,8 @@ def activation_of(roles: Roles, given: ast.expr, call: Call) -> str:
 
 def outermost_call(node: ast.expr) -> str:
     """Return the name of the outermost call of an expression, past reshaping."""
-    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        if node.func.attr not in (
-            "view",
-            "reshape",
-            "flatten",
-            "squeeze",
-            "float",
-            "contiguous",
-            "transpose",
-            "permute",
-            "to",
-        ):
-            break
-        node = node.func.value
-    if isinstance(node, ast.Call):
-        return dotted(node.func)
-    return ""
+    node = past_methods(node, MOVES)
+    return dotted(node) if isinstance(node, ast.Call) else ""
 
 
 def _ends_in(module: ast.ClassDef) -> str:
@@ -215,26 +199,18 @@ def _ends_in(module: ast.ClassDef) -> str:
         if isinstance(node, ast.Return) and node.value is not None:
             value = node.value
             if isinstance(value, ast.Name):
-                assigned = [
-                    assign.value
-                    for assign in walk(forward, ast.Assign)
-                    if any(dotted(target) == value.id for target in assign.targets)
-                ]
+                assigned = [node.value for node in walk(forward, ast.Assign) if value.id in map(dotted, node.targets)]
                 value = assigned[-1] if assigned else value
-            last = last_part(outermost_call(value)).lower()
-            if last in ("softmax", "sigmoid"):
-                return last
             called = outermost_call(value)
-            return _attribute_end(module, called)
+            last = last_part(called).lower()
+            return last if last in ("softmax", "sigmoid") else _attribute_end(module, called)
     return ""
 
 
 def _attribute_end(module: ast.ClassDef, called: str) -> str:
     """Return the activation at the end of a layer of a model, such as `self.net = nn.Sequential(..., nn.Softmax())`."""
-    for node in ast.walk(module):
-        if isinstance(node, ast.Assign) and any(dotted(target) == called for target in node.targets):
-            return _module_end(node.value)
-    return ""
+    made = (node.value for node in walk(module, ast.Assign) if called in map(dotted, node.targets))
+    return next(map(_module_end, made), "")
 
 
 def _module_end(node: ast.expr) -> str:
@@ -418,12 +394,7 @@ def _is_over_rows(call: Call) -> bool:
 
 def _has_rows(roles: Roles, call: Call) -> bool:
     """Say whether the classes of what a call gives are its second axis: a loss or a choice of classes asks for that."""
-    made = [
-        assignment
-        for assignment in roles.script.assignments
-        if any(part is call.node for part in ast.walk(assignment.value))
-    ]
-    names = {assignment.target for assignment in made}
+    names = {assignment.target for assignment in roles.holders_of(call.node)}
     for node in ast.walk(roles.scope_of(call.function)):
         parts = list(ast.walk(node)) if isinstance(node, ast.Call | ast.Subscript) else []
         if not any(part is call.node or (isinstance(part, ast.Name) and part.id in names) for part in parts):
@@ -746,7 +717,7 @@ def keras_logits(roles: Roles) -> Iterator[Fault]:
     activation = roles.value_of(layers[-1].keywords.get("activation"))
     if logits and activation in ("softmax", "sigmoid"):
         says = f"the last layer has a {activation}, and the loss with from_logits=True applies it again"
-        yield _twice(loss.lineno, says)
+        yield fault("activation_twice", loss.lineno, "certain", says)
     plain = "activation" not in layers[-1].keywords and len(layers[-1].node.args) < 2
     named = roles.script.named("Softmax", "Activation", "softmax", "sigmoid", "load_model", "from_config")
     if not logits and plain and not named:
@@ -843,7 +814,7 @@ def _called_loss(roles: Roles, node: ast.expr, within: ast.AST) -> Call | None:
 
 def _weighs_rows(node: ast.expr) -> bool:
     """Say whether a factor has a value for each row, by its name."""
-    names = [last_name(part) for part in walk(node, ast.Name, ast.Attribute)]
+    names = last_names(node)
     reduced = any(last_part(name) in ("mean", "sum", "item", "max") for name in calls_in(node))
     of_config = isinstance(node, ast.Attribute) and not dotted(node).startswith("self.")
     return not reduced and not of_config and any(WEIGHT_OF_A_ROW.search(name) for name in names)

@@ -10,6 +10,7 @@ from mldebug_mcp.models.script import Certainty
 from mldebug_mcp.script.calls import (
     Assignment,
     arguments_of,
+    called_name,
     calls_in,
     constant_of,
     dotted,
@@ -384,12 +385,9 @@ def head_frozen(roles: Roles) -> Iterator[Fault]:
             continue
         name = dotted(loop.target.elts[0])
         for value, tests, line in _switched_by_name(loop.body, ()):
-            parts = [*tests, (value, True)]
-            head = _holds_for(parts, name, HEAD)
-            if head is None:
-                continue
-            on_for_head, on_for_body = head
-            if on_for_head is False and on_for_body is not False and _leaves_the_body(loop, name):
+            on_for_head, on_for_body = (_set_to(value, tests, name, is_head=is_head) for is_head in (True, False))
+            by_name = tests or not isinstance(constant_of(value), bool)
+            if by_name and on_for_head is False and on_for_body is not False and not _turns_all_off(loop):
                 says = (
                     "the gradients of the new head are turned off by its name, and those of the pretrained part stay on"
                 )
@@ -411,52 +409,36 @@ def _switched_by_name(
             yield from _switched_by_name(node.orelse, (*tests, (node.test, False)))
 
 
-def _holds_for(
-    parts: Sequence[tuple[ast.expr, bool]], name: str, words: re.Pattern[str]
-) -> tuple[bool | None, bool | None] | None:
-    """Return what gradients are set to for a parameter of the head, and for another; None where no name decides."""
-    answers: list[bool | None] = []
-    decided = False
-    for is_head in (True, False):
-        value: bool | None = True
-        for node, wanted in parts[:-1]:
-            found = _is_true(node, name, words, is_head)
-            decided = decided or found is not None
-            if found is None or found != wanted:
-                value = None
-        last = parts[-1][0]
-        answer = constant_of(last) if isinstance(constant_of(last), bool) else _is_true(last, name, words, is_head)
-        decided = decided or not isinstance(constant_of(last), bool)
-        answers.append(None if value is None or not isinstance(answer, bool) else answer)
-    return (answers[0], answers[1]) if decided and answers[0] is not None else None
+def _set_to(value: ast.expr, tests: Sequence[tuple[ast.expr, bool]], name: str, *, is_head: bool) -> bool | None:
+    """Return what gradients are set to for a parameter of the head, or for another; None where that is not known."""
+    if any(_is_true(test, name, is_head=is_head) is not wanted for test, wanted in tests):
+        return None
+    constant = constant_of(value)
+    return constant if isinstance(constant, bool) else _is_true(value, name, is_head=is_head)
 
 
-def _is_true(node: ast.expr, name: str, words: re.Pattern[str], is_head: bool) -> bool | None:
+def _is_true(node: ast.expr, name: str, *, is_head: bool) -> bool | None:
     """Return whether a test of a name holds for a parameter of the head, or of the rest."""
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-        inner = _is_true(node.operand, name, words, is_head)
+        inner = _is_true(node.operand, name, is_head=is_head)
         return None if inner is None else not inner
+    word, holds = None, is_head
     if isinstance(node, ast.Compare) and len(node.ops) == 1 and dotted(node.comparators[0]) == name:
-        word, inside = constant_of(node.left), isinstance(node.ops[0], ast.In)
-        if isinstance(word, str) and isinstance(node.ops[0], ast.In | ast.NotIn):
-            matches = bool(words.search(word)) if is_head or words.search(word) else None
-            if matches is None or not words.search(word):
-                return None
-            return is_head if inside else not is_head
-    if isinstance(node, ast.Call) and dotted(node.func) == f"{name}.startswith" and node.args:
+        word = constant_of(node.left) if isinstance(node.ops[0], ast.In | ast.NotIn) else None
+        holds = is_head is isinstance(node.ops[0], ast.In)
+    elif isinstance(node, ast.Call) and dotted(node) == f"{name}.startswith" and node.args:
         word = constant_of(node.args[0])
-        return is_head if isinstance(word, str) and words.search(word) else None
-    return None
+    return holds if isinstance(word, str) and HEAD.search(word) else None
 
 
-def _leaves_the_body(loop: ast.For, name: str) -> bool:
-    """Say whether nothing in the loop turns the gradients of all parameters off."""
-    return not any(
+def _turns_all_off(loop: ast.For) -> bool:
+    """Say whether a loop turns the gradients of all parameters off, whatever their names."""
+    return any(
         isinstance(node, ast.Assign)
         and dotted(node.targets[0]).endswith(".requires_grad")
         and constant_of(node.value) is False
         for node in loop.body
-    ) and bool(name)
+    )
 
 
 def trains_frozen_model(roles: Roles) -> Iterator[Fault]:
@@ -618,7 +600,7 @@ def average_without_buffers(roles: Roles) -> Iterator[Fault]:
     ):
         return
     copies = {made.target for made in roles.script.assignments if "deepcopy(" in ast.unparse(made.value)}
-    evaluated = {made.target for made in roles.script.assignments if _ends_in_eval(made.value)}
+    evaluated = {made.target for made in roles.script.assignments if called_name(made.value) == "eval"}
     evaluated |= {call.owner for call in roles.script.named("eval")}
     trained = {call.owner for call in roles.script.named("train")}
     for call in roles.script.calls:
@@ -629,10 +611,6 @@ def average_without_buffers(roles: Roles) -> Iterator[Fault]:
         if averaged and averaged[1] in copies & evaluated and averaged[1] not in trained:
             says = f"{averaged[1]} follows the weights alone: its BatchNorm keeps the statistics of the beginning"
             yield fault("average_without_buffers", call.line, "likely", says)
-
-
-def _ends_in_eval(node: ast.expr) -> bool:
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "eval"
 
 
 def network_without_optimizer(roles: Roles) -> Iterator[Fault]:

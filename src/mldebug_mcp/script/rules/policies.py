@@ -19,6 +19,8 @@ from mldebug_mcp.script.calls import (
     last_part,
     method_of,
     names_in,
+    names_read,
+    names_set,
     values_returned,
     walk,
 )
@@ -46,6 +48,7 @@ CONTINUOUS = re.compile(
 )
 """Distributions of PyTorch whose `rsample` has a gradient."""
 LOG_PROBABILITY = re.compile(r"log_?p", re.IGNORECASE)
+REWARDS = re.compile(r"^(?:r|rew|rewards?|scores?|rm_scores?)$")
 COMPARED = re.compile(r"rew|score|adv|return|baseline|(?:^|_)r(?:$|_)", re.IGNORECASE)
 GROUP = re.compile(
     r"group|generations|completions|per_prompt|num_return|(?:num|n)_(?:samples|gens?|rollouts|answers|candidates)$",
@@ -72,7 +75,7 @@ MAX_LINES_BETWEEN_TERMS = 3
 
 def returns_past_the_end(roles: Roles) -> Iterator[Fault]:
     """Returns or targets go on past the end of an episode, as nothing masks what comes after it."""
-    if not _has_ends(roles):
+    if not re.search(r"\b(?:dones?|terminated|truncated|terminations|terms?|trunc|terminals?)\b", roles.source):
         return
     fixed_length = _rollouts_cross_episodes(roles)
     discounted = [made for made in roles.script.assignments if _is_discounted(made.value)]
@@ -96,18 +99,11 @@ def _is_of_parameter(roles: Roles, made: Assignment) -> bool:
     return bool(made.function) and any(roles.is_parameter(name, made.function) for name in names_in(through))
 
 
-def _has_ends(roles: Roles) -> bool:
-    """Say whether the file knows where episodes end."""
-    return bool(re.search(r"\b(?:dones?|terminated|truncated|terminations|terms?|trunc|terminals?)\b", roles.source))
-
-
 def _is_discounted(node: ast.expr) -> bool:
     """Say whether a value is `reward + gamma * next`."""
-    return is_operation(node, ast.Add) and any(
-        is_operation(side, ast.Mult)
-        and any(DISCOUNT.search(dotted(part)) for part in walk(side, ast.Name, ast.Attribute))
-        for side in (node.left, node.right)
-    )
+    sides = (node.left, node.right) if is_operation(node, ast.Add) else ()
+    products = [side for side in sides if is_operation(side, ast.Mult)]
+    return any(DISCOUNT.search(dotted(part)) for side in products for part in walk(side, ast.Name, ast.Attribute))
 
 
 def _names(node: ast.AST) -> set[str]:
@@ -201,8 +197,7 @@ def _draws_ends(roles: Roles, made: Assignment) -> bool:
         body: ast.AST = definition
     else:
         body = roles.script.tree
-    read = {node.id for node in walk(body, ast.Name) if isinstance(node.ctx, ast.Load)}
-    return bool(flags) and not flags & read
+    return bool(flags) and not flags & names_read(body)
 
 
 def target_with_gradient(roles: Roles) -> Iterator[Fault]:
@@ -304,11 +299,7 @@ def _made_before_each_update(roles: Roles, made: Assignment, updates: Sequence[C
 
 def _made_anew_of_the_same_rows(roles: Roles, made: Assignment, updates: Sequence[Call]) -> bool:
     """Say whether a loop that updates the weights makes a value in each round of rows that stay the same in it."""
-    loops = [
-        node
-        for node in walk(roles.script.tree, ast.For)
-        if node.lineno in made.loops and "range(" in ast.unparse(node.iter)
-    ]
+    loops = [loop for loop in roles.loops_at(made.loops) if "range(" in ast.unparse(loop.iter)]
     return any(
         any(loop.lineno in update.loops for update in updates) and not _rows_of(made.value) & _names_set_in(loop)
         for loop in loops
@@ -323,7 +314,7 @@ def _rows_of(node: ast.AST) -> set[str]:
 
 def _names_set_in(loop: ast.For) -> set[str]:
     """Return the names that get another value inside of a loop, and those that a call may fill."""
-    stored = {part.id for part in walk(loop, ast.Name) if isinstance(part.ctx, ast.Store)}
+    stored = names_set(loop)
     filled = {
         dotted(part.value.func).partition(".")[0] for part in walk(loop, ast.Expr) if isinstance(part.value, ast.Call)
     }
@@ -362,7 +353,7 @@ def _is_negative(node: ast.expr) -> bool:
 def divergence_is_rewarded(roles: Roles) -> Iterator[Fault]:
     """The divergence from the reference is added to the reward, which it is to be taken off."""
     for node in ast.walk(roles.script.tree):
-        if not (is_operation(node, ast.Add) and _is_reward(node.left)):
+        if not (is_operation(node, ast.Add) and REWARDS.search(last_name(node.left))):
             continue
         if is_operation(node.right, ast.Mult):
             factors = [node.right.left, node.right.right]
@@ -394,10 +385,6 @@ def _is_negative_divergence(roles: Roles, name: str) -> bool:
             if re.search(r"ref|base|init|sft", left) or _is_negative(value):
                 return True
     return False
-
-
-def _is_reward(node: ast.expr) -> bool:
-    return bool(re.search(r"^(?:r|rew|rewards?|scores?|rm_scores?)$", last_name(node)))
 
 
 def value_of_own_actions_made_smaller(roles: Roles) -> Iterator[Fault]:
@@ -746,7 +733,7 @@ def entropy_of_target(roles: Roles) -> Iterator[Fault]:
         for weighed, other in ((node.right, node.left), (node.left, node.right)):
             factors = _factors(weighed)
             named = any(map(TEMPERATURE.search, factors)) and any(map(LOG_PROBABILITY.search, factors))
-            if factors and _is_value(other) and (factors in charged or named) and not _has_minus(weighed):
+            if factors and _is_value(other) and (factors in charged or named) and not any(walk(weighed, ast.USub)):
                 says = f"`{ast.unparse(node)[:60]}` adds the log-probability, which the value of a state is to lose"
                 yield fault("loss_sign", node.lineno, "likely", says)
 
@@ -768,10 +755,6 @@ def _is_value(node: ast.expr) -> bool:
     named = [dotted(part).split(".") for part in text]
     words = [word for parts in named for word in parts]
     return (isinstance(node, ast.Call) and is_critic(node)) or any(map(VALUE.search, words))
-
-
-def _has_minus(node: ast.expr) -> bool:
-    return any(isinstance(part, ast.USub) for part in ast.walk(node))
 
 
 def roles_exchanged(roles: Roles) -> Iterator[Fault]:

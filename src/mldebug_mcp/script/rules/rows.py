@@ -383,7 +383,11 @@ def scaled_in_training_alone(roles: Roles) -> Iterator[Fault]:
         for parameter, place in _optional_statistics(dataset):
             calls = [call for call in roles.script.named(name) if isinstance(call.node.func, ast.Name)]
             given = [call for call in calls if parameter in call.keywords or len(call.node.args) > place]
-            bare = [call for call in calls if call not in given and not any(map(_is_spread, call.node.args))]
+            bare = [
+                call
+                for call in calls
+                if call not in given and not any(isinstance(arg, ast.Starred) for arg in call.node.args)
+            ]
             if parameter == "transform":
                 given = [call for call in given if _normalizes(roles, call, place)]
             names = {id(call): _name_given(roles, call) for call in calls}
@@ -398,10 +402,6 @@ def _normalizes(roles: Roles, call: Call, place: int) -> bool:
     value = call.argument("transform", place)
     text = "" if value is None else f"{ast.unparse(value)} {ast.unparse(roles.source_of(value, call))}"
     return bool(re.search(r"normali[sz]|standardi[sz]", text, re.IGNORECASE))
-
-
-def _is_spread(node: ast.expr) -> bool:
-    return isinstance(node, ast.Starred)
 
 
 def _optional_statistics(dataset: ast.ClassDef) -> Iterator[tuple[str, int]]:
@@ -420,10 +420,8 @@ def _optional_statistics(dataset: ast.ClassDef) -> Iterator[tuple[str, int]]:
 
 def _name_given(roles: Roles, call: Call) -> str:
     """Return the name of what a call is a part of."""
-    holders = [
-        made.target for made in roles.script.assignments if any(part is call.node for part in ast.walk(made.value))
-    ]
-    return last_part(holders[-1]) if holders else ""
+    holders = roles.holders_of(call.node)
+    return holders[-1].last if holders else ""
 
 
 def augmented_evaluation(roles: Roles) -> Iterator[Fault]:
@@ -527,12 +525,8 @@ def rows_changed_in_place(roles: Roles) -> Iterator[Fault]:
 
 def _is_read_anew(dataset: ast.AST, rows: str) -> bool:
     """Say whether rows are kept in a file, so that each reading gives new ones."""
-    made = [node.value for node in walk(dataset, ast.Assign) if _is_made(node, rows)]
+    made = [node.value for node in walk(dataset, ast.Assign) if rows in map(dotted, node.targets)]
     return any(re.search(r"File\(|open\w*\(|zarr|lmdb|load_dataset", ast.unparse(value)) for value in made)
-
-
-def _is_made(node: ast.Assign, name: str) -> bool:
-    return any(dotted(target) == name for target in node.targets)
 
 
 def _given_back(item: ast.FunctionDef, stored: Mapping[str, str]) -> set[str]:

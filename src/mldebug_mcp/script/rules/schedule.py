@@ -16,13 +16,14 @@ from mldebug_mcp.script.calls import (
     constant_of,
     dotted,
     last_name,
+    last_names,
     last_part,
     only_value,
     parameters_of,
     part_of,
     walk,
 )
-from mldebug_mcp.script.facts import ACCUMULATED, COUNTS, ROWS_OF_BATCH, Facts
+from mldebug_mcp.script.facts import ACCUMULATED, COUNTS, ROWS_OF_BATCH, DataKind, Facts, divided
 from mldebug_mcp.script.faults import Fault, fault
 from mldebug_mcp.script.library import LOADER
 from mldebug_mcp.script.roles import Roles
@@ -43,7 +44,6 @@ COUNT_BATCHES = "count the batches, not the updates"
 READS_ONLY = ("get_last_lr", "get_lr", "state_dict", "load_state_dict")
 MAX_CALLERS = 3
 """How far up the calls of functions are followed."""
-Unit = Literal["rows", "batches", "updates", ""]
 LENGTH = re.compile(r"warm|total|t_max|training_steps|(?:max|num|n)_(?:steps|iters|updates)|horizon|decay_steps", re.I)
 """Names of the lengths of a schedule."""
 DATASET = re.compile(r"data_?set|(?:^|_)ds$", re.IGNORECASE)
@@ -370,7 +370,7 @@ def _lengths(roles: Roles, call: ast.Call) -> Iterator[ast.expr]:
                 yield node
 
 
-def _unit_of_step(roles: Roles, step: Call) -> Unit:
+def _unit_of_step(roles: Roles, step: Call) -> DataKind:
     """Return what a schedule is stepped once for: an update of several batches, a batch, or what is not known."""
     if roles.uses("accumulate", "deepspeed", "Accelerator"):
         return ""
@@ -409,9 +409,9 @@ def _sized(call: Call) -> bool:
     return spread or bool({"batch_size", "batch_sampler"} & set(call.keywords))
 
 
-def _unit(roles: Roles, node: ast.expr, function: str, depth: int = MAX_STEPS_FOLLOWED) -> Unit:
+def _unit(roles: Roles, node: ast.expr, function: str, depth: int = MAX_STEPS_FOLLOWED) -> DataKind:
     """Return what a number counts; empty where that is not known."""
-    unit: Unit = ""
+    unit: DataKind = ""
     if depth == 0:
         return unit
     match node:
@@ -420,7 +420,9 @@ def _unit(roles: Roles, node: ast.expr, function: str, depth: int = MAX_STEPS_FO
         case ast.Call():
             unit = _unit_of_call(roles, node, function, depth)
         case ast.BinOp(op=ast.Div() | ast.FloorDiv()):
-            unit = _divided(_unit(roles, node.left, function, depth - 1), node.right)
+            names = last_names(node.right)
+            plain = constant_of(node.right) is not None or any(map(SHARES.search, names))
+            unit = divided(_unit(roles, node.left, function, depth - 1), node.right, plain=plain)
         case ast.BinOp(op=ast.Mult()):
             unit = _multiplied(roles, node, function, depth - 1)
         case ast.BinOp(op=ast.Add() | ast.Sub()):
@@ -431,20 +433,7 @@ def _unit(roles: Roles, node: ast.expr, function: str, depth: int = MAX_STEPS_FO
     return unit
 
 
-def _divided(unit: Unit, by: ast.expr) -> Unit:
-    """Return what a quotient counts."""
-    names = [last_name(part) for part in walk(by, ast.Name, ast.Attribute)]
-    accumulated = any(ACCUMULATED.search(name) for name in names)
-    batched = any(ROWS_OF_BATCH.search(name) for name in names)
-    if unit == "rows" and batched:
-        return "updates" if accumulated else "batches"
-    if unit == "batches" and accumulated:
-        return "updates"
-    plain = constant_of(by) is not None or any(SHARES.search(name) for name in names)
-    return unit if plain else ""
-
-
-def _multiplied(roles: Roles, node: ast.BinOp, function: str, depth: int) -> Unit:
+def _multiplied(roles: Roles, node: ast.BinOp, function: str, depth: int) -> DataKind:
     """Return what a product counts: that of one factor, unless the other is a number of rows or batches."""
     left, right = (_unit(roles, side, function, depth) for side in (node.left, node.right))
     if left and right:
@@ -456,7 +445,7 @@ def _multiplied(roles: Roles, node: ast.BinOp, function: str, depth: int) -> Uni
     return left or right
 
 
-def _unit_of_call(roles: Roles, node: ast.Call, function: str, depth: int) -> Unit:
+def _unit_of_call(roles: Roles, node: ast.Call, function: str, depth: int) -> DataKind:
     name = last_name(node)
     if name == "len" and len(node.args) == 1:
         return _unit_of_length(roles, node.args[0], function, depth)
@@ -466,7 +455,7 @@ def _unit_of_call(roles: Roles, node: ast.Call, function: str, depth: int) -> Un
     return _unit_returned(roles, name, None, depth - 1)
 
 
-def _unit_of_length(roles: Roles, node: ast.expr, function: str, depth: int) -> Unit:
+def _unit_of_length(roles: Roles, node: ast.expr, function: str, depth: int) -> DataKind:
     """Return what the length of something is: the batches of a loader, the rows of a data set."""
     name = dotted(node)
     last = last_part(name)
@@ -480,7 +469,7 @@ def _unit_of_length(roles: Roles, node: ast.expr, function: str, depth: int) -> 
     return ""
 
 
-def _unit_of_name(roles: Roles, node: ast.Name | ast.Attribute, function: str, depth: int) -> Unit:
+def _unit_of_name(roles: Roles, node: ast.Name | ast.Attribute, function: str, depth: int) -> DataKind:
     """Return what the value of a name counts: as it was assigned, or as all callers give it."""
     name = dotted(node)
     made = roles.assignments_by_name.get((function, name), [])
@@ -498,7 +487,7 @@ def _unit_of_name(roles: Roles, node: ast.Name | ast.Attribute, function: str, d
     return units.pop() if len(units) == 1 else ""
 
 
-def _unit_returned(roles: Roles, name: str, place: int | None, depth: int) -> Unit:
+def _unit_returned(roles: Roles, name: str, place: int | None, depth: int) -> DataKind:
     """Return what a number counts that a function of this file gives."""
     returned = _returned(roles, name, place)
     return _unit(roles, *returned, depth) if returned is not None else ""

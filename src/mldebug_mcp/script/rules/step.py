@@ -11,6 +11,7 @@ from mldebug_mcp.models.script import Certainty
 from mldebug_mcp.script.calls import (
     Call,
     arguments_of,
+    called_name,
     calls_in,
     constant_of,
     dotted,
@@ -66,7 +67,7 @@ def gradients_never_cleared(roles: Roles) -> Iterator[Fault]:
         outside = [
             call for call in same if len(call.loops) < len(step.loops) and call.loops == step.loops[: len(call.loops)]
         ]
-        if same and len(outside) == len(same) and not _in_closure(step):
+        if same and len(outside) == len(same) and (not step.node.args or step.owner.lower().endswith("scaler")):
             says = f"zero_grad() stands outside the loop in which {step.name}() is called"
             yield fault("gradients_cleared_outside", same[0].line, "certain", says)
 
@@ -86,10 +87,6 @@ def _runs_closure(roles: Roles, step: Call) -> bool:
     """Say whether a step is given a function of this file that computes gradients: it calls it several times."""
     given = {last_name(arg) for arg in step.node.args}
     return any(last_part(backward.function) in given for backward in roles.backwards)
-
-
-def _in_closure(step: Call) -> bool:
-    return bool(step.node.args) and not step.owner.lower().endswith("scaler")
 
 
 def nothing_is_stepped(roles: Roles) -> Iterator[Fault]:
@@ -206,7 +203,7 @@ def clipping_of_scaled_gradients(roles: Roles) -> Iterator[Fault]:
                 scaled = False
             case "clip" if scaled:
                 clips.append(event)
-            case "step" if clips and _is_by_scaler(roles, event.node):
+            case "step" if clips and roles.is_scaler(dotted(event.node).rpartition(".")[0]):
                 says = (
                     "gradients are clipped while the scaler has them scaled up: the limit is thousands of times too "
                     "tight"
@@ -215,15 +212,10 @@ def clipping_of_scaled_gradients(roles: Roles) -> Iterator[Fault]:
                 clips = []
 
 
-def _is_by_scaler(roles: Roles, step: ast.AST) -> bool:
-    return isinstance(step, ast.Call) and roles.is_scaler(dotted(step.func).rpartition(".")[0])
-
-
 def _is_scaled(backward: ast.AST) -> bool:
     """Say whether what gradients are computed of is scaled: `scaler.scale(loss).backward()`."""
     function = backward.func if isinstance(backward, ast.Call) else None
-    of = function.value if isinstance(function, ast.Attribute) else None
-    return isinstance(of, ast.Call) and last_name(of) == "scale"
+    return called_name(getattr(function, "value", None)) == "scale"
 
 
 def _is_autocast(roles: Roles, guard: str) -> bool:
@@ -445,7 +437,7 @@ def _restarts(roles: Roles, every: str, run: Run) -> bool:
     A loop that is left early may stop at the last full window.
     """
     names = names_in(ast.parse(every, mode="eval"))
-    loops = [node for node in walk(roles.script.tree, ast.For) if node.lineno in run.loops[-1:]]
+    loops = roles.loops_at(run.loops[-1:])
     if any(isinstance(node, ast.Break) for loop in loops for node in ast.walk(loop)):
         return False
     if any(names & names_in(loop.target) for loop in loops):
@@ -539,12 +531,7 @@ def _divisors(roles: Roles, backward: Call) -> Iterator[ast.expr]:
     for node in (node for expression in expressions for node in ast.walk(expression)):
         if is_operation(node, ast.Div):
             yield node.right
-        elif isinstance(node, ast.Call) and last_name(node) in (
-            "div",
-            "div_",
-            "mul",
-            "true_divide",
-        ):
+        elif isinstance(node, ast.Call) and last_name(node) in ("div", "div_", "mul", "true_divide"):
             yield from node.args
         elif is_operation(node, ast.Mult) and constant_of(node.left) is None:
             yield node.right

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from mldebug_mcp.script.calls import Call, constant_of, dotted, is_operation, last_name, last_part, parameters_of, walk
+from mldebug_mcp.script.calls import constant_of, dotted, is_operation, last_name, last_part, parameters_of, walk
 from mldebug_mcp.script.faults import Fault, fault
 from mldebug_mcp.script.roles import Roles
 from mldebug_mcp.script.trace import Registered
@@ -148,7 +148,8 @@ def result_unused(roles: Roles) -> Iterator[Fault]:
             continue
         call = node.value
         name, method = dotted(call.func), last_name(call)
-        if {keyword.arg for keyword in call.keywords} & OF_OTHERS or _draws(call, method):
+        is_plot = method == "scatter" and len(call.args) < 3  # that of a tensor has a dimension, indices and values
+        if {keyword.arg for keyword in call.keywords} & OF_OTHERS or is_plot:
             continue
         is_tensors = name.partition(".")[0] not in imported and name.rpartition(".")[0] not in roles.optimizers
         known = method in IN_PLACE_BY_UNDERSCORE or _adds_to_new(call, method)
@@ -168,11 +169,6 @@ def _adds_to_new(call: ast.Call, method: str) -> bool:
     owner = call.func.value if isinstance(call.func, ast.Attribute) else None
     new = isinstance(owner, ast.Call) and last_name(owner) in IN_PLACE_BY_UNDERSCORE
     return method == "add" and new
-
-
-def _draws(call: ast.Call, method: str) -> bool:
-    """Say whether a call is matplotlib's `scatter(x, y)`: that of a tensor has a dimension, indices and values."""
-    return method == "scatter" and len(call.args) < 3
 
 
 def parameter_renamed(roles: Roles) -> Iterator[Fault]:
@@ -236,13 +232,13 @@ def _values(roles: Roles, function: ast.FunctionDef, name: str) -> list[object]:
     """Return the constants that a function is given for a parameter; nothing if any call gives something else."""
     names = parameters_of(function)
     place = names.index(name) if name in names else None
-    calls = [call for call in roles.script.named(function.name) if not _is_starred(call)]
+    calls = [
+        call
+        for call in roles.script.named(function.name)
+        if not any(isinstance(arg, ast.Starred) for arg in call.node.args)
+    ]
     values = [constant_of(given) for call in calls if (given := call.argument(name, place)) is not None]
     return [] if None in values else values
-
-
-def _is_starred(call: Call) -> bool:
-    return any(isinstance(arg, ast.Starred) for arg in call.node.args)
 
 
 def handler_never_called(roles: Roles) -> Iterator[Fault]:

@@ -423,26 +423,23 @@ class Calls(Methods):
         parameters = [*given.posonlyargs, *given.args]
         values = list(args)
         if function.owner is not None and parameters:
-            class_method = any(
-                "classmethod" in ast.unparse(decorator) for decorator in getattr(function.node, "decorator_list", ())
-            )
-            own = function.owner
-            values.insert(
-                0,
-                Class(function.owner_class, self.top, function.owner_class.name)
-                if class_method and function.owner_class
-                else own,
-            )
+            own_class = function.owner_class
+            decorators = map(ast.unparse, getattr(function.node, "decorator_list", ()))
+            of_class = own_class is not None and any("classmethod" in decorator for decorator in decorators)
+            first = Class(own_class, self.top, own_class.name) if of_class and own_class else function.owner
+            values.insert(0, first)
         defaults = dict(zip([arg.arg for arg in reversed(parameters)], reversed(given.defaults), strict=False))
         defaults |= {arg.arg: value for arg, value in zip(given.kwonlyargs, given.kw_defaults, strict=True) if value}
         bound = dict(function.given) | keywords
         free = [arg.arg for arg in parameters if arg.arg not in dict(function.given)]
         bound |= dict(zip(free, values, strict=False))
+        # callers of the function with which the script begins here may not keep its defaults
+        begins_here = self.entry and function.node is self.stack[0] if self.stack else False
         for parameter in (*parameters, *given.kwonlyargs):
             name = parameter.arg
             if name in bound:
                 names[name] = self.with_role(name, bound[name], node)
-            elif name in defaults and function.node is not self._entry_of():
+            elif name in defaults and not begins_here:
                 names[name] = self.value(defaults[name])
             else:
                 given_value = self.new("unknown", function.node, name=name, made_by="")
@@ -454,10 +451,6 @@ class Calls(Methods):
             named = {parameter.arg for parameter in (*parameters, *given.kwonlyargs)}
             rest_named = {key: value for key, value in keywords.items() if key not in named}
             names[given.kwarg.arg] = Items(tuple(rest_named.values()), tuple(rest_named))
-
-    def _entry_of(self) -> ast.AST | None:
-        """Return the function with which the script begins here, whose defaults its callers may not keep."""
-        return self.stack[0] if self.stack and self.entry else None
 
     def make(self, called: Class, args: list[Value], keywords: dict[str, Value], node: ast.AST) -> Value:
         """Make an instance of a class of this file."""
@@ -520,11 +513,8 @@ class Calls(Methods):
             return Items(tuple(parts), inner.keys, inner.pattern)
         place = next((facts for value in args if (facts := facts_of(value)).source), NOTHING)
         if isinstance(inner, Tensor) and model.definition is not None and model.made_by != "torch.nn.Sequential":
-            inner = (
-                inner
-                if inner.facts.source
-                else replace(inner, facts=replace(inner.facts, source=place.source, shifts=place.shifts))
-            )
+            if not inner.facts.source:
+                inner = replace(inner, facts=replace(inner.facts, source=place.source, shifts=place.shifts))
             return _with_models(inner, models)
         facts = replace(role_alone([facts_of(value) for value in given]), source=place.source, shifts=place.shifts)
         return replace(_result_of_layer(model, models), facts=facts)

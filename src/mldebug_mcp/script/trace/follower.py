@@ -184,7 +184,7 @@ class Expressions(Calls):
                     shape=shape_of_both(left, others[0]), facts=compared(node, facts_of(left), facts_of(others[0]))
                 )
             case ast.BinOp():
-                return self._combined(node)
+                return self.combined(node, self.value(node.left), self.value(node.right))
             case ast.JoinedStr():
                 return self._formatted(node)
         return DATA
@@ -229,9 +229,6 @@ class Expressions(Calls):
                 value = self.with_role(plain_of(key), value, value_node)
                 parts.append(Items((value,), (key.value if isinstance(key, Constant) else None,)))
         return merged(*parts)
-
-    def _combined(self, node: ast.BinOp) -> Value:
-        return self.combined(node, self.value(node.left), self.value(node.right))
 
     def combined(self, node: ast.BinOp, left: Value, right: Value) -> Value:
         """Return what an operation makes of two values."""
