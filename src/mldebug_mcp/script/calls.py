@@ -50,6 +50,11 @@ class Call:
         """The keyword arguments."""
         return keywords_of(self.node)
 
+    @property
+    def is_spread(self) -> bool:
+        """Whether it is given a `**mapping`."""
+        return any(keyword.arg is None for keyword in self.node.keywords)
+
     def is_within(self, other: Call) -> bool:
         """Say whether it stands in the function of another call, and in the loops around that."""
         return self.function == other.function and self.loops[: len(other.loops)] == other.loops
@@ -394,6 +399,13 @@ def walk(node: ast.AST, kind: type[_Kind], other: type[_OtherKind], /) -> Iterat
 def walk(node: ast.AST, *kinds: type[ast.AST]) -> Iterator[ast.AST]:
     """Yield the parts of a piece of code that are of some kinds."""
     return (part for part in ast.walk(node) if isinstance(part, kinds))
+
+
+def operands(node: ast.expr, operator: type[ast.operator]) -> list[ast.expr]:
+    """Return what an expression is the sum of, by `ast.Add`, or the product of, by `ast.Mult`."""
+    if is_operation(node, operator):
+        return [*operands(node.left, operator), *operands(node.right, operator)]
+    return [node]
 
 
 def method_of(definition: ast.AST | None, *names: str) -> ast.FunctionDef | None:

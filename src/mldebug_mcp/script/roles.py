@@ -372,6 +372,11 @@ class Roles:
         kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
         return {node.name: node for node in ast.walk(self.script.tree) if isinstance(node, kinds)}
 
+    @cached_property
+    def functions(self) -> dict[str, ast.FunctionDef]:
+        """The functions and methods of this file by name."""
+        return {name: node for name, node in self.definitions.items() if isinstance(node, ast.FunctionDef)}
+
     def helper(self, node: ast.AST) -> ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | None:
         """Return the function, method or class of this file that an expression calls; None for other expressions."""
         return self.definitions.get(called_name(node))

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from mldebug_mcp.models.script import SUREST_FIRST
-from mldebug_mcp.script.calls import Call, constant_of
+from mldebug_mcp.script.calls import Call, constant_of, keywords_of
 from mldebug_mcp.script.faults import Fault, Rule
 from mldebug_mcp.script.roles import Roles
 from mldebug_mcp.script.rules import (
@@ -100,10 +100,7 @@ def _cleared(roles: Roles) -> Iterator[Cleared]:
         if call.method == "clip_grad_norm_" and call.order > backward.order and _clips_where_it_steps(roles, call):
             yield Cleared("exploding_gradients", call.line, "gradients are clipped between backward and step")
     for name, made in roles.loaders.items():
-        given = (
-            {keyword.arg: keyword.value for keyword in made.value.keywords} if isinstance(made.value, ast.Call) else {}
-        )
-        if "shuffle" in given and constant_of(given["shuffle"]) is True:
+        if constant_of(keywords_of(made.value).get("shuffle")) is True:
             yield Cleared("unshuffled_data", made.line, f"{name} shuffles")
     yield from _warm_up_of_optimizer(roles)
     yield from _steps_without_accumulation(roles)

@@ -23,6 +23,7 @@ from mldebug_mcp.script.calls import (
     names_in,
     names_read,
     names_set,
+    operands,
     parameters_of,
     part_of,
     values_returned,
@@ -248,19 +249,12 @@ def _summed(roles: Roles, node: ast.expr, function: str, depth: int = MAX_NAMES_
         yield node
 
 
-def _factors(node: ast.expr) -> list[ast.expr]:
-    """Return what an expression is the product of."""
-    if is_operation(node, ast.Mult):
-        return [*_factors(node.left), *_factors(node.right)]
-    return [node]
-
-
 def _cut_factor(roles: Roles, gradients: Gradients, term: ast.expr, backward: Call) -> ast.expr | None:
     """Return the loss that a part of a sum weights, where its gradient was cut off on the way to it.
 
     What is detached as it is was meant to be shown, or balances another part. So it is not judged.
     """
-    factors = _factors(term)
+    factors = operands(term, ast.Mult)
     cut = [node for node in factors if gradients.of(node, backward.function) == "cut"]
     if len(cut) != 1 or gradients.of(term, backward.function) != "cut":
         return None
@@ -508,17 +502,9 @@ def is_running_sum(made: Assignment) -> bool:
     """Say whether an assignment adds to what the name held: `x += y`, `x = x + y` or `x = 0.9 * x + 0.1 * y`."""
     if made.adds:
         return True
-    value = made.value
-    terms = _terms(value) if is_operation(value, ast.Add) else []
-    factors = [part for term in terms for part in _factors(term)]
+    terms = operands(made.value, ast.Add) if is_operation(made.value, ast.Add) else []
+    factors = [part for term in terms for part in operands(term, ast.Mult)]
     return made.target in map(dotted, factors)
-
-
-def _terms(node: ast.expr) -> list[ast.expr]:
-    """Return what an expression is the sum of."""
-    if is_operation(node, ast.Add):
-        return [*_terms(node.left), *_terms(node.right)]
-    return [node]
 
 
 def _part_carries(roles: Roles, node: ast.Call, place: int | None, depth: int) -> bool:

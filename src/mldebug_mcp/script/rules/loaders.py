@@ -207,9 +207,7 @@ def _names_held_out(through: str) -> bool:
 
 def split_of_the_configuration(roles: Roles) -> Iterator[Fault]:
     """A helper is asked for held-out rows, and reads the split of a configuration, which is that of training."""
-    for function in roles.definitions.values():
-        if not isinstance(function, ast.FunctionDef):
-            continue
+    for function in roles.functions.values():
         for parameter in (*function.args.args, *function.args.kwonlyargs):
             default = constant_of(roles.settings.get(parameter.arg))
             if not isinstance(default, str) or not TRAINS.search(default):
@@ -424,14 +422,15 @@ def loaders_of(roles: Roles) -> list[Loader]:
                 last_name(dataset),
             ]
             names = [name for name in names if name]
-            uses = [use for use in map(_use, names) if use]
+            uses = [use for use in map(use_of, names) if use]
             shuffles = call.constant("shuffle") is True
             use = uses[0] if uses else "train" if shuffles else None
             found.append(Loader(call, names[0] if names else "", use, dataset))
     return found
 
 
-def _use(name: str) -> Literal["train", "evaluate"] | None:
+def use_of(name: str) -> Literal["train", "evaluate"] | None:
+    """Return what rows, or a loader, are for by a name; None where it does not tell."""
     if TRAINS.search(name):
         return "train"
     return "evaluate" if HELD_OUT.search(name) else None
@@ -595,6 +594,8 @@ def _always_draws(own: ast.AST) -> str:
 # Do training data come in a new order, with new random numbers in each pass and worker?
 
 
+SHUFFLED_OTHERWISE = re.compile(r"make_private|PrivacyEngine|Iterable|stream|shuffle\(|WebDataset|permutation")
+"""What shuffles rows without the loader, or gives them one after the other."""
 SHUFFLE_ANEW = "call set_epoch(epoch) on the stream before each pass"
 READS_SAMPLER = re.compile(r"DataLoader$|BatchSampler$|(?:len|isinstance|print)$")
 """Calls that are given a sampler and leave its epoch as it is."""
@@ -607,21 +608,21 @@ TELLS_WORKERS_APART = re.compile(r"worker|initial_seed|getpid|urandom|token_byte
 def data_order(roles: Roles) -> Iterator[Fault]:
     """Training data come in a fixed order, or always the first batch comes."""
     for name, made in roles.loaders.items():
-        if not isinstance(made.value, ast.Call):
-            continue
         call = roles.call_of(made.value)
         given = roles.keywords(call) if call is not None else {}
-        spread = sum(keyword.arg is None for keyword in made.value.keywords)
-        if spread and "shuffle" not in given and not _are_written_out(roles, made.value, call):
+        if call is None or ("shuffle" not in given and not _are_written_out(roles, call)):
             continue
         by_name = "train" in name.lower() and roles.trains_by_hand
         trains = _trains_over(roles, name, made) or _trains_as_argument(roles, name) or by_name
         ordered = "shuffle" not in given or constant_of(given["shuffle"]) is False
-        sampled = {"sampler", "batch_sampler"} & set(given) or len(made.value.args) > 2
-        streamed = re.search(
-            r"make_private|PrivacyEngine|Iterable|stream|shuffle\(|WebDataset|permutation", roles.source
-        )
-        if trains and ordered and not sampled and not streamed and not EVALUATES.search(name):
+        sampled = {"sampler", "batch_sampler"} & set(given) or len(call.node.args) > 2
+        if (
+            trains
+            and ordered
+            and not sampled
+            and not SHUFFLED_OTHERWISE.search(roles.source)
+            and not EVALUATES.search(name)
+        ):
             says = f"{name} gives the training data in one order: shuffle is not on"
             yield fault("not_shuffled", made.line, "likely", says)
     several = any(len(run.loops) > 1 for backward in roles.backwards for run in roles.runs(backward))
@@ -710,10 +711,10 @@ def _is_sampler_kept_elsewhere(roles: Roles) -> bool:
     return handed_on or roles.uses("make_private", "PrivacyEngine")
 
 
-def _are_written_out(roles: Roles, node: ast.Call, call: Call | None) -> bool:
+def _are_written_out(roles: Roles, call: Call) -> bool:
     """Say whether all of `**mapping` that a call is given stands in the file."""
-    spread = [keyword.value for keyword in node.keywords if keyword.arg is None]
-    return call is not None and all(isinstance(roles.source_of(expr, call), ast.Dict) for expr in spread)
+    spread = [keyword.value for keyword in call.node.keywords if keyword.arg is None]
+    return all(isinstance(roles.source_of(expr, call), ast.Dict) for expr in spread)
 
 
 def _pass_over_data(roles: Roles) -> int:
@@ -785,7 +786,7 @@ def _is_switched_off(roles: Roles, step: Call, definition: ast.FunctionDef, argu
 
 def not_shuffled_by_a_helper(roles: Roles) -> Iterator[Fault]:
     """A function makes loaders, and the one that trains does not shuffle."""
-    if re.search(r"make_private|PrivacyEngine|Iterable|stream|shuffle\(|WebDataset|permutation", roles.source):
+    if SHUFFLED_OTHERWISE.search(roles.source):
         return
     trace = roles.trace
     own = {call.line for call in roles.script.named("DataLoader") if roles.script.assigned_from(call.node) is not None}

@@ -15,6 +15,7 @@ from mldebug_mcp.script.calls import (
     constant_of,
     dotted,
     is_operation,
+    keywords_of,
     last_name,
     last_names,
     last_part,
@@ -326,8 +327,8 @@ def divergence_of_what(roles: Roles) -> Iterator[Fault]:
         if not roles.loss_named(call, "KLDivLoss", "kl_div") or len(call.node.args) < 2:
             continue
         made = roles.losses.get(call.name)
-        settings = [*call.node.keywords, *(made.value.keywords if made and isinstance(made.value, ast.Call) else [])]
-        of_logs = any(setting.arg == "log_target" and constant_of(setting.value) is not False for setting in settings)
+        settings = (call.keywords, keywords_of(made.value) if made is not None else {})
+        of_logs = any("log_target" in given and constant_of(given["log_target"]) is not False for given in settings)
         first, second = (_activation_before(roles, arg, call) for arg in call.node.args[:2])
         values = roles.trace.given.get(id(call.node), [])
         first = first or next((end for end in {end_of(value) for value in values} if len(values) > 0), "")
@@ -340,8 +341,7 @@ def divergence_of_what(roles: Roles) -> Iterator[Fault]:
 
 
 def _activation_before(roles: Roles, node: ast.expr, call: Call) -> str:
-    source = roles.source_of(node, call)
-    last = called_name(source)
+    last = called_name(roles.source_of(node, call))
     return last if last in ("softmax", "log_softmax") else ""
 
 
@@ -731,8 +731,8 @@ def class_weights_of_single_rows(roles: Roles) -> Iterator[Fault]:
     Source: findings/class_weights_of_single_rows.sh.
     """
     for name, made in roles.losses.items():
-        weighs = dotted(made.value).endswith(("CrossEntropyLoss", "NLLLoss")) and isinstance(made.value, ast.Call)
-        given = {keyword.arg for keyword in made.value.keywords} if isinstance(made.value, ast.Call) else set()
+        weighs = dotted(made.value).endswith(("CrossEntropyLoss", "NLLLoss"))
+        given = keywords_of(made.value)
         if not weighs or "weight" not in given or "reduction" in given or "ignore_index" in given:
             continue
         for call in roles.script.calls:
@@ -753,7 +753,7 @@ def _loader_around(roles: Roles, call: Call) -> Call | None:
     """Return what made the loader that the innermost loop around a call goes through."""
     through = roles.script.loops.get(call.loops[-1], "") if call.loops else ""
     for name, made in roles.loaders.items():
-        if re.search(rf"\b{re.escape(name)}\b", through) and isinstance(made.value, ast.Call):
+        if re.search(rf"\b{re.escape(name)}\b", through):
             return roles.call_of(made.value)
     return None
 
@@ -762,9 +762,8 @@ def _one_row(roles: Roles, loader: Call) -> bool:
     """Say whether the batches of a loader of PyTorch have one row."""
     if "torch_geometric" in roles.source or {"batch_sampler", "collate_fn"} & set(loader.keywords):
         return False
-    spread = any(keyword.arg is None for keyword in loader.node.keywords)
     given = loader.argument("batch_size", 1)
-    return not spread and (given is None or constant_of(roles.spelled_out(given)) == 1)
+    return not loader.is_spread and (given is None or constant_of(roles.spelled_out(given)) == 1)
 
 
 def _ends_in_classes(roles: Roles, outputs: ast.Call) -> bool:
@@ -805,10 +804,7 @@ def _called_loss(roles: Roles, node: ast.expr, within: ast.AST) -> Call | None:
         return None
     made = roles.losses.get(call.name)
     if made is not None:
-        given = made.value
-        return (
-            None if isinstance(given, ast.Call) and any(keyword.arg in REDUCES for keyword in given.keywords) else call
-        )
+        return None if REDUCES & set(keywords_of(made.value)) else call
     return call if MEAN_LOSSES.search(call.name) and not REDUCES & set(call.keywords) else None
 
 

@@ -551,10 +551,9 @@ def _copied_again(events: Sequence[Event], copied: Object) -> bool:
 def ema_never_applied(roles: Roles) -> Iterator[Fault]:
     """An average of the weights is updated, and neither evaluated nor saved."""
     for made in roles.script.assignments:
-        if not isinstance(made.value, ast.Call) or not AVERAGES.search(dotted(made.value.func)):
+        if not isinstance(made.value, ast.Call) or not AVERAGES.search(dotted(made.value)):
             continue
-        last = made.last
-        uses = roles.reads.get(last, [])
+        uses = roles.reads.get(made.last, [])
         updated = any(isinstance(parent, ast.Attribute) and parent.attr.startswith("update") for _, parent in uses)
         if updated and all(isinstance(parent, ast.Attribute) and parent.attr in ONLY_UPDATES for _, parent in uses):
             says = f"{made.target} averages the weights, and nothing evaluates or saves the average"

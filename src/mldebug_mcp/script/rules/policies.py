@@ -29,7 +29,7 @@ from mldebug_mcp.script.faults import MAX_JUDGED, Fault, fault
 from mldebug_mcp.script.metrics import Better, better_of, with_functions
 from mldebug_mcp.script.roles import Roles, names_with_graph
 from mldebug_mcp.script.rules.loss import returned
-from mldebug_mcp.script.values import COST
+from mldebug_mcp.script.values import COST, sign_of
 
 DISCOUNT = re.compile(r"(?:^|[._])(?:gamma|discount)\w*$", re.IGNORECASE)
 DONE = re.compile(
@@ -230,13 +230,7 @@ def _adds_a_penalty(made: Assignment) -> bool:
 
 def _sources(roles: Roles, value: ast.expr, made: Assignment) -> list[ast.expr]:
     """Return what the names in a value were assigned last before it in their function, where the graph is kept."""
-    names = {node.id for node in walk(value, ast.Name)}
-    known = [roles.assignments_by_name.get((made.function, name), []) for name in sorted(names)]
-    before = [
-        [assignment for assignment in several if assignment.order <= made.order and assignment is not made]
-        for several in known
-    ]
-    sources = [several[-1].value for several in before if several]
+    sources = [_value_of(roles, ast.Name(name), made) for name in sorted(names_in(value))]
     return [source for source in sources if not _CUT_OFF.search(ast.unparse(source))]
 
 
@@ -334,20 +328,11 @@ def clipped_the_wrong_way(roles: Roles) -> Iterator[Fault]:
         of_ratio = all(re.search(r"ratio|exp\(|\brho\b|\br\b", text) for text in texts)
         if not of_ratio or any(COST.search(text) for text in texts):
             continue
-        negative = [_is_negative(side) for side in sides]
+        negative = [sign_of(side) < 0 for side in sides]
         takes_highest = call.method.startswith("max")
         if (takes_highest and not any(negative)) or (not takes_highest and all(negative)):
             says = f"{call.name}() takes the better of the two objectives: the clipping of PPO has no effect"
             yield fault("clipped_the_wrong_way", call.line, "likely", says)
-
-
-def _is_negative(node: ast.expr) -> bool:
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        return True
-    if is_operation(node, ast.Mult):
-        return _is_negative(node.left) != _is_negative(node.right)
-    value = constant_of(node)
-    return isinstance(value, int | float) and value < 0
 
 
 def divergence_is_rewarded(roles: Roles) -> Iterator[Fault]:
@@ -382,7 +367,7 @@ def _is_negative_divergence(roles: Roles, name: str) -> bool:
         if made.last == name:
             value = made.value
             left = ast.unparse(value.left) if is_operation(value, ast.Sub) else ""
-            if re.search(r"ref|base|init|sft", left) or _is_negative(value):
+            if re.search(r"ref|base|init|sft", left) or sign_of(value) < 0:
                 return True
     return False
 
@@ -412,7 +397,7 @@ def _is_negated(roles: Roles, made: Assignment) -> bool:
             negated = node.operand
         elif is_operation(node, ast.Sub):
             negated = node.right
-        elif is_operation(node, ast.Mult) and _is_negative(node):
+        elif is_operation(node, ast.Mult) and sign_of(node) < 0:
             negated = node
         if negated is not None and made.target in names_in(negated):
             return True

@@ -401,12 +401,10 @@ def _certainty(roles: Roles, step: Call) -> Certainty:
 def _one_row_a_batch(roles: Roles) -> bool:
     """Say whether a loader is given no size, so that a batch may be one row."""
     loaders = roles.script.named("DataLoader")
-    return not loaders or any(len(call.node.args) < 2 and not _sized(call) for call in loaders)
-
-
-def _sized(call: Call) -> bool:
-    spread = any(keyword.arg is None for keyword in call.node.keywords)
-    return spread or bool({"batch_size", "batch_sampler"} & set(call.keywords))
+    return not loaders or any(
+        len(call.node.args) < 2 and not (call.is_spread or {"batch_size", "batch_sampler"} & {*call.keywords})
+        for call in loaders
+    )
 
 
 def _unit(roles: Roles, node: ast.expr, function: str, depth: int = MAX_STEPS_FOLLOWED) -> DataKind:

@@ -72,7 +72,7 @@ class _Given:
 
     def is_written_out(self, name: str) -> bool:
         """Say whether all arguments are written out, and nothing in the script sets another one later."""
-        return None not in {keyword.arg for keyword in self.call.node.keywords} and name not in self._roles.source
+        return not self.call.is_spread and name not in self._roles.source
 
     def value(self, name: str, place: int | None = None) -> object:
         """Return the value of an argument; None where it is not given or no constant."""
@@ -270,8 +270,8 @@ def _searched(roles: Roles, given: _Given) -> Iterator[Fault]:
 def _objective(roles: Roles, call: Call) -> tuple[str, str]:
     """Return the function that a study of Optuna optimizes, and in which direction; empty where that is not known."""
     made = roles.script.assigned(call.owner, call.order)
-    study = roles.call_of(made.value) if made is not None and isinstance(made.value, ast.Call) else None
-    if study is None or study.method != "create_study" or None in {each.arg for each in study.node.keywords}:
+    study = roles.call_of(made.value) if made is not None else None
+    if study is None or study.method != "create_study" or study.is_spread:
         return "", ""
     given = _Given(roles, study)
     if "directions" in given or ("direction" in given and not given.text("direction")):
@@ -322,10 +322,8 @@ def _masked_language_model(roles: Roles) -> Iterator[Fault]:
 def _plateau(roles: Roles) -> Iterator[Fault]:
     """Yield schedules that wait for a plateau of the wrong side of a metric."""
     for name, made in roles.schedules.items():
-        if not isinstance(made.value, ast.Call) or not dotted(made.value.func).endswith("ReduceLROnPlateau"):
-            continue
         call = roles.call_of(made.value)
-        if call is None:
+        if call is None or not call.name.endswith("ReduceLROnPlateau"):
             continue
         given = _Given(roles, call)
         mode = given.text("mode", 1) or "min"
@@ -685,8 +683,7 @@ def alphabet_of_a_sample(roles: Roles) -> Iterator[Fault]:
     """
     of_bytes = roles.script.named("ByteLevel") and roles.is_imported_from("tokenizers", "ByteLevel")
     for call in roles.script.named("BpeTrainer") if of_bytes else ():
-        spread = any(keyword.arg is None for keyword in call.node.keywords)
-        if "initial_alphabet" not in call.keywords and not spread and "alphabet" not in roles.source:
+        if "initial_alphabet" not in call.keywords and not call.is_spread and "alphabet" not in roles.source:
             says = (
                 "only bytes that are in the sample get a token: digits and letters that it lacks are left out of texts"
             )

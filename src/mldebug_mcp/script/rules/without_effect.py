@@ -197,9 +197,7 @@ def _is_read_after(roles: Roles, loop: ast.For, name: str) -> bool:
 
 def argument_unused(roles: Roles) -> Iterator[Fault]:
     """A function never reads an argument that its callers give different values for, such as which split to load."""
-    for function in roles.definitions.values():
-        if not isinstance(function, ast.FunctionDef):
-            continue
+    for function in roles.functions.values():
         read = {"self", "cls", *(node.id for node in walk(function, ast.Name))}
         names = [parameter.arg for parameter in (*function.args.args, *function.args.kwonlyargs)]
         unread = [name for name in names if name not in read and not name.startswith("_")]
