@@ -408,6 +408,12 @@ def operands(node: ast.expr, operator: type[ast.operator]) -> list[ast.expr]:
     return [node]
 
 
+def fields_in(definition: ast.ClassDef) -> dict[str, ast.expr | None]:
+    """Return the annotated fields of a class by name, each with its default; None without one."""
+    fields = (part for part in definition.body if isinstance(part, ast.AnnAssign))
+    return {part.target.id: part.value for part in fields if isinstance(part.target, ast.Name)}
+
+
 def method_of(definition: ast.AST | None, *names: str) -> ast.FunctionDef | None:
     """Return the first method of a class that has one of some names; None without one, and for other parts of code."""
     parts = definition.body if isinstance(definition, ast.ClassDef) else []

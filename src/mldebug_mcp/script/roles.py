@@ -17,6 +17,7 @@ from mldebug_mcp.script.calls import (
     calls_in,
     constant_of,
     dotted,
+    fields_in,
     is_operation,
     keywords_of,
     last_name,
@@ -27,7 +28,7 @@ from mldebug_mcp.script.calls import (
 from mldebug_mcp.script.library import CUT, EVALUATES, NO_GRADIENTS, OPTIMIZERS, SCHEDULES
 from mldebug_mcp.script.trace import Trace
 from mldebug_mcp.script.trace.follower import trace_of
-from mldebug_mcp.script.values import Constant
+from mldebug_mcp.script.values import constant_in
 
 ONE_CALL_TRAINERS = re.compile(r"(?:Trainer|Seq2SeqTrainer|SFTTrainer|fit|Learner|train_model)$")
 CROSS_ENTROPY = re.compile(
@@ -343,11 +344,9 @@ class Roles:
             names = [flag.lstrip("-").replace("-", "_") for flag in flags if isinstance(flag, str) and flag[:2] == "--"]
             if call.method in ("add_argument", "option") and names and "default" in call.keywords:
                 found.setdefault(names[0], []).append(call.keywords["default"])
-        for node in ast.walk(self.script.tree):
-            fields = node.body if isinstance(node, ast.ClassDef) else []
-            for part in fields:
-                if isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name) and part.value is not None:
-                    found.setdefault(part.target.id, []).append(part.value)
+        for definition in walk(self.script.tree, ast.ClassDef):
+            for name, value in fields_in(definition).items():
+                found.setdefault(name, []).extend([value] if value is not None else [])
         defaults = {id(value) for values in found.values() for value in values}
         assigned = {assignment.last for assignment in self.script.assignments if id(assignment.value) not in defaults}
         return {name: values[0] for name, values in found.items() if len(values) == 1 and name not in assigned}
@@ -363,7 +362,7 @@ class Roles:
     def setting_of(self, call: Call, name: str) -> object:
         """Return the constant that a keyword argument has each time the call is made; None where it has none such."""
         values = self.trace.settings.get(id(call.node), {}).get(name, [])
-        constants = {value.value if isinstance(value, Constant) else None for value in values}
+        constants = set(map(constant_in, values))
         return constants.pop() if len(constants) == 1 else None
 
     @cached_property

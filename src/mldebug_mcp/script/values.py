@@ -352,6 +352,10 @@ class Items:
     loops: Loops | None = field(default=None, compare=False)
     size: int = field(default=0, init=False, compare=False)
 
+    def get(self, key: object, default: Value | None = None) -> Value | None:
+        """Return the value under a key of a mapping, and the default without one."""
+        return self.values[self.keys.index(key)] if key in self.keys else default
+
     def __post_init__(self) -> None:
         """Keep the size; what is too large is taken as unknown, as lists of lists grow without bound."""
         size = 1 + sum(map(_size_of, self.values))
@@ -548,6 +552,11 @@ def handed_on(value: Value, line: int) -> Value:
     return replace(value, values=tuple(parts))
 
 
+def constant_in(value: Value) -> object:
+    """Return the constant that a value is; None for any other value."""
+    return value.value if isinstance(value, Constant) else None
+
+
 def plain_of(value: Value) -> str:
     """Return a constant text; empty for any other value."""
     return value.value if isinstance(value, Constant) and isinstance(value.value, str) else ""
@@ -632,8 +641,8 @@ def parameters_in(value: Value) -> Parameters | None:
         return value
     if isinstance(value, Object) and value.made_by.endswith("nn.Parameter"):
         return Parameters(frozenset({value}))
-    if isinstance(value, Items) and "params" in value.keys:
-        return parameters_in(value.values[value.keys.index("params")])
+    if isinstance(value, Items) and (held := value.get("params")) is not None:
+        return parameters_in(held)
     if isinstance(value, Items | Choice):
         items = [item for item in value.values if not isinstance(item, Constant) and not _is_empty(item)]
         found = [parameters_in(item) for item in items]

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from mldebug_mcp.script import library
-from mldebug_mcp.script.calls import last_part
+from mldebug_mcp.script.calls import fields_in, last_part
 from mldebug_mcp.script.facts import NOTHING, Facts, halves_of, role_alone
 from mldebug_mcp.script.shapes import MADE_BY_SIZE, shape_after, shape_by_size, shape_of_layer
 from mldebug_mcp.script.trace import Registered
@@ -30,6 +30,7 @@ from mldebug_mcp.script.values import (
     Terms,
     Value,
     choices,
+    constant_in,
     either,
     end_after,
     end_line_of,
@@ -115,9 +116,8 @@ class Methods(LibraryCalls):
         if isinstance(target, ast.Call) and isinstance(inner, ast.Attribute) and inner.attr == "setdefault":
             target = ast.copy_location(ast.Subscript(inner.value, target.args[0]), target)
         if name in ("append", "add") and isinstance(target, ast.Subscript) and isinstance(args[0], Function):
-            key = self.value(target.slice)
-            plain = key.value if isinstance(key, Constant) else None
-            self.trace.registered.append(Registered(args[0].node, plain, node, tuple(self.through)))
+            key = constant_in(self.value(target.slice))
+            self.trace.registered.append(Registered(args[0].node, key, node, tuple(self.through)))
         if name == "update" and owner.keys and args and target is not None:
             if isinstance(args[0], Items) and args[0].keys:  # what is not known may change any key, or none
                 self.change(target, merged(owner, args[0]), node)
@@ -141,7 +141,7 @@ class Methods(LibraryCalls):
         if name in ("get", "pop") and len(args) == 2 and _lacks(owner, args[0]):
             return args[1]
         if name in ("get", "pop") and args:
-            return self.item(owner, args[0].value if isinstance(args[0], Constant) else None)
+            return self.item(owner, constant_in(args[0]))
         if name in ("values", "copy"):
             return Items(owner.values, owner.keys if name == "copy" else (), owner.pattern)
         if name in ("to", "cuda", "cpu", "pin_memory"):
@@ -434,7 +434,7 @@ class Calls(Methods):
         free = [arg.arg for arg in parameters if arg.arg not in dict(function.given)]
         bound |= dict(zip(free, values, strict=False))
         # callers of the function with which the script begins here may not keep its defaults
-        begins_here = self.entry and function.node is self.stack[0] if self.stack else False
+        begins_here = bool(self.entry) and function.node in self.stack[:1]
         for parameter in (*parameters, *given.kwonlyargs):
             name = parameter.arg
             if name in bound:
@@ -469,12 +469,7 @@ class Calls(Methods):
         if start is not None:
             self.enter(start, args, keywords, node)
         else:
-            fields = [
-                part.target.id
-                for part in called.node.body
-                if isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name)
-            ]
-            made.attributes |= dict(zip(fields, args, strict=False)) | keywords
+            made.attributes |= dict(zip(fields_in(called.node), args, strict=False)) | keywords
         if is_model:
             for part in made.parts():
                 part.modes = part.modes or frozenset({"train"})
@@ -501,13 +496,13 @@ class Calls(Methods):
         else:
             self._through_own_layers(model, args, node)
             self.escape(given, node)
+        models = models_through(*given) | {model} if event.gradients else frozenset()
         if model.kind == "unknown":
             made = self.new("unknown", node, made_by=model.made_by or model.name, given=given)
-            made.through = models_through(*given) | {model} if event.gradients else frozenset()
+            made.through = models
             made.facts = role_alone([facts_of(value) for value in given])
             made.shape = _shape_of_any(model)
             return made
-        models = models_through(*given) | {model} if event.gradients else frozenset()
         if isinstance(inner, Items):
             parts = (_with_models(value, models) if isinstance(value, Tensor) else value for value in inner.values)
             return Items(tuple(parts), inner.keys, inner.pattern)
@@ -534,9 +529,9 @@ class Calls(Methods):
 def _intervals(value: Value) -> Iterator[tuple[Object, Value]]:
     """Yield the schedules that Lightning is given, each with its interval; without one it is "epoch"."""
     if isinstance(value, Items) and "scheduler" in value.keys:
-        interval = value.values[value.keys.index("interval")] if "interval" in value.keys else Constant("epoch")
-        scheduler = value.values[value.keys.index("scheduler")]
-        yield from ((schedule, interval) for schedule in objects_in(scheduler) if schedule.kind == "schedule")
+        interval = value.get("interval") or Constant("epoch")
+        schedulers = objects_in(value.get("scheduler") or DATA)
+        yield from ((schedule, interval) for schedule in schedulers if schedule.kind == "schedule")
     elif isinstance(value, Items | Choice):
         for part in value.values:
             yield from _intervals(part)

@@ -53,6 +53,7 @@ from mldebug_mcp.script.values import (
     Terms,
     Value,
     added,
+    constant_in,
     cut_from,
     either,
     end_after,
@@ -227,7 +228,7 @@ class Expressions(Calls):
                 parts.append(value)
             else:
                 value = self.with_role(plain_of(key), value, value_node)
-                parts.append(Items((value,), (key.value if isinstance(key, Constant) else None,)))
+                parts.append(Items((value,), (constant_in(key),)))
         return merged(*parts)
 
     def combined(self, node: ast.BinOp, left: Value, right: Value) -> Value:
@@ -304,7 +305,7 @@ class Expressions(Calls):
 
     def _subscripted(self, node: ast.Subscript, value: Value, key: Value) -> Value:
         """Return what a subscript takes of a value."""
-        plain = key.value if isinstance(key, Constant) else None
+        plain = constant_in(key)
         if isinstance(value, Choice):
             return either(*(self._subscripted(node, choice, key) for choice in value.values))
         if isinstance(value, Object) and value.kind == "unknown" and value.is_table() and rows_cut(node):

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from mldebug_mcp.script import library
-from mldebug_mcp.script.calls import is_operation
+from mldebug_mcp.script.calls import fields_in, is_operation
 from mldebug_mcp.script.facts import COUNTS, NOTHING, Facts, counted_by_name, filled, role_of_name, with_rows_of
 from mldebug_mcp.script.shapes import shape_of_item, shape_of_part
 from mldebug_mcp.script.trace import Action, Event, Exchanged, Trace
@@ -31,6 +31,7 @@ from mldebug_mcp.script.values import (
     Terms,
     Value,
     choices,
+    constant_in,
     either,
     facts_of,
     holds_layers,
@@ -192,33 +193,33 @@ class State(ABC):
 
     def note_kept(self, value: Value, made_in: Loops | None, node: ast.AST) -> None:
         """Note that a value is added to a list, or to a sum, that was made in outer loops, or in none."""
-        outlives = made_in is not None and made_in == self.loops[: len(made_in)] and len(made_in) < len(self.loops)
-        if not outlives or not self.gradients or not isinstance(value, Tensor) or not value.models:
+        if made_in is None or not self._outlives(value, made_in) or not isinstance(value, Tensor):
             return
-        lines = tuple(getattr(part, "lineno", 0) for part in (node, *self.through))
+        lines = self._lines_to(node)
         if self.lost is not None and self.lost[0] is value and self.lost[1:] == (self.loops, self.entry):
             self.trace.kept.append(lines)
         self.kept.append((value, lines, self.loops))
 
     def note_sum(self, value: Value, made_in: Loops, node: ast.AST) -> None:
         """Note that a sum which outlives the round gets the graph of the loss before it."""
-        lost = self.lost
-        if lost is None or lost[1:] != (self.loops, self.entry) or not isinstance(value, Tensor):
+        if self.lost is None or self.lost[1:] != (self.loops, self.entry) or not self._outlives(value, made_in):
             return
-        outlives = made_in == self.loops[: len(made_in)] and len(made_in) < len(self.loops)
-        if (
-            outlives
-            and self.gradients
-            and value.models
-            and isinstance(lost[0], Tensor)
-            and lost[0].models == value.models
-        ):
-            self.trace.kept.append(tuple(getattr(part, "lineno", 0) for part in (node, *self.through)))
+        if isinstance(self.lost[0], Tensor) and self.lost[0].models == models_through(value):
+            self.trace.kept.append(self._lines_to(node))
+
+    def _outlives(self, value: Value, made_in: Loops) -> bool:
+        """Say whether a value with a graph is added to what was made outside of this round."""
+        outside = made_in == self.loops[: len(made_in)] and len(made_in) < len(self.loops)
+        return outside and bool(self.gradients) and isinstance(value, Tensor) and bool(value.models)
+
+    def _lines_to(self, node: ast.AST) -> tuple[int, ...]:
+        """Return the line of a part of the script, and those of the calls that lead to it."""
+        return tuple(getattr(part, "lineno", 0) for part in (node, *self.through))
 
     def note_loss(self, loss: Value, node: ast.AST) -> None:
         """Note what is made smaller; of several values it is the first, or that of the key "loss"."""
         if isinstance(loss, Items) and loss.values:
-            loss = loss.values[loss.keys.index("loss")] if "loss" in loss.keys else loss.values[0]
+            loss = loss.get("loss") or loss.values[0]
         self.event("loss", (), node, terms=terms_of(loss))
 
     def new(
@@ -305,7 +306,7 @@ class Names(State):
                     self.assign_attribute(holder, target.attr, value, node)
             case ast.Subscript():
                 owner, key = self.value(target.value), self.value(target.slice)
-                plain = key.value if isinstance(key, Constant) else None
+                plain = constant_in(key)
                 if isinstance(owner, Items):
                     self.change(target.value, self.with_item(owner, plain, value), node)
                 written = value.value if isinstance(value, Constant) else 1 if facts_of(value).kind == "ones" else None
@@ -405,7 +406,7 @@ class Names(State):
             case Items() if value.pattern:
                 return either(*value.values) if value.values else DATA
             case Items() if value.keys:
-                return value.values[value.keys.index(place)] if place in value.keys else either(*value.values)
+                return value.get(place) or either(*value.values)
             case Items() if (
                 isinstance(place, int)
                 and not isinstance(place, bool)
@@ -506,13 +507,8 @@ class Names(State):
 
     def fields_of(self, owner: Object) -> Items:
         """Return the fields of a data class with what they hold, as a mapping."""
-        names = [
-            part.target.id
-            for class_ in reversed(list(self.classes(owner.definition) if owner.definition is not None else ()))
-            for part in class_.body
-            if isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name)
-        ]
-        fields = dict.fromkeys([*names, *owner.attributes])
+        classes = reversed(list(self.classes(owner.definition) if owner.definition is not None else ()))
+        fields = dict.fromkeys([*(name for class_ in classes for name in fields_in(class_)), *owner.attributes])
         return Items(tuple(self.attribute_of_object(owner, name) for name in fields), tuple(fields))
 
     def counted(self, name: str, value: Value, node: ast.expr) -> Value:
