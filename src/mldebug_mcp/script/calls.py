@@ -128,13 +128,13 @@ class Script:
         """Return the assignment whose value an expression is; None where it is a part of one, or of none."""
         return next((assignment for assignment in self.assignments if assignment.value is node), None)
 
+    def made(self, name: str) -> list[Assignment]:
+        """Return the assignments of a name."""
+        return [assignment for assignment in self.assignments if assignment.target == name]
+
     def assigned(self, name: str, before: int | None = None) -> Assignment | None:
         """Return the last assignment of a name, before a place in the order where one is given."""
-        found = [
-            assignment
-            for assignment in self.assignments
-            if assignment.target == name and (before is None or assignment.order <= before)
-        ]
+        found = [made for made in self.made(name) if before is None or made.order <= before]
         return found[-1] if found else None
 
 

@@ -240,7 +240,7 @@ class Roles:
         found = [made for made in self.made_before(node.id, call) if not made.adds]
         if found:
             return found[-1].value
-        outside = [made for made in self.script.assignments if made.target == node.id and not made.function]
+        outside = [made for made in self.script.made(node.id) if not made.function]
         return outside[0].value if len(outside) == 1 and not self.is_parameter(node.id, call.function) else node
 
     def values_of(self, node: ast.expr, call: Call | Assignment) -> list[ast.expr]:
@@ -309,7 +309,7 @@ class Roles:
     def value_of(self, node: ast.expr | None) -> object:
         """Return the value of a constant, or of a name that the file gives one constant; None for anything else."""
         if isinstance(node, ast.Name):
-            found = [assignment.value for assignment in self.script.assignments if assignment.target == node.id]
+            found = [assignment.value for assignment in self.script.made(node.id)]
             node = found[0] if len(found) == 1 else None
         return constant_of(node)
 
@@ -319,7 +319,7 @@ class Roles:
         A default is what the author had in mind, and not what each run has.
         """
         if isinstance(node, ast.Name):
-            found = [assignment.value for assignment in self.script.assignments if assignment.target == node.id]
+            found = [assignment.value for assignment in self.script.made(node.id)]
             return found[0] if len(found) == 1 else self.settings.get(node.id) if not found else None
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name | ast.Attribute):
             return self.settings.get(node.attr, node)

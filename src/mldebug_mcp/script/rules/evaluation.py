@@ -438,13 +438,8 @@ def _is_of_outputs(roles: Roles, made: Assignment) -> bool:
     """Say whether a value comes from the forward pass of a model."""
     values = [made.value]
     for name in names_in(made.value):
-        values += [
-            assignment.value
-            for assignment in roles.script.assignments
-            if assignment.target == name and assignment.loops == made.loops
-        ]
-    calls = [node for value in values for node in walk(value, ast.Call)]
-    return any(roles.calls_model(node) for node in calls)
+        values += [other.value for other in roles.script.made(name) if other.loops == made.loops]
+    return any(roles.calls_model(node) for value in values for node in walk(value, ast.Call))
 
 
 def _is_score(node: ast.expr) -> bool:
@@ -601,7 +596,7 @@ def _side(roles: Roles, name: str, node: ast.expr, function: str) -> Better:
 
 def _adds_losses(roles: Roles, name: str) -> bool:
     """Say whether a name is a sum of losses and nothing else."""
-    added = [made.value for made in roles.script.assignments if made.target == name and made.adds]
+    added = [made.value for made in roles.script.made(name) if made.adds]
     return bool(added) and all(LOSS_LIKE.search(ast.unparse(value)) for value in added)
 
 

@@ -399,7 +399,7 @@ def _is_not_padding(roles: Roles, node: ast.expr) -> bool:
     if not isinstance(node, ast.UnaryOp) or not isinstance(node.op, ast.Invert):
         return False
     name = last_name(node.operand)
-    made = [assignment.value for assignment in roles.script.assignments if assignment.target == name]
+    made = [assignment.value for assignment in roles.script.made(name)]
     equal = [isinstance(value, ast.Compare) and isinstance(value.ops[0], ast.Eq) for value in made]
     return bool(re.search(r"^(?:is_)?pad(?:s|ded|ding)?(?:_mask)?$", name)) and bool(made) and all(equal)
 

@@ -213,7 +213,7 @@ def split_of_the_configuration(roles: Roles) -> Iterator[Fault]:
             if not isinstance(default, str) or not TRAINS.search(default):
                 continue
             asked = _asked_for(roles, function, parameter.arg)
-            held_out = sorted(name for name in asked if HELD_OUT.search(name) and not TRAINS.search(name))
+            held_out = sorted(name for name in asked if use_of(name) == "evaluate")
             elsewhere = [call for call in roles.script.calls if call.method != function.name]
             changed = any(isinstance(call.constant(parameter.arg), str) for call in elsewhere)
             if changed or not held_out:
@@ -282,8 +282,7 @@ def drawn_twice(roles: Roles) -> Iterator[Fault]:
     """Rows of training and of evaluation are drawn at random, each for itself, from the same rows."""
     drawn: dict[str, list[tuple[Assignment, ast.expr]]] = {}
     for made in roles.script.assignments:
-        last = made.last
-        found = _drawn_from(roles, made.value) if TRAINS.search(last) or HELD_OUT.search(last) else None
+        found = _drawn_from(roles, made.value) if use_of(made.last) else None
         if found is None or made.conditions or made.place is not None:
             continue
         rows, draw = found
@@ -355,7 +354,7 @@ def whole_and_part(roles: Roles) -> Iterator[Fault]:
             continue
         named = {part.last: value.elts[part.place or 0] for part in parts}
         train = [node for name, node in named.items() if TRAINS.search(name)]
-        held_out = [node for name, node in named.items() if HELD_OUT.search(name) and not TRAINS.search(name)]
+        held_out = [node for name, node in named.items() if use_of(name) == "evaluate"]
         whole = {dotted(node) for node in train if isinstance(node, ast.Name)}
         if any(isinstance(node, ast.Subscript) and dotted(_rows_of_cut(node)) in whole for node in held_out):
             says = f"{next(iter(whole))} is returned whole for training, and a part of it is held out"
@@ -465,13 +464,11 @@ def definition_of(roles: Roles, node: ast.expr, call: Call | Assignment) -> Assi
     owner = call.function.rpartition(".")[0]
     if isinstance(node, ast.Attribute) and not (name.startswith("self.") and owner):
         return None
-    made = [assignment for assignment in roles.script.assignments if assignment.target == name]
+    made = roles.script.made(name)
     if isinstance(node, ast.Attribute):
         made = [assignment for assignment in made if assignment.function.startswith(f"{owner}.")]
     else:
-        own = [
-            assignment for assignment in made if assignment.function == call.function and assignment.order <= call.order
-        ]
+        own = roles.made_before(name, call)
         shadowed = call.function and roles.is_parameter(name, call.function)
         made = own or ([] if shadowed else [assignment for assignment in made if not assignment.function])
     return made[0] if len(made) == 1 and not made[0].adds and not made[0].conditions else None

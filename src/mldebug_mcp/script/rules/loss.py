@@ -774,7 +774,7 @@ def _ends_in_classes(roles: Roles, outputs: ast.Call) -> bool:
         return bool(model.args) and dotted(model.args[-1]).endswith("Linear")
     value = only_value(method_of(roles.class_of(name), "forward"))
     last = dotted(value) if isinstance(value, ast.Call) else ""
-    layers = {made.target: dotted(made.value) for made in roles.script.assignments if made.target == last}
+    layers = {made.target: dotted(made.value) for made in roles.script.made(last)}
     return bool(layers) and all(made.endswith("Linear") for made in layers.values())
 
 

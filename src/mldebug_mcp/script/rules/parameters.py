@@ -214,11 +214,7 @@ def unfrozen_outside_optimizer(roles: Roles) -> Iterator[Fault]:
         for part in ast.walk(made.value):
             assignment = roles.script.assigned(part.id, made.order) if isinstance(part, ast.Name) else None
             source += ast.unparse(assignment.value) if assignment is not None else ""
-        again = [
-            assignment
-            for assignment in roles.script.assignments
-            if assignment.target == name and assignment.line > made.line
-        ]
+        again = any(other.line > made.line for other in roles.script.made(name))
         if "requires_grad" not in source or again:
             continue
         for key, free, line, order in _switches(roles):
@@ -747,11 +743,7 @@ def target_is_the_same(roles: Roles) -> Iterator[Fault]:
         of_model = last_part(given) in roles.model_names
         if not followers.search(last) or not of_model or followers.search(given) or made.adds or made.conditions:
             continue
-        again = [
-            assignment
-            for assignment in roles.script.assignments
-            if assignment.target == made.target and assignment is not made
-        ]
+        again = [other for other in roles.script.made(made.target) if other is not made]
         used = any(
             call.name == made.target or (call.owner == made.target and call.method != "state_dict")
             for call in roles.script.calls

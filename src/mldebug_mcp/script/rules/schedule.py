@@ -472,7 +472,7 @@ def _unit_of_name(roles: Roles, node: ast.Name | ast.Attribute, function: str, d
     name = dotted(node)
     made = roles.assignments_by_name.get((function, name), [])
     if not made and name.startswith("self."):
-        made = [assignment for assignment in roles.script.assignments if assignment.target == name]
+        made = roles.script.made(name)
     if not made and not (function and roles.is_parameter(name, function)):
         outer = function.rpartition(".")[0]
         made = roles.assignments_by_name.get((outer, name), []) or roles.assignments_by_name.get(("", name), [])

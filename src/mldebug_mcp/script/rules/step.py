@@ -575,20 +575,13 @@ def state_not_detached(roles: Roles) -> Iterator[Fault]:
         if made.place is None or not made.loops or not isinstance(value, ast.Call) or not roles.calls_model(value):
             continue
         given = {dotted(part) for arg in arguments_of(value) for part in ast.walk(arg)}
-        back = [
-            backward
-            for backward in roles.backwards
-            if backward.function == made.function and backward.loops == made.loops
-        ]
+        back = any((each.function, each.loops) == (made.function, made.loops) for each in roles.backwards)
         if made.target not in given or not back:
             continue
         again = [
-            assignment
-            for assignment in roles.script.assignments
-            if assignment.target == made.target
-            and assignment is not made
-            and assignment.function == made.function
-            and assignment.loops
+            other
+            for other in roles.assignments_by_name[made.function, made.target]
+            if other is not made and other.loops
         ]
         cut = any(
             call.owner == made.target and call.method in ("detach_", "detach", "data", "zero_", "fill_")

@@ -565,7 +565,7 @@ def _begins_at_zero(roles: Roles, node: ast.expr, around: ast.Dict) -> bool:
         if node.id in names_in(loop.target):
             counted = counts is not None and not counts.keywords and dotted(counts.func) in ("enumerate", "range")
             return counted and dotted(first) == node.id
-    made = [each for each in roles.script.assignments if each.target == node.id]
+    made = roles.script.made(node.id)
     plain, added = [each for each in made if not each.adds], [each for each in made if each.adds]
     later = added and all(each.line > around.lineno for each in added)
     return bool(later) and len(plain) == 1 and constant_of(plain[0].value) == 0

@@ -72,7 +72,7 @@ def _grows_by(roles: Roles, counter: str, line: int) -> _Remainder | None:
 
     One of another function or class has the name alone in common.
     """
-    made = [assignment for assignment in roles.script.assignments if assignment.target == counter]
+    made = roles.script.made(counter)
     own = counter.startswith("self.")
     owners = {assignment.function.rpartition(".")[0] if own else assignment.function for assignment in made}
     scope = roles.definitions.get(last_part(next(iter(owners)))) if len(owners) == 1 else None
