@@ -25,7 +25,7 @@ from mldebug_mcp.script.facts import CHOSEN_BY
 from mldebug_mcp.script.faults import Fault, fault
 from mldebug_mcp.script.library import HELD_OUT, TRAINS
 from mldebug_mcp.script.roles import Roles
-from mldebug_mcp.script.rules.loaders import DRAWS, RANDOM, draws_anew, line_of_rows, loaders_of, loaders_read
+from mldebug_mcp.script.rules.loaders import DRAWS, RANDOM, draws_anew, line_of_rows, loaders_of, loaders_read, use_of
 from mldebug_mcp.script.trace import Trace
 from mldebug_mcp.script.trace.library_calls import rows_of as dataset_of
 from mldebug_mcp.script.trace.library_calls import wrapped
@@ -121,12 +121,8 @@ def scaled_before_split(roles: Roles) -> Iterator[Fault]:
 def _with_statistics(roles: Roles, made: Assignment) -> str:
     """Return the text of a value in which the names of means and deviations are spelled out."""
     text = ast.unparse(made.value)
-    before = [
-        assignment
-        for assignment in roles.script.assignments
-        if assignment.function == made.function and assignment.order <= made.order
-    ]
-    for other in before:
+    same = [other for other in roles.script.assignments if other.function == made.function]
+    for other in (other for other in same if other.order <= made.order):
         source = ast.unparse(other.value)
         if STATISTIC.search(source):
             text = re.sub(rf"(?<![\w.]){re.escape(other.target)}(?![\w.(])", source.replace("\\", ""), text)
@@ -147,7 +143,7 @@ def _is_scaled_by_itself(roles: Roles, made: Assignment) -> bool:
 def encoder_fitted_before_split(roles: Roles) -> Iterator[Fault]:
     """An encoder learns from the rows of all, and these are split by index afterwards."""
     for call in roles.script.named("fit", "fit_transform"):
-        makers = [ast.unparse(made.value) for made in roles.script.assignments if made.target == call.owner]
+        makers = [ast.unparse(made.value) for made in roles.script.made(call.owner)]
         makers.append(ast.unparse(call.node.func))
         if not any(ENCODES.search(maker) for maker in makers):
             continue
@@ -193,21 +189,19 @@ def _halves_of_split(roles: Roles, call: Call, names: Sequence[str]) -> tuple[st
         if made.function == call.function and "train_test_split" in ast.unparse(made.value) and made.place is not None
     }
     train = [name for name in names if places.get(name) == 0 or TRAINS.search(name)]
-    held_out = [name for name in names if places.get(name) == 1 or (HELD_OUT.search(name) and not TRAINS.search(name))]
+    held_out = [name for name in names if places.get(name) == 1 or use_of(name) == "evaluate"]
     return next(iter(train), ""), next(iter(held_out), "")
 
 
 def own_statistics(roles: Roles) -> Iterator[Fault]:
     """Rows of the evaluation are scaled by their own mean and deviation, and those of training by theirs."""
-    for name, helper in roles.definitions.items():
-        if not isinstance(helper, ast.FunctionDef) or not _scales_by_itself(helper):
+    for name, helper in roles.functions.items():
+        if not _scales_by_itself(helper):
             continue
         uses: dict[str, int] = {}
         for made in roles.script.assignments:
             if any(last_name(node) == name for node in walk(made.value, ast.Call)):
-                last = made.last
-                use = "train" if TRAINS.search(last) else "evaluate" if HELD_OUT.search(last) else ""
-                uses.setdefault(use, made.line)
+                uses.setdefault(use_of(made.last) or "", made.line)
         if {"train", "evaluate"} <= set(uses):
             says = f"{name}() scales rows by their own mean and deviation, and is called for training and evaluation"
             yield fault("own_statistics", uses["evaluate"], "likely", says)
@@ -216,16 +210,8 @@ def own_statistics(roles: Roles) -> Iterator[Fault]:
 def _scales_by_itself(helper: ast.FunctionDef) -> bool:
     """Say whether a function takes the mean off what it is given and divides by its deviation, over all rows."""
     parameters = {parameter.arg for parameter in helper.args.args}
-    taken: set[str] = set()
-    for node in walk(helper, ast.Call):
-        method = last_name(node)
-        given = node.args[0] if dotted(node.func).partition(".")[0] in ("np", "torch", "numpy") and node.args else None
-        given = given or (node.func.value if isinstance(node.func, ast.Attribute) else None)
-        axis = next((constant_of(keyword.value) for keyword in node.keywords if keyword.arg in ("axis", "dim")), 0)
-        if method in ("mean", "std") and isinstance(given, ast.Name) and given.id in parameters and axis == 0:
-            taken.add(method)
-    returned = [*filter(None, values_returned(helper))]
-    divides = any(is_operation(value, ast.Div) for value in returned)
+    taken = {_statistic_over_rows(node, parameters) for node in walk(helper, ast.Call)} - {""}
+    divides = any(is_operation(value, ast.Div) for value in values_returned(helper))
     return taken == {"mean", "std"} and len(parameters) == 1 and divides
 
 
@@ -263,10 +249,7 @@ def _train_and_evaluate(parts: list[str]) -> bool:
     )
     chosen = [found[2].strip("'\"") for part in parts if (found := CHOSEN_ROWS.match(part))]
     chosen += [part for part in parts if part.isidentifier()]
-    named = any(map(TRAINS.search, chosen)) and any(
-        HELD_OUT.search(name) and not TRAINS.search(name) for name in chosen
-    )
-    return bool(first & later) or named
+    return bool(first & later) or {"train", "evaluate"} <= set(map(use_of, chosen))
 
 
 def _scaled_by_own_rows(dataset: ast.ClassDef) -> tuple[int, set[str]] | None:
@@ -355,7 +338,7 @@ def _is_for_both_phases(roles: Roles, name: str) -> bool:
         for made in roles.script.assignments
         if isinstance(made.value, ast.Call) and dotted(made.value.func) == name
     ]
-    return any(map(TRAINS.search, uses)) and any(HELD_OUT.search(use) and not TRAINS.search(use) for use in uses)
+    return {"train", "evaluate"} <= set(map(use_of, uses))
 
 
 def _is_for_slices(roles: Roles, name: str) -> bool:
@@ -531,8 +514,7 @@ def _is_read_anew(dataset: ast.AST, rows: str) -> bool:
 
 def _given_back(item: ast.FunctionDef, stored: Mapping[str, str]) -> set[str]:
     """Return the stored arrays whose rows are what a data set gives, and not counts or priorities of them."""
-    returned = [*filter(None, values_returned(item))]
-    names = {dotted(part) for value in returned for part in ast.walk(value)}
+    names = {dotted(part) for value in filter(None, values_returned(item)) for part in ast.walk(value)}
     return names | {rows for name, rows in stored.items() if name in names}
 
 
