@@ -84,19 +84,12 @@ NEARLY_INFINITE = re.compile(
 
 def agreed(several: Sequence[Facts]) -> Facts:
     """Return what holds for all of several."""
-    first = several[0]
-    same_places = all((facts.source, facts.shifts) == (first.source, first.shifts) for facts in several)
-    return Facts(
-        first.kind if all(facts.kind == first.kind for facts in several) else "",
-        first.hides if all(facts.hides == first.hides for facts in several) else "",
-        first.axis if all(facts.axis == first.axis for facts in several) else "",
-        first.source if same_places else "",
-        first.shifts if same_places else (),
-        first.part if all(facts.part == first.part for facts in several) else "",
-        first.reduced if all(facts.reduced == first.reduced for facts in several) else "",
-        *carried(several)[:2],
-        first.line or carried(several)[2],
-    )
+    first, (role, halves, line) = several[0], carried(several)
+    kept = {name: getattr(first, name) for name in ("kind", "hides", "axis", "part", "reduced")}
+    kept = {name: value for name, value in kept.items() if all(getattr(facts, name) == value for facts in several)}
+    if all((facts.source, facts.shifts) == (first.source, first.shifts) for facts in several):
+        kept |= {"source": first.source, "shifts": first.shifts}
+    return Facts(**kept, role=role, halves=halves, line=first.line or line)
 
 
 def flipped(facts: Facts) -> Facts:

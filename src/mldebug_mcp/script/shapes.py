@@ -251,13 +251,11 @@ def shape_of_layer(layer: Object) -> Shape:
     """Return the shape of what a layer of PyTorch gives: a column for one output, also past activations."""
     kind = last_part(layer.made_by)
     if kind == "Sequential":
-        plain = [
-            isinstance(inner_layer, Object) and bool(library.HAS_NO_WEIGHTS.search(inner_layer.made_by))
-            for inner_layer in layer.given
-        ]
-        last = next(
-            (inner_layer for inner_layer, is_plain in zip(layer.given[::-1], plain[::-1], strict=True) if not is_plain),
-            None,
-        )
+        inner = (part for part in reversed(layer.given) if not _has_no_weights(part))
+        last = next(inner, None)
         return shape_of_layer(last) if isinstance(last, Object) else "other"
     return "column" if kind in ("Linear", "Embedding") and layer.given[1:2] == (Constant(1),) else "other"
+
+
+def _has_no_weights(part: Value) -> bool:
+    return isinstance(part, Object) and bool(library.HAS_NO_WEIGHTS.search(part.made_by))

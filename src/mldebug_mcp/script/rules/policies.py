@@ -160,16 +160,10 @@ def _rollouts_cross_episodes(roles: Roles) -> bool:
     A rollout that ends with its episode has no reward after it.
     """
     vector = re.search(r"make_vec|VectorEnv|VecEnv|num_envs|n_envs", roles.source)
-    stops = any(
-        isinstance(node, ast.If)
-        and any(DONE.search(name) for name in _names(node.test))
-        and any(isinstance(part, ast.Break | ast.Return) for part in ast.walk(node))
-        for node in ast.walk(roles.script.tree)
-    )
-    until = any(
-        isinstance(node, ast.While) and any(DONE.search(name) for name in _names(node.test))
-        for node in ast.walk(roles.script.tree)
-    )
+    tests = [node for node in walk(roles.script.tree, ast.If, ast.While) if any(map(DONE.search, _names(node.test)))]
+    until = any(isinstance(node, ast.While) for node in tests)
+    branches = [node for node in tests if isinstance(node, ast.If)]
+    stops = any(isinstance(part, ast.Break | ast.Return) for node in branches for part in ast.walk(node))
     resets = any(
         call.method == "reset" and call.loops and any(DONE.search(test) for test in call.conditions)
         for call in roles.script.calls

@@ -196,16 +196,10 @@ def schedule_of_another_optimizer(roles: Roles) -> Iterator[Fault]:
         or len({schedule.made_by for schedule in schedules}) > 1
     ):
         return
-    moved_optimizers = [
-        [argument for argument in schedule.given if isinstance(argument, Object)][:1] for schedule in schedules
-    ]
-    owners = [owner[0] for owner in moved_optimizers if owner]
+    moved = [next((part for part in schedule.given if isinstance(part, Object)), None) for schedule in schedules]
+    owners = [owner for owner in moved if owner is not None]
     free = [optimizer for optimizer in optimizers if optimizer not in owners]
-    twice = [
-        schedule
-        for schedule, owner in zip(schedules, moved_optimizers, strict=True)
-        if owner and owners.count(owner[0]) > 1
-    ]
+    twice = [schedule for schedule, owner in zip(schedules, owners, strict=False) if owners.count(owner) > 1]
     if len(owners) == len(schedules) and free and twice:
         wrong = twice[-1]
         says = f"{wrong.label} moves {owners[-1].label} a second time, and {free[0].label} has no schedule"

@@ -617,10 +617,8 @@ def steps_without_gradient(roles: Roles) -> Iterator[Fault]:
 
 def _optimizer_of(step: Event) -> Object | None:
     """Return the optimizer that makes a step, where it is known with all its models."""
-    stepper = next(iter(step.objects)) if step.action == "step" and len(step.objects) == 1 else None
-    return (
-        stepper if stepper is not None and stepper.kind == "optimizer" and stepper.holds and stepper.holds_all else None
-    )
+    steppers = step.objects if step.action == "step" and len(step.objects) == 1 else ()
+    return next((each for each in steppers if each.kind == "optimizer" and each.holds and each.holds_all), None)
 
 
 def _last_for(trace: Trace, before: Sequence[Event], step: Event, optimizer: Object) -> Event | None:

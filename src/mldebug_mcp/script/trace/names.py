@@ -351,18 +351,15 @@ class Names(State):
 
     def assign_attribute(self, owner: Value, name: str, value: Value, node: ast.expr | ast.stmt) -> None:
         """Give an attribute of something a value."""
-        if isinstance(owner, Parameters):
-            if name == "grad":
-                self.event("clear" if value == Constant(None) else "gradients", owner.models, node)
-            elif name == "requires_grad":
-                self.event("freeze" if value == Constant(False) else "unfreeze", owner.models, node)
-            elif name == "data":
-                self.event("write", owner.models, node)
-        elif isinstance(owner, Object):
+        if isinstance(owner, Parameters | Object):
+            models = owner.models if isinstance(owner, Parameters) else frozenset({owner})
             if name == "data":
-                self.event("write", [owner], node)
-            if name == "requires_grad":
-                self.event("freeze" if value == Constant(False) else "unfreeze", [owner], node)
+                self.event("write", models, node)
+            elif name == "requires_grad":
+                self.event("freeze" if value == Constant(False) else "unfreeze", models, node)
+            elif name == "grad" and isinstance(owner, Parameters):
+                self.event("clear" if value == Constant(None) else "gradients", models, node)
+        if isinstance(owner, Object):
             old_value = owner.attributes.get(name)
             self.note_part(name, value)
             uncertain = old_value is not None and self.tests and isinstance(value, Object | Constant | Choice)
