@@ -95,6 +95,11 @@ class Assignment:
     place: int | None = None
 
     @property
+    def made_by(self) -> str:
+        """The dotted name of what is called for the value; empty where the value is no call."""
+        return dotted(self.value) if isinstance(self.value, ast.Call) else ""
+
+    @property
     def last(self) -> str:
         """The last part of the target."""
         return last_part(self.target)

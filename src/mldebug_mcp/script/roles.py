@@ -129,11 +129,7 @@ class Roles:
         return self._made_by(re.compile(r"(?:^|\.)DataLoader$"))
 
     def _made_by(self, pattern: re.Pattern[str]) -> dict[str, Assignment]:
-        return {
-            assignment.target: assignment
-            for assignment in self.script.assignments
-            if isinstance(assignment.value, ast.Call) and pattern.search(dotted(assignment.value.func))
-        }
+        return {made.target: made for made in self.script.assignments if pattern.search(made.made_by)}
 
     @cached_property
     def backwards(self) -> list[Call]:
@@ -372,6 +368,12 @@ class Roles:
         return {node.name: node for node in ast.walk(self.script.tree) if isinstance(node, kinds)}
 
     @cached_property
+    def imported(self) -> set[str]:
+        """The names that imports give, those of modules by their first part."""
+        aliases = walk(self.script.tree, ast.alias)
+        return {(alias.asname or alias.name).partition(".")[0] for alias in aliases}
+
+    @cached_property
     def functions(self) -> dict[str, ast.FunctionDef]:
         """The functions and methods of this file by name."""
         return {name: node for name, node in self.definitions.items() if isinstance(node, ast.FunctionDef)}
@@ -553,11 +555,7 @@ class Roles:
         if owner == name:
             return True
         last = last_part(owner)
-        return any(
-            made.last == last
-            for made in self.script.assignments
-            if isinstance(made.value, ast.Call) and dotted(made.value.func) == name
-        )
+        return any(made.last == last for made in self.script.assignments if made.made_by == name)
 
     def runs(self, call: Call, depth: int = 3) -> list[Run]:
         """Return where a call runs: in its function, or in the callers of this file that lead to it."""

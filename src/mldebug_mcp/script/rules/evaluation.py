@@ -79,7 +79,7 @@ def _evaluates_in_training_mode(roles: Roles) -> Iterator[Fault]:
     evaluations = [
         call
         for call in roles.script.calls
-        if call.function not in {other.function for other in roles.backwards}
+        if call.function not in roles.trained_in
         and EVALUATES.search(call.function)
         and re.search(r"(?:^|\.)(?:model|net|network|self)$", call.name)
     ]
@@ -603,7 +603,7 @@ def _adds_losses(roles: Roles, name: str) -> bool:
 def weights_kept_by_reference(roles: Roles) -> Iterator[Fault]:
     """The best weights are kept as references, which go on with the training."""
     for made in roles.script.assignments:
-        kept = isinstance(made.value, ast.Call) and dotted(made.value.func).endswith(".state_dict")
+        kept = made.made_by.endswith(".state_dict")
         last = made.last
         if not kept or not made.conditions or not re.search(r"best", last, re.IGNORECASE):
             continue

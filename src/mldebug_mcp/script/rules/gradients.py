@@ -365,25 +365,22 @@ def _kept_by_a_step(roles: Roles) -> Iterator[Fault]:
 
 def _kept_in_evaluation(roles: Roles) -> Iterator[Fault]:
     """Yield where evaluation with gradients on adds up or lists values with their graphs."""
-    kept = [
-        (made.target, made.value, made.line, made.order, made.loops, made.function)
-        for made in roles.script.assignments
-        if is_running_sum(made)
+    sums = [made for made in roles.script.assignments if is_running_sum(made)]
+    appends = [call for call in roles.script.named("append") if call.node.args]
+    kept: list[tuple[str, ast.expr, Assignment | Call]] = [
+        *((made.target, made.value, made) for made in sums),
+        *((call.owner, call.node.args[0], call) for call in appends),
     ]
-    kept += [
-        (call.owner, call.node.args[0], call.line, call.order, call.loops, call.function)
-        for call in roles.script.named("append")
-        if call.node.args
-    ]
-    for target, value, line, order, loops, function in kept:
+    for target, value, at in kept:
+        loops, function = at.loops, at.function
         if not loops or not roles.trains_by_hand or not roles.evaluates(function) or _starts_in(roles, target, loops):
             continue
-        before = [call for call in roles.script.calls if call.function == function and call.order <= order]
+        before = [call for call in roles.script.calls if call.function == function and call.order <= at.order]
         on = bool(before) and not roles.gradients_off(before[-1])
         of_model = SWITCHES & {last_part(name) for name in calls_in(value)}
-        if on and not of_model and carries_graph(roles, value, function, order):
+        if on and not of_model and carries_graph(roles, value, function, at.order):
             says = f"gradients are on in this evaluation, and {target} keeps the graph of every batch"
-            yield fault("losses_kept", line, "certain", says, fix="compute it under torch.no_grad()")
+            yield fault("losses_kept", at.line, "certain", says, fix="compute it under torch.no_grad()")
 
 
 def _starts_in(roles: Roles, target: str, loops: tuple[int, ...]) -> bool:
@@ -541,8 +538,6 @@ class Gradients:
     def __init__(self, roles: Roles) -> None:
         self._roles = roles
         self._known: dict[tuple[str, str], Gradient] = {}
-        aliases = (node for node in walk(roles.script.tree, ast.alias))
-        self._imported = {(alias.asname or alias.name).partition(".")[0] for alias in aliases}
 
     def of(self, node: ast.expr, function: str, depth: int = MAX_STEPS_TO_A_CUT) -> Gradient:
         """Return what is known of the gradient of an expression in a function."""
@@ -669,7 +664,7 @@ class Gradients:
 
     def _reads_others(self, helper: ast.FunctionDef) -> bool:
         """Say whether a function reads anything besides what it is given, libraries and constants, such as a model."""
-        read = names_read(helper) - names_set(helper) - {*parameters_of(helper)} - self._imported
+        read = names_read(helper) - names_set(helper) - {*parameters_of(helper)} - self._roles.imported
         unknown = {name for name in read if not hasattr(builtins, name) and not self._is_constant(name)}
         return bool(unknown) or any(last_part(name)[:1].isupper() for name in calls_in(helper))
 

@@ -529,20 +529,12 @@ def ignored_where_masked(roles: Roles) -> Iterator[Fault]:
     """Labels are ignored where the inputs are masked, so that the loss is that of places which the model sees."""
     for function in walk(roles.script.tree, ast.FunctionDef):
         fills = list(fills_in(function))
-        hidden = [fill for fill in fills if _is_mask_token(fill.value)]
+        hidden = [(fill, _conditions_of(function, fill)) for fill in fills if _is_mask_token(fill.value)]
         for fill in fills if hidden else ():
             if not _is_ignored(roles, fill.value):
                 continue
-            holds = _mask_conditions(function, fill.mask, fill.line, is_true=fill.is_true)
-            other = next(
-                (
-                    hidden_fill
-                    for hidden_fill in hidden
-                    if holds
-                    <= _mask_conditions(function, hidden_fill.mask, hidden_fill.line, is_true=hidden_fill.is_true)
-                ),
-                None,
-            )
+            holds = _conditions_of(function, fill)
+            other = next((masked for masked, conditions in hidden if holds <= conditions), None)
             if other is not None:
                 says = f"labels are ignored where line {other.line} masks the inputs: the loss is that of what is shown"
                 yield fault("ignored_where_masked", fill.line, "likely", says)
@@ -574,6 +566,10 @@ def _is_ignored(roles: Roles, value: ast.expr) -> bool:
     while isinstance(value, ast.Call) and last_name(value) in ("tensor", "full_like"):
         value = value.args[-1] if value.args else ast.Constant(None)
     return roles.value_of(value) == IGNORED_LABEL or bool(re.search(r"(?:^|_)ignore", dotted(value), re.IGNORECASE))
+
+
+def _conditions_of(function: ast.AST, fill: Fill) -> set[tuple[str, int, bool]]:
+    return _mask_conditions(function, fill.mask, fill.line, is_true=fill.is_true)
 
 
 def _mask_conditions(

@@ -415,12 +415,8 @@ def loaders_of(roles: Roles) -> list[Loader]:
     for call in roles.script.named("DataLoader"):
         dataset = call.node.args[0] if call.node.args else call.keywords.get("dataset")
         if dataset is not None:
-            names = [
-                *_names(roles, call, parents),
-                last_part(call.function),
-                last_name(dataset),
-            ]
-            names = [name for name in names if name]
+            near = (*_names(roles, call, parents), last_part(call.function), last_name(dataset))
+            names = [name for name in near if name]
             uses = [use for use in map(use_of, names) if use]
             shuffles = call.constant("shuffle") is True
             use = uses[0] if uses else "train" if shuffles else None
@@ -450,9 +446,7 @@ def _names(roles: Roles, call: Call, parents: dict[int, ast.AST]) -> Iterator[st
             yield from (
                 made.target
                 for made in roles.script.assignments
-                if made.place == place
-                and isinstance(made.value, ast.Call)
-                and last_name(made.value) == last_part(call.function)
+                if made.place == place and last_part(made.made_by) == last_part(call.function) != ""
             )
         yield from (made.last for made in roles.script.assignments if made.value is node)
         node = parent
@@ -699,11 +693,7 @@ def _arguments_of_iter(call: Call) -> list[ast.expr]:
 
 def _is_sampler_kept_elsewhere(roles: Roles) -> bool:
     """Say whether another file is given a sampler, or replaces it, so that it may set its epochs."""
-    made = {
-        assignment.last
-        for assignment in roles.script.assignments
-        if isinstance(assignment.value, ast.Call) and "DistributedSampler" in dotted(assignment.value)
-    }
+    made = {other.last for other in roles.script.assignments if "DistributedSampler" in other.made_by}
     handed_on = any(roles.is_handed_on(name, except_to=READS_SAMPLER) for name in made)
     return handed_on or roles.uses("make_private", "PrivacyEngine")
 

@@ -844,14 +844,9 @@ def loss_has_wrong_sign(roles: Roles) -> Iterator[Fault]:
         signs: dict[Quantity, dict[int, int]] = {}
         for term in event.terms:
             signs.setdefault(term.quantity, {})[term.sign] = term.line
-        lines = {
-            quantity: next(iter(line_by_sign.values()))
-            for quantity, line_by_sign in signs.items()
-            if len(line_by_sign) == 1
-        }
-        sign = {
-            quantity: next(iter(line_by_sign)) for quantity, line_by_sign in signs.items() if len(line_by_sign) == 1
-        }
+        alone = {quantity: next(iter(by_sign.items())) for quantity, by_sign in signs.items() if len(by_sign) == 1}
+        sign = {quantity: sign for quantity, (sign, _) in alone.items()}
+        lines = {quantity: line for quantity, (_, line) in alone.items()}
         whole = sign.get("other") == -1 or ("log_prob" not in sign and _is_negated_sum(roles, event.node))
         ascends = whole and set(sign.values()) == {-1}  # an attack makes all of a loss larger
         if sign.get("kl") == -1 and not ascends:

@@ -127,9 +127,14 @@ def _is_masked(roles: Roles, made: Assignment) -> bool:
     return bool(names & _set_at_ends(roles))
 
 
+def _names_an_end(node: ast.AST) -> bool:
+    """Say whether an expression names a flag of the end of an episode."""
+    return any(map(DONE.search, _names(node)))
+
+
 def _reads_end(node: ast.expr) -> bool:
     masks = re.search(r"\bwhere\(|~|\b1(?:\.0)? - |\bnot ", ast.unparse(node))
-    return bool(masks) or any(DONE.search(name) for name in _names(node))
+    return bool(masks) or _names_an_end(node)
 
 
 def _set_at_ends(roles: Roles) -> set[str]:
@@ -138,7 +143,7 @@ def _set_at_ends(roles: Roles) -> set[str]:
         last_name(target.value)
         for node in walk(roles.script.tree, ast.Assign)
         for target in node.targets
-        if isinstance(target, ast.Subscript) and any(DONE.search(name) for name in _names(target.slice))
+        if isinstance(target, ast.Subscript) and _names_an_end(target.slice)
     }
 
 
@@ -160,7 +165,7 @@ def _rollouts_cross_episodes(roles: Roles) -> bool:
     A rollout that ends with its episode has no reward after it.
     """
     vector = re.search(r"make_vec|VectorEnv|VecEnv|num_envs|n_envs", roles.source)
-    tests = [node for node in walk(roles.script.tree, ast.If, ast.While) if any(map(DONE.search, _names(node.test)))]
+    tests = [node for node in walk(roles.script.tree, ast.If, ast.While) if _names_an_end(node.test)]
     until = any(isinstance(node, ast.While) for node in tests)
     branches = [node for node in tests if isinstance(node, ast.If)]
     stops = any(isinstance(part, ast.Break | ast.Return) for node in branches for part in ast.walk(node))

@@ -333,11 +333,7 @@ def _is_set_outside(roles: Roles, name: str, taken: set[str]) -> bool:
 
 def _is_for_both_phases(roles: Roles, name: str) -> bool:
     """Say whether data sets of a class are kept under names of training and of evaluation."""
-    uses = [
-        made.last
-        for made in roles.script.assignments
-        if isinstance(made.value, ast.Call) and dotted(made.value.func) == name
-    ]
+    uses = [made.last for made in roles.script.assignments if made.made_by == name]
     return {"train", "evaluate"} <= set(map(use_of, uses))
 
 

@@ -402,11 +402,7 @@ def window_thrown_away(roles: Roles) -> Iterator[Fault]:
     trace = roles.trace
     for clear in trace.of("clear"):
         depth = len(clear.loops)
-        inside = [
-            event
-            for event in trace.of("backward", "step")
-            if event.entry == clear.entry and event.loops[:depth] == clear.loops and depth
-        ]
+        inside = [event for event in trace.of("backward", "step") if depth and event.is_within(clear)]
         backwards = [event for event in inside if event.action == "backward" and len(event.loops) > depth]
         steps = [event for event in inside if event.action == "step"]
         before = trace.events.index(clear)

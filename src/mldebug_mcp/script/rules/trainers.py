@@ -609,7 +609,7 @@ def steps_of_each_optimizer(roles: Roles) -> Iterator[Fault]:
     optimizers = {
         made.target: made
         for made in roles.script.assignments
-        if made.place is not None and isinstance(made.value, ast.Call) and dotted(made.value.func) == "self.optimizers"
+        if made.place is not None and made.made_by == "self.optimizers"
     }
     both = sorted(steps & set(optimizers))
     for call in roles.script.named("Trainer") if module and len(both) > 1 else ():

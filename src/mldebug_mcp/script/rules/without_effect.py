@@ -135,12 +135,6 @@ def _number(roles: Roles, node: ast.expr) -> int | None:
 def result_unused(roles: Roles) -> Iterator[Fault]:
     """A new tensor is computed, and nothing takes it: what was meant to change stays as it is."""
     nodes = list(ast.walk(roles.script.tree))
-    imported = {
-        (alias.asname or alias.name).partition(".")[0]
-        for node in nodes
-        if isinstance(node, ast.Import | ast.ImportFrom)
-        for alias in node.names
-    }
     functional = dict.fromkeys(IMPORTS_FUNCTIONAL.findall(roles.source), "nn.functional")
     averaged = [node for node in nodes if isinstance(node, ast.For) and OF_WEIGHTS.search(ast.unparse(node.iter))]
     for node in nodes:
@@ -151,7 +145,7 @@ def result_unused(roles: Roles) -> Iterator[Fault]:
         is_plot = method == "scatter" and len(call.args) < 3  # that of a tensor has a dimension, indices and values
         if {keyword.arg for keyword in call.keywords} & OF_OTHERS or is_plot:
             continue
-        is_tensors = name.partition(".")[0] not in imported and name.rpartition(".")[0] not in roles.optimizers
+        is_tensors = name.partition(".")[0] not in roles.imported and name.rpartition(".")[0] not in roles.optimizers
         known = method in IN_PLACE_BY_UNDERSCORE or _adds_to_new(call, method)
         if known and isinstance(call.func, ast.Attribute) and is_tensors:
             says = f"`{ast.unparse(call)[:60]}` gives a new tensor that nothing takes: `{method}_` changes the tensor"
