@@ -373,25 +373,15 @@ def cut(facts: Facts, node: ast.Subscript) -> Facts:
     slices = [part for part in parts if isinstance(part, ast.Slice) and (part.lower or part.upper)]
     if not slices:
         return facts
-    if len(slices) > 1 or not facts.source:
+    start, places = _start_of(slices[0].lower)
+    if len(slices) > 1 or not facts.source or places not in (0, 1):
         return replace(facts, source="", shifts=())
-    low = slices[0].lower
-    start, places = _start_of(low)
-    if places == 1:
-        return replace(facts, source=_source_from(facts.source, start), shifts=(*facts.shifts, node.lineno))
-    return (
-        replace(facts, source=_source_from(facts.source, start))
-        if places == 0
-        else replace(facts, source="", shifts=())
-    )
+    source = f"{facts.source}@{start}" if start else facts.source
+    return replace(facts, source=source, shifts=(*facts.shifts, node.lineno) if places else facts.shifts)
 
 
 def _is_new_axis(part: ast.expr) -> bool:
     return isinstance(part, ast.Constant) and part.value is None
-
-
-def _source_from(source: str, start: str) -> str:
-    return f"{source}@{start}" if start else source
 
 
 def _start_of(low: ast.expr | None) -> tuple[str, int]:

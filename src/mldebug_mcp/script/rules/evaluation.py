@@ -36,6 +36,7 @@ OF_ALL_ROWS = re.compile(
     r"|cohen_kappa_score|balanced_accuracy_score|pearsonr|spearmanr)$"
 )
 """Functions whose result of all rows is not the mean of their results of batches."""
+LAYERS_WITH_MODES = re.compile(r"^(?:\w*Dropout\d?d?|\w*BatchNorm\d?d?|Transformer\w*Layer)$")
 SCORE = re.compile(r"(?:_score|_loss|accuracy|cross_entropy|criterion|loss_fn)$", re.IGNORECASE)
 
 
@@ -76,21 +77,16 @@ def _evaluates_in_training_mode(roles: Roles) -> Iterator[Fault]:
     if any(re.search(r"Lightning|Trainer", name) for name in foreign):
         return
     trained = {call.owner for call in roles.script.named("train") if call.owner}
-    evaluations = [
-        call
-        for call in roles.script.calls
-        if call.function not in roles.trained_in
-        and EVALUATES.search(call.function)
-        and re.search(r"(?:^|\.)(?:model|net|network|self)$", call.name)
-    ]
+    outside = [call for call in roles.script.calls if call.function not in roles.trained_in]
+    evaluating = [call for call in outside if EVALUATES.search(call.function)]
+    evaluations = [call for call in evaluating if re.search(r"(?:^|\.)(?:model|net|network|self)$", call.name)]
     inline = [
         call
         for call in roles.script.calls
         if any(NO_GRADIENTS.search(guard) for guard in call.guards)
         and (call.name in trained or re.search(r"^(?:self\.)?(?:model|net|network)$", call.name))
     ]
-    trained_here = roles.trained_in
-    on_purpose = [call for call in roles.script.named("train") if call.owner and call.function not in trained_here]
+    on_purpose = [call for call in outside if call.method == "train" and call.owner]
     unused = {id(node.value) for node in walk(roles.script.tree, ast.Expr)}
     judged = (
         call
@@ -103,15 +99,9 @@ def _evaluates_in_training_mode(roles: Roles) -> Iterator[Fault]:
     if first is None:
         return
     loaded = roles.uses("from_pretrained") and bool(roles.script.named("train"))
-    modal = (
-        loaded
-        or roles.uses("resnet", "torchvision.models", "create_model")
-        or any(
-            re.search(r"^(?:\w*Dropout\d?d?|\w*BatchNorm\d?d?|Transformer\w*Layer)$", call.method)
-            and call.constant("dropout") != 0
-            for call in roles.script.calls
-        )
-    )
+    layers = [call for call in roles.script.calls if LAYERS_WITH_MODES.search(call.method)]
+    modal = loaded or roles.uses("resnet", "torchvision.models", "create_model")
+    modal = modal or any(call.constant("dropout") != 0 for call in layers)
     if not modal and _is_whole(roles):
         return
     certainty: Certainty = "certain" if modal else "depends"

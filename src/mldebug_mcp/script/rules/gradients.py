@@ -268,12 +268,9 @@ def _cut_factor(roles: Roles, gradients: Gradients, term: ast.expr, backward: Ca
 
 def _is_computed(node: ast.expr) -> bool:
     """Say whether a loss is computed of what it is made of, and is not that alone, detached."""
-    return any(
-        isinstance(part, ast.BinOp)
-        or (isinstance(part, ast.Call) and LOSS_NAME.search(last_name(part)))
-        or (isinstance(part, ast.Call) and last_name(part) in ("pow", "square", "abs"))
-        for part in ast.walk(node)
-    )
+    called = map(last_name, walk(node, ast.Call))
+    computes = any(LOSS_NAME.search(name) or name in ("pow", "square", "abs") for name in called)
+    return computes or any(walk(node, ast.BinOp))
 
 
 def part_cut_from_loss(roles: Roles) -> Iterator[Fault]:
@@ -626,11 +623,7 @@ class Gradients:
     def _loops_over(self, name: str, function: str) -> list[ast.expr]:
         """Return what the loops of a function go through that set a name."""
         definition = self._roles.definitions.get(last_part(function), self._roles.script.tree)
-        return [
-            node.iter
-            for node in walk(definition, ast.For, ast.comprehension)
-            if any(isinstance(part, ast.Name) and part.id == name for part in ast.walk(node.target))
-        ]
+        return [node.iter for node in walk(definition, ast.For, ast.comprehension) if name in names_in(node.target)]
 
     def _of_call(self, node: ast.Call, function: str, depth: int) -> Gradient:
         name = ast.unparse(node.func)

@@ -35,7 +35,7 @@ CAUSAL = re.compile(r"ForCausalLM|LMHeadModel")
 PADS = re.compile(
     r"(?:^|\.)(?:pad_sequence|pad_packed_sequence|full_like|full)$|tokenizer\.pad$|(?:F|functional)\.pad$"
 )
-RESHAPES = ("view", "reshape", "flatten", "contiguous", "float", "long", "to", "transpose", "permute")
+OTHER_FORMS = ("view", "reshape", "flatten", "contiguous", "float", "long", "to", "transpose", "permute")
 """Methods after which labels, or the outputs for them, are the same in another form."""
 FLATTENS = ("view", "reshape", "flatten")
 TRIANGLE = re.compile(r"\btri[ul]\(")
@@ -77,11 +77,13 @@ def labels_shifted(roles: Roles) -> Iterator[Fault]:
     for call in roles.script.calls:
         if not roles.is_cross_entropy(call) or len(call.node.args) < 2:
             continue
-        outputs, targets = (roles.source_of(past_methods(argument, RESHAPES), call) for argument in call.node.args[:2])
-        target = _alias(roles, past_methods(call.node.args[1], RESHAPES), call)
+        outputs, targets = (
+            roles.source_of(past_methods(argument, OTHER_FORMS), call) for argument in call.node.args[:2]
+        )
+        target = _alias(roles, past_methods(call.node.args[1], OTHER_FORMS), call)
         parts = (*call.node.args[:2], outputs, targets)
-        bases = [ast.unparse(past_methods(part, RESHAPES)) for part in getattr(outputs, "args", ())]
-        wanted = past_methods(call.node.args[1], RESHAPES)
+        bases = [ast.unparse(past_methods(part, OTHER_FORMS)) for part in getattr(outputs, "args", ())]
+        wanted = past_methods(call.node.args[1], OTHER_FORMS)
         if (
             isinstance(wanted, ast.Subscript)
             and ast.unparse(wanted) in bases
@@ -310,7 +312,7 @@ def _is_of_tokens(roles: Roles, call: Call) -> bool:
 
 def _is_masked(roles: Roles, call: Call) -> bool:
     """Say whether a mask picks what the loss is given: `logits[mask]`."""
-    sources = [roles.source_of(past_methods(arg, RESHAPES), call) for arg in call.node.args[:2]]
+    sources = [roles.source_of(past_methods(arg, OTHER_FORMS), call) for arg in call.node.args[:2]]
     picked = [node.slice for part in (*call.node.args[:2], *sources) for node in walk(part, ast.Subscript)]
     inverted = any(isinstance(place, ast.UnaryOp) and isinstance(place.op, ast.Invert) for place in picked)
     joined = any(is_operation(place, ast.BitAnd, ast.BitOr) for place in picked)
@@ -331,7 +333,7 @@ def _padded_targets(roles: Roles, call: Call) -> str:
     named += [ast.unparse(node)[:60] for node in ast.walk(roles.script.tree) if _repeats_padding(node)]
     target = call.node.args[1]
     cut = "1:" in ast.unparse(roles.source_of(target, call)) or any(
-        _cut(roles, part, call) == "first" for part in (target, past_methods(target, RESHAPES))
+        _cut(roles, part, call) == "first" for part in (target, past_methods(target, OTHER_FORMS))
     )
     returned = [pair for node in ast.walk(roles.script.tree) for pair in _returned_pairs(node)]
     cut = cut or any("1:" in ast.unparse(labels) and ":-1" in ast.unparse(inputs) for inputs, labels in returned)
@@ -353,11 +355,8 @@ def _repeats_padding(node: ast.AST) -> bool:
 
 def ignored_index_differs(roles: Roles) -> Iterator[Fault]:
     """Labels are padded with one value, and the loss ignores another."""
-    ignored = {
-        constant_of(call.keywords["ignore_index"]): call
-        for call in roles.script.calls
-        if "ignore_index" in call.keywords
-    }
+    losses = [call for call in roles.script.calls if "ignore_index" in call.keywords]
+    ignored = {call.constant("ignore_index"): call for call in losses}
     if len(ignored) != 1:
         return
     index, loss = next(iter(ignored.items()))

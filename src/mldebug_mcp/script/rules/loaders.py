@@ -512,11 +512,7 @@ def _rows_as_written(roles: Roles, node: ast.expr, call: Call | Assignment, dept
     if isinstance(node, ast.List | ast.Dict):
         return f"#{id(node)}"
     name = dotted(node) if isinstance(node, ast.Name | ast.Attribute) else ""
-    set_at = [
-        assignment.order
-        for assignment in roles.script.assignments
-        if name and assignment.target == name and assignment.order <= call.order
-    ]
+    set_at = [made.order for made in roles.script.made(name) if made.order <= call.order] if name else []
     return repr(node.value) if isinstance(node, ast.Constant) else f"{call.function}:{ast.unparse(node)}@{set_at[-1:]}"
 
 

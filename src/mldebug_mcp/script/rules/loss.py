@@ -62,7 +62,7 @@ BROADCASTS = re.compile(
 SAME_SHAPE = (
     "float", "double", "long", "to", "cuda", "detach", "clone", "clamp", "exp", "log", "sigmoid", "tanh", "sin", "cos",
 )  # fmt: skip
-MOVES = ("view", "reshape", "flatten", "squeeze", "float", "contiguous", "transpose", "permute", "to")
+SAME_OUTPUTS = ("view", "reshape", "flatten", "squeeze", "float", "contiguous", "transpose", "permute", "to")
 """Methods that leave the values of outputs as they are."""
 RESHAPES = ("squeeze", "unsqueeze", "flatten", "view", "reshape", "ravel")
 TALL = re.compile(r"\[:, None\]|(?:ones|zeros|full|Tensor|rand\w*)\([^\n]*, 1\)|\.to_numpy\(\)\[:, |\[\[['\"]")
@@ -161,11 +161,8 @@ def _line_of_activation(roles: Roles, call: Call) -> int:
 def activation_of(roles: Roles, given: ast.expr, call: Call) -> str:
     """Return what the first argument of a call is: "softmax", "sigmoid", "logits" of a layer, or "" if not known."""
     values = roles.trace.given.get(id(call.node), [])
-    known = [
-        value
-        for value in values
-        if isinstance(value, Tensor) and (value.is_known or value.ends in ("softmax", "sigmoid"))
-    ]
+    tensors = [value for value in values if isinstance(value, Tensor)]
+    known = [value for value in tensors if value.is_known or value.ends in ("softmax", "sigmoid")]
     if known and len(known) == len(values):
         ends = {value.ends for value in known}
         return ends.pop() if len(ends) == 1 else ""
@@ -187,7 +184,7 @@ def activation_of(roles: Roles, given: ast.expr, call: Call) -> str:
 
 def outermost_call(node: ast.expr) -> str:
     """Return the name of the outermost call of an expression, past reshaping."""
-    node = past_methods(node, MOVES)
+    node = past_methods(node, SAME_OUTPUTS)
     return dotted(node) if isinstance(node, ast.Call) else ""
 
 
@@ -479,11 +476,8 @@ def shapes_broadcast(roles: Roles) -> Iterator[Fault]:
 
 def _shapes_followed(roles: Roles) -> Iterator[Fault]:
     """Yield differences of an output with a last axis of 1 and targets without it, through modules and helpers."""
-    losses = {
-        node
-        for node, names in roles.trace.called.items()
-        if {last_part(name) for name in names} & set(ELEMENTWISE_LOSSES)
-    }
+    called = roles.trace.called.items()
+    losses = {node for node, names in called if set(ELEMENTWISE_LOSSES) & set(map(last_part, names))}
     for node in ast.walk(roles.script.tree):
         parts: list[ast.expr] = []
         if is_operation(node, ast.Sub):
@@ -574,14 +568,9 @@ def _place_of_output(sides: tuple[Value, Value]) -> int | None:
 
 def _made_a_column_in_evaluation(roles: Roles, target: ast.expr) -> bool:
     """Say whether a function without gradients brings targets of the same name into the shape (n, 1)."""
-    return isinstance(target, ast.Name) and any(
-        made.target == target.id
-        and isinstance(made.value, ast.Call)
-        and _shape_after(last_name(made.value), made.value) == "column"
-        and (call := roles.call_of(made.value)) is not None
-        and roles.gradients_off(call)
-        for made in roles.script.assignments
-    )
+    made = roles.script.made(target.id) if isinstance(target, ast.Name) else []
+    calls = [call for assignment in made if (call := roles.call_of(assignment.value)) is not None]
+    return any(_shape_after(call.method, call.node) == "column" and roles.gradients_off(call) for call in calls)
 
 
 def _compared(roles: Roles, call: Call) -> tuple[ast.expr, ast.expr] | None:

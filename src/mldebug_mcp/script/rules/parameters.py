@@ -127,8 +127,9 @@ def _layers_after_the_optimizer(trace: Trace) -> Iterator[Fault]:
         knows_model = [
             optimizer
             for optimizer in before
-            if any(owner.is_part_of(trained) for trained in optimizer.holds for owner in event.objects)
-            or any(_was_replaced(trained, owner, layer.name) for trained in optimizer.holds for owner in event.objects)
+            for trained in optimizer.holds
+            for owner in event.objects
+            if owner.is_part_of(trained) or _was_replaced(trained, owner, layer.name)
         ]
         later = _optimizers_made(trace.events[place:], event.entry)
         again = any(not optimizer.holds_all or optimizer.holds_some_of(layer) for optimizer in later)
@@ -341,11 +342,8 @@ def _frozen(trace: Trace) -> Iterator[Fault]:
         if any(unfrozen.is_related_to(model) for unfrozen in free for model in models):
             continue
         freezes = [freeze_of(trace.events[:until], model, make) for model in models]
-        known = [
-            freeze
-            for freeze in freezes
-            if freeze is not None and (not freeze.entry or freeze.function == make.function)
-        ]
+        known = [freeze for freeze in freezes if freeze is not None]
+        known = [freeze for freeze in known if not freeze.entry or freeze.function == make.function]
         if known and len(known) == len(freezes):
             names = " and ".join(sorted(model.label for model in optimizer.holds))
             says = f"all parameters of {names} are frozen, and the optimizer is given those alone"

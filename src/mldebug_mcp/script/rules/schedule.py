@@ -371,11 +371,8 @@ def _unit_of_step(roles: Roles, step: Call) -> DataKind:
     runs = roles.runs(step)
     if all(any("%" in test and ACCUMULATED.search(test) for test in run.conditions) for run in runs):
         return "updates"
-    seldom = [
-        update
-        for update in roles.steps
-        if update.function == step.function and any(ACCUMULATED.search(test) for test in update.conditions)
-    ]
+    updates = [update for update in roles.steps if update.function == step.function]
+    seldom = [update for update in updates if any(map(ACCUMULATED.search, update.conditions))]
     same = any(step.loops == update.loops and step.loops and not step.conditions for update in seldom)
     return "batches" if same else ""
 
@@ -383,12 +380,8 @@ def _unit_of_step(roles: Roles, step: Call) -> DataKind:
 def _certainty(roles: Roles, step: Call) -> Certainty:
     """Return how sure it is that several batches make an update: the default of a setting may be one."""
     tests = [ast.parse(test, mode="eval") for run in roles.runs(step) for test in run.conditions]
-    counts = [
-        roles.number_of(part)
-        for test in tests
-        for part in walk(test, ast.Name, ast.Attribute)
-        if ACCUMULATED.search(last_name(part))
-    ]
+    parts = [part for test in tests for part in walk(test, ast.Name, ast.Attribute)]
+    counts = [roles.number_of(part) for part in parts if ACCUMULATED.search(last_name(part))]
     return "depends" if 1 in counts else "likely"
 
 

@@ -105,13 +105,9 @@ class _Given:
 
 def _far_outside(roles: Roles, given: _Given) -> Iterator[Fault]:
     call = given.call
-    rate = (
-        given.number("lr", 1)
-        if call.method in ("Adam", "AdamW", "SGD", "NAdam", "RAdam", "Lion")
-        else given.number("learning_rate")
-        if re.search(r"(?:Arguments|Config)$", call.name)
-        else None
-    )
+    of_trainer = re.search(r"(?:Arguments|Config)$", call.name)
+    of_optimizer = call.method in ("Adam", "AdamW", "SGD", "NAdam", "RAdam", "Lion")
+    rate = given.number("lr", 1) if of_optimizer else given.number("learning_rate") if of_trainer else None
     highest = HIGHEST_SGD if call.method == "SGD" else HIGHEST_ADAM
     if rate is not None and rate > highest and _is_of_network(roles, call):
         yield fault("rate_far_too_high", call.line, "likely", f"{call.name} has a learning rate of {rate}")
@@ -287,11 +283,8 @@ def _side_returned(roles: Roles, name: str) -> str:
 
 def _manual_optimization(roles: Roles) -> Iterator[Fault]:
     """Yield what the trainer of Lightning is given that it cannot do for a module that steps its optimizers itself."""
-    off = [
-        assignment
-        for assignment in roles.script.assignments
-        if assignment.target == "self.automatic_optimization" and constant_of(assignment.value) is False
-    ]
+    made = roles.script.made("self.automatic_optimization")
+    off = [assignment for assignment in made if constant_of(assignment.value) is False]
     for call in roles.script.named("Trainer") if off else ():
         given = _Given(roles, call)
         for name in ("gradient_clip_val", "accumulate_grad_batches"):

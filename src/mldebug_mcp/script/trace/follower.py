@@ -193,11 +193,8 @@ class Expressions(Calls):
     def _formatted(self, node: ast.JoinedStr) -> Value:
         """Return a text that is put together of parts, where all of these are known."""
         parts = [self.value(part.value if isinstance(part, ast.FormattedValue) else part) for part in node.values]
-        plain = all(
-            part.conversion == -1 and not part.format_spec
-            for part in node.values
-            if isinstance(part, ast.FormattedValue)
-        )
+        filled_in = [part for part in node.values if isinstance(part, ast.FormattedValue)]
+        plain = all(part.conversion == -1 and not part.format_spec for part in filled_in)
         texts = [part.value for part in parts if isinstance(part, Constant) and isinstance(part.value, str)]
         return Constant("".join(texts), Facts(line=node.lineno)) if plain and len(texts) == len(parts) else DATA
 
@@ -248,10 +245,7 @@ class Expressions(Calls):
             return Tensor(shape="column" if shape_of_list(only) == "single" else "other")
         if isinstance(node.op, ast.Sub):
             self.trace.sides.setdefault(id(node), []).append((left, right))
-        parts = [
-            Tensor(parameters.models) if isinstance(parameters, Parameters) else parameters
-            for parameters in (left, right)
-        ]
+        parts = [Tensor(side.models) if isinstance(side, Parameters) else side for side in (left, right)]
         ends = [end_of(operand) for operand in (left, right)]
         if isinstance(node.op, ast.Mult) and "log_prob" in ends and ends[0] != ends[1]:
             weight = models_through(right if ends[0] == "log_prob" else left)
@@ -409,14 +403,8 @@ class Expressions(Calls):
         try:
             for place, part in enumerate(node.generators):
                 through = self.value(part.iter)
-                if (
-                    place == 0
-                    and len(node.generators) == 1
-                    and isinstance(through, Items)
-                    and not through.pattern
-                    and not part.ifs
-                    and len(through.values) <= MAX_ITEMS
-                ):
+                listed = isinstance(through, Items) and not through.pattern and len(through.values) <= MAX_ITEMS
+                if listed and isinstance(through, Items) and len(node.generators) == 1 and not part.ifs:
                     values, keys = [], []
                     for value in map(Constant, through.keys) if through.keys else through.values:
                         self.assign(part.target, value, kept)
@@ -627,7 +615,9 @@ class Statements(Expressions):
         element = self.element(through)
         listed = isinstance(through, Items) and not through.pattern
         if not listed and any(part.kind == "model" or part.name == "*" for part in objects_in(element)):
-            self._each_model(node, element)
+            self.assign(node.target, element, node)  # once, as each round has another model: nothing comes again
+            self.body(node.body)
+            self.body(node.orelse)
             return
         for place, value in enumerate(self._rounds(through)):
             with self.round(node.lineno, place):
@@ -650,12 +640,6 @@ class Statements(Expressions):
         if isinstance(through, Items) and not through.pattern and len(through.values) <= MAX_ITEMS:
             return (through.keys and [Constant(key) for key in through.keys]) or through.values
         return [self.element(through)] * LOOP_ROUNDS
-
-    def _each_model(self, node: ast.For | ast.AsyncFor, element: Value) -> None:
-        """Follow a loop over the models of a container once, as each round has another one: nothing comes again."""
-        self.assign(node.target, element, node)
-        self.body(node.body)
-        self.body(node.orelse)
 
     def _with(self, node: ast.With | ast.AsyncWith) -> bool:
         managed = self._context_manager(node)

@@ -365,12 +365,10 @@ class Names(State):
             uncertain = old_value is not None and self.tests and isinstance(value, Object | Constant | Choice)
             owner.attributes[name] = either(old_value, value) if uncertain and old_value is not None else value
             for part in objects_in(value):
-                if isinstance(value, Items):
-                    part.parent = part.parent or (
-                        owner if owner.kind == "model" and not owner.is_part_of(part) else None
-                    )
-                else:
+                if not isinstance(value, Items):
                     self._attach(owner, part, name, node)
+                elif owner.kind == "model" and not owner.is_part_of(part):
+                    part.parent = part.parent or owner
 
     def _attach(self, owner: Object, part: Object, name: str, node: ast.expr | ast.stmt) -> None:
         part.name = part.name or name
@@ -386,11 +384,8 @@ class Names(State):
         if isinstance(old_value, Parameters):
             self.event("gradients" if old_value.gradients else "write", old_value.models, node)
         elif isinstance(old_value, Items) or parameters is not None or parameters_in(value) is not None:
-            both = [
-                *(old_value.values if isinstance(old_value, Items) else [old_value]),
-                *(value.values if isinstance(value, Items) else [value]),
-            ]
-            self.assign(node.target, Items(tuple(both[: MAX_ITEMS * 2])), node)
+            both = [part.values if isinstance(part, Items) else (part,) for part in (old_value, value)]
+            self.assign(node.target, Items((*both[0], *both[1])[: MAX_ITEMS * 2]), node)
         elif not isinstance(old_value, Object):
             sides = ast.copy_location(ast.BinOp(node.target, node.op, node.value), node)
             self.assign(node.target, self.combined(sides, old_value, value), node)
@@ -470,11 +465,8 @@ class Names(State):
             method = self.method(owner.definition, name, owner)
             if method is not None:
                 decorators = [ast.unparse(decorator) for decorator in getattr(method.node, "decorator_list", ())]
-                return (
-                    self.enter(method, [], {}, method.node)
-                    if any("property" in decorator for decorator in decorators)
-                    else method
-                )
+                is_property = any("property" in decorator for decorator in decorators)
+                return self.enter(method, [], {}, method.node) if is_property else method
             value = self._class_value(owner.definition, name)
             if value is not None:
                 owner.attributes[name] = value
