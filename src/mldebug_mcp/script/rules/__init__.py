@@ -91,11 +91,8 @@ def _cleared(roles: Roles) -> Iterator[Cleared]:
             "eval_mode_bug", evals[0].line, "the model is put into evaluation mode and back into training mode"
         )
     for call in roles.script.calls:
-        if (
-            roles.is_cross_entropy(call)
-            and call.node.args
-            and loss.activation_of(roles, roles.source_of(call.node.args[0], call), call) in ("", "logits")
-        ):
+        given = roles.source_of(call.node.args[0], call) if call.node.args and roles.is_cross_entropy(call) else None
+        if given is not None and loss.activation_of(roles, given, call) in ("", "logits"):
             yield Cleared("double_softmax", call.line, "cross-entropy is given outputs without a softmax")
         if call.method == "clip_grad_norm_" and call.order > backward.order and _clips_where_it_steps(roles, call):
             yield Cleared("exploding_gradients", call.line, "gradients are clipped between backward and step")

@@ -690,11 +690,8 @@ def made_anew_after_loading(roles: Roles) -> Iterator[Fault]:
         later = [event for event in roles.trace.events[place:] if event.entry == load.entry]
         stepped = {optimizer for event in later if event.action == "step" for optimizer in event.objects}
         for make in later if stepped.isdisjoint(loaded) else ():
-            if (
-                make.action == "make"
-                and stepped & make.objects
-                and any(loading.line == make.line for loading in loaded)
-            ):
+            is_same_line = any(loading.line == make.line for loading in loaded)
+            if make.action == "make" and stepped & make.objects and is_same_line:
                 says = f"the optimizer into which line {load.line} loads its state is made anew, and starts without it"
                 line = getattr(make.through[-1], "lineno", make.line) if make.through else make.line
                 yield fault("made_anew_after_loading", line, "certain", says)
@@ -732,13 +729,9 @@ def scheduled_after_loading(roles: Roles) -> Iterator[Fault]:
     events = roles.trace.events
     for place, load in enumerate(events):
         later = [event for event in events[place + 1 :] if event.entry == load.entry]
-        if (
-            load.action != "load"
-            or load.loops
-            or any(event.action == "load" and event.objects & load.objects for event in later)
-        ):
-            continue
         restored = {part for event in later if event.action == "load" for part in event.objects}
+        if load.action != "load" or load.loops or restored & load.objects:
+            continue
         for plan in (event for event in later if event.action == "plan"):
             schedule = next(iter(plan.objects))
             moved = {part for value in schedule.given[:1] for part in objects_in(value)}

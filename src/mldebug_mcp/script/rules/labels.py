@@ -62,16 +62,10 @@ RESIZES = ("resize_token_embeddings", "setup_chat_format", "resize", "smart_toke
 def labels_shifted(roles: Roles) -> Iterator[Fault]:
     """Labels are shifted twice, or not at all."""
     for call in roles.script.calls:
-        if call.name == "dict":
+        labels, ids = call.argument("labels"), call.argument("input_ids", 0)
+        if call.name == "dict" or labels is None or ids is None:
             continue
-        labels, ids = call.keywords.get("labels"), call.keywords.get("input_ids")
-        ids = ids if ids is not None else call.node.args[0] if call.node.args else None
-        if (
-            labels is not None
-            and ids is not None
-            and _cut(roles, labels, call) == "first"
-            and _cut(roles, ids, call) == "last"
-        ):
+        if (_cut(roles, labels, call), _cut(roles, ids, call)) == ("first", "last"):
             says = "labels are shifted by one here, and a model that takes `labels` shifts them again"
             yield fault("shifted_twice", call.line, "certain", says)
     for call in roles.script.calls:
@@ -84,14 +78,10 @@ def labels_shifted(roles: Roles) -> Iterator[Fault]:
         parts = (*call.node.args[:2], outputs, targets)
         bases = [ast.unparse(past_methods(part, OTHER_FORMS)) for part in getattr(outputs, "args", ())]
         wanted = past_methods(call.node.args[1], OTHER_FORMS)
-        if (
-            isinstance(wanted, ast.Subscript)
-            and ast.unparse(wanted) in bases
-            and re.search(r"\b1:\]", ast.unparse(wanted))
-        ):
-            says = f"the model is given {ast.unparse(wanted)}, and the loss asks it for the same"
-            line = outputs.lineno
-            yield fault("not_shifted", line, "likely", says, lines=(call.line,))
+        text = ast.unparse(wanted) if isinstance(wanted, ast.Subscript) else ""
+        if text in bases and re.search(r"\b1:\]", text):
+            says = f"the model is given {text}, and the loss asks it for the same"
+            yield fault("not_shifted", outputs.lineno, "likely", says, lines=(call.line,))
             continue
         sliced = any("[" in ast.unparse(part) for part in parts)
         if sliced or not isinstance(outputs, ast.Call) or not isinstance(target, ast.Name):

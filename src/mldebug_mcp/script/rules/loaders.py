@@ -603,13 +603,8 @@ def data_order(roles: Roles) -> Iterator[Fault]:
         trains = _trains_over(roles, name, made) or _trains_as_argument(roles, name) or by_name
         ordered = "shuffle" not in given or constant_of(given["shuffle"]) is False
         sampled = {"sampler", "batch_sampler"} & set(given) or len(call.node.args) > 2
-        if (
-            trains
-            and ordered
-            and not sampled
-            and not SHUFFLED_OTHERWISE.search(roles.source)
-            and not EVALUATES.search(name)
-        ):
+        otherwise = sampled or SHUFFLED_OTHERWISE.search(roles.source)
+        if trains and ordered and not otherwise and not EVALUATES.search(name):
             says = f"{name} gives the training data in one order: shuffle is not on"
             yield fault("not_shuffled", made.line, "likely", says)
     several = any(len(run.loops) > 1 for backward in roles.backwards for run in roles.runs(backward))

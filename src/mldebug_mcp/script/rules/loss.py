@@ -425,12 +425,7 @@ def all_rows_one_target(roles: Roles) -> Iterator[Fault]:
         if not roles.is_cross_entropy(call) or len(call.node.args) < 2:
             continue
         scores, target = (roles.source_of(argument, call) for argument in call.node.args[:2])
-        if (
-            isinstance(target, ast.Call)
-            and isinstance(target.func, ast.Attribute)
-            and target.func.attr in ("long", "to")
-        ):
-            target = target.func.value
+        target = past_methods(target, ("long", "to"))
         same = last_name(target) in ("zeros", "zeros_like") and isinstance(target, ast.Call)
         if same and _is_of_all_pairs(scores):
             says = "each row of a matrix of all pairs is to be the most like row 0, and not the most like its partner"

@@ -622,9 +622,8 @@ def network_without_optimizer(roles: Roles) -> Iterator[Fault]:
         return
     named: set[Object] = set()
     for place, event in enumerate(trace.events):
-        if event.action != "backward" or not any(
-            step.entry == event.entry for step in trace.events[place:] if step.action == "step"
-        ):
+        later = [step for step in trace.events[place:] if step.action == "step"] if event.action == "backward" else []
+        if not any(step.entry == event.entry for step in later):
             continue
         for model in sorted(event.objects - named, key=lambda network: network.line):
             kept = model.copy_of is not None or KEPT_FIXED.search(model.name) or FOLLOWS.search(model.name)
@@ -665,11 +664,8 @@ def clips_another_model(roles: Roles) -> Iterator[Fault]:
         known = bool(stepped_models) and all(stepper.kind == "optimizer" and stepper.holds_all for stepper in stepped)
         known = known and all(_is_made_in_file(model) for model in (*clip.objects, *stepped_models))
         same_round = all(step.loop_lines == clip.loop_lines for step in steps)
-        if (
-            known
-            and same_round
-            and not any(_may_share(clipped_model, other) for clipped_model in clip.objects for other in stepped_models)
-        ):
+        shared = any(_may_share(clipped_model, other) for clipped_model in clip.objects for other in stepped_models)
+        if known and same_round and not shared:
             named.add(clip.line)
             clipped, changed = (
                 " and ".join(sorted({model.label for model in some})) for some in (clip.objects, stepped_models)
@@ -696,9 +692,8 @@ def generator_in_discriminator_loss(roles: Roles) -> Iterator[Fault]:
             continue
         later = [event for event in trace.events[place + 1 :] if event.entry == backward.entry]
         steps = _steps_before_the_next_backward(later, backward.entry)
-        if not steps or any(
-            stepper.kind != "optimizer" or not stepper.holds_all for step in steps for stepper in step.objects
-        ):
+        steppers = [stepper for step in steps for stepper in step.objects]
+        if not steps or any(stepper.kind != "optimizer" or not stepper.holds_all for stepper in steppers):
             continue
         for model in sorted(backward.objects, key=lambda network: network.line):
             if any(trace.steps_model(step, model) for step in steps):
