@@ -96,7 +96,7 @@ class Assignment:
 
     @property
     def made_by(self) -> str:
-        """The dotted name of what is called for the value; empty where the value is no call."""
+        """The dotted name of what is called for the value; empty where it is something else."""
         return dotted(self.value) if isinstance(self.value, ast.Call) else ""
 
     @property
@@ -370,7 +370,7 @@ def last_part(name: str) -> str:
 
 
 def called_name(node: ast.AST | None) -> str:
-    """Return the last part of the name of what an expression calls; empty for one that is no call."""
+    """Return the last part of the name of what an expression calls; empty for any other expression."""
     return last_name(node) if isinstance(node, ast.Call) else ""
 
 
