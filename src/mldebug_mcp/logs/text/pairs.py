@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 
@@ -393,11 +394,31 @@ def _without_stop(phrase: str) -> str:
 
 # Lines that give numbers by their place, or names in a way of their own: written out, so that all lines read alike.
 
-_DARKNET = regex(
-    r"^\s*(\d+)(?:, (\d+\.\d+))?: ([\d.naif-]+), ([\d.naif-]+) avg(?: loss)?, ([\d.eE+-]+) rate,"
-    r"(?: ([\d.]+) seconds, (\d+) images)?",
-    re.IGNORECASE,
+Meant = str | Callable[[re.Match[str]], str]
+
+
+class _Form(NamedTuple):
+    """A way of writing lines.
+
+    Args:
+        marks: What stands in each such line, or one of several.
+        meant: What is written in the place of what its pattern finds.
+        pattern: What it looks like.
+        flags: Those of the pattern.
+    """
+
+    marks: str | tuple[str, ...]
+    meant: Meant
+    pattern: str
+    flags: int = re.IGNORECASE
+
+
+_AGAIN_OF_SAME = (
+    r"^.{0,60}\b(?:checkpoint|ckpt|weights|final|best|last|same)\b[^:=]{0,80}?"
+    r"\b(?:pass|repeat|repetition|again|turn)[ (#]{1,2}(?P<turn>\d{1,2})/\d{1,2}\)?\s?:?"
 )
+PASS_OF_SAME = regex(_AGAIN_OF_SAME, re.IGNORECASE, needs=("pass", "repe", "again", "turn"))
+"""A line of one of several evaluations of the same weights."""
 _BEHIND = (
     r" (?:at|after|in|for) (?:the )?"
     r"(?P<counter>(?:(?:global|training)[ -])?(?:step|iteration|epoch|episode|update|batch|round) ?#?\d[\d,]*)"
@@ -409,7 +430,6 @@ _AT = regex(
     re.IGNORECASE,
 )
 """The value after the counter: "Cost after iteration 100: 0.69", "Training loss (for one batch) at step 0: 2.3"."""
-_FLOWER = regex(r"\bfit progress: \((\d+), ([\d.e+-]+|nan|inf), ")
 _ASIDE = regex(
     r"(?<=\w)(?: \((?![^()]{0,80}\b(?:train|val|valid|test|eval|dev))[^()=:]{0,40} [^()=:]{0,40}\)"
     r"| (?:over|of|in) (?:the )?(?:last )?\d+ (?:test |eval(?:uation)? |training |consecutive )?(?:episodes|games)"
@@ -425,18 +445,7 @@ _ASIDE = regex(
 "Avg Reward (last 10): 21.5", "Mean test loss of 40 batches: 0.7", "val loss (train=False): 0.7"."""
 _COUNTS_ROWS = regex(r"\d [a-z -]{0,20}(?:s|es|batch)\s*[:=]", re.IGNORECASE, needs=(":", "="))
 """Stands in each name that says of how many rows, batches or episodes it is."""
-_COUNTED = regex(
-    r"^\s*((?:train(?:ing)?|valid(?:ation)?|val|test) loss) (\d+):? +(?=[-+]?\d+\.\d|nan\b|inf\b)",
-    re.IGNORECASE,
-    needs=("train", "val", "test"),
-)
-"""NVIDIA's Tacotron 2: "Train loss 7 5.797815 Grad Norm ...", "Validation loss 0: 37.061010"."""
-_KALDI = regex(r"^.{0,200}verage objective function for '[\w-]+' for minibatches (\d+)-\d+ is ")
-_LISTED = regex(rf"^\s*\[((?:{NUMBER}, ){{0,12}})(\d+), (\d(?:\.\d+)?(?:e-\d+)?)\]\s*$", re.IGNORECASE, needs="[")
 _VITS = ("loss_disc", "loss_gen", "loss_fm", "loss_mel", "loss_dur", "loss_kl")
-_LENGTH = regex(r"\b1 epoch ~?= [\d.,]+ (?:batches|steps|iter\w*|updates)", re.IGNORECASE, needs="1 epoch")
-"""How long an epoch is: no counter."""
-
 _QUOTED = regex(
     rf"""(['"])([\w./@ -]{{1,80}})\1\s*(?:[:=]\s*['"]?(?=[-+.\dnNiI])|,\s*(?=[-+.]?\d|(?:nan|[-+]?inf)\b|{_WRAPPER}))"""
 )
@@ -444,66 +453,9 @@ _QUOTED = regex(
 of PFRL, with numbers of NumPy and NaN."""
 _QUOTED_NUMBER = regex(rf"""(?<=\w=)(['"])({NUMBER})\1""", re.IGNORECASE)
 """Attributes as in XML: step="20" loss="1.26"."""
-_TAGGED = regex(r" <[\w ]{1,40}>(?==)")
-"""SageMaker: "train total_loss <loss>=1.26"."""
-_BOTH = regex(
-    rf"\(?\b(?P<train>train(?:ing)?)\s?/\s?(?P<eval>val(?:id(?:ation)?)?|test|eval|dev)\b\)?\s+"
-    rf"(?P<name>[A-Za-z][\w ]{{0,30}}?)(?:\s*[:=]\s*|\s+)(?P<first>{NUMBER})\s?/\s?(?P<second>{NUMBER})",
-    re.IGNORECASE,
-)
-"""Two phases and one name: "(train/val) loss: 1.26/1.34"."""
-_BOTH_BEHIND = regex(
-    rf"(?<![\w./-])(?P<name>[A-Za-z][\w ]{{0,30}}?)\s?[(\[](?P<train>train(?:ing)?)\s?/\s?"
-    rf"(?P<eval>val(?:id(?:ation)?)?|test|eval|dev)[)\]]\s*[:=]\s*(?P<first>{NUMBER})(?:\s?/\s?|,\s?|\s+)(?P<second>{NUMBER})",
-    re.IGNORECASE,
-)
-"""The same behind the name: "loss (train/val): 1.26 / 1.34"."""
-_SECOND = regex(
-    r"(?<![\w(/])(?P<pair>(?P<name>[A-Za-z][\w@()/]{0,30})(?:\s{0,2}[:=]\s{0,2}|\s)-?\d{1,12}\.\d{1,12})\s?/\s?"
-    r"(?P<second>-?\d{1,12}\.\d{1,12})(?![\w.%/]|\s?(?:[KMGT]i?B|s|ms|sec)\b)"
-)
-"""Two values behind one name, as PyTorch's DCGAN prints them: "D(G(z)): 0.58 / 0.01". A share of a total has a unit."""
-_EVALUATION_BEHIND = regex(
-    rf"(?<![\w./-])(?P<pair>(?P<name>[A-Za-z]\w{{0,30}})(?:\s?[=:]\s?|\s){NUMBER}(?:\s?%)?)\s?"
-    rf"[(\[](?P<eval>val(?:id(?:ation)?)?|test|eval|dev)\s?[=:]?\s?(?P<second>{NUMBER}(?:\s?%)?)[)\]]",
-    re.IGNORECASE,
-)
-"""The evaluation in brackets: "loss: 1.26 (val: 1.34)"."""
-_BEFORE_ARROW = regex(
-    rf"(?<=[=:\w] ){NUMBER}\s?(?:->|=>|[→⇒➜])\s?(?={NUMBER})|(?<=[=:]){NUMBER}\s?(?:->|[→⇒➜])\s?(?={NUMBER})"
-)
-"""What a value was before: "loss 2.50 -> 2.19"."""
-_AFTER = regex(
-    r"^(?P<before>\W{0,8})after (?P<count>\d[\d,]*) (?P<unit>steps?|iterations?|updates?|epochs?|episodes?)\b",
-    re.IGNORECASE,
-)
-"""The counter in a sentence: "After 20 steps the training loss is 1.26"."""
-_LOSS_FAILED = regex(
-    r"\bLoss (?:is (?=-?(?:nan|inf)\b)|became infinite or (?=nan\b))", re.IGNORECASE, needs=("loss is", "loss became")
-)
-"""torchvision, DETR: "Loss is nan, stopping training"; detectron2: "Loss became infinite or NaN at iteration=9!"."""
-
-
-_NAN_FOUND = regex(r"^\W{0,8}Encountered NaN\b\.?|\b[Ss]topping training due to NaN loss\b(?: in training step)?")
-"""fastText and pytorch-accelerated, which end at once."""
-_BOLD = regex(rf"(?<=[=:])(\s?)\*\*({NUMBER})\*\*", re.IGNORECASE)
-"""A value that the one who pasted the log marked."""
-_THRESHOLDS = regex(r"(?<=[a-z])@\[?\.?(?:IoU=)?0?\.?50?:0?\.95\]?(?=\s*[:=|,]|\s+[\d.])", re.IGNORECASE)
-"""The mean over thresholds from 0.5 to 0.95 holds a colon: "mAP@0.50:0.95: 0.31"."""
-_AT_RANK = regex(r"(?<=[a-z1]) ?\((?:k|n|top_?k?) ?= ?(\d{1,5})\)(?=\s*[:=])", re.IGNORECASE)
-"""How far down a ranking is looked: "NDCG(k=20): 0.25"."""
-_DURATION = regex(r"(?<=[=: ])(?:\d+ days?,? )?(?:\d+ hours?,? )?(?:\d+ minutes?,? )?(?:and )?\d+(?:\.\d+)? seconds?\b")
-_SHORT_DURATION = regex(rf"(?<=[=: ])(?=\d{{1,6}}[dhm]\s?\d){DURATION}(?<=[hms])(?![\w:]|\s?\d)")
 _PART_OF_DURATION = regex(r"(\d+(?:\.\d+)?) (day|hour|minute|second)")
 
 
-_NORM = regex(r"\|{1,2}(?:proj )?g(?:rad)?\|{1,2}(?=\s?[=:]|\s+[-+.\d])", re.IGNORECASE)
-"""The norm of the gradient, as optimizers print it: "f 8.6e+01 |g| 1.0e+01"."""
-_LEADERS = regex(
-    r"(?<=[\w)%]) ?\.{2,200}(?=\s?[:=])|(?<=[A-Za-z_)%]) ?\.{2,200}(?=\s[-+]?(?:\.?\d|nan\b|inf(?:inity)?\b))",
-    re.IGNORECASE,
-)
-"""Dots that lead from a name to its value: "training loss.....: 3.7", "loss ........ 3.7"."""
 _TERSE = regex(
     r"\s*(?:(?P<phase>[VT])[ :]\s?)?(?=[EISBU])(?:E(?P<epoch>\d{1,6})(?:/\d{1,6})?[ ,:|]{1,3})?"
     r"(?:[ISBU](?P<step>\d{1,9})(?:/\d{1,9})?[ ,:|]{1,3})?(?=[A-Za-z_][\w/.]{0,60}\s?=\s?[-+]?(?:\.?\d|nan\b|inf\b))",
@@ -575,113 +527,10 @@ def _of_darknet(line: re.Match[str]) -> str:
     return f"step {step}: {f'epoch {epoch}, ' if epoch else ''}{pairs},"
 
 
-_COLLECTED = regex(
-    rf"^\s*Computation: ({NUMBER}) steps/s \(collection: ({NUMBER}) ?s, learning ({NUMBER}) ?s\)", re.IGNORECASE
-)
-"""rsl_rl, of the time of an iteration: "Computation: 96704 steps/s (collection: 0.812s, learning 0.191s)"."""
-_MEAN_OVER = regex(rf",\s{{0,3}}over {NUMBER} [a-z]{{3,20}}\b(?!\s?[:=])(?:\.(?=\s?[\])]))?", re.IGNORECASE)
-"""Of how many rows a mean is, as icefall prints it: "validation: loss=1.25, over 1639044.00 frames."."""
-_OF_NUMPY = regex(rf"(?<![\w.])(?:np\.|numpy\.)float\d{{1,3}}\(({NUMBER})\)", re.IGNORECASE)
-"""A number as NumPy writes it since version 2, in a list: "Pseudo dice [np.float32(0.87), np.float32(0.8)]"."""
-
-_COCO = regex(
-    r"\bAverage (?P<which>Precision|Recall)\s{1,8}\(A[PR]\)\s{0,4}"
-    r"@\[\s?IoU=0?\.(?P<overlap>\d\d)(?P<range>:[\d.]{1,6})?\s{0,12}\|"
-    r"\s?area=\s{0,6}(?P<area>[a-z]{1,10})\s?\|\s?maxDets=\s{0,6}(?P<most>\d{1,5})\s?\]"
-    rf"\s?=\s?(?P<score>{NUMBER})",
-    re.IGNORECASE,
-)
-"""A row that pycocotools prints: "Average Precision  (AP) @[ IoU=0.50:0.95 | area= small | maxDets=100 ] = 0.125"."""
-_OF_NUMBER = regex(r"(?:(?<=score)|(?<=loss)|(?<=metric)) #(\d{1,3})(?=\s?[:=]\s?[-+.\d])", re.IGNORECASE)
-"""Caffe, before 2015: "Test score #0: 0.75"."""
-_OF_HEAD = regex(r"\bhead: (\w{1,40}), (?=loss\s?=)")
-"""MACE with several heads, a line for each: "Epoch 1: head: default, loss= 0.5, RMSE_F= 40.5 meV / A"."""
-_MILLI_ELECTRON_VOLTS = regex(r"(?<=\d) meV(?: / A(?:\^\d)?)?(?=,|$)")
-"""The units of MACE's errors."""
-_GLUONTS = regex(r"\bEvaluation metric '(\w{1,60})'\s?=\s?")
-"""GluonTS calls so the loss of training too: "Evaluation metric 'epoch_loss'=0.3"; see `validation_epoch_loss`."""
-_PASSED = regex(rf"\b(learn|test) ({NUMBER})(?:passed: (?=\d))?")
-"""CatBoost, before 2018: "0:  learn 0.635passed: 17.4 sec  total: 3m 13s", with the time of the step behind a score."""
-_IS_NOW = regex(r"(?<=\w) is now (?:\([a-z ]{1,20}\) )?(?=[-+.]?\d)", re.IGNORECASE)
-"""nnU-Net: "lr is now (scheduler) 0.0003"."""
-_SET_TO = regex(
-    r"(?:\b[a-z]{2,9}ing |\b(?:adjust|set|change|reduce|decrease|decay) )?(?:the )?\b(?P<name>learning[ _]rate|lr)"
-    r" {1,2}(?:(?:annealed|decayed|reduced|set) )?to:? {1,2}(?=\.?\d)",
-    re.IGNORECASE,
-)
-"""What a schedule says of its rate: "Updating learning rate to 5e-05", "Adjust lr to  0.0005"."""
-_PACE_AS_SPEED = regex(rf"\bspeed: (?={NUMBER} ?s ?/ ?it(?:er)?\b)", re.IGNORECASE)
-"""A speed in seconds is the time of a step: "speed: 0.322s / iter"."""
-_SUM_OF_PARTS = regex(
-    rf"\b(?P<phase>train|val|test)==?\[(?P<sum>{NUMBER})=(?P<parts>{NUMBER}(?: ?\+ ?{NUMBER}){{1,6}})\]", re.IGNORECASE
-)
-"""NGCF and its children, of the loss and its parts: "Epoch 1 [60.2s]: train==[103.31=102.82 + 0.49]"."""
-_ACCURACIES_ON = regex(
-    r"^\W{0,8}accurac(?:y|ies) on (?P<phase>val(?:idation)?|test|dev|eval): (?P<of>[A-Za-z]\w{0,30}) ?: ?(?=\.?\d)",
-    re.IGNORECASE,
-    needs=" on ",
-)
-"""JiGen and its children: "Accuracies on val: class : 88.5"."""
-_TWO_STATISTICS = regex(
-    rf"\b(?P<first>mean|avg|min)/(?P<second>median|std|max) (?P<name>[a-z]\w{{0,20}}) "
-    rf"(?P<low>{NUMBER})/(?P<high>{NUMBER})",
-    re.IGNORECASE,
-)
-"""pytorch-a2c-ppo-acktr: "mean/median reward 30.5/29.0, min/max reward 11.5/42.0"."""
-_LOSS_OUT = regex(r"(?<!\S)L_out(?=\s?=)")
-"""RandLA-Net: "Step 00000050 L_out=1.25 Acc=0.75 ---  250.5 ms/batch"."""
-_LAST_EPISODES = regex(r"\blast \d{1,6} (?:training |test )?episodes: ", re.IGNORECASE)
 _NO_OBJECT = -1.0
 """The score where no object is of that size."""
-_ROWS_AT_ONCE = regex(
-    r"\bbatch size (?=\d{1,6}\b(?!\s?[:=]).{0,80}\b(?:valid(?:ation)?|val|test|dev|eval(?:uation)?)\b)", re.IGNORECASE
-)
-"""How many rows an evaluation takes at once, as SpeechBrain prints it: "batch size 8 - test loss: 1.25"."""
-_ONCE_MORE = regex(
-    r"^\W{0,8}re-?(?:valid|eval|test|scor)[a-z]{1,9}\b[^:=]{0,80}?[ (](?P<time>\d{1,2})/\d{1,2}\)?\s?:", re.IGNORECASE
-)
-"""Which evaluation of the same weights a line is of: "Re-validating last.pth (2/4): loss 0.45"."""
-PASS_OF_SAME = regex(
-    r"^.{0,60}\b(?:checkpoint|ckpt|weights|final|best|last|same)\b[^:=]{0,80}?"
-    r"\b(?:pass|repeat|repetition|again|turn)[ (#]{1,2}(?P<turn>\d{1,2})/\d{1,2}\)?\s?:?",
-    re.IGNORECASE,
-    needs=("pass", "repe", "again", "turn"),
-)
-"""The same in other words: "final - checkpoint step 640 pass 2/4 val_loss=0.45"."""
-_PHASE_APART = regex(r"(?<=- )(?P<phase>val|valid|eval|test) {2,}(?=[a-z]{2,}\w*[:=] ?\d)", re.IGNORECASE)
-"""A phase behind the level that stands apart from its metrics: "INFO - val    loss: 0.52  acc: 0.84"."""
-_SAMPLE_FACTORY = regex(
-    rf"\bFps is \(10 sec: ({NUMBER}), [^()]{{0,80}}\)\. (Total num frames: \d{{1,15}})\b.{{0,200}}$", re.IGNORECASE
-)
-"""Sample Factory: "Fps is (10 sec: 902.5, 60 sec: 901.1, 300 sec: 899.0). Total num frames: 81920. Throughput: ..."."""
-_OF_POLICY = regex(rf"\bAvg episode reward: \[\(0, '({NUMBER})'\).{{0,400}}\]", re.IGNORECASE)
-"""The same, of its first policy: "Avg episode reward: [(0, '4.25')]"."""
-_TAG_VALUE_STEP = regex(
-    rf"^\s{{0,8}}(?P<tag>[A-Za-z]\w{{0,40}}/[\w./-]{{1,80}}) \[?(?P<value>{NUMBER})\]? (?P<step>\d{{1,12}})\s{{0,8}}$",
-    re.IGNORECASE,
-)
-"""The arguments of a TensorBoard writer, printed: "losses/q1_loss 65.25 193000"."""
-_SO_FAR = regex(rf"(?<=\bloss )({NUMBER})(?= .{{0,300}} history loss ({NUMBER}))", re.IGNORECASE)
-"""WeNet, in an evaluation: "CV Batch 4/100 loss 30.5 loss_ctc 46.2 history loss 28.1", of the batch and so far."""
 _LIST_OF_PARTS = rf"\[({NUMBER}(?:, {NUMBER}){{0,60}})\]"
-_DEEPXDE = regex(
-    rf"^\s{{0,8}}(\d{{1,9}})\s{{2,20}}{_LIST_OF_PARTS}\s{{2,20}}{_LIST_OF_PARTS}\s{{2,20}}\[[^\[\]]{{0,200}}\]\s*$",
-    re.IGNORECASE,
-)
-"""A row of DeepXDE below names that are cut off: the step, the parts of the loss, and those of the test loss."""
-_PROBABILITY = regex(
-    rf"^.{{0,300}}?compute_prob_(?P<of>valid|train)\.(?P<step>\d{{1,9}})\.log:.{{0,200}}?Overall log-\w{{4,12}} for "
-    rf"'output(?P<part>-\w{{1,20}})?' is (?:{NUMBER} \+ {NUMBER} = )?(?P<value>{NUMBER}) per frame.*$",
-    re.IGNORECASE,
-)
-"""Kaldi's grep of its logs: ".../compute_prob_valid.20.log:LOG (...) Overall log-probability for 'output' is -0.5"."""
 _STATISTIC = r"(?:min|max|mean|avg|median|std|p\d{1,2})"
-_STATISTICS = regex(
-    rf"(?<=[|,;] )(?P<name>[A-Za-z]\w{{0,30}}(?: [A-Za-z]\w{{0,30}})?) (?P<of>{_STATISTIC} {NUMBER}"
-    rf"(?:,? {_STATISTIC} {NUMBER}){{0,6}})(?=\s?(?:[|,;]|$))",
-    re.IGNORECASE,
-)
-"""Statistics behind the one name that they are of: "| sigma min 1.05 mean 1.15 |"."""
 _EACH_STATISTIC = regex(rf"(?P<statistic>{_STATISTIC}) (?=[-+.\dni])", re.IGNORECASE)
 
 
@@ -690,17 +539,9 @@ def _of_one_name(found: re.Match[str]) -> str:
     return _EACH_STATISTIC.sub(rf"{found['name']} \g<statistic>=", found["of"])
 
 
-_PRE_AND_POST = regex(
-    rf"(?<=[|,;] )(?P<name>[A-Za-z][\w-]{{0,30}}(?: [A-Za-z]\w{{0,30}}){{0,3}}?):?(?: \([^()|]{{1,40}}\))? "
-    rf"(?P<first>pre|before) (?P<low>{NUMBER}),? (?P<then>post|after) (?P<high>{NUMBER})(?=\s?(?:[|,;]|$))",
-    re.IGNORECASE,
-)
-"""Values before and after an adaptation behind one name: "| train loss pre 4 post 2 | val (9 tasks) pre 4 post 2"."""
-
-
 def _of_an_adaptation(found: re.Match[str]) -> str:
     """Write the name of a column before each of its two values; a phase alone is of what the first name is."""
-    name, (phase, *measured) = found["name"], (_PRE_AND_POST.search(found.string) or found)["name"].split()
+    name, (phase, *measured) = found["name"], (found.re.search(found.string) or found)["name"].split()
     if names_phase(name.rpartition("-")[2]) and names_phase(phase.rpartition("-")[2]):
         name = " ".join([name, *measured])
     return f"{name} {found['first']}={found['low']} {name} {found['then']}={found['high']}"
@@ -748,47 +589,7 @@ def _of_old_catboost(score: re.Match[str]) -> str:
     return f"{score[1]}: {score[2]}{' step_time: ' if score[0].endswith(': ') else ''}"
 
 
-_NUMBERED_PART = regex(
-    r"(?P<part>\b(?:style|content|layer|level|stage|scale|head|task|branch|exit|output|component|term)s?) "
-    r"(?P<number>\d{1,3}) (?=loss\s?[:=])",
-    re.IGNORECASE,
-)
-"""A part of a loss by its number, as in neural style transfer: "Style 2 loss: 40.5"."""
-_ACCUMULATED = regex(r"(step: \d{1,9}) {1,4}acc: (?=\d{1,4} {2})")
-"""lingua, behind the step: its micro-batches so far, "step: 20  acc: 0  loss: 9.5"; an accuracy has a decimal point."""
-_AT_ITERATE = regex(r"^\s{0,8}At iterate +(\d{1,9}) +f= *")
-"""L-BFGS-B: "At iterate    5    f=  1.25D+02    |proj g|=  4.0D-01"."""
-_OF_R = regex(rf"^(?:iter +(?P<step>\d{{1,9}})|initial) +value +(?P<loss>{NUMBER})\s*$", re.IGNORECASE)
-"""R's `optim` and `nnet`: "initial  value 90.5", "iter  10 value 40.25"."""
-_EVALUATED_AFTER = regex(r"\bFinished Evaluation \[(\d{1,9})\]: (?:Minibatch\[[\d-]{1,20}\]: )?")
-"""CNTK, of the epoch: "Finished Evaluation [3]: Minibatch[1-79]: metric = 4.5% * 10000;"."""
-_OF_MINIBATCHES = regex(r"\bMinibatch\[ *\d{1,9}- *(\d{1,9})(?:, *[\d.]{1,9}%)?\]: ")
-"""CNTK, in training: " Epoch[ 1 of 9]-Minibatch[ 101- 200, 40.00%]: CrossEntropyWithSoftmax = 1.25 * 6400"."""
-_TIMES_OF_BATCH = regex(rf"\bBT ({NUMBER} \({NUMBER}\))\s+DT (?={NUMBER} \()", re.IGNORECASE)
-"""SupContrast and its children, the times of a batch and of its data: "BT 0.512 (0.600)  DT 0.001 (0.010)"."""
-_OF_BUILD_NANOGPT = regex(
-    rf"^(?P<step>\d{{1,9}}) (?:(?P<phase>train|val)|(?P<score>hella)) (?P<value>{NUMBER})\s*$", re.IGNORECASE
-)
-"""build-nanogpt's log.txt: "250 val 6.4012", "250 hella 0.2512", "250 train 6.412345"."""
-_OF_MAPPO = regex(
-    r"^.{0,200}?\bupdates (\d{1,9}/\d{1,9}) episodes, total num timesteps \d{1,12}/\d{1,12}, FPS (\d{1,9})\b"
-)
-"""MAPPO and its children: "updates 5/300 episodes, total num timesteps 16000/960000, FPS 850"."""
-_OF_GENSIM = regex(
-    rf"({NUMBER}) per-word bound, ({NUMBER}) perplexity estimate based on a held-out corpus\b.*$", re.IGNORECASE
-)
-"""gensim's topic models: "-7.5 per-word bound, 181.0 perplexity estimate based on a held-out corpus of 9 documents"."""
-_VALUES_FIRST = regex(
-    rf"^\s{{0,8}}(?P<step>\d{{1,9}}) {{1,8}}(?P<parts>(?:{NUMBER} (?:ms |GB )?[A-Za-z]\w{{0,20}}, +){{2,12}}"
-    rf"{NUMBER} (?:ms |GB )?[A-Za-z]\w{{0,20}})\s*$",
-    re.IGNORECASE,
-)
-"""tinygrad's examples: "  5  120.5 ms run,  1.25 loss, 0.01 LR, 0.5 GB used"."""
 _VALUE_AND_NAME = regex(rf"({NUMBER}) (ms |GB )?([A-Za-z]\w{{0,20}})", re.IGNORECASE)
-_OF_LETTERS = regex(
-    r"^\W{0,4}(?P<phase>train|eval) [| ]{1,10}(?P<letters>[A-Z]{1,2}: ?[\d,.-]{1,20}[| ].{0,400}\bR: ?-?\d.*)$",
-)
-"""Loggers of DrQ and TD-MPC: " eval    E: 5   I: 2,500   R: 40.5", "| train | F: 500 | S: 250 | E: 1 | R: 5.5"."""
 _LETTERS = regex(r"(?<![\w.])([A-Z]{1,2})(?=: ?[-\d])")
 _MEANT_BY_LETTERS = {"E": "episode", "I": "step", "F": "frame_count", "L": "episode_length", "R": "episode_reward"}
 
@@ -817,93 +618,217 @@ def _of_r(line: re.Match[str]) -> str:
     return f"iter {line['step'] or 0} loss={line['loss']}"
 
 
-_FORMS: tuple[tuple[str, re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
-    ("@[", _COCO, _of_coco),
-    (" loss", _NUMBERED_PART, r"\g<part>_\g<number>_"),
-    (" acc: ", _ACCUMULATED, r"\1  accumulated: "),
-    ("At iterate", _AT_ITERATE, r"iter \1 loss="),
-    (" value ", _OF_R, _of_r),
-    ("inished E", _EVALUATED_AFTER, r"eval epoch \1: "),
-    ("Minibatch[", _OF_MINIBATCHES, r"batch [\1]: "),
-    ("BT ", _TIMES_OF_BATCH, r"batch_time \1 data_time "),
-    (" train ", _OF_BUILD_NANOGPT, _of_build_nanogpt),
-    (" val ", _OF_BUILD_NANOGPT, _of_build_nanogpt),
-    (" hella ", _OF_BUILD_NANOGPT, _of_build_nanogpt),
-    ("num timesteps ", _OF_MAPPO, r"update \1, fps: \2"),
-    (" per-word bound", _OF_GENSIM, r"eval_log_likelihood=\1, eval_perplexity=\2"),
-    (" loss, ", _VALUES_FIRST, _names_first),
-    (" R: ", _OF_LETTERS, _of_letters),
-    (" is now ", _IS_NOW, ": "),
-    (" on ", _ACCURACIES_ON, r"\g<phase> accuracy_\g<of>: "),
-    ("L_out", _LOSS_OUT, "loss"),
-    ("/", _TWO_STATISTICS, r"\g<first>_\g<name>=\g<low>, \g<second>_\g<name>=\g<high>"),
-    (" episodes: ", _LAST_EPISODES, ""),
-    (" to", _SET_TO, r"\g<name>: "),
-    ("peed: ", _PACE_AS_SPEED, "step_time: "),
-    ("=[", _SUM_OF_PARTS, _of_parts),
-    ("]  ", _DEEPXDE, _of_deepxde),
-    ("compute_prob_", _PROBABILITY, _of_kaldi),
-    ("Fps is (", _SAMPLE_FACTORY, r"\2, fps: \1"),
-    ("episode reward: [", _OF_POLICY, r"Avg episode reward: \1"),
-    ("history loss ", _SO_FAR, r"\2"),
-    ("/", _TAG_VALUE_STEP, r"step \g<step>: \g<tag> = \g<value>"),
-    ("passed: ", _PASSED, _of_old_catboost),
-    ("valuation metric '", _GLUONTS, r"\1 = "),
-    (" #", _OF_NUMBER, r"_\1"),
-    ("head: ", _OF_HEAD, r"[\1] "),
-    (" meV", _MILLI_ELECTRON_VOLTS, ""),
-    ("float", _OF_NUMPY, r"\1"),
-    (" over ", _MEAN_OVER, ""),
-    ("steps/s (", _COLLECTED, r"steps/s: \1, collection_time: \2, learning_time: \3"),
-    ("| ", _STATISTICS, _of_one_name),
-    (", ", _STATISTICS, _of_one_name),
-    ("| ", _PRE_AND_POST, _of_an_adaptation),
-    ("**", _BOLD, r"\1\2"),
-    ("..", _LEADERS, ""),
-    ("(", _AT_RANK, r"@\1"),
-    ("batch size", _ROWS_AT_ONCE, "batch_size="),
-    ("- ", _PHASE_APART, r"\g<phase> "),
-    ("e", _ONCE_MORE, r"evaluated_again=\g<time>, "),
-    ("/", PASS_OF_SAME, r"evaluated_again=\g<turn>, "),
-    ("@", _THRESHOLDS, "50-95"),
-    ("g|", _NORM, "grad_norm"),
-    ("|grad|", _NORM, "grad_norm"),
-    (" avg", _DARKNET, _of_darknet),
-    (" second", _DURATION, _seconds),
-    ("m", _SHORT_DURATION, _short_seconds),
-    (">=", _TAGGED, ""),
-    ("/", _BOTH, r"\g<train> \g<name>: \g<first>, \g<eval> \g<name>: \g<second>"),
-    ("/", _BOTH_BEHIND, r"\g<train> \g<name>: \g<first>, \g<eval> \g<name>: \g<second>"),
-    ("/", _SECOND, _both_named),
-    (")", _EVALUATION_BEHIND, r"\g<pair>, \g<eval> \g<name>: \g<second>"),
-    ("]", _EVALUATION_BEHIND, r"\g<pair>, \g<eval> \g<name>: \g<second>"),
-    ("->", _BEFORE_ARROW, ""),
-    ("→", _BEFORE_ARROW, ""),
-    ("fter ", _AFTER, r"\g<before>\g<unit> \g<count>: "),
-)
-"""What stands in each line of a form, its pattern, and what it is written out as."""
+_FORMS = (
+    # A row that pycocotools prints: "Average Precision  (AP) @[ IoU=0.50:0.95 | area= small | maxDets=100 ] = 0.125".
+    _Form("@[", _of_coco, r"\bAverage (?P<which>Precision|Recall)\s{1,8}\(A[PR]\)\s{0,4}"
+          r"@\[\s?IoU=0?\.(?P<overlap>\d\d)(?P<range>:[\d.]{1,6})?\s{0,12}\|"
+          r"\s?area=\s{0,6}(?P<area>[a-z]{1,10})\s?\|\s?maxDets=\s{0,6}(?P<most>\d{1,5})\s?\]"
+          rf"\s?=\s?(?P<score>{NUMBER})"),
+    # A part of a loss by its number, as in neural style transfer: "Style 2 loss: 40.5".
+    _Form(" loss", r"\g<part>_\g<number>_",
+          r"(?P<part>\b(?:style|content|layer|level|stage|scale|head|task|branch|exit|output|component|term)s?) "
+          r"(?P<number>\d{1,3}) (?=loss\s?[:=])"),
+    # lingua, behind the step: its micro-batches so far, "step: 20  acc: 0  loss: 9.5"; an accuracy has a decimal point.
+    _Form(" acc: ", r"\1  accumulated: ", r"(step: \d{1,9}) {1,4}acc: (?=\d{1,4} {2})", flags=0),
+    # L-BFGS-B: "At iterate    5    f=  1.25D+02    |proj g|=  4.0D-01".
+    _Form("At iterate", r"iter \1 loss=", r"^\s{0,8}At iterate +(\d{1,9}) +f= *", flags=0),
+    # R's `optim` and `nnet`: "initial  value 90.5", "iter  10 value 40.25".
+    _Form(" value ", _of_r, rf"^(?:iter +(?P<step>\d{{1,9}})|initial) +value +(?P<loss>{NUMBER})\s*$"),
+    # CNTK, of the epoch: "Finished Evaluation [3]: Minibatch[1-79]: metric = 4.5% * 10000;".
+    _Form("inished E", r"eval epoch \1: ",
+          r"\bFinished Evaluation \[(\d{1,9})\]: (?:Minibatch\[[\d-]{1,20}\]: )?", flags=0),
+    # CNTK, in training: " Epoch[ 1 of 9]-Minibatch[ 101- 200, 40.00%]: CrossEntropyWithSoftmax = 1.25 * 6400".
+    _Form("Minibatch[", r"batch [\1]: ", r"\bMinibatch\[ *\d{1,9}- *(\d{1,9})(?:, *[\d.]{1,9}%)?\]: ", flags=0),
+    # SupContrast and its children, the times of a batch and of its data: "BT 0.512 (0.600)  DT 0.001 (0.010)".
+    _Form("BT ", r"batch_time \1 data_time ", rf"\bBT ({NUMBER} \({NUMBER}\))\s+DT (?={NUMBER} \()"),
+    # build-nanogpt's log.txt: "250 val 6.4012", "250 hella 0.2512", "250 train 6.412345".
+    _Form((" train ", " val ", " hella "), _of_build_nanogpt,
+          rf"^(?P<step>\d{{1,9}}) (?:(?P<phase>train|val)|(?P<score>hella)) (?P<value>{NUMBER})\s*$"),
+    # MAPPO and its children: "updates 5/300 episodes, total num timesteps 16000/960000, FPS 850".
+    _Form("num timesteps ", r"update \1, fps: \2",
+          r"^.{0,200}?\bupdates (\d{1,9}/\d{1,9}) episodes, total num timesteps \d{1,12}/\d{1,12}, FPS (\d{1,9})\b",
+          flags=0),
+    # gensim's topic models: "-7.5 per-word bound, 181.0 perplexity estimate based on a held-out corpus of 9 documents".
+    _Form(" per-word bound", r"eval_log_likelihood=\1, eval_perplexity=\2",
+          rf"({NUMBER}) per-word bound, ({NUMBER}) perplexity estimate based on a held-out corpus\b.*$"),
+    # tinygrad's examples: "  5  120.5 ms run,  1.25 loss, 0.01 LR, 0.5 GB used".
+    _Form(" loss, ", _names_first,
+          rf"^\s{{0,8}}(?P<step>\d{{1,9}}) {{1,8}}(?P<parts>(?:{NUMBER} (?:ms |GB )?[A-Za-z]\w{{0,20}}, +){{2,12}}"
+          rf"{NUMBER} (?:ms |GB )?[A-Za-z]\w{{0,20}})\s*$"),
+    # Loggers of DrQ and TD-MPC: " eval    E: 5   I: 2,500   R: 40.5", "| train | F: 500 | S: 250 | E: 1 | R: 5.5".
+    _Form(" R: ", _of_letters,
+          r"^\W{0,4}(?P<phase>train|eval) [| ]{1,10}(?P<letters>[A-Z]{1,2}: ?[\d,.-]{1,20}[| ].{0,400}\bR: ?-?\d.*)$",
+          flags=0),
+    # nnU-Net: "lr is now (scheduler) 0.0003".
+    _Form(" is now ", ": ", r"(?<=\w) is now (?:\([a-z ]{1,20}\) )?(?=[-+.]?\d)"),
+    # JiGen and its children: "Accuracies on val: class : 88.5".
+    _Form(" on ", r"\g<phase> accuracy_\g<of>: ",
+          r"^\W{0,8}accurac(?:y|ies) on (?P<phase>val(?:idation)?|test|dev|eval): "
+          r"(?P<of>[A-Za-z]\w{0,30}) ?: ?(?=\.?\d)"),
+    # RandLA-Net: "Step 00000050 L_out=1.25 Acc=0.75 ---  250.5 ms/batch".
+    _Form("L_out", "loss", r"(?<!\S)L_out(?=\s?=)", flags=0),
+    # pytorch-a2c-ppo-acktr: "mean/median reward 30.5/29.0, min/max reward 11.5/42.0".
+    _Form("/", r"\g<first>_\g<name>=\g<low>, \g<second>_\g<name>=\g<high>",
+          rf"\b(?P<first>mean|avg|min)/(?P<second>median|std|max) (?P<name>[a-z]\w{{0,20}}) "
+          rf"(?P<low>{NUMBER})/(?P<high>{NUMBER})"),
+    _Form(" episodes: ", "", r"\blast \d{1,6} (?:training |test )?episodes: "),
+    # What a schedule says of its rate: "Updating learning rate to 5e-05", "Adjust lr to  0.0005".
+    _Form(" to", r"\g<name>: ",
+          r"(?:\b[a-z]{2,9}ing |\b(?:adjust|set|change|reduce|decrease|decay) )?(?:the )?\b"
+          r"(?P<name>learning[ _]rate|lr) {1,2}(?:(?:annealed|decayed|reduced|set) )?to:? {1,2}(?=\.?\d)"),
+    # A speed in seconds is the time of a step: "speed: 0.322s / iter".
+    _Form("peed: ", "step_time: ", rf"\bspeed: (?={NUMBER} ?s ?/ ?it(?:er)?\b)"),
+    # NGCF and its children, of the loss and its parts: "Epoch 1 [60.2s]: train==[103.31=102.82 + 0.49]".
+    _Form("=[", _of_parts,
+          rf"\b(?P<phase>train|val|test)==?\[(?P<sum>{NUMBER})=(?P<parts>{NUMBER}(?: ?\+ ?{NUMBER}){{1,6}})\]"),
+    # A row of DeepXDE below names that are cut off: the step, the parts of the loss, and those of the test loss.
+    _Form("]  ", _of_deepxde,
+          rf"^\s{{0,8}}(\d{{1,9}})\s{{2,20}}{_LIST_OF_PARTS}\s{{2,20}}{_LIST_OF_PARTS}"
+          r"\s{2,20}\[[^\[\]]{0,200}\]\s*$"),
+    # Kaldi's grep of its logs: ".../compute_prob_valid.20.log:LOG (...) Overall log-probability for 'output' is -0.5".
+    _Form("compute_prob_", _of_kaldi,
+          rf"^.{{0,300}}?compute_prob_(?P<of>valid|train)\.(?P<step>\d{{1,9}})\.log:.{{0,200}}?"
+          rf"Overall log-\w{{4,12}} for "
+          rf"'output(?P<part>-\w{{1,20}})?' is (?:{NUMBER} \+ {NUMBER} = )?(?P<value>{NUMBER}) per frame.*$"),
+    # Sample Factory: "Fps is (10 sec: 902.5, 60 sec: 901.1, 300 sec: 899.0). Total num frames: 81920. Throughput: ...".
+    _Form("Fps is (", r"\2, fps: \1",
+          rf"\bFps is \(10 sec: ({NUMBER}), [^()]{{0,80}}\)\. (Total num frames: \d{{1,15}})\b.{{0,200}}$"),
+    # The same, of its first policy: "Avg episode reward: [(0, '4.25')]".
+    _Form("episode reward: [", r"Avg episode reward: \1", rf"\bAvg episode reward: \[\(0, '({NUMBER})'\).{{0,400}}\]"),
+    # WeNet, in an evaluation: "CV Batch 4/100 loss 30.5 loss_ctc 46.2 history loss 28.1", of the batch and so far.
+    _Form("history loss ", r"\2", rf"(?<=\bloss )({NUMBER})(?= .{{0,300}} history loss ({NUMBER}))"),
+    # The arguments of a TensorBoard writer, printed: "losses/q1_loss 65.25 193000".
+    _Form("/", r"step \g<step>: \g<tag> = \g<value>",
+          rf"^\s{{0,8}}(?P<tag>[A-Za-z]\w{{0,40}}/[\w./-]{{1,80}}) \[?(?P<value>{NUMBER})\]? "
+          rf"(?P<step>\d{{1,12}})\s{{0,8}}$"),
+    # CatBoost, before 2018: "0:  learn 0.635passed: 17.4 sec  total: 3m 13s", with the time of the step behind a score.
+    _Form("passed: ", _of_old_catboost, rf"\b(learn|test) ({NUMBER})(?:passed: (?=\d))?", flags=0),
+    # GluonTS calls so the loss of training too: "Evaluation metric 'epoch_loss'=0.3"; see `validation_epoch_loss`.
+    _Form("valuation metric '", r"\1 = ", r"\bEvaluation metric '(\w{1,60})'\s?=\s?", flags=0),
+    # Caffe, before 2015: "Test score #0: 0.75".
+    _Form(" #", r"_\1", r"(?:(?<=score)|(?<=loss)|(?<=metric)) #(\d{1,3})(?=\s?[:=]\s?[-+.\d])"),
+    # MACE with several heads, a line for each: "Epoch 1: head: default, loss= 0.5, RMSE_F= 40.5 meV / A".
+    _Form("head: ", r"[\1] ", r"\bhead: (\w{1,40}), (?=loss\s?=)", flags=0),
+    # The units of MACE's errors.
+    _Form(" meV", "", r"(?<=\d) meV(?: / A(?:\^\d)?)?(?=,|$)", flags=0),
+    # A number as NumPy writes it since version 2, in a list: "Pseudo dice [np.float32(0.87), np.float32(0.8)]".
+    _Form("float", r"\1", rf"(?<![\w.])(?:np\.|numpy\.)float\d{{1,3}}\(({NUMBER})\)"),
+    # Of how many rows a mean is, as icefall prints it: "validation: loss=1.25, over 1639044.00 frames.".
+    _Form(" over ", "", rf",\s{{0,3}}over {NUMBER} [a-z]{{3,20}}\b(?!\s?[:=])(?:\.(?=\s?[\])]))?"),
+    # rsl_rl, of the time of an iteration: "Computation: 96704 steps/s (collection: 0.812s, learning 0.191s)".
+    _Form("steps/s (", r"steps/s: \1, collection_time: \2, learning_time: \3",
+          rf"^\s*Computation: ({NUMBER}) steps/s \(collection: ({NUMBER}) ?s, learning ({NUMBER}) ?s\)"),
+    # Statistics behind the one name that they are of: "| sigma min 1.05 mean 1.15 |".
+    _Form(("| ", ", "), _of_one_name,
+          rf"(?<=[|,;] )(?P<name>[A-Za-z]\w{{0,30}}(?: [A-Za-z]\w{{0,30}})?) (?P<of>{_STATISTIC} {NUMBER}"
+          rf"(?:,? {_STATISTIC} {NUMBER}){{0,6}})(?=\s?(?:[|,;]|$))"),
+    # Values before and after an adaptation behind one name: "| train loss pre 4 post 2 | val (9 tasks) pre 4 post 2".
+    _Form("| ", _of_an_adaptation,
+          rf"(?<=[|,;] )(?P<name>[A-Za-z][\w-]{{0,30}}(?: [A-Za-z]\w{{0,30}}){{0,3}}?):?(?: \([^()|]{{1,40}}\))? "
+          rf"(?P<first>pre|before) (?P<low>{NUMBER}),? (?P<then>post|after) (?P<high>{NUMBER})(?=\s?(?:[|,;]|$))"),
+    # A value that the one who pasted the log marked.
+    _Form("**", r"\1\2", rf"(?<=[=:])(\s?)\*\*({NUMBER})\*\*"),
+    # Dots that lead from a name to its value: "training loss.....: 3.7", "loss ........ 3.7".
+    _Form("..", "",
+          r"(?<=[\w)%]) ?\.{2,200}(?=\s?[:=])|(?<=[A-Za-z_)%]) ?\.{2,200}(?=\s[-+]?(?:\.?\d|nan\b|inf(?:inity)?\b))"),
+    # How far down a ranking is looked: "NDCG(k=20): 0.25".
+    _Form("(", r"@\1", r"(?<=[a-z1]) ?\((?:k|n|top_?k?) ?= ?(\d{1,5})\)(?=\s*[:=])"),
+    # How many rows an evaluation takes at once, as SpeechBrain prints it: "batch size 8 - test loss: 1.25".
+    _Form("batch size", "batch_size=",
+          r"\bbatch size (?=\d{1,6}\b(?!\s?[:=]).{0,80}\b(?:valid(?:ation)?|val|test|dev|eval(?:uation)?)\b)"),
+    # A phase behind the level that stands apart from its metrics: "INFO - val    loss: 0.52  acc: 0.84".
+    _Form("- ", r"\g<phase> ", r"(?<=- )(?P<phase>val|valid|eval|test) {2,}(?=[a-z]{2,}\w*[:=] ?\d)"),
+    # Which evaluation of the same weights a line is of: "Re-validating last.pth (2/4): loss 0.45".
+    _Form("e", r"evaluated_again=\g<time>, ",
+          r"^\W{0,8}re-?(?:valid|eval|test|scor)[a-z]{1,9}\b[^:=]{0,80}?[ (](?P<time>\d{1,2})/\d{1,2}\)?\s?:"),
+    # The same in other words: "final - checkpoint step 640 pass 2/4 val_loss=0.45".
+    _Form("/", r"evaluated_again=\g<turn>, ", _AGAIN_OF_SAME),
+    # The mean over thresholds from 0.5 to 0.95 holds a colon: "mAP@0.50:0.95: 0.31".
+    _Form("@", "50-95", r"(?<=[a-z])@\[?\.?(?:IoU=)?0?\.?50?:0?\.95\]?(?=\s*[:=|,]|\s+[\d.])"),
+    # The norm of the gradient, as optimizers print it: "f 8.6e+01 |g| 1.0e+01".
+    _Form(("g|", "|grad|"), "grad_norm", r"\|{1,2}(?:proj )?g(?:rad)?\|{1,2}(?=\s?[=:]|\s+[-+.\d])"),
+    _Form(" avg", _of_darknet,
+          r"^\s*(\d+)(?:, (\d+\.\d+))?: ([\d.naif-]+), ([\d.naif-]+) avg(?: loss)?, ([\d.eE+-]+) rate,"
+          r"(?: ([\d.]+) seconds, (\d+) images)?"),
+    _Form(" second", _seconds,
+          r"(?<=[=: ])(?:\d+ days?,? )?(?:\d+ hours?,? )?(?:\d+ minutes?,? )?(?:and )?\d+(?:\.\d+)? seconds?\b",
+          flags=0),
+    _Form("m", _short_seconds, rf"(?<=[=: ])(?=\d{{1,6}}[dhm]\s?\d){DURATION}(?<=[hms])(?![\w:]|\s?\d)", flags=0),
+    # SageMaker: "train total_loss <loss>=1.26".
+    _Form(">=", "", r" <[\w ]{1,40}>(?==)", flags=0),
+    # Two phases and one name: "(train/val) loss: 1.26/1.34".
+    _Form("/", r"\g<train> \g<name>: \g<first>, \g<eval> \g<name>: \g<second>",
+          rf"\(?\b(?P<train>train(?:ing)?)\s?/\s?(?P<eval>val(?:id(?:ation)?)?|test|eval|dev)\b\)?\s+"
+          rf"(?P<name>[A-Za-z][\w ]{{0,30}}?)(?:\s*[:=]\s*|\s+)(?P<first>{NUMBER})\s?/\s?(?P<second>{NUMBER})"),
+    # The same behind the name: "loss (train/val): 1.26 / 1.34".
+    _Form("/", r"\g<train> \g<name>: \g<first>, \g<eval> \g<name>: \g<second>",
+          rf"(?<![\w./-])(?P<name>[A-Za-z][\w ]{{0,30}}?)\s?[(\[](?P<train>train(?:ing)?)\s?/\s?"
+          rf"(?P<eval>val(?:id(?:ation)?)?|test|eval|dev)[)\]]\s*[:=]\s*"
+          rf"(?P<first>{NUMBER})(?:\s?/\s?|,\s?|\s+)(?P<second>{NUMBER})"),
+    # Two values behind one name, as PyTorch's DCGAN prints them: "D(G(z)): 0.58 / 0.01". A share of a total has a unit.
+    _Form("/", _both_named,
+          r"(?<![\w(/])(?P<pair>(?P<name>[A-Za-z][\w@()/]{0,30})(?:\s{0,2}[:=]\s{0,2}|\s)-?\d{1,12}\.\d{1,12})\s?/\s?"
+          r"(?P<second>-?\d{1,12}\.\d{1,12})(?![\w.%/]|\s?(?:[KMGT]i?B|s|ms|sec)\b)", flags=0),
+    # The evaluation in brackets: "loss: 1.26 (val: 1.34)".
+    _Form((")", "]"), r"\g<pair>, \g<eval> \g<name>: \g<second>",
+          rf"(?<![\w./-])(?P<pair>(?P<name>[A-Za-z]\w{{0,30}})(?:\s?[=:]\s?|\s){NUMBER}(?:\s?%)?)\s?"
+          rf"[(\[](?P<eval>val(?:id(?:ation)?)?|test|eval|dev)\s?[=:]?\s?(?P<second>{NUMBER}(?:\s?%)?)[)\]]"),
+    # What a value was before: "loss 2.50 -> 2.19".
+    _Form(("->", "→"), "",
+          rf"(?<=[=:\w] ){NUMBER}\s?(?:->|=>|[→⇒➜])\s?(?={NUMBER})|(?<=[=:]){NUMBER}\s?(?:->|[→⇒➜])\s?(?={NUMBER})",
+          flags=0),
+    # The counter in a sentence: "After 20 steps the training loss is 1.26".
+    _Form("fter ", r"\g<before>\g<unit> \g<count>: ",
+          r"^(?P<before>\W{0,8})after (?P<count>\d[\d,]*) (?P<unit>steps?|iterations?|updates?|epochs?|episodes?)\b"),
+)  # fmt: skip
+"""Ways of writing lines that are written out, in this order; `_LAST_FORMS` follow once groups and asides are."""
+_LAST_FORMS = (
+    _Form("fit progress: (", r"round \1, eval_loss: \2, ", r"\bfit progress: \((\d+), ([\d.e+-]+|nan|inf), ", flags=0),
+    # NVIDIA's Tacotron 2: "Train loss 7 5.797815 Grad Norm ...", "Validation loss 0: 37.061010".
+    _Form(("oss ", "OSS "), r"\1: step \2 | \1 = ",
+          r"^\s*((?:train(?:ing)?|valid(?:ation)?|val|test) loss) (\d+):? +(?=[-+]?\d+\.\d|nan\b|inf\b)"),
+    _Form("verage objective", r"step \1 | objf = ",
+          r"^.{0,200}verage objective function for '[\w-]+' for minibatches (\d+)-\d+ is ", flags=0),
+    # How long an epoch is: no counter.
+    _Form("1 ", "", r"\b1 epoch ~?= [\d.,]+ (?:batches|steps|iter\w*|updates)"),
+    _Form("[", _named, rf"^\s*\[((?:{NUMBER}, ){{0,12}})(\d+), (\d(?:\.\d+)?(?:e-\d+)?)\]\s*$"),
+    # fastText and pytorch-accelerated, which end at once.
+    _Form("NaN", "loss=nan",
+          r"^\W{0,8}Encountered NaN\b\.?|\b[Ss]topping training due to NaN loss\b(?: in training step)?", flags=0),
+    # torchvision, DETR: "Loss is nan, stopping training"; detectron2: "Loss became infinite or NaN at iteration=9!".
+    _Form(("oss ", "OSS "), "loss=", r"\bLoss (?:is (?=-?(?:nan|inf)\b)|became infinite or (?=nan\b))"),
+)  # fmt: skip
+
+
+def _rules(forms: Iterable[_Form]) -> list[tuple[str, re.Pattern[str], Meant]]:
+    """Return forms as rules, one for each mark: to look for a mark takes less time than to try a pattern."""
+    compiled = ((form.marks, regex(form.pattern, form.flags), form.meant) for form in forms)
+    return [
+        (mark, pattern, meant)
+        for marks, pattern, meant in compiled
+        for mark in ((marks,) if isinstance(marks, str) else marks)
+    ]
+
+
+_RULES, _LAST_RULES = _rules(_FORMS), _rules(_LAST_FORMS)
 
 
 def written_out(line: str) -> str:
     """Return a line with plain names before its numbers; a line that has them comes back as it is."""
-    line = _terse(line)
-    for mark, form, meant in _FORMS:
-        if mark in line:
-            line = form.sub(meant, line)
+    line = _by_rules(_RULES, _terse(line))
     if line.count("[") + line.count("(") > 1 and ("=" in line or ":" in line):
         line = _grouped(line)
     if "(" in line or _COUNTS_ROWS.search(line):
-        line = _FLOWER.sub(r"round \1, eval_loss: \2, ", _ASIDE.sub(lambda aside: aside["phase"] or "", line))
+        line = _ASIDE.sub(lambda aside: aside["phase"] or "", line)
     if _AT_COUNTER.search(line):
         line = _AT.sub(r"\g<counter>: \g<name>: ", line)
-    line = _COUNTED.sub(r"\1: step \2 | \1 = ", line)
-    if "verage objective" in line:
-        line = _KALDI.sub(r"step \1 | objf = ", line)
-    if "1 " in line:
-        line = _LENGTH.sub("", line)
-    line = _LISTED.sub(_named, line)
     if "{" not in line and ("'" in line or '"' in line):
         line = _QUOTED.sub(r"\2: ", _QUOTED_NUMBER.sub(r"\2 ", line))
-    if "NaN" in line:
-        line = _NAN_FOUND.sub("loss=nan", line)
-    return _LOSS_FAILED.sub("loss=", line) if "loss " in line.lower() else line
+    return _by_rules(_LAST_RULES, line)
+
+
+def _by_rules(rules: Iterable[tuple[str, re.Pattern[str], Meant]], line: str) -> str:
+    for mark, pattern, meant in rules:
+        if mark in line:
+            line = pattern.sub(meant, line)
+    return line
