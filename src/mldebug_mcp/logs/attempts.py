@@ -29,7 +29,16 @@ from mldebug_mcp.logs.endings import INTERRUPTED, Tail, ending_of
 from mldebug_mcp.logs.names import role_of
 from mldebug_mcp.logs.names.metrics import COUNTERS, canonical, is_telling
 from mldebug_mcp.logs.names.quantities import AMOUNTS, CLOCKS
-from mldebug_mcp.logs.run import MAX_RECORDS_AFTER_FATAL, SCHEDULED, Attempt, Ending, Message, fatal
+from mldebug_mcp.logs.run import (
+    MAX_RECORDS_AFTER_FATAL,
+    MAX_SHOWN_OF_ENDING,
+    SCHEDULED,
+    Attempt,
+    Ending,
+    Message,
+    ending_in_error,
+    fatal,
+)
 
 # Where a program starts again in one log: what it printed before its first record comes once more.
 #
@@ -441,7 +450,8 @@ def starts_in(recorded: Recorded) -> tuple[list[AttemptStart], list[int]]:
         if start.row and start in found:
             with_stubs += _died_before_records(recorded, start.row)
         with_stubs.append(start)
-    with_stubs += _died_at_the_end(recorded)
+    behind = [start.line for start in recorded.starts if start.row == recorded.rows and recorded.rows]
+    with_stubs += _starts_with_errors(recorded, recorded.rows, behind, behind)
     return with_stubs, passes
 
 
@@ -642,24 +652,17 @@ def _died_before_records(recorded: Recorded, row: int) -> list[AttemptStart]:
     Before the first record, they are where each went on again.
     """
     here = [start.line for start in recorded.starts if start.row == row]
-    edges = [*here, np.inf] if row else [0, *here]
-    lines = here[:-1] if row else here
-    return [
-        AttemptStart(row, line)
-        for line, low, high in list(zip(lines, edges, edges[1:], strict=False))[-MAX_ATTEMPTS:]
-        if any(low <= message.line < high and message.severity == "error" for message in recorded.messages)
-    ]
+    edges = here if row else [0, *here]
+    return _starts_with_errors(recorded, row, here[:-1] if row else here, edges)
 
 
-def _died_at_the_end(recorded: Recorded) -> list[AttemptStart]:
-    """Return starts behind the last record that came to an error at once."""
-    here = [start for start in recorded.starts if start.row == recorded.rows and recorded.rows]
-    edges = [*(start.line for start in here), np.inf][1:]
-    return [
-        AttemptStart(start.row, start.line)
-        for start, end in list(zip(here, edges, strict=False))[-MAX_ATTEMPTS:]
-        if any(start.line <= message.line < end and message.severity == "error" for message in recorded.messages)
-    ]
+def _starts_with_errors(
+    recorded: Recorded, row: int, lines: Sequence[int], edges: Sequence[float]
+) -> list[AttemptStart]:
+    """Return the starts at some lines of one row with an error from the edge of each up to the next one."""
+    errors = [message.line for message in recorded.messages if message.severity == "error"]
+    stretches = list(zip(lines, pairwise([*edges, np.inf]), strict=False))[-MAX_ATTEMPTS:]
+    return [AttemptStart(row, line) for line, (low, high) in stretches if any(low <= at < high for at in errors)]
 
 
 def _leading(columns: Columns) -> Column | None:
@@ -839,10 +842,9 @@ def _ending(part: Recorded, records: int) -> Ending:
     if stopped and ending.how == "silence" and SCHEDULED.search(stopped[0].text):
         return ending
     if stopped:
-        return Ending("interrupted", shorten(stopped[0].text, 160), stopped[0].line)
+        return Ending("interrupted", shorten(stopped[0].text, MAX_SHOWN_OF_ENDING), stopped[0].line)
     if ended:
-        last = next((message for message in reversed(ended) if not message.text.startswith("Traceback")), ended[-1])
-        return Ending("error", shorten(last.text, 160), last.line)
+        return ending_in_error(ended)
     return ending
 
 

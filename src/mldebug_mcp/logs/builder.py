@@ -303,6 +303,11 @@ class RunBuilder:
         if text not in self.notes:
             self.notes.append(text)
 
+    def skipped(self, count: int, what: str) -> None:
+        """Say how many lines, rows or records were passed over, if any were."""
+        if count:
+            self.note(f"skipped {count} {what}")
+
     def message(self, line: int, text: str, code: str = "", *, behind: int = 0) -> None:
         """Keep a line that reads like an error, `behind` records that are still open; see `messages.take`."""
         self._messages.take(line, text, self.records + behind, code)

@@ -570,5 +570,4 @@ def objects_by_line(file: LogFile, builder: RunBuilder) -> Iterator[Object]:
             yield record
         else:
             broken += 1
-    if broken:
-        builder.note(f"skipped {broken} line(s) that are not JSON objects")
+    builder.skipped(broken, "line(s) that are not JSON objects")

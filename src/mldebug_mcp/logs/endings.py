@@ -14,7 +14,7 @@ from statistics import median
 from mldebug_mcp.core.lazy import dataclass, regex, replace
 from mldebug_mcp.core.text import clean, shorten
 from mldebug_mcp.logs.log_file import LogFile
-from mldebug_mcp.logs.run import SCHEDULED, Ending, Message, severity_of
+from mldebug_mcp.logs.run import MAX_SHOWN_OF_ENDING, SCHEDULED, Ending, Message, severity_of
 
 # Lines of a log that read like errors.
 
@@ -139,7 +139,6 @@ MIN_WAIT_SECONDS, MIN_WAIT_INTERVALS, MIN_WAIT_LINES = 15.0, 100.0, 3
 checkpoint or an evaluation of steps so short is over by then."""
 MAX_SECONDS_TO_WRITE = 120.0
 """Seconds between the time in a line and the change of its file. Chosen: a buffer is written within that."""
-MAX_SHOWN_OF_ENDING = 160
 
 FINISHED = regex(
     r"\b(?:train(?:ing)?|fit(?:ting)?|run|optimi[sz]ation|experiment)\b"

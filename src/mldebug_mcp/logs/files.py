@@ -540,13 +540,17 @@ def _add_dated(found: dict[Path, RunFolder]) -> None:
     dated: dict[Path, list[Path]] = {}
     for place in found:
         if _DATED.fullmatch(place.name) and place.parent.name == "runs":
-            root = place.parent.parent
-            while root not in found and root.name.lower() in _PARTS:
-                root = root.parent
-            dated.setdefault(root, []).append(place)
+            dated.setdefault(_root_of(place.parent.parent, found), []).append(place)
     for root, places in dated.items():
         if root in found and len(places) == 1:
             found[root].files += found.pop(places[0]).files
+
+
+def _root_of(place: Path, found: Mapping[Path, RunFolder]) -> Path:
+    """Return the folder of a run that a place is part of: the first above it that has no name of a part."""
+    while place not in found and place.name.lower() in _PARTS:
+        place = place.parent
+    return place
 
 
 def _add_tagged(found: dict[Path, RunFolder]) -> None:
@@ -556,9 +560,7 @@ def _add_tagged(found: dict[Path, RunFolder]) -> None:
     """
     groups: dict[Path, list[Path]] = {}
     for place, run in found.items():
-        root = place.parent
-        while root not in found and root.name.lower() in _PARTS:
-            root = root.parent
+        root = _root_of(place.parent, found)
         if root in found and run.files and all(map(curve_columns, run.files)):
             groups.setdefault(root, []).append(place)
     for root, places in groups.items():

@@ -12,7 +12,7 @@ from mldebug_mcp.core.lazy import replace
 from mldebug_mcp.core.text import shorten
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.endings import tail_of
-from mldebug_mcp.logs.formats import Reader, reader_of, skipped_lines
+from mldebug_mcp.logs.formats import TOO_LONG, Reader, reader_of
 from mldebug_mcp.logs.kinds import concluded
 from mldebug_mcp.logs.log_file import BLOCK_BYTES, HEAD_BYTES, LogFile, first_line_end, whole_lines
 from mldebug_mcp.logs.names.grammar import given_names
@@ -79,7 +79,7 @@ class _Lines:
 
     def tell(self, builder: RunBuilder) -> None:
         self._reader.tell(builder)
-        skipped_lines(builder, self._skipped)
+        builder.skipped(self._skipped, TOO_LONG)
 
 
 class LogTail:

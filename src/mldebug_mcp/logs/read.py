@@ -24,7 +24,6 @@ from mldebug_mcp.core.paths import expanded, unreadable
 from mldebug_mcp.core.text import figure, quoted, shorten
 from mldebug_mcp.logs.attempts import least_to_judge
 from mldebug_mcp.logs.builder import RunBuilder
-from mldebug_mcp.logs.endings import MAX_SHOWN_OF_ENDING
 from mldebug_mcp.logs.files import (
     BARE,
     EVALUATION_FOLDERS,
@@ -47,7 +46,7 @@ from mldebug_mcp.logs.log_file import LogFile, rotated
 from mldebug_mcp.logs.names.grammar import given_names
 from mldebug_mcp.logs.names.metrics import is_telling
 from mldebug_mcp.logs.remote_files import Choice, brought_in
-from mldebug_mcp.logs.run import RECORDER, Ending, Run, Series, Sibling, require_logged
+from mldebug_mcp.logs.run import RECORDER, Run, Series, Sibling, ending_in_error, require_logged
 from mldebug_mcp.logs.run_tables import COMPARED_IN_WORDS, is_compared
 from mldebug_mcp.logs.settings import Scalar, Settings
 from mldebug_mcp.logs.settings.files import SettingsFile, find_settings, read_found, read_settings
@@ -292,11 +291,10 @@ def _first_failure_first(run: Run, ranks: RankSummary, place: RunFolder) -> Run:
     own = [message for message in run.fatal if message.file and message.file == file]
     if not own:
         return run
-    last = next((message for message in reversed(own) if not message.text.startswith("Traceback")), own[-1])
     return replace(
         run,
         messages=(*own, *(message for message in run.messages if message not in own)),
-        ending=Ending("error", shorten(last.text, MAX_SHOWN_OF_ENDING), last.line, file),
+        ending=replace(ending_in_error(own), file=file),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
@@ -106,6 +106,10 @@ class TextLine:
     warns: bool = False
 
 
+MAX_SHOWN_OF_ENDING = 160
+"""Characters that are kept of the line with which a log ends."""
+
+
 @dataclass(frozen=True, slots=True)
 class Ending:
     """How a log, or an attempt in it, ends.
@@ -180,6 +184,12 @@ def fatal(messages: Iterable[Message], records: int, *, finished: bool) -> tuple
         for message in messages
         if message.severity == "error" and records - message.records <= MAX_RECORDS_AFTER_FATAL
     )
+
+
+def ending_in_error(ended: Sequence[Message]) -> Ending:
+    """Return the ending in error lines, in the words of the last one that tells what went wrong."""
+    last = next((message for message in reversed(ended) if not message.text.startswith("Traceback")), ended[-1])
+    return Ending("error", shorten(last.text, MAX_SHOWN_OF_ENDING), last.line)
 
 
 # A run as the symptoms see it: one series per metric, the configuration, and what was skipped on the way in.

@@ -49,6 +49,9 @@ loaded.
 """
 
 
+TOO_LONG = "line(s) of more than 4 MiB"
+
+
 class Reader(Protocol):
     """What a format offers; one of text also says from a file's name and first bytes whether it `matches`."""
 
@@ -90,7 +93,7 @@ def read_file(file: LogFile, builder: RunBuilder) -> None:
     )
     if has_lines and builder.formats[-1] != RECORDER:
         builder.configure(settings_in_head(file.head))
-    skipped_lines(builder, file.skipped_lines)
+    builder.skipped(file.skipped_lines, TOO_LONG)
     for problem in file.problems:
         builder.note(problem)
     if file.dropped_nuls:
@@ -98,12 +101,6 @@ def read_file(file: LogFile, builder: RunBuilder) -> None:
             f"left out {file.dropped_nuls:,} NUL bytes: what was being written at a crash, or a log that was emptied "
             "while a program wrote to it, leaves them"
         )
-
-
-def skipped_lines(builder: RunBuilder, count: int) -> None:
-    """Say how many lines were too long to read."""
-    if count:
-        builder.note(f"skipped {count} line(s) of more than 4 MiB")
 
 
 def read_files(files: Sequence[LogFile], builder: RunBuilder) -> None:

@@ -54,8 +54,7 @@ def read_together(files: Sequence[LogFile], builder: RunBuilder) -> bool:
     builder.formats.append(name)
     broken = read(files, table)
     table.give(builder)
-    if broken:
-        builder.note(f"skipped {broken} row(s) that are not counters and a number")
+    builder.skipped(broken, "row(s) that are not counters and a number")
     return True
 
 

@@ -497,8 +497,7 @@ class ParquetReader:
             if without is None:  # numbers spelled as text
                 without = sum(not builder.record(row) for row in frame.iter_rows(named=True))
             empty += without
-        if empty:
-            builder.note(f"skipped {empty} row(s) without a number")
+        builder.skipped(empty, "row(s) without a number")
 
 
 def _frames(file: LogFile) -> Iterator[pl.DataFrame]:

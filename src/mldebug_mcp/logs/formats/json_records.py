@@ -166,12 +166,9 @@ class Records:
             builder.note(
                 "the last line is cut off: a record is still being written, or the run was killed while writing"
             )
-        broken = self.broken - self._last_is_broken
-        if broken:
-            builder.note(f"skipped {broken} line(s) that are not JSON objects")
+        builder.skipped(self.broken - self._last_is_broken, "line(s) that are not JSON objects")
         empty = self.empty + (self._fast.empty if self._fast is not None else 0)
-        if empty:
-            builder.note(f"skipped {empty} record(s) without a number")
+        builder.skipped(empty, "record(s) without a number")
 
 
 def _last_record(block: bytes) -> dict[str, object]:
@@ -459,7 +456,5 @@ class YamlReader:
                 left += 1
             else:
                 empty += not builder.record(record)
-        if left:
-            builder.note(f"skipped {left} line(s) that are no keys of a record")
-        if empty:
-            builder.note(f"skipped {empty} record(s) without a number")
+        builder.skipped(left, "line(s) that are no keys of a record")
+        builder.skipped(empty, "record(s) without a number")

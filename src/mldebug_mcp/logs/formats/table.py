@@ -148,10 +148,8 @@ class Rows:
 
     def tell(self, builder: RunBuilder) -> None:
         """Say in the notes what was no record."""
-        if self.ragged:
-            builder.note(f"skipped {self.ragged} row(s) with another number of cells than the header")
-        if self.empty:
-            builder.note(f"skipped {self.empty} row(s) without a number")
+        builder.skipped(self.ragged, "row(s) with another number of cells than the header")
+        builder.skipped(self.empty, "row(s) without a number")
         for name, count in self._words.items():
             if (name in self._numeric or is_measured(name)) and name not in self._texts:
                 builder.note(
@@ -389,8 +387,7 @@ class BareColumnsReader:
             elif line.strip(" \t.…"):
                 skipped += 1
         take_rows(np.array(rows), file, builder)
-        if skipped:
-            builder.note(f"skipped {skipped} line(s) that are not {width} numbers")
+        builder.skipped(skipped, f"line(s) that are not {width} numbers")
 
 
 def _numbers_in(line: str) -> list[float] | None:

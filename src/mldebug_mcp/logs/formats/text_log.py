@@ -8,7 +8,7 @@ read like errors are kept as messages. `text` holds the shapes; lines like those
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from copy import deepcopy
 from itertools import islice, pairwise
 
@@ -46,19 +46,13 @@ from mldebug_mcp.logs.text.tables import Box, CopyPaste, HeadedBlock, Table, may
 # The frameworks whose printed lines are known by sight: it says only whose they are; all are read alike.
 
 _LINES: tuple[tuple[str, str | tuple[str, ...], str], ...] = (
-    (
-        "megatron",
-        "iteration",
-        r"iteration\s+\d+\s*/\s*\d+\s*\|.*elapsed time per iteration|validation loss at (?:the end of )?iteration",
-    ),
+    ("megatron", "iteration", r"iteration\s+\d+\s*/\s*\d+\s*\|.*elapsed time per iteration"),
+    ("megatron", "iteration", r"validation loss at (?:the end of )?iteration"),
     ("nanogpt", ("iter", "train loss"), r"^\s*iter \d+: loss [\d.naif]+, time|^\s*step \d+: train loss .*val loss"),
     ("nanochat", "lrm: ", r"^\s*step \d+(?:/\d+)? \([\d.]+%\) \| (?:train )?loss: .*\| (?:grad norm: .*\| )?lrm: "),
     ("modded-nanogpt", "step:", r"\bstep:\d+/\d+ (?:train_loss|val_loss|train_time):"),
-    (
-        "llm.c",
-        ("norm ", "s:"),
-        r"^\s*step\s+\d+/\d+ \| (?:train )?loss [\d.naif]+.*\| norm |^\s*s:\d+ (?:trl|tel|eval):",
-    ),
+    ("llm.c", "norm ", r"^\s*step\s+\d+/\d+ \| (?:train )?loss [\d.naif]+.*\| norm "),
+    ("llm.c", "s:", r"^\s*s:\d+ (?:trl|tel|eval):"),
     ("litgpt", "loss train:", r"\biter \d+ (?:\| )?step \d+.*loss train:"),
     ("torchtitan", "tps:", r"\bstep:\s*\d+\s+loss:\s*[\d.naif]+.*\btps:"),
     ("torchtune", ("|loss:", "| loss:"), r"^\s*\d+\|\d+\|Loss:|^Step \d+ \| loss:[\d.naif]+ "),
@@ -274,7 +268,6 @@ written. Chosen: an evaluation may stand between."""
 _LAST_NUMBER = regex(rb"(?<![\w.])[-+]?\d[\d,]*(?:\.\d*)?(?:[eE][-+]?\d*)?$")
 BREAKS_LOOKED_FOR = 1 << 16
 """Bytes of a block in which lines that a terminal broke are looked for. Chosen: a terminal breaks every long line."""
-_ENDS_IN_A_NAME = (b":\n", b": \n", b"=\n", b"= \n")
 _WRAPPED = regex(rb"(,[ \t]*[A-Za-z_]\w*[:=])[ \t]*\n[ \t]*([-+]?\d[\d.eE+-]*)(?=,[ \t]+[A-Za-z_]\w*[:=])")
 """A line that a terminal broke between a name and its number: the number goes up to its name."""
 _REPEATS = regex(r"best iteration(?: is)?:\s*$", re.IGNORECASE)
@@ -573,20 +566,9 @@ def _as_printed(block: bytes) -> bytes:
     Whether there are any is looked for in the first lines alone: a whole block would cost as much as reading it.
     """
     head = block[:BREAKS_LOOKED_FOR]
-    if b"`" in head and _CODE.search(head):
-        block = _CODE.sub(rb"\1", block)
-    if any(mark in head for mark in _ENDS_IN_A_NAME) and _WRAPPED.search(head):
-        block = _WRAPPED.sub(rb"\1 \2\n", block)
-    if (b"|" in head or b" pid=" in head) and _BROKEN.sub(_mended, head) != head:
-        block = _BROKEN.sub(_mended, block)
-    if b" train " in head and _PHASES_IN_FRONT.search(head):
-        block = _PHASES_IN_FRONT.sub(_by_phase, block)
-    if b"D+" in head and _OF_FORTRAN.search(head):
-        block = _OF_FORTRAN.sub(rb"\1E", block)
-    if b"| epoch" in head and _EPOCH_BELOW.search(head):
-        block = _EPOCH_BELOW.sub(rb"\g<above> \g<below>\n", block)
-    if b"\\" in head and _WIDE_TABLE.search(head):
-        block = _WIDE_TABLE.sub(_unwrapped, block)
+    for marks, pattern, meant in _AS_PRINTED:
+        if any(mark in head for mark in marks) and pattern.sub(meant, head) != head:
+            block = pattern.sub(meant, block)
     if b"  " in head and _COUNTER_ROW.search(head):
         block = _ROWS.sub(_boxed, block)
     return block
@@ -638,6 +620,18 @@ def _unwrapped(table: re.Match[bytes]) -> bytes:
         return table[0]
     rows = [b"  ".join(cell for row in part for cell in row) for part in (names, values)]
     return b"\n".join([*rows, *[b""] * (len(lines) - 2)])
+
+
+_AS_PRINTED: tuple[tuple[tuple[bytes, ...], re.Pattern[bytes], bytes | Callable[[re.Match[bytes]], bytes]], ...] = (
+    ((b"`",), _CODE, rb"\1"),
+    ((b":\n", b": \n", b"=\n", b"= \n"), _WRAPPED, rb"\1 \2\n"),
+    ((b"|", b" pid="), _BROKEN, _mended),
+    ((b" train ",), _PHASES_IN_FRONT, _by_phase),
+    ((b"D+",), _OF_FORTRAN, rb"\1E"),
+    ((b"| epoch",), _EPOCH_BELOW, rb"\g<above> \g<below>\n"),
+    ((b"\\",), _WIDE_TABLE, _unwrapped),
+)
+"""What stands in a block with such lines, one of several; what they look like; and how they were printed."""
 
 
 def _cleaned(line: str) -> str:

@@ -612,32 +612,28 @@ def _read_mlflow(database: sqlite3.Connection, file: LogFile, builder: RunBuilde
         points = {run: count for run, count in points.items() if run not in deleted} or points
     run = keys[builder.choose(str(file.path), points, labels)]
     query = "SELECT key, timestamp, step, value, is_nan FROM metrics WHERE run_uuid = ? ORDER BY timestamp, rowid"
-    add_points(builder, _by_metric(database.execute(query, (run,)), builder))
+    _take_points(database.execute(query, (run,)), builder)
     if _columns(database, "params") >= {"key", "value", "run_uuid"}:
         params = database.execute("SELECT key, value FROM params WHERE run_uuid = ? LIMIT 2000", (run,))
         builder.configure({_text(key): value for key, value in params}, SqliteReader.NAME)
 
 
-def _by_metric(rows: Iterator[tuple[object, ...]], builder: RunBuilder) -> dict[str, Points]:
-    """Return points by metric from rows of key, time, step, value and whether it is NaN."""
-    gathered: dict[str, tuple[list[float], list[float], list[float]]] = {}
-    odd = 0
+def _take_points(rows: Iterator[tuple[object, ...]], builder: RunBuilder) -> None:
+    """Take rows of key, time, step, value and whether it is NaN."""
+    table, odd = LongTable(), 0
     for count, (key, when, step, value, is_nan) in enumerate(rows):
-        numbers = isinstance(when, int | float) and isinstance(step, int | float) and isinstance(value, int | float)
-        if not numbers or count >= _MAX_POINTS or (_text(key) not in gathered and len(gathered) >= MAX_METRICS):
+        if (
+            count < _MAX_POINTS
+            and isinstance(when, int | float)
+            and isinstance(step, int | float)
+            and isinstance(value, int | float)
+        ):
+            stored = math.copysign(math.inf, value) if abs(value) > _MIN_STORED_INFINITY else value
+            table.add(_text(key), step, math.nan if is_nan else stored, when)
+        else:
             odd += 1
-            continue
-        times, steps, values = gathered.setdefault(_text(key), ([], [], []))
-        times.append(when)  # type: ignore[arg-type]
-        steps.append(step)  # type: ignore[arg-type]
-        values.append(math.nan if is_nan else _unbounded(value))  # type: ignore[arg-type]
-    if odd:
-        builder.note(f"skipped {odd} row(s) of the metrics table that hold no numbers or are too many")
-    return {key: Points(*(np.array(axis, dtype=np.float64) for axis in axes)) for key, axes in gathered.items()}
-
-
-def _unbounded(value: float) -> float:
-    return math.copysign(math.inf, value) if abs(value) > _MIN_STORED_INFINITY else value
+    builder.skipped(odd, "row(s) of the metrics table that hold no numbers or are too many")
+    table.give(builder)
 
 
 def _read_trackio(database: sqlite3.Connection, file: LogFile, builder: RunBuilder, columns: set[str]) -> None:
@@ -656,8 +652,7 @@ def _read_trackio(database: sqlite3.Connection, file: LogFile, builder: RunBuild
             broken += 1
         else:
             builder.record({**values, "step": step})
-    if broken:
-        builder.note(f"skipped {broken} row(s) of the metrics table that are not JSON objects")
+    builder.skipped(broken, "row(s) of the metrics table that are not JSON objects")
     if by in _columns(database, "configs"):
         for (text,) in database.execute(f"SELECT config FROM configs WHERE {by} = ? LIMIT 1", (run,)):  # noqa: S608
             given = {name: value for name, value in (_object(text) or {}).items() if not name.startswith("_")}

@@ -236,8 +236,7 @@ def _plain(lines: Iterator[str], builder: RunBuilder) -> Iterator[str]:
             here |= place | numbers
     if here:
         yield json.dumps(here)
-    if broken:
-        builder.note(f"skipped {broken} line(s) of MLPerf that are cut off or no JSON")
+    builder.skipped(broken, "line(s) of MLPerf that are cut off or no JSON")
 
 
 def _record(entry: Mapping[str, object], builder: RunBuilder) -> tuple[dict[str, float], dict[str, float]]:

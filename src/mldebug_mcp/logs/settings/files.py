@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
+from typing import BinaryIO
 
 from mldebug_mcp.core.access import entries, is_file, is_folder, open_input
 from mldebug_mcp.core.errors import InputError
@@ -150,9 +151,13 @@ def _tied_by_name(
     for path in found:
         if path in namesakes:
             return (SettingsFile(path, "it has the name of the log"),)
-    if len(found) == 1 and owns_folder():
-        return (SettingsFile(found[0], "the only configuration in the folder of the run"),)
-    return ()
+    return _only_one(found, owns_folder)
+
+
+def _only_one(found: Sequence[Path], owns_folder: Callable[[], bool]) -> tuple[SettingsFile, ...]:
+    """Return the only configuration in the folder of a run."""
+    is_only = len(found) == 1 and owns_folder()
+    return (SettingsFile(found[0], "the only configuration in the folder of the run"),) if is_only else ()
 
 
 def _source_of(
@@ -163,16 +168,12 @@ def _source_of(
     A script in the folder of a log may be another program's. MMEngine leaves a source of assignments alone.
     """
     source = source[:MAX_LOOKED_AT]
-    for path in source:
-        if _names(heads, path) and _holds_settings(path):
-            return (SettingsFile(path, "the log names it"),)
-    for path in source:
-        if _is_namesake(path, logs) and _holds_settings(path):
-            return (SettingsFile(path, "it has the name of the log"),)
-    found = [path for path in source if _only_assigns(path) and _holds_settings(path)]
-    if len(found) == 1 and owns_folder():
-        return (SettingsFile(found[0], "the only configuration in the folder of the run"),)
-    return ()
+    named = [(path, "the log names it") for path in source if _names(heads, path)]
+    alike = [(path, "it has the name of the log") for path in source if _is_namesake(path, logs)]
+    tied = next((SettingsFile(path, tie) for path, tie in (*named, *alike) if _holds_settings(path)), None)
+    if tied is not None:
+        return (tied,)
+    return _only_one([path for path in source if _only_assigns(path) and _holds_settings(path)], owns_folder)
 
 
 def _heads(logs: Sequence[Path]) -> str:
@@ -308,15 +309,9 @@ def plain_values_in_checkpoint(path: Path) -> dict[str, object]:
         InputError: it is not such a file, damaged, or holds too many values.
         OSError: it cannot be opened.
     """
-    import zipfile  # few runs have a checkpoint that is asked
-
     try:
-        with open_input(path) as file, zipfile.ZipFile(file) as archive:
-            inner = next((zip_info for zip_info in archive.infolist() if zip_info.filename.endswith("data.pkl")), None)
-            if inner is None or inner.file_size > MAX_CHECKPOINT_PICKLE:
-                raise ValueError("no data.pkl in it, or a large one")
-            with archive.open(inner) as pickle:
-                found = _plain(_built(pickle.read(MAX_CHECKPOINT_PICKLE), MAX_OPCODES), {})
+        with open_input(path) as file:
+            found = _plain(_built(_pickle_in_archive(file, MAX_CHECKPOINT_PICKLE), MAX_OPCODES), {})
     except _errors_of_damage() as error:
         raise InputError(f"{shorten(str(path), 200)}: its values cannot be read ({shorten(str(error), 100)})") from None
     return found if isinstance(found, dict) else {}
@@ -324,17 +319,20 @@ def plain_values_in_checkpoint(path: Path) -> dict[str, object]:
 
 def _pickle_in(data: bytes) -> bytes:
     """Return the pickle in a file of torch.save, which is a zip archive, or was a row of pickles before."""
-    if not data.startswith(b"PK"):
-        return data
-    import zipfile
+    return _pickle_in_archive(io.BytesIO(data), MAX_PICKLE) if data.startswith(b"PK") else data
 
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        inner = next((zip_info for zip_info in archive.infolist() if zip_info.filename.endswith("data.pkl")), None)
+
+def _pickle_in_archive(file: BinaryIO, most: int) -> bytes:
+    """Return the pickle in a zip archive; raises ValueError if it has none, or one of more than so many bytes."""
+    import zipfile  # few runs have a file of torch.save that is asked
+
+    with zipfile.ZipFile(file) as archive:
+        inner = next((entry for entry in archive.infolist() if entry.filename.endswith("data.pkl")), None)
         if inner is None:
             raise ValueError("no data.pkl in it")
-        with archive.open(inner) as file:
-            found = file.read(MAX_PICKLE + 1)
-    if len(found) > MAX_PICKLE:
+        with archive.open(inner) as pickle:
+            found = pickle.read(most + 1)
+    if len(found) > most:
         raise ValueError("its pickle is too large")
     return found
 

@@ -129,6 +129,15 @@ def parse_object(text: str, start: int = 0) -> tuple[object, int]:
     return _Parser(text[: start + MAX_OBJECT]).value(start, 0)
 
 
+def mapping_at(text: str, start: int = 0) -> dict[str, object]:
+    """Return the mapping that is printed at a place of a text, empty where there is none or it is cut off."""
+    try:
+        value, _ = parse_object(text, start)
+    except NotAnObjectError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
 def value_in(text: str) -> object:
     """Return what the text behind a key stands for: a plain value, or a printed list or mapping."""
     if text[:1] and text[:1] in "[({":

@@ -103,13 +103,7 @@ class EpochBatches:
 
     def step(self, epoch: float, count: float, total: float) -> float:
         """Return the step of a batch."""
-        if self._over_all is None:
-            self._see(epoch, count)
-        within = (epoch - (self._base or 0.0)) * total + count
-        if self._over_all is None and within != count:
-            self._early[within] = count
-        self._last = within, epoch, count, total
-        return count if self._over_all else within
+        return float(self.steps(*(np.array([number]) for number in (epoch, count, total)))[0])
 
     def steps(self, epoch: Floats, count: Floats, total: Floats) -> Floats:
         """Return the steps of many batches, each array of shape (n,)."""

@@ -362,14 +362,8 @@ def _outline(content: LineContent) -> _Outline | None:
         bare = counters.rest.strip(" |:-") == ""
         words += [tuple(counters.values), tuple(parsed.metrics), parsed.rank, parsed.telling, parsed.evaluation, bare]
         words += [counters.batch is None, counters.phase, counters.rounded, counters.weak, counters.first_epoch]
-        words += [
-            is_remark(parsed),
-            counters.total,
-            counters.planned,
-            counters.ends_epoch,
-            parsed.goes_on,
-            parsed.label,
-        ]
+        words += [is_remark(parsed), counters.total, counters.planned, counters.ends_epoch]
+        words += [parsed.goes_on, parsed.label]
         numbers += [*counters.values.values(), *(counters.batch or ()), *parsed.metrics.values()]
     return _Outline(tuple(words), tuple(numbers)) if words else None
 

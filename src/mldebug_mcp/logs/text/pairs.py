@@ -61,24 +61,10 @@ _NOISE_WORDS = frozenset(
 _MAX_ABBREVIATION_LETTERS = 3
 """Letters of a word before a full stop that may be part of a name: "std. reward"."""
 _NO_METRICS = frozenset(
-    {
-        "v_num",
-        "eta",
-        "ETA",
-        "s",
-        "line",
-        "cur_iter",
-        "cuda",
-        "xla",
-        "mps",
-        "npu",
-        "Checkpoint",
-        "GiB",
-        "MiB",
-        "GB",
-        "MB",
-    }
-)  # "device='cuda:0'"
+    {"v_num", "eta", "ETA", "s", "line", "cur_iter", "cuda", "xla", "mps", "npu", "Checkpoint", "GiB", "MiB", "GB",
+     "MB"}
+)  # fmt: skip
+"""Names of numbers that are no metrics: "device='cuda:0'"."""
 _TRAIN_IN_NAME = regex(r"^train(?:ing)?\s+|\s+train(?:ing)?$", re.IGNORECASE)
 _EVALUATION_WORD = regex(r"(?:valid(?:ation)?|val|eval(?:uation)?|test(?:ing)?|dev)\s", re.IGNORECASE)
 _PASSING = frozenset({"curr", "current", "avg", "mean", "running", "higher is better", "lower is better"})

@@ -38,7 +38,7 @@ from mldebug_mcp.logs.numbers import (
     whole_number,
     without_underscores,
 )
-from mldebug_mcp.logs.settings.settings import NotAnObjectError, parse_object
+from mldebug_mcp.logs.settings.settings import mapping_at
 from mldebug_mcp.logs.text.counters import Bar, Counters, bar_in, bars_apart, find_counters
 from mldebug_mcp.logs.text.pairs import PASS_OF_SAME, before_metrics, evaluation_name, pairs_in, written_out
 
@@ -53,17 +53,8 @@ _PROSE = regex(
     re.IGNORECASE,
 )
 _HINTS_OF_PROSE = (
-    "best",
-    "final",
-    "lowest",
-    "highest",
-    "improve",
-    "decreased (",
-    "early",
-    "previous",
-    "minimum",
-    "n-1",
-)
+    "best", "final", "lowest", "highest", "improve", "decreased (", "early", "previous", "minimum", "n-1",
+)  # fmt: skip
 """One of these stands in every line that `_PROSE` finds: most lines are dismissed without a regular expression."""
 _SO_FAR = regex(rf"(?<=[\d,;|] )best [\w @]{{1,40}}[:=] ?{NUMBER}\s*[,;|](?=.*\btrain\w*[ _]loss\b)", re.IGNORECASE)
 """The best value so far, in front of those of this record: "epoch 210 best test acc: 0.91, train loss: 1.36"."""
@@ -393,25 +384,17 @@ def _named_by_texts(line: str) -> dict[str, float]:
     fields = _TEXT_FIELD.findall(line) if line.count("{") == 1 else []
     if not any(tells_kind(field) or is_long((field, "value")) for field in fields):
         return {}
-    try:
-        values, _ = parse_object(line, line.find("{"))
-    except NotAnObjectError:
-        return {}
-    return settled(values) if isinstance(values, Mapping) else {}
+    return settled(mapping_at(line, line.find("{")))
 
 
 def _nested_in(line: str) -> dict[str, object]:
     """Return what nested dicts hold; those of a phase keep its name: "{'train': {'loss': 1}, 'val': {'loss': 2}}"."""
     start = line.find("{")
     pairs = _PAIR.findall(line, start)
-    record: dict[str, object] = {}
-    try:
-        values, _ = parse_object(line, start)
-    except NotAnObjectError:
-        values = None
-    numbers = dict(_numbers_in(values)) if isinstance(values, Mapping) else {}
+    numbers = dict(_numbers_in(mapping_at(line, start)))
     if len(numbers) >= len(pairs):
         return dict(numbers)
+    record: dict[str, object] = {}
     for name, text in pairs:
         record.setdefault(name, parse_number(text))
     return record
@@ -466,11 +449,8 @@ def history_in(message: str) -> History:
         if assigned is None:
             return {}
         message, inside = f"{{{assigned[1]}: {message[assigned.end() :]}}}", 0
-    try:
-        values, _ = parse_object(message, inside)
-    except NotAnObjectError:
-        return {}
-    return values if isinstance(values, dict) and _is_history(values) else {}
+    values = mapping_at(message, inside)
+    return values if _is_history(values) else {}
 
 
 def opens_history(message: str) -> bool:
